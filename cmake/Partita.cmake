@@ -1,0 +1,77 @@
+# partita_library(NAME SOURCES... [LIBS ...] [DEPENDS ...]): one library of the compiler.
+# partita_tablegen(OUT_TARGET FILE.td  flag:output ...): TableGen outputs below build/include.
+
+set(PARTITA_GENERATED ${PROJECT_BINARY_DIR}/include)
+add_library(partita_flags INTERFACE)
+target_include_directories(partita_flags INTERFACE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include ${PARTITA_GENERATED})
+target_include_directories(partita_flags SYSTEM INTERFACE ${MLIR_INCLUDE_DIRS} ${LLVM_INCLUDE_DIRS})
+target_compile_options(partita_flags INTERFACE -Wall -Wextra -Wno-unused-parameter -fno-exceptions -fdiagnostics-color)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  target_compile_options(partita_flags INTERFACE "SHELL:-Xclang -fno-pch-timestamp")
+endif()
+
+# One precompiled header for the whole compiler: MLIR's headers cost 4 to 7 seconds a file without.
+file(WRITE ${PROJECT_BINARY_DIR}/pch/pch.cpp "")
+add_library(partita_pch OBJECT ${PROJECT_BINARY_DIR}/pch/pch.cpp)
+target_link_libraries(partita_pch PRIVATE partita_flags)
+target_precompile_headers(partita_pch PRIVATE ${PROJECT_SOURCE_DIR}/cmake/pch.h)
+
+function(partita_tablegen target td)
+  set(outputs)
+  set(LLVM_TARGET_DEFINITIONS ${CMAKE_CURRENT_SOURCE_DIR}/${td})
+  foreach(item ${ARGN})
+    string(REGEX MATCH "^([^:]+):(.+)$" _ ${item})
+    set(output ${PARTITA_GENERATED}/${CMAKE_MATCH_2})
+    get_filename_component(folder ${output} DIRECTORY)
+    file(MAKE_DIRECTORY ${folder})
+    string(REPLACE "|" ";" flags "${CMAKE_MATCH_1}")
+    set(args)
+    foreach(flag ${flags})
+      list(APPEND args -${flag})
+    endforeach()
+    file(GLOB_RECURSE tds CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/dialects/*.td)
+    add_custom_command(OUTPUT ${output}
+      COMMAND ${LLVM_BINDIR}/mlir-tblgen ${args} -I ${PROJECT_SOURCE_DIR} -I ${PROJECT_SOURCE_DIR}/include
+              -I ${LLVM_PREFIX}/include ${CMAKE_CURRENT_SOURCE_DIR}/${td} -o ${output}.tmp
+      COMMAND ${CMAKE_COMMAND} -E copy_if_different ${output}.tmp ${output}
+      DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${td} ${tds} COMMENT "TableGen ${CMAKE_MATCH_2}")
+    list(APPEND outputs ${output})
+  endforeach()
+  add_custom_target(${target} DEPENDS ${outputs})
+  set_property(GLOBAL APPEND PROPERTY PARTITA_TABLEGEN ${target})
+endfunction()
+
+function(partita_library name)
+  cmake_parse_arguments(ARG "" "" "LIBS;DEPENDS" ${ARGN})
+  add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name} PUBLIC partita_flags ${ARG_LIBS})
+  target_precompile_headers(${name} REUSE_FROM partita_pch)
+  if(ARG_DEPENDS)
+    add_dependencies(${name} ${ARG_DEPENDS})
+  endif()
+  get_property(generated GLOBAL PROPERTY PARTITA_TABLEGEN)
+  if(generated)
+    add_dependencies(${name} ${generated})
+  endif()
+  set_property(GLOBAL APPEND PROPERTY PARTITA_LIBRARIES ${name})
+endfunction()
+
+# partita_tool(NAME SOURCES... LIBS ...): a program in build/bin, linked against the shared MLIR.
+function(partita_tool name)
+  cmake_parse_arguments(ARG "" "" "LIBS" ${ARGN})
+  add_executable(${name} ${ARG_UNPARSED_ARGUMENTS})
+  target_link_libraries(${name} PRIVATE partita_flags ${ARG_LIBS} MLIR LLVM)
+  target_precompile_headers(${name} REUSE_FROM partita_pch)
+  get_property(generated GLOBAL PROPERTY PARTITA_TABLEGEN)
+  if(generated)
+    add_dependencies(${name} ${generated})
+  endif()
+endfunction()
+
+# partita_passes(Folder): TableGen for include/partita/<Folder>/Passes.td, in running order.
+function(partita_passes folder)
+  set(LLVM_TARGET_DEFINITIONS)
+  file(RELATIVE_PATH up ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include/partita/${folder}/Passes.td)
+  partita_tablegen(Partita${folder}PassesIncGen ${up}
+    "gen-pass-decls|name=${folder}:partita/${folder}/Passes.h.inc")
+endfunction()
