@@ -1,0 +1,124 @@
+// Collectives over the ranks of one mesh axis (or of the whole world).
+//
+// Ranks are threads of one process (default) or MPI processes; both transports reduce with the same
+// code in rank order, element by element in the type of the buffer:
+//     result[i] = ((x_0[i] + x_1[i]) + x_2[i]) + ...
+// so both give the same bits, and so does any bucketing. MPI's own reductions are not used.
+//
+//     Pending g3 = allReduceStart(rank.group(0), {{dW, 384 * 1152}, {db, 1152}}, "h.3.attn.c_attn");
+//     ...                                     // backward pass of the layer below
+//     wait(g3);                               // dW and db now hold the sums
+//
+// Contract: every rank of a group issues the same collectives in the same order with the same
+// types and counts. Each one has a number within its group; a mismatch is an error that says where
+// every rank is ("rank 1 is at all_reduce #214 ..., rank 0 at ..."), never a hang. Buffers given to
+// a start are the collective's until its wait: neither read nor written by anyone else. Waiting out
+// of order is allowed; a start that is never waited for is an error at the end of the step.
+// A rank that fails brings the others down: their next wait throws Error.
+//
+// Bytes, as counted here and announced in the census (Program::census), for one rank:
+//     all_reduce      the bucket's bytes
+//     reduce_scatter  the input's bytes (group size x output)
+//     all_gather      the output's bytes (group size x input)
+//     broadcast       the buffer's bytes
+//     barrier         0
+// A group of one rank counts nothing and copies only where input and output differ.
+
+#ifndef PARTITA_RT_COMM_H
+#define PARTITA_RT_COMM_H
+
+#include "partita_rt/program.h"
+
+namespace partita_rt {
+
+enum class Reduce : uint8_t { Sum, Max };
+
+/// `count` elements, contiguous. All pieces of a bucket have one type.
+struct Piece {
+  void *data;
+  int64_t count;
+  DType dtype;
+  Piece(float *data, int64_t count) : data(data), count(count), dtype(DType::Float32) {}
+  Piece(double *data, int64_t count) : data(data), count(count), dtype(DType::Float64) {}
+  Piece(int32_t *data, int64_t count) : data(data), count(count), dtype(DType::Int32) {}
+  Piece(int64_t *data, int64_t count) : data(data), count(count), dtype(DType::Int64) {}
+};
+
+/// A piece whose whole and part stand in different places. Rank r of the group owns elements
+/// [r * count, (r + 1) * count) of the whole, which has size() * count elements.
+///   reduce_scatter: from = whole, to = part;  all_gather: from = part, to = whole.
+/// In place is allowed: the part may be the r-th block of the whole itself.
+struct Transfer {
+  const void *from;
+  void *to;
+  int64_t count; ///< elements of the part
+  DType dtype;
+  Transfer(const float *from, float *to, int64_t count)
+      : from(from), to(to), count(count), dtype(DType::Float32) {}
+  Transfer(const double *from, double *to, int64_t count)
+      : from(from), to(to), count(count), dtype(DType::Float64) {}
+  Transfer(const int64_t *from, int64_t *to, int64_t count)
+      : from(from), to(to), count(count), dtype(DType::Int64) {}
+};
+
+/// A collective under way. Default-constructed: nothing to wait for.
+struct Pending {
+  Communicator *group = nullptr;
+  uint64_t number = 0;
+};
+
+using Bucket = std::initializer_list<Piece>;
+using Transfers = std::initializer_list<Transfer>;
+
+/// `why` names what made the collective necessary (a parameter, a node); it appears in error
+/// messages and must outlive the call (a literal).
+Pending allReduceStart(Communicator &group, Bucket bucket, const char *why,
+                       Reduce reduce = Reduce::Sum);
+Pending reduceScatterStart(Communicator &group, Transfers transfers, const char *why);
+Pending allGatherStart(Communicator &group, Transfers transfers, const char *why);
+/// Copies group rank `root`'s buffer to all.
+Pending broadcastStart(Communicator &group, Bucket bucket, int root, const char *why);
+void wait(Pending pending);
+
+/// Start and wait.
+void allReduce(Communicator &group, Bucket bucket, const char *why, Reduce reduce = Reduce::Sum);
+void reduceScatter(Communicator &group, Transfers transfers, const char *why);
+void allGather(Communicator &group, Transfers transfers, const char *why);
+void broadcast(Communicator &group, Bucket bucket, int root, const char *why);
+void barrier(Communicator &group, const char *why);
+
+/// Calls and bytes issued so far.
+struct CollectiveCount {
+  int64_t calls = 0;
+  int64_t bytes = 0;
+};
+
+/// One rank's handle on a group. Made by the launcher; emitted code passes it on.
+class Communicator {
+public:
+  virtual ~Communicator() = default;
+  /// This rank's number within the group, the number of ranks in it.
+  int rank() const { return groupRank; }
+  int size() const { return groupSize; }
+  const char *axis() const { return axisName.c_str(); }
+  const CollectiveCount &count(CollectiveKind kind) const { return counts[int(kind)]; }
+  /// Collectives started but not waited for.
+  virtual int outstanding() const = 0;
+
+  /// A collective as the transports see it: pieces flattened. Internal.
+  struct Request;
+  virtual Pending start(Request request) = 0;
+  virtual void finish(uint64_t number) = 0;
+
+protected:
+  Communicator(std::string axis, int rank, int size)
+      : axisName(std::move(axis)), groupRank(rank), groupSize(size) {}
+  std::string axisName;
+  int groupRank;
+  int groupSize;
+  CollectiveCount counts[kCollectiveKinds];
+};
+
+} // namespace partita_rt
+
+#endif // PARTITA_RT_COMM_H

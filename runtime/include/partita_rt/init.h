@@ -1,0 +1,42 @@
+// Initial values: from the model's file, from a safetensors file, or from counter-based random
+// numbers that depend on (seed, parameter name, element) and on nothing else: no layout, number of
+// ranks or order of evaluation changes them. tools/python/partita_init.py states the same in numpy.
+//
+// normal(seed, name, i), i = row-major index of the element in the *global* tensor, all arithmetic
+// in unsigned 64 bit:
+//
+//     mix(x):  x += 0x9E3779B97F4A7C15
+//              x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9
+//              x = (x ^ (x >> 27)) * 0x94D049BB133111EB
+//              return x ^ (x >> 31)                                   (splitmix64)
+//     fnv(name): h = 0xCBF29CE484222325; for each byte b: h = (h ^ b) * 0x100000001B3   (FNV-1a)
+//     key    = mix(mix(seed) ^ fnv(name))
+//     h_j    = mix(key + 3 * i + j),  j = 0, 1, 2
+//     sum    = the twelve 16-bit fields of h_0, h_1, h_2, added (an integer, 0 .. 786420)
+//     normal = (sum - 393210) / 65536                     mean 0, variance 1 - 2^-32, |x| <= 6
+//     value  = float32(double(normal) * std)              one rounding
+//
+// (The sum of twelve uniforms has variance 12/12 = 1: exact in any language, no libm involved.)
+
+#ifndef PARTITA_RT_INIT_H
+#define PARTITA_RT_INIT_H
+
+#include "partita_rt/program.h"
+
+namespace partita_rt {
+
+uint64_t mix64(uint64_t x);
+/// mix(mix(seed) ^ fnv(name)).
+uint64_t randomKey(uint64_t seed, const char *name);
+/// Element `index` of the standard normal sequence of `key`.
+double standardNormal(uint64_t key, uint64_t index);
+
+/// Fills every parameter of this rank by the program's tables and the --init option, zeroes the
+/// optimizer states, sets the scalar states. Emitted @init calls it (and may then compute further
+/// persistent values). Throws Error: a parameter without a value anywhere, a file that is missing
+/// or too short, a tensor of another shape.
+void initialize(Rank &rank);
+
+} // namespace partita_rt
+
+#endif // PARTITA_RT_INIT_H

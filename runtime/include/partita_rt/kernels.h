@@ -1,0 +1,200 @@
+// Kernels on one rank's float32 tensors (CPU).
+//
+// Conventions. Tensors are dense and row-major unless a stride is passed; shapes stand in brackets.
+// Outputs come first. An output may be the same pointer as an input only where it says "in place".
+// Gradients of parameters take `Write`: Set overwrites, Add accumulates (micro-batches, tied
+// weights). Every kernel is deterministic: its result depends on its arguments alone, on no thread
+// count and no alignment. Workspace is on the stack, below 256 KiB. Elementwise operations
+// are emitted as loops by the compiler (math.h), not found here.
+
+#ifndef PARTITA_RT_KERNELS_H
+#define PARTITA_RT_KERNELS_H
+
+#include "partita_rt/types.h"
+
+namespace partita_rt {
+
+enum class Write : uint8_t { Set, Add };
+
+//===-- Matrix products ---------------------------------------------------------------------===//
+
+enum class Trans : uint8_t { No, Yes };
+
+/// C[m, n] = alpha * op(A)[m, k] * op(B)[k, n] + beta * C. lda, ldb, ldc: elements between
+/// consecutive rows of the *stored* matrix (A is stored [m, k], or [k, m] under Trans::Yes).
+/// beta == 0 does not read C. One row or one column goes to sgemv.
+void gemm(Trans transA, Trans transB, int64_t m, int64_t n, int64_t k, float alpha, const float *a,
+          int64_t lda, const float *b, int64_t ldb, float beta, float *c, int64_t ldc);
+
+/// C[m, n] = op(A) * op(B) + bias[n], the bias added to every row.
+void gemmBias(Trans transA, Trans transB, int64_t m, int64_t n, int64_t k, const float *a,
+              int64_t lda, const float *b, int64_t ldb, const float *bias, float *c, int64_t ldc);
+
+/// `batch` products; matrix i of A starts strideA elements after matrix i - 1 (0: shared).
+void gemmBatched(Trans transA, Trans transB, int64_t batch, int64_t m, int64_t n, int64_t k,
+                 float alpha, const float *a, int64_t lda, int64_t strideA, const float *b,
+                 int64_t ldb, int64_t strideB, float beta, float *c, int64_t ldc, int64_t strideC);
+
+//===-- Layer norm --------------------------------------------------------------------------===//
+
+/// y[rows, width] = (x - mean) * rstd * weight + bias with rstd = 1 / sqrt(variance + epsilon), the
+/// biased variance. weight and bias [width] may be null (1 and 0). mean and rstd [rows] are saved
+/// for the backward pass; null: not saved. In place (y == x) is allowed.
+void layerNormForward(float *y, float *mean, float *rstd, const float *x, const float *weight,
+                      const float *bias, int64_t rows, int64_t width, float epsilon);
+
+/// dx[rows, width] from dy, x and the saved statistics; dweight and dbias [width] by `write` (null:
+/// not wanted). weight may be null. In place (dx == dy) is allowed. dxWrite Add: dx += ...
+void layerNormBackward(float *dx, float *dweight, float *dbias, const float *dy, const float *x,
+                       const float *weight, const float *mean, const float *rstd, int64_t rows,
+                       int64_t width, Write write = Write::Set, Write dxWrite = Write::Set);
+
+//===-- Softmax -----------------------------------------------------------------------------===//
+
+/// y[rows, width] = softmax of each row. A row of -inf alone gives zeros. In place is allowed.
+void softmaxForward(float *y, const float *x, int64_t rows, int64_t width);
+
+/// dx = y * (dy - sum(y * dy)) per row. In place (dx == dy) is allowed.
+void softmaxBackward(float *dx, const float *dy, const float *y, int64_t rows, int64_t width);
+
+//===-- Attention ---------------------------------------------------------------------------===//
+
+/// A [batch, sequence, heads, headDim] tensor in any layout: element (b, s, h, d) stands at
+/// data[b * batchStride + s * rowStride + h * headStride + d]. Inside a packed [b, s, 3 * heads * d]
+/// projection, v is {qkv + 2 * heads * d, s * 3 * heads * d, 3 * heads * d, d}.
+template <typename T> struct HeadsOf {
+  T *data;
+  int64_t batchStride;
+  int64_t rowStride;
+  int64_t headStride;
+};
+using Heads = HeadsOf<float>;
+using ConstHeads = HeadsOf<const float>;
+
+struct AttentionShape {
+  int64_t batch;
+  int64_t heads;
+  int64_t sequence;        ///< of queries
+  int64_t keySequence;     ///< of keys and values
+  int64_t headDim;         ///< of q and k
+  int64_t valueDim;        ///< of v and out
+  int64_t groups = 1;      ///< query heads per key/value head: k, v have heads / groups heads
+  bool causal = true;      ///< query i sees keys j <= i + keySequence - sequence
+  float scale = 1.0f;      ///< scores = scale * q.k, usually 1 / sqrt(headDim)
+};
+
+/// out = softmax(scale * q k^T, masked) v, in tiles: the [sequence, keySequence] scores are never
+/// stored. logSumExp [batch, heads, sequence] is saved for the backward pass; null: not saved. A
+/// query that sees no key gets zeros.
+void attentionForward(Heads out, float *logSumExp, ConstHeads q, ConstHeads k, ConstHeads v,
+                      const AttentionShape &shape);
+
+/// Overwrites dq, dk and dv (which may lie in one packed tensor, laid out as q, k and v or not).
+/// Needs out and logSumExp of the forward pass. delta [batch, heads, sequence] is workspace:
+/// sum over d of dout * out.
+void attentionBackward(Heads dq, Heads dk, Heads dv, float *delta, ConstHeads dout, ConstHeads out,
+                       const float *logSumExp, ConstHeads q, ConstHeads k, ConstHeads v,
+                       const AttentionShape &shape);
+
+//===-- Embedding ---------------------------------------------------------------------------===//
+
+/// y[n, width] = table[ids[n], :] of table [vocabulary, width]. Throws Error on an id outside
+/// 0 .. vocabulary-1. Negative ids are not counted from the end.
+void embeddingForward(float *y, const int64_t *ids, const float *table, int64_t n, int64_t width,
+                      int64_t vocabulary);
+void embeddingForward(float *y, const int32_t *ids, const float *table, int64_t n, int64_t width,
+                      int64_t vocabulary);
+
+/// dtable[vocabulary, width]: row v gets the sum of the dy rows whose id is v, added in the order of
+/// n. Write::Set zeroes the table first.
+void embeddingBackward(float *dtable, const float *dy, const int64_t *ids, int64_t n, int64_t width,
+                       int64_t vocabulary, Write write = Write::Set);
+void embeddingBackward(float *dtable, const float *dy, const int32_t *ids, int64_t n, int64_t width,
+                       int64_t vocabulary, Write write = Write::Set);
+
+//===-- Cross-entropy -----------------------------------------------------------------------===//
+
+/// Per row: loss[n] = logSumExp[n] - logits[n, labels[n]]; rows whose label is ignoreIndex get
+/// loss 0. Consecutive rows are `stride` elements apart (>= vocabulary). logSumExp is saved
+/// for the backward pass. Throws Error on another label outside 0 .. vocabulary-1.
+void crossEntropyForward(float *loss, float *logSumExp, const float *logits, const int64_t *labels,
+                         int64_t rows, int64_t vocabulary, int64_t stride, int64_t ignoreIndex);
+
+/// dlogits[n, :] = dloss[n] * (softmax(logits[n, :]) - onehot(labels[n])), 0 for ignored rows, and
+/// 0 for the padding columns vocabulary .. stride-1. In place (dlogits == logits) is allowed.
+/// dloss is [rows], or one value for all rows when dlossStride is 0.
+void crossEntropyBackward(float *dlogits, const float *dloss, int64_t dlossStride,
+                          const float *logits, const float *logSumExp, const int64_t *labels,
+                          int64_t rows, int64_t vocabulary, int64_t stride, int64_t ignoreIndex);
+
+/// Labels different from ignoreIndex.
+int64_t countLabels(const int64_t *labels, int64_t n, int64_t ignoreIndex);
+
+//===-- Copies ------------------------------------------------------------------------------===//
+
+/// dst[i...] = src[i...] for every index of `shape`, strides in elements (a stride may be 0 in src:
+/// broadcast). Covers transpose, slice, concat, expand. Elements of 1, 2, 4 or 8 bytes.
+void stridedCopy(void *dst, const Shape &dstStrides, const void *src, const Shape &srcStrides,
+                 const Shape &shape, int64_t elementBytes = 4);
+
+/// `rows` rows of `width` floats between tensors of different row strides.
+void copyRows(float *dst, int64_t dstStride, const float *src, int64_t srcStride, int64_t rows,
+              int64_t width);
+
+void fill(float *dst, float value, int64_t n);
+
+//===-- Reductions --------------------------------------------------------------------------===//
+
+/// y[outer, inner] = sum of x[outer, n, inner] over n: inner == 1 reduces trailing dimensions,
+/// outer == 1 leading ones. The order of additions is fixed by (outer, n, inner).
+void reduceSum(float *y, const float *x, int64_t outer, int64_t n, int64_t inner,
+               Write write = Write::Set);
+void reduceMean(float *y, const float *x, int64_t outer, int64_t n, int64_t inner);
+void reduceMax(float *y, const float *x, int64_t outer, int64_t n, int64_t inner);
+
+/// y[width] = column sums of x[rows, width], rows `stride` elements apart: a bias gradient.
+void columnSum(float *y, const float *x, int64_t rows, int64_t width, int64_t stride,
+               Write write = Write::Set);
+
+/// Sum of squares in double over blocks of 4096 elements, the blocks added in order.
+double sumOfSquares(const float *x, int64_t n);
+
+/// Sum of all elements, in double, by the same blocks.
+double sumAll(const float *x, int64_t n);
+
+//===-- Updates -----------------------------------------------------------------------------===//
+
+struct AdamW {
+  float learningRate;
+  float beta1;
+  float beta2;
+  float epsilon;
+  float weightDecay;
+  int64_t step; ///< t, from 1
+};
+
+/// In place, per element, g = gradientScale * gradient (clipping):
+///     m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g g
+///     u = (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + epsilon) + weightDecay p
+///     p = p - learningRate u
+/// The two bias corrections are computed in double once and applied as float factors.
+void adamwUpdate(float *parameter, float *m, float *v, const float *gradient, int64_t n,
+                 const AdamW &options, float gradientScale = 1.0f);
+
+struct Sgd {
+  float learningRate;
+  float momentum;
+  float weightDecay;
+};
+
+/// g = gradientScale * gradient + weightDecay p;  b = momentum b + g;  p = p - learningRate b.
+/// momentumBuffer may be null when momentum is 0 (then b = g).
+void sgdUpdate(float *parameter, float *momentumBuffer, const float *gradient, int64_t n,
+               const Sgd &options, float gradientScale = 1.0f);
+
+/// min(1, maxNorm / (norm + 1e-6)); 1 when maxNorm is 0.
+float clipCoefficient(double norm, float maxNorm);
+
+} // namespace partita_rt
+
+#endif // PARTITA_RT_KERNELS_H

@@ -1,0 +1,13 @@
+// All that an emitted program may call. Start with program.h.
+
+#ifndef PARTITA_RT_PARTITA_RT_H
+#define PARTITA_RT_PARTITA_RT_H
+
+#include "partita_rt/comm.h"
+#include "partita_rt/init.h"
+#include "partita_rt/kernels.h"
+#include "partita_rt/math.h"
+#include "partita_rt/program.h"
+#include "partita_rt/types.h"
+
+#endif // PARTITA_RT_PARTITA_RT_H

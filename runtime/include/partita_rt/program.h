@@ -1,0 +1,249 @@
+// The description of an emitted program: constant tables, and the Rank that its functions receive.
+//
+// An emitted program is one C++ file:
+//
+//     #include <partita_rt/partita_rt.h>
+//     using namespace partita_rt;
+//
+//     static const Axis kMesh[] = {{"dp", 2}};
+//     static const Parameter kParameters[] = {...};
+//     static void train_step(Rank &rank) { ... }
+//
+//     static Program program() {
+//       Program p;
+//       p.name = "gpt2";  p.mesh = kMesh;  p.parameters = kParameters;  p.trainStep = train_step;
+//       ...
+//       return p;
+//     }
+//     int main(int argc, char **argv) { return programMain(argc, argv, program()); }
+//
+// All sizes are in bytes unless the name says elements. Every offset is a multiple of 64 (vector
+// loads, no false sharing between ranks). Strings are UTF-8, already escaped by the emitter.
+// programMain checks the tables before anything runs (checkProgram): offsets inside their arena,
+// local shapes that divide the global ones, axes that exist; what is wrong is one message, exit 1.
+
+#ifndef PARTITA_RT_PROGRAM_H
+#define PARTITA_RT_PROGRAM_H
+
+#include "partita_rt/types.h"
+
+namespace partita_rt {
+
+class Communicator;
+class GradientSink;
+struct Rank;
+
+/// One axis of the mesh, outermost first; the last axis varies fastest over the ranks (tp
+/// innermost). The number of ranks is the product of the sizes.
+struct Axis {
+  const char *name;
+  int size;
+};
+
+/// Dimension `dim` is split in equal parts over mesh axis number `axis`. Several entries with the
+/// same dim: the first is the outermost split.
+struct Split {
+  int dim;
+  int axis;
+};
+
+/// At most kMaxAxes splits: Splits{{0, 0}} splits dimension 0 over the first axis; {} is whole.
+struct Splits {
+  int count = 0;
+  Split list[kMaxAxes] = {};
+  constexpr Splits() = default;
+  constexpr Splits(std::initializer_list<Split> splits) {
+    for (Split split : splits)
+      list[count++] = split;
+  }
+  constexpr const Split *begin() const { return list; }
+  constexpr const Split *end() const { return list + count; }
+};
+
+/// What an input means to the data loader.
+enum class InputRole : uint8_t {
+  TokenIds,    ///< [batch, sequence]: tokens 0 .. s-1 of each window
+  Labels,      ///< [batch, sequence]: tokens 1 .. s of the same windows (next token)
+  PositionIds, ///< [batch, sequence]: 0 .. s-1 in every row (global positions when s is split)
+  Ones,        ///< all one (attention masks of exports)
+  ShiftedLabels ///< [batch, sequence]: equal to TokenIds; the program itself shifts them
+};
+
+/// One input of train_step, eval_step and forward. The runtime owns its memory and fills it before
+/// each call: `accumulate` micro-batches of localShape, one after the other, for train_step; one
+/// for eval_step and forward.
+struct Input {
+  const char *name;
+  InputRole role;
+  DType dtype;        ///< Int64 or Int32 (Ones: also Float32, Bool)
+  Shape globalShape;  ///< one micro-batch of the whole program
+  Shape localShape;   ///< one micro-batch of one rank
+  Splits splits;      ///< how the one comes from the other
+  int64_t vocabulary; ///< tokens are 0 .. vocabulary-1 (TokenIds, Labels); else 0
+};
+
+/// How `--init seed:N` fills a parameter (see init.h for the exact numbers).
+enum class InitKind : uint8_t { Normal, Ones, Zeros };
+
+struct InitRule {
+  InitKind kind = InitKind::Normal;
+  double std = 0.02; ///< Normal only
+};
+
+/// Where a parameter's value stands in the model's file: row-major, little-endian, global shape.
+/// path == nullptr: the file has no value (a stripped export).
+struct FileSource {
+  const char *path = nullptr; ///< absolute, or relative to the program's folder
+  int64_t offset = 0;
+  DType dtype = DType::Float32; ///< Float32, Float64, Float16, BFloat16
+};
+
+/// A trainable (or frozen) tensor, float32, at `offset` of the persistent memory.
+struct Parameter {
+  const char *name;
+  Shape globalShape;
+  Shape localShape;
+  Splits splits;
+  int64_t offset;
+  InitRule init;
+  FileSource source;
+  bool trainable = true;
+  bool weightDecay = true; ///< false: the emitted update uses decay 0 (biases, norms)
+};
+
+/// A tensor of optimizer state, float32, persistent, zero at the start. Shape and splits are those
+/// of its parameter.
+struct OptimizerState {
+  const char *name; ///< "<parameter>.m"
+  int parameter;    ///< index into Program::parameters
+  int64_t offset;
+};
+
+/// A persistent scalar (loss scale, ...), saved in checkpoints. The number of updates done needs
+/// none: Rank::step.
+struct ScalarState {
+  const char *name;
+  DType dtype; ///< Float32, Float64, Int32 or Int64
+  int64_t offset;
+  double initial;
+};
+
+/// A tensor that `forward` leaves in the arena; `--forward FILE.safetensors` writes it.
+struct Output {
+  const char *name;
+  DType dtype;
+  Shape globalShape;
+  Shape localShape;
+  Splits splits;
+  int64_t offset; ///< in the arena, valid when `forward` returns
+};
+
+enum class CollectiveKind : uint8_t { AllReduce, ReduceScatter, AllGather, Broadcast, Barrier };
+constexpr int kCollectiveKinds = 5;
+const char *nameOf(CollectiveKind kind);
+
+/// One row of the compiler's census: what one rank issues during one train_step. The runtime counts
+/// what is really issued and programMain fails when the two differ.
+struct CensusEntry {
+  CollectiveKind kind;
+  const char *axis; ///< the group's mesh axis
+  int64_t calls;    ///< per train_step
+  int64_t bytes;    ///< per train_step, as counted by comm.h
+  const char *why;
+};
+
+/// Hyperparameters that emitted code reads from Rank::hyper, never as literals, so that the command
+/// line (--lr, --weight-decay, --beta1, --beta2, --epsilon, --clip) can change them.
+struct Hyper {
+  float learningRate = 1e-3f; ///< base rate; Rank::learningRate is the scheduled one
+  float beta1 = 0.9f;
+  float beta2 = 0.999f;
+  float epsilon = 1e-8f;
+  float weightDecay = 0.0f;
+  float gradientClip = 0.0f; ///< largest global norm of the gradients; 0 = no clipping
+  float momentum = 0.0f;     ///< SGD
+};
+
+/// One constant description of everything. Unset function pointers mean that the program lacks that
+/// entry; the options that need it are then refused.
+struct Program {
+  const char *name = "program";
+  const char *optimizer = "adamw"; ///< as printed; the update itself is emitted code
+  Table<Axis> mesh;                ///< empty: one rank
+  Table<Input> inputs;
+  Table<Parameter> parameters;
+  Table<OptimizerState> optimizerStates;
+  Table<ScalarState> scalarStates;
+  Table<Output> outputs;
+  Table<CensusEntry> census;
+
+  int64_t accumulate = 1;      ///< micro-batches per train_step
+  int64_t persistentBytes = 0; ///< parameters and states of one rank
+  int64_t arenaBytes = 0;      ///< largest of the entry points' needs; contents undefined at entry
+
+  Hyper hyper;
+  /// True when train_step calls exposeGradient for every trainable parameter; else --grads is refused.
+  bool exposesGradients = false;
+
+  void (*init)(Rank &) = nullptr; ///< fills parameters and states; null: initialize(rank)
+  void (*trainStep)(Rank &) = nullptr;
+  void (*evalStep)(Rank &) = nullptr;
+  void (*forward)(Rank &) = nullptr;
+};
+
+/// What train_step and eval_step report, equal on all ranks (the loss is already reduced).
+struct StepReport {
+  float loss = 0;         ///< mean over the unmasked tokens of the global batch
+  float gradientNorm = 0; ///< global norm before clipping; leave 0 when not computed
+  int64_t tokenCount = 0; ///< unmasked tokens of the global batch (all micro-batches and ranks)
+};
+
+/// One rank: all that emitted code may touch. Ranks may be threads of one process, so emitted code
+/// keeps no other state.
+struct Rank {
+  const Program *program = nullptr;
+  int rank = 0;
+  int ranks = 1;
+  int coordinates[kMaxAxes] = {}; ///< position along each mesh axis
+
+  char *persistentBase = nullptr; ///< program->persistentBytes
+  char *arenaBase = nullptr;      ///< program->arenaBytes
+  void *inputs[kMaxInputs] = {};
+  Communicator *groups[kMaxAxes] = {}; ///< per mesh axis
+  Communicator *world = nullptr;       ///< all ranks
+
+  Hyper hyper;
+  float learningRate = 0; ///< of this step, after the schedule
+  int64_t step = 0;       ///< number of the update being made, from 1 (AdamW's t)
+  StepReport report;      ///< written by train_step and eval_step
+  GradientSink *gradientSink = nullptr;
+
+  /// Persistent memory (parameters, optimizer states) at a byte offset.
+  template <typename T = float> T *persistent(int64_t offset) const {
+    return reinterpret_cast<T *>(persistentBase + offset);
+  }
+  /// Arena memory (activations, gradients) at a byte offset.
+  template <typename T = float> T *at(int64_t offset) const {
+    return reinterpret_cast<T *>(arenaBase + offset);
+  }
+  /// Micro-batch `micro` of input number `index`.
+  template <typename T = int64_t> const T *input(int index, int64_t micro = 0) const {
+    return static_cast<const T *>(inputs[index]) +
+           micro * program->inputs[index].localShape.elements();
+  }
+  /// The ranks that differ from this one only along mesh axis `axis`.
+  Communicator &group(int axis) const { return *groups[axis]; }
+};
+
+/// Emitted code calls this for each trainable parameter once its gradient is complete (reduced over
+/// all ranks and micro-batches, not clipped), before the memory may be reused. Does nothing unless
+/// --grads asked for gradients. `gradient` has the parameter's local shape.
+void exposeGradient(Rank &rank, int parameter, const float *gradient);
+
+/// The main() of an emitted program: options, ranks, data, training loop, checkpoints, summary.
+/// Returns the exit code: 0 only when all that was asked was done.
+int programMain(int argc, char **argv, const Program &program);
+
+} // namespace partita_rt
+
+#endif // PARTITA_RT_PROGRAM_H
