@@ -1,0 +1,16 @@
+//===- Interfaces.h - what every pass may ask an op ---------------------------------------------===//
+
+#ifndef PARTITA_DIALECTS_INTERFACES_H
+#define PARTITA_DIALECTS_INTERFACES_H
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/OpDefinition.h"
+
+namespace partita {
+/// Checks the placements in the op's types against its rule (Par/PlacementRule.cpp); reports why.
+mlir::LogicalResult verifyShardRule(mlir::Operation *op);
+} // namespace partita
+
+#include "dialects/Interfaces/Interfaces.h.inc"
+
+#endif // PARTITA_DIALECTS_INTERFACES_H

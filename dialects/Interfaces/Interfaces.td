@@ -1,0 +1,67 @@
+//===- Interfaces.td - what every pass may ask an op ------------------------------------------===//
+//
+// "Ask the op, never switch on it." The op table (dialects/Tx/*.td) answers these questions on the
+// definition of each op; the passes know no op by name.
+//
+//===------------------------------------------------------------------------------------------===//
+
+#ifndef PARTITA_INTERFACES
+#define PARTITA_INTERFACES
+
+include "mlir/IR/OpBase.td"
+
+def ShardInterface : OpInterface<"ShardInterface"> {
+  let cppNamespace = "::partita";
+  let description = [{
+    How an op may be split over a mesh axis. The answer is a rule (see ShardRule.h):
+
+        "~* k+, ~k+ n -> * n"      matmul
+
+    Letters are dimensions; a dimension of operand or result is a letter or a group `(a b)`, a
+    reshape's outer and inner factor. `*` stands for the leading dimensions, `1` for one of size 1
+    that is nobody's letter. `+`: the letter is summed away, a result that lacks it is partial when
+    it is split. `^`: the op cannot be split along this letter. `~`: linear in this operand while
+    the others stand still (a product); `~~`: linear in all so marked together (a sum).
+    The op's verifier checks the placements in its types against the rule.
+  }];
+  let methods = [
+    InterfaceMethod<"The op's rule.", "::std::string", "getShardRule">,
+    InterfaceMethod<[{
+        Adjusts attributes that speak of shapes after the result types became those of one rank.
+      }], "void", "localize", (ins), [{}], [{ return; }]>,
+  ];
+  let verify = [{ return ::partita::verifyShardRule($_op); }];
+}
+
+def DifferentiableInterface : OpInterface<"DifferentiableInterface"> {
+  let cppNamespace = "::partita";
+  let description = [{
+    The op's vector-Jacobian product, built out of `tx` ops at the builder's insertion point.
+    Takes one cotangent per result (null where none flows) and returns one value per operand (null
+    where no gradient flows). Placements: the cotangent of a replicated value is partial, of a
+    partial one invariant, of a piece the same piece.
+  }];
+  let methods = [
+    InterfaceMethod<"Builds the cotangents of the operands.",
+      "::llvm::SmallVector<::mlir::Value>", "buildGradient",
+      (ins "::mlir::OpBuilder &":$builder, "::mlir::ValueRange":$cotangents)>,
+  ];
+}
+
+def ScalarInterface : OpInterface<"ScalarInterface"> {
+  let cppNamespace = "::partita";
+  let description = [{
+    An elementwise op: one C++ expression over the scalar operands, stated once. The interpreter
+    evaluates it in double precision; the CPU and CUDA kernels are printed from the same text.
+  }];
+  let methods = [
+    InterfaceMethod<"The expression, over the names of getScalarOperands().",
+      "::llvm::StringRef", "getScalarExpression">,
+    InterfaceMethod<"The operands' names in the expression.",
+      "::llvm::SmallVector<::llvm::StringRef>", "getScalarOperands">,
+    InterfaceMethod<"The expression's value in double precision.",
+      "double", "evaluateScalar", (ins "::llvm::ArrayRef<double>":$operands)>,
+  ];
+}
+
+#endif // PARTITA_INTERFACES

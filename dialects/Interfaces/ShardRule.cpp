@@ -1,0 +1,186 @@
+//===- ShardRule.cpp - the text of an op's rule, parsed --------------------------------------------===//
+
+#include "dialects/Interfaces/ShardRule.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace partita;
+
+int RulePattern::dimOf(unsigned letter) const {
+  for (auto [i, dim] : llvm::enumerate(dims))
+    if (dim.outermost() == static_cast<int>(letter))
+      return static_cast<int>(i);
+  return -1;
+}
+
+bool RulePattern::contains(unsigned letter) const {
+  return llvm::any_of(dims, [&](const RuleDim &d) { return llvm::is_contained(d.letters, letter); });
+}
+
+namespace {
+
+/// Parses one rule; `leading` is the number of dimensions that `*` stands for, settled by the first
+/// pattern with a `*`.
+class Parser {
+public:
+  Parser(ShardRule &rule, std::string &error) : rule(rule), error(error) {}
+
+  bool side(StringRef text, ArrayRef<int64_t> ranks, SmallVectorImpl<RulePattern> &patterns) {
+    SmallVector<StringRef> parts;
+    if (!text.trim().empty() || !ranks.empty())
+      text.split(parts, ',');
+    if (parts.size() != ranks.size())
+      return fail(llvm::formatv("has {0} patterns for {1} values", parts.size(), ranks.size()));
+    for (auto [part, rank] : llvm::zip(parts, ranks))
+      if (!pattern(part.trim(), rank, patterns.emplace_back()))
+        return false;
+    return true;
+  }
+
+private:
+  bool fail(const Twine &message) {
+    error = message.str();
+    return false;
+  }
+
+  unsigned letter(const Twine &name) {
+    std::string text = name.str();
+    for (auto [i, l] : llvm::enumerate(rule.letters))
+      if (l.name == text)
+        return i;
+    rule.letters.push_back({text});
+    return rule.letters.size() - 1;
+  }
+
+  void mark(unsigned l, StringRef &text) {
+    if (text.consume_front("+"))
+      rule.letters[l].summed = true;
+    else if (text.consume_front("^"))
+      rule.letters[l].never = true;
+  }
+
+  bool pattern(StringRef text, int64_t rank, RulePattern &result) {
+    if (text.consume_front("~~"))
+      result.linearity = Linearity::Together;
+    else if (text.consume_front("~"))
+      result.linearity = Linearity::Separately;
+    int64_t named = 0;
+    for (StringRef rest = text; !(rest = rest.ltrim()).empty(); ++named)
+      rest = rest.front() == '(' ? rest.drop_front(std::min(rest.find(')') + 1, rest.size()))
+                                 : rest.drop_front(1).ltrim("+^");
+    bool hasStar = text.contains('*');
+    if (hasStar && leading < 0)
+      leading = rank - (named - 1);
+    if (rank != named - hasStar + (hasStar ? leading : 0) || leading < -1)
+      return fail(llvm::formatv("pattern '{0}' does not fit a value of rank {1}", text, rank));
+    while (!(text = text.ltrim()).empty())
+      if (!dim(text, result))
+        return false;
+    return true;
+  }
+
+  bool dim(StringRef &text, RulePattern &result) {
+    if (text.consume_front("1")) {
+      result.dims.emplace_back();
+      return true;
+    }
+    if (text.consume_front("*")) {
+      StringRef flags = text;
+      for (int64_t i = 0; i < leading; ++i) {
+        text = flags;
+        unsigned l = letter("*" + Twine(i));
+        mark(l, text);
+        result.dims.push_back({{l}});
+      }
+      if (leading == 0 && !text.empty() && (text.front() == '+' || text.front() == '^'))
+        text = text.drop_front();
+      return true;
+    }
+    if (text.consume_front("(")) {
+      RuleDim group;
+      while (!(text = text.ltrim()).empty() && !text.consume_front(")")) {
+        if (!llvm::isAlpha(text.front()))
+          return fail("expects letters in '(...)'");
+        group.letters.push_back(letter(text.take_front(1)));
+        text = text.drop_front();
+        mark(group.letters.back(), text);
+      }
+      result.dims.push_back(group);
+      return true;
+    }
+    if (!llvm::isAlpha(text.front()))
+      return fail(llvm::formatv("does not know '{0}'", text.take_front(1)));
+    unsigned l = letter(text.take_front(1));
+    text = text.drop_front();
+    mark(l, text);
+    result.dims.push_back({{l}});
+    return true;
+  }
+
+  ShardRule &rule;
+  std::string &error;
+  int64_t leading = -1;
+};
+
+} // namespace
+
+std::optional<ShardRule> ShardRule::parse(StringRef text, ArrayRef<int64_t> operandRanks,
+                                          ArrayRef<int64_t> resultRanks, std::string &error) {
+  ShardRule rule;
+  auto [operands, results] = text.split("->");
+  Parser parser(rule, error);
+  if (!parser.side(operands, operandRanks, rule.operands) ||
+      !parser.side(results, resultRanks, rule.results)) {
+    error = llvm::formatv("rule '{0}' {1}", text, error).str();
+    return std::nullopt;
+  }
+  for (auto [i, letter] : llvm::enumerate(rule.letters)) {
+    auto has = [&, l = static_cast<unsigned>(i)](const RulePattern &p) { return p.contains(l); };
+    if (!letter.summed && !letter.never && llvm::any_of(rule.operands, has) &&
+        !llvm::all_of(rule.results, has)) {
+      error = llvm::formatv("rule '{0}': letter {1} is missing in a result and marked neither '+' "
+                            "nor '^'", text, letter.name).str();
+      return std::nullopt;
+    }
+  }
+  return rule;
+}
+
+bool ShardRule::letterSizes(ArrayRef<ArrayRef<int64_t>> operandShapes,
+                            ArrayRef<ArrayRef<int64_t>> resultShapes,
+                            SmallVectorImpl<int64_t> &sizes, std::string &error) const {
+  sizes.assign(letters.size(), -1);
+  // Single letters first, then groups: what is left of a group's size is its one unknown letter's.
+  for (bool groups : {false, true}) {
+    auto visit = [&](const RulePattern &pattern, ArrayRef<int64_t> shape) {
+      for (auto [dim, size] : llvm::zip(pattern.dims, shape)) {
+        if (dim.letters.empty() || (dim.letters.size() > 1) != groups)
+          continue;
+        int64_t rest = size;
+        int unknown = -1, unknowns = 0;
+        for (unsigned l : dim.letters) {
+          if (sizes[l] < 0)
+            unknown = static_cast<int>(l), ++unknowns;
+          else if (sizes[l] == 0 || rest % sizes[l] != 0 || (!groups && sizes[l] != size)) {
+            error = llvm::formatv("dimension {0} is {1} in one operand and {2} in another",
+                                  letters[l].name, sizes[l], size).str();
+            return false;
+          } else
+            rest /= sizes[l];
+        }
+        if (unknowns == 1)
+          sizes[unknown] = rest;
+      }
+      return true;
+    };
+    for (auto [pattern, shape] : llvm::zip(operands, operandShapes))
+      if (!visit(pattern, shape))
+        return false;
+    for (auto [pattern, shape] : llvm::zip(results, resultShapes))
+      if (!visit(pattern, shape))
+        return false;
+  }
+  return true;
+}

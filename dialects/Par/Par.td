@@ -1,0 +1,161 @@
+//===- Par.td - meshes, placements, conjugates, collectives --------------------------------------===//
+//
+// What a rank holds of a value, per mesh axis, and what moves between ranks. Knows neither models nor
+// NCCL. README.md in this folder says why it is as it is.
+//
+//===----------------------------------------------------------------------------------------------===//
+
+#ifndef PARTITA_PAR
+#define PARTITA_PAR
+
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/OpBase.td"
+include "mlir/IR/BuiltinAttributeInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "dialects/Interfaces/Interfaces.td"
+
+def Par_Dialect : Dialect {
+  let name = "par";
+  let cppNamespace = "::partita::par";
+  let summary = "mesh, placements, conjugate pairs and collectives";
+  let useDefaultAttributePrinterParser = 1;
+  let hasOperationAttrVerify = 1;
+  let extraClassDeclaration = [{
+    /// The module's mesh: `par.mesh = #par.mesh<dp = 2>`.
+    static constexpr ::llvm::StringLiteral kMesh = "par.mesh";
+    /// On a function without cotangents (inference, or after differentiation): `replicated` and
+    /// `invariant` are one there.
+    static constexpr ::llvm::StringLiteral kNoCotangents = "par.no_cotangents";
+  }];
+}
+
+//===----------------------------------------------------------------------------------------------===//
+// Attributes
+//===----------------------------------------------------------------------------------------------===//
+
+class Par_Attr<string name, string mnem> : AttrDef<Par_Dialect, name> { let mnemonic = mnem; }
+
+def Par_MeshAttr : Par_Attr<"Mesh", "mesh"> {
+  let summary = "mesh axes and their sizes, outermost first";
+  let description = [{
+    `#par.mesh<dp = 4, tp = 2>`: eight ranks, rank = dp * 2 + tp. On the module as `par.mesh`.
+  }];
+  let parameters = (ins ArrayRefParameter<"::mlir::StringAttr">:$axes, ArrayRefParameter<"int64_t">:$sizes);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// The axis's size; 1 for an axis that the mesh does not have.
+    int64_t sizeOf(::llvm::StringRef axis) const;
+    bool hasAxis(::llvm::StringRef axis) const;
+    int64_t rankCount() const;
+    /// The rank's coordinate along `axis`.
+    int64_t coordinate(int64_t rank, ::llvm::StringRef axis) const;
+    /// The ranks that differ from `rank` along `axis` alone, in the order of the axis.
+    ::llvm::SmallVector<int64_t> group(int64_t rank, ::llvm::StringRef axis) const;
+    /// The mesh of `op`'s module; a mesh without axes (one rank) where none is set.
+    static MeshAttr of(::mlir::Operation *op);
+  }];
+}
+
+def Par_PlacementAttr : Par_Attr<"Placement", "place"> {
+  let summary = "what a rank holds of a value, and of its cotangent, per mesh axis";
+  let description = [{
+    The encoding of a tensor type. The tensor's shape is the rank's piece; the placement carries the
+    whole shape and, for each dimension, the axes that split it, outermost first.
+
+        tensor<4x128xf32, #par.place<[8 @dp, 128]>>           sharded over dp along dimension 0
+        tensor<8x128xf32, #par.place<[8, 128], partial [dp]>> the value is the sum over dp's ranks
+
+    | placement  | value                       | cotangent                 |
+    |------------|-----------------------------|---------------------------|
+    | invariant  | same on every rank          | same on every rank        |
+    | replicated | same on every rank          | partial: each has a share |
+    | sharded    | a piece                     | the same piece            |
+    | partial    | the sum over ranks          | invariant                 |
+
+    An axis that is not mentioned is invariant; a tensor without encoding is invariant on all axes.
+  }];
+  let parameters = (ins ArrayRefParameter<"int64_t">:$shape, "::mlir::ArrayAttr":$splits,
+                        ArrayRefParameter<"::mlir::StringAttr">:$replicated,
+                        ArrayRefParameter<"::mlir::StringAttr">:$partial);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
+//===----------------------------------------------------------------------------------------------===//
+// Conjugates: strategy ops, created by partition
+//===----------------------------------------------------------------------------------------------===//
+
+class Par_Op<string mnemonic, list<Trait> traits = []> : Op<Par_Dialect, mnemonic, traits>;
+
+class Par_Conjugate<string mnemonic> : Par_Op<mnemonic,
+    [Pure, DeclareOpInterfaceMethods<DifferentiableInterface>]> {
+  let arguments = (ins AnyRankedTensor:$value, StrAttr:$axis);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$value `over` $axis attr-dict `:` type($value) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Par_FOp : Par_Conjugate<"f"> {
+  let summary = "identity forward, all-reduce backward: invariant -> replicated";
+  let description = [{
+    Megatron's `f` at the entry of a column-parallel block, data parallelism's at every parameter: the
+    ranks go on with the same value but different work, so each has a share of its cotangent.
+    Created by `partition-materialize`; removed by `expand-conjugates`, after differentiation.
+  }];
+}
+
+def Par_GOp : Par_Conjugate<"g"> {
+  let summary = "all-reduce forward, identity backward: partial -> invariant";
+  let description = [{
+    Megatron's `g` at the exit of a row-parallel block; the mean loss under data parallelism.
+    Created by `partition-materialize`; removed by `expand-conjugates`, after differentiation.
+  }];
+}
+
+//===----------------------------------------------------------------------------------------------===//
+// Collectives: mechanism ops
+//===----------------------------------------------------------------------------------------------===//
+
+def Par_AllReduceOp : Par_Op<"all_reduce", [Pure]> {
+  let summary = "sum over the ranks of an axis: partial -> invariant";
+  let description = [{
+    A bucket of tensors reduced as one, in rank order. `reason` says what made it necessary.
+    Created by differentiation (the conjugate of `f`) and `expand-conjugates` (`g`); joined into
+    buckets by `bucket-all-reduces`; split into `all_reduce_start` and `wait` by `start-collectives`.
+  }];
+  let arguments = (ins Variadic<AnyRankedTensor>:$values, StrAttr:$axis, OptionalAttr<StrAttr>:$reason);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let assemblyFormat = [{
+    $values `over` $axis (`because` $reason^)? attr-dict `:` type($values) `->` type($results)
+  }];
+  let hasVerifier = 1;
+}
+
+def Par_AllReduceStartOp : Par_Op<"all_reduce_start", [Pure]> {
+  let summary = "begins a sum over the ranks of an axis";
+  let description = [{
+    The operands may be neither written nor reused until the matching `wait`.
+    Created by `start-collectives`; becomes `rt` calls in the lower phase.
+  }];
+  let arguments = (ins Variadic<AnyRankedTensor>:$values, StrAttr:$axis, OptionalAttr<StrAttr>:$reason);
+  let results = (outs I64:$token);
+  let assemblyFormat = [{
+    $values `over` $axis (`because` $reason^)? attr-dict `:` type($values) `->` type($token)
+  }];
+}
+
+def Par_WaitOp : Par_Op<"wait", [Pure]> {
+  let summary = "completes a collective; its results are the reduced values";
+  let description = [{
+    `values` are those that the matching start was given: they live until here, and the result of
+    each may take its place.
+  }];
+  let arguments = (ins I64:$token, Variadic<AnyRankedTensor>:$values);
+  let results = (outs Variadic<AnyRankedTensor>:$results);
+  let assemblyFormat = "$token `,` $values attr-dict `:` type($token) `,` type($values) `->` type($results)";
+  let hasVerifier = 1;
+}
+
+#endif // PARTITA_PAR

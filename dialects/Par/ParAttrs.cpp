@@ -1,0 +1,359 @@
+//===- ParAttrs.cpp - #par.mesh, #par.place and the layouts they stand for -------------------------===//
+
+#include "dialects/Par/Placement.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::par;
+
+#define GET_ATTRDEF_CLASSES
+#include "dialects/Par/ParAttrs.cpp.inc"
+
+void ParDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "dialects/Par/ParAttrs.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/Par/ParOps.cpp.inc"
+      >();
+}
+
+#include "dialects/Par/ParDialect.cpp.inc"
+
+LogicalResult ParDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
+  if (attribute.getName() == kMesh && !isa<MeshAttr>(attribute.getValue()))
+    return op->emitError() << "'" << kMesh << "' must be a #par.mesh, it is " << attribute.getValue();
+  return success();
+}
+
+//===----------------------------------------------------------------------------------------------===//
+// Mesh
+//===----------------------------------------------------------------------------------------------===//
+
+LogicalResult MeshAttr::verify(function_ref<InFlightDiagnostic()> error, ArrayRef<StringAttr> axes,
+                               ArrayRef<int64_t> sizes) {
+  if (axes.size() != sizes.size())
+    return error() << "a mesh needs one size per axis";
+  for (auto [i, axis, size] : llvm::enumerate(axes, sizes)) {
+    if (size < 1)
+      return error() << "mesh axis " << axis << " has size " << size << ", expected at least 1";
+    if (llvm::is_contained(axes.take_front(i), axis))
+      return error() << "mesh axis " << axis << " is given twice";
+  }
+  return success();
+}
+
+Attribute MeshAttr::parse(AsmParser &parser, Type) {
+  SmallVector<StringAttr> axes;
+  SmallVector<int64_t> sizes;
+  auto element = [&]() -> ParseResult {
+    std::string axis;
+    if (parser.parseKeywordOrString(&axis) || parser.parseEqual() ||
+        parser.parseInteger(sizes.emplace_back()))
+      return failure();
+    axes.push_back(StringAttr::get(parser.getContext(), axis));
+    return success();
+  };
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::LessGreater, element))
+    return {};
+  return getChecked([&] { return parser.emitError(loc); }, parser.getContext(), axes, sizes);
+}
+
+void MeshAttr::print(AsmPrinter &printer) const {
+  printer << "<";
+  llvm::interleaveComma(llvm::zip(getAxes(), getSizes()), printer, [&](auto pair) {
+    printer.printKeywordOrString(std::get<0>(pair).getValue());
+    printer << " = " << std::get<1>(pair);
+  });
+  printer << ">";
+}
+
+int64_t MeshAttr::sizeOf(StringRef axis) const {
+  for (auto [name, size] : llvm::zip(getAxes(), getSizes()))
+    if (name.getValue() == axis)
+      return size;
+  return 1;
+}
+
+bool MeshAttr::hasAxis(StringRef axis) const {
+  return llvm::any_of(getAxes(), [&](StringAttr name) { return name.getValue() == axis; });
+}
+
+int64_t MeshAttr::rankCount() const {
+  int64_t count = 1;
+  for (int64_t size : getSizes())
+    count *= size;
+  return count;
+}
+
+int64_t MeshAttr::coordinate(int64_t rank, StringRef axis) const {
+  for (auto [name, size] : llvm::reverse(llvm::zip(getAxes(), getSizes()))) {
+    if (name.getValue() == axis)
+      return rank % size;
+    rank /= size;
+  }
+  return 0;
+}
+
+SmallVector<int64_t> MeshAttr::group(int64_t rank, StringRef axis) const {
+  int64_t stride = 1, size = 1;
+  for (auto [name, n] : llvm::reverse(llvm::zip(getAxes(), getSizes()))) {
+    if (name.getValue() == axis) {
+      size = n;
+      break;
+    }
+    stride *= n;
+  }
+  if (!hasAxis(axis))
+    return {rank};
+  SmallVector<int64_t> ranks;
+  int64_t first = rank - coordinate(rank, axis) * stride;
+  for (int64_t i = 0; i < size; ++i)
+    ranks.push_back(first + i * stride);
+  return ranks;
+}
+
+MeshAttr MeshAttr::of(Operation *op) {
+  auto module = isa<ModuleOp>(op) ? cast<ModuleOp>(op) : op->getParentOfType<ModuleOp>();
+  if (module)
+    if (auto mesh = module->getAttrOfType<MeshAttr>(ParDialect::kMesh))
+      return mesh;
+  return MeshAttr::get(op->getContext(), ArrayRef<StringAttr>(), ArrayRef<int64_t>());
+}
+
+//===----------------------------------------------------------------------------------------------===//
+// Placement
+//===----------------------------------------------------------------------------------------------===//
+
+LogicalResult PlacementAttr::verify(function_ref<InFlightDiagnostic()> error, ArrayRef<int64_t> shape,
+                                    ArrayAttr splits, ArrayRef<StringAttr> replicated,
+                                    ArrayRef<StringAttr> partial) {
+  if (splits.size() != shape.size())
+    return error() << "a placement needs one list of axes per dimension";
+  llvm::SmallDenseSet<StringAttr> seen;
+  auto once = [&](StringAttr axis) -> LogicalResult {
+    if (seen.insert(axis).second)
+      return success();
+    return error() << "mesh axis " << axis << " is used twice in one placement";
+  };
+  for (Attribute dim : splits) {
+    auto axes = dyn_cast<ArrayAttr>(dim);
+    if (!axes)
+      return error() << "a dimension's axes must be a list";
+    for (Attribute axis : axes)
+      if (!isa<StringAttr>(axis) || failed(once(cast<StringAttr>(axis))))
+        return failure();
+  }
+  for (ArrayRef<StringAttr> list : {replicated, partial})
+    for (StringAttr axis : list)
+      if (failed(once(axis)))
+        return failure();
+  return success();
+}
+
+Attribute PlacementAttr::parse(AsmParser &parser, Type) {
+  MLIRContext *context = parser.getContext();
+  SmallVector<int64_t> shape;
+  SmallVector<Attribute> splits;
+  SmallVector<StringAttr> replicated, partial;
+  SMLoc loc = parser.getCurrentLocation();
+  auto axis = [&](SmallVectorImpl<StringAttr> &list) -> ParseResult {
+    std::string name;
+    if (parser.parseKeywordOrString(&name))
+      return failure();
+    list.push_back(StringAttr::get(context, name));
+    return success();
+  };
+  auto dimension = [&]() -> ParseResult {
+    SmallVector<Attribute> axes;
+    if (parser.parseInteger(shape.emplace_back()))
+      return failure();
+    StringAttr name;
+    while (succeeded(parser.parseOptionalSymbolName(name)))
+      axes.push_back(name);
+    splits.push_back(ArrayAttr::get(context, axes));
+    return success();
+  };
+  if (parser.parseLess() ||
+      parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, dimension))
+    return {};
+  while (succeeded(parser.parseOptionalComma())) {
+    StringRef word;
+    if (parser.parseKeyword(&word))
+      return {};
+    if (word != "replicated" && word != "partial")
+      return parser.emitError(loc, "expected 'replicated' or 'partial', found '") << word << "'", Attribute();
+    SmallVector<StringAttr> &list = word == "partial" ? partial : replicated;
+    if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, [&] { return axis(list); }))
+      return {};
+  }
+  if (parser.parseGreater())
+    return {};
+  return getChecked([&] { return parser.emitError(loc); }, context, shape,
+                    ArrayAttr::get(context, splits), replicated, partial);
+}
+
+void PlacementAttr::print(AsmPrinter &printer) const {
+  printer << "<[";
+  llvm::interleaveComma(llvm::zip(getShape(), getSplits()), printer, [&](auto pair) {
+    printer << std::get<0>(pair);
+    for (Attribute axis : cast<ArrayAttr>(std::get<1>(pair))) {
+      printer << " ";
+      printer.printSymbolName(cast<StringAttr>(axis).getValue());
+    }
+  });
+  printer << "]";
+  auto list = [&](StringRef word, ArrayRef<StringAttr> axes) {
+    if (axes.empty())
+      return;
+    printer << ", " << word << " [";
+    llvm::interleaveComma(axes, printer, [&](StringAttr axis) { printer.printKeywordOrString(axis.getValue()); });
+    printer << "]";
+  };
+  list("replicated", getReplicated());
+  list("partial", getPartial());
+  printer << ">";
+}
+
+//===----------------------------------------------------------------------------------------------===//
+// Layout
+//===----------------------------------------------------------------------------------------------===//
+
+StringRef partita::par::toString(Kind kind) {
+  switch (kind) {
+  case Kind::Invariant:
+    return "invariant";
+  case Kind::Replicated:
+    return "replicated";
+  case Kind::Sharded:
+    return "sharded";
+  case Kind::Partial:
+    return "partial";
+  }
+  return "";
+}
+
+Layout Layout::of(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (!tensor)
+    return Layout();
+  auto placement = dyn_cast_or_null<PlacementAttr>(tensor.getEncoding());
+  if (!placement)
+    return Layout(tensor.getShape());
+  Layout layout(placement.getShape());
+  for (auto [axes, list] : llvm::zip(placement.getSplits(), layout.splits))
+    for (Attribute axis : cast<ArrayAttr>(axes))
+      list.push_back(cast<StringAttr>(axis));
+  layout.replicated.assign(placement.getReplicated().begin(), placement.getReplicated().end());
+  layout.partial.assign(placement.getPartial().begin(), placement.getPartial().end());
+  return layout;
+}
+
+int Layout::dimOf(StringAttr axis) const {
+  for (auto [i, axes] : llvm::enumerate(splits))
+    if (llvm::is_contained(axes, axis))
+      return static_cast<int>(i);
+  return -1;
+}
+
+Kind Layout::kind(StringAttr axis) const {
+  if (llvm::is_contained(replicated, axis))
+    return Kind::Replicated;
+  if (llvm::is_contained(partial, axis))
+    return Kind::Partial;
+  return dimOf(axis) >= 0 ? Kind::Sharded : Kind::Invariant;
+}
+
+void Layout::set(StringAttr axis, Kind kind) {
+  llvm::erase(replicated, axis);
+  llvm::erase(partial, axis);
+  for (auto &axes : splits)
+    llvm::erase(axes, axis);
+  if (kind == Kind::Replicated)
+    replicated.push_back(axis);
+  else if (kind == Kind::Partial)
+    partial.push_back(axis);
+  llvm::sort(replicated, [](StringAttr a, StringAttr b) { return a.getValue() < b.getValue(); });
+  llvm::sort(partial, [](StringAttr a, StringAttr b) { return a.getValue() < b.getValue(); });
+}
+
+void Layout::shard(StringAttr axis, unsigned dim) {
+  clear(axis);
+  splits[dim].push_back(axis);
+}
+
+void Layout::axes(llvm::SetVector<StringAttr> &result) const {
+  for (auto &list : splits)
+    result.insert(list.begin(), list.end());
+  result.insert(replicated.begin(), replicated.end());
+  result.insert(partial.begin(), partial.end());
+}
+
+Layout Layout::dual() const {
+  Layout result = *this;
+  std::swap(result.replicated, result.partial);
+  result.replicated.clear();
+  return result;
+}
+
+Layout Layout::valueOnly() const {
+  Layout result = *this;
+  result.replicated.clear();
+  return result;
+}
+
+bool Layout::operator==(const Layout &other) const {
+  return shape == other.shape && splits == other.splits && replicated == other.replicated &&
+         partial == other.partial;
+}
+
+Attribute Layout::encoding(MLIRContext *context) const {
+  if (replicated.empty() && partial.empty() &&
+      llvm::all_of(splits, [](const auto &axes) { return axes.empty(); }))
+    return {};
+  SmallVector<Attribute> lists;
+  for (const auto &axes : splits)
+    lists.push_back(ArrayAttr::get(context, SmallVector<Attribute>(axes.begin(), axes.end())));
+  return PlacementAttr::get(context, shape, ArrayAttr::get(context, lists), replicated, partial);
+}
+
+FailureOr<RankedTensorType> Layout::localType(Type element, MeshAttr mesh,
+                                              function_ref<void(const Twine &)> error) const {
+  SmallVector<int64_t> local(shape);
+  for (auto [i, axes] : llvm::enumerate(splits))
+    for (StringAttr axis : axes) {
+      int64_t size = mesh.sizeOf(axis.getValue());
+      if (local[i] % size != 0) {
+        error(llvm::formatv("dimension {0} of size {1} does not divide over mesh axis {2} of size {3}", i,
+                            local[i], axis.getValue(), size).str());
+        return failure();
+      }
+      local[i] /= size;
+    }
+  return RankedTensorType::get(local, element, encoding(element.getContext()));
+}
+
+RankedTensorType partita::par::wholeType(Type type) {
+  return RankedTensorType::get(Layout::of(type).shape, cast<RankedTensorType>(type).getElementType());
+}
+
+RankedTensorType partita::par::withLayout(Type type, const Layout &layout) {
+  auto tensor = cast<RankedTensorType>(type);
+  return RankedTensorType::get(tensor.getShape(), tensor.getElementType(),
+                               layout.encoding(type.getContext()));
+}
+
+RankedTensorType partita::par::cotangentType(Type type) {
+  return withLayout(type, Layout::of(type).dual());
+}
+
+bool partita::par::isDifferentiable(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return tensor && isa<FloatType>(tensor.getElementType());
+}

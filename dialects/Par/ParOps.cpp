@@ -1,0 +1,73 @@
+//===- ParOps.cpp - conjugates and collectives ---------------------------------------------------===//
+
+#include "dialects/Par/Placement.h"
+#include "mlir/IR/OpImplementation.h"
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::par;
+
+#define GET_OP_CLASSES
+#include "dialects/Par/ParOps.cpp.inc"
+
+/// `from` with `axis` changed from one placement to another must be `to`.
+static LogicalResult verifyChange(Operation *op, Type from, Type to, StringAttr axis, Kind before,
+                                  Kind after) {
+  Layout layout = Layout::of(from);
+  bool cotangents = true;
+  if (auto function = op->getParentOfType<FunctionOpInterface>())
+    cotangents = !function->hasAttr(ParDialect::kNoCotangents);
+  if (layout.kind(axis) != before)
+    return op->emitOpError() << "over " << axis << " wants a value that is " << toString(before)
+                             << ", it is " << toString(layout.kind(axis)) << ": " << from;
+  layout.set(axis, after);
+  if (!cotangents)
+    layout = layout.valueOnly();
+  if (to == withLayout(from, layout) || (!cotangents && Layout::of(to).valueOnly() == layout))
+    return success();
+  return op->emitOpError() << "over " << axis << " yields " << withLayout(from, layout) << ", not " << to;
+}
+
+LogicalResult FOp::verify() {
+  return verifyChange(*this, getValue().getType(), getResult().getType(), getAxisAttr(),
+                      Kind::Invariant, Kind::Replicated);
+}
+
+LogicalResult GOp::verify() {
+  return verifyChange(*this, getValue().getType(), getResult().getType(), getAxisAttr(), Kind::Partial,
+                      Kind::Invariant);
+}
+
+static LogicalResult verifyReduced(Operation *op, ValueRange values, ValueRange results, StringAttr axis) {
+  if (values.size() != results.size() || values.empty())
+    return op->emitOpError() << "needs one result per value, and at least one; it has "
+                             << values.size() << " values and " << results.size() << " results";
+  for (auto [value, result] : llvm::zip(values, results))
+    if (failed(verifyChange(op, value.getType(), result.getType(), axis, Kind::Partial, Kind::Invariant)))
+      return failure();
+  return success();
+}
+
+LogicalResult AllReduceOp::verify() {
+  return verifyReduced(*this, getValues(), getResults(), getAxisAttr());
+}
+
+LogicalResult WaitOp::verify() {
+  auto start = getToken().getDefiningOp<AllReduceStartOp>();
+  if (!start)
+    return emitOpError() << "waits for a token that no collective of this block started";
+  if (!llvm::equal(start.getValues(), getValues()))
+    return emitOpError() << "must name the values that its collective was started with";
+  return verifyReduced(*this, getValues(), getResults(), start.getAxisAttr());
+}
+
+SmallVector<Value> FOp::buildGradient(OpBuilder &builder, ValueRange cotangents) {
+  Layout layout = Layout::of(cotangents[0].getType());
+  layout.set(getAxisAttr(), Kind::Invariant);
+  Type type = withLayout(cotangents[0].getType(), layout);
+  auto reduce = AllReduceOp::create(builder, getLoc(), type, cotangents[0], getAxisAttr(),
+                                    builder.getStringAttr("gradient"));
+  return {reduce.getResult(0)};
+}
+
+SmallVector<Value> GOp::buildGradient(OpBuilder &, ValueRange cotangents) { return {cotangents[0]}; }

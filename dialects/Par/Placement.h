@@ -1,0 +1,90 @@
+//===- Placement.h - working with the placements in tensor types -----------------------*- C++ -*-===//
+//
+// `Layout` is the editable form of #par.place: a pass reads a type into one, changes it, and asks for
+// the type of one rank's piece.
+//
+//===----------------------------------------------------------------------------------------------===//
+
+#ifndef PARTITA_DIALECTS_PAR_PLACEMENT_H
+#define PARTITA_DIALECTS_PAR_PLACEMENT_H
+
+#include "dialects/Interfaces/ShardRule.h"
+#include "dialects/Par/Par.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace partita::par {
+
+enum class Kind { Invariant, Replicated, Sharded, Partial };
+llvm::StringRef toString(Kind kind);
+
+/// A value's placement over all axes, with the whole shape.
+struct Layout {
+  llvm::SmallVector<int64_t> shape;                               // of the whole value
+  llvm::SmallVector<llvm::SmallVector<mlir::StringAttr>> splits;  // per dimension, outermost first
+  llvm::SmallVector<mlir::StringAttr> replicated, partial;
+
+  Layout() = default;
+  explicit Layout(llvm::ArrayRef<int64_t> shape)
+      : shape(shape.begin(), shape.end()), splits(shape.size()) {}
+  /// The layout in a type's encoding; invariant where the type has none.
+  static Layout of(mlir::Type type);
+
+  Kind kind(mlir::StringAttr axis) const;
+  /// The dimension that `axis` splits, or -1.
+  int dimOf(mlir::StringAttr axis) const;
+  void set(mlir::StringAttr axis, Kind kind); // not Sharded
+  void shard(mlir::StringAttr axis, unsigned dim);
+  void clear(mlir::StringAttr axis) { set(axis, Kind::Invariant); }
+  /// Axes that the layout mentions.
+  void axes(llvm::SetVector<mlir::StringAttr> &result) const;
+
+  /// Replicated becomes partial, partial invariant: the placement of the cotangent.
+  Layout dual() const;
+  /// Replicated becomes invariant: the placement of the value alone.
+  Layout valueOnly() const;
+
+  /// The type of one rank's piece. A size that the mesh does not divide is an error.
+  mlir::FailureOr<mlir::RankedTensorType>
+  localType(mlir::Type element, MeshAttr mesh,
+            llvm::function_ref<void(const llvm::Twine &)> error) const;
+  /// The encoding; null when the layout is invariant over every axis.
+  mlir::Attribute encoding(mlir::MLIRContext *context) const;
+
+  bool operator==(const Layout &other) const;
+};
+
+/// The type of the whole value.
+mlir::RankedTensorType wholeType(mlir::Type type);
+/// The same piece's type with another layout of the same splits (shape unchanged).
+mlir::RankedTensorType withLayout(mlir::Type type, const Layout &layout);
+/// The type of the cotangent of a value of this type.
+mlir::RankedTensorType cotangentType(mlir::Type type);
+/// Could the value carry a cotangent (a floating-point tensor)?
+bool isDifferentiable(mlir::Type type);
+
+/// Applies an op's rule to placements: which are the results', given the operands' and (for letters
+/// that only results have) wanted splits. In a program without cotangents an invariant operand
+/// serves as a replicated one; an operand whose flag in `carriesCotangent` is false always does.
+struct RuleProblem {
+  int operand = -1; // the operand at fault, or -1
+  mlir::StringAttr axis;
+  Kind wanted = Kind::Invariant; // what would have been right, when `operand` is set
+  std::string text;
+};
+bool placeResults(const ShardRule &rule, llvm::ArrayRef<Layout> operands,
+                  llvm::ArrayRef<bool> carriesCotangent, llvm::MutableArrayRef<Layout> results,
+                  RuleProblem &problem);
+
+/// The rule of an op, parsed for its operands and results; reports an error of the rule.
+std::optional<ShardRule> ruleOf(mlir::Operation *op, std::string &error);
+
+/// For building ops without naming their result types: whole shapes by the rule's letters,
+/// placements by the rule with replicated read as invariant, one rank's shape from both.
+mlir::LogicalResult inferFromRule(llvm::StringRef rule, mlir::ValueRange operands,
+                                  llvm::ArrayRef<mlir::Type> elementTypes,
+                                  std::optional<mlir::Location> loc,
+                                  llvm::SmallVectorImpl<mlir::Type> &inferred);
+
+} // namespace partita::par
+
+#endif // PARTITA_DIALECTS_PAR_PLACEMENT_H

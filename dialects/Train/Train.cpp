@@ -1,0 +1,157 @@
+//===- Train.cpp - parameters, states, accumulation, updates ----------------------------------------===//
+
+#include "dialects/Train/Train.h"
+#include "dialects/Par/Placement.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "mlir/IR/OpImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::train;
+
+#include "dialects/Train/TrainDialect.cpp.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialects/Train/TrainAttrs.cpp.inc"
+#define GET_OP_CLASSES
+#include "dialects/Train/TrainOps.cpp.inc"
+
+void TrainDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "dialects/Train/TrainAttrs.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/Train/TrainOps.cpp.inc"
+      >();
+}
+
+//===----------------------------------------------------------------------------------------------===//
+// #train.fill<0.0, normal 0.02>, #train.fill<1.0>
+//===----------------------------------------------------------------------------------------------===//
+
+FillAttr FillAttr::get(MLIRContext *context, double mean, double std) {
+  return get(context, APFloat(mean), APFloat(std));
+}
+
+Attribute FillAttr::parse(AsmParser &parser, Type) {
+  double mean = 0, std = 0;
+  if (parser.parseLess() || parser.parseFloat(mean))
+    return {};
+  if (succeeded(parser.parseOptionalComma()) && (parser.parseKeyword("normal") || parser.parseFloat(std)))
+    return {};
+  if (parser.parseGreater())
+    return {};
+  return FillAttr::get(parser.getContext(), mean, std);
+}
+
+void FillAttr::print(AsmPrinter &printer) const {
+  printer << "<";
+  printer.printFloat(getMeanValue());
+  if (getStd() != 0) {
+    printer << ", normal ";
+    printer.printFloat(getStdValue());
+  }
+  printer << ">";
+}
+
+//===----------------------------------------------------------------------------------------------===//
+// Reads and writes
+//===----------------------------------------------------------------------------------------------===//
+
+static LogicalResult verifySymbol(Operation *op, FlatSymbolRefAttr symbol, Type type, SymbolTableCollection &tables) {
+  Operation *target = tables.lookupNearestSymbolFrom(op, symbol);
+  Type declared;
+  if (auto parameter = dyn_cast_or_null<ParameterOp>(target))
+    declared = parameter.getType();
+  else if (auto state = dyn_cast_or_null<StateOp>(target))
+    declared = state.getType();
+  else
+    return op->emitOpError() << "names no parameter or state: " << symbol;
+  if (par::wholeType(type) != declared)
+    return op->emitOpError() << "of " << symbol << ", a " << declared << ", has type " << type;
+  return success();
+}
+
+LogicalResult ReadOp::verifySymbolUses(SymbolTableCollection &tables) {
+  return verifySymbol(*this, getSymbolAttr(), getType(), tables);
+}
+
+LogicalResult WriteOp::verifySymbolUses(SymbolTableCollection &tables) {
+  return verifySymbol(*this, getSymbolAttr(), getValue().getType(), tables);
+}
+
+//===----------------------------------------------------------------------------------------------===//
+// Accumulate
+//===----------------------------------------------------------------------------------------------===//
+
+int64_t AccumulateOp::getCount() {
+  return cast<RankedTensorType>(getBatches().front().getType()).getDimSize(0);
+}
+
+RankedTensorType AccumulateOp::microBatchType(Type batch) {
+  auto type = cast<RankedTensorType>(batch);
+  par::Layout layout = par::Layout::of(type);
+  layout.shape.erase(layout.shape.begin());
+  layout.splits.erase(layout.splits.begin());
+  return RankedTensorType::get(type.getShape().drop_front(), type.getElementType(), layout.encoding(type.getContext()));
+}
+
+ParseResult AccumulateOp::parse(OpAsmParser &parser, OperationState &result) {
+  SmallVector<OpAsmParser::Argument> arguments;
+  SmallVector<OpAsmParser::UnresolvedOperand> operands;
+  FunctionType type;
+  SMLoc loc = parser.getCurrentLocation();
+  auto pair = [&]() -> ParseResult {
+    return failure(parser.parseArgument(arguments.emplace_back()) || parser.parseEqual() ||
+                   parser.parseOperand(operands.emplace_back()));
+  };
+  if (parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Paren, pair) || parser.parseColonType(type) ||
+      parser.resolveOperands(operands, type.getInputs(), loc, result.operands))
+    return failure();
+  for (auto [argument, batch] : llvm::zip(arguments, type.getInputs())) {
+    auto tensor = dyn_cast<RankedTensorType>(batch);
+    if (!tensor || tensor.getRank() == 0)
+      return parser.emitError(loc, "a batch needs a first dimension to run over, it is ") << batch;
+    argument.type = microBatchType(batch);
+  }
+  result.addTypes(type.getResults());
+  if (parser.parseRegion(*result.addRegion(), arguments))
+    return failure();
+  ensureTerminator(*result.regions.front(), parser.getBuilder(), result.location);
+  return parser.parseOptionalAttrDict(result.attributes);
+}
+
+void AccumulateOp::print(OpAsmPrinter &printer) {
+  printer << " (";
+  llvm::interleaveComma(llvm::zip(getBody().getArguments(), getBatches()), printer, [&](auto pair) {
+    printer << std::get<0>(pair) << " = " << std::get<1>(pair);
+  });
+  printer << ") : " << FunctionType::get(getContext(), getBatches().getTypes(), getSums().getTypes()) << " ";
+  printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
+  printer.printOptionalAttrDict((*this)->getAttrs());
+}
+
+LogicalResult AccumulateOp::verify() {
+  if (getBatches().empty())
+    return emitOpError() << "needs a batch to run over";
+  Block &block = getBody().front();
+  if (block.getNumArguments() != getBatches().size())
+    return emitOpError() << "has " << getBatches().size() << " batches but its region " << block.getNumArguments() << " arguments";
+  for (auto [batch, argument] : llvm::zip(getBatches(), block.getArguments())) {
+    auto type = cast<RankedTensorType>(batch.getType());
+    if (type.getRank() == 0 || type.getDimSize(0) != getCount())
+      return emitOpError() << "all batches need the same number of micro-batches, " << getCount() << " and " << type;
+    if (!par::Layout::of(type).splits[0].empty())
+      return emitOpError() << "the dimension of micro-batches cannot be split: " << type;
+    if (argument.getType() != microBatchType(type))
+      return emitOpError() << "one micro-batch of " << type << " is " << microBatchType(type) << ", not " << argument.getType();
+  }
+  auto yield = dyn_cast<YieldOp>(block.getTerminator());
+  if (!yield || yield.getValues().getTypes() != getSums().getTypes())
+    return emitOpError() << "yields other types than its sums'";
+  return success();
+}
+
+void YieldOp::build(OpBuilder &, OperationState &) {}

@@ -1,0 +1,20 @@
+//===- Train.h - parameters, states, accumulation, updates ------------------------------*- C++ -*-===//
+
+#ifndef PARTITA_DIALECTS_TRAIN_H
+#define PARTITA_DIALECTS_TRAIN_H
+
+#include "dialects/Interfaces/Interfaces.h"
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/ControlFlowInterfaces.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include "dialects/Train/TrainDialect.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialects/Train/TrainAttrs.h.inc"
+#define GET_OP_CLASSES
+#include "dialects/Train/TrainOps.h.inc"
+
+#endif // PARTITA_DIALECTS_TRAIN_H

@@ -1,0 +1,211 @@
+//===- Train.td - parameters, states, accumulation, updates ------------------------------------------===//
+//
+// What makes a program of a model: symbols that outlive a step, the loop over micro-batches, the loss
+// to minimize, the update. Knows no ranks. README.md in this folder says why it is as it is.
+//
+//===----------------------------------------------------------------------------------------------===//
+
+#ifndef PARTITA_TRAIN
+#define PARTITA_TRAIN
+
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/OpBase.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "mlir/Interfaces/ControlFlowInterfaces.td"
+include "dialects/Interfaces/Interfaces.td"
+
+def Train_Dialect : Dialect {
+  let name = "train";
+  let cppNamespace = "::partita::train";
+  let summary = "parameters and states as symbols, accumulation, loss and updates";
+  let useDefaultAttributePrinterParser = 1;
+  let extraClassDeclaration = [{
+    /// On a function's argument: "ids" (tokens), "labels" or "input"; who reads it and where it goes.
+    static constexpr ::llvm::StringLiteral kRole = "train.role";
+    /// On a function's argument or result: its name in the model.
+    static constexpr ::llvm::StringLiteral kName = "train.name";
+    /// On the module: #train.plan.
+    static constexpr ::llvm::StringLiteral kPlan = "train.plan";
+  }];
+}
+
+class Train_Attr<string name, string mnem> : AttrDef<Train_Dialect, name> { let mnemonic = mnem; }
+
+def Train_InitialAttr : Train_Attr<"Initial", "initial"> {
+  let summary = "where a parameter's initial value lies: file, byte offset, bytes, stored element type";
+  let description = "Weights never enter the IR. The file is relative to the model's folder.";
+  let parameters = (ins "::mlir::StringAttr":$file, "uint64_t":$offset, "uint64_t":$bytes, "::mlir::Type":$element);
+  let assemblyFormat = "`<` $file `,` `offset` `=` $offset `,` `bytes` `=` $bytes `,` $element `>`";
+}
+
+def Train_FillAttr : Train_Attr<"Fill", "fill"> {
+  let summary = "how a parameter is filled when it is not read from a file: constant, or normal with deviation std";
+  let parameters = (ins APFloatParameter<"">:$meanValue, APFloatParameter<"">:$stdValue);
+  let hasCustomAssemblyFormat = 1;
+  let extraClassDeclaration = [{
+    static FillAttr get(::mlir::MLIRContext *context, double mean, double std = 0);
+    double getMean() const { return getMeanValue().convertToDouble(); }
+    /// Zero for a constant.
+    double getStd() const { return getStdValue().convertToDouble(); }
+  }];
+}
+
+def Train_PlanAttr : Train_Attr<"Plan", "plan"> {
+  let summary = "the whole plan, as the command line and the configuration file gave it";
+  let description = [{
+    `#train.plan<{accumulate = 2 : i64, ...}>`; the keys are the command line's plan options. Read by the
+    driver alone, which turns it into pass options.
+  }];
+  let parameters = (ins "::mlir::DictionaryAttr":$options);
+  let assemblyFormat = "`<` $options `>`";
+}
+
+class Train_Op<string mnemonic, list<Trait> traits = []> : Op<Train_Dialect, mnemonic, traits>;
+
+//===----------------------------------------------------------------------------------------------===//
+// Symbols
+//===----------------------------------------------------------------------------------------------===//
+
+def Train_ParameterOp : Train_Op<"parameter", [Symbol]> {
+  let summary = "a parameter of the model";
+  let description = [{
+    `type` is the whole tensor's; `initial` names its value's place in the model's file (absent when the
+    file declares it without a value), `fill` how it is filled otherwise (set by `objective`).
+    `frozen` parameters get no gradient. Created by import; lives to the end.
+
+        train.parameter @"h.0.attn.c_attn.weight" : tensor<768x2304xf32> initial(<"model.onnx", offset = 64, bytes = 7077888, f32>)
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<AnyRankedTensor>:$type, OptionalAttr<Train_InitialAttr>:$initial,
+                       OptionalAttr<Train_FillAttr>:$fill, UnitAttr:$frozen);
+  let assemblyFormat = [{
+    $sym_name `:` $type (`initial` `(` $initial^ `)`)? (`fill` `(` $fill^ `)`)? (`frozen` $frozen^)? attr-dict
+  }];
+}
+
+def Train_StateOp : Train_Op<"state", [Symbol]> {
+  let summary = "what else outlives a step: moments, the step counter";
+  let description = [{
+    Starts as `value` everywhere. `of` is the parameter it belongs to, `kind` its name there ("m", "v").
+    Created by `optimize`; lives to the end.
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<AnyRankedTensor>:$type, F64Attr:$value,
+                       OptionalAttr<FlatSymbolRefAttr>:$of, OptionalAttr<StrAttr>:$kind);
+  let assemblyFormat = "$sym_name `:` $type `=` $value (`of` $of^ $kind)? attr-dict";
+}
+
+class Train_Access<string mnemonic, list<Trait> traits> : Train_Op<mnemonic, traits # [DeclareOpInterfaceMethods<SymbolUserOpInterface>]>;
+
+def Train_ReadOp : Train_Access<"read", [MemoryEffects<[MemRead]>]> {
+  let summary = "the value of a parameter or state at the start of the step";
+  let description = "All reads of a function stand before its writes.";
+  let arguments = (ins FlatSymbolRefAttr:$symbol);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$symbol attr-dict `:` type($result)";
+}
+
+def Train_WriteOp : Train_Access<"write", [MemoryEffects<[MemWrite]>]> {
+  let summary = "the value that the next step will read";
+  let arguments = (ins FlatSymbolRefAttr:$symbol, AnyRankedTensor:$value);
+  let assemblyFormat = "$symbol `,` $value attr-dict `:` type($value)";
+}
+
+//===----------------------------------------------------------------------------------------------===//
+// The step
+//===----------------------------------------------------------------------------------------------===//
+
+def Train_TokenCountOp : Train_Op<"token_count", [Pure, ShardInterface]> {
+  let summary = "how many labels are not ignore_index, over all micro-batches and ranks";
+  let description = [{
+    The divisor of the mean loss, known before the first backward pass. Created by `objective`; becomes
+    a kernel call.
+  }];
+  let arguments = (ins AnyRankedTensor:$labels, I64Attr:$ignore_index);
+  let results = (outs RankedTensorOf<[AnyFloat]>:$count);
+  let assemblyFormat = "$labels `ignore` $ignore_index attr-dict `:` functional-type(operands, results)";
+  let extraClassDeclaration = [{ ::std::string getShardRule() { return "*+ -> "; } }];
+}
+
+def Train_AccumulateOp : Train_Op<"accumulate", [RecursiveMemoryEffects, SingleBlockImplicitTerminator<"YieldOp">]> {
+  let summary = "runs its region once per micro-batch and adds up what it yields";
+  let description = [{
+    Each of `batches` has the micro-batches along its first dimension; the region sees one at a time.
+    Values from outside (parameters) may be used inside; their gradients are sums over micro-batches, so an
+    `f` outside reduces once per step and one inside on every micro-batch.
+    Created by `objective`; a single micro-batch is inlined by `inline-accumulate`, more become an `rt` loop.
+
+        %loss = train.accumulate (%ids = %0) : (tensor<2x8x128xi64>) -> tensor<f32> {
+          ...
+          train.yield %part : tensor<f32>
+        }
+  }];
+  let arguments = (ins Variadic<AnyRankedTensor>:$batches);
+  let results = (outs Variadic<AnyRankedTensor>:$sums);
+  let regions = (region SizedRegion<1>:$body);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Number of micro-batches.
+    int64_t getCount();
+    /// The type of one micro-batch of a batch of this type: the first dimension dropped.
+    static ::mlir::RankedTensorType microBatchType(::mlir::Type batch);
+  }];
+}
+
+def Train_YieldOp : Train_Op<"yield", [Pure, Terminator, ParentOneOf<["AccumulateOp"]>]> {
+  let summary = "what one micro-batch adds";
+  let arguments = (ins Variadic<AnyRankedTensor>:$values);
+  let assemblyFormat = "attr-dict ($values^ `:` type($values))?";
+  let builders = [OpBuilder<(ins), [{}]>];
+}
+
+def Train_MinimizeOp : Train_Op<"minimize"> {
+  let summary = "the loss whose gradient updates the parameters";
+  let description = "Created by `objective`; replaced with one `train.update` per parameter by `differentiate`.";
+  let arguments = (ins RankedTensorOf<[AnyFloat]>:$loss);
+  let assemblyFormat = "$loss attr-dict `:` type($loss)";
+}
+
+def Train_UpdateOp : Train_Op<"update"> {
+  let summary = "a parameter and its gradient; the optimizer says what to do with them";
+  let description = "Created by `differentiate`; replaced with arithmetic and `train.write` by `optimize`.";
+  let arguments = (ins FlatSymbolRefAttr:$parameter, AnyRankedTensor:$value, AnyRankedTensor:$gradient);
+  let assemblyFormat = "$parameter `,` $value `by` $gradient attr-dict `:` type($value) `,` type($gradient)";
+}
+
+def Train_LearningRateOp : Train_Op<"learning_rate", [Pure]> {
+  let summary = "the step's learning rate, a scalar in device memory that the host sets";
+  let description = "Created by `optimize`; becomes a pointer into the step's controls.";
+  let results = (outs AnyRankedTensor:$rate);
+  let assemblyFormat = "attr-dict `:` type($rate)";
+}
+
+def Train_AdamWOp : Train_Op<"adamw", [Pure, ShardInterface]> {
+  let summary = "decoupled weight decay Adam";
+  let description = [{
+    Loshchilov and Hutter, arXiv 1711.05101, in the order of Adam's common fused implementations; t, the number of
+    this update, starts at 1:
+
+        m' = b1 m + (1 - b1) g;  v' = b2 v + (1 - b2) g g
+        p' = p - lr ((m' / (1 - b1^t)) / (sqrt(v' / (1 - b2^t)) + eps) + decay p)
+
+    `step` is t as a float tensor without dimensions. Created by `optimize`; becomes a kernel call.
+  }];
+  let arguments = (ins AnyRankedTensor:$value, AnyRankedTensor:$gradient, AnyRankedTensor:$m, AnyRankedTensor:$v,
+                       AnyRankedTensor:$rate, AnyRankedTensor:$step,
+                       F64Attr:$beta1, F64Attr:$beta2, F64Attr:$epsilon, F64Attr:$decay);
+  let results = (outs AnyRankedTensor:$newValue, AnyRankedTensor:$newM, AnyRankedTensor:$newV);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  let extraClassDeclaration = [{ ::std::string getShardRule() { return "*, *, *, *, , -> *, *, *"; } }];
+}
+
+def Train_SgdOp : Train_Op<"sgd", [Pure, ShardInterface]> {
+  let summary = "p' = p - lr (g + decay p)";
+  let description = "Created by `optimize`; becomes a kernel call.";
+  let arguments = (ins AnyRankedTensor:$value, AnyRankedTensor:$gradient, AnyRankedTensor:$rate, F64Attr:$decay);
+  let results = (outs AnyRankedTensor:$newValue);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  let extraClassDeclaration = [{ ::std::string getShardRule() { return "*, *, -> *"; } }];
+}
+
+#endif // PARTITA_TRAIN

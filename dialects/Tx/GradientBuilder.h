@@ -1,0 +1,38 @@
+//===- GradientBuilder.h - what the gradients of the op table are written with -----------*- C++ -*-===//
+
+#ifndef PARTITA_DIALECTS_TX_GRADIENTBUILDER_H
+#define PARTITA_DIALECTS_TX_GRADIENTBUILDER_H
+
+#include "dialects/Par/Placement.h"
+#include "dialects/Tx/Tx.h"
+
+namespace partita::tx {
+
+/// Builds the ops of one vector-Jacobian product at the location of the op that is differentiated.
+class GradientBuilder {
+public:
+  GradientBuilder(mlir::OpBuilder &builder, mlir::Operation *op, mlir::ValueRange cotangents)
+      : builder(builder), loc(op->getLoc()), cotangents(cotangents) {}
+
+  /// The cotangent of the first result.
+  mlir::Value dy() const { return cotangents[0]; }
+
+  template <typename Op, typename... Values> mlir::Value op(Values... values) {
+    return Op::create(builder, loc, mlir::ValueRange{values...})->getResult(0);
+  }
+  mlir::Value splat(mlir::Type type, double value) { return createSplat(builder, loc, type, value); }
+  /// Sums `value` over the dimensions that broadcasting `type` to it repeated; the cotangent of `type`.
+  mlir::Value sumTo(mlir::Value value, mlir::Type type);
+  /// Repeats `value` along `dims` of `type`, which it lacks.
+  mlir::Value spread(mlir::Value value, mlir::Type type, llvm::ArrayRef<int64_t> dims);
+  /// The transpose of the last two dimensions.
+  mlir::Value swapLast(mlir::Value value);
+
+  mlir::OpBuilder &builder;
+  mlir::Location loc;
+  mlir::ValueRange cotangents;
+};
+
+} // namespace partita::tx
+
+#endif // PARTITA_DIALECTS_TX_GRADIENTBUILDER_H

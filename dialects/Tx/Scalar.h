@@ -1,0 +1,24 @@
+//===- Scalar.h - the functions that scalar expressions are made of ---------------------*- C++ -*-===//
+//
+// The interpreter evaluates the expressions of the op table with these; the runtime has the same
+// functions in float32 (partita_rt/math.h), vectorized.
+//
+//===----------------------------------------------------------------------------------------------===//
+
+#ifndef PARTITA_DIALECTS_TX_SCALAR_H
+#define PARTITA_DIALECTS_TX_SCALAR_H
+
+#include <cmath>
+
+namespace partita::scalar {
+using std::abs, std::cos, std::erf, std::exp, std::log, std::pow, std::sin, std::sqrt, std::tanh;
+inline double select(bool c, double a, double b) { return c ? a : b; }
+inline double max(double a, double b) { return a > b || a != a ? a : b; }
+inline double min(double a, double b) { return a < b || a != a ? a : b; }
+/// The derivative of gelu_tanh at x, given t = tanh(0.7978845608 (x + 0.044715 x^3)).
+inline double gelu_tanh_slope(double x, double t) {
+  return 0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * 0.7978845608028654 * (1.0 + 0.134145 * x * x);
+}
+} // namespace partita::scalar
+
+#endif // PARTITA_DIALECTS_TX_SCALAR_H

@@ -1,0 +1,31 @@
+//===- Tx.h - Transformer mathematics ----------------------------------------------------*- C++ -*-===//
+
+#ifndef PARTITA_DIALECTS_TX_H
+#define PARTITA_DIALECTS_TX_H
+
+#include "dialects/Interfaces/Interfaces.h"
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include "dialects/Tx/TxDialect.h.inc"
+#define GET_OP_CLASSES
+#include "dialects/Tx/TxElementwise.h.inc"
+#define GET_OP_CLASSES
+#include "dialects/Tx/TxActivation.h.inc"
+#define GET_OP_CLASSES
+#include "dialects/Tx/TxStructure.h.inc"
+#define GET_OP_CLASSES
+#include "dialects/Tx/TxTransformer.h.inc"
+
+namespace partita::tx {
+/// A constant all of whose elements are `value`; `type` may carry a placement.
+mlir::Value createSplat(mlir::OpBuilder &builder, mlir::Location loc, mlir::Type type, double value);
+} // namespace partita::tx
+
+#endif // PARTITA_DIALECTS_TX_H

@@ -1,0 +1,100 @@
+//===- TxBase.td - the dialect, and the classes that op definitions are made of -------------------===//
+
+#ifndef PARTITA_TX_BASE
+#define PARTITA_TX_BASE
+
+include "mlir/IR/OpBase.td"
+include "mlir/IR/BuiltinAttributeInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "mlir/Interfaces/InferTypeOpInterface.td"
+include "dialects/Interfaces/Interfaces.td"
+
+def Tx_Dialect : Dialect {
+  let name = "tx";
+  let cppNamespace = "::partita::tx";
+  let summary = "Transformer mathematics on tensors; knows neither ranks nor devices";
+  let hasConstantMaterializer = 1;
+}
+
+defvar Tx_Tensor = AnyRankedTensor;
+def Tx_Float : RankedTensorOf<[AnyFloat]>;
+def Tx_Int : RankedTensorOf<[AnySignlessInteger]>;
+def Tx_Bool : RankedTensorOf<[I1]>;
+
+/// An op of the table. Every entry states its rule; most state a gradient.
+///   shardRule  the rule as text (ShardRule.h), or "" when the rule depends on attributes:
+///              then TxRules.cpp implements getShardRule
+///   gradient   C++: a function body over `g` (GradientBuilder.h) and the op's accessors that returns
+///              one cotangent per operand; "" when no gradient flows
+class Tx_Op<string mnemonic, list<Trait> traits = []>
+    : Op<Tx_Dialect, mnemonic, traits # [Pure, ShardInterface, DifferentiableInterface]> {
+  string shardRule = ?;
+  code gradient = "";
+  code moreDeclarations = "";
+  code moreDefinitions = "";
+  let extraClassDeclaration = [{
+    ::std::string getShardRule();
+    ::llvm::SmallVector<::mlir::Value> buildGradient(::mlir::OpBuilder &builder, ::mlir::ValueRange cotangents);
+  }] # moreDeclarations;
+  let extraClassDefinition = !if(!empty(shardRule), "", [{
+    ::std::string $cppClass::getShardRule() { return "}] # shardRule # [{"; }
+  }]) # [{
+    ::llvm::SmallVector<::mlir::Value> $cppClass::buildGradient(::mlir::OpBuilder &builder, ::mlir::ValueRange cotangents) {
+      [[maybe_unused]] ::partita::tx::GradientBuilder g(builder, getOperation(), cotangents);
+  }] # !if(!empty(gradient), "return ::llvm::SmallVector<::mlir::Value>(getOperation()->getNumOperands());", gradient) # [{
+    }
+  }] # moreDefinitions;
+}
+
+/// An op whose result types follow from its rule; `elements` are C++ expressions over `operands` for
+/// the results' element types.
+class Tx_InferredOp<string mnemonic, list<Trait> traits = [],
+                    string elements = "::mlir::getElementTypeOrSelf(operands[0])">
+    : Tx_Op<mnemonic, traits # [DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
+  code moreInferred = "";
+  let moreDefinitions = [{
+    ::llvm::LogicalResult $cppClass::inferReturnTypes(::mlir::MLIRContext *context, ::std::optional<::mlir::Location> location,
+        ::mlir::ValueRange operands, ::mlir::DictionaryAttr, ::mlir::OpaqueProperties, ::mlir::RegionRange,
+        ::llvm::SmallVectorImpl<::mlir::Type> &inferred) {
+      return ::partita::par::inferFromRule("}] # shardRule # [{", operands, {}] # elements # [{}, location, inferred);
+    }
+  }] # moreInferred;
+}
+
+/// An elementwise op: one scalar expression, stated once.
+class Tx_Elementwise<string mnemonic, list<string> names, string expression,
+                     string element = "::mlir::getElementTypeOrSelf(operands[0])">
+    : Tx_InferredOp<mnemonic, [ScalarInterface, SameOperandsAndResultShape], element> {
+  let results = (outs Tx_Tensor:$result);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  let moreDeclarations = [{
+    ::llvm::StringRef getScalarExpression() { return "}] # expression # [{"; }
+    ::llvm::SmallVector<::llvm::StringRef> getScalarOperands() { return {"}] # !interleave(names, "\", \"") # [{"}; }
+    double evaluateScalar(::llvm::ArrayRef<double> operands);
+  }];
+  let moreInferred = [{
+    double $cppClass::evaluateScalar(::llvm::ArrayRef<double> operands) {
+      using namespace ::partita::scalar;
+  }] # "[[maybe_unused]] const double " # !interleave(!foreach(i, !range(!size(names)), names[i] # " = operands[" # i # "]"), ", ") # [{;
+      return }] # expression # [{;
+    }
+  }];
+}
+
+class Tx_Unary<string mnemonic, string expression> : Tx_Elementwise<mnemonic, ["x"], expression> {
+  let arguments = (ins Tx_Float:$x);
+  let shardRule = "* -> *";
+}
+
+class Tx_Binary<string mnemonic, string expression> : Tx_Elementwise<mnemonic, ["a", "b"], expression> {
+  let arguments = (ins Tx_Tensor:$a, Tx_Tensor:$b);
+  let shardRule = "*, * -> *";
+}
+
+class Tx_Compare<string mnemonic, string expression>
+    : Tx_Elementwise<mnemonic, ["a", "b"], expression, "::mlir::IntegerType::get(context, 1)"> {
+  let arguments = (ins Tx_Tensor:$a, Tx_Tensor:$b);
+  let shardRule = "*, * -> *";
+}
+
+#endif // PARTITA_TX_BASE

@@ -1,0 +1,48 @@
+//===- TxDialect.cpp - registers the op tables ------------------------------------------------------===//
+
+#include "dialects/Tx/Tx.h"
+#include "mlir/IR/DialectImplementation.h"
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::tx;
+
+#include "dialects/Tx/TxDialect.cpp.inc"
+
+void TxDialect::initialize() {
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/Tx/TxElementwise.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/Tx/TxActivation.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/Tx/TxStructure.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/Tx/TxTransformer.cpp.inc"
+      >();
+}
+
+Operation *TxDialect::materializeConstant(OpBuilder &builder, Attribute value, Type type, Location loc) {
+  auto elements = dyn_cast<ElementsAttr>(value);
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (!elements || !tensor || elements.getShapedType().getShape() != tensor.getShape())
+    return nullptr;
+  return ConstantOp::create(builder, loc, type, elements);
+}
+
+Value partita::tx::createSplat(OpBuilder &builder, Location loc, Type type, double value) {
+  auto tensor = cast<RankedTensorType>(type);
+  auto plain = RankedTensorType::get(tensor.getShape(), tensor.getElementType());
+  Attribute element;
+  if (auto floating = dyn_cast<FloatType>(tensor.getElementType()))
+    element = builder.getFloatAttr(floating, value);
+  else
+    element = builder.getIntegerAttr(tensor.getElementType(), static_cast<int64_t>(value));
+  return ConstantOp::create(builder, loc, type, cast<ElementsAttr>(Attribute(DenseElementsAttr::get(plain, element))));
+}

@@ -1,0 +1,139 @@
+//===- TxElementwise.td - op table: elementwise -----------------------------------------------------===//
+//
+// Operands of one shape; broadcasting is explicit (tx.broadcast). The scalar expression is C++ over the
+// operands' names and the functions of Scalar.h.
+//
+//===------------------------------------------------------------------------------------------------===//
+
+#ifndef PARTITA_TX_ELEMENTWISE
+#define PARTITA_TX_ELEMENTWISE
+
+include "dialects/Tx/TxBase.td"
+
+//===------------------------------------------------------------------------------------------------===//
+// Arithmetic
+//===------------------------------------------------------------------------------------------------===//
+
+def Tx_AddOp : Tx_Binary<"add", "a + b"> {
+  let summary = "a + b";
+  let shardRule = "~~*, ~~* -> *";
+  let gradient = [{ return {g.dy(), g.dy()}; }];
+  let hasFolder = 1;
+}
+def Tx_SubOp : Tx_Binary<"sub", "a - b"> {
+  let summary = "a - b";
+  let shardRule = "~~*, ~~* -> *";
+  let gradient = [{ return {g.dy(), g.op<NegOp>(g.dy())}; }];
+}
+def Tx_MulOp : Tx_Binary<"mul", "a * b"> {
+  let summary = "a * b";
+  let shardRule = "~*, ~* -> *";
+  let gradient = [{ return {g.op<MulOp>(g.dy(), getB()), g.op<MulOp>(g.dy(), getA())}; }];
+  let hasFolder = 1;
+}
+def Tx_DivOp : Tx_Binary<"div", "a / b"> {
+  let summary = "a / b";
+  let shardRule = "~*, * -> *";
+  let gradient = [{
+    Value da = g.op<DivOp>(g.dy(), getB());
+    return {da, g.op<NegOp>(g.op<DivOp>(g.op<MulOp>(da, getA()), getB()))};
+  }];
+  let hasFolder = 1;
+}
+def Tx_PowOp : Tx_Binary<"pow", "pow(a, b)"> {
+  let summary = "a to the power b; the gradient in b is zero where a <= 0";
+  let gradient = [{
+    Value one = g.splat(getB().getType(), 1.0);
+    Value da = g.op<MulOp>(g.dy(), g.op<MulOp>(getB(), g.op<PowOp>(getA(), g.op<SubOp>(getB(), one))));
+    if (matchPattern(getB(), m_Constant()))
+      return {da, Value()};
+    Value positive = g.op<GreaterOp>(getA(), g.splat(getA().getType(), 0.0));
+    Value log = g.op<SelectOp>(positive, g.op<LogOp>(getA()), g.splat(getA().getType(), 0.0));
+    return {da, g.op<MulOp>(g.dy(), g.op<MulOp>(getResult(), log))};
+  }];
+}
+def Tx_MaxOp : Tx_Binary<"max", "max(a, b)"> {
+  let summary = "the larger of a and b; a tie sends the gradient to a";
+  let gradient = [{
+    Value first = g.op<GreaterEqualOp>(getA(), getB()), zero = g.splat(g.dy().getType(), 0.0);
+    return {g.op<SelectOp>(first, g.dy(), zero), g.op<SelectOp>(first, zero, g.dy())};
+  }];
+}
+def Tx_MinOp : Tx_Binary<"min", "min(a, b)"> {
+  let summary = "the smaller of a and b; a tie sends the gradient to a";
+  let gradient = [{
+    Value first = g.op<LessEqualOp>(getA(), getB()), zero = g.splat(g.dy().getType(), 0.0);
+    return {g.op<SelectOp>(first, g.dy(), zero), g.op<SelectOp>(first, zero, g.dy())};
+  }];
+}
+
+//===------------------------------------------------------------------------------------------------===//
+// Functions of one operand
+//===------------------------------------------------------------------------------------------------===//
+
+def Tx_NegOp : Tx_Unary<"neg", "-x"> {
+  let summary = "-x";
+  let shardRule = "~* -> *";
+  let gradient = [{ return {g.op<NegOp>(g.dy())}; }];
+}
+def Tx_ExpOp : Tx_Unary<"exp", "exp(x)"> {
+  let summary = "e to the power x";
+  let gradient = [{ return {g.op<MulOp>(g.dy(), getResult())}; }];
+}
+def Tx_LogOp : Tx_Unary<"log", "log(x)"> {
+  let summary = "natural logarithm";
+  let gradient = [{ return {g.op<DivOp>(g.dy(), getX())}; }];
+}
+def Tx_SqrtOp : Tx_Unary<"sqrt", "sqrt(x)"> {
+  let summary = "square root";
+  let gradient = [{ return {g.op<DivOp>(g.op<MulOp>(g.dy(), g.splat(getType(), 0.5)), getResult())}; }];
+}
+def Tx_RsqrtOp : Tx_Unary<"rsqrt", "1.0 / sqrt(x)"> {
+  let summary = "one over the square root";
+  let gradient = [{
+    Value y = getResult();
+    return {g.op<MulOp>(g.op<MulOp>(g.dy(), g.splat(getType(), -0.5)), g.op<MulOp>(y, g.op<MulOp>(y, y)))};
+  }];
+}
+def Tx_ReciprocalOp : Tx_Unary<"reciprocal", "1.0 / x"> {
+  let summary = "1 / x";
+  let gradient = [{ return {g.op<NegOp>(g.op<MulOp>(g.dy(), g.op<MulOp>(getResult(), getResult())))}; }];
+}
+def Tx_AbsOp : Tx_Unary<"abs", "abs(x)"> {
+  let summary = "absolute value; gradient 0 at 0";
+  let gradient = [{ return {g.op<MulOp>(g.dy(), g.op<SignOp>(getX()))}; }];
+}
+def Tx_SignOp : Tx_Unary<"sign", "select(x > 0.0, 1.0, select(x < 0.0, -1.0, 0.0))"> {
+  let summary = "-1, 0 or 1";
+}
+def Tx_TanhOp : Tx_Unary<"tanh", "tanh(x)"> {
+  let summary = "hyperbolic tangent";
+  let gradient = [{
+    Value one = g.splat(getType(), 1.0);
+    return {g.op<MulOp>(g.dy(), g.op<SubOp>(one, g.op<MulOp>(getResult(), getResult())))};
+  }];
+}
+def Tx_ErfOp : Tx_Unary<"erf", "erf(x)"> {
+  let summary = "the error function";
+  let gradient = [{
+    Value slope = g.op<MulOp>(g.splat(getType(), 1.1283791670955126), g.op<ExpOp>(g.op<NegOp>(g.op<MulOp>(getX(), getX()))));
+    return {g.op<MulOp>(g.dy(), slope)};
+  }];
+}
+def Tx_SigmoidOp : Tx_Unary<"sigmoid", "1.0 / (1.0 + exp(-x))"> {
+  let summary = "the logistic function";
+  let gradient = [{
+    Value one = g.splat(getType(), 1.0);
+    return {g.op<MulOp>(g.dy(), g.op<MulOp>(getResult(), g.op<SubOp>(one, getResult())))};
+  }];
+}
+def Tx_CosOp : Tx_Unary<"cos", "cos(x)"> {
+  let summary = "cosine";
+  let gradient = [{ return {g.op<NegOp>(g.op<MulOp>(g.dy(), g.op<SinOp>(getX())))}; }];
+}
+def Tx_SinOp : Tx_Unary<"sin", "sin(x)"> {
+  let summary = "sine";
+  let gradient = [{ return {g.op<MulOp>(g.dy(), g.op<CosOp>(getX()))}; }];
+}
+
+#endif // PARTITA_TX_ELEMENTWISE

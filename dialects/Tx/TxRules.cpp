@@ -1,0 +1,180 @@
+//===- TxRules.cpp - rules that depend on attributes or types ---------------------------------------===//
+//
+// All of them, and nothing else: the ops of TxStructure.td. Each writes the text that the other ops of
+// the table state in ODS.
+//
+//===------------------------------------------------------------------------------------------------===//
+
+#include "dialects/Par/Placement.h"
+#include "dialects/Tx/Tx.h"
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::tx;
+
+namespace {
+
+ArrayRef<int64_t> wholeShape(Type type) {
+  auto tensor = cast<RankedTensorType>(type);
+  if (auto placement = dyn_cast_or_null<par::PlacementAttr>(tensor.getEncoding()))
+    return placement.getShape();
+  return tensor.getShape();
+}
+
+/// Fresh letters for the dimensions of one rule.
+class Letters {
+public:
+  std::string next() {
+    unsigned i = used++;
+    return std::string(1, i < 26 ? static_cast<char>('a' + i) : static_cast<char>('A' + i % 26));
+  }
+
+private:
+  unsigned used = 0;
+};
+
+std::string join(ArrayRef<std::string> dims) { return llvm::join(dims, " "); }
+
+/// Dimensions taken whole keep their letter; the others have one of their own that is never split.
+std::string cutRule(ArrayRef<int64_t> from, ArrayRef<int64_t> to, function_ref<bool(unsigned)> isCut) {
+  Letters letters;
+  SmallVector<std::string> operand, result;
+  for (unsigned i = 0; i < from.size(); ++i) {
+    bool cut = from[i] != to[i] || isCut(i);
+    operand.push_back(letters.next() + (cut ? "^" : ""));
+    result.push_back(cut ? letters.next() + "^" : operand.back());
+  }
+  return "~" + join(operand) + " -> " + join(result);
+}
+
+std::string reduceRule(Type type, ArrayRef<int64_t> dims, StringRef linear, StringRef mark) {
+  Letters letters;
+  SmallVector<std::string> operand, result;
+  for (int64_t i = 0, rank = cast<RankedTensorType>(type).getRank(); i < rank; ++i) {
+    bool reduced = llvm::is_contained(dims, i);
+    operand.push_back(letters.next() + (reduced ? mark.str() : ""));
+    if (!reduced)
+      result.push_back(operand.back());
+  }
+  return linear.str() + join(operand) + " -> " + join(result);
+}
+
+} // namespace
+
+std::string ConstantOp::getShardRule() {
+  Letters letters;
+  SmallVector<std::string> dims;
+  for (int64_t i = 0; i < getType().getRank(); ++i)
+    dims.push_back(letters.next() + (getValue().isSplat() ? "" : "^"));
+  return "-> " + join(dims);
+}
+
+std::string IotaOp::getShardRule() { return "-> n^"; }
+
+std::string TransposeOp::getShardRule() {
+  Letters letters;
+  SmallVector<std::string> operand, result;
+  for (int64_t i = 0; i < getType().getRank(); ++i)
+    operand.push_back(letters.next());
+  for (int64_t p : getPermutation())
+    result.push_back(operand[p]);
+  return "~" + join(operand) + " -> " + join(result);
+}
+
+std::string BroadcastOp::getShardRule() {
+  Letters letters;
+  ArrayRef<int64_t> from = wholeShape(getX().getType()), to = wholeShape(getType());
+  SmallVector<std::string> operand, result;
+  size_t added = to.size() - from.size();
+  for (size_t i = 0; i < to.size(); ++i) {
+    result.push_back(letters.next());
+    if (i >= added)
+      operand.push_back(from[i - added] == 1 && to[i] != 1 ? "1" : result.back());
+  }
+  return "~" + join(operand) + " -> " + join(result);
+}
+
+/// Both shapes fall into the smallest groups of equal products; a group with one dimension on either
+/// side is that dimension written as its factors, and splits by the outermost factor.
+std::string ReshapeOp::getShardRule() {
+  ArrayRef<int64_t> from = wholeShape(getX().getType()), to = wholeShape(getType());
+  Letters letters;
+  SmallVector<std::string> operand, result;
+  size_t i = 0, j = 0;
+  while (i < from.size() || j < to.size()) {
+    if (i < from.size() && from[i] == 1) {
+      operand.push_back("1"), ++i;
+      continue;
+    }
+    if (j < to.size() && to[j] == 1) {
+      result.push_back("1"), ++j;
+      continue;
+    }
+    if (i == from.size() || j == to.size())
+      break; // zero elements, or shapes that do not verify
+    size_t firstI = i, firstJ = j;
+    int64_t left = from[i++], right = to[j++];
+    while (left != right && (left < right ? i < from.size() : j < to.size()))
+      left < right ? left *= from[i++] : right *= to[j++];
+    auto group = [&](size_t count) {
+      SmallVector<std::string> names;
+      for (size_t k = 0; k < count; ++k)
+        names.push_back(letters.next());
+      return names;
+    };
+    auto paren = [](ArrayRef<std::string> names) {
+      return names.size() == 1 ? names[0] : "(" + join(names) + ")";
+    };
+    // Ones inside a group are nobody's letter.
+    auto spell = [](ArrayRef<int64_t> shape, ArrayRef<std::string> names, SmallVectorImpl<std::string> &out) {
+      size_t next = 0;
+      for (int64_t size : shape)
+        out.push_back(size == 1 ? "1" : names[next++]);
+    };
+    ArrayRef<int64_t> left1 = from.slice(firstI, i - firstI), right1 = to.slice(firstJ, j - firstJ);
+    auto factors = [](ArrayRef<int64_t> shape) { return shape.size() - llvm::count(shape, 1); };
+    if (left == right && factors(left1) == 1) {
+      auto names = group(factors(right1));
+      operand.push_back(paren(names));
+      spell(right1, names, result);
+    } else if (left == right && factors(right1) == 1) {
+      auto names = group(factors(left1));
+      spell(left1, names, operand);
+      result.push_back(paren(names));
+    } else {
+      for (size_t k = 0; k < left1.size(); ++k)
+        operand.push_back(letters.next() + "^");
+      for (size_t k = 0; k < right1.size(); ++k)
+        result.push_back(letters.next() + "^");
+    }
+  }
+  return "~" + join(operand) + " -> " + join(result);
+}
+
+std::string SliceOp::getShardRule() {
+  return cutRule(wholeShape(getX().getType()), wholeShape(getType()),
+                 [&](unsigned i) { return getOffsets()[i] != 0 || getStrides()[i] != 1; });
+}
+
+std::string PadOp::getShardRule() {
+  return cutRule(wholeShape(getX().getType()), wholeShape(getType()),
+                 [&](unsigned i) { return getOffsets()[i] != 0 || getStrides()[i] != 1; });
+}
+
+std::string ConcatOp::getShardRule() {
+  Letters letters;
+  SmallVector<std::string> common, patterns;
+  for (int64_t i = 0; i < getType().getRank(); ++i)
+    common.push_back(letters.next());
+  for (size_t k = 0; k < getInputs().size(); ++k) {
+    // The pieces' sizes differ: in each, the dimension is a letter of its own that is never split.
+    common[getDim()] = std::string(1, static_cast<char>(k < 26 ? 'A' + k : 'Z')) + "^";
+    patterns.push_back("~~" + join(common));
+  }
+  common[getDim()] = "z^";
+  return llvm::join(patterns, ", ") + " -> " + join(common);
+}
+
+std::string ReduceSumOp::getShardRule() { return reduceRule(getX().getType(), getDims(), "~", "+"); }
+std::string ReduceMeanOp::getShardRule() { return reduceRule(getX().getType(), getDims(), "~", "^"); }
+std::string ReduceMaxOp::getShardRule() { return reduceRule(getX().getType(), getDims(), "", "^"); }

@@ -1,0 +1,149 @@
+//===- TxStructure.td - op table: constants, shapes, reductions -------------------------------------===//
+//
+// Their rules depend on attributes or types: TxRules.cpp.
+//
+//===------------------------------------------------------------------------------------------------===//
+
+#ifndef PARTITA_TX_STRUCTURE
+#define PARTITA_TX_STRUCTURE
+
+include "dialects/Tx/TxBase.td"
+
+class Tx_AttributeRuleOp<string mnemonic, list<Trait> traits = []> : Tx_Op<mnemonic, traits> {
+  let shardRule = "";
+}
+
+def Tx_ConstantOp : Tx_AttributeRuleOp<"constant", [ConstantLike]> {
+  let summary = "a value known at compile time";
+  let description = [{
+    Small, or a splat; weights are `train.parameter`. A splat may be split over any axis. The value's type
+    has no encoding; the result's may.
+  }];
+  let arguments = (ins ElementsAttr:$value);
+  let results = (outs Tx_Tensor:$result);
+  let assemblyFormat = "$value attr-dict `:` type($result)";
+  let hasFolder = 1;
+  let hasVerifier = 1;
+  let moreDeclarations = [{ void localize(); }];
+}
+
+def Tx_IotaOp : Tx_AttributeRuleOp<"iota"> {
+  let summary = "start, start + step, ...";
+  let description = "Rule ` -> n^`: its values depend on the global index, so it is not split.";
+  let arguments = (ins F64Attr:$start, F64Attr:$step);
+  let results = (outs 1DTensorOf<[AnySignlessInteger, AnyFloat]>:$result);
+  let assemblyFormat = "$start `,` $step attr-dict `:` type($result)";
+}
+
+def Tx_ReshapeOp : Tx_AttributeRuleOp<"reshape"> {
+  let summary = "the same elements, row-major, in another shape";
+  let arguments = (ins Tx_Tensor:$x);
+  let results = (outs Tx_Tensor:$result);
+  let assemblyFormat = "$x attr-dict `:` type($x) `->` type($result)";
+  let gradient = [{ return {ReshapeOp::create(g.builder, getLoc(), par::cotangentType(getX().getType()), g.dy())}; }];
+  let hasFolder = 1;
+  let hasCanonicalizeMethod = 1;
+  let hasVerifier = 1;
+}
+
+def Tx_TransposeOp : Tx_AttributeRuleOp<"transpose"> {
+  let summary = "dimension i of the result is dimension permutation[i] of x";
+  let arguments = (ins Tx_Tensor:$x, DenseI64ArrayAttr:$permutation);
+  let results = (outs Tx_Tensor:$result);
+  let assemblyFormat = "$x $permutation attr-dict `:` type($x) `->` type($result)";
+  let gradient = [{
+    SmallVector<int64_t> inverse(getPermutation().size());
+    for (auto [i, p] : llvm::enumerate(getPermutation()))
+      inverse[p] = i;
+    return {TransposeOp::create(g.builder, getLoc(), par::cotangentType(getX().getType()), g.dy(), inverse)};
+  }];
+  let hasFolder = 1;
+  let hasCanonicalizeMethod = 1;
+  let hasVerifier = 1;
+}
+
+def Tx_BroadcastOp : Tx_AttributeRuleOp<"broadcast"> {
+  let summary = "repeats along new leading dimensions and dimensions of size one (numpy's rules)";
+  let arguments = (ins Tx_Tensor:$x);
+  let results = (outs Tx_Tensor:$result);
+  let assemblyFormat = "$x attr-dict `:` type($x) `->` type($result)";
+  let gradient = [{ return {g.sumTo(g.dy(), getX().getType())}; }];
+  let hasFolder = 1;
+  let hasVerifier = 1;
+}
+
+def Tx_SliceOp : Tx_AttributeRuleOp<"slice"> {
+  let summary = "element offsets + i * strides; the sizes are the result's shape";
+  let description = "A dimension that is taken whole may be split; one that is cut may not.";
+  let arguments = (ins Tx_Tensor:$x, DenseI64ArrayAttr:$offsets, DenseI64ArrayAttr:$strides);
+  let results = (outs Tx_Tensor:$result);
+  let assemblyFormat = "$x $offsets `by` $strides attr-dict `:` type($x) `->` type($result)";
+  let gradient = [{
+    return {PadOp::create(g.builder, getLoc(), par::cotangentType(getX().getType()), g.dy(), getOffsets(), getStrides())};
+  }];
+  let hasFolder = 1;
+  let hasVerifier = 1;
+}
+
+def Tx_PadOp : Tx_AttributeRuleOp<"pad"> {
+  let summary = "slice's transpose: element i stands at offsets + i * strides, zero elsewhere";
+  let arguments = (ins Tx_Tensor:$x, DenseI64ArrayAttr:$offsets, DenseI64ArrayAttr:$strides);
+  let results = (outs Tx_Tensor:$result);
+  let assemblyFormat = "$x $offsets `by` $strides attr-dict `:` type($x) `->` type($result)";
+  let gradient = [{
+    return {SliceOp::create(g.builder, getLoc(), par::cotangentType(getX().getType()), g.dy(), getOffsets(), getStrides())};
+  }];
+  let hasVerifier = 1;
+}
+
+def Tx_ConcatOp : Tx_AttributeRuleOp<"concat"> {
+  let summary = "operands one after another along dim";
+  let arguments = (ins Variadic<Tx_Tensor>:$inputs, I64Attr:$dim);
+  let results = (outs Tx_Tensor:$result);
+  let assemblyFormat = "$inputs `along` $dim attr-dict `:` functional-type($inputs, $result)";
+  let gradient = [{
+    SmallVector<Value> pieces;
+    SmallVector<int64_t> offsets(getType().getRank(), 0), strides(getType().getRank(), 1);
+    for (Value input : getInputs()) {
+      pieces.push_back(SliceOp::create(g.builder, getLoc(), par::cotangentType(input.getType()), g.dy(), offsets, strides));
+      offsets[getDim()] += cast<RankedTensorType>(input.getType()).getDimSize(getDim());
+    }
+    return pieces;
+  }];
+  let hasFolder = 1;
+  let hasVerifier = 1;
+}
+
+class Tx_Reduce<string mnemonic> : Tx_AttributeRuleOp<mnemonic> {
+  let arguments = (ins Tx_Tensor:$x, DenseI64ArrayAttr:$dims);
+  let results = (outs Tx_Tensor:$result);
+  let assemblyFormat = "$x $dims attr-dict `:` type($x) `->` type($result)";
+  let hasVerifier = 1;
+}
+def Tx_ReduceSumOp : Tx_Reduce<"reduce_sum"> {
+  let summary = "the sum over dims, which are dropped";
+  let gradient = [{ return {g.spread(g.dy(), getX().getType(), getDims())}; }];
+  let hasFolder = 1;
+}
+def Tx_ReduceMeanOp : Tx_Reduce<"reduce_mean"> {
+  let summary = "the mean over dims, which are dropped";
+  let gradient = [{
+    int64_t count = 1;
+    for (int64_t dim : getDims())
+      count *= getX().getType().getDimSize(dim);
+    Value scaled = g.op<MulOp>(g.dy(), g.splat(g.dy().getType(), 1.0 / count));
+    return {g.spread(scaled, getX().getType(), getDims())};
+  }];
+}
+def Tx_ReduceMaxOp : Tx_Reduce<"reduce_max"> {
+  let summary = "the largest over dims, which are dropped; ties share the gradient";
+  let gradient = [{
+    Type type = getX().getType();
+    Value hit = g.op<EqualOp>(getX(), g.spread(getResult(), type, getDims()));
+    Value ones = g.op<SelectOp>(hit, g.splat(type, 1.0), g.splat(type, 0.0));
+    Value count = ReduceSumOp::create(g.builder, getLoc(), getType(), ones, getDims());
+    return {g.op<MulOp>(ones, g.spread(g.op<DivOp>(g.dy(), count), type, getDims()))};
+  }];
+}
+
+#endif // PARTITA_TX_STRUCTURE
