@@ -71,10 +71,13 @@ function(partita_tool name)
   endif()
 endfunction()
 
-# partita_passes(Folder): TableGen for include/partita/<Folder>/Passes.td, in running order.
+# partita_passes(Folder): TableGen for include/partita/<Folder>/Passes.td, in running order, and a
+# place in registerEverything: include/partita/<Folder>/Passes.h has the GEN_PASS_REGISTRATION within
+# namespace partita.
 function(partita_passes folder)
   set(LLVM_TARGET_DEFINITIONS)
   file(RELATIVE_PATH up ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/include/partita/${folder}/Passes.td)
   partita_tablegen(Partita${folder}PassesIncGen ${up}
     "gen-pass-decls|name=${folder}:partita/${folder}/Passes.h.inc")
+  set_property(GLOBAL APPEND PROPERTY PARTITA_PASS_FOLDERS ${folder})
 endfunction()

@@ -1,0 +1,43 @@
+//===- Pipelines.h - the phases, joined by name -------------------------------------------*- C++ -*-===//
+//
+// A phase is a name, a textual pipeline and the reason it stands where it stands. The text may say
+// ${option}: the value of that plan option (Plan.h). Any phase's output can be the next one's input:
+// a module remembers the last phase that it went through in the attribute `train.phase`.
+//
+//===------------------------------------------------------------------------------------------------===//
+
+#ifndef PARTITA_PIPELINES_PIPELINES_H
+#define PARTITA_PIPELINES_PIPELINES_H
+
+#include "partita/Pipelines/Plan.h"
+
+namespace partita {
+
+struct Phase {
+  llvm::StringLiteral name;
+  llvm::StringLiteral pipeline; ///< passes on the module, separated by commas
+  llvm::StringLiteral reason;   ///< why it stands here
+};
+
+/// All phases in running order.
+llvm::ArrayRef<Phase> phases();
+
+/// The phase's place in phases(), or -1.
+int phaseIndex(llvm::StringRef name);
+
+/// The phase's pipeline with the plan's values in it.
+std::string pipelineText(const Phase &phase, const Plan &plan);
+
+/// The first phase whose pipeline reads the plan option, or -1.
+int firstReader(llvm::StringRef option);
+
+/// Registers each phase as the pass pipeline `--partita-PHASE`, whose options are plan options:
+/// `--partita-partition="mesh=dp=2"`.
+void registerPipelines();
+
+/// On the module: the name of the last phase that it went through.
+constexpr llvm::StringLiteral kPhaseAttr = "train.phase";
+
+} // namespace partita
+
+#endif // PARTITA_PIPELINES_PIPELINES_H

@@ -1,0 +1,61 @@
+//===- Plan.h - the plan options: one table -------------------------------------------------*- C++ -*-===//
+//
+// One row per plan option is all there is to it: the command line's option and its help, the key in
+// `#train.plan` and the name that a phase's pipeline text may ask for come from the same row.
+//
+//===------------------------------------------------------------------------------------------------===//
+
+#ifndef PARTITA_PIPELINES_PLAN_H
+#define PARTITA_PIPELINES_PLAN_H
+
+#include "mlir/IR/BuiltinAttributes.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringRef.h"
+#include <string>
+
+namespace partita {
+
+struct PlanOption {
+  enum Kind {
+    Mesh,    ///< axis=size,... ; empty is one rank
+    Integer, ///< within [low, high]
+    Real,    ///< within [low, high]
+    Choice,  ///< one of `values`, separated by '|'
+    Betas    ///< two reals in [0, 1), separated by a comma
+  };
+  llvm::StringLiteral name;
+  Kind kind;
+  llvm::StringLiteral value; ///< what the help calls the value; for a Choice the values
+  llvm::StringLiteral initial;
+  double low, high;
+  llvm::StringLiteral help;
+};
+
+llvm::ArrayRef<PlanOption> planOptions();
+const PlanOption *findPlanOption(llvm::StringRef name);
+
+/// Empty when `text` is a value of the option, else what is wrong with it.
+std::string checkPlanValue(const PlanOption &option, llvm::StringRef text);
+
+/// The values of the plan options, each as checked text.
+class Plan {
+public:
+  /// The value that was set, or the option's initial one.
+  llvm::StringRef get(llvm::StringRef name) const;
+  bool isSet(llvm::StringRef name) const { return values.contains(name); }
+  /// Sets a value that checkPlanValue accepts.
+  void set(llvm::StringRef name, llvm::StringRef value) { values[name] = value.str(); }
+
+  /// `#train.plan` with every option, set or not, so that the module says how it was made.
+  mlir::Attribute toAttribute(mlir::MLIRContext *context) const;
+  /// Reads a module's `#train.plan`; returns what is wrong with it, or nothing.
+  std::string fromAttribute(mlir::Attribute attribute);
+
+private:
+  llvm::StringMap<std::string> values;
+};
+
+} // namespace partita
+
+#endif // PARTITA_PIPELINES_PLAN_H

@@ -1,0 +1,80 @@
+//===- Pipelines.cpp - phase name -> textual pipeline -> the reason it stands there --------------===//
+
+#include "partita/Pipelines/Pipelines.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using namespace partita;
+
+static constexpr Phase kPhases[] = {
+    {"import", "canonicalize,cse",
+     "exporters write the same shape and mask arithmetic once per layer; what is equal becomes one "
+     "before anything matches patterns"},
+};
+
+ArrayRef<Phase> partita::phases() { return kPhases; }
+
+int partita::phaseIndex(StringRef name) {
+  for (auto [index, phase] : llvm::enumerate(phases()))
+    if (phase.name == name)
+      return index;
+  return -1;
+}
+
+std::string partita::pipelineText(const Phase &phase, const Plan &plan) {
+  std::string text;
+  StringRef rest = phase.pipeline;
+  while (true) {
+    auto [before, after] = rest.split("${");
+    text += before;
+    if (after.empty())
+      return text;
+    auto [option, behind] = after.split('}');
+    text += plan.get(option);
+    rest = behind;
+  }
+}
+
+int partita::firstReader(StringRef option) {
+  std::string wanted = ("${" + option + "}").str();
+  for (auto [index, phase] : llvm::enumerate(phases()))
+    if (phase.pipeline.contains(wanted))
+      return index;
+  return -1;
+}
+
+/// Reads "mesh=dp=2 accumulate=4" into a plan; returns what is wrong, or nothing.
+static std::string parsePlanText(StringRef text, Plan &plan) {
+  SmallVector<StringRef> items;
+  text.split(items, ' ', -1, /*KeepEmpty=*/false);
+  for (StringRef item : items) {
+    auto [name, value] = item.split('=');
+    const PlanOption *option = findPlanOption(name);
+    if (!option)
+      return ("there is no plan option '" + name + "'").str();
+    if (std::string problem = checkPlanValue(*option, value); !problem.empty())
+      return (name + ": " + problem).str();
+    plan.set(name, value);
+  }
+  return {};
+}
+
+void partita::registerPipelines() {
+  for (const Phase &phase : phases())
+    registerPassPipeline(
+        ("partita-" + phase.name).str(), phase.reason,
+        [&phase](OpPassManager &manager, StringRef options,
+                 function_ref<LogicalResult(const Twine &)> error) -> LogicalResult {
+          Plan plan;
+          if (std::string problem = parsePlanText(options, plan); !problem.empty())
+            return error(problem);
+          std::string problem;
+          llvm::raw_string_ostream os(problem);
+          if (failed(parsePassPipeline(pipelineText(phase, plan), manager, os)))
+            return error(problem);
+          return success();
+        },
+        [](function_ref<void(const mlir::detail::PassOptions &)>) {});
+}

@@ -1,0 +1,139 @@
+//===- Plan.cpp - the plan options ------------------------------------------------------------------===//
+
+#include "partita/Pipelines/Plan.h"
+#include "dialects/Train/Train.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace partita;
+
+static constexpr double kMost = 1e18;
+static constexpr PlanOption kOptions[] = {
+    {"mesh", PlanOption::Mesh, "AXIS=SIZE,...", "", 0, 0,
+     "ranks per mesh axis; dp splits the batch (ranks = the product)"},
+    {"accumulate", PlanOption::Integer, "N", "1", 1, 1 << 20,
+     "micro-batches per step, whose gradients are added before the update"},
+    {"objective", PlanOption::Choice, "auto|none", "auto", 0, 0,
+     "auto: next-token cross-entropy on @forward's logits; none: inference only"},
+    {"ignore-index", PlanOption::Integer, "TOKEN", "-100", -kMost, kMost,
+     "labels with this value count neither for the loss nor for its mean"},
+    {"optimizer", PlanOption::Choice, "adamw|sgd", "adamw", 0, 0, "how parameters are updated"},
+    {"lr", PlanOption::Real, "RATE", "0.001", 0, kMost,
+     "learning rate; the run may set another or a schedule"},
+    {"weight-decay", PlanOption::Real, "DECAY", "0", 0, kMost,
+     "decoupled weight decay, times the learning rate per step"},
+    {"betas", PlanOption::Betas, "B1,B2", "0.9,0.999", 0, 0, "AdamW's decay of the two moments"},
+    {"eps", PlanOption::Real, "EPSILON", "1e-08", 0, 1, "AdamW's addition to the denominator"},
+};
+
+ArrayRef<PlanOption> partita::planOptions() { return kOptions; }
+
+const PlanOption *partita::findPlanOption(StringRef name) {
+  for (const PlanOption &option : kOptions)
+    if (option.name == name)
+      return &option;
+  return nullptr;
+}
+
+static bool parseReal(StringRef text, double &value) {
+  return !text.empty() && !text.getAsDouble(value) && std::isfinite(value);
+}
+
+static std::string checkMesh(StringRef text) {
+  SmallVector<StringRef> items, seen;
+  text.split(items, ',', -1, /*KeepEmpty=*/true);
+  if (text.empty())
+    return {};
+  for (StringRef item : items) {
+    auto [axis, size] = item.split('=');
+    int64_t count;
+    if (axis.empty() || size.empty() || size.getAsInteger(10, count))
+      return ("'" + item + "' is not an axis with its size, such as dp=2").str();
+    if (axis != "dp")
+      return ("there is no mesh axis '" + axis + "'; this version knows dp (data parallel)").str();
+    if (count < 1 || count > 65536)
+      return ("axis '" + axis + "' has size " + size + ", which is not within 1 to 65536").str();
+    if (llvm::is_contained(seen, axis))
+      return ("axis '" + axis + "' is given twice").str();
+    seen.push_back(axis);
+  }
+  return {};
+}
+
+static std::string checkBetas(StringRef text) {
+  auto [first, second] = text.split(',');
+  double betas[2];
+  if (!parseReal(first, betas[0]) || !parseReal(second, betas[1]))
+    return ("'" + text + "' is not two numbers separated by a comma").str();
+  for (double beta : betas)
+    if (beta < 0 || beta >= 1)
+      return llvm::formatv("{0} is not within [0, 1)", beta).str();
+  return {};
+}
+
+std::string partita::checkPlanValue(const PlanOption &option, StringRef text) {
+  switch (option.kind) {
+  case PlanOption::Mesh:
+    return checkMesh(text);
+  case PlanOption::Betas:
+    return checkBetas(text);
+  case PlanOption::Choice: {
+    SmallVector<StringRef> values;
+    StringRef(option.value).split(values, '|');
+    if (llvm::is_contained(values, text))
+      return {};
+    return ("'" + text + "' is none of " + llvm::join(values, ", ")).str();
+  }
+  case PlanOption::Integer: {
+    int64_t value;
+    if (text.getAsInteger(10, value))
+      return ("'" + text + "' is not a whole number").str();
+    if (value < option.low || value > option.high)
+      return llvm::formatv("{0} is not within {1} to {2}", value, int64_t(option.low),
+                           int64_t(option.high));
+    return {};
+  }
+  case PlanOption::Real: {
+    double value;
+    if (!parseReal(text, value))
+      return ("'" + text + "' is not a number").str();
+    if (value < option.low || value > option.high)
+      return llvm::formatv("{0} is not within {1} to {2}", text, option.low, option.high);
+    return {};
+  }
+  }
+  return {};
+}
+
+StringRef Plan::get(StringRef name) const {
+  auto found = values.find(name);
+  if (found != values.end())
+    return found->second;
+  const PlanOption *option = findPlanOption(name);
+  return option ? StringRef(option->initial) : StringRef();
+}
+
+Attribute Plan::toAttribute(MLIRContext *context) const {
+  SmallVector<NamedAttribute> entries;
+  for (const PlanOption &option : planOptions())
+    entries.push_back({StringAttr::get(context, option.name), StringAttr::get(context, get(option.name))});
+  return train::PlanAttr::get(context, DictionaryAttr::get(context, entries));
+}
+
+std::string Plan::fromAttribute(Attribute attribute) {
+  auto plan = dyn_cast_or_null<train::PlanAttr>(attribute);
+  if (!plan)
+    return "the module's train.plan is not a #train.plan";
+  for (NamedAttribute entry : plan.getOptions()) {
+    const PlanOption *option = findPlanOption(entry.getName());
+    auto value = dyn_cast<StringAttr>(entry.getValue());
+    if (!option || !value)
+      return ("there is no plan option '" + entry.getName().getValue() + "'").str();
+    if (std::string problem = checkPlanValue(*option, value); !problem.empty())
+      return (entry.getName().getValue() + ": " + problem).str();
+    set(option->name, value.getValue());
+  }
+  return {};
+}

@@ -1,0 +1,24 @@
+//===- RegisterAll.cpp - everything that a tool of Partita knows ---------------------------------===//
+//
+// Dialects are named here; the folders' passes are a list that CMake writes (partita_passes).
+//
+//===------------------------------------------------------------------------------------------------===//
+
+#include "partita/Pipelines/RegisterAll.h"
+#include "dialects/Par/Par.h"
+#include "dialects/Train/Train.h"
+#include "dialects/Tx/Tx.h"
+#include "mlir/Dialect/Func/Extensions/InlinerExtension.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Transforms/Passes.h"
+#include "partita/Pipelines/PassFolders.h.inc"
+#include "partita/Pipelines/Pipelines.h"
+
+void partita::registerEverything(mlir::DialectRegistry &registry) {
+  registry.insert<mlir::func::FuncDialect, tx::TxDialect, train::TrainDialect, par::ParDialect>();
+  mlir::func::registerInlinerExtension(registry);
+  mlir::registerTransformsPasses();
+#define PARTITA_PASS_FOLDER(Folder) register##Folder##Passes();
+#include "partita/Pipelines/PassFolders.def"
+  registerPipelines();
+}

@@ -1,0 +1,19 @@
+// What the tools print they read again, in the pretty form and in the generic one.
+// RUN: partita-opt %s | partita-opt | FileCheck %s
+// RUN: partita-opt %s --mlir-print-op-generic | partita-opt | FileCheck %s
+
+// CHECK: module attributes {par.mesh = #par.mesh<dp = 2>}
+module attributes {par.mesh = #par.mesh<dp = 2>} {
+  // CHECK: train.parameter @w : tensor<16x32xf32> initial(<"model.onnx", offset = 64, bytes = 2048, f32>)
+  train.parameter @w : tensor<16x32xf32> initial(<"model.onnx", offset = 64, bytes = 2048, f32>)
+  // CHECK-LABEL: func @linear
+  func.func @linear(%x: tensor<4x16xf32, #par.place<[8 @dp, 16]>>) -> tensor<4x32xf32, #par.place<[8 @dp, 32]>> {
+    // CHECK: %[[W:.+]] = train.read @w : tensor<16x32xf32>
+    %w = train.read @w : tensor<16x32xf32>
+    // CHECK: par.f %[[W]] over "dp" : tensor<16x32xf32> -> tensor<16x32xf32, #par.place<[16, 32], replicated [dp]>>
+    %f = par.f %w over "dp" : tensor<16x32xf32> -> tensor<16x32xf32, #par.place<[16, 32], replicated [dp]>>
+    // CHECK: tx.matmul
+    %y = tx.matmul %x, %f : (tensor<4x16xf32, #par.place<[8 @dp, 16]>>, tensor<16x32xf32, #par.place<[16, 32], replicated [dp]>>) -> tensor<4x32xf32, #par.place<[8 @dp, 32]>>
+    return %y : tensor<4x32xf32, #par.place<[8 @dp, 32]>>
+  }
+}

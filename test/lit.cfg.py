@@ -1,0 +1,37 @@
+# How the tests run. Substitutions:
+#   %partita %partita-opt    the tools              FileCheck, not, count, split-file: LLVM's
+#   %data                    test/Data              %golden   test/Golden
+#   %build %source           build and source folder
+#   %python                  the system's python3: numpy is there, nothing from PyPI is
+#   %mpirun                  mpirun as root, more ranks than cores allowed
+import os
+
+import lit.formats
+
+config.name = "partita"
+config.test_format = lit.formats.ShTest(execute_external=True)
+config.suffixes = [".mlir", ".test"]
+config.excludes = ["Data", "Golden", "Inputs"]
+config.test_source_root = os.path.join(config.partita_source, "test")
+config.test_exec_root = os.path.join(config.partita_build, "test")
+
+tools = os.path.join(config.partita_build, "bin")
+config.environment["PATH"] = os.pathsep.join([tools, config.llvm_bin, "/usr/bin", "/bin"])
+config.environment["OPENBLAS_NUM_THREADS"] = "1"
+for name in ("HOME", "TMPDIR", "CCACHE_DIR"):
+    if name in os.environ:
+        config.environment[name] = os.environ[name]
+for name in ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "OMPI_MCA_rmaps_base_oversubscribe"):
+    config.environment[name] = "1"
+
+config.substitutions += [
+    ("%partita-opt", os.path.join(tools, "partita-opt")),
+    ("%partita", os.path.join(tools, "partita")),
+    ("%data", os.path.join(config.test_source_root, "Data")),
+    ("%golden", os.path.join(config.test_source_root, "Golden")),
+    ("%build", config.partita_build),
+    ("%source", config.partita_source),
+    ("%cxx", config.cxx),
+    ("%python", "/usr/bin/python3"),
+    ("%mpirun", "mpirun --allow-run-as-root --oversubscribe"),
+]

@@ -1,0 +1,10 @@
+//===- partita-lsp-server.cpp - diagnostics, hovers and definitions in editors -----------------------===//
+
+#include "mlir/Tools/mlir-lsp-server/MlirLspServerMain.h"
+#include "partita/Pipelines/RegisterAll.h"
+
+int main(int argc, char **argv) {
+  mlir::DialectRegistry registry;
+  partita::registerEverything(registry);
+  return mlir::failed(mlir::MlirLspServerMain(argc, argv, registry));
+}
