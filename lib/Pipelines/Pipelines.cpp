@@ -78,3 +78,37 @@ void partita::registerPipelines() {
         },
         [](function_ref<void(const mlir::detail::PassOptions &)>) {});
 }
+
+LogicalResult partita::runPhases(ModuleOp module, int first, int last, const Plan &plan,
+                                 llvm::function_ref<void(const Phase &)> begins) {
+  for (int index = first; index <= last; ++index) {
+    const Phase &phase = phases()[index];
+    if (begins)
+      begins(phase);
+    PassManager manager(module.getContext(), ModuleOp::getOperationName());
+    std::string problem;
+    llvm::raw_string_ostream os(problem);
+    if (failed(parsePassPipeline(pipelineText(phase, plan), manager, os)))
+      return module.emitError() << "phase '" << phase.name << "': " << problem;
+    if (failed(manager.run(module)))
+      return failure();
+    module->setAttr(kPhaseAttr, StringAttr::get(module.getContext(), phase.name));
+  }
+  return success();
+}
+
+int partita::nextPhase(ModuleOp module) {
+  Attribute attribute = module->getAttr(kPhaseAttr);
+  if (!attribute)
+    return 0;
+  auto name = dyn_cast<StringAttr>(attribute);
+  int index = name ? phaseIndex(name) : -1;
+  if (index >= 0)
+    return index + 1;
+  SmallVector<StringRef> names;
+  for (const Phase &phase : phases())
+    names.push_back(phase.name);
+  module.emitError() << kPhaseAttr << " is " << attribute << ", which is no phase; the phases are "
+                     << llvm::join(names, ", ");
+  return -1;
+}

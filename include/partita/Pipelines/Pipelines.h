@@ -9,7 +9,9 @@
 #ifndef PARTITA_PIPELINES_PIPELINES_H
 #define PARTITA_PIPELINES_PIPELINES_H
 
+#include "mlir/IR/BuiltinOps.h"
 #include "partita/Pipelines/Plan.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
 
 namespace partita {
 
@@ -34,6 +36,15 @@ int firstReader(llvm::StringRef option);
 /// Registers each phase as the pass pipeline `--partita-PHASE`, whose options are plan options:
 /// `--partita-partition="mesh=dp=2"`.
 void registerPipelines();
+
+/// Runs the phases from `first` to `last` (places in phases()) one by one and records each on the
+/// module; `begins` is told of each before it runs. Errors are diagnostics.
+mlir::LogicalResult runPhases(mlir::ModuleOp module, int first, int last, const Plan &plan,
+                              llvm::function_ref<void(const Phase &)> begins = nullptr);
+
+/// The place of the first phase that the module has not gone through; -1 and a diagnostic when its
+/// train.phase names none.
+int nextPhase(mlir::ModuleOp module);
 
 /// On the module: the name of the last phase that it went through.
 constexpr llvm::StringLiteral kPhaseAttr = "train.phase";

@@ -1,0 +1,243 @@
+//===- Options.cpp - a command's options: declared, parsed, explained --------------------------------===//
+
+#include "tools/partita/Options.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/WithColor.h"
+
+using namespace llvm;
+using namespace partita::tool;
+
+int partita::tool::fail(StringRef command, const Twine &message) {
+  errs() << "partita";
+  if (!command.empty())
+    errs() << ' ' << command;
+  errs() << ": ";
+  WithColor(errs(), HighlightColor::Error) << "error: ";
+  errs() << message << '\n';
+  return 1;
+}
+
+StringRef partita::tool::nearest(StringRef word, ArrayRef<StringRef> known) {
+  StringRef best;
+  unsigned bestDistance = std::max<unsigned>(2, word.size() / 3) + 1;
+  for (StringRef candidate : known)
+    if (unsigned distance = word.edit_distance(candidate); distance < bestDistance) {
+      bestDistance = distance;
+      best = candidate;
+    }
+  return best;
+}
+
+std::optional<uint64_t> partita::tool::parseBytes(StringRef text) {
+  text.consume_back("B");
+  text.consume_back("i");
+  static constexpr StringLiteral kUnits = "KMGT";
+  double factor = 1;
+  if (!text.empty())
+    if (size_t unit = kUnits.find(toUpper(text.back())); unit != StringRef::npos) {
+      for (size_t i = 0; i <= unit; ++i)
+        factor *= 1024;
+      text = text.drop_back().rtrim();
+    }
+  double value;
+  if (text.empty() || text.getAsDouble(value) || !(value >= 0) || value * factor > 9e18)
+    return std::nullopt;
+  return static_cast<uint64_t>(value * factor);
+}
+
+std::string partita::tool::formatBytes(uint64_t bytes) {
+  static constexpr const char *kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+  double value = bytes;
+  unsigned unit = 0;
+  while (value >= 1024 && unit < 4) {
+    value /= 1024;
+    ++unit;
+  }
+  std::string text;
+  raw_string_ostream(text) << format(unit == 0 ? "%.0f %s" : "%.1f %s", value, kUnits[unit]);
+  return text;
+}
+
+void OptionSet::add(StringRef name, StringRef value, StringRef initial, StringRef help,
+                    bool takesValue, Setter setter) {
+  options.push_back({name.str(), value.str(), initial.str(), help.str(), currentGroup, takesValue,
+                     std::move(setter)});
+}
+
+void OptionSet::flag(StringRef name, bool &target, StringRef help) {
+  add(name, "", "", help, false, [&target](StringRef) {
+    target = true;
+    return std::string();
+  });
+}
+
+void OptionSet::text(StringRef name, StringRef value, std::string &target, StringRef help) {
+  add(name, value, target, help, true, [&target](StringRef text) {
+    target = text.str();
+    return std::string(text.empty() ? "the value is empty" : "");
+  });
+}
+
+void OptionSet::list(StringRef name, StringRef value, std::vector<std::string> &target,
+                     StringRef help) {
+  add(name, value, "", help, true, [&target](StringRef text) {
+    target.push_back(text.str());
+    return std::string(text.empty() ? "the value is empty" : "");
+  });
+}
+
+void OptionSet::integer(StringRef name, StringRef value, int64_t &target, int64_t low, int64_t high,
+                        StringRef help) {
+  add(name, value, std::to_string(target), help, true, [&target, low, high](StringRef text) {
+    int64_t number;
+    if (text.getAsInteger(10, number))
+      return ("'" + text + "' is not a whole number").str();
+    if (number < low || number > high)
+      return formatv("{0} is not within {1} to {2}", number, low, high).str();
+    target = number;
+    return std::string();
+  });
+}
+
+void OptionSet::custom(StringRef name, StringRef value, StringRef initial, StringRef help,
+                       Setter setter) {
+  add(name, value, initial, help, true, std::move(setter));
+}
+
+void OptionSet::positional(StringRef value, std::string &target, StringRef help) {
+  positionals.push_back({value.str(), help.str(), &target});
+}
+
+void OptionSet::passOn(std::vector<std::string> &target, StringRef about) {
+  passOnTarget = &target;
+  passOnAbout = about.str();
+}
+
+const OptionSet::Option *OptionSet::find(StringRef name) const {
+  auto found = find_if(options, [&](const Option &option) { return option.name == name; });
+  return found == options.end() ? nullptr : &*found;
+}
+
+std::string OptionSet::unknown(StringRef word) const {
+  SmallVector<StringRef> names{"help"};
+  for (const Option &option : options)
+    names.push_back(option.name);
+  StringRef best = nearest(word.ltrim('-'), names);
+  std::string text = ("unknown option '" + word + "'").str();
+  if (!best.empty())
+    return text + "; did you mean '" + (best.size() == 1 ? "-" : "--") + best.str() + "'?";
+  return text + "; 'partita " + command + " --help' lists all";
+}
+
+std::optional<int> OptionSet::parse(Arguments arguments) {
+  size_t nextPositional = 0;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    StringRef word = arguments[i];
+    if (word == "--help" || word == "-h") {
+      printHelp(outs());
+      return 0;
+    }
+    if (!word.starts_with("-") || word == "-") {
+      if (nextPositional < positionals.size()) {
+        *positionals[nextPositional++].target = word.str();
+        continue;
+      }
+      if (!passOnTarget)
+        return fail(command, "unexpected argument '" + word + "'");
+      passOnTarget->push_back(word.str());
+      continue;
+    }
+    auto [spelled, attached] = word.split('=');
+    const Option *option = find(spelled.ltrim('-'));
+    if (!option || (spelled != option->spelled())) {
+      if (!passOnTarget)
+        return fail(command, unknown(spelled));
+      passOnTarget->push_back(word.str());
+      // The value of an option that we do not know, when the next word is not an option itself.
+      if (spelled == word && i + 1 < arguments.size() && !arguments[i + 1].starts_with("--"))
+        passOnTarget->push_back(arguments[++i].str());
+      continue;
+    }
+    bool hasAttached = spelled.size() != word.size();
+    if (!option->takesValue && hasAttached)
+      return fail(command, option->spelled() + " takes no value");
+    StringRef value = attached;
+    if (option->takesValue && !hasAttached) {
+      if (i + 1 == arguments.size())
+        return fail(command, option->spelled() + " needs a value: " + option->spelled() + " " +
+                                 option->value);
+      value = arguments[++i];
+    }
+    if (std::string problem = option->set(value); !problem.empty())
+      return fail(command, option->spelled() + ": " + problem);
+  }
+  if (nextPositional < positionals.size())
+    return fail(command, positionals[nextPositional].value + " is missing; usage: partita " + command +
+                             " " + usage);
+  return std::nullopt;
+}
+
+/// Writes `text` wrapped at 100 columns, each line but the first after `indent` blanks.
+static void printWrapped(raw_ostream &os, StringRef text, size_t indent) {
+  size_t column = indent;
+  SmallVector<StringRef> words;
+  text.split(words, ' ', -1, false);
+  for (StringRef word : words) {
+    if (column > indent && column + 1 + word.size() > 100) {
+      os << '\n';
+      os.indent(indent);
+      column = indent;
+    }
+    if (column > indent) {
+      os << ' ';
+      ++column;
+    }
+    os << word;
+    column += word.size();
+  }
+  os << '\n';
+}
+
+static void printRow(raw_ostream &os, StringRef left, StringRef help) {
+  constexpr size_t kColumn = 30;
+  os << "  " << left;
+  if (left.size() + 4 > kColumn) {
+    os << '\n';
+    os.indent(kColumn);
+  } else {
+    os.indent(kColumn - 2 - left.size());
+  }
+  printWrapped(os, help, kColumn);
+}
+
+void OptionSet::printHelp(raw_ostream &os) const {
+  os << "usage: partita " << command << ' ' << usage << "\n\n";
+  printWrapped(os, description, 0);
+  if (!positionals.empty())
+    os << '\n';
+  for (const Positional &positional : positionals)
+    printRow(os, positional.value, positional.help);
+  std::vector<std::string> groups;
+  for (const Option &option : options)
+    if (!is_contained(groups, option.group))
+      groups.push_back(option.group);
+  for (StringRef group : groups) {
+    os << '\n' << group << ":\n";
+    for (const Option &option : options) {
+      if (option.group != group)
+        continue;
+      std::string left = option.spelled() + (option.takesValue ? " " + option.value : "");
+      std::string help = option.help;
+      if (!option.initial.empty())
+        help += " [" + option.initial + "]";
+      printRow(os, left, help);
+    }
+  }
+  if (passOnTarget)
+    os << '\n' << passOnAbout << '\n';
+  if (!ending.empty())
+    os << '\n' << ending << '\n';
+}

@@ -1,0 +1,45 @@
+//===- PlanOptions.cpp - the plan on the command line ---------------------------------------------===//
+
+#include "tools/partita/PlanOptions.h"
+#include "dialects/Train/Train.h"
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::tool;
+
+void partita::tool::declarePlanOptions(OptionSet &options, Plan &plan) {
+  options.group("Plan");
+  for (const PlanOption &option : planOptions())
+    options.custom(option.name, option.value, option.initial, option.help,
+                   [&option, &plan](StringRef text) {
+                     std::string problem = checkPlanValue(option, text);
+                     if (problem.empty())
+                       plan.set(option.name, text);
+                     return problem;
+                   });
+}
+
+bool partita::tool::settlePlan(Session &session, ModuleOp module, int nextPhase, Plan &plan) {
+  Plan earlier;
+  StringRef key = train::TrainDialect::kPlan;
+  if (Attribute attribute = module->getAttr(key))
+    if (std::string problem = earlier.fromAttribute(attribute); !problem.empty()) {
+      module.emitError() << key << ": " << problem;
+      return false;
+    }
+  for (const PlanOption &option : planOptions()) {
+    int reader = firstReader(option.name);
+    bool decided = reader >= 0 && reader < nextPhase && earlier.isSet(option.name);
+    if (plan.isSet(option.name) && decided && plan.get(option.name) != earlier.get(option.name)) {
+      session.fail("--" + option.name + ": phase '" + phases()[reader].name +
+                   "' has already used '" + earlier.get(option.name) +
+                   "' in this module, so it cannot become '" + plan.get(option.name) +
+                   "'; start again from a phase before it");
+      return false;
+    }
+    if (!plan.isSet(option.name) && earlier.isSet(option.name))
+      plan.set(option.name, earlier.get(option.name));
+  }
+  module->setAttr(key, plan.toAttribute(module.getContext()));
+  return true;
+}

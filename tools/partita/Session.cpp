@@ -1,0 +1,131 @@
+//===- Session.cpp - what the commands share: context, diagnostics, files ----------------------------===//
+
+#include "tools/partita/Session.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Parser/Parser.h"
+#include "partita/Pipelines/RegisterAll.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FileUtilities.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/WithColor.h"
+
+using namespace mlir;
+using namespace partita::tool;
+
+/// The file of a location, its line where it has one, and the ONNX node's name.
+static std::string describe(Location location) {
+  FileLineColLoc file;
+  std::string name;
+  location->walk([&](Location inner) {
+    if (auto found = dyn_cast<FileLineColLoc>(inner); found && !file)
+      file = found;
+    if (auto named = dyn_cast<NameLoc>(inner); named && name.empty())
+      name = named.getName().str();
+    return WalkResult::advance();
+  });
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  if (file) {
+    os << file.getFilename().getValue();
+    if (file.getLine())
+      os << ':' << file.getLine() << ':' << file.getColumn();
+    os << ": ";
+  }
+  if (!name.empty()) {
+    os << '\'';
+    llvm::printEscapedString(name, os);
+    os << "': ";
+  }
+  return text;
+}
+
+Session::Session(StringRef command) : command(command) {
+  registerEverything(registry);
+  mlirContext = std::make_unique<MLIRContext>(registry);
+  mlirContext->getDiagEngine().registerHandler([this](Diagnostic &diagnostic) {
+    bool isError = diagnostic.getSeverity() == DiagnosticSeverity::Error;
+    if (isError && failed)
+      return success();
+    failed |= isError;
+    llvm::errs() << describe(diagnostic.getLocation());
+    if (isError)
+      llvm::WithColor(llvm::errs(), llvm::HighlightColor::Error) << "error: ";
+    else if (diagnostic.getSeverity() == DiagnosticSeverity::Warning)
+      llvm::WithColor(llvm::errs(), llvm::HighlightColor::Warning) << "warning: ";
+    llvm::errs() << diagnostic.str() << '\n';
+    for (Diagnostic &note : diagnostic.getNotes())
+      llvm::errs() << "  " << describe(note.getLocation()) << "note: " << note.str() << '\n';
+    return success();
+  });
+}
+
+int Session::fail(const Twine &message) {
+  failed = true;
+  return tool::fail(command, message);
+}
+
+std::string partita::tool::parseDim(StringRef text, std::pair<std::string, int64_t> &dim) {
+  auto [name, size] = text.rsplit('=');
+  if (name.empty() || size.empty() || size.getAsInteger(10, dim.second))
+    return ("'" + text + "' is not a dimension with its size, such as batch=8").str();
+  if (dim.second < 1)
+    return ("dimension '" + name + "' has size " + size + "; a size is at least 1").str();
+  dim.first = name.str();
+  return {};
+}
+
+bool partita::tool::isMlirFile(StringRef path) {
+  if (path.ends_with(".mlir") || path.ends_with(".mlirbc") || path == "-")
+    return true;
+  auto start = llvm::MemoryBuffer::getFileSlice(path, 4, 0);
+  return start && (*start)->getBuffer() == "ML\xefR";
+}
+
+OwningOpRef<ModuleOp> Session::load(StringRef path, ArrayRef<std::string> dims) {
+  if (!isMlirFile(path)) {
+    fail(path + ": not an .mlir file");
+    return {};
+  }
+  if (!dims.empty()) {
+    fail("--dim binds dimensions of an ONNX file, but " + path +
+         " is a module whose shapes are settled; leave --dim out");
+    return {};
+  }
+  auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(path);
+  if (!buffer) {
+    fail(path + ": " + buffer.getError().message());
+    return {};
+  }
+  llvm::SourceMgr sources;
+  sources.AddNewSourceBuffer(std::move(*buffer), llvm::SMLoc());
+  return parseSourceFile<ModuleOp>(sources, ParserConfig(mlirContext.get()));
+}
+
+std::string partita::tool::writeAtomically(StringRef path,
+                                           llvm::function_ref<void(llvm::raw_ostream &)> write) {
+  if (path == "-") {
+    write(llvm::outs());
+    return {};
+  }
+  auto file = llvm::sys::fs::TempFile::create(path + ".%%%%%%.tmp", 0666);
+  if (!file)
+    return (path + ": cannot be written: " + llvm::toString(file.takeError())).str();
+  llvm::raw_fd_ostream os(file->FD, /*shouldClose=*/false);
+  write(os);
+  os.flush();
+  if (os.has_error()) {
+    std::string problem = (path + ": " + os.error().message()).str();
+    os.clear_error();
+    llvm::consumeError(file->discard());
+    return problem;
+  }
+  if (llvm::Error error = file->keep(path))
+    return (path + ": " + llvm::toString(std::move(error))).str();
+  return {};
+}
+
+FolderGuard::~FolderGuard() {
+  if (!path.empty())
+    llvm::sys::fs::remove_directories(path);
+}

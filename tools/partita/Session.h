@@ -1,0 +1,67 @@
+//===- Session.h - what the commands share: context, diagnostics, files ----------------------*- C++ -*-===//
+
+#ifndef PARTITA_TOOLS_SESSION_H
+#define PARTITA_TOOLS_SESSION_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/DialectRegistry.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "mlir/Support/LLVM.h"
+#include "tools/partita/Options.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+
+namespace partita::tool {
+
+/// A context with everything registered, whose first error is printed as one located message:
+///
+///     model.onnx: error: node '/h.0/attn/Foo': operator Foo of domain 'ai.onnx' ...
+///     model.mlir:12:8: error: ...
+///
+/// Later errors are consequences of the first and stay silent.
+class Session {
+public:
+  explicit Session(llvm::StringRef command);
+
+  mlir::MLIRContext &context() { return *mlirContext; }
+  /// Has a diagnostic of severity error been printed?
+  bool hasFailed() const { return failed; }
+  int fail(const llvm::Twine &message);
+
+  /// Reads MLIR (text or bytecode, by the file's beginning) or imports ONNX; `dims` are --dim's
+  /// "NAME=SIZE". Null after a message.
+  mlir::OwningOpRef<mlir::ModuleOp> load(llvm::StringRef path,
+                                         llvm::ArrayRef<std::string> dims);
+
+private:
+  std::string command;
+  mlir::DialectRegistry registry;
+  std::unique_ptr<mlir::MLIRContext> mlirContext;
+  bool failed = false;
+};
+
+/// "NAME=SIZE" of --dim; returns what is wrong, or nothing.
+std::string parseDim(llvm::StringRef text, std::pair<std::string, int64_t> &dim);
+
+/// Is the file MLIR, text or bytecode? By name (.mlir, .mlirbc) or the bytecode's magic number.
+bool isMlirFile(llvm::StringRef path);
+
+/// Writes a file through a temporary name in the same folder, then renames it; "-" is the standard
+/// output. Returns what went wrong, or nothing; nothing half-written stays behind.
+std::string writeAtomically(llvm::StringRef path,
+                            llvm::function_ref<void(llvm::raw_ostream &)> write);
+
+/// Removes a folder that a failed command had begun, unless told to keep it.
+class FolderGuard {
+public:
+  explicit FolderGuard(llvm::StringRef path) : path(path) {}
+  ~FolderGuard();
+  void keep() { path.clear(); }
+
+private:
+  std::string path;
+};
+
+} // namespace partita::tool
+
+#endif // PARTITA_TOOLS_SESSION_H
