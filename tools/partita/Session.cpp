@@ -43,6 +43,7 @@ static std::string describe(Location location) {
 Session::Session(StringRef command) : command(command) {
   registerEverything(registry);
   mlirContext = std::make_unique<MLIRContext>(registry);
+  mlirContext->loadAllAvailableDialects();
   mlirContext->getDiagEngine().registerHandler([this](Diagnostic &diagnostic) {
     bool isError = diagnostic.getSeverity() == DiagnosticSeverity::Error;
     if (isError && failed)
