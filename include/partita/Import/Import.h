@@ -1,0 +1,47 @@
+//===- Import.h - from an ONNX file to a module of `tx` ---------------------------------------===//
+//
+// The only door to ONNX: everything else in Partita sees `tx` and `train`.
+//
+// A module comes back with static shapes and one function, @forward, whose arguments and results
+// keep their ONNX names (`train.name`). Float tensors of the file with more than one element are
+// parameters: `train.parameter` symbols that name file, offset and type; their values are never
+// read. What depends on no input (shape arithmetic, masks) has been computed. Every op carries
+// the name of its ONNX node as a NameLoc inside the file's location.
+//
+// All errors are diagnostics at the model's location that begin with the node's, tensor's or
+// input's name; on failure exactly one error has been emitted.
+//
+//===----------------------------------------------------------------------------------------===//
+#ifndef PARTITA_IMPORT_IMPORT_H
+#define PARTITA_IMPORT_IMPORT_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace partita {
+
+struct ImportOptions {
+  /// `--dim NAME=SIZE`: NAME is a symbolic dimension of the file, or INPUT.AXIS ("input_ids.0").
+  std::vector<std::pair<std::string, int64_t>> dims;
+  /// A tensor that depends on no input is computed during import while it has at most this many
+  /// distinct elements (all such tensors of a model together: 16 times as many); a larger one
+  /// stays in the program.
+  int64_t foldLimit = int64_t(1) << 24;
+};
+
+/// Imports the model at `path`. Loads the dialects that it needs into `context`.
+mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
+importOnnx(llvm::StringRef path, const ImportOptions &options, mlir::MLIRContext *context);
+
+/// Writes what the file holds, without importing it: exporter, opsets, inputs and their
+/// dimensions, number and bytes of the tensors, and how often each operator occurs (and whether
+/// the importer knows it).
+mlir::LogicalResult reportOnnx(llvm::StringRef path, mlir::MLIRContext *context,
+                               llvm::raw_ostream &os);
+
+} // namespace partita
+
+#endif // PARTITA_IMPORT_IMPORT_H

@@ -1,0 +1,83 @@
+//===- Control.cpp - Identity, Dropout, If ----------------------------------------------------===//
+
+#include "Node.h"
+
+using namespace mlir;
+
+namespace partita::importer {
+namespace {
+
+LogicalResult identity(Node &node) {
+  if (failed(node.arity(1, 1)))
+    return failure();
+  return node.set(0, node.input(0));
+}
+
+/// An exported model is in inference mode: Dropout passes its input on, its mask is all true.
+LogicalResult dropout(Node &node) {
+  float ratio = 0.5f;
+  int64_t seed = 0, training = 0;
+  if (failed(node.arity(1, 3)) || failed(node.attribute("seed", seed)) ||
+      failed(node.attribute("ratio", ratio)))
+    return failure();
+  if (node.input(2) && failed(node.knownInt(2, "whether it is in training mode", training)))
+    return failure();
+  if (training)
+    return node.error() << "is in training mode: export the model in inference mode, training "
+                           "adds its own dropout";
+  if (failed(node.set(0, node.input(0))))
+    return failure();
+  return node.set(1, HostTensor::scalarInt(DType::boolean, 1).broadcast(node.input(0)->shape));
+}
+
+/// A branch on a known condition is taken here; it sees the names around it.
+LogicalResult branch(Node &node) {
+  const onnx::GraphProto *thenGraph = nullptr, *elseGraph = nullptr;
+  if (failed(node.arity(1, 1)) || failed(node.attribute("then_branch", thenGraph)) ||
+      failed(node.attribute("else_branch", elseGraph)))
+    return failure();
+  if (!thenGraph || !elseGraph)
+    return node.error() << "has not two branches";
+  int64_t condition = 0;
+  Tensor *tensor = node.input(0);
+  if (tensor->type != DType::boolean || *elementCount(tensor->shape) != 1)
+    return node.error() << "branches on " << typeText(*tensor) << ", expected one bool";
+  if (!tensor->host)
+    return node.notKnown("its condition");
+  condition = tensor->host->onlyInt();
+  const onnx::GraphProto &graph = condition ? *thenGraph : *elseGraph;
+  if (graph.output_size() < node.proto.output_size())
+    return node.error() << "has " << node.proto.output_size() << " results, its branch "
+                        << graph.output_size();
+  Frame inner;
+  inner.scope.parent = &node.frame.scope;
+  inner.opsets = node.frame.opsets;
+  inner.caller = node.frame.caller;
+  inner.function = node.frame.function;
+  inner.functionAttributes = node.frame.functionAttributes;
+  inner.prefix = node.name + "/";
+  if (failed(node.importer.checkSupported(graph.node(), inner)) ||
+      failed(node.importer.importInitializers(graph, inner.scope)) ||
+      failed(node.importer.importNodes(graph.node(), inner)))
+    return failure();
+  for (int i = 0; i < node.proto.output_size(); ++i) {
+    Tensor *result = inner.scope.find(graph.output(i).name());
+    if (!result)
+      return node.error() << "its branch does not compute " << quoted(graph.output(i).name());
+    if (failed(node.importer.loadInitializer(*result)) || failed(node.set(i, result)))
+      return failure();
+  }
+  return success();
+}
+
+const OpRow rows[] = {
+    {"Identity", "", 1, anyLater, identity},
+    {"Dropout", "", 7, anyLater, dropout},
+    {"If", "", 1, anyLater, branch},
+};
+
+} // namespace
+
+llvm::ArrayRef<OpRow> controlOps() { return rows; }
+
+} // namespace partita::importer

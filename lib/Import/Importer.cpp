@@ -1,0 +1,412 @@
+//===- Importer.cpp - importOnnx --------------------------------------------------------------===//
+//
+// 1. --dim gives every input one shape. 2. Initializers become parameters (floats) or known
+// tensors (the rest). 3. Each node, in the file's order, is handed to its row of the registry,
+// which computes its results if all its inputs are known and emits `tx` otherwise.
+// 4. What nothing uses is erased.
+//
+//===----------------------------------------------------------------------------------------===//
+
+#include "Importer.h"
+#include "Node.h"
+#include "dialects/Train/Train.h"
+#include "dialects/Tx/Tx.h"
+#include "llvm/Support/Path.h"
+
+using namespace mlir;
+
+namespace partita {
+
+FailureOr<OwningOpRef<ModuleOp>> importOnnx(llvm::StringRef path, const ImportOptions &options,
+                                            MLIRContext *context) {
+  context->loadDialect<func::FuncDialect, tx::TxDialect, train::TrainDialect>();
+  auto file = importer::ModelFile::open(path, context);
+  if (failed(file))
+    return failure();
+  return importer::Importer(**file, options, context).run();
+}
+
+namespace importer {
+
+/// Inlining functions must not turn a small file into an endless program.
+constexpr int64_t maxNodes = 1 << 20;
+
+Importer::Importer(ModelFile &file, const ImportOptions &options, MLIRContext *context)
+    : file(file), folder(options.foldLimit), builder(context), options(options) {}
+
+Tensor *Importer::create(HostTensor host) {
+  Tensor &tensor = tensors.emplace_back();
+  tensor.type = host.type();
+  tensor.shape.assign(host.shape().begin(), host.shape().end());
+  tensor.host = std::move(host);
+  return &tensor;
+}
+
+static DType dtypeOf(Type type) {
+  for (DType each : {DType::f32, DType::f64, DType::f16, DType::bf16, DType::i64, DType::i32})
+    if (mlirType(each, type.getContext()) == type)
+      return each;
+  return DType::boolean;
+}
+
+Tensor *Importer::create(Value value) {
+  auto type = cast<RankedTensorType>(value.getType());
+  Tensor &tensor = tensors.emplace_back();
+  tensor.type = dtypeOf(type.getElementType());
+  tensor.shape.assign(type.getShape().begin(), type.getShape().end());
+  tensor.value = value;
+  return &tensor;
+}
+
+FailureOr<OwningOpRef<ModuleOp>> Importer::run() {
+  const onnx::ModelProto &model = file.model();
+  for (const onnx::FunctionProto &function : model.functions()) {
+    std::string key = canonicalDomain(function.domain()).str() + '\0' + function.name() + '\0' +
+                      function.overload();
+    if (!functions.insert({key, &function}).second) {
+      error() << "function " << quoted(function.name()) << " is defined twice";
+      return failure();
+    }
+    if (failed(checkOpsets(function.opset_import(), functionOpsets[&function])))
+      return failure();
+  }
+  if (model.opset_import_size() == 0) {
+    error() << "not an ONNX file: it names no opset";
+    return failure();
+  }
+  if (model.graph().sparse_initializer_size() > 0) {
+    error() << "sparse initializers are not supported, the model has "
+            << model.graph().sparse_initializer_size();
+    return failure();
+  }
+  module = ModuleOp::create(file.location());
+  (*module)->setAttr("train.model", builder.getStringAttr(file.path()));
+  Frame frame;
+  frame.opsets = &modelOpsets;
+  if (failed(checkOpsets(model.opset_import(), modelOpsets)) ||
+      failed(checkSupported(model.graph().node(), frame)) || failed(importInputs(frame)) ||
+      failed(importInitializers(model.graph(), frame.scope)) ||
+      failed(importNodes(model.graph().node(), frame)) || failed(importOutputs(frame)))
+    return failure();
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(forward.getBody().front())))
+    if (op.use_empty() && !op.hasTrait<OpTrait::IsTerminator>())
+      op.erase();
+  llvm::StringSet<> read;
+  forward.walk([&](train::ReadOp op) { read.insert(op.getSymbol()); });
+  for (auto parameter : llvm::make_early_inc_range(module->getOps<train::ParameterOp>()))
+    if (!read.contains(parameter.getSymName()))
+      parameter.erase();
+  return std::move(module);
+}
+
+LogicalResult
+Importer::checkOpsets(const google::protobuf::RepeatedPtrField<onnx::OperatorSetIdProto> &imports,
+                      llvm::StringMap<int64_t> &opsets) {
+  for (const onnx::OperatorSetIdProto &import : imports) {
+    auto [it, isNew] = opsets.insert({canonicalDomain(import.domain()), import.version()});
+    if (!isNew && it->second != import.version())
+      return error() << "opset domain " << quoted(import.domain()) << " is imported as version "
+                     << it->second << " and as version " << import.version();
+  }
+  return success();
+}
+
+//===------------------------------------------------------------------------------------------===//
+// Inputs, initializers, outputs
+//===------------------------------------------------------------------------------------------===//
+
+/// Token ids are the integer input of that name, or the only integer input.
+static bool isIds(const onnx::ValueInfoProto &input,
+                  llvm::ArrayRef<const onnx::ValueInfoProto *> all) {
+  auto isInt = [](const onnx::ValueInfoProto *each) {
+    std::optional<DType> type = dtypeFromOnnx(each->type().tensor_type().elem_type());
+    return type == DType::i64 || type == DType::i32;
+  };
+  return isInt(&input) && (input.name() == "input_ids" || llvm::count_if(all, isInt) == 1);
+}
+
+LogicalResult Importer::importInputs(Frame &frame) {
+  const onnx::GraphProto &graph = file.model().graph();
+  llvm::SmallVector<Shape> shapes;
+  if (failed(bindDims(graph, options, [&] { return error(); }, shapes)))
+    return failure();
+  llvm::SmallVector<const onnx::ValueInfoProto *> inputs = realInputs(graph);
+  llvm::SmallVector<Type> types;
+  llvm::SmallVector<DictionaryAttr> attributes;
+  llvm::SmallVector<Location> locations;
+  for (auto [input, shape] : llvm::zip_equal(inputs, shapes)) {
+    int64_t number = input->type().tensor_type().elem_type();
+    std::optional<DType> type = dtypeFromOnnx(number);
+    Type element = type ? mlirType(*type, context()) : Type();
+    if (!element)
+      return error() << "input " << quoted(input->name()) << " has element type "
+                     << dtypeName(number) << ", which is not supported";
+    types.push_back(RankedTensorType::get(shape, element));
+    StringAttr name = builder.getStringAttr(input->name());
+    attributes.push_back(builder.getDictionaryAttr(
+        {builder.getNamedAttr(train::TrainDialect::kName, name),
+         builder.getNamedAttr(train::TrainDialect::kRole,
+                              builder.getStringAttr(isIds(*input, inputs) ? "ids" : "input"))}));
+    locations.push_back(NameLoc::get(name, file.location()));
+  }
+  builder.setInsertionPointToEnd(module->getBody());
+  forward =
+      func::FuncOp::create(builder, file.location(), "forward", builder.getFunctionType(types, {}));
+  Block *body = builder.createBlock(&forward.getBody(), {}, types, locations);
+  forward.setAllArgAttrs(attributes);
+  for (auto [input, argument] : llvm::zip_equal(inputs, body->getArguments()))
+    if (!frame.scope.values.insert({input->name(), create(argument)}).second)
+      return error() << "input " << quoted(input->name()) << " is listed twice";
+  return success();
+}
+
+static bool isParameter(const TensorData &data) {
+  return isFloat(data.type) && !data.shape.empty() && data.count > 1;
+}
+
+LogicalResult Importer::importInitializers(const onnx::GraphProto &graph, Scope &scope) {
+  for (const onnx::TensorProto &proto : graph.initializer()) {
+    auto tensorError = [&] {
+      InFlightDiagnostic diagnostic = error();
+      diagnostic << "tensor " << quoted(proto.name()) << ": ";
+      return diagnostic;
+    };
+    if (proto.name().empty())
+      return error() << "an initializer has no name";
+    FailureOr<TensorData> data = file.locate(proto, tensorError);
+    if (failed(data))
+      return failure();
+    Tensor &tensor = tensors.emplace_back();
+    tensor.type = data->type;
+    tensor.shape = data->shape;
+    tensor.initializer = &proto;
+    initializerData[&proto] = *data;
+    if (!scope.values.insert({proto.name(), &tensor}).second)
+      return tensorError() << "the name is defined twice";
+  }
+  return success();
+}
+
+LogicalResult Importer::loadInitializer(Tensor &tensor) {
+  if (!tensor.initializer || tensor.host || tensor.value)
+    return success();
+  const onnx::TensorProto &proto = *tensor.initializer;
+  const TensorData &data = initializerData[&proto];
+  auto tensorError = [&] {
+    InFlightDiagnostic diagnostic = error();
+    diagnostic << "tensor " << quoted(proto.name()) << ": ";
+    return diagnostic;
+  };
+  if (!isParameter(data)) {
+    FailureOr<HostTensor> host = file.read(data, tensorError);
+    if (failed(host))
+      return failure();
+    tensor.host = *host;
+    return success();
+  }
+  if (data.place != TensorData::declared && !data.isRaw())
+    return tensorError() << "a parameter's values must be raw bytes, they are in field "
+                         << data.payloadField << " of the tensor";
+  if (proto.name() == "forward" || !usedParameters.insert(proto.name()).second)
+    return tensorError() << "a parameter cannot have this name, it is taken";
+  Location loc = NameLoc::get(builder.getStringAttr(proto.name()), file.location());
+  auto type = RankedTensorType::get(data.shape, mlirType(data.type, context()));
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPoint(forward);
+  auto parameter = train::ParameterOp::create(builder, loc, proto.name(), type, {}, {}, false);
+  if (data.place != TensorData::declared) {
+    // Relative to the model's folder, so that model and program can move together.
+    llvm::StringRef name = data.place == TensorData::external
+                               ? llvm::StringRef(data.location)
+                               : llvm::sys::path::filename(data.file);
+    parameter.setInitialAttr(train::InitialAttr::get(
+        context(), builder.getStringAttr(name), data.offset, data.length, type.getElementType()));
+  }
+  if (lastRead)
+    builder.setInsertionPointAfter(lastRead);
+  else
+    builder.setInsertionPointToStart(&forward.getBody().front());
+  auto read = train::ReadOp::create(builder, loc, type, proto.name());
+  lastRead = read;
+  tensor.value = read.getResult();
+  return success();
+}
+
+LogicalResult Importer::importOutputs(const Frame &frame) {
+  const onnx::GraphProto &graph = file.model().graph();
+  llvm::SmallVector<Value> results;
+  llvm::SmallVector<DictionaryAttr> attributes;
+  if (graph.output_size() == 0)
+    return error() << "the graph has no outputs";
+  for (const onnx::ValueInfoProto &output : graph.output()) {
+    Tensor *tensor = frame.scope.find(output.name());
+    if (!tensor)
+      return error() << "output " << quoted(output.name()) << " is not computed by any node";
+    if (failed(loadInitializer(*tensor)))
+      return failure();
+    const onnx::TensorShapeProto &declared = output.type().tensor_type().shape();
+    bool fits = declared.dim_size() == static_cast<int>(tensor->shape.size());
+    for (int i = 0; fits && i < declared.dim_size(); ++i)
+      fits = !declared.dim(i).has_dim_value() || declared.dim(i).dim_value() == tensor->shape[i];
+    if (output.type().tensor_type().has_shape() && !fits)
+      return error() << "output " << quoted(output.name()) << " has shape "
+                     << shapeText(tensor->shape)
+                     << ", which is not what the model declares for it: was it exported with fixed "
+                        "sizes?";
+    if (!mlirType(tensor->type, context()))
+      return error() << "output " << quoted(output.name()) << " has element type "
+                     << dtypeName(tensor->type) << ", which is not supported";
+    results.push_back(materialize(tensor, file.location()));
+    attributes.push_back(builder.getDictionaryAttr(
+        builder.getNamedAttr(train::TrainDialect::kName, builder.getStringAttr(output.name()))));
+  }
+  func::ReturnOp::create(builder, file.location(), results);
+  forward.setFunctionType(
+      builder.getFunctionType(forward.getArgumentTypes(), ValueRange(results).getTypes()));
+  forward.setAllResultAttrs(attributes);
+  return success();
+}
+
+//===------------------------------------------------------------------------------------------===//
+// Nodes
+//===------------------------------------------------------------------------------------------===//
+
+const onnx::FunctionProto *Importer::findFunction(const onnx::NodeProto &node) const {
+  std::string key =
+      canonicalDomain(node.domain()).str() + '\0' + node.op_type() + '\0' + node.overload();
+  return functions.lookup(key);
+}
+
+LogicalResult
+Importer::checkSupported(const google::protobuf::RepeatedPtrField<onnx::NodeProto> &nodes,
+                         const Frame &frame) {
+  struct Unsupported {
+    std::string text;
+    int64_t count = 0;
+  };
+  llvm::StringMap<Unsupported> found;
+  std::vector<std::string> order;
+  llvm::DenseMap<const onnx::FunctionProto *, bool> seen;
+  using Nodes = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
+  llvm::SmallVector<std::pair<const Nodes *, const llvm::StringMap<int64_t> *>> work{
+      {&nodes, frame.opsets}};
+  while (!work.empty()) {
+    auto [list, opsets] = work.pop_back_val();
+    for (const onnx::NodeProto &node : *list) {
+      if (const onnx::FunctionProto *function = findFunction(node)) {
+        if (!seen[function])
+          work.push_back({&function->node(), &functionOpsets[function]});
+        seen[function] = true;
+        continue;
+      }
+      llvm::StringRef domain = canonicalDomain(node.domain());
+      auto opset = opsets->find(domain);
+      int64_t version = opset == opsets->end() ? 0 : opset->second;
+      if (findOp(domain, node.op_type(), version))
+        continue;
+      std::string key = domain.str() + '\0' + node.op_type() + '\0' + std::to_string(version);
+      Unsupported &entry = found[key];
+      if (entry.count++ > 0)
+        continue;
+      order.push_back(key);
+      llvm::StringRef name = !node.name().empty()     ? llvm::StringRef(node.name())
+                             : node.output_size() > 0 ? llvm::StringRef(node.output(0))
+                                                      : llvm::StringRef();
+      entry.text = quoted(node.op_type()) + " (domain " +
+                   (domain.empty() ? "ai.onnx" : quoted(domain)) + ", opset " +
+                   (version ? std::to_string(version) : "not imported") +
+                   (knowsOp(domain, node.op_type()) ? ": only other versions are known" : "") +
+                   ", node " + quoted(name);
+    }
+  }
+  if (order.empty())
+    return success();
+  InFlightDiagnostic diagnostic = error() << order.size()
+                                          << (order.size() == 1 ? " operator is" : " operators are")
+                                          << " not supported: ";
+  llvm::interleaveComma(order, diagnostic, [&](const std::string &key) {
+    const Unsupported &entry = found[key];
+    diagnostic << entry.text;
+    if (entry.count > 1)
+      diagnostic << " and " << entry.count - 1 << " more";
+    diagnostic << ")";
+  });
+  return diagnostic;
+}
+
+LogicalResult
+Importer::importNodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto> &nodes,
+                      Frame &frame) {
+  for (const onnx::NodeProto &node : nodes)
+    if (failed(importNode(node, frame)))
+      return failure();
+  return success();
+}
+
+LogicalResult Importer::importNode(const onnx::NodeProto &proto, Frame &frame) {
+  if (++nodeCount > maxNodes)
+    return error() << "the graph has more than " << maxNodes << " nodes, functions inlined";
+  llvm::StringRef domain = canonicalDomain(proto.domain());
+  auto opset = frame.opsets->find(domain);
+  int64_t version = opset == frame.opsets->end() ? 0 : opset->second;
+  Node node(*this, proto, frame, version);
+  for (const std::string &input : proto.input()) {
+    if (input.empty())
+      continue;
+    if (!frame.scope.defines(input))
+      return node.error() << "its input " << quoted(input)
+                          << " is not the result of a node before it, an initializer or an input";
+    if (Tensor *tensor = frame.scope.find(input); tensor && failed(loadInitializer(*tensor)))
+      return failure();
+  }
+  if (const onnx::FunctionProto *function = findFunction(proto))
+    return callFunction(*function, node);
+  const OpRow *row = findOp(domain, proto.op_type(), version);
+  if (!row)
+    return node.error() << "is not supported in opset " << version;
+  if (failed(row->handler(node)) || failed(node.checkAllRead()))
+    return failure();
+  for (const std::string &output : proto.output())
+    if (!output.empty() && !frame.scope.defines(output))
+      return node.error() << "its result " << quoted(output) << " is not supported";
+  return success();
+}
+
+LogicalResult Importer::callFunction(const onnx::FunctionProto &function, Node &call) {
+  for (const Frame *frame = &call.frame; frame; frame = frame->caller)
+    if (frame->function == &function)
+      return call.error() << "function " << quoted(function.name()) << " calls itself";
+  if (call.proto.input_size() > function.input_size() ||
+      call.proto.output_size() > function.output_size())
+    return call.error() << "has " << call.proto.input_size() << " inputs and "
+                        << call.proto.output_size() << " results, the function has "
+                        << function.input_size() << " and " << function.output_size();
+  Frame frame;
+  frame.opsets = &functionOpsets[&function];
+  frame.caller = &call.frame;
+  frame.function = &function;
+  frame.prefix = call.name + "/";
+  for (auto [index, input] : llvm::enumerate(function.input()))
+    frame.scope.values[input] = call.input(index); // null where the call leaves it out
+  for (const onnx::AttributeProto &attribute : function.attribute_proto())
+    frame.functionAttributes[attribute.name()] = &attribute;
+  for (const onnx::AttributeProto &attribute : call.proto.attribute())
+    if (const onnx::AttributeProto *value = call.findAttribute(attribute.name()))
+      frame.functionAttributes[attribute.name()] = value;
+  if (failed(importNodes(function.node(), frame)))
+    return failure();
+  for (int i = 0; i < call.proto.output_size(); ++i) {
+    if (!call.wants(i))
+      continue;
+    Tensor *result = frame.scope.find(function.output(i));
+    if (!result)
+      return call.error() << "function " << quoted(function.name())
+                          << " does not compute its result " << quoted(function.output(i));
+    if (failed(loadInitializer(*result)) || failed(call.set(i, result)))
+      return failure();
+  }
+  return success();
+}
+
+} // namespace importer
+} // namespace partita

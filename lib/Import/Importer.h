@@ -1,0 +1,125 @@
+//===- Importer.h - walks an ONNX graph and builds @forward -----------------------------------===//
+#ifndef PARTITA_LIB_IMPORT_IMPORTER_H
+#define PARTITA_LIB_IMPORT_IMPORTER_H
+
+#include "Folder.h"
+#include "ModelFile.h"
+#include "Registry.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Builders.h"
+#include "onnx.pb.h"
+#include "partita/Import/Import.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
+#include <deque>
+
+namespace partita::importer {
+
+/// A value of the ONNX graph: known contents, or a value of the program, or both once a known
+/// one has been needed there. A parameter has neither until its first use.
+struct Tensor {
+  DType type = DType::f32;
+  Shape shape;
+  MaybeHost host;
+  mlir::Value value;
+  const onnx::TensorProto *initializer = nullptr; // read, or made a parameter, on first use
+};
+
+/// Names that an ONNX graph, or the body of a function, can see.
+struct Scope {
+  const Scope *parent = nullptr; // an If branch sees the graph around it
+  llvm::StringMap<Tensor *> values;
+
+  Tensor *find(llvm::StringRef name) const {
+    for (const Scope *scope = this; scope; scope = scope->parent)
+      if (auto it = scope->values.find(name); it != scope->values.end())
+        return it->second;
+    return nullptr;
+  }
+  /// Is the name known? (find() is null also for an argument that a function call leaves out.)
+  bool defines(llvm::StringRef name) const {
+    for (const Scope *scope = this; scope; scope = scope->parent)
+      if (scope->values.contains(name))
+        return true;
+    return false;
+  }
+};
+
+/// What surrounds a node: its scope and, in a model-local function, whose opsets and attributes.
+struct Frame {
+  Scope scope;
+  const llvm::StringMap<int64_t> *opsets = nullptr;
+  const Frame *caller = nullptr; // of a function's body
+  const onnx::FunctionProto *function = nullptr;
+  llvm::StringMap<const onnx::AttributeProto *> functionAttributes;
+  std::string prefix; // of node names
+};
+
+class Importer {
+public:
+  Importer(ModelFile &file, const ImportOptions &options, mlir::MLIRContext *context);
+
+  mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>> run();
+
+  mlir::MLIRContext *context() { return builder.getContext(); }
+  mlir::InFlightDiagnostic error() { return mlir::emitError(file.location()); }
+
+  Tensor *create(HostTensor host);
+  Tensor *create(mlir::Value value);
+  /// The tensor as a value of the program. Its type must be one that `tx` has.
+  mlir::Value materialize(Tensor *tensor, mlir::Location loc);
+
+  /// Imports `nodes` in order. Branches and function bodies come back here.
+  mlir::LogicalResult importNodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto> &nodes,
+                                  Frame &frame);
+  /// Makes the initializers of a graph known in `scope`.
+  mlir::LogicalResult importInitializers(const onnx::GraphProto &graph, Scope &scope);
+  /// One error that lists every operator of `nodes`, and of the functions that they call, that the
+  /// registry does not know.
+  mlir::LogicalResult
+  checkSupported(const google::protobuf::RepeatedPtrField<onnx::NodeProto> &nodes,
+                 const Frame &frame);
+
+  /// On the first use of an initializer: reads it, or makes it a parameter.
+  mlir::LogicalResult loadInitializer(Tensor &tensor);
+
+  ModelFile &file;
+  Folder folder;
+  mlir::OpBuilder builder;
+
+private:
+  mlir::LogicalResult importInputs(Frame &frame);
+  mlir::LogicalResult importOutputs(const Frame &frame);
+  mlir::LogicalResult importNode(const onnx::NodeProto &proto, Frame &frame);
+  mlir::LogicalResult
+  checkOpsets(const google::protobuf::RepeatedPtrField<onnx::OperatorSetIdProto> &imports,
+              llvm::StringMap<int64_t> &opsets);
+  const onnx::FunctionProto *findFunction(const onnx::NodeProto &node) const;
+  mlir::LogicalResult callFunction(const onnx::FunctionProto &function, class Node &call);
+
+  const ImportOptions &options;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  mlir::func::FuncOp forward;
+  mlir::Operation *lastRead = nullptr; // reads stand at the start of @forward, in order of use
+  std::deque<Tensor> tensors;
+  llvm::StringMap<int64_t> modelOpsets;
+  llvm::StringMap<const onnx::FunctionProto *> functions; // by domain, name and overload
+  std::map<const onnx::FunctionProto *, llvm::StringMap<int64_t>> functionOpsets;
+  llvm::DenseMap<const onnx::TensorProto *, TensorData> initializerData;
+  llvm::StringSet<> usedParameters;
+  llvm::DenseMap<mlir::Attribute, mlir::Value> constants; // each stands once
+  int64_t nodeCount = 0;
+};
+
+/// Sizes for the symbolic dimensions of `graph`'s inputs, from `--dim`. On success every input
+/// has one shape in `shapes`, in order of the graph's inputs that are not initializers.
+mlir::LogicalResult bindDims(const onnx::GraphProto &graph, const ImportOptions &options,
+                             llvm::function_ref<mlir::InFlightDiagnostic()> emitError,
+                             llvm::SmallVectorImpl<Shape> &shapes);
+/// The graph's inputs that are not initializers (old files list both).
+llvm::SmallVector<const onnx::ValueInfoProto *> realInputs(const onnx::GraphProto &graph);
+
+} // namespace partita::importer
+
+#endif // PARTITA_LIB_IMPORT_IMPORTER_H

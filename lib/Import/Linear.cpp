@@ -1,0 +1,126 @@
+//===- Linear.cpp - MatMul and Gemm -----------------------------------------------------------===//
+
+#include "Node.h"
+
+using namespace mlir;
+
+namespace partita::importer {
+namespace {
+
+LogicalResult checkFloats(Node &node, llvm::ArrayRef<Tensor *> tensors) {
+  for (Tensor *tensor : tensors)
+    if (!isFloat(tensor->type) || tensor->type != tensors[0]->type)
+      return node.error() << "of " << typeText(*tensors[0]) << " and " << typeText(*tensor)
+                          << ", expected floats of one type";
+  return success();
+}
+
+LogicalResult innerSizes(Node &node, const Tensor &a, const Tensor &b) {
+  return node.error() << "inner sizes differ: " << shapeText(a.shape) << " times "
+                      << shapeText(b.shape);
+}
+
+/// A weight (two dimensions) multiplies the last dimension of anything; two batches of matrices
+/// are broadcast to one batch shape. A vector counts as a matrix with one row or column.
+LogicalResult matMul(Node &node) {
+  if (failed(node.arity(2, 2)))
+    return failure();
+  Tensor *a = node.input(0), *b = node.input(1);
+  if (failed(checkFloats(node, {a, b})))
+    return failure();
+  if (a->shape.empty() || b->shape.empty())
+    return node.error() << "of a scalar";
+  Shape aShape(a->shape), bShape(b->shape);
+  bool aVector = aShape.size() == 1, bVector = bShape.size() == 1;
+  if (aVector)
+    aShape.insert(aShape.begin(), 1);
+  if (bVector)
+    bShape.push_back(1);
+  int64_t inner = aShape.back();
+  if (inner != bShape[bShape.size() - 2])
+    return innerSizes(node, *a, *b);
+  Tensor aBatch, bBatch;
+  aBatch.shape.assign(aShape.begin(), aShape.end() - 2);
+  bBatch.shape.assign(bShape.begin(), bShape.end() - 2);
+  Shape batch;
+  if (failed(node.broadcastShape({&aBatch, &bBatch}, batch)))
+    return failure();
+  Shape shape(batch);
+  if (!aVector)
+    shape.push_back(aShape[aShape.size() - 2]);
+  if (!bVector)
+    shape.push_back(bShape.back());
+  if (!elementCount(shape))
+    return node.error() << "its result would have shape " << shapeText(shape)
+                        << ", which is too large";
+  Value left = node.reshape(node.value(a), aShape), right = node.reshape(node.value(b), bShape);
+  if (bShape.size() == 2)
+    return node.set(0, node.reshape(node.emit<tx::MatMulOp>({left, right}), shape));
+  auto batched = [&](Value x, const Shape &matrix) {
+    Shape full(batch);
+    full.append(matrix.end() - 2, matrix.end());
+    return node.broadcast(x, full);
+  };
+  Value product = node.emit<tx::BatchMatMulOp>({batched(left, aShape), batched(right, bShape)});
+  return node.set(0, node.reshape(product, shape));
+}
+
+Value scaled(Node &node, Value x, float factor) {
+  if (factor == 1)
+    return x;
+  return node.emit<tx::MulOp>({x, tx::createSplat(node.builder(), node.loc, x.getType(), factor)});
+}
+
+/// alpha A' B' + beta C
+LogicalResult gemm(Node &node) {
+  int64_t transA = 0, transB = 0;
+  float alpha = 1, beta = 1;
+  if (failed(node.arity(2, 3)) || failed(node.attribute("transA", transA)) ||
+      failed(node.attribute("transB", transB)) || failed(node.attribute("alpha", alpha)) ||
+      failed(node.attribute("beta", beta)))
+    return failure();
+  Tensor *a = node.input(0), *b = node.input(1), *c = node.input(2);
+  if (failed(checkFloats(node,
+                         c ? llvm::ArrayRef<Tensor *>{a, b, c} : llvm::ArrayRef<Tensor *>{a, b})))
+    return failure();
+  if (a->shape.size() != 2 || b->shape.size() != 2)
+    return node.error() << "of " << shapeText(a->shape) << " and " << shapeText(b->shape)
+                        << ", expected two matrices";
+  if (a->shape[transA ? 0 : 1] != b->shape[transB ? 1 : 0])
+    return innerSizes(node, *a, *b);
+  Shape shape{a->shape[transA ? 1 : 0], b->shape[transB ? 0 : 1]};
+  if (!elementCount(shape))
+    return node.error() << "its result would have shape " << shapeText(shape)
+                        << ", which is too large";
+  if (c) {
+    Tensor target;
+    target.shape = shape;
+    Shape common;
+    if (failed(node.broadcastShape({&target, c}, common)))
+      return failure();
+    if (common != shape)
+      return node.error() << "adds " << shapeText(c->shape) << " to a product of shape "
+                          << shapeText(shape);
+  }
+  Value left = node.value(a), right = node.value(b);
+  if (transA)
+    left = node.transpose(left, {1, 0});
+  Value product =
+      transB ? node.emit<tx::MatMulNTOp>({left, right}) : node.emit<tx::MatMulOp>({left, right});
+  product = scaled(node, product, alpha);
+  if (!c || beta == 0)
+    return node.set(0, product);
+  Value bias = node.broadcast(scaled(node, node.value(c), beta), shape);
+  return node.set(0, node.emit<tx::AddOp>({product, bias}));
+}
+
+const OpRow rows[] = {
+    {"MatMul", "", 1, anyLater, matMul},
+    {"Gemm", "", 7, anyLater, gemm},
+};
+
+} // namespace
+
+llvm::ArrayRef<OpRow> linearOps() { return rows; }
+
+} // namespace partita::importer

@@ -1,0 +1,224 @@
+//===- Pieces.cpp - slicing, splitting, joining, repeating ------------------------------------===//
+
+#include "Node.h"
+
+using namespace mlir;
+
+namespace partita::importer {
+namespace {
+
+struct Piece {
+  Shape offsets, sizes, strides;
+  explicit Piece(llvm::ArrayRef<int64_t> shape)
+      : offsets(shape.size(), 0), sizes(shape), strides(shape.size(), 1) {}
+};
+
+FailureOr<Tensor *> takePiece(Node &node, Tensor *x, const Piece &piece) {
+  if (x->host)
+    return node.importer.create(x->host->slice(piece.offsets, piece.sizes, piece.strides));
+  if (failed(node.emittable(x)))
+    return failure();
+  for (int64_t stride : piece.strides)
+    if (stride < 0)
+      return FailureOr<Tensor *>(node.error() << "takes a piece backwards, with step " << stride
+                                              << ", which is only supported on known tensors");
+  return node.importer.create(node.slice(node.value(x), piece.offsets, piece.sizes, piece.strides));
+}
+
+/// One axis of ONNX's Slice: numpy's start:end:step, out-of-range values clamped.
+LogicalResult sliceAxis(Node &node, Piece &piece, int64_t axis, int64_t start, int64_t end,
+                        int64_t step) {
+  int64_t size = piece.sizes[axis];
+  if (step == 0 || step == INT64_MIN)
+    return node.error() << "slices with step " << step;
+  int64_t low = step > 0 ? 0 : -1, high = step > 0 ? size : size - 1;
+  auto clamp = [&](int64_t at) { return std::clamp(at < 0 ? at + size : at, low, high); };
+  start = clamp(std::max(start, -size - 1)), end = clamp(std::max(end, -size - 1));
+  int64_t span = step > 0 ? end - start : start - end;
+  int64_t stride = std::abs(step);
+  int64_t count = span <= 0 ? 0 : (span - 1) / stride + 1;
+  piece.offsets[axis] = count == 0 ? 0 : start;
+  piece.sizes[axis] = count;
+  piece.strides[axis] = count <= 1 ? 1 : step;
+  return success();
+}
+
+LogicalResult slice(Node &node) {
+  Shape starts, ends, axes, steps;
+  if (node.version < 10) {
+    if (failed(node.arity(1, 1)) || failed(node.attribute("starts", starts)) ||
+        failed(node.attribute("ends", ends)) || failed(node.attribute("axes", axes)))
+      return failure();
+  } else {
+    if (failed(node.arity(3, 5)) || failed(node.knownInts(1, "the start", starts)) ||
+        failed(node.knownInts(2, "the end", ends)) ||
+        (node.input(3) && failed(node.knownInts(3, "the list of axes", axes))) ||
+        (node.input(4) && failed(node.knownInts(4, "the step", steps))))
+      return failure();
+  }
+  Tensor *x = node.input(0);
+  if (axes.empty())
+    for (size_t i = 0; i < starts.size(); ++i)
+      axes.push_back(i);
+  if (steps.empty())
+    steps.assign(starts.size(), 1);
+  if (ends.size() != starts.size() || axes.size() != starts.size() || steps.size() != starts.size())
+    return node.error() << "has " << starts.size() << " starts, " << ends.size() << " ends, "
+                        << axes.size() << " axes and " << steps.size() << " steps";
+  Piece piece(x->shape);
+  llvm::SmallVector<bool> seen(x->shape.size(), false);
+  for (size_t i = 0; i < starts.size(); ++i) {
+    if (failed(node.normalizeAxis(axes[i], x->shape.size())))
+      return failure();
+    if (seen[axes[i]])
+      return node.error() << "axis " << axes[i] << " is listed twice";
+    seen[axes[i]] = true;
+    if (failed(sliceAxis(node, piece, axes[i], starts[i], ends[i], steps[i])))
+      return failure();
+  }
+  FailureOr<Tensor *> result = takePiece(node, x, piece);
+  return failed(result) ? failure() : node.set(0, *result);
+}
+
+/// Sizes from attribute (before 13) or input; else equal parts, the last one smaller.
+LogicalResult splitSizes(Node &node, int64_t size, Shape &sizes) {
+  int64_t parts = node.proto.output_size();
+  if (node.version < 13) {
+    if (failed(node.attribute("split", sizes)))
+      return failure();
+  } else if (node.input(1)) {
+    if (failed(node.knownInts(1, "the list of sizes", sizes)))
+      return failure();
+  }
+  if (node.version >= 18) {
+    if (failed(node.attribute("num_outputs", parts)))
+      return failure();
+    if (parts != node.proto.output_size())
+      return node.error() << "attribute 'num_outputs' is " << parts << ", it has "
+                          << node.proto.output_size() << " results";
+  }
+  if (parts < 1)
+    return node.error() << "has no results";
+  if (sizes.empty()) {
+    int64_t each = (size + parts - 1) / parts;
+    for (int64_t i = 0; i < parts; ++i)
+      sizes.push_back(std::clamp<int64_t>(size - i * each, 0, each));
+  }
+  if (static_cast<int64_t>(sizes.size()) != parts)
+    return node.error() << "has " << sizes.size() << " sizes for " << parts << " results";
+  std::optional<int64_t> sum = 0;
+  for (int64_t each : sizes)
+    sum = each < 0 || each > size ? std::nullopt : sum ? std::optional(*sum + each) : sum;
+  if (sum != size) {
+    InFlightDiagnostic diagnostic = node.error() << "cannot split " << size << " into [";
+    llvm::interleaveComma(sizes, diagnostic);
+    return diagnostic << "]";
+  }
+  return success();
+}
+
+LogicalResult split(Node &node) {
+  int64_t axis = 0;
+  Shape sizes;
+  if (failed(node.arity(1, 2)) || failed(node.attribute("axis", axis)) ||
+      failed(node.normalizeAxis(axis, node.input(0)->shape.size())) ||
+      failed(splitSizes(node, node.input(0)->shape[axis], sizes)))
+    return failure();
+  Piece piece(node.input(0)->shape);
+  for (auto [index, size] : llvm::enumerate(sizes)) {
+    piece.sizes[axis] = size;
+    if (node.wants(index)) {
+      FailureOr<Tensor *> result = takePiece(node, node.input(0), piece);
+      if (failed(result) || failed(node.set(index, *result)))
+        return failure();
+    }
+    piece.offsets[axis] += size;
+  }
+  return success();
+}
+
+LogicalResult concat(Node &node) {
+  int64_t axis = 0;
+  if (failed(node.arity(1, anyLater)))
+    return failure();
+  if (!node.has("axis"))
+    return node.error() << "has no attribute 'axis'";
+  Tensor *first = node.input(0);
+  if (failed(node.attribute("axis", axis)) || failed(node.normalizeAxis(axis, first->shape.size())))
+    return failure();
+  llvm::SmallVector<Tensor *> parts;
+  llvm::SmallVector<HostTensor> hosts;
+  Shape shape(first->shape);
+  shape[axis] = 0;
+  for (int64_t i = 0; i < node.inputCount(); ++i) {
+    Tensor *part = node.input(i);
+    if (!part)
+      return node.error() << "input " << i << " is missing";
+    Shape expected(first->shape);
+    if (part->shape.size() == expected.size())
+      expected[axis] = part->shape[axis];
+    if (part->type != first->type || part->shape != expected)
+      return node.error() << "cannot join " << typeText(*first) << " and " << typeText(*part)
+                          << " along dimension " << axis;
+    shape[axis] += part->shape[axis];
+    if (part->host)
+      hosts.push_back(*part->host);
+    parts.push_back(part);
+  }
+  if (!elementCount(shape))
+    return node.error() << "its result would have shape " << shapeText(shape)
+                        << ", which is too large";
+  if (hosts.size() == parts.size())
+    if (MaybeHost host = node.folder().concat(hosts, axis))
+      return node.set(0, *host);
+  if (parts.size() == 1)
+    return node.set(0, first);
+  if (failed(node.emittable(first)))
+    return failure();
+  llvm::SmallVector<Value> values;
+  for (Tensor *part : parts)
+    values.push_back(node.value(part));
+  auto type = RankedTensorType::get(shape, mlirType(first->type, node.importer.context()));
+  return node.set(0, tx::ConcatOp::create(node.builder(), node.loc, type, values, axis));
+}
+
+/// Tile repeats whole tensors: [n] -> [1, n] -> [r, n] -> [r n], for all dimensions at once.
+LogicalResult tile(Node &node) {
+  Shape repeats;
+  if (failed(node.arity(2, 2)) || failed(node.knownInts(1, "the number of repeats", repeats)))
+    return failure();
+  Tensor *x = node.input(0);
+  if (repeats.size() != x->shape.size())
+    return node.error() << "has " << repeats.size() << " repeats for " << x->shape.size()
+                        << " dimensions";
+  Shape apart, repeated, merged;
+  for (auto [dim, times] : llvm::zip_equal(x->shape, repeats)) {
+    apart.append({1, dim});
+    repeated.append({times, dim});
+    merged.push_back(
+        times < 0 || times > (int64_t(1) << 48) / std::max<int64_t>(dim, 1) ? -1 : times * dim);
+  }
+  if (!elementCount(merged))
+    return node.error() << "its result would be too large";
+  if (x->host)
+    if (MaybeHost rows = node.folder().reshape(*x->host, apart))
+      if (MaybeHost host = node.folder().reshape(rows->broadcast(repeated), merged))
+        return node.set(0, *host);
+  if (failed(node.emittable(x)))
+    return failure();
+  Value rows = node.reshape(node.value(x), apart);
+  return node.set(0, node.reshape(node.broadcast(rows, repeated), merged));
+}
+
+const OpRow rows[] = {
+    {"Slice", "", 1, anyLater, slice},
+    {"Split", "", 2, anyLater, split},
+    {"Concat", "", 4, anyLater, concat},
+    {"Tile", "", 6, anyLater, tile},
+};
+
+} // namespace
+
+llvm::ArrayRef<OpRow> pieceOps() { return rows; }
+
+} // namespace partita::importer

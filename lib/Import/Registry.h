@@ -1,0 +1,51 @@
+//===- Registry.h - one row per ONNX operator -------------------------------------------------===//
+//
+// An operator's handler stands in a file by theme, which ends in a table of rows; the registry is
+// the union of these tables. Adding a spelling is adding a row.
+//
+//===----------------------------------------------------------------------------------------===//
+#ifndef PARTITA_LIB_IMPORT_REGISTRY_H
+#define PARTITA_LIB_IMPORT_REGISTRY_H
+
+#include "mlir/Support/LLVM.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+#include <cstdint>
+
+namespace partita::importer {
+
+class Node;
+using Handler = mlir::LogicalResult (*)(Node &node);
+
+constexpr int64_t anyLater = INT64_MAX;
+
+struct OpRow {
+  const char *type;
+  const char *domain; // "" is ai.onnx
+  /// Versions of the opset for which the handler is right, both ends included.
+  int64_t since, until;
+  Handler handler;
+};
+
+/// The tables, each at the end of its file.
+llvm::ArrayRef<OpRow> elementwiseOps(); // Elementwise.cpp
+llvm::ArrayRef<OpRow> logicOps();       // Logic.cpp
+llvm::ArrayRef<OpRow> shapeOps();       // Shape.cpp
+llvm::ArrayRef<OpRow> pieceOps();       // Pieces.cpp
+llvm::ArrayRef<OpRow> indexingOps();    // Indexing.cpp
+llvm::ArrayRef<OpRow> generatorOps();   // Generators.cpp
+llvm::ArrayRef<OpRow> linearOps();      // Linear.cpp
+llvm::ArrayRef<OpRow> normOps();        // Norm.cpp
+llvm::ArrayRef<OpRow> reductionOps();   // Reductions.cpp
+llvm::ArrayRef<OpRow> controlOps();     // Control.cpp
+
+/// "ai.onnx" is the same domain as "".
+llvm::StringRef canonicalDomain(llvm::StringRef domain);
+/// The row for an operator of `version` of its domain's opset, or null.
+const OpRow *findOp(llvm::StringRef domain, llvm::StringRef type, int64_t version);
+/// Does any version of the operator have a row? (To say so when the version is the problem.)
+bool knowsOp(llvm::StringRef domain, llvm::StringRef type);
+
+} // namespace partita::importer
+
+#endif // PARTITA_LIB_IMPORT_REGISTRY_H
