@@ -1,0 +1,33 @@
+# Counts what lit wrote with --output: names the tests that were skipped, says "N passed, N failed".
+#
+#   summary.py RESULTS.json
+import json
+import sys
+
+PASSED = {"PASS", "FLAKYPASS", "XFAIL"}
+SKIPPED = {"UNSUPPORTED", "SKIPPED", "EXCLUDED"}
+
+
+def main():
+    try:
+        with open(sys.argv[1]) as file:
+            tests = json.load(file)["tests"]
+    except (OSError, ValueError, KeyError) as error:
+        print(f"the test run left no results: {error}")
+        print("0 passed, 1 failed")
+        return 1
+    passed = [test["name"] for test in tests if test["code"] in PASSED]
+    skipped = [test["name"] for test in tests if test["code"] in SKIPPED]
+    failed = [test for test in tests if test["code"] not in PASSED | SKIPPED]
+    if not passed and not failed:
+        failed = [{"name": "no test ran at all", "code": "FAIL"}]
+    print(f"{len(skipped)} skipped" + (":" if skipped else ""))
+    for name in sorted(skipped):
+        print(f"  {name}")
+    for test in sorted(failed, key=lambda test: test["name"]):
+        print(f"{test['code'].lower()}: {test['name']}")
+    print(f"{len(passed)} passed, {len(failed)} failed")
+    return 1 if failed else 0
+
+
+sys.exit(main())
