@@ -78,6 +78,7 @@ Pending reduceScatterStart(Communicator &group, Transfers transfers, const char 
 Pending allGatherStart(Communicator &group, Transfers transfers, const char *why);
 /// Copies group rank `root`'s buffer to all.
 Pending broadcastStart(Communicator &group, Bucket bucket, int root, const char *why);
+Pending barrierStart(Communicator &group, const char *why);
 void wait(Pending pending);
 
 /// Start and wait.

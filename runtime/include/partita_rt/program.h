@@ -216,7 +216,8 @@ struct Rank {
   float learningRate = 0; ///< of this step, after the schedule
   int64_t step = 0;       ///< number of the update being made, from 1 (AdamW's t)
   StepReport report;      ///< written by train_step and eval_step
-  GradientSink *gradientSink = nullptr;
+  GradientSink *gradientSink = nullptr; ///< the runtime's own
+  const struct RunOptions *options = nullptr; ///< the runtime's own
 
   /// Persistent memory (parameters, optimizer states) at a byte offset.
   template <typename T = float> T *persistent(int64_t offset) const {

@@ -1,0 +1,107 @@
+// Checks the tables of a program before anything runs: an emitter's mistake is one message too.
+
+#include "common/options.h"
+
+#include <set>
+#include <string>
+
+namespace partita_rt {
+
+namespace {
+
+void checkPiece(const Program &program, const std::string &what, const Shape &global,
+                const Shape &local, const Splits &splits) {
+  Shape expected = global;
+  for (const Split &split : splits) {
+    if (split.axis < 0 || split.axis >= program.mesh.size())
+      fail("%s is split over mesh axis %d of %lld", what.c_str(), split.axis,
+           (long long)program.mesh.size());
+    if (split.dim < 0 || split.dim >= global.rank)
+      fail("%s is split in dimension %d, its shape is %s", what.c_str(), split.dim,
+           toString(global).c_str());
+    int size = program.mesh[split.axis].size;
+    if (expected[split.dim] % size != 0)
+      fail("%s: dimension %d of %s does not divide by %d, the size of mesh axis %s", what.c_str(),
+           split.dim, toString(global).c_str(), size, program.mesh[split.axis].name);
+    expected.dims[split.dim] /= size;
+  }
+  if (expected != local)
+    fail("%s: the local shape of %s is %s by its splits, the table says %s", what.c_str(),
+         toString(global).c_str(), toString(expected).c_str(), toString(local).c_str());
+}
+
+void checkOffset(const std::string &what, int64_t offset, int64_t bytes, int64_t limit,
+                 const char *memory) {
+  if (offset < 0 || offset > limit || bytes > limit - offset)
+    fail("%s at offset %lld with %lld bytes does not fit into %s of %lld bytes", what.c_str(),
+         (long long)offset, (long long)bytes, memory, (long long)limit);
+}
+
+void checkInput(const Program &program, const Input &input) {
+  std::string what = std::string("input ") + input.name;
+  checkPiece(program, what, input.globalShape, input.localShape, input.splits);
+  bool integers = input.dtype == DType::Int64 || input.dtype == DType::Int32;
+  bool ones = input.role == InputRole::Ones;
+  if (!integers && !(ones && (input.dtype == DType::Float32 || input.dtype == DType::Bool)))
+    fail("%s: its role cannot be filled as %s", what.c_str(), nameOf(input.dtype));
+  if (!ones && input.globalShape.rank != 2)
+    fail("%s: tokens and positions are [batch, sequence], the shape is %s", what.c_str(),
+         toString(input.globalShape).c_str());
+  bool tokens = input.role == InputRole::TokenIds || input.role == InputRole::Labels ||
+                input.role == InputRole::ShiftedLabels;
+  if (tokens && input.vocabulary <= 0)
+    fail("%s: its vocabulary has %lld tokens", what.c_str(), (long long)input.vocabulary);
+}
+
+} // namespace
+
+void checkProgram(const Program &program) {
+  if (program.mesh.size() > kMaxAxes)
+    fail("the mesh has %lld axes, at most %d are possible", (long long)program.mesh.size(),
+         kMaxAxes);
+  for (const Axis &axis : program.mesh)
+    if (axis.size < 1)
+      fail("mesh axis %s has size %d", axis.name, axis.size);
+  if (program.inputs.size() > kMaxInputs)
+    fail("the program has %lld inputs, at most %d are possible", (long long)program.inputs.size(),
+         kMaxInputs);
+  if (program.accumulate < 1)
+    fail("the program accumulates %lld micro-batches", (long long)program.accumulate);
+  for (const Input &input : program.inputs)
+    checkInput(program, input);
+
+  std::set<std::string> names;
+  auto unique = [&](const char *name) {
+    if (!names.insert(name).second)
+      fail("two tensors of the program are named %s", name);
+  };
+  for (const Parameter &parameter : program.parameters) {
+    std::string what = std::string("parameter ") + parameter.name;
+    unique(parameter.name);
+    checkPiece(program, what, parameter.globalShape, parameter.localShape, parameter.splits);
+    checkOffset(what, parameter.offset, parameter.localShape.elements() * 4,
+                program.persistentBytes, "persistent memory");
+  }
+  for (const OptimizerState &state : program.optimizerStates) {
+    unique(state.name);
+    if (state.parameter < 0 || state.parameter >= program.parameters.size())
+      fail("optimizer state %s belongs to parameter %d of %lld", state.name, state.parameter,
+           (long long)program.parameters.size());
+    checkOffset(std::string("optimizer state ") + state.name, state.offset,
+                program.parameters[state.parameter].localShape.elements() * 4,
+                program.persistentBytes, "persistent memory");
+  }
+  for (const ScalarState &state : program.scalarStates) {
+    unique(state.name);
+    checkOffset(std::string("scalar state ") + state.name, state.offset, sizeOf(state.dtype),
+                program.persistentBytes, "persistent memory");
+  }
+  for (const Output &output : program.outputs) {
+    std::string what = std::string("output ") + output.name;
+    checkPiece(program, what, output.globalShape, output.localShape, output.splits);
+    checkOffset(what, output.offset, output.localShape.elements() * sizeOf(output.dtype),
+                program.arenaBytes, "the arena");
+  }
+}
+
+} // namespace partita_rt

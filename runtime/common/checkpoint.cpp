@@ -1,0 +1,196 @@
+// Writing and reading the tensors of a run (checkpoint.h).
+
+#include "common/checkpoint.h"
+
+#include "common/launch.h"
+#include "common/layout.h"
+
+#include <cstdlib>
+#include <cstring>
+
+namespace partita_rt {
+
+namespace {
+
+/// One tensor of a rank.
+struct TensorPiece {
+  const char *name;
+  DType dtype;
+  Shape global, local;
+  Splits splits;
+  void *data;
+};
+
+/// The whole of a tensor, on rank 0; all ranks take part when it is split.
+const void *wholeOf(Rank &rank, const TensorPiece &piece, std::vector<char> &storage) {
+  if (piece.splits.count == 0)
+    return piece.data;
+  const Program &program = *rank.program;
+  int64_t width = sizeOf(piece.dtype), bytes = piece.local.elements() * width;
+  if (bytes % 4 != 0)
+    fail("tensor %s of %s cannot be gathered", piece.name, nameOf(piece.dtype));
+  std::vector<char> all(size_t(bytes * rank.ranks));
+  allGather(*rank.world,
+            {{static_cast<const float *>(piece.data), reinterpret_cast<float *>(all.data()),
+              bytes / 4}},
+            piece.name);
+  if (rank.rank != 0)
+    return nullptr;
+  storage.resize(size_t(piece.global.elements() * width));
+  for (int r = 0; r < rank.ranks; ++r) {
+    Rank other;
+    placeOnMesh(other, program, r);
+    Shape start = pieceStart(program, other.coordinates, piece.global, piece.splits);
+    forRuns(piece.global, piece.local, start, [&](int64_t global, int64_t local, int64_t n) {
+      std::memcpy(storage.data() + global * width, all.data() + r * bytes + local * width,
+                  size_t(n * width));
+    });
+  }
+  return storage.data();
+}
+
+void writePieces(Rank &rank, const std::string &path, const std::vector<TensorPiece> &pieces,
+                 const std::map<std::string, std::string> &metadata) {
+  std::unique_ptr<SafetensorsWriter> writer;
+  if (rank.rank == 0) {
+    std::vector<SafetensorsWriter::Entry> entries;
+    for (const TensorPiece &piece : pieces)
+      entries.push_back({piece.name, piece.dtype, piece.global});
+    writer = std::make_unique<SafetensorsWriter>(path, entries, metadata);
+  }
+  std::vector<char> storage;
+  for (const TensorPiece &piece : pieces) {
+    const void *whole = wholeOf(rank, piece, storage);
+    if (writer)
+      writer->write(whole, piece.global.elements() * sizeOf(piece.dtype));
+  }
+  if (writer)
+    writer->commit();
+  barrier(*rank.world, "the end of writing a file"); // nobody goes on before the file is there
+}
+
+std::vector<TensorPiece> parameterPieces(const Rank &rank) {
+  std::vector<TensorPiece> pieces;
+  for (const Parameter &p : rank.program->parameters)
+    pieces.push_back({p.name, DType::Float32, p.globalShape, p.localShape, p.splits,
+                      rank.persistent<char>(p.offset)});
+  return pieces;
+}
+
+std::vector<TensorPiece> persistentPieces(const Rank &rank) {
+  const Program &program = *rank.program;
+  std::vector<TensorPiece> pieces = parameterPieces(rank);
+  for (const OptimizerState &state : program.optimizerStates) {
+    const Parameter &p = program.parameters[state.parameter];
+    pieces.push_back({state.name, DType::Float32, p.globalShape, p.localShape, p.splits,
+                      rank.persistent<char>(state.offset)});
+  }
+  for (const ScalarState &state : program.scalarStates)
+    pieces.push_back({state.name, state.dtype, {}, {}, {}, rank.persistent<char>(state.offset)});
+  return pieces;
+}
+
+uint64_t metadataNumber(const SafetensorsFile &file, const char *key) {
+  auto entry = file.metadata().find(key);
+  char *end = nullptr;
+  uint64_t value = entry == file.metadata().end()
+                       ? 0
+                       : std::strtoull(entry->second.c_str(), &end, 10);
+  if (!end || *end || end == entry->second.c_str())
+    fail("%s is not a checkpoint: its metadata have no valid '%s'", file.path().c_str(), key);
+  return value;
+}
+
+} // namespace
+
+std::string checkpointPath(const std::string &folder) { return folder + "/checkpoint.safetensors"; }
+
+CheckpointInfo readCheckpointInfo(const std::string &folder) {
+  SafetensorsFile file(checkpointPath(folder));
+  CheckpointInfo info;
+  info.step = int64_t(metadataNumber(file, "step"));
+  info.seed = metadataNumber(file, "seed");
+  if (info.step < 0)
+    fail("%s is not a checkpoint: its step is too large", file.path().c_str());
+  return info;
+}
+
+void readCheckpoint(Rank &rank, const std::string &folder) {
+  SafetensorsFile file(checkpointPath(folder));
+  for (const TensorPiece &piece : persistentPieces(rank)) {
+    const StoredTensor &stored = file.get(piece.name, piece.global);
+    if (stored.dtype != piece.dtype)
+      fail("checkpoint %s: tensor '%s' is %s, the program needs %s", file.path().c_str(),
+           piece.name, nameOf(stored.dtype), nameOf(piece.dtype));
+    int64_t width = sizeOf(piece.dtype);
+    Shape start = pieceStart(*rank.program, rank.coordinates, piece.global, piece.splits);
+    forRuns(piece.global, piece.local, start, [&](int64_t global, int64_t local, int64_t n) {
+      std::memcpy(static_cast<char *>(piece.data) + local * width, stored.data + global * width,
+                  size_t(n * width));
+    });
+  }
+}
+
+void writeCheckpoint(Rank &rank, const std::string &folder, const CheckpointInfo &info) {
+  writePieces(rank, checkpointPath(folder), persistentPieces(rank),
+              {{"format", "partita checkpoint 1"},
+               {"program", rank.program->name},
+               {"step", std::to_string(info.step)},
+               {"seed", std::to_string(info.seed)}});
+}
+
+void writeParameters(Rank &rank, const std::string &path) {
+  writePieces(rank, path, parameterPieces(rank), {{"program", rank.program->name}});
+}
+
+void writeOutputs(Rank &rank, const std::string &path) {
+  const Program &program = *rank.program;
+  std::vector<TensorPiece> pieces;
+  for (const Output &o : program.outputs)
+    pieces.push_back({o.name, o.dtype, o.globalShape, o.localShape, o.splits,
+                      rank.at<char>(o.offset)});
+  for (int64_t i = 0; i < program.inputs.size(); ++i) {
+    const Input &in = program.inputs[i];
+    pieces.push_back({in.name, in.dtype, in.globalShape, in.localShape, in.splits,
+                      rank.inputs[i]});
+  }
+  writePieces(rank, path, pieces, {{"program", program.name}});
+}
+
+//===-- Gradients ---------------------------------------------------------------------------===//
+
+void exposeGradient(Rank &rank, int parameter, const float *gradient) {
+  if (rank.gradientSink)
+    rank.gradientSink->add(rank, parameter, gradient);
+}
+
+void GradientSink::add(Rank &rank, int parameter, const float *gradient) {
+  const Parameter &p = rank.program->parameters[parameter];
+  TensorPiece piece{p.name, DType::Float32, p.globalShape, p.localShape, p.splits,
+               const_cast<float *>(gradient)};
+  std::vector<char> storage;
+  const char *whole = static_cast<const char *>(wholeOf(rank, piece, storage));
+  ++seen[parameter];
+  if (rank.rank == 0)
+    gradients[parameter].assign(whole, whole + p.globalShape.elements() * 4);
+}
+
+void GradientSink::write(Rank &rank, const std::string &path) const {
+  const Program &program = *rank.program;
+  for (int i = 0; i < program.parameters.size(); ++i)
+    if (program.parameters[i].trainable && !seen.count(i))
+      fail("--grads: train_step did not expose the gradient of %s", program.parameters[i].name);
+  if (rank.rank == 0) {
+    std::vector<SafetensorsWriter::Entry> entries;
+    for (const auto &[parameter, bytes] : gradients)
+      entries.push_back({program.parameters[parameter].name, DType::Float32,
+                         program.parameters[parameter].globalShape});
+    SafetensorsWriter writer(path, entries, {{"program", program.name}});
+    for (const auto &[parameter, bytes] : gradients)
+      writer.write(bytes.data(), int64_t(bytes.size()));
+    writer.commit();
+  }
+  barrier(*rank.world, "the end of writing a file");
+}
+
+} // namespace partita_rt

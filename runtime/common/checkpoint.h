@@ -1,0 +1,49 @@
+// Checkpoints and other tensor files that a run writes. One safetensors file holds, with global
+// shapes and under the names of the program's tables, all parameters, optimizer states and scalar
+// states; its metadata hold the updates done ("step") and the seed of the data order ("seed"), which
+// together are the position in the data (data.h). Files appear whole or not at all.
+
+#ifndef PARTITA_RT_COMMON_CHECKPOINT_H
+#define PARTITA_RT_COMMON_CHECKPOINT_H
+
+#include "common/safetensors.h"
+#include "partita_rt/comm.h"
+
+namespace partita_rt {
+
+struct CheckpointInfo {
+  int64_t step = 0;
+  uint64_t seed = 0;
+};
+
+/// DIR/checkpoint.safetensors.
+std::string checkpointPath(const std::string &folder);
+
+/// Of the checkpoint in `folder`; throws Error when there is none or it is not one.
+CheckpointInfo readCheckpointInfo(const std::string &folder);
+
+/// This rank's pieces of everything. Throws Error when a tensor is missing or of another shape.
+void readCheckpoint(Rank &rank, const std::string &folder);
+
+/// All ranks call these; rank 0 writes.
+void writeCheckpoint(Rank &rank, const std::string &folder, const CheckpointInfo &info);
+void writeParameters(Rank &rank, const std::string &path);
+/// Outputs of `forward`, and the inputs that it ran on.
+void writeOutputs(Rank &rank, const std::string &path);
+
+/// Collects what train_step passes to exposeGradient.
+class GradientSink {
+public:
+  /// All ranks; keeps the whole tensor on rank 0.
+  void add(Rank &rank, int parameter, const float *gradient);
+  /// All ranks; throws Error when a trainable parameter's gradient was not exposed.
+  void write(Rank &rank, const std::string &path) const;
+
+private:
+  std::map<int, std::vector<char>> gradients;
+  std::map<int, int> seen;
+};
+
+} // namespace partita_rt
+
+#endif // PARTITA_RT_COMMON_CHECKPOINT_H

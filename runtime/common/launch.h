@@ -1,0 +1,63 @@
+// How ranks come to life: as threads of this process, or as the processes that mpirun started.
+
+#ifndef PARTITA_RT_COMMON_LAUNCH_H
+#define PARTITA_RT_COMMON_LAUNCH_H
+
+#include "partita_rt/comm.h"
+
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace partita_rt {
+
+/// The process's place in the launch. One object per process, made before anything is printed.
+class World {
+public:
+  /// Starts MPI when the environment says that mpirun (or a PMI launcher) made this process.
+  World();
+  ~World();
+  World(const World &) = delete;
+  World &operator=(const World &) = delete;
+
+  bool usesMpi() const { return mpi; }
+  int process() const { return processRank; }
+  int processes() const { return processCount; }
+  /// The one process that prints.
+  bool speaks() const { return processRank == 0; }
+
+  /// Set-up errors: the message of the lowest process that has one ("" when none), on all processes.
+  std::string agree(const std::string &error);
+
+  /// Runs `body` once per rank of the program's mesh, with communicators and memory ready, and
+  /// returns the message of the first failure ("" when none). Under MPI a failure after this point
+  /// prints its message as "<name>: error: rank R: ..." and ends all processes with exit code 1.
+  std::string run(const Program &program, const RunOptions *options,
+                  const std::function<void(Rank &)> &body);
+
+private:
+  std::string runThreads(const Program &program, const RunOptions *options,
+                         const std::function<void(Rank &)> &body);
+  void runProcess(const Program &program, const RunOptions *options,
+                  const std::function<void(Rank &)> &body);
+
+  bool mpi = false;
+  int processRank = 0;
+  int processCount = 1;
+};
+
+/// Product of the axes' sizes.
+int rankCount(const Program &program);
+
+/// Sets rank, ranks and coordinates: the last axis varies fastest.
+void placeOnMesh(Rank &rank, const Program &program, int number);
+
+/// Bytes of input buffers of one rank: all micro-batches of a step, each input 64-byte aligned.
+int64_t inputBytes(const Program &program);
+
+/// Threads that BLAS uses in each rank.
+void setBlasThreads(int threads);
+
+} // namespace partita_rt
+
+#endif // PARTITA_RT_COMMON_LAUNCH_H

@@ -1,0 +1,129 @@
+// The main() of emitted programs: everything that can go wrong in the set-up is found before a rank
+// starts, and said once.
+
+#include "common/checkpoint.h"
+#include "common/launch.h"
+#include "common/train.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace partita_rt {
+
+namespace {
+
+std::string meshText(const Program &program) {
+  std::string text;
+  for (const Axis &axis : program.mesh)
+    text += (text.empty() ? "" : ",") + std::string(axis.name) + "=" + std::to_string(axis.size);
+  return text.empty() ? "one rank" : text;
+}
+
+void checkProcesses(const World &world, const Program &program) {
+  int ranks = rankCount(program);
+  if (world.usesMpi() && world.processes() != ranks)
+    fail("the program was compiled for %d ranks (%s), mpirun started %d processes; start %d, or "
+         "compile it with another --mesh",
+         ranks, meshText(program).c_str(), world.processes(), ranks);
+}
+
+/// Files that are written at the end must not turn out impossible then.
+void checkWritable(const char *option, const std::string &path) {
+  if (path.empty())
+    return;
+  size_t slash = path.rfind('/');
+  std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  if (access(folder.c_str(), W_OK | X_OK) != 0)
+    fail("%s: cannot write into %s: %s", option, folder.c_str(), std::strerror(errno));
+  struct stat status;
+  if (stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode))
+    fail("%s: %s is a folder", option, path.c_str());
+}
+
+void makeFolder(const std::string &path) {
+  for (size_t slash = path.find('/', 1); slash != std::string::npos;
+       slash = path.find('/', slash + 1))
+    mkdir(path.substr(0, slash).c_str(), 0777);
+  if (mkdir(path.c_str(), 0777) != 0 && errno != EEXIST)
+    fail("--checkpoint: cannot make the folder %s: %s", path.c_str(), std::strerror(errno));
+  checkWritable("--checkpoint", checkpointPath(path));
+}
+
+void openSession(Session &session, const World &world, const Program &program) {
+  RunOptions &options = session.options;
+  checkProcesses(world, program);
+  session.seed = options.seed.value_or(1);
+  if (options.resume) {
+    CheckpointInfo info = readCheckpointInfo(options.checkpoint);
+    if (options.seed && *options.seed != info.seed)
+      fail("--seed: the checkpoint's data order has seed %llu, %llu asked for",
+           (unsigned long long)info.seed, (unsigned long long)*options.seed);
+    session.startStep = info.step;
+    session.seed = info.seed;
+    if (options.steps && *options.steps < info.step)
+      fail("--steps: the checkpoint has done %lld steps, %lld asked for", (long long)info.step,
+           (long long)*options.steps);
+  }
+  if (!options.data.empty()) {
+    session.dataFile = std::make_unique<TokenFile>(options.data, "--data", vocabularyOf(program));
+    session.data = std::make_unique<Batches>(*session.dataFile, "--data", program, session.seed,
+                                             true, program.accumulate);
+  }
+  if (!options.evalData.empty()) {
+    session.evalFile =
+        std::make_unique<TokenFile>(options.evalData, "--eval-data", vocabularyOf(program));
+    session.eval =
+        std::make_unique<Batches>(*session.evalFile, "--eval-data", program, 0, false, 1);
+  }
+  checkWritable("--log", options.log);
+  checkWritable("--grads", options.grads);
+  checkWritable("--dump-parameters", options.dumpParameters);
+  checkWritable("--forward", options.forward);
+  if (world.speaks() && !options.checkpoint.empty() && !options.resume)
+    makeFolder(options.checkpoint);
+  setBlasThreads(int(options.threads));
+}
+
+bool onlyCensus(const RunOptions &options) {
+  return options.census && options.data.empty() && options.evalData.empty() && !options.steps &&
+         options.dumpParameters.empty();
+}
+
+} // namespace
+
+int programMain(int argc, char **argv, const Program &program) {
+  World world;
+  auto say = [&](const std::string &error) {
+    std::fflush(stdout);
+    if (world.speaks())
+      std::fprintf(stderr, "%s: error: %s\n", program.name, error.c_str());
+    return 1;
+  };
+  Session session;
+  std::string error;
+  try {
+    checkProgram(program);
+    session.options = parseOptions(argc, argv, program);
+    if (!session.options.help && !onlyCensus(session.options))
+      openSession(session, world, program);
+  } catch (const std::exception &exception) {
+    error = exception.what();
+  }
+  error = world.agree(error);
+  if (!error.empty())
+    return say(error);
+  if (world.speaks() && session.options.help)
+    std::printf("%s", helpText(program).c_str());
+  if (world.speaks() && session.options.census && !session.options.help)
+    std::printf("%s", censusText(program).c_str());
+  if (session.options.help || onlyCensus(session.options))
+    return 0;
+  error = world.run(program, &session.options,
+                    [&](Rank &rank) { runRankProgram(rank, session); });
+  return error.empty() ? 0 : say(error);
+}
+
+} // namespace partita_rt

@@ -1,0 +1,266 @@
+// One table of options: name, argument, help and what it does.
+
+#include "common/options.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstdlib>
+#include <functional>
+#include <vector>
+
+namespace partita_rt {
+
+namespace {
+
+struct Option {
+  const char *name;
+  const char *argument; ///< null: a flag
+  const char *help;
+  std::function<void(RunOptions &, const std::string &)> set;
+};
+
+int64_t parseInteger(const char *option, const std::string &text, int64_t least) {
+  errno = 0;
+  char *end = nullptr;
+  long long value = std::strtoll(text.c_str(), &end, 10);
+  if (text.empty() || *end || errno || value < least)
+    fail("%s: '%s' is not an integer of at least %lld", option, text.c_str(), (long long)least);
+  return value;
+}
+
+float parseNumber(const char *option, const std::string &text, double least, double below) {
+  errno = 0;
+  char *end = nullptr;
+  double value = std::strtod(text.c_str(), &end);
+  if (text.empty() || *end || !std::isfinite(value) || value < least || value >= below)
+    fail("%s: '%s' is not a number from %g to below %g", option, text.c_str(), least, below);
+  return float(value);
+}
+
+uint64_t parseSeed(const char *option, const std::string &text) {
+  errno = 0;
+  char *end = nullptr;
+  uint64_t value = std::strtoull(text.c_str(), &end, 10);
+  if (text.empty() || text[0] == '-' || *end || errno)
+    fail("%s: '%s' is not an unsigned 64-bit integer", option, text.c_str());
+  return value;
+}
+
+void parseInit(RunOptions &options, const std::string &text) {
+  if (text.compare(0, 5, "seed:") == 0) {
+    options.init = InitFrom::Seed;
+    options.initSeed = parseSeed("--init", text.substr(5));
+    return;
+  }
+  options.init = InitFrom::Safetensors;
+  options.initFile = text;
+}
+
+void parseSchedule(RunOptions &options, const std::string &text) {
+  if (text == "constant")
+    options.schedule = Schedule::Constant;
+  else if (text == "cosine")
+    options.schedule = Schedule::Cosine;
+  else
+    fail("--lr-schedule: '%s' is neither constant nor cosine", text.c_str());
+}
+
+#define PATH(member) [](RunOptions &o, const std::string &text) { o.member = text; }
+#define INTEGER(option, member, least)                                                             \
+  [](RunOptions &o, const std::string &text) { o.member = parseInteger(option, text, least); }
+#define NUMBER(option, member, least, below)                                                       \
+  [](RunOptions &o, const std::string &text) { o.member = parseNumber(option, text, least, below); }
+#define FLAG(member) [](RunOptions &o, const std::string &) { o.member = true; }
+
+const std::vector<Option> &optionTable() {
+  static const std::vector<Option> table = {
+      {"-n", "RANKS", "number of ranks; must equal the mesh (default: the mesh)",
+       INTEGER("-n", ranks, 1)},
+      {"--data", "FILE", "training tokens: a .bin of nanoGPT or llm.c, uint16:FILE, uint32:FILE, "
+                         "or text:FILE (bytes as tokens)",
+       PATH(data)},
+      {"--steps", "N", "updates to make, counted from the first run (--resume continues to N)",
+       INTEGER("--steps", steps, 0)},
+      {"--eval-data", "FILE", "validation tokens; evaluated before and after training",
+       PATH(evalData)},
+      {"--eval-every", "K", "and after every K steps", INTEGER("--eval-every", evalEvery, 1)},
+      {"--eval-batches", "N", "micro-batches of an evaluation, 0 = the whole file (default 16)",
+       INTEGER("--eval-batches", evalBatches, 0)},
+      {"--init", "seed:N|FILE.safetensors",
+       "initial parameters (default: the values in the model's file)", parseInit},
+      {"--seed", "N", "order of the training data (default 1)",
+       [](RunOptions &o, const std::string &text) { o.seed = parseSeed("--seed", text); }},
+      {"--lr", "RATE", "learning rate", NUMBER("--lr", hyper.learningRate, 0, 1e9)},
+      {"--lr-schedule", "constant|cosine", "after the warm-up (default constant)", parseSchedule},
+      {"--warmup-steps", "N", "steps of linear warm-up (default 0)",
+       INTEGER("--warmup-steps", warmupSteps, 0)},
+      {"--schedule-steps", "N", "length of the schedule (default: --steps)",
+       INTEGER("--schedule-steps", scheduleSteps, 1)},
+      {"--min-lr-ratio", "R", "end of the cosine, as a share of --lr (default 0.1)",
+       NUMBER("--min-lr-ratio", minRateRatio, 0, 1.0001)},
+      {"--weight-decay", "W", "decoupled weight decay",
+       NUMBER("--weight-decay", hyper.weightDecay, 0, 1e9)},
+      {"--beta1", "B", "decay of the first moment", NUMBER("--beta1", hyper.beta1, 0, 1)},
+      {"--beta2", "B", "decay of the second moment", NUMBER("--beta2", hyper.beta2, 0, 1)},
+      {"--epsilon", "E", "added to the root of the second moment",
+       NUMBER("--epsilon", hyper.epsilon, 0, 1e9)},
+      {"--clip", "NORM", "largest global gradient norm, 0 = no clipping",
+       NUMBER("--clip", hyper.gradientClip, 0, 1e30)},
+      {"--threads", "N", "BLAS threads per rank (default 1)", INTEGER("--threads", threads, 1)},
+      {"--log", "FILE.csv", "one line per step: step, loss, gradient norm, rate, tokens/s, "
+                            "validation loss",
+       PATH(log)},
+      {"--print-every", "K", "steps between lines of output (default: ten lines in all)",
+       INTEGER("--print-every", printEvery, 1)},
+      {"--checkpoint", "DIR", "write DIR/checkpoint.safetensors at the end", PATH(checkpoint)},
+      {"--checkpoint-every", "K", "and after every K steps",
+       INTEGER("--checkpoint-every", checkpointEvery, 1)},
+      {"--resume", nullptr, "continue from the checkpoint, bit for bit", FLAG(resume)},
+      {"--grads", "FILE.safetensors", "write the gradients of the first step", PATH(grads)},
+      {"--dump-parameters", "FILE.safetensors", "write the parameters at the end",
+       PATH(dumpParameters)},
+      {"--forward", "FILE.safetensors", "after training, run the model on the first batch of the "
+                                        "training data and write its outputs",
+       PATH(forward)},
+      {"--census", nullptr, "print every collective of a step and why it is there", FLAG(census)},
+      {"--help", nullptr, "print this text", FLAG(help)},
+  };
+  return table;
+}
+
+#undef PATH
+#undef INTEGER
+#undef NUMBER
+#undef FLAG
+
+int editDistance(const std::string &a, const std::string &b) {
+  std::vector<int> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j)
+    row[j] = int(j);
+  for (size_t i = 1; i <= a.size(); ++i) {
+    int diagonal = row[0];
+    row[0] = int(i);
+    for (size_t j = 1; j <= b.size(); ++j) {
+      int substituted = diagonal + (a[i - 1] != b[j - 1]);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substituted});
+    }
+  }
+  return row[b.size()];
+}
+
+const Option &findOption(const std::string &name) {
+  const Option *nearest = nullptr;
+  int best = 1 << 30;
+  for (const Option &option : optionTable()) {
+    int distance = editDistance(name, option.name);
+    if (distance == 0)
+      return option;
+    if (distance < best) {
+      best = distance;
+      nearest = &option;
+    }
+  }
+  if (name.compare(0, 1, "-") != 0)
+    fail("unexpected argument '%s' (--help lists the options)", name.c_str());
+  fail("unknown option '%s', did you mean %s? (--help lists all)", name.c_str(), nearest->name);
+}
+
+void checkCombinations(const RunOptions &o, const Program &program) {
+  auto needs = [](bool present, bool given, const char *option, const char *what) {
+    if (given && !present)
+      fail("%s needs %s", option, what);
+  };
+  int ranks = 1;
+  for (const Axis &axis : program.mesh)
+    ranks *= axis.size;
+  if (o.ranks && *o.ranks != ranks)
+    fail("-n: the program was compiled for %d ranks, %lld asked for; compile it with another "
+         "--mesh",
+         ranks, (long long)*o.ranks);
+  needs(o.steps.has_value(), !o.data.empty() && o.forward.empty(), "--data", "--steps N");
+  needs(!o.data.empty(), o.steps.value_or(0) > 0, "--steps", "--data FILE");
+  needs(!o.data.empty(), !o.forward.empty(), "--forward", "--data FILE");
+  needs(!o.evalData.empty(), o.evalEvery > 0, "--eval-every", "--eval-data FILE");
+  needs(!o.checkpoint.empty(), o.checkpointEvery > 0, "--checkpoint-every", "--checkpoint DIR");
+  needs(!o.checkpoint.empty(), o.resume, "--resume", "--checkpoint DIR");
+  needs(o.steps.value_or(0) > 0, !o.grads.empty(), "--grads", "--steps of at least 1");
+  needs(program.exposesGradients, !o.grads.empty(), "--grads",
+        "a program that exposes its gradients");
+  needs(program.trainStep != nullptr, o.steps.value_or(0) > 0, "--steps",
+        "a program with a train_step");
+  needs(program.evalStep != nullptr, !o.evalData.empty(), "--eval-data",
+        "a program with an eval_step");
+  needs(program.forward != nullptr, !o.forward.empty(), "--forward", "a program with a forward");
+  if (o.resume && o.init != InitFrom::ModelFile)
+    fail("--resume takes the parameters from the checkpoint; leave out --init");
+  bool something = !o.data.empty() || !o.evalData.empty() || o.census || o.steps ||
+                   !o.dumpParameters.empty();
+  if (!something)
+    fail("nothing to do: give --data FILE and --steps N (--help lists the options)");
+}
+
+} // namespace
+
+RunOptions parseOptions(int argc, char **argv, const Program &program) {
+  RunOptions options;
+  options.hyper = program.hyper;
+  std::string self = argc > 0 ? argv[0] : "";
+  size_t slash = self.rfind('/');
+  options.programFolder = slash == std::string::npos ? "." : self.substr(0, slash);
+  for (int i = 1; i < argc; ++i) {
+    std::string name = argv[i], value;
+    size_t equals = name.find('=');
+    bool attached = name.compare(0, 2, "--") == 0 && equals != std::string::npos;
+    if (attached) {
+      value = name.substr(equals + 1);
+      name.resize(equals);
+    }
+    if (name == "-h")
+      name = "--help";
+    const Option &option = findOption(name);
+    if (!option.argument && attached)
+      fail("%s takes no argument, '%s' given", option.name, value.c_str());
+    if (option.argument && !attached) {
+      if (i + 1 >= argc)
+        fail("%s needs an argument: %s", option.name, option.argument);
+      value = argv[++i];
+    }
+    if (option.argument && value.empty())
+      fail("%s needs an argument: %s", option.name, option.argument);
+    option.set(options, value);
+  }
+  if (!options.help)
+    checkCombinations(options, program);
+  return options;
+}
+
+std::string helpText(const Program &program) {
+  std::string text = std::string("usage: ") + program.name +
+                     " --data FILE --steps N [options]\n       mpirun -np RANKS " + program.name +
+                     " ...\n\noptions:\n";
+  for (const Option &option : optionTable()) {
+    std::string left = std::string("  ") + option.name;
+    if (option.argument)
+      left += std::string(" ") + option.argument;
+    left.resize(std::max<size_t>(left.size() + 2, 32), ' ');
+    text += left + option.help + "\n";
+  }
+  return text;
+}
+
+float RunOptions::learningRate(int64_t step) const {
+  double rate = hyper.learningRate;
+  if (step <= warmupSteps)
+    return float(rate * double(step) / double(warmupSteps));
+  if (schedule == Schedule::Constant)
+    return float(rate);
+  int64_t last = scheduleSteps.value_or(steps.value_or(0));
+  double done = last > warmupSteps
+                    ? std::min(1.0, double(step - warmupSteps) / double(last - warmupSteps))
+                    : 1.0;
+  return float(rate * (minRateRatio + (1 - minRateRatio) * (1 + std::cos(M_PI * done)) / 2));
+}
+
+} // namespace partita_rt

@@ -1,0 +1,264 @@
+// The training loop: fill the inputs, call train_step, report; validate and save when it is time.
+
+#include "common/train.h"
+
+#include "common/checkpoint.h"
+#include "common/launch.h"
+#include "common/metrics.h"
+#include "partita_rt/init.h"
+
+#include <cmath>
+#include <sys/resource.h>
+
+namespace partita_rt {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double secondsSince(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+/// Calls and bytes per (axis, kind) so far.
+struct Issued {
+  CollectiveCount counts[kMaxAxes][kCollectiveKinds];
+  explicit Issued(const Rank &rank) {
+    for (int axis = 0; axis < rank.program->mesh.size(); ++axis)
+      for (int kind = 0; kind < kCollectiveKinds; ++kind)
+        counts[axis][kind] = rank.group(axis).count(CollectiveKind(kind));
+  }
+};
+
+/// The compiler announced what a step issues; a difference is a bug in one of the two.
+void checkCensus(const Rank &rank, const Issued &before, const Issued &after) {
+  const Program &program = *rank.program;
+  if (program.census.empty())
+    return;
+  for (int axis = 0; axis < program.mesh.size(); ++axis)
+    for (int kind = 0; kind < kCollectiveKinds && program.mesh[axis].size > 1; ++kind) {
+      CollectiveCount announced;
+      for (const CensusEntry &entry : program.census)
+        if (int(entry.kind) == kind && std::string(entry.axis) == program.mesh[axis].name) {
+          announced.calls += entry.calls;
+          announced.bytes += entry.bytes;
+        }
+      int64_t calls = after.counts[axis][kind].calls - before.counts[axis][kind].calls;
+      int64_t bytes = after.counts[axis][kind].bytes - before.counts[axis][kind].bytes;
+      if (calls != announced.calls || bytes != announced.bytes)
+        fail("the first step issued %lld %s of %lld bytes over axis %s, the census announces %lld "
+             "of %lld bytes",
+             (long long)calls, nameOf(CollectiveKind(kind)), (long long)bytes,
+             program.mesh[axis].name, (long long)announced.calls, (long long)announced.bytes);
+    }
+}
+
+void checkNothingUnderWay(const Rank &rank) {
+  for (int axis = 0; axis < rank.program->mesh.size(); ++axis)
+    if (int n = rank.group(axis).outstanding())
+      fail("%d collectives over axis %s were started and not waited for in step %lld", n,
+           rank.program->mesh[axis].name, (long long)rank.step);
+}
+
+/// Mean loss over the unmasked tokens of the validation batches.
+double evaluate(Rank &rank, const Session &session) {
+  int64_t batches = session.eval->microBatches();
+  if (session.options.evalBatches > 0)
+    batches = std::min(batches, session.options.evalBatches);
+  double sum = 0;
+  int64_t tokens = 0;
+  for (int64_t b = 0; b < batches; ++b) {
+    session.eval->fill(rank, b, 1);
+    rank.report = {};
+    rank.program->evalStep(rank);
+    checkNothingUnderWay(rank);
+    sum += double(rank.report.loss) * double(rank.report.tokenCount);
+    tokens += rank.report.tokenCount;
+  }
+  if (tokens == 0)
+    fail("--eval-data: the validation batches hold no unmasked label");
+  return sum / double(tokens);
+}
+
+void writeLine(const char *label, const std::string &text) {
+  std::printf("%-14s %s\n", label, text.c_str());
+}
+
+std::string number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.4f", value);
+  return text;
+}
+
+std::string lossChange(double before, double after) {
+  return number(before) + " -> " + number(after);
+}
+
+void printCollectives(const Rank &rank, const Issued &before, const Issued &after) {
+  const Program &program = *rank.program;
+  bool any = false;
+  for (int axis = 0; axis < program.mesh.size(); ++axis)
+    for (int kind = 0; kind < kCollectiveKinds; ++kind) {
+      int64_t calls = after.counts[axis][kind].calls - before.counts[axis][kind].calls;
+      int64_t bytes = after.counts[axis][kind].bytes - before.counts[axis][kind].bytes;
+      if (calls == 0)
+        continue;
+      writeLine(any ? "" : "collectives",
+                grouped(calls) + " " + nameOf(CollectiveKind(kind)) + " over " +
+                    program.mesh[axis].name + " (" + std::to_string(program.mesh[axis].size) +
+                    " ranks), " + grouped(bytes) + " bytes per step and rank");
+      any = true;
+    }
+  if (!any)
+    writeLine("collectives", "none");
+}
+
+void printMemory(const Program &program) {
+  int64_t inputs = inputBytes(program);
+  writeLine("memory", grouped(program.persistentBytes + program.arenaBytes + inputs) +
+                          " bytes per rank: " + grouped(program.persistentBytes) +
+                          " persistent, " + grouped(program.arenaBytes) + " arena, " +
+                          grouped(inputs) + " inputs");
+  rusage usage;
+  if (getrusage(RUSAGE_SELF, &usage) == 0)
+    writeLine("", grouped(int64_t(usage.ru_maxrss) * 1024) + " bytes resident at the most, whole "
+                                                             "process");
+}
+
+/// All that the loop keeps between steps.
+struct Loop {
+  Rank &rank;
+  const Session &session;
+  std::unique_ptr<Progress> progress;
+  std::unique_ptr<StepLog> log;
+  std::optional<double> validationBefore, validationAfter;
+  float firstLoss = 0, lastLoss = 0;
+  double trainSeconds = 0;
+  std::optional<Issued> beforeStep, afterStep; ///< around the first train_step
+
+  bool speaks() const { return rank.rank == 0; }
+  void step(int64_t number);
+  void train();
+  void summarize() const;
+};
+
+void Loop::step(int64_t number) {
+  const RunOptions &options = session.options;
+  const Program &program = *rank.program;
+  Clock::time_point begin = Clock::now();
+  session.data->fill(rank, number - 1, program.accumulate);
+  rank.step = number;
+  rank.learningRate = options.learningRate(number);
+  rank.report = {};
+  GradientSink sink;
+  bool first = number == session.startStep + 1;
+  bool wantsGradients = first && !options.grads.empty();
+  rank.gradientSink = wantsGradients ? &sink : nullptr;
+  if (first)
+    beforeStep.emplace(rank);
+  program.trainStep(rank);
+  rank.gradientSink = nullptr;
+  double seconds = secondsSince(begin);
+  trainSeconds += seconds;
+  checkNothingUnderWay(rank);
+  if (first) {
+    afterStep.emplace(rank);
+    checkCensus(rank, *beforeStep, *afterStep);
+    firstLoss = rank.report.loss;
+  }
+  if (wantsGradients)
+    sink.write(rank, options.grads);
+  if (!std::isfinite(rank.report.loss))
+    fail("the loss of step %lld is %f; a lower --lr, a --warmup-steps or a --clip may help",
+         (long long)number, double(rank.report.loss));
+  StepReport report = rank.report;
+  lastLoss = report.loss;
+
+  std::optional<double> validation;
+  bool last = number == *options.steps;
+  if (session.eval && (last || (options.evalEvery > 0 && number % options.evalEvery == 0)))
+    validation = validationAfter = evaluate(rank, session);
+  if (!options.checkpoint.empty() &&
+      (last || (options.checkpointEvery > 0 && number % options.checkpointEvery == 0)))
+    writeCheckpoint(rank, options.checkpoint, {number, session.seed});
+  if (!speaks())
+    return;
+  double tokens = double(session.data->tokensPerMicroBatch() * program.accumulate);
+  StepLine line{number,     report.loss, report.gradientNorm, rank.learningRate,
+                tokens / seconds, validation};
+  if (log)
+    log->add(line);
+  progress->step(line);
+}
+
+void Loop::train() {
+  const RunOptions &options = session.options;
+  int64_t first = session.startStep + 1, last = options.steps.value_or(0);
+  if (speaks() && !options.log.empty())
+    log = std::make_unique<StepLog>(options.log, session.startStep);
+  if (session.eval) {
+    validationBefore = validationAfter = evaluate(rank, session);
+    if (speaks())
+      writeLine("validation", number(*validationBefore) +
+                                  (last >= first ? " before training" : ""));
+  }
+  if (speaks())
+    progress = std::make_unique<Progress>(options, first);
+  for (int64_t number = first; number <= last; ++number)
+    step(number);
+  if (speaks()) {
+    progress->finish();
+    summarize();
+  }
+}
+
+void Loop::summarize() const {
+  const RunOptions &options = session.options;
+  int64_t steps = options.steps.value_or(0) - session.startStep;
+  if (steps > 0) {
+    writeLine("loss", lossChange(firstLoss, lastLoss) + " in " + grouped(steps) + " steps");
+    double tokens = double(session.data->tokensPerMicroBatch() * rank.program->accumulate);
+    writeLine("speed", grouped(int64_t(tokens * double(steps) / trainSeconds)) + " tokens/s, " +
+                           duration(trainSeconds));
+  }
+  if (validationBefore && steps > 0)
+    writeLine("validation", lossChange(*validationBefore, *validationAfter));
+  if (steps > 0)
+    printCollectives(rank, *beforeStep, *afterStep);
+  printMemory(*rank.program);
+  if (!options.checkpoint.empty() && steps > 0)
+    writeLine("checkpoint", checkpointPath(options.checkpoint));
+}
+
+} // namespace
+
+void runRankProgram(Rank &rank, const Session &session) {
+  const Program &program = *rank.program;
+  const RunOptions &options = session.options;
+  rank.hyper = options.hyper;
+  if (program.init)
+    program.init(rank);
+  else
+    initialize(rank);
+  Loop{rank, session, {}, {}, {}, {}, 0, 0, 0, {}, {}}.train();
+  if (!options.forward.empty()) {
+    session.data->fill(rank, 0, 1);
+    program.forward(rank);
+    checkNothingUnderWay(rank);
+    writeOutputs(rank, options.forward);
+  }
+  if (!options.dumpParameters.empty())
+    writeParameters(rank, options.dumpParameters);
+}
+
+std::string censusText(const Program &program) {
+  std::string text = "collectives of one train_step, per rank:\n";
+  for (const CensusEntry &entry : program.census)
+    text += "  " + grouped(entry.calls) + " " + nameOf(entry.kind) + " over " + entry.axis + ", " +
+            grouped(entry.bytes) + " bytes: " + entry.why + "\n";
+  if (program.census.empty())
+    text += "  none\n";
+  return text;
+}
+
+} // namespace partita_rt

@@ -1,0 +1,30 @@
+// The training loop of one rank.
+
+#ifndef PARTITA_RT_COMMON_TRAIN_H
+#define PARTITA_RT_COMMON_TRAIN_H
+
+#include "common/data.h"
+#include "common/options.h"
+
+#include <memory>
+
+namespace partita_rt {
+
+/// What a process opens before its ranks start; read-only afterwards.
+struct Session {
+  RunOptions options;
+  int64_t startStep = 0; ///< updates that the checkpoint has done
+  uint64_t seed = 1;
+  std::unique_ptr<TokenFile> dataFile, evalFile;
+  std::unique_ptr<Batches> data, eval;
+};
+
+/// Initializes, trains, evaluates, writes files; rank 0 prints.
+void runRankProgram(Rank &rank, const Session &session);
+
+/// The census as text: every collective of a step and why.
+std::string censusText(const Program &program);
+
+} // namespace partita_rt
+
+#endif // PARTITA_RT_COMMON_TRAIN_H

@@ -1,0 +1,96 @@
+// Order, bookkeeping and waiting (group.h).
+
+#include "cpu/group.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <ctime>
+#include <sched.h>
+
+namespace partita_rt {
+
+Pending OrderedGroup::start(Request request) {
+  uint64_t number = ++started;
+  if (number > kRing)
+    executeThrough(number - kRing);
+  CollectiveCount &count = counts[int(request.kind)];
+  ++count.calls;
+  count.bytes += request.bytes(groupSize);
+  signatures[number % kRing] = signatureOf(request, number, groupSize);
+  ring[number % kRing] = std::move(request);
+  open.push_back(number);
+  publish(number);
+  progress();
+  return {this, number};
+}
+
+void OrderedGroup::finish(uint64_t number) {
+  auto entry = std::find(open.begin(), open.end(), number);
+  if (entry == open.end())
+    fail("collective #%llu of axis %s is waited for twice", (unsigned long long)number, axis());
+  open.erase(entry);
+  executeThrough(number);
+}
+
+void OrderedGroup::executeThrough(uint64_t number) {
+  while (executed < number) {
+    execute(executed + 1);
+    ++executed;
+  }
+}
+
+Pending LonelyGroup::start(Request request) {
+  int64_t width = sizeOf(request.dtype);
+  for (const Item &item : request.items)
+    if (item.from != item.to)
+      std::memmove(item.to, item.from, size_t(item.count * width));
+  return {};
+}
+
+void FailureFlag::raise(int rank, const std::string &message) {
+  std::lock_guard<std::mutex> lock(mutex);
+  if (flag.load(std::memory_order_relaxed))
+    return;
+  failedRank = rank;
+  text = message;
+  flag.store(true, std::memory_order_release);
+}
+
+std::string FailureFlag::message() const {
+  std::lock_guard<std::mutex> lock(mutex);
+  return text;
+}
+
+static double timeoutSeconds() {
+  const char *text = std::getenv("PARTITA_RT_TIMEOUT");
+  double seconds = text ? std::atof(text) : 0;
+  return seconds > 0 ? seconds : 1800;
+}
+
+void waitUntil(const std::function<bool()> &ready, const FailureFlag *failure,
+               const std::function<std::string()> &describe) {
+  for (int i = 0; i < 200; ++i) {
+    if (ready())
+      return;
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+  }
+  auto begin = std::chrono::steady_clock::now();
+  for (int64_t turn = 0; !ready(); ++turn) {
+    if (failure && failure->raised())
+      throw StoppedByOther("stopped because rank " + std::to_string(failure->rank()) + " failed");
+    if (turn < 2000) {
+      sched_yield();
+      continue;
+    }
+    timespec pause{0, turn < 4000 ? 20'000 : 200'000};
+    nanosleep(&pause, nullptr);
+    std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begin;
+    if (waited.count() > timeoutSeconds())
+      fail("waited %.0f s in %s", waited.count(), describe().c_str());
+  }
+}
+
+} // namespace partita_rt

@@ -1,0 +1,295 @@
+// Launching ranks on CPUs (common/launch.h).
+
+#include "common/launch.h"
+#include "cpu/message_group.h"
+#include "cpu/shared_group.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <new>
+#include <sys/mman.h>
+#include <thread>
+#include <unistd.h>
+
+extern "C" void openblas_set_num_threads(int);
+
+namespace partita_rt {
+
+void setBlasThreads(int threads) { openblas_set_num_threads(threads); }
+
+//===-- The mesh ----------------------------------------------------------------------------===//
+
+int rankCount(const Program &program) {
+  int n = 1;
+  for (const Axis &axis : program.mesh)
+    n *= axis.size;
+  return n;
+}
+
+void placeOnMesh(Rank &rank, const Program &program, int number) {
+  rank.program = &program;
+  rank.rank = number;
+  rank.ranks = rankCount(program);
+  for (int64_t axis = program.mesh.size() - 1; axis >= 0; --axis) {
+    rank.coordinates[axis] = number % program.mesh[axis].size;
+    number /= program.mesh[axis].size;
+  }
+}
+
+/// Ranks of the same color form one group of `axis`: all coordinates but that one are equal.
+static int colorOf(const Rank &rank, int axis) {
+  int color = 0;
+  for (int64_t other = 0; other < rank.program->mesh.size(); ++other)
+    if (other != axis)
+      color = color * rank.program->mesh[other].size + rank.coordinates[other];
+  return color;
+}
+
+//===-- Memory ------------------------------------------------------------------------------===//
+
+static int64_t roundUp(int64_t bytes, int64_t multiple) {
+  return (bytes + multiple - 1) / multiple * multiple;
+}
+
+int64_t inputBytes(const Program &program) {
+  int64_t bytes = 0;
+  for (const Input &input : program.inputs)
+    bytes += roundUp(program.accumulate * input.localShape.elements() * sizeOf(input.dtype), 64);
+  return bytes;
+}
+
+namespace {
+
+/// Zeroed pages, huge where the system has them (attention and GEMM walk over many rows at once).
+class Pages {
+public:
+  Pages(int64_t bytes, const char *what, int rank) : bytes(bytes) {
+    if (bytes == 0)
+      return;
+    void *memory = mmap(nullptr, size_t(bytes), PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+      fail("cannot allocate %lld bytes for the %s of rank %d", (long long)bytes, what, rank);
+    madvise(memory, size_t(bytes), MADV_HUGEPAGE);
+    base = static_cast<char *>(memory);
+  }
+  ~Pages() {
+    if (base)
+      munmap(base, size_t(bytes));
+  }
+  Pages(const Pages &) = delete;
+  Pages &operator=(const Pages &) = delete;
+  char *base = nullptr;
+
+private:
+  int64_t bytes;
+};
+
+/// Gives the rank its memory, runs the body, and checks that nothing is left under way.
+void runRank(Rank &rank, const std::function<void(Rank &)> &body) {
+  const Program &program = *rank.program;
+  Pages persistent(program.persistentBytes, "persistent memory", rank.rank);
+  Pages arena(program.arenaBytes, "arena", rank.rank);
+  Pages inputs(inputBytes(program), "inputs", rank.rank);
+  rank.persistentBase = persistent.base;
+  rank.arenaBase = arena.base;
+  int64_t offset = 0;
+  for (int64_t i = 0; i < program.inputs.size(); ++i) {
+    const Input &input = program.inputs[i];
+    rank.inputs[i] = inputs.base + offset;
+    offset += roundUp(program.accumulate * input.localShape.elements() * sizeOf(input.dtype), 64);
+  }
+  rank.hyper = program.hyper;
+  rank.learningRate = program.hyper.learningRate;
+  body(rank);
+  // The last collective of every group, started everywhere before it is waited for anywhere: a rank
+  // that waits in one more collective of whatever group is told so.
+  std::vector<Pending> ends;
+  for (int64_t axis = 0; axis < program.mesh.size(); ++axis)
+    ends.push_back(barrierStart(rank.group(int(axis)), "the end of the program"));
+  ends.push_back(barrierStart(*rank.world, "the end of the program"));
+  for (Pending end : ends)
+    wait(end);
+}
+
+} // namespace
+
+//===-- Threads -----------------------------------------------------------------------------===//
+
+std::string World::runThreads(const Program &program, const RunOptions *options,
+                              const std::function<void(Rank &)> &body) {
+  int ranks = rankCount(program);
+  FailureFlag failure;
+  std::map<std::pair<int, int>, std::shared_ptr<ThreadGroup::Shared>> shared;
+  std::vector<std::unique_ptr<Communicator>> groups;
+  std::vector<Rank> all(static_cast<size_t>(ranks));
+
+  auto join = [&](int axis, int color, const char *name, int rank, int size) -> Communicator * {
+    if (size == 1) {
+      groups.push_back(std::make_unique<LonelyGroup>(name));
+      return groups.back().get();
+    }
+    auto &state = shared[{axis, color}];
+    if (!state)
+      state = std::make_shared<ThreadGroup::Shared>(size);
+    groups.push_back(std::make_unique<ThreadGroup>(name, rank, state, &failure));
+    return groups.back().get();
+  };
+  for (int r = 0; r < ranks; ++r) {
+    Rank &rank = all[size_t(r)];
+    placeOnMesh(rank, program, r);
+    rank.options = options;
+    for (int axis = 0; axis < int(program.mesh.size()); ++axis)
+      rank.groups[axis] = join(axis, colorOf(rank, axis), program.mesh[axis].name,
+                               rank.coordinates[axis], program.mesh[axis].size);
+    rank.world = join(-1, 0, "world", r, ranks);
+  }
+
+  auto guarded = [&](Rank &rank) {
+    try {
+      runRank(rank, body);
+    } catch (const StoppedByOther &) {
+    } catch (const std::bad_alloc &) {
+      failure.raise(rank.rank, "out of memory");
+    } catch (const std::exception &error) {
+      failure.raise(rank.rank, error.what());
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int r = 1; r < ranks; ++r)
+    threads.emplace_back(guarded, std::ref(all[size_t(r)]));
+  guarded(all[0]);
+  for (std::thread &thread : threads)
+    thread.join();
+  if (!failure.raised())
+    return "";
+  return ranks == 1 ? failure.message()
+                    : "rank " + std::to_string(failure.rank()) + ": " + failure.message();
+}
+
+//===-- MPI processes -----------------------------------------------------------------------===//
+
+namespace {
+
+/// Collectives of the processes of `comm`, which becomes the group's: a shared window when they are
+/// on one node, else messages. PARTITA_RT_TRANSPORT=messages forces messages.
+std::unique_ptr<Communicator> joinProcesses(const char *name, int rank, int size, MPI_Comm comm,
+                                            int64_t halfBytes) {
+  if (size == 1)
+    return std::make_unique<LonelyGroup>(name);
+  MPI_Comm node;
+  MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node);
+  int nodeSize = 0;
+  MPI_Comm_size(node, &nodeSize);
+  const char *transport = std::getenv("PARTITA_RT_TRANSPORT");
+  bool messages = transport && std::string(transport) == "messages";
+  // Ranks of one node may disagree with those of another: use messages when any needs them.
+  int needed = messages || nodeSize != size, any = 0;
+  MPI_Allreduce(&needed, &any, 1, MPI_INT, MPI_MAX, comm);
+  if (any)
+    return std::make_unique<MessageGroup>(name, rank, size, comm);
+
+  int64_t slotBytes = roundUp(sizeof(BoardSlot), 4096);
+  char *base = nullptr;
+  auto *window = new MPI_Win;
+  MPI_Win_allocate_shared(MPI_Aint(slotBytes + 2 * halfBytes), 1, MPI_INFO_NULL, node, &base,
+                          window);
+  MPI_Win_lock_all(MPI_MODE_NOCHECK, *window);
+  std::vector<BoardSlot *> slots;
+  std::vector<char *> staging;
+  for (int r = 0; r < size; ++r) {
+    MPI_Aint bytes;
+    int unit;
+    char *other;
+    MPI_Win_shared_query(*window, r, &bytes, &unit, &other);
+    other += (64 - reinterpret_cast<uintptr_t>(other) % 64) % 64;
+    slots.push_back(reinterpret_cast<BoardSlot *>(other));
+    staging.push_back(other + slotBytes);
+  }
+  new (slots[size_t(rank)]) BoardSlot();
+  MPI_Barrier(node); // every slot is constructed before anybody looks at it
+  std::shared_ptr<void> owner(window, [](void *pointer) {
+    auto *window = static_cast<MPI_Win *>(pointer);
+    MPI_Win_unlock_all(*window);
+    MPI_Win_free(window);
+    delete window;
+  });
+  return std::make_unique<WindowGroup>(name, rank, size, slots.data(), staging.data(),
+                                       halfBytes - 64, std::move(owner));
+}
+
+} // namespace
+
+void World::runProcess(const Program &program, const RunOptions *options,
+                       const std::function<void(Rank &)> &body) {
+  std::vector<std::unique_ptr<Communicator>> groups;
+  Rank rank;
+  placeOnMesh(rank, program, processRank);
+  rank.options = options;
+  try {
+    for (int axis = 0; axis < int(program.mesh.size()); ++axis) {
+      MPI_Comm comm;
+      MPI_Comm_split(MPI_COMM_WORLD, colorOf(rank, axis), rank.coordinates[axis], &comm);
+      groups.push_back(joinProcesses(program.mesh[axis].name, rank.coordinates[axis],
+                                     program.mesh[axis].size, comm, 1 << 20));
+      rank.groups[axis] = groups.back().get();
+    }
+    MPI_Comm comm;
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    groups.push_back(joinProcesses("world", rank.rank, rank.ranks, comm, 1 << 16));
+    rank.world = groups.back().get();
+    runRank(rank, body);
+  } catch (const std::exception &error) {
+    // Several ranks may see one mistake: the lowest speaks first, and its abort silences the rest.
+    usleep(useconds_t(200'000) * useconds_t(std::min(processRank, 20)));
+    std::fflush(stdout);
+    std::fprintf(stderr, "%s: error: rank %d: %s\n", program.name, processRank,
+                 dynamic_cast<const std::bad_alloc *>(&error) ? "out of memory" : error.what());
+    std::fflush(stderr);
+    MPI_Abort(MPI_COMM_WORLD, 1);
+  }
+}
+
+//===-- World -------------------------------------------------------------------------------===//
+
+World::World() {
+  for (const char *name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"})
+    mpi = mpi || std::getenv(name);
+  if (!mpi)
+    return;
+  int provided = 0;
+  MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
+  MPI_Comm_rank(MPI_COMM_WORLD, &processRank);
+  MPI_Comm_size(MPI_COMM_WORLD, &processCount);
+}
+
+World::~World() {
+  if (mpi)
+    MPI_Finalize();
+}
+
+std::string World::agree(const std::string &error) {
+  if (!mpi)
+    return error;
+  int mine = error.empty() ? processCount : processRank, lowest = processCount;
+  MPI_Allreduce(&mine, &lowest, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
+  if (lowest == processCount)
+    return "";
+  int length = int(error.size());
+  MPI_Bcast(&length, 1, MPI_INT, lowest, MPI_COMM_WORLD);
+  std::string text = error;
+  text.resize(size_t(length));
+  MPI_Bcast(&text[0], length, MPI_CHAR, lowest, MPI_COMM_WORLD);
+  return text;
+}
+
+std::string World::run(const Program &program, const RunOptions *options,
+                       const std::function<void(Rank &)> &body) {
+  if (!mpi)
+    return runThreads(program, options, body);
+  runProcess(program, options, body);
+  return "";
+}
+
+} // namespace partita_rt

@@ -1,0 +1,179 @@
+// Collectives: entry points of comm.h, signatures, and the reduction in rank order.
+
+#include "cpu/request.h"
+
+#include <algorithm>
+
+namespace partita_rt {
+
+int64_t Communicator::Request::elements() const {
+  int64_t n = 0;
+  for (const Item &item : items)
+    n += item.count;
+  return n;
+}
+
+int64_t Communicator::Request::bytes(int groupSize) const {
+  bool whole = kind == CollectiveKind::ReduceScatter || kind == CollectiveKind::AllGather;
+  return elements() * sizeOf(dtype) * (whole ? groupSize : 1);
+}
+
+std::string Signature::text() const {
+  std::string text = std::string(nameOf(CollectiveKind(kind))) + " #" + std::to_string(number);
+  if (CollectiveKind(kind) != CollectiveKind::Barrier)
+    text += std::string(" (") + nameOf(DType(dtype)) + ", " + std::to_string(bytes) + " bytes in " +
+            std::to_string(pieces) + (pieces == 1 ? " piece)" : " pieces)");
+  return text + " for " + why;
+}
+
+Signature signatureOf(const Communicator::Request &request, uint64_t number, int groupSize) {
+  Signature signature;
+  signature.number = number;
+  signature.bytes = request.bytes(groupSize);
+  signature.pieces = int64_t(request.items.size());
+  signature.kind = uint8_t(request.kind);
+  signature.dtype = uint8_t(request.dtype);
+  signature.reduce = uint8_t(request.reduce);
+  signature.root = request.root;
+  std::strncpy(signature.why, request.why, sizeof(signature.why) - 1);
+  return signature;
+}
+
+std::string mismatchText(const std::string &axis, int rankA, const Signature &a, int rankB,
+                         const Signature &b) {
+  return "collectives differ between the ranks of axis " + axis + ": rank " +
+         std::to_string(rankA) + " is at " + a.text() + ", rank " + std::to_string(rankB) + " at " +
+         b.text();
+}
+
+namespace {
+
+template <typename T>
+void reduceTyped(T *out, const char *const *sources, int ranks, int64_t count, Reduce reduce) {
+  // Blocks that stay in the first-level cache while the ranks' contributions are added.
+  constexpr int64_t kBlock = 2048;
+  alignas(64) T sum[kBlock];
+  for (int64_t begin = 0; begin < count; begin += kBlock) {
+    int64_t n = std::min(kBlock, count - begin);
+    std::memcpy(sum, reinterpret_cast<const T *>(sources[0]) + begin, size_t(n) * sizeof(T));
+    for (int r = 1; r < ranks; ++r) {
+      const T *__restrict x = reinterpret_cast<const T *>(sources[r]) + begin;
+      if (reduce == Reduce::Sum)
+        for (int64_t i = 0; i < n; ++i)
+          sum[i] += x[i];
+      else
+        for (int64_t i = 0; i < n; ++i) // NaN wins, whichever side it stands on
+          sum[i] = (sum[i] > x[i] || sum[i] != sum[i]) ? sum[i] : x[i];
+    }
+    std::memcpy(out + begin, sum, size_t(n) * sizeof(T));
+  }
+}
+
+} // namespace
+
+void reduceInRankOrder(char *out, const char *const *sources, int ranks, int64_t count, DType dtype,
+                       Reduce reduce) {
+  switch (dtype) {
+  case DType::Float32:
+    return reduceTyped(reinterpret_cast<float *>(out), sources, ranks, count, reduce);
+  case DType::Float64:
+    return reduceTyped(reinterpret_cast<double *>(out), sources, ranks, count, reduce);
+  case DType::Int32:
+    return reduceTyped(reinterpret_cast<int32_t *>(out), sources, ranks, count, reduce);
+  case DType::Int64:
+    return reduceTyped(reinterpret_cast<int64_t *>(out), sources, ranks, count, reduce);
+  default:
+    fail("collectives cannot reduce %s", nameOf(dtype));
+  }
+}
+
+Range shareOf(int64_t n, int part, int parts) {
+  int64_t lines = (n + 15) / 16;
+  auto at = [&](int64_t p) { return std::min(n, lines * p / parts * 16); };
+  return {at(part), part + 1 == parts ? n : at(part + 1)};
+}
+
+namespace {
+
+Communicator::Request requestFor(CollectiveKind kind, Bucket bucket, const char *why) {
+  Communicator::Request request;
+  request.kind = kind;
+  request.why = why;
+  for (const Piece &piece : bucket) {
+    if (piece.dtype != bucket.begin()->dtype)
+      fail("%s for %s: the pieces of a bucket have one type, found %s and %s", nameOf(kind), why,
+           nameOf(bucket.begin()->dtype), nameOf(piece.dtype));
+    request.dtype = piece.dtype;
+    request.items.push_back(
+        {static_cast<const char *>(piece.data), static_cast<char *>(piece.data), piece.count});
+  }
+  return request;
+}
+
+Communicator::Request requestFor(CollectiveKind kind, Transfers transfers, const char *why) {
+  Communicator::Request request;
+  request.kind = kind;
+  request.why = why;
+  for (const Transfer &transfer : transfers) {
+    if (transfer.dtype != transfers.begin()->dtype)
+      fail("%s for %s: the pieces of a bucket have one type, found %s and %s", nameOf(kind), why,
+           nameOf(transfers.begin()->dtype), nameOf(transfer.dtype));
+    request.dtype = transfer.dtype;
+    request.items.push_back({static_cast<const char *>(transfer.from),
+                             static_cast<char *>(transfer.to), transfer.count});
+  }
+  return request;
+}
+
+} // namespace
+
+Pending allReduceStart(Communicator &group, Bucket bucket, const char *why, Reduce reduce) {
+  auto request = requestFor(CollectiveKind::AllReduce, bucket, why);
+  request.reduce = reduce;
+  return group.start(std::move(request));
+}
+
+Pending reduceScatterStart(Communicator &group, Transfers transfers, const char *why) {
+  return group.start(requestFor(CollectiveKind::ReduceScatter, transfers, why));
+}
+
+Pending allGatherStart(Communicator &group, Transfers transfers, const char *why) {
+  return group.start(requestFor(CollectiveKind::AllGather, transfers, why));
+}
+
+Pending broadcastStart(Communicator &group, Bucket bucket, int root, const char *why) {
+  auto request = requestFor(CollectiveKind::Broadcast, bucket, why);
+  if (root < 0 || root >= group.size())
+    fail("broadcast for %s: root %d is not one of %d ranks", why, root, group.size());
+  request.root = root;
+  return group.start(std::move(request));
+}
+
+void wait(Pending pending) {
+  if (pending.group)
+    pending.group->finish(pending.number);
+}
+
+void allReduce(Communicator &group, Bucket bucket, const char *why, Reduce reduce) {
+  wait(allReduceStart(group, bucket, why, reduce));
+}
+
+void reduceScatter(Communicator &group, Transfers transfers, const char *why) {
+  wait(reduceScatterStart(group, transfers, why));
+}
+
+void allGather(Communicator &group, Transfers transfers, const char *why) {
+  wait(allGatherStart(group, transfers, why));
+}
+
+void broadcast(Communicator &group, Bucket bucket, int root, const char *why) {
+  wait(broadcastStart(group, bucket, root, why));
+}
+
+Pending barrierStart(Communicator &group, const char *why) {
+  return group.start(requestFor(CollectiveKind::Barrier, Bucket{}, why));
+}
+
+void barrier(Communicator &group, const char *why) { wait(barrierStart(group, why)); }
+
+} // namespace partita_rt

@@ -1,0 +1,90 @@
+// A collective as the transports see it, and the arithmetic that all transports share.
+
+#ifndef PARTITA_RT_CPU_REQUEST_H
+#define PARTITA_RT_CPU_REQUEST_H
+
+#include "partita_rt/comm.h"
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+namespace partita_rt {
+
+/// One piece: `count` elements of the part (of the buffer itself for all_reduce and broadcast).
+struct Item {
+  const char *from;
+  char *to;
+  int64_t count;
+};
+
+struct Communicator::Request {
+  CollectiveKind kind;
+  DType dtype = DType::Float32;
+  Reduce reduce = Reduce::Sum;
+  int root = 0;
+  const char *why = "";
+  std::vector<Item> items;
+
+  /// Elements over all pieces, of one rank's part.
+  int64_t elements() const;
+  /// Bytes by the census's convention (comm.h).
+  int64_t bytes(int groupSize) const;
+};
+
+/// Calls visit(item, offset, position, n) for the parts of the items that make up elements
+/// [begin, begin + count) of their concatenation: n elements from `offset` of the item stand at
+/// `position` of the range.
+template <typename Visit>
+void forItems(const std::vector<Item> &items, int64_t begin, int64_t count, Visit visit) {
+  int64_t base = 0;
+  for (const Item &item : items) {
+    int64_t low = std::max(begin, base), high = std::min(begin + count, base + item.count);
+    if (low < high)
+      visit(item, low - base, low - begin, high - low);
+    base += item.count;
+  }
+}
+
+/// What ranks compare before they touch each other's data; plain memory, so that it can lie in a
+/// shared window or travel in a message.
+struct Signature {
+  uint64_t number = 0;
+  int64_t bytes = 0;
+  int64_t pieces = 0;
+  uint8_t kind = 0;
+  uint8_t dtype = 0;
+  uint8_t reduce = 0;
+  int32_t root = 0;
+  char why[96] = {};
+
+  bool matches(const Signature &other) const {
+    return number == other.number && bytes == other.bytes && pieces == other.pieces &&
+           kind == other.kind && dtype == other.dtype && reduce == other.reduce &&
+           root == other.root;
+  }
+  /// "all_reduce #214 (float32, 4096 bytes in 2 pieces) for h.3.attn".
+  std::string text() const;
+};
+
+Signature signatureOf(const Communicator::Request &request, uint64_t number, int groupSize);
+
+/// "collectives differ on axis dp: rank 1 is at ..., rank 0 at ...".
+std::string mismatchText(const std::string &axis, int rankA, const Signature &a, int rankB,
+                         const Signature &b);
+
+/// out[i] = sources[0][i] op sources[1][i] op ... in rank order; out may be one of the sources.
+/// `begin`, `count` in elements.
+void reduceInRankOrder(char *out, const char *const *sources, int ranks, int64_t count, DType dtype,
+                       Reduce reduce);
+
+/// [begin, end) of the share of `part` when n elements are divided among `parts`, in multiples of
+/// 16 elements (a cache line of float32) where possible.
+struct Range {
+  int64_t begin, end;
+};
+Range shareOf(int64_t n, int part, int parts);
+
+} // namespace partita_rt
+
+#endif // PARTITA_RT_CPU_REQUEST_H

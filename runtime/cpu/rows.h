@@ -1,0 +1,101 @@
+// Row-wise building blocks: sums, maxima and exponentials of one contiguous row.
+
+#ifndef PARTITA_RT_CPU_ROWS_H
+#define PARTITA_RT_CPU_ROWS_H
+
+#include "cpu/vector.h"
+
+#include <algorithm>
+
+namespace partita_rt {
+
+/// Calls body(i, n) for i = 0, 16, 32, ...: n is 16 but for the last call, where it may be less.
+template <typename Body> inline void forLanes(int64_t width, Body body) {
+  int64_t i = 0;
+  for (; i + kLanes <= width; i += kLanes)
+    body(i, kLanes);
+  if (i < width)
+    body(i, width - i);
+}
+
+inline Lanes loadUpTo(const float *p, int64_t n, float rest = 0.0f) {
+  return n == kLanes ? load(p) : loadPart(p, n, rest);
+}
+inline void storeUpTo(float *p, Lanes x, int64_t n) {
+  if (n == kLanes)
+    store(p, x);
+  else
+    storePart(p, x, n);
+}
+
+inline float rowSum(const float *x, int64_t width) {
+  Lanes sum{};
+  forLanes(width, [&](int64_t i, int64_t n) { sum += loadUpTo(x + i, n); });
+  return sumLanes(sum);
+}
+
+inline float rowMax(const float *x, int64_t width) {
+  constexpr float low = -std::numeric_limits<float>::infinity();
+  Lanes a = splat(low), b = a, c = a, d = a;
+  int64_t i = 0;
+  for (; i + 4 * kLanes <= width; i += 4 * kLanes) {
+    a = maximum(load(x + i), a);
+    b = maximum(load(x + i + kLanes), b);
+    c = maximum(load(x + i + 2 * kLanes), c);
+    d = maximum(load(x + i + 3 * kLanes), d);
+  }
+  a = maximum(maximum(a, b), maximum(c, d));
+  forLanes(width - i, [&](int64_t j, int64_t n) { a = maximum(loadUpTo(x + i + j, n, low), a); });
+  return maxLanes(a);
+}
+
+/// y = exp(scale * x - shift), returns the sum. In place is allowed.
+inline float rowExp(float *y, const float *x, float scale, float shift, int64_t width) {
+  Lanes sum{}, more{};
+  int64_t i = 0;
+  for (; i + 2 * kLanes <= width; i += 2 * kLanes) {
+    Lanes a = expLanes(load(x + i) * splat(scale) - splat(shift));
+    Lanes b = expLanes(load(x + i + kLanes) * splat(scale) - splat(shift));
+    store(y + i, a);
+    store(y + i + kLanes, b);
+    sum += a;
+    more += b;
+  }
+  sum += more;
+  forLanes(width - i, [&](int64_t j, int64_t n) {
+    Lanes e = expLanes(loadUpTo(x + i + j, n) * splat(scale) - splat(shift));
+    storeUpTo(y + i + j, e, n);
+    if (n < kLanes) {
+      float part[kLanes] = {};
+      storePart(part, e, n);
+      e = load(part);
+    }
+    sum += e;
+  });
+  return sumLanes(sum);
+}
+
+/// Sum of exp(x - shift) alone.
+inline float rowExpSum(const float *x, float shift, int64_t width) {
+  Lanes sum{}, more{};
+  int64_t i = 0;
+  for (; i + 2 * kLanes <= width; i += 2 * kLanes) {
+    sum += expLanes(load(x + i) - splat(shift));
+    more += expLanes(load(x + i + kLanes) - splat(shift));
+  }
+  sum += more;
+  constexpr float low = -std::numeric_limits<float>::infinity();
+  forLanes(width - i, [&](int64_t j, int64_t n) {
+    sum += expLanes(loadUpTo(x + i + j, n, low) - splat(shift));
+  });
+  return sumLanes(sum);
+}
+
+inline void rowScale(float *x, float factor, int64_t width) {
+  for (int64_t i = 0; i < width; ++i)
+    x[i] *= factor;
+}
+
+} // namespace partita_rt
+
+#endif // PARTITA_RT_CPU_ROWS_H

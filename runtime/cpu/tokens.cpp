@@ -1,0 +1,114 @@
+// Embedding rows, forward and backward, and cross-entropy.
+
+#include "partita_rt/kernels.h"
+
+#include "cpu/rows.h"
+
+#include <cmath>
+
+namespace partita_rt {
+
+//===-- Embedding ---------------------------------------------------------------------------===//
+
+namespace {
+
+template <typename Id> void checkId(Id id, int64_t position, int64_t vocabulary) {
+  if (id < 0 || int64_t(id) >= vocabulary)
+    fail("embedding: id %lld at position %lld is outside 0 .. %lld", (long long)id,
+         (long long)position, (long long)vocabulary - 1);
+}
+
+template <typename Id>
+void gatherRows(float *y, const Id *ids, const float *table, int64_t n, int64_t width,
+                int64_t vocabulary) {
+  for (int64_t i = 0; i < n; ++i) {
+    checkId(ids[i], i, vocabulary);
+    std::memcpy(y + i * width, table + int64_t(ids[i]) * width, size_t(width) * sizeof(float));
+  }
+}
+
+template <typename Id>
+void scatterRows(float *dtable, const float *dy, const Id *ids, int64_t n, int64_t width,
+                 int64_t vocabulary, Write write) {
+  if (write == Write::Set)
+    fill(dtable, 0.0f, vocabulary * width);
+  for (int64_t i = 0; i < n; ++i) {
+    checkId(ids[i], i, vocabulary);
+    float *__restrict row = dtable + int64_t(ids[i]) * width;
+    const float *__restrict from = dy + i * width;
+    for (int64_t d = 0; d < width; ++d)
+      row[d] += from[d];
+  }
+}
+
+} // namespace
+
+void embeddingForward(float *y, const int64_t *ids, const float *table, int64_t n, int64_t width,
+                      int64_t vocabulary) {
+  gatherRows(y, ids, table, n, width, vocabulary);
+}
+void embeddingForward(float *y, const int32_t *ids, const float *table, int64_t n, int64_t width,
+                      int64_t vocabulary) {
+  gatherRows(y, ids, table, n, width, vocabulary);
+}
+void embeddingBackward(float *dtable, const float *dy, const int64_t *ids, int64_t n, int64_t width,
+                       int64_t vocabulary, Write write) {
+  scatterRows(dtable, dy, ids, n, width, vocabulary, write);
+}
+void embeddingBackward(float *dtable, const float *dy, const int32_t *ids, int64_t n, int64_t width,
+                       int64_t vocabulary, Write write) {
+  scatterRows(dtable, dy, ids, n, width, vocabulary, write);
+}
+
+//===-- Cross-entropy -----------------------------------------------------------------------===//
+
+static void checkLabel(int64_t label, int64_t row, int64_t vocabulary) {
+  if (label < 0 || label >= vocabulary)
+    fail("cross-entropy: label %lld of row %lld is outside 0 .. %lld", (long long)label,
+         (long long)row, (long long)vocabulary - 1);
+}
+
+void crossEntropyForward(float *loss, float *logSumExp, const float *logits, const int64_t *labels,
+                         int64_t rows, int64_t vocabulary, int64_t stride, int64_t ignoreIndex) {
+  for (int64_t row = 0; row < rows; ++row) {
+    const float *x = logits + row * stride;
+    loss[row] = 0.0f;
+    logSumExp[row] = 0.0f;
+    if (labels[row] == ignoreIndex)
+      continue;
+    checkLabel(labels[row], row, vocabulary);
+    float largest = rowMax(x, vocabulary);
+    logSumExp[row] = largest + std::log(rowExpSum(x, largest, vocabulary));
+    loss[row] = logSumExp[row] - x[labels[row]];
+  }
+}
+
+void crossEntropyBackward(float *dlogits, const float *dloss, int64_t dlossStride,
+                          const float *logits, const float *logSumExp, const int64_t *labels,
+                          int64_t rows, int64_t vocabulary, int64_t stride, int64_t ignoreIndex) {
+  for (int64_t row = 0; row < rows; ++row) {
+    const float *x = logits + row * stride;
+    float *dx = dlogits + row * stride;
+    float seed = dloss[row * dlossStride];
+    fill(dx + vocabulary, 0.0f, stride - vocabulary);
+    if (labels[row] == ignoreIndex) {
+      fill(dx, 0.0f, vocabulary);
+      continue;
+    }
+    checkLabel(labels[row], row, vocabulary);
+    Lanes shift = splat(logSumExp[row]), factor = splat(seed);
+    forLanes(vocabulary, [&](int64_t i, int64_t n) {
+      storeUpTo(dx + i, factor * expLanes(loadUpTo(x + i, n) - shift), n);
+    });
+    dx[labels[row]] -= seed;
+  }
+}
+
+int64_t countLabels(const int64_t *labels, int64_t n, int64_t ignoreIndex) {
+  int64_t count = 0;
+  for (int64_t i = 0; i < n; ++i)
+    count += labels[i] != ignoreIndex;
+  return count;
+}
+
+} // namespace partita_rt

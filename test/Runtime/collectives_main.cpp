@@ -1,0 +1,112 @@
+// Issues one of every collective, with odd sizes and several pieces, over -n ranks, and prints a
+// hash of all results: equal for threads, the shared window and messages. Modes:
+//     partita_rt_collectives RANKS          results
+//     partita_rt_collectives RANKS differ   rank 1 issues another collective: must fail, not hang
+//     partita_rt_collectives RANKS die      rank 1 throws while the others wait
+//     partita_rt_collectives RANKS leave    rank 1 returns early
+
+#include "common/launch.h"
+#include "common/options.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+using namespace partita_rt;
+
+namespace {
+
+uint64_t hashOf(uint64_t hash, const void *data, size_t bytes) {
+  const unsigned char *p = static_cast<const unsigned char *>(data);
+  for (size_t i = 0; i < bytes; ++i)
+    hash = (hash ^ p[i]) * 0x100000001B3u;
+  return hash;
+}
+
+/// Values whose float sum depends on the order of addition.
+float value(int rank, int64_t i) {
+  return float((i * 7919 + rank * 104729) % 1000003) * (rank % 2 ? 1e-3f : 1e3f);
+}
+
+uint64_t exercise(Rank &rank) {
+  Communicator &group = *rank.world;
+  uint64_t hash = 0xCBF29CE484222325u;
+  for (int64_t n : {1, 17, 1000, 70001, 1500003}) {
+    std::vector<float> a(size_t(n), 0), b(5);
+    for (int64_t i = 0; i < n; ++i)
+      a[size_t(i)] = value(rank.rank, i);
+    for (int64_t i = 0; i < 5; ++i)
+      b[size_t(i)] = value(rank.rank, n + i);
+    std::vector<float> largest = b, part(static_cast<size_t>(n)),
+                       whole(size_t(n) * size_t(rank.ranks)), scattered(static_cast<size_t>(n));
+    for (int64_t i = 0; i < n * rank.ranks; ++i)
+      whole[size_t(i)] = value(rank.rank, 3 * i);
+    std::vector<float> gathered(whole.size());
+    int64_t count = rank.rank + n;
+    double precise = 1.0 / (rank.rank + 3);
+
+    Pending scatter = reduceScatterStart(group, {{whole.data(), scattered.data(), n}}, "scatter");
+    Pending sum = allReduceStart(group, {{a.data(), n}, {b.data(), 5}}, "sum");
+    Pending max = allReduceStart(group, {{largest.data(), 5}}, "max", Reduce::Max);
+    wait(sum);
+    allReduce(group, {{&count, 1}}, "count");
+    allReduce(group, {{&precise, 1}}, "precise");
+    wait(scatter);
+    wait(max);
+    allGather(group, {{scattered.data(), gathered.data(), n}}, "gather");
+    float *mine = whole.data() + rank.rank * n; // in place: the part is a block of the whole
+    std::memcpy(mine, a.data(), size_t(n) * 4);
+    allGather(group, {{mine, whole.data(), n}}, "gather in place");
+    broadcast(group, {{b.data(), 5}, {part.data(), n}}, rank.ranks - 1, "broadcast");
+    barrier(group, "barrier");
+    hash = hashOf(hash, a.data(), a.size() * 4);
+    hash = hashOf(hash, b.data(), b.size() * 4);
+    hash = hashOf(hash, largest.data(), largest.size() * 4);
+    hash = hashOf(hash, gathered.data(), gathered.size() * 4);
+    hash = hashOf(hash, whole.data(), whole.size() * 4);
+    hash = hashOf(hash, &count, 8);
+    hash = hashOf(hash, &precise, 8);
+  }
+  return hash;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  World world;
+  int ranks = argc > 1 ? std::atoi(argv[1]) : 2;
+  std::string mode = argc > 2 ? argv[2] : "";
+  Axis mesh[] = {{"dp", ranks}};
+  Program program;
+  program.name = "collectives";
+  program.mesh = mesh;
+  RunOptions options;
+  std::string error = world.run(program, &options, [&](Rank &rank) {
+    uint64_t hash = exercise(rank);
+    float x[4] = {1, 2, 3, 4}, y[4];
+    if (rank.rank == 1 && mode == "leave")
+      return;
+    if (rank.rank == 1 && mode == "die")
+      fail("something broke");
+    if (rank.rank == 1 && mode == "differ")
+      allReduce(*rank.world, {{x, 3}}, "h.1.mlp");
+    else
+      allReduce(*rank.world, {{x, 4}}, "h.0.mlp");
+    if (hash == 0)
+      allGather(*rank.world, {{y, x, 1}}, "never");
+    // Every rank must have arrived at the same results.
+    std::vector<int64_t> all(static_cast<size_t>(rank.ranks));
+    int64_t mine = int64_t(hash);
+    allGather(*rank.world, {{&mine, all.data(), 1}}, "hashes");
+    for (int64_t other : all)
+      if (other != mine)
+        fail("the ranks' results differ");
+    if (rank.rank == 0)
+      std::printf("hash %016llx\n", (unsigned long long)hash);
+  });
+  if (error.empty())
+    return 0;
+  std::fprintf(stderr, "collectives: error: %s\n", error.c_str());
+  return 1;
+}

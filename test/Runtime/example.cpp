@@ -1,0 +1,209 @@
+// A program as the compiler emits it, written by hand: token embedding -> linear -> GELU -> linear
+// -> cross-entropy, AdamW with clipping, data parallel over -DRANKS ranks, -DACCUMULATE
+// micro-batches. It proves the runtime's main loop, data, collectives and checkpoints by themselves.
+
+#include <partita_rt/partita_rt.h>
+
+using namespace partita_rt;
+
+#ifndef RANKS
+#define RANKS 1
+#endif
+#ifndef ACCUMULATE
+#define ACCUMULATE 1
+#endif
+
+// Global micro-batch 8, sequence 16, vocabulary 256, width 24, hidden 40.
+constexpr int64_t kRows = 8 / RANKS * 16; // tokens of one rank and micro-batch
+constexpr int64_t kVocabulary = 256, kWidth = 24, kHidden = 40;
+
+static const Axis kMesh[] = {{"dp", RANKS}};
+
+static const Input kInputs[] = {
+    {"input_ids", InputRole::TokenIds, DType::Int64, {8, 16}, {8 / RANKS, 16}, {{0, 0}}, 256},
+    {"labels", InputRole::Labels, DType::Int64, {8, 16}, {8 / RANKS, 16}, {{0, 0}}, 256},
+};
+
+enum : int64_t { // persistent memory
+  kWte = 0,
+  kFcWeight = kWte + 4 * kVocabulary * kWidth,
+  kFcBias = kFcWeight + 4 * kWidth * kHidden,
+  kHeadWeight = kFcBias + 192,
+  kParameterBytes = kHeadWeight + 4 * kHidden * kVocabulary,
+  kM = kParameterBytes,
+  kV = 2 * kParameterBytes,
+  kPersistentBytes = 3 * kParameterBytes
+};
+
+static const Parameter kParameters[] = {
+    {"wte", {256, 24}, {256, 24}, {}, kWte, {InitKind::Normal, 0.5}, {}, true, true},
+    {"fc.weight", {24, 40}, {24, 40}, {}, kFcWeight, {InitKind::Normal, 0.2}, {}, true, true},
+    {"fc.bias", {40}, {40}, {}, kFcBias, {InitKind::Zeros}, {}, true, false},
+    {"head.weight", {40, 256}, {40, 256}, {}, kHeadWeight, {InitKind::Normal, 0.2}, {}, true, true},
+};
+
+static const OptimizerState kStates[] = {
+    {"wte.m", 0, kM + kWte},
+    {"wte.v", 0, kV + kWte},
+    {"fc.weight.m", 1, kM + kFcWeight},
+    {"fc.weight.v", 1, kV + kFcWeight},
+    {"fc.bias.m", 2, kM + kFcBias},
+    {"fc.bias.v", 2, kV + kFcBias},
+    {"head.weight.m", 3, kM + kHeadWeight},
+    {"head.weight.v", 3, kV + kHeadWeight},
+};
+
+enum : int64_t { // arena
+  kX = 0,                                          // [rows, width]
+  kH = kX + 4 * kRows * kWidth,                    // [rows, hidden] before GELU
+  kG = kH + 4 * kRows * kHidden,                   // [rows, hidden] after
+  kLogits = kG + 4 * kRows * kHidden,              // [rows, vocabulary], then their gradient
+  kLoss = kLogits + 4 * kRows * kVocabulary,       // [rows]
+  kLogSumExp = kLoss + 4 * kRows,                  // [rows]
+  kScalars = kLogSumExp + 4 * kRows,               // mean loss, seed; count
+  kGradients = kScalars + 64,                      // laid out as the parameters
+  kDx = kGradients + kParameterBytes,              // [rows, width]
+  kDh = kDx + 4 * kRows * kWidth,                  // [rows, hidden]
+  kArenaBytes = kDh + 4 * kRows * kHidden
+};
+
+static const Output kOutputs[] = {
+    {"logits", DType::Float32, {8, 16, 256}, {8 / RANKS, 16, 256}, {{0, 0}}, kLogits},
+};
+
+#if RANKS > 1
+static const CensusEntry kCensus[] = {
+    {CollectiveKind::AllReduce, "dp", 1, 8, "token count"},
+    {CollectiveKind::AllReduce, "dp", 1, 4, "mean loss"},
+    {CollectiveKind::AllReduce, "dp", 2, kParameterBytes - 32, "gradients"},
+};
+#endif
+
+static void gelu_forward(float *__restrict y, const float *__restrict x, int64_t n) {
+  for (int64_t i = 0; i < n; ++i)
+    y[i] = 0.5f * x[i] * (1.0f + erff(0.70710678f * x[i]));
+}
+
+static void gelu_backward(float *__restrict dx, const float *__restrict x, int64_t n) {
+  for (int64_t i = 0; i < n; ++i)
+    dx[i] *= 0.5f * (1.0f + erff(0.70710678f * x[i])) + 0.39894228f * x[i] * expf(-0.5f * x[i] * x[i]);
+}
+
+static void forward_rows(Rank &rank, int64_t micro) {
+  embeddingForward(rank.at(kX), rank.input(0, micro), rank.persistent(kWte), kRows, kWidth,
+                   kVocabulary);
+  gemmBias(Trans::No, Trans::No, kRows, kHidden, kWidth, rank.at(kX), kWidth,
+           rank.persistent(kFcWeight), kHidden, rank.persistent(kFcBias), rank.at(kH), kHidden);
+  gelu_forward(rank.at(kG), rank.at(kH), kRows * kHidden);
+  gemm(Trans::No, Trans::No, kRows, kVocabulary, kHidden, 1.0f, rank.at(kG), kHidden,
+       rank.persistent(kHeadWeight), kVocabulary, 0.0f, rank.at(kLogits), kVocabulary);
+}
+
+/// Sum of the losses of one micro-batch.
+static float loss_rows(Rank &rank, int64_t micro) {
+  forward_rows(rank, micro);
+  crossEntropyForward(rank.at(kLoss), rank.at(kLogSumExp), rank.at(kLogits), rank.input(1, micro),
+                      kRows, kVocabulary, kVocabulary, -100);
+  float sum;
+  reduceSum(&sum, rank.at(kLoss), 1, kRows, 1);
+  return sum;
+}
+
+static int64_t count_tokens(Rank &rank, int64_t micros) {
+  int64_t *count = rank.at<int64_t>(kScalars + 8);
+  *count = countLabels(rank.input(1), micros * kRows, -100);
+  allReduce(rank.group(0), {{count, 1}}, "token count");
+  return *count;
+}
+
+static void backward_rows(Rank &rank, int64_t micro, Write write) {
+  float beta = write == Write::Add ? 1.0f : 0.0f;
+  float *grads = rank.at(kGradients);
+  crossEntropyBackward(rank.at(kLogits), rank.at(kScalars + 4), 0, rank.at(kLogits),
+                       rank.at(kLogSumExp), rank.input(1, micro), kRows, kVocabulary, kVocabulary,
+                       -100);
+  gemm(Trans::Yes, Trans::No, kHidden, kVocabulary, kRows, 1.0f, rank.at(kG), kHidden,
+       rank.at(kLogits), kVocabulary, beta, grads + kHeadWeight / 4, kVocabulary);
+  gemm(Trans::No, Trans::Yes, kRows, kHidden, kVocabulary, 1.0f, rank.at(kLogits), kVocabulary,
+       rank.persistent(kHeadWeight), kVocabulary, 0.0f, rank.at(kDh), kHidden);
+  gelu_backward(rank.at(kDh), rank.at(kH), kRows * kHidden);
+  columnSum(grads + kFcBias / 4, rank.at(kDh), kRows, kHidden, kHidden, write);
+  gemm(Trans::Yes, Trans::No, kWidth, kHidden, kRows, 1.0f, rank.at(kX), kWidth, rank.at(kDh),
+       kHidden, beta, grads + kFcWeight / 4, kHidden);
+  gemm(Trans::No, Trans::Yes, kRows, kWidth, kHidden, 1.0f, rank.at(kDh), kHidden,
+       rank.persistent(kFcWeight), kHidden, 0.0f, rank.at(kDx), kWidth);
+  embeddingBackward(grads + kWte / 4, rank.at(kDx), rank.input(0, micro), kRows, kWidth,
+                    kVocabulary, write);
+}
+
+static void train_step(Rank &rank) {
+  rank.report.tokenCount = count_tokens(rank, ACCUMULATE);
+  float *loss = rank.at(kScalars), *seed = rank.at(kScalars + 4), *grads = rank.at(kGradients);
+  *seed = 1.0f / float(rank.report.tokenCount);
+  *loss = 0.0f;
+  for (int64_t micro = 0; micro < ACCUMULATE; ++micro) {
+    *loss += loss_rows(rank, micro) * *seed;
+    backward_rows(rank, micro, micro ? Write::Add : Write::Set);
+  }
+  Pending head = allReduceStart(rank.group(0), {{grads + kHeadWeight / 4, kHidden * kVocabulary}},
+                                "head.weight");
+  Pending rest = allReduceStart(rank.group(0),
+                                {{grads + kFcBias / 4, kHidden},
+                                 {grads + kFcWeight / 4, kWidth * kHidden},
+                                 {grads + kWte / 4, kVocabulary * kWidth}},
+                                "fc, wte");
+  allReduce(rank.group(0), {{loss, 1}}, "mean loss");
+  wait(rest);
+  wait(head);
+  rank.report.loss = *loss;
+
+  double squares = 0;
+  for (const Parameter &p : kParameters) {
+    exposeGradient(rank, int(&p - kParameters), grads + p.offset / 4);
+    squares += sumOfSquares(grads + p.offset / 4, p.localShape.elements());
+  }
+  rank.report.gradientNorm = sqrtf(float(squares));
+  float clip = clipCoefficient(rank.report.gradientNorm, rank.hyper.gradientClip);
+  const Hyper &hyper = rank.hyper;
+  for (const Parameter &p : kParameters)
+    adamwUpdate(rank.persistent(p.offset), rank.persistent(kM + p.offset),
+                rank.persistent(kV + p.offset), grads + p.offset / 4, p.localShape.elements(),
+                {rank.learningRate, hyper.beta1, hyper.beta2, hyper.epsilon,
+                 p.weightDecay ? hyper.weightDecay : 0.0f, rank.step},
+                clip);
+}
+
+static void eval_step(Rank &rank) {
+  rank.report.tokenCount = count_tokens(rank, 1);
+  float *loss = rank.at(kScalars);
+  *loss = loss_rows(rank, 0) / float(rank.report.tokenCount);
+  allReduce(rank.group(0), {{loss, 1}}, "mean loss");
+  rank.report.loss = *loss;
+}
+
+static void forward(Rank &rank) { forward_rows(rank, 0); }
+
+static Program program() {
+  Program p;
+  p.name = "example";
+  p.mesh = kMesh;
+  p.inputs = kInputs;
+  p.parameters = kParameters;
+  p.optimizerStates = kStates;
+  p.outputs = kOutputs;
+#if RANKS > 1
+  p.census = kCensus;
+#endif
+  p.accumulate = ACCUMULATE;
+  p.persistentBytes = kPersistentBytes;
+  p.arenaBytes = kArenaBytes;
+  p.hyper.learningRate = 1e-2f;
+  p.hyper.weightDecay = 0.01f;
+  p.exposesGradients = true;
+  p.trainStep = train_step;
+  p.evalStep = eval_step;
+  p.forward = forward;
+  return p;
+}
+
+int main(int argc, char **argv) { return programMain(argc, argv, program()); }
