@@ -30,10 +30,10 @@ const void *wholeOf(Rank &rank, const TensorPiece &piece, std::vector<char> &sto
   if (bytes % 4 != 0)
     fail("tensor %s of %s cannot be gathered", piece.name, nameOf(piece.dtype));
   std::vector<char> all(size_t(bytes * rank.ranks));
-  allGather(*rank.world,
-            {{static_cast<const float *>(piece.data), reinterpret_cast<float *>(all.data()),
-              bytes / 4}},
-            piece.name);
+  allGather(
+      *rank.world,
+      {{static_cast<const float *>(piece.data), reinterpret_cast<float *>(all.data()), bytes / 4}},
+      piece.name);
   if (rank.rank != 0)
     return nullptr;
   storage.resize(size_t(piece.global.elements() * width));
@@ -93,9 +93,8 @@ std::vector<TensorPiece> persistentPieces(const Rank &rank) {
 uint64_t metadataNumber(const SafetensorsFile &file, const char *key) {
   auto entry = file.metadata().find(key);
   char *end = nullptr;
-  uint64_t value = entry == file.metadata().end()
-                       ? 0
-                       : std::strtoull(entry->second.c_str(), &end, 10);
+  uint64_t value =
+      entry == file.metadata().end() ? 0 : std::strtoull(entry->second.c_str(), &end, 10);
   if (!end || *end || end == entry->second.c_str())
     fail("%s is not a checkpoint: its metadata have no valid '%s'", file.path().c_str(), key);
   return value;
@@ -147,12 +146,11 @@ void writeOutputs(Rank &rank, const std::string &path) {
   const Program &program = *rank.program;
   std::vector<TensorPiece> pieces;
   for (const Output &o : program.outputs)
-    pieces.push_back({o.name, o.dtype, o.globalShape, o.localShape, o.splits,
-                      rank.at<char>(o.offset)});
+    pieces.push_back(
+        {o.name, o.dtype, o.globalShape, o.localShape, o.splits, rank.at<char>(o.offset)});
   for (int64_t i = 0; i < program.inputs.size(); ++i) {
     const Input &in = program.inputs[i];
-    pieces.push_back({in.name, in.dtype, in.globalShape, in.localShape, in.splits,
-                      rank.inputs[i]});
+    pieces.push_back({in.name, in.dtype, in.globalShape, in.localShape, in.splits, rank.inputs[i]});
   }
   writePieces(rank, path, pieces, {{"program", program.name}});
 }
@@ -166,8 +164,8 @@ void exposeGradient(Rank &rank, int parameter, const float *gradient) {
 
 void GradientSink::add(Rank &rank, int parameter, const float *gradient) {
   const Parameter &p = rank.program->parameters[parameter];
-  TensorPiece piece{p.name, DType::Float32, p.globalShape, p.localShape, p.splits,
-               const_cast<float *>(gradient)};
+  TensorPiece piece{p.name,       DType::Float32, p.globalShape,
+                    p.localShape, p.splits,       const_cast<float *>(gradient)};
   std::vector<char> storage;
   const char *whole = static_cast<const char *>(wholeOf(rank, piece, storage));
   ++seen[parameter];

@@ -1,7 +1,7 @@
 // Checkpoints and other tensor files that a run writes. One safetensors file holds, with global
 // shapes and under the names of the program's tables, all parameters, optimizer states and scalar
-// states; its metadata hold the updates done ("step") and the seed of the data order ("seed"), which
-// together are the position in the data (data.h). Files appear whole or not at all.
+// states; its metadata hold the updates done ("step") and the seed of the data order ("seed"),
+// which together are the position in the data (data.h). Files appear whole or not at all.
 
 #ifndef PARTITA_RT_COMMON_CHECKPOINT_H
 #define PARTITA_RT_COMMON_CHECKPOINT_H

@@ -35,8 +35,8 @@ private:
   [[noreturn]] void error(const char *what) { fail("%s at byte %zu", what, at); }
 
   void skipSpace() {
-    while (at < text.size() && (text[at] == ' ' || text[at] == '\n' || text[at] == '\t' ||
-                                text[at] == '\r'))
+    while (at < text.size() &&
+           (text[at] == ' ' || text[at] == '\n' || text[at] == '\t' || text[at] == '\r'))
       ++at;
   }
   char peek() {

@@ -14,8 +14,8 @@ struct Json {
   enum Kind { Object, Array, String, Integer } kind = Integer;
   int64_t integer = 0;
   std::string string;
-  std::vector<Json> items;                              ///< Array
-  std::vector<std::pair<std::string, Json>> members;    ///< Object, in the file's order
+  std::vector<Json> items;                           ///< Array
+  std::vector<std::pair<std::string, Json>> members; ///< Object, in the file's order
   const Json *find(const std::string &key) const;
 };
 

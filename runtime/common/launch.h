@@ -26,7 +26,8 @@ public:
   /// The one process that prints.
   bool speaks() const { return processRank == 0; }
 
-  /// Set-up errors: the message of the lowest process that has one ("" when none), on all processes.
+  /// Set-up errors: the message of the lowest process that has one ("" when none), on all
+  /// processes.
   std::string agree(const std::string &error);
 
   /// Runs `body` once per rank of the program's mesh, with communicators and memory ready, and

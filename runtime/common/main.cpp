@@ -121,8 +121,7 @@ int programMain(int argc, char **argv, const Program &program) {
     std::printf("%s", censusText(program).c_str());
   if (session.options.help || onlyCensus(session.options))
     return 0;
-  error = world.run(program, &session.options,
-                    [&](Rank &rank) { runRankProgram(rank, session); });
+  error = world.run(program, &session.options, [&](Rank &rank) { runRankProgram(rank, session); });
   return error.empty() ? 0 : say(error);
 }
 

@@ -77,8 +77,9 @@ const std::vector<Option> &optionTable() {
   static const std::vector<Option> table = {
       {"-n", "RANKS", "number of ranks; must equal the mesh (default: the mesh)",
        INTEGER("-n", ranks, 1)},
-      {"--data", "FILE", "training tokens: a .bin of nanoGPT or llm.c, uint16:FILE, uint32:FILE, "
-                         "or text:FILE (bytes as tokens)",
+      {"--data", "FILE",
+       "training tokens: a .bin of nanoGPT or llm.c, uint16:FILE, uint32:FILE, "
+       "or text:FILE (bytes as tokens)",
        PATH(data)},
       {"--steps", "N", "updates to make, counted from the first run (--resume continues to N)",
        INTEGER("--steps", steps, 0)},
@@ -108,8 +109,9 @@ const std::vector<Option> &optionTable() {
       {"--clip", "NORM", "largest global gradient norm, 0 = no clipping",
        NUMBER("--clip", hyper.gradientClip, 0, 1e30)},
       {"--threads", "N", "BLAS threads per rank (default 1)", INTEGER("--threads", threads, 1)},
-      {"--log", "FILE.csv", "one line per step: step, loss, gradient norm, rate, tokens/s, "
-                            "validation loss",
+      {"--log", "FILE.csv",
+       "one line per step: step, loss, gradient norm, rate, tokens/s, "
+       "validation loss",
        PATH(log)},
       {"--print-every", "K", "steps between lines of output (default: ten lines in all)",
        INTEGER("--print-every", printEvery, 1)},
@@ -120,8 +122,9 @@ const std::vector<Option> &optionTable() {
       {"--grads", "FILE.safetensors", "write the gradients of the first step", PATH(grads)},
       {"--dump-parameters", "FILE.safetensors", "write the parameters at the end",
        PATH(dumpParameters)},
-      {"--forward", "FILE.safetensors", "after training, run the model on the first batch of the "
-                                        "training data and write its outputs",
+      {"--forward", "FILE.safetensors",
+       "after training, run the model on the first batch of the "
+       "training data and write its outputs",
        PATH(forward)},
       {"--census", nullptr, "print every collective of a step and why it is there", FLAG(census)},
       {"--help", nullptr, "print this text", FLAG(help)},
@@ -195,8 +198,8 @@ void checkCombinations(const RunOptions &o, const Program &program) {
   needs(program.forward != nullptr, !o.forward.empty(), "--forward", "a program with a forward");
   if (o.resume && o.init != InitFrom::ModelFile)
     fail("--resume takes the parameters from the checkpoint; leave out --init");
-  bool something = !o.data.empty() || !o.evalData.empty() || o.census || o.steps ||
-                   !o.dumpParameters.empty();
+  bool something =
+      !o.data.empty() || !o.evalData.empty() || o.census || o.steps || !o.dumpParameters.empty();
   if (!something)
     fail("nothing to do: give --data FILE and --steps N (--help lists the options)");
 }

@@ -19,7 +19,7 @@ struct RunOptions {
   std::optional<int64_t> ranks;
   int64_t threads = 1; ///< BLAS threads per rank
 
-  std::string data;     ///< see data.h for the formats
+  std::string data; ///< see data.h for the formats
   std::string evalData;
   std::optional<int64_t> steps;
   int64_t evalEvery = 0;    ///< 0: only before and after

@@ -51,10 +51,11 @@ struct TypeName {
   DType dtype;
   const char *name;
 };
-constexpr TypeName kTypeNames[] = {
-    {DType::Float32, "F32"}, {DType::Float64, "F64"}, {DType::Float16, "F16"},
-    {DType::BFloat16, "BF16"}, {DType::Int32, "I32"}, {DType::Int64, "I64"},
-    {DType::UInt8, "U8"}, {DType::UInt16, "U16"}, {DType::UInt32, "U32"}, {DType::Bool, "BOOL"}};
+constexpr TypeName kTypeNames[] = {{DType::Float32, "F32"}, {DType::Float64, "F64"},
+                                   {DType::Float16, "F16"}, {DType::BFloat16, "BF16"},
+                                   {DType::Int32, "I32"},   {DType::Int64, "I64"},
+                                   {DType::UInt8, "U8"},    {DType::UInt16, "U16"},
+                                   {DType::UInt32, "U32"},  {DType::Bool, "BOOL"}};
 
 constexpr int64_t kLargestHeader = 100'000'000;
 
@@ -124,8 +125,8 @@ SafetensorsFile::SafetensorsFile(const std::string &path) : file(path, "safetens
   std::vector<std::pair<int64_t, int64_t>> ranges;
   std::string where = "header";
   try {
-    Json header = parseJson(std::string(reinterpret_cast<const char *>(file.data() + 8),
-                                        size_t(headerBytes)));
+    Json header = parseJson(
+        std::string(reinterpret_cast<const char *>(file.data() + 8), size_t(headerBytes)));
     if (header.kind != Json::Object)
       fail("it is not an object");
     for (const auto &[name, entry] : header.members) {

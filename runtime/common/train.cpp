@@ -116,9 +116,8 @@ void printCollectives(const Rank &rank, const Issued &before, const Issued &afte
 void printMemory(const Program &program) {
   int64_t inputs = inputBytes(program);
   writeLine("memory", grouped(program.persistentBytes + program.arenaBytes + inputs) +
-                          " bytes per rank: " + grouped(program.persistentBytes) +
-                          " persistent, " + grouped(program.arenaBytes) + " arena, " +
-                          grouped(inputs) + " inputs");
+                          " bytes per rank: " + grouped(program.persistentBytes) + " persistent, " +
+                          grouped(program.arenaBytes) + " arena, " + grouped(inputs) + " inputs");
   rusage usage;
   if (getrusage(RUSAGE_SELF, &usage) == 0)
     writeLine("", grouped(int64_t(usage.ru_maxrss) * 1024) + " bytes resident at the most, whole "
@@ -184,7 +183,7 @@ void Loop::step(int64_t number) {
   if (!speaks())
     return;
   double tokens = double(session.data->tokensPerMicroBatch() * program.accumulate);
-  StepLine line{number,     report.loss, report.gradientNorm, rank.learningRate,
+  StepLine line{number,           report.loss, report.gradientNorm, rank.learningRate,
                 tokens / seconds, validation};
   if (log)
     log->add(line);
@@ -199,8 +198,8 @@ void Loop::train() {
   if (session.eval) {
     validationBefore = validationAfter = evaluate(rank, session);
     if (speaks())
-      writeLine("validation", number(*validationBefore) +
-                                  (last >= first ? " before training" : ""));
+      writeLine("validation",
+                number(*validationBefore) + (last >= first ? " before training" : ""));
   }
   if (speaks())
     progress = std::make_unique<Progress>(options, first);

@@ -21,8 +21,7 @@ inline int64_t visibleKeys(const AttentionShape &shape, int64_t query) {
 }
 
 /// One head of one sequence: its first element.
-template <typename T>
-T *headOf(const HeadsOf<T> &tensor, int64_t batch, int64_t head) {
+template <typename T> T *headOf(const HeadsOf<T> &tensor, int64_t batch, int64_t head) {
   return tensor.data + batch * tensor.batchStride + head * tensor.headStride;
 }
 

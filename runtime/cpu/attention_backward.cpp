@@ -76,8 +76,8 @@ void queryTileBackward(const HeadGradients &head, const AttentionShape &shape, i
     differentiateTile(p, ds, head, shape, query, queries, key, keys);
     gemm(Trans::Yes, Trans::No, keys, shape.valueDim, queries, 1.0f, p, kKeyTile,
          head.dout.row(query), head.dout.stride, 1.0f, head.dv.row(key), head.dv.stride);
-    gemm(Trans::Yes, Trans::No, keys, shape.headDim, queries, 1.0f, ds, kKeyTile,
-         head.q.row(query), head.q.stride, 1.0f, head.dk.row(key), head.dk.stride);
+    gemm(Trans::Yes, Trans::No, keys, shape.headDim, queries, 1.0f, ds, kKeyTile, head.q.row(query),
+         head.q.stride, 1.0f, head.dk.row(key), head.dk.stride);
     gemm(Trans::No, Trans::No, queries, shape.headDim, keys, 1.0f, ds, kKeyTile, head.k.row(key),
          head.k.stride, key == 0 ? 0.0f : 1.0f, head.dq.row(query), head.dq.stride);
   }

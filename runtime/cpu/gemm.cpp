@@ -8,9 +8,7 @@
 
 namespace partita_rt {
 
-static CBLAS_TRANSPOSE flag(Trans trans) {
-  return trans == Trans::Yes ? CblasTrans : CblasNoTrans;
-}
+static CBLAS_TRANSPOSE flag(Trans trans) { return trans == Trans::Yes ? CblasTrans : CblasNoTrans; }
 
 /// OpenBLAS takes 32-bit sizes.
 static blasint narrow(int64_t value) {

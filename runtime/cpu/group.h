@@ -81,9 +81,9 @@ public:
   using Error::Error;
 };
 
-/// Waits until `ready`: spins briefly, then yields, then sleeps in growing steps, so that more ranks
-/// than cores work. Throws StoppedByOther when `failure` is raised, and Error with `describe()`
-/// after PARTITA_RT_TIMEOUT seconds (default 1800).
+/// Waits until `ready`: spins briefly, then yields, then sleeps in growing steps, so that more
+/// ranks than cores work. Throws StoppedByOther when `failure` is raised, and Error with
+/// `describe()` after PARTITA_RT_TIMEOUT seconds (default 1800).
 void waitUntil(const std::function<bool()> &ready, const FailureFlag *failure,
                const std::function<std::string()> &describe);
 

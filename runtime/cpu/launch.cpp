@@ -67,8 +67,8 @@ public:
   Pages(int64_t bytes, const char *what, int rank) : bytes(bytes) {
     if (bytes == 0)
       return;
-    void *memory = mmap(nullptr, size_t(bytes), PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    void *memory =
+        mmap(nullptr, size_t(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED)
       fail("cannot allocate %lld bytes for the %s of rank %d", (long long)bytes, what, rank);
     madvise(memory, size_t(bytes), MADV_HUGEPAGE);

@@ -1,5 +1,5 @@
-// Collectives by messages (message_group.h). MPI's default error handler ends the job with MPI's own
-// message, so return codes are not checked here.
+// Collectives by messages (message_group.h). MPI's default error handler ends the job with MPI's
+// own message, so return codes are not checked here.
 
 #include "cpu/message_group.h"
 
@@ -151,11 +151,10 @@ void MessageGroup::allGather(const Request &request, int64_t begin, int64_t coun
   int64_t width = sizeOf(request.dtype), bytes = count * width;
   outgoing.resize(size_t(bytes));
   incoming.resize(size_t(bytes * groupSize));
-  forItems(request.items, begin, count,
-           [&](const Item &item, int64_t offset, int64_t at, int64_t n) {
-             std::memcpy(outgoing.data() + at * width, item.from + offset * width,
-                         size_t(n * width));
-           });
+  forItems(
+      request.items, begin, count, [&](const Item &item, int64_t offset, int64_t at, int64_t n) {
+        std::memcpy(outgoing.data() + at * width, item.from + offset * width, size_t(n * width));
+      });
   std::vector<MPI_Request> requests;
   for (int r = 0; r < groupSize; ++r) {
     if (r == groupRank)
@@ -181,18 +180,16 @@ void MessageGroup::broadcastSegment(const Request &request, int64_t begin, int64
   int64_t width = sizeOf(request.dtype), bytes = count * width;
   outgoing.resize(size_t(bytes));
   if (groupRank == request.root)
-    forItems(request.items, begin, count,
-             [&](const Item &item, int64_t offset, int64_t at, int64_t n) {
-               std::memcpy(outgoing.data() + at * width, item.from + offset * width,
-                           size_t(n * width));
-             });
+    forItems(
+        request.items, begin, count, [&](const Item &item, int64_t offset, int64_t at, int64_t n) {
+          std::memcpy(outgoing.data() + at * width, item.from + offset * width, size_t(n * width));
+        });
   MPI_Bcast(outgoing.data(), int(bytes), MPI_BYTE, request.root, comm);
   if (groupRank != request.root)
-    forItems(request.items, begin, count,
-             [&](const Item &item, int64_t offset, int64_t at, int64_t n) {
-               std::memcpy(item.to + offset * width, outgoing.data() + at * width,
-                           size_t(n * width));
-             });
+    forItems(
+        request.items, begin, count, [&](const Item &item, int64_t offset, int64_t at, int64_t n) {
+          std::memcpy(item.to + offset * width, outgoing.data() + at * width, size_t(n * width));
+        });
 }
 
 } // namespace partita_rt

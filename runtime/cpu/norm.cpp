@@ -106,9 +106,12 @@ void layerNormBackward(float *dx, float *dweight, float *dbias, const float *dy,
       fill(dbias, 0.0f, width);
   }
   for (int64_t row = 0; row < rows; row += kNormRows) {
-    NormRows block{dy + row * width, x + row * width,
-                   mean + row,       rstd + row,
-                   std::min(kNormRows, rows - row), width};
+    NormRows block{dy + row * width,
+                   x + row * width,
+                   mean + row,
+                   rstd + row,
+                   std::min(kNormRows, rows - row),
+                   width};
     if (dweight || dbias) // before dx, which may overwrite dy
       addWeightGradients(dweight, dbias, block);
     if (dx)

@@ -24,16 +24,18 @@ void BoardGroup::agree(uint64_t number) {
     if (r == groupRank)
       continue;
     const BoardSlot &slot = *slots[size_t(r)];
-    waitUntil([&] { return slot.started.load(std::memory_order_acquire) >= number; }, failure, [&] {
-      return signature(number).text() + " for rank " + std::to_string(r) + " of axis " + axisName +
-             ", which has started " + std::to_string(slot.started.load()) + " collectives";
-    });
+    waitUntil([&] { return slot.started.load(std::memory_order_acquire) >= number; }, failure,
+              [&] {
+                return signature(number).text() + " for rank " + std::to_string(r) + " of axis " +
+                       axisName + ", which has started " + std::to_string(slot.started.load()) +
+                       " collectives";
+              });
     const Signature &other = slot.ring[number % BoardSlot::kRing];
     if (!other.matches(signature(number))) {
       int low = std::min(r, groupRank), high = std::max(r, groupRank);
       const Signature &mine = signature(number);
-      throw Error(mismatchText(axisName, high, high == r ? other : mine, low,
-                               low == r ? other : mine));
+      throw Error(
+          mismatchText(axisName, high, high == r ? other : mine, low, low == r ? other : mine));
     }
   }
 }
@@ -42,9 +44,11 @@ void BoardGroup::waitForAll(std::atomic<uint64_t> BoardSlot::*counter, uint64_t 
                             uint64_t number) {
   for (int r = 0; r < groupSize; ++r) {
     const std::atomic<uint64_t> &value = slots[size_t(r)]->*counter;
-    waitUntil([&] { return value.load(std::memory_order_acquire) >= target; }, failure, [&] {
-      return signature(number).text() + " for rank " + std::to_string(r) + " of axis " + axisName;
-    });
+    waitUntil([&] { return value.load(std::memory_order_acquire) >= target; }, failure,
+              [&] {
+                return signature(number).text() + " for rank " + std::to_string(r) + " of axis " +
+                       axisName;
+              });
   }
 }
 
@@ -126,21 +130,18 @@ void ThreadGroup::allReduceShare(uint64_t number) {
   constexpr int64_t kBlock = 16384;
   for (int64_t begin = share.begin; begin < share.end; begin += kBlock) {
     int64_t count = std::min(kBlock, share.end - begin);
-    forItems(mine.items, begin, count,
-             [&](const Item &item, int64_t offset, int64_t, int64_t n) {
-               size_t index = size_t(&item - mine.items.data());
-               auto at = [&](int r) {
-                 return shared->members[size_t(r)]->request(number).items[index].to +
-                        offset * width;
-               };
-               for (int r = 0; r < groupSize; ++r)
-                 sources[size_t(r)] = at(r);
-               reduceInRankOrder(at(groupRank), sources.data(), groupSize, n, mine.dtype,
-                                 mine.reduce);
-               for (int r = 0; r < groupSize; ++r)
-                 if (r != groupRank)
-                   std::memcpy(at(r), at(groupRank), size_t(n * width));
-             });
+    forItems(mine.items, begin, count, [&](const Item &item, int64_t offset, int64_t, int64_t n) {
+      size_t index = size_t(&item - mine.items.data());
+      auto at = [&](int r) {
+        return shared->members[size_t(r)]->request(number).items[index].to + offset * width;
+      };
+      for (int r = 0; r < groupSize; ++r)
+        sources[size_t(r)] = at(r);
+      reduceInRankOrder(at(groupRank), sources.data(), groupSize, n, mine.dtype, mine.reduce);
+      for (int r = 0; r < groupSize; ++r)
+        if (r != groupRank)
+          std::memcpy(at(r), at(groupRank), size_t(n * width));
+    });
   }
 }
 
@@ -242,8 +243,8 @@ void WindowGroup::allGatherSegment(const Request &request, int64_t begin, int64_
   for (int r = 0; r < groupSize; ++r)
     forItems(request.items, begin, count,
              [&](const Item &item, int64_t offset, int64_t position, int64_t n) {
-               std::memcpy(item.to + (r * item.count + offset) * width,
-                           half(r) + position * width, size_t(n * width));
+               std::memcpy(item.to + (r * item.count + offset) * width, half(r) + position * width,
+                           size_t(n * width));
              });
   slots[size_t(groupRank)]->done.store(segments, std::memory_order_release);
 }

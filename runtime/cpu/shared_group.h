@@ -14,9 +14,10 @@ struct alignas(64) BoardSlot {
   /// Twice the collectives that may be under way: a rank can overwrite an entry only after the
   /// others have started collectives that they start after reading it.
   static constexpr uint64_t kRing = 128;
-  std::atomic<uint64_t> started; ///< collectives published
-  alignas(64) std::atomic<uint64_t> filled;   ///< staging segments written (window)
-  alignas(64) std::atomic<uint64_t> done;     ///< shares computed: collectives (threads), segments (window)
+  std::atomic<uint64_t> started;            ///< collectives published
+  alignas(64) std::atomic<uint64_t> filled; ///< staging segments written (window)
+  alignas(
+      64) std::atomic<uint64_t> done; ///< shares computed: collectives (threads), segments (window)
   alignas(64) Signature ring[kRing];
 };
 

@@ -1,6 +1,6 @@
-// Sixteen float lanes with g++'s vector extensions: one AVX-512 register, two AVX ones, four of SSE.
-// Sums use sixteen accumulators in a fixed tree on every processor, because g++ does not reorder
-// float additions by itself (and must not: results are part of the contract).
+// Sixteen float lanes with g++'s vector extensions: one AVX-512 register, two AVX ones, four of
+// SSE. Sums use sixteen accumulators in a fixed tree on every processor, because g++ does not
+// reorder float additions by itself (and must not: results are part of the contract).
 
 #ifndef PARTITA_RT_CPU_VECTOR_H
 #define PARTITA_RT_CPU_VECTOR_H
@@ -27,7 +27,9 @@ inline Lanes loadPart(const float *p, int64_t n, float rest) {
   std::memcpy(&x, p, size_t(n) * sizeof(float));
   return x;
 }
-inline void storePart(float *p, Lanes x, int64_t n) { std::memcpy(p, &x, size_t(n) * sizeof(float)); }
+inline void storePart(float *p, Lanes x, int64_t n) {
+  std::memcpy(p, &x, size_t(n) * sizeof(float));
+}
 
 inline float sumLanes(Lanes x) {
   float s[kLanes];
@@ -47,8 +49,9 @@ inline float maxLanes(Lanes x) {
   return s[0];
 }
 
-/// exp(x), below 2 units in the last place; 0 below -87.3 (no denormals), NaN for NaN, inf above 88.7.
-/// n = round(x / ln 2), r = x - n ln 2 in two parts, exp(r) by its Taylor-like minimax polynomial.
+/// exp(x), below 2 units in the last place; 0 below -87.3 (no denormals), NaN for NaN, inf
+/// above 88.7. n = round(x / ln 2), r = x - n ln 2 in two parts, exp(r) by its Taylor-like minimax
+/// polynomial.
 inline Lanes expLanes(Lanes x) {
   const Lanes magic = splat(12582912.0f); // 1.5 * 2^23: adding it rounds to an integer
   Lanes clipped = x < splat(-87.3f) ? splat(-87.3f) : x; // keeps NaN

@@ -1,6 +1,7 @@
 // A program as the compiler emits it, written by hand: token embedding -> linear -> GELU -> linear
 // -> cross-entropy, AdamW with clipping, data parallel over -DRANKS ranks, -DACCUMULATE
-// micro-batches. It proves the runtime's main loop, data, collectives and checkpoints by themselves.
+// micro-batches. It proves the runtime's main loop, data, collectives and checkpoints by
+// themselves.
 
 #include <partita_rt/partita_rt.h>
 
@@ -53,17 +54,17 @@ static const OptimizerState kStates[] = {
     {"head.weight.v", 3, kV + kHeadWeight},
 };
 
-enum : int64_t { // arena
-  kX = 0,                                          // [rows, width]
-  kH = kX + 4 * kRows * kWidth,                    // [rows, hidden] before GELU
-  kG = kH + 4 * kRows * kHidden,                   // [rows, hidden] after
-  kLogits = kG + 4 * kRows * kHidden,              // [rows, vocabulary], then their gradient
-  kLoss = kLogits + 4 * kRows * kVocabulary,       // [rows]
-  kLogSumExp = kLoss + 4 * kRows,                  // [rows]
-  kScalars = kLogSumExp + 4 * kRows,               // mean loss, seed; count
-  kGradients = kScalars + 64,                      // laid out as the parameters
-  kDx = kGradients + kParameterBytes,              // [rows, width]
-  kDh = kDx + 4 * kRows * kWidth,                  // [rows, hidden]
+enum : int64_t {                             // arena
+  kX = 0,                                    // [rows, width]
+  kH = kX + 4 * kRows * kWidth,              // [rows, hidden] before GELU
+  kG = kH + 4 * kRows * kHidden,             // [rows, hidden] after
+  kLogits = kG + 4 * kRows * kHidden,        // [rows, vocabulary], then their gradient
+  kLoss = kLogits + 4 * kRows * kVocabulary, // [rows]
+  kLogSumExp = kLoss + 4 * kRows,            // [rows]
+  kScalars = kLogSumExp + 4 * kRows,         // mean loss, seed; count
+  kGradients = kScalars + 64,                // laid out as the parameters
+  kDx = kGradients + kParameterBytes,        // [rows, width]
+  kDh = kDx + 4 * kRows * kWidth,            // [rows, hidden]
   kArenaBytes = kDh + 4 * kRows * kHidden
 };
 
@@ -86,7 +87,8 @@ static void gelu_forward(float *__restrict y, const float *__restrict x, int64_t
 
 static void gelu_backward(float *__restrict dx, const float *__restrict x, int64_t n) {
   for (int64_t i = 0; i < n; ++i)
-    dx[i] *= 0.5f * (1.0f + erff(0.70710678f * x[i])) + 0.39894228f * x[i] * expf(-0.5f * x[i] * x[i]);
+    dx[i] *=
+        0.5f * (1.0f + erff(0.70710678f * x[i])) + 0.39894228f * x[i] * expf(-0.5f * x[i] * x[i]);
 }
 
 static void forward_rows(Rank &rank, int64_t micro) {

@@ -5,7 +5,8 @@
 //     result[i] = ((x_0[i] + x_1[i]) + x_2[i]) + ...
 // so both give the same bits, and so does any bucketing. MPI's own reductions are not used.
 //
-//     Pending g3 = allReduceStart(rank.group(0), {{dW, 384 * 1152}, {db, 1152}}, "h.3.attn.c_attn");
+//     Pending g3 = allReduceStart(rank.group(0), {{dW, 384 * 1152}, {db, 1152}},
+//     "h.3.attn.c_attn");
 //     ...                                     // backward pass of the layer below
 //     wait(g3);                               // dW and db now hold the sums
 //

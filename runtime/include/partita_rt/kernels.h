@@ -60,8 +60,8 @@ void softmaxBackward(float *dx, const float *dy, const float *y, int64_t rows, i
 //===-- Attention ---------------------------------------------------------------------------===//
 
 /// A [batch, sequence, heads, headDim] tensor in any layout: element (b, s, h, d) stands at
-/// data[b * batchStride + s * rowStride + h * headStride + d]. Inside a packed [b, s, 3 * heads * d]
-/// projection, v is {qkv + 2 * heads * d, s * 3 * heads * d, 3 * heads * d, d}.
+/// data[b * batchStride + s * rowStride + h * headStride + d]. Inside a packed [b, s, 3 * heads *
+/// d] projection, v is {qkv + 2 * heads * d, s * 3 * heads * d, 3 * heads * d, d}.
 template <typename T> struct HeadsOf {
   T *data;
   int64_t batchStride;
@@ -74,13 +74,13 @@ using ConstHeads = HeadsOf<const float>;
 struct AttentionShape {
   int64_t batch;
   int64_t heads;
-  int64_t sequence;        ///< of queries
-  int64_t keySequence;     ///< of keys and values
-  int64_t headDim;         ///< of q and k
-  int64_t valueDim;        ///< of v and out
-  int64_t groups = 1;      ///< query heads per key/value head: k, v have heads / groups heads
-  bool causal = true;      ///< query i sees keys j <= i + keySequence - sequence
-  float scale = 1.0f;      ///< scores = scale * q.k, usually 1 / sqrt(headDim)
+  int64_t sequence;    ///< of queries
+  int64_t keySequence; ///< of keys and values
+  int64_t headDim;     ///< of q and k
+  int64_t valueDim;    ///< of v and out
+  int64_t groups = 1;  ///< query heads per key/value head: k, v have heads / groups heads
+  bool causal = true;  ///< query i sees keys j <= i + keySequence - sequence
+  float scale = 1.0f;  ///< scores = scale * q.k, usually 1 / sqrt(headDim)
 };
 
 /// out = softmax(scale * q k^T, masked) v, in tiles: the [sequence, keySequence] scores are never
@@ -105,8 +105,8 @@ void embeddingForward(float *y, const int64_t *ids, const float *table, int64_t 
 void embeddingForward(float *y, const int32_t *ids, const float *table, int64_t n, int64_t width,
                       int64_t vocabulary);
 
-/// dtable[vocabulary, width]: row v gets the sum of the dy rows whose id is v, added in the order of
-/// n. Write::Set zeroes the table first.
+/// dtable[vocabulary, width]: row v gets the sum of the dy rows whose id is v, added in the order
+/// of n. Write::Set zeroes the table first.
 void embeddingBackward(float *dtable, const float *dy, const int64_t *ids, int64_t n, int64_t width,
                        int64_t vocabulary, Write write = Write::Set);
 void embeddingBackward(float *dtable, const float *dy, const int32_t *ids, int64_t n, int64_t width,

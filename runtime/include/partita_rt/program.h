@@ -62,10 +62,10 @@ struct Splits {
 
 /// What an input means to the data loader.
 enum class InputRole : uint8_t {
-  TokenIds,    ///< [batch, sequence]: tokens 0 .. s-1 of each window
-  Labels,      ///< [batch, sequence]: tokens 1 .. s of the same windows (next token)
-  PositionIds, ///< [batch, sequence]: 0 .. s-1 in every row (global positions when s is split)
-  Ones,        ///< all one (attention masks of exports)
+  TokenIds,     ///< [batch, sequence]: tokens 0 .. s-1 of each window
+  Labels,       ///< [batch, sequence]: tokens 1 .. s of the same windows (next token)
+  PositionIds,  ///< [batch, sequence]: 0 .. s-1 in every row (global positions when s is split)
+  Ones,         ///< all one (attention masks of exports)
   ShiftedLabels ///< [batch, sequence]: equal to TokenIds; the program itself shifts them
 };
 
@@ -182,7 +182,8 @@ struct Program {
   int64_t arenaBytes = 0;      ///< largest of the entry points' needs; contents undefined at entry
 
   Hyper hyper;
-  /// True when train_step calls exposeGradient for every trainable parameter; else --grads is refused.
+  /// True when train_step calls exposeGradient for every trainable parameter; else --grads is
+  /// refused.
   bool exposesGradients = false;
 
   void (*init)(Rank &) = nullptr; ///< fills parameters and states; null: initialize(rank)
@@ -213,9 +214,9 @@ struct Rank {
   Communicator *world = nullptr;       ///< all ranks
 
   Hyper hyper;
-  float learningRate = 0; ///< of this step, after the schedule
-  int64_t step = 0;       ///< number of the update being made, from 1 (AdamW's t)
-  StepReport report;      ///< written by train_step and eval_step
+  float learningRate = 0;               ///< of this step, after the schedule
+  int64_t step = 0;                     ///< number of the update being made, from 1 (AdamW's t)
+  StepReport report;                    ///< written by train_step and eval_step
   GradientSink *gradientSink = nullptr; ///< the runtime's own
   const struct RunOptions *options = nullptr; ///< the runtime's own
 
