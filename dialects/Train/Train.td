@@ -25,6 +25,8 @@ def Train_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kRole = "train.role";
     /// On a function's argument or result: its name in the model.
     static constexpr ::llvm::StringLiteral kName = "train.name";
+    /// On a function's argument: the dimension that runs over the samples of a batch.
+    static constexpr ::llvm::StringLiteral kBatch = "train.batch";
     /// On the module: #train.plan.
     static constexpr ::llvm::StringLiteral kPlan = "train.plan";
   }];
@@ -180,6 +182,13 @@ def Train_LearningRateOp : Train_Op<"learning_rate", [Pure]> {
   let assemblyFormat = "attr-dict `:` type($rate)";
 }
 
+def Train_StepNumberOp : Train_Op<"step_number", [Pure]> {
+  let summary = "the number of this update, from 1, as a float scalar that the host sets";
+  let description = "Created by `optimize`; becomes a pointer into the step's controls.";
+  let results = (outs AnyRankedTensor:$number);
+  let assemblyFormat = "attr-dict `:` type($number)";
+}
+
 def Train_AdamWOp : Train_Op<"adamw", [Pure, ShardInterface]> {
   let summary = "decoupled weight decay Adam";
   let description = [{
@@ -189,7 +198,7 @@ def Train_AdamWOp : Train_Op<"adamw", [Pure, ShardInterface]> {
         m' = b1 m + (1 - b1) g;  v' = b2 v + (1 - b2) g g
         p' = p - lr ((m' / (1 - b1^t)) / (sqrt(v' / (1 - b2^t)) + eps) + decay p)
 
-    `step` is t as a float tensor without dimensions. Created by `optimize`; becomes a kernel call.
+    `step` is t (train.step_number), a float tensor without dimensions. Created by `optimize`; becomes a kernel call.
   }];
   let arguments = (ins AnyRankedTensor:$value, AnyRankedTensor:$gradient, AnyRankedTensor:$m, AnyRankedTensor:$v,
                        AnyRankedTensor:$rate, AnyRankedTensor:$step,

@@ -1,0 +1,44 @@
+//===- Passes.td - the backward pass ------------------------------------------------------------------===//
+
+#ifndef PARTITA_AUTODIFF_PASSES
+#define PARTITA_AUTODIFF_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def DifferentiatePass : Pass<"differentiate", "::mlir::ModuleOp"> {
+  let summary = "replaces train.minimize with the backward pass and one train.update per parameter";
+  let description = [{
+    Reverse mode: every op's gradient is its own (DifferentiableInterface), `f` and `g` included, so the
+    collectives of the backward pass fall out of the forward's. What is captured by `train.accumulate`
+    gets a gradient that the loop adds up.
+
+    ```mlir
+    %f = par.f %w over "dp"
+    %loss = train.accumulate (%i = %ids, %l = %labels) { ... train.yield %part }
+    train.minimize %loss
+    // becomes
+    %loss, %df = train.accumulate (%i = %ids, %l = %labels) { ... train.yield %part, %df_part }
+    %dw = par.all_reduce %df over "dp" because "gradient"
+    train.update @w, %w by %dw
+    ```
+  }];
+  let dependentDialects = ["::partita::tx::TxDialect", "::partita::par::ParDialect", "::partita::train::TrainDialect"];
+  let statistics = [Statistic<"updates", "updates", "parameters with a gradient">];
+}
+
+def ExpandConjugatesPass : Pass<"expand-conjugates", "::mlir::ModuleOp"> {
+  let summary = "f becomes nothing, g an all-reduce; replicated and invariant are one from here on";
+  let description = [{
+    Their conjugates have been built; only their forward halves are left.
+
+    ```mlir
+    %f = par.f %w over "dp" : tensor<4xf32> -> tensor<4xf32, #par.place<[4], replicated [dp]>>
+    %l = par.g %p over "dp" : tensor<f32, #par.place<[], partial [dp]>> -> tensor<f32>
+    // becomes: %f is %w
+    %l = par.all_reduce %p over "dp" because "loss" : ...
+    ```
+  }];
+  let dependentDialects = ["::partita::par::ParDialect"];
+}
+
+#endif // PARTITA_AUTODIFF_PASSES

@@ -1,0 +1,79 @@
+//===- Passes.td - from one program to one per rank --------------------------------------------------===//
+//
+// In running order. The letters of every op's rule say how a split of one value splits the others; the
+// difference between what an op wants and what it gets says where f and g stand. No pass knows a
+// strategy or an op by name.
+//
+//===----------------------------------------------------------------------------------------------===//
+
+#ifndef PARTITA_PARTITION_PASSES
+#define PARTITA_PARTITION_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def PartitionSeedPass : Pass<"partition-seed", "::mlir::ModuleOp"> {
+  let summary = "splits the batch of every input over the data-parallel axes";
+  let description = [{
+    Sets the module's mesh and marks arguments that have a batch dimension.
+
+    ```mlir
+    func.func @forward(%ids: tensor<8x16xi64> {train.batch = 0})
+    // becomes, with mesh=dp=2
+    func.func @forward(%ids: tensor<8x16xi64> {train.batch = 0, par.split = #par.place<[8 @dp, 16]>})
+    ```
+  }];
+  let options = [Option<"mesh", "mesh", "std::string", "\"\"", "axes and sizes, outermost first: dp=4">];
+  let dependentDialects = ["::partita::par::ParDialect"];
+}
+
+def PartitionPropagatePass : Pass<"partition-propagate", "::mlir::ModuleOp"> {
+  let summary = "propagates splits through the ops' rules to a fixpoint";
+  let description = [{
+    Forward and backward, along letters: a split dimension splits its letter, and with it every
+    dimension of that letter. The result is written on the ops and read by `partition-materialize`.
+
+    ```mlir
+    %y = tx.matmul %x, %w                                  // %x: [8 @dp, 4]
+    // becomes
+    %y = tx.matmul %x, %w {par.splits = [#par.place<[8 @dp, 6]>]}
+    ```
+  }];
+  let dependentDialects = ["::partita::par::ParDialect"];
+}
+
+def PartitionMaterializePass : Pass<"partition-materialize", "::mlir::ModuleOp"> {
+  let summary = "puts placements into types and f and g where the rules demand them";
+  let description = [{
+    An operand that lacks a letter which is split must be replicated: an invariant one gets `f`, a
+    parameter's at its definition. A partial sum that meets an op that is not linear in it gets `g`. All
+    types become those of one rank's pieces.
+
+    ```mlir
+    %w = train.read @w : tensor<4x6xf32>
+    %y = tx.matmul %x, %w {par.splits = [#par.place<[8 @dp, 6]>]} : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
+    // becomes
+    %w = train.read @w : tensor<4x6xf32>
+    %f = par.f %w over "dp" : tensor<4x6xf32> -> tensor<4x6xf32, #par.place<[4, 6], replicated [dp]>>
+    %y = tx.matmul %x, %f : (tensor<4x4xf32, #par.place<[8 @dp, 4]>>, ...) -> tensor<4x6xf32, #par.place<[8 @dp, 6]>>
+    ```
+  }];
+  let dependentDialects = ["::partita::par::ParDialect"];
+  let statistics = [Statistic<"fInserted", "f", "conjugates f inserted">,
+                    Statistic<"gInserted", "g", "conjugates g inserted">];
+}
+
+def PartitionVerifyPass : Pass<"partition-verify", "::mlir::ModuleOp"> {
+  let summary = "the contract of the partition phase";
+  let description = [{
+    Every value's piece is the whole divided over the axes that split it; nothing is left annotated;
+    what a function returns and what is minimized is no partial sum. (That every op's placements follow
+    its rule, its verifier has checked.)
+
+    ```mlir
+    train.minimize %loss : tensor<f32, #par.place<[], partial [dp]>>
+    // error: minimizes a partial sum over "dp"
+    ```
+  }];
+}
+
+#endif // PARTITA_PARTITION_PASSES

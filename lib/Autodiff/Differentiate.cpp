@@ -1,0 +1,227 @@
+//===- Differentiate.cpp - reverse mode from per-op gradients -----------------------------------------===//
+//
+// 1. Activity: a value is active when it depends on a trainable parameter. Cotangents flow through
+//    active values alone.
+// 2. From train.minimize upward, each op with an active operand and a cotangent of its first result
+//    builds its vector-Jacobian product; contributions to one value are added in the order in which
+//    they are built, which is the same on every rank.
+// 3. train.accumulate is differentiated from the inside: its region gets the backward ops after the
+//    forward ones, seeded with the cotangent of its sum, and yields one more value per active captured
+//    value, whose sums are the captured values' cotangents.
+//
+// Placements: a value's cotangent has the dual placement (replicated <-> partial), so f's gradient is
+// an all-reduce and g's is nothing; this is where the collectives of the backward pass come from.
+//
+//===----------------------------------------------------------------------------------------------===//
+
+#include "dialects/Par/Placement.h"
+#include "dialects/Train/Train.h"
+#include "dialects/Tx/Tx.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "partita/Autodiff/Passes.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace partita {
+#define GEN_PASS_DEF_DIFFERENTIATEPASS
+#include "partita/Autodiff/Passes.h.inc"
+} // namespace partita
+
+using namespace mlir;
+using namespace partita;
+
+namespace {
+
+/// Marks new ops as the backward pass of what they were built for, and records them.
+struct BackwardListener : OpBuilder::Listener {
+  void notifyOperationInserted(Operation *op, OpBuilder::InsertPoint) override {
+    op->setLoc(FusedLoc::get({op->getLoc()}, StringAttr::get(op->getContext(), "backward"), op->getContext()));
+  }
+};
+
+class Differentiation {
+public:
+  Differentiation(func::FuncOp function, ModuleOp module) : function(function), module(module) {}
+
+  FailureOr<unsigned> run(train::MinimizeOp minimize) {
+    markActive();
+    OpBuilder builder(minimize->getContext(), &listener);
+    builder.setInsertionPoint(minimize);
+    Value loss = minimize.getLoss();
+    if (!active.contains(loss))
+      return minimize.emitError() << "the loss depends on no trainable parameter", failure();
+    accumulate(builder, loss, tx::createSplat(builder, minimize.getLoc(), par::cotangentType(loss.getType()), 1.0));
+    if (failed(block(builder, minimize->getBlock(), minimize)))
+      return failure();
+    unsigned updates = 0;
+    for (auto parameter : module.getOps<train::ParameterOp>()) {
+      auto read = reads.find(parameter.getSymNameAttr());
+      if (read == reads.end() || parameter.getFrozen())
+        continue;
+      Value gradient = cotangents.lookup(read->second);
+      if (!gradient)
+        continue;
+      builder.setListener(nullptr);
+      train::UpdateOp::create(builder, parameter.getLoc(), parameter.getSymName(), read->second, gradient);
+      ++updates;
+    }
+    minimize.erase();
+    function->setAttr(par::ParDialect::kNoCotangents, UnitAttr::get(function.getContext()));
+    return updates;
+  }
+
+private:
+  void markActive() {
+    llvm::DenseSet<StringAttr> trainable;
+    for (auto parameter : module.getOps<train::ParameterOp>())
+      if (!parameter.getFrozen())
+        trainable.insert(parameter.getSymNameAttr());
+    function.walk<WalkOrder::PreOrder>([&](Operation *op) {
+      if (auto read = dyn_cast<train::ReadOp>(op)) {
+        StringAttr symbol = read.getSymbolAttr().getAttr();
+        reads.try_emplace(symbol, read.getResult());
+        if (trainable.contains(symbol) && par::isDifferentiable(read.getType()))
+          active.insert(read.getResult());
+        return;
+      }
+      // A region op is reached before its body: its sums are active when anything in it is.
+      bool any = op->getNumRegions() != 0 && !isa<func::FuncOp>(op);
+      any |= llvm::any_of(op->getOperands(), [&](Value operand) { return active.contains(operand); });
+      if (any)
+        for (Value result : op->getResults())
+          if (par::isDifferentiable(result.getType()))
+            active.insert(result);
+    });
+  }
+
+  void accumulate(OpBuilder &builder, Value value, Value cotangent) {
+    Value &known = cotangents[value];
+    known = known ? tx::AddOp::create(builder, value.getLoc(), ValueRange{known, cotangent})->getResult(0) : cotangent;
+  }
+
+  /// The backward ops of all ops of `block` before `end`, built at the builder's insertion point.
+  LogicalResult block(OpBuilder &builder, Block *block, Operation *end) {
+    SmallVector<Operation *> forward;
+    for (Operation &op : *block) {
+      if (&op == end || (end && op.isBeforeInBlock(end) == false))
+        break;
+      forward.push_back(&op);
+    }
+    for (Operation *op : llvm::reverse(forward))
+      if (failed(operation(builder, op)))
+        return failure();
+    return success();
+  }
+
+  LogicalResult operation(OpBuilder &builder, Operation *op) {
+    SmallVector<Value> seeds;
+    bool any = false;
+    for (Value result : op->getResults()) {
+      seeds.push_back(cotangents.lookup(result));
+      any |= static_cast<bool>(seeds.back());
+    }
+    bool relevant = llvm::any_of(op->getOperands(), [&](Value operand) { return active.contains(operand); });
+    if (!any || (!relevant && op->getNumRegions() == 0))
+      return success();
+    if (auto accumulateOp = dyn_cast<train::AccumulateOp>(op))
+      return loop(builder, accumulateOp, seeds);
+    auto differentiable = dyn_cast<DifferentiableInterface>(op);
+    if (!differentiable)
+      return op->emitError() << "op '" << op->getName() << "' has no gradient, and the loss depends on it";
+    for (auto [i, seed] : llvm::enumerate(seeds))
+      if (i > 0 ? seed != nullptr : seed == nullptr)
+        return op->emitError() << "a gradient through result " << i << " of '" << op->getName() << "' is not known";
+    SmallVector<Value> results = differentiable.buildGradient(builder, seeds);
+    bool flowed = false;
+    for (auto [operand, cotangent] : llvm::zip(op->getOperands(), results)) {
+      if (!cotangent || !active.contains(operand))
+        continue;
+      flowed = true;
+      RankedTensorType expected = par::cotangentType(operand.getType());
+      if (cotangent.getType() != expected)
+        return op->emitError() << "the gradient of '" << op->getName() << "' is " << cotangent.getType()
+                               << " where the operand's cotangent is " << expected;
+      accumulate(builder, operand, cotangent);
+    }
+    if (!flowed)
+      return op->emitError() << "op '" << op->getName() << "' has no gradient, and the loss depends on it";
+    return success();
+  }
+
+  LogicalResult loop(OpBuilder &builder, train::AccumulateOp op, ArrayRef<Value> seeds) {
+    Block &body = op.getBody().front();
+    Operation *yield = body.getTerminator();
+    llvm::SetVector<Value> captured;
+    body.walk([&](Operation *inner) {
+      for (Value operand : inner->getOperands())
+        if (active.contains(operand) && operand.getParentRegion() != &op.getBody())
+          captured.insert(operand);
+    });
+    // Cotangents of captured values gather separately inside the loop.
+    llvm::DenseMap<Value, Value> outside;
+    for (Value value : captured)
+      if (Value known = cotangents.lookup(value)) {
+        outside[value] = known;
+        cotangents.erase(value);
+      }
+    OpBuilder inside(op.getContext(), &listener);
+    inside.setInsertionPoint(yield);
+    for (auto [value, seed] : llvm::zip(yield->getOperands(), seeds))
+      if (seed && active.contains(value))
+        accumulate(inside, value, seed);
+    if (failed(block(inside, &body, yield)))
+      return failure();
+    SmallVector<Value> yields(yield->getOperands()), sources;
+    SmallVector<Type> types(op.getSums().getTypes());
+    for (Value value : captured)
+      if (Value gradient = cotangents.lookup(value)) {
+        cotangents.erase(value);
+        sources.push_back(value);
+        yields.push_back(gradient);
+        types.push_back(gradient.getType());
+      }
+    yield->setOperands(yields);
+    OpBuilder plain(op);
+    auto grown = train::AccumulateOp::create(plain, op.getLoc(), types, op.getBatches());
+    grown.getBody().takeBody(op.getBody());
+    size_t count = op.getSums().size();
+    for (auto [before, after] : llvm::zip(op.getSums(), grown.getSums())) {
+      before.replaceAllUsesWith(after);
+      if (Value known = cotangents.lookup(before))
+        cotangents[after] = known;
+    }
+    for (auto [value, known] : outside)
+      cotangents[value] = known;
+    for (auto [i, source] : llvm::enumerate(sources))
+      accumulate(builder, source, grown.getSums()[count + i]);
+    op.erase();
+    return success();
+  }
+
+  func::FuncOp function;
+  ModuleOp module;
+  BackwardListener listener;
+  llvm::DenseSet<Value> active;
+  llvm::DenseMap<Value, Value> cotangents;
+  llvm::MapVector<StringAttr, Value> reads;
+};
+
+struct Differentiate : partita::impl::DifferentiatePassBase<Differentiate> {
+  void runOnOperation() override {
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      SmallVector<train::MinimizeOp> losses;
+      function.walk([&](train::MinimizeOp op) { losses.push_back(op); });
+      if (losses.empty())
+        continue;
+      if (losses.size() > 1 || losses.front()->getParentOp() != function) {
+        losses.back().emitError() << "expected one train.minimize, at the function's top level";
+        return signalPassFailure();
+      }
+      auto count = Differentiation(function, getOperation()).run(losses.front());
+      if (failed(count))
+        return signalPassFailure();
+      updates += *count;
+    }
+  }
+};
+
+} // namespace

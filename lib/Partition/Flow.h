@@ -1,0 +1,45 @@
+//===- Flow.h - how values flow through region ops --------------------------------------*- C++ -*-===//
+//
+// The rules speak of ops without regions. What a region op does with placements, the passes of this
+// folder ask here: which values stand for which.
+//
+//===----------------------------------------------------------------------------------------------===//
+
+#ifndef PARTITA_LIB_PARTITION_FLOW_H
+#define PARTITA_LIB_PARTITION_FLOW_H
+
+#include "dialects/Par/Placement.h"
+#include "mlir/IR/Operation.h"
+
+namespace partita {
+
+/// Attribute names between the passes of this folder.
+inline constexpr llvm::StringLiteral kArgumentSplit = "par.split";
+inline constexpr llvm::StringLiteral kResultSplits = "par.splits";
+
+/// `inner` is `outer` without its first `dropped` dimensions.
+struct FlowEdge {
+  mlir::Value outer, inner;
+  unsigned dropped;
+};
+
+/// The edges into and out of an op with a region (train.accumulate); empty for other ops.
+llvm::SmallVector<FlowEdge> entryEdges(mlir::Operation *op);
+llvm::SmallVector<FlowEdge> exitEdges(mlir::Operation *op);
+
+/// Does the op follow a rule, or is it one that placements pass through or end at (reads, regions,
+/// terminators)?
+bool hasRule(mlir::Operation *op);
+
+/// Does the value depend on nothing but parameters, states and constants?
+class DataIndependence {
+public:
+  bool operator()(mlir::Value value);
+
+private:
+  llvm::DenseMap<mlir::Value, bool> known;
+};
+
+} // namespace partita
+
+#endif // PARTITA_LIB_PARTITION_FLOW_H

@@ -1,0 +1,286 @@
+//===- Materialize.cpp - placements into types, f and g where the rules demand them ------------------===//
+//
+// Two sweeps over each function.
+//
+// Backward: which values must be replicated, per axis? Those that an op lacks a split letter of (it
+// splits over the axis, the value does not). If such a value depends on parameters and constants alone,
+// what computed it must be replicated too, and so on up to the parameters: there f stands once, at the
+// definition, outside of the loop over micro-batches. A value that depends on data gets f where it is.
+//
+// Forward: each op's rule gives its results' placements from its operands'. An operand that ought to be
+// replicated and is invariant gets f; a partial sum that the op is not linear in gets g.
+//
+//===----------------------------------------------------------------------------------------------===//
+
+#include "dialects/Par/Placement.h"
+#include "dialects/Train/Train.h"
+#include "lib/Partition/Flow.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Iterators.h"
+#include "partita/Partition/Passes.h"
+
+namespace partita {
+#define GEN_PASS_DEF_PARTITIONMATERIALIZEPASS
+#include "partita/Partition/Passes.h.inc"
+} // namespace partita
+
+using namespace mlir;
+using namespace partita;
+using par::Kind;
+using par::Layout;
+
+namespace {
+
+class Materialization {
+public:
+  Materialization(func::FuncOp function, par::MeshAttr mesh)
+      : function(function), mesh(mesh), cotangents(!function->hasAttr(par::ParDialect::kNoCotangents)) {}
+
+  LogicalResult run() {
+    if (cotangents)
+      function.walk<WalkOrder::PostOrder, mlir::ReverseIterator>([&](Operation *op) { demand(op); });
+    for (BlockArgument argument : function.getArguments())
+      if (failed(retypeArgument(argument)))
+        return failure();
+    if (failed(block(function.getBody().front())))
+      return failure();
+    function.setType(FunctionType::get(function.getContext(), function.getBody().front().getArgumentTypes(),
+                                       function.getBody().front().getTerminator()->getOperandTypes()));
+    return success();
+  }
+
+  unsigned fCount = 0, gCount = 0;
+
+private:
+  //===--- backward: what must be replicated ---------------------------------------------------------===//
+
+  /// The splits that propagation wrote for a value.
+  Layout wanted(Value value) {
+    Layout layout(cast<RankedTensorType>(value.getType()).getShape());
+    if (auto argument = dyn_cast<BlockArgument>(value)) {
+      if (argument.getOwner()->getParentOp() == function)
+        if (auto split = function.getArgAttrOfType<par::PlacementAttr>(argument.getArgNumber(), kArgumentSplit))
+          layout.splits = layoutOf(split).splits;
+      for (const FlowEdge &edge : entryEdges(argument.getOwner()->getParentOp()))
+        if (edge.inner == value) {
+          auto outer = wanted(edge.outer).splits;
+          layout.splits.assign(outer.begin() + edge.dropped, outer.end());
+        }
+      return layout;
+    }
+    auto result = cast<OpResult>(value);
+    if (auto splits = result.getOwner()->getAttrOfType<ArrayAttr>(kResultSplits))
+      if (auto split = dyn_cast<par::PlacementAttr>(splits[result.getResultNumber()]))
+        layout.splits = layoutOf(split).splits;
+    return layout;
+  }
+
+  static Layout layoutOf(par::PlacementAttr split) {
+    return Layout::of(RankedTensorType::get(split.getShape(), IntegerType::get(split.getContext(), 1), split));
+  }
+
+  void demand(Operation *op) {
+    if (!hasRule(op))
+      return;
+    std::string error;
+    auto rule = par::ruleOf(op, error);
+    for (StringAttr axis : mesh.getAxes()) {
+      int letter = -1;
+      for (auto [pattern, value] : llvm::zip(rule->operands, op->getOperands()))
+        if (int dim = wanted(value).dimOf(axis); dim >= 0)
+          letter = pattern.dims[dim].outermost();
+      for (auto [pattern, value] : llvm::zip(rule->results, op->getResults()))
+        if (int dim = wanted(value).dimOf(axis); dim >= 0)
+          letter = pattern.dims[dim].outermost();
+      bool replicatedResult = llvm::any_of(op->getResults(), [&](Value result) {
+        return replicated.contains({result, axis}) && independent(result);
+      });
+      for (auto [pattern, value] : llvm::zip(rule->operands, op->getOperands()))
+        if (par::isDifferentiable(value.getType()) && wanted(value).dimOf(axis) < 0 &&
+            (letter >= 0 ? !pattern.contains(letter) : replicatedResult))
+          replicated.insert({value, axis});
+    }
+  }
+
+  //===--- forward: types --------------------------------------------------------------------------===//
+
+  LogicalResult retype(Value value, const Layout &layout) {
+    auto type = cast<RankedTensorType>(value.getType());
+    auto local = layout.localType(type.getElementType(), mesh, [&](const Twine &error) {
+      emitError(value.getLoc()) << error;
+    });
+    if (failed(local))
+      return failure();
+    value.setType(*local);
+    return success();
+  }
+
+  LogicalResult retypeArgument(BlockArgument argument) {
+    LogicalResult done = retype(argument, wanted(argument));
+    function.removeArgAttr(argument.getArgNumber(), kArgumentSplit);
+    return done;
+  }
+
+  LogicalResult block(Block &block) {
+    for (Operation &op : llvm::make_early_inc_range(block))
+      if (failed(operation(&op)))
+        return failure();
+    return success();
+  }
+
+  LogicalResult operation(Operation *op) {
+    if (isa<par::FOp, par::GOp>(op))
+      return success(); // inserted by this sweep
+    if (op->getNumRegions() != 0)
+      return region(op);
+    if (hasRule(op))
+      return rule(op);
+    if (isa<train::ReadOp>(op)) {
+      Value value = op->getResult(0);
+      for (StringAttr axis : mesh.getAxes())
+        if (replicated.contains({op->getResult(0), axis})) {
+          Value f = insertF(value, axis);
+          value.replaceAllUsesExcept(f, f.getDefiningOp());
+          value = f;
+        }
+      return success();
+    }
+    if (isa<train::YieldOp>(op))
+      return success(); // sums of partial sums are partial
+    for (OpOperand &operand : op->getOpOperands())
+      complete(operand, op);
+    return success();
+  }
+
+  /// Ends partial sums where nothing is linear any more: a minimized or returned value.
+  void complete(OpOperand &operand, Operation *op) {
+    for (StringAttr axis : mesh.getAxes())
+      if (Layout::of(operand.get().getType()).kind(axis) == Kind::Partial)
+        operand.set(insertG(operand.get(), axis, op));
+  }
+
+  LogicalResult region(Operation *op) {
+    for (const FlowEdge &edge : entryEdges(op)) {
+      Layout outer = Layout::of(edge.outer.getType()), inner = outer;
+      inner.shape.erase(inner.shape.begin(), inner.shape.begin() + edge.dropped);
+      inner.splits.erase(inner.splits.begin(), inner.splits.begin() + edge.dropped);
+      if (failed(retype(edge.inner, inner)))
+        return failure();
+    }
+    for (Region &region : op->getRegions())
+      for (Block &inner : region)
+        if (failed(block(inner)))
+          return failure();
+    for (FlowEdge edge : exitEdges(op))
+      edge.outer.setType(edge.inner.getType());
+    return success();
+  }
+
+  LogicalResult rule(Operation *op) {
+    std::string error;
+    auto rule = par::ruleOf(op, error);
+    SmallVector<Layout, 2> results;
+    for (Value result : op->getResults())
+      results.push_back(wanted(result));
+    // Every round repairs one operand over one axis, so there are at most as many as both.
+    size_t rounds = (op->getNumOperands() + 1) * (mesh.getAxes().size() + 1) + 1;
+    for (size_t round = 0;; ++round) {
+      SmallVector<Layout, 2> operands, placed = results;
+      SmallVector<bool> carries;
+      for (Value operand : op->getOperands()) {
+        operands.push_back(Layout::of(operand.getType()));
+        carries.push_back(cotangents && par::isDifferentiable(operand.getType()));
+      }
+      par::RuleProblem problem;
+      if (par::placeResults(*rule, operands, carries, placed, problem)) {
+        for (auto [result, layout] : llvm::zip(op->getResults(), placed)) {
+          if (!par::isDifferentiable(result.getType()))
+            layout = layout.valueOnly();
+          if (failed(retype(result, layout)))
+            return failure();
+        }
+        break;
+      }
+      if (round == rounds || !repair(op, problem))
+        return op->emitError() << "cannot be split: " << problem.text << " (rule '"
+                               << cast<ShardInterface>(op).getShardRule() << "')";
+    }
+    op->removeAttr(kResultSplits);
+    cast<ShardInterface>(op).localize();
+    return success();
+  }
+
+  /// Makes the operand that a rule complains of what the rule wants, if f or g can.
+  bool repair(Operation *op, const par::RuleProblem &problem) {
+    auto kindOf = [&](unsigned i) { return Layout::of(op->getOperand(i).getType()).kind(problem.axis); };
+    if (problem.operand < 0)
+      return false;
+    unsigned i = problem.operand;
+    if (problem.wanted == Kind::Replicated && kindOf(i) == Kind::Invariant) {
+      op->setOperand(i, insertF(op->getOperand(i), problem.axis));
+      return true;
+    }
+    // Not linear in a partial sum, or a sum of a partial and a complete value: complete it.
+    bool any = false;
+    for (OpOperand &operand : op->getOpOperands())
+      if (kindOf(operand.getOperandNumber()) == Kind::Partial) {
+        operand.set(insertG(operand.get(), problem.axis, op));
+        any = true;
+      }
+    return any;
+  }
+
+  /// f at the value's definition, once per axis.
+  Value insertF(Value value, StringAttr axis) {
+    Value &known = conjugates[{value, axis}];
+    if (known)
+      return known;
+    OpBuilder builder(function.getContext());
+    builder.setInsertionPointAfterValue(value);
+    Layout layout = Layout::of(value.getType());
+    layout.set(axis, Kind::Replicated);
+    auto f = par::FOp::create(builder, value.getLoc(), par::withLayout(value.getType(), layout), value, axis);
+    ++fCount;
+    return known = f.getResult();
+  }
+
+  Value insertG(Value value, StringAttr axis, Operation *before) {
+    Value &known = conjugates[{value, axis}];
+    if (known)
+      return known;
+    OpBuilder builder(function.getContext());
+    builder.setInsertionPointAfterValue(value);
+    Layout layout = Layout::of(value.getType());
+    layout.set(axis, Kind::Invariant);
+    auto g = par::GOp::create(builder, before->getLoc(), par::withLayout(value.getType(), layout), value, axis);
+    ++gCount;
+    return known = g.getResult();
+  }
+
+  func::FuncOp function;
+  par::MeshAttr mesh;
+  bool cotangents;
+  DataIndependence independent;
+  llvm::DenseSet<std::pair<Value, StringAttr>> replicated;
+  llvm::DenseMap<std::pair<Value, StringAttr>, Value> conjugates;
+};
+
+struct PartitionMaterialize : partita::impl::PartitionMaterializePassBase<PartitionMaterialize> {
+  void runOnOperation() override {
+    par::MeshAttr mesh = par::MeshAttr::of(getOperation());
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      if (function.isExternal())
+        continue;
+      // Only a program that minimizes something has cotangents.
+      if (function.walk([](train::MinimizeOp) { return WalkResult::interrupt(); }).wasInterrupted() == false)
+        function->setAttr(par::ParDialect::kNoCotangents, UnitAttr::get(&getContext()));
+      Materialization materialization(function, mesh);
+      if (failed(materialization.run()))
+        return signalPassFailure();
+      fInserted += materialization.fCount;
+      gInserted += materialization.gCount;
+    }
+  }
+};
+
+} // namespace

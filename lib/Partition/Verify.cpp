@@ -1,0 +1,71 @@
+//===- Verify.cpp - the contract of the partition phase ----------------------------------------------===//
+
+#include "dialects/Par/Placement.h"
+#include "dialects/Train/Train.h"
+#include "lib/Partition/Flow.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "partita/Partition/Passes.h"
+
+namespace partita {
+#define GEN_PASS_DEF_PARTITIONVERIFYPASS
+#include "partita/Partition/Passes.h.inc"
+} // namespace partita
+
+using namespace mlir;
+using namespace partita;
+
+namespace {
+
+struct PartitionVerify : partita::impl::PartitionVerifyPassBase<PartitionVerify> {
+  void runOnOperation() override {
+    mesh = par::MeshAttr::of(getOperation());
+    WalkResult result = getOperation().walk([&](Operation *op) {
+      for (Region &region : op->getRegions())
+        for (Block &block : region)
+          for (BlockArgument argument : block.getArguments())
+            if (failed(checkPiece(argument)))
+              return WalkResult::interrupt();
+      for (Value value : op->getResults())
+        if (failed(checkPiece(value)))
+          return WalkResult::interrupt();
+      return failed(checkOp(op)) ? WalkResult::interrupt() : WalkResult::advance();
+    });
+    if (result.wasInterrupted())
+      signalPassFailure();
+  }
+
+private:
+  LogicalResult checkPiece(Value value) {
+    auto type = dyn_cast<RankedTensorType>(value.getType());
+    if (!type || !type.getEncoding())
+      return success();
+    par::Layout layout = par::Layout::of(type);
+    llvm::SetVector<StringAttr> axes;
+    layout.axes(axes);
+    for (StringAttr axis : axes)
+      if (!mesh.hasAxis(axis.getValue()))
+        return emitError(value.getLoc()) << "placement over " << axis << ", an axis that the mesh " << mesh << " lacks";
+    auto local = layout.localType(type.getElementType(), mesh, [&](const Twine &error) { emitError(value.getLoc()) << error; });
+    if (failed(local))
+      return failure();
+    if (*local != type)
+      return emitError(value.getLoc()) << "one rank's piece is " << *local << ", the type says " << type;
+    return success();
+  }
+
+  LogicalResult checkOp(Operation *op) {
+    if (op->hasAttr(kResultSplits))
+      return op->emitError() << "still has splits to materialize";
+    if (!isa<train::MinimizeOp, func::ReturnOp>(op))
+      return success();
+    for (Type type : op->getOperandTypes())
+      if (par::Layout layout = par::Layout::of(type); !layout.partial.empty())
+        return op->emitError() << (isa<func::ReturnOp>(op) ? "returns" : "minimizes") << " a partial sum over "
+                               << layout.partial.front();
+    return success();
+  }
+
+  par::MeshAttr mesh;
+};
+
+} // namespace
