@@ -353,6 +353,15 @@ RankedTensorType partita::par::cotangentType(Type type) {
   return withLayout(type, Layout::of(type).dual());
 }
 
+bool partita::par::sameValues(TypeRange a, TypeRange b) {
+  auto value = [](Type type) -> Type {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    return tensor ? withLayout(tensor, Layout::of(tensor).valueOnly()) : type;
+  };
+  return a.size() == b.size() &&
+         llvm::all_of(llvm::zip(a, b), [&](auto pair) { return value(std::get<0>(pair)) == value(std::get<1>(pair)); });
+}
+
 bool partita::par::isDifferentiable(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   return tensor && isa<FloatType>(tensor.getElementType());

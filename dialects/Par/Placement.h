@@ -59,6 +59,8 @@ mlir::RankedTensorType wholeType(mlir::Type type);
 mlir::RankedTensorType withLayout(mlir::Type type, const Layout &layout);
 /// The type of the cotangent of a value of this type.
 mlir::RankedTensorType cotangentType(mlir::Type type);
+/// Are the types equal where replicated is read as invariant?
+bool sameValues(mlir::TypeRange a, mlir::TypeRange b);
 /// Could the value carry a cotangent (a floating-point tensor)?
 bool isDifferentiable(mlir::Type type);
 

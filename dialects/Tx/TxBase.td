@@ -30,12 +30,13 @@ class Tx_Op<string mnemonic, list<Trait> traits = []>
     : Op<Tx_Dialect, mnemonic, traits # [Pure, ShardInterface, DifferentiableInterface]> {
   string shardRule = ?;
   code gradient = "";
+  code inferredDeclarations = "";
   code moreDeclarations = "";
   code moreDefinitions = "";
   let extraClassDeclaration = [{
     ::std::string getShardRule();
     ::llvm::SmallVector<::mlir::Value> buildGradient(::mlir::OpBuilder &builder, ::mlir::ValueRange cotangents);
-  }] # moreDeclarations;
+  }] # inferredDeclarations # moreDeclarations;
   let extraClassDefinition = !if(!empty(shardRule), "", [{
     ::std::string $cppClass::getShardRule() { return "}] # shardRule # [{"; }
   }]) # [{
@@ -52,11 +53,17 @@ class Tx_InferredOp<string mnemonic, list<Trait> traits = [],
                     string elements = "::mlir::getElementTypeOrSelf(operands[0])">
     : Tx_Op<mnemonic, traits # [DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
   code moreInferred = "";
+  let inferredDeclarations = [{
+    static bool isCompatibleReturnTypes(::mlir::TypeRange inferred, ::mlir::TypeRange actual);
+  }];
   let moreDefinitions = [{
     ::llvm::LogicalResult $cppClass::inferReturnTypes(::mlir::MLIRContext *context, ::std::optional<::mlir::Location> location,
         ::mlir::ValueRange operands, ::mlir::DictionaryAttr, ::mlir::OpaqueProperties, ::mlir::RegionRange,
         ::llvm::SmallVectorImpl<::mlir::Type> &inferred) {
       return ::partita::par::inferFromRule("}] # shardRule # [{", operands, {}] # elements # [{}, location, inferred);
+    }
+    bool $cppClass::isCompatibleReturnTypes(::mlir::TypeRange inferred, ::mlir::TypeRange actual) {
+      return ::partita::par::sameValues(inferred, actual); // the rule's verifier looks at cotangents
     }
   }] # moreInferred;
 }
