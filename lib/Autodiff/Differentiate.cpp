@@ -147,6 +147,21 @@ private:
     return success();
   }
 
+  /// Moves what computes a loop's seed in front of the loop, where its region can use it. A seed that
+  /// depends on the loop's own sums cannot: the loss must be linear in them.
+  LogicalResult hoist(Value value, Operation *loop) {
+    Operation *op = value.getDefiningOp();
+    if (!op || op->getBlock() != loop->getBlock() || op->isBeforeInBlock(loop))
+      return success();
+    if (op == loop)
+      return loop->emitError() << "the loss is not linear in what the micro-batches add up to";
+    for (Value operand : op->getOperands())
+      if (failed(hoist(operand, loop)))
+        return failure();
+    op->moveBefore(loop);
+    return success();
+  }
+
   LogicalResult loop(OpBuilder &builder, train::AccumulateOp op, ArrayRef<Value> seeds) {
     Block &body = op.getBody().front();
     Operation *yield = body.getTerminator();
@@ -163,6 +178,9 @@ private:
         outside[value] = known;
         cotangents.erase(value);
       }
+    for (Value seed : seeds)
+      if (seed && failed(hoist(seed, op)))
+        return failure();
     OpBuilder inside(op.getContext(), &listener);
     inside.setInsertionPoint(yield);
     for (auto [value, seed] : llvm::zip(yield->getOperands(), seeds))
