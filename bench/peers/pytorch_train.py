@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""Trains a GPT-2 with PyTorch and reports times, as one JSON line: the peer of bench/train_step.
+
+    pytorch_train.py --vocab 256 --steps 20 [--ranks 2] [--threads 1] ...
+
+Hugging Face's GPT2LMHeadModel in eager mode and float32, attention by
+scaled_dot_product_attention, AdamW in whichever of PyTorch's implementations (fused, foreach) is
+faster here; one step is gradients to None, forward, loss, backward, update. With --ranks N,
+DistributedDataParallel over gloo, N processes, the batch split evenly. Data are random tokens:
+they change no time.
+
+Reported, for the slowest rank: `seconds` of each step after the warm-up, `loss` of the last step,
+`peak` bytes of resident memory (VmHWM, all ranks added) and `base`, the part of it that was there
+before the model was built (interpreter and libraries).
+"""
+
+import argparse
+import json
+import os
+import sys
+import time
+
+
+def resident(field):
+    with open("/proc/self/status") as status:
+        for line in status:
+            if line.startswith(field + ":"):
+                return int(line.split()[1]) * 1024
+    raise RuntimeError(f"/proc/self/status has no {field}")
+
+
+def build(args):
+    import torch
+    from transformers import GPT2Config, GPT2LMHeadModel
+    torch.manual_seed(1)
+    return GPT2LMHeadModel(GPT2Config(
+        vocab_size=args.vocab, n_positions=args.sequence, n_embd=args.hidden, n_layer=args.layers,
+        n_head=args.heads, use_cache=False, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0,
+        bos_token_id=0, eos_token_id=0, attn_implementation="sdpa")).train()
+
+
+def make_optimizer(model, implementation):
+    import torch
+    decayed = [p for p in model.parameters() if p.ndim >= 2]
+    others = [p for p in model.parameters() if p.ndim < 2]
+    return torch.optim.AdamW([{"params": decayed, "weight_decay": 0.1},
+                              {"params": others, "weight_decay": 0.0}],
+                             lr=3e-4, **{implementation: True})
+
+
+def step(model, optimizer, ids, labels):
+    import torch
+    optimizer.zero_grad(set_to_none=True)
+    logits = model(input_ids=ids, use_cache=False).logits
+    loss = torch.nn.functional.cross_entropy(logits.view(-1, logits.shape[-1]), labels.view(-1))
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+def faster_optimizer(model, ids, labels):
+    """Times the update alone, three of each kind after one to allocate the states."""
+    step(model, make_optimizer(model, "foreach"), ids, labels)  # leaves gradients
+    best = {}
+    for implementation in ("fused", "foreach"):
+        optimizer = make_optimizer(model, implementation)
+        optimizer.step()
+        start = time.perf_counter()
+        for _ in range(3):
+            optimizer.step()
+        best[implementation] = time.perf_counter() - start
+        del optimizer
+    return min(best, key=best.get)
+
+
+def run(args, rank):
+    import torch
+    torch.set_num_threads(args.threads)
+    torch.set_num_interop_threads(1)
+    base = resident("VmHWM")
+    model = build(args)
+    rows = args.batch // args.ranks
+    generator = torch.Generator().manual_seed(2 + rank)
+    tokens = torch.randint(0, args.vocab, (rows, args.sequence + 1), generator=generator)
+    ids, labels = tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous()
+    implementation = args.optimizer
+    if implementation == "auto":
+        implementation = faster_optimizer(model, ids, labels)
+    if args.ranks > 1:
+        torch.distributed.init_process_group("gloo", rank=rank, world_size=args.ranks)
+        model = torch.nn.parallel.DistributedDataParallel(model)
+    optimizer = make_optimizer(model, implementation)
+    seconds, loss = [], 0.0
+    for index in range(args.warmup + args.steps):
+        if args.ranks > 1:
+            torch.distributed.barrier()
+        start = time.perf_counter()
+        loss = step(model, optimizer, ids, labels)
+        if index >= args.warmup:
+            seconds.append(time.perf_counter() - start)
+    result = {"seconds": seconds, "loss": loss, "peak": resident("VmHWM"), "base": base,
+              "optimizer": implementation, "torch": torch.__version__}
+    if args.ranks > 1:
+        results = [None] * args.ranks
+        torch.distributed.all_gather_object(results, result)
+        torch.distributed.barrier()
+        result["seconds"] = [max(times) for times in zip(*(r["seconds"] for r in results))]
+        result["peak"] = sum(r["peak"] for r in results)
+        result["base"] = sum(r["base"] for r in results)
+    if rank == 0:
+        print(json.dumps(result), flush=True)
+    if args.ranks > 1:
+        os._exit(0)  # tearing gloo down can hang when the other rank is gone first
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name, value in [("layers", 6), ("hidden", 384), ("heads", 6), ("vocab", 256), ("batch", 8),
+                        ("sequence", 256), ("steps", 10), ("warmup", 3), ("threads", 1),
+                        ("ranks", 1)]:
+        parser.add_argument("--" + name, type=int, default=value)
+    parser.add_argument("--optimizer", choices=["auto", "fused", "foreach"], default="auto")
+    args = parser.parse_args()
+    if args.batch % args.ranks:
+        parser.error(f"--batch {args.batch} is not divisible by --ranks {args.ranks}")
+    rank = int(os.environ.get("RANK", -1))
+    if args.ranks == 1 or rank >= 0:
+        run(args, max(rank, 0))
+        return
+    import socket
+    import subprocess
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    processes = [subprocess.Popen(
+        [sys.executable, *sys.argv],
+        env={**os.environ, "RANK": str(r), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)})
+        for r in range(args.ranks)]
+    sys.exit(max(process.wait() for process in processes))
+
+
+if __name__ == "__main__":
+    main()
