@@ -21,6 +21,7 @@ struct Command {
   int (*main)(Arguments arguments);
 };
 
+int importMain(Arguments arguments);
 int compileMain(Arguments arguments);
 int runMain(Arguments arguments);
 

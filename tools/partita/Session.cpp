@@ -3,6 +3,7 @@
 #include "tools/partita/Session.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
+#include "partita/Import/Import.h"
 #include "partita/Pipelines/RegisterAll.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
@@ -11,6 +12,7 @@
 #include "llvm/Support/WithColor.h"
 
 using namespace mlir;
+using namespace partita;
 using namespace partita::tool;
 
 /// The file of a location, its line where it has one, and the ONNX node's name.
@@ -85,8 +87,14 @@ bool partita::tool::isMlirFile(StringRef path) {
 
 OwningOpRef<ModuleOp> Session::load(StringRef path, ArrayRef<std::string> dims) {
   if (!isMlirFile(path)) {
-    fail(path + ": not an .mlir file");
-    return {};
+    ImportOptions options;
+    for (const std::string &text : dims)
+      if (std::string problem = parseDim(text, options.dims.emplace_back()); !problem.empty()) {
+        fail("--dim: " + problem);
+        return {};
+      }
+    FailureOr<OwningOpRef<ModuleOp>> module = importOnnx(path, options, mlirContext.get());
+    return succeeded(module) ? std::move(*module) : OwningOpRef<ModuleOp>();
   }
   if (!dims.empty()) {
     fail("--dim binds dimensions of an ONNX file, but " + path +

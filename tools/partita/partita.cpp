@@ -10,6 +10,7 @@ using namespace partita::tool;
 
 /// In the order of use.
 static constexpr Command kCommands[] = {
+    {"import", "turns an ONNX file into a module of tx", importMain},
     {"compile", "turns a model and a plan into a training program", compileMain},
     {"run", "trains with a compiled program", runMain},
 };
