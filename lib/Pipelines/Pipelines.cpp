@@ -1,4 +1,5 @@
-//===- Pipelines.cpp - phase name -> textual pipeline -> the reason it stands there --------------===//
+//===- Pipelines.cpp - phase name -> textual pipeline -> the reason it stands there
+//--------------===//
 
 #include "partita/Pipelines/Pipelines.h"
 #include "mlir/Pass/PassManager.h"
@@ -13,13 +14,18 @@ static constexpr Phase kPhases[] = {
      "exporters write the same shape and mask arithmetic once per layer; what is equal becomes one "
      "before anything matches patterns"},
     {"objective",
-     "assign-fill,objective{kind=${objective} accumulate=${accumulate} ignore-index=${ignore-index}},canonicalize,cse",
-     "the loss belongs to the program before it is split: its sum and count are split like all else"},
-    {"partition", "partition-seed{mesh=${mesh}},partition-propagate,partition-materialize,partition-verify",
+     "assign-fill,objective{kind=${objective} accumulate=${accumulate} "
+     "ignore-index=${ignore-index}},canonicalize,cse",
+     "the loss belongs to the program before it is split: its sum and count are split like all "
+     "else"},
+    {"partition",
+     "partition-seed{mesh=${mesh}},partition-propagate,partition-materialize,partition-verify",
      "the forward program alone, all axes alike; the backward halves follow from it"},
     {"differentiate", "differentiate,expand-conjugates,canonicalize,cse",
      "after partitioning, so that the conjugates of what it inserted come out of the table"},
-    {"optimize", "optimize{kind=${optimizer} betas=${betas} epsilon=${eps} weight-decay=${weight-decay}},canonicalize,cse",
+    {"optimize",
+     "optimize{kind=${optimizer} betas=${betas} epsilon=${eps} "
+     "weight-decay=${weight-decay}},canonicalize,cse",
      "gradients are complete here, whatever reduced them"},
     {"schedule", "peel-last-micro-batch,canonicalize,cse",
      "the order of the micro-batches is settled before kernels are made and collectives placed"},

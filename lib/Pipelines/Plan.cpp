@@ -1,4 +1,5 @@
-//===- Plan.cpp - the plan options ------------------------------------------------------------------===//
+//===- Plan.cpp - the plan options
+//------------------------------------------------------------------===//
 
 #include "partita/Pipelines/Plan.h"
 #include "dialects/Train/Train.h"
@@ -118,7 +119,8 @@ StringRef Plan::get(StringRef name) const {
 Attribute Plan::toAttribute(MLIRContext *context) const {
   SmallVector<NamedAttribute> entries;
   for (const PlanOption &option : planOptions())
-    entries.push_back({StringAttr::get(context, option.name), StringAttr::get(context, get(option.name))});
+    entries.push_back(
+        {StringAttr::get(context, option.name), StringAttr::get(context, get(option.name))});
   return train::PlanAttr::get(context, DictionaryAttr::get(context, entries));
 }
 

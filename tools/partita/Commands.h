@@ -1,7 +1,8 @@
-//===- Commands.h - the table of commands ---------------------------------------------------*- C++ -*-===//
+//===- Commands.h - the table of commands ---------------------------------------------------*- C++
+//-*-===//
 //
-// One command is one file, <Name>Command.cpp, and one row of kCommands in partita.cpp. A command gets
-// the words after its name and returns the exit code: 0 only when all that was asked was done.
+// One command is one file, <Name>Command.cpp, and one row of kCommands in partita.cpp. A command
+// gets the words after its name and returns the exit code: 0 only when all that was asked was done.
 //
 //===------------------------------------------------------------------------------------------------===//
 
@@ -24,6 +25,7 @@ struct Command {
 int importMain(Arguments arguments);
 int compileMain(Arguments arguments);
 int runMain(Arguments arguments);
+int exportMain(Arguments arguments);
 
 } // namespace partita::tool
 

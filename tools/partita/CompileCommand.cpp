@@ -1,4 +1,5 @@
-//===- CompileCommand.cpp - partita compile -------------------------------------------------------===//
+//===- CompileCommand.cpp - partita compile
+//-------------------------------------------------------===//
 
 #include "partita/Pipelines/Pipelines.h"
 #include "tools/partita/PlanOptions.h"
@@ -26,9 +27,10 @@ static std::string phaseList() {
 }
 
 static std::optional<int> parseOptions(Arguments arguments, CompileOptions &o) {
-  OptionSet options("compile", "MODEL.onnx|MODEL.mlir [OPTIONS] -o DIR",
-                    "Compiles a model and a plan into a training program: a folder of readable C++ "
-                    "that needs no MLIR, built, with a manifest of its collectives and its memory.");
+  OptionSet options(
+      "compile", "MODEL.onnx|MODEL.mlir [OPTIONS] -o DIR",
+      "Compiles a model and a plan into a training program: a folder of readable C++ "
+      "that needs no MLIR, built, with a manifest of its collectives and its memory.");
   options.positional("MODEL", o.model, "an ONNX file, or the module that any phase wrote");
   options.group("Model");
   options.list("dim", "NAME=SIZE", o.dims,
@@ -36,11 +38,11 @@ static std::optional<int> parseOptions(Arguments arguments, CompileOptions &o) {
   declarePlanOptions(options, o.plan);
   options.group("Output");
   options.text("o", "DIR", o.output, "where the program goes; with --compile-to the module's file");
-  options.custom("compile-to", "PHASE", "", "stops after a phase and writes the module",
-                 [&o](StringRef text) {
-                   o.lastPhase = text.str();
-                   return std::string(phaseIndex(text) < 0 ? ("'" + text + "' is no phase").str() : "");
-                 });
+  options.custom(
+      "compile-to", "PHASE", "", "stops after a phase and writes the module", [&o](StringRef text) {
+        o.lastPhase = text.str();
+        return std::string(phaseIndex(text) < 0 ? ("'" + text + "' is no phase").str() : "");
+      });
   options.flag("print-pipeline", o.printPipeline,
                "prints the --pass-pipeline= that was run, for partita-opt");
   options.epilogue(phaseList());

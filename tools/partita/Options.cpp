@@ -1,4 +1,5 @@
-//===- Options.cpp - a command's options: declared, parsed, explained --------------------------------===//
+//===- Options.cpp - a command's options: declared, parsed, explained
+//--------------------------------===//
 
 #include "tools/partita/Options.h"
 #include "llvm/ADT/STLExtras.h"
@@ -175,8 +176,8 @@ std::optional<int> OptionSet::parse(Arguments arguments) {
       return fail(command, option->spelled() + ": " + problem);
   }
   if (nextPositional < positionals.size())
-    return fail(command, positionals[nextPositional].value + " is missing; usage: partita " + command +
-                             " " + usage);
+    return fail(command, positionals[nextPositional].value + " is missing; usage: partita " +
+                             command + " " + usage);
   return std::nullopt;
 }
 

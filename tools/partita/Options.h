@@ -1,4 +1,5 @@
-//===- Options.h - a command's options: declared, parsed, explained -------------------------*- C++ -*-===//
+//===- Options.h - a command's options: declared, parsed, explained -------------------------*- C++
+//-*-===//
 //
 //     OptionSet options("import", "MODEL.onnx -o model.mlir", "Turns an ONNX file into tx.");
 //     options.positional("MODEL.onnx", model, "the model");
@@ -10,8 +11,8 @@
 //     if (std::optional<int> done = options.parse(arguments)) return *done;
 //
 // A name of one letter is written -o, a longer one --dim; "--dim x" and "--dim=x" are the same. The
-// value that a variable has when it is declared is the default that --help shows. Unknown options name
-// the nearest known one. --help is every command's.
+// value that a variable has when it is declared is the default that --help shows. Unknown options
+// name the nearest known one. --help is every command's.
 //
 //===------------------------------------------------------------------------------------------------===//
 
@@ -61,8 +62,8 @@ public:
               llvm::StringRef help, Setter setter);
   /// The next word without a dash; required.
   void positional(llvm::StringRef value, std::string &target, llvm::StringRef help);
-  /// All options that are not declared go to `target`, with their values, as they came; `about` says
-  /// in --help whose they are.
+  /// All options that are not declared go to `target`, with their values, as they came; `about`
+  /// says in --help whose they are.
   void passOn(std::vector<std::string> &target, llvm::StringRef about);
   /// A paragraph at the end of --help.
   void epilogue(llvm::StringRef text) { ending = text.str(); }

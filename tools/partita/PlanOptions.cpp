@@ -1,4 +1,5 @@
-//===- PlanOptions.cpp - the plan on the command line ---------------------------------------------===//
+//===- PlanOptions.cpp - the plan on the command line
+//---------------------------------------------===//
 
 #include "tools/partita/PlanOptions.h"
 #include "dialects/Train/Train.h"

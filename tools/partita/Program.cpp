@@ -1,4 +1,5 @@
-//===- Program.cpp - a compiled program's folder ---------------------------------------------------===//
+//===- Program.cpp - a compiled program's folder
+//---------------------------------------------------===//
 
 #include "tools/partita/Program.h"
 #include "llvm/Support/FileSystem.h"
@@ -45,7 +46,8 @@ std::string partita::tool::findProgram(StringRef folder, std::string &problem) {
     return "";
   std::optional<StringRef> name = manifest->getString("program");
   if (!name || name->contains('/')) {
-    problem = inFolder(folder, "manifest.json") + ": has no key 'program' that names a file beside it";
+    problem =
+        inFolder(folder, "manifest.json") + ": has no key 'program' that names a file beside it";
     return "";
   }
   std::string program = inFolder(folder, *name);

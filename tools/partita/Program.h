@@ -1,4 +1,22 @@
-//===- Program.h - a compiled program's folder -------------------------------------------------*- C++ -*-===//
+//===- Program.h - a compiled program's folder -------------------------------------------------*-
+//C++ -*-===//
+
+// manifest.json, written by the emit phase; all sizes in bytes, of one rank:
+//
+//     "program":     name of the executable beside it
+//     "model":       the ONNX file that was compiled, as an absolute path
+//     "target":      "cpu"
+//     "plan":        object, plan option -> value as text
+//     "mesh":        [{"axis": "dp", "size": 2}], outermost first; "ranks": their product
+//     "accumulate":  micro-batches per step
+//     "parameters":  [{"name", "shape": whole, "local": one rank's, "placement": text, "bytes"}]
+//     "collectives": [{"function": "train_step", "kind": "all_reduce", "axis", "ranks": of its
+//     group,
+//                      "calls": per step, "bytes": per step, "tensors": [names], "why"}]
+//     "memory":      {"persistent", "arena", "ledger": [{"name", "kind", "bytes", "offset",
+//     "begin",
+//                      "end"}]}; kind: parameter, state, gradient, activation, workspace; begin and
+//                      end number the ops of the function between which the bytes are taken
 
 #ifndef PARTITA_TOOLS_PROGRAM_H
 #define PARTITA_TOOLS_PROGRAM_H
@@ -8,8 +26,8 @@
 
 namespace partita::tool {
 
-/// The manifest that lies in a compiled program's folder; null, and `problem` set, when the folder is
-/// no compiled program's.
+/// The manifest that lies in a compiled program's folder; null, and `problem` set, when the folder
+/// is no compiled program's.
 std::optional<llvm::json::Object> readManifest(llvm::StringRef folder, std::string &problem);
 
 /// The executable in a compiled program's folder; "", and `problem` set, when there is none.

@@ -1,6 +1,8 @@
-//===- RunCommand.cpp - partita run ---------------------------------------------------------------===//
+//===- RunCommand.cpp - partita run
+//---------------------------------------------------------------===//
 //
-// The compiled program has the options, the loop and the messages; this command finds it and becomes it.
+// The compiled program has the options, the loop and the messages; this command finds it and
+// becomes it.
 //
 //===------------------------------------------------------------------------------------------------===//
 
@@ -18,7 +20,8 @@ int partita::tool::runMain(Arguments arguments) {
                     "Trains with a compiled program: its ranks are threads of one process, or, "
                     "started under mpirun, processes.");
   options.positional("DIR", folder, "the folder that 'partita compile -o DIR' wrote");
-  options.passOn(rest, "All other options are the program's own: 'partita run DIR --help' lists them.");
+  options.passOn(rest,
+                 "All other options are the program's own: 'partita run DIR --help' lists them.");
   // The program's own --help is the better one as soon as there is a program.
   bool wantsHelp = is_contained(arguments, "--help") && arguments.size() > 1;
   if (wantsHelp) {

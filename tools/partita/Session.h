@@ -1,4 +1,5 @@
-//===- Session.h - what the commands share: context, diagnostics, files ----------------------*- C++ -*-===//
+//===- Session.h - what the commands share: context, diagnostics, files ----------------------*- C++
+//-*-===//
 
 #ifndef PARTITA_TOOLS_SESSION_H
 #define PARTITA_TOOLS_SESSION_H
@@ -30,8 +31,7 @@ public:
 
   /// Reads MLIR (text or bytecode, by the file's beginning) or imports ONNX; `dims` are --dim's
   /// "NAME=SIZE". Null after a message.
-  mlir::OwningOpRef<mlir::ModuleOp> load(llvm::StringRef path,
-                                         llvm::ArrayRef<std::string> dims);
+  mlir::OwningOpRef<mlir::ModuleOp> load(llvm::StringRef path, llvm::ArrayRef<std::string> dims);
 
 private:
   std::string command;

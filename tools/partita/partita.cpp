@@ -1,4 +1,5 @@
-//===- partita.cpp - the command line ---------------------------------------------------------------===//
+//===- partita.cpp - the command line
+//---------------------------------------------------------------===//
 
 #include "tools/partita/Commands.h"
 #include "tools/partita/Options.h"
@@ -13,6 +14,7 @@ static constexpr Command kCommands[] = {
     {"import", "turns an ONNX file into a module of tx", importMain},
     {"compile", "turns a model and a plan into a training program", compileMain},
     {"run", "trains with a compiled program", runMain},
+    {"export", "writes trained weights back into the ONNX file", exportMain},
 };
 
 static void printHelp(raw_ostream &os) {
@@ -41,6 +43,7 @@ int main(int argc, char **argv) {
     names.push_back(command.name);
   }
   StringRef best = nearest(words[0], names);
-  std::string hint = best.empty() ? "'partita --help' lists all" : "did you mean '" + best.str() + "'?";
+  std::string hint =
+      best.empty() ? "'partita --help' lists all" : "did you mean '" + best.str() + "'?";
   return fail("", "unknown command '" + words[0] + "'; " + hint);
 }

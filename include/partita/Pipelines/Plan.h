@@ -1,4 +1,5 @@
-//===- Plan.h - the plan options: one table -------------------------------------------------*- C++ -*-===//
+//===- Plan.h - the plan options: one table -------------------------------------------------*- C++
+//-*-===//
 //
 // One row per plan option is all there is to it: the command line's option and its help, the key in
 // `#train.plan` and the name that a phase's pipeline text may ask for come from the same row.

@@ -1,4 +1,5 @@
-//===- RegisterAll.h - everything that a tool of Partita knows ---------------------------*- C++ -*-===//
+//===- RegisterAll.h - everything that a tool of Partita knows ---------------------------*- C++
+//-*-===//
 
 #ifndef PARTITA_PIPELINES_REGISTERALL_H
 #define PARTITA_PIPELINES_REGISTERALL_H

@@ -1,0 +1,422 @@
+//===- Export.cpp - trained weights back into the ONNX file
+//--------------------------------------===//
+//
+// 1. Walk the file: everything up to the graph's initializers is copied as it stands, each
+// initializer
+//    is read (name, type, shape, where its values are).
+// 2. Decide for each initializer: kept as it stands; a parameter with new values in place; or, when
+// its
+//    values are outside (or the model would pass 2 GB), a range of the new data file.
+// 3. The graph's length is the sum of its pieces; write tag and length, then the pieces in order.
+//
+// Field numbers: ModelProto.graph 7; GraphProto.initializer 5; TensorProto dims 1, data_type 2,
+// name 8, raw_data 9, external_data 13 (key 1, value 2), data_location 14 (1: external).
+//
+//===------------------------------------------------------------------------------------------------===//
+
+#include "partita/Export/Export.h"
+#include "lib/Export/Safetensors.h"
+#include "lib/Export/Wire.h"
+#include "lib/Import/ExternalData.h"
+#include "llvm/ADT/APFloat.h"
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/Endian.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MathExtras.h"
+#include "llvm/Support/Path.h"
+#include <climits>
+#include <unistd.h>
+
+using namespace llvm;
+using namespace partita;
+
+namespace {
+
+constexpr uint64_t kAlignment = 64;       // of a tensor in the data file: readers map it
+constexpr uint64_t kMostInline = INT_MAX; // a protobuf message has fewer than 2 GB
+
+/// The stored types that a float parameter can have, by ONNX's number.
+struct FloatType {
+  int number;
+  const char *name;
+  uint64_t width;
+  const fltSemantics &(*semantics)();
+};
+const FloatType kFloats[] = {{1, "float32", 4, &APFloat::IEEEsingle},
+                             {10, "float16", 2, &APFloat::IEEEhalf},
+                             {11, "float64", 8, &APFloat::IEEEdouble},
+                             {16, "bfloat16", 2, &APFloat::BFloat}};
+
+struct Tensor {
+  std::string name;
+  SmallVector<int64_t> dims;
+  int type = 0;
+  std::string kept; // the fields that stay: all but the values and where they are
+  bool external = false;
+  std::string location;
+  uint64_t offset = 0, length = 0;
+  bool hasLength = false;
+
+  const WeightTensor *weights = nullptr; // of a parameter
+  const FloatType *stored = nullptr;
+  uint64_t newOffset = 0; // in the new data file
+  bool toFile = false;
+  uint64_t bytes() const { return weights ? weights->bytes.size() / 4 * stored->width : length; }
+};
+
+/// A stretch of the graph: bytes of the old file, or an initializer.
+struct Piece {
+  StringRef copied;
+  int tensor = -1;
+};
+
+class Exporter {
+public:
+  explicit Exporter(const ExportRequest &request) : request(request) {}
+  std::string run();
+
+private:
+  std::string readTensor(StringRef message);
+  std::string readExternal(StringRef message, Tensor &tensor);
+  std::string readGraph(StringRef message);
+  std::string assign();
+  std::string place();
+  std::string messageOf(const Tensor &tensor) const;
+  std::string writeData();
+  std::string writeModel();
+  std::string copyExternal(const Tensor &tensor, raw_ostream &os);
+  std::string dataName() const { return sys::path::filename(request.output).str() + ".data"; }
+
+  const ExportRequest &request;
+  std::unique_ptr<MemoryBuffer> model;
+  std::unique_ptr<WeightFile> weights;
+  StringSet<> parameters;
+  std::vector<Piece> before, graph, after; // `graph` is the inside of field 7
+  std::vector<Tensor> tensors;
+  bool hasGraph = false, anyToFile = false;
+};
+
+} // namespace
+
+std::string Exporter::readExternal(StringRef message, Tensor &tensor) {
+  StringRef key, value;
+  std::string problem = wire::walk(message, [&](const wire::Field &field) {
+    (field.number == 1 ? key : field.number == 2 ? value : key) = field.content;
+    return std::string();
+  });
+  if (!problem.empty())
+    return problem;
+  bool bad = false;
+  if (key == "location")
+    tensor.location = value.str();
+  else if (key == "offset")
+    bad = value.getAsInteger(10, tensor.offset);
+  else if (key == "length") {
+    bad = value.getAsInteger(10, tensor.length);
+    tensor.hasLength = true;
+  }
+  return bad ? "tensor '" + tensor.name + "': external " + key.str() + " '" + value.str() +
+                   "' is not a number"
+             : "";
+}
+
+std::string Exporter::readTensor(StringRef message) {
+  Tensor tensor;
+  SmallVector<StringRef> external;
+  std::string problem = wire::walk(message, [&](const wire::Field &field) {
+    switch (field.number) {
+    case 1:
+      if (field.isBytes) {
+        StringRef packed = field.content;
+        for (uint64_t dim; !packed.empty(); tensor.dims.push_back(dim))
+          if (!wire::takeVarint(packed, dim))
+            return std::string("the model is damaged: wrong dims");
+      } else {
+        tensor.dims.push_back(field.value);
+      }
+      break;
+    case 2:
+      tensor.type = field.value;
+      break;
+    case 8:
+      tensor.name = field.content.str();
+      break;
+    case 13:
+      external.push_back(field.content);
+      return std::string();
+    case 14:
+      tensor.external = field.value == 1;
+      return std::string();
+    case 4:
+    case 5:
+    case 6:
+    case 7:
+    case 9:
+    case 10:
+    case 11: // the values
+      return std::string();
+    }
+    tensor.kept += field.whole;
+    return std::string();
+  });
+  for (StringRef entry : external)
+    if (problem.empty())
+      problem = readExternal(entry, tensor);
+  if (problem.empty())
+    tensors.push_back(std::move(tensor));
+  return problem;
+}
+
+std::string Exporter::readGraph(StringRef message) {
+  return wire::walk(message, [&](const wire::Field &field) {
+    Piece piece{field.whole};
+    if (field.number == 5 && field.isBytes) {
+      if (std::string problem = readTensor(field.content); !problem.empty())
+        return problem;
+      piece.tensor = tensors.size() - 1;
+    }
+    graph.push_back(piece);
+    return std::string();
+  });
+}
+
+/// Gives every parameter its weights; each must be in the model once and fit.
+std::string Exporter::assign() {
+  StringSet<> seen;
+  for (Tensor &tensor : tensors) {
+    if (!parameters.contains(tensor.name))
+      continue;
+    std::string about = request.model + ": parameter '" + tensor.name + "'";
+    if (!seen.insert(tensor.name).second)
+      return about + " is there twice";
+    tensor.weights = weights->find(tensor.name);
+    if (!tensor.weights)
+      return about + " is not in " + request.weights;
+    if (tensor.weights->dtype != "F32")
+      return about + " is of type " + tensor.weights->dtype + " in " + request.weights +
+             ", not F32";
+    auto sizes = [](ArrayRef<int64_t> shape) {
+      return "[" + join(map_range(shape, [](int64_t d) { return std::to_string(d); }), ", ") + "]";
+    };
+    if (tensor.weights->shape != tensor.dims)
+      return about + " has shape " + sizes(tensor.dims) + ", its trained value in " +
+             request.weights + " has " + sizes(tensor.weights->shape);
+    for (const FloatType &type : kFloats)
+      if (type.number == tensor.type)
+        tensor.stored = &type;
+    if (!tensor.stored)
+      return about + " has ONNX's element type " + std::to_string(tensor.type) +
+             ", which holds no trained value";
+  }
+  for (const std::string &name : request.parameters)
+    if (!seen.contains(name))
+      return request.model + ": has no initializer '" + name +
+             "'; is it the model that the program was compiled from?";
+  return {};
+}
+
+/// Decides which values go to the data file, and where.
+std::string Exporter::place() {
+  uint64_t total = model->getBufferSize();
+  for (const Tensor &tensor : tensors)
+    if (tensor.weights && !tensor.external)
+      total += tensor.bytes();
+  bool tooLarge = total > kMostInline;
+  uint64_t end = 0;
+  for (Tensor &tensor : tensors) {
+    tensor.toFile = tensor.external || (tooLarge && tensor.weights);
+    if (!tensor.toFile)
+      continue;
+    if (!tensor.weights && !tensor.hasLength)
+      return request.model + ": external tensor '" + tensor.name + "' states no length";
+    tensor.newOffset = alignTo(end, kAlignment);
+    end = tensor.newOffset + tensor.bytes();
+    anyToFile = true;
+  }
+  return {};
+}
+
+/// The new TensorProto up to its raw values; those are not part of it.
+std::string Exporter::messageOf(const Tensor &tensor) const {
+  std::string out = tensor.kept;
+  if (!tensor.toFile) {
+    wire::putHeader(out, 9, tensor.bytes());
+    return out;
+  }
+  auto entry = [&](StringRef key, StringRef value) {
+    std::string pair;
+    wire::putBytes(pair, 1, key);
+    wire::putBytes(pair, 2, value);
+    wire::putBytes(out, 13, pair);
+  };
+  entry("location", dataName());
+  entry("offset", std::to_string(tensor.newOffset));
+  entry("length", std::to_string(tensor.bytes()));
+  wire::putInteger(out, 14, 1);
+  return out;
+}
+
+/// The weights in the type that the file declares, rounded to nearest even.
+static void writeWeights(const Tensor &tensor, raw_ostream &os) {
+  if (tensor.stored->number == 1) {
+    os << tensor.weights->bytes;
+    return;
+  }
+  StringRef bytes = tensor.weights->bytes;
+  for (; !bytes.empty(); bytes = bytes.drop_front(4)) {
+    APFloat value(APFloat::IEEEsingle(), APInt(32, support::endian::read32le(bytes.data())));
+    bool lost;
+    value.convert(tensor.stored->semantics(), APFloat::rmNearestTiesToEven, &lost);
+    uint64_t bits = value.bitcastToAPInt().getZExtValue();
+    char little[8];
+    support::endian::write64le(little, bits);
+    os.write(little, tensor.stored->width);
+  }
+}
+
+std::string Exporter::copyExternal(const Tensor &tensor, raw_ostream &os) {
+  std::string about = request.model + ": external tensor '" + tensor.name + "': ";
+  StringRef folder = sys::path::parent_path(request.model);
+  importer::OpenedData data =
+      importer::openExternalData(folder.empty() ? "." : folder, tensor.location);
+  if (!data.error.empty())
+    return about + data.error;
+  scope_exit close([&] { ::close(data.descriptor); });
+  if (tensor.offset > data.size || tensor.length > data.size - tensor.offset)
+    return about + "its " + std::to_string(tensor.length) + " bytes at " +
+           std::to_string(tensor.offset) + " pass the end of '" + tensor.location + "' (" +
+           std::to_string(data.size) + " bytes)";
+  std::vector<char> block(1 << 20);
+  for (uint64_t done = 0; done < tensor.length;) {
+    ssize_t got =
+        pread(data.descriptor, block.data(), std::min<uint64_t>(block.size(), tensor.length - done),
+              tensor.offset + done);
+    if (got <= 0)
+      return about + "'" + tensor.location + "' cannot be read";
+    os.write(block.data(), got);
+    done += got;
+  }
+  return {};
+}
+
+/// Writes `path` through a temporary name; `write` returns what went wrong.
+static std::string writeFile(StringRef path, function_ref<std::string(raw_ostream &)> write) {
+  auto file = sys::fs::TempFile::create(path + ".%%%%%%.tmp", 0666);
+  if (!file)
+    return (path + ": cannot be written: " + toString(file.takeError())).str();
+  std::string problem;
+  {
+    raw_fd_ostream os(file->FD, /*shouldClose=*/false);
+    problem = write(os);
+    os.flush();
+    if (problem.empty() && os.has_error())
+      problem = (path + ": " + os.error().message()).str();
+    os.clear_error();
+  }
+  if (problem.empty() && fsync(file->FD) != 0)
+    problem = (path + ": cannot be written to the disk").str();
+  if (!problem.empty()) {
+    consumeError(file->discard());
+    return problem;
+  }
+  if (Error error = file->keep(path))
+    return (path + ": " + toString(std::move(error))).str();
+  return {};
+}
+
+std::string Exporter::writeData() {
+  SmallString<128> path(sys::path::parent_path(request.output));
+  sys::path::append(path, dataName());
+  return writeFile(path, [&](raw_ostream &os) {
+    uint64_t at = 0;
+    for (const Tensor &tensor : tensors) {
+      if (!tensor.toFile)
+        continue;
+      os.write_zeros(tensor.newOffset - at);
+      if (tensor.weights)
+        writeWeights(tensor, os);
+      else if (std::string problem = copyExternal(tensor, os); !problem.empty())
+        return problem;
+      at = tensor.newOffset + tensor.bytes();
+    }
+    return std::string();
+  });
+}
+
+std::string Exporter::writeModel() {
+  auto changes = [&](const Piece &piece) {
+    return piece.tensor >= 0 && (tensors[piece.tensor].weights || tensors[piece.tensor].toFile);
+  };
+  uint64_t length = 0;
+  std::vector<std::string> messages(tensors.size());
+  for (const Piece &piece : graph) {
+    if (!changes(piece)) {
+      length += piece.copied.size();
+      continue;
+    }
+    const Tensor &tensor = tensors[piece.tensor];
+    std::string &message = messages[piece.tensor], fields = messageOf(tensor);
+    wire::putHeader(message, 5, fields.size() + (tensor.toFile ? 0 : tensor.bytes()));
+    message += fields;
+    length += message.size() + (tensor.toFile ? 0 : tensor.bytes());
+  }
+  if (length > kMostInline)
+    return request.output + ": the graph would have " + std::to_string(length) +
+           " bytes, but an ONNX file has fewer than 2147483648";
+  return writeFile(request.output, [&](raw_ostream &os) {
+    for (const Piece &piece : before)
+      os << piece.copied;
+    std::string header;
+    wire::putHeader(header, 7, length);
+    os << header;
+    for (const Piece &piece : graph) {
+      if (!changes(piece)) {
+        os << piece.copied;
+        continue;
+      }
+      os << messages[piece.tensor];
+      if (!tensors[piece.tensor].toFile)
+        writeWeights(tensors[piece.tensor], os);
+    }
+    for (const Piece &piece : after)
+      os << piece.copied;
+    return std::string();
+  });
+}
+
+std::string Exporter::run() {
+  for (const std::string &name : request.parameters)
+    parameters.insert(name);
+  auto buffer =
+      MemoryBuffer::getFile(request.model, /*IsText=*/false, /*RequiresNullTerminator=*/false);
+  if (!buffer)
+    return request.model + ": " + buffer.getError().message();
+  model = std::move(*buffer);
+  std::string problem;
+  weights = WeightFile::open(request.weights, problem);
+  if (!weights)
+    return problem;
+  problem = wire::walk(model->getBuffer(), [&](const wire::Field &field) {
+    if (field.number != 7 || !field.isBytes) {
+      (hasGraph ? after : before).push_back({field.whole});
+      return std::string();
+    }
+    hasGraph = true;
+    return readGraph(field.content);
+  });
+  if (problem.empty() && !hasGraph)
+    problem = "it has no graph";
+  if (!problem.empty())
+    return request.model + ": " + problem;
+  for (auto step : {&Exporter::assign, &Exporter::place})
+    if (problem = (this->*step)(); !problem.empty())
+      return problem;
+  if (anyToFile)
+    if (problem = writeData(); !problem.empty())
+      return problem;
+  return writeModel();
+}
+
+std::string partita::exportOnnx(const ExportRequest &request) { return Exporter(request).run(); }

@@ -1,0 +1,58 @@
+# export.py make MODEL DIR: a manifest and a checkpoint with random values for every float tensor.
+# export.py compare MODEL DIR TRAINED: the same file but for those values.
+import json
+import os
+import sys
+
+import numpy as np
+from safetensors import fields, onnx_tensors, read_safetensors, write_safetensors
+
+
+def parameters(model):
+    return {n: t for n, t in onnx_tensors(model).items() if t["type"] == 1 and np.prod(t["dims"], dtype=int) > 1}
+
+
+def make(model, folder):
+    os.makedirs(folder, exist_ok=True)
+    random = np.random.default_rng(1)
+    tensors = {n: random.standard_normal(t["dims"]).astype(np.float32) for n, t in parameters(model).items()}
+    tensors["step"] = np.zeros([], np.int64)
+    write_safetensors(f"{folder}/checkpoint.safetensors", tensors)
+    names = [{"name": name} for name in tensors if name != "step"]
+    with open(f"{folder}/manifest.json", "w") as file:
+        json.dump({"program": "none", "model": os.path.abspath(model), "parameters": names}, file)
+
+
+def rest(path):
+    """Everything but the initializers, and those without their values."""
+    result = []
+    with open(path, "rb") as file:
+        model = file.read()
+    for number, value in fields(model):
+        if number != 7:
+            result.append((number, value))
+            continue
+        for inner, content in fields(value):
+            if inner == 5:
+                content = [f for f in fields(content) if f[0] not in (4, 9, 13, 14)]
+            result.append((number, inner, content))
+    return result
+
+
+def compare(model, folder, trained):
+    old, new = onnx_tensors(model), onnx_tensors(trained)
+    weights = read_safetensors(f"{folder}/checkpoint.safetensors")
+    assert list(old) == list(new)
+    count = 0
+    for name, tensor in new.items():
+        if name in weights:
+            assert tensor["raw"] == weights[name].tobytes(), name
+            count += 1
+        else:
+            assert tensor["raw"] == old[name]["raw"], name
+    assert count == len(weights) - 1 and count > 10, count
+    assert rest(model) == rest(trained)
+    print(f"{count} parameters exported, all else unchanged")
+
+
+{"make": make, "compare": compare}[sys.argv[1]](*sys.argv[2:])
