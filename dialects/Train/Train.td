@@ -100,7 +100,7 @@ class Train_Access<string mnemonic, list<Trait> traits> : Train_Op<mnemonic, tra
 
 def Train_ReadOp : Train_Access<"read", [MemoryEffects<[MemRead]>]> {
   let summary = "the value of a parameter or state at the start of the step";
-  let description = "All reads of a function stand before its writes.";
+  let description = "A symbol is read before it is written, in each function.";
   let arguments = (ins FlatSymbolRefAttr:$symbol);
   let results = (outs AnyRankedTensor:$result);
   let assemblyFormat = "$symbol attr-dict `:` type($result)";

@@ -1,0 +1,48 @@
+// RUN: partita-opt %s --differentiate --split-input-file --verify-diagnostics
+
+func.func @constant(%x: tensor<f32>) {
+  // expected-error@+1 {{the loss depends on no trainable parameter}}
+  train.minimize %x : tensor<f32>
+  return
+}
+
+// -----
+
+train.parameter @w : tensor<4xf32>
+func.func @no_gradient() {
+  %w = train.read @w : tensor<4xf32>
+  // expected-error@+1 {{op 'tx.sign' has no gradient, and the loss depends on it}}
+  %s = tx.sign %w : (tensor<4xf32>) -> tensor<4xf32>
+  %r = tx.reduce_sum %s [0] : tensor<4xf32> -> tensor<f32>
+  train.minimize %r : tensor<f32>
+  return
+}
+
+// -----
+
+train.parameter @w : tensor<4xf32>
+func.func @twice() {
+  %w = train.read @w : tensor<4xf32>
+  %r = tx.reduce_sum %w [0] : tensor<4xf32> -> tensor<f32>
+  train.minimize %r : tensor<f32>
+  // expected-error@+1 {{expected one train.minimize, at the function's top level}}
+  train.minimize %r : tensor<f32>
+  return
+}
+
+// -----
+
+// The square of a sum over micro-batches is not the sum of their squares.
+train.parameter @w : tensor<4xf32>
+func.func @nonlinear(%x: tensor<2x4xf32>) {
+  %w = train.read @w : tensor<4xf32>
+  // expected-error@+1 {{the loss is not linear in what the micro-batches add up to}}
+  %s = train.accumulate (%i = %x) : (tensor<2x4xf32>) -> tensor<f32> {
+    %y = tx.mul %i, %w : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %r = tx.reduce_sum %y [0] : tensor<4xf32> -> tensor<f32>
+    train.yield %r : tensor<f32>
+  }
+  %q = tx.mul %s, %s : (tensor<f32>, tensor<f32>) -> tensor<f32>
+  train.minimize %q : tensor<f32>
+  return
+}

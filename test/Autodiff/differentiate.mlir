@@ -1,0 +1,54 @@
+// RUN: partita-opt %s --differentiate | FileCheck %s
+
+module attributes {par.mesh = #par.mesh<dp = 2>} {
+train.parameter @w : tensor<4x6xf32>
+train.parameter @frozen : tensor<6xf32> frozen
+
+// The gradient of what the loop captures is a sum over micro-batches, reduced once, after the loop.
+// CHECK-LABEL: func.func @train_step
+// CHECK-SAME: attributes {par.no_cotangents}
+// CHECK: %[[W:.*]] = train.read @w
+// CHECK: %[[F:.*]] = par.f %[[W]]
+// CHECK: %[[SEED:.*]] = tx.constant dense<1.0
+// CHECK: %[[SUMS:.*]]:2 = train.accumulate
+// CHECK:   %[[Y:.*]] = tx.matmul %[[I:.*]], %[[F]]
+// CHECK:   tx.matmul_tn %[[I]], {{.*}} -> tensor<4x6xf32, #par.place<[4, 6], partial [dp]>>
+// CHECK:   train.yield {{.*}} : tensor<f32, #par.place<[], partial [dp]>>, tensor<4x6xf32, #par.place<[4, 6], partial [dp]>>
+// CHECK: par.g %[[SUMS]]#0
+// CHECK: %[[DW:.*]] = par.all_reduce %[[SUMS]]#1 over "dp" because "gradient"
+// CHECK: train.update @w, %[[W]] by %[[DW]]
+// CHECK-NOT: train.update @frozen
+// CHECK-NOT: train.minimize
+func.func @train_step(%x: tensor<3x4x4xf32, #par.place<[3, 8 @dp, 4]>>) -> tensor<f32> {
+  %w = train.read @w : tensor<4x6xf32>
+  %z = train.read @frozen : tensor<6xf32>
+  %f = par.f %w over "dp" : tensor<4x6xf32> -> tensor<4x6xf32, #par.place<[4, 6], replicated [dp]>>
+  %fz = par.f %z over "dp" : tensor<6xf32> -> tensor<6xf32, #par.place<[6], replicated [dp]>>
+  %s = train.accumulate (%i = %x) : (tensor<3x4x4xf32, #par.place<[3, 8 @dp, 4]>>) -> tensor<f32, #par.place<[], partial [dp]>> {
+    %y = tx.matmul %i, %f : (tensor<4x4xf32, #par.place<[8 @dp, 4]>>, tensor<4x6xf32, #par.place<[4, 6], replicated [dp]>>) -> tensor<4x6xf32, #par.place<[8 @dp, 6]>>
+    %b = tx.broadcast %fz : tensor<6xf32, #par.place<[6], replicated [dp]>> -> tensor<4x6xf32, #par.place<[8 @dp, 6]>>
+    %t = tx.add %y, %b : (tensor<4x6xf32, #par.place<[8 @dp, 6]>>, tensor<4x6xf32, #par.place<[8 @dp, 6]>>) -> tensor<4x6xf32, #par.place<[8 @dp, 6]>>
+    %r = tx.reduce_sum %t [0, 1] : tensor<4x6xf32, #par.place<[8 @dp, 6]>> -> tensor<f32, #par.place<[], partial [dp]>>
+    train.yield %r : tensor<f32, #par.place<[], partial [dp]>>
+  }
+  %g = par.g %s over "dp" : tensor<f32, #par.place<[], partial [dp]>> -> tensor<f32>
+  train.minimize %g : tensor<f32>
+  return %g : tensor<f32>
+}
+
+// A parameter that is used twice: both contributions are added before anything reduces them.
+// CHECK-LABEL: func.func @tied
+// CHECK: %[[A:.*]] = tx.add {{.*}} partial [dp]
+// CHECK: %[[R:.*]] = par.all_reduce %[[A]] over "dp"
+// CHECK: train.update @w, {{.*}} by %[[R]]
+func.func @tied(%x: tensor<4x4xf32, #par.place<[8 @dp, 4]>>) {
+  %w = train.read @w : tensor<4x6xf32>
+  %f = par.f %w over "dp" : tensor<4x6xf32> -> tensor<4x6xf32, #par.place<[4, 6], replicated [dp]>>
+  %y = tx.matmul %x, %f : (tensor<4x4xf32, #par.place<[8 @dp, 4]>>, tensor<4x6xf32, #par.place<[4, 6], replicated [dp]>>) -> tensor<4x6xf32, #par.place<[8 @dp, 6]>>
+  %z = tx.matmul_nt %y, %f : (tensor<4x6xf32, #par.place<[8 @dp, 6]>>, tensor<4x6xf32, #par.place<[4, 6], replicated [dp]>>) -> tensor<4x4xf32, #par.place<[8 @dp, 4]>>
+  %r = tx.reduce_sum %z [0, 1] : tensor<4x4xf32, #par.place<[8 @dp, 4]>> -> tensor<f32, #par.place<[], partial [dp]>>
+  %g = par.g %r over "dp" : tensor<f32, #par.place<[], partial [dp]>> -> tensor<f32>
+  train.minimize %g : tensor<f32>
+  return
+}
+}

@@ -1,0 +1,79 @@
+// RUN: partita-opt %s --split-input-file --verify-diagnostics
+
+// The mistakes that training systems make silently do not verify.
+
+// A forgotten g: a nonlinear op of a partial sum.
+func.func @forgotten_g(%x: tensor<4xf32, #par.place<[4], partial [tp]>>) {
+  // expected-error@+1 {{operand 0 is a partial sum over tp, and the op is not linear in it}}
+  %y = tx.exp %x : (tensor<4xf32, #par.place<[4], partial [tp]>>) -> tensor<4xf32, #par.place<[4], partial [tp]>>
+  return
+}
+
+// -----
+
+// A forgotten f: the weight's gradient would be one rank's alone.
+func.func @forgotten_f(%x: tensor<4x4xf32, #par.place<[8 @dp, 4]>>, %w: tensor<4x6xf32>) {
+  // expected-error@+1 {{letter *0 is split over dp: operand 1 must be replicated, it is invariant}}
+  %y = tx.matmul %x, %w : (tensor<4x4xf32, #par.place<[8 @dp, 4]>>, tensor<4x6xf32>) -> tensor<4x6xf32, #par.place<[8 @dp, 6]>>
+  return
+}
+
+// -----
+
+// The wrong shard: row-parallel weight behind a whole input.
+func.func @wrong_shard(%x: tensor<8x4xf32, #par.place<[8, 4], replicated [tp]>>, %w: tensor<2x6xf32, #par.place<[4 @tp, 6]>>) {
+  // expected-error@+1 {{letter k is split over tp: operand 0 must be sharded(1), it is replicated}}
+  %y = "tx.matmul"(%x, %w) : (tensor<8x4xf32, #par.place<[8, 4], replicated [tp]>>, tensor<2x6xf32, #par.place<[4 @tp, 6]>>) -> tensor<8x6xf32, #par.place<[8, 6], partial [tp]>>
+  return
+}
+
+// -----
+
+// A bias added once per rank.
+func.func @bias_twice(%x: tensor<4xf32, #par.place<[4], partial [tp]>>, %b: tensor<4xf32>) {
+  // expected-error@+1 {{operand 0 is a partial sum over tp but operand 1 is invariant}}
+  %y = tx.add %x, %b : (tensor<4xf32, #par.place<[4], partial [tp]>>, tensor<4xf32>) -> tensor<4xf32, #par.place<[4], partial [tp]>>
+  return
+}
+
+// -----
+
+// A product of two partial sums is no partial sum of the product.
+func.func @square(%x: tensor<4xf32, #par.place<[4], partial [tp]>>) {
+  // expected-error@+1 {{operand 1 is a partial sum over tp, and the op is not linear in it}}
+  %y = tx.mul %x, %x : (tensor<4xf32, #par.place<[4], partial [tp]>>, tensor<4xf32, #par.place<[4], partial [tp]>>) -> tensor<4xf32, #par.place<[4], partial [tp]>>
+  return
+}
+
+// -----
+
+// Reduced twice.
+func.func @twice(%x: tensor<4xf32, #par.place<[4], partial [tp]>>) {
+  %y = par.g %x over "tp" : tensor<4xf32, #par.place<[4], partial [tp]>> -> tensor<4xf32>
+  // expected-error@+1 {{over "tp" wants a value that is partial, it is invariant}}
+  %z = par.g %y over "tp" : tensor<4xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+// A dropped partial sum: the result's type forgets it.
+func.func @dropped(%x: tensor<4x4xf32, #par.place<[8 @dp, 4]>>) {
+  // expected-error@+1 {{result 0 is 'tensor<4xf32, #par.place<[4], partial [dp]>>', not 'tensor<4xf32>'}}
+  %y = tx.reduce_sum %x [0] : tensor<4x4xf32, #par.place<[8 @dp, 4]>> -> tensor<4xf32>
+  return
+}
+
+// -----
+
+// Whole and split data mixed.
+func.func @mixed(%x: tensor<4xf32, #par.place<[8 @dp]>>, %y: tensor<4xf32>) {
+  // expected-error@+1 {{}}
+  %z = tx.add %x, %y : (tensor<4xf32, #par.place<[8 @dp]>>, tensor<4xf32>) -> tensor<4xf32, #par.place<[8 @dp]>>
+  return
+}
+
+// -----
+
+// expected-error@+1 {{mesh axis "dp" is used twice in one placement}}
+func.func @axis_twice(%x: tensor<4x2xf32, #par.place<[8 @dp, 4 @dp]>>)

@@ -1,0 +1,25 @@
+// RUN: partita-opt %s --start-collectives | FileCheck %s
+
+!p = tensor<4xf32, #par.place<[4], partial [dp]>>
+
+// CHECK-LABEL: func.func @overlapped
+// CHECK: %[[T:.*]] = par.all_reduce_start %arg0 over "dp" because "gradient"
+// CHECK-NEXT: %[[E:.*]] = tx.exp %arg1
+// CHECK-NEXT: %[[R:.*]] = par.wait %[[T]], %arg0
+// CHECK-NEXT: tx.add %[[R]], %[[E]]
+func.func @overlapped(%x: !p, %y: tensor<4xf32>) -> tensor<4xf32> attributes {par.no_cotangents} {
+  %r = par.all_reduce %x over "dp" because "gradient" : !p -> tensor<4xf32>
+  %e = tx.exp %y : (tensor<4xf32>) -> tensor<4xf32>
+  %s = tx.add %r, %e : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return %s : tensor<4xf32>
+}
+
+// Nothing to do meanwhile: one call is as good as two.
+// CHECK-LABEL: func.func @at_once
+// CHECK: par.all_reduce %arg0
+// CHECK-NOT: par.wait
+func.func @at_once(%x: !p) -> tensor<4xf32> attributes {par.no_cotangents} {
+  %r = par.all_reduce %x over "dp" because "gradient" : !p -> tensor<4xf32>
+  %s = tx.neg %r : (tensor<4xf32>) -> tensor<4xf32>
+  return %s : tensor<4xf32>
+}

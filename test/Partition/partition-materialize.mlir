@@ -1,0 +1,65 @@
+// RUN: partita-opt %s --partition-propagate --partition-materialize --partition-verify | FileCheck %s
+
+module attributes {par.mesh = #par.mesh<dp = 2>} {
+train.parameter @w : tensor<4x6xf32>
+train.parameter @p : tensor<5x4xf32>
+
+// f at the parameter's definition, outside of the loop; g at the minimized loss; nothing else.
+// CHECK-LABEL: func.func @train_step
+// CHECK-SAME: (%[[X:.*]]: tensor<3x4x4xf32, #par.place<[3, 8 @dp, 4]>>) -> tensor<f32>
+// CHECK: %[[W:.*]] = train.read @w : tensor<4x6xf32>
+// CHECK-NEXT: %[[F:.*]] = par.f %[[W]] over "dp" : tensor<4x6xf32> -> tensor<4x6xf32, #par.place<[4, 6], replicated [dp]>>
+// CHECK-NEXT: %[[SUM:.*]] = train.accumulate (%[[I:.*]] = %[[X]])
+// CHECK-NEXT:   %[[Y:.*]] = tx.matmul %[[I]], %[[F]] : {{.*}} -> tensor<4x6xf32, #par.place<[8 @dp, 6]>>
+// CHECK-NEXT:   %[[R:.*]] = tx.reduce_sum %[[Y]] [0, 1] : {{.*}} -> tensor<f32, #par.place<[], partial [dp]>>
+// CHECK-NEXT:   train.yield %[[R]]
+// CHECK: %[[G:.*]] = par.g %[[SUM]] over "dp" : tensor<f32, #par.place<[], partial [dp]>> -> tensor<f32>
+// CHECK-NEXT: train.minimize %[[G]]
+// CHECK-NEXT: return %[[G]]
+func.func @train_step(%x: tensor<3x8x4xf32> {par.split = #par.place<[3, 8 @dp, 4]>}) -> tensor<f32> {
+  %w = train.read @w : tensor<4x6xf32>
+  %s = train.accumulate (%i = %x) : (tensor<3x8x4xf32>) -> tensor<f32> {
+    %y = tx.matmul %i, %w : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
+    %r = tx.reduce_sum %y [0, 1] : tensor<8x6xf32> -> tensor<f32>
+    train.yield %r : tensor<f32>
+  }
+  train.minimize %s : tensor<f32>
+  return %s : tensor<f32>
+}
+
+// A value that depends on parameters alone is replicated from the parameter on: its f stands there too.
+// CHECK-LABEL: func.func @positions
+// CHECK: %[[P:.*]] = train.read @p
+// CHECK-NEXT: %[[F:.*]] = par.f %[[P]] over "dp"
+// CHECK: tx.embedding %[[F]], {{.*}} -> tensor<8x4xf32, #par.place<[8, 4], replicated [dp]>>
+// CHECK: tx.broadcast {{.*}} -> tensor<1x8x4xf32, #par.place<[2 @dp, 8, 4]>>
+// CHECK-COUNT-1: par.g
+// CHECK-NOT: par.f
+func.func @positions(%x: tensor<2x8x4xf32> {par.split = #par.place<[2 @dp, 8, 4]>}) {
+  %i = tx.iota 0.0, 1.0 : tensor<8xi64>
+  %p = train.read @p : tensor<5x4xf32>
+  %e = tx.embedding %p, %i : (tensor<5x4xf32>, tensor<8xi64>) -> tensor<8x4xf32>
+  %b = tx.broadcast %e : tensor<8x4xf32> -> tensor<2x8x4xf32>
+  %y = tx.mul %x, %b : (tensor<2x8x4xf32>, tensor<2x8x4xf32>) -> tensor<2x8x4xf32>
+  %s = tx.reduce_sum %y [0, 1, 2] : tensor<2x8x4xf32> -> tensor<f32>
+  train.minimize %s : tensor<f32>
+  return
+}
+
+// Without a gradient there is nothing to conjugate; a partial sum is completed where it stops being linear.
+// CHECK-LABEL: func.func @inference
+// CHECK-SAME: attributes {par.no_cotangents}
+// CHECK-NOT: par.f
+// CHECK: %[[S:.*]] = tx.reduce_sum {{.*}} -> tensor<6xf32, #par.place<[6], partial [dp]>>
+// CHECK: %[[D:.*]] = tx.add %[[S]], %[[S]] {{.*}} -> tensor<6xf32, #par.place<[6], partial [dp]>>
+// CHECK: %[[G:.*]] = par.g %[[D]] over "dp"
+// CHECK: tx.exp %[[G]] : (tensor<6xf32>) -> tensor<6xf32>
+func.func @inference(%x: tensor<8x4xf32> {par.split = #par.place<[8 @dp, 4]>}) -> tensor<6xf32> {
+  %w = train.read @w : tensor<4x6xf32>
+  %y = tx.matmul %x, %w : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
+  %s = tx.reduce_sum %y [0] : tensor<8x6xf32> -> tensor<6xf32>
+  %d = tx.add %s, %s : (tensor<6xf32>, tensor<6xf32>) -> tensor<6xf32>
+  %e = tx.exp %d : (tensor<6xf32>) -> tensor<6xf32>
+  return %e : tensor<6xf32>
+}
+}

@@ -1,0 +1,43 @@
+// RUN: partita-opt %s --partition-propagate | FileCheck %s
+
+module attributes {par.mesh = #par.mesh<dp = 2>} {
+train.parameter @w : tensor<4x6xf32>
+
+// Forward along the letters of matmul, through a group of reshape's, into a reduction.
+// CHECK-LABEL: @forward
+// CHECK: tx.matmul {{.*}}{par.splits = [#par.place<[8 @dp, 6]>]}
+// CHECK: tx.reshape {{.*}}{par.splits = [#par.place<[2 @dp, 4, 6]>]}
+// CHECK: tx.reshape {{.*}}{par.splits = [#par.place<[2 @dp, 24]>]}
+// CHECK: tx.reduce_sum {{.*}} : tensor<2x24xf32> -> tensor<24xf32>
+func.func @forward(%x: tensor<8x4xf32> {par.split = #par.place<[8 @dp, 4]>}) -> tensor<24xf32> {
+  %w = train.read @w : tensor<4x6xf32>
+  %y = tx.matmul %x, %w : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
+  %a = tx.reshape %y : tensor<8x6xf32> -> tensor<2x4x6xf32>
+  %b = tx.reshape %a : tensor<2x4x6xf32> -> tensor<2x24xf32>
+  %s = tx.reduce_sum %b [0] : tensor<2x24xf32> -> tensor<24xf32>
+  return %s : tensor<24xf32>
+}
+
+// Backward: what is added to a split value is made split where that costs nothing.
+// CHECK-LABEL: @backward
+// CHECK: tx.broadcast {{.*}}{par.splits = [#par.place<[8 @dp, 4]>]}
+// CHECK: tx.add {{.*}}{par.splits = [#par.place<[8 @dp, 4]>]}
+func.func @backward(%x: tensor<8x4xf32> {par.split = #par.place<[8 @dp, 4]>}, %b: tensor<4xf32>) -> tensor<8x4xf32> {
+  %r = tx.broadcast %b : tensor<4xf32> -> tensor<8x4xf32>
+  %y = tx.add %x, %r : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+  return %y : tensor<8x4xf32>
+}
+
+// Into the loop over micro-batches, whose first dimension is not split, and out of it.
+// CHECK-LABEL: @loop
+// CHECK: tx.neg {{.*}}{par.splits = [#par.place<[8 @dp]>]}
+// CHECK: tx.neg {{.*}}{par.splits = [#par.place<[8 @dp]>]}
+func.func @loop(%x: tensor<3x8xf32> {par.split = #par.place<[3, 8 @dp]>}) -> tensor<8xf32> {
+  %s = train.accumulate (%i = %x) : (tensor<3x8xf32>) -> tensor<8xf32> {
+    %y = tx.neg %i : (tensor<8xf32>) -> tensor<8xf32>
+    train.yield %y : tensor<8xf32>
+  }
+  %z = tx.neg %s : (tensor<8xf32>) -> tensor<8xf32>
+  return %z : tensor<8xf32>
+}
+}
