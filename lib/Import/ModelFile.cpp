@@ -182,7 +182,9 @@ LogicalResult ModelFile::locateExternal(const onnx::TensorProto &tensor, TensorD
   }
   uint64_t fileSize = known->second;
   data.place = TensorData::external;
-  data.location = location;
+  llvm::SmallString<128> plain(location);
+  llvm::sys::path::remove_dots(plain); // "./data//w" is "data/w"
+  data.location = std::string(plain);
   data.length = length.value_or(rawLength(data));
   data.offset = *offset;
   if (data.length != rawLength(data))
@@ -194,7 +196,7 @@ LogicalResult ModelFile::locateExternal(const onnx::TensorProto &tensor, TensorD
                        << " of external data " << quoted(location) << " are past its end at "
                        << fileSize;
   llvm::SmallString<128> path(llvm::sys::path::parent_path(modelPath));
-  llvm::sys::path::append(path, location);
+  llvm::sys::path::append(path, data.location);
   data.file = std::string(path);
   return success();
 }
