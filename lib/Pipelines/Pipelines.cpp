@@ -21,7 +21,7 @@ static constexpr Phase kPhases[] = {
     {"partition",
      "partition-seed{mesh=${mesh}},partition-propagate,partition-materialize,partition-verify",
      "the forward program alone, all axes alike; the backward halves follow from it"},
-    {"differentiate", "differentiate,expand-conjugates,canonicalize,cse",
+    {"differentiate", "differentiate,expand-conjugates,join-slice-gradients,canonicalize,cse",
      "after partitioning, so that the conjugates of what it inserted come out of the table"},
     {"optimize",
      "optimize{kind=${optimizer} betas=${betas} epsilon=${eps} "

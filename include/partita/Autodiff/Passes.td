@@ -41,4 +41,22 @@ def ExpandConjugatesPass : Pass<"expand-conjugates", "::mlir::ModuleOp"> {
   let dependentDialects = ["::partita::par::ParDialect"];
 }
 
+def JoinSliceGradientsPass : Pass<"join-slice-gradients", "::mlir::ModuleOp"> {
+  let summary = "the sum of the padded gradients of slices that cover a value is their concatenation";
+  let description = [{
+    Query, key and value are slices of one projection; each one's gradient is padded with zeros to the
+    projection's size before the three are added.
+
+    ```mlir
+    %a = tx.pad %x [0, 0] by [1, 1] : tensor<2x3xf32> -> tensor<2x5xf32>
+    %b = tx.pad %y [0, 3] by [1, 1] : tensor<2x2xf32> -> tensor<2x5xf32>
+    %c = tx.add %a, %b
+    // becomes
+    %c = tx.concat %x, %y along 1
+    ```
+  }];
+  let dependentDialects = ["::partita::tx::TxDialect"];
+  let statistics = [Statistic<"joined", "joined", "sums that became concatenations">];
+}
+
 #endif // PARTITA_AUTODIFF_PASSES

@@ -1,0 +1,81 @@
+//===- JoinSliceGradients.cpp - sums of padded slices are concatenations --------------------------------===//
+//
+// The leaves of a tree of additions, all of them pads along one dimension with stride one: sorted by
+// offset, they must touch without gap or overlap and reach from one end to the other.
+//
+//===----------------------------------------------------------------------------------------------===//
+
+#include "dialects/Tx/Tx.h"
+#include "partita/Autodiff/Passes.h"
+
+namespace partita {
+#define GEN_PASS_DEF_JOINSLICEGRADIENTSPASS
+#include "partita/Autodiff/Passes.h.inc"
+} // namespace partita
+
+using namespace mlir;
+using namespace partita;
+
+namespace {
+
+bool collectPads(Value value, SmallVectorImpl<tx::PadOp> &pads) {
+  if (auto pad = value.getDefiningOp<tx::PadOp>()) {
+    pads.push_back(pad);
+    return llvm::all_of(pad.getStrides(), [](int64_t stride) { return stride == 1; });
+  }
+  auto add = value.getDefiningOp<tx::AddOp>();
+  return add && collectPads(add.getA(), pads) && collectPads(add.getB(), pads);
+}
+
+/// The one dimension that the pad does not take whole, or -1.
+int64_t paddedDim(tx::PadOp pad) {
+  int64_t found = -1;
+  auto from = cast<RankedTensorType>(pad.getX().getType());
+  for (int64_t i = 0; i < from.getRank(); ++i)
+    if (from.getDimSize(i) != pad.getType().getDimSize(i)) {
+      if (found >= 0)
+        return -1;
+      found = i;
+    }
+  return found;
+}
+
+/// The concatenation that `root` is, or null.
+Value join(tx::AddOp root) {
+  SmallVector<tx::PadOp> pads;
+  if (!collectPads(root.getResult(), pads))
+    return {};
+  int64_t dim = paddedDim(pads.front());
+  if (dim < 0 || llvm::any_of(pads, [&](tx::PadOp pad) { return paddedDim(pad) != dim; }))
+    return {};
+  llvm::sort(pads, [&](tx::PadOp a, tx::PadOp b) { return a.getOffsets()[dim] < b.getOffsets()[dim]; });
+  int64_t end = 0;
+  SmallVector<Value> pieces;
+  for (tx::PadOp pad : pads) {
+    if (pad.getOffsets()[dim] != end)
+      return {};
+    end += cast<RankedTensorType>(pad.getX().getType()).getDimSize(dim);
+    pieces.push_back(pad.getX());
+  }
+  if (end != root.getType().getDimSize(dim))
+    return {};
+  OpBuilder builder(root);
+  return tx::ConcatOp::create(builder, root.getLoc(), root.getType(), pieces, dim);
+}
+
+struct JoinSliceGradients : partita::impl::JoinSliceGradientsPassBase<JoinSliceGradients> {
+  void runOnOperation() override {
+    SmallVector<tx::AddOp> adds;
+    getOperation().walk([&](tx::AddOp add) {
+      if (add.getA().getDefiningOp<tx::PadOp>() || add.getB().getDefiningOp<tx::PadOp>())
+        adds.push_back(add);
+    });
+    for (tx::AddOp add : adds)
+      if (Value concat = join(add)) {
+        add.getResult().replaceAllUsesWith(concat);
+        ++joined;
+      }
+  }
+};
+
+} // namespace
