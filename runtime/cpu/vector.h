@@ -49,13 +49,13 @@ inline float maxLanes(Lanes x) {
   return s[0];
 }
 
-/// exp(x), below 2 units in the last place; 0 below -87.3 (no denormals), NaN for NaN, inf
-/// above 88.7. n = round(x / ln 2), r = x - n ln 2 in two parts, exp(r) by its Taylor-like minimax
-/// polynomial.
+/// exp(x), below 2 units in the last place; 0 below -87.3 (no denormals), NaN for NaN, inf above
+/// 88.37 (a third of a unit of x early: nothing here exponentiates large positive numbers).
+/// n = round(x / ln 2), r = x - n ln 2 in two parts, exp(r) by Cephes' minimax polynomial.
 inline Lanes expLanes(Lanes x) {
   const Lanes magic = splat(12582912.0f); // 1.5 * 2^23: adding it rounds to an integer
   Lanes clipped = x < splat(-87.3f) ? splat(-87.3f) : x; // keeps NaN
-  clipped = clipped > splat(88.7f) ? splat(88.7f) : clipped;
+  clipped = clipped > splat(88.37f) ? splat(88.37f) : clipped;
   Lanes t = clipped * splat(1.44269504f) + magic;
   Lanes n = t - magic;
   Lanes r = clipped - n * splat(0.693359375f);
@@ -75,7 +75,7 @@ inline Lanes expLanes(Lanes x) {
   std::memcpy(&scale, &bits, sizeof(scale));
   Lanes y = p * scale;
   y = x < splat(-87.3f) ? splat(0.0f) : y;
-  return x > splat(88.7f) ? splat(std::numeric_limits<float>::infinity()) : y;
+  return x > splat(88.37f) ? splat(std::numeric_limits<float>::infinity()) : y;
 }
 
 } // namespace partita_rt

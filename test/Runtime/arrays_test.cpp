@@ -1,0 +1,169 @@
+// Copies, reductions, updates and the vectorized exponential.
+
+#include "reference.h"
+
+#include "cpu/vector.h"
+
+namespace partita_rt {
+namespace {
+
+TEST(StridedCopy, EqualsNestedLoops) {
+  struct Case {
+    Shape shape, dst, src;
+  };
+  std::vector<Case> cases = {
+      {{}, {}, {}},
+      {{7}, {1}, {1}},
+      {{7}, {2}, {3}},
+      {{5, 7}, {7, 1}, {1, 5}},                              // transpose
+      {{40, 50}, {50, 1}, {1, 40}},                          // transpose in blocks
+      {{2, 3, 4, 5}, {60, 20, 5, 1}, {60, 5, 15, 1}},        // [b, h, s, d] from [b, s, h, d]
+      {{2, 17, 3, 18}, {918, 54, 18, 1}, {918, 1, 306, 17}}, // both ends move
+      {{3, 4, 5}, {20, 5, 1}, {0, 5, 1}},                    // broadcast
+      {{3, 1, 5}, {5, 5, 1}, {100, 50, 2}},                  // slice with steps
+      {{4, 0, 5}, {1, 1, 1}, {1, 1, 1}},                     // nothing
+  };
+  for (int64_t bytes : {1, 2, 4, 8})
+    for (const Case &c : cases) {
+      std::vector<unsigned char> src(8 * 4096), dst(8 * 4096, 0xEE), expected = dst;
+      for (size_t i = 0; i < src.size(); ++i)
+        src[i] = static_cast<unsigned char>(mix64(i));
+      for (int64_t flat = 0; flat < c.shape.elements(); ++flat) {
+        int64_t rest = flat, from = 0, to = 0;
+        for (int d = c.shape.rank - 1; d >= 0; --d) {
+          from += rest % c.shape[d] * c.src[d];
+          to += rest % c.shape[d] * c.dst[d];
+          rest /= c.shape[d];
+        }
+        std::memcpy(expected.data() + to * bytes, src.data() + from * bytes, size_t(bytes));
+      }
+      stridedCopy(dst.data(), c.dst, src.data(), c.src, c.shape, bytes);
+      EXPECT_EQ(dst, expected) << toString(c.shape) << " of " << bytes << " bytes";
+    }
+}
+
+TEST(Reduce, EqualsPlainSums) {
+  struct Case {
+    int64_t outer, n, inner;
+  };
+  for (Case c : {Case{1, 1, 1}, {3, 5, 1}, {1, 10000, 1}, {1, 130, 77}, {4, 9, 64}, {2, 65, 130}}) {
+    Floats x = randomFloats(c.outer * c.n * c.inner, "x"), y(c.outer * c.inner, 5.0f);
+    Doubles sum(y.size()), largest(y.size(), -1e300), mean(y.size());
+    for (int64_t o = 0; o < c.outer; ++o)
+      for (int64_t r = 0; r < c.n; ++r)
+        for (int64_t i = 0; i < c.inner; ++i) {
+          double value = x[(o * c.n + r) * c.inner + i];
+          sum[o * c.inner + i] += value;
+          largest[o * c.inner + i] = std::max(largest[o * c.inner + i], value);
+        }
+    for (size_t i = 0; i < sum.size(); ++i)
+      mean[i] = sum[i] / double(c.n);
+    reduceMax(y.data(), x.data(), c.outer, c.n, c.inner);
+    EXPECT_EQ(widen(y), largest);
+    reduceMean(y.data(), x.data(), c.outer, c.n, c.inner);
+    EXPECT_CLOSE(y, mean, 1e-5);
+    reduceSum(y.data(), x.data(), c.outer, c.n, c.inner);
+    EXPECT_CLOSE(y, sum, 1e-5);
+    Floats once = y;
+    reduceSum(y.data(), x.data(), c.outer, c.n, c.inner, Write::Add);
+    for (size_t i = 0; i < y.size(); ++i)
+      EXPECT_NEAR(y[i], 2 * once[i], 1e-5 * (1 + std::fabs(once[i])));
+  }
+  Floats wide = randomFloats(10 * 30, "wide"), columns(20), expected(20);
+  columnSum(columns.data(), wide.data() + 5, 10, 20, 30);
+  for (int64_t j = 0; j < 20; ++j)
+    for (int64_t i = 0; i < 10; ++i)
+      expected[j] += wide[i * 30 + 5 + j];
+  EXPECT_CLOSE(columns, widen(expected), 1e-6);
+}
+
+TEST(Reduce, SumOfSquaresIsPreciseAndIndependentOfSplitsAtBlocks) {
+  Floats x = randomFloats(4096 * 3 + 5, "x", 100.0);
+  double sum = 0, plain = 0;
+  for (float value : x) {
+    sum += double(value) * value;
+    plain += value;
+  }
+  EXPECT_NEAR(sumOfSquares(x.data(), int64_t(x.size())) / sum, 1.0, 1e-12);
+  EXPECT_NEAR(sumAll(x.data(), int64_t(x.size())), plain, 1e-8 * std::sqrt(sum));
+  double parts = 0;
+  for (int64_t begin = 0; begin < int64_t(x.size()); begin += 4096)
+    parts += sumOfSquares(x.data() + begin, std::min<int64_t>(4096, int64_t(x.size()) - begin));
+  EXPECT_EQ(parts, sumOfSquares(x.data(), int64_t(x.size())));
+}
+
+TEST(AdamW, EqualsTheFormulaOverSteps) {
+  int64_t n = 37;
+  Floats p = randomFloats(n, "p"), m(n), v(n);
+  Doubles P = widen(p), M(n), V(n);
+  AdamW options{0.01f, 0.9f, 0.95f, 1e-8f, 0.1f, 0};
+  for (int64_t t = 1; t <= 20; ++t) {
+    Floats g = randomFloats(n, std::to_string(t).c_str());
+    options.step = t;
+    adamwUpdate(p.data(), m.data(), v.data(), g.data(), n, options, 0.5f);
+    for (int64_t i = 0; i < n; ++i) {
+      double gradient = 0.5 * g[i];
+      M[i] = 0.9f * M[i] + (1.0 - 0.9f) * gradient;
+      V[i] = 0.95f * V[i] + (1.0 - 0.95f) * gradient * gradient;
+      double mHat = M[i] / (1 - std::pow(double(0.9f), double(t)));
+      double vHat = V[i] / (1 - std::pow(double(0.95f), double(t)));
+      P[i] -= 0.01f * (mHat / (std::sqrt(vHat) + 1e-8f) + 0.1f * P[i]);
+    }
+  }
+  EXPECT_CLOSE(p, P, 2e-6);
+  EXPECT_CLOSE(m, M, 2e-6);
+  EXPECT_CLOSE(v, V, 2e-6);
+}
+
+TEST(Sgd, WithAndWithoutMomentum) {
+  Floats p = {1.0f, -2.0f}, g = {0.5f, 1.0f}, buffer = {0.0f, 0.0f};
+  sgdUpdate(p.data(), nullptr, g.data(), 2, {0.1f, 0.0f, 0.0f});
+  EXPECT_FLOAT_EQ(p[0], 0.95f);
+  sgdUpdate(p.data(), buffer.data(), g.data(), 2, {0.1f, 0.9f, 0.0f});
+  sgdUpdate(p.data(), buffer.data(), g.data(), 2, {0.1f, 0.9f, 0.0f});
+  EXPECT_FLOAT_EQ(p[0], 0.95f - 0.05f - 0.1f * (0.9f * 0.5f + 0.5f));
+  EXPECT_EQ(clipCoefficient(5.0, 0.0f), 1.0f);
+  EXPECT_EQ(clipCoefficient(0.5, 1.0f), 1.0f);
+  EXPECT_NEAR(clipCoefficient(4.0, 1.0f), 0.25, 1e-6);
+}
+
+TEST(Vector, ExponentialIsAccurateAndKeepsSpecialValues) {
+  double worst = 0;
+  for (float x = -87.0f; x < 88.36f; x += 0.0137f) {
+    float y = expLanes(splat(x))[3];
+    worst = std::max(worst, std::fabs(y / std::exp(double(x)) - 1));
+  }
+  EXPECT_LT(worst, 2.4e-7);
+  EXPECT_EQ(expLanes(splat(0.0f))[0], 1.0f);
+  EXPECT_EQ(expLanes(splat(-INFINITY))[0], 0.0f);
+  EXPECT_EQ(expLanes(splat(-200.0f))[0], 0.0f);
+  EXPECT_EQ(expLanes(splat(INFINITY))[0], INFINITY);
+  EXPECT_EQ(expLanes(splat(200.0f))[0], INFINITY);
+  EXPECT_TRUE(std::isnan(expLanes(splat(NAN))[0]));
+}
+
+TEST(Math, VectorizedLibmKeepsSpecialValues) {
+  Floats x(64, -INFINITY), e(64), t(64), r(64), l(64);
+  x[1] = INFINITY;
+  x[2] = NAN;
+  x[3] = 0.0f;
+  x[4] = 1.0f;
+  const float *__restrict in = x.data();
+  for (int i = 0; i < 64; ++i) {
+    e[i] = expf(in[i]);
+    t[i] = tanhf(in[i]);
+    r[i] = erff(in[i]);
+    l[i] = logf(in[i]);
+  }
+  EXPECT_EQ(e[0], 0.0f);
+  EXPECT_EQ(e[1], INFINITY);
+  EXPECT_TRUE(std::isnan(e[2]) && std::isnan(t[2]) && std::isnan(r[2]));
+  EXPECT_EQ(t[0], -1.0f);
+  EXPECT_EQ(r[1], 1.0f);
+  EXPECT_EQ(l[3], -INFINITY);
+  EXPECT_TRUE(std::isnan(l[0]));
+  EXPECT_NEAR(e[4], std::exp(1.0), 1e-6);
+}
+
+} // namespace
+} // namespace partita_rt

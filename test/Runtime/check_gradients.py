@@ -1,0 +1,20 @@
+"""check_gradients.py A.safetensors B.safetensors LOG.csv: equal up to rounding, and their norm is the
+logged one of step 1."""
+
+import sys
+
+import numpy as np
+
+from files import log, safetensors
+
+a, b = safetensors(sys.argv[1])[0], safetensors(sys.argv[2])[0]
+assert a.keys() == b.keys() and len(a) == 4, (a.keys(), b.keys())
+largest = max(np.abs(x).max() for x in a.values())
+squares = 0.0
+for name in a:
+    error = np.abs(a[name] - b[name]).max() / max(np.abs(b[name]).max(), 1e-3 * largest)
+    assert error < 1e-5, (name, error)
+    squares += float((a[name].astype(np.float64) ** 2).sum())
+logged = float(log(sys.argv[3])[0]["gradient_norm"])
+assert abs(np.sqrt(squares) - logged) < 1e-6 * logged, (np.sqrt(squares), logged)
+print("equal")

@@ -1,0 +1,31 @@
+"""Reads what the runtime writes: safetensors and CSV logs."""
+
+import csv
+import json
+import struct
+
+import numpy as np
+
+TYPES = {"F32": "<f4", "F64": "<f8", "I64": "<i8", "I32": "<i4"}
+
+
+def safetensors(path):
+    """({name: array}, metadata)"""
+    data = open(path, "rb").read()
+    (length,) = struct.unpack("<Q", data[:8])
+    header = json.loads(data[8 : 8 + length])
+    metadata = header.pop("__metadata__", {})
+    tensors = {}
+    for name, entry in header.items():
+        begin, end = entry["data_offsets"]
+        raw = data[8 + length + begin : 8 + length + end]
+        tensors[name] = np.frombuffer(raw, TYPES[entry["dtype"]]).reshape(entry["shape"])
+    return tensors, metadata
+
+
+def log(path):
+    """Rows of a --log file without the timing column: what must be reproducible."""
+    rows = list(csv.DictReader(open(path)))
+    for row in rows:
+        del row["tokens_per_second"]
+    return rows

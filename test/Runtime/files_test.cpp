@@ -1,0 +1,300 @@
+// Data files, batches, initial values, safetensors and the layout of pieces.
+
+#include "reference.h"
+
+#include "common/data.h"
+#include "common/json.h"
+#include "common/launch.h"
+#include "common/layout.h"
+#include "common/options.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <set>
+#include <unistd.h>
+
+namespace partita_rt {
+namespace {
+
+class Files : public testing::Test {
+protected:
+  void SetUp() override {
+    char pattern[] = "/tmp/partita-XXXXXX";
+    ASSERT_TRUE(mkdtemp(pattern));
+    folder = pattern;
+  }
+  void TearDown() override { ASSERT_EQ(std::system(("rm -r " + folder).c_str()), 0); }
+  std::string write(const char *name, const std::string &bytes) {
+    std::string path = folder + "/" + name;
+    std::ofstream(path, std::ios::binary) << bytes;
+    return path;
+  }
+  template <typename T> static std::string bytesOf(const std::vector<T> &values) {
+    return std::string(reinterpret_cast<const char *>(values.data()), values.size() * sizeof(T));
+  }
+  std::string folder;
+};
+
+using Data = Files;
+
+std::string llmcHeader(int32_t magic, int32_t version, int32_t count) {
+  std::vector<int32_t> header(256);
+  header[0] = magic;
+  header[1] = version;
+  header[2] = count;
+  return std::string(reinterpret_cast<const char *>(header.data()), 1024);
+}
+
+TEST_F(Data, ReadsEveryFormat) {
+  std::vector<uint16_t> narrow = {7, 300, 65535};
+  std::vector<uint32_t> wide = {7, 300, 100000};
+  auto tokens = [](const std::string &argument) {
+    TokenFile file(argument, "--data", 200000);
+    std::vector<int64_t> out;
+    for (int64_t i = 0; i < file.tokens(); ++i)
+      out.push_back(file.token(i));
+    return out;
+  };
+  using Ids = std::vector<int64_t>;
+  EXPECT_EQ(tokens(write("nano.bin", bytesOf(narrow))), (Ids{7, 300, 65535}));
+  EXPECT_EQ(tokens(write("c.bin", llmcHeader(20240520, 1, 3) + bytesOf(narrow))),
+            (Ids{7, 300, 65535}));
+  EXPECT_EQ(tokens(write("llama.bin", llmcHeader(20240801, 7, 3) + bytesOf(wide))),
+            (Ids{7, 300, 100000}));
+  EXPECT_EQ(tokens("uint32:" + write("raw", bytesOf(wide))), (Ids{7, 300, 100000}));
+  EXPECT_EQ(tokens("uint16:" + write("raw16", bytesOf(narrow))), (Ids{7, 300, 65535}));
+  EXPECT_EQ(tokens("text:" + write("t", "a\xff\n")), (Ids{97, 255, 10}));
+}
+
+TEST_F(Data, RefusesBadFiles) {
+  auto error = [](const std::string &argument, int64_t vocabulary = 1000) {
+    return errorOf([&] { TokenFile(argument, "--data", vocabulary); });
+  };
+  EXPECT_EQ(error(folder + "/none.bin"),
+            "--data: " + folder + "/none.bin: No such file or directory");
+  EXPECT_EQ(error("text:" + folder), "--data: " + folder + ": not a regular file");
+  std::string empty = write("empty.bin", "");
+  EXPECT_EQ(error(empty), "--data: " + empty + " is empty");
+  EXPECT_NE(error(write("odd.bin", "abc")).find("3 bytes, not a whole number of 2-byte tokens"),
+            std::string::npos);
+  EXPECT_NE(error(write("v.bin", llmcHeader(20240520, 9, 0))).find("version 9"), std::string::npos);
+  EXPECT_NE(error(write("short.bin", llmcHeader(20240520, 1, 5) + "abcd"))
+                .find("should have 5 tokens by its header, it has 2"),
+            std::string::npos);
+  EXPECT_NE(error(write("neg.bin", llmcHeader(20240520, 1, -5) + "abcd")).find("-5 tokens"),
+            std::string::npos);
+  EXPECT_NE(error(write("plain.txt", "abcd")).find("text:FILE"), std::string::npos);
+  std::string big = write("big.bin", bytesOf(std::vector<uint16_t>{1, 2, 1000}));
+  EXPECT_EQ(error(big),
+            "--data: " + big +
+                ": token 1000 at position 2 is not below the model's vocabulary of 1000");
+}
+
+TEST(Permute, IsAPermutationThatDependsOnTheKey) {
+  for (int64_t n : {1, 2, 3, 5, 16, 17, 1000}) {
+    std::set<int64_t> seen;
+    int64_t moved = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      int64_t to = permute(42, i, n);
+      EXPECT_TRUE(to >= 0 && to < n);
+      seen.insert(to);
+      moved += to != permute(43, i, n);
+    }
+    EXPECT_EQ(int64_t(seen.size()), n);
+    if (n >= 16) {
+      EXPECT_GT(moved, n / 2);
+    }
+  }
+}
+
+const Axis kMesh[] = {{"dp", 2}};
+const Input kInputs[] = {
+    {"ids", InputRole::TokenIds, DType::Int64, {4, 3}, {2, 3}, {{0, 0}}, 256},
+    {"labels", InputRole::Labels, DType::Int64, {4, 3}, {2, 3}, {{0, 0}}, 256},
+    {"positions", InputRole::PositionIds, DType::Int32, {1, 3}, {1, 3}, {}, 0},
+    {"mask", InputRole::Ones, DType::Float32, {4, 3}, {2, 3}, {{0, 0}}, 0},
+};
+
+/// Input buffers of one rank of the program above.
+struct Buffers {
+  int64_t ids[2][2][3], labels[2][2][3];
+  int32_t positions[2][3];
+  float mask[2][2][3];
+  Rank rank;
+  Buffers(const Program &program, int number) {
+    placeOnMesh(rank, program, number);
+    rank.inputs[0] = ids;
+    rank.inputs[1] = labels;
+    rank.inputs[2] = positions;
+    rank.inputs[3] = mask;
+  }
+};
+
+TEST_F(Data, BatchesAreAFunctionOfSeedAndStep) {
+  std::string text;
+  for (int i = 0; i < 100; ++i)
+    text += char(i);
+  TokenFile file("text:" + write("t", text), "--data", 256);
+  Program program;
+  program.mesh = kMesh;
+  program.inputs = kInputs;
+  program.accumulate = 2;
+  Batches batches(file, "--data", program, 5, true, 2);
+  EXPECT_EQ(batches.windows(), 33);
+  std::multiset<int64_t> firsts;
+  for (int64_t step = 0; step < 9; ++step)
+    for (int number = 0; number < 2; ++number) {
+      Buffers b(program, number);
+      batches.fill(b.rank, step, 2);
+      for (int micro = 0; micro < 2; ++micro)
+        for (int row = 0; row < 2; ++row) {
+          if (step * 8 + micro * 4 + number * 2 + row < 33)
+            firsts.insert(b.ids[micro][row][0]);
+          for (int i = 0; i < 3; ++i) {
+            EXPECT_EQ(b.ids[micro][row][i], b.ids[micro][row][0] + i);
+            EXPECT_EQ(b.labels[micro][row][i], b.ids[micro][row][i] + 1);
+            EXPECT_EQ(b.positions[micro][i], i);
+            EXPECT_EQ(b.mask[micro][row][i], 1.0f);
+          }
+        }
+    }
+  EXPECT_EQ(firsts.size(), 33u); // the first epoch: every window once
+  EXPECT_EQ(std::set<int64_t>(firsts.begin(), firsts.end()).size(), 33u);
+
+  EXPECT_EQ(errorOf([&] { Batches(file, "--data", program, 5, true, 9); }),
+            "--data: 100 tokens give 33 samples of 3 + 1 tokens, one step needs 36");
+}
+
+TEST(Init, IsWhatTheDocumentationSays) {
+  // The same numbers come out of tools/python/partita_init.py (init.test).
+  EXPECT_EQ(mix64(0), 0xE220A8397B1DCDAFu);
+  EXPECT_EQ(randomKey(0, ""), mix64(mix64(0) ^ 0xCBF29CE484222325u));
+  double sum = 0, squares = 0, fourth = 0;
+  int64_t n = 200000;
+  uint64_t key = randomKey(7, "wte");
+  for (int64_t i = 0; i < n; ++i) {
+    double x = standardNormal(key, uint64_t(i));
+    sum += x;
+    squares += x * x;
+    fourth += x * x * x * x;
+  }
+  EXPECT_NEAR(sum / double(n), 0.0, 0.01);
+  EXPECT_NEAR(squares / double(n), 1.0, 0.01);
+  EXPECT_NEAR(fourth / double(n), 2.9, 0.06); // 3 - 6/5/12
+}
+
+TEST(Layout, RunsCoverThePieceInOrder) {
+  const Axis mesh[] = {{"a", 2}, {"b", 3}};
+  Program program;
+  program.mesh = mesh;
+  Shape global{4, 6, 5};
+  for (Splits splits : {Splits{}, Splits{{0, 0}}, Splits{{1, 0}, {1, 1}}, Splits{{1, 1}, {0, 0}}}) {
+    std::multiset<int64_t> covered;
+    Shape local = global;
+    for (Split split : splits)
+      local.dims[split.dim] /= mesh[split.axis].size;
+    for (int r = 0; r < 6; ++r) {
+      Rank rank;
+      placeOnMesh(rank, program, r);
+      Shape start = pieceStart(program, rank.coordinates, global, splits);
+      int64_t next = 0;
+      forRuns(global, local, start, [&](int64_t g, int64_t l, int64_t n) {
+        EXPECT_EQ(l, next);
+        next += n;
+        for (int64_t i = 0; i < n; ++i)
+          covered.insert(g + i);
+      });
+      EXPECT_EQ(next, local.elements());
+    }
+    int64_t copies = 6 * local.elements() / global.elements();
+    for (int64_t i = 0; i < global.elements(); ++i)
+      EXPECT_EQ(int64_t(covered.count(i)), copies);
+  }
+  int calls = 0;
+  forRuns({}, {}, {}, [&](int64_t, int64_t, int64_t n) { calls += int(n); });
+  EXPECT_EQ(calls, 1);
+}
+
+TEST_F(Files, SafetensorsRoundTrip) {
+  std::string name = "a \"quoted\"\\\n\x01 name \xc3\xa9", path = folder + "/x.safetensors";
+  Floats values = {1.5f, -2.0f, 3.0f, 4.0f, 5.0f, 6.0f};
+  int64_t scalar = 42;
+  {
+    SafetensorsWriter writer(path, {{name, DType::Float32, {2, 3}}, {"n", DType::Int64, {}}},
+                             {{"step", "7"}, {"k\"", "v\n"}});
+    writer.write(values.data(), 24);
+    writer.write(&scalar, 8);
+    writer.commit();
+  }
+  SafetensorsFile file(path);
+  EXPECT_EQ(file.metadata().at("k\""), "v\n");
+  const StoredTensor &tensor = file.get(name, {2, 3});
+  EXPECT_EQ(std::memcmp(tensor.data, values.data(), 24), 0);
+  EXPECT_EQ(std::memcmp(file.get("n", {}).data, &scalar, 8), 0);
+  EXPECT_NE(access((path + ".tmp").c_str(), F_OK), 0);
+  EXPECT_NE(errorOf([&] { file.get("n", {2}); }).find("tensor 'n' is scalar, the program needs 2"),
+            std::string::npos);
+  EXPECT_NE(errorOf([&] { file.get("m", {}); }).find("has no tensor 'm'"), std::string::npos);
+}
+
+TEST_F(Files, AnUnfinishedFileLeavesTheOldOne) {
+  std::string path = write("x", "old");
+  {
+    SafetensorsWriter writer(path, {{"a", DType::Float32, {1}}}, {});
+  }
+  std::string content;
+  std::ifstream(path) >> content;
+  EXPECT_EQ(content, "old");
+  EXPECT_NE(access((path + ".tmp").c_str(), F_OK), 0);
+}
+
+TEST_F(Files, SafetensorsRefusesWhatDoesNotFit) {
+  auto error = [&](const std::string &header, const std::string &data = "12345678") {
+    uint64_t length = header.size();
+    std::string bytes(reinterpret_cast<const char *>(&length), 8);
+    std::string path = write("bad.safetensors", bytes + header + data);
+    return errorOf([&] { SafetensorsFile file(path); });
+  };
+  auto entry = [](const std::string &rest) { return "{\"a\":{" + rest + "}}"; };
+  EXPECT_EQ(error(entry("\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]")), "");
+  EXPECT_NE(errorOf([&] { SafetensorsFile file(write("s", "1234")); }).find("too few"),
+            std::string::npos);
+  EXPECT_NE(errorOf([&] {
+              SafetensorsFile file(write("s", std::string(8, '\xff')));
+            }).find("does not fit into a file of 8 bytes"),
+            std::string::npos);
+  for (const char *header :
+       {"", "{", "[]", "{\"a\":1}", "{\"a\":{}}", "{\"a\" {}}", "{} x", "\"\\ud800\"",
+        "{\"a\":{},\"a\":{}}", "{\"a\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[0,8]}}",
+        "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[4,12]}}",
+        "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[8,0]}}",
+        "{\"a\":{\"dtype\":\"F33\",\"shape\":[2],\"data_offsets\":[0,8]}}",
+        "{\"a\":{\"dtype\":\"F32\",\"shape\":[-2],\"data_offsets\":[0,8]}}",
+        "{\"a\":{\"dtype\":\"F32\",\"shape\":[4294967296,4294967296],\"data_offsets\":[0,8]}}",
+        "{\"a\":{\"dtype\":\"F32\",\"shape\":[99999999999999999999],\"data_offsets\":[0,8]}}",
+        "{\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},"
+        "\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[2,6]}}"})
+    EXPECT_NE(error(header), "") << header;
+  EXPECT_NE(error(std::string(300, '[')).find("nesting"), std::string::npos);
+}
+
+TEST(Convert, EveryFloatType) {
+  auto one = [](auto bits, DType dtype) {
+    float out;
+    convertToFloat(&out, reinterpret_cast<const unsigned char *>(&bits), dtype, 1);
+    return out;
+  };
+  EXPECT_EQ(one(uint16_t(0x3C00), DType::Float16), 1.0f);
+  EXPECT_EQ(one(uint16_t(0xC000), DType::Float16), -2.0f);
+  EXPECT_EQ(one(uint16_t(0x0001), DType::Float16), 0x1p-24f);
+  EXPECT_EQ(one(uint16_t(0x7BFF), DType::Float16), 65504.0f);
+  EXPECT_EQ(one(uint16_t(0x7C00), DType::Float16), INFINITY);
+  EXPECT_TRUE(std::isnan(one(uint16_t(0x7E00), DType::Float16)));
+  EXPECT_EQ(one(uint16_t(0xBF80), DType::BFloat16), -1.0f);
+  EXPECT_EQ(one(0.1, DType::Float64), 0.1f);
+  EXPECT_NE(errorOf([&] { one(int64_t(1), DType::Int64); }), "");
+}
+
+} // namespace
+} // namespace partita_rt

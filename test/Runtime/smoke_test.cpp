@@ -1,2 +1,0 @@
-#include <gtest/gtest.h>
-TEST(Smoke, Runs) { EXPECT_TRUE(true); }
