@@ -25,7 +25,9 @@ struct Command {
 int importMain(Arguments arguments);
 int compileMain(Arguments arguments);
 int runMain(Arguments arguments);
+int explainMain(Arguments arguments);
 int exportMain(Arguments arguments);
+int reportMain(Arguments arguments);
 
 } // namespace partita::tool
 

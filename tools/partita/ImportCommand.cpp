@@ -1,4 +1,5 @@
-//===- ImportCommand.cpp - partita import ---------------------------------------------------------===//
+//===- ImportCommand.cpp - partita import
+//---------------------------------------------------------===//
 
 #include "partita/Import/Import.h"
 #include "tools/partita/Session.h"
@@ -20,8 +21,9 @@ int partita::tool::importMain(Arguments arguments) {
                "binds a dimension, by its name in the file or as INPUT.AXIS (input_ids.0)");
   options.group("Output");
   options.text("o", "FILE", output, "where the module goes; - is the standard output");
-  options.flag("report", report,
-               "says what the file holds (inputs, tensors, operators), on the standard output, and stops");
+  options.flag(
+      "report", report,
+      "says what the file holds (inputs, tensors, operators), on the standard output, and stops");
   if (std::optional<int> done = options.parse(arguments))
     return *done;
   Session session("import");

@@ -1,5 +1,5 @@
 //===- PlanOptions.h - the plan on the command line -------------------------------------------*-
-//C++ -*-===//
+// C++ -*-===//
 
 #ifndef PARTITA_TOOLS_PLANOPTIONS_H
 #define PARTITA_TOOLS_PLANOPTIONS_H

@@ -40,6 +40,31 @@ std::optional<json::Object> partita::tool::readManifest(StringRef folder, std::s
   return std::move(*object);
 }
 
+std::string partita::tool::grouped(int64_t value) {
+  std::string text = std::to_string(value);
+  for (int64_t i = int64_t(text.size()) - 3; i > (value < 0 ? 1 : 0); i -= 3)
+    text.insert(size_t(i), ",");
+  return text;
+}
+
+std::string partita::tool::describeProgram(const json::Object &manifest) {
+  std::string mesh;
+  if (const json::Array *axes = manifest.getArray("mesh"))
+    for (const json::Value &value : *axes)
+      if (const json::Object *axis = value.getAsObject())
+        mesh += (mesh.empty() ? "" : ", ") + axis->getString("axis").value_or("?").str() + " = " +
+                std::to_string(axis->getInteger("size").value_or(1));
+  int64_t ranks = manifest.getInteger("ranks").value_or(1);
+  int64_t accumulate = manifest.getInteger("accumulate").value_or(1);
+  std::string text = manifest.getString("program").value_or("program").str() + ": ";
+  text += std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks");
+  if (!mesh.empty())
+    text += " (" + mesh + ")";
+  text += ", " + std::to_string(accumulate) +
+          (accumulate == 1 ? " micro-batch per step" : " micro-batches per step");
+  return text + ", target " + manifest.getString("target").value_or("unknown").str();
+}
+
 std::string partita::tool::findProgram(StringRef folder, std::string &problem) {
   std::optional<json::Object> manifest = readManifest(folder, problem);
   if (!manifest)

@@ -1,5 +1,5 @@
 //===- Program.h - a compiled program's folder -------------------------------------------------*-
-//C++ -*-===//
+// C++ -*-===//
 
 // manifest.json, written by the emit phase; all sizes in bytes, of one rank:
 //
@@ -29,6 +29,12 @@ namespace partita::tool {
 /// The manifest that lies in a compiled program's folder; null, and `problem` set, when the folder
 /// is no compiled program's.
 std::optional<llvm::json::Object> readManifest(llvm::StringRef folder, std::string &problem);
+
+/// "gpt2: 2 ranks (dp = 2), 1 micro-batch per step, target cpu".
+std::string describeProgram(const llvm::json::Object &manifest);
+
+/// 1234567 as "1,234,567".
+std::string grouped(int64_t value);
 
 /// The executable in a compiled program's folder; "", and `problem` set, when there is none.
 std::string findProgram(llvm::StringRef folder, std::string &problem);
