@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares what a program wrote with a golden of this folder; needs numpy only.
+"""Compares what a program wrote with a golden of this folder; needs numpy only (README.md).
 
     check_golden.py gpt2_4x128_dynamo.json --optimizer adamw --log run.csv \\
                     --grads grads.safetensors --parameters parameters.safetensors
@@ -16,11 +16,17 @@ import argparse
 import csv
 import json
 import math
+import os
 import struct
 import sys
 
 import numpy
 
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "..", "tools", "python"))
+import partita_data  # noqa: E402
+
+TIED = ("transformer.wte.weight", "lm_head.weight")
 DTYPES = {"F32": numpy.float32, "F64": numpy.float64}
 
 
@@ -35,7 +41,26 @@ def read_safetensors(path):
         begin, end = entry["data_offsets"]
         values = numpy.frombuffer(data[8 + length + begin:8 + length + end], DTYPES[entry["dtype"]])
         tensors[name] = values.reshape(entry["shape"]).astype(numpy.float64)
+    # The exporters' two names for the tied embedding; gpt2_tiny.json serves both.
+    for name, other in (TIED, TIED[::-1]):
+        if name in tensors:
+            tensors.setdefault(other, tensors[name])
     return tensors
+
+
+def check_logits(path, golden, seed):
+    """`--forward` runs the first batch, whose rows are in the order of the seed."""
+    expected = numpy.array(golden["logits_float64"])
+    tokens = numpy.array(golden["tokens"])
+    ids, _ = partita_data.Windows(tokens, golden["sequence"], seed).batch(0, 0, golden["batch"])
+    rows = [row.tolist() for row in tokens[:-1].reshape(golden["batch"], golden["sequence"])]
+    expected = expected[[rows.index(row.tolist()) for row in ids]]
+    logits = read_safetensors(path)["logits"]
+    if logits.shape != expected.shape:
+        sys.exit(f"{path}: logits are {list(logits.shape)}, the golden's {list(expected.shape)}")
+    error = float(numpy.abs(logits - expected).max() / numpy.abs(expected).max())
+    print(f"logits: {list(logits.shape)}, worst {error:.2e}")
+    return error if math.isfinite(error) else math.inf
 
 
 def check_losses(path, golden):
@@ -89,6 +114,9 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("golden")
     parser.add_argument("--optimizer", choices=["adamw", "sgd"], default="adamw")
+    parser.add_argument("--part", help="unmasked or masked, of gpt2_tiny.json")
+    parser.add_argument("--tokens", metavar="FILE", help="writes the golden's tokens as uint16")
+    parser.add_argument("--logits")
     parser.add_argument("--log")
     parser.add_argument("--grads")
     parser.add_argument("--parameters")
@@ -96,8 +124,15 @@ def main():
     args = parser.parse_args()
     with open(args.golden) as file:
         golden = json.load(file)
-    run = golden[args.optimizer]
+    if args.tokens:
+        numpy.array(golden["tokens"], numpy.uint16).tofile(args.tokens)
+        return
     errors = []
+    if args.logits:
+        errors.append(check_logits(args.logits, golden, seed=1))
+    if args.part:
+        golden = golden[args.part]
+    run = golden.get(args.optimizer)
     if args.log:
         errors.append(check_losses(args.log, run))
     if args.grads:
@@ -106,7 +141,7 @@ def main():
         errors.append(check_tensors("parameters", args.parameters, run["parameters"],
                                     skip_keys=args.optimizer == "adamw"))
     if not errors:
-        parser.error("nothing to check: give --log, --grads or --parameters")
+        parser.error("nothing to check: give --log, --grads, --parameters or --logits")
     if not max(errors) <= args.tolerance:
         print(f"above the tolerance of {args.tolerance:g}")
         sys.exit(1)

@@ -159,21 +159,26 @@ def file_weights(path):
     return {n: v for n, v in tensors.items() if n.startswith(("transformer.", "lm_head."))}
 
 
+def tiny_tokens():
+    """Four windows of 8 + 1 tokens. Token 0 is the one that is masked as a label: the windows, and
+    so any micro-batches and ranks, have 8, 1, 0 and 5 labels that are not it."""
+    tokens = numpy.random.default_rng(7).integers(1, TINY["vocab"], 33)
+    tokens[9:16] = 0
+    tokens[17:25] = 0
+    tokens[[26, 29, 30]] = 0
+    return tokens.astype(numpy.int64)
+
+
 def tiny_golden():
-    """Explicit tokens and labels for the tiny models, whose weights are in their files: logits,
-    and losses and gradients with nothing masked, and masked so that the two micro-batches, and the
-    rows in them, hold different numbers of tokens."""
+    """`--data uint16:FILE` of the golden's tokens, batch 4 x 8, no --init: one step is one epoch, so
+    the order of the data does not matter. For the tiny models, whose weights are in their files:
+    logits, and losses and gradients as they are and with `--ignore-index 0`."""
     values = file_weights(os.path.join(HERE, "..", "Data", "gpt2_tiny_torchscript_eager.onnx"))
-    random = numpy.random.default_rng(7)
-    tokens = random.integers(0, TINY["vocab"], (4, 9), dtype=numpy.int64)
-    ids, labels = tokens[:, :-1].copy(), tokens[:, 1:].copy()
-    masked = labels.copy()
-    masked[0, 2:] = IGNORED
-    masked[1, ::2] = IGNORED
-    masked[2, :] = IGNORED  # a row, and with row 3 nearly a micro-batch, without any token
-    masked[3, 1:] = IGNORED
-    golden = {"model": TINY, "onnx": "test/Data/gpt2_tiny_*.onnx", "ids": ids.tolist(),
-              "labels": labels.tolist(), "masked_labels": masked.tolist()}
+    tokens = tiny_tokens()
+    ids, labels = tokens[:-1].reshape(4, 8), tokens[1:].reshape(4, 8)
+    masked = numpy.where(labels == 0, IGNORED, labels)
+    golden = {"model": TINY, "onnx": "test/Data/gpt2_tiny_*.onnx", "batch": 4,
+              "sequence": 8, "tokens": tokens.tolist()}
     model = build_model(TINY, torch.float64)
     initialize(onnx_names(model, "torchscript"), values)
     with torch.no_grad():
