@@ -103,6 +103,10 @@ private:
     for (auto [i, pattern, layout] : llvm::enumerate(rule.operands, operands)) {
       int dim = pattern.dimOf(letter);
       Kind kind = layout.kind(axis);
+      if (dim < 0 && pattern.contains(letter))
+        return refuse(static_cast<int>(i), axis, Kind::Invariant,
+                      llvm::formatv("letter {0} is split over {1}, but it is an inner factor of a dimension of "
+                                    "operand {2}", l.name, axis.getValue(), i));
       bool right = dim >= 0 ? layout.dimOf(axis) == dim
                             : kind == Kind::Replicated ||
                                   (kind == Kind::Invariant && !carriesCotangent[i]);
@@ -225,6 +229,13 @@ std::optional<ShardRule> partita::par::ruleOf(Operation *op, std::string &error)
                           ranksOf(op->getResultTypes()), error);
 }
 
+/// A constant all of whose elements are zero: also a partial sum of itself.
+static bool isZero(Operation *op) {
+  DenseElementsAttr value;
+  return matchPattern(op, m_Constant(&value)) && value.isSplat() && isa<FloatType>(value.getElementType()) &&
+         value.getSplatValue<APFloat>().isZero();
+}
+
 LogicalResult partita::verifyShardRule(Operation *op) {
   auto placed = [](Type type) {
     auto tensor = dyn_cast<RankedTensorType>(type);
@@ -273,6 +284,8 @@ LogicalResult partita::verifyShardRule(Operation *op) {
       layout = layout.valueOnly();
       actual = actual.valueOnly();
     }
+    if (isZero(op))
+      actual.partial.clear();
     if (!(layout == actual))
       return op->emitOpError() << "rule '" << cast<ShardInterface>(op).getShardRule() << "': result " << i
                                << " is " << withLayout(type, layout) << ", not " << type;

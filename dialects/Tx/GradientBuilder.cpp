@@ -6,6 +6,13 @@ using namespace mlir;
 using namespace partita;
 using namespace partita::tx;
 
+Value GradientBuilder::splat(Type type, double value) {
+  par::Layout placed = par::Layout::of(type);
+  if (value != 0)
+    placed.partial.clear();
+  return createSplat(builder, loc, par::withLayout(type, placed), value);
+}
+
 Value GradientBuilder::sumTo(Value value, Type type) {
   RankedTensorType result = par::cotangentType(type);
   auto from = cast<RankedTensorType>(value.getType());
@@ -36,9 +43,10 @@ Value GradientBuilder::sumTo(Value value, Type type) {
 }
 
 Value GradientBuilder::spread(Value value, Type type, ArrayRef<int64_t> dims) {
-  RankedTensorType result = par::cotangentType(type);
-  if (par::Layout::of(value.getType()).partial.empty())
-    result = par::withLayout(type, par::Layout::of(type).valueOnly());
+  // The pieces are those of `type`; a partial sum stays one.
+  par::Layout placed = par::Layout::of(type).valueOnly();
+  placed.partial = par::Layout::of(value.getType()).partial;
+  RankedTensorType result = par::withLayout(type, placed);
   // Put the missing dimensions back with size one, then repeat.
   par::Layout whole = par::Layout::of(result), kept = whole;
   SmallVector<int64_t> local(result.getShape());

@@ -76,9 +76,9 @@ def Tx_CastOp : Tx_Op<"cast", [SameOperandsAndResultShape]> {
   let summary = "to another element type";
   let description = [{
     Between floating-point types rounds to nearest even; to an integer truncates toward zero; to i1
-    asks whether it is not zero.
+    asks whether it is not zero. To a floating-point type it is linear.
   }];
-  let shardRule = "* -> *";
+  let shardRule = "";
   let arguments = (ins Tx_Tensor:$x);
   let results = (outs Tx_Tensor:$result);
   let assemblyFormat = "$x attr-dict `:` type($x) `->` type($result)";

@@ -1,6 +1,6 @@
 //===- TxRules.cpp - rules that depend on attributes or types ---------------------------------------===//
 //
-// All of them, and nothing else: the ops of TxStructure.td. Each writes the text that the other ops of
+// All of them, and nothing else: the ops of TxStructure.td, and cast. Each writes the text that the other ops of
 // the table state in ODS.
 //
 //===------------------------------------------------------------------------------------------------===//
@@ -70,6 +70,8 @@ std::string ConstantOp::getShardRule() {
 }
 
 std::string IotaOp::getShardRule() { return "-> n^"; }
+
+std::string CastOp::getShardRule() { return isa<FloatType>(getType().getElementType()) ? "~* -> *" : "* -> *"; }
 
 std::string TransposeOp::getShardRule() {
   Letters letters;
