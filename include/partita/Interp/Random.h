@@ -1,0 +1,48 @@
+//===- Random.h - counter-based random numbers ---------------------------------------------*- C++ -*-===//
+//
+// The numbers of the runtime's `--init seed:N` (partita_rt/init.h states the arithmetic;
+// tools/python/partita_init.py is the same in numpy): they depend on (seed, name, index) alone.
+//
+//===----------------------------------------------------------------------------------------------===//
+
+#ifndef PARTITA_INTERP_RANDOM_H
+#define PARTITA_INTERP_RANDOM_H
+
+#include "llvm/ADT/StringRef.h"
+#include <cstdint>
+
+namespace partita::interp {
+
+/// splitmix64 of the counter.
+inline uint64_t mix64(uint64_t x) {
+  x += 0x9E3779B97F4A7C15ull;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
+  return x ^ (x >> 31);
+}
+
+/// mix(mix(seed) ^ FNV-1a(name)).
+inline uint64_t randomKey(uint64_t seed, llvm::StringRef name) {
+  uint64_t hash = 0xCBF29CE484222325ull;
+  for (unsigned char byte : name.bytes())
+    hash = (hash ^ byte) * 0x100000001B3ull;
+  return mix64(mix64(seed) ^ hash);
+}
+
+/// Element `index` of the standard normal sequence of `key`: twelve uniforms added.
+inline double standardNormal(uint64_t key, uint64_t index) {
+  int64_t sum = 0;
+  for (uint64_t j = 0; j < 3; ++j)
+    for (uint64_t h = mix64(key + 3 * index + j), field = 0; field < 4; ++field, h >>= 16)
+      sum += static_cast<int64_t>(h & 0xFFFF);
+  return static_cast<double>(sum - 393210) / 65536;
+}
+
+/// A number in [0, 1).
+inline double uniform(uint64_t key, uint64_t index) {
+  return static_cast<double>(mix64(key + index) >> 11) / 9007199254740992.0;
+}
+
+} // namespace partita::interp
+
+#endif // PARTITA_INTERP_RANDOM_H

@@ -1,0 +1,112 @@
+//===- Execution.h - one call of a function, and the tables of kernels ---------------------*- C++ -*-===//
+
+#ifndef PARTITA_LIB_INTERP_EXECUTION_H
+#define PARTITA_LIB_INTERP_EXECUTION_H
+
+#include "partita/Interp/Interpreter.h"
+#include "llvm/ADT/StringMap.h"
+#include <functional>
+
+namespace partita::interp {
+
+using Inputs = llvm::ArrayRef<const Tensor *>;
+using Outputs = llvm::MutableArrayRef<Tensor>;
+
+/// Runs the ops of a function on all ranks.
+class Execution {
+public:
+  explicit Execution(Interpreter &interpreter, int depth = 0) : interpreter(interpreter), depth(depth) {}
+
+  /// Runs a block with these arguments; the terminator's operands are the result.
+  mlir::FailureOr<llvm::SmallVector<RankTensors>> run(mlir::Block &block, llvm::ArrayRef<RankTensors> arguments);
+
+  Interpreter &interpreter;
+  int depth; // of calls
+  /// Values of the frames that are being run; regions see those around them.
+  llvm::DenseMap<mlir::Value, RankTensors> values;
+
+  par::MeshAttr mesh() const { return interpreter.mesh(); }
+  int64_t rankCount() const { return mesh().rankCount(); }
+  Stored *find(llvm::StringRef symbol);
+  void write(llvm::StringRef symbol, Stored stored) { interpreter.written[symbol.str()] = std::move(stored); }
+  mlir::LogicalResult recordGradient(mlir::Operation *op, llvm::StringRef parameter, mlir::Value gradient);
+
+private:
+  mlir::LogicalResult run(mlir::Operation *op);
+};
+
+/// An op on one rank; the outputs are zeros of their types' shapes.
+using LocalKernel = std::function<mlir::LogicalResult(mlir::Operation *, Inputs, Outputs)>;
+/// An op that sees all ranks.
+using RankKernel = std::function<mlir::LogicalResult(Execution &, mlir::Operation *, llvm::ArrayRef<RankTensors>,
+                                                     llvm::MutableArrayRef<RankTensors>)>;
+
+/// The ops that the interpreter knows; elementwise ops answer for themselves (ScalarInterface).
+struct KernelTable {
+  llvm::StringMap<LocalKernel> local;
+  llvm::StringMap<RankKernel> ranks;
+
+  template <typename Op, typename F> void add(F kernel) {
+    local[Op::getOperationName()] = [kernel](mlir::Operation *op, Inputs in, Outputs out) {
+      return kernel(mlir::cast<Op>(op), in, out);
+    };
+  }
+  template <typename Op, typename F> void addRanks(F kernel) {
+    ranks[Op::getOperationName()] = [kernel](Execution &execution, mlir::Operation *op,
+                                             llvm::ArrayRef<RankTensors> in, llvm::MutableArrayRef<RankTensors> out) {
+      return kernel(execution, mlir::cast<Op>(op), in, out);
+    };
+  }
+  static const KernelTable &get();
+};
+
+// One function per file of kernels.
+void addStructureKernels(KernelTable &table);
+void addProductKernels(KernelTable &table);
+void addRowKernels(KernelTable &table);
+void addAttentionKernels(KernelTable &table);
+void addEmbeddingKernels(KernelTable &table);
+void addTrainKernels(KernelTable &table);
+void addParKernels(KernelTable &table);
+
+/// Calls kernel(inputs, outputs) for one of the ranks that hold the same operands, and lets them share
+/// what it appends to `outputs`.
+template <typename F>
+mlir::LogicalResult onDistinctRanks(llvm::ArrayRef<RankTensors> in, llvm::MutableArrayRef<RankTensors> out,
+                                    int64_t ranks, F kernel) {
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    int64_t other = 0;
+    while (other < rank && llvm::any_of(in, [&](const RankTensors &o) { return o[other] != o[rank]; }))
+      ++other;
+    if (other < rank) {
+      for (RankTensors &result : out)
+        result.push_back(result[other]);
+      continue;
+    }
+    llvm::SmallVector<const Tensor *> inputs;
+    llvm::SmallVector<Tensor> outputs;
+    for (const RankTensors &operand : in)
+      inputs.push_back(operand[rank].get());
+    if (failed(kernel(inputs, outputs)))
+      return mlir::failure();
+    for (auto [result, tensor] : llvm::zip(out, outputs))
+      result.push_back(std::make_shared<Tensor>(std::move(tensor)));
+  }
+  return mlir::success();
+}
+
+/// An elementwise op by its scalar expression.
+mlir::LogicalResult evaluateElementwise(mlir::Operation *op, Inputs in, Outputs out);
+/// tx.cast, which rounds when asked to.
+mlir::LogicalResult evaluateCast(mlir::Operation *op, bool round, const Tensor &in, Tensor &out);
+/// `value` rounded to the nearest number of a floating-point type, ties to even.
+double roundTo(mlir::FloatType type, double value);
+
+/// c [m, n] += a [m, k] b [k, n].
+void multiplyAdd(const double *a, const double *b, double *c, int64_t m, int64_t k, int64_t n);
+/// [m, n] -> [n, m].
+std::vector<double> transposed(const double *a, int64_t m, int64_t n);
+
+} // namespace partita::interp
+
+#endif // PARTITA_LIB_INTERP_EXECUTION_H

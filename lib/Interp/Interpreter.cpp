@@ -1,0 +1,202 @@
+//===- Interpreter.cpp - executes tensor programs on virtual ranks ----------------------------------===//
+
+#include "partita/Interp/Interpreter.h"
+#include "Execution.h"
+#include "dialects/Interfaces/Interfaces.h"
+#include "dialects/Par/Placement.h"
+#include "dialects/Train/Train.h"
+#include "dialects/Tx/Tx.h"
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::interp;
+
+//===----------------------------------------------------------------------------------------------===//
+// Interpreter
+//===----------------------------------------------------------------------------------------------===//
+
+Interpreter::Interpreter(ModuleOp module, Options options)
+    : options(options), theModule(module), theMesh(par::MeshAttr::of(module)) {
+  for (auto state : module.getOps<train::StateOp>()) {
+    Tensor value(cast<RankedTensorType>(state.getType()));
+    for (int64_t i = 0; i < value.size(); ++i)
+      value.setNumber(i, state.getValue().convertToDouble());
+    store[state.getSymName().str()] = {
+        state.getType(), RankTensors(theMesh.rankCount(), std::make_shared<Tensor>(std::move(value)))};
+  }
+}
+
+LogicalResult Interpreter::setParameter(StringRef name, const Tensor &value) {
+  Operation *symbol = SymbolTable::lookupSymbolIn(theModule, name);
+  Type type;
+  if (auto parameter = dyn_cast_or_null<train::ParameterOp>(symbol))
+    type = parameter.getType();
+  else if (auto state = dyn_cast_or_null<train::StateOp>(symbol))
+    type = state.getType();
+  else
+    return theModule.emitError() << "has no parameter or state '" << name << "'";
+  auto pieces = cut(value, type, theMesh, 0, [&](const Twine &text) { symbol->emitError() << text; });
+  if (failed(pieces))
+    return failure();
+  store[name.str()] = {type, *pieces};
+  return success();
+}
+
+FailureOr<Tensor> Interpreter::parameter(StringRef name) {
+  auto found = store.find(name.str());
+  if (found == store.end())
+    return theModule.emitError() << "parameter '" << name << "' has no value";
+  return assemble(found->second.pieces, found->second.type, theMesh, [&](const Twine &text) {
+    theModule.emitError() << "the value of '" << name << "' " << text;
+  });
+}
+
+FailureOr<SmallVector<Tensor>> Interpreter::call(StringRef name, ArrayRef<Tensor> inputs) {
+  auto function = theModule.lookupSymbol<func::FuncOp>(name);
+  if (!function || !function.getBody().hasOneBlock())
+    return theModule.emitError() << "has no function '" << name << "' with a body of one block";
+  if (function.getNumArguments() != inputs.size())
+    return function.emitError() << "takes " << function.getNumArguments() << " arguments, " << inputs.size()
+                                << " are given";
+  SmallVector<RankTensors> arguments;
+  for (auto [i, type] : llvm::enumerate(function.getArgumentTypes())) {
+    if (!isa<RankedTensorType>(type))
+      return function.emitError() << "argument " << i << " is no tensor: " << type;
+    auto pieces = cut(inputs[i], type, theMesh, i + 1, [&, i = i](const Twine &text) {
+      function.emitError() << "argument " << i << ": " << text;
+    });
+    if (failed(pieces))
+      return failure();
+    arguments.push_back(std::move(*pieces));
+  }
+  written.clear();
+  theGradients.clear();
+  auto results = Execution(*this).run(function.getBody().front(), arguments);
+  if (failed(results))
+    return failure();
+  for (auto &[symbol, stored] : written)
+    store[symbol] = std::move(stored);
+  SmallVector<Tensor> wholes;
+  for (auto [i, type] : llvm::enumerate(function.getResultTypes())) {
+    auto whole = assemble((*results)[i], type, theMesh, [&, i = i](const Twine &text) {
+      function.emitError() << "result " << i << " " << text;
+    });
+    if (failed(whole))
+      return failure();
+    wholes.push_back(std::move(*whole));
+  }
+  return wholes;
+}
+
+//===----------------------------------------------------------------------------------------------===//
+// Execution
+//===----------------------------------------------------------------------------------------------===//
+
+const KernelTable &KernelTable::get() {
+  static const KernelTable table = [] {
+    KernelTable result;
+    addStructureKernels(result);
+    addProductKernels(result);
+    addRowKernels(result);
+    addAttentionKernels(result);
+    addEmbeddingKernels(result);
+    addTrainKernels(result);
+    addParKernels(result);
+    return result;
+  }();
+  return table;
+}
+
+Stored *Execution::find(StringRef symbol) {
+  auto found = interpreter.store.find(symbol.str());
+  return found == interpreter.store.end() ? nullptr : &found->second;
+}
+
+LogicalResult Execution::recordGradient(Operation *op, StringRef parameter, Value gradient) {
+  auto whole = assemble(values.lookup(gradient), gradient.getType(), mesh(), [&](const Twine &text) {
+    op->emitError() << "the gradient of '" << parameter << "' " << text;
+  });
+  if (failed(whole))
+    return failure();
+  interpreter.theGradients[parameter.str()] = std::move(*whole);
+  return success();
+}
+
+FailureOr<SmallVector<RankTensors>> Execution::run(Block &block, ArrayRef<RankTensors> arguments) {
+  for (auto [argument, value] : llvm::zip(block.getArguments(), arguments))
+    values[argument] = value;
+  // A value that this block defines goes with the last op (of this block) that uses it.
+  llvm::DenseMap<Operation *, SmallVector<Value, 2>> lastUses;
+  auto note = [&](Value value) {
+    Operation *last = nullptr;
+    for (Operation *user : value.getUsers()) {
+      Operation *here = block.findAncestorOpInBlock(*user);
+      if (here && (!last || last->isBeforeInBlock(here)))
+        last = here;
+    }
+    if (last)
+      lastUses[last].push_back(value);
+  };
+  for (Value argument : block.getArguments())
+    note(argument);
+  for (Operation &op : block)
+    for (Value result : op.getResults())
+      note(result);
+
+  for (Operation &op : block.without_terminator()) {
+    if (failed(run(&op)))
+      return failure();
+    for (Value dead : lastUses.lookup(&op))
+      values.erase(dead);
+    for (Value result : op.getResults())
+      if (result.use_empty())
+        values.erase(result);
+  }
+  SmallVector<RankTensors> results;
+  for (Value operand : block.getTerminator()->getOperands())
+    results.push_back(values.lookup(operand));
+  return results;
+}
+
+/// An op that no rank needs another for.
+static LogicalResult runLocal(Execution &execution, Operation *op, ArrayRef<RankTensors> operands,
+                              MutableArrayRef<RankTensors> results) {
+  const KernelTable &table = KernelTable::get();
+  auto kernel = table.local.find(op->getName().getStringRef());
+  return onDistinctRanks(operands, results, execution.rankCount(), [&](Inputs in, SmallVectorImpl<Tensor> &out) {
+    for (Type type : op->getResultTypes())
+      out.emplace_back(cast<RankedTensorType>(type));
+    if (auto castOp = dyn_cast<tx::CastOp>(op))
+      return evaluateCast(castOp, execution.interpreter.options.roundCasts, *in[0], out[0]);
+    if (kernel != table.local.end())
+      return kernel->second(op, in, out);
+    return evaluateElementwise(op, in, out);
+  });
+}
+
+LogicalResult Execution::run(Operation *op) {
+  const KernelTable &table = KernelTable::get();
+  StringRef name = op->getName().getStringRef();
+  auto kernel = table.ranks.find(name);
+  bool isLocal = table.local.contains(name) || isa<ScalarInterface, tx::CastOp>(op);
+  if (kernel == table.ranks.end() && !isLocal)
+    return op->emitError() << "the interpreter does not know '" << name << "'";
+  auto complain = [&](const Twine &text) { op->emitError() << text; };
+  for (Type type : op->getResultTypes())
+    if (isa<RankedTensorType>(type) && failed(checkType(type, mesh(), complain)))
+      return failure();
+  SmallVector<RankTensors> operands, results(op->getNumResults());
+  for (Value operand : op->getOperands())
+    operands.push_back(values.lookup(operand));
+  if (failed(isLocal ? runLocal(*this, op, operands, results) : kernel->second(*this, op, operands, results)))
+    return failure();
+  for (auto [result, tensors] : llvm::zip(op->getResults(), results)) {
+    if (isa<RankedTensorType>(result.getType()) &&
+        failed(checkAgreement(tensors, result.getType(), mesh(), [&](const Twine &text) {
+          op->emitError() << "the result " << text;
+        })))
+      return failure();
+    values[result] = std::move(tensors);
+  }
+  return success();
+}

@@ -1,0 +1,79 @@
+//===- Products.cpp - kernels of the matrix products ------------------------------------------------===//
+
+#include "Execution.h"
+#include "dialects/Tx/Tx.h"
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::interp;
+
+/// Four rows of c and a strip of columns at a time, so that each row of b is read once for all four.
+/// Each element adds its k products in order.
+void partita::interp::multiplyAdd(const double *a, const double *b, double *c, int64_t m, int64_t k, int64_t n) {
+  constexpr int64_t strip = 256;
+  for (int64_t j0 = 0; j0 < n; j0 += strip) {
+    int64_t width = std::min(strip, n - j0);
+    int64_t i = 0;
+    for (; i + 4 <= m; i += 4) {
+      double *c0 = c + i * n + j0, *c1 = c0 + n, *c2 = c1 + n, *c3 = c2 + n;
+      for (int64_t p = 0; p < k; ++p) {
+        const double *row = b + p * n + j0;
+        double a0 = a[i * k + p], a1 = a[(i + 1) * k + p], a2 = a[(i + 2) * k + p], a3 = a[(i + 3) * k + p];
+        for (int64_t j = 0; j < width; ++j) {
+          double x = row[j];
+          c0[j] += a0 * x;
+          c1[j] += a1 * x;
+          c2[j] += a2 * x;
+          c3[j] += a3 * x;
+        }
+      }
+    }
+    for (; i < m; ++i)
+      for (int64_t p = 0; p < k; ++p)
+        for (int64_t j = 0; j < width; ++j)
+          c[i * n + j0 + j] += a[i * k + p] * b[p * n + j0 + j];
+  }
+}
+
+std::vector<double> partita::interp::transposed(const double *a, int64_t m, int64_t n) {
+  std::vector<double> result(m * n);
+  for (int64_t i = 0; i < m; ++i)
+    for (int64_t j = 0; j < n; ++j)
+      result[j * m + i] = a[i * n + j];
+  return result;
+}
+
+static LogicalResult matmul(tx::MatMulOp, Inputs in, Outputs out) {
+  multiplyAdd(in[0]->reals.data(), in[1]->reals.data(), out[0].reals.data(), in[0]->leading(1), in[0]->dim(-1),
+              in[1]->dim(-1));
+  return success();
+}
+
+static LogicalResult matmulNT(tx::MatMulNTOp, Inputs in, Outputs out) {
+  int64_t n = in[1]->dim(0), k = in[1]->dim(1);
+  std::vector<double> b = transposed(in[1]->reals.data(), n, k);
+  multiplyAdd(in[0]->reals.data(), b.data(), out[0].reals.data(), in[0]->leading(1), k, n);
+  return success();
+}
+
+static LogicalResult matmulTN(tx::MatMulTNOp, Inputs in, Outputs out) {
+  int64_t rows = in[0]->leading(1), k = in[0]->dim(-1), n = in[1]->dim(-1);
+  std::vector<double> a = transposed(in[0]->reals.data(), rows, k);
+  multiplyAdd(a.data(), in[1]->reals.data(), out[0].reals.data(), k, rows, n);
+  return success();
+}
+
+static LogicalResult batchMatmul(tx::BatchMatMulOp, Inputs in, Outputs out) {
+  int64_t m = in[0]->dim(-2), k = in[0]->dim(-1), n = in[1]->dim(-1);
+  for (int64_t i = 0; i < in[0]->leading(2); ++i)
+    multiplyAdd(in[0]->reals.data() + i * m * k, in[1]->reals.data() + i * k * n, out[0].reals.data() + i * m * n,
+                m, k, n);
+  return success();
+}
+
+void partita::interp::addProductKernels(KernelTable &table) {
+  table.add<tx::MatMulOp>(matmul);
+  table.add<tx::MatMulNTOp>(matmulNT);
+  table.add<tx::MatMulTNOp>(matmulTN);
+  table.add<tx::BatchMatMulOp>(batchMatmul);
+}

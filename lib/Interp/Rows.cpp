@@ -1,0 +1,85 @@
+//===- Rows.cpp - kernels that work on rows: softmax and layer norm ---------------------------------===//
+//
+// The gradients are written from the mathematics, not from the op table's formulas.
+//
+//===----------------------------------------------------------------------------------------------===//
+
+#include "Execution.h"
+#include "dialects/Tx/Tx.h"
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::interp;
+
+static LogicalResult softmax(tx::SoftmaxOp, Inputs in, Outputs out) {
+  int64_t n = in[0]->dim(-1);
+  for (int64_t row = 0; row < in[0]->leading(1); ++row) {
+    const double *x = in[0]->reals.data() + row * n;
+    double *y = out[0].reals.data() + row * n;
+    double largest = n ? *std::max_element(x, x + n) : 0, sum = 0;
+    for (int64_t j = 0; j < n; ++j)
+      sum += y[j] = std::exp(x[j] - largest);
+    for (int64_t j = 0; j < n; ++j)
+      y[j] /= sum;
+  }
+  return success();
+}
+
+/// The Jacobian of softmax at its value y is diag(y) - y y^T, here applied entry by entry.
+static LogicalResult softmaxGrad(tx::SoftmaxGradOp, Inputs in, Outputs out) {
+  int64_t n = in[0]->dim(-1);
+  for (int64_t row = 0; row < in[0]->leading(1); ++row) {
+    const double *y = in[0]->reals.data() + row * n, *dy = in[1]->reals.data() + row * n;
+    for (int64_t i = 0; i < n; ++i)
+      for (int64_t j = 0; j < n; ++j)
+        out[0].reals[row * n + i] += y[j] * ((i == j) - y[i]) * dy[j];
+  }
+  return success();
+}
+
+static LogicalResult layerNorm(tx::LayerNormOp op, Inputs in, Outputs out) {
+  int64_t n = in[0]->dim(-1);
+  for (int64_t row = 0; row < in[0]->leading(1); ++row) {
+    const double *x = in[0]->reals.data() + row * n;
+    double mean = 0, variance = 0;
+    for (int64_t j = 0; j < n; ++j)
+      mean += x[j] / n;
+    for (int64_t j = 0; j < n; ++j)
+      variance += (x[j] - mean) * (x[j] - mean) / n;
+    double rstd = 1 / std::sqrt(variance + op.getEpsilon().convertToDouble());
+    for (int64_t j = 0; j < n; ++j)
+      out[0].reals[row * n + j] = (x[j] - mean) * rstd * in[1]->reals[j] + in[2]->reals[j];
+    out[1].reals[row] = mean;
+    out[2].reals[row] = rstd;
+  }
+  return success();
+}
+
+/// With h = (x - mean) rstd and c = w dy: dh_i / dx_j = rstd (delta_ij - 1/n - h_i h_j / n), so
+/// dx_j = rstd (c_j - (sum of c) / n - h_j (sum of c h) / n).
+static LogicalResult layerNormGrad(tx::LayerNormGradOp, Inputs in, Outputs out) {
+  int64_t n = in[0]->dim(-1);
+  std::vector<double> h(n), c(n);
+  for (int64_t row = 0; row < in[0]->leading(1); ++row) {
+    const double *x = in[0]->reals.data() + row * n, *dy = in[4]->reals.data() + row * n;
+    double mean = in[2]->reals[row], rstd = in[3]->reals[row], sumC = 0, sumCH = 0;
+    for (int64_t j = 0; j < n; ++j) {
+      h[j] = (x[j] - mean) * rstd;
+      c[j] = in[1]->reals[j] * dy[j];
+      sumC += c[j];
+      sumCH += c[j] * h[j];
+      out[1].reals[j] += dy[j] * h[j];
+      out[2].reals[j] += dy[j];
+    }
+    for (int64_t j = 0; j < n; ++j)
+      out[0].reals[row * n + j] = rstd * (c[j] - sumC / n - h[j] * sumCH / n);
+  }
+  return success();
+}
+
+void partita::interp::addRowKernels(KernelTable &table) {
+  table.add<tx::SoftmaxOp>(softmax);
+  table.add<tx::SoftmaxGradOp>(softmaxGrad);
+  table.add<tx::LayerNormOp>(layerNorm);
+  table.add<tx::LayerNormGradOp>(layerNormGrad);
+}

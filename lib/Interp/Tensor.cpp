@@ -1,0 +1,239 @@
+//===- Tensor.cpp - the interpreter's values --------------------------------------------------------===//
+
+#include "partita/Interp/Tensor.h"
+#include "dialects/Par/Placement.h"
+#include "partita/Interp/Random.h"
+#include "llvm/Support/FormatVariadic.h"
+#include <cstring>
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::interp;
+
+//===----------------------------------------------------------------------------------------------===//
+// Tensor
+//===----------------------------------------------------------------------------------------------===//
+
+static int64_t product(ArrayRef<int64_t> shape) {
+  int64_t count = 1;
+  for (int64_t size : shape)
+    count *= size;
+  return count;
+}
+
+Tensor::Tensor(RankedTensorType type) : Tensor(type.getShape(), isa<FloatType>(type.getElementType())) {}
+
+Tensor::Tensor(ArrayRef<int64_t> shape, bool isReal) : shape(shape), isReal(isReal) {
+  if (isReal)
+    reals.assign(product(shape), 0.0);
+  else
+    ints.assign(product(shape), 0);
+}
+
+int64_t Tensor::size() const { return product(shape); }
+
+int64_t Tensor::leading(int64_t trailing) const { return product(ArrayRef(shape).drop_back(trailing)); }
+
+void Tensor::add(const Tensor &other) {
+  for (size_t i = 0; i < reals.size(); ++i)
+    reals[i] += other.reals[i];
+  for (size_t i = 0; i < ints.size(); ++i)
+    ints[i] += other.ints[i];
+}
+
+bool Tensor::identical(const Tensor &other) const {
+  auto same = [](const auto &a, const auto &b) {
+    return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(a[0])) == 0);
+  };
+  return shape == other.shape && same(reals, other.reals) && same(ints, other.ints);
+}
+
+SmallVector<int64_t> partita::interp::rowMajorStrides(ArrayRef<int64_t> shape) {
+  SmallVector<int64_t> strides(shape.size(), 1);
+  for (int64_t d = static_cast<int64_t>(shape.size()) - 2; d >= 0; --d)
+    strides[d] = strides[d + 1] * shape[d + 1];
+  return strides;
+}
+
+std::string partita::interp::indexText(ArrayRef<int64_t> shape, int64_t linear) {
+  SmallVector<int64_t> index(shape.size());
+  for (int64_t d = static_cast<int64_t>(shape.size()) - 1; d >= 0; --d) {
+    index[d] = linear % shape[d];
+    linear /= shape[d];
+  }
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  stream << "[";
+  llvm::interleaveComma(index, stream);
+  stream << "]";
+  return text;
+}
+
+//===----------------------------------------------------------------------------------------------===//
+// Whole values and pieces
+//===----------------------------------------------------------------------------------------------===//
+
+/// Where the rank's piece begins, per dimension: an axis cuts what the axes before it left.
+static SmallVector<int64_t> pieceStart(const par::Layout &layout, par::MeshAttr mesh, int64_t rank) {
+  SmallVector<int64_t> start(layout.shape.size(), 0);
+  for (auto [d, axes] : llvm::enumerate(layout.splits)) {
+    int64_t size = layout.shape[d];
+    for (StringAttr axis : axes) {
+      size /= mesh.sizeOf(axis.getValue());
+      start[d] += mesh.coordinate(rank, axis.getValue()) * size;
+    }
+  }
+  return start;
+}
+
+static int64_t offsetOf(ArrayRef<int64_t> index, ArrayRef<int64_t> strides) {
+  int64_t offset = 0;
+  for (auto [i, s] : llvm::zip(index, strides))
+    offset += i * s;
+  return offset;
+}
+
+static std::string shapeText(ArrayRef<int64_t> shape) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  llvm::interleave(shape, stream, "x");
+  return text;
+}
+
+LogicalResult partita::interp::checkType(Type anyType, par::MeshAttr mesh, ErrorFn error) {
+  auto type = cast<RankedTensorType>(anyType);
+  par::Layout layout = par::Layout::of(type);
+  if (!type.hasStaticShape() || !isa<FloatType, IntegerType>(type.getElementType())) {
+    std::string message;
+    llvm::raw_string_ostream(message) << "the interpreter needs static shapes of numbers, this is " << type;
+    error(message);
+    return failure();
+  }
+  auto local = layout.localType(type.getElementType(), mesh, error);
+  if (failed(local))
+    return failure();
+  if (local->getShape() == type.getShape())
+    return success();
+  std::string message;
+  llvm::raw_string_ostream(message) << "one rank's piece should be " << *local << ", the program says " << type;
+  error(message);
+  return failure();
+}
+
+/// Replaces each tensor with random shares that sum to it over the ranks of `axis`.
+static void splitIntoShares(RankTensors &tensors, par::MeshAttr mesh, StringRef axis, uint64_t seed) {
+  RankTensors shares(tensors.size());
+  for (size_t rank = 0; rank < tensors.size(); ++rank) {
+    if (mesh.coordinate(rank, axis) != 0)
+      continue;
+    SmallVector<int64_t> group = mesh.group(rank, axis);
+    Tensor rest = *tensors[rank];
+    for (auto [i, member] : llvm::enumerate(ArrayRef(group).drop_back())) {
+      Tensor share(rest.shape, rest.isReal);
+      uint64_t key = randomKey(seed + i, axis);
+      for (int64_t e = 0; e < share.size(); ++e) {
+        // Small integers keep integer shares small; the spread of the noise is of the values' order.
+        double noise = standardNormal(key, e);
+        share.setNumber(e, rest.isReal ? 0.6 * rest.reals[e] + noise : std::floor(2 * noise));
+        rest.setNumber(e, rest.number(e) - share.number(e));
+      }
+      shares[member] = std::make_shared<Tensor>(std::move(share));
+    }
+    shares[group.back()] = std::make_shared<Tensor>(std::move(rest));
+  }
+  tensors = std::move(shares);
+}
+
+FailureOr<RankTensors> partita::interp::cut(const Tensor &whole, Type type, par::MeshAttr mesh, uint64_t seed,
+                                            ErrorFn error) {
+  auto tensorType = cast<RankedTensorType>(type);
+  par::Layout layout = par::Layout::of(type);
+  if (ArrayRef(whole.shape) != ArrayRef(layout.shape) ||
+      whole.isReal != isa<FloatType>(tensorType.getElementType())) {
+    error(llvm::formatv("a value of shape [{0}] is given for one of shape [{1}]", shapeText(whole.shape),
+                        shapeText(layout.shape)).str());
+    return failure();
+  }
+  if (failed(checkType(type, mesh, error)))
+    return failure();
+  SmallVector<int64_t> strides = rowMajorStrides(layout.shape);
+  RankTensors pieces;
+  std::map<int64_t, std::shared_ptr<const Tensor>> byOffset; // ranks with one start share the piece
+  for (int64_t rank = 0; rank < mesh.rankCount(); ++rank) {
+    int64_t base = offsetOf(pieceStart(layout, mesh, rank), strides);
+    std::shared_ptr<const Tensor> &piece = byOffset[base];
+    if (!piece) {
+      Tensor local(tensorType);
+      walk(local.shape, strides, base, [&](int64_t i, int64_t from) { local.copyElement(i, whole, from); });
+      piece = std::make_shared<Tensor>(std::move(local));
+    }
+    pieces.push_back(piece);
+  }
+  for (StringAttr axis : layout.partial)
+    splitIntoShares(pieces, mesh, axis.getValue(), seed);
+  return pieces;
+}
+
+static void sumOver(RankTensors &tensors, par::MeshAttr mesh, StringRef axis) {
+  RankTensors sums(tensors.size());
+  for (size_t rank = 0; rank < tensors.size(); ++rank) {
+    SmallVector<int64_t> group = mesh.group(rank, axis);
+    if (group.front() != static_cast<int64_t>(rank)) {
+      sums[rank] = sums[group.front()];
+      continue;
+    }
+    Tensor sum = *tensors[rank];
+    for (int64_t other : ArrayRef(group).drop_front())
+      sum.add(*tensors[other]);
+    sums[rank] = std::make_shared<Tensor>(std::move(sum));
+  }
+  tensors = std::move(sums);
+}
+
+FailureOr<Tensor> partita::interp::assemble(const RankTensors &pieces, Type type, par::MeshAttr mesh,
+                                            ErrorFn error) {
+  auto tensorType = cast<RankedTensorType>(type);
+  par::Layout layout = par::Layout::of(type);
+  if (failed(checkType(type, mesh, error)) ||
+      failed(checkAgreement(pieces, type, mesh, error)))
+    return failure();
+  RankTensors sums = pieces;
+  for (StringAttr axis : layout.partial)
+    sumOver(sums, mesh, axis.getValue());
+  Tensor whole(layout.shape, pieces.front()->isReal);
+  SmallVector<int64_t> strides = rowMajorStrides(layout.shape);
+  std::set<int64_t> written;
+  for (int64_t rank = 0; rank < mesh.rankCount(); ++rank) {
+    int64_t base = offsetOf(pieceStart(layout, mesh, rank), strides);
+    if (written.insert(base).second)
+      walk(tensorType.getShape(), strides, base,
+           [&](int64_t i, int64_t to) { whole.copyElement(to, *sums[rank], i); });
+  }
+  return whole;
+}
+
+LogicalResult partita::interp::checkAgreement(const RankTensors &pieces, Type type, par::MeshAttr mesh,
+                                              ErrorFn error) {
+  if (llvm::all_of(pieces, [&](const auto &piece) { return piece == pieces.front(); }))
+    return success();
+  par::Layout layout = par::Layout::of(type);
+  for (StringAttr axis : mesh.getAxes()) {
+    par::Kind kind = layout.kind(axis);
+    if (kind == par::Kind::Sharded || kind == par::Kind::Partial)
+      continue;
+    for (int64_t rank = 0; rank < mesh.rankCount(); ++rank) {
+      int64_t first = mesh.group(rank, axis.getValue()).front();
+      const Tensor &a = *pieces[first], &b = *pieces[rank];
+      if (pieces[first] == pieces[rank] || a.identical(b))
+        continue;
+      int64_t at = 0;
+      while (at + 1 < a.size() && a.number(at) == b.number(at))
+        ++at;
+      error(llvm::formatv("is {0} over {1}, but element {2} is {3} on rank {4} and {5} on rank {6}",
+                          par::toString(kind), axis.getValue(), indexText(a.shape, at), a.number(at), first,
+                          b.number(at), rank).str());
+      return failure();
+    }
+  }
+  return success();
+}

@@ -1,0 +1,189 @@
+//===- Training.cpp - kernels of the dialect train, and calls ----------------------------------------===//
+
+#include "Execution.h"
+#include "dialects/Par/Placement.h"
+#include "dialects/Train/Train.h"
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::interp;
+
+using RankInputs = ArrayRef<RankTensors>;
+using RankOutputs = MutableArrayRef<RankTensors>;
+
+//===----------------------------------------------------------------------------------------------===//
+// Symbols
+//===----------------------------------------------------------------------------------------------===//
+
+/// As it is stored, when the program reads what it wrote; through the whole value otherwise.
+static LogicalResult read(Execution &execution, train::ReadOp op, RankInputs, RankOutputs out) {
+  Stored *stored = execution.find(op.getSymbol());
+  if (!stored)
+    return op.emitError() << "reads " << op.getSymbolAttr() << ", which has no value";
+  auto error = [&](const Twine &text) { op.emitError() << "the value of " << op.getSymbolAttr() << " " << text; };
+  if (par::Layout::of(stored->type).valueOnly() == par::Layout::of(op.getType()).valueOnly()) {
+    out[0] = stored->pieces;
+    return success();
+  }
+  auto whole = assemble(stored->pieces, stored->type, execution.mesh(), error);
+  if (failed(whole))
+    return failure();
+  auto pieces = cut(*whole, op.getType(), execution.mesh(), 0, error);
+  if (failed(pieces))
+    return failure();
+  out[0] = std::move(*pieces);
+  return success();
+}
+
+static LogicalResult write(Execution &execution, train::WriteOp op, RankInputs in, RankOutputs) {
+  execution.write(op.getSymbol(), {op.getValue().getType(), in[0]});
+  return success();
+}
+
+//===----------------------------------------------------------------------------------------------===//
+// The step
+//===----------------------------------------------------------------------------------------------===//
+
+static LogicalResult tokenCount(train::TokenCountOp op, Inputs in, Outputs out) {
+  for (int64_t i = 0; i < in[0]->size(); ++i)
+    out[0].reals[0] += in[0]->number(i) != static_cast<double>(op.getIgnoreIndex());
+  return success();
+}
+
+/// What every rank holds of micro-batch `i`.
+static RankTensors microBatch(const RankTensors &batches, RankedTensorType type, int64_t i) {
+  SmallVector<RankTensors, 1> result(1);
+  (void)onDistinctRanks({batches}, result, batches.size(), [&](Inputs in, SmallVectorImpl<Tensor> &out) {
+    Tensor &one = out.emplace_back(type);
+    for (int64_t e = 0; e < one.size(); ++e)
+      one.copyElement(e, *in[0], i * one.size() + e);
+    return success();
+  });
+  return result.front();
+}
+
+static RankTensors sumOf(const RankTensors &a, const RankTensors &b) {
+  SmallVector<RankTensors, 1> result(1);
+  (void)onDistinctRanks({a, b}, result, a.size(), [&](Inputs in, SmallVectorImpl<Tensor> &out) {
+    out.push_back(*in[0]);
+    out.back().add(*in[1]);
+    return success();
+  });
+  return result.front();
+}
+
+static LogicalResult accumulate(Execution &execution, train::AccumulateOp op, RankInputs in, RankOutputs out) {
+  Block &body = op.getBody().front();
+  if (op.getCount() < 1)
+    return op.emitError() << "has no micro-batch to run";
+  for (int64_t i = 0; i < op.getCount(); ++i) {
+    SmallVector<RankTensors> arguments;
+    for (auto [argument, batches] : llvm::zip(body.getArguments(), in))
+      arguments.push_back(microBatch(batches, cast<RankedTensorType>(argument.getType()), i));
+    auto yielded = execution.run(body, arguments);
+    if (failed(yielded))
+      return failure();
+    for (auto [sum, part] : llvm::zip(out, *yielded))
+      sum = i == 0 ? part : sumOf(sum, part);
+  }
+  return success();
+}
+
+static LogicalResult minimize(Execution &, train::MinimizeOp, RankInputs, RankOutputs) { return success(); }
+
+static LogicalResult update(Execution &execution, train::UpdateOp op, RankInputs, RankOutputs) {
+  return execution.recordGradient(op, op.getParameter(), op.getGradient());
+}
+
+static LogicalResult learningRate(Execution &execution, train::LearningRateOp op, RankInputs, RankOutputs out) {
+  Tensor rate(cast<RankedTensorType>(op.getType()));
+  for (double &value : rate.reals)
+    value = execution.interpreter.options.learningRate;
+  out[0].assign(execution.rankCount(), std::make_shared<Tensor>(std::move(rate)));
+  return success();
+}
+
+//===----------------------------------------------------------------------------------------------===//
+// Optimizers
+//===----------------------------------------------------------------------------------------------===//
+
+/// Records the gradient of the parameter that the optimizer op's first result becomes.
+template <typename Op> static LogicalResult recordGradientOf(Execution &execution, Op op) {
+  for (Operation *user : op.getNewValue().getUsers())
+    if (auto write = dyn_cast<train::WriteOp>(user))
+      return execution.recordGradient(op, write.getSymbol(), op.getGradient());
+  return success();
+}
+
+/// An optimizer op: kernel(inputs, outputs) where all are real and outputs of the results' shapes.
+template <typename Op, typename F>
+static LogicalResult optimizer(Execution &execution, Op op, RankInputs in, RankOutputs out, F kernel) {
+  for (Type type : llvm::concat<Type>(SmallVector<Type>(op->getOperandTypes()), SmallVector<Type>(op->getResultTypes())))
+    if (!isa<FloatType>(getElementTypeOrSelf(type)))
+      return op.emitError() << "works on floating-point numbers, not on " << type;
+  if (failed(recordGradientOf(execution, op)))
+    return failure();
+  return onDistinctRanks(in, out, execution.rankCount(), [&](Inputs inputs, SmallVectorImpl<Tensor> &outputs) {
+    for (Type type : op->getResultTypes())
+      outputs.emplace_back(cast<RankedTensorType>(type));
+    kernel(inputs, outputs);
+    return success();
+  });
+}
+
+static LogicalResult adamw(Execution &execution, train::AdamWOp op, RankInputs in, RankOutputs out) {
+  double b1 = op.getBeta1().convertToDouble(), b2 = op.getBeta2().convertToDouble();
+  double epsilon = op.getEpsilon().convertToDouble(), decay = op.getDecay().convertToDouble();
+  return optimizer(execution, op, in, out, [&](Inputs inputs, Outputs outputs) {
+    double rate = inputs[4]->reals[0], t = inputs[5]->reals[0];
+    for (int64_t i = 0; i < inputs[0]->size(); ++i) {
+      double p = inputs[0]->reals[i], g = inputs[1]->reals[i];
+      double m = b1 * inputs[2]->reals[i] + (1 - b1) * g, v = b2 * inputs[3]->reals[i] + (1 - b2) * g * g;
+      double direction = (m / (1 - std::pow(b1, t))) / (std::sqrt(v / (1 - std::pow(b2, t))) + epsilon);
+      outputs[0].reals[i] = p - rate * (direction + decay * p);
+      outputs[1].reals[i] = m;
+      outputs[2].reals[i] = v;
+    }
+  });
+}
+
+static LogicalResult sgd(Execution &execution, train::SgdOp op, RankInputs in, RankOutputs out) {
+  double decay = op.getDecay().convertToDouble();
+  return optimizer(execution, op, in, out, [&](Inputs inputs, Outputs outputs) {
+    double rate = inputs[2]->reals[0];
+    for (int64_t i = 0; i < inputs[0]->size(); ++i)
+      outputs[0].reals[i] = inputs[0]->reals[i] - rate * (inputs[1]->reals[i] + decay * inputs[0]->reals[i]);
+  });
+}
+
+//===----------------------------------------------------------------------------------------------===//
+// Calls
+//===----------------------------------------------------------------------------------------------===//
+
+static LogicalResult call(Execution &execution, func::CallOp op, RankInputs in, RankOutputs out) {
+  auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(op, op.getCalleeAttr());
+  if (!callee || !callee.getBody().hasOneBlock())
+    return op.emitError() << "calls '" << op.getCallee() << "', which has no body of one block";
+  if (execution.depth == 100)
+    return op.emitError() << "calls '" << op.getCallee() << "' more than 100 calls deep";
+  Execution frame(execution.interpreter, execution.depth + 1);
+  auto results = frame.run(callee.getBody().front(), in);
+  if (failed(results))
+    return failure();
+  for (auto [result, value] : llvm::zip(out, *results))
+    result = std::move(value);
+  return success();
+}
+
+void partita::interp::addTrainKernels(KernelTable &table) {
+  table.addRanks<train::ReadOp>(read);
+  table.addRanks<train::WriteOp>(write);
+  table.add<train::TokenCountOp>(tokenCount);
+  table.addRanks<train::AccumulateOp>(accumulate);
+  table.addRanks<train::MinimizeOp>(minimize);
+  table.addRanks<train::UpdateOp>(update);
+  table.addRanks<train::LearningRateOp>(learningRate);
+  table.addRanks<train::AdamWOp>(adamw);
+  table.addRanks<train::SgdOp>(sgd);
+  table.addRanks<func::CallOp>(call);
+}

@@ -1,0 +1,453 @@
+// One function per op, sizes even. Each rule is tried by brute force: cut as the rule says, run the
+// localized op on two ranks, put together as the rule says, compare with the whole op; and the same
+// with the op's gradient. Then the op table's gradients against five-point
+// differences: the arguments that have one. --every-op-of: an op without a function is an error.
+// RUN: partita-interp %s --check-rules --every-op-of=tx | FileCheck %s
+// RUN: partita-interp %s --check-gradients | FileCheck %s --check-prefix=GRAD
+
+// Elementwise.
+
+// CHECK: tx.add @add: split *0 *1; partial 0+1{{ *$}}
+// GRAD: gradient of add: 0 1{{$}}
+func.func @add(%a: tensor<2x4xf64>, %b: tensor<2x4xf64>) -> tensor<2x4xf64> {
+  %0 = tx.add %a, %b : (tensor<2x4xf64>, tensor<2x4xf64>) -> tensor<2x4xf64>
+  return %0 : tensor<2x4xf64>
+}
+// CHECK: tx.sub @sub: split *0 *1; partial 0+1{{ *$}}
+// GRAD: gradient of sub: 0 1{{$}}
+func.func @sub(%a: tensor<2x4xf64>, %b: tensor<2x4xf64>) -> tensor<2x4xf64> {
+  %0 = tx.sub %a, %b : (tensor<2x4xf64>, tensor<2x4xf64>) -> tensor<2x4xf64>
+  return %0 : tensor<2x4xf64>
+}
+// CHECK: tx.mul @mul: split *0 *1; partial 0 1{{ *$}}
+// GRAD: gradient of mul: 0 1{{$}}
+func.func @mul(%a: tensor<2x4xf64>, %b: tensor<2x4xf64>) -> tensor<2x4xf64> {
+  %0 = tx.mul %a, %b : (tensor<2x4xf64>, tensor<2x4xf64>) -> tensor<2x4xf64>
+  return %0 : tensor<2x4xf64>
+}
+// CHECK: tx.div @div: split *0 *1; partial 0{{ *$}}
+// GRAD: gradient of div: 0 1{{$}}
+func.func @div(%a: tensor<2x4xf64>, %b: tensor<2x4xf64> {interp.range = [0.5, 2.0]}) -> tensor<2x4xf64> {
+  %0 = tx.div %a, %b : (tensor<2x4xf64>, tensor<2x4xf64>) -> tensor<2x4xf64>
+  return %0 : tensor<2x4xf64>
+}
+// CHECK: tx.pow @pow: split *0 *1; partial{{ *$}}
+// GRAD: gradient of pow: 0 1{{$}}
+func.func @pow(%a: tensor<2x4xf64> {interp.range = [0.5, 2.0]}, %b: tensor<2x4xf64>) -> tensor<2x4xf64> {
+  %0 = tx.pow %a, %b : (tensor<2x4xf64>, tensor<2x4xf64>) -> tensor<2x4xf64>
+  return %0 : tensor<2x4xf64>
+}
+// CHECK: tx.max @max: split *0 *1; partial{{ *$}}
+// GRAD: gradient of max: 0 1{{$}}
+func.func @max(%a: tensor<2x4xf64>, %b: tensor<2x4xf64>) -> tensor<2x4xf64> {
+  %0 = tx.max %a, %b : (tensor<2x4xf64>, tensor<2x4xf64>) -> tensor<2x4xf64>
+  return %0 : tensor<2x4xf64>
+}
+// CHECK: tx.min @min: split *0 *1; partial{{ *$}}
+// GRAD: gradient of min: 0 1{{$}}
+func.func @min(%a: tensor<2x4xf64>, %b: tensor<2x4xf64>) -> tensor<2x4xf64> {
+  %0 = tx.min %a, %b : (tensor<2x4xf64>, tensor<2x4xf64>) -> tensor<2x4xf64>
+  return %0 : tensor<2x4xf64>
+}
+// CHECK: tx.neg @neg: split *0 *1; partial 0{{ *$}}
+// GRAD: gradient of neg: 0{{$}}
+func.func @neg(%x: tensor<2x4xf64>) -> tensor<2x4xf64> {
+  %0 = tx.neg %x : (tensor<2x4xf64>) -> tensor<2x4xf64>
+  return %0 : tensor<2x4xf64>
+}
+// CHECK: tx.exp @exp: split *0 *1; partial{{ *$}}
+// GRAD: gradient of exp: 0{{$}}
+func.func @exp(%x: tensor<2x4xf64>) -> tensor<2x4xf64> {
+  %0 = tx.exp %x : (tensor<2x4xf64>) -> tensor<2x4xf64>
+  return %0 : tensor<2x4xf64>
+}
+// CHECK: tx.log @log: split *0 *1; partial{{ *$}}
+// GRAD: gradient of log: 0{{$}}
+func.func @log(%x: tensor<2x4xf64> {interp.range = [0.5, 2.0]}) -> tensor<2x4xf64> {
+  %0 = tx.log %x : (tensor<2x4xf64>) -> tensor<2x4xf64>
+  return %0 : tensor<2x4xf64>
+}
+// CHECK: tx.sqrt @sqrt: split *0 *1; partial{{ *$}}
+// GRAD: gradient of sqrt: 0{{$}}
+func.func @sqrt(%x: tensor<2x4xf64> {interp.range = [0.5, 2.0]}) -> tensor<2x4xf64> {
+  %0 = tx.sqrt %x : (tensor<2x4xf64>) -> tensor<2x4xf64>
+  return %0 : tensor<2x4xf64>
+}
+// CHECK: tx.rsqrt @rsqrt: split *0 *1; partial{{ *$}}
+// GRAD: gradient of rsqrt: 0{{$}}
+func.func @rsqrt(%x: tensor<2x4xf64> {interp.range = [0.5, 2.0]}) -> tensor<2x4xf64> {
+  %0 = tx.rsqrt %x : (tensor<2x4xf64>) -> tensor<2x4xf64>
+  return %0 : tensor<2x4xf64>
+}
+// CHECK: tx.reciprocal @reciprocal: split *0 *1; partial{{ *$}}
+// GRAD: gradient of reciprocal: 0{{$}}
+func.func @reciprocal(%x: tensor<2x4xf64> {interp.range = [0.5, 2.0]}) -> tensor<2x4xf64> {
+  %0 = tx.reciprocal %x : (tensor<2x4xf64>) -> tensor<2x4xf64>
+  return %0 : tensor<2x4xf64>
+}
+// CHECK: tx.abs @abs: split *0 *1; partial{{ *$}}
+// GRAD: gradient of abs: 0{{$}}
+func.func @abs(%x: tensor<2x4xf64>) -> tensor<2x4xf64> {
+  %0 = tx.abs %x : (tensor<2x4xf64>) -> tensor<2x4xf64>
+  return %0 : tensor<2x4xf64>
+}
+// CHECK: tx.sign @sign: split *0 *1; partial{{ *$}}
+// GRAD: gradient of sign: none{{$}}
+func.func @sign(%x: tensor<2x4xf64>) -> tensor<2x4xf64> {
+  %0 = tx.sign %x : (tensor<2x4xf64>) -> tensor<2x4xf64>
+  return %0 : tensor<2x4xf64>
+}
+// CHECK: tx.tanh @tanh: split *0 *1; partial{{ *$}}
+// GRAD: gradient of tanh: 0{{$}}
+func.func @tanh(%x: tensor<2x4xf64>) -> tensor<2x4xf64> {
+  %0 = tx.tanh %x : (tensor<2x4xf64>) -> tensor<2x4xf64>
+  return %0 : tensor<2x4xf64>
+}
+// CHECK: tx.erf @erf: split *0 *1; partial{{ *$}}
+// GRAD: gradient of erf: 0{{$}}
+func.func @erf(%x: tensor<2x4xf64>) -> tensor<2x4xf64> {
+  %0 = tx.erf %x : (tensor<2x4xf64>) -> tensor<2x4xf64>
+  return %0 : tensor<2x4xf64>
+}
+// CHECK: tx.sigmoid @sigmoid: split *0 *1; partial{{ *$}}
+// GRAD: gradient of sigmoid: 0{{$}}
+func.func @sigmoid(%x: tensor<2x4xf64>) -> tensor<2x4xf64> {
+  %0 = tx.sigmoid %x : (tensor<2x4xf64>) -> tensor<2x4xf64>
+  return %0 : tensor<2x4xf64>
+}
+// CHECK: tx.cos @cos: split *0 *1; partial{{ *$}}
+// GRAD: gradient of cos: 0{{$}}
+func.func @cos(%x: tensor<2x4xf64>) -> tensor<2x4xf64> {
+  %0 = tx.cos %x : (tensor<2x4xf64>) -> tensor<2x4xf64>
+  return %0 : tensor<2x4xf64>
+}
+// CHECK: tx.sin @sin: split *0 *1; partial{{ *$}}
+// GRAD: gradient of sin: 0{{$}}
+func.func @sin(%x: tensor<2x4xf64>) -> tensor<2x4xf64> {
+  %0 = tx.sin %x : (tensor<2x4xf64>) -> tensor<2x4xf64>
+  return %0 : tensor<2x4xf64>
+}
+// CHECK: tx.relu @relu: split *0 *1; partial{{ *$}}
+// GRAD: gradient of relu: 0{{$}}
+func.func @relu(%x: tensor<2x4xf64>) -> tensor<2x4xf64> {
+  %0 = tx.relu %x : (tensor<2x4xf64>) -> tensor<2x4xf64>
+  return %0 : tensor<2x4xf64>
+}
+// CHECK: tx.gelu @gelu: split *0 *1; partial{{ *$}}
+// GRAD: gradient of gelu: 0{{$}}
+func.func @gelu(%x: tensor<2x4xf64>) -> tensor<2x4xf64> {
+  %0 = tx.gelu %x : (tensor<2x4xf64>) -> tensor<2x4xf64>
+  return %0 : tensor<2x4xf64>
+}
+// CHECK: tx.gelu_tanh @gelu_tanh: split *0 *1; partial{{ *$}}
+// GRAD: gradient of gelu_tanh: 0{{$}}
+func.func @gelu_tanh(%x: tensor<2x4xf64>) -> tensor<2x4xf64> {
+  %0 = tx.gelu_tanh %x : (tensor<2x4xf64>) -> tensor<2x4xf64>
+  return %0 : tensor<2x4xf64>
+}
+// CHECK: tx.gelu_grad @gelu_grad: split *0 *1; partial 1{{ *$}}
+// GRAD: gradient of gelu_grad: none{{$}}
+func.func @gelu_grad(%x: tensor<2x4xf64>, %dy: tensor<2x4xf64>) -> tensor<2x4xf64> {
+  %0 = tx.gelu_grad %x, %dy : (tensor<2x4xf64>, tensor<2x4xf64>) -> tensor<2x4xf64>
+  return %0 : tensor<2x4xf64>
+}
+// CHECK: tx.gelu_tanh_grad @gelu_tanh_grad: split *0 *1; partial 1{{ *$}}
+// GRAD: gradient of gelu_tanh_grad: none{{$}}
+func.func @gelu_tanh_grad(%x: tensor<2x4xf64>, %dy: tensor<2x4xf64>) -> tensor<2x4xf64> {
+  %0 = tx.gelu_tanh_grad %x, %dy : (tensor<2x4xf64>, tensor<2x4xf64>) -> tensor<2x4xf64>
+  return %0 : tensor<2x4xf64>
+}
+// CHECK: tx.equal @equal: split *0 *1; partial{{ *$}}
+// GRAD: gradient of equal: none{{$}}
+func.func @equal(%a: tensor<2x4xi64>, %b: tensor<2x4xi64>) -> tensor<2x4xi1> {
+  %0 = tx.equal %a, %b : (tensor<2x4xi64>, tensor<2x4xi64>) -> tensor<2x4xi1>
+  return %0 : tensor<2x4xi1>
+}
+// CHECK: tx.less @less: split *0 *1; partial{{ *$}}
+// GRAD: gradient of less: none{{$}}
+func.func @less(%a: tensor<2x4xi64>, %b: tensor<2x4xi64>) -> tensor<2x4xi1> {
+  %0 = tx.less %a, %b : (tensor<2x4xi64>, tensor<2x4xi64>) -> tensor<2x4xi1>
+  return %0 : tensor<2x4xi1>
+}
+// CHECK: tx.less_equal @less_equal: split *0 *1; partial{{ *$}}
+// GRAD: gradient of less_equal: none{{$}}
+func.func @less_equal(%a: tensor<2x4xi64>, %b: tensor<2x4xi64>) -> tensor<2x4xi1> {
+  %0 = tx.less_equal %a, %b : (tensor<2x4xi64>, tensor<2x4xi64>) -> tensor<2x4xi1>
+  return %0 : tensor<2x4xi1>
+}
+// CHECK: tx.greater @greater: split *0 *1; partial{{ *$}}
+// GRAD: gradient of greater: none{{$}}
+func.func @greater(%a: tensor<2x4xi64>, %b: tensor<2x4xi64>) -> tensor<2x4xi1> {
+  %0 = tx.greater %a, %b : (tensor<2x4xi64>, tensor<2x4xi64>) -> tensor<2x4xi1>
+  return %0 : tensor<2x4xi1>
+}
+// CHECK: tx.greater_equal @greater_equal: split *0 *1; partial{{ *$}}
+// GRAD: gradient of greater_equal: none{{$}}
+func.func @greater_equal(%a: tensor<2x4xi64>, %b: tensor<2x4xi64>) -> tensor<2x4xi1> {
+  %0 = tx.greater_equal %a, %b : (tensor<2x4xi64>, tensor<2x4xi64>) -> tensor<2x4xi1>
+  return %0 : tensor<2x4xi1>
+}
+// CHECK: tx.and @and: split *0 *1; partial{{ *$}}
+// GRAD: gradient of and: none{{$}}
+func.func @and(%a: tensor<2x4xi1>, %b: tensor<2x4xi1>) -> tensor<2x4xi1> {
+  %0 = tx.and %a, %b : (tensor<2x4xi1>, tensor<2x4xi1>) -> tensor<2x4xi1>
+  return %0 : tensor<2x4xi1>
+}
+// CHECK: tx.or @or: split *0 *1; partial{{ *$}}
+// GRAD: gradient of or: none{{$}}
+func.func @or(%a: tensor<2x4xi1>, %b: tensor<2x4xi1>) -> tensor<2x4xi1> {
+  %0 = tx.or %a, %b : (tensor<2x4xi1>, tensor<2x4xi1>) -> tensor<2x4xi1>
+  return %0 : tensor<2x4xi1>
+}
+// CHECK: tx.not @not: split *0 *1; partial{{ *$}}
+// GRAD: gradient of not: none{{$}}
+func.func @not(%x: tensor<2x4xi1>) -> tensor<2x4xi1> {
+  %0 = tx.not %x : (tensor<2x4xi1>) -> tensor<2x4xi1>
+  return %0 : tensor<2x4xi1>
+}
+// CHECK: tx.is_nan @is_nan: split *0 *1; partial{{ *$}}
+// GRAD: gradient of is_nan: none{{$}}
+func.func @is_nan(%x: tensor<2x4xf64>) -> tensor<2x4xi1> {
+  %0 = tx.is_nan %x : (tensor<2x4xf64>) -> tensor<2x4xi1>
+  return %0 : tensor<2x4xi1>
+}
+// CHECK: tx.select @select: split *0 *1; partial 1+2{{ *$}}
+// GRAD: gradient of select: 1 2{{$}}
+func.func @select(%c: tensor<2x4xi1>, %a: tensor<2x4xf64>, %b: tensor<2x4xf64>) -> tensor<2x4xf64> {
+  %0 = tx.select %c, %a, %b : (tensor<2x4xi1>, tensor<2x4xf64>, tensor<2x4xf64>) -> tensor<2x4xf64>
+  return %0 : tensor<2x4xf64>
+}
+// CHECK: tx.cast @cast: split *0 *1; partial 0{{ *$}}
+// GRAD: gradient of cast: 0{{$}}
+func.func @cast(%x: tensor<2x4xf32>) -> tensor<2x4xf64> {
+  %0 = tx.cast %x : tensor<2x4xf32> -> tensor<2x4xf64>
+  return %0 : tensor<2x4xf64>
+}
+
+// Structure.
+
+// CHECK: tx.constant @constant: split; partial{{ *$}}
+// GRAD: gradient of constant: none{{$}}
+func.func @constant() -> tensor<2x2xf64> {
+  %0 = tx.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf64> : tensor<2x2xf64>
+  return %0 : tensor<2x2xf64>
+}
+// CHECK: tx.constant @constant_splat: split a b; partial{{ *$}}
+// GRAD: gradient of constant_splat: none{{$}}
+func.func @constant_splat() -> tensor<2x4xf64> {
+  %0 = tx.constant dense<2.0> : tensor<2x4xf64> : tensor<2x4xf64>
+  return %0 : tensor<2x4xf64>
+}
+// CHECK: tx.iota @iota: split; partial{{ *$}}
+// GRAD: gradient of iota: none{{$}}
+func.func @iota() -> tensor<4xf64> {
+  %0 = tx.iota 1.0, 2.0 : tensor<4xf64>
+  return %0 : tensor<4xf64>
+}
+// CHECK: tx.reshape @reshape_split: split a b; partial 0{{ *$}}
+// GRAD: gradient of reshape_split: 0{{$}}
+func.func @reshape_split(%x: tensor<2x24xf64>) -> tensor<2x4x6xf64> {
+  %0 = tx.reshape %x : tensor<2x24xf64> -> tensor<2x4x6xf64>
+  return %0 : tensor<2x4x6xf64>
+}
+// CHECK: tx.reshape @reshape_join: split a c; partial 0{{ *$}}
+// GRAD: gradient of reshape_join: 0{{$}}
+func.func @reshape_join(%x: tensor<4x2x6xf64>) -> tensor<8x6xf64> {
+  %0 = tx.reshape %x : tensor<4x2x6xf64> -> tensor<8x6xf64>
+  return %0 : tensor<8x6xf64>
+}
+// CHECK: tx.reshape @reshape_ones: split a b; partial 0{{ *$}}
+// GRAD: gradient of reshape_ones: 0{{$}}
+func.func @reshape_ones(%x: tensor<4x1x6xf64>) -> tensor<1x4x6x1xf64> {
+  %0 = tx.reshape %x : tensor<4x1x6xf64> -> tensor<1x4x6x1xf64>
+  return %0 : tensor<1x4x6x1xf64>
+}
+// CHECK: tx.reshape @reshape_regroup: split e; partial 0{{ *$}}
+// GRAD: gradient of reshape_regroup: 0{{$}}
+func.func @reshape_regroup(%x: tensor<4x6x2xf64>) -> tensor<6x4x2xf64> {
+  %0 = tx.reshape %x : tensor<4x6x2xf64> -> tensor<6x4x2xf64>
+  return %0 : tensor<6x4x2xf64>
+}
+// CHECK: tx.transpose @transpose: split a b c; partial 0{{ *$}}
+// GRAD: gradient of transpose: 0{{$}}
+func.func @transpose(%x: tensor<2x4x6xf64>) -> tensor<6x2x4xf64> {
+  %0 = tx.transpose %x [2, 0, 1] : tensor<2x4x6xf64> -> tensor<6x2x4xf64>
+  return %0 : tensor<6x2x4xf64>
+}
+// CHECK: tx.broadcast @broadcast: split b a c; partial 0{{ *$}}
+// GRAD: gradient of broadcast: 0{{$}}
+func.func @broadcast(%x: tensor<4x1xf64>) -> tensor<2x4x6xf64> {
+  %0 = tx.broadcast %x : tensor<4x1xf64> -> tensor<2x4x6xf64>
+  return %0 : tensor<2x4x6xf64>
+}
+// CHECK: tx.broadcast @broadcast_bias: split c a b; partial 0{{ *$}}
+// GRAD: gradient of broadcast_bias: 0{{$}}
+func.func @broadcast_bias(%x: tensor<6xf64>) -> tensor<2x4x6xf64> {
+  %0 = tx.broadcast %x : tensor<6xf64> -> tensor<2x4x6xf64>
+  return %0 : tensor<2x4x6xf64>
+}
+// CHECK: tx.slice @slice: split a; partial 0{{ *$}}
+// GRAD: gradient of slice: 0{{$}}
+func.func @slice(%x: tensor<4x6xf64>) -> tensor<4x2xf64> {
+  %0 = tx.slice %x [0, 1] by [1, 2] : tensor<4x6xf64> -> tensor<4x2xf64>
+  return %0 : tensor<4x2xf64>
+}
+// CHECK: tx.slice @slice_back: split a; partial 0{{ *$}}
+// GRAD: gradient of slice_back: 0{{$}}
+func.func @slice_back(%x: tensor<4x6xf64>) -> tensor<4x6xf64> {
+  %0 = tx.slice %x [0, 5] by [1, -1] : tensor<4x6xf64> -> tensor<4x6xf64>
+  return %0 : tensor<4x6xf64>
+}
+// CHECK: tx.pad @pad: split a; partial 0{{ *$}}
+// GRAD: gradient of pad: 0{{$}}
+func.func @pad(%x: tensor<4x2xf64>) -> tensor<4x6xf64> {
+  %0 = tx.pad %x [0, 1] by [1, 2] : tensor<4x2xf64> -> tensor<4x6xf64>
+  return %0 : tensor<4x6xf64>
+}
+// CHECK: tx.concat @concat: split a; partial 0+1{{ *$}}
+// GRAD: gradient of concat: 0 1{{$}}
+func.func @concat(%a: tensor<4x2xf64>, %b: tensor<4x4xf64>) -> tensor<4x6xf64> {
+  %0 = tx.concat %a, %b along 1 : (tensor<4x2xf64>, tensor<4x4xf64>) -> tensor<4x6xf64>
+  return %0 : tensor<4x6xf64>
+}
+// CHECK: tx.reduce_sum @reduce_sum: split a b c; partial 0{{ *$}}
+// GRAD: gradient of reduce_sum: 0{{$}}
+func.func @reduce_sum(%x: tensor<2x4x6xf64>) -> tensor<4xf64> {
+  %0 = tx.reduce_sum %x [0, 2] : tensor<2x4x6xf64> -> tensor<4xf64>
+  return %0 : tensor<4xf64>
+}
+// CHECK: tx.reduce_mean @reduce_mean: split b; partial 0{{ *$}}
+// GRAD: gradient of reduce_mean: 0{{$}}
+func.func @reduce_mean(%x: tensor<2x4x6xf64>) -> tensor<4xf64> {
+  %0 = tx.reduce_mean %x [0, 2] : tensor<2x4x6xf64> -> tensor<4xf64>
+  return %0 : tensor<4xf64>
+}
+// CHECK: tx.reduce_max @reduce_max: split b; partial{{ *$}}
+// GRAD: gradient of reduce_max: 0{{$}}
+func.func @reduce_max(%x: tensor<2x4x6xf64>) -> tensor<4xf64> {
+  %0 = tx.reduce_max %x [0, 2] : tensor<2x4x6xf64> -> tensor<4xf64>
+  return %0 : tensor<4xf64>
+}
+
+// Products.
+
+// CHECK: tx.matmul @matmul: split *0 *1 k n; partial 0 1{{ *$}}
+// GRAD: gradient of matmul: 0 1{{$}}
+func.func @matmul(%a: tensor<2x4x6xf64>, %b: tensor<6x8xf64>) -> tensor<2x4x8xf64> {
+  %0 = tx.matmul %a, %b : (tensor<2x4x6xf64>, tensor<6x8xf64>) -> tensor<2x4x8xf64>
+  return %0 : tensor<2x4x8xf64>
+}
+// CHECK: tx.matmul_nt @matmul_nt: split *0 *1 k n; partial 0 1{{ *$}}
+// GRAD: gradient of matmul_nt: 0 1{{$}}
+func.func @matmul_nt(%a: tensor<2x4x6xf64>, %b: tensor<8x6xf64>) -> tensor<2x4x8xf64> {
+  %0 = tx.matmul_nt %a, %b : (tensor<2x4x6xf64>, tensor<8x6xf64>) -> tensor<2x4x8xf64>
+  return %0 : tensor<2x4x8xf64>
+}
+// CHECK: tx.matmul_tn @matmul_tn: split *0 *1 k n; partial 0 1{{ *$}}
+// GRAD: gradient of matmul_tn: 0 1{{$}}
+func.func @matmul_tn(%a: tensor<2x4x6xf64>, %b: tensor<2x4x8xf64>) -> tensor<6x8xf64> {
+  %0 = tx.matmul_tn %a, %b : (tensor<2x4x6xf64>, tensor<2x4x8xf64>) -> tensor<6x8xf64>
+  return %0 : tensor<6x8xf64>
+}
+// CHECK: tx.batch_matmul @batch_matmul: split *0 m k n; partial 0 1{{ *$}}
+// GRAD: gradient of batch_matmul: 0 1{{$}}
+func.func @batch_matmul(%a: tensor<2x4x6xf64>, %b: tensor<2x6x8xf64>) -> tensor<2x4x8xf64> {
+  %0 = tx.batch_matmul %a, %b : (tensor<2x4x6xf64>, tensor<2x6x8xf64>) -> tensor<2x4x8xf64>
+  return %0 : tensor<2x4x8xf64>
+}
+
+// Rows.
+
+// CHECK: tx.softmax @softmax: split *0 *1; partial{{ *$}}
+// GRAD: gradient of softmax: 0{{$}}
+func.func @softmax(%x: tensor<2x4x6xf64>) -> tensor<2x4x6xf64> {
+  %0 = tx.softmax %x : (tensor<2x4x6xf64>) -> tensor<2x4x6xf64>
+  return %0 : tensor<2x4x6xf64>
+}
+// CHECK: tx.softmax_grad @softmax_grad: split *0 *1; partial 1{{ *$}}
+// GRAD: gradient of softmax_grad: none{{$}}
+func.func @softmax_grad(%y: tensor<2x4x6xf64>, %dy: tensor<2x4x6xf64>) -> tensor<2x4x6xf64> {
+  %0 = tx.softmax_grad %y, %dy : (tensor<2x4x6xf64>, tensor<2x4x6xf64>) -> tensor<2x4x6xf64>
+  return %0 : tensor<2x4x6xf64>
+}
+// CHECK: tx.layer_norm @layer_norm: split *0 *1; partial{{ *$}}
+// GRAD: gradient of layer_norm: 0 1 2{{$}}
+func.func @layer_norm(%x: tensor<2x4x6xf64>, %w: tensor<6xf64>, %b: tensor<6xf64>) -> (tensor<2x4x6xf64>, tensor<2x4xf64>, tensor<2x4xf64>) {
+  %0:3 = tx.layer_norm %x, %w, %b eps 1.0e-5 : (tensor<2x4x6xf64>, tensor<6xf64>, tensor<6xf64>) -> (tensor<2x4x6xf64>, tensor<2x4xf64>, tensor<2x4xf64>)
+  return %0#0, %0#1, %0#2 : tensor<2x4x6xf64>, tensor<2x4xf64>, tensor<2x4xf64>
+}
+// CHECK: tx.layer_norm_grad @layer_norm_grad: split *0 *1; partial 4{{ *$}}
+// GRAD: gradient of layer_norm_grad: none{{$}}
+func.func @layer_norm_grad(%x: tensor<2x4x6xf64>, %w: tensor<6xf64>, %mean: tensor<2x4xf64>, %rstd: tensor<2x4xf64>, %dy: tensor<2x4x6xf64>) -> (tensor<2x4x6xf64>, tensor<6xf64>, tensor<6xf64>) {
+  %0:3 = tx.layer_norm_grad %x, %w, %mean, %rstd, %dy : (tensor<2x4x6xf64>, tensor<6xf64>, tensor<2x4xf64>, tensor<2x4xf64>, tensor<2x4x6xf64>) -> (tensor<2x4x6xf64>, tensor<6xf64>, tensor<6xf64>)
+  return %0#0, %0#1, %0#2 : tensor<2x4x6xf64>, tensor<6xf64>, tensor<6xf64>
+}
+
+// Attention.
+
+// CHECK: tx.attention @attention: split b h; partial{{ *$}}
+// GRAD: gradient of attention: 0 1 2{{$}}
+func.func @attention(%q: tensor<2x4x2x6xf64>, %k: tensor<2x6x2x6xf64>, %v: tensor<2x6x2x4xf64>) -> (tensor<2x4x2x4xf64>, tensor<2x2x4xf64>) {
+  %0:2 = tx.attention %q, %k, %v scale 0.5 : (tensor<2x4x2x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>) -> (tensor<2x4x2x4xf64>, tensor<2x2x4xf64>)
+  return %0#0, %0#1 : tensor<2x4x2x4xf64>, tensor<2x2x4xf64>
+}
+// CHECK: tx.attention @attention_causal: split b h; partial{{ *$}}
+// GRAD: gradient of attention_causal: 0 1 2{{$}}
+func.func @attention_causal(%q: tensor<2x4x2x6xf64>, %k: tensor<2x6x2x6xf64>, %v: tensor<2x6x2x4xf64>) -> (tensor<2x4x2x4xf64>, tensor<2x2x4xf64>) {
+  %0:2 = tx.attention %q, %k, %v scale 0.5 causal : (tensor<2x4x2x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>) -> (tensor<2x4x2x4xf64>, tensor<2x2x4xf64>)
+  return %0#0, %0#1 : tensor<2x4x2x4xf64>, tensor<2x2x4xf64>
+}
+// CHECK: tx.attention_grad @attention_grad: split b h; partial 5{{ *$}}
+// GRAD: gradient of attention_grad: none{{$}}
+func.func @attention_grad(%q: tensor<2x4x2x6xf64>, %k: tensor<2x6x2x6xf64>, %v: tensor<2x6x2x4xf64>, %out: tensor<2x4x2x4xf64>, %lse: tensor<2x2x4xf64>, %dout: tensor<2x4x2x4xf64>) -> (tensor<2x4x2x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>) {
+  %0:3 = tx.attention_grad %q, %k, %v, %out, %lse, %dout scale 0.5 causal : (tensor<2x4x2x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>, tensor<2x4x2x4xf64>, tensor<2x2x4xf64>, tensor<2x4x2x4xf64>) -> (tensor<2x4x2x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>)
+  return %0#0, %0#1, %0#2 : tensor<2x4x2x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>
+}
+
+// Tokens.
+
+// CHECK: tx.embedding @embedding: split h *0 *1; partial 0{{ *$}}
+// GRAD: gradient of embedding: 0{{$}}
+func.func @embedding(%table: tensor<4x6xf64>, %ids: tensor<2x4xi64>) -> tensor<2x4x6xf64> {
+  %0 = tx.embedding %table, %ids : (tensor<4x6xf64>, tensor<2x4xi64>) -> tensor<2x4x6xf64>
+  return %0 : tensor<2x4x6xf64>
+}
+// CHECK: tx.embedding_grad @embedding_grad: split *0 *1 h; partial 1{{ *$}}
+// GRAD: gradient of embedding_grad: none{{$}}
+func.func @embedding_grad(%ids: tensor<2x4xi64>, %dy: tensor<2x4x6xf64>) -> tensor<4x6xf64> {
+  %0 = tx.embedding_grad %ids, %dy : (tensor<2x4xi64>, tensor<2x4x6xf64>) -> tensor<4x6xf64>
+  return %0 : tensor<4x6xf64>
+}
+// CHECK: tx.cross_entropy @cross_entropy: split *0 *1; partial{{ *$}}
+// GRAD: gradient of cross_entropy: 0{{$}}
+func.func @cross_entropy(%logits: tensor<2x4x6xf64>, %labels: tensor<2x4xi64>) -> (tensor<2x4xf64>, tensor<2x4xf64>) {
+  %0:2 = tx.cross_entropy %logits, %labels ignore 3 : (tensor<2x4x6xf64>, tensor<2x4xi64>) -> (tensor<2x4xf64>, tensor<2x4xf64>)
+  return %0#0, %0#1 : tensor<2x4xf64>, tensor<2x4xf64>
+}
+// CHECK: tx.cross_entropy_grad @cross_entropy_grad: split *0 *1; partial 3{{ *$}}
+// GRAD: gradient of cross_entropy_grad: none{{$}}
+func.func @cross_entropy_grad(%logits: tensor<2x4x6xf64>, %labels: tensor<2x4xi64>, %lse: tensor<2x4xf64>, %dloss: tensor<2x4xf64>) -> tensor<2x4x6xf64> {
+  %0 = tx.cross_entropy_grad %logits, %labels, %lse, %dloss ignore 3 : (tensor<2x4x6xf64>, tensor<2x4xi64>, tensor<2x4xf64>, tensor<2x4xf64>) -> tensor<2x4x6xf64>
+  return %0 : tensor<2x4x6xf64>
+}
+
+// Training.
+
+// CHECK: train.token_count @token_count: split *0 *1; partial{{ *$}}
+// GRAD: gradient of token_count: none{{$}}
+func.func @token_count(%labels: tensor<2x4xi64>) -> tensor<f64> {
+  %0 = train.token_count %labels ignore 3 : (tensor<2x4xi64>) -> tensor<f64>
+  return %0 : tensor<f64>
+}
+// CHECK: train.adamw @adamw: split *0 *1; partial{{ *$}}
+// GRAD: gradient of adamw: none{{$}}
+func.func @adamw(%p: tensor<2x4xf64>, %g: tensor<2x4xf64>, %m: tensor<2x4xf64>, %v: tensor<2x4xf64> {interp.range = [0.0, 1.0]}, %rate: tensor<f64>, %step: tensor<f64> {interp.range = [1.0, 1.0]}) -> (tensor<2x4xf64>, tensor<2x4xf64>, tensor<2x4xf64>) {
+  %0:3 = train.adamw %p, %g, %m, %v, %rate, %step {beta1 = 0.9, beta2 = 0.999, epsilon = 1.0e-8, decay = 0.1} : (tensor<2x4xf64>, tensor<2x4xf64>, tensor<2x4xf64>, tensor<2x4xf64>, tensor<f64>, tensor<f64>) -> (tensor<2x4xf64>, tensor<2x4xf64>, tensor<2x4xf64>)
+  return %0#0, %0#1, %0#2 : tensor<2x4xf64>, tensor<2x4xf64>, tensor<2x4xf64>
+}
+// CHECK: train.sgd @sgd: split *0 *1; partial{{ *$}}
+// GRAD: gradient of sgd: none{{$}}
+func.func @sgd(%p: tensor<2x4xf64>, %g: tensor<2x4xf64>, %rate: tensor<f64>) -> tensor<2x4xf64> {
+  %0 = train.sgd %p, %g, %rate {decay = 0.1} : (tensor<2x4xf64>, tensor<2x4xf64>, tensor<f64>) -> tensor<2x4xf64>
+  return %0 : tensor<2x4xf64>
+}

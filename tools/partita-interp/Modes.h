@@ -1,0 +1,44 @@
+//===- Modes.h - what partita-interp can do --------------------------------------------------*- C++ -*-===//
+
+#ifndef PARTITA_TOOLS_INTERP_MODES_H
+#define PARTITA_TOOLS_INTERP_MODES_H
+
+#include "partita/Interp/InitialValues.h"
+#include "partita/Interp/Interpreter.h"
+
+namespace partita::interp {
+
+struct Run {
+  std::string function;
+  InitialValues values;
+  Options options;
+  uint64_t seed = 1;
+  unsigned times = 1;
+  double tolerance = 1e-12;
+};
+
+/// max |a - b| / max(|b|), 0 for empty tensors; infinity when the shapes or kinds differ.
+double relativeError(const Tensor &a, const Tensor &b);
+/// "2x3 = [[1, 2, 3], [4, 5, 6]]"; of more than 64 elements the sum and the extremes.
+void print(const Tensor &tensor, llvm::raw_ostream &os);
+
+/// Calls a function on random arguments and prints its results, parameters' gradients and new values.
+mlir::LogicalResult runFunction(mlir::ModuleOp module, const Run &run);
+/// Calls two functions ("a,b") on the same random arguments; their results must agree.
+mlir::LogicalResult compareFunctions(mlir::ModuleOp module, const Run &run);
+/// Every function, differentiated op by op from the op table, against numeric derivatives.
+mlir::LogicalResult checkGradients(mlir::ModuleOp module, const Run &run);
+/// Every function holds one op: its rule, letter by letter, against the whole op. `rules` are
+/// OP=RULE, used instead of the op's own; with `dialect` set every op of it needs a function.
+mlir::LogicalResult checkRules(mlir::ModuleOp module, const Run &run, llvm::ArrayRef<std::string> rules,
+                               llvm::StringRef dialect);
+
+/// Builds what computes the cotangents of `of` from those of `results`, op by op from the op table; a
+/// null value where no gradient flows.
+llvm::SmallVector<mlir::Value> buildCotangents(mlir::OpBuilder &builder, mlir::Block &block,
+                                               mlir::ValueRange results, mlir::ValueRange cotangents,
+                                               mlir::ValueRange of);
+
+} // namespace partita::interp
+
+#endif // PARTITA_TOOLS_INTERP_MODES_H

@@ -1,0 +1,62 @@
+//===- partita-interp.cpp - executes functions on virtual ranks; a tool of the tests ----------------===//
+//
+//     partita-interp FILE --entry f                 random arguments, prints the results
+//     partita-interp FILE --equal f,g               both on the same arguments: they must agree
+//     partita-interp FILE --check-gradients         every function against numeric derivatives
+//     partita-interp FILE --check-rules             every function's op, split by its rule
+//
+//===------------------------------------------------------------------------------------------------===//
+
+#include "Modes.h"
+#include "mlir/Parser/Parser.h"
+#include "partita/Pipelines/RegisterAll.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/SourceMgr.h"
+
+using namespace llvm;
+using namespace partita::interp;
+using From = InitialValues::From;
+
+static cl::opt<std::string> file(cl::Positional, cl::desc("FILE.mlir"), cl::init("-"));
+static cl::opt<std::string> entry("entry", cl::desc("calls this function"));
+static cl::opt<std::string> pairOfFunctions("equal", cl::desc("calls these two functions, a,b"));
+static cl::opt<bool> gradients("check-gradients", cl::desc("checks the gradient of every function"));
+static cl::opt<bool> rules("check-rules", cl::desc("checks the rule of every function's op"));
+static cl::list<std::string> rule("rule", cl::desc("OP=RULE: instead of the op's own"));
+static cl::opt<std::string> everyOp("every-op-of", cl::desc("a dialect all of whose ops need a function"));
+static cl::opt<uint64_t> seed("seed", cl::desc("of arguments and parameters"), cl::init(1));
+static cl::opt<unsigned> times("times", cl::desc("calls, one after the other"), cl::init(1));
+static cl::opt<double> tolerance("tolerance", cl::desc("largest relative error"), cl::init(1e-12));
+static cl::opt<double> rate("lr", cl::desc("learning rate"), cl::init(1e-3));
+static cl::opt<bool> roundCasts("round-casts", cl::desc("casts really round"));
+static cl::opt<From> init("init", cl::desc("parameters' values"), cl::init(From::File),
+                          cl::values(clEnumValN(From::File, "file", "from the model's file"),
+                                     clEnumValN(From::Seed, "seed", "as the runtime's --init seed:N"),
+                                     clEnumValN(From::Perturbed, "perturbed", "all random")));
+
+int main(int argc, char **argv) {
+  InitLLVM initLLVM(argc, argv);
+  cl::ParseCommandLineOptions(argc, argv, "executes functions on virtual ranks\n");
+  mlir::DialectRegistry registry;
+  partita::registerEverything(registry);
+  mlir::MLIRContext context(registry);
+  context.loadAllAvailableDialects();
+  context.printOpOnDiagnostic(false);
+  SourceMgr sources;
+  mlir::SourceMgrDiagnosticHandler diagnostics(sources, &context);
+  auto module = mlir::parseSourceFile<mlir::ModuleOp>(file, sources, &context);
+  if (!module)
+    return 1;
+  std::string folder = sys::path::parent_path(file).str();
+  Run run{entry, {init, seed, folder.empty() ? "." : folder}, {roundCasts, rate}, seed, times, tolerance};
+  if (gradients)
+    return failed(checkGradients(*module, run));
+  if (rules)
+    return failed(checkRules(*module, run, std::vector<std::string>(rule), everyOp));
+  if (pairOfFunctions.empty())
+    return failed(runFunction(*module, run));
+  run.function = pairOfFunctions;
+  return failed(compareFunctions(*module, run));
+}
