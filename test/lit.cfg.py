@@ -18,6 +18,7 @@ config.test_exec_root = os.path.join(config.partita_build, "test")
 tools = os.path.join(config.partita_build, "bin")
 config.environment["PATH"] = os.pathsep.join([tools, config.llvm_bin, "/usr/bin", "/bin"])
 config.environment["OPENBLAS_NUM_THREADS"] = "1"
+config.environment["PYTHONDONTWRITEBYTECODE"] = "1"
 for name in ("HOME", "TMPDIR", "CCACHE_DIR"):
     if name in os.environ:
         config.environment[name] = os.environ[name]
