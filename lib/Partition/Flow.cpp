@@ -26,13 +26,10 @@ SmallVector<FlowEdge> partita::exitEdges(Operation *op) {
 
 bool partita::hasRule(Operation *op) { return isa<ShardInterface>(op); }
 
-bool DataIndependence::operator()(Value value) {
-  auto [entry, isNew] = known.try_emplace(value, false);
-  if (!isNew)
-    return entry->second;
-  Operation *op = value.getDefiningOp();
-  bool independent = op && op->getNumRegions() == 0 &&
-                     llvm::all_of(op->getOperands(), [&](Value operand) { return (*this)(operand); });
-  known[value] = independent;
-  return independent;
+DataIndependence::DataIndependence(Operation *root) {
+  root->walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (op->getNumRegions() == 0 &&
+        llvm::all_of(op->getOperands(), [&](Value operand) { return independent.contains(operand); }))
+      independent.insert(op->result_begin(), op->result_end());
+  });
 }

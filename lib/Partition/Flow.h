@@ -31,13 +31,14 @@ llvm::SmallVector<FlowEdge> exitEdges(mlir::Operation *op);
 /// terminators)?
 bool hasRule(mlir::Operation *op);
 
-/// Does the value depend on nothing but parameters, states and constants?
+/// The values of an op's regions that depend on nothing but parameters, states and constants.
 class DataIndependence {
 public:
-  bool operator()(mlir::Value value);
+  explicit DataIndependence(mlir::Operation *root);
+  bool operator()(mlir::Value value) const { return independent.contains(value); }
 
 private:
-  llvm::DenseMap<mlir::Value, bool> known;
+  llvm::DenseSet<mlir::Value> independent;
 };
 
 } // namespace partita

@@ -34,7 +34,8 @@ namespace {
 class Materialization {
 public:
   Materialization(func::FuncOp function, par::MeshAttr mesh)
-      : function(function), mesh(mesh), cotangents(!function->hasAttr(par::ParDialect::kNoCotangents)) {}
+      : function(function), mesh(mesh), cotangents(!function->hasAttr(par::ParDialect::kNoCotangents)),
+        independent(function) {}
 
   LogicalResult run() {
     if (cotangents)
