@@ -1,17 +1,34 @@
-// What the forward and the backward pass of attention share: which keys a query sees, and tiles.
+// What the forward and the backward pass of attention share: which keys a query sees, tiles,
+// packing.
 
 #ifndef PARTITA_RT_CPU_ATTENTION_H
 #define PARTITA_RT_CPU_ATTENTION_H
 
+#include "cpu/micro_gemm.h"
 #include "partita_rt/kernels.h"
 
 #include <algorithm>
 
 namespace partita_rt {
 
-/// Queries of a tile and keys of a tile; a tile of scores is 64 KiB and lives on the stack.
-constexpr int64_t kQueryTile = 64;
-constexpr int64_t kKeyTile = 256;
+/// Queries of a tile: a multiple of kTileRows whose rows fit into the first-level cache.
+constexpr int64_t kQueryTile = 48;
+/// Keys of a block: at most this many, fewer when heads are wide, so that a packed block has at
+/// most kBlockElements elements (64 KiB).
+constexpr int64_t kKeyBlock = 256;
+constexpr int64_t kBlockElements = 16384;
+constexpr int64_t kLargestHead = kBlockElements / kPad;
+
+/// One head of one sequence.
+template <typename T> struct HeadRows {
+  T *data;
+  int64_t stride;
+  T *row(int64_t i) const { return data + i * stride; }
+};
+
+template <typename T> HeadRows<T> headOf(const HeadsOf<T> &tensor, int64_t batch, int64_t head) {
+  return {tensor.data + batch * tensor.batchStride + head * tensor.headStride, tensor.rowStride};
+}
 
 /// Query i sees keys 0 .. visibleKeys(i) - 1.
 inline int64_t visibleKeys(const AttentionShape &shape, int64_t query) {
@@ -20,10 +37,63 @@ inline int64_t visibleKeys(const AttentionShape &shape, int64_t query) {
   return std::clamp<int64_t>(query + 1 + shape.keySequence - shape.sequence, 0, shape.keySequence);
 }
 
-/// One head of one sequence: its first element.
-template <typename T> T *headOf(const HeadsOf<T> &tensor, int64_t batch, int64_t head) {
-  return tensor.data + batch * tensor.batchStride + head * tensor.headStride;
+/// First query that sees key j.
+inline int64_t firstQuery(const AttentionShape &shape, int64_t key) {
+  return shape.causal
+             ? std::clamp<int64_t>(key + shape.sequence - shape.keySequence, 0, shape.sequence)
+             : 0;
 }
+
+inline int64_t keyBlock(const AttentionShape &shape) {
+  int64_t widest = padded(std::max(shape.headDim, shape.valueDim));
+  return std::min(kKeyBlock, kBlockElements / widest / kPad * kPad);
+}
+
+inline void checkAttention(const AttentionShape &shape) {
+  if (shape.headDim > kLargestHead || shape.valueDim > kLargestHead)
+    fail("attention: heads of %lld elements, at most %lld are possible",
+         (long long)std::max(shape.headDim, shape.valueDim), (long long)kLargestHead);
+}
+
+/// out[rows, padded(width)] = rows of a head, zeros behind.
+template <typename T>
+inline void packRows(float *out, const HeadRows<T> &in, int64_t first, int64_t rows,
+                     int64_t width) {
+  int64_t pitch = padded(width);
+  for (int64_t i = 0; i < rows; ++i) {
+    std::memcpy(out + i * pitch, in.row(first + i), size_t(width) * sizeof(float));
+    std::fill(out + i * pitch + width, out + (i + 1) * pitch, 0.0f);
+  }
+}
+
+/// out[width, padded(rows)] = the transpose, zeros behind.
+inline void packTransposed(float *out, const HeadRows<const float> &in, int64_t first, int64_t rows,
+                           int64_t width) {
+  int64_t pitch = padded(rows);
+  for (int64_t i0 = 0; i0 < pitch; i0 += kPad)
+    for (int64_t d = 0; d < width; ++d)
+      for (int64_t i = i0; i < i0 + kPad; ++i)
+        out[d * pitch + i] = i < rows ? in.row(first + i)[d] : 0.0f;
+}
+
+/// Zeros the part of a tile's row behind the `seen` keys that the products read: a group of rows is
+/// read as far as its last row sees, less than kTileRows keys further than its first. Elements up
+/// to the next whole vector are left to the caller, who computes whole vectors.
+inline void clearBehind(float *row, int64_t seen, int64_t keys) {
+  int64_t end = std::min(padded(keys), padded(seen) + kPad);
+  std::fill(row + padded(seen), row + end, 0.0f);
+}
+
+/// tile[queries, keys padded] = q[queries, width] * kT[width, keys]: for each group of rows only
+/// the vectors that its last query sees.
+void scoreTile(float *tile, const HeadRows<const float> &q, int64_t query, int64_t queries,
+               const float *kT, int64_t key, int64_t keys, int64_t width,
+               const AttentionShape &shape);
+
+/// out[queries, padded(width)] (+)= p[queries, keys] * v[keys, padded(width)], where p is zero, or
+/// not even read, behind the keys that a group of queries sees.
+void weightTile(float *out, const float *p, int64_t query, int64_t queries, const float *v,
+                int64_t key, int64_t keys, int64_t width, const AttentionShape &shape, bool add);
 
 } // namespace partita_rt
 

@@ -1,12 +1,12 @@
 // Attention backward, recomputing the probabilities tile by tile from logSumExp:
 //
 //     delta = sum_d dO * O                       per query
-//     P  = exp(scale * Q K^T - logSumExp)        BLAS + exp
-//     dP = dO V^T                                BLAS
+//     P  = exp(scale * Q K^T - logSumExp)
+//     dP = dO V^T
 //     dS = P * (dP - delta) * scale
-//     dV += P^T dO,  dK += dS^T Q,  dQ += dS K   BLAS
+//     dV += P^T dO,  dK += dS^T Q,  dQ += dS K
 //
-// Query tiles ascend, key tiles within them: every sum has one order.
+// Blocks of keys ascend, heads that share them and query tiles within: every sum has one order.
 
 #include "cpu/attention.h"
 #include "cpu/rows.h"
@@ -15,18 +15,22 @@ namespace partita_rt {
 
 namespace {
 
-template <typename T> struct Head {
-  T *data;
-  int64_t stride;
-  T *row(int64_t i) const { return data + i * stride; }
+struct HeadGradients {
+  HeadRows<float> dq;
+  float *delta;
+  HeadRows<const float> dout, out;
+  const float *logSumExp;
+  HeadRows<const float> q;
 };
 
-struct HeadGradients {
-  Head<float> dq, dk, dv;
-  float *delta;
-  Head<const float> dout, out;
-  const float *logSumExp;
-  Head<const float> q, k, v;
+/// A block of keys and values, packed as the products need them, and their gradients.
+struct KeyBlock {
+  int64_t first, count;
+  alignas(64) float kT[kBlockElements]; ///< [headDim, keys]
+  alignas(64) float vT[kBlockElements]; ///< [valueDim, keys]
+  alignas(64) float k[kBlockElements];  ///< [keys, headDim]
+  alignas(64) float dk[kBlockElements];
+  alignas(64) float dv[kBlockElements];
 };
 
 void computeDelta(const HeadGradients &head, const AttentionShape &shape) {
@@ -43,44 +47,68 @@ void computeDelta(const HeadGradients &head, const AttentionShape &shape) {
 void differentiateTile(float *p, float *ds, const HeadGradients &head, const AttentionShape &shape,
                        int64_t query, int64_t queries, int64_t key, int64_t keys) {
   for (int64_t i = 0; i < queries; ++i) {
-    float *pRow = p + i * kKeyTile, *dsRow = ds + i * kKeyTile;
+    float *pRow = p + i * kKeyBlock, *dsRow = ds + i * kKeyBlock;
     int64_t seen = std::clamp<int64_t>(visibleKeys(shape, query + i) - key, 0, keys);
     float shift = head.logSumExp[query + i];
     if (shift == -std::numeric_limits<float>::infinity())
       seen = 0; // the query saw nothing but masked keys: its output is constant
     Lanes scale = splat(shape.scale), delta = splat(head.delta[query + i]);
-    forLanes(seen, [&](int64_t j, int64_t n) {
-      Lanes probability = expLanes(loadUpTo(pRow + j, n) * scale - splat(shift));
-      storeUpTo(pRow + j, probability, n);
-      storeUpTo(dsRow + j, probability * (loadUpTo(dsRow + j, n) - delta) * scale, n);
-    });
-    fill(pRow + seen, 0.0f, keys - seen);
-    fill(dsRow + seen, 0.0f, keys - seen);
+    for (int64_t j = 0; j < seen; j += kLanes) {
+      Lanes probability = expLanes(load(pRow + j) * scale - splat(shift));
+      probability = firstLanes(probability, seen - j, 0.0f);
+      Lanes dScore = probability * (load(dsRow + j) - delta) * scale;
+      store(pRow + j, probability);
+      store(dsRow + j, firstLanes(dScore, seen - j, 0.0f)); // 0 * inf of an unset lane is NaN
+    }
+    clearBehind(pRow, seen, keys);
+    clearBehind(dsRow, seen, keys);
   }
 }
 
-void queryTileBackward(const HeadGradients &head, const AttentionShape &shape, int64_t query) {
-  alignas(64) float p[kQueryTile * kKeyTile];
-  alignas(64) float ds[kQueryTile * kKeyTile];
-  int64_t queries = std::min(kQueryTile, shape.sequence - query);
-  int64_t end = visibleKeys(shape, query + queries - 1);
-  if (end == 0)
-    for (int64_t i = 0; i < queries; ++i)
-      fill(head.dq.row(query + i), 0.0f, shape.headDim);
-  for (int64_t key = 0; key < end; key += kKeyTile) {
-    int64_t keys = std::min(kKeyTile, end - key);
-    gemm(Trans::No, Trans::Yes, queries, keys, shape.headDim, 1.0f, head.q.row(query),
-         head.q.stride, head.k.row(key), head.k.stride, 0.0f, p, kKeyTile);
-    gemm(Trans::No, Trans::Yes, queries, keys, shape.valueDim, 1.0f, head.dout.row(query),
-         head.dout.stride, head.v.row(key), head.v.stride, 0.0f, ds, kKeyTile);
-    differentiateTile(p, ds, head, shape, query, queries, key, keys);
-    gemm(Trans::Yes, Trans::No, keys, shape.valueDim, queries, 1.0f, p, kKeyTile,
-         head.dout.row(query), head.dout.stride, 1.0f, head.dv.row(key), head.dv.stride);
-    gemm(Trans::Yes, Trans::No, keys, shape.headDim, queries, 1.0f, ds, kKeyTile, head.q.row(query),
-         head.q.stride, 1.0f, head.dk.row(key), head.dk.stride);
-    gemm(Trans::No, Trans::No, queries, shape.headDim, keys, 1.0f, ds, kKeyTile, head.k.row(key),
-         head.k.stride, key == 0 ? 0.0f : 1.0f, head.dq.row(query), head.dq.stride);
+/// sums[keys, padded(width)] += tile^T[keys, queries] * rows[queries, padded(width)].
+void addTransposed(float *sums, const float *tile, const float *rows, const AttentionShape &shape,
+                   int64_t query, int64_t queries, int64_t key, int64_t keys, int64_t width) {
+  int64_t pitch = padded(width);
+  for (int64_t j = 0; j < keys; j += kTileRows) {
+    int64_t count = std::min<int64_t>(kTileRows, keys - j);
+    int64_t skip = std::clamp<int64_t>(firstQuery(shape, key + j) - query, 0, queries);
+    microRows(count, {tile + skip * kKeyBlock + j, 1, kKeyBlock}, rows + skip * pitch, pitch,
+              sums + j * pitch, pitch, pitch, queries - skip, true);
   }
+}
+
+void backwardTile(const HeadGradients &head, KeyBlock &block, const AttentionShape &shape,
+                  int64_t query) {
+  alignas(64) float p[kQueryTile * kKeyBlock];
+  alignas(64) float ds[kQueryTile * kKeyBlock];
+  alignas(64) float rows[kQueryTile * kLargestHead];
+  int64_t queries = std::min(kQueryTile, shape.sequence - query), key = block.first;
+  int64_t keys = std::min(block.count, visibleKeys(shape, query + queries - 1) - key);
+  int64_t pitch = padded(shape.headDim);
+
+  if (keys > 0) {
+    scoreTile(p, head.q, query, queries, block.kT, key, block.count, shape.headDim, shape);
+    scoreTile(ds, head.dout, query, queries, block.vT, key, block.count, shape.valueDim, shape);
+    differentiateTile(p, ds, head, shape, query, queries, key, block.count);
+    packRows(rows, head.dout, query, queries, shape.valueDim);
+    addTransposed(block.dv, p, rows, shape, query, queries, key, keys, shape.valueDim);
+    packRows(rows, head.q, query, queries, shape.headDim);
+    addTransposed(block.dk, ds, rows, shape, query, queries, key, keys, shape.headDim);
+  }
+  if (key > 0)
+    packRows(rows, head.dq, query, queries, shape.headDim);
+  else
+    std::fill(rows, rows + queries * pitch, 0.0f);
+  if (keys > 0)
+    weightTile(rows, ds, query, queries, block.k, key, block.count, shape.headDim, shape, true);
+  for (int64_t i = 0; i < queries; ++i)
+    std::memcpy(head.dq.row(query + i), rows + i * pitch, size_t(shape.headDim) * sizeof(float));
+}
+
+void writeRows(const HeadRows<float> &out, const float *rows, int64_t first, int64_t count,
+               int64_t width) {
+  for (int64_t j = 0; j < count; ++j)
+    std::memcpy(out.row(first + j), rows + j * padded(width), size_t(width) * sizeof(float));
 }
 
 } // namespace
@@ -88,27 +116,35 @@ void queryTileBackward(const HeadGradients &head, const AttentionShape &shape, i
 void attentionBackward(Heads dq, Heads dk, Heads dv, float *delta, ConstHeads dout, ConstHeads out,
                        const float *logSumExp, ConstHeads q, ConstHeads k, ConstHeads v,
                        const AttentionShape &shape) {
+  checkAttention(shape);
+  KeyBlock block;
+  int64_t blockSize = keyBlock(shape);
+  auto headFor = [&](int64_t b, int64_t h) {
+    int64_t row = (b * shape.heads + h) * shape.sequence;
+    return HeadGradients{headOf(dq, b, h),  delta + row,     headOf(dout, b, h),
+                         headOf(out, b, h), logSumExp + row, headOf(q, b, h)};
+  };
   for (int64_t b = 0; b < shape.batch; ++b)
-    for (int64_t h = 0; h < shape.heads; ++h) {
-      int64_t kv = h / shape.groups, rows = (b * shape.heads + h) * shape.sequence;
-      HeadGradients head{{headOf(dq, b, h), dq.rowStride},
-                         {headOf(dk, b, kv), dk.rowStride},
-                         {headOf(dv, b, kv), dv.rowStride},
-                         delta + rows,
-                         {headOf(dout, b, h), dout.rowStride},
-                         {headOf(out, b, h), out.rowStride},
-                         logSumExp + rows,
-                         {headOf(q, b, h), q.rowStride},
-                         {headOf(k, b, kv), k.rowStride},
-                         {headOf(v, b, kv), v.rowStride}};
-      if (h % shape.groups == 0) // the first query head of a group starts the sums
-        for (int64_t j = 0; j < shape.keySequence; ++j) {
-          fill(head.dk.row(j), 0.0f, shape.headDim);
-          fill(head.dv.row(j), 0.0f, shape.valueDim);
-        }
-      computeDelta(head, shape);
-      for (int64_t query = 0; query < shape.sequence; query += kQueryTile)
-        queryTileBackward(head, shape, query);
+    for (int64_t kv = 0; kv < shape.heads / shape.groups; ++kv) {
+      for (int64_t h = kv * shape.groups; h < (kv + 1) * shape.groups; ++h)
+        computeDelta(headFor(b, h), shape);
+      for (int64_t key = 0; key < std::max<int64_t>(shape.keySequence, 1); key += blockSize) {
+        block.first = key;
+        block.count = std::min(blockSize, shape.keySequence - key);
+        packTransposed(block.kT, headOf(k, b, kv), key, block.count, shape.headDim);
+        packTransposed(block.vT, headOf(v, b, kv), key, block.count, shape.valueDim);
+        packRows(block.k, headOf(k, b, kv), key, block.count, shape.headDim);
+        std::fill(block.dk, block.dk + block.count * padded(shape.headDim), 0.0f);
+        std::fill(block.dv, block.dv + block.count * padded(shape.valueDim), 0.0f);
+        for (int64_t h = kv * shape.groups; h < (kv + 1) * shape.groups; ++h)
+          for (int64_t query = 0; query < shape.sequence; query += kQueryTile) {
+            int64_t end = visibleKeys(shape, std::min(query + kQueryTile, shape.sequence) - 1);
+            if (key == 0 || key < end) // the first block also writes queries that see nothing
+              backwardTile(headFor(b, h), block, shape, query);
+          }
+        writeRows(headOf(dk, b, kv), block.dk, key, block.count, shape.headDim);
+        writeRows(headOf(dv, b, kv), block.dv, key, block.count, shape.valueDim);
+      }
     }
 }
 

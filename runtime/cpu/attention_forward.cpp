@@ -1,83 +1,133 @@
 // Attention forward, in tiles with a running maximum and sum per query (the "online softmax" of
-// flash attention). For a tile of queries and every tile of keys that some of them see:
+// flash attention). For a block of keys and every tile of queries that see some of them:
 //
-//     S = Q K^T                           BLAS
+//     S = Q K^T
 //     m' = max(m, scale * max(S)),  P = exp(scale * S - m'),  l = l * exp(m - m') + sum(P)
-//     O = O * exp(m - m') + P V           BLAS
+//     O = O * exp(m - m') + P V
 //
-// and at the end O / l, logSumExp = m + log(l). The first tile needs no rescaling, so short
-// sequences (up to one key tile) take the direct way.
+// and after a query's last block O / l, logSumExp = m + log(l). K is packed transposed and V in
+// rows, once per block for all queries of all heads that share them.
 
 #include "cpu/attention.h"
 #include "cpu/rows.h"
 
 #include <cmath>
+#include <vector>
 
 namespace partita_rt {
+
+//===-- Shared with the backward pass -------------------------------------------------------===//
+
+void scoreTile(float *tile, const HeadRows<const float> &q, int64_t query, int64_t queries,
+               const float *kT, int64_t key, int64_t keys, int64_t width,
+               const AttentionShape &shape) {
+  int64_t pitch = padded(keys), panel = kTileVectors * kWide;
+  for (int64_t j = 0; j < pitch; j += panel) // a panel of K^T stays in the first-level cache
+    for (int64_t i = 0; i < queries; i += kTileRows) {
+      int64_t rows = std::min<int64_t>(kTileRows, queries - i);
+      int64_t seen = padded(std::min(keys, visibleKeys(shape, query + i + rows - 1) - key));
+      int64_t columns = std::min({panel, pitch - j, seen - j});
+      if (columns > 0)
+        microRows(rows, {q.row(query + i), q.stride, 1}, kT + j, pitch, tile + i * kKeyBlock + j,
+                  kKeyBlock, columns, width, false);
+    }
+}
+
+void weightTile(float *out, const float *p, int64_t query, int64_t queries, const float *v,
+                int64_t key, int64_t keys, int64_t width, const AttentionShape &shape, bool add) {
+  constexpr int64_t kPanel = 64; // keys whose rows of V stay in the first-level cache
+  int64_t pitch = padded(width);
+  for (int64_t j = 0; j < keys; j += kPanel)
+    for (int64_t i = 0; i < queries; i += kTileRows) {
+      int64_t rows = std::min<int64_t>(kTileRows, queries - i);
+      int64_t seen = std::min(keys, visibleKeys(shape, query + i + rows - 1) - key);
+      int64_t count = std::min(kPanel, seen - j);
+      if (count > 0 || (j == 0 && !add))
+        microRows(rows, {p + i * kKeyBlock + j, kKeyBlock, 1}, v + j * pitch, pitch,
+                  out + i * pitch, pitch, pitch, std::max<int64_t>(count, 0), add || j > 0);
+    }
+}
+
+//===-- Forward -----------------------------------------------------------------------------===//
 
 namespace {
 
 constexpr float kNone = -std::numeric_limits<float>::infinity();
 
-struct RunningSoftmax {
-  float largest[kQueryTile];
-  float sum[kQueryTile];
+/// Running maximum (of scale * S) and sum per query of one head.
+struct Running {
+  std::vector<float> largest, sum;
+  explicit Running(int64_t n) : largest(size_t(n), kNone), sum(size_t(n), 0.0f) {}
 };
 
-/// Turns one tile of scores into probabilities relative to the running maximum, and rescales what
-/// has been accumulated. Columns that a query does not see become 0.
-void softmaxTile(float *tile, RunningSoftmax &state, float *out, int64_t outStride,
+struct KeyBlock {
+  int64_t first, count;
+  alignas(64) float kT[kBlockElements];
+  alignas(64) float v[kBlockElements];
+};
+
+/// Turns a tile of scores into probabilities relative to the running maximum, zero where a query
+/// does not see the key, and rescales what has been accumulated in `out`.
+void softmaxTile(float *tile, float *out, int64_t pitch, float *largestOf, float *sumOf,
                  const AttentionShape &shape, int64_t query, int64_t queries, int64_t key,
                  int64_t keys) {
   for (int64_t i = 0; i < queries; ++i) {
-    float *row = tile + i * kKeyTile;
+    float *row = tile + i * kKeyBlock;
     int64_t seen = std::clamp<int64_t>(visibleKeys(shape, query + i) - key, 0, keys);
-    if (seen < keys)
-      fill(row + seen, 0.0f, keys - seen);
+    clearBehind(row, seen, keys);
     if (seen == 0)
       continue;
-    float before = state.largest[i];
-    float largest = std::max(before, shape.scale * (shape.scale >= 0 ? rowMax(row, seen) : 0.0f));
-    if (shape.scale < 0) // the maximum of scale * S is at the minimum of S
+    float before = largestOf[query + i], largest = before;
+    if (shape.scale >= 0)
+      largest = std::max(before, shape.scale * tileMax(row, seen));
+    else // the largest of scale * S is at the smallest S
       for (int64_t j = 0; j < seen; ++j)
         largest = std::max(largest, shape.scale * row[j]);
     float correction = before == kNone ? 0.0f : std::exp(before - largest);
     // A row of -inf scores alone: keep exp(-inf - 0) = 0 instead of NaN.
-    float shift = largest == kNone ? 0.0f : largest;
-    float sum = rowExp(row, row, shape.scale, shift, seen);
-    state.sum[i] = state.sum[i] * correction + sum;
-    state.largest[i] = largest;
+    float sum = tileExp(row, shape.scale, largest == kNone ? 0.0f : largest, seen);
+    sumOf[query + i] = sumOf[query + i] * correction + sum;
+    largestOf[query + i] = largest;
     if (key > 0 && correction != 1.0f)
-      rowScale(out + i * outStride, correction, shape.valueDim);
+      rowScale(out + i * pitch, correction, pitch);
   }
 }
 
-void queryTile(float *out, int64_t outStride, float *logSumExp, const float *q, int64_t qStride,
-               const float *k, int64_t kStride, const float *v, int64_t vStride,
-               const AttentionShape &shape, int64_t query) {
-  alignas(64) float tile[kQueryTile * kKeyTile];
-  RunningSoftmax state;
-  int64_t queries = std::min(kQueryTile, shape.sequence - query);
-  std::fill(state.largest, state.largest + queries, kNone);
-  std::fill(state.sum, state.sum + queries, 0.0f);
+struct HeadForward {
+  HeadRows<float> out;
+  float *logSumExp;
+  HeadRows<const float> q;
+};
 
-  int64_t end = visibleKeys(shape, query + queries - 1);
-  for (int64_t key = 0; key < end; key += kKeyTile) {
-    int64_t keys = std::min(kKeyTile, end - key);
-    gemm(Trans::No, Trans::Yes, queries, keys, shape.headDim, 1.0f, q + query * qStride, qStride,
-         k + key * kStride, kStride, 0.0f, tile, kKeyTile);
-    softmaxTile(tile, state, out, outStride, shape, query, queries, key, keys);
-    gemm(Trans::No, Trans::No, queries, shape.valueDim, keys, 1.0f, tile, kKeyTile,
-         v + key * vStride, vStride, key == 0 ? 0.0f : 1.0f, out, outStride);
+/// One tile of queries of one head against one block of keys.
+void forwardTile(const HeadForward &head, const KeyBlock &block, Running &running,
+                 const AttentionShape &shape, int64_t query) {
+  alignas(64) float tile[kQueryTile * kKeyBlock];
+  alignas(64) float out[kQueryTile * kLargestHead];
+  int64_t queries = std::min(kQueryTile, shape.sequence - query), width = shape.valueDim;
+  int64_t end = visibleKeys(shape, query + queries - 1), key = block.first, pitch = padded(width);
+  int64_t keys = std::min(block.count, end - key);
+  if (key > 0)
+    packRows(out, head.out, query, queries, width);
+  if (keys > 0) {
+    // K^T was packed for the whole block: its pitch is the block's.
+    scoreTile(tile, head.q, query, queries, block.kT, key, block.count, shape.headDim, shape);
+    softmaxTile(tile, out, pitch, running.largest.data(), running.sum.data(), shape, query, queries,
+                key, block.count);
+    weightTile(out, tile, query, queries, block.v, key, block.count, width, shape, key > 0);
   }
+  bool last = end <= key + block.count;
   for (int64_t i = 0; i < queries; ++i) {
-    if (end == 0 || state.sum[i] == 0.0f)
-      fill(out + i * outStride, 0.0f, shape.valueDim);
+    float sum = running.sum[size_t(query + i)];
+    float *row = head.out.row(query + i);
+    if (last && sum == 0.0f)
+      std::fill(row, row + width, 0.0f);
     else
-      rowScale(out + i * outStride, 1.0f / state.sum[i], shape.valueDim);
-    if (logSumExp)
-      logSumExp[query + i] =
-          state.sum[i] == 0.0f ? kNone : state.largest[i] + std::log(state.sum[i]);
+      for (int64_t d = 0; d < width; ++d)
+        row[d] = out[i * pitch + d] * (last ? 1.0f / sum : 1.0f);
+    if (last && head.logSumExp)
+      head.logSumExp[query + i] =
+          sum == 0.0f ? kNone : running.largest[size_t(query + i)] + std::log(sum);
   }
 }
 
@@ -85,13 +135,30 @@ void queryTile(float *out, int64_t outStride, float *logSumExp, const float *q, 
 
 void attentionForward(Heads out, float *logSumExp, ConstHeads q, ConstHeads k, ConstHeads v,
                       const AttentionShape &shape) {
+  checkAttention(shape);
+  KeyBlock block;
+  int64_t blockSize = keyBlock(shape);
   for (int64_t b = 0; b < shape.batch; ++b)
-    for (int64_t h = 0; h < shape.heads; ++h)
-      for (int64_t query = 0; query < shape.sequence; query += kQueryTile)
-        queryTile(headOf(out, b, h) + query * out.rowStride, out.rowStride,
-                  logSumExp ? logSumExp + (b * shape.heads + h) * shape.sequence : nullptr,
-                  headOf(q, b, h), q.rowStride, headOf(k, b, h / shape.groups), k.rowStride,
-                  headOf(v, b, h / shape.groups), v.rowStride, shape, query);
+    for (int64_t kv = 0; kv < shape.heads / shape.groups; ++kv) {
+      std::vector<Running> running(size_t(shape.groups), Running(shape.sequence));
+      for (int64_t key = 0; key < std::max<int64_t>(shape.keySequence, 1); key += blockSize) {
+        block.first = key;
+        block.count = std::min(blockSize, shape.keySequence - key);
+        packTransposed(block.kT, headOf(k, b, kv), key, block.count, shape.headDim);
+        packRows(block.v, headOf(v, b, kv), key, block.count, shape.valueDim);
+        for (int64_t g = 0; g < shape.groups; ++g) {
+          int64_t h = kv * shape.groups + g;
+          HeadForward head{headOf(out, b, h),
+                           logSumExp ? logSumExp + (b * shape.heads + h) * shape.sequence : nullptr,
+                           headOf(q, b, h)};
+          for (int64_t query = 0; query < shape.sequence; query += kQueryTile) {
+            int64_t end = visibleKeys(shape, std::min(query + kQueryTile, shape.sequence) - 1);
+            if (key == 0 || key < end) // the first block also writes queries that see nothing
+              forwardTile(head, block, running[size_t(g)], shape, query);
+          }
+        }
+      }
+    }
 }
 
 } // namespace partita_rt

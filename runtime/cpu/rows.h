@@ -65,14 +65,44 @@ inline float rowExp(float *y, const float *x, float scale, float shift, int64_t 
   forLanes(width - i, [&](int64_t j, int64_t n) {
     Lanes e = expLanes(loadUpTo(x + i + j, n) * splat(scale) - splat(shift));
     storeUpTo(y + i + j, e, n);
-    if (n < kLanes) {
-      float part[kLanes] = {};
-      storePart(part, e, n);
-      e = load(part);
-    }
-    sum += e;
+    sum += firstLanes(e, n, 0.0f);
   });
   return sumLanes(sum);
+}
+
+/// rowMax and rowExp for rows of tiles, which continue in memory to a whole vector: no partial
+/// loads. Elements behind `width` are ignored; tileExp makes them 0 up to the next vector.
+inline float tileMax(const float *x, int64_t width) {
+  constexpr float low = -std::numeric_limits<float>::infinity();
+  Lanes a = splat(low), b = a;
+  int64_t i = 0;
+  for (; i + 2 * kLanes <= width; i += 2 * kLanes) {
+    a = maximum(load(x + i), a);
+    b = maximum(load(x + i + kLanes), b);
+  }
+  for (; i < width; i += kLanes)
+    a = maximum(firstLanes(load(x + i), width - i, low), a);
+  return maxLanes(maximum(a, b));
+}
+
+inline float tileExp(float *x, float scale, float shift, int64_t width) {
+  Lanes sum{}, more{};
+  int64_t i = 0;
+  for (; i + 2 * kLanes <= width; i += 2 * kLanes) {
+    Lanes a = expLanes(load(x + i) * splat(scale) - splat(shift));
+    Lanes b = expLanes(load(x + i + kLanes) * splat(scale) - splat(shift));
+    store(x + i, a);
+    store(x + i + kLanes, b);
+    sum += a;
+    more += b;
+  }
+  for (; i < width; i += kLanes) {
+    Lanes e = expLanes(load(x + i) * splat(scale) - splat(shift));
+    e = firstLanes(e, width - i, 0.0f);
+    store(x + i, e);
+    sum += e;
+  }
+  return sumLanes(sum + more);
 }
 
 /// Sum of exp(x - shift) alone.

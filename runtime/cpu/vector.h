@@ -31,22 +31,40 @@ inline void storePart(float *p, Lanes x, int64_t n) {
   std::memcpy(p, &x, size_t(n) * sizeof(float));
 }
 
+/// Lane i meets lane i + 8, then i + 4, i + 2, i + 1: the same tree on every processor.
+inline Lanes foldLanes8(Lanes x) {
+  return __builtin_shuffle(x, IntLanes{8, 9, 10, 11, 12, 13, 14, 15, 0, 1, 2, 3, 4, 5, 6, 7});
+}
+inline Lanes foldLanes4(Lanes x) {
+  return __builtin_shuffle(x, IntLanes{4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11});
+}
+inline Lanes foldLanes2(Lanes x) {
+  return __builtin_shuffle(x, IntLanes{2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13});
+}
+inline Lanes foldLanes1(Lanes x) {
+  return __builtin_shuffle(x, IntLanes{1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14});
+}
+
 inline float sumLanes(Lanes x) {
-  float s[kLanes];
-  std::memcpy(s, &x, sizeof(s));
-  for (int width = 8; width > 0; width /= 2)
-    for (int i = 0; i < width; ++i)
-      s[i] += s[i + width];
-  return s[0];
+  x += foldLanes8(x);
+  x += foldLanes4(x);
+  x += foldLanes2(x);
+  x += foldLanes1(x);
+  return x[0];
 }
 
 inline float maxLanes(Lanes x) {
-  float s[kLanes];
-  std::memcpy(s, &x, sizeof(s));
-  for (int width = 8; width > 0; width /= 2)
-    for (int i = 0; i < width; ++i)
-      s[i] = s[i] > s[i + width] ? s[i] : s[i + width];
-  return s[0];
+  x = maximum(x, foldLanes8(x));
+  x = maximum(x, foldLanes4(x));
+  x = maximum(x, foldLanes2(x));
+  x = maximum(x, foldLanes1(x));
+  return x[0];
+}
+
+/// The first n lanes of x, `rest` in the others.
+inline Lanes firstLanes(Lanes x, int64_t n, float rest) {
+  const IntLanes lane = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  return lane < IntLanes{} + int32_t(n) ? x : splat(rest);
 }
 
 /// exp(x), below 2 units in the last place; 0 below -87.3 (no denormals), NaN for NaN, inf above

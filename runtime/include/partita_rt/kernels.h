@@ -4,7 +4,8 @@
 // Outputs come first. An output may be the same pointer as an input only where it says "in place".
 // Gradients of parameters take `Write`: Set overwrites, Add accumulates (micro-batches, tied
 // weights). Every kernel is deterministic: its result depends on its arguments alone, on no thread
-// count and no alignment. Workspace is on the stack, below 256 KiB. Elementwise operations
+// count and no alignment. Workspace is on the stack, below 1 MiB
+// (attention also keeps two floats per query). Elementwise operations
 // are emitted as loops by the compiler (math.h), not found here.
 
 #ifndef PARTITA_RT_KERNELS_H
@@ -59,9 +60,10 @@ void softmaxBackward(float *dx, const float *dy, const float *y, int64_t rows, i
 
 //===-- Attention ---------------------------------------------------------------------------===//
 
-/// A [batch, sequence, heads, headDim] tensor in any layout: element (b, s, h, d) stands at
-/// data[b * batchStride + s * rowStride + h * headStride + d]. Inside a packed [b, s, 3 * heads *
-/// d] projection, v is {qkv + 2 * heads * d, s * 3 * heads * d, 3 * heads * d, d}.
+/// A [batch, sequence, heads, headDim] tensor in any layout (heads of at most 1024 elements):
+/// element (b, s, h, d) stands at data[b * batchStride + s * rowStride + h * headStride + d].
+/// Inside a packed [b, s, 3 * heads * d] projection, v is {qkv + 2 * heads * d, s * 3 * heads * d,
+/// 3 * heads * d, d}.
 template <typename T> struct HeadsOf {
   T *data;
   int64_t batchStride;
