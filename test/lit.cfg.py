@@ -36,3 +36,6 @@ config.substitutions += [
     ("%python", "/usr/bin/python3"),
     ("%mpirun", "mpirun --allow-run-as-root --oversubscribe"),
 ]
+# The fuzz target is there when the compiler is clang and partita-test-depends was built.
+if os.path.exists(os.path.join(tools, "import_fuzzer")):
+    config.available_features.add("fuzzer")

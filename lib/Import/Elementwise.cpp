@@ -42,6 +42,8 @@ template <typename Op, const ScalarFunction &function> LogicalResult unary(Node 
   } else {
     if (!isFloat(x->type))
       return onlyAtImport(node, *x);
+    if (failed(node.emittable(x)))
+      return failure();
     return node.set(0, node.emit<Op>(node.value(x)));
   }
 }
@@ -187,6 +189,8 @@ LogicalResult gelu(Node &node) {
   Tensor *x = node.input(0);
   if (!isFloat(x->type))
     return onlyAtImport(node, *x);
+  if (failed(node.emittable(x)))
+    return failure();
   if (approximate == "none")
     return node.set(0, node.emit<tx::GeluOp>(node.value(x)));
   if (approximate == "tanh")
@@ -203,6 +207,8 @@ LogicalResult swish(Node &node) {
   Tensor *x = node.input(0);
   if (!isFloat(x->type))
     return onlyAtImport(node, *x);
+  if (failed(node.emittable(x)))
+    return failure();
   Value value = node.value(x), scaled = value;
   if (alpha != 1)
     scaled = node.emit<tx::MulOp>(

@@ -29,7 +29,7 @@ FailureOr<OwningOpRef<ModuleOp>> importOnnx(llvm::StringRef path, const ImportOp
 namespace importer {
 
 /// Inlining functions must not turn a small file into an endless program.
-constexpr int64_t maxNodes = 1 << 20;
+constexpr int64_t maxInlinedNodes = 1 << 17;
 
 Importer::Importer(ModelFile &file, const ImportOptions &options, MLIRContext *context)
     : file(file), folder(options.foldLimit), builder(context), options(options) {}
@@ -253,6 +253,9 @@ LogicalResult Importer::importOutputs(const Frame &frame) {
                      << shapeText(tensor->shape)
                      << ", which is not what the model declares for it: was it exported with fixed "
                         "sizes?";
+    if (elementCount(tensor->shape) == 0)
+      return error() << "output " << quoted(output.name()) << " is " << typeText(*tensor)
+                     << ", which has no elements";
     if (!mlirType(tensor->type, context()))
       return error() << "output " << quoted(output.name()) << " has element type "
                      << dtypeName(tensor->type) << ", which is not supported";
@@ -344,8 +347,8 @@ Importer::importNodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto> 
 }
 
 LogicalResult Importer::importNode(const onnx::NodeProto &proto, Frame &frame) {
-  if (++nodeCount > maxNodes)
-    return error() << "the graph has more than " << maxNodes << " nodes, functions inlined";
+  if (frame.caller && ++inlinedNodes > maxInlinedNodes)
+    return error() << "the calls of functions amount to more than " << maxInlinedNodes << " nodes";
   llvm::StringRef domain = canonicalDomain(proto.domain());
   auto opset = frame.opsets->find(domain);
   int64_t version = opset == frame.opsets->end() ? 0 : opset->second;
@@ -369,6 +372,10 @@ LogicalResult Importer::importNode(const onnx::NodeProto &proto, Frame &frame) {
   for (const std::string &output : proto.output())
     if (!output.empty() && !frame.scope.defines(output))
       return node.error() << "its result " << quoted(output) << " is not supported";
+  for (const std::string &output : proto.output())
+    if (Tensor *result = frame.scope.find(output);
+        result && result->value && elementCount(result->shape) == 0)
+      return node.error() << "its result is " << typeText(*result) << ", which has no elements";
   return success();
 }
 

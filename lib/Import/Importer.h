@@ -109,7 +109,7 @@ private:
   llvm::DenseMap<const onnx::TensorProto *, TensorData> initializerData;
   llvm::StringSet<> usedParameters;
   llvm::DenseMap<mlir::Attribute, mlir::Value> constants; // each stands once
-  int64_t nodeCount = 0;
+  int64_t inlinedNodes = 0;
 };
 
 /// Sizes for the symbolic dimensions of `graph`'s inputs, from `--dim`. On success every input

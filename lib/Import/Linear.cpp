@@ -12,7 +12,7 @@ LogicalResult checkFloats(Node &node, llvm::ArrayRef<Tensor *> tensors) {
     if (!isFloat(tensor->type) || tensor->type != tensors[0]->type)
       return node.error() << "of " << typeText(*tensors[0]) << " and " << typeText(*tensor)
                           << ", expected floats of one type";
-  return success();
+  return node.emittable(tensors);
 }
 
 LogicalResult innerSizes(Node &node, const Tensor &a, const Tensor &b) {

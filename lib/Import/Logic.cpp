@@ -70,11 +70,11 @@ LogicalResult where(Node &node) {
     if (chosen->shape == shape)
       return node.set(0, chosen);
   }
-  if (failed(node.emittable({a, b})))
+  if (failed(node.emittable({condition, a, b})))
     return failure();
-  Value operands[3];
-  for (auto [operand, tensor] : llvm::zip(operands, llvm::ArrayRef<Tensor *>{condition, a, b}))
-    operand = node.broadcast(node.value(tensor), shape);
+  llvm::SmallVector<Value> operands;
+  for (Tensor *tensor : {condition, a, b})
+    operands.push_back(node.broadcast(node.value(tensor), shape));
   return node.set(0, node.emit<tx::SelectOp>(operands));
 }
 

@@ -52,7 +52,10 @@ std::string displayName(const onnx::NodeProto &proto, const Frame &frame) {
       name = output;
   if (name.empty())
     name = proto.op_type();
-  return frame.prefix + name.str();
+  std::string full = frame.prefix + name.str();
+  // Calls of calls must not multiply a long name.
+  constexpr size_t longest = 256;
+  return full.size() <= longest ? full : full.substr(0, longest - 3) + "...";
 }
 
 } // namespace
@@ -251,11 +254,14 @@ LogicalResult Node::set(int64_t index, HostTensor host) {
 //===------------------------------------------------------------------------------------------===//
 
 LogicalResult Node::emittable(llvm::ArrayRef<Tensor *> tensors) {
-  for (Tensor *tensor : tensors)
+  for (Tensor *tensor : tensors) {
+    if (elementCount(tensor->shape) == 0)
+      return error() << "computes on " << typeText(*tensor) << ", which has no elements";
     if (!mlirType(tensor->type, importer.context()))
       return error() << "cannot compute on " << dtypeName(tensor->type)
                      << " at run time, only on float, double, float16, bfloat16, int32, int64 and "
                         "bool";
+  }
   return success();
 }
 

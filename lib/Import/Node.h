@@ -64,7 +64,8 @@ public:
   }
 
   // Helpers for emission.
-  /// Errors if one of `tensors` has an element type that a program cannot have.
+  /// Errors if one of `tensors` has an element type that a program cannot have, or no elements. To
+  /// be asked before value().
   mlir::LogicalResult emittable(llvm::ArrayRef<Tensor *> tensors);
   mlir::Value value(Tensor *tensor) { return importer.materialize(tensor, loc); }
   mlir::Value broadcast(mlir::Value x, llvm::ArrayRef<int64_t> shape);

@@ -31,7 +31,7 @@ LogicalResult softmaxAxis(Node &node, int64_t &axis, Shape &rows) {
   }
   if (!isFloat(x->type))
     return node.error() << "of " << typeText(*x) << ", expected floats";
-  return success();
+  return node.emittable(x);
 }
 
 LogicalResult softmax(Node &node) {
@@ -90,6 +90,8 @@ LogicalResult layerNorm(Node &node) {
   if (!isFloat(x->type) || w->type != x->type || (b && b->type != x->type))
     return node.error() << "of " << typeText(*x) << " with a weight of " << typeText(*w)
                         << ", expected floats of one type";
+  if (failed(node.emittable({x, w})) || (b && failed(node.emittable(b))))
+    return failure();
   llvm::ArrayRef<int64_t> dims(x->shape);
   Shape normalized(dims.drop_front(axis));
   Shape merged(dims.take_front(axis));

@@ -173,7 +173,7 @@ LogicalResult concat(Node &node) {
       return node.set(0, *host);
   if (parts.size() == 1)
     return node.set(0, first);
-  if (failed(node.emittable(first)))
+  if (failed(node.emittable(parts)))
     return failure();
   llvm::SmallVector<Value> values;
   for (Tensor *part : parts)

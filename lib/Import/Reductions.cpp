@@ -57,6 +57,8 @@ template <Folder::Reduction kind, int64_t axesAreInput> LogicalResult reduce(Nod
   if (!isFloat(x->type))
     return node.error() << "of " << typeText(*x)
                         << " that depends on the model's input is not supported";
+  if (failed(node.emittable(x)))
+    return failure();
   Value value = node.value(x);
   auto type = RankedTensorType::get(dropped, getElementTypeOrSelf(value.getType()));
   Value result;

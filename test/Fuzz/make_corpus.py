@@ -1,0 +1,31 @@
+"""Writes the seed corpus of import_fuzzer: every model of the importer's tests, as a file.
+
+usage: make_corpus.py FOLDER
+"""
+import os
+import re
+import shutil
+import sys
+
+here = os.path.dirname(os.path.abspath(__file__))
+tests = os.path.join(here, "..", "Import")
+sys.path.insert(0, tests)
+import onnx_writer
+
+folder = sys.argv[1]
+shutil.rmtree(folder, ignore_errors=True)
+os.makedirs(folder)
+for test in sorted(os.listdir(tests)):
+    if not test.endswith(".test"):
+        continue
+    parts = re.split(r"^//--- (\S+)\n", open(os.path.join(tests, test)).read(), flags=re.M)
+    for name, text in zip(parts[1::2], parts[2::2]):
+        case = os.path.join(folder, "case")
+        os.makedirs(case)
+        scope = {key: getattr(onnx_writer, key) for key in dir(onnx_writer)}
+        model = os.path.join(case, "model.onnx")
+        scope.update(output=model, folder=case, os=os)
+        exec(compile(text, test + ":" + name, "exec"), scope)
+        if os.path.isfile(model) and os.path.getsize(model) < 1 << 16:
+            os.rename(model, os.path.join(folder, f"{test[:-5]}-{name}"))
+        shutil.rmtree(case)
