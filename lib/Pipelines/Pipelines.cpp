@@ -13,6 +13,9 @@ static constexpr Phase kPhases[] = {
     {"import", "canonicalize,cse",
      "exporters write the same shape and mask arithmetic once per layer; what is equal becomes one "
      "before anything matches patterns"},
+    {"raise", "func.func(raise-layer-norm,raise-gelu,raise-attention),canonicalize,cse",
+     "composites are recognized while the program is as the exporter wrote it; rules, gradients "
+     "and kernels belong to the whole op"},
     {"objective",
      "assign-fill,objective{kind=${objective} accumulate=${accumulate} "
      "ignore-index=${ignore-index}},canonicalize,cse",

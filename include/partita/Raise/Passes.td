@@ -1,0 +1,67 @@
+//===- Passes.td - phase raise, in running order ----------------------------------------------------===//
+//
+// Exporters write LayerNorm, GELU and attention as graphs of small operations, in many spellings. These
+// passes recognize them by what they compute: a candidate is a subgraph with the right inputs, and it is
+// accepted when the interpreter, in double precision and on random inputs, finds it equal to the op that
+// replaces it. Isomorphic candidates (a model's layers) are computed once.
+//
+// With `remarks`, each pass tells what it raised and what it nearly raised and why not, at the location
+// of the ONNX node.
+//
+//===------------------------------------------------------------------------------------------------===//
+
+#ifndef PARTITA_RAISE_PASSES
+#define PARTITA_RAISE_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+class Raise_Pass<string flag> : Pass<flag, "::mlir::func::FuncOp"> {
+  let dependentDialects = ["::partita::tx::TxDialect", "::partita::par::ParDialect", "::mlir::func::FuncDialect"];
+  let options = [
+    Option<"remarks", "remarks", "bool", "false", "Tell what was raised, and what nearly was and why not.">,
+  ];
+  let statistics = [
+    Statistic<"numRaised", "raised", "Composites replaced by one op">,
+    Statistic<"numMissed", "nearly raised", "Composites that look like one but do not compute it">,
+    Statistic<"numChecks", "numeric checks", "Candidates evaluated; isomorphic ones once">,
+  ];
+}
+
+def RaiseLayerNorm : Raise_Pass<"raise-layer-norm"> {
+  let summary = "layer normalization in any spelling becomes tx.layer_norm";
+  let description = [{
+    Starts at a `tx.sqrt`, `tx.rsqrt` or `tx.pow` by a half, finds the values through which all that
+    is computed from it passes, and from each of those the subgraph with one tensor x and at most two
+    row vectors as inputs. The row vectors become weight and bias in whichever way the numbers agree.
+
+        %m = tx.reduce_mean %x [1]        ...        %y = tx.add %scaled, %bias
+        =>  %y, %mean, %rstd = tx.layer_norm %x, %w, %b eps 1.0e-05
+  }];
+}
+
+def RaiseGelu : Raise_Pass<"raise-gelu"> {
+  let summary = "GELU in any spelling becomes tx.gelu or tx.gelu_tanh";
+  let description = [{
+    Starts at a `tx.erf`, `tx.tanh` or `tx.sigmoid` and finds the elementwise subgraphs around it that are
+    functions of one tensor. Where such a function equals x Phi(x) or its tanh approximation it is
+    replaced, however it is associated. A constant that stands in the way is named.
+
+        tx.mul %half_x, (1 + tx.tanh(0.79788 * (x + 0.044715 * x^3)))   =>   tx.gelu_tanh %x
+  }];
+}
+
+def RaiseAttention : Raise_Pass<"raise-attention"> {
+  let summary = "softmax(scale q k^T + mask) v becomes tx.attention";
+  let description = [{
+    Starts at a `tx.softmax` between two `tx.batch_matmul`. What stands between the scores and the
+    softmax is evaluated at every (query, key): where the result is scale * score the key is visible,
+    where it is below -9000 it is hidden. All keys visible: attention; exactly the keys up to the query:
+    causal attention; anything else stays as it is. Scales on q and k are collected, and transposes and
+    reshapes around q, k, v and the result are absorbed into the layout [b, s, h, d].
+
+        tx.batch_matmul (tx.softmax (tx.select %mask, (tx.div %qk, %sqrt_d), %lowest)), %v
+        =>  %out, %lse = tx.attention %q, %k, %v scale 0.125 causal
+  }];
+}
+
+#endif // PARTITA_RAISE_PASSES
