@@ -142,6 +142,22 @@ TEST(Vector, ExponentialIsAccurateAndKeepsSpecialValues) {
   EXPECT_TRUE(std::isnan(expLanes(splat(NAN))[0]));
 }
 
+TEST(Math, GeluSlopeIsTheDerivative) {
+  for (double x = -4; x < 4; x += 0.37) {
+    auto gelu = [](double v) {
+      return 0.5 * v * (1 + std::tanh(0.7978845608028654 * (v + 0.044715 * v * v * v)));
+    };
+    double slope = (gelu(x + 1e-5) - gelu(x - 1e-5)) / 2e-5;
+    float t = tanhf(0.7978845608f * float(x + 0.044715 * x * x * x));
+    EXPECT_NEAR(gelu_tanh_slope(float(x), t), slope, 2e-6);
+  }
+  EXPECT_EQ(select(true, 1.0f, 2.0f), 1.0f);
+  EXPECT_TRUE(std::isnan(maximum(NAN, 1.0f)));
+  EXPECT_TRUE(std::isnan(minimum(1.0f, NAN)));
+  EXPECT_EQ(maximum(-INFINITY, 1.0f), 1.0f);
+  EXPECT_EQ(sigmoid(-INFINITY), 0.0f);
+}
+
 TEST(Math, VectorizedLibmKeepsSpecialValues) {
   Floats x(64, -INFINITY), e(64), t(64), r(64), l(64);
   x[1] = INFINITY;

@@ -42,6 +42,13 @@ inline float reciprocalSqrt(float x) { return 1.0f / sqrtf(x); }
 /// IEEE maximum and minimum that propagate NaN, as ONNX's Max and Min do (fmaxf does not).
 inline float maximum(float a, float b) { return a > b || a != a ? a : b; }
 inline float minimum(float a, float b) { return a < b || a != a ? a : b; }
+/// c ? a : b with both evaluated: a blend when vectorized.
+inline float select(bool c, float a, float b) { return c ? a : b; }
+/// The derivative of the tanh form of GELU at x, given t = tanh(0.7978845608 (x + 0.044715 x^3)).
+inline float gelu_tanh_slope(float x, float t) {
+  return 0.5f * (1.0f + t) +
+         0.5f * x * (1.0f - t * t) * 0.7978845608028654f * (1.0f + 0.134145f * x * x);
+}
 /// -1, 0 or 1; NaN for NaN.
 inline float sign(float x) { return x > 0.0f ? 1.0f : x < 0.0f ? -1.0f : x; }
 
