@@ -10,6 +10,7 @@
 #include "mlir/IR/Dialect.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/PatternMatch.h"
+#include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
@@ -22,6 +23,8 @@
 #include "dialects/Tx/TxStructure.h.inc"
 #define GET_OP_CLASSES
 #include "dialects/Tx/TxTransformer.h.inc"
+#define GET_OP_CLASSES
+#include "dialects/Tx/TxFused.h.inc"
 
 namespace partita::tx {
 /// A constant all of whose elements are `value`; `type` may carry a placement.

@@ -26,6 +26,10 @@ void TxDialect::initialize() {
 #define GET_OP_LIST
 #include "dialects/Tx/TxTransformer.cpp.inc"
       >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/Tx/TxFused.cpp.inc"
+      >();
 }
 
 Operation *TxDialect::materializeConstant(OpBuilder &builder, Attribute value, Type type, Location loc) {

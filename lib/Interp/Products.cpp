@@ -71,9 +71,30 @@ static LogicalResult batchMatmul(tx::BatchMatMulOp, Inputs in, Outputs out) {
   return success();
 }
 
+/// Adds the bias to every row.
+static void addBias(const Tensor &bias, Tensor &out) {
+  int64_t n = bias.dim(0);
+  for (size_t i = 0; i < out.reals.size(); ++i)
+    out.reals[i] += bias.reals[i % n];
+}
+
+static LogicalResult matmulBias(tx::MatMulBiasOp, Inputs in, Outputs out) {
+  LogicalResult done = matmul({}, in.take_front(2), out);
+  addBias(*in[2], out[0]);
+  return done;
+}
+
+static LogicalResult matmulNTBias(tx::MatMulNTBiasOp, Inputs in, Outputs out) {
+  LogicalResult done = matmulNT({}, in.take_front(2), out);
+  addBias(*in[2], out[0]);
+  return done;
+}
+
 void partita::interp::addProductKernels(KernelTable &table) {
   table.add<tx::MatMulOp>(matmul);
   table.add<tx::MatMulNTOp>(matmulNT);
   table.add<tx::MatMulTNOp>(matmulTN);
   table.add<tx::BatchMatMulOp>(batchMatmul);
+  table.add<tx::MatMulBiasOp>(matmulBias);
+  table.add<tx::MatMulNTBiasOp>(matmulNTBias);
 }

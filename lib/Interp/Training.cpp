@@ -3,6 +3,7 @@
 #include "Execution.h"
 #include "dialects/Par/Placement.h"
 #include "dialects/Train/Train.h"
+#include "dialects/Tx/Tx.h"
 
 using namespace mlir;
 using namespace partita;
@@ -86,6 +87,14 @@ static LogicalResult accumulate(Execution &execution, train::AccumulateOp op, Ra
     for (auto [sum, part] : llvm::zip(out, *yielded))
       sum = i == 0 ? part : sumOf(sum, part);
   }
+  return success();
+}
+
+static LogicalResult fusion(Execution &execution, tx::FusionOp op, RankInputs in, RankOutputs out) {
+  auto results = execution.run(op.getBody().front(), SmallVector<RankTensors>(in.begin(), in.end()));
+  if (failed(results))
+    return failure();
+  llvm::move(*results, out.begin());
   return success();
 }
 
@@ -180,6 +189,7 @@ void partita::interp::addTrainKernels(KernelTable &table) {
   table.addRanks<train::WriteOp>(write);
   table.add<train::TokenCountOp>(tokenCount);
   table.addRanks<train::AccumulateOp>(accumulate);
+  table.addRanks<tx::FusionOp>(fusion);
   table.addRanks<train::MinimizeOp>(minimize);
   table.addRanks<train::UpdateOp>(update);
   table.addRanks<train::LearningRateOp>(learningRate);

@@ -1,0 +1,57 @@
+//===- TxFused.td - op table: kernels made of several ops ---------------------------------------------===//
+//
+// Created in the fuse phase, after differentiation: they have no gradient. The pass `fuse-elementwise`
+// makes tx.fusion, `fuse-bias` the products with a bias; both become one kernel each when lowered.
+//
+//===------------------------------------------------------------------------------------------------===//
+
+#ifndef PARTITA_TX_FUSED
+#define PARTITA_TX_FUSED
+
+include "mlir/Interfaces/ControlFlowInterfaces.td"
+include "dialects/Tx/TxBase.td"
+
+def Tx_FusionOp : Op<Tx_Dialect, "fusion", [Pure, IsolatedFromAbove, SingleBlockImplicitTerminator<"FusedOp">]> {
+  let summary = "elementwise ops over one shape, computed in one loop";
+  let description = [{
+    The region has one argument per operand and only elementwise ops and splat constants; all tensors
+    have one shape and placement (an operand that is repeated comes through a tx.broadcast in front,
+    which costs nothing where a kernel reads it). Created by `fuse-elementwise`; becomes a kernel.
+
+        %z, %y = tx.fusion (%a = %x, %b = %bias) : (tensor<8x4xf32>, tensor<8x4xf32>) -> (tensor<8x4xf32>, tensor<8x4xf32>) {
+          %0 = tx.add %a, %b : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+          %1 = tx.gelu_tanh %0 : (tensor<8x4xf32>) -> tensor<8x4xf32>
+          tx.fused %0, %1 : tensor<8x4xf32>, tensor<8x4xf32>
+        }
+  }];
+  let arguments = (ins Variadic<Tx_Tensor>:$inputs);
+  let results = (outs Variadic<Tx_Tensor>:$outputs);
+  let regions = (region SizedRegion<1>:$body);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+}
+
+def Tx_FusedOp : Op<Tx_Dialect, "fused", [Pure, Terminator, ParentOneOf<["FusionOp"]>]> {
+  let summary = "the results of a fusion";
+  let arguments = (ins Variadic<Tx_Tensor>:$values);
+  let assemblyFormat = "attr-dict ($values^ `:` type($values))?";
+  let builders = [OpBuilder<(ins), [{}]>];
+}
+
+class Tx_BiasedProduct<string mnemonic> : Tx_InferredOp<mnemonic> {
+  let arguments = (ins Tx_Float:$a, Tx_Float:$b, Tx_Float:$bias);
+  let results = (outs Tx_Float:$result);
+  let assemblyFormat = "$a `,` $b `plus` $bias attr-dict `:` functional-type(operands, results)";
+}
+def Tx_MatMulBiasOp : Tx_BiasedProduct<"matmul_bias"> {
+  let summary = "a @ b + bias: a [..., k], b [k, n], bias [n]";
+  let description = "The product cannot be split along k: the bias would be added on every rank.";
+  let shardRule = "* k^, k^ n, n -> * n";
+}
+def Tx_MatMulNTBiasOp : Tx_BiasedProduct<"matmul_nt_bias"> {
+  let summary = "a @ b^T + bias: a [..., k], b [n, k], bias [n]";
+  let description = "The product cannot be split along k: the bias would be added on every rank.";
+  let shardRule = "* k^, n k^, n -> * n";
+}
+
+#endif // PARTITA_TX_FUSED

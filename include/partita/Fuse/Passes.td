@@ -1,0 +1,47 @@
+//===- Passes.td - kernels out of several ops -------------------------------------------------------===//
+
+#ifndef PARTITA_FUSE_PASSES
+#define PARTITA_FUSE_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def FuseElementwisePass : Pass<"fuse-elementwise", "::mlir::ModuleOp"> {
+  let summary = "one loop over elementwise ops that feed each other";
+  let description = [{
+    Saves writing and reading what stands between them. Nothing is computed twice: a value that others
+    use too becomes one more result.
+
+    ```mlir
+    %0 = tx.add %x, %b : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+    %1 = tx.gelu_tanh %0 : (tensor<8x4xf32>) -> tensor<8x4xf32>
+    // becomes, when %0 is used elsewhere too
+    %2:2 = tx.fusion (%a = %x, %c = %b) : ... {
+      %3 = tx.add %a, %c
+      %4 = tx.gelu_tanh %3
+      tx.fused %3, %4
+    }
+    ```
+  }];
+  let dependentDialects = ["::partita::tx::TxDialect"];
+  let statistics = [Statistic<"kernels", "kernels", "fusions made">, Statistic<"fused", "fused", "ops in them">];
+}
+
+def FuseBiasPass : Pass<"fuse-bias", "::mlir::ModuleOp"> {
+  let summary = "a bias that is added to a product goes into the product's kernel";
+  let description = [{
+    After `fuse-elementwise`, which takes a bias along with what follows it at no cost: here are those that
+    nothing elementwise follows (query, key and value).
+
+    ```mlir
+    %0 = tx.matmul %x, %w
+    %1 = tx.broadcast %b : tensor<4xf32> -> tensor<8x4xf32>
+    %2 = tx.add %0, %1
+    // becomes
+    %2 = tx.matmul_bias %x, %w plus %b
+    ```
+  }];
+  let dependentDialects = ["::partita::tx::TxDialect"];
+  let statistics = [Statistic<"fused", "fused", "biases that became part of a product">];
+}
+
+#endif // PARTITA_FUSE_PASSES

@@ -1,0 +1,155 @@
+//===- FuseElementwise.cpp - one loop over elementwise ops that feed each other ------------------------===//
+//
+// One walk over each block, in order. An elementwise op joins the groups that its operands come from, when
+// all their results have its type's shape and placement and nobody outside has used one of them yet: the
+// fusion stands where its last member stood, behind all its inputs and in front of all who use it.
+// (A use in front of the op, by an op that is no member, would otherwise read a value that is not there
+// yet.) Groups of one are left alone.
+//
+//===----------------------------------------------------------------------------------------------===//
+
+#include "dialects/Tx/Tx.h"
+#include "mlir/IR/IRMapping.h"
+#include "partita/Fuse/Passes.h"
+#include "llvm/ADT/EquivalenceClasses.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace partita {
+#define GEN_PASS_DEF_FUSEELEMENTWISEPASS
+#include "partita/Fuse/Passes.h.inc"
+} // namespace partita
+
+using namespace mlir;
+using namespace partita;
+
+namespace {
+
+/// An op that a loop over elements can compute; scalars are not worth a kernel.
+bool isElementwise(Operation *op) {
+  return isa<ScalarInterface>(op) && cast<RankedTensorType>(op->getResult(0).getType()).getRank() > 0;
+}
+
+/// What two ops must have in common to share a loop.
+std::pair<ArrayRef<int64_t>, Attribute> loopOf(Operation *op) {
+  auto type = cast<RankedTensorType>(op->getResult(0).getType());
+  return {type.getShape(), type.getEncoding()};
+}
+
+bool isSplat(Value value) {
+  auto constant = value.getDefiningOp<tx::ConstantOp>();
+  return constant && constant.getValue().isSplat();
+}
+
+class BlockFusion {
+public:
+  explicit BlockFusion(Block &block) : block(block) {}
+
+  std::pair<unsigned, unsigned> run() {
+    for (Operation &op : block)
+      if (isElementwise(&op))
+        visit(&op);
+    llvm::MapVector<Operation *, SmallVector<Operation *>> members;
+    for (Operation &op : block)
+      if (groups.contains(&op))
+        members[groups.getLeaderValue(&op)].push_back(&op);
+    unsigned kernels = 0, fused = 0;
+    for (auto &[leader, group] : members)
+      if (group.size() > 1) {
+        fuse(group);
+        ++kernels;
+        fused += group.size();
+      }
+    return {kernels, fused};
+  }
+
+private:
+  void visit(Operation *op) {
+    groups.insert(op);
+    for (Value operand : op->getOperands()) {
+      Operation *producer = operand.getDefiningOp();
+      if (!producer || producer->getBlock() != &block || !groups.contains(producer) ||
+          groups.isEquivalent(producer, op) || loopOf(producer) != loopOf(op))
+        continue;
+      if (nobodyWaits(producer, op) && nobodyWaits(op, op))
+        groups.unionSets(producer, op);
+    }
+  }
+
+  /// No member of `member`'s group is used in front of `end` by an op outside of that group and of end's.
+  bool nobodyWaits(Operation *member, Operation *end) {
+    Operation *leader = groups.getLeaderValue(member), *other = groups.getLeaderValue(end);
+    for (Operation *inner : membersOf(leader))
+      for (Operation *user : inner->getUsers()) {
+        Operation *here = block.findAncestorOpInBlock(*user);
+        bool member = groups.contains(here) && (groups.getLeaderValue(here) == leader || groups.getLeaderValue(here) == other);
+        if (here != end && !member && here->isBeforeInBlock(end))
+          return false;
+      }
+    return true;
+  }
+
+  SmallVector<Operation *> membersOf(Operation *leader) {
+    SmallVector<Operation *> result;
+    for (auto it = groups.findLeader(leader); it != groups.member_end(); ++it)
+      result.push_back(*it);
+    return result;
+  }
+
+  void fuse(ArrayRef<Operation *> group) {
+    llvm::DenseSet<Operation *> inside(group.begin(), group.end());
+    llvm::SetVector<Value> inputs;
+    SmallVector<Value> outputs;
+    for (Operation *op : group) {
+      for (Value operand : op->getOperands())
+        if (!(operand.getDefiningOp() && inside.contains(operand.getDefiningOp())) && !isSplat(operand))
+          inputs.insert(operand);
+      if (llvm::any_of(op->getUsers(), [&](Operation *user) { return !inside.contains(user); }))
+        outputs.push_back(op->getResult(0));
+    }
+    Operation *last = group.back();
+    OpBuilder builder(last);
+    SmallVector<Location> locs;
+    for (Operation *op : group)
+      locs.push_back(op->getLoc());
+    SmallVector<Value> values(inputs.begin(), inputs.end());
+    auto fusion = tx::FusionOp::create(builder, last->getLoc(), TypeRange(ValueRange(outputs)), values);
+    SmallVector<Location> argumentLocs(values.size(), last->getLoc());
+    Block *body = builder.createBlock(&fusion.getBody(), {}, TypeRange(ValueRange(values)), argumentLocs);
+    IRMapping mapping;
+    mapping.map(values, body->getArguments());
+    for (Operation *op : group) {
+      for (Value operand : op->getOperands())
+        if (!mapping.contains(operand) && isSplat(operand))
+          builder.clone(*operand.getDefiningOp(), mapping);
+      builder.clone(*op, mapping);
+    }
+    SmallVector<Value> results;
+    for (Value output : outputs)
+      results.push_back(mapping.lookup(output));
+    tx::FusedOp::create(builder, last->getLoc(), results);
+    for (auto [output, result] : llvm::zip(outputs, fusion.getOutputs()))
+      output.replaceAllUsesWith(result);
+    for (Operation *op : llvm::reverse(group))
+      op->erase();
+  }
+
+  Block &block;
+  llvm::EquivalenceClasses<Operation *> groups;
+};
+
+struct FuseElementwise : partita::impl::FuseElementwisePassBase<FuseElementwise> {
+  void runOnOperation() override {
+    SmallVector<Block *> blocks;
+    getOperation().walk([&](Block *block) {
+      if (!isa<tx::FusionOp>(block->getParentOp()))
+        blocks.push_back(block);
+    });
+    for (Block *block : blocks) {
+      auto [made, ops] = BlockFusion(*block).run();
+      kernels += made;
+      fused += ops;
+    }
+  }
+};
+
+} // namespace

@@ -1,0 +1,59 @@
+// RUN: partita-opt %s --fuse-elementwise --canonicalize | FileCheck %s
+
+// What others use too is one more result.
+// CHECK-LABEL: func.func @bias_gelu
+// CHECK: %[[F:.*]]:2 = tx.fusion (%[[A:.*]] = %arg0, %[[B:.*]] = %{{.*}}) : {{.*}} {
+// CHECK:   %[[Z:.*]] = tx.add %[[A]], %[[B]]
+// CHECK:   %[[Y:.*]] = tx.gelu_tanh %[[Z]]
+// CHECK:   tx.fused %[[Z]], %[[Y]]
+// CHECK: return %[[F]]#0, %[[F]]#1
+func.func @bias_gelu(%x: tensor<8x4xf32>, %b: tensor<4xf32>) -> (tensor<8x4xf32>, tensor<8x4xf32>) {
+  %r = tx.broadcast %b : tensor<4xf32> -> tensor<8x4xf32>
+  %0 = tx.add %x, %r : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+  %1 = tx.gelu_tanh %0 : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  return %0, %1 : tensor<8x4xf32>, tensor<8x4xf32>
+}
+
+// A chain with constants, and a diamond: one kernel with one result.
+// CHECK-LABEL: func.func @diamond
+// CHECK: %[[F:.*]] = tx.fusion (%{{.*}} = %arg0) : (tensor<8xf32>) -> tensor<8xf32> {
+// CHECK-DAG: tx.constant dense<2.0
+// CHECK-DAG: tx.exp
+// CHECK-DAG: tx.tanh
+// CHECK: tx.fused %{{.*}} : tensor<8xf32>
+// CHECK: return %[[F]]
+func.func @diamond(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %two = tx.constant dense<2.0> : tensor<8xf32> : tensor<8xf32>
+  %a = tx.mul %x, %two : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+  %b = tx.exp %a : (tensor<8xf32>) -> tensor<8xf32>
+  %c = tx.tanh %a : (tensor<8xf32>) -> tensor<8xf32>
+  %d = tx.add %b, %c : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+  return %d : tensor<8xf32>
+}
+
+// The reduction needs the exponential before the division can start: two loops.
+// CHECK-LABEL: func.func @barrier
+// CHECK-NOT: tx.fusion
+// CHECK: tx.exp
+// CHECK: tx.reduce_sum
+// CHECK: tx.div
+func.func @barrier(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
+  %e = tx.exp %x : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  %s = tx.reduce_sum %e [1] : tensor<8x4xf32> -> tensor<8xf32>
+  %r = tx.reshape %s : tensor<8xf32> -> tensor<8x1xf32>
+  %b = tx.broadcast %r : tensor<8x1xf32> -> tensor<8x4xf32>
+  %y = tx.div %e, %b : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+  return %y : tensor<8x4xf32>
+}
+
+// Other shapes, scalars and single ops stay as they are.
+// CHECK-LABEL: func.func @alone
+// CHECK-NOT: tx.fusion
+func.func @alone(%x: tensor<8x4xf32>, %s: tensor<f32>) -> (tensor<32xf32>, tensor<f32>) {
+  %e = tx.exp %x : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  %r = tx.reshape %e : tensor<8x4xf32> -> tensor<32xf32>
+  %y = tx.neg %r : (tensor<32xf32>) -> tensor<32xf32>
+  %a = tx.exp %s : (tensor<f32>) -> tensor<f32>
+  %b = tx.neg %a : (tensor<f32>) -> tensor<f32>
+  return %y, %b : tensor<32xf32>, tensor<f32>
+}
