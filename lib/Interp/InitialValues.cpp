@@ -53,11 +53,16 @@ static FailureOr<Tensor> readFile(train::ParameterOp parameter, train::InitialAt
 
 FailureOr<Tensor> partita::interp::initialValue(train::ParameterOp parameter, const InitialValues &values) {
   using From = InitialValues::From;
-  if (values.from == From::File && parameter.getInitial())
-    return readFile(parameter, *parameter.getInitial(), values.folder);
+  if (values.from == From::File) {
+    if (parameter.getInitial())
+      return readFile(parameter, *parameter.getInitial(), values.folder);
+    return parameter.emitError() << "parameter '" << parameter.getSymName()
+                                 << "' has no value in the model's file; fill it from a seed instead";
+  }
   bool perturbed = values.from == From::Perturbed;
   if (!parameter.getFill() && !perturbed)
-    return parameter.emitError() << "has neither a value in the model's file nor a `fill` to make one by";
+    return parameter.emitError() << "parameter '" << parameter.getSymName()
+                                 << "' has no `fill` that says how to make a value from a seed";
   Tensor value(cast<RankedTensorType>(parameter.getType()));
   double mean = parameter.getFill() ? parameter.getFill()->getMean() : 0;
   double deviation = parameter.getFill() ? parameter.getFill()->getStd() : 0;

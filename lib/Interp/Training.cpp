@@ -47,7 +47,7 @@ static LogicalResult write(Execution &execution, train::WriteOp op, RankInputs i
 
 static LogicalResult tokenCount(train::TokenCountOp op, Inputs in, Outputs out) {
   for (int64_t i = 0; i < in[0]->size(); ++i)
-    out[0].reals[0] += in[0]->number(i) != static_cast<double>(op.getIgnoreIndex());
+    out[0].reals[0] += in[0]->number(i) != static_cast<double>(static_cast<int64_t>(op.getIgnoreIndex()));
   return success();
 }
 
@@ -104,11 +104,21 @@ static LogicalResult update(Execution &execution, train::UpdateOp op, RankInputs
   return execution.recordGradient(op, op.getParameter(), op.getGradient());
 }
 
+/// A number that the host sets, the same on all ranks.
+template <typename Op> static RankTensors control(Execution &execution, Op op, double number) {
+  Tensor value(cast<RankedTensorType>(op.getType()));
+  for (int64_t i = 0; i < value.size(); ++i)
+    value.setNumber(i, number);
+  return RankTensors(execution.rankCount(), std::make_shared<Tensor>(std::move(value)));
+}
+
 static LogicalResult learningRate(Execution &execution, train::LearningRateOp op, RankInputs, RankOutputs out) {
-  Tensor rate(cast<RankedTensorType>(op.getType()));
-  for (double &value : rate.reals)
-    value = execution.interpreter.options.learningRate;
-  out[0].assign(execution.rankCount(), std::make_shared<Tensor>(std::move(rate)));
+  out[0] = control(execution, op, execution.interpreter.options.learningRate);
+  return success();
+}
+
+static LogicalResult stepNumber(Execution &execution, train::StepNumberOp op, RankInputs, RankOutputs out) {
+  out[0] = control(execution, op, static_cast<double>(execution.interpreter.options.stepNumber));
   return success();
 }
 
@@ -193,6 +203,7 @@ void partita::interp::addTrainKernels(KernelTable &table) {
   table.addRanks<train::MinimizeOp>(minimize);
   table.addRanks<train::UpdateOp>(update);
   table.addRanks<train::LearningRateOp>(learningRate);
+  table.addRanks<train::StepNumberOp>(stepNumber);
   table.addRanks<train::AdamWOp>(adamw);
   table.addRanks<train::SgdOp>(sgd);
   table.addRanks<func::CallOp>(call);

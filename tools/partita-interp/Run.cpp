@@ -62,6 +62,7 @@ static FailureOr<SmallVector<Tensor>> callOften(Interpreter &interpreter, String
     return failure();
   FailureOr<SmallVector<Tensor>> results = failure();
   for (unsigned i = 0; i < std::max(run.times, 1u); ++i) {
+    interpreter.options.stepNumber = i + 1;
     auto inputs = randomInputs(function, run.seed + i);
     if (failed(inputs) || failed(results = interpreter.call(name, *inputs)))
       return failure();

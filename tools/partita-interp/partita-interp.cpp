@@ -31,7 +31,7 @@ static cl::opt<unsigned> times("times", cl::desc("calls, one after the other"), 
 static cl::opt<double> tolerance("tolerance", cl::desc("largest relative error"), cl::init(1e-12));
 static cl::opt<double> rate("lr", cl::desc("learning rate"), cl::init(1e-3));
 static cl::opt<bool> roundCasts("round-casts", cl::desc("casts really round"));
-static cl::opt<From> init("init", cl::desc("parameters' values"), cl::init(From::File),
+static cl::opt<From> init("init", cl::desc("parameters' values"), cl::init(From::Seed),
                           cl::values(clEnumValN(From::File, "file", "from the model's file"),
                                      clEnumValN(From::Seed, "seed", "as the runtime's --init seed:N"),
                                      clEnumValN(From::Perturbed, "perturbed", "all random")));

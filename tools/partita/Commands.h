@@ -25,6 +25,7 @@ struct Command {
 int importMain(Arguments arguments);
 int compileMain(Arguments arguments);
 int runMain(Arguments arguments);
+int verifyMain(Arguments arguments);
 int explainMain(Arguments arguments);
 int exportMain(Arguments arguments);
 int reportMain(Arguments arguments);

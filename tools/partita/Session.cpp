@@ -47,6 +47,7 @@ Session::Session(StringRef command) : command(command) {
   registerEverything(registry);
   mlirContext = std::make_unique<MLIRContext>(registry);
   mlirContext->loadAllAvailableDialects();
+  mlirContext->printOpOnDiagnostic(false); // one message, not a page of IR
   mlirContext->getDiagEngine().registerHandler([this](Diagnostic &diagnostic) {
     bool isError = diagnostic.getSeverity() == DiagnosticSeverity::Error;
     if (isError && failed)

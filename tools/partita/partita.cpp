@@ -14,6 +14,7 @@ static constexpr Command kCommands[] = {
     {"import", "turns an ONNX file into a module of tx", importMain},
     {"compile", "turns a model and a plan into a training program", compileMain},
     {"run", "trains with a compiled program", runMain},
+    {"verify", "proves the partitioned program equal to the whole one", verifyMain},
     {"explain", "every collective and why; what the memory holds", explainMain},
     {"export", "writes trained weights back into the ONNX file", exportMain},
     {"report", "a summary of a program and of its run", reportMain},

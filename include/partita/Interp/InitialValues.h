@@ -13,7 +13,7 @@ namespace partita::interp {
 
 struct InitialValues {
   enum class From {
-    /// `initial` when the parameter has one, `fill` with the seed otherwise.
+    /// Where `initial` says; a parameter without one is an error.
     File,
     /// `fill` with the seed: what the runtime's `--init seed:N` gives, float32 included.
     Seed,

@@ -26,6 +26,8 @@ struct Options {
   bool roundCasts = false;
   /// What `train.learning_rate` yields.
   double learningRate = 1e-3;
+  /// What `train.step_number` yields: the number of the update, from 1.
+  int64_t stepNumber = 1;
 };
 
 /// A parameter or state on all ranks, with the type that says who holds what.

@@ -1,0 +1,92 @@
+//===- ModelInputs.cpp - tokens and labels for a model -------------------------------------------------===//
+
+#include "dialects/Par/Placement.h"
+#include "dialects/Train/Train.h"
+#include "dialects/Tx/Tx.h"
+#include "partita/Interp/Random.h"
+#include "partita/Interp/Verify.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::interp;
+
+/// What an argument's integers may be.
+struct TokenRange {
+  int64_t count = -1;  // 0 .. count - 1; -1 when nothing limits them
+  int64_t ignored = 0; // the label that does not count
+};
+
+/// The arguments of `function` that `value`, integers, comes from.
+static llvm::SetVector<unsigned> sources(func::FuncOp function, Value value) {
+  llvm::SetVector<Value> seen;
+  llvm::SetVector<unsigned> arguments;
+  seen.insert(value);
+  for (size_t next = 0; next < seen.size(); ++next) {
+    Value current = seen[next];
+    if (Operation *op = current.getDefiningOp()) {
+      for (Value operand : op->getOperands())
+        if (!par::isDifferentiable(operand.getType()))
+          seen.insert(operand);
+      continue;
+    }
+    auto argument = cast<BlockArgument>(current);
+    Operation *parent = argument.getOwner()->getParentOp();
+    if (parent == function)
+      arguments.insert(argument.getArgNumber());
+    else if (auto loop = dyn_cast<train::AccumulateOp>(parent))
+      seen.insert(loop.getBatches()[argument.getArgNumber()]);
+  }
+  return arguments;
+}
+
+static SmallVector<TokenRange> tokenRanges(func::FuncOp function) {
+  SmallVector<TokenRange> ranges(function.getNumArguments());
+  auto limit = [&](Value tokens, int64_t count, int64_t ignored) {
+    for (unsigned argument : sources(function, tokens)) {
+      TokenRange &range = ranges[argument];
+      range.count = range.count < 0 ? count : std::min(range.count, count);
+      range.ignored = ignored;
+    }
+  };
+  function.walk([&](tx::EmbeddingOp op) { limit(op.getIds(), par::Layout::of(op.getTable().getType()).shape[0], 0); });
+  function.walk([&](tx::CrossEntropyOp op) {
+    limit(op.getLabels(), par::Layout::of(op.getLogits().getType()).shape.back(), op.getIgnoreIndex());
+  });
+  return ranges;
+}
+
+/// Of every fourth sample all labels are ignored, of every third the odd ones, of the others one in ten
+/// but never the first: ranks have uneven counts, and none idles by accident.
+static bool isIgnored(uint64_t key, int64_t sample, int64_t position, int64_t element) {
+  if (sample % 4 == 3)
+    return true;
+  if (sample % 3 == 2)
+    return position % 2 == 1;
+  return position != 0 && uniform(mix64(key + 1), element) < 0.1;
+}
+
+FailureOr<SmallVector<Tensor>> partita::interp::modelInputs(func::FuncOp function, uint64_t seed) {
+  SmallVector<TokenRange> ranges = tokenRanges(function);
+  SmallVector<Tensor> inputs;
+  for (auto [i, type] : llvm::enumerate(function.getArgumentTypes())) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    if (!tensor || !tensor.hasStaticShape() || !isa<FloatType, IntegerType>(tensor.getElementType()))
+      return function.emitError() << "argument " << i << " must be a tensor of static shape, it is " << type;
+    auto role = function.getArgAttrOfType<StringAttr>(i, train::TrainDialect::kRole);
+    bool areLabels = role && role.getValue() == "labels";
+    Tensor value(par::wholeType(type));
+    uint64_t key = randomKey(seed, role ? role.getValue().str() : std::to_string(i));
+    int64_t count = ranges[i].count < 0 ? 2 : ranges[i].count;
+    for (int64_t e = 0; e < value.size(); ++e) {
+      if (value.isReal)
+        value.reals[e] = standardNormal(key, e);
+      else if (areLabels && isIgnored(key, e / value.dim(-1), e % value.dim(-1), e))
+        value.ints[e] = ranges[i].ignored;
+      else
+        value.ints[e] = static_cast<int64_t>(uniform(key, e) * static_cast<double>(count));
+    }
+    inputs.push_back(std::move(value));
+  }
+  return inputs;
+}

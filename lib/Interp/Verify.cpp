@@ -1,0 +1,167 @@
+//===- Verify.cpp - is the partitioned program the whole one? -----------------------------------------===//
+
+#include "partita/Interp/Verify.h"
+#include "dialects/Train/Train.h"
+#include "llvm/Support/Format.h"
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::interp;
+
+namespace {
+
+using Named = std::map<std::string, Tensor>;
+
+/// max |a - b|; infinite where shapes differ or a number is not finite on one side alone.
+double distance(const Tensor &a, const Tensor &b) {
+  if (a.shape != b.shape || a.isReal != b.isReal)
+    return INFINITY;
+  double worst = 0;
+  for (int64_t i = 0; i < a.size(); ++i) {
+    double difference = std::abs(a.number(i) - b.number(i));
+    if (!std::isfinite(difference))
+      return INFINITY; // NaN: a program that computes none agrees with nothing
+    worst = std::max(worst, difference);
+  }
+  return worst;
+}
+
+double largest(const Tensor &tensor) {
+  double result = 0;
+  for (int64_t i = 0; i < tensor.size(); ++i)
+    result = std::max(result, std::abs(tensor.number(i)));
+  return result;
+}
+
+class Comparison {
+public:
+  /// Measures tensors of one kind by name.
+  void add(StringRef kind, const Named &partitioned, const Named &whole) {
+    double scale = 0;
+    for (auto &[name, tensor] : whole)
+      scale = std::max(scale, largest(tensor));
+    for (auto &[name, b] : whole) {
+      auto a = partitioned.find(name);
+      double difference = a == partitioned.end() ? INFINITY : distance(a->second, b);
+      note(kind, name, difference == 0 ? 0 : difference / std::max(largest(b), 1e-3 * scale));
+    }
+    for (auto &[name, tensor] : partitioned)
+      if (!whole.count(name))
+        note(kind, name, INFINITY);
+  }
+
+  VerifyReport report(double loss) const {
+    VerifyReport result;
+    for (auto &[key, error] : worst)
+      result.entries.push_back({key.first, key.second, error});
+    llvm::sort(result.entries, [](const auto &a, const auto &b) {
+      return std::tie(b.error, a.kind, a.name) < std::tie(a.error, b.kind, b.name);
+    });
+    result.loss = loss;
+    return result;
+  }
+
+private:
+  void note(StringRef kind, const std::string &name, double error) {
+    double &slot = worst[{kind.str(), name}];
+    slot = std::max(slot, error);
+  }
+  std::map<std::pair<std::string, std::string>, double> worst;
+};
+
+/// One program: its values by name.
+struct Side {
+  explicit Side(ModuleOp module, const VerifyOptions &options) : interpreter(module, options.interpreter) {}
+
+  FailureOr<Named> call(StringRef function, ArrayRef<Tensor> inputs) {
+    auto results = interpreter.call(function, inputs);
+    if (failed(results))
+      return failure();
+    Named named;
+    for (auto [i, result] : llvm::enumerate(*results))
+      named[function.str() + "#" + std::to_string(i)] = std::move(result);
+    return named;
+  }
+
+  template <typename Op> FailureOr<Named> symbols() {
+    Named named;
+    for (auto op : interpreter.module().getOps<Op>()) {
+      auto value = interpreter.parameter(op.getSymName());
+      if (failed(value))
+        return failure();
+      named[op.getSymName().str()] = std::move(*value);
+    }
+    return named;
+  }
+
+  Interpreter interpreter;
+};
+
+} // namespace
+
+static LogicalResult compareCall(Comparison &comparison, Side &whole, Side &partitioned, StringRef function,
+                                 uint64_t seed, double *loss = nullptr) {
+  auto declared = whole.interpreter.module().lookupSymbol<func::FuncOp>(function);
+  auto inputs = modelInputs(declared, seed);
+  if (failed(inputs))
+    return failure();
+  auto b = whole.call(function, *inputs);
+  if (failed(b))
+    return failure();
+  auto a = partitioned.call(function, *inputs);
+  if (failed(a))
+    return failure();
+  for (auto &[name, value] : *b)
+    comparison.add("result", {{name, (*a)[name]}}, {{name, value}});
+  if (loss && !b->empty() && b->begin()->second.size() == 1)
+    *loss = b->begin()->second.number(0);
+  return success();
+}
+
+template <typename Op>
+static LogicalResult compareSymbols(Comparison &comparison, Side &whole, Side &partitioned, StringRef kind) {
+  auto b = whole.symbols<Op>(), a = partitioned.symbols<Op>();
+  if (failed(a) || failed(b))
+    return failure();
+  comparison.add(kind, *a, *b);
+  return success();
+}
+
+FailureOr<VerifyReport> partita::interp::comparePrograms(ModuleOp wholeModule, ModuleOp partitionedModule,
+                                                         const VerifyOptions &options) {
+  Side whole(wholeModule, options), partitioned(partitionedModule, options);
+  if (failed(initialize(whole.interpreter, options.values)) ||
+      failed(initialize(partitioned.interpreter, options.values)))
+    return failure();
+  auto has = [](ModuleOp module, StringRef name) { return static_cast<bool>(module.lookupSymbol<func::FuncOp>(name)); };
+  for (ModuleOp module : {wholeModule, partitionedModule})
+    if (!has(module, "train_step"))
+      return module.emitError() << "has no @train_step to compare";
+  Comparison comparison;
+  double loss = 0;
+  for (StringRef name : {"forward", "eval_step"})
+    if (has(wholeModule, name) && has(partitionedModule, name) &&
+        failed(compareCall(comparison, whole, partitioned, name, options.seed)))
+      return failure();
+  for (int64_t step = 0; step < options.steps; ++step) {
+    whole.interpreter.options.stepNumber = partitioned.interpreter.options.stepNumber = step + 1;
+    if (failed(compareCall(comparison, whole, partitioned, "train_step", options.seed + step, &loss)))
+      return failure();
+    if (whole.interpreter.gradients().empty())
+      return wholeModule.emitError() << "@train_step updates no parameter";
+    comparison.add("gradient", partitioned.interpreter.gradients(), whole.interpreter.gradients());
+  }
+  if (failed(compareSymbols<train::ParameterOp>(comparison, whole, partitioned, "parameter")) ||
+      failed(compareSymbols<train::StateOp>(comparison, whole, partitioned, "state")))
+    return failure();
+  return comparison.report(loss);
+}
+
+void VerifyReport::print(llvm::raw_ostream &os, size_t most) const {
+  os << "  error     kind       name\n";
+  for (const Entry &entry : llvm::ArrayRef(entries).take_front(most))
+    os << "  " << llvm::format("%-8.1e", entry.error) << "  " << llvm::left_justify(entry.kind, 9) << "  "
+       << entry.name << "\n";
+  if (entries.size() > most)
+    os << "  and " << entries.size() - most << " more, none worse\n";
+}

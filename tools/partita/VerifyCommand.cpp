@@ -1,0 +1,128 @@
+//===- VerifyCommand.cpp - partita verify -----------------------------------------------------------===//
+//
+// Compiles the model twice, whole (one rank) and partitioned, and runs both in the interpreter, on
+// virtual ranks in double precision.
+//
+//===------------------------------------------------------------------------------------------------===//
+
+#include "partita/Interp/Verify.h"
+#include "partita/Pipelines/Pipelines.h"
+#include "tools/partita/PlanOptions.h"
+#include "tools/partita/Session.h"
+#include "llvm/Support/Path.h"
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::tool;
+using interp::InitialValues;
+
+namespace {
+struct VerifyCommandOptions {
+  std::string model, lastPhase = "overlap";
+  std::vector<std::string> dims;
+  int64_t seed = 1, steps = 1, most = 10;
+  double tolerance = 1e-10;
+  InitialValues::From from = InitialValues::From::Perturbed;
+  Plan plan;
+};
+} // namespace
+
+static std::string setPhase(VerifyCommandOptions &o, StringRef text) {
+  if (phaseIndex(text) < phaseIndex("optimize"))
+    return ("'" + text + "' is no phase from 'optimize' on").str();
+  o.lastPhase = text.str();
+  return {};
+}
+
+static std::string setInit(VerifyCommandOptions &o, StringRef text) {
+  StringRef seed = text;
+  if (text == "random")
+    o.from = InitialValues::From::Perturbed;
+  else if (text == "file")
+    o.from = InitialValues::From::File;
+  else if (!seed.consume_front("seed:") || seed.getAsInteger(10, o.seed))
+    return ("'" + text + "' is none of random, file, seed:N").str();
+  else
+    o.from = InitialValues::From::Seed;
+  return {};
+}
+
+static std::string setTolerance(VerifyCommandOptions &o, StringRef text) {
+  if (text.getAsDouble(o.tolerance) || !(o.tolerance >= 0))
+    return ("'" + text + "' is not a number from 0 on").str();
+  return {};
+}
+
+static std::optional<int> parseOptions(Arguments arguments, VerifyCommandOptions &o) {
+  OptionSet options("verify", "MODEL.onnx|MODEL.mlir [OPTIONS] --mesh AXIS=SIZE,...",
+                    "Runs the partitioned program against the whole one, on virtual ranks in double precision: "
+                    "logits, loss, every gradient, every parameter and optimizer state after the step.");
+  options.positional("MODEL", o.model, "an ONNX file, or a module from before phase 'partition'");
+  options.group("Model");
+  options.list("dim", "NAME=SIZE", o.dims, "binds a symbolic dimension");
+  declarePlanOptions(options, o.plan);
+  options.group("Comparison");
+  options.custom("init", "random|file|seed:N", "random",
+                 "parameters: all random, biases and norms too; the file's; those of run --init seed:N",
+                 [&o](StringRef text) { return setInit(o, text); });
+  options.integer("seed", "N", o.seed, 0, int64_t(1) << 62, "of tokens, labels and random parameters");
+  options.integer("steps", "N", o.steps, 1, 1000, "optimizer steps, each on new tokens");
+  options.custom("tolerance", "ERROR", "1e-10", "the largest relative error that passes",
+                 [&o](StringRef text) { return setTolerance(o, text); });
+  options.integer("most", "N", o.most, 0, 1 << 20, "how many of the worst errors are listed");
+  options.custom("compile-to", "PHASE", o.lastPhase, "the phase whose program is compared",
+                 [&o](StringRef text) { return setPhase(o, text); });
+  return options.parse(arguments);
+}
+
+/// Runs the phases from the module's own to `last`.
+static bool compileTo(Session &session, ModuleOp module, Plan plan, StringRef last) {
+  int first = nextPhase(module);
+  if (first < 0 || !settlePlan(session, module, first, plan))
+    return false;
+  return succeeded(runPhases(module, first, phaseIndex(last), plan));
+}
+
+int partita::tool::verifyMain(Arguments arguments) {
+  VerifyCommandOptions o;
+  if (std::optional<int> done = parseOptions(arguments, o))
+    return *done;
+  Session session("verify");
+  OwningOpRef<ModuleOp> whole = session.load(o.model, o.dims);
+  if (!whole)
+    return 1;
+  int first = nextPhase(*whole);
+  if (first < 0)
+    return 1;
+  if (first > phaseIndex("partition"))
+    return session.fail(o.model + ": is past phase 'partition'; verify needs the program as it was before");
+  OwningOpRef<ModuleOp> partitioned = whole->clone();
+  Plan onOneRank = o.plan;
+  onOneRank.set("mesh", "");
+  if (!compileTo(session, *whole, onOneRank, "optimize") ||
+      !compileTo(session, *partitioned, o.plan, o.lastPhase))
+    return 1;
+
+  interp::VerifyOptions options;
+  StringRef folder = llvm::sys::path::parent_path(o.model);
+  options.values = {o.from, static_cast<uint64_t>(o.seed), folder.empty() ? "." : folder.str()};
+  options.seed = o.seed;
+  options.steps = o.steps;
+  options.tolerance = o.tolerance;
+  options.interpreter.learningRate = std::stod(o.plan.get("lr").str());
+  FailureOr<interp::VerifyReport> report = interp::comparePrograms(*whole, *partitioned, options);
+  if (failed(report))
+    return 1;
+  StringRef mesh = o.plan.get("mesh");
+  llvm::outs() << "mesh " << (mesh.empty() ? "of one rank" : mesh) << ", " << o.plan.get("accumulate")
+               << " micro-batch(es), loss " << llvm::formatv("{0:f6}", report->loss) << "\n";
+  report->print(llvm::outs(), o.most);
+  if (!(report->worst() <= o.tolerance)) {
+    const auto &worst = report->entries.front();
+    return session.fail(llvm::formatv("the partitioned program differs from the whole one: {0} of '{1}' by {2:e2}, "
+                                      "more than {3:e1}", worst.kind, worst.name, worst.error, o.tolerance).str());
+  }
+  llvm::outs() << "equal: " << report->entries.size() << " tensors within " << llvm::formatv("{0:e1}", o.tolerance)
+               << "\n";
+  return 0;
+}
