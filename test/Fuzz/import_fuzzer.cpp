@@ -1,4 +1,5 @@
-//===- import_fuzzer.cpp - libFuzzer target: no bytes may crash the importer -------------------===//
+//===- import_fuzzer.cpp - libFuzzer target: no bytes may crash the importer
+//-------------------===//
 //
 // Imports each input as a model. The importer must return a module that verifies, or fail with
 // exactly one error; nothing else is right. Mutations keep the wire format whole most of the time
@@ -7,10 +8,10 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#include "partita/Import/Import.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/Verifier.h"
+#include "partita/Import/Import.h"
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -150,10 +151,12 @@ void collect(std::vector<Field> &fields, std::vector<std::vector<Field> *> &list
 }
 
 void mutateLeaf(Field &field, std::minstd_rand &random) {
-  static const uint64_t special[] = {0, 1, 2, 7, 64, 127, 1000, 1ull << 31, 1ull << 48, 1ull << 62,
-                                     1ull << 63, ~0ull, ~1ull, ~6ull};
+  static const uint64_t special[] = {0,          1,     2,          7,          64,
+                                     127,        1000,  1ull << 31, 1ull << 48, 1ull << 62,
+                                     1ull << 63, ~0ull, ~1ull,      ~6ull};
   if (field.type == 0) {
-    field.value = random() % 3 ? special[random() % std::size(special)] : field.value + random() % 5 - 2;
+    field.value =
+        random() % 3 ? special[random() % std::size(special)] : field.value + random() % 5 - 2;
     return;
   }
   field.children.clear();
