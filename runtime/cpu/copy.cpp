@@ -103,4 +103,9 @@ void copyRows(float *dst, int64_t dstStride, const float *src, int64_t srcStride
 
 void fill(float *dst, float value, int64_t n) { std::fill(dst, dst + n, value); }
 
+void accumulate(float *sum, const float *x, int64_t n) {
+  for (int64_t i = 0; i < n; ++i)
+    sum[i] += x[i];
+}
+
 } // namespace partita_rt

@@ -145,6 +145,9 @@ void copyRows(float *dst, int64_t dstStride, const float *src, int64_t srcStride
 
 void fill(float *dst, float value, int64_t n);
 
+/// sum[i] += x[i]: one micro-batch's share of a gradient.
+void accumulate(float *sum, const float *x, int64_t n);
+
 //===-- Reductions --------------------------------------------------------------------------===//
 
 /// y[outer, inner] = sum of x[outer, n, inner] over n: inner == 1 reduces trailing dimensions,
