@@ -1,0 +1,120 @@
+//===- Names.cpp - from names in the model to names in the program
+//-----------------------------------===//
+
+#include "dialects/Rt/Names.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace llvm;
+using namespace mlir;
+using namespace partita;
+
+StringRef rt::rawName(Location loc) {
+  if (auto name = dyn_cast<NameLoc>(loc))
+    return name.getName().getValue();
+  if (auto fused = dyn_cast<FusedLoc>(loc))
+    for (Location part : fused.getLocations())
+      if (StringRef name = rawName(part); !name.empty())
+        return name;
+  if (auto call = dyn_cast<CallSiteLoc>(loc))
+    return rawName(call.getCallee());
+  return "";
+}
+
+std::string rt::readableName(Location loc, Operation *op) {
+  if (StringRef name = rawName(loc); !name.empty())
+    return name.str();
+  return op ? op->getName().getStringRef().str() : "value";
+}
+
+static bool isWord(char c) { return isAlnum(c) || c == '_'; }
+
+static const llvm::StringSet<> &reservedWords() {
+  static const llvm::StringSet<> words = {
+      "alignas",      "alignof",      "and",           "and_eq",
+      "asm",          "auto",         "bitand",        "bitor",
+      "bool",         "break",        "case",          "catch",
+      "char",         "class",        "compl",         "concept",
+      "const",        "const_cast",   "constexpr",     "continue",
+      "decltype",     "default",      "delete",        "do",
+      "double",       "dynamic_cast", "else",          "enum",
+      "explicit",     "export",       "extern",        "false",
+      "float",        "for",          "friend",        "goto",
+      "if",           "inline",       "int",           "long",
+      "main",         "mutable",      "namespace",     "new",
+      "noexcept",     "not",          "not_eq",        "nullptr",
+      "operator",     "or",           "or_eq",         "private",
+      "protected",    "public",       "register",      "reinterpret_cast",
+      "requires",     "return",       "short",         "signed",
+      "sizeof",       "static",       "static_assert", "static_cast",
+      "struct",       "switch",       "template",      "this",
+      "thread_local", "throw",        "true",          "try",
+      "typedef",      "typeid",       "typename",      "union",
+      "unsigned",     "using",        "virtual",       "void",
+      "volatile",     "wchar_t",      "while",         "xor",
+      "xor_eq",       "std",          "unix",          "linux",
+      "errno",        "NULL",         "NAN",           "INFINITY",
+      "assert",       "stdin",        "stdout",        "stderr"};
+  return words;
+}
+
+/// Letters and digits stay, every run of anything else becomes one `_`. A name that could be a
+/// macro or a function of the runtime gets a `_` behind it: all-capitals, reserved words, `rank`.
+std::string rt::identifier(StringRef name) {
+  std::string result;
+  for (char c : name) {
+    if (isWord(c))
+      result += c;
+    else if (!result.empty() && result.back() != '_')
+      result += '_';
+    if (result.size() == 60)
+      break;
+  }
+  StringRef trimmed = StringRef(result).trim('_');
+  if (trimmed.empty())
+    return "x";
+  std::string word = trimmed.str();
+  // Two underscores in a row are the compiler's.
+  for (size_t at; (at = word.find("__")) != std::string::npos;)
+    word.erase(at, 1);
+  if (isDigit(word[0]))
+    word = "x" + word;
+  bool capitals = llvm::none_of(word, [](char c) { return isLower(c); });
+  if (capitals || reservedWords().contains(word))
+    word += "_";
+  return word;
+}
+
+std::string rt::commentText(StringRef name) {
+  std::string result;
+  for (char c : name.take_front(200))
+    result += isPrint(c) && c != '\\' && c != '?' ? c : '.';
+  for (size_t at; (at = result.find("*/")) != std::string::npos;)
+    result[at] = '.';
+  return result;
+}
+
+std::string rt::stringLiteral(StringRef bytes) {
+  std::string result = "\"";
+  for (char c : bytes) {
+    if (c == '"' || c == '\\' || c == '?' || !isPrint(c)) {
+      auto byte = static_cast<unsigned char>(c);
+      result += '\\';
+      for (int shift : {6, 3, 0})
+        result += static_cast<char>('0' + ((byte >> shift) & 7));
+    } else {
+      result += c;
+    }
+  }
+  return result + "\"";
+}
+
+std::string rt::modulePath(StringRef name) {
+  auto [path, node] = name.rsplit('/');
+  if (node.empty() || path.empty())
+    return "";
+  std::string result;
+  for (char c : path.ltrim('/'))
+    result += c == '/' ? '.' : c;
+  return result;
+}

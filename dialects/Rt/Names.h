@@ -1,0 +1,35 @@
+//===- Names.h - from names in the model to names in the program ---------------------------*- C++
+//-*-===//
+//
+// Names in a model file are untrusted bytes: they reach emitted source only as identifiers, or as
+// comments and string literals through these functions.
+//
+//===----------------------------------------------------------------------------------------------===//
+
+#ifndef PARTITA_DIALECTS_RT_NAMES_H
+#define PARTITA_DIALECTS_RT_NAMES_H
+
+#include "mlir/IR/Operation.h"
+#include <string>
+
+namespace partita::rt {
+
+/// The name in a location: the innermost NameLoc's, "" where there is none.
+llvm::StringRef rawName(mlir::Location loc);
+/// For people: the location's name, else the op's.
+std::string readableName(mlir::Location loc, mlir::Operation *op);
+
+/// [A-Za-z_][A-Za-z0-9_]*, no keyword, at most 60 characters; "" becomes "x".
+std::string identifier(llvm::StringRef name);
+/// One line without `*/`, `\` and control characters, valid in a // comment; at most 200 bytes.
+std::string commentText(llvm::StringRef name);
+/// With quotes, every byte outside printable ASCII as an octal escape, no trigraph.
+std::string stringLiteral(llvm::StringRef bytes);
+
+/// The part of an ONNX node's name that names its module: "/transformer/h.0/attn/MatMul" ->
+/// "transformer.h.0.attn"; "" where the name has no path.
+std::string modulePath(llvm::StringRef name);
+
+} // namespace partita::rt
+
+#endif // PARTITA_DIALECTS_RT_NAMES_H

@@ -1,0 +1,81 @@
+//===- Rt.h - the exit dialect -----------------------------------------------------------*- C++
+//-*-===//
+
+#ifndef PARTITA_DIALECTS_RT_H
+#define PARTITA_DIALECTS_RT_H
+
+#include "dialects/Rt/View.h"
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+namespace partita::rt {
+
+class Lowering; // partita/Lower/Lowering.h
+
+/// A memory space of a rank, see #rt.at.
+enum class Space { None, Arena, Persistent, Input, Control };
+llvm::StringRef toString(Space space);
+
+/// One argument of a call: text in which each `{}` stands for one of `values`.
+struct CallArgument {
+  std::string text;
+  llvm::SmallVector<mlir::Value, 1> values;
+
+  CallArgument(mlir::Value value) : text("{}"), values({value}) {}
+  CallArgument(const char *text) : text(text) {}
+  CallArgument(std::string text, llvm::ArrayRef<mlir::Value> values = {})
+      : text(std::move(text)), values(values.begin(), values.end()) {}
+  CallArgument(int64_t number) : text(std::to_string(number)) {}
+  CallArgument(uint64_t number) : text(std::to_string(number)) {}
+  bool isValue() const { return text == "{}" && values.size() == 1; }
+};
+
+/// What the ops' `call` lists are made of.
+namespace argument {
+CallArgument trans(bool transposed);
+CallArgument write(bool add);
+/// As a float literal that reads back exactly.
+CallArgument real(const llvm::APFloat &value);
+CallArgument orNull(mlir::Value value);
+CallArgument shape(llvm::ArrayRef<int64_t> sizes);
+/// `{data, batch stride, row stride, head stride}`, the `index`-th three of `strides`.
+CallArgument heads(mlir::Value data, llvm::ArrayRef<int64_t> strides, unsigned index);
+CallArgument attention(llvm::ArrayRef<int64_t> shape, bool causal, const llvm::APFloat &scale);
+CallArgument adamw(mlir::Value rate, mlir::Value step, mlir::FloatAttr beta1, mlir::FloatAttr beta2,
+                   mlir::FloatAttr epsilon, mlir::FloatAttr decay);
+CallArgument sgd(mlir::Value rate, mlir::FloatAttr decay);
+} // namespace argument
+
+/// A float32 literal: "1.0f", "1e-05f", "INFINITY".
+std::string floatLiteral(double value);
+/// A double literal with as many digits as it needs.
+std::string doubleLiteral(double value);
+
+} // namespace partita::rt
+
+#include "dialects/Rt/RtDialect.h.inc"
+#include "dialects/Rt/RtInterfaces.h.inc"
+#define GET_TYPEDEF_CLASSES
+#include "dialects/Rt/RtTypes.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialects/Rt/RtAttrs.h.inc"
+#define GET_OP_CLASSES
+#include "dialects/Rt/RtOps.h.inc"
+#define GET_OP_CLASSES
+#include "dialects/Rt/RtKernels.h.inc"
+
+namespace partita::rt {
+/// The view that `at` describes for a tensor of this type; `offset` in elements from the byte
+/// offset 0.
+View viewOf(AtAttr at, mlir::RankedTensorType type);
+/// Bytes of one element in memory (i1 is one byte).
+int64_t elementBytes(mlir::Type element);
+} // namespace partita::rt
+
+#endif // PARTITA_DIALECTS_RT_H

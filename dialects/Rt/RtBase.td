@@ -1,0 +1,77 @@
+//===- RtBase.td - the exit dialect, its types, and how an op is a call ------------------------------===//
+
+#ifndef PARTITA_RT_BASE
+#define PARTITA_RT_BASE
+
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/OpBase.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/IR/BuiltinAttributes.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "dialects/Rt/RtInterfaces.td"
+
+def Rt_Dialect : Dialect {
+  let name = "rt";
+  let cppNamespace = "::partita::rt";
+  let summary = "one op = one call of the runtime, on buffers; nothing left to decide";
+  let useDefaultTypePrinterParser = 1;
+  let useDefaultAttributePrinterParser = 1;
+  let extraClassDeclaration = [{
+    /// On an op, by `plan-memory`: where each result stands, an array of #rt.at.
+    static constexpr ::llvm::StringLiteral kBuffers = "rt.buffers";
+    /// On an op, by `plan-memory`: where its scratch memory stands, an array of #rt.at.
+    static constexpr ::llvm::StringLiteral kWorkspace = "rt.workspace";
+    /// On a parameter or state, by `plan-memory`: its place in persistent memory.
+    static constexpr ::llvm::StringLiteral kAt = "rt.at";
+    /// On a parameter or state, by `plan-memory`: the type of one rank's piece.
+    static constexpr ::llvm::StringLiteral kLocal = "rt.local";
+    /// On the module, by `plan-memory`: bytes of the arena and of persistent memory.
+    static constexpr ::llvm::StringLiteral kArenaBytes = "rt.arena_bytes";
+    static constexpr ::llvm::StringLiteral kPersistentBytes = "rt.persistent_bytes";
+    /// On the module, by `plan-memory`: a dictionary per function, see partita/Memory/Ledger.h.
+    static constexpr ::llvm::StringLiteral kLedger = "rt.ledger";
+    /// On the module, by `lower-to-rt`: inputs, outputs and census for the program's tables.
+    static constexpr ::llvm::StringLiteral kProgram = "rt.program";
+  }];
+}
+
+def Rt_BufferType : TypeDef<Rt_Dialect, "Buffer"> {
+  let mnemonic = "buffer";
+  let summary = "a pointer to elements of one type";
+  let parameters = (ins "::mlir::Type":$element);
+  let assemblyFormat = "`<` $element `>`";
+}
+
+def Rt_AtAttr : AttrDef<Rt_Dialect, "At"> {
+  let mnemonic = "at";
+  let summary = "where a tensor stands: a memory space, a byte offset, strides in elements";
+  let description = [{
+    `#rt.at<arena 4096>` is dense; `#rt.at<arena 4096, [1152, 1]>` is a view with those strides (0: broadcast).
+    `#rt.at<input 1>` is the function's second argument, `#rt.at<none>` has no memory: a constant
+    that its users write as a literal, or `#rt.at<control>`: a value that the host sets.
+  }];
+  let parameters = (ins "::partita::rt::Space":$space, "int64_t":$offset,
+                        OptionalArrayRefParameter<"int64_t">:$strides);
+  let hasCustomAssemblyFormat = 1;
+}
+
+class Rt_Op<string mnemonic, list<Trait> traits = []> : Op<Rt_Dialect, mnemonic, traits>;
+
+/// A call of the runtime's `callee`: `call` are C++ expressions for the arguments, over the op's
+/// accessors and the functions of CallArgument (Rt.h), in the order of the callee's parameters.
+class Rt_Call<string mnemonic, string callee, list<string> call, list<Trait> traits = []>
+    : Rt_Op<mnemonic, traits # [CallInterface]> {
+  let assemblyFormat = "operands attr-dict `:` type(operands)";
+  let extraClassDeclaration = [{
+    ::llvm::StringRef getCallee() { return "}] # callee # [{"; }
+    ::llvm::SmallVector<::partita::rt::CallArgument> getCallArguments();
+  }];
+  let extraClassDefinition = [{
+    ::llvm::SmallVector<::partita::rt::CallArgument> $cppClass::getCallArguments() {
+      using namespace ::partita::rt::argument;
+      return {}] # !interleave(call, ", ") # [{};
+    }
+  }];
+}
+
+#endif // PARTITA_RT_BASE

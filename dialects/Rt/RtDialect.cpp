@@ -1,0 +1,177 @@
+//===- RtDialect.cpp - types, attributes, spelling of calls
+//------------------------------------------===//
+
+#include "dialects/Rt/Rt.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::rt;
+
+#include "dialects/Rt/RtDialect.cpp.inc"
+#include "dialects/Rt/RtInterfaces.cpp.inc"
+#define GET_TYPEDEF_CLASSES
+#include "dialects/Rt/RtTypes.cpp.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialects/Rt/RtAttrs.cpp.inc"
+
+void RtDialect::initialize() {
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "dialects/Rt/RtTypes.cpp.inc"
+      >();
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "dialects/Rt/RtAttrs.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/Rt/RtOps.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/Rt/RtKernels.cpp.inc"
+      >();
+}
+
+//===------------------------------------------------------------------------------------------------===//
+// #rt.at<arena 4096, [1152, 1]>
+//===------------------------------------------------------------------------------------------------===//
+
+static constexpr std::pair<Space, StringLiteral> kSpaces[] = {{Space::None, "none"},
+                                                              {Space::Arena, "arena"},
+                                                              {Space::Persistent, "persistent"},
+                                                              {Space::Input, "input"},
+                                                              {Space::Control, "control"}};
+
+StringRef rt::toString(Space space) {
+  for (auto [value, name] : kSpaces)
+    if (value == space)
+      return name;
+  return "none";
+}
+
+Attribute AtAttr::parse(AsmParser &parser, Type) {
+  StringRef keyword;
+  SMLoc loc = parser.getCurrentLocation();
+  if (parser.parseLess() || parser.parseKeyword(&keyword))
+    return {};
+  const auto *found = llvm::find_if(kSpaces, [&](auto &entry) { return entry.second == keyword; });
+  if (found == std::end(kSpaces))
+    return parser.emitError(loc, "unknown memory space '") << keyword << "'", Attribute();
+  int64_t offset = 0;
+  SmallVector<int64_t> strides;
+  if (parser.parseOptionalInteger(offset).has_value() && succeeded(parser.parseOptionalComma()) &&
+      parser.parseCommaSeparatedList(AsmParser::Delimiter::Square,
+                                     [&] { return parser.parseInteger(strides.emplace_back()); }))
+    return {};
+  if (parser.parseGreater())
+    return {};
+  return AtAttr::get(parser.getContext(), found->first, offset, strides);
+}
+
+void AtAttr::print(AsmPrinter &printer) const {
+  printer << "<" << toString(getSpace());
+  if (getSpace() != Space::None && getSpace() != Space::Control)
+    printer << " " << getOffset();
+  if (!getStrides().empty()) {
+    printer << ", [";
+    llvm::interleaveComma(getStrides(), printer);
+    printer << "]";
+  }
+  printer << ">";
+}
+
+int64_t rt::elementBytes(Type element) { return (element.getIntOrFloatBitWidth() + 7) / 8; }
+
+View rt::viewOf(AtAttr at, RankedTensorType type) {
+  View view = View::dense(type.getShape());
+  if (!at.getStrides().empty())
+    view.strides.assign(at.getStrides().begin(), at.getStrides().end());
+  if (at.getSpace() == Space::Arena || at.getSpace() == Space::Persistent)
+    view.offset = at.getOffset() / elementBytes(type.getElementType());
+  return view;
+}
+
+//===------------------------------------------------------------------------------------------------===//
+// Spelling
+//===------------------------------------------------------------------------------------------------===//
+
+std::string rt::floatLiteral(double value) {
+  float narrow = static_cast<float>(value);
+  if (std::isnan(narrow))
+    return "NAN";
+  if (std::isinf(narrow))
+    return narrow > 0 ? "INFINITY" : "-INFINITY";
+  for (int digits = 1; digits <= 9; ++digits) {
+    char buffer[40];
+    snprintf(buffer, sizeof buffer, "%.*g", digits, narrow);
+    if (strtof(buffer, nullptr) != narrow)
+      continue;
+    std::string text = buffer;
+    if (text.find_first_of(".e") == std::string::npos)
+      text += ".0";
+    return text + "f";
+  }
+  return "0.0f"; // not reached: nine digits identify every float
+}
+
+std::string rt::doubleLiteral(double value) {
+  if (!std::isfinite(value))
+    return std::isnan(value) ? "NAN" : value > 0 ? "INFINITY" : "-INFINITY";
+  char buffer[40];
+  int digits = 1;
+  do
+    snprintf(buffer, sizeof buffer, "%.*g", digits, value);
+  while (strtod(buffer, nullptr) != value && ++digits <= 17);
+  std::string text = buffer;
+  return text.find_first_of(".e") == std::string::npos ? text + ".0" : text;
+}
+
+CallArgument argument::trans(bool transposed) { return transposed ? "Trans::Yes" : "Trans::No"; }
+CallArgument argument::write(bool add) { return add ? "Write::Add" : "Write::Set"; }
+CallArgument argument::real(const APFloat &value) { return floatLiteral(value.convertToDouble()); }
+CallArgument argument::orNull(Value value) {
+  return value ? CallArgument(value) : CallArgument("nullptr");
+}
+
+CallArgument argument::shape(ArrayRef<int64_t> sizes) {
+  std::string text = "Shape{{";
+  llvm::raw_string_ostream stream(text);
+  llvm::interleaveComma(sizes, stream);
+  return text + "}";
+}
+
+CallArgument argument::heads(Value data, ArrayRef<int64_t> strides, unsigned index) {
+  return CallArgument(llvm::formatv("{{{{{{}, {0}, {1}, {2}}", strides[3 * index],
+                                    strides[3 * index + 1], strides[3 * index + 2])
+                          .str(),
+                      data);
+}
+
+CallArgument argument::attention(ArrayRef<int64_t> shape, bool causal, const APFloat &scale) {
+  std::string text = "{{";
+  for (int64_t size : shape)
+    text += std::to_string(size) + ", ";
+  return text + "1, " + (causal ? "true" : "false") + ", " + floatLiteral(scale.convertToDouble()) +
+         "}";
+}
+
+/// A hyperparameter that every update shares is the rank's, so that the command line can change it.
+static std::string hyper(StringRef field, FloatAttr value) {
+  return value ? floatLiteral(value.getValueAsDouble()) : ("rank.hyper." + field).str();
+}
+
+CallArgument argument::adamw(Value rate, Value step, FloatAttr beta1, FloatAttr beta2,
+                             FloatAttr epsilon, FloatAttr decay) {
+  return CallArgument("{{*{}, " + hyper("beta1", beta1) + ", " + hyper("beta2", beta2) + ", " +
+                          hyper("epsilon", epsilon) + ", " + hyper("weightDecay", decay) +
+                          ", int64_t(*{})}",
+                      {rate, step});
+}
+
+CallArgument argument::sgd(Value rate, FloatAttr decay) {
+  return CallArgument("{{*{}, 0.0f, " + hyper("weightDecay", decay) + "}", rate);
+}

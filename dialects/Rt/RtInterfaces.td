@@ -1,0 +1,55 @@
+//===- RtInterfaces.td - how an op becomes calls; how a call is spelled ------------------------------===//
+
+#ifndef PARTITA_RT_INTERFACES
+#define PARTITA_RT_INTERFACES
+
+include "mlir/IR/OpBase.td"
+
+def CallInterface : OpInterface<"CallInterface"> {
+  let cppNamespace = "::partita::rt";
+  let description = "An op of `rt` that is one call of a function of the runtime.";
+  let methods = [
+    InterfaceMethod<"The function.", "::llvm::StringRef", "getCallee">,
+    InterfaceMethod<"Its arguments, in order.",
+      "::llvm::SmallVector<::partita::rt::CallArgument>", "getCallArguments">,
+  ];
+}
+
+def KernelInterface : OpInterface<"KernelInterface"> {
+  let cppNamespace = "::partita::rt";
+  let description = [{
+    All that the memory planner and the lowering need to know of a tensor op: what layouts its kernel
+    takes, which operand a result may overwrite, what it calls. Attached to the ops of `tx`, `train`
+    and `par` as external models by lib/Lower, one file per theme.
+  }];
+  let methods = [
+    InterfaceMethod<"May operand number `operand` stand in memory like this? Dense layouts always may.",
+      "bool", "acceptsOperand", (ins "unsigned":$operand, "const ::partita::rt::View &":$view), [{}],
+      [{ return false; }]>,
+    InterfaceMethod<"May result number `result` be written to a layout like this? Dense ones always may.",
+      "bool", "acceptsResult", (ins "unsigned":$result, "const ::partita::rt::View &":$view), [{}],
+      [{ return false; }]>,
+    InterfaceMethod<"Can operand number `operand` be a splat constant without memory?",
+      "bool", "acceptsLiteral", (ins "unsigned":$operand), [{}], [{ return false; }]>,
+    InterfaceMethod<"Operands that result number `result` may overwrite when they die here, best first.",
+      "::llvm::SmallVector<unsigned>", "inPlaceOperands", (ins "unsigned":$result), [{}], [{ return {}; }]>,
+    InterfaceMethod<"The memory space of result number `result`.",
+      "::partita::rt::Space", "resultSpace", (ins "unsigned":$result), [{}], [{ return ::partita::rt::Space::Arena; }]>,
+    InterfaceMethod<"The result as a view of operand 0, if it is one; else none.",
+      "::std::optional<::partita::rt::View>", "viewOfOperand", (ins "const ::partita::rt::View &":$operand), [{}],
+      [{ return ::std::nullopt; }]>,
+    InterfaceMethod<"The piece of the result that operand number `operand` may be computed into directly; else none.",
+      "::std::optional<::partita::rt::View>", "pieceOfResult",
+      (ins "unsigned":$operand, "const ::partita::rt::View &":$result), [{}], [{ return ::std::nullopt; }]>,
+    InterfaceMethod<"Does the kernel need result number `result` when nobody uses it?",
+      "bool", "needsResult", (ins "unsigned":$result), [{}], [{ return true; }]>,
+    InterfaceMethod<"Is operand number `operand` written by the op, so that it must not be shared with a later reader?",
+      "bool", "overwritesOperand", (ins "unsigned":$operand), [{}], [{ return false; }]>,
+    InterfaceMethod<"Float elements of scratch memory.", "int64_t", "workspaceElements", (ins), [{}], [{ return 0; }]>,
+    InterfaceMethod<"How a result's name ends, \"\" or \"mean\".", "::llvm::StringRef", "resultName",
+      (ins "unsigned":$result), [{}], [{ return ""; }]>,
+    InterfaceMethod<"Builds the `rt` ops.", "::llvm::LogicalResult", "lower", (ins "::partita::rt::Lowering &":$lowering)>,
+  ];
+}
+
+#endif // PARTITA_RT_INTERFACES

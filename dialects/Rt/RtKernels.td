@@ -1,0 +1,185 @@
+//===- RtKernels.td - one op per kernel of the runtime ----------------------------------------------===//
+//
+// Argument for argument the functions of runtime/include/partita_rt/kernels.h, whose comments say what
+// they compute.
+//
+//===------------------------------------------------------------------------------------------------===//
+
+#ifndef PARTITA_RT_KERNELS
+#define PARTITA_RT_KERNELS
+
+include "dialects/Rt/RtBase.td"
+
+defvar B = Rt_BufferType;
+
+//===------------------------------------------------------------------------------------------------===//
+// Matrix products
+//===------------------------------------------------------------------------------------------------===//
+
+def Rt_GemmOp : Rt_Call<"gemm", "gemm",
+    ["trans(getTransA())", "trans(getTransB())", "getM()", "getN()", "getK()", "\"1.0f\"", "getA()", "getLda()",
+     "getB()", "getLdb()", "real(getBeta())", "getC()", "getLdc()"]> {
+  let summary = "c = op(a) op(b) + beta c";
+  let arguments = (ins B:$c, B:$a, B:$b, BoolAttr:$transA, BoolAttr:$transB, I64Attr:$m, I64Attr:$n, I64Attr:$k,
+                       I64Attr:$lda, I64Attr:$ldb, I64Attr:$ldc, F64Attr:$beta);
+}
+def Rt_GemmBiasOp : Rt_Call<"gemm_bias", "gemmBias",
+    ["trans(getTransA())", "trans(getTransB())", "getM()", "getN()", "getK()", "getA()", "getLda()",
+     "getB()", "getLdb()", "getBias()", "getC()", "getLdc()"]> {
+  let summary = "c = op(a) op(b) + bias, the bias added to every row";
+  let arguments = (ins B:$c, B:$a, B:$b, B:$bias, BoolAttr:$transA, BoolAttr:$transB, I64Attr:$m, I64Attr:$n,
+                       I64Attr:$k, I64Attr:$lda, I64Attr:$ldb, I64Attr:$ldc);
+}
+def Rt_GemmBatchedOp : Rt_Call<"gemm_batched", "gemmBatched",
+    ["\"Trans::No\"", "\"Trans::No\"", "getBatch()", "getM()", "getN()", "getK()", "\"1.0f\"", "getA()",
+     "getK()", "getM() * getK()", "getB()", "getN()", "getK() * getN()", "\"0.0f\"", "getC()",
+     "getN()", "getM() * getN()"]> {
+  let summary = "dense c[i] = a[i] b[i]";
+  let arguments = (ins B:$c, B:$a, B:$b, I64Attr:$batch, I64Attr:$m, I64Attr:$n, I64Attr:$k);
+}
+
+//===------------------------------------------------------------------------------------------------===//
+// Rows
+//===------------------------------------------------------------------------------------------------===//
+
+def Rt_LayerNormForwardOp : Rt_Call<"layer_norm_forward", "layerNormForward",
+    ["getY()", "orNull(getMean())", "orNull(getRstd())", "getX()", "getWeight()", "getBias()", "getRows()", "getWidth()", "real(getEpsilon())"],
+    [AttrSizedOperandSegments]> {
+  let summary = "layer norm of every row; mean and rstd for the backward pass";
+  let arguments = (ins B:$y, Optional<B>:$mean, Optional<B>:$rstd, B:$x, B:$weight, B:$bias, I64Attr:$rows, I64Attr:$width, F64Attr:$epsilon);
+}
+def Rt_LayerNormBackwardOp : Rt_Call<"layer_norm_backward", "layerNormBackward",
+    ["getDx()", "orNull(getDweight())", "orNull(getDbias())", "getDy()", "getX()", "getWeight()", "getMean()", "getRstd()", "getRows()", "getWidth()",
+     "\"Write::Set\"", "write(getAdd())"], [AttrSizedOperandSegments]> {
+  let summary = "layer norm's gradients; `add` adds to dx";
+  let arguments = (ins B:$dx, Optional<B>:$dweight, Optional<B>:$dbias, B:$dy, B:$x, B:$weight, B:$mean, B:$rstd, I64Attr:$rows, I64Attr:$width, BoolAttr:$add);
+}
+def Rt_SoftmaxForwardOp : Rt_Call<"softmax_forward", "softmaxForward", ["getY()", "getX()", "getRows()", "getWidth()"]> {
+  let summary = "softmax of every row";
+  let arguments = (ins B:$y, B:$x, I64Attr:$rows, I64Attr:$width);
+}
+def Rt_SoftmaxBackwardOp : Rt_Call<"softmax_backward", "softmaxBackward", ["getDx()", "getDy()", "getY()", "getRows()", "getWidth()"]> {
+  let summary = "softmax's gradient";
+  let arguments = (ins B:$dx, B:$dy, B:$y, I64Attr:$rows, I64Attr:$width);
+}
+
+//===------------------------------------------------------------------------------------------------===//
+// Attention. `strides`: batch, row and head stride of every tensor, in the order of the operands;
+// `shape`: batch, heads, sequence, keySequence, headDim, valueDim.
+//===------------------------------------------------------------------------------------------------===//
+
+def Rt_AttentionForwardOp : Rt_Call<"attention_forward", "attentionForward",
+    ["heads(getOut(), getStrides(), 0)", "orNull(getLse())", "heads(getQ(), getStrides(), 1)", "heads(getK(), getStrides(), 2)",
+     "heads(getV(), getStrides(), 3)", "attention(getShape(), getCausal(), getScale())"]> {
+  let summary = "softmax(scale q k^T) v without storing the scores";
+  let arguments = (ins B:$out, Optional<B>:$lse, B:$q, B:$k, B:$v, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$shape,
+                       BoolAttr:$causal, F64Attr:$scale);
+}
+def Rt_AttentionBackwardOp : Rt_Call<"attention_backward", "attentionBackward",
+    ["heads(getDq(), getStrides(), 0)", "heads(getDk(), getStrides(), 1)", "heads(getDv(), getStrides(), 2)", "getDelta()",
+     "heads(getDout(), getStrides(), 3)", "heads(getOut(), getStrides(), 4)", "getLse()", "heads(getQ(), getStrides(), 5)",
+     "heads(getK(), getStrides(), 6)", "heads(getV(), getStrides(), 7)", "attention(getShape(), getCausal(), getScale())"]> {
+  let summary = "attention's gradients";
+  let arguments = (ins B:$dq, B:$dk, B:$dv, B:$delta, B:$dout, B:$out, B:$lse, B:$q, B:$k, B:$v,
+                       DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$shape, BoolAttr:$causal, F64Attr:$scale);
+}
+
+//===------------------------------------------------------------------------------------------------===//
+// Tokens
+//===------------------------------------------------------------------------------------------------===//
+
+def Rt_EmbeddingForwardOp : Rt_Call<"embedding_forward", "embeddingForward",
+    ["getY()", "getIds()", "getTable()", "getN()", "getWidth()", "getVocabulary()"]> {
+  let summary = "rows of a table";
+  let arguments = (ins B:$y, B:$ids, B:$table, I64Attr:$n, I64Attr:$width, I64Attr:$vocabulary);
+}
+def Rt_EmbeddingBackwardOp : Rt_Call<"embedding_backward", "embeddingBackward",
+    ["getDtable()", "getDy()", "getIds()", "getN()", "getWidth()", "getVocabulary()", "write(getAdd())"]> {
+  let summary = "adds rows to a table";
+  let arguments = (ins B:$dtable, B:$dy, B:$ids, I64Attr:$n, I64Attr:$width, I64Attr:$vocabulary, BoolAttr:$add);
+}
+def Rt_CrossEntropyForwardOp : Rt_Call<"cross_entropy_forward", "crossEntropyForward",
+    ["getLoss()", "getLse()", "getLogits()", "getLabels()", "getRows()", "getVocabulary()", "getVocabulary()", "static_cast<int64_t>(getIgnore())"]> {
+  let summary = "loss per token";
+  let arguments = (ins B:$loss, B:$lse, B:$logits, B:$labels, I64Attr:$rows, I64Attr:$vocabulary, I64Attr:$ignore);
+}
+def Rt_CrossEntropyBackwardOp : Rt_Call<"cross_entropy_backward", "crossEntropyBackward",
+    ["getDlogits()", "getDloss()", "getDlossStride()", "getLogits()", "getLse()", "getLabels()", "getRows()",
+     "getVocabulary()", "getVocabulary()", "static_cast<int64_t>(getIgnore())"]> {
+  let summary = "the logits' gradient";
+  let arguments = (ins B:$dlogits, B:$dloss, B:$logits, B:$lse, B:$labels, I64Attr:$dlossStride, I64Attr:$rows,
+                       I64Attr:$vocabulary, I64Attr:$ignore);
+}
+def Rt_CountLabelsOp : Rt_Op<"count_labels"> {
+  let summary = "*count = labels that are not ignored";
+  let arguments = (ins B:$count, B:$labels, I64Attr:$n, I64Attr:$ignore);
+  let assemblyFormat = "operands attr-dict `:` type(operands)";
+}
+
+//===------------------------------------------------------------------------------------------------===//
+// Copies and reductions
+//===------------------------------------------------------------------------------------------------===//
+
+def Rt_CopyOp : Rt_Call<"copy", "stridedCopy",
+    ["getDst()", "shape(getDstStrides())", "getSrc()", "shape(getSrcStrides())", "shape(getShape())", "getElementBytes()"]> {
+  let summary = "dst[i...] = src[i...]";
+  let arguments = (ins B:$dst, B:$src, DenseI64ArrayAttr:$dstStrides, DenseI64ArrayAttr:$srcStrides,
+                       DenseI64ArrayAttr:$shape, I64Attr:$elementBytes);
+}
+def Rt_CopyRowsOp : Rt_Call<"copy_rows", "copyRows",
+    ["getDst()", "getDstStride()", "getSrc()", "getSrcStride()", "getRows()", "getWidth()"]> {
+  let summary = "copies rows between row strides";
+  let arguments = (ins B:$dst, B:$src, I64Attr:$dstStride, I64Attr:$srcStride, I64Attr:$rows, I64Attr:$width);
+}
+def Rt_FillOp : Rt_Call<"fill", "fill", ["getDst()", "real(getValue())", "getN()"]> {
+  let summary = "dst[i] = value";
+  let arguments = (ins B:$dst, F64Attr:$value, I64Attr:$n);
+}
+def Rt_StepNumberOp : Rt_Op<"step_number"> {
+  let summary = "*number = the number of the update being made, from 1";
+  let arguments = (ins B:$number);
+  let assemblyFormat = "$number attr-dict `:` type($number)";
+}
+def Rt_IotaOp : Rt_Op<"iota"> {
+  let summary = "dst[i] = start + i * step, a loop in the program's text";
+  let arguments = (ins B:$dst, F64Attr:$start, F64Attr:$step, I64Attr:$n);
+  let assemblyFormat = "$dst attr-dict `:` type($dst)";
+}
+def Rt_AccumulateOp : Rt_Call<"accumulate", "accumulate", ["getSum()", "getX()", "getN()"]> {
+  let summary = "sum[i] += x[i]";
+  let arguments = (ins B:$sum, B:$x, I64Attr:$n);
+}
+class Rt_Reduce<string mnemonic, string callee> : Rt_Call<mnemonic, callee, ["getY()", "getX()", "getOuter()", "getN()", "getInner()"]> {
+  let arguments = (ins B:$y, B:$x, I64Attr:$outer, I64Attr:$n, I64Attr:$inner);
+}
+def Rt_ReduceSumOp : Rt_Reduce<"reduce_sum", "reduceSum"> { let summary = "sums of x[outer, n, inner] over n"; }
+def Rt_ReduceMeanOp : Rt_Reduce<"reduce_mean", "reduceMean"> { let summary = "means of x[outer, n, inner] over n"; }
+def Rt_ReduceMaxOp : Rt_Reduce<"reduce_max", "reduceMax"> { let summary = "maxima of x[outer, n, inner] over n"; }
+def Rt_ColumnSumOp : Rt_Call<"column_sum", "columnSum",
+    ["getY()", "getX()", "getRows()", "getWidth()", "getStride()", "\"Write::Set\""]> {
+  let summary = "sums of x's columns: a bias gradient";
+  let arguments = (ins B:$y, B:$x, I64Attr:$rows, I64Attr:$width, I64Attr:$stride);
+}
+
+//===------------------------------------------------------------------------------------------------===//
+// Updates, in place
+//===------------------------------------------------------------------------------------------------===//
+
+def Rt_AdamWOp : Rt_Call<"adamw", "adamwUpdate",
+    ["getParameter()", "getM()", "getV()", "getGradient()", "getN()", "adamw(getRate(), getStep(), getBeta1Attr(), getBeta2Attr(), getEpsilonAttr(), getDecayAttr())"]> {
+  let summary = "one AdamW step";
+  let description = "A hyperparameter that is absent is read from the rank's, which the command line sets.";
+  let arguments = (ins B:$parameter, B:$m, B:$v, B:$gradient, B:$rate, B:$step, I64Attr:$n, OptionalAttr<F64Attr>:$beta1,
+                       OptionalAttr<F64Attr>:$beta2, OptionalAttr<F64Attr>:$epsilon, OptionalAttr<F64Attr>:$decay);
+}
+def Rt_SgdOp : Rt_Call<"sgd", "sgdUpdate",
+    ["getParameter()", "\"nullptr\"", "getGradient()", "getN()", "sgd(getRate(), getDecayAttr())"]> {
+  let summary = "one SGD step";
+  let arguments = (ins B:$parameter, B:$gradient, B:$rate, I64Attr:$n, OptionalAttr<F64Attr>:$decay);
+}
+def Rt_ExposeGradientOp : Rt_Call<"expose_gradient", "exposeGradient", ["\"rank\"", "getIndex()", "getGradient()"]> {
+  let summary = "shows parameter number `index`'s complete gradient to the host (--grads)";
+  let arguments = (ins B:$gradient, I64Attr:$index);
+}
+
+#endif // PARTITA_RT_KERNELS

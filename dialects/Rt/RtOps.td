@@ -1,0 +1,135 @@
+//===- RtOps.td - where memory is, loops, collectives, what the host reads ---------------------------===//
+
+#ifndef PARTITA_RT_OPS
+#define PARTITA_RT_OPS
+
+include "dialects/Rt/RtBase.td"
+
+//===------------------------------------------------------------------------------------------------===//
+// Pointers. The location's name is the variable's.
+//===------------------------------------------------------------------------------------------------===//
+
+class Rt_Pointer<string mnemonic> : Rt_Op<mnemonic> { let results = (outs Rt_BufferType:$buffer); }
+
+def Rt_ArenaOp : Rt_Pointer<"arena"> {
+  let summary = "memory of one call, at a byte offset: activations, gradients";
+  let description = "`shape` is for the reader. Created by `lower-to-rt`; removed by `rt-to-emitc`, as every op here.";
+  let arguments = (ins I64Attr:$offset, DenseI64ArrayAttr:$shape);
+  let assemblyFormat = "$offset $shape attr-dict `:` type($buffer)";
+}
+def Rt_PersistentOp : Rt_Pointer<"persistent"> {
+  let summary = "a parameter or state, at a byte offset";
+  let arguments = (ins I64Attr:$offset, DenseI64ArrayAttr:$shape);
+  let assemblyFormat = "$offset $shape attr-dict `:` type($buffer)";
+}
+def Rt_InputOp : Rt_Pointer<"input"> {
+  let summary = "argument number `index`, micro-batch `micro` of it; read only";
+  let arguments = (ins I64Attr:$index, Optional<I64>:$micro, DenseI64ArrayAttr:$shape);
+  let assemblyFormat = "$index (`micro` $micro^)? $shape attr-dict `:` type($buffer)";
+}
+def Rt_ControlOp : Rt_Pointer<"control"> {
+  let summary = "a scalar of this rank that the host sets: learningRate";
+  let arguments = (ins StrAttr:$field);
+  let assemblyFormat = "$field attr-dict `:` type($buffer)";
+}
+def Rt_TableOp : Rt_Pointer<"table"> {
+  let summary = "a small constant array in the program's text";
+  let arguments = (ins ElementsAttr:$value);
+  let assemblyFormat = "$value attr-dict `:` type($buffer)";
+}
+def Rt_OffsetOp : Rt_Pointer<"offset"> {
+  let summary = "base + elements";
+  let arguments = (ins Rt_BufferType:$base, I64Attr:$elements);
+  let assemblyFormat = "$base `plus` $elements attr-dict `:` type($base) `->` type($buffer)";
+}
+def Rt_AdvanceOp : Rt_Pointer<"advance"> {
+  let summary = "base + micro * elements: one micro-batch of a buffer";
+  let arguments = (ins Rt_BufferType:$base, I64:$micro, I64Attr:$elements);
+  let assemblyFormat = "$base `by` $micro `times` $elements attr-dict `:` type($base) `->` type($buffer)";
+}
+
+//===------------------------------------------------------------------------------------------------===//
+// Control
+//===------------------------------------------------------------------------------------------------===//
+
+def Rt_ForOp : Rt_Op<"for", [SingleBlockImplicitTerminator<"EndOp">]> {
+  let summary = "runs its region for micro = 0 .. count-1";
+  let arguments = (ins I64Attr:$count);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$count $body attr-dict";
+  let builders = [OpBuilder<(ins "int64_t":$count)>];
+}
+def Rt_EndOp : Rt_Op<"end", [Terminator, Pure, ParentOneOf<["ForOp"]>]> {
+  let summary = "ends a loop's region";
+  let assemblyFormat = "attr-dict";
+}
+
+//===------------------------------------------------------------------------------------------------===//
+// Generated elementwise kernels
+//===------------------------------------------------------------------------------------------------===//
+
+def Rt_KernelOp : Rt_Op<"kernel", [Symbol]> {
+  let summary = "an elementwise kernel: one loop nest over one expression per output";
+  let description = [{
+    `inputs` and `outputs` are the names in `expressions`; `steps` has, per output and then per input,
+    how it moves along the innermost loop: 1 (an element), 0 (stays). With `loops` = 1 there is only
+    that loop, over n elements; with more, every operand has one runtime stride per outer loop.
+
+        rt.kernel @gelu loops 1 outputs ["y"] [f32] inputs ["x"] [f32] steps [1, 1] {expressions = ["0.5f * x * (1.0f + erff(x * 0.70710678f))"]}
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, I64Attr:$loops, StrArrayAttr:$outputs, TypeArrayAttr:$outputTypes,
+                       StrArrayAttr:$inputs, TypeArrayAttr:$inputTypes, DenseI64ArrayAttr:$steps,
+                       StrArrayAttr:$locals, StrArrayAttr:$expressions);
+  let assemblyFormat = [{
+    $sym_name `loops` $loops `outputs` $outputs $outputTypes `inputs` $inputs $inputTypes `steps` $steps
+    `locals` $locals `computes` $expressions attr-dict
+  }];
+}
+def Rt_LaunchOp : Rt_Op<"launch"> {
+  let summary = "runs an elementwise kernel";
+  let description = [{
+    Operands: the outputs, then the inputs. `sizes` has the loops' trip counts, outermost first; `strides`
+    per operand its stride in every loop but the innermost.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<Rt_BufferType>:$buffers, DenseI64ArrayAttr:$sizes,
+                       DenseI64ArrayAttr:$strides);
+  let assemblyFormat = "$kernel `(` $buffers `)` $sizes $strides attr-dict `:` type($buffers)";
+}
+
+//===------------------------------------------------------------------------------------------------===//
+// Collectives
+//===------------------------------------------------------------------------------------------------===//
+
+class Rt_Collective<string mnemonic> : Rt_Op<mnemonic> {
+  let arguments = (ins Variadic<Rt_BufferType>:$buffers, DenseI64ArrayAttr:$counts, StrAttr:$axis, I64Attr:$group,
+                       StrAttr:$reason, StrAttr:$pending);
+  let assemblyFormat = "$pending $buffers $counts `over` $axis $group `because` $reason attr-dict `:` type($buffers)";
+}
+def Rt_AllReduceOp : Rt_Collective<"all_reduce"> {
+  let summary = "sums buffers over the ranks of a group, in place; `pending` is unused";
+}
+def Rt_AllReduceStartOp : Rt_Collective<"all_reduce_start"> {
+  let summary = "begins a sum in place; `pending` names the variable to wait for";
+}
+def Rt_WaitOp : Rt_Op<"wait"> {
+  let summary = "waits for a collective";
+  let arguments = (ins StrAttr:$pending);
+  let assemblyFormat = "$pending attr-dict";
+}
+
+//===------------------------------------------------------------------------------------------------===//
+// What the host reads
+//===------------------------------------------------------------------------------------------------===//
+
+def Rt_ReportOp : Rt_Op<"report"> {
+  let summary = "sets `field` of the rank's report (loss, tokenCount) to a scalar, divided by another if there are two";
+  let arguments = (ins StrAttr:$field, Rt_BufferType:$value, Optional<Rt_BufferType>:$divisor);
+  let assemblyFormat = "$field $value (`over` $divisor^)? attr-dict `:` type($value) (`,` type($divisor)^)?";
+}
+def Rt_CommentOp : Rt_Op<"comment"> {
+  let summary = "a line for the reader: what the calls below belong to";
+  let arguments = (ins StrAttr:$text);
+  let assemblyFormat = "$text attr-dict";
+}
+
+#endif // PARTITA_RT_OPS
