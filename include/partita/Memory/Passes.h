@@ -1,0 +1,18 @@
+//===- Passes.h - memory phase -----------------------------------------------------------*- C++
+//-*-===//
+
+#ifndef PARTITA_MEMORY_PASSES_H
+#define PARTITA_MEMORY_PASSES_H
+
+#include "dialects/Rt/Rt.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+
+namespace partita {
+#define GEN_PASS_DECL
+#include "partita/Memory/Passes.h.inc"
+#define GEN_PASS_REGISTRATION
+#include "partita/Memory/Passes.h.inc"
+} // namespace partita
+
+#endif // PARTITA_MEMORY_PASSES_H

@@ -1,0 +1,35 @@
+//===- Passes.td - memory phase, in running order ----------------------------------------------------===//
+
+#ifndef PARTITA_MEMORY_PASSES
+#define PARTITA_MEMORY_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def PlanMemory : Pass<"plan-memory", "::mlir::ModuleOp"> {
+  let summary = "gives every tensor its place: persistent memory, or an offset in one arena by lifetime";
+  let description = [{
+    Parameters and states get fixed offsets in persistent memory; reads are that memory itself, and
+    an update that is written back happens in place when nobody reads the old value later. Reshapes, slices,
+    transposes and broadcasts are views where all their users take the strides; the operands of a
+    concatenation are computed into place where their kernels can. A result overwrites an operand
+    that dies where the kernel allows it. Everything else gets an offset in the arena by its
+    interval of life, largest first, into the tightest gap. An operand of an asynchronous collective
+    lives until its wait.
+
+    Before:
+
+        %0 = tx.relu %x : (tensor<4xf32>) -> tensor<4xf32>
+
+    After:
+
+        %0 = tx.relu %x {rt.buffers = [#rt.at<arena 64>]} : (tensor<4xf32>) -> tensor<4xf32>
+  }];
+  let dependentDialects = ["::partita::rt::RtDialect"];
+  let statistics = [
+    Statistic<"views", "views", "reshapes, slices, transposes, broadcasts and concatenations that cost nothing">,
+    Statistic<"copies", "copies", "reshapes, slices, transposes and broadcasts that copy">,
+    Statistic<"inPlace", "in-place", "results that overwrite an operand">,
+  ];
+}
+
+#endif // PARTITA_MEMORY_PASSES

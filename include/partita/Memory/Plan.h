@@ -1,0 +1,71 @@
+//===- Plan.h - which memory every tensor of a function uses -----------------------------*- C++
+//-*-===//
+
+#ifndef PARTITA_MEMORY_PLAN_H
+#define PARTITA_MEMORY_PLAN_H
+
+#include "dialects/Rt/Rt.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace partita::memory {
+
+/// What memory is used for, in the words of the ledger.
+enum class Use { Activation, Gradient, Communication, Workspace };
+constexpr unsigned kUses = 4;
+llvm::StringRef toString(Use use);
+
+/// A stretch of memory with one life: from op number `first` to op number `last`, both included.
+struct Storage {
+  rt::Space space = rt::Space::Arena;
+  int64_t bytes = 0;
+  int64_t offset = 0; // in the arena or persistent memory; the argument's number for inputs
+  int first = 0, last = 0;
+  Use use = Use::Activation;
+  mlir::Value holder; // who it was made for
+  mlir::Operation *scratchOf = nullptr;
+  llvm::SmallVector<mlir::Value> values; // all that stand in it
+};
+
+struct Place {
+  int storage = -1; // none: a literal or a value without users
+  rt::View view;
+};
+
+/// Where the parameters and states stand.
+struct Persistent {
+  int64_t offset = 0, bytes = 0;
+};
+
+struct FunctionPlan {
+  std::vector<Storage> storages;
+  llvm::DenseMap<mlir::Value, Place> places;
+  llvm::DenseMap<mlir::Operation *, int> workspace; // scratch per op
+  llvm::DenseMap<mlir::Operation *, llvm::SmallVector<int>>
+      reduceInto;                                // per operand of a collective
+  llvm::DenseMap<mlir::Operation *, int> number; // position of each op
+  int64_t arenaBytes = 0;
+  unsigned views = 0, copies = 0, inPlace = 0;
+};
+
+/// Every offset is a multiple of this: vector loads, no false sharing.
+constexpr int64_t kAlignment = 64;
+inline int64_t align(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+/// Decides which storage each value uses; offsets in the arena remain open. Reports an op without a
+/// kernel, and a parameter that is read after it was overwritten.
+mlir::FailureOr<FunctionPlan> planFunction(mlir::func::FuncOp function,
+                                           const llvm::StringMap<Persistent> &persistent);
+
+/// Gives the storages in the arena their offsets; returns the arena's size.
+int64_t assignOffsets(std::vector<Storage> &storages);
+
+/// The entry of a function in the module's `rt.ledger`:
+///   arena, peak: bytes (peak <= arena: the largest sum of what lives at once); at: the op there;
+///   activations, gradients, communication, workspace: bytes at the peak;
+///   holders: the largest tensors alive there, [name, bytes] each;
+///   buffers: every storage of the arena: {name, kind, bytes, offset, begin, end}, numbers of ops.
+mlir::DictionaryAttr ledgerOf(mlir::func::FuncOp function, const FunctionPlan &plan);
+
+} // namespace partita::memory
+
+#endif // PARTITA_MEMORY_PLAN_H

@@ -1,0 +1,141 @@
+//===- PlanMemory.cpp - plan-memory
+//------------------------------------------------------------------===//
+//
+// Persistent memory first (one place per parameter and state, in the order of their symbols, the
+// same in all functions), then each function by itself (Plan.cpp, Offsets.cpp); the arena is as
+// large as the largest of them needs. The decisions become attributes, which `lower-to-rt` and the
+// ledger read.
+//
+//===------------------------------------------------------------------------------------------------===//
+
+#include "dialects/Par/Placement.h"
+#include "dialects/Rt/Names.h"
+#include "dialects/Train/Train.h"
+#include "partita/Memory/Passes.h"
+#include "partita/Memory/Plan.h"
+
+namespace partita {
+#define GEN_PASS_DEF_PLANMEMORY
+#include "partita/Memory/Passes.h.inc"
+} // namespace partita
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::memory;
+using rt::AtAttr;
+using rt::RtDialect;
+using rt::Space;
+
+namespace {
+
+struct PlanMemory : partita::impl::PlanMemoryBase<PlanMemory> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    if (failed(layOutPersistent(module)))
+      return signalPassFailure();
+    Builder b(module.getContext());
+    int64_t arena = 0;
+    SmallVector<NamedAttribute> ledger;
+    for (auto function : module.getOps<func::FuncOp>()) {
+      FailureOr<FunctionPlan> plan = planFunction(function, persistent);
+      if (failed(plan))
+        return signalPassFailure();
+      plan->arenaBytes = assignOffsets(plan->storages);
+      arena = std::max(arena, plan->arenaBytes);
+      attach(*plan);
+      ledger.push_back(b.getNamedAttr(function.getName(), ledgerOf(function, *plan)));
+      views += plan->views;
+      copies += plan->copies;
+      inPlace += plan->inPlace;
+    }
+    ledger.push_back(b.getNamedAttr("parameters", b.getI64IntegerAttr(parameterBytes)));
+    ledger.push_back(b.getNamedAttr("optimizer_states", b.getI64IntegerAttr(stateBytes)));
+    module->setAttr(RtDialect::kArenaBytes, b.getI64IntegerAttr(arena));
+    module->setAttr(RtDialect::kPersistentBytes, b.getI64IntegerAttr(parameterBytes + stateBytes));
+    module->setAttr(RtDialect::kLedger, b.getDictionaryAttr(ledger));
+  }
+
+private:
+  /// The types of one rank's pieces, from the accesses; all accesses of a symbol must agree.
+  LogicalResult collectLocalTypes(ModuleOp module) {
+    auto note = [&](Operation *op, FlatSymbolRefAttr symbol, Type type) -> LogicalResult {
+      auto [found, isNew] = localTypes.try_emplace(symbol.getValue(), cast<RankedTensorType>(type));
+      if (isNew || found->second == type)
+        return success();
+      return op->emitOpError() << "of " << symbol << " has type " << type << ", elsewhere it is "
+                               << found->second;
+    };
+    WalkResult result = module.walk([&](Operation *op) -> WalkResult {
+      if (auto read = dyn_cast<train::ReadOp>(op))
+        return note(op, read.getSymbolAttr(), read.getType());
+      if (auto write = dyn_cast<train::WriteOp>(op))
+        return note(op, write.getSymbolAttr(), write.getValue().getType());
+      return WalkResult::advance();
+    });
+    return failure(result.wasInterrupted());
+  }
+
+  LogicalResult layOutPersistent(ModuleOp module) {
+    if (failed(collectLocalTypes(module)))
+      return failure();
+    int64_t offset = 0;
+    for (Operation &op : *module.getBody()) {
+      auto parameter = dyn_cast<train::ParameterOp>(op);
+      auto state = dyn_cast<train::StateOp>(op);
+      if (!parameter && !state)
+        continue;
+      RankedTensorType local = localTypes.lookup(SymbolTable::getSymbolName(&op));
+      if (!local) // nobody reads it
+        local = cast<RankedTensorType>(parameter ? parameter.getType() : state.getType());
+      int64_t bytes = local.getNumElements() * rt::elementBytes(local.getElementType());
+      (parameter ? parameterBytes : stateBytes) += align(bytes);
+      persistent[SymbolTable::getSymbolName(&op)] = {offset, bytes};
+      op.setAttr(RtDialect::kAt, AtAttr::get(&getContext(), Space::Persistent, offset, {}));
+      op.setAttr(RtDialect::kLocal, TypeAttr::get(local));
+      offset += align(bytes);
+    }
+    return success();
+  }
+
+  AtAttr at(const FunctionPlan &plan, const Place &place, RankedTensorType type) {
+    if (place.storage < 0)
+      return AtAttr::get(&getContext(), Space::None, 0, {});
+    const Storage &storage = plan.storages[place.storage];
+    int64_t offset = storage.offset;
+    if (storage.space == Space::Arena || storage.space == Space::Persistent)
+      offset += place.view.offset * rt::elementBytes(type.getElementType());
+    return AtAttr::get(&getContext(), storage.space, offset,
+                       place.view.isDense() ? ArrayRef<int64_t>()
+                                            : ArrayRef<int64_t>(place.view.strides));
+  }
+
+  void attach(const FunctionPlan &plan) {
+    for (auto [op, number] : plan.number) {
+      SmallVector<Attribute> places;
+      for (Value result : op->getResults())
+        if (auto found = plan.places.find(result); found != plan.places.end())
+          places.push_back(at(plan, found->second, cast<RankedTensorType>(result.getType())));
+      if (auto into = plan.reduceInto.find(op); into != plan.reduceInto.end()) {
+        places.clear();
+        for (auto [operand, storage] : llvm::zip(op->getOperands(), into->second)) {
+          Place place = plan.places.lookup(operand);
+          auto type = cast<RankedTensorType>(operand.getType());
+          if (place.storage != storage)
+            place = {storage, rt::View::dense(type.getShape())};
+          places.push_back(at(plan, place, type));
+        }
+      }
+      if (!places.empty())
+        op->setAttr(RtDialect::kBuffers, ArrayAttr::get(&getContext(), places));
+      if (auto scratch = plan.workspace.find(op); scratch != plan.workspace.end())
+        op->setAttr(RtDialect::kWorkspace, AtAttr::get(&getContext(), Space::Arena,
+                                                       plan.storages[scratch->second].offset, {}));
+    }
+  }
+
+  llvm::StringMap<Persistent> persistent;
+  llvm::StringMap<RankedTensorType> localTypes;
+  int64_t parameterBytes = 0, stateBytes = 0;
+};
+
+} // namespace
