@@ -34,6 +34,9 @@ static constexpr Phase kPhases[] = {
      "the order of the micro-batches is settled before kernels are made and collectives placed"},
     {"overlap", "bucket-all-reduces,start-collectives",
      "after the last pass that moves computation, before buffers: an operand lives until its wait"},
+    {"memory", "plan-memory",
+     "the order of all ops is final: lives are known, and with them every offset"},
+    {"lower", "lower-to-rt,rt-to-emitc", "every decision is made; what follows is spelling"},
 };
 
 ArrayRef<Phase> partita::phases() { return kPhases; }

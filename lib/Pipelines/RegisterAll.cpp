@@ -7,16 +7,21 @@
 
 #include "partita/Pipelines/RegisterAll.h"
 #include "dialects/Par/Par.h"
+#include "dialects/Rt/Rt.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
+#include "mlir/Dialect/EmitC/IR/EmitC.h"
 #include "mlir/Dialect/Func/Extensions/InlinerExtension.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Transforms/Passes.h"
+#include "partita/Lower/Lowering.h"
 #include "partita/Pipelines/PassFolders.h.inc"
 #include "partita/Pipelines/Pipelines.h"
 
 void partita::registerEverything(mlir::DialectRegistry &registry) {
-  registry.insert<mlir::func::FuncDialect, tx::TxDialect, train::TrainDialect, par::ParDialect>();
+  registry.insert<mlir::func::FuncDialect, mlir::emitc::EmitCDialect, tx::TxDialect,
+                  train::TrainDialect, par::ParDialect, rt::RtDialect>();
+  rt::registerKernelModels(registry);
   mlir::func::registerInlinerExtension(registry);
   mlir::registerTransformsPasses();
 #define PARTITA_PASS_FOLDER(Folder) register##Folder##Passes();

@@ -1,0 +1,123 @@
+//===- Lowering.h - what a kernel's lowering works with --------------------------------------*- C++
+//-*-===//
+//
+// One Lowering per function: it knows where every tensor stands (`plan-memory` said so) and hands
+// out the pointers. The ops' models (KernelInterface, one file per theme) use it to build `rt` ops.
+//
+//===----------------------------------------------------------------------------------------------===//
+
+#ifndef PARTITA_LOWER_LOWERING_H
+#define PARTITA_LOWER_LOWERING_H
+
+#include "dialects/Rt/Rt.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/StringSet.h"
+
+namespace partita::rt {
+
+/// Collectives of one kind, axis and reason.
+struct Census {
+  std::string kind, axis, reason;
+  llvm::SmallVector<mlir::Attribute> tensors;
+  int64_t calls = 0, bytes = 0;
+};
+
+/// What all functions of a module share.
+struct ModuleLowering {
+  mlir::ModuleOp module;
+  llvm::StringMap<int> parameterIndex;
+  /// Which of the program's inputs an argument of a function is.
+  llvm::DenseMap<mlir::Value, int64_t> inputIndex;
+  /// The values of beta1, beta2, epsilon and decay that the rank's table carries.
+  std::optional<double> beta1, beta2, epsilon, decay;
+  /// Kernels by their text, so that equal ones are made once.
+  llvm::StringMap<mlir::FlatSymbolRefAttr> kernels;
+  llvm::StringSet<> kernelNames;
+
+  /// The kernel with this text, made where it is missing. `name` is a wish.
+  mlir::FlatSymbolRefAttr kernel(KernelOp candidate, llvm::StringRef name);
+};
+
+class Lowering {
+public:
+  Lowering(ModuleLowering &shared, mlir::func::FuncOp function, mlir::OpBuilder &builder);
+
+  ModuleLowering &shared;
+  mlir::OpBuilder &builder;
+  mlir::Operation *op = nullptr; // being lowered
+
+  /// Moves on to the next op.
+  void begin(mlir::Operation *next) { op = next; }
+
+  template <typename Op, typename... Args> Op create(Args &&...args) {
+    return Op::create(builder, op->getLoc(), std::forward<Args>(args)...);
+  }
+
+  mlir::RankedTensorType type(mlir::Value tensor) const {
+    return llvm::cast<mlir::RankedTensorType>(tensor.getType());
+  }
+  int64_t elements(mlir::Value tensor) const { return type(tensor).getNumElements(); }
+  /// Where it stands and in which layout.
+  AtAttr at(mlir::Value tensor) const;
+  View view(mlir::Value tensor) const;
+  bool hasMemory(mlir::Value tensor) const { return at(tensor).getSpace() != Space::None; }
+  /// Do both stand in the same place in the same layout?
+  bool samePlace(mlir::Value a, mlir::Value b) const;
+  /// A splat constant's value, where it was given no memory.
+  std::optional<double> literal(mlir::Value tensor) const;
+
+  /// The pointer to a tensor's first element, named after it.
+  mlir::Value buffer(mlir::Value tensor);
+  mlir::Value operand(unsigned i) { return buffer(op->getOperand(i)); }
+  mlir::Value result(unsigned i) { return buffer(op->getResult(i)); }
+  /// Null for a result that nobody uses and that has no memory.
+  mlir::Value resultOrNull(unsigned i) {
+    return hasMemory(op->getResult(i)) ? result(i) : mlir::Value();
+  }
+  /// A pointer to a place without a tensor.
+  mlir::Value pointer(AtAttr at, mlir::Type element, llvm::ArrayRef<int64_t> shape,
+                      llvm::StringRef name);
+  /// The op's scratch memory.
+  mlir::Value scratch();
+
+  /// Copies a tensor to a pointer, in the tensor's shape, into dense memory or `to`'s layout.
+  void copy(mlir::Value destination, const View &to, mlir::Value tensor);
+
+  /// Inside a loop over micro-batches: arguments stand in batches. Ends with the loop's pointers
+  /// forgotten.
+  void enterLoop(mlir::Block &body, mlir::ValueRange batches, mlir::Value micro);
+  void leaveLoop();
+
+  /// Another value's name: unique in the function.
+  std::string uniqueName(llvm::StringRef wish);
+
+private:
+  std::string nameOf(mlir::Value tensor);
+  mlir::Location named(llvm::StringRef name);
+
+  mlir::func::FuncOp function;
+  llvm::DenseMap<mlir::Value, mlir::Value> pointers;
+  std::vector<llvm::DenseMap<mlir::Value, mlir::Value>> outer;
+  llvm::DenseMap<mlir::Value, std::pair<mlir::Value, mlir::Value>>
+      microBatches; // argument -> (batch, micro)
+  llvm::StringMap<unsigned> names;
+};
+
+/// Attaches KernelInterface to the ops of `tx`, `train` and `par`.
+void registerKernelModels(mlir::DialectRegistry &registry);
+
+/// One per theme.
+void attachGemmKernels(mlir::MLIRContext *context);
+void attachElementwiseKernels(mlir::MLIRContext *context);
+void attachRowKernels(mlir::MLIRContext *context);
+void attachAttentionKernels(mlir::MLIRContext *context);
+void attachTokenKernels(mlir::MLIRContext *context);
+void attachMovementKernels(mlir::MLIRContext *context);
+void attachReductionKernels(mlir::MLIRContext *context);
+void attachCollectives(mlir::MLIRContext *context);
+void attachUpdates(mlir::MLIRContext *context);
+
+} // namespace partita::rt
+
+#endif // PARTITA_LOWER_LOWERING_H

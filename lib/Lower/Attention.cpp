@@ -1,0 +1,81 @@
+//===- Attention.cpp - attention on any layout of heads
+//------------------------------------------------===//
+
+#include "dialects/Tx/Tx.h"
+#include "partita/Lower/Lowering.h"
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::rt;
+
+namespace {
+
+/// [b, s, h, d] with contiguous heads, whatever the other strides: inside a packed projection too.
+bool isHeads(const View &view) {
+  return view.shape.size() == 4 && (view.strides[3] == 1 || view.shape[3] == 1) &&
+         llvm::all_of(ArrayRef(view.strides).drop_back(),
+                      [](int64_t stride) { return stride > 0; });
+}
+
+void appendStrides(SmallVector<int64_t> &strides, const View &view) {
+  strides.append({view.strides[0], view.strides[1], view.strides[2]});
+}
+
+SmallVector<int64_t> shapeOf(RankedTensorType q, RankedTensorType k, RankedTensorType v) {
+  return {q.getDimSize(0), q.getDimSize(2), q.getDimSize(1),
+          k.getDimSize(1), q.getDimSize(3), v.getDimSize(3)};
+}
+
+struct Attention : KernelInterface::ExternalModel<Attention, tx::AttentionOp> {
+  bool acceptsOperand(Operation *, unsigned, const View &view) const { return isHeads(view); }
+  bool acceptsResult(Operation *, unsigned result, const View &view) const {
+    return result == 0 && isHeads(view);
+  }
+  StringRef resultName(Operation *, unsigned result) const { return result == 0 ? "" : "lse"; }
+  bool needsResult(Operation *, unsigned result) const { return result == 0; }
+  LogicalResult lower(Operation *op, Lowering &l) const {
+    auto attention = cast<tx::AttentionOp>(op);
+    SmallVector<int64_t> strides;
+    for (Value tensor : {attention.getOut(), attention.getQ(), attention.getK(), attention.getV()})
+      appendStrides(strides, l.view(tensor));
+    l.create<AttentionForwardOp>(
+        l.result(0), l.resultOrNull(1), l.operand(0), l.operand(1), l.operand(2), strides,
+        shapeOf(l.type(attention.getQ()), l.type(attention.getK()), l.type(attention.getV())),
+        attention.getCausal(), attention.getScale());
+    return success();
+  }
+};
+
+struct AttentionGrad : KernelInterface::ExternalModel<AttentionGrad, tx::AttentionGradOp> {
+  bool acceptsOperand(Operation *, unsigned operand, const View &view) const {
+    return operand != 4 && isHeads(view);
+  }
+  bool acceptsResult(Operation *, unsigned, const View &view) const { return isHeads(view); }
+  StringRef resultName(Operation *, unsigned result) const {
+    return ArrayRef<StringRef>{"dq", "dk", "dv"}[result];
+  }
+  int64_t workspaceElements(Operation *op) const {
+    return cast<RankedTensorType>(cast<tx::AttentionGradOp>(op).getLse().getType())
+        .getNumElements();
+  }
+  LogicalResult lower(Operation *op, Lowering &l) const {
+    auto grad = cast<tx::AttentionGradOp>(op);
+    SmallVector<int64_t> strides;
+    for (Value tensor : {grad.getDq(), grad.getDk(), grad.getDv(), grad.getDout(), grad.getOut(),
+                         grad.getQ(), grad.getK(), grad.getV()})
+      appendStrides(strides, l.view(tensor));
+    l.create<AttentionBackwardOp>(
+        l.result(0), l.result(1), l.result(2), l.scratch(), l.buffer(grad.getDout()),
+        l.buffer(grad.getOut()), l.buffer(grad.getLse()), l.operand(0), l.operand(1), l.operand(2),
+        strides, shapeOf(l.type(grad.getQ()), l.type(grad.getK()), l.type(grad.getV())),
+        grad.getCausal(), grad.getScale());
+    return success();
+  }
+};
+
+} // namespace
+
+void rt::attachAttentionKernels(MLIRContext *context) {
+  tx::AttentionOp::attachInterface<Attention>(*context);
+  tx::AttentionGradOp::attachInterface<AttentionGrad>(*context);
+}

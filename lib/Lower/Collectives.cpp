@@ -1,0 +1,108 @@
+//===- Collectives.cpp - sums over ranks
+//---------------------------------------------------------------===//
+//
+// A collective works in the memory that `plan-memory` chose, its operands' own wherever nobody else
+// looks at it; where it is another, the operand is copied first.
+//
+//===------------------------------------------------------------------------------------------------===//
+
+#include "dialects/Par/Par.h"
+#include "dialects/Rt/Names.h"
+#include "partita/Lower/Lowering.h"
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::rt;
+
+namespace {
+
+/// The number of a mesh axis.
+FailureOr<int64_t> groupOf(Operation *op, StringRef axis) {
+  auto mesh = par::MeshAttr::of(op);
+  for (auto [i, name] : llvm::enumerate(mesh.getAxes()))
+    if (name.getValue() == axis)
+      return static_cast<int64_t>(i);
+  return op->emitOpError() << "is over axis '" << axis << "', which the mesh " << mesh
+                           << " does not have";
+}
+
+/// Why there is a collective: what the compiler noted, else the op that made it necessary.
+std::string reasonOf(Operation *op, std::optional<StringRef> reason) {
+  if (reason && !reason->empty())
+    return reason->str();
+  return readableName(op->getLoc(), op);
+}
+
+/// The buffers that the sum takes place in, with the operands' values in them.
+SmallVector<Value> prepare(Operation *op, Lowering &l) {
+  SmallVector<Value> buffers;
+  auto places = op->getAttrOfType<ArrayAttr>(RtDialect::kBuffers);
+  for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
+    auto at = cast<AtAttr>(places[i]);
+    if (at == l.at(operand)) {
+      buffers.push_back(l.buffer(operand));
+      continue;
+    }
+    Value buffer =
+        l.pointer(at, l.type(operand).getElementType(), l.type(operand).getShape(), "reduced");
+    l.copy(buffer, View::dense(l.type(operand).getShape()), operand);
+    buffers.push_back(buffer);
+  }
+  return buffers;
+}
+
+template <typename Op, typename Call>
+LogicalResult lowerSum(Operation *op, Lowering &l, StringRef pending) {
+  auto reduce = cast<Op>(op);
+  FailureOr<int64_t> group = groupOf(op, reduce.getAxis());
+  if (failed(group))
+    return failure();
+  SmallVector<int64_t> counts;
+  for (Value operand : op->getOperands()) {
+    if (!l.type(operand).getElementType().isF32())
+      return op->emitOpError() << "sums float32 on this target, not "
+                               << l.type(operand).getElementType();
+    counts.push_back(l.elements(operand));
+  }
+  SmallVector<Value> buffers = prepare(op, l);
+  l.create<Call>(buffers, counts, reduce.getAxis(), *group, reasonOf(op, reduce.getReason()),
+                 pending);
+  return success();
+}
+
+struct AllReduce : KernelInterface::ExternalModel<AllReduce, par::AllReduceOp> {
+  bool overwritesOperand(Operation *, unsigned) const { return true; }
+  StringRef resultName(Operation *, unsigned) const { return "sum"; }
+  LogicalResult lower(Operation *op, Lowering &l) const {
+    return lowerSum<par::AllReduceOp, rt::AllReduceOp>(op, l, "");
+  }
+};
+
+struct AllReduceStart : KernelInterface::ExternalModel<AllReduceStart, par::AllReduceStartOp> {
+  bool overwritesOperand(Operation *, unsigned) const { return true; }
+  LogicalResult lower(Operation *op, Lowering &l) const {
+    std::string pending = l.uniqueName("pending");
+    op->setAttr("rt.pending", StringAttr::get(op->getContext(), pending));
+    return lowerSum<par::AllReduceStartOp, rt::AllReduceStartOp>(op, l, pending);
+  }
+};
+
+struct Wait : KernelInterface::ExternalModel<Wait, par::WaitOp> {
+  StringRef resultName(Operation *, unsigned) const { return "sum"; }
+  LogicalResult lower(Operation *op, Lowering &l) const {
+    Operation *start = op->getOperand(0).getDefiningOp();
+    auto pending = start ? start->getAttrOfType<StringAttr>("rt.pending") : nullptr;
+    if (!pending)
+      return op->emitOpError() << "waits for no collective of this function";
+    l.create<rt::WaitOp>(pending);
+    return success();
+  }
+};
+
+} // namespace
+
+void rt::attachCollectives(MLIRContext *context) {
+  par::AllReduceOp::attachInterface<AllReduce>(*context);
+  par::AllReduceStartOp::attachInterface<AllReduceStart>(*context);
+  par::WaitOp::attachInterface<Wait>(*context);
+}

@@ -1,0 +1,25 @@
+//===- KernelModels.cpp - which op becomes which calls
+//---------------------------------------------------===//
+
+#include "dialects/Par/Par.h"
+#include "dialects/Train/Train.h"
+#include "dialects/Tx/Tx.h"
+#include "partita/Lower/Lowering.h"
+
+using namespace mlir;
+using namespace partita;
+
+void rt::registerKernelModels(DialectRegistry &registry) {
+  registry.addExtension(
+      +[](MLIRContext *context, tx::TxDialect *, train::TrainDialect *, par::ParDialect *) {
+        attachAttentionKernels(context);
+        attachCollectives(context);
+        attachElementwiseKernels(context);
+        attachGemmKernels(context);
+        attachMovementKernels(context);
+        attachReductionKernels(context);
+        attachRowKernels(context);
+        attachTokenKernels(context);
+        attachUpdates(context);
+      });
+}

@@ -1,0 +1,215 @@
+//===- LowerToRt.cpp - lower-to-rt
+//---------------------------------------------------------------------===//
+//
+// Function by function, op by op: begin(op), then the op's own model builds its calls. Only what
+// has regions, symbols or is read by the host is handled here: reads, writes, loops, returns. A
+// comment is set where the ops' module in the model changes.
+//
+//===------------------------------------------------------------------------------------------------===//
+
+#include "dialects/Par/Par.h"
+#include "dialects/Rt/Names.h"
+#include "dialects/Train/Train.h"
+#include "dialects/Tx/Tx.h"
+#include "lib/Lower/ProgramTables.h"
+#include "partita/Lower/Lowering.h"
+#include "partita/Lower/Passes.h"
+
+namespace partita {
+#define GEN_PASS_DEF_LOWERTORT
+#include "partita/Lower/Passes.h.inc"
+} // namespace partita
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::rt;
+
+namespace {
+
+class FunctionLowering {
+public:
+  FunctionLowering(ModuleLowering &shared, func::FuncOp from, func::FuncOp to)
+      : from(from), builder(OpBuilder::atBlockEnd(to.addEntryBlock())), l(shared, from, builder) {}
+
+  LogicalResult run() {
+    totalCount = findTotalCount();
+    return lowerBlock(from.getBody().front());
+  }
+
+private:
+  LogicalResult lowerBlock(Block &block) {
+    for (Operation &op : block) {
+      l.begin(&op);
+      comment(&op);
+      if (failed(lowerOp(&op)))
+        return failure();
+      if (totalCount && totalCount.getDefiningOp() == &op)
+        l.create<ReportOp>("tokenCount", l.buffer(totalCount), Value());
+    }
+    return success();
+  }
+
+  LogicalResult lowerOp(Operation *op) {
+    if (isa<train::ReadOp>(op))
+      return success();
+    if (auto write = dyn_cast<train::WriteOp>(op))
+      return lowerWrite(write);
+    if (auto loop = dyn_cast<train::AccumulateOp>(op))
+      return lowerLoop(loop);
+    if (auto end = dyn_cast<func::ReturnOp>(op))
+      return lowerReturn(end);
+    auto kernel = dyn_cast<KernelInterface>(op);
+    if (!kernel || !(op->hasAttr(RtDialect::kBuffers) || op->getNumResults() == 0))
+      return op->emitOpError() << "has no place in memory; run plan-memory first";
+    return kernel.lower(l);
+  }
+
+  /// What was not computed in place is copied there.
+  LogicalResult lowerWrite(train::WriteOp write) {
+    Operation *symbol = SymbolTable::lookupNearestSymbolFrom(write, write.getSymbolAttr());
+    auto at = symbol->getAttrOfType<AtAttr>(RtDialect::kAt);
+    if (l.at(write.getValue()) == at)
+      return success();
+    RankedTensorType type = l.type(write.getValue());
+    Value target = l.pointer(at, type.getElementType(), type.getShape(), write.getSymbol());
+    l.copy(target, View::dense(type.getShape()), write.getValue());
+    return success();
+  }
+
+  /// Zeroes the sums, runs the region per micro-batch and adds what it yields.
+  LogicalResult lowerLoop(train::AccumulateOp loop) {
+    for (Value sum : loop.getSums()) {
+      if (!l.type(sum).getElementType().isF32())
+        return loop.emitOpError() << "adds up float32 on this target, not " << sum.getType();
+      l.create<FillOp>(l.buffer(sum), APFloat(0.0), l.elements(sum));
+    }
+    auto made = l.create<ForOp>(loop.getCount());
+    OpBuilder::InsertionGuard guard(builder);
+    Block &body = made.getBody().front();
+    builder.setInsertionPoint(body.getTerminator());
+    l.enterLoop(loop.getBody().front(), loop.getBatches(), body.getArgument(0));
+    for (Operation &op : loop.getBody().front()) {
+      l.begin(&op);
+      comment(&op);
+      if (auto yield = dyn_cast<train::YieldOp>(op))
+        addUp(yield, loop);
+      else if (failed(lowerOp(&op)))
+        return failure();
+    }
+    l.leaveLoop();
+    return success();
+  }
+
+  void addUp(train::YieldOp yield, train::AccumulateOp loop) {
+    for (auto [value, sum] : llvm::zip(yield.getValues(), loop.getSums()))
+      l.create<AccumulateOp>(l.buffer(sum), l.buffer(value), l.elements(sum));
+  }
+
+  LogicalResult lowerReturn(func::ReturnOp end) {
+    OperandRange results = end.getOperands();
+    if (from.getName() == "train_step" && !results.empty())
+      l.create<ReportOp>("loss", l.buffer(results[0]), Value());
+    if (from.getName() == "eval_step" && results.size() == 2) {
+      l.create<ReportOp>("loss", l.buffer(results[0]), l.buffer(results[1]));
+      l.create<ReportOp>("tokenCount", l.buffer(results[1]), Value());
+    }
+    if (from.getName() == "forward")
+      for (Value result : results)
+        if (l.at(result).getSpace() != Space::Arena || !l.view(result).isDense())
+          return end.emitOpError()
+                 << "returns an input, a parameter or a view of another result; the host expects "
+                    "results of their own";
+    func::ReturnOp::create(builder, end.getLoc());
+    return success();
+  }
+
+  /// The number of tokens over all ranks, for the report: the count, or its sum where it is
+  /// reduced.
+  Value findTotalCount() {
+    Value count;
+    if (from.getName() == "train_step")
+      from.walk([&](train::TokenCountOp op) { count = op.getCount(); });
+    while (count) {
+      Value sum;
+      for (OpOperand &use : count.getUses()) {
+        if (isa<par::AllReduceOp>(use.getOwner()))
+          sum = use.getOwner()->getResult(use.getOperandNumber());
+        else if (auto wait = dyn_cast<par::WaitOp>(use.getOwner()))
+          sum = wait->getResult(use.getOperandNumber() - 1);
+      }
+      if (!sum)
+        break;
+      count = sum;
+    }
+    return count;
+  }
+
+  void comment(Operation *op) {
+    if (isa<tx::ConstantOp, train::ReadOp, func::ReturnOp>(op))
+      return;
+    backward |= op->getName().getStringRef().ends_with("_grad");
+    std::string path = modulePath(rawName(op->getLoc()));
+    bool update = isa<train::AdamWOp, train::SgdOp>(op);
+    if (update)
+      path = "update";
+    else if (path.empty())
+      return;
+    else if (backward)
+      path += ", backward";
+    if (path == lastComment)
+      return;
+    lastComment = path;
+    l.create<CommentOp>(path);
+  }
+
+  func::FuncOp from;
+  OpBuilder builder;
+  Lowering l;
+  Value totalCount;
+  std::string lastComment;
+  bool backward = false;
+};
+
+/// The hyperparameters that go into the rank's table: those of the first update, and the first
+/// decay that is not zero.
+void shareHyperparameters(ModuleLowering &shared) {
+  shared.module.walk([&](Operation *op) {
+    auto decay = op->getAttrOfType<FloatAttr>("decay");
+    if (!isa<train::AdamWOp, train::SgdOp>(op) || !decay)
+      return;
+    if (auto adamw = dyn_cast<train::AdamWOp>(op); adamw && !shared.beta1) {
+      shared.beta1 = adamw.getBeta1().convertToDouble();
+      shared.beta2 = adamw.getBeta2().convertToDouble();
+      shared.epsilon = adamw.getEpsilon().convertToDouble();
+    }
+    if (!shared.decay && decay.getValueAsDouble() != 0)
+      shared.decay = decay.getValueAsDouble();
+  });
+}
+
+struct LowerToRt : partita::impl::LowerToRtBase<LowerToRt> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    ModuleLowering shared;
+    shared.module = module;
+    for (auto parameter : module.getOps<train::ParameterOp>())
+      shared.parameterIndex[parameter.getSymName()] = shared.parameterIndex.size();
+    shareHyperparameters(shared);
+    FailureOr<ProgramTables> tables = collectTables(module, shared);
+    if (failed(tables))
+      return signalPassFailure();
+    SmallVector<func::FuncOp> functions(module.getOps<func::FuncOp>());
+    for (func::FuncOp function : functions) {
+      OpBuilder at(function);
+      auto made = func::FuncOp::create(at, function.getLoc(), function.getName(),
+                                       at.getFunctionType({}, {}));
+      SymbolTable::setSymbolVisibility(made, SymbolTable::Visibility::Public);
+      if (failed(FunctionLowering(shared, function, made).run()))
+        return signalPassFailure();
+      function.erase();
+    }
+    module->setAttr(RtDialect::kProgram, tables->asAttribute(module));
+  }
+};
+
+} // namespace

@@ -1,0 +1,193 @@
+//===- Lowering.cpp - pointers and names
+//-------------------------------------------------------------===//
+
+#include "partita/Lower/Lowering.h"
+#include "dialects/Rt/Names.h"
+#include "dialects/Train/Train.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::rt;
+
+Lowering::Lowering(ModuleLowering &shared, func::FuncOp function, OpBuilder &builder)
+    : shared(shared), builder(builder), function(function) {
+  names["rank"] = names["micro"] = names["i"] = 1;
+}
+
+//===------------------------------------------------------------------------------------------------===//
+// Places
+//===------------------------------------------------------------------------------------------------===//
+
+AtAttr Lowering::at(Value tensor) const {
+  MLIRContext *context = tensor.getContext();
+  if (auto argument = dyn_cast<BlockArgument>(tensor)) {
+    auto batch = microBatches.find(tensor);
+    if (batch != microBatches.end())
+      return at(batch->second.first);
+    return AtAttr::get(context, Space::Input, shared.inputIndex.lookup(argument), {});
+  }
+  Operation *definer = tensor.getDefiningOp();
+  if (auto read = dyn_cast<train::ReadOp>(definer))
+    return SymbolTable::lookupNearestSymbolFrom(read, read.getSymbolAttr())
+        ->getAttrOfType<AtAttr>(RtDialect::kAt);
+  auto places = definer->getAttrOfType<ArrayAttr>(RtDialect::kBuffers);
+  return cast<AtAttr>(places[cast<OpResult>(tensor).getResultNumber()]);
+}
+
+View Lowering::view(Value tensor) const {
+  if (isa<BlockArgument>(tensor))
+    return View::dense(type(tensor).getShape());
+  return viewOf(at(tensor), type(tensor));
+}
+
+bool Lowering::samePlace(Value a, Value b) const {
+  return at(a).getSpace() == at(b).getSpace() && at(a).getOffset() == at(b).getOffset() &&
+         view(a) == view(b);
+}
+
+std::optional<double> Lowering::literal(Value tensor) const {
+  DenseElementsAttr value;
+  if (isa<BlockArgument>(tensor) || hasMemory(tensor) ||
+      !matchPattern(tensor, m_Constant(&value)) || !value.isSplat())
+    return std::nullopt;
+  if (isa<FloatType>(value.getElementType()))
+    return value.getSplatValue<APFloat>().convertToDouble();
+  return static_cast<double>(value.getSplatValue<APInt>().getSExtValue());
+}
+
+//===------------------------------------------------------------------------------------------------===//
+// Pointers
+//===------------------------------------------------------------------------------------------------===//
+
+Location Lowering::named(StringRef name) { return NameLoc::get(builder.getStringAttr(name)); }
+
+std::string Lowering::uniqueName(StringRef wish) {
+  std::string base = identifier(wish);
+  while (true) {
+    unsigned &count = names[base];
+    if (count++ == 0)
+      return base;
+    std::string next = base + "_" + std::to_string(count);
+    if (names.try_emplace(next, 1).second)
+      return next;
+  }
+}
+
+std::string Lowering::nameOf(Value tensor) {
+  if (auto argument = dyn_cast<BlockArgument>(tensor)) {
+    auto batch = microBatches.find(tensor);
+    if (batch != microBatches.end())
+      return nameOf(batch->second.first);
+    if (auto name = function.getArgAttrOfType<StringAttr>(argument.getArgNumber(),
+                                                          train::TrainDialect::kName))
+      return name.getValue().str();
+    return "input" + std::to_string(argument.getArgNumber());
+  }
+  Operation *definer = tensor.getDefiningOp();
+  if (auto read = dyn_cast<train::ReadOp>(definer))
+    return read.getSymbol().str();
+  StringRef name = rawName(definer->getLoc());
+  std::string result =
+      name.empty() ? definer->getName().stripDialect().str() : name.ltrim('/').str();
+  if (auto kernel = dyn_cast<KernelInterface>(definer))
+    if (StringRef suffix = kernel.resultName(cast<OpResult>(tensor).getResultNumber());
+        !suffix.empty())
+      result += ("." + suffix).str();
+  return result;
+}
+
+Value Lowering::pointer(AtAttr at, Type element, ArrayRef<int64_t> shape, StringRef name) {
+  Location loc = named(uniqueName(name));
+  auto type = BufferType::get(builder.getContext(), element);
+  switch (at.getSpace()) {
+  case Space::Persistent:
+    return PersistentOp::create(builder, loc, type, at.getOffset(), shape);
+  case Space::Input:
+    return InputOp::create(builder, loc, type, at.getOffset(), Value(), shape);
+  case Space::Control:
+    return ControlOp::create(builder, loc, type, "learningRate");
+  default:
+    return ArenaOp::create(builder, loc, type, at.getOffset(), shape);
+  }
+}
+
+Value Lowering::buffer(Value tensor) {
+  Value &pointer = pointers[tensor];
+  if (pointer)
+    return pointer;
+  Type element = type(tensor).getElementType();
+  auto batch = microBatches.find(tensor);
+  if (batch == microBatches.end())
+    return pointer = this->pointer(at(tensor), element, type(tensor).getShape(), nameOf(tensor));
+  auto [whole, micro] = batch->second;
+  Location loc = named(uniqueName(nameOf(tensor)));
+  auto result = BufferType::get(builder.getContext(), element);
+  Value made;
+  if (at(whole).getSpace() == Space::Input)
+    made = InputOp::create(builder, loc, result, at(whole).getOffset(), micro,
+                           type(tensor).getShape());
+  else
+    made = AdvanceOp::create(builder, loc, result, buffer(whole), micro, elements(tensor));
+  return pointers[tensor] = made; // buffer() may have moved the map
+}
+
+Value Lowering::scratch() {
+  auto at = op->getAttrOfType<AtAttr>(RtDialect::kWorkspace);
+  int64_t count = cast<KernelInterface>(op).workspaceElements();
+  return pointer(at, builder.getF32Type(), {count}, "scratch");
+}
+
+void Lowering::copy(Value destination, const View &to, Value tensor) {
+  View from = view(tensor);
+  Value source = buffer(tensor);
+  bool isFloat = type(tensor).getElementType().isF32();
+  std::optional<int64_t> toRows = to.rowStride(), fromRows = from.rowStride();
+  if (isFloat && toRows && fromRows) {
+    int64_t width = from.shape.back(), rows = from.elements() / std::max<int64_t>(width, 1);
+    if (to.isDense() && from.isDense()) {
+      rows = 1;
+      width = from.elements();
+      toRows = fromRows = width;
+    }
+    create<CopyRowsOp>(destination, source, *toRows, *fromRows, rows, width);
+    return;
+  }
+  create<CopyOp>(destination, source, to.strides, from.strides, from.shape,
+                 elementBytes(type(tensor).getElementType()));
+}
+
+//===------------------------------------------------------------------------------------------------===//
+// Loops
+//===------------------------------------------------------------------------------------------------===//
+
+void Lowering::enterLoop(Block &body, ValueRange batches, Value micro) {
+  for (auto [argument, batch] : llvm::zip(body.getArguments(), batches))
+    microBatches[argument] = {batch, micro};
+  outer.push_back(pointers);
+}
+
+void Lowering::leaveLoop() {
+  pointers = std::move(outer.back());
+  outer.pop_back();
+}
+
+//===------------------------------------------------------------------------------------------------===//
+// Kernels shared by the module's functions
+//===------------------------------------------------------------------------------------------------===//
+
+FlatSymbolRefAttr ModuleLowering::kernel(KernelOp candidate, StringRef name) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  candidate->getAttrDictionary().print(stream);
+  FlatSymbolRefAttr &known = kernels[text];
+  if (known) {
+    candidate.erase();
+    return known;
+  }
+  std::string base = identifier(name), unique = base;
+  for (unsigned i = 2; !kernelNames.insert(unique).second; ++i)
+    unique = base + "_" + std::to_string(i);
+  candidate.setSymName(unique);
+  return known = FlatSymbolRefAttr::get(candidate.getSymNameAttr());
+}

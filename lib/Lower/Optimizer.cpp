@@ -1,0 +1,102 @@
+//===- Optimizer.cpp - updates, in place
+//---------------------------------------------------------------===//
+//
+// The kernels update in place. Where an update's result stands elsewhere (somebody still reads the
+// old value), the old value is copied there first.
+//
+//===------------------------------------------------------------------------------------------------===//
+
+#include "dialects/Train/Train.h"
+#include "partita/Lower/Lowering.h"
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::rt;
+
+namespace {
+
+/// The result's memory, holding the operand's value.
+Value inheriting(Lowering &l, unsigned result, unsigned operand) {
+  Value from = l.op->getOperand(operand), to = l.op->getResult(result);
+  if (!l.samePlace(from, to))
+    l.copy(l.buffer(to), l.view(to), from);
+  return l.buffer(to);
+}
+
+/// Shows the gradient to the host, which compares it when asked to.
+void expose(Lowering &l, Value parameter, Value gradient) {
+  if (auto read = parameter.getDefiningOp<train::ReadOp>())
+    if (auto index = l.shared.parameterIndex.find(read.getSymbol());
+        index != l.shared.parameterIndex.end())
+      l.create<ExposeGradientOp>(l.buffer(gradient), index->second);
+}
+
+/// Null when the rank's table carries this value, so that the command line can change it.
+FloatAttr unlessShared(FloatAttr value, std::optional<double> shared) {
+  return shared && value.getValueAsDouble() == *shared ? FloatAttr() : value;
+}
+
+LogicalResult checkFloat(Operation *op, Value parameter) {
+  if (cast<RankedTensorType>(parameter.getType()).getElementType().isF32())
+    return success();
+  return op->emitOpError() << "has no kernel on this target for " << parameter.getType();
+}
+
+struct AdamW : KernelInterface::ExternalModel<AdamW, train::AdamWOp> {
+  SmallVector<unsigned> inPlaceOperands(Operation *, unsigned result) const {
+    return {result == 0 ? 0u : result + 1}; // value, m, v
+  }
+  StringRef resultName(Operation *, unsigned result) const {
+    return ArrayRef<StringRef>{"new", "m", "v"}[result];
+  }
+  LogicalResult lower(Operation *op, Lowering &l) const {
+    auto adamw = cast<train::AdamWOp>(op);
+    if (failed(checkFloat(op, adamw.getValue())))
+      return failure();
+    expose(l, adamw.getValue(), adamw.getGradient());
+    Value value = inheriting(l, 0, 0), m = inheriting(l, 1, 2), v = inheriting(l, 2, 3);
+    l.create<rt::AdamWOp>(value, m, v, l.buffer(adamw.getGradient()), l.buffer(adamw.getRate()),
+                          l.buffer(adamw.getStep()), l.elements(adamw.getValue()),
+                          unlessShared(adamw.getBeta1Attr(), l.shared.beta1),
+                          unlessShared(adamw.getBeta2Attr(), l.shared.beta2),
+                          unlessShared(adamw.getEpsilonAttr(), l.shared.epsilon),
+                          unlessShared(adamw.getDecayAttr(), l.shared.decay));
+    return success();
+  }
+};
+
+struct Sgd : KernelInterface::ExternalModel<Sgd, train::SgdOp> {
+  SmallVector<unsigned> inPlaceOperands(Operation *, unsigned) const { return {0}; }
+  StringRef resultName(Operation *, unsigned) const { return "new"; }
+  LogicalResult lower(Operation *op, Lowering &l) const {
+    auto sgd = cast<train::SgdOp>(op);
+    if (failed(checkFloat(op, sgd.getValue())))
+      return failure();
+    expose(l, sgd.getValue(), sgd.getGradient());
+    l.create<rt::SgdOp>(inheriting(l, 0, 0), l.buffer(sgd.getGradient()), l.buffer(sgd.getRate()),
+                        l.elements(sgd.getValue()),
+                        unlessShared(sgd.getDecayAttr(), l.shared.decay));
+    return success();
+  }
+};
+
+struct LearningRate : KernelInterface::ExternalModel<LearningRate, train::LearningRateOp> {
+  Space resultSpace(Operation *, unsigned) const { return Space::Control; }
+  LogicalResult lower(Operation *op, Lowering &l) const { return success(); }
+};
+
+struct StepNumber : KernelInterface::ExternalModel<StepNumber, train::StepNumberOp> {
+  LogicalResult lower(Operation *op, Lowering &l) const {
+    l.create<rt::StepNumberOp>(l.result(0));
+    return success();
+  }
+};
+
+} // namespace
+
+void rt::attachUpdates(MLIRContext *context) {
+  train::AdamWOp::attachInterface<AdamW>(*context);
+  train::SgdOp::attachInterface<Sgd>(*context);
+  train::StepNumberOp::attachInterface<StepNumber>(*context);
+  train::LearningRateOp::attachInterface<LearningRate>(*context);
+}

@@ -1,0 +1,215 @@
+//===- ProgramTables.cpp - what the program's tables say of inputs, outputs and updates
+//--------------===//
+
+#include "lib/Lower/ProgramTables.h"
+#include "dialects/Par/Placement.h"
+#include "dialects/Rt/Names.h"
+#include "dialects/Train/Train.h"
+#include "dialects/Tx/Tx.h"
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::rt;
+
+namespace {
+
+class Collector {
+public:
+  Collector(ModuleOp module, ModuleLowering &shared)
+      : module(module), shared(shared), b(module.getContext()) {}
+
+  FailureOr<ProgramTables> run() {
+    module.walk([&](Operation *op) { findVocabulary(op); });
+    for (StringRef name : {"train_step", "eval_step", "forward"})
+      if (auto function = module.lookupSymbol<func::FuncOp>(name))
+        if (failed(collectInputs(function)))
+          return failure();
+    if (auto forward = module.lookupSymbol<func::FuncOp>("forward"))
+      collectOutputs(forward);
+    collectUpdate();
+    return std::move(tables);
+  }
+
+private:
+  /// The argument of a function that a value is a view or a micro-batch of.
+  static BlockArgument sourceOf(Value value) {
+    while (true) {
+      if (auto argument = dyn_cast<BlockArgument>(value)) {
+        auto loop = dyn_cast<train::AccumulateOp>(argument.getOwner()->getParentOp());
+        if (!loop)
+          return argument;
+        value = loop.getBatches()[argument.getArgNumber()];
+      } else if (isa<tx::ReshapeOp, tx::SliceOp, tx::CastOp>(value.getDefiningOp())) {
+        value = value.getDefiningOp()->getOperand(0);
+      } else {
+        return {};
+      }
+    }
+  }
+
+  /// Tokens index the table's rows, labels the logits' last dimension.
+  void findVocabulary(Operation *op) {
+    Value tokens;
+    int64_t size = 0;
+    if (auto embedding = dyn_cast<tx::EmbeddingOp>(op)) {
+      tokens = embedding.getIds();
+      size = par::wholeType(embedding.getTable().getType()).getDimSize(0);
+    } else if (auto loss = dyn_cast<tx::CrossEntropyOp>(op)) {
+      tokens = loss.getLabels();
+      size = par::wholeType(loss.getLogits().getType()).getShape().back();
+    } else {
+      return;
+    }
+    if (BlockArgument argument = sourceOf(tokens)) {
+      int64_t &known = vocabulary[argument];
+      known = known ? std::min(known, size) : size;
+    }
+  }
+
+  static StringRef roleOf(func::FuncOp function, unsigned i) {
+    auto role = function.getArgAttrOfType<StringAttr>(i, train::TrainDialect::kRole);
+    StringRef name = nameOf(function, i);
+    if (role && (role.getValue() == "ids" || role.getValue() == "labels"))
+      return role.getValue();
+    if (name.contains("position"))
+      return "positions";
+    if (name.contains("mask"))
+      return "ones";
+    if (name == "input_ids" || name == "ids")
+      return "ids";
+    return "";
+  }
+
+  static StringRef nameOf(func::FuncOp function, unsigned i) {
+    auto name = function.getArgAttrOfType<StringAttr>(i, train::TrainDialect::kName);
+    return name ? name.getValue() : StringRef();
+  }
+
+  LogicalResult collectInputs(func::FuncOp function) {
+    for (BlockArgument argument : function.getArguments()) {
+      unsigned i = argument.getArgNumber();
+      StringRef role = roleOf(function, i);
+      if (role.empty())
+        return function.emitError()
+               << "argument " << i << " '" << nameOf(function, i) << "' of @" << function.getName()
+               << " is neither tokens, labels, positions nor a mask; nobody knows how to fill it";
+      auto type = cast<RankedTensorType>(argument.getType());
+      if (function.getName() == "train_step") {
+        accumulate = type.getDimSize(0);
+        type = train::AccumulateOp::microBatchType(type);
+      }
+      auto [found, isNew] = indexOf.try_emplace(role, tables.inputs.size());
+      shared.inputIndex[argument] = found->second;
+      if (isNew)
+        tables.inputs.push_back(b.getDictionaryAttr(
+            {b.getNamedAttr(
+                 "name", b.getStringAttr(nameOf(function, i).empty() ? role : nameOf(function, i))),
+             b.getNamedAttr("role", b.getStringAttr(role)),
+             b.getNamedAttr("type", TypeAttr::get(type)),
+             b.getNamedAttr("vocabulary", b.getI64IntegerAttr(vocabulary.lookup(argument)))}));
+    }
+    return success();
+  }
+
+  void collectOutputs(func::FuncOp forward) {
+    auto end = cast<func::ReturnOp>(forward.getBody().front().getTerminator());
+    for (auto [i, result] : llvm::enumerate(end.getOperands())) {
+      Operation *definer = result.getDefiningOp();
+      auto places = definer ? definer->getAttrOfType<ArrayAttr>(RtDialect::kBuffers) : nullptr;
+      if (!places)
+        continue; // reported by the return's lowering
+      auto at = cast<AtAttr>(places[cast<OpResult>(result).getResultNumber()]);
+      auto name = forward.getResultAttrOfType<StringAttr>(i, train::TrainDialect::kName);
+      tables.outputs.push_back(b.getDictionaryAttr(
+          {b.getNamedAttr("name", name ? name : b.getStringAttr("output" + std::to_string(i))),
+           b.getNamedAttr("type", TypeAttr::get(result.getType())),
+           b.getNamedAttr("offset", b.getI64IntegerAttr(at.getOffset()))}));
+    }
+  }
+
+  void collectUpdate() {
+    NamedAttrList hyper;
+    auto set = [&](StringRef name, std::optional<double> value) {
+      if (value)
+        hyper.set(name, b.getF64FloatAttr(*value));
+    };
+    set("beta1", shared.beta1);
+    set("beta2", shared.beta2);
+    set("epsilon", shared.epsilon);
+    set("decay", shared.decay);
+    StringRef optimizer = "none";
+    SmallVector<Attribute> undecayed;
+    module.walk([&](Operation *op) {
+      if (!isa<train::AdamWOp, train::SgdOp>(op))
+        return;
+      optimizer = isa<train::AdamWOp>(op) ? "adamw" : "sgd";
+      auto read = op->getOperand(0).getDefiningOp<train::ReadOp>();
+      if (read && op->getAttrOfType<FloatAttr>("decay").getValueAsDouble() == 0)
+        undecayed.push_back(read.getSymbolAttr());
+    });
+    tables.entries.set("hyper", hyper.getDictionary(b.getContext()));
+    tables.entries.set("optimizer", b.getStringAttr(optimizer));
+    tables.entries.set("undecayed", b.getArrayAttr(undecayed));
+    tables.entries.set("accumulate", b.getI64IntegerAttr(accumulate));
+  }
+
+  ModuleOp module;
+  ModuleLowering &shared;
+  Builder b;
+  ProgramTables tables;
+  int64_t accumulate = 1;
+  llvm::DenseMap<Value, int64_t> vocabulary;
+  llvm::StringMap<int64_t> indexOf;
+};
+
+/// What one rank issues in one call of a function: an entry per axis and reason, in order of first
+/// use.
+void takeCensus(func::FuncOp function, Builder &b, SmallVector<Attribute> &entries) {
+  SmallVector<Census> census;
+  function.walk([&](Operation *op) {
+    if (!isa<rt::AllReduceOp, rt::AllReduceStartOp>(op))
+      return;
+    int64_t bytes = 0, times = 1;
+    for (int64_t count : op->getAttrOfType<DenseI64ArrayAttr>("counts").asArrayRef())
+      bytes += count * 4;
+    for (auto loop = op->getParentOfType<rt::ForOp>(); loop;
+         loop = loop->getParentOfType<rt::ForOp>())
+      times *= loop.getCount();
+    StringRef axis = op->getAttrOfType<StringAttr>("axis").getValue();
+    StringRef reason = op->getAttrOfType<StringAttr>("reason").getValue();
+    Census *entry =
+        llvm::find_if(census, [&](Census &e) { return e.axis == axis && e.reason == reason; });
+    if (entry == census.end())
+      entry = &census.emplace_back(Census{"all_reduce", axis.str(), reason.str(), {}, 0, 0});
+    entry->calls += times;
+    entry->bytes += times * bytes;
+    for (Value buffer : op->getOperands())
+      entry->tensors.push_back(b.getStringAttr(rawName(buffer.getLoc())));
+  });
+  for (const Census &entry : census)
+    entries.push_back(
+        b.getDictionaryAttr({b.getNamedAttr("function", function.getNameAttr()),
+                             b.getNamedAttr("kind", b.getStringAttr(entry.kind)),
+                             b.getNamedAttr("axis", b.getStringAttr(entry.axis)),
+                             b.getNamedAttr("reason", b.getStringAttr(entry.reason)),
+                             b.getNamedAttr("tensors", b.getArrayAttr(entry.tensors)),
+                             b.getNamedAttr("calls", b.getI64IntegerAttr(entry.calls)),
+                             b.getNamedAttr("bytes", b.getI64IntegerAttr(entry.bytes))}));
+}
+
+} // namespace
+
+FailureOr<ProgramTables> rt::collectTables(ModuleOp module, ModuleLowering &shared) {
+  return Collector(module, shared).run();
+}
+
+DictionaryAttr ProgramTables::asAttribute(ModuleOp module) {
+  Builder b(module.getContext());
+  entries.set("inputs", b.getArrayAttr(inputs));
+  entries.set("outputs", b.getArrayAttr(outputs));
+  SmallVector<Attribute> collectives;
+  for (auto function : module.getOps<func::FuncOp>())
+    takeCensus(function, b, collectives);
+  entries.set("collectives", b.getArrayAttr(collectives));
+  return entries.getDictionary(module.getContext());
+}

@@ -1,0 +1,412 @@
+//===- RtToEmitC.cpp - rt-to-emitc
+//---------------------------------------------------------------------===//
+//
+// One op to one. The rank is every function's argument; a pointer is a call of its accessor; a call
+// with an aggregate among its arguments (`{data, strides...}`) is verbatim text with operands,
+// since EmitC has no such expression. Kernels are functions of plain loops.
+//
+//===------------------------------------------------------------------------------------------------===//
+
+#include "dialects/Rt/Names.h"
+#include "dialects/Rt/Rt.h"
+#include "mlir/Dialect/EmitC/IR/EmitC.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "partita/Lower/Passes.h"
+
+namespace partita {
+#define GEN_PASS_DEF_RTTOEMITC
+#include "partita/Lower/Passes.h.inc"
+} // namespace partita
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::rt;
+
+namespace {
+
+/// C++'s name of an element type in memory.
+StringRef typeName(Type element) {
+  if (element.isF32())
+    return "float";
+  if (element.isF64())
+    return "double";
+  if (element.isInteger(64))
+    return "int64_t";
+  if (element.isInteger(32))
+    return "int32_t";
+  return "bool";
+}
+
+std::string shapeComment(ArrayRef<int64_t> shape) {
+  std::string text = "[";
+  llvm::raw_string_ostream stream(text);
+  llvm::interleaveComma(shape, stream);
+  return text + "]";
+}
+
+class Converter {
+public:
+  explicit Converter(MLIRContext *context) : b(context) {}
+
+  LogicalResult convert(func::FuncOp function) {
+    b.setInsertionPoint(function);
+    auto made = emitc::FuncOp::create(b, function.getLoc(), function.getName(),
+                                      b.getFunctionType({opaque("Rank &")}, {}));
+    made.setSpecifiersAttr(b.getStrArrayAttr({"static"}));
+    Block *body = made.addEntryBlock();
+    body->getArgument(0).setLoc(NameLoc::get(b.getStringAttr("rank")));
+    rank = body->getArgument(0);
+    b.setInsertionPointToEnd(body);
+    for (Operation &op : function.getBody().front())
+      if (failed(convertOp(&op)))
+        return failure();
+    function.erase();
+    return success();
+  }
+
+  void convert(KernelOp kernel);
+
+private:
+  emitc::OpaqueType opaque(StringRef text) { return emitc::OpaqueType::get(b.getContext(), text); }
+  emitc::OpaqueAttr text(StringRef text) { return emitc::OpaqueAttr::get(b.getContext(), text); }
+  Type pointerTo(Type element, bool readOnly = false) {
+    return emitc::PointerType::get(opaque((readOnly ? "const " : "") + typeName(element).str()));
+  }
+  Type pointerType(Value buffer, bool readOnly = false) {
+    return pointerTo(cast<BufferType>(buffer.getType()).getElement(), readOnly);
+  }
+  Value mapped(Value value) { return values.lookup(value); }
+  SmallVector<Value> mapped(ValueRange range) {
+    return llvm::map_to_vector(range, [&](Value value) { return mapped(value); });
+  }
+
+  void verbatim(Location loc, StringRef line, ValueRange operands = {}) {
+    emitc::VerbatimOp::create(b, loc, b.getStringAttr(line), operands);
+  }
+
+  /// A pointer variable: `callee<T>(arguments)`, with its shape for the reader.
+  void pointer(Operation *op, StringRef callee, ArrayRef<Attribute> arguments, ValueRange operands,
+               ArrayRef<int64_t> shape, bool readOnly = false) {
+    Value buffer = op->getResult(0);
+    Type element = cast<BufferType>(buffer.getType()).getElement();
+    ArrayAttr templates =
+        element.isF32() && !readOnly ? nullptr : b.getArrayAttr({text(typeName(element))});
+    auto call =
+        emitc::CallOpaqueOp::create(b, op->getLoc(), TypeRange{pointerType(buffer, readOnly)},
+                                    callee, b.getArrayAttr(arguments), templates, operands);
+    if (!shape.empty())
+      call->setAttr("rt.comment", b.getStringAttr(shapeComment(shape)));
+    values[buffer] = call.getResult(0);
+  }
+
+  LogicalResult convertOp(Operation *op) {
+    if (auto call = dyn_cast<CallInterface>(op))
+      return convertCall(call), success();
+    return llvm::TypeSwitch<Operation *, LogicalResult>(op)
+        .Case<ArenaOp, PersistentOp, InputOp, ControlOp, TableOp, OffsetOp, AdvanceOp, ForOp,
+              LaunchOp, rt::AllReduceOp, AllReduceStartOp, WaitOp, ReportOp, CommentOp,
+              CountLabelsOp, IotaOp, StepNumberOp>([&](auto typed) {
+          emit(typed);
+          return success();
+        })
+        .Case<EndOp>([](auto) { return success(); })
+        .Case<func::ReturnOp>([&](auto end) {
+          emitc::ReturnOp::create(b, end.getLoc(), Value());
+          return success();
+        })
+        .Default([](Operation *other) {
+          return other->emitOpError() << "is not part of the exit dialect; run lower-to-rt first";
+        });
+  }
+
+  void convertCall(CallInterface call);
+  void emit(ArenaOp op) {
+    pointer(op, "rank.at", {b.getI64IntegerAttr(op.getOffset())}, {}, op.getShape());
+  }
+  void emit(PersistentOp op) {
+    pointer(op, "rank.persistent", {b.getI64IntegerAttr(op.getOffset())}, {}, op.getShape());
+  }
+  void emit(InputOp op) {
+    SmallVector<Attribute> arguments = {b.getI64IntegerAttr(op.getIndex())};
+    SmallVector<Value> operands;
+    if (op.getMicro()) {
+      arguments.push_back(b.getIndexAttr(0));
+      operands.push_back(mapped(op.getMicro()));
+    }
+    pointer(op, "rank.input", arguments, operands, op.getShape(), true);
+  }
+  void emit(ControlOp op) {
+    auto literal = emitc::LiteralOp::create(b, op.getLoc(), pointerType(op.getBuffer()),
+                                            "&rank." + op.getField().str());
+    values[op.getBuffer()] = literal;
+  }
+  void emit(OffsetOp op) {
+    auto sum = emitc::AddOp::create(
+        b, op.getLoc(), mapped(op.getBase()).getType(), mapped(op.getBase()),
+        emitc::LiteralOp::create(b, op.getLoc(), b.getI64Type(), std::to_string(op.getElements())));
+    values[op.getBuffer()] = sum;
+  }
+  void emit(AdvanceOp op) {
+    auto size =
+        emitc::LiteralOp::create(b, op.getLoc(), b.getI64Type(), std::to_string(op.getElements()));
+    auto shift = emitc::MulOp::create(b, op.getLoc(), b.getI64Type(), mapped(op.getMicro()), size);
+    auto sum = emitc::AddOp::create(b, op.getLoc(), mapped(op.getBase()).getType(),
+                                    mapped(op.getBase()), shift);
+    values[op.getBuffer()] = sum;
+  }
+  void emit(TableOp op);
+  void emit(ForOp op);
+  void emit(LaunchOp op);
+  void emit(rt::AllReduceOp op) { collective(op, "allReduce", ""); }
+  void emit(AllReduceStartOp op) {
+    collective(op, "allReduceStart", "Pending " + op.getPending().str() + " = ");
+  }
+  void emit(WaitOp op) { verbatim(op.getLoc(), "wait(" + op.getPending().str() + ");"); }
+  void emit(ReportOp op);
+  void emit(CommentOp op) {
+    verbatim(op.getLoc(), "");
+    verbatim(op.getLoc(), "// " + escaped(commentText(op.getText())));
+  }
+  void emit(CountLabelsOp op) {
+    verbatim(op.getLoc(),
+             llvm::formatv("*{{} = float(countLabels({{}, {0}, {1}));", op.getN(),
+                           int64_t(op.getIgnore()))
+                 .str(),
+             {mapped(op.getCount()), mapped(op.getLabels())});
+  }
+  void emit(StepNumberOp op) {
+    verbatim(op.getLoc(), "*{} = float(rank.step);", {mapped(op.getNumber())});
+  }
+  void emit(IotaOp op) {
+    std::string type = typeName(cast<BufferType>(op.getDst().getType()).getElement()).str();
+    verbatim(op.getLoc(), llvm::formatv("for (int64_t i = 0; i < {0}; ++i)", op.getN()).str());
+    verbatim(op.getLoc(),
+             "  {}[i] = " + type + "(" + doubleLiteral(op.getStart().convertToDouble()) + " + " +
+                 doubleLiteral(op.getStep().convertToDouble()) + " * double(i));",
+             {mapped(op.getDst())});
+  }
+
+  template <typename Op> void collective(Op op, StringRef callee, const std::string &before);
+
+  /// Text for `emitc.verbatim`, in which an opening brace is written twice.
+  static std::string escaped(StringRef raw) {
+    std::string result;
+    for (char c : raw)
+      result += c == '{' ? "{{" : std::string(1, c);
+    return result;
+  }
+
+  OpBuilder b;
+  Value rank;
+  llvm::DenseMap<Value, Value> values;
+  unsigned tables = 0;
+};
+
+void Converter::convertCall(CallInterface call) {
+  Operation *op = call;
+  SmallVector<CallArgument> arguments = call.getCallArguments();
+  bool aggregate = llvm::any_of(
+      arguments, [](auto &argument) { return !argument.values.empty() && !argument.isValue(); });
+  if (aggregate) {
+    std::string line = call.getCallee().str() + "(";
+    SmallVector<Value> operands;
+    for (auto [i, argument] : llvm::enumerate(arguments)) {
+      line += (i ? ", " : "") + argument.text;
+      llvm::append_range(operands, mapped(argument.values));
+    }
+    return verbatim(op->getLoc(), line + ");", operands);
+  }
+  SmallVector<Attribute> parts;
+  SmallVector<Value> operands;
+  for (CallArgument &argument : arguments) {
+    if (argument.isValue()) {
+      parts.push_back(b.getIndexAttr(operands.size()));
+      operands.push_back(mapped(argument.values[0]));
+      continue;
+    }
+    for (size_t at; (at = argument.text.find("{{")) != std::string::npos;)
+      argument.text.erase(at, 1);
+    parts.push_back(text(argument.text));
+  }
+  emitc::CallOpaqueOp::create(b, op->getLoc(), TypeRange{}, call.getCallee(), b.getArrayAttr(parts),
+                              ArrayAttr(), operands);
+}
+
+/// A constant array, `static const` within the function.
+void Converter::emit(TableOp op) {
+  std::string name = "table" + std::to_string(tables++);
+  auto dense = cast<DenseElementsAttr>(op.getValue());
+  Type element = dense.getElementType();
+  SmallVector<std::string> numbers;
+  if (isa<FloatType>(element))
+    for (const APFloat &value : dense.getValues<APFloat>())
+      numbers.push_back(floatLiteral(value.convertToDouble()));
+  else
+    for (const APInt &value : dense.getValues<APInt>())
+      numbers.push_back(element.isInteger(1) ? (value.isZero() ? "false" : "true")
+                                             : std::to_string(value.getSExtValue()));
+  verbatim(op.getLoc(), "static const " + typeName(element).str() + " " + name + "[] = {{" +
+                            llvm::join(numbers, ", ") + "};");
+  values[op.getBuffer()] =
+      emitc::LiteralOp::create(b, op.getLoc(), pointerType(op.getBuffer(), true), name);
+}
+
+void Converter::emit(ForOp op) {
+  auto bound = [&](int64_t value) -> Value {
+    return emitc::LiteralOp::create(b, op.getLoc(), b.getI64Type(), std::to_string(value));
+  };
+  auto loop = emitc::ForOp::create(b, op.getLoc(), bound(0), bound(op.getCount()), bound(1));
+  loop.getInductionVar().setLoc(NameLoc::get(b.getStringAttr("micro")));
+  values[op.getBody().getArgument(0)] = loop.getInductionVar();
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  for (Operation &inner : op.getBody().front())
+    (void)convertOp(&inner);
+}
+
+/// kernel(buffers..., sizes..., strides...).
+void Converter::emit(LaunchOp op) {
+  SmallVector<Attribute> arguments;
+  for (size_t i = 0; i < op.getBuffers().size(); ++i)
+    arguments.push_back(b.getIndexAttr(i));
+  for (int64_t size : op.getSizes())
+    arguments.push_back(b.getI64IntegerAttr(size));
+  for (int64_t stride : op.getStrides())
+    arguments.push_back(b.getI64IntegerAttr(stride));
+  emitc::CallOpaqueOp::create(b, op.getLoc(), TypeRange{}, op.getKernel(),
+                              b.getArrayAttr(arguments), ArrayAttr(), mapped(op.getBuffers()));
+}
+
+template <typename Op>
+void Converter::collective(Op op, StringRef callee, const std::string &before) {
+  std::string line =
+      before + callee.str() + "(rank.group(" + std::to_string(op.getGroup()) + "), {{";
+  for (auto [i, count] : llvm::enumerate(op.getCounts()))
+    line += (i ? ", {{{}, " : "{{{}, ") + std::to_string(count) + "}";
+  line += "}, " + escaped(stringLiteral(op.getReason())) + ");";
+  verbatim(op.getLoc(), line, mapped(op.getBuffers()));
+}
+
+void Converter::emit(ReportOp op) {
+  std::string line = "rank.report." + op.getField().str() + " = ";
+  SmallVector<Value> operands = {mapped(op.getValue())};
+  if (op.getDivisor()) {
+    line += "*{} / *{};";
+    operands.push_back(mapped(op.getDivisor()));
+  } else {
+    line += op.getField() == "tokenCount" ? "int64_t(*{});" : "*{};";
+  }
+  verbatim(op.getLoc(), line, operands);
+}
+
+//===------------------------------------------------------------------------------------------------===//
+// Kernels
+//===------------------------------------------------------------------------------------------------===//
+
+/// The text of an expression with each `$name` as `name[index]`.
+struct KernelText {
+  SmallVector<StringRef> names;
+  SmallVector<std::string> indices;
+  SmallVector<SmallVector<Value>> indexOperands; // of each index's `{}`
+  SmallVector<Value> arguments;                  // pointers by name
+  SmallVector<Value> operands;                   // of the verbatim
+
+  std::string element(unsigned i) {
+    operands.push_back(arguments[i]);
+    llvm::append_range(operands, indexOperands[i]);
+    return "{}[" + indices[i] + "]";
+  }
+  std::string expression(StringRef text) {
+    std::string result;
+    while (true) {
+      auto [before, after] = text.split('$');
+      result += before;
+      if (text.size() == before.size())
+        return result;
+      StringRef name = after.take_while(
+          [](char c) { return isalnum(static_cast<unsigned char>(c)) || c == '_'; });
+      for (auto [i, known] : llvm::enumerate(names))
+        if (known == name)
+          result += element(i);
+      text = after.drop_front(name.size());
+    }
+  }
+};
+
+void Converter::convert(KernelOp kernel) {
+  b.setInsertionPoint(kernel);
+  int64_t loops = kernel.getLoops();
+  KernelText text;
+  SmallVector<Type> types;
+  SmallVector<std::string> argumentNames;
+  auto add = [&](ArrayAttr names, ArrayAttr elements, bool readOnly) {
+    for (auto [name, type] : llvm::zip(names, elements)) {
+      text.names.push_back(cast<StringAttr>(name).getValue());
+      argumentNames.push_back(text.names.back().str());
+      types.push_back(pointerTo(cast<TypeAttr>(type).getValue(), readOnly));
+    }
+  };
+  add(kernel.getOutputs(), kernel.getOutputTypes(), false);
+  add(kernel.getInputs(), kernel.getInputTypes(), true);
+  static constexpr const char *counters[] = {"i", "j", "k", "l", "m", "n", "o", "p"};
+  auto counter = [&](int64_t loop) { return std::string(counters[loop % 8]); };
+  for (int64_t loop = 0; loop < loops; ++loop) {
+    types.push_back(b.getI64Type());
+    argumentNames.push_back("n" + counter(loop));
+  }
+  for (StringRef name : text.names)
+    for (int64_t loop = 0; loop + 1 < loops; ++loop) {
+      types.push_back(b.getI64Type());
+      argumentNames.push_back(name.str() + "_" + counter(loop));
+    }
+  auto function =
+      emitc::FuncOp::create(b, kernel.getLoc(), kernel.getSymName(), b.getFunctionType(types, {}));
+  function.setSpecifiersAttr(b.getStrArrayAttr({"static"}));
+  Block *body = function.addEntryBlock();
+  for (auto [argument, name] : llvm::zip(body->getArguments(), argumentNames))
+    argument.setLoc(NameLoc::get(b.getStringAttr(name)));
+  b.setInsertionPointToEnd(body);
+
+  size_t buffers = text.names.size();
+  std::string inner = counter(loops - 1);
+  for (size_t i = 0; i < buffers; ++i) {
+    std::string index;
+    SmallVector<Value> &strides = text.indexOperands.emplace_back();
+    for (int64_t loop = 0; loop + 1 < loops; ++loop) {
+      index += (index.empty() ? "" : " + ") + counter(loop) + " * {}";
+      strides.push_back(body->getArgument(buffers + loops + i * (loops - 1) + loop));
+    }
+    if (kernel.getSteps()[i])
+      index += (index.empty() ? "" : " + ") +
+               (kernel.getSteps()[i] == 1 ? inner
+                                          : inner + " * " + std::to_string(kernel.getSteps()[i]));
+    text.indices.push_back(index.empty() ? "0" : index);
+    text.arguments.push_back(body->getArgument(i));
+  }
+  std::string indent;
+  for (int64_t loop = 0; loop < loops; ++loop, indent += "  ") {
+    if (loop + 1 == loops)
+      verbatim(kernel.getLoc(), "#pragma GCC ivdep");
+    verbatim(kernel.getLoc(),
+             indent + llvm::formatv("for (int64_t {0} = 0; {0} < {{}; ++{0})", counter(loop)).str(),
+             body->getArgument(buffers + loop));
+  }
+  std::string line = text.element(0);
+  line += " = " + text.expression(cast<StringAttr>(kernel.getExpressions()[0]).getValue()) + ";";
+  verbatim(kernel.getLoc(), indent + line, text.operands);
+  emitc::ReturnOp::create(b, kernel.getLoc(), Value());
+  kernel.erase();
+}
+
+struct RtToEmitC : partita::impl::RtToEmitCBase<RtToEmitC> {
+  void runOnOperation() override {
+    Converter converter(&getContext());
+    for (auto kernel : llvm::make_early_inc_range(getOperation().getOps<KernelOp>()))
+      converter.convert(kernel);
+    for (auto function : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>()))
+      if (failed(converter.convert(function)))
+        return signalPassFailure();
+  }
+};
+
+} // namespace

@@ -1,0 +1,81 @@
+//===- Tokens.cpp - embedding and loss
+//-----------------------------------------------------------------===//
+
+#include "dialects/Train/Train.h"
+#include "dialects/Tx/Tx.h"
+#include "partita/Lower/Lowering.h"
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::rt;
+
+namespace {
+
+struct Embedding : KernelInterface::ExternalModel<Embedding, tx::EmbeddingOp> {
+  LogicalResult lower(Operation *op, Lowering &l) const {
+    auto table = l.type(op->getOperand(0)).getShape();
+    if (table.size() != 2)
+      return op->emitOpError() << "has no kernel for a table of type "
+                               << op->getOperand(0).getType();
+    l.create<EmbeddingForwardOp>(l.result(0), l.operand(1), l.operand(0),
+                                 l.elements(op->getOperand(1)), table[1], table[0]);
+    return success();
+  }
+};
+
+struct EmbeddingGrad : KernelInterface::ExternalModel<EmbeddingGrad, tx::EmbeddingGradOp> {
+  StringRef resultName(Operation *, unsigned) const { return "dtable"; }
+  LogicalResult lower(Operation *op, Lowering &l) const {
+    auto table = l.type(op->getResult(0)).getShape();
+    l.create<EmbeddingBackwardOp>(l.result(0), l.operand(1), l.operand(0),
+                                  l.elements(op->getOperand(0)), table[1], table[0], false);
+    return success();
+  }
+};
+
+struct CrossEntropy : KernelInterface::ExternalModel<CrossEntropy, tx::CrossEntropyOp> {
+  StringRef resultName(Operation *, unsigned result) const { return result == 0 ? "loss" : "lse"; }
+  LogicalResult lower(Operation *op, Lowering &l) const {
+    int64_t width = l.type(op->getOperand(0)).getShape().back();
+    l.create<CrossEntropyForwardOp>(l.result(0), l.result(1), l.operand(0), l.operand(1),
+                                    l.elements(op->getOperand(0)) / width, width,
+                                    cast<tx::CrossEntropyOp>(op).getIgnoreIndex());
+    return success();
+  }
+};
+
+struct CrossEntropyGrad : KernelInterface::ExternalModel<CrossEntropyGrad, tx::CrossEntropyGradOp> {
+  /// The loss's cotangent may be one value for all tokens.
+  bool acceptsOperand(Operation *, unsigned operand, const View &view) const {
+    return operand == 3 && view.isScalar();
+  }
+  SmallVector<unsigned> inPlaceOperands(Operation *, unsigned) const { return {0}; }
+  StringRef resultName(Operation *, unsigned) const { return "dlogits"; }
+  LogicalResult lower(Operation *op, Lowering &l) const {
+    int64_t width = l.type(op->getOperand(0)).getShape().back();
+    int64_t rows = l.elements(op->getOperand(0)) / width;
+    bool scalar = rows > 1 && l.view(op->getOperand(3)).isScalar();
+    l.create<CrossEntropyBackwardOp>(l.result(0), l.operand(3), l.operand(0), l.operand(2),
+                                     l.operand(1), scalar ? 0 : 1, rows, width,
+                                     cast<tx::CrossEntropyGradOp>(op).getIgnoreIndex());
+    return success();
+  }
+};
+
+struct TokenCount : KernelInterface::ExternalModel<TokenCount, train::TokenCountOp> {
+  LogicalResult lower(Operation *op, Lowering &l) const {
+    l.create<CountLabelsOp>(l.result(0), l.operand(0), l.elements(op->getOperand(0)),
+                            cast<train::TokenCountOp>(op).getIgnoreIndex());
+    return success();
+  }
+};
+
+} // namespace
+
+void rt::attachTokenKernels(MLIRContext *context) {
+  tx::EmbeddingOp::attachInterface<Embedding>(*context);
+  tx::EmbeddingGradOp::attachInterface<EmbeddingGrad>(*context);
+  tx::CrossEntropyOp::attachInterface<CrossEntropy>(*context);
+  tx::CrossEntropyGradOp::attachInterface<CrossEntropyGrad>(*context);
+  train::TokenCountOp::attachInterface<TokenCount>(*context);
+}
