@@ -1,0 +1,48 @@
+//===- Emit.h - from EmitC to a folder with a program ---------------------------------------*- C++
+//-*-===//
+//
+// The module after `rt-to-emitc` says everything; emission prints it. A program's folder:
+//
+//     model.cpp       kernels, functions, tables, main
+//     Makefile        builds it with g++; PARTITA_RT says where the runtime is
+//     manifest.json   plan, mesh, parameters, census of collectives, memory
+//     (tools/partita/Program.h)
+//
+//===----------------------------------------------------------------------------------------------===//
+
+#ifndef PARTITA_EMIT_EMIT_H
+#define PARTITA_EMIT_EMIT_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include <string>
+
+namespace partita {
+
+struct EmitOptions {
+  /// Name of the executable: letters, digits, `_`, `-`.
+  std::string program = "model";
+  /// The model file, for the manifest, and its folder, which parameters' files are relative to;
+  /// absolute.
+  std::string model, modelFolder;
+  /// The runtime's source folder (has include/) and the folder with libpartita_rt_cpu.a; absolute.
+  std::string runtimeInclude, runtimeLibrary;
+  /// Also run make in the folder.
+  bool build = true;
+};
+
+/// Writes the program into `folder`, which appears complete or not at all; an older one that a
+/// previous compilation made is replaced, anything else is an error.
+mlir::LogicalResult emitProgram(mlir::ModuleOp module, llvm::StringRef folder,
+                                const EmitOptions &options);
+
+/// The text of model.cpp.
+mlir::LogicalResult printProgram(mlir::ModuleOp module, const EmitOptions &options,
+                                 llvm::raw_ostream &os);
+
+/// The text of manifest.json.
+mlir::LogicalResult printManifest(mlir::ModuleOp module, const EmitOptions &options,
+                                  llvm::raw_ostream &os);
+
+} // namespace partita
+
+#endif // PARTITA_EMIT_EMIT_H

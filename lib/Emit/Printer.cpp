@@ -1,0 +1,197 @@
+//===- Printer.cpp - EmitC as C++ that a person would write
+//----------------------------------------------===//
+
+#include "lib/Emit/Printer.h"
+#include "dialects/Rt/Names.h"
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::emit;
+
+static constexpr size_t kColumns = 100;
+
+static std::string typeText(Type type) {
+  if (auto opaque = dyn_cast<emitc::OpaqueType>(type))
+    return opaque.getValue().str();
+  if (type.isF32())
+    return "float";
+  if (type.isInteger(1))
+    return "bool";
+  if (auto integer = dyn_cast<IntegerType>(type))
+    return "int" + std::to_string(integer.getWidth()) + "_t";
+  return "auto";
+}
+
+std::string emit::declare(Type type, StringRef name) {
+  if (auto pointer = dyn_cast<emitc::PointerType>(type))
+    return typeText(pointer.getPointee()) + " *" + name.str();
+  std::string text = typeText(type);
+  return text + (StringRef(text).ends_with("&") ? "" : " ") + name.str();
+}
+
+/// Where a line that is too long may be broken: behind the last ", " outside of string literals
+/// that fits; 0: nowhere.
+static size_t breakPoint(StringRef text, size_t limit) {
+  bool quoted = false;
+  size_t best = 0;
+  for (size_t i = 0; i + 1 < text.size() && i < limit; ++i) {
+    if (text[i] == '\\')
+      ++i;
+    else if (text[i] == '"')
+      quoted = !quoted;
+    else if (!quoted && text[i] == ',' && text[i + 1] == ' ')
+      best = i + 2;
+  }
+  return best;
+}
+
+void FunctionPrinter::line(unsigned depth, StringRef text, StringRef remark) {
+  if (text.empty()) {
+    os << '\n';
+    return;
+  }
+  bool directive = text.starts_with("#") || text.starts_with("//");
+  size_t indent = 2 * depth;
+  while (!directive && indent + text.size() > kColumns) {
+    size_t at = breakPoint(text, kColumns - indent);
+    if (at == 0)
+      break;
+    os.indent(indent) << text.take_front(at).rtrim() << '\n';
+    text = text.drop_front(at);
+    indent = 2 * depth + 4;
+  }
+  os.indent(indent) << text;
+  if (!remark.empty())
+    os << " // " << remark;
+  os << '\n';
+}
+
+std::string FunctionPrinter::nameFor(Value value) {
+  std::string base = rt::identifier(rt::rawName(value.getLoc())), name = base;
+  for (unsigned i = 2; !taken.insert(name).second; ++i)
+    name = base + "_" + std::to_string(i);
+  return names[value] = name;
+}
+
+void FunctionPrinter::define(Value value, std::string expression, unsigned depth,
+                             StringRef remark) {
+  if (rt::rawName(value.getLoc()).empty()) {
+    names[value] = std::move(expression);
+    return;
+  }
+  line(depth, declare(value.getType(), nameFor(value)) + " = " + expression + ";", remark);
+}
+
+LogicalResult FunctionPrinter::print(emitc::FuncOp function) {
+  names.clear();
+  taken.clear();
+  std::string header = "static void " + function.getName().str() + "(";
+  for (auto [i, argument] : llvm::enumerate(function.getArguments()))
+    header += (i ? ", " : "") + declare(argument.getType(), nameFor(argument));
+  line(0, header + ") {");
+  if (failed(printBlock(function.getBody().front(), 1)))
+    return failure();
+  line(0, "}");
+  return success();
+}
+
+LogicalResult FunctionPrinter::printBlock(Block &block, unsigned depth) {
+  for (Operation &op : block)
+    if (failed(printOp(&op, depth)))
+      return failure();
+  return success();
+}
+
+LogicalResult FunctionPrinter::printOp(Operation *op, unsigned depth) {
+  return llvm::TypeSwitch<Operation *, LogicalResult>(op)
+      .Case<emitc::ReturnOp, emitc::YieldOp>([](auto) { return success(); })
+      .Case<emitc::LiteralOp>([&](auto literal) {
+        define(literal, literal.getValue().str(), depth);
+        return success();
+      })
+      .Case<emitc::AddOp>([&](auto add) {
+        define(add, use(add->getOperand(0)) + " + " + use(add->getOperand(1)), depth);
+        return success();
+      })
+      .Case<emitc::MulOp>([&](auto mul) {
+        define(mul, use(mul->getOperand(0)) + " * " + use(mul->getOperand(1)), depth);
+        return success();
+      })
+      .Case<emitc::CallOpaqueOp>([&](auto call) {
+        printCall(call, depth);
+        return success();
+      })
+      .Case<emitc::VerbatimOp>([&](auto verbatim) {
+        printVerbatim(verbatim, depth);
+        return success();
+      })
+      .Case<emitc::ForOp>([&](auto loop) { return printFor(loop, depth); })
+      .Default([](Operation *other) {
+        return other->emitOpError() << "cannot be printed; run rt-to-emitc first";
+      });
+}
+
+static std::string attributeText(Attribute attribute) {
+  if (auto opaque = dyn_cast<emitc::OpaqueAttr>(attribute))
+    return opaque.getValue().str();
+  if (auto integer = dyn_cast<IntegerAttr>(attribute))
+    return std::to_string(integer.getInt());
+  std::string text;
+  llvm::raw_string_ostream(text) << attribute;
+  return text;
+}
+
+void FunctionPrinter::printCall(emitc::CallOpaqueOp call, unsigned depth) {
+  std::string text = call.getCallee().str();
+  if (std::optional<ArrayAttr> templates = call.getTemplateArgs()) {
+    text += "<";
+    for (auto [i, argument] : llvm::enumerate(*templates))
+      text += (i ? ", " : "") + attributeText(argument);
+    text += ">";
+  }
+  SmallVector<std::string> arguments;
+  if (std::optional<ArrayAttr> args = call.getArgs()) {
+    for (Attribute argument : *args) {
+      auto integer = dyn_cast<IntegerAttr>(argument);
+      bool isOperand = integer && isa<IndexType>(integer.getType());
+      arguments.push_back(isOperand ? use(call.getOperand(integer.getInt()))
+                                    : attributeText(argument));
+    }
+  } else {
+    for (Value operand : call.getOperands())
+      arguments.push_back(use(operand));
+  }
+  text += "(" + llvm::join(arguments, ", ") + ")";
+  auto remark = call->getAttrOfType<StringAttr>("rt.comment");
+  if (call.getNumResults() == 1)
+    define(call.getResult(0), text, depth, remark ? remark.getValue() : "");
+  else
+    line(depth, text + ";");
+}
+
+void FunctionPrinter::printVerbatim(emitc::VerbatimOp verbatim, unsigned depth) {
+  StringRef text = verbatim.getValue();
+  std::string result;
+  unsigned operand = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '{' && i + 1 < text.size() && (text[i + 1] == '{' || text[i + 1] == '}')) {
+      result += text[i + 1] == '{' ? "{" : use(verbatim.getFmtArgs()[operand++]);
+      ++i;
+    } else {
+      result += text[i];
+    }
+  }
+  StringRef trimmed = StringRef(result).ltrim(' ');
+  size_t extra = result.size() - trimmed.size();
+  line(depth + static_cast<unsigned>(extra / 2), trimmed);
+}
+
+LogicalResult FunctionPrinter::printFor(emitc::ForOp loop, unsigned depth) {
+  std::string name = nameFor(loop.getInductionVar());
+  line(depth, "for (int64_t " + name + " = " + use(loop.getLowerBound()) + "; " + name + " < " +
+                  use(loop.getUpperBound()) + "; ++" + name + ") {");
+  if (failed(printBlock(*loop.getBody(), depth + 1)))
+    return failure();
+  line(depth, "}");
+  return success();
+}

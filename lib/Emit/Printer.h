@@ -1,0 +1,45 @@
+//===- Printer.h - EmitC as C++ that a person would write -----------------------------------*- C++
+//-*-===//
+
+#ifndef PARTITA_LIB_EMIT_PRINTER_H
+#define PARTITA_LIB_EMIT_PRINTER_H
+
+#include "mlir/Dialect/EmitC/IR/EmitC.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/StringSet.h"
+
+namespace partita::emit {
+
+/// Prints one emitc.func: variables are named by their locations, literals stand where they are
+/// used, `rt.comment` becomes a remark at the line's end, long lines are broken. Upstream's
+/// translateToCpp gives an equivalent program without the names; a test compares both.
+class FunctionPrinter {
+public:
+  explicit FunctionPrinter(llvm::raw_ostream &os) : os(os) {}
+  mlir::LogicalResult print(mlir::emitc::FuncOp function);
+
+private:
+  mlir::LogicalResult printBlock(mlir::Block &block, unsigned depth);
+  mlir::LogicalResult printOp(mlir::Operation *op, unsigned depth);
+  void printCall(mlir::emitc::CallOpaqueOp call, unsigned depth);
+  void printVerbatim(mlir::emitc::VerbatimOp verbatim, unsigned depth);
+  mlir::LogicalResult printFor(mlir::emitc::ForOp loop, unsigned depth);
+
+  /// A declaration where the value has a name of its own, else text for its users.
+  void define(mlir::Value value, std::string expression, unsigned depth,
+              llvm::StringRef remark = "");
+  std::string use(mlir::Value value) const { return names.lookup(value); }
+  std::string nameFor(mlir::Value value);
+  void line(unsigned depth, llvm::StringRef text, llvm::StringRef remark = "");
+
+  llvm::raw_ostream &os;
+  llvm::DenseMap<mlir::Value, std::string> names;
+  llvm::StringSet<> taken;
+};
+
+/// "float *", "int64_t": with the space or star that belongs in front of a name.
+std::string declare(mlir::Type type, llvm::StringRef name);
+
+} // namespace partita::emit
+
+#endif // PARTITA_LIB_EMIT_PRINTER_H

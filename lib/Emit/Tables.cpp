@@ -1,0 +1,267 @@
+//===- Tables.cpp - the constant tables of a program
+//---------------------------------------------------===//
+
+#include "lib/Emit/Tables.h"
+#include "dialects/Par/Placement.h"
+#include "dialects/Rt/Names.h"
+#include "dialects/Rt/Rt.h"
+#include "dialects/Train/Train.h"
+#include "llvm/Support/Path.h"
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::emit;
+
+namespace {
+
+std::string shapeText(ArrayRef<int64_t> shape) {
+  std::string text = "{";
+  llvm::raw_string_ostream stream(text);
+  llvm::interleaveComma(shape, stream);
+  return text + "}";
+}
+
+class TablePrinter {
+public:
+  TablePrinter(ModuleOp module, const EmitOptions &options, llvm::raw_ostream &os)
+      : module(module), options(options), os(os), mesh(par::MeshAttr::of(module)) {}
+
+  LogicalResult print() {
+    auto program = required<DictionaryAttr>(module, rt::RtDialect::kProgram);
+    auto arena = required<IntegerAttr>(module, rt::RtDialect::kArenaBytes);
+    auto persistent = required<IntegerAttr>(module, rt::RtDialect::kPersistentBytes);
+    if (!program || !arena || !persistent)
+      return failure();
+    printMesh();
+    printInputs(cast<ArrayAttr>(program.get("inputs")));
+    undecayed = cast<ArrayAttr>(program.get("undecayed"));
+    if (failed(printParameters()) || failed(printStates()))
+      return failure();
+    printOutputs(cast<ArrayAttr>(program.get("outputs")));
+    printCensus(cast<ArrayAttr>(program.get("collectives")));
+    printProgram(program, arena.getInt(), persistent.getInt());
+    return success();
+  }
+
+private:
+  void printMesh() {
+    if (mesh.getAxes().empty())
+      return;
+    rows("Axis", "Mesh",
+         llvm::map_to_vector(llvm::zip(mesh.getAxes(), mesh.getSizes()), [](auto axis) {
+           return "{" + rt::stringLiteral(std::get<0>(axis).getValue()) + ", " +
+                  std::to_string(std::get<1>(axis)) + "}";
+         }));
+  }
+
+  /// `static const Type kName[] = {rows};`, noted for program().
+  void rows(StringRef type, StringRef name, ArrayRef<std::string> list) {
+    if (list.empty())
+      return;
+    os << "static const " << type << " k" << name << "[] = {\n";
+    for (const std::string &row : list)
+      os << "    " << row << ",\n";
+    os << "};\n\n";
+    std::string member = name.str();
+    member[0] = llvm::toLower(member[0]);
+    members.push_back({member, ("k" + name).str()});
+  }
+
+  std::string splitsText(RankedTensorType type) {
+    SmallVector<std::string> splits;
+    for (auto [dim, axes] : llvm::enumerate(par::Layout::of(type).splits))
+      for (StringAttr axis : axes)
+        for (auto [number, known] : llvm::enumerate(mesh.getAxes()))
+          if (known == axis)
+            splits.push_back("{" + std::to_string(dim) + ", " + std::to_string(number) + "}");
+    return "{" + llvm::join(splits, ", ") + "}";
+  }
+
+  static std::string typeText(Type element) {
+    if (element.isF32())
+      return "DType::Float32";
+    if (element.isF64())
+      return "DType::Float64";
+    if (element.isF16())
+      return "DType::Float16";
+    if (element.isBF16())
+      return "DType::BFloat16";
+    if (element.isInteger(64))
+      return "DType::Int64";
+    if (element.isInteger(32))
+      return "DType::Int32";
+    if (element.isInteger(8))
+      return "DType::UInt8";
+    return "DType::Bool";
+  }
+
+  /// "global shape, local shape, splits".
+  std::string placedText(RankedTensorType type) {
+    return shapeText(par::wholeType(type).getShape()) + ", " + shapeText(type.getShape()) + ", " +
+           splitsText(type);
+  }
+
+  void printInputs(ArrayAttr inputs) {
+    rows("Input", "Inputs",
+         llvm::map_to_vector(inputs.getAsRange<DictionaryAttr>(), [&](DictionaryAttr input) {
+           StringRef role = cast<StringAttr>(input.get("role")).getValue();
+           StringRef kind = role == "ids"         ? "TokenIds"
+                            : role == "labels"    ? "Labels"
+                            : role == "positions" ? "PositionIds"
+                                                  : "Ones";
+           auto type = cast<RankedTensorType>(cast<TypeAttr>(input.get("type")).getValue());
+           return "{" + rt::stringLiteral(cast<StringAttr>(input.get("name")).getValue()) +
+                  ", InputRole::" + kind.str() + ", " + typeText(type.getElementType()) + ", " +
+                  placedText(type) + ", " +
+                  std::to_string(cast<IntegerAttr>(input.get("vocabulary")).getInt()) + "}";
+         }));
+  }
+
+  FailureOr<std::string> initText(train::ParameterOp parameter) {
+    auto fill = parameter.getFillAttr();
+    if (!fill)
+      return std::string("{}");
+    if (fill.getStd() != 0 && fill.getMean() == 0)
+      return "{InitKind::Normal, " + rt::doubleLiteral(fill.getStd()) + "}";
+    if (fill.getStd() == 0 && (fill.getMean() == 0 || fill.getMean() == 1))
+      return std::string(fill.getMean() == 1 ? "{InitKind::Ones}" : "{InitKind::Zeros}");
+    return parameter.emitOpError() << "cannot be filled by the runtime as " << fill
+                                   << "; it knows zeros, ones and normal numbers of mean 0";
+  }
+
+  std::string sourceText(train::ParameterOp parameter) {
+    auto initial = parameter.getInitialAttr();
+    if (!initial)
+      return "{}";
+    llvm::SmallString<128> path(options.modelFolder);
+    llvm::sys::path::append(path, initial.getFile().getValue());
+    return "{" + rt::stringLiteral(path) + ", " + std::to_string(initial.getOffset()) + ", " +
+           typeText(initial.getElement()) + "}";
+  }
+
+  bool isDecayed(StringRef name) {
+    return llvm::none_of(undecayed.getAsRange<FlatSymbolRefAttr>(),
+                         [&](FlatSymbolRefAttr symbol) { return symbol.getValue() == name; });
+  }
+
+  LogicalResult printParameters() {
+    SmallVector<std::string> list;
+    for (auto parameter : module.getOps<train::ParameterOp>()) {
+      auto type = cast<RankedTensorType>(
+          parameter->getAttrOfType<TypeAttr>(rt::RtDialect::kLocal).getValue());
+      if (!type.getElementType().isF32())
+        return parameter.emitOpError()
+               << "is of type " << type << "; the CPU target keeps parameters in f32";
+      FailureOr<std::string> init = initText(parameter);
+      if (failed(init))
+        return failure();
+      indexOf[parameter.getSymName()] = list.size();
+      list.push_back("{" + rt::stringLiteral(parameter.getSymName()) + ", " + placedText(type) +
+                     ", " + std::to_string(offsetOf(parameter)) + ", " + *init + ", " +
+                     sourceText(parameter) + ", " + (parameter.getFrozen() ? "false" : "true") +
+                     ", " + (isDecayed(parameter.getSymName()) ? "true" : "false") + "}");
+    }
+    rows("Parameter", "Parameters", list);
+    return success();
+  }
+
+  static int64_t offsetOf(Operation *symbol) {
+    return symbol->getAttrOfType<rt::AtAttr>(rt::RtDialect::kAt).getOffset();
+  }
+
+  LogicalResult printStates() {
+    SmallVector<std::string> moments, scalars;
+    for (auto state : module.getOps<train::StateOp>()) {
+      auto type =
+          cast<RankedTensorType>(state->getAttrOfType<TypeAttr>(rt::RtDialect::kLocal).getValue());
+      std::string name = rt::stringLiteral(state.getSymName()),
+                  offset = std::to_string(offsetOf(state));
+      if (auto of = state.getOfAttr()) {
+        auto parameter = indexOf.find(of.getValue());
+        if (parameter == indexOf.end() || state.getValue().convertToDouble() != 0)
+          return state.emitOpError()
+                 << "must belong to a parameter and start as zero; it belongs to " << of
+                 << " and starts as " << state.getValue().convertToDouble();
+        moments.push_back("{" + name + ", " + std::to_string(parameter->second) + ", " + offset +
+                          "}");
+      } else if (type.getNumElements() == 1) {
+        scalars.push_back("{" + name + ", " + typeText(type.getElementType()) + ", " + offset +
+                          ", " + rt::doubleLiteral(state.getValue().convertToDouble()) + "}");
+      } else {
+        return state.emitOpError()
+               << "of type " << type << " belongs to no parameter; only a scalar may";
+      }
+    }
+    rows("OptimizerState", "OptimizerStates", moments);
+    rows("ScalarState", "ScalarStates", scalars);
+    return success();
+  }
+
+  void printOutputs(ArrayAttr outputs) {
+    rows("Output", "Outputs",
+         llvm::map_to_vector(outputs.getAsRange<DictionaryAttr>(), [&](DictionaryAttr output) {
+           auto type = cast<RankedTensorType>(cast<TypeAttr>(output.get("type")).getValue());
+           return "{" + rt::stringLiteral(cast<StringAttr>(output.get("name")).getValue()) + ", " +
+                  typeText(type.getElementType()) + ", " + placedText(type) + ", " +
+                  std::to_string(cast<IntegerAttr>(output.get("offset")).getInt()) + "}";
+         }));
+  }
+
+  void printCensus(ArrayAttr census) {
+    auto ofStep =
+        llvm::make_filter_range(census.getAsRange<DictionaryAttr>(), [](DictionaryAttr entry) {
+          return cast<StringAttr>(entry.get("function")).getValue() == "train_step";
+        });
+    rows("CensusEntry", "Census", llvm::map_to_vector(ofStep, [&](DictionaryAttr entry) {
+           return "{CollectiveKind::AllReduce, " +
+                  rt::stringLiteral(cast<StringAttr>(entry.get("axis")).getValue()) + ", " +
+                  std::to_string(cast<IntegerAttr>(entry.get("calls")).getInt()) + ", " +
+                  std::to_string(cast<IntegerAttr>(entry.get("bytes")).getInt()) + ", " +
+                  rt::stringLiteral(cast<StringAttr>(entry.get("reason")).getValue()) + "}";
+         }));
+  }
+
+  void printProgram(DictionaryAttr program, int64_t arena, int64_t persistent) {
+    os << "static Program program() {\n  Program p;\n";
+    os << "  p.name = " << rt::stringLiteral(options.program) << ";\n";
+    os << "  p.optimizer = "
+       << rt::stringLiteral(cast<StringAttr>(program.get("optimizer")).getValue()) << ";\n";
+    for (auto &[member, table] : members)
+      os << "  p." << member << " = " << table << ";\n";
+    os << "  p.accumulate = " << cast<IntegerAttr>(program.get("accumulate")).getInt() << ";\n";
+    os << "  p.persistentBytes = " << persistent << ";\n  p.arenaBytes = " << arena << ";\n";
+    auto hyper = cast<DictionaryAttr>(program.get("hyper"));
+    static constexpr std::pair<StringLiteral, StringLiteral> fields[] = {
+        {"beta1", "beta1"}, {"beta2", "beta2"}, {"epsilon", "epsilon"}, {"decay", "weightDecay"}};
+    for (auto [key, field] : fields)
+      if (auto value = dyn_cast_or_null<FloatAttr>(hyper.get(key)))
+        os << "  p.hyper." << field << " = " << rt::floatLiteral(value.getValueAsDouble()) << ";\n";
+    static constexpr std::pair<StringLiteral, StringLiteral> functions[] = {
+        {"init", "init"},
+        {"train_step", "trainStep"},
+        {"eval_step", "evalStep"},
+        {"forward", "forward"}};
+    for (auto [name, field] : functions)
+      if (module.lookupSymbol(name))
+        os << "  p." << field << " = " << name << ";\n";
+    if (cast<StringAttr>(program.get("optimizer")).getValue() != "none")
+      os << "  p.exposesGradients = true;\n";
+    os << "  return p;\n}\n\nint main(int argc, char **argv) { return programMain(argc, argv, "
+          "program()); }\n";
+  }
+
+  ModuleOp module;
+  const EmitOptions &options;
+  llvm::raw_ostream &os;
+  par::MeshAttr mesh;
+  ArrayAttr undecayed;
+  llvm::StringMap<size_t> indexOf;
+  SmallVector<std::pair<std::string, std::string>> members;
+};
+
+} // namespace
+
+LogicalResult emit::printTables(ModuleOp module, const EmitOptions &options,
+                                llvm::raw_ostream &os) {
+  return TablePrinter(module, options, os).print();
+}

@@ -1,0 +1,26 @@
+//===- Tables.h - the constant tables of a program (partita_rt/program.h) --------------------*- C++
+//-*-===//
+
+#ifndef PARTITA_LIB_EMIT_TABLES_H
+#define PARTITA_LIB_EMIT_TABLES_H
+
+#include "partita/Emit/Emit.h"
+
+namespace partita::emit {
+
+/// Prints kMesh, kInputs, kParameters, ... and program(). Reports what a table cannot say.
+mlir::LogicalResult printTables(mlir::ModuleOp module, const EmitOptions &options,
+                                llvm::raw_ostream &os);
+
+/// An attribute of the module that an earlier pass must have left; reports its absence by name.
+template <typename Attr> Attr required(mlir::ModuleOp module, llvm::StringRef name) {
+  Attr attribute = module->getAttrOfType<Attr>(name);
+  if (!attribute)
+    mlir::emitError(module.getLoc())
+        << "has no attribute '" << name << "'; run plan-memory and lower-to-rt first";
+  return attribute;
+}
+
+} // namespace partita::emit
+
+#endif // PARTITA_LIB_EMIT_TABLES_H
