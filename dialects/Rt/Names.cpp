@@ -54,12 +54,19 @@ static const llvm::StringSet<> &reservedWords() {
       "volatile",     "wchar_t",      "while",         "xor",
       "xor_eq",       "std",          "unix",          "linux",
       "errno",        "NULL",         "NAN",           "INFINITY",
+      "accumulate",   "barrier",      "broadcast",     "fail",
+      "fill",         "gemm",         "initialize",    "iota",
+      "maximum",      "minimum",      "nameOf",        "program",
+      "select",       "sigmoid",      "sign",          "wait",
+      "int32_t",      "int64_t",      "uint8_t",       "uint64_t",
+      "size_t",       "forward",      "partita_rt",    "gelu_tanh_slope",
       "assert",       "stdin",        "stdout",        "stderr"};
   return words;
 }
 
 /// Letters and digits stay, every run of anything else becomes one `_`. A name that could be a
-/// macro or a function of the runtime gets a `_` behind it: all-capitals, reserved words, `rank`.
+/// macro (all capitals), a type or a function of the runtime (mixed case), a generated kernel
+/// (`map_`) or a reserved word gets a `_` behind it.
 std::string rt::identifier(StringRef name) {
   std::string result;
   for (char c : name) {
@@ -79,8 +86,10 @@ std::string rt::identifier(StringRef name) {
     word.erase(at, 1);
   if (isDigit(word[0]))
     word = "x" + word;
-  bool capitals = llvm::none_of(word, [](char c) { return isLower(c); });
-  if (capitals || reservedWords().contains(word))
+  bool constant = llvm::none_of(word, [](char c) { return isLower(c); });
+  bool camel =
+      word.find('_') == std::string::npos && llvm::any_of(word, [](char c) { return isUpper(c); });
+  if (constant || camel || StringRef(word).starts_with("map_") || reservedWords().contains(word))
     word += "_";
   return word;
 }

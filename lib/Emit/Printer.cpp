@@ -33,16 +33,20 @@ std::string emit::declare(Type type, StringRef name) {
 /// that fits; 0: nowhere.
 static size_t breakPoint(StringRef text, size_t limit) {
   bool quoted = false;
-  size_t best = 0;
+  int depth = 0;
+  size_t best = 0, bestInBraces = 0;
   for (size_t i = 0; i + 1 < text.size() && i < limit; ++i) {
     if (text[i] == '\\')
       ++i;
     else if (text[i] == '"')
       quoted = !quoted;
-    else if (!quoted && text[i] == ',' && text[i + 1] == ' ')
-      best = i + 2;
+    if (quoted)
+      continue;
+    depth += text[i] == '{' ? 1 : text[i] == '}' ? -1 : 0;
+    if (text[i] == ',' && text[i + 1] == ' ')
+      (depth == 0 ? best : bestInBraces) = i + 2;
   }
-  return best;
+  return best ? best : bestInBraces;
 }
 
 void FunctionPrinter::line(unsigned depth, StringRef text, StringRef remark) {

@@ -62,12 +62,11 @@ bool isWalkable(const View &view) {
 }
 
 std::string literalText(double value, Type element) {
-  if (element.isF32())
-    return floatLiteral(value);
-  if (isa<FloatType>(element))
-    return doubleLiteral(value);
-  return element.isInteger(1) ? (value != 0 ? "true" : "false")
-                              : std::to_string(static_cast<int64_t>(value));
+  std::string text = element.isF32()           ? floatLiteral(value)
+                     : isa<FloatType>(element) ? doubleLiteral(value)
+                     : element.isInteger(1)    ? (value != 0 ? "true" : "false")
+                                               : std::to_string(static_cast<int64_t>(value));
+  return text[0] == '-' ? "(" + text + ")" : text;
 }
 
 LogicalResult checkTypes(Operation *op) {
@@ -80,49 +79,97 @@ LogicalResult checkTypes(Operation *op) {
   for (Value value : op->getOperands())
     if (failed(check(value)))
       return failure();
-  return check(op->getResult(0));
+  for (Value value : op->getResults())
+    if (failed(check(value)))
+      return failure();
+  return success();
 }
 
-/// Launches `expression` over the op's operands, whose names in it are `names`.
-LogicalResult lowerExpression(Operation *op, Lowering &l, StringRef expression,
-                              ArrayRef<StringRef> names) {
+/// The C++ name of an element type.
+StringRef elementText(Type element) {
+  return element.isF32()         ? "float"
+         : element.isInteger(64) ? "int64_t"
+         : element.isInteger(32) ? "int32_t"
+                                 : "bool";
+}
+
+/// The C++ expression of an elementwise op; `text` has its operands.
+std::string expressionOf(Operation *op, ArrayRef<std::string> text) {
+  if (auto cast = dyn_cast<tx::CastOp>(op)) {
+    Type element = cast.getType().getElementType();
+    return element.isInteger(1) ? "(" + text[0] + " != 0)"
+                                : elementText(element).str() + "(" + text[0] + ")";
+  }
+  auto scalar = cast<ScalarInterface>(op);
+  SmallVector<StringRef> names = scalar.getScalarOperands();
+  return floatExpression(scalar.getScalarExpression(), [&](StringRef name) -> std::string {
+    for (auto [i, known] : llvm::enumerate(names))
+      if (known == name)
+        return text[i];
+    return name.str();
+  });
+}
+
+/// The kernel that computes an op's results, being put together.
+class LoopBuilder {
+public:
+  LoopBuilder(Operation *op, Lowering &l) : l(l) {
+    for (OpResult result : op->getResults())
+      if (l.hasMemory(result))
+        add(result,
+            op->getNumResults() == 1 ? "out" : "out" + std::to_string(result.getResultNumber()),
+            outputs, outputTypes);
+  }
+
+  /// The text of an operand: a literal, or `$name` for its element.
+  std::string input(Value operand, StringRef name) {
+    if (std::optional<double> value = l.literal(operand))
+      return literalText(*value, l.type(operand).getElementType());
+    add(operand, name, inputs, inputTypes);
+    return ("$" + name).str();
+  }
+
+  void launch(ArrayRef<std::string> locals, ArrayRef<std::string> expressions, StringRef name) {
+    LoopNest nest = collapse(views);
+    SmallVector<int64_t> steps, outer;
+    for (ArrayRef<int64_t> strides : nest.strides) {
+      steps.push_back(strides.back());
+      outer.append(strides.begin(), strides.end() - 1);
+    }
+    OpBuilder &b = l.builder;
+    SmallVector<StringRef> localRefs(locals.begin(), locals.end()),
+        expressionRefs(expressions.begin(), expressions.end());
+    OpBuilder atTop(l.shared.module.getBody(), l.shared.module.getBody()->begin());
+    auto kernel = KernelOp::create(atTop, b.getUnknownLoc(), "kernel", nest.sizes.size(),
+                                   b.getArrayAttr(outputs), b.getArrayAttr(outputTypes),
+                                   b.getArrayAttr(inputs), b.getArrayAttr(inputTypes), steps,
+                                   b.getStrArrayAttr(localRefs), b.getStrArrayAttr(expressionRefs));
+    l.create<LaunchOp>(l.shared.kernel(kernel, name).getValue(), buffers, nest.sizes, outer);
+  }
+
+private:
+  void add(Value tensor, const llvm::Twine &name, SmallVector<Attribute> &names,
+           SmallVector<Attribute> &types) {
+    buffers.push_back(l.buffer(tensor));
+    views.push_back(l.view(tensor));
+    names.push_back(l.builder.getStringAttr(name));
+    types.push_back(TypeAttr::get(l.type(tensor).getElementType()));
+  }
+
+  Lowering &l;
+  SmallVector<Value> buffers;
+  SmallVector<View> views;
+  SmallVector<Attribute> outputs, outputTypes, inputs, inputTypes;
+};
+
+LogicalResult lowerOne(Operation *op, Lowering &l, ArrayRef<StringRef> names) {
   if (failed(checkTypes(op)))
     return failure();
-  OpBuilder &b = l.builder;
-  Value result = op->getResult(0);
-  SmallVector<Value> buffers = {l.result(0)};
-  SmallVector<View> views = {l.view(result)};
-  SmallVector<Attribute> inputs, inputTypes;
-  llvm::StringMap<std::string> literals;
-  for (auto [operand, name] : llvm::zip(op->getOperands(), names)) {
-    Type element = l.type(operand).getElementType();
-    if (std::optional<double> value = l.literal(operand)) {
-      literals[name] = literalText(*value, element);
-      continue;
-    }
-    buffers.push_back(l.buffer(operand));
-    views.push_back(l.view(operand));
-    inputs.push_back(b.getStringAttr(name));
-    inputTypes.push_back(TypeAttr::get(element));
-  }
-  std::string text = floatExpression(expression, [&](StringRef name) -> std::string {
-    auto literal = literals.find(name);
-    return literal == literals.end() ? ("$" + name).str() : literal->second;
-  });
-  LoopNest nest = collapse(views);
-  SmallVector<int64_t> steps, outer;
-  for (ArrayRef<int64_t> strides : nest.strides) {
-    steps.push_back(strides.back());
-    outer.append(strides.begin(), strides.end() - 1);
-  }
-  Type element = l.type(result).getElementType();
-  OpBuilder atTop(l.shared.module.getBody(), l.shared.module.getBody()->begin());
-  auto kernel = KernelOp::create(atTop, b.getUnknownLoc(), "kernel", nest.sizes.size(),
-                                 b.getStrArrayAttr({"out"}), b.getTypeArrayAttr({element}),
-                                 b.getArrayAttr(inputs), b.getArrayAttr(inputTypes), steps,
-                                 b.getStrArrayAttr({}), b.getStrArrayAttr({text}));
-  FlatSymbolRefAttr symbol = l.shared.kernel(kernel, ("map_" + op->getName().stripDialect()).str());
-  l.create<LaunchOp>(symbol.getValue(), buffers, nest.sizes, outer);
+  LoopBuilder loop(op, l);
+  SmallVector<std::string> operands;
+  for (auto [operand, name] : llvm::zip(op->getOperands(), names))
+    operands.push_back(loop.input(operand, name));
+  loop.launch({}, {expressionOf(op, operands)}, ("map_" + op->getName().stripDialect()).str());
   return success();
 }
 
@@ -134,21 +181,74 @@ template <typename Op> struct Elementwise : KernelInterface::ExternalModel<Eleme
     return llvm::to_vector(llvm::seq<unsigned>(0, op->getNumOperands()));
   }
   LogicalResult lower(Operation *op, Lowering &l) const {
-    auto scalar = cast<ScalarInterface>(op);
-    return lowerExpression(op, l, scalar.getScalarExpression(), scalar.getScalarOperands());
+    return lowerOne(op, l, cast<ScalarInterface>(op).getScalarOperands());
   }
 };
 
 struct Cast : KernelInterface::ExternalModel<Cast, tx::CastOp> {
   bool acceptsOperand(Operation *, unsigned, const View &view) const { return isWalkable(view); }
+  bool acceptsResult(Operation *, unsigned, const View &view) const { return isWalkable(view); }
   bool acceptsLiteral(Operation *, unsigned) const { return true; }
+  LogicalResult lower(Operation *op, Lowering &l) const { return lowerOne(op, l, {"x"}); }
+};
+
+/// Every op of the region is a local of the loop's body, then the outputs are stored: an output may
+/// stand where an input stood.
+struct Fusion : KernelInterface::ExternalModel<Fusion, tx::FusionOp> {
+  bool acceptsOperand(Operation *, unsigned, const View &view) const { return isWalkable(view); }
+  bool acceptsResult(Operation *, unsigned, const View &view) const { return isWalkable(view); }
+  bool acceptsLiteral(Operation *, unsigned) const { return true; }
+  bool needsResult(Operation *, unsigned) const { return false; }
+  SmallVector<unsigned> inPlaceOperands(Operation *op, unsigned) const {
+    return llvm::to_vector(llvm::seq<unsigned>(0, op->getNumOperands()));
+  }
+
   LogicalResult lower(Operation *op, Lowering &l) const {
-    Type element = cast<tx::CastOp>(op).getType().getElementType();
-    StringRef expression = element.isInteger(1)    ? "x != 0"
-                           : element.isF32()       ? "float(x)"
-                           : element.isInteger(32) ? "int32_t(x)"
-                                                   : "int64_t(x)";
-    return lowerExpression(op, l, expression, {"x"});
+    auto fusion = cast<tx::FusionOp>(op);
+    if (failed(checkTypes(op)))
+      return failure();
+    Block &body = fusion.getBody().front();
+    LoopBuilder loop(op, l);
+    llvm::DenseMap<Value, std::string> text;
+    for (auto [i, argument, operand] : llvm::enumerate(body.getArguments(), fusion.getInputs()))
+      text[argument] = loop.input(operand, i < 26 ? std::string(1, static_cast<char>('a' + i))
+                                                  : "a" + std::to_string(i));
+    SmallVector<std::string> locals, expressions;
+    std::string name = "map";
+    for (Operation &inner : body.without_terminator())
+      if (failed(lowerInner(&inner, text, locals, name)))
+        return failure();
+    for (auto [value, result] : llvm::zip(body.getTerminator()->getOperands(), op->getResults()))
+      if (l.hasMemory(result))
+        expressions.push_back(text[value]);
+    loop.launch(locals, expressions, name);
+    return success();
+  }
+
+private:
+  static LogicalResult lowerInner(Operation *inner, llvm::DenseMap<Value, std::string> &text,
+                                  SmallVector<std::string> &locals, std::string &name) {
+    DenseElementsAttr constant;
+    Value result = inner->getResult(0);
+    Type element = cast<RankedTensorType>(result.getType()).getElementType();
+    if (matchPattern(inner, m_Constant(&constant)) && constant.isSplat()) {
+      double value = isa<FloatType>(element)
+                         ? constant.getSplatValue<APFloat>().convertToDouble()
+                         : static_cast<double>(constant.getSplatValue<APInt>().getSExtValue());
+      text[result] = literalText(value, element);
+      return success();
+    }
+    if (!isa<ScalarInterface, tx::CastOp>(inner))
+      return inner->emitOpError() << "has no scalar expression to put into a kernel";
+    SmallVector<std::string> operands;
+    for (Value operand : inner->getOperands())
+      operands.push_back(text.lookup(operand));
+    std::string local = "t" + std::to_string(locals.size());
+    locals.push_back("const " + elementText(element).str() + " " + local + " = " +
+                     expressionOf(inner, operands) + ";");
+    text[result] = local;
+    name += ("_" + inner->getName().stripDialect()).str();
+    return success();
   }
 };
 
@@ -171,4 +271,5 @@ void rt::attachElementwiseKernels(MLIRContext *context) {
 #include "dialects/Tx/TxActivation.cpp.inc"
       >(context);
   tx::CastOp::attachInterface<Cast>(*context);
+  tx::FusionOp::attachInterface<Fusion>(*context);
 }

@@ -22,15 +22,33 @@ struct Gemm : KernelInterface::ExternalModel<Gemm<Op, TransA, TransB>, Op> {
   }
 
   LogicalResult lower(Operation *op, Lowering &l) const {
-    auto shapeA = l.type(op->getOperand(0)).getShape(),
-         shapeB = l.type(op->getOperand(1)).getShape();
+    auto shapeA = l.type(op->getOperand(0)).getShape();
     auto shapeC = l.type(op->getResult(0)).getShape();
     int64_t n = shapeC.back(), m = l.elements(op->getResult(0)) / n;
     int64_t k = TransA ? l.elements(op->getOperand(0)) / shapeA.back() : shapeA.back();
-    (void)shapeB;
     l.create<GemmOp>(l.result(0), l.operand(0), l.operand(1), TransA, TransB, m, n, k,
                      *l.view(op->getOperand(0)).rowStride(), *l.view(op->getOperand(1)).rowStride(),
                      *l.view(op->getResult(0)).rowStride(), APFloat(0.0));
+    return success();
+  }
+};
+
+/// The same with a bias that the kernel adds to every row.
+template <typename Op, bool TransB>
+struct BiasedGemm : KernelInterface::ExternalModel<BiasedGemm<Op, TransB>, Op> {
+  bool acceptsOperand(Operation *, unsigned operand, const View &view) const {
+    return operand != 2 && view.rowStride().has_value();
+  }
+  bool acceptsResult(Operation *, unsigned, const View &view) const {
+    return view.rowStride().has_value();
+  }
+
+  LogicalResult lower(Operation *op, Lowering &l) const {
+    Value a = op->getOperand(0), b = op->getOperand(1), c = op->getResult(0);
+    int64_t n = l.type(c).getShape().back(), k = l.type(a).getShape().back();
+    l.create<GemmBiasOp>(l.result(0), l.operand(0), l.operand(1), l.operand(2), false, TransB,
+                         l.elements(c) / n, n, k, *l.view(a).rowStride(), *l.view(b).rowStride(),
+                         *l.view(c).rowStride());
     return success();
   }
 };
@@ -51,5 +69,7 @@ void rt::attachGemmKernels(MLIRContext *context) {
   tx::MatMulOp::attachInterface<Gemm<tx::MatMulOp, false, false>>(*context);
   tx::MatMulNTOp::attachInterface<Gemm<tx::MatMulNTOp, false, true>>(*context);
   tx::MatMulTNOp::attachInterface<Gemm<tx::MatMulTNOp, true, false>>(*context);
+  tx::MatMulBiasOp::attachInterface<BiasedGemm<tx::MatMulBiasOp, false>>(*context);
+  tx::MatMulNTBiasOp::attachInterface<BiasedGemm<tx::MatMulNTBiasOp, true>>(*context);
   tx::BatchMatMulOp::attachInterface<BatchMatMul>(*context);
 }

@@ -148,7 +148,7 @@ private:
     if (isa<tx::ConstantOp, train::ReadOp, func::ReturnOp>(op))
       return;
     backward |= op->getName().getStringRef().ends_with("_grad");
-    std::string path = modulePath(rawName(op->getLoc()));
+    std::string path = l.naming.moduleOf(op);
     bool update = isa<train::AdamWOp, train::SgdOp>(op);
     if (update)
       path = "update";

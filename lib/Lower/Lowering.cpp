@@ -2,8 +2,10 @@
 //-------------------------------------------------------------===//
 
 #include "partita/Lower/Lowering.h"
+#include "dialects/Par/Par.h"
 #include "dialects/Rt/Names.h"
 #include "dialects/Train/Train.h"
+#include "dialects/Tx/Tx.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
@@ -11,7 +13,7 @@ using namespace partita;
 using namespace partita::rt;
 
 Lowering::Lowering(ModuleLowering &shared, func::FuncOp function, OpBuilder &builder)
-    : shared(shared), builder(builder), function(function) {
+    : shared(shared), builder(builder), naming(function), function(function) {
   names["rank"] = names["micro"] = names["i"] = 1;
 }
 
@@ -84,17 +86,7 @@ std::string Lowering::nameOf(Value tensor) {
       return name.getValue().str();
     return "input" + std::to_string(argument.getArgNumber());
   }
-  Operation *definer = tensor.getDefiningOp();
-  if (auto read = dyn_cast<train::ReadOp>(definer))
-    return read.getSymbol().str();
-  StringRef name = rawName(definer->getLoc());
-  std::string result =
-      name.empty() ? definer->getName().stripDialect().str() : name.ltrim('/').str();
-  if (auto kernel = dyn_cast<KernelInterface>(definer))
-    if (StringRef suffix = kernel.resultName(cast<OpResult>(tensor).getResultNumber());
-        !suffix.empty())
-      result += ("." + suffix).str();
-  return result;
+  return naming.of(tensor);
 }
 
 Value Lowering::pointer(AtAttr at, Type element, ArrayRef<int64_t> shape, StringRef name) {
@@ -112,10 +104,26 @@ Value Lowering::pointer(AtAttr at, Type element, ArrayRef<int64_t> shape, String
   }
 }
 
+/// The value that another one has its memory from: a view's operand, what a wait was given.
+static Value sourceOf(Value tensor) {
+  Operation *definer = tensor.getDefiningOp();
+  if (!definer)
+    return {};
+  if (isa<tx::ReshapeOp, tx::BroadcastOp, tx::TransposeOp, tx::SliceOp>(definer))
+    return definer->getOperand(0);
+  unsigned number = cast<OpResult>(tensor).getResultNumber();
+  if (isa<par::AllReduceOp>(definer))
+    return definer->getOperand(number);
+  return isa<par::WaitOp>(definer) ? definer->getOperand(number + 1) : Value();
+}
+
 Value Lowering::buffer(Value tensor) {
+  if (Value known = pointers.lookup(tensor))
+    return known;
+  if (Value source = sourceOf(tensor); source && at(source).getSpace() == at(tensor).getSpace() &&
+                                       at(source).getOffset() == at(tensor).getOffset())
+    return buffer(source);
   Value &pointer = pointers[tensor];
-  if (pointer)
-    return pointer;
   Type element = type(tensor).getElementType();
   auto batch = microBatches.find(tensor);
   if (batch == microBatches.end())
@@ -185,7 +193,7 @@ FlatSymbolRefAttr ModuleLowering::kernel(KernelOp candidate, StringRef name) {
     candidate.erase();
     return known;
   }
-  std::string base = identifier(name), unique = base;
+  std::string base = name.substr(0, 60).str(), unique = base; // made of op names
   for (unsigned i = 2; !kernelNames.insert(unique).second; ++i)
     unique = base + "_" + std::to_string(i);
   candidate.setSymName(unique);

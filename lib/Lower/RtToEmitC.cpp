@@ -386,14 +386,28 @@ void Converter::convert(KernelOp kernel) {
   std::string indent;
   for (int64_t loop = 0; loop < loops; ++loop, indent += "  ") {
     if (loop + 1 == loops)
-      verbatim(kernel.getLoc(), "#pragma GCC ivdep");
+      verbatim(kernel.getLoc(), indent + "#pragma GCC ivdep");
+    bool opens = loop + 1 == loops && kernel.getLocals().size() + kernel.getOutputs().size() > 1;
     verbatim(kernel.getLoc(),
-             indent + llvm::formatv("for (int64_t {0} = 0; {0} < {{}; ++{0})", counter(loop)).str(),
+             indent + llvm::formatv("for (int64_t {0} = 0; {0} < {{}; ++{0}){1}", counter(loop),
+                                    opens ? " {{" : "")
+                          .str(),
              body->getArgument(buffers + loop));
   }
-  std::string line = text.element(0);
-  line += " = " + text.expression(cast<StringAttr>(kernel.getExpressions()[0]).getValue()) + ";";
-  verbatim(kernel.getLoc(), indent + line, text.operands);
+  auto statement = [&](std::string line) {
+    verbatim(kernel.getLoc(), indent + line, text.operands);
+    text.operands.clear();
+  };
+  bool several = kernel.getLocals().size() + kernel.getOutputs().size() > 1;
+  for (StringRef local : kernel.getLocals().getAsValueRange<StringAttr>())
+    statement(text.expression(local));
+  for (auto [i, expression] :
+       llvm::enumerate(kernel.getExpressions().getAsValueRange<StringAttr>())) {
+    std::string target = text.element(i);
+    statement(target + " = " + text.expression(expression) + ";");
+  }
+  if (several)
+    verbatim(kernel.getLoc(), indent.substr(2) + "}");
   emitc::ReturnOp::create(b, kernel.getLoc(), Value());
   kernel.erase();
 }

@@ -12,6 +12,7 @@
 #include "dialects/Rt/Rt.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "partita/Lower/Naming.h"
 #include "llvm/ADT/StringSet.h"
 
 namespace partita::rt {
@@ -46,6 +47,7 @@ public:
   ModuleLowering &shared;
   mlir::OpBuilder &builder;
   mlir::Operation *op = nullptr; // being lowered
+  Naming naming;
 
   /// Moves on to the next op.
   void begin(mlir::Operation *next) { op = next; }

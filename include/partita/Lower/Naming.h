@@ -1,0 +1,43 @@
+//===- Naming.h - what a value is called in the program ---------------------------------------*-
+//C++ -*-===//
+//
+// A value is called after the parameter that its op reads ("h.0.attn.c_attn"), a gradient after its
+// parameter ("h.0.attn.c_attn.weight.grad"), anything else after its node in the model or, where
+// that says nothing ("node_view_12"), after its op within the module that is being computed
+// ("h.0.attn.attention"). What all parameters' names begin with is left out.
+//
+//===----------------------------------------------------------------------------------------------===//
+
+#ifndef PARTITA_LOWER_NAMING_H
+#define PARTITA_LOWER_NAMING_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/DenseMap.h"
+
+namespace partita::rt {
+
+class Naming {
+public:
+  explicit Naming(mlir::func::FuncOp function);
+
+  /// A name, not yet an identifier.
+  std::string of(mlir::Value tensor) const;
+  /// The model's module that an op belongs to, "h.0.attn.c_attn"; "" where nothing tells.
+  std::string moduleOf(mlir::Operation *op) const;
+
+private:
+  void nameGradients(mlir::func::FuncOp function);
+  void nameGradient(mlir::Value gradient, std::string name);
+  void findModules(mlir::func::FuncOp function);
+  /// The parameter that an op reads, through views; "" if none.
+  llvm::StringRef parameterOf(mlir::Operation *op) const;
+  llvm::StringRef shorten(llvm::StringRef name) const;
+
+  std::string prefix; // of all parameters, "transformer."
+  llvm::DenseMap<mlir::Value, std::string> gradients;
+  llvm::DenseMap<mlir::Operation *, std::string> modules;
+};
+
+} // namespace partita::rt
+
+#endif // PARTITA_LOWER_NAMING_H

@@ -1,0 +1,134 @@
+//===- Naming.cpp - what a value is called in the program
+//------------------------------------------------===//
+
+#include "partita/Lower/Naming.h"
+#include "dialects/Par/Par.h"
+#include "dialects/Rt/Names.h"
+#include "dialects/Rt/Rt.h"
+#include "dialects/Train/Train.h"
+#include "dialects/Tx/Tx.h"
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::rt;
+
+/// "a.b" of "a.b.c"; "" of "c".
+static StringRef parentOf(StringRef name) {
+  return name.contains('.') ? name.rsplit('.').first : "";
+}
+
+Naming::Naming(func::FuncOp function) {
+  llvm::StringMap<unsigned> firsts;
+  unsigned count = 0;
+  for (auto parameter : function->getParentOfType<ModuleOp>().getOps<train::ParameterOp>()) {
+    ++count;
+    if (parameter.getSymName().contains('.'))
+      ++firsts[parameter.getSymName().split('.').first];
+  }
+  for (auto &entry : firsts)
+    if (count > 1 && entry.second * 10 >= count * 9)
+      prefix = entry.first().str() + ".";
+  nameGradients(function);
+  findModules(function);
+}
+
+StringRef Naming::shorten(StringRef name) const {
+  name.consume_front(prefix);
+  return name;
+}
+
+StringRef Naming::parameterOf(Operation *op) const {
+  for (Value operand : op->getOperands()) {
+    Operation *definer = operand.getDefiningOp();
+    while (definer && isa<tx::BroadcastOp, tx::ReshapeOp, tx::TransposeOp>(definer))
+      definer = definer->getOperand(0).getDefiningOp();
+    if (auto read = dyn_cast_or_null<train::ReadOp>(definer))
+      return read.getSymbol();
+  }
+  return "";
+}
+
+//===------------------------------------------------------------------------------------------------===//
+// Gradients: from the updates back through what reduces and adds them up
+//===------------------------------------------------------------------------------------------------===//
+
+void Naming::nameGradients(func::FuncOp function) {
+  function.walk([&](Operation *op) {
+    if (!isa<train::AdamWOp, train::SgdOp>(op))
+      return;
+    if (auto read = op->getOperand(0).getDefiningOp<train::ReadOp>())
+      nameGradient(op->getOperand(1), (shorten(read.getSymbol()) + ".grad").str());
+  });
+}
+
+void Naming::nameGradient(Value gradient, std::string name) {
+  while (gradient && gradients.try_emplace(gradient, name).second) {
+    Operation *definer = gradient.getDefiningOp();
+    if (!definer)
+      return;
+    unsigned number = cast<OpResult>(gradient).getResultNumber();
+    if (isa<par::AllReduceOp>(definer))
+      gradient = definer->getOperand(number);
+    else if (isa<par::WaitOp>(definer))
+      gradient = definer->getOperand(number + 1);
+    else if (isa<tx::ReshapeOp>(definer))
+      gradient = definer->getOperand(0);
+    else if (auto loop = dyn_cast<train::AccumulateOp>(definer))
+      gradient = loop.getBody().front().getTerminator()->getOperand(number);
+    else
+      return;
+  }
+}
+
+//===------------------------------------------------------------------------------------------------===//
+// Modules
+//===------------------------------------------------------------------------------------------------===//
+
+/// An op without a telling name belongs where the op before it does.
+void Naming::findModules(func::FuncOp function) {
+  std::string last;
+  function.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    std::string path = modulePath(rawName(op->getLoc()));
+    StringRef parameter = parameterOf(op);
+    if (isa<train::AdamWOp, train::SgdOp>(op) || op->getNumResults() == 0)
+      return;
+    for (Value result : op->getResults())
+      if (auto gradient = gradients.find(result); gradient != gradients.end() && path.empty())
+        path = parentOf(parentOf(gradient->second)).str();
+    if (path.empty() && !parameter.empty())
+      path = parentOf(parameter).str();
+    if (!path.empty())
+      last = shorten(path + ".").rtrim('.').str();
+    modules[op] = last;
+  });
+}
+
+std::string Naming::moduleOf(Operation *op) const { return modules.lookup(op); }
+
+std::string Naming::of(Value tensor) const {
+  Operation *definer = tensor.getDefiningOp();
+  if (auto read = dyn_cast<train::ReadOp>(definer))
+    return shorten(read.getSymbol()).str();
+  if (auto gradient = gradients.find(tensor); gradient != gradients.end())
+    return gradient->second;
+  StringRef node = rawName(definer->getLoc());
+  std::string base = moduleOf(definer);
+  bool backward = definer->getName().getStringRef().contains("_grad");
+  StringRef op = definer->getName().stripDialect();
+  StringRef parameter = parameterOf(definer);
+  if (node.contains('/')) {
+    std::string dotted;
+    for (char c : node.ltrim('/'))
+      dotted += c == '/' ? '.' : c;
+    base = shorten(dotted).str();
+  } else if (parameter.empty() || backward) {
+    base += (base.empty() ? "" : ".") + op.str();
+  } else if (!isa<KernelInterface>(definer) || parentOf(parameter).empty()) {
+    base = shorten(parameter).str() + "." + op.str();
+  }
+  if (auto kernel = dyn_cast<KernelInterface>(definer))
+    if (StringRef suffix = kernel.resultName(cast<OpResult>(tensor).getResultNumber());
+        !suffix.empty())
+      base += ("." + suffix).str();
+  return base;
+}
