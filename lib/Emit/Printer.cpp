@@ -86,9 +86,32 @@ void FunctionPrinter::define(Value value, std::string expression, unsigned depth
   line(depth, declare(value.getType(), nameFor(value)) + " = " + expression + ";", remark);
 }
 
+static constexpr StringLiteral kWord = "0123456789_abcdefghijklmnopqrstuvwxyz"
+                                         "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+
+/// Adds every word of `text` that an opening parenthesis follows.
+static void addCalled(StringRef text, llvm::StringSet<> &names) {
+  for (size_t at = text.find('('); at != StringRef::npos; at = text.find('(', at + 1)) {
+    StringRef before = text.take_front(at);
+    names.insert(before.drop_front(before.rtrim(kWord).size()));
+  }
+}
+
+void FunctionPrinter::reserveCalled(emitc::FuncOp function) {
+  function.walk([&](Operation *op) {
+    if (auto call = dyn_cast<emitc::CallOpaqueOp>(op))
+      taken.insert(call.getCallee());
+    else if (auto verbatim = dyn_cast<emitc::VerbatimOp>(op))
+      addCalled(verbatim.getValue(), taken);
+    else if (auto literal = dyn_cast<emitc::LiteralOp>(op))
+      addCalled(literal.getValue(), taken);
+  });
+}
+
 LogicalResult FunctionPrinter::print(emitc::FuncOp function) {
   names.clear();
   taken.clear();
+  reserveCalled(function);
   std::string header = "static void " + function.getName().str() + "(";
   for (auto [i, argument] : llvm::enumerate(function.getArguments()))
     header += (i ? ", " : "") + declare(argument.getType(), nameFor(argument));

@@ -25,6 +25,9 @@ private:
   void printVerbatim(mlir::emitc::VerbatimOp verbatim, unsigned depth);
   mlir::LogicalResult printFor(mlir::emitc::ForOp loop, unsigned depth);
 
+  /// No value may be called like a function that is called beside it.
+  void reserveCalled(mlir::emitc::FuncOp function);
+
   /// A declaration where the value has a name of its own, else text for its users.
   void define(mlir::Value value, std::string expression, unsigned depth,
               llvm::StringRef remark = "");
