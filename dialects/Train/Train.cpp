@@ -1,6 +1,7 @@
 //===- Train.cpp - parameters, states, accumulation, updates ----------------------------------------===//
 
 #include "dialects/Train/Train.h"
+#include "dialects/Interfaces/BoundRegion.h"
 #include "dialects/Par/Placement.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/IR/OpImplementation.h"
@@ -99,39 +100,21 @@ RankedTensorType AccumulateOp::microBatchType(Type batch) {
 }
 
 ParseResult AccumulateOp::parse(OpAsmParser &parser, OperationState &result) {
-  SmallVector<OpAsmParser::Argument> arguments;
-  SmallVector<OpAsmParser::UnresolvedOperand> operands;
-  FunctionType type;
   SMLoc loc = parser.getCurrentLocation();
-  auto pair = [&]() -> ParseResult {
-    return failure(parser.parseArgument(arguments.emplace_back()) || parser.parseEqual() ||
-                   parser.parseOperand(operands.emplace_back()));
-  };
-  if (parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Paren, pair) || parser.parseColonType(type) ||
-      parser.resolveOperands(operands, type.getInputs(), loc, result.operands))
-    return failure();
-  for (auto [argument, batch] : llvm::zip(arguments, type.getInputs())) {
+  auto microBatch = [&](Type batch) -> Type {
     auto tensor = dyn_cast<RankedTensorType>(batch);
-    if (!tensor || tensor.getRank() == 0)
-      return parser.emitError(loc, "a batch needs a first dimension to run over, it is ") << batch;
-    argument.type = microBatchType(batch);
-  }
-  result.addTypes(type.getResults());
-  if (parser.parseRegion(*result.addRegion(), arguments))
+    if (tensor && tensor.getRank() > 0)
+      return microBatchType(batch);
+    parser.emitError(loc, "a batch needs a first dimension to run over, it is ") << batch;
+    return {};
+  };
+  if (parseBoundRegion(parser, result, microBatch))
     return failure();
   ensureTerminator(*result.regions.front(), parser.getBuilder(), result.location);
-  return parser.parseOptionalAttrDict(result.attributes);
+  return success();
 }
 
-void AccumulateOp::print(OpAsmPrinter &printer) {
-  printer << " (";
-  llvm::interleaveComma(llvm::zip(getBody().getArguments(), getBatches()), printer, [&](auto pair) {
-    printer << std::get<0>(pair) << " = " << std::get<1>(pair);
-  });
-  printer << ") : " << FunctionType::get(getContext(), getBatches().getTypes(), getSums().getTypes()) << " ";
-  printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
-  printer.printOptionalAttrDict((*this)->getAttrs());
-}
+void AccumulateOp::print(OpAsmPrinter &printer) { printBoundRegion(printer, *this); }
 
 LogicalResult AccumulateOp::verify() {
   if (getBatches().empty())

@@ -1,5 +1,6 @@
 //===- TxFused.cpp - see TxFused.td ---------------------------------------------------------------===//
 
+#include "dialects/Interfaces/BoundRegion.h"
 #include "dialects/Tx/GradientBuilder.h"
 #include "dialects/Tx/Scalar.h"
 #include "mlir/IR/OpImplementation.h"
@@ -14,35 +15,13 @@ using namespace partita::tx;
 void FusedOp::build(OpBuilder &, OperationState &) {}
 
 ParseResult FusionOp::parse(OpAsmParser &parser, OperationState &result) {
-  SmallVector<OpAsmParser::Argument> arguments;
-  SmallVector<OpAsmParser::UnresolvedOperand> operands;
-  FunctionType type;
-  SMLoc loc = parser.getCurrentLocation();
-  auto pair = [&]() -> ParseResult {
-    return failure(parser.parseArgument(arguments.emplace_back()) || parser.parseEqual() ||
-                   parser.parseOperand(operands.emplace_back()));
-  };
-  if (parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Paren, pair) || parser.parseColonType(type) ||
-      parser.resolveOperands(operands, type.getInputs(), loc, result.operands))
-    return failure();
-  for (auto [argument, input] : llvm::zip(arguments, type.getInputs()))
-    argument.type = input;
-  result.addTypes(type.getResults());
-  if (parser.parseRegion(*result.addRegion(), arguments))
+  if (parseBoundRegion(parser, result, [](Type input) { return input; }))
     return failure();
   ensureTerminator(*result.regions.front(), parser.getBuilder(), result.location);
-  return parser.parseOptionalAttrDict(result.attributes);
+  return success();
 }
 
-void FusionOp::print(OpAsmPrinter &printer) {
-  printer << " (";
-  llvm::interleaveComma(llvm::zip(getBody().getArguments(), getInputs()), printer, [&](auto pair) {
-    printer << std::get<0>(pair) << " = " << std::get<1>(pair);
-  });
-  printer << ") : " << FunctionType::get(getContext(), getInputs().getTypes(), getOutputs().getTypes()) << " ";
-  printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
-  printer.printOptionalAttrDict((*this)->getAttrs());
-}
+void FusionOp::print(OpAsmPrinter &printer) { printBoundRegion(printer, *this); }
 
 LogicalResult FusionOp::verify() {
   Block &block = getBody().front();

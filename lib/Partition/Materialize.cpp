@@ -231,31 +231,25 @@ private:
     return any;
   }
 
-  /// f at the value's definition, once per axis.
   Value insertF(Value value, StringAttr axis) {
-    Value &known = conjugates[{value, axis}];
-    if (known)
-      return known;
-    OpBuilder builder(function.getContext());
-    builder.setInsertionPointAfterValue(value);
-    Layout layout = Layout::of(value.getType());
-    layout.set(axis, Kind::Replicated);
-    auto f = par::FOp::create(builder, value.getLoc(), par::withLayout(value.getType(), layout), value, axis);
-    ++fCount;
-    return known = f.getResult();
+    return insert<par::FOp>(value, axis, Kind::Replicated, value.getLoc(), fCount);
   }
 
   Value insertG(Value value, StringAttr axis, Operation *before) {
+    return insert<par::GOp>(value, axis, Kind::Invariant, before->getLoc(), gCount);
+  }
+
+  /// A conjugate at the value's definition, once per axis.
+  template <typename Op> Value insert(Value value, StringAttr axis, Kind after, Location loc, unsigned &count) {
     Value &known = conjugates[{value, axis}];
     if (known)
       return known;
     OpBuilder builder(function.getContext());
     builder.setInsertionPointAfterValue(value);
     Layout layout = Layout::of(value.getType());
-    layout.set(axis, Kind::Invariant);
-    auto g = par::GOp::create(builder, before->getLoc(), par::withLayout(value.getType(), layout), value, axis);
-    ++gCount;
-    return known = g.getResult();
+    layout.set(axis, after);
+    ++count;
+    return known = Op::create(builder, loc, par::withLayout(value.getType(), layout), value, axis).getResult();
   }
 
   func::FuncOp function;

@@ -1,0 +1,41 @@
+//===- BoundRegion.cpp - the syntax of ops whose region has one argument per operand ---------------===//
+
+#include "dialects/Interfaces/BoundRegion.h"
+
+using namespace mlir;
+using namespace partita;
+
+ParseResult partita::parseBoundRegion(OpAsmParser &parser, OperationState &result,
+                                      function_ref<Type(Type)> argumentType) {
+  SmallVector<OpAsmParser::Argument> arguments;
+  SmallVector<OpAsmParser::UnresolvedOperand> operands;
+  FunctionType type;
+  SMLoc loc = parser.getCurrentLocation();
+  auto pair = [&]() -> ParseResult {
+    return failure(parser.parseArgument(arguments.emplace_back()) || parser.parseEqual() ||
+                   parser.parseOperand(operands.emplace_back()));
+  };
+  if (parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Paren, pair) ||
+      parser.parseColonType(type) ||
+      parser.resolveOperands(operands, type.getInputs(), loc, result.operands))
+    return failure();
+  for (auto [argument, input] : llvm::zip(arguments, type.getInputs()))
+    if (!(argument.type = argumentType(input)))
+      return failure();
+  result.addTypes(type.getResults());
+  if (parser.parseRegion(*result.addRegion(), arguments))
+    return failure();
+  return parser.parseOptionalAttrDict(result.attributes);
+}
+
+void partita::printBoundRegion(OpAsmPrinter &printer, Operation *op) {
+  Region &region = op->getRegion(0);
+  printer << " (";
+  llvm::interleaveComma(llvm::zip(region.getArguments(), op->getOperands()), printer, [&](auto pair) {
+    printer << std::get<0>(pair) << " = " << std::get<1>(pair);
+  });
+  printer << ") : " << FunctionType::get(op->getContext(), op->getOperandTypes(), op->getResultTypes())
+          << " ";
+  printer.printRegion(region, /*printEntryBlockArgs=*/false);
+  printer.printOptionalAttrDict(op->getAttrs());
+}
