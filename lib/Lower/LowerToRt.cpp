@@ -188,6 +188,7 @@ void shareHyperparameters(ModuleLowering &shared) {
 }
 
 struct LowerToRt : partita::impl::LowerToRtBase<LowerToRt> {
+  using Base::Base;
   void runOnOperation() override {
     ModuleOp module = getOperation();
     ModuleLowering shared;
@@ -195,6 +196,7 @@ struct LowerToRt : partita::impl::LowerToRtBase<LowerToRt> {
     for (auto parameter : module.getOps<train::ParameterOp>())
       shared.parameterIndex[parameter.getSymName()] = shared.parameterIndex.size();
     shareHyperparameters(shared);
+    shared.learningRate = learningRate;
     FailureOr<ProgramTables> tables = collectTables(module, shared);
     if (failed(tables))
       return signalPassFailure();

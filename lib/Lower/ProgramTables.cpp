@@ -133,6 +133,7 @@ private:
       if (value)
         hyper.set(name, b.getF64FloatAttr(*value));
     };
+    set("rate", shared.learningRate);
     set("beta1", shared.beta1);
     set("beta2", shared.beta2);
     set("epsilon", shared.epsilon);

@@ -30,8 +30,8 @@ struct ModuleLowering {
   llvm::StringMap<int> parameterIndex;
   /// Which of the program's inputs an argument of a function is.
   llvm::DenseMap<mlir::Value, int64_t> inputIndex;
-  /// The values of beta1, beta2, epsilon and decay that the rank's table carries.
-  std::optional<double> beta1, beta2, epsilon, decay;
+  /// The values of rate, beta1, beta2, epsilon and decay that the rank's table carries.
+  std::optional<double> learningRate, beta1, beta2, epsilon, decay;
   /// Kernels by their text, so that equal ones are made once.
   llvm::StringMap<mlir::FlatSymbolRefAttr> kernels;
   llvm::StringSet<> kernelNames;

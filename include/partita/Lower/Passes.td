@@ -21,6 +21,9 @@ def LowerToRt : Pass<"lower-to-rt", "::mlir::ModuleOp"> {
         %h = rt.arena 64 [4, 8] : !rt.buffer<f32>
         rt.gemm %h, %x, %w {m = 4, ...} : ...
   }];
+  let options = [
+    Option<"learningRate", "learning-rate", "double", "0.001", "the program's rate unless a run sets another">,
+  ];
   let dependentDialects = ["::partita::rt::RtDialect"];
 }
 
