@@ -1,9 +1,9 @@
-//===- Attention.cpp - kernels of attention -----------------------------------------------------------===//
+//===- Attention.cpp - kernels of attention ---------------------------------------------------===//
 //
 // One batch element and head at a time, with the whole matrix of probabilities. The backward pass
 // computes them again from q and k: it trusts neither `out` nor `lse`.
 //
-//===----------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 
 #include "Execution.h"
 #include "dialects/Tx/Tx.h"
@@ -44,7 +44,8 @@ int64_t position(const Tensor &tensor, int64_t b, int64_t i, int64_t h) {
 Matrix headOf(const Tensor &tensor, int64_t b, int64_t h) {
   Matrix result(tensor.shape[1], tensor.shape[3]);
   for (int64_t i = 0; i < result.rows; ++i)
-    std::copy_n(tensor.reals.begin() + position(tensor, b, i, h), result.columns, &result.data[i * result.columns]);
+    std::copy_n(tensor.reals.begin() + position(tensor, b, i, h), result.columns,
+                &result.data[i * result.columns]);
   return result;
 }
 
@@ -58,7 +59,8 @@ void putHead(Tensor &tensor, int64_t b, int64_t h, const Matrix &head, double sc
 Matrix probabilities(const Matrix &q, const Matrix &k, double scale, bool causal, double *lse) {
   Matrix p = q * turned(k);
   for (int64_t i = 0; i < p.rows; ++i) {
-    int64_t visible = causal ? std::clamp<int64_t>(i + 1 + p.columns - p.rows, 0, p.columns) : p.columns;
+    int64_t visible =
+        causal ? std::clamp<int64_t>(i + 1 + p.columns - p.rows, 0, p.columns) : p.columns;
     double largest = -INFINITY, sum = 0;
     for (int64_t j = 0; j < visible; ++j)
       largest = std::max(largest, p.at(i, j) *= scale);
@@ -88,8 +90,9 @@ static LogicalResult attention(tx::AttentionOp op, Inputs in, Outputs out) {
   int64_t heads = in[0]->shape[2], s = in[0]->shape[1];
   for (int64_t b = 0; b < in[0]->shape[0]; ++b)
     for (int64_t h = 0; h < heads; ++h) {
-      Matrix p = probabilities(headOf(*in[0], b, h), headOf(*in[1], b, h), op.getScale().convertToDouble(),
-                               op.getCausal(), out[1].reals.data() + (b * heads + h) * s);
+      Matrix p =
+          probabilities(headOf(*in[0], b, h), headOf(*in[1], b, h), op.getScale().convertToDouble(),
+                        op.getCausal(), out[1].reals.data() + (b * heads + h) * s);
       putHead(out[0], b, h, p * headOf(*in[2], b, h));
     }
   return success();
@@ -104,7 +107,8 @@ static LogicalResult attentionGrad(tx::AttentionGradOp op, Inputs in, Outputs ou
   double scale = op.getScale().convertToDouble();
   for (int64_t b = 0; b < in[0]->shape[0]; ++b)
     for (int64_t h = 0; h < in[0]->shape[2]; ++h) {
-      Matrix q = headOf(*in[0], b, h), k = headOf(*in[1], b, h), v = headOf(*in[2], b, h), dout = headOf(*in[5], b, h);
+      Matrix q = headOf(*in[0], b, h), k = headOf(*in[1], b, h), v = headOf(*in[2], b, h),
+             dout = headOf(*in[5], b, h);
       Matrix p = probabilities(q, k, scale, op.getCausal(), nullptr);
       Matrix ds = dout * turned(v);
       for (int64_t i = 0; i < p.rows; ++i) {

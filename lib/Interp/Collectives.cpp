@@ -1,4 +1,4 @@
-//===- Collectives.cpp - kernels of the dialect par ---------------------------------------------------===//
+//===- Collectives.cpp - kernels of the dialect par -------------------------------------------===//
 
 #include "Execution.h"
 
@@ -37,14 +37,17 @@ static LogicalResult g(Execution &execution, par::GOp op, RankInputs in, RankOut
   return success();
 }
 
-static LogicalResult allReduce(Execution &execution, par::AllReduceOp op, RankInputs in, RankOutputs out) {
+static LogicalResult allReduce(Execution &execution, par::AllReduceOp op, RankInputs in,
+                               RankOutputs out) {
   for (auto [result, value] : llvm::zip(out, in))
     result = sumOverGroups(execution.mesh(), op.getAxis(), value);
   return success();
 }
 
 /// The sum happens at the wait; the token is no tensor.
-static LogicalResult start(Execution &, par::AllReduceStartOp, RankInputs, RankOutputs) { return success(); }
+static LogicalResult start(Execution &, par::AllReduceStartOp, RankInputs, RankOutputs) {
+  return success();
+}
 
 static LogicalResult wait(Execution &execution, par::WaitOp op, RankInputs in, RankOutputs out) {
   auto started = op.getToken().getDefiningOp<par::AllReduceStartOp>();

@@ -1,9 +1,9 @@
-//===- Elementwise.cpp - elementwise ops and casts --------------------------------------------------===//
+//===- Elementwise.cpp - elementwise ops and casts --------------------------------------------===//
 //
 // An elementwise op answers for itself: its scalar expression, evaluated in double precision.
 // Integers below 2^53 are exact there.
 //
-//===----------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 
 #include "Execution.h"
 #include "dialects/Interfaces/Interfaces.h"
@@ -31,7 +31,8 @@ static LogicalResult toInteger(Operation *op, unsigned width, double value, int6
 LogicalResult partita::interp::evaluateElementwise(Operation *op, Inputs in, Outputs out) {
   auto scalar = cast<ScalarInterface>(op);
   Tensor &result = out[0];
-  unsigned width = result.isReal ? 0 : getElementTypeOrSelf(op->getResult(0)).getIntOrFloatBitWidth();
+  unsigned width =
+      result.isReal ? 0 : getElementTypeOrSelf(op->getResult(0)).getIntOrFloatBitWidth();
   SmallVector<double> operands(in.size());
   for (int64_t i = 0, n = result.size(); i < n; ++i) {
     for (auto [operand, tensor] : llvm::zip(operands, in))
@@ -53,7 +54,8 @@ double partita::interp::roundTo(FloatType type, double value) {
   return number.convertToDouble();
 }
 
-LogicalResult partita::interp::evaluateCast(Operation *op, bool round, const Tensor &in, Tensor &out) {
+LogicalResult partita::interp::evaluateCast(Operation *op, bool round, const Tensor &in,
+                                            Tensor &out) {
   Type to = getElementTypeOrSelf(op->getResult(0)), from = getElementTypeOrSelf(op->getOperand(0));
   auto real = dyn_cast<FloatType>(to);
   if (!real && !in.isReal && to.getIntOrFloatBitWidth() >= from.getIntOrFloatBitWidth()) {

@@ -1,4 +1,4 @@
-//===- Embedding.cpp - kernels that look tokens up: embedding and cross-entropy ---------------------===//
+//===- Embedding.cpp - kernels that look tokens up: embedding and cross-entropy ---------------===//
 
 #include "Execution.h"
 #include "dialects/Tx/Tx.h"
@@ -10,8 +10,8 @@ using namespace partita::interp;
 static LogicalResult checkToken(Operation *op, int64_t token, int64_t count, int64_t position) {
   if (token >= 0 && token < count)
     return success();
-  return op->emitError() << "token " << token << " at position " << position << " is outside the vocabulary of "
-                         << count;
+  return op->emitError() << "token " << token << " at position " << position
+                         << " is outside the vocabulary of " << count;
 }
 
 static LogicalResult embedding(tx::EmbeddingOp op, Inputs in, Outputs out) {

@@ -1,4 +1,4 @@
-//===- Execution.h - one call of a function, and the tables of kernels ---------------------*- C++ -*-===//
+//===- Execution.h - one call of a function, and the tables of kernels --------------*- C++ -*-===//
 
 #ifndef PARTITA_LIB_INTERP_EXECUTION_H
 #define PARTITA_LIB_INTERP_EXECUTION_H
@@ -15,10 +15,12 @@ using Outputs = llvm::MutableArrayRef<Tensor>;
 /// Runs the ops of a function on all ranks.
 class Execution {
 public:
-  explicit Execution(Interpreter &interpreter, int depth = 0) : interpreter(interpreter), depth(depth) {}
+  explicit Execution(Interpreter &interpreter, int depth = 0)
+      : interpreter(interpreter), depth(depth) {}
 
   /// Runs a block with these arguments; the terminator's operands are the result.
-  mlir::FailureOr<llvm::SmallVector<RankTensors>> run(mlir::Block &block, llvm::ArrayRef<RankTensors> arguments);
+  mlir::FailureOr<llvm::SmallVector<RankTensors>> run(mlir::Block &block,
+                                                      llvm::ArrayRef<RankTensors> arguments);
 
   Interpreter &interpreter;
   int depth; // of calls
@@ -28,8 +30,11 @@ public:
   par::MeshAttr mesh() const { return interpreter.mesh(); }
   int64_t rankCount() const { return mesh().rankCount(); }
   Stored *find(llvm::StringRef symbol);
-  void write(llvm::StringRef symbol, Stored stored) { interpreter.written[symbol.str()] = std::move(stored); }
-  mlir::LogicalResult recordGradient(mlir::Operation *op, llvm::StringRef parameter, mlir::Value gradient);
+  void write(llvm::StringRef symbol, Stored stored) {
+    interpreter.written[symbol.str()] = std::move(stored);
+  }
+  mlir::LogicalResult recordGradient(mlir::Operation *op, llvm::StringRef parameter,
+                                     mlir::Value gradient);
 
 private:
   mlir::LogicalResult run(mlir::Operation *op);
@@ -38,8 +43,9 @@ private:
 /// An op on one rank; the outputs are zeros of their types' shapes.
 using LocalKernel = std::function<mlir::LogicalResult(mlir::Operation *, Inputs, Outputs)>;
 /// An op that sees all ranks.
-using RankKernel = std::function<mlir::LogicalResult(Execution &, mlir::Operation *, llvm::ArrayRef<RankTensors>,
-                                                     llvm::MutableArrayRef<RankTensors>)>;
+using RankKernel =
+    std::function<mlir::LogicalResult(Execution &, mlir::Operation *, llvm::ArrayRef<RankTensors>,
+                                      llvm::MutableArrayRef<RankTensors>)>;
 
 /// The ops that the interpreter knows; elementwise ops answer for themselves (ScalarInterface).
 struct KernelTable {
@@ -53,7 +59,8 @@ struct KernelTable {
   }
   template <typename Op, typename F> void addRanks(F kernel) {
     ranks[Op::getOperationName()] = [kernel](Execution &execution, mlir::Operation *op,
-                                             llvm::ArrayRef<RankTensors> in, llvm::MutableArrayRef<RankTensors> out) {
+                                             llvm::ArrayRef<RankTensors> in,
+                                             llvm::MutableArrayRef<RankTensors> out) {
       return kernel(execution, mlir::cast<Op>(op), in, out);
     };
   }
@@ -69,14 +76,16 @@ void addEmbeddingKernels(KernelTable &table);
 void addTrainKernels(KernelTable &table);
 void addParKernels(KernelTable &table);
 
-/// Calls kernel(inputs, outputs) for one of the ranks that hold the same operands, and lets them share
-/// what it appends to `outputs`.
+/// Calls kernel(inputs, outputs) for one of the ranks that hold the same operands, and lets them
+/// share what it appends to `outputs`.
 template <typename F>
-mlir::LogicalResult onDistinctRanks(llvm::ArrayRef<RankTensors> in, llvm::MutableArrayRef<RankTensors> out,
-                                    int64_t ranks, F kernel) {
+mlir::LogicalResult onDistinctRanks(llvm::ArrayRef<RankTensors> in,
+                                    llvm::MutableArrayRef<RankTensors> out, int64_t ranks,
+                                    F kernel) {
   for (int64_t rank = 0; rank < ranks; ++rank) {
     int64_t other = 0;
-    while (other < rank && llvm::any_of(in, [&](const RankTensors &o) { return o[other] != o[rank]; }))
+    while (other < rank &&
+           llvm::any_of(in, [&](const RankTensors &o) { return o[other] != o[rank]; }))
       ++other;
     if (other < rank) {
       for (RankTensors &result : out)

@@ -1,4 +1,4 @@
-//===- InitialValues.cpp - the values that parameters start with ------------------------------------===//
+//===- InitialValues.cpp - the values that parameters start with ------------------------------===//
 
 #include "partita/Interp/InitialValues.h"
 #include "dialects/Train/Train.h"
@@ -23,41 +23,49 @@ static double decode(const llvm::fltSemantics &semantics, unsigned width, const 
   return number.convertToDouble();
 }
 
-static FailureOr<Tensor> readFile(train::ParameterOp parameter, train::InitialAttr initial, StringRef folder) {
+static FailureOr<Tensor> readFile(train::ParameterOp parameter, train::InitialAttr initial,
+                                  StringRef folder) {
   Tensor value(cast<RankedTensorType>(parameter.getType()));
   auto element = dyn_cast<FloatType>(initial.getElement());
   if (!element || element.getWidth() % 8 != 0 || !value.isReal)
-    return parameter.emitError() << "the interpreter reads parameters of floating-point types, this is stored as "
-                                 << initial.getElement() << " and has type " << parameter.getType();
+    return parameter.emitError()
+           << "the interpreter reads parameters of floating-point types, this is stored as "
+           << initial.getElement() << " and has type " << parameter.getType();
   uint64_t width = element.getWidth() / 8, wanted = static_cast<uint64_t>(value.size()) * width;
   if (initial.getBytes() != wanted)
-    return parameter.emitError() << "has " << initial.getBytes() << " bytes in '" << initial.getFile().getValue()
-                                 << "', its type " << parameter.getType() << " needs " << wanted;
+    return parameter.emitError() << "has " << initial.getBytes() << " bytes in '"
+                                 << initial.getFile().getValue() << "', its type "
+                                 << parameter.getType() << " needs " << wanted;
   importer::OpenedData data = importer::openExternalData(folder, initial.getFile());
   if (!data.error.empty())
     return parameter.emitError() << data.error;
   bool inside = initial.getOffset() <= data.size && wanted <= data.size - initial.getOffset();
   auto buffer = llvm::MemoryBuffer::getOpenFileSlice(data.descriptor, initial.getFile().getValue(),
-                                                     inside ? wanted : 0, static_cast<int64_t>(initial.getOffset()));
+                                                     inside ? wanted : 0,
+                                                     static_cast<int64_t>(initial.getOffset()));
   llvm::sys::fs::closeFile(data.descriptor);
   if (!inside)
-    return parameter.emitError() << "needs bytes " << initial.getOffset() << " to " << initial.getOffset() + wanted
-                                 << " of '" << initial.getFile().getValue() << "', which has " << data.size;
+    return parameter.emitError() << "needs bytes " << initial.getOffset() << " to "
+                                 << initial.getOffset() + wanted << " of '"
+                                 << initial.getFile().getValue() << "', which has " << data.size;
   if (!buffer)
     return parameter.emitError() << "cannot read '" << initial.getFile().getValue()
                                  << "': " << buffer.getError().message();
   for (int64_t i = 0; i < value.size(); ++i)
-    value.reals[i] = decode(element.getFloatSemantics(), element.getWidth(), (*buffer)->getBufferStart() + i * width);
+    value.reals[i] = decode(element.getFloatSemantics(), element.getWidth(),
+                            (*buffer)->getBufferStart() + i * width);
   return value;
 }
 
-FailureOr<Tensor> partita::interp::initialValue(train::ParameterOp parameter, const InitialValues &values) {
+FailureOr<Tensor> partita::interp::initialValue(train::ParameterOp parameter,
+                                                const InitialValues &values) {
   using From = InitialValues::From;
   if (values.from == From::File) {
     if (parameter.getInitial())
       return readFile(parameter, *parameter.getInitial(), values.folder);
-    return parameter.emitError() << "parameter '" << parameter.getSymName()
-                                 << "' has no value in the model's file; fill it from a seed instead";
+    return parameter.emitError()
+           << "parameter '" << parameter.getSymName()
+           << "' has no value in the model's file; fill it from a seed instead";
   }
   bool perturbed = values.from == From::Perturbed;
   if (!parameter.getFill() && !perturbed)

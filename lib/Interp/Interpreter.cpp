@@ -1,4 +1,4 @@
-//===- Interpreter.cpp - executes tensor programs on virtual ranks ----------------------------------===//
+//===- Interpreter.cpp - executes tensor programs on virtual ranks ----------------------------===//
 
 #include "partita/Interp/Interpreter.h"
 #include "Execution.h"
@@ -11,9 +11,9 @@ using namespace mlir;
 using namespace partita;
 using namespace partita::interp;
 
-//===----------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 // Interpreter
-//===----------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 
 Interpreter::Interpreter(ModuleOp module, Options options)
     : options(options), theModule(module), theMesh(par::MeshAttr::of(module)) {
@@ -22,7 +22,8 @@ Interpreter::Interpreter(ModuleOp module, Options options)
     for (int64_t i = 0; i < value.size(); ++i)
       value.setNumber(i, state.getValue().convertToDouble());
     store[state.getSymName().str()] = {
-        state.getType(), RankTensors(theMesh.rankCount(), std::make_shared<Tensor>(std::move(value)))};
+        state.getType(),
+        RankTensors(theMesh.rankCount(), std::make_shared<Tensor>(std::move(value)))};
   }
 }
 
@@ -35,7 +36,8 @@ LogicalResult Interpreter::setParameter(StringRef name, const Tensor &value) {
     type = state.getType();
   else
     return theModule.emitError() << "has no parameter or state '" << name << "'";
-  auto pieces = cut(value, type, theMesh, 0, [&](const Twine &text) { symbol->emitError() << text; });
+  auto pieces =
+      cut(value, type, theMesh, 0, [&](const Twine &text) { symbol->emitError() << text; });
   if (failed(pieces))
     return failure();
   store[name.str()] = {type, *pieces};
@@ -56,8 +58,8 @@ FailureOr<SmallVector<Tensor>> Interpreter::call(StringRef name, ArrayRef<Tensor
   if (!function || !function.getBody().hasOneBlock())
     return theModule.emitError() << "has no function '" << name << "' with a body of one block";
   if (function.getNumArguments() != inputs.size())
-    return function.emitError() << "takes " << function.getNumArguments() << " arguments, " << inputs.size()
-                                << " are given";
+    return function.emitError() << "takes " << function.getNumArguments() << " arguments, "
+                                << inputs.size() << " are given";
   SmallVector<RankTensors> arguments;
   for (auto [i, type] : llvm::enumerate(function.getArgumentTypes())) {
     if (!isa<RankedTensorType>(type))
@@ -88,9 +90,9 @@ FailureOr<SmallVector<Tensor>> Interpreter::call(StringRef name, ArrayRef<Tensor
   return wholes;
 }
 
-//===----------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 // Execution
-//===----------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 
 const KernelTable &KernelTable::get() {
   static const KernelTable table = [] {
@@ -113,9 +115,10 @@ Stored *Execution::find(StringRef symbol) {
 }
 
 LogicalResult Execution::recordGradient(Operation *op, StringRef parameter, Value gradient) {
-  auto whole = assemble(values.lookup(gradient), gradient.getType(), mesh(), [&](const Twine &text) {
-    op->emitError() << "the gradient of '" << parameter << "' " << text;
-  });
+  auto whole =
+      assemble(values.lookup(gradient), gradient.getType(), mesh(), [&](const Twine &text) {
+        op->emitError() << "the gradient of '" << parameter << "' " << text;
+      });
   if (failed(whole))
     return failure();
   interpreter.theGradients[parameter.str()] = std::move(*whole);
@@ -163,15 +166,16 @@ static LogicalResult runLocal(Execution &execution, Operation *op, ArrayRef<Rank
                               MutableArrayRef<RankTensors> results) {
   const KernelTable &table = KernelTable::get();
   auto kernel = table.local.find(op->getName().getStringRef());
-  return onDistinctRanks(operands, results, execution.rankCount(), [&](Inputs in, SmallVectorImpl<Tensor> &out) {
-    for (Type type : op->getResultTypes())
-      out.emplace_back(cast<RankedTensorType>(type));
-    if (auto castOp = dyn_cast<tx::CastOp>(op))
-      return evaluateCast(castOp, execution.interpreter.options.roundCasts, *in[0], out[0]);
-    if (kernel != table.local.end())
-      return kernel->second(op, in, out);
-    return evaluateElementwise(op, in, out);
-  });
+  return onDistinctRanks(
+      operands, results, execution.rankCount(), [&](Inputs in, SmallVectorImpl<Tensor> &out) {
+        for (Type type : op->getResultTypes())
+          out.emplace_back(cast<RankedTensorType>(type));
+        if (auto castOp = dyn_cast<tx::CastOp>(op))
+          return evaluateCast(castOp, execution.interpreter.options.roundCasts, *in[0], out[0]);
+        if (kernel != table.local.end())
+          return kernel->second(op, in, out);
+        return evaluateElementwise(op, in, out);
+      });
 }
 
 LogicalResult Execution::run(Operation *op) {
@@ -188,7 +192,8 @@ LogicalResult Execution::run(Operation *op) {
   SmallVector<RankTensors> operands, results(op->getNumResults());
   for (Value operand : op->getOperands())
     operands.push_back(values.lookup(operand));
-  if (failed(isLocal ? runLocal(*this, op, operands, results) : kernel->second(*this, op, operands, results)))
+  if (failed(isLocal ? runLocal(*this, op, operands, results)
+                     : kernel->second(*this, op, operands, results)))
     return failure();
   for (auto [result, tensors] : llvm::zip(op->getResults(), results)) {
     if (isa<RankedTensorType>(result.getType()) &&

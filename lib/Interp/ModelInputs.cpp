@@ -1,4 +1,4 @@
-//===- ModelInputs.cpp - tokens and labels for a model -------------------------------------------------===//
+//===- ModelInputs.cpp - tokens and labels for a model ----------------------------------------===//
 
 #include "dialects/Par/Placement.h"
 #include "dialects/Train/Train.h"
@@ -49,15 +49,18 @@ static SmallVector<TokenRange> tokenRanges(func::FuncOp function) {
       range.ignored = ignored;
     }
   };
-  function.walk([&](tx::EmbeddingOp op) { limit(op.getIds(), par::Layout::of(op.getTable().getType()).shape[0], 0); });
+  function.walk([&](tx::EmbeddingOp op) {
+    limit(op.getIds(), par::Layout::of(op.getTable().getType()).shape[0], 0);
+  });
   function.walk([&](tx::CrossEntropyOp op) {
-    limit(op.getLabels(), par::Layout::of(op.getLogits().getType()).shape.back(), op.getIgnoreIndex());
+    limit(op.getLabels(), par::Layout::of(op.getLogits().getType()).shape.back(),
+          op.getIgnoreIndex());
   });
   return ranges;
 }
 
-/// Of every fourth sample all labels are ignored, of every third the odd ones, of the others one in ten
-/// but never the first: ranks have uneven counts, and none idles by accident.
+/// Of every fourth sample all labels are ignored, of every third the odd ones, of the others one in
+/// ten but never the first: ranks have uneven counts, and none idles by accident.
 static bool isIgnored(uint64_t key, int64_t sample, int64_t position, int64_t element) {
   if (sample % 4 == 3)
     return true;
@@ -71,8 +74,10 @@ FailureOr<SmallVector<Tensor>> partita::interp::modelInputs(func::FuncOp functio
   SmallVector<Tensor> inputs;
   for (auto [i, type] : llvm::enumerate(function.getArgumentTypes())) {
     auto tensor = dyn_cast<RankedTensorType>(type);
-    if (!tensor || !tensor.hasStaticShape() || !isa<FloatType, IntegerType>(tensor.getElementType()))
-      return function.emitError() << "argument " << i << " must be a tensor of static shape, it is " << type;
+    if (!tensor || !tensor.hasStaticShape() ||
+        !isa<FloatType, IntegerType>(tensor.getElementType()))
+      return function.emitError() << "argument " << i << " must be a tensor of static shape, it is "
+                                  << type;
     auto role = function.getArgAttrOfType<StringAttr>(i, train::TrainDialect::kRole);
     bool areLabels = role && role.getValue() == "labels";
     Tensor value(par::wholeType(type));

@@ -1,4 +1,4 @@
-//===- Products.cpp - kernels of the matrix products ------------------------------------------------===//
+//===- Products.cpp - kernels of the matrix products ------------------------------------------===//
 
 #include "Execution.h"
 #include "dialects/Tx/Tx.h"
@@ -7,9 +7,10 @@ using namespace mlir;
 using namespace partita;
 using namespace partita::interp;
 
-/// Four rows of c and a strip of columns at a time, so that each row of b is read once for all four.
-/// Each element adds its k products in order.
-void partita::interp::multiplyAdd(const double *a, const double *b, double *c, int64_t m, int64_t k, int64_t n) {
+/// Four rows of c and a strip of columns at a time, so that each row of b is read once for all
+/// four. Each element adds its k products in order.
+void partita::interp::multiplyAdd(const double *a, const double *b, double *c, int64_t m, int64_t k,
+                                  int64_t n) {
   constexpr int64_t strip = 256;
   for (int64_t j0 = 0; j0 < n; j0 += strip) {
     int64_t width = std::min(strip, n - j0);
@@ -18,7 +19,8 @@ void partita::interp::multiplyAdd(const double *a, const double *b, double *c, i
       double *c0 = c + i * n + j0, *c1 = c0 + n, *c2 = c1 + n, *c3 = c2 + n;
       for (int64_t p = 0; p < k; ++p) {
         const double *row = b + p * n + j0;
-        double a0 = a[i * k + p], a1 = a[(i + 1) * k + p], a2 = a[(i + 2) * k + p], a3 = a[(i + 3) * k + p];
+        double a0 = a[i * k + p], a1 = a[(i + 1) * k + p], a2 = a[(i + 2) * k + p],
+               a3 = a[(i + 3) * k + p];
         for (int64_t j = 0; j < width; ++j) {
           double x = row[j];
           c0[j] += a0 * x;
@@ -44,8 +46,8 @@ std::vector<double> partita::interp::transposed(const double *a, int64_t m, int6
 }
 
 static LogicalResult matmul(tx::MatMulOp, Inputs in, Outputs out) {
-  multiplyAdd(in[0]->reals.data(), in[1]->reals.data(), out[0].reals.data(), in[0]->leading(1), in[0]->dim(-1),
-              in[1]->dim(-1));
+  multiplyAdd(in[0]->reals.data(), in[1]->reals.data(), out[0].reals.data(), in[0]->leading(1),
+              in[0]->dim(-1), in[1]->dim(-1));
   return success();
 }
 
@@ -66,8 +68,8 @@ static LogicalResult matmulTN(tx::MatMulTNOp, Inputs in, Outputs out) {
 static LogicalResult batchMatmul(tx::BatchMatMulOp, Inputs in, Outputs out) {
   int64_t m = in[0]->dim(-2), k = in[0]->dim(-1), n = in[1]->dim(-1);
   for (int64_t i = 0; i < in[0]->leading(2); ++i)
-    multiplyAdd(in[0]->reals.data() + i * m * k, in[1]->reals.data() + i * k * n, out[0].reals.data() + i * m * n,
-                m, k, n);
+    multiplyAdd(in[0]->reals.data() + i * m * k, in[1]->reals.data() + i * k * n,
+                out[0].reals.data() + i * m * n, m, k, n);
   return success();
 }
 

@@ -1,4 +1,4 @@
-//===- RandomInputs.cpp - arguments to try a function on ----------------------------------------------===//
+//===- RandomInputs.cpp - arguments to try a function on --------------------------------------===//
 
 #include "partita/Interp/RandomInputs.h"
 #include "dialects/Par/Placement.h"
@@ -29,13 +29,16 @@ FailureOr<SmallVector<Tensor>> partita::interp::randomInputs(func::FuncOp functi
   SmallVector<Tensor> inputs;
   for (auto [i, type] : llvm::enumerate(function.getArgumentTypes())) {
     auto tensor = dyn_cast<RankedTensorType>(type);
-    if (!tensor || !tensor.hasStaticShape() || !isa<FloatType, IntegerType>(tensor.getElementType()))
-      return function.emitError() << "argument " << i << " must be a tensor of static shape, it is " << type;
+    if (!tensor || !tensor.hasStaticShape() ||
+        !isa<FloatType, IntegerType>(tensor.getElementType()))
+      return function.emitError() << "argument " << i << " must be a tensor of static shape, it is "
+                                  << type;
     Tensor value(par::wholeType(type));
     double low = 0, high = tensor.getElementType().isInteger(1) ? 1 : 3;
     Attribute range = function.getArgAttr(i, kRange);
     if (range && !readRange(range, low, high))
-      return function.emitError() << "argument " << i << ": " << kRange << " must be [low, high], it is " << range;
+      return function.emitError() << "argument " << i << ": " << kRange
+                                  << " must be [low, high], it is " << range;
     uint64_t key = randomKey(seed, std::to_string(i));
     for (int64_t e = 0; e < value.size(); ++e) {
       if (value.isReal)

@@ -1,8 +1,8 @@
-//===- Rows.cpp - kernels that work on rows: softmax and layer norm ---------------------------------===//
+//===- Rows.cpp - kernels that work on rows: softmax and layer norm ---------------------------===//
 //
 // The gradients are written from the mathematics, not from the op table's formulas.
 //
-//===----------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 
 #include "Execution.h"
 #include "dialects/Tx/Tx.h"

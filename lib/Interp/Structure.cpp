@@ -1,4 +1,4 @@
-//===- Structure.cpp - kernels of constants, shapes and reductions ----------------------------------===//
+//===- Structure.cpp - kernels of constants, shapes and reductions ----------------------------===//
 
 #include "Execution.h"
 #include "dialects/Tx/Tx.h"
@@ -43,7 +43,8 @@ static LogicalResult transpose(tx::TransposeOp op, Inputs in, Outputs out) {
   SmallVector<int64_t> strides = rowMajorStrides(in[0]->shape), permuted;
   for (int64_t p : op.getPermutation())
     permuted.push_back(strides[p]);
-  walk(out[0].shape, permuted, 0, [&](int64_t to, int64_t from) { out[0].copyElement(to, *in[0], from); });
+  walk(out[0].shape, permuted, 0,
+       [&](int64_t to, int64_t from) { out[0].copyElement(to, *in[0], from); });
   return success();
 }
 
@@ -54,13 +55,15 @@ static LogicalResult broadcast(tx::BroadcastOp, Inputs in, Outputs out) {
     if (from == 1)
       stride = 0;
   strides.insert(strides.begin(), added, 0);
-  walk(out[0].shape, strides, 0, [&](int64_t to, int64_t from) { out[0].copyElement(to, *in[0], from); });
+  walk(out[0].shape, strides, 0,
+       [&](int64_t to, int64_t from) { out[0].copyElement(to, *in[0], from); });
   return success();
 }
 
-/// The position in a tensor of shape `big` of element 0 of a cut, and the strides between its elements.
-static std::pair<int64_t, SmallVector<int64_t>> cutOf(ArrayRef<int64_t> big, ArrayRef<int64_t> offsets,
-                                                      ArrayRef<int64_t> steps) {
+/// The position in a tensor of shape `big` of element 0 of a cut, and the strides between its
+/// elements.
+static std::pair<int64_t, SmallVector<int64_t>>
+cutOf(ArrayRef<int64_t> big, ArrayRef<int64_t> offsets, ArrayRef<int64_t> steps) {
   SmallVector<int64_t> strides = rowMajorStrides(big);
   int64_t base = 0;
   for (auto [stride, offset, step] : llvm::zip(strides, offsets, steps)) {
@@ -72,13 +75,15 @@ static std::pair<int64_t, SmallVector<int64_t>> cutOf(ArrayRef<int64_t> big, Arr
 
 static LogicalResult slice(tx::SliceOp op, Inputs in, Outputs out) {
   auto [base, strides] = cutOf(in[0]->shape, op.getOffsets(), op.getStrides());
-  walk(out[0].shape, strides, base, [&](int64_t to, int64_t from) { out[0].copyElement(to, *in[0], from); });
+  walk(out[0].shape, strides, base,
+       [&](int64_t to, int64_t from) { out[0].copyElement(to, *in[0], from); });
   return success();
 }
 
 static LogicalResult pad(tx::PadOp op, Inputs in, Outputs out) {
   auto [base, strides] = cutOf(out[0].shape, op.getOffsets(), op.getStrides());
-  walk(in[0]->shape, strides, base, [&](int64_t from, int64_t to) { out[0].copyElement(to, *in[0], from); });
+  walk(in[0]->shape, strides, base,
+       [&](int64_t from, int64_t to) { out[0].copyElement(to, *in[0], from); });
   return success();
 }
 
@@ -86,14 +91,16 @@ static LogicalResult concat(tx::ConcatOp op, Inputs in, Outputs out) {
   SmallVector<int64_t> strides = rowMajorStrides(out[0].shape);
   int64_t base = 0;
   for (const Tensor *piece : in) {
-    walk(piece->shape, strides, base, [&](int64_t from, int64_t to) { out[0].copyElement(to, *piece, from); });
+    walk(piece->shape, strides, base,
+         [&](int64_t from, int64_t to) { out[0].copyElement(to, *piece, from); });
     base += piece->shape[op.getDim()] * strides[op.getDim()];
   }
   return success();
 }
 
 /// Calls f(position in the result, position in x) for every element of x.
-template <typename F> static void reduce(ArrayRef<int64_t> dims, const Tensor &x, const Tensor &result, F f) {
+template <typename F>
+static void reduce(ArrayRef<int64_t> dims, const Tensor &x, const Tensor &result, F f) {
   SmallVector<int64_t> kept = rowMajorStrides(result.shape), strides(x.shape.size(), 0);
   auto next = kept.begin();
   for (size_t d = 0; d < x.shape.size(); ++d)
@@ -104,15 +111,18 @@ template <typename F> static void reduce(ArrayRef<int64_t> dims, const Tensor &x
 
 static LogicalResult reduceSum(tx::ReduceSumOp op, Inputs in, Outputs out) {
   reduce(op.getDims(), *in[0], out[0], [&](int64_t to, int64_t from) {
-    out[0].isReal ? (void)(out[0].reals[to] += in[0]->reals[from]) : (void)(out[0].ints[to] += in[0]->ints[from]);
+    out[0].isReal ? (void)(out[0].reals[to] += in[0]->reals[from])
+                  : (void)(out[0].ints[to] += in[0]->ints[from]);
   });
   return success();
 }
 
 static LogicalResult reduceMean(tx::ReduceMeanOp op, Inputs in, Outputs out) {
-  double count = static_cast<double>(in[0]->size()) / static_cast<double>(std::max<int64_t>(out[0].size(), 1));
+  double count =
+      static_cast<double>(in[0]->size()) / static_cast<double>(std::max<int64_t>(out[0].size(), 1));
   Tensor sum(out[0].shape, true);
-  reduce(op.getDims(), *in[0], sum, [&](int64_t to, int64_t from) { sum.reals[to] += in[0]->number(from); });
+  reduce(op.getDims(), *in[0], sum,
+         [&](int64_t to, int64_t from) { sum.reals[to] += in[0]->number(from); });
   for (int64_t i = 0; i < sum.size(); ++i)
     out[0].setNumber(i, sum.reals[i] / count);
   return success();

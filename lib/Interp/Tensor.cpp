@@ -1,4 +1,4 @@
-//===- Tensor.cpp - the interpreter's values --------------------------------------------------------===//
+//===- Tensor.cpp - the interpreter's values --------------------------------------------------===//
 
 #include "partita/Interp/Tensor.h"
 #include "dialects/Par/Placement.h"
@@ -10,9 +10,9 @@ using namespace mlir;
 using namespace partita;
 using namespace partita::interp;
 
-//===----------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 // Tensor
-//===----------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 
 static int64_t product(ArrayRef<int64_t> shape) {
   int64_t count = 1;
@@ -21,7 +21,8 @@ static int64_t product(ArrayRef<int64_t> shape) {
   return count;
 }
 
-Tensor::Tensor(RankedTensorType type) : Tensor(type.getShape(), isa<FloatType>(type.getElementType())) {}
+Tensor::Tensor(RankedTensorType type)
+    : Tensor(type.getShape(), isa<FloatType>(type.getElementType())) {}
 
 Tensor::Tensor(ArrayRef<int64_t> shape, bool isReal) : shape(shape), isReal(isReal) {
   if (isReal)
@@ -32,7 +33,9 @@ Tensor::Tensor(ArrayRef<int64_t> shape, bool isReal) : shape(shape), isReal(isRe
 
 int64_t Tensor::size() const { return product(shape); }
 
-int64_t Tensor::leading(int64_t trailing) const { return product(ArrayRef(shape).drop_back(trailing)); }
+int64_t Tensor::leading(int64_t trailing) const {
+  return product(ArrayRef(shape).drop_back(trailing));
+}
 
 void Tensor::add(const Tensor &other) {
   for (size_t i = 0; i < reals.size(); ++i)
@@ -43,7 +46,8 @@ void Tensor::add(const Tensor &other) {
 
 bool Tensor::identical(const Tensor &other) const {
   auto same = [](const auto &a, const auto &b) {
-    return a.size() == b.size() && (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(a[0])) == 0);
+    return a.size() == b.size() &&
+           (a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(a[0])) == 0);
   };
   return shape == other.shape && same(reals, other.reals) && same(ints, other.ints);
 }
@@ -69,12 +73,13 @@ std::string partita::interp::indexText(ArrayRef<int64_t> shape, int64_t linear) 
   return text;
 }
 
-//===----------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 // Whole values and pieces
-//===----------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 
 /// Where the rank's piece begins, per dimension: an axis cuts what the axes before it left.
-static SmallVector<int64_t> pieceStart(const par::Layout &layout, par::MeshAttr mesh, int64_t rank) {
+static SmallVector<int64_t> pieceStart(const par::Layout &layout, par::MeshAttr mesh,
+                                       int64_t rank) {
   SmallVector<int64_t> start(layout.shape.size(), 0);
   for (auto [d, axes] : llvm::enumerate(layout.splits)) {
     int64_t size = layout.shape[d];
@@ -105,7 +110,8 @@ LogicalResult partita::interp::checkType(Type anyType, par::MeshAttr mesh, Error
   par::Layout layout = par::Layout::of(type);
   if (!type.hasStaticShape() || !isa<FloatType, IntegerType>(type.getElementType())) {
     std::string message;
-    llvm::raw_string_ostream(message) << "the interpreter needs static shapes of numbers, this is " << type;
+    llvm::raw_string_ostream(message)
+        << "the interpreter needs static shapes of numbers, this is " << type;
     error(message);
     return failure();
   }
@@ -115,13 +121,15 @@ LogicalResult partita::interp::checkType(Type anyType, par::MeshAttr mesh, Error
   if (local->getShape() == type.getShape())
     return success();
   std::string message;
-  llvm::raw_string_ostream(message) << "one rank's piece should be " << *local << ", the program says " << type;
+  llvm::raw_string_ostream(message)
+      << "one rank's piece should be " << *local << ", the program says " << type;
   error(message);
   return failure();
 }
 
 /// Replaces each tensor with random shares that sum to it over the ranks of `axis`.
-static void splitIntoShares(RankTensors &tensors, par::MeshAttr mesh, StringRef axis, uint64_t seed) {
+static void splitIntoShares(RankTensors &tensors, par::MeshAttr mesh, StringRef axis,
+                            uint64_t seed) {
   RankTensors shares(tensors.size());
   for (size_t rank = 0; rank < tensors.size(); ++rank) {
     if (mesh.coordinate(rank, axis) != 0)
@@ -132,7 +140,8 @@ static void splitIntoShares(RankTensors &tensors, par::MeshAttr mesh, StringRef 
       Tensor share(rest.shape, rest.isReal);
       uint64_t key = randomKey(seed + i, axis);
       for (int64_t e = 0; e < share.size(); ++e) {
-        // Small integers keep integer shares small; the spread of the noise is of the values' order.
+        // Small integers keep integer shares small; the spread of the noise is of the values'
+        // order.
         double noise = standardNormal(key, e);
         share.setNumber(e, rest.isReal ? 0.6 * rest.reals[e] + noise : std::floor(2 * noise));
         rest.setNumber(e, rest.number(e) - share.number(e));
@@ -144,14 +153,15 @@ static void splitIntoShares(RankTensors &tensors, par::MeshAttr mesh, StringRef 
   tensors = std::move(shares);
 }
 
-FailureOr<RankTensors> partita::interp::cut(const Tensor &whole, Type type, par::MeshAttr mesh, uint64_t seed,
-                                            ErrorFn error) {
+FailureOr<RankTensors> partita::interp::cut(const Tensor &whole, Type type, par::MeshAttr mesh,
+                                            uint64_t seed, ErrorFn error) {
   auto tensorType = cast<RankedTensorType>(type);
   par::Layout layout = par::Layout::of(type);
   if (ArrayRef(whole.shape) != ArrayRef(layout.shape) ||
       whole.isReal != isa<FloatType>(tensorType.getElementType())) {
-    error(llvm::formatv("a value of shape [{0}] is given for one of shape [{1}]", shapeText(whole.shape),
-                        shapeText(layout.shape)).str());
+    error(llvm::formatv("a value of shape [{0}] is given for one of shape [{1}]",
+                        shapeText(whole.shape), shapeText(layout.shape))
+              .str());
     return failure();
   }
   if (failed(checkType(type, mesh, error)))
@@ -164,7 +174,8 @@ FailureOr<RankTensors> partita::interp::cut(const Tensor &whole, Type type, par:
     std::shared_ptr<const Tensor> &piece = byOffset[base];
     if (!piece) {
       Tensor local(tensorType);
-      walk(local.shape, strides, base, [&](int64_t i, int64_t from) { local.copyElement(i, whole, from); });
+      walk(local.shape, strides, base,
+           [&](int64_t i, int64_t from) { local.copyElement(i, whole, from); });
       piece = std::make_shared<Tensor>(std::move(local));
     }
     pieces.push_back(piece);
@@ -190,12 +201,11 @@ static void sumOver(RankTensors &tensors, par::MeshAttr mesh, StringRef axis) {
   tensors = std::move(sums);
 }
 
-FailureOr<Tensor> partita::interp::assemble(const RankTensors &pieces, Type type, par::MeshAttr mesh,
-                                            ErrorFn error) {
+FailureOr<Tensor> partita::interp::assemble(const RankTensors &pieces, Type type,
+                                            par::MeshAttr mesh, ErrorFn error) {
   auto tensorType = cast<RankedTensorType>(type);
   par::Layout layout = par::Layout::of(type);
-  if (failed(checkType(type, mesh, error)) ||
-      failed(checkAgreement(pieces, type, mesh, error)))
+  if (failed(checkType(type, mesh, error)) || failed(checkAgreement(pieces, type, mesh, error)))
     return failure();
   RankTensors sums = pieces;
   for (StringAttr axis : layout.partial)
@@ -212,8 +222,8 @@ FailureOr<Tensor> partita::interp::assemble(const RankTensors &pieces, Type type
   return whole;
 }
 
-LogicalResult partita::interp::checkAgreement(const RankTensors &pieces, Type type, par::MeshAttr mesh,
-                                              ErrorFn error) {
+LogicalResult partita::interp::checkAgreement(const RankTensors &pieces, Type type,
+                                              par::MeshAttr mesh, ErrorFn error) {
   if (llvm::all_of(pieces, [&](const auto &piece) { return piece == pieces.front(); }))
     return success();
   par::Layout layout = par::Layout::of(type);
@@ -230,8 +240,9 @@ LogicalResult partita::interp::checkAgreement(const RankTensors &pieces, Type ty
       while (at + 1 < a.size() && a.number(at) == b.number(at))
         ++at;
       error(llvm::formatv("is {0} over {1}, but element {2} is {3} on rank {4} and {5} on rank {6}",
-                          par::toString(kind), axis.getValue(), indexText(a.shape, at), a.number(at), first,
-                          b.number(at), rank).str());
+                          par::toString(kind), axis.getValue(), indexText(a.shape, at),
+                          a.number(at), first, b.number(at), rank)
+                .str());
       return failure();
     }
   }

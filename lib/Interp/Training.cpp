@@ -1,4 +1,4 @@
-//===- Training.cpp - kernels of the dialect train, and calls ----------------------------------------===//
+//===- Training.cpp - kernels of the dialect train, and calls ---------------------------------===//
 
 #include "Execution.h"
 #include "dialects/Par/Placement.h"
@@ -12,16 +12,18 @@ using namespace partita::interp;
 using RankInputs = ArrayRef<RankTensors>;
 using RankOutputs = MutableArrayRef<RankTensors>;
 
-//===----------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 // Symbols
-//===----------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 
 /// As it is stored, when the program reads what it wrote; through the whole value otherwise.
 static LogicalResult read(Execution &execution, train::ReadOp op, RankInputs, RankOutputs out) {
   Stored *stored = execution.find(op.getSymbol());
   if (!stored)
     return op.emitError() << "reads " << op.getSymbolAttr() << ", which has no value";
-  auto error = [&](const Twine &text) { op.emitError() << "the value of " << op.getSymbolAttr() << " " << text; };
+  auto error = [&](const Twine &text) {
+    op.emitError() << "the value of " << op.getSymbolAttr() << " " << text;
+  };
   if (par::Layout::of(stored->type).valueOnly() == par::Layout::of(op.getType()).valueOnly()) {
     out[0] = stored->pieces;
     return success();
@@ -41,25 +43,27 @@ static LogicalResult write(Execution &execution, train::WriteOp op, RankInputs i
   return success();
 }
 
-//===----------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 // The step
-//===----------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 
 static LogicalResult tokenCount(train::TokenCountOp op, Inputs in, Outputs out) {
   for (int64_t i = 0; i < in[0]->size(); ++i)
-    out[0].reals[0] += in[0]->number(i) != static_cast<double>(static_cast<int64_t>(op.getIgnoreIndex()));
+    out[0].reals[0] +=
+        in[0]->number(i) != static_cast<double>(static_cast<int64_t>(op.getIgnoreIndex()));
   return success();
 }
 
 /// What every rank holds of micro-batch `i`.
 static RankTensors microBatch(const RankTensors &batches, RankedTensorType type, int64_t i) {
   SmallVector<RankTensors, 1> result(1);
-  (void)onDistinctRanks({batches}, result, batches.size(), [&](Inputs in, SmallVectorImpl<Tensor> &out) {
-    Tensor &one = out.emplace_back(type);
-    for (int64_t e = 0; e < one.size(); ++e)
-      one.copyElement(e, *in[0], i * one.size() + e);
-    return success();
-  });
+  (void)onDistinctRanks({batches}, result, batches.size(),
+                        [&](Inputs in, SmallVectorImpl<Tensor> &out) {
+                          Tensor &one = out.emplace_back(type);
+                          for (int64_t e = 0; e < one.size(); ++e)
+                            one.copyElement(e, *in[0], i * one.size() + e);
+                          return success();
+                        });
   return result.front();
 }
 
@@ -73,7 +77,8 @@ static RankTensors sumOf(const RankTensors &a, const RankTensors &b) {
   return result.front();
 }
 
-static LogicalResult accumulate(Execution &execution, train::AccumulateOp op, RankInputs in, RankOutputs out) {
+static LogicalResult accumulate(Execution &execution, train::AccumulateOp op, RankInputs in,
+                                RankOutputs out) {
   Block &body = op.getBody().front();
   if (op.getCount() < 1)
     return op.emitError() << "has no micro-batch to run";
@@ -91,14 +96,17 @@ static LogicalResult accumulate(Execution &execution, train::AccumulateOp op, Ra
 }
 
 static LogicalResult fusion(Execution &execution, tx::FusionOp op, RankInputs in, RankOutputs out) {
-  auto results = execution.run(op.getBody().front(), SmallVector<RankTensors>(in.begin(), in.end()));
+  auto results =
+      execution.run(op.getBody().front(), SmallVector<RankTensors>(in.begin(), in.end()));
   if (failed(results))
     return failure();
   llvm::move(*results, out.begin());
   return success();
 }
 
-static LogicalResult minimize(Execution &, train::MinimizeOp, RankInputs, RankOutputs) { return success(); }
+static LogicalResult minimize(Execution &, train::MinimizeOp, RankInputs, RankOutputs) {
+  return success();
+}
 
 static LogicalResult update(Execution &execution, train::UpdateOp op, RankInputs, RankOutputs) {
   return execution.recordGradient(op, op.getParameter(), op.getGradient());
@@ -112,19 +120,21 @@ template <typename Op> static RankTensors control(Execution &execution, Op op, d
   return RankTensors(execution.rankCount(), std::make_shared<Tensor>(std::move(value)));
 }
 
-static LogicalResult learningRate(Execution &execution, train::LearningRateOp op, RankInputs, RankOutputs out) {
+static LogicalResult learningRate(Execution &execution, train::LearningRateOp op, RankInputs,
+                                  RankOutputs out) {
   out[0] = control(execution, op, execution.interpreter.options.learningRate);
   return success();
 }
 
-static LogicalResult stepNumber(Execution &execution, train::StepNumberOp op, RankInputs, RankOutputs out) {
+static LogicalResult stepNumber(Execution &execution, train::StepNumberOp op, RankInputs,
+                                RankOutputs out) {
   out[0] = control(execution, op, static_cast<double>(execution.interpreter.options.stepNumber));
   return success();
 }
 
-//===----------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 // Optimizers
-//===----------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 
 /// Records the gradient of the parameter that the optimizer op's first result becomes.
 template <typename Op> static LogicalResult recordGradientOf(Execution &execution, Op op) {
@@ -136,29 +146,35 @@ template <typename Op> static LogicalResult recordGradientOf(Execution &executio
 
 /// An optimizer op: kernel(inputs, outputs) where all are real and outputs of the results' shapes.
 template <typename Op, typename F>
-static LogicalResult optimizer(Execution &execution, Op op, RankInputs in, RankOutputs out, F kernel) {
-  for (Type type : llvm::concat<Type>(SmallVector<Type>(op->getOperandTypes()), SmallVector<Type>(op->getResultTypes())))
+static LogicalResult optimizer(Execution &execution, Op op, RankInputs in, RankOutputs out,
+                               F kernel) {
+  for (Type type : llvm::concat<Type>(SmallVector<Type>(op->getOperandTypes()),
+                                      SmallVector<Type>(op->getResultTypes())))
     if (!isa<FloatType>(getElementTypeOrSelf(type)))
       return op.emitError() << "works on floating-point numbers, not on " << type;
   if (failed(recordGradientOf(execution, op)))
     return failure();
-  return onDistinctRanks(in, out, execution.rankCount(), [&](Inputs inputs, SmallVectorImpl<Tensor> &outputs) {
-    for (Type type : op->getResultTypes())
-      outputs.emplace_back(cast<RankedTensorType>(type));
-    kernel(inputs, outputs);
-    return success();
-  });
+  return onDistinctRanks(in, out, execution.rankCount(),
+                         [&](Inputs inputs, SmallVectorImpl<Tensor> &outputs) {
+                           for (Type type : op->getResultTypes())
+                             outputs.emplace_back(cast<RankedTensorType>(type));
+                           kernel(inputs, outputs);
+                           return success();
+                         });
 }
 
-static LogicalResult adamw(Execution &execution, train::AdamWOp op, RankInputs in, RankOutputs out) {
+static LogicalResult adamw(Execution &execution, train::AdamWOp op, RankInputs in,
+                           RankOutputs out) {
   double b1 = op.getBeta1().convertToDouble(), b2 = op.getBeta2().convertToDouble();
   double epsilon = op.getEpsilon().convertToDouble(), decay = op.getDecay().convertToDouble();
   return optimizer(execution, op, in, out, [&](Inputs inputs, Outputs outputs) {
     double rate = inputs[4]->reals[0], t = inputs[5]->reals[0];
     for (int64_t i = 0; i < inputs[0]->size(); ++i) {
       double p = inputs[0]->reals[i], g = inputs[1]->reals[i];
-      double m = b1 * inputs[2]->reals[i] + (1 - b1) * g, v = b2 * inputs[3]->reals[i] + (1 - b2) * g * g;
-      double direction = (m / (1 - std::pow(b1, t))) / (std::sqrt(v / (1 - std::pow(b2, t))) + epsilon);
+      double m = b1 * inputs[2]->reals[i] + (1 - b1) * g,
+             v = b2 * inputs[3]->reals[i] + (1 - b2) * g * g;
+      double direction =
+          (m / (1 - std::pow(b1, t))) / (std::sqrt(v / (1 - std::pow(b2, t))) + epsilon);
       outputs[0].reals[i] = p - rate * (direction + decay * p);
       outputs[1].reals[i] = m;
       outputs[2].reals[i] = v;
@@ -171,13 +187,14 @@ static LogicalResult sgd(Execution &execution, train::SgdOp op, RankInputs in, R
   return optimizer(execution, op, in, out, [&](Inputs inputs, Outputs outputs) {
     double rate = inputs[2]->reals[0];
     for (int64_t i = 0; i < inputs[0]->size(); ++i)
-      outputs[0].reals[i] = inputs[0]->reals[i] - rate * (inputs[1]->reals[i] + decay * inputs[0]->reals[i]);
+      outputs[0].reals[i] =
+          inputs[0]->reals[i] - rate * (inputs[1]->reals[i] + decay * inputs[0]->reals[i]);
   });
 }
 
-//===----------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 // Calls
-//===----------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 
 static LogicalResult call(Execution &execution, func::CallOp op, RankInputs in, RankOutputs out) {
   auto callee = SymbolTable::lookupNearestSymbolFrom<func::FuncOp>(op, op.getCalleeAttr());

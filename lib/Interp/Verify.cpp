@@ -1,4 +1,4 @@
-//===- Verify.cpp - is the partitioned program the whole one? -----------------------------------------===//
+//===- Verify.cpp - is the partitioned program the whole one? ---------------------------------===//
 
 #include "partita/Interp/Verify.h"
 #include "dialects/Train/Train.h"
@@ -71,7 +71,8 @@ private:
 
 /// One program: its values by name.
 struct Side {
-  explicit Side(ModuleOp module, const VerifyOptions &options) : interpreter(module, options.interpreter) {}
+  explicit Side(ModuleOp module, const VerifyOptions &options)
+      : interpreter(module, options.interpreter) {}
 
   FailureOr<Named> call(StringRef function, ArrayRef<Tensor> inputs) {
     auto results = interpreter.call(function, inputs);
@@ -99,8 +100,8 @@ struct Side {
 
 } // namespace
 
-static LogicalResult compareCall(Comparison &comparison, Side &whole, Side &partitioned, StringRef function,
-                                 uint64_t seed, double *loss = nullptr) {
+static LogicalResult compareCall(Comparison &comparison, Side &whole, Side &partitioned,
+                                 StringRef function, uint64_t seed, double *loss = nullptr) {
   auto declared = whole.interpreter.module().lookupSymbol<func::FuncOp>(function);
   auto inputs = modelInputs(declared, seed);
   if (failed(inputs))
@@ -119,7 +120,8 @@ static LogicalResult compareCall(Comparison &comparison, Side &whole, Side &part
 }
 
 template <typename Op>
-static LogicalResult compareSymbols(Comparison &comparison, Side &whole, Side &partitioned, StringRef kind) {
+static LogicalResult compareSymbols(Comparison &comparison, Side &whole, Side &partitioned,
+                                    StringRef kind) {
   auto b = whole.symbols<Op>(), a = partitioned.symbols<Op>();
   if (failed(a) || failed(b))
     return failure();
@@ -127,13 +129,16 @@ static LogicalResult compareSymbols(Comparison &comparison, Side &whole, Side &p
   return success();
 }
 
-FailureOr<VerifyReport> partita::interp::comparePrograms(ModuleOp wholeModule, ModuleOp partitionedModule,
+FailureOr<VerifyReport> partita::interp::comparePrograms(ModuleOp wholeModule,
+                                                         ModuleOp partitionedModule,
                                                          const VerifyOptions &options) {
   Side whole(wholeModule, options), partitioned(partitionedModule, options);
   if (failed(initialize(whole.interpreter, options.values)) ||
       failed(initialize(partitioned.interpreter, options.values)))
     return failure();
-  auto has = [](ModuleOp module, StringRef name) { return static_cast<bool>(module.lookupSymbol<func::FuncOp>(name)); };
+  auto has = [](ModuleOp module, StringRef name) {
+    return static_cast<bool>(module.lookupSymbol<func::FuncOp>(name));
+  };
   for (ModuleOp module : {wholeModule, partitionedModule})
     if (!has(module, "train_step"))
       return module.emitError() << "has no @train_step to compare";
@@ -145,7 +150,8 @@ FailureOr<VerifyReport> partita::interp::comparePrograms(ModuleOp wholeModule, M
       return failure();
   for (int64_t step = 0; step < options.steps; ++step) {
     whole.interpreter.options.stepNumber = partitioned.interpreter.options.stepNumber = step + 1;
-    if (failed(compareCall(comparison, whole, partitioned, "train_step", options.seed + step, &loss)))
+    if (failed(
+            compareCall(comparison, whole, partitioned, "train_step", options.seed + step, &loss)))
       return failure();
     if (whole.interpreter.gradients().empty())
       return wholeModule.emitError() << "@train_step updates no parameter";
@@ -160,8 +166,8 @@ FailureOr<VerifyReport> partita::interp::comparePrograms(ModuleOp wholeModule, M
 void VerifyReport::print(llvm::raw_ostream &os, size_t most) const {
   os << "  error     kind       name\n";
   for (const Entry &entry : llvm::ArrayRef(entries).take_front(most))
-    os << "  " << llvm::format("%-8.1e", entry.error) << "  " << llvm::left_justify(entry.kind, 9) << "  "
-       << entry.name << "\n";
+    os << "  " << llvm::format("%-8.1e", entry.error) << "  " << llvm::left_justify(entry.kind, 9)
+       << "  " << entry.name << "\n";
   if (entries.size() > most)
     os << "  and " << entries.size() - most << " more, none worse\n";
 }

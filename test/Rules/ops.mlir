@@ -355,6 +355,18 @@ func.func @batch_matmul(%a: tensor<2x4x6xf64>, %b: tensor<2x6x8xf64>) -> tensor<
   %0 = tx.batch_matmul %a, %b : (tensor<2x4x6xf64>, tensor<2x6x8xf64>) -> tensor<2x4x8xf64>
   return %0 : tensor<2x4x8xf64>
 }
+// CHECK: tx.matmul_bias @matmul_bias: split *0 *1 n; partial{{ *$}}
+// GRAD: gradient of matmul_bias: none{{$}}
+func.func @matmul_bias(%a: tensor<2x4x6xf64>, %b: tensor<6x8xf64>, %bias: tensor<8xf64>) -> tensor<2x4x8xf64> {
+  %0 = tx.matmul_bias %a, %b plus %bias : (tensor<2x4x6xf64>, tensor<6x8xf64>, tensor<8xf64>) -> tensor<2x4x8xf64>
+  return %0 : tensor<2x4x8xf64>
+}
+// CHECK: tx.matmul_nt_bias @matmul_nt_bias: split *0 *1 n; partial{{ *$}}
+// GRAD: gradient of matmul_nt_bias: none{{$}}
+func.func @matmul_nt_bias(%a: tensor<2x4x6xf64>, %b: tensor<8x6xf64>, %bias: tensor<8xf64>) -> tensor<2x4x8xf64> {
+  %0 = tx.matmul_nt_bias %a, %b plus %bias : (tensor<2x4x6xf64>, tensor<8x6xf64>, tensor<8xf64>) -> tensor<2x4x8xf64>
+  return %0 : tensor<2x4x8xf64>
+}
 
 // Rows.
 

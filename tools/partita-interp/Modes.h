@@ -1,4 +1,4 @@
-//===- Modes.h - what partita-interp can do --------------------------------------------------*- C++ -*-===//
+//===- Modes.h - what partita-interp can do -----------------------------------------*- C++ -*-===//
 
 #ifndef PARTITA_TOOLS_INTERP_MODES_H
 #define PARTITA_TOOLS_INTERP_MODES_H
@@ -14,7 +14,14 @@ struct Run {
   Options options;
   uint64_t seed = 1;
   unsigned times = 1;
+  /// The arguments of all calls, one number after the other; random ones when there is no file.
+  std::string inputs;
+  /// Where the first result of every call (as a column `loss`), the gradients of the first call and
+  /// the parameters after the last go; "" for nowhere.
+  std::string log, gradients, parameters;
   double tolerance = 1e-12;
+  /// How many elements of a parameter checkUpdates tries.
+  int64_t samples = 64;
 };
 
 /// max |a - b| / max(|b|), 0 for empty tensors; infinity when the shapes or kinds differ.
@@ -22,22 +29,28 @@ double relativeError(const Tensor &a, const Tensor &b);
 /// "2x3 = [[1, 2, 3], [4, 5, 6]]"; of more than 64 elements the sum and the extremes.
 void print(const Tensor &tensor, llvm::raw_ostream &os);
 
-/// Calls a function on random arguments and prints its results, parameters' gradients and new values.
+/// Writes tensors as safetensors, F64; returns what went wrong, or nothing.
+std::string writeSafetensors(llvm::StringRef path, const std::map<std::string, Tensor> &tensors);
+
+/// Calls a function, or each, and prints its results, parameters' gradients and new values.
 mlir::LogicalResult runFunction(mlir::ModuleOp module, const Run &run);
 /// Calls two functions ("a,b") on the same random arguments; their results must agree.
 mlir::LogicalResult compareFunctions(mlir::ModuleOp module, const Run &run);
 /// Every function, differentiated op by op from the op table, against numeric derivatives.
 mlir::LogicalResult checkGradients(mlir::ModuleOp module, const Run &run);
+/// The gradients that a differentiated function gives its parameters, against differences of its
+/// first result, the loss, on any number of ranks.
+mlir::LogicalResult checkUpdates(mlir::ModuleOp module, const Run &run);
 /// Every function holds one op: its rule, letter by letter, against the whole op. `rules` are
 /// OP=RULE, used instead of the op's own; with `dialect` set every op of it needs a function.
-mlir::LogicalResult checkRules(mlir::ModuleOp module, const Run &run, llvm::ArrayRef<std::string> rules,
-                               llvm::StringRef dialect);
+mlir::LogicalResult checkRules(mlir::ModuleOp module, const Run &run,
+                               llvm::ArrayRef<std::string> rules, llvm::StringRef dialect);
 
-/// Builds what computes the cotangents of `of` from those of `results`, op by op from the op table; a
-/// null value where no gradient flows.
+/// Builds what computes the cotangents of `of` from those of `results`, op by op from the op table;
+/// a null value where no gradient flows.
 llvm::SmallVector<mlir::Value> buildCotangents(mlir::OpBuilder &builder, mlir::Block &block,
-                                               mlir::ValueRange results, mlir::ValueRange cotangents,
-                                               mlir::ValueRange of);
+                                               mlir::ValueRange results,
+                                               mlir::ValueRange cotangents, mlir::ValueRange of);
 
 } // namespace partita::interp
 

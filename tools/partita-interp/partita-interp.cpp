@@ -1,11 +1,12 @@
-//===- partita-interp.cpp - executes functions on virtual ranks; a tool of the tests ----------------===//
+//===- partita-interp.cpp - executes functions on virtual ranks; a tool of the tests ----------===//
 //
-//     partita-interp FILE --entry f                 random arguments, prints the results
-//     partita-interp FILE --equal f,g               both on the same arguments: they must agree
-//     partita-interp FILE --check-gradients         every function against numeric derivatives
-//     partita-interp FILE --check-rules             every function's op, split by its rule
+//     partita-interp FILE [--entry f]               random arguments; f's or every function's
+//     results partita-interp FILE --equal f,g               both on the same arguments: they must
+//     agree partita-interp FILE --check-gradients         every function against numeric
+//     derivatives partita-interp FILE --check-updates --entry f  f's parameters' gradients,
+//     likewise partita-interp FILE --check-rules             every function's op, split by its rule
 //
-//===------------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 
 #include "Modes.h"
 #include "mlir/Parser/Parser.h"
@@ -22,19 +23,33 @@ using From = InitialValues::From;
 static cl::opt<std::string> file(cl::Positional, cl::desc("FILE.mlir"), cl::init("-"));
 static cl::opt<std::string> entry("entry", cl::desc("calls this function"));
 static cl::opt<std::string> pairOfFunctions("equal", cl::desc("calls these two functions, a,b"));
-static cl::opt<bool> gradients("check-gradients", cl::desc("checks the gradient of every function"));
+static cl::opt<bool> gradients("check-gradients",
+                               cl::desc("checks the gradient of every function"));
+static cl::opt<bool> updates("check-updates",
+                             cl::desc("checks the gradients that --entry gives parameters"));
+static cl::opt<int64_t> samples("samples", cl::desc("elements of each parameter to check"),
+                                cl::init(64));
 static cl::opt<bool> rules("check-rules", cl::desc("checks the rule of every function's op"));
 static cl::list<std::string> rule("rule", cl::desc("OP=RULE: instead of the op's own"));
-static cl::opt<std::string> everyOp("every-op-of", cl::desc("a dialect all of whose ops need a function"));
+static cl::opt<std::string> everyOp("every-op-of",
+                                    cl::desc("a dialect all of whose ops need a function"));
 static cl::opt<uint64_t> seed("seed", cl::desc("of arguments and parameters"), cl::init(1));
 static cl::opt<unsigned> times("times", cl::desc("calls, one after the other"), cl::init(1));
+static cl::opt<std::string> inputs("inputs",
+                                   cl::desc("arguments of all calls, number after number"));
+static cl::opt<std::string> logFile("log", cl::desc("CSV of every call's first result"));
+static cl::opt<std::string> gradientsFile("gradients",
+                                          cl::desc("safetensors of the first call's gradients"));
+static cl::opt<std::string> parametersFile("parameters",
+                                           cl::desc("safetensors of the parameters at the end"));
 static cl::opt<double> tolerance("tolerance", cl::desc("largest relative error"), cl::init(1e-12));
 static cl::opt<double> rate("lr", cl::desc("learning rate"), cl::init(1e-3));
 static cl::opt<bool> roundCasts("round-casts", cl::desc("casts really round"));
-static cl::opt<From> init("init", cl::desc("parameters' values"), cl::init(From::Seed),
-                          cl::values(clEnumValN(From::File, "file", "from the model's file"),
-                                     clEnumValN(From::Seed, "seed", "as the runtime's --init seed:N"),
-                                     clEnumValN(From::Perturbed, "perturbed", "all random")));
+static cl::opt<From>
+    init("init", cl::desc("parameters' values"), cl::init(From::Seed),
+         cl::values(clEnumValN(From::File, "file", "from the model's file"),
+                    clEnumValN(From::Seed, "seed", "as the runtime's --init seed:N"),
+                    clEnumValN(From::Perturbed, "perturbed", "all random")));
 
 int main(int argc, char **argv) {
   InitLLVM initLLVM(argc, argv);
@@ -50,9 +65,21 @@ int main(int argc, char **argv) {
   if (!module)
     return 1;
   std::string folder = sys::path::parent_path(file).str();
-  Run run{entry, {init, seed, folder.empty() ? "." : folder}, {roundCasts, rate}, seed, times, tolerance};
+  Run run{entry,
+          {init, seed, folder.empty() ? "." : folder},
+          {roundCasts, rate},
+          seed,
+          times,
+          inputs,
+          logFile,
+          gradientsFile,
+          parametersFile,
+          tolerance,
+          samples};
   if (gradients)
     return failed(checkGradients(*module, run));
+  if (updates)
+    return failed(checkUpdates(*module, run));
   if (rules)
     return failed(checkRules(*module, run, std::vector<std::string>(rule), everyOp));
   if (pairOfFunctions.empty())

@@ -1,9 +1,9 @@
-//===- VerifyCommand.cpp - partita verify -----------------------------------------------------------===//
+//===- VerifyCommand.cpp - partita verify -----------------------------------------------------===//
 //
 // Compiles the model twice, whole (one rank) and partitioned, and runs both in the interpreter, on
 // virtual ranks in double precision.
 //
-//===------------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 
 #include "partita/Interp/Verify.h"
 #include "partita/Pipelines/Pipelines.h"
@@ -54,18 +54,21 @@ static std::string setTolerance(VerifyCommandOptions &o, StringRef text) {
 }
 
 static std::optional<int> parseOptions(Arguments arguments, VerifyCommandOptions &o) {
-  OptionSet options("verify", "MODEL.onnx|MODEL.mlir [OPTIONS] --mesh AXIS=SIZE,...",
-                    "Runs the partitioned program against the whole one, on virtual ranks in double precision: "
-                    "logits, loss, every gradient, every parameter and optimizer state after the step.");
+  OptionSet options(
+      "verify", "MODEL.onnx|MODEL.mlir [OPTIONS] --mesh AXIS=SIZE,...",
+      "Runs the partitioned program against the whole one, on virtual ranks in double precision: "
+      "logits, loss, every gradient, every parameter and optimizer state after the step.");
   options.positional("MODEL", o.model, "an ONNX file, or a module from before phase 'partition'");
   options.group("Model");
   options.list("dim", "NAME=SIZE", o.dims, "binds a symbolic dimension");
   declarePlanOptions(options, o.plan);
   options.group("Comparison");
-  options.custom("init", "random|file|seed:N", "random",
-                 "parameters: all random, biases and norms too; the file's; those of run --init seed:N",
-                 [&o](StringRef text) { return setInit(o, text); });
-  options.integer("seed", "N", o.seed, 0, int64_t(1) << 62, "of tokens, labels and random parameters");
+  options.custom(
+      "init", "random|file|seed:N", "random",
+      "parameters: all random, biases and norms too; the file's; those of run --init seed:N",
+      [&o](StringRef text) { return setInit(o, text); });
+  options.integer("seed", "N", o.seed, 0, int64_t(1) << 62,
+                  "of tokens, labels and random parameters");
   options.integer("steps", "N", o.steps, 1, 1000, "optimizer steps, each on new tokens");
   options.custom("tolerance", "ERROR", "1e-10", "the largest relative error that passes",
                  [&o](StringRef text) { return setTolerance(o, text); });
@@ -95,7 +98,8 @@ int partita::tool::verifyMain(Arguments arguments) {
   if (first < 0)
     return 1;
   if (first > phaseIndex("partition"))
-    return session.fail(o.model + ": is past phase 'partition'; verify needs the program as it was before");
+    return session.fail(o.model +
+                        ": is past phase 'partition'; verify needs the program as it was before");
   OwningOpRef<ModuleOp> partitioned = whole->clone();
   Plan onOneRank = o.plan;
   onOneRank.set("mesh", "");
@@ -114,15 +118,19 @@ int partita::tool::verifyMain(Arguments arguments) {
   if (failed(report))
     return 1;
   StringRef mesh = o.plan.get("mesh");
-  llvm::outs() << "mesh " << (mesh.empty() ? "of one rank" : mesh) << ", " << o.plan.get("accumulate")
-               << " micro-batch(es), loss " << llvm::formatv("{0:f6}", report->loss) << "\n";
+  llvm::outs() << "mesh " << (mesh.empty() ? "of one rank" : mesh) << ", "
+               << o.plan.get("accumulate") << " micro-batch(es), loss "
+               << llvm::formatv("{0:f6}", report->loss) << "\n";
   report->print(llvm::outs(), o.most);
   if (!(report->worst() <= o.tolerance)) {
     const auto &worst = report->entries.front();
-    return session.fail(llvm::formatv("the partitioned program differs from the whole one: {0} of '{1}' by {2:e2}, "
-                                      "more than {3:e1}", worst.kind, worst.name, worst.error, o.tolerance).str());
+    return session.fail(
+        llvm::formatv("the partitioned program differs from the whole one: {0} of '{1}' by {2:e2}, "
+                      "more than {3:e1}",
+                      worst.kind, worst.name, worst.error, o.tolerance)
+            .str());
   }
-  llvm::outs() << "equal: " << report->entries.size() << " tensors within " << llvm::formatv("{0:e1}", o.tolerance)
-               << "\n";
+  llvm::outs() << "equal: " << report->entries.size() << " tensors within "
+               << llvm::formatv("{0:e1}", o.tolerance) << "\n";
   return 0;
 }

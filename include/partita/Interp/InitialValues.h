@@ -1,4 +1,4 @@
-//===- InitialValues.h - the values that parameters start with -----------------------------*- C++ -*-===//
+//===- InitialValues.h - the values that parameters start with ----------------------*- C++ -*-===//
 
 #ifndef PARTITA_INTERP_INITIALVALUES_H
 #define PARTITA_INTERP_INITIALVALUES_H

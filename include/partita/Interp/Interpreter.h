@@ -1,4 +1,4 @@
-//===- Interpreter.h - executes tensor programs on virtual ranks ---------------------------*- C++ -*-===//
+//===- Interpreter.h - executes tensor programs on virtual ranks --------------------*- C++ -*-===//
 //
 // Any phase's IR before `rt` (dialects tx, train, par, func), on as many virtual ranks as the
 // module's mesh has, in double precision: slow, obvious, the oracle of all tests. The ranks go in
@@ -7,7 +7,7 @@
 // After every op the placements in its result types are held against what the ranks have: a value
 // called invariant or replicated that differs between ranks is an error at that op.
 //
-//===----------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 
 #ifndef PARTITA_INTERP_INTERPRETER_H
 #define PARTITA_INTERP_INTERPRETER_H
@@ -53,7 +53,8 @@ public:
 
   /// Calls a function of the module with whole values, cut by the placements of its argument types,
   /// and returns whole results. Writes to parameters and states take effect at the end.
-  mlir::FailureOr<llvm::SmallVector<Tensor>> call(llvm::StringRef function, llvm::ArrayRef<Tensor> inputs);
+  mlir::FailureOr<llvm::SmallVector<Tensor>> call(llvm::StringRef function,
+                                                  llvm::ArrayRef<Tensor> inputs);
 
   /// The gradient that the last call gave each parameter, whole, by the parameter's name: the
   /// operand of `train.update`, or of the optimizer op whose result the parameter becomes.

@@ -1,9 +1,9 @@
-//===- Random.h - counter-based random numbers ---------------------------------------------*- C++ -*-===//
+//===- Random.h - counter-based random numbers --------------------------------------*- C++ -*-===//
 //
 // The numbers of the runtime's `--init seed:N` (partita_rt/init.h states the arithmetic;
 // tools/python/partita_init.py is the same in numpy): they depend on (seed, name, index) alone.
 //
-//===----------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 
 #ifndef PARTITA_INTERP_RANDOM_H
 #define PARTITA_INTERP_RANDOM_H

@@ -1,4 +1,4 @@
-//===- RandomInputs.h - arguments to try a function on -------------------------------------*- C++ -*-===//
+//===- RandomInputs.h - arguments to try a function on ------------------------------*- C++ -*-===//
 
 #ifndef PARTITA_INTERP_RANDOMINPUTS_H
 #define PARTITA_INTERP_RANDOMINPUTS_H
@@ -8,8 +8,8 @@
 
 namespace partita::interp {
 
-/// On an argument: `interp.range = [low, high]`, the numbers that it is drawn from, evenly; integers
-/// include both ends.
+/// On an argument: `interp.range = [low, high]`, the numbers that it is drawn from, evenly;
+/// integers include both ends.
 inline constexpr llvm::StringLiteral kRange = "interp.range";
 
 /// Whole values for the function's arguments, reproducible: within `interp.range` where an argument

@@ -1,9 +1,9 @@
-//===- Tensor.h - the interpreter's values ------------------------------------------------*- C++ -*-===//
+//===- Tensor.h - the interpreter's values ------------------------------------------*- C++ -*-===//
 //
 // A host tensor in double precision, the list of what every rank holds of a value, and the two ways
 // between a whole value and its ranks' pieces.
 //
-//===----------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 
 #ifndef PARTITA_INTERP_TENSOR_H
 #define PARTITA_INTERP_TENSOR_H
@@ -77,8 +77,8 @@ std::string indexText(llvm::ArrayRef<int64_t> shape, int64_t linear);
 /// Calls error with a message that describes the problem and returns failure.
 using ErrorFn = llvm::function_ref<void(const llvm::Twine &)>;
 
-/// A tensor type that the interpreter can hold: static, of numbers, and the shape of one rank's piece
-/// is what the mesh makes of the whole one. Calls error where it is not.
+/// A tensor type that the interpreter can hold: static, of numbers, and the shape of one rank's
+/// piece is what the mesh makes of the whole one. Calls error where it is not.
 mlir::LogicalResult checkType(mlir::Type type, par::MeshAttr mesh, ErrorFn error);
 
 /// What each rank of `mesh` holds of `whole` by the placement in `type`: its piece, the same, or,

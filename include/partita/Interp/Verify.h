@@ -1,14 +1,14 @@
-//===- Verify.h - is the partitioned program the whole one? --------------------------------*- C++ -*-===//
+//===- Verify.h - is the partitioned program the whole one? -------------------------*- C++ -*-===//
 //
-// Design law 1, by running: both programs get the same parameters, tokens and labels (some ignored, and
-// unevenly: some samples have none that counts); loss, logits, every gradient, every parameter and
-// optimizer state after the step must agree. Each tensor's error is
+// Design law 1, by running: both programs get the same parameters, tokens and labels (some ignored,
+// and unevenly: some samples have none that counts); loss, logits, every gradient, every parameter
+// and optimizer state after the step must agree. Each tensor's error is
 //
 //     max |a - b| / max(max |b|, 1e-3 x the largest value of its kind in the model)
 //
 // because some gradients are mathematically zero (a key bias's).
 //
-//===----------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 
 #ifndef PARTITA_INTERP_VERIFY_H
 #define PARTITA_INTERP_VERIFY_H
@@ -37,8 +37,8 @@ struct VerifyReport {
   void print(llvm::raw_ostream &os, size_t most) const;
 };
 
-/// Calls @forward and @eval_step, where both modules have them, and @train_step, which both need; an
-/// error is located in one of them. Agreement is the report's worst() against the tolerance.
+/// Calls @forward and @eval_step, where both modules have them, and @train_step, which both need;
+/// an error is located in one of them. Agreement is the report's worst() against the tolerance.
 mlir::FailureOr<VerifyReport> comparePrograms(mlir::ModuleOp whole, mlir::ModuleOp partitioned,
                                               const VerifyOptions &options);
 
