@@ -1,4 +1,4 @@
-// RUN: split-file %s %t
+// RUN: rm -rf %t && split-file %s %t
 
 // RUN: not partita-interp %t/unknown.mlir 2>&1 | FileCheck %s --check-prefix=UNKNOWN --implicit-check-not=error:
 // UNKNOWN: unknown.mlir:2:8: error: the interpreter does not know 'func.constant'
