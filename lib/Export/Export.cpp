@@ -18,6 +18,7 @@
 #include "lib/Export/Safetensors.h"
 #include "lib/Export/Wire.h"
 #include "lib/Import/ExternalData.h"
+#include "lib/Import/TiedWeights.h"
 #include "llvm/ADT/APFloat.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
@@ -60,6 +61,7 @@ struct Tensor {
   bool hasLength = false;
 
   const WeightTensor *weights = nullptr; // of a parameter
+  bool transposed = false;               // the weights are the transposed values
   const FloatType *stored = nullptr;
   uint64_t newOffset = 0; // in the new data file
   bool toFile = false;
@@ -82,6 +84,7 @@ private:
   std::string readExternal(StringRef message, Tensor &tensor);
   std::string readGraph(StringRef message);
   std::string assign();
+  std::string assignCopies();
   std::string place();
   std::string messageOf(const Tensor &tensor) const;
   std::string writeData();
@@ -217,6 +220,31 @@ std::string Exporter::assign() {
   return {};
 }
 
+/// The import took an embedding table that the file holds twice for one parameter: its copy gets the
+/// trained values too.
+std::string Exporter::assignCopies() {
+  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  std::string problem;
+  mlir::ScopedDiagnosticHandler handler(&context, [&](mlir::Diagnostic &diagnostic) {
+    problem = request.model + ": " + diagnostic.str();
+  });
+  auto file = importer::ModelFile::open(request.model, &context);
+  if (mlir::failed(file))
+    return problem;
+  StringMap<Tensor *> byName;
+  for (Tensor &tensor : tensors)
+    byName[tensor.name] = &tensor;
+  for (const importer::WeightCopy &copy : importer::findCopies(**file)) {
+    Tensor *table = byName.lookup(copy.table), *tensor = byName.lookup(copy.name);
+    if (parameters.contains(copy.name) || !table->weights)
+      continue;
+    tensor->weights = table->weights;
+    tensor->stored = table->stored;
+    tensor->transposed = copy.transposed;
+  }
+  return {};
+}
+
 /// Decides which values go to the data file, and where.
 std::string Exporter::place() {
   uint64_t total = model->getBufferSize();
@@ -260,13 +288,20 @@ std::string Exporter::messageOf(const Tensor &tensor) const {
 
 /// The weights in the type that the file declares, rounded to nearest even.
 static void writeWeights(const Tensor &tensor, raw_ostream &os) {
-  if (tensor.stored->number == 1) {
-    os << tensor.weights->bytes;
+  StringRef bytes = tensor.weights->bytes;
+  if (tensor.stored->number == 1 && !tensor.transposed) {
+    os << bytes;
     return;
   }
-  StringRef bytes = tensor.weights->bytes;
-  for (; !bytes.empty(); bytes = bytes.drop_front(4)) {
-    APFloat value(APFloat::IEEEsingle(), APInt(32, support::endian::read32le(bytes.data())));
+  uint64_t count = bytes.size() / 4;
+  uint64_t rows = tensor.transposed ? tensor.weights->shape[0] : 1, columns = count / rows;
+  for (uint64_t i = 0; i < count; ++i) {
+    const char *from = bytes.data() + (i % rows * columns + i / rows) * 4;
+    if (tensor.stored->number == 1) {
+      os.write(from, 4);
+      continue;
+    }
+    APFloat value(APFloat::IEEEsingle(), APInt(32, support::endian::read32le(from)));
     bool lost;
     value.convert(tensor.stored->semantics(), APFloat::rmNearestTiesToEven, &lost);
     uint64_t bits = value.bitcastToAPInt().getZExtValue();
@@ -410,7 +445,7 @@ std::string Exporter::run() {
     problem = "it has no graph";
   if (!problem.empty())
     return request.model + ": " + problem;
-  for (auto step : {&Exporter::assign, &Exporter::place})
+  for (auto step : {&Exporter::assign, &Exporter::assignCopies, &Exporter::place})
     if (problem = (this->*step)(); !problem.empty())
       return problem;
   if (anyToFile)

@@ -9,6 +9,7 @@
 
 #include "Importer.h"
 #include "Node.h"
+#include "TiedWeights.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
 #include "llvm/Support/Path.h"
@@ -29,7 +30,7 @@ FailureOr<OwningOpRef<ModuleOp>> importOnnx(llvm::StringRef path, const ImportOp
 namespace importer {
 
 /// Inlining functions must not turn a small file into an endless program.
-constexpr int64_t maxInlinedNodes = 1 << 17;
+constexpr int64_t maxInlinedNodes = 1 << 16;
 
 Importer::Importer(ModelFile &file, const ImportOptions &options, MLIRContext *context)
     : file(file), folder(options.foldLimit), builder(context), options(options) {}
@@ -85,8 +86,10 @@ FailureOr<OwningOpRef<ModuleOp>> Importer::run() {
   frame.opsets = &modelOpsets;
   if (failed(checkOpsets(model.opset_import(), modelOpsets)) ||
       failed(checkSupported(model.graph().node(), frame)) || failed(importInputs(frame)) ||
-      failed(importInitializers(model.graph(), frame.scope)) ||
-      failed(importNodes(model.graph().node(), frame)) || failed(importOutputs(frame)))
+      failed(importInitializers(model.graph(), frame.scope)))
+    return failure();
+  tieWeights(frame.scope);
+  if (failed(importNodes(model.graph().node(), frame)) || failed(importOutputs(frame)))
     return failure();
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(forward.getBody().front())))
     if (op.use_empty() && !op.hasTrait<OpTrait::IsTerminator>())
@@ -187,6 +190,14 @@ LogicalResult Importer::importInitializers(const onnx::GraphProto &graph, Scope 
   return success();
 }
 
+void Importer::tieWeights(Scope &scope) {
+  for (const WeightCopy &copy : findCopies(file)) {
+    Tensor *tensor = scope.values.lookup(copy.name);
+    tensor->copyOf = scope.values.lookup(copy.table);
+    tensor->copyTransposed = copy.transposed;
+  }
+}
+
 LogicalResult Importer::loadInitializer(Tensor &tensor) {
   if (!tensor.initializer || tensor.host || tensor.value)
     return success();
@@ -197,6 +208,17 @@ LogicalResult Importer::loadInitializer(Tensor &tensor) {
     diagnostic << "tensor " << quoted(proto.name()) << ": ";
     return diagnostic;
   };
+  if (tensor.copyOf) {
+    if (failed(loadInitializer(*tensor.copyOf)))
+      return failure();
+    tensor.value = tensor.copyOf->value;
+    if (tensor.copyTransposed)
+      tensor.value = tx::TransposeOp::create(
+          builder, NameLoc::get(builder.getStringAttr(proto.name()), file.location()),
+          RankedTensorType::get(tensor.shape, mlirType(tensor.type, context())), tensor.value,
+          llvm::ArrayRef<int64_t>{1, 0});
+    return success();
+  }
   if (!isParameter(data)) {
     FailureOr<HostTensor> host = file.read(data, tensorError);
     if (failed(host))

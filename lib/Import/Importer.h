@@ -24,6 +24,8 @@ struct Tensor {
   MaybeHost host;
   mlir::Value value;
   const onnx::TensorProto *initializer = nullptr; // read, or made a parameter, on first use
+  Tensor *copyOf = nullptr; // of an initializer: the table that it repeats (TiedWeights.h)
+  bool copyTransposed = false;
 };
 
 /// Names that an ONNX graph, or the body of a function, can see.
@@ -81,6 +83,7 @@ public:
   checkSupported(const google::protobuf::RepeatedPtrField<onnx::NodeProto> &nodes,
                  const Frame &frame);
 
+  void tieWeights(Scope &scope);
   /// On the first use of an initializer: reads it, or makes it a parameter.
   mlir::LogicalResult loadInitializer(Tensor &tensor);
 

@@ -1,4 +1,6 @@
 # export.py make MODEL DIR: a manifest and a checkpoint with random values for every float tensor.
+#   Names after DIR are copies of parameters, not parameters.
+# export.py transposed DIR TRAINED TABLE COPY: the copy holds the checkpoint's table, transposed.
 # export.py compare MODEL DIR TRAINED: the same file but for those values.
 import json
 import os
@@ -12,10 +14,10 @@ def parameters(model):
     return {n: t for n, t in onnx_tensors(model).items() if t["type"] == 1 and np.prod(t["dims"], dtype=int) > 1}
 
 
-def make(model, folder):
+def make(model, folder, *copies):
     os.makedirs(folder, exist_ok=True)
     random = np.random.default_rng(1)
-    tensors = {n: random.standard_normal(t["dims"]).astype(np.float32) for n, t in parameters(model).items()}
+    tensors = {n: random.standard_normal(t["dims"]).astype(np.float32) for n, t in parameters(model).items() if n not in copies}
     tensors["step"] = np.zeros([], np.int64)
     write_safetensors(f"{folder}/checkpoint.safetensors", tensors)
     names = [{"name": name} for name in tensors if name != "step"]
@@ -55,4 +57,12 @@ def compare(model, folder, trained):
     print(f"{count} parameters exported, all else unchanged")
 
 
-{"make": make, "compare": compare}[sys.argv[1]](*sys.argv[2:])
+def transposed(folder, trained, table, copy):
+    weights = read_safetensors(f"{folder}/checkpoint.safetensors")[table]
+    new = onnx_tensors(trained)
+    assert new[table]["raw"] == weights.tobytes()
+    assert new[copy]["raw"] == np.ascontiguousarray(weights.T).tobytes()
+    print("the copy is the table transposed")
+
+
+{"make": make, "compare": compare, "transposed": transposed}[sys.argv[1]](*sys.argv[2:])

@@ -1,0 +1,139 @@
+//===- TiedWeights.cpp ------------------------------------------------------------------------===//
+
+#include "TiedWeights.h"
+#include "ExternalData.h"
+#include "onnx.pb.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/Path.h"
+#include <cstring>
+#include <fcntl.h>
+#include <map>
+#include <unistd.h>
+
+using namespace mlir;
+
+namespace partita::importer {
+
+namespace {
+
+/// At most this much of a table is in memory at a time, bytes.
+constexpr int64_t blockBytes = 4 << 20;
+
+/// The bytes of a matrix in its file.
+class MatrixReader {
+public:
+  MatrixReader(const ModelFile &file, const TensorData &data) : data(data) {
+    if (data.place == TensorData::external) {
+      OpenedData opened =
+          openExternalData(llvm::sys::path::parent_path(file.path()), data.location);
+      descriptor = opened.descriptor;
+    } else {
+      descriptor = ::open(file.path().str().c_str(), O_RDONLY | O_CLOEXEC);
+    }
+  }
+  ~MatrixReader() {
+    if (descriptor >= 0)
+      ::close(descriptor);
+  }
+
+  /// `count` elements of row `row` from column `column` on.
+  bool read(int64_t row, int64_t column, int64_t count, std::vector<char> &to, size_t at) const {
+    int64_t size = byteSize(data.type), length = count * size;
+    int64_t from = static_cast<int64_t>(data.offset) + (row * data.shape[1] + column) * size;
+    for (int64_t done = 0; done < length;) {
+      ssize_t got = pread(descriptor, to.data() + at + done, length - done, from + done);
+      if (got <= 0)
+        return false;
+      done += got;
+    }
+    return true;
+  }
+
+private:
+  const TensorData &data;
+  int descriptor = -1;
+};
+
+/// Is `b` the table `a` again (or its transpose), and `a` not one value throughout?
+bool repeats(const ModelFile &file, const TensorData &a, const TensorData &b, bool transposed) {
+  int64_t rows = a.shape[0], columns = a.shape[1], size = byteSize(a.type);
+  int64_t height = std::max<int64_t>(blockBytes / (columns * size), 1);
+  if (columns * size > blockBytes)
+    return false; // no table is as wide
+  MatrixReader readA(file, a), readB(file, b);
+  bool varies = false;
+  for (int64_t row = 0; row < rows; row += height) {
+    int64_t here = std::min(height, rows - row);
+    std::vector<char> block(here * columns * size), other(transposed ? here * size : block.size());
+    if (!readA.read(row, 0, here * columns, block, 0))
+      return false;
+    varies = varies || std::memcmp(block.data(), block.data() + size, block.size() - size) != 0;
+    if (!transposed) {
+      if (!readB.read(row, 0, here * columns, other, 0) || block != other)
+        return false;
+      continue;
+    }
+    for (int64_t column = 0; column < columns; ++column) {
+      if (!readB.read(column, row, here, other, 0))
+        return false;
+      for (int64_t i = 0; i < here; ++i)
+        if (std::memcmp(&other[i * size], &block[(i * columns + column) * size], size) != 0)
+          return false;
+    }
+  }
+  return varies;
+}
+
+struct Matrix {
+  const onnx::TensorProto *proto;
+  TensorData data;
+};
+
+} // namespace
+
+std::vector<WeightCopy> findCopies(ModelFile &file) {
+  const onnx::GraphProto &graph = file.model().graph();
+  llvm::StringSet<> gathered;
+  for (const onnx::NodeProto &node : graph.node())
+    if (node.op_type() == "Gather" && node.input_size() > 0)
+      gathered.insert(node.input(0));
+  std::vector<Matrix> others;
+  std::map<std::pair<int64_t, int64_t>, std::vector<Matrix>> tables; // by shape
+  for (const onnx::TensorProto &proto : graph.initializer()) {
+    if (proto.dims_size() != 2)
+      continue;
+    // The importer reports what is wrong with a tensor; here it is only left out.
+    ScopedDiagnosticHandler quiet(file.location().getContext(), [](Diagnostic &) {});
+    FailureOr<TensorData> data = file.locate(proto, [&] { return emitError(file.location()); });
+    if (failed(data) || !isFloat(data->type) || data->count < 2 || !data->isRaw() ||
+        data->place == TensorData::declared)
+      continue;
+    if (gathered.contains(proto.name()))
+      tables[{data->shape[0], data->shape[1]}].push_back({&proto, *data});
+    else
+      others.push_back({&proto, *data});
+  }
+  std::vector<WeightCopy> copies;
+  for (const Matrix &other : others) {
+    for (bool transposed : {false, true}) {
+      int64_t first = other.data.shape[transposed], second = other.data.shape[!transposed];
+      auto found = tables.find({first, second});
+      if (found == tables.end())
+        continue;
+      // A model has a few tables; more of one shape would be a quadratic search.
+      llvm::ArrayRef<Matrix> candidates = llvm::ArrayRef(found->second).take_front(4);
+      const Matrix *table = llvm::find_if(candidates, [&](const Matrix &each) {
+        return each.data.type == other.data.type &&
+               repeats(file, each.data, other.data, transposed);
+      });
+      if (table != candidates.end()) {
+        copies.push_back({other.proto->name(), table->proto->name(), transposed});
+        break;
+      }
+    }
+  }
+  return copies;
+}
+
+} // namespace partita::importer

@@ -1,0 +1,29 @@
+//===- TiedWeights.h - an embedding table that a file holds twice
+//------------------------------===//
+//
+// GPT-2's output layer multiplies by the transposed embedding table. An exporter that folds
+// constants computes the transpose and stores it as a second initializer: training would then
+// pull the two apart. A copy is recognized by its values, all of them, so a file without values
+// (a stripped one) keeps two parameters.
+//
+//===----------------------------------------------------------------------------------------===//
+#ifndef PARTITA_LIB_IMPORT_TIEDWEIGHTS_H
+#define PARTITA_LIB_IMPORT_TIEDWEIGHTS_H
+
+#include "ModelFile.h"
+
+namespace partita::importer {
+
+struct WeightCopy {
+  std::string name;  // the initializer that is a copy
+  std::string table; // the initializer that it repeats: some Gather's table
+  bool transposed;
+};
+
+/// All copies of embedding tables among the initializers of the model's graph. Reads values by
+/// blocks, through file descriptors: neither memory nor the page tables grow with the weights.
+std::vector<WeightCopy> findCopies(ModelFile &file);
+
+} // namespace partita::importer
+
+#endif // PARTITA_LIB_IMPORT_TIEDWEIGHTS_H
