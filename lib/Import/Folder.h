@@ -19,6 +19,8 @@ using MaybeHost = std::optional<HostTensor>;
 struct ScalarFunction {
   double (*onDouble)(const double *operands);
   int64_t (*onInt)(const int64_t *operands);
+
+  bool takesFloats() const { return onDouble != nullptr; }
 };
 
 class Folder {

@@ -17,7 +17,7 @@ template <typename Op, const ScalarFunction &function> LogicalResult compare(Nod
   if (a->type != b->type)
     return node.error() << "operands have different types: " << typeText(*a) << " and "
                         << typeText(*b);
-  if (!function.onDouble && a->type != DType::boolean)
+  if (!function.takesFloats() && a->type != DType::boolean)
     return node.error() << "has operands of type " << dtypeName(a->type) << ", expected bool";
   if (failed(node.broadcastShape({a, b}, shape)))
     return failure();
@@ -39,14 +39,14 @@ template <typename Op, const ScalarFunction &function> LogicalResult test(Node &
   if (failed(node.arity(1, 1)))
     return failure();
   Tensor *x = node.input(0);
-  if (isFloat(x->type) != (function.onDouble != nullptr))
+  if (isFloat(x->type) != function.takesFloats())
     return node.error() << "has an operand of type " << dtypeName(x->type);
   if (x->host)
     if (MaybeHost host = node.folder().elementwise(DType::boolean, x->shape, *x->host, function))
       return node.set(0, *host);
   if (failed(node.emittable(x)))
     return failure();
-  if (!function.onDouble && x->type != DType::boolean)
+  if (!function.takesFloats() && x->type != DType::boolean)
     return node.error() << "has an operand of type " << dtypeName(x->type) << ", expected bool";
   return node.set(0, node.emit<Op>(node.value(x)));
 }
