@@ -1,9 +1,14 @@
-//===- CompileCommand.cpp - partita compile
-//-------------------------------------------------------===//
+//===- CompileCommand.cpp - partita compile -------------------------------------------------------===//
 
+#include "dialects/Rt/Rt.h"
+#include "partita/Emit/Emit.h"
 #include "partita/Pipelines/Pipelines.h"
+#include "tools/partita/MemoryLimit.h"
 #include "tools/partita/PlanOptions.h"
+#include "tools/partita/Program.h"
 #include "tools/partita/Session.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/Process.h"
 
 using namespace mlir;
@@ -12,9 +17,10 @@ using namespace partita::tool;
 
 namespace {
 struct CompileOptions {
-  std::string model, output, lastPhase;
+  std::string model, output, lastPhase, target = "cpu";
   std::vector<std::string> dims;
-  bool printPipeline = false;
+  std::optional<uint64_t> memoryLimit;
+  bool printPipeline = false, noBuild = false;
   Plan plan;
 };
 } // namespace
@@ -26,38 +32,113 @@ static std::string phaseList() {
   return text;
 }
 
+static void declareOutput(OptionSet &options, CompileOptions &o) {
+  options.group("Output");
+  options.text("o", "DIR", o.output, "where the program goes; with --compile-to the module's file");
+  options.custom("target", "cpu", "cpu", "what the program runs on", [](StringRef text) {
+    return std::string(text == "cpu" ? "" : ("'" + text + "' is no target; there is: cpu").str());
+  });
+  options.custom("memory-limit", "SIZE", "", "refuses a program that needs more bytes per rank: 512M, 1.5G",
+                 [&o](StringRef text) {
+                   o.memoryLimit = parseBytes(text);
+                   return std::string(o.memoryLimit ? "" : ("'" + text + "' is no size, such as 512M").str());
+                 });
+  options.flag("no-build", o.noBuild, "writes the source and leaves 'make -C DIR' to you");
+  options.custom("compile-to", "PHASE", "", "stops after a phase and writes the module",
+                 [&o](StringRef text) {
+                   o.lastPhase = text.str();
+                   return std::string(phaseIndex(text) < 0 ? ("'" + text + "' is no phase").str()
+                                                           : "");
+                 });
+  options.flag("print-pipeline", o.printPipeline,
+               "prints the --pass-pipeline= that was run, for partita-opt");
+}
+
 static std::optional<int> parseOptions(Arguments arguments, CompileOptions &o) {
-  OptionSet options(
-      "compile", "MODEL.onnx|MODEL.mlir [OPTIONS] -o DIR",
-      "Compiles a model and a plan into a training program: a folder of readable C++ "
-      "that needs no MLIR, built, with a manifest of its collectives and its memory.");
+  OptionSet options("compile", "MODEL.onnx|MODEL.mlir [OPTIONS] -o DIR",
+                    "Compiles a model and a plan into a training program: a folder of readable C++ "
+                    "that needs no MLIR, built, with a manifest of its collectives and its memory.");
   options.positional("MODEL", o.model, "an ONNX file, or the module that any phase wrote");
   options.group("Model");
   options.list("dim", "NAME=SIZE", o.dims,
                "binds a symbolic dimension; batch is the whole program's for one micro-step");
   declarePlanOptions(options, o.plan);
-  options.group("Output");
-  options.text("o", "DIR", o.output, "where the program goes; with --compile-to the module's file");
-  options.custom(
-      "compile-to", "PHASE", "", "stops after a phase and writes the module", [&o](StringRef text) {
-        o.lastPhase = text.str();
-        return std::string(phaseIndex(text) < 0 ? ("'" + text + "' is no phase").str() : "");
-      });
-  options.flag("print-pipeline", o.printPipeline,
-               "prints the --pass-pipeline= that was run, for partita-opt");
+  declareOutput(options, o);
   options.epilogue(phaseList());
   return options.parse(arguments);
 }
 
-/// One line per phase on a terminal; nothing in a pipe.
-static void showPhase(const Phase &phase) {
-  if (llvm::sys::Process::StandardErrIsDisplayed())
-    llvm::errs() << "\r\033[K" << phase.name << " ...";
+/// What is going on, on a terminal; nothing in a pipe.
+static void showProgress(StringRef what) {
+  if (!llvm::sys::Process::StandardErrIsDisplayed())
+    return;
+  llvm::errs() << "\r\033[K";
+  if (!what.empty())
+    llvm::errs() << what << " ...";
 }
 
-static void endProgress() {
-  if (llvm::sys::Process::StandardErrIsDisplayed())
-    llvm::errs() << "\r\033[K";
+static int writeModule(Session &session, ModuleOp module, StringRef output) {
+  std::string problem = writeAtomically(output.empty() ? "-" : output, [&](raw_ostream &os) {
+    module->print(os, OpPrintingFlags().enableDebugInfo());
+    os << '\n';
+  });
+  return problem.empty() ? 0 : session.fail(problem);
+}
+
+static std::string absolute(StringRef path) {
+  SmallString<128> result(path);
+  llvm::sys::fs::make_absolute(result);
+  llvm::sys::path::remove_dots(result, /*remove_dot_dot=*/false);
+  return result.str().str();
+}
+
+/// The executable's name: the folder's, in the letters that a file and a C++ program may have.
+static std::string programName(StringRef folder) {
+  std::string name;
+  for (char c : llvm::sys::path::filename(folder))
+    name += llvm::isAlnum(c) || c == '_' || c == '-' ? c : '_';
+  bool usable = !name.empty() && name != "_" && name[0] != '-' && name != "Makefile";
+  return usable ? name : "program";
+}
+
+/// Where the runtime is: beside the tool, in the build folder, and in the source.
+static std::string findRuntime(EmitOptions &options) {
+  std::string self = llvm::sys::fs::getMainExecutable(nullptr, nullptr);
+  SmallString<128> library(llvm::sys::path::parent_path(llvm::sys::path::parent_path(self)));
+  llvm::sys::path::append(library, "lib");
+  options.runtimeLibrary = library.str().str();
+  options.runtimeInclude = PARTITA_RUNTIME_INCLUDE;
+  SmallString<128> archive(library);
+  llvm::sys::path::append(archive, "libpartita_rt_cpu.a");
+  if (!llvm::sys::fs::exists(archive))
+    return "the runtime " + archive.str().str() + " is not there; build the target partita_rt";
+  return {};
+}
+
+static int emit(Session &session, ModuleOp module, const CompileOptions &o) {
+  std::string folder = absolute(o.output);
+  while (folder.size() > 1 && folder.back() == '/')
+    folder.pop_back();
+  EmitOptions options;
+  options.program = programName(folder);
+  options.build = !o.noBuild;
+  auto model = module->getAttrOfType<StringAttr>("train.model");
+  options.model = absolute(model ? model.getValue() : StringRef(o.model));
+  options.modelFolder = llvm::sys::path::parent_path(options.model).str();
+  if (std::string problem = findRuntime(options); !problem.empty())
+    return session.fail(problem);
+  showProgress(o.noBuild ? "emit" : "emit, g++");
+  LogicalResult emitted = emitProgram(module, folder, options);
+  showProgress("");
+  if (failed(emitted))
+    return session.hasFailed() ? 1 : session.fail("no program could be written to " + o.output);
+  std::string problem;
+  std::optional<llvm::json::Object> manifest = readManifest(folder, problem);
+  if (!manifest)
+    return session.fail(problem);
+  llvm::outs() << "wrote " << o.output << ": " << describeProgram(*manifest) << "; "
+               << describeMemory(*manifest) << '\n';
+  return 0;
 }
 
 int partita::tool::compileMain(Arguments arguments) {
@@ -66,7 +147,10 @@ int partita::tool::compileMain(Arguments arguments) {
     return *done;
   if (o.lastPhase.empty() && o.output.empty())
     return fail("compile", "-o DIR is missing: where should the program go?");
+  if (!o.lastPhase.empty() && o.noBuild)
+    return fail("compile", "--no-build: --compile-to writes a module, which is not built anyway");
   Session session("compile");
+  showProgress("import");
   OwningOpRef<ModuleOp> module = session.load(o.model, o.dims);
   if (!module)
     return 1;
@@ -76,19 +160,19 @@ int partita::tool::compileMain(Arguments arguments) {
   int last = o.lastPhase.empty() ? int(phases().size()) - 1 : phaseIndex(o.lastPhase);
   if (last < first - 1)
     return session.fail("--compile-to: the module is already past phase '" + o.lastPhase + "'");
-  LogicalResult result = runPhases(*module, first, last, o.plan, showPhase);
-  endProgress();
+  LogicalResult result =
+      runPhases(*module, first, last, o.plan, [](const Phase &phase) { showProgress(phase.name); });
+  showProgress("");
   if (failed(result))
     return 1;
+  if (o.memoryLimit)
+    if (std::string problem = checkMemory(*module, o.plan, *o.memoryLimit); !problem.empty())
+      return session.fail("--memory-limit: " + problem);
   if (o.printPipeline) {
     llvm::errs() << "--pass-pipeline='builtin.module(";
     for (int index = first; index <= last; ++index)
       llvm::errs() << (index > first ? "," : "") << pipelineText(phases()[index], o.plan);
     llvm::errs() << ")'\n";
   }
-  std::string problem = writeAtomically(o.output.empty() ? "-" : o.output, [&](raw_ostream &os) {
-    module->print(os, OpPrintingFlags().enableDebugInfo());
-    os << '\n';
-  });
-  return problem.empty() ? 0 : session.fail(problem);
+  return o.lastPhase.empty() ? emit(session, *module, o) : writeModule(session, *module, o.output);
 }

@@ -65,6 +65,14 @@ std::string partita::tool::describeProgram(const json::Object &manifest) {
   return text + ", target " + manifest.getString("target").value_or("unknown").str();
 }
 
+std::string partita::tool::describeMemory(const json::Object &manifest) {
+  const json::Object *memory = manifest.getObject("memory");
+  int64_t persistent = memory ? memory->getInteger("persistent").value_or(0) : 0;
+  int64_t arena = memory ? memory->getInteger("arena").value_or(0) : 0;
+  return grouped(persistent + arena) + " bytes per rank: " + grouped(persistent) + " persistent, " +
+         grouped(arena) + " arena";
+}
+
 std::string partita::tool::findProgram(StringRef folder, std::string &problem) {
   std::optional<json::Object> manifest = readManifest(folder, problem);
   if (!manifest)

@@ -33,6 +33,9 @@ std::optional<llvm::json::Object> readManifest(llvm::StringRef folder, std::stri
 /// "gpt2: 2 ranks (dp = 2), 1 micro-batch per step, target cpu".
 std::string describeProgram(const llvm::json::Object &manifest);
 
+/// "4,234,567 bytes per rank: 3,000,000 persistent, 1,234,567 arena".
+std::string describeMemory(const llvm::json::Object &manifest);
+
 /// 1234567 as "1,234,567".
 std::string grouped(int64_t value);
 

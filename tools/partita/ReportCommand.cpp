@@ -104,12 +104,7 @@ int partita::tool::reportMain(Arguments arguments) {
   if (const json::Array *parameters = manifest->getArray("parameters"))
     outs() << "parameters     " << parameters->size() << " tensors\n";
   printCollectives(*manifest);
-  if (const json::Object *memory = manifest->getObject("memory")) {
-    int64_t persistent = memory->getInteger("persistent").value_or(0);
-    int64_t arena = memory->getInteger("arena").value_or(0);
-    outs() << formatv("memory         {0} bytes per rank: {1} persistent, {2} arena\n",
-                      grouped(persistent + arena), grouped(persistent), grouped(arena));
-  }
+  outs() << "memory         " << describeMemory(*manifest) << '\n';
   if (!log.empty())
     printRun(run);
   return 0;
