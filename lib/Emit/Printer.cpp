@@ -70,8 +70,9 @@ void FunctionPrinter::line(unsigned depth, StringRef text, StringRef remark) {
   os << '\n';
 }
 
-std::string FunctionPrinter::nameFor(Value value) {
-  std::string base = rt::identifier(rt::rawName(value.getLoc())), name = base;
+std::string FunctionPrinter::nameFor(Value value, StringRef fallback) {
+  StringRef given = rt::rawName(value.getLoc());
+  std::string base = rt::identifier(given.empty() ? fallback : given), name = base;
   for (unsigned i = 2; !taken.insert(name).second; ++i)
     name = base + "_" + std::to_string(i);
   return names[value] = name;
@@ -214,7 +215,8 @@ void FunctionPrinter::printVerbatim(emitc::VerbatimOp verbatim, unsigned depth) 
 }
 
 LogicalResult FunctionPrinter::printFor(emitc::ForOp loop, unsigned depth) {
-  std::string name = nameFor(loop.getInductionVar());
+  // EmitC's text form drops the location, and with it the name, of a loop's variable.
+  std::string name = nameFor(loop.getInductionVar(), "micro");
   line(depth, "for (int64_t " + name + " = " + use(loop.getLowerBound()) + "; " + name + " < " +
                   use(loop.getUpperBound()) + "; ++" + name + ") {");
   if (failed(printBlock(*loop.getBody(), depth + 1)))

@@ -32,7 +32,7 @@ private:
   void define(mlir::Value value, std::string expression, unsigned depth,
               llvm::StringRef remark = "");
   std::string use(mlir::Value value) const { return names.lookup(value); }
-  std::string nameFor(mlir::Value value);
+  std::string nameFor(mlir::Value value, llvm::StringRef fallback = "x");
   void line(unsigned depth, llvm::StringRef text, llvm::StringRef remark = "");
 
   llvm::raw_ostream &os;
