@@ -12,5 +12,5 @@ grep -o 'tx\.[a-z_]*' $dir/after.mlir | sort | uniq -c
   echo '}'
 } >$dir/both.mlir
 cp "$1" $dir/
-partita-interp $dir/both.mlir --equal forward,after --tolerance 1e-6
+partita-interp $dir/both.mlir --equal forward,after --init file --tolerance 1e-6
 echo agree
