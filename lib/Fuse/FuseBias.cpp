@@ -1,4 +1,4 @@
-//===- FuseBias.cpp - a bias goes into the product's kernel -------------------------------------------===//
+//===- FuseBias.cpp - a bias goes into the product's kernel -----------------------------------===//
 
 #include "dialects/Tx/Tx.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"

@@ -1,4 +1,4 @@
-//===- FuseElementwise.cpp - one loop over elementwise ops that feed each other ------------------------===//
+//===- FuseElementwise.cpp - one loop over elementwise ops that feed each other ---------------===//
 //
 // One walk over each block, in order. An elementwise op joins the groups that its operands come from, when
 // all their results have its type's shape and placement and nobody outside has used one of them yet: the
@@ -6,7 +6,7 @@
 // (A use in front of the op, by an op that is no member, would otherwise read a value that is not there
 // yet.) Groups of one are left alone.
 //
-//===----------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 
 #include "dialects/Tx/Tx.h"
 #include "mlir/IR/IRMapping.h"
@@ -26,7 +26,7 @@ namespace {
 
 /// An op that a loop over elements can compute; scalars are not worth a kernel.
 bool isElementwise(Operation *op) {
-  return isa<ScalarInterface>(op) && cast<RankedTensorType>(op->getResult(0).getType()).getRank() > 0;
+  return isa<ScalarInterface, tx::CastOp>(op) && cast<RankedTensorType>(op->getResult(0).getType()).getRank() > 0;
 }
 
 /// What two ops must have in common to share a loop.
