@@ -145,7 +145,7 @@ private:
   }
 
   void comment(Operation *op) {
-    if (isa<tx::ConstantOp, train::ReadOp, func::ReturnOp>(op))
+    if (isa<tx::ConstantOp>(op))
       return;
     backward |= op->getName().getStringRef().ends_with("_grad");
     std::string path = l.naming.moduleOf(op);

@@ -27,7 +27,10 @@ AtAttr Lowering::at(Value tensor) const {
     auto batch = microBatches.find(tensor);
     if (batch != microBatches.end())
       return at(batch->second.first);
-    return AtAttr::get(context, Space::Input, shared.inputIndex.lookup(argument), {});
+    auto input = shared.inputIndex.find(argument);
+    return AtAttr::get(context, Space::Input,
+                       input == shared.inputIndex.end() ? argument.getArgNumber() : input->second,
+                       {});
   }
   Operation *definer = tensor.getDefiningOp();
   if (auto read = dyn_cast<train::ReadOp>(definer))
@@ -84,6 +87,9 @@ std::string Lowering::nameOf(Value tensor) {
     if (auto name = function.getArgAttrOfType<StringAttr>(argument.getArgNumber(),
                                                           train::TrainDialect::kName))
       return name.getValue().str();
+    if (auto role = function.getArgAttrOfType<StringAttr>(argument.getArgNumber(),
+                                                          train::TrainDialect::kRole))
+      return role.getValue().str();
     return "input" + std::to_string(argument.getArgNumber());
   }
   return naming.of(tensor);
@@ -112,6 +118,8 @@ static Value sourceOf(Value tensor) {
   if (isa<tx::ReshapeOp, tx::BroadcastOp, tx::TransposeOp, tx::SliceOp>(definer))
     return definer->getOperand(0);
   unsigned number = cast<OpResult>(tensor).getResultNumber();
+  if (isa<train::AdamWOp, train::SgdOp>(definer))
+    return definer->getOperand(cast<KernelInterface>(definer).inPlaceOperands(number).front());
   if (isa<par::AllReduceOp>(definer))
     return definer->getOperand(number);
   return isa<par::WaitOp>(definer) ? definer->getOperand(number + 1) : Value();

@@ -90,7 +90,7 @@ void Naming::findModules(func::FuncOp function) {
   function.walk<WalkOrder::PreOrder>([&](Operation *op) {
     std::string path = modulePath(rawName(op->getLoc()));
     StringRef parameter = parameterOf(op);
-    if (isa<train::AdamWOp, train::SgdOp>(op) || op->getNumResults() == 0)
+    if (op->getNumResults() == 0 || !isa<tx::TxDialect>(op->getDialect()))
       return;
     for (Value result : op->getResults())
       if (auto gradient = gradients.find(result); gradient != gradients.end() && path.empty())

@@ -1,4 +1,5 @@
-//===- IndexEvaluator.cpp - see IndexEvaluator.h ----------------------------------------------===//
+//===- IndexEvaluator.cpp - see IndexEvaluator.h
+//----------------------------------------------------===//
 
 #include "IndexEvaluator.h"
 #include <cmath>

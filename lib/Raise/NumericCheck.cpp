@@ -1,4 +1,5 @@
-//===- NumericCheck.cpp - see NumericCheck.h --------------------------------------------------===//
+//===- NumericCheck.cpp - see NumericCheck.h
+//--------------------------------------------------------===//
 
 #include "NumericCheck.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

@@ -4,7 +4,10 @@
 #ifndef PARTITA_LOWER_PASSES_H
 #define PARTITA_LOWER_PASSES_H
 
+#include "dialects/Par/Par.h"
 #include "dialects/Rt/Rt.h"
+#include "dialects/Train/Train.h"
+#include "dialects/Tx/Tx.h"
 #include "mlir/Dialect/EmitC/IR/EmitC.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"

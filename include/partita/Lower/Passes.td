@@ -24,7 +24,7 @@ def LowerToRt : Pass<"lower-to-rt", "::mlir::ModuleOp"> {
   let options = [
     Option<"learningRate", "learning-rate", "double", "0.001", "the program's rate unless a run sets another">,
   ];
-  let dependentDialects = ["::partita::rt::RtDialect"];
+  let dependentDialects = ["::partita::tx::TxDialect", "::partita::train::TrainDialect", "::partita::par::ParDialect", "::partita::rt::RtDialect"];
 }
 
 def RtToEmitC : Pass<"rt-to-emitc", "::mlir::ModuleOp"> {

@@ -4,7 +4,10 @@
 #ifndef PARTITA_MEMORY_PASSES_H
 #define PARTITA_MEMORY_PASSES_H
 
+#include "dialects/Par/Par.h"
 #include "dialects/Rt/Rt.h"
+#include "dialects/Train/Train.h"
+#include "dialects/Tx/Tx.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
 

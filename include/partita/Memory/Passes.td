@@ -24,7 +24,7 @@ def PlanMemory : Pass<"plan-memory", "::mlir::ModuleOp"> {
 
         %0 = tx.relu %x {rt.buffers = [#rt.at<arena 64>]} : (tensor<4xf32>) -> tensor<4xf32>
   }];
-  let dependentDialects = ["::partita::rt::RtDialect"];
+  let dependentDialects = ["::partita::tx::TxDialect", "::partita::train::TrainDialect", "::partita::par::ParDialect", "::partita::rt::RtDialect"];
   let statistics = [
     Statistic<"views", "views", "reshapes, slices, transposes, broadcasts and concatenations that cost nothing">,
     Statistic<"copies", "copies", "reshapes, slices, transposes and broadcasts that copy">,

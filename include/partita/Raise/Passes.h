@@ -1,4 +1,5 @@
-//===- Passes.h - phase raise: decomposed composites into one op each ---------------*- C++ -*-===//
+//===- Passes.h - phase raise: decomposed composites into one op each --------------------*- C++
+//-*-===//
 
 #ifndef PARTITA_RAISE_PASSES_H
 #define PARTITA_RAISE_PASSES_H

@@ -1,0 +1,175 @@
+// tiny: dp = 2
+// Written by partita; compile it with the Makefile beside it.
+
+#include <partita_rt/partita_rt.h>
+
+using namespace partita_rt;
+
+// Elementwise kernels, generated from the scalar expressions of the ops.
+
+static void map_mul_2(float *out, const float *a, int64_t ni) {
+  #pragma GCC ivdep
+  for (int64_t i = 0; i < ni; ++i)
+    out[i] = a[i] * 0.5f;
+}
+
+static void map_mul(float *out, const float *a, const float *b, int64_t ni) {
+  #pragma GCC ivdep
+  for (int64_t i = 0; i < ni; ++i)
+    out[i] = a[i] * b[i];
+}
+
+static void map_add(float *out, const float *a, const float *b, int64_t ni, int64_t nj,
+    int64_t out_i, int64_t a_i, int64_t b_i) {
+  for (int64_t i = 0; i < ni; ++i)
+    #pragma GCC ivdep
+    for (int64_t j = 0; j < nj; ++j)
+      out[i * out_i + j] = a[i * a_i + j] + b[i * b_i + j];
+}
+
+static void map_sub_gelu_tanh(float *out, const float *a, int64_t ni) {
+  #pragma GCC ivdep
+  for (int64_t i = 0; i < ni; ++i) {
+    const float t0 = a[i] - (-0.5f);
+    const float t1 = 0.5f * t0 * (1.0f + tanhf(0.7978846f * t0 * (1.0f + 0.044715f * t0 * t0)));
+    out[i] = t1;
+  }
+}
+
+static void map_reciprocal(float *out, const float *x, int64_t ni) {
+  #pragma GCC ivdep
+  for (int64_t i = 0; i < ni; ++i)
+    out[i] = 1.0f / x[i];
+}
+
+// One update of the parameters from the micro-batches in the inputs.
+static void train_step(Rank &rank) {
+  float *token_count = rank.at(640);
+  const int64_t *labels = rank.input<int64_t>(1); // [1, 2, 4]
+  *token_count = float(countLabels(labels, 8, -100));
+  allReduce(rank.group(0), {{token_count, 1}}, "loss");
+  rank.report.tokenCount = int64_t(*token_count);
+  float *reciprocal = rank.at(640);
+  map_reciprocal(reciprocal, token_count, 1);
+
+  // model.embed
+  float *model_embed_Gather = rank.at(1024); // [2, 4, 8]
+  const int64_t *input_ids = rank.input<int64_t>(0); // [1, 2, 4]
+  float *table = rank.persistent(0); // [16, 8]
+  embeddingForward(model_embed_Gather, input_ids, table, 8, 8, 16);
+
+  // model.act
+  float *model_act_Gelu = rank.at(1024); // [2, 4, 8]
+  map_sub_gelu_tanh(model_act_Gelu, model_embed_Gather, 64);
+
+  // model.head
+  float *model_head_MatMul = rank.at(0); // [2, 4, 16]
+  float *head_weight = rank.persistent(512); // [8, 16]
+  gemm(Trans::No, Trans::No, 8, 16, 8, 1.0f, model_act_Gelu, 8, head_weight, 16, 0.0f,
+      model_head_MatMul, 16);
+  float *model_head_Add = rank.at(0); // [2, 4, 16]
+  float *head_bias = rank.persistent(1024); // [16]
+  map_add(model_head_Add, model_head_MatMul, head_bias, 8, 16, 16, 16, 0);
+  float *model_head_cross_entropy_loss = rank.at(512); // [2, 4]
+  float *model_head_cross_entropy_lse = rank.at(576); // [2, 4]
+  crossEntropyForward(model_head_cross_entropy_loss, model_head_cross_entropy_lse, model_head_Add,
+      labels, 8, 16, 16, -100);
+  float *model_head_reduce_sum = rank.at(1344);
+  reduceSum(model_head_reduce_sum, model_head_cross_entropy_loss, 1, 8, 1);
+  float *model_head_mul = rank.at(1344);
+  map_mul(model_head_mul, model_head_reduce_sum, reciprocal, 1);
+  allReduce(rank.group(0), {{model_head_mul, 1}}, "loss");
+
+  // model.head, backward
+  float *model_head_cross_entropy_grad_dlogits = rank.at(0); // [2, 4, 16]
+  crossEntropyBackward(model_head_cross_entropy_grad_dlogits, reciprocal, 0, model_head_Add,
+      model_head_cross_entropy_lse, labels, 8, 16, 16, -100);
+  float *head_weight_grad = rank.at(512); // [8, 16]
+  gemm(Trans::Yes, Trans::No, 8, 16, 8, 1.0f, model_act_Gelu, 8,
+      model_head_cross_entropy_grad_dlogits, 16, 0.0f, head_weight_grad, 16);
+  float *head_bias_grad = rank.at(1280); // [16]
+  reduceSum(head_bias_grad, model_head_cross_entropy_grad_dlogits, 1, 8, 16);
+  Pending pending = allReduceStart(rank.group(0), {{head_weight_grad, 128}, {head_bias_grad, 16}},
+      "gradients of \042head\042 */ \134");
+  float *model_head_MatMul_2 = rank.at(1024); // [2, 4, 8]
+  gemm(Trans::No, Trans::Yes, 8, 8, 16, 1.0f, model_head_cross_entropy_grad_dlogits, 16,
+      head_weight, 16, 0.0f, model_head_MatMul_2, 8);
+
+  // model.act, backward
+  float *model_act_Gelu_2 = rank.at(1024); // [2, 4, 8]
+  map_mul_2(model_act_Gelu_2, model_head_MatMul_2, 64);
+
+  // model.embed, backward
+  float *table_grad = rank.at(0); // [16, 8]
+  embeddingBackward(table_grad, model_act_Gelu_2, input_ids, 8, 8, 16, Write::Set);
+  allReduce(rank.group(0), {{table_grad, 128}}, "gradient of table");
+  wait(pending);
+  float *step_number = rank.at(1024);
+  *step_number = float(rank.step);
+
+  // update
+  exposeGradient(rank, 1, head_weight_grad);
+  float *head_weight_m = rank.persistent(1088); // [8, 16]
+  float *head_weight_v = rank.persistent(1600); // [8, 16]
+  float *learning_rate = &rank.learningRate;
+  adamwUpdate(head_weight, head_weight_m, head_weight_v, head_weight_grad, 128,
+      {*learning_rate, rank.hyper.beta1, rank.hyper.beta2, rank.hyper.epsilon,
+      rank.hyper.weightDecay, int64_t(*step_number)});
+  exposeGradient(rank, 2, head_bias_grad);
+  sgdUpdate(head_bias, nullptr, head_bias_grad, 16, {*learning_rate, 0.0f, 0.0f});
+  exposeGradient(rank, 0, table_grad);
+  sgdUpdate(table, nullptr, table_grad, 128, {*learning_rate, 0.0f, rank.hyper.weightDecay});
+  rank.report.loss = *model_head_mul;
+}
+
+//===-- What the runtime needs to know ---------------------------------------------------------===//
+
+static const Axis kMesh[] = {
+    {"dp", 2},
+};
+
+static const Input kInputs[] = {
+    {"input_ids", InputRole::TokenIds, DType::Int64, {4, 4}, {2, 4}, {{0, 0}}, 16},
+    {"labels", InputRole::Labels, DType::Int64, {4, 4}, {2, 4}, {{0, 0}}, 16},
+};
+
+static const Parameter kParameters[] = {
+    {"table", {16, 8}, {16, 8}, {}, 0, {InitKind::Normal, 0.2}, {}, true, true},
+    {"head.weight", {8, 16}, {8, 16}, {}, 512, {InitKind::Normal, 0.2}, {}, true, true},
+    {"head.bias", {16}, {16}, {}, 1024, {InitKind::Zeros}, {}, true, false},
+};
+
+static const OptimizerState kOptimizerStates[] = {
+    {"head.weight.m", 1, 1088},
+    {"head.weight.v", 1, 1600},
+};
+
+static const CensusEntry kCensus[] = {
+    {CollectiveKind::AllReduce, "dp", 2, 8, "loss"},
+    {CollectiveKind::AllReduce, "dp", 1, 576, "gradients of \042head\042 */ \134"},
+    {CollectiveKind::AllReduce, "dp", 1, 512, "gradient of table"},
+};
+
+static Program program() {
+  Program p;
+  p.name = "tiny";
+  p.optimizer = "sgd";
+  p.mesh = kMesh;
+  p.inputs = kInputs;
+  p.parameters = kParameters;
+  p.optimizerStates = kOptimizerStates;
+  p.census = kCensus;
+  p.accumulate = 1;
+  p.persistentBytes = 2112;
+  p.arenaBytes = 1408;
+  p.hyper.learningRate = 0.001f;
+  p.hyper.beta1 = 0.9f;
+  p.hyper.beta2 = 0.999f;
+  p.hyper.epsilon = 1e-08f;
+  p.hyper.weightDecay = 0.1f;
+  p.trainStep = train_step;
+  p.exposesGradients = true;
+  return p;
+}
+
+int main(int argc, char **argv) { return programMain(argc, argv, program()); }

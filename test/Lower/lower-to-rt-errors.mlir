@@ -1,0 +1,39 @@
+// RUN: not partita-opt %s --plan-memory --lower-to-rt --split-input-file 2>&1 | FileCheck %s
+
+func.func @half(%x: tensor<4xf16>) -> tensor<4xf16> {
+  // CHECK: :[[#@LINE+1]]:8: error: 'tx.exp' op has no kernel on this target for 'tensor<4xf16>'
+  %0 = tx.exp %x : (tensor<4xf16>) -> tensor<4xf16>
+  return %0 : tensor<4xf16>
+}
+
+// -----
+
+func.func @apart(%x: tensor<2x3x4xf32>) -> tensor<3xf32> {
+  // CHECK: error: 'tx.reduce_sum' op has no kernel on this target: the reduced dimensions of 'tensor<2x3x4xf32>' are not neighbours
+  %0 = tx.reduce_sum %x [0, 2] : tensor<2x3x4xf32> -> tensor<3xf32>
+  return %0 : tensor<3xf32>
+}
+
+// -----
+
+// CHECK: error: argument 0 'temperature' of @forward is neither tokens, labels, positions nor a mask; nobody knows how to fill it
+func.func @forward(%x: tensor<4xf32> {train.name = "temperature"}) -> tensor<4xf32> {
+  %0 = tx.exp %x : (tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+func.func @forward(%x: tensor<4xf32> {train.name = "mask"}) -> tensor<4xf32> {
+  // CHECK: error: 'func.return' op returns an input, a parameter or a view of another result
+  return %x : tensor<4xf32>
+}
+
+// -----
+
+#p = #par.place<[4], partial [dp]>
+func.func @no_axis(%x: tensor<4xf32, #p>) -> tensor<4xf32> attributes {par.no_cotangents} {
+  // CHECK: error: 'par.all_reduce' op is over axis 'dp', which the mesh #par.mesh<> does not have
+  %0 = par.all_reduce %x over "dp" : tensor<4xf32, #p> -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}

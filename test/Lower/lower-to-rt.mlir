@@ -1,0 +1,54 @@
+// RUN: partita-opt %s --plan-memory --lower-to-rt | FileCheck %s
+
+// One kernel per distinct expression, made once; what is repeated stays where it is.
+// CHECK-DAG: rt.kernel @map_add loops 2 outputs ["out"] [f32] inputs ["a", "b"] [f32, f32] steps [1, 1, 1] locals [] computes ["$a + $b"]
+// CHECK-DAG: rt.kernel @map_gelu loops 1 outputs ["out"] [f32] inputs ["x"] [f32] steps [1, 1] locals [] computes ["0.5f * $x * (1.0f + erff($x * 0.70710677f))"]
+// CHECK-DAG: rt.kernel @map_select loops 1 outputs ["out"] [f32] inputs ["c", "a"] [i1, f32] steps [1, 1, 1] locals [] computes ["select($c != 0, $a, (-1.5f))"]
+// CHECK-DAG: rt.kernel @map_add_gelu loops 1 outputs ["out0", "out1"] [f32, f32] inputs ["a", "b"] [f32, f32] steps [1, 1, 1, 1] locals ["const float t0 = $a + $b;", "const float t1 = 0.5f * t0 * (1.0f + erff(t0 * 0.70710677f));"] computes ["t0", "t1"]
+
+// CHECK-LABEL: func.func @products
+func.func @products(%x: tensor<2x4x8xf32>, %w: tensor<8x6xf32>, %b: tensor<6xf32>, %sq: tensor<6x6xf32>) -> tensor<2x4x6xf32> {
+  // CHECK: %[[Y:.*]] = rt.arena {{[0-9]+}} [2, 4, 6]
+  // CHECK: rt.gemm %[[Y]], %{{.*}}, %{{.*}} {beta = 0.000000e+00 : f64, k = 8 : i64, lda = 8 : i64, ldb = 6 : i64, ldc = 6 : i64, m = 8 : i64, n = 6 : i64, transA = false, transB = false}
+  %0 = tx.matmul %x, %w : (tensor<2x4x8xf32>, tensor<8x6xf32>) -> tensor<2x4x6xf32>
+  %1 = tx.broadcast %b : tensor<6xf32> -> tensor<2x4x6xf32>
+  // CHECK: rt.launch @map_add({{.*}}) [8, 6] [6, 6, 0]
+  %2 = tx.add %0, %1 : (tensor<2x4x6xf32>, tensor<2x4x6xf32>) -> tensor<2x4x6xf32>
+  // CHECK: rt.launch @map_gelu({{.*}}) [48] []
+  %3 = tx.gelu %2 : (tensor<2x4x6xf32>) -> tensor<2x4x6xf32>
+  // CHECK: rt.launch @map_gelu({{.*}}) [48] []
+  %4 = tx.gelu %3 : (tensor<2x4x6xf32>) -> tensor<2x4x6xf32>
+  // CHECK: rt.gemm_bias
+  %5 = tx.matmul_bias %4, %sq plus %b : (tensor<2x4x6xf32>, tensor<6x6xf32>, tensor<6xf32>) -> tensor<2x4x6xf32>
+  return %5 : tensor<2x4x6xf32>
+}
+
+// CHECK-LABEL: func.func @elementwise
+func.func @elementwise(%c: tensor<4xi1>, %x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %0 = tx.constant dense<-1.5> : tensor<4xf32> : tensor<4xf32>
+  %1 = tx.select %c, %x, %0 : (tensor<4xi1>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  // CHECK: rt.launch @map_add_gelu(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) [4] []
+  %2, %3 = tx.fusion (%a = %1, %b = %x) : (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+    %4 = tx.add %a, %b : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %5 = tx.gelu %4 : (tensor<4xf32>) -> tensor<4xf32>
+    tx.fused %4, %5 : tensor<4xf32>, tensor<4xf32>
+  }
+  return %2, %3 : tensor<4xf32>, tensor<4xf32>
+}
+
+// The loop's sums start at zero and take every micro-batch's share.
+// CHECK-LABEL: func.func @micro_batches
+// CHECK: %[[SUM:.*]] = rt.arena
+// CHECK: rt.fill %[[SUM]] {n = 4 : i64, value = 0.000000e+00 : f64}
+// CHECK: rt.for 3 {
+// CHECK: ^bb0(%[[MICRO:.*]]: i64):
+// CHECK: rt.input 0 micro %[[MICRO]]  [4]
+// CHECK: rt.launch
+// CHECK: rt.accumulate %[[SUM]], %{{.*}} {n = 4 : i64}
+func.func @micro_batches(%x: tensor<3x4xf32>) -> tensor<4xf32> {
+  %0 = train.accumulate (%m = %x) : (tensor<3x4xf32>) -> tensor<4xf32> {
+    %1 = tx.exp %m : (tensor<4xf32>) -> tensor<4xf32>
+    train.yield %1 : tensor<4xf32>
+  }
+  return %0 : tensor<4xf32>
+}

@@ -1,0 +1,35 @@
+// RUN: partita-opt %s --rt-to-emitc | FileCheck %s
+
+// CHECK: emitc.func @map_add(%[[OUT:.*]]: !emitc.ptr<!emitc.opaque<"float">>, %[[A:.*]]: !emitc.ptr<!emitc.opaque<"const float">>, %[[B:.*]]: !emitc.ptr<!emitc.opaque<"const float">>, %[[N:.*]]: i64) attributes {specifiers = ["static"]}
+// CHECK: verbatim "for (int64_t i = 0; i < {}; ++i)" args %[[N]] : i64
+// CHECK: verbatim "{{ +}}{}[i] = {}[i] + {}[i];" args %[[OUT]], %[[A]], %[[B]]
+rt.kernel @map_add loops 1 outputs ["out"] [f32] inputs ["a", "b"] [f32, f32] steps [1, 1, 1] locals [] computes ["$a + $b"]
+
+// CHECK: emitc.func @f(%{{.*}}: !emitc.opaque<"Rank &">)
+func.func @f() {
+  // CHECK: %[[X:.*]] = call_opaque "rank.at"() {args = [64], rt.comment = "[2, 4]"} : () -> !emitc.ptr<!emitc.opaque<"float">>
+  %x = rt.arena 64 [2, 4] : !rt.buffer<f32>
+  // CHECK: %[[W:.*]] = call_opaque "rank.persistent"() {args = [0], rt.comment = "[4]"}
+  %w = rt.persistent 0 [4] : !rt.buffer<f32>
+  // CHECK: %[[IDS:.*]] = call_opaque "rank.input"() {args = [1], rt.comment = "[2]", template_args = [#emitc.opaque<"int64_t">]} : () -> !emitc.ptr<!emitc.opaque<"const int64_t">>
+  %ids = rt.input 1 [2] : !rt.buffer<i64>
+  // CHECK: call_opaque "softmaxForward"(%[[X]], %[[X]]) {args = [0 : index, 1 : index, #emitc.opaque<"2">, #emitc.opaque<"4">]}
+  rt.softmax_forward %x, %x {rows = 2 : i64, width = 4 : i64} : !rt.buffer<f32>, !rt.buffer<f32>
+  // CHECK: verbatim "*{} = float(countLabels({}, 2, -100));" args %[[X]], %[[IDS]]
+  rt.count_labels %x, %ids {n = 2 : i64, ignore = -100 : i64} : !rt.buffer<f32>, !rt.buffer<i64>
+  // CHECK: call_opaque "map_add"(%[[X]], %[[X]], %[[W]])
+  rt.launch @map_add(%x, %x, %w) [4] [] : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>
+  // A reason is untrusted text.
+  // CHECK: verbatim "Pending p = allReduceStart(rank.group(0), {{[{][{][{][{]}}{}, 8}, {{[{][{]}}{}, 4}}, \22a \\042quoted\\042 {{[{][{]}}reason\\134\22);" args %[[X]], %[[W]]
+  rt.all_reduce_start "p" %x, %w [8, 4] over "dp" 0 because "a \22quoted\22 {reason\\" : !rt.buffer<f32>, !rt.buffer<f32>
+  // CHECK: verbatim "wait(p);"
+  rt.wait "p"
+  // CHECK: for %{{.*}} = %{{.*}} to %{{.*}} step %{{.*}} : i64 {
+  rt.for 2 {
+  ^bb0(%micro: i64):
+    // CHECK: call_opaque "rank.input"(%{{.*}}) {args = [0, 0 : index]
+    %m = rt.input 0 micro %micro [2] : !rt.buffer<i64>
+    rt.end
+  }
+  return
+}
