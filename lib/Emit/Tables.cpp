@@ -237,6 +237,9 @@ private:
     for (auto [key, field] : fields)
       if (auto value = dyn_cast_or_null<FloatAttr>(hyper.get(key)))
         os << "  p.hyper." << field << " = " << rt::floatLiteral(value.getValueAsDouble()) << ";\n";
+    // moments, weightDecay, gradientClip: what the update reads.
+    os << "  p.reads = {" << (hyper.get("beta1") ? "true" : "false") << ", "
+       << (hyper.get("decay") ? "true" : "false") << ", false};\n";
     static constexpr std::pair<StringLiteral, StringLiteral> functions[] = {
         {"init", "init"},
         {"train_step", "trainStep"},

@@ -206,6 +206,19 @@ void checkCombinations(const RunOptions &o, const Program &program) {
 
 } // namespace
 
+/// An option that the program would not look at is a mistake.
+static void checkIsRead(const std::string &option, const Program &program) {
+  const HyperReads &reads = program.reads;
+  if (option == "--clip" && !reads.gradientClip)
+    fail("--clip: the program was compiled without gradient clipping");
+  if (option == "--weight-decay" && !reads.weightDecay)
+    fail("--weight-decay: the program was compiled with decay 0, which leaves none in its update; "
+         "compile it with another --weight-decay");
+  bool moment = option == "--beta1" || option == "--beta2" || option == "--epsilon";
+  if (moment && !reads.moments)
+    fail("%s: the program's optimizer, %s, has no moments", option.c_str(), program.optimizer);
+}
+
 RunOptions parseOptions(int argc, char **argv, const Program &program) {
   RunOptions options;
   options.hyper = program.hyper;
@@ -232,6 +245,7 @@ RunOptions parseOptions(int argc, char **argv, const Program &program) {
     }
     if (option.argument && value.empty())
       fail("%s needs an argument: %s", option.name, option.argument);
+    checkIsRead(option.name, program);
     option.set(options, value);
   }
   if (!options.help)

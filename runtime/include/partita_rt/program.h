@@ -164,6 +164,14 @@ struct Hyper {
   float momentum = 0.0f;     ///< SGD
 };
 
+/// Which hyperparameters the emitted update reads; an option for another one is refused rather than
+/// ignored.
+struct HyperReads {
+  bool moments = true; ///< beta1, beta2, epsilon
+  bool weightDecay = true;
+  bool gradientClip = true;
+};
+
 /// One constant description of everything. Unset function pointers mean that the program lacks that
 /// entry; the options that need it are then refused.
 struct Program {
@@ -182,6 +190,7 @@ struct Program {
   int64_t arenaBytes = 0;      ///< largest of the entry points' needs; contents undefined at entry
 
   Hyper hyper;
+  HyperReads reads;
   /// True when train_step calls exposeGradient for every trainable parameter; else --grads is
   /// refused.
   bool exposesGradients = false;
