@@ -25,15 +25,21 @@ FailureOr<Tensor *> takePiece(Node &node, Tensor *x, const Piece &piece) {
   return node.importer.create(node.slice(node.value(x), piece.offsets, piece.sizes, piece.strides));
 }
 
-/// One axis of ONNX's Slice: numpy's start:end:step, out-of-range values clamped.
+/// One axis of ONNX's Slice: start:end:step, out-of-range values clamped. Unlike numpy's, a start
+/// before the first element is the first element even when stepping backwards.
 LogicalResult sliceAxis(Node &node, Piece &piece, int64_t axis, int64_t start, int64_t end,
                         int64_t step) {
   int64_t size = piece.sizes[axis];
   if (step == 0 || step == INT64_MIN)
     return node.error() << "slices with step " << step;
-  int64_t low = step > 0 ? 0 : -1, high = step > 0 ? size : size - 1;
-  auto clamp = [&](int64_t at) { return std::clamp(at < 0 ? at + size : at, low, high); };
-  start = clamp(std::max(start, -size - 1)), end = clamp(std::max(end, -size - 1));
+  if (size == 0)
+    return success();
+  int64_t high = step > 0 ? size : size - 1;
+  auto clamp = [&](int64_t at, int64_t low) {
+    at = std::max(at, -size - 1); // so that adding the size cannot overflow
+    return std::clamp(at < 0 ? at + size : at, low, high);
+  };
+  start = clamp(start, 0), end = clamp(end, step > 0 ? 0 : -1);
   int64_t span = step > 0 ? end - start : start - end;
   int64_t stride = std::abs(step);
   int64_t count = span <= 0 ? 0 : (span - 1) / stride + 1;
