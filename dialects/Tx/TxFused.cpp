@@ -1,5 +1,4 @@
-//===- TxFused.cpp - see TxFused.td
-//---------------------------------------------------------------===//
+//===- TxFused.cpp - see TxFused.td ---------------------------------------------------------------===//
 
 #include "dialects/Interfaces/BoundRegion.h"
 #include "dialects/Tx/GradientBuilder.h"
@@ -40,7 +39,7 @@ LogicalResult FusionOp::verify() {
     bool splat = false;
     if (auto constant = dyn_cast<ConstantOp>(op))
       splat = constant.getValue().isSplat();
-    if (!splat && !isa<ScalarInterface>(op))
+    if (!splat && !isa<ScalarInterface, CastOp>(op))
       return op.emitOpError() << "is neither elementwise nor a splat constant, in a fusion";
   }
   return success();

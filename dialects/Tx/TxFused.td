@@ -1,7 +1,7 @@
 //===- TxFused.td - op table: kernels made of several ops ---------------------------------------------===//
 //
 // Created in the fuse phase, after differentiation: they have no gradient. The pass `fuse-elementwise`
-// makes tx.fusion, `fuse-bias` the products with a bias; both become one kernel each when lowered.
+// makes tx.fusion, `fuse-bias` the products with a bias, `fuse-residual-gradients` the last op; each becomes one kernel when lowered.
 //
 //===------------------------------------------------------------------------------------------------===//
 
@@ -14,7 +14,7 @@ include "dialects/Tx/TxBase.td"
 def Tx_FusionOp : Op<Tx_Dialect, "fusion", [Pure, IsolatedFromAbove, SingleBlockImplicitTerminator<"FusedOp">]> {
   let summary = "elementwise ops over one shape, computed in one loop";
   let description = [{
-    The region has one argument per operand and only elementwise ops and splat constants; all tensors
+    The region has one argument per operand and only elementwise ops, casts and splat constants; all tensors
     have one shape and placement (an operand that is repeated comes through a tx.broadcast in front,
     which costs nothing where a kernel reads it). Created by `fuse-elementwise`; becomes a kernel.
 
@@ -52,6 +52,15 @@ def Tx_MatMulNTBiasOp : Tx_BiasedProduct<"matmul_nt_bias"> {
   let summary = "a @ b^T + bias: a [..., k], b [n, k], bias [n]";
   let description = "The product cannot be split along k: the bias would be added on every rank.";
   let shardRule = "* k^, n k^, n -> * n";
+}
+
+def Tx_LayerNormGradAddOp : Tx_InferredOp<"layer_norm_grad_add", [], "::mlir::getElementTypeOrSelf(operands[0]), ::mlir::getElementTypeOrSelf(operands[0]), ::mlir::getElementTypeOrSelf(operands[0])"> {
+  let summary = "tx.layer_norm_grad with `add`, the residual branch's cotangent, added to dx";
+  let description = "Created by `fuse-residual-gradients`; becomes a kernel that adds in place where `add` dies.";
+  let shardRule = "*+ n^, n^, *+, *+, *+ n^, *+ n^ -> * n^, n^, n^";
+  let arguments = (ins Tx_Float:$x, Tx_Float:$w, Tx_Float:$mean, Tx_Float:$rstd, Tx_Float:$dy, Tx_Float:$add);
+  let results = (outs Tx_Float:$dx, Tx_Float:$dw, Tx_Float:$db);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
 }
 
 #endif // PARTITA_TX_FUSED

@@ -8,15 +8,18 @@ using namespace partita;
 using namespace partita::interp;
 
 /// Four rows of c and a strip of columns at a time, so that each row of b is read once for all
-/// four. Each element adds its k products in order.
-void partita::interp::multiplyAdd(const double *a, const double *b, double *c, int64_t m, int64_t k,
-                                  int64_t n) {
+/// four. Each element adds its k products in order. Wider vectors where the processor has them, but
+/// no fused multiply-add: the same bits everywhere.
+[[gnu::target_clones("avx2", "default")]] void
+partita::interp::multiplyAdd(const double *__restrict a, const double *__restrict b,
+                             double *__restrict c, int64_t m, int64_t k, int64_t n) {
   constexpr int64_t strip = 256;
   for (int64_t j0 = 0; j0 < n; j0 += strip) {
     int64_t width = std::min(strip, n - j0);
     int64_t i = 0;
     for (; i + 4 <= m; i += 4) {
-      double *c0 = c + i * n + j0, *c1 = c0 + n, *c2 = c1 + n, *c3 = c2 + n;
+      double *__restrict c0 = c + i * n + j0, *__restrict c1 = c0 + n;
+      double *__restrict c2 = c1 + n, *__restrict c3 = c2 + n;
       for (int64_t p = 0; p < k; ++p) {
         const double *row = b + p * n + j0;
         double a0 = a[i * k + p], a1 = a[(i + 1) * k + p], a2 = a[(i + 2) * k + p],

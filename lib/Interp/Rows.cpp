@@ -77,9 +77,17 @@ static LogicalResult layerNormGrad(tx::LayerNormGradOp, Inputs in, Outputs out) 
   return success();
 }
 
+static LogicalResult layerNormGradAdd(tx::LayerNormGradAddOp, Inputs in, Outputs out) {
+  if (failed(layerNormGrad({}, in.take_front(5), out)))
+    return failure();
+  out[0].add(*in[5]);
+  return success();
+}
+
 void partita::interp::addRowKernels(KernelTable &table) {
   table.add<tx::SoftmaxOp>(softmax);
   table.add<tx::SoftmaxGradOp>(softmaxGrad);
   table.add<tx::LayerNormOp>(layerNorm);
   table.add<tx::LayerNormGradOp>(layerNormGrad);
+  table.add<tx::LayerNormGradAddOp>(layerNormGradAdd);
 }

@@ -47,6 +47,26 @@ struct LayerNormGrad : KernelInterface::ExternalModel<LayerNormGrad, tx::LayerNo
   }
 };
 
+/// Adds to the residual branch's cotangent, in its memory where it dies.
+struct LayerNormGradAdd : KernelInterface::ExternalModel<LayerNormGradAdd, tx::LayerNormGradAddOp> {
+  SmallVector<unsigned> inPlaceOperands(Operation *, unsigned result) const {
+    return result == 0 ? SmallVector<unsigned>{5} : SmallVector<unsigned>{};
+  }
+  bool needsResult(Operation *, unsigned result) const { return result == 0; }
+  StringRef resultName(Operation *, unsigned result) const {
+    return ArrayRef<StringRef>{"dx", "dw", "db"}[result];
+  }
+  LogicalResult lower(Operation *op, Lowering &l) const {
+    auto grad = cast<tx::LayerNormGradAddOp>(op);
+    if (!l.samePlace(grad.getDx(), grad.getAdd()))
+      l.copy(l.result(0), l.view(grad.getDx()), grad.getAdd());
+    l.create<LayerNormBackwardOp>(l.result(0), l.resultOrNull(1), l.resultOrNull(2), l.operand(4),
+                                  l.operand(0), l.operand(1), l.operand(2), l.operand(3),
+                                  rowsOf(l, grad.getX()), widthOf(l, grad.getX()), true);
+    return success();
+  }
+};
+
 struct Softmax : KernelInterface::ExternalModel<Softmax, tx::SoftmaxOp> {
   SmallVector<unsigned> inPlaceOperands(Operation *, unsigned) const { return {0}; }
   LogicalResult lower(Operation *op, Lowering &l) const {
@@ -71,6 +91,7 @@ struct SoftmaxGrad : KernelInterface::ExternalModel<SoftmaxGrad, tx::SoftmaxGrad
 void rt::attachRowKernels(MLIRContext *context) {
   tx::LayerNormOp::attachInterface<LayerNorm>(*context);
   tx::LayerNormGradOp::attachInterface<LayerNormGrad>(*context);
+  tx::LayerNormGradAddOp::attachInterface<LayerNormGradAdd>(*context);
   tx::SoftmaxOp::attachInterface<Softmax>(*context);
   tx::SoftmaxGradOp::attachInterface<SoftmaxGrad>(*context);
 }

@@ -32,12 +32,14 @@ static constexpr Phase kPhases[] = {
      "gradients are complete here, whatever reduced them"},
     {"schedule", "peel-last-micro-batch,canonicalize,cse",
      "the order of the micro-batches is settled before kernels are made and collectives placed"},
+    {"fuse", "sink-reshapes,fuse-residual-gradients,fuse-elementwise,fuse-bias,canonicalize,cse",
+     "every kernel boundary is a value written and read again; before the overlap, which counts "
+     "what there is to hide behind"},
     {"overlap", "bucket-all-reduces,start-collectives",
      "after the last pass that moves computation, before buffers: an operand lives until its wait"},
     {"memory", "plan-memory",
      "the order of all ops is final: lives are known, and with them every offset"},
-    {"lower", "lower-to-rt{learning-rate=${lr}},rt-to-emitc",
-     "every decision is made; what follows is spelling"},
+    {"lower", "lower-to-rt{learning-rate=${lr}},rt-to-emitc", "every decision is made; what follows is spelling"},
 };
 
 ArrayRef<Phase> partita::phases() { return kPhases; }

@@ -1,5 +1,4 @@
-//===- IndexEvaluator.cpp - see IndexEvaluator.h
-//----------------------------------------------------===//
+//===- IndexEvaluator.cpp - see IndexEvaluator.h ----------------------------------------------===//
 
 #include "IndexEvaluator.h"
 #include <cmath>

@@ -1,11 +1,10 @@
-//===- IndexEvaluator.h - elements of values that depend on nothing, on demand -----------*- C++
-//-*-===//
+//===- IndexEvaluator.h - elements of values that depend on nothing, on demand ------*- C++ -*-===//
 //
 // A causal mask has as many elements as there are pairs of positions, and the program writes it as
 // a graph: comparisons of iotas, slices, broadcasts over batch and heads. This evaluates any
 // element or any row of such a graph in double precision, without storing more than a row.
 //
-//===------------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 
 #ifndef PARTITA_LIB_RAISE_INDEXEVALUATOR_H
 #define PARTITA_LIB_RAISE_INDEXEVALUATOR_H

@@ -1,11 +1,10 @@
-//===- Layout.h - which dimension of a value is which, through transposes and reshapes ---*- C++
-//-*-===//
+//===- Layout.h - which dimension of a value is which, through reshapes ------------*- C++ -*-===//
 //
 // An *atom* is a dimension of a composite's input, larger than one. Every dimension of every value
 // in between is a row-major product of atoms: transposes permute them, reshapes regroup them. So a
 // value's layout can be read off, and the same subgraph can be built again over smaller atoms.
 //
-//===------------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 
 #ifndef PARTITA_LIB_RAISE_LAYOUT_H
 #define PARTITA_LIB_RAISE_LAYOUT_H

@@ -1,5 +1,4 @@
-//===- Mask.h - what stands between the scores and the softmax, by value -----------------*- C++
-//-*-===//
+//===- Mask.h - what stands between the scores and the softmax, by value ------------*- C++ -*-===//
 
 #ifndef PARTITA_LIB_RAISE_MASK_H
 #define PARTITA_LIB_RAISE_MASK_H

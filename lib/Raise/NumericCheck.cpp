@@ -1,5 +1,4 @@
-//===- NumericCheck.cpp - see NumericCheck.h
-//--------------------------------------------------------===//
+//===- NumericCheck.cpp - see NumericCheck.h --------------------------------------------------===//
 
 #include "NumericCheck.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

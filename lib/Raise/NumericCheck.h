@@ -1,10 +1,9 @@
-//===- NumericCheck.h - is a candidate equal to what would replace it? -------------------*- C++
-//-*-===//
+//===- NumericCheck.h - is a candidate equal to what would replace it? --------------*- C++ -*-===//
 //
 // A scratch module with two functions of the same inputs, the candidate's ops and the replacement,
 // over dimensions shrunk to a few elements each; the interpreter runs both in double precision.
 //
-//===------------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 
 #ifndef PARTITA_LIB_RAISE_NUMERICCHECK_H
 #define PARTITA_LIB_RAISE_NUMERICCHECK_H

@@ -1,5 +1,4 @@
-//===- RaiseAttention.cpp - softmax(scale q k^T + mask) v becomes tx.attention
-//----------------------===//
+//===- RaiseAttention.cpp - softmax(scale q k^T + mask) v becomes tx.attention ----------------===//
 //
 // For every softmax between two batched matrix products:
 //   1. the first product is found backward through elementwise ops and reshapes, the second
@@ -12,7 +11,7 @@
 //      dimension and compared with the op that replaces it (NumericCheck.h).
 // Layers with the same structure are computed once.
 //
-//===------------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 
 #include "IndexEvaluator.h"
 #include "Mask.h"

@@ -1,5 +1,4 @@
-//===- RaiseGelu.cpp - GELU in any spelling becomes tx.gelu or tx.gelu_tanh
-//-------------------------===//
+//===- RaiseGelu.cpp - GELU in any spelling becomes tx.gelu or tx.gelu_tanh -------------------===//
 //
 // From every erf, tanh and sigmoid: the exits (values through which everything passes that is
 // computed from it elementwise), the farthest first; from each exit the subgraphs that are a
@@ -7,7 +6,7 @@
 // 256 random points is replaced. A function that comes within a hundredth of one without being it
 // is reported.
 //
-//===------------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 
 #include "NumericCheck.h"
 #include "Report.h"

@@ -1,5 +1,4 @@
-//===- RaiseLayerNorm.cpp - layer normalization in any spelling becomes tx.layer_norm
-//---------------===//
+//===- RaiseLayerNorm.cpp - layer normalization in any spelling becomes tx.layer_norm ---------===//
 //
 // From every square root (or power by a half): the exits, the farthest first; from each exit the
 // subgraphs that are a function of one tensor of the exit's type and at most two row vectors of its
@@ -7,7 +6,7 @@
 // weight and bias is tried; the first that agrees is replaced. A missing weight is 1, a missing
 // bias 0.
 //
-//===------------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 
 #include "NumericCheck.h"
 #include "Report.h"

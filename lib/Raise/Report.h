@@ -1,5 +1,4 @@
-//===- Report.h - what a raising pass did and nearly did, as remarks ---------------------*- C++
-//-*-===//
+//===- Report.h - what a raising pass did and nearly did, as remarks ----------------*- C++ -*-===//
 
 #ifndef PARTITA_LIB_RAISE_REPORT_H
 #define PARTITA_LIB_RAISE_REPORT_H

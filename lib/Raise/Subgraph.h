@@ -1,5 +1,4 @@
-//===- Subgraph.h - candidates: subgraphs around an op that have one way out and few ways in -*- C++
-//-*-===//
+//===- Subgraph.h - subgraphs around an op with one way out and few ways in ---------*- C++ -*-===//
 
 #ifndef PARTITA_LIB_RAISE_SUBGRAPH_H
 #define PARTITA_LIB_RAISE_SUBGRAPH_H

@@ -28,6 +28,14 @@ constexpr int kTileRows = 6;
 typedef float Wide __attribute__((vector_size(kWide * 4)));
 typedef float LooseWide __attribute__((vector_size(kWide * 4), aligned(4), may_alias));
 
+inline Wide splatWide(float x) {
+#ifdef __AVX512F__
+  return splat(x);
+#else
+  return Wide{x, x, x, x, x, x, x, x};
+#endif
+}
+
 /// Rows of packed operands have a multiple of this many elements.
 constexpr int64_t kPad = 16;
 constexpr int64_t padded(int64_t n) { return (n + kPad - 1) / kPad * kPad; }
@@ -54,7 +62,7 @@ inline void microTile(MatrixA a, const float *b, int64_t ldb, float *c, int64_t 
       right[j] = *reinterpret_cast<const LooseWide *>(b + l * ldb + j * kWide);
 #pragma GCC unroll 8
     for (int i = 0; i < Rows; ++i) {
-      Wide left = Wide{} + a.data[i * a.row + l * a.column];
+      Wide left = splatWide(a.data[i * a.row + l * a.column]);
 #pragma GCC unroll 8
       for (int j = 0; j < Vectors; ++j)
         sum[i][j] += left * right[j];

@@ -18,7 +18,8 @@ typedef float LooseLanes __attribute__((vector_size(64), aligned(4), may_alias))
 
 inline Lanes load(const float *p) { return *reinterpret_cast<const LooseLanes *>(p); }
 inline void store(float *p, Lanes x) { *reinterpret_cast<LooseLanes *>(p) = x; }
-inline Lanes splat(float x) { return Lanes{} + x; }
+/// Not `Lanes{} + x`: that is an addition (of -0.0 too), this one instruction from memory.
+inline Lanes splat(float x) { return Lanes{x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x}; }
 inline Lanes maximum(Lanes a, Lanes b) { return a > b ? a : b; }
 
 /// The first n (< 16) elements; `rest` in the other lanes.

@@ -1,4 +1,6 @@
 // RUN: partita-opt %s --fuse-bias | FileCheck %s
+// RUN: partita-opt %s --fuse-bias -o %t.mlir
+// RUN: bash %S/equal.sh %s %t.mlir projection transposed shared
 
 // CHECK-LABEL: func.func @projection
 // CHECK: %[[Y:.*]] = tx.matmul_bias %arg0, %arg1 plus %arg2

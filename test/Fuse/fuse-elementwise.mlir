@@ -1,4 +1,6 @@
 // RUN: partita-opt %s --fuse-elementwise --canonicalize | FileCheck %s
+// RUN: partita-opt %s --fuse-elementwise -o %t.mlir
+// RUN: bash %S/equal.sh %s %t.mlir bias_gelu diamond barrier interleaved
 
 // What others use too is one more result.
 // CHECK-LABEL: func.func @bias_gelu
@@ -56,4 +58,22 @@ func.func @alone(%x: tensor<8x4xf32>, %s: tensor<f32>) -> (tensor<32xf32>, tenso
   %a = tx.exp %s : (tensor<f32>) -> tensor<f32>
   %b = tx.neg %a : (tensor<f32>) -> tensor<f32>
   return %y, %b : tensor<32xf32>, tensor<f32>
+}
+
+// A product reads the exponential before its other users run: it cannot wait for them. Comparisons,
+// selections and casts are elementwise all the same.
+// CHECK-LABEL: func.func @interleaved
+// CHECK: %[[A:.*]] = tx.exp
+// CHECK: %[[P:.*]] = tx.matmul %[[A]]
+// CHECK: tx.fusion
+// CHECK:   tx.greater
+// CHECK:   tx.select
+// CHECK:   tx.cast
+func.func @interleaved(%x: tensor<8x8xf64>, %w: tensor<8x8xf64>) -> tensor<8x8xf32> {
+  %a = tx.exp %x : (tensor<8x8xf64>) -> tensor<8x8xf64>
+  %p = tx.matmul %a, %w : (tensor<8x8xf64>, tensor<8x8xf64>) -> tensor<8x8xf64>
+  %g = tx.greater %p, %a : (tensor<8x8xf64>, tensor<8x8xf64>) -> tensor<8x8xi1>
+  %s = tx.select %g, %p, %a : (tensor<8x8xi1>, tensor<8x8xf64>, tensor<8x8xf64>) -> tensor<8x8xf64>
+  %y = tx.cast %s : tensor<8x8xf64> -> tensor<8x8xf32>
+  return %y : tensor<8x8xf32>
 }

@@ -38,7 +38,9 @@ TEST_P(Gemm, EqualsThreeLoops) {
 
 INSTANTIATE_TEST_SUITE_P(Sizes, Gemm,
                          testing::Values(Case{1, 1, 1}, Case{1, 37, 53}, Case{41, 1, 29},
-                                         Case{3, 5, 7}, Case{64, 64, 64}, Case{67, 33, 129}));
+                                         Case{3, 5, 7}, Case{64, 64, 64}, Case{67, 33, 129},
+                                         Case{48, 32, 32}, Case{61, 100, 400}, Case{800, 50, 70},
+                                         Case{50, 1600, 33}, Case{96, 64, 1000}));
 
 TEST(GemmBatched, SharesAnOperandOfStrideZero) {
   Floats a = randomFloats(3 * 4 * 5, "a"), b = randomFloats(5 * 6, "b"), c(3 * 4 * 6), one(4 * 6);

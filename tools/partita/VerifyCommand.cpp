@@ -18,7 +18,8 @@ using interp::InitialValues;
 
 namespace {
 struct VerifyCommandOptions {
-  std::string model, lastPhase = "overlap";
+  std::string model,
+      lastPhase = phases()[phaseIndex("lower") - 1].name.str(); // the last of tensors
   std::vector<std::string> dims;
   int64_t seed = 1, steps = 1, most = 10;
   double tolerance = 1e-10;
@@ -28,8 +29,9 @@ struct VerifyCommandOptions {
 } // namespace
 
 static std::string setPhase(VerifyCommandOptions &o, StringRef text) {
-  if (phaseIndex(text) < phaseIndex("optimize"))
-    return ("'" + text + "' is no phase from 'optimize' on").str();
+  int phase = phaseIndex(text), last = phaseIndex("lower") - 1;
+  if (phase < phaseIndex("optimize") || phase > last)
+    return ("'" + text + "' is no phase from 'optimize' to '" + phases()[last].name + "'").str();
   o.lastPhase = text.str();
   return {};
 }

@@ -5,6 +5,39 @@
 
 include "mlir/Pass/PassBase.td"
 
+def SinkReshapesPass : Pass<"sink-reshapes", "::mlir::ModuleOp"> {
+  let summary = "elementwise ops move in front of the reshapes of their operands";
+  let description = [{
+    Exporters flatten batch and sequence around every product, so a bias and the activation or residual
+    that follows stand on two sides of a reshape. A reshape costs nothing but hides the neighbour.
+
+    ```mlir
+    %0 = tx.reshape %x : tensor<8x4xf32> -> tensor<2x4x4xf32>
+    %1 = tx.add %0, %y
+    // becomes
+    %0 = tx.reshape %y : tensor<2x4x4xf32> -> tensor<8x4xf32>
+    %1 = tx.add %x, %0
+    %2 = tx.reshape %1 : tensor<8x4xf32> -> tensor<2x4x4xf32>
+    ```
+  }];
+  let dependentDialects = ["::partita::tx::TxDialect"];
+  let statistics = [Statistic<"sunk", "sunk", "ops that moved in front of a reshape">];
+}
+
+def FuseResidualGradientsPass : Pass<"fuse-residual-gradients", "::mlir::ModuleOp"> {
+  let summary = "a layer norm's cotangent is added to the residual branch's as it is computed";
+  let description = [{
+    ```mlir
+    %dx, %dw, %db = tx.layer_norm_grad %x, %w, %mean, %rstd, %dy
+    %0 = tx.add %residual, %dx
+    // becomes
+    %0, %dw, %db = tx.layer_norm_grad_add %x, %w, %mean, %rstd, %dy, %residual
+    ```
+  }];
+  let dependentDialects = ["::partita::tx::TxDialect"];
+  let statistics = [Statistic<"fused", "fused", "additions that became part of a layer norm's gradient">];
+}
+
 def FuseElementwisePass : Pass<"fuse-elementwise", "::mlir::ModuleOp"> {
   let summary = "one loop over elementwise ops that feed each other";
   let description = [{

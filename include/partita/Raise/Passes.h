@@ -1,5 +1,4 @@
-//===- Passes.h - phase raise: decomposed composites into one op each --------------------*- C++
-//-*-===//
+//===- Passes.h - phase raise: decomposed composites into one op each ---------------*- C++ -*-===//
 
 #ifndef PARTITA_RAISE_PASSES_H
 #define PARTITA_RAISE_PASSES_H
