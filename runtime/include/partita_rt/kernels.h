@@ -4,9 +4,9 @@
 // Outputs come first. An output may be the same pointer as an input only where it says "in place".
 // Gradients of parameters take `Write`: Set overwrites, Add accumulates (micro-batches, tied
 // weights). Every kernel is deterministic: its result depends on its arguments alone, on no thread
-// count and no alignment. Workspace is on the stack, below 1 MiB
-// (attention also keeps two floats per query). Elementwise operations
-// are emitted as loops by the compiler (math.h), not found here.
+// count and no alignment. Workspace is on the stack, below 1 MiB; attention also keeps two floats
+// per query, and matrix products have packing buffers of a fixed size per thread. Elementwise
+// operations are emitted as loops by the compiler (math.h), not found here.
 
 #ifndef PARTITA_RT_KERNELS_H
 #define PARTITA_RT_KERNELS_H
