@@ -167,6 +167,7 @@ static Program program() {
   p.hyper.beta2 = 0.999f;
   p.hyper.epsilon = 1e-08f;
   p.hyper.weightDecay = 0.1f;
+  p.reads = {true, true, false};
   p.trainStep = train_step;
   p.exposesGradients = true;
   return p;
