@@ -1,8 +1,6 @@
-// Matrix products: on OpenBLAS, or our own where it is better (packed_gemm.h).
+// Matrix products on OpenBLAS.
 
 #include "partita_rt/kernels.h"
-
-#include "cpu/packed_gemm.h"
 
 #include <cblas.h>
 #include <cstring>
@@ -38,20 +36,12 @@ void gemm(Trans transA, Trans transB, int64_t m, int64_t n, int64_t k, float alp
                 narrow(stored ? k : m), alpha, a, narrow(lda), b, step, beta, c, narrow(ldc));
     return;
   }
-  if (prefersPackedGemm(m, n, k)) {
-    packedGemm(transA, transB, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, nullptr);
-    return;
-  }
   cblas_sgemm(CblasRowMajor, flag(transA), flag(transB), narrow(m), narrow(n), narrow(k), alpha, a,
               narrow(lda), b, narrow(ldb), beta, c, narrow(ldc));
 }
 
 void gemmBias(Trans transA, Trans transB, int64_t m, int64_t n, int64_t k, const float *a,
               int64_t lda, const float *b, int64_t ldb, const float *bias, float *c, int64_t ldc) {
-  if (prefersPackedGemm(m, n, k)) {
-    packedGemm(transA, transB, m, n, k, 1.0f, a, lda, b, ldb, 0.0f, c, ldc, bias);
-    return;
-  }
   // The bias is written first and added by the product itself, while its tile is in registers.
   for (int64_t row = 0; row < m; ++row)
     std::memcpy(c + row * ldc, bias, size_t(n) * sizeof(float));
