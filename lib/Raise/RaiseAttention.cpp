@@ -16,7 +16,7 @@
 #include "IndexEvaluator.h"
 #include "Mask.h"
 #include "NumericCheck.h"
-#include "Report.h"
+#include "Remarks.h"
 #include "dialects/Par/Par.h"
 #include "partita/Raise/Passes.h"
 #include <cmath>

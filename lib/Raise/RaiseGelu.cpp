@@ -9,7 +9,7 @@
 //===------------------------------------------------------------------------------------------===//
 
 #include "NumericCheck.h"
-#include "Report.h"
+#include "Remarks.h"
 #include "dialects/Par/Par.h"
 #include "partita/Raise/Passes.h"
 #include <cmath>

@@ -2,6 +2,7 @@
 //---------------------------------------------------------===//
 
 #include "partita/Import/Import.h"
+#include "partita/Raise/Report.h"
 #include "tools/partita/Session.h"
 
 using namespace mlir;
@@ -23,17 +24,23 @@ int partita::tool::importMain(Arguments arguments) {
   options.text("o", "FILE", output, "where the module goes; - is the standard output");
   options.flag(
       "report", report,
-      "says what the file holds (inputs, tensors, operators), on the standard output, and stops");
+      "says what the file holds (inputs, tensors, operators) and, with its dimensions bound, which "
+      "composites are recognized and which nearly are and why not; on the standard output, and "
+      "stops");
   if (std::optional<int> done = options.parse(arguments))
     return *done;
   Session session("import");
-  if (report)
-    return failed(reportOnnx(model, &session.context(), llvm::outs())) ? 1 : 0;
+  if (report && failed(reportOnnx(model, &session.context(), llvm::outs())))
+    return 1;
+  if (report && dims.empty())
+    return 0;
   if (isMlirFile(model))
     return session.fail(model + " is a module already: give it to partita compile");
   OwningOpRef<ModuleOp> module = session.load(model, dims);
   if (!module)
     return 1;
+  if (report)
+    return failed(reportRaising(*module, llvm::outs())) ? 1 : 0;
   std::string problem = writeAtomically(output, [&](llvm::raw_ostream &os) {
     module->print(os, OpPrintingFlags().enableDebugInfo());
     os << '\n';
