@@ -3,6 +3,7 @@
 #ifndef PARTITA_LIB_INTERP_EXECUTION_H
 #define PARTITA_LIB_INTERP_EXECUTION_H
 
+#include "PlacedMemory.h"
 #include "partita/Interp/Interpreter.h"
 #include "llvm/ADT/StringMap.h"
 #include <functional>
@@ -24,6 +25,8 @@ public:
 
   Interpreter &interpreter;
   int depth; // of calls
+  /// Rank 0's memory, where the module has a plan of it; null otherwise, and in called functions.
+  std::unique_ptr<PlacedMemory> memory;
   /// Values of the frames that are being run; regions see those around them.
   llvm::DenseMap<mlir::Value, RankTensors> values;
 

@@ -73,7 +73,9 @@ FailureOr<SmallVector<Tensor>> Interpreter::call(StringRef name, ArrayRef<Tensor
   }
   written.clear();
   theGradients.clear();
-  auto results = Execution(*this).run(function.getBody().front(), arguments);
+  Execution execution(*this);
+  execution.memory = PlacedMemory::create(theModule);
+  auto results = execution.run(function.getBody().front(), arguments);
   if (failed(results))
     return failure();
   for (auto &[symbol, stored] : written)
@@ -156,8 +158,12 @@ FailureOr<SmallVector<RankTensors>> Execution::run(Block &block, ArrayRef<RankTe
         values.erase(result);
   }
   SmallVector<RankTensors> results;
-  for (Value operand : block.getTerminator()->getOperands())
+  Operation *terminator = block.getTerminator();
+  for (Value operand : terminator->getOperands()) {
     results.push_back(values.lookup(operand));
+    if (memory && failed(memory->check(terminator, operand, *results.back().front())))
+      return failure();
+  }
   return results;
 }
 
@@ -192,8 +198,17 @@ LogicalResult Execution::run(Operation *op) {
   SmallVector<RankTensors> operands, results(op->getNumResults());
   for (Value operand : op->getOperands())
     operands.push_back(values.lookup(operand));
+  if (memory && failed(memory->checkOperands(op, [&](Value value) -> const Tensor & {
+        return *values.find(value)->second.front();
+      })))
+    return failure();
   if (failed(isLocal ? runLocal(*this, op, operands, results)
                      : kernel->second(*this, op, operands, results)))
+    return failure();
+  SmallVector<const Tensor *> ofRank0;
+  for (const RankTensors &tensors : results)
+    ofRank0.push_back(tensors.empty() ? nullptr : tensors.front().get());
+  if (memory && failed(memory->putResults(op, ofRank0)))
     return failure();
   for (auto [result, tensors] : llvm::zip(op->getResults(), results)) {
     if (isa<RankedTensorType>(result.getType()) &&

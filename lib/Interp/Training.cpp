@@ -40,7 +40,7 @@ static LogicalResult read(Execution &execution, train::ReadOp op, RankInputs, Ra
 
 static LogicalResult write(Execution &execution, train::WriteOp op, RankInputs in, RankOutputs) {
   execution.write(op.getSymbol(), {op.getValue().getType(), in[0]});
-  return success();
+  return execution.memory ? execution.memory->write(op, op.getSymbol(), *in[0].front()) : success();
 }
 
 //===------------------------------------------------------------------------------------------===//
@@ -77,13 +77,30 @@ static RankTensors sumOf(const RankTensors &a, const RankTensors &b) {
   return result.front();
 }
 
+/// In planned memory the sums stand where they are added up, from before the first micro-batch on.
+static LogicalResult keepSums(Execution &execution, train::AccumulateOp op, RankOutputs before,
+                              RankOutputs after) {
+  for (auto [i, sum] : llvm::enumerate(op.getSums())) {
+    Tensor zero(cast<RankedTensorType>(sum.getType()));
+    if (!before.empty() &&
+        failed(execution.memory->check(op, sum, before[i].empty() ? zero : *before[i].front())))
+      return failure();
+    if (failed(execution.memory->put(cast<OpResult>(sum),
+                                     after[i].empty() ? zero : *after[i].front())))
+      return failure();
+  }
+  return success();
+}
+
 static LogicalResult accumulate(Execution &execution, train::AccumulateOp op, RankInputs in,
                                 RankOutputs out) {
   Block &body = op.getBody().front();
   if (op.getCount() < 1)
     return op.emitError() << "has no micro-batch to run";
+  if (execution.memory && failed(keepSums(execution, op, {}, out)))
+    return failure();
   for (int64_t i = 0; i < op.getCount(); ++i) {
-    SmallVector<RankTensors> arguments;
+    SmallVector<RankTensors> arguments, before(out);
     for (auto [argument, batches] : llvm::zip(body.getArguments(), in))
       arguments.push_back(microBatch(batches, cast<RankedTensorType>(argument.getType()), i));
     auto yielded = execution.run(body, arguments);
@@ -91,6 +108,8 @@ static LogicalResult accumulate(Execution &execution, train::AccumulateOp op, Ra
       return failure();
     for (auto [sum, part] : llvm::zip(out, *yielded))
       sum = i == 0 ? part : sumOf(sum, part);
+    if (execution.memory && failed(keepSums(execution, op, before, out)))
+      return failure();
   }
   return success();
 }

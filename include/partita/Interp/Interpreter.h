@@ -5,7 +5,9 @@
 // lockstep, op by op; a collective sees all ranks' tensors and adds them in rank order.
 //
 // After every op the placements in its result types are held against what the ranks have: a value
-// called invariant or replicated that differs between ranks is an error at that op.
+// called invariant or replicated that differs between ranks is an error at that op. A program with
+// a memory plan is executed in that memory as well: a value that is gone when it is needed is an
+// error.
 //
 //===------------------------------------------------------------------------------------------===//
 

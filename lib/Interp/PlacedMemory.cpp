@@ -1,0 +1,238 @@
+//===- PlacedMemory.cpp - the planned memory of one rank --------------------------------------===//
+
+#include "PlacedMemory.h"
+#include "dialects/Par/Par.h"
+#include "dialects/Tx/Tx.h"
+#include "llvm/ADT/DenseSet.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::interp;
+using rt::RtDialect;
+
+/// The places in an op's `rt.buffers`, one per tensor result; of a collective, one per tensor
+/// operand.
+static ArrayRef<Attribute> buffersOf(Operation *op) {
+  auto buffers = op->getAttrOfType<ArrayAttr>(RtDialect::kBuffers);
+  return buffers ? buffers.getValue() : ArrayRef<Attribute>();
+}
+
+std::unique_ptr<PlacedMemory> PlacedMemory::create(ModuleOp module) {
+  auto arena = module->getAttrOfType<IntegerAttr>(RtDialect::kArenaBytes);
+  auto persistent = module->getAttrOfType<IntegerAttr>(RtDialect::kPersistentBytes);
+  if (!arena || !persistent || arena.getInt() < 0 || persistent.getInt() < 0)
+    return nullptr;
+  auto memory = std::make_unique<PlacedMemory>();
+  memory->unit = 4;
+  module.walk([&](Operation *op) {
+    for (Type type : op->getResultTypes())
+      if (auto tensor = dyn_cast<RankedTensorType>(type); tensor && !buffersOf(op).empty())
+        memory->unit = std::min(memory->unit, rt::elementBytes(tensor.getElementType()));
+  });
+  memory->arena.resize(arena.getInt() / memory->unit);
+  memory->persistent.resize(persistent.getInt() / memory->unit);
+  return memory;
+}
+
+//===------------------------------------------------------------------------------------------===//
+// Places
+//===------------------------------------------------------------------------------------------===//
+
+FailureOr<PlacedMemory::Place> PlacedMemory::placeOf(Operation *op, Attribute attribute,
+                                                     Type type) {
+  Place place;
+  auto at = dyn_cast_or_null<rt::AtAttr>(attribute);
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  if (!at || !tensor)
+    return place;
+  if (at.getSpace() != rt::Space::Arena && at.getSpace() != rt::Space::Persistent)
+    return place;
+  place.space = at.getSpace() == rt::Space::Arena ? &arena : &persistent;
+  place.width = rt::elementBytes(tensor.getElementType()) / unit;
+  SmallVector<int64_t> strides = rowMajorStrides(tensor.getShape());
+  if (!at.getStrides().empty())
+    strides.assign(at.getStrides().begin(), at.getStrides().end());
+  if (static_cast<int64_t>(strides.size()) != tensor.getRank() || at.getOffset() % unit != 0)
+    return op->emitError() << "the place " << at << " does not fit " << type;
+  bool inside = true;
+  int64_t end = static_cast<int64_t>(place.space->size());
+  walk(tensor.getShape(), strides, 0, [&](int64_t, int64_t element) {
+    place.first.push_back(at.getOffset() / unit + element * place.width);
+    inside &= place.first.back() >= 0 && place.first.back() + place.width <= end;
+  });
+  if (inside)
+    return place;
+  return op->emitError() << "the place " << at << " of a " << type << " lies outside the "
+                         << end * unit << " bytes that the plan announces";
+}
+
+/// Writes the tensor; without one, what no value is equal to.
+void PlacedMemory::fill(Operation *op, const Place &place, const Tensor *tensor) {
+  for (auto [i, first] : llvm::enumerate(place.first))
+    for (int64_t slot = first; slot < first + place.width; ++slot)
+      (*place.space)[slot] = {tensor ? tensor->number(i) : std::nan(""), op};
+}
+
+static bool same(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
+
+bool PlacedMemory::holds(const Place &place, const Tensor &tensor) const {
+  for (auto [i, first] : llvm::enumerate(place.first))
+    for (int64_t slot = first; slot < first + place.width; ++slot)
+      if (!same((*place.space)[slot].value, tensor.number(i)))
+        return false;
+  return true;
+}
+
+//===------------------------------------------------------------------------------------------===//
+// Operands
+//===------------------------------------------------------------------------------------------===//
+
+LogicalResult PlacedMemory::check(Operation *user, Value value, const Tensor &tensor) {
+  Attribute at = places.lookup(value);
+  auto place = placeOf(user, at, value.getType());
+  if (failed(place))
+    return failure();
+  if (!place->space || holds(*place, tensor))
+    return success();
+  for (auto [i, first] : llvm::enumerate(place->first)) {
+    const Slot &slot = (*place->space)[first];
+    if (same(slot.value, tensor.number(i)))
+      continue;
+    InFlightDiagnostic error = user->emitError()
+                               << "needs a value at " << at << " that was overwritten: element "
+                               << indexText(tensor.shape, i) << " was " << tensor.number(i)
+                               << " and is " << slot.value;
+    if (slot.writer)
+      error.attachNote(slot.writer->getLoc())
+          << "by '" << slot.writer->getName().getStringRef() << "' here";
+    return error;
+  }
+  return user->emitError() << "needs a value at " << at << " that was overwritten in part";
+}
+
+LogicalResult PlacedMemory::checkOperands(Operation *op,
+                                          function_ref<const Tensor &(Value)> valueOf) {
+  if (isa<par::WaitOp>(op)) // the collective worked in its buffers, perhaps copies of its operands
+    return endCollective(op->getOperand(0).getDefiningOp());
+  for (Value operand : op->getOperands())
+    if (isa<RankedTensorType>(operand.getType()) && failed(check(op, operand, valueOf(operand))))
+      return failure();
+  return isa<par::AllReduceStartOp>(op) ? beginCollective(op) : success();
+}
+
+/// Between start and wait nobody knows what the buffers hold.
+LogicalResult PlacedMemory::beginCollective(Operation *op) {
+  for (auto [at, operand] : llvm::zip(buffersOf(op), op->getOperands())) {
+    auto place = placeOf(op, at, operand.getType());
+    if (failed(place))
+      return failure();
+    if (place->space)
+      fill(op, *place, nullptr);
+  }
+  return success();
+}
+
+LogicalResult PlacedMemory::endCollective(Operation *start) {
+  if (!start)
+    return success();
+  for (auto [at, operand] : llvm::zip(buffersOf(start), start->getOperands())) {
+    auto place = placeOf(start, at, operand.getType());
+    if (failed(place))
+      return failure();
+    for (int64_t first : place->first)
+      for (int64_t slot = first; slot < first + place->width; ++slot)
+        if (Operation *writer = (*place->space)[slot].writer; writer != start) {
+          InFlightDiagnostic error = start->emitError()
+                                     << "works in " << at << ", which is written "
+                                     << "before the collective is complete";
+          error.attachNote(writer->getLoc())
+              << "by '" << writer->getName().getStringRef() << "' here";
+          return error;
+        }
+  }
+  return success();
+}
+
+//===------------------------------------------------------------------------------------------===//
+// Results
+//===------------------------------------------------------------------------------------------===//
+
+/// A result may lie over an operand only where the kernel takes them in one place.
+LogicalResult PlacedMemory::checkOverwrites(Operation *op, unsigned result, const Place &place) {
+  auto kernel = dyn_cast<rt::KernelInterface>(op);
+  if (!kernel)
+    return success();
+  llvm::DenseSet<int64_t> written(place.first.begin(), place.first.end());
+  SmallVector<unsigned> allowed = kernel.inPlaceOperands(result);
+  for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
+    auto from = placeOf(op, places.lookup(operand), operand.getType());
+    if (failed(from))
+      return failure();
+    if (from->space != place.space ||
+        llvm::none_of(from->first, [&](int64_t slot) { return written.contains(slot); }))
+      continue;
+    if (!llvm::is_contained(allowed, i) || from->first != place.first)
+      return op->emitError() << "result " << result << " at "
+                             << places.lookup(op->getResult(result)) << " overwrites operand " << i
+                             << " at " << places.lookup(operand)
+                             << " while its kernel still reads it";
+  }
+  return success();
+}
+
+LogicalResult PlacedMemory::put(OpResult result, const Tensor &tensor) {
+  Operation *op = result.getOwner();
+  unsigned index = 0;
+  for (OpResult other : op->getResults().take_front(result.getResultNumber()))
+    index += isa<RankedTensorType>(other.getType());
+  if (index >= buffersOf(op).size())
+    return success();
+  places[result] = buffersOf(op)[index];
+  auto place = placeOf(op, places[result], result.getType());
+  if (failed(place))
+    return failure();
+  if (!place->space || holds(*place, tensor)) // a view, or computed into place by its operands
+    return success();
+  bool reduces = isa<par::AllReduceOp, par::WaitOp>(op);
+  if (!reduces && failed(checkOverwrites(op, result.getResultNumber(), *place)))
+    return failure();
+  fill(op, *place, &tensor);
+  return success();
+}
+
+LogicalResult PlacedMemory::putResults(Operation *op, ArrayRef<const Tensor *> results) {
+  if (buffersOf(op).empty())
+    return success();
+  scribble(op);
+  for (auto [result, tensor] : llvm::zip(op->getResults(), results))
+    if (tensor && failed(put(result, *tensor)))
+      return failure();
+  return success();
+}
+
+/// What the kernel leaves in its scratch memory.
+void PlacedMemory::scribble(Operation *op) {
+  auto at = op->getAttrOfType<rt::AtAttr>(RtDialect::kWorkspace);
+  auto kernel = dyn_cast<rt::KernelInterface>(op);
+  if (!at || !kernel)
+    return;
+  int64_t first = at.getOffset() / unit,
+          end = (at.getOffset() + 4 * kernel.workspaceElements()) / unit;
+  for (int64_t slot = first; slot < std::min<int64_t>(end, arena.size()); ++slot)
+    arena[slot] = {std::nan(""), op};
+}
+
+LogicalResult PlacedMemory::write(Operation *op, StringRef symbol, const Tensor &tensor) {
+  Operation *declared =
+      SymbolTable::lookupNearestSymbolFrom(op, StringAttr::get(op->getContext(), symbol));
+  auto local = declared ? declared->getAttrOfType<TypeAttr>(RtDialect::kLocal) : TypeAttr();
+  if (!local)
+    return success();
+  auto place = placeOf(op, declared->getAttr(RtDialect::kAt), local.getValue());
+  if (failed(place))
+    return failure();
+  if (place->space && static_cast<int64_t>(place->first.size()) == tensor.size())
+    fill(op, *place, &tensor);
+  return success();
+}
