@@ -141,7 +141,7 @@ FailureOr<VerifyReport> partita::interp::comparePrograms(ModuleOp wholeModule,
   };
   for (ModuleOp module : {wholeModule, partitionedModule})
     if (!has(module, "train_step"))
-      return module.emitError() << "has no @train_step to compare";
+      return module.emitError() << "has no @train_step to compare: verify needs a training program";
   Comparison comparison;
   double loss = 0;
   for (StringRef name : {"forward", "eval_step"})
