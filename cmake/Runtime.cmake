@@ -12,6 +12,16 @@ ExternalProject_Add(partita_rt
     -DCMAKE_BUILD_TYPE=Release
     -DPARTITA_RT_OUTPUT=${PROJECT_BINARY_DIR}
   BUILD_ALWAYS TRUE
+  BUILD_COMMAND ${CMAKE_COMMAND} --build <BINARY_DIR> --target partita_rt_cpu
   INSTALL_COMMAND ""
   TEST_COMMAND ""
   USES_TERMINAL_BUILD TRUE)
+
+# The runtime's tests are part of "all", but not of what a compiled program needs (./demo).
+ExternalProject_Add_Step(partita_rt tests
+  COMMAND ${CMAKE_COMMAND} --build <BINARY_DIR>
+  DEPENDEES build ALWAYS TRUE EXCLUDE_FROM_MAIN TRUE USES_TERMINAL TRUE)
+ExternalProject_Add_StepTargets(partita_rt tests)
+add_custom_target(partita_rt_all ALL)
+add_dependencies(partita_rt_all partita_rt-tests)
+add_dependencies(partita-test-depends partita_rt-tests)
