@@ -1,5 +1,4 @@
-//===- Names.cpp - from names in the model to names in the program
-//-----------------------------------===//
+//===- Names.cpp - from names in the model to names in the program ----------------------------===//
 
 #include "dialects/Rt/Names.h"
 #include "llvm/ADT/StringExtras.h"

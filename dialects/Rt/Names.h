@@ -1,10 +1,9 @@
-//===- Names.h - from names in the model to names in the program ---------------------------*- C++
-//-*-===//
+//===- Names.h - from names in the model to names in the program --------------------*- C++ -*-===//
 //
 // Names in a model file are untrusted bytes: they reach emitted source only as identifiers, or as
 // comments and string literals through these functions.
 //
-//===----------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 
 #ifndef PARTITA_DIALECTS_RT_NAMES_H
 #define PARTITA_DIALECTS_RT_NAMES_H

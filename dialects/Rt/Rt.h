@@ -1,5 +1,4 @@
-//===- Rt.h - the exit dialect -----------------------------------------------------------*- C++
-//-*-===//
+//===- Rt.h - the exit dialect ------------------------------------------------------*- C++ -*-===//
 
 #ifndef PARTITA_DIALECTS_RT_H
 #define PARTITA_DIALECTS_RT_H

@@ -1,4 +1,4 @@
-//===- RtBase.td - the exit dialect, its types, and how an op is a call ------------------------------===//
+//===- RtBase.td - the exit dialect, its types, and how an op is a call -----------------------===//
 
 #ifndef PARTITA_RT_BASE
 #define PARTITA_RT_BASE

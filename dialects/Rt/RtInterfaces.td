@@ -1,4 +1,4 @@
-//===- RtInterfaces.td - how an op becomes calls; how a call is spelled ------------------------------===//
+//===- RtInterfaces.td - how an op becomes calls; how a call is spelled -----------------------===//
 
 #ifndef PARTITA_RT_INTERFACES
 #define PARTITA_RT_INTERFACES

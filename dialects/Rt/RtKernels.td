@@ -1,9 +1,9 @@
-//===- RtKernels.td - one op per kernel of the runtime ----------------------------------------------===//
+//===- RtKernels.td - one op per kernel of the runtime ----------------------------------------===//
 //
 // Argument for argument the functions of runtime/include/partita_rt/kernels.h, whose comments say what
 // they compute.
 //
-//===------------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 
 #ifndef PARTITA_RT_KERNELS
 #define PARTITA_RT_KERNELS
@@ -12,9 +12,9 @@ include "dialects/Rt/RtBase.td"
 
 defvar B = Rt_BufferType;
 
-//===------------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 // Matrix products
-//===------------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 
 def Rt_GemmOp : Rt_Call<"gemm", "gemm",
     ["trans(getTransA())", "trans(getTransB())", "getM()", "getN()", "getK()", "\"1.0f\"", "getA()", "getLda()",
@@ -38,9 +38,9 @@ def Rt_GemmBatchedOp : Rt_Call<"gemm_batched", "gemmBatched",
   let arguments = (ins B:$c, B:$a, B:$b, I64Attr:$batch, I64Attr:$m, I64Attr:$n, I64Attr:$k);
 }
 
-//===------------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 // Rows
-//===------------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 
 def Rt_LayerNormForwardOp : Rt_Call<"layer_norm_forward", "layerNormForward",
     ["getY()", "orNull(getMean())", "orNull(getRstd())", "getX()", "getWeight()", "getBias()", "getRows()", "getWidth()", "real(getEpsilon())"],
@@ -63,10 +63,10 @@ def Rt_SoftmaxBackwardOp : Rt_Call<"softmax_backward", "softmaxBackward", ["getD
   let arguments = (ins B:$dx, B:$dy, B:$y, I64Attr:$rows, I64Attr:$width);
 }
 
-//===------------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 // Attention. `strides`: batch, row and head stride of every tensor, in the order of the operands;
 // `shape`: batch, heads, sequence, keySequence, headDim, valueDim.
-//===------------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 
 def Rt_AttentionForwardOp : Rt_Call<"attention_forward", "attentionForward",
     ["heads(getOut(), getStrides(), 0)", "orNull(getLse())", "heads(getQ(), getStrides(), 1)", "heads(getK(), getStrides(), 2)",
@@ -84,9 +84,9 @@ def Rt_AttentionBackwardOp : Rt_Call<"attention_backward", "attentionBackward",
                        DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$shape, BoolAttr:$causal, F64Attr:$scale);
 }
 
-//===------------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 // Tokens
-//===------------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 
 def Rt_EmbeddingForwardOp : Rt_Call<"embedding_forward", "embeddingForward",
     ["getY()", "getIds()", "getTable()", "getN()", "getWidth()", "getVocabulary()"]> {
@@ -116,9 +116,9 @@ def Rt_CountLabelsOp : Rt_Op<"count_labels"> {
   let assemblyFormat = "operands attr-dict `:` type(operands)";
 }
 
-//===------------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 // Copies and reductions
-//===------------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 
 def Rt_CopyOp : Rt_Call<"copy", "stridedCopy",
     ["getDst()", "shape(getDstStrides())", "getSrc()", "shape(getSrcStrides())", "shape(getShape())", "getElementBytes()"]> {
@@ -161,9 +161,9 @@ def Rt_ColumnSumOp : Rt_Call<"column_sum", "columnSum",
   let arguments = (ins B:$y, B:$x, I64Attr:$rows, I64Attr:$width, I64Attr:$stride);
 }
 
-//===------------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 // Updates, in place
-//===------------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 
 def Rt_AdamWOp : Rt_Call<"adamw", "adamwUpdate",
     ["getParameter()", "getM()", "getV()", "getGradient()", "getN()", "adamw(getRate(), getStep(), getBeta1Attr(), getBeta2Attr(), getEpsilonAttr(), getDecayAttr())"]> {

@@ -1,13 +1,13 @@
-//===- RtOps.td - where memory is, loops, collectives, what the host reads ---------------------------===//
+//===- RtOps.td - where memory is, loops, collectives, what the host reads --------------------===//
 
 #ifndef PARTITA_RT_OPS
 #define PARTITA_RT_OPS
 
 include "dialects/Rt/RtBase.td"
 
-//===------------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 // Pointers. The location's name is the variable's.
-//===------------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 
 class Rt_Pointer<string mnemonic> : Rt_Op<mnemonic> { let results = (outs Rt_BufferType:$buffer); }
 
@@ -48,9 +48,9 @@ def Rt_AdvanceOp : Rt_Pointer<"advance"> {
   let assemblyFormat = "$base `by` $micro `times` $elements attr-dict `:` type($base) `->` type($buffer)";
 }
 
-//===------------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 // Control
-//===------------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 
 def Rt_ForOp : Rt_Op<"for", [SingleBlockImplicitTerminator<"EndOp">]> {
   let summary = "runs its region for micro = 0 .. count-1";
@@ -64,9 +64,9 @@ def Rt_EndOp : Rt_Op<"end", [Terminator, Pure, ParentOneOf<["ForOp"]>]> {
   let assemblyFormat = "attr-dict";
 }
 
-//===------------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 // Generated elementwise kernels
-//===------------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 
 def Rt_KernelOp : Rt_Op<"kernel", [Symbol]> {
   let summary = "an elementwise kernel: one loop nest over one expression per output";
@@ -96,9 +96,9 @@ def Rt_LaunchOp : Rt_Op<"launch"> {
   let assemblyFormat = "$kernel `(` $buffers `)` $sizes $strides attr-dict `:` type($buffers)";
 }
 
-//===------------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 // Collectives
-//===------------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 
 class Rt_Collective<string mnemonic> : Rt_Op<mnemonic> {
   let arguments = (ins Variadic<Rt_BufferType>:$buffers, DenseI64ArrayAttr:$counts, StrAttr:$axis, I64Attr:$group,
@@ -117,9 +117,9 @@ def Rt_WaitOp : Rt_Op<"wait"> {
   let assemblyFormat = "$pending attr-dict";
 }
 
-//===------------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 // What the host reads
-//===------------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 
 def Rt_ReportOp : Rt_Op<"report"> {
   let summary = "sets `field` of the rank's report (loss, tokenCount) to a scalar, divided by another if there are two";

@@ -1,5 +1,4 @@
-//===- View.cpp - how a tensor lies in memory
-//--------------------------------------------------------===//
+//===- View.cpp - how a tensor lies in memory -------------------------------------------------===//
 
 #include "dialects/Rt/View.h"
 #include "llvm/ADT/STLExtras.h"

@@ -1,5 +1,4 @@
-//===- View.h - how a tensor lies in memory -----------------------------------------------*- C++
-//-*-===//
+//===- View.h - how a tensor lies in memory -----------------------------------------*- C++ -*-===//
 
 #ifndef PARTITA_DIALECTS_RT_VIEW_H
 #define PARTITA_DIALECTS_RT_VIEW_H

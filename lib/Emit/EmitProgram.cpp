@@ -1,10 +1,9 @@
-//===- EmitProgram.cpp - a program's folder
-//----------------------------------------------------------------===//
+//===- EmitProgram.cpp - a program's folder ---------------------------------------------------===//
 //
 // Everything is written, and built, in a temporary folder beside the wanted one, which is renamed
 // when it is complete. Whatever goes wrong, the temporary folder goes away.
 //
-//===------------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 
 #include "dialects/Par/Par.h"
 #include "dialects/Rt/Names.h"
@@ -20,9 +19,9 @@ using namespace partita;
 namespace fs = llvm::sys::fs;
 namespace path = llvm::sys::path;
 
-//===------------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 // Text
-//===------------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 
 static std::string meshText(ModuleOp module) {
   auto mesh = par::MeshAttr::of(module);
@@ -89,16 +88,16 @@ static void printMakefile(const EmitOptions &options, llvm::raw_ostream &os) {
      << "CXXFLAGS = -std=c++17 -O3 -Wall -Wextra -fno-math-errno -march=native "
         "-mprefer-vector-width=512\n"
      << "MPI_LIBS = $(shell mpicxx --showme:link)\n\n"
-     << options.program << ": model.cpp $(PARTITA_RT_LIB)/libpartita_rt_cpu.a\n"
+     << options.program << ": model.cpp\n"
      << "\t$(CXX) $(CXXFLAGS) -I'$(PARTITA_RT_INCLUDE)' -o $@ model.cpp "
         "'$(PARTITA_RT_LIB)/libpartita_rt_cpu.a' "
         "-lopenblas $(MPI_LIBS) -lpthread\n\n"
      << "clean:\n\trm -f " << options.program << "\n\n.PHONY: clean\n";
 }
 
-//===------------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 // The folder
-//===------------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 
 namespace {
 

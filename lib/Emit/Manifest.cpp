@@ -1,5 +1,4 @@
-//===- Manifest.cpp - what is known of a program before it runs, as JSON
-//---------------------------------===//
+//===- Manifest.cpp - what is known of a program before it runs, as JSON ----------------------===//
 
 #include "dialects/Par/Placement.h"
 #include "dialects/Rt/Names.h"

@@ -1,5 +1,4 @@
-//===- Printer.cpp - EmitC as C++ that a person would write
-//----------------------------------------------===//
+//===- Printer.cpp - EmitC as C++ that a person would write -----------------------------------===//
 
 #include "lib/Emit/Printer.h"
 #include "dialects/Rt/Names.h"

@@ -1,5 +1,4 @@
-//===- Printer.h - EmitC as C++ that a person would write -----------------------------------*- C++
-//-*-===//
+//===- Printer.h - EmitC as C++ that a person would write ---------------------------*- C++ -*-===//
 
 #ifndef PARTITA_LIB_EMIT_PRINTER_H
 #define PARTITA_LIB_EMIT_PRINTER_H

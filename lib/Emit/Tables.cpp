@@ -1,5 +1,4 @@
-//===- Tables.cpp - the constant tables of a program
-//---------------------------------------------------===//
+//===- Tables.cpp - the constant tables of a program ------------------------------------------===//
 
 #include "lib/Emit/Tables.h"
 #include "dialects/Par/Placement.h"

@@ -1,5 +1,4 @@
-//===- Tables.h - the constant tables of a program (partita_rt/program.h) --------------------*- C++
-//-*-===//
+//===- Tables.h - the constant tables of a program (partita_rt/program.h) -----------*- C++ -*-===//
 
 #ifndef PARTITA_LIB_EMIT_TABLES_H
 #define PARTITA_LIB_EMIT_TABLES_H

@@ -1,5 +1,4 @@
-//===- Attention.cpp - attention on any layout of heads
-//------------------------------------------------===//
+//===- Attention.cpp - attention on any layout of heads ---------------------------------------===//
 
 #include "dialects/Tx/Tx.h"
 #include "partita/Lower/Lowering.h"

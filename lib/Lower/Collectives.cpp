@@ -1,10 +1,9 @@
-//===- Collectives.cpp - sums over ranks
-//---------------------------------------------------------------===//
+//===- Collectives.cpp - sums over ranks ------------------------------------------------------===//
 //
 // A collective works in the memory that `plan-memory` chose, its operands' own wherever nobody else
 // looks at it; where it is another, the operand is copied first.
 //
-//===------------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 
 #include "dialects/Par/Par.h"
 #include "dialects/Rt/Names.h"

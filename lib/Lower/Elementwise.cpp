@@ -1,12 +1,11 @@
-//===- Elementwise.cpp - one generated kernel per distinct scalar expression
-//-----------------------------===//
+//===- Elementwise.cpp - one generated kernel per distinct scalar expression ------------------===//
 //
 // The op states its expression; the loop nest around it follows from how the operands lie in
 // memory: neighbouring dimensions that all operands walk through alike become one loop, a broadcast
 // operand stays where it is (stride 0), a splat constant is a literal in the text. A dense kernel
 // has one loop, a bias that is added to rows two.
 //
-//===------------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 
 #include "dialects/Tx/Tx.h"
 #include "partita/Lower/Lowering.h"

@@ -1,5 +1,4 @@
-//===- Gemm.cpp - matrix products
-//----------------------------------------------------------------------===//
+//===- Gemm.cpp - matrix products -------------------------------------------------------------===//
 
 #include "dialects/Tx/Tx.h"
 #include "partita/Lower/Lowering.h"

@@ -1,5 +1,4 @@
-//===- KernelModels.cpp - which op becomes which calls
-//---------------------------------------------------===//
+//===- KernelModels.cpp - which op becomes which calls ----------------------------------------===//
 
 #include "dialects/Par/Par.h"
 #include "dialects/Train/Train.h"

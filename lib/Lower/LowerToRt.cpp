@@ -1,11 +1,10 @@
-//===- LowerToRt.cpp - lower-to-rt
-//---------------------------------------------------------------------===//
+//===- LowerToRt.cpp - lower-to-rt ------------------------------------------------------------===//
 //
 // Function by function, op by op: begin(op), then the op's own model builds its calls. Only what
 // has regions, symbols or is read by the host is handled here: reads, writes, loops, returns. A
 // comment is set where the ops' module in the model changes.
 //
-//===------------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 
 #include "dialects/Par/Par.h"
 #include "dialects/Rt/Names.h"

@@ -1,9 +1,8 @@
-//===- Movement.cpp - constants, views and copies
-//------------------------------------------------------===//
+//===- Movement.cpp - constants, views and copies ---------------------------------------------===//
 //
 // A view that the planner found free is lowered to nothing; otherwise its lowering copies.
 //
-//===------------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 
 #include "dialects/Tx/Tx.h"
 #include "partita/Lower/Lowering.h"

@@ -1,10 +1,9 @@
-//===- Optimizer.cpp - updates, in place
-//---------------------------------------------------------------===//
+//===- Optimizer.cpp - updates, in place ------------------------------------------------------===//
 //
 // The kernels update in place. Where an update's result stands elsewhere (somebody still reads the
 // old value), the old value is copied there first.
 //
-//===------------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 
 #include "dialects/Train/Train.h"
 #include "partita/Lower/Lowering.h"

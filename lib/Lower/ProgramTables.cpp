@@ -1,5 +1,4 @@
-//===- ProgramTables.cpp - what the program's tables say of inputs, outputs and updates
-//--------------===//
+//===- ProgramTables.cpp - what the program's tables say of inputs, outputs and updates -------===//
 
 #include "lib/Lower/ProgramTables.h"
 #include "dialects/Par/Placement.h"

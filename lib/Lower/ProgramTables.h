@@ -1,5 +1,4 @@
-//===- ProgramTables.h - what the program's tables say of inputs, outputs and updates ------*- C++
-//-*-===//
+//===- ProgramTables.h - what the tables say of inputs, outputs and updates ---------*- C++ -*-===//
 
 #ifndef PARTITA_LIB_LOWER_PROGRAMTABLES_H
 #define PARTITA_LIB_LOWER_PROGRAMTABLES_H

@@ -1,5 +1,4 @@
-//===- Reductions.cpp - sums, means and maxima over dimensions
-//-----------------------------------------===//
+//===- Reductions.cpp - sums, means and maxima over dimensions --------------------------------===//
 
 #include "dialects/Tx/Tx.h"
 #include "partita/Lower/Lowering.h"

@@ -1,5 +1,4 @@
-//===- RowWise.cpp - normalization and softmax over the last dimension
-//-------------------------------===//
+//===- RowWise.cpp - normalization and softmax over the last dimension ------------------------===//
 
 #include "dialects/Tx/Tx.h"
 #include "partita/Lower/Lowering.h"

@@ -1,11 +1,10 @@
-//===- RtToEmitC.cpp - rt-to-emitc
-//---------------------------------------------------------------------===//
+//===- RtToEmitC.cpp - rt-to-emitc ------------------------------------------------------------===//
 //
 // One op to one. The rank is every function's argument; a pointer is a call of its accessor; a call
 // with an aggregate among its arguments (`{data, strides...}`) is verbatim text with operands,
 // since EmitC has no such expression. Kernels are functions of plain loops.
 //
-//===------------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 
 #include "dialects/Rt/Names.h"
 #include "dialects/Rt/Rt.h"
@@ -299,9 +298,9 @@ void Converter::emit(ReportOp op) {
   verbatim(op.getLoc(), line, operands);
 }
 
-//===------------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 // Kernels
-//===------------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 
 /// The text of an expression with each `$name` as `name[index]`.
 struct KernelText {

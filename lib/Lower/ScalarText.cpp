@@ -1,5 +1,4 @@
-//===- ScalarText.cpp - the op table's scalar expressions as C++ in float32
-//----------------------------===//
+//===- ScalarText.cpp - the op table's scalar expressions as C++ in float32 -------------------===//
 
 #include "partita/Lower/ScalarText.h"
 #include "dialects/Rt/Rt.h"

@@ -1,5 +1,4 @@
-//===- Tokens.cpp - embedding and loss
-//-----------------------------------------------------------------===//
+//===- Tokens.cpp - embedding and loss --------------------------------------------------------===//
 
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"

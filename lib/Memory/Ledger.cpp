@@ -1,5 +1,4 @@
-//===- Ledger.cpp - what memory is used for, and where the most of it is
-//-------------------------------===//
+//===- Ledger.cpp - what memory is used for, and where the most of it is ----------------------===//
 
 #include "dialects/Rt/Names.h"
 #include "mlir/IR/Builders.h"

@@ -1,10 +1,9 @@
-//===- Offsets.cpp - one arena: the tightest gap for the largest first
-//---------------------------------===//
+//===- Offsets.cpp - one arena: the tightest gap for the largest first ------------------------===//
 //
 // Storages are placed in the order of their size (ties: of their birth). Each goes into the
 // tightest gap between those already placed whose lives meet its own, or behind the last of them.
 //
-//===----------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 
 #include "partita/Memory/Plan.h"
 #include "llvm/ADT/STLExtras.h"

@@ -1,5 +1,4 @@
-//===- Plan.cpp - which memory every tensor of a function uses
-//---------------------------------------===//
+//===- Plan.cpp - which memory every tensor of a function uses --------------------------------===//
 //
 // One walk over the ops in program order. What each value's memory is follows from what the op says
 // of its kernel (KernelInterface) and from who uses the value:
@@ -18,7 +17,7 @@
 //
 // A storage from outside that is used within a loop lives to the loop's end.
 //
-//===------------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 
 #include "partita/Memory/Plan.h"
 #include "dialects/Rt/Names.h"

@@ -1,12 +1,11 @@
-//===- PlanMemory.cpp - plan-memory
-//------------------------------------------------------------------===//
+//===- PlanMemory.cpp - plan-memory -----------------------------------------------------------===//
 //
 // Persistent memory first (one place per parameter and state, in the order of their symbols, the
 // same in all functions), then each function by itself (Plan.cpp, Offsets.cpp); the arena is as
 // large as the largest of them needs. The decisions become attributes, which `lower-to-rt` and the
 // ledger read.
 //
-//===------------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 
 #include "dialects/Par/Placement.h"
 #include "dialects/Rt/Names.h"

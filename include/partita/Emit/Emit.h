@@ -1,5 +1,4 @@
-//===- Emit.h - from EmitC to a folder with a program ---------------------------------------*- C++
-//-*-===//
+//===- Emit.h - from EmitC to a folder with a program -------------------------------*- C++ -*-===//
 //
 // The module after `rt-to-emitc` says everything; emission prints it. A program's folder:
 //
@@ -8,7 +7,7 @@
 //     manifest.json   plan, mesh, parameters, census of collectives, memory
 //     (tools/partita/Program.h)
 //
-//===----------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 
 #ifndef PARTITA_EMIT_EMIT_H
 #define PARTITA_EMIT_EMIT_H

@@ -1,10 +1,9 @@
-//===- Lowering.h - what a kernel's lowering works with --------------------------------------*- C++
-//-*-===//
+//===- Lowering.h - what a kernel's lowering works with -----------------------------*- C++ -*-===//
 //
 // One Lowering per function: it knows where every tensor stands (`plan-memory` said so) and hands
 // out the pointers. The ops' models (KernelInterface, one file per theme) use it to build `rt` ops.
 //
-//===----------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 
 #ifndef PARTITA_LOWER_LOWERING_H
 #define PARTITA_LOWER_LOWERING_H

@@ -1,4 +1,4 @@
-//===- Naming.h - what a value is called in the program ---------------------------------------*-
+//===- Naming.h - what a value is called in the program -----------------------------*- C++ -*-===//
 //C++ -*-===//
 //
 // A value is called after the parameter that its op reads ("h.0.attn.c_attn"), a gradient after its
@@ -6,7 +6,7 @@
 // that says nothing ("node_view_12"), after its op within the module that is being computed
 // ("h.0.attn.attention"). What all parameters' names begin with is left out.
 //
-//===----------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 
 #ifndef PARTITA_LOWER_NAMING_H
 #define PARTITA_LOWER_NAMING_H

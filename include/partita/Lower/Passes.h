@@ -1,5 +1,4 @@
-//===- Passes.h - lower phase -------------------------------------------------------------*- C++
-//-*-===//
+//===- Passes.h - lower phase -------------------------------------------------------*- C++ -*-===//
 
 #ifndef PARTITA_LOWER_PASSES_H
 #define PARTITA_LOWER_PASSES_H

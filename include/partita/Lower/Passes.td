@@ -1,4 +1,4 @@
-//===- Passes.td - lower phase, in running order -----------------------------------------------------===//
+//===- Passes.td - lower phase, in running order ----------------------------------------------===//
 
 #ifndef PARTITA_LOWER_PASSES
 #define PARTITA_LOWER_PASSES

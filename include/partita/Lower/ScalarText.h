@@ -1,5 +1,4 @@
-//===- ScalarText.h - the op table's scalar expressions as C++ in float32 ------------------*- C++
-//-*-===//
+//===- ScalarText.h - the op table's scalar expressions as C++ in float32 -----------*- C++ -*-===//
 
 #ifndef PARTITA_LOWER_SCALARTEXT_H
 #define PARTITA_LOWER_SCALARTEXT_H

@@ -1,5 +1,4 @@
-//===- Passes.h - memory phase -----------------------------------------------------------*- C++
-//-*-===//
+//===- Passes.h - memory phase ------------------------------------------------------*- C++ -*-===//
 
 #ifndef PARTITA_MEMORY_PASSES_H
 #define PARTITA_MEMORY_PASSES_H

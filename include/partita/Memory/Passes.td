@@ -1,4 +1,4 @@
-//===- Passes.td - memory phase, in running order ----------------------------------------------------===//
+//===- Passes.td - memory phase, in running order ---------------------------------------------===//
 
 #ifndef PARTITA_MEMORY_PASSES
 #define PARTITA_MEMORY_PASSES

@@ -1,5 +1,4 @@
-//===- Plan.h - which memory every tensor of a function uses -----------------------------*- C++
-//-*-===//
+//===- Plan.h - which memory every tensor of a function uses ------------------------*- C++ -*-===//
 
 #ifndef PARTITA_MEMORY_PLAN_H
 #define PARTITA_MEMORY_PLAN_H
