@@ -28,10 +28,10 @@ def venv_python():
 
 
 class Finished:
-    """Output, wall seconds and peak resident bytes of a child that succeeded."""
+    """Output, wall and processor seconds and peak resident bytes of a child that succeeded."""
 
-    def __init__(self, output, seconds, peak):
-        self.output, self.seconds, self.peak = output, seconds, peak
+    def __init__(self, output, seconds, processor, peak):
+        self.output, self.seconds, self.processor, self.peak = output, seconds, processor, peak
 
 
 def run(command, environment=None):
@@ -48,7 +48,7 @@ def run(command, environment=None):
         text = output.read()
     if child.returncode != 0:
         sys.exit(f"{text}\n{' '.join(command)}: exit code {child.returncode}")
-    return Finished(text, seconds, usage.ru_maxrss * 1024)
+    return Finished(text, seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024)
 
 
 def median(values):

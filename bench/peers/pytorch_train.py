@@ -9,7 +9,8 @@ faster here; one step is gradients to None, forward, loss, backward, update. Wit
 DistributedDataParallel over gloo, N processes, the batch split evenly. Data are random tokens:
 they change no time.
 
-Reported, for the slowest rank: `seconds` of each step after the warm-up, `loss` of the last step,
+Reported, for the slowest rank: `seconds` of each step after the warm-up, `processor` seconds of the
+first rank's, `loss` of the last step,
 `peak` bytes of resident memory (VmHWM, all ranks added) and `base`, the part of it that was there
 before the model was built (interpreter and libraries).
 """
@@ -90,15 +91,16 @@ def run(args, rank):
         torch.distributed.init_process_group("gloo", rank=rank, world_size=args.ranks)
         model = torch.nn.parallel.DistributedDataParallel(model)
     optimizer = make_optimizer(model, implementation)
-    seconds, loss = [], 0.0
+    seconds, processor, loss = [], [], 0.0
     for index in range(args.warmup + args.steps):
         if args.ranks > 1:
             torch.distributed.barrier()
-        start = time.perf_counter()
+        start, started = time.perf_counter(), time.process_time()
         loss = step(model, optimizer, ids, labels)
         if index >= args.warmup:
             seconds.append(time.perf_counter() - start)
-    result = {"seconds": seconds, "loss": loss, "peak": resident("VmHWM"), "base": base,
+            processor.append(time.process_time() - started)
+    result = {"seconds": seconds, "processor": processor, "loss": loss, "peak": resident("VmHWM"), "base": base,
               "optimizer": implementation, "torch": torch.__version__}
     if args.ranks > 1:
         results = [None] * args.ranks
