@@ -109,7 +109,7 @@ private:
     if (from.getName() == "train_step" && !results.empty())
       l.create<ReportOp>("loss", l.buffer(results[0]), Value());
     if (from.getName() == "eval_step" && results.size() == 2) {
-      l.create<ReportOp>("loss", l.buffer(results[0]), l.buffer(results[1]));
+      l.create<ReportOp>("loss", l.buffer(results[0]), Value()); // the mean already
       l.create<ReportOp>("tokenCount", l.buffer(results[1]), Value());
     }
     if (from.getName() == "forward")
