@@ -25,6 +25,31 @@ using rt::AtAttr;
 using rt::RtDialect;
 using rt::Space;
 
+/// Memory can only be planned for tensors whose size is known; a token is the only other value.
+static LogicalResult checkPlannable(func::FuncOp function) {
+  if (function.isExternal())
+    return function.emitError() << "@" << function.getName() << " has no body to plan memory for";
+  auto isPlain = [](Type type) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    return tensor && tensor.hasStaticShape() && tensor.getElementType().isIntOrFloat();
+  };
+  for (BlockArgument argument : function.getArguments())
+    if (!isPlain(argument.getType()))
+      return function.emitError() << "argument " << argument.getArgNumber() << " of @"
+                                  << function.getName() << " is of type " << argument.getType()
+                                  << "; memory is planned for tensors of known size only";
+  WalkResult result = function.walk([&](Operation *op) -> WalkResult {
+    for (Value value : op->getResults())
+      if (isa<ShapedType>(value.getType()) && !isPlain(value.getType()))
+        return op->emitOpError() << "makes a " << value.getType()
+                                 << "; memory is planned for tensors of known size only";
+    if (isa<par::AllReduceStartOp>(op) && op->use_empty())
+      return op->emitOpError() << "is never waited for";
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
 namespace {
 
 struct PlanMemory : partita::impl::PlanMemoryBase<PlanMemory> {
@@ -36,6 +61,8 @@ struct PlanMemory : partita::impl::PlanMemoryBase<PlanMemory> {
     int64_t arena = 0;
     SmallVector<NamedAttribute> ledger;
     for (auto function : module.getOps<func::FuncOp>()) {
+      if (failed(checkPlannable(function)))
+        return signalPassFailure();
       FailureOr<FunctionPlan> plan = planFunction(function, persistent);
       if (failed(plan))
         return signalPassFailure();
@@ -86,6 +113,9 @@ private:
       RankedTensorType local = localTypes.lookup(SymbolTable::getSymbolName(&op));
       if (!local) // nobody reads it
         local = cast<RankedTensorType>(parameter ? parameter.getType() : state.getType());
+      if (!local.hasStaticShape() || !local.getElementType().isIntOrFloat())
+        return op.emitOpError() << "is of type " << local
+                                << "; memory is planned for tensors of known size only";
       int64_t bytes = local.getNumElements() * rt::elementBytes(local.getElementType());
       (parameter ? parameterBytes : stateBytes) += align(bytes);
       persistent[SymbolTable::getSymbolName(&op)] = {offset, bytes};

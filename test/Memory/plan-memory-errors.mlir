@@ -36,3 +36,36 @@ func.func @two_placements(%g: tensor<8xf32>) -> tensor<4xf32, #par.place<[8 @dp]
   train.write @w, %g : tensor<8xf32>
   return %w : tensor<4xf32, #par.place<[8 @dp]>>
 }
+
+// -----
+
+// CHECK: error: argument 0 of @dynamic is of type 'tensor<?xf32>'; memory is planned for tensors of known size only
+func.func @dynamic(%x: tensor<?xf32>) {
+  return
+}
+
+// -----
+
+// CHECK: error: argument 0 of @token is of type 'i64'; memory is planned for tensors of known size only
+func.func @token(%x: i64) {
+  return
+}
+
+// -----
+
+// CHECK: error: @elsewhere has no body to plan memory for
+func.func private @elsewhere(%x: tensor<4xf32>)
+
+// -----
+
+// CHECK: error: 'train.parameter' op is of type 'tensor<?xf32>'; memory is planned for tensors of known size only
+train.parameter @w : tensor<?xf32>
+
+// -----
+
+#p = #par.place<[4], partial [dp]>
+func.func @never_waited(%x: tensor<4xf32, #p>) attributes {par.no_cotangents} {
+  // CHECK: error: 'par.all_reduce_start' op is never waited for
+  %t = par.all_reduce_start %x over "dp" : tensor<4xf32, #p> -> i64
+  return
+}
