@@ -10,6 +10,7 @@
 #include "lib/Emit/Printer.h"
 #include "lib/Emit/Tables.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
@@ -160,20 +161,47 @@ private:
 
 } // namespace
 
-/// May the folder be replaced? Only if it is empty or a program that was emitted before.
+/// What stands in the folder that no emission writes, or "": a manifest names the program, and with it
+/// the files that make builds of it.
+static std::string foreignEntry(StringRef folder) {
+  llvm::SmallString<128> manifest(folder);
+  path::append(manifest, "manifest.json");
+  auto buffer = llvm::MemoryBuffer::getFile(manifest);
+  if (!buffer)
+    return "no manifest.json";
+  auto parsed = llvm::json::parse((*buffer)->getBuffer());
+  if (!parsed) {
+    llvm::consumeError(parsed.takeError());
+    return "a manifest.json that is not a program's";
+  }
+  const llvm::json::Object *object = parsed->getAsObject();
+  std::optional<StringRef> program = object ? object->getString("program") : std::nullopt;
+  if (!program)
+    return "a manifest.json that is not a program's";
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    StringRef name = path::filename(entry->path());
+    if (name != "manifest.json" && name != "model.cpp" && name != "Makefile" && name != *program &&
+        !name.ends_with(".o"))
+      return ("'" + name + "', which is not part of a program").str();
+  }
+  return "";
+}
+
+/// May the folder be replaced? Only if it is empty or holds an emitted program and nothing else.
 static LogicalResult checkTarget(ModuleOp module, StringRef folder) {
   if (!fs::exists(folder))
     return success();
   std::error_code error;
   bool empty =
       fs::is_directory(folder) && fs::directory_iterator(folder, error) == fs::directory_iterator();
-  llvm::SmallString<128> manifest(folder);
-  path::append(manifest, "manifest.json");
-  if (empty || fs::exists(manifest))
+  if (empty)
     return success();
-  return emitError(module.getLoc())
-         << folder
-         << ": exists and is not a compiled program's folder; remove it or choose another";
+  std::string foreign = foreignEntry(folder);
+  if (foreign.empty())
+    return success();
+  return emitError(module.getLoc()) << folder << ": exists and is not a compiled program's folder, it has "
+                                    << foreign << "; remove it or choose another";
 }
 
 /// Runs make; its output is shown where it failed.

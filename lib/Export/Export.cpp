@@ -338,6 +338,12 @@ std::string Exporter::copyExternal(const Tensor &tensor, raw_ostream &os) {
 
 /// Writes `path` through a temporary name; `write` returns what went wrong.
 static std::string writeFile(StringRef path, function_ref<std::string(raw_ostream &)> write) {
+  SmallString<256> target;
+  if (!sys::fs::real_path(path, target))
+    path = target; // through a symbolic link to the file itself
+  sys::fs::file_status status;
+  if (!sys::fs::status(path, status) && !sys::fs::is_regular_file(status))
+    return (path + ": is not a regular file; a model cannot be written there").str();
   auto file = sys::fs::TempFile::create(path + ".%%%%%%.tmp", 0666);
   if (!file)
     return (path + ": cannot be written: " + toString(file.takeError())).str();

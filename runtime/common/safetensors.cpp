@@ -171,6 +171,9 @@ const StoredTensor &SafetensorsFile::get(const std::string &name, const Shape &s
 SafetensorsWriter::SafetensorsWriter(const std::string &path, const std::vector<Entry> &entries,
                                      const std::map<std::string, std::string> &metadata)
     : path(path), temporary(path + ".tmp") {
+  struct stat status;
+  if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
+    fail("%s is not a regular file; tensors cannot be written there", path.c_str());
   std::string header = "{\"__metadata__\":{";
   bool first = true;
   for (const auto &[key, value] : metadata) {

@@ -119,6 +119,18 @@ std::string partita::tool::writeAtomically(StringRef path,
     write(llvm::outs());
     return {};
   }
+  // Through a symbolic link to the file itself; a device or a pipe is written to, never replaced.
+  llvm::SmallString<256> target;
+  if (!llvm::sys::fs::real_path(path, target))
+    path = target;
+  llvm::sys::fs::file_status status;
+  if (!llvm::sys::fs::status(path, status) && !llvm::sys::fs::is_regular_file(status)) {
+    std::error_code error;
+    llvm::raw_fd_ostream device(path, error, llvm::sys::fs::CD_OpenExisting);
+    if (!error)
+      write(device);
+    return error ? (path + ": " + error.message()).str() : std::string();
+  }
   auto file = llvm::sys::fs::TempFile::create(path + ".%%%%%%.tmp", 0666);
   if (!file)
     return (path + ": cannot be written: " + llvm::toString(file.takeError())).str();

@@ -80,8 +80,8 @@ static std::optional<int> parseOptions(Arguments arguments, VerifyCommandOptions
   return options.parse(arguments);
 }
 
-/// Runs the phases from the module's own to `last`.
-static bool compileTo(Session &session, ModuleOp module, Plan plan, StringRef last) {
+/// Runs the phases from the module's own to `last`, by the plan as it is settled with the module's.
+static bool compileTo(Session &session, ModuleOp module, Plan &plan, StringRef last) {
   int first = nextPhase(module);
   if (first < 0 || !settlePlan(session, module, first, plan))
     return false;
