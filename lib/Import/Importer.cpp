@@ -102,6 +102,9 @@ FailureOr<OwningOpRef<ModuleOp>> Importer::run() {
   return std::move(module);
 }
 
+/// Of the default domain. A newer one may give an operator of the same name another meaning.
+constexpr int64_t kNewestOpset = 25;
+
 LogicalResult
 Importer::checkOpsets(const google::protobuf::RepeatedPtrField<onnx::OperatorSetIdProto> &imports,
                       llvm::StringMap<int64_t> &opsets) {
@@ -110,6 +113,9 @@ Importer::checkOpsets(const google::protobuf::RepeatedPtrField<onnx::OperatorSet
     if (!isNew && it->second != import.version())
       return error() << "opset domain " << quoted(import.domain()) << " is imported as version "
                      << it->second << " and as version " << import.version();
+    if (it->first().empty() && import.version() > kNewestOpset)
+      return error() << "opset " << import.version() << " of ai.onnx is newer than " << kNewestOpset
+                     << ", the newest known here; export with an older one";
   }
   return success();
 }

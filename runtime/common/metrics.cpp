@@ -62,8 +62,10 @@ StepLog::~StepLog() { std::fclose(file); }
 
 void StepLog::add(const StepLine &line) {
   // Nine digits identify a float: equal lines are equal bits.
-  std::fprintf(file, "%lld,%.9g,%.9g,%.9g,%.0f,", (long long)line.step, double(line.loss),
-               double(line.gradientNorm), double(line.learningRate), line.tokensPerSecond);
+  std::fprintf(file, "%lld,%.9g,", (long long)line.step, double(line.loss));
+  if (line.gradientNorm > 0) // a program that does not compute it has no number to show
+    std::fprintf(file, "%.9g", double(line.gradientNorm));
+  std::fprintf(file, ",%.9g,%.0f,", double(line.learningRate), line.tokensPerSecond);
   if (line.validationLoss)
     std::fprintf(file, "%.9g", *line.validationLoss);
   std::fprintf(file, "\n");

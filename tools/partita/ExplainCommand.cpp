@@ -7,13 +7,22 @@
 //===------------------------------------------------------------------------------------------------===//
 
 #include "tools/partita/Program.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace llvm;
 using namespace partita::tool;
 
+/// Names come from model files: what a terminal would obey is shown as its code.
+static std::string printable(StringRef name) {
+  std::string shown;
+  llvm::raw_string_ostream os(shown);
+  llvm::printEscapedString(name, os);
+  return shown;
+}
+
 static std::string text(const json::Object &object, StringRef key) {
-  return object.getString(key).value_or("").str();
+  return printable(object.getString(key).value_or(""));
 }
 
 static int64_t number(const json::Object &object, StringRef key) {
@@ -35,7 +44,7 @@ static std::string nameList(const json::Array *names, size_t most) {
   std::string list;
   size_t count = names ? names->size() : 0;
   for (size_t i = 0; i < std::min(count, most); ++i)
-    list += (i ? ", " : "") + (*names)[i].getAsString().value_or("").str();
+    list += (i ? ", " : "") + printable((*names)[i].getAsString().value_or(""));
   if (count > most)
     list += " and " + std::to_string(count - most) + " more";
   return list;
