@@ -100,6 +100,16 @@ uint64_t metadataNumber(const SafetensorsFile &file, const char *key) {
   return value;
 }
 
+/// What a step reads: "16 samples of 128 tokens". The data order is a function of the seed and of how
+/// many samples the steps so far have taken, so a run can continue only with steps of this size.
+std::string stepOf(const Program &program) {
+  for (const Input &input : program.inputs)
+    if (input.role == InputRole::TokenIds && input.globalShape.rank == 2)
+      return std::to_string(input.globalShape.dims[0] * program.accumulate) + " samples of " +
+             std::to_string(input.globalShape.dims[1]) + " tokens";
+  return "";
+}
+
 } // namespace
 
 std::string checkpointPath(const std::string &folder) { return folder + "/checkpoint.safetensors"; }
@@ -116,6 +126,13 @@ CheckpointInfo readCheckpointInfo(const std::string &folder) {
 
 void readCheckpoint(Rank &rank, const std::string &folder) {
   SafetensorsFile file(checkpointPath(folder));
+  auto noted = file.metadata().find("samples_per_step");
+  std::string before = noted == file.metadata().end() ? "" : noted->second;
+  if (std::string now = stepOf(*rank.program); before != now)
+    fail("--resume: a step of the checkpoint took %s, one of this program takes %s: the data order "
+         "would not continue",
+         before.empty() ? "an unknown number of samples" : before.c_str(),
+         now.empty() ? "none" : now.c_str());
   for (const TensorPiece &piece : persistentPieces(rank)) {
     const StoredTensor &stored = file.get(piece.name, piece.global);
     if (stored.dtype != piece.dtype)
@@ -134,6 +151,7 @@ void writeCheckpoint(Rank &rank, const std::string &folder, const CheckpointInfo
   writePieces(rank, checkpointPath(folder), persistentPieces(rank),
               {{"format", "partita checkpoint 1"},
                {"program", rank.program->name},
+               {"samples_per_step", stepOf(*rank.program)},
                {"step", std::to_string(info.step)},
                {"seed", std::to_string(info.seed)}});
 }
