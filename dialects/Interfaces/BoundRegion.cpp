@@ -1,4 +1,5 @@
-//===- BoundRegion.cpp - the syntax of ops whose region has one argument per operand ---------------===//
+//===- BoundRegion.cpp - the syntax of ops whose region has one argument per operand
+//---------------===//
 
 #include "dialects/Interfaces/BoundRegion.h"
 
@@ -31,10 +32,11 @@ ParseResult partita::parseBoundRegion(OpAsmParser &parser, OperationState &resul
 void partita::printBoundRegion(OpAsmPrinter &printer, Operation *op) {
   Region &region = op->getRegion(0);
   printer << " (";
-  llvm::interleaveComma(llvm::zip(region.getArguments(), op->getOperands()), printer, [&](auto pair) {
-    printer << std::get<0>(pair) << " = " << std::get<1>(pair);
-  });
-  printer << ") : " << FunctionType::get(op->getContext(), op->getOperandTypes(), op->getResultTypes())
+  llvm::interleaveComma(
+      llvm::zip(region.getArguments(), op->getOperands()), printer,
+      [&](auto pair) { printer << std::get<0>(pair) << " = " << std::get<1>(pair); });
+  printer << ") : "
+          << FunctionType::get(op->getContext(), op->getOperandTypes(), op->getResultTypes())
           << " ";
   printer.printRegion(region, /*printEntryBlockArgs=*/false);
   printer.printOptionalAttrDict(op->getAttrs());

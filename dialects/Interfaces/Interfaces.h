@@ -1,4 +1,5 @@
-//===- Interfaces.h - what every pass may ask an op ---------------------------------------------===//
+//===- Interfaces.h - what every pass may ask an op
+//---------------------------------------------===//
 
 #ifndef PARTITA_DIALECTS_INTERFACES_H
 #define PARTITA_DIALECTS_INTERFACES_H

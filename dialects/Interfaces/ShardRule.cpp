@@ -1,4 +1,5 @@
-//===- ShardRule.cpp - the text of an op's rule, parsed --------------------------------------------===//
+//===- ShardRule.cpp - the text of an op's rule, parsed
+//--------------------------------------------===//
 
 #include "dialects/Interfaces/ShardRule.h"
 #include "llvm/ADT/STLExtras.h"
@@ -16,7 +17,8 @@ int RulePattern::dimOf(unsigned letter) const {
 }
 
 bool RulePattern::contains(unsigned letter) const {
-  return llvm::any_of(dims, [&](const RuleDim &d) { return llvm::is_contained(d.letters, letter); });
+  return llvm::any_of(dims,
+                      [&](const RuleDim &d) { return llvm::is_contained(d.letters, letter); });
 }
 
 namespace {
@@ -141,7 +143,9 @@ std::optional<ShardRule> ShardRule::parse(StringRef text, ArrayRef<int64_t> oper
     if (!letter.summed && !letter.never && llvm::any_of(rule.operands, has) &&
         !llvm::all_of(rule.results, has)) {
       error = llvm::formatv("rule '{0}': letter {1} is missing in a result and marked neither '+' "
-                            "nor '^'", text, letter.name).str();
+                            "nor '^'",
+                            text, letter.name)
+                  .str();
       return std::nullopt;
     }
   }
@@ -165,7 +169,8 @@ bool ShardRule::letterSizes(ArrayRef<ArrayRef<int64_t>> operandShapes,
             unknown = static_cast<int>(l), ++unknowns;
           else if (sizes[l] == 0 || rest % sizes[l] != 0 || (!groups && sizes[l] != size)) {
             error = llvm::formatv("dimension {0} is {1} in one operand and {2} in another",
-                                  letters[l].name, sizes[l], size).str();
+                                  letters[l].name, sizes[l], size)
+                        .str();
             return false;
           } else
             rest /= sizes[l];

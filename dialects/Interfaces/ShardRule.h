@@ -1,4 +1,5 @@
-//===- ShardRule.h - the text of an op's rule, parsed ----------------------------------*- C++ -*-===//
+//===- ShardRule.h - the text of an op's rule, parsed ----------------------------------*- C++
+//-*-===//
 //
 //   rule     := [pattern {"," pattern}] "->" [pattern {"," pattern}]
 //   pattern  := ["~" | "~~"] {dim}
@@ -49,9 +50,9 @@ struct ShardRule {
   static std::optional<ShardRule> parse(llvm::StringRef text, llvm::ArrayRef<int64_t> operandRanks,
                                         llvm::ArrayRef<int64_t> resultRanks, std::string &error);
 
-  /// The size of each letter, from the whole operands' (and, where given, results') shapes; a letter
-  /// within a group is the group's size divided by the others. -1 where unknown. False and `error`
-  /// set on a contradiction.
+  /// The size of each letter, from the whole operands' (and, where given, results') shapes; a
+  /// letter within a group is the group's size divided by the others. -1 where unknown. False and
+  /// `error` set on a contradiction.
   bool letterSizes(llvm::ArrayRef<llvm::ArrayRef<int64_t>> operandShapes,
                    llvm::ArrayRef<llvm::ArrayRef<int64_t>> resultShapes,
                    llvm::SmallVectorImpl<int64_t> &sizes, std::string &error) const;

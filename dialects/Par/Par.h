@@ -1,4 +1,5 @@
-//===- Par.h - meshes, placements, conjugates, collectives -----------------------------*- C++ -*-===//
+//===- Par.h - meshes, placements, conjugates, collectives -----------------------------*- C++
+//-*-===//
 
 #ifndef PARTITA_DIALECTS_PAR_H
 #define PARTITA_DIALECTS_PAR_H

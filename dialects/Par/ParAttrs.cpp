@@ -1,4 +1,5 @@
-//===- ParAttrs.cpp - #par.mesh, #par.place and the layouts they stand for -------------------------===//
+//===- ParAttrs.cpp - #par.mesh, #par.place and the layouts they stand for
+//-------------------------===//
 
 #include "dialects/Par/Placement.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -27,7 +28,8 @@ void ParDialect::initialize() {
 
 LogicalResult ParDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
   if (attribute.getName() == kMesh && !isa<MeshAttr>(attribute.getValue()))
-    return op->emitError() << "'" << kMesh << "' must be a #par.mesh, it is " << attribute.getValue();
+    return op->emitError() << "'" << kMesh << "' must be a #par.mesh, it is "
+                           << attribute.getValue();
   return success();
 }
 
@@ -131,9 +133,9 @@ MeshAttr MeshAttr::of(Operation *op) {
 // Placement
 //===----------------------------------------------------------------------------------------------===//
 
-LogicalResult PlacementAttr::verify(function_ref<InFlightDiagnostic()> error, ArrayRef<int64_t> shape,
-                                    ArrayAttr splits, ArrayRef<StringAttr> replicated,
-                                    ArrayRef<StringAttr> partial) {
+LogicalResult PlacementAttr::verify(function_ref<InFlightDiagnostic()> error,
+                                    ArrayRef<int64_t> shape, ArrayAttr splits,
+                                    ArrayRef<StringAttr> replicated, ArrayRef<StringAttr> partial) {
   if (splits.size() != shape.size())
     return error() << "a placement needs one list of axes per dimension";
   llvm::SmallDenseSet<StringAttr> seen;
@@ -180,15 +182,15 @@ Attribute PlacementAttr::parse(AsmParser &parser, Type) {
     splits.push_back(ArrayAttr::get(context, axes));
     return success();
   };
-  if (parser.parseLess() ||
-      parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, dimension))
+  if (parser.parseLess() || parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, dimension))
     return {};
   while (succeeded(parser.parseOptionalComma())) {
     StringRef word;
     if (parser.parseKeyword(&word))
       return {};
     if (word != "replicated" && word != "partial")
-      return parser.emitError(loc, "expected 'replicated' or 'partial', found '") << word << "'", Attribute();
+      return parser.emitError(loc, "expected 'replicated' or 'partial', found '") << word << "'",
+             Attribute();
     SmallVector<StringAttr> &list = word == "partial" ? partial : replicated;
     if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, [&] { return axis(list); }))
       return {};
@@ -213,7 +215,8 @@ void PlacementAttr::print(AsmPrinter &printer) const {
     if (axes.empty())
       return;
     printer << ", " << word << " [";
-    llvm::interleaveComma(axes, printer, [&](StringAttr axis) { printer.printKeywordOrString(axis.getValue()); });
+    llvm::interleaveComma(axes, printer,
+                          [&](StringAttr axis) { printer.printKeywordOrString(axis.getValue()); });
     printer << "]";
   };
   list("replicated", getReplicated());
@@ -330,8 +333,10 @@ FailureOr<RankedTensorType> Layout::localType(Type element, MeshAttr mesh,
     for (StringAttr axis : axes) {
       int64_t size = mesh.sizeOf(axis.getValue());
       if (local[i] % size != 0) {
-        error(llvm::formatv("dimension {0} of size {1} does not divide over mesh axis {2} of size {3}", i,
-                            local[i], axis.getValue(), size).str());
+        error(llvm::formatv(
+                  "dimension {0} of size {1} does not divide over mesh axis {2} of size {3}", i,
+                  local[i], axis.getValue(), size)
+                  .str());
         return failure();
       }
       local[i] /= size;
@@ -340,7 +345,8 @@ FailureOr<RankedTensorType> Layout::localType(Type element, MeshAttr mesh,
 }
 
 RankedTensorType partita::par::wholeType(Type type) {
-  return RankedTensorType::get(Layout::of(type).shape, cast<RankedTensorType>(type).getElementType());
+  return RankedTensorType::get(Layout::of(type).shape,
+                               cast<RankedTensorType>(type).getElementType());
 }
 
 RankedTensorType partita::par::withLayout(Type type, const Layout &layout) {
@@ -358,8 +364,9 @@ bool partita::par::sameValues(TypeRange a, TypeRange b) {
     auto tensor = dyn_cast<RankedTensorType>(type);
     return tensor ? withLayout(tensor, Layout::of(tensor).valueOnly()) : type;
   };
-  return a.size() == b.size() &&
-         llvm::all_of(llvm::zip(a, b), [&](auto pair) { return value(std::get<0>(pair)) == value(std::get<1>(pair)); });
+  return a.size() == b.size() && llvm::all_of(llvm::zip(a, b), [&](auto pair) {
+           return value(std::get<0>(pair)) == value(std::get<1>(pair));
+         });
 }
 
 bool partita::par::isDifferentiable(Type type) {

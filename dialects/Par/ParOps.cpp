@@ -1,4 +1,5 @@
-//===- ParOps.cpp - conjugates and collectives ---------------------------------------------------===//
+//===- ParOps.cpp - conjugates and collectives
+//---------------------------------------------------===//
 
 #include "dialects/Par/Placement.h"
 #include "mlir/IR/OpImplementation.h"
@@ -25,7 +26,8 @@ static LogicalResult verifyChange(Operation *op, Type from, Type to, StringAttr 
     layout = layout.valueOnly();
   if (to == withLayout(from, layout) || (!cotangents && Layout::of(to).valueOnly() == layout))
     return success();
-  return op->emitOpError() << "over " << axis << " yields " << withLayout(from, layout) << ", not " << to;
+  return op->emitOpError() << "over " << axis << " yields " << withLayout(from, layout) << ", not "
+                           << to;
 }
 
 LogicalResult FOp::verify() {
@@ -34,16 +36,18 @@ LogicalResult FOp::verify() {
 }
 
 LogicalResult GOp::verify() {
-  return verifyChange(*this, getValue().getType(), getResult().getType(), getAxisAttr(), Kind::Partial,
-                      Kind::Invariant);
+  return verifyChange(*this, getValue().getType(), getResult().getType(), getAxisAttr(),
+                      Kind::Partial, Kind::Invariant);
 }
 
-static LogicalResult verifyReduced(Operation *op, ValueRange values, ValueRange results, StringAttr axis) {
+static LogicalResult verifyReduced(Operation *op, ValueRange values, ValueRange results,
+                                   StringAttr axis) {
   if (values.size() != results.size() || values.empty())
     return op->emitOpError() << "needs one result per value, and at least one; it has "
                              << values.size() << " values and " << results.size() << " results";
   for (auto [value, result] : llvm::zip(values, results))
-    if (failed(verifyChange(op, value.getType(), result.getType(), axis, Kind::Partial, Kind::Invariant)))
+    if (failed(verifyChange(op, value.getType(), result.getType(), axis, Kind::Partial,
+                            Kind::Invariant)))
       return failure();
   return success();
 }
@@ -70,4 +74,6 @@ SmallVector<Value> FOp::buildGradient(OpBuilder &builder, ValueRange cotangents)
   return {reduce.getResult(0)};
 }
 
-SmallVector<Value> GOp::buildGradient(OpBuilder &, ValueRange cotangents) { return {cotangents[0]}; }
+SmallVector<Value> GOp::buildGradient(OpBuilder &, ValueRange cotangents) {
+  return {cotangents[0]};
+}

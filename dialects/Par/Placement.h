@@ -1,7 +1,8 @@
-//===- Placement.h - working with the placements in tensor types -----------------------*- C++ -*-===//
+//===- Placement.h - working with the placements in tensor types -----------------------*- C++
+//-*-===//
 //
-// `Layout` is the editable form of #par.place: a pass reads a type into one, changes it, and asks for
-// the type of one rank's piece.
+// `Layout` is the editable form of #par.place: a pass reads a type into one, changes it, and asks
+// for the type of one rank's piece.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -19,8 +20,8 @@ llvm::StringRef toString(Kind kind);
 
 /// A value's placement over all axes, with the whole shape.
 struct Layout {
-  llvm::SmallVector<int64_t> shape;                               // of the whole value
-  llvm::SmallVector<llvm::SmallVector<mlir::StringAttr>> splits;  // per dimension, outermost first
+  llvm::SmallVector<int64_t> shape;                              // of the whole value
+  llvm::SmallVector<llvm::SmallVector<mlir::StringAttr>> splits; // per dimension, outermost first
   llvm::SmallVector<mlir::StringAttr> replicated, partial;
 
   Layout() = default;

@@ -1,7 +1,8 @@
-//===- PlacementRule.cpp - what a rule says of placements -----------------------------------------===//
+//===- PlacementRule.cpp - what a rule says of placements
+//-----------------------------------------===//
 //
-// Per mesh axis, independently. If the axis splits letter L in any operand (or, for letters that only
-// results have, in a result):
+// Per mesh axis, independently. If the axis splits letter L in any operand (or, for letters that
+// only results have, in a result):
 //   - an operand with L must be sharded there; one without L must be replicated (its cotangent is
 //     then a partial sum: Megatron's f, data parallelism's all-reduce);
 //   - a result with L is sharded there; one without L, which the rule marks '+', is partial.
@@ -65,13 +66,16 @@ private:
         return true;
       int found = pattern.dims[dim].outermost();
       if (found < 0)
-        return refuse(operand, axis, Kind::Invariant,
-                      llvm::formatv("dimension {0} of {1} has size one by the rule and cannot be split over {2}",
-                                    dim, describe(operand), axis.getValue()));
+        return refuse(
+            operand, axis, Kind::Invariant,
+            llvm::formatv(
+                "dimension {0} of {1} has size one by the rule and cannot be split over {2}", dim,
+                describe(operand), axis.getValue()));
       if (letter >= 0 && letter != found)
         return refuse(operand, axis, Kind::Invariant,
-                      llvm::formatv("{0} splits letter {1} of {2} but letter {3} elsewhere", axis.getValue(),
-                                    rule.letters[found].name, describe(operand), rule.letters[letter].name));
+                      llvm::formatv("{0} splits letter {1} of {2} but letter {3} elsewhere",
+                                    axis.getValue(), rule.letters[found].name, describe(operand),
+                                    rule.letters[letter].name));
       letter = found;
       return true;
     };
@@ -99,23 +103,28 @@ private:
     const RuleLetter &l = rule.letters[letter];
     if (l.never)
       return refuse(-1, axis, Kind::Invariant,
-                    llvm::formatv("letter {0} cannot be split, it is split over {1}", l.name, axis.getValue()));
+                    llvm::formatv("letter {0} cannot be split, it is split over {1}", l.name,
+                                  axis.getValue()));
     for (auto [i, pattern, layout] : llvm::enumerate(rule.operands, operands)) {
       int dim = pattern.dimOf(letter);
       Kind kind = layout.kind(axis);
       if (dim < 0 && pattern.contains(letter))
-        return refuse(static_cast<int>(i), axis, Kind::Invariant,
-                      llvm::formatv("letter {0} is split over {1}, but it is an inner factor of a dimension of "
-                                    "operand {2}", l.name, axis.getValue(), i));
-      bool right = dim >= 0 ? layout.dimOf(axis) == dim
-                            : kind == Kind::Replicated ||
-                                  (kind == Kind::Invariant && !carriesCotangent[i]);
+        return refuse(
+            static_cast<int>(i), axis, Kind::Invariant,
+            llvm::formatv(
+                "letter {0} is split over {1}, but it is an inner factor of a dimension of "
+                "operand {2}",
+                l.name, axis.getValue(), i));
+      bool right =
+          dim >= 0 ? layout.dimOf(axis) == dim
+                   : kind == Kind::Replicated || (kind == Kind::Invariant && !carriesCotangent[i]);
       if (right)
         continue;
       std::string want = dim >= 0 ? llvm::formatv("sharded({0})", dim).str() : "replicated";
-      return refuse(static_cast<int>(i), axis, dim >= 0 ? Kind::Sharded : Kind::Replicated,
-                    llvm::formatv("letter {0} is split over {1}: operand {2} must be {3}, it is {4}", l.name,
-                                  axis.getValue(), i, want, have(layout, axis)));
+      return refuse(
+          static_cast<int>(i), axis, dim >= 0 ? Kind::Sharded : Kind::Replicated,
+          llvm::formatv("letter {0} is split over {1}: operand {2} must be {3}, it is {4}", l.name,
+                        axis.getValue(), i, want, have(layout, axis)));
     }
     for (auto [pattern, layout] : llvm::zip(rule.results, results)) {
       int dim = pattern.dimOf(letter);
@@ -139,9 +148,11 @@ private:
       return applyPartial(axis, partial);
     for (auto [i, layout] : llvm::enumerate(operands))
       if (!replicated.empty() && layout.kind(axis) == Kind::Invariant && carriesCotangent[i])
-        return refuse(static_cast<int>(i), axis, Kind::Replicated,
-                      llvm::formatv("operand {0} is replicated over {1}: operand {2} must be too, it is invariant",
-                                    replicated.front(), axis.getValue(), i));
+        return refuse(
+            static_cast<int>(i), axis, Kind::Replicated,
+            llvm::formatv(
+                "operand {0} is replicated over {1}: operand {2} must be too, it is invariant",
+                replicated.front(), axis.getValue(), i));
     for (Layout &layout : results)
       layout.set(axis, replicated.empty() ? Kind::Invariant : Kind::Replicated);
     return true;
@@ -154,9 +165,10 @@ private:
       Kind kind = operands[i].kind(axis);
       if (isPartial && (pattern.linearity == Linearity::None ||
                         (linearity == Linearity::Separately && i != partial.front())))
-        return refuse(static_cast<int>(i), axis, Kind::Invariant,
-                      llvm::formatv("operand {0} is a partial sum over {1}, and the op is not linear in it", i,
-                                    axis.getValue()));
+        return refuse(
+            static_cast<int>(i), axis, Kind::Invariant,
+            llvm::formatv("operand {0} is a partial sum over {1}, and the op is not linear in it",
+                          i, axis.getValue()));
       if (isPartial)
         continue;
       if (linearity == Linearity::Together && pattern.linearity == Linearity::Together)
@@ -164,9 +176,12 @@ private:
                       llvm::formatv("operand {0} is a partial sum over {1} but operand {2} is {3}",
                                     partial.front(), axis.getValue(), i, have(operands[i], axis)));
       if (kind == Kind::Invariant && carriesCotangent[i])
-        return refuse(static_cast<int>(i), axis, Kind::Replicated,
-                      llvm::formatv("operand {0} is a partial sum over {1}: operand {2} must be replicated, it is "
-                                    "invariant", partial.front(), axis.getValue(), i));
+        return refuse(
+            static_cast<int>(i), axis, Kind::Replicated,
+            llvm::formatv(
+                "operand {0} is a partial sum over {1}: operand {2} must be replicated, it is "
+                "invariant",
+                partial.front(), axis.getValue(), i));
     }
     for (Layout &layout : results)
       layout.set(axis, Kind::Partial);
@@ -232,8 +247,8 @@ std::optional<ShardRule> partita::par::ruleOf(Operation *op, std::string &error)
 /// A constant all of whose elements are zero: also a partial sum of itself.
 static bool isZero(Operation *op) {
   DenseElementsAttr value;
-  return matchPattern(op, m_Constant(&value)) && value.isSplat() && isa<FloatType>(value.getElementType()) &&
-         value.getSplatValue<APFloat>().isZero();
+  return matchPattern(op, m_Constant(&value)) && value.isSplat() &&
+         isa<FloatType>(value.getElementType()) && value.getSplatValue<APFloat>().isZero();
 }
 
 LogicalResult partita::verifyShardRule(Operation *op) {
@@ -277,7 +292,8 @@ LogicalResult partita::verifyShardRule(Operation *op) {
   }
   RuleProblem problem;
   if (!placeResults(*rule, operands, carries, expected, problem))
-    return op->emitOpError() << "rule '" << cast<ShardInterface>(op).getShardRule() << "': " << problem.text;
+    return op->emitOpError() << "rule '" << cast<ShardInterface>(op).getShardRule()
+                             << "': " << problem.text;
   for (auto [i, layout, type] : llvm::enumerate(expected, op->getResultTypes())) {
     Layout actual = Layout::of(type);
     if (!cotangents || !isDifferentiable(type)) {
@@ -287,14 +303,16 @@ LogicalResult partita::verifyShardRule(Operation *op) {
     if (isZero(op))
       actual.partial.clear();
     if (!(layout == actual))
-      return op->emitOpError() << "rule '" << cast<ShardInterface>(op).getShardRule() << "': result " << i
-                               << " is " << withLayout(type, layout) << ", not " << type;
+      return op->emitOpError() << "rule '" << cast<ShardInterface>(op).getShardRule()
+                               << "': result " << i << " is " << withLayout(type, layout)
+                               << ", not " << type;
   }
   return success();
 }
 
-LogicalResult partita::par::inferFromRule(StringRef text, ValueRange operands, ArrayRef<Type> elements,
-                                          std::optional<Location> loc, SmallVectorImpl<Type> &inferred) {
+LogicalResult partita::par::inferFromRule(StringRef text, ValueRange operands,
+                                          ArrayRef<Type> elements, std::optional<Location> loc,
+                                          SmallVectorImpl<Type> &inferred) {
   std::string error;
   SmallVector<Layout, 2> layouts;
   SmallVector<ArrayRef<int64_t>> shapes;
@@ -348,7 +366,8 @@ LogicalResult partita::par::inferFromRule(StringRef text, ValueRange operands, A
   // One rank's size of a letter: that of any operand's dimension that is this letter alone.
   SmallVector<int64_t> local(rule->letters.size(), -1);
   for (auto [pattern, operand] : llvm::zip(rule->operands, operands))
-    for (auto [dim, size] : llvm::zip(pattern.dims, cast<RankedTensorType>(operand.getType()).getShape()))
+    for (auto [dim, size] :
+         llvm::zip(pattern.dims, cast<RankedTensorType>(operand.getType()).getShape()))
       if (dim.letters.size() == 1)
         local[dim.letters.front()] = size;
   for (auto [i, pattern] : llvm::enumerate(rule->results)) {
@@ -360,7 +379,8 @@ LogicalResult partita::par::inferFromRule(StringRef text, ValueRange operands, A
       shape.push_back(size);
     }
     Type element = elements[i];
-    inferred.push_back(RankedTensorType::get(shape, element, results[i].encoding(element.getContext())));
+    inferred.push_back(
+        RankedTensorType::get(shape, element, results[i].encoding(element.getContext())));
   }
   return success();
 }

@@ -1,4 +1,5 @@
-//===- Train.cpp - parameters, states, accumulation, updates ----------------------------------------===//
+//===- Train.cpp - parameters, states, accumulation, updates
+//----------------------------------------===//
 
 #include "dialects/Train/Train.h"
 #include "dialects/Interfaces/BoundRegion.h"
@@ -40,7 +41,8 @@ Attribute FillAttr::parse(AsmParser &parser, Type) {
   double mean = 0, std = 0;
   if (parser.parseLess() || parser.parseFloat(mean))
     return {};
-  if (succeeded(parser.parseOptionalComma()) && (parser.parseKeyword("normal") || parser.parseFloat(std)))
+  if (succeeded(parser.parseOptionalComma()) &&
+      (parser.parseKeyword("normal") || parser.parseFloat(std)))
     return {};
   if (parser.parseGreater())
     return {};
@@ -61,7 +63,8 @@ void FillAttr::print(AsmPrinter &printer) const {
 // Reads and writes
 //===----------------------------------------------------------------------------------------------===//
 
-static LogicalResult verifySymbol(Operation *op, FlatSymbolRefAttr symbol, Type type, SymbolTableCollection &tables) {
+static LogicalResult verifySymbol(Operation *op, FlatSymbolRefAttr symbol, Type type,
+                                  SymbolTableCollection &tables) {
   Operation *target = tables.lookupNearestSymbolFrom(op, symbol);
   Type declared;
   if (auto parameter = dyn_cast_or_null<ParameterOp>(target))
@@ -96,7 +99,8 @@ RankedTensorType AccumulateOp::microBatchType(Type batch) {
   par::Layout layout = par::Layout::of(type);
   layout.shape.erase(layout.shape.begin());
   layout.splits.erase(layout.splits.begin());
-  return RankedTensorType::get(type.getShape().drop_front(), type.getElementType(), layout.encoding(type.getContext()));
+  return RankedTensorType::get(type.getShape().drop_front(), type.getElementType(),
+                               layout.encoding(type.getContext()));
 }
 
 ParseResult AccumulateOp::parse(OpAsmParser &parser, OperationState &result) {
@@ -121,15 +125,18 @@ LogicalResult AccumulateOp::verify() {
     return emitOpError() << "needs a batch to run over";
   Block &block = getBody().front();
   if (block.getNumArguments() != getBatches().size())
-    return emitOpError() << "has " << getBatches().size() << " batches but its region " << block.getNumArguments() << " arguments";
+    return emitOpError() << "has " << getBatches().size() << " batches but its region "
+                         << block.getNumArguments() << " arguments";
   for (auto [batch, argument] : llvm::zip(getBatches(), block.getArguments())) {
     auto type = cast<RankedTensorType>(batch.getType());
     if (type.getRank() == 0 || type.getDimSize(0) != getCount())
-      return emitOpError() << "all batches need the same number of micro-batches, " << getCount() << " and " << type;
+      return emitOpError() << "all batches need the same number of micro-batches, " << getCount()
+                           << " and " << type;
     if (!par::Layout::of(type).splits[0].empty())
       return emitOpError() << "the dimension of micro-batches cannot be split: " << type;
     if (argument.getType() != microBatchType(type))
-      return emitOpError() << "one micro-batch of " << type << " is " << microBatchType(type) << ", not " << argument.getType();
+      return emitOpError() << "one micro-batch of " << type << " is " << microBatchType(type)
+                           << ", not " << argument.getType();
   }
   auto yield = dyn_cast<YieldOp>(block.getTerminator());
   if (!yield || yield.getValues().getTypes() != getSums().getTypes())

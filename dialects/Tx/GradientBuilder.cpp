@@ -1,4 +1,5 @@
-//===- GradientBuilder.cpp - what the gradients of the op table are written with -------------------===//
+//===- GradientBuilder.cpp - what the gradients of the op table are written with
+//-------------------===//
 
 #include "dialects/Tx/GradientBuilder.h"
 
@@ -35,7 +36,8 @@ Value GradientBuilder::sumTo(Value value, Type type) {
     kept.splits.push_back(whole.splits[i]);
     local.push_back(result.getDimSize(i));
   }
-  auto sumType = RankedTensorType::get(local, result.getElementType(), kept.encoding(type.getContext()));
+  auto sumType =
+      RankedTensorType::get(local, result.getElementType(), kept.encoding(type.getContext()));
   Value sum = ReduceSumOp::create(builder, loc, sumType, value, dims);
   if (sumType == result)
     return sum;
@@ -54,7 +56,8 @@ Value GradientBuilder::spread(Value value, Type type, ArrayRef<int64_t> dims) {
     kept.shape[dim] = local[dim] = 1;
     kept.splits[dim].clear();
   }
-  auto keptType = RankedTensorType::get(local, result.getElementType(), kept.encoding(type.getContext()));
+  auto keptType =
+      RankedTensorType::get(local, result.getElementType(), kept.encoding(type.getContext()));
   Value reshaped = value;
   if (keptType != value.getType())
     reshaped = ReshapeOp::create(builder, loc, keptType, value);
@@ -72,6 +75,7 @@ Value GradientBuilder::swapLast(Value value) {
   std::swap(shape[rank - 1], shape[rank - 2]);
   std::swap(layout.shape[rank - 1], layout.shape[rank - 2]);
   std::swap(layout.splits[rank - 1], layout.splits[rank - 2]);
-  auto result = RankedTensorType::get(shape, type.getElementType(), layout.encoding(type.getContext()));
+  auto result =
+      RankedTensorType::get(shape, type.getElementType(), layout.encoding(type.getContext()));
   return TransposeOp::create(builder, loc, result, value, permutation);
 }

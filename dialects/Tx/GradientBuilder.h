@@ -1,4 +1,5 @@
-//===- GradientBuilder.h - what the gradients of the op table are written with -----------*- C++ -*-===//
+//===- GradientBuilder.h - what the gradients of the op table are written with -----------*- C++
+//-*-===//
 
 #ifndef PARTITA_DIALECTS_TX_GRADIENTBUILDER_H
 #define PARTITA_DIALECTS_TX_GRADIENTBUILDER_H
@@ -23,7 +24,8 @@ public:
   /// A constant of the placement in `type`. On every rank the same unless it is zero: zeros are a
   /// partial sum of zero too, other numbers are not partial sums of themselves.
   mlir::Value splat(mlir::Type type, double value);
-  /// Sums `value` over the dimensions that broadcasting `type` to it repeated; the cotangent of `type`.
+  /// Sums `value` over the dimensions that broadcasting `type` to it repeated; the cotangent of
+  /// `type`.
   mlir::Value sumTo(mlir::Value value, mlir::Type type);
   /// Repeats `value` along `dims` of `type`, which it lacks.
   mlir::Value spread(mlir::Value value, mlir::Type type, llvm::ArrayRef<int64_t> dims);

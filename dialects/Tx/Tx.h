@@ -1,4 +1,5 @@
-//===- Tx.h - Transformer mathematics ----------------------------------------------------*- C++ -*-===//
+//===- Tx.h - Transformer mathematics ----------------------------------------------------*- C++
+//-*-===//
 
 #ifndef PARTITA_DIALECTS_TX_H
 #define PARTITA_DIALECTS_TX_H
@@ -28,7 +29,8 @@
 
 namespace partita::tx {
 /// A constant all of whose elements are `value`; `type` may carry a placement.
-mlir::Value createSplat(mlir::OpBuilder &builder, mlir::Location loc, mlir::Type type, double value);
+mlir::Value createSplat(mlir::OpBuilder &builder, mlir::Location loc, mlir::Type type,
+                        double value);
 } // namespace partita::tx
 
 #endif // PARTITA_DIALECTS_TX_H

@@ -1,4 +1,5 @@
-//===- TxActivation.cpp - see TxActivation.td ----------------------------------------------------------===//
+//===- TxActivation.cpp - see TxActivation.td
+//----------------------------------------------------------===//
 
 #include "dialects/Tx/GradientBuilder.h"
 #include "dialects/Tx/Scalar.h"

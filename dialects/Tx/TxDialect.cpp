@@ -1,4 +1,5 @@
-//===- TxDialect.cpp - registers the op tables ------------------------------------------------------===//
+//===- TxDialect.cpp - registers the op tables
+//------------------------------------------------------===//
 
 #include "dialects/Tx/Tx.h"
 #include "mlir/IR/DialectImplementation.h"
@@ -32,7 +33,8 @@ void TxDialect::initialize() {
       >();
 }
 
-Operation *TxDialect::materializeConstant(OpBuilder &builder, Attribute value, Type type, Location loc) {
+Operation *TxDialect::materializeConstant(OpBuilder &builder, Attribute value, Type type,
+                                          Location loc) {
   auto elements = dyn_cast<ElementsAttr>(value);
   auto tensor = dyn_cast<RankedTensorType>(type);
   if (!elements || !tensor || elements.getShapedType().getShape() != tensor.getShape())
@@ -48,5 +50,6 @@ Value partita::tx::createSplat(OpBuilder &builder, Location loc, Type type, doub
     element = builder.getFloatAttr(floating, value);
   else
     element = builder.getIntegerAttr(tensor.getElementType(), static_cast<int64_t>(value));
-  return ConstantOp::create(builder, loc, type, cast<ElementsAttr>(Attribute(DenseElementsAttr::get(plain, element))));
+  return ConstantOp::create(builder, loc, type,
+                            cast<ElementsAttr>(Attribute(DenseElementsAttr::get(plain, element))));
 }

@@ -1,4 +1,5 @@
-//===- TxElementwise.cpp - see TxElementwise.td ----------------------------------------------------------===//
+//===- TxElementwise.cpp - see TxElementwise.td
+//----------------------------------------------------------===//
 
 #include "dialects/Tx/GradientBuilder.h"
 #include "dialects/Tx/Scalar.h"

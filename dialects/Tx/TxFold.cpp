@@ -1,4 +1,5 @@
-//===- TxFold.cpp - folds and canonical forms -------------------------------------------------------===//
+//===- TxFold.cpp - folds and canonical forms
+//-------------------------------------------------------===//
 
 #include "dialects/Par/Placement.h"
 #include "dialects/Tx/Tx.h"
@@ -16,7 +17,8 @@ bool isSplat(Attribute attribute, double value) {
     return false;
   if (isa<FloatType>(dense.getElementType()))
     return dense.getSplatValue<APFloat>().convertToDouble() == value;
-  return dense.getElementType().isIntOrIndex() && dense.getSplatValue<APInt>().getSExtValue() == static_cast<int64_t>(value);
+  return dense.getElementType().isIntOrIndex() &&
+         dense.getSplatValue<APInt>().getSExtValue() == static_cast<int64_t>(value);
 }
 
 /// A splat of `type`'s shape with the value of the splat `attribute`; null if it is none.
@@ -71,14 +73,16 @@ OpFoldResult ReshapeOp::fold(FoldAdaptor adaptor) {
 /// reshape(reshape(x)) = reshape(x), when the outer rule still allows what is split.
 LogicalResult ReshapeOp::canonicalize(ReshapeOp op, PatternRewriter &rewriter) {
   auto inner = op.getX().getDefiningOp<ReshapeOp>();
-  if (!inner || cast<RankedTensorType>(inner.getX().getType()).getEncoding() || op.getType().getEncoding())
+  if (!inner || cast<RankedTensorType>(inner.getX().getType()).getEncoding() ||
+      op.getType().getEncoding())
     return failure();
   rewriter.replaceOpWithNewOp<ReshapeOp>(op, op.getType(), inner.getX());
   return success();
 }
 
 OpFoldResult TransposeOp::fold(FoldAdaptor adaptor) {
-  if (llvm::equal(getPermutation(), llvm::seq<int64_t>(0, getType().getRank())) && getX().getType() == getType())
+  if (llvm::equal(getPermutation(), llvm::seq<int64_t>(0, getType().getRank())) &&
+      getX().getType() == getType())
     return getX();
   return resplat(adaptor.getX(), getType());
 }
@@ -120,11 +124,13 @@ OpFoldResult ReduceSumOp::fold(FoldAdaptor) {
 }
 
 /// x @ transpose(w) = matmul_nt(x, w), and back: the tied head reads the embedding table in place.
-template <typename From, typename To> static LogicalResult absorbTranspose(From op, PatternRewriter &rewriter) {
+template <typename From, typename To>
+static LogicalResult absorbTranspose(From op, PatternRewriter &rewriter) {
   auto transpose = op.getB().template getDefiningOp<TransposeOp>();
   if (!transpose || !llvm::equal(transpose.getPermutation(), ArrayRef<int64_t>{1, 0}))
     return failure();
-  rewriter.replaceOpWithNewOp<To>(op, TypeRange{op.getType()}, ValueRange{op.getA(), transpose.getX()});
+  rewriter.replaceOpWithNewOp<To>(op, TypeRange{op.getType()},
+                                  ValueRange{op.getA(), transpose.getX()});
   return success();
 }
 

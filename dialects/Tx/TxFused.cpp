@@ -1,4 +1,5 @@
-//===- TxFused.cpp - see TxFused.td ---------------------------------------------------------------===//
+//===- TxFused.cpp - see TxFused.td
+//---------------------------------------------------------------===//
 
 #include "dialects/Interfaces/BoundRegion.h"
 #include "dialects/Tx/GradientBuilder.h"

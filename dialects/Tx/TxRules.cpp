@@ -1,7 +1,8 @@
-//===- TxRules.cpp - rules that depend on attributes or types ---------------------------------------===//
+//===- TxRules.cpp - rules that depend on attributes or types
+//---------------------------------------===//
 //
-// All of them, and nothing else: the ops of TxStructure.td, and cast. Each writes the text that the other ops of
-// the table state in ODS.
+// All of them, and nothing else: the ops of TxStructure.td, and cast. Each writes the text that the
+// other ops of the table state in ODS.
 //
 //===------------------------------------------------------------------------------------------------===//
 
@@ -36,7 +37,8 @@ private:
 std::string join(ArrayRef<std::string> dims) { return llvm::join(dims, " "); }
 
 /// Dimensions taken whole keep their letter; the others have one of their own that is never split.
-std::string cutRule(ArrayRef<int64_t> from, ArrayRef<int64_t> to, function_ref<bool(unsigned)> isCut) {
+std::string cutRule(ArrayRef<int64_t> from, ArrayRef<int64_t> to,
+                    function_ref<bool(unsigned)> isCut) {
   Letters letters;
   SmallVector<std::string> operand, result;
   for (unsigned i = 0; i < from.size(); ++i) {
@@ -71,7 +73,9 @@ std::string ConstantOp::getShardRule() {
 
 std::string IotaOp::getShardRule() { return "-> n^"; }
 
-std::string CastOp::getShardRule() { return isa<FloatType>(getType().getElementType()) ? "~* -> *" : "* -> *"; }
+std::string CastOp::getShardRule() {
+  return isa<FloatType>(getType().getElementType()) ? "~* -> *" : "* -> *";
+}
 
 std::string TransposeOp::getShardRule() {
   Letters letters;
@@ -96,8 +100,8 @@ std::string BroadcastOp::getShardRule() {
   return "~" + join(operand) + " -> " + join(result);
 }
 
-/// Both shapes fall into the smallest groups of equal products; a group with one dimension on either
-/// side is that dimension written as its factors, and splits by the outermost factor.
+/// Both shapes fall into the smallest groups of equal products; a group with one dimension on
+/// either side is that dimension written as its factors, and splits by the outermost factor.
 std::string ReshapeOp::getShardRule() {
   ArrayRef<int64_t> from = wholeShape(getX().getType()), to = wholeShape(getType());
   Letters letters;
@@ -128,7 +132,8 @@ std::string ReshapeOp::getShardRule() {
       return names.size() == 1 ? names[0] : "(" + join(names) + ")";
     };
     // Ones inside a group are nobody's letter.
-    auto spell = [](ArrayRef<int64_t> shape, ArrayRef<std::string> names, SmallVectorImpl<std::string> &out) {
+    auto spell = [](ArrayRef<int64_t> shape, ArrayRef<std::string> names,
+                    SmallVectorImpl<std::string> &out) {
       size_t next = 0;
       for (int64_t size : shape)
         out.push_back(size == 1 ? "1" : names[next++]);
@@ -177,6 +182,10 @@ std::string ConcatOp::getShardRule() {
   return llvm::join(patterns, ", ") + " -> " + join(common);
 }
 
-std::string ReduceSumOp::getShardRule() { return reduceRule(getX().getType(), getDims(), "~", "+"); }
-std::string ReduceMeanOp::getShardRule() { return reduceRule(getX().getType(), getDims(), "~", "^"); }
+std::string ReduceSumOp::getShardRule() {
+  return reduceRule(getX().getType(), getDims(), "~", "+");
+}
+std::string ReduceMeanOp::getShardRule() {
+  return reduceRule(getX().getType(), getDims(), "~", "^");
+}
 std::string ReduceMaxOp::getShardRule() { return reduceRule(getX().getType(), getDims(), "", "^"); }

@@ -1,4 +1,5 @@
-//===- TxStructure.cpp - see TxStructure.td ------------------------------------------------------===//
+//===- TxStructure.cpp - see TxStructure.td
+//------------------------------------------------------===//
 
 #include "dialects/Tx/GradientBuilder.h"
 #include "dialects/Tx/Scalar.h"
@@ -28,7 +29,8 @@ LogicalResult ConstantOp::verify() {
   auto plain = dyn_cast<RankedTensorType>(getValue().getShapedType());
   if (!plain || plain.getEncoding() || plain.getShape() != getType().getShape() ||
       plain.getElementType() != getType().getElementType())
-    return emitOpError() << "value of type " << getValue().getShapedType() << " in a result of type " << getType();
+    return emitOpError() << "value of type " << getValue().getShapedType()
+                         << " in a result of type " << getType();
   return success();
 }
 
@@ -37,7 +39,8 @@ void ConstantOp::localize() {
   if (!dense || !dense.isSplat())
     return;
   auto plain = RankedTensorType::get(getType().getShape(), getType().getElementType());
-  setValueAttr(cast<ElementsAttr>(Attribute(DenseElementsAttr::get(plain, dense.getSplatValue<Attribute>()))));
+  setValueAttr(cast<ElementsAttr>(
+      Attribute(DenseElementsAttr::get(plain, dense.getSplatValue<Attribute>()))));
 }
 
 LogicalResult ReshapeOp::verify() {
@@ -80,10 +83,11 @@ static LogicalResult verifyCut(Operation *op, RankedTensorType big, RankedTensor
     return op->emitOpError() << "needs an offset and a stride per dimension of " << big;
   for (int64_t i = 0; i < rank; ++i) {
     int64_t last = offsets[i] + (small.getDimSize(i) - 1) * strides[i];
-    if (strides[i] == 0 || (small.getDimSize(i) > 0 && (offsets[i] < 0 || offsets[i] >= big.getDimSize(i) ||
-                                                         last < 0 || last >= big.getDimSize(i))))
-      return op->emitOpError() << "dimension " << i << ": offset " << offsets[i] << " and stride " << strides[i]
-                               << " leave " << big;
+    if (strides[i] == 0 ||
+        (small.getDimSize(i) > 0 && (offsets[i] < 0 || offsets[i] >= big.getDimSize(i) ||
+                                     last < 0 || last >= big.getDimSize(i))))
+      return op->emitOpError() << "dimension " << i << ": offset " << offsets[i] << " and stride "
+                               << strides[i] << " leave " << big;
   }
   return verifySameElement(op);
 }
@@ -103,16 +107,18 @@ LogicalResult ConcatOp::verify() {
     auto type = cast<RankedTensorType>(input.getType());
     for (int64_t i = 0; i < rank; ++i)
       if (type.getRank() != rank || (i != dim && type.getDimSize(i) != getType().getDimSize(i)))
-        return emitOpError() << "input " << type << " does not fit " << getType() << " along " << dim;
+        return emitOpError() << "input " << type << " does not fit " << getType() << " along "
+                             << dim;
     total += type.getDimSize(dim);
   }
   if (total != getType().getDimSize(dim))
-    return emitOpError() << "the inputs' sizes along " << dim << " add up to " << total << ", the result has "
-                         << getType().getDimSize(dim);
+    return emitOpError() << "the inputs' sizes along " << dim << " add up to " << total
+                         << ", the result has " << getType().getDimSize(dim);
   return verifySameElement(*this);
 }
 
-static LogicalResult verifyReduce(Operation *op, RankedTensorType from, RankedTensorType to, ArrayRef<int64_t> dims) {
+static LogicalResult verifyReduce(Operation *op, RankedTensorType from, RankedTensorType to,
+                                  ArrayRef<int64_t> dims) {
   SmallVector<int64_t> shape;
   for (int64_t i = 0; i < from.getRank(); ++i)
     if (!llvm::is_contained(dims, i))
@@ -124,6 +130,12 @@ static LogicalResult verifyReduce(Operation *op, RankedTensorType from, RankedTe
     return op->emitOpError() << "reducing " << from << " does not give " << to;
   return verifySameElement(op);
 }
-LogicalResult ReduceSumOp::verify() { return verifyReduce(*this, getX().getType(), getType(), getDims()); }
-LogicalResult ReduceMeanOp::verify() { return verifyReduce(*this, getX().getType(), getType(), getDims()); }
-LogicalResult ReduceMaxOp::verify() { return verifyReduce(*this, getX().getType(), getType(), getDims()); }
+LogicalResult ReduceSumOp::verify() {
+  return verifyReduce(*this, getX().getType(), getType(), getDims());
+}
+LogicalResult ReduceMeanOp::verify() {
+  return verifyReduce(*this, getX().getType(), getType(), getDims());
+}
+LogicalResult ReduceMaxOp::verify() {
+  return verifyReduce(*this, getX().getType(), getType(), getDims());
+}

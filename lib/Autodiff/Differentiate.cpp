@@ -1,4 +1,5 @@
-//===- Differentiate.cpp - reverse mode from per-op gradients -----------------------------------------===//
+//===- Differentiate.cpp - reverse mode from per-op gradients
+//-----------------------------------------===//
 //
 // 1. Activity: a value is active when it depends on a trainable parameter. Cotangents flow through
 //    active values alone.
@@ -6,11 +7,12 @@
 //    builds its vector-Jacobian product; contributions to one value are added in the order in which
 //    they are built, which is the same on every rank.
 // 3. train.accumulate is differentiated from the inside: its region gets the backward ops after the
-//    forward ones, seeded with the cotangent of its sum, and yields one more value per active captured
-//    value, whose sums are the captured values' cotangents.
+//    forward ones, seeded with the cotangent of its sum, and yields one more value per active
+//    captured value, whose sums are the captured values' cotangents.
 //
-// Placements: a value's cotangent has the dual placement (replicated <-> partial), so f's gradient is
-// an all-reduce and g's is nothing; this is where the collectives of the backward pass come from.
+// Placements: a value's cotangent has the dual placement (replicated <-> partial), so f's gradient
+// is an all-reduce and g's is nothing; this is where the collectives of the backward pass come
+// from.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -34,7 +36,8 @@ namespace {
 /// Marks new ops as the backward pass of what they were built for, and records them.
 struct BackwardListener : OpBuilder::Listener {
   void notifyOperationInserted(Operation *op, OpBuilder::InsertPoint) override {
-    op->setLoc(FusedLoc::get({op->getLoc()}, StringAttr::get(op->getContext(), "backward"), op->getContext()));
+    op->setLoc(FusedLoc::get({op->getLoc()}, StringAttr::get(op->getContext(), "backward"),
+                             op->getContext()));
   }
 };
 
@@ -49,7 +52,9 @@ public:
     Value loss = minimize.getLoss();
     if (!active.contains(loss))
       return minimize.emitError() << "the loss depends on no trainable parameter", failure();
-    accumulate(builder, loss, tx::createSplat(builder, minimize.getLoc(), par::cotangentType(loss.getType()), 1.0));
+    accumulate(
+        builder, loss,
+        tx::createSplat(builder, minimize.getLoc(), par::cotangentType(loss.getType()), 1.0));
     if (failed(block(builder, minimize->getBlock(), minimize)))
       return failure();
     unsigned updates = 0;
@@ -61,7 +66,8 @@ public:
       if (!gradient)
         continue;
       builder.setListener(nullptr);
-      train::UpdateOp::create(builder, parameter.getLoc(), parameter.getSymName(), read->second, gradient);
+      train::UpdateOp::create(builder, parameter.getLoc(), parameter.getSymName(), read->second,
+                              gradient);
       ++updates;
     }
     minimize.erase();
@@ -85,7 +91,8 @@ private:
       }
       // A region op is reached before its body: its sums are active when anything in it is.
       bool any = op->getNumRegions() != 0 && !isa<func::FuncOp>(op);
-      any |= llvm::any_of(op->getOperands(), [&](Value operand) { return active.contains(operand); });
+      any |=
+          llvm::any_of(op->getOperands(), [&](Value operand) { return active.contains(operand); });
       if (any)
         for (Value result : op->getResults())
           if (par::isDifferentiable(result.getType()))
@@ -95,7 +102,10 @@ private:
 
   void accumulate(OpBuilder &builder, Value value, Value cotangent) {
     Value &known = cotangents[value];
-    known = known ? tx::AddOp::create(builder, value.getLoc(), ValueRange{known, cotangent})->getResult(0) : cotangent;
+    known =
+        known
+            ? tx::AddOp::create(builder, value.getLoc(), ValueRange{known, cotangent})->getResult(0)
+            : cotangent;
   }
 
   /// The backward ops of all ops of `block` before `end`, built at the builder's insertion point.
@@ -119,17 +129,20 @@ private:
       seeds.push_back(cotangents.lookup(result));
       any |= static_cast<bool>(seeds.back());
     }
-    bool relevant = llvm::any_of(op->getOperands(), [&](Value operand) { return active.contains(operand); });
+    bool relevant =
+        llvm::any_of(op->getOperands(), [&](Value operand) { return active.contains(operand); });
     if (!any || (!relevant && op->getNumRegions() == 0))
       return success();
     if (auto accumulateOp = dyn_cast<train::AccumulateOp>(op))
       return loop(builder, accumulateOp, seeds);
     auto differentiable = dyn_cast<DifferentiableInterface>(op);
     if (!differentiable)
-      return op->emitError() << "op '" << op->getName() << "' has no gradient, and the loss depends on it";
+      return op->emitError() << "op '" << op->getName()
+                             << "' has no gradient, and the loss depends on it";
     for (auto [i, seed] : llvm::enumerate(seeds))
       if (i > 0 ? seed != nullptr : seed == nullptr)
-        return op->emitError() << "a gradient through result " << i << " of '" << op->getName() << "' is not known";
+        return op->emitError() << "a gradient through result " << i << " of '" << op->getName()
+                               << "' is not known";
     SmallVector<Value> results = differentiable.buildGradient(builder, seeds);
     bool flowed = false;
     for (auto [operand, cotangent] : llvm::zip(op->getOperands(), results)) {
@@ -138,17 +151,19 @@ private:
       flowed = true;
       RankedTensorType expected = par::cotangentType(operand.getType());
       if (cotangent.getType() != expected)
-        return op->emitError() << "the gradient of '" << op->getName() << "' is " << cotangent.getType()
-                               << " where the operand's cotangent is " << expected;
+        return op->emitError() << "the gradient of '" << op->getName() << "' is "
+                               << cotangent.getType() << " where the operand's cotangent is "
+                               << expected;
       accumulate(builder, operand, cotangent);
     }
     if (!flowed)
-      return op->emitError() << "op '" << op->getName() << "' has no gradient, and the loss depends on it";
+      return op->emitError() << "op '" << op->getName()
+                             << "' has no gradient, and the loss depends on it";
     return success();
   }
 
-  /// Moves what computes a loop's seed in front of the loop, where its region can use it. A seed that
-  /// depends on the loop's own sums cannot: the loss must be linear in them.
+  /// Moves what computes a loop's seed in front of the loop, where its region can use it. A seed
+  /// that depends on the loop's own sums cannot: the loss must be linear in them.
   LogicalResult hoist(Value value, Operation *loop) {
     Operation *op = value.getDefiningOp();
     if (!op || op->getBlock() != loop->getBlock() || op->isBeforeInBlock(loop))

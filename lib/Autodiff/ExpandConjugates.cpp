@@ -1,4 +1,5 @@
-//===- ExpandConjugates.cpp - only the forward halves are left -----------------------------------------===//
+//===- ExpandConjugates.cpp - only the forward halves are left
+//-----------------------------------------===//
 
 #include "dialects/Par/Placement.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -46,8 +47,9 @@ struct ExpandConjugates : partita::impl::ExpandConjugatesPassBase<ExpandConjugat
       });
       function.walk([](par::GOp g) {
         OpBuilder builder(g);
-        auto reduce = par::AllReduceOp::create(builder, g.getLoc(), g.getResult().getType(), g.getValue(), g.getAxisAttr(),
-                                               builder.getStringAttr(reasonOf(g.getLoc())));
+        auto reduce =
+            par::AllReduceOp::create(builder, g.getLoc(), g.getResult().getType(), g.getValue(),
+                                     g.getAxisAttr(), builder.getStringAttr(reasonOf(g.getLoc())));
         g.getResult().replaceAllUsesWith(reduce.getResult(0));
         g.erase();
       });

@@ -1,7 +1,8 @@
-//===- JoinSliceGradients.cpp - sums of padded slices are concatenations --------------------------------===//
+//===- JoinSliceGradients.cpp - sums of padded slices are concatenations
+//--------------------------------===//
 //
-// The leaves of a tree of additions, all of them pads along one dimension with stride one: sorted by
-// offset, they must touch without gap or overlap and reach from one end to the other.
+// The leaves of a tree of additions, all of them pads along one dimension with stride one: sorted
+// by offset, they must touch without gap or overlap and reach from one end to the other.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -48,7 +49,8 @@ Value join(tx::AddOp root) {
   int64_t dim = paddedDim(pads.front());
   if (dim < 0 || llvm::any_of(pads, [&](tx::PadOp pad) { return paddedDim(pad) != dim; }))
     return {};
-  llvm::sort(pads, [&](tx::PadOp a, tx::PadOp b) { return a.getOffsets()[dim] < b.getOffsets()[dim]; });
+  llvm::sort(pads,
+             [&](tx::PadOp a, tx::PadOp b) { return a.getOffsets()[dim] < b.getOffsets()[dim]; });
   int64_t end = 0;
   SmallVector<Value> pieces;
   for (tx::PadOp pad : pads) {

@@ -161,8 +161,8 @@ private:
 
 } // namespace
 
-/// What stands in the folder that no emission writes, or "": a manifest names the program, and with it
-/// the files that make builds of it.
+/// What stands in the folder that no emission writes, or "": a manifest names the program, and with
+/// it the files that make builds of it.
 static std::string foreignEntry(StringRef folder) {
   llvm::SmallString<128> manifest(folder);
   path::append(manifest, "manifest.json");
@@ -179,7 +179,8 @@ static std::string foreignEntry(StringRef folder) {
   if (!program)
     return "a manifest.json that is not a program's";
   std::error_code error;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
     StringRef name = path::filename(entry->path());
     if (name != "manifest.json" && name != "model.cpp" && name != "Makefile" && name != *program &&
         !name.ends_with(".o"))
@@ -200,8 +201,9 @@ static LogicalResult checkTarget(ModuleOp module, StringRef folder) {
   std::string foreign = foreignEntry(folder);
   if (foreign.empty())
     return success();
-  return emitError(module.getLoc()) << folder << ": exists and is not a compiled program's folder, it has "
-                                    << foreign << "; remove it or choose another";
+  return emitError(module.getLoc())
+         << folder << ": exists and is not a compiled program's folder, it has " << foreign
+         << "; remove it or choose another";
 }
 
 /// Runs make; its output is shown where it failed.

@@ -87,7 +87,7 @@ void FunctionPrinter::define(Value value, std::string expression, unsigned depth
 }
 
 static constexpr StringLiteral kWord = "0123456789_abcdefghijklmnopqrstuvwxyz"
-                                         "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+                                       "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 
 /// Adds every word of `text` that an opening parenthesis follows.
 static void addCalled(StringRef text, llvm::StringSet<> &names) {

@@ -230,9 +230,11 @@ private:
     os << "  p.accumulate = " << cast<IntegerAttr>(program.get("accumulate")).getInt() << ";\n";
     os << "  p.persistentBytes = " << persistent << ";\n  p.arenaBytes = " << arena << ";\n";
     auto hyper = cast<DictionaryAttr>(program.get("hyper"));
-    static constexpr std::pair<StringLiteral, StringLiteral> fields[] = {
-        {"rate", "learningRate"}, {"beta1", "beta1"},      {"beta2", "beta2"},
-        {"epsilon", "epsilon"},   {"decay", "weightDecay"}};
+    static constexpr std::pair<StringLiteral, StringLiteral> fields[] = {{"rate", "learningRate"},
+                                                                         {"beta1", "beta1"},
+                                                                         {"beta2", "beta2"},
+                                                                         {"epsilon", "epsilon"},
+                                                                         {"decay", "weightDecay"}};
     for (auto [key, field] : fields)
       if (auto value = dyn_cast_or_null<FloatAttr>(hyper.get(key)))
         os << "  p.hyper." << field << " = " << rt::floatLiteral(value.getValueAsDouble()) << ";\n";

@@ -220,8 +220,8 @@ std::string Exporter::assign() {
   return {};
 }
 
-/// The import took an embedding table that the file holds twice for one parameter: its copy gets the
-/// trained values too.
+/// The import took an embedding table that the file holds twice for one parameter: its copy gets
+/// the trained values too.
 std::string Exporter::assignCopies() {
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   std::string problem;

@@ -1,5 +1,5 @@
 //===- Wire.h - walking and writing protobuf's wire format ---------------------------------------*-
-//C++ -*-===//
+// C++ -*-===//
 
 #ifndef PARTITA_LIB_EXPORT_WIRE_H
 #define PARTITA_LIB_EXPORT_WIRE_H

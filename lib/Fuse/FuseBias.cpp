@@ -26,14 +26,16 @@ Value repeatedRow(Value value) {
 
 /// The product of `add` with its bias, or null.
 template <typename Product, typename Biased> Value fuse(tx::AddOp add) {
-  for (auto [product, other] : {std::pair{add.getA(), add.getB()}, std::pair{add.getB(), add.getA()}}) {
+  for (auto [product, other] :
+       {std::pair{add.getA(), add.getB()}, std::pair{add.getB(), add.getA()}}) {
     auto op = product.template getDefiningOp<Product>();
     Value bias = repeatedRow(other);
     if (!op || !bias || !op->hasOneUse())
       continue;
     OpBuilder builder(add);
-    return Biased::create(builder, builder.getFusedLoc({op.getLoc(), add.getLoc()}), TypeRange{add.getType()},
-                          ValueRange{op.getA(), op.getB(), bias})->getResult(0);
+    return Biased::create(builder, builder.getFusedLoc({op.getLoc(), add.getLoc()}),
+                          TypeRange{add.getType()}, ValueRange{op.getA(), op.getB(), bias})
+        ->getResult(0);
   }
   return {};
 }

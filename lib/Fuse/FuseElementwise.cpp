@@ -1,10 +1,10 @@
 //===- FuseElementwise.cpp - one loop over elementwise ops that feed each other ---------------===//
 //
-// One walk over each block, in order. An elementwise op joins the groups that its operands come from, when
-// all their results have its type's shape and placement and nobody outside has used one of them yet: the
-// fusion stands where its last member stood, behind all its inputs and in front of all who use it.
-// (A use in front of the op, by an op that is no member, would otherwise read a value that is not there
-// yet.) Groups of one are left alone.
+// One walk over each block, in order. An elementwise op joins the groups that its operands come
+// from, when all their results have its type's shape and placement and nobody outside has used one
+// of them yet: the fusion stands where its last member stood, behind all its inputs and in front of
+// all who use it. (A use in front of the op, by an op that is no member, would otherwise read a
+// value that is not there yet.) Groups of one are left alone.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -26,7 +26,8 @@ namespace {
 
 /// An op that a loop over elements can compute; scalars are not worth a kernel.
 bool isElementwise(Operation *op) {
-  return isa<ScalarInterface, tx::CastOp>(op) && cast<RankedTensorType>(op->getResult(0).getType()).getRank() > 0;
+  return isa<ScalarInterface, tx::CastOp>(op) &&
+         cast<RankedTensorType>(op->getResult(0).getType()).getRank() > 0;
 }
 
 /// What two ops must have in common to share a loop.
@@ -75,13 +76,15 @@ private:
     }
   }
 
-  /// No member of `member`'s group is used in front of `end` by an op outside of that group and of end's.
+  /// No member of `member`'s group is used in front of `end` by an op outside of that group and of
+  /// end's.
   bool nobodyWaits(Operation *member, Operation *end) {
     Operation *leader = groups.getLeaderValue(member), *other = groups.getLeaderValue(end);
     for (Operation *inner : membersOf(leader))
       for (Operation *user : inner->getUsers()) {
         Operation *here = block.findAncestorOpInBlock(*user);
-        bool member = groups.contains(here) && (groups.getLeaderValue(here) == leader || groups.getLeaderValue(here) == other);
+        bool member = groups.contains(here) && (groups.getLeaderValue(here) == leader ||
+                                                groups.getLeaderValue(here) == other);
         if (here != end && !member && here->isBeforeInBlock(end))
           return false;
       }
@@ -101,7 +104,8 @@ private:
     SmallVector<Value> outputs;
     for (Operation *op : group) {
       for (Value operand : op->getOperands())
-        if (!(operand.getDefiningOp() && inside.contains(operand.getDefiningOp())) && !isSplat(operand))
+        if (!(operand.getDefiningOp() && inside.contains(operand.getDefiningOp())) &&
+            !isSplat(operand))
           inputs.insert(operand);
       if (llvm::any_of(op->getUsers(), [&](Operation *user) { return !inside.contains(user); }))
         outputs.push_back(op->getResult(0));
@@ -112,9 +116,11 @@ private:
     for (Operation *op : group)
       locs.push_back(op->getLoc());
     SmallVector<Value> values(inputs.begin(), inputs.end());
-    auto fusion = tx::FusionOp::create(builder, last->getLoc(), TypeRange(ValueRange(outputs)), values);
+    auto fusion =
+        tx::FusionOp::create(builder, last->getLoc(), TypeRange(ValueRange(outputs)), values);
     SmallVector<Location> argumentLocs(values.size(), last->getLoc());
-    Block *body = builder.createBlock(&fusion.getBody(), {}, TypeRange(ValueRange(values)), argumentLocs);
+    Block *body =
+        builder.createBlock(&fusion.getBody(), {}, TypeRange(ValueRange(values)), argumentLocs);
     IRMapping mapping;
     mapping.map(values, body->getArguments());
     for (Operation *op : group) {

@@ -1,4 +1,5 @@
-//===- AssignFill.cpp - how parameters are filled when no file gives their value --------------------===//
+//===- AssignFill.cpp - how parameters are filled when no file gives their value
+//--------------------===//
 
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
@@ -14,8 +15,8 @@ using namespace partita;
 
 namespace {
 
-/// Is the value the scale of a normalization: the second operand of tx.layer_norm, or (before raising)
-/// a vector that is multiplied?
+/// Is the value the scale of a normalization: the second operand of tx.layer_norm, or (before
+/// raising) a vector that is multiplied?
 bool isScale(Value value) {
   for (OpOperand &use : value.getUses()) {
     Operation *user = use.getOwner();
@@ -42,7 +43,8 @@ struct AssignFill : partita::impl::AssignFillPassBase<AssignFill> {
         continue;
       bool vector = cast<RankedTensorType>(parameter.getType()).getRank() < 2;
       bool scale = vector && scales.lookup(parameter.getSymNameAttr());
-      parameter.setFillAttr(train::FillAttr::get(&getContext(), scale ? 1.0 : 0.0, vector ? 0.0 : double(deviation)));
+      parameter.setFillAttr(
+          train::FillAttr::get(&getContext(), scale ? 1.0 : 0.0, vector ? 0.0 : double(deviation)));
     }
   }
 };

@@ -1,4 +1,5 @@
-//===- Objective.cpp - @train_step and @eval_step out of @forward ------------------------------------===//
+//===- Objective.cpp - @train_step and @eval_step out of @forward
+//------------------------------------===//
 //
 // 1. The inputs: one integer input [batch, sequence] carries the tokens; its labels have the same
 //    shape and are the next tokens (the data loader shifts them).
@@ -56,14 +57,16 @@ private:
   void markBatches() {
     for (BlockArgument argument : forward.getArguments())
       if (auto type = dyn_cast<RankedTensorType>(argument.getType()); type && type.getRank() > 0)
-        forward.setArgAttr(argument.getArgNumber(), train::TrainDialect::kBatch, Builder(&getContext()).getI64IntegerAttr(0));
+        forward.setArgAttr(argument.getArgNumber(), train::TrainDialect::kBatch,
+                           Builder(&getContext()).getI64IntegerAttr(0));
   }
 
   LogicalResult freezeParameters(ModuleOp module) {
     for (const std::string &pattern : freeze) {
       auto glob = llvm::GlobPattern::create(pattern);
       if (!glob)
-        return module.emitError() << "freeze: '" << pattern << "' is no glob pattern: " << llvm::toString(glob.takeError());
+        return module.emitError() << "freeze: '" << pattern
+                                  << "' is no glob pattern: " << llvm::toString(glob.takeError());
       bool any = false;
       for (auto parameter : module.getOps<train::ParameterOp>())
         if (glob->match(parameter.getSymName())) {
@@ -91,17 +94,22 @@ private:
         continue;
       if (tokens) {
         return forward.emitError() << "inputs " << name(tokens.getArgNumber()) << " and " << name(i)
-                                   << " could both carry the tokens; mark one with " << train::TrainDialect::kRole << " = \"ids\"";
+                                   << " could both carry the tokens; mark one with "
+                                   << train::TrainDialect::kRole << " = \"ids\"";
       }
       tokens = argument;
     }
     if (!tokens)
-      return forward.emitError() << "no input is an integer tensor [batch, sequence] that could carry the tokens";
+      return forward.emitError()
+             << "no input is an integer tensor [batch, sequence] that could carry the tokens";
     if (forward.getNumArguments() != 1)
-      return forward.emitError() << "input " << name(tokens.getArgNumber() == 0 ? 1 : 0)
-                                 << " is neither tokens nor labels; the objective knows models of tokens alone";
-    forward.setArgAttr(tokens.getArgNumber(), train::TrainDialect::kRole, builder.getStringAttr("ids"));
-    forward.setArgAttr(tokens.getArgNumber(), train::TrainDialect::kBatch, builder.getI64IntegerAttr(0));
+      return forward.emitError()
+             << "input " << name(tokens.getArgNumber() == 0 ? 1 : 0)
+             << " is neither tokens nor labels; the objective knows models of tokens alone";
+    forward.setArgAttr(tokens.getArgNumber(), train::TrainDialect::kRole,
+                       builder.getStringAttr("ids"));
+    forward.setArgAttr(tokens.getArgNumber(), train::TrainDialect::kBatch,
+                       builder.getI64IntegerAttr(0));
     return success();
   }
 
@@ -122,7 +130,8 @@ private:
         return success();
       }
     }
-    return forward.emitError() << "no result is a floating-point tensor [" << ids.getDimSize(0) << ", " << ids.getDimSize(1)
+    return forward.emitError() << "no result is a floating-point tensor [" << ids.getDimSize(0)
+                               << ", " << ids.getDimSize(1)
                                << ", vocabulary] that could be the logits";
   }
 
@@ -140,10 +149,14 @@ private:
     auto function = func::FuncOp::create(builder, loc, symbol,
                                          builder.getFunctionType({batch, batch}, {scalar, scalar}));
     for (auto [i, role] : llvm::enumerate(ArrayRef<StringRef>{"ids", "labels"})) {
-      Attribute given = i == 0 ? forward.getArgAttr(tokens.getArgNumber(), train::TrainDialect::kName) : Attribute();
-      function.setArgAttr(i, train::TrainDialect::kName, given ? given : builder.getStringAttr(role));
+      Attribute given = i == 0
+                            ? forward.getArgAttr(tokens.getArgNumber(), train::TrainDialect::kName)
+                            : Attribute();
+      function.setArgAttr(i, train::TrainDialect::kName,
+                          given ? given : builder.getStringAttr(role));
       function.setArgAttr(i, train::TrainDialect::kRole, builder.getStringAttr(role));
-      function.setArgAttr(i, train::TrainDialect::kBatch, builder.getI64IntegerAttr(training ? 1 : 0));
+      function.setArgAttr(i, train::TrainDialect::kBatch,
+                          builder.getI64IntegerAttr(training ? 1 : 0));
     }
     function.setResultAttr(0, train::TrainDialect::kName, builder.getStringAttr("loss"));
     function.setResultAttr(1, train::TrainDialect::kName, builder.getStringAttr("token_count"));
@@ -153,24 +166,30 @@ private:
     IRMapping mapping;
     for (auto read : forward.getOps<train::ReadOp>())
       builder.clone(*read, mapping);
-    Value count = train::TokenCountOp::create(builder, lossLoc, scalar, block->getArgument(1), ignoreIndex);
+    Value count =
+        train::TokenCountOp::create(builder, lossLoc, scalar, block->getArgument(1), ignoreIndex);
     Value share = tx::ReciprocalOp::create(builder, lossLoc, ValueRange{count})->getResult(0);
     Value loss;
     if (training) {
-      auto accumulateOp = train::AccumulateOp::create(builder, loc, TypeRange{scalar}, block->getArguments());
+      auto accumulateOp =
+          train::AccumulateOp::create(builder, loc, TypeRange{scalar}, block->getArguments());
       Block *body = builder.createBlock(&accumulateOp.getBody(), {}, {ids, ids}, {loc, loc});
-      train::YieldOp::create(builder, loc, buildLoss(builder, lossLoc, mapping, body->getArgument(0), body->getArgument(1), share));
+      train::YieldOp::create(
+          builder, loc,
+          buildLoss(builder, lossLoc, mapping, body->getArgument(0), body->getArgument(1), share));
       builder.setInsertionPointAfter(accumulateOp);
       loss = accumulateOp.getSums()[0];
       train::MinimizeOp::create(builder, lossLoc, loss);
     } else {
-      loss = buildLoss(builder, lossLoc, mapping, block->getArgument(0), block->getArgument(1), share);
+      loss =
+          buildLoss(builder, lossLoc, mapping, block->getArgument(0), block->getArgument(1), share);
     }
     func::ReturnOp::create(builder, loc, ValueRange{loss, count});
   }
 
   /// The model on one micro-batch, and its share of the mean loss.
-  Value buildLoss(OpBuilder &builder, Location loc, IRMapping mapping, Value ids, Value labels, Value share) {
+  Value buildLoss(OpBuilder &builder, Location loc, IRMapping mapping, Value ids, Value labels,
+                  Value share) {
     mapping.map(tokens, ids);
     for (Operation &op : forward.getBody().front().without_terminator())
       if (!isa<train::ReadOp>(op))
@@ -178,12 +197,15 @@ private:
     Value scores = mapping.lookup(forward.getBody().back().getTerminator()->getOperand(logits));
     if (!cast<RankedTensorType>(scores.getType()).getElementType().isF32()) {
       auto type = cast<RankedTensorType>(scores.getType());
-      scores = tx::CastOp::create(builder, loc, RankedTensorType::get(type.getShape(), builder.getF32Type()), scores);
+      scores = tx::CastOp::create(
+          builder, loc, RankedTensorType::get(type.getShape(), builder.getF32Type()), scores);
     }
-    auto entropy = tx::CrossEntropyOp::create(builder, loc, ValueRange{scores, labels},
-                                              builder.getNamedAttr("ignore_index", builder.getI64IntegerAttr(ignoreIndex)));
+    auto entropy = tx::CrossEntropyOp::create(
+        builder, loc, ValueRange{scores, labels},
+        builder.getNamedAttr("ignore_index", builder.getI64IntegerAttr(ignoreIndex)));
     auto scalar = RankedTensorType::get({}, builder.getF32Type());
-    Value sum = tx::ReduceSumOp::create(builder, loc, scalar, entropy.getLoss(), ArrayRef<int64_t>{0, 1});
+    Value sum =
+        tx::ReduceSumOp::create(builder, loc, scalar, entropy.getLoss(), ArrayRef<int64_t>{0, 1});
     return tx::MulOp::create(builder, loc, ValueRange{sum, share})->getResult(0);
   }
 

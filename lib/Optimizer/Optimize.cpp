@@ -1,7 +1,9 @@
-//===- Optimize.cpp - the optimizer's arithmetic and states ---------------------------------------------===//
+//===- Optimize.cpp - the optimizer's arithmetic and states
+//---------------------------------------------===//
 //
-// All updates stand after the backward pass, in the order of the parameters; the states are read where
-// they are used. A gradient must be complete: the same on every rank that holds the parameter's piece.
+// All updates stand after the backward pass, in the order of the parameters; the states are read
+// where they are used. A gradient must be complete: the same on every rank that holds the
+// parameter's piece.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -30,7 +32,8 @@ struct Optimize : partita::impl::OptimizePassBase<Optimize> {
     }
     if (betas.empty())
       betas = {0.9, 0.999};
-    if (betas.size() != 2 || llvm::any_of(betas, [](double beta) { return !(beta >= 0 && beta < 1); })) {
+    if (betas.size() != 2 ||
+        llvm::any_of(betas, [](double beta) { return !(beta >= 0 && beta < 1); })) {
       getOperation().emitError() << "betas: expected two numbers in [0, 1)";
       return signalPassFailure();
     }
@@ -41,7 +44,8 @@ struct Optimize : partita::impl::OptimizePassBase<Optimize> {
       par::Layout value = par::Layout::of(update.getValue().getType()).valueOnly();
       if (!(par::Layout::of(update.getGradient().getType()) == value)) {
         update.emitError() << "the gradient of " << update.getParameterAttr() << " is "
-                           << update.getGradient().getType() << ", the parameter " << update.getValue().getType();
+                           << update.getGradient().getType() << ", the parameter "
+                           << update.getValue().getType();
         return signalPassFailure();
       }
       if (kind == "adamw")
@@ -65,8 +69,9 @@ private:
     outer.setInsertionPointAfter(parameter);
     std::string symbol = (update.getParameter() + "." + name).str();
     if (!symbols.lookup(symbol)) {
-      auto op = train::StateOp::create(outer, parameter.getLoc(), symbol, par::wholeType(update.getValue().getType()),
-                                       APFloat(0.0), update.getParameterAttr(), builder.getStringAttr(name));
+      auto op = train::StateOp::create(outer, parameter.getLoc(), symbol,
+                                       par::wholeType(update.getValue().getType()), APFloat(0.0),
+                                       update.getParameterAttr(), builder.getStringAttr(name));
       symbols.insert(op);
     }
     return train::ReadOp::create(builder, update.getLoc(), update.getValue().getType(), symbol);
@@ -78,8 +83,10 @@ private:
     Type type = update.getValue().getType();
     Value rate = train::LearningRateOp::create(builder, update.getLoc(), scalar(builder));
     Value step = train::StepNumberOp::create(builder, update.getLoc(), scalar(builder));
-    auto adamw = train::AdamWOp::create(builder, update.getLoc(), TypeRange{type, type, type}, update.getValue(), update.getGradient(), m, v, rate, step,
-                                        APFloat(betas[0]), APFloat(betas[1]), APFloat(epsilon), APFloat(decayOf(update)));
+    auto adamw = train::AdamWOp::create(builder, update.getLoc(), TypeRange{type, type, type},
+                                        update.getValue(), update.getGradient(), m, v, rate, step,
+                                        APFloat(betas[0]), APFloat(betas[1]), APFloat(epsilon),
+                                        APFloat(decayOf(update)));
     std::string parameter = update.getParameter().str();
     train::WriteOp::create(builder, update.getLoc(), parameter, adamw.getNewValue());
     train::WriteOp::create(builder, update.getLoc(), parameter + ".m", adamw.getNewM());
@@ -89,7 +96,8 @@ private:
   void sgd(train::UpdateOp update) {
     OpBuilder builder(update);
     Value rate = train::LearningRateOp::create(builder, update.getLoc(), scalar(builder));
-    auto sgd = train::SgdOp::create(builder, update.getLoc(), update.getValue().getType(), update.getValue(), update.getGradient(), rate,
+    auto sgd = train::SgdOp::create(builder, update.getLoc(), update.getValue().getType(),
+                                    update.getValue(), update.getGradient(), rate,
                                     APFloat(decayOf(update)));
     train::WriteOp::create(builder, update.getLoc(), update.getParameter(), sgd.getNewValue());
   }

@@ -1,9 +1,10 @@
-//===- BucketAllReduces.cpp - one collective for many gradients --------------------------------------------===//
+//===- BucketAllReduces.cpp - one collective for many gradients
+//--------------------------------------------===//
 //
-// In each block, all-reduces over one axis and for one reason join, in the order in which their operands
-// are defined, until a bucket is full. An all-reduce whose result is needed before a later operand of
-// the bucket is defined closes the bucket: a bucket stands after its last operand and before its first
-// use.
+// In each block, all-reduces over one axis and for one reason join, in the order in which their
+// operands are defined, until a bucket is full. An all-reduce whose result is needed before a later
+// operand of the bucket is defined closes the bucket: a bucket stands after its last operand and
+// before its first use.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -29,7 +30,8 @@ Operation *definitionIn(Block *block, Value value) {
 Operation *lastDefinition(Block *block, Operation *op) {
   Operation *last = nullptr;
   for (Value operand : op->getOperands())
-    if (Operation *definition = definitionIn(block, operand); definition && (!last || last->isBeforeInBlock(definition)))
+    if (Operation *definition = definitionIn(block, operand);
+        definition && (!last || last->isBeforeInBlock(definition)))
       last = definition;
   return last;
 }
@@ -37,7 +39,8 @@ Operation *lastDefinition(Block *block, Operation *op) {
 Operation *firstUse(Block *block, Operation *op) {
   Operation *first = nullptr;
   for (Operation *user : op->getUsers())
-    if (Operation *use = block->findAncestorOpInBlock(*user); use && (!first || use->isBeforeInBlock(first)))
+    if (Operation *use = block->findAncestorOpInBlock(*user);
+        use && (!first || use->isBeforeInBlock(first)))
       first = use;
   return first;
 }
@@ -61,7 +64,8 @@ struct BucketAllReduces : partita::impl::BucketAllReducesPassBase<BucketAllReduc
 
   void runOnOperation() override {
     if (bytes < 1) {
-      getOperation().emitError() << "bucket of " << bytes.getValue() << " bytes, expected at least 1";
+      getOperation().emitError() << "bucket of " << bytes.getValue()
+                                 << " bytes, expected at least 1";
       return signalPassFailure();
     }
     SmallVector<Block *> blocks;
@@ -85,7 +89,8 @@ private:
     for (par::AllReduceOp op : reduces) {
       auto key = std::pair<Attribute, Attribute>(op.getAxisAttr(), op.getReasonAttr());
       auto found = open.find(key);
-      if (found != open.end() && (buckets[found->second].bytes >= bytes || usedBefore(block, buckets[found->second], op)))
+      if (found != open.end() &&
+          (buckets[found->second].bytes >= bytes || usedBefore(block, buckets[found->second], op)))
         found = (open.erase(found), open.end());
       if (found == open.end()) {
         found = open.try_emplace(key, buckets.size()).first;
@@ -120,7 +125,8 @@ private:
       locs.push_back(op.getLoc());
     }
     OpBuilder builder(last);
-    auto joined = par::AllReduceOp::create(builder, builder.getFusedLoc(locs), types, values, last.getAxisAttr(), last.getReasonAttr());
+    auto joined = par::AllReduceOp::create(builder, builder.getFusedLoc(locs), types, values,
+                                           last.getAxisAttr(), last.getReasonAttr());
     for (auto [before, after] : llvm::zip(results, joined.getResults()))
       before.replaceAllUsesWith(after);
     for (par::AllReduceOp op : bucket.members)

@@ -1,4 +1,5 @@
-//===- PeelLastMicroBatch.cpp - the last micro-batch, out of the loop ------------------------------------===//
+//===- PeelLastMicroBatch.cpp - the last micro-batch, out of the loop
+//------------------------------------===//
 
 #include "dialects/Par/Placement.h"
 #include "dialects/Train/Train.h"
@@ -20,10 +21,12 @@ namespace {
 Value cut(OpBuilder &builder, Location loc, Value batch, int64_t first, int64_t count) {
   auto type = cast<RankedTensorType>(batch.getType());
   par::Layout layout = par::Layout::of(type);
-  SmallVector<int64_t> shape(type.getShape()), offsets(type.getRank(), 0), strides(type.getRank(), 1);
+  SmallVector<int64_t> shape(type.getShape()), offsets(type.getRank(), 0),
+      strides(type.getRank(), 1);
   shape[0] = layout.shape[0] = count;
   offsets[0] = first;
-  auto part = RankedTensorType::get(shape, type.getElementType(), layout.encoding(builder.getContext()));
+  auto part =
+      RankedTensorType::get(shape, type.getElementType(), layout.encoding(builder.getContext()));
   if (part == type)
     return batch;
   return tx::SliceOp::create(builder, loc, part, batch, offsets, strides);
@@ -55,7 +58,9 @@ void peel(train::AccumulateOp op) {
       // Right after the part is made, so that what waits for the sum need not wait for the rest.
       OpBuilder::InsertionGuard guard(builder);
       builder.setInsertionPointAfterValue(last);
-      last = tx::AddOp::create(builder, part.getLoc(), TypeRange{sum.getType()}, ValueRange{loop.getSums()[i], last})->getResult(0);
+      last = tx::AddOp::create(builder, part.getLoc(), TypeRange{sum.getType()},
+                               ValueRange{loop.getSums()[i], last})
+                 ->getResult(0);
     }
     sum.replaceAllUsesWith(last);
   }

@@ -1,4 +1,5 @@
-//===- StartCollectives.cpp - start and wait ------------------------------------------------------------===//
+//===- StartCollectives.cpp - start and wait
+//------------------------------------------------------------===//
 //
 // The starts keep the order of the all-reduces, which is the same on every rank; each wait stands
 // directly before the first use, and waits keep the order of their starts where they meet.
@@ -37,9 +38,12 @@ private:
     if (op->getNextNode() == use)
       return;
     OpBuilder builder(op);
-    auto start = par::AllReduceStartOp::create(builder, op.getLoc(), builder.getI64Type(), op.getValues(), op.getAxisAttr(), op.getReasonAttr());
+    auto start =
+        par::AllReduceStartOp::create(builder, op.getLoc(), builder.getI64Type(), op.getValues(),
+                                      op.getAxisAttr(), op.getReasonAttr());
     builder.setInsertionPoint(use);
-    auto wait = par::WaitOp::create(builder, op.getLoc(), op.getResultTypes(), start.getToken(), op.getValues());
+    auto wait = par::WaitOp::create(builder, op.getLoc(), op.getResultTypes(), start.getToken(),
+                                    op.getValues());
     op.replaceAllUsesWith(wait.getResults());
     op.erase();
   }

@@ -1,4 +1,5 @@
-//===- Flow.cpp - how values flow through region ops ------------------------------------------------===//
+//===- Flow.cpp - how values flow through region ops
+//------------------------------------------------===//
 
 #include "lib/Partition/Flow.h"
 #include "dialects/Train/Train.h"
@@ -9,7 +10,8 @@ using namespace partita;
 SmallVector<FlowEdge> partita::entryEdges(Operation *op) {
   SmallVector<FlowEdge> edges;
   if (auto accumulate = dyn_cast<train::AccumulateOp>(op))
-    for (auto [batch, argument] : llvm::zip(accumulate.getBatches(), accumulate.getBody().getArguments()))
+    for (auto [batch, argument] :
+         llvm::zip(accumulate.getBatches(), accumulate.getBody().getArguments()))
       edges.push_back({batch, argument, 1});
   return edges;
 }
@@ -28,8 +30,9 @@ bool partita::hasRule(Operation *op) { return isa<ShardInterface>(op); }
 
 DataIndependence::DataIndependence(Operation *root) {
   root->walk<WalkOrder::PreOrder>([&](Operation *op) {
-    if (op->getNumRegions() == 0 &&
-        llvm::all_of(op->getOperands(), [&](Value operand) { return independent.contains(operand); }))
+    if (op->getNumRegions() == 0 && llvm::all_of(op->getOperands(), [&](Value operand) {
+          return independent.contains(operand);
+        }))
       independent.insert(op->result_begin(), op->result_end());
   });
 }

@@ -1,4 +1,5 @@
-//===- Flow.h - how values flow through region ops --------------------------------------*- C++ -*-===//
+//===- Flow.h - how values flow through region ops --------------------------------------*- C++
+//-*-===//
 //
 // The rules speak of ops without regions. What a region op does with placements, the passes of this
 // folder ask here: which values stand for which.

@@ -1,14 +1,16 @@
-//===- Materialize.cpp - placements into types, f and g where the rules demand them ------------------===//
+//===- Materialize.cpp - placements into types, f and g where the rules demand them
+//------------------===//
 //
 // Two sweeps over each function.
 //
 // Backward: which values must be replicated, per axis? Those that an op lacks a split letter of (it
-// splits over the axis, the value does not). If such a value depends on parameters and constants alone,
-// what computed it must be replicated too, and so on up to the parameters: there f stands once, at the
-// definition, outside of the loop over micro-batches. A value that depends on data gets f where it is.
+// splits over the axis, the value does not). If such a value depends on parameters and constants
+// alone, what computed it must be replicated too, and so on up to the parameters: there f stands
+// once, at the definition, outside of the loop over micro-batches. A value that depends on data
+// gets f where it is.
 //
-// Forward: each op's rule gives its results' placements from its operands'. An operand that ought to be
-// replicated and is invariant gets f; a partial sum that the op is not linear in gets g.
+// Forward: each op's rule gives its results' placements from its operands'. An operand that ought
+// to be replicated and is invariant gets f; a partial sum that the op is not linear in gets g.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -34,33 +36,37 @@ namespace {
 class Materialization {
 public:
   Materialization(func::FuncOp function, par::MeshAttr mesh)
-      : function(function), mesh(mesh), cotangents(!function->hasAttr(par::ParDialect::kNoCotangents)),
-        independent(function) {}
+      : function(function), mesh(mesh),
+        cotangents(!function->hasAttr(par::ParDialect::kNoCotangents)), independent(function) {}
 
   LogicalResult run() {
     if (cotangents)
-      function.walk<WalkOrder::PostOrder, mlir::ReverseIterator>([&](Operation *op) { demand(op); });
+      function.walk<WalkOrder::PostOrder, mlir::ReverseIterator>(
+          [&](Operation *op) { demand(op); });
     for (BlockArgument argument : function.getArguments())
       if (failed(retypeArgument(argument)))
         return failure();
     if (failed(block(function.getBody().front())))
       return failure();
-    function.setType(FunctionType::get(function.getContext(), function.getBody().front().getArgumentTypes(),
-                                       function.getBody().front().getTerminator()->getOperandTypes()));
+    function.setType(
+        FunctionType::get(function.getContext(), function.getBody().front().getArgumentTypes(),
+                          function.getBody().front().getTerminator()->getOperandTypes()));
     return success();
   }
 
   unsigned fCount = 0, gCount = 0;
 
 private:
-  //===--- backward: what must be replicated ---------------------------------------------------------===//
+  //===--- backward: what must be replicated
+  //---------------------------------------------------------===//
 
   /// The splits that propagation wrote for a value.
   Layout wanted(Value value) {
     Layout layout(cast<RankedTensorType>(value.getType()).getShape());
     if (auto argument = dyn_cast<BlockArgument>(value)) {
       if (argument.getOwner()->getParentOp() == function)
-        if (auto split = function.getArgAttrOfType<par::PlacementAttr>(argument.getArgNumber(), kArgumentSplit))
+        if (auto split = function.getArgAttrOfType<par::PlacementAttr>(argument.getArgNumber(),
+                                                                       kArgumentSplit))
           layout.splits = layoutOf(split).splits;
       for (const FlowEdge &edge : entryEdges(argument.getOwner()->getParentOp()))
         if (edge.inner == value) {
@@ -77,7 +83,8 @@ private:
   }
 
   static Layout layoutOf(par::PlacementAttr split) {
-    return Layout::of(RankedTensorType::get(split.getShape(), IntegerType::get(split.getContext(), 1), split));
+    return Layout::of(
+        RankedTensorType::get(split.getShape(), IntegerType::get(split.getContext(), 1), split));
   }
 
   void demand(Operation *op) {
@@ -103,13 +110,13 @@ private:
     }
   }
 
-  //===--- forward: types --------------------------------------------------------------------------===//
+  //===--- forward: types
+  //--------------------------------------------------------------------------===//
 
   LogicalResult retype(Value value, const Layout &layout) {
     auto type = cast<RankedTensorType>(value.getType());
-    auto local = layout.localType(type.getElementType(), mesh, [&](const Twine &error) {
-      emitError(value.getLoc()) << error;
-    });
+    auto local = layout.localType(type.getElementType(), mesh,
+                                  [&](const Twine &error) { emitError(value.getLoc()) << error; });
     if (failed(local))
       return failure();
     value.setType(*local);
@@ -213,7 +220,9 @@ private:
 
   /// Makes the operand that a rule complains of what the rule wants, if f or g can.
   bool repair(Operation *op, const par::RuleProblem &problem) {
-    auto kindOf = [&](unsigned i) { return Layout::of(op->getOperand(i).getType()).kind(problem.axis); };
+    auto kindOf = [&](unsigned i) {
+      return Layout::of(op->getOperand(i).getType()).kind(problem.axis);
+    };
     if (problem.operand < 0)
       return false;
     unsigned i = problem.operand;
@@ -240,7 +249,8 @@ private:
   }
 
   /// A conjugate at the value's definition, once per axis.
-  template <typename Op> Value insert(Value value, StringAttr axis, Kind after, Location loc, unsigned &count) {
+  template <typename Op>
+  Value insert(Value value, StringAttr axis, Kind after, Location loc, unsigned &count) {
     Value &known = conjugates[{value, axis}];
     if (known)
       return known;
@@ -249,7 +259,8 @@ private:
     Layout layout = Layout::of(value.getType());
     layout.set(axis, after);
     ++count;
-    return known = Op::create(builder, loc, par::withLayout(value.getType(), layout), value, axis).getResult();
+    return known = Op::create(builder, loc, par::withLayout(value.getType(), layout), value, axis)
+                       .getResult();
   }
 
   func::FuncOp function;
@@ -267,7 +278,8 @@ struct PartitionMaterialize : partita::impl::PartitionMaterializePassBase<Partit
       if (function.isExternal())
         continue;
       // Only a program that minimizes something has cotangents.
-      if (function.walk([](train::MinimizeOp) { return WalkResult::interrupt(); }).wasInterrupted() == false)
+      if (function.walk([](train::MinimizeOp) { return WalkResult::interrupt(); })
+              .wasInterrupted() == false)
         function->setAttr(par::ParDialect::kNoCotangents, UnitAttr::get(&getContext()));
       Materialization materialization(function, mesh);
       if (failed(materialization.run()))

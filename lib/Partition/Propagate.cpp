@@ -1,9 +1,11 @@
-//===- Propagate.cpp - splits follow the letters, to a fixpoint ---------------------------------------===//
+//===- Propagate.cpp - splits follow the letters, to a fixpoint
+//---------------------------------------===//
 //
-// Every value has, per dimension, the axes that split it; the seeds give the first. Sweeping forward and
-// backward over a function, each op unites its dimensions that carry one letter: what splits one of
-// them splits all. A letter that cannot be split ('^'), an axis that already splits another letter of
-// the op, and a size that does not divide stop it there; materialization then says what is missing.
+// Every value has, per dimension, the axes that split it; the seeds give the first. Sweeping
+// forward and backward over a function, each op unites its dimensions that carry one letter: what
+// splits one of them splits all. A letter that cannot be split ('^'), an axis that already splits
+// another letter of the op, and a size that does not divide stop it there; materialization then
+// says what is missing.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -32,8 +34,10 @@ public:
 
   LogicalResult run(func::FuncOp function) {
     for (BlockArgument argument : function.getArguments())
-      if (auto split = function.getArgAttrOfType<par::PlacementAttr>(argument.getArgNumber(), kArgumentSplit)) {
-        auto type = RankedTensorType::get(split.getShape(), IntegerType::get(function.getContext(), 32), split);
+      if (auto split = function.getArgAttrOfType<par::PlacementAttr>(argument.getArgNumber(),
+                                                                     kArgumentSplit)) {
+        auto type = RankedTensorType::get(split.getShape(),
+                                          IntegerType::get(function.getContext(), 32), split);
         splits[argument] = par::Layout::of(type).splits;
       }
     SmallVector<Operation *> ops;
@@ -66,7 +70,8 @@ private:
 
   ArrayRef<StringAttr> axesOf(Value value, unsigned dim) {
     auto found = splits.find(value);
-    return found == splits.end() ? ArrayRef<StringAttr>() : ArrayRef<StringAttr>(found->second[dim]);
+    return found == splits.end() ? ArrayRef<StringAttr>()
+                                 : ArrayRef<StringAttr>(found->second[dim]);
   }
 
   /// Splits a dimension of a value over `axis` too, if that is possible.
@@ -121,7 +126,8 @@ private:
     };
     forEach([&](Value value, unsigned dim, unsigned letter) {
       for (StringAttr axis : axesOf(value, dim))
-        if (!rule.letters[letter].never && taken.try_emplace(axis, letter).first->second == letter &&
+        if (!rule.letters[letter].never &&
+            taken.try_emplace(axis, letter).first->second == letter &&
             !llvm::is_contained(letters[letter], axis))
           letters[letter].push_back(axis);
     });

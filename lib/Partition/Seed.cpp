@@ -1,4 +1,5 @@
-//===- Seed.cpp - the batch of every input, split over the data-parallel axes ------------------------===//
+//===- Seed.cpp - the batch of every input, split over the data-parallel axes
+//------------------------===//
 
 #include "dialects/Par/Placement.h"
 #include "dialects/Train/Train.h"
@@ -16,8 +17,8 @@ using namespace partita;
 
 namespace {
 
-/// The axes that this compiler can split something over; the others of design's list come with their
-/// strategies.
+/// The axes that this compiler can split something over; the others of design's list come with
+/// their strategies.
 constexpr StringRef kDataAxes[] = {"dp"};
 
 struct PartitionSeed : partita::impl::PartitionSeedPassBase<PartitionSeed> {
@@ -35,7 +36,8 @@ struct PartitionSeed : partita::impl::PartitionSeedPassBase<PartitionSeed> {
     }
     for (StringAttr axis : mesh.getAxes())
       if (!llvm::is_contained(kDataAxes, axis.getValue())) {
-        module.emitError() << "mesh axis '" << axis.getValue() << "' is unknown; known axes: " << "dp";
+        module.emitError() << "mesh axis '" << axis.getValue()
+                           << "' is unknown; known axes: " << "dp";
         return signalPassFailure();
       }
     for (auto function : module.getOps<func::FuncOp>())
@@ -54,10 +56,13 @@ private:
       auto [axis, size] = part.split('=');
       axes.push_back(StringAttr::get(&getContext(), axis.trim()));
       if (axis.trim().empty() || size.trim().getAsInteger(10, sizes.emplace_back()))
-        return module.emitError() << "mesh '" << mesh << "': expected AXIS=SIZE, found '" << part << "'", failure();
+        return module.emitError() << "mesh '" << mesh << "': expected AXIS=SIZE, found '" << part
+                                  << "'",
+               failure();
     }
-    auto attr = par::MeshAttr::getChecked([&] { return module.emitError() << "mesh '" << mesh << "': "; },
-                                          &getContext(), ArrayRef<StringAttr>(axes), ArrayRef<int64_t>(sizes));
+    auto attr = par::MeshAttr::getChecked(
+        [&] { return module.emitError() << "mesh '" << mesh << "': "; }, &getContext(),
+        ArrayRef<StringAttr>(axes), ArrayRef<int64_t>(sizes));
     if (!attr)
       return failure();
     return attr;
@@ -71,8 +76,9 @@ private:
         continue;
       int64_t dim = batch.getInt();
       if (!type || dim < 0 || dim >= type.getRank())
-        return function.emitError() << "argument " << i << " of type " << function.getArgument(i).getType()
-                                    << " has no dimension " << dim << " (" << train::TrainDialect::kBatch << ")";
+        return function.emitError()
+               << "argument " << i << " of type " << function.getArgument(i).getType()
+               << " has no dimension " << dim << " (" << train::TrainDialect::kBatch << ")";
       par::Layout layout(type.getShape());
       int64_t parts = 1;
       for (auto [axis, size] : llvm::zip(mesh.getAxes(), mesh.getSizes()))
@@ -81,8 +87,9 @@ private:
           parts *= size;
         }
       if (type.getDimSize(dim) % parts != 0)
-        return function.emitError() << "a batch of " << type.getDimSize(dim) << " does not divide over " << parts
-                                    << " data-parallel ranks; take a multiple of " << parts;
+        return function.emitError()
+               << "a batch of " << type.getDimSize(dim) << " does not divide over " << parts
+               << " data-parallel ranks; take a multiple of " << parts;
       if (Attribute split = layout.encoding(&getContext()))
         function.setArgAttr(i, kArgumentSplit, split);
     }

@@ -1,4 +1,5 @@
-//===- Verify.cpp - the contract of the partition phase ----------------------------------------------===//
+//===- Verify.cpp - the contract of the partition phase
+//----------------------------------------------===//
 
 #include "dialects/Par/Placement.h"
 #include "dialects/Train/Train.h"
@@ -44,12 +45,15 @@ private:
     layout.axes(axes);
     for (StringAttr axis : axes)
       if (!mesh.hasAxis(axis.getValue()))
-        return emitError(value.getLoc()) << "placement over " << axis << ", an axis that the mesh " << mesh << " lacks";
-    auto local = layout.localType(type.getElementType(), mesh, [&](const Twine &error) { emitError(value.getLoc()) << error; });
+        return emitError(value.getLoc())
+               << "placement over " << axis << ", an axis that the mesh " << mesh << " lacks";
+    auto local = layout.localType(type.getElementType(), mesh,
+                                  [&](const Twine &error) { emitError(value.getLoc()) << error; });
     if (failed(local))
       return failure();
     if (*local != type)
-      return emitError(value.getLoc()) << "one rank's piece is " << *local << ", the type says " << type;
+      return emitError(value.getLoc())
+             << "one rank's piece is " << *local << ", the type says " << type;
     return success();
   }
 
@@ -60,8 +64,8 @@ private:
       return success();
     for (Type type : op->getOperandTypes())
       if (par::Layout layout = par::Layout::of(type); !layout.partial.empty())
-        return op->emitError() << (isa<func::ReturnOp>(op) ? "returns" : "minimizes") << " a partial sum over "
-                               << layout.partial.front();
+        return op->emitError() << (isa<func::ReturnOp>(op) ? "returns" : "minimizes")
+                               << " a partial sum over " << layout.partial.front();
     return success();
   }
 

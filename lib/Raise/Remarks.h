@@ -1,4 +1,5 @@
-//===- Remarks.h - what a raising pass did and nearly did, as remarks ----------------*- C++ -*-===//
+//===- Remarks.h - what a raising pass did and nearly did, as remarks ----------------*- C++
+//-*-===//
 
 #ifndef PARTITA_LIB_RAISE_REMARKS_H
 #define PARTITA_LIB_RAISE_REMARKS_H

@@ -100,8 +100,9 @@ uint64_t metadataNumber(const SafetensorsFile &file, const char *key) {
   return value;
 }
 
-/// What a step reads: "16 samples of 128 tokens". The data order is a function of the seed and of how
-/// many samples the steps so far have taken, so a run can continue only with steps of this size.
+/// What a step reads: "16 samples of 128 tokens". The data order is a function of the seed and of
+/// how many samples the steps so far have taken, so a run can continue only with steps of this
+/// size.
 std::string stepOf(const Program &program) {
   for (const Input &input : program.inputs)
     if (input.role == InputRole::TokenIds && input.globalShape.rank == 2)

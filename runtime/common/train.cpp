@@ -169,7 +169,8 @@ void Loop::step(int64_t number) {
     sink.write(rank, options.grads);
   if (!std::isfinite(rank.report.loss))
     fail("the loss of step %lld is %f; a lower --lr or a --warmup-steps%s may help",
-         (long long)number, double(rank.report.loss), program.reads.gradientClip ? " or a --clip" : "");
+         (long long)number, double(rank.report.loss),
+         program.reads.gradientClip ? " or a --clip" : "");
   StepReport report = rank.report;
   lastLoss = report.loss;
 

@@ -1,4 +1,5 @@
-//===- partita-opt.cpp - any pass, any pipeline, any phase's IR --------------------------------------===//
+//===- partita-opt.cpp - any pass, any pipeline, any phase's IR
+//--------------------------------------===//
 
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "partita/Pipelines/RegisterAll.h"

@@ -1,4 +1,5 @@
-//===- CompileCommand.cpp - partita compile -------------------------------------------------------===//
+//===- CompileCommand.cpp - partita compile
+//-------------------------------------------------------===//
 
 #include "dialects/Rt/Rt.h"
 #include "partita/Emit/Emit.h"
@@ -38,26 +39,27 @@ static void declareOutput(OptionSet &options, CompileOptions &o) {
   options.custom("target", "cpu", "cpu", "what the program runs on", [](StringRef text) {
     return std::string(text == "cpu" ? "" : ("'" + text + "' is no target; there is: cpu").str());
   });
-  options.custom("memory-limit", "SIZE", "", "refuses a program that needs more bytes per rank: 512M, 1.5G",
-                 [&o](StringRef text) {
-                   o.memoryLimit = parseBytes(text);
-                   return std::string(o.memoryLimit ? "" : ("'" + text + "' is no size, such as 512M").str());
-                 });
+  options.custom(
+      "memory-limit", "SIZE", "", "refuses a program that needs more bytes per rank: 512M, 1.5G",
+      [&o](StringRef text) {
+        o.memoryLimit = parseBytes(text);
+        return std::string(o.memoryLimit ? "" : ("'" + text + "' is no size, such as 512M").str());
+      });
   options.flag("no-build", o.noBuild, "writes the source and leaves 'make -C DIR' to you");
-  options.custom("compile-to", "PHASE", "", "stops after a phase and writes the module",
-                 [&o](StringRef text) {
-                   o.lastPhase = text.str();
-                   return std::string(phaseIndex(text) < 0 ? ("'" + text + "' is no phase").str()
-                                                           : "");
-                 });
+  options.custom(
+      "compile-to", "PHASE", "", "stops after a phase and writes the module", [&o](StringRef text) {
+        o.lastPhase = text.str();
+        return std::string(phaseIndex(text) < 0 ? ("'" + text + "' is no phase").str() : "");
+      });
   options.flag("print-pipeline", o.printPipeline,
                "prints the --pass-pipeline= that was run, for partita-opt");
 }
 
 static std::optional<int> parseOptions(Arguments arguments, CompileOptions &o) {
-  OptionSet options("compile", "MODEL.onnx|MODEL.mlir [OPTIONS] -o DIR",
-                    "Compiles a model and a plan into a training program: a folder of readable C++ "
-                    "that needs no MLIR, built, with a manifest of its collectives and its memory.");
+  OptionSet options(
+      "compile", "MODEL.onnx|MODEL.mlir [OPTIONS] -o DIR",
+      "Compiles a model and a plan into a training program: a folder of readable C++ "
+      "that needs no MLIR, built, with a manifest of its collectives and its memory.");
   options.positional("MODEL", o.model, "an ONNX file, or the module that any phase wrote");
   options.group("Model");
   options.list("dim", "NAME=SIZE", o.dims,

@@ -1,7 +1,9 @@
-//===- MemoryLimit.cpp - does the plan fit? -------------------------------------------------------===//
+//===- MemoryLimit.cpp - does the plan fit?
+//-------------------------------------------------------===//
 //
-// The arena is as large as its hungriest function. At that function's peak the ledger says how much are
-// activations, which shrink with the micro-batch, and what stays: gradients and buffers of collectives.
+// The arena is as large as its hungriest function. At that function's peak the ledger says how much
+// are activations, which shrink with the micro-batch, and what stays: gradients and buffers of
+// collectives.
 //
 //===------------------------------------------------------------------------------------------------===//
 
@@ -43,8 +45,8 @@ static std::string holders(DictionaryAttr function, size_t most) {
   return text;
 }
 
-/// The smallest factor by which the micro-batch must shrink, as a change of the plan; or the optimizer
-/// without moments; or nothing that this plan offers.
+/// The smallest factor by which the micro-batch must shrink, as a change of the plan; or the
+/// optimizer without moments; or nothing that this plan offers.
 static std::string cheapestChange(DictionaryAttr ledger, DictionaryAttr function, const Plan &plan,
                                   int64_t persistent, int64_t limit) {
   int64_t activations = number(function, "activations") + number(function, "workspace");
@@ -62,10 +64,11 @@ static std::string cheapestChange(DictionaryAttr ledger, DictionaryAttr function
     return "the cheapest change: divide --dim batch by " + std::to_string(by) +
            " and multiply --accumulate by it";
   if (int64_t by = factor(limit - (persistent - states) - fixed); by && states)
-    return by == 1 ? "the cheapest change: --optimizer sgd, which keeps no moments"
-                   : "the cheapest change: --optimizer sgd, which keeps no moments, with --dim batch "
-                     "divided by " +
-                         std::to_string(by) + " and --accumulate multiplied by it";
+    return by == 1
+               ? "the cheapest change: --optimizer sgd, which keeps no moments"
+               : "the cheapest change: --optimizer sgd, which keeps no moments, with --dim batch "
+                 "divided by " +
+                     std::to_string(by) + " and --accumulate multiplied by it";
   return "parameters, states and gradients alone take " + formatBytes(persistent + fixed) +
          ", which no option of this version makes smaller";
 }
@@ -75,15 +78,17 @@ std::string partita::tool::checkMemory(ModuleOp module, const Plan &plan, uint64
   auto arena = module->getAttrOfType<IntegerAttr>(RtDialect::kArenaBytes);
   auto persistent = module->getAttrOfType<IntegerAttr>(RtDialect::kPersistentBytes);
   if (!ledger || !arena || !persistent)
-    return "the memory is planned in phase 'memory', which the module has not gone through; leave out "
+    return "the memory is planned in phase 'memory', which the module has not gone through; leave "
+           "out "
            "--compile-to or name a later phase";
   uint64_t needed = arena.getInt() + persistent.getInt();
   if (needed <= limit)
     return {};
   DictionaryAttr function = hungriest(ledger);
-  return "a rank needs " + formatBytes(needed) + " (" + std::to_string(needed) + " bytes: " +
-         std::to_string(persistent.getInt()) + " persistent, " + std::to_string(arena.getInt()) +
-         " arena), the limit is " + formatBytes(limit) + " (" + std::to_string(limit) +
-         " bytes); the arena's largest holders are " + holders(function, 3) + "; " +
+  return "a rank needs " + formatBytes(needed) + " (" + std::to_string(needed) +
+         " bytes: " + std::to_string(persistent.getInt()) + " persistent, " +
+         std::to_string(arena.getInt()) + " arena), the limit is " + formatBytes(limit) + " (" +
+         std::to_string(limit) + " bytes); the arena's largest holders are " +
+         holders(function, 3) + "; " +
          cheapestChange(ledger, function, plan, persistent.getInt(), limit);
 }

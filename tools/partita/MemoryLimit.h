@@ -1,4 +1,5 @@
-//===- MemoryLimit.h - does the plan fit? -------------------------------------------------------*- C++ -*-===//
+//===- MemoryLimit.h - does the plan fit? -------------------------------------------------------*-
+//C++ -*-===//
 
 #ifndef PARTITA_TOOLS_MEMORYLIMIT_H
 #define PARTITA_TOOLS_MEMORYLIMIT_H
@@ -8,9 +9,9 @@
 
 namespace partita::tool {
 
-/// Compares what `plan-memory` wrote on the module with a limit in bytes per rank. Returns nothing when
-/// it fits; else how much is needed, the largest holders and the cheapest change of the plan that would
-/// make it fit.
+/// Compares what `plan-memory` wrote on the module with a limit in bytes per rank. Returns nothing
+/// when it fits; else how much is needed, the largest holders and the cheapest change of the plan
+/// that would make it fit.
 std::string checkMemory(mlir::ModuleOp module, const Plan &plan, uint64_t limit);
 
 } // namespace partita::tool

@@ -1,5 +1,5 @@
 //===- Naming.h - what a value is called in the program -----------------------------*- C++ -*-===//
-//C++ -*-===//
+// C++ -*-===//
 //
 // A value is called after the parameter that its op reads ("h.0.attn.c_attn"), a gradient after its
 // parameter ("h.0.attn.c_attn.weight.grad"), anything else after its node in the model or, where

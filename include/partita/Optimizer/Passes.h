@@ -1,4 +1,5 @@
-//===- Passes.h - the passes of lib/Optimizer ----------------------------------------------*- C++ -*-===//
+//===- Passes.h - the passes of lib/Optimizer ----------------------------------------------*- C++
+//-*-===//
 
 #ifndef PARTITA_OPTIMIZER_PASSES_H
 #define PARTITA_OPTIMIZER_PASSES_H
