@@ -127,8 +127,12 @@ std::string partita::tool::writeAtomically(StringRef path,
   if (!llvm::sys::fs::status(path, status) && !llvm::sys::fs::is_regular_file(status)) {
     std::error_code error;
     llvm::raw_fd_ostream device(path, error, llvm::sys::fs::CD_OpenExisting);
-    if (!error)
+    if (!error) {
       write(device);
+      device.flush();
+      error = device.error();
+      device.clear_error(); // it is told here; unread, it would end the process
+    }
     return error ? (path + ": " + error.message()).str() : std::string();
   }
   auto file = llvm::sys::fs::TempFile::create(path + ".%%%%%%.tmp", 0666);
