@@ -20,15 +20,23 @@ def ShardInterface : OpInterface<"ShardInterface"> {
     Letters are dimensions; a dimension of operand or result is a letter or a group `(a b)`, a
     reshape's outer and inner factor. `*` stands for the leading dimensions, `1` for one of size 1
     that is nobody's letter. `+`: the letter is summed away, a result that lacks it is partial when
-    it is split. `^`: the op cannot be split along this letter. `~`: linear in this operand while
+    it is split (`>`: the greatest over ranks). `^`: the op cannot be split along this letter; `!`: its
+    splitForm can. `@v`: an operand that `localize` adds, the first index of a rank's piece of v. `~`: linear in this operand while
     the others stand still (a product); `~~`: linear in all so marked together (a sum).
     The op's verifier checks the placements in its types against the rule.
   }];
   let methods = [
     InterfaceMethod<"The op's rule.", "::std::string", "getShardRule">,
     InterfaceMethod<[{
-        Adjusts attributes that speak of shapes after the result types became those of one rank.
+        Adjusts the op after its types became those of one rank: attributes that speak of shapes, operands
+        for first indices.
       }], "void", "localize", (ins), [{}], [{ return; }]>,
+    InterfaceMethod<[{
+        The op's results, built at the builder's insertion point out of ops that can have the letter marked
+        `!` split into `parts` equal parts; nothing where the op has no such letter. Whole values: the
+        ops are placed like all others.
+      }], "::llvm::SmallVector<::mlir::Value>", "splitForm", (ins "::mlir::OpBuilder &":$builder, "int64_t":$parts), [{}],
+      [{ return {}; }]>,
   ];
   let verify = [{ return ::partita::verifyShardRule($_op); }];
 }

@@ -11,14 +11,9 @@ using namespace partita;
 
 int RulePattern::dimOf(unsigned letter) const {
   for (auto [i, dim] : llvm::enumerate(dims))
-    if (dim.outermost() == static_cast<int>(letter))
+    if (llvm::is_contained(dim.letters, letter))
       return static_cast<int>(i);
   return -1;
-}
-
-bool RulePattern::contains(unsigned letter) const {
-  return llvm::any_of(dims,
-                      [&](const RuleDim &d) { return llvm::is_contained(d.letters, letter); });
 }
 
 namespace {
@@ -33,6 +28,8 @@ public:
     SmallVector<StringRef> parts;
     if (!text.trim().empty() || !ranks.empty())
       text.split(parts, ',');
+    while (parts.size() > ranks.size() && parts.back().trim().starts_with("@"))
+      rule.letters[letter(parts.pop_back_val().trim().drop_front())].lacksFirstIndex = true;
     if (parts.size() != ranks.size())
       return fail(llvm::formatv("has {0} patterns for {1} values", parts.size(), ranks.size()));
     for (auto [part, rank] : llvm::zip(parts, ranks))
@@ -59,11 +56,22 @@ private:
   void mark(unsigned l, StringRef &text) {
     if (text.consume_front("+"))
       rule.letters[l].summed = true;
+    else if (text.consume_front(">"))
+      rule.letters[l].greatest = true;
     else if (text.consume_front("^"))
       rule.letters[l].never = true;
+    else if (text.consume_front("!"))
+      rule.letters[l].byForm = true;
   }
 
   bool pattern(StringRef text, int64_t rank, RulePattern &result) {
+    if (text.consume_front("@")) {
+      if (rank != 1 || text.size() != 1 || !llvm::isAlpha(text.front()))
+        return fail(llvm::formatv("'@{0}' does not fit a value of rank {1}", text, rank));
+      result.firstIndexOf = static_cast<int>(letter(text));
+      result.dims.emplace_back();
+      return true;
+    }
     if (text.consume_front("~~"))
       result.linearity = Linearity::Together;
     else if (text.consume_front("~"))
@@ -71,7 +79,7 @@ private:
     int64_t named = 0;
     for (StringRef rest = text; !(rest = rest.ltrim()).empty(); ++named)
       rest = rest.front() == '(' ? rest.drop_front(std::min(rest.find(')') + 1, rest.size()))
-                                 : rest.drop_front(1).ltrim("+^");
+                                 : rest.drop_front(1).ltrim("+>^!");
     bool hasStar = text.contains('*');
     if (hasStar && leading < 0)
       leading = rank - (named - 1);
@@ -96,8 +104,8 @@ private:
         mark(l, text);
         result.dims.push_back({{l}});
       }
-      if (leading == 0 && !text.empty() && (text.front() == '+' || text.front() == '^'))
-        text = text.drop_front();
+      if (leading == 0)
+        text = text.ltrim("+>^!");
       return true;
     }
     if (text.consume_front("(")) {
@@ -140,10 +148,11 @@ std::optional<ShardRule> ShardRule::parse(StringRef text, ArrayRef<int64_t> oper
   }
   for (auto [i, letter] : llvm::enumerate(rule.letters)) {
     auto has = [&, l = static_cast<unsigned>(i)](const RulePattern &p) { return p.contains(l); };
-    if (!letter.summed && !letter.never && llvm::any_of(rule.operands, has) &&
+    if (!letter.summed && !letter.greatest && !letter.never && !letter.byForm &&
+        llvm::any_of(rule.operands, has) &&
         !llvm::all_of(rule.results, has)) {
-      error = llvm::formatv("rule '{0}': letter {1} is missing in a result and marked neither '+' "
-                            "nor '^'",
+      error = llvm::formatv("rule '{0}': letter {1} is missing in a result and marked with none of "
+                            "'+', '>', '^' and '!'",
                             text, letter.name)
                   .str();
       return std::nullopt;

@@ -2,11 +2,16 @@
 //-*-===//
 //
 //   rule     := [pattern {"," pattern}] "->" [pattern {"," pattern}]
-//   pattern  := ["~" | "~~"] {dim}
-//   dim      := letter | "(" letter letter+ ")" | "*" | "1"        each letter, "*" with "+" or "^"
+//   pattern  := ["~" | "~~"] {dim} | "@" letter
+//   dim      := letter | "(" letter letter+ ")" | "*" | "1"        each letter, "*" with a mark
+//   mark     := "+" | ">" | "^" | "!"
 //
-// A dimension that is a group is the product of its letters, the first one outermost: splitting the
-// dimension is splitting the first letter.
+// A dimension that is a group is the product of its letters, the first one outermost.
+//
+// A result that lacks a letter marked "+" ("greatest": ">") is a partial sum (maximum) where the letter
+// is split. "^" is never split; "!" is split by putting other ops in the op's place (splitForm).
+// "@v" is the operand that says where a rank's piece of v begins (par.first_index): it is absent until v is
+// split, so such patterns stand last.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -22,8 +27,6 @@ namespace partita {
 /// One dimension of an operand or a result: its letters, outermost first; empty for a `1`.
 struct RuleDim {
   llvm::SmallVector<unsigned, 2> letters;
-  /// The letter that is split when this dimension is, or -1.
-  int outermost() const { return letters.empty() ? -1 : static_cast<int>(letters.front()); }
 };
 
 enum class Linearity { None, Separately, Together };
@@ -31,14 +34,18 @@ enum class Linearity { None, Separately, Together };
 struct RulePattern {
   llvm::SmallVector<RuleDim> dims;
   Linearity linearity = Linearity::None;
-  /// The dimension whose outermost letter this is, or -1.
+  /// The letter whose first index this operand is, or -1.
+  int firstIndexOf = -1;
+  /// The dimension that has this letter, or -1.
   int dimOf(unsigned letter) const;
-  bool contains(unsigned letter) const;
+  bool contains(unsigned letter) const { return dimOf(letter) >= 0; }
 };
 
 struct RuleLetter {
   std::string name;
-  bool summed = false, never = false;
+  bool summed = false, greatest = false, never = false, byForm = false;
+  /// Is the operand for its first index missing? Then the op as it stands cannot have it split.
+  bool lacksFirstIndex = false;
 };
 
 struct ShardRule {

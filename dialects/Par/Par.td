@@ -65,7 +65,9 @@ def Par_PlacementAttr : Par_Attr<"Placement", "place"> {
     whole shape and, for each dimension, the axes that split it, outermost first.
 
         tensor<4x128xf32, #par.place<[8 @dp, 128]>>           sharded over dp along dimension 0
+        tensor<8x48xf32, #par.place<[8, 3 x 32 @tp]>>         each of three blocks of 32 sharded over tp
         tensor<8x128xf32, #par.place<[8, 128], partial [dp]>> the value is the sum over dp's ranks
+        tensor<8xf32, #par.place<[8], greatest [tp]>>         the value is the maximum over tp's ranks
 
     | placement  | value                       | cotangent                 |
     |------------|-----------------------------|---------------------------|
@@ -73,12 +75,15 @@ def Par_PlacementAttr : Par_Attr<"Placement", "place"> {
     | replicated | same on every rank          | partial: each has a share |
     | sharded    | a piece                     | the same piece            |
     | partial    | the sum over ranks          | invariant                 |
+    | greatest   | the maximum over ranks      | none: no gradient flows   |
 
-    An axis that is not mentioned is invariant; a tensor without encoding is invariant on all axes.
+    `splits` has, per dimension, a list of axes; the number of blocks that an axis splits, where it is
+    not one, stands in front of it. An axis that is not mentioned is invariant; a tensor without encoding is invariant on all axes.
   }];
   let parameters = (ins ArrayRefParameter<"int64_t">:$shape, "::mlir::ArrayAttr":$splits,
                         ArrayRefParameter<"::mlir::StringAttr">:$replicated,
-                        ArrayRefParameter<"::mlir::StringAttr">:$partial);
+                        ArrayRefParameter<"::mlir::StringAttr">:$partial,
+                        ArrayRefParameter<"::mlir::StringAttr">:$greatest);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
 }
@@ -114,6 +119,15 @@ def Par_GOp : Par_Conjugate<"g"> {
   }];
 }
 
+def Par_GreatestOp : Par_Conjugate<"g_max"> {
+  let summary = "all-reduce with the maximum forward, no gradient: greatest -> invariant";
+  let description = [{
+    The stable softmax's maximum over a split dimension: the result does not depend on it
+    mathematically, so nothing flows back.
+    Created by `partition-materialize`; removed by `expand-conjugates`, after differentiation.
+  }];
+}
+
 //===----------------------------------------------------------------------------------------------===//
 // Collectives: mechanism ops
 //===----------------------------------------------------------------------------------------------===//
@@ -130,6 +144,34 @@ def Par_AllReduceOp : Par_Op<"all_reduce", [Pure]> {
   let assemblyFormat = [{
     $values `over` $axis (`because` $reason^)? attr-dict `:` type($values) `->` type($results)
   }];
+  let hasVerifier = 1;
+}
+
+def Par_AllReduceMaxOp : Par_Op<"all_reduce_max", [Pure]> {
+  let summary = "the maximum over the ranks of an axis: greatest -> invariant";
+  let description = [{
+    Created by `expand-conjugates` from `g_max`; becomes an `rt` call in the lower phase.
+  }];
+  let arguments = (ins AnyRankedTensor:$value, StrAttr:$axis, OptionalAttr<StrAttr>:$reason);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$value `over` $axis (`because` $reason^)? attr-dict `:` type($value) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Par_FirstIndexOp : Par_Op<"first_index", [Pure]> {
+  let summary = "the global index at which this rank's piece of a dimension begins";
+  let description = [{
+    `size` is the whole dimension's. The result has one element per piece, so its type says which axes
+    split the dimension, and each rank holds its own:
+
+        %first = par.first_index of 50304 : tensor<1xi64, #par.place<[2 @tp]>>   // 0 or 25152
+
+    Ops whose result depends on a global index take it as operand. Created by their `localize`;
+    becomes a kernel argument in the lower phase.
+  }];
+  let arguments = (ins I64Attr:$size);
+  let results = (outs 1DTensorOf<[I64]>:$result);
+  let assemblyFormat = "`of` $size attr-dict `:` type($result)";
   let hasVerifier = 1;
 }
 

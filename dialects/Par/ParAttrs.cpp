@@ -5,6 +5,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace partita;
@@ -135,7 +136,8 @@ MeshAttr MeshAttr::of(Operation *op) {
 
 LogicalResult PlacementAttr::verify(function_ref<InFlightDiagnostic()> error,
                                     ArrayRef<int64_t> shape, ArrayAttr splits,
-                                    ArrayRef<StringAttr> replicated, ArrayRef<StringAttr> partial) {
+                                    ArrayRef<StringAttr> replicated, ArrayRef<StringAttr> partial,
+                                    ArrayRef<StringAttr> greatest) {
   if (splits.size() != shape.size())
     return error() << "a placement needs one list of axes per dimension";
   llvm::SmallDenseSet<StringAttr> seen;
@@ -144,15 +146,25 @@ LogicalResult PlacementAttr::verify(function_ref<InFlightDiagnostic()> error,
       return success();
     return error() << "mesh axis " << axis << " is used twice in one placement";
   };
-  for (Attribute dim : splits) {
+  for (auto [size, dim] : llvm::zip(shape, splits)) {
     auto axes = dyn_cast<ArrayAttr>(dim);
     if (!axes)
       return error() << "a dimension's axes must be a list";
-    for (Attribute axis : axes)
-      if (!isa<StringAttr>(axis) || failed(once(cast<StringAttr>(axis))))
+    int64_t blocks = 1, before = 1;
+    for (Attribute entry : axes) {
+      if (auto number = dyn_cast<IntegerAttr>(entry)) {
+        blocks = number.getInt();
+        if (blocks < before || blocks % before != 0 || size % blocks != 0)
+          return error() << "a dimension of " << size << " has no " << blocks << " blocks in "
+                         << before << " equal parts";
+        continue;
+      }
+      if (!isa<StringAttr>(entry) || failed(once(cast<StringAttr>(entry))))
         return failure();
+      before = blocks;
+    }
   }
-  for (ArrayRef<StringAttr> list : {replicated, partial})
+  for (ArrayRef<StringAttr> list : {replicated, partial, greatest})
     for (StringAttr axis : list)
       if (failed(once(axis)))
         return failure();
@@ -163,7 +175,7 @@ Attribute PlacementAttr::parse(AsmParser &parser, Type) {
   MLIRContext *context = parser.getContext();
   SmallVector<int64_t> shape;
   SmallVector<Attribute> splits;
-  SmallVector<StringAttr> replicated, partial;
+  SmallVector<StringAttr> replicated, partial, greatest;
   SMLoc loc = parser.getCurrentLocation();
   auto axis = [&](SmallVectorImpl<StringAttr> &list) -> ParseResult {
     std::string name;
@@ -174,11 +186,22 @@ Attribute PlacementAttr::parse(AsmParser &parser, Type) {
   };
   auto dimension = [&]() -> ParseResult {
     SmallVector<Attribute> axes;
-    if (parser.parseInteger(shape.emplace_back()))
-      return failure();
-    StringAttr name;
-    while (succeeded(parser.parseOptionalSymbolName(name)))
-      axes.push_back(name);
+    int64_t size = 1;
+    Builder builder(context);
+    do {
+      int64_t factor = 0;
+      if (parser.parseInteger(factor))
+        return failure();
+      StringAttr name;
+      for (bool first = true; succeeded(parser.parseOptionalSymbolName(name)); first = false) {
+        if (first && size != 1)
+          axes.push_back(builder.getI64IntegerAttr(size));
+        axes.push_back(name);
+      }
+      if (factor < 0 || llvm::MulOverflow(size, factor, size))
+        return parser.emitError(loc, "the size of a dimension is no number of elements");
+    } while (succeeded(parser.parseOptionalKeyword("x")));
+    shape.push_back(size);
     splits.push_back(ArrayAttr::get(context, axes));
     return success();
   };
@@ -188,27 +211,47 @@ Attribute PlacementAttr::parse(AsmParser &parser, Type) {
     StringRef word;
     if (parser.parseKeyword(&word))
       return {};
-    if (word != "replicated" && word != "partial")
-      return parser.emitError(loc, "expected 'replicated' or 'partial', found '") << word << "'",
+    if (word != "replicated" && word != "partial" && word != "greatest")
+      return parser.emitError(loc, "expected 'replicated', 'partial' or 'greatest', found '")
+                 << word << "'",
              Attribute();
-    SmallVector<StringAttr> &list = word == "partial" ? partial : replicated;
+    SmallVector<StringAttr> &list = word == "partial"    ? partial
+                                    : word == "greatest" ? greatest
+                                                         : replicated;
     if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, [&] { return axis(list); }))
       return {};
   }
   if (parser.parseGreater())
     return {};
   return getChecked([&] { return parser.emitError(loc); }, context, shape,
-                    ArrayAttr::get(context, splits), replicated, partial);
+                    ArrayAttr::get(context, splits), replicated, partial, greatest);
+}
+
+/// A dimension as its factors: `8 @dp x 16 @tp`.
+static void printDimension(AsmPrinter &printer, int64_t size, ArrayAttr axes) {
+  SmallVector<std::pair<int64_t, SmallVector<StringAttr>>> factors; // where it begins, its axes
+  factors.push_back({1, {}});
+  for (Attribute entry : axes)
+    if (auto number = dyn_cast<IntegerAttr>(entry)) {
+      if (number.getInt() != factors.back().first)
+        factors.push_back({number.getInt(), {}});
+    } else {
+      factors.back().second.push_back(cast<StringAttr>(entry));
+    }
+  for (auto [i, factor] : llvm::enumerate(factors)) {
+    int64_t end = i + 1 < factors.size() ? factors[i + 1].first : size;
+    printer << (i == 0 ? "" : " x ") << end / factor.first;
+    for (StringAttr axis : factor.second) {
+      printer << " ";
+      printer.printSymbolName(axis.getValue());
+    }
+  }
 }
 
 void PlacementAttr::print(AsmPrinter &printer) const {
   printer << "<[";
   llvm::interleaveComma(llvm::zip(getShape(), getSplits()), printer, [&](auto pair) {
-    printer << std::get<0>(pair);
-    for (Attribute axis : cast<ArrayAttr>(std::get<1>(pair))) {
-      printer << " ";
-      printer.printSymbolName(cast<StringAttr>(axis).getValue());
-    }
+    printDimension(printer, std::get<0>(pair), cast<ArrayAttr>(std::get<1>(pair)));
   });
   printer << "]";
   auto list = [&](StringRef word, ArrayRef<StringAttr> axes) {
@@ -221,6 +264,7 @@ void PlacementAttr::print(AsmPrinter &printer) const {
   };
   list("replicated", getReplicated());
   list("partial", getPartial());
+  list("greatest", getGreatest());
   printer << ">";
 }
 
@@ -238,6 +282,8 @@ StringRef partita::par::toString(Kind kind) {
     return "sharded";
   case Kind::Partial:
     return "partial";
+  case Kind::Greatest:
+    return "greatest";
   }
   return "";
 }
@@ -250,19 +296,33 @@ Layout Layout::of(Type type) {
   if (!placement)
     return Layout(tensor.getShape());
   Layout layout(placement.getShape());
-  for (auto [axes, list] : llvm::zip(placement.getSplits(), layout.splits))
-    for (Attribute axis : cast<ArrayAttr>(axes))
-      list.push_back(cast<StringAttr>(axis));
+  for (auto [axes, list] : llvm::zip(placement.getSplits(), layout.splits)) {
+    int64_t blocks = 1;
+    for (Attribute entry : cast<ArrayAttr>(axes))
+      if (auto number = dyn_cast<IntegerAttr>(entry))
+        blocks = number.getInt();
+      else
+        list.push_back({cast<StringAttr>(entry), blocks});
+  }
   layout.replicated.assign(placement.getReplicated().begin(), placement.getReplicated().end());
   layout.partial.assign(placement.getPartial().begin(), placement.getPartial().end());
+  layout.greatest.assign(placement.getGreatest().begin(), placement.getGreatest().end());
   return layout;
 }
 
 int Layout::dimOf(StringAttr axis) const {
   for (auto [i, axes] : llvm::enumerate(splits))
-    if (llvm::is_contained(axes, axis))
+    if (llvm::any_of(axes, [&](const AxisSplit &split) { return split.axis == axis; }))
       return static_cast<int>(i);
   return -1;
+}
+
+int64_t Layout::blocksOf(StringAttr axis) const {
+  for (const DimSplit &axes : splits)
+    for (const AxisSplit &split : axes)
+      if (split.axis == axis)
+        return split.blocks;
+  return 0;
 }
 
 Kind Layout::kind(StringAttr axis) const {
@@ -270,38 +330,72 @@ Kind Layout::kind(StringAttr axis) const {
     return Kind::Replicated;
   if (llvm::is_contained(partial, axis))
     return Kind::Partial;
+  if (llvm::is_contained(greatest, axis))
+    return Kind::Greatest;
   return dimOf(axis) >= 0 ? Kind::Sharded : Kind::Invariant;
 }
 
 void Layout::set(StringAttr axis, Kind kind) {
   llvm::erase(replicated, axis);
   llvm::erase(partial, axis);
-  for (auto &axes : splits)
-    llvm::erase(axes, axis);
+  llvm::erase(greatest, axis);
+  for (DimSplit &axes : splits)
+    llvm::erase_if(axes, [&](const AxisSplit &split) { return split.axis == axis; });
+  auto add = [&](SmallVector<StringAttr> &list) {
+    list.push_back(axis);
+    llvm::sort(list, [](StringAttr a, StringAttr b) { return a.getValue() < b.getValue(); });
+  };
   if (kind == Kind::Replicated)
-    replicated.push_back(axis);
+    add(replicated);
   else if (kind == Kind::Partial)
-    partial.push_back(axis);
-  llvm::sort(replicated, [](StringAttr a, StringAttr b) { return a.getValue() < b.getValue(); });
-  llvm::sort(partial, [](StringAttr a, StringAttr b) { return a.getValue() < b.getValue(); });
+    add(partial);
+  else if (kind == Kind::Greatest)
+    add(greatest);
 }
 
-void Layout::shard(StringAttr axis, unsigned dim) {
+void Layout::shard(StringAttr axis, unsigned dim, int64_t blocks) {
   clear(axis);
-  splits[dim].push_back(axis);
+  auto *at = llvm::find_if(splits[dim],
+                           [&](const AxisSplit &split) { return split.blocks > blocks; });
+  splits[dim].insert(at, {axis, blocks});
 }
 
 void Layout::axes(llvm::SetVector<StringAttr> &result) const {
-  for (auto &list : splits)
-    result.insert(list.begin(), list.end());
-  result.insert(replicated.begin(), replicated.end());
-  result.insert(partial.begin(), partial.end());
+  for (const DimSplit &list : splits)
+    for (const AxisSplit &split : list)
+      result.insert(split.axis);
+  for (const auto *list : {&replicated, &partial, &greatest})
+    result.insert(list->begin(), list->end());
+}
+
+Layout Layout::factored() const {
+  Layout result;
+  result.replicated = replicated;
+  result.partial = partial;
+  result.greatest = greatest;
+  for (auto [size, list] : llvm::zip(shape, splits)) {
+    int64_t begin = 1;
+    result.shape.push_back(size);
+    result.splits.emplace_back();
+    for (const AxisSplit &split : list) {
+      if (split.blocks != begin) {
+        int64_t front = split.blocks / begin;
+        result.shape.back() /= front;
+        result.shape.insert(result.shape.end() - 1, front);
+        result.splits.emplace_back();
+        begin = split.blocks;
+      }
+      result.splits.back().push_back({split.axis, 1});
+    }
+  }
+  return result;
 }
 
 Layout Layout::dual() const {
   Layout result = *this;
   std::swap(result.replicated, result.partial);
   result.replicated.clear();
+  result.greatest.clear();
   return result;
 }
 
@@ -313,34 +407,53 @@ Layout Layout::valueOnly() const {
 
 bool Layout::operator==(const Layout &other) const {
   return shape == other.shape && splits == other.splits && replicated == other.replicated &&
-         partial == other.partial;
+         partial == other.partial && greatest == other.greatest;
 }
 
 Attribute Layout::encoding(MLIRContext *context) const {
-  if (replicated.empty() && partial.empty() &&
-      llvm::all_of(splits, [](const auto &axes) { return axes.empty(); }))
+  if (replicated.empty() && partial.empty() && greatest.empty() &&
+      llvm::all_of(splits, [](const DimSplit &axes) { return axes.empty(); }))
     return {};
+  Builder builder(context);
   SmallVector<Attribute> lists;
-  for (const auto &axes : splits)
-    lists.push_back(ArrayAttr::get(context, SmallVector<Attribute>(axes.begin(), axes.end())));
-  return PlacementAttr::get(context, shape, ArrayAttr::get(context, lists), replicated, partial);
+  for (const DimSplit &axes : splits) {
+    SmallVector<Attribute> entries;
+    int64_t blocks = 1;
+    for (const AxisSplit &split : axes) {
+      if (split.blocks != blocks)
+        entries.push_back(builder.getI64IntegerAttr(blocks = split.blocks));
+      entries.push_back(split.axis);
+    }
+    lists.push_back(builder.getArrayAttr(entries));
+  }
+  return PlacementAttr::get(context, shape, builder.getArrayAttr(lists), replicated, partial,
+                            greatest);
 }
 
 FailureOr<RankedTensorType> Layout::localType(Type element, MeshAttr mesh,
                                               function_ref<void(const Twine &)> error) const {
   SmallVector<int64_t> local(shape);
-  for (auto [i, axes] : llvm::enumerate(splits))
-    for (StringAttr axis : axes) {
-      int64_t size = mesh.sizeOf(axis.getValue());
-      if (local[i] % size != 0) {
+  for (auto [i, axes] : llvm::enumerate(splits)) {
+    int64_t left = shape[i]; // of the factor that the axis splits
+    for (const AxisSplit &split : axes) {
+      if (&split == axes.begin() || split.blocks != (&split)[-1].blocks) {
+        const AxisSplit *next = std::find_if(
+            &split, axes.end(),
+            [&](const AxisSplit &other) { return other.blocks != split.blocks; });
+        left = (next == axes.end() ? shape[i] : next->blocks) / split.blocks;
+      }
+      int64_t size = mesh.sizeOf(split.axis.getValue());
+      if (left % size != 0) {
         error(llvm::formatv(
                   "dimension {0} of size {1} does not divide over mesh axis {2} of size {3}", i,
-                  local[i], axis.getValue(), size)
+                  left, split.axis.getValue(), size)
                   .str());
         return failure();
       }
+      left /= size;
       local[i] /= size;
     }
+  }
   return RankedTensorType::get(local, element, encoding(element.getContext()));
 }
 

@@ -40,6 +40,25 @@ LogicalResult GOp::verify() {
                       Kind::Partial, Kind::Invariant);
 }
 
+LogicalResult GreatestOp::verify() {
+  return verifyChange(*this, getValue().getType(), getResult().getType(), getAxisAttr(),
+                      Kind::Greatest, Kind::Invariant);
+}
+
+LogicalResult AllReduceMaxOp::verify() {
+  return verifyChange(*this, getValue().getType(), getResult().getType(), getAxisAttr(),
+                      Kind::Greatest, Kind::Invariant);
+}
+
+LogicalResult FirstIndexOp::verify() {
+  Layout layout = Layout::of(getType());
+  if (cast<RankedTensorType>(getType()).getDimSize(0) != 1 || layout.splits[0].empty() ||
+      getSize() % layout.shape[0] != 0)
+    return emitOpError() << "wants one element per rank of the axes that split a dimension of "
+                         << getSize() << " evenly, its type is " << getType();
+  return success();
+}
+
 static LogicalResult verifyReduced(Operation *op, ValueRange values, ValueRange results,
                                    StringAttr axis) {
   if (values.size() != results.size() || values.empty())
@@ -77,3 +96,6 @@ SmallVector<Value> FOp::buildGradient(OpBuilder &builder, ValueRange cotangents)
 SmallVector<Value> GOp::buildGradient(OpBuilder &, ValueRange cotangents) {
   return {cotangents[0]};
 }
+
+/// No gradient flows through a maximum that the result does not depend on.
+SmallVector<Value> GreatestOp::buildGradient(OpBuilder &, ValueRange) { return {Value()}; }

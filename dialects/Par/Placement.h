@@ -15,14 +15,26 @@
 
 namespace partita::par {
 
-enum class Kind { Invariant, Replicated, Sharded, Partial };
+enum class Kind { Invariant, Replicated, Sharded, Partial, Greatest };
 llvm::StringRef toString(Kind kind);
+
+/// An axis that splits a dimension: the dimension is `blocks` equal blocks, and each is split. A fused
+/// weight of queries, keys and values [h, 3 h] that is split by heads has three.
+struct AxisSplit {
+  mlir::StringAttr axis;
+  int64_t blocks = 1;
+  bool operator==(const AxisSplit &other) const {
+    return axis == other.axis && blocks == other.blocks;
+  }
+};
+/// The axes that split one dimension: fewer blocks first, outermost first among equals.
+using DimSplit = llvm::SmallVector<AxisSplit, 1>;
 
 /// A value's placement over all axes, with the whole shape.
 struct Layout {
-  llvm::SmallVector<int64_t> shape;                              // of the whole value
-  llvm::SmallVector<llvm::SmallVector<mlir::StringAttr>> splits; // per dimension, outermost first
-  llvm::SmallVector<mlir::StringAttr> replicated, partial;
+  llvm::SmallVector<int64_t> shape;   // of the whole value
+  llvm::SmallVector<DimSplit> splits; // per dimension
+  llvm::SmallVector<mlir::StringAttr> replicated, partial, greatest;
 
   Layout() = default;
   explicit Layout(llvm::ArrayRef<int64_t> shape)
@@ -34,10 +46,16 @@ struct Layout {
   /// The dimension that `axis` splits, or -1.
   int dimOf(mlir::StringAttr axis) const;
   void set(mlir::StringAttr axis, Kind kind); // not Sharded
-  void shard(mlir::StringAttr axis, unsigned dim);
+  void shard(mlir::StringAttr axis, unsigned dim, int64_t blocks = 1);
+  /// How many blocks of its dimension `axis` splits; 0 where it splits none.
+  int64_t blocksOf(mlir::StringAttr axis) const;
   void clear(mlir::StringAttr axis) { set(axis, Kind::Invariant); }
   /// Axes that the layout mentions.
   void axes(llvm::SetVector<mlir::StringAttr> &result) const;
+
+  /// The whole value's dimensions as their factors, each split by axes alone or not at all: `3 x 768
+  /// @tp` is two. For code that moves pieces.
+  Layout factored() const;
 
   /// Replicated becomes partial, partial invariant: the placement of the cotangent.
   Layout dual() const;
@@ -74,6 +92,21 @@ struct RuleProblem {
   Kind wanted = Kind::Invariant; // what would have been right, when `operand` is set
   std::string text;
 };
+
+/// A letter that is split: all of it, or each of `blocks` equal blocks of it.
+struct LetterSplit {
+  unsigned letter = 0;
+  int64_t blocks = 1;
+};
+/// The letter that is split when a dimension is, in `blocks` blocks: `3 x 768 @tp` of the dimension (a
+/// b) with a = 3 splits b. None where no letter of the dimension begins there.
+std::optional<LetterSplit> splitLetter(const RuleDim &dim, int64_t blocks,
+                                       llvm::ArrayRef<int64_t> letterSizes);
+/// The other way round: the blocks of the dimension.
+int64_t blocksOfDim(const RuleDim &dim, LetterSplit split, llvm::ArrayRef<int64_t> letterSizes);
+/// The sizes of the letters of an op's rule, whole; false and `error` set on a contradiction.
+bool letterSizes(const ShardRule &rule, mlir::Operation *op,
+                 llvm::SmallVectorImpl<int64_t> &sizes, std::string &error);
 bool placeResults(const ShardRule &rule, llvm::ArrayRef<Layout> operands,
                   llvm::ArrayRef<bool> carriesCotangent, llvm::MutableArrayRef<Layout> results,
                   RuleProblem &problem);

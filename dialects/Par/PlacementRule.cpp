@@ -29,12 +29,20 @@ public:
         problem(problem) {}
 
   bool run() {
+    SmallVector<ArrayRef<int64_t>> operandShapes, resultShapes;
+    for (const Layout &operand : operands)
+      operandShapes.push_back(operand.shape);
+    for (const Layout &result : results)
+      resultShapes.push_back(result.shape);
+    if (!rule.letterSizes(operandShapes, resultShapes, sizes, problem.text))
+      return false;
     llvm::SetVector<StringAttr> axes;
     for (const Layout &operand : operands)
       operand.axes(axes);
     for (const Layout &result : results)
-      for (auto &split : result.splits)
-        axes.insert(split.begin(), split.end());
+      for (const DimSplit &splits : result.splits)
+        for (const AxisSplit &split : splits)
+          axes.insert(split.axis);
     // Results take their splits operand by operand, so that the order of several axes on one
     // dimension is that of the operand.
     for (StringAttr axis : axes)
@@ -52,93 +60,113 @@ private:
     return false;
   }
 
-  std::string have(const Layout &layout, StringAttr axis) {
-    int dim = layout.dimOf(axis);
-    if (dim >= 0)
-      return llvm::formatv("sharded({0})", dim).str();
-    return toString(layout.kind(axis)).str();
+  static std::string sharded(int dim, int64_t blocks) {
+    return blocks == 1 ? llvm::formatv("sharded({0})", dim).str()
+                       : llvm::formatv("sharded({0}) in {1} blocks", dim, blocks).str();
   }
 
-  bool findLetter(StringAttr axis, int &letter) {
-    auto consider = [&](const RulePattern &pattern, const Layout &layout, int operand) {
-      int dim = layout.dimOf(axis);
-      if (dim < 0)
-        return true;
-      int found = pattern.dims[dim].outermost();
-      if (found < 0)
-        return refuse(
-            operand, axis, Kind::Invariant,
-            llvm::formatv(
-                "dimension {0} of {1} has size one by the rule and cannot be split over {2}", dim,
-                describe(operand), axis.getValue()));
-      if (letter >= 0 && letter != found)
-        return refuse(operand, axis, Kind::Invariant,
-                      llvm::formatv("{0} splits letter {1} of {2} but letter {3} elsewhere",
-                                    axis.getValue(), rule.letters[found].name, describe(operand),
-                                    rule.letters[letter].name));
-      letter = found;
-      return true;
-    };
-    for (auto [i, pattern, layout] : llvm::enumerate(rule.operands, operands))
-      if (!consider(pattern, layout, static_cast<int>(i)))
-        return false;
-    for (auto [pattern, layout] : llvm::zip(rule.results, results))
-      if (!consider(pattern, layout, -1))
-        return false;
-    return true;
+  static std::string have(const Layout &layout, StringAttr axis) {
+    int dim = layout.dimOf(axis);
+    return dim >= 0 ? sharded(dim, layout.blocksOf(axis)) : toString(layout.kind(axis)).str();
   }
 
   static std::string describe(int operand) {
     return operand < 0 ? "a result" : llvm::formatv("operand {0}", operand).str();
   }
 
-  bool apply(StringAttr axis) {
-    int letter = -1;
-    if (!findLetter(axis, letter))
-      return false;
-    return letter >= 0 ? applySplit(axis, letter) : applyWhole(axis);
+  /// The letter that `axis` splits in one operand or result becomes `found`, if that agrees.
+  bool consider(StringAttr axis, const RulePattern &pattern, const Layout &layout, int operand,
+                std::optional<LetterSplit> &found) {
+    int dim = layout.dimOf(axis);
+    if (dim < 0 || pattern.firstIndexOf >= 0)
+      return true;
+    if (pattern.dims[dim].letters.empty())
+      return refuse(
+          operand, axis, Kind::Invariant,
+          llvm::formatv(
+              "dimension {0} of {1} has size one by the rule and cannot be split over {2}", dim,
+              describe(operand), axis.getValue()));
+    auto split = splitLetter(pattern.dims[dim], layout.blocksOf(axis), sizes);
+    if (!split)
+      return refuse(operand, axis, Kind::Invariant,
+                    llvm::formatv("{0} splits {1} blocks of dimension {2} of {3}, between which "
+                                  "no letter begins",
+                                  axis.getValue(), layout.blocksOf(axis), dim, describe(operand)));
+    if (found && found->letter != split->letter)
+      return refuse(operand, axis, Kind::Invariant,
+                    llvm::formatv("{0} splits letter {1} of {2} but letter {3} elsewhere",
+                                  axis.getValue(), rule.letters[split->letter].name,
+                                  describe(operand), rule.letters[found->letter].name));
+    if (!found)
+      found = split;
+    return true;
   }
 
-  bool applySplit(StringAttr axis, unsigned letter) {
-    const RuleLetter &l = rule.letters[letter];
-    if (l.never)
+  bool apply(StringAttr axis) {
+    std::optional<LetterSplit> split;
+    for (auto [i, pattern, layout] : llvm::enumerate(rule.operands, operands))
+      if (!consider(axis, pattern, layout, static_cast<int>(i), split))
+        return false;
+    for (auto [pattern, layout] : llvm::zip(rule.results, results))
+      if (!consider(axis, pattern, layout, -1, split))
+        return false;
+    return split ? applySplit(axis, *split) : applyWhole(axis);
+  }
+
+  bool applySplit(StringAttr axis, LetterSplit split) {
+    const RuleLetter &l = rule.letters[split.letter];
+    if (l.never || l.byForm)
       return refuse(-1, axis, Kind::Invariant,
                     llvm::formatv("letter {0} cannot be split, it is split over {1}", l.name,
                                   axis.getValue()));
-    for (auto [i, pattern, layout] : llvm::enumerate(rule.operands, operands)) {
-      int dim = pattern.dimOf(letter);
-      Kind kind = layout.kind(axis);
-      if (dim < 0 && pattern.contains(letter))
-        return refuse(
-            static_cast<int>(i), axis, Kind::Invariant,
-            llvm::formatv(
-                "letter {0} is split over {1}, but it is an inner factor of a dimension of "
-                "operand {2}",
-                l.name, axis.getValue(), i));
-      bool right =
-          dim >= 0 ? layout.dimOf(axis) == dim
-                   : kind == Kind::Replicated || (kind == Kind::Invariant && !carriesCotangent[i]);
-      if (right)
-        continue;
-      std::string want = dim >= 0 ? llvm::formatv("sharded({0})", dim).str() : "replicated";
-      return refuse(
-          static_cast<int>(i), axis, dim >= 0 ? Kind::Sharded : Kind::Replicated,
-          llvm::formatv("letter {0} is split over {1}: operand {2} must be {3}, it is {4}", l.name,
-                        axis.getValue(), i, want, have(layout, axis)));
-    }
+    for (auto [i, pattern, layout] : llvm::enumerate(rule.operands, operands))
+      if (!checkOperand(axis, split, static_cast<int>(i), pattern, layout))
+        return false;
     for (auto [pattern, layout] : llvm::zip(rule.results, results)) {
-      int dim = pattern.dimOf(letter);
-      if (dim < 0)
-        layout.set(axis, Kind::Partial);
-      else if (layout.dimOf(axis) != dim)
-        layout.shard(axis, dim);
+      int dim = pattern.dimOf(split.letter);
+      if (dim < 0) {
+        layout.set(axis, l.greatest ? Kind::Greatest : Kind::Partial);
+        continue;
+      }
+      int64_t blocks = blocksOfDim(pattern.dims[dim], split, sizes);
+      if (layout.dimOf(axis) != dim || layout.blocksOf(axis) != blocks)
+        layout.shard(axis, dim, blocks);
     }
     return true;
+  }
+
+  bool checkOperand(StringAttr axis, LetterSplit split, int i, const RulePattern &pattern,
+                    const Layout &layout) {
+    const RuleLetter &l = rule.letters[split.letter];
+    bool isFirstIndex = pattern.firstIndexOf == static_cast<int>(split.letter);
+    if (isFirstIndex && split.blocks != 1)
+      return refuse(-1, axis, Kind::Invariant,
+                    llvm::formatv("letter {0} cannot be split in blocks, for its pieces need one "
+                                  "first index",
+                                  l.name));
+    int dim = isFirstIndex ? 0 : pattern.dimOf(split.letter);
+    Kind kind = layout.kind(axis);
+    int64_t blocks = dim < 0 || isFirstIndex ? 1 : blocksOfDim(pattern.dims[dim], split, sizes);
+    bool right = dim >= 0 ? layout.dimOf(axis) == dim && layout.blocksOf(axis) == blocks
+                          : kind == Kind::Replicated ||
+                                (kind == Kind::Invariant && !carriesCotangent[i]);
+    if (right)
+      return true;
+    return refuse(i, axis, dim >= 0 ? Kind::Sharded : Kind::Replicated,
+                  llvm::formatv("letter {0} is split over {1}: operand {2} must be {3}, it is {4}",
+                                l.name, axis.getValue(), i,
+                                dim >= 0 ? sharded(dim, blocks) : "replicated",
+                                have(layout, axis)));
   }
 
   bool applyWhole(StringAttr axis) {
     SmallVector<unsigned> partial, replicated;
     for (auto [i, layout] : llvm::enumerate(operands)) {
+      if (layout.kind(axis) == Kind::Greatest)
+        return refuse(static_cast<int>(i), axis, Kind::Invariant,
+                      llvm::formatv("operand {0} is a maximum per rank of {1}, to be completed "
+                                    "before it is used",
+                                    i, axis.getValue()));
       if (layout.kind(axis) == Kind::Partial)
         partial.push_back(i);
       if (layout.kind(axis) == Kind::Replicated)
@@ -188,25 +216,41 @@ private:
     return true;
   }
 
+  /// The axes on each letter of a split dimension, in order.
+  SmallVector<std::pair<unsigned, DimSplit>> lettersOf(const RuleDim &dim, const DimSplit &axes) {
+    SmallVector<std::pair<unsigned, DimSplit>> found;
+    for (const AxisSplit &axis : axes)
+      if (auto split = splitLetter(dim, axis.blocks, sizes)) {
+        if (found.empty() || found.back().first != split->letter)
+          found.push_back({split->letter, {}});
+        found.back().second.push_back({axis.axis, split->blocks});
+      }
+    return found;
+  }
+
   /// Several axes on one letter must be in one order everywhere: the order decides who has what.
   bool sameOrder() {
-    SmallVector<ArrayRef<StringAttr>> order(rule.letters.size());
+    SmallVector<DimSplit> order(rule.letters.size());
     for (auto [i, pattern, layout] : llvm::enumerate(rule.operands, operands))
-      for (auto [dim, axes] : llvm::zip(pattern.dims, layout.splits)) {
-        if (dim.letters.empty())
-          continue;
-        ArrayRef<StringAttr> &known = order[dim.outermost()];
-        if (known.empty())
-          known = axes;
-        else if (known != ArrayRef<StringAttr>(axes))
-          return refuse(static_cast<int>(i), axes.front(), Kind::Sharded,
-                        llvm::formatv("the axes on letter {0} are in another order in operand {1}",
-                                      rule.letters[dim.outermost()].name, i));
-      }
-    for (auto [pattern, layout] : llvm::zip(rule.results, results))
       for (auto [dim, axes] : llvm::zip(pattern.dims, layout.splits))
-        if (!dim.letters.empty() && !order[dim.outermost()].empty())
-          axes.assign(order[dim.outermost()].begin(), order[dim.outermost()].end());
+        for (auto &[letter, split] : lettersOf(dim, axes)) {
+          if (order[letter].empty())
+            order[letter] = split;
+          else if (!(order[letter] == split))
+            return refuse(static_cast<int>(i), axes.front().axis, Kind::Sharded,
+                          llvm::formatv(
+                              "the axes on letter {0} are in another order in operand {1}",
+                              rule.letters[letter].name, i));
+        }
+    for (auto [pattern, layout] : llvm::zip(rule.results, results))
+      for (auto [dim, axes] : llvm::zip(pattern.dims, layout.splits)) {
+        DimSplit ordered;
+        for (unsigned letter : dim.letters)
+          for (const AxisSplit &split : order[letter])
+            ordered.push_back({split.axis, blocksOfDim(dim, {letter, split.blocks}, sizes)});
+        if (ordered.size() == axes.size())
+          axes = ordered;
+      }
     return true;
   }
 
@@ -215,6 +259,7 @@ private:
   ArrayRef<bool> carriesCotangent;
   MutableArrayRef<Layout> results;
   RuleProblem &problem;
+  SmallVector<int64_t> sizes; // of the letters
 };
 
 SmallVector<int64_t> ranksOf(TypeRange types) {
@@ -227,6 +272,45 @@ SmallVector<int64_t> ranksOf(TypeRange types) {
 }
 
 } // namespace
+
+std::optional<LetterSplit> partita::par::splitLetter(const RuleDim &dim, int64_t blocks,
+                                                     ArrayRef<int64_t> letterSizes) {
+  for (unsigned letter : dim.letters) {
+    int64_t size = letterSizes[letter];
+    if (blocks < size || letter == dim.letters.back())
+      return size > 0 && size % blocks == 0 ? std::optional(LetterSplit{letter, blocks})
+                                            : std::nullopt;
+    if (size <= 0 || blocks % size != 0)
+      return std::nullopt;
+    blocks /= size;
+  }
+  return std::nullopt;
+}
+
+int64_t partita::par::blocksOfDim(const RuleDim &dim, LetterSplit split,
+                                  ArrayRef<int64_t> letterSizes) {
+  int64_t blocks = split.blocks;
+  for (unsigned letter : dim.letters) {
+    if (letter == split.letter)
+      break;
+    blocks *= letterSizes[letter];
+  }
+  return blocks;
+}
+
+bool partita::par::letterSizes(const ShardRule &rule, Operation *op, SmallVectorImpl<int64_t> &sizes,
+                               std::string &error) {
+  SmallVector<Layout, 2> layouts;
+  for (Type type : op->getOperandTypes())
+    layouts.push_back(Layout::of(type));
+  for (Type type : op->getResultTypes())
+    layouts.push_back(Layout::of(type));
+  SmallVector<ArrayRef<int64_t>> shapes;
+  for (const Layout &layout : layouts)
+    shapes.push_back(layout.shape);
+  return rule.letterSizes(ArrayRef(shapes).take_front(op->getNumOperands()),
+                          ArrayRef(shapes).drop_front(op->getNumOperands()), sizes, error);
+}
 
 bool partita::par::placeResults(const ShardRule &rule, ArrayRef<Layout> operands,
                                 ArrayRef<bool> carriesCotangent, MutableArrayRef<Layout> results,
@@ -249,6 +333,28 @@ static bool isZero(Operation *op) {
   DenseElementsAttr value;
   return matchPattern(op, m_Constant(&value)) && value.isSplat() &&
          isa<FloatType>(value.getElementType()) && value.getSplatValue<APFloat>().isZero();
+}
+
+/// A split letter whose first index the op does not know: what to say of it.
+static std::string missingFirstIndex(const ShardRule &rule, ArrayRef<Layout> operands,
+                                     ArrayRef<Layout> results) {
+  auto visit = [&](const RulePattern &pattern, const Layout &layout) -> std::string {
+    for (auto [dim, axes] : llvm::zip(pattern.dims, layout.splits))
+      for (unsigned letter : dim.letters)
+        if (rule.letters[letter].lacksFirstIndex && !axes.empty())
+          return llvm::formatv("letter {0} is split over {1}, so the op needs the first index of "
+                               "this rank's piece (par.first_index)",
+                               rule.letters[letter].name, axes.front().axis.getValue());
+    return {};
+  };
+  std::string text;
+  for (auto [pattern, layout] : llvm::zip(rule.operands, operands))
+    if (text.empty())
+      text = visit(pattern, layout);
+  for (auto [pattern, layout] : llvm::zip(rule.results, results))
+    if (text.empty())
+      text = visit(pattern, layout);
+  return text;
 }
 
 LogicalResult partita::verifyShardRule(Operation *op) {
@@ -294,6 +400,8 @@ LogicalResult partita::verifyShardRule(Operation *op) {
   if (!placeResults(*rule, operands, carries, expected, problem))
     return op->emitOpError() << "rule '" << cast<ShardInterface>(op).getShardRule()
                              << "': " << problem.text;
+  if (std::string missing = missingFirstIndex(*rule, operands, expected); !missing.empty())
+    return op->emitOpError() << missing;
   for (auto [i, layout, type] : llvm::enumerate(expected, op->getResultTypes())) {
     Layout actual = Layout::of(type);
     if (!cotangents || !isDifferentiable(type)) {

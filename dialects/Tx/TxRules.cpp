@@ -36,17 +36,30 @@ private:
 
 std::string join(ArrayRef<std::string> dims) { return llvm::join(dims, " "); }
 
-/// Dimensions taken whole keep their letter; the others have one of their own that is never split.
-std::string cutRule(ArrayRef<int64_t> from, ArrayRef<int64_t> to,
-                    function_ref<bool(unsigned)> isCut) {
+/// The dimensions of a slice: `whole` is cut into `part`. One taken whole keeps its letter; one of whose
+/// equal blocks the part is a block has two, and splits within the block; else there are two letters
+/// that are never split.
+std::pair<std::string, std::string> cutRule(Type whole, Type part, Type result,
+                                            ArrayRef<int64_t> offsets, ArrayRef<int64_t> strides) {
   Letters letters;
-  SmallVector<std::string> operand, result;
-  for (unsigned i = 0; i < from.size(); ++i) {
-    bool cut = from[i] != to[i] || isCut(i);
-    operand.push_back(letters.next() + (cut ? "^" : ""));
-    result.push_back(cut ? letters.next() + "^" : operand.back());
+  SmallVector<std::string> wholeDims, partDims;
+  for (auto [size, piece, offset, stride, resultWhole, resultLocal] :
+       llvm::zip(wholeShape(whole), wholeShape(part), offsets, strides, wholeShape(result),
+                 cast<RankedTensorType>(result).getShape())) {
+    std::string a = letters.next();
+    if (size == piece && offset == 0 && stride == 1) {
+      wholeDims.push_back(a);
+      partDims.push_back(a);
+      continue;
+    }
+    std::string b = letters.next();
+    // Offsets are those of a rank's piece as soon as the result is one.
+    int64_t block = resultLocal > 0 ? piece / (resultWhole / resultLocal) : 0;
+    bool isBlock = stride == 1 && block > 0 && piece > 1 && size % piece == 0 && offset % block == 0;
+    wholeDims.push_back(isBlock ? "(" + a + "^ " + b + ")" : a + "^");
+    partDims.push_back(isBlock ? b : b + "^");
   }
-  return "~" + join(operand) + " -> " + join(result);
+  return {join(wholeDims), join(partDims)};
 }
 
 std::string reduceRule(Type type, ArrayRef<int64_t> dims, StringRef linear, StringRef mark) {
@@ -159,13 +172,15 @@ std::string ReshapeOp::getShardRule() {
 }
 
 std::string SliceOp::getShardRule() {
-  return cutRule(wholeShape(getX().getType()), wholeShape(getType()),
-                 [&](unsigned i) { return getOffsets()[i] != 0 || getStrides()[i] != 1; });
+  auto [whole, part] =
+      cutRule(getX().getType(), getType(), getType(), getOffsets(), getStrides());
+  return "~" + whole + " -> " + part;
 }
 
 std::string PadOp::getShardRule() {
-  return cutRule(wholeShape(getX().getType()), wholeShape(getType()),
-                 [&](unsigned i) { return getOffsets()[i] != 0 || getStrides()[i] != 1; });
+  auto [whole, part] =
+      cutRule(getType(), getX().getType(), getType(), getOffsets(), getStrides());
+  return "~" + part + " -> " + whole;
 }
 
 std::string ConcatOp::getShardRule() {
@@ -173,6 +188,16 @@ std::string ConcatOp::getShardRule() {
   SmallVector<std::string> common, patterns;
   for (int64_t i = 0; i < getType().getRank(); ++i)
     common.push_back(letters.next());
+  auto sizeOf = [&](Value input) {
+    return cast<RankedTensorType>(input.getType()).getDimSize(getDim());
+  };
+  if (llvm::all_of(getInputs(), [&](Value input) { return sizeOf(input) == sizeOf(getInputs()[0]); })) {
+    // Equal pieces are the blocks of the result, and split alike.
+    common[getDim()] = "y";
+    patterns.assign(getInputs().size(), "~~" + join(common));
+    common[getDim()] = "(z^ y)";
+    return llvm::join(patterns, ", ") + " -> " + join(common);
+  }
   for (size_t k = 0; k < getInputs().size(); ++k) {
     // The pieces' sizes differ: in each, the dimension is a letter of its own that is never split.
     common[getDim()] = std::string(1, static_cast<char>(k < 26 ? 'A' + k : 'Z')) + "^";
@@ -188,4 +213,4 @@ std::string ReduceSumOp::getShardRule() {
 std::string ReduceMeanOp::getShardRule() {
   return reduceRule(getX().getType(), getDims(), "~", "^");
 }
-std::string ReduceMaxOp::getShardRule() { return reduceRule(getX().getType(), getDims(), "", "^"); }
+std::string ReduceMaxOp::getShardRule() { return reduceRule(getX().getType(), getDims(), "", ">"); }

@@ -74,10 +74,14 @@ def Tx_BroadcastOp : Tx_AttributeRuleOp<"broadcast"> {
 
 def Tx_SliceOp : Tx_AttributeRuleOp<"slice"> {
   let summary = "element offsets + i * strides; the sizes are the result's shape";
-  let description = "A dimension that is taken whole may be split; one that is cut may not.";
+  let description = [{
+    A dimension that is taken whole may be split. One that is cut into equal blocks may be split within the
+    blocks: the slices of a fused projection are its blocks, and heads split each.
+  }];
   let arguments = (ins Tx_Tensor:$x, DenseI64ArrayAttr:$offsets, DenseI64ArrayAttr:$strides);
   let results = (outs Tx_Tensor:$result);
   let assemblyFormat = "$x $offsets `by` $strides attr-dict `:` type($x) `->` type($result)";
+  let moreDeclarations = "void localize();";
   let gradient = [{
     return {PadOp::create(g.builder, getLoc(), par::cotangentType(getX().getType()), g.dy(), getOffsets(), getStrides())};
   }];
@@ -90,6 +94,7 @@ def Tx_PadOp : Tx_AttributeRuleOp<"pad"> {
   let arguments = (ins Tx_Tensor:$x, DenseI64ArrayAttr:$offsets, DenseI64ArrayAttr:$strides);
   let results = (outs Tx_Tensor:$result);
   let assemblyFormat = "$x $offsets `by` $strides attr-dict `:` type($x) `->` type($result)";
+  let moreDeclarations = "void localize();";
   let gradient = [{
     return {SliceOp::create(g.builder, getLoc(), par::cotangentType(getX().getType()), g.dy(), getOffsets(), getStrides())};
   }];

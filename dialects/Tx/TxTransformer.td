@@ -120,20 +120,30 @@ def Tx_AttentionGradOp : Tx_InferredOp<"attention_grad", [], "::mlir::getElement
 
 def Tx_EmbeddingOp : Tx_InferredOp<"embedding"> {
   let summary = "row ids of the table";
-  let shardRule = "~v^ h, * -> * h";
-  let arguments = (ins Tx_Tensor:$table, Tx_Int:$ids);
+  let description = [{
+    A rank that has only the rows from `first` on (`localize` adds the operand) yields zeros where the id
+    names another rank's row: the sum over ranks is the row (Shoeybi et al., arXiv 1909.08053).
+  }];
+  let shardRule = "~v+ h, *, @v -> * h";
+  let arguments = (ins Tx_Tensor:$table, Tx_Int:$ids, Optional<Tx_Int>:$first);
   let results = (outs Tx_Tensor:$result);
-  let assemblyFormat = "$table `,` $ids attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = "$table `,` $ids (`from` $first^)? attr-dict `:` functional-type(operands, results)";
+  let moreDeclarations = "void localize();";
   let gradient = [{
-    return {EmbeddingGradOp::create(g.builder, getLoc(), par::cotangentType(getTable().getType()), getIds(), g.dy()), Value()};
+    Value dtable = EmbeddingGradOp::create(g.builder, getLoc(), par::cotangentType(getTable().getType()), getIds(), g.dy(), getFirst());
+    SmallVector<Value> result(getOperation()->getNumOperands());
+    result[0] = dtable;
+    return result;
   }];
 }
 def Tx_EmbeddingGradOp : Tx_Op<"embedding_grad"> {
   let summary = "adds every row of dy to the row of a zero table that its id names";
-  let shardRule = "*+, ~*+ h -> v^ h";
-  let arguments = (ins Tx_Int:$ids, Tx_Float:$dy);
+  let description = "Ids outside the rows from `first` on belong to other ranks.";
+  let shardRule = "*+, ~*+ h, @v -> v h";
+  let arguments = (ins Tx_Int:$ids, Tx_Float:$dy, Optional<Tx_Int>:$first);
   let results = (outs Tx_Float:$dtable);
-  let assemblyFormat = "$ids `,` $dy attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = "$ids `,` $dy (`from` $first^)? attr-dict `:` functional-type(operands, results)";
+  let moreDeclarations = "void localize();";
 }
 
 def Tx_CrossEntropyOp : Tx_InferredOp<"cross_entropy", [], "::mlir::getElementTypeOrSelf(operands[0]), ::mlir::getElementTypeOrSelf(operands[0])"> {
@@ -141,11 +151,15 @@ def Tx_CrossEntropyOp : Tx_InferredOp<"cross_entropy", [], "::mlir::getElementTy
   let description = [{
     logits [..., n], labels [...] -> loss [...] and, for the backward pass, the logarithm of the
     softmax's denominator. Not a mean: the objective divides by the global count of tokens.
+
+    Over a split vocabulary it becomes, per rank, tx.log_sum_exp of its piece, the logarithm of their sum, and
+    tx.token_loss: no logits are gathered, two numbers per token and the loss are reduced.
   }];
-  let shardRule = "* n^, * -> *, *";
+  let shardRule = "* n!, * -> *, *";
   let arguments = (ins Tx_Float:$logits, Tx_Int:$labels, I64Attr:$ignore_index);
   let results = (outs Tx_Float:$loss, Tx_Float:$lse);
   let assemblyFormat = "$logits `,` $labels `ignore` $ignore_index attr-dict `:` functional-type(operands, results)";
+  let moreDeclarations = "::llvm::SmallVector<::mlir::Value> splitForm(::mlir::OpBuilder &builder, int64_t parts);";
   let gradient = [{
     return {CrossEntropyGradOp::create(g.builder, getLoc(), ValueRange{getLogits(), getLabels(), getLse(), g.dy()},
                                        (*this)->getAttrs()), Value()};
@@ -153,10 +167,48 @@ def Tx_CrossEntropyOp : Tx_InferredOp<"cross_entropy", [], "::mlir::getElementTy
 }
 def Tx_CrossEntropyGradOp : Tx_InferredOp<"cross_entropy_grad"> {
   let summary = "dloss (softmax(logits) - onehot(label)); 0 where the label is ignore_index";
-  let shardRule = "* n^, *, *, ~* -> * n^";
-  let arguments = (ins Tx_Float:$logits, Tx_Int:$labels, Tx_Float:$lse, Tx_Float:$dloss, I64Attr:$ignore_index);
+  let description = "`lse` is that of the whole row, `first` the index at which the logits of this rank begin.";
+  let shardRule = "* n, *, *, ~*, @n -> * n";
+  let arguments = (ins Tx_Float:$logits, Tx_Int:$labels, Tx_Float:$lse, Tx_Float:$dloss, Optional<Tx_Int>:$first, I64Attr:$ignore_index);
   let results = (outs Tx_Float:$dlogits);
-  let assemblyFormat = "operands `ignore` $ignore_index attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = "$logits `,` $labels `,` $lse `,` $dloss (`from` $first^)? `ignore` $ignore_index attr-dict `:` functional-type(operands, results)";
+  let moreDeclarations = "void localize();";
+}
+
+def Tx_LogSumExpOp : Tx_InferredOp<"log_sum_exp"> {
+  let summary = "log(sum(exp(x))) over the last dimension, without overflow";
+  let shardRule = "* n^ -> *";
+  let arguments = (ins Tx_Float:$x);
+  let results = (outs Tx_Float:$result);
+  let assemblyFormat = "$x attr-dict `:` functional-type(operands, results)";
+  let gradient = [{
+    Type type = getX().getType();
+    int64_t last = getX().getType().getRank() - 1;
+    Value softmax = g.op<ExpOp>(g.op<SubOp>(getX(), g.spread(getResult(), type, {last})));
+    return {g.op<MulOp>(softmax, g.spread(g.dy(), type, {last}))};
+  }];
+}
+
+def Tx_TokenLossOp : Tx_InferredOp<"token_loss"> {
+  let summary = "tx.cross_entropy's loss with lse given; over a split vocabulary the sum of what the ranks have";
+  let description = [{
+    lse - logits[label] on the rank that has the label, else 0; 0 where the label is ignore_index. `lse` [...]
+    must be the logarithm of the sum of exponentials of the whole row: the gradient in the logits contains
+    what flows through it, so none flows into `lse`. Created by tx.cross_entropy's split form.
+  }];
+  let shardRule = "* n+, *, *, @n -> *";
+  let arguments = (ins Tx_Float:$logits, Tx_Int:$labels, Tx_Float:$lse, Optional<Tx_Int>:$first, I64Attr:$ignore_index);
+  let results = (outs Tx_Float:$loss);
+  let assemblyFormat = "$logits `,` $labels `,` $lse (`from` $first^)? `ignore` $ignore_index attr-dict `:` functional-type(operands, results)";
+  let moreDeclarations = "void localize();";
+  let gradient = [{
+    SmallVector<Value> operands{getLogits(), getLabels(), getLse(), g.dy()};
+    if (getFirst())
+      operands.push_back(getFirst());
+    SmallVector<Value> result(getOperation()->getNumOperands());
+    result[0] = CrossEntropyGradOp::create(g.builder, getLoc(), operands, (*this)->getAttrs());
+    return result;
+  }];
 }
 
 #endif // PARTITA_TX_TRANSFORMER

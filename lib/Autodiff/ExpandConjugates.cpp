@@ -45,6 +45,14 @@ struct ExpandConjugates : partita::impl::ExpandConjugatesPassBase<ExpandConjugat
         f.getResult().replaceAllUsesWith(f.getValue());
         f.erase();
       });
+      function.walk([](par::GreatestOp g) {
+        OpBuilder builder(g);
+        Value reduced = par::AllReduceMaxOp::create(builder, g.getLoc(), g.getResult().getType(),
+                                                    g.getValue(), g.getAxisAttr(),
+                                                    builder.getStringAttr(reasonOf(g.getLoc())));
+        g.getResult().replaceAllUsesWith(reduced);
+        g.erase();
+      });
       function.walk([](par::GOp g) {
         OpBuilder builder(g);
         auto reduce =

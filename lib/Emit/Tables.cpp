@@ -69,10 +69,11 @@ private:
   std::string splitsText(RankedTensorType type) {
     SmallVector<std::string> splits;
     for (auto [dim, axes] : llvm::enumerate(par::Layout::of(type).splits))
-      for (StringAttr axis : axes)
+      for (const par::AxisSplit &split : axes)
         for (auto [number, known] : llvm::enumerate(mesh.getAxes()))
-          if (known == axis)
-            splits.push_back("{" + std::to_string(dim) + ", " + std::to_string(number) + "}");
+          if (known == split.axis)
+            splits.push_back("{" + std::to_string(dim) + ", " + std::to_string(number) +
+                             (split.blocks == 1 ? "" : ", " + std::to_string(split.blocks)) + "}");
     return "{" + llvm::join(splits, ", ") + "}";
   }
 

@@ -1,6 +1,7 @@
 //===- Collectives.cpp - kernels of the dialect par -------------------------------------------===//
 
 #include "Execution.h"
+#include "dialects/Par/Placement.h"
 
 using namespace mlir;
 using namespace partita;
@@ -9,24 +10,6 @@ using namespace partita::interp;
 using RankInputs = ArrayRef<RankTensors>;
 using RankOutputs = MutableArrayRef<RankTensors>;
 
-/// The sums over each group of ranks that differ along `axis`, added in the order of the axis; the
-/// group shares the result.
-static RankTensors sumOverGroups(par::MeshAttr mesh, StringRef axis, const RankTensors &values) {
-  RankTensors sums(values.size());
-  for (size_t rank = 0; rank < values.size(); ++rank) {
-    SmallVector<int64_t> group = mesh.group(rank, axis);
-    if (group.front() != static_cast<int64_t>(rank)) {
-      sums[rank] = sums[group.front()];
-      continue;
-    }
-    Tensor sum = *values[rank];
-    for (int64_t other : ArrayRef(group).drop_front())
-      sum.add(*values[other]);
-    sums[rank] = std::make_shared<Tensor>(std::move(sum));
-  }
-  return sums;
-}
-
 static LogicalResult f(Execution &, par::FOp, RankInputs in, RankOutputs out) {
   out[0] = in[0];
   return success();
@@ -34,6 +17,33 @@ static LogicalResult f(Execution &, par::FOp, RankInputs in, RankOutputs out) {
 
 static LogicalResult g(Execution &execution, par::GOp op, RankInputs in, RankOutputs out) {
   out[0] = sumOverGroups(execution.mesh(), op.getAxis(), in[0]);
+  return success();
+}
+
+static LogicalResult gMax(Execution &execution, par::GreatestOp op, RankInputs in,
+                          RankOutputs out) {
+  out[0] = greatestOverGroups(execution.mesh(), op.getAxis(), in[0]);
+  return success();
+}
+
+static LogicalResult allReduceMax(Execution &execution, par::AllReduceMaxOp op, RankInputs in,
+                                  RankOutputs out) {
+  out[0] = greatestOverGroups(execution.mesh(), op.getAxis(), in[0]);
+  return success();
+}
+
+static LogicalResult firstIndex(Execution &execution, par::FirstIndexOp op, RankInputs,
+                                RankOutputs out) {
+  // The whole value: where each piece begins.
+  par::Layout layout = par::Layout::of(op.getType());
+  Tensor whole(layout.shape, /*isReal=*/false);
+  for (int64_t i = 0; i < whole.size(); ++i)
+    whole.setNumber(i, i * (op.getSize() / whole.size()));
+  auto pieces = cut(whole, op.getType(), execution.mesh(), 0,
+                    [&](const Twine &error) { op.emitError() << error; });
+  if (failed(pieces))
+    return failure();
+  out[0] = std::move(*pieces);
   return success();
 }
 
@@ -61,7 +71,10 @@ static LogicalResult wait(Execution &execution, par::WaitOp op, RankInputs in, R
 void partita::interp::addParKernels(KernelTable &table) {
   table.addRanks<par::FOp>(f);
   table.addRanks<par::GOp>(g);
+  table.addRanks<par::GreatestOp>(gMax);
+  table.addRanks<par::FirstIndexOp>(firstIndex);
   table.addRanks<par::AllReduceOp>(allReduce);
+  table.addRanks<par::AllReduceMaxOp>(allReduceMax);
   table.addRanks<par::AllReduceStartOp>(start);
   table.addRanks<par::WaitOp>(wait);
 }

@@ -1,37 +1,54 @@
 //===- Embedding.cpp - kernels that look tokens up: embedding and cross-entropy ---------------===//
 
 #include "Execution.h"
+#include "dialects/Par/Placement.h"
 #include "dialects/Tx/Tx.h"
 
 using namespace mlir;
 using namespace partita;
 using namespace partita::interp;
 
-static LogicalResult checkToken(Operation *op, int64_t token, int64_t count, int64_t position) {
-  if (token >= 0 && token < count)
+/// The rows of a table or logits that a rank has: from `first` on, `count` of `whole`.
+struct Rows {
+  int64_t first, count, whole;
+  Rows(Value table, unsigned dim, const Tensor *firstIndex)
+      : first(firstIndex ? firstIndex->ints[0] : 0),
+        count(cast<RankedTensorType>(table.getType()).getDimSize(dim)),
+        whole(par::wholeType(table.getType()).getDimSize(dim)) {}
+  bool has(int64_t token) const { return token >= first && token < first + count; }
+};
+
+static const Tensor *optional(Inputs in, size_t i) { return i < in.size() ? in[i] : nullptr; }
+
+static LogicalResult checkToken(Operation *op, int64_t token, const Rows &rows, int64_t position) {
+  if (token >= 0 && token < rows.whole)
     return success();
   return op->emitError() << "token " << token << " at position " << position
-                         << " is outside the vocabulary of " << count;
+                         << " is outside the vocabulary of " << rows.whole;
 }
 
 static LogicalResult embedding(tx::EmbeddingOp op, Inputs in, Outputs out) {
   int64_t width = in[0]->dim(1);
+  Rows rows(op.getTable(), 0, optional(in, 2));
   for (int64_t i = 0; i < in[1]->size(); ++i) {
-    if (failed(checkToken(op, in[1]->ints[i], in[0]->dim(0), i)))
+    int64_t token = in[1]->ints[i];
+    if (failed(checkToken(op, token, rows, i)))
       return failure();
-    for (int64_t j = 0; j < width; ++j)
-      out[0].copyElement(i * width + j, *in[0], in[1]->ints[i] * width + j);
+    for (int64_t j = 0; j < width && rows.has(token); ++j)
+      out[0].copyElement(i * width + j, *in[0], (token - rows.first) * width + j);
   }
   return success();
 }
 
 static LogicalResult embeddingGrad(tx::EmbeddingGradOp op, Inputs in, Outputs out) {
   int64_t width = out[0].dim(1);
+  Rows rows(op.getDtable(), 0, optional(in, 2));
   for (int64_t i = 0; i < in[0]->size(); ++i) {
-    if (failed(checkToken(op, in[0]->ints[i], out[0].dim(0), i)))
+    int64_t token = in[0]->ints[i];
+    if (failed(checkToken(op, token, rows, i)))
       return failure();
-    for (int64_t j = 0; j < width; ++j)
-      out[0].reals[in[0]->ints[i] * width + j] += in[1]->reals[i * width + j];
+    for (int64_t j = 0; j < width && rows.has(token); ++j)
+      out[0].reals[(token - rows.first) * width + j] += in[1]->reals[i * width + j];
   }
   return success();
 }
@@ -44,12 +61,20 @@ static double logSumExp(const double *x, int64_t n) {
   return largest + std::log(sum);
 }
 
+static LogicalResult logSumExps(tx::LogSumExpOp, Inputs in, Outputs out) {
+  int64_t n = in[0]->dim(-1);
+  for (int64_t i = 0; i < out[0].size(); ++i)
+    out[0].reals[i] = logSumExp(in[0]->reals.data() + i * n, n);
+  return success();
+}
+
 static LogicalResult crossEntropy(tx::CrossEntropyOp op, Inputs in, Outputs out) {
   int64_t n = in[0]->dim(-1), ignored = op.getIgnoreIndex();
+  Rows rows(op.getLogits(), op.getLogits().getType().getRank() - 1, nullptr);
   for (int64_t i = 0; i < in[1]->size(); ++i) {
     const double *x = in[0]->reals.data() + i * n;
     int64_t label = in[1]->ints[i];
-    if (label != ignored && failed(checkToken(op, label, n, i)))
+    if (label != ignored && failed(checkToken(op, label, rows, i)))
       return failure();
     out[1].reals[i] = logSumExp(x, n);
     out[0].reals[i] = label == ignored ? 0 : out[1].reals[i] - x[label];
@@ -57,19 +82,37 @@ static LogicalResult crossEntropy(tx::CrossEntropyOp op, Inputs in, Outputs out)
   return success();
 }
 
+static LogicalResult tokenLoss(tx::TokenLossOp op, Inputs in, Outputs out) {
+  int64_t n = in[0]->dim(-1), ignored = op.getIgnoreIndex();
+  Rows rows(op.getLogits(), op.getLogits().getType().getRank() - 1, optional(in, 3));
+  for (int64_t i = 0; i < in[1]->size(); ++i) {
+    int64_t label = in[1]->ints[i];
+    if (label == ignored)
+      continue;
+    if (failed(checkToken(op, label, rows, i)))
+      return failure();
+    if (rows.has(label))
+      out[0].reals[i] = in[2]->reals[i] - in[0]->reals[i * n + label - rows.first];
+  }
+  return success();
+}
+
 /// d loss / d x_j = softmax(x)_j - [j is the label].
 static LogicalResult crossEntropyGrad(tx::CrossEntropyGradOp op, Inputs in, Outputs out) {
   int64_t n = in[0]->dim(-1), ignored = op.getIgnoreIndex();
+  Rows rows(op.getLogits(), op.getLogits().getType().getRank() - 1, optional(in, 4));
   for (int64_t i = 0; i < in[1]->size(); ++i) {
     const double *x = in[0]->reals.data() + i * n;
     int64_t label = in[1]->ints[i];
     if (label == ignored)
       continue;
-    if (failed(checkToken(op, label, n, i)))
+    if (failed(checkToken(op, label, rows, i)))
       return failure();
-    double lse = logSumExp(x, n);
+    // A piece of the logits does not know the denominator: there the operand must be right.
+    double lse = op.getFirst() ? in[2]->reals[i] : logSumExp(x, n);
     for (int64_t j = 0; j < n; ++j)
-      out[0].reals[i * n + j] = in[3]->reals[i] * (std::exp(x[j] - lse) - (j == label));
+      out[0].reals[i * n + j] =
+          in[3]->reals[i] * (std::exp(x[j] - lse) - (j + rows.first == label));
   }
   return success();
 }
@@ -77,6 +120,8 @@ static LogicalResult crossEntropyGrad(tx::CrossEntropyGradOp op, Inputs in, Outp
 void partita::interp::addEmbeddingKernels(KernelTable &table) {
   table.add<tx::EmbeddingOp>(embedding);
   table.add<tx::EmbeddingGradOp>(embeddingGrad);
+  table.add<tx::LogSumExpOp>(logSumExps);
   table.add<tx::CrossEntropyOp>(crossEntropy);
+  table.add<tx::TokenLossOp>(tokenLoss);
   table.add<tx::CrossEntropyGradOp>(crossEntropyGrad);
 }

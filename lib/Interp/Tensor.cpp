@@ -77,18 +77,28 @@ std::string partita::interp::indexText(ArrayRef<int64_t> shape, int64_t linear) 
 // Whole values and pieces
 //===------------------------------------------------------------------------------------------===//
 
-/// Where the rank's piece begins, per dimension: an axis cuts what the axes before it left.
+/// Where the rank's piece begins, per dimension of a factored layout: an axis cuts what the axes
+/// before it left.
 static SmallVector<int64_t> pieceStart(const par::Layout &layout, par::MeshAttr mesh,
                                        int64_t rank) {
   SmallVector<int64_t> start(layout.shape.size(), 0);
   for (auto [d, axes] : llvm::enumerate(layout.splits)) {
     int64_t size = layout.shape[d];
-    for (StringAttr axis : axes) {
-      size /= mesh.sizeOf(axis.getValue());
-      start[d] += mesh.coordinate(rank, axis.getValue()) * size;
+    for (const par::AxisSplit &split : axes) {
+      size /= mesh.sizeOf(split.axis.getValue());
+      start[d] += mesh.coordinate(rank, split.axis.getValue()) * size;
     }
   }
   return start;
+}
+
+/// The shape of one rank's piece of a factored layout.
+static SmallVector<int64_t> pieceShape(const par::Layout &factors, par::MeshAttr mesh) {
+  SmallVector<int64_t> shape(factors.shape);
+  for (auto [size, axes] : llvm::zip(shape, factors.splits))
+    for (const par::AxisSplit &split : axes)
+      size /= mesh.sizeOf(split.axis.getValue());
+  return shape;
 }
 
 static int64_t offsetOf(ArrayRef<int64_t> index, ArrayRef<int64_t> strides) {
@@ -166,17 +176,19 @@ FailureOr<RankTensors> partita::interp::cut(const Tensor &whole, Type type, par:
   }
   if (failed(checkType(type, mesh, error)))
     return failure();
-  SmallVector<int64_t> strides = rowMajorStrides(layout.shape);
+  par::Layout factors = layout.factored();
+  SmallVector<int64_t> strides = rowMajorStrides(factors.shape);
+  SmallVector<int64_t> local = pieceShape(factors, mesh);
   RankTensors pieces;
   std::map<int64_t, std::shared_ptr<const Tensor>> byOffset; // ranks with one start share the piece
   for (int64_t rank = 0; rank < mesh.rankCount(); ++rank) {
-    int64_t base = offsetOf(pieceStart(layout, mesh, rank), strides);
+    int64_t base = offsetOf(pieceStart(factors, mesh, rank), strides);
     std::shared_ptr<const Tensor> &piece = byOffset[base];
     if (!piece) {
-      Tensor local(tensorType);
-      walk(local.shape, strides, base,
-           [&](int64_t i, int64_t from) { local.copyElement(i, whole, from); });
-      piece = std::make_shared<Tensor>(std::move(local));
+      Tensor copy(tensorType);
+      walk(local, strides, base,
+           [&](int64_t i, int64_t from) { copy.copyElement(i, whole, from); });
+      piece = std::make_shared<Tensor>(std::move(copy));
     }
     pieces.push_back(piece);
   }
@@ -185,38 +197,58 @@ FailureOr<RankTensors> partita::interp::cut(const Tensor &whole, Type type, par:
   return pieces;
 }
 
-static void sumOver(RankTensors &tensors, par::MeshAttr mesh, StringRef axis) {
-  RankTensors sums(tensors.size());
-  for (size_t rank = 0; rank < tensors.size(); ++rank) {
+/// Combines the tensors of each group of ranks that differ along `axis`, in the order of the axis; the
+/// group shares the result.
+static RankTensors overGroups(par::MeshAttr mesh, StringRef axis, const RankTensors &values,
+                              function_ref<void(Tensor &, const Tensor &)> combine) {
+  RankTensors combined(values.size());
+  for (size_t rank = 0; rank < values.size(); ++rank) {
     SmallVector<int64_t> group = mesh.group(rank, axis);
     if (group.front() != static_cast<int64_t>(rank)) {
-      sums[rank] = sums[group.front()];
+      combined[rank] = combined[group.front()];
       continue;
     }
-    Tensor sum = *tensors[rank];
+    Tensor result = *values[rank];
     for (int64_t other : ArrayRef(group).drop_front())
-      sum.add(*tensors[other]);
-    sums[rank] = std::make_shared<Tensor>(std::move(sum));
+      combine(result, *values[other]);
+    combined[rank] = std::make_shared<Tensor>(std::move(result));
   }
-  tensors = std::move(sums);
+  return combined;
+}
+
+RankTensors partita::interp::sumOverGroups(par::MeshAttr mesh, StringRef axis,
+                                           const RankTensors &values) {
+  return overGroups(mesh, axis, values, [](Tensor &sum, const Tensor &other) { sum.add(other); });
+}
+
+RankTensors partita::interp::greatestOverGroups(par::MeshAttr mesh, StringRef axis,
+                                                const RankTensors &values) {
+  return overGroups(mesh, axis, values, [](Tensor &greatest, const Tensor &other) {
+    for (int64_t i = 0; i < other.size(); ++i)
+      if (!(greatest.number(i) >= other.number(i))) // also takes a NaN on
+        greatest.setNumber(i, other.number(i));
+  });
 }
 
 FailureOr<Tensor> partita::interp::assemble(const RankTensors &pieces, Type type,
                                             par::MeshAttr mesh, ErrorFn error) {
-  auto tensorType = cast<RankedTensorType>(type);
   par::Layout layout = par::Layout::of(type);
   if (failed(checkType(type, mesh, error)) || failed(checkAgreement(pieces, type, mesh, error)))
     return failure();
   RankTensors sums = pieces;
   for (StringAttr axis : layout.partial)
-    sumOver(sums, mesh, axis.getValue());
+    sums = sumOverGroups(mesh, axis.getValue(), sums);
+  for (StringAttr axis : layout.greatest)
+    sums = greatestOverGroups(mesh, axis.getValue(), sums);
   Tensor whole(layout.shape, pieces.front()->isReal);
-  SmallVector<int64_t> strides = rowMajorStrides(layout.shape);
+  par::Layout factors = layout.factored();
+  SmallVector<int64_t> strides = rowMajorStrides(factors.shape);
+  SmallVector<int64_t> local = pieceShape(factors, mesh);
   std::set<int64_t> written;
   for (int64_t rank = 0; rank < mesh.rankCount(); ++rank) {
-    int64_t base = offsetOf(pieceStart(layout, mesh, rank), strides);
+    int64_t base = offsetOf(pieceStart(factors, mesh, rank), strides);
     if (written.insert(base).second)
-      walk(tensorType.getShape(), strides, base,
+      walk(local, strides, base,
            [&](int64_t i, int64_t to) { whole.copyElement(to, *sums[rank], i); });
   }
   return whole;
@@ -229,7 +261,7 @@ LogicalResult partita::interp::checkAgreement(const RankTensors &pieces, Type ty
   par::Layout layout = par::Layout::of(type);
   for (StringAttr axis : mesh.getAxes()) {
     par::Kind kind = layout.kind(axis);
-    if (kind == par::Kind::Sharded || kind == par::Kind::Partial)
+    if (kind != par::Kind::Invariant && kind != par::Kind::Replicated)
       continue;
     for (int64_t rank = 0; rank < mesh.rankCount(); ++rank) {
       int64_t first = mesh.group(rank, axis.getValue()).front();

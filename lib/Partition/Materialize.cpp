@@ -82,6 +82,26 @@ private:
     return layout;
   }
 
+  /// The letter of an op's rule that `axis` splits, or -1.
+  int letterOf(Operation *op, const ShardRule &rule, StringAttr axis) {
+    SmallVector<int64_t> sizes;
+    std::string error;
+    if (!par::letterSizes(rule, op, sizes, error))
+      return -1;
+    int letter = -1;
+    auto visit = [&](const RulePattern &pattern, Value value) {
+      Layout layout = wanted(value);
+      if (int dim = layout.dimOf(axis); dim >= 0)
+        if (auto split = par::splitLetter(pattern.dims[dim], layout.blocksOf(axis), sizes))
+          letter = static_cast<int>(split->letter);
+    };
+    for (auto [pattern, value] : llvm::zip(rule.operands, op->getOperands()))
+      visit(pattern, value);
+    for (auto [pattern, value] : llvm::zip(rule.results, op->getResults()))
+      visit(pattern, value);
+    return letter;
+  }
+
   static Layout layoutOf(par::PlacementAttr split) {
     return Layout::of(
         RankedTensorType::get(split.getShape(), IntegerType::get(split.getContext(), 1), split));
@@ -93,13 +113,7 @@ private:
     std::string error;
     auto rule = par::ruleOf(op, error);
     for (StringAttr axis : mesh.getAxes()) {
-      int letter = -1;
-      for (auto [pattern, value] : llvm::zip(rule->operands, op->getOperands()))
-        if (int dim = wanted(value).dimOf(axis); dim >= 0)
-          letter = pattern.dims[dim].outermost();
-      for (auto [pattern, value] : llvm::zip(rule->results, op->getResults()))
-        if (int dim = wanted(value).dimOf(axis); dim >= 0)
-          letter = pattern.dims[dim].outermost();
+      int letter = letterOf(op, *rule, axis);
       bool replicatedResult = llvm::any_of(op->getResults(), [&](Value result) {
         return replicated.contains({result, axis}) && independent(result);
       });
@@ -137,7 +151,7 @@ private:
   }
 
   LogicalResult operation(Operation *op) {
-    if (isa<par::FOp, par::GOp>(op))
+    if (isa<par::FOp, par::GOp, par::GreatestOp, par::FirstIndexOp>(op))
       return success(); // inserted by this sweep
     if (op->getNumRegions() != 0)
       return region(op);
@@ -145,6 +159,9 @@ private:
       return rule(op);
     if (isa<train::ReadOp>(op)) {
       Value value = op->getResult(0);
+      if (failed(retype(value, wanted(value))))
+        return failure();
+      op->removeAttr(kResultSplits);
       for (StringAttr axis : mesh.getAxes())
         if (replicated.contains({op->getResult(0), axis})) {
           Value f = insertF(value, axis);
@@ -163,7 +180,7 @@ private:
   /// Ends partial sums where nothing is linear any more: a minimized or returned value.
   void complete(OpOperand &operand, Operation *op) {
     for (StringAttr axis : mesh.getAxes())
-      if (Layout::of(operand.get().getType()).kind(axis) == Kind::Partial)
+      if (isIncomplete(operand.get(), axis))
         operand.set(insertG(operand.get(), axis, op));
   }
 
@@ -233,7 +250,7 @@ private:
     // Not linear in a partial sum, or a sum of a partial and a complete value: complete it.
     bool any = false;
     for (OpOperand &operand : op->getOpOperands())
-      if (kindOf(operand.getOperandNumber()) == Kind::Partial) {
+      if (isIncomplete(operand.get(), problem.axis)) {
         operand.set(insertG(operand.get(), problem.axis, op));
         any = true;
       }
@@ -244,7 +261,14 @@ private:
     return insert<par::FOp>(value, axis, Kind::Replicated, value.getLoc(), fCount);
   }
 
+  static bool isIncomplete(Value value, StringAttr axis) {
+    Kind kind = Layout::of(value.getType()).kind(axis);
+    return kind == Kind::Partial || kind == Kind::Greatest;
+  }
+
   Value insertG(Value value, StringAttr axis, Operation *before) {
+    if (Layout::of(value.getType()).kind(axis) == Kind::Greatest)
+      return insert<par::GreatestOp>(value, axis, Kind::Invariant, before->getLoc(), gCount);
     return insert<par::GOp>(value, axis, Kind::Invariant, before->getLoc(), gCount);
   }
 
@@ -274,6 +298,8 @@ private:
 struct PartitionMaterialize : partita::impl::PartitionMaterializePassBase<PartitionMaterialize> {
   void runOnOperation() override {
     par::MeshAttr mesh = par::MeshAttr::of(getOperation());
+    for (auto parameter : getOperation().getOps<train::ParameterOp>())
+      parameter->removeAttr(kArgumentSplit); // their reads have it
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       if (function.isExternal())
         continue;

@@ -6,6 +6,7 @@
 #include "lib/Partition/Flow.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "partita/Partition/Passes.h"
+#include "llvm/ADT/StringExtras.h"
 
 namespace partita {
 #define GEN_PASS_DEF_PARTITIONSEEDPASS
@@ -19,7 +20,7 @@ namespace {
 
 /// The axes that this compiler can split something over; the others of design's list come with
 /// their strategies.
-constexpr StringRef kDataAxes[] = {"dp"};
+constexpr StringRef kDataAxes[] = {"dp"}, kAxes[] = {"dp", "tp"};
 
 struct PartitionSeed : partita::impl::PartitionSeedPassBase<PartitionSeed> {
   using PartitionSeedPassBase::PartitionSeedPassBase;
@@ -35,9 +36,9 @@ struct PartitionSeed : partita::impl::PartitionSeedPassBase<PartitionSeed> {
       module->setAttr(par::ParDialect::kMesh, mesh);
     }
     for (StringAttr axis : mesh.getAxes())
-      if (!llvm::is_contained(kDataAxes, axis.getValue())) {
+      if (!llvm::is_contained(kAxes, axis.getValue())) {
         module.emitError() << "mesh axis '" << axis.getValue()
-                           << "' is unknown; known axes: " << "dp";
+                           << "' is unknown; known axes: " << llvm::join(ArrayRef(kAxes), ", ");
         return signalPassFailure();
       }
     for (auto function : module.getOps<func::FuncOp>())
@@ -82,8 +83,8 @@ private:
       par::Layout layout(type.getShape());
       int64_t parts = 1;
       for (auto [axis, size] : llvm::zip(mesh.getAxes(), mesh.getSizes()))
-        if (size > 1) {
-          layout.splits[dim].push_back(axis);
+        if (size > 1 && llvm::is_contained(kDataAxes, axis.getValue())) {
+          layout.splits[dim].push_back({axis, 1});
           parts *= size;
         }
       if (type.getDimSize(dim) % parts != 0)

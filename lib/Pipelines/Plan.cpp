@@ -13,7 +13,7 @@ using namespace partita;
 static constexpr double kMost = 1e18;
 static constexpr PlanOption kOptions[] = {
     {"mesh", PlanOption::Mesh, "AXIS=SIZE,...", "", 0, 0,
-     "ranks per mesh axis; dp splits the batch (ranks = the product)"},
+     "ranks per mesh axis, outermost first; dp splits the batch, tp the weights (ranks = the product)"},
     {"accumulate", PlanOption::Integer, "N", "1", 1, 1 << 20,
      "micro-batches per step, whose gradients are added before the update"},
     {"objective", PlanOption::Choice, "auto|none", "auto", 0, 0,
@@ -52,8 +52,10 @@ static std::string checkMesh(StringRef text) {
     int64_t count;
     if (axis.empty() || size.empty() || size.getAsInteger(10, count))
       return ("'" + item + "' is not an axis with its size, such as dp=2").str();
-    if (axis != "dp")
-      return ("there is no mesh axis '" + axis + "'; this version knows dp (data parallel)").str();
+    if (axis != "dp" && axis != "tp")
+      return ("there is no mesh axis '" + axis +
+              "'; this version knows dp (data parallel) and tp (tensor parallel)")
+          .str();
     if (count < 1 || count > 65536)
       return ("axis '" + axis + "' has size " + size + ", which is not within 1 to 65536").str();
     if (llvm::is_contained(seen, axis))

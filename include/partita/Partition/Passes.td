@@ -26,6 +26,45 @@ def PartitionSeedPass : Pass<"partition-seed", "::mlir::ModuleOp"> {
   let dependentDialects = ["::partita::par::ParDialect"];
 }
 
+def PartitionSeedTensorPass : Pass<"partition-seed-tensor", "::mlir::ModuleOp"> {
+  let summary = "chooses the dimensions of parameters that are split over tp, from the rules";
+  let description = [{
+    A dimension of a parameter is split, with all that the rules' letters unite it with, where no op on the
+    way forbids it, a product or a table that data look up gains, and sizes divide. Megatron's layout
+    (Shoeybi et al., arXiv 1909.08053) comes out: columns then rows of an MLP, attention by heads, a
+    fused projection within its blocks, embedding and head by the vocabulary. The mesh is the module's.
+
+    ```mlir
+    train.parameter @up : tensor<4x16xf32>       // gelu(x up) down
+    train.parameter @down : tensor<16x4xf32>
+    // becomes
+    train.parameter @up : tensor<4x16xf32> {par.split = #par.place<[4, 16 @tp]>}
+    train.parameter @down : tensor<16x4xf32> {par.split = #par.place<[16 @tp, 4]>}
+    ```
+  }];
+  let dependentDialects = ["::partita::par::ParDialect"];
+  let statistics = [Statistic<"families", "families", "families of dimensions that are split">];
+}
+
+def PartitionSplitFormsPass : Pass<"partition-split-forms", "::mlir::ModuleOp"> {
+  let summary = "puts other ops in the place of those that cannot be split as they are";
+  let description = [{
+    A letter marked `!` that the seeds split makes its op answer with its split form: cross-entropy over a
+    split vocabulary becomes log-sum-exps per part, their sum, and each part's share of the loss.
+
+    ```mlir
+    %loss, %lse = tx.cross_entropy %logits, %labels ignore -100      // %logits: [8, 16 @tp]
+    // becomes
+    %part = tx.reshape %logits : tensor<8x16xf32> -> tensor<8x2x8xf32>
+    %lses = tx.log_sum_exp %part
+    ...                                                              // %lse: the log of their sum
+    %loss = tx.token_loss %logits, %labels, %lse ignore -100
+    ```
+  }];
+  let dependentDialects = ["::partita::tx::TxDialect"];
+  let statistics = [Statistic<"replaced", "replaced", "ops replaced">];
+}
+
 def PartitionPropagatePass : Pass<"partition-propagate", "::mlir::ModuleOp"> {
   let summary = "propagates splits through the ops' rules to a fixpoint";
   let description = [{

@@ -1,0 +1,95 @@
+//===- TxLocalize.cpp - what changes in ops whose types become those of one rank
+//---------------------------===//
+//
+// And, for ops that cannot be split as they are, the ops to put in their place (splitForm).
+//
+//===------------------------------------------------------------------------------------------------===//
+
+#include "dialects/Par/Placement.h"
+#include "dialects/Tx/Tx.h"
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::tx;
+
+//===------------------------------------------------------------------------------------------------===//
+// First indices
+//===------------------------------------------------------------------------------------------------===//
+
+/// Gives the op the index at which this rank's piece of dimension `dim` of a value begins, if it is split.
+static void addFirstIndex(Operation *op, MutableOperandRange first, Type type, unsigned dim) {
+  par::Layout layout = par::Layout::of(type);
+  if (layout.splits[dim].empty() || first.size() != 0)
+    return;
+  int64_t whole = layout.shape[dim];
+  par::Layout pieces(whole / cast<RankedTensorType>(type).getDimSize(dim));
+  pieces.splits[0] = layout.splits[dim];
+  OpBuilder builder(op);
+  auto index = RankedTensorType::get({1}, builder.getI64Type(), pieces.encoding(op->getContext()));
+  first.assign(par::FirstIndexOp::create(builder, op->getLoc(), index, whole).getResult());
+}
+
+void EmbeddingOp::localize() {
+  addFirstIndex(*this, getFirstMutable(), getTable().getType(), 0);
+}
+void EmbeddingGradOp::localize() { addFirstIndex(*this, getFirstMutable(), getDtable().getType(), 0); }
+void CrossEntropyGradOp::localize() {
+  addFirstIndex(*this, getFirstMutable(), getLogits().getType(), getLogits().getType().getRank() - 1);
+}
+void TokenLossOp::localize() {
+  addFirstIndex(*this, getFirstMutable(), getLogits().getType(), getLogits().getType().getRank() - 1);
+}
+
+//===------------------------------------------------------------------------------------------------===//
+// Offsets within a rank's piece
+//===------------------------------------------------------------------------------------------------===//
+
+/// Every block shrinks alike, so an offset, a multiple of a block, shrinks with the dimension.
+static SmallVector<int64_t> localOffsets(ArrayRef<int64_t> offsets, RankedTensorType cut) {
+  par::Layout layout = par::Layout::of(cut);
+  SmallVector<int64_t> local(offsets);
+  for (auto [offset, whole, piece] : llvm::zip(local, layout.shape, cut.getShape()))
+    if (whole != piece)
+      offset = offset * piece / whole;
+  return local;
+}
+
+void SliceOp::localize() { setOffsets(localOffsets(getOffsets(), getX().getType())); }
+void PadOp::localize() { setOffsets(localOffsets(getOffsets(), getType())); }
+
+//===------------------------------------------------------------------------------------------------===//
+// Split forms
+//===------------------------------------------------------------------------------------------------===//
+
+/// log(sum(exp(x))) over all parts is that over the parts' own.
+SmallVector<Value> CrossEntropyOp::splitForm(OpBuilder &builder, int64_t parts) {
+  auto type = getLogits().getType();
+  if (type.getShape().back() % parts != 0)
+    return {};
+  auto of = [&](ArrayRef<int64_t> shape) {
+    return RankedTensorType::get(shape, type.getElementType());
+  };
+  SmallVector<int64_t> row(type.getShape().drop_back()), byPart(row), cut;
+  byPart.push_back(parts);
+  cut = byPart;
+  cut.push_back(type.getShape().back() / parts);
+  SmallVector<int64_t> one(row);
+  one.push_back(1);
+  int64_t last = static_cast<int64_t>(row.size());
+
+  Location loc = getLoc();
+  auto build = [&](auto op, ValueRange operands) -> Value {
+    return decltype(op)::create(builder, loc, operands)->getResult(0);
+  };
+  Value pieces = ReshapeOp::create(builder, loc, of(cut), getLogits());
+  Value lses = build(LogSumExpOp(), {pieces});
+  Value greatest = ReduceMaxOp::create(builder, loc, of(row), lses, ArrayRef<int64_t>{last});
+  Value spread = BroadcastOp::create(builder, loc, of(byPart),
+                                     ReshapeOp::create(builder, loc, of(one), greatest));
+  Value shares = build(ExpOp(), {build(SubOp(), {lses, spread})});
+  Value sum = ReduceSumOp::create(builder, loc, of(row), shares, ArrayRef<int64_t>{last});
+  Value lse = build(AddOp(), {build(LogOp(), {sum}), greatest});
+  Value loss = TokenLossOp::create(builder, loc, ValueRange{getLogits(), getLabels(), lse},
+                                   (*this)->getAttrs());
+  return {loss, lse};
+}

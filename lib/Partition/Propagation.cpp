@@ -1,0 +1,261 @@
+//===- Propagation.cpp - splits follow the letters of rules
+//-------------------------------------------===//
+
+#include "lib/Partition/Propagation.h"
+#include "dialects/Train/Train.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace partita;
+using par::AxisSplit;
+using par::DimSplit;
+
+//===----------------------------------------------------------------------------------------------===//
+// What there is
+//===----------------------------------------------------------------------------------------------===//
+
+LogicalResult Propagation::run() {
+  if (failed(collect()))
+    return failure();
+  settle();
+  return success();
+}
+
+static SmallVector<DimSplit> splitsOf(par::PlacementAttr placement) {
+  return par::Layout::of(RankedTensorType::get(
+                             placement.getShape(), IntegerType::get(placement.getContext(), 1),
+                             placement))
+      .splits;
+}
+
+LogicalResult Propagation::collect() {
+  llvm::DenseMap<StringAttr, Value> reads;
+  llvm::DenseMap<StringAttr, par::PlacementAttr> seeds;
+  for (auto parameter : module.getOps<train::ParameterOp>())
+    if (auto split = parameter->getAttrOfType<par::PlacementAttr>(kArgumentSplit))
+      seeds[parameter.getSymNameAttr()] = split;
+  for (auto function : module.getOps<func::FuncOp>()) {
+    WalkResult result = function.walk<WalkOrder::PreOrder>([&](Operation *op) {
+      if (hasRule(op)) {
+        OpRule entry;
+        std::string error;
+        auto rule = par::ruleOf(op, error);
+        if (!rule || !par::letterSizes(*rule, op, entry.sizes, error)) {
+          op->emitError() << error;
+          return WalkResult::interrupt();
+        }
+        entry.rule = std::move(*rule);
+        rules.insert({op, std::move(entry)});
+      }
+      if (auto read = dyn_cast<train::ReadOp>(op)) {
+        StringAttr symbol = read.getSymbolAttr().getAttr();
+        auto [first, isNew] = reads.try_emplace(symbol, read.getResult());
+        firstRead[read.getResult()] = first->second;
+        if (!isNew)
+          otherReads[first->second].push_back(read.getResult());
+        if (auto seed = seeds.lookup(symbol); seed && isNew) {
+          splits[read.getResult()] = splitsOf(seed);
+          touch(read.getResult());
+        }
+      }
+      enqueue(op);
+      return WalkResult::advance();
+    });
+    if (result.wasInterrupted())
+      return failure();
+    for (BlockArgument argument : function.getArguments())
+      if (auto split = function.getArgAttrOfType<par::PlacementAttr>(argument.getArgNumber(),
+                                                                     kArgumentSplit))
+        splits[argument] = splitsOf(split);
+  }
+  return success();
+}
+
+Value Propagation::canonical(Value value) const {
+  Value first = firstRead.lookup(value);
+  return first ? first : value;
+}
+
+par::Layout Propagation::layoutOf(Value value) const {
+  par::Layout layout(cast<RankedTensorType>(value.getType()).getShape());
+  if (auto found = splits.find(canonical(value)); found != splits.end())
+    layout.splits = found->second;
+  return layout;
+}
+
+//===----------------------------------------------------------------------------------------------===//
+// Spreading
+//===----------------------------------------------------------------------------------------------===//
+
+void Propagation::settle() {
+  while (!pending.empty() && !(trial && trial->stop)) {
+    Operation *op = pending.front();
+    pending.pop_front();
+    isPending.erase(op);
+    visit(op);
+  }
+  pending.clear();
+  isPending.clear();
+}
+
+void Propagation::enqueue(Operation *op) {
+  if (isPending.insert(op).second)
+    pending.push_back(op);
+}
+
+/// All ops that a value's splits concern are to be visited.
+void Propagation::touch(Value value) {
+  auto around = [&](Value alias) {
+    if (Operation *op = alias.getDefiningOp())
+      enqueue(op);
+    else
+      enqueue(cast<BlockArgument>(alias).getOwner()->getParentOp());
+    for (Operation *user : alias.getUsers()) {
+      enqueue(user);
+      if (user->hasTrait<OpTrait::IsTerminator>())
+        enqueue(user->getParentOp());
+    }
+  };
+  around(value);
+  for (Value other : otherReads.lookup(value))
+    around(other);
+}
+
+void Propagation::visit(Operation *op) {
+  if (rules.contains(op))
+    return visitRule(op);
+  for (auto &edges : {entryEdges(op), exitEdges(op)})
+    for (const FlowEdge &edge : edges)
+      unite(edge);
+}
+
+void Propagation::unite(const FlowEdge &edge) {
+  Value innerValue = edge.inner;
+  Operation *by = innerValue.getParentBlock()->getParentOp();
+  par::Layout outer = layoutOf(edge.outer), inner = layoutOf(edge.inner);
+  for (size_t i = 0; i < inner.splits.size(); ++i) {
+    for (const AxisSplit &axis : outer.splits[i + edge.dropped])
+      split(by, edge.inner, i, axis);
+    for (const AxisSplit &axis : inner.splits[i])
+      split(by, edge.outer, i + edge.dropped, axis);
+  }
+}
+
+void Propagation::visitRule(Operation *op) {
+  const ShardRule &rule = rules.find(op)->second.rule;
+  ArrayRef<int64_t> sizes = rules.find(op)->second.sizes;
+  SmallVector<DimSplit> letters(rule.letters.size());
+  llvm::SmallDenseMap<StringAttr, unsigned> taken;
+  auto forEach = [&](auto act) {
+    for (auto [pattern, value] : llvm::zip(rule.operands, op->getOperands()))
+      for (auto [i, dim] : llvm::enumerate(pattern.dims))
+        act(value, static_cast<unsigned>(i), dim);
+    for (auto [pattern, value] : llvm::zip(rule.results, op->getResults()))
+      for (auto [i, dim] : llvm::enumerate(pattern.dims))
+        act(value, static_cast<unsigned>(i), dim);
+  };
+  forEach([&](Value value, unsigned i, const RuleDim &dim) {
+    auto known = splits.find(canonical(value));
+    if (known == splits.end())
+      return;
+    for (const AxisSplit &axis : known->second[i]) {
+      auto split = par::splitLetter(dim, axis.blocks, sizes);
+      if (!split) {
+        stopAt(op, llvm::formatv("{0} would split a dimension of '{1}' where no letter of its rule "
+                                 "begins",
+                                 axis.axis.getValue(), op->getName()));
+        continue;
+      }
+      const RuleLetter &letter = rule.letters[split->letter];
+      if (letter.never) {
+        stopAt(op, llvm::formatv("'{0}' cannot be split along dimension {1} of size {2}",
+                                 op->getName(), i, sizes[split->letter]),
+               sizes[split->letter] / split->blocks);
+        continue;
+      }
+      if (taken.try_emplace(axis.axis, split->letter).first->second != split->letter) {
+        stopAt(op, llvm::formatv("{0} would split two dimensions of '{1}'", axis.axis.getValue(),
+                                 op->getName()));
+        continue;
+      }
+      DimSplit &axes = letters[split->letter];
+      if (llvm::none_of(axes, [&](const AxisSplit &other) { return other.axis == axis.axis; }))
+        axes.push_back({axis.axis, split->blocks});
+    }
+  });
+  forEach([&](Value value, unsigned i, const RuleDim &dim) {
+    for (unsigned letter : dim.letters)
+      for (const AxisSplit &axis : letters[letter])
+        split(op, value, i, {axis.axis, par::blocksOfDim(dim, {letter, axis.blocks}, sizes)});
+  });
+  if (trial && !taken.empty())
+    trial->ops.insert(op);
+}
+
+void Propagation::split(Operation *by, Value anyValue, unsigned dim, AxisSplit axis) {
+  Value value = canonical(anyValue);
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  if (!type)
+    return;
+  par::Layout layout = layoutOf(value);
+  if (int found = layout.dimOf(axis.axis); found >= 0) {
+    if (found != static_cast<int>(dim) || layout.blocksOf(axis.axis) != axis.blocks)
+      stopAt(by, llvm::formatv("{0} already splits another dimension of the same value",
+                               axis.axis.getValue()));
+    return;
+  }
+  int64_t left = type.getDimSize(dim) / axis.blocks;
+  for (const AxisSplit &other : layout.splits[dim])
+    left /= mesh.sizeOf(other.axis.getValue());
+  int64_t parts = mesh.sizeOf(axis.axis.getValue());
+  if (trial && left % parts != 0 && (trial->indivisible == 0 || left < trial->indivisible)) {
+    trial->indivisible = left;
+    trial->indivisibleAt = by;
+  }
+  if (left < parts && !trial)
+    return;
+  if (trial)
+    before.push_back({value, layout.splits});
+  layout.shard(axis.axis, dim, axis.blocks);
+  splits[value] = layout.splits;
+  touch(value);
+}
+
+void Propagation::stopAt(Operation *op, const Twine &why, int64_t blocks) {
+  if (trial && !trial->stop)
+    trial->stop = Stop{op, why.str(), blocks};
+}
+
+Attempt Propagation::attempt(Value value, unsigned dim, StringAttr axis, int64_t blocks,
+                             function_ref<bool(const Attempt &)> pays) {
+  Attempt result;
+  trial = &result;
+  before.clear();
+  split(value.getDefiningOp(), value, dim, {axis, blocks});
+  settle();
+  trial = nullptr;
+  result.pays = !result.stop && pays(result);
+  if (!result.holds())
+    for (auto &[changed, old] : llvm::reverse(before))
+      splits[changed] = old;
+  return result;
+}
+
+void Propagation::annotate() {
+  SmallVector<Operation *> ops;
+  for (auto &[op, rule] : rules)
+    ops.push_back(op);
+  module.walk([&](train::ReadOp read) { ops.push_back(read); });
+  for (Operation *op : ops) {
+    SmallVector<Attribute> placements;
+    for (Value result : op->getResults())
+      placements.push_back(layoutOf(result).encoding(op->getContext()));
+    if (llvm::none_of(placements, [](Attribute placement) { return placement; }))
+      continue;
+    for (Attribute &placement : placements)
+      if (!placement)
+        placement = UnitAttr::get(op->getContext());
+    op->setAttr(kResultSplits, ArrayAttr::get(op->getContext(), placements));
+  }
+}

@@ -1,0 +1,104 @@
+//===- Propagation.h - splits follow the letters of rules --------------------------------*- C++
+//-*-===//
+//
+// Every value has, per dimension, the axes that split it. An op unites its dimensions that carry one
+// letter: what splits one of them splits all. All reads of a parameter, in whichever function, are
+// one value.
+//
+// A letter that cannot be split ('^'), an axis that already splits another letter of the op, and a
+// size that does not divide stop a split. Those of the batch may stop: materialization then says what
+// is missing. A split that is only tried (`attempt`) is taken back when it stops anywhere.
+//
+//===----------------------------------------------------------------------------------------------===//
+
+#ifndef PARTITA_LIB_PARTITION_PROPAGATION_H
+#define PARTITA_LIB_PARTITION_PROPAGATION_H
+
+#include "dialects/Par/Placement.h"
+#include "lib/Partition/Flow.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
+#include <deque>
+
+namespace partita {
+
+/// Why a split cannot go on.
+struct Stop {
+  mlir::Operation *op = nullptr;
+  std::string why;
+  /// Not 0: splitting each of so many times more blocks of the seed's dimension may go further.
+  int64_t blocks = 0;
+};
+
+/// What became of a split that was tried.
+struct Attempt {
+  /// The first thing in its way other than a size; nothing when the split holds.
+  std::optional<Stop> stop;
+  /// A dimension of this size in `op` does not divide; 0 where all divide.
+  int64_t indivisible = 0;
+  mlir::Operation *indivisibleAt = nullptr;
+  /// The ops one of whose letters it splits.
+  llvm::SetVector<mlir::Operation *> ops;
+  /// Is it worth its collectives? (The caller's judgement.)
+  bool pays = false;
+
+  bool holds() const { return !stop && indivisible == 0 && pays; }
+};
+
+class Propagation {
+public:
+  Propagation(mlir::ModuleOp module, par::MeshAttr mesh) : module(module), mesh(mesh) {}
+
+  /// Reads the rules of all ops and the splits that arguments and parameters have (kArgumentSplit),
+  /// and propagates them. Failure, after an error, where an op's rule is wrong.
+  mlir::LogicalResult run();
+
+  /// Splits `blocks` blocks of a dimension of a value over `axis`, with all that follows; takes it
+  /// back unless it holds.
+  Attempt attempt(mlir::Value value, unsigned dim, mlir::StringAttr axis, int64_t blocks,
+                  llvm::function_ref<bool(const Attempt &)> pays);
+
+  /// The splits of a value so far; empty lists where it has none.
+  par::Layout layoutOf(mlir::Value value) const;
+
+  /// The rule of an op that has one.
+  const ShardRule &ruleOf(mlir::Operation *op) const { return rules.find(op)->second.rule; }
+
+  /// Writes the splits of all results on the ops (kResultSplits), for materialization.
+  void annotate();
+
+private:
+  struct OpRule {
+    ShardRule rule;
+    llvm::SmallVector<int64_t> sizes; // of the letters
+  };
+
+  mlir::LogicalResult collect();
+  mlir::Value canonical(mlir::Value value) const;
+  /// Visits ops until nothing changes, or an attempt is stopped.
+  void settle();
+  void visit(mlir::Operation *op);
+  void visitRule(mlir::Operation *op);
+  void unite(const FlowEdge &edge);
+  void split(mlir::Operation *by, mlir::Value value, unsigned dim, par::AxisSplit axis);
+  void touch(mlir::Value value);
+  void enqueue(mlir::Operation *op);
+  void stopAt(mlir::Operation *op, const llvm::Twine &why, int64_t blocks = 0);
+
+  mlir::ModuleOp module;
+  par::MeshAttr mesh;
+  llvm::MapVector<mlir::Operation *, OpRule> rules;
+  llvm::DenseMap<mlir::Value, mlir::Value> firstRead;
+  llvm::DenseMap<mlir::Value, llvm::SmallVector<mlir::Value, 1>> otherReads;
+  llvm::DenseMap<mlir::Value, llvm::SmallVector<par::DimSplit>> splits;
+  std::deque<mlir::Operation *> pending;
+  llvm::DenseSet<mlir::Operation *> isPending;
+  /// While something is tried: what it has met, and what values had before it.
+  Attempt *trial = nullptr;
+  llvm::SmallVector<std::pair<mlir::Value, llvm::SmallVector<par::DimSplit>>> before;
+};
+
+} // namespace partita
+
+#endif // PARTITA_LIB_PARTITION_PROPAGATION_H

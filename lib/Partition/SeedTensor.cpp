@@ -1,0 +1,153 @@
+//===- SeedTensor.cpp - which dimensions of parameters are split over tp
+//---------------------------------===//
+//
+// A dimension of a parameter stands for all that its letters unite it with, in all functions: the columns
+// of one weight, the activations in between, the rows of the next. Such a family is split when
+//
+//   - no op on the way forbids it ('^'): what a norm or the softmax over keys runs along stays whole;
+//   - it pays: one of its letters belongs to a contraction (a product that is linear in two operands and
+//     sums a letter), or to a table that data look up;
+//   - sizes divide.
+//
+// Megatron's layout comes out without any op or parameter being known by name: MLPs by their inner
+// dimension, attention by heads, embedding and head by the vocabulary. A fused projection is split
+// within its blocks: where the family stops at a slice, it is tried again within what the slice cuts.
+// Families are taken in the order of the parameters; one that would split two dimensions of one op
+// over the same axis is left whole.
+//
+//===----------------------------------------------------------------------------------------------===//
+
+#include "dialects/Train/Train.h"
+#include "lib/Partition/Propagation.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "partita/Partition/Passes.h"
+
+namespace partita {
+#define GEN_PASS_DEF_PARTITIONSEEDTENSORPASS
+#include "partita/Partition/Passes.h.inc"
+} // namespace partita
+
+using namespace mlir;
+using namespace partita;
+
+namespace {
+
+struct PartitionSeedTensor : partita::impl::PartitionSeedTensorPassBase<PartitionSeedTensor> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    mesh = par::MeshAttr::of(module);
+    axis = StringAttr::get(&getContext(), "tp");
+    if (mesh.sizeOf("tp") <= 1)
+      return;
+    Propagation propagation(module, mesh);
+    if (failed(propagation.run()))
+      return signalPassFailure();
+    for (auto function : module.getOps<func::FuncOp>())
+      independent.emplace_back(function);
+    llvm::DenseMap<StringAttr, Value> reads;
+    module.walk([&](train::ReadOp read) {
+      reads.try_emplace(read.getSymbolAttr().getAttr(), read.getResult());
+    });
+    bool any = false;
+    for (auto parameter : module.getOps<train::ParameterOp>()) {
+      Value value = reads.lookup(parameter.getSymNameAttr());
+      if (!value)
+        continue;
+      for (unsigned dim = 0; dim < cast<RankedTensorType>(value.getType()).getRank(); ++dim)
+        if (failed(consider(propagation, parameter, value, dim)))
+          return signalPassFailure();
+      if (Attribute split = tensorSplit(propagation.layoutOf(value))) {
+        parameter->setAttr(kArgumentSplit, split);
+        any = true;
+      }
+    }
+    if (!any) {
+      module.emitError() << "nothing can be split over mesh axis 'tp': no dimension of a parameter "
+                            "belongs to a product and is free of norms and softmax on its way";
+      return signalPassFailure();
+    }
+  }
+
+private:
+  LogicalResult consider(Propagation &propagation, train::ParameterOp parameter, Value value,
+                         unsigned dim) {
+    int64_t size = cast<RankedTensorType>(value.getType()).getDimSize(dim);
+    for (int64_t blocks = 1; blocks < size;) {
+      if (propagation.layoutOf(value).dimOf(axis) >= 0)
+        return success(); // another parameter's family
+      Attempt attempt = propagation.attempt(value, dim, axis, blocks, [&](const Attempt &found) {
+        return llvm::any_of(found.ops, [&](Operation *op) { return pays(propagation, op); });
+      });
+      if (attempt.holds()) {
+        families += attempt.pays;
+        return success();
+      }
+      if (!attempt.stop) // a size is all that is in the way
+        return attempt.pays ? indivisible(propagation, parameter, dim, attempt) : success();
+      if (attempt.stop->blocks <= 1)
+        return success();
+      blocks *= attempt.stop->blocks;
+    }
+    return success();
+  }
+
+  /// Is the op one that gets cheaper, or a table that gets smaller, when a letter of it is split?
+  bool pays(const Propagation &propagation, Operation *op) {
+    const ShardRule &rule = propagation.ruleOf(op);
+    bool sums = llvm::any_of(rule.letters, [](const RuleLetter &letter) { return letter.summed; });
+    int64_t factors = llvm::count_if(rule.operands, [](const RulePattern &pattern) {
+      return pattern.linearity == Linearity::Separately;
+    });
+    if (sums && factors >= 2)
+      return true;
+    bool lookedUp = llvm::any_of(rule.letters, [](const RuleLetter &letter) { return letter.lacksFirstIndex; });
+    return lookedUp && llvm::any_of(op->getOperands(), [&](Value operand) {
+             return !par::isDifferentiable(operand.getType()) && !isIndependent(operand);
+           });
+  }
+
+  bool isIndependent(Value value) {
+    return llvm::any_of(independent,
+                        [&](const DataIndependence &function) { return function(value); });
+  }
+
+  /// A vocabulary that does not divide stays whole; anything else is the user's choice of a mesh.
+  LogicalResult indivisible(Propagation &propagation, train::ParameterOp parameter, unsigned dim,
+                            const Attempt &attempt) {
+    bool isVocabulary = llvm::any_of(attempt.ops, [&](Operation *op) {
+      return llvm::any_of(propagation.ruleOf(op).letters, [](const RuleLetter &letter) {
+        return letter.lacksFirstIndex || letter.byForm;
+      });
+    });
+    std::string divisors;
+    for (int64_t d = 1; d <= attempt.indivisible; ++d)
+      if (attempt.indivisible % d == 0 && d <= 1024)
+        divisors += (divisors.empty() ? "" : ", ") + std::to_string(d);
+    if (isVocabulary) {
+      parameter.emitRemark() << "dimension " << dim << " of '" << parameter.getSymName()
+                             << "' stays whole: " << attempt.indivisible
+                             << " does not divide over tp = " << mesh.sizeOf("tp");
+      return success();
+    }
+    auto error = parameter.emitError()
+                 << "dimension " << dim << " of '" << parameter.getSymName()
+                 << "' is split together with a dimension of size " << attempt.indivisible
+                 << ", which does not divide over tp = " << mesh.sizeOf("tp")
+                 << "; sizes of tp that do: " << divisors;
+    error.attachNote(attempt.indivisibleAt->getLoc()) << "it does not divide here";
+    return failure();
+  }
+
+  /// What of a layout is tensor parallelism's.
+  Attribute tensorSplit(par::Layout layout) {
+    for (par::DimSplit &axes : layout.splits)
+      llvm::erase_if(axes, [&](const par::AxisSplit &split) { return split.axis != axis; });
+    return layout.encoding(&getContext());
+  }
+
+  par::MeshAttr mesh;
+  StringAttr axis;
+  SmallVector<DataIndependence, 0> independent;
+};
+
+} // namespace

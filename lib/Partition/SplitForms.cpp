@@ -1,0 +1,66 @@
+//===- SplitForms.cpp - other ops where an op cannot be split as it is
+//-----------------------------------===//
+//
+// Runs the propagation; an op one of whose letters is marked '!' and split answers with its split form
+// (ShardInterface), in whole values, which the propagation that follows places like all others.
+//
+//===----------------------------------------------------------------------------------------------===//
+
+#include "lib/Partition/Propagation.h"
+#include "dialects/Tx/Tx.h"
+#include "partita/Partition/Passes.h"
+
+namespace partita {
+#define GEN_PASS_DEF_PARTITIONSPLITFORMSPASS
+#include "partita/Partition/Passes.h.inc"
+} // namespace partita
+
+using namespace mlir;
+using namespace partita;
+
+namespace {
+
+struct PartitionSplitForms : partita::impl::PartitionSplitFormsPassBase<PartitionSplitForms> {
+  void runOnOperation() override {
+    par::MeshAttr mesh = par::MeshAttr::of(getOperation());
+    Propagation propagation(getOperation(), mesh);
+    if (failed(propagation.run()))
+      return signalPassFailure();
+    SmallVector<std::pair<Operation *, int64_t>> found;
+    getOperation().walk([&](Operation *op) {
+      if (hasRule(op))
+        if (int64_t parts = splitParts(op, propagation, mesh); parts > 1)
+          found.push_back({op, parts});
+    });
+    for (auto [op, parts] : found)
+      if (failed(replace(op, parts)))
+        return signalPassFailure();
+  }
+
+private:
+  /// Into how many parts the letter marked '!' is split; 1 where it is not.
+  static int64_t splitParts(Operation *op, const Propagation &propagation, par::MeshAttr mesh) {
+    const ShardRule &rule = propagation.ruleOf(op);
+    int64_t parts = 1;
+    for (auto [pattern, operand] : llvm::zip(rule.operands, op->getOperands()))
+      for (auto [dim, axes] : llvm::zip(pattern.dims, propagation.layoutOf(operand).splits))
+        if (llvm::any_of(dim.letters, [&](unsigned l) { return rule.letters[l].byForm; }))
+          for (const par::AxisSplit &axis : axes)
+            parts *= mesh.sizeOf(axis.axis.getValue());
+    return parts;
+  }
+
+  LogicalResult replace(Operation *op, int64_t parts) {
+    OpBuilder builder(op);
+    SmallVector<Value> results = cast<ShardInterface>(op).splitForm(builder, parts);
+    if (results.size() != op->getNumResults())
+      return op->emitError() << "'" << op->getName() << "' cannot be split into " << parts
+                             << " parts here";
+    op->replaceAllUsesWith(results);
+    op->erase();
+    ++replaced;
+    return success();
+  }
+};
+
+} // namespace
