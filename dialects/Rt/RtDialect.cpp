@@ -132,6 +132,12 @@ std::string rt::doubleLiteral(double value) {
 CallArgument argument::trans(bool transposed) { return transposed ? "Trans::Yes" : "Trans::No"; }
 CallArgument argument::write(bool add) { return add ? "Write::Add" : "Write::Set"; }
 CallArgument argument::real(const APFloat &value) { return floatLiteral(value.convertToDouble()); }
+CallArgument argument::tokenRows(int64_t whole, Value first, int64_t rows) {
+  if (!first)
+    return whole;
+  return CallArgument("TokenRows{{" + std::to_string(whole) + ", *{}, " + std::to_string(rows) + "}",
+                      {first});
+}
 CallArgument argument::orNull(Value value) {
   return value ? CallArgument(value) : CallArgument("nullptr");
 }

@@ -88,27 +88,38 @@ def Rt_AttentionBackwardOp : Rt_Call<"attention_backward", "attentionBackward",
 // Tokens
 //===------------------------------------------------------------------------------------------===//
 
+// `vocabulary` is the whole one's size; a rank that has only `rows` of it knows where they begin: `first`.
+
 def Rt_EmbeddingForwardOp : Rt_Call<"embedding_forward", "embeddingForward",
-    ["getY()", "getIds()", "getTable()", "getN()", "getWidth()", "getVocabulary()"]> {
+    ["getY()", "getIds()", "getTable()", "getN()", "getWidth()", "tokenRows(getVocabulary(), getFirst(), getRows())"]> {
   let summary = "rows of a table";
-  let arguments = (ins B:$y, B:$ids, B:$table, I64Attr:$n, I64Attr:$width, I64Attr:$vocabulary);
+  let arguments = (ins B:$y, B:$ids, B:$table, Optional<B>:$first, I64Attr:$n, I64Attr:$width, I64Attr:$vocabulary, I64Attr:$rows);
 }
 def Rt_EmbeddingBackwardOp : Rt_Call<"embedding_backward", "embeddingBackward",
-    ["getDtable()", "getDy()", "getIds()", "getN()", "getWidth()", "getVocabulary()", "write(getAdd())"]> {
+    ["getDtable()", "getDy()", "getIds()", "getN()", "getWidth()", "tokenRows(getVocabulary(), getFirst(), getRows())", "write(getAdd())"]> {
   let summary = "adds rows to a table";
-  let arguments = (ins B:$dtable, B:$dy, B:$ids, I64Attr:$n, I64Attr:$width, I64Attr:$vocabulary, BoolAttr:$add);
+  let arguments = (ins B:$dtable, B:$dy, B:$ids, Optional<B>:$first, I64Attr:$n, I64Attr:$width, I64Attr:$vocabulary, I64Attr:$rows, BoolAttr:$add);
 }
 def Rt_CrossEntropyForwardOp : Rt_Call<"cross_entropy_forward", "crossEntropyForward",
     ["getLoss()", "getLse()", "getLogits()", "getLabels()", "getRows()", "getVocabulary()", "getVocabulary()", "static_cast<int64_t>(getIgnore())"]> {
   let summary = "loss per token";
   let arguments = (ins B:$loss, B:$lse, B:$logits, B:$labels, I64Attr:$rows, I64Attr:$vocabulary, I64Attr:$ignore);
 }
+def Rt_TokenLossOp : Rt_Call<"token_loss", "tokenLoss",
+    ["getLoss()", "getLogits()", "getLse()", "getLabels()", "getRows()", "tokenRows(getVocabulary(), getFirst(), getWidth())", "static_cast<int64_t>(getIgnore())"]> {
+  let summary = "loss per token whose label is among this rank's logits";
+  let arguments = (ins B:$loss, B:$logits, B:$lse, B:$labels, Optional<B>:$first, I64Attr:$rows, I64Attr:$vocabulary, I64Attr:$width, I64Attr:$ignore);
+}
 def Rt_CrossEntropyBackwardOp : Rt_Call<"cross_entropy_backward", "crossEntropyBackward",
     ["getDlogits()", "getDloss()", "getDlossStride()", "getLogits()", "getLse()", "getLabels()", "getRows()",
-     "getVocabulary()", "getVocabulary()", "static_cast<int64_t>(getIgnore())"]> {
+     "tokenRows(getVocabulary(), getFirst(), getWidth())", "getWidth()", "static_cast<int64_t>(getIgnore())"]> {
   let summary = "the logits' gradient";
-  let arguments = (ins B:$dlogits, B:$dloss, B:$logits, B:$lse, B:$labels, I64Attr:$dlossStride, I64Attr:$rows,
-                       I64Attr:$vocabulary, I64Attr:$ignore);
+  let arguments = (ins B:$dlogits, B:$dloss, B:$logits, B:$lse, B:$labels, Optional<B>:$first, I64Attr:$dlossStride, I64Attr:$rows,
+                       I64Attr:$vocabulary, I64Attr:$width, I64Attr:$ignore);
+}
+def Rt_LogSumExpOp : Rt_Call<"log_sum_exp", "logSumExp", ["getY()", "getX()", "getRows()", "getWidth()"]> {
+  let summary = "log(sum(exp(x))) of every row";
+  let arguments = (ins B:$y, B:$x, I64Attr:$rows, I64Attr:$width);
 }
 def Rt_CountLabelsOp : Rt_Op<"count_labels"> {
   let summary = "*count = labels that are not ignored";
@@ -139,6 +150,11 @@ def Rt_StepNumberOp : Rt_Op<"step_number"> {
   let summary = "*number = the number of the update being made, from 1";
   let arguments = (ins B:$number);
   let assemblyFormat = "$number attr-dict `:` type($number)";
+}
+def Rt_FirstIndexOp : Rt_Op<"first_index"> {
+  let summary = "*first = (this rank's number over the mesh axes numbered `axes`, outermost first) * piece";
+  let arguments = (ins B:$first, DenseI64ArrayAttr:$axes, DenseI64ArrayAttr:$sizes, I64Attr:$piece);
+  let assemblyFormat = "$first $axes $sizes `times` $piece attr-dict `:` type($first)";
 }
 def Rt_IotaOp : Rt_Op<"iota"> {
   let summary = "dst[i] = start + i * step, a loop in the program's text";

@@ -108,6 +108,9 @@ class Rt_Collective<string mnemonic> : Rt_Op<mnemonic> {
 def Rt_AllReduceOp : Rt_Collective<"all_reduce"> {
   let summary = "sums buffers over the ranks of a group, in place; `pending` is unused";
 }
+def Rt_AllReduceMaxOp : Rt_Collective<"all_reduce_max"> {
+  let summary = "the maximum of buffers over the ranks of a group, in place; `pending` is unused";
+}
 def Rt_AllReduceStartOp : Rt_Collective<"all_reduce_start"> {
   let summary = "begins a sum in place; `pending` names the variable to wait for";
 }

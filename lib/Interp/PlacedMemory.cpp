@@ -194,7 +194,9 @@ LogicalResult PlacedMemory::put(OpResult result, const Tensor &tensor) {
     return failure();
   if (!place->space || holds(*place, tensor)) // a view, or computed into place by its operands
     return success();
-  bool reduces = isa<par::AllReduceOp, par::WaitOp>(op);
+  auto kernel = dyn_cast<rt::KernelInterface>(op);
+  bool reduces =
+      isa<par::WaitOp>(op) || (kernel && op->getNumOperands() && kernel.overwritesOperand(0));
   if (!reduces && failed(checkOverwrites(op, result.getResultNumber(), *place)))
     return failure();
   fill(op, *place, &tensor);

@@ -5,7 +5,7 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
-#include "dialects/Par/Par.h"
+#include "dialects/Par/Placement.h"
 #include "dialects/Rt/Names.h"
 #include "partita/Lower/Lowering.h"
 
@@ -59,7 +59,7 @@ LogicalResult lowerSum(Operation *op, Lowering &l, StringRef pending) {
   SmallVector<int64_t> counts;
   for (Value operand : op->getOperands()) {
     if (!l.type(operand).getElementType().isF32())
-      return op->emitOpError() << "sums float32 on this target, not "
+      return op->emitOpError() << "reduces float32 on this target, not "
                                << l.type(operand).getElementType();
     counts.push_back(l.elements(operand));
   }
@@ -74,6 +74,34 @@ struct AllReduce : KernelInterface::ExternalModel<AllReduce, par::AllReduceOp> {
   StringRef resultName(Operation *, unsigned) const { return "sum"; }
   LogicalResult lower(Operation *op, Lowering &l) const {
     return lowerSum<par::AllReduceOp, rt::AllReduceOp>(op, l, "");
+  }
+};
+
+struct AllReduceMax : KernelInterface::ExternalModel<AllReduceMax, par::AllReduceMaxOp> {
+  bool overwritesOperand(Operation *, unsigned) const { return true; }
+  StringRef resultName(Operation *, unsigned) const { return "max"; }
+  LogicalResult lower(Operation *op, Lowering &l) const {
+    return lowerSum<par::AllReduceMaxOp, rt::AllReduceMaxOp>(op, l, "");
+  }
+};
+
+/// The coordinates of a rank are the host's: the index is written once, where it is first needed.
+struct FirstIndex : KernelInterface::ExternalModel<FirstIndex, par::FirstIndexOp> {
+  StringRef resultName(Operation *, unsigned) const { return "first"; }
+  LogicalResult lower(Operation *op, Lowering &l) const {
+    auto mesh = par::MeshAttr::of(op);
+    par::Layout layout = par::Layout::of(op->getResult(0).getType());
+    SmallVector<int64_t> axes, sizes;
+    for (const par::AxisSplit &split : layout.splits[0]) {
+      FailureOr<int64_t> axis = groupOf(op, split.axis);
+      if (failed(axis))
+        return failure();
+      axes.push_back(*axis);
+      sizes.push_back(mesh.sizeOf(split.axis.getValue()));
+    }
+    l.create<rt::FirstIndexOp>(l.result(0), axes, sizes,
+                               cast<par::FirstIndexOp>(op).getSize() / layout.shape[0]);
+    return success();
   }
 };
 
@@ -102,6 +130,8 @@ struct Wait : KernelInterface::ExternalModel<Wait, par::WaitOp> {
 
 void rt::attachCollectives(MLIRContext *context) {
   par::AllReduceOp::attachInterface<AllReduce>(*context);
+  par::AllReduceMaxOp::attachInterface<AllReduceMax>(*context);
+  par::FirstIndexOp::attachInterface<FirstIndex>(*context);
   par::AllReduceStartOp::attachInterface<AllReduceStart>(*context);
   par::WaitOp::attachInterface<Wait>(*context);
 }

@@ -119,7 +119,7 @@ static Value sourceOf(Value tensor) {
   unsigned number = cast<OpResult>(tensor).getResultNumber();
   if (isa<train::AdamWOp, train::SgdOp>(definer))
     return definer->getOperand(cast<KernelInterface>(definer).inPlaceOperands(number).front());
-  if (isa<par::AllReduceOp>(definer))
+  if (isa<par::AllReduceOp, par::AllReduceMaxOp>(definer))
     return definer->getOperand(number);
   return isa<par::WaitOp>(definer) ? definer->getOperand(number + 1) : Value();
 }

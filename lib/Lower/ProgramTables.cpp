@@ -53,9 +53,9 @@ private:
     if (auto embedding = dyn_cast<tx::EmbeddingOp>(op)) {
       tokens = embedding.getIds();
       size = par::wholeType(embedding.getTable().getType()).getDimSize(0);
-    } else if (auto loss = dyn_cast<tx::CrossEntropyOp>(op)) {
-      tokens = loss.getLabels();
-      size = par::wholeType(loss.getLogits().getType()).getShape().back();
+    } else if (isa<tx::CrossEntropyOp, tx::TokenLossOp>(op)) {
+      tokens = op->getOperand(1);
+      size = par::wholeType(op->getOperand(0).getType()).getShape().back();
     } else {
       return;
     }
@@ -167,7 +167,7 @@ private:
 void takeCensus(func::FuncOp function, Builder &b, SmallVector<Attribute> &entries) {
   SmallVector<Census> census;
   function.walk([&](Operation *op) {
-    if (!isa<rt::AllReduceOp, rt::AllReduceStartOp>(op))
+    if (!isa<rt::AllReduceOp, rt::AllReduceMaxOp, rt::AllReduceStartOp>(op))
       return;
     int64_t bytes = 0, times = 1;
     for (int64_t count : op->getAttrOfType<DenseI64ArrayAttr>("counts").asArrayRef())

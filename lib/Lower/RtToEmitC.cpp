@@ -103,8 +103,8 @@ private:
       return convertCall(call), success();
     return llvm::TypeSwitch<Operation *, LogicalResult>(op)
         .Case<ArenaOp, PersistentOp, InputOp, ControlOp, TableOp, OffsetOp, AdvanceOp, ForOp,
-              LaunchOp, rt::AllReduceOp, AllReduceStartOp, WaitOp, ReportOp, CommentOp,
-              CountLabelsOp, IotaOp, StepNumberOp>([&](auto typed) {
+              LaunchOp, rt::AllReduceOp, rt::AllReduceMaxOp, AllReduceStartOp, WaitOp, ReportOp, CommentOp,
+              CountLabelsOp, IotaOp, StepNumberOp, rt::FirstIndexOp>([&](auto typed) {
           emit(typed);
           return success();
         })
@@ -157,6 +157,7 @@ private:
   void emit(ForOp op);
   void emit(LaunchOp op);
   void emit(rt::AllReduceOp op) { collective(op, "allReduce", ""); }
+  void emit(rt::AllReduceMaxOp op) { collective(op, "allReduce", "", ", Reduce::Max"); }
   void emit(AllReduceStartOp op) {
     collective(op, "allReduceStart", "Pending " + op.getPending().str() + " = ");
   }
@@ -185,7 +186,19 @@ private:
              {mapped(op.getDst())});
   }
 
-  template <typename Op> void collective(Op op, StringRef callee, const std::string &before);
+  void emit(rt::FirstIndexOp op) {
+    std::string number;
+    for (auto [axis, size] : llvm::zip(op.getAxes(), op.getSizes())) {
+      std::string coordinate = "rank.coordinates[" + std::to_string(axis) + "]";
+      number = number.empty() ? coordinate
+                              : "(" + number + " * " + std::to_string(size) + " + " + coordinate + ")";
+    }
+    verbatim(op.getLoc(), "*{} = " + number + " * int64_t(" + std::to_string(op.getPiece()) + ");",
+             {mapped(op.getFirst())});
+  }
+
+  template <typename Op>
+  void collective(Op op, StringRef callee, const std::string &before, StringRef last = "");
 
   /// Text for `emitc.verbatim`, in which an opening brace is written twice.
   static std::string escaped(StringRef raw) {
@@ -277,12 +290,12 @@ void Converter::emit(LaunchOp op) {
 }
 
 template <typename Op>
-void Converter::collective(Op op, StringRef callee, const std::string &before) {
+void Converter::collective(Op op, StringRef callee, const std::string &before, StringRef last) {
   std::string line =
       before + callee.str() + "(rank.group(" + std::to_string(op.getGroup()) + "), {{";
   for (auto [i, count] : llvm::enumerate(op.getCounts()))
     line += (i ? ", {{{}, " : "{{{}, ") + std::to_string(count) + "}";
-  line += "}, " + escaped(stringLiteral(op.getReason())) + ");";
+  line += "}, " + escaped(stringLiteral(op.getReason())) + last.str() + ");";
   verbatim(op.getLoc(), line, mapped(op.getBuffers()));
 }
 

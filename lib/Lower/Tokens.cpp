@@ -1,5 +1,6 @@
 //===- Tokens.cpp - embedding and loss --------------------------------------------------------===//
 
+#include "dialects/Par/Placement.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
 #include "partita/Lower/Lowering.h"
@@ -10,14 +11,25 @@ using namespace partita::rt;
 
 namespace {
 
+/// The whole value's size along a dimension.
+int64_t wholeSize(Value tensor, unsigned dim) {
+  return par::wholeType(tensor.getType()).getDimSize(dim);
+}
+
+/// The buffer of an operand that says where a rank's piece begins; null where there is none.
+Value firstIndex(Lowering &l, unsigned operand) {
+  return operand < l.op->getNumOperands() ? l.operand(operand) : Value();
+}
+
 struct Embedding : KernelInterface::ExternalModel<Embedding, tx::EmbeddingOp> {
   LogicalResult lower(Operation *op, Lowering &l) const {
     auto table = l.type(op->getOperand(0)).getShape();
     if (table.size() != 2)
       return op->emitOpError() << "has no kernel for a table of type "
                                << op->getOperand(0).getType();
-    l.create<EmbeddingForwardOp>(l.result(0), l.operand(1), l.operand(0),
-                                 l.elements(op->getOperand(1)), table[1], table[0]);
+    l.create<EmbeddingForwardOp>(l.result(0), l.operand(1), l.operand(0), firstIndex(l, 2),
+                                 l.elements(op->getOperand(1)), table[1],
+                                 wholeSize(op->getOperand(0), 0), table[0]);
     return success();
   }
 };
@@ -26,8 +38,32 @@ struct EmbeddingGrad : KernelInterface::ExternalModel<EmbeddingGrad, tx::Embeddi
   StringRef resultName(Operation *, unsigned) const { return "dtable"; }
   LogicalResult lower(Operation *op, Lowering &l) const {
     auto table = l.type(op->getResult(0)).getShape();
-    l.create<EmbeddingBackwardOp>(l.result(0), l.operand(1), l.operand(0),
-                                  l.elements(op->getOperand(0)), table[1], table[0], false);
+    l.create<EmbeddingBackwardOp>(l.result(0), l.operand(1), l.operand(0), firstIndex(l, 2),
+                                  l.elements(op->getOperand(0)), table[1],
+                                  wholeSize(op->getResult(0), 0), table[0], false);
+    return success();
+  }
+};
+
+struct LogSumExp : KernelInterface::ExternalModel<LogSumExp, tx::LogSumExpOp> {
+  StringRef resultName(Operation *, unsigned) const { return "lse"; }
+  LogicalResult lower(Operation *op, Lowering &l) const {
+    int64_t width = l.type(op->getOperand(0)).getShape().back();
+    l.create<rt::LogSumExpOp>(l.result(0), l.operand(0), l.elements(op->getOperand(0)) / width,
+                              width);
+    return success();
+  }
+};
+
+struct TokenLoss : KernelInterface::ExternalModel<TokenLoss, tx::TokenLossOp> {
+  StringRef resultName(Operation *, unsigned) const { return "loss"; }
+  LogicalResult lower(Operation *op, Lowering &l) const {
+    auto logits = l.type(op->getOperand(0)).getShape();
+    int64_t width = logits.back();
+    l.create<rt::TokenLossOp>(l.result(0), l.operand(0), l.operand(2), l.operand(1),
+                              firstIndex(l, 3), l.elements(op->getOperand(0)) / width,
+                              wholeSize(op->getOperand(0), logits.size() - 1), width,
+                              cast<tx::TokenLossOp>(op).getIgnoreIndex());
     return success();
   }
 };
@@ -54,8 +90,10 @@ struct CrossEntropyGrad : KernelInterface::ExternalModel<CrossEntropyGrad, tx::C
     int64_t width = l.type(op->getOperand(0)).getShape().back();
     int64_t rows = l.elements(op->getOperand(0)) / width;
     bool scalar = rows > 1 && l.view(op->getOperand(3)).isScalar();
+    unsigned last = l.type(op->getOperand(0)).getRank() - 1;
     l.create<CrossEntropyBackwardOp>(l.result(0), l.operand(3), l.operand(0), l.operand(2),
-                                     l.operand(1), scalar ? 0 : 1, rows, width,
+                                     l.operand(1), firstIndex(l, 4), scalar ? 0 : 1, rows,
+                                     wholeSize(op->getOperand(0), last), width,
                                      cast<tx::CrossEntropyGradOp>(op).getIgnoreIndex());
     return success();
   }
@@ -75,6 +113,8 @@ void rt::attachTokenKernels(MLIRContext *context) {
   tx::EmbeddingOp::attachInterface<Embedding>(*context);
   tx::EmbeddingGradOp::attachInterface<EmbeddingGrad>(*context);
   tx::CrossEntropyOp::attachInterface<CrossEntropy>(*context);
+  tx::LogSumExpOp::attachInterface<LogSumExp>(*context);
+  tx::TokenLossOp::attachInterface<TokenLoss>(*context);
   tx::CrossEntropyGradOp::attachInterface<CrossEntropyGrad>(*context);
   train::TokenCountOp::attachInterface<TokenCount>(*context);
 }

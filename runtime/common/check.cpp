@@ -1,5 +1,6 @@
 // Checks the tables of a program before anything runs: an emitter's mistake is one message too.
 
+#include "common/layout.h"
 #include "common/options.h"
 
 #include <set>
@@ -12,6 +13,7 @@ namespace {
 void checkPiece(const Program &program, const std::string &what, const Shape &global,
                 const Shape &local, const Splits &splits) {
   Shape expected = global;
+  int64_t factors = global.rank;
   for (const Split &split : splits) {
     if (split.axis < 0 || split.axis >= program.mesh.size())
       fail("%s is split over mesh axis %d of %lld", what.c_str(), split.axis,
@@ -19,12 +21,31 @@ void checkPiece(const Program &program, const std::string &what, const Shape &gl
     if (split.dim < 0 || split.dim >= global.rank)
       fail("%s is split in dimension %d, its shape is %s", what.c_str(), split.dim,
            toString(global).c_str());
-    int size = program.mesh[split.axis].size;
-    if (expected[split.dim] % size != 0)
-      fail("%s: dimension %d of %s does not divide by %d, the size of mesh axis %s", what.c_str(),
-           split.dim, toString(global).c_str(), size, program.mesh[split.axis].name);
-    expected.dims[split.dim] /= size;
+    int64_t before = 1;
+    for (const Split *other = splits.begin(); other != &split; ++other)
+      if (other->dim == split.dim)
+        before = other->blocks;
+    factors += split.blocks != before;
+    if (split.blocks < before || split.blocks % before != 0 || global[split.dim] % split.blocks != 0)
+      fail("%s: dimension %d of %s has no %lld blocks within %lld", what.c_str(), split.dim,
+           toString(global).c_str(), (long long)split.blocks, (long long)before);
   }
+  if (factors > kMaxDims)
+    fail("%s has %lld factors, more than %d", what.c_str(), (long long)factors, kMaxDims);
+  auto [shape, plain] = factored(global, splits);
+  const Split *next = plain.begin(); // in the order of the dimensions
+  for (int dim = 0; dim < global.rank; ++dim)
+    for (const Split &split : splits) {
+      if (split.dim != dim)
+        continue;
+      int64_t &left = shape.dims[next++->dim];
+      int size = program.mesh[split.axis].size;
+      if (left % size != 0)
+        fail("%s: dimension %d of %s does not divide by %d, the size of mesh axis %s",
+             what.c_str(), dim, toString(global).c_str(), size, program.mesh[split.axis].name);
+      left /= size;
+      expected.dims[dim] /= size;
+    }
   if (expected != local)
     fail("%s: the local shape of %s is %s by its splits, the table says %s", what.c_str(),
          toString(global).c_str(), toString(expected).c_str(), toString(local).c_str());

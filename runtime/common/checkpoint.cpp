@@ -40,11 +40,11 @@ const void *wholeOf(Rank &rank, const TensorPiece &piece, std::vector<char> &sto
   for (int r = 0; r < rank.ranks; ++r) {
     Rank other;
     placeOnMesh(other, program, r);
-    Shape start = pieceStart(program, other.coordinates, piece.global, piece.splits);
-    forRuns(piece.global, piece.local, start, [&](int64_t global, int64_t local, int64_t n) {
-      std::memcpy(storage.data() + global * width, all.data() + r * bytes + local * width,
-                  size_t(n * width));
-    });
+    forRuns(program, other.coordinates, piece.global, piece.splits,
+            [&](int64_t global, int64_t local, int64_t n) {
+              std::memcpy(storage.data() + global * width, all.data() + r * bytes + local * width,
+                          size_t(n * width));
+            });
   }
   return storage.data();
 }
@@ -140,11 +140,11 @@ void readCheckpoint(Rank &rank, const std::string &folder) {
       fail("checkpoint %s: tensor '%s' is %s, the program needs %s", file.path().c_str(),
            piece.name, nameOf(stored.dtype), nameOf(piece.dtype));
     int64_t width = sizeOf(piece.dtype);
-    Shape start = pieceStart(*rank.program, rank.coordinates, piece.global, piece.splits);
-    forRuns(piece.global, piece.local, start, [&](int64_t global, int64_t local, int64_t n) {
-      std::memcpy(static_cast<char *>(piece.data) + local * width, stored.data + global * width,
-                  size_t(n * width));
-    });
+    forRuns(*rank.program, rank.coordinates, piece.global, piece.splits,
+            [&](int64_t global, int64_t local, int64_t n) {
+              std::memcpy(static_cast<char *>(piece.data) + local * width,
+                          stored.data + global * width, size_t(n * width));
+            });
   }
 }
 

@@ -48,9 +48,7 @@ void fillFromRule(const Rank &rank, const Parameter &parameter, uint64_t seed) {
     return;
   }
   uint64_t key = randomKey(seed, parameter.name);
-  Shape start =
-      pieceStart(*rank.program, rank.coordinates, parameter.globalShape, parameter.splits);
-  forRuns(parameter.globalShape, parameter.localShape, start,
+  forRuns(*rank.program, rank.coordinates, parameter.globalShape, parameter.splits,
           [&](int64_t global, int64_t local, int64_t count) {
             for (int64_t i = 0; i < count; ++i)
               values[local + i] =
@@ -61,9 +59,7 @@ void fillFromRule(const Rank &rank, const Parameter &parameter, uint64_t seed) {
 void fillFromBytes(const Rank &rank, const Parameter &parameter, const unsigned char *bytes,
                    DType dtype) {
   float *values = rank.persistent<float>(parameter.offset);
-  Shape start =
-      pieceStart(*rank.program, rank.coordinates, parameter.globalShape, parameter.splits);
-  forRuns(parameter.globalShape, parameter.localShape, start,
+  forRuns(*rank.program, rank.coordinates, parameter.globalShape, parameter.splits,
           [&](int64_t global, int64_t local, int64_t count) {
             convertToFloat(values + local, bytes + global * sizeOf(dtype), dtype, count);
           });

@@ -7,7 +7,34 @@
 
 namespace partita_rt {
 
-/// First index of the piece along each dimension.
+/// A shape in which every split is of a whole dimension: one that is split within its blocks is
+/// written as its factors, [4, 3 x 8 split] as [4, 3, 8 split]. The elements' order stays.
+struct FactoredShape {
+  Shape shape;
+  Splits splits;
+};
+inline FactoredShape factored(const Shape &global, const Splits &splits) {
+  FactoredShape result;
+  for (int d = 0; d < global.rank; ++d) {
+    int64_t begin = 1;
+    result.shape.dims[result.shape.rank++] = global[d];
+    for (const Split &split : splits) {
+      if (split.dim != d)
+        continue;
+      if (split.blocks != begin) {
+        int64_t front = split.blocks / begin, &last = result.shape.dims[result.shape.rank - 1];
+        result.shape.dims[result.shape.rank] = last / front;
+        last = front;
+        ++result.shape.rank;
+        begin = split.blocks;
+      }
+      result.splits.list[result.splits.count++] = {result.shape.rank - 1, split.axis, 1};
+    }
+  }
+  return result;
+}
+
+/// First index of the piece along each dimension of a factored shape.
 inline Shape pieceStart(const Program &program, const int *coordinates, const Shape &global,
                         const Splits &splits) {
   Shape start, size = global;
@@ -51,6 +78,17 @@ void forRuns(const Shape &global, const Shape &local, const Shape &start, Visit 
     }
     visit(index, r * run, run);
   }
+}
+
+/// The same for a rank's piece of any shape.
+template <typename Visit>
+void forRuns(const Program &program, const int *coordinates, const Shape &global,
+             const Splits &splits, Visit visit) {
+  auto [shape, plain] = factored(global, splits);
+  Shape local = shape;
+  for (const Split &split : plain)
+    local.dims[split.dim] /= program.mesh[split.axis].size;
+  forRuns(shape, local, pieceStart(program, coordinates, shape, plain), visit);
 }
 
 } // namespace partita_rt

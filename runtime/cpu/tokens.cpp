@@ -12,29 +12,35 @@ namespace partita_rt {
 
 namespace {
 
-template <typename Id> void checkId(Id id, int64_t position, int64_t vocabulary) {
-  if (id < 0 || int64_t(id) >= vocabulary)
+template <typename Id> void checkId(Id id, int64_t position, const TokenRows &rows) {
+  if (id < 0 || int64_t(id) >= rows.whole)
     fail("embedding: id %lld at position %lld is outside 0 .. %lld", (long long)id,
-         (long long)position, (long long)vocabulary - 1);
+         (long long)position, (long long)rows.whole - 1);
 }
 
 template <typename Id>
 void gatherRows(float *y, const Id *ids, const float *table, int64_t n, int64_t width,
-                int64_t vocabulary) {
+                const TokenRows &rows) {
   for (int64_t i = 0; i < n; ++i) {
-    checkId(ids[i], i, vocabulary);
-    std::memcpy(y + i * width, table + int64_t(ids[i]) * width, size_t(width) * sizeof(float));
+    checkId(ids[i], i, rows);
+    if (rows.has(ids[i]))
+      std::memcpy(y + i * width, table + (int64_t(ids[i]) - rows.first) * width,
+                  size_t(width) * sizeof(float));
+    else
+      fill(y + i * width, 0.0f, width);
   }
 }
 
 template <typename Id>
 void scatterRows(float *dtable, const float *dy, const Id *ids, int64_t n, int64_t width,
-                 int64_t vocabulary, Write write) {
+                 const TokenRows &rows, Write write) {
   if (write == Write::Set)
-    fill(dtable, 0.0f, vocabulary * width);
+    fill(dtable, 0.0f, rows.count * width);
   for (int64_t i = 0; i < n; ++i) {
-    checkId(ids[i], i, vocabulary);
-    float *__restrict row = dtable + int64_t(ids[i]) * width;
+    checkId(ids[i], i, rows);
+    if (!rows.has(ids[i]))
+      continue;
+    float *__restrict row = dtable + (int64_t(ids[i]) - rows.first) * width;
     const float *__restrict from = dy + i * width;
     for (int64_t d = 0; d < width; ++d)
       row[d] += from[d];
@@ -44,20 +50,20 @@ void scatterRows(float *dtable, const float *dy, const Id *ids, int64_t n, int64
 } // namespace
 
 void embeddingForward(float *y, const int64_t *ids, const float *table, int64_t n, int64_t width,
-                      int64_t vocabulary) {
-  gatherRows(y, ids, table, n, width, vocabulary);
+                      TokenRows rows) {
+  gatherRows(y, ids, table, n, width, rows);
 }
 void embeddingForward(float *y, const int32_t *ids, const float *table, int64_t n, int64_t width,
-                      int64_t vocabulary) {
-  gatherRows(y, ids, table, n, width, vocabulary);
+                      TokenRows rows) {
+  gatherRows(y, ids, table, n, width, rows);
 }
 void embeddingBackward(float *dtable, const float *dy, const int64_t *ids, int64_t n, int64_t width,
-                       int64_t vocabulary, Write write) {
-  scatterRows(dtable, dy, ids, n, width, vocabulary, write);
+                       TokenRows rows, Write write) {
+  scatterRows(dtable, dy, ids, n, width, rows, write);
 }
 void embeddingBackward(float *dtable, const float *dy, const int32_t *ids, int64_t n, int64_t width,
-                       int64_t vocabulary, Write write) {
-  scatterRows(dtable, dy, ids, n, width, vocabulary, write);
+                       TokenRows rows, Write write) {
+  scatterRows(dtable, dy, ids, n, width, rows, write);
 }
 
 //===-- Cross-entropy -----------------------------------------------------------------------===//
@@ -83,24 +89,45 @@ void crossEntropyForward(float *loss, float *logSumExp, const float *logits, con
   }
 }
 
+void logSumExp(float *y, const float *x, int64_t rows, int64_t width) {
+  for (int64_t row = 0; row < rows; ++row) {
+    float largest = rowMax(x + row * width, width);
+    y[row] = largest + std::log(rowExpSum(x + row * width, largest, width));
+  }
+}
+
+void tokenLoss(float *loss, const float *logits, const float *logSumExp, const int64_t *labels,
+               int64_t rows, TokenRows vocabulary, int64_t ignoreIndex) {
+  for (int64_t row = 0; row < rows; ++row) {
+    loss[row] = 0.0f;
+    if (labels[row] == ignoreIndex)
+      continue;
+    checkLabel(labels[row], row, vocabulary.whole);
+    if (vocabulary.has(labels[row]))
+      loss[row] =
+          logSumExp[row] - logits[row * vocabulary.count + labels[row] - vocabulary.first];
+  }
+}
+
 void crossEntropyBackward(float *dlogits, const float *dloss, int64_t dlossStride,
                           const float *logits, const float *logSumExp, const int64_t *labels,
-                          int64_t rows, int64_t vocabulary, int64_t stride, int64_t ignoreIndex) {
+                          int64_t rows, TokenRows vocabulary, int64_t stride, int64_t ignoreIndex) {
   for (int64_t row = 0; row < rows; ++row) {
     const float *x = logits + row * stride;
     float *dx = dlogits + row * stride;
     float seed = dloss[row * dlossStride];
-    fill(dx + vocabulary, 0.0f, stride - vocabulary);
+    fill(dx + vocabulary.count, 0.0f, stride - vocabulary.count);
     if (labels[row] == ignoreIndex) {
-      fill(dx, 0.0f, vocabulary);
+      fill(dx, 0.0f, vocabulary.count);
       continue;
     }
-    checkLabel(labels[row], row, vocabulary);
+    checkLabel(labels[row], row, vocabulary.whole);
     Lanes shift = splat(logSumExp[row]), factor = splat(seed);
-    forLanes(vocabulary, [&](int64_t i, int64_t n) {
+    forLanes(vocabulary.count, [&](int64_t i, int64_t n) {
       storeUpTo(dx + i, factor * expLanes(loadUpTo(x + i, n) - shift), n);
     });
-    dx[labels[row]] -= seed;
+    if (vocabulary.has(labels[row]))
+      dx[labels[row] - vocabulary.first] -= seed;
   }
 }
 

@@ -189,7 +189,8 @@ TEST(Layout, RunsCoverThePieceInOrder) {
   Program program;
   program.mesh = mesh;
   Shape global{4, 6, 5};
-  for (Splits splits : {Splits{}, Splits{{0, 0}}, Splits{{1, 0}, {1, 1}}, Splits{{1, 1}, {0, 0}}}) {
+  for (Splits splits : {Splits{}, Splits{{0, 0}}, Splits{{1, 0}, {1, 1}}, Splits{{1, 1}, {0, 0}},
+                        Splits{{1, 0, 3}}, Splits{{0, 0, 2}, {1, 1, 2}}}) {
     std::multiset<int64_t> covered;
     Shape local = global;
     for (Split split : splits)
@@ -197,9 +198,8 @@ TEST(Layout, RunsCoverThePieceInOrder) {
     for (int r = 0; r < 6; ++r) {
       Rank rank;
       placeOnMesh(rank, program, r);
-      Shape start = pieceStart(program, rank.coordinates, global, splits);
       int64_t next = 0;
-      forRuns(global, local, start, [&](int64_t g, int64_t l, int64_t n) {
+      forRuns(program, rank.coordinates, global, splits, [&](int64_t g, int64_t l, int64_t n) {
         EXPECT_EQ(l, next);
         next += n;
         for (int64_t i = 0; i < n; ++i)
@@ -211,6 +211,15 @@ TEST(Layout, RunsCoverThePieceInOrder) {
     for (int64_t i = 0; i < global.elements(); ++i)
       EXPECT_EQ(int64_t(covered.count(i)), copies);
   }
+  // Rank 0 of "b" has the first third of each of two blocks of six.
+  Splits blocked{{1, 1, 2}};
+  int first[kMaxAxes] = {};
+  std::vector<int64_t> columns;
+  forRuns(program, first, Shape{1, 12}, blocked, [&](int64_t g, int64_t, int64_t n) {
+    for (int64_t i = 0; i < n; ++i)
+      columns.push_back(g + i);
+  });
+  EXPECT_EQ(columns, (std::vector<int64_t>{0, 1, 6, 7}));
   int calls = 0;
   forRuns({}, {}, {}, [&](int64_t, int64_t, int64_t n) { calls += int(n); });
   EXPECT_EQ(calls, 1);

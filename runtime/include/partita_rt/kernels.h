@@ -100,19 +100,29 @@ void attentionBackward(Heads dq, Heads dk, Heads dv, float *delta, ConstHeads do
 
 //===-- Embedding ---------------------------------------------------------------------------===//
 
-/// y[n, width] = table[ids[n], :] of table [vocabulary, width]. Throws Error on an id outside
-/// 0 .. vocabulary-1. Negative ids are not counted from the end.
-void embeddingForward(float *y, const int64_t *ids, const float *table, int64_t n, int64_t width,
-                      int64_t vocabulary);
-void embeddingForward(float *y, const int32_t *ids, const float *table, int64_t n, int64_t width,
-                      int64_t vocabulary);
+/// The tokens of a vocabulary of `whole` that a rank has rows for: first .. first + count - 1. A number
+/// stands for all of them. Other tokens are other ranks'; those outside the whole are errors.
+struct TokenRows {
+  int64_t whole, first, count;
+  TokenRows(int64_t vocabulary) : whole(vocabulary), first(0), count(vocabulary) {}
+  TokenRows(int64_t whole, int64_t first, int64_t count)
+      : whole(whole), first(first), count(count) {}
+  bool has(int64_t token) const { return token >= first && token < first + count; }
+};
 
-/// dtable[vocabulary, width]: row v gets the sum of the dy rows whose id is v, added in the order
-/// of n. Write::Set zeroes the table first.
+/// y[n, width] = table[ids[n] - rows.first, :] of table [rows.count, width]; 0 for another rank's id.
+/// Throws Error on an id outside 0 .. rows.whole-1. Negative ids are not counted from the end.
+void embeddingForward(float *y, const int64_t *ids, const float *table, int64_t n, int64_t width,
+                      TokenRows rows);
+void embeddingForward(float *y, const int32_t *ids, const float *table, int64_t n, int64_t width,
+                      TokenRows rows);
+
+/// dtable[rows.count, width]: row v gets the sum of the dy rows whose id is rows.first + v, added in
+/// the order of n. Write::Set zeroes the table first.
 void embeddingBackward(float *dtable, const float *dy, const int64_t *ids, int64_t n, int64_t width,
-                       int64_t vocabulary, Write write = Write::Set);
+                       TokenRows rows, Write write = Write::Set);
 void embeddingBackward(float *dtable, const float *dy, const int32_t *ids, int64_t n, int64_t width,
-                       int64_t vocabulary, Write write = Write::Set);
+                       TokenRows rows, Write write = Write::Set);
 
 //===-- Cross-entropy -----------------------------------------------------------------------===//
 
@@ -122,12 +132,20 @@ void embeddingBackward(float *dtable, const float *dy, const int32_t *ids, int64
 void crossEntropyForward(float *loss, float *logSumExp, const float *logits, const int64_t *labels,
                          int64_t rows, int64_t vocabulary, int64_t stride, int64_t ignoreIndex);
 
+/// y[n] = log(sum(exp(x[n, :]))) of x [rows, width].
+void logSumExp(float *y, const float *x, int64_t rows, int64_t width);
+
+/// loss[n] = logSumExp[n] - logits[n, labels[n] - vocabulary.first] where this rank has the label's
+/// column, else 0; 0 for ignored rows. logits [rows, vocabulary.count]; logSumExp is the whole row's.
+void tokenLoss(float *loss, const float *logits, const float *logSumExp, const int64_t *labels,
+               int64_t rows, TokenRows vocabulary, int64_t ignoreIndex);
+
 /// dlogits[n, :] = dloss[n] * (softmax(logits[n, :]) - onehot(labels[n])), 0 for ignored rows, and
-/// 0 for the padding columns vocabulary .. stride-1. In place (dlogits == logits) is allowed.
+/// 0 for the padding columns vocabulary.count .. stride-1. In place (dlogits == logits) is allowed.
 /// dloss is [rows], or one value for all rows when dlossStride is 0.
 void crossEntropyBackward(float *dlogits, const float *dloss, int64_t dlossStride,
                           const float *logits, const float *logSumExp, const int64_t *labels,
-                          int64_t rows, int64_t vocabulary, int64_t stride, int64_t ignoreIndex);
+                          int64_t rows, TokenRows vocabulary, int64_t stride, int64_t ignoreIndex);
 
 /// Labels different from ignoreIndex.
 int64_t countLabels(const int64_t *labels, int64_t n, int64_t ignoreIndex);

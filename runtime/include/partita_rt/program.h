@@ -40,11 +40,13 @@ struct Axis {
   int size;
 };
 
-/// Dimension `dim` is split in equal parts over mesh axis number `axis`. Several entries with the
-/// same dim: the first is the outermost split.
+/// Dimension `dim` is `blocks` equal blocks, each of which is split in equal parts over mesh axis
+/// number `axis`. Several entries with the same dim: fewer blocks first, among equals the outermost
+/// split first.
 struct Split {
   int dim;
   int axis;
+  int64_t blocks = 1;
 };
 
 /// At most kMaxAxes splits: Splits{{0, 0}} splits dimension 0 over the first axis; {} is whole.
