@@ -149,8 +149,7 @@ std::optional<ShardRule> ShardRule::parse(StringRef text, ArrayRef<int64_t> oper
   for (auto [i, letter] : llvm::enumerate(rule.letters)) {
     auto has = [&, l = static_cast<unsigned>(i)](const RulePattern &p) { return p.contains(l); };
     if (!letter.summed && !letter.greatest && !letter.never && !letter.byForm &&
-        llvm::any_of(rule.operands, has) &&
-        !llvm::all_of(rule.results, has)) {
+        llvm::any_of(rule.operands, has) && !llvm::all_of(rule.results, has)) {
       error = llvm::formatv("rule '{0}': letter {1} is missing in a result and marked with none of "
                             "'+', '>', '^' and '!'",
                             text, letter.name)

@@ -8,10 +8,11 @@
 //
 // A dimension that is a group is the product of its letters, the first one outermost.
 //
-// A result that lacks a letter marked "+" ("greatest": ">") is a partial sum (maximum) where the letter
-// is split. "^" is never split; "!" is split by putting other ops in the op's place (splitForm).
-// "@v" is the operand that says where a rank's piece of v begins (par.first_index): it is absent until v is
-// split, so such patterns stand last.
+// A result that lacks a letter marked "+" ("greatest": ">") is a partial sum (maximum) where the
+// letter is split. "^" is never split; "!" is split by putting other ops in the op's place
+// (splitForm).
+// "@v" is the operand that says where a rank's piece of v begins (par.first_index): it is absent
+// until v is split, so such patterns stand last.
 //
 //===----------------------------------------------------------------------------------------------===//
 

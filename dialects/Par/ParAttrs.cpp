@@ -355,8 +355,8 @@ void Layout::set(StringAttr axis, Kind kind) {
 
 void Layout::shard(StringAttr axis, unsigned dim, int64_t blocks) {
   clear(axis);
-  auto *at = llvm::find_if(splits[dim],
-                           [&](const AxisSplit &split) { return split.blocks > blocks; });
+  auto *at =
+      llvm::find_if(splits[dim], [&](const AxisSplit &split) { return split.blocks > blocks; });
   splits[dim].insert(at, {axis, blocks});
 }
 
@@ -437,9 +437,9 @@ FailureOr<RankedTensorType> Layout::localType(Type element, MeshAttr mesh,
     int64_t left = shape[i]; // of the factor that the axis splits
     for (const AxisSplit &split : axes) {
       if (&split == axes.begin() || split.blocks != (&split)[-1].blocks) {
-        const AxisSplit *next = std::find_if(
-            &split, axes.end(),
-            [&](const AxisSplit &other) { return other.blocks != split.blocks; });
+        const AxisSplit *next = std::find_if(&split, axes.end(), [&](const AxisSplit &other) {
+          return other.blocks != split.blocks;
+        });
         left = (next == axes.end() ? shape[i] : next->blocks) / split.blocks;
       }
       int64_t size = mesh.sizeOf(split.axis.getValue());

@@ -18,8 +18,8 @@ namespace partita::par {
 enum class Kind { Invariant, Replicated, Sharded, Partial, Greatest };
 llvm::StringRef toString(Kind kind);
 
-/// An axis that splits a dimension: the dimension is `blocks` equal blocks, and each is split. A fused
-/// weight of queries, keys and values [h, 3 h] that is split by heads has three.
+/// An axis that splits a dimension: the dimension is `blocks` equal blocks, and each is split. A
+/// fused weight of queries, keys and values [h, 3 h] that is split by heads has three.
 struct AxisSplit {
   mlir::StringAttr axis;
   int64_t blocks = 1;
@@ -53,7 +53,8 @@ struct Layout {
   /// Axes that the layout mentions.
   void axes(llvm::SetVector<mlir::StringAttr> &result) const;
 
-  /// The whole value's dimensions as their factors, each split by axes alone or not at all: `3 x 768
+  /// The whole value's dimensions as their factors, each split by axes alone or not at all: `3 x
+  /// 768
   /// @tp` is two. For code that moves pieces.
   Layout factored() const;
 
@@ -98,15 +99,15 @@ struct LetterSplit {
   unsigned letter = 0;
   int64_t blocks = 1;
 };
-/// The letter that is split when a dimension is, in `blocks` blocks: `3 x 768 @tp` of the dimension (a
-/// b) with a = 3 splits b. None where no letter of the dimension begins there.
+/// The letter that is split when a dimension is, in `blocks` blocks: `3 x 768 @tp` of the dimension
+/// (a b) with a = 3 splits b. None where no letter of the dimension begins there.
 std::optional<LetterSplit> splitLetter(const RuleDim &dim, int64_t blocks,
                                        llvm::ArrayRef<int64_t> letterSizes);
 /// The other way round: the blocks of the dimension.
 int64_t blocksOfDim(const RuleDim &dim, LetterSplit split, llvm::ArrayRef<int64_t> letterSizes);
 /// The sizes of the letters of an op's rule, whole; false and `error` set on a contradiction.
-bool letterSizes(const ShardRule &rule, mlir::Operation *op,
-                 llvm::SmallVectorImpl<int64_t> &sizes, std::string &error);
+bool letterSizes(const ShardRule &rule, mlir::Operation *op, llvm::SmallVectorImpl<int64_t> &sizes,
+                 std::string &error);
 bool placeResults(const ShardRule &rule, llvm::ArrayRef<Layout> operands,
                   llvm::ArrayRef<bool> carriesCotangent, llvm::MutableArrayRef<Layout> results,
                   RuleProblem &problem);

@@ -147,9 +147,9 @@ private:
     int dim = isFirstIndex ? 0 : pattern.dimOf(split.letter);
     Kind kind = layout.kind(axis);
     int64_t blocks = dim < 0 || isFirstIndex ? 1 : blocksOfDim(pattern.dims[dim], split, sizes);
-    bool right = dim >= 0 ? layout.dimOf(axis) == dim && layout.blocksOf(axis) == blocks
-                          : kind == Kind::Replicated ||
-                                (kind == Kind::Invariant && !carriesCotangent[i]);
+    bool right =
+        dim >= 0 ? layout.dimOf(axis) == dim && layout.blocksOf(axis) == blocks
+                 : kind == Kind::Replicated || (kind == Kind::Invariant && !carriesCotangent[i]);
     if (right)
       return true;
     return refuse(i, axis, dim >= 0 ? Kind::Sharded : Kind::Replicated,
@@ -237,9 +237,9 @@ private:
           if (order[letter].empty())
             order[letter] = split;
           else if (!(order[letter] == split))
-            return refuse(static_cast<int>(i), axes.front().axis, Kind::Sharded,
-                          llvm::formatv(
-                              "the axes on letter {0} are in another order in operand {1}",
+            return refuse(
+                static_cast<int>(i), axes.front().axis, Kind::Sharded,
+                llvm::formatv("the axes on letter {0} are in another order in operand {1}",
                               rule.letters[letter].name, i));
         }
     for (auto [pattern, layout] : llvm::zip(rule.results, results))
@@ -298,8 +298,8 @@ int64_t partita::par::blocksOfDim(const RuleDim &dim, LetterSplit split,
   return blocks;
 }
 
-bool partita::par::letterSizes(const ShardRule &rule, Operation *op, SmallVectorImpl<int64_t> &sizes,
-                               std::string &error) {
+bool partita::par::letterSizes(const ShardRule &rule, Operation *op,
+                               SmallVectorImpl<int64_t> &sizes, std::string &error) {
   SmallVector<Layout, 2> layouts;
   for (Type type : op->getOperandTypes())
     layouts.push_back(Layout::of(type));

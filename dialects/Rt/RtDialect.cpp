@@ -135,8 +135,8 @@ CallArgument argument::real(const APFloat &value) { return floatLiteral(value.co
 CallArgument argument::tokenRows(int64_t whole, Value first, int64_t rows) {
   if (!first)
     return whole;
-  return CallArgument("TokenRows{{" + std::to_string(whole) + ", *{}, " + std::to_string(rows) + "}",
-                      {first});
+  return CallArgument(
+      "TokenRows{{" + std::to_string(whole) + ", *{}, " + std::to_string(rows) + "}", {first});
 }
 CallArgument argument::orNull(Value value) {
   return value ? CallArgument(value) : CallArgument("nullptr");

@@ -16,7 +16,8 @@ using namespace partita::tx;
 // First indices
 //===------------------------------------------------------------------------------------------------===//
 
-/// Gives the op the index at which this rank's piece of dimension `dim` of a value begins, if it is split.
+/// Gives the op the index at which this rank's piece of dimension `dim` of a value begins, if it is
+/// split.
 static void addFirstIndex(Operation *op, MutableOperandRange first, Type type, unsigned dim) {
   par::Layout layout = par::Layout::of(type);
   if (layout.splits[dim].empty() || first.size() != 0)
@@ -29,15 +30,17 @@ static void addFirstIndex(Operation *op, MutableOperandRange first, Type type, u
   first.assign(par::FirstIndexOp::create(builder, op->getLoc(), index, whole).getResult());
 }
 
-void EmbeddingOp::localize() {
-  addFirstIndex(*this, getFirstMutable(), getTable().getType(), 0);
+void EmbeddingOp::localize() { addFirstIndex(*this, getFirstMutable(), getTable().getType(), 0); }
+void EmbeddingGradOp::localize() {
+  addFirstIndex(*this, getFirstMutable(), getDtable().getType(), 0);
 }
-void EmbeddingGradOp::localize() { addFirstIndex(*this, getFirstMutable(), getDtable().getType(), 0); }
 void CrossEntropyGradOp::localize() {
-  addFirstIndex(*this, getFirstMutable(), getLogits().getType(), getLogits().getType().getRank() - 1);
+  addFirstIndex(*this, getFirstMutable(), getLogits().getType(),
+                getLogits().getType().getRank() - 1);
 }
 void TokenLossOp::localize() {
-  addFirstIndex(*this, getFirstMutable(), getLogits().getType(), getLogits().getType().getRank() - 1);
+  addFirstIndex(*this, getFirstMutable(), getLogits().getType(),
+                getLogits().getType().getRank() - 1);
 }
 
 //===------------------------------------------------------------------------------------------------===//

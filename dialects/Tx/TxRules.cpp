@@ -36,9 +36,9 @@ private:
 
 std::string join(ArrayRef<std::string> dims) { return llvm::join(dims, " "); }
 
-/// The dimensions of a slice: `whole` is cut into `part`. One taken whole keeps its letter; one of whose
-/// equal blocks the part is a block has two, and splits within the block; else there are two letters
-/// that are never split.
+/// The dimensions of a slice: `whole` is cut into `part`. One taken whole keeps its letter; one of
+/// whose equal blocks the part is a block has two, and splits within the block; else there are two
+/// letters that are never split.
 std::pair<std::string, std::string> cutRule(Type whole, Type part, Type result,
                                             ArrayRef<int64_t> offsets, ArrayRef<int64_t> strides) {
   Letters letters;
@@ -55,7 +55,8 @@ std::pair<std::string, std::string> cutRule(Type whole, Type part, Type result,
     std::string b = letters.next();
     // Offsets are those of a rank's piece as soon as the result is one.
     int64_t block = resultLocal > 0 ? piece / (resultWhole / resultLocal) : 0;
-    bool isBlock = stride == 1 && block > 0 && piece > 1 && size % piece == 0 && offset % block == 0;
+    bool isBlock =
+        stride == 1 && block > 0 && piece > 1 && size % piece == 0 && offset % block == 0;
     wholeDims.push_back(isBlock ? "(" + a + "^ " + b + ")" : a + "^");
     partDims.push_back(isBlock ? b : b + "^");
   }
@@ -172,14 +173,12 @@ std::string ReshapeOp::getShardRule() {
 }
 
 std::string SliceOp::getShardRule() {
-  auto [whole, part] =
-      cutRule(getX().getType(), getType(), getType(), getOffsets(), getStrides());
+  auto [whole, part] = cutRule(getX().getType(), getType(), getType(), getOffsets(), getStrides());
   return "~" + whole + " -> " + part;
 }
 
 std::string PadOp::getShardRule() {
-  auto [whole, part] =
-      cutRule(getType(), getX().getType(), getType(), getOffsets(), getStrides());
+  auto [whole, part] = cutRule(getType(), getX().getType(), getType(), getOffsets(), getStrides());
   return "~" + part + " -> " + whole;
 }
 
@@ -191,7 +190,8 @@ std::string ConcatOp::getShardRule() {
   auto sizeOf = [&](Value input) {
     return cast<RankedTensorType>(input.getType()).getDimSize(getDim());
   };
-  if (llvm::all_of(getInputs(), [&](Value input) { return sizeOf(input) == sizeOf(getInputs()[0]); })) {
+  if (llvm::all_of(getInputs(),
+                   [&](Value input) { return sizeOf(input) == sizeOf(getInputs()[0]); })) {
     // Equal pieces are the blocks of the result, and split alike.
     common[getDim()] = "y";
     patterns.assign(getInputs().size(), "~~" + join(common));

@@ -108,8 +108,7 @@ static LogicalResult crossEntropyGrad(tx::CrossEntropyGradOp op, Inputs in, Outp
       continue;
     if (failed(checkToken(op, label, rows, i)))
       return failure();
-    // A piece of the logits does not know the denominator: there the operand must be right.
-    double lse = op.getFirst() ? in[2]->reals[i] : logSumExp(x, n);
+    double lse = in[2]->reals[i]; // of the whole row: a piece of the logits does not know it
     for (int64_t j = 0; j < n; ++j)
       out[0].reals[i * n + j] =
           in[3]->reals[i] * (std::exp(x[j] - lse) - (j + rows.first == label));

@@ -197,8 +197,8 @@ FailureOr<RankTensors> partita::interp::cut(const Tensor &whole, Type type, par:
   return pieces;
 }
 
-/// Combines the tensors of each group of ranks that differ along `axis`, in the order of the axis; the
-/// group shares the result.
+/// Combines the tensors of each group of ranks that differ along `axis`, in the order of the axis;
+/// the group shares the result.
 static RankTensors overGroups(par::MeshAttr mesh, StringRef axis, const RankTensors &values,
                               function_ref<void(Tensor &, const Tensor &)> combine) {
   RankTensors combined(values.size());

@@ -103,8 +103,8 @@ private:
       return convertCall(call), success();
     return llvm::TypeSwitch<Operation *, LogicalResult>(op)
         .Case<ArenaOp, PersistentOp, InputOp, ControlOp, TableOp, OffsetOp, AdvanceOp, ForOp,
-              LaunchOp, rt::AllReduceOp, rt::AllReduceMaxOp, AllReduceStartOp, WaitOp, ReportOp, CommentOp,
-              CountLabelsOp, IotaOp, StepNumberOp, rt::FirstIndexOp>([&](auto typed) {
+              LaunchOp, rt::AllReduceOp, rt::AllReduceMaxOp, AllReduceStartOp, WaitOp, ReportOp,
+              CommentOp, CountLabelsOp, IotaOp, StepNumberOp, rt::FirstIndexOp>([&](auto typed) {
           emit(typed);
           return success();
         })
@@ -190,8 +190,9 @@ private:
     std::string number;
     for (auto [axis, size] : llvm::zip(op.getAxes(), op.getSizes())) {
       std::string coordinate = "rank.coordinates[" + std::to_string(axis) + "]";
-      number = number.empty() ? coordinate
-                              : "(" + number + " * " + std::to_string(size) + " + " + coordinate + ")";
+      number = number.empty()
+                   ? coordinate
+                   : "(" + number + " * " + std::to_string(size) + " + " + coordinate + ")";
     }
     verbatim(op.getLoc(), "*{} = " + number + " * int64_t(" + std::to_string(op.getPiece()) + ");",
              {mapped(op.getFirst())});

@@ -23,9 +23,9 @@ LogicalResult Propagation::run() {
 }
 
 static SmallVector<DimSplit> splitsOf(par::PlacementAttr placement) {
-  return par::Layout::of(RankedTensorType::get(
-                             placement.getShape(), IntegerType::get(placement.getContext(), 1),
-                             placement))
+  return par::Layout::of(RankedTensorType::get(placement.getShape(),
+                                               IntegerType::get(placement.getContext(), 1),
+                                               placement))
       .splits;
 }
 
@@ -169,8 +169,9 @@ void Propagation::visitRule(Operation *op) {
       }
       const RuleLetter &letter = rule.letters[split->letter];
       if (letter.never) {
-        stopAt(op, llvm::formatv("'{0}' cannot be split along dimension {1} of size {2}",
-                                 op->getName(), i, sizes[split->letter]),
+        stopAt(op,
+               llvm::formatv("'{0}' cannot be split along dimension {1} of size {2}", op->getName(),
+                             i, sizes[split->letter]),
                sizes[split->letter] / split->blocks);
         continue;
       }

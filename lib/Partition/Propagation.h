@@ -1,13 +1,13 @@
 //===- Propagation.h - splits follow the letters of rules --------------------------------*- C++
 //-*-===//
 //
-// Every value has, per dimension, the axes that split it. An op unites its dimensions that carry one
-// letter: what splits one of them splits all. All reads of a parameter, in whichever function, are
-// one value.
+// Every value has, per dimension, the axes that split it. An op unites its dimensions that carry
+// one letter: what splits one of them splits all. All reads of a parameter, in whichever function,
+// are one value.
 //
 // A letter that cannot be split ('^'), an axis that already splits another letter of the op, and a
-// size that does not divide stop a split. Those of the batch may stop: materialization then says what
-// is missing. A split that is only tried (`attempt`) is taken back when it stops anywhere.
+// size that does not divide stop a split. Those of the batch may stop: materialization then says
+// what is missing. A split that is only tried (`attempt`) is taken back when it stops anywhere.
 //
 //===----------------------------------------------------------------------------------------------===//
 

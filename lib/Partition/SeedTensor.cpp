@@ -1,19 +1,22 @@
 //===- SeedTensor.cpp - which dimensions of parameters are split over tp
 //---------------------------------===//
 //
-// A dimension of a parameter stands for all that its letters unite it with, in all functions: the columns
-// of one weight, the activations in between, the rows of the next. Such a family is split when
+// A dimension of a parameter stands for all that its letters unite it with, in all functions: the
+// columns of one weight, the activations in between, the rows of the next. Such a family is split
+// when
 //
-//   - no op on the way forbids it ('^'): what a norm or the softmax over keys runs along stays whole;
-//   - it pays: one of its letters belongs to a contraction (a product that is linear in two operands and
+//   - no op on the way forbids it ('^'): what a norm or the softmax over keys runs along stays
+//   whole;
+//   - it pays: one of its letters belongs to a contraction (a product that is linear in two
+//   operands and
 //     sums a letter), or to a table that data look up;
 //   - sizes divide.
 //
 // Megatron's layout comes out without any op or parameter being known by name: MLPs by their inner
 // dimension, attention by heads, embedding and head by the vocabulary. A fused projection is split
-// within its blocks: where the family stops at a slice, it is tried again within what the slice cuts.
-// Families are taken in the order of the parameters; one that would split two dimensions of one op
-// over the same axis is left whole.
+// within its blocks: where the family stops at a slice, it is tried again within what the slice
+// cuts. Families are taken in the order of the parameters; one that would split two dimensions of
+// one op over the same axis is left whole.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -100,7 +103,8 @@ private:
     });
     if (sums && factors >= 2)
       return true;
-    bool lookedUp = llvm::any_of(rule.letters, [](const RuleLetter &letter) { return letter.lacksFirstIndex; });
+    bool lookedUp =
+        llvm::any_of(rule.letters, [](const RuleLetter &letter) { return letter.lacksFirstIndex; });
     return lookedUp && llvm::any_of(op->getOperands(), [&](Value operand) {
              return !par::isDifferentiable(operand.getType()) && !isIndependent(operand);
            });

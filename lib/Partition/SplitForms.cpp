@@ -1,13 +1,14 @@
 //===- SplitForms.cpp - other ops where an op cannot be split as it is
 //-----------------------------------===//
 //
-// Runs the propagation; an op one of whose letters is marked '!' and split answers with its split form
-// (ShardInterface), in whole values, which the propagation that follows places like all others.
+// Runs the propagation; an op one of whose letters is marked '!' and split answers with its split
+// form (ShardInterface), in whole values, which the propagation that follows places like all
+// others.
 //
 //===----------------------------------------------------------------------------------------------===//
 
-#include "lib/Partition/Propagation.h"
 #include "dialects/Tx/Tx.h"
+#include "lib/Partition/Propagation.h"
 #include "partita/Partition/Passes.h"
 
 namespace partita {

@@ -13,7 +13,8 @@ using namespace partita;
 static constexpr double kMost = 1e18;
 static constexpr PlanOption kOptions[] = {
     {"mesh", PlanOption::Mesh, "AXIS=SIZE,...", "", 0, 0,
-     "ranks per mesh axis, outermost first; dp splits the batch, tp the weights (ranks = the product)"},
+     "ranks per mesh axis, outermost first; dp splits the batch, tp the weights (ranks = the "
+     "product)"},
     {"accumulate", PlanOption::Integer, "N", "1", 1, 1 << 20,
      "micro-batches per step, whose gradients are added before the update"},
     {"objective", PlanOption::Choice, "auto|none", "auto", 0, 0,

@@ -26,7 +26,8 @@ void checkPiece(const Program &program, const std::string &what, const Shape &gl
       if (other->dim == split.dim)
         before = other->blocks;
     factors += split.blocks != before;
-    if (split.blocks < before || split.blocks % before != 0 || global[split.dim] % split.blocks != 0)
+    if (split.blocks < before || split.blocks % before != 0 ||
+        global[split.dim] % split.blocks != 0)
       fail("%s: dimension %d of %s has no %lld blocks within %lld", what.c_str(), split.dim,
            toString(global).c_str(), (long long)split.blocks, (long long)before);
   }
@@ -41,8 +42,8 @@ void checkPiece(const Program &program, const std::string &what, const Shape &gl
       int64_t &left = shape.dims[next++->dim];
       int size = program.mesh[split.axis].size;
       if (left % size != 0)
-        fail("%s: dimension %d of %s does not divide by %d, the size of mesh axis %s",
-             what.c_str(), dim, toString(global).c_str(), size, program.mesh[split.axis].name);
+        fail("%s: dimension %d of %s does not divide by %d, the size of mesh axis %s", what.c_str(),
+             dim, toString(global).c_str(), size, program.mesh[split.axis].name);
       left /= size;
       expected.dims[dim] /= size;
     }

@@ -104,8 +104,7 @@ void tokenLoss(float *loss, const float *logits, const float *logSumExp, const i
       continue;
     checkLabel(labels[row], row, vocabulary.whole);
     if (vocabulary.has(labels[row]))
-      loss[row] =
-          logSumExp[row] - logits[row * vocabulary.count + labels[row] - vocabulary.first];
+      loss[row] = logSumExp[row] - logits[row * vocabulary.count + labels[row] - vocabulary.first];
   }
 }
 

@@ -1,4 +1,4 @@
-// RUN: partita-opt %s --partition-propagate | FileCheck %s
+// RUN: partita-opt %s --split-input-file --partition-propagate | FileCheck %s
 
 module attributes {par.mesh = #par.mesh<dp = 2>} {
 train.parameter @w : tensor<4x6xf32>
@@ -39,5 +39,26 @@ func.func @loop(%x: tensor<3x8xf32> {par.split = #par.place<[3, 8 @dp]>}) -> ten
   }
   %z = tx.neg %s : (tensor<8xf32>) -> tensor<8xf32>
   return %z : tensor<8xf32>
+}
+}
+
+// -----
+
+// Within the blocks of a dimension: through a product, a bias, a slice that cuts whole blocks, and heads.
+module attributes {par.mesh = #par.mesh<tp = 2>} {
+train.parameter @qkv : tensor<4x12xf32> {par.split = #par.place<[4, 3 x 4 @tp]>}
+// CHECK-LABEL: @blocks
+// CHECK: train.read @qkv {par.splits = [#par.place<[4, 3 x 4 @tp]>]}
+// CHECK: tx.matmul {{.*}}{par.splits = [#par.place<[8, 3 x 4 @tp]>]}
+// CHECK: tx.reshape {{.*}}{par.splits = [#par.place<[8, 3, 4 @tp]>]}
+// CHECK: tx.slice {{.*}}{par.splits = [#par.place<[8, 4 @tp]>]}
+// CHECK: tx.reshape {{.*}}{par.splits = [#par.place<[8, 2 @tp, 2]>]}
+func.func @blocks(%x: tensor<8x4xf32>) -> (tensor<8x3x4xf32>, tensor<8x2x2xf32>) {
+  %w = train.read @qkv : tensor<4x12xf32>
+  %y = tx.matmul %x, %w : (tensor<8x4xf32>, tensor<4x12xf32>) -> tensor<8x12xf32>
+  %a = tx.reshape %y : tensor<8x12xf32> -> tensor<8x3x4xf32>
+  %k = tx.slice %y [0, 4] by [1, 1] : tensor<8x12xf32> -> tensor<8x4xf32>
+  %h = tx.reshape %k : tensor<8x4xf32> -> tensor<8x2x2xf32>
+  return %a, %h : tensor<8x3x4xf32>, tensor<8x2x2xf32>
 }
 }

@@ -244,13 +244,13 @@ func.func @iota() -> tensor<4xf64> {
   %0 = tx.iota 1.0, 2.0 : tensor<4xf64>
   return %0 : tensor<4xf64>
 }
-// CHECK: tx.reshape @reshape_split: split a b; partial 0{{ *$}}
+// CHECK: tx.reshape @reshape_split: split a b c; partial 0{{ *$}}
 // GRAD: gradient of reshape_split: 0{{$}}
 func.func @reshape_split(%x: tensor<2x24xf64>) -> tensor<2x4x6xf64> {
   %0 = tx.reshape %x : tensor<2x24xf64> -> tensor<2x4x6xf64>
   return %0 : tensor<2x4x6xf64>
 }
-// CHECK: tx.reshape @reshape_join: split a c; partial 0{{ *$}}
+// CHECK: tx.reshape @reshape_join: split a b c; partial 0{{ *$}}
 // GRAD: gradient of reshape_join: 0{{$}}
 func.func @reshape_join(%x: tensor<4x2x6xf64>) -> tensor<8x6xf64> {
   %0 = tx.reshape %x : tensor<4x2x6xf64> -> tensor<8x6xf64>
@@ -304,6 +304,25 @@ func.func @pad(%x: tensor<4x2xf64>) -> tensor<4x6xf64> {
   %0 = tx.pad %x [0, 1] by [1, 2] : tensor<4x2xf64> -> tensor<4x6xf64>
   return %0 : tensor<4x6xf64>
 }
+// Within the blocks that a slice cuts.
+// CHECK: tx.slice @slice_block: split a c; partial 0{{ *$}}
+// GRAD: gradient of slice_block: 0{{$}}
+func.func @slice_block(%x: tensor<4x12xf64>) -> tensor<4x4xf64> {
+  %0 = tx.slice %x [0, 8] by [1, 1] : tensor<4x12xf64> -> tensor<4x4xf64>
+  return %0 : tensor<4x4xf64>
+}
+// CHECK: tx.pad @pad_block: split a c; partial 0{{ *$}}
+// GRAD: gradient of pad_block: 0{{$}}
+func.func @pad_block(%x: tensor<4x4xf64>) -> tensor<4x12xf64> {
+  %0 = tx.pad %x [0, 4] by [1, 1] : tensor<4x4xf64> -> tensor<4x12xf64>
+  return %0 : tensor<4x12xf64>
+}
+// CHECK: tx.concat @concat_blocks: split a y; partial 0+1{{ *$}}
+// GRAD: gradient of concat_blocks: 0 1{{$}}
+func.func @concat_blocks(%a: tensor<4x4xf64>, %b: tensor<4x4xf64>) -> tensor<4x8xf64> {
+  %0 = tx.concat %a, %b along 1 : (tensor<4x4xf64>, tensor<4x4xf64>) -> tensor<4x8xf64>
+  return %0 : tensor<4x8xf64>
+}
 // CHECK: tx.concat @concat: split a; partial 0+1{{ *$}}
 // GRAD: gradient of concat: 0 1{{$}}
 func.func @concat(%a: tensor<4x2xf64>, %b: tensor<4x4xf64>) -> tensor<4x6xf64> {
@@ -322,7 +341,7 @@ func.func @reduce_mean(%x: tensor<2x4x6xf64>) -> tensor<4xf64> {
   %0 = tx.reduce_mean %x [0, 2] : tensor<2x4x6xf64> -> tensor<4xf64>
   return %0 : tensor<4xf64>
 }
-// CHECK: tx.reduce_max @reduce_max: split b; partial{{ *$}}
+// CHECK: tx.reduce_max @reduce_max: split a b c; partial{{ *$}}
 // GRAD: gradient of reduce_max: 0{{$}}
 func.func @reduce_max(%x: tensor<2x4x6xf64>) -> tensor<4xf64> {
   %0 = tx.reduce_max %x [0, 2] : tensor<2x4x6xf64> -> tensor<4xf64>
@@ -425,29 +444,42 @@ func.func @attention_grad(%q: tensor<2x4x2x6xf64>, %k: tensor<2x6x2x6xf64>, %v: 
 
 // Tokens.
 
-// CHECK: tx.embedding @embedding: split h *0 *1; partial 0{{ *$}}
+// CHECK: tx.embedding @embedding: split v h *0 *1; partial 0{{ *$}}
 // GRAD: gradient of embedding: 0{{$}}
 func.func @embedding(%table: tensor<4x6xf64>, %ids: tensor<2x4xi64>) -> tensor<2x4x6xf64> {
   %0 = tx.embedding %table, %ids : (tensor<4x6xf64>, tensor<2x4xi64>) -> tensor<2x4x6xf64>
   return %0 : tensor<2x4x6xf64>
 }
-// CHECK: tx.embedding_grad @embedding_grad: split *0 *1 h; partial 1{{ *$}}
+// CHECK: tx.embedding_grad @embedding_grad: split v *0 *1 h; partial 1{{ *$}}
 // GRAD: gradient of embedding_grad: none{{$}}
 func.func @embedding_grad(%ids: tensor<2x4xi64>, %dy: tensor<2x4x6xf64>) -> tensor<4x6xf64> {
   %0 = tx.embedding_grad %ids, %dy : (tensor<2x4xi64>, tensor<2x4x6xf64>) -> tensor<4x6xf64>
   return %0 : tensor<4x6xf64>
 }
-// CHECK: tx.cross_entropy @cross_entropy: split *0 *1; partial{{ *$}}
+// CHECK: tx.cross_entropy @cross_entropy: split *0 *1 n!; partial{{ *$}}
 // GRAD: gradient of cross_entropy: 0{{$}}
 func.func @cross_entropy(%logits: tensor<2x4x6xf64>, %labels: tensor<2x4xi64>) -> (tensor<2x4xf64>, tensor<2x4xf64>) {
   %0:2 = tx.cross_entropy %logits, %labels ignore 3 : (tensor<2x4x6xf64>, tensor<2x4xi64>) -> (tensor<2x4xf64>, tensor<2x4xf64>)
   return %0#0, %0#1 : tensor<2x4xf64>, tensor<2x4xf64>
 }
-// CHECK: tx.cross_entropy_grad @cross_entropy_grad: split *0 *1; partial 3{{ *$}}
+// CHECK: tx.cross_entropy_grad @cross_entropy_grad: split n *0 *1; partial 3{{ *$}}
 // GRAD: gradient of cross_entropy_grad: none{{$}}
 func.func @cross_entropy_grad(%logits: tensor<2x4x6xf64>, %labels: tensor<2x4xi64>, %lse: tensor<2x4xf64>, %dloss: tensor<2x4xf64>) -> tensor<2x4x6xf64> {
   %0 = tx.cross_entropy_grad %logits, %labels, %lse, %dloss ignore 3 : (tensor<2x4x6xf64>, tensor<2x4xi64>, tensor<2x4xf64>, tensor<2x4xf64>) -> tensor<2x4x6xf64>
   return %0 : tensor<2x4x6xf64>
+}
+// CHECK: tx.log_sum_exp @log_sum_exp: split *0 *1; partial{{ *$}}
+// GRAD: gradient of log_sum_exp: 0{{$}}
+func.func @log_sum_exp(%x: tensor<2x4x6xf64>) -> tensor<2x4xf64> {
+  %0 = tx.log_sum_exp %x : (tensor<2x4x6xf64>) -> tensor<2x4xf64>
+  return %0 : tensor<2x4xf64>
+}
+// Its gradient contains what flows through lse, which cross_entropy's split form above proves.
+// CHECK: tx.token_loss @token_loss: split n *0 *1; partial{{ *$}}
+// GRAD-NOT: gradient of token_loss
+func.func @token_loss(%logits: tensor<2x4x6xf64>, %labels: tensor<2x4xi64>, %lse: tensor<2x4xf64>) -> tensor<2x4xf64> attributes {interp.no_differences} {
+  %0 = tx.token_loss %logits, %labels, %lse ignore 3 : (tensor<2x4x6xf64>, tensor<2x4xi64>, tensor<2x4xf64>) -> tensor<2x4xf64>
+  return %0 : tensor<2x4xf64>
 }
 
 // Training.

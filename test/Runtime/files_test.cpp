@@ -249,9 +249,7 @@ TEST_F(Files, SafetensorsRoundTrip) {
 
 TEST_F(Files, AnUnfinishedFileLeavesTheOldOne) {
   std::string path = write("x", "old");
-  {
-    SafetensorsWriter writer(path, {{"a", DType::Float32, {1}}}, {});
-  }
+  { SafetensorsWriter writer(path, {{"a", DType::Float32, {1}}}, {}); }
   std::string content;
   std::ifstream(path) >> content;
   EXPECT_EQ(content, "old");

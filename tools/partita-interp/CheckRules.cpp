@@ -88,8 +88,14 @@ private:
       return op->emitError() << error;
     llvm::outs() << " split";
     for (auto [letter, description] : llvm::enumerate(rule.letters)) {
-      if (description.never || isInnerFactor(letter))
+      if (description.never)
         continue;
+      if (description.byForm) {
+        llvm::outs() << " " << description.name << "!";
+        if (failed(checkForm(description)))
+          return failure();
+        continue;
+      }
       if (sizes[letter] % 2 != 0)
         return op->emitError() << "letter " << description.name << " has size " << sizes[letter]
                                << ", which two ranks cannot share: choose an even one";
@@ -99,7 +105,9 @@ private:
       auto place = [&, letter = letter](const RulePattern &pattern, par::Layout &layout,
                                         bool isOperand) {
         if (int dim = pattern.dimOf(letter); dim >= 0)
-          layout.shard(axis, dim);
+          layout.shard(
+              axis, dim,
+              par::blocksOfDim(pattern.dims[dim], {static_cast<unsigned>(letter), 1}, sizes));
         else if (isOperand)
           layout.set(axis, par::Kind::Replicated);
       };
@@ -113,13 +121,16 @@ private:
     return success();
   }
 
-  /// A dimension splits by its outermost factor only.
-  bool isInnerFactor(unsigned letter) const {
-    for (const auto *side : {&rule.operands, &rule.results})
-      for (const RulePattern &pattern : *side)
-        if (pattern.contains(letter) && pattern.dimOf(letter) < 0)
-          return true;
-    return false;
+  /// The ops that take the op's place when a letter is split, unsplit: the same results and
+  /// gradients.
+  LogicalResult checkForm(const RuleLetter &letter) {
+    formParts = 2;
+    auto none = par::MeshAttr::get(op->getContext(), ArrayRef<StringAttr>(), ArrayRef<int64_t>());
+    auto found = evaluate(whole, none);
+    formParts = 1;
+    if (failed(found))
+      return op->emitError() << "the form that splits letter " << letter.name << " does not run";
+    return compare(*found, "the form that splits letter " + letter.name + ":");
   }
 
   LogicalResult checkLinearity() {
@@ -162,12 +173,16 @@ private:
     auto found = evaluate(placed, mesh);
     if (failed(found))
       return op->emitError() << placed.name << " it does not run";
-    for (auto [i, pair] : llvm::enumerate(llvm::zip(*found, expected))) {
+    return compare(*found, placed.name);
+  }
+
+  LogicalResult compare(ArrayRef<Tensor> found, const std::string &how) {
+    for (auto [i, pair] : llvm::enumerate(llvm::zip(found, expected))) {
       double error = relativeError(std::get<0>(pair), std::get<1>(pair));
       if (error <= run.tolerance)
         continue;
       bool isResult = i < op->getNumResults();
-      return op->emitError() << placed.name << " "
+      return op->emitError() << how << " "
                              << (isResult ? "result " : "the cotangent of differentiable operand ")
                              << (isResult ? i : i - op->getNumResults()) << " is wrong by "
                              << error;
@@ -197,15 +212,18 @@ private:
     OwningOpRef<ModuleOp> module = ModuleOp::create(op->getLoc());
     module.get()->setAttr(par::ParDialect::kMesh, on);
     build(*module, "op", operandTypes, resultTypes, false);
-    build(*module, "gradient", operandTypes, resultTypes, isOwnRule);
+    // No gradient flows through a maximum per rank.
+    bool flows = isOwnRule && llvm::all_of(placed.results, [](const par::Layout &layout) {
+                   return layout.greatest.empty();
+                 });
+    build(*module, "gradient", operandTypes, resultTypes, flows);
     if (isOwnRule && failed(verify(*module)))
       return failure();
     SmallVector<Tensor> both = inputs;
     both.append(cotangents);
     Interpreter interpreter(*module, run.options);
     auto results = interpreter.call("op", inputs);
-    auto gradients =
-        isOwnRule ? interpreter.call("gradient", both) : FailureOr(SmallVector<Tensor>());
+    auto gradients = flows ? interpreter.call("gradient", both) : FailureOr(SmallVector<Tensor>());
     if (failed(results) || failed(gradients))
       return failure();
     results->append(*gradients);
@@ -234,10 +252,15 @@ private:
     local->setOperands(operands);
     for (auto [result, type] : llvm::zip(local->getResults(), resultTypes))
       result.setType(type);
-    cast<ShardInterface>(local).localize();
     SmallVector<Value> returned(local->getResults());
+    if (formParts > 1) {
+      returned = cast<ShardInterface>(local).splitForm(builder, formParts);
+      local->erase();
+    } else {
+      cast<ShardInterface>(local).localize();
+    }
     if (gradient)
-      returned = cotangentsOf(builder, block, local, operands);
+      returned = cotangentsOf(builder, block, returned, operands);
     else if (name == "gradient")
       returned.clear();
     if (name == "gradient")
@@ -246,13 +269,16 @@ private:
     built.setFunctionType(builder.getFunctionType(argumentTypes, ValueRange(returned).getTypes()));
   }
 
-  static SmallVector<Value> cotangentsOf(OpBuilder &builder, Block &block, Operation *local,
-                                         ValueRange operands) {
+  /// The first result's cotangent alone flows into a form: an op's others serve its backward pass.
+  SmallVector<Value> cotangentsOf(OpBuilder &builder, Block &block, ValueRange results,
+                                  ValueRange operands) {
     auto next = block.args_begin() + operands.size();
     SmallVector<Value> incoming, found;
-    for (Value result : local->getResults())
-      incoming.push_back(par::isDifferentiable(result.getType()) ? Value(*next++) : Value());
-    for (Value value : buildCotangents(builder, block, local->getResults(), incoming, operands))
+    for (Value result : results) {
+      Value cotangent = par::isDifferentiable(result.getType()) ? Value(*next++) : Value();
+      incoming.push_back(formParts > 1 && result != results.front() ? Value() : cotangent);
+    }
+    for (Value value : buildCotangents(builder, block, results, incoming, operands))
       if (value)
         found.push_back(value);
     return found;
@@ -265,6 +291,7 @@ private:
   const Run &run;
   StringAttr axis;
   par::MeshAttr mesh;
+  int64_t formParts = 1; // more: build the op's split form
   Case whole;
   SmallVector<Tensor> inputs, cotangents, expected;
 };

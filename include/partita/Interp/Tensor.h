@@ -91,8 +91,8 @@ mlir::FailureOr<RankTensors> cut(const Tensor &whole, mlir::Type type, par::Mesh
 mlir::FailureOr<Tensor> assemble(const RankTensors &pieces, mlir::Type type, par::MeshAttr mesh,
                                  ErrorFn error);
 
-/// The sums (the greatest) over each group of ranks that differ along `axis`, in the order of the axis;
-/// the group shares the result.
+/// The sums (the greatest) over each group of ranks that differ along `axis`, in the order of the
+/// axis; the group shares the result.
 RankTensors sumOverGroups(par::MeshAttr mesh, llvm::StringRef axis, const RankTensors &values);
 RankTensors greatestOverGroups(par::MeshAttr mesh, llvm::StringRef axis, const RankTensors &values);
 

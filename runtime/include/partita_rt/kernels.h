@@ -100,8 +100,9 @@ void attentionBackward(Heads dq, Heads dk, Heads dv, float *delta, ConstHeads do
 
 //===-- Embedding ---------------------------------------------------------------------------===//
 
-/// The tokens of a vocabulary of `whole` that a rank has rows for: first .. first + count - 1. A number
-/// stands for all of them. Other tokens are other ranks'; those outside the whole are errors.
+/// The tokens of a vocabulary of `whole` that a rank has rows for: first .. first + count - 1. A
+/// number stands for all of them. Other tokens are other ranks'; those outside the whole are
+/// errors.
 struct TokenRows {
   int64_t whole, first, count;
   TokenRows(int64_t vocabulary) : whole(vocabulary), first(0), count(vocabulary) {}
@@ -110,15 +111,15 @@ struct TokenRows {
   bool has(int64_t token) const { return token >= first && token < first + count; }
 };
 
-/// y[n, width] = table[ids[n] - rows.first, :] of table [rows.count, width]; 0 for another rank's id.
-/// Throws Error on an id outside 0 .. rows.whole-1. Negative ids are not counted from the end.
+/// y[n, width] = table[ids[n] - rows.first, :] of table [rows.count, width]; 0 for another rank's
+/// id. Throws Error on an id outside 0 .. rows.whole-1. Negative ids are not counted from the end.
 void embeddingForward(float *y, const int64_t *ids, const float *table, int64_t n, int64_t width,
                       TokenRows rows);
 void embeddingForward(float *y, const int32_t *ids, const float *table, int64_t n, int64_t width,
                       TokenRows rows);
 
-/// dtable[rows.count, width]: row v gets the sum of the dy rows whose id is rows.first + v, added in
-/// the order of n. Write::Set zeroes the table first.
+/// dtable[rows.count, width]: row v gets the sum of the dy rows whose id is rows.first + v, added
+/// in the order of n. Write::Set zeroes the table first.
 void embeddingBackward(float *dtable, const float *dy, const int64_t *ids, int64_t n, int64_t width,
                        TokenRows rows, Write write = Write::Set);
 void embeddingBackward(float *dtable, const float *dy, const int32_t *ids, int64_t n, int64_t width,
@@ -136,7 +137,8 @@ void crossEntropyForward(float *loss, float *logSumExp, const float *logits, con
 void logSumExp(float *y, const float *x, int64_t rows, int64_t width);
 
 /// loss[n] = logSumExp[n] - logits[n, labels[n] - vocabulary.first] where this rank has the label's
-/// column, else 0; 0 for ignored rows. logits [rows, vocabulary.count]; logSumExp is the whole row's.
+/// column, else 0; 0 for ignored rows. logits [rows, vocabulary.count]; logSumExp is the whole
+/// row's.
 void tokenLoss(float *loss, const float *logits, const float *logSumExp, const int64_t *labels,
                int64_t rows, TokenRows vocabulary, int64_t ignoreIndex);
 

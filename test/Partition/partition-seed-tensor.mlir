@@ -1,0 +1,78 @@
+// RUN: partita-opt %s --split-input-file --partition-seed-tensor | FileCheck %s
+
+// Columns, then rows: the inner dimension is a family of its own. The outer one runs through a norm.
+// CHECK: train.parameter @w : tensor<4xf32>
+// CHECK-NOT: par.split
+// CHECK: train.parameter @up : tensor<4x16xf32> {par.split = #par.place<[4, 16 @tp]>}
+// CHECK: train.parameter @bias : tensor<16xf32> {par.split = #par.place<[16 @tp]>}
+// CHECK: train.parameter @down : tensor<16x4xf32> {par.split = #par.place<[16 @tp, 4]>}
+module attributes {par.mesh = #par.mesh<dp = 2, tp = 2>} {
+  train.parameter @w : tensor<4xf32>
+  train.parameter @up : tensor<4x16xf32>
+  train.parameter @bias : tensor<16xf32>
+  train.parameter @down : tensor<16x4xf32>
+  func.func @forward(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
+    %w = train.read @w : tensor<4xf32>
+    %up = train.read @up : tensor<4x16xf32>
+    %bias = train.read @bias : tensor<16xf32>
+    %down = train.read @down : tensor<16x4xf32>
+    %n, %mean, %rstd = tx.layer_norm %x, %w, %w eps 1.0e-5 : (tensor<8x4xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<8x4xf32>, tensor<8xf32>, tensor<8xf32>)
+    %0 = tx.matmul %n, %up : (tensor<8x4xf32>, tensor<4x16xf32>) -> tensor<8x16xf32>
+    %1 = tx.broadcast %bias : tensor<16xf32> -> tensor<8x16xf32>
+    %2 = tx.add %0, %1 : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
+    %3 = tx.gelu %2 : (tensor<8x16xf32>) -> tensor<8x16xf32>
+    %4 = tx.matmul %3, %down : (tensor<8x16xf32>, tensor<16x4xf32>) -> tensor<8x4xf32>
+    %n2, %mean2, %rstd2 = tx.layer_norm %4, %w, %w eps 1.0e-5 : (tensor<8x4xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<8x4xf32>, tensor<8xf32>, tensor<8xf32>)
+    return %n2 : tensor<8x4xf32>
+  }
+}
+
+// -----
+
+// A fused projection of queries, keys and values is split by heads: within its three blocks.
+// CHECK: train.parameter @qkv : tensor<8x24xf32> {par.split = #par.place<[8, 3 x 8 @tp]>}
+// CHECK: train.parameter @out : tensor<8x8xf32> {par.split = #par.place<[8 @tp, 8]>}
+module attributes {par.mesh = #par.mesh<tp = 2>} {
+  train.parameter @qkv : tensor<8x24xf32>
+  train.parameter @out : tensor<8x8xf32>
+  func.func @forward(%x: tensor<2x4x8xf32>) -> tensor<2x4x8xf32> {
+    %qkv = train.read @qkv : tensor<8x24xf32>
+    %out = train.read @out : tensor<8x8xf32>
+    %in = tx.softmax %x : (tensor<2x4x8xf32>) -> tensor<2x4x8xf32>
+    %0 = tx.matmul %in, %qkv : (tensor<2x4x8xf32>, tensor<8x24xf32>) -> tensor<2x4x24xf32>
+    %q = tx.slice %0 [0, 0, 0] by [1, 1, 1] : tensor<2x4x24xf32> -> tensor<2x4x8xf32>
+    %k = tx.slice %0 [0, 0, 8] by [1, 1, 1] : tensor<2x4x24xf32> -> tensor<2x4x8xf32>
+    %v = tx.slice %0 [0, 0, 16] by [1, 1, 1] : tensor<2x4x24xf32> -> tensor<2x4x8xf32>
+    %qh = tx.reshape %q : tensor<2x4x8xf32> -> tensor<2x4x2x4xf32>
+    %kh = tx.reshape %k : tensor<2x4x8xf32> -> tensor<2x4x2x4xf32>
+    %vh = tx.reshape %v : tensor<2x4x8xf32> -> tensor<2x4x2x4xf32>
+    %a, %lse = tx.attention %qh, %kh, %vh scale 5.0e-1 causal : (tensor<2x4x2x4xf32>, tensor<2x4x2x4xf32>, tensor<2x4x2x4xf32>) -> (tensor<2x4x2x4xf32>, tensor<2x2x4xf32>)
+    %m = tx.reshape %a : tensor<2x4x2x4xf32> -> tensor<2x4x8xf32>
+    %y = tx.matmul %m, %out : (tensor<2x4x8xf32>, tensor<8x8xf32>) -> tensor<2x4x8xf32>
+    %z = tx.softmax %y : (tensor<2x4x8xf32>) -> tensor<2x4x8xf32>
+    return %z : tensor<2x4x8xf32>
+  }
+}
+
+// -----
+
+// A table that data look up is split by rows; one that positions look up, which every rank knows, stays.
+// CHECK: train.parameter @tokens : tensor<16x8xf32> {par.split = #par.place<[16 @tp, 8]>}
+// CHECK: train.parameter @positions : tensor<4x8xf32>
+// CHECK-NOT: par.split
+// CHECK: func.func
+module attributes {par.mesh = #par.mesh<tp = 2>} {
+  train.parameter @tokens : tensor<16x8xf32>
+  train.parameter @positions : tensor<4x8xf32>
+  func.func @forward(%ids: tensor<2x4xi64>) -> tensor<2x4x8xf32> {
+    %tokens = train.read @tokens : tensor<16x8xf32>
+    %positions = train.read @positions : tensor<4x8xf32>
+    %at = tx.iota 0.0, 1.0 : tensor<4xi64>
+    %0 = tx.embedding %tokens, %ids : (tensor<16x8xf32>, tensor<2x4xi64>) -> tensor<2x4x8xf32>
+    %1 = tx.embedding %positions, %at : (tensor<4x8xf32>, tensor<4xi64>) -> tensor<4x8xf32>
+    %2 = tx.broadcast %1 : tensor<4x8xf32> -> tensor<2x4x8xf32>
+    %3 = tx.add %0, %2 : (tensor<2x4x8xf32>, tensor<2x4x8xf32>) -> tensor<2x4x8xf32>
+    %4 = tx.softmax %3 : (tensor<2x4x8xf32>) -> tensor<2x4x8xf32>
+    return %4 : tensor<2x4x8xf32>
+  }
+}

@@ -1,0 +1,26 @@
+// RUN: partita-opt %s --partition-split-forms | FileCheck %s
+
+module attributes {par.mesh = #par.mesh<tp = 2>} {
+// The greatest and the sum over parts are ordinary reductions of whole values, which partitioning completes.
+// CHECK-LABEL: @loss
+// CHECK: %[[P:.*]] = tx.reshape %arg0 : tensor<8x16xf32> -> tensor<8x2x8xf32>
+// CHECK: %[[L:.*]] = tx.log_sum_exp %[[P]] : (tensor<8x2x8xf32>) -> tensor<8x2xf32>
+// CHECK: tx.reduce_max %[[L]] [1]
+// CHECK: tx.exp
+// CHECK: tx.reduce_sum {{.*}} [1]
+// CHECK: tx.log
+// CHECK: %[[LSE:.*]] = tx.add
+// CHECK: tx.token_loss %arg0, %arg1, %[[LSE]] ignore -100
+func.func @loss(%logits: tensor<8x16xf32> {par.split = #par.place<[8, 16 @tp]>}, %labels: tensor<8xi64>) -> tensor<8xf32> {
+  %loss, %lse = tx.cross_entropy %logits, %labels ignore -100 : (tensor<8x16xf32>, tensor<8xi64>) -> (tensor<8xf32>, tensor<8xf32>)
+  return %loss : tensor<8xf32>
+}
+
+// A whole vocabulary needs none.
+// CHECK-LABEL: @whole
+// CHECK: tx.cross_entropy
+func.func @whole(%logits: tensor<8x16xf32>, %labels: tensor<8xi64>) -> tensor<8xf32> {
+  %loss, %lse = tx.cross_entropy %logits, %labels ignore -100 : (tensor<8x16xf32>, tensor<8xi64>) -> (tensor<8xf32>, tensor<8xf32>)
+  return %loss : tensor<8xf32>
+}
+}
