@@ -13,7 +13,7 @@ namespace partita_rt {
 Pending OrderedGroup::start(Request request) {
   uint64_t number = ++started;
   if (number > kRing)
-    executeThrough(number - kRing);
+    completeThrough(number - kRing);
   CollectiveCount &count = counts[int(request.kind)];
   ++count.calls;
   count.bytes += request.bytes(groupSize);
@@ -21,7 +21,6 @@ Pending OrderedGroup::start(Request request) {
   ring[number % kRing] = std::move(request);
   open.push_back(number);
   publish(number);
-  progress();
   return {this, number};
 }
 
@@ -30,14 +29,23 @@ void OrderedGroup::finish(uint64_t number) {
   if (entry == open.end())
     fail("collective #%llu of axis %s is waited for twice", (unsigned long long)number, axis());
   open.erase(entry);
-  executeThrough(number);
+  completeThrough(number);
 }
 
-void OrderedGroup::executeThrough(uint64_t number) {
-  while (executed < number) {
-    execute(executed + 1);
-    ++executed;
-  }
+void OrderedGroup::poll(int64_t bytes) {
+  if (completed == started)
+    return;
+  int64_t end = worked + bytes;
+  polling = true;
+  while (worked < end && completed < started && advance())
+    ;
+  polling = false;
+}
+
+void OrderedGroup::completeThrough(uint64_t number) {
+  polling = false;
+  while (completed < number)
+    waitUntil([&] { return advance(); }, failureFlag(), [&] { return awaited(); });
 }
 
 Pending LonelyGroup::start(Request request) {

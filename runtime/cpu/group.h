@@ -1,6 +1,10 @@
 // What every transport has in common: collectives are numbered, remembered from start to wait, and
-// executed strictly in the order of their numbers, whatever order they are waited for in. As all
-// ranks of a group issue the same sequence, executing in order cannot deadlock.
+// completed strictly in the order of their numbers, whatever order they are waited for in. As all
+// ranks of a group issue the same sequence, completing in order cannot deadlock.
+//
+// A transport is a state machine: advance() does a bounded piece of what needs no waiting. A poll
+// calls it a few times between two kernels, a wait until the collective is complete: one code for
+// both, so the bits cannot depend on where the work is done.
 
 #ifndef PARTITA_RT_CPU_GROUP_H
 #define PARTITA_RT_CPU_GROUP_H
@@ -15,39 +19,49 @@
 
 namespace partita_rt {
 
+class FailureFlag;
+
 class OrderedGroup : public Communicator {
 public:
   using Communicator::Communicator;
 
   Pending start(Request request) override;
   void finish(uint64_t number) override;
+  void poll(int64_t bytes) override;
+  bool isComplete(uint64_t number) const override { return number <= completed; }
   int outstanding() const override { return int(open.size()); }
-
-  /// Number of the latest collective started (they count from 1).
-  uint64_t latest() const { return started; }
 
 protected:
   /// More may be under way; the oldest is then completed early.
   static constexpr uint64_t kRing = 64;
+  /// A piece of work is about this large: short beside a kernel, long beside its bookkeeping.
+  static constexpr int64_t kPieceBytes = 512 << 10;
 
   /// Makes collective `number` known to the other ranks. Does not block.
   virtual void publish(uint64_t number) = 0;
-  /// Completes collective `number`; the ones before it are complete.
-  virtual void execute(uint64_t number) = 0;
-  /// Does whatever needs no waiting for collectives after `executed`.
-  virtual void progress() {}
+  /// Does the next piece of work that needs no waiting, adds its size to `worked`, and complete()s
+  /// what is; false: all that is left waits for other ranks. Never blocks.
+  virtual bool advance() = 0;
+  /// What the oldest collective waits for.
+  virtual std::string awaited() const = 0;
+  /// Raised when another rank has failed; null where failures travel in other ways.
+  virtual const FailureFlag *failureFlag() const { return nullptr; }
 
   const Request &request(uint64_t number) const { return ring[number % kRing]; }
   const Signature &signature(uint64_t number) const { return signatures[number % kRing]; }
+  /// `bytes` of sums were made.
+  void noteReduced(int64_t bytes) { (polling ? sums.inPolls : sums.inWaits) += bytes; }
 
-  uint64_t started = 0;
-  uint64_t executed = 0;
+  uint64_t started = 0; ///< number of the latest collective started (they count from 1)
+  uint64_t completed = 0;
+  int64_t worked = 0; ///< bytes that advance() has read or written, for the budget of polls
 
 private:
-  void executeThrough(uint64_t number);
+  void completeThrough(uint64_t number);
   std::array<Request, kRing> ring;
   std::array<Signature, kRing> signatures;
   std::vector<uint64_t> open; ///< started, not waited for
+  bool polling = false;
 };
 
 /// A group of one: nothing to communicate.
@@ -56,6 +70,8 @@ public:
   explicit LonelyGroup(std::string axis) : Communicator(std::move(axis), 0, 1) {}
   Pending start(Request request) override;
   void finish(uint64_t) override {}
+  void poll(int64_t) override {}
+  bool isComplete(uint64_t) const override { return true; }
   int outstanding() const override { return 0; }
 };
 

@@ -2,7 +2,8 @@
 
 #include "common/launch.h"
 #include "cpu/message_group.h"
-#include "cpu/shared_group.h"
+#include "cpu/thread_group.h"
+#include "cpu/window_group.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -86,18 +87,27 @@ private:
   int64_t bytes;
 };
 
-/// Gives the rank its memory, runs the body, and checks that nothing is left under way.
-void runRank(Rank &rank, const std::function<void(Rank &)> &body) {
+/// All memory of a rank.
+struct RankMemory {
+  explicit RankMemory(const Rank &rank)
+      : persistent(rank.program->persistentBytes, "persistent memory", rank.rank),
+        arena(rank.program->arenaBytes, "arena", rank.rank),
+        inputs(inputBytes(*rank.program), "inputs", rank.rank) {}
+  Pages persistent, arena, inputs;
+};
+
+/// Gives the rank its memory, runs the body, and checks that nothing is left under way. The memory
+/// is the caller's to keep until no other rank can be looking into it.
+void runRank(Rank &rank, std::unique_ptr<RankMemory> &memory,
+             const std::function<void(Rank &)> &body) {
   const Program &program = *rank.program;
-  Pages persistent(program.persistentBytes, "persistent memory", rank.rank);
-  Pages arena(program.arenaBytes, "arena", rank.rank);
-  Pages inputs(inputBytes(program), "inputs", rank.rank);
-  rank.persistentBase = persistent.base;
-  rank.arenaBase = arena.base;
+  memory = std::make_unique<RankMemory>(rank);
+  rank.persistentBase = memory->persistent.base;
+  rank.arenaBase = memory->arena.base;
   int64_t offset = 0;
   for (int64_t i = 0; i < program.inputs.size(); ++i) {
     const Input &input = program.inputs[i];
-    rank.inputs[i] = inputs.base + offset;
+    rank.inputs[i] = memory->inputs.base + offset;
     offset += roundUp(program.accumulate * input.localShape.elements() * sizeOf(input.dtype), 64);
   }
   rank.hyper = program.hyper;
@@ -124,6 +134,7 @@ std::string World::runThreads(const Program &program, const RunOptions *options,
   std::map<std::pair<int, int>, std::shared_ptr<ThreadGroup::Shared>> shared;
   std::vector<std::unique_ptr<Communicator>> groups;
   std::vector<Rank> all(static_cast<size_t>(ranks));
+  std::vector<std::unique_ptr<RankMemory>> memories(static_cast<size_t>(ranks));
 
   auto join = [&](int axis, int color, const char *name, int rank, int size) -> Communicator * {
     if (size == 1) {
@@ -148,7 +159,7 @@ std::string World::runThreads(const Program &program, const RunOptions *options,
 
   auto guarded = [&](Rank &rank) {
     try {
-      runRank(rank, body);
+      runRank(rank, memories[size_t(rank.rank)], body);
     } catch (const StoppedByOther &) {
     } catch (const std::bad_alloc &) {
       failure.raise(rank.rank, "out of memory");
@@ -175,7 +186,7 @@ namespace {
 /// Collectives of the processes of `comm`, which becomes the group's: a shared window when they are
 /// on one node, else messages. PARTITA_RT_TRANSPORT=messages forces messages.
 std::unique_ptr<Communicator> joinProcesses(const char *name, int rank, int size, MPI_Comm comm,
-                                            int64_t halfBytes) {
+                                            int64_t placeBytes) {
   if (size == 1)
     return std::make_unique<LonelyGroup>(name);
   MPI_Comm node;
@@ -191,9 +202,10 @@ std::unique_ptr<Communicator> joinProcesses(const char *name, int rank, int size
     return std::make_unique<MessageGroup>(name, rank, size, comm);
 
   int64_t slotBytes = roundUp(sizeof(BoardSlot), 4096);
+  int64_t stagingBytes = placeBytes * int64_t(WindowGroup::kPlaces);
   char *base = nullptr;
   auto *window = new MPI_Win;
-  MPI_Win_allocate_shared(MPI_Aint(slotBytes + 2 * halfBytes), 1, MPI_INFO_NULL, node, &base,
+  MPI_Win_allocate_shared(MPI_Aint(slotBytes + stagingBytes + 64), 1, MPI_INFO_NULL, node, &base,
                           window);
   MPI_Win_lock_all(MPI_MODE_NOCHECK, *window);
   std::vector<BoardSlot *> slots;
@@ -215,8 +227,8 @@ std::unique_ptr<Communicator> joinProcesses(const char *name, int rank, int size
     MPI_Win_free(window);
     delete window;
   });
-  return std::make_unique<WindowGroup>(name, rank, size, slots.data(), staging.data(),
-                                       halfBytes - 64, std::move(owner));
+  return std::make_unique<WindowGroup>(name, rank, size, slots.data(), staging.data(), placeBytes,
+                                       std::move(owner));
 }
 
 } // namespace
@@ -224,6 +236,7 @@ std::unique_ptr<Communicator> joinProcesses(const char *name, int rank, int size
 void World::runProcess(const Program &program, const RunOptions *options,
                        const std::function<void(Rank &)> &body) {
   std::vector<std::unique_ptr<Communicator>> groups;
+  std::unique_ptr<RankMemory> memory;
   Rank rank;
   placeOnMesh(rank, program, processRank);
   rank.options = options;
@@ -232,14 +245,14 @@ void World::runProcess(const Program &program, const RunOptions *options,
       MPI_Comm comm;
       MPI_Comm_split(MPI_COMM_WORLD, colorOf(rank, axis), rank.coordinates[axis], &comm);
       groups.push_back(joinProcesses(program.mesh[axis].name, rank.coordinates[axis],
-                                     program.mesh[axis].size, comm, 1 << 20));
+                                     program.mesh[axis].size, comm, 512 << 10));
       rank.groups[axis] = groups.back().get();
     }
     MPI_Comm comm;
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
-    groups.push_back(joinProcesses("world", rank.rank, rank.ranks, comm, 1 << 16));
+    groups.push_back(joinProcesses("world", rank.rank, rank.ranks, comm, 64 << 10));
     rank.world = groups.back().get();
-    runRank(rank, body);
+    runRank(rank, memory, body);
   } catch (const std::exception &error) {
     // Several ranks may see one mistake: the lowest speaks first, and its abort silences the rest.
     usleep(useconds_t(200'000) * useconds_t(std::min(processRank, 20)));

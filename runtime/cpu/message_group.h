@@ -1,33 +1,68 @@
 // Collectives by point-to-point messages: ranks as MPI processes of several nodes. Each rank sums
-// its share in rank order and sends it to the others, so the bits are those of shared memory.
+// its share in rank order and sends it to the others, so the bits are those of shared memory. MPI
+// moves messages while its functions are called: in polls and waits.
 
 #ifndef PARTITA_RT_CPU_MESSAGE_GROUP_H
 #define PARTITA_RT_CPU_MESSAGE_GROUP_H
 
-#include "cpu/group.h"
+#include "cpu/segmented_group.h"
 
 #include <mpi.h>
 
 namespace partita_rt {
 
-class MessageGroup final : public OrderedGroup {
+class MessageGroup final : public SegmentedGroup {
 public:
   /// `communicator` has `size` ranks, in group order, and is this object's alone.
   MessageGroup(std::string axis, int rank, int size, MPI_Comm communicator)
-      : OrderedGroup(std::move(axis), rank, size), comm(communicator) {}
+      : SegmentedGroup(std::move(axis), rank, size), comm(communicator) {}
 
 private:
+  /// Messages under way.
+  class Messages {
+  public:
+    void send(const void *data, int64_t bytes, int to, int tag, MPI_Comm comm);
+    void receive(void *data, int64_t bytes, int from, int tag, MPI_Comm comm);
+    void broadcast(void *data, int64_t bytes, int root, MPI_Comm comm);
+    /// Have all arrived? Gives MPI the time to move them.
+    bool test();
+
+  private:
+    std::vector<MPI_Request> requests;
+  };
+  /// The ranks' signatures of one collective.
+  struct Announcement {
+    Messages messages;
+    std::vector<Signature> signatures;
+  };
+  struct Place {
+    std::vector<char> outgoing, incoming;
+    Messages messages;
+  };
+
   /// Sends the signature ahead, so that a rank that waits in another collective learns of it.
   void publish(uint64_t number) override;
-  void execute(uint64_t number) override;
-  void agree(uint64_t number);
-  void reduceSegment(const Request &request, int64_t begin, int64_t count);
-  void allGather(const Request &request, int64_t begin, int64_t count);
-  void broadcastSegment(const Request &request, int64_t begin, int64_t count);
+  std::string awaited() const override;
+  int64_t segmentElements(const Request &request) const override;
+  /// Not before the signatures are known to agree: messages of another size would end the job.
+  bool mayFill(const Segment &segment) override;
+  void fill(const Segment &segment) override;
+  bool mayReduce(const Segment &segment) override { return placeOf(segment).messages.test(); }
+  void reduce(const Segment &segment) override;
+  bool mayRead(const Segment &segment) override { return placeOf(segment).messages.test(); }
+  void read(const Segment &segment) override;
+
+  bool agree(uint64_t number);
+  /// What rank c reduces, as elements of what is packed for the segment.
+  Range shareOfRank(const Segment &segment, int c) const;
+  void exchangeShares(const Segment &segment, Place &place);
+  void sumShare(const Segment &segment, Place &place);
+  Place &placeOf(const Segment &segment) { return places[segment.place()]; }
 
   MPI_Comm comm;
-  std::array<std::vector<MPI_Request>, kRing> announcements;
-  std::vector<char> outgoing, incoming;
+  std::array<Announcement, kRing> announcements;
+  uint64_t agreed = 0;
+  std::array<Place, kPlaces> places;
 };
 
 } // namespace partita_rt

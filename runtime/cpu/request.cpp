@@ -41,6 +41,8 @@ Signature signatureOf(const Communicator::Request &request, uint64_t number, int
 
 std::string mismatchText(const std::string &axis, int rankA, const Signature &a, int rankB,
                          const Signature &b) {
+  if (rankA < rankB)
+    return mismatchText(axis, rankB, b, rankA, a);
   return "collectives differ between the ranks of axis " + axis + ": rank " +
          std::to_string(rankA) + " is at " + a.text() + ", rank " + std::to_string(rankB) + " at " +
          b.text();
@@ -95,32 +97,27 @@ Range shareOf(int64_t n, int part, int parts) {
 
 namespace {
 
-Communicator::Request requestFor(CollectiveKind kind, Bucket bucket, const char *why) {
-  Communicator::Request request;
-  request.kind = kind;
-  request.why = why;
-  for (const Piece &piece : bucket) {
-    if (piece.dtype != bucket.begin()->dtype)
-      fail("%s for %s: the pieces of a bucket have one type, found %s and %s", nameOf(kind), why,
-           nameOf(bucket.begin()->dtype), nameOf(piece.dtype));
-    request.dtype = piece.dtype;
-    request.items.push_back(
-        {static_cast<const char *>(piece.data), static_cast<char *>(piece.data), piece.count});
-  }
-  return request;
+Item itemOf(const Piece &piece) {
+  return {static_cast<const char *>(piece.data), static_cast<char *>(piece.data), piece.count};
 }
 
-Communicator::Request requestFor(CollectiveKind kind, Transfers transfers, const char *why) {
+Item itemOf(const Transfer &transfer) {
+  return {static_cast<const char *>(transfer.from), static_cast<char *>(transfer.to),
+          transfer.count};
+}
+
+/// `pieces`: a Bucket or Transfers.
+template <typename Pieces>
+Communicator::Request requestFor(CollectiveKind kind, Pieces pieces, const char *why) {
   Communicator::Request request;
   request.kind = kind;
   request.why = why;
-  for (const Transfer &transfer : transfers) {
-    if (transfer.dtype != transfers.begin()->dtype)
+  for (const auto &piece : pieces) {
+    if (piece.dtype != pieces.begin()->dtype)
       fail("%s for %s: the pieces of a bucket have one type, found %s and %s", nameOf(kind), why,
-           nameOf(transfers.begin()->dtype), nameOf(transfer.dtype));
-    request.dtype = transfer.dtype;
-    request.items.push_back({static_cast<const char *>(transfer.from),
-                             static_cast<char *>(transfer.to), transfer.count});
+           nameOf(pieces.begin()->dtype), nameOf(piece.dtype));
+    request.dtype = piece.dtype;
+    request.items.push_back(itemOf(piece));
   }
   return request;
 }
@@ -153,6 +150,8 @@ void wait(Pending pending) {
   if (pending.group)
     pending.group->finish(pending.number);
 }
+
+void poll(Communicator &group, int64_t bytes) { group.poll(bytes); }
 
 void allReduce(Communicator &group, Bucket bucket, const char *why, Reduce reduce) {
   wait(allReduceStart(group, bucket, why, reduce));

@@ -69,7 +69,8 @@ struct Signature {
 
 Signature signatureOf(const Communicator::Request &request, uint64_t number, int groupSize);
 
-/// "collectives differ on axis dp: rank 1 is at ..., rank 0 at ...".
+/// "collectives differ between the ranks of axis dp: rank 1 is at ..., rank 0 at ...", the higher
+/// rank first, whichever notices.
 std::string mismatchText(const std::string &axis, int rankA, const Signature &a, int rankB,
                          const Signature &b);
 

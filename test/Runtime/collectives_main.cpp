@@ -1,6 +1,7 @@
 // Issues one of every collective, with odd sizes and several pieces, over -n ranks, and prints a
 // hash of all results: equal for threads, the shared window and messages. Modes:
 //     partita_rt_collectives RANKS          results
+//     partita_rt_collectives RANKS poll     the same results, with polls between start and wait
 //     partita_rt_collectives RANKS differ   rank 1 issues another collective: must fail, not hang
 //     partita_rt_collectives RANKS die      rank 1 throws while the others wait
 //     partita_rt_collectives RANKS leave    rank 1 returns early
@@ -29,7 +30,7 @@ float value(int rank, int64_t i) {
   return float((i * 7919 + rank * 104729) % 1000003) * (rank % 2 ? 1e-3f : 1e3f);
 }
 
-uint64_t exercise(Rank &rank) {
+uint64_t exercise(Rank &rank, bool polls) {
   Communicator &group = *rank.world;
   uint64_t hash = 0xCBF29CE484222325u;
   for (int64_t n : {1, 17, 1000, 70001, 1500003}) {
@@ -49,6 +50,8 @@ uint64_t exercise(Rank &rank) {
     Pending scatter = reduceScatterStart(group, {{whole.data(), scattered.data(), n}}, "scatter");
     Pending sum = allReduceStart(group, {{a.data(), n}, {b.data(), 5}}, "sum");
     Pending max = allReduceStart(group, {{largest.data(), 5}}, "max", Reduce::Max);
+    for (int i = 0; polls && i < 5; ++i)
+      poll(group, 1 << (16 + i));
     wait(sum);
     allReduce(group, {{&count, 1}}, "count");
     allReduce(group, {{&precise, 1}}, "precise");
@@ -71,6 +74,22 @@ uint64_t exercise(Rank &rank) {
   return hash;
 }
 
+/// Nothing but polls: the wait finds the sum complete.
+void onlyPoll(Rank &rank) {
+  Communicator &group = *rank.world;
+  std::vector<float> x(700001);
+  for (size_t i = 0; i < x.size(); ++i)
+    x[i] = value(rank.rank, int64_t(i));
+  barrier(group, "barrier");
+  ReducedCount before = group.reduced();
+  Pending sum = allReduceStart(group, {{x.data(), int64_t(x.size())}}, "polled");
+  while (!group.isComplete(sum.number))
+    poll(group, 1 << 20);
+  wait(sum);
+  if (group.reduced().inWaits != before.inWaits || group.reduced().inPolls == before.inPolls)
+    fail("the sum was not made in polls");
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -83,7 +102,9 @@ int main(int argc, char **argv) {
   program.mesh = mesh;
   RunOptions options;
   std::string error = world.run(program, &options, [&](Rank &rank) {
-    uint64_t hash = exercise(rank);
+    uint64_t hash = exercise(rank, mode == "poll");
+    if (mode == "poll")
+      onlyPoll(rank);
     float x[4] = {1, 2, 3, 4}, y[4];
     if (rank.rank == 1 && mode == "leave")
       return;

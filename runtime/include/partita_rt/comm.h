@@ -8,6 +8,8 @@
 //     Pending g3 = allReduceStart(rank.group(0), {{dW, 384 * 1152}, {db, 1152}},
 //     "h.3.attn.c_attn");
 //     ...                                     // backward pass of the layer below
+//     poll(rank.group(0), 1 << 20);           // as much of the sum as needs no waiting
+//     ...
 //     wait(g3);                               // dW and db now hold the sums
 //
 // Contract: every rank of a group issues the same collectives in the same order with the same
@@ -82,6 +84,11 @@ Pending broadcastStart(Communicator &group, Bucket bucket, int root, const char 
 Pending barrierStart(Communicator &group, const char *why);
 void wait(Pending pending);
 
+/// Works on the oldest collectives of the group, in their order, about `bytes` of memory read or
+/// written, as far as nothing must be waited for. Nothing else works on a collective between its
+/// start and its wait: no thread does, which would take the ranks' cores. Changes no bits.
+void poll(Communicator &group, int64_t bytes);
+
 /// Start and wait.
 void allReduce(Communicator &group, Bucket bucket, const char *why, Reduce reduce = Reduce::Sum);
 void reduceScatter(Communicator &group, Transfers transfers, const char *why);
@@ -95,6 +102,12 @@ struct CollectiveCount {
   int64_t bytes = 0;
 };
 
+/// Bytes of sums that this rank made, by what it was called from.
+struct ReducedCount {
+  int64_t inPolls = 0; ///< between kernels: overlapped
+  int64_t inWaits = 0; ///< while nothing else could be done
+};
+
 /// One rank's handle on a group. Made by the launcher; emitted code passes it on.
 class Communicator {
 public:
@@ -104,13 +117,17 @@ public:
   int size() const { return groupSize; }
   const char *axis() const { return axisName.c_str(); }
   const CollectiveCount &count(CollectiveKind kind) const { return counts[int(kind)]; }
+  const ReducedCount &reduced() const { return sums; }
   /// Collectives started but not waited for.
   virtual int outstanding() const = 0;
+  /// Would the wait for collective `number` return at once?
+  virtual bool isComplete(uint64_t number) const = 0;
 
   /// A collective as the transports see it: pieces flattened. Internal.
   struct Request;
   virtual Pending start(Request request) = 0;
   virtual void finish(uint64_t number) = 0;
+  virtual void poll(int64_t bytes) = 0;
 
 protected:
   Communicator(std::string axis, int rank, int size)
@@ -119,6 +136,7 @@ protected:
   int groupRank;
   int groupSize;
   CollectiveCount counts[kCollectiveKinds];
+  ReducedCount sums;
 };
 
 } // namespace partita_rt

@@ -1,0 +1,49 @@
+// The board (board.h).
+
+#include "cpu/board.h"
+
+namespace partita_rt {
+
+void Board::publish(const Signature &signature) {
+  BoardSlot &mine = *slots[size_t(rank)];
+  mine.ring[signature.number % BoardSlot::kRing] = signature;
+  mine.started.store(signature.number, std::memory_order_release);
+}
+
+bool Board::agree(const Signature &mine) {
+  if (mine.number <= agreed)
+    return true;
+  bool all = true;
+  for (int r = 0; r < int(slots.size()); ++r) {
+    const BoardSlot &slot = *slots[size_t(r)];
+    if (slot.started.load(std::memory_order_acquire) < mine.number) {
+      all = false;
+      continue;
+    }
+    const Signature &other = slot.ring[mine.number % BoardSlot::kRing];
+    if (!other.matches(mine))
+      throw Error(mismatchText(axis, rank, mine, r, other));
+  }
+  if (all)
+    agreed = mine.number;
+  return all;
+}
+
+uint64_t Board::least(BoardSlot::Counter BoardSlot::*counter) const {
+  uint64_t least = ~uint64_t(0);
+  for (const BoardSlot *slot : slots)
+    least = std::min(least, (slot->*counter).load(std::memory_order_acquire));
+  return least;
+}
+
+std::string Board::awaited(const Signature &mine) const {
+  int last = 0;
+  for (int r = 0; r < int(slots.size()); ++r)
+    if (slots[size_t(r)]->started.load() < slots[size_t(last)]->started.load())
+      last = r;
+  return mine.text() + " for rank " + std::to_string(last) + " of axis " + axis +
+         ", which has started " + std::to_string(slots[size_t(last)]->started.load()) +
+         " collectives";
+}
+
+} // namespace partita_rt

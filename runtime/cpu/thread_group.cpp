@@ -1,0 +1,92 @@
+// Collectives between threads (thread_group.h).
+
+#include "cpu/thread_group.h"
+
+namespace partita_rt {
+
+ThreadGroup::ThreadGroup(std::string axis, int rank, std::shared_ptr<Shared> sharedState,
+                         FailureFlag *failure)
+    : OrderedGroup(std::move(axis), rank, int(sharedState->slots.size())),
+      shared(std::move(sharedState)), failure(failure),
+      board(axisName, rank, groupSize, shared->slots.data()) {
+  shared->members[size_t(rank)] = this;
+}
+
+/// A collective is complete when all have done their shares of it. Meanwhile this rank's shares of
+/// later ones, which need nothing but that all have started them.
+bool ThreadGroup::advance() {
+  if (completed < shares && board.least(&BoardSlot::reduced) > completed) {
+    ++completed;
+    return true;
+  }
+  if (shares == started || failure->raised() || !board.agree(signature(shares + 1)))
+    return false;
+  const Request &mine = request(shares + 1);
+  Range share = shareOfMine(mine);
+  int64_t begin = share.begin + position;
+  int64_t count = std::min(share.end - begin, kPieceBytes / sizeOf(mine.dtype) / groupSize + 1);
+  work(mine, shares + 1, begin, count);
+  position += count;
+  if (begin + count == share.end) {
+    position = 0;
+    board.set(&BoardSlot::reduced, ++shares);
+  }
+  return true;
+}
+
+/// The elements that this rank works on.
+Range ThreadGroup::shareOfMine(const Request &request) const {
+  bool nothing = request.kind == CollectiveKind::Broadcast && groupRank == request.root;
+  if (request.kind == CollectiveKind::AllReduce)
+    return shareOf(request.elements(), groupRank, groupSize);
+  return {0, nothing ? 0 : request.elements()};
+}
+
+/// Elements [begin, begin + count) of the concatenated items, in blocks that are still in the cache
+/// when their sums are copied to the other ranks.
+void ThreadGroup::work(const Request &mine, uint64_t number, int64_t begin, int64_t count) {
+  constexpr int64_t kBlock = 16384;
+  int64_t width = sizeOf(mine.dtype);
+  std::vector<const char *> sources(static_cast<size_t>(groupSize));
+  auto visit = [&](const Item &item, int64_t offset, int64_t, int64_t n) {
+    size_t index = size_t(&item - mine.items.data());
+    auto of = [&](int r) -> const Item & {
+      return shared->members[size_t(r)]->request(number).items[index];
+    };
+    auto reduceTo = [&](char *to, int64_t from) {
+      for (int r = 0; r < groupSize; ++r)
+        sources[size_t(r)] = of(r).from + from * width;
+      reduceInRankOrder(to, sources.data(), groupSize, n, mine.dtype, mine.reduce);
+      noteReduced(n * width);
+    };
+    char *to = item.to + offset * width;
+    switch (mine.kind) {
+    case CollectiveKind::AllReduce:
+      reduceTo(to, offset);
+      for (int r = 0; r < groupSize; ++r)
+        if (r != groupRank)
+          std::memcpy(of(r).to + offset * width, to, size_t(n * width));
+      break;
+    case CollectiveKind::ReduceScatter:
+      reduceTo(to, groupRank * item.count + offset);
+      break;
+    case CollectiveKind::AllGather:
+      for (int r = 0; r < groupSize; ++r) {
+        char *block = to + r * item.count * width;
+        if (const char *from = of(r).from + offset * width; from != block)
+          std::memcpy(block, from, size_t(n * width));
+      }
+      break;
+    case CollectiveKind::Broadcast:
+      std::memcpy(to, of(mine.root).from + offset * width, size_t(n * width));
+      break;
+    case CollectiveKind::Barrier:
+      break;
+    }
+  };
+  for (int64_t at = begin; at < begin + count; at += kBlock)
+    forItems(mine.items, at, std::min(kBlock, begin + count - at), visit);
+  worked += count * width * groupSize;
+}
+
+} // namespace partita_rt

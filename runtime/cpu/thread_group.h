@@ -1,0 +1,45 @@
+// Collectives between threads of one process: every rank reduces its share straight out of the
+// others' buffers and writes the result straight into them; nothing is staged.
+
+#ifndef PARTITA_RT_CPU_THREAD_GROUP_H
+#define PARTITA_RT_CPU_THREAD_GROUP_H
+
+#include "cpu/board.h"
+
+namespace partita_rt {
+
+class ThreadGroup final : public OrderedGroup {
+public:
+  /// What the members of one group share.
+  struct Shared {
+    explicit Shared(int size) : board(size), members(size) {
+      for (BoardSlot &slot : board)
+        slots.push_back(&slot);
+    }
+    std::vector<BoardSlot> board;
+    std::vector<BoardSlot *> slots;
+    std::vector<ThreadGroup *> members;
+  };
+  /// All members must be constructed before any of them communicates.
+  ThreadGroup(std::string axis, int rank, std::shared_ptr<Shared> shared, FailureFlag *failure);
+
+private:
+  void publish(uint64_t number) override { board.publish(signature(number)); }
+  bool advance() override;
+  std::string awaited() const override { return board.awaited(signature(completed + 1)); }
+  const FailureFlag *failureFlag() const override { return failure; }
+
+  Range shareOfMine(const Request &request) const;
+  void work(const Request &mine, uint64_t number, int64_t begin, int64_t count);
+
+  std::shared_ptr<Shared> shared;
+  FailureFlag *failure;
+  Board board;
+  uint64_t shares =
+      0; ///< collectives whose share this rank has done; it may be ahead of `completed`
+  int64_t position = 0; ///< elements of the next one's share that are done
+};
+
+} // namespace partita_rt
+
+#endif // PARTITA_RT_CPU_THREAD_GROUP_H

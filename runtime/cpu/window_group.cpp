@@ -1,0 +1,88 @@
+// Collectives over a shared window (window_group.h).
+
+#include "cpu/window_group.h"
+
+namespace partita_rt {
+
+int64_t WindowGroup::segmentElements(const Request &request) const {
+  int64_t blocks = request.kind == CollectiveKind::ReduceScatter ? groupSize : 1;
+  return std::max<int64_t>(1, placeBytes / sizeOf(request.dtype) / blocks);
+}
+
+bool WindowGroup::mayFill(const Segment &segment) {
+  return segment.number < board.least(&BoardSlot::read) + kPlaces;
+}
+
+void WindowGroup::fill(const Segment &segment) {
+  const Request &request = segment.request;
+  char *mine = place(groupRank, segment);
+  int blocks = request.kind == CollectiveKind::ReduceScatter ? groupSize : 1;
+  if (request.kind != CollectiveKind::Broadcast || groupRank == request.root)
+    for (int b = 0; b < blocks; ++b)
+      pack(mine + b * segment.count * segment.width, segment, segment.begin, segment.count, b);
+  worked += blocks * segment.count * segment.width;
+  board.set(&BoardSlot::filled, segment.number + 1);
+}
+
+bool WindowGroup::mayReduce(const Segment &segment) {
+  return board.agree(signature(segment.collective)) &&
+         board.least(&BoardSlot::filled) > segment.number;
+}
+
+void WindowGroup::reduce(const Segment &segment) {
+  const Request &request = segment.request;
+  int64_t width = segment.width;
+  std::vector<const char *> sources(static_cast<size_t>(groupSize));
+  switch (request.kind) {
+  case CollectiveKind::AllReduce: {
+    // Nobody but this rank reads its share of any place before `reduced`: the sums may replace it.
+    Range share = shareOf(segment.count, groupRank, groupSize);
+    for (int r = 0; r < groupSize; ++r)
+      sources[size_t(r)] = place(r, segment) + share.begin * width;
+    reduceTo(place(groupRank, segment) + share.begin * width, sources.data(), segment,
+             share.end - share.begin);
+    break;
+  }
+  case CollectiveKind::ReduceScatter:
+    forItems(request.items, segment.begin, segment.count,
+             [&](const Item &item, int64_t offset, int64_t position, int64_t n) {
+               for (int r = 0; r < groupSize; ++r)
+                 sources[size_t(r)] =
+                     place(r, segment) + (groupRank * segment.count + position) * width;
+               reduceTo(item.to + offset * width, sources.data(), segment, n);
+             });
+    break;
+  case CollectiveKind::AllGather:
+    for (int r = 0; r < groupSize; ++r)
+      unpack(place(r, segment), segment, segment.begin, segment.count, r);
+    worked += groupSize * segment.count * width;
+    break;
+  case CollectiveKind::Broadcast:
+    if (groupRank != request.root)
+      unpack(place(request.root, segment), segment, segment.begin, segment.count);
+    worked += segment.count * width;
+    break;
+  case CollectiveKind::Barrier:
+    break;
+  }
+  board.set(&BoardSlot::reduced, segment.number + 1);
+}
+
+bool WindowGroup::mayRead(const Segment &segment) {
+  return board.least(&BoardSlot::reduced) > segment.number;
+}
+
+void WindowGroup::read(const Segment &segment) {
+  for (int r = 0; r < groupSize; ++r) {
+    Range share = shareOf(segment.count, r, groupSize);
+    unpack(place(r, segment) + share.begin * segment.width, segment, segment.begin + share.begin,
+           share.end - share.begin);
+  }
+  worked += segment.count * segment.width;
+}
+
+void WindowGroup::release(const Segment &segment) {
+  board.set(&BoardSlot::read, segment.number + 1);
+}
+
+} // namespace partita_rt
