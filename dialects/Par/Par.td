@@ -178,7 +178,8 @@ def Par_FirstIndexOp : Par_Op<"first_index", [Pure]> {
 def Par_AllReduceStartOp : Par_Op<"all_reduce_start", [Pure]> {
   let summary = "begins a sum over the ranks of an axis";
   let description = [{
-    The operands may be neither written nor reused until the matching `wait`.
+    The operands may be neither written nor reused until the matching `wait`. `par.poll` says where
+    a target without hardware for it works on the sum meanwhile.
     Created by `start-collectives`; becomes `rt` calls in the lower phase.
   }];
   let arguments = (ins Variadic<AnyRankedTensor>:$values, StrAttr:$axis, OptionalAttr<StrAttr>:$reason);
@@ -198,6 +199,19 @@ def Par_WaitOp : Par_Op<"wait", [Pure]> {
   let results = (outs Variadic<AnyRankedTensor>:$results);
   let assemblyFormat = "$token `,` $values attr-dict `:` type($token) `,` type($values) `->` type($results)";
   let hasVerifier = 1;
+}
+
+def Par_PollOp : Par_Op<"poll"> {
+  let summary = "works on the collectives over an axis that are under way, without waiting for anyone";
+  let description = [{
+    The oldest first, up to about `bytes` of memory read or written. On CPUs a collective makes no
+    progress by itself, and a thread of its own would take the core of another rank: what is not
+    done in polls is done in `wait`. Changes no value; the sums stay in rank order. On GPUs the
+    collectives have a stream: there the lowering drops the op.
+    Created by `poll-collectives`; becomes an `rt` call in the lower phase.
+  }];
+  let arguments = (ins StrAttr:$axis, I64Attr:$bytes);
+  let assemblyFormat = "`over` $axis `bytes` $bytes attr-dict";
 }
 
 #endif // PARTITA_PAR

@@ -119,6 +119,11 @@ def Rt_WaitOp : Rt_Op<"wait"> {
   let arguments = (ins StrAttr:$pending);
   let assemblyFormat = "$pending attr-dict";
 }
+def Rt_PollOp : Rt_Op<"poll"> {
+  let summary = "works on a group's collectives that are under way, up to about `bytes` of memory, without waiting";
+  let arguments = (ins StrAttr:$axis, I64Attr:$group, I64Attr:$bytes);
+  let assemblyFormat = "`over` $axis $group `bytes` $bytes attr-dict";
+}
 
 //===------------------------------------------------------------------------------------------===//
 // What the host reads

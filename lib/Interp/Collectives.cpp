@@ -59,6 +59,9 @@ static LogicalResult start(Execution &, par::AllReduceStartOp, RankInputs, RankO
   return success();
 }
 
+/// Changes no value.
+static LogicalResult poll(Execution &, par::PollOp, RankInputs, RankOutputs) { return success(); }
+
 static LogicalResult wait(Execution &execution, par::WaitOp op, RankInputs in, RankOutputs out) {
   auto started = op.getToken().getDefiningOp<par::AllReduceStartOp>();
   if (!started)
@@ -76,5 +79,6 @@ void partita::interp::addParKernels(KernelTable &table) {
   table.addRanks<par::AllReduceOp>(allReduce);
   table.addRanks<par::AllReduceMaxOp>(allReduceMax);
   table.addRanks<par::AllReduceStartOp>(start);
+  table.addRanks<par::PollOp>(poll);
   table.addRanks<par::WaitOp>(wait);
 }

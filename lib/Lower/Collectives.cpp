@@ -126,6 +126,17 @@ struct Wait : KernelInterface::ExternalModel<Wait, par::WaitOp> {
   }
 };
 
+struct Poll : KernelInterface::ExternalModel<Poll, par::PollOp> {
+  LogicalResult lower(Operation *op, Lowering &l) const {
+    auto poll = cast<par::PollOp>(op);
+    FailureOr<int64_t> group = groupOf(op, poll.getAxis());
+    if (failed(group))
+      return failure();
+    l.create<rt::PollOp>(poll.getAxis(), *group, poll.getBytes());
+    return success();
+  }
+};
+
 } // namespace
 
 void rt::attachCollectives(MLIRContext *context) {
@@ -134,4 +145,5 @@ void rt::attachCollectives(MLIRContext *context) {
   par::FirstIndexOp::attachInterface<FirstIndex>(*context);
   par::AllReduceStartOp::attachInterface<AllReduceStart>(*context);
   par::WaitOp::attachInterface<Wait>(*context);
+  par::PollOp::attachInterface<Poll>(*context);
 }

@@ -103,11 +103,12 @@ private:
       return convertCall(call), success();
     return llvm::TypeSwitch<Operation *, LogicalResult>(op)
         .Case<ArenaOp, PersistentOp, InputOp, ControlOp, TableOp, OffsetOp, AdvanceOp, ForOp,
-              LaunchOp, rt::AllReduceOp, rt::AllReduceMaxOp, AllReduceStartOp, WaitOp, ReportOp,
-              CommentOp, CountLabelsOp, IotaOp, StepNumberOp, rt::FirstIndexOp>([&](auto typed) {
-          emit(typed);
-          return success();
-        })
+              LaunchOp, rt::AllReduceOp, rt::AllReduceMaxOp, AllReduceStartOp, WaitOp, rt::PollOp,
+              ReportOp, CommentOp, CountLabelsOp, IotaOp, StepNumberOp, rt::FirstIndexOp>(
+            [&](auto typed) {
+              emit(typed);
+              return success();
+            })
         .Case<EndOp>([](auto) { return success(); })
         .Case<func::ReturnOp>([&](auto end) {
           emitc::ReturnOp::create(b, end.getLoc(), Value());
@@ -162,6 +163,10 @@ private:
     collective(op, "allReduceStart", "Pending " + op.getPending().str() + " = ");
   }
   void emit(WaitOp op) { verbatim(op.getLoc(), "wait(" + op.getPending().str() + ");"); }
+  void emit(rt::PollOp op) {
+    verbatim(op.getLoc(),
+             llvm::formatv("poll(rank.group({0}), {1});", op.getGroup(), op.getBytes()).str());
+  }
   void emit(ReportOp op);
   void emit(CommentOp op) {
     verbatim(op.getLoc(), "");

@@ -63,9 +63,9 @@ struct BucketAllReduces : partita::impl::BucketAllReducesPassBase<BucketAllReduc
   using BucketAllReducesPassBase::BucketAllReducesPassBase;
 
   void runOnOperation() override {
-    if (bytes < 1) {
+    if (bytes < 0) {
       getOperation().emitError() << "bucket of " << bytes.getValue()
-                                 << " bytes, expected at least 1";
+                                 << " bytes, expected at least 1, or 0 for a share of all";
       return signalPassFailure();
     }
     SmallVector<Block *> blocks;
@@ -75,6 +75,15 @@ struct BucketAllReduces : partita::impl::BucketAllReducesPassBase<BucketAllReduc
   }
 
 private:
+  using Key = std::pair<Attribute, Attribute>; // axis, reason
+  static Key keyOf(par::AllReduceOp op) { return {op.getAxisAttr(), op.getReasonAttr()}; }
+
+  /// At which size a bucket is closed, of which there may be `total` bytes.
+  int64_t sizeFor(int64_t total) const {
+    constexpr int64_t least = 256 << 10, most = 25'000'000;
+    return bytes > 0 ? bytes.getValue() : std::clamp(total / 8, least, most);
+  }
+
   void run(Block *block) {
     SmallVector<par::AllReduceOp> reduces(block->getOps<par::AllReduceOp>());
     // Each directly after its operand: the order in which gradients become ready.
@@ -85,12 +94,15 @@ private:
         op->moveBefore(block, block->begin());
     llvm::sort(reduces, [](auto a, auto b) { return a->isBeforeInBlock(b); });
     SmallVector<Bucket> buckets;
-    llvm::DenseMap<std::pair<Attribute, Attribute>, unsigned> open;
+    llvm::DenseMap<Key, unsigned> open;
+    llvm::DenseMap<Key, int64_t> totals;
+    for (par::AllReduceOp op : reduces)
+      totals[keyOf(op)] += bytesOf(op);
     for (par::AllReduceOp op : reduces) {
-      auto key = std::pair<Attribute, Attribute>(op.getAxisAttr(), op.getReasonAttr());
+      Key key = keyOf(op);
       auto found = open.find(key);
-      if (found != open.end() &&
-          (buckets[found->second].bytes >= bytes || usedBefore(block, buckets[found->second], op)))
+      if (found != open.end() && (buckets[found->second].bytes >= sizeFor(totals[key]) ||
+                                  usedBefore(block, buckets[found->second], op)))
         found = (open.erase(found), open.end());
       if (found == open.end()) {
         found = open.try_emplace(key, buckets.size()).first;

@@ -17,6 +17,8 @@ static constexpr PlanOption kOptions[] = {
      "product)"},
     {"accumulate", PlanOption::Integer, "N", "1", 1, 1 << 20,
      "micro-batches per step, whose gradients are added before the update"},
+    {"bucket-bytes", PlanOption::Integer, "BYTES", "0", 0, kMost,
+     "gradients reduced as one; 0: an eighth of all of them, 256 KiB to 25 MB"},
     {"objective", PlanOption::Choice, "auto|none", "auto", 0, 0,
      "auto: next-token cross-entropy on @forward's logits; none: inference only"},
     {"ignore-index", PlanOption::Integer, "TOKEN", "-100", -kMost, kMost,

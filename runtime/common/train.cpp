@@ -113,6 +113,32 @@ void printCollectives(const Rank &rank, const Issued &before, const Issued &afte
     writeLine("collectives", "none");
 }
 
+/// Bytes of sums made so far, over all axes and ranks. All ranks call it.
+ReducedCount reducedByAll(Rank &rank) {
+  int64_t mine[2] = {0, 0};
+  for (int axis = 0; axis < rank.program->mesh.size(); ++axis) {
+    mine[0] += rank.group(axis).reduced().inPolls;
+    mine[1] += rank.group(axis).reduced().inWaits;
+  }
+  std::vector<int64_t> all(size_t(2 * rank.ranks));
+  allGather(*rank.world, {{mine, all.data(), 2}}, "the summary");
+  ReducedCount sum;
+  for (size_t r = 0; r < all.size(); r += 2) {
+    sum.inPolls += all[r];
+    sum.inWaits += all[r + 1];
+  }
+  return sum;
+}
+
+/// How much of the collectives' work was done between kernels rather than in waits.
+void printOverlap(const ReducedCount &reduced) {
+  int64_t all = reduced.inPolls + reduced.inWaits;
+  if (all > 0)
+    writeLine("", "overlapped " + std::to_string(100 * reduced.inPolls / all) +
+                      " %: " + grouped(reduced.inPolls) + " bytes of sums made between kernels, " +
+                      grouped(reduced.inWaits) + " in waits");
+}
+
 void printMemory(const Program &program) {
   int64_t inputs = inputBytes(program);
   writeLine("memory", grouped(program.persistentBytes + program.arenaBytes + inputs) +
@@ -138,7 +164,7 @@ struct Loop {
   bool speaks() const { return rank.rank == 0; }
   void step(int64_t number);
   void train();
-  void summarize() const;
+  void summarize(const ReducedCount &reduced) const;
 };
 
 void Loop::step(int64_t number) {
@@ -206,13 +232,14 @@ void Loop::train() {
     progress = std::make_unique<Progress>(options, first);
   for (int64_t number = first; number <= last; ++number)
     step(number);
+  ReducedCount reduced = reducedByAll(rank);
   if (speaks()) {
     progress->finish();
-    summarize();
+    summarize(reduced);
   }
 }
 
-void Loop::summarize() const {
+void Loop::summarize(const ReducedCount &reduced) const {
   const RunOptions &options = session.options;
   int64_t steps = options.steps.value_or(0) - session.startStep;
   if (steps > 0) {
@@ -223,8 +250,10 @@ void Loop::summarize() const {
   }
   if (validationBefore && steps > 0)
     writeLine("validation", lossChange(*validationBefore, *validationAfter));
-  if (steps > 0)
+  if (steps > 0) {
     printCollectives(rank, *beforeStep, *afterStep);
+    printOverlap(reduced);
+  }
   printMemory(*rank.program);
   if (!options.checkpoint.empty() && steps > 0)
     writeLine("checkpoint", checkpointPath(options.checkpoint));

@@ -31,6 +31,7 @@ func.func @spellings() -> (tensor<f32>, tensor<f32>, tensor<f32>) attributes {pa
   %g = par.g %s over "dp" : tensor<f32, #par.place<[], partial [dp]>> -> tensor<f32>
   %a = par.all_reduce %s over "dp" : tensor<f32, #par.place<[], partial [dp]>> -> tensor<f32>
   %token = par.all_reduce_start %s over "dp" : tensor<f32, #par.place<[], partial [dp]>> -> i64
+  par.poll over "dp" bytes 65536
   %w = par.wait %token, %s : i64, tensor<f32, #par.place<[], partial [dp]>> -> tensor<f32>
   return %g, %a, %w : tensor<f32>, tensor<f32>, tensor<f32>
 }

@@ -22,6 +22,8 @@ func.func @f() {
   // A reason is untrusted text.
   // CHECK: verbatim "Pending p = allReduceStart(rank.group(0), {{[{][{][{][{]}}{}, 8}, {{[{][{]}}{}, 4}}, \22a \\042quoted\\042 {{[{][{]}}reason\\134\22);" args %[[X]], %[[W]]
   rt.all_reduce_start "p" %x, %w [8, 4] over "dp" 0 because "a \22quoted\22 {reason\\" : !rt.buffer<f32>, !rt.buffer<f32>
+  // CHECK: verbatim "poll(rank.group(0), 65536);"
+  rt.poll over "dp" 0 bytes 65536
   // CHECK: verbatim "wait(p);"
   rt.wait "p"
   // CHECK: for %{{.*}} = %{{.*}} to %{{.*}} step %{{.*}} : i64 {

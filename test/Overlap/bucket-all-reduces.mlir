@@ -1,7 +1,8 @@
 // RUN: partita-opt %s --bucket-all-reduces=bytes=32 | FileCheck %s
-// RUN: not partita-opt %s --bucket-all-reduces=bytes=0 2>&1 | FileCheck %s --check-prefix=BYTES
+// RUN: not partita-opt %s --bucket-all-reduces=bytes=-1 2>&1 | FileCheck %s --check-prefix=BYTES
 
-// BYTES: error: bucket of 0 bytes, expected at least 1
+// RUN: partita-opt %s --bucket-all-reduces | FileCheck %s --check-prefix=SHARE
+// BYTES: error: bucket of -1 bytes, expected at least 1, or 0 for a share of all
 
 // 16 bytes each: two fill a bucket, which starts when its last operand is there.
 // CHECK-LABEL: func.func @two_and_one
@@ -38,4 +39,31 @@ func.func @needed(%x: !p) -> tensor<4xf32> attributes {par.no_cotangents} {
   %y = tx.mul %x, %e : (!p, tensor<4xf32>) -> !p
   %b = par.all_reduce %y over "dp" because "partial sum" : !p -> tensor<4xf32>
   return %b : tensor<4xf32>
+}
+
+// Without a size: an eighth of the 4 MiB that are reduced for this reason, so two of 256 KiB each.
+// What is reduced for another reason does not count, and has buckets of 256 KiB at the least.
+// SHARE-LABEL: func.func @share
+// SHARE: par.all_reduce %{{[^,]*}}, %{{[^,]*}} over "dp" because "gradient"
+// SHARE: tx.exp
+// SHARE: par.all_reduce %{{[^,]*}}, %{{[^,]*}} over "dp" because "partial sum"
+// SHARE: par.all_reduce %{{[^,]*}}, %{{[^,]*}} over "dp" because "gradient"
+!q = tensor<65536xf32, #par.place<[65536], partial [dp]>>
+!w = tensor<851968xf32, #par.place<[851968], partial [dp]>>
+func.func @share(%x: !q, %w: !w) -> (tensor<65536xf32>, tensor<65536xf32>, tensor<65536xf32>, tensor<851968xf32>, tensor<4xf32>, tensor<4xf32>) attributes {par.no_cotangents} {
+  %a = "tx.neg"(%x) : (!q) -> !q
+  %b = "tx.neg"(%a) : (!q) -> !q
+  %a1 = par.all_reduce %a over "dp" because "gradient" : !q -> tensor<65536xf32>
+  %b1 = par.all_reduce %b over "dp" because "gradient" : !q -> tensor<65536xf32>
+  %g = par.g %x over "dp" : !q -> tensor<65536xf32>
+  %e = tx.exp %g : (tensor<65536xf32>) -> tensor<65536xf32>
+  %c = tx.mul %x, %e : (!q, tensor<65536xf32>) -> !q
+  %m = tx.slice %c [0] by [1] : !q -> !p
+  %n = "tx.neg"(%m) : (!p) -> !p
+  %m1 = par.all_reduce %m over "dp" because "partial sum" : !p -> tensor<4xf32>
+  %n1 = par.all_reduce %n over "dp" because "partial sum" : !p -> tensor<4xf32>
+  %d = "tx.neg"(%w) : (!w) -> !w
+  %c1 = par.all_reduce %c over "dp" because "gradient" : !q -> tensor<65536xf32>
+  %d1 = par.all_reduce %d over "dp" because "gradient" : !w -> tensor<851968xf32>
+  return %a1, %b1, %c1, %d1, %m1, %n1 : tensor<65536xf32>, tensor<65536xf32>, tensor<65536xf32>, tensor<851968xf32>, tensor<4xf32>, tensor<4xf32>
 }

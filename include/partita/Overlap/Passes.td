@@ -27,7 +27,10 @@ def BucketAllReducesPass : Pass<"bucket-all-reduces", "::mlir::ModuleOp"> {
   let summary = "joins all-reduces over one axis into buckets, in the order in which they become ready";
   let description = [{
     The backward pass makes gradients in reverse order of use; each bucket is started when its last
-    gradient is there.
+    gradient is there. A bucket's size is an eighth of all that is reduced over the axis for that
+    reason, so that most of a model's reductions have something to hide behind, however small it is;
+    but at least 256 KiB, below which a collective's latency (10 to 50 us) dominates its transfer,
+    and at most 25 MB, above which larger ones are no faster.
 
     ```mlir
     %a1 = par.all_reduce %a over "dp" because "gradient"
@@ -36,7 +39,8 @@ def BucketAllReducesPass : Pass<"bucket-all-reduces", "::mlir::ModuleOp"> {
     %r:2 = par.all_reduce %a, %b over "dp" because "gradient"
     ```
   }];
-  let options = [Option<"bytes", "bytes", "int64_t", "25000000", "a bucket is closed when it has this many bytes">];
+  let options = [Option<"bytes", "bytes", "int64_t", "0",
+                        "a bucket is closed when it has this many bytes; 0: an eighth of all, 256 KiB to 25 MB">];
   let statistics = [Statistic<"buckets", "buckets", "buckets made">];
 }
 
@@ -54,6 +58,36 @@ def StartCollectivesPass : Pass<"start-collectives", "::mlir::ModuleOp"> {
     %y = tx.neg %r
     ```
   }];
+}
+
+def PollCollectivesPass : Pass<"poll-collectives", "::mlir::ModuleOp"> {
+  let summary = "places polls between computations while collectives are under way";
+  let description = [{
+    On CPUs nobody works on a collective between its start and its wait but the rank itself, between
+    two kernels. A poll stands after each stretch of ops whose work (FLOPs by the shard rules, or
+    what the memory traffic is worth) is that of `every` average ops, and at least `flops`: the
+    program's text grows by a line per `every` calls at the most, and a poll's time stays small
+    beside what it interrupts. A poll may do its share of all that is under way.
+
+    ```mlir
+    %t = par.all_reduce_start %a over "dp"
+    %b = tx.matmul %x, %w
+    %c = tx.exp %b
+    %r = par.wait %t, %a
+    // becomes
+    %t = par.all_reduce_start %a over "dp"
+    %b = tx.matmul %x, %w
+    par.poll over "dp" bytes 262144
+    %c = tx.exp %b
+    %r = par.wait %t, %a
+    ```
+  }];
+  let options = [
+    Option<"every", "every", "int64_t", "4", "a poll per this many ops of average work">,
+    Option<"flops", "flops", "int64_t", "5000000", "but not before this much work is done: about 0.1 ms of a core">,
+    Option<"leastBytes", "least-bytes", "int64_t", "65536", "smaller collectives are left to their waits">];
+  let statistics = [Statistic<"polls", "polls", "polls placed">];
+  let dependentDialects = ["::partita::par::ParDialect"];
 }
 
 #endif // PARTITA_OVERLAP_PASSES
