@@ -162,6 +162,15 @@ json::Array parametersOf(ModuleOp module) {
   return result;
 }
 
+/// Where initial values come from, as the files were.
+json::Array filesOf(ModuleOp module) {
+  json::Array result;
+  for (const KnownFile &file : knownFiles(module))
+    result.push_back(json::Object{
+        {"file", utf8(file.name)}, {"bytes", file.bytes}, {"fingerprint", file.fingerprint}});
+  return result;
+}
+
 json::Array inputsOf(DictionaryAttr program) {
   json::Array result;
   for (DictionaryAttr input : cast<ArrayAttr>(program.get("inputs")).getAsRange<DictionaryAttr>()) {
@@ -194,6 +203,7 @@ LogicalResult partita::printManifest(ModuleOp module, const EmitOptions &options
                         {"accumulate", number(program, "accumulate")},
                         {"optimizer", string(program, "optimizer")},
                         {"inputs", inputsOf(program)},
+                        {"files", filesOf(module)},
                         {"parameters", parametersOf(module)},
                         {"collectives", collectivesOf(program, mesh)},
                         {"memory", Memory(module).describe(arena.getInt(), persistent.getInt())}};

@@ -5,6 +5,7 @@
 #include "dialects/Rt/Names.h"
 #include "dialects/Rt/Rt.h"
 #include "dialects/Train/Train.h"
+#include "runtime/include/partita_rt/fingerprint.h"
 #include "llvm/Support/Path.h"
 
 using namespace mlir;
@@ -33,6 +34,7 @@ public:
       return failure();
     printMesh();
     printInputs(cast<ArrayAttr>(program.get("inputs")));
+    printModelFiles();
     undecayed = cast<ArrayAttr>(program.get("undecayed"));
     if (failed(printParameters()) || failed(printStates()))
       return failure();
@@ -129,14 +131,26 @@ private:
                                    << "; it knows zeros, ones and normal numbers of mean 0";
   }
 
+  std::string pathText(StringRef file) {
+    llvm::SmallString<128> path(options.modelFolder);
+    llvm::sys::path::append(path, file);
+    return rt::stringLiteral(path);
+  }
+
+  void printModelFiles() {
+    SmallVector<std::string> list;
+    for (const KnownFile &file : knownFiles(module))
+      list.push_back("{" + pathText(file.name) + ", " + std::to_string(file.bytes) + ", 0x" +
+                     file.fingerprint + "}");
+    rows("ModelFile", "ModelFiles", list);
+  }
+
   std::string sourceText(train::ParameterOp parameter) {
     auto initial = parameter.getInitialAttr();
     if (!initial)
       return "{}";
-    llvm::SmallString<128> path(options.modelFolder);
-    llvm::sys::path::append(path, initial.getFile().getValue());
-    return "{" + rt::stringLiteral(path) + ", " + std::to_string(initial.getOffset()) + ", " +
-           typeText(initial.getElement()) + "}";
+    return "{" + pathText(initial.getFile().getValue()) + ", " +
+           std::to_string(initial.getOffset()) + ", " + typeText(initial.getElement()) + "}";
   }
 
   bool isDecayed(StringRef name) {
@@ -266,6 +280,22 @@ private:
 };
 
 } // namespace
+
+SmallVector<KnownFile> emit::knownFiles(ModuleOp module) {
+  SmallVector<KnownFile> result;
+  auto files = module->getAttrOfType<ArrayAttr>(train::TrainDialect::kFiles);
+  if (!files)
+    return result;
+  for (auto entry : files.getAsRange<DictionaryAttr>()) {
+    auto name = dyn_cast_or_null<StringAttr>(entry.get("file"));
+    auto bytes = dyn_cast_or_null<IntegerAttr>(entry.get("bytes"));
+    auto fingerprint = dyn_cast_or_null<IntegerAttr>(entry.get("fingerprint"));
+    if (name && bytes && fingerprint)
+      result.push_back({name.getValue().str(), bytes.getInt(),
+                        partita_rt::fingerprintText(fingerprint.getInt())});
+  }
+  return result;
+}
 
 LogicalResult emit::printTables(ModuleOp module, const EmitOptions &options,
                                 llvm::raw_ostream &os) {

@@ -11,6 +11,14 @@ namespace partita::emit {
 mlir::LogicalResult printTables(mlir::ModuleOp module, const EmitOptions &options,
                                 llvm::raw_ostream &os);
 
+/// A file with initial values, as import found it.
+struct KnownFile {
+  std::string name; ///< relative to the model's folder
+  int64_t bytes;
+  std::string fingerprint; ///< 16 hexadecimal digits
+};
+llvm::SmallVector<KnownFile> knownFiles(mlir::ModuleOp module);
+
 /// An attribute of the module that an earlier pass must have left; reports its absence by name.
 template <typename Attr> Attr required(mlir::ModuleOp module, llvm::StringRef name) {
   Attr attribute = module->getAttrOfType<Attr>(name);

@@ -12,6 +12,7 @@
 #include "TiedWeights.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
+#include "runtime/include/partita_rt/fingerprint.h"
 #include "llvm/Support/Path.h"
 
 using namespace mlir;
@@ -99,6 +100,15 @@ FailureOr<OwningOpRef<ModuleOp>> Importer::run() {
   for (auto parameter : llvm::make_early_inc_range(module->getOps<train::ParameterOp>()))
     if (!read.contains(parameter.getSymName()))
       parameter.erase();
+  llvm::StringSet<> used;
+  for (auto parameter : module->getOps<train::ParameterOp>())
+    if (auto initial = parameter.getInitialAttr())
+      used.insert(initial.getFile().getValue());
+  llvm::erase_if(noted, [&](Attribute file) {
+    return !used.contains(cast<StringAttr>(cast<DictionaryAttr>(file).get("file")).getValue());
+  });
+  if (!noted.empty())
+    (*module)->setAttr(train::TrainDialect::kFiles, builder.getArrayAttr(noted));
   return std::move(module);
 }
 
@@ -137,7 +147,8 @@ static bool isIds(const onnx::ValueInfoProto &input,
 LogicalResult Importer::importInputs(Frame &frame) {
   const onnx::GraphProto &graph = file.model().graph();
   llvm::SmallVector<Shape> shapes;
-  if (failed(bindDims(graph, options, [&] { return error(); }, shapes)))
+  if (failed(bindDims(
+          graph, options, [&] { return error(); }, shapes)))
     return failure();
   llvm::SmallVector<const onnx::ValueInfoProto *> inputs = realInputs(graph);
   llvm::SmallVector<Type> types;
@@ -249,6 +260,8 @@ LogicalResult Importer::loadInitializer(Tensor &tensor) {
                                : llvm::sys::path::filename(data.file);
     parameter.setInitialAttr(train::InitialAttr::get(
         context(), builder.getStringAttr(name), data.offset, data.length, type.getElementType()));
+    if (failed(noteFile(name, data, tensorError)))
+      return failure();
   }
   if (lastRead)
     builder.setInsertionPointAfter(lastRead);
@@ -257,6 +270,23 @@ LogicalResult Importer::loadInitializer(Tensor &tensor) {
   auto read = train::ReadOp::create(builder, loc, type, proto.name());
   lastRead = read;
   tensor.value = read.getResult();
+  return success();
+}
+
+LogicalResult Importer::noteFile(llvm::StringRef name, const TensorData &data,
+                                 ModelFile::EmitError emitError) {
+  if (!notedFiles.insert(name).second)
+    return success();
+  FailureOr<Mapping> mapping = file.map(data, emitError);
+  if (failed(mapping))
+    return failure();
+  uint64_t fingerprint = partita_rt::fingerprint(
+      reinterpret_cast<const unsigned char *>(mapping->data.get()),
+      static_cast<int64_t>(mapping->size), partita_rt::kModelFingerprintBytes);
+  noted.push_back(builder.getDictionaryAttr(
+      {builder.getNamedAttr("file", builder.getStringAttr(name)),
+       builder.getNamedAttr("bytes", builder.getI64IntegerAttr(mapping->size)),
+       builder.getNamedAttr("fingerprint", builder.getI64IntegerAttr(fingerprint))}));
   return success();
 }
 

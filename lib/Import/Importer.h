@@ -86,6 +86,9 @@ public:
   void tieWeights(Scope &scope);
   /// On the first use of an initializer: reads it, or makes it a parameter.
   mlir::LogicalResult loadInitializer(Tensor &tensor);
+  /// Notes the file that a parameter's values are in, once.
+  mlir::LogicalResult noteFile(llvm::StringRef name, const TensorData &data,
+                               ModelFile::EmitError emitError);
 
   ModelFile &file;
   Folder folder;
@@ -111,6 +114,8 @@ private:
   std::map<const onnx::FunctionProto *, llvm::StringMap<int64_t>> functionOpsets;
   llvm::DenseMap<const onnx::TensorProto *, TensorData> initializerData;
   llvm::StringSet<> usedParameters;
+  llvm::StringSet<> notedFiles;
+  llvm::SmallVector<mlir::Attribute> noted;               // TrainDialect::kFiles
   llvm::DenseMap<mlir::Attribute, mlir::Value> constants; // each stands once
   int64_t inlinedNodes = 0;
 };

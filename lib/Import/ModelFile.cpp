@@ -223,6 +223,26 @@ static LogicalResult decode(const char *bytes, const TensorData &data, HostBuffe
   return success();
 }
 
+FailureOr<Mapping> ModelFile::map(const TensorData &data, EmitError emitError) {
+  if (data.place == TensorData::inModel)
+    return mapping;
+  Mapping &external = externalMappings[data.location];
+  if (!external.data) {
+    OpenedData opened = openExternalData(llvm::sys::path::parent_path(modelPath), data.location);
+    std::optional<Mapping> mapped;
+    if (opened.error.empty()) {
+      mapped = mapDescriptor(opened.descriptor, opened.size);
+      close(opened.descriptor);
+    }
+    if (!mapped || data.offset + data.length > mapped->size) {
+      emitError() << (opened.error.empty() ? "cannot map its external data" : opened.error);
+      return failure();
+    }
+    external = *mapped;
+  }
+  return external;
+}
+
 FailureOr<HostTensor> ModelFile::read(const TensorData &data, EmitError emitError) {
   if (data.count == 0)
     return HostBuffer(data.type, data.shape).finish();
@@ -232,23 +252,11 @@ FailureOr<HostTensor> ModelFile::read(const TensorData &data, EmitError emitErro
     return failure();
   }
   if (data.place == TensorData::external) {
-    llvm::StringRef folder = llvm::sys::path::parent_path(modelPath);
-    Mapping &external = externalMappings[data.location];
-    if (!external.data) {
-      OpenedData opened = openExternalData(folder, data.location);
-      std::optional<Mapping> mapped;
-      if (opened.error.empty()) {
-        mapped = mapDescriptor(opened.descriptor, opened.size);
-        close(opened.descriptor);
-      }
-      if (!mapped || data.offset + data.length > mapped->size) {
-        emitError() << (opened.error.empty() ? "cannot map its external data" : opened.error);
-        return failure();
-      }
-      external = *mapped;
-    }
+    FailureOr<Mapping> external = map(data, emitError);
+    if (failed(external))
+      return failure();
     return HostTensor::view(data.type, data.shape,
-                            {external.data, external.data.get() + data.offset});
+                            {external->data, external->data.get() + data.offset});
   }
   std::shared_ptr<const char> bytes(mapping.data, mapping.data.get() + data.offset);
   if (data.isRaw())

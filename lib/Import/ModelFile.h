@@ -62,6 +62,8 @@ public:
   using EmitError = llvm::function_ref<mlir::InFlightDiagnostic()>;
   /// Finds and checks a tensor's values. `emitError` starts the message that names the tensor.
   mlir::FailureOr<TensorData> locate(const onnx::TensorProto &tensor, EmitError emitError);
+  /// The whole file that a tensor's values are in.
+  mlir::FailureOr<Mapping> map(const TensorData &data, EmitError emitError);
   /// The values themselves: a view of the mapped file where they are raw, else decoded.
   mlir::FailureOr<HostTensor> read(const TensorData &data, EmitError emitError);
 

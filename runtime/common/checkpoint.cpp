@@ -5,8 +5,11 @@
 #include "common/launch.h"
 #include "common/layout.h"
 
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace partita_rt {
 
@@ -122,6 +125,8 @@ CheckpointInfo readCheckpointInfo(const std::string &folder) {
   info.seed = metadataNumber(file, "seed");
   if (info.step < 0)
     fail("%s is not a checkpoint: its step is too large", file.path().c_str());
+  if (auto data = file.metadata().find("data"); data != file.metadata().end())
+    info.data = data->second;
   return info;
 }
 
@@ -148,13 +153,47 @@ void readCheckpoint(Rank &rank, const std::string &folder) {
   }
 }
 
+namespace {
+
+/// Makes a folder, with those around it, and removes what it made unless keep() is called.
+class NewFolders {
+public:
+  void make(const std::string &path) {
+    for (size_t slash = path.find('/', 1); slash != std::string::npos;
+         slash = path.find('/', slash + 1))
+      makeOne(path.substr(0, slash));
+    makeOne(path);
+  }
+  void keep() { made.clear(); }
+  ~NewFolders() {
+    for (auto path = made.rbegin(); path != made.rend(); ++path)
+      rmdir(path->c_str()); // not if there is something in it
+  }
+
+private:
+  void makeOne(const std::string &path) {
+    if (mkdir(path.c_str(), 0777) == 0)
+      made.push_back(path);
+    else if (errno != EEXIST)
+      fail("--checkpoint: cannot make the folder %s: %s", path.c_str(), std::strerror(errno));
+  }
+  std::vector<std::string> made;
+};
+
+} // namespace
+
 void writeCheckpoint(Rank &rank, const std::string &folder, const CheckpointInfo &info) {
+  NewFolders folders; // not before there is something to put in
+  if (rank.rank == 0)
+    folders.make(folder);
   writePieces(rank, checkpointPath(folder), persistentPieces(rank),
               {{"format", "partita checkpoint 1"},
                {"program", rank.program->name},
                {"samples_per_step", stepOf(*rank.program)},
                {"step", std::to_string(info.step)},
-               {"seed", std::to_string(info.seed)}});
+               {"seed", std::to_string(info.seed)},
+               {"data", info.data}});
+  folders.keep();
 }
 
 void writeParameters(Rank &rank, const std::string &path) {

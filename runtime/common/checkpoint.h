@@ -1,7 +1,8 @@
 // Checkpoints and other tensor files that a run writes. One safetensors file holds, with global
 // shapes and under the names of the program's tables, all parameters, optimizer states and scalar
 // states; its metadata hold the updates done ("step") and the seed of the data order ("seed"),
-// which together are the position in the data (data.h). Files appear whole or not at all.
+// which together are the position in the data (data.h), and what the data were ("data"). Files
+// appear whole or not at all, and with them the folders that they need.
 
 #ifndef PARTITA_RT_COMMON_CHECKPOINT_H
 #define PARTITA_RT_COMMON_CHECKPOINT_H
@@ -14,6 +15,7 @@ namespace partita_rt {
 struct CheckpointInfo {
   int64_t step = 0;
   uint64_t seed = 0;
+  std::string data; ///< TokenFile::identity(); "": not known
 };
 
 /// DIR/checkpoint.safetensors.

@@ -3,6 +3,7 @@
 #include "common/data.h"
 
 #include "common/layout.h"
+#include "partita_rt/fingerprint.h"
 #include "partita_rt/init.h"
 
 #include <algorithm>
@@ -99,6 +100,12 @@ void TokenFile::reject(int64_t position) const {
   fail("%s: %s: token %lld at position %lld is not below the model's vocabulary of %lld",
        option.c_str(), file.path().c_str(), (long long)raw(position), (long long)position,
        (long long)vocabulary);
+}
+
+std::string TokenFile::identity() const {
+  uint64_t print = fingerprint(file.data() + begin, count * width, kDataFingerprintBytes);
+  return std::to_string(count) + " tokens of " + std::to_string(width) +
+         (width == 1 ? " byte" : " bytes") + " with fingerprint " + fingerprintText(print);
 }
 
 int64_t vocabularyOf(const Program &program) {

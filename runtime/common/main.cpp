@@ -4,7 +4,9 @@
 #include "common/checkpoint.h"
 #include "common/launch.h"
 #include "common/train.h"
+#include "partita_rt/fingerprint.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -43,21 +45,57 @@ void checkWritable(const char *option, const std::string &path) {
     fail("%s: %s is a folder", option, path.c_str());
 }
 
-void makeFolder(const std::string &path) {
-  for (size_t slash = path.find('/', 1); slash != std::string::npos;
-       slash = path.find('/', slash + 1))
-    mkdir(path.substr(0, slash).c_str(), 0777);
-  if (mkdir(path.c_str(), 0777) != 0 && errno != EEXIST)
+/// The folder is made with the first checkpoint: a run that fails before leaves none.
+void checkCanMake(const std::string &path) {
+  struct stat status;
+  if (stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode))
+    return checkWritable("--checkpoint", checkpointPath(path));
+  std::string around = path; // the innermost of the folders around it that is there
+  while (stat(around.c_str(), &status) != 0 && errno == ENOENT) {
+    size_t end = around.find_last_not_of('/');
+    size_t slash = end == std::string::npos ? end : around.rfind('/', end);
+    around = slash == std::string::npos ? "." : around.substr(0, std::max<size_t>(slash, 1));
+  }
+  bool there = stat(around.c_str(), &status) == 0;
+  if (there && !S_ISDIR(status.st_mode))
+    fail("--checkpoint: cannot make the folder %s: %s is not a folder", path.c_str(),
+         around.c_str());
+  if (!there || access(around.c_str(), W_OK | X_OK) != 0)
     fail("--checkpoint: cannot make the folder %s: %s", path.c_str(), std::strerror(errno));
-  checkWritable("--checkpoint", checkpointPath(path));
+}
+
+/// Are the files with initial values still those that the program was compiled against?
+void checkModelFiles(const Program &program, const std::string &folder) {
+  for (const ModelFile &known : program.modelFiles) {
+    std::string path = known.path[0] == '/' ? known.path : folder + "/" + known.path;
+    MappedFile file(path, "model file");
+    uint64_t now = fingerprint(file.data(), file.size(), kModelFingerprintBytes);
+    if (file.size() != known.bytes || now != known.fingerprint)
+      fail("model file %s: the program was compiled against one of %lld bytes with fingerprint %s, "
+           "this one has %lld bytes with fingerprint %s; compile the program again, or take other "
+           "initial values with --init",
+           path.c_str(), (long long)known.bytes, fingerprintText(known.fingerprint).c_str(),
+           (long long)file.size(), fingerprintText(now).c_str());
+  }
+}
+
+/// A step's samples are a function of its number and of the data, so other data are another run.
+void checkSameData(const Session &session, const CheckpointInfo &info) {
+  const RunOptions &options = session.options;
+  if (info.data != session.dataIdentity && !options.newData)
+    fail("--resume: the checkpoint was trained on %s, %s has %s; give the same data, or --new-data "
+         "to go on with these",
+         info.data.empty() ? "data that it does not name" : info.data.c_str(), options.data.c_str(),
+         session.dataIdentity.c_str());
 }
 
 void openSession(Session &session, const World &world, const Program &program) {
   RunOptions &options = session.options;
   checkProcesses(world, program);
   session.seed = options.seed.value_or(1);
+  CheckpointInfo info;
   if (options.resume) {
-    CheckpointInfo info = readCheckpointInfo(options.checkpoint);
+    info = readCheckpointInfo(options.checkpoint);
     if (options.seed && *options.seed != info.seed)
       fail("--seed: the checkpoint's data order has seed %llu, %llu asked for",
            (unsigned long long)info.seed, (unsigned long long)*options.seed);
@@ -71,6 +109,9 @@ void openSession(Session &session, const World &world, const Program &program) {
     session.dataFile = std::make_unique<TokenFile>(options.data, "--data", vocabularyOf(program));
     session.data = std::make_unique<Batches>(*session.dataFile, "--data", program, session.seed,
                                              true, program.accumulate);
+    session.dataIdentity = session.dataFile->identity();
+    if (options.resume)
+      checkSameData(session, info);
   }
   if (!options.evalData.empty()) {
     session.evalFile =
@@ -83,7 +124,9 @@ void openSession(Session &session, const World &world, const Program &program) {
   checkWritable("--dump-parameters", options.dumpParameters);
   checkWritable("--forward", options.forward);
   if (world.speaks() && !options.checkpoint.empty() && !options.resume)
-    makeFolder(options.checkpoint);
+    checkCanMake(options.checkpoint);
+  if (options.init == InitFrom::ModelFile && !options.resume)
+    checkModelFiles(program, options.programFolder);
   setBlasThreads(int(options.threads));
 }
 

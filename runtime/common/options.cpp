@@ -119,6 +119,8 @@ const std::vector<Option> &optionTable() {
       {"--checkpoint-every", "K", "and after every K steps",
        INTEGER("--checkpoint-every", checkpointEvery, 1)},
       {"--resume", nullptr, "continue from the checkpoint, bit for bit", FLAG(resume)},
+      {"--new-data", nullptr, "let --resume go on with other data than the checkpoint's",
+       FLAG(newData)},
       {"--grads", "FILE.safetensors", "write the gradients of the first step", PATH(grads)},
       {"--dump-parameters", "FILE.safetensors", "write the parameters at the end",
        PATH(dumpParameters)},
@@ -188,6 +190,7 @@ void checkCombinations(const RunOptions &o, const Program &program) {
   needs(!o.evalData.empty(), o.evalEvery > 0, "--eval-every", "--eval-data FILE");
   needs(!o.checkpoint.empty(), o.checkpointEvery > 0, "--checkpoint-every", "--checkpoint DIR");
   needs(!o.checkpoint.empty(), o.resume, "--resume", "--checkpoint DIR");
+  needs(o.resume, o.newData, "--new-data", "--resume");
   needs(o.steps.value_or(0) > 0, !o.grads.empty(), "--grads", "--steps of at least 1");
   needs(program.exposesGradients, !o.grads.empty(), "--grads",
         "a program that exposes its gradients");

@@ -206,7 +206,7 @@ void Loop::step(int64_t number) {
     validation = validationAfter = evaluate(rank, session);
   if (!options.checkpoint.empty() &&
       (last || (options.checkpointEvery > 0 && number % options.checkpointEvery == 0)))
-    writeCheckpoint(rank, options.checkpoint, {number, session.seed});
+    writeCheckpoint(rank, options.checkpoint, {number, session.seed, session.dataIdentity});
   if (!speaks())
     return;
   double tokens = double(session.data->tokensPerMicroBatch() * program.accumulate);

@@ -7,6 +7,7 @@
 #include "common/launch.h"
 #include "common/layout.h"
 #include "common/options.h"
+#include "partita_rt/fingerprint.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -301,6 +302,38 @@ TEST(Convert, EveryFloatType) {
   EXPECT_EQ(one(uint16_t(0xBF80), DType::BFloat16), -1.0f);
   EXPECT_EQ(one(0.1, DType::Float64), 0.1f);
   EXPECT_NE(errorOf([&] { one(int64_t(1), DType::Int64); }), "");
+}
+
+TEST(Fingerprint, SeesEachByteOfASmallFile) {
+  for (int64_t size : {0, 1, 7, 8, 9, 100}) {
+    std::vector<unsigned char> bytes(size_t(size), 42);
+    std::set<uint64_t> seen = {fingerprint(bytes.data(), size, 100)};
+    for (unsigned char &byte : bytes) {
+      byte ^= 1;
+      EXPECT_TRUE(seen.insert(fingerprint(bytes.data(), size, 100)).second) << size << " bytes";
+      byte ^= 1;
+    }
+  }
+}
+
+TEST(Fingerprint, SamplesALargeFileAndReadsNothingBehindIt) {
+  constexpr int64_t size = 100003, most = 512;
+  std::vector<unsigned char> bytes(size);
+  uint64_t before = fingerprint(bytes.data(), size, most);
+  int64_t seen = 0, last = -1, widest = 0;
+  for (int64_t i = 0; i < size; ++i) {
+    bytes[size_t(i)] = 1;
+    if (fingerprint(bytes.data(), size, most) != before) {
+      ++seen;
+      widest = std::max(widest, i - last);
+      last = i;
+    }
+    bytes[size_t(i)] = 0;
+  }
+  EXPECT_EQ(seen, most);
+  EXPECT_EQ(last, size - 1);
+  EXPECT_LT(widest, 2 * size / 64);
+  EXPECT_NE(fingerprint(bytes.data(), size - 1, most), before);
 }
 
 } // namespace

@@ -100,6 +100,14 @@ struct FileSource {
   DType dtype = DType::Float32; ///< Float32, Float64, Float16, BFloat16
 };
 
+/// A file that `source`s stand in, as it was when the program was compiled. Offsets in another one
+/// would be read as whatever stands there.
+struct ModelFile {
+  const char *path; ///< as FileSource's
+  int64_t bytes;
+  uint64_t fingerprint; ///< fingerprint.h
+};
+
 /// A trainable (or frozen) tensor, float32, at `offset` of the persistent memory.
 struct Parameter {
   const char *name;
@@ -181,6 +189,7 @@ struct Program {
   const char *optimizer = "adamw"; ///< as printed; the update itself is emitted code
   Table<Axis> mesh;                ///< empty: one rank
   Table<Input> inputs;
+  Table<ModelFile> modelFiles;     ///< may be empty: nothing is checked
   Table<Parameter> parameters;
   Table<OptimizerState> optimizerStates;
   Table<ScalarState> scalarStates;
