@@ -12,6 +12,7 @@
 #include "dialects/Par/Par.h"
 #include "dialects/Par/Placement.h"
 #include "dialects/Rt/Rt.h"
+#include "llvm/ADT/SmallBitVector.h"
 
 using namespace mlir;
 using namespace partita;

@@ -44,6 +44,32 @@ def BucketAllReducesPass : Pass<"bucket-all-reduces", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"buckets", "buckets", "buckets made">];
 }
 
+def OrderUpdatesPass : Pass<"order-updates", "::mlir::ModuleOp"> {
+  let summary = "updates parameters in the order in which their gradients are reduced";
+  let description = [{
+    Collectives complete in the order of their starts. With the updates in that order too, the first
+    buckets are waited for first, and the last one, behind which no backward pass is left, has the
+    updates of the others to hide behind.
+
+    ```mlir
+    %r = par.all_reduce %a over "dp"
+    %s = par.all_reduce %b over "dp"
+    %x = train.sgd %v, %s, %rate {decay = 0.0}
+    train.write @v, %x
+    %y = train.sgd %w, %r, %rate {decay = 0.0}
+    train.write @w, %y
+    // becomes
+    %r = par.all_reduce %a over "dp"
+    %s = par.all_reduce %b over "dp"
+    %y = train.sgd %w, %r, %rate {decay = 0.0}
+    train.write @w, %y
+    %x = train.sgd %v, %s, %rate {decay = 0.0}
+    train.write @v, %x
+    ```
+  }];
+  let statistics = [Statistic<"ordered", "ordered", "updates put in order">];
+}
+
 def StartCollectivesPass : Pass<"start-collectives", "::mlir::ModuleOp"> {
   let summary = "splits all-reduces into a start, where the operands are ready, and a wait, before the first use";
   let description = [{
