@@ -36,7 +36,8 @@ static constexpr Phase kPhases[] = {
     {"fuse", "sink-reshapes,fuse-residual-gradients,fuse-elementwise,fuse-bias,canonicalize,cse",
      "every kernel boundary is a value written and read again; before the overlap, which counts "
      "what there is to hide behind"},
-    {"overlap", "bucket-all-reduces{bytes=${bucket-bytes}},order-updates,start-collectives,poll-collectives",
+    {"overlap",
+     "bucket-all-reduces{bytes=${bucket-bytes}},order-updates,start-collectives,poll-collectives",
      "after the last pass that moves computation, before buffers: an operand lives until its wait"},
     {"memory", "plan-memory",
      "the order of all ops is final: lives are known, and with them every offset"},

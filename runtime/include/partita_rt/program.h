@@ -189,7 +189,7 @@ struct Program {
   const char *optimizer = "adamw"; ///< as printed; the update itself is emitted code
   Table<Axis> mesh;                ///< empty: one rank
   Table<Input> inputs;
-  Table<ModelFile> modelFiles;     ///< may be empty: nothing is checked
+  Table<ModelFile> modelFiles; ///< may be empty: nothing is checked
   Table<Parameter> parameters;
   Table<OptimizerState> optimizerStates;
   Table<ScalarState> scalarStates;
