@@ -16,9 +16,9 @@ struct Run {
   unsigned times = 1;
   /// The arguments of all calls, one number after the other; random ones when there is no file.
   std::string inputs;
-  /// Where the first result of every call (as a column `loss`), the gradients of the first call and
-  /// the parameters after the last go; "" for nowhere.
-  std::string log, gradients, parameters;
+  /// Where the first result of every call (as a column `loss`), the gradients of the first call,
+  /// the parameters after the last and its results go; "" for nowhere.
+  std::string log, gradients, parameters, results;
   double tolerance = 1e-12;
   /// How many elements of a parameter checkUpdates tries.
   int64_t samples = 64;

@@ -147,6 +147,17 @@ std::string partita::interp::writeSafetensors(StringRef path,
   return {};
 }
 
+/// Results by their names in the model, or by their numbers where they have none.
+static std::map<std::string, Tensor> namedResults(func::FuncOp function,
+                                                  ArrayRef<Tensor> results) {
+  std::map<std::string, Tensor> named;
+  for (auto [i, result] : llvm::enumerate(results)) {
+    auto name = function.getResultAttrOfType<StringAttr>(i, train::TrainDialect::kName);
+    named[name ? name.str() : std::to_string(i)] = result;
+  }
+  return named;
+}
+
 static LogicalResult runOne(ModuleOp module, StringRef name, const Run &run) {
   Interpreter interpreter(module, run.options);
   auto results = callOften(interpreter, name, run);
@@ -164,6 +175,11 @@ static LogicalResult runOne(ModuleOp module, StringRef name, const Run &run) {
   if (!run.parameters.empty())
     if (std::string problem = writeSafetensors(run.parameters, values); !problem.empty())
       return module.emitError() << problem;
+  if (!run.results.empty()) {
+    auto function = module.lookupSymbol<func::FuncOp>(name);
+    std::string problem = writeSafetensors(run.results, namedResults(function, *results));
+    return problem.empty() ? success() : module.emitError() << problem;
+  }
   auto show = [](const Twine &label, const Tensor &value) {
     llvm::outs() << label << ": ";
     print(value, llvm::outs());

@@ -42,6 +42,8 @@ static cl::opt<std::string> gradientsFile("gradients",
                                           cl::desc("safetensors of the first call's gradients"));
 static cl::opt<std::string> parametersFile("parameters",
                                            cl::desc("safetensors of the parameters at the end"));
+static cl::opt<std::string>
+    resultsFile("results", cl::desc("safetensors of the last call's results, by their names"));
 static cl::opt<double> tolerance("tolerance", cl::desc("largest relative error"), cl::init(1e-12));
 static cl::opt<double> rate("lr", cl::desc("learning rate"), cl::init(1e-3));
 static cl::opt<bool> roundCasts("round-casts", cl::desc("casts really round"));
@@ -74,6 +76,7 @@ int main(int argc, char **argv) {
           logFile,
           gradientsFile,
           parametersFile,
+          resultsFile,
           tolerance,
           samples};
   if (gradients)

@@ -1,0 +1,293 @@
+#!/usr/bin/env python3
+"""Sends ONNX's own backend node tests through the importer and the interpreter and says, operator by
+operator, how many pass, how many are refused and why. Needs the environment of make_venv.
+
+    onnx_node_tests.py --build build --table lib/Import/OPERATORS.md     the published table
+    onnx_node_tests.py --build build --filter softmax -v                 some cases, each named
+    onnx_node_tests.py --build build --subset test/Import/Nodes          what ./check runs
+
+Inputs that determine shapes are bound as initializers. Every case is imported alone, so that a refusal
+is its own; those that import are joined, by opset, into models of many independent nodes and run
+together. Exit code 1 when a case fails that is not refused: a wrong result, a crash, a hang.
+"""
+import argparse
+import collections
+import concurrent.futures
+import glob
+import json
+import os
+import re
+import sys
+import tempfile
+
+import numpy
+import onnx
+import onnx.backend.test
+from onnx import helper, numpy_helper
+
+here = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(here, "..", "..", "test", "Import"))
+import node_batch
+from node_batch import Crashed, Refused
+
+DATA = os.path.join(os.path.dirname(onnx.backend.test.__file__), "data", "node")
+
+# Inputs that say which shape the result has, or which elements go where: known when a model is exported.
+REST = 99
+SHAPES = {
+    "Reshape": [1], "Expand": [1], "Tile": [1], "ConstantOfShape": [0], "Range": [0, 1, 2], "Slice": [1, 2, 3, 4],
+    "Split": [1], "Squeeze": [1], "Unsqueeze": [1], "Pad": [1, 3], "CumSum": [1], "Trilu": [1], "TopK": [1],
+    "OneHot": [1], "Dropout": [1, 2], "CenterCropPad": [1], "Resize": [1, 2, 3], "Upsample": [1], "DFT": [1, 2],
+    "If": [0], "Loop": [0, 1], "BlackmanWindow": [0], "HannWindow": [0], "HammingWindow": [0], "AffineGrid": [1],
+    "MelWeightMatrix": [0, 1, 2, 3, 4], "NonMaxSuppression": [2, 3, 4], "STFT": [1, 3], "SplitToSequence": [1],
+    **{"Reduce" + kind: [1] for kind in "L1 L2 LogSum LogSumExp Max Mean Min Prod Sum SumSquare".split()},
+}
+DTYPES = {onnx.TensorProto.FLOAT: "float32", onnx.TensorProto.DOUBLE: "float64", onnx.TensorProto.FLOAT16: "float16",
+          onnx.TensorProto.BFLOAT16: "bfloat16", onnx.TensorProto.INT32: "int32", onnx.TensorProto.INT64: "int64",
+          onnx.TensorProto.BOOL: "bool", onnx.TensorProto.INT8: "int8", onnx.TensorProto.INT16: "int16",
+          onnx.TensorProto.UINT8: "uint8", onnx.TensorProto.UINT16: "uint16", onnx.TensorProto.UINT32: "uint32",
+          onnx.TensorProto.UINT64: "uint64"}
+
+
+class Case:
+    """One test: its model with the shapes bound, its inputs' values, the expected outputs."""
+
+    def __init__(self, folder):
+        self.name = os.path.basename(folder)[len("test_"):]
+        self.model = onnx.load(os.path.join(folder, "model.onnx"))
+        self.rtol, self.atol = 1e-3, 1e-7  # ONNX's own
+        settings = os.path.join(folder, "data.json")
+        if os.path.exists(settings):
+            with open(settings) as file:
+                data = json.load(file)
+            self.rtol, self.atol = data.get("rtol", self.rtol), data.get("atol", self.atol)
+        self.verdict = None  # "passed", "refused", "failed", "crashed"
+        self.reason = ""
+        self.values, self.outputs, self.dtypes = {}, {}, {}
+        graph = self.model.graph
+        self.plain = all(v.type.HasField("tensor_type") and v.type.tensor_type.elem_type in DTYPES
+                         for v in list(graph.input) + list(graph.output))
+        if self.plain:
+            self.read(os.path.join(folder, "test_data_set_0"))
+
+    def read(self, folder):
+        graph = self.model.graph
+        bound = {node.input[i] for node in graph.node for i in SHAPES.get(node.op_type, [])
+                 if i < len(node.input)}
+        for i, value in reversed(list(enumerate(graph.input))):
+            tensor = onnx.load_tensor(os.path.join(folder, f"input_{i}.pb"))
+            if value.name in bound:
+                tensor.name = value.name
+                graph.initializer.append(tensor)
+                del graph.input[i]
+            else:
+                self.values[value.name] = wide(tensor)
+        for i, value in enumerate(graph.output):
+            if not value.name:
+                continue
+            tensor = onnx.load_tensor(os.path.join(folder, f"output_{i}.pb"))
+            self.outputs[value.name] = wide(tensor)
+            self.dtypes[value.name] = DTYPES[tensor.data_type]
+
+    def inputs(self):
+        return [value.name for value in self.model.graph.input]
+
+    def opsets(self):
+        return tuple(sorted((each.domain, each.version) for each in self.model.opset_import))
+
+    def entry(self, prefix=""):
+        return {"name": self.name, "inputs": [prefix + name for name in self.inputs()],
+                "outputs": {prefix + name: dtype for name, dtype in self.dtypes.items()},
+                "rtol": self.rtol, "atol": self.atol}
+
+
+def wide(tensor):
+    array = numpy_helper.to_array(tensor)
+    return array.astype(numpy.float64 if DTYPES[tensor.data_type].endswith(("16", "32", "64"))
+                        and "int" not in DTYPES[tensor.data_type] else numpy.int64)
+
+
+def prefixed(graph, prefix, outer=()):
+    """The graph with every name of a value under `prefix`."""
+    def rename(name):
+        return prefix + name if name else name
+    for node in graph.node:
+        node.name = prefix + (node.name or node.op_type)
+        for names in (node.input, node.output):
+            names[:] = [rename(name) for name in names]
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                prefixed(attribute.g, prefix)
+    for value in list(graph.input) + list(graph.output) + list(graph.initializer):
+        value.name = rename(value.name)
+    del graph.value_info[:]
+    return graph
+
+
+def join(cases):
+    """One model of all the cases, which have the same opsets."""
+    graph = onnx.GraphProto(name="nodes")
+    for case in cases:
+        part = onnx.GraphProto()
+        part.CopyFrom(case.model.graph)
+        prefixed(part, case.name + "/")
+        del part.output[:]
+        part.output.extend(value for value in case.model.graph.output if value.name)
+        for value in part.output:
+            value.name = f"{case.name}/{value.name}"
+        graph.node.extend(part.node)
+        graph.input.extend(part.input)
+        graph.output.extend(part.output)
+        graph.initializer.extend(part.initializer)
+    opsets = [helper.make_opsetid(*each) for each in cases[0].opsets()]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=10, producer_name="onnx_node_tests")
+
+
+def archive(cases):
+    arrays = {}
+    for case in cases:
+        for name, value in case.values.items():
+            arrays[f"in/{case.name}/{name}"] = value
+        for name, value in case.outputs.items():
+            arrays[f"out/{case.name}/{name}"] = value
+    arrays["cases"] = json.dumps([case.entry(case.name + "/") for case in cases])
+    return arrays
+
+
+class Runner:
+    def __init__(self, build, folder):
+        self.partita = os.path.join(build, "bin", "partita")
+        self.interp = os.path.join(build, "bin", "partita-interp")
+        self.folder = folder
+
+    def import_alone(self, case):
+        path = os.path.join(self.folder, case.name + ".onnx")
+        onnx.save(case.model, path)
+        try:
+            node_batch.call([self.partita, "import", path, "-o", path + ".mlir"], 60)
+        except Refused as refusal:
+            case.verdict, case.reason = "refused", str(refusal)
+        except Crashed as crash:
+            case.verdict, case.reason = "crashed", str(crash)
+
+    def run_together(self, cases):
+        """Executes the cases as one model; one that cannot be executed is found by halving."""
+        name = "batch_" + cases[0].name + f"_{len(cases)}"
+        model = os.path.join(self.folder, name + ".onnx")
+        folder = os.path.join(self.folder, name)
+        os.makedirs(folder, exist_ok=True)
+        onnx.save(join(cases), model)
+        data = archive(cases)
+        values = {key[3:]: value for key, value in data.items() if key.startswith("in/")}
+        inputs = [name for case in cases for name in case.entry(case.name + "/")["inputs"]]
+        try:
+            results = node_batch.interpret(self.partita, self.interp, model, values, inputs, folder)
+        except (Refused, Crashed) as problem:
+            if len(cases) == 1:
+                cases[0].verdict = "failed" if isinstance(problem, Refused) else "crashed"
+                cases[0].reason = str(problem)
+                return
+            self.run_together(cases[:len(cases) // 2])
+            self.run_together(cases[len(cases) // 2:])
+            return
+        verdicts = node_batch.judge([case.entry(case.name + "/") for case in cases], data, results)
+        for case in cases:
+            case.reason = verdicts[case.name] or ""
+            case.verdict = "failed" if case.reason else "passed"
+
+    def run(self, cases):
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            list(pool.map(self.import_alone, cases))
+            groups = collections.defaultdict(list)
+            for case in cases:
+                if case.verdict is None:
+                    groups[case.opsets()].append(case)
+            batches = [group[i:i + 64] for group in groups.values() for i in range(0, len(group), 64)]
+            list(pool.map(self.run_together, batches))
+
+
+def operators(cases):
+    """{case name: the operator it tests}. A test's `_expanded` variant is the operator's definition
+    as other operators: it counts for the operator, on a line of its own."""
+    own = {}
+    for case in cases:
+        ops = [node.op_type for node in case.model.graph.node]
+        own[case.name] = ops[0] if len(set(ops)) == 1 else None
+    result = {}
+    for case in cases:
+        base, expanded, _ = case.name.partition("_expanded")
+        op = own.get(base) if expanded else own[case.name]
+        if op is None:
+            op = next((own[name] for name in own if own[name] and name.startswith(base.split("_")[0])), base)
+        result[case.name] = op + (" (as a function's body)" if expanded else "")
+    return result
+
+
+def plain_reason(text):
+    """A refusal without what differs from case to case."""
+    text = re.sub(r"^.*?error: ", "", text.splitlines()[-1] if text else "")
+    text = re.sub(r"^node '.*?' \((\w+)\): ", r"\1: ", text)
+    text = re.sub(r"\b(scalar|\d+(x\d+)*) of (\w+)", r"\3", text)
+    text = re.sub(r"(?<=\(domain )(\S+), opset (\d+), node '.*?'", r"\1", text)
+    text = re.sub(r"^\d+ operators? (is|are) not supported: ", "not supported: ", text)
+    return re.sub(r"'[^']*/([^'/]*)'", r"'\1'", text)
+
+
+def write_table(path, cases):
+    named = operators(cases)
+    rows = collections.defaultdict(lambda: {"passed": 0, "refused": 0, "failed": 0, "crashed": 0, "why": collections.Counter()})
+    for case in cases:
+        row = rows[named[case.name]]
+        row[case.verdict] += 1
+        if case.verdict != "passed":
+            row["why"][plain_reason(case.reason)] += 1
+    total = collections.Counter(case.verdict for case in cases)
+    with open(path, "w") as file:
+        file.write(f"""# ONNX's node tests
+
+Written by `tools/python/onnx_node_tests.py` from the {len(cases)} node tests of onnx {onnx.__version__}: each is imported
+(inputs that determine shapes as initializers) and executed in double precision; its outputs are compared with
+those that ONNX gives, by ONNX's own tolerances. {total['passed']} pass, {total['refused']} are refused with a located message,
+{total['failed']} fail, {total['crashed']} crash or hang. Operators that no case of passes are listed at the end.
+
+| operator | cases | passed | refused | failed | refused because |
+|---|---|---|---|---|---|
+""")
+        for op, row in sorted(rows.items()):
+            if row["passed"] == 0 and row["failed"] + row["crashed"] == 0:
+                continue
+            count = sum(row[key] for key in ("passed", "refused", "failed", "crashed"))
+            why = "; ".join(f"{text} ({n})" for text, n in row["why"].most_common(4)).replace("|", "\\|")
+            file.write(f"| {op} | {count} | {row['passed']} | {row['refused']} | {row['failed'] + row['crashed']} | {why} |\n")
+        none = [f"{op} ({row['refused']})" for op, row in sorted(rows.items()) if row["passed"] == 0 and row["refused"]]
+        file.write("\nRefused in every case: " + ", ".join(none) + ".\n")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--build", default="build")
+    parser.add_argument("--filter", default="", help="a regular expression that the names of cases match")
+    parser.add_argument("--table", help="write the table here")
+    parser.add_argument("--subset", help="write batches for test/Import/node-tests.test to this folder")
+    parser.add_argument("-v", action="store_true", help="every case that does not pass, and why")
+    parser.add_argument("--keep", help="folder for the models")
+    args = parser.parse_args()
+    folders = sorted(glob.glob(os.path.join(DATA, "test_*")))
+    cases = [Case(folder) for folder in folders if re.search(args.filter, os.path.basename(folder)[5:])]
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = args.keep or scratch
+        os.makedirs(folder, exist_ok=True)
+        Runner(args.build, folder).run(cases)
+    if args.v:
+        for case in cases:
+            if case.verdict != "passed":
+                print(f"{case.verdict}: {case.name}: {case.reason[-400:]}")
+    if args.table:
+        write_table(args.table, cases)
+    counts = collections.Counter(case.verdict for case in cases)
+    print(", ".join(f"{counts[key]} {key}" for key in ("passed", "refused", "failed", "crashed")))
+    sys.exit(1 if counts["failed"] + counts["crashed"] else 0)
+
+
+if __name__ == "__main__":
+    main()
