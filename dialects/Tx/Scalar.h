@@ -12,10 +12,16 @@
 #include <cmath>
 
 namespace partita::scalar {
-using std::abs, std::cos, std::erf, std::exp, std::log, std::pow, std::sin, std::sqrt, std::tanh;
+using std::abs, std::ceil, std::cos, std::erf, std::exp, std::floor, std::log, std::pow, std::sin,
+    std::sqrt, std::tanh;
 inline double select(bool c, double a, double b) { return c ? a : b; }
 inline double max(double a, double b) { return a > b || a != a ? a : b; }
 inline double min(double a, double b) { return a < b || a != a ? a : b; }
+/// The nearest whole number, halves to the even one.
+inline double round(double x) { return std::nearbyint(x); }
+inline double quotient(double a, double b) { return b == 0 ? 0 : std::trunc(a / b); }
+inline double modulo(double a, double b) { return b == 0 ? 0 : a - b * std::floor(a / b); }
+inline double rest(double a, double b) { return std::fmod(a, b); }
 /// The derivative of gelu_tanh at x, given t = tanh(0.7978845608 (x + 0.044715 x^3)).
 inline double gelu_tanh_slope(double x, double t) {
   return 0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * 0.7978845608028654 * (1.0 + 0.134145 * x * x);

@@ -19,6 +19,8 @@
 #define GET_OP_CLASSES
 #include "dialects/Tx/TxElementwise.h.inc"
 #define GET_OP_CLASSES
+#include "dialects/Tx/TxRounding.h.inc"
+#define GET_OP_CLASSES
 #include "dialects/Tx/TxActivation.h.inc"
 #define GET_OP_CLASSES
 #include "dialects/Tx/TxStructure.h.inc"

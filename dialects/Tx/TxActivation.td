@@ -16,6 +16,10 @@ def Tx_ReluOp : Tx_Unary<"relu", "select(x > 0.0, x, 0.0)"> {
     return {g.op<SelectOp>(g.op<GreaterOp>(getX(), g.splat(getX().getType(), 0.0)), g.dy(), zero)};
   }];
 }
+def Tx_SoftplusOp : Tx_Unary<"softplus", "max(x, 0.0) + log(1.0 + exp(-abs(x)))"> {
+  let summary = "log(1 + e^x), without overflow";
+  let gradient = [{ return {g.op<MulOp>(g.dy(), g.op<SigmoidOp>(getX()))}; }];
+}
 def Tx_GeluOp : Tx_Unary<"gelu", "0.5 * x * (1.0 + erf(x * 0.7071067811865476))"> {
   let summary = "x Phi(x), exact";
   let description = "Hendrycks and Gimpel, arXiv 1606.08415. ONNX Gelu, `approximate = none`.";

@@ -17,6 +17,10 @@ void TxDialect::initialize() {
       >();
   addOperations<
 #define GET_OP_LIST
+#include "dialects/Tx/TxRounding.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
 #include "dialects/Tx/TxActivation.cpp.inc"
       >();
   addOperations<

@@ -1,6 +1,6 @@
-//===- Elementwise.cpp - arithmetic and activations -------------------------------------------===//
+//===- Elementwise.cpp - arithmetic, functions of one number, casts ---------------------------===//
 
-#include "Node.h"
+#include "Math.h"
 #include "Scalars.h"
 
 using namespace mlir;
@@ -48,6 +48,25 @@ template <typename Op, const ScalarFunction &function> LogicalResult unary(Node 
   }
 }
 
+/// Of integers too, by a formula of comparisons.
+template <typename Op, const ScalarFunction &function, Value (*ofInts)(Math &, Value)>
+LogicalResult unaryOrInts(Node &node) {
+  Tensor *x = node.inputCount() == 1 ? node.input(0) : nullptr;
+  if (!x || x->host || isFloat(x->type) || x->type == DType::boolean)
+    return unary<Op, function>(node);
+  if (failed(node.emittable(x)))
+    return failure();
+  Math m(node);
+  return node.set(0, ofInts(m, node.value(x)));
+}
+
+Value absoluteInts(Math &m, Value x) { return m.apply<tx::MaxOp>(x, m.negate(x)); }
+Value signOfInts(Math &m, Value x) {
+  Value one = m.like(x, 1), zero = m.like(x, 0);
+  Value below = m.select(m.apply<tx::LessOp>(x, zero), m.negate(one), zero);
+  return m.select(m.apply<tx::GreaterOp>(x, zero), one, below);
+}
+
 /// Checks two operands of one type and broadcasts their shapes.
 LogicalResult sameTypes(Node &node, llvm::ArrayRef<Tensor *> tensors, Shape &shape) {
   for (Tensor *tensor : tensors)
@@ -84,28 +103,30 @@ template <typename Op, const ScalarFunction &function> LogicalResult binary(Node
   return failed(result) ? failure() : node.set(0, *result);
 }
 
-template <typename Op, const ScalarFunction &function> LogicalResult variadic(Node &node) {
+template <typename Op, const ScalarFunction &function> FailureOr<Tensor *> accumulate(Node &node) {
   if (failed(node.arity(1, anyLater)))
     return failure();
-  Tensor *result = node.input(0);
+  FailureOr<Tensor *> result = node.input(0);
   for (int64_t i = 1; i < node.inputCount(); ++i) {
     if (!node.input(i))
-      return node.error() << "input " << i << " is missing";
-    FailureOr<Tensor *> next = combine<Op, function>(node, result, node.input(i));
-    if (failed(next))
+      return FailureOr<Tensor *>(node.error() << "input " << i << " is missing");
+    result = combine<Op, function>(node, *result, node.input(i));
+    if (failed(result))
       return failure();
-    result = *next;
   }
-  return node.set(0, result);
+  return result;
 }
 
-/// Integer division and remainder: never by zero.
+template <typename Op, const ScalarFunction &function> LogicalResult variadic(Node &node) {
+  FailureOr<Tensor *> result = accumulate<Op, function>(node);
+  return failed(result) ? failure() : node.set(0, *result);
+}
+
+/// Of integers whose divisor is known: never by zero.
 LogicalResult checkDivisor(Node &node) {
   Tensor *b = node.input(1);
-  if (!b || isFloat(b->type))
+  if (!b || isFloat(b->type) || !b->host)
     return success();
-  if (!b->host || !node.input(0)->host)
-    return onlyAtImport(node, b->host ? *node.input(0) : *b);
   bool hasZero = false;
   HostTensor distinct = b->host->withoutRepeats();
   forEachElement(distinct.shape(), {&distinct},
@@ -118,7 +139,8 @@ LogicalResult checkDivisor(Node &node) {
 LogicalResult divide(Node &node) {
   if (failed(node.arity(2, 2)) || failed(checkDivisor(node)))
     return failure();
-  return binary<tx::DivOp, scalars::div>(node);
+  return isFloat(node.input(0)->type) ? binary<tx::DivOp, scalars::div>(node)
+                                      : binary<tx::QuotientOp, scalars::div>(node);
 }
 
 LogicalResult modulo(Node &node) {
@@ -128,7 +150,47 @@ LogicalResult modulo(Node &node) {
     return failure();
   if (!likeC && isFloat(node.input(0)->type))
     return node.error() << "of floats needs attribute 'fmod' = 1";
-  return likeC ? binary<void, scalars::fmod>(node) : binary<void, scalars::mod>(node);
+  return likeC ? binary<tx::RemainderOp, scalars::fmod>(node)
+               : binary<tx::ModuloOp, scalars::mod>(node);
+}
+
+/// The sum over their number.
+LogicalResult mean(Node &node) {
+  FailureOr<Tensor *> sum = accumulate<tx::AddOp, scalars::add>(node);
+  if (failed(sum))
+    return failure();
+  if (!isFloat((*sum)->type))
+    return onlyAtImport(node, **sum);
+  if (node.inputCount() == 1)
+    return node.set(0, *sum);
+  if (failed(node.emittable(*sum)))
+    return failure();
+  return node.set(0, Math(node).div(node.value(*sum), static_cast<double>(node.inputCount())));
+}
+
+/// max(low, min(high, x)), the bounds as inputs since opset 11; where they cross, all is `high`.
+LogicalResult clip(Node &node) {
+  if (failed(node.arity(1, node.version < 11 ? 1 : 3)))
+    return failure();
+  Tensor *x = node.input(0), *low = node.input(1), *high = node.input(2);
+  if (node.version < 11) {
+    float least = -std::numeric_limits<float>::infinity(), most = -least;
+    if (failed(node.attribute("min", least)) || failed(node.attribute("max", most)))
+      return failure();
+    if (!isFloat(x->type))
+      return onlyAtImport(node, *x);
+    low = node.importer.create(HostTensor::scalar(x->type, least));
+    high = node.importer.create(HostTensor::scalar(x->type, most));
+  }
+  for (Tensor *bound : {low, high})
+    if (bound && (*elementCount(bound->shape) != 1 || bound->shape.size() > x->shape.size()))
+      return node.error() << "has a bound that is " << typeText(*bound) << ", expected a scalar";
+  FailureOr<Tensor *> result = x;
+  if (low)
+    result = combine<tx::MaxOp, scalars::maximum>(node, *result, low);
+  if (succeeded(result) && high)
+    result = combine<tx::MinOp, scalars::minimum>(node, *result, high);
+  return failed(result) ? failure() : node.set(0, *result);
 }
 
 LogicalResult negate(Node &node) {
@@ -154,11 +216,17 @@ LogicalResult power(Node &node) {
   LogicalResult result = success();
   if (fold(node, x->type, shape, {x, exponent}, scalars::pow, result))
     return result;
-  if (!isFloat(x->type))
+  if (x->type == DType::boolean)
     return onlyAtImport(node, *x);
   if (failed(node.emittable({x, exponent})))
     return failure();
+  Math m(node);
   Value base = node.broadcast(node.value(x), shape);
+  if (!isFloat(x->type)) { // exact in double precision up to 2^53
+    Type wide = node.builder().getF64Type();
+    Value power = m.apply<tx::PowOp>(m.cast(base, wide), m.cast(node.value(exponent), wide));
+    return node.set(0, m.cast(power, getElementTypeOrSelf(base.getType())));
+  }
   if (exponent->host && exponent->host->size() == 1) {
     double known = exponent->host->onlyDouble();
     if (known == 1)
@@ -180,40 +248,6 @@ LogicalResult power(Node &node) {
     power = tx::CastOp::create(node.builder(), node.loc,
                                RankedTensorType::get(shapeOf(power), element), power);
   return node.set(0, node.emit<tx::PowOp>({base, node.broadcast(power, shape)}));
-}
-
-LogicalResult gelu(Node &node) {
-  std::string approximate = "none";
-  if (failed(node.arity(1, 1)) || failed(node.attribute("approximate", approximate)))
-    return failure();
-  Tensor *x = node.input(0);
-  if (!isFloat(x->type))
-    return onlyAtImport(node, *x);
-  if (failed(node.emittable(x)))
-    return failure();
-  if (approximate == "none")
-    return node.set(0, node.emit<tx::GeluOp>(node.value(x)));
-  if (approximate == "tanh")
-    return node.set(0, node.emit<tx::GeluTanhOp>(node.value(x)));
-  return node.error() << "attribute 'approximate' is " << quoted(approximate)
-                      << ", expected 'none' or 'tanh'";
-}
-
-/// x sigmoid(alpha x)
-LogicalResult swish(Node &node) {
-  float alpha = 1;
-  if (failed(node.arity(1, 1)) || failed(node.attribute("alpha", alpha)))
-    return failure();
-  Tensor *x = node.input(0);
-  if (!isFloat(x->type))
-    return onlyAtImport(node, *x);
-  if (failed(node.emittable(x)))
-    return failure();
-  Value value = node.value(x), scaled = value;
-  if (alpha != 1)
-    scaled = node.emit<tx::MulOp>(
-        {value, tx::createSplat(node.builder(), node.loc, value.getType(), alpha)});
-  return node.set(0, node.emit<tx::MulOp>({value, node.emit<tx::SigmoidOp>(scaled)}));
 }
 
 FailureOr<Tensor *> castTo(Node &node, Tensor *x, DType type) {
@@ -266,9 +300,11 @@ const OpRow rows[] = {
     {"Max", "", 8, anyLater, variadic<tx::MaxOp, scalars::maximum>},
     {"Min", "", 8, anyLater, variadic<tx::MinOp, scalars::minimum>},
     {"Sum", "", 8, anyLater, variadic<tx::AddOp, scalars::add>},
+    {"Mean", "", 8, anyLater, mean},
+    {"Clip", "", 6, anyLater, clip},
     {"Neg", "", 6, anyLater, negate},
-    {"Abs", "", 6, anyLater, unary<tx::AbsOp, scalars::absolute>},
-    {"Sign", "", 9, anyLater, unary<tx::SignOp, scalars::sign>},
+    {"Abs", "", 6, anyLater, unaryOrInts<tx::AbsOp, scalars::absolute, absoluteInts>},
+    {"Sign", "", 9, anyLater, unaryOrInts<tx::SignOp, scalars::sign, signOfInts>},
     {"Exp", "", 6, anyLater, unary<tx::ExpOp, scalars::exp>},
     {"Log", "", 6, anyLater, unary<tx::LogOp, scalars::log>},
     {"Sqrt", "", 6, anyLater, unary<tx::SqrtOp, scalars::sqrt>},
@@ -279,11 +315,9 @@ const OpRow rows[] = {
     {"Relu", "", 6, anyLater, unary<tx::ReluOp, scalars::relu>},
     {"Cos", "", 7, anyLater, unary<tx::CosOp, scalars::cos>},
     {"Sin", "", 7, anyLater, unary<tx::SinOp, scalars::sin>},
-    {"Floor", "", 6, anyLater, unary<void, scalars::floor>},
-    {"Ceil", "", 6, anyLater, unary<void, scalars::ceil>},
-    {"Round", "", 11, anyLater, unary<void, scalars::round>},
-    {"Gelu", "", 20, anyLater, gelu},
-    {"Swish", "", 24, anyLater, swish},
+    {"Floor", "", 6, anyLater, unary<tx::FloorOp, scalars::floor>},
+    {"Ceil", "", 6, anyLater, unary<tx::CeilOp, scalars::ceil>},
+    {"Round", "", 11, anyLater, unary<tx::RoundOp, scalars::round>},
     {"Cast", "", 6, anyLater, castOp},
     {"CastLike", "", 15, anyLater, castLike},
 };

@@ -1,6 +1,6 @@
 //===- Logic.cpp - comparisons, logic and Where -----------------------------------------------===//
 
-#include "Node.h"
+#include "Math.h"
 #include "Scalars.h"
 
 using namespace mlir;
@@ -51,6 +51,40 @@ template <typename Op, const ScalarFunction &function> LogicalResult test(Node &
   return node.set(0, node.emit<Op>(node.value(x)));
 }
 
+/// Not equal.
+LogicalResult exclusiveOr(Node &node) {
+  if (failed(node.arity(2, 2)))
+    return failure();
+  Tensor *a = node.input(0), *b = node.input(1);
+  if (node.allKnown() || a->type != DType::boolean || b->type != DType::boolean)
+    return compare<void, scalars::logicalXor>(node);
+  Shape shape;
+  if (failed(node.broadcastShape({a, b}, shape)) || failed(node.emittable({a, b})))
+    return failure();
+  Math m(node);
+  return node.set(0, m.apply<tx::NotOp>(m.apply<tx::EqualOp>(node.value(a), node.value(b))));
+}
+
+LogicalResult isInf(Node &node) {
+  int64_t negative = 1, positive = 1;
+  if (failed(node.arity(1, 1)) || failed(node.attribute("detect_negative", negative)) ||
+      failed(node.attribute("detect_positive", positive)))
+    return failure();
+  Tensor *tensor = node.input(0);
+  if (!isFloat(tensor->type))
+    return node.error() << "has an operand of type " << dtypeName(tensor->type);
+  if (failed(node.emittable(tensor)))
+    return failure();
+  Math m(node);
+  Value x = node.value(tensor);
+  double infinity = std::numeric_limits<double>::infinity();
+  if (positive && negative)
+    return node.set(0, m.apply<tx::EqualOp>(m.apply<tx::AbsOp>(x), m.like(x, infinity)));
+  if (!positive && !negative)
+    return node.set(0, m.constant(node.builder().getI1Type(), shapeOf(x), 0));
+  return node.set(0, m.apply<tx::EqualOp>(x, m.like(x, positive ? infinity : -infinity)));
+}
+
 LogicalResult where(Node &node) {
   if (failed(node.arity(3, 3)))
     return failure();
@@ -86,9 +120,10 @@ const OpRow rows[] = {
     {"GreaterOrEqual", "", 12, anyLater, compare<tx::GreaterEqualOp, scalars::greaterEqual>},
     {"And", "", 7, anyLater, compare<tx::AndOp, scalars::logicalAnd>},
     {"Or", "", 7, anyLater, compare<tx::OrOp, scalars::logicalOr>},
-    {"Xor", "", 7, anyLater, compare<void, scalars::logicalXor>},
+    {"Xor", "", 7, anyLater, exclusiveOr},
     {"Not", "", 1, anyLater, test<tx::NotOp, scalars::logicalNot>},
     {"IsNaN", "", 9, anyLater, test<tx::IsNanOp, scalars::isNan>},
+    {"IsInf", "", 10, anyLater, isInf},
     {"Where", "", 9, anyLater, where},
 };
 

@@ -16,7 +16,7 @@ static const llvm::StringMap<Rows> &registry() {
   static const llvm::StringMap<Rows> rows = [] {
     llvm::StringMap<Rows> result;
     for (llvm::ArrayRef<OpRow> table :
-         {elementwiseOps(), logicOps(), shapeOps(), pieceOps(), indexingOps(), generatorOps(),
+         {elementwiseOps(), activationOps(), logicOps(), shapeOps(), pieceOps(), indexingOps(), generatorOps(),
           linearOps(), normOps(), reductionOps(), controlOps()})
       for (const OpRow &row : table)
         result[row.type].push_back(&row);

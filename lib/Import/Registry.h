@@ -29,6 +29,7 @@ struct OpRow {
 
 /// The tables, each at the end of its file.
 llvm::ArrayRef<OpRow> elementwiseOps(); // Elementwise.cpp
+llvm::ArrayRef<OpRow> activationOps();  // Activations.cpp
 llvm::ArrayRef<OpRow> logicOps();       // Logic.cpp
 llvm::ArrayRef<OpRow> shapeOps();       // Shape.cpp
 llvm::ArrayRef<OpRow> pieceOps();       // Pieces.cpp

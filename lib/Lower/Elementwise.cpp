@@ -267,6 +267,10 @@ void rt::attachElementwiseKernels(MLIRContext *context) {
       >(context);
   attachAll<
 #define GET_OP_LIST
+#include "dialects/Tx/TxRounding.cpp.inc"
+      >(context);
+  attachAll<
+#define GET_OP_LIST
 #include "dialects/Tx/TxActivation.cpp.inc"
       >(context);
   tx::CastOp::attachInterface<Cast>(*context);

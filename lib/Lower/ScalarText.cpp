@@ -12,11 +12,12 @@ static StringRef floatFunction(StringRef name) {
   static constexpr std::pair<StringLiteral, StringLiteral> functions[] = {
       {"abs", "fabsf"},  {"cos", "cosf"},    {"erf", "erff"},   {"exp", "expf"},
       {"log", "logf"},   {"pow", "powf"},    {"sin", "sinf"},   {"sqrt", "sqrtf"},
-      {"tanh", "tanhf"}, {"max", "maximum"}, {"min", "minimum"}};
+      {"tanh", "tanhf"}, {"max", "maximum"}, {"min", "minimum"}, {"floor", "floorf"},
+      {"ceil", "ceilf"}, {"round", "rintf"}};
   for (auto [from, to] : functions)
     if (from == name)
       return to;
-  return name; // select, gelu_tanh_slope: the same in both
+  return name; // select, quotient...: the same in both
 }
 
 static bool startsName(char c) { return isAlpha(c) || c == '_'; }

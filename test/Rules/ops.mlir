@@ -7,6 +7,45 @@
 
 // Elementwise.
 
+// Rounding.
+
+// CHECK: tx.floor @floor: split *0 *1; partial{{ *$}}
+// GRAD: gradient of floor: none{{$}}
+func.func @floor(%x: tensor<2x4xf64>) -> tensor<2x4xf64> {
+  %0 = tx.floor %x : (tensor<2x4xf64>) -> tensor<2x4xf64>
+  return %0 : tensor<2x4xf64>
+}
+// CHECK: tx.ceil @ceil: split *0 *1; partial{{ *$}}
+// GRAD: gradient of ceil: none{{$}}
+func.func @ceil(%x: tensor<2x4xf64>) -> tensor<2x4xf64> {
+  %0 = tx.ceil %x : (tensor<2x4xf64>) -> tensor<2x4xf64>
+  return %0 : tensor<2x4xf64>
+}
+// CHECK: tx.round @round: split *0 *1; partial{{ *$}}
+// GRAD: gradient of round: none{{$}}
+func.func @round(%x: tensor<2x4xf64>) -> tensor<2x4xf64> {
+  %0 = tx.round %x : (tensor<2x4xf64>) -> tensor<2x4xf64>
+  return %0 : tensor<2x4xf64>
+}
+// CHECK: tx.quotient @quotient: split *0 *1; partial{{ *$}}
+// GRAD: gradient of quotient: none{{$}}
+func.func @quotient(%a: tensor<2x4xi64>, %b: tensor<2x4xi64>) -> tensor<2x4xi64> {
+  %0 = tx.quotient %a, %b : (tensor<2x4xi64>, tensor<2x4xi64>) -> tensor<2x4xi64>
+  return %0 : tensor<2x4xi64>
+}
+// CHECK: tx.modulo @modulo: split *0 *1; partial{{ *$}}
+// GRAD: gradient of modulo: none{{$}}
+func.func @modulo(%a: tensor<2x4xi64>, %b: tensor<2x4xi64>) -> tensor<2x4xi64> {
+  %0 = tx.modulo %a, %b : (tensor<2x4xi64>, tensor<2x4xi64>) -> tensor<2x4xi64>
+  return %0 : tensor<2x4xi64>
+}
+// CHECK: tx.remainder @remainder: split *0 *1; partial{{ *$}}
+// GRAD: gradient of remainder: 0 1{{$}}
+func.func @remainder(%a: tensor<2x4xf64> {interp.range = [2.0, 2.9]}, %b: tensor<2x4xf64> {interp.range = [1.5, 1.9]}) -> tensor<2x4xf64> {
+  %0 = tx.remainder %a, %b : (tensor<2x4xf64>, tensor<2x4xf64>) -> tensor<2x4xf64>
+  return %0 : tensor<2x4xf64>
+}
+
 // CHECK: tx.add @add: split *0 *1; partial 0+1{{ *$}}
 // GRAD: gradient of add: 0 1{{$}}
 func.func @add(%a: tensor<2x4xf64>, %b: tensor<2x4xf64>) -> tensor<2x4xf64> {
@@ -131,6 +170,12 @@ func.func @sin(%x: tensor<2x4xf64>) -> tensor<2x4xf64> {
 // GRAD: gradient of relu: 0{{$}}
 func.func @relu(%x: tensor<2x4xf64>) -> tensor<2x4xf64> {
   %0 = tx.relu %x : (tensor<2x4xf64>) -> tensor<2x4xf64>
+  return %0 : tensor<2x4xf64>
+}
+// CHECK: tx.softplus @softplus: split *0 *1; partial{{ *$}}
+// GRAD: gradient of softplus: 0{{$}}
+func.func @softplus(%x: tensor<2x4xf64>) -> tensor<2x4xf64> {
+  %0 = tx.softplus %x : (tensor<2x4xf64>) -> tensor<2x4xf64>
   return %0 : tensor<2x4xf64>
 }
 // CHECK: tx.gelu @gelu: split *0 *1; partial{{ *$}}

@@ -14,6 +14,7 @@
 #define PARTITA_RT_MATH_H
 
 #include <math.h>
+#include <stdint.h>
 
 #if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__)
 #define PARTITA_RT_SIMD __attribute__((simd("notinbranch")))
@@ -42,8 +43,34 @@ inline float reciprocalSqrt(float x) { return 1.0f / sqrtf(x); }
 /// IEEE maximum and minimum that propagate NaN, as ONNX's Max and Min do (fmaxf does not).
 inline float maximum(float a, float b) { return a > b || a != a ? a : b; }
 inline float minimum(float a, float b) { return a < b || a != a ? a : b; }
+inline int64_t maximum(int64_t a, int64_t b) { return a > b ? a : b; }
+inline int64_t minimum(int64_t a, int64_t b) { return a < b ? a : b; }
+inline int32_t maximum(int32_t a, int32_t b) { return a > b ? a : b; }
+inline int32_t minimum(int32_t a, int32_t b) { return a < b ? a : b; }
 /// c ? a : b with both evaluated: a blend when vectorized.
 inline float select(bool c, float a, float b) { return c ? a : b; }
+inline int64_t select(bool c, int64_t a, int64_t b) { return c ? a : b; }
+inline int32_t select(bool c, int32_t a, int32_t b) { return c ? a : b; }
+inline bool select(bool c, bool a, bool b) { return c ? a : b; }
+/// a / b of integers, truncated toward zero, and what is left of it, with the sign of a; both are 0
+/// where b is 0 (and never trap: the smallest integer over -1 wraps).
+inline int64_t quotient(int64_t a, int64_t b) {
+  return b == 0 ? 0 : b == -1 ? static_cast<int64_t>(-static_cast<uint64_t>(a)) : a / b;
+}
+inline int64_t rest(int64_t a, int64_t b) { return b == 0 || b == -1 ? 0 : a % b; }
+inline int32_t quotient(int32_t a, int32_t b) {
+  return static_cast<int32_t>(quotient(int64_t{a}, int64_t{b}));
+}
+inline int32_t rest(int32_t a, int32_t b) { return b == 0 || b == -1 ? 0 : a % b; }
+inline float rest(float a, float b) { return fmodf(a, b); }
+/// What is left of a / b with the sign of b (Python's %).
+inline int64_t modulo(int64_t a, int64_t b) {
+  int64_t left = rest(a, b);
+  return left != 0 && (left < 0) != (b < 0) ? left + b : left;
+}
+inline int32_t modulo(int32_t a, int32_t b) {
+  return static_cast<int32_t>(modulo(int64_t{a}, int64_t{b}));
+}
 /// The derivative of the tanh form of GELU at x, given t = tanh(0.7978845608 (x + 0.044715 x^3)).
 inline float gelu_tanh_slope(float x, float t) {
   return 0.5f * (1.0f + t) +

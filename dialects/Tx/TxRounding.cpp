@@ -1,0 +1,12 @@
+//===- TxRounding.cpp - see TxRounding.td -----------------------------------------------------===//
+
+#include "dialects/Tx/GradientBuilder.h"
+#include "dialects/Tx/Scalar.h"
+#include "mlir/IR/OpImplementation.h"
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::tx;
+
+#define GET_OP_CLASSES
+#include "dialects/Tx/TxRounding.cpp.inc"

@@ -1,0 +1,33 @@
+//===- TxRounding.td - op table: rounding, whole-number division, remainders ------------------------===//
+//
+// What makes numbers whole. Their gradients are zero almost everywhere, a remainder's aside.
+//
+//===------------------------------------------------------------------------------------------------===//
+
+#ifndef PARTITA_TX_ROUNDING
+#define PARTITA_TX_ROUNDING
+
+include "dialects/Tx/TxBase.td"
+
+def Tx_FloorOp : Tx_Unary<"floor", "floor(x)"> { let summary = "the largest whole number that is not above x"; }
+def Tx_CeilOp : Tx_Unary<"ceil", "ceil(x)"> { let summary = "the smallest whole number that is not below x"; }
+def Tx_RoundOp : Tx_Unary<"round", "round(x)"> { let summary = "the nearest whole number, halves to the even one"; }
+
+class Tx_IntBinary<string mnemonic, string expression> : Tx_Binary<mnemonic, expression> {
+  let arguments = (ins Tx_Int:$a, Tx_Int:$b);
+}
+def Tx_QuotientOp : Tx_IntBinary<"quotient", "quotient(a, b)"> {
+  let summary = "a / b of integers, truncated toward zero; 0 where b is 0";
+}
+def Tx_ModuloOp : Tx_IntBinary<"modulo", "modulo(a, b)"> {
+  let summary = "a - b floor(a / b) of integers: the sign of b (Python's %); 0 where b is 0";
+}
+def Tx_RemainderOp : Tx_Binary<"remainder", "rest(a, b)"> {
+  let summary = "a - b trunc(a / b): the sign of a (C's fmod); of integers 0 where b is 0";
+  let gradient = [{
+    Value wholes = g.op<DivOp>(g.op<SubOp>(getA(), getResult()), getB());
+    return {g.dy(), g.op<NegOp>(g.op<MulOp>(g.dy(), wholes))};
+  }];
+}
+
+#endif // PARTITA_TX_ROUNDING
