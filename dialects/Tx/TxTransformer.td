@@ -144,6 +144,11 @@ def Tx_EmbeddingGradOp : Tx_Op<"embedding_grad"> {
   let results = (outs Tx_Float:$dtable);
   let assemblyFormat = "$ids `,` $dy (`from` $first^)? attr-dict `:` functional-type(operands, results)";
   let moreDeclarations = "void localize();";
+  let gradient = [{
+    SmallVector<Value> result(getOperation()->getNumOperands());
+    result[1] = EmbeddingOp::create(g.builder, getLoc(), par::cotangentType(getDy().getType()), g.dy(), getIds(), getFirst());
+    return result;
+  }];
 }
 
 def Tx_CrossEntropyOp : Tx_InferredOp<"cross_entropy", [], "::mlir::getElementTypeOrSelf(operands[0]), ::mlir::getElementTypeOrSelf(operands[0])"> {

@@ -133,8 +133,8 @@ LogicalResult pRelu(Node &node) {
     return failure();
   Math m(node);
   Value v = node.value(x);
-  return node.set(0, m.select(m.apply<tx::GreaterEqualOp>(v, m.like(v, 0)), v,
-                              m.mul(v, node.value(slope))));
+  return node.set(
+      0, m.select(m.apply<tx::GreaterEqualOp>(v, m.like(v, 0)), v, m.mul(v, node.value(slope))));
 }
 
 const OpRow rows[] = {

@@ -100,7 +100,7 @@ private:
     std::string byAxis = axisName(input, axis);
     auto atAxis = sizes.find(byAxis);
     if (dim.has_dim_value()) {
-      if (dim.dim_value() < 1)
+      if (dim.dim_value() < 0)
         return emitError() << "dimension " << axis << " of input " << quoted(input.name()) << " is "
                            << dim.dim_value();
       if (atAxis != sizes.end() && atAxis->second != dim.dim_value())

@@ -159,6 +159,20 @@ MaybeHost Folder::rangeInt(DType type, int64_t start, int64_t step, int64_t coun
   return buffer.finish();
 }
 
+/// What the reduction of no elements is.
+static double ofNothing(Folder::Reduction kind) {
+  switch (kind) {
+  case Folder::Reduction::max:
+    return -std::numeric_limits<double>::infinity();
+  case Folder::Reduction::min:
+    return std::numeric_limits<double>::infinity();
+  case Folder::Reduction::prod:
+    return 1;
+  default:
+    return 0;
+  }
+}
+
 MaybeHost Folder::reduce(const HostTensor &x, ArrayRef<int64_t> axes, Reduction kind) {
   Shape kept(x.shape()), reduced(x.rank(), 1);
   for (int64_t axis : axes) {
@@ -166,7 +180,8 @@ MaybeHost Folder::reduce(const HostTensor &x, ArrayRef<int64_t> axes, Reduction 
     kept[axis] = 1;
   }
   int64_t each = *elementCount(reduced);
-  if ((each == 0 && (kind == Reduction::max || kind == Reduction::min)) || !admit(x.shape()))
+  bool isExtreme = kind == Reduction::max || kind == Reduction::min;
+  if ((each == 0 && isExtreme && !isFloat(x.type())) || !admit(x.shape()) || !admit(kept))
     return std::nullopt;
   HostBuffer buffer(x.type(), kept);
   int64_t next = 0;
@@ -175,7 +190,7 @@ MaybeHost Folder::reduce(const HostTensor &x, ArrayRef<int64_t> axes, Reduction 
   // Walks the kept dimensions; for each, the view of what is reduced starts at that element.
   HostTensor corners = x.slice(Shape(x.rank(), 0), kept, ones);
   forEachElement(kept, {&corners}, [&](ArrayRef<int64_t> corner) {
-    double real = kind == Reduction::prod ? 1 : 0;
+    double real = ofNothing(kind);
     uint64_t whole = kind == Reduction::prod ? 1 : 0;
     bool first = true;
     HostTensor window = corners.slice(Shape(x.rank(), 0), reduced, ones);

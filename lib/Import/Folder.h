@@ -49,13 +49,14 @@ public:
   MaybeHost rangeInt(DType type, int64_t start, int64_t step, int64_t count);
 
   enum class Reduction { sum, mean, prod, max, min };
-  /// Reduces the dimensions in `axes` (sorted), which stay with size 1. None also for the max or
-  /// min of nothing.
+  /// Reduces the dimensions in `axes` (sorted), which stay with size 1. None also for the
+  /// max or min of no integers.
   MaybeHost reduce(const HostTensor &x, llvm::ArrayRef<int64_t> axes, Reduction kind);
 
-private:
+  /// May a tensor of this shape be computed? If so it is counted.
   bool admit(llvm::ArrayRef<int64_t> shape);
 
+private:
   int64_t limit, left;
 };
 

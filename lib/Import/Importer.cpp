@@ -154,13 +154,25 @@ LogicalResult Importer::importInputs(Frame &frame) {
   llvm::SmallVector<Type> types;
   llvm::SmallVector<DictionaryAttr> attributes;
   llvm::SmallVector<Location> locations;
+  llvm::SmallVector<const onnx::ValueInfoProto *> arguments;
+  auto define = [&](const onnx::ValueInfoProto &input, Tensor *tensor) -> LogicalResult {
+    if (frame.scope.values.insert({input.name(), tensor}).second)
+      return success();
+    return error() << "input " << quoted(input.name()) << " is listed twice";
+  };
   for (auto [input, shape] : llvm::zip_equal(inputs, shapes)) {
     int64_t number = input->type().tensor_type().elem_type();
     std::optional<DType> type = dtypeFromOnnx(number);
+    if (type && elementCount(shape) == 0) { // no argument: there is nothing to pass
+      if (failed(define(*input, create(HostBuffer(*type, shape).finish()))))
+        return failure();
+      continue;
+    }
     Type element = type ? mlirType(*type, context()) : Type();
     if (!element)
       return error() << "input " << quoted(input->name()) << " has element type "
                      << dtypeName(number) << ", which is not supported";
+    arguments.push_back(input);
     types.push_back(RankedTensorType::get(shape, element));
     StringAttr name = builder.getStringAttr(input->name());
     attributes.push_back(builder.getDictionaryAttr(
@@ -174,9 +186,9 @@ LogicalResult Importer::importInputs(Frame &frame) {
       func::FuncOp::create(builder, file.location(), "forward", builder.getFunctionType(types, {}));
   Block *body = builder.createBlock(&forward.getBody(), {}, types, locations);
   forward.setAllArgAttrs(attributes);
-  for (auto [input, argument] : llvm::zip_equal(inputs, body->getArguments()))
-    if (!frame.scope.values.insert({input->name(), create(argument)}).second)
-      return error() << "input " << quoted(input->name()) << " is listed twice";
+  for (auto [input, argument] : llvm::zip_equal(arguments, body->getArguments()))
+    if (failed(define(*input, create(argument))))
+      return failure();
   return success();
 }
 

@@ -1,42 +1,17 @@
 //===- Indexing.cpp - Gather, Scatter, Trilu, CumSum ------------------------------------------===//
 //
-// Token and position embeddings are the gathers that stay in the program; all else here belongs
-// to masks and positions, which fold.
+// Token and position embeddings are the gathers that stay in most programs; what belongs to masks
+// and positions folds; the rest is looked up (Lookup.h).
 //
 //===----------------------------------------------------------------------------------------===//
 
-#include "Node.h"
+#include "Lookup.h"
+#include "dialects/Train/Train.h"
 
 using namespace mlir;
 
 namespace partita::importer {
 namespace {
-
-LogicalResult checkIndexType(Node &node, const Tensor &indices) {
-  if (indices.type != DType::i64 && indices.type != DType::i32)
-    return node.error() << "its indices are " << typeText(indices) << ", expected integers";
-  return success();
-}
-
-/// Known indices must lie in [-size, size). `every`: only each `every`-th one, from `first`.
-LogicalResult checkIndices(Node &node, const Tensor &indices, int64_t size, int64_t first = 0,
-                           int64_t every = 1) {
-  if (!indices.host)
-    return success();
-  HostTensor distinct = *indices.host;
-  if (every == 1)
-    distinct = distinct.withoutRepeats();
-  std::optional<int64_t> bad;
-  int64_t next = 0;
-  forEachElement(distinct.shape(), {&distinct}, [&](llvm::ArrayRef<int64_t> at) {
-    int64_t index = distinct.toInt(at[0]);
-    if (next++ % every == first && (index < -size || index >= size))
-      bad = index;
-  });
-  if (bad)
-    return node.error() << "index " << *bad << " is outside a dimension of " << size;
-  return success();
-}
 
 /// One known index along an axis of a value: a slice without that dimension.
 LogicalResult gatherOne(Node &node, Tensor *data, int64_t axis, const Tensor &indices,
@@ -46,6 +21,14 @@ LogicalResult gatherOne(Node &node, Tensor *data, int64_t axis, const Tensor &in
   offsets[axis] = index < 0 ? index + data->shape[axis] : index;
   sizes[axis] = 1;
   return node.set(0, node.reshape(node.slice(node.value(data), offsets, sizes, strides), shape));
+}
+
+/// A parameter, or one in another form.
+bool isParameter(Value value) {
+  Operation *op = value.getDefiningOp();
+  while (isa_and_nonnull<tx::CastOp, tx::ReshapeOp, tx::TransposeOp>(op))
+    op = op->getOperand(0).getDefiningOp();
+  return isa_and_nonnull<train::ReadOp>(op);
 }
 
 LogicalResult gather(Node &node) {
@@ -71,16 +54,11 @@ LogicalResult gather(Node &node) {
     return failure();
   if (indices->host && indices->host->size() == 1)
     return gatherOne(node, data, axis, *indices, shape);
-  // Rows of a table of any rank: fold the other dimensions into one, the axis first.
-  Value table = node.value(data);
-  if (axis != 0)
-    return node.error() << "gathers along dimension " << axis << " of " << shapeText(data->shape)
-                        << ", only dimension 0 is supported on values that depend on the input";
-  bool isTable = data->shape.size() == 2;
-  if (!isTable)
-    table = node.reshape(table, {dims[0], *elementCount(dims.drop_front())});
-  Value rows = node.emit<tx::EmbeddingOp>({table, node.value(indices)});
-  return node.set(0, node.reshape(rows, shape));
+  // Tokens into a parameter are what an embedding is: an id below zero is none, and said to be so
+  // when the program runs. Elsewhere it counts from the end.
+  bool isTable = axis == 0 && !indices->host && isParameter(node.value(data));
+  Value at = isTable ? node.value(indices) : positions(node, indices, dims[axis]);
+  return node.set(0, takeAlong(node, node.value(data), axis, at));
 }
 
 LogicalResult gatherElements(Node &node) {
@@ -101,55 +79,109 @@ LogicalResult gatherElements(Node &node) {
   if (data->host && indices->host)
     if (MaybeHost host = node.folder().gatherElements(*data->host, *indices->host, axis))
       return node.set(0, *host);
-  return node.notKnown("what it gathers");
+  if (failed(node.emittable({data, indices})))
+    return failure();
+  Value at = flatPositions(node, positions(node, indices, data->shape[axis]), data->shape, axis);
+  Value flat = node.reshape(node.value(data), *elementCount(data->shape));
+  return node.set(0, takeAlong(node, flat, 0, at));
 }
 
-/// Checks the last dimension of an index tensor of tuples, and what the tuples point to.
-LogicalResult checkTuples(Node &node, const Tensor &data, const Tensor &indices) {
+/// Checks the last dimension of an index tensor of tuples, and what the tuples point to. The first
+/// `batchDims` dimensions of both are the same and not indexed.
+LogicalResult checkTuples(Node &node, const Tensor &data, const Tensor &indices,
+                          int64_t batchDims = 0) {
   if (failed(checkIndexType(node, indices)))
     return failure();
-  if (indices.shape.empty() || data.shape.empty() || indices.shape.back() < 1 ||
-      indices.shape.back() > static_cast<int64_t>(data.shape.size()))
+  int64_t rank = data.shape.size(), depth = indices.shape.empty() ? 0 : indices.shape.back();
+  bool fits = depth >= 1 && batchDims >= 0 && batchDims < rank && depth <= rank - batchDims &&
+              batchDims < static_cast<int64_t>(indices.shape.size());
+  for (int64_t i = 0; fits && i < batchDims; ++i)
+    fits = data.shape[i] == indices.shape[i];
+  if (!fits)
     return node.error() << "indices of shape " << shapeText(indices.shape)
                         << " do not fit data of shape " << shapeText(data.shape);
-  for (int64_t k = 0; k < indices.shape.back(); ++k)
-    if (failed(checkIndices(node, indices, data.shape[k], k, indices.shape.back())))
+  for (int64_t k = 0; k < depth; ++k)
+    if (failed(checkIndices(node, indices, data.shape[batchDims + k], k, depth)))
       return failure();
   return success();
 }
 
-Shape tupleResult(const Tensor &data, const Tensor &indices) {
+Shape tupleResult(const Tensor &data, const Tensor &indices, int64_t batchDims = 0) {
   Shape shape(llvm::ArrayRef<int64_t>(indices.shape).drop_back());
-  shape.append(data.shape.begin() + indices.shape.back(), data.shape.end());
+  shape.append(data.shape.begin() + batchDims + indices.shape.back(), data.shape.end());
   return shape;
+}
+
+/// The tuples as positions of rows, where a row is what one tuple points to.
+Value rowPositions(Node &node, Tensor *indices, const Tensor &data, int64_t batchDims) {
+  Math m(node);
+  int64_t depth = indices->shape.back(), last = indices->shape.size() - 1;
+  llvm::ArrayRef<int64_t> counted(data.shape.begin(), batchDims + depth);
+  Value all = m.cast(node.value(indices), m.i64()), at;
+  int64_t stride = 1;
+  for (int64_t dim = batchDims + depth; dim-- > 0; stride *= counted[dim]) {
+    Value one;
+    if (dim < batchDims) {
+      one = m.iota(m.i64(), last + 1, dim, counted[dim], 0, static_cast<double>(stride));
+    } else {
+      one = m.piece(all, last, dim - batchDims, 1);
+      Value negative = m.apply<tx::LessOp>(one, m.like(one, 0));
+      one = m.select(negative, m.add(one, static_cast<double>(counted[dim])), one);
+      one = m.mul(one, static_cast<double>(stride));
+    }
+    at = at ? m.add(at, one) : one;
+  }
+  Shape shape(llvm::ArrayRef<int64_t>(indices->shape).drop_back());
+  return node.reshape(at, shape);
+}
+
+/// The same as known numbers, if the tuples are known.
+MaybeHost knownRowPositions(Node &node, const Tensor &indices, const Tensor &data) {
+  if (!indices.host || !node.folder().admit(indices.shape))
+    return std::nullopt;
+  int64_t depth = indices.shape.back();
+  llvm::SmallVector<int64_t> tuples = indices.host->ints(), rows;
+  for (size_t at = 0; at < tuples.size(); at += depth) {
+    int64_t row = 0;
+    for (int64_t k = 0; k < depth; ++k)
+      row = row * data.shape[k] + tuples[at + k] + (tuples[at + k] < 0 ? data.shape[k] : 0);
+    rows.push_back(row);
+  }
+  return HostTensor::vector(rows);
+}
+
+/// Its dimensions before `from` as one, and those from there on as one.
+Value asRows(Node &node, Tensor *tensor, int64_t from) {
+  llvm::ArrayRef<int64_t> dims(tensor->shape);
+  return node.reshape(node.value(tensor),
+                      {*elementCount(dims.take_front(from)), *elementCount(dims.drop_front(from))});
 }
 
 LogicalResult gatherND(Node &node) {
   int64_t batchDims = 0;
   if (failed(node.arity(2, 2)) || failed(node.attribute("batch_dims", batchDims)))
     return failure();
-  if (batchDims != 0)
-    return node.error() << "attribute 'batch_dims' is " << batchDims << ", only 0 is supported";
   Tensor *data = node.input(0), *indices = node.input(1);
-  if (failed(checkTuples(node, *data, *indices)))
+  if (failed(checkTuples(node, *data, *indices, batchDims)))
     return failure();
-  Shape shape = tupleResult(*data, *indices);
+  Shape shape = tupleResult(*data, *indices, batchDims);
   if (!elementCount(shape))
     return node.error() << "its result would have shape " << shapeText(shape)
                         << ", which is too large";
-  if (data->host && indices->host)
+  if (data->host && indices->host && batchDims == 0)
     if (MaybeHost host = node.folder().gatherND(*data->host, *indices->host))
       return node.set(0, *host);
-  return node.notKnown("what it gathers");
+  if (failed(node.emittable({data, indices})))
+    return failure();
+  Value at = rowPositions(node, indices, *data, batchDims);
+  Value rows = takeAlong(node, asRows(node, data, batchDims + indices->shape.back()), 0, at);
+  return node.set(0, node.reshape(rows, shape));
 }
 
 LogicalResult scatterND(Node &node) {
-  std::string reduction = "none";
-  if (failed(node.arity(3, 3)) || failed(node.attribute("reduction", reduction)))
+  Scatter kind = Scatter::replace;
+  if (failed(node.arity(3, 3)) || failed(scatterKind(node, kind)))
     return failure();
-  if (reduction != "none")
-    return node.error() << "attribute 'reduction' is " << quoted(reduction)
-                        << ", only 'none' is supported";
   Tensor *data = node.input(0), *indices = node.input(1), *updates = node.input(2);
   if (failed(checkTuples(node, *data, *indices)))
     return failure();
@@ -157,10 +189,67 @@ LogicalResult scatterND(Node &node) {
     return node.error() << "updates are " << typeText(*updates) << ", expected "
                         << shapeText(tupleResult(*data, *indices)) << " of "
                         << dtypeName(data->type);
-  if (node.allKnown())
+  if (node.allKnown() && kind == Scatter::replace)
     if (MaybeHost host = node.folder().scatterND(*data->host, *indices->host, *updates->host))
       return node.set(0, *host);
-  return node.notKnown("what it scatters");
+  if (failed(node.emittable({data, indices, updates})))
+    return failure();
+  int64_t tuples = indices->shape.size() - 1;
+  Value at = rowPositions(node, indices, *data, 0);
+  FailureOr<Value> rows = scatterRows(
+      node, asRows(node, data, indices->shape.back()), node.reshape(at, *elementCount(shapeOf(at))),
+      knownRowPositions(node, *indices, *data), asRows(node, updates, tuples), kind);
+  return failed(rows) ? failure() : node.set(0, node.reshape(*rows, data->shape));
+}
+
+/// Of known indices along `axis`: the positions in data of this shape, its elements in one row.
+Shape flatKnown(const HostTensor &indices, llvm::ArrayRef<int64_t> shape, int64_t axis) {
+  Shape flat;
+  llvm::SmallVector<int64_t> values = indices.ints();
+  for (size_t next = 0; next < values.size(); ++next) {
+    int64_t left = next, stride = 1, position = 0;
+    for (int64_t dim = shape.size(); dim-- > 0; stride *= shape[dim]) {
+      int64_t here = left % indices.shape()[dim];
+      left /= indices.shape()[dim];
+      if (dim == axis)
+        here = values[next] + (values[next] < 0 ? shape[dim] : 0);
+      position += here * stride;
+    }
+    flat.push_back(position);
+  }
+  return flat;
+}
+
+LogicalResult scatterElements(Node &node) {
+  int64_t axis = 0;
+  Scatter kind = Scatter::replace;
+  if (failed(node.arity(3, 3)) || failed(node.attribute("axis", axis)) ||
+      failed(scatterKind(node, kind)))
+    return failure();
+  Tensor *data = node.input(0), *indices = node.input(1), *updates = node.input(2);
+  if (failed(node.normalizeAxis(axis, data->shape.size())) ||
+      failed(checkIndexType(node, *indices)) ||
+      failed(checkIndices(node, *indices, data->shape[axis])))
+    return failure();
+  bool fits = indices->shape.size() == data->shape.size() && updates->shape == indices->shape;
+  for (size_t i = 0; fits && i < data->shape.size(); ++i)
+    fits = static_cast<int64_t>(i) == axis || indices->shape[i] <= data->shape[i];
+  if (!fits || updates->type != data->type)
+    return node.error() << "indices of shape " << shapeText(indices->shape) << " and updates "
+                        << typeText(*updates) << " do not fit data " << typeText(*data);
+  if (failed(node.emittable({data, indices, updates})))
+    return failure();
+  Value at = flatPositions(node, positions(node, indices, data->shape[axis]), data->shape, axis);
+  int64_t count = *elementCount(indices->shape);
+  MaybeHost known;
+  if (indices->host && node.folder().admit(indices->shape)) {
+    Shape tuples = flatKnown(*indices->host, data->shape, axis);
+    known = HostTensor::vector(tuples);
+  }
+  FailureOr<Value> rows = scatterRows(
+      node, node.reshape(node.value(data), {*elementCount(data->shape), 1}),
+      node.reshape(at, count), known, node.reshape(node.value(updates), {count, 1}), kind);
+  return failed(rows) ? failure() : node.set(0, node.reshape(*rows, data->shape));
 }
 
 /// On a value: multiply-free, a select against a known triangle.
@@ -198,13 +287,92 @@ LogicalResult cumSum(Node &node) {
   if (x->host)
     if (MaybeHost host = node.folder().cumSum(*x->host, axis, exclusive, reverse))
       return node.set(0, *host);
-  return node.notKnown("what it sums up");
+  if (x->type == DType::boolean)
+    return node.error() << "of " << typeText(*x) << " is not supported";
+  if (failed(node.emittable(x)))
+    return failure();
+  // Sums of 1, 2, 4, ... neighbours: as many additions as the length has bits, exact for integers.
+  Math m(node);
+  Value sum = node.value(x);
+  int64_t length = x->shape[axis];
+  auto shifted = [&](Value v, int64_t by) {
+    Value kept = m.piece(v, axis, reverse ? by : 0, length - by);
+    Shape gap(x->shape);
+    gap[axis] = by;
+    Value zeros = m.constant(getElementTypeOrSelf(v.getType()), gap, 0);
+    return reverse ? m.concat({kept, zeros}, axis) : m.concat({zeros, kept}, axis);
+  };
+  for (int64_t step = 1; step < length; step *= 2)
+    sum = m.add(sum, shifted(sum, step));
+  if (exclusive)
+    sum = length == 1 ? m.like(sum, 0) : shifted(sum, 1);
+  return node.set(0, sum);
+}
+
+/// `on` where the class is the index, `off` elsewhere, along a new dimension.
+LogicalResult oneHot(Node &node) {
+  int64_t axis = -1;
+  if (failed(node.arity(3, 3)) || failed(node.attribute("axis", axis)))
+    return failure();
+  Tensor *indices = node.input(0), *depth = node.input(1), *values = node.input(2);
+  if (!depth->host)
+    return node.notKnown("the number of classes");
+  if (*elementCount(depth->shape) != 1 || values->shape != Shape{2} ||
+      indices->type == DType::boolean)
+    return node.error() << "of " << typeText(*indices) << " with " << typeText(*depth)
+                        << " classes and values " << typeText(*values);
+  int64_t classes = depth->host->onlyInt(), rank = indices->shape.size() + 1;
+  if (failed(node.normalizeAxis(axis, rank)))
+    return failure();
+  Shape shape(indices->shape);
+  shape.insert(shape.begin() + axis, classes);
+  if (classes < 1 || !elementCount(shape))
+    return node.error() << "has " << classes << " classes, which is not possible";
+  if (failed(node.emittable({indices, values})))
+    return failure();
+  Math m(node);
+  Shape apart(indices->shape);
+  apart.insert(apart.begin() + axis, 1);
+  Value index = node.reshape(m.cast(node.value(indices), m.i64()), apart);
+  index = m.select(m.apply<tx::LessOp>(index, m.like(index, 0)),
+                   m.add(index, static_cast<double>(classes)), index);
+  Value hit = m.apply<tx::EqualOp>(index, m.iota(m.i64(), rank, axis, classes));
+  auto value = [&](int64_t at) {
+    return node.reshape(m.piece(node.value(values), 0, at, 1), llvm::ArrayRef<int64_t>());
+  };
+  return node.set(0, m.select(hit, value(1), value(0)));
+}
+
+/// One on the k-th diagonal.
+LogicalResult eyeLike(Node &node) {
+  if (failed(node.arity(1, 1)))
+    return failure();
+  int64_t type = static_cast<int64_t>(node.input(0)->type), k = 0;
+  if (failed(node.attribute("dtype", type)) || failed(node.attribute("k", k)))
+    return failure();
+  std::optional<DType> known = dtypeFromOnnx(type);
+  Type element = known ? mlirType(*known, node.importer.context()) : Type();
+  llvm::ArrayRef<int64_t> shape(node.input(0)->shape);
+  if (!element || shape.size() != 2 || *elementCount(shape) == 0 || k > 1 << 30 || k < -(1 << 30))
+    return node.error() << "of " << typeText(*node.input(0)) << " as " << dtypeName(type)
+                        << " with diagonal " << k << " is not supported";
+  Math m(node);
+  Value row = m.iota(m.i64(), 2, 0, shape[0], static_cast<double>(k));
+  Value column = m.iota(m.i64(), 2, 1, shape[1]);
+  return node.set(0, m.cast(m.apply<tx::EqualOp>(row, column), element));
 }
 
 const OpRow rows[] = {
-    {"Gather", "", 1, anyLater, gather},      {"GatherElements", "", 11, anyLater, gatherElements},
-    {"GatherND", "", 11, anyLater, gatherND}, {"ScatterND", "", 11, anyLater, scatterND},
-    {"Trilu", "", 14, anyLater, trilu},       {"CumSum", "", 11, anyLater, cumSum},
+    {"Gather", "", 1, anyLater, gather},
+    {"GatherElements", "", 11, anyLater, gatherElements},
+    {"GatherND", "", 11, anyLater, gatherND},
+    {"ScatterND", "", 11, anyLater, scatterND},
+    {"ScatterElements", "", 11, anyLater, scatterElements},
+    {"Scatter", "", 9, 10, scatterElements},
+    {"Trilu", "", 14, anyLater, trilu},
+    {"CumSum", "", 11, anyLater, cumSum},
+    {"OneHot", "", 9, anyLater, oneHot},
+    {"EyeLike", "", 9, anyLater, eyeLike},
 };
 
 } // namespace

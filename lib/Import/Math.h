@@ -70,6 +70,20 @@ public:
   /// log(sum(exp(x))): no overflow, and exact where the sum would underflow.
   mlir::Value logSumExp(mlir::Value x, llvm::ArrayRef<int64_t> axes);
 
+  /// Reduces one axis, which stays with size 1, by halving: for what no kernel reduces.
+  template <typename Op> mlir::Value halve(mlir::Value x, int64_t axis) {
+    for (int64_t n = shapeOf(x)[axis]; n > 1; n = n / 2 + n % 2) {
+      mlir::Value folded = node.emit<Op>({piece(x, axis, 0, n / 2), piece(x, axis, n / 2, n / 2)});
+      x = n % 2 ? concat({folded, piece(x, axis, n - 1, 1)}, axis) : folded;
+    }
+    return x;
+  }
+  template <typename Op> mlir::Value halve(mlir::Value x, llvm::ArrayRef<int64_t> axes) {
+    for (int64_t axis : axes)
+      x = halve<Op>(x, axis);
+    return x;
+  }
+
   /// x with `axis` moved to the end, and back.
   mlir::Value axisToLast(mlir::Value x, int64_t axis);
   mlir::Value lastToAxis(mlir::Value x, int64_t axis);

@@ -1,6 +1,6 @@
 //===- Pieces.cpp - slicing, splitting, joining, repeating ------------------------------------===//
 
-#include "Node.h"
+#include "Lookup.h"
 
 using namespace mlir;
 
@@ -16,13 +16,19 @@ struct Piece {
 FailureOr<Tensor *> takePiece(Node &node, Tensor *x, const Piece &piece) {
   if (x->host)
     return node.importer.create(x->host->slice(piece.offsets, piece.sizes, piece.strides));
+  if (*elementCount(piece.sizes) == 0) // nothing is always known
+    return node.importer.create(HostBuffer(x->type, piece.sizes).finish());
   if (failed(node.emittable(x)))
     return failure();
-  for (int64_t stride : piece.strides)
-    if (stride < 0)
-      return FailureOr<Tensor *>(node.error() << "takes a piece backwards, with step " << stride
-                                              << ", which is only supported on known tensors");
-  return node.importer.create(node.slice(node.value(x), piece.offsets, piece.sizes, piece.strides));
+  Piece forward = piece;
+  Value value = node.value(x);
+  for (auto [axis, stride] : llvm::enumerate(piece.strides))
+    if (stride < 0) { // the dialect's slices go forward
+      value = takeProgression(node, value, axis, piece.offsets[axis], stride, piece.sizes[axis]);
+      forward.offsets[axis] = 0;
+      forward.strides[axis] = 1;
+    }
+  return node.importer.create(node.slice(value, forward.offsets, forward.sizes, forward.strides));
 }
 
 /// One axis of ONNX's Slice: start:end:step, out-of-range values clamped. Unlike numpy's, a start
@@ -177,8 +183,9 @@ LogicalResult concat(Node &node) {
   if (hosts.size() == parts.size())
     if (MaybeHost host = node.folder().concat(hosts, axis))
       return node.set(0, *host);
-  if (parts.size() == 1)
-    return node.set(0, first);
+  llvm::erase_if(parts, [](Tensor *part) { return *elementCount(part->shape) == 0; });
+  if (parts.size() <= 1)
+    return node.set(0, parts.empty() ? first : parts[0]);
   if (failed(node.emittable(parts)))
     return failure();
   llvm::SmallVector<Value> values;

@@ -1,6 +1,6 @@
 //===- Reductions.cpp - ReduceSum and its family ----------------------------------------------===//
 
-#include "Node.h"
+#include "Math.h"
 
 using namespace mlir;
 
@@ -28,60 +28,161 @@ LogicalResult reducedAxes(Node &node, int64_t axesAreInput, Shape &axes) {
   return success();
 }
 
-/// -max(-x): the dialect has no minimum over dimensions.
-Value reduceMin(Node &node, RankedTensorType type, Value x, llvm::ArrayRef<int64_t> axes) {
-  Value most =
-      tx::ReduceMaxOp::create(node.builder(), node.loc, type, node.emit<tx::NegOp>(x), axes);
-  return node.emit<tx::NegOp>(most);
-}
+/// A reduction's axes, and the shape of its result.
+struct Reduced {
+  Shape axes, shape;
+};
 
-template <Folder::Reduction kind, int64_t axesAreInput> LogicalResult reduce(Node &node) {
-  Shape axes;
+LogicalResult parse(Node &node, int64_t axesAreInput, Reduced &reduced) {
   int64_t keepDims = 1;
   if (failed(node.arity(1, 2)) || failed(node.attribute("keepdims", keepDims)) ||
-      failed(reducedAxes(node, axesAreInput, axes)))
+      failed(reducedAxes(node, axesAreInput, reduced.axes)))
+    return failure();
+  for (auto [i, dim] : llvm::enumerate(node.input(0)->shape)) {
+    bool isReduced = llvm::is_contained(reduced.axes, static_cast<int64_t>(i));
+    if (!isReduced || keepDims)
+      reduced.shape.push_back(isReduced ? 1 : dim);
+  }
+  return success();
+}
+
+using Kind = Folder::Reduction;
+
+/// Integers, bools and products have no kernel: they are reduced by halving.
+Value reduceValue(Math &m, Value x, Kind kind, llvm::ArrayRef<int64_t> axes, bool isReal) {
+  switch (kind) {
+  case Kind::sum:
+    return isReal ? m.sum(x, axes) : m.halve<tx::AddOp>(x, axes);
+  case Kind::mean:
+    return m.mean(x, axes);
+  case Kind::max:
+    return isReal ? m.max(x, axes) : m.halve<tx::MaxOp>(x, axes);
+  case Kind::min:
+    return isReal ? m.min(x, axes) : m.halve<tx::MinOp>(x, axes);
+  case Kind::prod:
+    return m.halve<tx::MulOp>(x, axes);
+  }
+  return {};
+}
+
+template <Kind kind, int64_t axesAreInput> LogicalResult reduce(Node &node) {
+  Reduced reduced;
+  if (failed(parse(node, axesAreInput, reduced)))
     return failure();
   Tensor *x = node.input(0);
-  if (axes.empty())
+  if (reduced.axes.empty())
     return node.set(0, x);
-  Shape kept(x->shape), dropped;
-  for (int64_t axis : axes)
-    kept[axis] = 1;
-  for (auto [i, dim] : llvm::enumerate(x->shape))
-    if (!llvm::is_contained(axes, static_cast<int64_t>(i)))
-      dropped.push_back(dim);
-  llvm::ArrayRef<int64_t> shape = keepDims ? kept : dropped;
   if (x->host)
-    if (MaybeHost host = node.folder().reduce(*x->host, axes, kind))
-      return node.set(0, *host->viewAs(shape));
-  if (!isFloat(x->type))
+    if (MaybeHost host = node.folder().reduce(*x->host, reduced.axes, kind))
+      return node.set(0, *host->viewAs(reduced.shape));
+  bool isBool = x->type == DType::boolean;
+  if (isBool ? kind != Kind::max && kind != Kind::min : !isFloat(x->type) && kind == Kind::mean)
     return node.error() << "of " << typeText(*x)
                         << " that depends on the model's input is not supported";
   if (failed(node.emittable(x)))
     return failure();
+  Math m(node);
   Value value = node.value(x);
-  auto type = RankedTensorType::get(dropped, getElementTypeOrSelf(value.getType()));
-  Value result;
-  if constexpr (kind == Folder::Reduction::sum)
-    result = tx::ReduceSumOp::create(node.builder(), node.loc, type, value, axes);
-  else if constexpr (kind == Folder::Reduction::mean)
-    result = tx::ReduceMeanOp::create(node.builder(), node.loc, type, value, axes);
-  else if constexpr (kind == Folder::Reduction::max)
-    result = tx::ReduceMaxOp::create(node.builder(), node.loc, type, value, axes);
-  else if constexpr (kind == Folder::Reduction::min)
-    result = reduceMin(node, type, value, axes);
+  if (isBool && kind == Kind::max)
+    value = m.halve<tx::OrOp>(value, reduced.axes);
+  else if (isBool)
+    value = m.halve<tx::AndOp>(value, reduced.axes);
   else
-    return node.error() << "on values that depend on the model's input is not supported";
-  return node.set(0, node.reshape(result, shape));
+    value = reduceValue(m, value, kind, reduced.axes, isFloat(x->type));
+  return node.set(0, node.reshape(value, reduced.shape));
 }
 
-using Kind = Folder::Reduction;
+/// A reduction that is a formula of others.
+using Formula = Value (*)(Math &m, Value x, llvm::ArrayRef<int64_t> axes);
+
+template <Formula formula, int64_t axesAreInput> LogicalResult reduceBy(Node &node) {
+  Reduced reduced;
+  if (failed(parse(node, axesAreInput, reduced)))
+    return failure();
+  Tensor *x = node.input(0);
+  if (!isFloat(x->type))
+    return node.error() << "of " << typeText(*x) << " is not supported, only of floats";
+  if (failed(node.emittable(x)))
+    return failure();
+  Math m(node);
+  return node.set(0, node.reshape(formula(m, node.value(x), reduced.axes), reduced.shape));
+}
+
+Value sumOfSquares(Math &m, Value x, llvm::ArrayRef<int64_t> axes) {
+  return m.sum(m.mul(x, x), axes);
+}
+Value sumOfSizes(Math &m, Value x, llvm::ArrayRef<int64_t> axes) {
+  return m.sum(m.apply<tx::AbsOp>(x), axes);
+}
+Value norm(Math &m, Value x, llvm::ArrayRef<int64_t> axes) {
+  return m.apply<tx::SqrtOp>(sumOfSquares(m, x, axes));
+}
+Value logOfSum(Math &m, Value x, llvm::ArrayRef<int64_t> axes) {
+  return m.apply<tx::LogOp>(m.sum(x, axes));
+}
+Value logOfSumOfPowers(Math &m, Value x, llvm::ArrayRef<int64_t> axes) {
+  return m.logSumExp(x, axes);
+}
+
+/// The index of the largest (or smallest): of the positions that hold it the first, or the last.
+template <bool largest> LogicalResult position(Node &node) {
+  int64_t axis = 0, keepDims = 1, last = 0;
+  if (failed(node.arity(1, 1)) || failed(node.attribute("axis", axis)) ||
+      failed(node.attribute("keepdims", keepDims)) ||
+      (node.version >= 12 && failed(node.attribute("select_last_index", last))) ||
+      failed(node.normalizeAxis(axis, node.input(0)->shape.size())))
+    return failure();
+  Tensor *x = node.input(0);
+  if (x->type == DType::boolean)
+    return node.error() << "of " << typeText(*x) << " is not supported";
+  if (failed(node.emittable(x)))
+    return failure();
+  Math m(node);
+  Value value = node.value(x);
+  int64_t size = x->shape[axis];
+  Value best = reduceValue(m, value, largest ? Kind::max : Kind::min, axis, isFloat(x->type));
+  Value here = m.apply<tx::EqualOp>(value, node.broadcast(best, x->shape));
+  Value at = m.iota(m.i64(), x->shape.size(), axis, size);
+  Value none = m.like(at, static_cast<double>(last ? -1 : size));
+  Value found = m.select(here, at, none);
+  found = last ? m.halve<tx::MaxOp>(found, axis) : m.halve<tx::MinOp>(found, axis);
+  Shape shape(x->shape);
+  if (keepDims)
+    shape[axis] = 1;
+  else
+    shape.erase(shape.begin() + axis);
+  return node.set(0, node.reshape(found, shape));
+}
+
+/// Of the whole feature maps: all dimensions but the first two.
+template <typename Op> LogicalResult globalPool(Node &node) {
+  if (failed(node.arity(1, 1)))
+    return failure();
+  Tensor *x = node.input(0);
+  if (!isFloat(x->type) || x->shape.size() < 3)
+    return node.error() << "of " << typeText(*x)
+                        << ", expected floats of at least three dimensions";
+  if (failed(node.emittable(x)))
+    return failure();
+  Shape axes(llvm::to_vector(llvm::seq<int64_t>(2, x->shape.size())));
+  return node.set(0, Math(node).reduce<Op>(node.value(x), axes));
+}
+
 const OpRow rows[] = {
     {"ReduceSum", "", 1, anyLater, reduce<Kind::sum, 13>},
     {"ReduceMean", "", 1, anyLater, reduce<Kind::mean, 18>},
     {"ReduceMax", "", 1, anyLater, reduce<Kind::max, 18>},
     {"ReduceMin", "", 1, anyLater, reduce<Kind::min, 18>},
     {"ReduceProd", "", 1, anyLater, reduce<Kind::prod, 18>},
+    {"ReduceL1", "", 1, anyLater, reduceBy<sumOfSizes, 18>},
+    {"ReduceL2", "", 1, anyLater, reduceBy<norm, 18>},
+    {"ReduceSumSquare", "", 1, anyLater, reduceBy<sumOfSquares, 18>},
+    {"ReduceLogSum", "", 1, anyLater, reduceBy<logOfSum, 18>},
+    {"ReduceLogSumExp", "", 1, anyLater, reduceBy<logOfSumOfPowers, 18>},
+    {"ArgMax", "", 1, anyLater, position<true>},
+    {"ArgMin", "", 1, anyLater, position<false>},
+    {"GlobalAveragePool", "", 1, anyLater, globalPool<tx::ReduceMeanOp>},
+    {"GlobalMaxPool", "", 1, anyLater, globalPool<tx::ReduceMaxOp>},
 };
 
 } // namespace

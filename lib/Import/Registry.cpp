@@ -16,8 +16,8 @@ static const llvm::StringMap<Rows> &registry() {
   static const llvm::StringMap<Rows> rows = [] {
     llvm::StringMap<Rows> result;
     for (llvm::ArrayRef<OpRow> table :
-         {elementwiseOps(), activationOps(), logicOps(), shapeOps(), pieceOps(), indexingOps(), generatorOps(),
-          linearOps(), normOps(), reductionOps(), controlOps()})
+         {elementwiseOps(), activationOps(), logicOps(), shapeOps(), pieceOps(), padOps(),
+          indexingOps(), generatorOps(), linearOps(), normOps(), reductionOps(), controlOps()})
       for (const OpRow &row : table)
         result[row.type].push_back(&row);
     return result;

@@ -33,6 +33,7 @@ llvm::ArrayRef<OpRow> activationOps();  // Activations.cpp
 llvm::ArrayRef<OpRow> logicOps();       // Logic.cpp
 llvm::ArrayRef<OpRow> shapeOps();       // Shape.cpp
 llvm::ArrayRef<OpRow> pieceOps();       // Pieces.cpp
+llvm::ArrayRef<OpRow> padOps();         // Pad.cpp
 llvm::ArrayRef<OpRow> indexingOps();    // Indexing.cpp
 llvm::ArrayRef<OpRow> generatorOps();   // Generators.cpp
 llvm::ArrayRef<OpRow> linearOps();      // Linear.cpp

@@ -1,0 +1,45 @@
+//===- Lookup.h - elements by their positions, as rows of tables ------------------------------===//
+//
+// The dialect's only indexed access is tx.embedding: rows of a table. Gathers of every kind are
+// that, with positions counted through the dimensions that they index; a scatter is a gather from
+// what was there and what is new, by the inverse of its positions.
+//
+//===----------------------------------------------------------------------------------------===//
+#ifndef PARTITA_LIB_IMPORT_LOOKUP_H
+#define PARTITA_LIB_IMPORT_LOOKUP_H
+
+#include "Math.h"
+
+namespace partita::importer {
+
+/// Errors unless the tensor holds int32 or int64.
+mlir::LogicalResult checkIndexType(Node &node, const Tensor &indices);
+/// Known indices must lie in [-size, size). `every`: only each `every`-th one, from `first`.
+mlir::LogicalResult checkIndices(Node &node, const Tensor &indices, int64_t size, int64_t first = 0,
+                                 int64_t every = 1);
+
+/// Indices as int64 values from 0 on; a negative one counts from the end of `size`.
+mlir::Value positions(Node &node, Tensor *indices, int64_t size);
+/// The elements of `data` at positions along `axis`: data's dimensions before it, those of
+/// `positions`, data's dimensions after it.
+mlir::Value takeAlong(Node &node, mlir::Value data, int64_t axis, mlir::Value positions);
+/// The same at known positions, which are a progression: takes them backwards, too.
+mlir::Value takeProgression(Node &node, mlir::Value data, int64_t axis, int64_t start, int64_t step,
+                            int64_t count);
+
+/// Of ONNX's GatherElements and ScatterElements: where in `shape`, its elements in one row, index
+/// i0..in along `axis` points to.
+mlir::Value flatPositions(Node &node, mlir::Value positions, llvm::ArrayRef<int64_t> shape,
+                          int64_t axis);
+
+/// What a scatter does where several updates meet an element.
+enum class Scatter { replace, add, mul, max, min };
+mlir::LogicalResult scatterKind(Node &node, Scatter &kind);
+/// `rows` [r, w] with the rows at `at` [u] replaced by, or combined with, those of `updates` [u,
+/// w]. `known`: the positions, if they are. Errors out where that is too large.
+mlir::FailureOr<mlir::Value> scatterRows(Node &node, mlir::Value rows, mlir::Value at,
+                                         const MaybeHost &known, mlir::Value updates, Scatter kind);
+
+} // namespace partita::importer
+
+#endif // PARTITA_LIB_IMPORT_LOOKUP_H
