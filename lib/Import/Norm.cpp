@@ -1,6 +1,6 @@
 //===- Norm.cpp - LayerNormalization, Softmax -------------------------------------------------===//
 
-#include "Node.h"
+#include "Math.h"
 
 using namespace mlir;
 
@@ -128,10 +128,157 @@ LogicalResult layerNorm(Node &node) {
   return node.wants(2) ? node.set(2, node.reshape(norm.getRstd(), statistics)) : success();
 }
 
+/// x / sqrt(mean(x^2) + epsilon), times a weight, over all dimensions from `axis` on.
+LogicalResult rmsNorm(Node &node) {
+  int64_t axis = -1, stashType = 1;
+  float epsilon = 1e-5f;
+  if (failed(node.arity(2, 2)) || failed(node.attribute("axis", axis)) ||
+      failed(node.attribute("epsilon", epsilon)) || failed(node.attribute("stash_type", stashType)))
+    return failure();
+  Tensor *x = node.input(0), *w = node.input(1);
+  if (failed(node.normalizeAxis(axis, x->shape.size())))
+    return failure();
+  if (!isFloat(x->type) || !isFloat(w->type))
+    return node.error() << "of " << typeText(*x) << " with a weight of " << typeText(*w)
+                        << ", expected floats";
+  Shape common;
+  if (failed(node.broadcastShape({x, w}, common)) || failed(node.emittable({x, w})))
+    return failure();
+  if (common != x->shape)
+    return node.error() << "has a weight of shape " << shapeText(w->shape) << " for "
+                        << shapeText(x->shape);
+  Math m(node);
+  Value value = node.value(x), weight = node.value(w);
+  Type element = getElementTypeOrSelf(value.getType());
+  bool isShort = x->type == DType::f16 || x->type == DType::bf16;
+  Value wide = stashType == 1 && isShort ? m.cast(value, node.builder().getF32Type()) : value;
+  Shape axes(llvm::to_vector(llvm::seq<int64_t>(axis, x->shape.size())));
+  Value root = m.apply<tx::SqrtOp>(m.add(m.mean(m.mul(wide, wide), axes), asWritten(epsilon)));
+  Value normal = m.cast(m.div(wide, root), element);
+  if (failed(node.set(0, m.mul(normal, m.cast(weight, element)))))
+    return failure();
+  return node.wants(1) ? node.set(1, m.apply<tx::ReciprocalOp>(root)) : success();
+}
+
+/// The channels (dimension 1) in groups, each normalized over all that it holds.
+LogicalResult normalizeGroups(Node &node, int64_t groups, bool perGroup) {
+  float epsilon = 1e-5f;
+  int64_t stashType = 1;
+  if (failed(node.arity(3, 3)) || failed(node.attribute("epsilon", epsilon)) ||
+      (node.version >= 21 && node.has("stash_type") &&
+       failed(node.attribute("stash_type", stashType))))
+    return failure();
+  Tensor *x = node.input(0), *scale = node.input(1), *bias = node.input(2);
+  if (!isFloat(x->type) || x->shape.size() < 3)
+    return node.error() << "of " << typeText(*x)
+                        << ", expected floats of at least three dimensions";
+  int64_t channels = x->shape[1];
+  if (groups < 1 || channels % groups != 0)
+    return node.error() << "of " << channels << " channels in " << groups << " groups";
+  for (Tensor *each : {scale, bias})
+    if (each->type != x->type || each->shape != Shape{perGroup ? groups : channels})
+      return node.error() << "has a scale or bias that is " << typeText(*each) << ", expected "
+                          << (perGroup ? groups : channels) << " of " << dtypeName(x->type);
+  if (failed(node.emittable({x, scale, bias})))
+    return failure();
+  Math m(node);
+  int64_t width = *elementCount(x->shape) / (x->shape[0] * groups);
+  Value rows = node.reshape(node.value(x), {x->shape[0], groups, width});
+  Type element = getElementTypeOrSelf(rows.getType());
+  auto norm = tx::LayerNormOp::create(
+      node.builder(), node.loc,
+      ValueRange{rows, m.constant(element, width, 1), m.constant(element, width, 0)},
+      node.builder().getNamedAttr("epsilon", node.builder().getF64FloatAttr(asWritten(epsilon))));
+  Value normal = norm.getY();
+  auto scaled = [&](Value v, llvm::ArrayRef<int64_t> shape) {
+    return m.add(m.mul(v, node.reshape(node.value(scale), shape)),
+                 node.reshape(node.value(bias), shape));
+  };
+  if (perGroup)
+    return node.set(0, node.reshape(scaled(normal, {groups, 1}), x->shape));
+  Shape spread(x->shape.size() - 1, 1);
+  spread[0] = channels;
+  return node.set(0, scaled(node.reshape(normal, x->shape), spread));
+}
+
+/// Until opset 20 scale and bias were given per group.
+LogicalResult groupNorm(Node &node) {
+  int64_t groups = 0;
+  if (failed(node.attribute("num_groups", groups)))
+    return failure();
+  return normalizeGroups(node, groups, node.version < 21);
+}
+
+LogicalResult instanceNorm(Node &node) {
+  if (failed(node.arity(3, 3)))
+    return failure();
+  llvm::ArrayRef<int64_t> shape(node.input(0)->shape);
+  return normalizeGroups(node, shape.size() < 2 ? 1 : shape[1], false);
+}
+
+/// By the statistics of the whole training set: inference.
+LogicalResult batchNorm(Node &node) {
+  float epsilon = 1e-5f, momentum = 0.9f;
+  int64_t training = 0;
+  if (failed(node.arity(5, 5)) || failed(node.attribute("epsilon", epsilon)) ||
+      failed(node.attribute("momentum", momentum)) ||
+      (node.version >= 14 && failed(node.attribute("training_mode", training))))
+    return failure();
+  if (training || node.proto.output_size() > 1)
+    return node.error() << "is in training mode, which is not supported: export the model in "
+                           "inference mode";
+  Tensor *x = node.input(0);
+  if (!isFloat(x->type) || x->shape.size() < 2)
+    return node.error() << "of " << typeText(*x) << ", expected floats of at least two dimensions";
+  if (failed(node.emittable(x)))
+    return failure();
+  Shape spread(x->shape.size() - 1, 1);
+  spread[0] = x->shape[1];
+  Value parts[4];
+  for (int i = 0; i < 4; ++i) {
+    Tensor *each = node.input(1 + i);
+    if (each->type != x->type || each->shape != Shape{x->shape[1]})
+      return node.error() << "input " << 1 + i << " is " << typeText(*each) << ", expected "
+                          << x->shape[1] << " of " << dtypeName(x->type);
+    parts[i] = node.reshape(node.value(each), spread);
+  }
+  Math m(node);
+  auto [scale, bias, mean, variance] = parts;
+  Value factor = m.div(scale, m.apply<tx::SqrtOp>(m.add(variance, asWritten(epsilon))));
+  return node.set(0, m.add(m.mul(m.sub(node.value(x), mean), factor), bias));
+}
+
+/// x over the sum of its sizes, or over its length, along one axis.
+LogicalResult lpNorm(Node &node) {
+  int64_t axis = -1, p = 2;
+  if (failed(node.arity(1, 1)) || failed(node.attribute("axis", axis)) ||
+      failed(node.attribute("p", p)) ||
+      failed(node.normalizeAxis(axis, node.input(0)->shape.size())))
+    return failure();
+  Tensor *x = node.input(0);
+  if (!isFloat(x->type) || (p != 1 && p != 2))
+    return node.error() << "of " << typeText(*x) << " with p = " << p
+                        << ", expected floats and p = 1 or 2";
+  if (failed(node.emittable(x)))
+    return failure();
+  Math m(node);
+  Value value = node.value(x);
+  Value size = p == 1 ? m.sum(m.apply<tx::AbsOp>(value), axis)
+                      : m.apply<tx::SqrtOp>(m.sum(m.mul(value, value), axis));
+  return node.set(0, m.div(value, size));
+}
+
 const OpRow rows[] = {
     {"Softmax", "", 1, anyLater, softmax},
     {"LogSoftmax", "", 1, anyLater, logSoftmax},
-    {"LayerNormalization", "", 17, anyLater, layerNorm},
+    // Version 1, and the simplified one, are onnxruntime's own in ONNX's domain.
+    {"LayerNormalization", "", 1, anyLater, layerNorm},
+    {"RMSNormalization", "", 23, anyLater, rmsNorm},
+    {"SimplifiedLayerNormalization", "", 1, anyLater, rmsNorm},
+    {"GroupNormalization", "", 18, anyLater, groupNorm},
+    {"InstanceNormalization", "", 6, anyLater, instanceNorm},
+    {"BatchNormalization", "", 9, anyLater, batchNorm},
+    {"LpNormalization", "", 1, anyLater, lpNorm},
 };
 
 } // namespace

@@ -95,13 +95,18 @@ template <Kind kind, int64_t axesAreInput> LogicalResult reduce(Node &node) {
 /// A reduction that is a formula of others.
 using Formula = Value (*)(Math &m, Value x, llvm::ArrayRef<int64_t> axes);
 
-template <Formula formula, int64_t axesAreInput> LogicalResult reduceBy(Node &node) {
+/// `logOfNothing`: is the formula of no elements log 0, not 0?
+template <Formula formula, bool logOfNothing> LogicalResult reduceBy(Node &node) {
   Reduced reduced;
-  if (failed(parse(node, axesAreInput, reduced)))
+  if (failed(parse(node, 18, reduced)))
     return failure();
   Tensor *x = node.input(0);
   if (!isFloat(x->type))
     return node.error() << "of " << typeText(*x) << " is not supported, only of floats";
+  if (*elementCount(x->shape) == 0) {
+    double nothing = logOfNothing ? -std::numeric_limits<double>::infinity() : 0;
+    return node.set(0, HostTensor::scalar(x->type, nothing).broadcast(reduced.shape));
+  }
   if (failed(node.emittable(x)))
     return failure();
   Math m(node);
@@ -174,11 +179,11 @@ const OpRow rows[] = {
     {"ReduceMax", "", 1, anyLater, reduce<Kind::max, 18>},
     {"ReduceMin", "", 1, anyLater, reduce<Kind::min, 18>},
     {"ReduceProd", "", 1, anyLater, reduce<Kind::prod, 18>},
-    {"ReduceL1", "", 1, anyLater, reduceBy<sumOfSizes, 18>},
-    {"ReduceL2", "", 1, anyLater, reduceBy<norm, 18>},
-    {"ReduceSumSquare", "", 1, anyLater, reduceBy<sumOfSquares, 18>},
-    {"ReduceLogSum", "", 1, anyLater, reduceBy<logOfSum, 18>},
-    {"ReduceLogSumExp", "", 1, anyLater, reduceBy<logOfSumOfPowers, 18>},
+    {"ReduceL1", "", 1, anyLater, reduceBy<sumOfSizes, false>},
+    {"ReduceL2", "", 1, anyLater, reduceBy<norm, false>},
+    {"ReduceSumSquare", "", 1, anyLater, reduceBy<sumOfSquares, false>},
+    {"ReduceLogSum", "", 1, anyLater, reduceBy<logOfSum, true>},
+    {"ReduceLogSumExp", "", 1, anyLater, reduceBy<logOfSumOfPowers, true>},
     {"ArgMax", "", 1, anyLater, position<true>},
     {"ArgMin", "", 1, anyLater, position<false>},
     {"GlobalAveragePool", "", 1, anyLater, globalPool<tx::ReduceMeanOp>},

@@ -17,7 +17,8 @@ static const llvm::StringMap<Rows> &registry() {
     llvm::StringMap<Rows> result;
     for (llvm::ArrayRef<OpRow> table :
          {elementwiseOps(), activationOps(), logicOps(), shapeOps(), pieceOps(), padOps(),
-          indexingOps(), generatorOps(), linearOps(), normOps(), reductionOps(), controlOps()})
+          indexingOps(), generatorOps(), linearOps(), einsumOps(), convOps(), attentionOps(),
+          lossOps(), normOps(), reductionOps(), controlOps()})
       for (const OpRow &row : table)
         result[row.type].push_back(&row);
     return result;

@@ -37,6 +37,10 @@ llvm::ArrayRef<OpRow> padOps();         // Pad.cpp
 llvm::ArrayRef<OpRow> indexingOps();    // Indexing.cpp
 llvm::ArrayRef<OpRow> generatorOps();   // Generators.cpp
 llvm::ArrayRef<OpRow> linearOps();      // Linear.cpp
+llvm::ArrayRef<OpRow> einsumOps();      // Einsum.cpp
+llvm::ArrayRef<OpRow> convOps();        // Conv.cpp
+llvm::ArrayRef<OpRow> attentionOps();   // Attention.cpp
+llvm::ArrayRef<OpRow> lossOps();        // Loss.cpp
 llvm::ArrayRef<OpRow> normOps();        // Norm.cpp
 llvm::ArrayRef<OpRow> reductionOps();   // Reductions.cpp
 llvm::ArrayRef<OpRow> controlOps();     // Control.cpp
