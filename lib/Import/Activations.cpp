@@ -115,6 +115,29 @@ FailureOr<Value> softsign(Node &, Math &m, Value x) {
   return m.div(x, m.add(m.apply<tx::AbsOp>(x), 1.0));
 }
 
+FailureOr<Value> quickGelu(Node &node, Math &m, Value x) {
+  float alpha = 1.702f;
+  if (failed(node.attribute("alpha", alpha)))
+    return failure();
+  return m.mul(x, m.apply<tx::SigmoidOp>(m.mul(x, asWritten(alpha))));
+}
+
+/// Op(x + bias), the bias along the last dimension.
+template <typename Op> LogicalResult biased(Node &node) {
+  if (failed(node.arity(1, 2)))
+    return failure();
+  Tensor *x = node.input(0), *bias = node.input(1);
+  if (!isFloat(x->type) || (bias && (x->shape.empty() || bias->type != x->type ||
+                                     bias->shape != Shape{x->shape.back()})))
+    return node.error() << "of " << typeText(*x) << (bias ? " with bias " + typeText(*bias) : "")
+                        << ", expected floats and a bias along their last dimension";
+  if (failed(node.emittable(x)) || (bias && failed(node.emittable(bias))))
+    return failure();
+  Math m(node);
+  Value value = node.value(x);
+  return node.set(0, m.apply<Op>(bias ? m.add(value, node.value(bias)) : value));
+}
+
 /// x where x >= 0, slope x elsewhere; the slope is broadcast to x.
 LogicalResult pRelu(Node &node) {
   if (failed(node.arity(2, 2)))
@@ -151,6 +174,10 @@ const OpRow rows[] = {
     {"HardSigmoid", "", 6, anyLater, activation<hardSigmoid>},
     {"HardSwish", "", 14, anyLater, activation<hardSwish>},
     {"Mish", "", 18, anyLater, activation<mish>},
+    {"Gelu", "com.microsoft", 1, anyLater, activation<plain<tx::GeluOp>>},
+    {"QuickGelu", "com.microsoft", 1, anyLater, activation<quickGelu>},
+    {"FastGelu", "com.microsoft", 1, anyLater, biased<tx::GeluTanhOp>},
+    {"BiasGelu", "com.microsoft", 1, anyLater, biased<tx::GeluOp>},
 };
 
 } // namespace

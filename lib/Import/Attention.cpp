@@ -72,15 +72,20 @@ Value attend(Node &node, const AttentionParts &parts, AttentionScores *scores) {
   AttentionScores steps;
   Value product = node.emit<tx::BatchMatMulOp>({parts.q, node.transpose(k, {0, 1, 3, 2})});
   steps.product = m.mul(product, parts.scale);
-  Value score = steps.product;
+  auto capped = [&](Value score) {
+    return parts.softcap > 0
+               ? m.mul(m.apply<tx::TanhOp>(m.div(score, parts.softcap)), parts.softcap)
+               : score;
+  };
+  Value score = parts.capsProducts ? capped(steps.product) : steps.product;
   Shape shape(shapeOf(score));
   if (parts.bias)
     score = m.add(score, node.broadcast(parts.bias, shape));
   if (parts.keep)
     score = m.select(node.broadcast(parts.keep, shape), score, m.like(score, parts.filtered));
   steps.biased = score;
-  if (parts.softcap > 0)
-    score = m.mul(m.apply<tx::TanhOp>(m.div(score, parts.softcap)), parts.softcap);
+  if (!parts.capsProducts)
+    score = capped(score);
   steps.capped = score;
   Type element = getElementTypeOrSelf(parts.q.getType());
   Value weights =

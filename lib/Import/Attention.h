@@ -17,7 +17,8 @@ struct AttentionParts {
   mlir::Value keep;    // bool, broadcast likewise: scores that count; or null
   double filtered = -std::numeric_limits<double>::infinity(); // what the others become
   double scale = 1, softcap = 0;
-  mlir::Type softmaxType; // null: that of q
+  bool capsProducts = false; // the cap comes before bias and mask, not after them
+  mlir::Type softmaxType;    // null: that of q
 };
 
 /// The scores after each step, for operators that yield them.

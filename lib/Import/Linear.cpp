@@ -20,12 +20,15 @@ LogicalResult innerSizes(Node &node, const Tensor &a, const Tensor &b) {
                       << shapeText(b.shape);
 }
 
+Value scaled(Node &node, Value x, float factor) {
+  if (factor == 1)
+    return x;
+  return node.emit<tx::MulOp>({x, tx::createSplat(node.builder(), node.loc, x.getType(), factor)});
+}
+
 /// A weight (two dimensions) multiplies the last dimension of anything; two batches of matrices
 /// are broadcast to one batch shape. A vector counts as a matrix with one row or column.
-LogicalResult matMul(Node &node) {
-  if (failed(node.arity(2, 2)))
-    return failure();
-  Tensor *a = node.input(0), *b = node.input(1);
+LogicalResult product(Node &node, Tensor *a, Tensor *b, float alpha) {
   if (failed(checkFloats(node, {a, b})))
     return failure();
   if (a->shape.empty() || b->shape.empty())
@@ -55,20 +58,44 @@ LogicalResult matMul(Node &node) {
                         << ", which is too large";
   Value left = node.reshape(node.value(a), aShape), right = node.reshape(node.value(b), bShape);
   if (bShape.size() == 2)
-    return node.set(0, node.reshape(node.emit<tx::MatMulOp>({left, right}), shape));
+    return node.set(
+        0, node.reshape(scaled(node, node.emit<tx::MatMulOp>({left, right}), alpha), shape));
   auto batched = [&](Value x, const Shape &matrix) {
     Shape full(batch);
     full.append(matrix.end() - 2, matrix.end());
     return node.broadcast(x, full);
   };
   Value product = node.emit<tx::BatchMatMulOp>({batched(left, aShape), batched(right, bShape)});
-  return node.set(0, node.reshape(product, shape));
+  return node.set(0, node.reshape(scaled(node, product, alpha), shape));
 }
 
-Value scaled(Node &node, Value x, float factor) {
-  if (factor == 1)
-    return x;
-  return node.emit<tx::MulOp>({x, tx::createSplat(node.builder(), node.loc, x.getType(), factor)});
+LogicalResult matMul(Node &node) {
+  return failed(node.arity(2, 2)) ? failure() : product(node, node.input(0), node.input(1), 1);
+}
+
+/// onnxruntime's: alpha A' B', the last two dimensions of either transposed.
+LogicalResult fusedMatMul(Node &node) {
+  int64_t transposed[2] = {0, 0}, batchA = 0, batchB = 0;
+  float alpha = 1;
+  if (failed(node.arity(2, 2)) || failed(node.attribute("transA", transposed[0])) ||
+      failed(node.attribute("transB", transposed[1])) ||
+      failed(node.attribute("transBatchA", batchA)) ||
+      failed(node.attribute("transBatchB", batchB)) || failed(node.attribute("alpha", alpha)))
+    return failure();
+  if (batchA || batchB)
+    return node.error() << "with attribute 'transBatchA' or 'transBatchB' is not supported";
+  Tensor *operands[2] = {node.input(0), node.input(1)};
+  if (failed(checkFloats(node, operands)))
+    return failure();
+  for (int i = 0; i < 2; ++i) {
+    int64_t rank = operands[i]->shape.size();
+    if (!transposed[i] || rank < 2)
+      continue;
+    Shape permutation(llvm::to_vector(llvm::seq<int64_t>(0, rank)));
+    std::swap(permutation[rank - 1], permutation[rank - 2]);
+    operands[i] = node.importer.create(node.transpose(node.value(operands[i]), permutation));
+  }
+  return product(node, operands[0], operands[1], alpha);
 }
 
 /// alpha A' B' + beta C
@@ -117,6 +144,7 @@ LogicalResult gemm(Node &node) {
 const OpRow rows[] = {
     {"MatMul", "", 1, anyLater, matMul},
     {"Gemm", "", 7, anyLater, gemm},
+    {"FusedMatMul", "com.microsoft", 1, anyLater, fusedMatMul},
 };
 
 } // namespace

@@ -67,15 +67,6 @@ LogicalResult logSoftmax(Node &node) {
   return node.set(0, node.reshape(y, node.input(0)->shape));
 }
 
-/// The double that a person means by this float: 1e-05f is 1e-05, not 9.99999975e-06. Epsilons are
-/// written as decimals, and the exporter rounded them.
-double asWritten(float value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.7g", static_cast<double>(value));
-  double wide = std::strtod(text, nullptr);
-  return static_cast<float>(wide) == value ? wide : static_cast<double>(value);
-}
-
 /// Normalizes over all dimensions from `axis` on, as one. stash_type asks for the statistics in
 /// float32, which is what every runtime of ours computes at least.
 LogicalResult layerNorm(Node &node) {

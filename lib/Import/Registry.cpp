@@ -18,7 +18,7 @@ static const llvm::StringMap<Rows> &registry() {
     for (llvm::ArrayRef<OpRow> table :
          {elementwiseOps(), activationOps(), logicOps(), shapeOps(), pieceOps(), padOps(),
           indexingOps(), generatorOps(), linearOps(), einsumOps(), convOps(), attentionOps(),
-          lossOps(), normOps(), reductionOps(), controlOps()})
+          microsoftOps(), microsoftNormOps(), lossOps(), normOps(), reductionOps(), controlOps()})
       for (const OpRow &row : table)
         result[row.type].push_back(&row);
     return result;

@@ -28,22 +28,24 @@ struct OpRow {
 };
 
 /// The tables, each at the end of its file.
-llvm::ArrayRef<OpRow> elementwiseOps(); // Elementwise.cpp
-llvm::ArrayRef<OpRow> activationOps();  // Activations.cpp
-llvm::ArrayRef<OpRow> logicOps();       // Logic.cpp
-llvm::ArrayRef<OpRow> shapeOps();       // Shape.cpp
-llvm::ArrayRef<OpRow> pieceOps();       // Pieces.cpp
-llvm::ArrayRef<OpRow> padOps();         // Pad.cpp
-llvm::ArrayRef<OpRow> indexingOps();    // Indexing.cpp
-llvm::ArrayRef<OpRow> generatorOps();   // Generators.cpp
-llvm::ArrayRef<OpRow> linearOps();      // Linear.cpp
-llvm::ArrayRef<OpRow> einsumOps();      // Einsum.cpp
-llvm::ArrayRef<OpRow> convOps();        // Conv.cpp
-llvm::ArrayRef<OpRow> attentionOps();   // Attention.cpp
-llvm::ArrayRef<OpRow> lossOps();        // Loss.cpp
-llvm::ArrayRef<OpRow> normOps();        // Norm.cpp
-llvm::ArrayRef<OpRow> reductionOps();   // Reductions.cpp
-llvm::ArrayRef<OpRow> controlOps();     // Control.cpp
+llvm::ArrayRef<OpRow> elementwiseOps();   // Elementwise.cpp
+llvm::ArrayRef<OpRow> activationOps();    // Activations.cpp
+llvm::ArrayRef<OpRow> logicOps();         // Logic.cpp
+llvm::ArrayRef<OpRow> shapeOps();         // Shape.cpp
+llvm::ArrayRef<OpRow> pieceOps();         // Pieces.cpp
+llvm::ArrayRef<OpRow> padOps();           // Pad.cpp
+llvm::ArrayRef<OpRow> indexingOps();      // Indexing.cpp
+llvm::ArrayRef<OpRow> generatorOps();     // Generators.cpp
+llvm::ArrayRef<OpRow> linearOps();        // Linear.cpp
+llvm::ArrayRef<OpRow> einsumOps();        // Einsum.cpp
+llvm::ArrayRef<OpRow> convOps();          // Conv.cpp
+llvm::ArrayRef<OpRow> attentionOps();     // Attention.cpp
+llvm::ArrayRef<OpRow> microsoftOps();     // Microsoft.cpp
+llvm::ArrayRef<OpRow> microsoftNormOps(); // MicrosoftNorms.cpp
+llvm::ArrayRef<OpRow> lossOps();          // Loss.cpp
+llvm::ArrayRef<OpRow> normOps();          // Norm.cpp
+llvm::ArrayRef<OpRow> reductionOps();     // Reductions.cpp
+llvm::ArrayRef<OpRow> controlOps();       // Control.cpp
 
 /// "ai.onnx" is the same domain as "".
 llvm::StringRef canonicalDomain(llvm::StringRef domain);

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Sends ONNX's own backend node tests through the importer and the interpreter and says, operator by
-operator, how many pass, how many are refused and why. Needs the environment of make_venv.
+"""Sends ONNX's own backend node tests, and cases of onnxruntime's operators (onnxruntime_cases.py),
+through the importer and the interpreter and says, operator by operator, how many pass, how many are
+refused and why. Needs the environment of make_venv.
 
     onnx_node_tests.py --build build --table lib/Import/OPERATORS.md     the published table
     onnx_node_tests.py --build build --filter softmax -v                 some cases, each named
@@ -28,6 +29,7 @@ from onnx import helper, numpy_helper
 here = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(here, "..", "..", "test", "Import"))
 import node_batch
+import onnxruntime_cases
 from node_batch import Crashed, Refused
 
 DATA = os.path.join(os.path.dirname(onnx.backend.test.__file__), "data", "node")
@@ -52,23 +54,36 @@ DTYPES = {onnx.TensorProto.FLOAT: "float32", onnx.TensorProto.DOUBLE: "float64",
 class Case:
     """One test: its model with the shapes bound, its inputs' values, the expected outputs."""
 
-    def __init__(self, folder):
-        self.name = os.path.basename(folder)[len("test_"):]
-        self.model = onnx.load(os.path.join(folder, "model.onnx"))
+    def __init__(self, name, model):
+        self.name, self.model = name, model
         self.rtol, self.atol = 1e-3, 1e-7  # ONNX's own
+        self.verdict = None  # "passed", "refused", "failed", "crashed"
+        self.reason = ""
+        self.values, self.outputs, self.dtypes = {}, {}, {}
+
+    @staticmethod
+    def of_onnx(folder):
+        case = Case(os.path.basename(folder)[len("test_"):], onnx.load(os.path.join(folder, "model.onnx")))
         settings = os.path.join(folder, "data.json")
         if os.path.exists(settings):
             with open(settings) as file:
                 data = json.load(file)
-            self.rtol, self.atol = data.get("rtol", self.rtol), data.get("atol", self.atol)
-        self.verdict = None  # "passed", "refused", "failed", "crashed"
-        self.reason = ""
-        self.values, self.outputs, self.dtypes = {}, {}, {}
-        graph = self.model.graph
-        self.plain = all(v.type.HasField("tensor_type") and v.type.tensor_type.elem_type in DTYPES
-                         for v in list(graph.input) + list(graph.output))
-        if self.plain:
-            self.read(os.path.join(folder, "test_data_set_0"))
+            case.rtol, case.atol = data.get("rtol", case.rtol), data.get("atol", case.atol)
+        graph = case.model.graph
+        if all(v.type.HasField("tensor_type") and v.type.tensor_type.elem_type in DTYPES
+               for v in list(graph.input) + list(graph.output)):
+            case.read(os.path.join(folder, "test_data_set_0"))
+        return case
+
+    @staticmethod
+    def of_onnxruntime(name, model, inputs, results):
+        case = Case(name, model)
+        case.rtol, case.atol = 1e-4, 1e-5  # onnxruntime computes in single precision
+        case.values = {key: wide(numpy_helper.from_array(value)) for key, value in inputs.items()}
+        for key, value in results.items():
+            tensor = numpy_helper.from_array(value)
+            case.outputs[key], case.dtypes[key] = wide(tensor), DTYPES[tensor.data_type]
+        return case
 
     def read(self, folder):
         graph = self.model.graph
@@ -211,7 +226,7 @@ def operators(cases):
     as other operators: it counts for the operator, on a line of its own."""
     own = {}
     for case in cases:
-        ops = [node.op_type for node in case.model.graph.node]
+        ops = [(node.domain + "." if node.domain else "") + node.op_type for node in case.model.graph.node]
         own[case.name] = ops[0] if len(set(ops)) == 1 else None
     result = {}
     for case in cases:
@@ -273,7 +288,8 @@ def main():
     parser.add_argument("--keep", help="folder for the models")
     args = parser.parse_args()
     folders = sorted(glob.glob(os.path.join(DATA, "test_*")))
-    cases = [Case(folder) for folder in folders if re.search(args.filter, os.path.basename(folder)[5:])]
+    cases = [Case.of_onnx(folder) for folder in folders if re.search(args.filter, os.path.basename(folder)[5:])]
+    cases += [Case.of_onnxruntime(*each) for each in onnxruntime_cases.all_cases() if re.search(args.filter, each[0])]
     with tempfile.TemporaryDirectory() as scratch:
         folder = args.keep or scratch
         os.makedirs(folder, exist_ok=True)
