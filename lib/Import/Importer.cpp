@@ -351,63 +351,6 @@ const onnx::FunctionProto *Importer::findFunction(const onnx::NodeProto &node) c
 }
 
 LogicalResult
-Importer::checkSupported(const google::protobuf::RepeatedPtrField<onnx::NodeProto> &nodes,
-                         const Frame &frame) {
-  struct Unsupported {
-    std::string text;
-    int64_t count = 0;
-  };
-  llvm::StringMap<Unsupported> found;
-  std::vector<std::string> order;
-  llvm::DenseMap<const onnx::FunctionProto *, bool> seen;
-  using Nodes = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
-  llvm::SmallVector<std::pair<const Nodes *, const llvm::StringMap<int64_t> *>> work{
-      {&nodes, frame.opsets}};
-  while (!work.empty()) {
-    auto [list, opsets] = work.pop_back_val();
-    for (const onnx::NodeProto &node : *list) {
-      if (const onnx::FunctionProto *function = findFunction(node)) {
-        if (!seen[function])
-          work.push_back({&function->node(), &functionOpsets[function]});
-        seen[function] = true;
-        continue;
-      }
-      llvm::StringRef domain = canonicalDomain(node.domain());
-      auto opset = opsets->find(domain);
-      int64_t version = opset == opsets->end() ? 0 : opset->second;
-      if (findOp(domain, node.op_type(), version))
-        continue;
-      std::string key = domain.str() + '\0' + node.op_type() + '\0' + std::to_string(version);
-      Unsupported &entry = found[key];
-      if (entry.count++ > 0)
-        continue;
-      order.push_back(key);
-      llvm::StringRef name = !node.name().empty()     ? llvm::StringRef(node.name())
-                             : node.output_size() > 0 ? llvm::StringRef(node.output(0))
-                                                      : llvm::StringRef();
-      entry.text = quoted(node.op_type()) + " (domain " +
-                   (domain.empty() ? "ai.onnx" : quoted(domain)) + ", opset " +
-                   (version ? std::to_string(version) : "not imported") +
-                   (knowsOp(domain, node.op_type()) ? ": only other versions are known" : "") +
-                   ", node " + quoted(name);
-    }
-  }
-  if (order.empty())
-    return success();
-  InFlightDiagnostic diagnostic = error() << order.size()
-                                          << (order.size() == 1 ? " operator is" : " operators are")
-                                          << " not supported: ";
-  llvm::interleaveComma(order, diagnostic, [&](const std::string &key) {
-    const Unsupported &entry = found[key];
-    diagnostic << entry.text;
-    if (entry.count > 1)
-      diagnostic << " and " << entry.count - 1 << " more";
-    diagnostic << ")";
-  });
-  return diagnostic;
-}
-
-LogicalResult
 Importer::importNodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto> &nodes,
                       Frame &frame) {
   for (const onnx::NodeProto &node : nodes)

@@ -1,4 +1,5 @@
-"""Writes the seed corpus of import_fuzzer: every model of the importer's tests, as a file.
+"""Writes the seed corpus of import_fuzzer: every model of the importer's tests, and one of every node test
+that ./check runs, as a file.
 
 usage: make_corpus.py FOLDER
 """
@@ -6,6 +7,7 @@ import os
 import re
 import shutil
 import sys
+import zipfile
 
 here = os.path.dirname(os.path.abspath(__file__))
 tests = os.path.join(here, "..", "Import")
@@ -29,3 +31,5 @@ for test in sorted(os.listdir(tests)):
         if os.path.isfile(model) and os.path.getsize(model) < 1 << 16:
             os.rename(model, os.path.join(folder, f"{test[:-5]}-{name}"))
         shutil.rmtree(case)
+with zipfile.ZipFile(os.path.join(tests, "Nodes", "models.zip")) as models:
+    models.extractall(folder)

@@ -1,9 +1,9 @@
 """Runs a batch of ONNX's node tests: one model of many independent nodes, and what each must yield.
 
-A batch is NAME.onnx and NAME.npz, made by tools/python/onnx_node_tests.py. The archive holds
-`in/VALUE` and `out/VALUE` in double precision or int64, and `cases`, JSON: for every case its inputs, its
-outputs with their element types, and the tolerances of ONNX's own runner. A case's values are named
-CASE/VALUE in the model.
+A batch is NAME.onnx and NAME.npz, made by tools/python/onnx_node_tests.py. The archive holds `cases`,
+JSON: for every case the shapes of its inputs, element types and shapes of its outputs, and the tolerances
+of ONNX's own runner; and `numbers`, all their elements in that order, in double precision. A case's
+values are named CASE/VALUE in the model.
 
 usage: node_batch.py PARTITA PARTITA_INTERP BATCH.onnx FOLDER    (numpy is all it needs)
 """
@@ -89,12 +89,24 @@ def interpret(partita, interp, model, values, inputs, folder):
     return read_safetensors(results)
 
 
-def judge(cases, archive, results):
+def read_archive(path):
+    """The cases, and the values of all inputs and outputs by name."""
+    archive, values, at = numpy.load(path), {}, 0
+    cases, numbers = json.loads(str(archive["cases"])), archive["numbers"]
+    for case in cases:
+        for name, shape in list(case["inputs"].items()) + [(n, s) for n, (_, s) in case["outputs"].items()]:
+            size = int(numpy.prod(shape))
+            values[name] = numbers[at:at + size].reshape(shape)
+            at += size
+    return cases, values
+
+
+def judge(cases, expected, results):
     """{case: what is wrong with it, or None}"""
     verdicts = {}
     for case in cases:
-        wrong = [difference(results.get(name), archive["out/" + name], dtype, case["rtol"], case["atol"])
-                 for name, dtype in case["outputs"].items()]
+        wrong = [difference(results.get(name), expected[name], dtype, case["rtol"], case["atol"])
+                 for name, (dtype, _) in case["outputs"].items()]
         verdicts[case["name"]] = next((w for w in wrong if w), None)
     return verdicts
 
@@ -102,12 +114,10 @@ def judge(cases, archive, results):
 def main():
     partita, interp, model, folder = sys.argv[1:]
     os.makedirs(folder, exist_ok=True)
-    archive = numpy.load(model[:-5] + ".npz")
-    cases = json.loads(str(archive["cases"]))
-    values = {key[3:]: archive[key] for key in archive.files if key.startswith("in/")}
+    cases, values = read_archive(model[:-5] + ".npz")
     inputs = [name for case in cases for name in case["inputs"]]
     try:
-        verdicts = judge(cases, archive, interpret(partita, interp, model, values, inputs, folder))
+        verdicts = judge(cases, values, interpret(partita, interp, model, values, inputs, folder))
     except (Refused, Crashed) as problem:
         sys.exit(f"{os.path.basename(model)}: {problem}")
     wrong = {case: verdict for case, verdict in verdicts.items() if verdict}

@@ -20,6 +20,7 @@ import os
 import re
 import sys
 import tempfile
+import zipfile
 
 import numpy
 import onnx
@@ -110,9 +111,13 @@ class Case:
     def opsets(self):
         return tuple(sorted((each.domain, each.version) for each in self.model.opset_import))
 
-    def entry(self, prefix=""):
-        return {"name": self.name, "inputs": [prefix + name for name in self.inputs()],
-                "outputs": {prefix + name: dtype for name, dtype in self.dtypes.items()},
+    def prefixed(self, values):
+        return {f"{self.name}/{name}": value for name, value in values.items()}
+
+    def entry(self):
+        inputs = {name: list(self.values[name].shape) for name in self.inputs()}
+        outputs = {name: [dtype, list(self.outputs[name].shape)] for name, dtype in self.dtypes.items()}
+        return {"name": self.name, "inputs": self.prefixed(inputs), "outputs": self.prefixed(outputs),
                 "rtol": self.rtol, "atol": self.atol}
 
 
@@ -158,15 +163,16 @@ def join(cases):
     return helper.make_model(graph, opset_imports=opsets, ir_version=10, producer_name="onnx_node_tests")
 
 
+def values_of(cases):
+    return {key: value for case in cases for key, value in case.prefixed({**case.values, **case.outputs}).items()}
+
+
 def archive(cases):
-    arrays = {}
-    for case in cases:
-        for name, value in case.values.items():
-            arrays[f"in/{case.name}/{name}"] = value
-        for name, value in case.outputs.items():
-            arrays[f"out/{case.name}/{name}"] = value
-    arrays["cases"] = json.dumps([case.entry(case.name + "/") for case in cases])
-    return arrays
+    """What node_batch.read_archive reads."""
+    entries, values = [case.entry() for case in cases], values_of(cases)
+    names = [name for entry in entries for name in list(entry["inputs"]) + list(entry["outputs"])]
+    numbers = [numpy.asarray(values[name], numpy.float64).reshape(-1) for name in names]
+    return {"cases": json.dumps(entries, separators=(",", ":")), "numbers": numpy.concatenate(numbers)}
 
 
 class Runner:
@@ -192,9 +198,8 @@ class Runner:
         folder = os.path.join(self.folder, name)
         os.makedirs(folder, exist_ok=True)
         onnx.save(join(cases), model)
-        data = archive(cases)
-        values = {key[3:]: value for key, value in data.items() if key.startswith("in/")}
-        inputs = [name for case in cases for name in case.entry(case.name + "/")["inputs"]]
+        entries, values = [case.entry() for case in cases], values_of(cases)
+        inputs = [name for entry in entries for name in entry["inputs"]]
         try:
             results = node_batch.interpret(self.partita, self.interp, model, values, inputs, folder)
         except (Refused, Crashed) as problem:
@@ -205,7 +210,7 @@ class Runner:
             self.run_together(cases[:len(cases) // 2])
             self.run_together(cases[len(cases) // 2:])
             return
-        verdicts = node_batch.judge([case.entry(case.name + "/") for case in cases], data, results)
+        verdicts = node_batch.judge(entries, values, results)
         for case in cases:
             case.reason = verdicts[case.name] or ""
             case.verdict = "failed" if case.reason else "passed"
@@ -278,6 +283,42 @@ those that ONNX gives, by ONNX's own tolerances. {total['passed']} pass, {total[
         file.write("\nRefused in every case: " + ", ".join(none) + ".\n")
 
 
+def write_subset(folder, cases):
+    """Of every operator that passes up to four cases of few numbers, those of unlike types and options first:
+    by opset one model and its data, and all models alone as seeds for the fuzzer."""
+    named, chosen, sizes = operators(cases), [], collections.Counter()
+    def unlike(case):
+        return (tuple(sorted(case.dtypes.values())), len(case.values), tuple(
+            sorted((a.name, a.SerializeToString()) for node in case.model.graph.node for a in node.attribute)))
+    seen = set()
+    for fresh in (True, False):
+        for case in sorted(cases, key=lambda each: each.name):
+            op = named[case.name]
+            numbers = sum(value.size for value in list(case.values.values()) + list(case.outputs.values()))
+            if case.verdict != "passed" or "body" in op or numbers > 800 or sizes[op] >= 4 or case in chosen:
+                continue
+            if fresh == ((op, unlike(case)) not in seen):
+                seen.add((op, unlike(case)))
+                sizes[op] += 1
+                chosen.append(case)
+    os.makedirs(folder, exist_ok=True)
+    for old in glob.glob(os.path.join(folder, "opset*")):
+        os.remove(old)
+    groups = collections.defaultdict(list)
+    for case in chosen:
+        groups[case.opsets()].append(case)
+    for opsets, group in groups.items():
+        name = "opset" + "_".join(f"{domain.split('.')[-1]}{version}" for domain, version in opsets)
+        onnx.save(join(group), os.path.join(folder, name + ".onnx"))
+        numpy.savez_compressed(os.path.join(folder, name + ".npz"), **archive(group))
+    with zipfile.ZipFile(os.path.join(folder, "models.zip"), "w", zipfile.ZIP_DEFLATED, compresslevel=9) as seeds:
+        for case in chosen:
+            entry = zipfile.ZipInfo(case.name + ".onnx")  # no date: the same bytes every time
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            seeds.writestr(entry, case.model.SerializeToString())
+    print(f"{len(chosen)} cases of {len(sizes)} operators in {len(groups)} batches")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", default="build")
@@ -298,6 +339,8 @@ def main():
         for case in cases:
             if case.verdict != "passed":
                 print(f"{case.verdict}: {case.name}: {case.reason[-400:]}")
+    if args.subset:
+        write_subset(args.subset, cases)
     if args.table:
         write_table(args.table, cases)
     counts = collections.Counter(case.verdict for case in cases)
