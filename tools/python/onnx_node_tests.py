@@ -253,6 +253,21 @@ def plain_reason(text):
     return re.sub(r"'[^']*/([^'/]*)'", r"'\1'", text)
 
 
+def reasons(why):
+    """The most frequent reasons, those that name element types as one."""
+    types, others = collections.Counter(), collections.Counter()
+    for text, count in why.items():
+        match = re.search(r"has element type (\w+)|^Cast: to (\w+) is not", text)
+        if match:
+            types[match[1] or match[2]] += count
+        else:
+            others[text] += count
+    texts = [f"{text} ({count})" for text, count in others.most_common(4)]
+    if types:
+        texts.insert(0, f"element types {', '.join(sorted(types))} ({sum(types.values())})")
+    return "; ".join(texts).replace("|", "\\|")
+
+
 def write_table(path, cases):
     named = operators(cases)
     rows = collections.defaultdict(lambda: {"passed": 0, "refused": 0, "failed": 0, "crashed": 0, "why": collections.Counter()})
@@ -265,7 +280,8 @@ def write_table(path, cases):
     with open(path, "w") as file:
         file.write(f"""# ONNX's node tests
 
-Written by `tools/python/onnx_node_tests.py` from the {len(cases)} node tests of onnx {onnx.__version__}: each is imported
+Written by `tools/python/onnx_node_tests.py` from the node tests of onnx {onnx.__version__}, and cases of onnxruntime's fused
+operators, {len(cases)} in all: each is imported
 (inputs that determine shapes as initializers) and executed in double precision; its outputs are compared with
 those that ONNX gives, by ONNX's own tolerances. {total['passed']} pass, {total['refused']} are refused with a located message,
 {total['failed']} fail, {total['crashed']} crash or hang. Operators that no case of passes are listed at the end.
@@ -277,8 +293,8 @@ those that ONNX gives, by ONNX's own tolerances. {total['passed']} pass, {total[
             if row["passed"] == 0 and row["failed"] + row["crashed"] == 0:
                 continue
             count = sum(row[key] for key in ("passed", "refused", "failed", "crashed"))
-            why = "; ".join(f"{text} ({n})" for text, n in row["why"].most_common(4)).replace("|", "\\|")
-            file.write(f"| {op} | {count} | {row['passed']} | {row['refused']} | {row['failed'] + row['crashed']} | {why} |\n")
+            file.write(f"| {op} | {count} | {row['passed']} | {row['refused']} | {row['failed'] + row['crashed']} "
+                       f"| {reasons(row['why'])} |\n")
         none = [f"{op} ({row['refused']})" for op, row in sorted(rows.items()) if row["passed"] == 0 and row["refused"]]
         file.write("\nRefused in every case: " + ", ".join(none) + ".\n")
 
