@@ -1,0 +1,193 @@
+#!/usr/bin/env python3
+"""Exports small Transformers of Hugging Face, one per family, to ONNX with either of PyTorch's
+exporters, as a user would: the library's own code, its default attention, its own input names.
+
+    export_families.py --exporter torchscript --out DIR [FAMILY...]
+
+Families: see FAMILIES below. All dimensions of inputs but those of pixels are dynamic. The weights
+are stripped as in export_gpt2.py: a file declares its parameters and holds the values of constants
+only. Needs the environment of make_venv.
+"""
+
+import argparse
+import os
+import sys
+import tempfile
+import warnings
+
+import onnx
+import torch
+import transformers
+
+from export_gpt2 import VALUE_FIELDS
+
+HIDDEN, LAYERS, HEADS, VOCAB, POSITIONS = 32, 2, 4, 64, 32
+LLAMA = dict(vocab_size=VOCAB, hidden_size=HIDDEN, intermediate_size=48, num_hidden_layers=LAYERS,
+             num_attention_heads=HEADS, num_key_value_heads=2, max_position_embeddings=POSITIONS,
+             tie_word_embeddings=False)
+BERT = dict(vocab_size=VOCAB, hidden_size=HIDDEN, intermediate_size=64, num_hidden_layers=LAYERS,
+            num_attention_heads=HEADS, type_vocab_size=2, hidden_dropout_prob=0.0,
+            attention_probs_dropout_prob=0.0)
+
+# family: class, configuration, inputs in the order of the file
+FAMILIES = {
+    "gpt2": ("GPT2LMHeadModel", "GPT2Config", dict(
+        vocab_size=VOCAB, n_positions=POSITIONS, n_embd=HIDDEN, n_layer=LAYERS, n_head=HEADS,
+        resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0), ["input_ids"]),
+    "bert": ("BertForMaskedLM", "BertConfig", dict(
+        BERT, max_position_embeddings=POSITIONS),
+        ["input_ids", "attention_mask", "token_type_ids"]),
+    "roberta": ("RobertaForMaskedLM", "RobertaConfig", dict(
+        BERT, max_position_embeddings=POSITIONS + 2, pad_token_id=1),
+        ["input_ids", "attention_mask"]),
+    "t5": ("T5ForConditionalGeneration", "T5Config", dict(
+        vocab_size=VOCAB, d_model=HIDDEN, d_kv=8, d_ff=64, num_layers=LAYERS, num_heads=HEADS,
+        relative_attention_num_buckets=8, relative_attention_max_distance=16, dropout_rate=0.0),
+        ["input_ids", "attention_mask", "decoder_input_ids"]),
+    "llama": ("LlamaForCausalLM", "LlamaConfig", LLAMA, ["input_ids"]),
+    "mistral": ("MistralForCausalLM", "MistralConfig", dict(LLAMA, sliding_window=None),
+                ["input_ids", "attention_mask"]),
+    "qwen2": ("Qwen2ForCausalLM", "Qwen2Config", LLAMA,
+              ["input_ids", "attention_mask", "position_ids"]),
+    "opt": ("OPTForCausalLM", "OPTConfig", dict(
+        vocab_size=VOCAB, hidden_size=HIDDEN, word_embed_proj_dim=HIDDEN, ffn_dim=64,
+        num_hidden_layers=LAYERS, num_attention_heads=HEADS, max_position_embeddings=POSITIONS,
+        dropout=0.0), ["input_ids", "attention_mask"]),
+    "gpt_neox": ("GPTNeoXForCausalLM", "GPTNeoXConfig", dict(
+        vocab_size=VOCAB, hidden_size=HIDDEN, intermediate_size=64, num_hidden_layers=LAYERS,
+        num_attention_heads=HEADS, max_position_embeddings=POSITIONS, rotary_pct=0.5,
+        use_parallel_residual=True), ["input_ids"]),
+    "vit": ("ViTForImageClassification", "ViTConfig", dict(
+        hidden_size=HIDDEN, num_hidden_layers=LAYERS, num_attention_heads=HEADS,
+        intermediate_size=64, image_size=16, patch_size=4, num_channels=3, num_labels=10,
+        hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0), ["pixel_values"]),
+}
+# The sides of an encoder-decoder have lengths of their own.
+SEQUENCE = {"decoder_input_ids": "decoder_sequence"}
+
+
+def logits_only(cls, names):
+    """The model with the inputs of the file and one output. A subclass and no wrapper: parameters
+    keep their names."""
+    arguments = ", ".join(names)
+    keywords = ", ".join(f"{name}={name}" for name in names)
+    options = "" if "pixel_values" in names or "Masked" in cls.__name__ else ", use_cache=False"
+    scope = {"cls": cls}
+    exec(f"def forward(self, {arguments}):\n"
+         f"    return cls.forward(self, {keywords}{options}).logits", scope)
+    return type("LogitsOnly", (cls,), {"forward": scope["forward"]})
+
+
+def build_model(family, dtype=torch.float32):
+    """The model with random weights, no two tensors equal: exporters merge equal initializers."""
+    cls, config, settings, inputs = FAMILIES[family]
+    config = getattr(transformers, config)(**settings)
+    torch.manual_seed(1)
+    model = logits_only(getattr(transformers, cls), inputs)(config).eval()
+    generator = torch.Generator().manual_seed(1)
+    for parameter in model.parameters():
+        parameter.data.normal_(0.0, 0.02, generator=generator)
+    return model.to(dtype)
+
+
+def example_inputs(family, batch=2, sequence=7):
+    """Inputs to trace with. No two sizes are equal, so that no dimension is taken for another."""
+    generator = torch.Generator().manual_seed(2)
+    made = []
+    for name in FAMILIES[family][3]:
+        length = sequence + 2 if name in SEQUENCE else sequence
+        if name == "pixel_values":
+            made.append(torch.randn((batch, 3, 16, 16), generator=generator))
+        elif name == "attention_mask":
+            made.append(torch.ones((batch, length), dtype=torch.int64))
+        elif name == "position_ids":
+            made.append(torch.arange(length).expand(batch, length).contiguous())
+        elif name == "token_type_ids":
+            made.append(torch.zeros((batch, length), dtype=torch.int64))
+        else:
+            made.append(torch.randint(2, VOCAB, (batch, length), generator=generator))
+    return tuple(made)
+
+
+def dynamic_axes(name):
+    if name == "pixel_values":
+        return {0: "batch"}
+    return {0: "batch", 1: SEQUENCE.get(name, "sequence")}
+
+
+def export_torchscript(model, names, inputs, fold):
+    with warnings.catch_warnings(), tempfile.TemporaryDirectory() as folder:
+        warnings.simplefilter("ignore")  # tracer warnings about the shapes of dynamic dimensions
+        path = os.path.join(folder, "model.onnx")
+        torch.onnx.export(model, inputs, path, dynamo=False, opset_version=17,
+                          do_constant_folding=fold, input_names=names, output_names=["logits"],
+                          dynamic_axes={name: dynamic_axes(name) for name in names})
+        return onnx.load(path)
+
+
+def export_dynamo(model, names, inputs):
+    """As torch.onnx.export(dynamo=True) does it, with one exception: its optimizer transposes
+    matrices of up to 8192 elements, which all of these models are and none of a real one is."""
+    import onnxscript.optimizer
+    import onnxscript.rewriter.onnx_fusions
+    program = torch.onnx.export(model, inputs, dynamo=True, verbose=False, optimize=False,
+                                input_names=names, output_names=["logits"],
+                                dynamic_shapes=tuple(dynamic_axes(name) for name in names))
+    onnxscript.optimizer.optimize_ir(
+        program.model, should_fold=lambda node: False if node.op_type == "Transpose" else None)
+    onnxscript.rewriter.onnx_fusions.fuse(program.model)
+    return program.model_proto
+
+
+def strip(proto, parameters):
+    """Removes the values of the parameters, which only their names and shapes are needed of, and
+    what exporters leave to debug themselves. Buffers (tables of positions, frequencies) stay."""
+    for tensor in proto.graph.initializer:
+        elements = 1
+        for extent in tensor.dims:
+            elements *= extent
+        if tensor.name in parameters and elements > 1:
+            for field in VALUE_FIELDS:
+                tensor.ClearField(field)
+    for item in [*proto.graph.node, *proto.graph.value_info, *proto.graph.input,
+                 *proto.graph.output, *proto.graph.initializer]:
+        item.ClearField("doc_string")
+        item.ClearField("metadata_props")
+    proto.graph.ClearField("value_info")
+    for function in proto.functions:
+        for node in function.node:
+            node.ClearField("doc_string")
+            node.ClearField("metadata_props")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("families", nargs="*", metavar="FAMILY", help=", ".join(FAMILIES))
+    parser.add_argument("--exporter", choices=["torchscript", "dynamo"], required=True)
+    parser.add_argument("--fold", action="store_true", help="torchscript's constant folding")
+    parser.add_argument("--keep", action="store_true", help="keep the weights in the files")
+    parser.add_argument("--out", required=True, metavar="DIR")
+    args = parser.parse_args()
+    for family in args.families or FAMILIES:
+        if family not in FAMILIES:
+            parser.error(f"no family '{family}', there are {', '.join(FAMILIES)}")
+        names, inputs = FAMILIES[family][3], example_inputs(family)
+        model = build_model(family)
+        if args.exporter == "torchscript":
+            proto = export_torchscript(model, names, inputs, args.fold)
+        else:
+            proto = export_dynamo(model, names, inputs)
+        parameters = dict(model.named_parameters(remove_duplicate=False))
+        lost = sorted(set(parameters) - {tensor.name for tensor in proto.graph.initializer})
+        if not args.keep:
+            strip(proto, parameters)
+        path = os.path.join(args.out, f"{family}_{args.exporter}.onnx")
+        onnx.save(proto, path)
+        print(f"{path}: {os.path.getsize(path)} bytes, {len(proto.graph.node)} nodes, opset "
+              f"{proto.opset_import[0].version}, without {', '.join(lost) or 'nothing'}",
+              file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
