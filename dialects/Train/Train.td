@@ -21,8 +21,12 @@ def Train_Dialect : Dialect {
   let summary = "parameters and states as symbols, accumulation, loss and updates";
   let useDefaultAttributePrinterParser = 1;
   let extraClassDeclaration = [{
-    /// On a function's argument: "ids" (tokens), "labels" or "input"; who reads it and where it goes.
+    /// On a function's argument: what it means to who fills it ("ids", "labels", "positions", ...;
+    /// lib/Objective/Inputs.cpp has the table).
     static constexpr ::llvm::StringLiteral kRole = "train.role";
+    /// On a function's argument: the number that stands where the data have none: the label that
+    /// does not count, the first of shifted tokens.
+    static constexpr ::llvm::StringLiteral kFiller = "train.filler";
     /// On a function's argument or result: its name in the model.
     static constexpr ::llvm::StringLiteral kName = "train.name";
     /// On a function's argument: the dimension that runs over the samples of a batch.

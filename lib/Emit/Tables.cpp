@@ -6,6 +6,7 @@
 #include "dialects/Rt/Rt.h"
 #include "dialects/Train/Train.h"
 #include "runtime/include/partita_rt/fingerprint.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/Path.h"
 
 using namespace mlir;
@@ -107,15 +108,22 @@ private:
     rows("Input", "Inputs",
          llvm::map_to_vector(inputs.getAsRange<DictionaryAttr>(), [&](DictionaryAttr input) {
            StringRef role = cast<StringAttr>(input.get("role")).getValue();
-           StringRef kind = role == "ids"         ? "TokenIds"
-                            : role == "labels"    ? "Labels"
-                            : role == "positions" ? "PositionIds"
-                                                  : "Ones";
+           StringRef kind = llvm::StringSwitch<StringRef>(role)
+                                .Case("ids", "TokenIds")
+                                .Case("labels", "Labels")
+                                .Case("targets", "Targets")
+                                .Case("positions", "PositionIds")
+                                .Case("ones", "Ones")
+                                .Case("zeros", "Zeros")
+                                .Case("shifted", "Shifted")
+                                .Default("Data");
            auto type = cast<RankedTensorType>(cast<TypeAttr>(input.get("type")).getValue());
            return "{" + rt::stringLiteral(cast<StringAttr>(input.get("name")).getValue()) +
                   ", InputRole::" + kind.str() + ", " + typeText(type.getElementType()) + ", " +
                   placedText(type) + ", " +
-                  std::to_string(cast<IntegerAttr>(input.get("vocabulary")).getInt()) + "}";
+                  std::to_string(cast<IntegerAttr>(input.get("vocabulary")).getInt()) + ", " +
+                  std::to_string(cast<IntegerAttr>(input.get("filler")).getInt()) +
+                  (cast<BoolAttr>(input.get("batched")).getValue() ? "}" : ", false}");
          }));
   }
 

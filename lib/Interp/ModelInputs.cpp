@@ -69,6 +69,25 @@ static bool isIgnored(uint64_t key, int64_t sample, int64_t position, int64_t el
   return position != 0 && uniform(mix64(key + 1), element) < 0.1;
 }
 
+/// One argument's numbers by its role; `range` is what its integers may be.
+static void fill(Tensor &value, StringRef role, const TokenRange &range, uint64_t key) {
+  int64_t count = range.count < 0 ? 2 : range.count, last = value.shape.empty() ? 1 : value.dim(-1);
+  bool areLabels = role == "labels" || role == "targets", isMask = role == "ones";
+  for (int64_t e = 0; e < value.size(); ++e) {
+    double sample = uniform(key, e);
+    if (role == "positions")
+      value.setNumber(e, static_cast<double>(e % last));
+    else if (isMask) // holes, but never at the start: a row that sees nothing has no softmax
+      value.setNumber(e, e % last == 0 || sample < 0.8);
+    else if (value.isReal)
+      value.reals[e] = standardNormal(key, e);
+    else if (areLabels && isIgnored(key, e / last, e % last, e))
+      value.ints[e] = range.ignored;
+    else
+      value.ints[e] = static_cast<int64_t>(sample * static_cast<double>(count));
+  }
+}
+
 FailureOr<SmallVector<Tensor>> partita::interp::modelInputs(func::FuncOp function, uint64_t seed) {
   SmallVector<TokenRange> ranges = tokenRanges(function);
   SmallVector<Tensor> inputs;
@@ -79,18 +98,9 @@ FailureOr<SmallVector<Tensor>> partita::interp::modelInputs(func::FuncOp functio
       return function.emitError() << "argument " << i << " must be a tensor of static shape, it is "
                                   << type;
     auto role = function.getArgAttrOfType<StringAttr>(i, train::TrainDialect::kRole);
-    bool areLabels = role && role.getValue() == "labels";
     Tensor value(par::wholeType(type));
     uint64_t key = randomKey(seed, role ? role.getValue().str() : std::to_string(i));
-    int64_t count = ranges[i].count < 0 ? 2 : ranges[i].count;
-    for (int64_t e = 0; e < value.size(); ++e) {
-      if (value.isReal)
-        value.reals[e] = standardNormal(key, e);
-      else if (areLabels && isIgnored(key, e / value.dim(-1), e % value.dim(-1), e))
-        value.ints[e] = ranges[i].ignored;
-      else
-        value.ints[e] = static_cast<int64_t>(uniform(key, e) * static_cast<double>(count));
-    }
+    fill(value, role ? role.getValue() : "", ranges[i], key);
     inputs.push_back(std::move(value));
   }
   return inputs;

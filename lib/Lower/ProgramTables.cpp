@@ -67,16 +67,7 @@ private:
 
   static StringRef roleOf(func::FuncOp function, unsigned i) {
     auto role = function.getArgAttrOfType<StringAttr>(i, train::TrainDialect::kRole);
-    StringRef name = nameOf(function, i);
-    if (role && (role.getValue() == "ids" || role.getValue() == "labels"))
-      return role.getValue();
-    if (name.contains("position"))
-      return "positions";
-    if (name.contains("mask"))
-      return "ones";
-    if (name == "input_ids" || name == "ids")
-      return "ids";
-    return "";
+    return role ? role.getValue() : StringRef();
   }
 
   static StringRef nameOf(func::FuncOp function, unsigned i) {
@@ -91,21 +82,26 @@ private:
       if (role.empty())
         return function.emitError()
                << "argument " << i << " '" << nameOf(function, i) << "' of @" << function.getName()
-               << " is neither tokens, labels, positions nor a mask; nobody knows how to fill it";
+               << " has no " << train::TrainDialect::kRole << "; nobody knows how to fill it";
       auto type = cast<RankedTensorType>(argument.getType());
       if (function.getName() == "train_step") {
         accumulate = type.getDimSize(0);
         type = train::AccumulateOp::microBatchType(type);
       }
-      auto [found, isNew] = indexOf.try_emplace(role, tables.inputs.size());
+      StringRef name = nameOf(function, i).empty() ? role : nameOf(function, i);
+      auto [found, isNew] = indexOf.try_emplace(name, tables.inputs.size());
       shared.inputIndex[argument] = found->second;
-      if (isNew)
-        tables.inputs.push_back(b.getDictionaryAttr(
-            {b.getNamedAttr(
-                 "name", b.getStringAttr(nameOf(function, i).empty() ? role : nameOf(function, i))),
-             b.getNamedAttr("role", b.getStringAttr(role)),
-             b.getNamedAttr("type", TypeAttr::get(type)),
-             b.getNamedAttr("vocabulary", b.getI64IntegerAttr(vocabulary.lookup(argument)))}));
+      if (!isNew)
+        continue;
+      auto filler = function.getArgAttrOfType<IntegerAttr>(i, train::TrainDialect::kFiller);
+      bool batched = bool(function.getArgAttr(i, train::TrainDialect::kBatch));
+      tables.inputs.push_back(b.getDictionaryAttr(
+          {b.getNamedAttr("name", b.getStringAttr(name)),
+           b.getNamedAttr("role", b.getStringAttr(role)),
+           b.getNamedAttr("type", TypeAttr::get(type)),
+           b.getNamedAttr("batched", b.getBoolAttr(batched)),
+           b.getNamedAttr("filler", b.getI64IntegerAttr(filler ? filler.getInt() : 0)),
+           b.getNamedAttr("vocabulary", b.getI64IntegerAttr(vocabulary.lookup(argument)))}));
     }
     return success();
   }

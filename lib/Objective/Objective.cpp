@@ -1,20 +1,18 @@
-//===- Objective.cpp - @train_step and @eval_step out of @forward
-//------------------------------------===//
+//===- Objective.cpp - @train_step and @eval_step out of @forward -----------------------------===//
 //
-// 1. The inputs: one integer input [batch, sequence] carries the tokens; its labels have the same
-//    shape and are the next tokens (the data loader shifts them).
-// 2. The logits: the first result [batch, sequence, vocabulary].
-// 3. @train_step: count the labels of all micro-batches; accumulate the model's loss over them.
-// 4. @eval_step: the same over one batch, without a gradient.
+// 1. The inputs get their roles (Inputs.h); what is predicted comes as one input more, unless the
+//    model computes its loss itself.
+// 2. @train_step: count what counts in all micro-batches; accumulate the model's loss over them.
+// 3. @eval_step: the same over one batch, without a gradient.
 //
-//===----------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "lib/Objective/Freeze.h"
+#include "lib/Objective/Inputs.h"
 #include "mlir/IR/IRMapping.h"
 #include "partita/Objective/Passes.h"
-#include "llvm/Support/GlobPattern.h"
 
 namespace partita {
 #define GEN_PASS_DEF_OBJECTIVEPASS
@@ -23,8 +21,24 @@ namespace partita {
 
 using namespace mlir;
 using namespace partita;
+using train::TrainDialect;
 
 namespace {
+
+/// What a kind of objective compares the model's output with.
+struct Kind {
+  StringLiteral name;
+  enum Loss { CrossEntropy, SquaredError, InGraph } loss;
+  StringLiteral role; ///< of what is predicted; "" when nothing is
+};
+
+constexpr Kind kKinds[] = {
+    {"causal", Kind::CrossEntropy, "labels"},
+    {"masked", Kind::CrossEntropy, "targets"},
+    {"classification", Kind::CrossEntropy, "targets"},
+    {"mse", Kind::SquaredError, "targets"},
+    {"output", Kind::InGraph, ""},
+};
 
 struct Objective : partita::impl::ObjectivePassBase<Objective> {
   using ObjectivePassBase::ObjectivePassBase;
@@ -36,182 +50,259 @@ struct Objective : partita::impl::ObjectivePassBase<Objective> {
       module.emitError() << "the module has no function @forward with a body to train";
       return signalPassFailure();
     }
-    if (kind != "auto" && kind != "none") {
-      module.emitError() << "objective '" << kind << "' is unknown; known: auto, none";
-      return signalPassFailure();
-    }
-    if (kind == "none")
-      return markBatches();
     if (accumulate < 1) {
       module.emitError() << "accumulate is " << accumulate.getValue() << ", expected at least 1";
       return signalPassFailure();
     }
-    if (failed(freezeParameters(module)) || failed(findTokens()) || failed(findLogits()))
+    auto [name, wanted] = StringRef(kind).split(':');
+    if (failed(objective::freezeParameters(module, freeze)) || failed(objective::assignRoles(forward, inputs)))
+      return signalPassFailure();
+    objective::markBatches(forward);
+    if (name == "none")
+      return;
+    if (failed(findKind(module, name)) || failed(findOutput(wanted)) || failed(findLabels()))
       return signalPassFailure();
     buildStep(module, "train_step", /*training=*/true);
     buildStep(module, "eval_step", /*training=*/false);
   }
 
 private:
-  /// Inference: the first dimension of every input runs over the samples.
-  void markBatches() {
-    for (BlockArgument argument : forward.getArguments())
-      if (auto type = dyn_cast<RankedTensorType>(argument.getType()); type && type.getRank() > 0)
-        forward.setArgAttr(argument.getArgNumber(), train::TrainDialect::kBatch,
-                           Builder(&getContext()).getI64IntegerAttr(0));
-  }
+  //===- What is computed
 
-  LogicalResult freezeParameters(ModuleOp module) {
-    for (const std::string &pattern : freeze) {
-      auto glob = llvm::GlobPattern::create(pattern);
-      if (!glob)
-        return module.emitError() << "freeze: '" << pattern
-                                  << "' is no glob pattern: " << llvm::toString(glob.takeError());
-      bool any = false;
-      for (auto parameter : module.getOps<train::ParameterOp>())
-        if (glob->match(parameter.getSymName())) {
-          parameter.setFrozen(true);
-          any = true;
-        }
-      if (!any)
-        return module.emitError() << "freeze: no parameter matches '" << pattern << "'";
+  LogicalResult findKind(ModuleOp module, StringRef name) {
+    std::string known = "auto, none";
+    for (const Kind &each : kKinds) {
+      if (each.name == name)
+        chosen = &each;
+      known += ", " + each.name.str();
     }
-    return success();
+    if (chosen || name == "auto")
+      return success();
+    return module.emitError() << "objective '" << name << "' is unknown; known: " << known;
   }
 
-  static bool isTokens(BlockArgument argument) {
-    auto type = dyn_cast<RankedTensorType>(argument.getType());
-    return type && type.getRank() == 2 && type.getElementType().isSignlessInteger() &&
-           type.getElementTypeBitWidth() >= 32;
+  Value outputValue() {
+    return forward.getBody().back().getTerminator()->getOperand(output);
+  }
+  RankedTensorType outputType() { return cast<RankedTensorType>(outputValue().getType()); }
+
+  std::string outputName(unsigned i) {
+    auto name = forward.getResultAttrOfType<StringAttr>(i, TrainDialect::kName);
+    return name ? name.str() : std::to_string(i);
   }
 
-  LogicalResult findTokens() {
-    Builder builder(&getContext());
-    for (BlockArgument argument : forward.getArguments()) {
-      unsigned i = argument.getArgNumber();
-      auto role = forward.getArgAttrOfType<StringAttr>(i, train::TrainDialect::kRole);
-      if (!isTokens(argument) || (role && role.getValue() != "ids"))
-        continue;
-      if (tokens) {
-        return forward.emitError() << "inputs " << name(tokens.getArgNumber()) << " and " << name(i)
-                                   << " could both carry the tokens; mark one with "
-                                   << train::TrainDialect::kRole << " = \"ids\"";
-      }
-      tokens = argument;
-    }
-    if (!tokens)
-      return forward.emitError()
-             << "no input is an integer tensor [batch, sequence] that could carry the tokens";
-    if (forward.getNumArguments() != 1)
-      return forward.emitError()
-             << "input " << name(tokens.getArgNumber() == 0 ? 1 : 0)
-             << " is neither tokens nor labels; the objective knows models of tokens alone";
-    forward.setArgAttr(tokens.getArgNumber(), train::TrainDialect::kRole,
-                       builder.getStringAttr("ids"));
-    forward.setArgAttr(tokens.getArgNumber(), train::TrainDialect::kBatch,
-                       builder.getI64IntegerAttr(0));
-    return success();
-  }
-
-  std::string name(unsigned argument) {
-    if (auto given = forward.getArgAttrOfType<StringAttr>(argument, train::TrainDialect::kName))
-      return "'" + given.str() + "'";
-    return "number " + std::to_string(argument);
-  }
-
-  LogicalResult findLogits() {
-    auto ret = cast<func::ReturnOp>(forward.getBody().back().getTerminator());
-    auto ids = cast<RankedTensorType>(tokens.getType());
-    for (auto [i, value] : llvm::enumerate(ret.getOperands())) {
+  /// The output of that name; without one the first that can be scored.
+  LogicalResult findOutput(StringRef wanted) {
+    auto results = forward.getBody().back().getTerminator()->getOperands();
+    std::string known;
+    for (auto [i, value] : llvm::enumerate(results)) {
       auto type = dyn_cast<RankedTensorType>(value.getType());
-      if (type && type.getRank() == 3 && isa<FloatType>(type.getElementType()) &&
-          type.getShape().drop_back() == ids.getShape()) {
-        logits = i;
-        return success();
-      }
+      bool isFloat = type && isa<FloatType>(type.getElementType());
+      bool fits = isFloat && (chosen && chosen->loss == Kind::InGraph
+                                  ? type.getNumElements() == 1
+                                  : type.getRank() >= (chosen && chosen->loss == Kind::SquaredError
+                                                           ? 1
+                                                           : 2));
+      known += (i ? ", '" : "'") + outputName(i) + "'";
+      if (wanted.empty() ? !fits : outputName(i) != wanted)
+        continue;
+      if (!fits)
+        return forward.emitError() << "output '" << wanted << "' of type " << value.getType()
+                                   << " cannot be what objective '" << kind << "' looks at";
+      output = i;
+      return success();
     }
-    return forward.emitError() << "no result is a floating-point tensor [" << ids.getDimSize(0)
-                               << ", " << ids.getDimSize(1)
-                               << ", vocabulary] that could be the logits";
+    if (!wanted.empty())
+      return forward.emitError() << "objective: the model has no output '" << wanted
+                                 << "'; it has " << known;
+    return forward.emitError()
+           << "no result is a floating-point tensor that could be "
+           << (chosen && chosen->loss == Kind::InGraph ? "the loss, a single number"
+                                                       : "the logits [batch, ..., classes]");
   }
 
-  /// Builds @train_step or @eval_step; see ObjectivePass's description for what comes out.
+  std::optional<unsigned> argumentWith(StringRef role) {
+    for (unsigned i = 0; i < forward.getNumArguments(); ++i)
+      if (objective::roleOf(forward, i) == role)
+        return i;
+    return std::nullopt;
+  }
+
+  /// `auto`: the next token where the model has tokens and scores for each, one of several classes
+  /// where it has one vector of scores a sample.
+  void chooseKind() {
+    bool shifted = argumentWith("shifted").has_value(), tokens = argumentWith("ids").has_value();
+    StringRef name = outputType().getRank() == 2 ? "classification"
+                     : shifted || !tokens        ? "masked"
+                                                 : "causal";
+    chosen = llvm::find_if(kKinds, [&](const Kind &each) { return each.name == name; });
+  }
+
+  /// The input that is added for what is predicted.
+  LogicalResult findLabels() {
+    if (!chosen)
+      chooseKind();
+    if (chosen->loss == Kind::InGraph)
+      return success();
+    RankedTensorType scores = outputType();
+    Builder b(&getContext());
+    if (chosen->loss == Kind::SquaredError) {
+      labelType = RankedTensorType::get(scores.getShape(), b.getF32Type());
+      return success();
+    }
+    labelType = RankedTensorType::get(scores.getShape().drop_back(), b.getI64Type());
+    if (chosen->role != "labels")
+      return success();
+    std::optional<unsigned> tokens = argumentWith("ids");
+    if (!tokens)
+      return forward.emitError() << "no input is an integer tensor [batch, sequence] that carries "
+                                    "the tokens; bind one with --input NAME=ids, or take another "
+                                    "objective than '"
+                                 << chosen->name << "'";
+    auto ids = cast<RankedTensorType>(forward.getArgument(*tokens).getType());
+    labelType = RankedTensorType::get(labelType.getShape(), ids.getElementType());
+    if (ids != labelType)
+      return forward.emitError() << "output '" << outputName(output) << "' of type " << scores
+                                 << " does not score a next token for each of "
+                                 << objective::nameOf(forward, *tokens) << ", " << ids;
+    return success();
+  }
+
+  //===- What is built
+
+  /// Arguments of a step: those of @forward, with the micro-batches first, then what is predicted.
+  void signature(bool training, SmallVector<Type> &types, SmallVector<DictionaryAttr> &attributes) {
+    Builder b(&getContext());
+    auto add = [&](RankedTensorType type, NamedAttrList list) {
+      SmallVector<int64_t> shape(type.getShape());
+      if (training)
+        shape.insert(shape.begin(), accumulate);
+      if (training && list.get(TrainDialect::kBatch))
+        list.set(TrainDialect::kBatch, b.getI64IntegerAttr(1));
+      types.push_back(RankedTensorType::get(shape, type.getElementType()));
+      attributes.push_back(list.getDictionary(&getContext()));
+    };
+    bool taken = false;
+    for (BlockArgument argument : forward.getArguments()) {
+      NamedAttrList list(forward.getArgAttrDict(argument.getArgNumber()));
+      if (!list.get(TrainDialect::kName))
+        list.set(TrainDialect::kName, list.get(TrainDialect::kRole));
+      taken |= list.get(TrainDialect::kName) == b.getStringAttr("labels");
+      add(cast<RankedTensorType>(argument.getType()), list);
+    }
+    if (!labelType)
+      return;
+    NamedAttrList list;
+    list.set(TrainDialect::kName, b.getStringAttr(taken ? "targets" : "labels"));
+    list.set(TrainDialect::kRole, b.getStringAttr(chosen->role));
+    list.set(TrainDialect::kBatch, b.getI64IntegerAttr(0));
+    if (chosen->loss == Kind::CrossEntropy)
+      list.set(TrainDialect::kFiller, b.getI64IntegerAttr(ignoreIndex));
+    add(labelType, list);
+  }
+
+  /// See ObjectivePass's description for what comes out.
   void buildStep(ModuleOp module, StringRef symbol, bool training) {
     OpBuilder builder(module.getBodyRegion());
     builder.setInsertionPointAfter(forward);
     Location loc = forward.getLoc();
-    auto ids = cast<RankedTensorType>(tokens.getType());
-    SmallVector<int64_t> shape(ids.getShape());
-    if (training)
-      shape.insert(shape.begin(), accumulate);
-    auto batch = RankedTensorType::get(shape, ids.getElementType());
+    SmallVector<Type> types;
+    SmallVector<DictionaryAttr> attributes;
+    signature(training, types, attributes);
     auto scalar = RankedTensorType::get({}, builder.getF32Type());
     auto function = func::FuncOp::create(builder, loc, symbol,
-                                         builder.getFunctionType({batch, batch}, {scalar, scalar}));
-    for (auto [i, role] : llvm::enumerate(ArrayRef<StringRef>{"ids", "labels"})) {
-      Attribute given = i == 0
-                            ? forward.getArgAttr(tokens.getArgNumber(), train::TrainDialect::kName)
-                            : Attribute();
-      function.setArgAttr(i, train::TrainDialect::kName,
-                          given ? given : builder.getStringAttr(role));
-      function.setArgAttr(i, train::TrainDialect::kRole, builder.getStringAttr(role));
-      function.setArgAttr(i, train::TrainDialect::kBatch,
-                          builder.getI64IntegerAttr(training ? 1 : 0));
-    }
-    function.setResultAttr(0, train::TrainDialect::kName, builder.getStringAttr("loss"));
-    function.setResultAttr(1, train::TrainDialect::kName, builder.getStringAttr("token_count"));
+                                         builder.getFunctionType(types, {scalar, scalar}));
+    function.setAllArgAttrs(attributes);
+    function.setResultAttr(0, TrainDialect::kName, builder.getStringAttr("loss"));
+    function.setResultAttr(1, TrainDialect::kName, builder.getStringAttr("token_count"));
     Block *block = function.addEntryBlock();
     builder.setInsertionPointToStart(block);
     Location lossLoc = NameLoc::get(builder.getStringAttr("loss"));
     IRMapping mapping;
     for (auto read : forward.getOps<train::ReadOp>())
       builder.clone(*read, mapping);
-    Value count =
-        train::TokenCountOp::create(builder, lossLoc, scalar, block->getArgument(1), ignoreIndex);
-    Value share = tx::ReciprocalOp::create(builder, lossLoc, ValueRange{count})->getResult(0);
+    auto [count, share] = buildShare(builder, lossLoc, *block, training);
     Value loss;
     if (training) {
       auto accumulateOp =
           train::AccumulateOp::create(builder, loc, TypeRange{scalar}, block->getArguments());
-      Block *body = builder.createBlock(&accumulateOp.getBody(), {}, {ids, ids}, {loc, loc});
-      train::YieldOp::create(
-          builder, loc,
-          buildLoss(builder, lossLoc, mapping, body->getArgument(0), body->getArgument(1), share));
+      SmallVector<Type> one;
+      for (Type type : types)
+        one.push_back(train::AccumulateOp::microBatchType(type));
+      Block *body = builder.createBlock(&accumulateOp.getBody(), {}, one,
+                                        SmallVector<Location>(one.size(), loc));
+      train::YieldOp::create(builder, loc, buildLoss(builder, lossLoc, mapping, *body, share));
       builder.setInsertionPointAfter(accumulateOp);
       loss = accumulateOp.getSums()[0];
       train::MinimizeOp::create(builder, lossLoc, loss);
     } else {
-      loss =
-          buildLoss(builder, lossLoc, mapping, block->getArgument(0), block->getArgument(1), share);
+      loss = buildLoss(builder, lossLoc, mapping, *block, share);
     }
     func::ReturnOp::create(builder, loc, ValueRange{loss, count});
   }
 
+  /// How many numbers the loss is the mean of, and what each counts for.
+  std::pair<Value, Value> buildShare(OpBuilder &builder, Location loc, Block &block,
+                                     bool training) {
+    auto scalar = RankedTensorType::get({}, builder.getF32Type());
+    if (chosen->loss == Kind::CrossEntropy) {
+      Value count = train::TokenCountOp::create(builder, loc, scalar, block.getArguments().back(),
+                                                ignoreIndex);
+      return {count, tx::ReciprocalOp::create(builder, loc, ValueRange{count})->getResult(0)};
+    }
+    double count = training ? accumulate : 1;
+    if (chosen->loss == Kind::SquaredError)
+      count *= labelType.getNumElements();
+    return {tx::createSplat(builder, loc, scalar, count),
+            tx::createSplat(builder, loc, scalar, 1 / count)};
+  }
+
   /// The model on one micro-batch, and its share of the mean loss.
-  Value buildLoss(OpBuilder &builder, Location loc, IRMapping mapping, Value ids, Value labels,
-                  Value share) {
-    mapping.map(tokens, ids);
+  Value buildLoss(OpBuilder &builder, Location loc, IRMapping mapping, Block &block, Value share) {
+    mapping.map(forward.getArguments(),
+                block.getArguments().take_front(forward.getNumArguments()));
     for (Operation &op : forward.getBody().front().without_terminator())
       if (!isa<train::ReadOp>(op))
         builder.clone(op, mapping);
-    Value scores = mapping.lookup(forward.getBody().back().getTerminator()->getOperand(logits));
-    if (!cast<RankedTensorType>(scores.getType()).getElementType().isF32()) {
-      auto type = cast<RankedTensorType>(scores.getType());
-      scores = tx::CastOp::create(
-          builder, loc, RankedTensorType::get(type.getShape(), builder.getF32Type()), scores);
-    }
-    auto entropy = tx::CrossEntropyOp::create(
-        builder, loc, ValueRange{scores, labels},
-        builder.getNamedAttr("ignore_index", builder.getI64IntegerAttr(ignoreIndex)));
+    Value scores = mapping.lookup(outputValue());
+    auto type = outputType();
+    if (!type.getElementType().isF32())
+      scores = tx::CastOp::create(builder, loc,
+                                  RankedTensorType::get(type.getShape(), builder.getF32Type()),
+                                  scores);
     auto scalar = RankedTensorType::get({}, builder.getF32Type());
-    Value sum =
-        tx::ReduceSumOp::create(builder, loc, scalar, entropy.getLoss(), ArrayRef<int64_t>{0, 1});
+    Value sum;
+    if (chosen->loss == Kind::InGraph) {
+      sum = type.getRank() == 0
+                ? scores
+                : tx::ReshapeOp::create(builder, loc, scalar, scores).getResult();
+    } else {
+      Value each = chosen->loss == Kind::SquaredError
+                       ? squaredError(builder, loc, scores, block.getArguments().back())
+                       : crossEntropy(builder, loc, scores, block.getArguments().back());
+      auto dims = llvm::to_vector(llvm::seq<int64_t>(0, labelType.getRank()));
+      sum = tx::ReduceSumOp::create(builder, loc, scalar, each, dims);
+    }
     return tx::MulOp::create(builder, loc, ValueRange{sum, share})->getResult(0);
   }
 
+  Value crossEntropy(OpBuilder &builder, Location loc, Value scores, Value labels) {
+    return tx::CrossEntropyOp::create(
+               builder, loc, ValueRange{scores, labels},
+               builder.getNamedAttr("ignore_index", builder.getI64IntegerAttr(ignoreIndex)))
+        .getLoss();
+  }
+
+  Value squaredError(OpBuilder &builder, Location loc, Value scores, Value targets) {
+    Value difference =
+        tx::SubOp::create(builder, loc, ValueRange{scores, targets})->getResult(0);
+    return tx::MulOp::create(builder, loc, ValueRange{difference, difference})->getResult(0);
+  }
+
   func::FuncOp forward;
-  BlockArgument tokens;
-  unsigned logits = 0;
+  const Kind *chosen = nullptr;
+  unsigned output = 0;
+  RankedTensorType labelType; ///< of one micro-batch; null when nothing is added
 };
 
 } // namespace

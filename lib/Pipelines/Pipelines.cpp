@@ -18,7 +18,7 @@ static constexpr Phase kPhases[] = {
      "and kernels belong to the whole op"},
     {"objective",
      "assign-fill,objective{kind=${objective} accumulate=${accumulate} "
-     "ignore-index=${ignore-index}},canonicalize,cse",
+     "ignore-index=${ignore-index} inputs=${input} freeze=${freeze}},canonicalize,cse",
      "the loss belongs to the program before it is split: its sum and count are split like all "
      "else"},
     {"partition",

@@ -19,8 +19,15 @@ static constexpr PlanOption kOptions[] = {
      "micro-batches per step, whose gradients are added before the update"},
     {"bucket-bytes", PlanOption::Integer, "BYTES", "0", 0, kMost,
      "gradients reduced as one; 0: an eighth of all of them, 256 KiB to 25 MB"},
-    {"objective", PlanOption::Choice, "auto|none", "auto", 0, 0,
-     "auto: next-token cross-entropy on @forward's logits; none: inference only"},
+    {"objective", PlanOption::Named, "auto|causal|masked|classification|mse|output|none", "auto", 0,
+     0,
+     "what is minimized, and of which output (mse:OUTPUT): next-token, per-token or per-sample "
+     "cross-entropy, squared error, an output that is the loss; auto: cross-entropy by the shapes; "
+     "none: inference only"},
+    {"input", PlanOption::Bindings, "NAME=ROLE,...", "", 0, 0,
+     "what inputs mean: ids, labels, targets, positions, ones, zeros, shifted:TOKEN or data"},
+    {"freeze", PlanOption::List, "PATTERN,...", "", 0, 0,
+     "parameters that are not trained: glob patterns over their names"},
     {"ignore-index", PlanOption::Integer, "TOKEN", "-100", -kMost, kMost,
      "labels with this value count neither for the loss nor for its mean"},
     {"optimizer", PlanOption::Choice, "adamw|sgd", "adamw", 0, 0, "how parameters are updated"},
@@ -79,8 +86,45 @@ static std::string checkBetas(StringRef text) {
   return {};
 }
 
+/// A name of the model, as far as it can stand in a pipeline's text.
+static bool isName(StringRef text) {
+  return !text.empty() && text.find_first_of(" \t\n{}(),\"'=") == StringRef::npos;
+}
+
+static std::string checkWords(const PlanOption &option, StringRef text) {
+  SmallVector<StringRef> words;
+  text.split(words, ',', -1, /*KeepEmpty=*/true);
+  if (text.empty())
+    return {};
+  for (StringRef word : words) {
+    auto [name, value] = word.rsplit('=');
+    if (option.kind == PlanOption::List && !isName(word))
+      return ("'" + word + "' is not a word without spaces, quotes and brackets").str();
+    if (option.kind == PlanOption::Bindings && (!isName(name) || !isName(value)))
+      return ("'" + word + "' is not of the form NAME=WORD, without spaces, quotes and brackets")
+          .str();
+  }
+  return {};
+}
+
+static std::string checkNamed(const PlanOption &option, StringRef text) {
+  auto [word, name] = text.split(':');
+  SmallVector<StringRef> values;
+  StringRef(option.value).split(values, '|');
+  if (!llvm::is_contained(values, word))
+    return ("'" + word + "' is none of " + llvm::join(values, ", ")).str();
+  if (text.contains(':') && !isName(name))
+    return ("'" + name + "' is not a name without spaces, quotes and brackets").str();
+  return {};
+}
+
 std::string partita::checkPlanValue(const PlanOption &option, StringRef text) {
   switch (option.kind) {
+  case PlanOption::Named:
+    return checkNamed(option, text);
+  case PlanOption::List:
+  case PlanOption::Bindings:
+    return checkWords(option, text);
   case PlanOption::Mesh:
     return checkMesh(text);
   case PlanOption::Betas:

@@ -63,16 +63,20 @@ void checkInput(const Program &program, const Input &input) {
   std::string what = std::string("input ") + input.name;
   checkPiece(program, what, input.globalShape, input.localShape, input.splits);
   bool integers = input.dtype == DType::Int64 || input.dtype == DType::Int32;
-  bool ones = input.role == InputRole::Ones;
-  if (!integers && !(ones && (input.dtype == DType::Float32 || input.dtype == DType::Bool)))
+  if (!integers && input.dtype != DType::Float32 && input.dtype != DType::Bool)
     fail("%s: its role cannot be filled as %s", what.c_str(), nameOf(input.dtype));
-  if (!ones && input.globalShape.rank != 2)
-    fail("%s: tokens and positions are [batch, sequence], the shape is %s", what.c_str(),
-         toString(input.globalShape).c_str());
-  bool tokens = input.role == InputRole::TokenIds || input.role == InputRole::Labels ||
-                input.role == InputRole::ShiftedLabels;
+  bool tokens = input.role == InputRole::TokenIds || input.role == InputRole::Labels;
+  bool sequence = tokens || input.role == InputRole::Shifted;
+  if (sequence && (!integers || input.globalShape.rank != 2))
+    fail("%s: tokens are integers [batch, sequence], it is %s %s", what.c_str(),
+         nameOf(input.dtype), toString(input.globalShape).c_str());
+  if (input.role == InputRole::PositionIds && (!integers || input.globalShape.rank < 1))
+    fail("%s: positions are integers along a dimension, it is %s %s", what.c_str(),
+         nameOf(input.dtype), toString(input.globalShape).c_str());
   if (tokens && input.vocabulary <= 0)
     fail("%s: its vocabulary has %lld tokens", what.c_str(), (long long)input.vocabulary);
+  if (input.batched && input.globalShape.rank < 1)
+    fail("%s: it has no dimension for the batch", what.c_str());
 }
 
 } // namespace

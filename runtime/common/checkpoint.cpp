@@ -111,6 +111,9 @@ std::string stepOf(const Program &program) {
     if (input.role == InputRole::TokenIds && input.globalShape.rank == 2)
       return std::to_string(input.globalShape.dims[0] * program.accumulate) + " samples of " +
              std::to_string(input.globalShape.dims[1]) + " tokens";
+  for (const Input &input : program.inputs)
+    if (input.batched)
+      return std::to_string(input.globalShape.dims[0] * program.accumulate) + " samples";
   return "";
 }
 

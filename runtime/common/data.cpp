@@ -4,6 +4,7 @@
 
 #include "common/layout.h"
 #include "partita_rt/fingerprint.h"
+#include "common/samples.h"
 #include "partita_rt/init.h"
 
 #include <algorithm>
@@ -141,44 +142,65 @@ int64_t permute(uint64_t key, int64_t index, int64_t n) {
   return int64_t(x);
 }
 
-Batches::Batches(const TokenFile &file, const char *option, const Program &program, uint64_t seed,
+Batches::Batches(const Samples &samples, const char *option, const Program &program, uint64_t seed,
                  bool shuffle, int64_t perStep)
-    : file(file), seed(seed), shuffle(shuffle) {
-  for (const Input &input : program.inputs)
-    if (input.role == InputRole::TokenIds) {
+    : samples(samples), seed(seed), shuffle(shuffle), sampleCount(samples.count()) {
+  for (const Input &input : program.inputs) {
+    if (input.batched && batch == 0)
       batch = input.globalShape[0];
+    if (input.role == InputRole::TokenIds && input.globalShape.rank == 2)
       sequence = input.globalShape[1];
-    }
-  windowCount = file.tokens() > 0 ? (file.tokens() - 1) / sequence : 0;
-  if (windowCount < batch * perStep)
-    fail("%s: %lld tokens give %lld samples of %lld + 1 tokens, one step needs %lld", option,
-         (long long)file.tokens(), (long long)windowCount, (long long)sequence,
+  }
+  if (batch == 0)
+    fail("the program has no input that carries a batch");
+  if (sampleCount < batch * perStep)
+    fail("%s: %s, one step needs %lld", option, samples.text().c_str(),
          (long long)(batch * perStep));
 }
 
-int64_t Batches::windowOf(int64_t sample) const {
-  int64_t epoch = sample / windowCount, index = sample % windowCount;
-  return shuffle ? permute(mix64(mix64(seed) ^ uint64_t(epoch)), index, windowCount) : index;
+int64_t Batches::sampleAt(int64_t position) const {
+  int64_t epoch = position / sampleCount, index = position % sampleCount;
+  return shuffle ? permute(mix64(mix64(seed) ^ uint64_t(epoch)), index, sampleCount) : index;
 }
 
-template <typename T>
-void Batches::fillInput(T *out, const Rank &rank, const Input &input, int64_t firstSample) const {
-  if (input.role == InputRole::Ones) {
-    std::fill(out, out + input.localShape.elements(), T(1));
+/// What needs no data: all one, all zero, or 0, 1, 2, ... along the last dimension.
+template <typename T> static void fillConstant(T *out, const Input &input, const Shape &start) {
+  int64_t n = input.localShape.elements();
+  if (input.role != InputRole::PositionIds) {
+    std::fill(out, out + n, T(input.role == InputRole::Ones ? 1 : 0));
     return;
   }
+  int last = input.localShape.rank - 1;
+  for (int64_t i = 0; i < n; ++i)
+    out[i] = T(start[last] + i % input.localShape[last]);
+}
+
+void Batches::fillInput(char *out, const Rank &rank, const Input &input,
+                        int64_t firstSample) const {
   Shape start = pieceStart(*rank.program, rank.coordinates, input.globalShape, input.splits);
-  for (int64_t row = 0; row < input.localShape[0]; ++row) {
-    T *line = out + row * input.localShape[1];
-    if (input.role == InputRole::PositionIds) {
-      for (int64_t i = 0; i < input.localShape[1]; ++i)
-        line[i] = T(start[1] + i);
-      continue;
+  if (!samples.provides(input)) {
+    switch (input.dtype) {
+    case DType::Int64:
+      return fillConstant(reinterpret_cast<int64_t *>(out), input, start);
+    case DType::Int32:
+      return fillConstant(reinterpret_cast<int32_t *>(out), input, start);
+    case DType::Float32:
+      return fillConstant(reinterpret_cast<float *>(out), input, start);
+    default:
+      return fillConstant(reinterpret_cast<uint8_t *>(out), input, start);
     }
-    int64_t first = windowOf(firstSample + start[0] + row) * sequence + start[1] +
-                    (input.role == InputRole::Labels ? 1 : 0);
-    for (int64_t i = 0; i < input.localShape[1]; ++i)
-      line[i] = T(file.token(first + i));
+  }
+  // Of an input without a batch the whole is one row.
+  int64_t rows = input.batched ? input.localShape[0] : 1;
+  Shape global = input.globalShape, local = input.localShape, from = start;
+  if (input.batched)
+    global.dims[0] = local.dims[0] = 1, from.dims[0] = 0;
+  int64_t size = sizeOf(input.dtype), width = local.elements();
+  for (int64_t row = 0; row < rows; ++row) {
+    int64_t sample = input.batched ? sampleAt(firstSample + start[0] + row) : 0;
+    forRuns(global, local, from, [&](int64_t at, int64_t to, int64_t count) {
+      samples.read(input, sample, at, count, out + (row * width + to) * size);
+    });
   }
 }
 
@@ -190,20 +212,7 @@ void Batches::fill(Rank &rank, int64_t step, int64_t microBatches) const {
       const Input &input = program.inputs[i];
       char *out = static_cast<char *>(rank.inputs[i]) +
                   micro * input.localShape.elements() * sizeOf(input.dtype);
-      switch (input.dtype) {
-      case DType::Int64:
-        fillInput(reinterpret_cast<int64_t *>(out), rank, input, firstSample);
-        break;
-      case DType::Int32:
-        fillInput(reinterpret_cast<int32_t *>(out), rank, input, firstSample);
-        break;
-      case DType::Float32:
-        fillInput(reinterpret_cast<float *>(out), rank, input, firstSample);
-        break;
-      default:
-        fillInput(reinterpret_cast<uint8_t *>(out), rank, input, firstSample);
-        break;
-      }
+      fillInput(out, rank, input, firstSample);
     }
   }
 }

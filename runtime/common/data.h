@@ -1,6 +1,6 @@
 // Token files and the order in which training reads them.
 //
-// A DATA argument is one of
+// A token file is one of
 //     FILE.bin     llm.c: 256 int32 of header (magic 20240520, version 1: uint16 tokens; magic
 //                  20240801, version 7: uint32 tokens; then the number of tokens), or, without a
 //                  magic, nanoGPT: nothing but uint16 tokens
@@ -8,9 +8,9 @@
 //     text:FILE    the bytes of any file as tokens, vocabulary 256
 // all little-endian.
 //
-// A sample is a window of sequence + 1 tokens: the first `sequence` are the input, the last
+// A sample of one is a window of sequence + 1 tokens: the first `sequence` are the input, the last
 // `sequence` the labels. Window w starts at token w * sequence, so every token but the first is
-// predicted once. In epoch e the windows come in the order permute(w) below, a function of
+// predicted once. (Other data: samples.h.) In epoch e the samples come in the order permute(w) below, a function of
 // (seed, e) alone. Samples are numbered through all epochs: micro-batch a of step t (from 0) holds
 // samples ((t * accumulate + a) * batch) .. + batch - 1, and each rank reads its own rows of it; so
 // the global batch of a step is a function of (seed, t) and not of the ranks.
@@ -22,6 +22,8 @@
 #include "partita_rt/program.h"
 
 namespace partita_rt {
+
+class Samples;
 
 /// A token file, mapped. Read-only, shared by rank threads.
 class TokenFile {
@@ -63,28 +65,29 @@ int64_t permute(uint64_t key, int64_t index, int64_t n);
 /// Fills the inputs of ranks with the samples of steps.
 class Batches {
 public:
-  /// Batch and sequence come from the program's TokenIds input. `shuffle` off: windows in order.
-  /// Throws Error when the file has fewer windows than `perStep` micro-batches need.
-  Batches(const TokenFile &file, const char *option, const Program &program, uint64_t seed,
+  /// The batch is the first dimension of the inputs that carry it. `shuffle` off: samples in order.
+  /// Throws Error when there are fewer samples than `perStep` micro-batches need.
+  Batches(const Samples &samples, const char *option, const Program &program, uint64_t seed,
           bool shuffle, int64_t perStep);
 
   /// Micro-batches of step `step` (from 0) into all inputs of the rank.
   void fill(Rank &rank, int64_t step, int64_t microBatches) const;
 
-  int64_t windows() const { return windowCount; }
+  int64_t samplesInFile() const { return sampleCount; }
   /// Whole micro-batches in the file.
-  int64_t microBatches() const { return windowCount / batch; }
-  int64_t tokensPerMicroBatch() const { return batch * sequence; }
+  int64_t microBatches() const { return sampleCount / batch; }
+  /// What speed is measured in: tokens, where the program has some, else samples.
+  int64_t unitsPerMicroBatch() const { return batch * sequence; }
+  const char *unit() const { return sequence > 1 ? "tokens" : "samples"; }
 
 private:
-  int64_t windowOf(int64_t sample) const;
-  template <typename T>
-  void fillInput(T *out, const Rank &rank, const Input &input, int64_t firstSample) const;
+  int64_t sampleAt(int64_t position) const;
+  void fillInput(char *out, const Rank &rank, const Input &input, int64_t firstSample) const;
 
-  const TokenFile &file;
+  const Samples &samples;
   uint64_t seed;
   bool shuffle;
-  int64_t batch = 0, sequence = 0, windowCount = 0;
+  int64_t batch = 0, sequence = 1, sampleCount = 0;
 };
 
 /// Smallest vocabulary among the program's token inputs; fails when it has no TokenIds.

@@ -106,7 +106,7 @@ void openSession(Session &session, const World &world, const Program &program) {
            (long long)*options.steps);
   }
   if (!options.data.empty()) {
-    session.dataFile = std::make_unique<TokenFile>(options.data, "--data", vocabularyOf(program));
+    session.dataFile = openSamples(options.data, "--data", program);
     session.data = std::make_unique<Batches>(*session.dataFile, "--data", program, session.seed,
                                              true, program.accumulate);
     session.dataIdentity = session.dataFile->identity();
@@ -114,8 +114,7 @@ void openSession(Session &session, const World &world, const Program &program) {
       checkSameData(session, info);
   }
   if (!options.evalData.empty()) {
-    session.evalFile =
-        std::make_unique<TokenFile>(options.evalData, "--eval-data", vocabularyOf(program));
+    session.evalFile = openSamples(options.evalData, "--eval-data", program);
     session.eval =
         std::make_unique<Batches>(*session.evalFile, "--eval-data", program, 0, false, 1);
   }

@@ -65,7 +65,7 @@ void StepLog::add(const StepLine &line) {
   std::fprintf(file, "%lld,%.9g,", (long long)line.step, double(line.loss));
   if (line.gradientNorm > 0) // a program that does not compute it has no number to show
     std::fprintf(file, "%.9g", double(line.gradientNorm));
-  std::fprintf(file, ",%.9g,%.0f,", double(line.learningRate), line.tokensPerSecond);
+  std::fprintf(file, ",%.9g,%.0f,", double(line.learningRate), line.unitsPerSecond);
   if (line.validationLoss)
     std::fprintf(file, "%.9g", *line.validationLoss);
   std::fprintf(file, "\n");
@@ -89,7 +89,7 @@ std::string Progress::text(const StepLine &line) const {
     out += "  norm " + format("%.3f", double(line.gradientNorm));
   if (line.validationLoss)
     out += "  validation " + format("%.4f", *line.validationLoss);
-  out += "  " + grouped(int64_t(line.tokensPerSecond)) + " tokens/s";
+  out += "  " + grouped(int64_t(line.unitsPerSecond)) + " " + line.unit + "/s";
   if (line.step < last) {
     std::chrono::duration<double> spent = std::chrono::steady_clock::now() - begin;
     double perStep = spent.count() / double(line.step - first + 1);

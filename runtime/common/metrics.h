@@ -18,7 +18,8 @@ struct StepLine {
   float loss;
   float gradientNorm;
   float learningRate;
-  double tokensPerSecond;
+  double unitsPerSecond;
+  const char *unit; ///< "tokens" or "samples"
   std::optional<double> validationLoss;
 };
 

@@ -78,12 +78,12 @@ const std::vector<Option> &optionTable() {
       {"-n", "RANKS", "number of ranks; must equal the mesh (default: the mesh)",
        INTEGER("-n", ranks, 1)},
       {"--data", "FILE",
-       "training tokens: a .bin of nanoGPT or llm.c, uint16:FILE, uint32:FILE, "
-       "or text:FILE (bytes as tokens)",
+       "training data: tokens (a .bin of nanoGPT or llm.c, uint16:FILE, uint32:FILE, text:FILE: "
+       "bytes as tokens), or FILE.safetensors with a column per input, one row per sample",
        PATH(data)},
       {"--steps", "N", "updates to make, counted from the first run (--resume continues to N)",
        INTEGER("--steps", steps, 0)},
-      {"--eval-data", "FILE", "validation tokens; evaluated before and after training",
+      {"--eval-data", "FILE", "validation data; evaluated before and after training",
        PATH(evalData)},
       {"--eval-every", "K", "and after every K steps", INTEGER("--eval-every", evalEvery, 1)},
       {"--eval-batches", "N", "micro-batches of an evaluation, 0 = the whole file (default 16)",

@@ -46,6 +46,7 @@ class SafetensorsFile {
 public:
   explicit SafetensorsFile(const std::string &path);
   const std::string &path() const { return file.path(); }
+  const MappedFile &mapped() const { return file; }
   /// null when the file has no such tensor.
   const StoredTensor *find(const std::string &name) const;
   /// Throws Error when it is missing or of another shape or type.

@@ -209,9 +209,9 @@ void Loop::step(int64_t number) {
     writeCheckpoint(rank, options.checkpoint, {number, session.seed, session.dataIdentity});
   if (!speaks())
     return;
-  double tokens = double(session.data->tokensPerMicroBatch() * program.accumulate);
+  double tokens = double(session.data->unitsPerMicroBatch() * program.accumulate);
   StepLine line{number,           report.loss, report.gradientNorm, rank.learningRate,
-                tokens / seconds, validation};
+                tokens / seconds, session.data->unit(), validation};
   if (log)
     log->add(line);
   progress->step(line);
@@ -244,9 +244,9 @@ void Loop::summarize(const ReducedCount &reduced) const {
   int64_t steps = options.steps.value_or(0) - session.startStep;
   if (steps > 0) {
     writeLine("loss", lossChange(firstLoss, lastLoss) + " in " + grouped(steps) + " steps");
-    double tokens = double(session.data->tokensPerMicroBatch() * rank.program->accumulate);
-    writeLine("speed", grouped(int64_t(tokens * double(steps) / trainSeconds)) + " tokens/s, " +
-                           duration(trainSeconds));
+    double tokens = double(session.data->unitsPerMicroBatch() * rank.program->accumulate);
+    writeLine("speed", grouped(int64_t(tokens * double(steps) / trainSeconds)) + " " +
+                           session.data->unit() + "/s, " + duration(trainSeconds));
   }
   if (validationBefore && steps > 0)
     writeLine("validation", lossChange(*validationBefore, *validationAfter));

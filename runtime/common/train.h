@@ -3,7 +3,7 @@
 #ifndef PARTITA_RT_COMMON_TRAIN_H
 #define PARTITA_RT_COMMON_TRAIN_H
 
-#include "common/data.h"
+#include "common/samples.h"
 #include "common/options.h"
 
 #include <memory>
@@ -16,7 +16,7 @@ struct Session {
   int64_t startStep = 0; ///< updates that the checkpoint has done
   uint64_t seed = 1;
   std::string dataIdentity; ///< of the training data
-  std::unique_ptr<TokenFile> dataFile, evalFile;
+  std::unique_ptr<Samples> dataFile, evalFile;
   std::unique_ptr<Batches> data, eval;
 };
 

@@ -2,7 +2,7 @@
 
 #include "reference.h"
 
-#include "common/data.h"
+#include "common/samples.h"
 #include "common/json.h"
 #include "common/launch.h"
 #include "common/layout.h"
@@ -136,13 +136,13 @@ TEST_F(Data, BatchesAreAFunctionOfSeedAndStep) {
   std::string text;
   for (int i = 0; i < 100; ++i)
     text += char(i);
-  TokenFile file("text:" + write("t", text), "--data", 256);
   Program program;
   program.mesh = kMesh;
   program.inputs = kInputs;
   program.accumulate = 2;
-  Batches batches(file, "--data", program, 5, true, 2);
-  EXPECT_EQ(batches.windows(), 33);
+  std::unique_ptr<Samples> file = openSamples("text:" + write("t", text), "--data", program);
+  Batches batches(*file, "--data", program, 5, true, 2);
+  EXPECT_EQ(batches.samplesInFile(), 33);
   std::multiset<int64_t> firsts;
   for (int64_t step = 0; step < 9; ++step)
     for (int number = 0; number < 2; ++number) {
@@ -163,7 +163,7 @@ TEST_F(Data, BatchesAreAFunctionOfSeedAndStep) {
   EXPECT_EQ(firsts.size(), 33u); // the first epoch: every window once
   EXPECT_EQ(std::set<int64_t>(firsts.begin(), firsts.end()).size(), 33u);
 
-  EXPECT_EQ(errorOf([&] { Batches(file, "--data", program, 5, true, 9); }),
+  EXPECT_EQ(errorOf([&] { Batches(*file, "--data", program, 5, true, 9); }),
             "--data: 100 tokens give 33 samples of 3 + 1 tokens, one step needs 36");
 }
 

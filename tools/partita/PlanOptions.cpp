@@ -14,7 +14,9 @@ void partita::tool::declarePlanOptions(OptionSet &options, Plan &plan) {
     options.custom(option.name, option.value, option.initial, option.help,
                    [&option, &plan](StringRef text) {
                      std::string problem = checkPlanValue(option, text);
-                     if (problem.empty())
+                     if (problem.empty() && addsUp(option) && plan.isSet(option.name))
+                       plan.set(option.name, (plan.get(option.name) + "," + text).str());
+                     else if (problem.empty())
                        plan.set(option.name, text);
                      return problem;
                    });

@@ -22,10 +22,25 @@ def AssignFillPass : Pass<"assign-fill", "::mlir::ModuleOp"> {
 }
 
 def ObjectivePass : Pass<"objective", "::mlir::ModuleOp"> {
-  let summary = "makes @train_step and @eval_step of @forward: next-token cross-entropy";
+  let summary = "makes @train_step and @eval_step of @forward: what its inputs mean, its loss, what is trained";
   let description = [{
-    The mean over all labels that are not `ignore-index`, of all micro-batches and ranks: the count is
-    known before the first backward pass, and each micro-batch's sum is divided by it.
+    `kind` says what is minimized; behind a colon it may name the output that it looks at
+    (`mse:last_hidden_state`). Cross-entropy is the mean over all labels that are not `ignore-index`, of all
+    micro-batches and ranks: the count is known before the first backward pass, and each micro-batch's sum is
+    divided by it.
+
+    | kind | minimizes |
+    |---|---|
+    | `causal` | cross-entropy of the token after each one |
+    | `masked` | cross-entropy of a label for each token |
+    | `classification` | cross-entropy of a label for each sample, or for each of what the output scores |
+    | `mse` | the mean squared difference from targets of the output's shape |
+    | `output` | an output that is a loss already, averaged over the micro-batches |
+    | `auto` | `causal`, `masked` or `classification`, by the shapes of inputs and output |
+    | `none` | nothing: inference alone |
+
+    Every argument gets a `train.role` (lib/Objective/Inputs.cpp lists them), by `inputs`, by what it has, or by
+    the conventions of exporters.
 
     ```mlir
     func.func @forward(%ids: tensor<8x16xi64>) -> tensor<8x16x256xf32>
@@ -46,9 +61,10 @@ def ObjectivePass : Pass<"objective", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [
-    Option<"kind", "kind", "std::string", "\"auto\"", "auto: as above; none: inference alone, @forward stays the only program">,
+    Option<"kind", "kind", "std::string", "\"auto\"", "what is minimized, and of which output: KIND or KIND:OUTPUT">,
     Option<"accumulate", "accumulate", "int64_t", "1", "micro-batches per step">,
     Option<"ignoreIndex", "ignore-index", "int64_t", "-100", "the label that does not count">,
+    ListOption<"inputs", "inputs", "std::string", "what inputs mean: NAME=ROLE">,
     ListOption<"freeze", "freeze", "std::string", "parameters that are not trained: glob patterns over their names">,
   ];
   let dependentDialects = ["::partita::train::TrainDialect", "::partita::tx::TxDialect"];

@@ -23,6 +23,9 @@ struct PlanOption {
     Integer, ///< within [low, high]
     Real,    ///< within [low, high]
     Choice,  ///< one of `values`, separated by '|'
+    Named,   ///< one of `values`, perhaps with ':' and a name of the model behind
+    List,    ///< words separated by commas; may be given several times
+    Bindings, ///< NAME=WORD separated by commas; may be given several times
     Betas    ///< two reals in [0, 1), separated by a comma
   };
   llvm::StringLiteral name;
@@ -35,6 +38,11 @@ struct PlanOption {
 
 llvm::ArrayRef<PlanOption> planOptions();
 const PlanOption *findPlanOption(llvm::StringRef name);
+
+/// Do several values of the option add up (instead of the last one counting)?
+inline bool addsUp(const PlanOption &option) {
+  return option.kind == PlanOption::List || option.kind == PlanOption::Bindings;
+}
 
 /// Empty when `text` is a value of the option, else what is wrong with it.
 std::string checkPlanValue(const PlanOption &option, llvm::StringRef text);

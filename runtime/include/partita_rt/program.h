@@ -62,26 +62,31 @@ struct Splits {
   constexpr const Split *end() const { return list + count; }
 };
 
-/// What an input means to the data loader.
+/// What an input means to the data loader (common/samples.h).
 enum class InputRole : uint8_t {
-  TokenIds,     ///< [batch, sequence]: tokens 0 .. s-1 of each window
-  Labels,       ///< [batch, sequence]: tokens 1 .. s of the same windows (next token)
-  PositionIds,  ///< [batch, sequence]: 0 .. s-1 in every row (global positions when s is split)
-  Ones,         ///< all one (attention masks of exports)
-  ShiftedLabels ///< [batch, sequence]: equal to TokenIds; the program itself shifts them
+  TokenIds,    ///< tokens: of a window, or a column
+  Labels,      ///< the tokens after those of TokenIds, or a column
+  Targets,     ///< a column: labels or numbers to be predicted
+  PositionIds, ///< 0, 1, ... along the last dimension (global positions when it is split)
+  Ones,        ///< all one (attention masks of exports)
+  Zeros,       ///< all zero (token types)
+  Shifted,     ///< the targets moved by one; `filler` first, and where a target does not count
+  Data         ///< a column
 };
 
 /// One input of train_step, eval_step and forward. The runtime owns its memory and fills it before
 /// each call: `accumulate` micro-batches of localShape, one after the other, for train_step; one
 /// for eval_step and forward.
 struct Input {
-  const char *name;
+  const char *name; ///< also that of its column in a data file
   InputRole role;
-  DType dtype;        ///< Int64 or Int32 (Ones: also Float32, Bool)
-  Shape globalShape;  ///< one micro-batch of the whole program
-  Shape localShape;   ///< one micro-batch of one rank
-  Splits splits;      ///< how the one comes from the other
-  int64_t vocabulary; ///< tokens are 0 .. vocabulary-1 (TokenIds, Labels); else 0
+  DType dtype;          ///< Int64, Int32, Float32 or Bool
+  Shape globalShape;    ///< one micro-batch of the whole program
+  Shape localShape;     ///< one micro-batch of one rank
+  Splits splits;        ///< how the one comes from the other
+  int64_t vocabulary;   ///< numbers are 0 .. vocabulary-1, or `filler` in labels; 0: any
+  int64_t filler = 0;   ///< the label that does not count; the first of Shifted
+  bool batched = true;  ///< one row per sample; else the same for all
 };
 
 /// How `--init seed:N` fills a parameter (see init.h for the exact numbers).

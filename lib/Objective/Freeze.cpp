@@ -1,0 +1,49 @@
+//===- Freeze.cpp - parameters that are not trained --------------------------------------------===//
+
+#include "lib/Objective/Freeze.h"
+#include "dialects/Train/Train.h"
+#include "llvm/Support/GlobPattern.h"
+
+using namespace mlir;
+using namespace partita;
+
+/// The names that the pattern was most probably meant for: by edit distance of what it says.
+static void noteNearest(InFlightDiagnostic &error, StringRef pattern,
+                        SmallVector<StringRef> names) {
+  std::string said = pattern.str();
+  llvm::erase_if(said, [](char c) { return c == '*' || c == '?'; });
+  llvm::sort(names, [&](StringRef a, StringRef b) {
+    return std::pair(a.edit_distance(said), a) < std::pair(b.edit_distance(said), b);
+  });
+  names.truncate(std::min<size_t>(names.size(), 3));
+  error << "; the nearest names are ";
+  llvm::interleaveComma(names, error, [&](StringRef each) { error << "'" << each << "'"; });
+}
+
+LogicalResult objective::freezeParameters(ModuleOp module, ArrayRef<std::string> patterns) {
+  for (const std::string &pattern : patterns) {
+    if (pattern.empty())
+      continue;
+    auto glob = llvm::GlobPattern::create(pattern);
+    if (!glob)
+      return module.emitError() << "freeze: '" << pattern
+                                << "' is no glob pattern: " << llvm::toString(glob.takeError());
+    bool any = false;
+    SmallVector<StringRef> names;
+    for (auto parameter : module.getOps<train::ParameterOp>()) {
+      names.push_back(parameter.getSymName());
+      if (!glob->match(parameter.getSymName()))
+        continue;
+      parameter.setFrozen(true);
+      any = true;
+    }
+    if (any)
+      continue;
+    InFlightDiagnostic error = module.emitError()
+                               << "freeze: no parameter matches '" << pattern << "'";
+    if (!names.empty())
+      noteNearest(error, pattern, names);
+    return error;
+  }
+  return success();
+}

@@ -1,0 +1,142 @@
+//===- Inputs.cpp - what each input of a model means ------------------------------------------===//
+
+#include "lib/Objective/Inputs.h"
+#include "dialects/Train/Train.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::objective;
+using train::TrainDialect;
+
+static constexpr Role kRoles[] = {
+    {"ids", "the tokens of a sample"},
+    {"labels", "what is to be predicted: the token after each of `ids`, or a column of the data"},
+    {"targets", "what is to be predicted: a column of the data"},
+    {"positions", "0, 1, 2, ... along the last dimension"},
+    {"ones", "all one, as the mask of samples without padding"},
+    {"zeros", "all zero, as the types of tokens of one kind"},
+    {"shifted", "the targets moved by one, after a first token (shifted:TOKEN; 0)"},
+    {"data", "a column of the data"},
+};
+
+ArrayRef<Role> objective::roles() { return kRoles; }
+
+StringRef objective::roleOf(func::FuncOp function, unsigned argument) {
+  auto role = function.getArgAttrOfType<StringAttr>(argument, TrainDialect::kRole);
+  return role ? role.getValue() : StringRef();
+}
+
+std::string objective::nameOf(func::FuncOp function, unsigned argument) {
+  if (auto name = function.getArgAttrOfType<StringAttr>(argument, TrainDialect::kName))
+    return "'" + name.str() + "'";
+  return "number " + std::to_string(argument);
+}
+
+static bool isInteger(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return tensor && tensor.getElementType().isSignlessInteger();
+}
+
+/// A convention of those who export models, for inputs that --input says nothing of.
+static StringRef usualRole(StringRef name, Type type) {
+  if (!isInteger(type))
+    return name.contains("mask") ? "ones" : "data";
+  if (name.contains("position"))
+    return "positions";
+  if (name.contains("mask"))
+    return "ones";
+  if (name.contains("token_type") || name.contains("segment"))
+    return "zeros";
+  if (name.starts_with("decoder_") && name.ends_with("ids"))
+    return "shifted";
+  if (name.ends_with("labels") || name.ends_with("targets"))
+    return "targets";
+  return "data";
+}
+
+static std::string knownRoles() {
+  return llvm::join(llvm::map_range(kRoles, [](const Role &role) { return role.name.str(); }),
+                    ", ");
+}
+
+static std::string knownInputs(func::FuncOp forward) {
+  std::string text;
+  for (unsigned i = 0; i < forward.getNumArguments(); ++i)
+    text += (i ? ", " : "") + nameOf(forward, i);
+  return text;
+}
+
+/// Tokens, positions and what is shifted are integers with a dimension to run along.
+static LogicalResult checkRole(func::FuncOp forward, unsigned i) {
+  StringRef role = roleOf(forward, i);
+  auto type = dyn_cast<RankedTensorType>(forward.getArgument(i).getType());
+  bool sequence = role == "ids" || role == "positions" || role == "shifted" || role == "labels";
+  if (sequence && (!isInteger(type) || type.getRank() < 1))
+    return forward.emitError() << "input " << nameOf(forward, i) << " of type " << type
+                               << " cannot be '" << role
+                               << "', which are integers along a dimension";
+  return success();
+}
+
+static LogicalResult bindInput(func::FuncOp forward, StringRef binding) {
+  Builder b(forward.getContext());
+  auto [name, text] = binding.rsplit('=');
+  StringRef role = text.split(':').first, filler = text.split(':').second;
+  std::optional<unsigned> argument;
+  for (unsigned i = 0; i < forward.getNumArguments(); ++i)
+    if (auto known = forward.getArgAttrOfType<StringAttr>(i, TrainDialect::kName);
+        known && known.getValue() == name)
+      argument = i;
+  if (!argument)
+    return forward.emitError() << "input: the model has no input '" << name << "'; it has "
+                               << knownInputs(forward);
+  if (llvm::none_of(kRoles, [&](const Role &known) { return known.name == role; }))
+    return forward.emitError() << "input '" << name << "': role '" << role << "' is none of "
+                               << knownRoles();
+  forward.setArgAttr(*argument, TrainDialect::kRole, b.getStringAttr(role));
+  if (filler.empty())
+    return success();
+  int64_t token;
+  if (role != "shifted" || filler.getAsInteger(10, token))
+    return forward.emitError() << "input '" << name << "': '" << text
+                               << "' is no role; only shifted takes a token, such as shifted:0";
+  forward.setArgAttr(*argument, TrainDialect::kFiller, b.getI64IntegerAttr(token));
+  return success();
+}
+
+LogicalResult objective::assignRoles(func::FuncOp forward, ArrayRef<std::string> bindings) {
+  Builder b(forward.getContext());
+  for (const std::string &binding : bindings)
+    if (!binding.empty() && failed(bindInput(forward, binding)))
+      return failure();
+  for (unsigned i = 0; i < forward.getNumArguments(); ++i) {
+    StringRef role = roleOf(forward, i);
+    auto name = forward.getArgAttrOfType<StringAttr>(i, TrainDialect::kName);
+    if (role.empty() || role == "input") {
+      StringRef usual = usualRole(name ? name.getValue() : "", forward.getArgument(i).getType());
+      // A single input of integers is tokens, whatever its name.
+      bool only = llvm::count_if(forward.getArgumentTypes(), isInteger) == 1;
+      if (usual == "data" && only && isInteger(forward.getArgument(i).getType()))
+        usual = "ids";
+      forward.setArgAttr(i, TrainDialect::kRole, b.getStringAttr(usual));
+    }
+    if (failed(checkRole(forward, i)))
+      return failure();
+  }
+  return success();
+}
+
+void objective::markBatches(func::FuncOp forward) {
+  std::optional<int64_t> batch;
+  for (BlockArgument argument : forward.getArguments()) {
+    auto type = dyn_cast<RankedTensorType>(argument.getType());
+    if (!type || type.getRank() == 0)
+      continue;
+    if (!batch)
+      batch = type.getDimSize(0);
+    if (type.getDimSize(0) == *batch)
+      forward.setArgAttr(argument.getArgNumber(), TrainDialect::kBatch,
+                         Builder(forward.getContext()).getI64IntegerAttr(0));
+  }
+}
