@@ -5,8 +5,9 @@
 #include "common/checkpoint.h"
 #include "common/layout.h"
 #include "common/options.h"
-#include "common/safetensors.h"
+#include "common/weights.h"
 
+#include <cstdio>
 #include <cstring>
 
 namespace partita_rt {
@@ -65,6 +66,40 @@ void fillFromBytes(const Rank &rank, const Parameter &parameter, const unsigned 
           });
 }
 
+/// The columns of the stored matrix are the parameter's rows.
+void fillTransposed(const Rank &rank, const Parameter &parameter, const unsigned char *bytes,
+                    DType dtype) {
+  float *values = rank.persistent<float>(parameter.offset);
+  Shape start =
+      pieceStart(*rank.program, rank.coordinates, parameter.globalShape, parameter.splits);
+  int64_t rows = parameter.globalShape[0], columns = parameter.globalShape[1];
+  forRuns(parameter.globalShape, parameter.localShape, start,
+          [&](int64_t global, int64_t local, int64_t count) {
+            for (int64_t i = 0; i < count; ++i) {
+              int64_t from = (global + i) % columns * rows + (global + i) / columns;
+              convertToFloat(values + local + i, bytes + from * sizeOf(dtype), dtype, 1);
+            }
+          });
+}
+
+/// From a weights file; rank 0 says which parameters it recognized by their shape alone.
+void fillFromFile(const Rank &rank, const std::string &path) {
+  SafetensorsFile file(path);
+  std::vector<WeightMatch> matches = matchWeights(file, *rank.program);
+  for (int64_t i = 0; i < rank.program->parameters.size(); ++i) {
+    const Parameter &parameter = rank.program->parameters[i];
+    const WeightMatch &match = matches[i];
+    if (match.transposed)
+      fillTransposed(rank, parameter, match.tensor->data, match.tensor->dtype);
+    else
+      fillFromBytes(rank, parameter, match.tensor->data, match.tensor->dtype);
+    if (rank.rank == 0 && match.byShape)
+      std::printf("%-14s %s is '%s' of %s, the only one of its shape %s\n", "parameter",
+                  parameter.name, match.name->c_str(), path.c_str(),
+                  toString(match.tensor->shape).c_str());
+  }
+}
+
 void fillFromModel(const Rank &rank, const Parameter &parameter, const std::string &folder) {
   const FileSource &source = parameter.source;
   if (!source.path)
@@ -107,19 +142,14 @@ void initialize(Rank &rank) {
   const RunOptions &options = *rank.options;
   if (options.resume)
     return readCheckpoint(rank, options.checkpoint);
-  std::unique_ptr<SafetensorsFile> file;
   if (options.init == InitFrom::Safetensors)
-    file = std::make_unique<SafetensorsFile>(options.initFile);
-  for (const Parameter &parameter : program.parameters) {
-    if (options.init == InitFrom::Seed) {
-      fillFromRule(rank, parameter, options.initSeed);
-    } else if (file) {
-      const StoredTensor &tensor = file->get(parameter.name, parameter.globalShape);
-      fillFromBytes(rank, parameter, tensor.data, tensor.dtype);
-    } else {
-      fillFromModel(rank, parameter, options.programFolder);
-    }
-  }
+    fillFromFile(rank, options.initFile);
+  else
+    for (const Parameter &parameter : program.parameters)
+      if (options.init == InitFrom::Seed)
+        fillFromRule(rank, parameter, options.initSeed);
+      else
+        fillFromModel(rank, parameter, options.programFolder);
   for (const OptimizerState &state : program.optimizerStates)
     std::memset(rank.persistent<char>(state.offset), 0,
                 size_t(program.parameters[state.parameter].localShape.elements()) * 4);

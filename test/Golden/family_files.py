@@ -1,0 +1,156 @@
+#!/usr/bin/env python3
+"""Weights and data of families.json as files, and the comparison with what a program wrote; needs
+numpy only.
+
+    family_files.py make FAMILY DIR       DIR/weights.safetensors (as PyTorch names them),
+                                          DIR/data.safetensors, DIR/dims (--dim options)
+    family_files.py check FAMILY [--log FILE.csv] [--grads FILE] [--logits FILE]
+
+Errors are measured as in check_golden.py; losses and gradients may be off by 1e-4, logits by 1e-5
+of the largest. Exit code 1 above that.
+"""
+
+import argparse
+import csv
+import json
+import math
+import os
+import struct
+import sys
+
+import numpy
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.join(HERE, "..", "..", "tools", "python"))
+import partita_data  # noqa: E402
+import partita_init  # noqa: E402
+
+SEED = 11
+DTYPES = {"F32": numpy.float32, "F64": numpy.float64, "I64": numpy.int64}
+
+
+def weights(specs):
+    return {name: (spec["mean"] + partita_init.normal(SEED, name, spec["shape"], spec["std"]))
+            .astype(numpy.float32) for name, spec in specs.items()}
+
+
+def pixels(batch):
+    return partita_init.normal(SEED, "pixel_values", (batch, 3, 16, 16), 1.0)
+
+
+def write_safetensors(path, tensors):
+    header, blob = {}, b""
+    for name, value in tensors.items():
+        kind = next(kind for kind, dtype in DTYPES.items() if value.dtype == dtype)
+        data = numpy.ascontiguousarray(value).tobytes()
+        header[name] = {"dtype": kind, "shape": list(value.shape),
+                        "data_offsets": [len(blob), len(blob) + len(data)]}
+        blob += data
+    text = json.dumps(header).encode()
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text + blob)
+
+
+def read_safetensors(path):
+    with open(path, "rb") as file:
+        data = file.read()
+    (length,) = struct.unpack("<Q", data[:8])
+    tensors = {}
+    for name, entry in json.loads(data[8:8 + length]).items():
+        if name == "__metadata__":
+            continue
+        begin, end = entry["data_offsets"]
+        values = numpy.frombuffer(data[8 + length + begin:8 + length + end], DTYPES[entry["dtype"]])
+        tensors[name] = values.reshape(entry["shape"]).astype(numpy.float64)
+    return tensors
+
+
+def make(golden, folder):
+    os.makedirs(folder, exist_ok=True)
+    write_safetensors(os.path.join(folder, "weights.safetensors"), weights(golden["parameters"]))
+    columns = {name: numpy.array(column, numpy.int64) for name, column in golden["data"].items()}
+    if "input_ids" not in columns:
+        columns["pixel_values"] = pixels(golden["batch"])
+    write_safetensors(os.path.join(folder, "data.safetensors"), columns)
+    with open(os.path.join(folder, "options"), "w") as file:
+        dims = {"batch": golden["batch"], **golden["dims"]}
+        file.write(" ".join(f"--dim {name}={size}" for name, size in dims.items()) +
+                   f" --objective {golden['objective']} --optimizer sgd --lr {golden['lr']}\n")
+
+
+def check_losses(path, golden):
+    with open(path, newline="") as file:
+        losses = [float(row["loss"]) for row in csv.DictReader(file)]
+    expected = golden["loss_float64"]
+    if len(losses) != len(expected):
+        sys.exit(f"{path}: {len(losses)} steps, the golden has {len(expected)}")
+    peer = max(abs(a - b) / b for a, b in zip(golden["loss_float32"], expected))
+    error = max(abs(a - b) / b for a, b in zip(losses, expected))
+    print(f"loss: {len(losses)} steps, worst {error:.2e} (PyTorch float32: {peer:.2e})")
+    return error
+
+
+def check_gradients(path, golden):
+    tensors = read_safetensors(path)
+    largest = max(entry["max"] for entry in golden["gradients"].values())
+    worst, peer, where = 0.0, 0.0, "none"
+    for name, entry in golden["gradients"].items():
+        names = [name, *golden["parameters"][name]["aliases"]]
+        found = [tensors.pop(each) for each in names if each in tensors]
+        if len(found) != 1:
+            sys.exit(f"{path}: has {len(found)} gradients of {' = '.join(names)}")
+        if list(found[0].shape) != entry["shape"]:
+            sys.exit(f"{path}: {name} is {list(found[0].shape)}, the golden {entry['shape']}")
+        flat, floor = found[0].ravel(), max(entry["max"], 1e-3 * largest)
+        errors = [abs(flat[i] - exact) / floor for i, _, exact in entry["samples"]]
+        errors.append(abs(math.sqrt(float(flat @ flat)) - entry["norm"]) / max(entry["norm"], floor))
+        peer = max([peer] + [abs(a - b) / floor for _, a, b in entry["samples"]])
+        if not max(errors) <= worst:
+            worst, where = max(errors), name
+    if tensors:
+        sys.exit(f"{path}: PyTorch has no parameter {', '.join(sorted(tensors))}")
+    print(f"gradients: {len(golden['gradients'])} tensors, worst {worst:.2e} at {where} "
+          f"(PyTorch float32: {peer:.2e})")
+    return worst
+
+
+def check_logits(path, golden):
+    """`--forward` runs the first batch, whose rows are in the order of the data's seed, 1."""
+    expected = numpy.array(golden["logits"]["values"]).reshape(golden["logits"]["shape"])
+    batch = golden["batch"]
+    key = partita_data._mix_one(partita_data._mix_one(1) ^ 0)
+    expected = expected[[partita_data.permute(key, row, batch) for row in range(batch)]]
+    logits = read_safetensors(path)["logits"]
+    if logits.shape != expected.shape:
+        sys.exit(f"{path}: logits are {list(logits.shape)}, the golden's {list(expected.shape)}")
+    error = float(numpy.abs(logits - expected).max() / numpy.abs(expected).max())
+    print(f"logits: {list(logits.shape)}, worst {error:.2e}")
+    return 10 * error  # to 1e-5
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["make", "check"])
+    parser.add_argument("family")
+    parser.add_argument("folder", nargs="?")
+    parser.add_argument("--log")
+    parser.add_argument("--grads")
+    parser.add_argument("--logits")
+    args = parser.parse_args()
+    with open(os.path.join(HERE, "families.json")) as file:
+        golden = json.load(file)[args.family]
+    if args.what == "make":
+        make(golden, args.folder)
+        return
+    errors = [check(path, golden) for check, path in
+              [(check_losses, args.log), (check_gradients, args.grads),
+               (check_logits, args.logits)] if path]
+    if not errors:
+        parser.error("nothing to check: give --log, --grads or --logits")
+    if not all(error <= 1e-4 for error in errors):  # also false for not-a-number
+        sys.exit("above the tolerance")
+
+
+if __name__ == "__main__":
+    main()
