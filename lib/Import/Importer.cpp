@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
+#include "Frequencies.h"
 #include "Importer.h"
 #include "Node.h"
 #include "TiedWeights.h"
@@ -196,7 +197,11 @@ static bool isParameter(const TensorData &data) {
   return isFloat(data.type) && !data.shape.empty() && data.count > 1;
 }
 
+/// A constant is read into memory; frequencies are one row of a head.
+constexpr int64_t maxFrequencies = 1 << 16;
+
 LogicalResult Importer::importInitializers(const onnx::GraphProto &graph, Scope &scope) {
+  llvm::StringSet<> frequencies = findFrequencies(graph);
   for (const onnx::TensorProto &proto : graph.initializer()) {
     auto tensorError = [&] {
       InFlightDiagnostic diagnostic = error();
@@ -212,6 +217,9 @@ LogicalResult Importer::importInitializers(const onnx::GraphProto &graph, Scope 
     tensor.type = data->type;
     tensor.shape = data->shape;
     tensor.initializer = &proto;
+    tensor.isBuffer = !isParameter(*data) ||
+                      (frequencies.contains(proto.name()) && data->count <= maxFrequencies &&
+                       data->place != TensorData::declared);
     initializerData[&proto] = *data;
     if (!scope.values.insert({proto.name(), &tensor}).second)
       return tensorError() << "the name is defined twice";
@@ -248,7 +256,7 @@ LogicalResult Importer::loadInitializer(Tensor &tensor) {
           llvm::ArrayRef<int64_t>{1, 0});
     return success();
   }
-  if (!isParameter(data)) {
+  if (tensor.isBuffer) {
     FailureOr<HostTensor> host = file.read(data, tensorError);
     if (failed(host))
       return failure();
