@@ -178,6 +178,16 @@ LogicalResult gatherND(Node &node) {
   return node.set(0, node.reshape(rows, shape));
 }
 
+/// Are the known positions all rows of the data, one after the other (x[...] = y)?
+bool isEveryRow(const HostTensor &positions, const Tensor &data, int64_t depth) {
+  int64_t next = 0;
+  bool inOrder = true;
+  forEachElement(positions.shape(), {&positions}, [&](llvm::ArrayRef<int64_t> at) {
+    inOrder &= positions.toInt(at[0]) == next++;
+  });
+  return inOrder && next == *elementCount(llvm::ArrayRef<int64_t>(data.shape).take_front(depth));
+}
+
 LogicalResult scatterND(Node &node) {
   Scatter kind = Scatter::replace;
   if (failed(node.arity(3, 3)) || failed(scatterKind(node, kind)))
@@ -194,11 +204,14 @@ LogicalResult scatterND(Node &node) {
       return node.set(0, *host);
   if (failed(node.emittable({data, indices, updates})))
     return failure();
+  MaybeHost rowsOf = knownRowPositions(node, *indices, *data);
+  if (kind == Scatter::replace && rowsOf && isEveryRow(*rowsOf, *data, indices->shape.back()))
+    return node.set(0, node.reshape(node.value(updates), data->shape));
   int64_t tuples = indices->shape.size() - 1;
   Value at = rowPositions(node, indices, *data, 0);
   FailureOr<Value> rows = scatterRows(
       node, asRows(node, data, indices->shape.back()), node.reshape(at, *elementCount(shapeOf(at))),
-      knownRowPositions(node, *indices, *data), asRows(node, updates, tuples), kind);
+      rowsOf, asRows(node, updates, tuples), kind);
   return failed(rows) ? failure() : node.set(0, node.reshape(*rows, data->shape));
 }
 

@@ -3,7 +3,7 @@
 numpy only.
 
     family_files.py make FAMILY DIR       DIR/weights.safetensors (as PyTorch names them),
-                                          DIR/data.safetensors, DIR/dims (--dim options)
+                                          DIR/data.safetensors, DIR/dims and DIR/options of compile
     family_files.py check FAMILY [--log FILE.csv] [--grads FILE] [--logits FILE]
 
 Errors are measured as in check_golden.py; losses and gradients may be off by 1e-4, logits by 1e-5
@@ -27,6 +27,11 @@ import partita_init  # noqa: E402
 
 SEED = 11
 DTYPES = {"F32": numpy.float32, "F64": numpy.float64, "I64": numpy.int64}
+
+
+def load(family):
+    with open(os.path.join(HERE, "families.json")) as file:
+        return json.load(file)[family]
 
 
 def weights(specs):
@@ -72,10 +77,11 @@ def make(golden, folder):
     if "input_ids" not in columns:
         columns["pixel_values"] = pixels(golden["batch"])
     write_safetensors(os.path.join(folder, "data.safetensors"), columns)
-    with open(os.path.join(folder, "options"), "w") as file:
+    with open(os.path.join(folder, "dims"), "w") as file:
         dims = {"batch": golden["batch"], **golden["dims"]}
-        file.write(" ".join(f"--dim {name}={size}" for name, size in dims.items()) +
-                   f" --objective {golden['objective']} --optimizer sgd --lr {golden['lr']}\n")
+        file.write(" ".join(f"--dim {name}={size}" for name, size in dims.items()))
+    with open(os.path.join(folder, "options"), "w") as file:
+        file.write(f"--objective {golden['objective']} --optimizer sgd --lr {golden['lr']}")
 
 
 def check_losses(path, golden):
@@ -138,8 +144,7 @@ def main():
     parser.add_argument("--grads")
     parser.add_argument("--logits")
     args = parser.parse_args()
-    with open(os.path.join(HERE, "families.json")) as file:
-        golden = json.load(file)[args.family]
+    golden = load(args.family)
     if args.what == "make":
         make(golden, args.folder)
         return
