@@ -104,6 +104,12 @@ private:
            splitsText(type);
   }
 
+  /// Members of an Input that have other values than usual.
+  static std::string restText(int64_t filler, bool batched) {
+    std::string text = filler != 0 || !batched ? ", " + std::to_string(filler) : "";
+    return batched ? text : text + ", false";
+  }
+
   void printInputs(ArrayAttr inputs) {
     rows("Input", "Inputs",
          llvm::map_to_vector(inputs.getAsRange<DictionaryAttr>(), [&](DictionaryAttr input) {
@@ -121,9 +127,10 @@ private:
            return "{" + rt::stringLiteral(cast<StringAttr>(input.get("name")).getValue()) +
                   ", InputRole::" + kind.str() + ", " + typeText(type.getElementType()) + ", " +
                   placedText(type) + ", " +
-                  std::to_string(cast<IntegerAttr>(input.get("vocabulary")).getInt()) + ", " +
-                  std::to_string(cast<IntegerAttr>(input.get("filler")).getInt()) +
-                  (cast<BoolAttr>(input.get("batched")).getValue() ? "}" : ", false}");
+                  std::to_string(cast<IntegerAttr>(input.get("vocabulary")).getInt()) +
+                  restText(cast<IntegerAttr>(input.get("filler")).getInt(),
+                           cast<BoolAttr>(input.get("batched")).getValue()) +
+                  "}";
          }));
   }
 

@@ -10,9 +10,8 @@ namespace partita::importer {
 /// Does the operator hand angles on, as products with positions and in other shapes?
 static bool handsOn(llvm::StringRef op) {
   static constexpr llvm::StringLiteral kOps[] = {
-      "Cast",    "Concat",  "Div", "Einsum", "Expand", "Gather", "Identity",
-      "MatMul",  "Mul",     "Neg", "Reshape", "Slice",  "Squeeze", "Transpose",
-      "Unsqueeze"};
+      "Cast", "Concat", "Div",     "Einsum", "Expand",  "Gather",    "Identity", "MatMul",
+      "Mul",  "Neg",    "Reshape", "Slice",  "Squeeze", "Transpose", "Unsqueeze"};
   return llvm::is_contained(kOps, op);
 }
 

@@ -1,8 +1,8 @@
 //===- Frequencies.h - float initializers that are no parameters ------------------------------===//
 //
 // A rotary embedding's frequencies are a buffer of the model, which an exporter may write as an
-// initializer like any weight. They are recognized by their use: all that is computed from them goes
-// through a sine or a cosine and nowhere else.
+// initializer like any weight. They are recognized by their use: all that is computed from them
+// goes through a sine or a cosine and nowhere else.
 //
 //===----------------------------------------------------------------------------------------===//
 #ifndef PARTITA_LIB_IMPORT_FREQUENCIES_H

@@ -7,8 +7,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#include "Frequencies.h"
 #include "Importer.h"
+#include "Frequencies.h"
 #include "Node.h"
 #include "TiedWeights.h"
 #include "dialects/Train/Train.h"

@@ -182,9 +182,8 @@ LogicalResult gatherND(Node &node) {
 bool isEveryRow(const HostTensor &positions, const Tensor &data, int64_t depth) {
   int64_t next = 0;
   bool inOrder = true;
-  forEachElement(positions.shape(), {&positions}, [&](llvm::ArrayRef<int64_t> at) {
-    inOrder &= positions.toInt(at[0]) == next++;
-  });
+  forEachElement(positions.shape(), {&positions},
+                 [&](llvm::ArrayRef<int64_t> at) { inOrder &= positions.toInt(at[0]) == next++; });
   return inOrder && next == *elementCount(llvm::ArrayRef<int64_t>(data.shape).take_front(depth));
 }
 
@@ -209,9 +208,9 @@ LogicalResult scatterND(Node &node) {
     return node.set(0, node.reshape(node.value(updates), data->shape));
   int64_t tuples = indices->shape.size() - 1;
   Value at = rowPositions(node, indices, *data, 0);
-  FailureOr<Value> rows = scatterRows(
-      node, asRows(node, data, indices->shape.back()), node.reshape(at, *elementCount(shapeOf(at))),
-      rowsOf, asRows(node, updates, tuples), kind);
+  FailureOr<Value> rows = scatterRows(node, asRows(node, data, indices->shape.back()),
+                                      node.reshape(at, *elementCount(shapeOf(at))), rowsOf,
+                                      asRows(node, updates, tuples), kind);
   return failed(rows) ? failure() : node.set(0, node.reshape(*rows, data->shape));
 }
 

@@ -1,4 +1,5 @@
-//===- Freeze.cpp - parameters that are not trained --------------------------------------------===//
+//===- Freeze.cpp - parameters that are not trained
+//--------------------------------------------===//
 
 #include "lib/Objective/Freeze.h"
 #include "dialects/Train/Train.h"

@@ -1,4 +1,5 @@
-//===- Freeze.h - parameters that are not trained ----------------------------------------------===//
+//===- Freeze.h - parameters that are not trained
+//----------------------------------------------===//
 #ifndef PARTITA_LIB_OBJECTIVE_FREEZE_H
 #define PARTITA_LIB_OBJECTIVE_FREEZE_H
 

@@ -2,6 +2,7 @@
 
 #include "lib/Objective/Inputs.h"
 #include "dialects/Train/Train.h"
+#include "dialects/Tx/Tx.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -42,6 +43,8 @@ static bool isInteger(Type type) {
 static StringRef usualRole(StringRef name, Type type) {
   if (!isInteger(type))
     return name.contains("mask") ? "ones" : "data";
+  if (name == "input_ids" || name == "ids")
+    return "ids";
   if (name.contains("position"))
     return "positions";
   if (name.contains("mask"))
@@ -105,25 +108,46 @@ static LogicalResult bindInput(func::FuncOp forward, StringRef binding) {
   return success();
 }
 
+/// Where no name says so, the one input that rows of a table are looked up by is the tokens.
+static void findTokens(func::FuncOp forward) {
+  std::optional<unsigned> only;
+  for (BlockArgument argument : forward.getArguments()) {
+    StringRef role = roleOf(forward, argument.getArgNumber());
+    if (role == "ids")
+      return;
+    bool looksUp = llvm::any_of(argument.getUses(), [](OpOperand &use) {
+      auto embedding = dyn_cast<tx::EmbeddingOp>(use.getOwner());
+      return embedding && embedding.getIds() == use.get();
+    });
+    if (role != "data" || !looksUp || cast<RankedTensorType>(argument.getType()).getRank() != 2)
+      continue;
+    if (only)
+      return;
+    only = argument.getArgNumber();
+  }
+  if (only)
+    forward.setArgAttr(*only, TrainDialect::kRole, StringAttr::get(forward.getContext(), "ids"));
+}
+
 LogicalResult objective::assignRoles(func::FuncOp forward, ArrayRef<std::string> bindings) {
   Builder b(forward.getContext());
   for (const std::string &binding : bindings)
     if (!binding.empty() && failed(bindInput(forward, binding)))
       return failure();
+  bool bound = llvm::any_of(bindings, [](const std::string &text) { return !text.empty(); });
   for (unsigned i = 0; i < forward.getNumArguments(); ++i) {
     StringRef role = roleOf(forward, i);
     auto name = forward.getArgAttrOfType<StringAttr>(i, TrainDialect::kName);
     if (role.empty() || role == "input") {
       StringRef usual = usualRole(name ? name.getValue() : "", forward.getArgument(i).getType());
-      // A single input of integers is tokens, whatever its name.
-      bool only = llvm::count_if(forward.getArgumentTypes(), isInteger) == 1;
-      if (usual == "data" && only && isInteger(forward.getArgument(i).getType()))
-        usual = "ids";
       forward.setArgAttr(i, TrainDialect::kRole, b.getStringAttr(usual));
     }
+  }
+  if (!bound)
+    findTokens(forward);
+  for (unsigned i = 0; i < forward.getNumArguments(); ++i)
     if (failed(checkRole(forward, i)))
       return failure();
-  }
   return success();
 }
 

@@ -55,9 +55,11 @@ struct Objective : partita::impl::ObjectivePassBase<Objective> {
       return signalPassFailure();
     }
     auto [name, wanted] = StringRef(kind).split(':');
-    if (failed(objective::freezeParameters(module, freeze)) || failed(objective::assignRoles(forward, inputs)))
+    if (failed(objective::freezeParameters(module, freeze)) ||
+        failed(objective::assignRoles(forward, inputs)))
       return signalPassFailure();
     objective::markBatches(forward);
+    sumMeans();
     if (name == "none")
       return;
     if (failed(findKind(module, name)) || failed(findOutput(wanted)) || failed(findLabels()))
@@ -67,6 +69,26 @@ struct Objective : partita::impl::ObjectivePassBase<Objective> {
   }
 
 private:
+  /// A mean over the batch cannot be split with it, a sum divided by the whole count can.
+  void sumMeans() {
+    SmallVector<tx::ReduceMeanOp> means;
+    forward.walk([&](tx::ReduceMeanOp mean) {
+      if (llvm::is_contained(mean.getDims(), 0))
+        means.push_back(mean);
+    });
+    for (tx::ReduceMeanOp mean : means) {
+      OpBuilder builder(mean);
+      double count = double(cast<RankedTensorType>(mean.getX().getType()).getNumElements()) /
+                     double(mean.getType().getNumElements());
+      Value sum = tx::ReduceSumOp::create(builder, mean.getLoc(), mean.getType(), mean.getX(),
+                                          mean.getDims());
+      Value share = tx::createSplat(builder, mean.getLoc(), mean.getType(), 1 / count);
+      mean.replaceAllUsesWith(
+          tx::MulOp::create(builder, mean.getLoc(), ValueRange{sum, share})->getResult(0));
+      mean.erase();
+    }
+  }
+
   //===- What is computed
 
   LogicalResult findKind(ModuleOp module, StringRef name) {
@@ -81,9 +103,7 @@ private:
     return module.emitError() << "objective '" << name << "' is unknown; known: " << known;
   }
 
-  Value outputValue() {
-    return forward.getBody().back().getTerminator()->getOperand(output);
-  }
+  Value outputValue() { return forward.getBody().back().getTerminator()->getOperand(output); }
   RankedTensorType outputType() { return cast<RankedTensorType>(outputValue().getType()); }
 
   std::string outputName(unsigned i) {
@@ -98,11 +118,10 @@ private:
     for (auto [i, value] : llvm::enumerate(results)) {
       auto type = dyn_cast<RankedTensorType>(value.getType());
       bool isFloat = type && isa<FloatType>(type.getElementType());
-      bool fits = isFloat && (chosen && chosen->loss == Kind::InGraph
-                                  ? type.getNumElements() == 1
-                                  : type.getRank() >= (chosen && chosen->loss == Kind::SquaredError
-                                                           ? 1
-                                                           : 2));
+      bool fits = isFloat &&
+                  (chosen && chosen->loss == Kind::InGraph
+                       ? type.getNumElements() == 1
+                       : type.getRank() >= (chosen && chosen->loss == Kind::SquaredError ? 1 : 2));
       known += (i ? ", '" : "'") + outputName(i) + "'";
       if (wanted.empty() ? !fits : outputName(i) != wanted)
         continue;
@@ -113,12 +132,12 @@ private:
       return success();
     }
     if (!wanted.empty())
-      return forward.emitError() << "objective: the model has no output '" << wanted
-                                 << "'; it has " << known;
-    return forward.emitError()
-           << "no result is a floating-point tensor that could be "
-           << (chosen && chosen->loss == Kind::InGraph ? "the loss, a single number"
-                                                       : "the logits [batch, ..., classes]");
+      return forward.emitError() << "objective: the model has no output '" << wanted << "'; it has "
+                                 << known;
+    return forward.emitError() << "no result is a floating-point tensor that could be "
+                               << (chosen && chosen->loss == Kind::InGraph
+                                       ? "the loss, a single number"
+                                       : "the logits [batch, ..., classes]");
   }
 
   std::optional<unsigned> argumentWith(StringRef role) {
@@ -259,23 +278,20 @@ private:
 
   /// The model on one micro-batch, and its share of the mean loss.
   Value buildLoss(OpBuilder &builder, Location loc, IRMapping mapping, Block &block, Value share) {
-    mapping.map(forward.getArguments(),
-                block.getArguments().take_front(forward.getNumArguments()));
+    mapping.map(forward.getArguments(), block.getArguments().take_front(forward.getNumArguments()));
     for (Operation &op : forward.getBody().front().without_terminator())
       if (!isa<train::ReadOp>(op))
         builder.clone(op, mapping);
     Value scores = mapping.lookup(outputValue());
     auto type = outputType();
     if (!type.getElementType().isF32())
-      scores = tx::CastOp::create(builder, loc,
-                                  RankedTensorType::get(type.getShape(), builder.getF32Type()),
-                                  scores);
+      scores = tx::CastOp::create(
+          builder, loc, RankedTensorType::get(type.getShape(), builder.getF32Type()), scores);
     auto scalar = RankedTensorType::get({}, builder.getF32Type());
     Value sum;
     if (chosen->loss == Kind::InGraph) {
-      sum = type.getRank() == 0
-                ? scores
-                : tx::ReshapeOp::create(builder, loc, scalar, scores).getResult();
+      sum = type.getRank() == 0 ? scores
+                                : tx::ReshapeOp::create(builder, loc, scalar, scores).getResult();
     } else {
       Value each = chosen->loss == Kind::SquaredError
                        ? squaredError(builder, loc, scores, block.getArguments().back())
@@ -294,8 +310,7 @@ private:
   }
 
   Value squaredError(OpBuilder &builder, Location loc, Value scores, Value targets) {
-    Value difference =
-        tx::SubOp::create(builder, loc, ValueRange{scores, targets})->getResult(0);
+    Value difference = tx::SubOp::create(builder, loc, ValueRange{scores, targets})->getResult(0);
     return tx::MulOp::create(builder, loc, ValueRange{difference, difference})->getResult(0);
   }
 

@@ -92,6 +92,13 @@ public:
         targets(inputOf(program, InputRole::Targets)) {
     if (!targets)
       targets = inputOf(program, InputRole::Labels);
+    if (const Input *shifted = inputOf(program, InputRole::Shifted); shifted && !targets) {
+      implied = *shifted; // a program that only infers
+      implied.name = "labels";
+      implied.role = InputRole::Targets;
+      implied.filler = -100;
+      targets = &implied;
+    }
     for (const Input &input : program.inputs) {
       if (file.find(input.name))
         checkColumn(input);
@@ -153,9 +160,8 @@ private:
     if (input.batched)
       wanted.dims[0] = column.shape.rank > 0 ? column.shape[0] : 0;
     if (column.shape != wanted)
-      fail("%s: %s: column '%s' is %s, the program needs %s%s", option.c_str(),
-           file.path().c_str(), input.name, toString(column.shape).c_str(),
-           toString(input.globalShape).c_str(),
+      fail("%s: %s: column '%s' is %s, the program needs %s%s", option.c_str(), file.path().c_str(),
+           input.name, toString(column.shape).c_str(), toString(input.globalShape).c_str(),
            input.batched ? " with any number of samples first" : "");
     if (isFloat(column.dtype) && input.dtype != DType::Float32)
       fail("%s: %s: column '%s' is %s, the program needs %s", option.c_str(), file.path().c_str(),
@@ -212,6 +218,7 @@ private:
   std::string option;
   SafetensorsFile file;
   const Input *ids, *targets;
+  Input implied{};
   int64_t rows = -1;
 };
 

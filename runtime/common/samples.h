@@ -3,10 +3,11 @@
 //     FILE.safetensors   columns: a tensor per input, by the input's name, one row per sample along
 //                        its first dimension
 //
-// What the data do not have is filled by the input's role (program.h): a window of a token file gives
-// tokens and the ones after them; positions, ones and zeros are constants unless there is a column of
-// that name; labels without a column are the tokens after those of `ids`, the last one ignored;
-// shifted inputs are the targets moved by one.
+// What the data do not have is filled by the input's role (program.h): a window of a token file
+// gives tokens and the ones after them; positions, ones and zeros are constants unless there is a
+// column of that name; labels without a column are the tokens after those of `ids`, the last one
+// ignored; shifted inputs are the targets moved by one (in a program without targets: the column
+// 'labels').
 
 #ifndef PARTITA_RT_COMMON_SAMPLES_H
 #define PARTITA_RT_COMMON_SAMPLES_H

@@ -1,5 +1,6 @@
-// Which tensor of a weights file is which parameter. Exporters keep the names of a library's modules
-// up to a prefix, may transpose matrices, and name a tied tensor by any of its uses. In this order:
+// Which tensor of a weights file is which parameter. Exporters keep the names of a library's
+// modules up to a prefix, may transpose matrices, and name a tied tensor by any of its uses. In
+// this order:
 //
 //   1. the same name
 //   2. one name ends in the other, after a dot ("wte.weight", "transformer.wte.weight")

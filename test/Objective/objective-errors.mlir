@@ -1,30 +1,50 @@
 // RUN: partita-opt %s --objective --split-input-file --verify-diagnostics
 // RUN: not partita-opt %s --objective=accumulate=0 --split-input-file 2>&1 | FileCheck %s --check-prefix=ACC
-// RUN: not partita-opt %s --objective=freeze=nothing --split-input-file 2>&1 | FileCheck %s --check-prefix=FREEZE
+// RUN: not partita-opt %s --objective="freeze=h.0.*.wieght" --split-input-file 2>&1 | FileCheck %s --check-prefix=FREEZE
 // RUN: not partita-opt %s --objective=kind=lm --split-input-file 2>&1 | FileCheck %s --check-prefix=KIND
+// RUN: not partita-opt %s --objective=kind=mse:hidden --split-input-file 2>&1 | FileCheck %s --check-prefix=OUTPUT
+// RUN: not partita-opt %s --objective=kind=output --split-input-file 2>&1 | FileCheck %s --check-prefix=LOSS
+// RUN: not partita-opt %s --objective=kind=causal --split-input-file 2>&1 | FileCheck %s --check-prefix=CAUSAL
+// RUN: not partita-opt %s --objective=inputs=ids=data --split-input-file 2>&1 | FileCheck %s --check-prefix=INPUT
+// RUN: not partita-opt %s --objective=inputs=pixels=mask --split-input-file 2>&1 | FileCheck %s --check-prefix=ROLE
+// RUN: not partita-opt %s --objective=inputs=pixels=positions --split-input-file 2>&1 | FileCheck %s --check-prefix=FLOAT
+// RUN: not partita-opt %s --objective=inputs=pixels=ones:3 --split-input-file 2>&1 | FileCheck %s --check-prefix=FILLER
 
 // ACC: error: accumulate is 0, expected at least 1
-// FREEZE: error: freeze: no parameter matches 'nothing'
-// KIND: error: objective 'lm' is unknown; known: auto, none
-
-// expected-error@+1 {{no input is an integer tensor [batch, sequence] that could carry the tokens}}
-func.func @forward(%x: tensor<8x16xf32>) -> tensor<8x16xf32> {
+// FREEZE: error: freeze: no parameter matches 'h.0.*.wieght'; the nearest names are 'h.0.weight', 'h.1.weight', 'bias'
+// KIND: error: objective 'lm' is unknown; known: auto, none, causal, masked, classification, mse, output
+// OUTPUT: error: objective: the model has no output 'hidden'; it has 'scores'
+// LOSS: error: no result is a floating-point tensor that could be the loss, a single number
+// CAUSAL: error: no input is an integer tensor [batch, sequence] that carries the tokens; bind one with --input NAME=ids, or take another objective than 'causal'
+// INPUT: error: input: the model has no input 'ids'; it has 'pixels'
+// ROLE: error: input 'pixels': role 'mask' is none of ids, labels, targets, positions, ones, zeros, shifted, data
+// FLOAT: error: input 'pixels' of type 'tensor<8x16xf32>' cannot be 'positions', which are integers along a dimension
+// FILLER: error: input 'pixels': 'ones:3' is no role; only shifted takes a token, such as shifted:0
+func.func @forward(%x: tensor<8x16xf32> {train.name = "pixels"}) -> (tensor<8x16xf32> {train.name = "scores"}) {
   return %x : tensor<8x16xf32>
 }
+train.parameter @h.1.weight : tensor<4x4xf32>
+train.parameter @bias : tensor<4xf32>
+train.parameter @h.0.weight : tensor<4x4xf32>
 
 // -----
 
-// expected-error@+1 {{inputs 'input_ids' and 'token_type_ids' could both carry the tokens; mark one with train.role = "ids"}}
-func.func @forward(%a: tensor<8x16xi64> {train.name = "input_ids"}, %b: tensor<8x16xi64> {train.name = "token_type_ids"}) -> tensor<8x16xi64> {
-  return %a : tensor<8x16xi64>
-}
-
-// -----
-
-// expected-error@+1 {{no result is a floating-point tensor [8, 16, vocabulary] that could be the logits}}
+// expected-error@+1 {{no result is a floating-point tensor that could be the logits [batch, ..., classes]}}
 func.func @forward(%a: tensor<8x16xi64>) -> tensor<8x16xi64> {
   return %a : tensor<8x16xi64>
 }
+
+// -----
+
+// One score too few for a next token of each.
+// expected-error@+1 {{output '0' of type 'tensor<8x15x4xf32>' does not score a next token for each of number 0, 'tensor<8x16xi64>'}}
+func.func @forward(%a: tensor<8x16xi64>) -> tensor<8x15x4xf32> {
+  %w = train.read @w : tensor<4x4xf32>
+  %x = tx.embedding %w, %a : (tensor<4x4xf32>, tensor<8x16xi64>) -> tensor<8x16x4xf32>
+  %y = tx.slice %x [0, 0, 0] by [1, 1, 1] : tensor<8x16x4xf32> -> tensor<8x15x4xf32>
+  return %y : tensor<8x15x4xf32>
+}
+train.parameter @w : tensor<4x4xf32>
 
 // -----
 

@@ -29,5 +29,5 @@ train.parameter @wte : tensor<256x4xf32>
 
 // FROZEN: train.parameter @wte : tensor<256x4xf32> frozen
 
-// NONE: func.func @forward(%arg0: tensor<8x16xi64> {train.batch = 0 : i64})
+// NONE: func.func @forward(%arg0: tensor<8x16xi64> {train.batch = 0 : i64, train.role = "ids"})
 // NONE-NOT: @train_step

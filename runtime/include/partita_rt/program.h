@@ -80,13 +80,13 @@ enum class InputRole : uint8_t {
 struct Input {
   const char *name; ///< also that of its column in a data file
   InputRole role;
-  DType dtype;          ///< Int64, Int32, Float32 or Bool
-  Shape globalShape;    ///< one micro-batch of the whole program
-  Shape localShape;     ///< one micro-batch of one rank
-  Splits splits;        ///< how the one comes from the other
-  int64_t vocabulary;   ///< numbers are 0 .. vocabulary-1, or `filler` in labels; 0: any
-  int64_t filler = 0;   ///< the label that does not count; the first of Shifted
-  bool batched = true;  ///< one row per sample; else the same for all
+  DType dtype;         ///< Int64, Int32, Float32 or Bool
+  Shape globalShape;   ///< one micro-batch of the whole program
+  Shape localShape;    ///< one micro-batch of one rank
+  Splits splits;       ///< how the one comes from the other
+  int64_t vocabulary;  ///< numbers are 0 .. vocabulary-1, or `filler` in labels; 0: any
+  int64_t filler = 0;  ///< the label that does not count; the first of Shifted
+  bool batched = true; ///< one row per sample; else the same for all
 };
 
 /// How `--init seed:N` fills a parameter (see init.h for the exact numbers).

@@ -4,8 +4,8 @@ module attributes {par.mesh = #par.mesh<dp = 2>, train.phase = "overlap"} {
   train.parameter @head.bias : tensor<16xf32> fill(<0.0>)
   train.state @head.weight.m : tensor<8x16xf32> = 0.0 of @head.weight "m"
   train.state @head.weight.v : tensor<8x16xf32> = 0.0 of @head.weight "v"
-  func.func @train_step(%ids: tensor<1x2x4xi64, #par.place<[1, 4 @dp, 4]>> {train.role = "ids", train.name = "input_ids"},
-                        %labels: tensor<1x2x4xi64, #par.place<[1, 4 @dp, 4]>> {train.role = "labels"}) -> tensor<f32> attributes {par.no_cotangents} {
+  func.func @train_step(%ids: tensor<1x2x4xi64, #par.place<[1, 4 @dp, 4]>> {train.batch = 1 : i64, train.role = "ids", train.name = "input_ids"},
+                        %labels: tensor<1x2x4xi64, #par.place<[1, 4 @dp, 4]>> {train.batch = 1 : i64, train.role = "labels"}) -> tensor<f32> attributes {par.no_cotangents} {
     %table = train.read @table : tensor<16x8xf32>
     %w = train.read @head.weight : tensor<8x16xf32>
     %b = train.read @head.bias : tensor<16xf32>
