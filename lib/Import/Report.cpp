@@ -1,6 +1,8 @@
 //===- Report.cpp - what an ONNX file holds ---------------------------------------------------===//
 
 #include "Importer.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 
@@ -16,22 +18,7 @@ std::string dimText(const onnx::TensorShapeProto::Dimension &dim) {
   return dim.dim_param().empty() ? "?" : quoted(dim.dim_param());
 }
 
-void reportInputs(const onnx::GraphProto &graph, llvm::raw_ostream &os) {
-  for (const onnx::ValueInfoProto *input : realInputs(graph)) {
-    const onnx::TypeProto::Tensor &type = input->type().tensor_type();
-    os << "input " << quoted(input->name()) << ": " << dtypeName(type.elem_type()) << " [";
-    llvm::interleaveComma(type.shape().dim(), os, [&](const auto &dim) { os << dimText(dim); });
-    os << "]\n";
-  }
-  for (const onnx::ValueInfoProto &output : graph.output())
-    os << "output " << quoted(output.name()) << "\n";
-}
-
-LogicalResult reportTensors(ModelFile &file, llvm::raw_ostream &os) {
-  struct Sum {
-    int64_t tensors = 0, elements = 0, bytes = 0;
-  };
-  Sum stored, external, declared;
+LogicalResult addTensors(ModelFile &file, OnnxReport &report) {
   for (const onnx::TensorProto &tensor : file.model().graph().initializer()) {
     FailureOr<TensorData> data = file.locate(tensor, [&] {
       InFlightDiagnostic diagnostic = emitError(file.location());
@@ -40,14 +27,80 @@ LogicalResult reportTensors(ModelFile &file, llvm::raw_ostream &os) {
     });
     if (failed(data))
       return failure();
-    Sum &sum = data->place == TensorData::inModel    ? stored
-               : data->place == TensorData::external ? external
-                                                     : declared;
+    OnnxReport::Tensors &sum = data->place == TensorData::inModel    ? report.stored
+                               : data->place == TensorData::external ? report.external
+                                                                     : report.declared;
     ++sum.tensors;
     sum.elements += data->count;
     sum.bytes += data->count * byteSize(data->type);
   }
-  auto line = [&](const Sum &sum, const char *where) {
+  return success();
+}
+
+void addOperators(const onnx::ModelProto &model, const llvm::StringMap<int64_t> &opsets,
+                  OnnxReport &report) {
+  std::map<std::pair<std::string, std::string>, int64_t> counts;
+  for (const onnx::NodeProto &node : model.graph().node())
+    ++counts[{canonicalDomain(node.domain()).str(), node.op_type()}];
+  for (const auto &[op, count] : counts) {
+    const std::string &domain = op.first, &type = op.second;
+    bool known = findOp(domain, type, opsets.lookup(domain)) ||
+                 llvm::any_of(model.functions(), [&](const onnx::FunctionProto &function) {
+                   return function.name() == type && canonicalDomain(function.domain()) == domain;
+                 });
+    report.operators.push_back({domain, type, count, known});
+  }
+  llvm::stable_sort(report.operators,
+                    [](const auto &a, const auto &b) { return a.count > b.count; });
+}
+
+std::string unquoted(llvm::StringRef text) {
+  return llvm::StringRef(quoted(text.str())).drop_front().drop_back().str();
+}
+
+} // namespace
+
+FailureOr<OnnxReport> reportOnnx(llvm::StringRef path, MLIRContext *context) {
+  auto file = ModelFile::open(path, context);
+  if (failed(file))
+    return failure();
+  const onnx::ModelProto &model = (*file)->model();
+  OnnxReport report;
+  report.producer = model.producer_name();
+  report.producerVersion = model.producer_version();
+  report.irVersion = model.ir_version();
+  report.nodes = model.graph().node_size();
+  report.functions = model.functions_size();
+  llvm::StringMap<int64_t> opsets;
+  for (const onnx::OperatorSetIdProto &opset : model.opset_import()) {
+    opsets[canonicalDomain(opset.domain())] = opset.version();
+    report.opsets.push_back({canonicalDomain(opset.domain()).str(), opset.version()});
+  }
+  for (const onnx::ValueInfoProto *input : realInputs(model.graph())) {
+    const onnx::TypeProto::Tensor &type = input->type().tensor_type();
+    report.inputs.push_back({input->name(), std::string(dtypeName(type.elem_type())), {}});
+    for (const auto &dim : type.shape().dim())
+      report.inputs.back().dims.push_back(dimText(dim));
+  }
+  for (const onnx::ValueInfoProto &output : model.graph().output())
+    report.outputs.push_back(output.name());
+  if (failed(addTensors(**file, report)))
+    return failure();
+  addOperators(model, opsets, report);
+  return report;
+}
+
+void OnnxReport::print(llvm::raw_ostream &os) const {
+  os << "exporter " << quoted(producer) << " " << quoted(producerVersion) << ", ONNX IR "
+     << irVersion << "\n";
+  for (const auto &[domain, version] : opsets)
+    os << "opset " << version << " of " << (domain.empty() ? "ai.onnx" : quoted(domain)) << "\n";
+  for (const Input &input : inputs)
+    os << "input " << quoted(input.name) << ": " << input.type << " ["
+       << llvm::join(input.dims, ", ") << "]\n";
+  for (const std::string &output : outputs)
+    os << "output " << quoted(output) << "\n";
+  auto line = [&](const Tensors &sum, const char *where) {
     if (sum.tensors)
       os << "tensors " << where << ": " << sum.tensors << ", " << sum.elements << " elements, "
          << sum.bytes << " bytes\n";
@@ -55,49 +108,50 @@ LogicalResult reportTensors(ModelFile &file, llvm::raw_ostream &os) {
   line(stored, "in the file");
   line(external, "in external data");
   line(declared, "declared without values");
-  return success();
+  os << "nodes: " << nodes << ", functions: " << functions << "\n";
+  for (const Operator &each : operators) {
+    os << llvm::formatv("{0,8} ", each.count) << unquoted(each.type);
+    if (!each.domain.empty())
+      os << " of " << quoted(each.domain);
+    os << (each.supported ? "\n" : "  not supported\n");
+  }
 }
 
-} // namespace
-
-LogicalResult reportOnnx(llvm::StringRef path, MLIRContext *context, llvm::raw_ostream &os) {
-  auto file = ModelFile::open(path, context);
-  if (failed(file))
-    return failure();
-  const onnx::ModelProto &model = (*file)->model();
-  os << "exporter " << quoted(model.producer_name()) << " " << quoted(model.producer_version())
-     << ", ONNX IR " << model.ir_version() << "\n";
-  llvm::StringMap<int64_t> opsets;
-  for (const onnx::OperatorSetIdProto &opset : model.opset_import()) {
-    opsets[canonicalDomain(opset.domain())] = opset.version();
-    os << "opset " << opset.version() << " of "
-       << (canonicalDomain(opset.domain()).empty() ? "ai.onnx" : quoted(opset.domain())) << "\n";
+llvm::json::Object OnnxReport::toJson() const {
+  using namespace llvm::json;
+  auto text = [](llvm::StringRef raw) { return fixUTF8(raw); };
+  auto named = [&](const std::string &domain) { return domain.empty() ? "ai.onnx" : text(domain); };
+  Array sets, ins, outs, ops;
+  for (const auto &[domain, version] : opsets)
+    sets.push_back(Object{{"domain", named(domain)}, {"version", version}});
+  for (const Input &input : inputs) {
+    Array dims;
+    for (const std::string &dim : input.dims)
+      dims.push_back(text(dim));
+    ins.push_back(
+        Object{{"name", text(input.name)}, {"type", input.type}, {"dims", std::move(dims)}});
   }
-  reportInputs(model.graph(), os);
-  if (failed(reportTensors(**file, os)))
-    return failure();
-  // Most frequent first, then by name.
-  std::map<std::pair<std::string, std::string>, int64_t> counts;
-  for (const onnx::NodeProto &node : model.graph().node())
-    ++counts[{canonicalDomain(node.domain()).str(), node.op_type()}];
-  std::vector<std::pair<std::pair<std::string, std::string>, int64_t>> sorted(counts.begin(),
-                                                                              counts.end());
-  llvm::sort(sorted, [](const auto &a, const auto &b) {
-    return a.second != b.second ? a.second > b.second : a.first < b.first;
-  });
-  os << "nodes: " << model.graph().node_size() << ", functions: " << model.functions_size() << "\n";
-  for (const auto &[op, count] : sorted) {
-    const std::string &domain = op.first, &type = op.second;
-    bool known = findOp(domain, type, opsets.lookup(domain)) ||
-                 llvm::any_of(model.functions(), [&](const onnx::FunctionProto &function) {
-                   return function.name() == type && canonicalDomain(function.domain()) == domain;
-                 });
-    os << llvm::formatv("{0,8} ", count) << llvm::StringRef(quoted(type)).drop_front().drop_back();
-    if (!domain.empty())
-      os << " of " << quoted(domain);
-    os << (known ? "\n" : "  not supported\n");
-  }
-  return success();
+  for (const std::string &output : outputs)
+    outs.push_back(text(output));
+  for (const Operator &each : operators)
+    ops.push_back(Object{{"domain", named(each.domain)},
+                         {"type", text(each.type)},
+                         {"count", each.count},
+                         {"supported", each.supported}});
+  auto tensors = [](const Tensors &sum) {
+    return Object{{"tensors", sum.tensors}, {"elements", sum.elements}, {"bytes", sum.bytes}};
+  };
+  return Object{{"exporter", text(producer + " " + producerVersion)},
+                {"ir_version", irVersion},
+                {"opsets", std::move(sets)},
+                {"inputs", std::move(ins)},
+                {"outputs", std::move(outs)},
+                {"stored", tensors(stored)},
+                {"external", tensors(external)},
+                {"declared", tensors(declared)},
+                {"nodes", nodes},
+                {"functions", functions},
+                {"operators", std::move(ops)}};
 }
 
 } // namespace partita

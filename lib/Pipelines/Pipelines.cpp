@@ -10,8 +10,8 @@ using namespace mlir;
 using namespace partita;
 
 static constexpr Phase kPhases[] = {
-    {"import", "canonicalize,cse",
-     "exporters write the same shape and mask arithmetic once per layer; what is equal becomes one "
+    {"import", "widen-halves,canonicalize,cse",
+     "training computes in 32 bits, whatever a file stores; exporters write the same shape and mask arithmetic once per layer; what is equal becomes one "
      "before anything matches patterns"},
     {"raise", "func.func(raise-layer-norm,raise-gelu,raise-attention),canonicalize,cse",
      "composites are recognized while the program is as the exporter wrote it; rules, gradients "

@@ -11,46 +11,47 @@
 using namespace mlir;
 using namespace partita;
 
-namespace {
-
-/// The remarks of the raising passes, sorted.
-struct Remarks {
-  std::map<std::string, unsigned> raised;                    // by op
-  std::vector<std::pair<std::string, std::string>> problems; // node, what is in the way
-
-  void add(Diagnostic &remark) {
-    std::string text = remark.str();
-    StringRef op = text;
-    if (op.consume_front("raised to ")) {
-      ++raised[op.str()];
-      return;
-    }
-    auto name = remark.getLocation()->findInstanceOf<NameLoc>();
-    problems.emplace_back(name ? name.getName().str() : "", text);
+static void add(RaiseReport &report, Diagnostic &remark) {
+  std::string text = remark.str();
+  StringRef op = text;
+  if (op.consume_front("raised to ")) {
+    ++report.raised[op.str()];
+    return;
   }
+  auto name = remark.getLocation()->findInstanceOf<NameLoc>();
+  report.nearly.emplace_back(name ? name.getName().str() : "", text);
+}
 
-  void print(llvm::raw_ostream &os) const {
-    os << "raised:";
-    for (auto [i, entry] : llvm::enumerate(raised))
-      os << (i ? ", " : " ") << entry.second << " " << entry.first;
-    os << (raised.empty() ? " nothing\n" : "\n");
-    for (const auto &[node, problem] : problems) {
-      os << "  '";
-      llvm::printEscapedString(node, os);
-      os << "': " << problem << "\n";
-    }
+void RaiseReport::print(llvm::raw_ostream &os) const {
+  os << "raised:";
+  for (auto [i, entry] : llvm::enumerate(raised))
+    os << (i ? ", " : " ") << entry.second << " " << entry.first;
+  os << (raised.empty() ? " nothing\n" : "\n");
+  for (const auto &[node, problem] : nearly) {
+    os << "  '";
+    llvm::printEscapedString(node, os);
+    os << "': " << problem << "\n";
   }
-};
+}
 
-} // namespace
+llvm::json::Object RaiseReport::toJson() const {
+  llvm::json::Object counts;
+  for (const auto &[op, count] : raised)
+    counts[op] = count;
+  llvm::json::Array close;
+  for (const auto &[node, problem] : nearly)
+    close.push_back(llvm::json::Object{{"node", llvm::json::fixUTF8(node)},
+                                       {"reason", llvm::json::fixUTF8(problem)}});
+  return llvm::json::Object{{"raised", std::move(counts)}, {"nearly", std::move(close)}};
+}
 
-LogicalResult partita::reportRaising(ModuleOp module, llvm::raw_ostream &os) {
+FailureOr<RaiseReport> partita::reportRaising(ModuleOp module) {
   OwningOpRef<ModuleOp> copy = module.clone();
-  Remarks remarks;
+  RaiseReport report;
   ScopedDiagnosticHandler handler(module.getContext(), [&](Diagnostic &diagnostic) {
     if (diagnostic.getSeverity() != DiagnosticSeverity::Remark)
       return failure();
-    remarks.add(diagnostic);
+    add(report, diagnostic);
     return success();
   });
   PassManager manager(module.getContext());
@@ -62,6 +63,5 @@ LogicalResult partita::reportRaising(ModuleOp module, llvm::raw_ostream &os) {
   functions.addPass(createRaiseAttention({/*remarks=*/true}));
   if (failed(manager.run(*copy)))
     return failure();
-  remarks.print(os);
-  return success();
+  return report;
 }

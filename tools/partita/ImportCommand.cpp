@@ -1,18 +1,78 @@
 //===- ImportCommand.cpp - partita import
 //---------------------------------------------------------===//
 
+#include "dialects/Train/Train.h"
+#include "partita/Analysis/Flops.h"
 #include "partita/Import/Import.h"
 #include "partita/Raise/Report.h"
 #include "tools/partita/Session.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace partita;
 using namespace partita::tool;
 
+/// What the imported program holds: parameters, what it computes, what was recognized.
+static llvm::json::Object describeImport(ModuleOp module, const RaiseReport &raising,
+                                         llvm::raw_ostream *text) {
+  int64_t parameters = 0, elements = 0;
+  for (auto parameter : module.getOps<train::ParameterOp>()) {
+    ++parameters;
+    elements += cast<RankedTensorType>(parameter.getType()).getNumElements();
+  }
+  Flops flops = countFlops(module);
+  if (text) {
+    *text << "parameters: " << parameters << ", " << elements << " elements\n"
+          << "FLOPs of a forward pass: " << llvm::format("%.4g", flops.products) << " in products, "
+          << llvm::format("%.4g", flops.elementwise) << " elsewhere\n";
+    raising.print(*text);
+  }
+  llvm::json::Object json = raising.toJson();
+  json["parameters"] = parameters;
+  json["elements"] = elements;
+  json["flops"] =
+      llvm::json::Object{{"products", flops.products}, {"elementwise", flops.elementwise}};
+  return json;
+}
+
+/// Says what the file holds and, with `module`, what became of it. With `json` the whole is one
+/// object, in which `blocked` says why there is no module.
+static int report(Session &session, const std::string &model, const std::vector<std::string> &dims,
+                  bool json, OwningOpRef<ModuleOp> *module) {
+  std::vector<std::string> errors;
+  std::optional<ScopedDiagnosticHandler> catcher;
+  if (json) // told as part of the object
+    catcher.emplace(&session.context(), [&](Diagnostic &diagnostic) {
+      if (diagnostic.getSeverity() != DiagnosticSeverity::Error)
+        return failure();
+      errors.push_back(diagnostic.str());
+      return success();
+    });
+  FailureOr<OnnxReport> file = reportOnnx(model, &session.context());
+  llvm::json::Object object;
+  if (succeeded(file) && !json)
+    file->print(llvm::outs());
+  if (succeeded(file))
+    object["file"] = file->toJson();
+  if (succeeded(file) && module && (*module = session.load(model, dims))) {
+    FailureOr<RaiseReport> raising = reportRaising(**module);
+    if (succeeded(raising))
+      object["program"] = describeImport(**module, *raising, json ? nullptr : &llvm::outs());
+  }
+  bool complete = errors.empty() && !session.hasFailed();
+  if (!json)
+    return complete ? 0 : 1;
+  object["blocked"] = llvm::json::Array(
+      llvm::map_range(errors, [](const std::string &each) { return llvm::json::fixUTF8(each); }));
+  llvm::outs() << llvm::formatv("{0:2}\n", llvm::json::Value(std::move(object)));
+  return complete ? 0 : 1;
+}
+
 int partita::tool::importMain(Arguments arguments) {
   std::string model, output;
   std::vector<std::string> dims;
-  bool report = false;
+  bool wantsReport = false, json = false;
   OptionSet options("import", "MODEL.onnx [--dim NAME=SIZE]... [-o MODEL.mlir]",
                     "Turns an ONNX file into a module of tx: static shapes, shape arithmetic "
                     "computed, parameters as symbols that name their place in the file.");
@@ -22,28 +82,30 @@ int partita::tool::importMain(Arguments arguments) {
                "binds a dimension, by its name in the file or as INPUT.AXIS (input_ids.0)");
   options.group("Output");
   options.text("o", "FILE", output, "where the module goes [-: the standard output]");
-  options.flag(
-      "report", report,
-      "says what the file holds (inputs, tensors, operators) and, with its dimensions bound, which "
-      "composites are recognized and which nearly are and why not; on the standard output; the "
-      "module is written only where -o asks for it");
+  options.flag("report", wantsReport,
+               "says what the file holds (inputs, tensors, operators, which of them are not known) "
+               "and, with its dimensions bound, parameters, FLOPs, which composites are recognized "
+               "and which nearly are and why not; on the standard output; the module is written "
+               "only where -o asks for it");
+  options.flag("json", json, "the report as one JSON object, with what blocks the import");
   if (std::optional<int> done = options.parse(arguments))
     return *done;
+  if (json && !wantsReport)
+    return fail("import", "--json: is the form of a report; give --report too");
   Session session("import");
-  if (report && failed(reportOnnx(model, &session.context(), llvm::outs())))
-    return 1;
-  if (report && dims.empty() && output.empty())
-    return 0;
-  if (isMlirFile(model))
+  if (isMlirFile(model) && !wantsReport)
     return session.fail(model + " is a module already: give it to partita compile");
-  OwningOpRef<ModuleOp> module = session.load(model, dims);
+  OwningOpRef<ModuleOp> module;
+  bool imports = !wantsReport || !dims.empty() || !output.empty();
+  if (wantsReport) {
+    int code = report(session, model, dims, json, imports ? &module : nullptr);
+    if (code != 0 || output.empty())
+      return code;
+  } else {
+    module = session.load(model, dims);
+  }
   if (!module)
     return 1;
-  OwningOpRef<ModuleOp> raised = report ? OwningOpRef<ModuleOp>(module->clone()) : nullptr;
-  if (report && failed(reportRaising(*raised, llvm::outs())))
-    return 1;
-  if (report && output.empty())
-    return 0;
   std::string problem = writeAtomically(output.empty() ? "-" : output, [&](llvm::raw_ostream &os) {
     module->print(os, OpPrintingFlags().enableDebugInfo());
     os << '\n';

@@ -6,7 +6,8 @@ trained it. Needs the environment of make_venv.
     partita export DIR --checkpoint C -o trained.onnx
     check_onnxruntime.py trained.onnx logits.safetensors --data FILE --seed 1
 
-FILE holds bytes as tokens. Batch and sequence are those of the logits; the input is the batch that
+FILE holds bytes as tokens, or is a .safetensors with a column per input; what it lacks is filled as
+`partita run` does: positions, a mask of ones, targets moved by one. Batch and sequence are those of the logits; the input is the batch that
 `--forward` used, the first of the training data. Exit code 1 when the largest difference is above
 --tolerance (1e-4) times the largest logit.
 """
@@ -19,6 +20,30 @@ import onnxruntime
 from safetensors.numpy import load_file
 
 import partita_data
+
+
+def columns_batch(path, session, seed, batch):
+    """The model's inputs for the first batch of a file of columns."""
+    columns = load_file(path)
+    rows = len(next(iter(columns.values())))
+    key = partita_data._mix_one(partita_data._mix_one(seed) ^ 0)
+    order = [partita_data.permute(key, row, rows) for row in range(batch)]
+    columns = {name: column[order] for name, column in columns.items()}
+    like = columns.get("input_ids")
+    inputs = {}
+    for name in (each.name for each in session.get_inputs()):
+        if name in columns:
+            inputs[name] = columns[name]
+        elif "position" in name:
+            inputs[name] = numpy.broadcast_to(numpy.arange(like.shape[1]), like.shape).copy()
+        elif "mask" in name:
+            inputs[name] = numpy.ones_like(like)
+        elif name.startswith("decoder_"):
+            labels = numpy.where(columns["labels"] < 0, 0, columns["labels"])
+            inputs[name] = numpy.pad(labels[:, :-1], ((0, 0), (1, 0)))
+        else:
+            sys.exit(f"{path}: has no column '{name}'")
+    return inputs
 
 
 def main():
@@ -34,11 +59,15 @@ def main():
     if "logits" not in outputs:
         sys.exit(f"{args.logits}: no tensor 'logits', it has {', '.join(sorted(outputs))}")
     ours = outputs["logits"]
-    batch, sequence = ours.shape[:2]
-    text = numpy.fromfile(args.data, numpy.uint8)
-    ids, _ = partita_data.Windows(text, sequence, args.seed).batch(0, 0, batch)
     session = onnxruntime.InferenceSession(args.model, providers=["CPUExecutionProvider"])
-    theirs = session.run(["logits"], {session.get_inputs()[0].name: ids})[0]
+    if args.data.endswith(".safetensors"):
+        inputs = columns_batch(args.data, session, args.seed, len(ours))
+    else:
+        batch, sequence = ours.shape[:2]
+        text = numpy.fromfile(args.data, numpy.uint8)
+        ids, _ = partita_data.Windows(text, sequence, args.seed).batch(0, 0, batch)
+        inputs = {session.get_inputs()[0].name: ids}
+    theirs = session.run(["logits"], inputs)[0]
     if theirs.shape != ours.shape:
         sys.exit(f"onnxruntime's logits are {list(theirs.shape)}, ours {list(ours.shape)}")
     error = float(numpy.abs(ours - theirs).max() / numpy.abs(theirs).max())

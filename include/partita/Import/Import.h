@@ -17,6 +17,7 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "llvm/Support/JSON.h"
 #include <string>
 #include <utility>
 #include <vector>
@@ -36,11 +37,34 @@ struct ImportOptions {
 mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>>
 importOnnx(llvm::StringRef path, const ImportOptions &options, mlir::MLIRContext *context);
 
-/// Writes what the file holds, without importing it: exporter, opsets, inputs and their
-/// dimensions, number and bytes of the tensors, and how often each operator occurs (and whether
-/// the importer knows it).
-mlir::LogicalResult reportOnnx(llvm::StringRef path, mlir::MLIRContext *context,
-                               llvm::raw_ostream &os);
+/// What a file holds, as far as it can be said without importing it.
+struct OnnxReport {
+  struct Tensors {
+    int64_t tensors = 0, elements = 0, bytes = 0;
+  };
+  struct Operator {
+    std::string domain, type; ///< the domain "" is ai.onnx
+    int64_t count = 0;
+    bool supported = false;
+  };
+  struct Input {
+    std::string name, type;
+    std::vector<std::string> dims; ///< numbers as they are, names in quotes
+  };
+  std::string producer, producerVersion;
+  int64_t irVersion = 0, nodes = 0, functions = 0;
+  std::vector<std::pair<std::string, int64_t>> opsets;
+  std::vector<Input> inputs;
+  std::vector<std::string> outputs;
+  Tensors stored, external, declared; ///< in the file, in external data, without values
+  std::vector<Operator> operators;    ///< the most frequent first, then by name
+
+  void print(llvm::raw_ostream &os) const;
+  llvm::json::Object toJson() const;
+};
+
+/// Reads the file at `path` without importing it.
+mlir::FailureOr<OnnxReport> reportOnnx(llvm::StringRef path, mlir::MLIRContext *context);
 
 } // namespace partita
 

@@ -5,6 +5,23 @@
 
 include "mlir/Pass/PassBase.td"
 
+def WidenHalvesPass : Pass<"widen-halves", "::mlir::ModuleOp"> {
+  let summary = "a model stored in 16 bits computes in 32";
+  let description = [{
+    Parameters, constants and values of f16 and bf16 become f32; the file's type stays in a parameter's
+    `initial`.
+
+    ```mlir
+    %0 = train.read @w : tensor<4x8xf16>
+    %1 = tx.matmul %x, %0 : (tensor<2x4xf16>, tensor<4x8xf16>) -> tensor<2x8xf16>
+    // becomes
+    %0 = train.read @w : tensor<4x8xf32>
+    %1 = tx.matmul %x, %0 : (tensor<2x4xf32>, tensor<4x8xf32>) -> tensor<2x8xf32>
+    ```
+  }];
+  let statistics = [Statistic<"values", "values", "tensors that became wider">];
+}
+
 def AssignFillPass : Pass<"assign-fill", "::mlir::ModuleOp"> {
   let summary = "says how each parameter is filled when no file gives its value";
   let description = [{

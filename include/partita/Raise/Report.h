@@ -4,12 +4,23 @@
 #define PARTITA_RAISE_REPORT_H
 
 #include "mlir/IR/BuiltinOps.h"
+#include "llvm/Support/JSON.h"
+#include <map>
 
 namespace partita {
 
-/// Raises a copy of an imported module and writes how many composites became which op, and each one
-/// that came close, by its ONNX node's name, with the reason.
-mlir::LogicalResult reportRaising(mlir::ModuleOp module, llvm::raw_ostream &os);
+/// How many composites of an imported module became which op, and each one that came close, by its
+/// ONNX node's name, with the reason.
+struct RaiseReport {
+  std::map<std::string, unsigned> raised;                  ///< by op
+  std::vector<std::pair<std::string, std::string>> nearly; ///< node, what is in the way
+
+  void print(llvm::raw_ostream &os) const;
+  llvm::json::Object toJson() const;
+};
+
+/// Raises a copy of the module.
+mlir::FailureOr<RaiseReport> reportRaising(mlir::ModuleOp module);
 
 } // namespace partita
 

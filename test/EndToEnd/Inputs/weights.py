@@ -1,0 +1,29 @@
+"""Renames, transposes and drops tensors of a safetensors file.
+
+    weights.py IN.safetensors OUT.safetensors VARIANT
+"""
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "Golden"))
+import family_files  # noqa: E402
+import numpy  # noqa: E402
+
+source, target, variant = sys.argv[1:]
+tensors = {name: value.astype(numpy.float32)
+           for name, value in family_files.read_safetensors(source).items()}
+if variant == "short":  # without the prefix of the whole model, as a library saves its base model
+    tensors = {name.removeprefix("transformer."): value for name, value in tensors.items()}
+elif variant == "transposed":  # all matrices that are not square
+    tensors = {name: value.T if value.ndim == 2 and value.shape[0] != value.shape[1] else value
+               for name, value in tensors.items()}
+elif variant == "tied":  # the tied table by another name; it alone has its shape
+    tensors["output.weight"] = tensors.pop("transformer.wte.weight")
+elif variant == "missing":
+    del tensors["transformer.h.1.ln_1.weight"]
+elif variant == "ambiguous":
+    for layer in "01":
+        tensors[f"x.{layer}.scale"] = tensors.pop(f"transformer.h.{layer}.ln_1.weight")
+elif variant == "shape":
+    tensors["transformer.ln_f.weight"] = tensors["transformer.ln_f.weight"][:-1]
+family_files.write_safetensors(target, tensors)

@@ -1,0 +1,28 @@
+// RUN: partita-opt %s --widen-halves --canonicalize | FileCheck %s
+
+// CHECK: train.parameter @w : tensor<4x8xf32> initial(<"w.bin", offset = 0, bytes = 64, f16>)
+train.parameter @w : tensor<4x8xf16> initial(<"w.bin", offset = 0, bytes = 64, f16>)
+
+// CHECK-LABEL: func.func @forward(%arg0: tensor<2x4xf32>, %arg1: tensor<2x8xi64>) -> tensor<2x8xf32>
+func.func @forward(%x: tensor<2x4xf16>, %i: tensor<2x8xi64>) -> tensor<2x8xbf16> {
+  // CHECK-DAG: %[[LOWEST:.*]] = tx.constant dense<-6.550400e+04> : tensor<2x8xf32> : tensor<2x8xf32>
+  // CHECK-DAG: %[[W:.*]] = train.read @w : tensor<4x8xf32>
+  %low = tx.constant dense<-6.550400e+04> : tensor<2x8xf16> : tensor<2x8xf16>
+  %w = train.read @w : tensor<4x8xf16>
+  // CHECK: %[[Y:.*]] = tx.matmul %arg0, %[[W]] : (tensor<2x4xf32>, tensor<4x8xf32>) -> tensor<2x8xf32>
+  %y = tx.matmul %x, %w : (tensor<2x4xf16>, tensor<4x8xf16>) -> tensor<2x8xf16>
+  // Casts that exporters put around what must not be done in 16 bits have nothing left to do.
+  // CHECK-NEXT: %[[E:.*]] = tx.exp %[[Y]] : (tensor<2x8xf32>) -> tensor<2x8xf32>
+  %f = tx.cast %y : tensor<2x8xf16> -> tensor<2x8xf32>
+  %e = tx.exp %f : (tensor<2x8xf32>) -> tensor<2x8xf32>
+  %h = tx.cast %e : tensor<2x8xf32> -> tensor<2x8xf16>
+  // CHECK-NEXT: %[[C:.*]] = tx.cast %arg1 : tensor<2x8xi64> -> tensor<2x8xf32>
+  %c = tx.cast %i : tensor<2x8xi64> -> tensor<2x8xf16>
+  // CHECK-NEXT: %[[S:.*]] = tx.add %[[E]], %[[C]]
+  // CHECK-NEXT: %[[R:.*]] = tx.max %[[S]], %[[LOWEST]]
+  // CHECK-NEXT: return %[[R]] : tensor<2x8xf32>
+  %s = tx.add %h, %c : (tensor<2x8xf16>, tensor<2x8xf16>) -> tensor<2x8xf16>
+  %m = tx.max %s, %low : (tensor<2x8xf16>, tensor<2x8xf16>) -> tensor<2x8xf16>
+  %r = tx.cast %m : tensor<2x8xf16> -> tensor<2x8xbf16>
+  return %r : tensor<2x8xbf16>
+}
