@@ -21,7 +21,8 @@ class Lowering; // partita/Lower/Lowering.h
 enum class Space { None, Arena, Persistent, Input, Control };
 llvm::StringRef toString(Space space);
 
-/// One argument of a call: text in which each `{}` stands for one of `values`.
+/// One argument of a call: text in which each `{}` stands for one of `values`. Without text it is
+/// left out, for the function's default.
 struct CallArgument {
   std::string text;
   llvm::SmallVector<mlir::Value, 1> values;
@@ -41,6 +42,12 @@ CallArgument trans(bool transposed);
 CallArgument write(bool add);
 /// As a float literal that reads back exactly.
 CallArgument real(const llvm::APFloat &value);
+/// As a literal of the type of `buffer`'s elements.
+CallArgument element(mlir::Value buffer, const llvm::APFloat &value);
+/// `Fill::constant(mean)` or `Fill::normal(deviation)`.
+CallArgument filling(const llvm::APFloat &mean, const llvm::APFloat &deviation);
+/// `{file, offset, type}`; left out where there is no file.
+CallArgument source(mlir::StringAttr file, mlir::IntegerAttr offset, mlir::TypeAttr type);
 CallArgument orNull(mlir::Value value);
 CallArgument shape(llvm::ArrayRef<int64_t> sizes);
 /// A rank's rows of a vocabulary: `{whole, *first, rows}`; all of it where `first` is null.
@@ -57,6 +64,8 @@ CallArgument sgd(mlir::Value rate, mlir::FloatAttr decay);
 std::string floatLiteral(double value);
 /// A double literal with as many digits as it needs.
 std::string doubleLiteral(double value);
+/// The runtime's name of an element type, "DType::Float32".
+std::string dtypeName(mlir::Type element);
 
 } // namespace partita::rt
 

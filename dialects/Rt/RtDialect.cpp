@@ -1,5 +1,6 @@
 //===- RtDialect.cpp - types, attributes, spelling of calls -----------------------------------===//
 
+#include "dialects/Rt/Names.h"
 #include "dialects/Rt/Rt.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -129,6 +130,24 @@ std::string rt::doubleLiteral(double value) {
   return text.find_first_of(".e") == std::string::npos ? text + ".0" : text;
 }
 
+std::string rt::dtypeName(Type element) {
+  if (element.isF32())
+    return "DType::Float32";
+  if (element.isF64())
+    return "DType::Float64";
+  if (element.isF16())
+    return "DType::Float16";
+  if (element.isBF16())
+    return "DType::BFloat16";
+  if (element.isInteger(64))
+    return "DType::Int64";
+  if (element.isInteger(32))
+    return "DType::Int32";
+  if (element.isInteger(8))
+    return "DType::UInt8";
+  return "DType::Bool";
+}
+
 CallArgument argument::trans(bool transposed) { return transposed ? "Trans::Yes" : "Trans::No"; }
 CallArgument argument::write(bool add) { return add ? "Write::Add" : "Write::Set"; }
 CallArgument argument::real(const APFloat &value) { return floatLiteral(value.convertToDouble()); }
@@ -138,6 +157,35 @@ CallArgument argument::tokenRows(int64_t whole, Value first, int64_t rows) {
   return CallArgument(
       "TokenRows{{" + std::to_string(whole) + ", *{}, " + std::to_string(rows) + "}", {first});
 }
+
+CallArgument argument::element(Value buffer, const APFloat &value) {
+  Type type = cast<BufferType>(buffer.getType()).getElement();
+  double number = value.convertToDouble();
+  if (type.isF32())
+    return floatLiteral(number);
+  if (isa<FloatType>(type))
+    return doubleLiteral(number);
+  return static_cast<int64_t>(number);
+}
+
+CallArgument argument::filling(const APFloat &mean, const APFloat &deviation) {
+  std::string center = doubleLiteral(mean.convertToDouble());
+  if (deviation.isZero())
+    return "Fill::constant(" + center + ")";
+  return "Fill::normal(" + doubleLiteral(deviation.convertToDouble()) +
+         (mean.isZero() ? "" : ", " + center) + ")";
+}
+
+CallArgument argument::source(StringAttr file, IntegerAttr offset, TypeAttr type) {
+  if (!file)
+    return "";
+  std::string name;
+  for (char c : stringLiteral(file.getValue())) // a brace means something in an argument's text
+    name += c == '{' ? "\\173" : c == '}' ? "\\175" : std::string(1, c);
+  return "{{" + name + ", " + std::to_string(offset.getInt()) + ", " + dtypeName(type.getValue()) +
+         "}";
+}
+
 CallArgument argument::orNull(Value value) {
   return value ? CallArgument(value) : CallArgument("nullptr");
 }

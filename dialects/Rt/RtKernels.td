@@ -142,7 +142,7 @@ def Rt_CopyRowsOp : Rt_Call<"copy_rows", "copyRows",
   let summary = "copies rows between row strides";
   let arguments = (ins B:$dst, B:$src, I64Attr:$dstStride, I64Attr:$srcStride, I64Attr:$rows, I64Attr:$width);
 }
-def Rt_FillOp : Rt_Call<"fill", "fill", ["getDst()", "real(getValue())", "getN()"]> {
+def Rt_FillOp : Rt_Call<"fill", "fill", ["getDst()", "element(getDst(), getValue())", "getN()"]> {
   let summary = "dst[i] = value";
   let arguments = (ins B:$dst, F64Attr:$value, I64Attr:$n);
 }
@@ -175,6 +175,18 @@ def Rt_ColumnSumOp : Rt_Call<"column_sum", "columnSum",
     ["getY()", "getX()", "getRows()", "getWidth()", "getStride()", "\"Write::Set\""]> {
   let summary = "sums of x's columns: a bias gradient";
   let arguments = (ins B:$y, B:$x, I64Attr:$rows, I64Attr:$width, I64Attr:$stride);
+}
+
+//===------------------------------------------------------------------------------------------===//
+// Initial values
+//===------------------------------------------------------------------------------------------===//
+
+def Rt_InitialValueOp : Rt_Call<"initial_value", "initialValue",
+    ["\"rank\"", "getIndex()", "getDst()", "filling(getMean(), getDeviation())", "source(getFileAttr(), getOffsetAttr(), getElementAttr())"]> {
+  let summary = "this rank's piece of parameter number `index`'s initial value, as --init chooses";
+  let description = "Numbers around `mean`, or what stands in the model's file at `offset`, as `element`.";
+  let arguments = (ins B:$dst, I64Attr:$index, F64Attr:$mean, F64Attr:$deviation, OptionalAttr<StrAttr>:$file,
+                       OptionalAttr<I64Attr>:$offset, OptionalAttr<TypeAttr>:$element);
 }
 
 //===------------------------------------------------------------------------------------------===//

@@ -82,6 +82,10 @@ LogicalResult ReadOp::verifySymbolUses(SymbolTableCollection &tables) {
   return verifySymbol(*this, getSymbolAttr(), getType(), tables);
 }
 
+LogicalResult InitialValueOp::verifySymbolUses(SymbolTableCollection &tables) {
+  return verifySymbol(*this, getSymbolAttr(), getType(), tables);
+}
+
 LogicalResult WriteOp::verifySymbolUses(SymbolTableCollection &tables) {
   return verifySymbol(*this, getSymbolAttr(), getValue().getType(), tables);
 }

@@ -36,6 +36,8 @@ def Train_Dialect : Dialect {
     /// On the module: the files that `initial` values are in, as import found them: an array of
     /// dictionaries `file`, `bytes`, `fingerprint` (partita_rt/fingerprint.h).
     static constexpr ::llvm::StringLiteral kFiles = "train.files";
+    /// The function that writes every parameter's and state's initial value.
+    static constexpr ::llvm::StringLiteral kInit = "init";
   }];
 }
 
@@ -95,7 +97,7 @@ def Train_ParameterOp : Train_Op<"parameter", [Symbol]> {
 def Train_StateOp : Train_Op<"state", [Symbol]> {
   let summary = "what else outlives a step: moments, the step counter";
   let description = [{
-    Starts as `value` everywhere. `of` is the parameter it belongs to, `kind` its name there ("m", "v").
+    Starts as `value` everywhere, in @init. `of` is the parameter it belongs to, `kind` its name there ("m", "v").
     Created by `optimize`; lives to the end.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<AnyRankedTensor>:$type, F64Attr:$value,
@@ -115,8 +117,25 @@ def Train_ReadOp : Train_Access<"read", [MemoryEffects<[MemRead]>]> {
 
 def Train_WriteOp : Train_Access<"write", [MemoryEffects<[MemWrite]>]> {
   let summary = "the value that the next step will read";
+  let description = "Created by `make-init` in @init and by `optimize`; nothing where its value was computed in place, else a copy.";
   let arguments = (ins FlatSymbolRefAttr:$symbol, AnyRankedTensor:$value);
   let assemblyFormat = "$symbol `,` $value attr-dict `:` type($value)";
+}
+
+def Train_InitialValueOp : Train_Access<"initial_value", [Pure]> {
+  let summary = "what a parameter or state starts as";
+  let description = [{
+    Its symbol says it: a state's `value`; a parameter's `initial` or `fill`, whichever the run chooses
+    (`--init`). A placement takes its piece of the whole: random numbers are counted by the element's index
+    in the whole tensor, so that no placement changes them.
+    Created in @init by `make-init`, for states by `optimize`; becomes a call in `lower-to-rt`.
+
+        %0 = train.initial_value @w : tensor<4x6xf32>
+        train.write @w, %0 : tensor<4x6xf32>
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$symbol);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$symbol attr-dict `:` type($result)";
 }
 
 //===----------------------------------------------------------------------------------------------===//

@@ -35,7 +35,7 @@ static std::string meshText(ModuleOp module) {
 /// What a function of this name is for, as its comment.
 static StringRef purposeOf(StringRef name) {
   return llvm::StringSwitch<StringRef>(name)
-      .Case("init", "Fills what --init and the model's file do not.")
+      .Case("init", "Parameters and states as they start; where parameters come from, --init says.")
       .Case("train_step", "One update of the parameters from the micro-batches in the inputs.")
       .Case("eval_step", "The loss on one batch.")
       .Case("forward", "The model's outputs for one batch, left in the arena.")

@@ -33,6 +33,11 @@ public:
     auto persistent = required<IntegerAttr>(module, rt::RtDialect::kPersistentBytes);
     if (!program || !arena || !persistent)
       return failure();
+    if (!module.getOps<train::ParameterOp>().empty() &&
+        !module.lookupSymbol(train::TrainDialect::kInit))
+      return module.emitError()
+             << "has parameters and no @init that fills them; the pass make-init "
+                "makes it of a module before phase 'optimize'";
     printMesh();
     printInputs(cast<ArrayAttr>(program.get("inputs")));
     printModelFiles();
@@ -80,24 +85,6 @@ private:
     return "{" + llvm::join(splits, ", ") + "}";
   }
 
-  static std::string typeText(Type element) {
-    if (element.isF32())
-      return "DType::Float32";
-    if (element.isF64())
-      return "DType::Float64";
-    if (element.isF16())
-      return "DType::Float16";
-    if (element.isBF16())
-      return "DType::BFloat16";
-    if (element.isInteger(64))
-      return "DType::Int64";
-    if (element.isInteger(32))
-      return "DType::Int32";
-    if (element.isInteger(8))
-      return "DType::UInt8";
-    return "DType::Bool";
-  }
-
   /// "global shape, local shape, splits".
   std::string placedText(RankedTensorType type) {
     return shapeText(par::wholeType(type).getShape()) + ", " + shapeText(type.getShape()) + ", " +
@@ -125,7 +112,7 @@ private:
                                 .Default("Data");
            auto type = cast<RankedTensorType>(cast<TypeAttr>(input.get("type")).getValue());
            return "{" + rt::stringLiteral(cast<StringAttr>(input.get("name")).getValue()) +
-                  ", InputRole::" + kind.str() + ", " + typeText(type.getElementType()) + ", " +
+                  ", InputRole::" + kind.str() + ", " + rt::dtypeName(type.getElementType()) + ", " +
                   placedText(type) + ", " +
                   std::to_string(cast<IntegerAttr>(input.get("vocabulary")).getInt()) +
                   restText(cast<IntegerAttr>(input.get("filler")).getInt(),
@@ -134,38 +121,12 @@ private:
          }));
   }
 
-  FailureOr<std::string> initText(train::ParameterOp parameter) {
-    auto fill = parameter.getFillAttr();
-    if (!fill)
-      return std::string("{}");
-    if (fill.getStd() != 0 && fill.getMean() == 0)
-      return "{InitKind::Normal, " + rt::doubleLiteral(fill.getStd()) + "}";
-    if (fill.getStd() == 0 && (fill.getMean() == 0 || fill.getMean() == 1))
-      return std::string(fill.getMean() == 1 ? "{InitKind::Ones}" : "{InitKind::Zeros}");
-    return parameter.emitOpError() << "cannot be filled by the runtime as " << fill
-                                   << "; it knows zeros, ones and normal numbers of mean 0";
-  }
-
-  std::string pathText(StringRef file) {
-    llvm::SmallString<128> path(options.modelFolder);
-    llvm::sys::path::append(path, file);
-    return rt::stringLiteral(path);
-  }
-
   void printModelFiles() {
     SmallVector<std::string> list;
     for (const KnownFile &file : knownFiles(module))
-      list.push_back("{" + pathText(file.name) + ", " + std::to_string(file.bytes) + ", 0x" +
-                     file.fingerprint + "}");
+      list.push_back("{" + rt::stringLiteral(file.name) + ", " + std::to_string(file.bytes) +
+                     ", 0x" + file.fingerprint + "}");
     rows("ModelFile", "ModelFiles", list);
-  }
-
-  std::string sourceText(train::ParameterOp parameter) {
-    auto initial = parameter.getInitialAttr();
-    if (!initial)
-      return "{}";
-    return "{" + pathText(initial.getFile().getValue()) + ", " +
-           std::to_string(initial.getOffset()) + ", " + typeText(initial.getElement()) + "}";
   }
 
   bool isDecayed(StringRef name) {
@@ -181,14 +142,11 @@ private:
       if (!type.getElementType().isF32())
         return parameter.emitOpError()
                << "is of type " << type << "; the CPU target keeps parameters in f32";
-      FailureOr<std::string> init = initText(parameter);
-      if (failed(init))
-        return failure();
       indexOf[parameter.getSymName()] = list.size();
       list.push_back("{" + rt::stringLiteral(parameter.getSymName()) + ", " + placedText(type) +
-                     ", " + std::to_string(offsetOf(parameter)) + ", " + *init + ", " +
-                     sourceText(parameter) + ", " + (parameter.getFrozen() ? "false" : "true") +
-                     ", " + (isDecayed(parameter.getSymName()) ? "true" : "false") + "}");
+                     ", " + std::to_string(offsetOf(parameter)) + ", " +
+                     (parameter.getFrozen() ? "false" : "true") + ", " +
+                     (isDecayed(parameter.getSymName()) ? "true" : "false") + "}");
     }
     rows("Parameter", "Parameters", list);
     return success();
@@ -207,15 +165,13 @@ private:
                   offset = std::to_string(offsetOf(state));
       if (auto of = state.getOfAttr()) {
         auto parameter = indexOf.find(of.getValue());
-        if (parameter == indexOf.end() || state.getValue().convertToDouble() != 0)
-          return state.emitOpError()
-                 << "must belong to a parameter and start as zero; it belongs to " << of
-                 << " and starts as " << state.getValue().convertToDouble();
+        if (parameter == indexOf.end())
+          return state.emitOpError() << "belongs to " << of << ", which is no parameter";
         moments.push_back("{" + name + ", " + std::to_string(parameter->second) + ", " + offset +
                           "}");
       } else if (type.getNumElements() == 1) {
-        scalars.push_back("{" + name + ", " + typeText(type.getElementType()) + ", " + offset +
-                          ", " + rt::doubleLiteral(state.getValue().convertToDouble()) + "}");
+        scalars.push_back("{" + name + ", " + rt::dtypeName(type.getElementType()) + ", " + offset +
+                          "}");
       } else {
         return state.emitOpError()
                << "of type " << type << " belongs to no parameter; only a scalar may";
@@ -231,7 +187,7 @@ private:
          llvm::map_to_vector(outputs.getAsRange<DictionaryAttr>(), [&](DictionaryAttr output) {
            auto type = cast<RankedTensorType>(cast<TypeAttr>(output.get("type")).getValue());
            return "{" + rt::stringLiteral(cast<StringAttr>(output.get("name")).getValue()) + ", " +
-                  typeText(type.getElementType()) + ", " + placedText(type) + ", " +
+                  rt::dtypeName(type.getElementType()) + ", " + placedText(type) + ", " +
                   std::to_string(cast<IntegerAttr>(output.get("offset")).getInt()) + "}";
          }));
   }
@@ -255,6 +211,10 @@ private:
     os << "  p.name = " << rt::stringLiteral(options.program) << ";\n";
     os << "  p.optimizer = "
        << rt::stringLiteral(cast<StringAttr>(program.get("optimizer")).getValue()) << ";\n";
+    if (llvm::any_of(module.getOps<train::ParameterOp>(), [](train::ParameterOp parameter) {
+          return parameter.getInitial().has_value();
+        }))
+      os << "  p.modelFolder = " << rt::stringLiteral(options.modelFolder) << ";\n";
     for (auto &[member, table] : members)
       os << "  p." << member << " = " << table << ";\n";
     os << "  p.accumulate = " << cast<IntegerAttr>(program.get("accumulate")).getInt() << ";\n";

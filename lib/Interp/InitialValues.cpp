@@ -3,6 +3,7 @@
 #include "partita/Interp/InitialValues.h"
 #include "dialects/Train/Train.h"
 #include "lib/Import/ExternalData.h"
+#include "partita/Interp/Interpreter.h"
 #include "partita/Interp/Random.h"
 #include "llvm/Support/Endian.h"
 #include "llvm/Support/FileSystem.h"
@@ -57,8 +58,7 @@ static FailureOr<Tensor> readFile(train::ParameterOp parameter, train::InitialAt
   return value;
 }
 
-FailureOr<Tensor> partita::interp::initialValue(train::ParameterOp parameter,
-                                                const InitialValues &values) {
+static FailureOr<Tensor> valueOf(train::ParameterOp parameter, const InitialValues &values) {
   using From = InitialValues::From;
   if (values.from == From::File) {
     if (parameter.getInitial())
@@ -84,7 +84,20 @@ FailureOr<Tensor> partita::interp::initialValue(train::ParameterOp parameter,
   return value;
 }
 
+FailureOr<Tensor> partita::interp::initialValue(Operation *symbol, const InitialValues &values) {
+  if (auto parameter = dyn_cast<train::ParameterOp>(symbol))
+    return valueOf(parameter, values);
+  auto state = cast<train::StateOp>(symbol);
+  Tensor value(cast<RankedTensorType>(state.getType()));
+  for (int64_t i = 0; i < value.size(); ++i)
+    value.setNumber(i, state.getValue().convertToDouble());
+  return value;
+}
+
 LogicalResult partita::interp::initialize(Interpreter &interpreter, const InitialValues &values) {
+  interpreter.options.initialValues = values;
+  if (interpreter.module().lookupSymbol<func::FuncOp>(train::TrainDialect::kInit))
+    return failure(failed(interpreter.call(train::TrainDialect::kInit, {})));
   for (auto parameter : interpreter.module().getOps<train::ParameterOp>()) {
     if (failed(checkType(parameter.getType(), interpreter.mesh(),
                          [&](const Twine &text) { parameter.emitError() << text; })))

@@ -18,9 +18,7 @@ using namespace partita::interp;
 Interpreter::Interpreter(ModuleOp module, Options options)
     : options(options), theModule(module), theMesh(par::MeshAttr::of(module)) {
   for (auto state : module.getOps<train::StateOp>()) {
-    Tensor value(cast<RankedTensorType>(state.getType()));
-    for (int64_t i = 0; i < value.size(); ++i)
-      value.setNumber(i, state.getValue().convertToDouble());
+    Tensor value = *initialValue(state, {});
     store[state.getSymName().str()] = {
         state.getType(),
         RankTensors(theMesh.rankCount(), std::make_shared<Tensor>(std::move(value)))};

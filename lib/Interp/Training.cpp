@@ -38,6 +38,20 @@ static LogicalResult read(Execution &execution, train::ReadOp op, RankInputs, Ra
   return success();
 }
 
+static LogicalResult firstValue(Execution &execution, train::InitialValueOp op, RankInputs,
+                                RankOutputs out) {
+  Operation *symbol = SymbolTable::lookupNearestSymbolFrom(op, op.getSymbolAttr());
+  auto whole = interp::initialValue(symbol, execution.interpreter.options.initialValues);
+  if (failed(whole))
+    return failure();
+  auto pieces = cut(*whole, op.getType(), execution.mesh(), 0,
+                    [&](const Twine &text) { op.emitError() << text; });
+  if (failed(pieces))
+    return failure();
+  out[0] = std::move(*pieces);
+  return success();
+}
+
 static LogicalResult write(Execution &execution, train::WriteOp op, RankInputs in, RankOutputs) {
   execution.write(op.getSymbol(), {op.getValue().getType(), in[0]});
   return execution.memory ? execution.memory->write(op, op.getSymbol(), *in[0].front()) : success();
@@ -232,6 +246,7 @@ static LogicalResult call(Execution &execution, func::CallOp op, RankInputs in, 
 
 void partita::interp::addTrainKernels(KernelTable &table) {
   table.addRanks<train::ReadOp>(read);
+  table.addRanks<train::InitialValueOp>(firstValue);
   table.addRanks<train::WriteOp>(write);
   table.add<train::TokenCountOp>(tokenCount);
   table.addRanks<train::AccumulateOp>(accumulate);

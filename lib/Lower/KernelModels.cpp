@@ -15,6 +15,7 @@ void rt::registerKernelModels(DialectRegistry &registry) {
         attachCollectives(context);
         attachElementwiseKernels(context);
         attachGemmKernels(context);
+        attachInitialValues(context);
         attachMovementKernels(context);
         attachReductionKernels(context);
         attachRowKernels(context);

@@ -186,6 +186,20 @@ void shareHyperparameters(ModuleLowering &shared) {
   });
 }
 
+/// Nothing else gives a parameter or state its first value.
+LogicalResult checkInit(ModuleOp module) {
+  auto init = module.lookupSymbol<func::FuncOp>(train::TrainDialect::kInit);
+  if (!init)
+    return success(); // a fragment; emission refuses it
+  llvm::StringSet<> written;
+  init.walk([&](train::WriteOp write) { written.insert(write.getSymbol()); });
+  for (Operation &op : *module.getBody())
+    if (isa<train::ParameterOp, train::StateOp>(op) &&
+        !written.contains(SymbolTable::getSymbolName(&op).getValue()))
+      return op.emitOpError() << "gets no initial value: @init does not write it";
+  return success();
+}
+
 struct LowerToRt : partita::impl::LowerToRtBase<LowerToRt> {
   using Base::Base;
   void runOnOperation() override {
@@ -197,7 +211,7 @@ struct LowerToRt : partita::impl::LowerToRtBase<LowerToRt> {
     shareHyperparameters(shared);
     shared.learningRate = learningRate;
     FailureOr<ProgramTables> tables = collectTables(module, shared);
-    if (failed(tables))
+    if (failed(tables) || failed(checkInit(module)))
       return signalPassFailure();
     SmallVector<func::FuncOp> functions(module.getOps<func::FuncOp>());
     for (func::FuncOp function : functions) {

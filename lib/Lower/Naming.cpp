@@ -83,10 +83,21 @@ void Naming::nameGradient(Value gradient, std::string name) {
 // Modules
 //===------------------------------------------------------------------------------------------===//
 
+/// The parameter, also of a state.
+static StringRef ownerOf(train::InitialValueOp initial) {
+  Operation *symbol = SymbolTable::lookupNearestSymbolFrom(initial, initial.getSymbolAttr());
+  auto state = dyn_cast_or_null<train::StateOp>(symbol);
+  return state && state.getOf() ? *state.getOf() : initial.getSymbol();
+}
+
 /// An op without a telling name belongs where the op before it does.
 void Naming::findModules(func::FuncOp function) {
   std::string last;
   function.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (auto initial = dyn_cast<train::InitialValueOp>(op)) {
+      modules[op] = shorten(parentOf(ownerOf(initial))).str();
+      return;
+    }
     std::string path = modulePath(rawName(op->getLoc()));
     StringRef parameter = parameterOf(op);
     if (op->getNumResults() == 0 || !isa<tx::TxDialect>(op->getDialect()))
@@ -108,6 +119,8 @@ std::string Naming::of(Value tensor) const {
   Operation *definer = tensor.getDefiningOp();
   if (auto read = dyn_cast<train::ReadOp>(definer))
     return shorten(read.getSymbol()).str();
+  if (auto initial = dyn_cast<train::InitialValueOp>(definer))
+    return shorten(initial.getSymbol()).str();
   if (auto gradient = gradients.find(tensor); gradient != gradients.end())
     return gradient->second;
   StringRef node = rawName(definer->getLoc());

@@ -223,6 +223,7 @@ private:
 void Converter::convertCall(CallInterface call) {
   Operation *op = call;
   SmallVector<CallArgument> arguments = call.getCallArguments();
+  llvm::erase_if(arguments, [](auto &argument) { return argument.text.empty(); });
   bool aggregate = llvm::any_of(
       arguments, [](auto &argument) { return !argument.values.empty() && !argument.isValue(); });
   if (aggregate) {

@@ -1,6 +1,7 @@
 //===- Ledger.cpp - what memory is used for, and where the most of it is ----------------------===//
 
 #include "dialects/Rt/Names.h"
+#include "dialects/Train/Train.h"
 #include "mlir/IR/Builders.h"
 #include "partita/Memory/Plan.h"
 
@@ -45,6 +46,23 @@ static std::pair<int, int64_t> findPeak(const FunctionPlan &plan) {
     }
   }
   return {at, peak};
+}
+
+void memory::markGradients(func::FuncOp function, FunctionPlan &plan) {
+  auto mark = [&](Value value) {
+    if (auto found = plan.places.find(value);
+        found != plan.places.end() && found->second.storage >= 0)
+      plan.storages[found->second.storage].use = Use::Gradient;
+  };
+  function.walk([&](Operation *op) {
+    if (auto adamw = dyn_cast<train::AdamWOp>(op))
+      mark(adamw.getGradient());
+    else if (auto sgd = dyn_cast<train::SgdOp>(op))
+      mark(sgd.getGradient());
+    else if (auto loop = dyn_cast<train::AccumulateOp>(op))
+      for (Value sum : loop.getSums())
+        mark(sum);
+  });
 }
 
 DictionaryAttr memory::ledgerOf(func::FuncOp function, const FunctionPlan &plan) {

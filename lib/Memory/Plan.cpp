@@ -12,7 +12,9 @@
 //   4. A result takes the place of an operand that dies at the op, where the kernel allows it; an
 //   update
 //      that is written back takes the parameter's own place when no one reads the old value later.
-//   5. Everything else gets a storage of its own. Its life ends with the last user of any value in
+//   5. A result that is written to a parameter or state that the function never reads (@init) is
+//   computed there.
+//   6. Everything else gets a storage of its own. Its life ends with the last user of any value in
 //   it.
 //
 // A storage from outside that is used within a loop lives to the loop's end.
@@ -53,7 +55,7 @@ public:
     function.walk<WalkOrder::PreOrder>([&](Operation *op) { assignPieces(op); });
     if (failed(planBlock(function.getBody().front())))
       return failure();
-    markGradients();
+    markGradients(function, plan);
     return std::move(plan);
   }
 
@@ -262,6 +264,26 @@ private:
     return std::nullopt;
   }
 
+  /// The place of a parameter or state that the result is written to and whose old value nobody
+  /// wants.
+  std::optional<Place> homeOf(Value result) {
+    for (Operation *user : result.getUsers()) {
+      auto write = dyn_cast<train::WriteOp>(user);
+      if (!write || write->getBlock() != result.getParentBlock())
+        continue;
+      StringRef symbol = write.getSymbol();
+      auto where = persistent.find(symbol);
+      if (where == persistent.end() || persistentLast.contains(symbol) ||
+          !updated.try_emplace(symbol, result).second)
+        continue;
+      int storage =
+          newStorage(Space::Persistent, result, where->second.bytes, where->second.offset);
+      symbolOf[storage] = symbol;
+      return Place{storage, View::dense(tensorType(result).getShape())};
+    }
+    return std::nullopt;
+  }
+
   //===- Collectives
   //-----------------------------------------------------------------------------------===//
 
@@ -377,6 +399,8 @@ private:
       else if (kernel.resultSpace(i) != Space::Arena)
         place(result, newStorage(kernel.resultSpace(i), result, 0),
               View::dense(tensorType(result).getShape()));
+      else if (std::optional<Place> home = homeOf(result))
+        place(result, home->storage, home->view);
       else if (std::optional<Place> over = inPlace(kernel, i, taken)) {
         place(result, over->storage, over->view);
         ++plan.inPlace;
@@ -450,26 +474,6 @@ private:
       storage.last = std::max(storage.last, ends[loop]);
     }
     return planBlock(loop.getBody().front());
-  }
-
-  //===- The ledger's words
-  //--------------------------------------------------------------------------------===//
-
-  void markGradients() {
-    auto mark = [&](Value value) {
-      if (auto found = plan.places.find(value);
-          found != plan.places.end() && found->second.storage >= 0)
-        plan.storages[found->second.storage].use = Use::Gradient;
-    };
-    function.walk([&](Operation *op) {
-      if (auto adamw = dyn_cast<train::AdamWOp>(op))
-        mark(adamw.getGradient());
-      else if (auto sgd = dyn_cast<train::SgdOp>(op))
-        mark(sgd.getGradient());
-      else if (auto loop = dyn_cast<train::AccumulateOp>(op))
-        for (Value sum : loop.getSums())
-          mark(sum);
-    });
   }
 
   func::FuncOp function;

@@ -94,6 +94,8 @@ private:
     WalkResult result = module.walk([&](Operation *op) -> WalkResult {
       if (auto read = dyn_cast<train::ReadOp>(op))
         return note(op, read.getSymbolAttr(), read.getType());
+      if (auto initial = dyn_cast<train::InitialValueOp>(op))
+        return note(op, initial.getSymbolAttr(), initial.getType());
       if (auto write = dyn_cast<train::WriteOp>(op))
         return note(op, write.getSymbolAttr(), write.getValue().getType());
       return WalkResult::advance();

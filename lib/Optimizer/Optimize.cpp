@@ -2,8 +2,8 @@
 //---------------------------------------------===//
 //
 // All updates stand after the backward pass, in the order of the parameters; the states are read
-// where they are used. A gradient must be complete: the same on every rank that holds the
-// parameter's piece.
+// where they are used, and @init writes their first values. A gradient must be complete: the same
+// on every rank that holds the parameter's piece.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -40,6 +40,7 @@ struct Optimize : partita::impl::OptimizePassBase<Optimize> {
     SmallVector<train::UpdateOp> updates;
     getOperation().walk([&](train::UpdateOp update) { updates.push_back(update); });
     SymbolTable symbols(getOperation());
+    findInitialWrites(symbols);
     for (train::UpdateOp update : updates) {
       par::Layout value = par::Layout::of(update.getValue().getType()).valueOnly();
       if (!(par::Layout::of(update.getGradient().getType()) == value)) {
@@ -73,8 +74,27 @@ private:
                                        par::wholeType(update.getValue().getType()), APFloat(0.0),
                                        update.getParameterAttr(), builder.getStringAttr(name));
       symbols.insert(op);
+      writeInitialValue(op, update.getValue().getType());
     }
     return train::ReadOp::create(builder, update.getLoc(), update.getValue().getType(), symbol);
+  }
+
+  /// Where @init writes each parameter. A fragment of a program has no @init.
+  void findInitialWrites(SymbolTable &symbols) {
+    if (auto init = symbols.lookup<func::FuncOp>(train::TrainDialect::kInit))
+      init.walk([&](train::WriteOp write) { initialWrites[write.getSymbol()] = write; });
+  }
+
+  /// Lets @init write a new state's value too, behind its parameter's.
+  void writeInitialValue(train::StateOp state, Type type) {
+    auto found = initialWrites.find(*state.getOf());
+    if (found == initialWrites.end())
+      return;
+    OpBuilder builder(state.getContext());
+    builder.setInsertionPointAfter(found->second);
+    auto value = train::InitialValueOp::create(builder, state.getLoc(), type,
+                                               FlatSymbolRefAttr::get(state.getSymNameAttr()));
+    found->second = train::WriteOp::create(builder, state.getLoc(), state.getSymName(), value);
   }
 
   void adamw(train::UpdateOp update, SymbolTable &symbols) {
@@ -101,6 +121,8 @@ private:
                                     APFloat(decayOf(update)));
     train::WriteOp::create(builder, update.getLoc(), update.getParameter(), sgd.getNewValue());
   }
+
+  llvm::StringMap<Operation *> initialWrites; // the last of a parameter and its states
 };
 
 } // namespace

@@ -295,6 +295,19 @@ private:
   llvm::DenseMap<std::pair<Value, StringAttr>, Value> conjugates;
 };
 
+/// @init writes what the other functions read, so an initial value is placed as its symbol's reads
+/// are.
+void placeInitialValues(ModuleOp module) {
+  llvm::DenseMap<StringAttr, Type> types;
+  module.walk([&](train::ReadOp read) {
+    types.try_emplace(read.getSymbolAttr().getAttr(), read.getType());
+  });
+  module.walk([&](train::InitialValueOp initial) {
+    if (Type type = types.lookup(initial.getSymbolAttr().getAttr()))
+      initial.getResult().setType(cast<RankedTensorType>(type));
+  });
+}
+
 struct PartitionMaterialize : partita::impl::PartitionMaterializePassBase<PartitionMaterialize> {
   void runOnOperation() override {
     par::MeshAttr mesh = par::MeshAttr::of(getOperation());
@@ -313,6 +326,7 @@ struct PartitionMaterialize : partita::impl::PartitionMaterializePassBase<Partit
       fInserted += materialization.fCount;
       gInserted += materialization.gCount;
     }
+    placeInitialValues(getOperation());
   }
 };
 

@@ -96,6 +96,9 @@ void checkProgram(const Program &program) {
   for (const Input &input : program.inputs)
     checkInput(program, input);
 
+  if (!program.parameters.empty() && !program.init)
+    fail("the program has %lld parameters and no init that fills them",
+         (long long)program.parameters.size());
   std::set<std::string> names;
   auto unique = [&](const char *name) {
     if (!names.insert(name).second)

@@ -5,10 +5,12 @@
 #include "common/checkpoint.h"
 #include "common/layout.h"
 #include "common/options.h"
+#include "common/safetensors.h"
+#include "common/train.h"
 #include "common/weights.h"
+#include "partita_rt/kernels.h"
 
 #include <cstdio>
-#include <cstring>
 
 namespace partita_rt {
 
@@ -38,123 +40,115 @@ double standardNormal(uint64_t key, uint64_t index) {
   return double(sum - 393210) / 65536.0;
 }
 
+/// The files that values are read from, each opened once.
+class InitialFiles {
+public:
+  explicit InitialFiles(const Rank &rank) {
+    if (rank.options->init != InitFrom::Safetensors)
+      return;
+    given = std::make_unique<SafetensorsFile>(rank.options->initFile);
+    matches = matchWeights(*given, *rank.program);
+  }
+  const MappedFile &model(const std::string &path) {
+    std::unique_ptr<MappedFile> &file = models[path];
+    if (!file)
+      file = std::make_unique<MappedFile>(path, "model file");
+    return *file;
+  }
+  std::vector<WeightMatch> matches; ///< --init FILE.safetensors: of each parameter
+
+private:
+  std::unique_ptr<SafetensorsFile> given;
+  std::map<std::string, std::unique_ptr<MappedFile>> models;
+};
+
 namespace {
 
-void fillFromRule(const Rank &rank, const Parameter &parameter, uint64_t seed) {
-  float *values = rank.persistent<float>(parameter.offset);
-  int64_t n = parameter.localShape.elements();
-  if (parameter.init.kind != InitKind::Normal) {
-    for (int64_t i = 0; i < n; ++i)
-      values[i] = parameter.init.kind == InitKind::Ones ? 1.0f : 0.0f;
-    return;
-  }
-  uint64_t key = randomKey(seed, parameter.name);
-  forRuns(*rank.program, rank.coordinates, parameter.globalShape, parameter.splits,
-          [&](int64_t global, int64_t local, int64_t count) {
-            for (int64_t i = 0; i < count; ++i)
-              values[local + i] =
-                  float(standardNormal(key, uint64_t(global + i)) * parameter.init.std);
-          });
+/// forRuns over this rank's piece of a parameter.
+template <typename Visit> void forPiece(const Rank &rank, const Parameter &parameter, Visit visit) {
+  forRuns(*rank.program, rank.coordinates, parameter.globalShape, parameter.splits, visit);
 }
 
-void fillFromBytes(const Rank &rank, const Parameter &parameter, const unsigned char *bytes,
-                   DType dtype) {
-  float *values = rank.persistent<float>(parameter.offset);
-  forRuns(*rank.program, rank.coordinates, parameter.globalShape, parameter.splits,
-          [&](int64_t global, int64_t local, int64_t count) {
-            convertToFloat(values + local, bytes + global * sizeOf(dtype), dtype, count);
-          });
+void fillFromRule(const Rank &rank, const Parameter &parameter, float *values, Fill rule,
+                  uint64_t seed) {
+  if (rule.std == 0)
+    return fill(values, float(rule.mean), parameter.localShape.elements());
+  uint64_t key = randomKey(seed, parameter.name);
+  forPiece(rank, parameter, [&](int64_t global, int64_t local, int64_t count) {
+    for (int64_t i = 0; i < count; ++i)
+      values[local + i] = float(rule.mean + standardNormal(key, uint64_t(global + i)) * rule.std);
+  });
+}
+
+void fillFromBytes(const Rank &rank, const Parameter &parameter, float *values,
+                   const unsigned char *bytes, DType dtype) {
+  forPiece(rank, parameter, [&](int64_t global, int64_t local, int64_t count) {
+    convertToFloat(values + local, bytes + global * sizeOf(dtype), dtype, count);
+  });
 }
 
 /// The columns of the stored matrix are the parameter's rows.
-void fillTransposed(const Rank &rank, const Parameter &parameter, const unsigned char *bytes,
-                    DType dtype) {
-  float *values = rank.persistent<float>(parameter.offset);
-  Shape start =
-      pieceStart(*rank.program, rank.coordinates, parameter.globalShape, parameter.splits);
+void fillTransposed(const Rank &rank, const Parameter &parameter, float *values,
+                    const unsigned char *bytes, DType dtype) {
   int64_t rows = parameter.globalShape[0], columns = parameter.globalShape[1];
-  forRuns(parameter.globalShape, parameter.localShape, start,
-          [&](int64_t global, int64_t local, int64_t count) {
-            for (int64_t i = 0; i < count; ++i) {
-              int64_t from = (global + i) % columns * rows + (global + i) / columns;
-              convertToFloat(values + local + i, bytes + from * sizeOf(dtype), dtype, 1);
-            }
-          });
+  forPiece(rank, parameter, [&](int64_t global, int64_t local, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) {
+      int64_t from = (global + i) % columns * rows + (global + i) / columns;
+      convertToFloat(values + local + i, bytes + from * sizeOf(dtype), dtype, 1);
+    }
+  });
 }
 
 /// From a weights file; rank 0 says which parameters it recognized by their shape alone.
-void fillFromFile(const Rank &rank, const std::string &path) {
-  SafetensorsFile file(path);
-  std::vector<WeightMatch> matches = matchWeights(file, *rank.program);
-  for (int64_t i = 0; i < rank.program->parameters.size(); ++i) {
-    const Parameter &parameter = rank.program->parameters[i];
-    const WeightMatch &match = matches[i];
-    if (match.transposed)
-      fillTransposed(rank, parameter, match.tensor->data, match.tensor->dtype);
-    else
-      fillFromBytes(rank, parameter, match.tensor->data, match.tensor->dtype);
-    if (rank.rank == 0 && match.byShape)
-      std::printf("%-14s %s is '%s' of %s, the only one of its shape %s\n", "parameter",
-                  parameter.name, match.name->c_str(), path.c_str(),
-                  toString(match.tensor->shape).c_str());
-  }
+void fillFromWeights(const Rank &rank, const Parameter &parameter, float *values,
+                     const WeightMatch &match) {
+  if (match.transposed)
+    fillTransposed(rank, parameter, values, match.tensor->data, match.tensor->dtype);
+  else
+    fillFromBytes(rank, parameter, values, match.tensor->data, match.tensor->dtype);
+  if (rank.rank == 0 && match.byShape)
+    std::printf("%-14s %s is '%s' of %s, the only one of its shape %s\n", "parameter",
+                parameter.name, match.name->c_str(), rank.options->initFile.c_str(),
+                toString(match.tensor->shape).c_str());
 }
 
-void fillFromModel(const Rank &rank, const Parameter &parameter, const std::string &folder) {
-  const FileSource &source = parameter.source;
+void fillFromModel(const Rank &rank, const Parameter &parameter, float *values,
+                   const FileSource &source) {
   if (!source.path)
     fail("parameter '%s' has no value in the model's file; give --init seed:N or --init "
          "FILE.safetensors",
          parameter.name);
-  std::string path = source.path[0] == '/' ? source.path : folder + "/" + source.path;
-  MappedFile file(path, "model file");
+  std::string path = modelPath(*rank.program, *rank.options, source.path);
+  const MappedFile &file = rank.initialFiles->model(path);
   int64_t bytes = parameter.globalShape.elements() * sizeOf(source.dtype);
   if (source.offset < 0 || source.offset > file.size() || bytes > file.size() - source.offset)
     fail("model file %s: parameter '%s' should be its bytes %lld .. %lld, the file has %lld",
          path.c_str(), parameter.name, (long long)source.offset, (long long)(source.offset + bytes),
          (long long)file.size());
-  fillFromBytes(rank, parameter, file.data() + source.offset, source.dtype);
-}
-
-void setScalar(const Rank &rank, const ScalarState &state) {
-  switch (state.dtype) {
-  case DType::Float32:
-    *rank.persistent<float>(state.offset) = float(state.initial);
-    return;
-  case DType::Float64:
-    *rank.persistent<double>(state.offset) = state.initial;
-    return;
-  case DType::Int32:
-    *rank.persistent<int32_t>(state.offset) = int32_t(state.initial);
-    return;
-  case DType::Int64:
-    *rank.persistent<int64_t>(state.offset) = int64_t(state.initial);
-    return;
-  default:
-    fail("scalar state %s cannot be %s", state.name, nameOf(state.dtype));
-  }
+  fillFromBytes(rank, parameter, values, file.data() + source.offset, source.dtype);
 }
 
 } // namespace
 
-void initialize(Rank &rank) {
-  const Program &program = *rank.program;
+void initialValue(Rank &rank, int index, float *values, Fill fill, FileSource source) {
+  const Parameter &parameter = rank.program->parameters[index];
   const RunOptions &options = *rank.options;
-  if (options.resume)
-    return readCheckpoint(rank, options.checkpoint);
+  if (options.init == InitFrom::Seed)
+    return fillFromRule(rank, parameter, values, fill, options.initSeed);
   if (options.init == InitFrom::Safetensors)
-    fillFromFile(rank, options.initFile);
-  else
-    for (const Parameter &parameter : program.parameters)
-      if (options.init == InitFrom::Seed)
-        fillFromRule(rank, parameter, options.initSeed);
-      else
-        fillFromModel(rank, parameter, options.programFolder);
-  for (const OptimizerState &state : program.optimizerStates)
-    std::memset(rank.persistent<char>(state.offset), 0,
-                size_t(program.parameters[state.parameter].localShape.elements()) * 4);
-  for (const ScalarState &state : program.scalarStates)
-    setScalar(rank, state);
+    return fillFromWeights(rank, parameter, values, rank.initialFiles->matches[size_t(index)]);
+  fillFromModel(rank, parameter, values, source);
+}
+
+void initialize(Rank &rank) {
+  if (rank.options->resume)
+    return readCheckpoint(rank, rank.options->checkpoint);
+  if (!rank.program->init)
+    return; // nothing to fill: checkProgram refuses parameters without it
+  InitialFiles files(rank);
+  rank.initialFiles = &files;
+  rank.program->init(rank);
+  rank.initialFiles = nullptr;
 }
 
 } // namespace partita_rt

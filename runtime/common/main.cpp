@@ -65,9 +65,9 @@ void checkCanMake(const std::string &path) {
 }
 
 /// Are the files with initial values still those that the program was compiled against?
-void checkModelFiles(const Program &program, const std::string &folder) {
+void checkModelFiles(const Program &program, const RunOptions &options) {
   for (const ModelFile &known : program.modelFiles) {
-    std::string path = known.path[0] == '/' ? known.path : folder + "/" + known.path;
+    std::string path = modelPath(program, options, known.path);
     MappedFile file(path, "model file");
     uint64_t now = fingerprint(file.data(), file.size(), kModelFingerprintBytes);
     if (file.size() != known.bytes || now != known.fingerprint)
@@ -125,7 +125,7 @@ void openSession(Session &session, const World &world, const Program &program) {
   if (world.speaks() && !options.checkpoint.empty() && !options.resume)
     checkCanMake(options.checkpoint);
   if (options.init == InitFrom::ModelFile && !options.resume)
-    checkModelFiles(program, options.programFolder);
+    checkModelFiles(program, options);
   setBlasThreads(int(options.threads));
 }
 

@@ -283,4 +283,11 @@ float RunOptions::learningRate(int64_t step) const {
   return float(rate * (minRateRatio + (1 - minRateRatio) * (1 + std::cos(M_PI * done)) / 2));
 }
 
+std::string modelPath(const Program &program, const RunOptions &options, const char *path) {
+  auto within = [](const std::string &folder, const std::string &name) {
+    return folder.empty() || name[0] == '/' ? name : folder + "/" + name;
+  };
+  return within(options.programFolder, within(program.modelFolder, path));
+}
+
 } // namespace partita_rt

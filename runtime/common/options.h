@@ -56,6 +56,9 @@ struct RunOptions {
 /// combinations that make no sense, what this program cannot do.
 RunOptions parseOptions(int argc, char **argv, const Program &program);
 
+/// Where a file of the model is, by its path in the program's tables and calls.
+std::string modelPath(const Program &program, const RunOptions &options, const char *path);
+
 std::string helpText(const Program &program);
 
 /// Throws Error when the tables contradict themselves (program.h).

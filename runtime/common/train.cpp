@@ -265,10 +265,7 @@ void runRankProgram(Rank &rank, const Session &session) {
   const Program &program = *rank.program;
   const RunOptions &options = session.options;
   rank.hyper = options.hyper;
-  if (program.init)
-    program.init(rank);
-  else
-    initialize(rank);
+  initialize(rank);
   Loop{rank, session, {}, {}, {}, {}, 0, 0, 0, {}, {}}.train();
   if (!options.forward.empty()) {
     session.data->fill(rank, 0, 1);

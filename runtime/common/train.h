@@ -20,6 +20,9 @@ struct Session {
   std::unique_ptr<Batches> data, eval;
 };
 
+/// Reads the checkpoint to resume from, or calls the program's init (init.cpp).
+void initialize(Rank &rank);
+
 /// Initializes, trains, evaluates, writes files; rank 0 prints.
 void runRankProgram(Rank &rank, const Session &session);
 

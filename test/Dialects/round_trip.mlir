@@ -6,6 +6,12 @@
 module attributes {par.mesh = #par.mesh<dp = 2>} {
   // CHECK: train.parameter @w : tensor<16x32xf32> initial(<"model.onnx", offset = 64, bytes = 2048, f32>)
   train.parameter @w : tensor<16x32xf32> initial(<"model.onnx", offset = 64, bytes = 2048, f32>)
+  // CHECK: train.initial_value @w : tensor<16x32xf32>
+  func.func @init() {
+    %w = train.initial_value @w : tensor<16x32xf32>
+    train.write @w, %w : tensor<16x32xf32>
+    return
+  }
   // CHECK-LABEL: func @linear
   func.func @linear(%x: tensor<4x16xf32, #par.place<[8 @dp, 16]>>) -> tensor<4x32xf32, #par.place<[8 @dp, 32]>> {
     // CHECK: %[[W:.+]] = train.read @w : tensor<16x32xf32>

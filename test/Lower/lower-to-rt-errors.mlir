@@ -37,3 +37,21 @@ func.func @no_axis(%x: tensor<4xf32, #p>) -> tensor<4xf32> attributes {par.no_co
   %0 = par.all_reduce %x over "dp" : tensor<4xf32, #p> -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }
+
+// -----
+
+// CHECK: error: 'train.parameter' op has no `fill` that says how to make a value from a seed; run assign-fill first
+train.parameter @w : tensor<6xf32>
+func.func @init() {
+  %0 = train.initial_value @w : tensor<6xf32>
+  train.write @w, %0 : tensor<6xf32>
+  return
+}
+
+// -----
+
+// CHECK: error: 'train.state' op gets no initial value: @init does not write it
+train.state @m : tensor<6xf32> = 0.0
+func.func @init() {
+  return
+}

@@ -19,6 +19,10 @@ func.func @f() {
   rt.count_labels %x, %ids {n = 2 : i64, ignore = -100 : i64} : !rt.buffer<f32>, !rt.buffer<i64>
   // CHECK: call_opaque "map_add"(%[[X]], %[[X]], %[[W]])
   rt.launch @map_add(%x, %x, %w) [4] [] : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>
+  // CHECK: call_opaque "initialValue"(%[[W]]) {args = [#emitc.opaque<"rank">, #emitc.opaque<"1">, 0 : index, #emitc.opaque<"Fill::constant(1.0)">]}
+  rt.initial_value %w {index = 1 : i64, mean = 1.0 : f64, deviation = 0.0 : f64} : !rt.buffer<f32>
+  // CHECK: call_opaque "initialValue"(%[[W]]) {args = [#emitc.opaque<"rank">, #emitc.opaque<"1">, 0 : index, #emitc.opaque<"Fill::normal(0.5)">, #emitc.opaque<"{\22a\\173\\173b\22, 64, DType::Float16}">]}
+  rt.initial_value %w {index = 1 : i64, mean = 0.0 : f64, deviation = 0.5 : f64, file = "a{{b", offset = 64 : i64, element = f16} : !rt.buffer<f32>
   // A reason is untrusted text.
   // CHECK: verbatim "Pending p = allReduceStart(rank.group(0), {{[{][{][{][{]}}{}, 8}, {{[{][{]}}{}, 4}}, \22a \\042quoted\\042 {{[{][{]}}reason\\134\22);" args %[[X]], %[[W]]
   rt.all_reduce_start "p" %x, %w [8, 4] over "dp" 0 because "a \22quoted\22 {reason\\" : !rt.buffer<f32>, !rt.buffer<f32>

@@ -139,3 +139,13 @@ func.func @old_value(%g: tensor<4xf32>) -> tensor<4xf32> {
   return %0 : tensor<4xf32>
 }
 
+
+// What is written to a parameter that nobody reads is computed there.
+train.parameter @fresh : tensor<64xf32>
+// CHECK-LABEL: func.func @init
+// CHECK: train.initial_value @fresh {rt.buffers = [#rt.at<persistent {{[0-9]+}}>]}
+func.func @init() {
+  %0 = train.initial_value @fresh : tensor<64xf32>
+  train.write @fresh, %0 : tensor<64xf32>
+  return
+}

@@ -62,4 +62,19 @@ func.func @inference(%x: tensor<8x4xf32> {par.split = #par.place<[8 @dp, 4]>}) -
   %e = tx.exp %d : (tensor<6xf32>) -> tensor<6xf32>
   return %e : tensor<6xf32>
 }
+
+// @init writes what the others read: here half of the rows on each rank.
+train.parameter @half : tensor<8x6xf32>
+// CHECK-LABEL: func.func @init
+// CHECK: train.initial_value @half : tensor<4x6xf32, #par.place<[8 @dp, 6]>>
+// CHECK-NEXT: train.write @half, %{{.*}} : tensor<4x6xf32, #par.place<[8 @dp, 6]>>
+func.func @init() {
+  %0 = train.initial_value @half : tensor<8x6xf32>
+  train.write @half, %0 : tensor<8x6xf32>
+  return
+}
+func.func @reader() {
+  %0 = train.read @half : tensor<4x6xf32, #par.place<[8 @dp, 6]>>
+  return
+}
 }

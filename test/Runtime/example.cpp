@@ -37,10 +37,10 @@ enum : int64_t { // persistent memory
 };
 
 static const Parameter kParameters[] = {
-    {"wte", {256, 24}, {256, 24}, {}, kWte, {InitKind::Normal, 0.5}, {}, true, true},
-    {"fc.weight", {24, 40}, {24, 40}, {}, kFcWeight, {InitKind::Normal, 0.2}, {}, true, true},
-    {"fc.bias", {40}, {40}, {}, kFcBias, {InitKind::Zeros}, {}, true, false},
-    {"head.weight", {40, 256}, {40, 256}, {}, kHeadWeight, {InitKind::Normal, 0.2}, {}, true, true},
+    {"wte", {256, 24}, {256, 24}, {}, kWte, true, true},
+    {"fc.weight", {24, 40}, {24, 40}, {}, kFcWeight, true, true},
+    {"fc.bias", {40}, {40}, {}, kFcBias, true, false},
+    {"head.weight", {40, 256}, {40, 256}, {}, kHeadWeight, true, true},
 };
 
 static const OptimizerState kStates[] = {
@@ -79,6 +79,14 @@ static const CensusEntry kCensus[] = {
     {CollectiveKind::AllReduce, "dp", 2, kParameterBytes - 32, "gradients"},
 };
 #endif
+
+static void init(Rank &rank) {
+  initialValue(rank, 0, rank.persistent(kWte), Fill::normal(0.5));
+  initialValue(rank, 1, rank.persistent(kFcWeight), Fill::normal(0.2));
+  initialValue(rank, 2, rank.persistent(kFcBias), Fill::constant(0.0));
+  initialValue(rank, 3, rank.persistent(kHeadWeight), Fill::normal(0.2));
+  fill(rank.persistent(kM), 0.0f, (kPersistentBytes - kM) / 4);
+}
 
 static void gelu_forward(float *__restrict y, const float *__restrict x, int64_t n) {
   for (int64_t i = 0; i < n; ++i)
@@ -202,6 +210,7 @@ static Program program() {
   p.hyper.learningRate = 1e-2f;
   p.hyper.weightDecay = 0.01f;
   p.exposesGradients = true;
+  p.init = init;
   p.trainStep = train_step;
   p.evalStep = eval_step;
   p.forward = forward;

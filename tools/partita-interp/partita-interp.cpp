@@ -69,7 +69,7 @@ int main(int argc, char **argv) {
   std::string folder = sys::path::parent_path(file).str();
   Run run{entry,
           {init, seed, folder.empty() ? "." : folder},
-          {roundCasts, rate},
+          {roundCasts, rate, 1, {}},
           seed,
           times,
           inputs,

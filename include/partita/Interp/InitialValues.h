@@ -3,13 +3,15 @@
 #ifndef PARTITA_INTERP_INITIALVALUES_H
 #define PARTITA_INTERP_INITIALVALUES_H
 
-#include "partita/Interp/Interpreter.h"
+#include "partita/Interp/Tensor.h"
 
-namespace partita::train {
-class ParameterOp;
+namespace mlir {
+class Operation;
 }
 
 namespace partita::interp {
+
+class Interpreter;
 
 struct InitialValues {
   enum class From {
@@ -27,10 +29,11 @@ struct InitialValues {
   std::string folder = ".";
 };
 
-/// The whole value of a parameter; an error is located at it.
-mlir::FailureOr<Tensor> initialValue(train::ParameterOp parameter, const InitialValues &values);
+/// The whole value that a parameter or state starts with; an error is located at it.
+mlir::FailureOr<Tensor> initialValue(mlir::Operation *symbol, const InitialValues &values);
 
-/// Sets every parameter of the interpreter's module.
+/// Calls @init of the interpreter's module; where it has none, every parameter starts as its symbol
+/// says.
 mlir::LogicalResult initialize(Interpreter &interpreter, const InitialValues &values);
 
 } // namespace partita::interp

@@ -17,6 +17,7 @@
 #include "dialects/Par/Par.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "partita/Interp/InitialValues.h"
 #include "partita/Interp/Tensor.h"
 #include <map>
 #include <string>
@@ -30,6 +31,8 @@ struct Options {
   double learningRate = 1e-3;
   /// What `train.step_number` yields: the number of the update, from 1.
   int64_t stepNumber = 1;
+  /// What `train.initial_value` yields for a parameter.
+  InitialValues initialValues;
 };
 
 /// A parameter or state on all ranks, with the type that says who holds what.
@@ -40,8 +43,8 @@ struct Stored {
 
 class Interpreter {
 public:
-  /// Optimizer states start as their `value` says; parameters need setParameter or initialize
-  /// (InitialValues.h) before a function reads them. The module must outlive the interpreter.
+  /// Parameters need setParameter or initialize (InitialValues.h) before a function reads them;
+  /// states start as their `value` says even without. The module must outlive the interpreter.
   explicit Interpreter(mlir::ModuleOp module, Options options = {});
 
   par::MeshAttr mesh() const { return theMesh; }

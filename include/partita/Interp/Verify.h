@@ -13,7 +13,7 @@
 #ifndef PARTITA_INTERP_VERIFY_H
 #define PARTITA_INTERP_VERIFY_H
 
-#include "partita/Interp/InitialValues.h"
+#include "partita/Interp/Interpreter.h"
 
 namespace partita::interp {
 

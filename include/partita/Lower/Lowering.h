@@ -118,6 +118,7 @@ void attachMovementKernels(mlir::MLIRContext *context);
 void attachReductionKernels(mlir::MLIRContext *context);
 void attachCollectives(mlir::MLIRContext *context);
 void attachUpdates(mlir::MLIRContext *context);
+void attachInitialValues(mlir::MLIRContext *context);
 
 } // namespace partita::rt
 

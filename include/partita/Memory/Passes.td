@@ -12,7 +12,8 @@ def PlanMemory : Pass<"plan-memory", "::mlir::ModuleOp"> {
     an update that is written back happens in place when nobody reads the old value later. Reshapes, slices,
     transposes and broadcasts are views where all their users take the strides; the operands of a
     concatenation are computed into place where their kernels can. A result overwrites an operand
-    that dies where the kernel allows it. Everything else gets an offset in the arena by its
+    that dies where the kernel allows it; one that is written to a parameter or state that the function does
+    not read is computed there, so that @init needs no arena. Everything else gets an offset in the arena by its
     interval of life, largest first, into the tightest gap. An operand of an asynchronous collective
     lives until its wait.
 

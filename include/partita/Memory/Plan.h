@@ -58,6 +58,9 @@ mlir::FailureOr<FunctionPlan> planFunction(mlir::func::FuncOp function,
 /// Gives the storages in the arena their offsets; returns the arena's size.
 int64_t assignOffsets(std::vector<Storage> &storages);
 
+/// Tells gradients from activations, for the ledger.
+void markGradients(mlir::func::FuncOp function, FunctionPlan &plan);
+
 /// The entry of a function in the module's `rt.ledger`:
 ///   arena, peak: bytes (peak <= arena: the largest sum of what lives at once); at: the op there;
 ///   activations, gradients, communication, workspace: bytes at the peak;

@@ -38,6 +38,26 @@ def AssignFillPass : Pass<"assign-fill", "::mlir::ModuleOp"> {
   let dependentDialects = ["::partita::train::TrainDialect"];
 }
 
+def MakeInitPass : Pass<"make-init", "::mlir::ModuleOp"> {
+  let summary = "makes @init, which gives every parameter its initial value";
+  let description = [{
+    A function like the others: partitioning places what it writes, `optimize` adds its states, and a run
+    calls it once, unless it resumes. Parameters that it writes already are left alone.
+
+    ```mlir
+    train.parameter @w : tensor<4x8xf32> fill(<0.0, normal 0.02>)
+    // becomes
+    train.parameter @w : tensor<4x8xf32> fill(<0.0, normal 0.02>)
+    func.func @init() {
+      %0 = train.initial_value @w : tensor<4x8xf32>
+      train.write @w, %0 : tensor<4x8xf32>
+      return
+    }
+    ```
+  }];
+  let dependentDialects = ["::partita::train::TrainDialect", "::mlir::func::FuncDialect"];
+}
+
 def ObjectivePass : Pass<"objective", "::mlir::ModuleOp"> {
   let summary = "makes @train_step and @eval_step of @forward: what its inputs mean, its loss, what is trained";
   let description = [{

@@ -9,7 +9,8 @@ def OptimizePass : Pass<"optimize", "::mlir::ModuleOp"> {
   let summary = "replaces train.update with an optimizer's arithmetic and states";
   let description = [{
     AdamW (Loshchilov and Hutter, arXiv 1711.05101) or SGD. Weight decay acts on parameters with at least
-    two dimensions: not on biases and scales of normalizations.
+    two dimensions: not on biases and scales of normalizations. @init, where there is one, writes the states'
+    first values too.
 
     ```mlir
     train.update @w, %w by %dw

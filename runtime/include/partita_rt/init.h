@@ -14,7 +14,7 @@
 //     h_j    = mix(key + 3 * i + j),  j = 0, 1, 2
 //     sum    = the twelve 16-bit fields of h_0, h_1, h_2, added (an integer, 0 .. 786420)
 //     normal = (sum - 393210) / 65536                     mean 0, variance 1 - 2^-32, |x| <= 6
-//     value  = float32(double(normal) * std)              one rounding
+//     value  = float32(mean + double(normal) * std)       one rounding (mean is zero as a rule)
 //
 // (The sum of twelve uniforms has variance 12/12 = 1: exact in any language, no libm involved.)
 
@@ -31,11 +31,26 @@ uint64_t randomKey(uint64_t seed, const char *name);
 /// Element `index` of the standard normal sequence of `key`.
 double standardNormal(uint64_t key, uint64_t index);
 
-/// Fills every parameter of this rank by the program's tables and the --init option, zeroes the
-/// optimizer states, sets the scalar states. Emitted @init calls it (and may then compute further
-/// persistent values). Throws Error: a parameter without a value anywhere, a file that is missing
-/// or too short, a tensor of another shape.
-void initialize(Rank &rank);
+/// How `--init seed:N` fills a parameter.
+struct Fill {
+  double mean = 0, std = 0;
+  static constexpr Fill constant(double value) { return {value, 0}; }
+  static constexpr Fill normal(double std, double mean = 0) { return {mean, std}; }
+};
+
+/// Where a parameter's value stands in the model's files: row-major, little-endian, global shape.
+struct FileSource {
+  const char *path = nullptr; ///< relative to Program::modelFolder; null: no file has the value
+  int64_t offset = 0;
+  DType dtype = DType::Float32; ///< Float32, Float64, Float16, BFloat16
+};
+
+/// Emitted `init` calls it for each parameter: writes this rank's piece of parameter number `index`
+/// to `values`. Without --init the value comes from `source`, with `--init seed:N` from `fill`,
+/// with
+/// `--init FILE.safetensors` from that file. Throws Error: a parameter without a value, a file that
+/// is missing or too short, a tensor of another shape.
+void initialValue(Rank &rank, int index, float *values, Fill fill, FileSource source = {});
 
 } // namespace partita_rt
 

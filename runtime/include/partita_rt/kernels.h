@@ -164,6 +164,10 @@ void copyRows(float *dst, int64_t dstStride, const float *src, int64_t srcStride
               int64_t width);
 
 void fill(float *dst, float value, int64_t n);
+template <typename T, typename V> void fill(T *dst, V value, int64_t n) {
+  for (int64_t i = 0; i < n; ++i)
+    dst[i] = T(value);
+}
 
 /// sum[i] += x[i]: one micro-batch's share of a gradient.
 void accumulate(float *sum, const float *x, int64_t n);

@@ -31,6 +31,7 @@ namespace partita_rt {
 
 class Communicator;
 class GradientSink;
+class InitialFiles;
 struct Rank;
 
 /// One axis of the mesh, outermost first; the last axis varies fastest over the ranks (tp
@@ -89,26 +90,10 @@ struct Input {
   bool batched = true; ///< one row per sample; else the same for all
 };
 
-/// How `--init seed:N` fills a parameter (see init.h for the exact numbers).
-enum class InitKind : uint8_t { Normal, Ones, Zeros };
-
-struct InitRule {
-  InitKind kind = InitKind::Normal;
-  double std = 0.02; ///< Normal only
-};
-
-/// Where a parameter's value stands in the model's file: row-major, little-endian, global shape.
-/// path == nullptr: the file has no value (a stripped export).
-struct FileSource {
-  const char *path = nullptr; ///< absolute, or relative to the program's folder
-  int64_t offset = 0;
-  DType dtype = DType::Float32; ///< Float32, Float64, Float16, BFloat16
-};
-
-/// A file that `source`s stand in, as it was when the program was compiled. Offsets in another one
-/// would be read as whatever stands there.
+/// A file that parameters' values stand in, as it was when the program was compiled. Offsets in
+/// another one would be read as whatever stands there.
 struct ModelFile {
-  const char *path; ///< as FileSource's
+  const char *path; ///< relative to Program::modelFolder
   int64_t bytes;
   uint64_t fingerprint; ///< fingerprint.h
 };
@@ -120,13 +105,11 @@ struct Parameter {
   Shape localShape;
   Splits splits;
   int64_t offset;
-  InitRule init;
-  FileSource source;
   bool trainable = true;
   bool weightDecay = true; ///< false: the emitted update uses decay 0 (biases, norms)
 };
 
-/// A tensor of optimizer state, float32, persistent, zero at the start. Shape and splits are those
+/// A tensor of optimizer state, float32, persistent. Shape and splits are those
 /// of its parameter.
 struct OptimizerState {
   const char *name; ///< "<parameter>.m"
@@ -140,7 +123,6 @@ struct ScalarState {
   const char *name;
   DType dtype; ///< Float32, Float64, Int32 or Int64
   int64_t offset;
-  double initial;
 };
 
 /// A tensor that `forward` leaves in the arena; `--forward FILE.safetensors` writes it.
@@ -192,7 +174,9 @@ struct HyperReads {
 struct Program {
   const char *name = "program";
   const char *optimizer = "adamw"; ///< as printed; the update itself is emitted code
-  Table<Axis> mesh;                ///< empty: one rank
+  /// Where the files that `init` names are: absolute, or relative to the program's folder.
+  const char *modelFolder = "";
+  Table<Axis> mesh; ///< empty: one rank
   Table<Input> inputs;
   Table<ModelFile> modelFiles; ///< may be empty: nothing is checked
   Table<Parameter> parameters;
@@ -211,7 +195,7 @@ struct Program {
   /// refused.
   bool exposesGradients = false;
 
-  void (*init)(Rank &) = nullptr; ///< fills parameters and states; null: initialize(rank)
+  void (*init)(Rank &) = nullptr; ///< gives parameters and states their first values
   void (*trainStep)(Rank &) = nullptr;
   void (*evalStep)(Rank &) = nullptr;
   void (*forward)(Rank &) = nullptr;
@@ -243,6 +227,7 @@ struct Rank {
   int64_t step = 0;                     ///< number of the update being made, from 1 (AdamW's t)
   StepReport report;                    ///< written by train_step and eval_step
   GradientSink *gradientSink = nullptr; ///< the runtime's own
+  InitialFiles *initialFiles = nullptr; ///< the runtime's own, during init
   const struct RunOptions *options = nullptr; ///< the runtime's own
 
   /// Persistent memory (parameters, optimizer states) at a byte offset.

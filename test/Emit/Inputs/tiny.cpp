@@ -42,6 +42,22 @@ static void map_reciprocal(float *out, const float *x, int64_t ni) {
     out[i] = 1.0f / x[i];
 }
 
+// Parameters and states as they start; where parameters come from, --init says.
+static void init(Rank &rank) {
+  float *table = rank.persistent(0); // [16, 8]
+  initialValue(rank, 0, table, Fill::normal(0.2));
+
+  // head
+  float *head_weight = rank.persistent(512); // [8, 16]
+  initialValue(rank, 1, head_weight, Fill::normal(0.2));
+  float *head_bias = rank.persistent(1024); // [16]
+  initialValue(rank, 2, head_bias, Fill::constant(0.0));
+  float *head_weight_m = rank.persistent(1088); // [8, 16]
+  fill(head_weight_m, 0.0f, 128);
+  float *head_weight_v = rank.persistent(1600); // [8, 16]
+  fill(head_weight_v, 0.0f, 128);
+}
+
 // One update of the parameters from the micro-batches in the inputs.
 static void train_step(Rank &rank) {
   float *token_count = rank.at(640);
@@ -134,9 +150,9 @@ static const Input kInputs[] = {
 };
 
 static const Parameter kParameters[] = {
-    {"table", {16, 8}, {16, 8}, {}, 0, {InitKind::Normal, 0.2}, {}, true, true},
-    {"head.weight", {8, 16}, {8, 16}, {}, 512, {InitKind::Normal, 0.2}, {}, true, true},
-    {"head.bias", {16}, {16}, {}, 1024, {InitKind::Zeros}, {}, true, false},
+    {"table", {16, 8}, {16, 8}, {}, 0, true, true},
+    {"head.weight", {8, 16}, {8, 16}, {}, 512, true, true},
+    {"head.bias", {16}, {16}, {}, 1024, true, false},
 };
 
 static const OptimizerState kOptimizerStates[] = {
@@ -168,6 +184,7 @@ static Program program() {
   p.hyper.epsilon = 1e-08f;
   p.hyper.weightDecay = 0.1f;
   p.reads = {true, true, false};
+  p.init = init;
   p.trainStep = train_step;
   p.exposesGradients = true;
   return p;

@@ -1,0 +1,48 @@
+//===- InitialValues.cpp - what @init writes --------------------------------------------------===//
+//
+// A state is filled with its value; a parameter by the runtime, which knows the run's --init. The
+// numbers and the place in the model's file stand in the call.
+//
+//===------------------------------------------------------------------------------------------===//
+
+#include "dialects/Train/Train.h"
+#include "partita/Lower/Lowering.h"
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::rt;
+
+namespace {
+
+struct InitialValue : KernelInterface::ExternalModel<InitialValue, train::InitialValueOp> {
+  LogicalResult lower(Operation *op, Lowering &l) const {
+    auto name = cast<train::InitialValueOp>(op).getSymbolAttr();
+    Operation *symbol = SymbolTable::lookupNearestSymbolFrom(op, name);
+    if (auto state = dyn_cast<train::StateOp>(symbol)) {
+      l.create<FillOp>(l.result(0), state.getValue(), l.elements(op->getResult(0)));
+      return success();
+    }
+    auto parameter = cast<train::ParameterOp>(symbol);
+    if (!l.type(op->getResult(0)).getElementType().isF32())
+      return parameter.emitOpError() << "is of type " << op->getResult(0).getType()
+                                     << "; the CPU target keeps parameters in f32";
+    train::FillAttr fill = parameter.getFillAttr();
+    if (!fill)
+      return parameter.emitOpError() << "has no `fill` that says how to make a value from a seed; "
+                                        "run assign-fill first";
+    train::InitialAttr initial = parameter.getInitialAttr();
+    Builder &b = l.builder;
+    l.create<InitialValueOp>(
+        l.result(0), l.shared.parameterIndex.lookup(name.getValue()), fill.getMeanValue(),
+        fill.getStdValue(), initial ? initial.getFile() : StringAttr(),
+        initial ? b.getI64IntegerAttr(static_cast<int64_t>(initial.getOffset())) : IntegerAttr(),
+        initial ? TypeAttr::get(initial.getElement()) : TypeAttr());
+    return success();
+  }
+};
+
+} // namespace
+
+void rt::attachInitialValues(MLIRContext *context) {
+  train::InitialValueOp::attachInterface<InitialValue>(*context);
+}
