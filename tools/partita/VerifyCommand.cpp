@@ -1,10 +1,12 @@
 //===- VerifyCommand.cpp - partita verify -----------------------------------------------------===//
 //
 // Compiles the model twice, whole (one rank) and partitioned, and runs both in the interpreter, on
-// virtual ranks in double precision.
+// virtual ranks in double precision. With --against the partitioned program is one that a phase
+// wrote: what people or other tools changed in it is held against the model.
 //
 //===------------------------------------------------------------------------------------------===//
 
+#include "dialects/Par/Par.h"
 #include "partita/Interp/Verify.h"
 #include "partita/Pipelines/Pipelines.h"
 #include "tools/partita/PlanOptions.h"
@@ -18,7 +20,7 @@ using interp::InitialValues;
 
 namespace {
 struct VerifyCommandOptions {
-  std::string model,
+  std::string model, against,
       lastPhase = phases()[phaseIndex("lower") - 1].name.str(); // the last of tensors
   std::vector<std::string> dims;
   int64_t seed = 1, steps = 1, most = 10;
@@ -61,6 +63,9 @@ static std::optional<int> parseOptions(Arguments arguments, VerifyCommandOptions
       "Runs the partitioned program against the whole one, on virtual ranks in double precision: "
       "logits, loss, every gradient, every parameter and optimizer state after the step.");
   options.positional("MODEL", o.model, "an ONNX file, or a module from before phase 'partition'");
+  options.text("against", "PROGRAM.mlir", o.against,
+               "the partitioned program, as a phase from 'partition' on wrote it and perhaps "
+               "changed since; compiled from MODEL when not given");
   options.group("Model");
   options.list("dim", "NAME=SIZE", o.dims, "binds a symbolic dimension");
   declarePlanOptions(options, o.plan);
@@ -80,12 +85,37 @@ static std::optional<int> parseOptions(Arguments arguments, VerifyCommandOptions
   return options.parse(arguments);
 }
 
+/// The program that MODEL is held against: what `--against` names, or the clone of the model.
+static OwningOpRef<ModuleOp> loadPartitioned(Session &session, const VerifyCommandOptions &o,
+                                             ModuleOp model) {
+  if (o.against.empty())
+    return model.clone();
+  OwningOpRef<ModuleOp> module = session.load(o.against, {});
+  int next = module ? nextPhase(*module) : -1;
+  if (next < 0)
+    return {};
+  if (next > phaseIndex("partition") && next <= phaseIndex("lower"))
+    return module;
+  session.fail("--against " + o.against + ": is " +
+               (next > phaseIndex("lower") ? "past phase 'memory', and has no tensors any more"
+                                           : "not partitioned yet; give it as MODEL"));
+  return {};
+}
+
 /// Runs the phases from the module's own to `last`, by the plan as it is settled with the module's.
 static bool compileTo(Session &session, ModuleOp module, Plan &plan, StringRef last) {
   int first = nextPhase(module);
   if (first < 0 || !settlePlan(session, module, first, plan))
     return false;
   return succeeded(runPhases(module, first, phaseIndex(last), plan));
+}
+
+static std::string meshText(ModuleOp module) {
+  par::MeshAttr mesh = par::MeshAttr::of(module);
+  std::string text;
+  for (auto [axis, size] : llvm::zip(mesh.getAxes(), mesh.getSizes()))
+    text += (text.empty() ? "" : ",") + axis.getValue().str() + "=" + std::to_string(size);
+  return text.empty() ? "of one rank" : text;
 }
 
 int partita::tool::verifyMain(Arguments arguments) {
@@ -102,11 +132,12 @@ int partita::tool::verifyMain(Arguments arguments) {
   if (first > phaseIndex("partition"))
     return session.fail(o.model +
                         ": is past phase 'partition'; verify needs the program as it was before");
-  OwningOpRef<ModuleOp> partitioned = whole->clone();
-  Plan onOneRank = o.plan;
+  OwningOpRef<ModuleOp> partitioned = loadPartitioned(session, o, *whole);
+  if (!partitioned || !compileTo(session, *partitioned, o.plan, o.lastPhase))
+    return 1;
+  Plan onOneRank = o.plan; // settled with what the partitioned program was compiled with
   onOneRank.set("mesh", "");
-  if (!compileTo(session, *whole, onOneRank, "optimize") ||
-      !compileTo(session, *partitioned, o.plan, o.lastPhase))
+  if (!compileTo(session, *whole, onOneRank, "optimize"))
     return 1;
 
   interp::VerifyOptions options;
@@ -119,10 +150,8 @@ int partita::tool::verifyMain(Arguments arguments) {
   FailureOr<interp::VerifyReport> report = interp::comparePrograms(*whole, *partitioned, options);
   if (failed(report))
     return 1;
-  StringRef mesh = o.plan.get("mesh");
-  llvm::outs() << "mesh " << (mesh.empty() ? "of one rank" : mesh) << ", "
-               << o.plan.get("accumulate") << " micro-batch(es), loss "
-               << llvm::formatv("{0:f6}", report->loss) << "\n";
+  llvm::outs() << "mesh " << meshText(*partitioned) << ", " << o.plan.get("accumulate")
+               << " micro-batch(es), loss " << llvm::formatv("{0:f6}", report->loss) << "\n";
   report->print(llvm::outs(), o.most);
   if (!(report->worst() <= o.tolerance)) {
     const auto &worst = report->entries.front();
