@@ -19,6 +19,7 @@
 #include "lib/Export/Wire.h"
 #include "lib/Import/ExternalData.h"
 #include "lib/Import/TiedWeights.h"
+#include "partita/Support/WriteFile.h"
 #include "llvm/ADT/APFloat.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
@@ -189,12 +190,13 @@ std::string Exporter::readGraph(StringRef message) {
 std::string Exporter::assign() {
   StringSet<> seen;
   for (Tensor &tensor : tensors) {
-    if (!parameters.contains(tensor.name))
+    std::string name = importer::symbolName(tensor.name);
+    if (!parameters.contains(name))
       continue;
-    std::string about = request.model + ": parameter '" + tensor.name + "'";
-    if (!seen.insert(tensor.name).second)
+    std::string about = request.model + ": parameter '" + name + "'";
+    if (!seen.insert(name).second)
       return about + " is there twice";
-    tensor.weights = weights->find(tensor.name);
+    tensor.weights = weights->find(name);
     if (!tensor.weights)
       return about + " is not in " + request.weights;
     if (tensor.weights->dtype != "F32")
@@ -236,7 +238,7 @@ std::string Exporter::assignCopies() {
     byName[tensor.name] = &tensor;
   for (const importer::WeightCopy &copy : importer::findCopies(**file)) {
     Tensor *table = byName.lookup(copy.table), *tensor = byName.lookup(copy.name);
-    if (parameters.contains(copy.name) || !table->weights)
+    if (parameters.contains(importer::symbolName(copy.name)) || !table->weights)
       continue;
     tensor->weights = table->weights;
     tensor->stored = table->stored;
@@ -336,41 +338,10 @@ std::string Exporter::copyExternal(const Tensor &tensor, raw_ostream &os) {
   return {};
 }
 
-/// Writes `path` through a temporary name; `write` returns what went wrong.
-static std::string writeFile(StringRef path, function_ref<std::string(raw_ostream &)> write) {
-  SmallString<256> target;
-  if (!sys::fs::real_path(path, target))
-    path = target; // through a symbolic link to the file itself
-  sys::fs::file_status status;
-  if (!sys::fs::status(path, status) && !sys::fs::is_regular_file(status))
-    return (path + ": is not a regular file; a model cannot be written there").str();
-  auto file = sys::fs::TempFile::create(path + ".%%%%%%.tmp", 0666);
-  if (!file)
-    return (path + ": cannot be written: " + toString(file.takeError())).str();
-  std::string problem;
-  {
-    raw_fd_ostream os(file->FD, /*shouldClose=*/false);
-    problem = write(os);
-    os.flush();
-    if (problem.empty() && os.has_error())
-      problem = (path + ": " + os.error().message()).str();
-    os.clear_error();
-  }
-  if (problem.empty() && fsync(file->FD) != 0)
-    problem = (path + ": cannot be written to the disk").str();
-  if (!problem.empty()) {
-    consumeError(file->discard());
-    return problem;
-  }
-  if (Error error = file->keep(path))
-    return (path + ": " + toString(std::move(error))).str();
-  return {};
-}
-
 std::string Exporter::writeData() {
   SmallString<128> path(sys::path::parent_path(request.output));
   sys::path::append(path, dataName());
-  return writeFile(path, [&](raw_ostream &os) {
+  auto write = [&](raw_ostream &os) {
     uint64_t at = 0;
     for (const Tensor &tensor : tensors) {
       if (!tensor.toFile)
@@ -383,7 +354,8 @@ std::string Exporter::writeData() {
       at = tensor.newOffset + tensor.bytes();
     }
     return std::string();
-  });
+  };
+  return writeFile(path, write, Devices::Refuse);
 }
 
 std::string Exporter::writeModel() {
@@ -406,7 +378,7 @@ std::string Exporter::writeModel() {
   if (length > kMostInline)
     return request.output + ": the graph would have " + std::to_string(length) +
            " bytes, but an ONNX file has fewer than 2147483648";
-  return writeFile(request.output, [&](raw_ostream &os) {
+  auto write = [&](raw_ostream &os) {
     for (const Piece &piece : before)
       os << piece.copied;
     std::string header;
@@ -424,7 +396,8 @@ std::string Exporter::writeModel() {
     for (const Piece &piece : after)
       os << piece.copied;
     return std::string();
-  });
+  };
+  return writeFile(request.output, write, Devices::Refuse);
 }
 
 std::string Exporter::run() {

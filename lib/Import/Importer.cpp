@@ -235,6 +235,11 @@ void Importer::tieWeights(Scope &scope) {
   }
 }
 
+/// Symbols of the functions that the module has or will have.
+static bool isFunctionName(llvm::StringRef symbol) {
+  return llvm::is_contained({"forward", "init", "train_step", "eval_step"}, symbol);
+}
+
 LogicalResult Importer::loadInitializer(Tensor &tensor) {
   if (!tensor.initializer || tensor.host || tensor.value)
     return success();
@@ -266,13 +271,14 @@ LogicalResult Importer::loadInitializer(Tensor &tensor) {
   if (data.place != TensorData::declared && !data.isRaw())
     return tensorError() << "a parameter's values must be raw bytes, they are in field "
                          << data.payloadField << " of the tensor";
-  if (proto.name() == "forward" || !usedParameters.insert(proto.name()).second)
+  std::string symbol = symbolName(proto.name());
+  if (isFunctionName(symbol) || !usedParameters.insert(symbol).second)
     return tensorError() << "a parameter cannot have this name, it is taken";
   Location loc = NameLoc::get(builder.getStringAttr(proto.name()), file.location());
   auto type = RankedTensorType::get(data.shape, mlirType(data.type, context()));
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(forward);
-  auto parameter = train::ParameterOp::create(builder, loc, proto.name(), type, {}, {}, false);
+  auto parameter = train::ParameterOp::create(builder, loc, symbol, type, {}, {}, false);
   if (data.place != TensorData::declared) {
     // Relative to the model's folder, so that model and program can move together.
     llvm::StringRef name = data.place == TensorData::external
@@ -287,7 +293,7 @@ LogicalResult Importer::loadInitializer(Tensor &tensor) {
     builder.setInsertionPointAfter(lastRead);
   else
     builder.setInsertionPointToStart(&forward.getBody().front());
-  auto read = train::ReadOp::create(builder, loc, type, proto.name());
+  auto read = train::ReadOp::create(builder, loc, type, symbol);
   lastRead = read;
   tensor.value = read.getResult();
   return success();

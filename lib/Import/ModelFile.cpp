@@ -40,6 +40,20 @@ std::string quoted(llvm::StringRef name) {
   return text + (cut ? "...'" : "'");
 }
 
+std::string symbolName(llvm::StringRef name) {
+  const auto *begin = reinterpret_cast<const llvm::UTF8 *>(name.data());
+  const llvm::UTF8 *end = begin;
+  if (llvm::isLegalUTF8String(&end, begin + name.size()) && !name.contains('\0'))
+    return name.str();
+  std::string text;
+  for (unsigned char c : name)
+    if (c >= 0x20 && c < 0x7f && c != '\\')
+      text += static_cast<char>(c);
+    else
+      text += "\\x" + llvm::toHex(llvm::ArrayRef<uint8_t>(c));
+  return text;
+}
+
 bool TensorData::isRaw() const {
   return payloadField == 9 || (payloadField == 4 && type == DType::f32) ||
          (payloadField == 10 && type == DType::f64);

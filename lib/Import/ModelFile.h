@@ -23,6 +23,11 @@ namespace partita::importer {
 /// not UTF-8 escaped, cut after 200 bytes.
 std::string quoted(llvm::StringRef name);
 
+/// The symbol of the parameter of this name: the name itself, which is UTF-8 in a valid file. What
+/// is not, or has a zero byte, could not pass through C++, JSON and safetensors: there, backslashes
+/// and bytes outside printable ASCII become \xNN. The exporter recognizes an initializer by it.
+std::string symbolName(llvm::StringRef name);
+
 /// A whole file mapped for reading; unmapped when the last view of it goes.
 struct Mapping {
   std::shared_ptr<const char> data;

@@ -80,7 +80,7 @@ static void showProgress(StringRef what) {
 }
 
 static int writeModule(Session &session, ModuleOp module, StringRef output) {
-  std::string problem = writeAtomically(output.empty() ? "-" : output, [&](raw_ostream &os) {
+  std::string problem = writeOutput(output.empty() ? "-" : output, [&](raw_ostream &os) {
     module->print(os, OpPrintingFlags().enableDebugInfo());
     os << '\n';
   });

@@ -106,7 +106,7 @@ int partita::tool::importMain(Arguments arguments) {
   }
   if (!module)
     return 1;
-  std::string problem = writeAtomically(output.empty() ? "-" : output, [&](llvm::raw_ostream &os) {
+  std::string problem = writeOutput(output.empty() ? "-" : output, [&](llvm::raw_ostream &os) {
     module->print(os, OpPrintingFlags().enableDebugInfo());
     os << '\n';
   });

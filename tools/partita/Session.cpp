@@ -6,6 +6,7 @@
 #include "mlir/Parser/Parser.h"
 #include "partita/Import/Import.h"
 #include "partita/Pipelines/RegisterAll.h"
+#include "partita/Support/WriteFile.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -113,43 +114,16 @@ OwningOpRef<ModuleOp> Session::load(StringRef path, ArrayRef<std::string> dims) 
   return parseSourceFile<ModuleOp>(sources, ParserConfig(mlirContext.get()));
 }
 
-std::string partita::tool::writeAtomically(StringRef path,
-                                           llvm::function_ref<void(llvm::raw_ostream &)> write) {
+std::string partita::tool::writeOutput(StringRef path,
+                                       llvm::function_ref<void(llvm::raw_ostream &)> write) {
   if (path == "-") {
     write(llvm::outs());
     return {};
   }
-  // Through a symbolic link to the file itself; a device or a pipe is written to, never replaced.
-  llvm::SmallString<256> target;
-  if (!llvm::sys::fs::real_path(path, target))
-    path = target;
-  llvm::sys::fs::file_status status;
-  if (!llvm::sys::fs::status(path, status) && !llvm::sys::fs::is_regular_file(status)) {
-    std::error_code error;
-    llvm::raw_fd_ostream device(path, error, llvm::sys::fs::CD_OpenExisting);
-    if (!error) {
-      write(device);
-      device.flush();
-      error = device.error();
-      device.clear_error(); // it is told here; unread, it would end the process
-    }
-    return error ? (path + ": " + error.message()).str() : std::string();
-  }
-  auto file = llvm::sys::fs::TempFile::create(path + ".%%%%%%.tmp", 0666);
-  if (!file)
-    return (path + ": cannot be written: " + llvm::toString(file.takeError())).str();
-  llvm::raw_fd_ostream os(file->FD, /*shouldClose=*/false);
-  write(os);
-  os.flush();
-  if (os.has_error()) {
-    std::string problem = (path + ": " + os.error().message()).str();
-    os.clear_error();
-    llvm::consumeError(file->discard());
-    return problem;
-  }
-  if (llvm::Error error = file->keep(path))
-    return (path + ": " + llvm::toString(std::move(error))).str();
-  return {};
+  return writeFile(path, [&](llvm::raw_ostream &os) {
+    write(os);
+    return std::string();
+  });
 }
 
 FolderGuard::~FolderGuard() {

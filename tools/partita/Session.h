@@ -46,10 +46,8 @@ std::string parseDim(llvm::StringRef text, std::pair<std::string, int64_t> &dim)
 /// Is the file MLIR, text or bytecode? By name (.mlir, .mlirbc) or the bytecode's magic number.
 bool isMlirFile(llvm::StringRef path);
 
-/// Writes a file through a temporary name in the same folder, then renames it; "-" is the standard
-/// output. Returns what went wrong, or nothing; nothing half-written stays behind.
-std::string writeAtomically(llvm::StringRef path,
-                            llvm::function_ref<void(llvm::raw_ostream &)> write);
+/// writeFile (partita/Support/WriteFile.h), where "-" is the standard output.
+std::string writeOutput(llvm::StringRef path, llvm::function_ref<void(llvm::raw_ostream &)> write);
 
 /// Removes a folder that a failed command had begun, unless told to keep it.
 class FolderGuard {

@@ -82,7 +82,7 @@ def onnx_tensors(path):
                 elif key == 2:
                     entry["type"] = value
                 elif key == 8:
-                    name = value.decode()
+                    name = value.decode(errors="surrogateescape")
                 elif key == 9:
                     entry["raw"] = value
                 elif key == 13:
