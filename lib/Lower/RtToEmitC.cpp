@@ -169,7 +169,8 @@ private:
   }
   void emit(ReportOp op);
   void emit(CommentOp op) {
-    verbatim(op.getLoc(), "");
+    if (b.getInsertionPoint() != b.getBlock()->begin())
+      verbatim(op.getLoc(), "");
     verbatim(op.getLoc(), "// " + escaped(commentText(op.getText())));
   }
   void emit(CountLabelsOp op) {
