@@ -22,6 +22,18 @@ include(AddMLIR)
 string(REGEX REPLACE "-DNDEBUG" "" CMAKE_CXX_FLAGS_RELEASE "${CMAKE_CXX_FLAGS_RELEASE}")
 string(REGEX REPLACE "-O3" "-O2" CMAKE_CXX_FLAGS_RELEASE "${CMAKE_CXX_FLAGS_RELEASE}")
 
+# test/sanitize: AddressSanitizer and UndefinedBehaviorSanitizer in the compiler, the runtime and emitted programs.
+# vptr and function types would need MLIR with them too.
+option(PARTITA_SANITIZE "Build with -fsanitize=address,undefined" OFF)
+if(PARTITA_SANITIZE)
+  string(REGEX REPLACE "-O2" "-O1 -g1" CMAKE_CXX_FLAGS_RELEASE "${CMAKE_CXX_FLAGS_RELEASE}")
+  add_compile_options(-fsanitize=address,undefined -fno-sanitize=vptr -fno-sanitize-recover=undefined -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=address,undefined)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    add_compile_options(-fno-sanitize=function)
+  endif()
+endif()
+
 find_program(CCACHE ccache)
 if(CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})

@@ -25,6 +25,13 @@ for name in ("HOME", "TMPDIR", "CCACHE_DIR"):
 for name in ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "OMPI_MCA_rmaps_base_oversubscribe"):
     config.environment[name] = "1"
 
+# Under test/sanitize programs are linked with a sanitized runtime. MPI and MLIR keep what they never free, and the
+# order of our static objects and theirs is theirs.
+if config.sanitize:
+    config.environment["MAKEFLAGS"] = "CXX=g++\\ -fsanitize=address,undefined\\ -fno-sanitize-recover=undefined"
+    config.environment["ASAN_OPTIONS"] = "detect_leaks=0"
+    config.environment["UBSAN_OPTIONS"] = "print_stacktrace=1"
+
 config.substitutions += [
     ("%partita-opt", os.path.join(tools, "partita-opt")),
     ("%partita", os.path.join(tools, "partita")),
