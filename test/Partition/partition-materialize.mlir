@@ -64,7 +64,7 @@ func.func @inference(%x: tensor<8x4xf32> {par.split = #par.place<[8 @dp, 4]>}) -
 }
 
 // @init writes what the others read: here half of the rows on each rank.
-train.parameter @half : tensor<8x6xf32>
+train.parameter @half : tensor<8x6xf32> {par.split = #par.place<[8 @dp, 6]>}
 // CHECK-LABEL: func.func @init
 // CHECK: train.initial_value @half : tensor<4x6xf32, #par.place<[8 @dp, 6]>>
 // CHECK-NEXT: train.write @half, %{{.*}} : tensor<4x6xf32, #par.place<[8 @dp, 6]>>
@@ -74,7 +74,7 @@ func.func @init() {
   return
 }
 func.func @reader() {
-  %0 = train.read @half : tensor<4x6xf32, #par.place<[8 @dp, 6]>>
+  %0 = train.read @half : tensor<8x6xf32>
   return
 }
 }
