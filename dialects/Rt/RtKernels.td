@@ -54,6 +54,17 @@ def Rt_LayerNormBackwardOp : Rt_Call<"layer_norm_backward", "layerNormBackward",
   let summary = "layer norm's gradients; `add` adds to dx";
   let arguments = (ins B:$dx, Optional<B>:$dweight, Optional<B>:$dbias, B:$dy, B:$x, B:$weight, B:$mean, B:$rstd, I64Attr:$rows, I64Attr:$width, BoolAttr:$add);
 }
+def Rt_RmsNormForwardOp : Rt_Call<"rms_norm_forward", "rmsNormForward",
+    ["getY()", "orNull(getRstd())", "getX()", "getWeight()", "getRows()", "getWidth()", "real(getEpsilon())"]> {
+  let summary = "root-mean-square norm of every row; rstd for the backward pass";
+  let arguments = (ins B:$y, Optional<B>:$rstd, B:$x, B:$weight, I64Attr:$rows, I64Attr:$width, F64Attr:$epsilon);
+}
+def Rt_RmsNormBackwardOp : Rt_Call<"rms_norm_backward", "rmsNormBackward",
+    ["getDx()", "orNull(getDweight())", "getDy()", "getX()", "getWeight()", "getRstd()", "getRows()", "getWidth()",
+     "\"Write::Set\"", "write(getAdd())"]> {
+  let summary = "root-mean-square norm's gradients; `add` adds to dx";
+  let arguments = (ins B:$dx, Optional<B>:$dweight, B:$dy, B:$x, B:$weight, B:$rstd, I64Attr:$rows, I64Attr:$width, BoolAttr:$add);
+}
 def Rt_SoftmaxForwardOp : Rt_Call<"softmax_forward", "softmaxForward", ["getY()", "getX()", "getRows()", "getWidth()"]> {
   let summary = "softmax of every row";
   let arguments = (ins B:$y, B:$x, I64Attr:$rows, I64Attr:$width);

@@ -1,7 +1,7 @@
 //===- TxFused.td - op table: kernels made of several ops ---------------------------------------------===//
 //
 // Created in the fuse phase, after differentiation: they have no gradient. The pass `fuse-elementwise`
-// makes tx.fusion, `fuse-bias` the products with a bias, `fuse-residual-gradients` the last op; each becomes one kernel when lowered.
+// makes tx.fusion, `fuse-bias` the products with a bias, `fuse-residual-gradients` the last two; each becomes one kernel when lowered.
 //
 //===------------------------------------------------------------------------------------------------===//
 
@@ -60,6 +60,15 @@ def Tx_LayerNormGradAddOp : Tx_InferredOp<"layer_norm_grad_add", [], "::mlir::ge
   let shardRule = "*+ n^, n^, *+, *+, *+ n^, *+ n^ -> * n^, n^, n^";
   let arguments = (ins Tx_Float:$x, Tx_Float:$w, Tx_Float:$mean, Tx_Float:$rstd, Tx_Float:$dy, Tx_Float:$add);
   let results = (outs Tx_Float:$dx, Tx_Float:$dw, Tx_Float:$db);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+}
+
+def Tx_RmsNormGradAddOp : Tx_InferredOp<"rms_norm_grad_add", [], "::mlir::getElementTypeOrSelf(operands[0]), ::mlir::getElementTypeOrSelf(operands[0])"> {
+  let summary = "tx.rms_norm_grad with `add`, the residual branch's cotangent, added to dx";
+  let description = "Created by `fuse-residual-gradients`; becomes a kernel that adds in place where `add` dies.";
+  let shardRule = "*+ n^, n^, *+, *+ n^, *+ n^ -> * n^, n^";
+  let arguments = (ins Tx_Float:$x, Tx_Float:$w, Tx_Float:$rstd, Tx_Float:$dy, Tx_Float:$add);
+  let results = (outs Tx_Float:$dx, Tx_Float:$dw);
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
 }
 

@@ -84,6 +84,29 @@ def Tx_LayerNormGradOp : Tx_InferredOp<"layer_norm_grad", [], "::mlir::getElemen
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
 }
 
+def Tx_RmsNormOp : Tx_InferredOp<"rms_norm", [], "::mlir::getElementTypeOrSelf(operands[0]), ::mlir::getElementTypeOrSelf(operands[0])"> {
+  let summary = "x rstd w over the last dimension";
+  let description = [{
+    Zhang and Sennrich, arXiv 1910.07467; rstd = 1 / sqrt(mean of x^2 + epsilon). The rstd of every row is
+    a result so that the backward pass can use it.
+  }];
+  let shardRule = "* n^, n^ -> * n^, *";
+  let arguments = (ins Tx_Float:$x, Tx_Float:$w, F64Attr:$epsilon);
+  let results = (outs Tx_Float:$y, Tx_Float:$rstd);
+  let assemblyFormat = "$x `,` $w `eps` $epsilon attr-dict `:` functional-type(operands, results)";
+  let gradient = [{
+    auto grad = RmsNormGradOp::create(g.builder, getLoc(), ValueRange{getX(), getW(), getRstd(), g.dy()});
+    return {grad.getDx(), grad.getDw()};
+  }];
+}
+def Tx_RmsNormGradOp : Tx_InferredOp<"rms_norm_grad", [], "::mlir::getElementTypeOrSelf(operands[0]), ::mlir::getElementTypeOrSelf(operands[0])"> {
+  let summary = "cotangents of x and w";
+  let shardRule = "*+ n^, n^, *+, ~*+ n^ -> * n^, n^";
+  let arguments = (ins Tx_Float:$x, Tx_Float:$w, Tx_Float:$rstd, Tx_Float:$dy);
+  let results = (outs Tx_Float:$dx, Tx_Float:$dw);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+}
+
 //===------------------------------------------------------------------------------------------------===//
 // Attention
 //===------------------------------------------------------------------------------------------------===//

@@ -1,4 +1,4 @@
-//===- Rows.cpp - kernels that work on rows: softmax and layer norm ---------------------------===//
+//===- Rows.cpp - kernels that work on rows: softmax and norms -------------------------------===//
 //
 // The gradients are written from the mathematics, not from the op table's formulas.
 //
@@ -84,10 +84,52 @@ static LogicalResult layerNormGradAdd(tx::LayerNormGradAddOp, Inputs in, Outputs
   return success();
 }
 
+static LogicalResult rmsNorm(tx::RmsNormOp op, Inputs in, Outputs out) {
+  int64_t n = in[0]->dim(-1);
+  for (int64_t row = 0; row < in[0]->leading(1); ++row) {
+    const double *x = in[0]->reals.data() + row * n;
+    double square = 0;
+    for (int64_t j = 0; j < n; ++j)
+      square += x[j] * x[j] / n;
+    double rstd = 1 / std::sqrt(square + op.getEpsilon().convertToDouble());
+    for (int64_t j = 0; j < n; ++j)
+      out[0].reals[row * n + j] = x[j] * rstd * in[1]->reals[j];
+    out[1].reals[row] = rstd;
+  }
+  return success();
+}
+
+/// With h = x rstd and c = w dy: dh_i / dx_j = rstd (delta_ij - h_i h_j / n), so
+/// dx_j = rstd (c_j - h_j (sum of c h) / n).
+static LogicalResult rmsNormGrad(tx::RmsNormGradOp, Inputs in, Outputs out) {
+  int64_t n = in[0]->dim(-1);
+  for (int64_t row = 0; row < in[0]->leading(1); ++row) {
+    const double *x = in[0]->reals.data() + row * n, *dy = in[3]->reals.data() + row * n;
+    double rstd = in[2]->reals[row], sum = 0;
+    for (int64_t j = 0; j < n; ++j) {
+      sum += in[1]->reals[j] * dy[j] * x[j] * rstd;
+      out[1].reals[j] += dy[j] * x[j] * rstd;
+    }
+    for (int64_t j = 0; j < n; ++j)
+      out[0].reals[row * n + j] = rstd * (in[1]->reals[j] * dy[j] - x[j] * rstd * sum / n);
+  }
+  return success();
+}
+
+static LogicalResult rmsNormGradAdd(tx::RmsNormGradAddOp, Inputs in, Outputs out) {
+  if (failed(rmsNormGrad({}, in.take_front(4), out)))
+    return failure();
+  out[0].add(*in[4]);
+  return success();
+}
+
 void partita::interp::addRowKernels(KernelTable &table) {
   table.add<tx::SoftmaxOp>(softmax);
   table.add<tx::SoftmaxGradOp>(softmaxGrad);
   table.add<tx::LayerNormOp>(layerNorm);
   table.add<tx::LayerNormGradOp>(layerNormGrad);
   table.add<tx::LayerNormGradAddOp>(layerNormGradAdd);
+  table.add<tx::RmsNormOp>(rmsNorm);
+  table.add<tx::RmsNormGradOp>(rmsNormGrad);
+  table.add<tx::RmsNormGradAddOp>(rmsNormGradAdd);
 }

@@ -66,6 +66,53 @@ struct LayerNormGradAdd : KernelInterface::ExternalModel<LayerNormGradAdd, tx::L
   }
 };
 
+struct RmsNorm : KernelInterface::ExternalModel<RmsNorm, tx::RmsNormOp> {
+  SmallVector<unsigned> inPlaceOperands(Operation *, unsigned result) const {
+    return result == 0 ? SmallVector<unsigned>{0} : SmallVector<unsigned>{};
+  }
+  bool needsResult(Operation *, unsigned result) const { return result == 0; }
+  StringRef resultName(Operation *, unsigned result) const { return result == 0 ? "" : "rstd"; }
+  LogicalResult lower(Operation *op, Lowering &l) const {
+    auto norm = cast<tx::RmsNormOp>(op);
+    l.create<RmsNormForwardOp>(l.result(0), l.resultOrNull(1), l.operand(0), l.operand(1),
+                               rowsOf(l, norm.getX()), widthOf(l, norm.getX()), norm.getEpsilon());
+    return success();
+  }
+};
+
+struct RmsNormGrad : KernelInterface::ExternalModel<RmsNormGrad, tx::RmsNormGradOp> {
+  SmallVector<unsigned> inPlaceOperands(Operation *, unsigned result) const {
+    return result == 0 ? SmallVector<unsigned>{3} : SmallVector<unsigned>{};
+  }
+  bool needsResult(Operation *, unsigned result) const { return result == 0; }
+  StringRef resultName(Operation *, unsigned result) const { return result == 0 ? "dx" : "dw"; }
+  LogicalResult lower(Operation *op, Lowering &l) const {
+    auto grad = cast<tx::RmsNormGradOp>(op);
+    l.create<RmsNormBackwardOp>(l.result(0), l.resultOrNull(1), l.operand(3), l.operand(0),
+                                l.operand(1), l.operand(2), rowsOf(l, grad.getX()),
+                                widthOf(l, grad.getX()), false);
+    return success();
+  }
+};
+
+/// Adds to the residual branch's cotangent, in its memory where it dies.
+struct RmsNormGradAdd : KernelInterface::ExternalModel<RmsNormGradAdd, tx::RmsNormGradAddOp> {
+  SmallVector<unsigned> inPlaceOperands(Operation *, unsigned result) const {
+    return result == 0 ? SmallVector<unsigned>{4} : SmallVector<unsigned>{};
+  }
+  bool needsResult(Operation *, unsigned result) const { return result == 0; }
+  StringRef resultName(Operation *, unsigned result) const { return result == 0 ? "dx" : "dw"; }
+  LogicalResult lower(Operation *op, Lowering &l) const {
+    auto grad = cast<tx::RmsNormGradAddOp>(op);
+    if (!l.samePlace(grad.getDx(), grad.getAdd()))
+      l.copy(l.result(0), l.view(grad.getDx()), grad.getAdd());
+    l.create<RmsNormBackwardOp>(l.result(0), l.resultOrNull(1), l.operand(3), l.operand(0),
+                                l.operand(1), l.operand(2), rowsOf(l, grad.getX()),
+                                widthOf(l, grad.getX()), true);
+    return success();
+  }
+};
+
 struct Softmax : KernelInterface::ExternalModel<Softmax, tx::SoftmaxOp> {
   SmallVector<unsigned> inPlaceOperands(Operation *, unsigned) const { return {0}; }
   LogicalResult lower(Operation *op, Lowering &l) const {
@@ -91,6 +138,9 @@ void rt::attachRowKernels(MLIRContext *context) {
   tx::LayerNormOp::attachInterface<LayerNorm>(*context);
   tx::LayerNormGradOp::attachInterface<LayerNormGrad>(*context);
   tx::LayerNormGradAddOp::attachInterface<LayerNormGradAdd>(*context);
+  tx::RmsNormOp::attachInterface<RmsNorm>(*context);
+  tx::RmsNormGradOp::attachInterface<RmsNormGrad>(*context);
+  tx::RmsNormGradAddOp::attachInterface<RmsNormGradAdd>(*context);
   tx::SoftmaxOp::attachInterface<Softmax>(*context);
   tx::SoftmaxGradOp::attachInterface<SoftmaxGrad>(*context);
 }

@@ -15,12 +15,12 @@ using namespace partita;
 
 namespace {
 
-/// Is the value the scale of a normalization: the second operand of tx.layer_norm, or (before
+/// Is the value the scale of a normalization: the second operand of a norm, or (before
 /// raising) a vector that is multiplied?
 bool isScale(Value value) {
   for (OpOperand &use : value.getUses()) {
     Operation *user = use.getOwner();
-    if (isa<tx::LayerNormOp>(user) && use.getOperandNumber() == 1)
+    if (isa<tx::LayerNormOp, tx::RmsNormOp>(user) && use.getOperandNumber() == 1)
       return true;
     if (isa<tx::MulOp>(user))
       return true;

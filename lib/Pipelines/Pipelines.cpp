@@ -13,7 +13,7 @@ static constexpr Phase kPhases[] = {
     {"import", "widen-halves,canonicalize,cse",
      "training computes in 32 bits, whatever a file stores; exporters write the same shape and mask arithmetic once per layer; what is equal becomes one "
      "before anything matches patterns"},
-    {"raise", "func.func(raise-layer-norm,raise-gelu,raise-attention),canonicalize,cse",
+    {"raise", "func.func(raise-layer-norm,raise-rms-norm,raise-gelu,raise-attention),canonicalize,cse",
      "composites are recognized while the program is as the exporter wrote it; rules, gradients "
      "and kernels belong to the whole op"},
     {"objective",

@@ -1,15 +1,11 @@
-//===- RaiseLayerNorm.cpp - layer normalization in any spelling becomes tx.layer_norm ---------===//
+//===- RaiseLayerNorm.cpp - layer normalization in any spelling becomes tx.layer_norm ---------
+//===//
 //
-// From every square root (or power by a half): the exits, the farthest first; from each exit the
-// subgraphs that are a function of one tensor of the exit's type and at most two row vectors of its
-// last dimension. Epsilon is the constant added under the root. Each way to call the row vectors
-// weight and bias is tried; the first that agrees is replaced. A missing weight is 1, a missing
-// bias 0.
+// The search is RowNorm.h's, with a weight and a bias.
 //
 //===------------------------------------------------------------------------------------------===//
 
-#include "NumericCheck.h"
-#include "Remarks.h"
+#include "RowNorm.h"
 #include "dialects/Par/Par.h"
 #include "partita/Raise/Passes.h"
 
@@ -24,220 +20,19 @@ using namespace partita::raise;
 
 namespace {
 
-/// Of the largest value: what is farther away is another normalization and no news.
-constexpr double closeEnough = 0.05;
-
-bool isInterior(Operation *op) {
-  return isa<ScalarInterface, tx::CastOp, tx::BroadcastOp, tx::ReshapeOp, tx::ReduceMeanOp,
-             tx::ReduceSumOp>(op);
-}
-
-bool isAnchor(Operation *op) {
-  if (auto pow = dyn_cast<tx::PowOp>(op)) {
-    std::optional<double> exponent = splatOf(pow.getB());
-    return exponent && std::abs(*exponent) == 0.5;
-  }
-  return isa<tx::SqrtOp, tx::RsqrtOp>(op);
-}
-
-/// The constant added to what stands under the root; 0 if there is none.
-double epsilonUnder(Operation *root) {
-  Value value = root->getOperand(0);
-  while (Operation *op = value.getDefiningOp()) {
-    if (auto add = dyn_cast<tx::AddOp>(op)) {
-      if (auto epsilon = splatOf(add.getB()))
-        return *epsilon;
-      return splatOf(add.getA()).value_or(0);
-    }
-    if (!isa<tx::CastOp, tx::BroadcastOp, tx::ReshapeOp>(op))
-      return 0;
-    value = op->getOperand(0);
-  }
-  return 0;
-}
-
-/// The row vector's length if `value` is one dimension and others of size one.
-std::optional<int64_t> rowLength(Value value) {
-  auto type = cast<RankedTensorType>(value.getType());
-  if (type.getRank() == 0 || type.getShape().back() != type.getNumElements())
-    return std::nullopt;
-  return type.getNumElements();
-}
-
-/// A candidate's leaves by role, as positions in the list of leaves; -1 for none.
-struct Roles {
-  int x = -1, weight = -1, bias = -1;
-};
-
-struct Outcome {
-  Roles roles;
-  double error = 1;
-  std::string blame;
-  bool accepted = false;
-};
-
-struct RaiseLayerNormPass : partita::impl::RaiseLayerNormBase<RaiseLayerNormPass> {
-  using Base::Base;
-  void runOnOperation() override;
-
-private:
-  Outcome compute(const Subgraph &subgraph, ArrayRef<Roles> choices, double epsilon);
-  std::optional<double> errorOf(const Subgraph &subgraph, Roles roles, double epsilon,
-                                Substitution substitution);
-  void raise(Operation *anchor, const Independent &independent, Report &report);
-
-  std::map<StructuralKey, Outcome> known;
-};
-
-/// Builds the op; weight and bias may be null.
 Value build(OpBuilder &builder, Location loc, Value x, Value weight, Value bias, double epsilon) {
-  auto type = cast<RankedTensorType>(x.getType());
-  auto row = RankedTensorType::get(type.getShape().back(), type.getElementType());
-  auto asRow = [&](Value value, double otherwise) {
-    return value ? createReshape(builder, loc, value, row.getShape())
-                 : tx::createSplat(builder, loc, row, otherwise);
-  };
-  return tx::LayerNormOp::create(builder, loc, ValueRange{x, asRow(weight, 1), asRow(bias, 0)},
+  return tx::LayerNormOp::create(builder, loc, ValueRange{x, weight, bias},
                                  builder.getNamedAttr("epsilon", builder.getF64FloatAttr(epsilon)))
       .getY();
 }
 
-/// The ways in which a candidate's leaves could be x, weight and bias.
-SmallVector<Roles> choicesOf(const Subgraph &subgraph) {
-  auto type = cast<RankedTensorType>(subgraph.root.getType());
-  if (type.getRank() == 0 || subgraph.leaves.size() > 3)
-    return {};
-  int x = -1;
-  SmallVector<int> rows;
-  for (auto [i, leaf] : llvm::enumerate(subgraph.leaves)) {
-    if (leaf.getType() == type && x < 0)
-      x = i;
-    else if (rowLength(leaf) == type.getShape().back())
-      rows.push_back(i);
-    else
-      return {};
+struct RaiseLayerNormPass : partita::impl::RaiseLayerNormBase<RaiseLayerNormPass> {
+  using Base::Base;
+  void runOnOperation() override {
+    Report report("layer_norm", remarks, numRaised, numMissed);
+    RowNorm norm{tx::LayerNormOp::getOperationName(), /*hasBias=*/true, build};
+    RowNormRaiser(norm, report, numChecks).run(getOperation());
   }
-  if (x < 0)
-    return {};
-  if (rows.empty())
-    return {{x, -1, -1}};
-  if (rows.size() == 1)
-    return {{x, rows[0], -1}, {x, -1, rows[0]}};
-  return {{x, rows[0], rows[1]}, {x, rows[1], rows[0]}};
-}
+};
 
 } // namespace
-
-std::optional<double> RaiseLayerNormPass::errorOf(const Subgraph &subgraph, Roles roles,
-                                                  double epsilon, Substitution substitution) {
-  // The rows are as long as in the model, since a mean may be a sum times a constant; few of them
-  // do.
-  ArrayRef<int64_t> shape = cast<RankedTensorType>(subgraph.root.getType()).getShape();
-  SmallVector<int64_t> oldSizes(shape), newSizes;
-  for (int64_t size : shape.drop_back())
-    newSizes.push_back(std::min<int64_t>(size, 2));
-  newSizes.push_back(shape.back());
-  Labels full(shape.size());
-  for (auto [i, size] : llvm::enumerate(shape))
-    if (size != 1)
-      full[i].push_back(i);
-  NumericCheck check(subgraph, oldSizes, newSizes);
-  auto addRow = [&](int leaf, double mean) {
-    if (leaf < 0)
-      return;
-    Labels labels(cast<RankedTensorType>(subgraph.leaves[leaf].getType()).getRank());
-    labels.back() = full.back();
-    check.inputs.push_back({subgraph.leaves[leaf], labels, mean, 1});
-  };
-  check.inputs.push_back({subgraph.leaves[roles.x], full, 1, 2});
-  addRow(roles.weight, 1);
-  addRow(roles.bias, 0);
-  check.substitution = substitution;
-  return check.error([&](OpBuilder &builder, ValueRange arguments) {
-    Value weight = roles.weight < 0 ? Value() : arguments[1],
-          bias = roles.bias < 0 ? Value() : arguments.back();
-    return build(builder, builder.getUnknownLoc(), arguments[0], weight, bias, epsilon);
-  });
-}
-
-Outcome RaiseLayerNormPass::compute(const Subgraph &subgraph, ArrayRef<Roles> choices,
-                                    double epsilon) {
-  ++numChecks;
-  double allowed = tolerance(getElementTypeOrSelf(subgraph.root.getType()));
-  Outcome best;
-  for (Roles roles : choices)
-    if (auto error = errorOf(subgraph, roles, epsilon, {}); error && *error < best.error)
-      best = Outcome{roles, *error, {}, *error <= allowed};
-  if (!best.accepted && best.error < closeEnough) {
-    double count = cast<RankedTensorType>(subgraph.root.getType()).getShape().back();
-    best.blame = blameConstant(
-        subgraph, {0.5, -0.5, 1, 2, count, 1 / count},
-        [&](Substitution substitution) {
-          return errorOf(subgraph, best.roles, epsilon, substitution);
-        },
-        allowed);
-  }
-  return best;
-}
-
-void RaiseLayerNormPass::raise(Operation *anchor, const Independent &independent, Report &report) {
-  double epsilon = epsilonUnder(anchor);
-  Outcome nearest;
-  Value nearestRoot;
-  // A weight may be a constant.
-  auto isLeaf = [&](Value value) {
-    return independent.contains(value) && rowLength(value) && !splatOf(value);
-  };
-  SmallVector<Value> exits = findExits(anchor, isInterior);
-  for (Value root : llvm::reverse(exits)) {
-    Outcome outcome;
-    SmallVector<Value> leaves;
-    growBackward(root, isInterior, isLeaf, independent, [&](const Subgraph &subgraph) {
-      SmallVector<Roles> choices;
-      if (llvm::is_contained(subgraph.ops, anchor))
-        choices = choicesOf(subgraph);
-      if (choices.empty())
-        return true;
-      auto [found, isNew] = known.try_emplace(structuralKey(subgraph));
-      if (isNew)
-        found->second = compute(subgraph, choices, epsilon);
-      outcome = found->second;
-      if (outcome.error < nearest.error) {
-        nearest = outcome;
-        nearestRoot = root;
-      }
-      if (outcome.accepted)
-        leaves = subgraph.leaves;
-      return leaves.empty();
-    });
-    if (leaves.empty())
-      continue;
-    auto leaf = [&](int i) { return i < 0 ? Value() : leaves[i]; };
-    OpBuilder builder(root.getDefiningOp());
-    root.replaceAllUsesWith(build(builder, root.getLoc(), leaf(outcome.roles.x),
-                                  leaf(outcome.roles.weight), leaf(outcome.roles.bias), epsilon));
-    report.accept(root.getLoc(), tx::LayerNormOp::getOperationName());
-    return;
-  }
-  if (nearest.error >= closeEnough)
-    return;
-  if (nearest.blame.empty())
-    report.reject(nearestRoot.getLoc(), "differs from tx.layer_norm with epsilon " +
-                                            numberText(epsilon) + " by " +
-                                            numberText(nearest.error) + " of its largest value");
-  else
-    report.reject(nearestRoot.getLoc(), nearest.blame);
-}
-
-void RaiseLayerNormPass::runOnOperation() {
-  Independent independent(getOperation());
-  Report report("layer_norm", remarks, numRaised, numMissed);
-  SmallVector<Operation *> anchors;
-  getOperation().walk([&](Operation *op) {
-    if (isAnchor(op))
-      anchors.push_back(op);
-  });
-  for (Operation *anchor : anchors)
-    raise(anchor, independent, report);
-  eraseDead(getOperation());
-}

@@ -59,6 +59,7 @@ FailureOr<RaiseReport> partita::reportRaising(ModuleOp module) {
   manager.addPass(createCSEPass());
   OpPassManager &functions = manager.nest<func::FuncOp>();
   functions.addPass(createRaiseLayerNorm({/*remarks=*/true}));
+  functions.addPass(createRaiseRmsNorm({/*remarks=*/true}));
   functions.addPass(createRaiseGelu({/*remarks=*/true}));
   functions.addPass(createRaiseAttention({/*remarks=*/true}));
   if (failed(manager.run(*copy)))

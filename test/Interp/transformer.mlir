@@ -2,6 +2,7 @@
 // RUN: partita-interp %s --entry layer_norm | FileCheck %s --check-prefix=NORM
 // RUN: partita-interp %s --entry tokens | FileCheck %s --check-prefix=TOKENS
 // RUN: partita-interp %s --equal layer_norm_of,layer_norm_small
+// RUN: partita-interp %s --equal rms_norm_of,rms_norm_small
 // RUN: partita-interp %s --equal attention_of,attention_small --tolerance 1e-12
 // RUN: partita-interp %s --equal nt,nt_small
 // RUN: partita-interp %s --equal tn,tn_small
@@ -139,4 +140,22 @@ func.func @cross_entropy_small(%x: tensor<3x4xf64>, %labels: tensor<3xi64>) -> t
   %s = tx.reduce_sum %m [1] : tensor<3x4xf64> -> tensor<3xf64>
   %0 = tx.neg %s : (tensor<3xf64>) -> tensor<3xf64>
   return %0 : tensor<3xf64>
+}
+
+func.func @rms_norm_of(%x: tensor<2x3x5xf64>, %w: tensor<5xf64>) -> tensor<2x3x5xf64> {
+  %y, %rstd = tx.rms_norm %x, %w eps 1.0e-5 : (tensor<2x3x5xf64>, tensor<5xf64>) -> (tensor<2x3x5xf64>, tensor<2x3xf64>)
+  return %y : tensor<2x3x5xf64>
+}
+func.func @rms_norm_small(%x: tensor<2x3x5xf64>, %w: tensor<5xf64>) -> tensor<2x3x5xf64> {
+  %s = tx.mul %x, %x : (tensor<2x3x5xf64>, tensor<2x3x5xf64>) -> tensor<2x3x5xf64>
+  %v = tx.reduce_mean %s [2] : tensor<2x3x5xf64> -> tensor<2x3xf64>
+  %e = tx.constant dense<1.0e-5> : tensor<2x3xf64> : tensor<2x3xf64>
+  %ve = tx.add %v, %e : (tensor<2x3xf64>, tensor<2x3xf64>) -> tensor<2x3xf64>
+  %r0 = tx.rsqrt %ve : (tensor<2x3xf64>) -> tensor<2x3xf64>
+  %r1 = tx.reshape %r0 : tensor<2x3xf64> -> tensor<2x3x1xf64>
+  %r = tx.broadcast %r1 : tensor<2x3x1xf64> -> tensor<2x3x5xf64>
+  %h = tx.mul %x, %r : (tensor<2x3x5xf64>, tensor<2x3x5xf64>) -> tensor<2x3x5xf64>
+  %ww = tx.broadcast %w : tensor<5xf64> -> tensor<2x3x5xf64>
+  %y = tx.mul %h, %ww : (tensor<2x3x5xf64>, tensor<2x3x5xf64>) -> tensor<2x3x5xf64>
+  return %y : tensor<2x3x5xf64>
 }

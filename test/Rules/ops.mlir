@@ -466,6 +466,25 @@ func.func @layer_norm_grad_add(%x: tensor<2x4x6xf64>, %w: tensor<6xf64>, %mean: 
   return %0#0, %0#1, %0#2 : tensor<2x4x6xf64>, tensor<6xf64>, tensor<6xf64>
 }
 
+// CHECK: tx.rms_norm @rms_norm: split *0 *1; partial{{ *$}}
+// GRAD: gradient of rms_norm: 0 1{{$}}
+func.func @rms_norm(%x: tensor<2x4x6xf64>, %w: tensor<6xf64>) -> (tensor<2x4x6xf64>, tensor<2x4xf64>) {
+  %0:2 = tx.rms_norm %x, %w eps 1.0e-5 : (tensor<2x4x6xf64>, tensor<6xf64>) -> (tensor<2x4x6xf64>, tensor<2x4xf64>)
+  return %0#0, %0#1 : tensor<2x4x6xf64>, tensor<2x4xf64>
+}
+// CHECK: tx.rms_norm_grad @rms_norm_grad: split *0 *1; partial 3{{ *$}}
+// GRAD: gradient of rms_norm_grad: none{{$}}
+func.func @rms_norm_grad(%x: tensor<2x4x6xf64>, %w: tensor<6xf64>, %rstd: tensor<2x4xf64>, %dy: tensor<2x4x6xf64>) -> (tensor<2x4x6xf64>, tensor<6xf64>) {
+  %0:2 = tx.rms_norm_grad %x, %w, %rstd, %dy : (tensor<2x4x6xf64>, tensor<6xf64>, tensor<2x4xf64>, tensor<2x4x6xf64>) -> (tensor<2x4x6xf64>, tensor<6xf64>)
+  return %0#0, %0#1 : tensor<2x4x6xf64>, tensor<6xf64>
+}
+// CHECK: tx.rms_norm_grad_add @rms_norm_grad_add: split *0 *1; partial{{ *$}}
+// GRAD: gradient of rms_norm_grad_add: none{{$}}
+func.func @rms_norm_grad_add(%x: tensor<2x4x6xf64>, %w: tensor<6xf64>, %rstd: tensor<2x4xf64>, %dy: tensor<2x4x6xf64>, %add: tensor<2x4x6xf64>) -> (tensor<2x4x6xf64>, tensor<6xf64>) {
+  %0:2 = tx.rms_norm_grad_add %x, %w, %rstd, %dy, %add : (tensor<2x4x6xf64>, tensor<6xf64>, tensor<2x4xf64>, tensor<2x4x6xf64>, tensor<2x4x6xf64>) -> (tensor<2x4x6xf64>, tensor<6xf64>)
+  return %0#0, %0#1 : tensor<2x4x6xf64>, tensor<6xf64>
+}
+
 // Attention.
 
 // CHECK: tx.attention @attention: split b h; partial{{ *$}}

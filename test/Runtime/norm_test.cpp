@@ -1,4 +1,4 @@
-// Layer norm and softmax against their definitions in double.
+// Layer norm, root-mean-square norm and softmax against their definitions in double.
 
 #include "reference.h"
 
@@ -82,6 +82,56 @@ TEST(LayerNorm, WithoutWeightAndStatistics) {
   layerNormForward(b.data(), nullptr, nullptr, x.data(), ones.data(), zeros.data(), 3, 20, 1e-5f);
   EXPECT_EQ(a, b);
 }
+
+class RmsNorm : public testing::TestWithParam<std::pair<int64_t, int64_t>> {};
+
+TEST_P(RmsNorm, EqualsItsDefinition) {
+  auto [rows, width] = GetParam();
+  Floats x = randomFloats(rows * width, "x"), w = randomFloats(width, "w"),
+         dy = randomFloats(rows * width, "dy");
+  for (float &value : x)
+    value += 3.0f;
+  Doubles y(x.size()), dx(x.size()), dw(w.size());
+  for (int64_t i = 0; i < rows; ++i) {
+    double square = 0, dot = 0;
+    for (int64_t j = 0; j < width; ++j)
+      square += double(x[i * width + j]) * x[i * width + j] / double(width);
+    double rstd = 1 / std::sqrt(square + 1e-6);
+    for (int64_t j = 0; j < width; ++j) {
+      double xhat = x[i * width + j] * rstd, g = dy[i * width + j];
+      y[i * width + j] = xhat * w[j];
+      dw[j] += g * xhat;
+      dot += g * w[j] * xhat / double(width);
+    }
+    for (int64_t j = 0; j < width; ++j)
+      dx[i * width + j] =
+          rstd * (double(dy[i * width + j]) * w[j] - x[i * width + j] * rstd * dot);
+  }
+  Floats out(x.size()), rstd(static_cast<size_t>(rows)), gx(x.size()), gw(w.size());
+  rmsNormForward(out.data(), rstd.data(), x.data(), w.data(), rows, width, 1e-6f);
+  EXPECT_CLOSE(out, y, 3e-6);
+  rmsNormBackward(gx.data(), gw.data(), dy.data(), x.data(), w.data(), rstd.data(), rows, width);
+  EXPECT_CLOSE(gx, dx, 5e-6);
+  EXPECT_CLOSE(gw, dw, 5e-6);
+
+  Floats inPlace = dy, added = gx, ones(w.size(), 1.0f), a(x.size());
+  rmsNormBackward(inPlace.data(), nullptr, inPlace.data(), x.data(), w.data(), rstd.data(), rows,
+                  width);
+  EXPECT_EQ(inPlace, gx);
+  rmsNormBackward(added.data(), nullptr, dy.data(), x.data(), w.data(), rstd.data(), rows, width,
+                  Write::Set, Write::Add);
+  for (size_t i = 0; i < gx.size(); ++i)
+    EXPECT_FLOAT_EQ(added[i], 2 * gx[i]);
+  rmsNormForward(a.data(), nullptr, x.data(), nullptr, rows, width, 1e-6f);
+  rmsNormForward(x.data(), nullptr, x.data(), ones.data(), rows, width, 1e-6f);
+  EXPECT_EQ(a, x) << "in place, without a weight";
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, RmsNorm,
+                         testing::Values(std::pair<int64_t, int64_t>{1, 2},
+                                         std::pair<int64_t, int64_t>{5, 7},
+                                         std::pair<int64_t, int64_t>{33, 64},
+                                         std::pair<int64_t, int64_t>{17, 100}));
 
 TEST(Softmax, EqualsItsDefinitionForwardAndBackward) {
   for (int64_t width : {1, 3, 16, 31, 257}) {

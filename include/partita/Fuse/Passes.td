@@ -25,7 +25,7 @@ def SinkReshapesPass : Pass<"sink-reshapes", "::mlir::ModuleOp"> {
 }
 
 def FuseResidualGradientsPass : Pass<"fuse-residual-gradients", "::mlir::ModuleOp"> {
-  let summary = "a layer norm's cotangent is added to the residual branch's as it is computed";
+  let summary = "a norm's cotangent is added to the residual branch's as it is computed";
   let description = [{
     ```mlir
     %dx, %dw, %db = tx.layer_norm_grad %x, %w, %mean, %rstd, %dy
@@ -35,7 +35,7 @@ def FuseResidualGradientsPass : Pass<"fuse-residual-gradients", "::mlir::ModuleO
     ```
   }];
   let dependentDialects = ["::partita::tx::TxDialect"];
-  let statistics = [Statistic<"fused", "fused", "additions that became part of a layer norm's gradient">];
+  let statistics = [Statistic<"fused", "fused", "additions that became part of a norm's gradient">];
 }
 
 def FuseElementwisePass : Pass<"fuse-elementwise", "::mlir::ModuleOp"> {

@@ -39,6 +39,17 @@ def RaiseLayerNorm : Raise_Pass<"raise-layer-norm"> {
   }];
 }
 
+def RaiseRmsNorm : Raise_Pass<"raise-rms-norm"> {
+  let summary = "root-mean-square normalization in any spelling becomes tx.rms_norm";
+  let description = [{
+    As `raise-layer-norm`, which runs before it, with one tensor x and at most one row vector: the weight,
+    multiplied before or after the division by the root.
+
+        %v = tx.reduce_mean (tx.mul %x, %x) [1]   ...   %y = tx.mul %w, (tx.mul %x, (tx.rsqrt %v + eps))
+        =>  %y, %rstd = tx.rms_norm %x, %w eps 1.0e-06
+  }];
+}
+
 def RaiseGelu : Raise_Pass<"raise-gelu"> {
   let summary = "GELU in any spelling becomes tx.gelu or tx.gelu_tanh";
   let description = [{

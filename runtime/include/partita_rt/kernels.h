@@ -50,6 +50,19 @@ void layerNormBackward(float *dx, float *dweight, float *dbias, const float *dy,
                        const float *weight, const float *mean, const float *rstd, int64_t rows,
                        int64_t width, Write write = Write::Set, Write dxWrite = Write::Set);
 
+//===-- Root-mean-square norm ---------------------------------------------------------------===//
+
+/// y[rows, width] = x * rstd * weight with rstd = 1 / sqrt(mean of x^2 + epsilon). weight [width]
+/// may be null (1). rstd [rows] is saved for the backward pass; null: not saved. In place (y == x)
+/// is allowed.
+void rmsNormForward(float *y, float *rstd, const float *x, const float *weight, int64_t rows,
+                    int64_t width, float epsilon);
+
+/// As layerNormBackward.
+void rmsNormBackward(float *dx, float *dweight, const float *dy, const float *x,
+                     const float *weight, const float *rstd, int64_t rows, int64_t width,
+                     Write write = Write::Set, Write dxWrite = Write::Set);
+
 //===-- Softmax -----------------------------------------------------------------------------===//
 
 /// y[rows, width] = softmax of each row. A row of -inf alone gives zeros. In place is allowed.
