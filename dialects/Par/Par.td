@@ -129,6 +129,27 @@ def Par_GreatestOp : Par_Conjugate<"g_max"> {
 }
 
 //===----------------------------------------------------------------------------------------------===//
+// Where a rank's piece lies
+//===----------------------------------------------------------------------------------------------===//
+
+def Par_FirstElementOp : Par_Op<"first_element", [Pure]> {
+  let summary = "the row-major index, in the whole tensor, of the first element of this rank's piece";
+  let description = [{
+    `of` is the piece's type. The result has a dimension per dimension that is split, with one number per piece.
+    Created where an op is localized that depends on global indices; becomes arithmetic on the rank's coordinates.
+
+        %0 = par.first_element of tensor<4x16xf32, [8 @dp, 16]> : tensor<1xi64, [2 @dp]>
+  }];
+  let arguments = (ins TypeAttrOf<AnyRankedTensor>:$of);
+  let results = (outs AnyRankedTensor:$index);
+  let assemblyFormat = "`of` $of attr-dict `:` type($index)";
+  let extraClassDeclaration = [{
+    /// Per mesh axis that splits the piece, what one step along it adds to the index.
+    ::llvm::SmallVector<::std::pair<::mlir::StringAttr, int64_t>> strides();
+  }];
+}
+
+//===----------------------------------------------------------------------------------------------===//
 // Collectives: mechanism ops
 //===----------------------------------------------------------------------------------------------===//
 

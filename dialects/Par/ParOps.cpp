@@ -59,6 +59,23 @@ LogicalResult FirstIndexOp::verify() {
   return success();
 }
 
+SmallVector<std::pair<StringAttr, int64_t>> FirstElementOp::strides() {
+  SmallVector<std::pair<StringAttr, int64_t>> result;
+  MeshAttr mesh = MeshAttr::of(*this);
+  auto piece = cast<RankedTensorType>(getOf());
+  Layout layout = Layout::of(piece);
+  int64_t inner = 1; // elements of the whole per step along the dimension
+  for (int64_t dim = piece.getRank() - 1; dim >= 0; --dim) {
+    int64_t step = inner * piece.getDimSize(dim);
+    for (const AxisSplit &split : llvm::reverse(layout.splits[dim])) { // the innermost axis first
+      result.emplace_back(split.axis, step);
+      step *= mesh.sizeOf(split.axis);
+    }
+    inner *= layout.shape[dim];
+  }
+  return result;
+}
+
 static LogicalResult verifyReduced(Operation *op, ValueRange values, ValueRange results,
                                    StringAttr axis) {
   if (values.size() != results.size() || values.empty())

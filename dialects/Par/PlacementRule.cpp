@@ -478,6 +478,9 @@ LogicalResult partita::par::inferFromRule(StringRef text, ValueRange operands,
          llvm::zip(pattern.dims, cast<RankedTensorType>(operand.getType()).getShape()))
       if (dim.letters.size() == 1)
         local[dim.letters.front()] = size;
+  // An inner factor is on every rank what it is in the whole.
+  for (auto [size, whole] : llvm::zip(local, sizes))
+    size = size < 0 ? whole : size;
   for (auto [i, pattern] : llvm::enumerate(rule->results)) {
     SmallVector<int64_t> shape;
     for (const RuleDim &dim : pattern.dims) {

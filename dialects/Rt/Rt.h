@@ -36,7 +36,7 @@ struct CallArgument {
   bool isValue() const { return text == "{}" && values.size() == 1; }
 };
 
-/// What the ops' `call` lists are made of.
+/// What the ops' `call` lists are made of. An argument without text is left out.
 namespace argument {
 CallArgument trans(bool transposed);
 CallArgument write(bool add);
@@ -54,7 +54,15 @@ CallArgument shape(llvm::ArrayRef<int64_t> sizes);
 CallArgument tokenRows(int64_t whole, mlir::Value first, int64_t rows);
 /// `{data, batch stride, row stride, head stride}`, the `index`-th three of `strides`.
 CallArgument heads(mlir::Value data, llvm::ArrayRef<int64_t> strides, unsigned index);
-CallArgument attention(llvm::ArrayRef<int64_t> shape, bool causal, const llvm::APFloat &scale);
+CallArgument attention(llvm::ArrayRef<int64_t> shape, bool causal, const llvm::APFloat &scale,
+                       int64_t window, bool zeroHidden);
+/// `{data, batch stride, head stride, row stride, column stride}`; nothing for a bias that is not
+/// there.
+CallArgument scores(mlir::Value data, llvm::ArrayRef<int64_t> strides);
+/// `{ratio, id, *key}`
+CallArgument dropout(const llvm::APFloat &ratio, int64_t id, mlir::Value key);
+/// The number of a micro-batch's, or its piece's, first element.
+CallArgument element(mlir::Value micro, llvm::ArrayRef<int64_t> whole, mlir::Value first);
 CallArgument adamw(mlir::Value rate, mlir::Value step, mlir::FloatAttr beta1, mlir::FloatAttr beta2,
                    mlir::FloatAttr epsilon, mlir::FloatAttr decay);
 CallArgument sgd(mlir::Value rate, mlir::FloatAttr decay);

@@ -204,12 +204,42 @@ CallArgument argument::heads(Value data, ArrayRef<int64_t> strides, unsigned ind
                       data);
 }
 
-CallArgument argument::attention(ArrayRef<int64_t> shape, bool causal, const APFloat &scale) {
+CallArgument argument::attention(ArrayRef<int64_t> shape, bool causal, const APFloat &scale,
+                                 int64_t window, bool zeroHidden) {
   std::string text = "{{";
   for (int64_t size : shape)
     text += std::to_string(size) + ", ";
-  return text + "1, " + (causal ? "true" : "false") + ", " + floatLiteral(scale.convertToDouble()) +
-         "}";
+  text += std::string(causal ? "true" : "false") + ", " + floatLiteral(scale.convertToDouble());
+  if (window || zeroHidden)
+    text += ", " + std::to_string(window);
+  return text + (zeroHidden ? ", true}" : "}");
+}
+
+CallArgument argument::scores(Value data, ArrayRef<int64_t> strides) {
+  if (!data)
+    return "";
+  return CallArgument(
+      llvm::formatv("{{{{{{}, {0}, {1}, {2}, {3}}", strides[0], strides[1], strides[2], strides[3])
+          .str(),
+      data);
+}
+
+CallArgument argument::dropout(const APFloat &ratio, int64_t id, Value key) {
+  return CallArgument(
+      "{{" + doubleLiteral(ratio.convertToDouble()) + ", " + std::to_string(id) + ", *{}}", key);
+}
+
+CallArgument argument::element(Value micro, ArrayRef<int64_t> whole, Value first) {
+  int64_t elements = 1;
+  for (int64_t size : whole)
+    elements *= size;
+  std::string text = "*{} * " + std::to_string(elements);
+  SmallVector<Value> values{micro};
+  if (first) {
+    text += " + *{}";
+    values.push_back(first);
+  }
+  return CallArgument(text, values);
 }
 
 /// A hyperparameter that every update shares is the rank's, so that the command line can change it.

@@ -75,24 +75,40 @@ def Rt_SoftmaxBackwardOp : Rt_Call<"softmax_backward", "softmaxBackward", ["getD
 }
 
 //===------------------------------------------------------------------------------------------===//
-// Attention. `strides`: batch, row and head stride of every tensor, in the order of the operands;
-// `shape`: batch, heads, sequence, keySequence, headDim, valueDim.
+// Attention. `strides`: batch, row and head stride of every tensor, in the order of the operands, then
+// the four strides of the bias; `shape`: batch, heads, sequence, keySequence, headDim, valueDim, groups.
 //===------------------------------------------------------------------------------------------===//
 
 def Rt_AttentionForwardOp : Rt_Call<"attention_forward", "attentionForward",
     ["heads(getOut(), getStrides(), 0)", "orNull(getLse())", "heads(getQ(), getStrides(), 1)", "heads(getK(), getStrides(), 2)",
-     "heads(getV(), getStrides(), 3)", "attention(getShape(), getCausal(), getScale())"]> {
-  let summary = "softmax(scale q k^T) v without storing the scores";
-  let arguments = (ins B:$out, Optional<B>:$lse, B:$q, B:$k, B:$v, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$shape,
-                       BoolAttr:$causal, F64Attr:$scale);
+     "heads(getV(), getStrides(), 3)", "attention(getShape(), getCausal(), getScale(), getWindow(), getZeroHidden())",
+     "scores(getBias(), getStrides().drop_front(12))"], [AttrSizedOperandSegments]> {
+  let summary = "softmax(scale q k^T + bias) v without storing the scores";
+  let arguments = (ins B:$out, Optional<B>:$lse, B:$q, B:$k, B:$v, Optional<B>:$bias, DenseI64ArrayAttr:$strides,
+                       DenseI64ArrayAttr:$shape, BoolAttr:$causal, F64Attr:$scale, I64Attr:$window, BoolAttr:$zeroHidden);
 }
 def Rt_AttentionBackwardOp : Rt_Call<"attention_backward", "attentionBackward",
     ["heads(getDq(), getStrides(), 0)", "heads(getDk(), getStrides(), 1)", "heads(getDv(), getStrides(), 2)", "getDelta()",
      "heads(getDout(), getStrides(), 3)", "heads(getOut(), getStrides(), 4)", "getLse()", "heads(getQ(), getStrides(), 5)",
-     "heads(getK(), getStrides(), 6)", "heads(getV(), getStrides(), 7)", "attention(getShape(), getCausal(), getScale())"]> {
-  let summary = "attention's gradients";
-  let arguments = (ins B:$dq, B:$dk, B:$dv, B:$delta, B:$dout, B:$out, B:$lse, B:$q, B:$k, B:$v,
-                       DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$shape, BoolAttr:$causal, F64Attr:$scale);
+     "heads(getK(), getStrides(), 6)", "heads(getV(), getStrides(), 7)",
+     "attention(getShape(), getCausal(), getScale(), getWindow(), getZeroHidden())",
+     "scores(getBias(), getStrides().drop_front(24))", "scores(getDbias(), getStrides().drop_front(24))"], [AttrSizedOperandSegments]> {
+  let summary = "attention's gradients; the bias's where it is wanted";
+  let arguments = (ins B:$dq, B:$dk, B:$dv, Optional<B>:$dbias, B:$delta, B:$dout, B:$out, B:$lse, B:$q, B:$k, B:$v,
+                       Optional<B>:$bias, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$shape, BoolAttr:$causal,
+                       F64Attr:$scale, I64Attr:$window, BoolAttr:$zeroHidden);
+}
+def Rt_RotateHalfOp : Rt_Call<"rotate_half", "rotateHalf",
+    ["getY()", "getX()", "getRows()", "getWidth()", "\"Pairs::\" + std::string(getInterleaved() ? \"Interleaved\" : \"Halves\")"]> {
+  let summary = "a quarter turn of every pair of a row";
+  let arguments = (ins B:$y, B:$x, I64Attr:$rows, I64Attr:$width, BoolAttr:$interleaved);
+}
+def Rt_DropoutOp : Rt_Call<"dropout", "dropout",
+    ["getY()", "getX()", "shape(getShape())", "shape(getWhole())", "dropout(getRatio(), getId(), getKey())",
+     "element(getMicro(), getWhole(), getFirst())"]> {
+  let summary = "elements zeroed at random by their number in the whole tensor, the others scaled";
+  let arguments = (ins B:$y, B:$x, B:$key, B:$micro, Optional<B>:$first, DenseI64ArrayAttr:$shape, DenseI64ArrayAttr:$whole,
+                       F64Attr:$ratio, I64Attr:$id);
 }
 
 //===------------------------------------------------------------------------------------------===//
@@ -166,6 +182,16 @@ def Rt_FirstIndexOp : Rt_Op<"first_index"> {
   let summary = "*first = (this rank's number over the mesh axes numbered `axes`, outermost first) * piece";
   let arguments = (ins B:$first, DenseI64ArrayAttr:$axes, DenseI64ArrayAttr:$sizes, I64Attr:$piece);
   let assemblyFormat = "$first $axes $sizes `times` $piece attr-dict `:` type($first)";
+}
+def Rt_RandomKeyOp : Rt_Op<"random_key"> {
+  let summary = "*key = what this step's random numbers depend on";
+  let arguments = (ins B:$key);
+  let assemblyFormat = "$key attr-dict `:` type($key)";
+}
+def Rt_FirstElementOp : Rt_Op<"first_element"> {
+  let summary = "*index = the rank's coordinates along `axes` (numbers of mesh axes) times `strides`, added";
+  let arguments = (ins B:$index, DenseI64ArrayAttr:$axes, DenseI64ArrayAttr:$strides);
+  let assemblyFormat = "$index attr-dict `:` type($index)";
 }
 def Rt_IotaOp : Rt_Op<"iota"> {
   let summary = "dst[i] = start + i * step, a loop in the program's text";

@@ -215,6 +215,13 @@ def Train_StepNumberOp : Train_Op<"step_number", [Pure]> {
   let assemblyFormat = "attr-dict `:` type($number)";
 }
 
+def Train_RandomKeyOp : Train_Op<"random_key", [Pure]> {
+  let summary = "what the step's random numbers depend on: a mix of the run's seed and the number of the update";
+  let description = "Created by `key-dropout`; becomes a kernel call.";
+  let results = (outs 0DTensorOf<[I64]>:$key);
+  let assemblyFormat = "attr-dict `:` type($key)";
+}
+
 def Train_AdamWOp : Train_Op<"adamw", [Pure, ShardInterface]> {
   let summary = "decoupled weight decay Adam";
   let description = [{

@@ -26,6 +26,8 @@ inline double rest(double a, double b) { return std::fmod(a, b); }
 inline double gelu_tanh_slope(double x, double t) {
   return 0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * 0.7978845608028654 * (1.0 + 0.134145 * x * x);
 }
+/// The derivative of x s at x, given s = sigmoid(x).
+inline double silu_slope(double x, double s) { return s * (1.0 + x * (1.0 - s)); }
 } // namespace partita::scalar
 
 #endif // PARTITA_DIALECTS_TX_SCALAR_H

@@ -44,6 +44,28 @@ def Tx_GeluTanhGradOp : Tx_Elementwise<"gelu_tanh_grad", ["x", "dy"],
   let shardRule = "*, ~* -> *";
 }
 
+def Tx_QuickGeluOp : Tx_Unary<"quick_gelu", "x / (1.0 + exp(-1.702 * x))"> {
+  let summary = "x sigmoid(1.702 x)";
+  let description = "Hendrycks and Gimpel, arXiv 1606.08415; CLIP's activation.";
+  let gradient = [{ return {g.op<QuickGeluGradOp>(getX(), g.dy())}; }];
+}
+def Tx_SiluOp : Tx_Unary<"silu", "x / (1.0 + exp(-x))"> {
+  let summary = "x sigmoid(x)";
+  let description = "Elfwing et al., arXiv 1702.03118; ONNX Swish. LLaMA's gate.";
+  let gradient = [{ return {g.op<SiluGradOp>(getX(), g.dy())}; }];
+}
+def Tx_QuickGeluGradOp : Tx_Elementwise<"quick_gelu_grad", ["x", "dy"],
+    "silu_slope(1.702 * x, 1.0 / (1.0 + exp(-1.702 * x))) * dy"> {
+  let summary = "dy quick_gelu'(x)";
+  let arguments = (ins Tx_Float:$x, Tx_Float:$dy);
+  let shardRule = "*, ~* -> *";
+}
+def Tx_SiluGradOp : Tx_Elementwise<"silu_grad", ["x", "dy"], "silu_slope(x, 1.0 / (1.0 + exp(-x))) * dy"> {
+  let summary = "dy silu'(x)";
+  let arguments = (ins Tx_Float:$x, Tx_Float:$dy);
+  let shardRule = "*, ~* -> *";
+}
+
 //===------------------------------------------------------------------------------------------------===//
 // Comparisons and logic
 //===------------------------------------------------------------------------------------------------===//

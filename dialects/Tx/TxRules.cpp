@@ -1,8 +1,8 @@
 //===- TxRules.cpp - rules that depend on attributes or types
 //---------------------------------------===//
 //
-// All of them, and nothing else: the ops of TxStructure.td, and cast. Each writes the text that the
-// other ops of the table state in ODS.
+// All of them, and nothing else: the ops of TxStructure.td, cast, attention and dropout. Each
+// writes the text that the other ops of the table state in ODS.
 //
 //===------------------------------------------------------------------------------------------------===//
 
@@ -214,3 +214,109 @@ std::string ReduceMeanOp::getShardRule() {
   return reduceRule(getX().getType(), getDims(), "~", "^");
 }
 std::string ReduceMaxOp::getShardRule() { return reduceRule(getX().getType(), getDims(), "", ">"); }
+
+/// `results` by name: forward "o" and the gradients of q, k, v and bias.
+namespace {
+struct AttentionPatterns {
+  std::string q, k, v, out, lse, bias;
+};
+
+/// Heads: with as many key heads as query heads one letter; with fewer, query heads are key heads
+/// times a group, split by the key heads; with one key head, whose letter nobody could split, they
+/// are split by themselves. `summed` marks what the gradients of k, v and bias sum over.
+AttentionPatterns attentionPatterns(Type q, Type k, Type bias, bool summed) {
+  int64_t heads = wholeShape(q)[2], keyHeads = wholeShape(k)[2];
+  std::string mark = summed ? "+" : "";
+  ArrayRef<int64_t> biasShape = bias ? wholeShape(bias) : ArrayRef<int64_t>();
+  auto biasHas = [&](unsigned dim) { return bias && biasShape[dim] != 1; };
+  std::string b = "b", h = "h", queryHeads, keys;
+  if (bias && !biasHas(0))
+    b += mark;
+  if (keyHeads == heads) {
+    queryHeads = keys = h + (bias && !biasHas(1) ? mark : "");
+  } else if (keyHeads == 1) {
+    queryHeads = h + mark;
+    keys = "1";
+  } else {
+    keys = h + (bias && !biasHas(1) ? mark : "");
+    queryHeads = "(" + keys + " g^)";
+  }
+  AttentionPatterns patterns{b + " s^ " + queryHeads + " d^", b + " t^ " + keys + " d^",
+                             b + " t^ " + keys + " e^",       b + " s^ " + queryHeads + " e^",
+                             b + " " + queryHeads + " s^",    ""};
+  if (bias)
+    patterns.bias = (biasHas(0) ? b : "1") + " " + (biasHas(1) ? queryHeads : "1") + " " +
+                    (biasHas(2) ? "s^" : "1") + " " + (biasHas(3) ? "t^" : "1");
+  return patterns;
+}
+
+std::string attentionRule(TypeRange operands) {
+  auto p = attentionPatterns(operands[0], operands[1], operands.size() > 3 ? operands[3] : Type(),
+                             false);
+  std::string bias = p.bias.empty() ? "" : ", " + p.bias;
+  return p.q + ", " + p.k + ", " + p.v + bias + " -> " + p.out + ", " + p.lse;
+}
+
+std::string attentionGradRule(TypeRange operands) {
+  auto p =
+      attentionPatterns(operands[0], operands[1], operands.size() > 6 ? operands[6] : Type(), true);
+  std::string bias = p.bias.empty() ? "" : ", " + p.bias;
+  return p.q + ", " + p.k + ", " + p.v + ", " + p.out + ", " + p.lse + ", ~" + p.out + bias +
+         " -> " + p.q + ", " + p.k + ", " + p.v + bias;
+}
+
+bool isTensorOfRank(Value value, int64_t rank) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  return type && type.getRank() == rank;
+}
+} // namespace
+
+std::string AttentionOp::getShardRule() { return attentionRule((*this)->getOperandTypes()); }
+std::string AttentionGradOp::getShardRule() {
+  return attentionGradRule((*this)->getOperandTypes());
+}
+
+LogicalResult AttentionOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc,
+                                            ValueRange operands, DictionaryAttr, OpaqueProperties,
+                                            RegionRange, SmallVectorImpl<Type> &inferred) {
+  if (operands.size() < 3 || !llvm::all_of(operands, [](Value v) { return isTensorOfRank(v, 4); }))
+    return emitOptionalError(loc, "tx.attention works on tensors of four dimensions");
+  Type element = getElementTypeOrSelf(operands[0]);
+  return par::inferFromRule(attentionRule(operands.getTypes()), operands, {element, element}, loc,
+                            inferred);
+}
+bool AttentionOp::isCompatibleReturnTypes(TypeRange inferred, TypeRange actual) {
+  return par::sameValues(inferred, actual);
+}
+
+LogicalResult AttentionGradOp::inferReturnTypes(MLIRContext *, std::optional<Location> loc,
+                                                ValueRange operands, DictionaryAttr,
+                                                OpaqueProperties, RegionRange,
+                                                SmallVectorImpl<Type> &inferred) {
+  if (operands.size() < 6 || !llvm::all_of(llvm::enumerate(operands), [](auto operand) {
+        return isTensorOfRank(operand.value(), operand.index() == 4 ? 3 : 4);
+      }))
+    return emitOptionalError(loc, "tx.attention_grad works on tensors of four dimensions");
+  SmallVector<Type> elements(4, getElementTypeOrSelf(operands[0]));
+  return par::inferFromRule(attentionGradRule(operands.getTypes()), operands, elements, loc,
+                            inferred);
+}
+bool AttentionGradOp::isCompatibleReturnTypes(TypeRange inferred, TypeRange actual) {
+  return par::sameValues(inferred, actual);
+}
+
+/// Localized, a split dimension is the pieces times what is in one; `first` has one number per
+/// piece.
+std::string DropoutOp::getShardRule() {
+  Letters letters;
+  std::string x, first;
+  par::Layout layout = par::Layout::of(getX().getType());
+  for (const auto &split : layout.splits) {
+    std::string letter = letters.next();
+    bool inPieces = getFirst() && !split.empty();
+    if (inPieces)
+      first += letter + " ";
+    x += (inPieces ? "(" + letter + " " + letters.next() + ")" : letter) + " ";
+  }
+  return "~" + x + (getKey() ? ", , " : "") + (getFirst() ? ", " + first : "") + " -> " + x;
+}

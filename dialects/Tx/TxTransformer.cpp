@@ -11,3 +11,61 @@ using namespace partita::tx;
 
 #define GET_OP_CLASSES
 #include "dialects/Tx/TxTransformer.cpp.inc"
+
+LogicalResult AttentionOp::verify() {
+  int64_t heads = getQ().getType().getDimSize(2), keyHeads = getK().getType().getDimSize(2);
+  if (keyHeads == 0 || heads % keyHeads != 0)
+    return emitOpError() << "has " << heads << " query heads for " << keyHeads
+                         << " key heads, expected a multiple";
+  if (getWindow() && (*getWindow() < 1 || !getCausal()))
+    return emitOpError() << "has a window of " << *getWindow()
+                         << ": a window is at least 1 and needs 'causal'";
+  return success();
+}
+
+LogicalResult RotateHalfOp::verify() {
+  auto type = getX().getType();
+  if (type.getRank() == 0 || type.getShape().back() % 2 != 0)
+    return emitOpError() << "turns pairs of the last dimension, which " << type << " has not";
+  return success();
+}
+
+LogicalResult DropoutOp::verify() {
+  double ratio = getRatio().convertToDouble();
+  if (!(ratio >= 0 && ratio <= 1))
+    return emitOpError() << "has a ratio of " << ratio << ", expected one between 0 and 1";
+  if (!getKey() != !getMicro())
+    return emitOpError() << "needs both a key and a micro-batch, or neither";
+  if (getFirst() &&
+      (!getWhole() || static_cast<int64_t>(getWhole()->size()) != getX().getType().getRank()))
+    return emitOpError() << "needs the whole shape of " << getX().getType()
+                         << " where it is a piece";
+  for (const auto &split : par::Layout::of(getX().getType()).splits)
+    for (const par::AxisSplit &part : split)
+      if (part.blocks != 1)
+        return emitOpError() << "numbers the elements of one piece, " << getX().getType()
+                             << " is several, one in each block; choose a mesh without "
+                             << part.axis;
+  return success();
+}
+
+/// The numbers of a piece's elements follow from the first one's and the whole shape.
+void DropoutOp::localize() {
+  par::Layout layout = par::Layout::of(getX().getType()), numbers;
+  for (auto &split : layout.splits)
+    if (!split.empty()) {
+      int64_t pieces = 1;
+      for (const par::AxisSplit &part : split)
+        pieces *= par::MeshAttr::of(*this).sizeOf(part.axis);
+      numbers.shape.push_back(pieces);
+      numbers.splits.push_back(split);
+    }
+  if (!getKey() || numbers.shape.empty())
+    return;
+  OpBuilder builder(*this);
+  auto type = RankedTensorType::get(SmallVector<int64_t>(numbers.shape.size(), 1),
+                                    builder.getI64Type(), numbers.encoding(getContext()));
+  getFirstMutable().assign(
+      par::FirstElementOp::create(builder, getLoc(), type, TypeAttr::get(getX().getType())));
+  setWholeAttr(builder.getDenseI64ArrayAttr(layout.shape));
+}

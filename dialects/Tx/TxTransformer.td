@@ -111,30 +111,111 @@ def Tx_RmsNormGradOp : Tx_InferredOp<"rms_norm_grad", [], "::mlir::getElementTyp
 // Attention
 //===------------------------------------------------------------------------------------------------===//
 
-def Tx_AttentionOp : Tx_InferredOp<"attention", [], "::mlir::getElementTypeOrSelf(operands[0]), ::mlir::getElementTypeOrSelf(operands[0])"> {
-  let summary = "softmax(scale q k^T [+ causal mask]) v, per batch element and head";
-  let description = [{
-    q [b, s, h, d], k [b, t, h, d], v [b, t, h, e] -> out [b, s, h, e] and, for the backward pass, the
-    logarithm of the softmax's denominator lse [b, h, s]. `causal`: query i sees keys up to i + t - s.
-    Kernels never store the s x t matrix (Dao et al., arXiv 2205.14135).
-  }];
-  let shardRule = "b s^ h d^, b t^ h d^, b t^ h e^ -> b s^ h e^, b h s^";
-  let arguments = (ins Tx_Float:$q, Tx_Float:$k, Tx_Float:$v, F64Attr:$scale, UnitAttr:$causal);
-  let results = (outs Tx_Float:$out, Tx_Float:$lse);
-  let assemblyFormat = "$q `,` $k `,` $v `scale` $scale (`causal` $causal^)? attr-dict `:` functional-type(operands, results)";
-  let gradient = [{
-    auto grad = AttentionGradOp::create(g.builder, getLoc(),
-        ValueRange{getQ(), getK(), getV(), getOut(), getLse(), g.dy()}, (*this)->getAttrs());
-    return {grad.getDq(), grad.getDk(), grad.getDv()};
+/// Its rule and its result types depend on which dimensions the heads of k and the bias have: TxRules.cpp.
+class Tx_Attention<string mnemonic> : Tx_Op<mnemonic, [DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
+  let shardRule = "";
+  let inferredDeclarations = [{
+    static bool isCompatibleReturnTypes(::mlir::TypeRange inferred, ::mlir::TypeRange actual);
   }];
 }
-def Tx_AttentionGradOp : Tx_InferredOp<"attention_grad", [], "::mlir::getElementTypeOrSelf(operands[0]), ::mlir::getElementTypeOrSelf(operands[0]), ::mlir::getElementTypeOrSelf(operands[0])"> {
-  let summary = "cotangents of q, k and v";
-  let shardRule = "b s^ h d^, b t^ h d^, b t^ h e^, b s^ h e^, b h s^, ~b s^ h e^ -> b s^ h d^, b t^ h d^, b t^ h e^";
+
+def Tx_AttentionOp : Tx_Attention<"attention"> {
+  let summary = "softmax(scale q k^T [+ bias] [+ causal mask]) v, per batch element and head";
+  let description = [{
+    q [b, s, h, d], k [b, t, g, d], v [b, t, g, e] -> out [b, s, h, e] and, for the backward pass, the
+    logarithm of the softmax's denominator lse [b, h, s].
+
+    - g divides h: query head i reads key head i / (h / g) (Ainslie et al., arXiv 2305.13245).
+    - `bias` [b or 1, h or 1, s or 1, t or 1] is added to the scores: padding masks, relative positions.
+    - `causal`: query i sees keys up to i + t - s; `window`: of these the last `window` alone.
+    - A query all of whose scores are -inf has no softmax: it gets NaN, or zeros with `zero_hidden`.
+
+    Rule: `b s^ (h g^) d^, b t^ h d^, b t^ h e^, ... -> b s^ (h g^) e^, b (h g^) s^`, so heads are split along
+    with their keys; with one key head the queries' heads alone are split.
+    Kernels never store the s x t matrix (Dao et al., arXiv 2205.14135).
+  }];
+  let arguments = (ins Tx_Float:$q, Tx_Float:$k, Tx_Float:$v, Optional<Tx_Float>:$bias, F64Attr:$scale,
+                       UnitAttr:$causal, OptionalAttr<I64Attr>:$window, UnitAttr:$zero_hidden);
+  let results = (outs Tx_Float:$out, Tx_Float:$lse);
+  let assemblyFormat = [{
+    $q `,` $k `,` $v (`bias` $bias^)? `scale` $scale (`causal` $causal^)? (`window` $window^)?
+    (`zero_hidden` $zero_hidden^)? attr-dict `:` functional-type(operands, results)
+  }];
+  let gradient = [{
+    SmallVector<Value> operands{getQ(), getK(), getV(), getOut(), getLse(), g.dy()};
+    if (getBias())
+      operands.push_back(getBias());
+    auto grad = AttentionGradOp::create(g.builder, getLoc(), operands, (*this)->getAttrs());
+    SmallVector<Value> flowing{grad.getDq(), grad.getDk(), grad.getDv()};
+    if (getBias())
+      flowing.push_back(grad.getDbias());
+    return flowing;
+  }];
+  let hasVerifier = 1;
+}
+def Tx_AttentionGradOp : Tx_Attention<"attention_grad"> {
+  let summary = "cotangents of q, k, v and the bias";
   let arguments = (ins Tx_Float:$q, Tx_Float:$k, Tx_Float:$v, Tx_Float:$out, Tx_Float:$lse, Tx_Float:$dout,
-                       F64Attr:$scale, UnitAttr:$causal);
-  let results = (outs Tx_Float:$dq, Tx_Float:$dk, Tx_Float:$dv);
-  let assemblyFormat = "operands `scale` $scale (`causal` $causal^)? attr-dict `:` functional-type(operands, results)";
+                       Optional<Tx_Float>:$bias, F64Attr:$scale, UnitAttr:$causal, OptionalAttr<I64Attr>:$window,
+                       UnitAttr:$zero_hidden);
+  let results = (outs Tx_Float:$dq, Tx_Float:$dk, Tx_Float:$dv, Optional<Tx_Float>:$dbias);
+  let assemblyFormat = [{
+    operands `scale` $scale (`causal` $causal^)? (`window` $window^)? (`zero_hidden` $zero_hidden^)?
+    attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def Tx_RotateHalfOp : Tx_InferredOp<"rotate_half"> {
+  let summary = "a quarter turn of every pair (a, b) of the last dimension: (-b, a)";
+  let description = [{
+    Rotary position embedding is x cos + rotate_half(x) sin (Su et al., arXiv 2104.09864). A pair are the
+    elements i and i + n/2 of a row of n, or, with `interleaved`, 2i and 2i + 1.
+  }];
+  let shardRule = "~* n^ -> * n^";
+  let arguments = (ins Tx_Float:$x, UnitAttr:$interleaved);
+  let results = (outs Tx_Float:$result);
+  let assemblyFormat = "$x (`interleaved` $interleaved^)? attr-dict `:` functional-type(operands, results)";
+  let gradient = [{
+    Value turned = RotateHalfOp::create(g.builder, getLoc(), ValueRange{g.dy()}, (*this)->getAttrs());
+    return {g.op<NegOp>(turned)};
+  }];
+  let hasVerifier = 1;
+}
+
+//===------------------------------------------------------------------------------------------------===//
+// Dropout
+//===------------------------------------------------------------------------------------------------===//
+
+def Tx_DropoutOp : Tx_Op<"dropout", [AttrSizedOperandSegments]> {
+  let summary = "each element zero with probability `ratio`, else divided by 1 - ratio; x without a key";
+  let description = [{
+    Whether an element stays depends on `key` (of the run and the step), `id` (the op as imported) and the
+    element's number: its row-major index in the whole tensor, after those of the micro-batches before
+    (`micro` of them). So no layout, accumulation or recomputation changes a mask, as long as the batch is
+    the first dimension; the gradient is the same op on dy.
+
+    Created by import without a key: the identity. `key-dropout` gives the ones of a training step their
+    key and removes the others. When it is localized (its shape is one rank's piece), `first` is the
+    number of the piece's first element and `whole` the whole shape; `first` has a dimension per
+    dimension that is split.
+  }];
+  let shardRule = "";
+  let arguments = (ins Tx_Float:$x, Optional<0DTensorOf<[I64]>>:$key, Optional<0DTensorOf<[I64]>>:$micro,
+                       Optional<Tx_Int>:$first, F64Attr:$ratio, I64Attr:$id,
+                       OptionalAttr<DenseI64ArrayAttr>:$whole);
+  let results = (outs Tx_Float:$result);
+  let assemblyFormat = [{
+    $x `ratio` $ratio `id` $id (`key` $key^ `micro` $micro)? (`first` $first^ `of` $whole)? attr-dict `:`
+    functional-type(operands, results)
+  }];
+  let gradient = [{
+    SmallVector<Value> flowing(getNumOperands());
+    flowing[0] = DropoutOp::create(g.builder, getLoc(), par::cotangentType(getX().getType()), g.dy(), getKey(),
+                                      getMicro(), getFirst(), getRatioAttr(), getIdAttr(), getWholeAttr());
+    return flowing;
+  }];
+  let hasVerifier = 1;
+  let moreDeclarations = [{ void localize(); }];
 }
 
 //===------------------------------------------------------------------------------------------------===//

@@ -13,21 +13,48 @@ LogicalResult identity(Node &node) {
   return node.set(0, node.input(0));
 }
 
-/// An exported model is in inference mode: Dropout passes its input on, its mask is all true.
+/// Dropout of a known ratio; in inference mode, which most exports are in, it passes its input on
+/// and its mask is all true. In training mode its random numbers are told apart from other nodes'
+/// by the seed, if there is one, else by its number among them.
 LogicalResult dropout(Node &node) {
   float ratio = 0.5f;
   int64_t seed = 0, training = 0;
+  bool seeded = node.has("seed");
   if (failed(node.arity(1, 3)) || failed(node.attribute("seed", seed)) ||
       failed(node.attribute("ratio", ratio)))
     return failure();
   if (node.input(2) && failed(node.knownInt(2, "whether it is in training mode", training)))
     return failure();
-  if (training)
-    return node.error() << "is in training mode: export the model in inference mode, training "
-                           "adds its own dropout";
-  if (failed(node.set(0, node.input(0))))
+  Tensor *x = node.input(0);
+  if (Tensor *given = node.input(1); given && training) {
+    if (!given->host || *elementCount(given->shape) != 1 || !isFloat(given->type))
+      return node.notKnown("its ratio");
+    ratio = static_cast<float>(given->host->onlyDouble());
+  }
+  if (training && !(ratio >= 0 && ratio < 1))
+    return node.error() << "has a ratio of " << ratio << ", expected one from 0 to below 1";
+  if (!training || ratio == 0) {
+    if (failed(node.set(0, x)))
+      return failure();
+    return node.set(1, HostTensor::scalarInt(DType::boolean, 1).broadcast(x->shape));
+  }
+  if (!isFloat(x->type))
+    return node.error() << "of " << typeText(*x) << ", expected floats";
+  if (failed(node.emittable(x)))
     return failure();
-  return node.set(1, HostTensor::scalarInt(DType::boolean, 1).broadcast(node.input(0)->shape));
+  int64_t id = seeded ? seed : node.importer.dropouts++;
+  auto emit = [&](Value value) -> Value {
+    return tx::DropoutOp::create(node.builder(), node.loc, value.getType(), value, Value(), Value(),
+                                 Value(), llvm::APFloat(asWritten(ratio)), id, nullptr);
+  };
+  Value value = node.value(x);
+  if (failed(node.set(0, emit(value))))
+    return failure();
+  if (!node.wants(1))
+    return success();
+  auto one = tx::createSplat(node.builder(), node.loc, value.getType(), 1);
+  auto zero = tx::createSplat(node.builder(), node.loc, value.getType(), 0);
+  return node.set(1, node.emit<tx::GreaterOp>({emit(one), zero}));
 }
 
 /// A branch on a known condition is taken here; it sees the names around it.

@@ -94,6 +94,8 @@ public:
   ModelFile &file;
   Folder folder;
   mlir::OpBuilder builder;
+  /// Training-mode dropouts met so far.
+  int64_t dropouts = 0;
 
 private:
   mlir::LogicalResult importInputs(Frame &frame);

@@ -89,6 +89,9 @@ private:
 };
 
 llvm::ArrayRef<int64_t> shapeOf(mlir::Value value);
+/// The double that a person means by this float: 1e-05f is 1e-05, not 9.99999975e-06. Epsilons and
+/// ratios are written as decimals, and the exporter rounded them.
+double asWritten(float value);
 /// "2x3 of int64"
 std::string typeText(const Tensor &tensor);
 

@@ -49,78 +49,126 @@ Matrix headOf(const Tensor &tensor, int64_t b, int64_t h) {
   return result;
 }
 
-void putHead(Tensor &tensor, int64_t b, int64_t h, const Matrix &head, double scale = 1) {
+void addHead(Tensor &tensor, int64_t b, int64_t h, const Matrix &head, double scale = 1) {
   for (int64_t i = 0; i < head.rows; ++i)
     for (int64_t j = 0; j < head.columns; ++j)
-      tensor.reals[position(tensor, b, i, h) + j] = scale * head.at(i, j);
+      tensor.reals[position(tensor, b, i, h) + j] += scale * head.at(i, j);
 }
 
-/// softmax(scale q k^T) with masked keys at zero; lse gets the rows' log of the denominator.
-Matrix probabilities(const Matrix &q, const Matrix &k, double scale, bool causal, double *lse) {
-  Matrix p = q * turned(k);
+/// Query i of s sees keys [first, end) of t.
+struct Visible {
+  int64_t first, end;
+};
+template <typename Op> Visible visible(Op op, int64_t i, int64_t s, int64_t t) {
+  int64_t end = op.getCausal() ? std::clamp<int64_t>(i + 1 + t - s, 0, t) : t;
+  return {op.getWindow() ? std::max<int64_t>(0, end - static_cast<int64_t>(*op.getWindow())) : 0,
+          end};
+}
+
+/// Where element [b, h, i, j] of a bias stands that may have dimensions of size one.
+int64_t biasPosition(const Tensor &bias, int64_t b, int64_t h, int64_t i, int64_t j) {
+  const int64_t index[] = {b, h, i, j};
+  int64_t position = 0;
+  for (unsigned d = 0; d < 4; ++d)
+    position = position * bias.shape[d] + (bias.shape[d] == 1 ? 0 : index[d]);
+  return position;
+}
+
+/// The head of k and v that query head h reads.
+int64_t keyHead(const Tensor &q, const Tensor &k, int64_t h) {
+  return h / (q.shape[2] / k.shape[2]);
+}
+
+/// softmax(scale q k^T + bias) of one batch element and head, zero where a query does not see the
+/// key; lse gets the rows' log of the denominator. `bias` may be null.
+template <typename Op>
+Matrix probabilities(Op op, const Tensor &qs, const Tensor &ks, const Tensor *bias, int64_t b,
+                     int64_t h, double *lse) {
+  Matrix p = headOf(qs, b, h) * turned(headOf(ks, b, keyHead(qs, ks, h)));
+  double scale = op.getScale().convertToDouble();
   for (int64_t i = 0; i < p.rows; ++i) {
-    int64_t visible =
-        causal ? std::clamp<int64_t>(i + 1 + p.columns - p.rows, 0, p.columns) : p.columns;
+    auto [first, end] = visible(op, i, p.rows, p.columns);
     double largest = -INFINITY, sum = 0;
-    for (int64_t j = 0; j < visible; ++j)
-      largest = std::max(largest, p.at(i, j) *= scale);
-    for (int64_t j = 0; j < visible; ++j)
+    for (int64_t j = first; j < end; ++j) {
+      p.at(i, j) = p.at(i, j) * scale + (bias ? bias->reals[biasPosition(*bias, b, h, i, j)] : 0);
+      largest = std::max(largest, p.at(i, j));
+    }
+    bool hidden = op.getZeroHidden() && largest == -INFINITY;
+    for (int64_t j = first; j < end; ++j)
       sum += p.at(i, j) = std::exp(p.at(i, j) - largest);
     for (int64_t j = 0; j < p.columns; ++j)
-      p.at(i, j) = j < visible ? p.at(i, j) / sum : 0;
+      p.at(i, j) = j >= first && j < end && !hidden ? p.at(i, j) / sum : 0;
     if (lse)
-      lse[i] = largest + std::log(sum);
+      lse[i] = hidden ? -INFINITY : largest + std::log(sum);
   }
   return p;
 }
 
-} // namespace
-
 /// A query that sees no key (causal, t < s) has no softmax.
-template <typename Op> static LogicalResult checkVisible(Op op, const Tensor &q, const Tensor &k) {
+template <typename Op> LogicalResult checkVisible(Op op, const Tensor &q, const Tensor &k) {
   if (op.getCausal() && k.shape[1] < q.shape[1])
     return op.emitError() << "is causal with " << q.shape[1] << " queries but only " << k.shape[1]
                           << " keys: the first queries see none";
   return success();
 }
 
+} // namespace
+
 static LogicalResult attention(tx::AttentionOp op, Inputs in, Outputs out) {
   if (failed(checkVisible(op, *in[0], *in[1])))
     return failure();
   int64_t heads = in[0]->shape[2], s = in[0]->shape[1];
+  const Tensor *bias = in.size() > 3 ? in[3] : nullptr;
   for (int64_t b = 0; b < in[0]->shape[0]; ++b)
     for (int64_t h = 0; h < heads; ++h) {
       Matrix p =
-          probabilities(headOf(*in[0], b, h), headOf(*in[1], b, h), op.getScale().convertToDouble(),
-                        op.getCausal(), out[1].reals.data() + (b * heads + h) * s);
-      putHead(out[0], b, h, p * headOf(*in[2], b, h));
+          probabilities(op, *in[0], *in[1], bias, b, h, out[1].reals.data() + (b * heads + h) * s);
+      addHead(out[0], b, h, p * headOf(*in[2], b, keyHead(*in[0], *in[1], h)));
     }
   return success();
 }
 
-/// out = P v, P = softmax of rows of S = scale q k^T:
+/// out = P v, P = softmax of rows of S = scale q k^T + bias:
 ///   dv = P^T dout;  dP = dout v^T;  dS_ij = P_ij (dP_ij - sum_l P_il dP_il);
-///   dq = scale dS k;  dk = scale dS^T q.
+///   dq = scale dS k;  dk = scale dS^T q;  dbias = dS.
+/// Heads that share a key head, and elements that share a bias, add up.
 static LogicalResult attentionGrad(tx::AttentionGradOp op, Inputs in, Outputs out) {
   if (failed(checkVisible(op, *in[0], *in[1])))
     return failure();
   double scale = op.getScale().convertToDouble();
+  const Tensor *bias = in.size() > 6 ? in[6] : nullptr;
   for (int64_t b = 0; b < in[0]->shape[0]; ++b)
     for (int64_t h = 0; h < in[0]->shape[2]; ++h) {
-      Matrix q = headOf(*in[0], b, h), k = headOf(*in[1], b, h), v = headOf(*in[2], b, h),
+      int64_t kv = keyHead(*in[0], *in[1], h);
+      Matrix q = headOf(*in[0], b, h), k = headOf(*in[1], b, kv), v = headOf(*in[2], b, kv),
              dout = headOf(*in[5], b, h);
-      Matrix p = probabilities(q, k, scale, op.getCausal(), nullptr);
+      Matrix p = probabilities(op, *in[0], *in[1], bias, b, h, nullptr);
       Matrix ds = dout * turned(v);
       for (int64_t i = 0; i < p.rows; ++i) {
         double dot = 0;
         for (int64_t j = 0; j < p.columns; ++j)
           dot += p.at(i, j) * ds.at(i, j);
-        for (int64_t j = 0; j < p.columns; ++j)
+        for (int64_t j = 0; j < p.columns; ++j) {
           ds.at(i, j) = p.at(i, j) * (ds.at(i, j) - dot);
+          if (bias)
+            out[3].reals[biasPosition(*bias, b, h, i, j)] += ds.at(i, j);
+        }
       }
-      putHead(out[0], b, h, ds * k, scale);
-      putHead(out[1], b, h, turned(ds) * q, scale);
-      putHead(out[2], b, h, turned(p) * dout);
+      addHead(out[0], b, h, ds * k, scale);
+      addHead(out[1], b, kv, turned(ds) * q, scale);
+      addHead(out[2], b, kv, turned(p) * dout);
+    }
+  return success();
+}
+
+static LogicalResult rotateHalf(tx::RotateHalfOp op, Inputs in, Outputs out) {
+  int64_t n = in[0]->dim(-1);
+  for (int64_t row = 0; row < in[0]->leading(1); ++row)
+    for (int64_t i = 0; i < n / 2; ++i) {
+      int64_t a = row * n + (op.getInterleaved() ? 2 * i : i),
+              b = row * n + (op.getInterleaved() ? 2 * i + 1 : i + n / 2);
+      out[0].reals[a] = -in[0]->reals[b];
+      out[0].reals[b] = in[0]->reals[a];
     }
   return success();
 }
@@ -128,4 +176,5 @@ static LogicalResult attentionGrad(tx::AttentionGradOp op, Inputs in, Outputs ou
 void partita::interp::addAttentionKernels(KernelTable &table) {
   table.add<tx::AttentionOp>(attention);
   table.add<tx::AttentionGradOp>(attentionGrad);
+  table.add<tx::RotateHalfOp>(rotateHalf);
 }

@@ -54,6 +54,17 @@ static LogicalResult allReduce(Execution &execution, par::AllReduceOp op, RankIn
   return success();
 }
 
+static LogicalResult firstElement(Execution &execution, par::FirstElementOp op, RankInputs,
+                                  RankOutputs out) {
+  for (int64_t rank = 0; rank < execution.rankCount(); ++rank) {
+    Tensor index(cast<RankedTensorType>(op.getType()));
+    for (auto [axis, stride] : op.strides())
+      index.ints[0] += execution.mesh().coordinate(rank, axis) * stride;
+    out[0].push_back(std::make_shared<Tensor>(std::move(index)));
+  }
+  return success();
+}
+
 /// The sum happens at the wait; the token is no tensor.
 static LogicalResult start(Execution &, par::AllReduceStartOp, RankInputs, RankOutputs) {
   return success();
@@ -78,6 +89,7 @@ void partita::interp::addParKernels(KernelTable &table) {
   table.addRanks<par::FirstIndexOp>(firstIndex);
   table.addRanks<par::AllReduceOp>(allReduce);
   table.addRanks<par::AllReduceMaxOp>(allReduceMax);
+  table.addRanks<par::FirstElementOp>(firstElement);
   table.addRanks<par::AllReduceStartOp>(start);
   table.addRanks<par::PollOp>(poll);
   table.addRanks<par::WaitOp>(wait);

@@ -76,6 +76,7 @@ void addProductKernels(KernelTable &table);
 void addRowKernels(KernelTable &table);
 void addAttentionKernels(KernelTable &table);
 void addEmbeddingKernels(KernelTable &table);
+void addDropoutKernels(KernelTable &table);
 void addTrainKernels(KernelTable &table);
 void addParKernels(KernelTable &table);
 

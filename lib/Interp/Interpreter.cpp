@@ -102,6 +102,7 @@ const KernelTable &KernelTable::get() {
     addRowKernels(result);
     addAttentionKernels(result);
     addEmbeddingKernels(result);
+    addDropoutKernels(result);
     addTrainKernels(result);
     addParKernels(result);
     return result;

@@ -4,6 +4,7 @@
 #include "dialects/Par/Placement.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
+#include "partita/Interp/Random.h"
 
 using namespace mlir;
 using namespace partita;
@@ -165,6 +166,15 @@ static LogicalResult stepNumber(Execution &execution, train::StepNumberOp op, Ra
   return success();
 }
 
+static LogicalResult keyOfStep(Execution &execution, train::RandomKeyOp op, RankInputs,
+                               RankOutputs out) {
+  const Options &options = execution.interpreter.options;
+  Tensor value(cast<RankedTensorType>(op.getType()));
+  value.ints[0] = static_cast<int64_t>(stepKey(options.seed, options.stepNumber));
+  out[0] = RankTensors(execution.rankCount(), std::make_shared<Tensor>(std::move(value)));
+  return success();
+}
+
 //===------------------------------------------------------------------------------------------===//
 // Optimizers
 //===------------------------------------------------------------------------------------------===//
@@ -255,6 +265,7 @@ void partita::interp::addTrainKernels(KernelTable &table) {
   table.addRanks<train::UpdateOp>(update);
   table.addRanks<train::LearningRateOp>(learningRate);
   table.addRanks<train::StepNumberOp>(stepNumber);
+  table.addRanks<train::RandomKeyOp>(keyOfStep);
   table.addRanks<train::AdamWOp>(adamw);
   table.addRanks<train::SgdOp>(sgd);
   table.addRanks<func::CallOp>(call);

@@ -20,13 +20,30 @@ void appendStrides(SmallVector<int64_t> &strides, const View &view) {
   strides.append({view.strides[0], view.strides[1], view.strides[2]});
 }
 
+/// Zero along the dimensions that the bias repeats along; a row that repeats has no column stride.
+void appendBiasStrides(SmallVector<int64_t> &strides, Value bias) {
+  if (!bias)
+    return;
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(bias.getType()).getShape();
+  View dense = View::dense(shape);
+  for (auto [size, stride] : llvm::zip(shape, dense.strides))
+    strides.push_back(size == 1 ? 0 : stride);
+}
+
 SmallVector<int64_t> shapeOf(RankedTensorType q, RankedTensorType k, RankedTensorType v) {
-  return {q.getDimSize(0), q.getDimSize(2), q.getDimSize(1),
-          k.getDimSize(1), q.getDimSize(3), v.getDimSize(3)};
+  return {q.getDimSize(0),
+          q.getDimSize(2),
+          q.getDimSize(1),
+          k.getDimSize(1),
+          q.getDimSize(3),
+          v.getDimSize(3),
+          q.getDimSize(2) / k.getDimSize(2)};
 }
 
 struct Attention : KernelInterface::ExternalModel<Attention, tx::AttentionOp> {
-  bool acceptsOperand(Operation *, unsigned, const View &view) const { return isHeads(view); }
+  bool acceptsOperand(Operation *, unsigned operand, const View &view) const {
+    return operand < 3 && isHeads(view);
+  }
   bool acceptsResult(Operation *, unsigned result, const View &view) const {
     return result == 0 && isHeads(view);
   }
@@ -37,22 +54,29 @@ struct Attention : KernelInterface::ExternalModel<Attention, tx::AttentionOp> {
     SmallVector<int64_t> strides;
     for (Value tensor : {attention.getOut(), attention.getQ(), attention.getK(), attention.getV()})
       appendStrides(strides, l.view(tensor));
+    Value bias = attention.getBias();
+    appendBiasStrides(strides, bias);
     l.create<AttentionForwardOp>(
-        l.result(0), l.resultOrNull(1), l.operand(0), l.operand(1), l.operand(2), strides,
+        l.result(0), l.resultOrNull(1), l.operand(0), l.operand(1), l.operand(2),
+        bias ? l.buffer(bias) : Value(), strides,
         shapeOf(l.type(attention.getQ()), l.type(attention.getK()), l.type(attention.getV())),
-        attention.getCausal(), attention.getScale());
+        attention.getCausal(), attention.getScale(), attention.getWindow().value_or(0),
+        attention.getZeroHidden());
     return success();
   }
 };
 
 struct AttentionGrad : KernelInterface::ExternalModel<AttentionGrad, tx::AttentionGradOp> {
   bool acceptsOperand(Operation *, unsigned operand, const View &view) const {
-    return operand != 4 && isHeads(view);
+    return operand != 4 && operand != 6 && isHeads(view);
   }
-  bool acceptsResult(Operation *, unsigned, const View &view) const { return isHeads(view); }
+  bool acceptsResult(Operation *, unsigned result, const View &view) const {
+    return result < 3 && isHeads(view);
+  }
   StringRef resultName(Operation *, unsigned result) const {
-    return ArrayRef<StringRef>{"dq", "dk", "dv"}[result];
+    return ArrayRef<StringRef>{"dq", "dk", "dv", "dbias"}[result];
   }
+  bool needsResult(Operation *, unsigned result) const { return result < 3; }
   int64_t workspaceElements(Operation *op) const {
     return cast<RankedTensorType>(cast<tx::AttentionGradOp>(op).getLse().getType())
         .getNumElements();
@@ -63,11 +87,23 @@ struct AttentionGrad : KernelInterface::ExternalModel<AttentionGrad, tx::Attenti
     for (Value tensor : {grad.getDq(), grad.getDk(), grad.getDv(), grad.getDout(), grad.getOut(),
                          grad.getQ(), grad.getK(), grad.getV()})
       appendStrides(strides, l.view(tensor));
+    Value bias = grad.getBias();
+    appendBiasStrides(strides, bias);
     l.create<AttentionBackwardOp>(
-        l.result(0), l.result(1), l.result(2), l.scratch(), l.buffer(grad.getDout()),
-        l.buffer(grad.getOut()), l.buffer(grad.getLse()), l.operand(0), l.operand(1), l.operand(2),
-        strides, shapeOf(l.type(grad.getQ()), l.type(grad.getK()), l.type(grad.getV())),
-        grad.getCausal(), grad.getScale());
+        l.result(0), l.result(1), l.result(2), bias ? l.resultOrNull(3) : Value(), l.scratch(),
+        l.buffer(grad.getDout()), l.buffer(grad.getOut()), l.buffer(grad.getLse()), l.operand(0),
+        l.operand(1), l.operand(2), bias ? l.buffer(bias) : Value(), strides,
+        shapeOf(l.type(grad.getQ()), l.type(grad.getK()), l.type(grad.getV())), grad.getCausal(),
+        grad.getScale(), grad.getWindow().value_or(0), grad.getZeroHidden());
+    return success();
+  }
+};
+
+struct RotateHalf : KernelInterface::ExternalModel<RotateHalf, tx::RotateHalfOp> {
+  LogicalResult lower(Operation *op, Lowering &l) const {
+    int64_t width = l.type(op->getResult(0)).getShape().back();
+    l.create<rt::RotateHalfOp>(l.result(0), l.operand(0), l.elements(op->getResult(0)) / width,
+                               width, cast<tx::RotateHalfOp>(op).getInterleaved());
     return success();
   }
 };
@@ -77,4 +113,5 @@ struct AttentionGrad : KernelInterface::ExternalModel<AttentionGrad, tx::Attenti
 void rt::attachAttentionKernels(MLIRContext *context) {
   tx::AttentionOp::attachInterface<Attention>(*context);
   tx::AttentionGradOp::attachInterface<AttentionGrad>(*context);
+  tx::RotateHalfOp::attachInterface<RotateHalf>(*context);
 }

@@ -19,6 +19,7 @@ void rt::registerKernelModels(DialectRegistry &registry) {
         attachMovementKernels(context);
         attachReductionKernels(context);
         attachRowKernels(context);
+        attachDropoutKernels(context);
         attachTokenKernels(context);
         attachUpdates(context);
       });

@@ -91,11 +91,20 @@ struct StepNumber : KernelInterface::ExternalModel<StepNumber, train::StepNumber
   }
 };
 
+struct RandomKey : KernelInterface::ExternalModel<RandomKey, train::RandomKeyOp> {
+  StringRef resultName(Operation *, unsigned) const { return "key"; }
+  LogicalResult lower(Operation *op, Lowering &l) const {
+    l.create<rt::RandomKeyOp>(l.result(0));
+    return success();
+  }
+};
+
 } // namespace
 
 void rt::attachUpdates(MLIRContext *context) {
   train::AdamWOp::attachInterface<AdamW>(*context);
   train::SgdOp::attachInterface<Sgd>(*context);
   train::StepNumberOp::attachInterface<StepNumber>(*context);
+  train::RandomKeyOp::attachInterface<RandomKey>(*context);
   train::LearningRateOp::attachInterface<LearningRate>(*context);
 }

@@ -104,11 +104,11 @@ private:
     return llvm::TypeSwitch<Operation *, LogicalResult>(op)
         .Case<ArenaOp, PersistentOp, InputOp, ControlOp, TableOp, OffsetOp, AdvanceOp, ForOp,
               LaunchOp, rt::AllReduceOp, rt::AllReduceMaxOp, AllReduceStartOp, WaitOp, rt::PollOp,
-              ReportOp, CommentOp, CountLabelsOp, IotaOp, StepNumberOp, rt::FirstIndexOp>(
-            [&](auto typed) {
-              emit(typed);
-              return success();
-            })
+              ReportOp, CommentOp, CountLabelsOp, IotaOp, StepNumberOp, rt::FirstIndexOp,
+              rt::RandomKeyOp, rt::FirstElementOp>([&](auto typed) {
+          emit(typed);
+          return success();
+        })
         .Case<EndOp>([](auto) { return success(); })
         .Case<func::ReturnOp>([&](auto end) {
           emitc::ReturnOp::create(b, end.getLoc(), Value());
@@ -182,6 +182,16 @@ private:
   }
   void emit(StepNumberOp op) {
     verbatim(op.getLoc(), "*{} = float(rank.step);", {mapped(op.getNumber())});
+  }
+  void emit(RandomKeyOp op) {
+    verbatim(op.getLoc(), "*{} = int64_t(stepKey(rank.seed, rank.step));", {mapped(op.getKey())});
+  }
+  void emit(FirstElementOp op) {
+    std::string sum;
+    for (auto [axis, stride] : llvm::zip_equal(op.getAxes(), op.getStrides()))
+      sum += (sum.empty() ? "" : " + ") +
+             llvm::formatv("int64_t(rank.coordinates[{0}]) * {1}", axis, stride).str();
+    verbatim(op.getLoc(), "*{} = " + sum + ";", {mapped(op.getIndex())});
   }
   void emit(IotaOp op) {
     std::string type = typeName(cast<BufferType>(op.getDst().getType()).getElement()).str();

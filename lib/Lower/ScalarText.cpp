@@ -17,7 +17,7 @@ static StringRef floatFunction(StringRef name) {
   for (auto [from, to] : functions)
     if (from == name)
       return to;
-  return name; // select, quotient...: the same in both
+  return name; // select, quotient, gelu_tanh_slope...: the same in both
 }
 
 static bool startsName(char c) { return isAlpha(c) || c == '_'; }

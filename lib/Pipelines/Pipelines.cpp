@@ -13,12 +13,13 @@ static constexpr Phase kPhases[] = {
     {"import", "widen-halves,canonicalize,cse",
      "training computes in 32 bits, whatever a file stores; exporters write the same shape and mask arithmetic once per layer; what is equal becomes one "
      "before anything matches patterns"},
-    {"raise", "func.func(raise-layer-norm,raise-rms-norm,raise-gelu,raise-attention),canonicalize,cse",
+    {"raise", "func.func(raise-layer-norm,raise-rms-norm,"
+     "raise-activation,raise-rotate-half,raise-attention),canonicalize,cse",
      "composites are recognized while the program is as the exporter wrote it; rules, gradients "
      "and kernels belong to the whole op"},
     {"objective",
      "assign-fill,make-init,objective{kind=${objective} accumulate=${accumulate} "
-     "ignore-index=${ignore-index} inputs=${input} freeze=${freeze}},canonicalize,cse",
+     "ignore-index=${ignore-index} inputs=${input} freeze=${freeze}},key-dropout,canonicalize,cse",
      "the loss belongs to the program before it is split: its sum and count are split like all "
      "else"},
     {"partition",

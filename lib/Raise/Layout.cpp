@@ -54,42 +54,60 @@ static std::optional<std::pair<Value, double>> scaledOperand(Operation *op) {
   return std::nullopt;
 }
 
-/// The labels of the end of `chain`, which starts at `source`; none if a reshape cuts a dimension.
-static std::optional<Labels> walkForward(Value source, ArrayRef<Operation *> chain) {
+/// The labels after a broadcast: a dimension that grows, or is new, is a new atom.
+static Labels repeat(const Labels &labels, RankedTensorType from, RankedTensorType to,
+                     SmallVectorImpl<int64_t> &atomSizes) {
+  Labels result(to.getRank());
+  int64_t added = to.getRank() - from.getRank();
+  for (int64_t i = 0; i < to.getRank(); ++i)
+    if (i >= added && from.getDimSize(i - added) == to.getDimSize(i)) {
+      result[i] = labels[i - added];
+    } else if (to.getDimSize(i) != 1) {
+      result[i].push_back(atomSizes.size());
+      atomSizes.push_back(to.getDimSize(i));
+    }
+  return result;
+}
+
+/// The view of the end of `chain`, which starts at `source`; none if a reshape cuts a dimension.
+static std::optional<View> walkForward(Value source, ArrayRef<Operation *> chain, double scale) {
   ArrayRef<int64_t> sizes = cast<RankedTensorType>(source.getType()).getShape();
-  Labels labels(sizes.size());
+  View view{source, Labels(sizes.size()), SmallVector<int64_t>(sizes), scale};
   for (auto [i, size] : llvm::enumerate(sizes))
     if (size != 1)
-      labels[i].push_back(i);
+      view.labels[i].push_back(i);
   for (Operation *op : chain) {
     if (auto transpose = dyn_cast<tx::TransposeOp>(op)) {
       Labels permuted;
       for (int64_t p : transpose.getPermutation())
-        permuted.push_back(labels[p]);
-      labels = std::move(permuted);
+        permuted.push_back(view.labels[p]);
+      view.labels = std::move(permuted);
+    } else if (auto broadcast = dyn_cast<tx::BroadcastOp>(op)) {
+      view.labels =
+          repeat(view.labels, broadcast.getX().getType(), broadcast.getType(), view.atomSizes);
     } else if (auto reshape = dyn_cast<tx::ReshapeOp>(op)) {
-      auto regrouped = regroup(labels, reshape.getType().getShape(), sizes);
+      auto regrouped = regroup(view.labels, reshape.getType().getShape(), view.atomSizes);
       if (!regrouped)
         return std::nullopt;
-      labels = std::move(*regrouped);
+      view.labels = std::move(*regrouped);
     }
   }
-  return labels;
+  return view;
 }
 
-View raise::traceView(Value value, bool throughScale) {
-  View best;
+SmallVector<View> raise::traceViews(Value value, bool throughScale) {
+  SmallVector<View> views;
   SmallVector<Operation *> chain; // innermost last
   double scale = 1;
   constexpr size_t longest = 16;
   for (Value source = value; chain.size() < longest;) {
     SmallVector<Operation *> forward(llvm::reverse(chain));
-    if (auto labels = walkForward(source, forward))
-      best = View{source, std::move(*labels), scale};
+    if (auto view = walkForward(source, forward, scale))
+      views.push_back(std::move(*view));
     Operation *op = source.getDefiningOp();
     if (!op)
       break;
-    if (isa<tx::TransposeOp, tx::ReshapeOp>(op)) {
+    if (isa<tx::TransposeOp, tx::ReshapeOp, tx::BroadcastOp>(op)) {
       source = op->getOperand(0);
     } else if (auto scaled = scaledOperand(op); scaled && throughScale) {
       source = scaled->first;
@@ -99,7 +117,7 @@ View raise::traceView(Value value, bool throughScale) {
     }
     chain.push_back(op);
   }
-  return best;
+  return views;
 }
 
 Value raise::createTranspose(OpBuilder &builder, Location loc, Value value,

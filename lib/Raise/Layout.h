@@ -24,16 +24,18 @@ std::optional<Labels> regroup(const Labels &labels, llvm::ArrayRef<int64_t> shap
 /// Sizes of dimensions with these labels.
 llvm::SmallVector<int64_t> shapeOf(const Labels &labels, llvm::ArrayRef<int64_t> atomSizes);
 
-/// `value`, seen as `source` with its dimensions permuted, regrouped and its elements scaled.
+/// `value`, seen as `source` with its dimensions permuted, repeated, regrouped and its elements
+/// scaled.
 struct View {
   mlir::Value source;
-  Labels labels; // of `value`; atom i is dimension i of `source`
+  Labels labels; // of `value`; atom i is dimension i of `source`, those behind are repetitions
+  llvm::SmallVector<int64_t> atomSizes;
   double scale = 1;
 };
 
-/// The view of `value` from as far back as transposes, reshapes that cut no dimension and (with
-/// `throughScale`) products with a constant reach.
-View traceView(mlir::Value value, bool throughScale);
+/// The views of `value` from as far back as transposes, broadcasts, reshapes that cut no dimension
+/// and (with `throughScale`) products with a constant reach, the nearest first.
+llvm::SmallVector<View> traceViews(mlir::Value value, bool throughScale);
 
 /// `value` transposed; none for the identity.
 mlir::Value createTranspose(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value value,

@@ -31,6 +31,7 @@ public:
 
 private:
   bool readRow(int64_t query, ArrayRef<double> atLow, ArrayRef<double> atHigh, Mask &mask);
+  bool readWindow(int64_t lastVisible, ArrayRef<double> atLow, ArrayRef<double> atHigh, Mask &mask);
   std::string at(int64_t query, int64_t key) {
     return llvm::formatv("({0}, {1})", query, key).str();
   }
@@ -38,12 +39,27 @@ private:
   Value masked;
   IndexEvaluator low, high;
   bool haveScale = false, haveKind = false;
+  int64_t widest = 0; // keys that a query sees whose first visible key is the first
 };
+
+/// A window shows in the first query whose first keys are hidden; before, all rows are shorter.
+bool Reader::readWindow(int64_t lastVisible, ArrayRef<double> atLow, ArrayRef<double> atHigh,
+                        Mask &mask) {
+  int64_t first = 0, count = lastVisible + 1;
+  while (first < count && atLow[first] < hiddenBelow && atHigh[first] < hiddenBelow)
+    ++first;
+  if (first > 0 && first < count && !mask.window && count - first >= widest)
+    mask.window = count - first;
+  if (first == 0)
+    widest = std::max(widest, count);
+  return first == (mask.window ? std::max<int64_t>(0, count - mask.window) : 0);
+}
 
 bool Reader::readRow(int64_t query, ArrayRef<double> atLow, ArrayRef<double> atHigh, Mask &mask) {
   ArrayRef<int64_t> shape = cast<RankedTensorType>(masked.getType()).getShape();
   int64_t keys = shape.back(), queries = shape[shape.size() - 2],
           lastVisible = query + keys - queries;
+  bool windowed = readWindow(std::min(lastVisible, keys - 1), atLow, atHigh, mask);
   for (int64_t key = 0; key < keys; ++key) {
     if (std::isnan(atLow[key]) || std::isnan(atHigh[key])) {
       mask.problem = "the masked score is not a number at " + at(query, key);
@@ -55,7 +71,8 @@ bool Reader::readRow(int64_t query, ArrayRef<double> atLow, ArrayRef<double> atH
       mask.causal = hidden;
       haveKind = true;
     }
-    if (hidden != (mask.causal && key > lastVisible)) {
+    bool beforeWindow = windowed && mask.window && key <= lastVisible - mask.window;
+    if (hidden != ((mask.causal && key > lastVisible) || beforeWindow)) {
       mask.problem = "its mask is not lower triangular at " + at(query, key) +
                      ", where the key is " + (hidden ? "hidden" : "visible");
       return false;
@@ -124,7 +141,9 @@ Mask raise::readMask(Value masked, Value scores) {
       rest /= extents[d];
     }
     if (!reader.read(leading, mask))
-      break;
+      return mask;
   }
+  if (mask.window && !mask.causal)
+    mask.problem = "its mask hides the first keys but not those behind the query";
   return mask;
 }

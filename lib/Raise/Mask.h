@@ -12,6 +12,7 @@ namespace partita::raise {
 /// that the exponential is zero where it is hidden.
 struct Mask {
   bool causal = false; // query i sees keys up to i + keys - queries; else all
+  int64_t window = 0;  // if not 0: of these the last `window`
   double scale = 1;
   std::string problem; // why it is neither; empty if all is well
 };

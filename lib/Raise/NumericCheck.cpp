@@ -61,6 +61,15 @@ std::optional<Labels> NumericCheck::labelsOf(Operation *op) {
     return result;
   }
   if (isa<tx::BroadcastOp>(op)) {
+    if (repeatAtom && first->size() == static_cast<size_t>(type.getRank())) {
+      Labels result = *first;
+      auto from = cast<RankedTensorType>(op->getOperand(0).getType());
+      for (auto [i, dim] : llvm::enumerate(result))
+        if (dim.empty() && from.getDimSize(i) != type.getDimSize(i))
+          dim.push_back(*repeatAtom);
+      if (ArrayRef<int64_t>(shapeOf(result, oldSizes)) == type.getShape())
+        return result;
+    }
     // New dimensions get the labels of the first input, whose shape everything is broadcast to.
     const Labels &full = inputs.front().labels;
     if (shapeOf(full, oldSizes).size() != type.getShape().size())

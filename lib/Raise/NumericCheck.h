@@ -40,6 +40,9 @@ public:
   /// corner of such an operand that the shrunk dimensions have room for.
   std::function<std::optional<double>(mlir::Value, llvm::ArrayRef<int64_t>)> element;
   Substitution substitution;
+  /// The atom of dimensions that a broadcast makes of one element, where it is as large as they
+  /// are.
+  std::optional<unsigned> repeatAtom;
 
   /// Builds the replacement from the scratch function's arguments, in the order of `inputs`.
   using BuildReplacement = llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::ValueRange)>;

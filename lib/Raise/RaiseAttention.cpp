@@ -4,15 +4,16 @@
 //   1. the first product is found backward through elementwise ops and reshapes, the second
 //   forward;
 //   2. what stands between scores and softmax is evaluated at every position: scale, mask (Mask.h);
+//      what depends on an input, or is no mask, becomes a bias (Bias.h);
 //   3. q, k, v are traced through transposes, reshapes and scales to values with one dimension each
-//   for
-//      batch, sequence, head and feature (Layout.h);
+//      for batch, sequence, head and feature (Layout.h); k and v may have fewer heads, repeated;
 //   4. the whole, from q, k and v to the second product, is computed over a few elements per
 //      dimension and compared with the op that replaces it (NumericCheck.h).
 // Layers with the same structure are computed once.
 //
 //===------------------------------------------------------------------------------------------===//
 
+#include "Bias.h"
 #include "IndexEvaluator.h"
 #include "Mask.h"
 #include "NumericCheck.h"
@@ -38,6 +39,7 @@ struct Operand {
   Value source;
   enum Role { Batch, Sequence, Head, Feature };
   int dims[4] = {-1, -1, -1, -1};
+  int64_t repeats = 1; // of each head, one after the other
   double scale = 1;
   int64_t size(Role role) const {
     return dims[role] < 0 ? 1 : cast<RankedTensorType>(source.getType()).getDimSize(dims[role]);
@@ -49,13 +51,16 @@ struct Match {
   tx::SoftmaxOp softmax;
   tx::BatchMatMulOp scores, product;
   Operand q, k, v;
-  Subgraph subgraph; // from the operands' sources to the product
+  Subgraph subgraph; // from the operands' sources and the bias's leaves to the product
+  BiasRecipe recipe;
+  SmallVector<Value> biasLeaves; // none where the mask is to be read by value
 };
 
 /// What was found out about a structure.
 struct Outcome {
   double scale = 1;
-  bool causal = false;
+  bool causal = false, zeroHidden = false;
+  int64_t window = 0;
   std::string problem;
 };
 
@@ -65,28 +70,29 @@ struct RaiseAttentionPass : partita::impl::RaiseAttentionBase<RaiseAttentionPass
 
 private:
   Outcome compute(Match &match);
+  const Outcome &outcomeOf(Match &match);
+  std::string match(tx::SoftmaxOp softmax, const Independent &independent, Match &match,
+                    Outcome &outcome);
   std::map<StructuralKey, Outcome> known;
 };
+
+constexpr StringLiteral dependsOnMore = "its mask or its weights depend on more than q, k and v";
 
 bool isInterior(Operation *op) { return isa<ScalarInterface, tx::CastOp, tx::ReshapeOp>(op); }
 
 /// The product whose result `masked` is computed from, through interior ops; null if there is none.
-/// What else `masked` is computed from goes to `others`.
-tx::BatchMatMulOp findScores(Value masked, const Independent &independent,
-                             SmallVector<Value> &others) {
+tx::BatchMatMulOp findScores(Value masked, const Independent &independent) {
   if (auto scores = masked.getDefiningOp<tx::BatchMatMulOp>())
     return scores;
+  tx::BatchMatMulOp scores;
   growBackward(
       masked, isInterior, [](Value) { return false; }, independent,
       [&](const Subgraph &subgraph) {
-        others = subgraph.leaves;
+        for (Value leaf : subgraph.leaves)
+          if (auto product = leaf.getDefiningOp<tx::BatchMatMulOp>())
+            scores = product;
         return true;
       });
-  auto *found = llvm::find_if(others, [](Value v) { return v.getDefiningOp<tx::BatchMatMulOp>(); });
-  if (found == others.end())
-    return {};
-  auto scores = found->getDefiningOp<tx::BatchMatMulOp>();
-  others.erase(found);
   return scores;
 }
 
@@ -100,12 +106,19 @@ tx::BatchMatMulOp findProduct(tx::SoftmaxOp softmax) {
 }
 
 /// Sorts the dimensions of a traced matrix operand into roles: the last two are given, those before
-/// are batch and head. False if a role would be played by two dimensions.
+/// are batch and head. False if a role would be played by two dimensions, or repeated other than
+/// head by head.
 bool assignRoles(const View &view, Operand::Role last, Operand::Role beforeLast, Operand &operand) {
+  operand = Operand();
   operand.source = view.source;
   operand.scale = view.scale;
+  auto rank = static_cast<unsigned>(cast<RankedTensorType>(view.source.getType()).getRank());
   auto assign = [&](Operand::Role role, ArrayRef<unsigned> atoms) {
-    if (atoms.size() > 1 || (!atoms.empty() && operand.dims[role] >= 0))
+    if (role == Operand::Head && !atoms.empty() && atoms.back() >= rank) {
+      operand.repeats = view.atomSizes[atoms.back()];
+      atoms = atoms.drop_back();
+    }
+    if (atoms.size() > 1 || (!atoms.empty() && (operand.dims[role] >= 0 || atoms[0] >= rank)))
       return false;
     if (!atoms.empty())
       operand.dims[role] = atoms[0];
@@ -119,7 +132,7 @@ bool assignRoles(const View &view, Operand::Role last, Operand::Role beforeLast,
   if (leading.size() == 2)
     return assign(Operand::Batch, leading[0]) && assign(Operand::Head, leading[1]);
   // [batch * heads, ...]: the outer factor is the batch.
-  if (leading.size() != 1 || leading[0].size() > 2)
+  if (leading.size() != 1 || leading[0].size() > 3)
     return false;
   ArrayRef<unsigned> atoms(leading[0]);
   return assign(Operand::Batch, atoms.take_front(1)) &&
@@ -129,9 +142,12 @@ bool assignRoles(const View &view, Operand::Role last, Operand::Role beforeLast,
 /// Do the operands' sizes make one attention? [b, s, h, d] x [b, t, h, d] x [b, t, h, e]
 bool sizesFit(const Match &match) {
   using R = Operand::Role;
-  for (R role : {R::Batch, R::Head})
-    if (match.q.size(role) != match.k.size(role) || match.k.size(role) != match.v.size(role))
-      return false;
+  int64_t heads = match.k.size(R::Head) * match.k.repeats;
+  if (match.q.size(R::Batch) != match.k.size(R::Batch) ||
+      match.k.size(R::Batch) != match.v.size(R::Batch) || match.q.repeats != 1 ||
+      match.q.size(R::Head) != heads || match.k.repeats != match.v.repeats ||
+      match.k.size(R::Head) != match.v.size(R::Head))
+    return false;
   return match.q.size(R::Feature) == match.k.size(R::Feature) &&
          match.k.size(R::Sequence) == match.v.size(R::Sequence);
 }
@@ -148,10 +164,15 @@ std::string traceOperands(Match &match, const Independent &independent) {
   } const operands[] = {{match.scores.getA(), R::Feature, R::Sequence, match.q, true, "q"},
                         {match.scores.getB(), R::Sequence, R::Feature, match.k, true, "k"},
                         {match.product.getB(), R::Feature, R::Sequence, match.v, false, "v"}};
-  for (const auto &[value, last, beforeLast, operand, throughScale, name] : operands)
-    if (!assignRoles(traceView(value, throughScale), last, beforeLast, operand))
+  for (const auto &[value, last, beforeLast, operand, throughScale, name] : operands) {
+    SmallVector<View> views = traceViews(value, throughScale);
+    if (!llvm::any_of(llvm::reverse(views), [&, last = last, beforeLast = beforeLast,
+                                             &operand = operand](const View &view) {
+          return assignRoles(view, last, beforeLast, operand);
+        }))
       return ("batch, heads, sequence and features of " + name + " are not one dimension each")
           .str();
+  }
   if (!sizesFit(match))
     return "q, k and v differ in batch, heads, sequence or features";
   Type element = getElementTypeOrSelf(match.product.getType());
@@ -159,8 +180,10 @@ std::string traceOperands(Match &match, const Independent &independent) {
   for (Value source : sources)
     if (getElementTypeOrSelf(source.getType()) != element)
       return "q, k, v and the result differ in element type";
+  sources.append(match.biasLeaves);
   auto isAny = [](Operation *op) {
-    return isInterior(op) || isa<tx::TransposeOp, tx::BatchMatMulOp, tx::SoftmaxOp>(op);
+    return isInterior(op) ||
+           isa<tx::TransposeOp, tx::BroadcastOp, tx::BatchMatMulOp, tx::SoftmaxOp>(op);
   };
   bool complete = false;
   growBackward(
@@ -172,7 +195,7 @@ std::string traceOperands(Match &match, const Independent &independent) {
         return !complete;
       },
       128);
-  return complete ? "" : "its mask or its weights depend on more than q, k and v";
+  return complete ? "" : dependsOnMore.str();
 }
 
 /// `operand` as [b, s, h, d].
@@ -197,7 +220,7 @@ Value inLayout(OpBuilder &builder, Location loc, Value source, const Operand &op
 }
 
 /// The replacement's value in place of the product's: [b, h, s, e], or [b * h, s, e].
-Value build(OpBuilder &builder, Location loc, const Match &match, ValueRange sources,
+Value build(OpBuilder &builder, Location loc, const Match &match, ValueRange sources, Value bias,
             const Outcome &outcome, ArrayRef<int64_t> shape) {
   Value q = inLayout(builder, loc, sources[0], match.q),
         k = inLayout(builder, loc, sources[1], match.k),
@@ -206,7 +229,14 @@ Value build(OpBuilder &builder, Location loc, const Match &match, ValueRange sou
       builder.getNamedAttr("scale", builder.getF64FloatAttr(outcome.scale))};
   if (outcome.causal)
     attributes.push_back(builder.getNamedAttr("causal", builder.getUnitAttr()));
-  auto attention = tx::AttentionOp::create(builder, loc, ValueRange{q, k, v}, attributes);
+  if (outcome.window)
+    attributes.push_back(builder.getNamedAttr("window", builder.getI64IntegerAttr(outcome.window)));
+  if (outcome.zeroHidden)
+    attributes.push_back(builder.getNamedAttr("zero_hidden", builder.getUnitAttr()));
+  SmallVector<Value> operands{q, k, v};
+  if (bias)
+    operands.push_back(bias);
+  auto attention = tx::AttentionOp::create(builder, loc, operands, attributes);
   return createReshape(builder, loc,
                        createTranspose(builder, loc, attention.getOut(), {0, 2, 1, 3}), shape);
 }
@@ -217,73 +247,190 @@ double rounded(double scale, int64_t features) {
   return std::abs(scale - usual) <= 1e-6 * usual ? usual : scale;
 }
 
-/// Compares over two batch elements, three heads, a few positions and features.
-std::optional<double> errorOf(Match &match, const Outcome &outcome) {
+/// The two computations of a match over two batch elements, a few heads, positions and features.
+class Comparison {
+public:
+  Comparison(Match &match, const Outcome &outcome) : match(match), outcome(outcome) {}
+
+  std::optional<double> error();
+
+private:
+  enum Atom : unsigned { B, S, T, Keys, Group, D, E, count };
+
+  void chooseSizes();
+  void addInputs();
+  Value replacement(OpBuilder &builder, ValueRange arguments);
+  Value argument(ValueRange arguments, Value leaf) {
+    auto *found =
+        llvm::find_if(inputs, [&](const ScratchInput &input) { return input.leaf == leaf; });
+    return arguments[found - inputs.begin()];
+  }
+  /// The labels of a dimension of the scores.
+  Labels::value_type label(std::initializer_list<unsigned> atoms) {
+    Labels::value_type result;
+    for (unsigned atom : atoms)
+      if (oldSizes[atom] != 1)
+        result.push_back(atom);
+    return result;
+  }
+  /// The atoms of q's sequence and k's, of q's features and v's: one where they are equally long.
+  unsigned s() const { return S; }
+  unsigned t() const { return oldSizes[S] == oldSizes[T] ? S : T; }
+  unsigned d() const { return D; }
+  unsigned e() const { return oldSizes[D] == oldSizes[E] ? D : E; }
+
+  Match &match;
+  const Outcome &outcome;
+  SmallVector<int64_t> oldSizes, newSizes;
+  SmallVector<ScratchInput> inputs;
+};
+
+void Comparison::chooseSizes() {
   using R = Operand::Role;
-  enum Atom { B, S, T, H, D, E, count };
-  int64_t sizes[count] = {match.q.size(R::Batch),    match.q.size(R::Sequence),
-                          match.k.size(R::Sequence), match.q.size(R::Head),
-                          match.q.size(R::Feature),  match.v.size(R::Feature)};
-  const int64_t few[count] = {2, 5, 5, 3, 4, 6};
-  SmallVector<int64_t> oldSizes(std::begin(sizes), std::end(sizes)), newSizes;
+  const int64_t sizes[count] = {match.q.size(R::Batch),    match.q.size(R::Sequence),
+                                match.k.size(R::Sequence), match.k.size(R::Head),
+                                match.k.repeats,           match.q.size(R::Feature),
+                                match.v.size(R::Feature)};
+  const int64_t few[count] = {2, 5, 5, match.k.repeats > 1 ? 2 : 3, 2, 4, 6};
+  oldSizes.assign(std::begin(sizes), std::end(sizes));
   for (auto [size, most] : llvm::zip_equal(sizes, few))
     newSizes.push_back(std::min<int64_t>(size, most));
-  // The end of the corner that the mask is cut to must lie as far from the diagonal as in the
-  // model.
-  newSizes[T] = std::min(sizes[T], newSizes[S] + std::max<int64_t>(0, sizes[T] - sizes[S]));
+  // The corner that the mask is cut to must end as far from the diagonal as in the model, and reach
+  // behind a window.
+  if (outcome.window)
+    newSizes[S] = std::min<int64_t>(oldSizes[S], std::max<int64_t>(5, outcome.window + 3));
+  newSizes[T] =
+      std::min(oldSizes[T], newSizes[S] + std::max<int64_t>(0, oldSizes[T] - oldSizes[S]));
   newSizes[S] = std::min(newSizes[S], newSizes[T]);
-  unsigned s = S, t = sizes[S] == sizes[T] ? S : T, d = D, e = sizes[D] == sizes[E] ? D : E;
-  NumericCheck check(match.subgraph, oldSizes, newSizes);
-  auto add = [&](const Operand &operand, unsigned sequence, unsigned feature) {
-    if (llvm::any_of(check.inputs,
+}
+
+void Comparison::addInputs() {
+  auto add = [&](const Operand &operand, unsigned sequence, unsigned feature, bool grouped) {
+    if (llvm::any_of(inputs,
                      [&](const ScratchInput &input) { return input.leaf == operand.source; }))
       return;
-    const unsigned atoms[4] = {B, sequence, H, feature};
     Labels labels(cast<RankedTensorType>(operand.source.getType()).getRank());
-    for (auto [dim, atom] : llvm::zip_equal(operand.dims, atoms))
+    const Labels::value_type atoms[4] = {label({B}), label({sequence}),
+                                         grouped ? label({Keys}) : label({Keys, Group}),
+                                         label({feature})};
+    for (auto [dim, role] : llvm::zip_equal(operand.dims, atoms))
       if (dim >= 0)
-        labels[dim].push_back(atom);
-    check.inputs.push_back({operand.source, labels});
+        labels[dim] = role;
+    inputs.push_back({operand.source, labels});
   };
-  add(match.q, s, d);
-  add(match.k, t, d);
-  add(match.v, t, e);
+  add(match.q, s(), d(), false);
+  add(match.k, t(), d(), true);
+  add(match.v, t(), e(), true);
+  for (Value leaf : match.biasLeaves) {
+    Labels labels{label({B}), label({Keys, Group}), label({s()}), label({t()})};
+    if (cast<RankedTensorType>(leaf.getType()).getRank() == 3) {
+      labels[0].append(labels[1].begin(), labels[1].end());
+      labels.erase(labels.begin() + 1);
+    }
+    // A condition holds for most elements, so that every query sees a key.
+    bool condition = getElementTypeOrSelf(leaf.getType()).isInteger(1);
+    inputs.push_back({leaf, labels, condition ? 2.5 : 0.0, 1});
+  }
+}
+
+Value Comparison::replacement(OpBuilder &builder, ValueRange arguments) {
+  Location loc = builder.getUnknownLoc();
+  int64_t heads = newSizes[Keys] * newSizes[Group];
+  Value bias;
+  if (!match.biasLeaves.empty())
+    bias = match.recipe.build(
+        builder, loc, getElementTypeOrSelf(match.product.getType()), [&](Value leaf) {
+          return createReshape(builder, loc, argument(arguments, leaf),
+                               {newSizes[B], heads, newSizes[s()], newSizes[t()]});
+        });
+  Value sources[] = {argument(arguments, match.q.source), argument(arguments, match.k.source),
+                     argument(arguments, match.v.source)};
+  SmallVector<int64_t> shape{newSizes[B], heads, newSizes[s()], newSizes[e()]};
+  if (cast<RankedTensorType>(match.product.getType()).getRank() == 3)
+    shape = {newSizes[B] * heads, newSizes[s()], newSizes[e()]};
+  return build(builder, loc, match, sources, bias, outcome, shape);
+}
+
+std::optional<double> Comparison::error() {
+  chooseSizes();
+  addInputs();
+  NumericCheck check(match.subgraph, oldSizes, newSizes);
+  check.inputs = inputs;
+  if (match.k.repeats > 1)
+    check.repeatAtom = Group;
   IndexEvaluator evaluator;
   check.element = [&](Value value, ArrayRef<int64_t> index) {
     return evaluator.element(value, index);
   };
-  return check.error([&](OpBuilder &builder, ValueRange arguments) {
-    auto argument = [&](Value source) {
-      auto *found = llvm::find_if(check.inputs,
-                                  [&](const ScratchInput &input) { return input.leaf == source; });
-      return arguments[found - check.inputs.begin()];
-    };
-    Value sources[] = {argument(match.q.source), argument(match.k.source),
-                       argument(match.v.source)};
-    SmallVector<int64_t> shape{newSizes[B], newSizes[H], newSizes[s], newSizes[e]};
-    if (cast<RankedTensorType>(match.product.getType()).getRank() == 3)
-      shape = {newSizes[B] * newSizes[H], newSizes[s], newSizes[e]};
-    return build(builder, builder.getUnknownLoc(), match, sources, outcome, shape);
-  });
+  return check.error(
+      [&](OpBuilder &builder, ValueRange arguments) { return replacement(builder, arguments); });
 }
 
 } // namespace
 
 Outcome RaiseAttentionPass::compute(Match &match) {
   ++numChecks;
-  Mask mask = readMask(match.softmax.getX(), match.scores.getResult());
-  Outcome outcome{
-      rounded(mask.scale * match.q.scale * match.k.scale, match.q.size(Operand::Feature)),
-      mask.causal, mask.problem};
+  Outcome outcome;
+  double scale = match.recipe.scale;
+  if (match.biasLeaves.empty()) {
+    Mask mask = readMask(match.softmax.getX(), match.scores.getResult());
+    outcome.problem = mask.problem;
+    outcome.causal = mask.causal;
+    outcome.window = mask.window;
+    scale = mask.scale;
+  } else {
+    // The guard of rows without a visible key, which are not a number otherwise.
+    outcome.zeroHidden =
+        llvm::any_of(match.subgraph.ops, [](Operation *op) { return isa<tx::IsNanOp>(op); });
+  }
+  outcome.scale = rounded(scale * match.q.scale * match.k.scale, match.q.size(Operand::Feature));
   if (!outcome.problem.empty())
     return outcome;
-  std::optional<double> error = errorOf(match, outcome);
+  std::optional<double> error = Comparison(match, outcome).error();
   if (!error)
     outcome.problem = "it could not be computed over fewer elements to compare it";
   else if (*error > tolerance(getElementTypeOrSelf(match.product.getType())))
     outcome.problem = "differs from tx.attention with scale " + numberText(outcome.scale) + " by " +
                       numberText(*error) + " of its largest value";
   return outcome;
+}
+
+const Outcome &RaiseAttentionPass::outcomeOf(Match &match) {
+  auto [found, isNew] = known.try_emplace(structuralKey(match.subgraph));
+  if (isNew)
+    found->second = compute(match);
+  return found->second;
+}
+
+/// Fills `match` and `outcome`: the mask by value where it can be, else as a bias. A reason on
+/// failure.
+std::string RaiseAttentionPass::match(tx::SoftmaxOp softmax, const Independent &independent,
+                                      Match &match, Outcome &outcome) {
+  if (!match.product.getA().hasOneUse())
+    return "its weights have other users";
+  match.recipe = readBias(softmax.getX(), match.scores.getResult());
+  bool known =
+      llvm::all_of(match.recipe.leaves(), [&](Value leaf) { return independent.contains(leaf); });
+  std::string problem;
+  if (known || !match.recipe.problem.empty()) {
+    problem = traceOperands(match, independent);
+    if (problem.empty()) {
+      outcome = outcomeOf(match);
+      problem = outcome.problem;
+    } else if (problem == dependsOnMore && !match.recipe.problem.empty()) {
+      problem = match.recipe.problem;
+    }
+    if (problem.empty() || !match.recipe.problem.empty())
+      return problem;
+  }
+  // Not known by value, or no mask: a bias.
+  match.biasLeaves = match.recipe.leaves();
+  if (match.biasLeaves.empty())
+    return problem;
+  if (std::string other = traceOperands(match, independent); !other.empty())
+    return known ? problem : other;
+  outcome = outcomeOf(match);
+  return outcome.problem.empty() || !known ? outcome.problem : problem;
 }
 
 void RaiseAttentionPass::runOnOperation() {
@@ -295,36 +442,30 @@ void RaiseAttentionPass::runOnOperation() {
     Match match;
     match.softmax = softmax;
     match.product = findProduct(softmax);
-    SmallVector<Value> others;
-    match.scores =
-        match.product ? findScores(softmax.getX(), independent, others) : tx::BatchMatMulOp();
+    match.scores = match.product ? findScores(softmax.getX(), independent) : tx::BatchMatMulOp();
     if (!match.product || !match.scores)
       continue;
-    std::string problem;
-    if (!others.empty())
-      problem = "its mask depends on an input";
-    else if (!match.product.getA().hasOneUse())
-      problem = "its weights have other users";
-    else
-      problem = traceOperands(match, independent);
+    Outcome outcome;
+    std::string problem = this->match(softmax, independent, match, outcome);
     if (!problem.empty()) {
       report.reject(softmax.getLoc(), problem);
       continue;
     }
-    auto [found, isNew] = known.try_emplace(structuralKey(match.subgraph));
-    if (isNew)
-      found->second = compute(match);
-    const Outcome &outcome = found->second;
-    if (!outcome.problem.empty()) {
-      report.reject(softmax.getLoc(), outcome.problem);
-      continue;
-    }
     OpBuilder builder(match.product);
+    Location loc = match.product.getLoc();
+    Value bias;
+    if (!match.biasLeaves.empty())
+      bias = match.recipe.build(builder, softmax.getLoc(),
+                                getElementTypeOrSelf(match.product.getType()), [&](Value leaf) {
+                                  return compactLeaf(builder, softmax.getLoc(), leaf,
+                                                     match.q.size(Operand::Batch),
+                                                     match.q.size(Operand::Head));
+                                });
     Value sources[] = {match.q.source, match.k.source, match.v.source};
-    Value replacement = build(builder, match.product.getLoc(), match, sources, outcome,
-                              match.product.getType().getShape());
+    Value replacement =
+        build(builder, loc, match, sources, bias, outcome, match.product.getType().getShape());
     match.product.getResult().replaceAllUsesWith(replacement);
-    report.accept(match.product.getLoc(), tx::AttentionOp::getOperationName());
+    report.accept(loc, tx::AttentionOp::getOperationName());
   }
   eraseDead(getOperation());
 }

@@ -60,7 +60,8 @@ FailureOr<RaiseReport> partita::reportRaising(ModuleOp module) {
   OpPassManager &functions = manager.nest<func::FuncOp>();
   functions.addPass(createRaiseLayerNorm({/*remarks=*/true}));
   functions.addPass(createRaiseRmsNorm({/*remarks=*/true}));
-  functions.addPass(createRaiseGelu({/*remarks=*/true}));
+  functions.addPass(createRaiseActivation({/*remarks=*/true}));
+  functions.addPass(createRaiseRotateHalf({/*remarks=*/true}));
   functions.addPass(createRaiseAttention({/*remarks=*/true}));
   if (failed(manager.run(*copy)))
     return failure();

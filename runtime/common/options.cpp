@@ -90,7 +90,7 @@ const std::vector<Option> &optionTable() {
        INTEGER("--eval-batches", evalBatches, 0)},
       {"--init", "seed:N|FILE.safetensors",
        "initial parameters (default: the values in the model's file)", parseInit},
-      {"--seed", "N", "order of the training data (default 1)",
+      {"--seed", "N", "order of the training data, and what dropout drops (default 1)",
        [](RunOptions &o, const std::string &text) { o.seed = parseSeed("--seed", text); }},
       {"--lr", "RATE", "learning rate", NUMBER("--lr", hyper.learningRate, 0, 1e9)},
       {"--lr-schedule", "constant|cosine", "after the warm-up (default constant)", parseSchedule},

@@ -265,6 +265,7 @@ void runRankProgram(Rank &rank, const Session &session) {
   const Program &program = *rank.program;
   const RunOptions &options = session.options;
   rank.hyper = options.hyper;
+  rank.seed = session.seed;
   initialize(rank);
   Loop{rank, session, {}, {}, {}, {}, 0, 0, 0, {}, {}}.train();
   if (!options.forward.empty()) {

@@ -30,14 +30,18 @@ template <typename T> HeadRows<T> headOf(const HeadsOf<T> &tensor, int64_t batch
   return {tensor.data + batch * tensor.batchStride + head * tensor.headStride, tensor.rowStride};
 }
 
-/// Query i sees keys 0 .. visibleKeys(i) - 1.
+/// Query i sees keys firstKey(i) .. visibleKeys(i) - 1.
 inline int64_t visibleKeys(const AttentionShape &shape, int64_t query) {
   if (!shape.causal)
     return shape.keySequence;
   return std::clamp<int64_t>(query + 1 + shape.keySequence - shape.sequence, 0, shape.keySequence);
 }
 
-/// First query that sees key j.
+inline int64_t firstKey(const AttentionShape &shape, int64_t query) {
+  return shape.window ? std::max<int64_t>(0, visibleKeys(shape, query) - shape.window) : 0;
+}
+
+/// First query that sees key j, or a later one.
 inline int64_t firstQuery(const AttentionShape &shape, int64_t key) {
   return shape.causal
              ? std::clamp<int64_t>(key + shape.sequence - shape.keySequence, 0, shape.sequence)
@@ -83,6 +87,33 @@ inline void clearBehind(float *row, int64_t seen, int64_t keys) {
   int64_t end = std::min(padded(keys), padded(seen) + kPad);
   std::fill(row + padded(seen), row + end, 0.0f);
 }
+
+/// Elements [key, key + keys) of a query's row of a bias.
+template <typename T> struct ScoreRow {
+  T *data;
+  int64_t stride; ///< 0: one number for all keys
+  explicit operator bool() const { return data != nullptr; }
+  ScoreRow from(int64_t key) const { return {data + key * stride, stride}; }
+};
+
+/// The rows of one batch element and head.
+template <typename T> struct HeadScores {
+  T *data = nullptr;
+  int64_t rowStride = 0, columnStride = 0;
+  ScoreRow<T> row(int64_t query) const {
+    return {data ? data + query * rowStride : nullptr, columnStride};
+  }
+};
+
+template <typename T> HeadScores<T> headOf(const ScoresOf<T> &scores, int64_t batch, int64_t head) {
+  if (!scores.data)
+    return {};
+  return {scores.data + batch * scores.batchStride + head * scores.headStride, scores.rowStride,
+          scores.columnStride};
+}
+
+/// row[seen] = scale * row + bias, -inf for keys in front of the `hidden` first ones.
+void maskRow(float *row, float scale, ScoreRow<const float> bias, int64_t hidden, int64_t seen);
 
 /// tile[queries, keys padded] = q[queries, width] * kT[width, keys]: for each group of rows only
 /// the vectors that its last query sees.

@@ -1,10 +1,10 @@
 // Attention backward, recomputing the probabilities tile by tile from logSumExp:
 //
 //     delta = sum_d dO * O                       per query
-//     P  = exp(scale * Q K^T - logSumExp)
+//     P  = exp(scale * Q K^T + bias - logSumExp)
 //     dP = dO V^T
-//     dS = P * (dP - delta) * scale
-//     dV += P^T dO,  dK += dS^T Q,  dQ += dS K
+//     dS = P * (dP - delta),  dbias += dS
+//     dV += P^T dO,  dK += scale * dS^T Q,  dQ += scale * dS K
 //
 // Blocks of keys ascend, heads that share them and query tiles within: every sum has one order.
 
@@ -21,6 +21,8 @@ struct HeadGradients {
   HeadRows<const float> dout, out;
   const float *logSumExp;
   HeadRows<const float> q;
+  HeadScores<const float> bias;
+  HeadScores<float> dbias;
 };
 
 /// A block of keys and values, packed as the products need them, and their gradients.
@@ -43,23 +45,59 @@ void computeDelta(const HeadGradients &head, const AttentionShape &shape) {
   }
 }
 
-/// scores -> P, dP -> dS, both 0 where a query does not see the key.
+/// Below this, a float holds no trace of scores (or of the logarithm of a count) that are added.
+constexpr float kOnlyBias = -1e30f;
+
+/// 1, but for a query all of whose scores drown in a bias like the lowest float, so that logSumExp
+/// is that bias: one over the number of keys that have it.
+float shareOf(const HeadGradients &head, const AttentionShape &shape, int64_t query) {
+  float shift = head.logSumExp[query];
+  ScoreRow<const float> bias = head.bias.row(query);
+  if (!bias || !(shift < kOnlyBias) || shift == -std::numeric_limits<float>::infinity())
+    return 1.0f;
+  int64_t count = 0;
+  for (int64_t j = firstKey(shape, query); j < visibleKeys(shape, query); ++j)
+    count += bias.data[j * bias.stride] >= shift;
+  return 1.0f / float(std::max<int64_t>(count, 1));
+}
+
+/// dbias[key + j] += ds[j]; one sum where the bias is one number per row.
+void addToBias(ScoreRow<float> dbias, const float *ds, int64_t seen) {
+  if (!dbias.stride) {
+    *dbias.data += rowSum(ds, seen);
+    return;
+  }
+  forLanes(seen, [&](int64_t j, int64_t n) {
+    storeUpTo(dbias.data + j, loadUpTo(dbias.data + j, n) + loadUpTo(ds + j, n), n);
+  });
+}
+
+/// scores -> P, dP -> dS * scale, both 0 where a query does not see the key.
 void differentiateTile(float *p, float *ds, const HeadGradients &head, const AttentionShape &shape,
                        int64_t query, int64_t queries, int64_t key, int64_t keys) {
+  bool plain = !head.bias.data && shape.window == 0;
   for (int64_t i = 0; i < queries; ++i) {
     float *pRow = p + i * kKeyBlock, *dsRow = ds + i * kKeyBlock;
     int64_t seen = std::clamp<int64_t>(visibleKeys(shape, query + i) - key, 0, keys);
     float shift = head.logSumExp[query + i];
     if (shift == -std::numeric_limits<float>::infinity())
       seen = 0; // the query saw nothing but masked keys: its output is constant
-    Lanes scale = splat(shape.scale), delta = splat(head.delta[query + i]);
+    if (!plain && seen > 0)
+      maskRow(pRow, shape.scale, head.bias.row(query + i).from(key),
+              firstKey(shape, query + i) - key, seen);
+    Lanes scale = splat(plain ? shape.scale : 1.0f), delta = splat(head.delta[query + i]),
+          share = splat(shareOf(head, shape, query + i));
     for (int64_t j = 0; j < seen; j += kLanes) {
-      Lanes probability = expLanes(load(pRow + j) * scale - splat(shift));
+      Lanes probability = expLanes(load(pRow + j) * scale - splat(shift)) * share;
       probability = firstLanes(probability, seen - j, 0.0f);
-      Lanes dScore = probability * (load(dsRow + j) - delta) * scale;
+      Lanes dScore = probability * (load(dsRow + j) - delta);
       store(pRow + j, probability);
       store(dsRow + j, firstLanes(dScore, seen - j, 0.0f)); // 0 * inf of an unset lane is NaN
     }
+    if (head.dbias.data && seen > 0)
+      addToBias(head.dbias.row(query + i).from(key), dsRow, seen);
+    for (int64_t j = 0; j < seen; j += kLanes)
+      store(dsRow + j, load(dsRow + j) * splat(shape.scale));
     clearBehind(pRow, seen, keys);
     clearBehind(dsRow, seen, keys);
   }
@@ -105,6 +143,16 @@ void backwardTile(const HeadGradients &head, KeyBlock &block, const AttentionSha
     std::memcpy(head.dq.row(query + i), rows + i * pitch, size_t(shape.headDim) * sizeof(float));
 }
 
+/// Zeroes a bias gradient: the dimensions along which it does not repeat are dense.
+void clear(const Scores &dbias, const AttentionShape &shape) {
+  if (!dbias.data)
+    return;
+  int64_t elements = (dbias.batchStride ? shape.batch : 1) * (dbias.headStride ? shape.heads : 1) *
+                     (dbias.rowStride ? shape.sequence : 1) *
+                     (dbias.columnStride ? shape.keySequence : 1);
+  fill(dbias.data, 0.0f, elements);
+}
+
 void writeRows(const HeadRows<float> &out, const float *rows, int64_t first, int64_t count,
                int64_t width) {
   for (int64_t j = 0; j < count; ++j)
@@ -115,14 +163,16 @@ void writeRows(const HeadRows<float> &out, const float *rows, int64_t first, int
 
 void attentionBackward(Heads dq, Heads dk, Heads dv, float *delta, ConstHeads dout, ConstHeads out,
                        const float *logSumExp, ConstHeads q, ConstHeads k, ConstHeads v,
-                       const AttentionShape &shape) {
+                       const AttentionShape &shape, ConstScores bias, Scores dbias) {
   checkAttention(shape);
+  clear(dbias, shape);
   KeyBlock block;
   int64_t blockSize = keyBlock(shape);
   auto headFor = [&](int64_t b, int64_t h) {
     int64_t row = (b * shape.heads + h) * shape.sequence;
-    return HeadGradients{headOf(dq, b, h),  delta + row,     headOf(dout, b, h),
-                         headOf(out, b, h), logSumExp + row, headOf(q, b, h)};
+    return HeadGradients{headOf(dq, b, h),   delta + row,        headOf(dout, b, h),
+                         headOf(out, b, h),  logSumExp + row,    headOf(q, b, h),
+                         headOf(bias, b, h), headOf(dbias, b, h)};
   };
   for (int64_t b = 0; b < shape.batch; ++b)
     for (int64_t kv = 0; kv < shape.heads / shape.groups; ++kv) {
@@ -139,7 +189,8 @@ void attentionBackward(Heads dq, Heads dk, Heads dv, float *delta, ConstHeads do
         for (int64_t h = kv * shape.groups; h < (kv + 1) * shape.groups; ++h)
           for (int64_t query = 0; query < shape.sequence; query += kQueryTile) {
             int64_t end = visibleKeys(shape, std::min(query + kQueryTile, shape.sequence) - 1);
-            if (key == 0 || key < end) // the first block also writes queries that see nothing
+            // The first block also writes queries that see nothing of it.
+            if (key == 0 || (key < end && key + block.count > firstKey(shape, query)))
               backwardTile(headFor(b, h), block, shape, query);
           }
         writeRows(headOf(dk, b, kv), block.dk, key, block.count, shape.headDim);

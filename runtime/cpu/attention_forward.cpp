@@ -1,7 +1,7 @@
 // Attention forward, in tiles with a running maximum and sum per query (the "online softmax" of
 // flash attention). For a block of keys and every tile of queries that see some of them:
 //
-//     S = Q K^T
+//     S = Q K^T  (+ bias / scale, -inf in front of a window)
 //     m' = max(m, scale * max(S)),  P = exp(scale * S - m'),  l = l * exp(m - m') + sum(P)
 //     O = O * exp(m - m') + P V
 //
@@ -48,11 +48,24 @@ void weightTile(float *out, const float *p, int64_t query, int64_t queries, cons
     }
 }
 
+void maskRow(float *row, float scale, ScoreRow<const float> bias, int64_t hidden, int64_t seen) {
+  for (int64_t j = 0; j < seen; j += kLanes) {
+    int64_t n = std::min<int64_t>(kLanes, seen - j);
+    Lanes score = load(row + j) * splat(scale);
+    if (bias)
+      score += bias.stride ? loadUpTo(bias.data + j, n) : splat(*bias.data);
+    store(row + j, score); // a row of a tile continues to a whole vector
+  }
+  std::fill(row, row + std::clamp<int64_t>(hidden, 0, seen),
+            -std::numeric_limits<float>::infinity());
+}
+
 //===-- Forward -----------------------------------------------------------------------------===//
 
 namespace {
 
 constexpr float kNone = -std::numeric_limits<float>::infinity();
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
 /// Running maximum (of scale * S) and sum per query of one head.
 struct Running {
@@ -69,23 +82,28 @@ struct KeyBlock {
 /// Turns a tile of scores into probabilities relative to the running maximum, zero where a query
 /// does not see the key, and rescales what has been accumulated in `out`.
 void softmaxTile(float *tile, float *out, int64_t pitch, float *largestOf, float *sumOf,
-                 const AttentionShape &shape, int64_t query, int64_t queries, int64_t key,
-                 int64_t keys) {
+                 const AttentionShape &shape, const HeadScores<const float> &bias, int64_t query,
+                 int64_t queries, int64_t key, int64_t keys) {
+  bool plain = !bias.data && shape.window == 0;
+  float scale = plain ? shape.scale : 1.0f;
   for (int64_t i = 0; i < queries; ++i) {
     float *row = tile + i * kKeyBlock;
     int64_t seen = std::clamp<int64_t>(visibleKeys(shape, query + i) - key, 0, keys);
     clearBehind(row, seen, keys);
     if (seen == 0)
       continue;
+    if (!plain)
+      maskRow(row, shape.scale, bias.row(query + i).from(key), firstKey(shape, query + i) - key,
+              seen);
     float before = largestOf[query + i], largest = before;
-    if (shape.scale >= 0)
-      largest = std::max(before, shape.scale * tileMax(row, seen));
+    if (scale >= 0)
+      largest = std::max(before, scale * tileMax(row, seen));
     else // the largest of scale * S is at the smallest S
       for (int64_t j = 0; j < seen; ++j)
-        largest = std::max(largest, shape.scale * row[j]);
+        largest = std::max(largest, scale * row[j]);
     float correction = before == kNone ? 0.0f : std::exp(before - largest);
     // A row of -inf scores alone: keep exp(-inf - 0) = 0 instead of NaN.
-    float sum = tileExp(row, shape.scale, largest == kNone ? 0.0f : largest, seen);
+    float sum = tileExp(row, scale, largest == kNone ? 0.0f : largest, seen);
     sumOf[query + i] = sumOf[query + i] * correction + sum;
     largestOf[query + i] = largest;
     if (key > 0 && correction != 1.0f)
@@ -97,6 +115,7 @@ struct HeadForward {
   HeadRows<float> out;
   float *logSumExp;
   HeadRows<const float> q;
+  HeadScores<const float> bias;
 };
 
 /// One tile of queries of one head against one block of keys.
@@ -112,29 +131,32 @@ void forwardTile(const HeadForward &head, const KeyBlock &block, Running &runnin
   if (keys > 0) {
     // K^T was packed for the whole block: its pitch is the block's.
     scoreTile(tile, head.q, query, queries, block.kT, key, block.count, shape.headDim, shape);
-    softmaxTile(tile, out, pitch, running.largest.data(), running.sum.data(), shape, query, queries,
-                key, block.count);
+    softmaxTile(tile, out, pitch, running.largest.data(), running.sum.data(), shape, head.bias,
+                query, queries, key, block.count);
     weightTile(out, tile, query, queries, block.v, key, block.count, width, shape, key > 0);
   }
   bool last = end <= key + block.count;
   for (int64_t i = 0; i < queries; ++i) {
     float sum = running.sum[size_t(query + i)];
     float *row = head.out.row(query + i);
-    if (last && sum == 0.0f)
-      std::fill(row, row + width, 0.0f);
+    // Every score is -inf; a query that sees no key at all is not asked for by any program.
+    bool hidden = sum == 0.0f, undefined = hidden && head.bias.data && !shape.zeroHidden;
+    if (last && hidden)
+      std::fill(row, row + width, undefined ? kNaN : 0.0f);
     else
       for (int64_t d = 0; d < width; ++d)
         row[d] = out[i * pitch + d] * (last ? 1.0f / sum : 1.0f);
     if (last && head.logSumExp)
-      head.logSumExp[query + i] =
-          sum == 0.0f ? kNone : running.largest[size_t(query + i)] + std::log(sum);
+      head.logSumExp[query + i] = undefined ? kNaN
+                                  : hidden  ? kNone
+                                            : running.largest[size_t(query + i)] + std::log(sum);
   }
 }
 
 } // namespace
 
 void attentionForward(Heads out, float *logSumExp, ConstHeads q, ConstHeads k, ConstHeads v,
-                      const AttentionShape &shape) {
+                      const AttentionShape &shape, ConstScores bias) {
   checkAttention(shape);
   KeyBlock block;
   int64_t blockSize = keyBlock(shape);
@@ -150,10 +172,11 @@ void attentionForward(Heads out, float *logSumExp, ConstHeads q, ConstHeads k, C
           int64_t h = kv * shape.groups + g;
           HeadForward head{headOf(out, b, h),
                            logSumExp ? logSumExp + (b * shape.heads + h) * shape.sequence : nullptr,
-                           headOf(q, b, h)};
+                           headOf(q, b, h), headOf(bias, b, h)};
           for (int64_t query = 0; query < shape.sequence; query += kQueryTile) {
             int64_t end = visibleKeys(shape, std::min(query + kQueryTile, shape.sequence) - 1);
-            if (key == 0 || key < end) // the first block also writes queries that see nothing
+            // The first block also writes queries that see nothing of it.
+            if (key == 0 || (key < end && key + block.count > firstKey(shape, query)))
               forwardTile(head, block, running[size_t(g)], shape, query);
           }
         }

@@ -129,3 +129,144 @@ func.func @rms_norm(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
   %n = tx.mul %x, %rb : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
   return %n : tensor<4x8xf32>
 }
+
+// -----
+
+// Old PyTorch's: the difference twice, one squared, one divided.
+// CHECK-LABEL: @two_differences(
+// CHECK-SAME:    %[[X:.*]]: tensor<2x3x8xf32>, %[[W:.*]]: tensor<8xf32>, %[[B:.*]]: tensor<8xf32>
+// CHECK-NEXT:    %[[Y:.*]], %{{.*}}, %{{.*}} = tx.layer_norm %[[X]], %[[W]], %[[B]] eps
+// CHECK-NEXT:    return %[[Y]]
+func.func @two_differences(%x: tensor<2x3x8xf32>, %w: tensor<8xf32>, %b: tensor<8xf32>) -> tensor<2x3x8xf32> {
+  %eps = tx.constant dense<1.0e-5> : tensor<2x3x1xf32> : tensor<2x3x1xf32>
+  %m0 = tx.reduce_mean %x [2] : tensor<2x3x8xf32> -> tensor<2x3xf32>
+  %m1 = tx.reshape %m0 : tensor<2x3xf32> -> tensor<2x3x1xf32>
+  %mb = tx.broadcast %m1 : tensor<2x3x1xf32> -> tensor<2x3x8xf32>
+  %d = tx.sub %x, %mb : (tensor<2x3x8xf32>, tensor<2x3x8xf32>) -> tensor<2x3x8xf32>
+  %e = tx.sub %x, %mb : (tensor<2x3x8xf32>, tensor<2x3x8xf32>) -> tensor<2x3x8xf32>
+  %dd = tx.mul %e, %e : (tensor<2x3x8xf32>, tensor<2x3x8xf32>) -> tensor<2x3x8xf32>
+  %v0 = tx.reduce_mean %dd [2] : tensor<2x3x8xf32> -> tensor<2x3xf32>
+  %v1 = tx.reshape %v0 : tensor<2x3xf32> -> tensor<2x3x1xf32>
+  %ve = tx.add %v1, %eps : (tensor<2x3x1xf32>, tensor<2x3x1xf32>) -> tensor<2x3x1xf32>
+  %s = tx.sqrt %ve : (tensor<2x3x1xf32>) -> tensor<2x3x1xf32>
+  %sb = tx.broadcast %s : tensor<2x3x1xf32> -> tensor<2x3x8xf32>
+  %n = tx.div %d, %sb : (tensor<2x3x8xf32>, tensor<2x3x8xf32>) -> tensor<2x3x8xf32>
+  %wb = tx.broadcast %w : tensor<8xf32> -> tensor<2x3x8xf32>
+  %bb = tx.broadcast %b : tensor<8xf32> -> tensor<2x3x8xf32>
+  %nw = tx.mul %n, %wb : (tensor<2x3x8xf32>, tensor<2x3x8xf32>) -> tensor<2x3x8xf32>
+  // expected-remark@+1 {{raised to tx.layer_norm}}
+  %y = tx.add %nw, %bb : (tensor<2x3x8xf32>, tensor<2x3x8xf32>) -> tensor<2x3x8xf32>
+  return %y : tensor<2x3x8xf32>
+}
+
+// -----
+
+// A product with the reciprocal of the root, the weight's product on the left.
+// CHECK-LABEL: @reciprocal(
+// CHECK-SAME:    %[[X:.*]]: tensor<2x3x8xf32>, %[[W:.*]]: tensor<8xf32>, %[[B:.*]]: tensor<8xf32>
+// CHECK-NEXT:    %[[Y:.*]], %{{.*}}, %{{.*}} = tx.layer_norm %[[X]], %[[W]], %[[B]] eps
+// CHECK-NEXT:    return %[[Y]]
+func.func @reciprocal(%x: tensor<2x3x8xf32>, %w: tensor<8xf32>, %b: tensor<8xf32>) -> tensor<2x3x8xf32> {
+  %eps = tx.constant dense<1.0e-5> : tensor<2x3x1xf32> : tensor<2x3x1xf32>
+  %m0 = tx.reduce_mean %x [2] : tensor<2x3x8xf32> -> tensor<2x3xf32>
+  %m1 = tx.reshape %m0 : tensor<2x3xf32> -> tensor<2x3x1xf32>
+  %mb = tx.broadcast %m1 : tensor<2x3x1xf32> -> tensor<2x3x8xf32>
+  %d = tx.sub %x, %mb : (tensor<2x3x8xf32>, tensor<2x3x8xf32>) -> tensor<2x3x8xf32>
+  %dd = tx.mul %d, %d : (tensor<2x3x8xf32>, tensor<2x3x8xf32>) -> tensor<2x3x8xf32>
+  %v0 = tx.reduce_mean %dd [2] : tensor<2x3x8xf32> -> tensor<2x3xf32>
+  %v1 = tx.reshape %v0 : tensor<2x3xf32> -> tensor<2x3x1xf32>
+  %ve = tx.add %eps, %v1 : (tensor<2x3x1xf32>, tensor<2x3x1xf32>) -> tensor<2x3x1xf32>
+  %s = tx.sqrt %ve : (tensor<2x3x1xf32>) -> tensor<2x3x1xf32>
+  %r = tx.reciprocal %s : (tensor<2x3x1xf32>) -> tensor<2x3x1xf32>
+  %rb = tx.broadcast %r : tensor<2x3x1xf32> -> tensor<2x3x8xf32>
+  %n = tx.mul %d, %rb : (tensor<2x3x8xf32>, tensor<2x3x8xf32>) -> tensor<2x3x8xf32>
+  %wb = tx.broadcast %w : tensor<8xf32> -> tensor<2x3x8xf32>
+  %bb = tx.broadcast %b : tensor<8xf32> -> tensor<2x3x8xf32>
+  %nw = tx.mul %wb, %n : (tensor<2x3x8xf32>, tensor<2x3x8xf32>) -> tensor<2x3x8xf32>
+  // expected-remark@+1 {{raised to tx.layer_norm}}
+  %y = tx.add %bb, %nw : (tensor<2x3x8xf32>, tensor<2x3x8xf32>) -> tensor<2x3x8xf32>
+  return %y : tensor<2x3x8xf32>
+}
+
+// -----
+
+// One divided by the root.
+// CHECK-LABEL: @one_over_root(
+// CHECK-SAME:    %[[X:.*]]: tensor<2x3x8xf32>, %[[W:.*]]: tensor<8xf32>, %[[B:.*]]: tensor<8xf32>
+// CHECK-NEXT:    %[[Y:.*]], %{{.*}}, %{{.*}} = tx.layer_norm %[[X]], %[[W]], %[[B]] eps
+// CHECK-NEXT:    return %[[Y]]
+func.func @one_over_root(%x: tensor<2x3x8xf32>, %w: tensor<8xf32>, %b: tensor<8xf32>) -> tensor<2x3x8xf32> {
+  %eps = tx.constant dense<1.0e-5> : tensor<2x3x1xf32> : tensor<2x3x1xf32>
+  %one = tx.constant dense<1.0> : tensor<2x3x1xf32> : tensor<2x3x1xf32>
+  %m0 = tx.reduce_mean %x [2] : tensor<2x3x8xf32> -> tensor<2x3xf32>
+  %m1 = tx.reshape %m0 : tensor<2x3xf32> -> tensor<2x3x1xf32>
+  %mb = tx.broadcast %m1 : tensor<2x3x1xf32> -> tensor<2x3x8xf32>
+  %d = tx.sub %x, %mb : (tensor<2x3x8xf32>, tensor<2x3x8xf32>) -> tensor<2x3x8xf32>
+  %dd = tx.mul %d, %d : (tensor<2x3x8xf32>, tensor<2x3x8xf32>) -> tensor<2x3x8xf32>
+  %v0 = tx.reduce_mean %dd [2] : tensor<2x3x8xf32> -> tensor<2x3xf32>
+  %v1 = tx.reshape %v0 : tensor<2x3xf32> -> tensor<2x3x1xf32>
+  %ve = tx.add %eps, %v1 : (tensor<2x3x1xf32>, tensor<2x3x1xf32>) -> tensor<2x3x1xf32>
+  %s = tx.sqrt %ve : (tensor<2x3x1xf32>) -> tensor<2x3x1xf32>
+  %r = tx.div %one, %s : (tensor<2x3x1xf32>, tensor<2x3x1xf32>) -> tensor<2x3x1xf32>
+  %rb = tx.broadcast %r : tensor<2x3x1xf32> -> tensor<2x3x8xf32>
+  %n = tx.mul %rb, %d : (tensor<2x3x8xf32>, tensor<2x3x8xf32>) -> tensor<2x3x8xf32>
+  %wb = tx.broadcast %w : tensor<8xf32> -> tensor<2x3x8xf32>
+  %bb = tx.broadcast %b : tensor<8xf32> -> tensor<2x3x8xf32>
+  %nw = tx.mul %wb, %n : (tensor<2x3x8xf32>, tensor<2x3x8xf32>) -> tensor<2x3x8xf32>
+  // expected-remark@+1 {{raised to tx.layer_norm}}
+  %y = tx.add %bb, %nw : (tensor<2x3x8xf32>, tensor<2x3x8xf32>) -> tensor<2x3x8xf32>
+  return %y : tensor<2x3x8xf32>
+}
+
+// -----
+
+// Neither weight nor bias.
+// CHECK-LABEL: @bare(
+// CHECK:         tx.layer_norm %{{.*}}, %{{.*}}, %{{.*}} eps
+// CHECK-NEXT:    return
+func.func @bare(%x: tensor<2x3x8xf32>) -> tensor<2x3x8xf32> {
+  %eps = tx.constant dense<1.0e-5> : tensor<2x3x1xf32> : tensor<2x3x1xf32>
+  %m0 = tx.reduce_mean %x [2] : tensor<2x3x8xf32> -> tensor<2x3xf32>
+  %m1 = tx.reshape %m0 : tensor<2x3xf32> -> tensor<2x3x1xf32>
+  %mb = tx.broadcast %m1 : tensor<2x3x1xf32> -> tensor<2x3x8xf32>
+  %d = tx.sub %x, %mb : (tensor<2x3x8xf32>, tensor<2x3x8xf32>) -> tensor<2x3x8xf32>
+  %dd = tx.mul %d, %d : (tensor<2x3x8xf32>, tensor<2x3x8xf32>) -> tensor<2x3x8xf32>
+  %v0 = tx.reduce_mean %dd [2] : tensor<2x3x8xf32> -> tensor<2x3xf32>
+  %v1 = tx.reshape %v0 : tensor<2x3xf32> -> tensor<2x3x1xf32>
+  %ve = tx.add %eps, %v1 : (tensor<2x3x1xf32>, tensor<2x3x1xf32>) -> tensor<2x3x1xf32>
+  %r = tx.rsqrt %ve : (tensor<2x3x1xf32>) -> tensor<2x3x1xf32>
+  %rb = tx.broadcast %r : tensor<2x3x1xf32> -> tensor<2x3x8xf32>
+  // expected-remark@+1 {{raised to tx.layer_norm}}
+  %y = tx.mul %d, %rb : (tensor<2x3x8xf32>, tensor<2x3x8xf32>) -> tensor<2x3x8xf32>
+  return %y : tensor<2x3x8xf32>
+}
+
+// -----
+
+// Half precision: the square, the mean of squares and the root in float32.
+// CHECK-LABEL: @half(
+// CHECK-SAME:    %[[X:.*]]: tensor<2x3x8xf16>, %[[W:.*]]: tensor<8xf16>, %[[B:.*]]: tensor<8xf16>
+// CHECK-NEXT:    %[[Y:.*]], %{{.*}}, %{{.*}} = tx.layer_norm %[[X]], %[[W]], %[[B]] eps
+// CHECK-NEXT:    return %[[Y]]
+func.func @half(%x: tensor<2x3x8xf16>, %w: tensor<8xf16>, %b: tensor<8xf16>) -> tensor<2x3x8xf16> {
+  %eps = tx.constant dense<1.0e-5> : tensor<2x3x1xf32> : tensor<2x3x1xf32>
+  %xf = tx.cast %x : tensor<2x3x8xf16> -> tensor<2x3x8xf32>
+  %m0 = tx.reduce_mean %xf [2] : tensor<2x3x8xf32> -> tensor<2x3xf32>
+  %m1 = tx.reshape %m0 : tensor<2x3xf32> -> tensor<2x3x1xf32>
+  %mb = tx.broadcast %m1 : tensor<2x3x1xf32> -> tensor<2x3x8xf32>
+  %d = tx.sub %xf, %mb : (tensor<2x3x8xf32>, tensor<2x3x8xf32>) -> tensor<2x3x8xf32>
+  %dd = tx.mul %d, %d : (tensor<2x3x8xf32>, tensor<2x3x8xf32>) -> tensor<2x3x8xf32>
+  %v0 = tx.reduce_mean %dd [2] : tensor<2x3x8xf32> -> tensor<2x3xf32>
+  %v1 = tx.reshape %v0 : tensor<2x3xf32> -> tensor<2x3x1xf32>
+  %ve = tx.add %eps, %v1 : (tensor<2x3x1xf32>, tensor<2x3x1xf32>) -> tensor<2x3x1xf32>
+  %s = tx.sqrt %ve : (tensor<2x3x1xf32>) -> tensor<2x3x1xf32>
+  %sb = tx.broadcast %s : tensor<2x3x1xf32> -> tensor<2x3x8xf32>
+  %n = tx.div %d, %sb : (tensor<2x3x8xf32>, tensor<2x3x8xf32>) -> tensor<2x3x8xf32>
+  %h = tx.cast %n : tensor<2x3x8xf32> -> tensor<2x3x8xf16>
+  %wb = tx.broadcast %w : tensor<8xf16> -> tensor<2x3x8xf16>
+  %bb = tx.broadcast %b : tensor<8xf16> -> tensor<2x3x8xf16>
+  %nw = tx.mul %h, %wb : (tensor<2x3x8xf16>, tensor<2x3x8xf16>) -> tensor<2x3x8xf16>
+  // expected-remark@+1 {{raised to tx.layer_norm}}
+  %y = tx.add %nw, %bb : (tensor<2x3x8xf16>, tensor<2x3x8xf16>) -> tensor<2x3x8xf16>
+  return %y : tensor<2x3x8xf16>
+}

@@ -3,7 +3,7 @@ set -e
 dir=$2
 partita import "$1" --dim batch=2 --dim sequence=12 -o $dir/import.mlir
 partita-opt $dir/import.mlir -o $dir/before.mlir # without locations
-partita-opt $dir/before.mlir -o $dir/after.mlir --pass-pipeline='builtin.module(canonicalize,cse,func.func(raise-layer-norm,raise-rms-norm,raise-gelu,raise-attention),canonicalize,cse)'
+partita-opt $dir/before.mlir -o $dir/after.mlir --pass-pipeline='builtin.module(canonicalize,cse,func.func(raise-layer-norm,raise-rms-norm,raise-activation,raise-rotate-half,raise-attention),canonicalize,cse)'
 grep -o 'tx\.[a-z_]*' $dir/after.mlir | sort | uniq -c
 # Both functions in one module, which share the parameters.
 {

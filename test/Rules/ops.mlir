@@ -202,6 +202,30 @@ func.func @gelu_tanh_grad(%x: tensor<2x4xf64>, %dy: tensor<2x4xf64>) -> tensor<2
   %0 = tx.gelu_tanh_grad %x, %dy : (tensor<2x4xf64>, tensor<2x4xf64>) -> tensor<2x4xf64>
   return %0 : tensor<2x4xf64>
 }
+// CHECK: tx.quick_gelu @quick_gelu: split *0 *1; partial{{ *$}}
+// GRAD: gradient of quick_gelu: 0{{$}}
+func.func @quick_gelu(%x: tensor<2x4xf64>) -> tensor<2x4xf64> {
+  %0 = tx.quick_gelu %x : (tensor<2x4xf64>) -> tensor<2x4xf64>
+  return %0 : tensor<2x4xf64>
+}
+// CHECK: tx.quick_gelu_grad @quick_gelu_grad: split *0 *1; partial 1{{ *$}}
+// GRAD: gradient of quick_gelu_grad: none{{$}}
+func.func @quick_gelu_grad(%x: tensor<2x4xf64>, %dy: tensor<2x4xf64>) -> tensor<2x4xf64> {
+  %0 = tx.quick_gelu_grad %x, %dy : (tensor<2x4xf64>, tensor<2x4xf64>) -> tensor<2x4xf64>
+  return %0 : tensor<2x4xf64>
+}
+// CHECK: tx.silu @silu: split *0 *1; partial{{ *$}}
+// GRAD: gradient of silu: 0{{$}}
+func.func @silu(%x: tensor<2x4xf64>) -> tensor<2x4xf64> {
+  %0 = tx.silu %x : (tensor<2x4xf64>) -> tensor<2x4xf64>
+  return %0 : tensor<2x4xf64>
+}
+// CHECK: tx.silu_grad @silu_grad: split *0 *1; partial 1{{ *$}}
+// GRAD: gradient of silu_grad: none{{$}}
+func.func @silu_grad(%x: tensor<2x4xf64>, %dy: tensor<2x4xf64>) -> tensor<2x4xf64> {
+  %0 = tx.silu_grad %x, %dy : (tensor<2x4xf64>, tensor<2x4xf64>) -> tensor<2x4xf64>
+  return %0 : tensor<2x4xf64>
+}
 // CHECK: tx.equal @equal: split *0 *1; partial{{ *$}}
 // GRAD: gradient of equal: none{{$}}
 func.func @equal(%a: tensor<2x4xi64>, %b: tensor<2x4xi64>) -> tensor<2x4xi1> {
@@ -504,6 +528,111 @@ func.func @attention_causal(%q: tensor<2x4x2x6xf64>, %k: tensor<2x6x2x6xf64>, %v
 func.func @attention_grad(%q: tensor<2x4x2x6xf64>, %k: tensor<2x6x2x6xf64>, %v: tensor<2x6x2x4xf64>, %out: tensor<2x4x2x4xf64>, %lse: tensor<2x2x4xf64>, %dout: tensor<2x4x2x4xf64>) -> (tensor<2x4x2x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>) {
   %0:3 = tx.attention_grad %q, %k, %v, %out, %lse, %dout scale 0.5 causal : (tensor<2x4x2x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>, tensor<2x4x2x4xf64>, tensor<2x2x4xf64>, tensor<2x4x2x4xf64>) -> (tensor<2x4x2x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>)
   return %0#0, %0#1, %0#2 : tensor<2x4x2x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>
+}
+
+// Four query heads read two key heads; with one, the query heads alone are split and the key's cotangent is
+// a sum over them.
+// CHECK: tx.attention @attention_grouped: split b h; partial{{ *$}}
+// GRAD: gradient of attention_grouped: 0 1 2{{$}}
+func.func @attention_grouped(%q: tensor<2x4x4x6xf64>, %k: tensor<2x6x2x6xf64>, %v: tensor<2x6x2x4xf64>) -> (tensor<2x4x4x4xf64>, tensor<2x4x4xf64>) {
+  %0:2 = tx.attention %q, %k, %v scale 0.5 causal : (tensor<2x4x4x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>) -> (tensor<2x4x4x4xf64>, tensor<2x4x4xf64>)
+  return %0#0, %0#1 : tensor<2x4x4x4xf64>, tensor<2x4x4xf64>
+}
+// CHECK: tx.attention_grad @attention_grouped_grad: split b h; partial 5{{ *$}}
+// GRAD: gradient of attention_grouped_grad: none{{$}}
+func.func @attention_grouped_grad(%q: tensor<2x4x4x6xf64>, %k: tensor<2x6x2x6xf64>, %v: tensor<2x6x2x4xf64>, %out: tensor<2x4x4x4xf64>, %lse: tensor<2x4x4xf64>, %dout: tensor<2x4x4x4xf64>) -> (tensor<2x4x4x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>) {
+  %0:3 = tx.attention_grad %q, %k, %v, %out, %lse, %dout scale 0.5 causal : (tensor<2x4x4x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>, tensor<2x4x4x4xf64>, tensor<2x4x4xf64>, tensor<2x4x4x4xf64>) -> (tensor<2x4x4x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>)
+  return %0#0, %0#1, %0#2 : tensor<2x4x4x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>
+}
+// CHECK: tx.attention @attention_one_key_head: split b h; partial{{ *$}}
+// GRAD: gradient of attention_one_key_head: 0 1 2{{$}}
+func.func @attention_one_key_head(%q: tensor<2x4x2x6xf64>, %k: tensor<2x6x1x6xf64>, %v: tensor<2x6x1x4xf64>) -> (tensor<2x4x2x4xf64>, tensor<2x2x4xf64>) {
+  %0:2 = tx.attention %q, %k, %v scale 0.5 causal : (tensor<2x4x2x6xf64>, tensor<2x6x1x6xf64>, tensor<2x6x1x4xf64>) -> (tensor<2x4x2x4xf64>, tensor<2x2x4xf64>)
+  return %0#0, %0#1 : tensor<2x4x2x4xf64>, tensor<2x2x4xf64>
+}
+// CHECK: tx.attention_grad @attention_one_key_head_grad: split b h; partial 5{{ *$}}
+// GRAD: gradient of attention_one_key_head_grad: none{{$}}
+func.func @attention_one_key_head_grad(%q: tensor<2x4x2x6xf64>, %k: tensor<2x6x1x6xf64>, %v: tensor<2x6x1x4xf64>, %out: tensor<2x4x2x4xf64>, %lse: tensor<2x2x4xf64>, %dout: tensor<2x4x2x4xf64>) -> (tensor<2x4x2x6xf64>, tensor<2x6x1x6xf64>, tensor<2x6x1x4xf64>) {
+  %0:3 = tx.attention_grad %q, %k, %v, %out, %lse, %dout scale 0.5 causal : (tensor<2x4x2x6xf64>, tensor<2x6x1x6xf64>, tensor<2x6x1x4xf64>, tensor<2x4x2x4xf64>, tensor<2x2x4xf64>, tensor<2x4x2x4xf64>) -> (tensor<2x4x2x6xf64>, tensor<2x6x1x6xf64>, tensor<2x6x1x4xf64>)
+  return %0#0, %0#1, %0#2 : tensor<2x4x2x6xf64>, tensor<2x6x1x6xf64>, tensor<2x6x1x4xf64>
+}
+
+// A bias is split along with what it has, and its cotangent a sum over what it lacks.
+// CHECK: tx.attention @attention_bias: split b h; partial{{ *$}}
+// GRAD: gradient of attention_bias: 0 1 2 3{{$}}
+func.func @attention_bias(%q: tensor<2x4x2x6xf64>, %k: tensor<2x6x2x6xf64>, %v: tensor<2x6x2x4xf64>, %bias: tensor<2x2x4x6xf64>) -> (tensor<2x4x2x4xf64>, tensor<2x2x4xf64>) {
+  %0:2 = tx.attention %q, %k, %v bias %bias scale 0.5  : (tensor<2x4x2x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>, tensor<2x2x4x6xf64>) -> (tensor<2x4x2x4xf64>, tensor<2x2x4xf64>)
+  return %0#0, %0#1 : tensor<2x4x2x4xf64>, tensor<2x2x4xf64>
+}
+// CHECK: tx.attention_grad @attention_bias_grad: split b h; partial 5{{ *$}}
+// GRAD: gradient of attention_bias_grad: none{{$}}
+func.func @attention_bias_grad(%q: tensor<2x4x2x6xf64>, %k: tensor<2x6x2x6xf64>, %v: tensor<2x6x2x4xf64>, %out: tensor<2x4x2x4xf64>, %lse: tensor<2x2x4xf64>, %dout: tensor<2x4x2x4xf64>, %bias: tensor<2x2x4x6xf64>) -> (tensor<2x4x2x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>, tensor<2x2x4x6xf64>) {
+  %0:4 = tx.attention_grad %q, %k, %v, %out, %lse, %dout, %bias scale 0.5  : (tensor<2x4x2x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>, tensor<2x4x2x4xf64>, tensor<2x2x4xf64>, tensor<2x4x2x4xf64>, tensor<2x2x4x6xf64>) -> (tensor<2x4x2x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>, tensor<2x2x4x6xf64>)
+  return %0#0, %0#1, %0#2, %0#3 : tensor<2x4x2x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>, tensor<2x2x4x6xf64>
+}
+// CHECK: tx.attention @attention_bias_shared: split b h; partial{{ *$}}
+// GRAD: gradient of attention_bias_shared: 0 1 2 3{{$}}
+func.func @attention_bias_shared(%q: tensor<2x4x4x6xf64>, %k: tensor<2x6x2x6xf64>, %v: tensor<2x6x2x4xf64>, %bias: tensor<1x4x4x6xf64>) -> (tensor<2x4x4x4xf64>, tensor<2x4x4xf64>) {
+  %0:2 = tx.attention %q, %k, %v bias %bias scale 0.5 causal window 2 : (tensor<2x4x4x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>, tensor<1x4x4x6xf64>) -> (tensor<2x4x4x4xf64>, tensor<2x4x4xf64>)
+  return %0#0, %0#1 : tensor<2x4x4x4xf64>, tensor<2x4x4xf64>
+}
+// CHECK: tx.attention_grad @attention_bias_shared_grad: split b h; partial 5{{ *$}}
+// GRAD: gradient of attention_bias_shared_grad: none{{$}}
+func.func @attention_bias_shared_grad(%q: tensor<2x4x4x6xf64>, %k: tensor<2x6x2x6xf64>, %v: tensor<2x6x2x4xf64>, %out: tensor<2x4x4x4xf64>, %lse: tensor<2x4x4xf64>, %dout: tensor<2x4x4x4xf64>, %bias: tensor<1x4x4x6xf64>) -> (tensor<2x4x4x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>, tensor<1x4x4x6xf64>) {
+  %0:4 = tx.attention_grad %q, %k, %v, %out, %lse, %dout, %bias scale 0.5 causal window 2 : (tensor<2x4x4x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>, tensor<2x4x4x4xf64>, tensor<2x4x4xf64>, tensor<2x4x4x4xf64>, tensor<1x4x4x6xf64>) -> (tensor<2x4x4x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>, tensor<1x4x4x6xf64>)
+  return %0#0, %0#1, %0#2, %0#3 : tensor<2x4x4x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>, tensor<1x4x4x6xf64>
+}
+// CHECK: tx.attention @attention_bias_padding: split b h; partial{{ *$}}
+// GRAD: gradient of attention_bias_padding: 0 1 2 3{{$}}
+func.func @attention_bias_padding(%q: tensor<2x4x4x6xf64>, %k: tensor<2x6x2x6xf64>, %v: tensor<2x6x2x4xf64>, %bias: tensor<2x1x1x6xf64>) -> (tensor<2x4x4x4xf64>, tensor<2x4x4xf64>) {
+  %0:2 = tx.attention %q, %k, %v bias %bias scale 0.5  : (tensor<2x4x4x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>, tensor<2x1x1x6xf64>) -> (tensor<2x4x4x4xf64>, tensor<2x4x4xf64>)
+  return %0#0, %0#1 : tensor<2x4x4x4xf64>, tensor<2x4x4xf64>
+}
+// CHECK: tx.attention_grad @attention_bias_padding_grad: split b h; partial 5{{ *$}}
+// GRAD: gradient of attention_bias_padding_grad: none{{$}}
+func.func @attention_bias_padding_grad(%q: tensor<2x4x4x6xf64>, %k: tensor<2x6x2x6xf64>, %v: tensor<2x6x2x4xf64>, %out: tensor<2x4x4x4xf64>, %lse: tensor<2x4x4xf64>, %dout: tensor<2x4x4x4xf64>, %bias: tensor<2x1x1x6xf64>) -> (tensor<2x4x4x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>, tensor<2x1x1x6xf64>) {
+  %0:4 = tx.attention_grad %q, %k, %v, %out, %lse, %dout, %bias scale 0.5  : (tensor<2x4x4x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>, tensor<2x4x4x4xf64>, tensor<2x4x4xf64>, tensor<2x4x4x4xf64>, tensor<2x1x1x6xf64>) -> (tensor<2x4x4x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>, tensor<2x1x1x6xf64>)
+  return %0#0, %0#1, %0#2, %0#3 : tensor<2x4x4x6xf64>, tensor<2x6x2x6xf64>, tensor<2x6x2x4xf64>, tensor<2x1x1x6xf64>
+}
+// CHECK: tx.attention @attention_bias_one_key_head: split b h; partial{{ *$}}
+// GRAD: gradient of attention_bias_one_key_head: 0 1 2 3{{$}}
+func.func @attention_bias_one_key_head(%q: tensor<2x4x2x6xf64>, %k: tensor<2x6x1x6xf64>, %v: tensor<2x6x1x4xf64>, %bias: tensor<1x1x1x6xf64>) -> (tensor<2x4x2x4xf64>, tensor<2x2x4xf64>) {
+  %0:2 = tx.attention %q, %k, %v bias %bias scale 0.5 zero_hidden : (tensor<2x4x2x6xf64>, tensor<2x6x1x6xf64>, tensor<2x6x1x4xf64>, tensor<1x1x1x6xf64>) -> (tensor<2x4x2x4xf64>, tensor<2x2x4xf64>)
+  return %0#0, %0#1 : tensor<2x4x2x4xf64>, tensor<2x2x4xf64>
+}
+// CHECK: tx.attention_grad @attention_bias_one_key_head_grad: split b h; partial 5{{ *$}}
+// GRAD: gradient of attention_bias_one_key_head_grad: none{{$}}
+func.func @attention_bias_one_key_head_grad(%q: tensor<2x4x2x6xf64>, %k: tensor<2x6x1x6xf64>, %v: tensor<2x6x1x4xf64>, %out: tensor<2x4x2x4xf64>, %lse: tensor<2x2x4xf64>, %dout: tensor<2x4x2x4xf64>, %bias: tensor<1x1x1x6xf64>) -> (tensor<2x4x2x6xf64>, tensor<2x6x1x6xf64>, tensor<2x6x1x4xf64>, tensor<1x1x1x6xf64>) {
+  %0:4 = tx.attention_grad %q, %k, %v, %out, %lse, %dout, %bias scale 0.5 zero_hidden : (tensor<2x4x2x6xf64>, tensor<2x6x1x6xf64>, tensor<2x6x1x4xf64>, tensor<2x4x2x4xf64>, tensor<2x2x4xf64>, tensor<2x4x2x4xf64>, tensor<1x1x1x6xf64>) -> (tensor<2x4x2x6xf64>, tensor<2x6x1x6xf64>, tensor<2x6x1x4xf64>, tensor<1x1x1x6xf64>)
+  return %0#0, %0#1, %0#2, %0#3 : tensor<2x4x2x6xf64>, tensor<2x6x1x6xf64>, tensor<2x6x1x4xf64>, tensor<1x1x1x6xf64>
+}
+
+// CHECK: tx.rotate_half @rotate_half: split *0 *1; partial 0{{ *$}}
+// GRAD: gradient of rotate_half: 0{{$}}
+func.func @rotate_half(%x: tensor<2x4x6xf64>) -> tensor<2x4x6xf64> {
+  %0 = tx.rotate_half %x : (tensor<2x4x6xf64>) -> tensor<2x4x6xf64>
+  return %0 : tensor<2x4x6xf64>
+}
+// CHECK: tx.rotate_half @rotate_half_interleaved: split *0 *1; partial 0{{ *$}}
+// GRAD: gradient of rotate_half_interleaved: 0{{$}}
+func.func @rotate_half_interleaved(%x: tensor<2x4x6xf64>) -> tensor<2x4x6xf64> {
+  %0 = tx.rotate_half %x interleaved : (tensor<2x4x6xf64>) -> tensor<2x4x6xf64>
+  return %0 : tensor<2x4x6xf64>
+}
+
+// Dropout: a piece drops the elements that the whole drops there.
+
+// CHECK: tx.dropout @dropout: split a b c; partial 0{{ *$}}
+// GRAD: gradient of dropout: 0{{$}}
+func.func @dropout(%x: tensor<2x4x6xf64>, %key: tensor<i64>, %micro: tensor<i64>) -> tensor<2x4x6xf64> {
+  %0 = tx.dropout %x ratio 0.3 id 7 key %key micro %micro : (tensor<2x4x6xf64>, tensor<i64>, tensor<i64>) -> tensor<2x4x6xf64>
+  return %0 : tensor<2x4x6xf64>
+}
+// CHECK: tx.dropout @dropout_off: split a b; partial 0{{ *$}}
+// GRAD: gradient of dropout_off: 0{{$}}
+func.func @dropout_off(%x: tensor<2x4xf64>) -> tensor<2x4xf64> {
+  %0 = tx.dropout %x ratio 0.3 id 7 : (tensor<2x4xf64>) -> tensor<2x4xf64>
+  return %0 : tensor<2x4xf64>
 }
 
 // Tokens.

@@ -2,19 +2,26 @@
 
 #include "reference.h"
 
+#include <utility>
+
 namespace partita_rt {
 namespace {
 
 struct Reference {
-  Doubles out, dq, dk, dv, logSumExp;
+  Doubles out, dq, dk, dv, logSumExp, dbias;
 };
 
-/// Plain [b, s, h, d] tensors.
+/// Plain [b, s, h, d] tensors. The bias may have no data.
 Reference attentionReference(const Floats &q, const Floats &k, const Floats &v, const Floats &dout,
-                             const AttentionShape &a) {
+                             const AttentionShape &a, const Floats &bias = {},
+                             const ConstScores &strides = {}) {
   int64_t kv = a.heads / a.groups;
-  Reference r{Doubles(a.batch * a.sequence * a.heads * a.valueDim), Doubles(q.size()),
-              Doubles(k.size()), Doubles(v.size()), Doubles(a.batch * a.heads * a.sequence)};
+  Reference r{Doubles(a.batch * a.sequence * a.heads * a.valueDim),
+              Doubles(q.size()),
+              Doubles(k.size()),
+              Doubles(v.size()),
+              Doubles(a.batch * a.heads * a.sequence),
+              Doubles(bias.size())};
   for (int64_t b = 0; b < a.batch; ++b)
     for (int64_t h = 0; h < a.heads; ++h)
       for (int64_t i = 0; i < a.sequence; ++i) {
@@ -32,10 +39,15 @@ Reference attentionReference(const Floats &q, const Floats &k, const Floats &v, 
         };
         Doubles p(static_cast<size_t>(seen)), dp(static_cast<size_t>(seen));
         double largest = -INFINITY, sum = 0, delta = 0;
+        int64_t first = a.window ? std::max<int64_t>(0, seen - a.window) : 0;
+        auto at = [&](int64_t j) {
+          return size_t(b * strides.batchStride + h * strides.headStride + i * strides.rowStride +
+                        j * strides.columnStride);
+        };
         for (int64_t j = 0; j < seen; ++j) {
           for (int64_t d = 0; d < a.headDim; ++d)
             p[j] += double(q[qRow + d]) * k[kRow(j) + d];
-          p[j] *= a.scale;
+          p[j] = j < first ? -INFINITY : p[j] * a.scale + (bias.empty() ? 0 : bias[at(j)]);
           largest = std::max(largest, p[j]);
         }
         for (double &value : p)
@@ -56,6 +68,9 @@ Reference attentionReference(const Floats &q, const Floats &k, const Floats &v, 
             r.dq[qRow + d] += ds * k[kRow(j) + d];
             r.dk[kRow(j) + d] += ds * q[qRow + d];
           }
+        if (!bias.empty())
+          for (int64_t j = 0; j < seen; ++j)
+            r.dbias[at(j)] += p[j] * (dp[j] - delta);
       }
   return r;
 }
@@ -115,6 +130,119 @@ INSTANTIATE_TEST_SUITE_P(
                     shapeOf(1, 2, 50, 50, 16, false, 1, 24),
                     shapeOf(1, 1, 300, 300, 8, true, 1, 0, -0.7f),
                     shapeOf(1, 1, 290, 290, 8, true, 1, 0, 6.0f)));
+
+/// Which dimensions of [batch, heads, sequence, keys] a bias has, and what to fill it with.
+struct BiasCase {
+  AttentionShape shape;
+  bool batch, heads, rows, columns;
+  enum { Random, Padding, Hidden } kind = Random; // Hidden: one batch element sees no key
+};
+
+class BiasedAttention : public testing::TestWithParam<BiasCase> {};
+
+TEST_P(BiasedAttention, EqualsTheWholeMatrix) {
+  const BiasCase &c = GetParam();
+  const AttentionShape &a = c.shape;
+  int64_t kv = a.heads / a.groups, size = 1;
+  auto stride = [&](bool has, int64_t n) { return has ? std::exchange(size, size * n) : 0; };
+  ConstScores bias;
+  bias.columnStride = stride(c.columns, a.keySequence);
+  bias.rowStride = stride(c.rows, a.sequence);
+  bias.headStride = stride(c.heads, a.heads);
+  bias.batchStride = stride(c.batch, a.batch);
+  Floats values = randomFloats(size, "bias"), dbias(values.size(), NAN);
+  if (c.kind != BiasCase::Random)
+    for (int64_t i = 0; i < size; ++i) {
+      bool padding = c.kind == BiasCase::Hidden ? i < a.keySequence : i % 3 == 1;
+      values[size_t(i)] = padding ? std::numeric_limits<float>::lowest() : 0.0f;
+    }
+  bias.data = values.data();
+  int64_t nq = a.batch * a.sequence * a.heads, nk = a.batch * a.keySequence * kv;
+  Floats q = randomFloats(nq * a.headDim, "q"), k = randomFloats(nk * a.headDim, "k"),
+         v = randomFloats(nk * a.valueDim, "v"), dout = randomFloats(nq * a.valueDim, "dout");
+  Reference r = attentionReference(q, k, v, dout, a, values, bias);
+  Floats out(dout.size(), NAN), lse(r.logSumExp.size()), delta(lse), dq(q.size(), NAN),
+      dk(k.size(), NAN), dv(v.size(), NAN);
+  const float *cq = q.data(), *ck = k.data(), *cv = v.data(), *cdout = dout.data(),
+              *cout = out.data();
+  ConstHeads Q = plain(cq, a.sequence, a.heads, a.headDim),
+             K = plain(ck, a.keySequence, kv, a.headDim),
+             V = plain(cv, a.keySequence, kv, a.valueDim);
+  attentionForward(plain(out.data(), a.sequence, a.heads, a.valueDim), lse.data(), Q, K, V, a,
+                   bias);
+  EXPECT_CLOSE(out, r.out, 3e-6);
+  attentionBackward(
+      plain(dq.data(), a.sequence, a.heads, a.headDim),
+      plain(dk.data(), a.keySequence, kv, a.headDim),
+      plain(dv.data(), a.keySequence, kv, a.valueDim), delta.data(),
+      plain(cdout, a.sequence, a.heads, a.valueDim), plain(cout, a.sequence, a.heads, a.valueDim),
+      lse.data(), Q, K, V, a, bias,
+      {dbias.data(), bias.batchStride, bias.headStride, bias.rowStride, bias.columnStride});
+  EXPECT_CLOSE(dq, r.dq, 1e-5);
+  EXPECT_CLOSE(dk, r.dk, 1e-5);
+  EXPECT_CLOSE(dv, r.dv, 1e-5);
+  if (c.kind == BiasCase::Random)
+    EXPECT_CLOSE(dbias, r.dbias, 1e-5);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, BiasedAttention,
+    testing::Values(
+        BiasCase{shapeOf(2, 2, 50, 70, 8, false), true, true, true, true},
+        BiasCase{shapeOf(2, 4, 65, 65, 8, true, 2), false, true, true, true},
+        BiasCase{shapeOf(2, 2, 33, 300, 8, false), true, false, false, true},
+        BiasCase{shapeOf(1, 2, 300, 300, 8, true), false, true, false, true},
+        BiasCase{shapeOf(2, 2, 40, 40, 8, false), true, false, false, true, BiasCase::Padding},
+        BiasCase{shapeOf(2, 2, 40, 300, 8, false), true, false, false, true, BiasCase::Hidden},
+        BiasCase{shapeOf(2, 2, 40, 40, 8, true), true, false, false, true, BiasCase::Hidden}));
+
+TEST(Attention, SeesAWindow) {
+  for (int64_t window : {1, 3, 40, 300}) {
+    AttentionShape a = shapeOf(1, 2, 600, 600, 8, true);
+    a.window = window;
+    int64_t n = 600 * 2 * 8;
+    Floats q = randomFloats(n, "q"), k = randomFloats(n, "k"), v = randomFloats(n, "v"),
+           dout = randomFloats(n, "dout");
+    Reference r = attentionReference(q, k, v, dout, a);
+    Floats out(q.size()), lse(1200), delta(lse), dq(q.size()), dk(q.size()), dv(q.size());
+    const float *cq = q.data(), *ck = k.data(), *cv = v.data(), *cd = dout.data(), *co = out.data();
+    attentionForward(plain(out.data(), 600, 2, 8), lse.data(), plain(cq, 600, 2, 8),
+                     plain(ck, 600, 2, 8), plain(cv, 600, 2, 8), a);
+    EXPECT_CLOSE(out, r.out, 3e-6);
+    attentionBackward(plain(dq.data(), 600, 2, 8), plain(dk.data(), 600, 2, 8),
+                      plain(dv.data(), 600, 2, 8), delta.data(), plain(cd, 600, 2, 8),
+                      plain(co, 600, 2, 8), lse.data(), plain(cq, 600, 2, 8), plain(ck, 600, 2, 8),
+                      plain(cv, 600, 2, 8), a);
+    if (window > 1) // a softmax of one key is constant
+      EXPECT_CLOSE(dq, r.dq, 1e-5);
+    EXPECT_CLOSE(dv, r.dv, 1e-5);
+  }
+}
+
+TEST(Attention, QueriesThatSeeNothingAreNotANumberOrZero) {
+  AttentionShape a = shapeOf(1, 1, 2, 3, 4, false);
+  Floats q = randomFloats(8, "q"), k = randomFloats(12, "k"), v = randomFloats(12, "v"), out(8),
+         lse(2);
+  Floats bias(6, 0.0f);
+  std::fill(bias.begin(), bias.begin() + 3, -std::numeric_limits<float>::infinity());
+  const float *cq = q.data(), *ck = k.data(), *cv = v.data();
+  for (bool zero : {false, true}) {
+    a.zeroHidden = zero;
+    attentionForward(plain(out.data(), 2, 1, 4), lse.data(), plain(cq, 2, 1, 4), plain(ck, 3, 1, 4),
+                     plain(cv, 3, 1, 4), a, {bias.data(), 0, 0, 3, 1});
+    EXPECT_EQ(std::isnan(out[0]), !zero);
+    EXPECT_EQ(out[3] == 0.0f, zero);
+    EXPECT_FALSE(std::isnan(out[4]));
+  }
+}
+
+TEST(RotateHalf, TurnsPairs) {
+  Floats x{1, 2, 3, 4, 5, 6, 7, 8}, y(8);
+  rotateHalf(y.data(), x.data(), 2, 4, Pairs::Halves);
+  EXPECT_EQ(y, (Floats{-3, -4, 1, 2, -7, -8, 5, 6}));
+  rotateHalf(y.data(), x.data(), 2, 4, Pairs::Interleaved);
+  EXPECT_EQ(y, (Floats{-2, 1, -4, 3, -6, 5, -8, 7}));
+}
 
 TEST(Attention, ReadsAndWritesPackedProjections) {
   AttentionShape a = shapeOf(2, 3, 37, 37, 8, true);

@@ -104,8 +104,7 @@ TEST_P(RmsNorm, EqualsItsDefinition) {
       dot += g * w[j] * xhat / double(width);
     }
     for (int64_t j = 0; j < width; ++j)
-      dx[i * width + j] =
-          rstd * (double(dy[i * width + j]) * w[j] - x[i * width + j] * rstd * dot);
+      dx[i * width + j] = rstd * (double(dy[i * width + j]) * w[j] - x[i * width + j] * rstd * dot);
   }
   Floats out(x.size()), rstd(static_cast<size_t>(rows)), gx(x.size()), gw(w.size());
   rmsNormForward(out.data(), rstd.data(), x.data(), w.data(), rows, width, 1e-6f);

@@ -33,6 +33,8 @@ struct Options {
   int64_t stepNumber = 1;
   /// What `train.initial_value` yields for a parameter.
   InitialValues initialValues;
+  /// What `train.random_key` depends on, with the number of the update.
+  uint64_t seed = 1;
 };
 
 /// A parameter or state on all ranks, with the type that says who holds what.

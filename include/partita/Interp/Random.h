@@ -43,6 +43,17 @@ inline double uniform(uint64_t key, uint64_t index) {
   return static_cast<double>(mix64(key + index) >> 11) / 9007199254740992.0;
 }
 
+/// The key of a step's random numbers.
+inline uint64_t stepKey(uint64_t seed, int64_t step) {
+  return mix64(mix64(seed) + static_cast<uint64_t>(step));
+}
+
+/// Does dropout number `id` drop element `number` (partita_rt/kernels.h states the arithmetic)?
+inline bool isDropped(uint64_t key, int64_t id, int64_t number, double ratio) {
+  uint64_t drawn = mix64(mix64(key + static_cast<uint64_t>(id)) + static_cast<uint64_t>(number));
+  return static_cast<double>(drawn >> 32) < ratio * 4294967296.0;
+}
+
 } // namespace partita::interp
 
 #endif // PARTITA_INTERP_RANDOM_H

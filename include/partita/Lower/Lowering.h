@@ -113,6 +113,7 @@ void attachGemmKernels(mlir::MLIRContext *context);
 void attachElementwiseKernels(mlir::MLIRContext *context);
 void attachRowKernels(mlir::MLIRContext *context);
 void attachAttentionKernels(mlir::MLIRContext *context);
+void attachDropoutKernels(mlir::MLIRContext *context);
 void attachTokenKernels(mlir::MLIRContext *context);
 void attachMovementKernels(mlir::MLIRContext *context);
 void attachReductionKernels(mlir::MLIRContext *context);

@@ -107,4 +107,24 @@ def ObjectivePass : Pass<"objective", "::mlir::ModuleOp"> {
   let dependentDialects = ["::partita::train::TrainDialect", "::partita::tx::TxDialect"];
 }
 
+def KeyDropoutPass : Pass<"key-dropout", "::mlir::ModuleOp"> {
+  let summary = "dropout gets its key where something is minimized, and goes away elsewhere";
+  let description = [{
+    After `objective`, which copies the model. The number of the micro-batch becomes one more batch of the loop.
+
+    ```mlir
+    %loss = train.accumulate (%i = %ids) : (tensor<2x8x16xi64>) -> tensor<f32> {
+      %y = tx.dropout %x ratio 0.1 id 3
+    // becomes
+    %key = train.random_key : tensor<i64>
+    %numbers = tx.iota 0.0, 1.0 : tensor<2xi64>
+    %loss = train.accumulate (%i = %ids, %micro = %numbers) : (tensor<2x8x16xi64>, tensor<2xi64>) -> tensor<f32> {
+      %y = tx.dropout %x ratio 0.1 id 3 key %key micro %micro
+    ```
+  }];
+  let dependentDialects = ["::partita::train::TrainDialect", "::partita::tx::TxDialect"];
+  let statistics = [Statistic<"keyed", "keyed", "dropouts of training steps">,
+                    Statistic<"removed", "removed", "dropouts elsewhere">];
+}
+
 #endif // PARTITA_OBJECTIVE_PASSES

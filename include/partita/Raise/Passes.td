@@ -1,6 +1,6 @@
 //===- Passes.td - phase raise, in running order ----------------------------------------------------===//
 //
-// Exporters write LayerNorm, GELU and attention as graphs of small operations, in many spellings. These
+// Exporters write norms, activations, rotary embedding and attention as graphs of small operations, in many spellings. These
 // passes recognize them by what they compute: a candidate is a subgraph with the right inputs, and it is
 // accepted when the interpreter, in double precision and on random inputs, finds it equal to the op that
 // replaces it. Isomorphic candidates (a model's layers) are computed once.
@@ -50,14 +50,24 @@ def RaiseRmsNorm : Raise_Pass<"raise-rms-norm"> {
   }];
 }
 
-def RaiseGelu : Raise_Pass<"raise-gelu"> {
-  let summary = "GELU in any spelling becomes tx.gelu or tx.gelu_tanh";
+def RaiseActivation : Raise_Pass<"raise-activation"> {
+  let summary = "GELU and SiLU in any spelling become tx.gelu, tx.gelu_tanh, tx.quick_gelu or tx.silu";
   let description = [{
     Starts at a `tx.erf`, `tx.tanh` or `tx.sigmoid` and finds the elementwise subgraphs around it that are
-    functions of one tensor. Where such a function equals x Phi(x) or its tanh approximation it is
-    replaced, however it is associated. A constant that stands in the way is named.
+    functions of one tensor. Where such a function equals x Phi(x), its tanh approximation, x sigmoid(1.702 x)
+    or x sigmoid(x) it is replaced, however it is associated. A constant that stands in the way is named.
 
         tx.mul %half_x, (1 + tx.tanh(0.79788 * (x + 0.044715 * x^3)))   =>   tx.gelu_tanh %x
+  }];
+}
+
+def RaiseRotateHalf : Raise_Pass<"raise-rotate-half"> {
+  let summary = "the quarter turn of rotary position embedding becomes tx.rotate_half";
+  let description = [{
+    Two ways to write it: the halves of a row, the second one negated, exchanged; or the elements of odd and
+    even index, the odd ones negated, interleaved.
+
+        tx.concat (tx.neg (tx.slice %x [0, 4])), (tx.slice %x [0, 0]) along 1   =>   tx.rotate_half %x
   }];
 }
 
@@ -66,9 +76,11 @@ def RaiseAttention : Raise_Pass<"raise-attention"> {
   let description = [{
     Starts at a `tx.softmax` between two `tx.batch_matmul`. What stands between the scores and the
     softmax is evaluated at every (query, key): where the result is scale * score the key is visible,
-    where it is below -9000 it is hidden. All keys visible: attention; exactly the keys up to the query:
-    causal attention; anything else stays as it is. Scales on q and k are collected, and transposes and
-    reshapes around q, k, v and the result are absorbed into the layout [b, s, h, d].
+    where it is below -9000 it is hidden. All keys visible: attention; exactly the keys up to the query, or
+    the last few of these: causal attention, with a window. What depends on an input, or is no mask, becomes
+    a bias when it is added to the scores or hides them with a number below -1e30, to which a score adds
+    nothing. Scales on q and k are collected, transposes and reshapes around q, k, v and the result absorbed
+    into the layout [b, s, h, d], and heads of k and v that are repeated are read where they are.
 
         tx.batch_matmul (tx.softmax (tx.select %mask, (tx.div %qk, %sqrt_d), %lowest)), %v
         =>  %out, %lse = tx.attention %q, %k, %v scale 0.125 causal

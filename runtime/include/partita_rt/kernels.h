@@ -89,27 +89,66 @@ using ConstHeads = HeadsOf<const float>;
 struct AttentionShape {
   int64_t batch;
   int64_t heads;
-  int64_t sequence;    ///< of queries
-  int64_t keySequence; ///< of keys and values
-  int64_t headDim;     ///< of q and k
-  int64_t valueDim;    ///< of v and out
-  int64_t groups = 1;  ///< query heads per key/value head: k, v have heads / groups heads
-  bool causal = true;  ///< query i sees keys j <= i + keySequence - sequence
-  float scale = 1.0f;  ///< scores = scale * q.k, usually 1 / sqrt(headDim)
+  int64_t sequence;        ///< of queries
+  int64_t keySequence;     ///< of keys and values
+  int64_t headDim;         ///< of q and k
+  int64_t valueDim;        ///< of v and out
+  int64_t groups = 1;      ///< query heads per key/value head: k, v have heads / groups heads
+  bool causal = true;      ///< query i sees keys j <= i + keySequence - sequence
+  float scale = 1.0f;      ///< scores = scale * q.k, usually 1 / sqrt(headDim)
+  int64_t window = 0;      ///< if not 0: of the keys up to its last, a query sees this many alone
+  bool zeroHidden = false; ///< a query all of whose biased scores are -inf gets zeros, not NaN
 };
 
-/// out = softmax(scale * q k^T, masked) v, in tiles: the [sequence, keySequence] scores are never
-/// stored. logSumExp [batch, heads, sequence] is saved for the backward pass; null: not saved. A
-/// query that sees no key gets zeros.
-void attentionForward(Heads out, float *logSumExp, ConstHeads q, ConstHeads k, ConstHeads v,
-                      const AttentionShape &shape);
+/// What is added to the scores: element (b, h, i, j) stands at data[b * batchStride + h *
+/// headStride + i * rowStride + j * columnStride]; a stride of 0 repeats, columnStride is 0 or 1.
+template <typename T> struct ScoresOf {
+  T *data = nullptr;
+  int64_t batchStride = 0;
+  int64_t headStride = 0;
+  int64_t rowStride = 0;
+  int64_t columnStride = 0;
+};
+using Scores = ScoresOf<float>;
+using ConstScores = ScoresOf<const float>;
 
-/// Overwrites dq, dk and dv (which may lie in one packed tensor, laid out as q, k and v or not).
-/// Needs out and logSumExp of the forward pass. delta [batch, heads, sequence] is workspace:
-/// sum over d of dout * out.
+/// out = softmax(scale * q k^T + bias, masked) v, in tiles: the [sequence, keySequence] scores are
+/// never stored. logSumExp [batch, heads, sequence] is saved for the backward pass; null: not
+/// saved. A query that sees no key gets zeros.
+void attentionForward(Heads out, float *logSumExp, ConstHeads q, ConstHeads k, ConstHeads v,
+                      const AttentionShape &shape, ConstScores bias = {});
+
+/// Overwrites dq, dk and dv (which may lie in one packed tensor, laid out as q, k and v or not),
+/// and dbias, laid out as the bias, if it has data. Needs out and logSumExp of the forward pass.
+/// delta [batch, heads, sequence] is workspace: sum over d of dout * out.
 void attentionBackward(Heads dq, Heads dk, Heads dv, float *delta, ConstHeads dout, ConstHeads out,
                        const float *logSumExp, ConstHeads q, ConstHeads k, ConstHeads v,
-                       const AttentionShape &shape);
+                       const AttentionShape &shape, ConstScores bias = {}, Scores dbias = {});
+
+//===-- Rotary position embedding -----------------------------------------------------------===//
+
+/// Which elements of a row of n are a pair: i and i + n / 2, or 2i and 2i + 1.
+enum class Pairs : uint8_t { Halves, Interleaved };
+
+/// A quarter turn of every pair (a, b) of every row: (-b, a). Not in place.
+void rotateHalf(float *y, const float *x, int64_t rows, int64_t width, Pairs pairs);
+
+//===-- Dropout -----------------------------------------------------------------------------===//
+
+/// The key of a step's random numbers: mix64(mix64(seed) + step).
+uint64_t stepKey(uint64_t seed, int64_t step);
+
+struct Dropout {
+  double ratio;
+  int64_t id; ///< of the op as imported
+  int64_t key;
+};
+
+/// y[i...] = 0 where the element is dropped, else x / (1 - ratio). Element number n is dropped when
+/// mix64(mix64(key + id) + n) >> 32 is below ratio * 2^32; its number is `first` plus its row-major
+/// index in a tensor of shape `whole`. In place is allowed.
+void dropout(float *y, const float *x, const Shape &shape, const Shape &whole,
+             const Dropout &dropout, int64_t first);
 
 //===-- Embedding ---------------------------------------------------------------------------===//
 

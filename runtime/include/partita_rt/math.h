@@ -76,6 +76,8 @@ inline float gelu_tanh_slope(float x, float t) {
   return 0.5f * (1.0f + t) +
          0.5f * x * (1.0f - t * t) * 0.7978845608028654f * (1.0f + 0.134145f * x * x);
 }
+/// The derivative of x s at x, given s = sigmoid(x).
+inline float silu_slope(float x, float s) { return s * (1.0f + x * (1.0f - s)); }
 /// -1, 0 or 1; NaN for NaN.
 inline float sign(float x) { return x > 0.0f ? 1.0f : x < 0.0f ? -1.0f : x; }
 

@@ -225,6 +225,7 @@ struct Rank {
   Hyper hyper;
   float learningRate = 0;               ///< of this step, after the schedule
   int64_t step = 0;                     ///< number of the update being made, from 1 (AdamW's t)
+  uint64_t seed = 1;                    ///< of the data order and of dropout
   StepReport report;                    ///< written by train_step and eval_step
   GradientSink *gradientSink = nullptr; ///< the runtime's own
   InitialFiles *initialFiles = nullptr; ///< the runtime's own, during init

@@ -1,10 +1,10 @@
-//===- RaiseGelu.cpp - GELU in any spelling becomes tx.gelu or tx.gelu_tanh -------------------===//
+//===- RaiseActivation.cpp - GELU and SiLU in any spelling become one op ----------------------===//
 //
 // From every erf, tanh and sigmoid: the exits (values through which everything passes that is
 // computed from it elementwise), the farthest first; from each exit the subgraphs that are a
-// function of one tensor of the exit's type, the smallest first. The first that equals a GELU at
-// 256 random points is replaced. A function that comes within a hundredth of one without being it
-// is reported.
+// function of one tensor of the exit's type, the smallest first. The first that equals an
+// activation at 256 random points is replaced. A function that comes within a hundredth of one
+// without being it is reported.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -15,7 +15,7 @@
 #include <cmath>
 
 namespace partita {
-#define GEN_PASS_DEF_RAISEGELU
+#define GEN_PASS_DEF_RAISEACTIVATION
 #include "partita/Raise/Passes.h.inc"
 } // namespace partita
 
@@ -25,19 +25,22 @@ using namespace partita::raise;
 
 namespace {
 
-/// Of the largest value: what is farther away from GELU is something else (SiLU: 0.04) and no news.
+/// Of the largest value: what is farther away is something else and no news.
 constexpr double closeEnough = 0.01;
 
-enum class Kind { Gelu, GeluTanh };
-constexpr Kind kinds[] = {Kind::Gelu, Kind::GeluTanh};
-StringRef nameOf(Kind kind) {
-  return kind == Kind::Gelu ? tx::GeluOp::getOperationName() : tx::GeluTanhOp::getOperationName();
+struct Activation {
+  StringRef op;
+  Value (*build)(OpBuilder &builder, Location loc, Value x);
+};
+
+template <typename Op> Activation activation() {
+  return {Op::getOperationName(), [](OpBuilder &builder, Location loc, Value x) -> Value {
+            return Op::create(builder, loc, ValueRange{x}).getResult();
+          }};
 }
-Value build(Kind kind, OpBuilder &builder, Location loc, Value x) {
-  if (kind == Kind::Gelu)
-    return tx::GeluOp::create(builder, loc, ValueRange{x}).getResult();
-  return tx::GeluTanhOp::create(builder, loc, ValueRange{x}).getResult();
-}
+
+const Activation activations[] = {activation<tx::GeluOp>(), activation<tx::GeluTanhOp>(),
+                                  activation<tx::QuickGeluOp>(), activation<tx::SiluOp>()};
 
 bool isInterior(Operation *op) {
   if (auto cast = dyn_cast<tx::CastOp>(op))
@@ -46,31 +49,35 @@ bool isInterior(Operation *op) {
   return isa<ScalarInterface>(op);
 }
 
-/// How a candidate compares with the closer of the two functions.
+/// How a candidate compares with the closest of the functions.
 struct Outcome {
-  Kind kind = Kind::Gelu;
+  const Activation *kind = activations;
   double error = 1;
   std::string blame;
   bool accepted = false;
 };
 
-struct RaiseGeluPass : partita::impl::RaiseGeluBase<RaiseGeluPass> {
+struct RaiseActivationPass : partita::impl::RaiseActivationBase<RaiseActivationPass> {
   using Base::Base;
   void runOnOperation() override;
 
 private:
   Outcome compare(const Subgraph &subgraph);
   Outcome compute(const Subgraph &subgraph);
-  std::optional<double> errorOf(const Subgraph &subgraph, Kind kind, Substitution substitution);
-  void raise(Operation *anchor, const Independent &independent, Report &report);
+  std::optional<double> errorOf(const Subgraph &subgraph, const Activation &kind,
+                                Substitution substitution);
+  void raise(Operation *anchor, const Independent &independent);
+  Report report(const Activation &kind) {
+    return Report(kind.op.drop_front(3), remarks, numRaised, numMissed); // without "tx."
+  }
 
   std::map<StructuralKey, Outcome> known;
 };
 
 } // namespace
 
-std::optional<double> RaiseGeluPass::errorOf(const Subgraph &subgraph, Kind kind,
-                                             Substitution substitution) {
+std::optional<double> RaiseActivationPass::errorOf(const Subgraph &subgraph, const Activation &kind,
+                                                   Substitution substitution) {
   Value x = subgraph.leaves.front();
   ArrayRef<int64_t> shape = cast<RankedTensorType>(x.getType()).getShape();
   // One dimension of 256 sample points; the function is elementwise.
@@ -87,40 +94,40 @@ std::optional<double> RaiseGeluPass::errorOf(const Subgraph &subgraph, Kind kind
   check.inputs.push_back({x, labels, 0, 1.5});
   check.substitution = substitution;
   return check.error([&](OpBuilder &builder, ValueRange arguments) {
-    return build(kind, builder, builder.getUnknownLoc(), arguments[0]);
+    return kind.build(builder, builder.getUnknownLoc(), arguments[0]);
   });
 }
 
-Outcome RaiseGeluPass::compute(const Subgraph &subgraph) {
+Outcome RaiseActivationPass::compute(const Subgraph &subgraph) {
   ++numChecks;
   double allowed = tolerance(getElementTypeOrSelf(subgraph.root.getType()));
   Outcome best;
-  for (Kind kind : kinds)
+  for (const Activation &kind : activations)
     if (auto error = errorOf(subgraph, kind, {}); error && *error < best.error)
-      best = Outcome{kind, *error, {}, *error <= allowed};
+      best = Outcome{&kind, *error, {}, *error <= allowed};
   if (!best.accepted && best.error < closeEnough)
-    for (Kind kind : kinds)
+    for (const Activation &kind : activations)
       if (best.blame.empty()) {
         best.blame = blameConstant(
             subgraph,
-            {0.5, 1, 2, 3, 0.044715, std::sqrt(0.5), std::sqrt(2.0), std::sqrt(2 / M_PI),
+            {0.5, 1, 2, 3, 0.044715, 1.702, std::sqrt(0.5), std::sqrt(2.0), std::sqrt(2 / M_PI),
              2 * std::sqrt(2 / M_PI)},
             [&](Substitution substitution) { return errorOf(subgraph, kind, substitution); },
             allowed);
         if (!best.blame.empty())
-          best.kind = kind;
+          best.kind = &kind;
       }
   return best;
 }
 
-Outcome RaiseGeluPass::compare(const Subgraph &subgraph) {
+Outcome RaiseActivationPass::compare(const Subgraph &subgraph) {
   auto [found, isNew] = known.try_emplace(structuralKey(subgraph));
   if (isNew)
     found->second = compute(subgraph);
   return found->second;
 }
 
-void RaiseGeluPass::raise(Operation *anchor, const Independent &independent, Report &report) {
+void RaiseActivationPass::raise(Operation *anchor, const Independent &independent) {
   Outcome nearest;
   Value nearestRoot;
   SmallVector<Value> exits = findExits(anchor, isInterior);
@@ -147,28 +154,28 @@ void RaiseGeluPass::raise(Operation *anchor, const Independent &independent, Rep
     if (!x)
       continue;
     OpBuilder builder(root.getDefiningOp());
-    root.replaceAllUsesWith(build(outcome.kind, builder, root.getLoc(), x));
-    report.accept(root.getLoc(), nameOf(outcome.kind));
+    root.replaceAllUsesWith(outcome.kind->build(builder, root.getLoc(), x));
+    report(*outcome.kind).accept(root.getLoc(), outcome.kind->op);
     return;
   }
   if (nearest.error >= closeEnough)
     return;
   if (nearest.blame.empty())
-    report.reject(nearestRoot.getLoc(), "differs from " + nameOf(nearest.kind) + " by " +
-                                            numberText(nearest.error) + " of its largest value");
+    report(*nearest.kind)
+        .reject(nearestRoot.getLoc(), "differs from " + nearest.kind->op + " by " +
+                                          numberText(nearest.error) + " of its largest value");
   else
-    report.reject(nearestRoot.getLoc(), nearest.blame);
+    report(*nearest.kind).reject(nearestRoot.getLoc(), nearest.blame);
 }
 
-void RaiseGeluPass::runOnOperation() {
+void RaiseActivationPass::runOnOperation() {
   Independent independent(getOperation());
-  Report report("gelu", remarks, numRaised, numMissed);
   SmallVector<Operation *> anchors;
   getOperation().walk([&](Operation *op) {
     if (isa<tx::ErfOp, tx::TanhOp, tx::SigmoidOp>(op))
       anchors.push_back(op);
   });
   for (Operation *anchor : anchors)
-    raise(anchor, independent, report);
+    raise(anchor, independent);
   eraseDead(getOperation());
 }

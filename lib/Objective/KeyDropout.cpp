@@ -1,0 +1,74 @@
+//===- KeyDropout.cpp - dropout in training steps gets its key, elsewhere it goes -------------===//
+//
+// Which elements a step drops depends on the step's key, the op, and the element's number in the
+// global batch, that is on the number of the micro-batch too. That number reaches the loop over
+// micro-batches as the tokens do: as one more batch, 0, 1, 2, ..., so no pass that rearranges the
+// loop need know of it.
+//
+//===------------------------------------------------------------------------------------------===//
+
+#include "dialects/Train/Train.h"
+#include "dialects/Tx/Tx.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "partita/Objective/Passes.h"
+
+namespace partita {
+#define GEN_PASS_DEF_KEYDROPOUTPASS
+#include "partita/Objective/Passes.h.inc"
+} // namespace partita
+
+using namespace mlir;
+using namespace partita;
+
+namespace {
+
+/// The number of the micro-batch that the region of `loop` sees.
+Value addNumber(train::AccumulateOp loop) {
+  OpBuilder builder(loop);
+  auto number = RankedTensorType::get({}, builder.getI64Type());
+  auto numbers = RankedTensorType::get({loop.getCount()}, builder.getI64Type());
+  loop.getBatchesMutable().append(
+      tx::IotaOp::create(builder, loop.getLoc(), numbers, APFloat(0.0), APFloat(1.0)).getResult());
+  return loop.getBody().addArgument(number, loop.getLoc());
+}
+
+void giveKeys(func::FuncOp function, ArrayRef<tx::DropoutOp> ops) {
+  OpBuilder builder = OpBuilder::atBlockBegin(&function.getBody().front());
+  auto number = RankedTensorType::get({}, builder.getI64Type());
+  Value key = train::RandomKeyOp::create(builder, function.getLoc(), number);
+  llvm::DenseMap<Operation *, Value> numbers;
+  for (tx::DropoutOp op : ops) {
+    auto loop = op->getParentOfType<train::AccumulateOp>();
+    Value &micro = numbers[loop];
+    if (!micro)
+      micro = loop ? addNumber(loop) : tx::createSplat(builder, function.getLoc(), number, 0);
+    op.getKeyMutable().assign(key);
+    op.getMicroMutable().assign(micro);
+  }
+}
+
+struct KeyDropout : partita::impl::KeyDropoutPassBase<KeyDropout> {
+  void runOnOperation() override {
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      bool training = false;
+      SmallVector<tx::DropoutOp> ops;
+      function.walk([&](Operation *op) {
+        training |= isa<train::MinimizeOp>(op);
+        if (auto dropout = dyn_cast<tx::DropoutOp>(op))
+          ops.push_back(dropout);
+      });
+      if (training && !ops.empty()) {
+        giveKeys(function, ops);
+        keyed += ops.size();
+        continue;
+      }
+      for (tx::DropoutOp op : ops) {
+        op.getResult().replaceAllUsesWith(op.getX());
+        op.erase();
+      }
+      removed += ops.size();
+    }
+  }
+};
+
+} // namespace

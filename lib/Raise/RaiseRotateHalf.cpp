@@ -1,0 +1,114 @@
+//===- RaiseRotateHalf.cpp - rotary embedding's quarter turn becomes tx.rotate_half -----------===//
+//
+// From every concatenation of two parts along a dimension, the first one negated: where the parts
+// are the second and first half of a tensor's last dimension, or its elements of odd and even index
+// beside each other in a new dimension that a reshape then joins, the whole is one op. What is cut
+// and where is exact, so there is nothing to compare.
+//
+//===------------------------------------------------------------------------------------------===//
+
+#include "Layout.h"
+#include "Remarks.h"
+#include "Subgraph.h"
+#include "dialects/Par/Par.h"
+#include "partita/Raise/Passes.h"
+
+namespace partita {
+#define GEN_PASS_DEF_RAISEROTATEHALF
+#include "partita/Raise/Passes.h.inc"
+} // namespace partita
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::raise;
+
+namespace {
+
+/// Every second or the contiguous half of the last dimension of `x`.
+struct Part {
+  Value x;
+  int64_t offset, stride;
+};
+
+/// Through a negation, which may come before or after the reshape that makes room for the new
+/// dimension.
+std::optional<Part> readPart(Value value, bool &negated) {
+  negated = false;
+  while (Operation *op = value.getDefiningOp()) {
+    if (auto slice = dyn_cast<tx::SliceOp>(op)) {
+      auto from = slice.getX().getType(), to = slice.getType();
+      int64_t last = from.getRank() - 1;
+      for (int64_t dim = 0; dim < last; ++dim)
+        if (from.getDimSize(dim) != to.getDimSize(dim) || slice.getStrides()[dim] != 1)
+          return std::nullopt;
+      if (last < 0 || from.getDimSize(last) != 2 * to.getDimSize(last))
+        return std::nullopt;
+      return Part{slice.getX(), slice.getOffsets()[last], slice.getStrides()[last]};
+    }
+    if (isa<tx::NegOp>(op))
+      negated = !negated;
+    else if (!isa<tx::ReshapeOp>(op))
+      return std::nullopt;
+    value = op->getOperand(0);
+  }
+  return std::nullopt;
+}
+
+/// The tensor that `concat` is the quarter turn of, and how pairs lie in it.
+struct Turn {
+  Value x;
+  bool interleaved = false;
+};
+
+std::optional<Turn> readTurn(tx::ConcatOp concat) {
+  if (concat.getInputs().size() != 2)
+    return std::nullopt;
+  bool firstNegated = false, secondNegated = false;
+  auto first = readPart(concat.getInputs()[0], firstNegated),
+       second = readPart(concat.getInputs()[1], secondNegated);
+  if (!first || !second || first->x != second->x || !firstNegated || secondNegated)
+    return std::nullopt;
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(first->x.getType()).getShape();
+  int64_t half = shape.back() / 2, last = concat.getType().getRank() - 1;
+  bool halves =
+      first->stride == 1 && second->stride == 1 && first->offset == half && second->offset == 0;
+  if (halves && static_cast<int64_t>(concat.getDim()) == last &&
+      concat.getType().getShape() == shape)
+    return Turn{first->x, false};
+  // [..., n/2, 1] and the same, joined: [..., n/2, 2].
+  SmallVector<int64_t> paired(shape);
+  paired.back() = half;
+  paired.push_back(2);
+  bool alternate =
+      first->stride == 2 && second->stride == 2 && first->offset == 1 && second->offset == 0;
+  if (alternate && static_cast<int64_t>(concat.getDim()) == last &&
+      concat.getType().getShape() == ArrayRef<int64_t>(paired))
+    return Turn{first->x, true};
+  return std::nullopt;
+}
+
+struct RaiseRotateHalfPass : partita::impl::RaiseRotateHalfBase<RaiseRotateHalfPass> {
+  using Base::Base;
+  void runOnOperation() override {
+    Report report("rotate_half", remarks, numRaised, numMissed);
+    SmallVector<tx::ConcatOp> concats;
+    getOperation().walk([&](tx::ConcatOp op) { concats.push_back(op); });
+    for (tx::ConcatOp concat : concats) {
+      std::optional<Turn> turn = readTurn(concat);
+      if (!turn)
+        continue;
+      OpBuilder builder(concat);
+      SmallVector<NamedAttribute> attributes;
+      if (turn->interleaved)
+        attributes.push_back(builder.getNamedAttr("interleaved", builder.getUnitAttr()));
+      Value turned =
+          tx::RotateHalfOp::create(builder, concat.getLoc(), ValueRange{turn->x}, attributes);
+      concat.getResult().replaceAllUsesWith(
+          createReshape(builder, concat.getLoc(), turned, concat.getType().getShape()));
+      report.accept(concat.getLoc(), tx::RotateHalfOp::getOperationName());
+    }
+    eraseDead(getOperation());
+  }
+};
+
+} // namespace

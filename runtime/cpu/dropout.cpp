@@ -1,0 +1,71 @@
+// Dropout by counter-based random numbers, and the quarter turn of rotary position embedding.
+
+#include "partita_rt/init.h"
+#include "partita_rt/kernels.h"
+
+namespace partita_rt {
+
+uint64_t stepKey(uint64_t seed, int64_t step) { return mix64(mix64(seed) + uint64_t(step)); }
+
+namespace {
+
+/// splitmix64, here to be inlined (init.h's is a call).
+inline uint64_t mixed(uint64_t x) {
+  x += 0x9E3779B97F4A7C15ull;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
+  return x ^ (x >> 31);
+}
+
+} // namespace
+
+void dropout(float *y, const float *x, const Shape &shape, const Shape &whole,
+             const Dropout &dropout, int64_t first) {
+  uint64_t key = mixed(uint64_t(dropout.key) + uint64_t(dropout.id));
+  double bound = dropout.ratio * 4294967296.0;
+  float scale = float(1.0 / (1.0 - dropout.ratio));
+  // From the outermost of the trailing dimensions that may be cut on, numbers are consecutive.
+  int outer = shape.rank;
+  int64_t run = 1, strides[kMaxDims] = {}, index[kMaxDims] = {};
+  for (bool same = true; same && outer > 0;) {
+    --outer;
+    run *= shape[outer];
+    same = shape[outer] == whole[outer];
+  }
+  int64_t stride = 1;
+  for (int d = shape.rank - 1; d >= 0; --d) {
+    strides[d] = stride;
+    stride *= whole[d];
+  }
+  int64_t number = first;
+  for (int64_t done = 0, all = shape.elements(); done < all; done += run) {
+    for (int64_t i = 0; i < run; ++i) {
+      uint64_t drawn = mixed(key + uint64_t(number + i)) >> 32;
+      y[done + i] = double(drawn) < bound ? 0.0f : x[done + i] * scale;
+    }
+    for (int d = outer - 1; d >= 0; --d) {
+      number += strides[d];
+      if (++index[d] < shape[d])
+        break;
+      number -= strides[d] * shape[d];
+      index[d] = 0;
+    }
+  }
+}
+
+void rotateHalf(float *y, const float *x, int64_t rows, int64_t width, Pairs pairs) {
+  int64_t half = width / 2;
+  for (int64_t row = 0; row < rows; ++row, x += width, y += width)
+    if (pairs == Pairs::Halves)
+      for (int64_t i = 0; i < half; ++i) {
+        y[i] = -x[half + i];
+        y[half + i] = x[i];
+      }
+    else
+      for (int64_t i = 0; i < half; ++i) {
+        y[2 * i] = -x[2 * i + 1];
+        y[2 * i + 1] = x[2 * i];
+      }
+}
+
+} // namespace partita_rt
