@@ -12,10 +12,6 @@
 
 namespace partita::importer {
 
-/// The double that a person means by this float: 1e-05f is 1e-05, not 9.99999975e-06. Epsilons are
-/// written as decimals, and the exporter rounded them.
-double asWritten(float value);
-
 class Math {
 public:
   explicit Math(Node &node) : node(node) {}

@@ -332,4 +332,11 @@ LogicalResult Node::broadcastShape(llvm::ArrayRef<Tensor *> tensors, Shape &shap
   return success();
 }
 
+double asWritten(float value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.7g", static_cast<double>(value));
+  double wide = std::strtod(text, nullptr);
+  return static_cast<float>(wide) == value ? wide : static_cast<double>(value);
+}
+
 } // namespace partita::importer

@@ -6,13 +6,6 @@ using namespace mlir;
 
 namespace partita::importer {
 
-double asWritten(float value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.7g", static_cast<double>(value));
-  double wide = std::strtod(text, nullptr);
-  return static_cast<float>(wide) == value ? wide : static_cast<double>(value);
-}
-
 namespace {
 
 /// Calls `body` on x with dimension `axis` last, and puts the dimensions of its result back.
