@@ -1,7 +1,8 @@
 //===- TxFused.td - op table: kernels made of several ops ---------------------------------------------===//
 //
 // Created in the fuse phase, after differentiation: they have no gradient. The pass `fuse-elementwise`
-// makes tx.fusion, `fuse-bias` the products with a bias, `fuse-residual-gradients` the last two; each becomes one kernel when lowered.
+// makes tx.fusion, `fuse-bias` the products with a bias, `fuse-residual-gradients` the norms' gradients that add,
+// `fuse-classifier` the loss of a product; each becomes one kernel when lowered.
 //
 //===------------------------------------------------------------------------------------------------===//
 
@@ -70,6 +71,31 @@ def Tx_RmsNormGradAddOp : Tx_InferredOp<"rms_norm_grad_add", [], "::mlir::getEle
   let arguments = (ins Tx_Float:$x, Tx_Float:$w, Tx_Float:$rstd, Tx_Float:$dy, Tx_Float:$add);
   let results = (outs Tx_Float:$dx, Tx_Float:$dw);
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+}
+
+//===------------------------------------------------------------------------------------------------===//
+// The loss of a product. Kernels go over blocks of tokens and of the vocabulary: the logits of all tokens, a
+// large model's largest tensor, never exist (Hsu et al., arXiv 2410.10989).
+//===------------------------------------------------------------------------------------------------===//
+
+def Tx_ClassifierLossOp : Tx_InferredOp<"classifier_loss"> {
+  let summary = "tx.cross_entropy of x @ w^T: x [..., k], w [n, k], labels [...] -> loss [...]";
+  let description = "Created by `fuse-classifier` where nobody differentiates: evaluation.";
+  let shardRule = "* k^, n^ k^, * -> *";
+  let arguments = (ins Tx_Float:$x, Tx_Float:$w, Tx_Int:$labels, I64Attr:$ignore_index);
+  let results = (outs Tx_Float:$loss);
+  let assemblyFormat = "$x `,` $w `,` $labels `ignore` $ignore_index attr-dict `:` functional-type(operands, results)";
+}
+def Tx_ClassifierLossGradOp : Tx_InferredOp<"classifier_loss_grad", [], "::mlir::getElementTypeOrSelf(operands[0]), ::mlir::getElementTypeOrSelf(operands[0]), ::mlir::getElementTypeOrSelf(operands[0])"> {
+  let summary = "tx.classifier_loss together with the cotangents of x and w";
+  let description = [{
+    Forward and backward at once, because the loss's cotangent `dloss` (scale / count of tokens) is known
+    before the forward pass. Created by `fuse-classifier`.
+  }];
+  let shardRule = "*+ k^, n^ k^, *+, *+ -> *, * k^, n^ k^";
+  let arguments = (ins Tx_Float:$x, Tx_Float:$w, Tx_Int:$labels, Tx_Float:$dloss, I64Attr:$ignore_index);
+  let results = (outs Tx_Float:$loss, Tx_Float:$dx, Tx_Float:$dw);
+  let assemblyFormat = "operands `ignore` $ignore_index attr-dict `:` functional-type(operands, results)";
 }
 
 #endif // PARTITA_TX_FUSED

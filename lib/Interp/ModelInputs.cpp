@@ -56,6 +56,11 @@ static SmallVector<TokenRange> tokenRanges(func::FuncOp function) {
     limit(op.getLabels(), par::Layout::of(op.getLogits().getType()).shape.back(),
           op.getIgnoreIndex());
   });
+  auto limitClassifier = [&](auto op) {
+    limit(op.getLabels(), par::Layout::of(op.getW().getType()).shape[0], op.getIgnoreIndex());
+  };
+  function.walk([&](tx::ClassifierLossOp op) { limitClassifier(op); });
+  function.walk([&](tx::ClassifierLossGradOp op) { limitClassifier(op); });
   return ranges;
 }
 

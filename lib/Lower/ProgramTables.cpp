@@ -46,7 +46,7 @@ private:
     }
   }
 
-  /// Tokens index the table's rows, labels the logits' last dimension.
+  /// Tokens index the table's rows, labels the logits' last dimension or a classifier's rows.
   void findVocabulary(Operation *op) {
     Value tokens;
     int64_t size = 0;
@@ -56,6 +56,9 @@ private:
     } else if (isa<tx::CrossEntropyOp, tx::TokenLossOp>(op)) {
       tokens = op->getOperand(1);
       size = par::wholeType(op->getOperand(0).getType()).getShape().back();
+    } else if (isa<tx::ClassifierLossOp, tx::ClassifierLossGradOp>(op)) {
+      tokens = op->getOperand(2);
+      size = par::wholeType(op->getOperand(1).getType()).getDimSize(0);
     } else {
       return;
     }

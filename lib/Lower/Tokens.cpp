@@ -99,6 +99,57 @@ struct CrossEntropyGrad : KernelInterface::ExternalModel<CrossEntropyGrad, tx::C
   }
 };
 
+/// The runtime's blocks of the vocabulary (kernels.h), and how many tokens it works on at once: as
+/// many as keep matrix products fast, in even parts.
+constexpr int64_t kClassifierColumns = 512, kClassifierRows = 512;
+
+int64_t classifierRowsAtOnce(Value labels) {
+  int64_t rows = std::max<int64_t>(cast<RankedTensorType>(labels.getType()).getNumElements(), 1);
+  return llvm::divideCeil(rows, llvm::divideCeil(rows, kClassifierRows));
+}
+
+struct ClassifierLoss : KernelInterface::ExternalModel<ClassifierLoss, tx::ClassifierLossOp> {
+  StringRef resultName(Operation *, unsigned) const { return "loss"; }
+  int64_t workspaceElements(Operation *op) const {
+    return classifierRowsAtOnce(op->getOperand(2)) * kClassifierColumns;
+  }
+  LogicalResult lower(Operation *op, Lowering &l) const {
+    auto w = l.type(op->getOperand(1)).getShape();
+    l.create<rt::ClassifierLossOp>(l.result(0), l.operand(0), l.operand(1), l.operand(2),
+                                   l.scratch(), l.elements(op->getOperand(2)), w[1], w[0],
+                                   cast<tx::ClassifierLossOp>(op).getIgnoreIndex(),
+                                   classifierRowsAtOnce(op->getOperand(2)));
+    return success();
+  }
+};
+
+/// The logits of the tokens at work and one block of their cotangents are scratch.
+struct ClassifierLossGrad
+    : KernelInterface::ExternalModel<ClassifierLossGrad, tx::ClassifierLossGradOp> {
+  bool acceptsOperand(Operation *, unsigned operand, const View &view) const {
+    return operand == 3 && view.isScalar();
+  }
+  StringRef resultName(Operation *, unsigned result) const {
+    return ArrayRef<StringRef>{"loss", "dx", "dw"}[result];
+  }
+  int64_t workspaceElements(Operation *op) const {
+    int64_t vocabulary = cast<RankedTensorType>(op->getOperand(1).getType()).getDimSize(0);
+    return classifierRowsAtOnce(op->getOperand(2)) *
+           (llvm::alignTo(vocabulary, kClassifierColumns) + kClassifierColumns);
+  }
+  LogicalResult lower(Operation *op, Lowering &l) const {
+    auto w = l.type(op->getOperand(1)).getShape();
+    int64_t rows = l.elements(op->getOperand(2));
+    bool scalar = rows > 1 && l.view(op->getOperand(3)).isScalar();
+    l.create<rt::ClassifierLossGradOp>(l.result(0), l.result(1), l.result(2), l.operand(3),
+                                       l.operand(0), l.operand(1), l.operand(2), l.scratch(),
+                                       scalar ? 0 : 1, rows, w[1], w[0],
+                                       cast<tx::ClassifierLossGradOp>(op).getIgnoreIndex(),
+                                       classifierRowsAtOnce(op->getOperand(2)));
+    return success();
+  }
+};
+
 struct TokenCount : KernelInterface::ExternalModel<TokenCount, train::TokenCountOp> {
   LogicalResult lower(Operation *op, Lowering &l) const {
     l.create<CountLabelsOp>(l.result(0), l.operand(0), l.elements(op->getOperand(0)),
@@ -116,5 +167,7 @@ void rt::attachTokenKernels(MLIRContext *context) {
   tx::LogSumExpOp::attachInterface<LogSumExp>(*context);
   tx::TokenLossOp::attachInterface<TokenLoss>(*context);
   tx::CrossEntropyGradOp::attachInterface<CrossEntropyGrad>(*context);
+  tx::ClassifierLossOp::attachInterface<ClassifierLoss>(*context);
+  tx::ClassifierLossGradOp::attachInterface<ClassifierLossGrad>(*context);
   train::TokenCountOp::attachInterface<TokenCount>(*context);
 }

@@ -34,7 +34,7 @@ static constexpr Phase kPhases[] = {
      "gradients are complete here, whatever reduced them"},
     {"schedule", "peel-last-micro-batch,canonicalize,cse",
      "the order of the micro-batches is settled before kernels are made and collectives placed"},
-    {"fuse", "sink-reshapes,fuse-residual-gradients,fuse-elementwise,fuse-bias,canonicalize,cse",
+    {"fuse", "fuse-classifier,sink-reshapes,fuse-residual-gradients,fuse-elementwise,fuse-bias,canonicalize,cse",
      "every kernel boundary is a value written and read again; before the overlap, which counts "
      "what there is to hide behind"},
     {"overlap",

@@ -674,6 +674,18 @@ func.func @token_loss(%logits: tensor<2x4x6xf64>, %labels: tensor<2x4xi64>, %lse
   %0 = tx.token_loss %logits, %labels, %lse ignore 3 : (tensor<2x4x6xf64>, tensor<2x4xi64>, tensor<2x4xf64>) -> tensor<2x4xf64>
   return %0 : tensor<2x4xf64>
 }
+// CHECK: tx.classifier_loss @classifier_loss: split *0 *1; partial{{ *$}}
+// GRAD: gradient of classifier_loss: none{{$}}
+func.func @classifier_loss(%x: tensor<2x4x2xf64>, %w: tensor<6x2xf64>, %labels: tensor<2x4xi64>) -> tensor<2x4xf64> {
+  %0 = tx.classifier_loss %x, %w, %labels ignore 3 : (tensor<2x4x2xf64>, tensor<6x2xf64>, tensor<2x4xi64>) -> tensor<2x4xf64>
+  return %0 : tensor<2x4xf64>
+}
+// CHECK: tx.classifier_loss_grad @classifier_loss_grad: split *0 *1; partial{{ *$}}
+// GRAD: gradient of classifier_loss_grad: none{{$}}
+func.func @classifier_loss_grad(%x: tensor<2x4x2xf64>, %w: tensor<6x2xf64>, %labels: tensor<2x4xi64>, %dloss: tensor<2x4xf64>) -> (tensor<2x4xf64>, tensor<2x4x2xf64>, tensor<6x2xf64>) {
+  %0:3 = tx.classifier_loss_grad %x, %w, %labels, %dloss ignore 3 : (tensor<2x4x2xf64>, tensor<6x2xf64>, tensor<2x4xi64>, tensor<2x4xf64>) -> (tensor<2x4xf64>, tensor<2x4x2xf64>, tensor<6x2xf64>)
+  return %0#0, %0#1, %0#2 : tensor<2x4xf64>, tensor<2x4x2xf64>, tensor<6x2xf64>
+}
 
 // Training.
 

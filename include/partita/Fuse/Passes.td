@@ -5,6 +5,30 @@
 
 include "mlir/Pass/PassBase.td"
 
+def FuseClassifierPass : Pass<"fuse-classifier", "::mlir::ModuleOp"> {
+  let summary = "a product and its cross-entropy, forward and backward, become one op";
+  let description = [{
+    The logits and their cotangent, tokens x vocabulary, are the largest tensors of most training steps;
+    the one op's kernel makes them piece by piece. Needs the loss's cotangent in front of the loss, to which
+    what computes it is moved, and nobody else who looks at the logits. A cross-entropy that is split over
+    the vocabulary stays as it is.
+
+    ```mlir
+    %logits = tx.matmul_nt %x, %w
+    %loss, %lse = tx.cross_entropy %logits, %labels ignore -100
+    %dlogits = tx.cross_entropy_grad %logits, %labels, %lse, %dloss ignore -100
+    %dx = tx.matmul %dlogits, %w
+    %dw = tx.matmul_tn %dlogits, %x
+    // becomes
+    %loss, %dx, %dw = tx.classifier_loss_grad %x, %w, %labels, %dloss ignore -100
+    ```
+
+    Without the gradient, in evaluation, it becomes `tx.classifier_loss`.
+  }];
+  let dependentDialects = ["::partita::tx::TxDialect"];
+  let statistics = [Statistic<"fused", "fused", "losses that became one with their product">];
+}
+
 def SinkReshapesPass : Pass<"sink-reshapes", "::mlir::ModuleOp"> {
   let summary = "elementwise ops move in front of the reshapes of their operands";
   let description = [{

@@ -1,0 +1,133 @@
+// A classifier's loss without its logits (kernels.h): cross-entropy of x w^T.
+//
+// Rows are taken some hundreds at a time. A first sweep over the vocabulary makes their logits
+// block by block, [rows, kClassifierColumns] each, and keeps every row's running maximum and sum
+// while the block is in the cache. A second one turns each block into the logits' cotangent and
+// multiplies it into dx and dw there and then: only the logits of the rows at work ever exist, and
+// what is made of them never leaves the cache.
+
+#include "partita_rt/kernels.h"
+
+#include "cpu/rows.h"
+
+#include <cmath>
+
+namespace partita_rt {
+
+namespace {
+
+constexpr int64_t kColumns = kClassifierColumns;
+
+/// Rows at work: at most so many that their statistics fit on the stack.
+constexpr int64_t kMostRows = 4096;
+
+struct Classifier {
+  const float *x, *w;
+  const int64_t *labels;
+  int64_t width, vocabulary, ignoreIndex;
+
+  int64_t columnsAt(int64_t first) const { return std::min(kColumns, vocabulary - first); }
+};
+
+struct RowStatistics {
+  float largest[kMostRows], sum[kMostRows], ofLabel[kMostRows];
+};
+
+void checkLabels(const Classifier &c, int64_t rows) {
+  for (int64_t row = 0; row < rows; ++row)
+    if (int64_t label = c.labels[row];
+        label != c.ignoreIndex && (label < 0 || label >= c.vocabulary))
+      fail("cross-entropy: label %lld of row %lld is outside 0 .. %lld", (long long)label,
+           (long long)row, (long long)c.vocabulary - 1);
+}
+
+/// Takes one block of a row's logits into its maximum, sum of exponentials and label's logit.
+void addBlock(RowStatistics &s, int64_t row, const float *logits, int64_t columns, int64_t label) {
+  constexpr float low = -std::numeric_limits<float>::infinity();
+  float largest = std::max(s.largest[row], rowMax(logits, columns));
+  if (largest != low) { // else nothing but masked columns so far
+    float kept = s.largest[row] == low ? 0.0f : s.sum[row] * std::exp(s.largest[row] - largest);
+    s.sum[row] = kept + rowExpSum(logits, largest, columns);
+  }
+  s.largest[row] = largest;
+  if (label >= 0 && label < columns)
+    s.ofLabel[row] = logits[label];
+}
+
+/// The first sweep over rows [first, first + rows). Blocks are `blockStride` apart (0: none is
+/// kept). Leaves the logarithm of the softmax's denominator in s.sum.
+void forwardSweep(const Classifier &c, RowStatistics &s, float *loss, float *logits,
+                  int64_t blockStride, int64_t first, int64_t rows) {
+  for (int64_t row = 0; row < rows; ++row) {
+    s.largest[row] = -std::numeric_limits<float>::infinity();
+    s.sum[row] = s.ofLabel[row] = 0.0f;
+  }
+  for (int64_t column = 0; column < c.vocabulary; column += kColumns, logits += blockStride) {
+    int64_t columns = c.columnsAt(column);
+    gemm(Trans::No, Trans::Yes, rows, columns, c.width, 1.0f, c.x + first * c.width, c.width,
+         c.w + column * c.width, c.width, 0.0f, logits, kColumns);
+    for (int64_t row = 0; row < rows; ++row)
+      if (c.labels[first + row] != c.ignoreIndex)
+        addBlock(s, row, logits + row * kColumns, columns, c.labels[first + row] - column);
+  }
+  for (int64_t row = 0; row < rows; ++row) {
+    s.sum[row] = s.largest[row] + std::log(s.sum[row]);
+    loss[first + row] = c.labels[first + row] == c.ignoreIndex ? 0.0f : s.sum[row] - s.ofLabel[row];
+  }
+}
+
+/// One row of a block of the logits' cotangent: seed (softmax - onehot).
+void cotangentRow(float *d, const float *logits, int64_t columns, float logSumExp, float seed,
+                  int64_t label) {
+  Lanes shift = splat(logSumExp), factor = splat(seed);
+  forLanes(columns, [&](int64_t i, int64_t n) {
+    storeUpTo(d + i, factor * expLanes(loadUpTo(logits + i, n) - shift), n);
+  });
+  if (label >= 0 && label < columns)
+    d[label] -= seed;
+}
+
+} // namespace
+
+void classifierLoss(float *loss, const float *x, const float *w, const int64_t *labels,
+                    int64_t rows, int64_t width, int64_t vocabulary, int64_t ignoreIndex,
+                    float *scratch, int64_t rowsAtOnce) {
+  Classifier c{x, w, labels, width, vocabulary, ignoreIndex};
+  checkLabels(c, rows);
+  rowsAtOnce = std::min(rowsAtOnce, kMostRows);
+  RowStatistics statistics;
+  for (int64_t first = 0; first < rows; first += rowsAtOnce)
+    forwardSweep(c, statistics, loss, scratch, 0, first, std::min(rowsAtOnce, rows - first));
+}
+
+void classifierLossGrad(float *loss, float *dx, float *dw, const float *dloss, int64_t dlossStride,
+                        const float *x, const float *w, const int64_t *labels, int64_t rows,
+                        int64_t width, int64_t vocabulary, int64_t ignoreIndex, float *scratch,
+                        int64_t rowsAtOnce) {
+  Classifier c{x, w, labels, width, vocabulary, ignoreIndex};
+  checkLabels(c, rows);
+  rowsAtOnce = std::min(rowsAtOnce, kMostRows);
+  RowStatistics statistics;
+  const int64_t block = rowsAtOnce * kColumns;
+  float *d = scratch, *kept = scratch + block;
+  for (int64_t first = 0; first < rows; first += rowsAtOnce) {
+    int64_t count = std::min(rowsAtOnce, rows - first);
+    forwardSweep(c, statistics, loss, kept, block, first, count);
+    const float *logits = kept;
+    for (int64_t column = 0; column < vocabulary; column += kColumns, logits += block) {
+      int64_t columns = c.columnsAt(column);
+      for (int64_t row = 0; row < count; ++row)
+        if (labels[first + row] == ignoreIndex)
+          fill(d + row * kColumns, 0.0f, columns);
+        else
+          cotangentRow(d + row * kColumns, logits + row * kColumns, columns, statistics.sum[row],
+                       dloss[(first + row) * dlossStride], labels[first + row] - column);
+      gemm(Trans::No, Trans::No, count, width, columns, 1.0f, d, kColumns, w + column * width,
+           width, column > 0 ? 1.0f : 0.0f, dx + first * width, width);
+      gemm(Trans::Yes, Trans::No, columns, width, count, 1.0f, d, kColumns, x + first * width,
+           width, first > 0 ? 1.0f : 0.0f, dw + column * width, width);
+    }
+  }
+}
+
+} // namespace partita_rt

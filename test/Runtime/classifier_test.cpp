@@ -1,0 +1,98 @@
+// The classifier's loss and gradients against the definition in double.
+
+#include "reference.h"
+
+namespace partita_rt {
+namespace {
+
+struct Size {
+  int64_t rows, width, vocabulary, rowsAtOnce;
+};
+
+class Classifier : public testing::TestWithParam<Size> {};
+
+TEST_P(Classifier, EqualsItsDefinition) {
+  auto [rows, width, vocabulary, rowsAtOnce] = GetParam();
+  Floats x = randomFloats(rows * width, "x", 3.0), w = randomFloats(vocabulary * width, "w");
+  Floats seeds = randomFloats(rows, "dloss");
+  std::vector<int64_t> labels(rows);
+  for (int64_t i = 0; i < rows; ++i)
+    labels[i] = i % 5 == 3 ? -100 : (i * 7919 + vocabulary - 1) % vocabulary;
+  Doubles loss(rows), dx(x.size()), dw(w.size()), logits(vocabulary);
+  for (int64_t i = 0; i < rows; ++i) {
+    if (labels[i] == -100)
+      continue;
+    double sum = 0, largest = -1e300;
+    for (int64_t j = 0; j < vocabulary; ++j) {
+      logits[j] = 0;
+      for (int64_t k = 0; k < width; ++k)
+        logits[j] += double(x[i * width + k]) * w[j * width + k];
+      largest = std::max(largest, logits[j]);
+    }
+    for (int64_t j = 0; j < vocabulary; ++j)
+      sum += std::exp(logits[j] - largest);
+    loss[i] = largest + std::log(sum) - logits[labels[i]];
+    for (int64_t j = 0; j < vocabulary; ++j) {
+      double d = seeds[i] * (std::exp(logits[j] - largest) / sum - (j == labels[i]));
+      for (int64_t k = 0; k < width; ++k) {
+        dx[i * width + k] += d * w[j * width + k];
+        dw[j * width + k] += d * x[i * width + k];
+      }
+    }
+  }
+  int64_t blocks = (vocabulary + kClassifierColumns - 1) / kClassifierColumns;
+  Floats scratch(size_t(rowsAtOnce * kClassifierColumns * (blocks + 1)), NAN);
+  Floats ours(rows, NAN), oursAlone(rows, NAN), oursDx(x.size(), NAN), oursDw(w.size(), NAN);
+  classifierLossGrad(ours.data(), oursDx.data(), oursDw.data(), seeds.data(), 1, x.data(), w.data(),
+                     labels.data(), rows, width, vocabulary, -100, scratch.data(), rowsAtOnce);
+  EXPECT_CLOSE(ours, loss, 2e-6);
+  EXPECT_CLOSE(oursDx, dx, 5e-6);
+  EXPECT_CLOSE(oursDw, dw, 5e-6);
+  scratch.resize(size_t(rowsAtOnce * kClassifierColumns));
+  classifierLoss(oursAlone.data(), x.data(), w.data(), labels.data(), rows, width, vocabulary, -100,
+                 scratch.data(), rowsAtOnce);
+  EXPECT_EQ(ours, oursAlone);
+}
+
+INSTANTIATE_TEST_SUITE_P(Sizes, Classifier,
+                         testing::Values(Size{1, 1, 1, 1}, Size{7, 5, 16, 7}, Size{7, 5, 100, 3},
+                                         Size{40, 24, 512, 20}, Size{33, 16, 1031, 16},
+                                         Size{20, 8, 513, 20}));
+
+TEST(Classifier, OneSeedForAllRows) {
+  Floats x = randomFloats(3 * 4, "x"), w = randomFloats(9 * 4, "w"), seeds(3, 0.25f);
+  int64_t labels[] = {8, -100, 0};
+  Floats scratch(3 * kClassifierColumns * 2), loss(3), dx(12), dw(36), dx1(12), dw1(36);
+  classifierLossGrad(loss.data(), dx.data(), dw.data(), seeds.data(), 1, x.data(), w.data(), labels,
+                     3, 4, 9, -100, scratch.data(), 3);
+  classifierLossGrad(loss.data(), dx1.data(), dw1.data(), seeds.data(), 0, x.data(), w.data(),
+                     labels, 3, 4, 9, -100, scratch.data(), 3);
+  EXPECT_EQ(dx, dx1);
+  EXPECT_EQ(dw, dw1);
+  EXPECT_EQ(loss[1], 0.0f);
+  for (int64_t k = 0; k < 4; ++k)
+    EXPECT_EQ(dx[4 + k], 0.0f);
+}
+
+/// The running maximum grows from block to block by more than exp can bear at once.
+TEST(Classifier, BearsLogitsFarApart) {
+  int64_t vocabulary = 3 * kClassifierColumns;
+  Floats x = {1.0f}, w(size_t(vocabulary), -INFINITY), scratch(4 * kClassifierColumns), loss(1);
+  for (int64_t block = 1; block < 3; ++block)
+    for (int64_t j = 0; j < kClassifierColumns; ++j)
+      w[block * kClassifierColumns + j] = block == 1 ? -500.0f : 500.0f;
+  int64_t label = vocabulary - 1;
+  classifierLoss(loss.data(), x.data(), w.data(), &label, 1, 1, vocabulary, -100, scratch.data(),
+                 1);
+  EXPECT_NEAR(loss[0], std::log(double(kClassifierColumns)), 1e-4);
+}
+
+TEST(Classifier, RefusesLabelsOutsideTheVocabulary) {
+  int64_t labels[] = {0, 4};
+  float x[2] = {}, w[4] = {}, loss[2], scratch[2 * kClassifierColumns];
+  EXPECT_EQ(errorOf([&] { classifierLoss(loss, x, w, labels, 2, 1, 4, -100, scratch, 2); }),
+            "cross-entropy: label 4 of row 1 is outside 0 .. 3");
+}
+
+} // namespace
+} // namespace partita_rt
