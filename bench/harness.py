@@ -34,13 +34,23 @@ class Finished:
         self.output, self.seconds, self.processor, self.peak = output, seconds, processor, peak
 
 
+# What would keep a system's libraries from choosing the kernels that suit the processor.
+PINS = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "MKL_ENABLE_INSTRUCTIONS", "MKL_DEBUG_CPU_TYPE",
+        "ONEDNN_MAX_CPU_ISA", "ATEN_CPU_CAPABILITY")
+
+
+def unpinned():
+    """The environment without the variables that pin kernels."""
+    return {name: value for name, value in os.environ.items() if name not in PINS}
+
+
 def run(command, environment=None):
     """Runs to the end; a failure ends the benchmark with the child's own message. `peak` is the
     largest of the child and of what it has waited for, not their sum."""
     with tempfile.TemporaryFile("w+") as output:
         start = time.perf_counter()
         child = subprocess.Popen(command, stdout=output,
-                                 env={**os.environ, **(environment or {})})
+                                 env={**unpinned(), **(environment or {})})
         _, status, usage = os.wait4(child.pid, 0)
         seconds = time.perf_counter() - start
         child.returncode = os.waitstatus_to_exitcode(status)
@@ -84,8 +94,12 @@ def machine():
     compiler = subprocess.run(["g++", "-dumpfullversion"], capture_output=True, text=True)
     blas = subprocess.run(["dpkg-query", "-W", "-f", "${Version}", "libopenblas0-pthread"],
                           capture_output=True, text=True)
+    core = subprocess.run([sys.executable, "-c", "import ctypes\n"
+                           "name = ctypes.CDLL('libopenblas.so.0').openblas_get_corename\n"
+                           "name.restype = ctypes.c_char_p\nprint(name().decode())"],
+                          capture_output=True, text=True, env=unpinned())
     return (f"{cpu}, {os.cpu_count()} cores, {memory:.0f} GiB; g++ {compiler.stdout.strip()}, "
-            f"OpenBLAS {blas.stdout.strip() or 'unknown'}")
+            f"OpenBLAS {blas.stdout.strip() or 'unknown'} ({core.stdout.strip() or 'unknown'} kernels)")
 
 
 def compile_model(model, folder, *options):
