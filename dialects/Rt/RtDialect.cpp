@@ -197,6 +197,10 @@ CallArgument argument::shape(ArrayRef<int64_t> sizes) {
   return text + "}";
 }
 
+CallArgument argument::classifierBlock(ArrayRef<int64_t> sizes) {
+  return CallArgument(llvm::formatv("{{{{{0}, {1}}", sizes[0], sizes[1]).str());
+}
+
 CallArgument argument::heads(Value data, ArrayRef<int64_t> strides, unsigned index) {
   return CallArgument(llvm::formatv("{{{{{{}, {0}, {1}, {2}}", strides[3 * index],
                                     strides[3 * index + 1], strides[3 * index + 2])

@@ -99,26 +99,26 @@ struct CrossEntropyGrad : KernelInterface::ExternalModel<CrossEntropyGrad, tx::C
   }
 };
 
-/// The runtime's blocks of the vocabulary (kernels.h), and how many tokens it works on at once: as
-/// many as keep matrix products fast, in even parts.
-constexpr int64_t kClassifierColumns = 512, kClassifierRows = 512;
-
-int64_t classifierRowsAtOnce(Value labels) {
-  int64_t rows = std::max<int64_t>(cast<RankedTensorType>(labels.getType()).getNumElements(), 1);
-  return llvm::divideCeil(rows, llvm::divideCeil(rows, kClassifierRows));
+/// Tokens and columns of the vocabulary that a classifier works on at once: as many as keep matrix
+/// products fast and a block in the cache, the tokens in even parts.
+std::array<int64_t, 2> classifierBlock(Value labels) {
+  constexpr int64_t rows = 512, columns = 512;
+  int64_t all = std::max<int64_t>(cast<RankedTensorType>(labels.getType()).getNumElements(), 1);
+  return {static_cast<int64_t>(llvm::divideCeil(all, llvm::divideCeil(all, rows))), columns};
 }
 
 struct ClassifierLoss : KernelInterface::ExternalModel<ClassifierLoss, tx::ClassifierLossOp> {
   StringRef resultName(Operation *, unsigned) const { return "loss"; }
   int64_t workspaceElements(Operation *op) const {
-    return classifierRowsAtOnce(op->getOperand(2)) * kClassifierColumns;
+    auto [rows, columns] = classifierBlock(op->getOperand(2));
+    return rows * columns;
   }
   LogicalResult lower(Operation *op, Lowering &l) const {
     auto w = l.type(op->getOperand(1)).getShape();
     l.create<rt::ClassifierLossOp>(l.result(0), l.operand(0), l.operand(1), l.operand(2),
                                    l.scratch(), l.elements(op->getOperand(2)), w[1], w[0],
                                    cast<tx::ClassifierLossOp>(op).getIgnoreIndex(),
-                                   classifierRowsAtOnce(op->getOperand(2)));
+                                   classifierBlock(op->getOperand(2)));
     return success();
   }
 };
@@ -134,18 +134,17 @@ struct ClassifierLossGrad
   }
   int64_t workspaceElements(Operation *op) const {
     int64_t vocabulary = cast<RankedTensorType>(op->getOperand(1).getType()).getDimSize(0);
-    return classifierRowsAtOnce(op->getOperand(2)) *
-           (llvm::alignTo(vocabulary, kClassifierColumns) + kClassifierColumns);
+    auto [rows, columns] = classifierBlock(op->getOperand(2));
+    return rows * (static_cast<int64_t>(llvm::alignTo(vocabulary, columns)) + columns);
   }
   LogicalResult lower(Operation *op, Lowering &l) const {
     auto w = l.type(op->getOperand(1)).getShape();
     int64_t rows = l.elements(op->getOperand(2));
     bool scalar = rows > 1 && l.view(op->getOperand(3)).isScalar();
-    l.create<rt::ClassifierLossGradOp>(l.result(0), l.result(1), l.result(2), l.operand(3),
-                                       l.operand(0), l.operand(1), l.operand(2), l.scratch(),
-                                       scalar ? 0 : 1, rows, w[1], w[0],
-                                       cast<tx::ClassifierLossGradOp>(op).getIgnoreIndex(),
-                                       classifierRowsAtOnce(op->getOperand(2)));
+    l.create<rt::ClassifierLossGradOp>(
+        l.result(0), l.result(1), l.result(2), l.operand(3), l.operand(0), l.operand(1),
+        l.operand(2), l.scratch(), scalar ? 0 : 1, rows, w[1], w[0],
+        cast<tx::ClassifierLossGradOp>(op).getIgnoreIndex(), classifierBlock(op->getOperand(2)));
     return success();
   }
 };

@@ -1,7 +1,7 @@
 // A classifier's loss without its logits (kernels.h): cross-entropy of x w^T.
 //
 // Rows are taken some hundreds at a time. A first sweep over the vocabulary makes their logits
-// block by block, [rows, kClassifierColumns] each, and keeps every row's running maximum and sum
+// block by block, [rows, block.columns] each, and keeps every row's running maximum and sum
 // while the block is in the cache. A second one turns each block into the logits' cotangent and
 // multiplies it into dx and dw there and then: only the logits of the rows at work ever exist, and
 // what is made of them never leaves the cache.
@@ -16,17 +16,16 @@ namespace partita_rt {
 
 namespace {
 
-constexpr int64_t kColumns = kClassifierColumns;
-
-/// Rows at work: at most so many that their statistics fit on the stack.
+/// At most so many rows at work that their statistics fit on the stack.
 constexpr int64_t kMostRows = 4096;
 
 struct Classifier {
   const float *x, *w;
   const int64_t *labels;
   int64_t width, vocabulary, ignoreIndex;
+  int64_t stride; ///< between the rows of a block of logits: its columns
 
-  int64_t columnsAt(int64_t first) const { return std::min(kColumns, vocabulary - first); }
+  int64_t columnsAt(int64_t first) const { return std::min(stride, vocabulary - first); }
 };
 
 struct RowStatistics {
@@ -62,13 +61,13 @@ void forwardSweep(const Classifier &c, RowStatistics &s, float *loss, float *log
     s.largest[row] = -std::numeric_limits<float>::infinity();
     s.sum[row] = s.ofLabel[row] = 0.0f;
   }
-  for (int64_t column = 0; column < c.vocabulary; column += kColumns, logits += blockStride) {
+  for (int64_t column = 0; column < c.vocabulary; column += c.stride, logits += blockStride) {
     int64_t columns = c.columnsAt(column);
     gemm(Trans::No, Trans::Yes, rows, columns, c.width, 1.0f, c.x + first * c.width, c.width,
-         c.w + column * c.width, c.width, 0.0f, logits, kColumns);
+         c.w + column * c.width, c.width, 0.0f, logits, c.stride);
     for (int64_t row = 0; row < rows; ++row)
       if (c.labels[first + row] != c.ignoreIndex)
-        addBlock(s, row, logits + row * kColumns, columns, c.labels[first + row] - column);
+        addBlock(s, row, logits + row * c.stride, columns, c.labels[first + row] - column);
   }
   for (int64_t row = 0; row < rows; ++row) {
     s.sum[row] = s.largest[row] + std::log(s.sum[row]);
@@ -91,40 +90,41 @@ void cotangentRow(float *d, const float *logits, int64_t columns, float logSumEx
 
 void classifierLoss(float *loss, const float *x, const float *w, const int64_t *labels,
                     int64_t rows, int64_t width, int64_t vocabulary, int64_t ignoreIndex,
-                    float *scratch, int64_t rowsAtOnce) {
-  Classifier c{x, w, labels, width, vocabulary, ignoreIndex};
+                    float *scratch, ClassifierBlock block) {
+  Classifier c{x, w, labels, width, vocabulary, ignoreIndex, block.columns};
   checkLabels(c, rows);
-  rowsAtOnce = std::min(rowsAtOnce, kMostRows);
+  block.rows = std::min(block.rows, kMostRows);
   RowStatistics statistics;
-  for (int64_t first = 0; first < rows; first += rowsAtOnce)
-    forwardSweep(c, statistics, loss, scratch, 0, first, std::min(rowsAtOnce, rows - first));
+  for (int64_t first = 0; first < rows; first += block.rows)
+    forwardSweep(c, statistics, loss, scratch, 0, first, std::min(block.rows, rows - first));
 }
 
 void classifierLossGrad(float *loss, float *dx, float *dw, const float *dloss, int64_t dlossStride,
                         const float *x, const float *w, const int64_t *labels, int64_t rows,
                         int64_t width, int64_t vocabulary, int64_t ignoreIndex, float *scratch,
-                        int64_t rowsAtOnce) {
-  Classifier c{x, w, labels, width, vocabulary, ignoreIndex};
+                        ClassifierBlock block) {
+  Classifier c{x, w, labels, width, vocabulary, ignoreIndex, block.columns};
   checkLabels(c, rows);
-  rowsAtOnce = std::min(rowsAtOnce, kMostRows);
+  block.rows = std::min(block.rows, kMostRows);
   RowStatistics statistics;
-  const int64_t block = rowsAtOnce * kColumns;
-  float *d = scratch, *kept = scratch + block;
-  for (int64_t first = 0; first < rows; first += rowsAtOnce) {
-    int64_t count = std::min(rowsAtOnce, rows - first);
-    forwardSweep(c, statistics, loss, kept, block, first, count);
+  const int64_t size = block.rows * block.columns;
+  float *d = scratch, *kept = scratch + size;
+  for (int64_t first = 0; first < rows; first += block.rows) {
+    int64_t count = std::min(block.rows, rows - first);
+    forwardSweep(c, statistics, loss, kept, size, first, count);
     const float *logits = kept;
-    for (int64_t column = 0; column < vocabulary; column += kColumns, logits += block) {
+    for (int64_t column = 0; column < vocabulary; column += block.columns, logits += size) {
       int64_t columns = c.columnsAt(column);
       for (int64_t row = 0; row < count; ++row)
         if (labels[first + row] == ignoreIndex)
-          fill(d + row * kColumns, 0.0f, columns);
+          fill(d + row * block.columns, 0.0f, columns);
         else
-          cotangentRow(d + row * kColumns, logits + row * kColumns, columns, statistics.sum[row],
-                       dloss[(first + row) * dlossStride], labels[first + row] - column);
-      gemm(Trans::No, Trans::No, count, width, columns, 1.0f, d, kColumns, w + column * width,
+          cotangentRow(d + row * block.columns, logits + row * block.columns, columns,
+                       statistics.sum[row], dloss[(first + row) * dlossStride],
+                       labels[first + row] - column);
+      gemm(Trans::No, Trans::No, count, width, columns, 1.0f, d, block.columns, w + column * width,
            width, column > 0 ? 1.0f : 0.0f, dx + first * width, width);
-      gemm(Trans::Yes, Trans::No, columns, width, count, 1.0f, d, kColumns, x + first * width,
+      gemm(Trans::Yes, Trans::No, columns, width, count, 1.0f, d, block.columns, x + first * width,
            width, first > 0 ? 1.0f : 0.0f, dw + column * width, width);
     }
   }

@@ -201,21 +201,24 @@ void crossEntropyBackward(float *dlogits, const float *dloss, int64_t dlossStrid
                           const float *logits, const float *logSumExp, const int64_t *labels,
                           int64_t rows, TokenRows vocabulary, int64_t stride, int64_t ignoreIndex);
 
-/// loss[n] as crossEntropyForward of the logits x w^T, which are made for `rowsAtOnce` rows and
-/// kClassifierColumns of the vocabulary at a time: x [rows, width], w [vocabulary, width]. scratch:
-/// rowsAtOnce * kClassifierColumns.
-constexpr int64_t kClassifierColumns = 512;
+/// How many rows and columns of logits exist at a time.
+struct ClassifierBlock {
+  int64_t rows, columns;
+};
+
+/// loss[n] as crossEntropyForward of the logits x w^T, which are made block by block:
+/// x [rows, width], w [vocabulary, width]. scratch: block.rows * block.columns.
 void classifierLoss(float *loss, const float *x, const float *w, const int64_t *labels,
                     int64_t rows, int64_t width, int64_t vocabulary, int64_t ignoreIndex,
-                    float *scratch, int64_t rowsAtOnce);
+                    float *scratch, ClassifierBlock block);
 
 /// The same with the gradients dx [rows, width] and dw [vocabulary, width] for the cotangent dloss
-/// (as in crossEntropyBackward). The logits of rowsAtOnce rows exist at a time; scratch:
-/// rowsAtOnce * (vocabulary rounded up to whole blocks of kClassifierColumns + one block).
+/// (as in crossEntropyBackward). The logits of block.rows rows exist at a time; scratch:
+/// block.rows * (vocabulary rounded up to whole blocks + block.columns).
 void classifierLossGrad(float *loss, float *dx, float *dw, const float *dloss, int64_t dlossStride,
                         const float *x, const float *w, const int64_t *labels, int64_t rows,
                         int64_t width, int64_t vocabulary, int64_t ignoreIndex, float *scratch,
-                        int64_t rowsAtOnce);
+                        ClassifierBlock block);
 
 /// Labels different from ignoreIndex.
 int64_t countLabels(const int64_t *labels, int64_t n, int64_t ignoreIndex);
