@@ -50,8 +50,9 @@ void addOperators(const onnx::ModelProto &model, const llvm::StringMap<int64_t> 
                  });
     report.operators.push_back({domain, type, count, known});
   }
-  llvm::stable_sort(report.operators,
-                    [](const auto &a, const auto &b) { return a.count > b.count; });
+  llvm::sort(report.operators, [](const auto &a, const auto &b) {
+    return std::tie(b.count, a.domain, a.type) < std::tie(a.count, b.domain, b.type);
+  });
 }
 
 std::string unquoted(llvm::StringRef text) {

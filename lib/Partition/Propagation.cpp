@@ -206,6 +206,10 @@ void Propagation::split(Operation *by, Value anyValue, unsigned dim, AxisSplit a
                                axis.axis.getValue()));
     return;
   }
+  // Every rank of a tensor-parallel group gets the same inputs.
+  if (auto argument = dyn_cast<BlockArgument>(value);
+      argument && isa<func::FuncOp>(argument.getOwner()->getParentOp()))
+    stopAt(by, llvm::formatv("{0} would split an input", axis.axis.getValue()));
   int64_t left = type.getDimSize(dim) / axis.blocks;
   for (const AxisSplit &other : layout.splits[dim])
     left /= mesh.sizeOf(other.axis.getValue());

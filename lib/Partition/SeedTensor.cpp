@@ -5,11 +5,10 @@
 // columns of one weight, the activations in between, the rows of the next. Such a family is split
 // when
 //
-//   - no op on the way forbids it ('^'): what a norm or the softmax over keys runs along stays
-//   whole;
-//   - it pays: one of its letters belongs to a contraction (a product that is linear in two
-//   operands and
-//     sums a letter), or to a table that data look up;
+//   - no op forbids it ('^'): what a norm or the softmax over keys runs along stays whole;
+//   - it reaches no input: those are the same on all ranks of a group;
+//   - it pays: one of its letters belongs to a contraction (linear in two operands, a letter summed
+//     away), or to a table that data look up;
 //   - sizes divide.
 //
 // Megatron's layout comes out without any op or parameter being known by name: MLPs by their inner
