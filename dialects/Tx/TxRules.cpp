@@ -115,7 +115,7 @@ std::string BroadcastOp::getShardRule() {
 }
 
 /// Both shapes fall into the smallest groups of equal products; a group with one dimension on
-/// either side is that dimension written as its factors, and splits by the outermost factor.
+/// either side is that dimension written as its factors, any of which splits.
 std::string ReshapeOp::getShardRule() {
   ArrayRef<int64_t> from = wholeShape(getX().getType()), to = wholeShape(getType());
   Letters letters;

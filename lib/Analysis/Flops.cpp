@@ -32,15 +32,9 @@ static std::optional<double> contraction(Operation *op, const ShardRule &rule) {
                  }) > 1;
   if (!contracts)
     return std::nullopt;
-  auto shapes = [](ValueRange values) {
-    return llvm::map_to_vector(
-        values, [](Value value) { return par::wholeType(value.getType()).getShape(); });
-  };
-  SmallVector<ArrayRef<int64_t>> operands = shapes(op->getOperands()),
-                                 results = shapes(op->getResults());
   SmallVector<int64_t> sizes;
   std::string error;
-  if (!rule.letterSizes(operands, results, sizes, error))
+  if (!par::letterSizes(rule, op, sizes, error))
     return std::nullopt;
   double points = 1;
   for (int64_t size : sizes)

@@ -116,34 +116,10 @@ static LogicalResult crossEntropyGrad(tx::CrossEntropyGradOp op, Inputs in, Outp
   return success();
 }
 
-/// The logits of token `i`: its row of x times every row of w.
-static void logitsOf(const Tensor &x, const Tensor &w, int64_t i, std::vector<double> &logits) {
-  int64_t k = w.dim(1);
-  for (int64_t j = 0; j < w.dim(0); ++j) {
-    logits[j] = 0;
-    for (int64_t d = 0; d < k; ++d)
-      logits[j] += x.reals[i * k + d] * w.reals[j * k + d];
-  }
-}
-
-static LogicalResult classifierLoss(tx::ClassifierLossOp op, Inputs in, Outputs out) {
-  std::vector<double> logits(in[1]->dim(0));
-  Rows rows(op.getW(), 0, nullptr);
-  for (int64_t i = 0; i < in[2]->size(); ++i) {
-    int64_t label = in[2]->ints[i];
-    if (label == static_cast<int64_t>(op.getIgnoreIndex()))
-      continue;
-    if (failed(checkToken(op, label, rows, i)))
-      return failure();
-    logitsOf(*in[0], *in[1], i, logits);
-    out[0].reals[i] = logSumExp(logits.data(), in[1]->dim(0)) - logits[label];
-  }
-  return success();
-}
-
-/// d loss / d logits as in crossEntropyGrad; a logit is x . w_j, so dx = sum of d_j w_j, dw_j = d_j
-/// x.
-static LogicalResult classifierLossGrad(tx::ClassifierLossGradOp op, Inputs in, Outputs out) {
+/// Calls visit(i, label, logits, log of the sum of their exponentials) for every token of a
+/// classifier (x, w, labels) whose label counts; a logit is x . w_j.
+template <typename Op, typename Visit>
+static LogicalResult forCountedTokens(Op op, Inputs in, Visit visit) {
   int64_t n = in[1]->dim(0), k = in[1]->dim(1);
   std::vector<double> logits(n);
   Rows rows(op.getW(), 0, nullptr);
@@ -153,18 +129,36 @@ static LogicalResult classifierLossGrad(tx::ClassifierLossGradOp op, Inputs in, 
       continue;
     if (failed(checkToken(op, label, rows, i)))
       return failure();
-    logitsOf(*in[0], *in[1], i, logits);
-    double lse = logSumExp(logits.data(), n);
-    out[0].reals[i] = lse - logits[label];
     for (int64_t j = 0; j < n; ++j) {
-      double d = in[3]->reals[i] * (std::exp(logits[j] - lse) - (j == label));
-      for (int64_t c = 0; c < k; ++c) {
-        out[1].reals[i * k + c] += d * in[1]->reals[j * k + c];
-        out[2].reals[j * k + c] += d * in[0]->reals[i * k + c];
-      }
+      logits[j] = 0;
+      for (int64_t d = 0; d < k; ++d)
+        logits[j] += in[0]->reals[i * k + d] * in[1]->reals[j * k + d];
     }
+    visit(i, label, logits, logSumExp(logits.data(), n));
   }
   return success();
+}
+
+static LogicalResult classifierLoss(tx::ClassifierLossOp op, Inputs in, Outputs out) {
+  return forCountedTokens(op, in,
+                          [&](int64_t i, int64_t label, const std::vector<double> &logits,
+                              double lse) { out[0].reals[i] = lse - logits[label]; });
+}
+
+/// d loss / d logits as in crossEntropyGrad; dx = sum of d_j w_j, dw_j = d_j x.
+static LogicalResult classifierLossGrad(tx::ClassifierLossGradOp op, Inputs in, Outputs out) {
+  int64_t n = in[1]->dim(0), k = in[1]->dim(1);
+  return forCountedTokens(
+      op, in, [&](int64_t i, int64_t label, const std::vector<double> &logits, double lse) {
+        out[0].reals[i] = lse - logits[label];
+        for (int64_t j = 0; j < n; ++j) {
+          double d = in[3]->reals[i] * (std::exp(logits[j] - lse) - (j == label));
+          for (int64_t c = 0; c < k; ++c) {
+            out[1].reals[i * k + c] += d * in[1]->reals[j * k + c];
+            out[2].reals[j * k + c] += d * in[0]->reals[i * k + c];
+          }
+        }
+      });
 }
 
 void partita::interp::addEmbeddingKernels(KernelTable &table) {

@@ -78,13 +78,8 @@ private:
 
   LogicalResult checkLetters() {
     SmallVector<int64_t> sizes;
-    SmallVector<ArrayRef<int64_t>> operandShapes, resultShapes;
-    for (const par::Layout &layout : whole.operands)
-      operandShapes.push_back(layout.shape);
-    for (const par::Layout &layout : whole.results)
-      resultShapes.push_back(layout.shape);
     std::string error;
-    if (!rule.letterSizes(operandShapes, resultShapes, sizes, error))
+    if (!par::letterSizes(rule, op, sizes, error))
       return op->emitError() << error;
     llvm::outs() << " split";
     for (auto [letter, description] : llvm::enumerate(rule.letters)) {
