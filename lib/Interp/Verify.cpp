@@ -50,7 +50,7 @@ public:
         note(kind, name, INFINITY);
   }
 
-  VerifyReport report(double loss) const {
+  VerifyReport report(std::optional<double> loss) const {
     VerifyReport result;
     for (auto &[key, error] : worst)
       result.entries.push_back({key.first, key.second, error});
@@ -73,6 +73,10 @@ private:
 struct Side {
   explicit Side(ModuleOp module, const VerifyOptions &options)
       : interpreter(module, options.interpreter) {}
+
+  bool has(StringRef function) {
+    return static_cast<bool>(interpreter.module().lookupSymbol<func::FuncOp>(function));
+  }
 
   FailureOr<Named> call(StringRef function, ArrayRef<Tensor> inputs) {
     auto results = interpreter.call(function, inputs);
@@ -129,36 +133,53 @@ static LogicalResult compareSymbols(Comparison &comparison, Side &whole, Side &p
   return success();
 }
 
+/// The functions of inference that both programs have.
+static LogicalResult compareForward(Comparison &comparison, Side &whole, Side &partitioned,
+                                    uint64_t seed) {
+  for (StringRef name : {"forward", "eval_step"})
+    if (whole.has(name) && partitioned.has(name) &&
+        failed(compareCall(comparison, whole, partitioned, name, seed)))
+      return failure();
+  return success();
+}
+
+/// Optimizer steps: their losses, gradients, and what they leave behind.
+static LogicalResult compareTraining(Comparison &comparison, Side &whole, Side &partitioned,
+                                     const VerifyOptions &options, std::optional<double> &loss) {
+  loss = 0;
+  for (int64_t step = 0; step < options.steps; ++step) {
+    whole.interpreter.options.stepNumber = partitioned.interpreter.options.stepNumber = step + 1;
+    if (failed(
+            compareCall(comparison, whole, partitioned, "train_step", options.seed + step, &*loss)))
+      return failure();
+    if (whole.interpreter.gradients().empty())
+      return whole.interpreter.module().emitError() << "@train_step updates no parameter";
+    comparison.add("gradient", partitioned.interpreter.gradients(), whole.interpreter.gradients());
+  }
+  return success(
+      succeeded(compareSymbols<train::ParameterOp>(comparison, whole, partitioned, "parameter")) &&
+      succeeded(compareSymbols<train::StateOp>(comparison, whole, partitioned, "state")));
+}
+
 FailureOr<VerifyReport> partita::interp::comparePrograms(ModuleOp wholeModule,
                                                          ModuleOp partitionedModule,
                                                          const VerifyOptions &options) {
   Side whole(wholeModule, options), partitioned(partitionedModule, options);
+  bool trains = whole.has("train_step") || partitioned.has("train_step");
+  for (Side *side : {&whole, &partitioned}) {
+    StringRef needed = trains ? "train_step" : "forward";
+    if (!side->has(needed))
+      return side->interpreter.module().emitError()
+             << "has no @" << needed << " to compare"
+             << (trains ? ", and the other program has one" : "");
+  }
   if (failed(initialize(whole.interpreter, options.values)) ||
       failed(initialize(partitioned.interpreter, options.values)))
     return failure();
-  auto has = [](ModuleOp module, StringRef name) {
-    return static_cast<bool>(module.lookupSymbol<func::FuncOp>(name));
-  };
-  for (ModuleOp module : {wholeModule, partitionedModule})
-    if (!has(module, "train_step"))
-      return module.emitError() << "has no @train_step to compare: verify needs a training program";
   Comparison comparison;
-  double loss = 0;
-  for (StringRef name : {"forward", "eval_step"})
-    if (has(wholeModule, name) && has(partitionedModule, name) &&
-        failed(compareCall(comparison, whole, partitioned, name, options.seed)))
-      return failure();
-  for (int64_t step = 0; step < options.steps; ++step) {
-    whole.interpreter.options.stepNumber = partitioned.interpreter.options.stepNumber = step + 1;
-    if (failed(
-            compareCall(comparison, whole, partitioned, "train_step", options.seed + step, &loss)))
-      return failure();
-    if (whole.interpreter.gradients().empty())
-      return wholeModule.emitError() << "@train_step updates no parameter";
-    comparison.add("gradient", partitioned.interpreter.gradients(), whole.interpreter.gradients());
-  }
-  if (failed(compareSymbols<train::ParameterOp>(comparison, whole, partitioned, "parameter")) ||
-      failed(compareSymbols<train::StateOp>(comparison, whole, partitioned, "state")))
+  std::optional<double> loss;
+  if (failed(compareForward(comparison, whole, partitioned, options.seed)) ||
+      (trains && failed(compareTraining(comparison, whole, partitioned, options, loss))))
     return failure();
   return comparison.report(loss);
 }

@@ -61,7 +61,8 @@ static std::optional<int> parseOptions(Arguments arguments, VerifyCommandOptions
   OptionSet options(
       "verify", "MODEL.onnx|MODEL.mlir [OPTIONS] --mesh AXIS=SIZE,...",
       "Runs the partitioned program against the whole one, on virtual ranks in double precision: "
-      "logits, loss, every gradient, every parameter and optimizer state after the step.");
+      "logits, loss, every gradient, every parameter and optimizer state after the step; of a "
+      "program for inference (--objective none) its outputs.");
   options.positional("MODEL", o.model, "an ONNX file, or a module from before phase 'partition'");
   options.text("against", "PROGRAM.mlir", o.against,
                "the partitioned program, as a phase from 'partition' on wrote it and perhaps "
@@ -150,8 +151,11 @@ int partita::tool::verifyMain(Arguments arguments) {
   FailureOr<interp::VerifyReport> report = interp::comparePrograms(*whole, *partitioned, options);
   if (failed(report))
     return 1;
-  llvm::outs() << "mesh " << meshText(*partitioned) << ", " << o.plan.get("accumulate")
-               << " micro-batch(es), loss " << llvm::formatv("{0:f6}", report->loss) << "\n";
+  llvm::outs() << "mesh " << meshText(*partitioned);
+  if (report->loss)
+    llvm::outs() << ", " << o.plan.get("accumulate") << " micro-batch(es), loss "
+                 << llvm::formatv("{0:f6}", *report->loss);
+  llvm::outs() << "\n";
   report->print(llvm::outs(), o.most);
   if (!(report->worst() <= o.tolerance)) {
     const auto &worst = report->entries.front();

@@ -31,14 +31,14 @@ struct VerifyReport {
     double error;           ///< the worst of all steps; infinite where only one side has the tensor
   };
   std::vector<Entry> entries; ///< the worst first
-  double loss = 0;            ///< of the whole program, last step
+  std::optional<double> loss; ///< of the whole program, last step; none without @train_step
   double worst() const { return entries.empty() ? INFINITY : entries.front().error; }
   /// A table of the `most` worst errors.
   void print(llvm::raw_ostream &os, size_t most) const;
 };
 
-/// Calls @forward and @eval_step, where both modules have them, and @train_step, which both need;
-/// an error is located in one of them. Agreement is the report's worst() against the tolerance.
+/// Calls @forward and @eval_step, where both modules have them, and @train_step, which both need or,
+/// as programs for inference, neither (then both need @forward); an error is located in one of them. Agreement is the report's worst() against the tolerance.
 mlir::FailureOr<VerifyReport> comparePrograms(mlir::ModuleOp whole, mlir::ModuleOp partitioned,
                                               const VerifyOptions &options);
 
