@@ -5,7 +5,6 @@
 #include "common/checkpoint.h"
 #include "common/layout.h"
 #include "common/options.h"
-#include "common/safetensors.h"
 #include "common/train.h"
 #include "common/weights.h"
 #include "partita_rt/kernels.h"
@@ -46,7 +45,7 @@ public:
   explicit InitialFiles(const Rank &rank) {
     if (rank.options->init != InitFrom::Safetensors)
       return;
-    given = std::make_unique<SafetensorsFile>(rank.options->initFile);
+    given = std::make_unique<WeightsFile>(rank.options->initFile);
     matches = matchWeights(*given, *rank.program);
   }
   const MappedFile &model(const std::string &path) {
@@ -55,10 +54,10 @@ public:
       file = std::make_unique<MappedFile>(path, "model file");
     return *file;
   }
-  std::vector<WeightMatch> matches; ///< --init FILE.safetensors: of each parameter
+  std::vector<WeightMatch> matches; ///< --init FILE: of each parameter
 
 private:
-  std::unique_ptr<SafetensorsFile> given;
+  std::unique_ptr<WeightsFile> given;
   std::map<std::string, std::unique_ptr<MappedFile>> models;
 };
 

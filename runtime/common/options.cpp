@@ -88,8 +88,11 @@ const std::vector<Option> &optionTable() {
       {"--eval-every", "K", "and after every K steps", INTEGER("--eval-every", evalEvery, 1)},
       {"--eval-batches", "N", "micro-batches of an evaluation, 0 = the whole file (default 16)",
        INTEGER("--eval-batches", evalBatches, 0)},
-      {"--init", "seed:N|FILE.safetensors",
-       "initial parameters (default: the values in the model's file)", parseInit},
+      {"--init", "seed:N|FILE",
+       "initial parameters: random, or of FILE.safetensors or an index of several "
+       "(FILE.safetensors.index.json) "
+       "(default: the values in the model's file)",
+       parseInit},
       {"--seed", "N", "order of the training data, and what dropout drops (default 1)",
        [](RunOptions &o, const std::string &text) { o.seed = parseSeed("--seed", text); }},
       {"--lr", "RATE", "learning rate", NUMBER("--lr", hyper.learningRate, 0, 1e9)},

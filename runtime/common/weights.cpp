@@ -19,7 +19,7 @@ bool isTransposed(const Shape &a, const Shape &b) {
 
 class Matcher {
 public:
-  Matcher(const SafetensorsFile &file, const Program &program)
+  Matcher(const WeightsFile &file, const Program &program)
       : file(file), program(program), matches(program.parameters.size()) {}
 
   std::vector<WeightMatch> run() {
@@ -54,7 +54,7 @@ private:
 
   void takeNamed(int64_t i, const std::string &name) {
     if (!fits(i, *file.find(name)))
-      fail("safetensors file %s: tensor '%s' is %s, the program needs %s", file.path().c_str(),
+      fail("weights %s: tensor '%s' is %s, the program needs %s", file.path().c_str(),
            name.c_str(), toString(file.find(name)->shape).c_str(),
            toString(program.parameters[i].globalShape).c_str());
     take(i, name);
@@ -68,7 +68,7 @@ private:
   }
 
   [[noreturn]] void ambiguous(int64_t i, const Names &candidates) const {
-    fail("safetensors file %s: parameter '%s' %s could be %s; rename the one that it is to the "
+    fail("weights %s: parameter '%s' %s could be %s; rename the one that it is to the "
          "parameter's name",
          file.path().c_str(), program.parameters[i].name,
          toString(program.parameters[i].globalShape).c_str(), listed(candidates).c_str());
@@ -93,7 +93,7 @@ private:
       if (!used.count(name) && fits(i, tensor))
         candidates.push_back(&name);
     if (candidates.empty())
-      fail("safetensors file %s has no tensor '%s', and none of its other %lld tensors, which no "
+      fail("weights %s has no tensor '%s', and none of its other %lld tensors, which no "
            "parameter has taken by name, is %s",
            file.path().c_str(), program.parameters[i].name,
            (long long)(file.tensors().size() - used.size()), toString(shape).c_str());
@@ -101,7 +101,7 @@ private:
       ambiguous(i, candidates);
     for (int64_t j = 0; j < program.parameters.size(); ++j)
       if (j != i && !matches[j].tensor && fits(j, *file.find(*candidates.front())))
-        fail("safetensors file %s: tensor '%s' %s could be parameter '%s' or '%s'; rename it to "
+        fail("weights %s: tensor '%s' %s could be parameter '%s' or '%s'; rename it to "
              "that which it is",
              file.path().c_str(), candidates.front()->c_str(), toString(shape).c_str(),
              program.parameters[i].name, program.parameters[j].name);
@@ -109,7 +109,7 @@ private:
     matches[i].byShape = true;
   }
 
-  const SafetensorsFile &file;
+  const WeightsFile &file;
   const Program &program;
   std::vector<WeightMatch> matches;
   std::set<std::string> used;
@@ -117,7 +117,7 @@ private:
 
 } // namespace
 
-std::vector<WeightMatch> matchWeights(const SafetensorsFile &file, const Program &program) {
+std::vector<WeightMatch> matchWeights(const WeightsFile &file, const Program &program) {
   return Matcher(file, program).run();
 }
 

@@ -12,7 +12,7 @@
 #ifndef PARTITA_RT_COMMON_WEIGHTS_H
 #define PARTITA_RT_COMMON_WEIGHTS_H
 
-#include "common/safetensors.h"
+#include "common/weights_file.h"
 #include "partita_rt/program.h"
 
 namespace partita_rt {
@@ -25,7 +25,7 @@ struct WeightMatch {
 };
 
 /// One match per parameter of the program. Throws Error.
-std::vector<WeightMatch> matchWeights(const SafetensorsFile &file, const Program &program);
+std::vector<WeightMatch> matchWeights(const WeightsFile &file, const Program &program);
 
 } // namespace partita_rt
 

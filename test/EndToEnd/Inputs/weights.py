@@ -1,7 +1,8 @@
 """Renames, transposes and drops tensors of a safetensors file.
 
-    weights.py IN.safetensors OUT.safetensors VARIANT
+    weights.py IN.safetensors OUT VARIANT
 """
+import json
 import os
 import sys
 
@@ -26,4 +27,17 @@ elif variant == "ambiguous":
         tensors[f"x.{layer}.scale"] = tensors.pop(f"transformer.h.{layer}.ln_1.weight")
 elif variant == "shape":
     tensors["transformer.ln_f.weight"] = tensors["transformer.ln_f.weight"][:-1]
-family_files.write_safetensors(target, tensors)
+if variant in ("sharded", "outside", "unlisted"):  # as a library saves a large model
+    names, stem = sorted(tensors), os.path.basename(target).removesuffix(".index.json")
+    place = {name: f"{stem}-{1 + i % 2}.safetensors" for i, name in enumerate(names)}
+    for file in set(place.values()):
+        family_files.write_safetensors(os.path.join(os.path.dirname(target), file), {
+            name: tensors[name] for name in names if place[name] == file})
+    if variant == "outside":
+        place[names[3]] = "../" + place[names[3]]
+    elif variant == "unlisted":
+        place["head.bias"] = place[names[0]]
+    with open(target, "w") as index:
+        json.dump({"metadata": {"total_size": 1}, "weight_map": place}, index)
+else:
+    family_files.write_safetensors(target, tensors)

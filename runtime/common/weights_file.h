@@ -1,0 +1,34 @@
+// The weights of a model as a library saves them: one safetensors file, or an index of several,
+//
+//     {"metadata": {"total_size": 26953670656},
+//      "weight_map": {"lm_head.weight": "model-00002-of-00002.safetensors", ...}}
+//
+// whose files lie beside it (Hugging Face's `model.safetensors.index.json`).
+
+#ifndef PARTITA_RT_COMMON_WEIGHTS_FILE_H
+#define PARTITA_RT_COMMON_WEIGHTS_FILE_H
+
+#include "common/safetensors.h"
+
+namespace partita_rt {
+
+class WeightsFile {
+public:
+  /// An index when the name ends in ".json". Throws Error: a file that is missing or broken, a
+  /// tensor that the index names and its file lacks, a file outside the index's folder.
+  explicit WeightsFile(const std::string &path);
+  const std::string &path() const { return name; }
+  const std::map<std::string, StoredTensor> &tensors() const { return table; }
+  /// null when there is no such tensor.
+  const StoredTensor *find(const std::string &tensor) const;
+
+private:
+  void readIndex();
+  std::string name;
+  std::map<std::string, std::unique_ptr<SafetensorsFile>> files; ///< by name, opened once
+  std::map<std::string, StoredTensor> table;
+};
+
+} // namespace partita_rt
+
+#endif // PARTITA_RT_COMMON_WEIGHTS_FILE_H
