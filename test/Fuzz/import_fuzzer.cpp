@@ -1,21 +1,24 @@
 //===- import_fuzzer.cpp - libFuzzer target: no bytes may crash the importer
-//-------------------===//
+//----------------------===//
 //
 // Imports each input as a model. The importer must return a module that verifies, or fail with
-// exactly one error; nothing else is right. Mutations keep the wire format whole most of the time
-// (a tree of fields, one of which is changed), so that they reach the operators and not only the
-// parser.
+// exactly one error, and ask for no piece of memory out of proportion to the file; nothing else is
+// right. Mutations keep the wire format whole most of the time (a tree of fields, one of which is
+// changed), so that they reach the operators and not only the parser.
 //
-//===----------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/Verifier.h"
 #include "partita/Import/Import.h"
+#include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
 #include <random>
+#include <sanitizer/allocator_interface.h>
 #include <string>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -29,6 +32,29 @@ extern "C" size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t maxSize);
 [[noreturn]] static void wrong(const char *what) {
   std::fprintf(stderr, "import_fuzzer: %s\n", what);
   std::abort();
+}
+
+/// The largest piece of memory that the importer may ask for, in bytes; 0: any.
+static std::atomic<size_t> allowedAllocation;
+constexpr size_t kTimesFile = 10;
+/// However small the file: the context's table of the names of the 65536 nodes that calls of
+/// functions may amount to.
+constexpr size_t kAlwaysAllowed = size_t(8) << 20;
+
+static void checkAllocation(const volatile void *, size_t size) {
+  size_t allowed = allowedAllocation;
+  if (!allowed || size <= allowed)
+    return;
+  allowedAllocation = 0; // printing allocates too
+  std::fprintf(stderr, "import_fuzzer: an allocation of %zu bytes, %zu are allowed\n", size,
+               allowed);
+  wrong("it asks for memory out of proportion to the file");
+}
+
+extern "C" int LLVMFuzzerInitialize(int *, char ***) {
+  if (!__sanitizer_install_malloc_and_free_hooks(checkAllocation, [](const volatile void *) {}))
+    wrong("cannot watch allocations");
+  return 0;
 }
 
 static void importOnce(mlir::MLIRContext &context, const std::string &path,
@@ -46,11 +72,7 @@ static void importOnce(mlir::MLIRContext &context, const std::string &path,
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-  // Attributes live as long as the context: a new one now and then keeps memory flat.
-  static std::unique_ptr<mlir::MLIRContext> context;
-  static int uses = 0;
-  if (uses++ % 512 == 0)
-    context = std::make_unique<mlir::MLIRContext>(mlir::MLIRContext::Threading::DISABLED);
+  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED); // its tables grow with use
   int file = memfd_create("model.onnx", MFD_CLOEXEC);
   if (file < 0 || write(file, data, size) != static_cast<ssize_t>(size))
     wrong("cannot write the model");
@@ -59,7 +81,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   options.foldLimit = 4096;
   if (std::string(data, data + size).find("sequence") != std::string::npos)
     options.dims = {{"batch", 2}, {"sequence", 8}};
-  importOnce(*context, path, options);
+  allowedAllocation = std::max(kTimesFile * size, kAlwaysAllowed);
+  importOnce(context, path, options);
+  allowedAllocation = 0;
   close(file);
   return 0;
 }

@@ -1,8 +1,9 @@
-"""Writes the seed corpus of import_fuzzer: every model of the importer's tests, and one of every node test
-that ./check runs, as a file.
+"""Writes the seed corpus of import_fuzzer: every model of the importer's tests, one of every node test
+that ./check runs, and the exported Transformers of test/Data, as far as a file has at most LARGEST bytes.
 
-usage: make_corpus.py FOLDER
+usage: make_corpus.py FOLDER LARGEST
 """
+import glob
 import os
 import re
 import shutil
@@ -14,7 +15,7 @@ tests = os.path.join(here, "..", "Import")
 sys.path.insert(0, tests)
 import onnx_writer
 
-folder = sys.argv[1]
+folder, largest = sys.argv[1], int(sys.argv[2])
 shutil.rmtree(folder, ignore_errors=True)
 os.makedirs(folder)
 for test in sorted(os.listdir(tests)):
@@ -28,8 +29,11 @@ for test in sorted(os.listdir(tests)):
         model = os.path.join(case, "model.onnx")
         scope.update(output=model, folder=case, os=os)
         exec(compile(text, test + ":" + name, "exec"), scope)
-        if os.path.isfile(model) and os.path.getsize(model) < 1 << 16:
+        if os.path.isfile(model) and os.path.getsize(model) <= largest:
             os.rename(model, os.path.join(folder, f"{test[:-5]}-{name}"))
         shutil.rmtree(case)
 with zipfile.ZipFile(os.path.join(tests, "Nodes", "models.zip")) as models:
     models.extractall(folder)
+for model in glob.glob(os.path.join(here, "..", "Data", "**", "*.onnx"), recursive=True):
+    if os.path.getsize(model) <= largest:
+        shutil.copy(model, folder)
