@@ -2,9 +2,11 @@
 """Tries what Partita does with the models of test/Data/families: each is imported, verified (two
 virtual ranks against one, in double precision), trained for three steps and compared with PyTorch's
 losses, gradients and logits (test/Golden/families.json), and exported; the exported model is compiled
-for inference and must give the trained program's logits. Needs numpy and partita in the PATH.
+for inference and must give the trained program's logits. With --onnxruntime that model also runs in
+onnxruntime, whose logits must be those of both programs. Needs numpy and partita in the PATH, and for
+--onnxruntime the environment of make_venv.
 
-    try_families.py [--meshes dp=1,dp=2] [--work DIR] [--table README.md] [FAMILY_EXPORTER...]
+    try_families.py [--meshes dp=1,dp=2] [--onnxruntime] [--work DIR] [--table README.md] [FAMILY_EXPORTER...]
 
 One line per model; --table replaces the table between the markers of a Markdown file. Exit code 1
 when any step of a model fails.
@@ -23,6 +25,7 @@ sys.path.insert(0, os.path.join(ROOT, "test", "Golden"))
 import family_files  # noqa: E402
 
 STEPS = ["imports", "verifies", "trains", "exports"]
+WITH_ONNXRUNTIME = "onnxruntime agrees"
 LOGITS = 1e-5  # after the way through the file, of the largest
 
 
@@ -88,12 +91,19 @@ class Attempt:
         if not error <= LOGITS:
             raise Failed(f"the exported model's logits differ by {error:.2e}")
 
-    def result(self):
-        """{step: "yes" or what is wrong}; what comes after a failure is not tried."""
+    def onnxruntime_agrees(self):
+        checker = os.path.join(os.path.dirname(os.path.abspath(__file__)), "check_onnxruntime.py")
+        for logits in ("trained", "again"):
+            print(f"{logits}:", run(sys.executable, checker, self.path("trained.onnx"), self.path(logits),
+                                    "--data", self.path("data.safetensors"), "--tolerance",
+                                    str(LOGITS)), end="")
+
+    def result(self, steps):
+        """{step: "yes" or "no"}; what comes after a failure is not tried."""
         result = {}
-        for step in STEPS:
+        for step in steps:
             try:
-                getattr(self, step)()
+                getattr(self, step.replace(" ", "_"))()
                 result[step] = "yes"
             except Failed as failure:
                 print(failure)
@@ -102,12 +112,12 @@ class Attempt:
         return result
 
 
-def table(results):
-    lines = ["| family | exporter | " + " | ".join(STEPS) + " |", "|---" * (2 + len(STEPS)) + "|"]
+def table(results, steps):
+    lines = ["| family | exporter | " + " | ".join(steps) + " |", "|---" * (2 + len(steps)) + "|"]
     for name, result in results.items():
         family, exporter = name.rsplit("_", 1)
         lines.append(f"| {family} | {exporter} | " +
-                     " | ".join(result.get(step, "-") for step in STEPS) + " |")
+                     " | ".join(result.get(step, "-") for step in steps) + " |")
     return "\n".join(lines) + "\n"
 
 
@@ -127,6 +137,7 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="*", metavar="FAMILY_EXPORTER")
     parser.add_argument("--meshes", default="dp=1,dp=2")
+    parser.add_argument("--onnxruntime", action="store_true")
     parser.add_argument("--work", metavar="DIR")
     parser.add_argument("--table", metavar="FILE.md")
     args = parser.parse_args()
@@ -135,16 +146,16 @@ def main():
     for name in args.models:
         if name not in known:
             parser.error(f"no model '{name}', there are {', '.join(known)}")
-    results = {}
+    results, steps = {}, STEPS + [WITH_ONNXRUNTIME] * args.onnxruntime
     with tempfile.TemporaryDirectory() as scratch:
         for name in args.models or known:
             print(f"== {name}", flush=True)
-            results[name] = Attempt(name, args.work or scratch, args.meshes.split(",")).result()
+            results[name] = Attempt(name, args.work or scratch, args.meshes.split(",")).result(steps)
             print(f"{name}: " + ", ".join(f"{step} {word}" for step, word in results[name].items()),
                   flush=True)
     if args.table:
-        replace_table(args.table, table(results))
-    if any(result.get(step) != "yes" for result in results.values() for step in STEPS):
+        replace_table(args.table, table(results, steps))
+    if any(result.get(step) != "yes" for result in results.values() for step in steps):
         sys.exit(1)
 
 
