@@ -185,10 +185,13 @@ private:
 
 } // namespace
 
-void writeCheckpoint(Rank &rank, const std::string &folder, const CheckpointInfo &info) {
+void writeCheckpoint(Rank &rank, const std::string &folder, const CheckpointInfo &info,
+                     FolderClaim &claim) {
   NewFolders folders; // not before there is something to put in
-  if (rank.rank == 0)
+  if (rank.rank == 0) {
     folders.make(folder);
+    claim.take("--checkpoint", folder);
+  }
   writePieces(rank, checkpointPath(folder), persistentPieces(rank),
               {{"format", "partita checkpoint 1"},
                {"program", rank.program->name},

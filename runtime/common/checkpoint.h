@@ -8,6 +8,7 @@
 #define PARTITA_RT_COMMON_CHECKPOINT_H
 
 #include "common/safetensors.h"
+#include "common/temporary_file.h"
 #include "partita_rt/comm.h"
 
 namespace partita_rt {
@@ -27,8 +28,9 @@ CheckpointInfo readCheckpointInfo(const std::string &folder);
 /// This rank's pieces of everything. Throws Error when a tensor is missing or of another shape.
 void readCheckpoint(Rank &rank, const std::string &folder);
 
-/// All ranks call these; rank 0 writes.
-void writeCheckpoint(Rank &rank, const std::string &folder, const CheckpointInfo &info);
+/// All ranks call these; rank 0 writes, and keeps other runs out of the checkpoints' folder.
+void writeCheckpoint(Rank &rank, const std::string &folder, const CheckpointInfo &info,
+                     FolderClaim &claim);
 void writeParameters(Rank &rank, const std::string &path);
 /// Outputs of `forward`, and the inputs that it ran on.
 void writeOutputs(Rank &rank, const std::string &path);

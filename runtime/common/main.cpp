@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -136,6 +137,16 @@ bool onlyCensus(const RunOptions &options) {
 
 } // namespace
 
+/// A launcher that says so by variables which only it sets, and is not MPI's: each process would
+/// train the whole model by itself.
+static void refuseLaunchers(const World &world) {
+  const char *size = std::getenv("WORLD_SIZE");
+  if (!world.usesMpi() && size && std::atoi(size) > 1 && std::getenv("RANK"))
+    fail("started as one of %s processes by torchrun or the like (RANK, WORLD_SIZE); this program "
+         "starts its ranks itself, or is started by mpirun",
+         size);
+}
+
 int programMain(int argc, char **argv, const Program &program) {
   World world;
   auto say = [&](const std::string &error) {
@@ -147,6 +158,7 @@ int programMain(int argc, char **argv, const Program &program) {
   Session session;
   std::string error;
   try {
+    refuseLaunchers(world);
     checkProgram(program);
     session.options = parseOptions(argc, argv, program);
     if (!session.options.help && !onlyCensus(session.options))
@@ -161,9 +173,11 @@ int programMain(int argc, char **argv, const Program &program) {
     std::printf("%s", helpText(program).c_str());
   if (world.speaks() && session.options.census && !session.options.help)
     std::printf("%s", censusText(program).c_str());
-  if (session.options.help || onlyCensus(session.options))
-    return 0;
-  error = world.run(program, &session.options, [&](Rank &rank) { runRankProgram(rank, session); });
+  if (!session.options.help && !onlyCensus(session.options))
+    error =
+        world.run(program, &session.options, [&](Rank &rank) { runRankProgram(rank, session); });
+  if (error.empty() && (std::fflush(stdout) != 0 || std::ferror(stdout)))
+    error = std::string("cannot write to the standard output: ") + std::strerror(errno);
   return error.empty() ? 0 : say(error);
 }
 

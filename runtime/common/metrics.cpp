@@ -75,9 +75,13 @@ void StepLog::add(const StepLine &line) {
 
 //===-- Progress ----------------------------------------------------------------------------===//
 
+/// Open MPI gives its processes a terminal of their own whatever its own output is.
+static bool underMpirun() { return std::getenv("OMPI_COMM_WORLD_SIZE"); }
+
 Progress::Progress(const RunOptions &options, int64_t firstStep)
-    : terminal(isatty(STDOUT_FILENO)), first(firstStep), last(options.steps.value_or(0)),
-      every(options.printEvery), begin(std::chrono::steady_clock::now()), drawn(begin) {
+    : terminal(isatty(STDOUT_FILENO) && !underMpirun()), first(firstStep),
+      last(options.steps.value_or(0)), every(options.printEvery),
+      begin(std::chrono::steady_clock::now()), drawn(begin) {
   if (every == 0)
     every = std::max<int64_t>(1, (last - first + 10) / 10);
 }

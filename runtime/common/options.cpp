@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <functional>
+#include <set>
 #include <vector>
 
 namespace partita_rt {
@@ -113,7 +114,7 @@ const std::vector<Option> &optionTable() {
        NUMBER("--clip", hyper.gradientClip, 0, 1e30)},
       {"--threads", "N", "BLAS threads per rank (default 1)", INTEGER("--threads", threads, 1)},
       {"--log", "FILE.csv",
-       "one line per step: step, loss, gradient norm, rate, tokens/s, "
+       "one line per step: step, loss, gradient norm (where the program clips it), rate, tokens/s, "
        "validation loss",
        PATH(log)},
       {"--print-every", "K", "steps between lines of output (default: ten lines in all)",
@@ -212,17 +213,18 @@ void checkCombinations(const RunOptions &o, const Program &program) {
 
 } // namespace
 
-/// An option that the program would not look at is a mistake.
-static void checkIsRead(const std::string &option, const Program &program) {
+/// Why the program would not look at an option; "" when it does.
+static std::string whyNotRead(const std::string &option, const Program &program) {
   const HyperReads &reads = program.reads;
   if (option == "--clip" && !reads.gradientClip)
-    fail("--clip: the program was compiled without gradient clipping");
+    return "the program was compiled without gradient clipping";
   if (option == "--weight-decay" && !reads.weightDecay)
-    fail("--weight-decay: the program was compiled with decay 0, which leaves none in its update; "
-         "compile it with another --weight-decay");
+    return "the program was compiled with decay 0, which leaves none in its update; compile it "
+           "with another --weight-decay";
   bool moment = option == "--beta1" || option == "--beta2" || option == "--epsilon";
   if (moment && !reads.moments)
-    fail("%s: the program's optimizer, %s, has no moments", option.c_str(), program.optimizer);
+    return std::string("the program's optimizer, ") + program.optimizer + ", has no moments";
+  return "";
 }
 
 RunOptions parseOptions(int argc, char **argv, const Program &program) {
@@ -231,6 +233,7 @@ RunOptions parseOptions(int argc, char **argv, const Program &program) {
   std::string self = argc > 0 ? argv[0] : "";
   size_t slash = self.rfind('/');
   options.programFolder = slash == std::string::npos ? "." : self.substr(0, slash);
+  std::set<std::string> given;
   for (int i = 1; i < argc; ++i) {
     std::string name = argv[i], value;
     size_t equals = name.find('=');
@@ -251,7 +254,10 @@ RunOptions parseOptions(int argc, char **argv, const Program &program) {
     }
     if (option.argument && value.empty())
       fail("%s needs an argument: %s", option.name, option.argument);
-    checkIsRead(option.name, program);
+    if (std::string why = whyNotRead(option.name, program); !why.empty())
+      fail("%s: %s", option.name, why.c_str());
+    if (!given.insert(option.name).second)
+      fail("%s is given twice", option.name);
     option.set(options, value);
   }
   if (!options.help)
@@ -264,6 +270,8 @@ std::string helpText(const Program &program) {
                      " --data FILE --steps N [options]\n       mpirun -np RANKS " + program.name +
                      " ...\n\noptions:\n";
   for (const Option &option : optionTable()) {
+    if (!whyNotRead(option.name, program).empty())
+      continue;
     std::string left = std::string("  ") + option.name;
     if (option.argument)
       left += std::string(" ") + option.argument;

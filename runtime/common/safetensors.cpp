@@ -170,10 +170,7 @@ const StoredTensor &SafetensorsFile::get(const std::string &name, const Shape &s
 
 SafetensorsWriter::SafetensorsWriter(const std::string &path, const std::vector<Entry> &entries,
                                      const std::map<std::string, std::string> &metadata)
-    : path(path), temporary(path + ".tmp") {
-  struct stat status;
-  if (stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode))
-    fail("%s is not a regular file; tensors cannot be written there", path.c_str());
+    : file(path) {
   std::string header = "{\"__metadata__\":{";
   bool first = true;
   for (const auto &[key, value] : metadata) {
@@ -197,54 +194,9 @@ SafetensorsWriter::SafetensorsWriter(const std::string &path, const std::vector<
   header += "}";
   header.resize((header.size() + 7) / 8 * 8, ' '); // tensors start aligned
 
-  descriptor = open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (descriptor < 0)
-    fail("cannot write %s: %s", temporary.c_str(), std::strerror(errno));
   uint64_t length = header.size();
-  writeAll(reinterpret_cast<const char *>(&length), 8);
-  writeAll(header.data(), int64_t(header.size()));
-}
-
-SafetensorsWriter::~SafetensorsWriter() {
-  if (descriptor < 0)
-    return;
-  close(descriptor);
-  unlink(temporary.c_str());
-}
-
-void SafetensorsWriter::writeAll(const char *data, int64_t bytes) {
-  while (bytes > 0) {
-    ssize_t written = ::write(descriptor, data, size_t(std::min<int64_t>(bytes, 1 << 30)));
-    if (written < 0 && errno == EINTR)
-      continue;
-    if (written < 0)
-      fail("cannot write %s: %s", temporary.c_str(), std::strerror(errno));
-    data += written;
-    bytes -= written;
-  }
-}
-
-void SafetensorsWriter::write(const void *data, int64_t bytes) {
-  writeAll(static_cast<const char *>(data), bytes);
-}
-
-void SafetensorsWriter::commit() {
-  if (fsync(descriptor) != 0)
-    fail("cannot write %s: %s", temporary.c_str(), std::strerror(errno));
-  close(descriptor);
-  descriptor = -1;
-  if (rename(temporary.c_str(), path.c_str()) != 0) {
-    int error = errno;
-    unlink(temporary.c_str());
-    fail("cannot rename %s to %s: %s", temporary.c_str(), path.c_str(), std::strerror(error));
-  }
-  size_t slash = path.rfind('/');
-  std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
-  int parent = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (parent >= 0) { // without it the rename may be lost in a power failure, not the old file
-    fsync(parent);
-    close(parent);
-  }
+  file.write(&length, 8);
+  file.write(header.data(), int64_t(header.size()));
 }
 
 //===-- Conversion --------------------------------------------------------------------------===//

@@ -9,6 +9,7 @@
 #ifndef PARTITA_RT_COMMON_SAFETENSORS_H
 #define PARTITA_RT_COMMON_SAFETENSORS_H
 
+#include "common/temporary_file.h"
 #include "partita_rt/types.h"
 
 #include <map>
@@ -60,8 +61,8 @@ private:
   std::map<std::string, std::string> meta;
 };
 
-/// Writes "<path>.tmp", tensor by tensor in the order announced; commit() syncs it, renames it to
-/// `path` and syncs the folder. Without commit() the temporary file is removed.
+/// Writes a file tensor by tensor, in the order announced, as a TemporaryFile: without commit()
+/// nothing is left of it.
 class SafetensorsWriter {
 public:
   struct Entry {
@@ -71,17 +72,12 @@ public:
   };
   SafetensorsWriter(const std::string &path, const std::vector<Entry> &entries,
                     const std::map<std::string, std::string> &metadata);
-  ~SafetensorsWriter();
-  SafetensorsWriter(const SafetensorsWriter &) = delete;
-  SafetensorsWriter &operator=(const SafetensorsWriter &) = delete;
   /// The next tensor's bytes.
-  void write(const void *data, int64_t bytes);
-  void commit();
+  void write(const void *data, int64_t bytes) { file.write(data, bytes); }
+  void commit() { file.commit(); }
 
 private:
-  void writeAll(const char *data, int64_t bytes);
-  std::string path, temporary;
-  int descriptor = -1;
+  TemporaryFile file;
 };
 
 /// n elements of a float type to float32 (the parameters' type).

@@ -9,6 +9,7 @@
 
 #include <cmath>
 #include <sys/resource.h>
+#include <unistd.h>
 
 namespace partita_rt {
 
@@ -154,6 +155,7 @@ void printMemory(const Program &program) {
 struct Loop {
   Rank &rank;
   const Session &session;
+  FolderClaim claim; ///< of the checkpoints' folder, from the start where it is there
   std::unique_ptr<Progress> progress;
   std::unique_ptr<StepLog> log;
   std::optional<double> validationBefore, validationAfter;
@@ -161,6 +163,7 @@ struct Loop {
   double trainSeconds = 0;
   std::optional<Issued> beforeStep, afterStep; ///< around the first train_step
 
+  Loop(Rank &rank, const Session &session) : rank(rank), session(session) {}
   bool speaks() const { return rank.rank == 0; }
   void step(int64_t number);
   void train();
@@ -206,11 +209,11 @@ void Loop::step(int64_t number) {
     validation = validationAfter = evaluate(rank, session);
   if (!options.checkpoint.empty() &&
       (last || (options.checkpointEvery > 0 && number % options.checkpointEvery == 0)))
-    writeCheckpoint(rank, options.checkpoint, {number, session.seed, session.dataIdentity});
+    writeCheckpoint(rank, options.checkpoint, {number, session.seed, session.dataIdentity}, claim);
   if (!speaks())
     return;
   double tokens = double(session.data->unitsPerMicroBatch() * program.accumulate);
-  StepLine line{number,           report.loss, report.gradientNorm, rank.learningRate,
+  StepLine line{number,           report.loss,          report.gradientNorm, rank.learningRate,
                 tokens / seconds, session.data->unit(), validation};
   if (log)
     log->add(line);
@@ -220,6 +223,8 @@ void Loop::step(int64_t number) {
 void Loop::train() {
   const RunOptions &options = session.options;
   int64_t first = session.startStep + 1, last = options.steps.value_or(0);
+  if (speaks() && !options.checkpoint.empty() && access(options.checkpoint.c_str(), F_OK) == 0)
+    claim.take("--checkpoint", options.checkpoint);
   if (speaks() && !options.log.empty())
     log = std::make_unique<StepLog>(options.log, session.startStep);
   if (session.eval) {
@@ -267,7 +272,7 @@ void runRankProgram(Rank &rank, const Session &session) {
   rank.hyper = options.hyper;
   rank.seed = session.seed;
   initialize(rank);
-  Loop{rank, session, {}, {}, {}, {}, 0, 0, 0, {}, {}}.train();
+  Loop{rank, session}.train();
   if (!options.forward.empty()) {
     session.data->fill(rank, 0, 1);
     program.forward(rank);

@@ -3,8 +3,8 @@
 #ifndef PARTITA_RT_COMMON_TRAIN_H
 #define PARTITA_RT_COMMON_TRAIN_H
 
-#include "common/samples.h"
 #include "common/options.h"
+#include "common/samples.h"
 
 #include <memory>
 

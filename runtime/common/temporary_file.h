@@ -1,0 +1,42 @@
+// A file that appears whole or not at all: written under another name beside its own, brought to
+// the disk, renamed. What is not committed is removed, also where SIGINT, SIGTERM or SIGHUP end the
+// process.
+
+#ifndef PARTITA_RT_COMMON_TEMPORARY_FILE_H
+#define PARTITA_RT_COMMON_TEMPORARY_FILE_H
+
+#include <cstdint>
+#include <string>
+
+namespace partita_rt {
+
+class TemporaryFile {
+public:
+  /// For `path`, which must be a regular file or nothing yet. Throws Error, as all of these.
+  explicit TemporaryFile(const std::string &path);
+  ~TemporaryFile();
+  TemporaryFile(const TemporaryFile &) = delete;
+  TemporaryFile &operator=(const TemporaryFile &) = delete;
+  void write(const void *data, int64_t bytes);
+  /// Syncs the file, renames it to `path` and syncs the folder.
+  void commit();
+
+private:
+  std::string path, name;
+  int descriptor = -1, slot = -1;
+};
+
+/// A folder that one process at a time writes into, until its object goes.
+class FolderClaim {
+public:
+  ~FolderClaim();
+  /// Once it is there. Throws Error "<option>: ..." when another process has it.
+  void take(const char *option, const std::string &folder);
+
+private:
+  int descriptor = -1;
+};
+
+} // namespace partita_rt
+
+#endif // PARTITA_RT_COMMON_TEMPORARY_FILE_H
