@@ -9,6 +9,7 @@
 #include "dialects/Rt/Names.h"
 #include "lib/Emit/Printer.h"
 #include "lib/Emit/Tables.h"
+#include "partita/Support/TemporaryFolder.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -100,67 +101,6 @@ static void printMakefile(const EmitOptions &options, llvm::raw_ostream &os) {
 // The folder
 //===------------------------------------------------------------------------------------------===//
 
-namespace {
-
-/// A folder that disappears unless it is renamed.
-class TemporaryFolder {
-public:
-  explicit TemporaryFolder(ModuleOp module) : module(module) {}
-  ~TemporaryFolder() {
-    if (!name.empty())
-      fs::remove_directories(name);
-  }
-
-  LogicalResult create(StringRef target) {
-    llvm::SmallString<128> prefix(target);
-    if (std::error_code error = fs::create_directories(path::parent_path(prefix));
-        error && !path::parent_path(prefix).empty())
-      return emitError(module.getLoc()) << path::parent_path(prefix) << ": " << error.message();
-    if (std::error_code error = fs::createUniqueDirectory(prefix + ".partial", name))
-      return emitError(module.getLoc()) << target << ": " << error.message();
-    // createUniqueDirectory makes it private; a program may be read by others.
-    fs::setPermissions(name, fs::perms(0755));
-    return success();
-  }
-
-  LogicalResult write(StringRef file,
-                      llvm::function_ref<LogicalResult(llvm::raw_ostream &)> print) {
-    std::error_code error;
-    std::string full = in(file);
-    llvm::raw_fd_ostream os(full, error);
-    if (!error && failed(print(os)))
-      return failure();
-    os.close();
-    if (!error)
-      error = os.error();
-    os.clear_error();
-    if (error)
-      return emitError(module.getLoc()) << full << ": " << error.message();
-    return success();
-  }
-
-  LogicalResult rename(StringRef target) {
-    if (fs::exists(target))
-      fs::remove_directories(target);
-    if (std::error_code error = fs::rename(name, target))
-      return emitError(module.getLoc()) << target << ": " << error.message();
-    name.clear();
-    return success();
-  }
-
-  std::string in(StringRef file) const {
-    llvm::SmallString<128> full(name);
-    path::append(full, file);
-    return full.str().str();
-  }
-
-private:
-  ModuleOp module;
-  llvm::SmallString<128> name;
-};
-
-} // namespace
-
 /// What stands in the folder that no emission writes, or "": a manifest names the program, and with
 /// it the files that make builds of it.
 static std::string foreignEntry(StringRef folder) {
@@ -189,55 +129,61 @@ static std::string foreignEntry(StringRef folder) {
   return "";
 }
 
-/// May the folder be replaced? Only if it is empty or holds an emitted program and nothing else.
-static LogicalResult checkTarget(ModuleOp module, StringRef folder) {
+/// May the folder be replaced? Only if it is empty or holds an emitted program and nothing else;
+/// otherwise says why not.
+static std::string checkTarget(StringRef folder) {
   if (!fs::exists(folder))
-    return success();
+    return {};
   std::error_code error;
   bool empty =
       fs::is_directory(folder) && fs::directory_iterator(folder, error) == fs::directory_iterator();
-  if (empty)
-    return success();
-  std::string foreign = foreignEntry(folder);
+  std::string foreign = empty ? std::string() : foreignEntry(folder);
   if (foreign.empty())
-    return success();
-  return emitError(module.getLoc())
-         << folder << ": exists and is not a compiled program's folder, it has " << foreign
-         << "; remove it or choose another";
+    return {};
+  return (folder + ": exists and is not a compiled program's folder, it has " + foreign +
+          "; remove it or choose another")
+      .str();
 }
 
-/// Runs make; its output is shown where it failed.
-static LogicalResult build(ModuleOp module, const TemporaryFolder &folder) {
+/// Runs make; its output is told where it failed.
+static std::string build(const TemporaryFolder &folder) {
   llvm::ErrorOr<std::string> make = llvm::sys::findProgramByName("make");
   if (!make)
-    return emitError(module.getLoc()) << "cannot build the program: make is not installed";
+    return "cannot build the program: make is not installed";
   std::string log = folder.in("build.log"), directory = folder.in("");
   std::optional<StringRef> redirects[] = {StringRef(""), StringRef(log), StringRef(log)};
   int code =
       llvm::sys::ExecuteAndWait(*make, {*make, "-s", "-C", directory}, std::nullopt, redirects);
   if (code == 0) {
     fs::remove(log);
-    return success();
+    return {};
   }
   auto text = llvm::MemoryBuffer::getFile(log);
-  return emitError(module.getLoc()) << "the emitted program does not build:\n"
-                                    << (text ? (*text)->getBuffer().take_front(4000) : "no output");
+  return "the emitted program does not build:\n" +
+         (text ? (*text)->getBuffer().take_front(4000).str() : "no output");
 }
 
 LogicalResult partita::emitProgram(ModuleOp module, StringRef folder, const EmitOptions &options) {
+  std::string program, manifest, makefile;
+  llvm::raw_string_ostream programText(program), manifestText(manifest), makefileText(makefile);
+  if (failed(printProgram(module, options, programText)) ||
+      failed(printManifest(module, options, manifestText)))
+    return failure();
+  printMakefile(options, makefileText);
   StringRef target = folder.rtrim('/');
-  if (failed(checkTarget(module, target)))
-    return failure();
-  TemporaryFolder temporary(module);
-  if (failed(temporary.create(target)) ||
-      failed(temporary.write("model.cpp",
-                             [&](auto &os) { return printProgram(module, options, os); })) ||
-      failed(temporary.write("manifest.json",
-                             [&](auto &os) { return printManifest(module, options, os); })) ||
-      failed(temporary.write("Makefile",
-                             [&](auto &os) { return printMakefile(options, os), success(); })))
-    return failure();
-  if (options.build && failed(build(module, temporary)))
-    return failure();
-  return temporary.rename(target);
+  std::string problem = target.empty() ? "/: cannot be a program's folder" : checkTarget(target);
+  TemporaryFolder temporary(target);
+  if (problem.empty())
+    problem = temporary.create();
+  for (auto [file, content] :
+       {std::pair("model.cpp", &program), {"manifest.json", &manifest}, {"Makefile", &makefile}})
+    if (problem.empty())
+      problem = temporary.write(file, *content);
+  if (problem.empty() && options.build)
+    problem = build(temporary);
+  if (problem.empty())
+    problem = temporary.becomeTarget();
+  if (problem.empty())
+    return success();
+  return emitError(UnknownLoc::get(module.getContext())) << problem; // the model is not to blame
 }

@@ -25,6 +25,11 @@ static std::string nameOf(const Storage &storage) {
   if (storage.scratchOf)
     return rt::readableName(storage.scratchOf->getLoc(), storage.scratchOf) + " (workspace)";
   Operation *op = storage.holder.getDefiningOp();
+  if (auto loop = dyn_cast_or_null<train::AccumulateOp>(op)) {
+    auto result = cast<OpResult>(storage.holder);
+    Value part = loop.getBody().front().getTerminator()->getOperand(result.getResultNumber());
+    return rt::readableName(part.getLoc(), part.getDefiningOp()) + " (sum of micro-batches)";
+  }
   return rt::readableName(storage.holder.getLoc(), op);
 }
 

@@ -143,6 +143,17 @@ static int emit(Session &session, ModuleOp module, const CompileOptions &o) {
   return 0;
 }
 
+/// Bytes per rank of the model under another request; errors are no news, and are not told.
+static std::optional<uint64_t> planAgain(Session &session, const CompileOptions &o,
+                                         const Request &request) {
+  ScopedDiagnosticHandler silent(&session.context(), [](Diagnostic &) { return success(); });
+  OwningOpRef<ModuleOp> module = session.load(o.model, request.dims);
+  int first = module ? nextPhase(*module) : -1;
+  if (first < 0 || failed(runPhases(*module, first, phaseIndex("memory"), request.plan)))
+    return {};
+  return plannedBytes(*module);
+}
+
 int partita::tool::compileMain(Arguments arguments) {
   CompileOptions o;
   if (std::optional<int> done = parseOptions(arguments, o))
@@ -168,7 +179,10 @@ int partita::tool::compileMain(Arguments arguments) {
   if (failed(result))
     return 1;
   if (o.memoryLimit)
-    if (std::string problem = checkMemory(*module, o.plan, *o.memoryLimit); !problem.empty())
+    if (std::string problem = checkMemory(
+            *module, {o.dims, o.plan}, *o.memoryLimit,
+            [&](const Request &request) { return planAgain(session, o, request); });
+        !problem.empty())
       return session.fail("--memory-limit: " + problem);
   if (o.printPipeline) {
     llvm::errs() << "--pass-pipeline='builtin.module(";

@@ -1,16 +1,13 @@
-//===- MemoryLimit.cpp - does the plan fit?
-//-------------------------------------------------------===//
+//===- MemoryLimit.cpp - does the plan fit? ---------------------------------------------------===//
 //
-// The arena is as large as its hungriest function. At that function's peak the ledger says how much
-// are activations, which shrink with the micro-batch, and what stays: gradients and buffers of
-// collectives.
+// What would fit is not estimated but compiled: a smaller micro-batch, whose activations shrink and
+// whose gradients are added up beside it, and an optimizer without moments.
 //
-//===------------------------------------------------------------------------------------------------===//
+//===------------------------------------------------------------------------------------------===//
 
 #include "tools/partita/MemoryLimit.h"
 #include "dialects/Rt/Rt.h"
 #include "tools/partita/Options.h"
-#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 using namespace partita;
@@ -45,50 +42,79 @@ static std::string holders(DictionaryAttr function, size_t most) {
   return text;
 }
 
-/// The smallest factor by which the micro-batch must shrink, as a change of the plan; or the
-/// optimizer without moments; or nothing that this plan offers.
-static std::string cheapestChange(DictionaryAttr ledger, DictionaryAttr function, const Plan &plan,
-                                  int64_t persistent, int64_t limit) {
-  int64_t activations = number(function, "activations") + number(function, "workspace");
-  int64_t fixed = number(function, "arena") - activations;
-  // Adding up micro-batches keeps the sums of all gradients beside one micro-batch's.
-  if (plan.get("accumulate") == "1")
-    fixed += number(ledger, "parameters");
-  int64_t states = plan.get("optimizer") == "adamw" ? number(ledger, "optimizer_states") : 0;
-  auto factor = [&](int64_t room) -> int64_t {
-    if (room <= 0)
-      return 0;
-    return llvm::PowerOf2Ceil(llvm::divideCeil(activations, room));
-  };
-  if (int64_t by = factor(limit - persistent - fixed))
-    return "the cheapest change: divide --dim batch by " + std::to_string(by) +
-           " and multiply --accumulate by it";
-  if (int64_t by = factor(limit - (persistent - states) - fixed); by && states)
-    return by == 1
-               ? "the cheapest change: --optimizer sgd, which keeps no moments"
-               : "the cheapest change: --optimizer sgd, which keeps no moments, with --dim batch "
-                 "divided by " +
-                     std::to_string(by) + " and --accumulate multiplied by it";
-  return "parameters, states and gradients alone take " + formatBytes(persistent + fixed) +
-         ", which no option of this version makes smaller";
+/// The micro-batch: samples of the whole program, and where --dim says so.
+static std::optional<std::pair<size_t, int64_t>> findBatch(const Request &request) {
+  for (auto [i, text] : llvm::enumerate(request.dims)) {
+    auto [name, size] = StringRef(text).rsplit('=');
+    int64_t batch;
+    if (name == "batch" && !size.getAsInteger(10, batch))
+      return std::pair(i, batch);
+  }
+  return {};
 }
 
-std::string partita::tool::checkMemory(ModuleOp module, const Plan &plan, uint64_t limit) {
-  auto ledger = module->getAttrOfType<DictionaryAttr>(RtDialect::kLedger);
+/// A change that fits: micro-batches of a part of the samples, as many as make up for it.
+static std::string smallerBatch(const Request &request, uint64_t limit, const Planner &planner) {
+  auto batch = findBatch(request);
+  int64_t accumulate;
+  if (!batch || StringRef(request.plan.get("accumulate")).getAsInteger(10, accumulate))
+    return {};
+  for (int64_t by = 2; by <= batch->second; ++by) {
+    if (batch->second % by != 0)
+      continue;
+    Request smaller = request;
+    std::string size = std::to_string(batch->second / by);
+    smaller.dims[batch->first] = "batch=" + size;
+    smaller.plan.set("accumulate", std::to_string(accumulate * by));
+    std::optional<uint64_t> bytes = planner(smaller);
+    if (bytes && *bytes <= limit)
+      return "--dim batch=" + size + " --accumulate " + std::to_string(accumulate * by) +
+             ", which needs " + formatBytes(*bytes);
+  }
+  return {};
+}
+
+static std::string cheapestChange(const Request &request, uint64_t limit, const Planner &planner,
+                                  int64_t persistent) {
+  if (std::string change = smallerBatch(request, limit, planner); !change.empty())
+    return "the cheapest change: " + change;
+  std::string without = "nothing that was tried (a smaller --dim batch with more --accumulate";
+  if (request.plan.get("optimizer") == "adamw") {
+    Request sgd = request;
+    sgd.plan.set("optimizer", "sgd");
+    std::optional<uint64_t> bytes = planner(sgd);
+    if (bytes && *bytes <= limit)
+      return "the cheapest change: --optimizer sgd, which keeps no moments and needs " +
+             formatBytes(*bytes);
+    if (std::string change = smallerBatch(sgd, limit, planner); !change.empty())
+      return "the cheapest change: --optimizer sgd, which keeps no moments, with " + change;
+    without += ", --optimizer sgd";
+  }
+  return without + ") fits; parameters and states alone take " + formatBytes(persistent);
+}
+
+std::optional<uint64_t> partita::tool::plannedBytes(ModuleOp module) {
   auto arena = module->getAttrOfType<IntegerAttr>(RtDialect::kArenaBytes);
   auto persistent = module->getAttrOfType<IntegerAttr>(RtDialect::kPersistentBytes);
-  if (!ledger || !arena || !persistent)
-    return "the memory is planned in phase 'memory', which the module has not gone through; leave "
-           "out "
-           "--compile-to or name a later phase";
-  uint64_t needed = arena.getInt() + persistent.getInt();
-  if (needed <= limit)
+  if (!arena || !persistent)
     return {};
-  DictionaryAttr function = hungriest(ledger);
-  return "a rank needs " + formatBytes(needed) + " (" + std::to_string(needed) +
-         " bytes: " + std::to_string(persistent.getInt()) + " persistent, " +
-         std::to_string(arena.getInt()) + " arena), the limit is " + formatBytes(limit) + " (" +
-         std::to_string(limit) + " bytes); the arena's largest holders are " +
-         holders(function, 3) + "; " +
-         cheapestChange(ledger, function, plan, persistent.getInt(), limit);
+  return arena.getInt() + persistent.getInt();
+}
+
+std::string partita::tool::checkMemory(ModuleOp module, const Request &request, uint64_t limit,
+                                       const Planner &planner) {
+  auto ledger = module->getAttrOfType<DictionaryAttr>(RtDialect::kLedger);
+  std::optional<uint64_t> needed = plannedBytes(module);
+  if (!ledger || !needed)
+    return "the memory is planned in phase 'memory', which the module has not gone through; leave "
+           "out --compile-to or name a later phase";
+  if (*needed <= limit)
+    return {};
+  int64_t arena = module->getAttrOfType<IntegerAttr>(RtDialect::kArenaBytes).getInt();
+  int64_t persistent = static_cast<int64_t>(*needed) - arena;
+  return "a rank needs " + formatBytes(*needed) + " (" + std::to_string(*needed) +
+         " bytes: " + std::to_string(persistent) + " persistent, " + std::to_string(arena) +
+         " arena), the limit is " + formatBytes(limit) + " (" + std::to_string(limit) +
+         " bytes); the arena's largest holders are " + holders(hungriest(ledger), 3) + "; " +
+         cheapestChange(request, limit, planner, persistent);
 }

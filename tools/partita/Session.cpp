@@ -125,8 +125,3 @@ std::string partita::tool::writeOutput(StringRef path,
     return std::string();
   });
 }
-
-FolderGuard::~FolderGuard() {
-  if (!path.empty())
-    llvm::sys::fs::remove_directories(path);
-}

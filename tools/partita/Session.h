@@ -49,17 +49,6 @@ bool isMlirFile(llvm::StringRef path);
 /// writeFile (partita/Support/WriteFile.h), where "-" is the standard output.
 std::string writeOutput(llvm::StringRef path, llvm::function_ref<void(llvm::raw_ostream &)> write);
 
-/// Removes a folder that a failed command had begun, unless told to keep it.
-class FolderGuard {
-public:
-  explicit FolderGuard(llvm::StringRef path) : path(path) {}
-  ~FolderGuard();
-  void keep() { path.clear(); }
-
-private:
-  std::string path;
-};
-
 } // namespace partita::tool
 
 #endif // PARTITA_TOOLS_SESSION_H
