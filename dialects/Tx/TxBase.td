@@ -16,10 +16,13 @@ def Tx_Dialect : Dialect {
   let hasConstantMaterializer = 1;
 }
 
-defvar Tx_Tensor = AnyRankedTensor;
-def Tx_Float : RankedTensorOf<[AnyFloat]>;
-def Tx_Int : RankedTensorOf<[AnySignlessInteger]>;
-def Tx_Bool : RankedTensorOf<[I1]>;
+/// Shapes are static from the import on: a rule's letters have sizes.
+class Tx_Static<Type type>
+    : ConfinedType<type, [HasStaticShapePred], type.summary # " of static shape", type.cppType>;
+def Tx_Tensor : Tx_Static<AnyRankedTensor>;
+def Tx_Float : Tx_Static<RankedTensorOf<[AnyFloat]>>;
+def Tx_Int : Tx_Static<RankedTensorOf<[AnySignlessInteger]>>;
+def Tx_Bool : Tx_Static<RankedTensorOf<[I1]>>;
 
 /// An op of the table. Every entry states its rule; most state a gradient.
 ///   shardRule  the rule as text (ShardRule.h), or "" when the rule depends on attributes:

@@ -23,7 +23,7 @@ void dropReplicated(Value value) {
 
 /// What the collective completes, for `partita explain`: the name of its location.
 StringRef reasonOf(Location loc) {
-  if (auto name = dyn_cast<NameLoc>(loc))
+  if (auto name = loc->findInstanceOf<NameLoc>())
     return name.getName().getValue();
   return "partial sum";
 }

@@ -1,8 +1,12 @@
 //===- Verify.cpp - is the partitioned program the whole one? ---------------------------------===//
 
 #include "partita/Interp/Verify.h"
+#include "dialects/Par/Placement.h"
 #include "dialects/Train/Train.h"
 #include "llvm/Support/Format.h"
+#include "llvm/Support/FormatVariadic.h"
+#include <sys/resource.h>
+#include <unistd.h>
 
 using namespace mlir;
 using namespace partita;
@@ -161,6 +165,58 @@ static LogicalResult compareTraining(Comparison &comparison, Side &whole, Side &
       succeeded(compareSymbols<train::StateOp>(comparison, whole, partitioned, "state")));
 }
 
+/// Bytes of the values of a block that live at once, in double precision, each once however many
+/// ranks have it: less than this no execution needs.
+static double liveBytes(Block &block) {
+  auto bytes = [](Value value) {
+    auto type = dyn_cast<RankedTensorType>(value.getType());
+    return type ? 8.0 * double(par::wholeType(type).getNumElements()) : 0;
+  };
+  llvm::DenseMap<Operation *, double> freed;
+  double live = 0, most = 0;
+  auto begin = [&](Value value) {
+    Operation *last = nullptr;
+    for (Operation *user : value.getUsers())
+      if (Operation *here = block.findAncestorOpInBlock(*user);
+          here && (!last || last->isBeforeInBlock(here)))
+        last = here;
+    if (!last)
+      return;
+    live += bytes(value);
+    freed[last] += bytes(value);
+  };
+  llvm::for_each(block.getArguments(), begin);
+  for (Operation &op : block) {
+    llvm::for_each(op.getResults(), begin);
+    double inner = 0;
+    for (Region &region : op.getRegions())
+      for (Block &each : region)
+        inner = std::max(inner, liveBytes(each));
+    most = std::max(most, live + inner);
+    live -= freed.lookup(&op);
+  }
+  return most;
+}
+
+/// Before hours of swapping, or the end by a signal.
+static LogicalResult checkMemory(ModuleOp module) {
+  double memory = double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGESIZE));
+  rlimit limit;
+  if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+    memory = std::min(memory, double(limit.rlim_cur));
+  for (auto function : module.getOps<func::FuncOp>()) {
+    if (function.getBody().empty())
+      continue;
+    double needed = liveBytes(function.getBody().front());
+    if (needed > memory)
+      return function.emitError() << llvm::formatv(
+                 "'{0}' needs at least {1:f1} GiB in double precision, there are {2:f1} GiB of "
+                 "memory; smaller --dim sizes prove the same of the plan",
+                 function.getName(), needed / 0x1p30, memory / 0x1p30);
+  }
+  return success();
+}
+
 FailureOr<VerifyReport> partita::interp::comparePrograms(ModuleOp wholeModule,
                                                          ModuleOp partitionedModule,
                                                          const VerifyOptions &options) {
@@ -173,7 +229,7 @@ FailureOr<VerifyReport> partita::interp::comparePrograms(ModuleOp wholeModule,
              << "has no @" << needed << " to compare"
              << (trains ? ", and the other program has one" : "");
   }
-  if (failed(initialize(whole.interpreter, options.values)) ||
+  if (failed(checkMemory(wholeModule)) || failed(initialize(whole.interpreter, options.values)) ||
       failed(initialize(partitioned.interpreter, options.values)))
     return failure();
   Comparison comparison;

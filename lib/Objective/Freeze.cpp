@@ -21,6 +21,15 @@ static void noteNearest(InFlightDiagnostic &error, StringRef pattern,
   llvm::interleaveComma(names, error, [&](StringRef each) { error << "'" << each << "'"; });
 }
 
+LogicalResult objective::checkSomethingTrains(ModuleOp module) {
+  auto parameters = module.getOps<train::ParameterOp>();
+  bool all = llvm::all_of(parameters, [](train::ParameterOp each) { return each.getFrozen(); });
+  if (!all || parameters.empty())
+    return success();
+  return module.emitError() << "freeze: all parameters are frozen, so nothing would be trained; "
+                               "--objective none makes a program for inference";
+}
+
 LogicalResult objective::freezeParameters(ModuleOp module, ArrayRef<std::string> patterns) {
   for (const std::string &pattern : patterns) {
     if (pattern.empty())

@@ -12,6 +12,9 @@ namespace partita::objective {
 /// is an error that names the nearest.
 mlir::LogicalResult freezeParameters(mlir::ModuleOp module, llvm::ArrayRef<std::string> patterns);
 
+/// An error where every parameter is frozen.
+mlir::LogicalResult checkSomethingTrains(mlir::ModuleOp module);
+
 } // namespace partita::objective
 
 #endif // PARTITA_LIB_OBJECTIVE_FREEZE_H

@@ -62,7 +62,8 @@ struct Objective : partita::impl::ObjectivePassBase<Objective> {
     sumMeans();
     if (name == "none")
       return;
-    if (failed(findKind(module, name)) || failed(findOutput(wanted)) || failed(findLabels()))
+    if (failed(objective::checkSomethingTrains(module)) || failed(findKind(module, name)) ||
+        failed(findOutput(wanted)) || failed(findLabels()))
       return signalPassFailure();
     buildStep(module, "train_step", /*training=*/true);
     buildStep(module, "eval_step", /*training=*/false);
@@ -257,7 +258,7 @@ private:
     } else {
       loss = buildLoss(builder, lossLoc, mapping, *block, share);
     }
-    func::ReturnOp::create(builder, loc, ValueRange{loss, count});
+    func::ReturnOp::create(builder, lossLoc, ValueRange{loss, count});
   }
 
   /// How many numbers the loss is the mean of, and what each counts for.

@@ -34,7 +34,8 @@ static constexpr PlanOption kOptions[] = {
     {"lr", PlanOption::Real, "RATE", "0.001", 0, kMost,
      "learning rate; the run may set another or a schedule"},
     {"weight-decay", PlanOption::Real, "DECAY", "0", 0, kMost,
-     "decoupled weight decay, times the learning rate per step"},
+     "decoupled weight decay of parameters with two dimensions or more (no norms, no biases), "
+     "times the learning rate per step"},
     {"betas", PlanOption::Betas, "B1,B2", "0.9,0.999", 0, 0, "AdamW's decay of the two moments"},
     {"eps", PlanOption::Real, "EPSILON", "1e-08", 0, 1, "AdamW's addition to the denominator"},
 };

@@ -104,7 +104,7 @@ const std::vector<Option> &optionTable() {
        INTEGER("--schedule-steps", scheduleSteps, 1)},
       {"--min-lr-ratio", "R", "end of the cosine, as a share of --lr (default 0.1)",
        NUMBER("--min-lr-ratio", minRateRatio, 0, 1.0001)},
-      {"--weight-decay", "W", "decoupled weight decay",
+      {"--weight-decay", "W", "decoupled weight decay of parameters with two dimensions or more",
        NUMBER("--weight-decay", hyper.weightDecay, 0, 1e9)},
       {"--beta1", "B", "decay of the first moment", NUMBER("--beta1", hyper.beta1, 0, 1)},
       {"--beta2", "B", "decay of the second moment", NUMBER("--beta2", hyper.beta2, 0, 1)},

@@ -1,5 +1,5 @@
 // RUN: partita-opt %s --objective=accumulate=2 | FileCheck %s
-// RUN: partita-opt %s --objective="freeze=w*" | FileCheck %s --check-prefix=FROZEN
+// RUN: partita-opt %s --objective="freeze=w* kind=none" | FileCheck %s --check-prefix=FROZEN
 // RUN: partita-opt %s --objective=kind=none | FileCheck %s --check-prefix=NONE
 
 // CHECK-LABEL: func.func @forward(%arg0: tensor<8x16xi64> {train.batch = 0 : i64, train.role = "ids"})

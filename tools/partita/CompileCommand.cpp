@@ -163,6 +163,8 @@ int partita::tool::compileMain(Arguments arguments) {
   if (!o.lastPhase.empty() && o.noBuild)
     return fail("compile", "--no-build: --compile-to writes a module, which is not built anyway");
   Session session("compile");
+  if (std::string problem = checkNotInput(o.output, o.model); !problem.empty())
+    return session.fail(problem);
   showProgress("import");
   OwningOpRef<ModuleOp> module = session.load(o.model, o.dims);
   if (!module)
@@ -179,9 +181,9 @@ int partita::tool::compileMain(Arguments arguments) {
   if (failed(result))
     return 1;
   if (o.memoryLimit)
-    if (std::string problem = checkMemory(
-            *module, {o.dims, o.plan}, *o.memoryLimit,
-            [&](const Request &request) { return planAgain(session, o, request); });
+    if (std::string problem =
+            checkMemory(*module, {o.dims, o.plan}, *o.memoryLimit,
+                        [&](const Request &request) { return planAgain(session, o, request); });
         !problem.empty())
       return session.fail("--memory-limit: " + problem);
   if (o.printPipeline) {

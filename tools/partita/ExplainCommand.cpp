@@ -106,7 +106,8 @@ int partita::tool::explainMain(Arguments arguments) {
   if (std::optional<int> done = options.parse(arguments))
     return *done;
   std::string problem;
-  std::optional<json::Object> manifest = readManifest(folder, problem);
+  std::optional<json::Object> manifest =
+      readManifest(folder, problem, {"program", "ranks", "target", "mesh", "memory"});
   if (!manifest)
     return fail("explain", problem);
   if (asJson) {

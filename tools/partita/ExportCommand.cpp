@@ -3,6 +3,7 @@
 
 #include "partita/Export/Export.h"
 #include "tools/partita/Program.h"
+#include "tools/partita/Session.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 
@@ -67,6 +68,8 @@ int partita::tool::exportMain(Arguments arguments) {
     model = manifest->getString("model").value_or("").str();
   if (model.empty())
     return fail("export", "manifest.json names no model; give it with --model");
+  if (problem = checkNotInput(request.output, model); !problem.empty())
+    return fail("export", problem);
   request.model = model;
   request.weights = weightsFile(checkpoint);
   request.parameters = names;

@@ -93,6 +93,8 @@ int partita::tool::importMain(Arguments arguments) {
   if (json && !wantsReport)
     return fail("import", "--json: is the form of a report; give --report too");
   Session session("import");
+  if (std::string problem = checkNotInput(output, model); !problem.empty())
+    return session.fail(problem);
   if (isMlirFile(model) && !wantsReport)
     return session.fail(model + " is a module already: give it to partita compile");
   OwningOpRef<ModuleOp> module;

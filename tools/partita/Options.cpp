@@ -3,6 +3,7 @@
 
 #include "tools/partita/Options.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -88,6 +89,7 @@ void OptionSet::list(StringRef name, StringRef value, std::vector<std::string> &
     target.push_back(text.str());
     return std::string(text.empty() ? "the value is empty" : "");
   });
+  options.back().repeats = true;
 }
 
 void OptionSet::integer(StringRef name, StringRef value, int64_t &target, int64_t low, int64_t high,
@@ -135,12 +137,15 @@ std::string OptionSet::unknown(StringRef word) const {
 
 std::optional<int> OptionSet::parse(Arguments arguments) {
   size_t nextPositional = 0;
+  SmallPtrSet<const Option *, 16> given;
   for (size_t i = 0; i < arguments.size(); ++i) {
     StringRef word = arguments[i];
     if (word == "--help" || word == "-h") {
       printHelp(outs());
       return 0;
     }
+    if (word.empty())
+      return fail(command, "an argument is empty");
     if (!word.starts_with("-") || word == "-") {
       if (nextPositional < positionals.size()) {
         *positionals[nextPositional++].target = word.str();
@@ -172,6 +177,8 @@ std::optional<int> OptionSet::parse(Arguments arguments) {
                                  option->value);
       value = arguments[++i];
     }
+    if (!given.insert(option).second && !option->repeats)
+      return fail(command, option->spelled() + " is given twice");
     if (std::string problem = option->set(value); !problem.empty())
       return fail(command, option->spelled() + ": " + problem);
   }

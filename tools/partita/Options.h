@@ -12,7 +12,7 @@
 //
 // A name of one letter is written -o, a longer one --dim; "--dim x" and "--dim=x" are the same. The
 // value that a variable has when it is declared is the default that --help shows. Unknown options
-// name the nearest known one. --help is every command's.
+// name the nearest known one; only a list may be given twice. --help is every command's.
 //
 //===------------------------------------------------------------------------------------------------===//
 
@@ -77,6 +77,7 @@ private:
     std::string name, value, initial, help, group;
     bool takesValue;
     Setter set;
+    bool repeats = false;
     std::string spelled() const { return (name.size() == 1 ? "-" : "--") + name; }
   };
   struct Positional {

@@ -15,7 +15,7 @@ static std::string inFolder(StringRef folder, StringRef name) {
   return path.str().str();
 }
 
-std::optional<json::Object> partita::tool::readManifest(StringRef folder, std::string &problem) {
+std::optional<json::Object> partita::tool::readManifest(StringRef folder, std::string &problem, ArrayRef<StringRef> keys) {
   if (!sys::fs::is_directory(folder)) {
     problem = (folder + ": is not a folder; 'partita compile MODEL -o DIR' makes one").str();
     return std::nullopt;
@@ -33,10 +33,11 @@ std::optional<json::Object> partita::tool::readManifest(StringRef folder, std::s
     return std::nullopt;
   }
   json::Object *object = value->getAsObject();
-  if (!object) {
-    problem = path + ": is not a JSON object";
-    return std::nullopt;
-  }
+  for (StringRef key : keys)
+    if (!object || !object->get(key)) {
+      problem = path + ": is no program's manifest, it has no '" + key.str() + "'";
+      return std::nullopt;
+    }
   return std::move(*object);
 }
 

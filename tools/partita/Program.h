@@ -27,8 +27,10 @@
 namespace partita::tool {
 
 /// The manifest that lies in a compiled program's folder; null, and `problem` set, when the folder
-/// is no compiled program's.
-std::optional<llvm::json::Object> readManifest(llvm::StringRef folder, std::string &problem);
+/// is no compiled program's or the manifest lacks one of
+/// `keys`.
+std::optional<llvm::json::Object> readManifest(llvm::StringRef folder, std::string &problem,
+                                               llvm::ArrayRef<llvm::StringRef> keys = {"program"});
 
 /// "gpt2: 2 ranks (dp = 2), 1 micro-batch per step, target cpu".
 std::string describeProgram(const llvm::json::Object &manifest);

@@ -59,6 +59,8 @@ Session::Session(StringRef command) : command(command) {
       llvm::WithColor(llvm::errs(), llvm::HighlightColor::Error) << "error: ";
     else if (diagnostic.getSeverity() == DiagnosticSeverity::Warning)
       llvm::WithColor(llvm::errs(), llvm::HighlightColor::Warning) << "warning: ";
+    else
+      llvm::WithColor(llvm::errs(), llvm::HighlightColor::Remark) << "remark: ";
     llvm::errs() << diagnostic.str() << '\n';
     for (Diagnostic &note : diagnostic.getNotes())
       llvm::errs() << "  " << describe(note.getLocation()) << "note: " << note.str() << '\n';
@@ -88,6 +90,32 @@ bool partita::tool::isMlirFile(StringRef path) {
   return start && (*start)->getBuffer() == "ML\xefR";
 }
 
+/// What every phase relies on, and the importer provides.
+static LogicalResult checkStaticShapes(ModuleOp module) {
+  auto isStatic = [](Type type) {
+    auto shaped = dyn_cast<ShapedType>(type);
+    return !shaped || shaped.hasStaticShape();
+  };
+  WalkResult result = module.walk([&](Operation *op) {
+    for (Region &region : op->getRegions())
+      for (Block &block : region)
+        for (BlockArgument argument : block.getArguments())
+          if (!isStatic(argument.getType())) {
+            op->emitError() << "has an argument of a dynamic shape, " << argument.getType()
+                            << "; shapes are static from the import on";
+            return WalkResult::interrupt();
+          }
+    for (Type type : op->getResultTypes())
+      if (!isStatic(type)) {
+        op->emitError() << "has a result of a dynamic shape, " << type
+                        << "; shapes are static from the import on";
+        return WalkResult::interrupt();
+      }
+    return WalkResult::advance();
+  });
+  return success(!result.wasInterrupted());
+}
+
 OwningOpRef<ModuleOp> Session::load(StringRef path, ArrayRef<std::string> dims) {
   if (!isMlirFile(path)) {
     ImportOptions options;
@@ -111,14 +139,23 @@ OwningOpRef<ModuleOp> Session::load(StringRef path, ArrayRef<std::string> dims) 
   }
   llvm::SourceMgr sources;
   sources.AddNewSourceBuffer(std::move(*buffer), llvm::SMLoc());
-  return parseSourceFile<ModuleOp>(sources, ParserConfig(mlirContext.get()));
+  auto module = parseSourceFile<ModuleOp>(sources, ParserConfig(mlirContext.get()));
+  return module && succeeded(checkStaticShapes(*module)) ? std::move(module)
+                                                         : OwningOpRef<ModuleOp>();
+}
+
+std::string partita::tool::checkNotInput(StringRef output, StringRef input) {
+  bool same = false;
+  if (llvm::sys::fs::equivalent(output, input, same) || !same)
+    return {};
+  return ("-o: " + output + " is " + input + " itself; choose another name").str();
 }
 
 std::string partita::tool::writeOutput(StringRef path,
                                        llvm::function_ref<void(llvm::raw_ostream &)> write) {
   if (path == "-") {
     write(llvm::outs());
-    return {};
+    return {}; // main looks whether it could be written
   }
   return writeFile(path, [&](llvm::raw_ostream &os) {
     write(os);

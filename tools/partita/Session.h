@@ -46,6 +46,10 @@ std::string parseDim(llvm::StringRef text, std::pair<std::string, int64_t> &dim)
 /// Is the file MLIR, text or bytecode? By name (.mlir, .mlirbc) or the bytecode's magic number.
 bool isMlirFile(llvm::StringRef path);
 
+/// What is wrong with writing to `output` what is made from `input`: it is the same file. Nothing
+/// otherwise.
+std::string checkNotInput(llvm::StringRef output, llvm::StringRef input);
+
 /// writeFile (partita/Support/WriteFile.h), where "-" is the standard output.
 std::string writeOutput(llvm::StringRef path, llvm::function_ref<void(llvm::raw_ostream &)> write);
 

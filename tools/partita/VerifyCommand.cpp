@@ -52,8 +52,8 @@ static std::string setInit(VerifyCommandOptions &o, StringRef text) {
 }
 
 static std::string setTolerance(VerifyCommandOptions &o, StringRef text) {
-  if (text.getAsDouble(o.tolerance) || !(o.tolerance >= 0))
-    return ("'" + text + "' is not a number from 0 on").str();
+  if (text.getAsDouble(o.tolerance) || !(o.tolerance >= 0 && o.tolerance < 1))
+    return ("'" + text + "' is not a number from 0 to below 1").str();
   return {};
 }
 
@@ -136,6 +136,8 @@ int partita::tool::verifyMain(Arguments arguments) {
   OwningOpRef<ModuleOp> partitioned = loadPartitioned(session, o, *whole);
   if (!partitioned || !compileTo(session, *partitioned, o.plan, o.lastPhase))
     return 1;
+  if (o.plan.get("mesh").empty())
+    return session.fail("--mesh AXIS=SIZE,... is missing: one rank would be compared with itself");
   Plan onOneRank = o.plan; // settled with what the partitioned program was compiled with
   onOneRank.set("mesh", "");
   if (!compileTo(session, *whole, onOneRank, "optimize"))

@@ -5,6 +5,8 @@
 #include "tools/partita/Options.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/InitLLVM.h"
+#include <new>
+#include <unistd.h>
 
 using namespace llvm;
 using namespace partita::tool;
@@ -28,8 +30,26 @@ static void printHelp(raw_ostream &os) {
   os << "\n'partita COMMAND --help' explains each. Passes one by one: partita-opt --help.\n";
 }
 
+/// Memory that is not there is an error like others, said by what is still possible: one write.
+static void endWithoutMemory() {
+  static constexpr char kText[] = "partita: error: out of memory; smaller --dim sizes need less\n";
+  (void)!::write(STDERR_FILENO, kText, sizeof(kText) - 1);
+  _exit(1);
+}
+
+/// The exit code, once what was printed has arrived.
+static int finish(int code) {
+  outs().flush();
+  if (!outs().has_error())
+    return code;
+  std::string why = outs().error().message();
+  outs().clear_error(); // unread, it would end the process
+  return fail("", "cannot write to the standard output: " + why);
+}
+
 int main(int argc, char **argv) {
   InitLLVM init(argc, argv);
+  std::set_new_handler(endWithoutMemory);
   SmallVector<StringRef> words(argv + 1, argv + argc);
   if (words.empty()) {
     printHelp(errs());
@@ -37,12 +57,12 @@ int main(int argc, char **argv) {
   }
   if (words[0] == "--help" || words[0] == "-h" || words[0] == "help") {
     printHelp(outs());
-    return 0;
+    return finish(0);
   }
   SmallVector<StringRef> names;
   for (const Command &command : kCommands) {
     if (command.name == words[0])
-      return command.main(ArrayRef(words).drop_front());
+      return finish(command.main(ArrayRef(words).drop_front()));
     names.push_back(command.name);
   }
   StringRef best = nearest(words[0], names);
