@@ -11,6 +11,17 @@
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
+namespace partita::par {
+/// A dimension that an axis splits, in memory: `blocks` times one after another, the parts of all
+/// ranks in their order, `count` contiguous elements each.
+struct Interleaving {
+  int64_t blocks = 1, count = 1;
+};
+/// Of a rank's piece, whose dimension `dim` the axis splits within each of `blocks` blocks.
+Interleaving interleaving(mlir::Operation *op, mlir::RankedTensorType piece, mlir::StringAttr axis,
+                          int64_t dim, int64_t blocks);
+} // namespace partita::par
+
 #include "dialects/Par/ParDialect.h.inc"
 #define GET_ATTRDEF_CLASSES
 #include "dialects/Par/ParAttrs.h.inc"

@@ -104,6 +104,7 @@ class Par_Conjugate<string mnemonic> : Par_Op<mnemonic,
 
 def Par_FOp : Par_Conjugate<"f"> {
   let summary = "identity forward, all-reduce backward: invariant -> replicated";
+  let hasCanonicalizeMethod = 1;
   let description = [{
     Megatron's `f` at the entry of a column-parallel block, data parallelism's at every parameter: the
     ranks go on with the same value but different work, so each has a share of its cotangent.
@@ -126,6 +127,82 @@ def Par_GreatestOp : Par_Conjugate<"g_max"> {
     mathematically, so nothing flows back.
     Created by `partition-materialize`; removed by `expand-conjugates`, after differentiation.
   }];
+}
+
+//===----------------------------------------------------------------------------------------------===//
+// Pieces and wholes. Strategy and mechanism alike: each is the other's backward half.
+//===----------------------------------------------------------------------------------------------===//
+
+class Par_Move<string mnemonic> : Par_Op<mnemonic,
+    [Pure, DeclareOpInterfaceMethods<DifferentiableInterface>]> {
+  let arguments = (ins AnyRankedTensor:$value, StrAttr:$axis, I64Attr:$dim, DefaultValuedAttr<I64Attr, "1">:$blocks,
+                       OptionalAttr<StrAttr>:$reason);
+  let results = (outs AnyRankedTensor:$result);
+  let hasVerifier = 1;
+  string whole = ?;
+  string piece = ?;
+  let extraClassDeclaration = [{
+    /// The types of the whole value and of one rank's piece.
+    ::mlir::RankedTensorType getWhole() { return ::mlir::cast<::mlir::RankedTensorType>(}] # whole # [{.getType()); }
+    ::mlir::RankedTensorType getPiece() { return ::mlir::cast<::mlir::RankedTensorType>(}] # piece # [{.getType()); }
+    /// How the piece lies in the whole: `blocks` times, `count` elements of each rank after one another.
+    ::partita::par::Interleaving getInterleaving() {
+      return ::partita::par::interleaving(*this, getPiece(), getAxisAttr(), getDim(), getBlocks());
+    }
+  }];
+}
+
+def Par_AllGatherOp : Par_Move<"all_gather"> {
+  let summary = "all pieces of a dimension: sharded -> replicated or invariant";
+  let description = [{
+    The axis splits `dim`, within each of `blocks` equal blocks of it. The result's placement decides
+    the adjoint: ranks that go on with different work (replicated) have a share of the cotangent each,
+    so it is a `reduce_scatter`; where all do the same (invariant) it is a `narrow`.
+
+        %1 = par.all_gather %0 over "tp" along 1
+           : tensor<4x8x32xf32, #par.place<[4, 16 @tp, 32]>> -> tensor<4x16x32xf32, #par.place<[4, 16, 32], replicated [tp]>>
+
+    Created by `partition-seed-sequence` (before placements: then all types are whole), as the gradient
+    of `reduce_scatter` and `narrow`, and by `gather-again` (`again`: for the backward pass, in place of
+    the forward pass's, so that nothing whole is kept). Becomes an `rt` call in the lower phase.
+  }];
+  let arguments = (ins AnyRankedTensor:$value, StrAttr:$axis, I64Attr:$dim, DefaultValuedAttr<I64Attr, "1">:$blocks,
+                       OptionalAttr<StrAttr>:$reason, UnitAttr:$again);
+  let assemblyFormat = [{
+    $value `over` $axis `along` $dim (`in` $blocks^ `blocks`)? (`again` $again^)? (`because` $reason^)? attr-dict `:` type($value) `->` type($result)
+  }];
+  let whole = "getResult()";
+  let piece = "getValue()";
+  let hasCanonicalizeMethod = 1;
+}
+
+def Par_ReduceScatterOp : Par_Move<"reduce_scatter"> {
+  let summary = "the sum over the ranks of an axis, of which each keeps its piece: partial -> sharded";
+  let description = [{
+    What is left of an all-reduce of which every rank needs a piece alone; its adjoint is `all_gather`.
+    Created by canonicalization (`g` or `all_reduce`, then `narrow`) and as the gradient of `all_gather`;
+    becomes an `rt` call in the lower phase.
+  }];
+  let assemblyFormat = [{
+    $value `over` $axis `along` $dim (`in` $blocks^ `blocks`)? (`because` $reason^)? attr-dict `:` type($value) `->` type($result)
+  }];
+  let whole = "getValue()";
+  let piece = "getResult()";
+}
+
+def Par_NarrowOp : Par_Move<"narrow"> {
+  let summary = "this rank's piece of a value that all have whole: invariant -> sharded";
+  let description = [{
+    No communication; its adjoint is the `all_gather` to an invariant value.
+    Created by `partition-seed-sequence` (before placements: then all types are whole) and as the gradient
+    of such an `all_gather`; becomes an `rt` call in the lower phase.
+  }];
+  let assemblyFormat = [{
+    $value `over` $axis `along` $dim (`in` $blocks^ `blocks`)? (`because` $reason^)? attr-dict `:` type($value) `->` type($result)
+  }];
+  let whole = "getValue()";
+  let piece = "getResult()";
+  let hasCanonicalizeMethod = 1;
 }
 
 //===----------------------------------------------------------------------------------------------===//

@@ -114,6 +114,22 @@ def Rt_AllReduceMaxOp : Rt_Collective<"all_reduce_max"> {
 def Rt_AllReduceStartOp : Rt_Collective<"all_reduce_start"> {
   let summary = "begins a sum in place; `pending` names the variable to wait for";
 }
+class Rt_Move<string mnemonic> : Rt_Op<mnemonic> {
+  let arguments = (ins Rt_BufferType:$from, Rt_BufferType:$to, I64Attr:$blocks, I64Attr:$count, StrAttr:$axis,
+                       I64Attr:$group, StrAttr:$reason);
+  let assemblyFormat = [{
+    $from `to` $to $blocks `blocks` `of` $count `over` $axis $group `because` $reason attr-dict `:` type($from) `,` type($to)
+  }];
+}
+def Rt_AllGatherOp : Rt_Move<"all_gather"> {
+  let summary = "the whole from all ranks' parts: `blocks` times, `count` elements of each rank";
+}
+def Rt_ReduceScatterOp : Rt_Move<"reduce_scatter"> {
+  let summary = "this rank's part of the sum over the ranks: `blocks` times, `count` elements of each rank";
+}
+def Rt_TakePartOp : Rt_Move<"take_part"> {
+  let summary = "this rank's part of a whole: `blocks` times, `count` elements of each rank; no communication";
+}
 def Rt_WaitOp : Rt_Op<"wait"> {
   let summary = "waits for a collective";
   let arguments = (ins StrAttr:$pending);

@@ -198,7 +198,12 @@ private:
           return cast<StringAttr>(entry.get("function")).getValue() == "train_step";
         });
     rows("CensusEntry", "Census", llvm::map_to_vector(ofStep, [&](DictionaryAttr entry) {
-           return "{CollectiveKind::AllReduce, " +
+           StringRef kind =
+               llvm::StringSwitch<StringRef>(cast<StringAttr>(entry.get("kind")).getValue())
+                   .Case("all_gather", "AllGather")
+                   .Case("reduce_scatter", "ReduceScatter")
+                   .Default("AllReduce");
+           return "{CollectiveKind::" + kind.str() + ", " +
                   rt::stringLiteral(cast<StringAttr>(entry.get("axis")).getValue()) + ", " +
                   std::to_string(cast<IntegerAttr>(entry.get("calls")).getInt()) + ", " +
                   std::to_string(cast<IntegerAttr>(entry.get("bytes")).getInt()) + ", " +

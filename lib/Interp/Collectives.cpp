@@ -65,6 +65,61 @@ static LogicalResult firstElement(Execution &execution, par::FirstElementOp op, 
   return success();
 }
 
+/// Calls visit(element of the whole, element of the piece) for the piece of the group's rank number
+/// `position`.
+template <typename Op, typename Visit>
+static void forPiece(Execution &execution, Op op, int64_t position, Visit visit) {
+  auto [blocks, count] = op.getInterleaving();
+  int64_t ranks = execution.mesh().sizeOf(op.getAxis());
+  for (int64_t block = 0; block < blocks; ++block)
+    for (int64_t i = 0; i < count; ++i)
+      visit((block * ranks + position) * count + i, block * count + i);
+}
+
+static LogicalResult allGather(Execution &execution, par::AllGatherOp op, RankInputs in,
+                               RankOutputs out) {
+  out[0].resize(in[0].size());
+  for (int64_t rank = 0; rank < execution.rankCount(); ++rank) {
+    SmallVector<int64_t> group = execution.mesh().group(rank, op.getAxis());
+    if (group.front() != rank) {
+      out[0][rank] = out[0][group.front()];
+      continue;
+    }
+    Tensor whole(op.getWhole());
+    for (auto [position, member] : llvm::enumerate(group)) {
+      const Tensor &piece = *in[0][member];
+      forPiece(execution, op, position,
+               [&](int64_t to, int64_t from) { whole.copyElement(to, piece, from); });
+    }
+    out[0][rank] = std::make_shared<Tensor>(std::move(whole));
+  }
+  return success();
+}
+
+/// Each rank's piece of what it holds whole.
+template <typename Op>
+static void takePieces(Execution &execution, Op op, const RankTensors &wholes,
+                       RankTensors &pieces) {
+  for (int64_t rank = 0; rank < execution.rankCount(); ++rank) {
+    Tensor piece(op.getPiece());
+    forPiece(execution, op, execution.mesh().coordinate(rank, op.getAxis()),
+             [&](int64_t from, int64_t to) { piece.copyElement(to, *wholes[rank], from); });
+    pieces.push_back(std::make_shared<Tensor>(std::move(piece)));
+  }
+}
+
+static LogicalResult reduceScatter(Execution &execution, par::ReduceScatterOp op, RankInputs in,
+                                   RankOutputs out) {
+  takePieces(execution, op, sumOverGroups(execution.mesh(), op.getAxis(), in[0]), out[0]);
+  return success();
+}
+
+static LogicalResult narrow(Execution &execution, par::NarrowOp op, RankInputs in,
+                            RankOutputs out) {
+  takePieces(execution, op, in[0], out[0]);
+  return success();
+}
+
 /// The sum happens at the wait; the token is no tensor.
 static LogicalResult start(Execution &, par::AllReduceStartOp, RankInputs, RankOutputs) {
   return success();
@@ -89,6 +144,9 @@ void partita::interp::addParKernels(KernelTable &table) {
   table.addRanks<par::FirstIndexOp>(firstIndex);
   table.addRanks<par::AllReduceOp>(allReduce);
   table.addRanks<par::AllReduceMaxOp>(allReduceMax);
+  table.addRanks<par::AllGatherOp>(allGather);
+  table.addRanks<par::ReduceScatterOp>(reduceScatter);
+  table.addRanks<par::NarrowOp>(narrow);
   table.addRanks<par::FirstElementOp>(firstElement);
   table.addRanks<par::AllReduceStartOp>(start);
   table.addRanks<par::PollOp>(poll);

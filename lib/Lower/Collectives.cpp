@@ -1,4 +1,4 @@
-//===- Collectives.cpp - sums over ranks ------------------------------------------------------===//
+//===- Collectives.cpp - sums over ranks, pieces and wholes -----------------------------------===//
 //
 // A collective works in the memory that `plan-memory` chose, its operands' own wherever nobody else
 // looks at it; where it is another, the operand is copied first.
@@ -85,6 +85,27 @@ struct AllReduceMax : KernelInterface::ExternalModel<AllReduceMax, par::AllReduc
   }
 };
 
+/// From memory to other memory: nothing of an operand is overwritten.
+template <typename Op, typename Call>
+struct Move : KernelInterface::ExternalModel<Move<Op, Call>, Op> {
+  StringRef resultName(Operation *, unsigned) const {
+    return std::is_same_v<Op, par::AllGatherOp> ? "whole" : "part";
+  }
+  LogicalResult lower(Operation *op, Lowering &l) const {
+    auto move = cast<Op>(op);
+    FailureOr<int64_t> group = groupOf(op, move.getAxis());
+    if (failed(group))
+      return failure();
+    Type element = l.type(move.getValue()).getElementType();
+    if (!std::is_same_v<Op, par::NarrowOp> && !element.isF32())
+      return op->emitOpError() << "moves float32 on this target, not " << element;
+    auto [blocks, count] = move.getInterleaving();
+    l.create<Call>(l.operand(0), l.result(0), blocks, count, move.getAxis(), *group,
+                   reasonOf(op, move.getReason()));
+    return success();
+  }
+};
+
 /// The coordinates of a rank are the host's: the index is written once, where it is first needed.
 struct FirstIndex : KernelInterface::ExternalModel<FirstIndex, par::FirstIndexOp> {
   StringRef resultName(Operation *, unsigned) const { return "first"; }
@@ -142,6 +163,9 @@ struct Poll : KernelInterface::ExternalModel<Poll, par::PollOp> {
 void rt::attachCollectives(MLIRContext *context) {
   par::AllReduceOp::attachInterface<AllReduce>(*context);
   par::AllReduceMaxOp::attachInterface<AllReduceMax>(*context);
+  par::AllGatherOp::attachInterface<Move<par::AllGatherOp, rt::AllGatherOp>>(*context);
+  par::ReduceScatterOp::attachInterface<Move<par::ReduceScatterOp, rt::ReduceScatterOp>>(*context);
+  par::NarrowOp::attachInterface<Move<par::NarrowOp, rt::TakePartOp>>(*context);
   par::FirstIndexOp::attachInterface<FirstIndex>(*context);
   par::AllReduceStartOp::attachInterface<AllReduceStart>(*context);
   par::WaitOp::attachInterface<Wait>(*context);

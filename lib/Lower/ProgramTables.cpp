@@ -161,25 +161,53 @@ private:
   llvm::StringMap<int64_t> indexOf;
 };
 
-/// What one rank issues in one call of a function: an entry per axis and reason, in order of first
-/// use.
+/// The runtime's name of what an op has all ranks do together; none for other ops.
+std::optional<StringRef> collectiveKind(Operation *op) {
+  if (isa<rt::AllReduceOp, rt::AllReduceMaxOp, rt::AllReduceStartOp>(op))
+    return StringRef("all_reduce");
+  if (isa<rt::AllGatherOp>(op))
+    return StringRef("all_gather");
+  if (isa<rt::ReduceScatterOp>(op))
+    return StringRef("reduce_scatter");
+  return {};
+}
+
+/// Bytes by the runtime's convention (comm.h): buckets, or the whole of which ranks have parts. All
+/// are float32.
+int64_t wireBytes(Operation *op) {
+  int64_t elements = 0;
+  if (auto counts = op->getAttrOfType<DenseI64ArrayAttr>("counts"))
+    for (int64_t count : counts.asArrayRef())
+      elements += count;
+  auto moved = [&](auto move) {
+    elements = par::MeshAttr::of(op).sizeOf(move.getAxis()) * move.getBlocks() * move.getCount();
+  };
+  if (auto gather = dyn_cast<rt::AllGatherOp>(op))
+    moved(gather);
+  if (auto scatter = dyn_cast<rt::ReduceScatterOp>(op))
+    moved(scatter);
+  return elements * 4;
+}
+
+/// What one rank issues in one call of a function: an entry per kind, axis and reason, in order of
+/// first use.
 void takeCensus(func::FuncOp function, Builder &b, SmallVector<Attribute> &entries) {
   SmallVector<Census> census;
   function.walk([&](Operation *op) {
-    if (!isa<rt::AllReduceOp, rt::AllReduceMaxOp, rt::AllReduceStartOp>(op))
+    std::optional<StringRef> kind = collectiveKind(op);
+    if (!kind)
       return;
-    int64_t bytes = 0, times = 1;
-    for (int64_t count : op->getAttrOfType<DenseI64ArrayAttr>("counts").asArrayRef())
-      bytes += count * 4;
+    int64_t bytes = wireBytes(op), times = 1;
     for (auto loop = op->getParentOfType<rt::ForOp>(); loop;
          loop = loop->getParentOfType<rt::ForOp>())
       times *= loop.getCount();
     StringRef axis = op->getAttrOfType<StringAttr>("axis").getValue();
     StringRef reason = op->getAttrOfType<StringAttr>("reason").getValue();
-    Census *entry =
-        llvm::find_if(census, [&](Census &e) { return e.axis == axis && e.reason == reason; });
+    Census *entry = llvm::find_if(census, [&](Census &e) {
+      return e.kind == *kind && e.axis == axis && e.reason == reason;
+    });
     if (entry == census.end())
-      entry = &census.emplace_back(Census{"all_reduce", axis.str(), reason.str(), {}, 0, 0});
+      entry = &census.emplace_back(Census{kind->str(), axis.str(), reason.str(), {}, 0, 0});
     entry->calls += times;
     entry->bytes += times * bytes;
     for (Value buffer : op->getOperands())

@@ -103,7 +103,8 @@ private:
       return convertCall(call), success();
     return llvm::TypeSwitch<Operation *, LogicalResult>(op)
         .Case<ArenaOp, PersistentOp, InputOp, ControlOp, TableOp, OffsetOp, AdvanceOp, ForOp,
-              LaunchOp, rt::AllReduceOp, rt::AllReduceMaxOp, AllReduceStartOp, WaitOp, rt::PollOp,
+              LaunchOp, rt::AllReduceOp, rt::AllReduceMaxOp, AllReduceStartOp, rt::AllGatherOp,
+              rt::ReduceScatterOp, TakePartOp, WaitOp, rt::PollOp,
               ReportOp, CommentOp, CountLabelsOp, IotaOp, StepNumberOp, rt::FirstIndexOp,
               rt::RandomKeyOp, rt::FirstElementOp>([&](auto typed) {
           emit(typed);
@@ -162,6 +163,15 @@ private:
   void emit(AllReduceStartOp op) {
     collective(op, "allReduceStart", "Pending " + op.getPending().str() + " = ");
   }
+  void emit(rt::AllGatherOp op) { move(op, "allGather"); }
+  void emit(rt::ReduceScatterOp op) { move(op, "reduceScatter"); }
+  void emit(TakePartOp op) {
+    verbatim(op.getLoc(),
+             llvm::formatv("takePart(rank.group({0}), {{}, {{}, {1}, {2});", op.getGroup(),
+                           op.getCount(), op.getBlocks())
+                 .str(),
+             {mapped(op.getFrom()), mapped(op.getTo())});
+  }
   void emit(WaitOp op) { verbatim(op.getLoc(), "wait(" + op.getPending().str() + ");"); }
   void emit(rt::PollOp op) {
     verbatim(op.getLoc(),
@@ -216,6 +226,7 @@ private:
 
   template <typename Op>
   void collective(Op op, StringRef callee, const std::string &before, StringRef last = "");
+  template <typename Op> void move(Op op, StringRef callee);
 
   /// Text for `emitc.verbatim`, in which an opening brace is written twice.
   static std::string escaped(StringRef raw) {
@@ -315,6 +326,16 @@ void Converter::collective(Op op, StringRef callee, const std::string &before, S
     line += (i ? ", {{{}, " : "{{{}, ") + std::to_string(count) + "}";
   line += "}, " + escaped(stringLiteral(op.getReason())) + last.str() + ");";
   verbatim(op.getLoc(), line, mapped(op.getBuffers()));
+}
+
+/// callee(group, {{from, to, count of the part[, blocks]}}, why);
+template <typename Op> void Converter::move(Op op, StringRef callee) {
+  std::string blocks = op.getBlocks() == 1 ? "" : ", " + std::to_string(op.getBlocks());
+  verbatim(op.getLoc(),
+           callee.str() + "(rank.group(" + std::to_string(op.getGroup()) + "), {{{{{}, {}, " +
+               std::to_string(op.getCount()) + blocks + "}}, " +
+               escaped(stringLiteral(op.getReason())) + ");",
+           {mapped(op.getFrom()), mapped(op.getTo())});
 }
 
 void Converter::emit(ReportOp op) {

@@ -157,6 +157,10 @@ private:
       return region(op);
     if (hasRule(op))
       return rule(op);
+    if (auto gather = dyn_cast<par::AllGatherOp>(op))
+      return move(gather);
+    if (auto narrow = dyn_cast<par::NarrowOp>(op))
+      return move(narrow);
     if (isa<train::ReadOp>(op)) {
       Value value = op->getResult(0);
       if (failed(retype(value, wanted(value))))
@@ -175,6 +179,29 @@ private:
     for (OpOperand &operand : op->getOpOperands())
       complete(operand, op);
     return success();
+  }
+
+  /// A gather or a narrow, which seeds put where a value's use wants another placement than its
+  /// definition.
+  template <typename Op> LogicalResult move(Op op) {
+    bool isGather = std::is_same_v<Op, par::AllGatherOp>;
+    StringAttr axis = op.getAxisAttr();
+    if (isIncomplete(op.getValue(), axis))
+      op.getValueMutable().assign(insertG(op.getValue(), axis, op));
+    Layout layout = Layout::of(op.getValue().getType());
+    Kind wanted = isGather ? Kind::Sharded : Kind::Invariant;
+    if (layout.kind(axis) == Kind::Replicated && !cotangents)
+      layout.set(axis, Kind::Invariant);
+    if (layout.kind(axis) != wanted)
+      return op->emitError() << "over " << axis << " wants a value that is "
+                             << par::toString(wanted) << ", it is "
+                             << par::toString(layout.kind(axis));
+    if (isGather)
+      layout.set(axis, Kind::Invariant);
+    else
+      layout.shard(axis, op.getDim(), op.getBlocks());
+    op->removeAttr(kResultSplits);
+    return retype(op.getResult(), layout);
   }
 
   /// Ends partial sums where nothing is linear any more: a minimized or returned value.

@@ -18,6 +18,8 @@ using par::DimSplit;
 LogicalResult Propagation::run() {
   if (failed(collect()))
     return failure();
+  for (const Seed &seed : seeds)
+    split(nullptr, seed.value, seed.dim, seed.split);
   settle();
   return success();
 }
@@ -27,6 +29,16 @@ static SmallVector<DimSplit> splitsOf(par::PlacementAttr placement) {
                                                IntegerType::get(placement.getContext(), 1),
                                                placement))
       .splits;
+}
+
+/// The piece of a gather's operand or a narrow's result.
+void Propagation::seedMove(Operation *op) {
+  if (auto gather = dyn_cast<par::AllGatherOp>(op))
+    seed(gather.getValue(), gather.getDim(),
+         {gather.getAxisAttr(), static_cast<int64_t>(gather.getBlocks())});
+  if (auto narrow = dyn_cast<par::NarrowOp>(op))
+    seed(narrow.getResult(), narrow.getDim(),
+         {narrow.getAxisAttr(), static_cast<int64_t>(narrow.getBlocks())});
 }
 
 LogicalResult Propagation::collect() {
@@ -48,6 +60,7 @@ LogicalResult Propagation::collect() {
         entry.rule = std::move(*rule);
         rules.insert({op, std::move(entry)});
       }
+      seedMove(op);
       if (auto read = dyn_cast<train::ReadOp>(op)) {
         StringAttr symbol = read.getSymbolAttr().getAttr();
         auto [first, isNew] = reads.try_emplace(symbol, read.getResult());
@@ -125,6 +138,8 @@ void Propagation::touch(Value value) {
 void Propagation::visit(Operation *op) {
   if (rules.contains(op))
     return visitRule(op);
+  if (isa<par::AllGatherOp, par::NarrowOp>(op))
+    return uniteMoved(op);
   for (auto &edges : {entryEdges(op), exitEdges(op)})
     for (const FlowEdge &edge : edges)
       unite(edge);
@@ -140,6 +155,17 @@ void Propagation::unite(const FlowEdge &edge) {
     for (const AxisSplit &axis : inner.splits[i])
       split(by, edge.outer, i + edge.dropped, axis);
   }
+}
+
+/// What splits a piece splits its whole, but for the axis that the piece is one of.
+void Propagation::uniteMoved(Operation *move) {
+  auto axis = move->getAttrOfType<StringAttr>("axis");
+  Value from = move->getOperand(0), to = move->getResult(0);
+  for (auto [a, b] : {std::pair(from, to), std::pair(to, from)})
+    for (auto [dim, axes] : llvm::enumerate(layoutOf(a).splits))
+      for (const AxisSplit &other : axes)
+        if (other.axis != axis)
+          split(move, b, dim, other);
 }
 
 void Propagation::visitRule(Operation *op) {
@@ -251,7 +277,10 @@ void Propagation::annotate() {
   SmallVector<Operation *> ops;
   for (auto &[op, rule] : rules)
     ops.push_back(op);
-  module.walk([&](train::ReadOp read) { ops.push_back(read); });
+  module.walk([&](Operation *op) {
+    if (isa<train::ReadOp, par::AllGatherOp, par::NarrowOp>(op))
+      ops.push_back(op);
+  });
   for (Operation *op : ops) {
     SmallVector<Attribute> placements;
     for (Value result : op->getResults())

@@ -62,8 +62,14 @@ public:
   /// The splits of a value so far; empty lists where it has none.
   par::Layout layoutOf(mlir::Value value) const;
 
-  /// The rule of an op that has one.
+  /// The rule of an op that has one, and the sizes of its letters.
   const ShardRule &ruleOf(mlir::Operation *op) const { return rules.find(op)->second.rule; }
+  llvm::ArrayRef<int64_t> sizesOf(mlir::Operation *op) const { return rules.find(op)->second.sizes; }
+
+  /// Splits a dimension of a value, with all that follows, in the next `run`.
+  void seed(mlir::Value value, unsigned dim, par::AxisSplit split) {
+    seeds.push_back({value, dim, split});
+  }
 
   /// Writes the splits of all results on the ops (kResultSplits), for materialization.
   void annotate();
@@ -74,13 +80,21 @@ private:
     llvm::SmallVector<int64_t> sizes; // of the letters
   };
 
+  struct Seed {
+    mlir::Value value;
+    unsigned dim;
+    par::AxisSplit split;
+  };
+
   mlir::LogicalResult collect();
+  void seedMove(mlir::Operation *op);
   mlir::Value canonical(mlir::Value value) const;
   /// Visits ops until nothing changes, or an attempt is stopped.
   void settle();
   void visit(mlir::Operation *op);
   void visitRule(mlir::Operation *op);
   void unite(const FlowEdge &edge);
+  void uniteMoved(mlir::Operation *move);
   void split(mlir::Operation *by, mlir::Value value, unsigned dim, par::AxisSplit axis);
   void touch(mlir::Value value);
   void enqueue(mlir::Operation *op);
@@ -92,6 +106,7 @@ private:
   llvm::DenseMap<mlir::Value, mlir::Value> firstRead;
   llvm::DenseMap<mlir::Value, llvm::SmallVector<mlir::Value, 1>> otherReads;
   llvm::DenseMap<mlir::Value, llvm::SmallVector<par::DimSplit>> splits;
+  llvm::SmallVector<Seed> seeds;
   std::deque<mlir::Operation *> pending;
   llvm::DenseSet<mlir::Operation *> isPending;
   /// While something is tried: what it has met, and what values had before it.

@@ -60,6 +60,11 @@ private:
   LogicalResult checkOp(Operation *op) {
     if (op->hasAttr(kResultSplits))
       return op->emitError() << "still has splits to materialize";
+    if (isa<par::AllGatherOp, par::NarrowOp>(op))
+      if (auto axis = op->getAttrOfType<StringAttr>("axis");
+          par::Layout::of(op->getOperand(0).getType()).dimOf(axis) < 0 &&
+          par::Layout::of(op->getResult(0).getType()).dimOf(axis) < 0)
+        return op->emitError() << "'" << op->getName() << "' over " << axis << " is not placed yet";
     if (!isa<train::MinimizeOp, func::ReturnOp>(op))
       return success();
     for (Type type : op->getOperandTypes())

@@ -23,10 +23,11 @@ static constexpr Phase kPhases[] = {
      "the loss belongs to the program before it is split: its sum and count are split like all "
      "else"},
     {"partition",
-     "partition-seed{mesh=${mesh}},partition-seed-tensor,partition-split-forms,"
-     "partition-propagate,partition-materialize,partition-verify",
+     "partition-seed{mesh=${mesh}},partition-seed-tensor,"
+     "partition-seed-sequence{on=${sequence-parallel}},partition-split-forms,"
+     "partition-propagate,partition-materialize,simplify-collectives,partition-verify",
      "the forward program alone, all axes alike; the backward halves follow from it"},
-    {"differentiate", "differentiate,expand-conjugates,join-slice-gradients,canonicalize,cse",
+    {"differentiate", "differentiate,gather-again,expand-conjugates,join-slice-gradients,canonicalize,cse",
      "after partitioning, so that the conjugates of what it inserted come out of the table"},
     {"optimize",
      "optimize{kind=${optimizer} betas=${betas} epsilon=${eps} "

@@ -17,6 +17,8 @@ static constexpr PlanOption kOptions[] = {
      "product)"},
     {"accumulate", PlanOption::Integer, "N", "1", 1, 1 << 20,
      "micro-batches per step, whose gradients are added before the update"},
+    {"sequence-parallel", PlanOption::Flag, "", "false", 0, 0,
+     "split what tp leaves whole (norms, dropout, residual sums) along the sequence"},
     {"bucket-bytes", PlanOption::Integer, "BYTES", "0", 0, kMost,
      "gradients reduced as one; 0: an eighth of all of them, 256 KiB to 25 MB"},
     {"objective", PlanOption::Named, "auto|causal|masked|classification|mse|output|none", "auto", 0,
@@ -130,6 +132,8 @@ std::string partita::checkPlanValue(const PlanOption &option, StringRef text) {
     return checkMesh(text);
   case PlanOption::Betas:
     return checkBetas(text);
+  case PlanOption::Flag:
+    return text == "true" || text == "false" ? "" : ("'" + text + "' is not true or false").str();
   case PlanOption::Choice: {
     SmallVector<StringRef> values;
     StringRef(option.value).split(values, '|');

@@ -97,18 +97,25 @@ Range shareOf(int64_t n, int part, int parts) {
 
 namespace {
 
-Item itemOf(const Piece &piece) {
-  return {static_cast<const char *>(piece.data), static_cast<char *>(piece.data), piece.count};
+void addItems(std::vector<Item> &items, const Piece &piece, CollectiveKind, int) {
+  items.push_back(
+      {static_cast<const char *>(piece.data), static_cast<char *>(piece.data), piece.count});
 }
 
-Item itemOf(const Transfer &transfer) {
-  return {static_cast<const char *>(transfer.from), static_cast<char *>(transfer.to),
-          transfer.count};
+/// One item per block.
+void addItems(std::vector<Item> &items, const Transfer &transfer, CollectiveKind kind, int ranks) {
+  int64_t part = transfer.count * sizeOf(transfer.dtype), whole = part * ranks;
+  bool gathers = kind == CollectiveKind::AllGather;
+  for (int64_t block = 0; block < transfer.blocks; ++block)
+    items.push_back({static_cast<const char *>(transfer.from) + block * (gathers ? part : whole),
+                     static_cast<char *>(transfer.to) + block * (gathers ? whole : part),
+                     transfer.count});
 }
 
 /// `pieces`: a Bucket or Transfers.
 template <typename Pieces>
-Communicator::Request requestFor(CollectiveKind kind, Pieces pieces, const char *why) {
+Communicator::Request requestFor(const Communicator &group, CollectiveKind kind, Pieces pieces,
+                                 const char *why) {
   Communicator::Request request;
   request.kind = kind;
   request.why = why;
@@ -117,7 +124,7 @@ Communicator::Request requestFor(CollectiveKind kind, Pieces pieces, const char 
       fail("%s for %s: the pieces of a bucket have one type, found %s and %s", nameOf(kind), why,
            nameOf(pieces.begin()->dtype), nameOf(piece.dtype));
     request.dtype = piece.dtype;
-    request.items.push_back(itemOf(piece));
+    addItems(request.items, piece, kind, group.size());
   }
   return request;
 }
@@ -125,21 +132,21 @@ Communicator::Request requestFor(CollectiveKind kind, Pieces pieces, const char 
 } // namespace
 
 Pending allReduceStart(Communicator &group, Bucket bucket, const char *why, Reduce reduce) {
-  auto request = requestFor(CollectiveKind::AllReduce, bucket, why);
+  auto request = requestFor(group, CollectiveKind::AllReduce, bucket, why);
   request.reduce = reduce;
   return group.start(std::move(request));
 }
 
 Pending reduceScatterStart(Communicator &group, Transfers transfers, const char *why) {
-  return group.start(requestFor(CollectiveKind::ReduceScatter, transfers, why));
+  return group.start(requestFor(group, CollectiveKind::ReduceScatter, transfers, why));
 }
 
 Pending allGatherStart(Communicator &group, Transfers transfers, const char *why) {
-  return group.start(requestFor(CollectiveKind::AllGather, transfers, why));
+  return group.start(requestFor(group, CollectiveKind::AllGather, transfers, why));
 }
 
 Pending broadcastStart(Communicator &group, Bucket bucket, int root, const char *why) {
-  auto request = requestFor(CollectiveKind::Broadcast, bucket, why);
+  auto request = requestFor(group, CollectiveKind::Broadcast, bucket, why);
   if (root < 0 || root >= group.size())
     fail("broadcast for %s: root %d is not one of %d ranks", why, root, group.size());
   request.root = root;
@@ -170,7 +177,7 @@ void broadcast(Communicator &group, Bucket bucket, int root, const char *why) {
 }
 
 Pending barrierStart(Communicator &group, const char *why) {
-  return group.start(requestFor(CollectiveKind::Barrier, Bucket{}, why));
+  return group.start(requestFor(group, CollectiveKind::Barrier, Bucket{}, why));
 }
 
 void barrier(Communicator &group, const char *why) { wait(barrierStart(group, why)); }

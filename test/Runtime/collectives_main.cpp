@@ -74,6 +74,32 @@ uint64_t exercise(Rank &rank, bool polls) {
   return hash;
 }
 
+/// Parts of an inner dimension: of each of several blocks. A reduce-scatter is an all-reduce of which
+/// a part is taken, the gather of all parts what was summed; alone and beside another piece.
+uint64_t exerciseBlocks(Rank &rank, uint64_t hash) {
+  Communicator &group = *rank.world;
+  for (int64_t blocks : {1, 3, 29})
+    for (int64_t n : {1, 33, 9001}) {
+      size_t part = size_t(n * blocks), whole = part * size_t(rank.ranks);
+      std::vector<float> sum(whole), from(whole), gathered(whole), scattered(part), taken(part),
+          other(part), others(whole);
+      for (size_t i = 0; i < whole; ++i)
+        sum[i] = from[i] = value(rank.rank, int64_t(i));
+      allReduce(group, {{sum.data(), int64_t(whole)}}, "sum");
+      reduceScatter(group, {{from.data(), scattered.data(), n, blocks}}, "scatter");
+      takePart(group, sum.data(), taken.data(), n, blocks);
+      other = taken;
+      allGather(group,
+                {{scattered.data(), gathered.data(), n, blocks}, {other.data(), others.data(), n * blocks}},
+                "gather");
+      if (scattered != taken || gathered != sum)
+        fail("parts of %lld blocks of %lld elements are wrong", (long long)blocks, (long long)n);
+      hash = hashOf(hash, gathered.data(), whole * 4);
+      hash = hashOf(hash, others.data(), whole * 4);
+    }
+  return hash;
+}
+
 /// Nothing but polls: the wait finds the sum complete.
 void onlyPoll(Rank &rank) {
   Communicator &group = *rank.world;
@@ -102,7 +128,7 @@ int main(int argc, char **argv) {
   program.mesh = mesh;
   RunOptions options;
   std::string error = world.run(program, &options, [&](Rank &rank) {
-    uint64_t hash = exercise(rank, mode == "poll");
+    uint64_t hash = exerciseBlocks(rank, exercise(rank, mode == "poll"));
     if (mode == "poll")
       onlyPoll(rank);
     float x[4] = {1, 2, 3, 4}, y[4];

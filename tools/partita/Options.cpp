@@ -107,7 +107,7 @@ void OptionSet::integer(StringRef name, StringRef value, int64_t &target, int64_
 
 void OptionSet::custom(StringRef name, StringRef value, StringRef initial, StringRef help,
                        Setter setter) {
-  add(name, value, initial, help, true, std::move(setter));
+  add(name, value, initial, help, /*takesValue=*/!value.empty(), std::move(setter));
 }
 
 void OptionSet::positional(StringRef value, std::string &target, StringRef help) {

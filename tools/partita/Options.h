@@ -58,6 +58,7 @@ public:
             llvm::StringRef help);
   void integer(llvm::StringRef name, llvm::StringRef value, int64_t &target, int64_t low,
                int64_t high, llvm::StringRef help);
+  /// Without the name of a value it takes none.
   void custom(llvm::StringRef name, llvm::StringRef value, llvm::StringRef initial,
               llvm::StringRef help, Setter setter);
   /// The next word without a dash; required.

@@ -11,8 +11,9 @@ using namespace partita::tool;
 void partita::tool::declarePlanOptions(OptionSet &options, Plan &plan) {
   options.group("Plan");
   for (const PlanOption &option : planOptions())
-    options.custom(option.name, option.value, option.initial, option.help,
-                   [&option, &plan](StringRef text) {
+    options.custom(option.name, option.value, option.value.empty() ? "" : option.initial, option.help,
+                   [&option, &plan](StringRef given) {
+                     StringRef text = option.kind == PlanOption::Flag ? "true" : given;
                      std::string problem = checkPlanValue(option, text);
                      if (problem.empty() && addsUp(option) && plan.isSet(option.name))
                        plan.set(option.name, (plan.get(option.name) + "," + text).str());

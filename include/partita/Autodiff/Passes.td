@@ -26,6 +26,29 @@ def DifferentiatePass : Pass<"differentiate", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"updates", "updates", "parameters with a gradient">];
 }
 
+def GatherAgainPass : Pass<"gather-again", "::mlir::ModuleOp"> {
+  let summary = "gathers again for the backward pass what the forward pass gathered";
+  let description = [{
+    Instead of keeping a whole activation from the one pass to the other, a rank keeps its piece, at the
+    price of one more gather (Korthikanti et al., arXiv 2205.05198).
+
+    ```mlir
+    %g = par.all_gather %y over "tp" along 1
+    %u = tx.matmul %g, %w
+    ...                                             // the backward pass:
+    %dw = tx.matmul_tn %g, %du
+    // becomes
+    %g = par.all_gather %y over "tp" along 1
+    %u = tx.matmul %g, %w
+    ...
+    %g2 = par.all_gather %y over "tp" along 1 again
+    %dw = tx.matmul_tn %g2, %du
+    ```
+  }];
+  let dependentDialects = ["::partita::par::ParDialect"];
+  let statistics = [Statistic<"gathered", "gathers", "gathers added">];
+}
+
 def ExpandConjugatesPass : Pass<"expand-conjugates", "::mlir::ModuleOp"> {
   let summary = "f becomes nothing, g an all-reduce; replicated and invariant are one from here on";
   let description = [{

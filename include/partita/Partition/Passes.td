@@ -46,6 +46,36 @@ def PartitionSeedTensorPass : Pass<"partition-seed-tensor", "::mlir::ModuleOp"> 
   let statistics = [Statistic<"families", "families", "families of dimensions that are split">];
 }
 
+def PartitionSeedSequencePass : Pass<"partition-seed-sequence", "::mlir::ModuleOp"> {
+  let summary = "splits what tensor parallelism leaves whole along the sequence";
+  let description = [{
+    Where a product leaves its sum over tp open, each rank goes on with its piece of the rows instead
+    of all of them, through norms, dropout and residual sums up to the next op that tp splits already
+    (Korthikanti et al., arXiv 2205.05198). Which dimension that is follows from the rules: the outermost
+    one that belongs to the data and not to a parameter, and is no batch. Written as `narrow` and
+    `all_gather` of whole values, which `partition-propagate` and `partition-materialize` place.
+
+    ```mlir
+    %h = tx.matmul %a, %down                  // partial over tp once placed
+    %r = tx.add %x, %h
+    %y, %rstd = tx.rms_norm %r, %w eps 1.0e-6
+    %u = tx.matmul %y, %up                    // up: [4, 16 @tp]
+    // becomes
+    %n = par.narrow %h over "tp" along 1
+    %xn = par.narrow %x over "tp" along 1
+    %r = tx.add %xn, %n
+    %y, %rstd = tx.rms_norm %r, %w eps 1.0e-6
+    %g = par.all_gather %y over "tp" along 1
+    %u = tx.matmul %g, %up
+    ```
+  }];
+  let options = [Option<"on", "on", "bool", "true", "split at all">];
+  let dependentDialects = ["::partita::par::ParDialect"];
+  let statistics = [Statistic<"openSums", "open-sums", "sums over ranks that are taken in pieces">,
+                    Statistic<"gathers", "gathers", "gathers inserted">,
+                    Statistic<"narrows", "narrows", "narrows inserted">];
+}
+
 def PartitionSplitFormsPass : Pass<"partition-split-forms", "::mlir::ModuleOp"> {
   let summary = "puts other ops in the place of those that cannot be split as they are";
   let description = [{
@@ -99,6 +129,27 @@ def PartitionMaterializePass : Pass<"partition-materialize", "::mlir::ModuleOp">
   let dependentDialects = ["::partita::par::ParDialect"];
   let statistics = [Statistic<"fInserted", "f", "conjugates f inserted">,
                     Statistic<"gInserted", "g", "conjugates g inserted">];
+}
+
+def SimplifyCollectivesPass : Pass<"simplify-collectives", "::mlir::ModuleOp"> {
+  let summary = "fewer collectives, or cheaper ones, for the same values";
+  let description = [{
+    The canonicalization patterns of the dialect `par`, before differentiation, so that the backward
+    halves are those of what is left. (Afterwards `canonicalize` applies them to the backward pass.)
+    Also: sums of sums over ranks are summed first and reduced once, `g(a) + g(b) = g(a + b)`, and an op
+    that makes less of a gathered value works on the pieces.
+
+    ```mlir
+    %s = par.g %p over "tp"
+    %n = par.narrow %s over "tp" along 1
+    %w = par.all_gather %y over "tp" along 1
+    %f = par.f %w over "tp"
+    // becomes
+    %n = par.reduce_scatter %p over "tp" along 1
+    %f = par.all_gather %y over "tp" along 1          // replicated
+    ```
+  }];
+  let dependentDialects = ["::partita::par::ParDialect", "::partita::tx::TxDialect"];
 }
 
 def PartitionVerifyPass : Pass<"partition-verify", "::mlir::ModuleOp"> {

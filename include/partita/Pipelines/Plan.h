@@ -26,6 +26,7 @@ struct PlanOption {
     Named,   ///< one of `values`, perhaps with ':' and a name of the model behind
     List,    ///< words separated by commas; may be given several times
     Bindings, ///< NAME=WORD separated by commas; may be given several times
+    Flag,    ///< true or false; on the command line there or not
     Betas    ///< two reals in [0, 1), separated by a comma
   };
   llvm::StringLiteral name;

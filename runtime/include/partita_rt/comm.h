@@ -32,6 +32,8 @@
 
 #include "partita_rt/program.h"
 
+#include <algorithm>
+
 namespace partita_rt {
 
 enum class Reduce : uint8_t { Sum, Max };
@@ -47,21 +49,23 @@ struct Piece {
   Piece(int64_t *data, int64_t count) : data(data), count(count), dtype(DType::Int64) {}
 };
 
-/// A piece whose whole and part stand in different places. Rank r of the group owns elements
-/// [r * count, (r + 1) * count) of the whole, which has size() * count elements.
+/// A piece whose whole and part stand in different places. Of each of `blocks` blocks, one after
+/// another, rank r of the group owns elements [r * count, (r + 1) * count): a block of the whole has
+/// size() * count elements, one of the part count. (Several blocks: an inner dimension is split.)
 ///   reduce_scatter: from = whole, to = part;  all_gather: from = part, to = whole.
-/// In place is allowed: the part may be the r-th block of the whole itself.
+/// In place is allowed with one block: the part may be the r-th part of the whole itself.
 struct Transfer {
   const void *from;
   void *to;
-  int64_t count; ///< elements of the part
+  int64_t count; ///< elements of a block of the part
+  int64_t blocks;
   DType dtype;
-  Transfer(const float *from, float *to, int64_t count)
-      : from(from), to(to), count(count), dtype(DType::Float32) {}
-  Transfer(const double *from, double *to, int64_t count)
-      : from(from), to(to), count(count), dtype(DType::Float64) {}
-  Transfer(const int64_t *from, int64_t *to, int64_t count)
-      : from(from), to(to), count(count), dtype(DType::Int64) {}
+  Transfer(const float *from, float *to, int64_t count, int64_t blocks = 1)
+      : from(from), to(to), count(count), blocks(blocks), dtype(DType::Float32) {}
+  Transfer(const double *from, double *to, int64_t count, int64_t blocks = 1)
+      : from(from), to(to), count(count), blocks(blocks), dtype(DType::Float64) {}
+  Transfer(const int64_t *from, int64_t *to, int64_t count, int64_t blocks = 1)
+      : from(from), to(to), count(count), blocks(blocks), dtype(DType::Int64) {}
 };
 
 /// A collective under way. Default-constructed: nothing to wait for.
@@ -95,6 +99,10 @@ void reduceScatter(Communicator &group, Transfers transfers, const char *why);
 void allGather(Communicator &group, Transfers transfers, const char *why);
 void broadcast(Communicator &group, Bucket bucket, int root, const char *why);
 void barrier(Communicator &group, const char *why);
+
+/// This rank's part of a whole that it has: what reduceScatter leaves of a sum, without the sum.
+template <typename T>
+void takePart(const Communicator &group, const T *from, T *to, int64_t count, int64_t blocks);
 
 /// Calls and bytes issued so far.
 struct CollectiveCount {
@@ -138,6 +146,12 @@ protected:
   CollectiveCount counts[kCollectiveKinds];
   ReducedCount sums;
 };
+
+template <typename T>
+void takePart(const Communicator &group, const T *from, T *to, int64_t count, int64_t blocks) {
+  for (int64_t block = 0; block < blocks; ++block)
+    std::copy_n(from + (block * group.size() + group.rank()) * count, count, to + block * count);
+}
 
 } // namespace partita_rt
 

@@ -1,0 +1,336 @@
+//===- SeedSequence.cpp - what tensor parallelism leaves whole, split along the sequence
+//-----------------===//
+//
+// Between a product whose sum over ranks is left open (row-parallel) and the next one whose columns
+// are split, every rank computes the same: norms, dropout, residual sums (Korthikanti et al., arXiv
+// 2205.05198). Here these regions are split over the same axis, along the outermost dimension of the
+// open sum that belongs to the data and is not the batch.
+//
+//   1. Forward, op by op: a value that is split enters an op of which the axis splits no letter yet,
+//      unless the rule forbids it; the op's results are then split.
+//   2. Backward: what an entered op wants split and nobody wants whole is split where it is made
+//      (positions, biases along the sequence).
+//   3. Wherever a use wants a value otherwise than it is, a narrow or a gather says so. That a sum
+//      over ranks in front of a narrow is a reduce-scatter, and a gather in front of f half of an
+//      all-gather's pair, is algebra (par's canonicalization).
+//
+//===----------------------------------------------------------------------------------------------===//
+
+#include "dialects/Train/Train.h"
+#include "lib/Partition/Propagation.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "partita/Partition/Passes.h"
+
+namespace partita {
+#define GEN_PASS_DEF_PARTITIONSEEDSEQUENCEPASS
+#include "partita/Partition/Passes.h.inc"
+} // namespace partita
+
+using namespace mlir;
+using namespace partita;
+
+namespace {
+
+/// A dimension of a value, split within each of `blocks` blocks of it.
+struct Cut {
+  unsigned dim = 0;
+  int64_t blocks = 1;
+  bool operator==(const Cut &other) const { return dim == other.dim && blocks == other.blocks; }
+  bool operator!=(const Cut &other) const { return !(*this == other); }
+};
+using MaybeCut = std::optional<Cut>;
+
+class SequenceSplit {
+public:
+  SequenceSplit(func::FuncOp function, const Propagation &propagation, StringAttr axis,
+                StringAttr batch, par::MeshAttr mesh)
+      : function(function), propagation(propagation), axis(axis), batch(batch), mesh(mesh),
+        independent(function) {}
+
+  LogicalResult run() {
+    SmallVector<Operation *> ops;
+    function.walk<WalkOrder::PreOrder>([&](Operation *op) { ops.push_back(op); });
+    for (Operation *op : ops)
+      if (hasRule(op) && failed(forward(op)))
+        return failure();
+    for (Operation *op : llvm::reverse(ops))
+      if (hasRule(op) && failed(backward(op)))
+        return failure();
+    for (Operation *op : ops)
+      if (op != function)
+        settleUses(op);
+    return success();
+  }
+
+  unsigned openSums = 0, gathers = 0, narrows = 0;
+
+private:
+  //===--- what is split -------------------------------------------------------------------------===//
+
+  /// The letter of an op that tensor parallelism splits.
+  std::optional<par::LetterSplit> tensorLetter(Operation *op) {
+    const ShardRule &rule = propagation.ruleOf(op);
+    std::optional<par::LetterSplit> letter;
+    auto visit = [&](const RulePattern &pattern, Value value) {
+      par::Layout layout = propagation.layoutOf(value);
+      if (int dim = layout.dimOf(axis); dim >= 0 && !letter)
+        letter = par::splitLetter(pattern.dims[dim], layout.blocksOf(axis),
+                                  propagation.sizesOf(op));
+    };
+    for (auto [pattern, value] : llvm::zip(rule.operands, op->getOperands()))
+      visit(pattern, value);
+    for (auto [pattern, value] : llvm::zip(rule.results, op->getResults()))
+      visit(pattern, value);
+    return letter;
+  }
+
+  LogicalResult forward(Operation *op) {
+    if (auto letter = tensorLetter(op))
+      return openSum(op, letter->letter);
+    const ShardRule &rule = propagation.ruleOf(op);
+    for (auto [pattern, operand] : llvm::zip(rule.operands, op->getOperands()))
+      if (auto cut = cuts.find(operand); cut != cuts.end())
+        if (auto letter = mayEnter(op, pattern, cut->second))
+          return enter(op, *letter);
+    return success();
+  }
+
+  /// An op whose sum over the axis is open: its results are split along the data's own dimension.
+  LogicalResult openSum(Operation *op, unsigned summed) {
+    const ShardRule &rule = propagation.ruleOf(op);
+    if (!rule.letters[summed].summed)
+      return success();
+    for (auto [pattern, result] : llvm::zip(rule.results, op->getResults())) {
+      if (pattern.contains(summed) || !par::isDifferentiable(result.getType()))
+        continue;
+      for (unsigned dim = 0; dim < pattern.dims.size(); ++dim) {
+        Cut cut{dim, batchBlocks(result, dim)};
+        auto letter = par::splitLetter(pattern.dims[dim], cut.blocks, propagation.sizesOf(op));
+        if (!letter || !isOfData(op, letter->letter) ||
+            propagation.sizesOf(op)[letter->letter] <= letter->blocks)
+          continue;
+        if (failed(divides(op, *letter)))
+          return failure();
+        cuts[result] = cut;
+        open.insert(result);
+        ++openSums;
+        break;
+      }
+    }
+    return success();
+  }
+
+  /// How many blocks of a dimension are samples of the batch.
+  int64_t batchBlocks(Value value, unsigned dim) {
+    par::Layout layout = propagation.layoutOf(value);
+    for (const par::AxisSplit &split : layout.splits[dim])
+      if (split.axis == batch)
+        return split.blocks * mesh.sizeOf(batch);
+    return 1;
+  }
+
+  /// Not a dimension of parameters, and free.
+  bool isOfData(Operation *op, unsigned letter) {
+    const ShardRule &rule = propagation.ruleOf(op);
+    const RuleLetter &description = rule.letters[letter];
+    if (description.never || description.byForm || description.summed)
+      return false;
+    return llvm::none_of(llvm::zip(rule.operands, op->getOperands()), [&](auto pair) {
+      return std::get<0>(pair).contains(letter) && independent(std::get<1>(pair));
+    });
+  }
+
+  /// The letter that a cut of an operand or result splits, where the op can have it split.
+  std::optional<par::LetterSplit> mayEnter(Operation *op, const RulePattern &pattern, Cut cut) {
+    const ShardRule &rule = propagation.ruleOf(op);
+    auto letter = par::splitLetter(pattern.dims[cut.dim], cut.blocks, propagation.sizesOf(op));
+    if (!letter)
+      return {};
+    const RuleLetter &description = rule.letters[letter->letter];
+    // A piece needs one first index, which pieces of several blocks do not have.
+    if (description.never || description.byForm || description.greatest ||
+        (description.lacksFirstIndex && letter->blocks != 1))
+      return {};
+    return letter;
+  }
+
+  LogicalResult enter(Operation *op, par::LetterSplit letter) {
+    if (failed(divides(op, letter)))
+      return failure();
+    entered[op] = letter;
+    const ShardRule &rule = propagation.ruleOf(op);
+    for (auto [pattern, result] : llvm::zip(rule.results, op->getResults()))
+      if (MaybeCut cut = cutOf(op, pattern, letter))
+        cuts[result] = *cut;
+    return success();
+  }
+
+  LogicalResult divides(Operation *op, par::LetterSplit letter) {
+    int64_t size = propagation.sizesOf(op)[letter.letter] / letter.blocks;
+    int64_t parts = mesh.sizeOf(axis);
+    if (size % parts == 0)
+      return success();
+    int64_t nearest = std::max(parts, size / parts * parts);
+    return op->emitError() << "sequence parallelism splits a dimension of size " << size
+                           << ", which does not divide over " << axis.getValue() << " = " << parts
+                           << "; take a multiple of " << parts << " (" << nearest << ", "
+                           << nearest + parts << ", ...)";
+  }
+
+  MaybeCut cutOf(Operation *op, const RulePattern &pattern, par::LetterSplit letter) {
+    int dim = pattern.dimOf(letter.letter);
+    if (dim < 0)
+      return {};
+    return Cut{static_cast<unsigned>(dim),
+               par::blocksOfDim(pattern.dims[dim], letter, propagation.sizesOf(op))};
+  }
+
+  /// An op whose results all uses want split, and split alike.
+  LogicalResult backward(Operation *op) {
+    if (entered.contains(op) || op->use_empty() || tensorLetter(op))
+      return success();
+    const ShardRule &rule = propagation.ruleOf(op);
+    std::optional<par::LetterSplit> letter;
+    for (auto [pattern, result] : llvm::zip(rule.results, op->getResults()))
+      for (OpOperand &use : result.getUses()) {
+        MaybeCut cut = wanted(use);
+        auto found = cut ? mayEnter(op, pattern, *cut) : std::nullopt;
+        if (!found || (letter && (letter->letter != found->letter ||
+                                  letter->blocks != found->blocks)))
+          return success();
+        letter = found;
+      }
+    return letter ? enter(op, *letter) : success();
+  }
+
+  /// The cut that an op wants of an operand; none where it wants it whole.
+  MaybeCut wanted(OpOperand &use) {
+    auto found = entered.find(use.getOwner());
+    if (found == entered.end())
+      return {};
+    const ShardRule &rule = propagation.ruleOf(use.getOwner());
+    return cutOf(use.getOwner(), rule.operands[use.getOperandNumber()], found->second);
+  }
+
+  //===--- where values change ------------------------------------------------------------------===//
+
+  void settleUses(Operation *op) {
+    for (OpOperand &use : op->getOpOperands()) {
+      Value value = use.get();
+      auto found = cuts.find(value);
+      MaybeCut have = found == cuts.end() ? MaybeCut() : MaybeCut(found->second);
+      MaybeCut want = wanted(use);
+      if (have && open.contains(value))
+        value = narrow(value, *have, value.getDefiningOp());
+      if (have != want) {
+        if (have)
+          value = gather(value, *have, op);
+        if (want)
+          value = narrow(value, *want, nullptr, op);
+      }
+      use.set(value);
+    }
+  }
+
+  /// The piece of a whole value, made right behind it or right before its first user.
+  Value narrow(Value value, Cut cut, Operation *behind, Operation *before = nullptr) {
+    Value &known = narrowed[{value, before ? before->getBlock() : behind->getBlock()}][cut.dim];
+    if (known && known.getDefiningOp<par::NarrowOp>().getBlocks() == uint64_t(cut.blocks))
+      return known;
+    OpBuilder builder(function.getContext());
+    behind ? builder.setInsertionPointAfter(behind) : builder.setInsertionPoint(before);
+    ++narrows;
+    return known = par::NarrowOp::create(builder, (behind ? behind : before)->getLoc(),
+                                         value.getType(), value, axis,
+                                         builder.getI64IntegerAttr(cut.dim),
+                                         builder.getI64IntegerAttr(cut.blocks), StringAttr());
+  }
+
+  /// The whole of a piece: one gather for all users of a block.
+  Value gather(Value value, Cut cut, Operation *before) {
+    Value &known = gathered[{value, before->getBlock()}];
+    if (known)
+      return known;
+    OpBuilder builder(before);
+    ++gathers;
+    return known = par::AllGatherOp::create(builder, before->getLoc(), value.getType(), value, axis,
+                                            builder.getI64IntegerAttr(cut.dim),
+                                            builder.getI64IntegerAttr(cut.blocks), StringAttr(),
+                                            UnitAttr());
+  }
+
+  func::FuncOp function;
+  const Propagation &propagation;
+  StringAttr axis, batch;
+  par::MeshAttr mesh;
+  DataIndependence independent;
+  llvm::DenseMap<Value, Cut> cuts;
+  llvm::DenseSet<Value> open; ///< values that are sums still open; their cut is a narrow's
+  llvm::DenseMap<Operation *, par::LetterSplit> entered;
+  llvm::DenseMap<std::pair<Value, Block *>, llvm::SmallDenseMap<unsigned, Value>> narrowed;
+  llvm::DenseMap<std::pair<Value, Block *>, Value> gathered;
+};
+
+struct PartitionSeedSequence
+    : partita::impl::PartitionSeedSequencePassBase<PartitionSeedSequence> {
+  using PartitionSeedSequencePassBase::PartitionSeedSequencePassBase;
+
+  void runOnOperation() override {
+    if (!on)
+      return;
+    ModuleOp module = getOperation();
+    par::MeshAttr mesh = par::MeshAttr::of(module);
+    if (mesh.sizeOf("tp") <= 1) {
+      module.emitError() << "sequence parallelism splits over mesh axis 'tp', of which there is one "
+                            "rank; a mesh with tp=2 or more has what it splits";
+      return signalPassFailure();
+    }
+    auto axis = StringAttr::get(&getContext(), "tp");
+    auto batch = StringAttr::get(&getContext(), "batch");
+    int64_t samples = batchSize(module);
+    // The batch split into samples: what is left of a dimension is no batch.
+    auto split = par::MeshAttr::get(&getContext(), ArrayRef<StringAttr>{batch, axis},
+                                    ArrayRef<int64_t>{samples, mesh.sizeOf("tp")});
+    Propagation propagation(module, split);
+    forBatches(module, [&](BlockArgument argument, unsigned dim, int64_t size) {
+      if (size == samples)
+        propagation.seed(argument, dim, {batch, 1});
+    });
+    if (failed(propagation.run()))
+      return signalPassFailure();
+    for (auto function : module.getOps<func::FuncOp>()) {
+      if (function.isExternal())
+        continue;
+      SequenceSplit sequence(function, propagation, axis, batch, split);
+      if (failed(sequence.run()))
+        return signalPassFailure();
+      openSums += sequence.openSums;
+      gathers += sequence.gathers;
+      narrows += sequence.narrows;
+    }
+    if (openSums == 0) {
+      module.emitError() << "sequence parallelism finds nothing to split: no product leaves a sum "
+                            "over mesh axis 'tp' open whose rows are more than the batch";
+      signalPassFailure();
+    }
+  }
+
+private:
+  void forBatches(ModuleOp module,
+                  function_ref<void(BlockArgument, unsigned dim, int64_t size)> visit) {
+    for (auto function : module.getOps<func::FuncOp>())
+      for (BlockArgument argument : function.getArguments())
+        if (auto dim = function.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(),
+                                                              train::TrainDialect::kBatch))
+          visit(argument, dim.getInt(),
+                cast<RankedTensorType>(argument.getType()).getDimSize(dim.getInt()));
+  }
+
+  int64_t batchSize(ModuleOp module) {
+    int64_t found = 1;
+    forBatches(module, [&](BlockArgument, unsigned, int64_t size) { found = std::max(found, size); });
+    return found;
+  }
+};
+
+} // namespace

@@ -1,0 +1,152 @@
+//===- SimplifyCollectives.cpp - the algebra of collectives
+//------------------------------------------------===//
+//
+// The canonicalization patterns of the dialect par, and two that concern other ops:
+//
+//   - g(a) + g(b) = g(a + b), through any number of terms: one reduction for both branches of a
+//     block whose residual branches run side by side. The same with reduce-scatters.
+//   - op(gather(x)) = gather(op(x)) where op makes less of what it gets and its rule lets it run on
+//     pieces: less is gathered.
+//
+// Before differentiation, so that the backward halves are those of what is left.
+//
+//===----------------------------------------------------------------------------------------------===//
+
+#include "dialects/Par/Placement.h"
+#include "dialects/Tx/Tx.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "partita/Partition/Passes.h"
+
+namespace partita {
+#define GEN_PASS_DEF_SIMPLIFYCOLLECTIVESPASS
+#include "partita/Partition/Passes.h.inc"
+} // namespace partita
+
+using namespace mlir;
+using namespace partita;
+
+namespace {
+
+/// The leaves of a tree of additions that nobody else uses parts of.
+void collectTerms(Value value, SmallVectorImpl<Value> &terms, bool isRoot = true) {
+  auto add = value.getDefiningOp<tx::AddOp>();
+  if (!add || (!isRoot && !value.hasOneUse())) {
+    terms.push_back(value);
+    return;
+  }
+  collectTerms(add.getA(), terms, false);
+  collectTerms(add.getB(), terms, false);
+}
+
+/// A sum over ranks that this one use wants.
+bool isOwnSum(Value value) {
+  return isa_and_nonnull<par::GOp, par::ReduceScatterOp>(value.getDefiningOp()) &&
+         value.hasOneUse();
+}
+
+/// Do both sum up values of one type in the same way?
+bool sumsAlike(Operation *a, Operation *b) {
+  return a->getName() == b->getName() && a->getOperandTypes() == b->getOperandTypes() &&
+         a->getResultTypes() == b->getResultTypes() &&
+         a->getAttrOfType<StringAttr>("axis") == b->getAttrOfType<StringAttr>("axis");
+}
+
+struct SumOfSums : OpRewritePattern<tx::AddOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(tx::AddOp root, PatternRewriter &rewriter) const override {
+    if (root->hasOneUse() && isa<tx::AddOp>(*root->user_begin()))
+      return failure(); // part of a larger tree
+    SmallVector<Value> terms;
+    collectTerms(root.getResult(), terms);
+    Value *first = llvm::find_if(terms, [&](Value term) {
+      return isOwnSum(term) && llvm::any_of(terms, [&](Value other) {
+               return other != term && isOwnSum(other) &&
+                      sumsAlike(term.getDefiningOp(), other.getDefiningOp());
+             });
+    });
+    if (first == terms.end())
+      return failure();
+    Operation *sum = first->getDefiningOp();
+    SmallVector<Value> partial, rest;
+    for (Value term : terms)
+      isOwnSum(term) && sumsAlike(sum, term.getDefiningOp())
+          ? partial.push_back(term.getDefiningOp()->getOperand(0))
+          : rest.push_back(term);
+    auto addUp = [&](Value a, Value b) -> Value {
+      return tx::AddOp::create(rewriter, root.getLoc(), TypeRange{a.getType()}, ValueRange{a, b})
+          ->getResult(0);
+    };
+    Value open = partial.front();
+    for (Value other : ArrayRef(partial).drop_front())
+      open = addUp(open, other);
+    IRMapping mapping;
+    mapping.map(sum->getOperand(0), open);
+    Value total = rewriter.clone(*sum, mapping)->getResult(0);
+    for (Value other : rest)
+      total = addUp(total, other);
+    rewriter.replaceOp(root, total);
+    return success();
+  }
+};
+
+int64_t bitsOf(Type type) {
+  auto tensor = cast<RankedTensorType>(type);
+  return tensor.getNumElements() * tensor.getElementTypeBitWidth();
+}
+
+struct LessBeforeGather : RewritePattern {
+  LessBeforeGather(MLIRContext *context) : RewritePattern(MatchAnyOpTypeTag(), 1, context) {}
+
+  LogicalResult matchAndRewrite(Operation *op, PatternRewriter &rewriter) const override {
+    if (!isa<ShardInterface>(op) || op->getNumOperands() != 1 || op->getNumResults() != 1)
+      return failure();
+    auto gather = op->getOperand(0).getDefiningOp<par::AllGatherOp>();
+    Type after = op->getResult(0).getType();
+    if (!gather || !gather->hasOneUse() || bitsOf(after) >= bitsOf(gather.getWhole()))
+      return failure();
+    std::string error;
+    auto rule = par::ruleOf(op, error);
+    par::Layout piece(par::Layout::of(after).shape);
+    par::RuleProblem problem;
+    if (!rule || !par::placeResults(*rule, par::Layout::of(gather.getPiece()), false, piece, problem))
+      return failure();
+    StringAttr axis = gather.getAxisAttr();
+    int dim = piece.dimOf(axis);
+    if (dim < 0 || piece.splits[dim].back().axis != axis)
+      return failure();
+    auto type = piece.localType(cast<RankedTensorType>(after).getElementType(),
+                                par::MeshAttr::of(op), [](const Twine &) {});
+    if (failed(type))
+      return failure();
+    IRMapping mapping;
+    mapping.map(gather.getResult(), gather.getValue());
+    Operation *less = rewriter.clone(*op, mapping);
+    less->getResult(0).setType(*type);
+    cast<ShardInterface>(less).localize();
+    rewriter.replaceOpWithNewOp<par::AllGatherOp>(
+        op, after, less->getResult(0), axis, rewriter.getI64IntegerAttr(dim),
+        rewriter.getI64IntegerAttr(piece.blocksOf(axis)), gather.getReasonAttr(),
+        gather.getAgainAttr());
+    rewriter.eraseOp(gather);
+    return success();
+  }
+};
+
+struct SimplifyCollectives : partita::impl::SimplifyCollectivesPassBase<SimplifyCollectives> {
+  void runOnOperation() override {
+    MLIRContext *context = &getContext();
+    RewritePatternSet patterns(context);
+    for (RegisteredOperationName op : context->getRegisteredOperations())
+      if (op.getDialectNamespace() == par::ParDialect::getDialectNamespace())
+        op.getCanonicalizationPatterns(patterns, context);
+    patterns.add<SumOfSums, LessBeforeGather>(context);
+    GreedyRewriteConfig config;
+    config.enableFolding(false);
+    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns), config)))
+      signalPassFailure();
+  }
+};
+
+} // namespace

@@ -1,0 +1,92 @@
+// RUN: partita-opt %s --simplify-collectives --cse | FileCheck %s
+// RUN: partita-opt %s --simplify-collectives --cse -o %t.mlir
+// RUN: bash %S/../Fuse/equal.sh %s %t.mlir pairs both there sums less several
+
+module attributes {par.mesh = #par.mesh<tp = 2>} {
+
+// A sum of which each rank takes its piece, and a gather in front of f.
+// CHECK-LABEL: func.func @pairs
+// CHECK-NEXT: %[[N:.*]] = par.reduce_scatter %{{.*}} over "tp" along 1
+// CHECK-NEXT: %[[E:.*]] = tx.exp %[[N]]
+// CHECK-NEXT: %[[W:.*]] = par.all_gather %[[E]] over "tp" along 1 : {{.*}} -> tensor<2x4x2xf64, #par.place<[2, 4, 2], replicated [tp]>>
+// CHECK-NEXT: return %[[W]]
+func.func @pairs(%p: tensor<2x4x2xf64, #par.place<[2, 4, 2], partial [tp]>>) -> tensor<2x4x2xf64, #par.place<[2, 4, 2], replicated [tp]>> {
+  %s = par.g %p over "tp" : tensor<2x4x2xf64, #par.place<[2, 4, 2], partial [tp]>> -> tensor<2x4x2xf64>
+  %n = par.narrow %s over "tp" along 1 : tensor<2x4x2xf64> -> tensor<2x2x2xf64, #par.place<[2, 4 @tp, 2]>>
+  %e = tx.exp %n : (tensor<2x2x2xf64, #par.place<[2, 4 @tp, 2]>>) -> tensor<2x2x2xf64, #par.place<[2, 4 @tp, 2]>>
+  %w = par.all_gather %e over "tp" along 1 : tensor<2x2x2xf64, #par.place<[2, 4 @tp, 2]>> -> tensor<2x4x2xf64>
+  %f = par.f %w over "tp" : tensor<2x4x2xf64> -> tensor<2x4x2xf64, #par.place<[2, 4, 2], replicated [tp]>>
+  return %f : tensor<2x4x2xf64, #par.place<[2, 4, 2], replicated [tp]>>
+}
+
+// What the whole is used of as well stays an all-reduce.
+// CHECK-LABEL: func.func @both
+// CHECK-NEXT: par.g
+// CHECK-NEXT: par.narrow
+// CHECK-NEXT: return
+func.func @both(%p: tensor<4xf64, #par.place<[4], partial [tp]>>) -> (tensor<4xf64>, tensor<2xf64, #par.place<[4 @tp]>>) {
+  %s = par.g %p over "tp" : tensor<4xf64, #par.place<[4], partial [tp]>> -> tensor<4xf64>
+  %n = par.narrow %s over "tp" along 0 : tensor<4xf64> -> tensor<2xf64, #par.place<[4 @tp]>>
+  return %s, %n : tensor<4xf64>, tensor<2xf64, #par.place<[4 @tp]>>
+}
+
+// A gather of what is already there, whole or in pieces.
+// CHECK-LABEL: func.func @there
+// CHECK-SAME: %[[X:.*]]: tensor<4xf64>, %[[Y:.*]]: tensor<2xf64, #par.place<[4 @tp]>>
+// CHECK-NEXT: %[[F:.*]] = par.f %[[X]] over "tp"
+// CHECK-NEXT: return %[[X]], %[[Y]], %[[F]]
+func.func @there(%x: tensor<4xf64>, %y: tensor<2xf64, #par.place<[4 @tp]>>) -> (tensor<4xf64>, tensor<2xf64, #par.place<[4 @tp]>>, tensor<4xf64, #par.place<[4], replicated [tp]>>) {
+  %a = par.narrow %x over "tp" along 0 : tensor<4xf64> -> tensor<2xf64, #par.place<[4 @tp]>>
+  %b = par.all_gather %a over "tp" along 0 : tensor<2xf64, #par.place<[4 @tp]>> -> tensor<4xf64>
+  %c = par.all_gather %a over "tp" along 0 : tensor<2xf64, #par.place<[4 @tp]>> -> tensor<4xf64, #par.place<[4], replicated [tp]>>
+  %d = par.all_gather %y over "tp" along 0 : tensor<2xf64, #par.place<[4 @tp]>> -> tensor<4xf64>
+  %e = par.narrow %d over "tp" along 0 : tensor<4xf64> -> tensor<2xf64, #par.place<[4 @tp]>>
+  return %b, %e, %c : tensor<4xf64>, tensor<2xf64, #par.place<[4 @tp]>>, tensor<4xf64, #par.place<[4], replicated [tp]>>
+}
+
+// g(a) + c + g(b) + d = g(a + b) + c + d; likewise for pieces.
+// CHECK-LABEL: func.func @sums
+// CHECK-SAME: %[[A:[a-z0-9]+]]: tensor<4xf64, {{.*}}>, %[[B:[a-z0-9]+]]: tensor<4xf64, {{.*}}>, %[[C:[a-z0-9]+]]: tensor<4xf64>, %[[D:[a-z0-9]+]]: tensor<2xf64
+// CHECK-NEXT: %[[AB:.*]] = tx.add %[[A]], %[[B]] : {{.*}} -> tensor<4xf64, #par.place<[4], partial [tp]>>
+// CHECK-NEXT: %[[S:.*]] = par.g %[[AB]]
+// CHECK-NEXT: %[[SC:.*]] = tx.add %[[S]], %[[C]]
+// CHECK-NEXT: %[[P:.*]] = par.reduce_scatter %[[AB]]
+// CHECK-NEXT: %[[PD:.*]] = tx.add %[[P]], %[[D]]
+// CHECK-NEXT: return %[[SC]], %[[PD]]
+func.func @sums(%a: tensor<4xf64, #par.place<[4], partial [tp]>>, %b: tensor<4xf64, #par.place<[4], partial [tp]>>,
+                %c: tensor<4xf64>, %d: tensor<2xf64, #par.place<[4 @tp]>>) -> (tensor<4xf64>, tensor<2xf64, #par.place<[4 @tp]>>) {
+  %ga = par.g %a over "tp" : tensor<4xf64, #par.place<[4], partial [tp]>> -> tensor<4xf64>
+  %gb = par.g %b over "tp" : tensor<4xf64, #par.place<[4], partial [tp]>> -> tensor<4xf64>
+  %ac = tx.add %ga, %c : (tensor<4xf64>, tensor<4xf64>) -> tensor<4xf64>
+  %s = tx.add %ac, %gb : (tensor<4xf64>, tensor<4xf64>) -> tensor<4xf64>
+  %ra = par.reduce_scatter %a over "tp" along 0 : tensor<4xf64, #par.place<[4], partial [tp]>> -> tensor<2xf64, #par.place<[4 @tp]>>
+  %rb = par.reduce_scatter %b over "tp" along 0 : tensor<4xf64, #par.place<[4], partial [tp]>> -> tensor<2xf64, #par.place<[4 @tp]>>
+  %bd = tx.add %rb, %d : (tensor<2xf64, #par.place<[4 @tp]>>, tensor<2xf64, #par.place<[4 @tp]>>) -> tensor<2xf64, #par.place<[4 @tp]>>
+  %p = tx.add %ra, %bd : (tensor<2xf64, #par.place<[4 @tp]>>, tensor<2xf64, #par.place<[4 @tp]>>) -> tensor<2xf64, #par.place<[4 @tp]>>
+  return %s, %p : tensor<4xf64>, tensor<2xf64, #par.place<[4 @tp]>>
+}
+
+// What makes less of a gathered value comes before the gather: a slice of another dimension, a sum.
+// CHECK-LABEL: func.func @less
+// CHECK-SAME: %[[X:.*]]: tensor<2x4xf64
+// CHECK-NEXT: %[[L:.*]] = tx.slice %[[X]] [0, 1] by [1, 1] : tensor<2x4xf64, #par.place<[4 @tp, 4]>> -> tensor<2x1xf64, #par.place<[4 @tp, 1]>>
+// CHECK-NEXT: %[[W:.*]] = par.all_gather %[[L]] over "tp" along 0 : {{.*}} -> tensor<4x1xf64>
+// CHECK-NEXT: return %[[W]]
+func.func @less(%x: tensor<2x4xf64, #par.place<[4 @tp, 4]>>) -> tensor<4x1xf64> {
+  %w = par.all_gather %x over "tp" along 0 : tensor<2x4xf64, #par.place<[4 @tp, 4]>> -> tensor<4x4xf64>
+  %l = tx.slice %w [0, 1] by [1, 1] : tensor<4x4xf64> -> tensor<4x1xf64>
+  return %l : tensor<4x1xf64>
+}
+
+// One gather for several users.
+// CHECK-LABEL: func.func @several
+// CHECK-COUNT-1: par.all_gather
+// CHECK-NOT: par.all_gather
+func.func @several(%x: tensor<2xf64, #par.place<[4 @tp]>>) -> (tensor<4xf64>, tensor<4xf64>) {
+  %a = par.all_gather %x over "tp" along 0 : tensor<2xf64, #par.place<[4 @tp]>> -> tensor<4xf64>
+  %b = par.all_gather %x over "tp" along 0 : tensor<2xf64, #par.place<[4 @tp]>> -> tensor<4xf64>
+  %e = tx.exp %a : (tensor<4xf64>) -> tensor<4xf64>
+  %f = tx.log %b : (tensor<4xf64>) -> tensor<4xf64>
+  return %e, %f : tensor<4xf64>, tensor<4xf64>
+}
+}
