@@ -140,6 +140,7 @@ int partita::tool::verifyMain(Arguments arguments) {
     return session.fail("--mesh AXIS=SIZE,... is missing: one rank would be compared with itself");
   Plan onOneRank = o.plan; // settled with what the partitioned program was compiled with
   onOneRank.set("mesh", "");
+  onOneRank.set("sequence-parallel", "false");
   if (!compileTo(session, *whole, onOneRank, "optimize"))
     return 1;
 
