@@ -6,10 +6,14 @@
 // operand of the bucket is defined closes the bucket: a bucket stands after its last operand and
 // before its first use.
 //
+// Sums of sums (a norm's gradient over tp, then over dp): the inner ones join first. Being summed
+// up again is no use that closes a bucket, for the outer all-reduces move behind it.
+//
 //===----------------------------------------------------------------------------------------------===//
 
 #include "dialects/Par/Par.h"
 #include "partita/Overlap/Passes.h"
+#include <map>
 
 namespace partita {
 #define GEN_PASS_DEF_BUCKETALLREDUCESPASS
@@ -36,13 +40,24 @@ Operation *lastDefinition(Block *block, Operation *op) {
   return last;
 }
 
+/// The first use by anything but an all-reduce, of the result or of what all-reduces make of it.
 Operation *firstUse(Block *block, Operation *op) {
   Operation *first = nullptr;
   for (Operation *user : op->getUsers())
-    if (Operation *use = block->findAncestorOpInBlock(*user);
+    if (Operation *use = isa<par::AllReduceOp>(user) ? firstUse(block, user)
+                                                     : block->findAncestorOpInBlock(*user);
         use && (!first || use->isBeforeInBlock(first)))
       first = use;
   return first;
+}
+
+/// How many all-reduces one after another sum up the result again.
+unsigned heightOf(par::AllReduceOp op) {
+  unsigned height = 0;
+  for (Operation *user : op->getUsers())
+    if (auto outer = dyn_cast<par::AllReduceOp>(user))
+      height = std::max(height, heightOf(outer) + 1);
+  return height;
 }
 
 int64_t bytesOf(par::AllReduceOp op) {
@@ -85,7 +100,14 @@ private:
   }
 
   void run(Block *block) {
-    SmallVector<par::AllReduceOp> reduces(block->getOps<par::AllReduceOp>());
+    std::map<unsigned, SmallVector<par::AllReduceOp>, std::greater<>> byHeight;
+    for (auto op : block->getOps<par::AllReduceOp>())
+      byHeight[heightOf(op)].push_back(op);
+    for (auto &[height, reduces] : byHeight)
+      run(block, reduces);
+  }
+
+  void run(Block *block, SmallVectorImpl<par::AllReduceOp> &reduces) {
     // Each directly after its operand: the order in which gradients become ready.
     for (par::AllReduceOp op : reduces)
       if (Operation *last = lastDefinition(block, op))

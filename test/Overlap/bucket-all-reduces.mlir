@@ -67,3 +67,21 @@ func.func @share(%x: !q, %w: !w) -> (tensor<65536xf32>, tensor<65536xf32>, tenso
   %d1 = par.all_reduce %d over "dp" because "gradient" : !w -> tensor<851968xf32>
   return %a1, %b1, %c1, %d1, %m1, %n1 : tensor<65536xf32>, tensor<65536xf32>, tensor<65536xf32>, tensor<851968xf32>, tensor<4xf32>, tensor<4xf32>
 }
+
+// Sums that are summed up again over another axis: the inner ones join first, then the outer ones, with
+// those that were no inner ones' sums.
+// CHECK-LABEL: func.func @twice
+// CHECK: %[[INNER:.*]]:2 = par.all_reduce %{{.*}}, %{{.*}} over "tp" because "gradient"
+// CHECK-NEXT: par.all_reduce %{{.*}}, %[[INNER]]#{{[01]}}, %[[INNER]]#{{[01]}} over "dp" because "gradient"
+// CHECK-NOT: par.all_reduce
+!t = tensor<2xf32, #par.place<[2], partial [dp, tp]>>
+!d = tensor<2xf32, #par.place<[2], partial [dp]>>
+func.func @twice(%x: !t, %y: !t, %z: !d) -> (tensor<2xf32>, tensor<2xf32>, tensor<2xf32>) attributes {par.no_cotangents} {
+  %z1 = par.all_reduce %z over "dp" because "gradient" : !d -> tensor<2xf32>
+  %a = par.all_reduce %x over "tp" because "gradient" : !t -> !d
+  %a1 = par.all_reduce %a over "dp" because "gradient" : !d -> tensor<2xf32>
+  %n = "tx.neg"(%y) : (!t) -> !t
+  %b = par.all_reduce %n over "tp" because "gradient" : !t -> !d
+  %b1 = par.all_reduce %b over "dp" because "gradient" : !d -> tensor<2xf32>
+  return %a1, %b1, %z1 : tensor<2xf32>, tensor<2xf32>, tensor<2xf32>
+}
