@@ -5,10 +5,12 @@
 // RUN: partita-interp %t.mlir --check-updates --entry accumulated --init perturbed | FileCheck %s --check-prefix=ACCUMULATED
 // RUN: partita-interp %t.mlir --check-updates --entry tied --init perturbed | FileCheck %s --check-prefix=TIED
 // RUN: partita-interp %t.mlir --check-updates --entry block --init perturbed | FileCheck %s --check-prefix=BLOCK
-// RUN: partita-opt %s --differentiate --expand-conjugates --join-slice-gradients --canonicalize --cse --bucket-all-reduces --start-collectives -o %t.overlap.mlir
+// RUN: partita-interp %t.mlir --check-updates --entry moves --init perturbed | FileCheck %s --check-prefix=MOVES
+// RUN: partita-opt %s --differentiate --gather-again --expand-conjugates --join-slice-gradients --canonicalize --cse --bucket-all-reduces --start-collectives -o %t.overlap.mlir
 // RUN: partita-interp %t.overlap.mlir --check-updates --entry accumulated --init perturbed | FileCheck %s --check-prefix=ACCUMULATED
 // RUN: partita-interp %t.overlap.mlir --check-updates --entry tied --init perturbed | FileCheck %s --check-prefix=TIED
 // RUN: partita-interp %t.overlap.mlir --check-updates --entry block --init perturbed | FileCheck %s --check-prefix=BLOCK
+// RUN: partita-interp %t.overlap.mlir --check-updates --entry moves --init perturbed | FileCheck %s --check-prefix=MOVES
 
 // A gradient that is wrong by a factor is found.
 // RUN: sed "s/tx.constant dense<1.0.*> : tensor<f32> : tensor<f32>/tx.constant dense<1.5> : tensor<f32> : tensor<f32>/" %t.mlir > %t.wrong.mlir
@@ -67,6 +69,28 @@ func.func @tied(%x: tensor<4x4xf32, #par.place<[8 @dp, 4]>>) -> tensor<f32> {
   %g = par.g %r over "dp" : tensor<f32, #par.place<[], partial [dp]>> -> tensor<f32>
   train.minimize %g : tensor<f32>
   return %g : tensor<f32>
+}
+
+// Pieces and wholes: gathers to an invariant and to a replicated value, a narrow and a reduce-scatter, within
+// blocks too.
+// MOVES: gradient of w
+func.func @moves(%x: tensor<4x4xf32, #par.place<[8 @dp, 4]>>) -> tensor<f32> {
+  %w = train.read @w : tensor<4x6xf32>
+  %f = par.f %w over "dp" : tensor<4x6xf32> -> tensor<4x6xf32, #par.place<[4, 6], replicated [dp]>>
+  %y = tx.matmul %x, %f : (tensor<4x4xf32, #par.place<[8 @dp, 4]>>, tensor<4x6xf32, #par.place<[4, 6], replicated [dp]>>) -> tensor<4x6xf32, #par.place<[8 @dp, 6]>>
+  %g = par.all_gather %y over "dp" along 0 : tensor<4x6xf32, #par.place<[8 @dp, 6]>> -> tensor<8x6xf32>
+  %t = tx.tanh %g : (tensor<8x6xf32>) -> tensor<8x6xf32>
+  %n = par.narrow %t over "dp" along 1 in 3 blocks : tensor<8x6xf32> -> tensor<8x3xf32, #par.place<[8, 3 x 2 @dp]>>
+  %e = tx.exp %n : (tensor<8x3xf32, #par.place<[8, 3 x 2 @dp]>>) -> tensor<8x3xf32, #par.place<[8, 3 x 2 @dp]>>
+  %a = par.all_gather %e over "dp" along 1 in 3 blocks : tensor<8x3xf32, #par.place<[8, 3 x 2 @dp]>> -> tensor<8x6xf32, #par.place<[8, 6], replicated [dp]>>
+  %m = tx.matmul_nt %a, %y : (tensor<8x6xf32, #par.place<[8, 6], replicated [dp]>>, tensor<4x6xf32, #par.place<[8 @dp, 6]>>) -> tensor<8x4xf32, #par.place<[8, 8 @dp]>>
+  %r = tx.reduce_sum %m [1] : tensor<8x4xf32, #par.place<[8, 8 @dp]>> -> tensor<8xf32, #par.place<[8], partial [dp]>>
+  %s = par.reduce_scatter %r over "dp" along 0 : tensor<8xf32, #par.place<[8], partial [dp]>> -> tensor<4xf32, #par.place<[8 @dp]>>
+  %q = tx.mul %s, %s : (tensor<4xf32, #par.place<[8 @dp]>>, tensor<4xf32, #par.place<[8 @dp]>>) -> tensor<4xf32, #par.place<[8 @dp]>>
+  %l = tx.reduce_sum %q [0] : tensor<4xf32, #par.place<[8 @dp]>> -> tensor<f32, #par.place<[], partial [dp]>>
+  %z = par.g %l over "dp" : tensor<f32, #par.place<[], partial [dp]>> -> tensor<f32>
+  train.minimize %z : tensor<f32>
+  return %z : tensor<f32>
 }
 
 // A Transformer's block: norm, queries, keys and values sliced from one product, attention, residual.

@@ -1,0 +1,53 @@
+// RUN: partita-opt %s --differentiate --gather-again --cse -o %t.mlir && FileCheck %s < %t.mlir
+// RUN: partita-interp %t.mlir --check-updates --entry train_step --init perturbed | FileCheck %s --check-prefix=GRADIENTS
+// GRADIENTS: gradient of p
+// GRADIENTS: gradient of w
+
+!piece = tensor<2x3x4xf64, #par.place<[2, 6 @tp, 4]>>
+!wide = tensor<2x6x3xf64, #par.place<[2, 6, 6 @tp]>>
+module attributes {par.mesh = #par.mesh<tp = 2>} {
+train.parameter @w : tensor<4x6xf64>
+train.parameter @p : tensor<4xf64>
+
+// The product's gradient in its weight wants the whole input again, once for both.
+// CHECK-LABEL: func.func @train_step
+// CHECK: %[[Y:.*]] = tx.mul
+// CHECK: %[[G:.*]] = par.all_gather %[[Y]] over "tp" along 1 : {{.*}} replicated [tp]
+// CHECK-NEXT: tx.matmul %[[G]]
+// CHECK: %[[A:.*]] = par.all_gather %[[Y]] over "tp" along 1 again : {{.*}} replicated [tp]
+// CHECK-NOT: par.all_gather
+// CHECK: tx.matmul_tn %[[A]]
+// CHECK: par.reduce_scatter %{{.*}} over "tp" along 1 because "gradient"
+// CHECK-NOT: par.all_gather
+// CHECK: return
+func.func @train_step(%x: !piece) -> tensor<f64> {
+  %w = train.read @w : tensor<4x3xf64, #par.place<[4, 6 @tp]>>
+  %p = train.read @p : tensor<4xf64>
+  %f = par.f %p over "tp" : tensor<4xf64> -> tensor<4xf64, #par.place<[4], replicated [tp]>>
+  %b = tx.broadcast %f : tensor<4xf64, #par.place<[4], replicated [tp]>> -> !piece
+  %y = tx.mul %x, %b : (!piece, !piece) -> !piece
+  %g = par.all_gather %y over "tp" along 1 : !piece -> tensor<2x6x4xf64, #par.place<[2, 6, 4], replicated [tp]>>
+  %u = tx.matmul %g, %w : (tensor<2x6x4xf64, #par.place<[2, 6, 4], replicated [tp]>>, tensor<4x3xf64, #par.place<[4, 6 @tp]>>) -> !wide
+  %v = tx.exp %u : (!wide) -> !wide
+  %s = tx.reduce_sum %v [0, 1, 2] : !wide -> tensor<f64, #par.place<[], partial [tp]>>
+  %l = par.g %s over "tp" : tensor<f64, #par.place<[], partial [tp]>> -> tensor<f64>
+  train.minimize %l : tensor<f64>
+  return %l : tensor<f64>
+}
+
+// What the backward pass alone gathers, or the forward pass alone, is gathered once.
+// CHECK-LABEL: func.func @once
+// CHECK-COUNT-1: par.all_gather
+// CHECK-NOT: par.all_gather
+// CHECK: return
+func.func @once(%x: tensor<2x4xf64, #par.place<[4 @tp, 4]>>) {
+  %p = train.read @p : tensor<4xf64>
+  %f = par.f %p over "tp" : tensor<4xf64> -> tensor<4xf64, #par.place<[4], replicated [tp]>>
+  %b = tx.broadcast %f : tensor<4xf64, #par.place<[4], replicated [tp]>> -> tensor<2x4xf64, #par.place<[4 @tp, 4]>>
+  %y = tx.mul %x, %b : (tensor<2x4xf64, #par.place<[4 @tp, 4]>>, tensor<2x4xf64, #par.place<[4 @tp, 4]>>) -> tensor<2x4xf64, #par.place<[4 @tp, 4]>>
+  %g = par.all_gather %y over "tp" along 0 : tensor<2x4xf64, #par.place<[4 @tp, 4]>> -> tensor<4x4xf64>
+  %s = tx.reduce_sum %g [0, 1] : tensor<4x4xf64> -> tensor<f64>
+  train.minimize %s : tensor<f64>
+  return
+}
+}
