@@ -6,14 +6,17 @@
 // compare with the whole op. Then the same with the op's gradient: the cotangents' placements are
 // the duals.
 //
+// On two axes of two and three ranks, in either order: every pair of these, one per axis, also both
+// axes on one letter, in either order. Letters that the second axis splits are made three times as
+// large first.
+//
+// What the rule forbids but would come out right is listed: a letter that could be split, an
+// operand that the op is linear in.
+//
 //===------------------------------------------------------------------------------------------===//
 
-#include "Modes.h"
-#include "dialects/Par/Placement.h"
-#include "mlir/IR/IRMapping.h"
+#include "RuleTrial.h"
 #include "mlir/IR/Verifier.h"
-#include "partita/Interp/Random.h"
-#include "partita/Interp/RandomInputs.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -22,273 +25,231 @@ using namespace partita::interp;
 
 namespace {
 
-/// One way to place the op's operands, and what that makes of its results.
-struct Case {
+/// What one axis does: split a letter, or have some operands in shares (none: all replicated).
+struct Choice {
+  int letter = -1;
+  SmallVector<unsigned> partial;
   std::string name;
-  SmallVector<par::Layout, 2> operands, results;
 };
+
+/// Adds what an axis does to a case.
+void place(Case &placed, const ShardRule &rule, ArrayRef<int64_t> sizes, const Choice &choice,
+           StringAttr axis) {
+  placed.name += (placed.name.empty() ? "with " : " and ") + choice.name;
+  auto visit = [&](const RulePattern &pattern, par::Layout &layout, int operand) {
+    auto letter = static_cast<unsigned>(choice.letter);
+    int dim = choice.letter < 0 ? -1 : pattern.dimOf(letter);
+    if (dim >= 0)
+      layout.shard(axis, dim, par::blocksOfDim(pattern.dims[dim], {letter, 1}, sizes));
+    else if (operand >= 0)
+      layout.set(axis, llvm::is_contained(choice.partial, operand) ? par::Kind::Partial
+                                                                   : par::Kind::Replicated);
+  };
+  for (auto [i, pattern] : llvm::enumerate(rule.operands))
+    visit(pattern, placed.operands[i], static_cast<int>(i));
+  for (auto [pattern, layout] : llvm::zip(rule.results, placed.results))
+    visit(pattern, layout, -1);
+}
+
+SmallVector<Choice> partialChoices(const ShardRule &rule) {
+  SmallVector<Choice> choices{{-1, {}, "all operands replicated"}};
+  SmallVector<unsigned> together;
+  auto add = [&](ArrayRef<unsigned> set) {
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    llvm::interleave(set, os, "+");
+    choices.push_back({-1, SmallVector<unsigned>(set), "a partial sum in operand " + text});
+  };
+  for (auto [i, pattern] : llvm::enumerate(rule.operands)) {
+    if (pattern.linearity == Linearity::Separately)
+      add({static_cast<unsigned>(i)});
+    if (pattern.linearity == Linearity::Together)
+      together.push_back(i);
+  }
+  if (!together.empty())
+    add(together);
+  return choices;
+}
 
 class RuleChecker {
 public:
-  RuleChecker(func::FuncOp function, Operation *op, ShardRule rule, bool isOwnRule, const Run &run)
-      : function(function), op(op), rule(std::move(rule)), isOwnRule(isOwnRule), run(run),
-        axis(StringAttr::get(op->getContext(), "x")),
-        mesh(par::MeshAttr::get(op->getContext(), ArrayRef<StringAttr>{axis},
-                                ArrayRef<int64_t>{2})) {}
+  RuleChecker(func::FuncOp function, Operation *op, const ShardRule &rule, bool isOwnRule,
+              const Run &run)
+      : function(function), op(op), rule(rule), isOwnRule(isOwnRule), run(run),
+        trial(function, op, rule, isOwnRule, run), x(StringAttr::get(op->getContext(), "x")),
+        y(StringAttr::get(op->getContext(), "y")) {}
 
-  LogicalResult check() {
-    if (failed(prepare()))
+  LogicalResult check(bool twoAxes, bool missing) {
+    std::string error;
+    if (failed(trial.prepare()))
       return failure();
+    if (!par::letterSizes(rule, op, sizes, error))
+      return op->emitError() << error;
     llvm::outs() << op->getName() << " @" << function.getSymName() << ":";
-    if (failed(checkLetters()) || failed(checkLinearity()))
+    if (failed(checkOneAxis()) || (twoAxes && failed(checkTwoAxes())))
       return failure();
+    if (missing)
+      listMissing();
     llvm::outs() << "\n";
     return success();
   }
 
 private:
-  /// Draws the operands and runs the whole op.
-  LogicalResult prepare() {
-    auto drawn = randomInputs(function, run.seed);
-    if (failed(drawn))
-      return failure();
-    for (Value operand : op->getOperands()) {
-      auto argument = dyn_cast<BlockArgument>(operand);
-      if (!argument)
-        return op->emitError() << "its operands must be the function's arguments";
-      inputs.push_back((*drawn)[argument.getArgNumber()]);
-      whole.operands.emplace_back(par::Layout::of(operand.getType()));
-    }
-    for (auto [i, type] : llvm::enumerate(op->getResultTypes())) {
-      whole.results.push_back(par::Layout::of(type));
-      if (!par::isDifferentiable(type))
-        continue;
-      Tensor &cotangent = cotangents.emplace_back(cast<RankedTensorType>(type));
-      for (int64_t e = 0; e < cotangent.size(); ++e)
-        cotangent.reals[e] =
-            standardNormal(randomKey(run.seed, "cotangent" + std::to_string(i)), e);
-    }
-    auto none = par::MeshAttr::get(op->getContext(), ArrayRef<StringAttr>(), ArrayRef<int64_t>());
-    auto outcome = evaluate(whole, none);
-    if (failed(outcome))
-      return failure();
-    expected = std::move(*outcome);
-    return success();
+  par::MeshAttr mesh(ArrayRef<StringAttr> axes, ArrayRef<int64_t> ranks) {
+    return par::MeshAttr::get(op->getContext(), axes, ranks);
   }
 
-  LogicalResult checkLetters() {
-    SmallVector<int64_t> sizes;
-    std::string error;
-    if (!par::letterSizes(rule, op, sizes, error))
-      return op->emitError() << error;
+  LogicalResult checkOneAxis() {
     llvm::outs() << " split";
     for (auto [letter, description] : llvm::enumerate(rule.letters)) {
       if (description.never)
         continue;
+      llvm::outs() << " " << description.name << (description.byForm ? "!" : "");
       if (description.byForm) {
-        llvm::outs() << " " << description.name << "!";
-        if (failed(checkForm(description)))
+        if (failed(trial.checkForm(description)))
           return failure();
         continue;
       }
       if (sizes[letter] % 2 != 0)
         return op->emitError() << "letter " << description.name << " has size " << sizes[letter]
                                << ", which two ranks cannot share: choose an even one";
-      llvm::outs() << " " << description.name;
-      Case split = whole;
-      split.name = "with letter " + description.name + " split";
-      auto place = [&, letter = letter](const RulePattern &pattern, par::Layout &layout,
-                                        bool isOperand) {
-        if (int dim = pattern.dimOf(letter); dim >= 0)
-          layout.shard(
-              axis, dim,
-              par::blocksOfDim(pattern.dims[dim], {static_cast<unsigned>(letter), 1}, sizes));
-        else if (isOperand)
-          layout.set(axis, par::Kind::Replicated);
-      };
-      for (auto [pattern, layout] : llvm::zip(rule.operands, split.operands))
-        place(pattern, layout, true);
-      for (auto [pattern, layout] : llvm::zip(rule.results, split.results))
-        place(pattern, layout, false);
-      if (failed(checkCase(split)))
+      letters.push_back(
+          {static_cast<int>(letter), {}, "letter " + description.name + " split"});
+      if (failed(checkOn(letters.back())))
         return failure();
     }
-    return success();
-  }
-
-  /// The ops that take the op's place when a letter is split, unsplit: the same results and
-  /// gradients.
-  LogicalResult checkForm(const RuleLetter &letter) {
-    formParts = 2;
-    auto none = par::MeshAttr::get(op->getContext(), ArrayRef<StringAttr>(), ArrayRef<int64_t>());
-    auto found = evaluate(whole, none);
-    formParts = 1;
-    if (failed(found))
-      return op->emitError() << "the form that splits letter " << letter.name << " does not run";
-    return compare(*found, "the form that splits letter " + letter.name + ":");
-  }
-
-  LogicalResult checkLinearity() {
-    SmallVector<SmallVector<unsigned>> sets{{}}; // none: all operands replicated
-    SmallVector<unsigned> together;
-    for (auto [i, pattern] : llvm::enumerate(rule.operands)) {
-      if (pattern.linearity == Linearity::Separately)
-        sets.push_back({static_cast<unsigned>(i)});
-      if (pattern.linearity == Linearity::Together)
-        together.push_back(i);
-    }
-    if (!together.empty())
-      sets.push_back(together);
     llvm::outs() << "; partial";
-    for (ArrayRef<unsigned> set : sets) {
-      Case partial = whole;
-      partial.name = set.empty() ? "with all operands replicated" : "with a partial sum";
-      for (auto [i, layout] : llvm::enumerate(partial.operands))
-        layout.set(axis, llvm::is_contained(set, i) ? par::Kind::Partial : par::Kind::Replicated);
-      if (!set.empty()) {
-        std::string text;
-        llvm::raw_string_ostream os(text);
-        llvm::interleave(set, os, "+");
-        llvm::outs() << " " << text;
-        partial.name += " in operand " + text;
+    for (const Choice &choice : partialChoices(rule)) {
+      if (!choice.partial.empty())
+        llvm::outs() << " " << StringRef(choice.name).rsplit(' ').second;
+      if (failed(checkOn(choice)))
+        return failure();
+    }
+    return success();
+  }
+
+  LogicalResult checkOn(const Choice &choice) {
+    Case placed = trial.getWhole();
+    place(placed, rule, sizes, choice, x);
+    return trial.check(placed, mesh({x}, {2}));
+  }
+
+  /// All pairs. The second axis has three ranks: what it splits is made larger.
+  LogicalResult checkTwoAxes() {
+    int64_t cases = 0;
+    for (const Choice &second : letters) {
+      auto larger = withLetterTripled(second.letter);
+      if (larger && failed(checkPairs(larger.get(), second, cases)))
+        return failure();
+    }
+    for (const Choice &second : partialChoices(rule))
+      if (failed(checkPairs(nullptr, second, cases)))
+        return failure();
+    llvm::outs() << "; " << cases << " on two axes";
+    return success();
+  }
+
+  /// Every choice over the first axis with one over the second; on a function of its own where that
+  /// has larger operands.
+  LogicalResult checkPairs(ModuleOp larger, const Choice &second, int64_t &cases) {
+    func::FuncOp at = larger ? *larger.getOps<func::FuncOp>().begin() : function;
+    Operation *placedOp = &at.getBody().front().front();
+    std::string error;
+    SmallVector<int64_t> placedSizes;
+    RuleTrial pairs(at, placedOp, rule, isOwnRule, run);
+    if (!par::letterSizes(rule, placedOp, placedSizes, error) || failed(pairs.prepare()))
+      return failure();
+    SmallVector<Choice> firsts = partialChoices(rule);
+    firsts.append(letters);
+    for (const Choice &first : firsts) {
+      bool one = first.letter >= 0 && first.letter == second.letter;
+      for (bool swapped : {false, true}) {
+        Case placed = pairs.getWhole();
+        // On one letter the axis that is placed first is the outer one.
+        place(placed, rule, placedSizes, swapped && one ? second : first, swapped && one ? y : x);
+        place(placed, rule, placedSizes, swapped && one ? first : second, swapped && one ? x : y);
+        ++cases;
+        if (failed(pairs.check(placed, swapped ? mesh({y, x}, {3, 2}) : mesh({x, y}, {2, 3}))))
+          return failure();
+        if (one && failed(pairs.check(placed, mesh({x, y}, {2, 3}))))
+          return failure();
       }
-      if (failed(checkCase(partial)))
-        return failure();
     }
     return success();
   }
 
-  LogicalResult checkCase(Case &placed) {
-    SmallVector<bool> carries;
-    for (Value operand : op->getOperands())
-      carries.push_back(par::isDifferentiable(operand.getType()));
-    par::RuleProblem problem;
-    if (!par::placeResults(rule, placed.operands, carries, placed.results, problem))
-      return op->emitError() << placed.name << ": " << problem.text;
-    auto found = evaluate(placed, mesh);
-    if (failed(found))
-      return op->emitError() << placed.name << " it does not run";
-    return compare(*found, placed.name);
-  }
-
-  LogicalResult compare(ArrayRef<Tensor> found, const std::string &how) {
-    for (auto [i, pair] : llvm::enumerate(llvm::zip(found, expected))) {
-      double error = relativeError(std::get<0>(pair), std::get<1>(pair));
-      if (error <= run.tolerance)
-        continue;
-      bool isResult = i < op->getNumResults();
-      return op->emitError() << how << " "
-                             << (isResult ? "result " : "the cotangent of differentiable operand ")
-                             << (isResult ? i : i - op->getNumResults()) << " is wrong by "
-                             << error;
-    }
-    return success();
-  }
-
-  /// The types of one rank's pieces, or failure after an error.
-  LogicalResult localTypes(TypeRange types, ArrayRef<par::Layout> layouts, par::MeshAttr on,
-                           SmallVectorImpl<Type> &local) {
-    for (auto [type, layout] : llvm::zip(types, layouts)) {
-      auto piece = layout.localType(cast<RankedTensorType>(type).getElementType(), on,
-                                    [&](const Twine &text) { op->emitError() << text; });
-      if (failed(piece))
-        return failure();
-      local.push_back(*piece);
-    }
-    return success();
-  }
-
-  /// The whole results of the op placed so, and the whole cotangents of its operands.
-  FailureOr<SmallVector<Tensor>> evaluate(const Case &placed, par::MeshAttr on) {
-    SmallVector<Type> operandTypes, resultTypes;
-    if (failed(localTypes(op->getOperandTypes(), placed.operands, on, operandTypes)) ||
-        failed(localTypes(op->getResultTypes(), placed.results, on, resultTypes)))
-      return failure();
+  /// The op's function with one letter of the rule three times as large; nothing where attributes
+  /// speak of its size.
+  OwningOpRef<ModuleOp> withLetterTripled(unsigned letter) {
     OwningOpRef<ModuleOp> module = ModuleOp::create(op->getLoc());
-    module.get()->setAttr(par::ParDialect::kMesh, on);
-    build(*module, "op", operandTypes, resultTypes, false);
-    // No gradient flows through a maximum per rank.
-    bool flows = isOwnRule && llvm::all_of(placed.results, [](const par::Layout &layout) {
-                   return layout.greatest.empty();
-                 });
-    build(*module, "gradient", operandTypes, resultTypes, flows);
-    if (isOwnRule && failed(verify(*module)))
-      return failure();
-    SmallVector<Tensor> both = inputs;
-    both.append(cotangents);
-    Interpreter interpreter(*module, run.options);
-    auto results = interpreter.call("op", inputs);
-    auto gradients = flows ? interpreter.call("gradient", both) : FailureOr(SmallVector<Tensor>());
-    if (failed(results) || failed(gradients))
-      return failure();
-    results->append(*gradients);
-    return *results;
+    auto copy = cast<func::FuncOp>(function->clone());
+    module->push_back(copy);
+    Operation *larger = &copy.getBody().front().front();
+    auto resize = [&](const RulePattern &pattern, Value value) {
+      auto type = cast<RankedTensorType>(value.getType());
+      SmallVector<int64_t> shape(type.getShape());
+      if (int dim = pattern.dimOf(letter); dim >= 0)
+        shape[dim] *= 3;
+      value.setType(RankedTensorType::get(shape, type.getElementType()));
+    };
+    // An operand used twice is resized once.
+    llvm::DenseSet<Value> done;
+    for (auto [pattern, value] : llvm::zip(rule.operands, larger->getOperands()))
+      if (done.insert(value).second)
+        resize(pattern, value);
+    for (auto [pattern, value] : llvm::zip(rule.results, larger->getResults()))
+      resize(pattern, value);
+    copy.setFunctionType(
+        FunctionType::get(op->getContext(), copy.getBody().front().getArgumentTypes(),
+                          larger->getResultTypes()));
+    ScopedDiagnosticHandler silent(op->getContext(), [](Diagnostic &) { return success(); });
+    std::string error;
+    auto text = [](Operation *of) { return cast<ShardInterface>(of).getShardRule(); };
+    if (failed(verify(*module)) || text(larger) != text(op))
+      return {};
+    return module;
   }
 
-  /// @op(operands) -> results, or @gradient(operands, cotangents of results) -> cotangents of
-  /// operands.
-  void build(ModuleOp module, StringRef name, ArrayRef<Type> operandTypes,
-             ArrayRef<Type> resultTypes, bool gradient) {
-    OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
-    SmallVector<Type> argumentTypes(operandTypes);
-    for (Type type : resultTypes)
-      if (name == "gradient" && par::isDifferentiable(type))
-        argumentTypes.push_back(par::cotangentType(type));
-    auto built = func::FuncOp::create(builder, op->getLoc(), name,
-                                      builder.getFunctionType(argumentTypes, {}));
-    Block &block = *built.addEntryBlock();
-    builder.setInsertionPointToStart(&block);
-    IRMapping mapping;
-    ValueRange operands = ValueRange(block.getArguments()).take_front(operandTypes.size());
-    for (auto [old, argument] : llvm::zip(op->getOperands(), operands))
-      mapping.map(old, argument);
-    // An operand used twice is two arguments here.
-    Operation *local = builder.clone(*op, mapping);
-    local->setOperands(operands);
-    for (auto [result, type] : llvm::zip(local->getResults(), resultTypes))
-      result.setType(type);
-    SmallVector<Value> returned(local->getResults());
-    if (formParts > 1) {
-      returned = cast<ShardInterface>(local).splitForm(builder, formParts);
-      local->erase();
-    } else {
-      cast<ShardInterface>(local).localize();
+  /// A letter or operand that the rule forbids, tried as if it did not.
+  void listMissing() {
+    auto right = [&](const ShardRule &tried, const Choice &choice) {
+      RuleTrial other(function, op, tried, /*isOwnRule=*/false, run);
+      if (failed(other.prepare()))
+        return false;
+      Case placed = other.getWhole();
+      place(placed, tried, sizes, choice, x);
+      return other.isRight(placed, mesh({x}, {2}));
+    };
+    for (auto [letter, description] : llvm::enumerate(rule.letters)) {
+      // Where types do not follow from operands, attributes speak of whole sizes: not to be run.
+      if (!description.never || sizes[letter] % 2 != 0 || !isa<InferTypeOpInterface>(op))
+        continue;
+      ShardRule tried = rule;
+      tried.letters[letter].never = false;
+      tried.letters[letter].summed = true;
+      if (right(tried, {static_cast<int>(letter), {}, ""}))
+        llvm::outs() << "; could split " << description.name;
     }
-    if (gradient)
-      returned = cotangentsOf(builder, block, returned, operands);
-    else if (name == "gradient")
-      returned.clear();
-    if (name == "gradient")
-      built->setAttr(par::ParDialect::kNoCotangents, builder.getUnitAttr());
-    func::ReturnOp::create(builder, op->getLoc(), returned);
-    built.setFunctionType(builder.getFunctionType(argumentTypes, ValueRange(returned).getTypes()));
-  }
-
-  /// The first result's cotangent alone flows into a form: an op's others serve its backward pass.
-  SmallVector<Value> cotangentsOf(OpBuilder &builder, Block &block, ValueRange results,
-                                  ValueRange operands) {
-    auto next = block.args_begin() + operands.size();
-    SmallVector<Value> incoming, found;
-    for (Value result : results) {
-      Value cotangent = par::isDifferentiable(result.getType()) ? Value(*next++) : Value();
-      incoming.push_back(formParts > 1 && result != results.front() ? Value() : cotangent);
+    for (auto [i, pattern] : llvm::enumerate(rule.operands)) {
+      if (pattern.linearity != Linearity::None ||
+          !par::isDifferentiable(op->getOperand(i).getType()))
+        continue;
+      ShardRule tried = rule;
+      tried.operands[i].linearity = Linearity::Separately;
+      if (right(tried, {-1, {static_cast<unsigned>(i)}, ""}))
+        llvm::outs() << "; linear in " << i;
     }
-    for (Value value : buildCotangents(builder, block, results, incoming, operands))
-      if (value)
-        found.push_back(value);
-    return found;
   }
 
   func::FuncOp function;
   Operation *op;
-  ShardRule rule;
+  const ShardRule &rule;
   bool isOwnRule;
   const Run &run;
-  StringAttr axis;
-  par::MeshAttr mesh;
-  int64_t formParts = 1; // more: build the op's split form
-  Case whole;
-  SmallVector<Tensor> inputs, cotangents, expected;
+  RuleTrial trial;
+  StringAttr x, y;
+  SmallVector<int64_t> sizes;  // of the letters
+  SmallVector<Choice> letters; // that may be split
 };
 
 } // namespace
@@ -310,7 +271,8 @@ static std::optional<ShardRule> ruleFor(Operation *op, ArrayRef<std::string> rul
 }
 
 LogicalResult partita::interp::checkRules(ModuleOp module, const Run &run,
-                                          ArrayRef<std::string> rules, StringRef dialect) {
+                                          ArrayRef<std::string> rules, StringRef dialect,
+                                          bool twoAxes, bool missing) {
   bool ok = true;
   llvm::StringSet<> sampled;
   for (auto function : module.getOps<func::FuncOp>()) {
@@ -327,7 +289,8 @@ LogicalResult partita::interp::checkRules(ModuleOp module, const Run &run,
     std::optional<ShardRule> rule = ruleFor(op, rules, isOwn, error);
     if (!rule)
       op->emitError() << error;
-    ok &= rule && succeeded(RuleChecker(function, op, std::move(*rule), isOwn, run).check());
+    ok &= rule &&
+          succeeded(RuleChecker(function, op, *rule, isOwn, run).check(twoAxes && isOwn, missing));
   }
   for (RegisteredOperationName name : module.getContext()->getRegisteredOperations())
     if (!dialect.empty() && name.getDialectNamespace() == dialect &&

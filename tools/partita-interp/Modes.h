@@ -43,8 +43,10 @@ mlir::LogicalResult checkGradients(mlir::ModuleOp module, const Run &run);
 mlir::LogicalResult checkUpdates(mlir::ModuleOp module, const Run &run);
 /// Every function holds one op: its rule, letter by letter, against the whole op. `rules` are
 /// OP=RULE, used instead of the op's own; with `dialect` set every op of it needs a function.
+/// `twoAxes`: also on meshes of two axes; `missing`: lists what a rule forbids without need.
 mlir::LogicalResult checkRules(mlir::ModuleOp module, const Run &run,
-                               llvm::ArrayRef<std::string> rules, llvm::StringRef dialect);
+                               llvm::ArrayRef<std::string> rules, llvm::StringRef dialect,
+                               bool twoAxes, bool missing);
 
 /// Builds what computes the cotangents of `of` from those of `results`, op by op from the op table;
 /// a null value where no gradient flows.

@@ -33,6 +33,9 @@ static cl::opt<bool> rules("check-rules", cl::desc("checks the rule of every fun
 static cl::list<std::string> rule("rule", cl::desc("OP=RULE: instead of the op's own"));
 static cl::opt<std::string> everyOp("every-op-of",
                                     cl::desc("a dialect all of whose ops need a function"));
+static cl::opt<bool> twoAxes("two-axes", cl::desc("with --check-rules: also on two axes"));
+static cl::opt<bool> missing("list-missing",
+                             cl::desc("with --check-rules: what rules forbid without need"));
 static cl::opt<uint64_t> seed("seed", cl::desc("of arguments and parameters"), cl::init(1));
 static cl::opt<unsigned> times("times", cl::desc("calls, one after the other"), cl::init(1));
 static cl::opt<std::string> inputs("inputs",
@@ -84,7 +87,7 @@ int main(int argc, char **argv) {
   if (updates)
     return failed(checkUpdates(*module, run));
   if (rules)
-    return failed(checkRules(*module, run, std::vector<std::string>(rule), everyOp));
+    return failed(checkRules(*module, run, std::vector<std::string>(rule), everyOp, twoAxes, missing));
   if (pairOfFunctions.empty())
     return failed(runFunction(*module, run));
   run.function = pairOfFunctions;
