@@ -62,6 +62,8 @@ private:
       rule.letters[l].never = true;
     else if (text.consume_front("!"))
       rule.letters[l].byForm = true;
+    else if (text.consume_front("|"))
+      rule.letters[l].unbroken = true;
   }
 
   bool pattern(StringRef text, int64_t rank, RulePattern &result) {
@@ -79,7 +81,7 @@ private:
     int64_t named = 0;
     for (StringRef rest = text; !(rest = rest.ltrim()).empty(); ++named)
       rest = rest.front() == '(' ? rest.drop_front(std::min(rest.find(')') + 1, rest.size()))
-                                 : rest.drop_front(1).ltrim("+>^!");
+                                 : rest.drop_front(1).ltrim("+>^!|");
     bool hasStar = text.contains('*');
     if (hasStar && leading < 0)
       leading = rank - (named - 1);
@@ -105,7 +107,7 @@ private:
         result.dims.push_back({{l}});
       }
       if (leading == 0)
-        text = text.ltrim("+>^!");
+        text = text.ltrim("+>^!|");
       return true;
     }
     if (text.consume_front("(")) {

@@ -4,13 +4,13 @@
 //   rule     := [pattern {"," pattern}] "->" [pattern {"," pattern}]
 //   pattern  := ["~" | "~~"] {dim} | "@" letter
 //   dim      := letter | "(" letter letter+ ")" | "*" | "1"        each letter, "*" with a mark
-//   mark     := "+" | ">" | "^" | "!"
+//   mark     := "+" | ">" | "^" | "!" | "|"
 //
 // A dimension that is a group is the product of its letters, the first one outermost.
 //
 // A result that lacks a letter marked "+" ("greatest": ">") is a partial sum (maximum) where the
 // letter is split. "^" is never split; "!" is split by putting other ops in the op's place
-// (splitForm).
+// (splitForm). "|" may be split, but not within blocks: a piece must be one run.
 // "@v" is the operand that says where a rank's piece of v begins (par.first_index): it is absent
 // until v is split, so such patterns stand last.
 //
@@ -44,7 +44,7 @@ struct RulePattern {
 
 struct RuleLetter {
   std::string name;
-  bool summed = false, greatest = false, never = false, byForm = false;
+  bool summed = false, greatest = false, never = false, byForm = false, unbroken = false;
   /// Is the operand for its first index missing? Then the op as it stands cannot have it split.
   bool lacksFirstIndex = false;
 };

@@ -39,8 +39,7 @@ static bool isUnplaced(RankedTensorType a, RankedTensorType b) {
 }
 
 /// `whole`, which `kind`s allow over the axis, and the piece of it must agree.
-template <typename Op>
-static LogicalResult verifyMove(Op op, ArrayRef<Kind> kinds) {
+template <typename Op> static LogicalResult verifyMove(Op op, ArrayRef<Kind> kinds) {
   RankedTensorType wholeType = op.getWhole(), pieceType = op.getPiece();
   StringAttr axis = op.getAxisAttr();
   auto dim = static_cast<int64_t>(op.getDim()), blocks = static_cast<int64_t>(op.getBlocks());
@@ -54,13 +53,13 @@ static LogicalResult verifyMove(Op op, ArrayRef<Kind> kinds) {
   if (isUnplaced(wholeType, pieceType)) {
     if (wholeType == pieceType)
       return success();
-    return op.emitOpError() << "of values without placements keeps their type, it is "
-                            << wholeType << " and " << pieceType;
+    return op.emitOpError() << "of values without placements keeps their type, it is " << wholeType
+                            << " and " << pieceType;
   }
   if (!llvm::is_contained(kinds, whole.kind(axis)))
     return op.emitOpError() << "over " << axis << " wants a whole value that is "
-                            << toString(kinds.front()) << ", it is "
-                            << toString(whole.kind(axis)) << ": " << wholeType;
+                            << toString(kinds.front()) << ", it is " << toString(whole.kind(axis))
+                            << ": " << wholeType;
   if (piece.dimOf(axis) != dim || piece.blocksOf(axis) != blocks)
     return op.emitOpError() << "over " << axis << " wants a piece that is sharded along dimension "
                             << dim << " in " << blocks << " blocks, it is " << pieceType;
@@ -185,10 +184,9 @@ LogicalResult NarrowOp::canonicalize(NarrowOp op, PatternRewriter &rewriter) {
   }
   if (!partial || !definer->hasOneUse())
     return failure();
-  rewriter.replaceOp(op, ReduceScatterOp::create(rewriter, definer->getLoc(),
-                                                 op.getResult().getType(), partial,
-                                                 op.getAxisAttr(), op.getDimAttr(),
-                                                 op.getBlocksAttr(), reason));
+  rewriter.replaceOp(
+      op, ReduceScatterOp::create(rewriter, definer->getLoc(), op.getResult().getType(), partial,
+                                  op.getAxisAttr(), op.getDimAttr(), op.getBlocksAttr(), reason));
   rewriter.eraseOp(definer);
   return success();
 }

@@ -119,6 +119,10 @@ private:
       return refuse(-1, axis, Kind::Invariant,
                     llvm::formatv("letter {0} cannot be split, it is split over {1}", l.name,
                                   axis.getValue()));
+    if (l.unbroken && split.blocks != 1)
+      return refuse(-1, axis, Kind::Invariant,
+                    llvm::formatv("letter {0} cannot be split in blocks, it is split over {1}",
+                                  l.name, axis.getValue()));
     for (auto [i, pattern, layout] : llvm::enumerate(rule.operands, operands))
       if (!checkOperand(axis, split, static_cast<int>(i), pattern, layout))
         return false;

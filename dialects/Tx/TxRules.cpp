@@ -316,7 +316,9 @@ std::string DropoutOp::getShardRule() {
     bool inPieces = getFirst() && !split.empty();
     if (inPieces)
       first += letter + " ";
-    x += (inPieces ? "(" + letter + " " + letters.next() + ")" : letter) + " ";
+    // A piece's elements are numbered from its first one on.
+    x += (inPieces ? "(" + letter + " " + letters.next() + ")" : letter + (getKey() ? "|" : "")) +
+         " ";
   }
   return "~" + x + (getKey() ? ", , " : "") + (getFirst() ? ", " + first : "") + " -> " + x;
 }

@@ -1,9 +1,9 @@
 //===- GatherAgain.cpp - the backward pass gathers for itself
 //----------------------------------------------===//
 //
-// A gathered value that forward and backward ops use lives from the one pass to the other. Its piece
-// is there as well, and is a rank's share of it: the backward ops get a gather of their own, right
-// before the first of them, marked `again` so that nothing joins it with the forward pass's.
+// A gathered value that forward and backward ops use lives from the one pass to the other. Its
+// piece is there as well, and is a rank's share of it: the backward ops get a gather of their own,
+// right before the first of them, marked `again` so that nothing joins it with the forward pass's.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -54,11 +54,10 @@ private:
     OpBuilder builder(first);
     auto again = cast<par::AllGatherOp>(builder.clone(*op));
     again.setAgain(true);
-    again->setLoc(FusedLoc::get({op.getLoc()}, builder.getStringAttr("backward"),
-                                builder.getContext()));
-    op.getResult().replaceUsesWithIf(again.getResult(), [](OpOperand &use) {
-      return isBackward(use.getOwner());
-    });
+    again->setLoc(
+        FusedLoc::get({op.getLoc()}, builder.getStringAttr("backward"), builder.getContext()));
+    op.getResult().replaceUsesWithIf(again.getResult(),
+                                     [](OpOperand &use) { return isBackward(use.getOwner()); });
     ++gathered;
   }
 };

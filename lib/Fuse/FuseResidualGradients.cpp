@@ -5,6 +5,7 @@
 // gradient's place when the other addend is there by then, else at the addition's when nobody reads
 // the gradients of the weights before.
 
+#include "dialects/Par/Placement.h"
 #include "dialects/Tx/Tx.h"
 #include "partita/Fuse/Passes.h"
 
@@ -40,6 +41,9 @@ template <typename Grad, typename GradAdd> bool fuse(tx::AddOp add, Value value,
   auto grad = value.getDefiningOp<Grad>();
   if (!grad || grad.getDx() != value || !value.hasOneUse() || grad->getBlock() != add->getBlock() ||
       addend.getType() != value.getType() || addend.getDefiningOp() == grad)
+    return false;
+  // A sum over ranks that is still open: the fused op is not linear in one of its addends alone.
+  if (!par::Layout::of(value.getType()).partial.empty())
     return false;
   Operation *place = meetingPoint(grad, add, addend);
   if (!place)

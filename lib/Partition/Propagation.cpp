@@ -201,6 +201,11 @@ void Propagation::visitRule(Operation *op) {
                sizes[split->letter] / split->blocks);
         continue;
       }
+      if (letter.unbroken && split->blocks != 1) {
+        stopAt(op, llvm::formatv("'{0}' cannot be split within blocks of dimension {1}",
+                                 op->getName(), i));
+        continue;
+      }
       if (taken.try_emplace(axis.axis, split->letter).first->second != split->letter) {
         stopAt(op, llvm::formatv("{0} would split two dimensions of '{1}'", axis.axis.getValue(),
                                  op->getName()));

@@ -3,10 +3,11 @@
 //
 // Between a product whose sum over ranks is left open (row-parallel) and the next one whose columns
 // are split, every rank computes the same: norms, dropout, residual sums (Korthikanti et al., arXiv
-// 2205.05198). Here these regions are split over the same axis, along the outermost dimension of the
-// open sum that belongs to the data and is not the batch.
+// 2205.05198). Here these regions are split over the same axis, along the outermost dimension of
+// the open sum that belongs to the data and is not the batch.
 //
-//   1. Forward, op by op: a value that is split enters an op of which the axis splits no letter yet,
+//   1. Forward, op by op: a value that is split enters an op of which the axis splits no letter
+//   yet,
 //      unless the rule forbids it; the op's results are then split.
 //   2. Backward: what an entered op wants split and nobody wants whole is split where it is made
 //      (positions, biases along the sequence).
@@ -65,7 +66,8 @@ public:
   unsigned openSums = 0, gathers = 0, narrows = 0;
 
 private:
-  //===--- what is split -------------------------------------------------------------------------===//
+  //===--- what is split
+  //-------------------------------------------------------------------------===//
 
   /// The letter of an op that tensor parallelism splits.
   std::optional<par::LetterSplit> tensorLetter(Operation *op) {
@@ -74,8 +76,8 @@ private:
     auto visit = [&](const RulePattern &pattern, Value value) {
       par::Layout layout = propagation.layoutOf(value);
       if (int dim = layout.dimOf(axis); dim >= 0 && !letter)
-        letter = par::splitLetter(pattern.dims[dim], layout.blocksOf(axis),
-                                  propagation.sizesOf(op));
+        letter =
+            par::splitLetter(pattern.dims[dim], layout.blocksOf(axis), propagation.sizesOf(op));
     };
     for (auto [pattern, value] : llvm::zip(rule.operands, op->getOperands()))
       visit(pattern, value);
@@ -149,7 +151,7 @@ private:
     const RuleLetter &description = rule.letters[letter->letter];
     // A piece needs one first index, which pieces of several blocks do not have.
     if (description.never || description.byForm || description.greatest ||
-        (description.lacksFirstIndex && letter->blocks != 1))
+        ((description.lacksFirstIndex || description.unbroken) && letter->blocks != 1))
       return {};
     return letter;
   }
@@ -195,8 +197,8 @@ private:
       for (OpOperand &use : result.getUses()) {
         MaybeCut cut = wanted(use);
         auto found = cut ? mayEnter(op, pattern, *cut) : std::nullopt;
-        if (!found || (letter && (letter->letter != found->letter ||
-                                  letter->blocks != found->blocks)))
+        if (!found ||
+            (letter && (letter->letter != found->letter || letter->blocks != found->blocks)))
           return success();
         letter = found;
       }
@@ -212,7 +214,8 @@ private:
     return cutOf(use.getOwner(), rule.operands[use.getOperandNumber()], found->second);
   }
 
-  //===--- where values change ------------------------------------------------------------------===//
+  //===--- where values change
+  //------------------------------------------------------------------===//
 
   void settleUses(Operation *op) {
     for (OpOperand &use : op->getOpOperands()) {
@@ -240,10 +243,10 @@ private:
     OpBuilder builder(function.getContext());
     behind ? builder.setInsertionPointAfter(behind) : builder.setInsertionPoint(before);
     ++narrows;
-    return known = par::NarrowOp::create(builder, (behind ? behind : before)->getLoc(),
-                                         value.getType(), value, axis,
-                                         builder.getI64IntegerAttr(cut.dim),
-                                         builder.getI64IntegerAttr(cut.blocks), StringAttr());
+    return known =
+               par::NarrowOp::create(builder, (behind ? behind : before)->getLoc(), value.getType(),
+                                     value, axis, builder.getI64IntegerAttr(cut.dim),
+                                     builder.getI64IntegerAttr(cut.blocks), StringAttr());
   }
 
   /// The whole of a piece: one gather for all users of a block.
@@ -271,8 +274,7 @@ private:
   llvm::DenseMap<std::pair<Value, Block *>, Value> gathered;
 };
 
-struct PartitionSeedSequence
-    : partita::impl::PartitionSeedSequencePassBase<PartitionSeedSequence> {
+struct PartitionSeedSequence : partita::impl::PartitionSeedSequencePassBase<PartitionSeedSequence> {
   using PartitionSeedSequencePassBase::PartitionSeedSequencePassBase;
 
   void runOnOperation() override {
@@ -281,8 +283,9 @@ struct PartitionSeedSequence
     ModuleOp module = getOperation();
     par::MeshAttr mesh = par::MeshAttr::of(module);
     if (mesh.sizeOf("tp") <= 1) {
-      module.emitError() << "sequence parallelism splits over mesh axis 'tp', of which there is one "
-                            "rank; a mesh with tp=2 or more has what it splits";
+      module.emitError()
+          << "sequence parallelism splits over mesh axis 'tp', of which there is one "
+             "rank; a mesh with tp=2 or more has what it splits";
       return signalPassFailure();
     }
     auto axis = StringAttr::get(&getContext(), "tp");
@@ -328,7 +331,8 @@ private:
 
   int64_t batchSize(ModuleOp module) {
     int64_t found = 1;
-    forBatches(module, [&](BlockArgument, unsigned, int64_t size) { found = std::max(found, size); });
+    forBatches(module,
+               [&](BlockArgument, unsigned, int64_t size) { found = std::max(found, size); });
     return found;
   }
 };

@@ -1,10 +1,13 @@
 //===- SimplifyCollectives.cpp - the algebra of collectives
 //------------------------------------------------===//
 //
-// The canonicalization patterns of the dialect par, and two that concern other ops:
+// The canonicalization patterns of the dialect par, and three that concern other ops:
 //
 //   - g(a) + g(b) = g(a + b), through any number of terms: one reduction for both branches of a
 //     block whose residual branches run side by side. The same with reduce-scatters.
+//   - f(op1(x)), f(op2(x)) = op1(f(x)), op2(f(x)), where what else the ops read is small (the norms
+//   of
+//     such a block): one reduction of x's cotangent for both.
 //   - op(gather(x)) = gather(op(x)) where op makes less of what it gets and its rule lets it run on
 //     pieces: less is gathered.
 //
@@ -110,7 +113,8 @@ struct LessBeforeGather : RewritePattern {
     auto rule = par::ruleOf(op, error);
     par::Layout piece(par::Layout::of(after).shape);
     par::RuleProblem problem;
-    if (!rule || !par::placeResults(*rule, par::Layout::of(gather.getPiece()), false, piece, problem))
+    if (!rule ||
+        !par::placeResults(*rule, par::Layout::of(gather.getPiece()), false, piece, problem))
       return failure();
     StringAttr axis = gather.getAxisAttr();
     int dim = piece.dimOf(axis);
@@ -125,12 +129,87 @@ struct LessBeforeGather : RewritePattern {
     Operation *less = rewriter.clone(*op, mapping);
     less->getResult(0).setType(*type);
     cast<ShardInterface>(less).localize();
-    rewriter.replaceOpWithNewOp<par::AllGatherOp>(
-        op, after, less->getResult(0), axis, rewriter.getI64IntegerAttr(dim),
-        rewriter.getI64IntegerAttr(piece.blocksOf(axis)), gather.getReasonAttr(),
-        gather.getAgainAttr());
+    rewriter.replaceOpWithNewOp<par::AllGatherOp>(op, after, less->getResult(0), axis,
+                                                  rewriter.getI64IntegerAttr(dim),
+                                                  rewriter.getI64IntegerAttr(piece.blocksOf(axis)),
+                                                  gather.getReasonAttr(), gather.getAgainAttr());
     rewriter.eraseOp(gather);
     return success();
+  }
+};
+
+struct SharedEntry : OpRewritePattern<par::FOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(par::FOp f, PatternRewriter &rewriter) const override {
+    Operation *op = f.getValue().getDefiningOp();
+    StringAttr axis = f.getAxisAttr();
+    if (!op || !isEntry(op, axis))
+      return failure();
+    for (Value x : op->getOperands()) {
+      SmallVector<Operation *> entries = entriesOf(x, op->getBlock(), axis);
+      int64_t others = 0;
+      for (Operation *entry : entries)
+        for (Value operand : entry->getOperands())
+          others += operand == x ? 0 : bitsOf(operand.getType());
+      if (entries.size() < 2 || others >= bitsOf(x.getType()))
+        continue;
+      for (Operation *entry : entries)
+        enterBefore(entry, axis, rewriter);
+      return success();
+    }
+    return failure();
+  }
+
+private:
+  static bool isFOver(Operation *op, StringAttr axis) {
+    auto f = dyn_cast<par::FOp>(op);
+    return f && f.getAxisAttr() == axis;
+  }
+
+  /// An op that is computed alike on every rank, and only for ranks that go on with different work.
+  static bool isEntry(Operation *op, StringAttr axis) {
+    return isa<ShardInterface>(op) && !op->use_empty() &&
+           llvm::all_of(op->getUsers(), [&](Operation *user) { return isFOver(user, axis); }) &&
+           llvm::all_of(op->getOperandTypes(), [&](Type type) {
+             return par::isDifferentiable(type) &&
+                    par::Layout::of(type).kind(axis) == par::Kind::Invariant;
+           });
+  }
+
+  static SmallVector<Operation *> entriesOf(Value x, Block *block, StringAttr axis) {
+    llvm::SetVector<Operation *> entries;
+    for (Operation *user : x.getUsers())
+      if (user->getBlock() == block && isEntry(user, axis))
+        entries.insert(user);
+    return entries.takeVector();
+  }
+
+  static Value entered(Value value, StringAttr axis, PatternRewriter &rewriter) {
+    for (Operation *user : value.getUsers())
+      if (isFOver(user, axis) && user->getBlock() == value.getParentBlock())
+        return user->getResult(0);
+    OpBuilder::InsertionGuard guard(rewriter);
+    rewriter.setInsertionPointAfterValue(value);
+    par::Layout layout = par::Layout::of(value.getType());
+    layout.set(axis, par::Kind::Replicated);
+    return par::FOp::create(rewriter, value.getLoc(), par::withLayout(value.getType(), layout),
+                            value, axis);
+  }
+
+  static void enterBefore(Operation *entry, StringAttr axis, PatternRewriter &rewriter) {
+    SmallVector<Operation *> users(entry->user_begin(), entry->user_end());
+    rewriter.modifyOpInPlace(entry, [&] {
+      for (OpOperand &operand : entry->getOpOperands())
+        operand.set(entered(operand.get(), axis, rewriter));
+      for (Value result : entry->getResults()) {
+        par::Layout layout = par::Layout::of(result.getType());
+        layout.set(axis, par::Kind::Replicated);
+        result.setType(par::withLayout(result.getType(), layout));
+      }
+    });
+    for (Operation *user : users)
+      rewriter.replaceOp(user, user->getOperand(0));
   }
 };
 
@@ -141,7 +220,7 @@ struct SimplifyCollectives : partita::impl::SimplifyCollectivesPassBase<Simplify
     for (RegisteredOperationName op : context->getRegisteredOperations())
       if (op.getDialectNamespace() == par::ParDialect::getDialectNamespace())
         op.getCanonicalizationPatterns(patterns, context);
-    patterns.add<SumOfSums, LessBeforeGather>(context);
+    patterns.add<SumOfSums, SharedEntry, LessBeforeGather>(context);
     GreedyRewriteConfig config;
     config.enableFolding(false);
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns), config)))

@@ -71,3 +71,24 @@ module attributes {par.mesh = #par.mesh<dp = 2, tp = 2>} {
     return %o : tensor<2x4xf32>
   }
 }
+
+// -----
+
+// Elements of a dropped value are numbered from the piece's first one on: pieces of several samples in one
+// dimension have no such number, so the value is whole there.
+// CHECK-LABEL: func.func @dropped
+// CHECK: %[[N:.*]] = par.narrow %{{.*}} over "tp" along 0 in 2 blocks
+// CHECK-NEXT: %[[E:.*]] = tx.exp %[[N]]
+// CHECK-NEXT: %[[G:.*]] = par.all_gather %[[E]]
+// CHECK-NEXT: tx.dropout %[[G]]
+module attributes {par.mesh = #par.mesh<tp = 2>} {
+  train.parameter @down : tensor<16x4xf32> {par.split = #par.place<[16 @tp, 4]>}
+  func.func @dropped(%x: tensor<2x8x16xf32> {train.batch = 0}, %key: tensor<i64>, %sample: tensor<i64>) -> tensor<16x4xf32> {
+    %down = train.read @down : tensor<16x4xf32>
+    %m = tx.reshape %x : tensor<2x8x16xf32> -> tensor<16x16xf32>
+    %h = tx.matmul %m, %down : (tensor<16x16xf32>, tensor<16x4xf32>) -> tensor<16x4xf32>
+    %e = tx.exp %h : (tensor<16x4xf32>) -> tensor<16x4xf32>
+    %d = tx.dropout %e ratio 0.5 id 0 key %key micro %sample : (tensor<16x4xf32>, tensor<i64>, tensor<i64>) -> tensor<16x4xf32>
+    return %d : tensor<16x4xf32>
+  }
+}

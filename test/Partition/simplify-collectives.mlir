@@ -1,6 +1,6 @@
 // RUN: partita-opt %s --simplify-collectives --cse | FileCheck %s
 // RUN: partita-opt %s --simplify-collectives --cse -o %t.mlir
-// RUN: bash %S/../Fuse/equal.sh %s %t.mlir pairs both there sums less several
+// RUN: bash %S/../Fuse/equal.sh %s %t.mlir pairs both there sums branches less several
 
 module attributes {par.mesh = #par.mesh<tp = 2>} {
 
@@ -64,6 +64,23 @@ func.func @sums(%a: tensor<4xf64, #par.place<[4], partial [tp]>>, %b: tensor<4xf
   %bd = tx.add %rb, %d : (tensor<2xf64, #par.place<[4 @tp]>>, tensor<2xf64, #par.place<[4 @tp]>>) -> tensor<2xf64, #par.place<[4 @tp]>>
   %p = tx.add %ra, %bd : (tensor<2xf64, #par.place<[4 @tp]>>, tensor<2xf64, #par.place<[4 @tp]>>) -> tensor<2xf64, #par.place<[4 @tp]>>
   return %s, %p : tensor<4xf64>, tensor<2xf64, #par.place<[4 @tp]>>
+}
+
+// Two branches that begin with a norm of their own: one f, in front of both, and small ones of their weights.
+// CHECK-LABEL: func.func @branches
+// CHECK-SAME: %[[X:[a-z0-9]+]]: tensor<6x2xf64>, %[[V:[a-z0-9]+]]: tensor<2xf64>, %[[W:[a-z0-9]+]]: tensor<2xf64>
+// CHECK-DAG: %[[FX:.*]] = par.f %[[X]] over "tp"
+// CHECK-DAG: %[[FV:.*]] = par.f %[[V]] over "tp"
+// CHECK-DAG: %[[FW:.*]] = par.f %[[W]] over "tp"
+// CHECK: %[[A:.*]], %{{.*}} = tx.rms_norm %[[FX]], %[[FV]] {{.*}} replicated [tp]
+// CHECK: %[[B:.*]], %{{.*}} = tx.rms_norm %[[FX]], %[[FW]] {{.*}} replicated [tp]
+// CHECK-NEXT: return %[[A]], %[[B]], %[[X]]
+func.func @branches(%x: tensor<6x2xf64>, %v: tensor<2xf64>, %w: tensor<2xf64>) -> (tensor<6x2xf64, #par.place<[6, 2], replicated [tp]>>, tensor<6x2xf64, #par.place<[6, 2], replicated [tp]>>, tensor<6x2xf64>) {
+  %a, %ra = tx.rms_norm %x, %v eps 1.0e-6 : (tensor<6x2xf64>, tensor<2xf64>) -> (tensor<6x2xf64>, tensor<6xf64>)
+  %b, %rb = tx.rms_norm %x, %w eps 1.0e-6 : (tensor<6x2xf64>, tensor<2xf64>) -> (tensor<6x2xf64>, tensor<6xf64>)
+  %fa = par.f %a over "tp" : tensor<6x2xf64> -> tensor<6x2xf64, #par.place<[6, 2], replicated [tp]>>
+  %fb = par.f %b over "tp" : tensor<6x2xf64> -> tensor<6x2xf64, #par.place<[6, 2], replicated [tp]>>
+  return %fa, %fb, %x : tensor<6x2xf64, #par.place<[6, 2], replicated [tp]>>, tensor<6x2xf64, #par.place<[6, 2], replicated [tp]>>, tensor<6x2xf64>
 }
 
 // What makes less of a gathered value comes before the gather: a slice of another dimension, a sum.

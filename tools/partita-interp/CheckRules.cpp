@@ -113,8 +113,7 @@ private:
       if (sizes[letter] % 2 != 0)
         return op->emitError() << "letter " << description.name << " has size " << sizes[letter]
                                << ", which two ranks cannot share: choose an even one";
-      letters.push_back(
-          {static_cast<int>(letter), {}, "letter " + description.name + " split"});
+      letters.push_back({static_cast<int>(letter), {}, "letter " + description.name + " split"});
       if (failed(checkOn(letters.back())))
         return failure();
     }
@@ -199,9 +198,8 @@ private:
         resize(pattern, value);
     for (auto [pattern, value] : llvm::zip(rule.results, larger->getResults()))
       resize(pattern, value);
-    copy.setFunctionType(
-        FunctionType::get(op->getContext(), copy.getBody().front().getArgumentTypes(),
-                          larger->getResultTypes()));
+    copy.setFunctionType(FunctionType::get(
+        op->getContext(), copy.getBody().front().getArgumentTypes(), larger->getResultTypes()));
     ScopedDiagnosticHandler silent(op->getContext(), [](Diagnostic &) { return success(); });
     std::string error;
     auto text = [](Operation *of) { return cast<ShardInterface>(of).getShardRule(); };

@@ -27,8 +27,7 @@ LogicalResult RuleTrial::prepare() {
       continue;
     Tensor &cotangent = cotangents.emplace_back(cast<RankedTensorType>(type));
     for (int64_t e = 0; e < cotangent.size(); ++e)
-      cotangent.reals[e] =
-          standardNormal(randomKey(run.seed, "cotangent" + std::to_string(i)), e);
+      cotangent.reals[e] = standardNormal(randomKey(run.seed, "cotangent" + std::to_string(i)), e);
   }
   auto none = par::MeshAttr::get(op->getContext(), ArrayRef<StringAttr>(), ArrayRef<int64_t>());
   auto outcome = evaluate(whole, none);
@@ -46,15 +45,14 @@ LogicalResult RuleTrial::compare(ArrayRef<Tensor> found, const std::string &how)
     bool isResult = i < op->getNumResults();
     return op->emitError() << how << " "
                            << (isResult ? "result " : "the cotangent of differentiable operand ")
-                           << (isResult ? i : i - op->getNumResults()) << " is wrong by "
-                           << error;
+                           << (isResult ? i : i - op->getNumResults()) << " is wrong by " << error;
   }
   return success();
 }
 
 /// The types of one rank's pieces, or failure after an error.
-LogicalResult RuleTrial::localTypes(TypeRange types, ArrayRef<par::Layout> layouts, par::MeshAttr on,
-                         SmallVectorImpl<Type> &local) {
+LogicalResult RuleTrial::localTypes(TypeRange types, ArrayRef<par::Layout> layouts,
+                                    par::MeshAttr on, SmallVectorImpl<Type> &local) {
   for (auto [type, layout] : llvm::zip(types, layouts)) {
     auto piece = layout.localType(cast<RankedTensorType>(type).getElementType(), on,
                                   [&](const Twine &text) { op->emitError() << text; });
@@ -95,14 +93,14 @@ FailureOr<SmallVector<Tensor>> RuleTrial::evaluate(const Case &placed, par::Mesh
 /// @op(operands) -> results, or @gradient(operands, cotangents of results) -> cotangents of
 /// operands.
 void RuleTrial::build(ModuleOp module, StringRef name, ArrayRef<Type> operandTypes,
-           ArrayRef<Type> resultTypes, bool gradient) {
+                      ArrayRef<Type> resultTypes, bool gradient) {
   OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
   SmallVector<Type> argumentTypes(operandTypes);
   for (Type type : resultTypes)
     if (name == "gradient" && par::isDifferentiable(type))
       argumentTypes.push_back(par::cotangentType(type));
-  auto built = func::FuncOp::create(builder, op->getLoc(), name,
-                                    builder.getFunctionType(argumentTypes, {}));
+  auto built =
+      func::FuncOp::create(builder, op->getLoc(), name, builder.getFunctionType(argumentTypes, {}));
   Block &block = *built.addEntryBlock();
   builder.setInsertionPointToStart(&block);
   IRMapping mapping;
@@ -133,7 +131,7 @@ void RuleTrial::build(ModuleOp module, StringRef name, ArrayRef<Type> operandTyp
 
 /// The first result's cotangent alone flows into a form: an op's others serve its backward pass.
 SmallVector<Value> RuleTrial::cotangentsOf(OpBuilder &builder, Block &block, ValueRange results,
-                                ValueRange operands) {
+                                           ValueRange operands) {
   auto next = block.args_begin() + operands.size();
   SmallVector<Value> incoming, found;
   for (Value result : results) {

@@ -1,7 +1,7 @@
 //===- RuleTrial.h - an op placed by its rule, run, put together -------------------*- C++ -*-===//
 //
-// The operands of one op, drawn at random; the whole op's results and the cotangents of its operands;
-// and the same of the op placed in some way on some mesh.
+// The operands of one op, drawn at random; the whole op's results and the cotangents of its
+// operands; and the same of the op placed in some way on some mesh.
 //
 //===------------------------------------------------------------------------------------------===//
 

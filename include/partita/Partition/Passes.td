@@ -136,7 +136,7 @@ def SimplifyCollectivesPass : Pass<"simplify-collectives", "::mlir::ModuleOp"> {
   let description = [{
     The canonicalization patterns of the dialect `par`, before differentiation, so that the backward
     halves are those of what is left. (Afterwards `canonicalize` applies them to the backward pass.)
-    Also: sums of sums over ranks are summed first and reduced once, `g(a) + g(b) = g(a + b)`, and an op
+    Also: sums of sums over ranks are summed first and reduced once, `g(a) + g(b) = g(a + b)`; branches that begin with small ops on one value share its `f`; and an op
     that makes less of a gathered value works on the pieces.
 
     ```mlir
