@@ -117,10 +117,14 @@ private:
       bool replicatedResult = llvm::any_of(op->getResults(), [&](Value result) {
         return replicated.contains({result, axis}) && independent(result);
       });
-      for (auto [pattern, value] : llvm::zip(rule->operands, op->getOperands()))
+      for (auto [pattern, use] : llvm::zip(rule->operands, op->getOpOperands())) {
+        Value value = use.get();
         if (par::isDifferentiable(value.getType()) && wanted(value).dimOf(axis) < 0 &&
-            (letter >= 0 ? !pattern.contains(letter) : replicatedResult))
+            (letter >= 0 ? !pattern.contains(letter) : replicatedResult)) {
           replicated.insert({value, axis});
+          replicatedUses.insert({&use, axis});
+        }
+      }
     }
   }
 
@@ -166,12 +170,15 @@ private:
       if (failed(retype(value, wanted(value))))
         return failure();
       op->removeAttr(kResultSplits);
-      for (StringAttr axis : mesh.getAxes())
-        if (replicated.contains({op->getResult(0), axis})) {
-          Value f = insertF(value, axis);
-          value.replaceAllUsesExcept(f, f.getDefiningOp());
-          value = f;
-        }
+      // Where a use wants it alone: another one, of a table that is looked up and multiplied with, may
+      // want the invariant value.
+      SmallVector<OpOperand *> uses;
+      for (OpOperand &use : value.getUses())
+        uses.push_back(&use);
+      for (OpOperand *use : uses)
+        for (StringAttr axis : mesh.getAxes())
+          if (replicatedUses.contains({use, axis}))
+            use->set(insertF(use->get(), axis));
       return success();
     }
     if (isa<train::YieldOp>(op))
@@ -319,6 +326,7 @@ private:
   bool cotangents;
   DataIndependence independent;
   llvm::DenseSet<std::pair<Value, StringAttr>> replicated;
+  llvm::DenseSet<std::pair<OpOperand *, StringAttr>> replicatedUses;
   llvm::DenseMap<std::pair<Value, StringAttr>, Value> conjugates;
 };
 
