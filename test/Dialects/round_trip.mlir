@@ -22,4 +22,14 @@ module attributes {par.mesh = #par.mesh<dp = 2>} {
     %y = tx.matmul %x, %f : (tensor<4x16xf32, #par.place<[8 @dp, 16]>>, tensor<16x32xf32, #par.place<[16, 32], replicated [dp]>>) -> tensor<4x32xf32, #par.place<[8 @dp, 32]>>
     return %y : tensor<4x32xf32, #par.place<[8 @dp, 32]>>
   }
+  // CHECK-LABEL: func @pieces
+  func.func @pieces(%x: tensor<4x6xf32, #par.place<[4, 3 x 4 @dp]>>, %p: tensor<4xf32, #par.place<[4], partial [dp]>>, %w: tensor<4xf32>) {
+    // CHECK: par.all_gather %{{.*}} over "dp" along 1 in 3 blocks again because "h.0.attn" : tensor<4x6xf32, #par.place<[4, 3 x 4 @dp]>> -> tensor<4x12xf32>
+    %g = par.all_gather %x over "dp" along 1 in 3 blocks again because "h.0.attn" : tensor<4x6xf32, #par.place<[4, 3 x 4 @dp]>> -> tensor<4x12xf32>
+    // CHECK: par.reduce_scatter %{{.*}} over "dp" along 0 because "gradient" : tensor<4xf32, #par.place<[4], partial [dp]>> -> tensor<2xf32, #par.place<[4 @dp]>>
+    %s = par.reduce_scatter %p over "dp" along 0 because "gradient" : tensor<4xf32, #par.place<[4], partial [dp]>> -> tensor<2xf32, #par.place<[4 @dp]>>
+    // CHECK: par.narrow %{{.*}} over "dp" along 0 : tensor<4xf32> -> tensor<2xf32, #par.place<[4 @dp]>>
+    %n = par.narrow %w over "dp" along 0 : tensor<4xf32> -> tensor<2xf32, #par.place<[4 @dp]>>
+    return
+  }
 }

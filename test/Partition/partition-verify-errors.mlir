@@ -34,3 +34,13 @@ func.func @returned(%x: tensor<f32, #par.place<[], partial [dp]>>) -> tensor<f32
   return %x : tensor<f32, #par.place<[], partial [dp]>>
 }
 }
+
+// -----
+
+module attributes {par.mesh = #par.mesh<tp = 2>} {
+  func.func @unplaced(%x: tensor<4xf32>) -> tensor<4xf32> {
+    // expected-error@+1 {{'par.narrow' over "tp" is not placed yet}}
+    %n = par.narrow %x over "tp" along 0 : tensor<4xf32> -> tensor<4xf32>
+    return %n : tensor<4xf32>
+  }
+}
