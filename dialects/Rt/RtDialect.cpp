@@ -165,6 +165,8 @@ CallArgument argument::element(Value buffer, const APFloat &value) {
     return floatLiteral(number);
   if (isa<FloatType>(type))
     return doubleLiteral(number);
+  if (type.isInteger(1))
+    return number != 0 ? "true" : "false";
   return static_cast<int64_t>(number);
 }
 

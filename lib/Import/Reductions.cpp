@@ -129,6 +129,14 @@ Value logOfSumOfPowers(Math &m, Value x, llvm::ArrayRef<int64_t> axes) {
   return m.logSumExp(x, axes);
 }
 
+/// Where along `axis` the i1 `here` is true: the first place, or the last.
+Value place(Math &m, Value here, int64_t axis, bool last) {
+  int64_t size = shapeOf(here)[axis];
+  Value at = m.iota(m.i64(), shapeOf(here).size(), axis, size);
+  Value found = m.select(here, at, m.like(at, static_cast<double>(last ? -1 : size)));
+  return last ? m.halve<tx::MaxOp>(found, axis) : m.halve<tx::MinOp>(found, axis);
+}
+
 /// The index of the largest (or smallest): of the positions that hold it the first, or the last.
 template <bool largest> LogicalResult position(Node &node) {
   int64_t axis = 0, keepDims = 1, last = 0;
@@ -144,19 +152,54 @@ template <bool largest> LogicalResult position(Node &node) {
     return failure();
   Math m(node);
   Value value = node.value(x);
-  int64_t size = x->shape[axis];
   Value best = reduceValue(m, value, largest ? Kind::max : Kind::min, axis, isFloat(x->type));
-  Value here = m.apply<tx::EqualOp>(value, node.broadcast(best, x->shape));
-  Value at = m.iota(m.i64(), x->shape.size(), axis, size);
-  Value none = m.like(at, static_cast<double>(last ? -1 : size));
-  Value found = m.select(here, at, none);
-  found = last ? m.halve<tx::MaxOp>(found, axis) : m.halve<tx::MinOp>(found, axis);
+  Value found = place(m, m.apply<tx::EqualOp>(value, best), axis, last);
   Shape shape(x->shape);
   if (keepDims)
     shape[axis] = 1;
   else
     shape.erase(shape.begin() + axis);
   return node.set(0, node.reshape(found, shape));
+}
+
+/// The k largest (or smallest), best first, and where they stand: one after the other, as the few
+/// experts of a token are chosen.
+LogicalResult topK(Node &node) {
+  constexpr int64_t most = 64;
+  int64_t axis = -1, k = 0, largest = 1, sorted = 1;
+  if (failed(node.arity(1, 2)) || failed(node.attribute("axis", axis)) ||
+      (node.version >= 11 && (failed(node.attribute("largest", largest)) ||
+                              failed(node.attribute("sorted", sorted)))) ||
+      failed(node.version >= 10 ? node.knownInt(1, "how many are wanted", k)
+                                : node.attribute("k", k)) ||
+      failed(node.normalizeAxis(axis, node.input(0)->shape.size())))
+    return failure();
+  Tensor *x = node.input(0);
+  if (k < 1 || k > std::min(x->shape[axis], most))
+    return node.error() << "wants " << k << " of " << x->shape[axis]
+                        << " elements, expected at least one of them and at most " << most;
+  if (x->type == DType::boolean)
+    return node.error() << "of " << typeText(*x) << " is not supported";
+  if (failed(node.emittable(x)))
+    return failure();
+  Math m(node);
+  Kind best = largest ? Kind::max : Kind::min, worst = largest ? Kind::min : Kind::max;
+  bool isReal = isFloat(x->type);
+  Value value = node.value(x), gone = reduceValue(m, value, worst, axis, isReal);
+  Value left = m.constant(node.builder().getI1Type(), x->shape, 1);
+  Value at = m.iota(m.i64(), x->shape.size(), axis, x->shape[axis]);
+  SmallVector<Value> values, places;
+  for (int64_t i = 0; i < k; ++i) {
+    Value rest = i == 0 ? value : m.select(left, value, gone);
+    values.push_back(reduceValue(m, rest, best, axis, isReal));
+    Value here = m.apply<tx::AndOp>(m.apply<tx::EqualOp>(rest, values.back()), left);
+    places.push_back(place(m, here, axis, /*last=*/false));
+    left = m.apply<tx::AndOp>(
+        left, node.emit<tx::NotOp>({m.apply<tx::EqualOp>(at, places.back())}));
+  }
+  if (failed(node.set(0, m.concat(values, axis))))
+    return failure();
+  return node.set(1, m.concat(places, axis));
 }
 
 /// Of the whole feature maps: all dimensions but the first two.
@@ -186,6 +229,7 @@ const OpRow rows[] = {
     {"ReduceLogSumExp", "", 1, anyLater, reduceBy<logOfSumOfPowers, true>},
     {"ArgMax", "", 1, anyLater, position<true>},
     {"ArgMin", "", 1, anyLater, position<false>},
+    {"TopK", "", 1, anyLater, topK},
     {"GlobalAveragePool", "", 1, anyLater, globalPool<tx::ReduceMeanOp>},
     {"GlobalMaxPool", "", 1, anyLater, globalPool<tx::ReduceMaxOp>},
 };

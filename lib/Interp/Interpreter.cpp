@@ -158,11 +158,15 @@ FailureOr<SmallVector<RankTensors>> Execution::run(Block &block, ArrayRef<RankTe
   }
   SmallVector<RankTensors> results;
   Operation *terminator = block.getTerminator();
+  SmallVector<const Tensor *> ofRank0;
   for (Value operand : terminator->getOperands()) {
     results.push_back(values.lookup(operand));
-    if (memory && failed(memory->check(terminator, operand, *results.back().front())))
+    ofRank0.push_back(results.back().front().get());
+    if (memory && failed(memory->check(terminator, operand, *ofRank0.back())))
       return failure();
   }
+  if (memory && failed(memory->putReturned(terminator, ofRank0)))
+    return failure();
   return results;
 }
 

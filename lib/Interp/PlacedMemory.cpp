@@ -11,8 +11,8 @@ using namespace partita;
 using namespace partita::interp;
 using rt::RtDialect;
 
-/// The places in an op's `rt.buffers`, one per tensor result; of a collective, one per tensor
-/// operand.
+/// The places in an op's `rt.buffers`, one per tensor result; of a collective or a return, one per
+/// tensor operand.
 static ArrayRef<Attribute> buffersOf(Operation *op) {
   auto buffers = op->getAttrOfType<ArrayAttr>(RtDialect::kBuffers);
   return buffers ? buffers.getValue() : ArrayRef<Attribute>();
@@ -226,6 +226,23 @@ LogicalResult PlacedMemory::putResults(Operation *op, ArrayRef<const Tensor *> r
   for (auto [result, tensor] : llvm::zip(op->getResults(), results))
     if (tensor && failed(put(result, *tensor)))
       return failure();
+  return success();
+}
+
+LogicalResult PlacedMemory::putReturned(Operation *end, ArrayRef<const Tensor *> values) {
+  SmallVector<Place> written;
+  for (auto [operand, at, value] : llvm::zip(end->getOperands(), buffersOf(end), values)) {
+    auto place = placeOf(end, at, operand.getType());
+    if (failed(place) || failed(check(end, operand, *value)))
+      return failure();
+    if (place->space && !holds(*place, *value))
+      fill(end, *place, value);
+    written.push_back(std::move(*place));
+  }
+  for (auto [i, place, value] : llvm::enumerate(written, values))
+    if (place.space && !holds(place, *value))
+      return end->emitError() << "result " << i << " at " << buffersOf(end)[i]
+                              << " is overwritten by another";
   return success();
 }
 

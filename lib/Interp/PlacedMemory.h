@@ -31,6 +31,8 @@ public:
   /// Puts and checks one of an op's results, by the op's own account: the sums of a loop.
   mlir::LogicalResult put(mlir::OpResult result, const Tensor &tensor);
   mlir::LogicalResult check(mlir::Operation *user, mlir::Value value, const Tensor &tensor);
+  /// A return: copies what it returns to where the host looks, one after the other.
+  mlir::LogicalResult putReturned(mlir::Operation *end, llvm::ArrayRef<const Tensor *> values);
   /// train.write: copies the value to its symbol's place.
   mlir::LogicalResult write(mlir::Operation *op, mlir::StringRef symbol, const Tensor &tensor);
 

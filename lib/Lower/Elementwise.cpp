@@ -68,22 +68,6 @@ std::string literalText(double value, Type element) {
   return text[0] == '-' ? "(" + text + ")" : text;
 }
 
-LogicalResult checkTypes(Operation *op) {
-  auto check = [&](Value value) -> LogicalResult {
-    Type element = cast<RankedTensorType>(value.getType()).getElementType();
-    if (element.isF32() || element.isInteger(64) || element.isInteger(32) || element.isInteger(1))
-      return success();
-    return op->emitOpError() << "has no kernel on this target for " << value.getType();
-  };
-  for (Value value : op->getOperands())
-    if (failed(check(value)))
-      return failure();
-  for (Value value : op->getResults())
-    if (failed(check(value)))
-      return failure();
-  return success();
-}
-
 /// The C++ name of an element type.
 StringRef elementText(Type element) {
   return element.isF32()         ? "float"
@@ -162,8 +146,6 @@ private:
 };
 
 LogicalResult lowerOne(Operation *op, Lowering &l, ArrayRef<StringRef> names) {
-  if (failed(checkTypes(op)))
-    return failure();
   LoopBuilder loop(op, l);
   SmallVector<std::string> operands;
   for (auto [operand, name] : llvm::zip(op->getOperands(), names))
@@ -204,8 +186,6 @@ struct Fusion : KernelInterface::ExternalModel<Fusion, tx::FusionOp> {
 
   LogicalResult lower(Operation *op, Lowering &l) const {
     auto fusion = cast<tx::FusionOp>(op);
-    if (failed(checkTypes(op)))
-      return failure();
     Block &body = fusion.getBody().front();
     LoopBuilder loop(op, l);
     llvm::DenseMap<Value, std::string> text;

@@ -25,6 +25,31 @@ using namespace partita::rt;
 
 namespace {
 
+/// What kernels are made for. Phase `import` leaves no other floating-point type.
+LogicalResult checkType(Operation *op, RankedTensorType type) {
+  Type element = type.getElementType();
+  if (isa<FloatType>(element) && !element.isF32())
+    return op->emitOpError() << "has no kernel on this target for " << type
+                             << "; run single-precision first";
+  if (!element.isF32() && !element.isInteger(64) && !element.isInteger(32) && !element.isInteger(1))
+    return op->emitOpError() << "has no kernel on this target for " << type;
+  if (type.getRank() > kMaxDims)
+    return op->emitOpError() << "has no kernel on this target for " << type << ": it has "
+                             << type.getRank() << " dimensions, more than " << kMaxDims;
+  return success();
+}
+
+LogicalResult checkTypes(Operation *op) {
+  WalkResult result = op->walk([&](Operation *inner) -> WalkResult {
+    for (Value value : llvm::concat<Value>(inner->getOperands(), inner->getResults()))
+      if (auto type = dyn_cast<RankedTensorType>(value.getType()))
+        if (failed(checkType(inner, type)))
+          return failure();
+    return success();
+  });
+  return failure(result.wasInterrupted());
+}
+
 class FunctionLowering {
 public:
   FunctionLowering(ModuleLowering &shared, func::FuncOp from, func::FuncOp to)
@@ -60,7 +85,7 @@ private:
     auto kernel = dyn_cast<KernelInterface>(op);
     if (!kernel || !(op->hasAttr(RtDialect::kBuffers) || op->getNumResults() == 0))
       return op->emitOpError() << "has no place in memory; run plan-memory first";
-    return kernel.lower(l);
+    return failed(checkTypes(op)) ? failure() : kernel.lower(l);
   }
 
   /// What was not computed in place is copied there.
@@ -112,13 +137,24 @@ private:
       l.create<ReportOp>("loss", l.buffer(results[0]), Value()); // the mean already
       l.create<ReportOp>("tokenCount", l.buffer(results[1]), Value());
     }
-    if (from.getName() == "forward")
-      for (Value result : results)
-        if (l.at(result).getSpace() != Space::Arena || !l.view(result).isDense())
-          return end.emitOpError()
-                 << "returns an input, a parameter or a view of another result; the host expects "
-                    "results of their own";
+    if (from.getName() == "forward" && failed(lowerResults(end)))
+      return failure();
     func::ReturnOp::create(builder, end.getLoc());
+    return success();
+  }
+
+  /// What the host reads stands where `plan-memory` said, or is copied there.
+  LogicalResult lowerResults(func::ReturnOp end) {
+    auto places = end->getAttrOfType<ArrayAttr>(RtDialect::kBuffers);
+    if (!places)
+      return end.emitOpError() << "has no place for its results; run plan-memory first";
+    for (auto [result, place] : llvm::zip(end.getOperands(), places.getAsRange<AtAttr>())) {
+      if (l.at(result) == place)
+        continue;
+      RankedTensorType type = l.type(result);
+      Value target = l.pointer(place, type.getElementType(), type.getShape(), "result");
+      l.copy(target, View::dense(type.getShape()), result);
+    }
     return success();
   }
 

@@ -84,8 +84,6 @@ struct Pad : KernelInterface::ExternalModel<Pad, tx::PadOp> {
   bool acceptsOperand(Operation *, unsigned, const View &) const { return true; }
   LogicalResult lower(Operation *op, Lowering &l) const {
     auto pad = cast<tx::PadOp>(op);
-    if (!pad.getType().getElementType().isF32())
-      return op->emitOpError() << "has no kernel on this target for " << pad.getType();
     Value result = l.result(0);
     l.create<FillOp>(result, APFloat(0.0), l.elements(pad.getResult()));
     View target = View::dense(pad.getType().getShape())
@@ -123,6 +121,19 @@ struct Concat : KernelInterface::ExternalModel<Concat, tx::ConcatOp> {
   }
 };
 
+/// The value of all elements, if they are equal and a double has it exactly.
+std::optional<APFloat> splatOf(DenseElementsAttr value) {
+  if (!value.isSplat())
+    return std::nullopt;
+  if (isa<FloatType>(value.getElementType()))
+    return value.getSplatValue<APFloat>();
+  APFloat number(APFloat::IEEEdouble());
+  bool isSigned = !value.getElementType().isInteger(1);
+  APFloat::opStatus status = number.convertFromAPInt(value.getSplatValue<APInt>(), isSigned,
+                                                     APFloat::rmNearestTiesToEven);
+  return status == APFloat::opOK ? std::optional(number) : std::nullopt;
+}
+
 struct Constant : KernelInterface::ExternalModel<Constant, tx::ConstantOp> {
   LogicalResult lower(Operation *op, Lowering &l) const {
     auto constant = cast<tx::ConstantOp>(op);
@@ -132,9 +143,8 @@ struct Constant : KernelInterface::ExternalModel<Constant, tx::ConstantOp> {
     if (!dense)
       return op->emitOpError() << "has no elements to write into the program";
     auto type = BufferType::get(op->getContext(), constant.getType().getElementType());
-    if (dense.isSplat() && constant.getType().getElementType().isF32()) {
-      l.create<FillOp>(l.result(0), dense.getSplatValue<APFloat>(),
-                       l.elements(constant.getResult()));
+    if (std::optional<APFloat> value = splatOf(dense)) {
+      l.create<FillOp>(l.result(0), *value, l.elements(constant.getResult()));
       return success();
     }
     Value table = l.create<TableOp>(type, dense);

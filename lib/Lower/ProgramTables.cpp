@@ -91,6 +91,10 @@ private:
         accumulate = type.getDimSize(0);
         type = train::AccumulateOp::microBatchType(type);
       }
+      if (type.getRank() > kMaxDims)
+        return function.emitError() << "argument " << i << " '" << nameOf(function, i) << "' of @"
+                                    << function.getName() << " has " << type.getRank()
+                                    << " dimensions, a program's inputs at most " << kMaxDims;
       StringRef name = nameOf(function, i).empty() ? role : nameOf(function, i);
       auto [found, isNew] = indexOf.try_emplace(name, tables.inputs.size());
       shared.inputIndex[argument] = found->second;
@@ -111,12 +115,11 @@ private:
 
   void collectOutputs(func::FuncOp forward) {
     auto end = cast<func::ReturnOp>(forward.getBody().front().getTerminator());
+    auto places = end->getAttrOfType<ArrayAttr>(RtDialect::kBuffers);
+    if (!places)
+      return; // reported by the return's lowering
     for (auto [i, result] : llvm::enumerate(end.getOperands())) {
-      Operation *definer = result.getDefiningOp();
-      auto places = definer ? definer->getAttrOfType<ArrayAttr>(RtDialect::kBuffers) : nullptr;
-      if (!places)
-        continue; // reported by the return's lowering
-      auto at = cast<AtAttr>(places[cast<OpResult>(result).getResultNumber()]);
+      auto at = cast<AtAttr>(places[i]);
       auto name = forward.getResultAttrOfType<StringAttr>(i, train::TrainDialect::kName);
       tables.outputs.push_back(b.getDictionaryAttr(
           {b.getNamedAttr("name", name ? name : b.getStringAttr("output" + std::to_string(i))),

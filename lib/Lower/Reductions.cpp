@@ -34,6 +34,8 @@ template <typename Op, typename Call>
 struct Reduce : KernelInterface::ExternalModel<Reduce<Op, Call>, Op> {
   LogicalResult lower(Operation *op, Lowering &l) const {
     auto reduce = cast<Op>(op);
+    if (!l.type(reduce.getX()).getElementType().isF32())
+      return op->emitOpError() << "has no kernel on this target for " << reduce.getX().getType();
     auto sizes = asOneDimension(l.type(reduce.getX()).getShape(), reduce.getDims());
     if (!sizes)
       return op->emitOpError() << "has no kernel on this target: the reduced dimensions of "

@@ -14,7 +14,9 @@
 //      that is written back takes the parameter's own place when no one reads the old value later.
 //   5. A result that is written to a parameter or state that the function never reads (@init) is
 //   computed there.
-//   6. Everything else gets a storage of its own. Its life ends with the last user of any value in
+//   6. A result of @forward is the host's: an input, a parameter or a view of one that is returned
+//   is copied into memory of its own.
+//   7. Everything else gets a storage of its own. Its life ends with the last user of any value in
 //   it.
 //
 // A storage from outside that is used within a loop lives to the loop's end.
@@ -324,12 +326,12 @@ private:
       Storage &storage = plan.storages[into.back()];
       storage.last = std::max(storage.last, plan.number[end]);
     }
-    plan.reduceInto[op] = into;
+    plan.operandsInto[op] = into;
   }
 
   /// Results of a collective: the memory that it worked in.
   void placeReduced(Operation *start, ValueRange results) {
-    for (auto [result, storage] : llvm::zip(results, plan.reduceInto[start])) {
+    for (auto [result, storage] : llvm::zip(results, plan.operandsInto[start])) {
       Place from = plan.places[start->getOperand(cast<OpResult>(result).getResultNumber())];
       View view = View::dense(tensorType(result).getShape());
       if (from.storage == storage)
@@ -357,7 +359,12 @@ private:
       return planWrite(write);
     if (auto loop = dyn_cast<train::AccumulateOp>(op))
       return planLoop(loop);
-    if (isa<train::YieldOp, func::ReturnOp>(op))
+    if (auto end = dyn_cast<func::ReturnOp>(op)) {
+      if (function.getName() == "forward")
+        planResults(end);
+      return success();
+    }
+    if (isa<train::YieldOp>(op))
       return success();
     auto kernel = dyn_cast<KernelInterface>(op);
     if (!kernel)
@@ -383,7 +390,7 @@ private:
 
   void placeResults(KernelInterface kernel) {
     Operation *op = kernel;
-    if (plan.reduceInto.count(op) && tensorType(op->getResult(0)))
+    if (plan.operandsInto.count(op) && tensorType(op->getResult(0)))
       return placeReduced(op, op->getResults());
     if (Operation *start = startOf(op))
       return placeReduced(start, op->getResults());
@@ -414,7 +421,7 @@ private:
     if (op->getNumOperands() == 0)
       return nullptr;
     Operation *start = op->getOperand(0).getDefiningOp();
-    return start && !tensorType(op->getOperand(0)) && plan.reduceInto.count(start) ? start
+    return start && !tensorType(op->getOperand(0)) && plan.operandsInto.count(start) ? start
                                                                                    : nullptr;
   }
 
@@ -460,6 +467,17 @@ private:
       return write.emitOpError() << "overwrites " << write.getSymbolAttr()
                                  << ", whose old value is still read below";
     return success();
+  }
+
+  /// What does not stand in the arena by itself is copied there.
+  void planResults(func::ReturnOp end) {
+    SmallVector<int> &into = plan.operandsInto[end];
+    for (Value result : end.getOperands()) {
+      Place place = plan.places[result];
+      bool own = plan.storages[place.storage].space == Space::Arena && place.view.isDense();
+      into.push_back(own ? place.storage
+                         : newStorage(Space::Arena, result, bytesOf(tensorType(result))));
+    }
   }
 
   LogicalResult planLoop(train::AccumulateOp loop) {

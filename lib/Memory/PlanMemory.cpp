@@ -146,7 +146,7 @@ private:
       for (Value result : op->getResults())
         if (auto found = plan.places.find(result); found != plan.places.end())
           places.push_back(at(plan, found->second, cast<RankedTensorType>(result.getType())));
-      if (auto into = plan.reduceInto.find(op); into != plan.reduceInto.end()) {
+      if (auto into = plan.operandsInto.find(op); into != plan.operandsInto.end()) {
         places.clear();
         for (auto [operand, storage] : llvm::zip(op->getOperands(), into->second)) {
           Place place = plan.places.lookup(operand);

@@ -10,7 +10,7 @@ using namespace mlir;
 using namespace partita;
 
 static constexpr Phase kPhases[] = {
-    {"import", "widen-halves,canonicalize,cse",
+    {"import", "single-precision,canonicalize,cse",
      "training computes in 32 bits, whatever a file stores; exporters write the same shape and mask arithmetic once per layer; what is equal becomes one "
      "before anything matches patterns"},
     {"raise", "func.func(raise-layer-norm,raise-rms-norm,"
@@ -35,7 +35,7 @@ static constexpr Phase kPhases[] = {
      "gradients are complete here, whatever reduced them"},
     {"schedule", "peel-last-micro-batch,canonicalize,cse",
      "the order of the micro-batches is settled before kernels are made and collectives placed"},
-    {"fuse", "fuse-classifier,sink-reshapes,fuse-residual-gradients,fuse-elementwise,fuse-bias,canonicalize,cse",
+    {"fuse", "split-reductions,fuse-classifier,sink-reshapes,fuse-residual-gradients,fuse-elementwise,fuse-bias,canonicalize,cse",
      "every kernel boundary is a value written and read again; before the overlap, which counts "
      "what there is to hide behind"},
     {"overlap",

@@ -88,9 +88,6 @@ void checkProgram(const Program &program) {
   for (const Axis &axis : program.mesh)
     if (axis.size < 1)
       fail("mesh axis %s has size %d", axis.name, axis.size);
-  if (program.inputs.size() > kMaxInputs)
-    fail("the program has %lld inputs, at most %d are possible", (long long)program.inputs.size(),
-         kMaxInputs);
   if (program.accumulate < 1)
     fail("the program accumulates %lld micro-batches", (long long)program.accumulate);
   for (const Input &input : program.inputs)

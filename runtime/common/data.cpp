@@ -152,7 +152,7 @@ Batches::Batches(const Samples &samples, const char *option, const Program &prog
       sequence = input.globalShape[1];
   }
   if (batch == 0)
-    fail("the program has no input that carries a batch");
+    batch = 1; // no input carries one: all of them are one sample
   if (sampleCount < batch * perStep)
     fail("%s: %s, one step needs %lld", option, samples.text().c_str(),
          (long long)(batch * perStep));

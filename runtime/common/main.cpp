@@ -108,8 +108,12 @@ void openSession(Session &session, const World &world, const Program &program) {
   }
   if (!options.data.empty()) {
     session.dataFile = openSamples(options.data, "--data", program);
-    session.data = std::make_unique<Batches>(*session.dataFile, "--data", program, session.seed,
-                                             true, program.accumulate);
+    if (options.steps)
+      session.data = std::make_unique<Batches>(*session.dataFile, "--data", program, session.seed,
+                                               true, program.accumulate);
+    if (!options.forward.empty())
+      session.first =
+          std::make_unique<Batches>(*session.dataFile, "--data", program, 0, false, 1);
     session.dataIdentity = session.dataFile->identity();
     if (options.resume)
       checkSameData(session, info);
@@ -132,7 +136,7 @@ void openSession(Session &session, const World &world, const Program &program) {
 
 bool onlyCensus(const RunOptions &options) {
   return options.census && options.data.empty() && options.evalData.empty() && !options.steps &&
-         options.dumpParameters.empty();
+         options.dumpParameters.empty() && options.forward.empty();
 }
 
 } // namespace

@@ -129,8 +129,8 @@ const std::vector<Option> &optionTable() {
       {"--dump-parameters", "FILE.safetensors", "write the parameters at the end",
        PATH(dumpParameters)},
       {"--forward", "FILE.safetensors",
-       "after training, run the model on the first batch of the "
-       "training data and write its outputs",
+       "after training, run the model on the first samples of --data, in their order, and write its "
+       "outputs",
        PATH(forward)},
       {"--census", nullptr, "print every collective of a step and why it is there", FLAG(census)},
       {"--help", nullptr, "print this text", FLAG(help)},
@@ -190,7 +190,7 @@ void checkCombinations(const RunOptions &o, const Program &program) {
          ranks, (long long)*o.ranks);
   needs(o.steps.has_value(), !o.data.empty() && o.forward.empty(), "--data", "--steps N");
   needs(!o.data.empty(), o.steps.value_or(0) > 0, "--steps", "--data FILE");
-  needs(!o.data.empty(), !o.forward.empty(), "--forward", "--data FILE");
+  needs(!o.data.empty() || program.inputs.empty(), !o.forward.empty(), "--forward", "--data FILE");
   needs(!o.evalData.empty(), o.evalEvery > 0, "--eval-every", "--eval-data FILE");
   needs(!o.checkpoint.empty(), o.checkpointEvery > 0, "--checkpoint-every", "--checkpoint DIR");
   needs(!o.checkpoint.empty(), o.resume, "--resume", "--checkpoint DIR");
@@ -206,7 +206,8 @@ void checkCombinations(const RunOptions &o, const Program &program) {
   if (o.resume && o.init != InitFrom::ModelFile)
     fail("--resume takes the parameters from the checkpoint; leave out --init");
   bool something =
-      !o.data.empty() || !o.evalData.empty() || o.census || o.steps || !o.dumpParameters.empty();
+      !o.data.empty() || !o.evalData.empty() || o.census || o.steps || !o.dumpParameters.empty() ||
+      !o.forward.empty();
   if (!something)
     fail("nothing to do: give --data FILE and --steps N (--help lists the options)");
 }

@@ -108,6 +108,8 @@ public:
     }
     if (rows == 0)
       fail("%s: %s has no samples", option, path.c_str());
+    if (rows < 0)
+      rows = 1; // no column carries the batch
   }
 
   int64_t count() const override { return rows; }

@@ -274,7 +274,8 @@ void runRankProgram(Rank &rank, const Session &session) {
   initialize(rank);
   Loop{rank, session}.train();
   if (!options.forward.empty()) {
-    session.data->fill(rank, 0, 1);
+    if (session.first)
+      session.first->fill(rank, 0, 1);
     program.forward(rank);
     checkNothingUnderWay(rank);
     writeOutputs(rank, options.forward);

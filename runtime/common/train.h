@@ -17,7 +17,7 @@ struct Session {
   uint64_t seed = 1;
   std::string dataIdentity; ///< of the training data
   std::unique_ptr<Samples> dataFile, evalFile;
-  std::unique_ptr<Batches> data, eval;
+  std::unique_ptr<Batches> data, eval, first; ///< `first`: for --forward
 };
 
 /// Reads the checkpoint to resume from, or calls the program's init (init.cpp).

@@ -94,6 +94,7 @@ struct RankMemory {
         arena(rank.program->arenaBytes, "arena", rank.rank),
         inputs(inputBytes(*rank.program), "inputs", rank.rank) {}
   Pages persistent, arena, inputs;
+  std::vector<void *> inputAt; ///< where each input begins
 };
 
 /// Gives the rank its memory, runs the body, and checks that nothing is left under way. The memory
@@ -105,11 +106,11 @@ void runRank(Rank &rank, std::unique_ptr<RankMemory> &memory,
   rank.persistentBase = memory->persistent.base;
   rank.arenaBase = memory->arena.base;
   int64_t offset = 0;
-  for (int64_t i = 0; i < program.inputs.size(); ++i) {
-    const Input &input = program.inputs[i];
-    rank.inputs[i] = memory->inputs.base + offset;
+  for (const Input &input : program.inputs) {
+    memory->inputAt.push_back(memory->inputs.base + offset);
     offset += roundUp(program.accumulate * input.localShape.elements() * sizeOf(input.dtype), 64);
   }
+  rank.inputs = memory->inputAt.data();
   rank.hyper = program.hyper;
   rank.learningRate = program.hyper.learningRate;
   body(rank);

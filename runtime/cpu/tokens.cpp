@@ -19,19 +19,6 @@ template <typename Id> void checkId(Id id, int64_t position, const TokenRows &ro
 }
 
 template <typename Id>
-void gatherRows(float *y, const Id *ids, const float *table, int64_t n, int64_t width,
-                const TokenRows &rows) {
-  for (int64_t i = 0; i < n; ++i) {
-    checkId(ids[i], i, rows);
-    if (rows.has(ids[i]))
-      std::memcpy(y + i * width, table + (int64_t(ids[i]) - rows.first) * width,
-                  size_t(width) * sizeof(float));
-    else
-      fill(y + i * width, 0.0f, width);
-  }
-}
-
-template <typename Id>
 void scatterRows(float *dtable, const float *dy, const Id *ids, int64_t n, int64_t width,
                  const TokenRows &rows, Write write) {
   if (write == Write::Set)
@@ -49,14 +36,27 @@ void scatterRows(float *dtable, const float *dy, const Id *ids, int64_t n, int64
 
 } // namespace
 
-void embeddingForward(float *y, const int64_t *ids, const float *table, int64_t n, int64_t width,
+template <typename T, typename Id>
+void embeddingForward(T *y, const Id *ids, const T *table, int64_t n, int64_t width,
                       TokenRows rows) {
-  gatherRows(y, ids, table, n, width, rows);
+  for (int64_t i = 0; i < n; ++i) {
+    checkId(ids[i], i, rows);
+    if (rows.has(ids[i]))
+      std::copy_n(table + (int64_t(ids[i]) - rows.first) * width, width, y + i * width);
+    else
+      fill(y + i * width, T(0), width);
+  }
 }
-void embeddingForward(float *y, const int32_t *ids, const float *table, int64_t n, int64_t width,
-                      TokenRows rows) {
-  gatherRows(y, ids, table, n, width, rows);
-}
+
+#define FOR_IDS(T)                                                                                 \
+  template void embeddingForward(T *, const int64_t *, const T *, int64_t, int64_t, TokenRows);    \
+  template void embeddingForward(T *, const int32_t *, const T *, int64_t, int64_t, TokenRows);
+FOR_IDS(float)
+FOR_IDS(int64_t)
+FOR_IDS(int32_t)
+FOR_IDS(bool)
+#undef FOR_IDS
+
 void embeddingBackward(float *dtable, const float *dy, const int64_t *ids, int64_t n, int64_t width,
                        TokenRows rows, Write write) {
   scatterRows(dtable, dy, ids, n, width, rows, write);

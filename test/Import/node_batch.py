@@ -3,9 +3,10 @@
 A batch is NAME.onnx and NAME.npz, made by tools/python/onnx_node_tests.py. The archive holds `cases`,
 JSON: for every case the shapes of its inputs, element types and shapes of its outputs, and the tolerances
 of ONNX's own runner; and `numbers`, all their elements in that order, in double precision. A case's
-values are named CASE/VALUE in the model.
+values are named CASE/VALUE in the model. It is executed in two ways: by the interpreter, in double
+precision, and as one compiled program.
 
-usage: node_batch.py PARTITA PARTITA_INTERP BATCH.onnx FOLDER    (numpy is all it needs)
+usage: node_batch.py PARTITA PARTITA_INTERP FOLDER BATCH.onnx...    (numpy is all it needs)
 """
 import json
 import os
@@ -23,18 +24,31 @@ class Crashed(Exception):
     """A program died, hung, or failed without saying why."""
 
 
-def call(command, seconds=120):
-    """Standard error; Refused when the program exits with 1 and says why."""
+def call(command, seconds=120, may_refuse=True):
+    """Runs a program; Refused when it may say no and exits with 1 and a message."""
     try:
         done = subprocess.run(command, capture_output=True, timeout=seconds)
     except subprocess.TimeoutExpired:
         raise Crashed(f"no end after {seconds} s")
     text = done.stderr.decode(errors="backslashreplace").strip()
-    if done.returncode == 1 and text:
+    if done.returncode == 1 and text and may_refuse:
         raise Refused(text)
     if done.returncode != 0:
         raise Crashed(f"exit code {done.returncode}: {text[-300:]}")
-    return text
+
+
+def write_safetensors(path, tensors):
+    header, offset = {}, 0
+    for name, array in tensors.items():
+        dtype = "F64" if array.dtype == numpy.float64 else "I64"
+        header[name] = {"dtype": dtype, "shape": list(array.shape), "data_offsets": [offset, offset + array.nbytes]}
+        offset += array.nbytes
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as file:
+        file.write(len(text).to_bytes(8, "little") + text)
+        for array in tensors.values():
+            file.write(numpy.ascontiguousarray(array).tobytes())
 
 
 def read_safetensors(path):
@@ -78,15 +92,38 @@ def difference(found, expected, dtype, rtol, atol):
     return None
 
 
-def interpret(partita, interp, model, values, inputs, folder):
-    """Imports and executes a model: its results by name."""
-    module, numbers, results = (os.path.join(folder, name) for name in ("model.mlir", "numbers", "results"))
-    call([partita, "import", model, "-o", module])
-    with open(numbers, "w") as file:
-        for name in inputs:
-            file.write(" ".join(repr(n) for n in values[name].reshape(-1).tolist()) + "\n")
-    call([interp, module, "--entry", "forward", "--init", "file", "--inputs", numbers, "--results", results])
-    return read_safetensors(results)
+class Tools:
+    """Imports a model once and executes it, from a folder of its own: results by name."""
+
+    def __init__(self, partita, interp, folder):
+        self.partita, self.interp, self.folder = partita, interp, folder
+        os.makedirs(folder, exist_ok=True)
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def load(self, model):
+        call([self.partita, "import", model, "-o", self.path("model.mlir")])
+
+    def interpreted(self, inputs):
+        with open(self.path("numbers"), "w") as file:
+            for array in inputs.values():
+                file.write(" ".join(repr(n) for n in array.reshape(-1).tolist()) + "\n")
+        call([self.interp, self.path("model.mlir"), "--entry", "forward", "--init", "file",
+              "--inputs", self.path("numbers"), "--results", self.path("interpreted")])
+        return read_safetensors(self.path("interpreted"))
+
+    def compiled(self, inputs):
+        program = self.path("program")
+        call([self.partita, "compile", self.path("model.mlir"), "--objective", "none", "--no-build", "-o", program])
+        call(["make", "-s", "-C", program], 600, may_refuse=False)
+        write_safetensors(self.path("data.safetensors"), inputs)
+        data = ["--data", self.path("data.safetensors")] if inputs else []
+        call([self.partita, "run", program, *data, "--forward", self.path("compiled")], may_refuse=False)
+        return read_safetensors(self.path("compiled"))
+
+
+WAYS = {"interpreted": Tools.interpreted, "compiled": Tools.compiled}
 
 
 def read_archive(path):
@@ -111,20 +148,31 @@ def judge(cases, expected, results):
     return verdicts
 
 
-def main():
-    partita, interp, model, folder = sys.argv[1:]
-    os.makedirs(folder, exist_ok=True)
+def run_batch(tools, model):
+    """Prints what is wrong; whether anything is."""
     cases, values = read_archive(model[:-5] + ".npz")
-    inputs = [name for case in cases for name in case["inputs"]]
-    try:
-        verdicts = judge(cases, values, interpret(partita, interp, model, values, inputs, folder))
-    except (Refused, Crashed) as problem:
-        sys.exit(f"{os.path.basename(model)}: {problem}")
-    wrong = {case: verdict for case, verdict in verdicts.items() if verdict}
-    for case, verdict in wrong.items():
-        print(f"{case}: {verdict}")
-    print(f"{os.path.basename(model)}: {len(cases) - len(wrong)} of {len(cases)} cases passed")
-    sys.exit(1 if wrong or not cases else 0)
+    name, wrong = os.path.basename(model), not cases
+    inputs = {key: values[key] for case in cases for key in case["inputs"]}
+    tools.load(model)
+    for way, execute in WAYS.items():
+        verdicts = judge(cases, values, execute(tools, inputs))
+        bad = {case: verdict for case, verdict in verdicts.items() if verdict}
+        for case, verdict in bad.items():
+            print(f"{case}: {verdict}")
+        print(f"{name}: {len(cases) - len(bad)} of {len(cases)} cases {way}")
+        wrong = wrong or bool(bad)
+    return wrong
+
+
+def main():
+    partita, interp, folder, *models = sys.argv[1:]
+    failed = not models
+    for model in models:
+        try:
+            failed = run_batch(Tools(partita, interp, folder), model) or failed
+        except (Refused, Crashed) as problem:
+            sys.exit(f"{os.path.basename(model)}: {problem}")
+    sys.exit(failed)
 
 
 if __name__ == "__main__":

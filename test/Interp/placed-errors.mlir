@@ -80,3 +80,14 @@ func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {
 }
 // RUN: not partita-interp %t/outside.mlir 2>&1 | FileCheck %s --check-prefix=OUTSIDE --implicit-check-not=error:
 // OUTSIDE: outside.mlir:3:8: error: the place #rt.at<arena 4> of a 'tensor<4xf32>' lies outside the 16 bytes that the plan announces
+
+//--- returned.mlir
+module attributes {rt.arena_bytes = 32 : i64, rt.persistent_bytes = 0 : i64} {
+func.func @forward(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %0 = tx.exp %x {rt.buffers = [#rt.at<arena 0>]} : (tensor<4xf32>) -> tensor<4xf32>
+  return {rt.buffers = [#rt.at<arena 8>, #rt.at<arena 0>]} %x, %0 : tensor<4xf32>, tensor<4xf32>
+}
+}
+// RUN: not partita-interp %t/returned.mlir 2>&1 | FileCheck %s --check-prefix=RETURNED --implicit-check-not=error:
+// RETURNED: returned.mlir:4:3: error: needs a value at #rt.at<arena 0> that was overwritten: element [2] was
+// RETURNED: note: by 'func.return' here

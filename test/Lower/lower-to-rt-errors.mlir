@@ -1,7 +1,7 @@
 // RUN: not partita-opt %s --plan-memory --lower-to-rt --split-input-file 2>&1 | FileCheck %s
 
 func.func @half(%x: tensor<4xf16>) -> tensor<4xf16> {
-  // CHECK: :[[#@LINE+1]]:8: error: 'tx.exp' op has no kernel on this target for 'tensor<4xf16>'
+  // CHECK: :[[#@LINE+1]]:8: error: 'tx.exp' op has no kernel on this target for 'tensor<4xf16>'; run single-precision first
   %0 = tx.exp %x : (tensor<4xf16>) -> tensor<4xf16>
   return %0 : tensor<4xf16>
 }
@@ -20,13 +20,6 @@ func.func @apart(%x: tensor<2x3x4xf32>) -> tensor<3xf32> {
 func.func @forward(%x: tensor<4xf32> {train.name = "temperature"}) -> tensor<4xf32> {
   %0 = tx.exp %x : (tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
-}
-
-// -----
-
-func.func @forward(%x: tensor<4xf32> {train.name = "mask", train.role = "ones"}) -> tensor<4xf32> {
-  // CHECK: error: 'func.return' op returns an input, a parameter or a view of another result
-  return %x : tensor<4xf32>
 }
 
 // -----
@@ -54,4 +47,27 @@ func.func @init() {
 train.state @m : tensor<6xf32> = 0.0
 func.func @init() {
   return
+}
+
+// -----
+
+func.func @whole_numbers(%x: tensor<2x3xi64>) -> tensor<2xi64> {
+  // CHECK: error: 'tx.reduce_sum' op has no kernel on this target for 'tensor<2x3xi64>'
+  %0 = tx.reduce_sum %x [1] : tensor<2x3xi64> -> tensor<2xi64>
+  return %0 : tensor<2xi64>
+}
+
+// -----
+
+func.func @many_dimensions(%x: tensor<1x2x1x2x1x2x1x2x1xf32>) -> tensor<1x2x1x2x1x2x1x2x1xf32> {
+  // CHECK: error: 'tx.exp' op has no kernel on this target for 'tensor<1x2x1x2x1x2x1x2x1xf32>': it has 9 dimensions, more than 8
+  %0 = tx.exp %x : (tensor<1x2x1x2x1x2x1x2x1xf32>) -> tensor<1x2x1x2x1x2x1x2x1xf32>
+  return %0 : tensor<1x2x1x2x1x2x1x2x1xf32>
+}
+
+// -----
+
+// CHECK: error: argument 0 'x' of @forward has 9 dimensions, a program's inputs at most 8
+func.func @forward(%x: tensor<1x2x1x2x1x2x1x2x1xf32> {train.name = "x", train.role = "data"}) -> tensor<1x2x1x2x1x2x1x2x1xf32> {
+  return %x : tensor<1x2x1x2x1x2x1x2x1xf32>
 }

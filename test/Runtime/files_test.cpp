@@ -128,13 +128,11 @@ struct Buffers {
   int64_t ids[2][2][3], labels[2][2][3];
   int32_t positions[2][3];
   float mask[2][2][3];
+  void *all[4] = {ids, labels, positions, mask};
   Rank rank;
   Buffers(const Program &program, int number) {
     placeOnMesh(rank, program, number);
-    rank.inputs[0] = ids;
-    rank.inputs[1] = labels;
-    rank.inputs[2] = positions;
-    rank.inputs[3] = mask;
+    rank.inputs = all;
   }
 };
 

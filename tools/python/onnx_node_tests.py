@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 """Sends ONNX's own backend node tests, and cases of onnxruntime's operators (onnxruntime_cases.py),
-through the importer and the interpreter and says, operator by operator, how many pass, how many are
-refused and why. Needs the environment of make_venv.
+through the importer, the interpreter and the compiled program and says, operator by operator, how many
+pass, how many are refused and why. Needs the environment of make_venv.
 
     onnx_node_tests.py --build build --table lib/Import/OPERATORS.md     the published table
     onnx_node_tests.py --build build --filter softmax -v                 some cases, each named
     onnx_node_tests.py --build build --subset test/Import/Nodes          what ./check runs
 
 Inputs that determine shapes are bound as initializers. Every case is imported alone, so that a refusal
-is its own; those that import are joined, by opset, into models of many independent nodes and run
-together. Exit code 1 when a case fails that is not refused: a wrong result, a crash, a hang.
+is its own; those that import are joined, by opset, into models of many independent nodes, which are
+interpreted, compiled and run as one; what goes wrong with many is narrowed down by halving. Exit code 1
+when a case fails that is not refused: a wrong result, a crash, a hang.
 """
 import argparse
 import collections
@@ -60,6 +61,7 @@ class Case:
         self.rtol, self.atol = 1e-3, 1e-7  # ONNX's own
         self.verdict = None  # "passed", "refused", "failed", "crashed"
         self.reason = ""
+        self.passed = set()  # of node_batch.WAYS
         self.values, self.outputs, self.dtypes = {}, {}, {}
 
     @staticmethod
@@ -191,29 +193,37 @@ class Runner:
         except Crashed as crash:
             case.verdict, case.reason = "crashed", str(crash)
 
-    def run_together(self, cases):
+    def run_together(self, cases, ways=tuple(node_batch.WAYS)):
         """Executes the cases as one model; one that cannot be executed is found by halving."""
-        name = "batch_" + cases[0].name + f"_{len(cases)}"
+        name = "_".join(("batch", cases[0].name, str(len(cases)), ways[0]))
+        tools = node_batch.Tools(self.partita, self.interp, os.path.join(self.folder, name))
         model = os.path.join(self.folder, name + ".onnx")
-        folder = os.path.join(self.folder, name)
-        os.makedirs(folder, exist_ok=True)
         onnx.save(join(cases), model)
-        entries, values = [case.entry() for case in cases], values_of(cases)
-        inputs = [name for entry in entries for name in entry["inputs"]]
+        values = values_of(cases)
+        inputs = {key: values[key] for case in cases for key in case.entry()["inputs"]}
+        done = 0
         try:
-            results = node_batch.interpret(self.partita, self.interp, model, values, inputs, folder)
+            tools.load(model)
+            for way in ways:
+                self.judge(cases, values, way, node_batch.WAYS[way](tools, inputs))
+                done += 1
         except (Refused, Crashed) as problem:
-            if len(cases) == 1:
-                cases[0].verdict = "failed" if isinstance(problem, Refused) else "crashed"
-                cases[0].reason = str(problem)
-                return
-            self.run_together(cases[:len(cases) // 2])
-            self.run_together(cases[len(cases) // 2:])
-            return
-        verdicts = node_batch.judge(entries, values, results)
+            rest = ways[done:]
+            if len(cases) > 1:
+                self.run_together(cases[:len(cases) // 2], rest)
+                self.run_together(cases[len(cases) // 2:], rest)
+            elif not cases[0].reason:
+                kind = "crashed" if isinstance(problem, Crashed) else "refused" if rest == ("compiled",) else "failed"
+                cases[0].verdict, cases[0].reason = kind, str(problem)
+
+    @staticmethod
+    def judge(cases, values, way, results):
+        verdicts = node_batch.judge([case.entry() for case in cases], values, results)
         for case in cases:
-            case.reason = verdicts[case.name] or ""
-            case.verdict = "failed" if case.reason else "passed"
+            if verdicts[case.name] is None:
+                case.passed.add(way)
+            elif not case.reason:
+                case.verdict, case.reason = "failed", f"{way}: {verdicts[case.name]}"
 
     def run(self, cases):
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -224,6 +234,9 @@ class Runner:
                     groups[case.opsets()].append(case)
             batches = [group[i:i + 64] for group in groups.values() for i in range(0, len(group), 64)]
             list(pool.map(self.run_together, batches))
+        for case in cases:
+            if case.verdict is None and case.passed == set(node_batch.WAYS):
+                case.verdict = "passed"
 
 
 def operators(cases):
@@ -270,10 +283,12 @@ def reasons(why):
 
 def write_table(path, cases):
     named = operators(cases)
-    rows = collections.defaultdict(lambda: {"passed": 0, "refused": 0, "failed": 0, "crashed": 0, "why": collections.Counter()})
+    rows = collections.defaultdict(lambda: {**dict.fromkeys(("passed", "refused", "failed", "crashed"), 0),
+                                            "ways": collections.Counter(), "why": collections.Counter()})
     for case in cases:
         row = rows[named[case.name]]
         row[case.verdict] += 1
+        row["ways"].update(case.passed)
         if case.verdict != "passed":
             row["why"][plain_reason(case.reason)] += 1
     total = collections.Counter(case.verdict for case in cases)
@@ -281,21 +296,21 @@ def write_table(path, cases):
         file.write(f"""# ONNX's node tests
 
 Written by `tools/python/onnx_node_tests.py` from the node tests of onnx {onnx.__version__}, and cases of onnxruntime's fused
-operators, {len(cases)} in all: each is imported
-(inputs that determine shapes as initializers) and executed in double precision; its outputs are compared with
-those that ONNX gives, by ONNX's own tolerances. {total['passed']} pass, {total['refused']} are refused with a located message,
-{total['failed']} fail, {total['crashed']} crash or hang. Operators that no case of passes are listed at the end.
+operators, {len(cases)} in all: each is imported (inputs that determine shapes as initializers), executed in double
+precision by the interpreter and compiled for the CPU; the outputs of both are compared with those that ONNX gives, by
+ONNX's own tolerances. {total['passed']} pass in both ways, {total['refused']} are refused with a located message, {total['failed']} fail,
+{total['crashed']} crash or hang. Operators that no case of passes are listed at the end.
 
-| operator | cases | passed | refused | failed | refused because |
-|---|---|---|---|---|---|
+| operator | cases | interpreted | compiled | refused | failed | refused because |
+|---|---|---|---|---|---|---|
 """)
         for op, row in sorted(rows.items()):
-            if row["passed"] == 0 and row["failed"] + row["crashed"] == 0:
+            if not row["ways"] and row["failed"] + row["crashed"] == 0:
                 continue
             count = sum(row[key] for key in ("passed", "refused", "failed", "crashed"))
-            file.write(f"| {op} | {count} | {row['passed']} | {row['refused']} | {row['failed'] + row['crashed']} "
-                       f"| {reasons(row['why'])} |\n")
-        none = [f"{op} ({row['refused']})" for op, row in sorted(rows.items()) if row["passed"] == 0 and row["refused"]]
+            file.write(f"| {op} | {count} | {row['ways']['interpreted']} | {row['ways']['compiled']} | {row['refused']} "
+                       f"| {row['failed'] + row['crashed']} | {reasons(row['why'])} |\n")
+        none = [f"{op} ({row['refused']})" for op, row in sorted(rows.items()) if not row["ways"] and row["refused"]]
         file.write("\nRefused in every case: " + ", ".join(none) + ".\n")
 
 

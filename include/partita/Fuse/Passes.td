@@ -29,6 +29,22 @@ def FuseClassifierPass : Pass<"fuse-classifier", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"fused", "fused", "losses that became one with their product">];
 }
 
+def SplitReductionsPass : Pass<"split-reductions", "::mlir::ModuleOp"> {
+  let summary = "a reduction over dimensions that are not neighbours becomes one per run of neighbours";
+  let description = [{
+    A kernel reduces one stretch of memory. Dimensions of size one stand in nobody's way.
+
+    ```mlir
+    %0 = tx.reduce_mean %x [0, 2, 3] : tensor<2x3x4x5xf32> -> tensor<3xf32>
+    // becomes
+    %1 = tx.reduce_mean %x [2, 3] : tensor<2x3x4x5xf32> -> tensor<2x3xf32>
+    %0 = tx.reduce_mean %1 [0] : tensor<2x3xf32> -> tensor<3xf32>
+    ```
+  }];
+  let dependentDialects = ["::partita::tx::TxDialect"];
+  let statistics = [Statistic<"split", "split", "reductions that became several">];
+}
+
 def SinkReshapesPass : Pass<"sink-reshapes", "::mlir::ModuleOp"> {
   let summary = "elementwise ops move in front of the reshapes of their operands";
   let description = [{

@@ -16,6 +16,9 @@
 
 namespace partita::rt {
 
+/// Dimensions that the runtime's shapes have at most.
+constexpr int64_t kMaxDims = 8;
+
 /// Collectives of one kind, axis and reason.
 struct Census {
   std::string kind, axis, reason;

@@ -39,8 +39,8 @@ struct FunctionPlan {
   std::vector<Storage> storages;
   llvm::DenseMap<mlir::Value, Place> places;
   llvm::DenseMap<mlir::Operation *, int> workspace; // scratch per op
-  llvm::DenseMap<mlir::Operation *, llvm::SmallVector<int>>
-      reduceInto;                                // per operand of a collective
+  /// Per operand of a collective: where it sums up; of @forward's return: where the host finds it.
+  llvm::DenseMap<mlir::Operation *, llvm::SmallVector<int>> operandsInto;
   llvm::DenseMap<mlir::Operation *, int> number; // position of each op
   int64_t arenaBytes = 0;
   unsigned views = 0, copies = 0, inPlace = 0;

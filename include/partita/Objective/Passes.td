@@ -5,11 +5,11 @@
 
 include "mlir/Pass/PassBase.td"
 
-def WidenHalvesPass : Pass<"widen-halves", "::mlir::ModuleOp"> {
-  let summary = "a model stored in 16 bits computes in 32";
+def SinglePrecisionPass : Pass<"single-precision", "::mlir::ModuleOp"> {
+  let summary = "a model stored in 16 or 64 bits computes in 32";
   let description = [{
-    Parameters, constants and values of f16 and bf16 become f32; the file's type stays in a parameter's
-    `initial`.
+    Parameters, constants and values of f16, bf16 and f64 become f32, finite numbers the nearest finite ones;
+    the file's type stays in a parameter's `initial`.
 
     ```mlir
     %0 = train.read @w : tensor<4x8xf16>
@@ -19,7 +19,7 @@ def WidenHalvesPass : Pass<"widen-halves", "::mlir::ModuleOp"> {
     %1 = tx.matmul %x, %0 : (tensor<2x4xf32>, tensor<4x8xf32>) -> tensor<2x8xf32>
     ```
   }];
-  let statistics = [Statistic<"values", "values", "tensors that became wider">];
+  let statistics = [Statistic<"values", "values", "tensors whose type changed">];
 }
 
 def AssignFillPass : Pass<"assign-fill", "::mlir::ModuleOp"> {

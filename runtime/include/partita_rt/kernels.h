@@ -165,9 +165,9 @@ struct TokenRows {
 
 /// y[n, width] = table[ids[n] - rows.first, :] of table [rows.count, width]; 0 for another rank's
 /// id. Throws Error on an id outside 0 .. rows.whole-1. Negative ids are not counted from the end.
-void embeddingForward(float *y, const int64_t *ids, const float *table, int64_t n, int64_t width,
-                      TokenRows rows);
-void embeddingForward(float *y, const int32_t *ids, const float *table, int64_t n, int64_t width,
+/// T: float, int64_t, int32_t or bool; Id: int64_t or int32_t.
+template <typename T, typename Id>
+void embeddingForward(T *y, const Id *ids, const T *table, int64_t n, int64_t width,
                       TokenRows rows);
 
 /// dtable[rows.count, width]: row v gets the sum of the dy rows whose id is rows.first + v, added

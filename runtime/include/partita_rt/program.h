@@ -218,7 +218,7 @@ struct Rank {
 
   char *persistentBase = nullptr; ///< program->persistentBytes
   char *arenaBase = nullptr;      ///< program->arenaBytes
-  void *inputs[kMaxInputs] = {};
+  void *const *inputs = nullptr; ///< one per input of the program
   Communicator *groups[kMaxAxes] = {}; ///< per mesh axis
   Communicator *world = nullptr;       ///< all ranks
 

@@ -1,4 +1,4 @@
-// RUN: partita-opt %s --widen-halves --canonicalize | FileCheck %s
+// RUN: partita-opt %s --single-precision --canonicalize | FileCheck %s
 
 // CHECK: train.parameter @w : tensor<4x8xf32> initial(<"w.bin", offset = 0, bytes = 64, f16>)
 train.parameter @w : tensor<4x8xf16> initial(<"w.bin", offset = 0, bytes = 64, f16>)
@@ -25,4 +25,13 @@ func.func @forward(%x: tensor<2x4xf16>, %i: tensor<2x8xi64>) -> tensor<2x8xbf16>
   %m = tx.max %s, %low : (tensor<2x8xf16>, tensor<2x8xf16>) -> tensor<2x8xf16>
   %r = tx.cast %m : tensor<2x8xf16> -> tensor<2x8xbf16>
   return %r : tensor<2x8xbf16>
+}
+
+// The lowest double, a mask's, is the lowest float; infinities stay.
+// CHECK-LABEL: func.func @double(%arg0: tensor<3xf32>) -> tensor<3xf32>
+func.func @double(%x: tensor<3xf64>) -> tensor<3xf64> {
+  // CHECK: tx.constant dense<[-3.40282347E+38, 0xFF800000, 1.000000e-01]> : tensor<3xf32> : tensor<3xf32>
+  %0 = tx.constant dense<[-1.7976931348623157e+308, 0xFFF0000000000000, 0.1]> : tensor<3xf64> : tensor<3xf64>
+  %1 = tx.max %x, %0 : (tensor<3xf64>, tensor<3xf64>) -> tensor<3xf64>
+  return %1 : tensor<3xf64>
 }

@@ -1,0 +1,90 @@
+//===- SplitReductions.cpp - split-reductions -------------------------------------------------===//
+//
+// The last run of neighbouring dimensions is reduced first, where the elements lie closest, then
+// the one before. Sums, means and maxima may be taken in any order: the parts of a mean are equally
+// large.
+//
+//===------------------------------------------------------------------------------------------===//
+
+#include "dialects/Par/Placement.h"
+#include "dialects/Tx/Tx.h"
+#include "partita/Fuse/Passes.h"
+
+namespace partita {
+#define GEN_PASS_DEF_SPLITREDUCTIONSPASS
+#include "partita/Fuse/Passes.h.inc"
+} // namespace partita
+
+using namespace mlir;
+using namespace partita;
+
+namespace {
+
+/// How many of the sorted dimensions, at their end, are one run: between them stand only dimensions
+/// of size one.
+size_t lastRun(ArrayRef<int64_t> shape, ArrayRef<int64_t> dims) {
+  size_t first = dims.size() - 1;
+  auto meets = [&](int64_t before, int64_t after) {
+    return llvm::all_of(shape.slice(before + 1, after - before - 1),
+                        [](int64_t size) { return size == 1; });
+  };
+  while (first > 0 && meets(dims[first - 1], dims[first]))
+    --first;
+  return dims.size() - first;
+}
+
+/// The type that is left when dimensions are reduced; an axis that splits one leaves `split`.
+RankedTensorType reducedType(RankedTensorType type, ArrayRef<int64_t> dims, par::Kind split) {
+  par::Layout whole = par::Layout::of(type).valueOnly(), kept;
+  kept.partial = whole.partial;
+  kept.greatest = whole.greatest;
+  SmallVector<int64_t> local;
+  for (auto [i, size] : llvm::enumerate(type.getShape())) {
+    if (llvm::is_contained(dims, static_cast<int64_t>(i))) {
+      for (const par::AxisSplit &axis : whole.splits[i])
+        kept.set(axis.axis, split);
+      continue;
+    }
+    kept.shape.push_back(whole.shape[i]);
+    kept.splits.push_back(whole.splits[i]);
+    local.push_back(size);
+  }
+  return RankedTensorType::get(local, type.getElementType(), kept.encoding(type.getContext()));
+}
+
+struct SplitReductions : partita::impl::SplitReductionsPassBase<SplitReductions> {
+  void runOnOperation() override {
+    getOperation().walk([&](Operation *op) {
+      if (auto sum = dyn_cast<tx::ReduceSumOp>(op))
+        visit(sum, par::Kind::Partial);
+      else if (auto mean = dyn_cast<tx::ReduceMeanOp>(op))
+        visit(mean, par::Kind::Invariant);
+      else if (auto max = dyn_cast<tx::ReduceMaxOp>(op))
+        visit(max, par::Kind::Greatest);
+    });
+  }
+
+private:
+  template <typename Op> void visit(Op op, par::Kind split) {
+    SmallVector<int64_t> dims(op.getDims());
+    llvm::sort(dims);
+    OpBuilder builder(op);
+    Value x = op.getX();
+    while (!dims.empty()) {
+      auto type = cast<RankedTensorType>(x.getType());
+      size_t run = lastRun(type.getShape(), dims);
+      if (run == dims.size())
+        break;
+      ArrayRef<int64_t> last = ArrayRef(dims).take_back(run);
+      x = Op::create(builder, op.getLoc(), reducedType(type, last, split), x, last);
+      dims.truncate(dims.size() - run);
+    }
+    if (x == op.getX())
+      return;
+    op.getXMutable().assign(x);
+    op.setDims(dims);
+    ++this->split;
+  }
+};
+
+} // namespace
