@@ -135,14 +135,15 @@ Importer::checkOpsets(const google::protobuf::RepeatedPtrField<onnx::OperatorSet
 // Inputs, initializers, outputs
 //===------------------------------------------------------------------------------------------===//
 
-/// Token ids are the integer input of that name, or the only integer input.
+/// Token ids are the integer input of that name, or the only integer input, if it is a matrix.
 static bool isIds(const onnx::ValueInfoProto &input,
                   llvm::ArrayRef<const onnx::ValueInfoProto *> all) {
   auto isInt = [](const onnx::ValueInfoProto *each) {
     std::optional<DType> type = dtypeFromOnnx(each->type().tensor_type().elem_type());
     return type == DType::i64 || type == DType::i32;
   };
-  return isInt(&input) && (input.name() == "input_ids" || llvm::count_if(all, isInt) == 1);
+  bool only = llvm::count_if(all, isInt) == 1 && input.type().tensor_type().shape().dim_size() == 2;
+  return isInt(&input) && (input.name() == "input_ids" || only);
 }
 
 LogicalResult Importer::importInputs(Frame &frame) {

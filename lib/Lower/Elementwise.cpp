@@ -60,20 +60,27 @@ bool isWalkable(const View &view) {
   return true;
 }
 
-std::string literalText(double value, Type element) {
-  std::string text = element.isF32()           ? floatLiteral(value)
-                     : isa<FloatType>(element) ? doubleLiteral(value)
-                     : element.isInteger(1)    ? (value != 0 ? "true" : "false")
-                                               : std::to_string(static_cast<int64_t>(value));
-  return text[0] == '-' ? "(" + text + ")" : text;
-}
-
 /// The C++ name of an element type.
 StringRef elementText(Type element) {
   return element.isF32()         ? "float"
          : element.isInteger(64) ? "int64_t"
          : element.isInteger(32) ? "int32_t"
                                  : "bool";
+}
+
+/// A constant in an expression. The type of whole numbers is written out: functions such as `select`
+/// are found by it.
+std::string literalText(TypedAttr value) {
+  if (auto number = dyn_cast<FloatAttr>(value)) {
+    std::string text = floatLiteral(number.getValueAsDouble());
+    return text[0] == '-' ? "(" + text + ")" : text;
+  }
+  APInt number = cast<IntegerAttr>(value).getValue();
+  if (number.getBitWidth() == 1)
+    return number.isZero() ? "false" : "true";
+  if (number.isMinSignedValue()) // there is no such literal
+    return "INT" + std::to_string(number.getBitWidth()) + "_MIN";
+  return elementText(value.getType()).str() + "(" + std::to_string(number.getSExtValue()) + ")";
 }
 
 /// The C++ expression of an elementwise op; `text` has its operands.
@@ -106,8 +113,8 @@ public:
 
   /// The text of an operand: a literal, or `$name` for its element.
   std::string input(Value operand, StringRef name) {
-    if (std::optional<double> value = l.literal(operand))
-      return literalText(*value, l.type(operand).getElementType());
+    if (TypedAttr value = l.literal(operand))
+      return literalText(value);
     add(operand, name, inputs, inputTypes);
     return ("$" + name).str();
   }
@@ -211,10 +218,7 @@ private:
     Value result = inner->getResult(0);
     Type element = cast<RankedTensorType>(result.getType()).getElementType();
     if (matchPattern(inner, m_Constant(&constant)) && constant.isSplat()) {
-      double value = isa<FloatType>(element)
-                         ? constant.getSplatValue<APFloat>().convertToDouble()
-                         : static_cast<double>(constant.getSplatValue<APInt>().getSExtValue());
-      text[result] = literalText(value, element);
+      text[result] = literalText(constant.getSplatValue<TypedAttr>());
       return success();
     }
     if (!isa<ScalarInterface, tx::CastOp>(inner))

@@ -50,14 +50,12 @@ bool Lowering::samePlace(Value a, Value b) const {
          view(a) == view(b);
 }
 
-std::optional<double> Lowering::literal(Value tensor) const {
+TypedAttr Lowering::literal(Value tensor) const {
   DenseElementsAttr value;
   if (isa<BlockArgument>(tensor) || hasMemory(tensor) ||
       !matchPattern(tensor, m_Constant(&value)) || !value.isSplat())
-    return std::nullopt;
-  if (isa<FloatType>(value.getElementType()))
-    return value.getSplatValue<APFloat>().convertToDouble();
-  return static_cast<double>(value.getSplatValue<APInt>().getSExtValue());
+    return {};
+  return value.getSplatValue<TypedAttr>();
 }
 
 //===------------------------------------------------------------------------------------------===//

@@ -23,6 +23,8 @@ struct MakeInit : partita::impl::MakeInitPassBase<MakeInit> {
       init.emitError() << "@init takes no arguments and has a body of one block";
       return signalPassFailure();
     }
+    if (!init && module.getOps<train::ParameterOp>().empty())
+      return;
     if (!init)
       init = emptyInit(module);
     llvm::StringSet<> written;

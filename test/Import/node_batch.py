@@ -1,8 +1,8 @@
 """Runs a batch of ONNX's node tests: one model of many independent nodes, and what each must yield.
 
 A batch is NAME.onnx and NAME.npz, made by tools/python/onnx_node_tests.py. The archive holds `cases`,
-JSON: for every case the shapes of its inputs, element types and shapes of its outputs, and the tolerances
-of ONNX's own runner; and `numbers`, all their elements in that order, in double precision. A case's
+JSON: for every case the element types and shapes of its inputs (float64 or int64) and of its outputs, and the
+tolerances of ONNX's own runner; and `numbers`, all their elements in that order, in double precision. A case's
 values are named CASE/VALUE in the model. It is executed in two ways: by the interpreter, in double
 precision, and as one compiled program.
 
@@ -115,7 +115,8 @@ class Tools:
 
     def compiled(self, inputs):
         program = self.path("program")
-        call([self.partita, "compile", self.path("model.mlir"), "--objective", "none", "--no-build", "-o", program])
+        roles = [word for name in inputs for word in ("--input", name + "=data")]
+        call([self.partita, "compile", self.path("model.mlir"), "--objective", "none", *roles, "--no-build", "-o", program])
         call(["make", "-s", "-C", program], 600, may_refuse=False)
         write_safetensors(self.path("data.safetensors"), inputs)
         data = ["--data", self.path("data.safetensors")] if inputs else []
@@ -131,9 +132,9 @@ def read_archive(path):
     archive, values, at = numpy.load(path), {}, 0
     cases, numbers = json.loads(str(archive["cases"])), archive["numbers"]
     for case in cases:
-        for name, shape in list(case["inputs"].items()) + [(n, s) for n, (_, s) in case["outputs"].items()]:
+        for name, (dtype, shape) in list(case["inputs"].items()) + list(case["outputs"].items()):
             size = int(numpy.prod(shape))
-            values[name] = numbers[at:at + size].reshape(shape)
+            values[name] = numbers[at:at + size].reshape(shape).astype("int64" if dtype == "int64" else "float64")
             at += size
     return cases, values
 

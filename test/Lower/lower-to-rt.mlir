@@ -68,3 +68,12 @@ func.func @init() {
   train.write @w.m, %1 : tensor<6xf32>
   return
 }
+
+// What the host reads is copied to the place that was planned for it.
+// CHECK-LABEL: func.func @forward
+// CHECK-DAG: %[[X:.*]] = rt.input 0 [2, 4]
+// CHECK-DAG: %[[R:.*]] = rt.arena {{[0-9]+}} [2, 4]
+// CHECK: rt.copy_rows %[[R]], %[[X]]
+func.func @forward(%x: tensor<2x4xf32> {train.name = "x", train.role = "data"}) -> tensor<2x4xf32> {
+  return %x : tensor<2x4xf32>
+}

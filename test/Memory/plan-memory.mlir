@@ -149,3 +149,16 @@ func.func @init() {
   train.write @fresh, %0 : tensor<64xf32>
   return
 }
+
+// The host reads what @forward returns: an input and a view of one are copied, the rest stands where it was computed.
+// CHECK-LABEL: func.func @forward
+// CHECK: tx.reshape %arg0 {rt.buffers = [#rt.at<input 0>]}
+// CHECK: tx.relu %arg0 {rt.buffers = [#rt.at<arena [[RELU:[0-9]+]]>]}
+// CHECK: tx.reshape {{.*}} {rt.buffers = [#rt.at<arena [[RELU]]>]}
+// CHECK: return {rt.buffers = [#rt.at<arena [[X:[0-9]+]]>, #rt.at<arena [[Y:[0-9]+]]>, #rt.at<arena [[RELU]]>]} %arg0, %0, %2
+func.func @forward(%x: tensor<2x4xf32> {train.name = "x", train.role = "data"}) -> (tensor<2x4xf32>, tensor<8xf32>, tensor<8xf32>) {
+  %0 = tx.reshape %x : tensor<2x4xf32> -> tensor<8xf32>
+  %1 = tx.relu %x : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %2 = tx.reshape %1 : tensor<2x4xf32> -> tensor<8xf32>
+  return %x, %0, %2 : tensor<2x4xf32>, tensor<8xf32>, tensor<8xf32>
+}

@@ -69,7 +69,7 @@ public:
   /// Do both stand in the same place in the same layout?
   bool samePlace(mlir::Value a, mlir::Value b) const;
   /// A splat constant's value, where it was given no memory.
-  std::optional<double> literal(mlir::Value tensor) const;
+  mlir::TypedAttr literal(mlir::Value tensor) const;
 
   /// The pointer to a tensor's first element, named after it.
   mlir::Value buffer(mlir::Value tensor);

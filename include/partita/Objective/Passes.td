@@ -42,7 +42,8 @@ def MakeInitPass : Pass<"make-init", "::mlir::ModuleOp"> {
   let summary = "makes @init, which gives every parameter its initial value";
   let description = [{
     A function like the others: partitioning places what it writes, `optimize` adds its states, and a run
-    calls it once, unless it resumes. Parameters that it writes already are left alone.
+    calls it once, unless it resumes. Parameters that it writes already are left alone; a module without
+    parameters gets none.
 
     ```mlir
     train.parameter @w : tensor<4x8xf32> fill(<0.0, normal 0.02>)
