@@ -25,6 +25,15 @@ bool View::isDense() const {
   return true;
 }
 
+bool View::operator==(const View &other) const {
+  if (shape != other.shape || offset != other.offset)
+    return false;
+  for (size_t i = 0; i < shape.size(); ++i)
+    if (shape[i] != 1 && strides[i] != other.strides[i])
+      return false;
+  return true;
+}
+
 int64_t View::elements() const {
   int64_t n = 1;
   for (int64_t size : shape)

@@ -18,10 +18,8 @@ struct View {
   static View dense(llvm::ArrayRef<int64_t> shape, int64_t offset = 0);
   bool isDense() const;
   int64_t elements() const;
-  bool operator==(const View &other) const {
-    return shape == other.shape && strides == other.strides && offset == other.offset;
-  }
-
+  /// The same elements in the same places: the stride of a dimension of size one says nothing.
+  bool operator==(const View &other) const;
   bool operator!=(const View &other) const { return !(*this == other); }
 
   /// The same elements, row-major, in another shape; none where no strides express that.

@@ -135,17 +135,6 @@ Importer::checkOpsets(const google::protobuf::RepeatedPtrField<onnx::OperatorSet
 // Inputs, initializers, outputs
 //===------------------------------------------------------------------------------------------===//
 
-/// Token ids are the integer input of that name, or the only integer input, if it is a matrix.
-static bool isIds(const onnx::ValueInfoProto &input,
-                  llvm::ArrayRef<const onnx::ValueInfoProto *> all) {
-  auto isInt = [](const onnx::ValueInfoProto *each) {
-    std::optional<DType> type = dtypeFromOnnx(each->type().tensor_type().elem_type());
-    return type == DType::i64 || type == DType::i32;
-  };
-  bool only = llvm::count_if(all, isInt) == 1 && input.type().tensor_type().shape().dim_size() == 2;
-  return isInt(&input) && (input.name() == "input_ids" || only);
-}
-
 LogicalResult Importer::importInputs(Frame &frame) {
   const onnx::GraphProto &graph = file.model().graph();
   llvm::SmallVector<Shape> shapes;
@@ -180,7 +169,7 @@ LogicalResult Importer::importInputs(Frame &frame) {
     attributes.push_back(builder.getDictionaryAttr(
         {builder.getNamedAttr(train::TrainDialect::kName, name),
          builder.getNamedAttr(train::TrainDialect::kRole,
-                              builder.getStringAttr(isIds(*input, inputs) ? "ids" : "input"))}));
+                              builder.getStringAttr(input->name() == "input_ids" ? "ids" : "input"))}));
     locations.push_back(NameLoc::get(name, file.location()));
   }
   builder.setInsertionPointToEnd(module->getBody());

@@ -65,6 +65,8 @@ private:
     if (BlockArgument argument = sourceOf(tokens)) {
       int64_t &known = vocabulary[argument];
       known = known ? std::min(known, size) : size;
+      if (auto ignored = op->getAttrOfType<IntegerAttr>("ignore_index"))
+        filler[argument] = ignored.getInt();
     }
   }
 
@@ -100,14 +102,14 @@ private:
       shared.inputIndex[argument] = found->second;
       if (!isNew)
         continue;
-      auto filler = function.getArgAttrOfType<IntegerAttr>(i, train::TrainDialect::kFiller);
+      auto declared = function.getArgAttrOfType<IntegerAttr>(i, train::TrainDialect::kFiller);
       bool batched = bool(function.getArgAttr(i, train::TrainDialect::kBatch));
       tables.inputs.push_back(b.getDictionaryAttr(
           {b.getNamedAttr("name", b.getStringAttr(name)),
            b.getNamedAttr("role", b.getStringAttr(role)),
            b.getNamedAttr("type", TypeAttr::get(type)),
            b.getNamedAttr("batched", b.getBoolAttr(batched)),
-           b.getNamedAttr("filler", b.getI64IntegerAttr(filler ? filler.getInt() : 0)),
+           b.getNamedAttr("filler", b.getI64IntegerAttr(declared ? declared.getInt() : filler.lookup(argument))),
            b.getNamedAttr("vocabulary", b.getI64IntegerAttr(vocabulary.lookup(argument)))}));
     }
     return success();
@@ -160,7 +162,7 @@ private:
   Builder b;
   ProgramTables tables;
   int64_t accumulate = 1;
-  llvm::DenseMap<Value, int64_t> vocabulary;
+  llvm::DenseMap<Value, int64_t> vocabulary, filler;
   llvm::StringMap<int64_t> indexOf;
 };
 

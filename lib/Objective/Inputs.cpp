@@ -108,6 +108,16 @@ static LogicalResult bindInput(func::FuncOp forward, StringRef binding) {
   return success();
 }
 
+/// Are rows of a table looked up by the value, perhaps of another shape or type?
+static bool looksUp(Value value) {
+  return llvm::any_of(value.getUses(), [](OpOperand &use) {
+    Operation *user = use.getOwner();
+    if (auto embedding = dyn_cast<tx::EmbeddingOp>(user))
+      return embedding.getIds() == use.get();
+    return isa<tx::CastOp, tx::ReshapeOp, tx::SliceOp>(user) && looksUp(user->getResult(0));
+  });
+}
+
 /// Where no name says so, the one input that rows of a table are looked up by is the tokens.
 static void findTokens(func::FuncOp forward) {
   std::optional<unsigned> only;
@@ -115,11 +125,8 @@ static void findTokens(func::FuncOp forward) {
     StringRef role = roleOf(forward, argument.getArgNumber());
     if (role == "ids")
       return;
-    bool looksUp = llvm::any_of(argument.getUses(), [](OpOperand &use) {
-      auto embedding = dyn_cast<tx::EmbeddingOp>(use.getOwner());
-      return embedding && embedding.getIds() == use.get();
-    });
-    if (role != "data" || !looksUp || cast<RankedTensorType>(argument.getType()).getRank() != 2)
+    auto type = cast<RankedTensorType>(argument.getType());
+    if (role != "data" || !isInteger(type) || type.getRank() != 2 || !looksUp(argument))
       continue;
     if (only)
       return;

@@ -183,8 +183,7 @@ private:
     for (int d = input.batched ? 1 : 0; d < input.globalShape.rank; ++d)
       width *= input.globalShape[d];
     double value = element(column, (input.batched ? sample * width : 0) + at);
-    bool counts = input.role != InputRole::Labels && input.role != InputRole::Targets;
-    bool ignored = !counts && value == double(input.filler);
+    bool ignored = value == double(input.filler);
     if (input.vocabulary > 0 && !ignored && !(value >= 0 && value < double(input.vocabulary)))
       fail("%s: %s: '%s' of sample %lld is %.0f, which is not within 0 to %lld", option.c_str(),
            file.path().c_str(), input.name, (long long)sample, value,

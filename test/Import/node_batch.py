@@ -115,8 +115,7 @@ class Tools:
 
     def compiled(self, inputs):
         program = self.path("program")
-        roles = [word for name in inputs for word in ("--input", name + "=data")]
-        call([self.partita, "compile", self.path("model.mlir"), "--objective", "none", *roles, "--no-build", "-o", program])
+        call([self.partita, "compile", self.path("model.mlir"), "--objective", "none", "--no-build", "-o", program])
         call(["make", "-s", "-C", program], 600, may_refuse=False)
         write_safetensors(self.path("data.safetensors"), inputs)
         data = ["--data", self.path("data.safetensors")] if inputs else []

@@ -85,7 +85,7 @@ struct Input {
   Shape globalShape;   ///< one micro-batch of the whole program
   Shape localShape;    ///< one micro-batch of one rank
   Splits splits;       ///< how the one comes from the other
-  int64_t vocabulary;  ///< numbers are 0 .. vocabulary-1, or `filler` in labels; 0: any
+  int64_t vocabulary;  ///< numbers are 0 .. vocabulary-1, or `filler`; 0: any
   int64_t filler = 0;  ///< the label that does not count; the first of Shifted
   bool batched = true; ///< one row per sample; else the same for all
 };
