@@ -168,8 +168,9 @@ LogicalResult Importer::importInputs(Frame &frame) {
     StringAttr name = builder.getStringAttr(input->name());
     attributes.push_back(builder.getDictionaryAttr(
         {builder.getNamedAttr(train::TrainDialect::kName, name),
-         builder.getNamedAttr(train::TrainDialect::kRole,
-                              builder.getStringAttr(input->name() == "input_ids" ? "ids" : "input"))}));
+         builder.getNamedAttr(
+             train::TrainDialect::kRole,
+             builder.getStringAttr(input->name() == "input_ids" ? "ids" : "input"))}));
     locations.push_back(NameLoc::get(name, file.location()));
   }
   builder.setInsertionPointToEnd(module->getBody());

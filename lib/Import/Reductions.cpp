@@ -168,8 +168,8 @@ LogicalResult topK(Node &node) {
   constexpr int64_t most = 64;
   int64_t axis = -1, k = 0, largest = 1, sorted = 1;
   if (failed(node.arity(1, 2)) || failed(node.attribute("axis", axis)) ||
-      (node.version >= 11 && (failed(node.attribute("largest", largest)) ||
-                              failed(node.attribute("sorted", sorted)))) ||
+      (node.version >= 11 &&
+       (failed(node.attribute("largest", largest)) || failed(node.attribute("sorted", sorted)))) ||
       failed(node.version >= 10 ? node.knownInt(1, "how many are wanted", k)
                                 : node.attribute("k", k)) ||
       failed(node.normalizeAxis(axis, node.input(0)->shape.size())))
@@ -194,8 +194,8 @@ LogicalResult topK(Node &node) {
     values.push_back(reduceValue(m, rest, best, axis, isReal));
     Value here = m.apply<tx::AndOp>(m.apply<tx::EqualOp>(rest, values.back()), left);
     places.push_back(place(m, here, axis, /*last=*/false));
-    left = m.apply<tx::AndOp>(
-        left, node.emit<tx::NotOp>({m.apply<tx::EqualOp>(at, places.back())}));
+    left =
+        m.apply<tx::AndOp>(left, node.emit<tx::NotOp>({m.apply<tx::EqualOp>(at, places.back())}));
   }
   if (failed(node.set(0, m.concat(values, axis))))
     return failure();

@@ -129,8 +129,8 @@ std::optional<APFloat> splatOf(DenseElementsAttr value) {
     return value.getSplatValue<APFloat>();
   APFloat number(APFloat::IEEEdouble());
   bool isSigned = !value.getElementType().isInteger(1);
-  APFloat::opStatus status = number.convertFromAPInt(value.getSplatValue<APInt>(), isSigned,
-                                                     APFloat::rmNearestTiesToEven);
+  APFloat::opStatus status =
+      number.convertFromAPInt(value.getSplatValue<APInt>(), isSigned, APFloat::rmNearestTiesToEven);
   return status == APFloat::opOK ? std::optional(number) : std::nullopt;
 }
 

@@ -109,7 +109,8 @@ private:
            b.getNamedAttr("role", b.getStringAttr(role)),
            b.getNamedAttr("type", TypeAttr::get(type)),
            b.getNamedAttr("batched", b.getBoolAttr(batched)),
-           b.getNamedAttr("filler", b.getI64IntegerAttr(declared ? declared.getInt() : filler.lookup(argument))),
+           b.getNamedAttr("filler", b.getI64IntegerAttr(declared ? declared.getInt()
+                                                                 : filler.lookup(argument))),
            b.getNamedAttr("vocabulary", b.getI64IntegerAttr(vocabulary.lookup(argument)))}));
     }
     return success();

@@ -422,7 +422,7 @@ private:
       return nullptr;
     Operation *start = op->getOperand(0).getDefiningOp();
     return start && !tensorType(op->getOperand(0)) && plan.operandsInto.count(start) ? start
-                                                                                   : nullptr;
+                                                                                     : nullptr;
   }
 
   /// A splat constant whose users all write it as a literal needs no memory.

@@ -48,9 +48,8 @@ ElementsAttr inSingle(ElementsAttr value) {
   auto dense = dyn_cast<DenseFPElementsAttr>(value);
   if (!dense || !changes(dense.getType()))
     return value;
-  return dense.mapValues(Float32Type::get(value.getContext()), [](const APFloat &number) {
-    return inSingle(number).bitcastToAPInt();
-  });
+  return dense.mapValues(Float32Type::get(value.getContext()),
+                         [](const APFloat &number) { return inSingle(number).bitcastToAPInt(); });
 }
 
 struct SinglePrecision : partita::impl::SinglePrecisionPassBase<SinglePrecision> {

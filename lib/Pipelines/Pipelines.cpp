@@ -11,9 +11,11 @@ using namespace partita;
 
 static constexpr Phase kPhases[] = {
     {"import", "single-precision,canonicalize,cse",
-     "training computes in 32 bits, whatever a file stores; exporters write the same shape and mask arithmetic once per layer; what is equal becomes one "
+     "training computes in 32 bits, whatever a file stores; exporters write the same shape and "
+     "mask arithmetic once per layer; what is equal becomes one "
      "before anything matches patterns"},
-    {"raise", "func.func(raise-layer-norm,raise-rms-norm,"
+    {"raise",
+     "func.func(raise-layer-norm,raise-rms-norm,"
      "raise-activation,raise-rotate-half,raise-attention),canonicalize,cse",
      "composites are recognized while the program is as the exporter wrote it; rules, gradients "
      "and kernels belong to the whole op"},
@@ -35,7 +37,9 @@ static constexpr Phase kPhases[] = {
      "gradients are complete here, whatever reduced them"},
     {"schedule", "peel-last-micro-batch,canonicalize,cse",
      "the order of the micro-batches is settled before kernels are made and collectives placed"},
-    {"fuse", "split-reductions,fuse-classifier,sink-reshapes,fuse-residual-gradients,fuse-elementwise,fuse-bias,canonicalize,cse",
+    {"fuse",
+     "split-reductions,fuse-classifier,sink-reshapes,fuse-residual-gradients,fuse-elementwise,fuse-"
+     "bias,canonicalize,cse",
      "every kernel boundary is a value written and read again; before the overlap, which counts "
      "what there is to hide behind"},
     {"overlap",

@@ -3,8 +3,8 @@
 #include "common/data.h"
 
 #include "common/layout.h"
-#include "partita_rt/fingerprint.h"
 #include "common/samples.h"
+#include "partita_rt/fingerprint.h"
 #include "partita_rt/init.h"
 
 #include <algorithm>

@@ -112,8 +112,7 @@ void openSession(Session &session, const World &world, const Program &program) {
       session.data = std::make_unique<Batches>(*session.dataFile, "--data", program, session.seed,
                                                true, program.accumulate);
     if (!options.forward.empty())
-      session.first =
-          std::make_unique<Batches>(*session.dataFile, "--data", program, 0, false, 1);
+      session.first = std::make_unique<Batches>(*session.dataFile, "--data", program, 0, false, 1);
     session.dataIdentity = session.dataFile->identity();
     if (options.resume)
       checkSameData(session, info);

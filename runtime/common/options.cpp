@@ -129,7 +129,8 @@ const std::vector<Option> &optionTable() {
       {"--dump-parameters", "FILE.safetensors", "write the parameters at the end",
        PATH(dumpParameters)},
       {"--forward", "FILE.safetensors",
-       "after training, run the model on the first samples of --data, in their order, and write its "
+       "after training, run the model on the first samples of --data, in their order, and write "
+       "its "
        "outputs",
        PATH(forward)},
       {"--census", nullptr, "print every collective of a step and why it is there", FLAG(census)},
@@ -205,9 +206,8 @@ void checkCombinations(const RunOptions &o, const Program &program) {
   needs(program.forward != nullptr, !o.forward.empty(), "--forward", "a program with a forward");
   if (o.resume && o.init != InitFrom::ModelFile)
     fail("--resume takes the parameters from the checkpoint; leave out --init");
-  bool something =
-      !o.data.empty() || !o.evalData.empty() || o.census || o.steps || !o.dumpParameters.empty() ||
-      !o.forward.empty();
+  bool something = !o.data.empty() || !o.evalData.empty() || o.census || o.steps ||
+                   !o.dumpParameters.empty() || !o.forward.empty();
   if (!something)
     fail("nothing to do: give --data FILE and --steps N (--help lists the options)");
 }

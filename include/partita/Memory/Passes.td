@@ -15,7 +15,8 @@ def PlanMemory : Pass<"plan-memory", "::mlir::ModuleOp"> {
     that dies where the kernel allows it; one that is written to a parameter or state that the function does
     not read is computed there, so that @init needs no arena. Everything else gets an offset in the arena by its
     interval of life, largest first, into the tightest gap. An operand of an asynchronous collective
-    lives until its wait.
+    lives until its wait. The host reads what @forward returns: its return names a place in the arena for each
+    result, to which an input, a parameter or a view of one is copied.
 
     Before:
 

@@ -216,9 +216,9 @@ struct Rank {
   int ranks = 1;
   int coordinates[kMaxAxes] = {}; ///< position along each mesh axis
 
-  char *persistentBase = nullptr; ///< program->persistentBytes
-  char *arenaBase = nullptr;      ///< program->arenaBytes
-  void *const *inputs = nullptr; ///< one per input of the program
+  char *persistentBase = nullptr;      ///< program->persistentBytes
+  char *arenaBase = nullptr;           ///< program->arenaBytes
+  void *const *inputs = nullptr;       ///< one per input of the program
   Communicator *groups[kMaxAxes] = {}; ///< per mesh axis
   Communicator *world = nullptr;       ///< all ranks
 
