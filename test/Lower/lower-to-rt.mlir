@@ -77,3 +77,15 @@ func.func @init() {
 func.func @forward(%x: tensor<2x4xf32> {train.name = "x", train.role = "data"}) -> tensor<2x4xf32> {
   return %x : tensor<2x4xf32>
 }
+
+// Where a dimension of size one stands changes nothing in memory.
+// CHECK-LABEL: func.func @single
+// CHECK-NOT: rt.copy
+// CHECK: rt.reduce_sum
+// CHECK: return
+func.func @single(%x: tensor<3x5xf32>) -> tensor<3x1xf32> {
+  %0 = tx.reshape %x : tensor<3x5xf32> -> tensor<3x5x1xf32>
+  %1 = tx.transpose %0 [0, 2, 1] : tensor<3x5x1xf32> -> tensor<3x1x5xf32>
+  %2 = tx.reduce_sum %1 [2] : tensor<3x1x5xf32> -> tensor<3x1xf32>
+  return %2 : tensor<3x1xf32>
+}
