@@ -239,10 +239,9 @@ LogicalResult PlacedMemory::putReturned(Operation *end, ArrayRef<const Tensor *>
       fill(end, *place, value);
     written.push_back(std::move(*place));
   }
-  for (auto [i, place, value] : llvm::enumerate(written, values))
+  for (auto [at, place, value] : llvm::zip(buffersOf(end), written, values))
     if (place.space && !holds(place, *value))
-      return end->emitError() << "result " << i << " at " << buffersOf(end)[i]
-                              << " is overwritten by another";
+      return end->emitError() << "the result at " << at << " is overwritten by another";
   return success();
 }
 

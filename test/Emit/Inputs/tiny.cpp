@@ -146,7 +146,7 @@ static const Axis kMesh[] = {
 
 static const Input kInputs[] = {
     {"input_ids", InputRole::TokenIds, DType::Int64, {4, 4}, {2, 4}, {{0, 0}}, 16},
-    {"labels", InputRole::Labels, DType::Int64, {4, 4}, {2, 4}, {{0, 0}}, 16},
+    {"labels", InputRole::Labels, DType::Int64, {4, 4}, {2, 4}, {{0, 0}}, 16, -100},
 };
 
 static const Parameter kParameters[] = {
