@@ -63,7 +63,6 @@ public:
 
 private:
   //===- Lives
-  //-------------------------------------------------------------------------------------===//
 
   void number(Block &block) {
     for (Operation &op : block) {
@@ -117,7 +116,6 @@ private:
   }
 
   //===- Views
-  //-------------------------------------------------------------------------------------===//
 
   bool takesView(OpOperand &use, const View &view) {
     if (view.isDense())
@@ -159,7 +157,6 @@ private:
   }
 
   //===- Concatenations
-  //------------------------------------------------------------------------------===//
 
   /// Gives operands of `op` that can be computed into its result their places there.
   void assignPieces(Operation *op) {
@@ -212,7 +209,6 @@ private:
   }
 
   //===- In place
-  //------------------------------------------------------------------------------------===//
 
   /// Do all values in the storage die at the op?
   bool dies(int storage, Operation *op) { return plan.storages[storage].last <= plan.number[op]; }
@@ -287,7 +283,6 @@ private:
   }
 
   //===- Collectives
-  //-----------------------------------------------------------------------------------===//
 
   /// May the collective that begins at `op` and ends at `end` sum up in the operand's own memory?
   /// Nobody else may look at it from the beginning on.
@@ -341,7 +336,6 @@ private:
   }
 
   //===- The walk
-  //----------------------------------------------------------------------------------------===//
 
   LogicalResult planBlock(Block &block) {
     for (Operation &op : block) {
