@@ -62,8 +62,8 @@ struct Objective : partita::impl::ObjectivePassBase<Objective> {
     sumMeans();
     if (name == "none")
       return;
-    if (failed(objective::checkSomethingTrains(module)) || failed(findKind(module, name)) ||
-        failed(findOutput(wanted)) || failed(findLabels()))
+    if (failed(objective::checkSomethingTrains(module)) || failed(checkTakesData()) ||
+        failed(findKind(module, name)) || failed(findOutput(wanted)) || failed(findLabels()))
       return signalPassFailure();
     buildStep(module, "train_step", /*training=*/true);
     buildStep(module, "eval_step", /*training=*/false);
@@ -158,10 +158,29 @@ private:
     chosen = llvm::find_if(kKinds, [&](const Kind &each) { return each.name == name; });
   }
 
+  /// What a model computes from constants alone is the same in every step.
+  LogicalResult checkTakesData() {
+    bool fixed = forward.getNumArguments() > 0;
+    for (unsigned i = 0; i < forward.getNumArguments(); ++i) {
+      StringRef role = objective::roleOf(forward, i);
+      fixed &= role == "ones" || role == "zeros" || role == "positions";
+    }
+    if (!fixed)
+      return success();
+    return forward.emitError() << "no input takes anything from the data: all are ones, zeros or "
+                                  "positions; bind one with --input NAME=ids or data";
+  }
+
   /// The input that is added for what is predicted.
   LogicalResult findLabels() {
     if (!chosen)
       chooseKind();
+    if (chosen->name == "classification" && outputType().getRank() != 2)
+      return forward.emitError()
+             << "objective 'classification' wants one vector of scores a sample, "
+                "output '"
+             << outputName(output) << "' is " << outputType()
+             << "; 'masked' compares a class per token";
     if (chosen->loss == Kind::InGraph)
       return success();
     RankedTensorType scores = outputType();

@@ -8,9 +8,15 @@
 // RUN: not partita-opt %s --objective=inputs=ids=data --split-input-file 2>&1 | FileCheck %s --check-prefix=INPUT
 // RUN: not partita-opt %s --objective=inputs=pixels=mask --split-input-file 2>&1 | FileCheck %s --check-prefix=ROLE
 // RUN: not partita-opt %s --objective=inputs=pixels=positions --split-input-file 2>&1 | FileCheck %s --check-prefix=FLOAT
+// RUN: not partita-opt %s --objective=inputs=pixels=ones --split-input-file 2>&1 | FileCheck %s --check-prefix=FIXED
+// RUN: not partita-opt %s --objective=kind=classification --split-input-file 2>&1 | FileCheck %s --check-prefix=CLASSES
+// RUN: not partita-opt %s --objective="freeze=*" --split-input-file 2>&1 | FileCheck %s --check-prefix=FROZEN
 // RUN: not partita-opt %s --objective=inputs=pixels=ones:3 --split-input-file 2>&1 | FileCheck %s --check-prefix=FILLER
 
 // ACC: error: accumulate is 0, expected at least 1
+// FIXED: error: no input takes anything from the data: all are ones, zeros or positions; bind one with --input NAME=ids or data
+// FROZEN: error: freeze: all parameters are frozen, so nothing would be trained; --objective none makes a program for inference
+// CLASSES: error: objective 'classification' wants one vector of scores a sample, output '0' is 'tensor<8x15x4xf32>'; 'masked' compares a class per token
 // FREEZE: error: freeze: no parameter matches 'h.0.*.wieght'; the nearest names are 'h.0.weight', 'h.1.weight', 'bias'
 // KIND: error: objective 'lm' is unknown; known: auto, none, causal, masked, classification, mse, output
 // OUTPUT: error: objective: the model has no output 'hidden'; it has 'scores'
