@@ -30,7 +30,7 @@ public:
   }
 
 private:
-  /// The argument of a function that a value is a view or a micro-batch of.
+  /// The argument of a function that a value is a view, a piece or a micro-batch of.
   static BlockArgument sourceOf(Value value) {
     while (true) {
       if (auto argument = dyn_cast<BlockArgument>(value)) {
@@ -38,7 +38,8 @@ private:
         if (!loop)
           return argument;
         value = loop.getBatches()[argument.getArgNumber()];
-      } else if (isa<tx::ReshapeOp, tx::SliceOp, tx::CastOp>(value.getDefiningOp())) {
+      } else if (isa<tx::ReshapeOp, tx::SliceOp, tx::CastOp, par::NarrowOp>(
+                     value.getDefiningOp())) {
         value = value.getDefiningOp()->getOperand(0);
       } else {
         return {};
