@@ -33,8 +33,8 @@ def ShardInterface : OpInterface<"ShardInterface"> {
       }], "void", "localize", (ins), [{}], [{ return; }]>,
     InterfaceMethod<[{
         The op's results, built at the builder's insertion point out of ops that can have the letter marked
-        `!` split into `parts` equal parts; nothing where the op has no such letter. Whole values: the
-        ops are placed like all others.
+        `!`, or one whose size `parts` does not divide, split into `parts` parts; nothing where the op has no
+        such letter. Whole values: the ops are placed like all others.
       }], "::llvm::SmallVector<::mlir::Value>", "splitForm", (ins "::mlir::OpBuilder &":$builder, "int64_t":$parts), [{}],
       [{ return {}; }]>,
   ];

@@ -103,6 +103,16 @@ def Rt_RotateHalfOp : Rt_Call<"rotate_half", "rotateHalf",
   let summary = "a quarter turn of every pair of a row";
   let arguments = (ins B:$y, B:$x, I64Attr:$rows, I64Attr:$width, BoolAttr:$interleaved);
 }
+def Rt_RepeatOp : Rt_Call<"repeat", "repeat",
+    ["getY()", "getX()", "getOuter()", "getIndices()", "getTimes()", "piece(getFirst(), getCount())", "getInner()"]> {
+  let summary = "each index of a dimension several times after one another";
+  let arguments = (ins B:$y, B:$x, Optional<B>:$first, I64Attr:$outer, I64Attr:$indices, I64Attr:$times, I64Attr:$count, I64Attr:$inner);
+}
+def Rt_RepeatSumOp : Rt_Call<"repeat_sum", "repeatSum",
+    ["getDx()", "getDy()", "getOuter()", "getIndices()", "getTimes()", "piece(getFirst(), getCount())", "getInner()"]> {
+  let summary = "repeat's transpose: sums";
+  let arguments = (ins B:$dx, B:$dy, Optional<B>:$first, I64Attr:$outer, I64Attr:$indices, I64Attr:$times, I64Attr:$count, I64Attr:$inner);
+}
 def Rt_DropoutOp : Rt_Call<"dropout", "dropout",
     ["getY()", "getX()", "shape(getShape())", "shape(getWhole())", "dropout(getRatio(), getId(), getKey())",
      "element(getMicro(), getWhole(), getFirst())"]> {

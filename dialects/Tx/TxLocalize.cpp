@@ -7,6 +7,7 @@
 
 #include "dialects/Par/Placement.h"
 #include "dialects/Tx/Tx.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace partita;
@@ -37,6 +38,10 @@ void EmbeddingGradOp::localize() {
 void CrossEntropyGradOp::localize() {
   addFirstIndex(*this, getFirstMutable(), getLogits().getType(),
                 getLogits().getType().getRank() - 1);
+}
+void RepeatOp::localize() { addFirstIndex(*this, getFirstMutable(), getType(), getDim()); }
+void RepeatSumOp::localize() {
+  addFirstIndex(*this, getFirstMutable(), getX().getType(), getDim());
 }
 void TokenLossOp::localize() {
   addFirstIndex(*this, getFirstMutable(), getLogits().getType(),
@@ -95,4 +100,27 @@ SmallVector<Value> CrossEntropyOp::splitForm(OpBuilder &builder, int64_t parts) 
   Value loss = TokenLossOp::create(builder, loc, ValueRange{getLogits(), getLabels(), lse},
                                    (*this)->getAttrs());
   return {loss, lse};
+}
+
+/// Key heads that `parts` do not share evenly, but query heads do: as many key heads as both divide,
+/// each of the given ones several times, so that every rank has the key heads of its queries.
+SmallVector<Value> AttentionOp::splitForm(OpBuilder &builder, int64_t parts) {
+  int64_t heads = getQ().getType().getDimSize(2), keyHeads = getK().getType().getDimSize(2);
+  if (keyHeads == 1 || keyHeads % parts == 0 || heads % parts != 0)
+    return {};
+  int64_t times = std::lcm(keyHeads, parts) / keyHeads;
+  auto repeated = [&](TypedValue<RankedTensorType> x) -> Value {
+    SmallVector<int64_t> shape(x.getType().getShape());
+    shape[2] *= times;
+    return RepeatOp::create(builder, getLoc(),
+                            RankedTensorType::get(shape, x.getType().getElementType()), x,
+                            /*first=*/Value(), /*dim=*/2, times);
+  };
+  SmallVector<Value> operands(getOperands());
+  operands[1] = repeated(getK());
+  operands[2] = repeated(getV());
+  return SmallVector<Value>(
+      AttentionOp::create(builder, getLoc(), (*this)->getResultTypes(), operands,
+                          (*this)->getAttrs())
+          ->getResults());
 }

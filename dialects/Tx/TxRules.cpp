@@ -207,6 +207,25 @@ std::string ConcatOp::getShardRule() {
   return llvm::join(patterns, ", ") + " -> " + join(common);
 }
 
+/// The rank's own part of what is repeated follows from where its piece begins.
+static std::string repeatRule(int64_t rank, int64_t dim, StringRef few, StringRef many,
+                              bool isSum) {
+  Letters letters;
+  SmallVector<std::string> x, result;
+  for (int64_t i = 0; i < rank; ++i) {
+    x.push_back(i == dim ? (isSum ? many.str() + "+" : few.str() + "^") : letters.next());
+    result.push_back(i == dim ? (isSum ? few.str() + "^" : many.str()) : x.back());
+  }
+  return "~" + join(x) + ", @" + many.str() + " -> " + join(result);
+}
+
+std::string RepeatOp::getShardRule() {
+  return repeatRule(getType().getRank(), getDim(), "y", "z", false);
+}
+std::string RepeatSumOp::getShardRule() {
+  return repeatRule(getType().getRank(), getDim(), "y", "z", true);
+}
+
 std::string ReduceSumOp::getShardRule() {
   return reduceRule(getX().getType(), getDims(), "~", "+");
 }

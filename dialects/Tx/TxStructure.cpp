@@ -43,6 +43,28 @@ void ConstantOp::localize() {
       Attribute(DenseElementsAttr::get(plain, dense.getSplatValue<Attribute>()))));
 }
 
+/// `few` repeated is `many`, of which a rank may have a piece.
+static LogicalResult verifyRepeat(Operation *op, RankedTensorType few, RankedTensorType many,
+                                  int64_t dim, int64_t times) {
+  ArrayRef<int64_t> from = par::Layout::of(few).shape, to = par::Layout::of(many).shape;
+  if (dim < 0 || dim >= few.getRank() || few.getRank() != many.getRank() || times < 1)
+    return op->emitOpError() << "repeats dimension " << dim << " of " << few << " " << times
+                             << " times in " << many;
+  if (from[dim] * times != to[dim])
+    return op->emitOpError() << "repeats a dimension of " << from[dim] << " " << times
+                             << " times, which is not the " << to[dim] << " of " << many;
+  if (few.getElementType() != many.getElementType())
+    return op->emitOpError() << "element types differ: " << few << " and " << many;
+  return success();
+}
+
+LogicalResult RepeatOp::verify() {
+  return verifyRepeat(*this, getX().getType(), getType(), getDim(), getTimes());
+}
+LogicalResult RepeatSumOp::verify() {
+  return verifyRepeat(*this, getType(), getX().getType(), getDim(), getTimes());
+}
+
 LogicalResult ReshapeOp::verify() {
   if (getX().getType().getNumElements() != getType().getNumElements())
     return emitOpError() << getX().getType() << " has " << getX().getType().getNumElements()

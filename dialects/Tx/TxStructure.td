@@ -119,6 +119,38 @@ def Tx_ConcatOp : Tx_AttributeRuleOp<"concat"> {
   let hasVerifier = 1;
 }
 
+class Tx_Repeated<string mnemonic> : Tx_AttributeRuleOp<mnemonic> {
+  let arguments = (ins Tx_Float:$x, Optional<Tx_Int>:$first, I64Attr:$dim, I64Attr:$times);
+  let results = (outs Tx_Float:$result);
+  let assemblyFormat = "$x `times` $times `along` $dim (`from` $first^)? attr-dict `:` functional-type(operands, results)";
+  let moreDeclarations = "void localize();";
+  let hasVerifier = 1;
+}
+def Tx_RepeatOp : Tx_Repeated<"repeat"> {
+  let summary = "each index of dimension dim, `times` times after one another";
+  let description = [{
+    [a, b] becomes [a, a, b, b]. Rule `~.. y^ .., @z -> .. z ..`: every rank has all of x and repeats what its
+    own piece of the result holds, which `first` tells (`localize` adds the operand). Created by
+    tx.attention's split form, for key heads that are fewer than the ranks that share them.
+  }];
+  let gradient = [{
+    SmallVector<Value> flowing(getOperation()->getNumOperands());
+    flowing[0] = RepeatSumOp::create(g.builder, getLoc(), par::cotangentType(getX().getType()), g.dy(), getFirst(),
+                                     getDimAttr(), getTimesAttr());
+    return flowing;
+  }];
+}
+def Tx_RepeatSumOp : Tx_Repeated<"repeat_sum"> {
+  let summary = "repeat's transpose: the sum of each `times` indices of dimension dim that stand after one another";
+  let description = "A rank that has a piece of x adds it to what is zero elsewhere.";
+  let gradient = [{
+    SmallVector<Value> flowing(getOperation()->getNumOperands());
+    flowing[0] = RepeatOp::create(g.builder, getLoc(), par::cotangentType(getX().getType()), g.dy(), getFirst(),
+                                  getDimAttr(), getTimesAttr());
+    return flowing;
+  }];
+}
+
 class Tx_Reduce<string mnemonic> : Tx_AttributeRuleOp<mnemonic> {
   let arguments = (ins Tx_Tensor:$x, DenseI64ArrayAttr:$dims);
   let results = (outs Tx_Tensor:$result);

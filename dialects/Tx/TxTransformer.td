@@ -132,6 +132,7 @@ def Tx_AttentionOp : Tx_Attention<"attention"> {
 
     Rule: `b s^ (h g^) d^, b t^ h d^, b t^ h e^, ... -> b s^ (h g^) e^, b (h g^) s^`, so heads are split along
     with their keys; with one key head the queries' heads alone are split.
+    Key heads that do not divide over as many ranks as query heads do are repeated (splitForm).
     Kernels never store the s x t matrix (Dao et al., arXiv 2205.14135).
   }];
   let arguments = (ins Tx_Float:$q, Tx_Float:$k, Tx_Float:$v, Optional<Tx_Float>:$bias, F64Attr:$scale,
@@ -141,6 +142,7 @@ def Tx_AttentionOp : Tx_Attention<"attention"> {
     $q `,` $k `,` $v (`bias` $bias^)? `scale` $scale (`causal` $causal^)? (`window` $window^)?
     (`zero_hidden` $zero_hidden^)? attr-dict `:` functional-type(operands, results)
   }];
+  let moreDeclarations = "::llvm::SmallVector<::mlir::Value> splitForm(::mlir::OpBuilder &builder, int64_t parts);";
   let gradient = [{
     SmallVector<Value> operands{getQ(), getK(), getV(), getOut(), getLse(), g.dy()};
     if (getBias())

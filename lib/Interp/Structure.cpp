@@ -98,6 +98,30 @@ static LogicalResult concat(tx::ConcatOp op, Inputs in, Outputs out) {
   return success();
 }
 
+/// Calls f(position in `few`, position in `many`) for every element of `many`, or of the piece of
+/// it that begins at `first`.
+template <typename F>
+static void forRepeated(const Tensor &few, const Tensor &many, int64_t dim, int64_t times,
+                        int64_t first, F f) {
+  int64_t inner = rowMajorStrides(many.shape)[dim], count = many.shape[dim];
+  for (int64_t at = 0; at < many.size(); ++at) {
+    int64_t outer = at / (inner * count), index = first + at / inner % count;
+    f((outer * few.shape[dim] + index / times) * inner + at % inner, at);
+  }
+}
+
+static LogicalResult repeat(tx::RepeatOp op, Inputs in, Outputs out) {
+  forRepeated(*in[0], out[0], op.getDim(), op.getTimes(), in.size() > 1 ? in[1]->ints[0] : 0,
+              [&](int64_t from, int64_t to) { out[0].reals[to] = in[0]->reals[from]; });
+  return success();
+}
+
+static LogicalResult repeatSum(tx::RepeatSumOp op, Inputs in, Outputs out) {
+  forRepeated(out[0], *in[0], op.getDim(), op.getTimes(), in.size() > 1 ? in[1]->ints[0] : 0,
+              [&](int64_t to, int64_t from) { out[0].reals[to] += in[0]->reals[from]; });
+  return success();
+}
+
 /// Calls f(position in the result, position in x) for every element of x.
 template <typename F>
 static void reduce(ArrayRef<int64_t> dims, const Tensor &x, const Tensor &result, F f) {
@@ -150,6 +174,8 @@ void partita::interp::addStructureKernels(KernelTable &table) {
   table.add<tx::SliceOp>(slice);
   table.add<tx::PadOp>(pad);
   table.add<tx::ConcatOp>(concat);
+  table.add<tx::RepeatOp>(repeat);
+  table.add<tx::RepeatSumOp>(repeatSum);
   table.add<tx::ReduceSumOp>(reduceSum);
   table.add<tx::ReduceMeanOp>(reduceMean);
   table.add<tx::ReduceMaxOp>(reduceMax);

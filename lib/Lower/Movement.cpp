@@ -134,6 +134,34 @@ std::optional<APFloat> splatOf(DenseElementsAttr value) {
   return status == APFloat::opOK ? std::optional(number) : std::nullopt;
 }
 
+/// `Kernel` between x and its repetition, of which `many` is the dense type on a rank.
+template <typename Kernel, typename Op>
+LogicalResult lowerRepeated(Op op, Lowering &l, RankedTensorType few, RankedTensorType many) {
+  ArrayRef<int64_t> shape = few.getShape();
+  int64_t outer = 1, inner = 1, dim = op.getDim();
+  for (int64_t size : shape.take_front(dim))
+    outer *= size;
+  for (int64_t size : shape.drop_front(dim + 1))
+    inner *= size;
+  l.create<Kernel>(l.result(0), l.operand(0), op.getFirst() ? l.operand(1) : Value(), outer,
+                   shape[dim], op.getTimes(), many.getDimSize(dim), inner);
+  return success();
+}
+
+struct Repeat : KernelInterface::ExternalModel<Repeat, tx::RepeatOp> {
+  LogicalResult lower(Operation *op, Lowering &l) const {
+    return lowerRepeated<rt::RepeatOp>(cast<tx::RepeatOp>(op), l, l.type(op->getOperand(0)),
+                                       l.type(op->getResult(0)));
+  }
+};
+
+struct RepeatSum : KernelInterface::ExternalModel<RepeatSum, tx::RepeatSumOp> {
+  LogicalResult lower(Operation *op, Lowering &l) const {
+    return lowerRepeated<rt::RepeatSumOp>(cast<tx::RepeatSumOp>(op), l, l.type(op->getResult(0)),
+                                          l.type(op->getOperand(0)));
+  }
+};
+
 struct Constant : KernelInterface::ExternalModel<Constant, tx::ConstantOp> {
   LogicalResult lower(Operation *op, Lowering &l) const {
     auto constant = cast<tx::ConstantOp>(op);
@@ -173,6 +201,8 @@ void rt::attachMovementKernels(MLIRContext *context) {
   tx::SliceOp::attachInterface<Slice>(*context);
   tx::PadOp::attachInterface<Pad>(*context);
   tx::ConcatOp::attachInterface<Concat>(*context);
+  tx::RepeatOp::attachInterface<Repeat>(*context);
+  tx::RepeatSumOp::attachInterface<RepeatSum>(*context);
   tx::ConstantOp::attachInterface<Constant>(*context);
   tx::IotaOp::attachInterface<Iota>(*context);
 }

@@ -7,7 +7,8 @@
 // splits over the axis, the value does not). If such a value depends on parameters and constants
 // alone, what computed it must be replicated too, and so on up to the parameters: there f stands
 // once, at the definition, outside of the loop over micro-batches. A value that depends on data
-// gets f where it is.
+// gets f where it is, unless all that it depends on, up to values that get f anyway, may be
+// replicated: key heads that all ranks compute from the input that their query heads have f of.
 //
 // Forward: each op's rule gives its results' placements from its operands'. An operand that ought
 // to be replicated and is invariant gets f; a partial sum that the op is not linear in gets g.
@@ -40,9 +41,12 @@ public:
         cotangents(!function->hasAttr(par::ParDialect::kNoCotangents)), independent(function) {}
 
   LogicalResult run() {
-    if (cotangents)
+    if (cotangents) {
+      for (StringAttr axis : mesh.getAxes())
+        findClosed(axis);
       function.walk<WalkOrder::PostOrder, mlir::ReverseIterator>(
           [&](Operation *op) { demand(op); });
+    }
     for (BlockArgument argument : function.getArguments())
       if (failed(retypeArgument(argument)))
         return failure();
@@ -107,6 +111,55 @@ private:
         RankedTensorType::get(split.getShape(), IntegerType::get(split.getContext(), 1), split));
   }
 
+  /// The largest set of ops, no letter of which is split over the axis, such that all uses of their
+  /// results want them replicated or are in the set, and all operands depend on parameters alone,
+  /// get f anyway, or come from the set.
+  void findClosed(StringAttr axis) {
+    SmallVector<Operation *> ops;
+    llvm::DenseSet<Operation *> set;
+    llvm::DenseSet<OpOperand *> lacking; // a letter that is split
+    llvm::DenseSet<Value> getsF;
+    function.walk([&](Operation *op) {
+      std::string error;
+      if (!hasRule(op))
+        return;
+      auto rule = par::ruleOf(op, error);
+      int letter = letterOf(op, *rule, axis);
+      if (letter < 0) {
+        ops.push_back(op);
+        set.insert(op);
+        return;
+      }
+      for (auto [pattern, operand] : llvm::zip(rule->operands, op->getOpOperands()))
+        if (!pattern.contains(letter) && par::isDifferentiable(operand.get().getType())) {
+          lacking.insert(&operand);
+          getsF.insert(operand.get());
+        }
+    });
+    auto usesWant = [&](Operation *op) {
+      return llvm::all_of(op->getUses(), [&](OpOperand &use) {
+        return lacking.contains(&use) || set.contains(use.getOwner());
+      });
+    };
+    auto operandsMay = [&](Operation *op) {
+      return llvm::all_of(op->getOperands(), [&](Value operand) {
+        return !par::isDifferentiable(operand.getType()) || independent(operand) ||
+               getsF.contains(operand) || set.contains(operand.getDefiningOp());
+      });
+    };
+    for (size_t before = set.size() + 1; set.size() < before;) {
+      before = set.size();
+      for (Operation *op : llvm::reverse(ops))
+        if (!usesWant(op))
+          set.erase(op);
+      for (Operation *op : ops)
+        if (!operandsMay(op))
+          set.erase(op);
+    }
+    for (Operation *op : set)
+      closed.insert({op, axis});
+  }
+
   void demand(Operation *op) {
     if (!hasRule(op))
       return;
@@ -115,7 +168,8 @@ private:
     for (StringAttr axis : mesh.getAxes()) {
       int letter = letterOf(op, *rule, axis);
       bool replicatedResult = llvm::any_of(op->getResults(), [&](Value result) {
-        return replicated.contains({result, axis}) && independent(result);
+        return replicated.contains({result, axis}) &&
+               (independent(result) || closed.contains({op, axis}));
       });
       for (auto [pattern, use] : llvm::zip(rule->operands, op->getOpOperands())) {
         Value value = use.get();
@@ -327,6 +381,7 @@ private:
   DataIndependence independent;
   llvm::DenseSet<std::pair<Value, StringAttr>> replicated;
   llvm::DenseSet<std::pair<OpOperand *, StringAttr>> replicatedUses;
+  llvm::DenseSet<std::pair<Operation *, StringAttr>> closed;
   llvm::DenseMap<std::pair<Value, StringAttr>, Value> conjugates;
 };
 

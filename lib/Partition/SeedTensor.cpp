@@ -14,7 +14,8 @@
 // Megatron's layout comes out without any op or parameter being known by name: MLPs by their inner
 // dimension, attention by heads, embedding and head by the vocabulary. A fused projection is split
 // within its blocks: where the family stops at a slice, it is tried again within what the slice
-// cuts. Families are taken in the order of the parameters; one that would split two dimensions of
+// cuts. Where a size alone is in the way, ops that know another form of themselves (attention with
+// fewer key heads than ranks) take it. Families are taken in the order of the parameters; one that would split two dimensions of
 // one op over the same axis is left whole.
 //
 //===----------------------------------------------------------------------------------------------===//
@@ -41,36 +42,59 @@ struct PartitionSeedTensor : partita::impl::PartitionSeedTensorPassBase<Partitio
     axis = StringAttr::get(&getContext(), "tp");
     if (mesh.sizeOf("tp") <= 1)
       return;
+    // Where a size is in the way and other ops can take an op's place, they do, and all is
+    // considered anew: once, for a form has no size that is in the way.
+    for (int round = 0; round < 2; ++round) {
+      forms.clear();
+      auto any = considerAll(module);
+      if (failed(any))
+        return signalPassFailure();
+      if (forms.empty() && !*any) {
+        module.emitError()
+            << "nothing can be split over mesh axis 'tp': no dimension of a parameter "
+               "belongs to a product and is free of norms and softmax on its way";
+        return signalPassFailure();
+      }
+      for (auto &[op, results] : forms) {
+        op->replaceAllUsesWith(results);
+        op->erase();
+        ++replaced;
+      }
+      if (forms.empty())
+        return;
+    }
+  }
+
+private:
+  /// Tries the dimensions of all parameters and writes down what is split; is anything?
+  FailureOr<bool> considerAll(ModuleOp module) {
     Propagation propagation(module, mesh);
     if (failed(propagation.run()))
-      return signalPassFailure();
+      return failure();
+    independent.clear();
     for (auto function : module.getOps<func::FuncOp>())
       independent.emplace_back(function);
     llvm::DenseMap<StringAttr, Value> reads;
     module.walk([&](train::ReadOp read) {
       reads.try_emplace(read.getSymbolAttr().getAttr(), read.getResult());
     });
-    bool any = false;
+    SmallVector<std::pair<train::ParameterOp, Attribute>> found;
     for (auto parameter : module.getOps<train::ParameterOp>()) {
       Value value = reads.lookup(parameter.getSymNameAttr());
       if (!value)
         continue;
       for (unsigned dim = 0; dim < cast<RankedTensorType>(value.getType()).getRank(); ++dim)
         if (failed(consider(propagation, parameter, value, dim)))
-          return signalPassFailure();
-      if (Attribute split = tensorSplit(propagation.layoutOf(value))) {
+          return failure();
+      if (Attribute split = tensorSplit(propagation.layoutOf(value)))
+        found.push_back({parameter, split});
+    }
+    if (forms.empty())
+      for (auto [parameter, split] : found)
         parameter->setAttr(kArgumentSplit, split);
-        any = true;
-      }
-    }
-    if (!any) {
-      module.emitError() << "nothing can be split over mesh axis 'tp': no dimension of a parameter "
-                            "belongs to a product and is free of norms and softmax on its way";
-      return signalPassFailure();
-    }
+    return !found.empty();
   }
 
-private:
   LogicalResult consider(Propagation &propagation, train::ParameterOp parameter, Value value,
                          unsigned dim) {
     int64_t size = cast<RankedTensorType>(value.getType()).getDimSize(dim);
@@ -85,12 +109,43 @@ private:
         return success();
       }
       if (!attempt.stop) // a size is all that is in the way
-        return attempt.pays ? indivisible(propagation, parameter, dim, attempt) : success();
+        return !attempt.pays || findForms(attempt) ? success()
+                                                   : indivisible(propagation, parameter, dim, attempt);
       if (attempt.stop->blocks <= 1)
         return success();
       blocks *= attempt.stop->blocks;
     }
     return success();
+  }
+
+  /// Builds, for the ops of a family that a size keeps from being split, those that can take their
+  /// place; is there any?
+  bool findForms(const Attempt &attempt) {
+    bool found = false;
+    for (Operation *op : attempt.ops) {
+      if (!forms.contains(op)) {
+        OpBuilder builder(op);
+        SmallVector<Value> results =
+            cast<ShardInterface>(op).splitForm(builder, mesh.sizeOf(axis.getValue()));
+        if (results.empty())
+          continue;
+        forms.insert({op, std::move(results)});
+      }
+      found = true;
+    }
+    return found;
+  }
+
+  /// Is there such a form for another number of ranks?
+  static bool hasForm(const Attempt &attempt, int64_t parts) {
+    return llvm::any_of(attempt.ops, [&](Operation *op) {
+      OpBuilder builder(op);
+      Operation *before = op->getPrevNode();
+      bool any = !cast<ShardInterface>(op).splitForm(builder, parts).empty();
+      while (op->getPrevNode() != before)
+        op->getPrevNode()->erase();
+      return any;
+    });
   }
 
   /// Is the op one that gets cheaper, or a table that gets smaller, when a letter of it is split?
@@ -122,16 +177,16 @@ private:
         return letter.lacksFirstIndex || letter.byForm;
       });
     });
-    std::string divisors;
-    for (int64_t d = 1; d <= attempt.indivisible; ++d)
-      if (attempt.indivisible % d == 0 && d <= 1024)
-        divisors += (divisors.empty() ? "" : ", ") + std::to_string(d);
     if (isVocabulary) {
       parameter.emitRemark() << "dimension " << dim << " of '" << parameter.getSymName()
                              << "' stays whole: " << attempt.indivisible
                              << " does not divide over tp = " << mesh.sizeOf("tp");
       return success();
     }
+    std::string divisors;
+    for (int64_t d = 1; d <= 1024; ++d)
+      if (attempt.indivisible % d == 0 || hasForm(attempt, d))
+        divisors += (divisors.empty() ? "" : ", ") + std::to_string(d);
     auto error = parameter.emitError()
                  << "dimension " << dim << " of '" << parameter.getSymName()
                  << "' is split together with a dimension of size " << attempt.indivisible
@@ -150,6 +205,8 @@ private:
 
   par::MeshAttr mesh;
   StringAttr axis;
+  /// What takes the place of ops once all is considered.
+  llvm::MapVector<Operation *, SmallVector<Value>> forms;
   SmallVector<DataIndependence, 0> independent;
 };
 

@@ -101,6 +101,24 @@ void copyRows(float *dst, int64_t dstStride, const float *src, int64_t srcStride
     std::memcpy(dst + i * dstStride, src + i * srcStride, size_t(width) * sizeof(float));
 }
 
+void repeat(float *y, const float *x, int64_t outer, int64_t indices, int64_t times, Piece piece,
+            int64_t inner) {
+  for (int64_t o = 0; o < outer; ++o)
+    for (int64_t i = 0; i < piece.count; ++i)
+      std::memcpy(y + (o * piece.count + i) * inner,
+                  x + (o * indices + (piece.first + i) / times) * inner,
+                  size_t(inner) * sizeof(float));
+}
+
+void repeatSum(float *dx, const float *dy, int64_t outer, int64_t indices, int64_t times,
+               Piece piece, int64_t inner) {
+  fill(dx, 0.0f, outer * indices * inner);
+  for (int64_t o = 0; o < outer; ++o)
+    for (int64_t i = 0; i < piece.count; ++i)
+      accumulate(dx + (o * indices + (piece.first + i) / times) * inner,
+                 dy + (o * piece.count + i) * inner, inner);
+}
+
 void fill(float *dst, float value, int64_t n) { std::fill(dst, dst + n, value); }
 
 void accumulate(float *sum, const float *x, int64_t n) {

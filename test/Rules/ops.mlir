@@ -620,6 +620,21 @@ func.func @rotate_half_interleaved(%x: tensor<2x4x6xf64>) -> tensor<2x4x6xf64> {
   return %0 : tensor<2x4x6xf64>
 }
 
+// Repeated indices: a rank repeats what its piece of the result holds.
+
+// CHECK: tx.repeat @repeat: split a z b; partial 0{{ *$}}
+// GRAD: gradient of repeat: 0{{$}}
+func.func @repeat(%x: tensor<2x3x4xf64>) -> tensor<2x6x4xf64> {
+  %0 = tx.repeat %x times 2 along 1 : (tensor<2x3x4xf64>) -> tensor<2x6x4xf64>
+  return %0 : tensor<2x6x4xf64>
+}
+// CHECK: tx.repeat_sum @repeat_sum: split a z b; partial 0{{ *$}}
+// GRAD: gradient of repeat_sum: 0{{$}}
+func.func @repeat_sum(%x: tensor<2x6x4xf64>) -> tensor<2x3x4xf64> {
+  %0 = tx.repeat_sum %x times 2 along 1 : (tensor<2x6x4xf64>) -> tensor<2x3x4xf64>
+  return %0 : tensor<2x3x4xf64>
+}
+
 // Dropout: a piece drops the elements that the whole drops there.
 
 // CHECK: tx.dropout @dropout: split a b c; partial 0{{ *$}}
