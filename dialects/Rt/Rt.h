@@ -52,8 +52,8 @@ CallArgument orNull(mlir::Value value);
 CallArgument shape(llvm::ArrayRef<int64_t> sizes);
 /// A rank's rows of a vocabulary: `{whole, *first, rows}`; all of it where `first` is null.
 CallArgument tokenRows(int64_t whole, mlir::Value first, int64_t rows);
-/// `Piece{*first, count}`; `Piece{0, count}` where `first` is null.
-CallArgument piece(mlir::Value first, int64_t count);
+/// `Indices{*first, count}`; `Indices{0, count}` where `first` is null.
+CallArgument indices(mlir::Value first, int64_t count);
 /// `{rows, columns}`.
 CallArgument classifierBlock(llvm::ArrayRef<int64_t> sizes);
 /// `{data, batch stride, row stride, head stride}`, the `index`-th three of `strides`.

@@ -158,10 +158,10 @@ CallArgument argument::tokenRows(int64_t whole, Value first, int64_t rows) {
       "TokenRows{{" + std::to_string(whole) + ", *{}, " + std::to_string(rows) + "}", {first});
 }
 
-CallArgument argument::piece(Value first, int64_t count) {
+CallArgument argument::indices(Value first, int64_t count) {
   if (!first)
-    return "Piece{{0, " + std::to_string(count) + "}";
-  return CallArgument("Piece{{*{}, " + std::to_string(count) + "}", {first});
+    return "Indices{{0, " + std::to_string(count) + "}";
+  return CallArgument("Indices{{*{}, " + std::to_string(count) + "}", {first});
 }
 
 CallArgument argument::element(Value buffer, const APFloat &value) {

@@ -104,12 +104,12 @@ def Rt_RotateHalfOp : Rt_Call<"rotate_half", "rotateHalf",
   let arguments = (ins B:$y, B:$x, I64Attr:$rows, I64Attr:$width, BoolAttr:$interleaved);
 }
 def Rt_RepeatOp : Rt_Call<"repeat", "repeat",
-    ["getY()", "getX()", "getOuter()", "getIndices()", "getTimes()", "piece(getFirst(), getCount())", "getInner()"]> {
+    ["getY()", "getX()", "getOuter()", "getIndices()", "getTimes()", "indices(getFirst(), getCount())", "getInner()"]> {
   let summary = "each index of a dimension several times after one another";
   let arguments = (ins B:$y, B:$x, Optional<B>:$first, I64Attr:$outer, I64Attr:$indices, I64Attr:$times, I64Attr:$count, I64Attr:$inner);
 }
 def Rt_RepeatSumOp : Rt_Call<"repeat_sum", "repeatSum",
-    ["getDx()", "getDy()", "getOuter()", "getIndices()", "getTimes()", "piece(getFirst(), getCount())", "getInner()"]> {
+    ["getDx()", "getDy()", "getOuter()", "getIndices()", "getTimes()", "indices(getFirst(), getCount())", "getInner()"]> {
   let summary = "repeat's transpose: sums";
   let arguments = (ins B:$dx, B:$dy, Optional<B>:$first, I64Attr:$outer, I64Attr:$indices, I64Attr:$times, I64Attr:$count, I64Attr:$inner);
 }

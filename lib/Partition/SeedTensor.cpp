@@ -21,6 +21,7 @@
 //===----------------------------------------------------------------------------------------------===//
 
 #include "dialects/Train/Train.h"
+#include "dialects/Tx/Tx.h"
 #include "lib/Partition/Propagation.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "partita/Partition/Passes.h"

@@ -101,7 +101,7 @@ void copyRows(float *dst, int64_t dstStride, const float *src, int64_t srcStride
     std::memcpy(dst + i * dstStride, src + i * srcStride, size_t(width) * sizeof(float));
 }
 
-void repeat(float *y, const float *x, int64_t outer, int64_t indices, int64_t times, Piece piece,
+void repeat(float *y, const float *x, int64_t outer, int64_t indices, int64_t times, Indices piece,
             int64_t inner) {
   for (int64_t o = 0; o < outer; ++o)
     for (int64_t i = 0; i < piece.count; ++i)
@@ -111,7 +111,7 @@ void repeat(float *y, const float *x, int64_t outer, int64_t indices, int64_t ti
 }
 
 void repeatSum(float *dx, const float *dy, int64_t outer, int64_t indices, int64_t times,
-               Piece piece, int64_t inner) {
+               Indices piece, int64_t inner) {
   fill(dx, 0.0f, outer * indices * inner);
   for (int64_t o = 0; o < outer; ++o)
     for (int64_t i = 0; i < piece.count; ++i)

@@ -246,12 +246,12 @@ TEST(RotateHalf, TurnsPairs) {
 
 TEST(Repeat, RepeatsWhatAPieceHolds) {
   Floats x{1, 2, 3, 4, 5, 6, 7, 8}, y(8); // [2, 2, 2], each index 3 times: a piece of 2 of 6
-  repeat(y.data(), x.data(), 2, 2, 3, Piece{2, 2}, 2);
+  repeat(y.data(), x.data(), 2, 2, 3, Indices{2, 2}, 2);
   EXPECT_EQ(y, (Floats{1, 2, 3, 4, 5, 6, 7, 8}));
-  repeat(y.data(), x.data(), 2, 2, 3, Piece{0, 2}, 2);
+  repeat(y.data(), x.data(), 2, 2, 3, Indices{0, 2}, 2);
   EXPECT_EQ(y, (Floats{1, 2, 1, 2, 5, 6, 5, 6}));
   Floats dx(8, NAN);
-  repeatSum(dx.data(), y.data(), 2, 2, 3, Piece{0, 2}, 2);
+  repeatSum(dx.data(), y.data(), 2, 2, 3, Indices{0, 2}, 2);
   EXPECT_EQ(dx, (Floats{2, 4, 0, 0, 10, 12, 0, 0}));
 }
 

@@ -33,6 +33,8 @@ def PartitionSeedTensorPass : Pass<"partition-seed-tensor", "::mlir::ModuleOp"> 
     way forbids it, a product or a table that data look up gains, and sizes divide. Megatron's layout
     (Shoeybi et al., arXiv 1909.08053) comes out: columns then rows of an MLP, attention by heads, a
     fused projection within its blocks, embedding and head by the vocabulary. The mesh is the module's.
+    Where a size alone is in the way, an op that has a form without it takes that form: attention whose key
+    heads are fewer than the ranks repeats them, so that every rank has those of its queries.
 
     ```mlir
     train.parameter @up : tensor<4x16xf32>       // gelu(x up) down
@@ -42,8 +44,9 @@ def PartitionSeedTensorPass : Pass<"partition-seed-tensor", "::mlir::ModuleOp"> 
     train.parameter @down : tensor<16x4xf32> {par.split = #par.place<[16 @tp, 4]>}
     ```
   }];
-  let dependentDialects = ["::partita::par::ParDialect"];
-  let statistics = [Statistic<"families", "families", "families of dimensions that are split">];
+  let dependentDialects = ["::partita::par::ParDialect", "::partita::tx::TxDialect"];
+  let statistics = [Statistic<"families", "families", "families of dimensions that are split">,
+                    Statistic<"replaced", "replaced", "ops that took another form">];
 }
 
 def PartitionSeedSequencePass : Pass<"partition-seed-sequence", "::mlir::ModuleOp"> {

@@ -235,16 +235,16 @@ void copyRows(float *dst, int64_t dstStride, const float *src, int64_t srcStride
               int64_t width);
 
 /// What a rank has of a dimension: `count` of its indices, from `first` on.
-struct Piece {
+struct Indices {
   int64_t first, count;
 };
 
 /// y[outer, piece.count, inner] of x[outer, indices, inner]: index i is (piece.first + i) / times.
-void repeat(float *y, const float *x, int64_t outer, int64_t indices, int64_t times, Piece piece,
+void repeat(float *y, const float *x, int64_t outer, int64_t indices, int64_t times, Indices piece,
             int64_t inner);
 /// Its transpose: dx[outer, indices, inner] gets the sums, in the order of the indices of dy.
 void repeatSum(float *dx, const float *dy, int64_t outer, int64_t indices, int64_t times,
-               Piece piece, int64_t inner);
+               Indices piece, int64_t inner);
 
 void fill(float *dst, float value, int64_t n);
 template <typename T, typename V> void fill(T *dst, V value, int64_t n) {
