@@ -81,7 +81,7 @@ private:
     int64_t named = 0;
     for (StringRef rest = text; !(rest = rest.ltrim()).empty(); ++named)
       rest = rest.front() == '(' ? rest.drop_front(std::min(rest.find(')') + 1, rest.size()))
-                                 : rest.drop_front(1).ltrim("+>^!|");
+                                 : rest.ltrim("#").drop_front(1).ltrim("+>^!|");
     bool hasStar = text.contains('*');
     if (hasStar && leading < 0)
       leading = rank - (named - 1);
@@ -122,12 +122,13 @@ private:
       result.dims.push_back(group);
       return true;
     }
-    if (!llvm::isAlpha(text.front()))
+    bool perPiece = text.consume_front("#");
+    if (text.empty() || !llvm::isAlpha(text.front()))
       return fail(llvm::formatv("does not know '{0}'", text.take_front(1)));
     unsigned l = letter(text.take_front(1));
     text = text.drop_front();
     mark(l, text);
-    result.dims.push_back({{l}});
+    result.dims.push_back({{l}, perPiece});
     return true;
   }
 
@@ -170,7 +171,7 @@ bool ShardRule::letterSizes(ArrayRef<ArrayRef<int64_t>> operandShapes,
   for (bool groups : {false, true}) {
     auto visit = [&](const RulePattern &pattern, ArrayRef<int64_t> shape) {
       for (auto [dim, size] : llvm::zip(pattern.dims, shape)) {
-        if (dim.letters.empty() || (dim.letters.size() > 1) != groups)
+        if (dim.letters.empty() || dim.perPiece || (dim.letters.size() > 1) != groups)
           continue;
         int64_t rest = size;
         int unknown = -1, unknowns = 0;

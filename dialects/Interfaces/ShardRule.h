@@ -3,7 +3,8 @@
 //
 //   rule     := [pattern {"," pattern}] "->" [pattern {"," pattern}]
 //   pattern  := ["~" | "~~"] {dim} | "@" letter
-//   dim      := letter | "(" letter letter+ ")" | "*" | "1"        each letter, "*" with a mark
+//   dim      := letter | "(" letter letter+ ")" | "*" | "1" | "#" letter
+//               each letter, "*" with a mark
 //   mark     := "+" | ">" | "^" | "!" | "|"
 //
 // A dimension that is a group is the product of its letters, the first one outermost.
@@ -11,6 +12,7 @@
 // A result that lacks a letter marked "+" ("greatest": ">") is a partial sum (maximum) where the
 // letter is split. "^" is never split; "!" is split by putting other ops in the op's place
 // (splitForm). "|" may be split, but not within blocks: a piece must be one run.
+// "#v" is a dimension of one number per piece of v: whoever splits v splits it.
 // "@v" is the operand that says where a rank's piece of v begins (par.first_index): it is absent
 // until v is split, so such patterns stand last.
 //
@@ -28,6 +30,7 @@ namespace partita {
 /// One dimension of an operand or a result: its letters, outermost first; empty for a `1`.
 struct RuleDim {
   llvm::SmallVector<unsigned, 2> letters;
+  bool perPiece = false; ///< one number per piece of its letter
 };
 
 enum class Linearity { None, Separately, Together };

@@ -430,6 +430,13 @@ Attribute Layout::encoding(MLIRContext *context) const {
                             greatest);
 }
 
+std::optional<int64_t> partita::par::pieceSize(int64_t size, int64_t parts) {
+  auto piece = static_cast<int64_t>(llvm::divideCeil(size, parts));
+  if (piece * parts == size || piece * (parts - 1) < size)
+    return piece;
+  return std::nullopt;
+}
+
 FailureOr<RankedTensorType> Layout::localType(Type element, MeshAttr mesh,
                                               function_ref<void(const Twine &)> error) const {
   SmallVector<int64_t> local(shape);
@@ -443,6 +450,10 @@ FailureOr<RankedTensorType> Layout::localType(Type element, MeshAttr mesh,
         left = (next == axes.end() ? shape[i] : next->blocks) / split.blocks;
       }
       int64_t size = mesh.sizeOf(split.axis.getValue());
+      if (auto piece = pieceSize(left, size); axes.size() == 1 && split.blocks == 1 && piece) {
+        local[i] = *piece;
+        continue;
+      }
       if (left % size != 0) {
         error(llvm::formatv(
                   "dimension {0} of size {1} does not divide over mesh axis {2} of size {3}", i,

@@ -53,9 +53,9 @@ LogicalResult AllReduceMaxOp::verify() {
 LogicalResult FirstIndexOp::verify() {
   Layout layout = Layout::of(getType());
   if (cast<RankedTensorType>(getType()).getDimSize(0) != 1 || layout.splits[0].empty() ||
-      getSize() % layout.shape[0] != 0)
+      !pieceSize(getSize(), layout.shape[0]))
     return emitOpError() << "wants one element per rank of the axes that split a dimension of "
-                         << getSize() << " evenly, its type is " << getType();
+                         << getSize() << ", its type is " << getType();
   return success();
 }
 

@@ -30,6 +30,11 @@ struct AxisSplit {
 /// The axes that split one dimension: fewer blocks first, outermost first among equals.
 using DimSplit = llvm::SmallVector<AxisSplit, 1>;
 
+/// The size of a rank's piece of `size` elements over `parts` ranks. A size that does not divide is
+/// rounded up, as long as the last rank has an element: what lies beyond the whole is its piece's
+/// padding, and zero in every value (unevenProblem). None where that leaves a rank nothing.
+std::optional<int64_t> pieceSize(int64_t size, int64_t parts);
+
 /// A value's placement over all axes, with the whole shape.
 struct Layout {
   llvm::SmallVector<int64_t> shape;   // of the whole value
@@ -63,7 +68,8 @@ struct Layout {
   /// Replicated becomes invariant: the placement of the value alone.
   Layout valueOnly() const;
 
-  /// The type of one rank's piece. A size that the mesh does not divide is an error.
+  /// The type of one rank's piece. A size that the mesh does not divide is rounded up where one
+  /// axis alone splits the dimension, all of it as one block (pieceSize), and an error elsewhere.
   mlir::FailureOr<mlir::RankedTensorType>
   localType(mlir::Type element, MeshAttr mesh,
             llvm::function_ref<void(const llvm::Twine &)> error) const;
@@ -111,6 +117,13 @@ bool letterSizes(const ShardRule &rule, mlir::Operation *op, llvm::SmallVectorIm
 bool placeResults(const ShardRule &rule, llvm::ArrayRef<Layout> operands,
                   llvm::ArrayRef<bool> carriesCotangent, llvm::MutableArrayRef<Layout> results,
                   RuleProblem &problem);
+
+/// Why an op does not keep the padding of a piece zero, of a letter that the mesh splits unevenly;
+/// empty where it does. It does where it is linear in all operands that have the letter, and there
+/// is one; or where it knows the first index of its piece, and with it where the whole ends.
+std::string unevenProblem(const ShardRule &rule, llvm::ArrayRef<int64_t> letterSizes,
+                          llvm::ArrayRef<Layout> operands, llvm::ArrayRef<Layout> results,
+                          MeshAttr mesh);
 
 /// The rule of an op, parsed for its operands and results; reports an error of the rule.
 std::optional<ShardRule> ruleOf(mlir::Operation *op, std::string &error);

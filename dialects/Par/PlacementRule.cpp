@@ -332,6 +332,49 @@ std::optional<ShardRule> partita::par::ruleOf(Operation *op, std::string &error)
                           ranksOf(op->getResultTypes()), error);
 }
 
+std::string partita::par::unevenProblem(const ShardRule &rule, ArrayRef<int64_t> letterSizes,
+                                        ArrayRef<Layout> operands, ArrayRef<Layout> results,
+                                        MeshAttr mesh) {
+  std::string problem;
+  auto keepsZero = [&](unsigned letter) {
+    auto knowsFirst = [&](const RulePattern &pattern) {
+      return pattern.firstIndexOf == static_cast<int>(letter);
+    };
+    if (rule.letters[letter].lacksFirstIndex || rule.letters[letter].byForm ||
+        llvm::any_of(rule.operands, knowsFirst))
+      return true;
+    bool any = false;
+    for (const RulePattern &pattern : rule.operands)
+      if (pattern.contains(letter)) {
+        if (pattern.linearity == Linearity::None)
+          return false;
+        any = true;
+      }
+    return any && !rule.letters[letter].greatest;
+  };
+  auto visit = [&](const RulePattern &pattern, const Layout &layout) {
+    for (auto [dim, axes] : llvm::zip(pattern.dims, layout.splits))
+      for (const AxisSplit &axis : axes) {
+        auto split = splitLetter(dim, axis.blocks, letterSizes);
+        int64_t parts = mesh.sizeOf(axis.axis.getValue());
+        if (!split || dim.perPiece || letterSizes[split->letter] / split->blocks % parts == 0 ||
+            !problem.empty())
+          continue;
+        if (dim.letters.size() != 1 || axes.size() != 1 || !keepsZero(split->letter))
+          problem = llvm::formatv("letter {0} of size {1} does not divide over mesh axis {2} of "
+                                  "size {3}",
+                                  rule.letters[split->letter].name, letterSizes[split->letter],
+                                  axis.axis.getValue(), parts);
+      }
+  };
+  for (auto [pattern, layout] : llvm::zip(rule.operands, operands))
+    if (pattern.firstIndexOf < 0)
+      visit(pattern, layout);
+  for (auto [pattern, layout] : llvm::zip(rule.results, results))
+    visit(pattern, layout);
+  return problem;
+}
+
 /// A constant all of whose elements are zero: also a partial sum of itself.
 static bool isZero(Operation *op) {
   DenseElementsAttr value;

@@ -154,9 +154,10 @@ def Rt_CrossEntropyBackwardOp : Rt_Call<"cross_entropy_backward", "crossEntropyB
   let arguments = (ins B:$dlogits, B:$dloss, B:$logits, B:$lse, B:$labels, Optional<B>:$first, I64Attr:$dlossStride, I64Attr:$rows,
                        I64Attr:$vocabulary, I64Attr:$width, I64Attr:$ignore);
 }
-def Rt_LogSumExpOp : Rt_Call<"log_sum_exp", "logSumExp", ["getY()", "getX()", "getRows()", "getWidth()"]> {
-  let summary = "log(sum(exp(x))) of every row";
-  let arguments = (ins B:$y, B:$x, I64Attr:$rows, I64Attr:$width);
+def Rt_LogSumExpOp : Rt_Call<"log_sum_exp", "logSumExp",
+    ["getY()", "getX()", "getRows()", "tokenRows(getVocabulary(), getFirst(), getWidth())"]> {
+  let summary = "log(sum(exp(x))) of every row, as far as it belongs to the vocabulary";
+  let arguments = (ins B:$y, B:$x, Optional<B>:$first, I64Attr:$rows, I64Attr:$vocabulary, I64Attr:$width);
 }
 def Rt_ClassifierLossOp : Rt_Call<"classifier_loss", "classifierLoss",
     ["getLoss()", "getX()", "getW()", "getLabels()", "getRows()", "getWidth()", "getVocabulary()",

@@ -24,7 +24,8 @@ static void addFirstIndex(Operation *op, MutableOperandRange first, Type type, u
   if (layout.splits[dim].empty() || first.size() != 0)
     return;
   int64_t whole = layout.shape[dim];
-  par::Layout pieces(whole / cast<RankedTensorType>(type).getDimSize(dim));
+  par::Layout pieces(static_cast<int64_t>(
+      llvm::divideCeil(whole, cast<RankedTensorType>(type).getDimSize(dim))));
   pieces.splits[0] = layout.splits[dim];
   OpBuilder builder(op);
   auto index = RankedTensorType::get({1}, builder.getI64Type(), pieces.encoding(op->getContext()));
@@ -42,6 +43,9 @@ void CrossEntropyGradOp::localize() {
 void RepeatOp::localize() { addFirstIndex(*this, getFirstMutable(), getType(), getDim()); }
 void RepeatSumOp::localize() {
   addFirstIndex(*this, getFirstMutable(), getX().getType(), getDim());
+}
+void LogSumExpOp::localize() {
+  addFirstIndex(*this, getFirstMutable(), getX().getType(), getX().getType().getRank() - 1);
 }
 void TokenLossOp::localize() {
   addFirstIndex(*this, getFirstMutable(), getLogits().getType(),
@@ -72,16 +76,13 @@ void PadOp::localize() { setOffsets(localOffsets(getOffsets(), getType())); }
 /// log(sum(exp(x))) over all parts is that over the parts' own.
 SmallVector<Value> CrossEntropyOp::splitForm(OpBuilder &builder, int64_t parts) {
   auto type = getLogits().getType();
-  if (type.getShape().back() % parts != 0)
+  if (!par::pieceSize(type.getShape().back(), parts))
     return {};
   auto of = [&](ArrayRef<int64_t> shape) {
     return RankedTensorType::get(shape, type.getElementType());
   };
-  SmallVector<int64_t> row(type.getShape().drop_back()), byPart(row), cut;
+  SmallVector<int64_t> row(type.getShape().drop_back()), byPart(row), one(row);
   byPart.push_back(parts);
-  cut = byPart;
-  cut.push_back(type.getShape().back() / parts);
-  SmallVector<int64_t> one(row);
   one.push_back(1);
   int64_t last = static_cast<int64_t>(row.size());
 
@@ -89,8 +90,7 @@ SmallVector<Value> CrossEntropyOp::splitForm(OpBuilder &builder, int64_t parts) 
   auto build = [&](auto op, ValueRange operands) -> Value {
     return decltype(op)::create(builder, loc, operands)->getResult(0);
   };
-  Value pieces = ReshapeOp::create(builder, loc, of(cut), getLogits());
-  Value lses = build(LogSumExpOp(), {pieces});
+  Value lses = LogSumExpOp::create(builder, loc, of(byPart), getLogits(), /*first=*/Value());
   Value greatest = ReduceMaxOp::create(builder, loc, of(row), lses, ArrayRef<int64_t>{last});
   Value spread = BroadcastOp::create(builder, loc, of(byPart),
                                      ReshapeOp::create(builder, loc, of(one), greatest));

@@ -23,6 +23,18 @@ LogicalResult AttentionOp::verify() {
   return success();
 }
 
+LogicalResult LogSumExpOp::verify() {
+  ArrayRef<int64_t> x = getX().getType().getShape(), parts = getType().getShape();
+  if (x.empty() || x.size() != parts.size() || parts.back() < 1)
+    return emitOpError() << "wants the parts of the last dimension of " << getX().getType()
+                         << " in the last of " << getType();
+  int64_t part = static_cast<int64_t>(llvm::divideCeil(x.back(), parts.back()));
+  if (part * (parts.back() - 1) >= std::max<int64_t>(x.back(), 1))
+    return emitOpError() << "has no element in the last of " << parts.back() << " parts of "
+                         << x.back();
+  return success();
+}
+
 LogicalResult RotateHalfOp::verify() {
   auto type = getX().getType();
   if (type.getRank() == 0 || type.getShape().back() % 2 != 0)

@@ -263,7 +263,7 @@ def Tx_CrossEntropyOp : Tx_InferredOp<"cross_entropy", [], "::mlir::getElementTy
     logits [..., n], labels [...] -> loss [...] and, for the backward pass, the logarithm of the
     softmax's denominator. Not a mean: the objective divides by the global count of tokens.
 
-    Over a split vocabulary it becomes, per rank, tx.log_sum_exp of its piece, the logarithm of their sum, and
+    Over a split vocabulary it becomes, per rank, tx.log_sum_exp of its part, the logarithm of their sum, and
     tx.token_loss: no logits are gathered, two numbers per token and the loss are reduced.
   }];
   let shardRule = "* n!, * -> *, *";
@@ -286,18 +286,20 @@ def Tx_CrossEntropyGradOp : Tx_InferredOp<"cross_entropy_grad"> {
   let moreDeclarations = "void localize();";
 }
 
-def Tx_LogSumExpOp : Tx_InferredOp<"log_sum_exp"> {
-  let summary = "log(sum(exp(x))) over the last dimension, without overflow";
-  let shardRule = "* n^ -> *";
-  let arguments = (ins Tx_Float:$x);
-  let results = (outs Tx_Float:$result);
-  let assemblyFormat = "$x attr-dict `:` functional-type(operands, results)";
-  let gradient = [{
-    Type type = getX().getType();
-    int64_t last = getX().getType().getRank() - 1;
-    Value softmax = g.op<ExpOp>(g.op<SubOp>(getX(), g.spread(getResult(), type, {last})));
-    return {g.op<MulOp>(softmax, g.spread(g.dy(), type, {last}))};
+def Tx_LogSumExpOp : Tx_Op<"log_sum_exp"> {
+  let summary = "log(sum(exp(x))) of each of several parts of the last dimension, without overflow";
+  let description = [{
+    x [..., n] -> [..., p]: the parts have n / p elements, rounded up, and the last one what is left. A rank that
+    has some of the parts is told where they begin (`localize` adds `first`), and with that where x ends: what
+    lies beyond, a piece's padding, does not count. No gradient flows: that of tx.token_loss contains it. Created by
+    tx.cross_entropy's split form.
   }];
+  let shardRule = "* n, @n -> * #n";
+  let arguments = (ins Tx_Float:$x, Optional<Tx_Int>:$first);
+  let results = (outs Tx_Float:$result);
+  let assemblyFormat = "$x (`from` $first^)? attr-dict `:` functional-type(operands, results)";
+  let moreDeclarations = "void localize();";
+  let hasVerifier = 1;
 }
 
 def Tx_TokenLossOp : Tx_InferredOp<"token_loss"> {

@@ -38,7 +38,7 @@ static LogicalResult firstIndex(Execution &execution, par::FirstIndexOp op, Rank
   par::Layout layout = par::Layout::of(op.getType());
   Tensor whole(layout.shape, /*isReal=*/false);
   for (int64_t i = 0; i < whole.size(); ++i)
-    whole.setNumber(i, i * (op.getSize() / whole.size()));
+    whole.setNumber(i, i * static_cast<int64_t>(llvm::divideCeil(op.getSize(), whole.size())));
   auto pieces = cut(whole, op.getType(), execution.mesh(), 0,
                     [&](const Twine &error) { op.emitError() << error; });
   if (failed(pieces))

@@ -61,10 +61,16 @@ static double logSumExp(const double *x, int64_t n) {
   return largest + std::log(sum);
 }
 
-static LogicalResult logSumExps(tx::LogSumExpOp, Inputs in, Outputs out) {
-  int64_t n = in[0]->dim(-1);
-  for (int64_t i = 0; i < out[0].size(); ++i)
-    out[0].reals[i] = logSumExp(in[0]->reals.data() + i * n, n);
+static LogicalResult logSumExps(tx::LogSumExpOp op, Inputs in, Outputs out) {
+  int64_t n = in[0]->dim(-1), parts = out[0].dim(-1);
+  int64_t part = static_cast<int64_t>(llvm::divideCeil(n, parts));
+  Rows columns(op.getX(), op.getX().getType().getRank() - 1, optional(in, 1));
+  for (int64_t i = 0; i < out[0].size(); ++i) {
+    int64_t begin = i % parts * part;
+    int64_t end = std::min(std::min(begin + part, n), columns.whole - columns.first);
+    out[0].reals[i] =
+        logSumExp(in[0]->reals.data() + i / parts * n + begin, std::max<int64_t>(end - begin, 0));
+  }
   return success();
 }
 
@@ -109,7 +115,7 @@ static LogicalResult crossEntropyGrad(tx::CrossEntropyGradOp op, Inputs in, Outp
     if (failed(checkToken(op, label, rows, i)))
       return failure();
     double lse = in[2]->reals[i]; // of the whole row: a piece of the logits does not know it
-    for (int64_t j = 0; j < n; ++j)
+    for (int64_t j = 0; j < std::min(n, rows.whole - rows.first); ++j)
       out[0].reals[i * n + j] =
           in[3]->reals[i] * (std::exp(x[j] - lse) - (j + rows.first == label));
   }

@@ -85,7 +85,7 @@ static SmallVector<int64_t> pieceStart(const par::Layout &layout, par::MeshAttr 
   for (auto [d, axes] : llvm::enumerate(layout.splits)) {
     int64_t size = layout.shape[d];
     for (const par::AxisSplit &split : axes) {
-      size /= mesh.sizeOf(split.axis.getValue());
+      size = static_cast<int64_t>(llvm::divideCeil(size, mesh.sizeOf(split.axis.getValue())));
       start[d] += mesh.coordinate(rank, split.axis.getValue()) * size;
     }
   }
@@ -97,8 +97,23 @@ static SmallVector<int64_t> pieceShape(const par::Layout &factors, par::MeshAttr
   SmallVector<int64_t> shape(factors.shape);
   for (auto [size, axes] : llvm::zip(shape, factors.splits))
     for (const par::AxisSplit &split : axes)
-      size /= mesh.sizeOf(split.axis.getValue());
+      size = static_cast<int64_t>(llvm::divideCeil(size, mesh.sizeOf(split.axis.getValue())));
   return shape;
+}
+
+/// Calls f(position in the piece, position in the whole) for every element of the whole that a
+/// rank's piece of a factored layout has.
+template <typename F>
+static void forPiece(const par::Layout &factors, par::MeshAttr mesh, int64_t rank, F f) {
+  SmallVector<int64_t> start = pieceStart(factors, mesh, rank), piece = pieceShape(factors, mesh);
+  SmallVector<int64_t> strides = rowMajorStrides(factors.shape), inside(piece), local;
+  int64_t base = 0;
+  for (auto [size, begin, whole, stride] : llvm::zip(inside, start, factors.shape, strides)) {
+    size = std::min(size, whole - begin);
+    base += begin * stride;
+  }
+  walk(inside, rowMajorStrides(piece), 0, [&](int64_t, int64_t at) { local.push_back(at); });
+  walk(inside, strides, base, [&](int64_t i, int64_t at) { f(local[i], at); });
 }
 
 static int64_t offsetOf(ArrayRef<int64_t> index, ArrayRef<int64_t> strides) {
@@ -178,7 +193,6 @@ FailureOr<RankTensors> partita::interp::cut(const Tensor &whole, Type type, par:
     return failure();
   par::Layout factors = layout.factored();
   SmallVector<int64_t> strides = rowMajorStrides(factors.shape);
-  SmallVector<int64_t> local = pieceShape(factors, mesh);
   RankTensors pieces;
   std::map<int64_t, std::shared_ptr<const Tensor>> byOffset; // ranks with one start share the piece
   for (int64_t rank = 0; rank < mesh.rankCount(); ++rank) {
@@ -186,8 +200,8 @@ FailureOr<RankTensors> partita::interp::cut(const Tensor &whole, Type type, par:
     std::shared_ptr<const Tensor> &piece = byOffset[base];
     if (!piece) {
       Tensor copy(tensorType);
-      walk(local, strides, base,
-           [&](int64_t i, int64_t from) { copy.copyElement(i, whole, from); });
+      forPiece(factors, mesh, rank,
+               [&](int64_t to, int64_t from) { copy.copyElement(to, whole, from); });
       piece = std::make_shared<Tensor>(std::move(copy));
     }
     pieces.push_back(piece);
@@ -243,13 +257,12 @@ FailureOr<Tensor> partita::interp::assemble(const RankTensors &pieces, Type type
   Tensor whole(layout.shape, pieces.front()->isReal);
   par::Layout factors = layout.factored();
   SmallVector<int64_t> strides = rowMajorStrides(factors.shape);
-  SmallVector<int64_t> local = pieceShape(factors, mesh);
   std::set<int64_t> written;
   for (int64_t rank = 0; rank < mesh.rankCount(); ++rank) {
     int64_t base = offsetOf(pieceStart(factors, mesh, rank), strides);
     if (written.insert(base).second)
-      walk(local, strides, base,
-           [&](int64_t i, int64_t to) { whole.copyElement(to, *sums[rank], i); });
+      forPiece(factors, mesh, rank,
+               [&](int64_t from, int64_t to) { whole.copyElement(to, *sums[rank], from); });
   }
   return whole;
 }

@@ -121,7 +121,7 @@ struct FirstIndex : KernelInterface::ExternalModel<FirstIndex, par::FirstIndexOp
       sizes.push_back(mesh.sizeOf(split.axis.getValue()));
     }
     l.create<rt::FirstIndexOp>(l.result(0), axes, sizes,
-                               cast<par::FirstIndexOp>(op).getSize() / layout.shape[0]);
+                               llvm::divideCeil(cast<par::FirstIndexOp>(op).getSize(), layout.shape[0]));
     return success();
   }
 };

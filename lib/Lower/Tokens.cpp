@@ -48,9 +48,13 @@ struct EmbeddingGrad : KernelInterface::ExternalModel<EmbeddingGrad, tx::Embeddi
 struct LogSumExp : KernelInterface::ExternalModel<LogSumExp, tx::LogSumExpOp> {
   StringRef resultName(Operation *, unsigned) const { return "lse"; }
   LogicalResult lower(Operation *op, Lowering &l) const {
-    int64_t width = l.type(op->getOperand(0)).getShape().back();
-    l.create<rt::LogSumExpOp>(l.result(0), l.operand(0), l.elements(op->getOperand(0)) / width,
-                              width);
+    auto x = l.type(op->getOperand(0)).getShape();
+    int64_t parts = l.type(op->getResult(0)).getShape().back(), width = x.back() / parts;
+    Value first = firstIndex(l, 1);
+    if (parts != 1 && (first || x.back() % parts != 0))
+      return op->emitOpError() << "has no kernel on this target for several parts of a rank's piece";
+    l.create<rt::LogSumExpOp>(l.result(0), l.operand(0), first, l.elements(op->getOperand(0)) / width,
+                              first ? wholeSize(op->getOperand(0), x.size() - 1) : width, width);
     return success();
   }
 };

@@ -195,8 +195,18 @@ private:
     return success();
   }
 
+  /// Who fills inputs knows no padding: they are split evenly.
   LogicalResult retypeArgument(BlockArgument argument) {
-    LogicalResult done = retype(argument, wanted(argument));
+    Layout layout = wanted(argument);
+    for (auto [dim, axes] : llvm::enumerate(layout.splits))
+      for (const par::AxisSplit &split : axes)
+        if (int64_t size = mesh.sizeOf(split.axis.getValue());
+            axes.size() == 1 && layout.shape[dim] / split.blocks % size != 0)
+          return emitError(argument.getLoc())
+                 << "dimension " << dim << " of size " << layout.shape[dim]
+                 << " does not divide over mesh axis " << split.axis.getValue() << " of size "
+                 << size;
+    LogicalResult done = retype(argument, layout);
     function.removeArgAttr(argument.getArgNumber(), kArgumentSplit);
     return done;
   }
@@ -306,6 +316,12 @@ private:
       }
       par::RuleProblem problem;
       if (par::placeResults(*rule, operands, carries, placed, problem)) {
+        SmallVector<int64_t> sizes;
+        if (par::letterSizes(*rule, op, sizes, error))
+          error = par::unevenProblem(*rule, sizes, operands, placed, mesh);
+        if (!error.empty())
+          return op->emitError() << "cannot be split: " << error << " (rule '"
+                                 << cast<ShardInterface>(op).getShardRule() << "')";
         for (auto [result, layout] : llvm::zip(op->getResults(), placed)) {
           if (!par::isDifferentiable(result.getType()))
             layout = layout.valueOnly();

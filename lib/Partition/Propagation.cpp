@@ -245,9 +245,11 @@ void Propagation::split(Operation *by, Value anyValue, unsigned dim, AxisSplit a
   for (const AxisSplit &other : layout.splits[dim])
     left /= mesh.sizeOf(other.axis.getValue());
   int64_t parts = mesh.sizeOf(axis.axis.getValue());
-  if (trial && left % parts != 0 && (trial->indivisible == 0 || left < trial->indivisible)) {
-    trial->indivisible = left;
-    trial->indivisibleAt = by;
+  if (trial && left % parts != 0) {
+    if (axis.blocks == 1 && layout.splits[dim].empty() && par::pieceSize(left, parts))
+      trial->uneven = left;
+    else if (trial->indivisible == 0 || left < trial->indivisible)
+      trial->indivisible = left, trial->indivisibleAt = by;
   }
   if (left < parts && !trial)
     return;
@@ -263,6 +265,22 @@ void Propagation::stopAt(Operation *op, const Twine &why, int64_t blocks) {
     trial->stop = Stop{op, why.str(), blocks};
 }
 
+void Propagation::checkUneven(Attempt &tried) const {
+  for (Operation *op : tried.ops) {
+    const OpRule &entry = rules.find(op)->second;
+    SmallVector<par::Layout, 2> operands, results;
+    for (Value operand : op->getOperands())
+      operands.push_back(layoutOf(operand));
+    for (Value result : op->getResults())
+      results.push_back(layoutOf(result));
+    if (par::unevenProblem(entry.rule, entry.sizes, operands, results, mesh).empty())
+      continue;
+    tried.indivisible = tried.uneven;
+    tried.indivisibleAt = op;
+    return;
+  }
+}
+
 Attempt Propagation::attempt(Value value, unsigned dim, StringAttr axis, int64_t blocks,
                              function_ref<bool(const Attempt &)> pays) {
   Attempt result;
@@ -271,6 +289,8 @@ Attempt Propagation::attempt(Value value, unsigned dim, StringAttr axis, int64_t
   split(value.getDefiningOp(), value, dim, {axis, blocks});
   settle();
   trial = nullptr;
+  if (!result.stop && result.indivisible == 0 && result.uneven != 0)
+    checkUneven(result);
   result.pays = !result.stop && pays(result);
   if (!result.holds())
     for (auto &[changed, old] : llvm::reverse(before))

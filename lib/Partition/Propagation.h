@@ -6,7 +6,8 @@
 // are one value.
 //
 // A letter that cannot be split ('^'), an axis that already splits another letter of the op, and a
-// size that does not divide stop a split. Those of the batch may stop: materialization then says
+// size that does not divide stop a split, unless all ops that see it keep a piece's padding zero
+// (par::unevenProblem). Those of the batch may stop: materialization then says
 // what is missing. A split that is only tried (`attempt`) is taken back when it stops anywhere.
 //
 //===----------------------------------------------------------------------------------------------===//
@@ -38,6 +39,8 @@ struct Attempt {
   /// A dimension of this size in `op` does not divide; 0 where all divide.
   int64_t indivisible = 0;
   mlir::Operation *indivisibleAt = nullptr;
+  /// A dimension of this size is split into pieces the last of which is shorter; 0 where none is.
+  int64_t uneven = 0;
   /// The ops one of whose letters it splits.
   llvm::SetVector<mlir::Operation *> ops;
   /// Is it worth its collectives? (The caller's judgement.)
@@ -98,6 +101,8 @@ private:
   void split(mlir::Operation *by, mlir::Value value, unsigned dim, par::AxisSplit axis);
   void touch(mlir::Value value);
   void enqueue(mlir::Operation *op);
+  /// Looks for an op that cannot have what is tried split unevenly.
+  void checkUneven(Attempt &tried) const;
   void stopAt(mlir::Operation *op, const llvm::Twine &why, int64_t blocks = 0);
 
   mlir::ModuleOp module;

@@ -65,12 +65,31 @@ private:
           par::Layout::of(op->getOperand(0).getType()).dimOf(axis) < 0 &&
           par::Layout::of(op->getResult(0).getType()).dimOf(axis) < 0)
         return op->emitError() << "'" << op->getName() << "' over " << axis << " is not placed yet";
+    if (hasRule(op))
+      return checkPadding(op);
     if (!isa<train::MinimizeOp, func::ReturnOp>(op))
       return success();
     for (Type type : op->getOperandTypes())
       if (par::Layout layout = par::Layout::of(type); !layout.partial.empty())
         return op->emitError() << (isa<func::ReturnOp>(op) ? "returns" : "minimizes")
                                << " a partial sum over " << layout.partial.front();
+    return success();
+  }
+
+  /// What is beyond the end of a whole is zero in every piece.
+  LogicalResult checkPadding(Operation *op) {
+    SmallVector<par::Layout, 2> operands, results;
+    for (Type type : op->getOperandTypes())
+      operands.push_back(par::Layout::of(type));
+    for (Type type : op->getResultTypes())
+      results.push_back(par::Layout::of(type));
+    SmallVector<int64_t> sizes;
+    std::string error;
+    auto rule = par::ruleOf(op, error);
+    if (rule && par::letterSizes(*rule, op, sizes, error))
+      error = par::unevenProblem(*rule, sizes, operands, results, mesh);
+    if (!error.empty())
+      return op->emitError() << "does not keep the padding of a piece zero: " << error;
     return success();
   }
 

@@ -41,11 +41,13 @@ void checkPiece(const Program &program, const std::string &what, const Shape &gl
         continue;
       int64_t &left = shape.dims[next++->dim];
       int size = program.mesh[split.axis].size;
-      if (left % size != 0)
+      bool alone = split.blocks == 1 && splits.count == 1;
+      int64_t piece = alone ? pieceSize(left, size) : left / size;
+      if (alone ? piece * (size - 1) >= left && left % size != 0 : left % size != 0)
         fail("%s: dimension %d of %s does not divide by %d, the size of mesh axis %s", what.c_str(),
              dim, toString(global).c_str(), size, program.mesh[split.axis].name);
-      left /= size;
-      expected.dims[dim] /= size;
+      expected.dims[dim] = alone ? piece : expected[dim] / size;
+      left = piece;
     }
   if (expected != local)
     fail("%s: the local shape of %s is %s by its splits, the table says %s", what.c_str(),

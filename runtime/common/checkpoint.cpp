@@ -148,6 +148,7 @@ void readCheckpoint(Rank &rank, const std::string &folder) {
       fail("checkpoint %s: tensor '%s' is %s, the program needs %s", file.path().c_str(),
            piece.name, nameOf(stored.dtype), nameOf(piece.dtype));
     int64_t width = sizeOf(piece.dtype);
+    std::memset(piece.data, 0, size_t(piece.local.elements() * width)); // a piece's padding is zero
     forRuns(*rank.program, rank.coordinates, piece.global, piece.splits,
             [&](int64_t global, int64_t local, int64_t n) {
               std::memcpy(static_cast<char *>(piece.data) + local * width,

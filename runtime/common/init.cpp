@@ -68,10 +68,20 @@ template <typename Visit> void forPiece(const Rank &rank, const Parameter &param
   forRuns(*rank.program, rank.coordinates, parameter.globalShape, parameter.splits, visit);
 }
 
+/// What of a piece is beyond the whole is zero, and remains so.
+void fillPadding(const Rank &rank, const Parameter &parameter, float *values) {
+  int64_t inside = 0;
+  forPiece(rank, parameter, [&](int64_t, int64_t, int64_t count) { inside += count; });
+  if (inside != parameter.localShape.elements())
+    fill(values, 0.0f, parameter.localShape.elements());
+}
+
 void fillFromRule(const Rank &rank, const Parameter &parameter, float *values, Fill rule,
                   uint64_t seed) {
   if (rule.std == 0)
-    return fill(values, float(rule.mean), parameter.localShape.elements());
+    return forPiece(rank, parameter, [&](int64_t, int64_t local, int64_t count) {
+      fill(values + local, float(rule.mean), count);
+    });
   uint64_t key = randomKey(seed, parameter.name);
   forPiece(rank, parameter, [&](int64_t global, int64_t local, int64_t count) {
     for (int64_t i = 0; i < count; ++i)
@@ -132,6 +142,7 @@ void fillFromModel(const Rank &rank, const Parameter &parameter, float *values,
 void initialValue(Rank &rank, int index, float *values, Fill fill, FileSource source) {
   const Parameter &parameter = rank.program->parameters[index];
   const RunOptions &options = *rank.options;
+  fillPadding(rank, parameter, values);
   if (options.init == InitFrom::Seed)
     return fillFromRule(rank, parameter, values, fill, options.initSeed);
   if (options.init == InitFrom::Safetensors)

@@ -5,6 +5,8 @@
 
 #include "partita_rt/program.h"
 
+#include <algorithm>
+
 namespace partita_rt {
 
 /// A shape in which every split is of a whole dimension: one that is split within its blocks is
@@ -34,49 +36,57 @@ inline FactoredShape factored(const Shape &global, const Splits &splits) {
   return result;
 }
 
+/// A piece of `size` elements over `parts` ranks: rounded up, the last rank's goes beyond the whole.
+inline int64_t pieceSize(int64_t size, int64_t parts) { return (size + parts - 1) / parts; }
+
 /// First index of the piece along each dimension of a factored shape.
 inline Shape pieceStart(const Program &program, const int *coordinates, const Shape &global,
                         const Splits &splits) {
   Shape start, size = global;
   start.rank = global.rank;
   for (const Split &split : splits) {
-    size.dims[split.dim] /= program.mesh[split.axis].size;
+    size.dims[split.dim] = pieceSize(size[split.dim], program.mesh[split.axis].size);
     start.dims[split.dim] += coordinates[split.axis] * size.dims[split.dim];
   }
   return start;
 }
 
 /// Calls visit(globalIndex, localIndex, n) for the runs of n elements that are contiguous in both
-/// the whole and the piece, in the piece's order.
+/// the whole and the piece, in the piece's order. What of the piece is beyond the whole is left out.
 template <typename Visit>
 void forRuns(const Shape &global, const Shape &local, const Shape &start, Visit visit) {
+  Shape inside = local;
+  for (int d = 0; d < global.rank; ++d)
+    inside.dims[d] = std::min(local[d], global[d] - start[d]);
   // Trailing dimensions that the piece holds whole form one run with the dimension before them.
   int last = global.rank;
   int64_t run = 1;
   while (last > 0) {
     --last;
-    run *= local[last];
-    if (local[last] != global[last])
+    run *= inside[last];
+    if (inside[last] != global[last] || local[last] != global[last])
       break;
   }
-  if (global.rank == 0 || local.elements() == 0) {
+  if (global.rank == 0 || inside.elements() <= 0) {
     if (global.rank == 0)
       visit(0, 0, 1);
     return;
   }
-  int64_t runs = local.elements() / run;
+  int64_t runs = inside.elements() / run;
   for (int64_t r = 0; r < runs; ++r) {
-    int64_t rest = r, stride = 1, index = 0;
+    int64_t rest = r, stride = 1, index = 0, piece = 0, pieceStride = 1;
     for (int d = global.rank - 1; d >= 0; --d) {
-      int64_t at = start[d];
+      int64_t at = 0;
       if (d < last) {
-        at += rest % local[d];
-        rest /= local[d];
+        at = rest % inside[d];
+        rest /= inside[d];
       }
-      index += at * stride;
+      index += (start[d] + at) * stride;
+      piece += at * pieceStride;
       stride *= global[d];
+      pieceStride *= local[d];
     }
-    visit(index, r * run, run);
+    visit(index, piece, run);
   }
 }
 
@@ -87,7 +97,7 @@ void forRuns(const Program &program, const int *coordinates, const Shape &global
   auto [shape, plain] = factored(global, splits);
   Shape local = shape;
   for (const Split &split : plain)
-    local.dims[split.dim] /= program.mesh[split.axis].size;
+    local.dims[split.dim] = pieceSize(local[split.dim], program.mesh[split.axis].size);
   forRuns(shape, local, pieceStart(program, coordinates, shape, plain), visit);
 }
 

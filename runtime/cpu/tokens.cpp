@@ -89,10 +89,10 @@ void crossEntropyForward(float *loss, float *logSumExp, const float *logits, con
   }
 }
 
-void logSumExp(float *y, const float *x, int64_t rows, int64_t width) {
-  for (int64_t row = 0; row < rows; ++row) {
-    float largest = rowMax(x + row * width, width);
-    y[row] = largest + std::log(rowExpSum(x + row * width, largest, width));
+void logSumExp(float *y, const float *x, int64_t rows, TokenRows columns) {
+  for (int64_t row = 0; row < rows; ++row, x += columns.count) {
+    float largest = rowMax(x, columns.inside());
+    y[row] = largest + std::log(rowExpSum(x, largest, columns.inside()));
   }
 }
 
@@ -111,18 +111,19 @@ void tokenLoss(float *loss, const float *logits, const float *logSumExp, const i
 void crossEntropyBackward(float *dlogits, const float *dloss, int64_t dlossStride,
                           const float *logits, const float *logSumExp, const int64_t *labels,
                           int64_t rows, TokenRows vocabulary, int64_t stride, int64_t ignoreIndex) {
+  int64_t inside = vocabulary.inside();
   for (int64_t row = 0; row < rows; ++row) {
     const float *x = logits + row * stride;
     float *dx = dlogits + row * stride;
     float seed = dloss[row * dlossStride];
-    fill(dx + vocabulary.count, 0.0f, stride - vocabulary.count);
+    fill(dx + inside, 0.0f, stride - inside);
     if (labels[row] == ignoreIndex) {
-      fill(dx, 0.0f, vocabulary.count);
+      fill(dx, 0.0f, inside);
       continue;
     }
     checkLabel(labels[row], row, vocabulary.whole);
     Lanes shift = splat(logSumExp[row]), factor = splat(seed);
-    forLanes(vocabulary.count, [&](int64_t i, int64_t n) {
+    forLanes(inside, [&](int64_t i, int64_t n) {
       storeUpTo(dx + i, factor * expLanes(loadUpTo(x + i, n) - shift), n);
     });
     if (vocabulary.has(labels[row]))

@@ -161,6 +161,8 @@ struct TokenRows {
   TokenRows(int64_t whole, int64_t first, int64_t count)
       : whole(whole), first(first), count(count) {}
   bool has(int64_t token) const { return token >= first && token < first + count; }
+  /// How many of them are tokens: the last rank's rows may go beyond the whole.
+  int64_t inside() const { return whole - first < count ? whole - first : count; }
 };
 
 /// y[n, width] = table[ids[n] - rows.first, :] of table [rows.count, width]; 0 for another rank's
@@ -185,8 +187,8 @@ void embeddingBackward(float *dtable, const float *dy, const int32_t *ids, int64
 void crossEntropyForward(float *loss, float *logSumExp, const float *logits, const int64_t *labels,
                          int64_t rows, int64_t vocabulary, int64_t stride, int64_t ignoreIndex);
 
-/// y[n] = log(sum(exp(x[n, :]))) of x [rows, width].
-void logSumExp(float *y, const float *x, int64_t rows, int64_t width);
+/// y[n] = log(sum(exp(x[n, :]))) of x [rows, columns.count], over the columns that are there.
+void logSumExp(float *y, const float *x, int64_t rows, TokenRows columns);
 
 /// loss[n] = logSumExp[n] - logits[n, labels[n] - vocabulary.first] where this rank has the label's
 /// column, else 0; 0 for ignored rows. logits [rows, vocabulary.count]; logSumExp is the whole
@@ -195,7 +197,7 @@ void tokenLoss(float *loss, const float *logits, const float *logSumExp, const i
                int64_t rows, TokenRows vocabulary, int64_t ignoreIndex);
 
 /// dlogits[n, :] = dloss[n] * (softmax(logits[n, :]) - onehot(labels[n])), 0 for ignored rows, and
-/// 0 for the padding columns vocabulary.count .. stride-1. In place (dlogits == logits) is allowed.
+/// 0 for the padding columns vocabulary.inside() .. stride-1. In place (dlogits == logits) is allowed.
 /// dloss is [rows], or one value for all rows when dlossStride is 0.
 void crossEntropyBackward(float *dlogits, const float *dloss, int64_t dlossStride,
                           const float *logits, const float *logSumExp, const int64_t *labels,
