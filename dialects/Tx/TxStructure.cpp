@@ -46,7 +46,7 @@ void ConstantOp::localize() {
 /// `few` repeated is `many`, of which a rank may have a piece.
 static LogicalResult verifyRepeat(Operation *op, RankedTensorType few, RankedTensorType many,
                                   int64_t dim, int64_t times) {
-  ArrayRef<int64_t> from = par::Layout::of(few).shape, to = par::Layout::of(many).shape;
+  SmallVector<int64_t> from = par::Layout::of(few).shape, to = par::Layout::of(many).shape;
   if (dim < 0 || dim >= few.getRank() || few.getRank() != many.getRank() || times < 1)
     return op->emitOpError() << "repeats dimension " << dim << " of " << few << " " << times
                              << " times in " << many;

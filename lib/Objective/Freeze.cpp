@@ -3,23 +3,11 @@
 
 #include "lib/Objective/Freeze.h"
 #include "dialects/Train/Train.h"
+#include "partita/Support/NearestNames.h"
 #include "llvm/Support/GlobPattern.h"
 
 using namespace mlir;
 using namespace partita;
-
-/// The names that the pattern was most probably meant for: by edit distance of what it says.
-static void noteNearest(InFlightDiagnostic &error, StringRef pattern,
-                        SmallVector<StringRef> names) {
-  std::string said = pattern.str();
-  llvm::erase_if(said, [](char c) { return c == '*' || c == '?'; });
-  llvm::sort(names, [&](StringRef a, StringRef b) {
-    return std::pair(a.edit_distance(said), a) < std::pair(b.edit_distance(said), b);
-  });
-  names.truncate(std::min<size_t>(names.size(), 3));
-  error << "; the nearest names are ";
-  llvm::interleaveComma(names, error, [&](StringRef each) { error << "'" << each << "'"; });
-}
 
 LogicalResult objective::checkSomethingTrains(ModuleOp module) {
   auto parameters = module.getOps<train::ParameterOp>();
@@ -49,11 +37,8 @@ LogicalResult objective::freezeParameters(ModuleOp module, ArrayRef<std::string>
     }
     if (any)
       continue;
-    InFlightDiagnostic error = module.emitError()
-                               << "freeze: no parameter matches '" << pattern << "'";
-    if (!names.empty())
-      noteNearest(error, pattern, names);
-    return error;
+    return module.emitError() << "freeze: no parameter matches '" << pattern << "'"
+                              << nearestNames(pattern, names);
   }
   return success();
 }

@@ -17,6 +17,8 @@ namespace partita {
 /// Attribute names between the passes of this folder.
 inline constexpr llvm::StringLiteral kArgumentSplit = "par.split";
 inline constexpr llvm::StringLiteral kResultSplits = "par.splits";
+/// On a parameter that no axis may split: the user's words.
+inline constexpr llvm::StringLiteral kKeepWhole = "par.whole";
 
 /// `inner` is `outer` without its first `dropped` dimensions.
 struct FlowEdge {

@@ -417,8 +417,10 @@ void placeInitialValues(ModuleOp module) {
 struct PartitionMaterialize : partita::impl::PartitionMaterializePassBase<PartitionMaterialize> {
   void runOnOperation() override {
     par::MeshAttr mesh = par::MeshAttr::of(getOperation());
-    for (auto parameter : getOperation().getOps<train::ParameterOp>())
+    for (auto parameter : getOperation().getOps<train::ParameterOp>()) {
       parameter->removeAttr(kArgumentSplit); // their reads have it
+      parameter->removeAttr(kKeepWhole);
+    }
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       if (function.isExternal())
         continue;

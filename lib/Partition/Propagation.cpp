@@ -44,6 +44,10 @@ void Propagation::seedMove(Operation *op) {
 LogicalResult Propagation::collect() {
   llvm::DenseMap<StringAttr, Value> reads;
   llvm::DenseMap<StringAttr, par::PlacementAttr> seeds;
+  llvm::DenseMap<StringAttr, StringAttr> kept;
+  for (auto parameter : module.getOps<train::ParameterOp>())
+    if (auto words = parameter->getAttrOfType<StringAttr>(kKeepWhole))
+      kept[parameter.getSymNameAttr()] = words;
   for (auto parameter : module.getOps<train::ParameterOp>())
     if (auto split = parameter->getAttrOfType<par::PlacementAttr>(kArgumentSplit))
       seeds[parameter.getSymNameAttr()] = split;
@@ -65,6 +69,8 @@ LogicalResult Propagation::collect() {
         StringAttr symbol = read.getSymbolAttr().getAttr();
         auto [first, isNew] = reads.try_emplace(symbol, read.getResult());
         firstRead[read.getResult()] = first->second;
+        if (StringAttr words = kept.lookup(symbol); words && isNew)
+          keptWhole[read.getResult()] = words;
         if (!isNew)
           otherReads[first->second].push_back(read.getResult());
         if (auto seed = seeds.lookup(symbol); seed && isNew) {
@@ -237,6 +243,10 @@ void Propagation::split(Operation *by, Value anyValue, unsigned dim, AxisSplit a
                                axis.axis.getValue()));
     return;
   }
+  if (StringAttr words = keptWhole.lookup(value))
+    return stopAt(by, llvm::formatv("it would split '{0}', which '{1}' keeps whole",
+                                    cast<train::ReadOp>(value.getDefiningOp()).getSymbol(),
+                                    words.getValue()));
   // Every rank of a tensor-parallel group gets the same inputs.
   if (auto argument = dyn_cast<BlockArgument>(value);
       argument && isa<func::FuncOp>(argument.getOwner()->getParentOp()))

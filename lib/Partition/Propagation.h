@@ -112,6 +112,7 @@ private:
   llvm::DenseMap<mlir::Value, llvm::SmallVector<mlir::Value, 1>> otherReads;
   llvm::DenseMap<mlir::Value, llvm::SmallVector<par::DimSplit>> splits;
   llvm::SmallVector<Seed> seeds;
+  llvm::DenseMap<mlir::Value, mlir::StringAttr> keptWhole; ///< first reads, and who said so
   std::deque<mlir::Operation *> pending;
   llvm::DenseSet<mlir::Operation *> isPending;
   /// While something is tried: what it has met, and what values had before it.

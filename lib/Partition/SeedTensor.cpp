@@ -22,7 +22,7 @@
 
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
-#include "lib/Partition/Propagation.h"
+#include "lib/Partition/Forms.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "partita/Partition/Passes.h"
 
@@ -46,7 +46,6 @@ struct PartitionSeedTensor : partita::impl::PartitionSeedTensorPassBase<Partitio
     // Where a size is in the way and other ops can take an op's place, they do, and all is
     // considered anew: once, for a form has no size that is in the way.
     for (int round = 0; round < 2; ++round) {
-      forms.clear();
       auto any = considerAll(module);
       if (failed(any))
         return signalPassFailure();
@@ -56,13 +55,9 @@ struct PartitionSeedTensor : partita::impl::PartitionSeedTensorPassBase<Partitio
                "belongs to a product and is free of norms and softmax on its way";
         return signalPassFailure();
       }
-      for (auto &[op, results] : forms) {
-        op->replaceAllUsesWith(results);
-        op->erase();
-        ++replaced;
-      }
       if (forms.empty())
         return;
+      replaced += forms.apply();
     }
   }
 
@@ -82,7 +77,7 @@ private:
     SmallVector<std::pair<train::ParameterOp, Attribute>> found;
     for (auto parameter : module.getOps<train::ParameterOp>()) {
       Value value = reads.lookup(parameter.getSymNameAttr());
-      if (!value)
+      if (!value || parameter->hasAttr(kKeepWhole))
         continue;
       for (unsigned dim = 0; dim < cast<RankedTensorType>(value.getType()).getRank(); ++dim)
         if (failed(consider(propagation, parameter, value, dim)))
@@ -110,43 +105,14 @@ private:
         return success();
       }
       if (!attempt.stop) // a size is all that is in the way
-        return !attempt.pays || findForms(attempt) ? success()
-                                                   : indivisible(propagation, parameter, dim, attempt);
+        return !attempt.pays || forms.find(attempt, mesh.sizeOf("tp"))
+                   ? success()
+                   : indivisible(propagation, parameter, dim, attempt);
       if (attempt.stop->blocks <= 1)
         return success();
       blocks *= attempt.stop->blocks;
     }
     return success();
-  }
-
-  /// Builds, for the ops of a family that a size keeps from being split, those that can take their
-  /// place; is there any?
-  bool findForms(const Attempt &attempt) {
-    bool found = false;
-    for (Operation *op : attempt.ops) {
-      if (!forms.contains(op)) {
-        OpBuilder builder(op);
-        SmallVector<Value> results =
-            cast<ShardInterface>(op).splitForm(builder, mesh.sizeOf(axis.getValue()));
-        if (results.empty())
-          continue;
-        forms.insert({op, std::move(results)});
-      }
-      found = true;
-    }
-    return found;
-  }
-
-  /// Is there such a form for another number of ranks?
-  static bool hasForm(const Attempt &attempt, int64_t parts) {
-    return llvm::any_of(attempt.ops, [&](Operation *op) {
-      OpBuilder builder(op);
-      Operation *before = op->getPrevNode();
-      bool any = !cast<ShardInterface>(op).splitForm(builder, parts).empty();
-      while (op->getPrevNode() != before)
-        op->getPrevNode()->erase();
-      return any;
-    });
   }
 
   /// Is the op one that gets cheaper, or a table that gets smaller, when a letter of it is split?
@@ -184,15 +150,12 @@ private:
                              << " does not divide over tp = " << mesh.sizeOf("tp");
       return success();
     }
-    std::string divisors;
-    for (int64_t d = 1; d <= 1024; ++d)
-      if (attempt.indivisible % d == 0 || hasForm(attempt, d))
-        divisors += (divisors.empty() ? "" : ", ") + std::to_string(d);
     auto error = parameter.emitError()
                  << "dimension " << dim << " of '" << parameter.getSymName()
                  << "' is split together with a dimension of size " << attempt.indivisible
                  << ", which does not divide over tp = " << mesh.sizeOf("tp")
-                 << "; sizes of tp that do: " << divisors;
+                 << "; sizes of tp that do: "
+                 << Forms::divisors(attempt);
     error.attachNote(attempt.indivisibleAt->getLoc()) << "it does not divide here";
     return failure();
   }
@@ -206,8 +169,7 @@ private:
 
   par::MeshAttr mesh;
   StringAttr axis;
-  /// What takes the place of ops once all is considered.
-  llvm::MapVector<Operation *, SmallVector<Value>> forms;
+  Forms forms;
   SmallVector<DataIndependence, 0> independent;
 };
 

@@ -15,6 +15,9 @@ static constexpr PlanOption kOptions[] = {
     {"mesh", PlanOption::Mesh, "AXIS=SIZE,...", "", 0, 0,
      "ranks per mesh axis, outermost first; dp splits the batch, tp the weights (ranks = the "
      "product)"},
+    {"shard", PlanOption::Bindings, "PATTERN=AXIS@DIM,...", "", 0, 0,
+     "parameters that are split along a dimension, or kept whole (PATTERN=replicated): glob "
+     "patterns over their names; the rest is decided by the model's structure"},
     {"accumulate", PlanOption::Integer, "N", "1", 1, 1 << 20,
      "micro-batches per step, whose gradients are added before the update"},
     {"sequence-parallel", PlanOption::Flag, "", "false", 0, 0,

@@ -33,7 +33,7 @@ module attributes {par.mesh = #par.mesh<tp = 2>} {
 
 // -----
 
-// A vocabulary that does not divide stays whole.
+// A vocabulary that does not divide stays whole where an op would not keep padding zero.
 module attributes {par.mesh = #par.mesh<tp = 2>} {
   // expected-remark@+1 {{dimension 0 of 'tokens' stays whole: 15 does not divide over tp = 2}}
   train.parameter @tokens : tensor<15x8xf32>
@@ -41,7 +41,8 @@ module attributes {par.mesh = #par.mesh<tp = 2>} {
   func.func @forward(%ids: tensor<2x4xi64>) -> tensor<2x4x6xf32> {
     %tokens = train.read @tokens : tensor<15x8xf32>
     %up = train.read @up : tensor<8x6xf32>
-    %0 = tx.embedding %tokens, %ids : (tensor<15x8xf32>, tensor<2x4xi64>) -> tensor<2x4x8xf32>
+    %positive = tx.exp %tokens : (tensor<15x8xf32>) -> tensor<15x8xf32>
+    %0 = tx.embedding %positive, %ids : (tensor<15x8xf32>, tensor<2x4xi64>) -> tensor<2x4x8xf32>
     %1 = tx.softmax %0 : (tensor<2x4x8xf32>) -> tensor<2x4x8xf32>
     %2 = tx.matmul %1, %up : (tensor<2x4x8xf32>, tensor<8x6xf32>) -> tensor<2x4x6xf32>
     return %2 : tensor<2x4x6xf32>

@@ -76,3 +76,47 @@ module attributes {par.mesh = #par.mesh<tp = 2>} {
     return %4 : tensor<2x4x8xf32>
   }
 }
+
+// -----
+
+// A vocabulary that does not divide: what uses the table keeps the padding of the last rank's piece zero.
+// CHECK: train.parameter @odd : tensor<15x8xf32> {par.split = #par.place<[15 @tp, 8]>}
+module attributes {par.mesh = #par.mesh<tp = 2>} {
+  train.parameter @odd : tensor<15x8xf32>
+  func.func @forward(%ids: tensor<2x4xi64>) -> tensor<2x4x8xf32> {
+    %odd = train.read @odd : tensor<15x8xf32>
+    %0 = tx.embedding %odd, %ids : (tensor<15x8xf32>, tensor<2x4xi64>) -> tensor<2x4x8xf32>
+    %1 = tx.softmax %0 : (tensor<2x4x8xf32>) -> tensor<2x4x8xf32>
+    return %1 : tensor<2x4x8xf32>
+  }
+}
+
+// -----
+
+// Two key heads for four ranks: as many as the ranks, each of them twice, and four query heads are split.
+// CHECK: train.parameter @q : tensor<8x8xf32> {par.split = #par.place<[8, 8 @tp]>}
+// CHECK: train.parameter @kv : tensor<8x4xf32>{{$}}
+// CHECK: train.parameter @out : tensor<8x8xf32> {par.split = #par.place<[8 @tp, 8]>}
+// CHECK: %[[K:.*]] = tx.repeat %{{.*}} times 2 along 2 : (tensor<2x4x2x2xf32>) -> tensor<2x4x4x2xf32>
+// CHECK: %[[V:.*]] = tx.repeat %{{.*}} times 2 along 2
+// CHECK: tx.attention %{{.*}}, %[[K]], %[[V]] scale
+module attributes {par.mesh = #par.mesh<tp = 4>} {
+  train.parameter @q : tensor<8x8xf32>
+  train.parameter @kv : tensor<8x4xf32>
+  train.parameter @out : tensor<8x8xf32>
+  func.func @forward(%x: tensor<2x4x8xf32>) -> tensor<2x4x8xf32> {
+    %q = train.read @q : tensor<8x8xf32>
+    %kv = train.read @kv : tensor<8x4xf32>
+    %out = train.read @out : tensor<8x8xf32>
+    %in = tx.softmax %x : (tensor<2x4x8xf32>) -> tensor<2x4x8xf32>
+    %0 = tx.matmul %in, %q : (tensor<2x4x8xf32>, tensor<8x8xf32>) -> tensor<2x4x8xf32>
+    %1 = tx.matmul %in, %kv : (tensor<2x4x8xf32>, tensor<8x4xf32>) -> tensor<2x4x4xf32>
+    %qh = tx.reshape %0 : tensor<2x4x8xf32> -> tensor<2x4x4x2xf32>
+    %kh = tx.reshape %1 : tensor<2x4x4xf32> -> tensor<2x4x2x2xf32>
+    %a, %lse = tx.attention %qh, %kh, %kh scale 5.0e-1 causal : (tensor<2x4x4x2xf32>, tensor<2x4x2x2xf32>, tensor<2x4x2x2xf32>) -> (tensor<2x4x4x2xf32>, tensor<2x4x4xf32>)
+    %m = tx.reshape %a : tensor<2x4x4x2xf32> -> tensor<2x4x8xf32>
+    %y = tx.matmul %m, %out : (tensor<2x4x8xf32>, tensor<8x8xf32>) -> tensor<2x4x8xf32>
+    %z = tx.softmax %y : (tensor<2x4x8xf32>) -> tensor<2x4x8xf32>
+    return %z : tensor<2x4x8xf32>
+  }
+}

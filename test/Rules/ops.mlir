@@ -622,13 +622,13 @@ func.func @rotate_half_interleaved(%x: tensor<2x4x6xf64>) -> tensor<2x4x6xf64> {
 
 // Repeated indices: a rank repeats what its piece of the result holds.
 
-// CHECK: tx.repeat @repeat: split a z b; partial 0{{ *$}}
+// CHECK: tx.repeat @repeat: split z a b; partial 0{{ *$}}
 // GRAD: gradient of repeat: 0{{$}}
 func.func @repeat(%x: tensor<2x3x4xf64>) -> tensor<2x6x4xf64> {
   %0 = tx.repeat %x times 2 along 1 : (tensor<2x3x4xf64>) -> tensor<2x6x4xf64>
   return %0 : tensor<2x6x4xf64>
 }
-// CHECK: tx.repeat_sum @repeat_sum: split a z b; partial 0{{ *$}}
+// CHECK: tx.repeat_sum @repeat_sum: split z a b; partial 0{{ *$}}
 // GRAD: gradient of repeat_sum: 0{{$}}
 func.func @repeat_sum(%x: tensor<2x6x4xf64>) -> tensor<2x3x4xf64> {
   %0 = tx.repeat_sum %x times 2 along 1 : (tensor<2x6x4xf64>) -> tensor<2x3x4xf64>
@@ -676,11 +676,11 @@ func.func @cross_entropy_grad(%logits: tensor<2x4x6xf64>, %labels: tensor<2x4xi6
   %0 = tx.cross_entropy_grad %logits, %labels, %lse, %dloss ignore 3 : (tensor<2x4x6xf64>, tensor<2x4xi64>, tensor<2x4xf64>, tensor<2x4xf64>) -> tensor<2x4x6xf64>
   return %0 : tensor<2x4x6xf64>
 }
-// CHECK: tx.log_sum_exp @log_sum_exp: split *0 *1; partial{{ *$}}
-// GRAD: gradient of log_sum_exp: 0{{$}}
-func.func @log_sum_exp(%x: tensor<2x4x6xf64>) -> tensor<2x4xf64> {
-  %0 = tx.log_sum_exp %x : (tensor<2x4x6xf64>) -> tensor<2x4xf64>
-  return %0 : tensor<2x4xf64>
+// CHECK: tx.log_sum_exp @log_sum_exp: split *0 *1 n; partial{{ *$}}
+// GRAD: gradient of log_sum_exp: none{{$}}
+func.func @log_sum_exp(%x: tensor<2x4x6xf64>) -> tensor<2x4x2xf64> {
+  %0 = tx.log_sum_exp %x : (tensor<2x4x6xf64>) -> tensor<2x4x2xf64>
+  return %0 : tensor<2x4x2xf64>
 }
 // Its gradient contains what flows through lse, which cross_entropy's split form above proves.
 // CHECK: tx.token_loss @token_loss: split n *0 *1; partial{{ *$}}

@@ -141,6 +141,7 @@ int partita::tool::verifyMain(Arguments arguments) {
   Plan onOneRank = o.plan; // settled with what the partitioned program was compiled with
   onOneRank.set("mesh", "");
   onOneRank.set("sequence-parallel", "false");
+  onOneRank.set("shard", ""); // speaks of the mesh
   if (!compileTo(session, *whole, onOneRank, "optimize"))
     return 1;
 

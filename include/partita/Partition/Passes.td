@@ -26,6 +26,26 @@ def PartitionSeedPass : Pass<"partition-seed", "::mlir::ModuleOp"> {
   let dependentDialects = ["::partita::par::ParDialect"];
 }
 
+def PartitionSeedUserPass : Pass<"partition-seed-user", "::mlir::ModuleOp"> {
+  let summary = "splits the dimensions of parameters that the user names";
+  let description = [{
+    Each of `shard` is PATTERN=AXIS@DIM, a glob pattern over parameters' names, an axis of the module's mesh and a
+    dimension of the parameter as it stands in the module; or PATTERN=replicated, which keeps parameters
+    whole. All that the rules' letters unite with the dimension is split with it. Each is tried on what those
+    before it split; one that cannot hold is an error that says why, and which other it meets.
+
+    ```mlir
+    train.parameter @up : tensor<4x16xf32>       // gelu(x up) down
+    train.parameter @down : tensor<16x4xf32>
+    // becomes, with shard=up=tp@1
+    train.parameter @up : tensor<4x16xf32> {par.split = #par.place<[4, 16 @tp]>}
+    train.parameter @down : tensor<16x4xf32> {par.split = #par.place<[16 @tp, 4]>}
+    ```
+  }];
+  let options = [ListOption<"shard", "shard", "std::string", "PATTERN=AXIS@DIM or PATTERN=replicated">];
+  let dependentDialects = ["::partita::par::ParDialect", "::partita::tx::TxDialect"];
+}
+
 def PartitionSeedTensorPass : Pass<"partition-seed-tensor", "::mlir::ModuleOp"> {
   let summary = "chooses the dimensions of parameters that are split over tp, from the rules";
   let description = [{
@@ -88,8 +108,7 @@ def PartitionSplitFormsPass : Pass<"partition-split-forms", "::mlir::ModuleOp"> 
     ```mlir
     %loss, %lse = tx.cross_entropy %logits, %labels ignore -100      // %logits: [8, 16 @tp]
     // becomes
-    %part = tx.reshape %logits : tensor<8x16xf32> -> tensor<8x2x8xf32>
-    %lses = tx.log_sum_exp %part
+    %lses = tx.log_sum_exp %logits : (tensor<8x16xf32>) -> tensor<8x2xf32>
     ...                                                              // %lse: the log of their sum
     %loss = tx.token_loss %logits, %labels, %lse ignore -100
     ```
