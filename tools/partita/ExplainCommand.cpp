@@ -50,12 +50,40 @@ static std::string nameList(const json::Array *names, size_t most) {
   return list;
 }
 
+/// The groups of ranks along an axis, the last axis of the mesh varying fastest: "0,1 | 2,3".
+static std::string groupsOf(const json::Object &manifest, StringRef axis, size_t most) {
+  int64_t size = 1, stride = 1, ranks = 1;
+  std::vector<const json::Object *> axes = objects(manifest.getArray("mesh"));
+  for (const json::Object *each : llvm::reverse(axes)) {
+    if (text(*each, "axis") == axis)
+      size = number(*each, "size"), stride = ranks;
+    ranks *= std::max<int64_t>(number(*each, "size"), 1);
+  }
+  std::string list;
+  size_t shown = 0;
+  for (int64_t first = 0; first < ranks; ++first) {
+    if (first / stride % std::max<int64_t>(size, 1) != 0)
+      continue;
+    if (++shown > most)
+      return list + " | ...";
+    list += list.empty() ? "" : " | ";
+    for (int64_t i = 0; i < size; ++i)
+      list += (i ? "," : "") + std::to_string(first + i * stride);
+  }
+  return list;
+}
+
 static void explainCollectives(const json::Object &manifest, bool all) {
   std::vector<const json::Object *> collectives = objects(manifest.getArray("collectives"));
   if (collectives.empty()) {
     outs() << "\nNo collectives: one rank, or nothing to exchange.\n";
     return;
   }
+  outs() << '\n';
+  for (const json::Object *axis : objects(manifest.getArray("mesh")))
+    if (number(*axis, "size") > 1)
+      outs() << formatv("Groups of {0}: {1}\n", text(*axis, "axis"),
+                        groupsOf(manifest, text(*axis, "axis"), all ? 1 << 20 : 8));
   std::string function;
   for (const json::Object *collective : collectives) {
     if (std::string of = text(*collective, "function"); of != function) {

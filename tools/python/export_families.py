@@ -78,10 +78,11 @@ def logits_only(cls, names):
     return type("LogitsOnly", (cls,), {"forward": scope["forward"]})
 
 
-def build_model(family, dtype=torch.float32):
-    """The model with random weights, no two tensors equal: exporters merge equal initializers."""
+def build_model(family, dtype=torch.float32, sizes=()):
+    """The model with random weights, no two tensors equal: exporters merge equal initializers.
+    `sizes` are settings of its configuration other than those above."""
     cls, config, settings, inputs = FAMILIES[family]
-    config = getattr(transformers, config)(**settings)
+    config = getattr(transformers, config)(**dict(settings, **dict(sizes)))
     torch.manual_seed(1)
     model = logits_only(getattr(transformers, cls), inputs)(config).eval()
     generator = torch.Generator().manual_seed(1)
@@ -167,13 +168,16 @@ def main():
     parser.add_argument("--exporter", choices=["torchscript", "dynamo"], required=True)
     parser.add_argument("--fold", action="store_true", help="torchscript's constant folding")
     parser.add_argument("--keep", action="store_true", help="keep the weights in the files")
+    parser.add_argument("--size", action="append", default=[], metavar="SETTING=N",
+                        help="another size of the configuration, such as hidden_size=128")
     parser.add_argument("--out", required=True, metavar="DIR")
     args = parser.parse_args()
+    sizes = [(name, int(value)) for name, value in (size.split("=") for size in args.size)]
     for family in args.families or FAMILIES:
         if family not in FAMILIES:
             parser.error(f"no family '{family}', there are {', '.join(FAMILIES)}")
         names, inputs = FAMILIES[family][3], example_inputs(family)
-        model = build_model(family)
+        model = build_model(family, sizes=sizes)
         if args.exporter == "torchscript":
             proto = export_torchscript(model, names, inputs, args.fold)
         else:
