@@ -24,8 +24,8 @@ static void addFirstIndex(Operation *op, MutableOperandRange first, Type type, u
   if (layout.splits[dim].empty() || first.size() != 0)
     return;
   int64_t whole = layout.shape[dim];
-  par::Layout pieces(static_cast<int64_t>(
-      llvm::divideCeil(whole, cast<RankedTensorType>(type).getDimSize(dim))));
+  par::Layout pieces(
+      static_cast<int64_t>(llvm::divideCeil(whole, cast<RankedTensorType>(type).getDimSize(dim))));
   pieces.splits[0] = layout.splits[dim];
   OpBuilder builder(op);
   auto index = RankedTensorType::get({1}, builder.getI64Type(), pieces.encoding(op->getContext()));
@@ -102,8 +102,9 @@ SmallVector<Value> CrossEntropyOp::splitForm(OpBuilder &builder, int64_t parts) 
   return {loss, lse};
 }
 
-/// Key heads that `parts` do not share evenly, but query heads do: as many key heads as both divide,
-/// each of the given ones several times, so that every rank has the key heads of its queries.
+/// Key heads that `parts` do not share evenly, but query heads do: as many key heads as both
+/// divide, each of the given ones several times, so that every rank has the key heads of its
+/// queries.
 SmallVector<Value> AttentionOp::splitForm(OpBuilder &builder, int64_t parts) {
   int64_t heads = getQ().getType().getDimSize(2), keyHeads = getK().getType().getDimSize(2);
   if (keyHeads == 1 || keyHeads % parts == 0 || heads % parts != 0)
@@ -119,8 +120,7 @@ SmallVector<Value> AttentionOp::splitForm(OpBuilder &builder, int64_t parts) {
   SmallVector<Value> operands(getOperands());
   operands[1] = repeated(getK());
   operands[2] = repeated(getV());
-  return SmallVector<Value>(
-      AttentionOp::create(builder, getLoc(), (*this)->getResultTypes(), operands,
-                          (*this)->getAttrs())
-          ->getResults());
+  return SmallVector<Value>(AttentionOp::create(builder, getLoc(), (*this)->getResultTypes(),
+                                                operands, (*this)->getAttrs())
+                                ->getResults());
 }

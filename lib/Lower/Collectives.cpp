@@ -120,8 +120,9 @@ struct FirstIndex : KernelInterface::ExternalModel<FirstIndex, par::FirstIndexOp
       axes.push_back(*axis);
       sizes.push_back(mesh.sizeOf(split.axis.getValue()));
     }
-    l.create<rt::FirstIndexOp>(l.result(0), axes, sizes,
-                               llvm::divideCeil(cast<par::FirstIndexOp>(op).getSize(), layout.shape[0]));
+    l.create<rt::FirstIndexOp>(
+        l.result(0), axes, sizes,
+        llvm::divideCeil(cast<par::FirstIndexOp>(op).getSize(), layout.shape[0]));
     return success();
   }
 };

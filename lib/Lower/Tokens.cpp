@@ -52,8 +52,10 @@ struct LogSumExp : KernelInterface::ExternalModel<LogSumExp, tx::LogSumExpOp> {
     int64_t parts = l.type(op->getResult(0)).getShape().back(), width = x.back() / parts;
     Value first = firstIndex(l, 1);
     if (parts != 1 && (first || x.back() % parts != 0))
-      return op->emitOpError() << "has no kernel on this target for several parts of a rank's piece";
-    l.create<rt::LogSumExpOp>(l.result(0), l.operand(0), first, l.elements(op->getOperand(0)) / width,
+      return op->emitOpError()
+             << "has no kernel on this target for several parts of a rank's piece";
+    l.create<rt::LogSumExpOp>(l.result(0), l.operand(0), first,
+                              l.elements(op->getOperand(0)) / width,
                               first ? wholeSize(op->getOperand(0), x.size() - 1) : width, width);
     return success();
   }

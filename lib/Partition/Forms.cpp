@@ -7,12 +7,22 @@
 using namespace mlir;
 using namespace partita;
 
+/// The form for so many parts of an op that a size is in the way of; none of one that has a letter
+/// marked '!': it is in nobody's way, and partition-split-forms gives it its form.
+static SmallVector<Value> formOf(Operation *op, OpBuilder &builder, int64_t parts) {
+  std::string error;
+  auto rule = par::ruleOf(op, error);
+  if (!rule || llvm::any_of(rule->letters, [](const RuleLetter &each) { return each.byForm; }))
+    return {};
+  return cast<ShardInterface>(op).splitForm(builder, parts);
+}
+
 bool Forms::find(const Attempt &attempt, int64_t parts) {
   bool found = false;
   for (Operation *op : attempt.ops) {
     if (!forms.contains(op)) {
       OpBuilder builder(op);
-      SmallVector<Value> results = cast<ShardInterface>(op).splitForm(builder, parts);
+      SmallVector<Value> results = formOf(op, builder, parts);
       if (results.empty())
         continue;
       forms.insert({op, std::move(results)});
@@ -36,7 +46,7 @@ unsigned Forms::apply() {
 static bool hasForm(Operation *op, int64_t parts) {
   OpBuilder builder(op);
   Operation *before = op->getPrevNode();
-  bool any = !cast<ShardInterface>(op).splitForm(builder, parts).empty();
+  bool any = !formOf(op, builder, parts).empty();
   while (op->getPrevNode() != before)
     op->getPrevNode()->erase();
   return any;

@@ -234,8 +234,8 @@ private:
       if (failed(retype(value, wanted(value))))
         return failure();
       op->removeAttr(kResultSplits);
-      // Where a use wants it alone: another one, of a table that is looked up and multiplied with, may
-      // want the invariant value.
+      // Where a use wants it alone: another one, of a table that is looked up and multiplied with,
+      // may want the invariant value.
       SmallVector<OpOperand *> uses;
       for (OpOperand &use : value.getUses())
         uses.push_back(&use);

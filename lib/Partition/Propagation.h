@@ -67,7 +67,9 @@ public:
 
   /// The rule of an op that has one, and the sizes of its letters.
   const ShardRule &ruleOf(mlir::Operation *op) const { return rules.find(op)->second.rule; }
-  llvm::ArrayRef<int64_t> sizesOf(mlir::Operation *op) const { return rules.find(op)->second.sizes; }
+  llvm::ArrayRef<int64_t> sizesOf(mlir::Operation *op) const {
+    return rules.find(op)->second.sizes;
+  }
 
   /// Splits a dimension of a value, with all that follows, in the next `run`.
   void seed(mlir::Value value, unsigned dim, par::AxisSplit split) {

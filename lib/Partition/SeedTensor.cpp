@@ -15,8 +15,8 @@
 // dimension, attention by heads, embedding and head by the vocabulary. A fused projection is split
 // within its blocks: where the family stops at a slice, it is tried again within what the slice
 // cuts. Where a size alone is in the way, ops that know another form of themselves (attention with
-// fewer key heads than ranks) take it. Families are taken in the order of the parameters; one that would split two dimensions of
-// one op over the same axis is left whole.
+// fewer key heads than ranks) take it. Families are taken in the order of the parameters; one that
+// would split two dimensions of one op over the same axis is left whole.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -44,8 +44,8 @@ struct PartitionSeedTensor : partita::impl::PartitionSeedTensorPassBase<Partitio
     if (mesh.sizeOf("tp") <= 1)
       return;
     // Where a size is in the way and other ops can take an op's place, they do, and all is
-    // considered anew: once, for a form has no size that is in the way.
-    for (int round = 0; round < 2; ++round) {
+    // considered anew. That ends: what takes an op's place has no further form.
+    while (true) {
       auto any = considerAll(module);
       if (failed(any))
         return signalPassFailure();
@@ -154,8 +154,7 @@ private:
                  << "dimension " << dim << " of '" << parameter.getSymName()
                  << "' is split together with a dimension of size " << attempt.indivisible
                  << ", which does not divide over tp = " << mesh.sizeOf("tp")
-                 << "; sizes of tp that do: "
-                 << Forms::divisors(attempt);
+                 << "; sizes of tp that do: " << Forms::divisors(attempt);
     error.attachNote(attempt.indivisibleAt->getLoc()) << "it does not divide here";
     return failure();
   }

@@ -1,10 +1,10 @@
 //===- SeedUser.cpp - dimensions of parameters that the user splits
 //-------------------------------------===//
 //
-// PATTERN=AXIS@DIM splits a dimension of each parameter whose name matches, with all that the rules'
-// letters unite it with; PATTERN=replicated keeps parameters whole. In the order given, each tried on
-// what those before it have split: one that cannot hold says why, and which other it meets. What is
-// left undecided is partition-seed-tensor's.
+// PATTERN=AXIS@DIM splits a dimension of each parameter whose name matches, with all that the
+// rules' letters unite it with; PATTERN=replicated keeps parameters whole. In the order given, each
+// tried on what those before it have split: one that cannot hold says why, and which other it
+// meets. What is left undecided is partition-seed-tensor's.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -46,8 +46,7 @@ struct PartitionSeedUser : partita::impl::PartitionSeedUserPassBase<PartitionSee
     for (Seed &seed : seeds)
       if (!seed.axis && failed(keep(seed)))
         return signalPassFailure();
-    // Again where ops took another form: then no size is in the way.
-    for (int round = 0; round < 2 && !seeds.empty(); ++round) {
+    while (!seeds.empty()) { // again where ops took another form, which have no further one
       if (failed(plant(seeds)))
         return signalPassFailure();
       if (forms.empty())
@@ -57,7 +56,8 @@ struct PartitionSeedUser : partita::impl::PartitionSeedUserPassBase<PartitionSee
   }
 
 private:
-  //===--- what is asked for --------------------------------------------------------------------===//
+  //===--- what is asked for
+  //--------------------------------------------------------------------===//
 
   InFlightDiagnostic error(StringRef text) {
     return getOperation().emitError() << "shard: '" << text << "': ";
@@ -106,7 +106,8 @@ private:
     return success();
   }
 
-  //===--- and whether it holds -----------------------------------------------------------------===//
+  //===--- and whether it holds
+  //-----------------------------------------------------------------===//
 
   LogicalResult keep(const Seed &seed) {
     for (train::ParameterOp parameter : seed.parameters)

@@ -29,7 +29,8 @@ static constexpr Phase kPhases[] = {
      "partition-seed-sequence{on=${sequence-parallel}},partition-split-forms,"
      "partition-propagate,partition-materialize,simplify-collectives,partition-verify",
      "the forward program alone, all axes alike; the backward halves follow from it"},
-    {"differentiate", "differentiate,gather-again,expand-conjugates,join-slice-gradients,canonicalize,cse",
+    {"differentiate",
+     "differentiate,gather-again,expand-conjugates,join-slice-gradients,canonicalize,cse",
      "after partitioning, so that the conjugates of what it inserted come out of the table"},
     {"optimize",
      "optimize{kind=${optimizer} betas=${betas} epsilon=${eps} "

@@ -1,4 +1,5 @@
-//===- NearestNames.cpp - what a user probably meant -------------------------------------------===//
+//===- NearestNames.cpp - what a user probably meant
+//-------------------------------------------===//
 
 #include "partita/Support/NearestNames.h"
 #include "llvm/ADT/STLExtras.h"

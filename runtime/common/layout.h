@@ -36,7 +36,8 @@ inline FactoredShape factored(const Shape &global, const Splits &splits) {
   return result;
 }
 
-/// A piece of `size` elements over `parts` ranks: rounded up, the last rank's goes beyond the whole.
+/// A piece of `size` elements over `parts` ranks: rounded up, the last rank's goes beyond the
+/// whole.
 inline int64_t pieceSize(int64_t size, int64_t parts) { return (size + parts - 1) / parts; }
 
 /// First index of the piece along each dimension of a factored shape.
@@ -52,7 +53,8 @@ inline Shape pieceStart(const Program &program, const int *coordinates, const Sh
 }
 
 /// Calls visit(globalIndex, localIndex, n) for the runs of n elements that are contiguous in both
-/// the whole and the piece, in the piece's order. What of the piece is beyond the whole is left out.
+/// the whole and the piece, in the piece's order. What of the piece is beyond the whole is left
+/// out.
 template <typename Visit>
 void forRuns(const Shape &global, const Shape &local, const Shape &start, Visit visit) {
   Shape inside = local;

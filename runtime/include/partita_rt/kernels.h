@@ -197,8 +197,8 @@ void tokenLoss(float *loss, const float *logits, const float *logSumExp, const i
                int64_t rows, TokenRows vocabulary, int64_t ignoreIndex);
 
 /// dlogits[n, :] = dloss[n] * (softmax(logits[n, :]) - onehot(labels[n])), 0 for ignored rows, and
-/// 0 for the padding columns vocabulary.inside() .. stride-1. In place (dlogits == logits) is allowed.
-/// dloss is [rows], or one value for all rows when dlossStride is 0.
+/// 0 for the padding columns vocabulary.inside() .. stride-1. In place (dlogits == logits) is
+/// allowed. dloss is [rows], or one value for all rows when dlossStride is 0.
 void crossEntropyBackward(float *dlogits, const float *dloss, int64_t dlossStride,
                           const float *logits, const float *logSumExp, const int64_t *labels,
                           int64_t rows, TokenRows vocabulary, int64_t stride, int64_t ignoreIndex);
