@@ -91,6 +91,12 @@ FailureOr<OnnxReport> reportOnnx(llvm::StringRef path, MLIRContext *context) {
   return report;
 }
 
+bool OnnxReport::isStatic() const {
+  return llvm::all_of(inputs, [](const Input &input) {
+    return llvm::all_of(input.dims, [](llvm::StringRef dim) { return llvm::isDigit(dim.front()); });
+  });
+}
+
 void OnnxReport::print(llvm::raw_ostream &os) const {
   os << "exporter " << quoted(producer) << " " << quoted(producerVersion) << ", ONNX IR "
      << irVersion << "\n";

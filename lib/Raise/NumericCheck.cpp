@@ -17,7 +17,7 @@ double raise::tolerance(Type elementType) {
   auto type = dyn_cast<FloatType>(elementType);
   return type && type.getFPMantissaWidth() < 24
              ? std::ldexp(1.0, 1 - static_cast<int>(type.getFPMantissaWidth()))
-             : 1e-6;
+             : std::ldexp(1.0, -22);
 }
 
 static RankedTensorType typeLike(Value value, ArrayRef<int64_t> shape) {

@@ -63,7 +63,8 @@ private:
   llvm::DenseMap<mlir::Value, Labels> labels;
 };
 
-/// Accepted differences: the model's constants were rounded to its element type.
+/// Accepted differences, of the largest value: what rounding to the element type does, to at least
+/// 24 bits' two last places (wider models have constants of float32).
 double tolerance(mlir::Type elementType);
 
 /// Six significant digits.

@@ -1,6 +1,6 @@
 //===- RaiseActivation.cpp - GELU and SiLU in any spelling become one op ----------------------===//
 //
-// From every erf, tanh and sigmoid: the exits (values through which everything passes that is
+// From every erf, tanh, sigmoid and exponential: the exits (values through which everything passes that is
 // computed from it elementwise), the farthest first; from each exit the subgraphs that are a
 // function of one tensor of the exit's type, the smallest first. The first that equals an
 // activation at 256 random points is replaced. A function that comes within a hundredth of one
@@ -172,7 +172,7 @@ void RaiseActivationPass::runOnOperation() {
   Independent independent(getOperation());
   SmallVector<Operation *> anchors;
   getOperation().walk([&](Operation *op) {
-    if (isa<tx::ErfOp, tx::TanhOp, tx::SigmoidOp>(op))
+    if (isa<tx::ErfOp, tx::TanhOp, tx::SigmoidOp, tx::ExpOp>(op))
       anchors.push_back(op);
   });
   for (Operation *anchor : anchors)

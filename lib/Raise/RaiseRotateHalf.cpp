@@ -8,6 +8,7 @@
 //===------------------------------------------------------------------------------------------===//
 
 #include "Layout.h"
+#include "NumericCheck.h"
 #include "Remarks.h"
 #include "Subgraph.h"
 #include "dialects/Par/Par.h"
@@ -24,16 +25,17 @@ using namespace partita::raise;
 
 namespace {
 
-/// Every second or the contiguous half of the last dimension of `x`.
+/// Every second or the contiguous half of the last dimension of `x`, multiplied by `factor`.
 struct Part {
   Value x;
   int64_t offset, stride;
+  double factor;
 };
 
-/// Through a negation, which may come before or after the reshape that makes room for the new
-/// dimension.
-std::optional<Part> readPart(Value value, bool &negated) {
-  negated = false;
+/// Through products with a constant, which may come before or after the reshape that makes room for
+/// the new dimension.
+std::optional<Part> readPart(Value value) {
+  double factor = 1;
   while (Operation *op = value.getDefiningOp()) {
     if (auto slice = dyn_cast<tx::SliceOp>(op)) {
       auto from = slice.getX().getType(), to = slice.getType();
@@ -43,10 +45,14 @@ std::optional<Part> readPart(Value value, bool &negated) {
           return std::nullopt;
       if (last < 0 || from.getDimSize(last) != 2 * to.getDimSize(last))
         return std::nullopt;
-      return Part{slice.getX(), slice.getOffsets()[last], slice.getStrides()[last]};
+      return Part{slice.getX(), slice.getOffsets()[last], slice.getStrides()[last], factor};
     }
+    auto mul = dyn_cast<tx::MulOp>(op);
+    std::optional<double> number = mul ? splatOf(mul.getB()) : std::nullopt;
     if (isa<tx::NegOp>(op))
-      negated = !negated;
+      factor = -factor;
+    else if (number)
+      factor *= *number;
     else if (!isa<tx::ReshapeOp>(op))
       return std::nullopt;
     value = op->getOperand(0);
@@ -58,15 +64,30 @@ std::optional<Part> readPart(Value value, bool &negated) {
 struct Turn {
   Value x;
   bool interleaved = false;
+  std::string problem; // why it is none, although the parts lie as in one
 };
+
+/// The second half, negated, comes before the first one.
+std::string readFactors(const Part &first, const Part &second, StringRef ofFirst,
+                        StringRef ofSecond) {
+  auto text = [](StringRef part, double factor, StringRef wanted) {
+    return (part + " is multiplied by " + numberText(factor) + ", it would be with " + wanted)
+        .str();
+  };
+  if (first.factor == 1 && second.factor == 1)
+    return (ofFirst + " is not negated").str();
+  if (first.factor == 1 && second.factor == -1)
+    return (ofSecond + " is negated, it would be with " + ofFirst).str();
+  if (first.factor != -1)
+    return text(ofFirst, first.factor, "-1");
+  return second.factor == 1 ? std::string() : text(ofSecond, second.factor, "1");
+}
 
 std::optional<Turn> readTurn(tx::ConcatOp concat) {
   if (concat.getInputs().size() != 2)
     return std::nullopt;
-  bool firstNegated = false, secondNegated = false;
-  auto first = readPart(concat.getInputs()[0], firstNegated),
-       second = readPart(concat.getInputs()[1], secondNegated);
-  if (!first || !second || first->x != second->x || !firstNegated || secondNegated)
+  auto first = readPart(concat.getInputs()[0]), second = readPart(concat.getInputs()[1]);
+  if (!first || !second || first->x != second->x)
     return std::nullopt;
   ArrayRef<int64_t> shape = cast<RankedTensorType>(first->x.getType()).getShape();
   int64_t half = shape.back() / 2, last = concat.getType().getRank() - 1;
@@ -74,7 +95,7 @@ std::optional<Turn> readTurn(tx::ConcatOp concat) {
       first->stride == 1 && second->stride == 1 && first->offset == half && second->offset == 0;
   if (halves && static_cast<int64_t>(concat.getDim()) == last &&
       concat.getType().getShape() == shape)
-    return Turn{first->x, false};
+    return Turn{first->x, false, readFactors(*first, *second, "the second half", "the first half")};
   // [..., n/2, 1] and the same, joined: [..., n/2, 2].
   SmallVector<int64_t> paired(shape);
   paired.back() = half;
@@ -83,7 +104,8 @@ std::optional<Turn> readTurn(tx::ConcatOp concat) {
       first->stride == 2 && second->stride == 2 && first->offset == 1 && second->offset == 0;
   if (alternate && static_cast<int64_t>(concat.getDim()) == last &&
       concat.getType().getShape() == ArrayRef<int64_t>(paired))
-    return Turn{first->x, true};
+    return Turn{first->x, true,
+                readFactors(*first, *second, "the part of odd index", "the part of even index")};
   return std::nullopt;
 }
 
@@ -97,6 +119,10 @@ struct RaiseRotateHalfPass : partita::impl::RaiseRotateHalfBase<RaiseRotateHalfP
       std::optional<Turn> turn = readTurn(concat);
       if (!turn)
         continue;
+      if (!turn->problem.empty()) {
+        report.reject(concat.getLoc(), turn->problem);
+        continue;
+      }
       OpBuilder builder(concat);
       SmallVector<NamedAttribute> attributes;
       if (turn->interleaved)

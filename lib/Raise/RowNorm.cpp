@@ -128,7 +128,11 @@ RowNormRaiser::Outcome RowNormRaiser::compute(const Subgraph &subgraph, ArrayRef
   for (Roles roles : choices)
     if (auto error = errorOf(subgraph, roles, epsilon, {}); error && *error < best.error)
       best = Outcome{roles, *error, {}, *error <= allowed};
-  if (!best.accepted && best.error < closeEnough) {
+  // No number at all may be one constant's fault too: a negative number to the power of 2.0001.
+  bool numberless = best.roles.x < 0;
+  if (numberless)
+    best.roles = choices.front();
+  if (!best.accepted && (best.error < closeEnough || numberless)) {
     double count = cast<RankedTensorType>(subgraph.root.getType()).getShape().back();
     best.blame = blameConstant(
         subgraph, {0.5, -0.5, 1, 2, count, 1 / count},
@@ -136,6 +140,8 @@ RowNormRaiser::Outcome RowNormRaiser::compute(const Subgraph &subgraph, ArrayRef
           return errorOf(subgraph, best.roles, epsilon, substitution);
         },
         allowed);
+    if (numberless && !best.blame.empty())
+      best.error = 0; // nothing is nearer
   }
   return best;
 }

@@ -36,10 +36,11 @@ static llvm::json::Object describeImport(ModuleOp module, const RaiseReport &rai
   return json;
 }
 
-/// Says what the file holds and, with `module`, what became of it. With `json` the whole is one
-/// object, in which `blocked` says why there is no module.
+/// Says what the file holds and, where `wantsImport` or its dimensions are all known, what becomes
+/// of it: `module`. With `json` the whole is one object, in which `blocked` says why there is no
+/// module.
 static int report(Session &session, const std::string &model, const std::vector<std::string> &dims,
-                  bool json, OwningOpRef<ModuleOp> *module) {
+                  bool json, bool wantsImport, OwningOpRef<ModuleOp> &module) {
   std::vector<std::string> errors;
   std::optional<ScopedDiagnosticHandler> catcher;
   if (json) // told as part of the object
@@ -55,10 +56,11 @@ static int report(Session &session, const std::string &model, const std::vector<
     file->print(llvm::outs());
   if (succeeded(file))
     object["file"] = file->toJson();
-  if (succeeded(file) && module && (*module = session.load(model, dims))) {
-    FailureOr<RaiseReport> raising = reportRaising(**module);
+  if (succeeded(file) && (wantsImport || file->isStatic()) &&
+      (module = session.load(model, dims))) {
+    FailureOr<RaiseReport> raising = reportRaising(*module);
     if (succeeded(raising))
-      object["program"] = describeImport(**module, *raising, json ? nullptr : &llvm::outs());
+      object["program"] = describeImport(*module, *raising, json ? nullptr : &llvm::outs());
   }
   bool complete = errors.empty() && !session.hasFailed();
   if (!json)
@@ -98,9 +100,8 @@ int partita::tool::importMain(Arguments arguments) {
   if (isMlirFile(model) && !wantsReport)
     return session.fail(model + " is a module already: give it to partita compile");
   OwningOpRef<ModuleOp> module;
-  bool imports = !wantsReport || !dims.empty() || !output.empty();
   if (wantsReport) {
-    int code = report(session, model, dims, json, imports ? &module : nullptr);
+    int code = report(session, model, dims, json, !dims.empty() || !output.empty(), module);
     if (code != 0 || output.empty())
       return code;
   } else {

@@ -59,6 +59,8 @@ struct OnnxReport {
   Tensors stored, external, declared; ///< in the file, in external data, without values
   std::vector<Operator> operators;    ///< the most frequent first, then by name
 
+  /// Has every dimension of every input a size?
+  bool isStatic() const;
   void print(llvm::raw_ostream &os) const;
   llvm::json::Object toJson() const;
 };

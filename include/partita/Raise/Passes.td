@@ -53,7 +53,7 @@ def RaiseRmsNorm : Raise_Pass<"raise-rms-norm"> {
 def RaiseActivation : Raise_Pass<"raise-activation"> {
   let summary = "GELU and SiLU in any spelling become tx.gelu, tx.gelu_tanh, tx.quick_gelu or tx.silu";
   let description = [{
-    Starts at a `tx.erf`, `tx.tanh` or `tx.sigmoid` and finds the elementwise subgraphs around it that are
+    Starts at a `tx.erf`, `tx.tanh`, `tx.sigmoid` or `tx.exp` and finds the elementwise subgraphs around it that are
     functions of one tensor. Where such a function equals x Phi(x), its tanh approximation, x sigmoid(1.702 x)
     or x sigmoid(x) it is replaced, however it is associated. A constant that stands in the way is named.
 
