@@ -119,7 +119,7 @@ private:
       return refuse(-1, axis, Kind::Invariant,
                     llvm::formatv("letter {0} cannot be split, it is split over {1}", l.name,
                                   axis.getValue()));
-    if (l.unbroken && split.blocks != 1)
+    if ((l.unbroken || l.lacksFirstIndex) && split.blocks != 1)
       return refuse(-1, axis, Kind::Invariant,
                     llvm::formatv("letter {0} cannot be split in blocks, it is split over {1}",
                                   l.name, axis.getValue()));

@@ -18,14 +18,15 @@ Value GradientBuilder::sumTo(Value value, Type type) {
   RankedTensorType result = par::cotangentType(type);
   auto from = cast<RankedTensorType>(value.getType());
   int64_t added = from.getRank() - result.getRank();
+  // What is repeated has size one as a whole; a rank's piece of more may have size one too.
+  par::Layout whole = par::Layout::of(result), kept;
   SmallVector<int64_t> dims;
   for (int64_t i = 0; i < from.getRank(); ++i)
-    if (i < added || (result.getDimSize(i - added) == 1 && par::Layout::of(from).shape[i] != 1))
+    if (i < added || (whole.shape[i - added] == 1 && par::Layout::of(from).shape[i] != 1))
       dims.push_back(i);
   if (dims.empty())
     return value;
   // Drop the summed dimensions, then put those of size one back.
-  par::Layout whole = par::Layout::of(result), kept;
   SmallVector<int64_t> local;
   kept.replicated = whole.replicated;
   kept.partial = whole.partial;

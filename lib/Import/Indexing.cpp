@@ -112,25 +112,31 @@ Shape tupleResult(const Tensor &data, const Tensor &indices, int64_t batchDims =
   return shape;
 }
 
+/// The columns of the tuples from `from` on as positions within dimensions of these sizes, and the
+/// stride of what stands before these.
+std::pair<Value, int64_t> positionsWithin(Node &node, Tensor *indices, int64_t from,
+                                          llvm::ArrayRef<int64_t> sizes) {
+  Math m(node);
+  int64_t last = indices->shape.size() - 1, stride = 1;
+  Value all = m.cast(node.value(indices), m.i64()), at;
+  for (int64_t dim = sizes.size(); dim-- > 0; stride *= sizes[dim]) {
+    Value one = m.piece(all, last, from + dim, 1);
+    Value negative = m.apply<tx::LessOp>(one, m.like(one, 0));
+    one = m.select(negative, m.add(one, static_cast<double>(sizes[dim])), one);
+    one = m.mul(one, static_cast<double>(stride));
+    at = at ? m.add(at, one) : one;
+  }
+  return {at, stride};
+}
+
 /// The tuples as positions of rows, where a row is what one tuple points to.
 Value rowPositions(Node &node, Tensor *indices, const Tensor &data, int64_t batchDims) {
   Math m(node);
-  int64_t depth = indices->shape.back(), last = indices->shape.size() - 1;
-  llvm::ArrayRef<int64_t> counted(data.shape.begin(), batchDims + depth);
-  Value all = m.cast(node.value(indices), m.i64()), at;
-  int64_t stride = 1;
-  for (int64_t dim = batchDims + depth; dim-- > 0; stride *= counted[dim]) {
-    Value one;
-    if (dim < batchDims) {
-      one = m.iota(m.i64(), last + 1, dim, counted[dim], 0, static_cast<double>(stride));
-    } else {
-      one = m.piece(all, last, dim - batchDims, 1);
-      Value negative = m.apply<tx::LessOp>(one, m.like(one, 0));
-      one = m.select(negative, m.add(one, static_cast<double>(counted[dim])), one);
-      one = m.mul(one, static_cast<double>(stride));
-    }
-    at = at ? m.add(at, one) : one;
-  }
+  int64_t depth = indices->shape.back(), rank = indices->shape.size();
+  auto [at, stride] = positionsWithin(node, indices, 0,
+                                      llvm::ArrayRef<int64_t>(data.shape).slice(batchDims, depth));
+  for (int64_t dim = batchDims; dim-- > 0; stride *= data.shape[dim])
+    at = m.add(at, m.iota(m.i64(), rank, dim, data.shape[dim], 0, static_cast<double>(stride)));
   Shape shape(llvm::ArrayRef<int64_t>(indices->shape).drop_back());
   return node.reshape(at, shape);
 }
@@ -157,6 +163,35 @@ Value asRows(Node &node, Tensor *tensor, int64_t from) {
                       {*elementCount(dims.take_front(from)), *elementCount(dims.drop_front(from))});
 }
 
+/// Are the tuples [0, ...], [1, ...], [2, ...], ... (x[arange(n), ids])?
+bool areNumbered(Value tuples) {
+  auto concat = tuples.getDefiningOp<tx::ConcatOp>();
+  Value column = concat ? concat.getInputs().front() : Value();
+  if (!column || shapeOf(tuples).size() != 2 || shapeOf(column)[1] != 1)
+    return false;
+  while (column.getDefiningOp<tx::ReshapeOp>() || column.getDefiningOp<tx::CastOp>())
+    column = column.getDefiningOp()->getOperand(0);
+  auto iota = column.getDefiningOp<tx::IotaOp>();
+  return iota && iota.getStart().isZero() && iota.getStep().isExactlyValue(1);
+}
+
+/// One row of each [rows, width] of `data`: the sum over all rows, the others hidden. So what
+/// splits the first dimension splits all of it, which a table of rows cannot be.
+Value pickOfEach(Node &node, Tensor *data, Tensor *indices, int64_t from) {
+  Math m(node);
+  int64_t depth = indices->shape.back() - from;
+  llvm::ArrayRef<int64_t> counted = llvm::ArrayRef<int64_t>(data->shape).slice(1, depth);
+  auto [at, rows] = positionsWithin(node, indices, from, counted);
+  Value each =
+      node.reshape(node.value(data),
+                   {data->shape[0], rows,
+                    *elementCount(llvm::ArrayRef<int64_t>(data->shape).drop_front(1 + depth))});
+  Value hit =
+      m.apply<tx::EqualOp>(m.iota(m.i64(), 3, 1, rows), node.reshape(at, {data->shape[0], 1, 1}));
+  Value zero = m.constant(getElementTypeOrSelf(each.getType()), {1, 1, 1}, 0);
+  return m.sum(m.select(hit, each, zero), {1});
+}
+
 LogicalResult gatherND(Node &node) {
   int64_t batchDims = 0;
   if (failed(node.arity(2, 2)) || failed(node.attribute("batch_dims", batchDims)))
@@ -173,6 +208,11 @@ LogicalResult gatherND(Node &node) {
       return node.set(0, *host);
   if (failed(node.emittable({data, indices})))
     return failure();
+  bool numbered = batchDims == 0 && indices->shape.back() > 1 &&
+                  indices->shape.front() == data->shape.front() && areNumbered(node.value(indices));
+  bool oneOfEach = numbered || (batchDims == 1 && indices->shape.size() == 2);
+  if (oneOfEach && isa<FloatType>(getElementTypeOrSelf(node.value(data).getType())))
+    return node.set(0, node.reshape(pickOfEach(node, data, indices, numbered ? 1 : 0), shape));
   Value at = rowPositions(node, indices, *data, batchDims);
   Value rows = takeAlong(node, asRows(node, data, batchDims + indices->shape.back()), 0, at);
   return node.set(0, node.reshape(rows, shape));

@@ -90,6 +90,16 @@ Value Math::lastToAxis(Value x, int64_t axis) {
 }
 
 Value Math::piece(Value x, int64_t axis, int64_t offset, int64_t size, int64_t stride) {
+  // One of the parts that a concatenation has just put together is there already.
+  if (auto concat = x.getDefiningOp<tx::ConcatOp>();
+      concat && static_cast<int64_t>(concat.getDim()) == axis && stride == 1) {
+    int64_t at = 0;
+    for (Value part : concat.getInputs()) {
+      if (at == offset && shapeOf(part)[axis] == size)
+        return part;
+      at += shapeOf(part)[axis];
+    }
+  }
   Shape offsets(shapeOf(x).size(), 0), sizes(shapeOf(x)), strides(shapeOf(x).size(), 1);
   offsets[axis] = offset;
   sizes[axis] = size;

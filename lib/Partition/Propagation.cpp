@@ -207,7 +207,7 @@ void Propagation::visitRule(Operation *op) {
                sizes[split->letter] / split->blocks);
         continue;
       }
-      if (letter.unbroken && split->blocks != 1) {
+      if ((letter.unbroken || letter.lacksFirstIndex) && split->blocks != 1) {
         stopAt(op, llvm::formatv("'{0}' cannot be split within blocks of dimension {1}",
                                  op->getName(), i));
         continue;

@@ -96,8 +96,10 @@ tx::BatchMatMulOp findScores(Value masked, const Independent &independent) {
   return scores;
 }
 
+bool isInteriorOrDropout(Operation *op) { return isInterior(op) || isa<tx::DropoutOp>(op); }
+
 /// The product whose left operand all that is made of the softmax ends in; null if there is none.
-tx::BatchMatMulOp findProduct(tx::SoftmaxOp softmax) {
+tx::BatchMatMulOp findProduct(tx::SoftmaxOp softmax, IsInterior isInterior) {
   for (Value weights : findExits(softmax, isInterior))
     for (Operation *user : weights.getUsers())
       if (auto product = dyn_cast<tx::BatchMatMulOp>(user); product && product.getA() == weights)
@@ -441,10 +443,18 @@ void RaiseAttentionPass::runOnOperation() {
   for (tx::SoftmaxOp softmax : softmaxes) {
     Match match;
     match.softmax = softmax;
-    match.product = findProduct(softmax);
-    match.scores = match.product ? findScores(softmax.getX(), independent) : tx::BatchMatMulOp();
-    if (!match.product || !match.scores)
+    match.product = findProduct(softmax, isInterior);
+    bool drops = !match.product && findProduct(softmax, isInteriorOrDropout);
+    if (match.product || drops)
+      match.scores = findScores(softmax.getX(), independent);
+    if (!match.scores)
       continue;
+    if (drops) {
+      report.reject(softmax.getLoc(), "between its weights and the values stands tx.dropout, which "
+                                      "tx.attention has not: export with attention dropout 0, or "
+                                      "the weights are stored");
+      continue;
+    }
     Outcome outcome;
     std::string problem = this->match(softmax, independent, match, outcome);
     if (!problem.empty()) {

@@ -3,6 +3,7 @@
 module attributes {par.mesh = #par.mesh<dp = 2>} {
 train.parameter @w : tensor<4x6xf32>
 train.parameter @frozen : tensor<6xf32> frozen
+train.parameter @heads : tensor<2x4xf32>
 
 // The gradient of what the loop captures is a sum over micro-batches, reduced once, after the loop.
 // CHECK-LABEL: func.func @train_step
@@ -47,6 +48,20 @@ func.func @tied(%x: tensor<4x4xf32, #par.place<[8 @dp, 4]>>) {
   %y = tx.matmul %x, %f : (tensor<4x4xf32, #par.place<[8 @dp, 4]>>, tensor<4x6xf32, #par.place<[4, 6], replicated [dp]>>) -> tensor<4x6xf32, #par.place<[8 @dp, 6]>>
   %z = tx.matmul_nt %y, %f : (tensor<4x6xf32, #par.place<[8 @dp, 6]>>, tensor<4x6xf32, #par.place<[4, 6], replicated [dp]>>) -> tensor<4x4xf32, #par.place<[8 @dp, 4]>>
   %r = tx.reduce_sum %z [0, 1] : tensor<4x4xf32, #par.place<[8 @dp, 4]>> -> tensor<f32, #par.place<[], partial [dp]>>
+  %g = par.g %r over "dp" : tensor<f32, #par.place<[], partial [dp]>> -> tensor<f32>
+  train.minimize %g : tensor<f32>
+  return
+}
+
+// A rank's piece of two heads is one: nothing was repeated along it, so nothing is summed.
+// CHECK-LABEL: func.func @piece_of_size_one
+// CHECK: tx.reduce_sum {{.*}} [0] : tensor<5x1x4xf32, #par.place<[5, 2 @dp, 4]>> -> tensor<1x4xf32, #par.place<[2 @dp, 4]>>
+// CHECK-NEXT: train.update @heads
+func.func @piece_of_size_one(%x: tensor<5x1x4xf32, #par.place<[5, 2 @dp, 4]>>) {
+  %w = train.read @heads : tensor<1x4xf32, #par.place<[2 @dp, 4]>>
+  %b = tx.broadcast %w : tensor<1x4xf32, #par.place<[2 @dp, 4]>> -> tensor<5x1x4xf32, #par.place<[5, 2 @dp, 4]>>
+  %y = tx.mul %x, %b : (tensor<5x1x4xf32, #par.place<[5, 2 @dp, 4]>>, tensor<5x1x4xf32, #par.place<[5, 2 @dp, 4]>>) -> tensor<5x1x4xf32, #par.place<[5, 2 @dp, 4]>>
+  %r = tx.reduce_sum %y [0, 1, 2] : tensor<5x1x4xf32, #par.place<[5, 2 @dp, 4]>> -> tensor<f32, #par.place<[], partial [dp]>>
   %g = par.g %r over "dp" : tensor<f32, #par.place<[], partial [dp]>> -> tensor<f32>
   train.minimize %g : tensor<f32>
   return

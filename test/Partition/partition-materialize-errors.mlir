@@ -27,3 +27,15 @@ func.func @offset(%x: tensor<8xf32> {par.split = #par.place<[8 @dp]>}) -> tensor
   return %y : tensor<8xf32>
 }
 }
+
+// -----
+
+module attributes {par.mesh = #par.mesh<dp = 2>} {
+// A rank would have three rows, then three rows elsewhere: they have no one first index.
+func.func @rows_in_blocks(%x: tensor<4x6x8xf32> {par.split = #par.place<[4, 6 @dp, 8]>}, %ids: tensor<5xi64>) -> tensor<5x8xf32> {
+  %rows = tx.reshape %x : tensor<4x6x8xf32> -> tensor<24x8xf32>
+  // expected-error@+1 {{cannot be split: letter v cannot be split in blocks, it is split over dp}}
+  %y = tx.embedding %rows, %ids : (tensor<24x8xf32>, tensor<5xi64>) -> tensor<5x8xf32>
+  return %y : tensor<5x8xf32>
+}
+}

@@ -2,7 +2,7 @@
 """Exports small Transformers of Hugging Face, one per family, to ONNX with either of PyTorch's
 exporters, as a user would: the library's own code, its default attention, its own input names.
 
-    export_families.py --exporter torchscript --out DIR [FAMILY...]
+    export_families.py --exporter torchscript --out DIR [--training] [FAMILY...]
 
 Families: see FAMILIES below. All dimensions of inputs but those of pixels are dynamic. The weights
 are stripped as in export_gpt2.py: a file declares its parameters and holds the values of constants
@@ -78,13 +78,20 @@ def logits_only(cls, names):
     return type("LogitsOnly", (cls,), {"forward": scope["forward"]})
 
 
-def build_model(family, dtype=torch.float32, sizes=()):
+def build_model(family, dtype=torch.float32, sizes=(), training=False):
     """The model with random weights, no two tensors equal: exporters merge equal initializers.
-    `sizes` are settings of its configuration other than those above."""
+    `sizes` are settings of its configuration other than those above. For training with every dropout
+    that the configuration names, and attention written out: of the fused one's dropout, exporters
+    lose the training mode or all."""
     cls, config, settings, inputs = FAMILIES[family]
-    config = getattr(transformers, config)(**dict(settings, **dict(sizes)))
+    settings = dict(settings, **dict(sizes))
+    if training:
+        settings = {key: 0.1 if value == 0.0 and isinstance(value, float) else value
+                    for key, value in settings.items()}
+        settings["attn_implementation"] = "eager"
+    config = getattr(transformers, config)(**settings)
     torch.manual_seed(1)
-    model = logits_only(getattr(transformers, cls), inputs)(config).eval()
+    model = logits_only(getattr(transformers, cls), inputs)(config).train(training)
     generator = torch.Generator().manual_seed(1)
     for parameter in model.parameters():
         parameter.data.normal_(0.0, 0.02, generator=generator)
@@ -117,11 +124,13 @@ def dynamic_axes(name):
 
 
 def export_torchscript(model, names, inputs, fold):
+    mode = torch.onnx.TrainingMode.PRESERVE  # the model's own
     with warnings.catch_warnings(), tempfile.TemporaryDirectory() as folder:
         warnings.simplefilter("ignore")  # tracer warnings about the shapes of dynamic dimensions
         path = os.path.join(folder, "model.onnx")
         torch.onnx.export(model, inputs, path, dynamo=False, opset_version=17,
                           do_constant_folding=fold, input_names=names, output_names=["logits"],
+                          training=mode,
                           dynamic_axes={name: dynamic_axes(name) for name in names})
         return onnx.load(path)
 
@@ -167,6 +176,8 @@ def main():
     parser.add_argument("families", nargs="*", metavar="FAMILY", help=", ".join(FAMILIES))
     parser.add_argument("--exporter", choices=["torchscript", "dynamo"], required=True)
     parser.add_argument("--fold", action="store_true", help="torchscript's constant folding")
+    parser.add_argument("--training", action="store_true",
+                        help="dropout of 0.1 everywhere, in training mode: FAMILY_training_EXPORTER")
     parser.add_argument("--keep", action="store_true", help="keep the weights in the files")
     parser.add_argument("--size", action="append", default=[], metavar="SETTING=N",
                         help="another size of the configuration, such as hidden_size=128")
@@ -177,7 +188,7 @@ def main():
         if family not in FAMILIES:
             parser.error(f"no family '{family}', there are {', '.join(FAMILIES)}")
         names, inputs = FAMILIES[family][3], example_inputs(family)
-        model = build_model(family, sizes=sizes)
+        model = build_model(family, sizes=sizes, training=args.training)
         if args.exporter == "torchscript":
             proto = export_torchscript(model, names, inputs, args.fold)
         else:
@@ -186,7 +197,8 @@ def main():
         lost = sorted(set(parameters) - {tensor.name for tensor in proto.graph.initializer})
         if not args.keep:
             strip(proto, parameters)
-        path = os.path.join(args.out, f"{family}_{args.exporter}.onnx")
+        mode = "_training" if args.training else ""
+        path = os.path.join(args.out, f"{family}{mode}_{args.exporter}.onnx")
         onnx.save(proto, path)
         print(f"{path}: {os.path.getsize(path)} bytes, {len(proto.graph.node)} nodes, opset "
               f"{proto.opset_import[0].version}, without {', '.join(lost) or 'nothing'}",
