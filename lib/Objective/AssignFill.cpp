@@ -15,36 +15,76 @@ using namespace partita;
 
 namespace {
 
-/// Is the value the scale of a normalization: the second operand of a norm, or (before
-/// raising) a vector that is multiplied?
-bool isScale(Value value) {
-  for (OpOperand &use : value.getUses()) {
+/// Dimensions larger than one.
+int64_t extents(Value value) {
+  return llvm::count_if(cast<RankedTensorType>(value.getType()).getShape(),
+                        [](int64_t size) { return size != 1; });
+}
+
+bool isConstant(Value value) {
+  while (auto broadcast = value.getDefiningOp<tx::BroadcastOp>())
+    value = broadcast.getX();
+  return value.getDefiningOp<tx::ConstantOp>() != nullptr;
+}
+
+/// Does what is read end, unchanged but for its shape, type and constant factors, in a use of this
+/// kind? `repeated`: has it been broadcast on the way?
+bool endsIn(Value value, bool repeated, function_ref<bool(OpOperand &, bool)> kind) {
+  return llvm::any_of(value.getUses(), [&](OpOperand &use) {
     Operation *user = use.getOwner();
-    if (isa<tx::LayerNormOp, tx::RmsNormOp>(user) && use.getOperandNumber() == 1)
+    if (kind(use, repeated))
       return true;
-    if (isa<tx::MulOp>(user))
-      return true;
-    if (isa<tx::BroadcastOp, tx::ReshapeOp>(user) && isScale(user->getResult(0)))
-      return true;
-  }
-  return false;
+    bool constantFactor =
+        isa<tx::MulOp>(user) && isConstant(user->getOperand(1 - use.getOperandNumber()));
+    if (!isa<tx::BroadcastOp, tx::ReshapeOp, tx::CastOp>(user) && !constantFactor)
+      return false;
+    return endsIn(user->getResult(0), repeated || isa<tx::BroadcastOp>(user), kind);
+  });
+}
+
+/// The scale of a normalization: the second operand of a norm, or what is multiplied elementwise, a
+/// vector or, repeated over samples, a vector per head. (A matrix as large as its other factor is
+/// one that a weight norm scales.)
+bool isScale(Value read) {
+  bool vector = extents(read) < 2;
+  return endsIn(read, false, [&](OpOperand &use, bool repeated) {
+    Operation *user = use.getOwner();
+    if (isa<tx::LayerNormOp, tx::RmsNormOp>(user))
+      return use.getOperandNumber() == 1;
+    return isa<tx::MulOp>(user) && (vector || repeated) &&
+           !isConstant(user->getOperand(1 - use.getOperandNumber()));
+  });
+}
+
+/// A vector, in dimensions of size one or not, that is added. Others of several dimensions (the
+/// token that stands before an image's patches) are tables of one row.
+bool isBias(Value read) {
+  return cast<RankedTensorType>(read.getType()).getRank() < 2 ||
+         (extents(read) < 2 &&
+          endsIn(read, false, [](OpOperand &use, bool) { return isa<tx::AddOp>(use.getOwner()); }));
 }
 
 struct AssignFill : partita::impl::AssignFillPassBase<AssignFill> {
   using AssignFillPassBase::AssignFillPassBase;
 
   void runOnOperation() override {
-    llvm::DenseMap<StringAttr, bool> scales;
+    llvm::DenseSet<StringAttr> scales, biases;
     getOperation().walk([&](train::ReadOp read) {
-      scales[read.getSymbolAttr().getAttr()] |= isScale(read.getResult());
+      StringAttr symbol = read.getSymbolAttr().getAttr();
+      if (isScale(read.getResult()))
+        scales.insert(symbol);
+      if (isBias(read.getResult()))
+        biases.insert(symbol);
     });
     for (auto parameter : getOperation().getOps<train::ParameterOp>()) {
       if (parameter.getFill())
         continue;
-      bool vector = cast<RankedTensorType>(parameter.getType()).getRank() < 2;
-      bool scale = vector && scales.lookup(parameter.getSymNameAttr());
-      parameter.setFillAttr(
-          train::FillAttr::get(&getContext(), scale ? 1.0 : 0.0, vector ? 0.0 : double(deviation)));
+      StringAttr symbol = parameter.getSymNameAttr();
+      bool scale = scales.contains(symbol);
+      bool constant = scale || biases.contains(symbol) ||
+                      cast<RankedTensorType>(parameter.getType()).getRank() < 2;
+      parameter.setFillAttr(train::FillAttr::get(&getContext(), scale ? 1.0 : 0.0,
+                                                 constant ? 0.0 : double(deviation)));
     }
   }
 };

@@ -25,8 +25,11 @@ def SinglePrecisionPass : Pass<"single-precision", "::mlir::ModuleOp"> {
 def AssignFillPass : Pass<"assign-fill", "::mlir::ModuleOp"> {
   let summary = "says how each parameter is filled when no file gives its value";
   let description = [{
-    By use, not by name: the scale of a normalization is one, other vectors zero, tables and matrices
-    normal with deviation `std` (GPT-2's initialization).
+    By use, not by name, as most Transformers are initialized: the scale of a normalization, also one per
+    head, is one; biases and other vectors are zero; matrices, convolutions' kernels, tables of tokens and
+    positions and single rows that are no bias are normal with deviation `std`. GPT-2's smaller deviation of
+    what is added to the residual stream and T5's deviations by width are recipes of those models: what
+    needs them takes its values from a file.
 
     ```mlir
     train.parameter @w : tensor<4x8xf32>
