@@ -26,6 +26,8 @@ llvm::StringSet<> findFrequencies(const onnx::GraphProto &graph) {
   for (const onnx::ValueInfoProto &output : graph.output())
     use(output.name(), false);
   for (const onnx::NodeProto &node : llvm::reverse(graph.node())) {
+    if (node.op_type() == "Shape" || node.op_type() == "Size")
+      continue; // asks for no values
     bool isAngle = node.op_type() == "Sin" || node.op_type() == "Cos";
     if (handsOn(node.op_type()))
       isAngle = llvm::all_of(node.output(), [&](const std::string &output) {

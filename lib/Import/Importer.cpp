@@ -14,6 +14,7 @@
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
 #include "runtime/include/partita_rt/fingerprint.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Path.h"
 
 using namespace mlir;
@@ -64,8 +65,7 @@ Tensor *Importer::create(Value value) {
 FailureOr<OwningOpRef<ModuleOp>> Importer::run() {
   const onnx::ModelProto &model = file.model();
   for (const onnx::FunctionProto &function : model.functions()) {
-    std::string key = canonicalDomain(function.domain()).str() + '\0' + function.name() + '\0' +
-                      function.overload();
+    std::string key = functionKey(function.domain(), function.name(), function.overload());
     if (!functions.insert({key, &function}).second) {
       error() << "function " << quoted(function.name()) << " is defined twice";
       return failure();
@@ -77,18 +77,17 @@ FailureOr<OwningOpRef<ModuleOp>> Importer::run() {
     error() << "not an ONNX file: it names no opset";
     return failure();
   }
-  if (model.graph().sparse_initializer_size() > 0) {
-    error() << "sparse initializers are not supported, the model has "
-            << model.graph().sparse_initializer_size();
-    return failure();
-  }
   module = ModuleOp::create(file.location());
   (*module)->setAttr("train.model", builder.getStringAttr(file.path()));
   Frame frame;
   frame.opsets = &modelOpsets;
-  if (failed(checkOpsets(model.opset_import(), modelOpsets)) ||
-      failed(checkSupported(model.graph().node(), frame)) || failed(importInputs(frame)) ||
-      failed(importInitializers(model.graph(), frame.scope)))
+  if (failed(checkOpsets(model.opset_import(), modelOpsets)))
+    return failure();
+  if (std::vector<std::string> missing = listMissing(model, context()); !missing.empty()) {
+    error() << llvm::join(missing, "; ");
+    return failure();
+  }
+  if (failed(importInputs(frame)) || failed(importInitializers(model.graph(), frame.scope)))
     return failure();
   tieWeights(frame.scope);
   if (failed(importNodes(model.graph().node(), frame)) || failed(importOutputs(frame)))
@@ -350,9 +349,7 @@ LogicalResult Importer::importOutputs(const Frame &frame) {
 //===------------------------------------------------------------------------------------------===//
 
 const onnx::FunctionProto *Importer::findFunction(const onnx::NodeProto &node) const {
-  std::string key =
-      canonicalDomain(node.domain()).str() + '\0' + node.op_type() + '\0' + node.overload();
-  return functions.lookup(key);
+  return functions.lookup(functionKey(node.domain(), node.op_type(), node.overload()));
 }
 
 LogicalResult

@@ -78,8 +78,7 @@ public:
                                   Frame &frame);
   /// Makes the initializers of a graph known in `scope`.
   mlir::LogicalResult importInitializers(const onnx::GraphProto &graph, Scope &scope);
-  /// One error that lists every operator of `nodes`, and of the functions that they call, that the
-  /// registry does not know.
+  /// One error that lists all that the nodes of a branch that is taken lack.
   mlir::LogicalResult
   checkSupported(const google::protobuf::RepeatedPtrField<onnx::NodeProto> &nodes,
                  const Frame &frame);
@@ -128,6 +127,10 @@ private:
 mlir::LogicalResult bindDims(const onnx::GraphProto &graph, const ImportOptions &options,
                              llvm::function_ref<mlir::InFlightDiagnostic()> emitError,
                              llvm::SmallVectorImpl<Shape> &shapes);
+/// What keeps the model from being imported, as far as can be said without doing it; all of it.
+std::vector<std::string> listMissing(const onnx::ModelProto &model, mlir::MLIRContext *context);
+/// By what a node finds the function that it calls.
+std::string functionKey(llvm::StringRef domain, llvm::StringRef name, llvm::StringRef overload);
 /// The graph's inputs that are not initializers (old files list both).
 llvm::SmallVector<const onnx::ValueInfoProto *> realInputs(const onnx::GraphProto &graph);
 

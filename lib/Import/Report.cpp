@@ -88,6 +88,7 @@ FailureOr<OnnxReport> reportOnnx(llvm::StringRef path, MLIRContext *context) {
   if (failed(addTensors(**file, report)))
     return failure();
   addOperators(model, opsets, report);
+  report.missing = listMissing(model, context);
   return report;
 }
 
@@ -122,6 +123,8 @@ void OnnxReport::print(llvm::raw_ostream &os) const {
       os << " of " << quoted(each.domain);
     os << (each.supported ? "\n" : "  not supported\n");
   }
+  for (const std::string &each : missing)
+    os << "missing: " << each << "\n";
 }
 
 llvm::json::Object OnnxReport::toJson() const {

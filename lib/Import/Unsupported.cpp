@@ -1,12 +1,16 @@
-//===- Unsupported.cpp - every operator that a model has and the registry has not -------------===//
+//===- Unsupported.cpp - everything that keeps a model from being imported --------------------===//
 //
-// The list is complete at once: the model's own nodes, those of the functions that it calls and, if
-// any of these is unknown, those of branches too (which alone are no reason to refuse a model: only
-// one of two is taken).
+// The list is complete at once: operators that the registry has not, of the model's own nodes, of
+// the functions that it calls and, if anything is missing there, of branches too (which alone are
+// no reason to refuse a model: only one of two is taken); element types of inputs, of tensors and
+// of casts; sparse tensors.
 //
 //===----------------------------------------------------------------------------------------===//
 
 #include "Importer.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/raw_ostream.h"
+#include <memory>
 
 using namespace mlir;
 
@@ -38,15 +42,18 @@ public:
 
   size_t size() const { return order.size(); }
 
-  void print(InFlightDiagnostic &diagnostic) {
-    diagnostic << size() << (size() == 1 ? " operator is" : " operators are") << " not supported: ";
-    llvm::interleaveComma(order, diagnostic, [&](const std::string &key) {
+  std::string text() {
+    std::string result;
+    llvm::raw_string_ostream os(result);
+    os << size() << (size() == 1 ? " operator is" : " operators are") << " not supported: ";
+    llvm::interleaveComma(order, os, [&](const std::string &key) {
       const Entry &entry = entries[key];
-      diagnostic << entry.text;
+      os << entry.text;
       if (entry.count > 1)
-        diagnostic << " and " << entry.count - 1 << " more";
-      diagnostic << ")";
+        os << " and " << entry.count - 1 << " more";
+      os << ")";
     });
+    return result;
   }
 
 private:
@@ -58,44 +65,117 @@ private:
   std::vector<std::string> order;
 };
 
+bool isKnown(int64_t type, MLIRContext *context) {
+  std::optional<DType> known = dtypeFromOnnx(type);
+  return known && mlirType(*known, context);
+}
+
+/// Walks all nodes that an import could reach.
+class Search {
+public:
+  Search(const onnx::ModelProto &model, MLIRContext *context) : model(model), context(context) {
+    for (const onnx::FunctionProto &function : model.functions())
+      functions[functionKey(function.domain(), function.name(), function.overload())] = &function;
+  }
+
+  /// What the whole model lacks.
+  std::vector<std::string> run() {
+    types();
+    return run(model.graph().node(), opsetsOf(model.opset_import()));
+  }
+
+  /// What these nodes lack.
+  std::vector<std::string> run(const Nodes &nodes, std::shared_ptr<Opsets> modelOpsets) {
+    Work work{{&nodes, std::move(modelOpsets)}}, branches;
+    for (bool inBranches : {false, true}) {
+      if (inBranches && (listing.size() > 0 || !others.empty()))
+        std::swap(work, branches);
+      while (!work.empty()) {
+        auto [list, opsets] = work.pop_back_val();
+        for (const onnx::NodeProto &node : *list)
+          visit(node, opsets, work, branches);
+        if (inBranches && work.empty())
+          std::swap(work, branches);
+      }
+    }
+    if (listing.size() > 0)
+      others.insert(others.begin(), listing.text());
+    return std::move(others);
+  }
+
+private:
+  using Work = llvm::SmallVector<std::pair<const Nodes *, std::shared_ptr<Opsets>>>;
+
+  static std::shared_ptr<Opsets>
+  opsetsOf(const google::protobuf::RepeatedPtrField<onnx::OperatorSetIdProto> &imports) {
+    auto opsets = std::make_shared<Opsets>();
+    for (const onnx::OperatorSetIdProto &import : imports)
+      opsets->insert({canonicalDomain(import.domain()), import.version()});
+    return opsets;
+  }
+
+  void types() {
+    for (const onnx::ValueInfoProto *input : realInputs(model.graph())) {
+      int64_t type = input->type().tensor_type().elem_type();
+      if (type != 0 && !isKnown(type, context))
+        others.push_back("input " + quoted(input->name()) + " has element type " + dtypeName(type) +
+                         ", which is not supported");
+    }
+    for (const onnx::TensorProto &tensor : model.graph().initializer())
+      if (!dtypeFromOnnx(tensor.data_type()))
+        others.push_back("tensor " + quoted(tensor.name()) + ": element type " +
+                         dtypeName(tensor.data_type()) + " is not supported");
+    if (int sparse = model.graph().sparse_initializer_size())
+      others.push_back("sparse initializers are not supported, the model has " +
+                       std::to_string(sparse));
+  }
+
+  void visit(const onnx::NodeProto &node, const std::shared_ptr<Opsets> &opsets, Work &work,
+             Work &branches) {
+    if (const onnx::FunctionProto *function =
+            functions.lookup(functionKey(node.domain(), node.op_type(), node.overload()))) {
+      if (seen.insert(function).second)
+        work.push_back({&function->node(), opsetsOf(function->opset_import())});
+      return;
+    }
+    llvm::StringRef domain = canonicalDomain(node.domain());
+    int64_t version = opsets->lookup(domain);
+    for (const onnx::AttributeProto &attribute : node.attribute()) {
+      if (attribute.has_g())
+        branches.push_back({&attribute.g().node(), opsets});
+      if (node.op_type() == "Cast" && attribute.name() == "to" && attribute.has_i() &&
+          !dtypeFromOnnx(attribute.i()))
+        others.push_back("node " + quoted(node.name()) + " (Cast): to " + dtypeName(attribute.i()) +
+                         " is not supported");
+    }
+    if (!findOp(domain, node.op_type(), version))
+      listing.add(node, domain, version);
+  }
+
+  const onnx::ModelProto &model;
+  MLIRContext *context;
+  llvm::StringMap<const onnx::FunctionProto *> functions;
+  llvm::DenseSet<const onnx::FunctionProto *> seen;
+  Listing listing;
+  std::vector<std::string> others;
+};
+
 } // namespace
 
+std::string functionKey(llvm::StringRef domain, llvm::StringRef name, llvm::StringRef overload) {
+  return (canonicalDomain(domain) + llvm::Twine('\0') + name + llvm::Twine('\0') + overload).str();
+}
+
+std::vector<std::string> listMissing(const onnx::ModelProto &model, MLIRContext *context) {
+  return Search(model, context).run();
+}
+
 LogicalResult Importer::checkSupported(const Nodes &nodes, const Frame &frame) {
-  Listing listing;
-  llvm::DenseSet<const onnx::FunctionProto *> seen;
-  using Work = llvm::SmallVector<std::pair<const Nodes *, const Opsets *>>;
-  Work work{{&nodes, frame.opsets}}, branches;
-  auto visit = [&](const Nodes &list, const Opsets &opsets) {
-    for (const onnx::NodeProto &node : list) {
-      if (const onnx::FunctionProto *function = findFunction(node)) {
-        if (seen.insert(function).second)
-          work.push_back({&function->node(), &functionOpsets[function]});
-        continue;
-      }
-      llvm::StringRef domain = canonicalDomain(node.domain());
-      int64_t version = opsets.lookup(domain);
-      for (const onnx::AttributeProto &attribute : node.attribute())
-        if (attribute.has_g())
-          branches.push_back({&attribute.g().node(), &opsets});
-      if (!findOp(domain, node.op_type(), version))
-        listing.add(node, domain, version);
-    }
-  };
-  for (bool inBranches : {false, true}) {
-    if (inBranches && listing.size() > 0)
-      std::swap(work, branches);
-    while (!work.empty()) {
-      auto [list, opsets] = work.pop_back_val();
-      visit(*list, *opsets);
-      if (inBranches && work.empty())
-        std::swap(work, branches);
-    }
-  }
-  if (listing.size() == 0)
+  std::vector<std::string> missing =
+      Search(file.model(), context()).run(nodes, std::make_shared<Opsets>(*frame.opsets));
+  if (missing.empty())
     return success();
-  InFlightDiagnostic diagnostic = error();
-  listing.print(diagnostic);
-  return diagnostic;
+  return error() << llvm::join(missing, "; ");
 }
 
 } // namespace partita::importer

@@ -65,6 +65,8 @@ static int report(Session &session, const std::string &model, const std::vector<
   bool complete = errors.empty() && !session.hasFailed();
   if (!json)
     return complete ? 0 : 1;
+  if (succeeded(file) && !file->missing.empty())
+    errors = file->missing; // item by item, tried or not
   object["blocked"] = llvm::json::Array(
       llvm::map_range(errors, [](const std::string &each) { return llvm::json::fixUTF8(each); }));
   llvm::outs() << llvm::formatv("{0:2}\n", llvm::json::Value(std::move(object)));
@@ -84,11 +86,12 @@ int partita::tool::importMain(Arguments arguments) {
                "binds a dimension, by its name in the file or as INPUT.AXIS (input_ids.0)");
   options.group("Output");
   options.text("o", "FILE", output, "where the module goes [-: the standard output]");
-  options.flag("report", wantsReport,
-               "says what the file holds (inputs, tensors, operators, which of them are not known) "
-               "and, with its dimensions bound, parameters, FLOPs, which composites are recognized "
-               "and which nearly are and why not; on the standard output; the module is written "
-               "only where -o asks for it");
+  options.flag(
+      "report", wantsReport,
+      "says what the file holds (inputs, tensors, operators) and all that is missing to import it "
+      "and, with its dimensions bound or fixed, parameters, FLOPs, which composites are recognized "
+      "and which nearly are and why not; on the standard output; the module is written "
+      "only where -o asks for it");
   options.flag("json", json, "the report as one JSON object, with what blocks the import");
   if (std::optional<int> done = options.parse(arguments))
     return *done;

@@ -57,7 +57,9 @@ struct OnnxReport {
   std::vector<Input> inputs;
   std::vector<std::string> outputs;
   Tensors stored, external, declared; ///< in the file, in external data, without values
-  std::vector<Operator> operators;    ///< the most frequent first, then by name
+  std::vector<Operator> operators;    ///< the model's own; the most frequent first, then by name
+  /// What keeps it from being imported, in functions and branches too.
+  std::vector<std::string> missing;
 
   /// Has every dimension of every input a size?
   bool isStatic() const;
