@@ -113,12 +113,15 @@ int64_t vocabularyOf(const Program &program) {
   int64_t smallest = std::numeric_limits<int64_t>::max();
   bool ids = false;
   for (const Input &input : program.inputs) {
-    if (input.vocabulary > 0)
+    bool hasTokens = input.role == InputRole::TokenIds || input.role == InputRole::Labels;
+    if (hasTokens && input.vocabulary > 0)
       smallest = std::min(smallest, input.vocabulary);
     ids = ids || input.role == InputRole::TokenIds;
   }
   if (!ids)
-    fail("the program has no input of token ids, so token files cannot feed it");
+    fail(
+        "the program has no input of token ids, so token files cannot feed it: give a .safetensors "
+        "file with a column per input, one row per sample");
   return smallest;
 }
 
