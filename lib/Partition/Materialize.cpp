@@ -331,12 +331,22 @@ private:
         break;
       }
       if (round == rounds || !repair(op, problem))
-        return op->emitError() << "cannot be split: " << problem.text << " (rule '"
-                               << cast<ShardInterface>(op).getShardRule() << "')";
+        return refuse(op, problem);
     }
     op->removeAttr(kResultSplits);
     cast<ShardInterface>(op).localize();
     return success();
+  }
+
+  LogicalResult refuse(Operation *op, const par::RuleProblem &problem) {
+    InFlightDiagnostic error = op->emitError();
+    error << "cannot be split: " << problem.text << " (rule '"
+          << cast<ShardInterface>(op).getShardRule() << "')";
+    if (problem.axis && problem.operand < 0)
+      error << "; it would need what other ranks of " << problem.axis.getValue()
+            << " have: write it so that it works within a sample, or leave "
+            << problem.axis.getValue() << " at 1";
+    return error;
   }
 
   /// Makes the operand that a rule complains of what the rule wants, if f or g can.
