@@ -676,7 +676,7 @@ func.func @cross_entropy_grad(%logits: tensor<2x4x6xf64>, %labels: tensor<2x4xi6
   %0 = tx.cross_entropy_grad %logits, %labels, %lse, %dloss ignore 3 : (tensor<2x4x6xf64>, tensor<2x4xi64>, tensor<2x4xf64>, tensor<2x4xf64>) -> tensor<2x4x6xf64>
   return %0 : tensor<2x4x6xf64>
 }
-// CHECK: tx.log_sum_exp @log_sum_exp: split *0 *1 n; partial{{ *$}}
+// CHECK: tx.log_sum_exp @log_sum_exp: split n *0 *1; partial{{ *$}}
 // GRAD: gradient of log_sum_exp: none{{$}}
 func.func @log_sum_exp(%x: tensor<2x4x6xf64>) -> tensor<2x4x2xf64> {
   %0 = tx.log_sum_exp %x : (tensor<2x4x6xf64>) -> tensor<2x4x2xf64>
