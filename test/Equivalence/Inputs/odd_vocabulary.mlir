@@ -1,5 +1,5 @@
-// A vocabulary that two ranks cannot share evenly. Kept whole, the table is looked up alike on every rank and
-// multiplied with a rank's own rows.
+// A vocabulary that two ranks cannot share evenly. Kept whole (--shard table=replicated), the table is looked up alike on
+// every rank and multiplied with a rank's own rows.
 module {
   train.parameter @table : tensor<257x8xf32> fill(<0.0, normal 0.5>)
   train.parameter @norm : tensor<8xf32> fill(<1.0, normal 0.1>)
