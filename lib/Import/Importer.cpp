@@ -8,7 +8,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "Importer.h"
-#include "Frequencies.h"
+#include "Buffers.h"
 #include "Node.h"
 #include "TiedWeights.h"
 #include "dialects/Train/Train.h"
@@ -187,11 +187,11 @@ static bool isParameter(const TensorData &data) {
   return isFloat(data.type) && !data.shape.empty() && data.count > 1;
 }
 
-/// A constant is read into memory; frequencies are one row of a head.
-constexpr int64_t maxFrequencies = 1 << 16;
+/// Elements: a constant is read into memory. Frequencies are one row of a head, slopes one per head.
+constexpr int64_t maxBuffer = 1 << 16;
 
 LogicalResult Importer::importInitializers(const onnx::GraphProto &graph, Scope &scope) {
-  llvm::StringSet<> frequencies = findFrequencies(graph);
+  llvm::StringSet<> buffers = findBuffers(graph);
   for (const onnx::TensorProto &proto : graph.initializer()) {
     auto tensorError = [&] {
       InFlightDiagnostic diagnostic = error();
@@ -208,7 +208,7 @@ LogicalResult Importer::importInitializers(const onnx::GraphProto &graph, Scope 
     tensor.shape = data->shape;
     tensor.initializer = &proto;
     tensor.isBuffer = !isParameter(*data) ||
-                      (frequencies.contains(proto.name()) && data->count <= maxFrequencies &&
+                      (buffers.contains(proto.name()) && data->count <= maxBuffer &&
                        data->place != TensorData::declared);
     initializerData[&proto] = *data;
     if (!scope.values.insert({proto.name(), &tensor}).second)
