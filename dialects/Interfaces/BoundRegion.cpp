@@ -1,5 +1,4 @@
-//===- BoundRegion.cpp - the syntax of ops whose region has one argument per operand
-//---------------===//
+//===- BoundRegion.cpp - the syntax of ops whose region has one argument per operand ----------===//
 
 #include "dialects/Interfaces/BoundRegion.h"
 

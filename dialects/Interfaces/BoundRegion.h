@@ -1,5 +1,4 @@
-//===- BoundRegion.h - the syntax of ops whose region has one argument per operand -------*- C++
-//-*-===//
+//===- BoundRegion.h - the syntax of ops whose region has one argument per operand --*- C++ -*-===//
 //
 //     %r = train.accumulate (%a = %x, %b = %y) : (T, U) -> V { ... }
 //

@@ -1,5 +1,4 @@
-//===- Interfaces.h - what every pass may ask an op
-//---------------------------------------------===//
+//===- Interfaces.h - what every pass may ask an op ---------------------------------*- C++ -*-===//
 
 #ifndef PARTITA_DIALECTS_INTERFACES_H
 #define PARTITA_DIALECTS_INTERFACES_H

@@ -1,5 +1,4 @@
-//===- ShardRule.cpp - the text of an op's rule, parsed
-//--------------------------------------------===//
+//===- ShardRule.cpp - the text of an op's rule, parsed ---------------------------------------===//
 
 #include "dialects/Interfaces/ShardRule.h"
 #include "llvm/ADT/STLExtras.h"

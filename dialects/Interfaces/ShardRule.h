@@ -1,5 +1,4 @@
-//===- ShardRule.h - the text of an op's rule, parsed ----------------------------------*- C++
-//-*-===//
+//===- ShardRule.h - the text of an op's rule, parsed -------------------------------*- C++ -*-===//
 //
 //   rule     := [pattern {"," pattern}] "->" [pattern {"," pattern}]
 //   pattern  := ["~" | "~~"] {dim} | "@" letter

@@ -1,5 +1,4 @@
-//===- Par.h - meshes, placements, conjugates, collectives -----------------------------*- C++
-//-*-===//
+//===- Par.h - meshes, placements, conjugates, collectives --------------------------*- C++ -*-===//
 
 #ifndef PARTITA_DIALECTS_PAR_H
 #define PARTITA_DIALECTS_PAR_H

@@ -1,5 +1,4 @@
-//===- ParAttrs.cpp - #par.mesh, #par.place and the layouts they stand for
-//-------------------------===//
+//===- ParAttrs.cpp - #par.mesh, #par.place and the layouts they stand for --------------------===//
 
 #include "dialects/Par/Placement.h"
 #include "mlir/IR/BuiltinOps.h"

@@ -1,5 +1,4 @@
-//===- ParMoves.cpp - from pieces to wholes and back
-//---------------------------------------------------===//
+//===- ParMoves.cpp - from pieces to wholes and back ------------------------------------------===//
 //
 // Placements of all_gather, reduce_scatter and narrow, their conjugates, and the algebra by which
 // they and the sums over ranks replace one another.

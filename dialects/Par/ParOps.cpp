@@ -1,5 +1,4 @@
-//===- ParOps.cpp - conjugates and collectives
-//---------------------------------------------------===//
+//===- ParOps.cpp - conjugates and collectives ------------------------------------------------===//
 
 #include "dialects/Par/Placement.h"
 #include "mlir/IR/OpImplementation.h"

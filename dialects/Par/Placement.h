@@ -1,5 +1,4 @@
-//===- Placement.h - working with the placements in tensor types -----------------------*- C++
-//-*-===//
+//===- Placement.h - working with the placements in tensor types --------------------*- C++ -*-===//
 //
 // `Layout` is the editable form of #par.place: a pass reads a type into one, changes it, and asks
 // for the type of one rank's piece.

@@ -58,8 +58,9 @@ static const llvm::StringSet<> &reservedWords() {
       "maximum",      "minimum",      "nameOf",        "program",
       "select",       "sigmoid",      "sign",          "wait",
       "int32_t",      "int64_t",      "uint8_t",       "uint64_t",
-      "size_t",       "forward",      "partita_rt",    "gelu_tanh_slope", "silu_slope",
-      "assert",       "stdin",        "stdout",        "stderr"};
+      "size_t",       "forward",      "partita_rt",    "gelu_tanh_slope",
+      "silu_slope",   "assert",       "stdin",         "stdout",
+      "stderr"};
   return words;
 }
 

@@ -1,5 +1,4 @@
-//===- Train.cpp - parameters, states, accumulation, updates
-//----------------------------------------===//
+//===- Train.cpp - parameters, states, accumulation, updates ----------------------------------===//
 
 #include "dialects/Train/Train.h"
 #include "dialects/Interfaces/BoundRegion.h"

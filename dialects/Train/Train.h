@@ -1,5 +1,4 @@
-//===- Train.h - parameters, states, accumulation, updates ------------------------------*- C++
-//-*-===//
+//===- Train.h - parameters, states, accumulation, updates --------------------------*- C++ -*-===//
 
 #ifndef PARTITA_DIALECTS_TRAIN_H
 #define PARTITA_DIALECTS_TRAIN_H

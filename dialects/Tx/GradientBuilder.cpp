@@ -1,5 +1,4 @@
-//===- GradientBuilder.cpp - what the gradients of the op table are written with
-//-------------------===//
+//===- GradientBuilder.cpp - what the gradients of the op table are written with --------------===//
 
 #include "dialects/Tx/GradientBuilder.h"
 

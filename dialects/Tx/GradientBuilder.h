@@ -1,5 +1,4 @@
-//===- GradientBuilder.h - what the gradients of the op table are written with -----------*- C++
-//-*-===//
+//===- GradientBuilder.h - what the gradients of the op table are written with ------*- C++ -*-===//
 
 #ifndef PARTITA_DIALECTS_TX_GRADIENTBUILDER_H
 #define PARTITA_DIALECTS_TX_GRADIENTBUILDER_H

@@ -1,5 +1,4 @@
-//===- Scalar.h - the functions that scalar expressions are made of ---------------------*- C++
-//-*-===//
+//===- Scalar.h - the functions that scalar expressions are made of -----------------*- C++ -*-===//
 //
 // The interpreter evaluates the expressions of the op table with these; the runtime has the same
 // functions in float32 (partita_rt/math.h), vectorized.

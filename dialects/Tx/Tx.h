@@ -1,5 +1,4 @@
-//===- Tx.h - Transformer mathematics ----------------------------------------------------*- C++
-//-*-===//
+//===- Tx.h - Transformer mathematics -----------------------------------------------*- C++ -*-===//
 
 #ifndef PARTITA_DIALECTS_TX_H
 #define PARTITA_DIALECTS_TX_H

@@ -1,5 +1,4 @@
-//===- TxActivation.cpp - see TxActivation.td
-//----------------------------------------------------------===//
+//===- TxActivation.cpp - see TxActivation.td -------------------------------------------------===//
 
 #include "dialects/Tx/GradientBuilder.h"
 #include "dialects/Tx/Scalar.h"

@@ -1,5 +1,4 @@
-//===- TxDialect.cpp - registers the op tables
-//------------------------------------------------------===//
+//===- TxDialect.cpp - registers the op tables ------------------------------------------------===//
 
 #include "dialects/Tx/Tx.h"
 #include "mlir/IR/DialectImplementation.h"

@@ -1,5 +1,4 @@
-//===- TxElementwise.cpp - see TxElementwise.td
-//----------------------------------------------------------===//
+//===- TxElementwise.cpp - see TxElementwise.td -----------------------------------------------===//
 
 #include "dialects/Tx/GradientBuilder.h"
 #include "dialects/Tx/Scalar.h"

@@ -1,5 +1,4 @@
-//===- TxFold.cpp - folds and canonical forms
-//-------------------------------------------------------===//
+//===- TxFold.cpp - folds and canonical forms -------------------------------------------------===//
 
 #include "dialects/Par/Placement.h"
 #include "dialects/Tx/Tx.h"

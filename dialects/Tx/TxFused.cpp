@@ -1,5 +1,4 @@
-//===- TxFused.cpp - see TxFused.td
-//---------------------------------------------------------------===//
+//===- TxFused.cpp - see TxFused.td -----------------------------------------------------------===//
 
 #include "dialects/Interfaces/BoundRegion.h"
 #include "dialects/Tx/GradientBuilder.h"

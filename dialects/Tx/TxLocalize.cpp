@@ -1,5 +1,4 @@
-//===- TxLocalize.cpp - what changes in ops whose types become those of one rank
-//---------------------------===//
+//===- TxLocalize.cpp - what changes in ops whose types become those of one rank --------------===//
 //
 // And, for ops that cannot be split as they are, the ops to put in their place (splitForm).
 //

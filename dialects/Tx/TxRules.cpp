@@ -1,5 +1,4 @@
-//===- TxRules.cpp - rules that depend on attributes or types
-//---------------------------------------===//
+//===- TxRules.cpp - rules that depend on attributes or types ---------------------------------===//
 //
 // All of them, and nothing else: the ops of TxStructure.td, cast, attention and dropout. Each
 // writes the text that the other ops of the table state in ODS.

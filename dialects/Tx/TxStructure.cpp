@@ -1,5 +1,4 @@
-//===- TxStructure.cpp - see TxStructure.td
-//------------------------------------------------------===//
+//===- TxStructure.cpp - see TxStructure.td ---------------------------------------------------===//
 
 #include "dialects/Tx/GradientBuilder.h"
 #include "dialects/Tx/Scalar.h"

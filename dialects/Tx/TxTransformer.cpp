@@ -1,5 +1,4 @@
-//===- TxTransformer.cpp - see TxTransformer.td
-//----------------------------------------------------------===//
+//===- TxTransformer.cpp - see TxTransformer.td -----------------------------------------------===//
 
 #include "dialects/Tx/GradientBuilder.h"
 #include "dialects/Tx/Scalar.h"

@@ -1,5 +1,4 @@
-//===- Flops.cpp - how much a program computes
-//-------------------------------------------------===//
+//===- Flops.cpp - how much a program computes ------------------------------------------------===//
 //
 // A rule's letters are the dimensions of the space that an op works on. A letter that is summed
 // away and stands in two operands makes it a contraction: two operations per point. Of the others

@@ -1,5 +1,4 @@
-//===- Differentiate.cpp - reverse mode from per-op gradients
-//-----------------------------------------===//
+//===- Differentiate.cpp - reverse mode from per-op gradients ---------------------------------===//
 //
 // 1. Activity: a value is active when it depends on a trainable parameter. Cotangents flow through
 //    active values alone.

@@ -1,5 +1,4 @@
-//===- ExpandConjugates.cpp - only the forward halves are left
-//-----------------------------------------===//
+//===- ExpandConjugates.cpp - only the forward halves are left --------------------------------===//
 
 #include "dialects/Par/Placement.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

@@ -1,5 +1,4 @@
-//===- GatherAgain.cpp - the backward pass gathers for itself
-//----------------------------------------------===//
+//===- GatherAgain.cpp - the backward pass gathers for itself ---------------------------------===//
 //
 // A gathered value that forward and backward ops use lives from the one pass to the other. Its
 // piece is there as well, and is a rank's share of it: the backward ops get a gather of their own,

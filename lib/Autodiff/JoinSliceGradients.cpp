@@ -1,5 +1,4 @@
-//===- JoinSliceGradients.cpp - sums of padded slices are concatenations
-//--------------------------------===//
+//===- JoinSliceGradients.cpp - sums of padded slices are concatenations ----------------------===//
 //
 // The leaves of a tree of additions, all of them pads along one dimension with stride one: sorted
 // by offset, they must touch without gap or overlap and reach from one end to the other.

@@ -112,8 +112,8 @@ private:
                                 .Default("Data");
            auto type = cast<RankedTensorType>(cast<TypeAttr>(input.get("type")).getValue());
            return "{" + rt::stringLiteral(cast<StringAttr>(input.get("name")).getValue()) +
-                  ", InputRole::" + kind.str() + ", " + rt::dtypeName(type.getElementType()) + ", " +
-                  placedText(type) + ", " +
+                  ", InputRole::" + kind.str() + ", " + rt::dtypeName(type.getElementType()) +
+                  ", " + placedText(type) + ", " +
                   std::to_string(cast<IntegerAttr>(input.get("vocabulary")).getInt()) +
                   restText(cast<IntegerAttr>(input.get("filler")).getInt(),
                            cast<BoolAttr>(input.get("batched")).getValue()) +

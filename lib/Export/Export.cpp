@@ -1,5 +1,4 @@
-//===- Export.cpp - trained weights back into the ONNX file
-//--------------------------------------===//
+//===- Export.cpp - trained weights back into the ONNX file -----------------------------------===//
 //
 // 1. Walk the file: everything up to the graph's initializers is copied as it stands, each
 // initializer

@@ -1,5 +1,4 @@
-//===- Safetensors.cpp - reading a checkpoint's tensors
-//------------------------------------------===//
+//===- Safetensors.cpp - reading a checkpoint's tensors ---------------------------------------===//
 
 #include "lib/Export/Safetensors.h"
 #include "llvm/Support/Endian.h"

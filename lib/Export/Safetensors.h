@@ -1,5 +1,4 @@
-//===- Safetensors.h - reading a checkpoint's tensors --------------------------------------------*-
-// C++ -*-===//
+//===- Safetensors.h - reading a checkpoint's tensors -------------------------------*- C++ -*-===//
 //
 // An 8-byte little-endian header length, a JSON header, then the tensors' bytes. The file is
 // mapped; its header is not believed: every range must lie within the file and fit its shape.

@@ -1,5 +1,4 @@
-//===- Wire.h - walking and writing protobuf's wire format ---------------------------------------*-
-// C++ -*-===//
+//===- Wire.h - walking and writing protobuf's wire format --------------------------*- C++ -*-===//
 
 #ifndef PARTITA_LIB_EXPORT_WIRE_H
 #define PARTITA_LIB_EXPORT_WIRE_H

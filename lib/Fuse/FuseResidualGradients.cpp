@@ -1,5 +1,4 @@
-//===- FuseResidualGradients.cpp - a norm's cotangent added as it is computed
-//-------------------===//
+//===- FuseResidualGradients.cpp - a norm's cotangent added as it is computed -----------------===//
 //
 // An addition of a norm's dx, which nobody else reads, becomes the gradient op's own: at the
 // gradient's place when the other addend is there by then, else at the addition's when nobody reads

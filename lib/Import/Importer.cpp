@@ -187,7 +187,8 @@ static bool isParameter(const TensorData &data) {
   return isFloat(data.type) && !data.shape.empty() && data.count > 1;
 }
 
-/// Elements: a constant is read into memory. Frequencies are one row of a head, slopes one per head.
+/// Elements: a constant is read into memory. Frequencies are one row of a head, slopes one per
+/// head.
 constexpr int64_t maxBuffer = 1 << 16;
 
 LogicalResult Importer::importInitializers(const onnx::GraphProto &graph, Scope &scope) {
@@ -207,9 +208,9 @@ LogicalResult Importer::importInitializers(const onnx::GraphProto &graph, Scope 
     tensor.type = data->type;
     tensor.shape = data->shape;
     tensor.initializer = &proto;
-    tensor.isBuffer = !isParameter(*data) ||
-                      (buffers.contains(proto.name()) && data->count <= maxBuffer &&
-                       data->place != TensorData::declared);
+    tensor.isBuffer =
+        !isParameter(*data) || (buffers.contains(proto.name()) && data->count <= maxBuffer &&
+                                data->place != TensorData::declared);
     initializerData[&proto] = *data;
     if (!scope.values.insert({proto.name(), &tensor}).second)
       return tensorError() << "the name is defined twice";

@@ -24,7 +24,7 @@ struct Tensor {
   MaybeHost host;
   mlir::Value value;
   const onnx::TensorProto *initializer = nullptr; // read, or made a parameter, on first use
-  bool isBuffer = false;    // of an initializer: read, no parameter
+  bool isBuffer = false;                          // of an initializer: read, no parameter
   Tensor *copyOf = nullptr; // of an initializer: the table that it repeats (TiedWeights.h)
   bool copyTransposed = false;
 };

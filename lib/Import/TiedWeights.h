@@ -1,5 +1,4 @@
-//===- TiedWeights.h - an embedding table that a file holds twice
-//------------------------------===//
+//===- TiedWeights.h - an embedding table that a file holds twice -------------------*- C++ -*-===//
 //
 // GPT-2's output layer multiplies by the transposed embedding table. An exporter that folds
 // constants computes the transpose and stores it as a second initializer: training would then

@@ -210,9 +210,8 @@ void takeCensus(func::FuncOp function, Builder &b, SmallVector<Attribute> &entri
       times *= loop.getCount();
     StringRef axis = op->getAttrOfType<StringAttr>("axis").getValue();
     StringRef reason = op->getAttrOfType<StringAttr>("reason").getValue();
-    Census *entry = llvm::find_if(census, [&](Census &e) {
-      return e.kind == *kind && e.axis == axis && e.reason == reason;
-    });
+    Census *entry = llvm::find_if(
+        census, [&](Census &e) { return e.kind == *kind && e.axis == axis && e.reason == reason; });
     if (entry == census.end())
       entry = &census.emplace_back(Census{kind->str(), axis.str(), reason.str(), {}, 0, 0});
     entry->calls += times;

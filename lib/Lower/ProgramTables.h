@@ -8,9 +8,10 @@
 namespace partita::rt {
 
 /// The module's `rt.program`:
-///   inputs   [{name, role, type, batched, filler, vocabulary}]   type: one micro-batch of one rank, with its
-///   placement outputs  [{name, type, offset}] collectives [{function, kind, axis, reason, tensors,
-///   calls, bytes}]   per call of the function hyper    {beta1, ...} accumulate, optimizer
+///   inputs   [{name, role, type, batched, filler, vocabulary}]   type: one micro-batch of one
+///   rank, with its placement outputs  [{name, type, offset}] collectives [{function, kind, axis,
+///   reason, tensors, calls, bytes}]   per call of the function hyper    {beta1, ...} accumulate,
+///   optimizer
 struct ProgramTables {
   llvm::SmallVector<mlir::Attribute> inputs, outputs;
   mlir::NamedAttrList entries;

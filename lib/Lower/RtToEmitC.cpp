@@ -104,9 +104,9 @@ private:
     return llvm::TypeSwitch<Operation *, LogicalResult>(op)
         .Case<ArenaOp, PersistentOp, InputOp, ControlOp, TableOp, OffsetOp, AdvanceOp, ForOp,
               LaunchOp, rt::AllReduceOp, rt::AllReduceMaxOp, AllReduceStartOp, rt::AllGatherOp,
-              rt::ReduceScatterOp, TakePartOp, WaitOp, rt::PollOp,
-              ReportOp, CommentOp, CountLabelsOp, IotaOp, StepNumberOp, rt::FirstIndexOp,
-              rt::RandomKeyOp, rt::FirstElementOp>([&](auto typed) {
+              rt::ReduceScatterOp, TakePartOp, WaitOp, rt::PollOp, ReportOp, CommentOp,
+              CountLabelsOp, IotaOp, StepNumberOp, rt::FirstIndexOp, rt::RandomKeyOp,
+              rt::FirstElementOp>([&](auto typed) {
           emit(typed);
           return success();
         })

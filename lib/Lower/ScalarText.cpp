@@ -10,8 +10,8 @@ using namespace partita;
 /// The function's name in partita_rt/math.h.
 static StringRef floatFunction(StringRef name) {
   static constexpr std::pair<StringLiteral, StringLiteral> functions[] = {
-      {"abs", "fabsf"},  {"cos", "cosf"},    {"erf", "erff"},   {"exp", "expf"},
-      {"log", "logf"},   {"pow", "powf"},    {"sin", "sinf"},   {"sqrt", "sqrtf"},
+      {"abs", "fabsf"},  {"cos", "cosf"},    {"erf", "erff"},    {"exp", "expf"},
+      {"log", "logf"},   {"pow", "powf"},    {"sin", "sinf"},    {"sqrt", "sqrtf"},
       {"tanh", "tanhf"}, {"max", "maximum"}, {"min", "minimum"}, {"floor", "floorf"},
       {"ceil", "ceilf"}, {"round", "rintf"}};
   for (auto [from, to] : functions)

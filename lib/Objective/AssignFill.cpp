@@ -1,5 +1,4 @@
-//===- AssignFill.cpp - how parameters are filled when no file gives their value
-//--------------------===//
+//===- AssignFill.cpp - how parameters are filled when no file gives their value --------------===//
 
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"

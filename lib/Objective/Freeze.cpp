@@ -1,5 +1,4 @@
-//===- Freeze.cpp - parameters that are not trained
-//--------------------------------------------===//
+//===- Freeze.cpp - parameters that are not trained -------------------------------------------===//
 
 #include "lib/Objective/Freeze.h"
 #include "dialects/Train/Train.h"

@@ -1,5 +1,4 @@
-//===- Freeze.h - parameters that are not trained
-//----------------------------------------------===//
+//===- Freeze.h - parameters that are not trained -----------------------------------*- C++ -*-===//
 #ifndef PARTITA_LIB_OBJECTIVE_FREEZE_H
 #define PARTITA_LIB_OBJECTIVE_FREEZE_H
 

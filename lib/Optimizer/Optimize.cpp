@@ -1,5 +1,4 @@
-//===- Optimize.cpp - the optimizer's arithmetic and states
-//---------------------------------------------===//
+//===- Optimize.cpp - the optimizer's arithmetic and states -----------------------------------===//
 //
 // All updates stand after the backward pass, in the order of the parameters; the states are read
 // where they are used, and @init writes their first values. A gradient must be complete: the same

@@ -1,5 +1,4 @@
-//===- BucketAllReduces.cpp - one collective for many gradients
-//--------------------------------------------===//
+//===- BucketAllReduces.cpp - one collective for many gradients -------------------------------===//
 //
 // In each block, all-reduces over one axis and for one reason join, in the order in which their
 // operands are defined, until a bucket is full. An all-reduce whose result is needed before a later

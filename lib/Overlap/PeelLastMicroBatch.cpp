@@ -1,5 +1,4 @@
-//===- PeelLastMicroBatch.cpp - the last micro-batch, out of the loop
-//------------------------------------===//
+//===- PeelLastMicroBatch.cpp - the last micro-batch, out of the loop -------------------------===//
 
 #include "dialects/Par/Placement.h"
 #include "dialects/Train/Train.h"

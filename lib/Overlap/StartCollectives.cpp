@@ -1,5 +1,4 @@
-//===- StartCollectives.cpp - start and wait
-//------------------------------------------------------------===//
+//===- StartCollectives.cpp - start and wait --------------------------------------------------===//
 //
 // The starts keep the order of the all-reduces, which is the same on every rank; each wait stands
 // directly before the first use, and waits keep the order of their starts where they meet.

@@ -1,5 +1,4 @@
-//===- Flow.cpp - how values flow through region ops
-//------------------------------------------------===//
+//===- Flow.cpp - how values flow through region ops ------------------------------------------===//
 
 #include "lib/Partition/Flow.h"
 #include "dialects/Train/Train.h"

@@ -1,5 +1,4 @@
-//===- Flow.h - how values flow through region ops --------------------------------------*- C++
-//-*-===//
+//===- Flow.h - how values flow through region ops ----------------------------------*- C++ -*-===//
 //
 // The rules speak of ops without regions. What a region op does with placements, the passes of this
 // folder ask here: which values stand for which.

@@ -1,5 +1,4 @@
-//===- Forms.cpp - other ops where a size is in the way of a split
-//----------------------------------===//
+//===- Forms.cpp - other ops where a size is in the way of a split ----------------------------===//
 
 #include "lib/Partition/Forms.h"
 #include "dialects/Interfaces/Interfaces.h"

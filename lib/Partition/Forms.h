@@ -1,5 +1,4 @@
-//===- Forms.h - other ops where a size is in the way of a split ---------------------------*- C++
-//-*-===//
+//===- Forms.h - other ops where a size is in the way of a split --------------------*- C++ -*-===//
 
 #ifndef PARTITA_LIB_PARTITION_FORMS_H
 #define PARTITA_LIB_PARTITION_FORMS_H

@@ -1,5 +1,4 @@
-//===- Materialize.cpp - placements into types, f and g where the rules demand them
-//------------------===//
+//===- Materialize.cpp - placements into types, f and g where the rules demand them -----------===//
 //
 // Two sweeps over each function.
 //

@@ -1,5 +1,4 @@
-//===- Propagate.cpp - splits follow the letters, to a fixpoint
-//---------------------------------------===//
+//===- Propagate.cpp - splits follow the letters, to a fixpoint -------------------------------===//
 //
 // The algorithm is Propagation.h's; this pass writes its outcome on the ops.
 //

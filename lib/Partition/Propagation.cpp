@@ -1,5 +1,4 @@
-//===- Propagation.cpp - splits follow the letters of rules
-//-------------------------------------------===//
+//===- Propagation.cpp - splits follow the letters of rules -----------------------------------===//
 
 #include "lib/Partition/Propagation.h"
 #include "dialects/Train/Train.h"

@@ -1,5 +1,4 @@
-//===- Propagation.h - splits follow the letters of rules --------------------------------*- C++
-//-*-===//
+//===- Propagation.h - splits follow the letters of rules ---------------------------*- C++ -*-===//
 //
 // Every value has, per dimension, the axes that split it. An op unites its dimensions that carry
 // one letter: what splits one of them splits all. All reads of a parameter, in whichever function,

@@ -1,5 +1,4 @@
-//===- Seed.cpp - the batch of every input, split over the data-parallel axes
-//------------------------===//
+//===- Seed.cpp - the batch of every input, split over the data-parallel axes -----------------===//
 
 #include "dialects/Par/Placement.h"
 #include "dialects/Train/Train.h"

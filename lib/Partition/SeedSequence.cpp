@@ -1,5 +1,4 @@
-//===- SeedSequence.cpp - what tensor parallelism leaves whole, split along the sequence
-//-----------------===//
+//===- SeedSequence.cpp - what tensor parallelism leaves whole, split along the sequence ------===//
 //
 // Between a product whose sum over ranks is left open (row-parallel) and the next one whose columns
 // are split, every rank computes the same: norms, dropout, residual sums (Korthikanti et al., arXiv

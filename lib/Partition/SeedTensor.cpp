@@ -1,5 +1,4 @@
-//===- SeedTensor.cpp - which dimensions of parameters are split over tp
-//---------------------------------===//
+//===- SeedTensor.cpp - which dimensions of parameters are split over tp ----------------------===//
 //
 // A dimension of a parameter stands for all that its letters unite it with, in all functions: the
 // columns of one weight, the activations in between, the rows of the next. Such a family is split

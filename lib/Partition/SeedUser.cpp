@@ -1,5 +1,4 @@
-//===- SeedUser.cpp - dimensions of parameters that the user splits
-//-------------------------------------===//
+//===- SeedUser.cpp - dimensions of parameters that the user splits ---------------------------===//
 //
 // PATTERN=AXIS@DIM splits a dimension of each parameter whose name matches, with all that the
 // rules' letters unite it with; PATTERN=replicated keeps parameters whole. In the order given, each

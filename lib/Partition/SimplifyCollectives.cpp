@@ -1,5 +1,4 @@
-//===- SimplifyCollectives.cpp - the algebra of collectives
-//------------------------------------------------===//
+//===- SimplifyCollectives.cpp - the algebra of collectives -----------------------------------===//
 //
 // The canonicalization patterns of the dialect par, and three that concern other ops:
 //

@@ -1,5 +1,4 @@
-//===- SplitForms.cpp - other ops where an op cannot be split as it is
-//-----------------------------------===//
+//===- SplitForms.cpp - other ops where an op cannot be split as it is ------------------------===//
 //
 // Runs the propagation; an op one of whose letters is marked '!' and split answers with its split
 // form (ShardInterface), in whole values, which the propagation that follows places like all

@@ -1,5 +1,4 @@
-//===- Verify.cpp - the contract of the partition phase
-//----------------------------------------------===//
+//===- Verify.cpp - the contract of the partition phase ---------------------------------------===//
 
 #include "dialects/Par/Placement.h"
 #include "dialects/Train/Train.h"

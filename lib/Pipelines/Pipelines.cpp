@@ -1,5 +1,4 @@
-//===- Pipelines.cpp - phase name -> textual pipeline -> the reason it stands there
-//--------------===//
+//===- Pipelines.cpp - phase name -> textual pipeline -> the reason it stands there -----------===//
 
 #include "partita/Pipelines/Pipelines.h"
 #include "mlir/Pass/PassManager.h"

@@ -1,5 +1,4 @@
-//===- Plan.cpp - the plan options
-//------------------------------------------------------------------===//
+//===- Plan.cpp - the plan options ------------------------------------------------------------===//
 
 #include "partita/Pipelines/Plan.h"
 #include "dialects/Train/Train.h"

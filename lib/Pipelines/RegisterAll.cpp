@@ -1,5 +1,4 @@
-//===- RegisterAll.cpp - everything that a tool of Partita knows
-//---------------------------------===//
+//===- RegisterAll.cpp - everything that a tool of Partita knows ------------------------------===//
 //
 // Dialects are named here; the folders' passes are a list that CMake writes (partita_passes).
 //

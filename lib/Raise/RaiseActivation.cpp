@@ -1,8 +1,8 @@
 //===- RaiseActivation.cpp - GELU and SiLU in any spelling become one op ----------------------===//
 //
-// From every erf, tanh, sigmoid and exponential: the exits (values through which everything passes that is
-// computed from it elementwise), the farthest first; from each exit the subgraphs that are a
-// function of one tensor of the exit's type, the smallest first. The first that equals an
+// From every erf, tanh, sigmoid and exponential: the exits (values through which everything passes
+// that is computed from it elementwise), the farthest first; from each exit the subgraphs that are
+// a function of one tensor of the exit's type, the smallest first. The first that equals an
 // activation at 256 random points is replaced. A function that comes within a hundredth of one
 // without being it is reported.
 //

@@ -1,5 +1,4 @@
-//===- RaiseLayerNorm.cpp - layer normalization in any spelling becomes tx.layer_norm ---------
-//===//
+//===- RaiseLayerNorm.cpp - layer normalization in any spelling becomes tx.layer_norm ---------===//
 //
 // The search is RowNorm.h's, with a weight and a bias.
 //

@@ -1,5 +1,4 @@
-//===- Remarks.h - what a raising pass did and nearly did, as remarks ----------------*- C++
-//-*-===//
+//===- Remarks.h - what a raising pass did and nearly did, as remarks ---------------*- C++ -*-===//
 
 #ifndef PARTITA_LIB_RAISE_REMARKS_H
 #define PARTITA_LIB_RAISE_REMARKS_H

@@ -1,5 +1,4 @@
-//===- NearestNames.cpp - what a user probably meant
-//-------------------------------------------===//
+//===- NearestNames.cpp - what a user probably meant ------------------------------------------===//
 
 #include "partita/Support/NearestNames.h"
 #include "llvm/ADT/STLExtras.h"

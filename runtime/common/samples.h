@@ -27,8 +27,8 @@ public:
   virtual std::string text() const = 0;
   /// By what the data are known again.
   virtual std::string identity() const = 0;
-  /// Elements first .. first + n - 1 of the sample's row of an input whose value is not constant, in
-  /// the input's type.
+  /// Elements first .. first + n - 1 of the sample's row of an input whose value is not constant,
+  /// in the input's type.
   virtual void read(const Input &input, int64_t sample, int64_t first, int64_t n,
                     void *out) const = 0;
   /// Does the value come from here, and not from the role alone?

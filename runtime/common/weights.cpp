@@ -54,8 +54,8 @@ private:
 
   void takeNamed(int64_t i, const std::string &name) {
     if (!fits(i, *file.find(name)))
-      fail("weights %s: tensor '%s' is %s, the program needs %s", file.path().c_str(),
-           name.c_str(), toString(file.find(name)->shape).c_str(),
+      fail("weights %s: tensor '%s' is %s, the program needs %s", file.path().c_str(), name.c_str(),
+           toString(file.find(name)->shape).c_str(),
            toString(program.parameters[i].globalShape).c_str());
     take(i, name);
   }

@@ -1,5 +1,4 @@
-//===- import_fuzzer.cpp - libFuzzer target: no bytes may crash the importer
-//----------------------===//
+//===- import_fuzzer.cpp - libFuzzer target: no bytes may crash the importer ------------------===//
 //
 // Imports each input as a model. The importer must return a module that verifies, or fail with
 // exactly one error, and ask for no piece of memory out of proportion to the file; nothing else is

@@ -74,8 +74,8 @@ uint64_t exercise(Rank &rank, bool polls) {
   return hash;
 }
 
-/// Parts of an inner dimension: of each of several blocks. A reduce-scatter is an all-reduce of which
-/// a part is taken, the gather of all parts what was summed; alone and beside another piece.
+/// Parts of an inner dimension: of each of several blocks. A reduce-scatter is an all-reduce of
+/// which a part is taken, the gather of all parts what was summed; alone and beside another piece.
 uint64_t exerciseBlocks(Rank &rank, uint64_t hash) {
   Communicator &group = *rank.world;
   for (int64_t blocks : {1, 3, 29})
@@ -90,7 +90,8 @@ uint64_t exerciseBlocks(Rank &rank, uint64_t hash) {
       takePart(group, sum.data(), taken.data(), n, blocks);
       other = taken;
       allGather(group,
-                {{scattered.data(), gathered.data(), n, blocks}, {other.data(), others.data(), n * blocks}},
+                {{scattered.data(), gathered.data(), n, blocks},
+                 {other.data(), others.data(), n * blocks}},
                 "gather");
       if (scattered != taken || gathered != sum)
         fail("parts of %lld blocks of %lld elements are wrong", (long long)blocks, (long long)n);

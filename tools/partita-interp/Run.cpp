@@ -148,8 +148,7 @@ std::string partita::interp::writeSafetensors(StringRef path,
 }
 
 /// Results by their names in the model, or by their numbers where they have none.
-static std::map<std::string, Tensor> namedResults(func::FuncOp function,
-                                                  ArrayRef<Tensor> results) {
+static std::map<std::string, Tensor> namedResults(func::FuncOp function, ArrayRef<Tensor> results) {
   std::map<std::string, Tensor> named;
   for (auto [i, result] : llvm::enumerate(results)) {
     auto name = function.getResultAttrOfType<StringAttr>(i, train::TrainDialect::kName);

@@ -87,7 +87,8 @@ int main(int argc, char **argv) {
   if (updates)
     return failed(checkUpdates(*module, run));
   if (rules)
-    return failed(checkRules(*module, run, std::vector<std::string>(rule), everyOp, twoAxes, missing));
+    return failed(
+        checkRules(*module, run, std::vector<std::string>(rule), everyOp, twoAxes, missing));
   if (pairOfFunctions.empty())
     return failed(runFunction(*module, run));
   run.function = pairOfFunctions;

@@ -1,5 +1,4 @@
-//===- partita-lsp-server.cpp - diagnostics, hovers and definitions in editors
-//-----------------------===//
+//===- partita-lsp-server.cpp - diagnostics, hovers and definitions in editors ----------------===//
 
 #include "mlir/Tools/mlir-lsp-server/MlirLspServerMain.h"
 #include "partita/Pipelines/RegisterAll.h"

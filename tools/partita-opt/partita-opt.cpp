@@ -1,5 +1,4 @@
-//===- partita-opt.cpp - any pass, any pipeline, any phase's IR
-//--------------------------------------===//
+//===- partita-opt.cpp - any pass, any pipeline, any phase's IR -------------------------------===//
 
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "partita/Pipelines/RegisterAll.h"

@@ -1,5 +1,4 @@
-//===- CompileCommand.cpp - partita compile
-//-------------------------------------------------------===//
+//===- CompileCommand.cpp - partita compile ---------------------------------------------------===//
 
 #include "dialects/Rt/Rt.h"
 #include "partita/Emit/Emit.h"

@@ -1,5 +1,4 @@
-//===- ExplainCommand.cpp - partita explain
-//-------------------------------------------------------===//
+//===- ExplainCommand.cpp - partita explain ---------------------------------------------------===//
 //
 // What the compiler knows of a program before it runs, for a reader: every collective with its
 // reason, bytes and group, and what the memory of a rank holds. All from manifest.json (Program.h).

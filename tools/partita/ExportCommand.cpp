@@ -1,5 +1,4 @@
-//===- ExportCommand.cpp - partita export
-//---------------------------------------------------------===//
+//===- ExportCommand.cpp - partita export -----------------------------------------------------===//
 
 #include "partita/Export/Export.h"
 #include "tools/partita/Program.h"

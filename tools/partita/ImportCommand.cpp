@@ -1,5 +1,4 @@
-//===- ImportCommand.cpp - partita import
-//---------------------------------------------------------===//
+//===- ImportCommand.cpp - partita import -----------------------------------------------------===//
 
 #include "dialects/Train/Train.h"
 #include "partita/Analysis/Flops.h"

@@ -1,5 +1,4 @@
-//===- Options.cpp - a command's options: declared, parsed, explained
-//--------------------------------===//
+//===- Options.cpp - a command's options: declared, parsed, explained -------------------------===//
 
 #include "tools/partita/Options.h"
 #include "llvm/ADT/STLExtras.h"

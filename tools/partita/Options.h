@@ -1,5 +1,4 @@
-//===- Options.h - a command's options: declared, parsed, explained -------------------------*- C++
-//-*-===//
+//===- Options.h - a command's options: declared, parsed, explained -----------------*- C++ -*-===//
 //
 //     OptionSet options("import", "MODEL.onnx -o model.mlir", "Turns an ONNX file into tx.");
 //     options.positional("MODEL.onnx", model, "the model");

@@ -1,5 +1,4 @@
-//===- PlanOptions.cpp - the plan on the command line
-//---------------------------------------------===//
+//===- PlanOptions.cpp - the plan on the command line -----------------------------------------===//
 
 #include "tools/partita/PlanOptions.h"
 #include "dialects/Train/Train.h"
@@ -11,8 +10,8 @@ using namespace partita::tool;
 void partita::tool::declarePlanOptions(OptionSet &options, Plan &plan) {
   options.group("Plan");
   for (const PlanOption &option : planOptions())
-    options.custom(option.name, option.value, option.value.empty() ? "" : option.initial, option.help,
-                   [&option, &plan](StringRef given) {
+    options.custom(option.name, option.value, option.value.empty() ? "" : option.initial,
+                   option.help, [&option, &plan](StringRef given) {
                      StringRef text = option.kind == PlanOption::Flag ? "true" : given;
                      std::string problem = checkPlanValue(option, text);
                      if (problem.empty() && addsUp(option) && plan.isSet(option.name))

@@ -1,5 +1,4 @@
-//===- PlanOptions.h - the plan on the command line -------------------------------------------*-
-// C++ -*-===//
+//===- PlanOptions.h - the plan on the command line ---------------------------------*- C++ -*-===//
 
 #ifndef PARTITA_TOOLS_PLANOPTIONS_H
 #define PARTITA_TOOLS_PLANOPTIONS_H

@@ -1,5 +1,4 @@
-//===- Program.cpp - a compiled program's folder
-//---------------------------------------------------===//
+//===- Program.cpp - a compiled program's folder ----------------------------------------------===//
 
 #include "tools/partita/Program.h"
 #include "llvm/Support/FileSystem.h"
@@ -15,7 +14,8 @@ static std::string inFolder(StringRef folder, StringRef name) {
   return path.str().str();
 }
 
-std::optional<json::Object> partita::tool::readManifest(StringRef folder, std::string &problem, ArrayRef<StringRef> keys) {
+std::optional<json::Object> partita::tool::readManifest(StringRef folder, std::string &problem,
+                                                        ArrayRef<StringRef> keys) {
   if (!sys::fs::is_directory(folder)) {
     problem = (folder + ": is not a folder; 'partita compile MODEL -o DIR' makes one").str();
     return std::nullopt;

@@ -1,5 +1,4 @@
-//===- Program.h - a compiled program's folder -------------------------------------------------*-
-// C++ -*-===//
+//===- Program.h - a compiled program's folder --------------------------------------*- C++ -*-===//
 
 // manifest.json, written by the emit phase; all sizes in bytes, of one rank:
 //

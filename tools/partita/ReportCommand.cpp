@@ -1,5 +1,4 @@
-//===- ReportCommand.cpp - partita report
-//---------------------------------------------------------===//
+//===- ReportCommand.cpp - partita report -----------------------------------------------------===//
 //
 // One screen about a program and, when there is a log, about its last run.
 //

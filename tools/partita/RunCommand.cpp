@@ -1,5 +1,4 @@
-//===- RunCommand.cpp - partita run
-//---------------------------------------------------------------===//
+//===- RunCommand.cpp - partita run -----------------------------------------------------------===//
 //
 // The compiled program has the options, the loop and the messages; this command finds it and
 // becomes it.

@@ -1,5 +1,4 @@
-//===- Session.cpp - what the commands share: context, diagnostics, files
-//----------------------------===//
+//===- Session.cpp - what the commands share: context, diagnostics, files ---------------------===//
 
 #include "tools/partita/Session.h"
 #include "mlir/IR/Diagnostics.h"

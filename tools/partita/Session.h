@@ -1,5 +1,4 @@
-//===- Session.h - what the commands share: context, diagnostics, files ----------------------*- C++
-//-*-===//
+//===- Session.h - what the commands share: context, diagnostics, files -------------*- C++ -*-===//
 
 #ifndef PARTITA_TOOLS_SESSION_H
 #define PARTITA_TOOLS_SESSION_H

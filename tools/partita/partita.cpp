@@ -1,5 +1,4 @@
-//===- partita.cpp - the command line
-//---------------------------------------------------------------===//
+//===- partita.cpp - the command line ---------------------------------------------------------===//
 
 #include "tools/partita/Commands.h"
 #include "tools/partita/Options.h"

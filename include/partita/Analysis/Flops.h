@@ -1,5 +1,4 @@
-//===- Flops.h - how much a program computes
-//---------------------------------------------------===//
+//===- Flops.h - how much a program computes ----------------------------------------*- C++ -*-===//
 
 #ifndef PARTITA_ANALYSIS_FLOPS_H
 #define PARTITA_ANALYSIS_FLOPS_H

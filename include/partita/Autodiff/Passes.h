@@ -1,5 +1,4 @@
-//===- Passes.h - the passes of lib/Autodiff ----------------------------------------------*- C++
-//-*-===//
+//===- Passes.h - the passes of lib/Autodiff ----------------------------------------*- C++ -*-===//
 
 #ifndef PARTITA_AUTODIFF_PASSES_H
 #define PARTITA_AUTODIFF_PASSES_H

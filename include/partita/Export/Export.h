@@ -1,5 +1,4 @@
-//===- Export.h - trained weights back into the ONNX file ------------------------------------*- C++
-//-*-===//
+//===- Export.h - trained weights back into the ONNX file ---------------------------*- C++ -*-===//
 //
 // The graph that comes out is byte for byte the one that came in: only the values of the
 // parameters' initializers are others, each in the type that the file declares for it. The file is

@@ -1,5 +1,4 @@
-//===- Passes.h - the passes of lib/Fuse -----------------------------------------------*- C++
-//-*-===//
+//===- Passes.h - the passes of lib/Fuse --------------------------------------------*- C++ -*-===//
 
 #ifndef PARTITA_FUSE_PASSES_H
 #define PARTITA_FUSE_PASSES_H

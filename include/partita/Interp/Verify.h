@@ -37,8 +37,9 @@ struct VerifyReport {
   void print(llvm::raw_ostream &os, size_t most) const;
 };
 
-/// Calls @forward and @eval_step, where both modules have them, and @train_step, which both need or,
-/// as programs for inference, neither (then both need @forward); an error is located in one of them. Agreement is the report's worst() against the tolerance.
+/// Calls @forward and @eval_step, where both modules have them, and @train_step, which both need
+/// or, as programs for inference, neither (then both need @forward); an error is located in one of
+/// them. Agreement is the report's worst() against the tolerance.
 mlir::FailureOr<VerifyReport> comparePrograms(mlir::ModuleOp whole, mlir::ModuleOp partitioned,
                                               const VerifyOptions &options);
 

@@ -1,5 +1,4 @@
-//===- Passes.h - the passes of lib/Objective ----------------------------------------------*- C++
-//-*-===//
+//===- Passes.h - the passes of lib/Objective ---------------------------------------*- C++ -*-===//
 
 #ifndef PARTITA_OBJECTIVE_PASSES_H
 #define PARTITA_OBJECTIVE_PASSES_H

@@ -1,5 +1,4 @@
-//===- Passes.h - the passes of lib/Optimizer ----------------------------------------------*- C++
-//-*-===//
+//===- Passes.h - the passes of lib/Optimizer ---------------------------------------*- C++ -*-===//
 
 #ifndef PARTITA_OPTIMIZER_PASSES_H
 #define PARTITA_OPTIMIZER_PASSES_H

@@ -1,5 +1,4 @@
-//===- Passes.h - the passes of lib/Overlap ----------------------------------------------*- C++
-//-*-===//
+//===- Passes.h - the passes of lib/Overlap -----------------------------------------*- C++ -*-===//
 
 #ifndef PARTITA_OVERLAP_PASSES_H
 #define PARTITA_OVERLAP_PASSES_H

@@ -1,5 +1,4 @@
-//===- Passes.h - the passes of lib/Partition ----------------------------------------------*- C++
-//-*-===//
+//===- Passes.h - the passes of lib/Partition ---------------------------------------*- C++ -*-===//
 
 #ifndef PARTITA_PARTITION_PASSES_H
 #define PARTITA_PARTITION_PASSES_H

@@ -1,5 +1,4 @@
-//===- Pipelines.h - the phases, joined by name -------------------------------------------*- C++
-//-*-===//
+//===- Pipelines.h - the phases, joined by name -------------------------------------*- C++ -*-===//
 //
 // A phase is a name, a textual pipeline and the reason it stands where it stands. The text may say
 // ${option}: the value of that plan option (Plan.h). Any phase's output can be the next one's

@@ -1,5 +1,4 @@
-//===- Plan.h - the plan options: one table -------------------------------------------------*- C++
-//-*-===//
+//===- Plan.h - the plan options: one table -----------------------------------------*- C++ -*-===//
 //
 // One row per plan option is all there is to it: the command line's option and its help, the key in
 // `#train.plan` and the name that a phase's pipeline text may ask for come from the same row.
@@ -19,15 +18,15 @@ namespace partita {
 
 struct PlanOption {
   enum Kind {
-    Mesh,    ///< axis=size,... ; empty is one rank
-    Integer, ///< within [low, high]
-    Real,    ///< within [low, high]
-    Choice,  ///< one of `values`, separated by '|'
-    Named,   ///< one of `values`, perhaps with ':' and a name of the model behind
-    List,    ///< words separated by commas; may be given several times
+    Mesh,     ///< axis=size,... ; empty is one rank
+    Integer,  ///< within [low, high]
+    Real,     ///< within [low, high]
+    Choice,   ///< one of `values`, separated by '|'
+    Named,    ///< one of `values`, perhaps with ':' and a name of the model behind
+    List,     ///< words separated by commas; may be given several times
     Bindings, ///< NAME=WORD separated by commas; may be given several times
-    Flag,    ///< true or false; on the command line there or not
-    Betas    ///< two reals in [0, 1), separated by a comma
+    Flag,     ///< true or false; on the command line there or not
+    Betas     ///< two reals in [0, 1), separated by a comma
   };
   llvm::StringLiteral name;
   Kind kind;

@@ -1,5 +1,4 @@
-//===- RegisterAll.h - everything that a tool of Partita knows ---------------------------*- C++
-//-*-===//
+//===- RegisterAll.h - everything that a tool of Partita knows ----------------------*- C++ -*-===//
 
 #ifndef PARTITA_PIPELINES_REGISTERALL_H
 #define PARTITA_PIPELINES_REGISTERALL_H

@@ -1,5 +1,4 @@
-//===- NearestNames.h - what a user probably meant -----------------------------------------*- C++
-//-*-===//
+//===- NearestNames.h - what a user probably meant ----------------------------------*- C++ -*-===//
 
 #ifndef PARTITA_SUPPORT_NEARESTNAMES_H
 #define PARTITA_SUPPORT_NEARESTNAMES_H

@@ -50,8 +50,9 @@ struct Piece {
 };
 
 /// A piece whose whole and part stand in different places. Of each of `blocks` blocks, one after
-/// another, rank r of the group owns elements [r * count, (r + 1) * count): a block of the whole has
-/// size() * count elements, one of the part count. (Several blocks: an inner dimension is split.)
+/// another, rank r of the group owns elements [r * count, (r + 1) * count): a block of the whole
+/// has size() * count elements, one of the part count. (Several blocks: an inner dimension is
+/// split.)
 ///   reduce_scatter: from = whole, to = part;  all_gather: from = part, to = whole.
 /// In place is allowed with one block: the part may be the r-th part of the whole itself.
 struct Transfer {

@@ -48,8 +48,8 @@ struct FileSource {
 /// Emitted `init` calls it for each parameter: writes this rank's piece of parameter number `index`
 /// to `values`. Without --init the value comes from `source`, with `--init seed:N` from `fill`,
 /// with
-/// `--init FILE` from that file or index of files. Throws Error: a parameter without a value, a file that
-/// is missing or too short, a tensor of another shape.
+/// `--init FILE` from that file or index of files. Throws Error: a parameter without a value, a
+/// file that is missing or too short, a tensor of another shape.
 void initialValue(Rank &rank, int index, float *values, Fill fill, FileSource source = {});
 
 } // namespace partita_rt

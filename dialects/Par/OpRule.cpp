@@ -1,0 +1,259 @@
+//===- OpRule.cpp - an op against its rule ----------------------------------------------------===//
+//
+// What a rule says of placements (PlacementRule.cpp), asked of an op: do its types agree, may its
+// dimensions be split unevenly, what are its result types?
+//
+//===------------------------------------------------------------------------------------------===//
+
+#include "dialects/Par/Par.h"
+#include "dialects/Par/Placement.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::par;
+
+static SmallVector<int64_t> ranksOf(TypeRange types) {
+  SmallVector<int64_t> ranks;
+  for (Type type : types) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    ranks.push_back(tensor ? tensor.getRank() : 0);
+  }
+  return ranks;
+}
+
+std::optional<ShardRule> partita::par::ruleOf(Operation *op, std::string &error) {
+  auto sharded = dyn_cast<ShardInterface>(op);
+  if (!sharded) {
+    error = llvm::formatv("op '{0}' has no shard rule", op->getName().getStringRef()).str();
+    return std::nullopt;
+  }
+  return ShardRule::parse(sharded.getShardRule(), ranksOf(op->getOperandTypes()),
+                          ranksOf(op->getResultTypes()), error);
+}
+
+bool partita::par::letterSizes(const ShardRule &rule, Operation *op,
+                               SmallVectorImpl<int64_t> &sizes, std::string &error) {
+  SmallVector<Layout, 2> layouts;
+  for (Type type : op->getOperandTypes())
+    layouts.push_back(Layout::of(type));
+  for (Type type : op->getResultTypes())
+    layouts.push_back(Layout::of(type));
+  SmallVector<ArrayRef<int64_t>> shapes;
+  for (const Layout &layout : layouts)
+    shapes.push_back(layout.shape);
+  return rule.letterSizes(ArrayRef(shapes).take_front(op->getNumOperands()),
+                          ArrayRef(shapes).drop_front(op->getNumOperands()), sizes, error);
+}
+
+std::string partita::par::unevenProblem(const ShardRule &rule, ArrayRef<int64_t> letterSizes,
+                                        ArrayRef<Layout> operands, ArrayRef<Layout> results,
+                                        MeshAttr mesh) {
+  std::string problem;
+  auto keepsZero = [&](unsigned letter) {
+    auto knowsFirst = [&](const RulePattern &pattern) {
+      return pattern.firstIndexOf == static_cast<int>(letter);
+    };
+    if (rule.letters[letter].lacksFirstIndex || rule.letters[letter].byForm ||
+        llvm::any_of(rule.operands, knowsFirst))
+      return true;
+    bool any = false;
+    for (const RulePattern &pattern : rule.operands)
+      if (pattern.contains(letter)) {
+        if (pattern.linearity == Linearity::None)
+          return false;
+        any = true;
+      }
+    return any && !rule.letters[letter].greatest;
+  };
+  auto visit = [&](const RulePattern &pattern, const Layout &layout) {
+    for (auto [dim, axes] : llvm::zip(pattern.dims, layout.splits))
+      for (const AxisSplit &axis : axes) {
+        auto split = splitLetter(dim, axis.blocks, letterSizes);
+        int64_t parts = mesh.sizeOf(axis.axis.getValue());
+        if (!split || dim.perPiece || letterSizes[split->letter] / split->blocks % parts == 0 ||
+            !problem.empty())
+          continue;
+        if (dim.letters.size() != 1 || axes.size() != 1 || !keepsZero(split->letter))
+          problem = llvm::formatv("letter {0} of size {1} does not divide over mesh axis {2} of "
+                                  "size {3}",
+                                  rule.letters[split->letter].name, letterSizes[split->letter],
+                                  axis.axis.getValue(), parts);
+      }
+  };
+  for (auto [pattern, layout] : llvm::zip(rule.operands, operands))
+    if (pattern.firstIndexOf < 0)
+      visit(pattern, layout);
+  for (auto [pattern, layout] : llvm::zip(rule.results, results))
+    visit(pattern, layout);
+  return problem;
+}
+
+/// A constant all of whose elements are zero: also a partial sum of itself.
+static bool isZero(Operation *op) {
+  DenseElementsAttr value;
+  return matchPattern(op, m_Constant(&value)) && value.isSplat() &&
+         isa<FloatType>(value.getElementType()) && value.getSplatValue<APFloat>().isZero();
+}
+
+/// A split letter whose first index the op does not know: what to say of it.
+static std::string missingFirstIndex(const ShardRule &rule, ArrayRef<Layout> operands,
+                                     ArrayRef<Layout> results) {
+  auto visit = [&](const RulePattern &pattern, const Layout &layout) -> std::string {
+    for (auto [dim, axes] : llvm::zip(pattern.dims, layout.splits))
+      for (unsigned letter : dim.letters)
+        if (rule.letters[letter].lacksFirstIndex && !axes.empty())
+          return llvm::formatv("letter {0} is split over {1}, so the op needs the first index of "
+                               "this rank's piece (par.first_index)",
+                               rule.letters[letter].name, axes.front().axis.getValue());
+    return {};
+  };
+  std::string text;
+  for (auto [pattern, layout] : llvm::zip(rule.operands, operands))
+    if (text.empty())
+      text = visit(pattern, layout);
+  for (auto [pattern, layout] : llvm::zip(rule.results, results))
+    if (text.empty())
+      text = visit(pattern, layout);
+  return text;
+}
+
+LogicalResult partita::verifyShardRule(Operation *op) {
+  auto placed = [](Type type) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    return tensor && tensor.getEncoding();
+  };
+  std::string error;
+  std::optional<ShardRule> rule = ruleOf(op, error);
+  if (!rule)
+    return op->emitOpError() << error;
+  SmallVector<Layout, 2> operands, results;
+  SmallVector<ArrayRef<int64_t>> operandShapes, resultShapes;
+  for (Type type : op->getOperandTypes())
+    operands.push_back(Layout::of(type));
+  for (Type type : op->getResultTypes())
+    results.push_back(Layout::of(type));
+  for (const Layout &operand : operands)
+    operandShapes.push_back(operand.shape);
+  for (const Layout &result : results)
+    resultShapes.push_back(result.shape);
+  SmallVector<int64_t> sizes;
+  if (!rule->letterSizes(operandShapes, resultShapes, sizes, error))
+    return op->emitOpError() << error;
+  if (llvm::none_of(op->getOperandTypes(), placed) && llvm::none_of(op->getResultTypes(), placed))
+    return success();
+
+  bool cotangents = true;
+  if (auto function = op->getParentOfType<FunctionOpInterface>())
+    cotangents = !function->hasAttr(par::ParDialect::kNoCotangents);
+  SmallVector<bool> carries;
+  for (auto [operand, type] : llvm::zip(operands, op->getOperandTypes())) {
+    carries.push_back(cotangents && isDifferentiable(type));
+    if (!cotangents)
+      operand = operand.valueOnly();
+  }
+  SmallVector<Layout, 2> expected;
+  for (const Layout &result : results) {
+    Layout &layout = expected.emplace_back(result.shape);
+    layout.splits = result.splits; // letters that only results have
+  }
+  RuleProblem problem;
+  if (!placeResults(*rule, operands, carries, expected, problem))
+    return op->emitOpError() << "rule '" << cast<ShardInterface>(op).getShardRule()
+                             << "': " << problem.text;
+  if (std::string missing = missingFirstIndex(*rule, operands, expected); !missing.empty())
+    return op->emitOpError() << missing;
+  for (auto [i, layout, type] : llvm::enumerate(expected, op->getResultTypes())) {
+    Layout actual = Layout::of(type);
+    if (!cotangents || !isDifferentiable(type)) {
+      layout = layout.valueOnly();
+      actual = actual.valueOnly();
+    }
+    if (isZero(op))
+      actual.partial.clear();
+    if (!(layout == actual))
+      return op->emitOpError() << "rule '" << cast<ShardInterface>(op).getShardRule()
+                               << "': result " << i << " is " << withLayout(type, layout)
+                               << ", not " << type;
+  }
+  return success();
+}
+
+LogicalResult partita::par::inferFromRule(StringRef text, ValueRange operands,
+                                          ArrayRef<Type> elements, std::optional<Location> loc,
+                                          SmallVectorImpl<Type> &inferred) {
+  std::string error;
+  SmallVector<Layout, 2> layouts;
+  SmallVector<ArrayRef<int64_t>> shapes;
+  SmallVector<int64_t> resultRanks;
+  // A result's rank is its pattern's: count its tokens, with `*` as long as in the operands.
+  for (Value operand : operands)
+    layouts.push_back(Layout::of(operand.getType()).valueOnly());
+  for (const Layout &layout : layouts)
+    shapes.push_back(layout.shape);
+  StringRef operandText = text.split("->").first, resultText = text.split("->").second;
+  auto count = [](StringRef pattern) {
+    int64_t dims = 0;
+    bool group = false, star = false;
+    for (char c : pattern) {
+      star |= c == '*';
+      dims += c == '(' || (!group && (llvm::isAlpha(c) || c == '1'));
+      group = c == '(' || (group && c != ')');
+    }
+    return std::pair<int64_t, bool>(dims, star);
+  };
+  int64_t leading = 0;
+  SmallVector<StringRef> patterns, resultPatterns;
+  operandText.split(patterns, ',');
+  for (auto [pattern, layout] : llvm::zip(patterns, layouts))
+    if (auto [dims, star] = count(pattern); star)
+      leading = static_cast<int64_t>(layout.shape.size()) - dims;
+  resultText.split(resultPatterns, ',');
+  for (StringRef pattern : resultPatterns) {
+    auto [dims, star] = count(pattern);
+    resultRanks.push_back(dims + (star ? leading : 0));
+  }
+  auto rule = ShardRule::parse(text, ranksOf(operands.getTypes()), resultRanks, error);
+  SmallVector<int64_t> sizes;
+  if (!rule || !rule->letterSizes(shapes, {}, sizes, error))
+    return emitOptionalError(loc, error);
+  SmallVector<Layout, 2> results;
+  for (const RulePattern &pattern : rule->results) {
+    SmallVector<int64_t> shape;
+    for (const RuleDim &dim : pattern.dims) {
+      int64_t size = 1;
+      for (unsigned l : dim.letters)
+        size *= sizes[l];
+      shape.push_back(size);
+    }
+    results.emplace_back(shape);
+  }
+  RuleProblem problem;
+  SmallVector<bool> carries(layouts.size(), false);
+  if (!placeResults(*rule, layouts, carries, results, problem))
+    return emitOptionalError(loc, "rule '", text, "': ", problem.text);
+  // One rank's size of a letter: that of any operand's dimension that is this letter alone.
+  SmallVector<int64_t> local(rule->letters.size(), -1);
+  for (auto [pattern, operand] : llvm::zip(rule->operands, operands))
+    for (auto [dim, size] :
+         llvm::zip(pattern.dims, cast<RankedTensorType>(operand.getType()).getShape()))
+      if (dim.letters.size() == 1)
+        local[dim.letters.front()] = size;
+  // An inner factor is on every rank what it is in the whole.
+  for (auto [size, whole] : llvm::zip(local, sizes))
+    size = size < 0 ? whole : size;
+  for (auto [i, pattern] : llvm::enumerate(rule->results)) {
+    SmallVector<int64_t> shape;
+    for (const RuleDim &dim : pattern.dims) {
+      int64_t size = 1;
+      for (unsigned l : dim.letters)
+        size *= local[l];
+      shape.push_back(size);
+    }
+    Type element = elements[i];
+    inferred.push_back(
+        RankedTensorType::get(shape, element, results[i].encoding(element.getContext())));
+  }
+  return success();
+}
