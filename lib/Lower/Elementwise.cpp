@@ -197,8 +197,7 @@ struct Fusion : KernelInterface::ExternalModel<Fusion, tx::FusionOp> {
     LoopBuilder loop(op, l);
     llvm::DenseMap<Value, std::string> text;
     for (auto [i, argument, operand] : llvm::enumerate(body.getArguments(), fusion.getInputs()))
-      text[argument] = loop.input(operand, i < 26 ? std::string(1, static_cast<char>('a' + i))
-                                                  : "a" + std::to_string(i));
+      text[argument] = loop.input(operand, inputName(i));
     SmallVector<std::string> locals, expressions;
     std::string name = "map";
     for (Operation &inner : body.without_terminator())
@@ -212,6 +211,11 @@ struct Fusion : KernelInterface::ExternalModel<Fusion, tx::FusionOp> {
   }
 
 private:
+  /// a to h, then a8, a9, ...: the letters behind count loops.
+  static std::string inputName(size_t i) {
+    return i < 8 ? std::string(1, static_cast<char>('a' + i)) : "a" + std::to_string(i);
+  }
+
   static LogicalResult lowerInner(Operation *inner, llvm::DenseMap<Value, std::string> &text,
                                   SmallVector<std::string> &locals, std::string &name) {
     DenseElementsAttr constant;

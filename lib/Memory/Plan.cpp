@@ -5,18 +5,17 @@
 //
 //   1. A read stands in the parameter's own memory, an argument in the runtime's.
 //   2. A view op (reshape, slice, ...) costs nothing when all users of its result, through further
-//   views,
-//      take the strides; otherwise it copies into memory of its own.
+//      views, take the strides; otherwise it copies into memory of its own.
 //   3. An operand of a concatenation is computed into its place in the result, decided before the
-//   walk.
+//      walk.
 //   4. A result takes the place of an operand that dies at the op, where the kernel allows it; an
-//   update
-//      that is written back takes the parameter's own place when no one reads the old value later.
+//      update that is written back takes the parameter's own place when no one reads the old value
+//      later.
 //   5. A result that is written to a parameter or state that the function never reads (@init) is
-//   computed there.
+//      computed there.
 //   6. A result of @forward is the host's: an input, a parameter or a view of one that is returned
-//   is copied into memory of its own.
-//   7. Everything else gets a storage of its own. Its life ends with the last user of any value in
+//      is copied into memory of its own.
+//   7. Everything else gets a storage of its own. Its life ends with the last user of a value in
 //   it.
 //
 // A storage from outside that is used within a loop lives to the loop's end.
@@ -213,12 +212,14 @@ private:
   /// Do all values in the storage die at the op?
   bool dies(int storage, Operation *op) { return plan.storages[storage].last <= plan.number[op]; }
 
-  /// Does another operand of `op` see the same memory in another way?
-  bool seenOtherwise(Operation *op, const Place &place) {
-    return llvm::any_of(op->getOperands(), [&](Value operand) {
-      auto found = plan.places.find(operand);
+  /// Does another operand of `op` see the same memory in another way, or one that the kernel reads
+  /// after it has begun to write?
+  bool seenOtherwise(Operation *op, const Place &place, ArrayRef<unsigned> overwritable) {
+    return llvm::any_of(op->getOpOperands(), [&](OpOperand &operand) {
+      auto found = plan.places.find(operand.get());
       return found != plan.places.end() && found->second.storage == place.storage &&
-             !(found->second.view == place.view);
+             (!(found->second.view == place.view) ||
+              !llvm::is_contained(overwritable, operand.getOperandNumber()));
     });
   }
 
@@ -233,14 +234,16 @@ private:
   std::optional<Place> inPlace(KernelInterface kernel, unsigned number,
                                llvm::SmallDenseSet<int> &taken) {
     Value result = kernel->getResult(number);
-    for (unsigned i : kernel.inPlaceOperands(number)) {
+    SmallVector<unsigned> overwritable = kernel.inPlaceOperands(number);
+    for (unsigned i : overwritable) {
       Value operand = kernel->getOperand(i);
       auto found = plan.places.find(operand);
       if (found == plan.places.end() || found->second.storage < 0)
         continue;
       Place place = found->second;
       const Storage &storage = plan.storages[place.storage];
-      if (taken.contains(place.storage) || !place.view.isDense() || seenOtherwise(kernel, place) ||
+      if (taken.contains(place.storage) || !place.view.isDense() ||
+          seenOtherwise(kernel, place, overwritable) ||
           bytesOf(tensorType(operand)) != bytesOf(tensorType(result)) ||
           !dies(place.storage, kernel))
         continue;

@@ -26,6 +26,16 @@ func.func @kept(%x: tensor<4xf32>) -> tensor<4xf32> {
   return %2 : tensor<4xf32>
 }
 
+// Where the kernel reads the operand once more as another one, it may not be overwritten.
+// CHECK-LABEL: func.func @twice
+// CHECK: tx.exp {{.*}} {rt.buffers = [#rt.at<arena [[DY:[0-9]+]]>]}
+// CHECK-NOT: tx.rms_norm_grad_add {{.*}} {rt.buffers = [#rt.at<arena [[DY]]>
+func.func @twice(%x: tensor<4x8xf32>, %w: tensor<8xf32>, %rstd: tensor<4xf32>) -> tensor<4x8xf32> {
+  %0 = tx.exp %x : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  %dx, %dw = tx.rms_norm_grad_add %x, %w, %rstd, %0, %0 : (tensor<4x8xf32>, tensor<8xf32>, tensor<4xf32>, tensor<4x8xf32>, tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<8xf32>)
+  return %dx : tensor<4x8xf32>
+}
+
 // The packed projection of query, key and value is read in place: slices and reshapes are views.
 // CHECK-LABEL: func.func @packed
 // CHECK: tx.matmul {{.*}}rt.buffers = [#rt.at<arena [[QKV:[0-9]+]]>]
