@@ -85,12 +85,17 @@ FailureOr<OwningOpRef<ModuleOp>> Importer::run() {
     return failure();
   if (std::vector<std::string> missing = listMissing(model, context()); !missing.empty()) {
     error() << llvm::join(missing, "; ");
-    return failure();
+    if (!options.keepGoing)
+      return failure();
   }
-  if (failed(importInputs(frame)) || failed(importInitializers(model.graph(), frame.scope)))
+  if (failed(importInputs(frame)))
+    return failure();
+  LogicalResult initializers = importInitializers(model.graph(), frame.scope);
+  if (failed(initializers) && !options.keepGoing)
     return failure();
   tieWeights(frame.scope);
-  if (failed(importNodes(model.graph().node(), frame)) || failed(importOutputs(frame)))
+  if (failed(importNodes(model.graph().node(), frame)) || failed(initializers) ||
+      failed(importOutputs(frame)))
     return failure();
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(forward.getBody().front())))
     if (op.use_empty() && !op.hasTrait<OpTrait::IsTerminator>())
@@ -202,8 +207,12 @@ LogicalResult Importer::importInitializers(const onnx::GraphProto &graph, Scope 
     if (proto.name().empty())
       return error() << "an initializer has no name";
     FailureOr<TensorData> data = file.locate(proto, tensorError);
-    if (failed(data))
+    if (failed(data) && !options.keepGoing)
       return failure();
+    if (failed(data)) {
+      lostInitializers.insert(proto.name());
+      continue;
+    }
     Tensor &tensor = tensors.emplace_back();
     tensor.type = data->type;
     tensor.shape = data->shape;
@@ -215,7 +224,7 @@ LogicalResult Importer::importInitializers(const onnx::GraphProto &graph, Scope 
     if (!scope.values.insert({proto.name(), &tensor}).second)
       return tensorError() << "the name is defined twice";
   }
-  return success();
+  return success(lostInitializers.empty());
 }
 
 void Importer::tieWeights(Scope &scope) {
@@ -353,13 +362,35 @@ const onnx::FunctionProto *Importer::findFunction(const onnx::NodeProto &node) c
   return functions.lookup(functionKey(node.domain(), node.op_type(), node.overload()));
 }
 
+/// Does the node, or one of its branches, look at one of these values?
+static bool usesAny(const onnx::NodeProto &node, const llvm::StringSet<> &names) {
+  if (names.empty())
+    return false;
+  auto isOne = [&](const std::string &name) { return names.contains(name); };
+  if (llvm::any_of(node.input(), isOne))
+    return true;
+  return llvm::any_of(node.attribute(), [&](const onnx::AttributeProto &attribute) {
+    return attribute.has_g() &&
+           llvm::any_of(attribute.g().node(),
+                        [&](const onnx::NodeProto &inner) { return usesAny(inner, names); });
+  });
+}
+
 LogicalResult
 Importer::importNodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto> &nodes,
                       Frame &frame) {
-  for (const onnx::NodeProto &node : nodes)
-    if (failed(importNode(node, frame)))
+  llvm::StringSet<> lost = lostInitializers; // and results of nodes that failed
+  bool complete = true;
+  for (const onnx::NodeProto &node : nodes) {
+    if (!usesAny(node, lost) && succeeded(importNode(node, frame)))
+      continue;
+    if (!options.keepGoing)
       return failure();
-  return success();
+    complete = false;
+    for (const std::string &output : node.output())
+      lost.insert(output);
+  }
+  return success(complete);
 }
 
 LogicalResult Importer::importNode(const onnx::NodeProto &proto, Frame &frame) {
@@ -381,6 +412,8 @@ LogicalResult Importer::importNode(const onnx::NodeProto &proto, Frame &frame) {
   if (const onnx::FunctionProto *function = findFunction(proto))
     return callFunction(*function, node);
   const OpRow *row = findOp(domain, proto.op_type(), version);
+  if (!row && options.keepGoing)
+    return failure(); // told with all others that are missing
   if (!row)
     return node.error() << "is not supported in opset " << version;
   if (failed(row->handler(node)) || failed(node.checkAllRead()))

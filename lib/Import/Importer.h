@@ -95,6 +95,8 @@ public:
   mlir::OpBuilder builder;
   /// Training-mode dropouts met so far.
   int64_t dropouts = 0;
+  /// Initializers whose data are wrong, where the import keeps going.
+  llvm::StringSet<> lostInitializers;
 
 private:
   mlir::LogicalResult importInputs(Frame &frame);

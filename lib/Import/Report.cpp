@@ -18,7 +18,13 @@ std::string dimText(const onnx::TensorShapeProto::Dimension &dim) {
   return dim.dim_param().empty() ? "?" : quoted(dim.dim_param());
 }
 
-LogicalResult addTensors(ModelFile &file, OnnxReport &report) {
+/// Where the tensors are; what is wrong with one is among what is missing.
+void addTensors(ModelFile &file, MLIRContext *context, OnnxReport &report) {
+  ScopedDiagnosticHandler collect(context, [&](Diagnostic &diagnostic) {
+    if (std::string text = diagnostic.str(); !llvm::is_contained(report.missing, text))
+      report.wrongTensors.push_back(text);
+    return success();
+  });
   for (const onnx::TensorProto &tensor : file.model().graph().initializer()) {
     FailureOr<TensorData> data = file.locate(tensor, [&] {
       InFlightDiagnostic diagnostic = emitError(file.location());
@@ -26,7 +32,7 @@ LogicalResult addTensors(ModelFile &file, OnnxReport &report) {
       return diagnostic;
     });
     if (failed(data))
-      return failure();
+      continue;
     OnnxReport::Tensors &sum = data->place == TensorData::inModel    ? report.stored
                                : data->place == TensorData::external ? report.external
                                                                      : report.declared;
@@ -34,14 +40,27 @@ LogicalResult addTensors(ModelFile &file, OnnxReport &report) {
     sum.elements += data->count;
     sum.bytes += data->count * byteSize(data->type);
   }
-  return success();
+}
+
+using OperatorCounts = std::map<std::pair<std::string, std::string>, int64_t>;
+
+/// The nodes and those of their branches.
+void countOperators(const google::protobuf::RepeatedPtrField<onnx::NodeProto> &nodes,
+                    OperatorCounts &counts) {
+  for (const onnx::NodeProto &node : nodes) {
+    ++counts[{canonicalDomain(node.domain()).str(), node.op_type()}];
+    for (const onnx::AttributeProto &attribute : node.attribute())
+      if (attribute.has_g())
+        countOperators(attribute.g().node(), counts);
+  }
 }
 
 void addOperators(const onnx::ModelProto &model, const llvm::StringMap<int64_t> &opsets,
                   OnnxReport &report) {
-  std::map<std::pair<std::string, std::string>, int64_t> counts;
-  for (const onnx::NodeProto &node : model.graph().node())
-    ++counts[{canonicalDomain(node.domain()).str(), node.op_type()}];
+  OperatorCounts counts;
+  countOperators(model.graph().node(), counts);
+  for (const onnx::FunctionProto &function : model.functions())
+    countOperators(function.node(), counts);
   for (const auto &[op, count] : counts) {
     const std::string &domain = op.first, &type = op.second;
     bool known = findOp(domain, type, opsets.lookup(domain)) ||
@@ -85,10 +104,9 @@ FailureOr<OnnxReport> reportOnnx(llvm::StringRef path, MLIRContext *context) {
   }
   for (const onnx::ValueInfoProto &output : model.graph().output())
     report.outputs.push_back(output.name());
-  if (failed(addTensors(**file, report)))
-    return failure();
   addOperators(model, opsets, report);
   report.missing = listMissing(model, context);
+  addTensors(**file, context, report);
   return report;
 }
 
@@ -125,6 +143,8 @@ void OnnxReport::print(llvm::raw_ostream &os) const {
   }
   for (const std::string &each : missing)
     os << "missing: " << each << "\n";
+  for (const std::string &each : wrongTensors)
+    os << "wrong: " << each << "\n";
 }
 
 llvm::json::Object OnnxReport::toJson() const {

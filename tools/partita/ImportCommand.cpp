@@ -5,6 +5,7 @@
 #include "partita/Import/Import.h"
 #include "partita/Raise/Report.h"
 #include "tools/partita/Session.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -40,6 +41,7 @@ static llvm::json::Object describeImport(ModuleOp module, const RaiseReport &rai
 /// module.
 static int report(Session &session, const std::string &model, const std::vector<std::string> &dims,
                   bool json, bool wantsImport, OwningOpRef<ModuleOp> &module) {
+  session.tellAllErrors();
   std::vector<std::string> errors;
   std::optional<ScopedDiagnosticHandler> catcher;
   if (json) // told as part of the object
@@ -61,11 +63,17 @@ static int report(Session &session, const std::string &model, const std::vector<
     if (succeeded(raising))
       object["program"] = describeImport(*module, *raising, json ? nullptr : &llvm::outs());
   }
-  bool complete = errors.empty() && !session.hasFailed();
+  std::vector<std::string> missing = succeeded(file) ? file->missing : std::vector<std::string>();
+  llvm::erase(errors, llvm::join(missing, "; ")); // which stand there item by item
+  if (succeeded(file))
+    missing.insert(missing.end(), file->wrongTensors.begin(), file->wrongTensors.end());
+  bool complete = errors.empty() && missing.empty() && !session.hasFailed();
+  if (!json && !missing.empty() && !session.hasFailed())
+    return session.fail(model + ": cannot be imported, the report says what is missing");
   if (!json)
     return complete ? 0 : 1;
-  if (succeeded(file) && !file->missing.empty())
-    errors = file->missing; // item by item, tried or not
+  llvm::erase_if(errors, [&](const std::string &each) { return llvm::is_contained(missing, each); });
+  errors.insert(errors.begin(), missing.begin(), missing.end());
   object["blocked"] = llvm::json::Array(
       llvm::map_range(errors, [](const std::string &each) { return llvm::json::fixUTF8(each); }));
   llvm::outs() << llvm::formatv("{0:2}\n", llvm::json::Value(std::move(object)));

@@ -50,7 +50,7 @@ Session::Session(StringRef command) : command(command) {
   mlirContext->printOpOnDiagnostic(false); // one message, not a page of IR
   mlirContext->getDiagEngine().registerHandler([this](Diagnostic &diagnostic) {
     bool isError = diagnostic.getSeverity() == DiagnosticSeverity::Error;
-    if (isError && failed)
+    if (isError && failed && !tellsAll)
       return success();
     failed |= isError;
     llvm::errs() << describe(diagnostic.getLocation());
@@ -118,6 +118,7 @@ static LogicalResult checkStaticShapes(ModuleOp module) {
 OwningOpRef<ModuleOp> Session::load(StringRef path, ArrayRef<std::string> dims) {
   if (!isMlirFile(path)) {
     ImportOptions options;
+    options.keepGoing = tellsAll;
     for (const std::string &text : dims)
       if (std::string problem = parseDim(text, options.dims.emplace_back()); !problem.empty()) {
         fail("--dim: " + problem);

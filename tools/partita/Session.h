@@ -18,7 +18,7 @@ namespace partita::tool {
 ///     model.onnx: error: node '/h.0/attn/Foo': operator Foo of domain 'ai.onnx' ...
 ///     model.mlir:12:8: error: ...
 ///
-/// Later errors are consequences of the first and stay silent.
+/// Later errors are consequences of the first and stay silent, unless all are asked for.
 class Session {
 public:
   explicit Session(llvm::StringRef command);
@@ -27,6 +27,8 @@ public:
   /// Has a diagnostic of severity error been printed?
   bool hasFailed() const { return failed; }
   int fail(const llvm::Twine &message);
+  /// From here on every error is told, and an import goes on after one.
+  void tellAllErrors() { tellsAll = true; }
 
   /// Reads MLIR (text or bytecode, by the file's beginning) or imports ONNX; `dims` are --dim's
   /// "NAME=SIZE". Null after a message.
@@ -36,7 +38,7 @@ private:
   std::string command;
   mlir::DialectRegistry registry;
   std::unique_ptr<mlir::MLIRContext> mlirContext;
-  bool failed = false;
+  bool failed = false, tellsAll = false;
 };
 
 /// "NAME=SIZE" of --dim; returns what is wrong, or nothing.

@@ -31,6 +31,9 @@ struct ImportOptions {
   /// distinct elements (all such tensors of a model together: 16 times as many); a larger one
   /// stays in the program.
   int64_t foldLimit = int64_t(1) << 24;
+  /// After a node that cannot be imported, go on with those that do not need its results: so all that
+  /// is wrong with a model is told, an error each.
+  bool keepGoing = false;
 };
 
 /// Imports the model at `path`. Loads the dialects that it needs into `context`.
@@ -57,9 +60,9 @@ struct OnnxReport {
   std::vector<Input> inputs;
   std::vector<std::string> outputs;
   Tensors stored, external, declared; ///< in the file, in external data, without values
-  std::vector<Operator> operators;    ///< the model's own; the most frequent first, then by name
-  /// What keeps it from being imported, in functions and branches too.
-  std::vector<std::string> missing;
+  std::vector<Operator> operators;    ///< functions and branches once; the most frequent first, then by name
+  /// What keeps it from being imported, in functions and branches too; and wrong tensors.
+  std::vector<std::string> missing, wrongTensors;
 
   /// Has every dimension of every input a size?
   bool isStatic() const;
