@@ -1,4 +1,15 @@
 // The shared precompiled header: what nearly every file of the compiler includes.
+
+// Debian builds MLIR without assertions and we build with them. This header alone changes a class with that: a pass's
+// statistics, whose constructor is MLIR's, would have members that nobody initializes.
+#ifndef NDEBUG
+#define NDEBUG
+#include "llvm/ADT/Statistic.h"
+#undef NDEBUG
+#else
+#include "llvm/ADT/Statistic.h"
+#endif
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinAttributes.h"

@@ -13,6 +13,9 @@ LogicalResult identity(Node &node) {
   return node.set(0, node.input(0));
 }
 
+/// Marks a dropout's id as a seed: one of a file's numbers is never another's seed.
+constexpr int64_t kSeeded = int64_t(1) << 62;
+
 /// Dropout of a known ratio; in inference mode, which most exports are in, it passes its input on
 /// and its mask is all true. In training mode its random numbers are told apart from other nodes'
 /// by the seed, if there is one, else by its number among them.
@@ -42,7 +45,7 @@ LogicalResult dropout(Node &node) {
     return node.error() << "of " << typeText(*x) << ", expected floats";
   if (failed(node.emittable(x)))
     return failure();
-  int64_t id = seeded ? seed : node.importer.dropouts++;
+  int64_t id = seeded ? (seed & (kSeeded - 1)) | kSeeded : node.importer.dropouts++;
   auto emit = [&](Value value) -> Value {
     return tx::DropoutOp::create(node.builder(), node.loc, value.getType(), value, Value(), Value(),
                                  Value(), llvm::APFloat(asWritten(ratio)), id, nullptr);

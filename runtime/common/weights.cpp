@@ -8,6 +8,10 @@ namespace partita_rt {
 
 namespace {
 
+/// What a user of an exporter can do about lost names.
+constexpr char kKeepNames[] = "exporters that fold constants lose names: torch.onnx.export(..., "
+                              "do_constant_folding=False) keeps them";
+
 bool endsIn(const std::string &text, const std::string &end) {
   return text.size() > end.size() + 1 && text[text.size() - end.size() - 1] == '.' &&
          text.compare(text.size() - end.size(), end.size(), end) == 0;
@@ -69,9 +73,10 @@ private:
 
   [[noreturn]] void ambiguous(int64_t i, const Names &candidates) const {
     fail("weights %s: parameter '%s' %s could be %s; rename the one that it is to the "
-         "parameter's name",
+         "parameter's name; %s",
          file.path().c_str(), program.parameters[i].name,
-         toString(program.parameters[i].globalShape).c_str(), listed(candidates).c_str());
+         toString(program.parameters[i].globalShape).c_str(), listed(candidates).c_str(),
+         kKeepNames);
   }
 
   void matchSuffix(int64_t i) {
@@ -105,6 +110,12 @@ private:
              "that which it is",
              file.path().c_str(), candidates.front()->c_str(), toString(shape).c_str(),
              program.parameters[i].name, program.parameters[j].name);
+    if (shape.rank == 2 && shape[0] == shape[1] && shape[0] > 1)
+      fail("weights %s: parameter '%s' %s could be '%s' as it is or transposed, which a square "
+           "matrix "
+           "does not show; rename the tensor to the parameter's name, transposed if need be; %s",
+           file.path().c_str(), program.parameters[i].name, toString(shape).c_str(),
+           candidates.front()->c_str(), kKeepNames);
     take(i, *candidates.front());
     matches[i].byShape = true;
   }

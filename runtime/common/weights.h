@@ -4,7 +4,8 @@
 //
 //   1. the same name
 //   2. one name ends in the other, after a dot ("wte.weight", "transformer.wte.weight")
-//   3. of what is left, the only tensor and the only parameter of a shape
+//   3. of what is left, the only tensor and the only parameter of a shape, unless it is a square
+//      matrix, which could stand transposed
 //
 // A matrix may stand transposed, where its shape says so. Two candidates are an error that names
 // them; so is a parameter without one.
