@@ -15,6 +15,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <random>
 #include <sanitizer/allocator_interface.h>
@@ -78,8 +79,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   std::string path = "/proc/self/fd/" + std::to_string(file);
   partita::ImportOptions options;
   options.foldLimit = 4096;
-  if (std::string(data, data + size).find("sequence") != std::string::npos)
-    options.dims = {{"batch", 2}, {"sequence", 8}};
+  // The names that exported models give their dimensions; one that a model has not would be an
+  // error.
+  std::string bytes(data, data + size);
+  for (auto [name, extent] : {std::pair("batch", 2), {"sequence", 8}, {"decoder_sequence", 6}})
+    if (bytes.find(std::string("\x12") + char(std::strlen(name)) + name) != std::string::npos)
+      options.dims.emplace_back(name, extent);
   allowedAllocation = std::max(kTimesFile * size, kAlwaysAllowed);
   importOnce(context, path, options);
   allowedAllocation = 0;
