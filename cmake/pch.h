@@ -1,7 +1,8 @@
 // The shared precompiled header: what nearly every file of the compiler includes.
 
-// Debian builds MLIR without assertions and we build with them. This header alone changes a class with that: a pass's
-// statistics, whose constructor is MLIR's, would have members that nobody initializes.
+// Debian builds MLIR without assertions and we build with them. This header alone changes a class
+// with that: a pass's statistics, whose constructor is MLIR's, would have members that nobody
+// initializes.
 #ifndef NDEBUG
 #define NDEBUG
 #include "llvm/ADT/Statistic.h"

@@ -60,8 +60,7 @@ public:
   unsigned fCount = 0, gCount = 0;
 
 private:
-  //===--- backward: what must be replicated
-  //---------------------------------------------------------===//
+  //===- backward: what must be replicated
 
   /// The splits that propagation wrote for a value.
   Layout wanted(Value value) {
@@ -181,8 +180,7 @@ private:
     }
   }
 
-  //===--- forward: types
-  //--------------------------------------------------------------------------===//
+  //===- forward: types
 
   LogicalResult retype(Value value, const Layout &layout) {
     auto type = cast<RankedTensorType>(value.getType());

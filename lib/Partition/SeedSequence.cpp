@@ -65,8 +65,7 @@ public:
   unsigned openSums = 0, gathers = 0, narrows = 0;
 
 private:
-  //===--- what is split
-  //-------------------------------------------------------------------------===//
+  //===- what is split
 
   /// The letter of an op that tensor parallelism splits.
   std::optional<par::LetterSplit> tensorLetter(Operation *op) {
@@ -213,8 +212,7 @@ private:
     return cutOf(use.getOwner(), rule.operands[use.getOperandNumber()], found->second);
   }
 
-  //===--- where values change
-  //------------------------------------------------------------------===//
+  //===- where values change
 
   void settleUses(Operation *op) {
     for (OpOperand &use : op->getOpOperands()) {

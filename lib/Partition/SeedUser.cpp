@@ -55,8 +55,7 @@ struct PartitionSeedUser : partita::impl::PartitionSeedUserPassBase<PartitionSee
   }
 
 private:
-  //===--- what is asked for
-  //--------------------------------------------------------------------===//
+  //===- what is asked for
 
   InFlightDiagnostic error(StringRef text) {
     return getOperation().emitError() << "shard: '" << text << "': ";
@@ -105,8 +104,7 @@ private:
     return success();
   }
 
-  //===--- and whether it holds
-  //-----------------------------------------------------------------===//
+  //===- and whether it holds
 
   LogicalResult keep(const Seed &seed) {
     for (train::ParameterOp parameter : seed.parameters)

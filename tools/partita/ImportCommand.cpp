@@ -72,7 +72,8 @@ static int report(Session &session, const std::string &model, const std::vector<
     return session.fail(model + ": cannot be imported, the report says what is missing");
   if (!json)
     return complete ? 0 : 1;
-  llvm::erase_if(errors, [&](const std::string &each) { return llvm::is_contained(missing, each); });
+  llvm::erase_if(errors,
+                 [&](const std::string &each) { return llvm::is_contained(missing, each); });
   errors.insert(errors.begin(), missing.begin(), missing.end());
   object["blocked"] = llvm::json::Array(
       llvm::map_range(errors, [](const std::string &each) { return llvm::json::fixUTF8(each); }));

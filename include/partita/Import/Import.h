@@ -31,8 +31,8 @@ struct ImportOptions {
   /// distinct elements (all such tensors of a model together: 16 times as many); a larger one
   /// stays in the program.
   int64_t foldLimit = int64_t(1) << 24;
-  /// After a node that cannot be imported, go on with those that do not need its results: so all that
-  /// is wrong with a model is told, an error each.
+  /// After a node that cannot be imported, go on with those that do not need its results: so all
+  /// that is wrong with a model is told, an error each.
   bool keepGoing = false;
 };
 
@@ -60,7 +60,8 @@ struct OnnxReport {
   std::vector<Input> inputs;
   std::vector<std::string> outputs;
   Tensors stored, external, declared; ///< in the file, in external data, without values
-  std::vector<Operator> operators;    ///< functions and branches once; the most frequent first, then by name
+  std::vector<Operator>
+      operators; ///< functions and branches once; the most frequent first, then by name
   /// What keeps it from being imported, in functions and branches too; and wrong tensors.
   std::vector<std::string> missing, wrongTensors;
 
