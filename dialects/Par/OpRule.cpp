@@ -180,6 +180,18 @@ LogicalResult partita::verifyShardRule(Operation *op) {
   return success();
 }
 
+/// A dimension is the product of its letters' sizes.
+static SmallVector<int64_t> shapeOf(const RulePattern &pattern, ArrayRef<int64_t> letterSizes) {
+  SmallVector<int64_t> shape;
+  for (const RuleDim &dim : pattern.dims) {
+    int64_t size = 1;
+    for (unsigned letter : dim.letters)
+      size *= letterSizes[letter];
+    shape.push_back(size);
+  }
+  return shape;
+}
+
 LogicalResult partita::par::inferFromRule(StringRef text, ValueRange operands,
                                           ArrayRef<Type> elements, std::optional<Location> loc,
                                           SmallVectorImpl<Type> &inferred) {
@@ -219,16 +231,8 @@ LogicalResult partita::par::inferFromRule(StringRef text, ValueRange operands,
   if (!rule || !rule->letterSizes(shapes, {}, sizes, error))
     return emitOptionalError(loc, error);
   SmallVector<Layout, 2> results;
-  for (const RulePattern &pattern : rule->results) {
-    SmallVector<int64_t> shape;
-    for (const RuleDim &dim : pattern.dims) {
-      int64_t size = 1;
-      for (unsigned l : dim.letters)
-        size *= sizes[l];
-      shape.push_back(size);
-    }
-    results.emplace_back(shape);
-  }
+  for (const RulePattern &pattern : rule->results)
+    results.emplace_back(shapeOf(pattern, sizes));
   RuleProblem problem;
   SmallVector<bool> carries(layouts.size(), false);
   if (!placeResults(*rule, layouts, carries, results, problem))
@@ -244,16 +248,9 @@ LogicalResult partita::par::inferFromRule(StringRef text, ValueRange operands,
   for (auto [size, whole] : llvm::zip(local, sizes))
     size = size < 0 ? whole : size;
   for (auto [i, pattern] : llvm::enumerate(rule->results)) {
-    SmallVector<int64_t> shape;
-    for (const RuleDim &dim : pattern.dims) {
-      int64_t size = 1;
-      for (unsigned l : dim.letters)
-        size *= local[l];
-      shape.push_back(size);
-    }
     Type element = elements[i];
-    inferred.push_back(
-        RankedTensorType::get(shape, element, results[i].encoding(element.getContext())));
+    inferred.push_back(RankedTensorType::get(shapeOf(pattern, local), element,
+                                             results[i].encoding(element.getContext())));
   }
   return success();
 }

@@ -13,6 +13,9 @@ namespace partita::interp {
 using Inputs = llvm::ArrayRef<const Tensor *>;
 using Outputs = llvm::MutableArrayRef<Tensor>;
 
+/// The last op of `block` that uses the value, itself or in a region of it; null when none does.
+mlir::Operation *lastUse(mlir::Block &block, mlir::Value value);
+
 /// Runs the ops of a function on all ranks.
 class Execution {
 public:

@@ -126,19 +126,23 @@ LogicalResult Execution::recordGradient(Operation *op, StringRef parameter, Valu
   return success();
 }
 
+Operation *partita::interp::lastUse(Block &block, Value value) {
+  Operation *last = nullptr;
+  for (Operation *user : value.getUsers()) {
+    Operation *here = block.findAncestorOpInBlock(*user);
+    if (here && (!last || last->isBeforeInBlock(here)))
+      last = here;
+  }
+  return last;
+}
+
 FailureOr<SmallVector<RankTensors>> Execution::run(Block &block, ArrayRef<RankTensors> arguments) {
   for (auto [argument, value] : llvm::zip(block.getArguments(), arguments))
     values[argument] = value;
   // A value that this block defines goes with the last op (of this block) that uses it.
   llvm::DenseMap<Operation *, SmallVector<Value, 2>> lastUses;
   auto note = [&](Value value) {
-    Operation *last = nullptr;
-    for (Operation *user : value.getUsers()) {
-      Operation *here = block.findAncestorOpInBlock(*user);
-      if (here && (!last || last->isBeforeInBlock(here)))
-        last = here;
-    }
-    if (last)
+    if (Operation *last = lastUse(block, value))
       lastUses[last].push_back(value);
   };
   for (Value argument : block.getArguments())

@@ -1,6 +1,7 @@
 //===- Verify.cpp - is the partitioned program the whole one? ---------------------------------===//
 
 #include "partita/Interp/Verify.h"
+#include "Execution.h"
 #include "dialects/Par/Placement.h"
 #include "dialects/Train/Train.h"
 #include "llvm/Support/Format.h"
@@ -175,11 +176,7 @@ static double liveBytes(Block &block) {
   llvm::DenseMap<Operation *, double> freed;
   double live = 0, most = 0;
   auto begin = [&](Value value) {
-    Operation *last = nullptr;
-    for (Operation *user : value.getUsers())
-      if (Operation *here = block.findAncestorOpInBlock(*user);
-          here && (!last || last->isBeforeInBlock(here)))
-        last = here;
+    Operation *last = lastUse(block, value);
     if (!last)
       return;
     live += bytes(value);
