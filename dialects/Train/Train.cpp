@@ -148,3 +148,32 @@ LogicalResult AccumulateOp::verify() {
 }
 
 void YieldOp::build(OpBuilder &, OperationState &) {}
+
+//===----------------------------------------------------------------------------------------------===//
+// #train.sharding
+//===----------------------------------------------------------------------------------------------===//
+
+LogicalResult ShardingAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError, StringAttr,
+                                   StringAttr, ArrayAttr dims, ArrayAttr blocks, ArrayAttr shards,
+                                   ArrayAttr devices) {
+  if (dims.size() != blocks.size() || dims.size() != shards.size())
+    return emitError() << "has " << dims.size() << " dims, " << blocks.size() << " blocks and "
+                       << shards.size() << " shards; every split has one of each";
+  auto hasLess = [](ArrayAttr numbers, int64_t least) {
+    return llvm::any_of(numbers, [&](Attribute each) {
+      auto number = dyn_cast<IntegerAttr>(each);
+      return !number || !number.getType().isInteger(64) || number.getInt() < least;
+    });
+  };
+  if (hasLess(dims, 0) || hasLess(blocks, 1) || hasLess(shards, 2))
+    return emitError() << "has a dimension below 0, less than one block or less than two shards";
+  int64_t count = 1;
+  for (auto shard : shards.getAsRange<IntegerAttr>())
+    if (__builtin_mul_overflow(count, shard.getInt(), &count))
+      count = -1;
+  if (count != static_cast<int64_t>(devices.size()) ||
+      !llvm::all_of(devices, llvm::IsaPred<DenseI64ArrayAttr>))
+    return emitError() << "has " << devices.size()
+                       << " groups of devices, which is not one array for each shard";
+  return success();
+}

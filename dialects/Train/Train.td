@@ -36,6 +36,12 @@ def Train_Dialect : Dialect {
     /// On the module: the files that `initial` values are in, as import found them: an array of
     /// dictionaries `file`, `bytes`, `fingerprint` (partita_rt/fingerprint.h).
     static constexpr ::llvm::StringLiteral kFiles = "train.files";
+    /// On the module: the device configurations of the model's file, by name: a dictionary of
+    /// `devices`, `stages` (the pipeline stages that nodes are in) and `tensors` (annotated ones).
+    static constexpr ::llvm::StringLiteral kConfigurations = "train.configurations";
+    /// On a parameter, or an op with one result: an array of #train.sharding, at most one for each
+    /// configuration.
+    static constexpr ::llvm::StringLiteral kShardings = "train.shardings";
     /// The function that writes every parameter's and state's initial value.
     static constexpr ::llvm::StringLiteral kInit = "init";
   }];
@@ -59,6 +65,25 @@ def Train_FillAttr : Train_Attr<"Fill", "fill"> {
     double getMean() const { return getMeanValue().convertToDouble(); }
     /// Zero for a constant.
     double getStd() const { return getStdValue().convertToDouble(); }
+  }];
+}
+
+def Train_ShardingAttr : Train_Attr<"Sharding", "sharding"> {
+  let summary = "how a node of the model's file wants a tensor to be spread over a configuration's devices";
+  let description = [{
+    ONNX's ShardingSpecProto, checked by its own rules. The i-th split is of dimension `dims[i]`: each of `blocks[i]`
+    blocks of it is cut into `shards[i]`. `devices` has an array of devices for each shard, row-major over the splits.
+    Created by import, used up by `partition-seed-annotated`.
+
+        #train.sharding<"pair" by "/mlp/MatMul", dims = [1], blocks = [1], shards = [2], devices = [array<i64: 0>, array<i64: 1>]>
+  }];
+  let parameters = (ins "::mlir::StringAttr":$configuration, "::mlir::StringAttr":$node,
+                        "::mlir::ArrayAttr":$dims, "::mlir::ArrayAttr":$blocks,
+                        "::mlir::ArrayAttr":$shards, "::mlir::ArrayAttr":$devices);
+  let genVerifyDecl = 1;
+  let assemblyFormat = [{
+    `<` $configuration `by` $node `,` `dims` `=` $dims `,` `blocks` `=` $blocks `,` `shards` `=` $shards `,`
+        `devices` `=` $devices `>`
   }];
 }
 

@@ -18,6 +18,7 @@
 #include "lib/Export/Wire.h"
 #include "lib/Import/ExternalData.h"
 #include "lib/Import/TiedWeights.h"
+#include "partita/Export/DevicePlan.h"
 #include "partita/Support/WriteFile.h"
 #include "llvm/ADT/APFloat.h"
 #include "llvm/ADT/ScopeExit.h"
@@ -28,6 +29,7 @@
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/Path.h"
 #include <climits>
+#include <deque>
 #include <unistd.h>
 
 using namespace llvm;
@@ -37,6 +39,7 @@ namespace {
 
 constexpr uint64_t kAlignment = 64;       // of a tensor in the data file: readers map it
 constexpr uint64_t kMostInline = INT_MAX; // a protobuf message has fewer than 2 GB
+constexpr uint64_t kPlanVersion = 11;     // the first of ONNX's IR with sharding annotations
 
 /// The stored types that a float parameter can have, by ONNX's number.
 struct FloatType {
@@ -83,6 +86,8 @@ private:
   std::string readTensor(StringRef message);
   std::string readExternal(StringRef message, Tensor &tensor);
   std::string readGraph(StringRef message);
+  std::string readModelField(const wire::Field &field);
+  StringRef keep(std::string bytes) { return rewritten.emplace_back(std::move(bytes)); }
   std::string assign();
   std::string assignCopies();
   std::string place();
@@ -98,6 +103,7 @@ private:
   StringSet<> parameters;
   std::vector<Piece> before, graph, after; // `graph` is the inside of field 7
   std::vector<Tensor> tensors;
+  std::deque<std::string> rewritten; // nodes and fields of the model with annotations
   bool hasGraph = false, anyToFile = false;
 };
 
@@ -180,6 +186,15 @@ std::string Exporter::readGraph(StringRef message) {
         return problem;
       piece.tensor = tensors.size() - 1;
     }
+    std::string node, problem;
+    if (request.plan && field.number == 1 && field.isBytes &&
+        request.plan->annotate(field.content, node, problem)) {
+      std::string whole;
+      wire::putBytes(whole, 1, node);
+      piece.copied = keep(std::move(whole));
+    }
+    if (!problem.empty())
+      return problem;
     graph.push_back(piece);
     return std::string();
   });
@@ -195,6 +210,8 @@ std::string Exporter::assign() {
     std::string about = request.model + ": parameter '" + name + "'";
     if (!seen.insert(name).second)
       return about + " is there twice";
+    if (!weights)
+      continue;
     tensor.weights = weights->find(name);
     if (!tensor.weights)
       return about + " is not in " + request.weights;
@@ -224,6 +241,8 @@ std::string Exporter::assign() {
 /// The import took an embedding table that the file holds twice for one parameter: its copy gets
 /// the trained values too.
 std::string Exporter::assignCopies() {
+  if (!weights)
+    return {};
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
   std::string problem;
   mlir::ScopedDiagnosticHandler handler(&context, [&](mlir::Diagnostic &diagnostic) {
@@ -399,6 +418,31 @@ std::string Exporter::writeModel() {
   return writeFile(request.output, write, Devices::Refuse);
 }
 
+/// A field of the model; with annotations its version of the format is one that has them.
+std::string Exporter::readModelField(const wire::Field &field) {
+  if (field.number == 7 && field.isBytes) {
+    hasGraph = true;
+    return readGraph(field.content);
+  }
+  StringRef whole = field.whole;
+  if (request.plan && field.number == 1 && !field.isBytes && field.value < kPlanVersion) {
+    std::string version;
+    wire::putInteger(version, 1, kPlanVersion);
+    whole = keep(std::move(version));
+  }
+  if (request.plan && field.number == 26 && field.isBytes) {
+    StringRef name;
+    std::string problem = wire::walk(field.content, [&](const wire::Field &inner) {
+      name = inner.number == 1 && inner.isBytes ? inner.content : name;
+      return std::string();
+    });
+    if (!problem.empty() || name == request.plan->name())
+      return problem;
+  }
+  (hasGraph ? after : before).push_back({whole});
+  return {};
+}
+
 std::string Exporter::run() {
   for (const std::string &name : request.parameters)
     parameters.insert(name);
@@ -408,21 +452,22 @@ std::string Exporter::run() {
     return request.model + ": " + buffer.getError().message();
   model = std::move(*buffer);
   std::string problem;
-  weights = WeightFile::open(request.weights, problem);
-  if (!weights)
-    return problem;
-  problem = wire::walk(model->getBuffer(), [&](const wire::Field &field) {
-    if (field.number != 7 || !field.isBytes) {
-      (hasGraph ? after : before).push_back({field.whole});
-      return std::string();
-    }
-    hasGraph = true;
-    return readGraph(field.content);
-  });
+  if (!request.weights.empty()) {
+    weights = WeightFile::open(request.weights, problem);
+    if (!weights)
+      return problem;
+  }
+  problem = wire::walk(model->getBuffer(),
+                       [&](const wire::Field &field) { return readModelField(field); });
   if (problem.empty() && !hasGraph)
     problem = "it has no graph";
   if (!problem.empty())
     return request.model + ": " + problem;
+  if (request.plan) {
+    std::string configuration;
+    wire::putBytes(configuration, 26, request.plan->describe());
+    after.push_back({keep(std::move(configuration))});
+  }
   for (auto step : {&Exporter::assign, &Exporter::assignCopies, &Exporter::place})
     if (problem = (this->*step)(); !problem.empty())
       return problem;

@@ -9,6 +9,7 @@
 
 #include "Importer.h"
 #include "Buffers.h"
+#include "Devices.h"
 #include "Node.h"
 #include "TiedWeights.h"
 #include "dialects/Train/Train.h"
@@ -36,7 +37,10 @@ namespace importer {
 constexpr int64_t maxInlinedNodes = 1 << 16;
 
 Importer::Importer(ModelFile &file, const ImportOptions &options, MLIRContext *context)
-    : file(file), folder(options.foldLimit), builder(context), options(options) {}
+    : file(file), folder(options.foldLimit), builder(context), options(options),
+      devices(std::make_unique<Devices>(*this)) {}
+
+Importer::~Importer() = default;
 
 Tensor *Importer::create(HostTensor host) {
   Tensor &tensor = tensors.emplace_back();
@@ -88,7 +92,7 @@ FailureOr<OwningOpRef<ModuleOp>> Importer::run() {
     if (!options.keepGoing)
       return failure();
   }
-  if (failed(importInputs(frame)))
+  if (failed(devices->readConfigurations(model)) || failed(importInputs(frame)))
     return failure();
   LogicalResult initializers = importInitializers(model.graph(), frame.scope);
   if (failed(initializers) && !options.keepGoing)
@@ -97,6 +101,7 @@ FailureOr<OwningOpRef<ModuleOp>> Importer::run() {
   if (failed(importNodes(model.graph().node(), frame)) || failed(initializers) ||
       failed(importOutputs(frame)))
     return failure();
+  devices->describe(*module);
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(forward.getBody().front())))
     if (op.use_empty() && !op.hasTrait<OpTrait::IsTerminator>())
       op.erase();
@@ -272,13 +277,14 @@ LogicalResult Importer::loadInitializer(Tensor &tensor) {
     return tensorError() << "a parameter's values must be raw bytes, they are in field "
                          << data.payloadField << " of the tensor";
   std::string symbol = symbolName(proto.name());
-  if (isFunctionName(symbol) || !usedParameters.insert(symbol).second)
+  if (isFunctionName(symbol) || !parameters.try_emplace(symbol).second)
     return tensorError() << "a parameter cannot have this name, it is taken";
   Location loc = NameLoc::get(builder.getStringAttr(proto.name()), file.location());
   auto type = RankedTensorType::get(data.shape, mlirType(data.type, context()));
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(forward);
   auto parameter = train::ParameterOp::create(builder, loc, symbol, type, {}, {}, false);
+  parameters[symbol] = parameter;
   if (data.place != TensorData::declared) {
     // Relative to the model's folder, so that model and program can move together.
     llvm::StringRef name = data.place == TensorData::external
@@ -410,7 +416,7 @@ LogicalResult Importer::importNode(const onnx::NodeProto &proto, Frame &frame) {
       return failure();
   }
   if (const onnx::FunctionProto *function = findFunction(proto))
-    return callFunction(*function, node);
+    return success(succeeded(callFunction(*function, node)) && succeeded(devices->annotate(node)));
   const OpRow *row = findOp(domain, proto.op_type(), version);
   if (!row && options.keepGoing)
     return failure(); // told with all others that are missing
@@ -425,7 +431,7 @@ LogicalResult Importer::importNode(const onnx::NodeProto &proto, Frame &frame) {
     if (Tensor *result = frame.scope.find(output);
         result && result->value && elementCount(result->shape) == 0)
       return node.error() << "its result is " << typeText(*result) << ", which has no elements";
-  return success();
+  return devices->annotate(node);
 }
 
 LogicalResult Importer::callFunction(const onnx::FunctionProto &function, Node &call) {

@@ -5,6 +5,7 @@
 #include "Folder.h"
 #include "ModelFile.h"
 #include "Registry.h"
+#include "dialects/Train/Train.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
 #include "onnx.pb.h"
@@ -62,6 +63,7 @@ struct Frame {
 class Importer {
 public:
   Importer(ModelFile &file, const ImportOptions &options, mlir::MLIRContext *context);
+  ~Importer();
 
   mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>> run();
 
@@ -86,6 +88,8 @@ public:
   void tieWeights(Scope &scope);
   /// On the first use of an initializer: reads it, or makes it a parameter.
   mlir::LogicalResult loadInitializer(Tensor &tensor);
+  /// The parameter of this symbol; one that has been used.
+  train::ParameterOp parameter(llvm::StringRef symbol) const { return parameters.lookup(symbol); }
   /// Notes the file that a parameter's values are in, once.
   mlir::LogicalResult noteFile(llvm::StringRef name, const TensorData &data,
                                ModelFile::EmitError emitError);
@@ -109,6 +113,7 @@ private:
   mlir::LogicalResult callFunction(const onnx::FunctionProto &function, class Node &call);
 
   const ImportOptions &options;
+  std::unique_ptr<class Devices> devices;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   mlir::func::FuncOp forward;
   mlir::Operation *lastRead = nullptr; // reads stand at the start of @forward, in order of use
@@ -117,7 +122,7 @@ private:
   llvm::StringMap<const onnx::FunctionProto *> functions; // by domain, name and overload
   std::map<const onnx::FunctionProto *, llvm::StringMap<int64_t>> functionOpsets;
   llvm::DenseMap<const onnx::TensorProto *, TensorData> initializerData;
-  llvm::StringSet<> usedParameters;
+  llvm::StringMap<train::ParameterOp> parameters; // by symbol
   llvm::StringSet<> notedFiles;
   llvm::SmallVector<mlir::Attribute> noted;               // TrainDialect::kFiles
   llvm::DenseMap<mlir::Attribute, mlir::Value> constants; // each stands once

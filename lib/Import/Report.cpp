@@ -96,6 +96,8 @@ FailureOr<OnnxReport> reportOnnx(llvm::StringRef path, MLIRContext *context) {
     opsets[canonicalDomain(opset.domain())] = opset.version();
     report.opsets.push_back({canonicalDomain(opset.domain()).str(), opset.version()});
   }
+  for (const onnx::DeviceConfigurationProto &configuration : model.configuration())
+    report.configurations.push_back({configuration.name(), configuration.num_devices()});
   for (const onnx::ValueInfoProto *input : realInputs(model.graph())) {
     const onnx::TypeProto::Tensor &type = input->type().tensor_type();
     report.inputs.push_back({input->name(), std::string(dtypeName(type.elem_type())), {}});
@@ -121,6 +123,8 @@ void OnnxReport::print(llvm::raw_ostream &os) const {
      << irVersion << "\n";
   for (const auto &[domain, version] : opsets)
     os << "opset " << version << " of " << (domain.empty() ? "ai.onnx" : quoted(domain)) << "\n";
+  for (const auto &[name, devices] : configurations)
+    os << "device configuration " << quoted(name) << ": " << devices << " devices\n";
   for (const Input &input : inputs)
     os << "input " << quoted(input.name) << ": " << input.type << " ["
        << llvm::join(input.dims, ", ") << "]\n";
@@ -151,7 +155,9 @@ llvm::json::Object OnnxReport::toJson() const {
   using namespace llvm::json;
   auto text = [](llvm::StringRef raw) { return fixUTF8(raw); };
   auto named = [&](const std::string &domain) { return domain.empty() ? "ai.onnx" : text(domain); };
-  Array sets, ins, outs, ops;
+  Array sets, ins, outs, ops, devices;
+  for (const auto &[name, count] : configurations)
+    devices.push_back(Object{{"name", text(name)}, {"devices", count}});
   for (const auto &[domain, version] : opsets)
     sets.push_back(Object{{"domain", named(domain)}, {"version", version}});
   for (const Input &input : inputs) {
@@ -174,6 +180,7 @@ llvm::json::Object OnnxReport::toJson() const {
   return Object{{"exporter", text(producer + " " + producerVersion)},
                 {"ir_version", irVersion},
                 {"opsets", std::move(sets)},
+                {"device_configurations", std::move(devices)},
                 {"inputs", std::move(ins)},
                 {"outputs", std::move(outs)},
                 {"stored", tensors(stored)},

@@ -55,13 +55,14 @@ constexpr auto locate = Field::locate;
 
 const Field modelFields[] = {{1, copy}, {2, copy},
                              {3, copy}, {7, descend, &graphMessage},
-                             {8, copy}, {25, descend, &functionMessage}};
+                             {8, copy}, {25, descend, &functionMessage},
+                             {26, copy}};
 const Field graphFields[] = {{1, descend, &nodeMessage},       {2, copy},
                              {5, descend, &tensorMessage},     {11, descend, &valueInfoMessage},
                              {12, descend, &valueInfoMessage}, {15, descend, &leafMessage}};
 const Field nodeFields[] = {
     {1, copy}, {2, copy}, {3, copy}, {4, copy}, {5, descend, &attributeMessage},
-    {7, copy}, {8, copy}};
+    {7, copy}, {8, copy}, {10, copy}};
 const Field attributeFields[] = {{1, copy},
                                  {2, copy},
                                  {3, copy},

@@ -9,7 +9,8 @@
 
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
-#include "lib/Partition/Forms.h"
+#include "lib/Partition/Plant.h"
+
 #include "partita/Partition/Passes.h"
 #include "partita/Support/NearestNames.h"
 #include "llvm/ADT/StringExtras.h"
@@ -45,13 +46,8 @@ struct PartitionSeedUser : partita::impl::PartitionSeedUserPassBase<PartitionSee
     for (Seed &seed : seeds)
       if (!seed.axis && failed(keep(seed)))
         return signalPassFailure();
-    while (!seeds.empty()) { // again where ops took another form, which have no further one
-      if (failed(plant(seeds)))
-        return signalPassFailure();
-      if (forms.empty())
-        return;
-      forms.apply();
-    }
+    if (failed(Planter(getOperation(), mesh).plant([&] { return requests(seeds); })))
+      return signalPassFailure();
   }
 
 private:
@@ -104,7 +100,7 @@ private:
     return success();
   }
 
-  //===- and whether it holds
+  //===- as requests
 
   LogicalResult keep(const Seed &seed) {
     for (train::ParameterOp parameter : seed.parameters)
@@ -112,92 +108,18 @@ private:
     return success();
   }
 
-  LogicalResult plant(ArrayRef<Seed> seeds) {
-    Propagation propagation(getOperation(), mesh);
-    if (failed(propagation.run()))
-      return failure();
-    splitBy.clear();
-    llvm::DenseMap<StringAttr, Value> reads;
-    getOperation().walk([&](train::ReadOp read) {
-      reads.try_emplace(read.getSymbolAttr().getAttr(), read.getResult());
-    });
+  FailureOr<SmallVector<Request>> requests(ArrayRef<Seed> seeds) {
+    llvm::DenseMap<StringAttr, Value> reads = firstReads(getOperation());
+    SmallVector<Request> result;
     for (const Seed &seed : seeds)
       for (train::ParameterOp parameter : seed.parameters)
-        if (Value value = reads.lookup(parameter.getSymNameAttr());
-            value && seed.axis && failed(plantOne(propagation, seed, parameter, value)))
-          return failure();
-    if (forms.empty())
-      for (auto parameter : getOperation().getOps<train::ParameterOp>())
-        if (Value value = reads.lookup(parameter.getSymNameAttr()))
-          if (Attribute split = propagation.layoutOf(value).encoding(&getContext()))
-            parameter->setAttr(kArgumentSplit, split);
-    return success();
-  }
-
-  LogicalResult plantOne(Propagation &propagation, const Seed &seed, train::ParameterOp parameter,
-                         Value value) {
-    int64_t size = cast<RankedTensorType>(value.getType()).getDimSize(seed.dim);
-    if (mesh.sizeOf(seed.axis) <= 1)
-      return success();
-    for (int64_t blocks = 1;;) {
-      par::Layout layout = propagation.layoutOf(value);
-      if (int dim = layout.dimOf(seed.axis); dim >= 0) {
-        if (dim == static_cast<int>(seed.dim))
-          return success(); // another parameter's family
-        return contradicts(seed, parameter, dim, value);
-      }
-      Attempt attempt = propagation.attempt(value, seed.dim, seed.axis, blocks,
-                                            [](const Attempt &) { return true; });
-      if (attempt.holds()) {
-        for (Operation *op : attempt.ops)
-          splitBy.insert({{op, seed.axis}, &seed});
-        return success();
-      }
-      if (!attempt.stop)
-        return forms.find(attempt, mesh.sizeOf(seed.axis)) ? success()
-                                                           : indivisible(seed, parameter, attempt);
-      if (attempt.stop->blocks <= 1 || blocks * attempt.stop->blocks >= size)
-        return stopped(seed, parameter, *attempt.stop);
-      blocks *= attempt.stop->blocks;
-    }
-  }
-
-  LogicalResult contradicts(const Seed &seed, train::ParameterOp parameter, int dim, Value value) {
-    auto failed = error(seed.text)
-                  << "'" << parameter.getSymName() << "' is split over " << seed.axis.getValue()
-                  << " along dimension " << dim << " already";
-    for (Operation *user : value.getUsers())
-      if (const Seed *other = splitBy.lookup({user, seed.axis}))
-        return failed << ", by '" << other->text << "'; one of the two must go";
-    return failed;
-  }
-
-  LogicalResult stopped(const Seed &seed, train::ParameterOp parameter, const Stop &stop) {
-    auto failed = error(seed.text) << "dimension " << seed.dim << " of '" << parameter.getSymName()
-                                   << "' cannot be split: " << stop.why;
-    const Seed *other = splitBy.lookup({stop.op, seed.axis});
-    if (other && other != &seed)
-      failed << ", which '" << other->text << "' splits; one of the two must go";
-    failed.attachNote(stop.op->getLoc()) << "here";
-    return failed;
-  }
-
-  LogicalResult indivisible(const Seed &seed, train::ParameterOp parameter,
-                            const Attempt &attempt) {
-    auto failed = error(seed.text)
-                  << "dimension " << seed.dim << " of '" << parameter.getSymName()
-                  << "' is split together with a dimension of size " << attempt.indivisible
-                  << ", which does not divide over " << seed.axis.getValue() << " = "
-                  << mesh.sizeOf(seed.axis) << "; sizes of " << seed.axis.getValue()
-                  << " that do: " << Forms::divisors(attempt);
-    failed.attachNote(attempt.indivisibleAt->getLoc()) << "it does not divide here";
-    return failed;
+        if (Value value = reads.lookup(parameter.getSymNameAttr()); value && seed.axis)
+          result.push_back({("shard: '" + seed.text + "': ").str(), ("'" + seed.text + "'").str(),
+                            parameter.getSymName().str(), value, seed.axis, seed.dim});
+    return result;
   }
 
   par::MeshAttr mesh;
-  Forms forms;
-  /// The first seed that split an op over an axis.
-  llvm::DenseMap<std::pair<Operation *, StringAttr>, const Seed *> splitBy;
 };
 
 } // namespace

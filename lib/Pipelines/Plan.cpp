@@ -17,6 +17,10 @@ static constexpr PlanOption kOptions[] = {
     {"shard", PlanOption::Bindings, "PATTERN=AXIS@DIM,...", "", 0, 0,
      "parameters that are split along a dimension, or kept whole (PATTERN=replicated): glob "
      "patterns over their names; the rest is decided by the model's structure"},
+    {"configuration", PlanOption::Text, "NAME", "", 0, 0,
+     "which of the device configurations of the model's file says how tensors are split; none: "
+     "none "
+     "(the one that fits the mesh)"},
     {"accumulate", PlanOption::Integer, "N", "1", 1, 1 << 20,
      "micro-batches per step, whose gradients are added before the update"},
     {"sequence-parallel", PlanOption::Flag, "", "false", 0, 0,
@@ -127,6 +131,10 @@ std::string partita::checkPlanValue(const PlanOption &option, StringRef text) {
   switch (option.kind) {
   case PlanOption::Named:
     return checkNamed(option, text);
+  case PlanOption::Text:
+    return text.empty() || isName(text)
+               ? ""
+               : ("'" + text + "' is not a name without spaces, quotes and brackets").str();
   case PlanOption::List:
   case PlanOption::Bindings:
     return checkWords(option, text);

@@ -117,6 +117,23 @@ def model(graph, opset=17, functions=(), opsets=()):
             + [(25, f) for f in functions])
 
 
+def sharding(tensor, devices, dims=(), groups=None):
+    """How a node's tensor is spread: per axis its factors and in how many shards each is; groups: number -> devices."""
+    return ([(1, tensor)] + [(2, d) for d in devices]
+            + [(3, [(1, key)] + [(2, d) for d in group]) for key, group in (groups or {}).items()]
+            + [(4, [(1, axis)] + [(2, [(2 if isinstance(size, str) else 1, size), (3, shards)]) for size, shards in factors])
+               for axis, factors in dims])
+
+
+def annotated(node, configuration, *shardings, stage=None):
+    return node + [(10, [(1, configuration)] + [(2, s) for s in shardings] + ([] if stage is None else [(3, stage)]))]
+
+
+def configured(model, *configurations):
+    """A model with device configurations: (name, devices) or (name, devices, names)."""
+    return model + [(26, [(1, c[0]), (2, c[1])] + [(3, n) for n in (c[2] if len(c) > 2 else [])]) for c in configurations]
+
+
 def save(path, message):
     data = message if isinstance(message, bytes) else encode(message)
     with open(path, "wb") as file:

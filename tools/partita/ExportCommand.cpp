@@ -1,5 +1,7 @@
 //===- ExportCommand.cpp - partita export -----------------------------------------------------===//
 
+#include "mlir/AsmParser/AsmParser.h"
+#include "partita/Export/DevicePlan.h"
 #include "partita/Export/Export.h"
 #include "tools/partita/Program.h"
 #include "tools/partita/Session.h"
@@ -19,8 +21,10 @@ static std::string weightsFile(StringRef checkpoint) {
   return path.str().str();
 }
 
-/// The names of the manifest's parameters.
-static std::string readParameters(const json::Object &manifest, std::vector<std::string> &names) {
+/// Calls `visit` with each of the manifest's parameters and its name.
+static std::string
+forEachParameter(const json::Object &manifest,
+                 function_ref<std::string(StringRef, const json::Object &)> visit) {
   const json::Array *parameters = manifest.getArray("parameters");
   if (!parameters)
     return "manifest.json: has no array 'parameters'";
@@ -29,18 +33,72 @@ static std::string readParameters(const json::Object &manifest, std::vector<std:
     std::optional<StringRef> name = parameter ? parameter->getString("name") : std::nullopt;
     if (!name)
       return "manifest.json: a parameter has no name";
-    names.push_back(name->str());
+    if (std::string problem = visit(*name, *parameter); !problem.empty())
+      return problem;
   }
   return {};
 }
 
+static par::MeshAttr readMesh(const json::Object &manifest, mlir::MLIRContext *context) {
+  SmallVector<mlir::StringAttr> axes;
+  SmallVector<int64_t> sizes;
+  if (const json::Array *mesh = manifest.getArray("mesh"))
+    for (const json::Value &value : *mesh)
+      if (const json::Object *axis = value.getAsObject()) {
+        axes.push_back(mlir::StringAttr::get(context, axis->getString("axis").value_or("")));
+        sizes.push_back(axis->getInteger("size").value_or(0));
+      }
+  return par::MeshAttr::getChecked([&] { return mlir::emitError(mlir::UnknownLoc::get(context)); },
+                                   context, ArrayRef<mlir::StringAttr>(axes),
+                                   ArrayRef<int64_t>(sizes));
+}
+
+/// How the program keeps a parameter: the text of its placement, or "invariant".
+static std::optional<par::Layout> readLayout(const json::Object &parameter,
+                                             mlir::MLIRContext *context) {
+  StringRef text = parameter.getString("placement").value_or("");
+  SmallVector<int64_t> shape;
+  if (const json::Array *sizes = parameter.getArray("shape"))
+    for (const json::Value &size : *sizes)
+      shape.push_back(size.getAsInteger().value_or(0));
+  if (text == "invariant")
+    return par::Layout(shape);
+  auto placement = dyn_cast_if_present<par::PlacementAttr>(mlir::parseAttribute(text, context));
+  if (!placement)
+    return std::nullopt;
+  return par::Layout::of(
+      mlir::RankedTensorType::get(shape, mlir::Float32Type::get(context), placement));
+}
+
+/// The program's placements; empty, and `problem` set, when the manifest does not tell them.
+static std::unique_ptr<DevicePlan> readPlan(const json::Object &manifest,
+                                            mlir::MLIRContext *context, std::string &problem) {
+  mlir::ScopedDiagnosticHandler quiet(context, [](mlir::Diagnostic &) {}); // told below
+  par::MeshAttr mesh = readMesh(manifest, context);
+  problem = mesh ? "" : "manifest.json: its mesh is none";
+  if (mesh && mesh.getAxes().empty())
+    problem = "--plan: the program runs on one rank: there is nothing to say about devices";
+  if (!problem.empty())
+    return nullptr;
+  auto plan = std::make_unique<DevicePlan>(mesh);
+  problem = forEachParameter(manifest, [&](StringRef name, const json::Object &parameter) {
+    std::optional<par::Layout> layout = readLayout(parameter, context);
+    if (!layout)
+      return ("manifest.json: parameter '" + name + "' has no placement").str();
+    plan->add(name, *layout);
+    return std::string();
+  });
+  return problem.empty() ? std::move(plan) : nullptr;
+}
+
 int partita::tool::exportMain(Arguments arguments) {
   std::string folder, checkpoint, model;
+  bool writesPlan = false;
   ExportRequest request;
   OptionSet options(
-      "export", "DIR --checkpoint CKPT -o TRAINED.onnx",
+      "export", "DIR [--checkpoint CKPT] [--plan] -o TRAINED.onnx",
       "Writes trained weights back into the ONNX file that a program was compiled from: "
-      "the same graph, the same types, new values.");
+      "the same graph, the same types, new values; or how they are split over devices; or both.");
   options.positional("DIR", folder, "the folder that 'partita compile -o DIR' wrote");
   options.group("Input");
   options.text("checkpoint", "CKPT", checkpoint,
@@ -48,11 +106,15 @@ int partita::tool::exportMain(Arguments arguments) {
   options.text("model", "MODEL.onnx", model,
                "the ONNX file, when it has moved since it was compiled");
   options.group("Output");
+  options.flag(
+      "plan", writesPlan,
+      "annotate every node that reads a parameter with how the program splits it over its "
+      "ranks: ONNX's device configurations (IR version 11), which 'partita compile' reads");
   options.text("o", "TRAINED.onnx", request.output,
                "the file to write; external weights go to TRAINED.onnx.data");
   if (std::optional<int> done = options.parse(arguments))
     return *done;
-  if (checkpoint.empty())
+  if (checkpoint.empty() && !writesPlan)
     return fail("export", "--checkpoint CKPT is missing: which weights?");
   if (request.output.empty())
     return fail("export", "-o TRAINED.onnx is missing: where should the model go?");
@@ -61,7 +123,16 @@ int partita::tool::exportMain(Arguments arguments) {
   if (!manifest)
     return fail("export", problem);
   std::vector<std::string> names;
-  if (problem = readParameters(*manifest, names); !problem.empty())
+  problem = forEachParameter(*manifest, [&](StringRef name, const json::Object &) {
+    names.push_back(name.str());
+    return std::string();
+  });
+  if (!problem.empty())
+    return fail("export", problem);
+  mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
+  context.loadDialect<par::ParDialect>();
+  std::unique_ptr<DevicePlan> plan;
+  if (writesPlan && !(plan = readPlan(*manifest, &context, problem)))
     return fail("export", problem);
   if (model.empty())
     model = manifest->getString("model").value_or("").str();
@@ -70,11 +141,19 @@ int partita::tool::exportMain(Arguments arguments) {
   if (problem = checkNotInput(request.output, model); !problem.empty())
     return fail("export", problem);
   request.model = model;
-  request.weights = weightsFile(checkpoint);
+  if (!checkpoint.empty())
+    request.weights = weightsFile(checkpoint);
   request.parameters = names;
+  request.plan = plan.get();
   if (problem = exportOnnx(request); !problem.empty())
     return fail("export", problem);
-  outs() << "wrote " << request.output << ": " << names.size() << " parameters of "
-         << request.weights << " in the graph of " << model << '\n';
+  outs() << "wrote " << request.output << ": ";
+  if (checkpoint.empty())
+    outs() << "the graph of " << model;
+  else
+    outs() << names.size() << " parameters of " << request.weights << " in the graph of " << model;
+  if (plan)
+    outs() << ", their placement as device configuration '" << plan->name() << "'";
+  outs() << '\n';
   return 0;
 }

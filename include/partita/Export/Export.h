@@ -1,7 +1,8 @@
-//===- Export.h - trained weights back into the ONNX file ---------------------------*- C++ -*-===//
+//===- Export.h - trained weights and the plan back into the ONNX file --------------*- C++ -*-===//
 //
 // The graph that comes out is byte for byte the one that came in: only the values of the
-// parameters' initializers are others, each in the type that the file declares for it. The file is
+// parameters' initializers are others, each in the type that the file declares for it, and the
+// nodes that read them may say how they are split (DevicePlan.h). The file is
 // patched in its wire format, streaming: neither the model nor the weights are ever held in memory.
 //
 //===------------------------------------------------------------------------------------------------===//
@@ -14,12 +15,16 @@
 
 namespace partita {
 
+class DevicePlan;
+
 struct ExportRequest {
   std::string model;   ///< the ONNX file that was compiled
-  std::string weights; ///< safetensors: float32, one tensor per parameter, whole shapes
+  std::string weights; ///< safetensors: float32, one tensor per parameter, whole shapes; empty:
+                       ///< values stay
   std::string output; ///< the ONNX file to write; weights that were outside the model, or that make
                       ///< it larger than 2 GB, go to `output`.data
   llvm::ArrayRef<std::string> parameters; ///< each must be in both files
+  const DevicePlan *plan = nullptr;       ///< written as sharding annotations when there is one
 };
 
 /// What went wrong, complete and lower case, or nothing. Files appear whole or not at all.

@@ -57,6 +57,7 @@ struct OnnxReport {
   std::string producer, producerVersion;
   int64_t irVersion = 0, nodes = 0, functions = 0;
   std::vector<std::pair<std::string, int64_t>> opsets;
+  std::vector<std::pair<std::string, int64_t>> configurations; ///< of devices, and how many
   std::vector<Input> inputs;
   std::vector<std::string> outputs;
   Tensors stored, external, declared; ///< in the file, in external data, without values

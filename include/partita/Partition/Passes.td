@@ -46,6 +46,29 @@ def PartitionSeedUserPass : Pass<"partition-seed-user", "::mlir::ModuleOp"> {
   let dependentDialects = ["::partita::par::ParDialect", "::partita::tx::TxDialect"];
 }
 
+def PartitionSeedAnnotatedPass : Pass<"partition-seed-annotated", "::mlir::ModuleOp"> {
+  let summary = "splits the dimensions that the model's file annotates";
+  let description = [{
+    Takes up the sharding annotations of one device configuration of the ONNX file (`train.shardings`): parameters
+    are split or kept whole as they say; a result's annotation is followed where the rules let it, else a
+    remark says why not. The configuration must be for as many devices as the mesh has ranks, or as
+    one replica has (all axes but dp); device i is rank i of them. Without `configuration` the one that fits is
+    taken; `none` leaves all aside.
+
+    ```mlir
+    train.parameter @up : tensor<4x16xf32> {train.shardings = [#train.sharding<"pair" by "up_proj", dims = [1],
+        blocks = [1], shards = [2], devices = [array<i64: 0>, array<i64: 1>]>]}
+    train.parameter @down : tensor<16x4xf32>
+    // becomes
+    train.parameter @up : tensor<4x16xf32> {par.split = #par.place<[4, 16 @tp]>}
+    train.parameter @down : tensor<16x4xf32> {par.split = #par.place<[16 @tp, 4]>}
+    ```
+  }];
+  let options = [Option<"configuration", "configuration", "std::string", "\"\"",
+                        "which of the file's device configurations; none: none">];
+  let dependentDialects = ["::partita::par::ParDialect", "::partita::tx::TxDialect"];
+}
+
 def PartitionSeedTensorPass : Pass<"partition-seed-tensor", "::mlir::ModuleOp"> {
   let summary = "chooses the dimensions of parameters that are split over tp, from the rules";
   let description = [{

@@ -23,6 +23,7 @@ struct PlanOption {
     Real,     ///< within [low, high]
     Choice,   ///< one of `values`, separated by '|'
     Named,    ///< one of `values`, perhaps with ':' and a name of the model behind
+    Text,     ///< a name of the model
     List,     ///< words separated by commas; may be given several times
     Bindings, ///< NAME=WORD separated by commas; may be given several times
     Flag,     ///< true or false; on the command line there or not

@@ -1,0 +1,120 @@
+//===- Plant.cpp - splits that somebody asks for ----------------------------------------------===//
+
+#include "lib/Partition/Plant.h"
+#include "dialects/Train/Train.h"
+
+using namespace mlir;
+using namespace partita;
+
+llvm::DenseMap<StringAttr, Value> partita::firstReads(ModuleOp module) {
+  llvm::DenseMap<StringAttr, Value> reads;
+  module.walk([&](train::ReadOp read) {
+    reads.try_emplace(read.getSymbolAttr().getAttr(), read.getResult());
+  });
+  return reads;
+}
+
+LogicalResult Planter::plant(function_ref<FailureOr<SmallVector<Request>>()> collect) {
+  while (true) { // that ends: what took an op's place has no further form
+    FailureOr<SmallVector<Request>> requests = collect();
+    if (failed(requests))
+      return failure();
+    if (requests->empty())
+      return success();
+    if (failed(plantAll(*requests)))
+      return failure();
+    if (forms.empty())
+      return success();
+    forms.apply();
+  }
+}
+
+LogicalResult Planter::plantAll(ArrayRef<Request> requests) {
+  Propagation propagation(module, mesh);
+  if (failed(propagation.run()))
+    return failure();
+  splitBy.clear();
+  for (const Request &request : requests)
+    if (mesh.sizeOf(request.axis) > 1 && failed(plantOne(propagation, request)) &&
+        !request.optional)
+      return failure();
+  if (!forms.empty())
+    return success();
+  llvm::DenseMap<StringAttr, Value> reads = firstReads(module);
+  for (auto parameter : module.getOps<train::ParameterOp>())
+    if (Value value = reads.lookup(parameter.getSymNameAttr()))
+      if (Attribute split = propagation.layoutOf(value).encoding(module.getContext()))
+        parameter->setAttr(kArgumentSplit, split);
+  return success();
+}
+
+LogicalResult Planter::plantOne(Propagation &propagation, const Request &request) {
+  int64_t size = cast<RankedTensorType>(request.value.getType()).getDimSize(request.dim);
+  for (int64_t blocks = std::max<int64_t>(request.blocks, 1);;) {
+    par::Layout layout = propagation.layoutOf(request.value);
+    if (int dim = layout.dimOf(request.axis); dim >= 0) {
+      bool asFor = request.blocks == 0 || layout.blocksOf(request.axis) == request.blocks;
+      if (dim == static_cast<int>(request.dim) && asFor)
+        return success(); // another's family
+      return contradicts(request, dim), failure();
+    }
+    Attempt attempt = propagation.attempt(request.value, request.dim, request.axis, blocks,
+                                          [](const Attempt &) { return true; });
+    if (attempt.holds()) {
+      for (Operation *op : attempt.ops)
+        splitBy.insert({{op, request.axis}, &request});
+      return success();
+    }
+    if (!attempt.stop) {
+      if (forms.find(attempt, mesh.sizeOf(request.axis)))
+        return success();
+      return indivisible(request, attempt), failure();
+    }
+    int64_t finer = attempt.stop->blocks;
+    if (request.blocks != 0 || finer <= 1 || blocks * finer >= size)
+      return stopped(request, *attempt.stop), failure();
+    blocks *= finer;
+  }
+}
+
+//===----------------------------------------------------------------------------------------------===//
+// What is in the way
+//===----------------------------------------------------------------------------------------------===//
+
+InFlightDiagnostic Planter::tell(const Request &request) {
+  InFlightDiagnostic told =
+      request.optional ? emitRemark(request.value.getLoc()) : module.emitError();
+  told << request.about;
+  return told;
+}
+
+void Planter::contradicts(const Request &request, int dim) {
+  auto told = tell(request) << "'" << request.name << "' is split over " << request.axis.getValue()
+                            << " along dimension " << dim << " already";
+  for (Operation *user : request.value.getUsers())
+    if (const Request *other = splitBy.lookup({user, request.axis})) {
+      told << ", by " << other->by << "; one of the two must go";
+      return;
+    }
+}
+
+void Planter::stopped(const Request &request, const Stop &stop) {
+  auto told = tell(request) << "dimension " << request.dim << " of '" << request.name
+                            << "' cannot be split: " << stop.why;
+  const Request *other = splitBy.lookup({stop.op, request.axis});
+  if (other && other != &request)
+    told << ", which " << other->by << " splits; one of the two must go";
+  else if (request.blocks != 0 && stop.blocks > 1)
+    told << "; each of " << request.blocks * stop.blocks << " blocks of it may do";
+  told.attachNote(stop.op->getLoc()) << "here";
+}
+
+void Planter::indivisible(const Request &request, const Attempt &attempt) {
+  auto told = tell(request) << "dimension " << request.dim << " of '" << request.name
+                            << "' is split together with a dimension of size "
+                            << attempt.indivisible << ", which does not divide over "
+                            << request.axis.getValue() << " = " << mesh.sizeOf(request.axis)
+                            << "; sizes of " << request.axis.getValue()
+                            << " that do: " << Forms::divisors(attempt);
+  told.attachNote(attempt.indivisibleAt->getLoc()) << "it does not divide here";
+}

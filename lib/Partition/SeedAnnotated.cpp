@@ -1,0 +1,274 @@
+//===- SeedAnnotated.cpp - splits that the model's own file asks for --------------------------===//
+//
+// ONNX's sharding annotations speak of devices, shard by shard; the mesh's axes are found in them:
+// the axis along which every device's place is the number of its shard. A configuration is for all
+// ranks, or for those of one replica of the model: the mesh without its data-parallel axes.
+//
+// Parameters are split, or kept whole, as their annotations say. A result's annotation is a wish:
+// where it cannot hold, the rules decide and a remark says why.
+//
+//===----------------------------------------------------------------------------------------------===//
+
+#include "dialects/Train/Train.h"
+#include "dialects/Tx/Tx.h"
+#include "lib/Partition/Plant.h"
+#include "partita/Partition/Passes.h"
+
+namespace partita {
+#define GEN_PASS_DEF_PARTITIONSEEDANNOTATEDPASS
+#include "partita/Partition/Passes.h.inc"
+} // namespace partita
+
+using namespace mlir;
+using namespace partita;
+using train::ShardingAttr;
+using train::TrainDialect;
+
+namespace {
+
+/// What a configuration calls its devices: places on some of the mesh's axes, the last the fastest.
+struct Devices {
+  SmallVector<std::pair<StringAttr, int64_t>> axes;
+
+  int64_t count() const {
+    int64_t product = 1;
+    for (auto [axis, size] : axes)
+      product *= size;
+    return product;
+  }
+  int64_t placeAlong(StringAttr wanted, int64_t device) const {
+    for (auto [axis, size] : llvm::reverse(axes)) {
+      if (axis == wanted)
+        return device % size;
+      device /= size;
+    }
+    return 0;
+  }
+};
+
+SmallVector<int64_t> integers(ArrayAttr array) {
+  return llvm::map_to_vector(array.getAsRange<IntegerAttr>(),
+                             [](IntegerAttr each) { return each.getInt(); });
+}
+
+struct PartitionSeedAnnotated
+    : partita::impl::PartitionSeedAnnotatedPassBase<PartitionSeedAnnotated> {
+  using PartitionSeedAnnotatedPassBase::PartitionSeedAnnotatedPassBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    mesh = par::MeshAttr::of(module);
+    if (failed(choose(module)) || (chosen && failed(seed(module))))
+      return signalPassFailure();
+    module->removeAttr(TrainDialect::kConfigurations);
+    module.walk([](Operation *op) { op->removeAttr(TrainDialect::kShardings); });
+  }
+
+private:
+  //===- which configuration
+
+  LogicalResult choose(ModuleOp module) {
+    auto all = module->getAttrOfType<DictionaryAttr>(TrainDialect::kConfigurations);
+    StringRef wanted = configuration.getValue();
+    if (wanted == "none" || (wanted.empty() && (!all || ranks() == 1)))
+      return success();
+    if (!all)
+      return module.emitError() << "configuration '" << wanted
+                                << "': the model's file has no device configurations";
+    if (!wanted.empty() && !all.get(wanted))
+      return module.emitError() << "configuration '" << wanted << "': the model's file has "
+                                << list(all);
+    SmallVector<StringAttr> fitting;
+    for (NamedAttribute entry : all)
+      if (wanted.empty() || entry.getName() == wanted)
+        if (std::optional<Devices> found = devicesOf(entry.getValue())) {
+          fitting.push_back(entry.getName());
+          devices = *found;
+        }
+    if (fitting.size() > 1)
+      return module.emitError() << "the model's file has several device configurations for this "
+                                   "mesh: "
+                                << list(all) << "; which one?";
+    if (!fitting.empty()) {
+      chosen = fitting.front();
+      return checkStages(module, all.get(chosen));
+    }
+    InFlightDiagnostic told = wanted.empty() ? module.emitRemark() : module.emitError();
+    told << "the model's file has sharding annotations for " << list(all) << "; the mesh has "
+         << ranks() << (ranks() == 1 ? " rank" : " ranks");
+    return success(wanted.empty());
+  }
+
+  std::string list(DictionaryAttr all) {
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    llvm::interleaveComma(all, os, [&](NamedAttribute entry) {
+      os << "'" << entry.getName().getValue() << "' (" << number(entry.getValue(), "devices")
+         << " devices)";
+    });
+    return text;
+  }
+
+  static int64_t number(Attribute entry, StringRef key) {
+    auto dictionary = dyn_cast<DictionaryAttr>(entry);
+    auto value = dictionary ? dictionary.getAs<IntegerAttr>(key) : IntegerAttr();
+    return value ? value.getInt() : 0;
+  }
+
+  int64_t ranks() {
+    int64_t product = 1;
+    for (int64_t size : mesh.getSizes())
+      product *= size;
+    return product;
+  }
+
+  /// All of the mesh's axes, or those of one replica, whichever has so many ranks.
+  std::optional<Devices> devicesOf(Attribute entry) {
+    int64_t count = number(entry, "devices");
+    Devices whole, replica;
+    for (auto [axis, size] : llvm::zip(mesh.getAxes(), mesh.getSizes())) {
+      whole.axes.push_back({axis, size});
+      if (axis.getValue() != "dp")
+        replica.axes.push_back({axis, size});
+    }
+    for (const Devices &each : {whole, replica})
+      if (each.count() == count && count > 1)
+        return each;
+    return std::nullopt;
+  }
+
+  LogicalResult checkStages(ModuleOp module, Attribute entry) {
+    if (int64_t stages = number(entry, "stages"); stages > 1)
+      return module.emitError() << about() << "its nodes are in " << stages
+                                << " pipeline stages; this version splits no layers over ranks "
+                                   "(configuration=none leaves the annotations aside)";
+    annotated = number(entry, "tensors");
+    return success();
+  }
+
+  //===- what it asks for
+
+  std::string about() { return ("device configuration '" + chosen.getValue() + "': ").str(); }
+
+  ShardingAttr shardingOf(Operation *op) {
+    if (auto all = op->getAttrOfType<ArrayAttr>(TrainDialect::kShardings))
+      for (Attribute each : all)
+        if (auto sharding = dyn_cast<ShardingAttr>(each))
+          if (sharding.getConfiguration() == chosen)
+            return sharding;
+    return {};
+  }
+
+  LogicalResult seed(ModuleOp module) {
+    int64_t found = 0;
+    module.walk([&](Operation *op) { found += static_cast<bool>(shardingOf(op)); });
+    for (auto parameter : module.getOps<train::ParameterOp>())
+      if (ShardingAttr sharding = shardingOf(parameter))
+        if (failed(keepWhole(parameter, sharding)))
+          return failure();
+    if (failed(Planter(module, mesh).plant([&] { return collect(module); })))
+      return failure();
+    if (found < annotated)
+      module.emitRemark() << about() << annotated - found << " of " << annotated
+                          << " annotated tensors are inputs or inside other operations by now; "
+                             "the rules decide how they are split";
+    return success();
+  }
+
+  LogicalResult keepWhole(train::ParameterOp parameter, ShardingAttr sharding) {
+    if (!sharding.getDims().empty())
+      return success();
+    std::string words = (chosen.getValue() + ", node " + sharding.getNode().getValue() + "").str();
+    auto split = parameter->getAttrOfType<par::PlacementAttr>(kArgumentSplit);
+    for (auto [axis, size] : devices.axes)
+      if (split && par::Layout::of(RankedTensorType::get(split.getShape(),
+                                                         IntegerType::get(&getContext(), 1), split))
+                           .dimOf(axis) >= 0)
+        return getOperation().emitError()
+               << about() << "node '" << sharding.getNode().getValue() << "' keeps '"
+               << parameter.getSymName() << "' whole, which the user splits: " << split
+               << "; one of the two must go";
+    parameter->setAttr(kKeepWhole, StringAttr::get(&getContext(), words));
+    return success();
+  }
+
+  FailureOr<SmallVector<Request>> collect(ModuleOp module) {
+    llvm::DenseMap<StringAttr, Value> reads = firstReads(module);
+    SmallVector<Request> requests;
+    for (auto parameter : module.getOps<train::ParameterOp>())
+      if (Value value = reads.lookup(parameter.getSymNameAttr()))
+        if (failed(add(parameter, value, parameter.getSymName(), /*isWish=*/false, requests)))
+          return failure();
+    WalkResult walk = module.walk([&](Operation *op) {
+      if (isa<train::ParameterOp>(op) || op->getNumResults() != 1)
+        return WalkResult::advance();
+      StringRef name = shardingOf(op) ? shardingOf(op).getNode().getValue() : "";
+      return WalkResult(add(op, op->getResult(0), name, /*isWish=*/true, requests));
+    });
+    if (walk.wasInterrupted())
+      return failure();
+    return requests;
+  }
+
+  LogicalResult add(Operation *op, Value value, StringRef name, bool isWish,
+                    SmallVectorImpl<Request> &requests) {
+    ShardingAttr sharding = shardingOf(op);
+    if (!sharding)
+      return success();
+    std::string node = ("node '" + sharding.getNode().getValue() + "'").str();
+    int64_t rank = cast<RankedTensorType>(value.getType()).getRank();
+    SmallVector<int64_t> dims = integers(sharding.getDims()),
+                         blocks = integers(sharding.getBlocks());
+    for (unsigned split = 0; split < dims.size(); ++split) {
+      if (dims[split] >= rank)
+        return op->emitError() << "has no dimension " << dims[split] << ": " << sharding;
+      StringAttr axis = axisOf(sharding, split);
+      if (!axis)
+        return fitsNoAxis(op, sharding, dims[split]);
+      requests.push_back({about() + node + ": ", node, name.str(), value, axis,
+                          static_cast<unsigned>(dims[split]), blocks[split], isWish});
+    }
+    return success();
+  }
+
+  /// The axis along which the place of every device is the number of its shard in this split.
+  StringAttr axisOf(ShardingAttr sharding, unsigned split) {
+    SmallVector<int64_t> shards = integers(sharding.getShards());
+    int64_t inner = 1, listed = 0;
+    for (int64_t count : ArrayRef(shards).drop_front(split + 1))
+      inner *= count;
+    for (auto group : sharding.getDevices().getAsRange<DenseI64ArrayAttr>())
+      listed += group.size();
+    if (listed != devices.count())
+      return {};
+    for (auto [axis, size] : devices.axes) {
+      bool fits = size == shards[split];
+      for (auto [number, group] :
+           llvm::enumerate(sharding.getDevices().getAsRange<DenseI64ArrayAttr>()))
+        for (int64_t device : group.asArrayRef())
+          fits &= devices.placeAlong(axis, device) ==
+                  static_cast<int64_t>(number) / inner % shards[split];
+      if (fits)
+        return axis;
+    }
+    return {};
+  }
+
+  LogicalResult fitsNoAxis(Operation *op, ShardingAttr sharding, int64_t dim) {
+    InFlightDiagnostic error = op->emitError()
+                               << about() << "node '" << sharding.getNode().getValue()
+                               << "': the devices along dimension " << dim
+                               << " are no axis of the mesh, whose devices are ";
+    llvm::interleave(
+        devices.axes, error,
+        [&](auto axis) { error << axis.first.getValue() << "=" << axis.second; }, ",");
+    return error << " with the last axis counting fastest, each holding a shard: " << sharding;
+  }
+
+  par::MeshAttr mesh;
+  StringAttr chosen;
+  Devices devices;
+  int64_t annotated = 0; ///< tensors, by the model's file
+};
+
+} // namespace
