@@ -230,6 +230,12 @@ void Propagation::visitRule(Operation *op) {
     trial->ops.insert(op);
 }
 
+/// Does `outer`, over so many parts, deal out whole blocks of `inner`? Then neither makes the
+/// other's pieces smaller.
+static bool dealsBlocks(const AxisSplit &outer, int64_t parts, const AxisSplit &inner) {
+  return outer.blocks < inner.blocks && inner.blocks / outer.blocks % parts == 0;
+}
+
 void Propagation::split(Operation *by, Value anyValue, unsigned dim, AxisSplit axis) {
   Value value = canonical(anyValue);
   auto type = dyn_cast<RankedTensorType>(value.getType());
@@ -250,10 +256,11 @@ void Propagation::split(Operation *by, Value anyValue, unsigned dim, AxisSplit a
   if (auto argument = dyn_cast<BlockArgument>(value);
       argument && isa<func::FuncOp>(argument.getOwner()->getParentOp()))
     stopAt(by, llvm::formatv("{0} would split an input", axis.axis.getValue()));
+  int64_t parts = mesh.sizeOf(axis.axis.getValue());
   int64_t left = type.getDimSize(dim) / axis.blocks;
   for (const AxisSplit &other : layout.splits[dim])
-    left /= mesh.sizeOf(other.axis.getValue());
-  int64_t parts = mesh.sizeOf(axis.axis.getValue());
+    if (!dealsBlocks(other, mesh.sizeOf(other.axis), axis) && !dealsBlocks(axis, parts, other))
+      left /= mesh.sizeOf(other.axis);
   if (trial && left % parts != 0) {
     if (axis.blocks == 1 && layout.splits[dim].empty() && par::pieceSize(left, parts))
       trial->uneven = left;

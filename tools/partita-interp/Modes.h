@@ -48,6 +48,10 @@ mlir::LogicalResult checkRules(mlir::ModuleOp module, const Run &run,
                                llvm::ArrayRef<std::string> rules, llvm::StringRef dialect,
                                bool twoAxes, bool missing);
 
+/// A model past phase `objective`, partitioned in `count` random ways (the first is number
+/// run.seed): each equals the whole program or is refused with a located reason.
+mlir::LogicalResult tryPlacements(mlir::ModuleOp module, const Run &run, unsigned count);
+
 /// Builds what computes the cotangents of `of` from those of `results`, op by op from the op table;
 /// a null value where no gradient flows.
 llvm::SmallVector<mlir::Value> buildCotangents(mlir::OpBuilder &builder, mlir::Block &block,

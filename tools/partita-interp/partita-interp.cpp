@@ -1,10 +1,11 @@
 //===- partita-interp.cpp - executes functions on virtual ranks; a tool of the tests ----------===//
 //
-//     partita-interp FILE [--entry f]               random arguments; f's or every function's
-//     results partita-interp FILE --equal f,g               both on the same arguments: they must
-//     agree partita-interp FILE --check-gradients         every function against numeric
-//     derivatives partita-interp FILE --check-updates --entry f  f's parameters' gradients,
-//     likewise partita-interp FILE --check-rules             every function's op, split by its rule
+//     partita-interp FILE [--entry f]             random arguments; f's or every function's results
+//     partita-interp FILE --equal f,g             both on the same arguments: they must agree
+//     partita-interp FILE --check-gradients       every function against numeric derivatives
+//     partita-interp FILE --check-updates --entry f   f's parameters' gradients, likewise
+//     partita-interp FILE --check-rules           every function's op, split by its rule
+//     partita-interp FILE --random-placements N   a model in N random ways against the whole
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -36,6 +37,9 @@ static cl::opt<std::string> everyOp("every-op-of",
 static cl::opt<bool> twoAxes("two-axes", cl::desc("with --check-rules: also on two axes"));
 static cl::opt<bool> missing("list-missing",
                              cl::desc("with --check-rules: what rules forbid without need"));
+static cl::opt<unsigned> placements(
+    "random-placements",
+    cl::desc("partitions the model, as phase 'objective' wrote it, in so many random ways"));
 static cl::opt<uint64_t> seed("seed", cl::desc("of arguments and parameters"), cl::init(1));
 static cl::opt<unsigned> times("times", cl::desc("calls, one after the other"), cl::init(1));
 static cl::opt<std::string> inputs("inputs",
@@ -89,6 +93,8 @@ int main(int argc, char **argv) {
   if (rules)
     return failed(
         checkRules(*module, run, std::vector<std::string>(rule), everyOp, twoAxes, missing));
+  if (placements)
+    return failed(tryPlacements(*module, run, placements));
   if (pairOfFunctions.empty())
     return failed(runFunction(*module, run));
   run.function = pairOfFunctions;

@@ -142,6 +142,7 @@ int partita::tool::verifyMain(Arguments arguments) {
   onOneRank.set("mesh", "");
   onOneRank.set("sequence-parallel", "false");
   onOneRank.set("shard", ""); // speaks of the mesh
+  onOneRank.set("configuration", "none");
   if (!compileTo(session, *whole, onOneRank, "optimize"))
     return 1;
 
