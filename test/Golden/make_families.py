@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Makes families.json: what PyTorch computes of the models of tools/python/export_families.py, in
-float32 and in float64. Needs the environment of tools/python/make_venv; README.md says what the file
-holds, family_files.py makes weights and data out of it again, without PyTorch.
+"""Makes families.json and families/: what PyTorch computes of the models of
+tools/python/export_families.py, in float32 and in float64. Needs the environment of
+tools/python/make_venv; README.md says what the files hold, family_files.py makes weights and data
+out of them again, without PyTorch.
 
-    make_families.py [FAMILY...]      others keep what the file has of them
+    make_families.py [FAMILY...]      others keep what the files have of them
 """
 
 import json
-import math
 import os
 import sys
 
@@ -20,7 +20,7 @@ import export_families  # noqa: E402
 import family_files  # noqa: E402
 
 PATH = os.path.join(HERE, "families.json")
-BATCH, SEQUENCE, DECODER, STEPS, RATE, SAMPLES = 4, 8, 6, 3, 0.1, 4
+BATCH, SEQUENCE, DECODER, STEPS, RATE = 4, 8, 6, 3, 0.1
 IGNORED = -100
 OBJECTIVE = {"bert": "masked", "roberta": "masked", "t5": "masked", "vit": "classification"}
 
@@ -117,22 +117,15 @@ def train(family, specs, data, dtype):
     return first, losses, gradients
 
 
-def summarize(single, double):
-    """Shape, norm, largest, and a few elements as [index, float32, float64]."""
-    flat32, flat64 = single.ravel(), double.ravel()
-    spread = {i * (flat64.size - 1) // (SAMPLES - 1) for i in range(SAMPLES)}
-    indices = sorted(spread | {int(numpy.abs(flat64).argmax())})
-    return {"shape": list(double.shape), "norm": math.sqrt(float(flat64 @ flat64)),
-            "max": float(numpy.abs(flat64).max()),
-            "samples": [[i, float(f"{flat32[i]:.9g}"), float(f"{flat64[i]:.12g}")]
-                        for i in indices]}
-
-
 def make(family):
     model = export_families.build_model(family)
     specs, data = parameter_specs(model), make_data(family)
     logits32, losses32, gradients32 = train(family, specs, data, torch.float32)
     logits64, losses64, gradients64 = train(family, specs, data, torch.float64)
+    errors = family_files.gradient_errors(gradients32, gradients64)
+    family_files.write_safetensors(
+        family_files.gradients_path(family),
+        {name: value.astype(numpy.float32) for name, value in gradients64.items()})
     return {"objective": OBJECTIVE.get(family, "causal"), "batch": BATCH,
             "dims": {} if family == "vit" else
             {"sequence": SEQUENCE, **({"decoder_sequence": DECODER} if family == "t5" else {})},
@@ -140,8 +133,7 @@ def make(family):
             "logits": {"shape": list(logits64.shape), "max": float(numpy.abs(logits64).max()),
                        "values": [float(f"{x:.9g}") for x in logits64.ravel()]},
             "loss_float32": losses32, "loss_float64": losses64,
-            "gradients": {name: summarize(gradients32[name], gradients64[name])
-                          for name in gradients64}}
+            "gradient_error_float32": float(f"{max(errors.values()):.3g}")}
 
 
 def main():

@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 """Tries what Partita does with the models of test/Data/families: each is imported, verified (two
 virtual ranks against one, in double precision), trained for three steps and compared with PyTorch's
-losses, gradients and logits (test/Golden/families.json), and exported; the exported model is compiled
-for inference and must give the trained program's logits. With --onnxruntime that model also runs in
-onnxruntime, whose logits must be those of both programs. Needs numpy and partita in the PATH, and for
---onnxruntime the environment of make_venv.
+losses, logits and every element of every gradient (test/Golden/families.json, families/), and
+exported; the exported model is compiled for inference and must give the trained program's logits.
+With --onnxruntime that model also runs in onnxruntime, whose logits must be those of both programs.
+Needs numpy and partita in the PATH, and for --onnxruntime the environment of make_venv.
 
     try_families.py [--meshes dp=1,dp=2] [--onnxruntime] [--work DIR] [--table README.md] [FAMILY_EXPORTER...]
 
-One line per model; --table replaces the table between the markers of a Markdown file. Exit code 1
-when any step of a model fails.
+One line per model; --table replaces the table between the markers of a Markdown file, with the error
+of the worst element of a gradient, of all meshes, beside that of PyTorch's float32 (family_files.py
+says how it is measured). Exit code 1 when any step of a model fails.
 """
 
 import argparse
@@ -19,6 +20,8 @@ import subprocess
 import sys
 import tempfile
 
+import numpy
+
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 MODELS = os.path.join(ROOT, "test", "Data", "families")
 sys.path.insert(0, os.path.join(ROOT, "test", "Golden"))
@@ -26,6 +29,7 @@ import family_files  # noqa: E402
 
 STEPS = ["imports", "verifies", "trains", "exports"]
 WITH_ONNXRUNTIME = "onnxruntime agrees"
+GRADIENTS, PEER = "worst gradient", "PyTorch's own"
 LOGITS = 1e-5  # after the way through the file, of the largest
 
 
@@ -46,7 +50,8 @@ class Attempt:
         self.family, self.exporter = name.rsplit("_", 1)
         self.model = os.path.join(MODELS, name + ".onnx")
         self.folder, self.meshes = os.path.join(work, name), meshes
-        family_files.make(family_files.load(self.family), self.folder)
+        self.golden, self.gradient_errors = family_files.load(self.family), []
+        family_files.make(self.golden, self.folder)
         with open(self.path("options")) as file:
             self.options = file.read().split()
         with open(self.path("dims")) as file:
@@ -74,9 +79,12 @@ class Attempt:
             self.start("program", mesh, *weights, "--steps", "3", "--log", self.path("log.csv"),
                        "--grads", self.path("grads"), "--checkpoint", self.path("checkpoint"),
                        "--forward", self.path("trained"))
-            print(run(sys.executable, family_files.__file__, "check", self.family, "--log",
-                      self.path("log.csv"), "--grads", self.path("grads"), "--logits",
-                      self.path("logits")), end="")
+            losses = family_files.check_losses(self.path("log.csv"), self.golden)
+            gradients = family_files.check_gradients(self.path("grads"), self.golden)
+            logits = family_files.check_logits(self.path("logits"), self.golden)
+            self.gradient_errors.append(gradients)
+            if not all(error <= family_files.TOLERANCE for error in (losses, gradients, logits)):
+                raise Failed("not what PyTorch computes")
 
     def exports(self):
         run("partita", "export", self.path("program"), "--checkpoint", self.path("checkpoint"),
@@ -99,16 +107,20 @@ class Attempt:
                                     str(LOGITS)), end="")
 
     def result(self, steps):
-        """{step: "yes" or "no"}; what comes after a failure is not tried."""
+        """{step: "yes" or "no"}, and the largest error of a gradient on any mesh; what comes after a
+        failure is not tried."""
         result = {}
         for step in steps:
             try:
                 getattr(self, step.replace(" ", "_"))()
                 result[step] = "yes"
-            except Failed as failure:
+            except (Failed, family_files.Differs) as failure:
                 print(failure)
                 result[step] = "no"
                 break
+        if self.gradient_errors:
+            result[GRADIENTS] = f"{numpy.max(self.gradient_errors):.1e}"
+            result[PEER] = f"{self.golden['gradient_error_float32']:.1e}"
         return result
 
 
@@ -154,7 +166,7 @@ def main():
             print(f"{name}: " + ", ".join(f"{step} {word}" for step, word in results[name].items()),
                   flush=True)
     if args.table:
-        replace_table(args.table, table(results, steps))
+        replace_table(args.table, table(results, [*steps, GRADIENTS, PEER]))
     if any(result.get(step) != "yes" for result in results.values() for step in steps):
         sys.exit(1)
 
