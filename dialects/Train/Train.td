@@ -33,6 +33,8 @@ def Train_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kBatch = "train.batch";
     /// On the module: #train.plan.
     static constexpr ::llvm::StringLiteral kPlan = "train.plan";
+    /// Of the module: what is minimized, in words, and why it is that.
+    static constexpr ::llvm::StringLiteral kObjective = "train.objective";
     /// On the module: the files that `initial` values are in, as import found them: an array of
     /// dictionaries `file`, `bytes`, `fingerprint` (partita_rt/fingerprint.h).
     static constexpr ::llvm::StringLiteral kFiles = "train.files";

@@ -194,10 +194,12 @@ LogicalResult partita::printManifest(ModuleOp module, const EmitOptions &options
   if (!program || !arena || !persistent)
     return failure();
   auto mesh = par::MeshAttr::of(module);
+  auto objective = module->getAttrOfType<StringAttr>(train::TrainDialect::kObjective);
   json::Object manifest{{"program", options.program},
                         {"model", utf8(options.model)},
                         {"target", "cpu"},
                         {"plan", planOf(module)},
+                        {"objective", objective ? utf8(objective.getValue()) : ""},
                         {"mesh", meshOf(mesh)},
                         {"ranks", mesh.rankCount()},
                         {"accumulate", number(program, "accumulate")},

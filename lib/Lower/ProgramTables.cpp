@@ -30,21 +30,22 @@ public:
   }
 
 private:
-  /// The argument of a function that a value is a view, a piece or a micro-batch of.
+  /// The argument of a function that a value is a view, a piece or a micro-batch of, perhaps with
+  /// what is known put to its ends (labels moved by one).
   static BlockArgument sourceOf(Value value) {
-    while (true) {
-      if (auto argument = dyn_cast<BlockArgument>(value)) {
-        auto loop = dyn_cast<train::AccumulateOp>(argument.getOwner()->getParentOp());
-        if (!loop)
-          return argument;
-        value = loop.getBatches()[argument.getArgNumber()];
-      } else if (isa<tx::ReshapeOp, tx::SliceOp, tx::CastOp, par::NarrowOp>(
-                     value.getDefiningOp())) {
-        value = value.getDefiningOp()->getOperand(0);
-      } else {
-        return {};
-      }
+    if (auto argument = dyn_cast<BlockArgument>(value)) {
+      auto loop = dyn_cast<train::AccumulateOp>(argument.getOwner()->getParentOp());
+      return loop ? sourceOf(loop.getBatches()[argument.getArgNumber()]) : argument;
     }
+    Operation *op = value.getDefiningOp();
+    if (isa<tx::ReshapeOp, tx::SliceOp, tx::CastOp, par::NarrowOp>(op))
+      return sourceOf(op->getOperand(0));
+    BlockArgument source;
+    if (isa<tx::ConcatOp>(op))
+      for (Value part : op->getOperands())
+        if (BlockArgument found = sourceOf(part))
+          source = found;
+    return source;
   }
 
   /// Tokens index the table's rows, labels the logits' last dimension or a classifier's rows.

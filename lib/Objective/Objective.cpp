@@ -11,6 +11,7 @@
 #include "dialects/Tx/Tx.h"
 #include "lib/Objective/Freeze.h"
 #include "lib/Objective/Inputs.h"
+#include "lib/Objective/LossOutput.h"
 #include "mlir/IR/IRMapping.h"
 #include "partita/Objective/Passes.h"
 
@@ -60,11 +61,16 @@ struct Objective : partita::impl::ObjectivePassBase<Objective> {
       return signalPassFailure();
     objective::markBatches(forward);
     sumMeans();
+    auto tell = [&](const Twine &text) {
+      module->setAttr(TrainDialect::kObjective, StringAttr::get(&getContext(), text));
+    };
     if (name == "none")
-      return;
+      return tell("none, the program infers");
     if (failed(objective::checkSomethingTrains(module)) || failed(checkTakesData()) ||
         failed(findKind(module, name)) || failed(findOutput(wanted)) || failed(findLabels()))
       return signalPassFailure();
+    tell(chosen->name + " of '" + outputName(output) + "'" +
+         (reason.empty() ? "" : " (auto: " + reason + ")"));
     buildStep(module, "train_step", /*training=*/true);
     buildStep(module, "eval_step", /*training=*/false);
   }
@@ -104,6 +110,10 @@ private:
     return module.emitError() << "objective '" << name << "' is unknown; known: " << known;
   }
 
+  static const Kind *kindNamed(StringRef name) {
+    return llvm::find_if(kKinds, [&](const Kind &each) { return each.name == name; });
+  }
+
   Value outputValue() { return forward.getBody().back().getTerminator()->getOperand(output); }
   RankedTensorType outputType() { return cast<RankedTensorType>(outputValue().getType()); }
 
@@ -112,8 +122,17 @@ private:
     return name ? name.str() : std::to_string(i);
   }
 
-  /// The output of that name; without one the first that can be scored.
+  /// The output of that name; without one the loss, where `auto` finds one, or the first that can
+  /// be scored.
   LogicalResult findOutput(StringRef wanted) {
+    if (!chosen)
+      if (auto loss = objective::findLossOutput(forward);
+          loss && (wanted.empty() || wanted == outputName(loss->index))) {
+        chosen = kindNamed("output");
+        reason = loss->reason;
+        output = loss->index;
+        return success();
+      }
     auto results = forward.getBody().back().getTerminator()->getOperands();
     std::string known;
     for (auto [i, value] : llvm::enumerate(results)) {
@@ -151,11 +170,19 @@ private:
   /// `auto`: the next token where the model has tokens and scores for each, one of several classes
   /// where it has one vector of scores a sample.
   void chooseKind() {
-    bool shifted = argumentWith("shifted").has_value(), tokens = argumentWith("ids").has_value();
-    StringRef name = outputType().getRank() == 2 ? "classification"
-                     : shifted || !tokens        ? "masked"
-                                                 : "causal";
-    chosen = llvm::find_if(kKinds, [&](const Kind &each) { return each.name == name; });
+    std::optional<unsigned> tokens = argumentWith("ids"), shifted = argumentWith("shifted");
+    if (outputType().getRank() == 2) {
+      chosen = kindNamed("classification");
+      reason = "it has one vector of scores a sample";
+    } else if (shifted || !tokens) {
+      chosen = kindNamed("masked");
+      reason = shifted ? "its scores are of the tokens that " +
+                             objective::nameOf(forward, *shifted) + " has moved by one"
+                       : "it has several vectors of scores a sample, and no input is tokens";
+    } else {
+      chosen = kindNamed("causal");
+      reason = "it scores a token for each of " + objective::nameOf(forward, *tokens);
+    }
   }
 
   /// What a model computes from constants alone is the same in every step.
@@ -337,6 +364,7 @@ private:
   func::FuncOp forward;
   const Kind *chosen = nullptr;
   unsigned output = 0;
+  std::string reason;         ///< of the choice, where none was asked for
   RankedTensorType labelType; ///< of one micro-batch; null when nothing is added
 };
 

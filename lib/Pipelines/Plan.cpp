@@ -30,7 +30,9 @@ static constexpr PlanOption kOptions[] = {
     {"objective", PlanOption::Named, "auto|causal|masked|classification|mse|output|none", "auto", 0,
      0,
      "what is minimized, and of which output (mse:OUTPUT): next-token, per-token or per-sample "
-     "cross-entropy, squared error, an output that is the loss; auto: cross-entropy by the shapes; "
+     "cross-entropy, squared error, an output that is the loss; auto: the loss that the model "
+     "computes, "
+     "or cross-entropy by the shapes; "
      "none: inference only"},
     {"input", PlanOption::Bindings, "NAME=ROLE,...", "", 0, 0,
      "what inputs mean: ids, labels, targets, positions, ones, zeros, shifted:TOKEN or data"},

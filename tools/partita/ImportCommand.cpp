@@ -3,6 +3,7 @@
 #include "dialects/Train/Train.h"
 #include "partita/Analysis/Flops.h"
 #include "partita/Import/Import.h"
+#include "partita/Objective/Report.h"
 #include "partita/Raise/Report.h"
 #include "tools/partita/Session.h"
 #include "llvm/ADT/StringExtras.h"
@@ -13,8 +14,10 @@ using namespace mlir;
 using namespace partita;
 using namespace partita::tool;
 
-/// What the imported program holds: parameters, what it computes, what was recognized.
+/// What the imported program holds: parameters, what it computes, what was recognized, what would
+/// be minimized.
 static llvm::json::Object describeImport(ModuleOp module, const RaiseReport &raising,
+                                         const ObjectiveReport &objective,
                                          llvm::raw_ostream *text) {
   int64_t parameters = 0, elements = 0;
   for (auto parameter : module.getOps<train::ParameterOp>()) {
@@ -27,8 +30,10 @@ static llvm::json::Object describeImport(ModuleOp module, const RaiseReport &rai
           << "FLOPs of a forward pass: " << llvm::format("%.4g", flops.products) << " in products, "
           << llvm::format("%.4g", flops.elementwise) << " elsewhere\n";
     raising.print(*text);
+    objective.print(*text);
   }
   llvm::json::Object json = raising.toJson();
+  json["training"] = objective.toJson();
   json["parameters"] = parameters;
   json["elements"] = elements;
   json["flops"] =
@@ -61,7 +66,8 @@ static int report(Session &session, const std::string &model, const std::vector<
       (module = session.load(model, dims))) {
     FailureOr<RaiseReport> raising = reportRaising(*module);
     if (succeeded(raising))
-      object["program"] = describeImport(*module, *raising, json ? nullptr : &llvm::outs());
+      object["program"] = describeImport(*module, *raising, reportObjective(*module),
+                                         json ? nullptr : &llvm::outs());
   }
   std::vector<std::string> missing = succeeded(file) ? file->missing : std::vector<std::string>();
   llvm::erase(errors, llvm::join(missing, "; ")); // which stand there item by item
@@ -98,7 +104,8 @@ int partita::tool::importMain(Arguments arguments) {
       "report", wantsReport,
       "says what the file holds (inputs, tensors, operators) and all that is missing to import it "
       "and, with its dimensions bound or fixed, parameters, FLOPs, which composites are recognized "
-      "and which nearly are and why not; on the standard output; the module is written "
+      "and which nearly are and why not, what inputs mean and what training would minimize; on the "
+      "standard output; the module is written "
       "only where -o asks for it");
   options.flag("json", json, "the report as one JSON object, with what blocks the import");
   if (std::optional<int> done = options.parse(arguments))

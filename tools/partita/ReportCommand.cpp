@@ -101,6 +101,7 @@ int partita::tool::reportMain(Arguments arguments) {
       return fail("report", problem);
   outs() << "program        " << describeProgram(*manifest) << '\n';
   outs() << "model          " << manifest->getString("model").value_or("unknown") << '\n';
+  outs() << "objective      " << manifest->getString("objective").value_or("unknown") << '\n';
   if (const json::Array *parameters = manifest->getArray("parameters"))
     outs() << "parameters     " << parameters->size() << " tensors\n";
   printCollectives(*manifest);

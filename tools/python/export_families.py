@@ -2,7 +2,7 @@
 """Exports small Transformers of Hugging Face, one per family, to ONNX with either of PyTorch's
 exporters, as a user would: the library's own code, its default attention, its own input names.
 
-    export_families.py --exporter torchscript --out DIR [--training] [FAMILY...]
+    export_families.py --exporter torchscript --out DIR [--training] [--loss] [FAMILY...]
 
 Families: see FAMILIES below. All dimensions of inputs but those of pixels are dynamic. The weights
 are stripped as in export_gpt2.py: a file declares its parameters and holds the values of constants
@@ -62,23 +62,23 @@ FAMILIES = {
         intermediate_size=64, image_size=16, patch_size=4, num_channels=3, num_labels=10,
         hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0), ["pixel_values"]),
 }
-# The sides of an encoder-decoder have lengths of their own.
-SEQUENCE = {"decoder_input_ids": "decoder_sequence"}
 
 
-def logits_only(cls, names):
-    """The model with the inputs of the file and one output. A subclass and no wrapper: parameters
-    keep their names."""
+def logits_only(cls, names, loss=False):
+    """The model with the inputs of the file and one output, or with labels and the loss too. A
+    subclass and no wrapper: parameters keep their names."""
+    names = names + ["labels"] * loss
     arguments = ", ".join(names)
     keywords = ", ".join(f"{name}={name}" for name in names)
     options = "" if "pixel_values" in names or "Masked" in cls.__name__ else ", use_cache=False"
     scope = {"cls": cls}
     exec(f"def forward(self, {arguments}):\n"
-         f"    return cls.forward(self, {keywords}{options}).logits", scope)
+         f"    made = cls.forward(self, {keywords}{options})\n"
+         f"    return {'made.loss, ' * loss}made.logits", scope)
     return type("LogitsOnly", (cls,), {"forward": scope["forward"]})
 
 
-def build_model(family, dtype=torch.float32, sizes=(), training=False):
+def build_model(family, dtype=torch.float32, sizes=(), training=False, loss=False):
     """The model with random weights, no two tensors equal: exporters merge equal initializers.
     `sizes` are settings of its configuration other than those above. For training with every dropout
     that the configuration names, and attention written out: of the fused one's dropout, exporters
@@ -91,19 +91,19 @@ def build_model(family, dtype=torch.float32, sizes=(), training=False):
         settings["attn_implementation"] = "eager"
     config = getattr(transformers, config)(**settings)
     torch.manual_seed(1)
-    model = logits_only(getattr(transformers, cls), inputs)(config).train(training)
+    model = logits_only(getattr(transformers, cls), inputs, loss)(config).train(training)
     generator = torch.Generator().manual_seed(1)
     for parameter in model.parameters():
         parameter.data.normal_(0.0, 0.02, generator=generator)
     return model.to(dtype)
 
 
-def example_inputs(family, batch=2, sequence=7):
+def example_inputs(family, names, batch=2, sequence=7):
     """Inputs to trace with. No two sizes are equal, so that no dimension is taken for another."""
     generator = torch.Generator().manual_seed(2)
     made = []
-    for name in FAMILIES[family][3]:
-        length = sequence + 2 if name in SEQUENCE else sequence
+    for name in names:
+        length = sequence + 2 if "decoder" in dynamic_axes(family, name).get(1, "") else sequence
         if name == "pixel_values":
             made.append(torch.randn((batch, 3, 16, 16), generator=generator))
         elif name == "attention_mask":
@@ -112,37 +112,40 @@ def example_inputs(family, batch=2, sequence=7):
             made.append(torch.arange(length).expand(batch, length).contiguous())
         elif name == "token_type_ids":
             made.append(torch.zeros((batch, length), dtype=torch.int64))
+        elif name == "labels" and family == "vit":
+            made.append(torch.randint(0, 10, (batch,), generator=generator))
         else:
             made.append(torch.randint(2, VOCAB, (batch, length), generator=generator))
     return tuple(made)
 
 
-def dynamic_axes(name):
-    if name == "pixel_values":
+def dynamic_axes(family, name):
+    """The sides of an encoder-decoder have lengths of their own."""
+    if name == "pixel_values" or (family == "vit" and name == "labels"):
         return {0: "batch"}
-    return {0: "batch", 1: SEQUENCE.get(name, "sequence")}
+    decoder = name == "decoder_input_ids" or (family == "t5" and name == "labels")
+    return {0: "batch", 1: "decoder_sequence" if decoder else "sequence"}
 
 
-def export_torchscript(model, names, inputs, fold):
+def export_torchscript(model, axes, outputs, inputs, fold):
     mode = torch.onnx.TrainingMode.PRESERVE  # the model's own
     with warnings.catch_warnings(), tempfile.TemporaryDirectory() as folder:
         warnings.simplefilter("ignore")  # tracer warnings about the shapes of dynamic dimensions
         path = os.path.join(folder, "model.onnx")
         torch.onnx.export(model, inputs, path, dynamo=False, opset_version=17,
-                          do_constant_folding=fold, input_names=names, output_names=["logits"],
-                          training=mode,
-                          dynamic_axes={name: dynamic_axes(name) for name in names})
+                          do_constant_folding=fold, input_names=list(axes), output_names=outputs,
+                          training=mode, dynamic_axes=axes)
         return onnx.load(path)
 
 
-def export_dynamo(model, names, inputs):
+def export_dynamo(model, axes, outputs, inputs):
     """As torch.onnx.export(dynamo=True) does it, with one exception: its optimizer transposes
     matrices of up to 8192 elements, which all of these models are and none of a real one is."""
     import onnxscript.optimizer
     import onnxscript.rewriter.onnx_fusions
     program = torch.onnx.export(model, inputs, dynamo=True, verbose=False, optimize=False,
-                                input_names=names, output_names=["logits"],
-                                dynamic_shapes=tuple(dynamic_axes(name) for name in names))
+                                input_names=list(axes), output_names=outputs,
+                                dynamic_shapes=tuple(axes.values()))
     onnxscript.optimizer.optimize_ir(
         program.model, should_fold=lambda node: False if node.op_type == "Transpose" else None)
     onnxscript.rewriter.onnx_fusions.fuse(program.model)
@@ -178,6 +181,8 @@ def main():
     parser.add_argument("--fold", action="store_true", help="torchscript's constant folding")
     parser.add_argument("--training", action="store_true",
                         help="dropout of 0.1 everywhere, in training mode: FAMILY_training_EXPORTER")
+    parser.add_argument("--loss", action="store_true",
+                        help="with labels as an input and the loss as an output: FAMILY_loss_EXPORTER")
     parser.add_argument("--keep", action="store_true", help="keep the weights in the files")
     parser.add_argument("--size", action="append", default=[], metavar="SETTING=N",
                         help="another size of the configuration, such as hidden_size=128")
@@ -187,17 +192,19 @@ def main():
     for family in args.families or FAMILIES:
         if family not in FAMILIES:
             parser.error(f"no family '{family}', there are {', '.join(FAMILIES)}")
-        names, inputs = FAMILIES[family][3], example_inputs(family)
-        model = build_model(family, sizes=sizes, training=args.training)
+        names = FAMILIES[family][3] + ["labels"] * args.loss
+        axes = {name: dynamic_axes(family, name) for name in names}
+        outputs, inputs = ["loss"] * args.loss + ["logits"], example_inputs(family, names)
+        model = build_model(family, sizes=sizes, training=args.training, loss=args.loss)
         if args.exporter == "torchscript":
-            proto = export_torchscript(model, names, inputs, args.fold)
+            proto = export_torchscript(model, axes, outputs, inputs, args.fold)
         else:
-            proto = export_dynamo(model, names, inputs)
+            proto = export_dynamo(model, axes, outputs, inputs)
         parameters = dict(model.named_parameters(remove_duplicate=False))
         lost = sorted(set(parameters) - {tensor.name for tensor in proto.graph.initializer})
         if not args.keep:
             strip(proto, parameters)
-        mode = "_training" if args.training else ""
+        mode = "_training" * args.training + "_loss" * args.loss
         path = os.path.join(args.out, f"{family}{mode}_{args.exporter}.onnx")
         onnx.save(proto, path)
         print(f"{path}: {os.path.getsize(path)} bytes, {len(proto.graph.node)} nodes, opset "

@@ -77,11 +77,11 @@ def ObjectivePass : Pass<"objective", "::mlir::ModuleOp"> {
     | `classification` | cross-entropy of a label for each sample, or for each of what the output scores |
     | `mse` | the mean squared difference from targets of the output's shape |
     | `output` | an output that is a loss already, averaged over the micro-batches |
-    | `auto` | `causal`, `masked` or `classification`, by the shapes of inputs and output |
+    | `auto` | the loss, where the model computes one (`LossOutput.h` says how one sees that); else `causal`, `masked` or `classification`, by the shapes of inputs and output |
     | `none` | nothing: inference alone |
 
     Every argument gets a `train.role` (lib/Objective/Inputs.cpp lists them), by `inputs`, by what it has, or by
-    the conventions of exporters.
+    the conventions of exporters. What was chosen, and why, stands in the module's `train.objective`.
 
     ```mlir
     func.func @forward(%ids: tensor<8x16xi64>) -> tensor<8x16x256xf32>

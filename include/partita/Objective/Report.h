@@ -1,0 +1,26 @@
+//===- Report.h - what would be minimized of a model, and why -----------------------*- C++ -*-===//
+
+#ifndef PARTITA_OBJECTIVE_REPORT_H
+#define PARTITA_OBJECTIVE_REPORT_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/Support/JSON.h"
+
+namespace partita {
+
+/// What `--objective auto` makes of an imported module.
+struct ObjectiveReport {
+  std::string objective;                                  ///< with its reason; "" where none fits
+  std::string problem;                                    ///< why none fits
+  std::vector<std::pair<std::string, std::string>> roles; ///< of the inputs, by name
+
+  void print(llvm::raw_ostream &os) const;
+  llvm::json::Object toJson() const;
+};
+
+/// Tries it on a copy of the module.
+ObjectiveReport reportObjective(mlir::ModuleOp module);
+
+} // namespace partita
+
+#endif // PARTITA_OBJECTIVE_REPORT_H
