@@ -2,7 +2,9 @@
 
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
+#include "lib/Objective/ResidualProducts.h"
 #include "partita/Objective/Passes.h"
+#include <cmath>
 
 namespace partita {
 #define GEN_PASS_DEF_ASSIGNFILLPASS
@@ -75,6 +77,10 @@ struct AssignFill : partita::impl::AssignFillPassBase<AssignFill> {
       if (isBias(read.getResult()))
         biases.insert(symbol);
     });
+    llvm::DenseMap<StringAttr, unsigned> residual;
+    auto forward = getOperation().lookupSymbol<func::FuncOp>("forward");
+    if (residualScale && forward && forward.getBody().hasOneBlock())
+      residual = objective::countResidualProducts(forward);
     for (auto parameter : getOperation().getOps<train::ParameterOp>()) {
       if (parameter.getFill())
         continue;
@@ -82,8 +88,10 @@ struct AssignFill : partita::impl::AssignFillPassBase<AssignFill> {
       bool scale = scales.contains(symbol);
       bool constant = scale || biases.contains(symbol) ||
                       cast<RankedTensorType>(parameter.getType()).getRank() < 2;
-      parameter.setFillAttr(train::FillAttr::get(&getContext(), scale ? 1.0 : 0.0,
-                                                 constant ? 0.0 : double(deviation)));
+      double products = std::max(1u, residual.lookup(symbol));
+      parameter.setFillAttr(
+          train::FillAttr::get(&getContext(), scale ? 1.0 : 0.0,
+                               constant ? 0.0 : double(deviation) / std::sqrt(products)));
     }
   }
 };

@@ -19,8 +19,9 @@ static constexpr Phase kPhases[] = {
      "composites are recognized while the program is as the exporter wrote it; rules, gradients "
      "and kernels belong to the whole op"},
     {"objective",
-     "assign-fill,make-init,objective{kind=${objective} accumulate=${accumulate} "
-     "ignore-index=${ignore-index} inputs=${input} freeze=${freeze}},key-dropout,canonicalize,cse",
+     "assign-fill{residual-scale=${scale-residual-init}},make-init,"
+     "objective{kind=${objective} accumulate=${accumulate} ignore-index=${ignore-index} "
+     "inputs=${input} freeze=${freeze}},key-dropout,canonicalize,cse",
      "the loss belongs to the program before it is split: its sum and count are split like all "
      "else"},
     {"partition",

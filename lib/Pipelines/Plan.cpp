@@ -38,6 +38,9 @@ static constexpr PlanOption kOptions[] = {
      "what inputs mean: ids, labels, targets, positions, ones, zeros, shifted:TOKEN or data"},
     {"freeze", PlanOption::List, "PATTERN,...", "", 0, 0,
      "parameters that are not trained: glob patterns over their names"},
+    {"scale-residual-init", PlanOption::Flag, "", "false", 0, 0,
+     "--init seed:N of a run draws matrices whose products are added to a residual stream with a "
+     "deviation divided by the square root of the number of such products, as GPT-2 starts"},
     {"ignore-index", PlanOption::Integer, "TOKEN", "-100", -kMost, kMost,
      "labels with this value count neither for the loss nor for its mean"},
     {"optimizer", PlanOption::Choice, "adamw|sgd", "adamw", 0, 0, "how parameters are updated"},

@@ -27,9 +27,11 @@ def AssignFillPass : Pass<"assign-fill", "::mlir::ModuleOp"> {
   let description = [{
     By use, not by name, as most Transformers are initialized: the scale of a normalization, also one per
     head, is one; biases and other vectors are zero; matrices, convolutions' kernels, tables of tokens and
-    positions and single rows that are no bias are normal with deviation `std`. GPT-2's smaller deviation of
-    what is added to the residual stream and T5's deviations by width are recipes of those models: what
-    needs them takes its values from a file.
+    positions and single rows that are no bias are normal with deviation `std`. With `residual-scale`, as GPT-2
+    and Megatron start, that of matrices whose products are added to a residual stream is divided by the
+    square root of the number of products that are (GPT-2: two a layer); where they are, the structure says,
+    but whether a model wants it does not (LLaMA has the same structure and is started without). T5's
+    deviations by width are that model's recipe: what needs them takes its values from a file.
 
     ```mlir
     train.parameter @w : tensor<4x8xf32>
@@ -37,7 +39,11 @@ def AssignFillPass : Pass<"assign-fill", "::mlir::ModuleOp"> {
     train.parameter @w : tensor<4x8xf32> fill(<0.0, normal 0.02>)
     ```
   }];
-  let options = [Option<"deviation", "std", "double", "0.02", "deviation of tables and matrices">];
+  let options = [
+    Option<"deviation", "std", "double", "0.02", "deviation of tables and matrices">,
+    Option<"residualScale", "residual-scale", "bool", "false",
+           "smaller deviations of what is added to a residual stream">,
+  ];
   let dependentDialects = ["::partita::train::TrainDialect"];
 }
 
