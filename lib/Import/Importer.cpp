@@ -175,11 +175,9 @@ LogicalResult Importer::importInputs(Frame &frame) {
     arguments.push_back(input);
     types.push_back(RankedTensorType::get(shape, element));
     StringAttr name = builder.getStringAttr(input->name());
-    bool isIds = input->name() == "input_ids" && element.isInteger();
     attributes.push_back(builder.getDictionaryAttr(
         {builder.getNamedAttr(train::TrainDialect::kName, name),
-         builder.getNamedAttr(train::TrainDialect::kRole,
-                              builder.getStringAttr(isIds ? "ids" : "input"))}));
+         builder.getNamedAttr(train::TrainDialect::kRole, builder.getStringAttr("input"))}));
     locations.push_back(NameLoc::get(name, file.location()));
   }
   builder.setInsertionPointToEnd(module->getBody());

@@ -3,6 +3,7 @@
 #include "lib/Objective/Inputs.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
+#include "llvm/ADT/SmallBitVector.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -39,12 +40,11 @@ static bool isInteger(Type type) {
   return tensor && tensor.getElementType().isSignlessInteger();
 }
 
-/// A convention of those who export models, for inputs that --input says nothing of.
+/// A convention of those who export models, for inputs that --input says nothing of. Tokens are
+/// known by their use.
 static StringRef usualRole(StringRef name, Type type) {
   if (!isInteger(type))
     return name.contains("mask") ? "ones" : "data";
-  if (name == "input_ids" || name == "ids")
-    return "ids";
   if (name.contains("position"))
     return "positions";
   if (name.contains("mask"))
@@ -82,7 +82,8 @@ static LogicalResult checkRole(func::FuncOp forward, unsigned i) {
   return success();
 }
 
-static LogicalResult bindInput(func::FuncOp forward, StringRef binding) {
+static LogicalResult bindInput(func::FuncOp forward, StringRef binding,
+                               llvm::SmallBitVector &bound) {
   Builder b(forward.getContext());
   auto [name, text] = binding.rsplit('=');
   StringRef role = text.split(':').first, filler = text.split(':').second;
@@ -98,6 +99,7 @@ static LogicalResult bindInput(func::FuncOp forward, StringRef binding) {
     return forward.emitError() << "input '" << name << "': role '" << role << "' is none of "
                                << knownRoles();
   forward.setArgAttr(*argument, TrainDialect::kRole, b.getStringAttr(role));
+  bound.set(*argument);
   if (filler.empty())
     return success();
   int64_t token;
@@ -108,40 +110,50 @@ static LogicalResult bindInput(func::FuncOp forward, StringRef binding) {
   return success();
 }
 
-/// Are rows of a table looked up by the value, perhaps of another shape or type?
-static bool looksUp(Value value) {
-  return llvm::any_of(value.getUses(), [](OpOperand &use) {
+/// Rows of the largest parameter whose rows are looked up by the value, perhaps of another shape or
+/// type; 0 without one.
+static int64_t looksUp(Value value) {
+  int64_t rows = 0;
+  for (OpOperand &use : value.getUses()) {
     Operation *user = use.getOwner();
-    if (auto embedding = dyn_cast<tx::EmbeddingOp>(user))
-      return embedding.getIds() == use.get();
-    return isa<tx::CastOp, tx::ReshapeOp, tx::SliceOp>(user) && looksUp(user->getResult(0));
-  });
+    if (auto embedding = dyn_cast<tx::EmbeddingOp>(user); embedding && embedding.getIds() == value)
+      rows = std::max(rows, embedding.getTable().getType().getDimSize(0));
+    else if (isa<tx::CastOp, tx::ReshapeOp, tx::SliceOp>(user))
+      rows = std::max(rows, looksUp(user->getResult(0)));
+  }
+  return rows;
 }
 
-/// Where no name says so, the one input that rows of a table are looked up by is the tokens.
-static void findTokens(func::FuncOp forward) {
-  std::optional<unsigned> only;
+/// The tokens are the input that rows of the largest table are looked up by: of tokens there are
+/// more than of positions or types of tokens. Where two are equal, nothing says which; and what the
+/// module or `bound` says of that input is left alone.
+static void findTokens(func::FuncOp forward, const llvm::SmallBitVector &bound) {
+  std::optional<unsigned> tokens;
+  int64_t most = 0;
   for (BlockArgument argument : forward.getArguments()) {
-    StringRef role = roleOf(forward, argument.getArgNumber());
-    if (role == "ids")
-      return;
+    unsigned i = argument.getArgNumber();
+    StringRef role = roleOf(forward, i);
     auto type = cast<RankedTensorType>(argument.getType());
-    if (role != "data" || !isInteger(type) || type.getRank() != 2 || !looksUp(argument))
-      continue;
-    if (only)
+    if (!bound[i] && role == "ids")
       return;
-    only = argument.getArgNumber();
+    if ((role != "data" && role != "ids") || !isInteger(type) || type.getRank() != 2)
+      continue;
+    int64_t rows = looksUp(argument);
+    if (rows > 0 && rows >= most) {
+      tokens = rows > most ? std::optional(i) : std::nullopt;
+      most = rows;
+    }
   }
-  if (only)
-    forward.setArgAttr(*only, TrainDialect::kRole, StringAttr::get(forward.getContext(), "ids"));
+  if (tokens && !bound[*tokens] && roleOf(forward, *tokens) == "data")
+    forward.setArgAttr(*tokens, TrainDialect::kRole, StringAttr::get(forward.getContext(), "ids"));
 }
 
 LogicalResult objective::assignRoles(func::FuncOp forward, ArrayRef<std::string> bindings) {
   Builder b(forward.getContext());
+  llvm::SmallBitVector bound(forward.getNumArguments());
   for (const std::string &binding : bindings)
-    if (!binding.empty() && failed(bindInput(forward, binding)))
+    if (!binding.empty() && failed(bindInput(forward, binding, bound)))
       return failure();
-  bool bound = llvm::any_of(bindings, [](const std::string &text) { return !text.empty(); });
   for (unsigned i = 0; i < forward.getNumArguments(); ++i) {
     StringRef role = roleOf(forward, i);
     auto name = forward.getArgAttrOfType<StringAttr>(i, TrainDialect::kName);
@@ -150,8 +162,7 @@ LogicalResult objective::assignRoles(func::FuncOp forward, ArrayRef<std::string>
       forward.setArgAttr(i, TrainDialect::kRole, b.getStringAttr(usual));
     }
   }
-  if (!bound)
-    findTokens(forward);
+  findTokens(forward, bound);
   for (unsigned i = 0; i < forward.getNumArguments(); ++i)
     if (failed(checkRole(forward, i)))
       return failure();

@@ -170,6 +170,14 @@ struct Loop {
   void summarize(const ReducedCount &reduced) const;
 };
 
+/// " (-100)", the label that does not count.
+std::string ignoredLabel(const Program &program) {
+  for (const Input &input : program.inputs)
+    if (input.role == InputRole::Labels || input.role == InputRole::Targets)
+      return " (" + std::to_string(input.filler) + ")";
+  return {};
+}
+
 void Loop::step(int64_t number) {
   const RunOptions &options = session.options;
   const Program &program = *rank.program;
@@ -196,10 +204,17 @@ void Loop::step(int64_t number) {
   }
   if (wantsGradients)
     sink.write(rank, options.grads);
+  if (rank.report.tokenCount == 0)
+    fail("no label of step %lld counts, all are ignored%s: its loss would be the mean of nothing; "
+         "leave such samples out of the data, or take more per step (batch, --accumulate)",
+         (long long)number, ignoredLabel(program).c_str());
   if (!std::isfinite(rank.report.loss))
-    fail("the loss of step %lld is %f; a lower --lr or a --warmup-steps%s may help",
+    fail("the loss of step %lld is %f; a lower --lr or a --warmup-steps%s may help%s",
          (long long)number, double(rank.report.loss),
-         program.reads.gradientClip ? " or a --clip" : "");
+         program.reads.gradientClip ? " or a --clip" : "",
+         rank.report.tokenCount < 0 ? ", or labels of which one counts at least: the model computes "
+                                      "its loss itself"
+                                    : "");
   StepReport report = rank.report;
   lastLoss = report.loss;
 

@@ -188,6 +188,8 @@ def main():
                         help="another size of the configuration, such as hidden_size=128")
     parser.add_argument("--out", required=True, metavar="DIR")
     args = parser.parse_args()
+    if not os.path.isdir(args.out):
+        parser.error(f"--out: there is no folder '{args.out}'")
     sizes = [(name, int(value)) for name, value in (size.split("=") for size in args.size)]
     for family in args.families or FAMILIES:
         if family not in FAMILIES:

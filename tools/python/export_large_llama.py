@@ -76,6 +76,8 @@ def main():
         parser.add_argument("--" + name, type=int, default=value)
     parser.add_argument("--out", required=True, metavar="DIR")
     args = parser.parse_args()
+    if not os.path.isdir(args.out):
+        parser.error(f"--out: there is no folder '{args.out}'")
     proto = export(args)
     total = move_weights_out(proto, args.out)
     path = os.path.join(args.out, "model.onnx")

@@ -205,7 +205,8 @@ struct Program {
 struct StepReport {
   float loss = 0;         ///< mean over the unmasked tokens of the global batch
   float gradientNorm = 0; ///< global norm before clipping; leave 0 when not computed
-  int64_t tokenCount = 0; ///< unmasked tokens of the global batch (all micro-batches and ranks)
+  /// Unmasked tokens of the global batch (all micro-batches and ranks); -1 where the loss counts none.
+  int64_t tokenCount = -1;
 };
 
 /// One rank: all that emitted code may touch. Ranks may be threads of one process, so emitted code
