@@ -11,11 +11,13 @@
 #include "Buffers.h"
 #include "Devices.h"
 #include "Node.h"
+#include "SharedWeights.h"
 #include "TiedWeights.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
 #include "runtime/include/partita_rt/fingerprint.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
 #include "llvm/Support/Path.h"
 
 using namespace mlir;
@@ -98,6 +100,8 @@ FailureOr<OwningOpRef<ModuleOp>> Importer::run() {
   if (failed(initializers) && !options.keepGoing)
     return failure();
   tieWeights(frame.scope);
+  if (!options.keepGoing) // a report lists them
+    warnOfMerged();
   if (failed(importNodes(model.graph().node(), frame)) || failed(initializers) ||
       failed(importOutputs(frame)))
     return failure();
@@ -122,9 +126,6 @@ FailureOr<OwningOpRef<ModuleOp>> Importer::run() {
   return std::move(module);
 }
 
-/// Of the default domain. A newer one may give an operator of the same name another meaning.
-constexpr int64_t kNewestOpset = 25;
-
 LogicalResult
 Importer::checkOpsets(const google::protobuf::RepeatedPtrField<onnx::OperatorSetIdProto> &imports,
                       llvm::StringMap<int64_t> &opsets) {
@@ -133,9 +134,8 @@ Importer::checkOpsets(const google::protobuf::RepeatedPtrField<onnx::OperatorSet
     if (!isNew && it->second != import.version())
       return error() << "opset domain " << quoted(import.domain()) << " is imported as version "
                      << it->second << " and as version " << import.version();
-    if (it->first().empty() && import.version() > kNewestOpset)
-      return error() << "opset " << import.version() << " of ai.onnx is newer than " << kNewestOpset
-                     << ", the newest known here; export with an older one";
+    if (std::string problem = opsetProblem(it->first(), import.version()); !problem.empty())
+      return error() << problem;
   }
   return success();
 }
@@ -236,6 +236,23 @@ void Importer::tieWeights(Scope &scope) {
     tensor->copyOf = scope.values.lookup(copy.table);
     tensor->copyTransposed = copy.transposed;
   }
+}
+
+void Importer::warnOfMerged() {
+  std::vector<SharedWeight> shared = findShared(file);
+  llvm::erase_if(shared, [](const SharedWeight &each) { return !each.mergedValue; });
+  if (shared.empty())
+    return;
+  std::string rest = shared.size() > 1 ? ", as " + std::to_string(shared.size() - 1) +
+                                             " more are (--report lists them)"
+                                       : "";
+  std::string number;
+  llvm::raw_string_ostream(number) << llvm::format("%g", *shared[0].mergedValue);
+  emitWarning(file.location())
+      << "tensor " << quoted(shared[0].name) << ", all " << number << ", is read by "
+      << shared[0].uses << " nodes" << rest
+      << ": exporters merge equal tensors, so what were several parameters is trained as one; "
+         "export the model with different values in all of its tensors, and give its own by --init";
 }
 
 /// Symbols of the functions that the module has or will have.

@@ -86,6 +86,8 @@ public:
                  const Frame &frame);
 
   void tieWeights(Scope &scope);
+  /// Of parameters that an exporter has made one.
+  void warnOfMerged();
   /// On the first use of an initializer: reads it, or makes it a parameter.
   mlir::LogicalResult loadInitializer(Tensor &tensor);
   /// The parameter of this symbol; one that has been used.

@@ -26,6 +26,13 @@ static const llvm::StringMap<Rows> &registry() {
   return rows;
 }
 
+std::string opsetProblem(llvm::StringRef domain, int64_t version) {
+  if (!domain.empty() || version <= newestOpset)
+    return {};
+  return "opset " + std::to_string(version) + " of ai.onnx is newer than " +
+         std::to_string(newestOpset) + ", the newest known here; export with an older one";
+}
+
 const OpRow *findOp(llvm::StringRef domain, llvm::StringRef type, int64_t version) {
   auto it = registry().find(type);
   if (it == registry().end())

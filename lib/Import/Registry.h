@@ -49,6 +49,11 @@ llvm::ArrayRef<OpRow> controlOps();       // Control.cpp
 
 /// "ai.onnx" is the same domain as "".
 llvm::StringRef canonicalDomain(llvm::StringRef domain);
+/// Of the default domain. A newer one may give an operator of the same name another meaning.
+constexpr int64_t newestOpset = 25;
+/// Why a model with this version of a domain's opset cannot be imported; "" where it can.
+std::string opsetProblem(llvm::StringRef domain, int64_t version);
+
 /// The row for an operator of `version` of its domain's opset, or null.
 const OpRow *findOp(llvm::StringRef domain, llvm::StringRef type, int64_t version);
 /// Does any version of the operator have a row? (To say so when the version is the problem.)

@@ -1,6 +1,7 @@
 //===- Report.cpp - what an ONNX file holds ---------------------------------------------------===//
 
 #include "Importer.h"
+#include "SharedWeights.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -108,7 +109,11 @@ FailureOr<OnnxReport> reportOnnx(llvm::StringRef path, MLIRContext *context) {
     report.outputs.push_back(output.name());
   addOperators(model, opsets, report);
   report.missing = listMissing(model, context);
+  if (std::string problem = opsetProblem("", opsets.lookup("")); !problem.empty())
+    report.missing.insert(report.missing.begin(), problem);
   addTensors(**file, context, report);
+  for (const SharedWeight &each : findShared(**file))
+    report.shared.push_back({each.name, each.uses, each.mergedValue.has_value()});
   return report;
 }
 
@@ -122,7 +127,8 @@ void OnnxReport::print(llvm::raw_ostream &os) const {
   os << "exporter " << quoted(producer) << " " << quoted(producerVersion) << ", ONNX IR "
      << irVersion << "\n";
   for (const auto &[domain, version] : opsets)
-    os << "opset " << version << " of " << (domain.empty() ? "ai.onnx" : quoted(domain)) << "\n";
+    os << "opset " << version << " of " << (domain.empty() ? "ai.onnx" : quoted(domain))
+       << (domain.empty() ? " (known up to " + std::to_string(newestOpset) + ")\n" : "\n");
   for (const auto &[name, devices] : configurations)
     os << "device configuration " << quoted(name) << ": " << devices << " devices\n";
   for (const Input &input : inputs)
@@ -138,6 +144,10 @@ void OnnxReport::print(llvm::raw_ostream &os) const {
   line(stored, "in the file");
   line(external, "in external data");
   line(declared, "declared without values");
+  for (const Shared &each : shared)
+    os << "shared " << quoted(each.name) << ": read by " << each.uses << " nodes"
+       << (each.merged ? ", merged by the exporter: several parameters would be trained as one\n"
+                       : "\n");
   os << "nodes: " << nodes << ", functions: " << functions << "\n";
   for (const Operator &each : operators) {
     os << llvm::formatv("{0,8} ", each.count) << unquoted(each.type);
@@ -155,11 +165,13 @@ llvm::json::Object OnnxReport::toJson() const {
   using namespace llvm::json;
   auto text = [](llvm::StringRef raw) { return fixUTF8(raw); };
   auto named = [&](const std::string &domain) { return domain.empty() ? "ai.onnx" : text(domain); };
-  Array sets, ins, outs, ops, devices;
+  Array sets, ins, outs, ops, read, devices;
   for (const auto &[name, count] : configurations)
     devices.push_back(Object{{"name", text(name)}, {"devices", count}});
   for (const auto &[domain, version] : opsets)
-    sets.push_back(Object{{"domain", named(domain)}, {"version", version}});
+    sets.push_back(domain.empty()
+                       ? Object{{"domain", "ai.onnx"}, {"version", version}, {"known", newestOpset}}
+                       : Object{{"domain", text(domain)}, {"version", version}});
   for (const Input &input : inputs) {
     Array dims;
     for (const std::string &dim : input.dims)
@@ -174,6 +186,8 @@ llvm::json::Object OnnxReport::toJson() const {
                          {"type", text(each.type)},
                          {"count", each.count},
                          {"supported", each.supported}});
+  for (const Shared &each : shared)
+    read.push_back(Object{{"name", text(each.name)}, {"uses", each.uses}, {"merged", each.merged}});
   auto tensors = [](const Tensors &sum) {
     return Object{{"tensors", sum.tensors}, {"elements", sum.elements}, {"bytes", sum.bytes}};
   };
@@ -186,6 +200,7 @@ llvm::json::Object OnnxReport::toJson() const {
                 {"stored", tensors(stored)},
                 {"external", tensors(external)},
                 {"declared", tensors(declared)},
+                {"shared", std::move(read)},
                 {"nodes", nodes},
                 {"functions", functions},
                 {"operators", std::move(ops)}};

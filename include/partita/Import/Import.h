@@ -54,6 +54,13 @@ struct OnnxReport {
     std::string name, type;
     std::vector<std::string> dims; ///< numbers as they are, names in quotes
   };
+  /// A float tensor that several nodes read: tied on purpose, or `merged` by an exporter, as it is
+  /// one number throughout and read more often than any matrix is multiplied with.
+  struct Shared {
+    std::string name;
+    int64_t uses = 0;
+    bool merged = false;
+  };
   std::string producer, producerVersion;
   int64_t irVersion = 0, nodes = 0, functions = 0;
   std::vector<std::pair<std::string, int64_t>> opsets;
@@ -61,6 +68,7 @@ struct OnnxReport {
   std::vector<Input> inputs;
   std::vector<std::string> outputs;
   Tensors stored, external, declared; ///< in the file, in external data, without values
+  std::vector<Shared> shared;
   std::vector<Operator>
       operators; ///< functions and branches once; the most frequent first, then by name
   /// What keeps it from being imported, in functions and branches too; and wrong tensors.

@@ -1,0 +1,20 @@
+# merged.onnx: a tied table, a scale and a bias that were several, and a vector of its own that two nodes read.
+# again.onnx: one layer applied three times, with the scale and the matrix that it has. newer.onnx: opset 26.
+from onnx_writer import *
+
+values = [i / 7 - 1 for i in range(8)]
+table, matrix = tensor("table", FLOAT, [4, 2], floats(values)), tensor("matrix", FLOAT, [2, 2], floats(values[:4]))
+one, zero = tensor("one", FLOAT, [2], floats([1, 1])), tensor("zero", FLOAT, [2], floats([0, 0]))
+own = tensor("own", FLOAT, [2], floats([0.25, 0.5]))
+nodes = [node("Gather", ["table", "ids"], ["a"]), node("Mul", ["a", "one"], ["b"], "b"), node("Add", ["b", "zero"], ["c"], "c"),
+         node("Identity", ["one"], ["same"]), node("Mul", ["c", "same"], ["d"], "d"), node("Add", ["d", "zero"], ["e"], "e"),
+         node("Mul", ["e", "one"], ["f"], "f"), node("Mul", ["f", "own"], ["g"], "g"), node("Add", ["g", "own"], ["h"], "h"),
+         node("MatMul", ["h", "matrix"], ["i"], "i"), node("Transpose", ["table"], ["t"], perm=[1, 0]), node("MatMul", ["i", "t"], ["y"], "y")]
+ids, y = [value("ids", INT64, [2, 3])], [value("y", FLOAT, [2, 3, 4])]
+save("merged.onnx", model(graph(nodes, ids, y, [table, one, zero, own, matrix])))
+save("newer.onnx", model(graph(nodes, ids, y, [table, one, zero, own, matrix]), 26))
+layers, last = [], "x"
+for layer in "pqr":
+    layers += [node("Mul", [last, "one"], ["m" + layer], "m" + layer), node("MatMul", ["m" + layer, "matrix"], [layer], layer)]
+    last = layer
+save("again.onnx", model(graph(layers, [value("x", FLOAT, [3, 2])], [value(last, FLOAT, [3, 2])], [one, matrix])))
