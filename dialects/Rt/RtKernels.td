@@ -137,6 +137,16 @@ def Rt_EmbeddingBackwardOp : Rt_Call<"embedding_backward", "embeddingBackward",
   let summary = "adds rows to a table";
   let arguments = (ins B:$dtable, B:$dy, B:$ids, Optional<B>:$first, I64Attr:$n, I64Attr:$width, I64Attr:$vocabulary, I64Attr:$rows, BoolAttr:$add);
 }
+def Rt_TakeForwardOp : Rt_Call<"take_forward", "takeForward",
+    ["getY()", "getIds()", "getX()", "getTables()", "getN()", "getRows()", "getWidth()"]> {
+  let summary = "rows of many tables";
+  let arguments = (ins B:$y, B:$ids, B:$x, I64Attr:$tables, I64Attr:$n, I64Attr:$rows, I64Attr:$width);
+}
+def Rt_TakeBackwardOp : Rt_Call<"take_backward", "takeBackward",
+    ["getDx()", "getDy()", "getIds()", "getTables()", "getN()", "getRows()", "getWidth()"]> {
+  let summary = "adds rows to many tables";
+  let arguments = (ins B:$dx, B:$dy, B:$ids, I64Attr:$tables, I64Attr:$n, I64Attr:$rows, I64Attr:$width);
+}
 def Rt_CrossEntropyForwardOp : Rt_Call<"cross_entropy_forward", "crossEntropyForward",
     ["getLoss()", "getLse()", "getLogits()", "getLabels()", "getRows()", "getVocabulary()", "getVocabulary()", "static_cast<int64_t>(getIgnore())"]> {
   let summary = "loss per token";

@@ -257,6 +257,32 @@ def Tx_EmbeddingGradOp : Tx_Op<"embedding_grad"> {
   }];
 }
 
+def Tx_TakeOp : Tx_InferredOp<"take"> {
+  let summary = "of each table of x its rows ids: x [..., n, h], ids [..., m]";
+  let description = [{
+    As many tables as both have leading dimensions, each looked up on its own: what splits these (the batch) splits
+    the op, as it cannot one whose ids name rows of one table of all. What ONNX calls GatherElements (rows of one
+    element) and GatherND with batch dimensions. Created by import.
+  }];
+  let shardRule = "~* n^ h, * m -> * m h";
+  let arguments = (ins Tx_Tensor:$x, Tx_Int:$ids);
+  let results = (outs Tx_Tensor:$result);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  let gradient = [{
+    return {TakeGradOp::create(g.builder, getLoc(), par::cotangentType(getX().getType()), getIds(), g.dy()), Value()};
+  }];
+}
+def Tx_TakeGradOp : Tx_Op<"take_grad"> {
+  let summary = "adds every row of dy to the row of its zero table that its id names";
+  let shardRule = "* m+, ~* m+ h -> * n^ h";
+  let arguments = (ins Tx_Int:$ids, Tx_Float:$dy);
+  let results = (outs Tx_Float:$dx);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  let gradient = [{
+    return {Value(), TakeOp::create(g.builder, getLoc(), par::cotangentType(getDy().getType()), g.dy(), getIds())};
+  }];
+}
+
 def Tx_CrossEntropyOp : Tx_InferredOp<"cross_entropy", [], "::mlir::getElementTypeOrSelf(operands[0]), ::mlir::getElementTypeOrSelf(operands[0])"> {
   let summary = "per token: log(sum(exp(logits))) - logits[label]; 0 where the label is ignore_index";
   let description = [{

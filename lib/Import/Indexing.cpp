@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
+#include "Bounds.h"
 #include "Lookup.h"
 #include "dialects/Train/Train.h"
 
@@ -31,6 +32,31 @@ bool isParameter(Value value) {
   return isa_and_nonnull<train::ReadOp>(op);
 }
 
+/// Rows of what was a table for each of n (x[arange(n), ids] with the first two dimensions of x as
+/// one): the i-th indices are i times a table's rows, and less than that. Taken of each table, what
+/// splits n splits the program. Null where the indices are not known to be such.
+Value gatherNumbered(Node &node, Tensor *data, Value indices) {
+  Operation *add = indices.getDefiningOp();
+  while (add && keepsIntegers(add))
+    add = add->getOperand(0).getDefiningOp();
+  if (!isa_and_nonnull<tx::AddOp>(add) || shapeOf(indices).empty())
+    return {};
+  int64_t tables = shapeOf(indices)[0], rows = data->shape[0] / tables;
+  int64_t each = *elementCount(shapeOf(indices)) / tables;
+  if (tables == 1 || data->shape[0] % tables != 0)
+    return {};
+  for (unsigned number : {0, 1}) {
+    Value ids = add->getOperand(1 - number);
+    if (!countsUp(add->getOperand(number), tables, rows) || !isWithin(ids, rows))
+      continue;
+    Shape apart{tables, rows};
+    apart.append(data->shape.begin() + 1, data->shape.end());
+    return takeOfEach(node, node.reshape(node.value(data), apart),
+                      node.reshape(ids, {tables, each}));
+  }
+  return {};
+}
+
 LogicalResult gather(Node &node) {
   int64_t axis = 0;
   if (failed(node.arity(2, 2)) || failed(node.attribute("axis", axis)))
@@ -54,6 +80,9 @@ LogicalResult gather(Node &node) {
     return failure();
   if (indices->host && indices->host->size() == 1)
     return gatherOne(node, data, axis, *indices, shape);
+  if (axis == 0 && !indices->host)
+    if (Value taken = gatherNumbered(node, data, node.value(indices)))
+      return node.set(0, node.reshape(taken, shape));
   // Tokens into a parameter are what an embedding is: an id below zero is none, and said to be so
   // when the program runs. Elsewhere it counts from the end.
   bool isTable = axis == 0 && !indices->host && isParameter(node.value(data));
@@ -81,9 +110,13 @@ LogicalResult gatherElements(Node &node) {
       return node.set(0, *host);
   if (failed(node.emittable({data, indices})))
     return failure();
-  Value at = flatPositions(node, positions(node, indices, data->shape[axis]), data->shape, axis);
-  Value flat = node.reshape(node.value(data), *elementCount(data->shape));
-  return node.set(0, takeAlong(node, flat, 0, at));
+  Math m(node);
+  Shape sizes(indices->shape), ones(sizes.size(), 1);
+  sizes[axis] = data->shape[axis];
+  Value looked = node.slice(node.value(data), Shape(sizes.size(), 0), sizes, ones);
+  Value at = positions(node, indices, data->shape[axis]);
+  Value taken = takeOfEach(node, m.axisToLast(looked, axis), m.axisToLast(at, axis));
+  return node.set(0, m.lastToAxis(taken, axis));
 }
 
 /// Checks the last dimension of an index tensor of tuples, and what the tuples point to. The first
@@ -130,13 +163,10 @@ std::pair<Value, int64_t> positionsWithin(Node &node, Tensor *indices, int64_t f
 }
 
 /// The tuples as positions of rows, where a row is what one tuple points to.
-Value rowPositions(Node &node, Tensor *indices, const Tensor &data, int64_t batchDims) {
-  Math m(node);
-  int64_t depth = indices->shape.back(), rank = indices->shape.size();
-  auto [at, stride] = positionsWithin(node, indices, 0,
-                                      llvm::ArrayRef<int64_t>(data.shape).slice(batchDims, depth));
-  for (int64_t dim = batchDims; dim-- > 0; stride *= data.shape[dim])
-    at = m.add(at, m.iota(m.i64(), rank, dim, data.shape[dim], 0, static_cast<double>(stride)));
+Value rowPositions(Node &node, Tensor *indices, const Tensor &data) {
+  llvm::ArrayRef<int64_t> counted =
+      llvm::ArrayRef<int64_t>(data.shape).take_front(indices->shape.back());
+  Value at = positionsWithin(node, indices, 0, counted).first;
   Shape shape(llvm::ArrayRef<int64_t>(indices->shape).drop_back());
   return node.reshape(at, shape);
 }
@@ -167,29 +197,21 @@ Value asRows(Node &node, Tensor *tensor, int64_t from) {
 bool areNumbered(Value tuples) {
   auto concat = tuples.getDefiningOp<tx::ConcatOp>();
   Value column = concat ? concat.getInputs().front() : Value();
-  if (!column || shapeOf(tuples).size() != 2 || shapeOf(column)[1] != 1)
-    return false;
-  while (column.getDefiningOp<tx::ReshapeOp>() || column.getDefiningOp<tx::CastOp>())
-    column = column.getDefiningOp()->getOperand(0);
-  auto iota = column.getDefiningOp<tx::IotaOp>();
-  return iota && iota.getStart().isZero() && iota.getStep().isExactlyValue(1);
+  return column && shapeOf(column).back() == 1 &&
+         countsUp(column, shapeOf(tuples).front(), /*step=*/1);
 }
 
-/// One row of each [rows, width] of `data`: the sum over all rows, the others hidden. So what
-/// splits the first dimension splits all of it, which a table of rows cannot be.
-Value pickOfEach(Node &node, Tensor *data, Tensor *indices, int64_t from) {
-  Math m(node);
+/// The first `tables` dimensions of data and indices are the same: what the tuples from column
+/// `from` on point to in each.
+Value gatherOfEach(Node &node, Tensor *data, Tensor *indices, int64_t tables, int64_t from) {
+  llvm::ArrayRef<int64_t> dims(data->shape);
   int64_t depth = indices->shape.back() - from;
-  llvm::ArrayRef<int64_t> counted = llvm::ArrayRef<int64_t>(data->shape).slice(1, depth);
-  auto [at, rows] = positionsWithin(node, indices, from, counted);
-  Value each =
-      node.reshape(node.value(data),
-                   {data->shape[0], rows,
-                    *elementCount(llvm::ArrayRef<int64_t>(data->shape).drop_front(1 + depth))});
-  Value hit =
-      m.apply<tx::EqualOp>(m.iota(m.i64(), 3, 1, rows), node.reshape(at, {data->shape[0], 1, 1}));
-  Value zero = m.constant(getElementTypeOrSelf(each.getType()), {1, 1, 1}, 0);
-  return m.sum(m.select(hit, each, zero), {1});
+  auto [at, rows] = positionsWithin(node, indices, from, dims.slice(tables, depth));
+  Shape apart(dims.take_front(tables)), each(apart);
+  apart.push_back(rows);
+  apart.append(dims.begin() + tables + depth, dims.end());
+  each.push_back(*elementCount(shapeOf(at)) / *elementCount(each));
+  return takeOfEach(node, node.reshape(node.value(data), apart), node.reshape(at, each));
 }
 
 LogicalResult gatherND(Node &node) {
@@ -210,11 +232,12 @@ LogicalResult gatherND(Node &node) {
     return failure();
   bool numbered = batchDims == 0 && indices->shape.back() > 1 &&
                   indices->shape.front() == data->shape.front() && areNumbered(node.value(indices));
-  bool oneOfEach = numbered || (batchDims == 1 && indices->shape.size() == 2);
-  if (oneOfEach && isa<FloatType>(getElementTypeOrSelf(node.value(data).getType())))
-    return node.set(0, node.reshape(pickOfEach(node, data, indices, numbered ? 1 : 0), shape));
-  Value at = rowPositions(node, indices, *data, batchDims);
-  Value rows = takeAlong(node, asRows(node, data, batchDims + indices->shape.back()), 0, at);
+  if (numbered)
+    return node.set(0, node.reshape(gatherOfEach(node, data, indices, 1, 1), shape));
+  if (batchDims > 0)
+    return node.set(0, node.reshape(gatherOfEach(node, data, indices, batchDims, 0), shape));
+  Value at = rowPositions(node, indices, *data);
+  Value rows = takeAlong(node, asRows(node, data, indices->shape.back()), 0, at);
   return node.set(0, node.reshape(rows, shape));
 }
 
@@ -247,7 +270,7 @@ LogicalResult scatterND(Node &node) {
   if (kind == Scatter::replace && rowsOf && isEveryRow(*rowsOf, *data, indices->shape.back()))
     return node.set(0, node.reshape(node.value(updates), data->shape));
   int64_t tuples = indices->shape.size() - 1;
-  Value at = rowPositions(node, indices, *data, 0);
+  Value at = rowPositions(node, indices, *data);
   FailureOr<Value> rows = scatterRows(node, asRows(node, data, indices->shape.back()),
                                       node.reshape(at, *elementCount(shapeOf(at))), rowsOf,
                                       asRows(node, updates, tuples), kind);

@@ -75,6 +75,16 @@ Value takeAlong(Node &node, Value data, int64_t axis, Value positions) {
   return node.transpose(node.reshape(rows, apart), order);
 }
 
+Value takeOfEach(Node &node, Value data, Value positions) {
+  llvm::ArrayRef<int64_t> dims = shapeOf(data), taken = shapeOf(positions);
+  llvm::ArrayRef<int64_t> rest = dims.drop_front(taken.size());
+  Shape tables(dims.take_front(taken.size())), shape(taken);
+  tables.push_back(*elementCount(rest));
+  shape.append(rest.begin(), rest.end());
+  Value rows = node.emit<tx::TakeOp>({node.reshape(data, tables), positions});
+  return node.reshape(rows, shape);
+}
+
 Value takeProgression(Node &node, Value data, int64_t axis, int64_t start, int64_t step,
                       int64_t count) {
   Math m(node);

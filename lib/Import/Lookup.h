@@ -1,8 +1,9 @@
 //===- Lookup.h - elements by their positions, as rows of tables ------------------------------===//
 //
-// The dialect's only indexed access is tx.embedding: rows of a table. Gathers of every kind are
-// that, with positions counted through the dimensions that they index; a scatter is a gather from
-// what was there and what is new, by the inverse of its positions.
+// The dialect's indexed accesses are tx.embedding, rows of a table, and tx.take, rows of each of
+// many tables. Gathers of every kind are these, with positions counted through the dimensions that
+// they index; a scatter is a gather from what was there and what is new, by the inverse of its
+// positions.
 //
 //===----------------------------------------------------------------------------------------===//
 #ifndef PARTITA_LIB_IMPORT_LOOKUP_H
@@ -23,7 +24,10 @@ mlir::Value positions(Node &node, Tensor *indices, int64_t size);
 /// The elements of `data` at positions along `axis`: data's dimensions before it, those of
 /// `positions`, data's dimensions after it.
 mlir::Value takeAlong(Node &node, mlir::Value data, int64_t axis, mlir::Value positions);
-/// The same at known positions, which are a progression: takes them backwards, too.
+/// Of each of many tables: data [..., n, rest...] at positions [..., m] is [..., m, rest...]. The
+/// positions' rank says how many dimensions the two share.
+mlir::Value takeOfEach(Node &node, mlir::Value data, mlir::Value positions);
+/// What takeAlong takes at known positions, which are a progression: takes them backwards, too.
 mlir::Value takeProgression(Node &node, mlir::Value data, int64_t axis, int64_t start, int64_t step,
                             int64_t count);
 

@@ -96,10 +96,8 @@ LogicalResult negativeLogLikelihood(Node &node) {
                       m.like(labels, 0), labels);
   Shape apart(shapeOf(labels));
   apart.push_back(1);
-  Value at =
-      flatPositions(node, node.reshape(labels, apart), shapeOf(parts.scores), apart.size() - 1);
-  Value flat = node.reshape(parts.scores, *elementCount(shapeOf(parts.scores)));
-  Value chosen = node.reshape(takeAlong(node, flat, 0, at), shapeOf(labels));
+  Value chosen = takeOfEach(node, parts.scores, node.reshape(labels, apart));
+  chosen = node.reshape(chosen, shapeOf(labels));
   return reduceLoss(node, parts, m.negate(chosen));
 }
 

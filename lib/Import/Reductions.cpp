@@ -129,11 +129,12 @@ Value logOfSumOfPowers(Math &m, Value x, llvm::ArrayRef<int64_t> axes) {
   return m.logSumExp(x, axes);
 }
 
-/// Where along `axis` the i1 `here` is true: the first place, or the last.
+/// Where along `axis` the i1 `here` is true: the first place, or the last. Some place where it is
+/// nowhere (among NaNs), so that what is looked up there exists.
 Value place(Math &m, Value here, int64_t axis, bool last) {
   int64_t size = shapeOf(here)[axis];
   Value at = m.iota(m.i64(), shapeOf(here).size(), axis, size);
-  Value found = m.select(here, at, m.like(at, static_cast<double>(last ? -1 : size)));
+  Value found = m.select(here, at, m.like(at, static_cast<double>(last ? 0 : size - 1)));
   return last ? m.halve<tx::MaxOp>(found, axis) : m.halve<tx::MinOp>(found, axis);
 }
 

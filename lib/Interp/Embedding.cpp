@@ -53,6 +53,40 @@ static LogicalResult embeddingGrad(tx::EmbeddingGradOp op, Inputs in, Outputs ou
   return success();
 }
 
+/// Of the tables [..., rows, width] the one that the i-th of `ids` [..., m] looks into, and where
+/// in it the row begins.
+static FailureOr<int64_t> rowOf(Operation *op, const Tensor &ids, int64_t i, const Tensor &tables) {
+  int64_t id = ids.ints[i], rows = tables.dim(-2);
+  if (id < 0 || id >= rows)
+    return op->emitError() << "index " << id << " at position " << i << " is outside a table of "
+                           << rows << " rows";
+  return (i / ids.dim(-1) * rows + id) * tables.dim(-1);
+}
+
+static LogicalResult take(tx::TakeOp op, Inputs in, Outputs out) {
+  int64_t width = in[0]->dim(-1);
+  for (int64_t i = 0; i < in[1]->size(); ++i) {
+    FailureOr<int64_t> row = rowOf(op, *in[1], i, *in[0]);
+    if (failed(row))
+      return failure();
+    for (int64_t j = 0; j < width; ++j)
+      out[0].copyElement(i * width + j, *in[0], *row + j);
+  }
+  return success();
+}
+
+static LogicalResult takeGrad(tx::TakeGradOp op, Inputs in, Outputs out) {
+  int64_t width = out[0].dim(-1);
+  for (int64_t i = 0; i < in[0]->size(); ++i) {
+    FailureOr<int64_t> row = rowOf(op, *in[0], i, out[0]);
+    if (failed(row))
+      return failure();
+    for (int64_t j = 0; j < width; ++j)
+      out[0].reals[*row + j] += in[1]->reals[i * width + j];
+  }
+  return success();
+}
+
 /// log of the sum of exponentials of a row.
 static double logSumExp(const double *x, int64_t n) {
   double largest = n ? *std::max_element(x, x + n) : 0, sum = 0;
@@ -170,6 +204,8 @@ static LogicalResult classifierLossGrad(tx::ClassifierLossGradOp op, Inputs in, 
 void partita::interp::addEmbeddingKernels(KernelTable &table) {
   table.add<tx::EmbeddingOp>(embedding);
   table.add<tx::EmbeddingGradOp>(embeddingGrad);
+  table.add<tx::TakeOp>(take);
+  table.add<tx::TakeGradOp>(takeGrad);
   table.add<tx::LogSumExpOp>(logSumExps);
   table.add<tx::CrossEntropyOp>(crossEntropy);
   table.add<tx::TokenLossOp>(tokenLoss);

@@ -52,6 +52,10 @@ static SmallVector<TokenRange> tokenRanges(func::FuncOp function) {
   function.walk([&](tx::EmbeddingOp op) {
     limit(op.getIds(), par::Layout::of(op.getTable().getType()).shape[0], 0);
   });
+  function.walk([&](tx::TakeOp op) {
+    llvm::ArrayRef<int64_t> x = op.getX().getType().getShape();
+    limit(op.getIds(), x[x.size() - 2], 0);
+  });
   function.walk([&](tx::CrossEntropyOp op) {
     limit(op.getLabels(), par::Layout::of(op.getLogits().getType()).shape.back(),
           op.getIgnoreIndex());

@@ -45,6 +45,27 @@ struct EmbeddingGrad : KernelInterface::ExternalModel<EmbeddingGrad, tx::Embeddi
   }
 };
 
+struct Take : KernelInterface::ExternalModel<Take, tx::TakeOp> {
+  LogicalResult lower(Operation *op, Lowering &l) const {
+    auto x = l.type(op->getOperand(0)).getShape(), ids = l.type(op->getOperand(1)).getShape();
+    l.create<TakeForwardOp>(l.result(0), l.operand(1), l.operand(0),
+                            l.elements(op->getOperand(1)) / ids.back(), ids.back(), x[x.size() - 2],
+                            x.back());
+    return success();
+  }
+};
+
+struct TakeGrad : KernelInterface::ExternalModel<TakeGrad, tx::TakeGradOp> {
+  StringRef resultName(Operation *, unsigned) const { return "dx"; }
+  LogicalResult lower(Operation *op, Lowering &l) const {
+    auto dx = l.type(op->getResult(0)).getShape(), ids = l.type(op->getOperand(0)).getShape();
+    l.create<TakeBackwardOp>(l.result(0), l.operand(1), l.operand(0),
+                             l.elements(op->getOperand(0)) / ids.back(), ids.back(),
+                             dx[dx.size() - 2], dx.back());
+    return success();
+  }
+};
+
 struct LogSumExp : KernelInterface::ExternalModel<LogSumExp, tx::LogSumExpOp> {
   StringRef resultName(Operation *, unsigned) const { return "lse"; }
   LogicalResult lower(Operation *op, Lowering &l) const {
@@ -168,6 +189,8 @@ struct TokenCount : KernelInterface::ExternalModel<TokenCount, train::TokenCount
 void rt::attachTokenKernels(MLIRContext *context) {
   tx::EmbeddingOp::attachInterface<Embedding>(*context);
   tx::EmbeddingGradOp::attachInterface<EmbeddingGrad>(*context);
+  tx::TakeOp::attachInterface<Take>(*context);
+  tx::TakeGradOp::attachInterface<TakeGrad>(*context);
   tx::CrossEntropyOp::attachInterface<CrossEntropy>(*context);
   tx::LogSumExpOp::attachInterface<LogSumExp>(*context);
   tx::TokenLossOp::attachInterface<TokenLoss>(*context);

@@ -66,6 +66,48 @@ void embeddingBackward(float *dtable, const float *dy, const int32_t *ids, int64
   scatterRows(dtable, dy, ids, n, width, rows, write);
 }
 
+template <typename Id>
+static int64_t takenRow(Id id, int64_t table, int64_t position, int64_t rows) {
+  if (id < 0 || int64_t(id) >= rows)
+    fail("take: index %lld at position %lld of table %lld is outside 0 .. %lld", (long long)id,
+         (long long)position, (long long)table, (long long)rows - 1);
+  return table * rows + int64_t(id);
+}
+
+template <typename T, typename Id>
+void takeForward(T *y, const Id *ids, const T *x, int64_t tables, int64_t n, int64_t rows,
+                 int64_t width) {
+  for (int64_t table = 0; table < tables; ++table)
+    for (int64_t i = 0; i < n; ++i, ++ids, y += width)
+      std::copy_n(x + takenRow(*ids, table, i, rows) * width, width, y);
+}
+
+template <typename Id>
+void takeBackward(float *dx, const float *dy, const Id *ids, int64_t tables, int64_t n,
+                  int64_t rows, int64_t width) {
+  fill(dx, 0.0f, tables * rows * width);
+  for (int64_t table = 0; table < tables; ++table)
+    for (int64_t i = 0; i < n; ++i, ++ids, dy += width) {
+      float *__restrict row = dx + takenRow(*ids, table, i, rows) * width;
+      for (int64_t d = 0; d < width; ++d)
+        row[d] += dy[d];
+    }
+}
+
+#define TAKE(T, Id)                                                                                \
+  template void takeForward(T *, const Id *, const T *, int64_t, int64_t, int64_t, int64_t);
+#define FOR_IDS(Id)                                                                                \
+  TAKE(float, Id)                                                                                  \
+  TAKE(int64_t, Id)                                                                                \
+  TAKE(int32_t, Id)                                                                                \
+  TAKE(bool, Id)                                                                                   \
+  template void takeBackward(float *, const float *, const Id *, int64_t, int64_t, int64_t,        \
+                             int64_t);
+FOR_IDS(int64_t)
+FOR_IDS(int32_t)
+#undef FOR_IDS
+#undef TAKE
+
 //===-- Cross-entropy -----------------------------------------------------------------------===//
 
 static void checkLabel(int64_t label, int64_t row, int64_t vocabulary) {

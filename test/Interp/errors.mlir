@@ -19,6 +19,15 @@ func.func @f() -> tensor<2x2xf32> {
 // RUN: not partita-interp %t/token.mlir 2>&1 | FileCheck %s --check-prefix=TOKEN --implicit-check-not=error:
 // TOKEN: token.mlir:4:8: error: token 3 at position 1 is outside the vocabulary of 3
 
+//--- take.mlir
+func.func @f(%x: tensor<2x3x2xf32>) -> tensor<2x1x2xf32> {
+  %i = tx.constant dense<[[2], [3]]> : tensor<2x1xi64> : tensor<2x1xi64>
+  %0 = tx.take %x, %i : (tensor<2x3x2xf32>, tensor<2x1xi64>) -> tensor<2x1x2xf32>
+  return %0 : tensor<2x1x2xf32>
+}
+// RUN: not partita-interp %t/take.mlir 2>&1 | FileCheck %s --check-prefix=TAKE --implicit-check-not=error:
+// TAKE: take.mlir:3:8: error: index 3 at position 1 is outside a table of 3 rows
+
 //--- label.mlir
 func.func @f(%x: tensor<1x2xf32>) -> tensor<1xf32> {
   %i = tx.constant dense<-1> : tensor<1xi64> : tensor<1xi64>

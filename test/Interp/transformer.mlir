@@ -1,6 +1,7 @@
 // What has a kernel of its own against the same mathematics in small ops, and against written values.
 // RUN: partita-interp %s --entry layer_norm | FileCheck %s --check-prefix=NORM
 // RUN: partita-interp %s --entry tokens | FileCheck %s --check-prefix=TOKENS
+// RUN: partita-interp %s --entry taken | FileCheck %s --check-prefix=TAKEN
 // RUN: partita-interp %s --equal layer_norm_of,layer_norm_small
 // RUN: partita-interp %s --equal rms_norm_of,rms_norm_small
 // RUN: partita-interp %s --equal attention_of,attention_small --tolerance 1e-12
@@ -37,6 +38,17 @@ func.func @tokens() -> (tensor<3x2xf64>, tensor<2x2xf64>, tensor<3xf64>, tensor<
   %dloss = tx.constant dense<[1.0, 2.0, 3.0]> : tensor<3xf64> : tensor<3xf64>
   %2 = tx.cross_entropy_grad %logits, %labels, %lse, %dloss ignore -100 : (tensor<3x2xf64>, tensor<3xi64>, tensor<3xf64>, tensor<3xf64>) -> tensor<3x2xf64>
   return %0, %1, %loss, %2 : tensor<3x2xf64>, tensor<2x2xf64>, tensor<3xf64>, tensor<3x2xf64>
+}
+
+// TAKEN: result 0: 2x3x1 = {{\[\[\[}}1], [0], [1]], {{\[\[}}3], [3], [2]]]
+// TAKEN-NEXT: result 1: 2x2x1 = {{\[\[\[}}0], [2]], {{\[\[}}2], [6]]]
+func.func @taken() -> (tensor<2x3x1xf64>, tensor<2x2x1xf64>) {
+  %i = tx.iota 0.0, 1.0 : tensor<4xf64>
+  %x = tx.reshape %i : tensor<4xf64> -> tensor<2x2x1xf64>
+  %ids = tx.constant dense<[[1, 0, 1], [1, 1, 0]]> : tensor<2x3xi64> : tensor<2x3xi64>
+  %0 = tx.take %x, %ids : (tensor<2x2x1xf64>, tensor<2x3xi64>) -> tensor<2x3x1xf64>
+  %1 = tx.take_grad %ids, %0 : (tensor<2x3xi64>, tensor<2x3x1xf64>) -> tensor<2x2x1xf64>
+  return %0, %1 : tensor<2x3x1xf64>, tensor<2x2x1xf64>
 }
 
 func.func @layer_norm_of(%x: tensor<2x3x5xf64>, %w: tensor<5xf64>, %b: tensor<5xf64>) -> tensor<2x3x5xf64> {

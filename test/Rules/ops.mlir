@@ -664,6 +664,18 @@ func.func @embedding_grad(%ids: tensor<2x4xi64>, %dy: tensor<2x4x6xf64>) -> tens
   %0 = tx.embedding_grad %ids, %dy : (tensor<2x4xi64>, tensor<2x4x6xf64>) -> tensor<4x6xf64>
   return %0 : tensor<4x6xf64>
 }
+// CHECK: tx.take @take: split *0 *1 h m; partial 0{{ *$}}
+// GRAD: gradient of take: 0{{$}}
+func.func @take(%x: tensor<2x4x6x2xf64>, %ids: tensor<2x4x4xi64>) -> tensor<2x4x4x2xf64> {
+  %0 = tx.take %x, %ids : (tensor<2x4x6x2xf64>, tensor<2x4x4xi64>) -> tensor<2x4x4x2xf64>
+  return %0 : tensor<2x4x4x2xf64>
+}
+// CHECK: tx.take_grad @take_grad: split *0 *1 m h; partial 1{{ *$}}
+// GRAD: gradient of take_grad: 1{{$}}
+func.func @take_grad(%ids: tensor<2x4x4xi64>, %dy: tensor<2x4x4x2xf64>) -> tensor<2x4x6x2xf64> {
+  %0 = tx.take_grad %ids, %dy : (tensor<2x4x4xi64>, tensor<2x4x4x2xf64>) -> tensor<2x4x6x2xf64>
+  return %0 : tensor<2x4x6x2xf64>
+}
 // CHECK: tx.cross_entropy @cross_entropy: split *0 *1 n!; partial{{ *$}}
 // GRAD: gradient of cross_entropy: 0{{$}}
 func.func @cross_entropy(%logits: tensor<2x4x6xf64>, %labels: tensor<2x4xi64>) -> (tensor<2x4xf64>, tensor<2x4xf64>) {

@@ -35,6 +35,28 @@ TEST(Embedding, RefusesIdsOutsideTheVocabulary) {
             "embedding: id -1 at position 0 is outside 0 .. 9");
 }
 
+TEST(Take, LooksIntoEachTable) {
+  constexpr int64_t tables = 2, rows = 3, width = 5, n = 4;
+  std::vector<int64_t> ids = {2, 0, 2, 1, 1, 1, 0, 1};
+  std::vector<int32_t> narrow(ids.begin(), ids.end());
+  Floats x = randomFloats(tables * rows * width, "x"), dy = randomFloats(tables * n * width, "dy");
+  Floats y(dy.size()), y32(dy.size()), dx(x.size(), 7.0f), expected(x.size());
+  takeForward(y.data(), ids.data(), x.data(), tables, n, rows, width);
+  takeForward(y32.data(), narrow.data(), x.data(), tables, n, rows, width);
+  EXPECT_EQ(y, y32);
+  takeBackward(dx.data(), dy.data(), ids.data(), tables, n, rows, width);
+  for (int64_t i = 0; i < tables * n; ++i)
+    for (int64_t d = 0; d < width; ++d) {
+      int64_t from = (i / n * rows + ids[i]) * width + d;
+      EXPECT_EQ(y[i * width + d], x[from]);
+      expected[from] += dy[i * width + d];
+    }
+  EXPECT_EQ(dx, expected);
+  ids[5] = 3;
+  EXPECT_EQ(errorOf([&] { takeForward(y.data(), ids.data(), x.data(), tables, n, rows, width); }),
+            "take: index 3 at position 1 of table 1 is outside 0 .. 2");
+}
+
 TEST(CrossEntropy, EqualsItsDefinition) {
   for (int64_t vocabulary : {1, 5, 16, 100, 1031}) {
     int64_t rows = 7, stride = vocabulary + 3;

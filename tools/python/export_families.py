@@ -4,7 +4,7 @@ exporters, as a user would: the library's own code, its default attention, its o
 
     export_families.py --exporter torchscript --out DIR [--training] [--loss] [FAMILY...]
 
-Families: see FAMILIES below. All dimensions of inputs but those of pixels are dynamic. The weights
+Families: those of FAMILIES below, or those named, of FURTHER too. All dimensions of inputs but those of pixels are dynamic. The weights
 are stripped as in export_gpt2.py: a file declares its parameters and holds the values of constants
 only. Needs the environment of make_venv.
 """
@@ -62,6 +62,20 @@ FAMILIES = {
         intermediate_size=64, image_size=16, patch_size=4, num_channels=3, num_labels=10,
         hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0), ["pixel_values"]),
 }
+# Models of other heads and families, exported when named: they look elements up by the batch.
+FURTHER = {
+    "gpt2_classifier": ("GPT2ForSequenceClassification", "GPT2Config", dict(
+        FAMILIES["gpt2"][2], pad_token_id=0, num_labels=5), ["input_ids"]),
+    "clip_text": ("CLIPTextModel", "CLIPTextConfig", dict(
+        vocab_size=VOCAB, hidden_size=HIDDEN, intermediate_size=64, num_hidden_layers=LAYERS,
+        num_attention_heads=HEADS, max_position_embeddings=POSITIONS, bos_token_id=62,
+        eos_token_id=63), ["input_ids", "attention_mask"]),
+    "deberta": ("DebertaV2ForMaskedLM", "DebertaV2Config", dict(
+        BERT, max_position_embeddings=POSITIONS, type_vocab_size=0, relative_attention=True,
+        pos_att_type=["p2c", "c2p"], position_buckets=8, norm_rel_ebd="layer_norm",
+        share_att_key=True, position_biased_input=False), ["input_ids", "attention_mask"]),
+}
+ALL = {**FAMILIES, **FURTHER}
 
 
 def logits_only(cls, names, loss=False):
@@ -70,11 +84,13 @@ def logits_only(cls, names, loss=False):
     names = names + ["labels"] * loss
     arguments = ", ".join(names)
     keywords = ", ".join(f"{name}={name}" for name in names)
-    options = "" if "pixel_values" in names or "Masked" in cls.__name__ else ", use_cache=False"
+    uncached = "pixel_values" in names or "Masked" in cls.__name__ or "CLIP" in cls.__name__
+    options = "" if uncached else ", use_cache=False"
+    output = "pooler_output" if "CLIP" in cls.__name__ else "logits"
     scope = {"cls": cls}
     exec(f"def forward(self, {arguments}):\n"
          f"    made = cls.forward(self, {keywords}{options})\n"
-         f"    return {'made.loss, ' * loss}made.logits", scope)
+         f"    return {'made.loss, ' * loss}made.{output}", scope)
     return type("LogitsOnly", (cls,), {"forward": scope["forward"]})
 
 
@@ -83,7 +99,7 @@ def build_model(family, dtype=torch.float32, sizes=(), training=False, loss=Fals
     `sizes` are settings of its configuration other than those above. For training with every dropout
     that the configuration names, and attention written out: of the fused one's dropout, exporters
     lose the training mode or all."""
-    cls, config, settings, inputs = FAMILIES[family]
+    cls, config, settings, inputs = ALL[family]
     settings = dict(settings, **dict(sizes))
     if training:
         settings = {key: 0.1 if value == 0.0 and isinstance(value, float) else value
@@ -176,7 +192,7 @@ def strip(proto, parameters):
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("families", nargs="*", metavar="FAMILY", help=", ".join(FAMILIES))
+    parser.add_argument("families", nargs="*", metavar="FAMILY", help=", ".join(ALL))
     parser.add_argument("--exporter", choices=["torchscript", "dynamo"], required=True)
     parser.add_argument("--fold", action="store_true", help="torchscript's constant folding")
     parser.add_argument("--training", action="store_true",
@@ -192,9 +208,9 @@ def main():
         parser.error(f"--out: there is no folder '{args.out}'")
     sizes = [(name, int(value)) for name, value in (size.split("=") for size in args.size)]
     for family in args.families or FAMILIES:
-        if family not in FAMILIES:
-            parser.error(f"no family '{family}', there are {', '.join(FAMILIES)}")
-        names = FAMILIES[family][3] + ["labels"] * args.loss
+        if family not in ALL:
+            parser.error(f"no family '{family}', there are {', '.join(ALL)}")
+        names = ALL[family][3] + ["labels"] * args.loss
         axes = {name: dynamic_axes(family, name) for name in names}
         outputs, inputs = ["loss"] * args.loss + ["logits"], example_inputs(family, names)
         model = build_model(family, sizes=sizes, training=args.training, loss=args.loss)

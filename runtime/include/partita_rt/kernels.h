@@ -179,6 +179,17 @@ void embeddingBackward(float *dtable, const float *dy, const int64_t *ids, int64
 void embeddingBackward(float *dtable, const float *dy, const int32_t *ids, int64_t n, int64_t width,
                        TokenRows rows, Write write = Write::Set);
 
+/// y[t, i, :] = x[t, ids[t, i], :]: of each of the tables [rows, width] n rows. Throws Error on an
+/// id outside 0 .. rows-1. T: float, int64_t, int32_t or bool; Id: int64_t or int32_t.
+template <typename T, typename Id>
+void takeForward(T *y, const Id *ids, const T *x, int64_t tables, int64_t n, int64_t rows,
+                 int64_t width);
+
+/// dx[t, r, :]: the sum of the dy[t, i, :] whose id is r, added in the order of i.
+template <typename Id>
+void takeBackward(float *dx, const float *dy, const Id *ids, int64_t tables, int64_t n,
+                  int64_t rows, int64_t width);
+
 //===-- Cross-entropy -----------------------------------------------------------------------===//
 
 /// Per row: loss[n] = logSumExp[n] - logits[n, labels[n]]; rows whose label is ignoreIndex get
