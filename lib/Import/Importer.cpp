@@ -358,9 +358,6 @@ LogicalResult Importer::importOutputs(const Frame &frame) {
                      << shapeText(tensor->shape)
                      << ", which is not what the model declares for it: was it exported with fixed "
                         "sizes?";
-    if (elementCount(tensor->shape) == 0)
-      return error() << "output " << quoted(output.name()) << " is " << typeText(*tensor)
-                     << ", which has no elements";
     if (!mlirType(tensor->type, context()))
       return error() << "output " << quoted(output.name()) << " has element type "
                      << dtypeName(tensor->type) << ", which is not supported";

@@ -99,7 +99,7 @@ LogicalResult fusedMatMul(Node &node) {
 }
 
 /// alpha A' B' + beta C
-LogicalResult gemm(Node &node) {
+FailureOr<Value> gemmValue(Node &node) {
   int64_t transA = 0, transB = 0;
   float alpha = 1, beta = 1;
   if (failed(node.arity(2, 3)) || failed(node.attribute("transA", transA)) ||
@@ -111,14 +111,14 @@ LogicalResult gemm(Node &node) {
                          c ? llvm::ArrayRef<Tensor *>{a, b, c} : llvm::ArrayRef<Tensor *>{a, b})))
     return failure();
   if (a->shape.size() != 2 || b->shape.size() != 2)
-    return node.error() << "of " << shapeText(a->shape) << " and " << shapeText(b->shape)
-                        << ", expected two matrices";
+    return FailureOr<Value>(node.error() << "of " << shapeText(a->shape) << " and "
+                                         << shapeText(b->shape) << ", expected two matrices");
   if (a->shape[transA ? 0 : 1] != b->shape[transB ? 1 : 0])
-    return innerSizes(node, *a, *b);
+    return FailureOr<Value>(innerSizes(node, *a, *b));
   Shape shape{a->shape[transA ? 1 : 0], b->shape[transB ? 0 : 1]};
   if (!elementCount(shape))
-    return node.error() << "its result would have shape " << shapeText(shape)
-                        << ", which is too large";
+    return FailureOr<Value>(node.error() << "its result would have shape " << shapeText(shape)
+                                         << ", which is too large");
   if (c) {
     Tensor target;
     target.shape = shape;
@@ -126,8 +126,8 @@ LogicalResult gemm(Node &node) {
     if (failed(node.broadcastShape({&target, c}, common)))
       return failure();
     if (common != shape)
-      return node.error() << "adds " << shapeText(c->shape) << " to a product of shape "
-                          << shapeText(shape);
+      return FailureOr<Value>(node.error() << "adds " << shapeText(c->shape)
+                                           << " to a product of shape " << shapeText(shape));
   }
   Value left = node.value(a), right = node.value(b);
   if (transA)
@@ -136,15 +136,67 @@ LogicalResult gemm(Node &node) {
       transB ? node.emit<tx::MatMulNTOp>({left, right}) : node.emit<tx::MatMulOp>({left, right});
   product = scaled(node, product, alpha);
   if (!c || beta == 0)
-    return node.set(0, product);
+    return product;
   Value bias = node.broadcast(scaled(node, node.value(c), beta), shape);
-  return node.set(0, node.emit<tx::AddOp>({product, bias}));
+  return node.emit<tx::AddOp>({product, bias});
+}
+
+LogicalResult gemm(Node &node) {
+  FailureOr<Value> result = gemmValue(node);
+  return failed(result) ? failure() : node.set(0, *result);
+}
+
+/// onnxruntime's: a Gemm and the activation after it, an operator of the default domain whose
+/// attributes have a prefix here.
+LogicalResult fusedGemm(Node &node) {
+  std::string name;
+  if (failed(node.attribute("activation", name)))
+    return failure();
+  onnx::NodeProto proto;
+  proto.set_name(node.name);
+  proto.set_op_type(name);
+  proto.add_input("product");
+  proto.add_output("result");
+  for (const char *attribute : {"alpha", "beta", "gamma"}) {
+    float value = 0;
+    std::string prefixed = std::string("activation_") + attribute;
+    if (!node.has(prefixed))
+      continue;
+    if (failed(node.attribute(prefixed, value)))
+      return failure();
+    onnx::AttributeProto &copy = *proto.add_attribute();
+    copy.set_name(attribute);
+    copy.set_type(1); // a float
+    copy.set_f(value);
+  }
+  FailureOr<Value> product = gemmValue(node);
+  if (failed(product))
+    return failure();
+  if (name.empty())
+    return node.set(0, *product);
+  constexpr const char *known[] = {"Elu",  "HardSigmoid",    "LeakyRelu", "Relu",
+                                   "Selu", "Sigmoid",        "Softplus",  "Softsign",
+                                   "Tanh", "ThresholdedRelu"};
+  auto opset = node.frame.opsets->find("");
+  int64_t version = opset == node.frame.opsets->end() ? 0 : opset->second;
+  const OpRow *row = findOp("", name, version);
+  if (!row || !llvm::is_contained(known, llvm::StringRef(name)))
+    return node.error() << "attribute 'activation' is " << quoted(name)
+                        << ", which is not supported in opset " << version;
+  Frame frame;
+  frame.opsets = node.frame.opsets;
+  frame.scope.values["product"] = node.importer.create(*product);
+  Node activation(node.importer, proto, frame, version);
+  if (failed(row->handler(activation)) || failed(activation.checkAllRead()))
+    return failure();
+  return node.set(0, frame.scope.find("result"));
 }
 
 const OpRow rows[] = {
     {"MatMul", "", 1, anyLater, matMul},
     {"Gemm", "", 7, anyLater, gemm},
     {"FusedMatMul", "com.microsoft", 1, anyLater, fusedMatMul},
+    {"FusedGemm", "com.microsoft", 1, anyLater, fusedGemm},
 };
 
 } // namespace

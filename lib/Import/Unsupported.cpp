@@ -70,6 +70,15 @@ bool isKnown(int64_t type, MLIRContext *context) {
   return known && mlirType(*known, context);
 }
 
+/// What a value is that is no tensor; null for a tensor.
+const char *kindOf(const onnx::TypeProto &type) {
+  return type.has_sequence_type()        ? "a sequence"
+         : type.has_map_type()           ? "a map"
+         : type.has_sparse_tensor_type() ? "a sparse tensor"
+         : type.has_optional_type()      ? "an optional value"
+                                         : nullptr;
+}
+
 /// Walks all nodes that an import could reach.
 class Search {
 public:
@@ -114,7 +123,17 @@ private:
     return opsets;
   }
 
+  void kind(const char *place, const onnx::ValueInfoProto &value) {
+    if (const char *kind = kindOf(value.type()))
+      others.push_back(std::string(place) + " " + quoted(value.name()) + " is " + kind +
+                       ": a program's values are tensors, each of one shape");
+  }
+
   void types() {
+    for (const onnx::ValueInfoProto *input : realInputs(model.graph()))
+      kind("input", *input);
+    for (const onnx::ValueInfoProto &output : model.graph().output())
+      kind("output", output);
     for (const onnx::ValueInfoProto *input : realInputs(model.graph())) {
       int64_t type = input->type().tensor_type().elem_type();
       if (type != 0 && !isKnown(type, context))
@@ -150,6 +169,12 @@ private:
     }
     if (!findOp(domain, node.op_type(), version))
       listing.add(node, domain, version);
+    if (domain == "com.microsoft.nchwc" && !inLayoutOfOneMachine) {
+      inLayoutOfOneMachine = true;
+      others.push_back("onnxruntime has laid tensors out for the caches of one machine (domain "
+                       "'com.microsoft.nchwc'): save the model with its optimization level "
+                       "ORT_ENABLE_EXTENDED or a lower one");
+    }
   }
 
   const onnx::ModelProto &model;
@@ -158,6 +183,7 @@ private:
   llvm::DenseSet<const onnx::FunctionProto *> seen;
   Listing listing;
   std::vector<std::string> others;
+  bool inLayoutOfOneMachine = false;
 };
 
 } // namespace

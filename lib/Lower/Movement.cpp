@@ -170,6 +170,8 @@ struct Constant : KernelInterface::ExternalModel<Constant, tx::ConstantOp> {
     auto dense = dyn_cast<DenseElementsAttr>(constant.getValue());
     if (!dense)
       return op->emitOpError() << "has no elements to write into the program";
+    if (dense.empty())
+      return success(); // an output without elements: nothing to write
     auto type = BufferType::get(op->getContext(), constant.getType().getElementType());
     if (std::optional<APFloat> value = splatOf(dense)) {
       l.create<FillOp>(l.result(0), *value, l.elements(constant.getResult()));

@@ -137,7 +137,7 @@ private:
     std::string known;
     for (auto [i, value] : llvm::enumerate(results)) {
       auto type = dyn_cast<RankedTensorType>(value.getType());
-      bool isFloat = type && isa<FloatType>(type.getElementType());
+      bool isFloat = type && isa<FloatType>(type.getElementType()) && type.getNumElements() > 0;
       bool fits = isFloat &&
                   (chosen && chosen->loss == Kind::InGraph
                        ? type.getNumElements() == 1

@@ -56,3 +56,11 @@ train.parameter @w : tensor<4x4xf32>
 
 // expected-error@-2 {{the module has no function @forward with a body to train}}
 func.func private @other()
+
+// -----
+// What has no elements cannot be scored.
+// expected-error@+1 {{no result is a floating-point tensor that could be the logits [batch, ..., classes]}}
+func.func @forward(%x: tensor<2x3xf32> {train.name = "pixels"}) -> (tensor<0x4xf32> {train.name = "none"}) {
+  %none = tx.constant dense<> : tensor<0x4xf32> : tensor<0x4xf32>
+  return %none : tensor<0x4xf32>
+}

@@ -135,6 +135,16 @@ def rotary():
                num_heads=H, rotary_embedding_dim=4)
 
 
+def activated():
+    a, b, c = random(3, 5), random(5, 7), random(7)
+    yield case("fused_gemm", "FusedGemm", [a, b, c], activation="Relu")
+    yield case("fused_gemm_scaled", "FusedGemm", [a.T.copy(), b.T.copy(), random(3, 1)], activation="Tanh", transA=1,
+               transB=1, alpha=0.5, beta=2.0)
+    yield case("fused_gemm_slope", "FusedGemm", [a, b, c], activation="LeakyRelu", activation_alpha=0.25)
+    yield case("fused_gemm_line", "FusedGemm", [a, b], activation="HardSigmoid", activation_alpha=0.3,
+               activation_beta=0.4)
+
+
 def all_cases():
-    for family in (elementwise, norms, products, attentions, grouped, rotary):
+    for family in (elementwise, norms, products, attentions, grouped, rotary, activated):
         yield from family()
