@@ -25,8 +25,8 @@ struct ScalarFunction {
 
 class Folder {
 public:
-  /// `limit`: distinct elements of one result; all results together may have 16 times as many.
-  explicit Folder(int64_t limit) : limit(limit), left(16 * limit) {}
+  /// `limit`: distinct elements of one result; `total`: of all results together.
+  Folder(int64_t limit, int64_t total) : limit(limit), left(total) {}
 
   /// Elementwise; operands are broadcast to `shape`. Computes on doubles when `onDouble` is wanted
   /// by the operands' type or the function has no integer form.

@@ -35,11 +35,23 @@ FailureOr<OwningOpRef<ModuleOp>> importOnnx(llvm::StringRef path, const ImportOp
 
 namespace importer {
 
-/// Inlining functions must not turn a small file into an endless program.
-constexpr int64_t maxInlinedNodes = 1 << 16;
+/// What a file may make of itself is in proportion to it, so that a small one cannot ask for much
+/// memory. A model's functions, called layer by layer, amount to fewer nodes than a small file has.
+constexpr int64_t leastInlinedNodes = 1 << 12, bytesOfInlinedNode = 8;
+constexpr int64_t leastFold = 1 << 14, mostFold = 1 << 24, masks = 64;
+
+static int64_t foldLimit(const ModelFile &file, const ImportOptions &options) {
+  if (options.foldLimit)
+    return options.foldLimit;
+  uint64_t length = 1;
+  for (const auto &[name, size] : options.dims)
+    length = std::max(length, static_cast<uint64_t>(std::clamp<int64_t>(size, 1, mostFold)));
+  uint64_t wanted = std::max(file.bytes(), masks * length * length);
+  return static_cast<int64_t>(std::clamp<uint64_t>(wanted, leastFold, mostFold));
+}
 
 Importer::Importer(ModelFile &file, const ImportOptions &options, MLIRContext *context)
-    : file(file), folder(options.foldLimit), builder(context), options(options),
+    : file(file), folder(0, 0), builder(context), options(options),
       devices(std::make_unique<Devices>(*this)) {}
 
 Importer::~Importer() = default;
@@ -99,6 +111,8 @@ FailureOr<OwningOpRef<ModuleOp>> Importer::run() {
   LogicalResult initializers = importInitializers(model.graph(), frame.scope);
   if (failed(initializers) && !options.keepGoing)
     return failure();
+  folder = Folder(foldLimit(file, options), 16 * mostFold);
+  maxInlinedNodes = std::max<int64_t>(leastInlinedNodes, file.bytes() / bytesOfInlinedNode);
   tieWeights(frame.scope);
   if (!options.keepGoing) // a report lists them
     warnOfMerged();
@@ -413,7 +427,8 @@ Importer::importNodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto> 
 
 LogicalResult Importer::importNode(const onnx::NodeProto &proto, Frame &frame) {
   if (frame.caller && ++inlinedNodes > maxInlinedNodes)
-    return error() << "the calls of functions amount to more than " << maxInlinedNodes << " nodes";
+    return error() << "the calls of functions amount to more than " << maxInlinedNodes
+                   << " nodes, as many as a file of this size may have";
   llvm::StringRef domain = canonicalDomain(proto.domain());
   auto opset = frame.opsets->find(domain);
   int64_t version = opset == frame.opsets->end() ? 0 : opset->second;

@@ -128,7 +128,7 @@ private:
   llvm::StringSet<> notedFiles;
   llvm::SmallVector<mlir::Attribute> noted;               // TrainDialect::kFiles
   llvm::DenseMap<mlir::Attribute, mlir::Value> constants; // each stands once
-  int64_t inlinedNodes = 0;
+  int64_t inlinedNodes = 0, maxInlinedNodes = 0;
 };
 
 /// Sizes for the symbolic dimensions of `graph`'s inputs, from `--dim`. On success every input

@@ -343,10 +343,16 @@ LogicalResult trilu(Node &node) {
     return failure();
   llvm::ArrayRef<int64_t> matrix = llvm::ArrayRef<int64_t>(x->shape).take_back(2);
   HostTensor ones = HostTensor::scalarInt(DType::boolean, 1).broadcast(matrix);
-  MaybeHost mask = node.folder().trilu(ones, diagonal, upper);
-  if (!mask)
-    return node.error() << "of " << typeText(*x) << " is too large";
-  Value keep = node.broadcast(node.value(node.importer.create(*mask)), x->shape);
+  Math m(node);
+  auto triangle = [&]() -> Value {
+    if (MaybeHost mask = node.folder().trilu(ones, diagonal, upper))
+      return node.value(node.importer.create(*mask));
+    Value row = m.iota(m.i64(), 2, 0, matrix[0], static_cast<double>(diagonal));
+    Value column = m.iota(m.i64(), 2, 1, matrix[1]);
+    return upper ? m.apply<tx::GreaterEqualOp>(column, row)
+                 : m.apply<tx::GreaterEqualOp>(row, column);
+  };
+  Value keep = node.broadcast(triangle(), x->shape);
   Value zero = tx::createSplat(node.builder(), node.loc, node.value(x).getType(), 0);
   return node.set(0, node.emit<tx::SelectOp>({keep, node.value(x), zero}));
 }

@@ -8,6 +8,7 @@
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/ConvertUTF.h"
+#include "llvm/Support/MathExtras.h"
 #include "llvm/Support/Path.h"
 #include <cerrno>
 #include <cstring>
@@ -122,6 +123,13 @@ FailureOr<std::unique_ptr<ModelFile>> ModelFile::open(llvm::StringRef path, MLIR
 /// Bytes that the values of `count` elements take as raw data.
 static uint64_t rawLength(const TensorData &data) {
   return static_cast<uint64_t>(data.count) * static_cast<uint64_t>(byteSize(data.type));
+}
+
+uint64_t ModelFile::bytes() const {
+  uint64_t sum = mapping.size;
+  for (const auto &external : externalSizes)
+    sum = llvm::SaturatingAdd(sum, external.second);
+  return sum;
 }
 
 FailureOr<TensorData> ModelFile::locate(const onnx::TensorProto &tensor, EmitError emitError) {

@@ -62,6 +62,8 @@ public:
 
   const onnx::ModelProto &model() const { return *proto; }
   llvm::StringRef path() const { return modelPath; }
+  /// Bytes of the model, and of the external files that `locate` has met.
+  uint64_t bytes() const;
   mlir::Location location() const { return fileLocation; }
 
   using EmitError = llvm::function_ref<mlir::InFlightDiagnostic()>;

@@ -1,7 +1,8 @@
-"""Writes the seed corpus of import_fuzzer: every model of the importer's tests, one of every node test
-that ./check runs, and the exported Transformers of test/Data, as far as a file has at most LARGEST bytes.
+"""Writes the seed corpus of import_fuzzer: every model of the importer's tests, every node test that ./check
+runs, and every exported Transformer of test/Data. Values of weights, which no import reads, are left out,
+as an exporter may; and of more than LONGEST bytes of nodes the last ones, which repeat the first layers.
 
-usage: make_corpus.py FOLDER LARGEST
+usage: make_corpus.py FOLDER
 """
 import glob
 import os
@@ -15,7 +16,76 @@ tests = os.path.join(here, "..", "Import")
 sys.path.insert(0, tests)
 import onnx_writer
 
-folder, largest = sys.argv[1], int(sys.argv[2])
+folder = sys.argv[1]
+LONGEST, FEW = 60000, 1000  # bytes
+
+
+def varint(data, at):
+    value = shift = 0
+    while True:
+        byte = data[at]
+        value, shift, at = value | (byte & 127) << shift, shift + 7, at + 1
+        if byte < 128:
+            return value, at
+
+
+def fields(data):
+    """(number, the field's bytes, its contents) of every field of a message; contents: of length-delimited ones."""
+    at = 0
+    while at < len(data):
+        begin = at
+        tag, at = varint(data, at)
+        contents, kind = None, tag & 7
+        if kind == 0:
+            _, at = varint(data, at)
+        elif kind == 2:
+            size, at = varint(data, at)
+            contents, at = data[at:at + size], at + size
+        else:
+            at += 8 if kind == 1 else 4
+        yield tag >> 3, data[begin:at], contents
+
+
+def field(number, contents):
+    out, size = bytearray([number << 3 | 2]), len(contents)
+    while size > 127:
+        out.append(size & 127 | 128)
+        size >>= 7
+    return bytes(out) + bytes([size]) + contents
+
+
+def without_values(tensor):
+    """The tensor without its values, if it is a large one of floats: raw_data 9, data_type 2 = 1, 10, 11, 16."""
+    parts = list(fields(tensor))
+    is_float = any(number == 2 and part[-1] in (1, 10, 11, 16) for number, part, _ in parts)
+    if not is_float or len(tensor) < FEW:
+        return tensor
+    return b"".join(part for number, part, _ in parts if number != 9)
+
+
+def shortened(model):
+    """A ModelProto (graph 7) with less of its graph: node 1; initializer 5, those in use; value_info 13, which nobody reads."""
+    out = bytearray()
+    for number, part, contents in fields(model):
+        if number != 7:
+            out += part
+            continue
+        graph, length, used = bytearray(), 0, set()
+        parts = list(fields(contents))
+        for inner, text, node in parts:  # nodes come before or after the initializers
+            length += len(text) if inner == 1 else 0
+            if inner == 1 and length <= LONGEST:
+                used.update(name for member, _, name in fields(node) if member == 1)
+                graph += text
+        for inner, text, tensor in parts:
+            if inner == 5 and any(member == 8 and name in used for member, _, name in fields(tensor)):
+                graph += field(5, without_values(tensor))
+            elif inner not in (1, 5, 13):
+                graph += text
+        out += field(7, bytes(graph))
+    return bytes(out)
+
+
 shutil.rmtree(folder, ignore_errors=True)
 os.makedirs(folder)
 for test in sorted(os.listdir(tests)):
@@ -29,11 +99,11 @@ for test in sorted(os.listdir(tests)):
         model = os.path.join(case, "model.onnx")
         scope.update(output=model, folder=case, os=os)
         exec(compile(text, test + ":" + name, "exec"), scope)
-        if os.path.isfile(model) and os.path.getsize(model) <= largest:
+        if os.path.isfile(model):
             os.rename(model, os.path.join(folder, f"{test[:-5]}-{name}"))
         shutil.rmtree(case)
 with zipfile.ZipFile(os.path.join(tests, "Nodes", "models.zip")) as models:
     models.extractall(folder)
 for model in glob.glob(os.path.join(here, "..", "Data", "**", "*.onnx"), recursive=True):
-    if os.path.getsize(model) <= largest:
-        shutil.copy(model, folder)
+    with open(model, "rb") as whole, open(os.path.join(folder, os.path.basename(model)), "wb") as short:
+        short.write(shortened(whole.read()))

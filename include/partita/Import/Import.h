@@ -28,9 +28,10 @@ struct ImportOptions {
   /// `--dim NAME=SIZE`: NAME is a symbolic dimension of the file, or INPUT.AXIS ("input_ids.0").
   std::vector<std::pair<std::string, int64_t>> dims;
   /// A tensor that depends on no input is computed during import while it has at most this many
-  /// distinct elements (all such tensors of a model together: 16 times as many); a larger one
-  /// stays in the program.
-  int64_t foldLimit = int64_t(1) << 24;
+  /// distinct elements (all such tensors of a model together: 2^28); a larger one stays in the
+  /// program. 0: as many as the model's files have bytes, or 64 masks of the largest of `dims` have
+  /// elements, but at least 2^14 and at most 2^24.
+  int64_t foldLimit = 0;
   /// After a node that cannot be imported, go on with those that do not need its results: so all
   /// that is wrong with a model is told, an error each.
   bool keepGoing = false;
