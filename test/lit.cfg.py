@@ -2,7 +2,7 @@
 #   %partita %partita-opt    the tools              FileCheck, not, count, split-file: LLVM's
 #   %data                    test/Data              %golden   test/Golden
 #   %build %source           build and source folder
-#   %python                  the system's python3: numpy is there, nothing from PyPI is
+#   %python                  the system's python3: numpy and onnx are there, nothing from PyPI is
 #   %mpirun                  mpirun as root, more ranks than cores allowed
 import os
 
@@ -43,6 +43,11 @@ config.substitutions += [
     ("%python", "/usr/bin/python3"),
     ("%mpirun", "mpirun --allow-run-as-root --oversubscribe"),
 ]
+# Debian's own copy of ONNX's node tests (python3-onnx, libonnx-testdata).
+onnx_tests = "/usr/share/libonnx-testdata/data/node"
+if os.path.isdir(onnx_tests) and os.path.isdir("/usr/lib/python3/dist-packages/onnx"):
+    config.available_features.add("onnx-testdata")
+config.substitutions.append(("%onnx-tests", onnx_tests))
 # The fuzz target is there when the compiler is clang and partita-test-depends was built.
 if os.path.exists(os.path.join(tools, "import_fuzzer")):
     config.available_features.add("fuzzer")
