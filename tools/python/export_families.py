@@ -4,9 +4,9 @@ exporters, as a user would: the library's own code, its default attention, its o
 
     export_families.py --exporter torchscript --out DIR [--training] [--loss] [FAMILY...]
 
-Families: those of FAMILIES below, or those named, of FURTHER too. All dimensions of inputs but those of pixels are dynamic. The weights
-are stripped as in export_gpt2.py: a file declares its parameters and holds the values of constants
-only. Needs the environment of make_venv.
+Families: those of FAMILIES below, or those named, of FURTHER too. All dimensions of inputs but
+those of pixels are dynamic. The weights are stripped as in export_gpt2.py: a file declares its
+parameters and holds the values of constants only. Needs the environment of make_venv.
 """
 
 import argparse

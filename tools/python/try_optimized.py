@@ -46,16 +46,17 @@ def attempt(family, exporter, folder):
         return done.stdout
 
     names = export_families.FAMILIES[family][3]
-    inputs = export_families.example_inputs(family, BATCH, SEQUENCE)
+    inputs = export_families.example_inputs(family, names, BATCH, SEQUENCE)
+    axes = {name: export_families.dynamic_axes(family, name) for name in names}
     model = export_families.build_model(family)
     if exporter == "torchscript":
-        onnx.save(export_families.export_torchscript(model, names, inputs, False), path("model.onnx"))
+        onnx.save(export_families.export_torchscript(model, axes, ["logits"], inputs, False), path("model.onnx"))
     else:
-        onnx.save(export_families.export_dynamo(model, names, inputs), path("model.onnx"))
+        onnx.save(export_families.export_dynamo(model, axes, ["logits"], inputs), path("model.onnx"))
     made = optimize(path("model.onnx"), path("optimized.onnx"))
     print(", ".join(f"{op} {count}" for op, count in sorted(made.items())), end=": ")
     sizes = {dim: tensor.shape[axis] for name, tensor in zip(names, inputs)
-             for axis, dim in export_families.dynamic_axes(name).items()}
+             for axis, dim in axes[name].items()}
     run("partita", "compile", path("optimized.onnx"), *[f"--dim={dim}={size}" for dim, size in sizes.items()],
         "--objective", "none", "-o", path("program"))
     save_file({name: tensor.numpy() for name, tensor in zip(names, inputs)}, path("data.safetensors"))
