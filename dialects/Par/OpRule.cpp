@@ -7,6 +7,7 @@
 
 #include "dialects/Par/Par.h"
 #include "dialects/Par/Placement.h"
+#include "dialects/Par/Reasons.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -119,6 +120,22 @@ static std::string missingFirstIndex(const ShardRule &rule, ArrayRef<Layout> ope
   return text;
 }
 
+/// A result whose type says otherwise than the rule: over each axis that they differ on, why.
+static LogicalResult refuseResult(Operation *op, unsigned index, const Layout &expected,
+                                  const Layout &actual) {
+  Type type = op->getResult(index).getType();
+  InFlightDiagnostic error = op->emitOpError();
+  error << "rule '" << cast<ShardInterface>(op).getShardRule() << "': result " << index << " is "
+        << withLayout(type, expected) << ", not " << type;
+  llvm::SetVector<StringAttr> axes;
+  expected.axes(axes);
+  for (StringAttr axis : axes)
+    if (expected.kind(axis) != actual.kind(axis))
+      attachReasons(error, llvm::formatv("result {0}", index).str(), axis,
+                    traceReasons(op->getResult(index), expected.kind(axis), axis));
+  return error;
+}
+
 LogicalResult partita::verifyShardRule(Operation *op) {
   auto placed = [](Type type) {
     auto tensor = dyn_cast<RankedTensorType>(type);
@@ -159,9 +176,12 @@ LogicalResult partita::verifyShardRule(Operation *op) {
     layout.splits = result.splits; // letters that only results have
   }
   RuleProblem problem;
-  if (!placeResults(*rule, operands, carries, expected, problem))
-    return op->emitOpError() << "rule '" << cast<ShardInterface>(op).getShardRule()
-                             << "': " << problem.text;
+  if (!placeResults(*rule, operands, carries, expected, problem)) {
+    InFlightDiagnostic error = op->emitOpError();
+    error << "rule '" << cast<ShardInterface>(op).getShardRule() << "': " << problem.text;
+    attachReasons(error, op, problem);
+    return error;
+  }
   if (std::string missing = missingFirstIndex(*rule, operands, expected); !missing.empty())
     return op->emitOpError() << missing;
   for (auto [i, layout, type] : llvm::enumerate(expected, op->getResultTypes())) {
@@ -173,9 +193,7 @@ LogicalResult partita::verifyShardRule(Operation *op) {
     if (isZero(op))
       actual.partial.clear();
     if (!(layout == actual))
-      return op->emitOpError() << "rule '" << cast<ShardInterface>(op).getShardRule()
-                               << "': result " << i << " is " << withLayout(type, layout)
-                               << ", not " << type;
+      return refuseResult(op, i, layout, actual);
   }
   return success();
 }

@@ -27,4 +27,13 @@ Interleaving interleaving(mlir::Operation *op, mlir::RankedTensorType piece, mli
 #define GET_OP_CLASSES
 #include "dialects/Par/ParOps.h.inc"
 
+namespace partita::par {
+/// The causes in a location, each once, in order: one, or those of all that was joined.
+llvm::SmallVector<CauseAttr> causesOf(mlir::Location loc);
+/// The location with a cause; one that it had before is replaced.
+mlir::Location withCause(mlir::Location loc, CauseAttr cause);
+/// Was what stands at the location built by differentiation?
+bool isBackward(mlir::Location loc);
+} // namespace partita::par
+
 #endif // PARTITA_DIALECTS_PAR_H

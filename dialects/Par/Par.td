@@ -88,6 +88,50 @@ def Par_PlacementAttr : Par_Attr<"Placement", "place"> {
   let genVerifyDecl = 1;
 }
 
+def Par_SeedAttr : Par_Attr<"Seed", "seed"> {
+  let summary = "who asked for the splits of an axis";
+  let description = [{
+    `kind` is who: `batch`, `analysis`, `user`, `annotation`, `sequence`; `words` what was said, in words for the reader, and
+    `parameters` are those that are split together for it.
+
+        #par.seed<"analysis" "" of ["up@1", "down@0"]>
+        #par.seed<"user" "up=tp@1" of ["up@1", "down@0"]>
+
+    As `par.seeds`, a dictionary by axis, on a parameter, from the seeds to `partition-materialize`; from there on part of
+    `#par.cause`.
+  }];
+  let parameters = (ins "::mlir::StringAttr":$kind, "::mlir::StringAttr":$words, "::mlir::ArrayAttr":$parameters);
+  let assemblyFormat = "`<` $kind $words `of` $parameters `>`";
+}
+
+def Par_CauseAttr : Par_Attr<"Cause", "cause"> {
+  let summary = "what made a conjugate or a move necessary";
+  let description = [{
+    The letter of an op's rule that an axis splits, the op's node in the model, the seed of the split, and where in the
+    model's layers the op stands. It is the metadata of the location of what `partition-materialize` inserts,
+    so whatever comes of it (its backward half, a bucket, a start) carries it: read it with `par::causesOf`.
+
+    | role      | says                                                                       |
+    |-----------|----------------------------------------------------------------------------|
+    | sum       | the letter is summed away: each rank has a part of the sum                 |
+    | greatest  | the same of a maximum                                                      |
+    | share     | an operand lacks the letter: each rank has a share of its cotangent        |
+    | parameter | the same of a value that depends on parameters alone                       |
+    | whole     | an operand is in pieces, and the op splits another letter                  |
+    | piece     | an operand is whole, and the op wants its piece                            |
+
+    `layer` is the number of the layer (partita/Analysis/Layers.h), -1 in front of the first one or where there
+    is none, -2 behind the last one, -3 outside of the loop over micro-batches; `layers` is how many the function has.
+  }];
+  let parameters = (ins "::mlir::StringAttr":$role, "::mlir::StringAttr":$letter, "::mlir::StringAttr":$rule,
+                        "::mlir::StringAttr":$op, "::mlir::StringAttr":$node, "int64_t":$layer, "int64_t":$layers,
+                        OptionalParameter<"::partita::par::SeedAttr">:$seed);
+  let assemblyFormat = "`<` $role $letter `in` $rule `of` $op $node `layer` $layer `of` $layers (`seed` $seed^)? `>`";
+  let extraClassDeclaration = [{
+    static constexpr int64_t kBefore = -1, kAfter = -2, kOnce = -3;
+  }];
+}
+
 //===----------------------------------------------------------------------------------------------===//
 // Conjugates: strategy ops, created by partition
 //===----------------------------------------------------------------------------------------------===//

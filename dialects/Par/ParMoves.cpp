@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------------------------------===//
 
 #include "dialects/Par/Placement.h"
+#include "dialects/Par/Reasons.h"
 #include "mlir/IR/PatternMatch.h"
 
 using namespace mlir;
@@ -55,13 +56,21 @@ template <typename Op> static LogicalResult verifyMove(Op op, ArrayRef<Kind> kin
     return op.emitOpError() << "of values without placements keeps their type, it is " << wholeType
                             << " and " << pieceType;
   }
+  auto refuse = [&](Value at, const auto &...words) -> LogicalResult {
+    InFlightDiagnostic error = op.emitOpError() << "over " << axis;
+    (error << ... << words);
+    if (at == op.getValue())
+      attachReasons(error, "it", axis, traceReasons(at, axis));
+    return error;
+  };
+  Value wholeValue = op.getWhole() == op.getValue().getType() ? op.getValue() : op.getResult();
+  Value pieceValue = wholeValue == op.getValue() ? op.getResult() : op.getValue();
   if (!llvm::is_contained(kinds, whole.kind(axis)))
-    return op.emitOpError() << "over " << axis << " wants a whole value that is "
-                            << toString(kinds.front()) << ", it is " << toString(whole.kind(axis))
-                            << ": " << wholeType;
+    return refuse(wholeValue, " wants a whole value that is ", toString(kinds.front()), ", it is ",
+                  toString(whole.kind(axis)), ": ", wholeType);
   if (piece.dimOf(axis) != dim || piece.blocksOf(axis) != blocks)
-    return op.emitOpError() << "over " << axis << " wants a piece that is sharded along dimension "
-                            << dim << " in " << blocks << " blocks, it is " << pieceType;
+    return refuse(pieceValue, " wants a piece that is sharded along dimension ", dim, " in ",
+                  blocks, " blocks, it is ", pieceType);
   ArrayRef<AxisSplit> splits = piece.splits[dim];
   const AxisSplit *own =
       llvm::find_if(splits, [&](const AxisSplit &split) { return split.axis == axis; });

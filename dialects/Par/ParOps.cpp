@@ -1,6 +1,7 @@
 //===- ParOps.cpp - conjugates and collectives ------------------------------------------------===//
 
 #include "dialects/Par/Placement.h"
+#include "dialects/Par/Reasons.h"
 #include "mlir/IR/OpImplementation.h"
 
 using namespace mlir;
@@ -11,15 +12,20 @@ using namespace partita::par;
 #include "dialects/Par/ParOps.cpp.inc"
 
 /// `from` with `axis` changed from one placement to another must be `to`.
-static LogicalResult verifyChange(Operation *op, Type from, Type to, StringAttr axis, Kind before,
+static LogicalResult verifyChange(Operation *op, Value value, Type to, StringAttr axis, Kind before,
                                   Kind after) {
+  Type from = value.getType();
   Layout layout = Layout::of(from);
   bool cotangents = true;
   if (auto function = op->getParentOfType<FunctionOpInterface>())
     cotangents = !function->hasAttr(ParDialect::kNoCotangents);
-  if (layout.kind(axis) != before)
-    return op->emitOpError() << "over " << axis << " wants a value that is " << toString(before)
-                             << ", it is " << toString(layout.kind(axis)) << ": " << from;
+  if (layout.kind(axis) != before) {
+    InFlightDiagnostic error = op->emitOpError();
+    error << "over " << axis << " wants a value that is " << toString(before) << ", it is "
+          << toString(layout.kind(axis)) << ": " << from;
+    attachReasons(error, "it", axis, traceReasons(value, axis));
+    return error;
+  }
   layout.set(axis, after);
   if (!cotangents)
     layout = layout.valueOnly();
@@ -30,23 +36,23 @@ static LogicalResult verifyChange(Operation *op, Type from, Type to, StringAttr 
 }
 
 LogicalResult FOp::verify() {
-  return verifyChange(*this, getValue().getType(), getResult().getType(), getAxisAttr(),
-                      Kind::Invariant, Kind::Replicated);
+  return verifyChange(*this, getValue(), getResult().getType(), getAxisAttr(), Kind::Invariant,
+                      Kind::Replicated);
 }
 
 LogicalResult GOp::verify() {
-  return verifyChange(*this, getValue().getType(), getResult().getType(), getAxisAttr(),
-                      Kind::Partial, Kind::Invariant);
+  return verifyChange(*this, getValue(), getResult().getType(), getAxisAttr(), Kind::Partial,
+                      Kind::Invariant);
 }
 
 LogicalResult GreatestOp::verify() {
-  return verifyChange(*this, getValue().getType(), getResult().getType(), getAxisAttr(),
-                      Kind::Greatest, Kind::Invariant);
+  return verifyChange(*this, getValue(), getResult().getType(), getAxisAttr(), Kind::Greatest,
+                      Kind::Invariant);
 }
 
 LogicalResult AllReduceMaxOp::verify() {
-  return verifyChange(*this, getValue().getType(), getResult().getType(), getAxisAttr(),
-                      Kind::Greatest, Kind::Invariant);
+  return verifyChange(*this, getValue(), getResult().getType(), getAxisAttr(), Kind::Greatest,
+                      Kind::Invariant);
 }
 
 LogicalResult FirstIndexOp::verify() {
@@ -81,8 +87,7 @@ static LogicalResult verifyReduced(Operation *op, ValueRange values, ValueRange 
     return op->emitOpError() << "needs one result per value, and at least one; it has "
                              << values.size() << " values and " << results.size() << " results";
   for (auto [value, result] : llvm::zip(values, results))
-    if (failed(verifyChange(op, value.getType(), result.getType(), axis, Kind::Partial,
-                            Kind::Invariant)))
+    if (failed(verifyChange(op, value, result.getType(), axis, Kind::Partial, Kind::Invariant)))
       return failure();
   return success();
 }

@@ -94,6 +94,7 @@ bool isDifferentiable(mlir::Type type);
 /// serves as a replicated one; an operand whose flag in `carriesCotangent` is false always does.
 struct RuleProblem {
   int operand = -1; // the operand at fault, or -1
+  int against = -1; // the operand that it contradicts, or -1
   mlir::StringAttr axis;
   Kind wanted = Kind::Invariant; // what would have been right, when `operand` is set
   std::string text;

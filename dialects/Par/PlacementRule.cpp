@@ -51,8 +51,9 @@ public:
   }
 
 private:
-  bool refuse(int operand, StringAttr axis, Kind wanted, const Twine &text) {
+  bool refuse(int operand, StringAttr axis, Kind wanted, const Twine &text, int against = -1) {
     problem.operand = operand;
+    problem.against = against;
     problem.axis = axis;
     problem.wanted = wanted;
     problem.text = text.str();
@@ -95,14 +96,18 @@ private:
       return refuse(operand, axis, Kind::Invariant,
                     llvm::formatv("{0} splits letter {1} of {2} but letter {3} elsewhere",
                                   axis.getValue(), rule.letters[split->letter].name,
-                                  describe(operand), rule.letters[found->letter].name));
-    if (!found)
+                                  describe(operand), rule.letters[found->letter].name),
+                    splitter);
+    if (!found) {
       found = split;
+      splitter = operand;
+    }
     return true;
   }
 
   bool apply(StringAttr axis) {
     std::optional<LetterSplit> split;
+    splitter = -1;
     for (auto [i, pattern, layout] : llvm::enumerate(rule.operands, operands))
       if (!consider(axis, pattern, layout, static_cast<int>(i), split))
         return false;
@@ -117,11 +122,13 @@ private:
     if (l.never || l.byForm)
       return refuse(-1, axis, Kind::Invariant,
                     llvm::formatv("letter {0} cannot be split, it is split over {1}", l.name,
-                                  axis.getValue()));
+                                  axis.getValue()),
+                    splitter);
     if ((l.unbroken || l.lacksFirstIndex) && split.blocks != 1)
       return refuse(-1, axis, Kind::Invariant,
                     llvm::formatv("letter {0} cannot be split in blocks, it is split over {1}",
-                                  l.name, axis.getValue()));
+                                  l.name, axis.getValue()),
+                    splitter);
     for (auto [i, pattern, layout] : llvm::enumerate(rule.operands, operands))
       if (!checkOperand(axis, split, static_cast<int>(i), pattern, layout))
         return false;
@@ -158,8 +165,8 @@ private:
     return refuse(i, axis, dim >= 0 ? Kind::Sharded : Kind::Replicated,
                   llvm::formatv("letter {0} is split over {1}: operand {2} must be {3}, it is {4}",
                                 l.name, axis.getValue(), i,
-                                dim >= 0 ? sharded(dim, blocks) : "replicated",
-                                have(layout, axis)));
+                                dim >= 0 ? sharded(dim, blocks) : "replicated", have(layout, axis)),
+                  splitter);
   }
 
   bool applyWhole(StringAttr axis) {
@@ -183,7 +190,8 @@ private:
             static_cast<int>(i), axis, Kind::Replicated,
             llvm::formatv(
                 "operand {0} is replicated over {1}: operand {2} must be too, it is invariant",
-                replicated.front(), axis.getValue(), i));
+                replicated.front(), axis.getValue(), i),
+            static_cast<int>(replicated.front()));
     for (Layout &layout : results)
       layout.set(axis, replicated.empty() ? Kind::Invariant : Kind::Replicated);
     return true;
@@ -205,14 +213,16 @@ private:
       if (linearity == Linearity::Together && pattern.linearity == Linearity::Together)
         return refuse(static_cast<int>(i), axis, Kind::Partial,
                       llvm::formatv("operand {0} is a partial sum over {1} but operand {2} is {3}",
-                                    partial.front(), axis.getValue(), i, have(operands[i], axis)));
+                                    partial.front(), axis.getValue(), i, have(operands[i], axis)),
+                      static_cast<int>(partial.front()));
       if (kind == Kind::Invariant && carriesCotangent[i])
         return refuse(
             static_cast<int>(i), axis, Kind::Replicated,
             llvm::formatv(
                 "operand {0} is a partial sum over {1}: operand {2} must be replicated, it is "
                 "invariant",
-                partial.front(), axis.getValue(), i));
+                partial.front(), axis.getValue(), i),
+            static_cast<int>(partial.front()));
     }
     for (Layout &layout : results)
       layout.set(axis, Kind::Partial);
@@ -263,6 +273,7 @@ private:
   MutableArrayRef<Layout> results;
   RuleProblem &problem;
   SmallVector<int64_t> sizes; // of the letters
+  int splitter = -1;          // the first operand in which the axis splits a letter
 };
 
 } // namespace

@@ -2,7 +2,7 @@
 
 #include "dialects/Train/Train.h"
 #include "dialects/Interfaces/BoundRegion.h"
-#include "dialects/Par/Placement.h"
+#include "dialects/Par/Reasons.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/IR/OpImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -87,6 +87,18 @@ LogicalResult InitialValueOp::verifySymbolUses(SymbolTableCollection &tables) {
 
 LogicalResult WriteOp::verifySymbolUses(SymbolTableCollection &tables) {
   return verifySymbol(*this, getSymbolAttr(), getValue().getType(), tables);
+}
+
+LogicalResult UpdateOp::verify() {
+  par::Layout layout = par::Layout::of(getGradient().getType());
+  if (layout.partial.empty())
+    return success();
+  StringAttr axis = layout.partial.front();
+  InFlightDiagnostic error = emitOpError() << "of '" << getParameter()
+                                           << "' by a gradient that is a partial sum over " << axis
+                                           << ": every rank would update by its own share";
+  par::attachReasons(error, "the gradient", axis, par::traceReasons(getGradient(), axis));
+  return error;
 }
 
 //===----------------------------------------------------------------------------------------------===//

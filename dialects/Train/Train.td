@@ -226,6 +226,7 @@ def Train_UpdateOp : Train_Op<"update"> {
   let description = "Created by `differentiate`; replaced with arithmetic and `train.write` by `optimize`.";
   let arguments = (ins FlatSymbolRefAttr:$parameter, AnyRankedTensor:$value, AnyRankedTensor:$gradient);
   let assemblyFormat = "$parameter `,` $value `by` $gradient attr-dict `:` type($value) `,` type($gradient)";
+  let hasVerifier = 1;
 }
 
 def Train_LearningRateOp : Train_Op<"learning_rate", [Pure]> {

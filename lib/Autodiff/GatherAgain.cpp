@@ -31,12 +31,7 @@ struct GatherAgain : partita::impl::GatherAgainPassBase<GatherAgain> {
   }
 
 private:
-  /// As `differentiate` marks what it builds.
-  static bool isBackward(Operation *op) {
-    auto loc = dyn_cast<FusedLoc>(op->getLoc());
-    auto mark = loc ? dyn_cast_or_null<StringAttr>(loc.getMetadata()) : nullptr;
-    return mark && mark.getValue() == "backward";
-  }
+  static bool isBackward(Operation *op) { return par::isBackward(op->getLoc()); }
 
   void split(par::AllGatherOp op) {
     Operation *first = nullptr;

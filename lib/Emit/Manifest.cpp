@@ -5,6 +5,7 @@
 #include "dialects/Rt/Rt.h"
 #include "dialects/Train/Train.h"
 #include "lib/Emit/Tables.h"
+#include "partita/Analysis/Collectives.h"
 #include "llvm/Support/JSON.h"
 
 using namespace mlir;
@@ -83,6 +84,13 @@ json::Array collectivesOf(DictionaryAttr program, par::MeshAttr mesh) {
                                   {"tensors", std::move(tensors)},
                                   {"why", utf8(string(entry, "reason"))}});
   }
+  return result;
+}
+
+json::Array reasonsOf(ModuleOp module) {
+  json::Array result;
+  for (const analysis::Collective &collective : analysis::collectivesOf(module))
+    result.push_back(collective.toJson());
   return result;
 }
 
@@ -208,6 +216,7 @@ LogicalResult partita::printManifest(ModuleOp module, const EmitOptions &options
                         {"files", filesOf(module)},
                         {"parameters", parametersOf(module)},
                         {"collectives", collectivesOf(program, mesh)},
+                        {"explained", reasonsOf(module)},
                         {"memory", Memory(module).describe(arena.getInt(), persistent.getInt())}};
   os << llvm::formatv("{0:2}", json::Value(std::move(manifest))) << '\n';
   return success();

@@ -5,6 +5,8 @@
 #include "dialects/Rt/Names.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
+#include "partita/Analysis/Collectives.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace partita;
@@ -26,6 +28,7 @@ public:
     if (auto forward = module.lookupSymbol<func::FuncOp>("forward"))
       collectOutputs(forward);
     collectUpdate();
+    collectReasons();
     return std::move(tables);
   }
 
@@ -158,6 +161,15 @@ private:
     tables.entries.set("optimizer", b.getStringAttr(optimizer));
     tables.entries.set("undecayed", b.getArrayAttr(undecayed));
     tables.entries.set("accumulate", b.getI64IntegerAttr(accumulate));
+  }
+
+  /// As JSON text, which the manifest takes over as it is.
+  void collectReasons() {
+    SmallVector<Attribute> records;
+    for (const analysis::Collective &collective : analysis::collectivesOf(module))
+      records.push_back(
+          b.getStringAttr(llvm::formatv("{0}", llvm::json::Value(collective.toJson())).str()));
+    tables.entries.set("explained", b.getArrayAttr(records));
   }
 
   ModuleOp module;

@@ -11,7 +11,7 @@ namespace partita::rt {
 ///   inputs   [{name, role, type, batched, filler, vocabulary}]   type: one micro-batch of one
 ///   rank, with its placement outputs  [{name, type, offset}] collectives [{function, kind, axis,
 ///   reason, tensors, calls, bytes}]   per call of the function hyper    {beta1, ...} accumulate,
-///   optimizer
+///   optimizer explained [JSON text of an analysis::Collective]
 struct ProgramTables {
   llvm::SmallVector<mlir::Attribute> inputs, outputs;
   mlir::NamedAttrList entries;

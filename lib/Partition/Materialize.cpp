@@ -14,9 +14,11 @@
 //
 //===----------------------------------------------------------------------------------------------===//
 
-#include "dialects/Par/Placement.h"
+#include "dialects/Par/Reasons.h"
 #include "dialects/Train/Train.h"
+#include "lib/Partition/Causes.h"
 #include "lib/Partition/Flow.h"
+#include "lib/Partition/Seeds.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Iterators.h"
 #include "partita/Partition/Passes.h"
@@ -37,7 +39,8 @@ class Materialization {
 public:
   Materialization(func::FuncOp function, par::MeshAttr mesh)
       : function(function), mesh(mesh),
-        cotangents(!function->hasAttr(par::ParDialect::kNoCotangents)), independent(function) {}
+        cotangents(!function->hasAttr(par::ParDialect::kNoCotangents)), independent(function),
+        causes(function) {}
 
   LogicalResult run() {
     if (cotangents) {
@@ -54,6 +57,7 @@ public:
     function.setType(
         FunctionType::get(function.getContext(), function.getBody().front().getArgumentTypes(),
                           function.getBody().front().getTerminator()->getOperandTypes()));
+    causes.write();
     return success();
   }
 
@@ -204,6 +208,7 @@ private:
                  << " does not divide over mesh axis " << split.axis.getValue() << " of size "
                  << size;
     LogicalResult done = retype(argument, layout);
+    causes.source(argument);
     function.removeArgAttr(argument.getArgNumber(), kArgumentSplit);
     return done;
   }
@@ -231,6 +236,7 @@ private:
       if (failed(retype(value, wanted(value))))
         return failure();
       op->removeAttr(kResultSplits);
+      causes.source(value);
       // Where a use wants it alone: another one, of a table that is looked up and multiplied with,
       // may want the invariant value.
       SmallVector<OpOperand *> uses;
@@ -239,7 +245,7 @@ private:
       for (OpOperand *use : uses)
         for (StringAttr axis : mesh.getAxes())
           if (replicatedUses.contains({use, axis}))
-            use->set(insertF(use->get(), axis));
+            use->set(insertF(use->get(), axis, use->getOwner()));
       return success();
     }
     if (isa<train::YieldOp>(op))
@@ -260,16 +266,21 @@ private:
     Kind wanted = isGather ? Kind::Sharded : Kind::Invariant;
     if (layout.kind(axis) == Kind::Replicated && !cotangents)
       layout.set(axis, Kind::Invariant);
-    if (layout.kind(axis) != wanted)
-      return op->emitError() << "over " << axis << " wants a value that is "
-                             << par::toString(wanted) << ", it is "
-                             << par::toString(layout.kind(axis));
+    if (layout.kind(axis) != wanted) {
+      InFlightDiagnostic error = op->emitError();
+      error << "over " << axis << " wants a value that is " << par::toString(wanted) << ", it is "
+            << par::toString(layout.kind(axis));
+      par::attachReasons(error, "it", axis, par::traceReasons(op.getValue(), axis));
+      return error;
+    }
     if (isGather)
       layout.set(axis, Kind::Invariant);
     else
       layout.shard(axis, op.getDim(), op.getBlocks());
     op->removeAttr(kResultSplits);
-    return retype(op.getResult(), layout);
+    LogicalResult done = retype(op.getResult(), layout);
+    causes.moved(op);
+    return done;
   }
 
   /// Ends partial sums where nothing is linear any more: a minimized or returned value.
@@ -286,13 +297,16 @@ private:
       inner.splits.erase(inner.splits.begin(), inner.splits.begin() + edge.dropped);
       if (failed(retype(edge.inner, inner)))
         return failure();
+      causes.same(edge.inner, edge.outer);
     }
     for (Region &region : op->getRegions())
       for (Block &inner : region)
         if (failed(block(inner)))
           return failure();
-    for (FlowEdge edge : exitEdges(op))
+    for (FlowEdge edge : exitEdges(op)) {
       edge.outer.setType(edge.inner.getType());
+      causes.same(edge.outer, edge.inner);
+    }
     return success();
   }
 
@@ -331,6 +345,7 @@ private:
         return refuse(op, problem);
     }
     op->removeAttr(kResultSplits);
+    causes.placed(op, *rule);
     cast<ShardInterface>(op).localize();
     return success();
   }
@@ -343,6 +358,7 @@ private:
       error << "; it would need what other ranks of " << problem.axis.getValue()
             << " have: write it so that it works within a sample, or leave "
             << problem.axis.getValue() << " at 1";
+    par::attachReasons(error, op, problem);
     return error;
   }
 
@@ -355,7 +371,7 @@ private:
       return false;
     unsigned i = problem.operand;
     if (problem.wanted == Kind::Replicated && kindOf(i) == Kind::Invariant) {
-      op->setOperand(i, insertF(op->getOperand(i), problem.axis));
+      op->setOperand(i, insertF(op->getOperand(i), problem.axis, op));
       return true;
     }
     // Not linear in a partial sum, or a sum of a partial and a complete value: complete it.
@@ -368,8 +384,20 @@ private:
     return any;
   }
 
-  Value insertF(Value value, StringAttr axis) {
-    return insert<par::FOp>(value, axis, Kind::Replicated, value.getLoc(), fCount);
+  Value insertF(Value value, StringAttr axis, Operation *user) {
+    bool isNew = !conjugates.lookup({value, axis});
+    Value entered = insert<par::FOp>(value, axis, Kind::Replicated, value.getLoc(), fCount);
+    if (isNew)
+      causes.enters(entered.getDefiningOp(), isOfParameters(value) ? "parameter" : "share", user,
+                    axis);
+    return entered;
+  }
+
+  /// Does it depend on parameters alone, perhaps with an f over another axis?
+  bool isOfParameters(Value value) const {
+    while (auto f = value.getDefiningOp<par::FOp>())
+      value = f.getValue();
+    return independent(value);
   }
 
   static bool isIncomplete(Value value, StringAttr axis) {
@@ -378,9 +406,14 @@ private:
   }
 
   Value insertG(Value value, StringAttr axis, Operation *before) {
-    if (Layout::of(value.getType()).kind(axis) == Kind::Greatest)
-      return insert<par::GreatestOp>(value, axis, Kind::Invariant, before->getLoc(), gCount);
-    return insert<par::GOp>(value, axis, Kind::Invariant, before->getLoc(), gCount);
+    bool isNew = !conjugates.lookup({value, axis});
+    bool isGreatest = Layout::of(value.getType()).kind(axis) == Kind::Greatest;
+    Value complete =
+        isGreatest ? insert<par::GreatestOp>(value, axis, Kind::Invariant, before->getLoc(), gCount)
+                   : insert<par::GOp>(value, axis, Kind::Invariant, before->getLoc(), gCount);
+    if (isNew)
+      causes.completes(complete.getDefiningOp(), value, axis);
+    return complete;
   }
 
   /// A conjugate at the value's definition, once per axis.
@@ -406,6 +439,7 @@ private:
   llvm::DenseSet<std::pair<OpOperand *, StringAttr>> replicatedUses;
   llvm::DenseSet<std::pair<Operation *, StringAttr>> closed;
   llvm::DenseMap<std::pair<Value, StringAttr>, Value> conjugates;
+  Causes causes;
 };
 
 /// @init writes what the other functions read, so an initial value is placed as its symbol's reads
@@ -441,6 +475,8 @@ struct PartitionMaterialize : partita::impl::PartitionMaterializePassBase<Partit
       fInserted += materialization.fCount;
       gInserted += materialization.gCount;
     }
+    for (auto parameter : getOperation().getOps<train::ParameterOp>())
+      parameter->removeAttr(kSeeds);
     placeInitialValues(getOperation());
   }
 };

@@ -34,6 +34,7 @@ LogicalResult Planter::plantAll(ArrayRef<Request> requests) {
   if (failed(propagation.run()))
     return failure();
   splitBy.clear();
+  log.clear();
   for (const Request &request : requests)
     if (mesh.sizeOf(request.axis) > 1 && failed(plantOne(propagation, request)) &&
         !request.optional)
@@ -45,6 +46,7 @@ LogicalResult Planter::plantAll(ArrayRef<Request> requests) {
     if (Value value = reads.lookup(parameter.getSymNameAttr()))
       if (Attribute split = propagation.layoutOf(value).encoding(module.getContext()))
         parameter->setAttr(kArgumentSplit, split);
+  log.write(module, propagation);
   return success();
 }
 
@@ -63,6 +65,7 @@ LogicalResult Planter::plantOne(Propagation &propagation, const Request &request
     if (attempt.holds()) {
       for (Operation *op : attempt.ops)
         splitBy.insert({{op, request.axis}, &request});
+      log.add(attempt, request.value, request.axis, request.kind, request.words);
       return success();
     }
     if (!attempt.stop) {

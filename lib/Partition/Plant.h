@@ -4,6 +4,7 @@
 #define PARTITA_LIB_PARTITION_PLANT_H
 
 #include "lib/Partition/Forms.h"
+#include "lib/Partition/Seeds.h"
 
 namespace partita {
 
@@ -19,6 +20,9 @@ struct Request {
   int64_t blocks = 0;
   /// A wish: where it cannot hold, a remark says why.
   bool optional = false;
+  /// What #par.seed says of who asks: the kind, and the words.
+  llvm::StringRef kind = "user";
+  std::string words;
 };
 
 /// Splits what requests ask for, in their order, each tried on what those before it have split, and
@@ -44,6 +48,7 @@ private:
   mlir::ModuleOp module;
   par::MeshAttr mesh;
   Forms forms;
+  SeedLog log;
   /// The first request that split an op over an axis.
   llvm::DenseMap<std::pair<mlir::Operation *, mlir::StringAttr>, const Request *> splitBy;
 };

@@ -226,7 +226,8 @@ private:
       if (!axis)
         return fitsNoAxis(op, sharding, dims[split]);
       requests.push_back({about() + node + ": ", node, name.str(), value, axis,
-                          static_cast<unsigned>(dims[split]), blocks[split], isWish});
+                          static_cast<unsigned>(dims[split]), blocks[split], isWish, "annotation",
+                          (chosen.getValue() + ", " + node).str()});
     }
     return success();
   }

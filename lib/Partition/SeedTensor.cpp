@@ -22,6 +22,7 @@
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
 #include "lib/Partition/Forms.h"
+#include "lib/Partition/Seeds.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "partita/Partition/Passes.h"
 
@@ -67,6 +68,7 @@ private:
     if (failed(propagation.run()))
       return failure();
     independent.clear();
+    log.clear();
     for (auto function : module.getOps<func::FuncOp>())
       independent.emplace_back(function);
     llvm::DenseMap<StringAttr, Value> reads;
@@ -84,9 +86,11 @@ private:
       if (Attribute split = tensorSplit(propagation.layoutOf(value)))
         found.push_back({parameter, split});
     }
-    if (forms.empty())
+    if (forms.empty()) {
       for (auto [parameter, split] : found)
         parameter->setAttr(kArgumentSplit, split);
+      log.write(module, propagation);
+    }
     return !found.empty();
   }
 
@@ -101,6 +105,7 @@ private:
       });
       if (attempt.holds()) {
         families += attempt.pays;
+        log.add(attempt, value, axis, "analysis", "");
         return success();
       }
       if (!attempt.stop) // a size is all that is in the way
@@ -168,6 +173,7 @@ private:
   par::MeshAttr mesh;
   StringAttr axis;
   Forms forms;
+  SeedLog log;
   SmallVector<DataIndependence, 0> independent;
 };
 

@@ -115,7 +115,8 @@ private:
       for (train::ParameterOp parameter : seed.parameters)
         if (Value value = reads.lookup(parameter.getSymNameAttr()); value && seed.axis)
           result.push_back({("shard: '" + seed.text + "': ").str(), ("'" + seed.text + "'").str(),
-                            parameter.getSymName().str(), value, seed.axis, seed.dim});
+                            parameter.getSymName().str(), value, seed.axis, seed.dim, 0, false,
+                            "user", seed.text.str()});
     return result;
   }
 

@@ -15,6 +15,7 @@
 //===----------------------------------------------------------------------------------------------===//
 
 #include "dialects/Par/Placement.h"
+#include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
@@ -85,7 +86,14 @@ struct SumOfSums : OpRewritePattern<tx::AddOp> {
       open = addUp(open, other);
     IRMapping mapping;
     mapping.map(sum->getOperand(0), open);
-    Value total = rewriter.clone(*sum, mapping)->getResult(0);
+    Operation *joined = rewriter.clone(*sum, mapping);
+    SmallVector<Location> locs{sum->getLoc()}; // the reasons of all
+    for (Value term : terms)
+      if (Operation *other = term.getDefiningOp();
+          other && other != sum && isOwnSum(term) && sumsAlike(sum, other))
+        locs.push_back(other->getLoc());
+    joined->setLoc(rewriter.getFusedLoc(locs));
+    Value total = joined->getResult(0);
     for (Value other : rest)
       total = addUp(total, other);
     rewriter.replaceOp(root, total);
@@ -128,10 +136,11 @@ struct LessBeforeGather : RewritePattern {
     Operation *less = rewriter.clone(*op, mapping);
     less->getResult(0).setType(*type);
     cast<ShardInterface>(less).localize();
-    rewriter.replaceOpWithNewOp<par::AllGatherOp>(op, after, less->getResult(0), axis,
-                                                  rewriter.getI64IntegerAttr(dim),
-                                                  rewriter.getI64IntegerAttr(piece.blocksOf(axis)),
-                                                  gather.getReasonAttr(), gather.getAgainAttr());
+    rewriter.replaceOp(
+        op, par::AllGatherOp::create(rewriter, gather.getLoc(), after, less->getResult(0), axis,
+                                     rewriter.getI64IntegerAttr(dim),
+                                     rewriter.getI64IntegerAttr(piece.blocksOf(axis)),
+                                     gather.getReasonAttr(), gather.getAgainAttr()));
     rewriter.eraseOp(gather);
     return success();
   }
@@ -153,8 +162,9 @@ struct SharedEntry : OpRewritePattern<par::FOp> {
           others += operand == x ? 0 : bitsOf(operand.getType());
       if (entries.size() < 2 || others >= bitsOf(x.getType()))
         continue;
+      Location reason = f.getLoc();
       for (Operation *entry : entries)
-        enterBefore(entry, axis, rewriter);
+        enterBefore(entry, axis, reason, rewriter);
       return success();
     }
     return failure();
@@ -184,7 +194,8 @@ private:
     return entries.takeVector();
   }
 
-  static Value entered(Value value, StringAttr axis, PatternRewriter &rewriter) {
+  /// The value's f, for the reason of the one that stood behind the entry.
+  static Value entered(Value value, StringAttr axis, Location reason, PatternRewriter &rewriter) {
     for (Operation *user : value.getUsers())
       if (isFOver(user, axis) && user->getBlock() == value.getParentBlock())
         return user->getResult(0);
@@ -192,15 +203,25 @@ private:
     rewriter.setInsertionPointAfterValue(value);
     par::Layout layout = par::Layout::of(value.getType());
     layout.set(axis, par::Kind::Replicated);
-    return par::FOp::create(rewriter, value.getLoc(), par::withLayout(value.getType(), layout),
-                            value, axis);
+    Location loc = value.getLoc();
+    if (SmallVector<par::CauseAttr> causes = par::causesOf(reason); !causes.empty()) {
+      par::CauseAttr cause = causes.front();
+      if (value.getDefiningOp<train::ReadOp>())
+        cause =
+            par::CauseAttr::get(rewriter.getContext(), rewriter.getStringAttr("parameter"),
+                                cause.getLetter(), cause.getRule(), cause.getOp(), cause.getNode(),
+                                cause.getLayer(), cause.getLayers(), cause.getSeed());
+      loc = par::withCause(loc, cause);
+    }
+    return par::FOp::create(rewriter, loc, par::withLayout(value.getType(), layout), value, axis);
   }
 
-  static void enterBefore(Operation *entry, StringAttr axis, PatternRewriter &rewriter) {
+  static void enterBefore(Operation *entry, StringAttr axis, Location reason,
+                          PatternRewriter &rewriter) {
     SmallVector<Operation *> users(entry->user_begin(), entry->user_end());
     rewriter.modifyOpInPlace(entry, [&] {
       for (OpOperand &operand : entry->getOpOperands())
-        operand.set(entered(operand.get(), axis, rewriter));
+        operand.set(entered(operand.get(), axis, reason, rewriter));
       for (Value result : entry->getResults()) {
         par::Layout layout = par::Layout::of(result.getType());
         layout.set(axis, par::Kind::Replicated);

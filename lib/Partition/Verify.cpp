@@ -1,6 +1,6 @@
 //===- Verify.cpp - the contract of the partition phase ---------------------------------------===//
 
-#include "dialects/Par/Placement.h"
+#include "dialects/Par/Reasons.h"
 #include "dialects/Train/Train.h"
 #include "lib/Partition/Flow.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -68,10 +68,15 @@ private:
       return checkPadding(op);
     if (!isa<train::MinimizeOp, func::ReturnOp>(op))
       return success();
-    for (Type type : op->getOperandTypes())
-      if (par::Layout layout = par::Layout::of(type); !layout.partial.empty())
-        return op->emitError() << (isa<func::ReturnOp>(op) ? "returns" : "minimizes")
-                               << " a partial sum over " << layout.partial.front();
+    for (Value value : op->getOperands())
+      if (par::Layout layout = par::Layout::of(value.getType()); !layout.partial.empty()) {
+        StringAttr axis = layout.partial.front();
+        InFlightDiagnostic error = op->emitError();
+        error << (isa<func::ReturnOp>(op) ? "returns" : "minimizes") << " a partial sum over "
+              << axis;
+        par::attachReasons(error, "it", axis, par::traceReasons(value, axis));
+        return error;
+      }
     return success();
   }
 

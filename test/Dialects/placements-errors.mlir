@@ -1,4 +1,4 @@
-// RUN: partita-opt %s --split-input-file --verify-diagnostics
+// RUN: partita-opt %s --split-input-file --verify-diagnostics=only-expected
 
 // The mistakes that training systems make silently do not verify.
 

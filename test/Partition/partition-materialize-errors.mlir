@@ -1,4 +1,4 @@
-// RUN: partita-opt %s --partition-propagate --partition-materialize --split-input-file --verify-diagnostics
+// RUN: partita-opt %s --partition-propagate --partition-materialize --split-input-file --verify-diagnostics=only-expected
 
 module attributes {par.mesh = #par.mesh<dp = 2>} {
 // The softmax runs over the dimension that is split.

@@ -1,4 +1,4 @@
-// RUN: partita-opt %s --partition-verify --split-input-file --verify-diagnostics
+// RUN: partita-opt %s --partition-verify --split-input-file --verify-diagnostics=only-expected
 
 module attributes {par.mesh = #par.mesh<dp = 2>} {
 func.func @partial(%x: tensor<f32, #par.place<[], partial [dp]>>) {

@@ -3,6 +3,7 @@
 #include "dialects/Rt/Rt.h"
 #include "partita/Emit/Emit.h"
 #include "partita/Pipelines/Pipelines.h"
+#include "tools/partita/Expectations.h"
 #include "tools/partita/MemoryLimit.h"
 #include "tools/partita/PlanOptions.h"
 #include "tools/partita/Program.h"
@@ -22,6 +23,7 @@ struct CompileOptions {
   std::optional<uint64_t> memoryLimit;
   bool printPipeline = false, noBuild = false;
   Plan plan;
+  Expectations expectations;
 };
 } // namespace
 
@@ -44,6 +46,7 @@ static void declareOutput(OptionSet &options, CompileOptions &o) {
         o.memoryLimit = parseBytes(text);
         return std::string(o.memoryLimit ? "" : ("'" + text + "' is no size, such as 512M").str());
       });
+  o.expectations.declare(options);
   options.flag("no-build", o.noBuild, "writes the source and leaves 'make -C DIR' to you");
   options.custom(
       "compile-to", "PHASE", "", "stops after a phase and writes the module", [&o](StringRef text) {
@@ -174,10 +177,14 @@ int partita::tool::compileMain(Arguments arguments) {
   int last = o.lastPhase.empty() ? int(phases().size()) - 1 : phaseIndex(o.lastPhase);
   if (last < first - 1)
     return session.fail("--compile-to: the module is already past phase '" + o.lastPhase + "'");
+  if (o.expectations.any() && last < phaseIndex("overlap"))
+    return session.fail(
+        "--expect: what is exchanged is settled in phase 'overlap', and --compile-to " +
+        o.lastPhase + " stops before it");
   LogicalResult result =
       runPhases(*module, first, last, o.plan, [](const Phase &phase) { showProgress(phase.name); });
   showProgress("");
-  if (failed(result))
+  if (failed(result) || !o.expectations.hold(analysis::collectivesOf(*module), module->getLoc()))
     return 1;
   if (o.memoryLimit)
     if (std::string problem =

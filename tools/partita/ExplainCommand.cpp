@@ -1,24 +1,39 @@
 //===- ExplainCommand.cpp - partita explain ---------------------------------------------------===//
 //
 // What the compiler knows of a program before it runs, for a reader: every collective with its
-// reason, bytes and group, and what the memory of a rank holds. All from manifest.json (Program.h).
+// reason, bytes and group, a census by layers, and what the memory of a rank holds. Of a compiled
+// program from manifest.json (Program.h); of a model and a plan from the phases up to 'overlap',
+// which settle what is exchanged.
 //
 //===------------------------------------------------------------------------------------------------===//
 
+#include "dialects/Par/Par.h"
+#include "partita/Pipelines/Pipelines.h"
+#include "tools/partita/Expectations.h"
+#include "tools/partita/ExplainText.h"
+#include "tools/partita/PlanOptions.h"
 #include "tools/partita/Program.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Path.h"
+#include <set>
 
 using namespace llvm;
+using namespace partita;
 using namespace partita::tool;
+using analysis::Census;
+using analysis::Collective;
 
-/// Names come from model files: what a terminal would obey is shown as its code.
-static std::string printable(StringRef name) {
-  std::string shown;
-  llvm::raw_string_ostream os(shown);
-  llvm::printEscapedString(name, os);
-  return shown;
-}
+namespace {
+struct ExplainOptions {
+  std::string subject; ///< a compiled program's folder, or a model
+  std::vector<std::string> dims;
+  bool all = false, asJson = false;
+  Plan plan;
+  Expectations expectations;
+};
+} // namespace
 
 static std::string text(const json::Object &object, StringRef key) {
   return printable(object.getString(key).value_or(""));
@@ -72,17 +87,16 @@ static std::string groupsOf(const json::Object &manifest, StringRef axis, size_t
   return list;
 }
 
-static void explainCollectives(const json::Object &manifest, bool all) {
-  std::vector<const json::Object *> collectives = objects(manifest.getArray("collectives"));
-  if (collectives.empty()) {
-    outs() << "\nNo collectives: one rank, or nothing to exchange.\n";
-    return;
-  }
+static void explainGroups(const json::Object &manifest, bool all) {
   outs() << '\n';
   for (const json::Object *axis : objects(manifest.getArray("mesh")))
     if (number(*axis, "size") > 1)
       outs() << formatv("Groups of {0}: {1}\n", text(*axis, "axis"),
                         groupsOf(manifest, text(*axis, "axis"), all ? 1 << 20 : 8));
+}
+
+static void explainCalls(const json::Object &manifest, bool all) {
+  std::vector<const json::Object *> collectives = objects(manifest.getArray("collectives"));
   std::string function;
   for (const json::Object *collective : collectives) {
     if (std::string of = text(*collective, "function"); of != function) {
@@ -120,33 +134,119 @@ static void explainMemory(const json::Object &manifest, bool all) {
     outs() << "  and " << ledger.size() - shown << " more; --all lists them\n";
 }
 
-int partita::tool::explainMain(Arguments arguments) {
-  std::string folder;
-  bool all = false, asJson = false;
-  OptionSet options("explain", "DIR [--all] [--json]",
-                    "Says what a compiled program exchanges between ranks, and why, and what the "
-                    "memory of a rank holds.");
-  options.positional("DIR", folder, "the folder that 'partita compile -o DIR' wrote");
+static std::optional<int> parseOptions(Arguments arguments, ExplainOptions &o) {
+  OptionSet options(
+      "explain", "DIR|MODEL.onnx|MODEL.mlir [OPTIONS]",
+      "Says what a program exchanges between ranks, and why: node, letter of the op's rule, seed "
+      "of the split, and what would remove it; by layers, forward and backward. Of a compiled "
+      "program also what the memory of a rank holds. A layer is what repeats in the graph "
+      "(partita/Analysis/Layers.h), whatever its nodes are called.");
+  options.positional("DIR|MODEL", o.subject,
+                     "the folder that 'partita compile -o DIR' wrote; or a model, to be explained "
+                     "with a plan and not compiled");
+  options.group("Model, where one is given");
+  options.list("dim", "NAME=SIZE", o.dims, "binds a symbolic dimension");
+  declarePlanOptions(options, o.plan);
   options.group("Output");
-  options.flag("all", all, "every tensor of every collective, every buffer of the ledger");
-  options.flag("json", asJson, "the same as one JSON object, always complete");
-  if (std::optional<int> done = options.parse(arguments))
-    return *done;
+  o.expectations.declare(options);
+  options.flag("all", o.all,
+               "every layer, every bucket, every tensor of every collective, every buffer of the "
+               "ledger");
+  options.flag("json", o.asJson, "the same as one JSON object, always complete");
+  return options.parse(arguments);
+}
+
+/// What explain needs of a manifest, of a model that is not compiled.
+static json::Object describeModel(const ExplainOptions &o, mlir::ModuleOp module) {
+  par::MeshAttr mesh = par::MeshAttr::of(module);
+  json::Array axes;
+  for (auto [axis, size] : llvm::zip(mesh.getAxes(), mesh.getSizes()))
+    axes.push_back(json::Object{{"axis", axis.getValue()}, {"size", size}});
+  int64_t accumulate = 1;
+  StringRef(o.plan.get("accumulate")).getAsInteger(10, accumulate);
+  json::Array explained;
+  for (const Collective &collective : analysis::collectivesOf(module))
+    explained.push_back(collective.toJson());
+  return json::Object{{"program", sys::path::filename(o.subject)},
+                      {"target", "cpu"},
+                      {"model", o.subject},
+                      {"mesh", std::move(axes)},
+                      {"ranks", mesh.rankCount()},
+                      {"accumulate", accumulate},
+                      {"explained", std::move(explained)}};
+}
+
+/// Runs the phases that settle what is exchanged.
+static std::optional<json::Object> explainModel(Session &session, ExplainOptions &o) {
+  mlir::OwningOpRef<mlir::ModuleOp> module = session.load(o.subject, o.dims);
+  int first = module ? nextPhase(*module) : -1;
+  if (first < 0 || !settlePlan(session, *module, first, o.plan))
+    return std::nullopt;
+  if (failed(runPhases(*module, first, phaseIndex("overlap"), o.plan)))
+    return std::nullopt;
+  return describeModel(o, *module);
+}
+
+static std::optional<json::Object> readProgram(Session &session, const ExplainOptions &o) {
+  if (!o.dims.empty() || llvm::any_of(planOptions(), [&](const PlanOption &option) {
+        return o.plan.isSet(option.name);
+      })) {
+    session.fail(o.subject + ": is compiled already; --dim and the plan's options go with a model");
+    return std::nullopt;
+  }
   std::string problem;
   std::optional<json::Object> manifest =
-      readManifest(folder, problem, {"program", "ranks", "target", "mesh", "memory"});
+      readManifest(o.subject, problem, {"program", "ranks", "target", "mesh", "memory"});
   if (!manifest)
-    return fail("explain", problem);
-  if (asJson) {
-    json::Object result;
-    for (StringRef key : {"mesh", "ranks", "accumulate", "collectives", "memory"})
-      if (json::Value *value = manifest->get(key))
-        result[key] = *value;
-    outs() << formatv("{0:2}", json::Value(std::move(result))) << '\n';
-    return 0;
+    session.fail(problem);
+  return manifest;
+}
+
+static void printJson(json::Object &manifest, ArrayRef<Collective> collectives) {
+  json::Object result;
+  for (StringRef key : {"mesh", "ranks", "accumulate", "collectives", "explained", "memory"})
+    if (json::Value *value = manifest.get(key))
+      result[key] = *value;
+  json::Array census;
+  std::set<std::string> functions;
+  for (const Collective &collective : collectives)
+    if (functions.insert(collective.function).second)
+      census.push_back(Census::of(collectives, collective.function).toJson());
+  result["census"] = std::move(census);
+  outs() << formatv("{0:2}", json::Value(std::move(result))) << '\n';
+}
+
+static void printText(const json::Object &manifest, ArrayRef<Collective> collectives, bool all) {
+  outs() << describeProgram(manifest) << '\n';
+  if (collectives.empty() && objects(manifest.getArray("collectives")).empty())
+    outs() << "\nNo collectives: one rank, or nothing to exchange.\n";
+  else
+    explainGroups(manifest, all);
+  explainCalls(manifest, all);
+  if (!collectives.empty()) {
+    std::string function = Census::mainFunction(collectives);
+    printCensus(outs(), Census::of(collectives, function));
+    printReasons(outs(), collectives, function, all);
   }
-  outs() << describeProgram(*manifest) << '\n';
-  explainCollectives(*manifest, all);
-  explainMemory(*manifest, all);
+  explainMemory(manifest, all);
+}
+
+int partita::tool::explainMain(Arguments arguments) {
+  ExplainOptions o;
+  if (std::optional<int> done = parseOptions(arguments, o))
+    return *done;
+  Session session("explain");
+  bool isModel = sys::fs::is_regular_file(o.subject) || o.subject == "-";
+  std::optional<json::Object> manifest =
+      isModel ? explainModel(session, o) : readProgram(session, o);
+  if (!manifest)
+    return 1;
+  std::vector<Collective> collectives;
+  for (const json::Object *record : objects(manifest->getArray("explained")))
+    collectives.push_back(Collective::fromJson(*record));
+  std::string model = manifest->getString("model").value_or(o.subject).str();
+  if (!o.expectations.hold(collectives, mlir::FileLineColLoc::get(&session.context(), model, 0, 0)))
+    return 1;
+  o.asJson ? printJson(*manifest, collectives) : printText(*manifest, collectives, o.all);
   return 0;
 }

@@ -91,6 +91,11 @@ void OptionSet::list(StringRef name, StringRef value, std::vector<std::string> &
   options.back().repeats = true;
 }
 
+void OptionSet::repeated(StringRef name, StringRef value, StringRef help, Setter setter) {
+  add(name, value, "", help, true, std::move(setter));
+  options.back().repeats = true;
+}
+
 void OptionSet::integer(StringRef name, StringRef value, int64_t &target, int64_t low, int64_t high,
                         StringRef help) {
   add(name, value, std::to_string(target), help, true, [&target, low, high](StringRef text) {

@@ -55,6 +55,8 @@ public:
   /// May be given several times.
   void list(llvm::StringRef name, llvm::StringRef value, std::vector<std::string> &target,
             llvm::StringRef help);
+  /// The same, each value checked.
+  void repeated(llvm::StringRef name, llvm::StringRef value, llvm::StringRef help, Setter setter);
   void integer(llvm::StringRef name, llvm::StringRef value, int64_t &target, int64_t low,
                int64_t high, llvm::StringRef help);
   /// Without the name of a value it takes none.

@@ -12,6 +12,8 @@
 //     "collectives": [{"function": "train_step", "kind": "all_reduce", "axis", "ranks": of its
 //     group,
 //                      "calls": per step, "bytes": per step, "tensors": [names], "why"}]
+//     "explained":   the same one by one, with their reasons: see
+//     partita/Analysis/Collectives.h, Collective::toJson
 //     "memory":      {"persistent", "arena", "ledger": [{"name", "kind", "bytes", "offset",
 //     "begin",
 //                      "end"}]}; kind: parameter, state, gradient, activation, workspace; begin and

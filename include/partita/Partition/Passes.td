@@ -41,6 +41,8 @@ def PartitionSeedUserPass : Pass<"partition-seed-user", "::mlir::ModuleOp"> {
     train.parameter @up : tensor<4x16xf32> {par.split = #par.place<[4, 16 @tp]>}
     train.parameter @down : tensor<16x4xf32> {par.split = #par.place<[16 @tp, 4]>}
     ```
+
+    `par.seeds` (left out above) notes who asked: `{tp = #par.seed<"user" "up=tp@1" of ["up@1", "down@0"]>}`.
   }];
   let options = [ListOption<"shard", "shard", "std::string", "PATTERN=AXIS@DIM or PATTERN=replicated">];
   let dependentDialects = ["::partita::par::ParDialect", "::partita::tx::TxDialect"];
@@ -86,6 +88,8 @@ def PartitionSeedTensorPass : Pass<"partition-seed-tensor", "::mlir::ModuleOp"> 
     train.parameter @up : tensor<4x16xf32> {par.split = #par.place<[4, 16 @tp]>}
     train.parameter @down : tensor<16x4xf32> {par.split = #par.place<[16 @tp, 4]>}
     ```
+
+    `par.seeds` (left out above) notes what is split together: `{tp = #par.seed<"analysis" "" of ["up@1", "down@0"]>}`.
   }];
   let dependentDialects = ["::partita::par::ParDialect", "::partita::tx::TxDialect"];
   let statistics = [Statistic<"families", "families", "families of dimensions that are split">,
@@ -160,7 +164,8 @@ def PartitionMaterializePass : Pass<"partition-materialize", "::mlir::ModuleOp">
   let description = [{
     An operand that lacks a letter which is split must be replicated: an invariant one gets `f`, a
     parameter's at its definition. A partial sum that meets an op that is not linear in it gets `g`. All
-    types become those of one rank's pieces.
+    types become those of one rank's pieces. What is inserted gets a `#par.cause` in its location: which letter of
+    which op made it necessary, and whose seed split it.
 
     ```mlir
     %w = train.read @w : tensor<4x6xf32>
@@ -202,7 +207,7 @@ def PartitionVerifyPass : Pass<"partition-verify", "::mlir::ModuleOp"> {
   let description = [{
     Every value's piece is the whole divided over the axes that split it; nothing is left annotated;
     what a function returns and what is minimized is no partial sum. (That every op's placements follow
-    its rule, its verifier has checked.)
+    its rule, its verifier has checked.) Notes say how the value at fault came by its placement.
 
     ```mlir
     train.minimize %loss : tensor<f32, #par.place<[], partial [dp]>>

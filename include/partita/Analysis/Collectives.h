@@ -1,0 +1,78 @@
+//===- Collectives.h - what ranks exchange, and why ---------------------------------*- C++ -*-===//
+//
+// One record per collective of a program, with the cause that its location carries (#par.cause):
+// what the runtime will count. From the ops while they are of tensors (phases 'differentiate' to
+// 'memory'); `lower-to-rt` notes the records on the module. The census adds them up by place in the
+// model.
+//
+//===----------------------------------------------------------------------------------------------===//
+
+#ifndef PARTITA_ANALYSIS_COLLECTIVES_H
+#define PARTITA_ANALYSIS_COLLECTIVES_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/Support/JSON.h"
+#include <map>
+
+namespace partita::analysis {
+
+/// A place in the model: a layer by its number, or one of these.
+enum Place : int64_t { Elsewhere = -5, Gradients = -4, Once = -3, After = -2, Before = -1 };
+
+struct Collective {
+  std::string function, kind, axis; ///< kind: the runtime's name
+  bool backward = false;
+  int64_t calls = 1;                     ///< per call of the function
+  int64_t bytes = 0, tensors = 1;        ///< of one of them, as the runtime counts; of its bucket
+  int64_t microBatches = 1;              ///< of one call of the function
+  int64_t place = Elsewhere, layers = 0; ///< of so many layers
+  /// The cause, or the first of those that one bucket joins; empty where none was noted.
+  std::string role, letter, rule, op, node;
+  std::string seed, words;             ///< who asked for the split, and how
+  std::vector<std::string> parameters; ///< split together for it: "name@dimension"
+
+  /// Why ranks exchange anything here, which split made them, and what would remove it.
+  std::string why() const;
+  std::string seedText() const;
+  std::string removal() const;
+  /// Equal for those that differ in the names of nodes and parameters and in the layer alone.
+  std::string shape() const;
+
+  llvm::json::Object toJson() const;
+  static Collective fromJson(const llvm::json::Object &object);
+};
+
+/// Of all functions, in order.
+std::vector<Collective> collectivesOf(mlir::ModuleOp module);
+
+struct Count {
+  int64_t calls = 0, bytes = 0;
+  Count &operator+=(const Count &other) {
+    calls += other.calls, bytes += other.bytes;
+    return *this;
+  }
+};
+
+/// The collectives of one function, added up by place, direction and kind: in a layer, in front of
+/// the first and behind the last one per micro-batch, elsewhere per call of the function.
+struct Census {
+  using Kinds = std::map<std::string, Count>;
+  std::string function;
+  int64_t microBatches = 1, layers = 0;
+  std::map<int64_t, std::array<Kinds, 2>> places; ///< forward, backward
+
+  static Census of(llvm::ArrayRef<Collective> collectives, llvm::StringRef function);
+  /// The function that a census is asked for: train_step, where there is none forward.
+  static std::string mainFunction(llvm::ArrayRef<Collective> collectives);
+  static bool isPerMicroBatch(int64_t place) { return place >= After; }
+  /// Places in the order of the program.
+  std::vector<int64_t> inOrder() const;
+  llvm::json::Object toJson() const;
+};
+
+/// "before the first layer", "layer 3", ...
+std::string placeText(int64_t place);
+
+} // namespace partita::analysis
+
+#endif // PARTITA_ANALYSIS_COLLECTIVES_H

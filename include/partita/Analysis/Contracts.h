@@ -1,0 +1,45 @@
+//===- Contracts.h - what a program may exchange, checked before it is written ------*- C++ -*-===//
+//
+//     contract  := what operator number ["/" scope]
+//     what      := ["bytes."] kind ["@" axis] ["." direction]; "bytes" alone is bytes.total
+//     kind      := all_reduce | all_gather | reduce_scatter | total
+//     direction := forward | backward
+//     operator  := "<=" | "==" | ">=" | "<" | ">"
+//     number    := digits; of bytes also 64K, 1.5G (powers of 1024; KB, GB too)
+//     scope     := layer | step            (step where none is given)
+//
+// Per layer: in each layer, per micro-batch. Per step: in one call of train_step, all
+// micro-batches.
+//
+//===----------------------------------------------------------------------------------------------===//
+
+#ifndef PARTITA_ANALYSIS_CONTRACTS_H
+#define PARTITA_ANALYSIS_CONTRACTS_H
+
+#include "partita/Analysis/Collectives.h"
+
+namespace partita::analysis {
+
+struct Contract {
+  std::string text, kind, axis, direction, relation; ///< empty axis or direction: any
+  bool bytes = false, perLayer = false;
+  int64_t number = 0;
+
+  /// Reads a contract; returns what is wrong with it, or nothing.
+  static std::string parse(llvm::StringRef text, Contract &contract);
+
+  bool concerns(const Collective &collective) const;
+  bool allows(int64_t value) const;
+};
+
+struct Breach {
+  std::string message;
+  std::vector<Collective> offenders; ///< each once per shape, in order
+};
+
+/// What breaks the contract, if anything does.
+std::optional<Breach> findBreach(const Contract &contract, llvm::ArrayRef<Collective> collectives);
+
+} // namespace partita::analysis
+
+#endif // PARTITA_ANALYSIS_CONTRACTS_H

@@ -1,0 +1,54 @@
+//===- Layers.h - the layers of a model, from the structure of its graph ------------*- C++ -*-===//
+//
+// A layer is what repeats along the chain that all data pass, whatever the nodes are called:
+//
+//   1. The trunk. An op b post-dominates an op a when every way from a to the block's end passes b.
+//      The nearest such op is a's next stop; the stops from a model's first op to its last are the
+//      trunk: in a Transformer the residual sums (and the norms behind them, where they stand
+//      there). Where several chains meet, the trunk comes from an operand of the meeting op, of
+//      two from the one that feeds the other, else from the longest chain; each other chain is a
+//      trunk of its own (an encoder's).
+//   2. Segments. An op belongs to a stop of the trunk if all that use it do: what lies between one
+//      stop and the next. What several segments use (masks, tables of angles, tied weights) belongs
+//      to none.
+//   3. Hashes. Two segments are equal when their ops are: by name, rule and types, with equal ops
+//      for operands; an operand from outside counts by its type and by whether it is the stop
+//      before. Other attributes do not count: a dropout's number, a window of attention.
+//   4. Layers. The longest part of the trunk that is one sequence of segments, repeated at least
+//      twice and reading a parameter of two dimensions or more: the shortest such sequence, the
+//      last such part. Each repetition is a layer.
+//
+// Conjugates and moves of the dialect par are looked through: the layers of the partitioned forward
+// program are those of the whole one.
+//
+//===----------------------------------------------------------------------------------------------===//
+
+#ifndef PARTITA_ANALYSIS_LAYERS_H
+#define PARTITA_ANALYSIS_LAYERS_H
+
+#include "mlir/IR/Operation.h"
+#include "llvm/ADT/DenseMap.h"
+
+namespace partita::analysis {
+
+class Layers {
+public:
+  /// Of all blocks within `root`, a function's forward program; numbered in the order of the
+  /// blocks.
+  explicit Layers(mlir::Operation *root);
+
+  int64_t count() const { return layers; }
+  /// The number of the op's layer; kBefore or kAfter where it is in none: after are those that
+  /// depend on a layer and are used by none.
+  int64_t layerOf(mlir::Operation *op) const;
+
+  static constexpr int64_t kBefore = -1, kAfter = -2;
+
+private:
+  llvm::DenseMap<mlir::Operation *, int64_t> numbers;
+  int64_t layers = 0;
+};
+
+} // namespace partita::analysis
+
+#endif // PARTITA_ANALYSIS_LAYERS_H

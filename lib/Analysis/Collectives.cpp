@@ -1,0 +1,260 @@
+//===- Collectives.cpp - what ranks exchange --------------------------------------------------===//
+
+#include "partita/Analysis/Collectives.h"
+#include "dialects/Par/Par.h"
+#include "dialects/Rt/Rt.h"
+#include "dialects/Train/Train.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::analysis;
+namespace json = llvm::json;
+
+//===----------------------------------------------------------------------------------------------===//
+// From ops to records
+//===----------------------------------------------------------------------------------------------===//
+
+static std::string utf8(StringRef bytes) {
+  return json::isUTF8(bytes) ? bytes.str() : json::fixUTF8(bytes);
+}
+
+static int64_t bytesOf(Type type) {
+  auto tensor = cast<RankedTensorType>(type);
+  return tensor.getNumElements() * ((tensor.getElementTypeBitWidth() + 7) / 8);
+}
+
+/// The runtime's name of what an op has all ranks do together, and its bytes: a bucket's, or those
+/// of the whole of which ranks have parts. False for other ops.
+static bool measure(Operation *op, Collective &record) {
+  record.kind = "all_reduce";
+  if (isa<par::AllReduceOp, par::AllReduceMaxOp, par::AllReduceStartOp>(op)) {
+    for (Type type : op->getOperandTypes())
+      record.bytes += bytesOf(type);
+    record.tensors = op->getNumOperands();
+    return true;
+  }
+  if (auto gather = dyn_cast<par::AllGatherOp>(op)) {
+    record.kind = "all_gather";
+    record.bytes = bytesOf(gather.getWhole());
+    return true;
+  }
+  if (auto scatter = dyn_cast<par::ReduceScatterOp>(op)) {
+    record.kind = "reduce_scatter";
+    record.bytes = bytesOf(scatter.getWhole());
+    return true;
+  }
+  return false;
+}
+
+/// A training step's inputs have a first dimension of micro-batches.
+static int64_t microBatchesOf(func::FuncOp function) {
+  if (function.getName() == "train_step")
+    for (Type type : function.getArgumentTypes())
+      if (auto tensor = dyn_cast<RankedTensorType>(type); tensor && tensor.getRank() > 0)
+        return tensor.getDimSize(0);
+  return 1;
+}
+
+/// A bucket may join what several ops need: a value within a layer tells more of its place than one
+/// outside, and that more than the gradients of parameters, which are reduced when there is time.
+static int tellingPower(par::CauseAttr cause) {
+  if (cause.getRole().getValue() == "parameter")
+    return 0;
+  return cause.getLayer() >= 0 ? 2 : 1;
+}
+
+static void takeCause(ArrayRef<par::CauseAttr> causes, Collective &record) {
+  if (causes.empty())
+    return;
+  par::CauseAttr first = *llvm::max_element(causes, [](par::CauseAttr a, par::CauseAttr b) {
+    return tellingPower(a) < tellingPower(b);
+  });
+  record.role = first.getRole().str();
+  record.letter = first.getLetter().str();
+  record.rule = first.getRule().str();
+  record.op = first.getOp().str();
+  record.node = utf8(first.getNode());
+  record.layers = first.getLayers();
+  record.place = tellingPower(first) == 0 ? int64_t(Gradients) : first.getLayer();
+  if (par::SeedAttr seed = first.getSeed()) {
+    record.seed = seed.getKind().str();
+    record.words = utf8(seed.getWords());
+    for (auto parameter : seed.getParameters().getAsRange<StringAttr>())
+      record.parameters.push_back(utf8(parameter.getValue()));
+  }
+}
+
+/// What `lower-to-rt` noted, for it leaves no op of tensors.
+static std::vector<Collective> notedIn(DictionaryAttr program) {
+  std::vector<Collective> result;
+  if (auto noted = dyn_cast_or_null<ArrayAttr>(program.get("explained")))
+    for (auto text : noted.getAsRange<StringAttr>()) {
+      llvm::Expected<json::Value> value = json::parse(text.getValue());
+      if (!value)
+        llvm::consumeError(value.takeError());
+      else if (const json::Object *object = value->getAsObject())
+        result.push_back(Collective::fromJson(*object));
+    }
+  return result;
+}
+
+std::vector<Collective> partita::analysis::collectivesOf(ModuleOp module) {
+  if (auto program = module->getAttrOfType<DictionaryAttr>(rt::RtDialect::kProgram))
+    return notedIn(program);
+  std::vector<Collective> result;
+  for (auto function : module.getOps<func::FuncOp>())
+    function.walk([&](Operation *op) {
+      Collective record;
+      if (!measure(op, record))
+        return;
+      record.function = function.getName().str();
+      record.microBatches = microBatchesOf(function);
+      record.axis = op->getAttrOfType<StringAttr>("axis").str();
+      record.backward = par::isBackward(op->getLoc());
+      for (auto loop = op->getParentOfType<train::AccumulateOp>(); loop;
+           loop = loop->getParentOfType<train::AccumulateOp>())
+        record.calls *= loop.getCount();
+      takeCause(par::causesOf(op->getLoc()), record);
+      result.push_back(std::move(record));
+    });
+  return result;
+}
+
+//===----------------------------------------------------------------------------------------------===//
+// JSON
+//===----------------------------------------------------------------------------------------------===//
+
+json::Object Collective::toJson() const {
+  json::Array names;
+  for (const std::string &name : parameters)
+    names.push_back(name);
+  return json::Object{
+      {"function", function},
+      {"kind", kind},
+      {"axis", axis},
+      {"direction", backward ? "backward" : "forward"},
+      {"calls", calls},
+      {"bytes", bytes},
+      {"tensors", tensors},
+      {"micro_batches", microBatches},
+      {"place", placeText(place)},
+      {"place_number", place},
+      {"layers", layers},
+      {"role", role},
+      {"letter", letter},
+      {"rule", rule},
+      {"op", op},
+      {"node", node},
+      {"seed", json::Object{{"kind", seed}, {"words", words}, {"parameters", std::move(names)}}},
+      {"why", why()},
+      {"removed_by", removal()}};
+}
+
+Collective Collective::fromJson(const json::Object &object) {
+  Collective c;
+  auto text = [](const json::Object &from, StringRef key) {
+    return from.getString(key).value_or("").str();
+  };
+  auto number = [&](StringRef key, int64_t otherwise) {
+    return object.getInteger(key).value_or(otherwise);
+  };
+  c.function = text(object, "function"), c.kind = text(object, "kind");
+  c.axis = text(object, "axis"), c.backward = text(object, "direction") == "backward";
+  c.calls = number("calls", 1), c.bytes = number("bytes", 0), c.tensors = number("tensors", 1);
+  c.microBatches = std::max<int64_t>(number("micro_batches", 1), 1);
+  c.place = std::max<int64_t>(number("place_number", Elsewhere), Elsewhere);
+  c.layers = number("layers", 0);
+  c.role = text(object, "role"), c.letter = text(object, "letter"), c.rule = text(object, "rule");
+  c.op = text(object, "op"), c.node = text(object, "node");
+  if (const json::Object *seed = object.getObject("seed")) {
+    c.seed = text(*seed, "kind"), c.words = text(*seed, "words");
+    if (const json::Array *names = seed->getArray("parameters"))
+      for (const json::Value &name : *names)
+        c.parameters.push_back(name.getAsString().value_or("").str());
+  }
+  return c;
+}
+
+//===----------------------------------------------------------------------------------------------===//
+// Census
+//===----------------------------------------------------------------------------------------------===//
+
+std::string partita::analysis::placeText(int64_t place) {
+  switch (place) {
+  case Before:
+    return "before the first layer";
+  case After:
+    return "after the last layer";
+  case Once:
+    return "around the micro-batches";
+  case Gradients:
+    return "gradient reductions";
+  case Elsewhere:
+    return "elsewhere";
+  default:
+    return "layer " + std::to_string(place);
+  }
+}
+
+std::string Census::mainFunction(ArrayRef<Collective> collectives) {
+  for (StringRef name : {"train_step", "forward"})
+    if (llvm::any_of(collectives, [&](const Collective &c) { return c.function == name; }))
+      return name.str();
+  return collectives.empty() ? "train_step" : collectives.front().function;
+}
+
+Census Census::of(ArrayRef<Collective> collectives, StringRef function) {
+  Census census;
+  census.function = function.str();
+  for (const Collective &c : collectives) {
+    if (c.function != function)
+      continue;
+    census.microBatches = c.microBatches;
+    census.layers = std::max(census.layers, c.layers);
+    census.places[c.place][c.backward][c.kind] += Count{c.calls, c.calls * c.bytes};
+  }
+  for (int64_t layer = 0; layer < std::min<int64_t>(census.layers, 1 << 20); ++layer)
+    census.places[layer]; // also one without collectives
+  for (auto &[place, directions] : census.places)
+    for (Kinds &kinds : directions)
+      for (auto &[kind, count] : kinds)
+        if (isPerMicroBatch(place))
+          count.calls /= census.microBatches, count.bytes /= census.microBatches;
+  return census;
+}
+
+std::vector<int64_t> Census::inOrder() const {
+  std::vector<int64_t> order;
+  auto take = [&](int64_t place) {
+    if (places.count(place))
+      order.push_back(place);
+  };
+  take(Before);
+  for (const auto &[place, directions] : places)
+    if (place >= 0)
+      order.push_back(place);
+  for (int64_t place : {After, Once, Gradients, Elsewhere})
+    take(place);
+  return order;
+}
+
+json::Object Census::toJson() const {
+  json::Array all;
+  for (int64_t place : inOrder()) {
+    json::Object entry{{"place", placeText(place)},
+                       {"per", isPerMicroBatch(place) ? "micro-batch" : "step"}};
+    for (bool backward : {false, true}) {
+      json::Object kinds;
+      for (const auto &[kind, count] : places.at(place)[backward])
+        kinds[kind] = json::Object{{"calls", count.calls}, {"bytes", count.bytes}};
+      entry[backward ? "backward" : "forward"] = std::move(kinds);
+    }
+    all.push_back(std::move(entry));
+  }
+  return json::Object{{"function", function},
+                      {"micro_batches", microBatches},
+                      {"layers", layers},
+                      {"places", std::move(all)}};
+}

@@ -1,0 +1,136 @@
+//===- Contracts.cpp - what a program may exchange --------------------------------------------===//
+
+#include "partita/Analysis/Contracts.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace llvm;
+using namespace partita::analysis;
+
+static constexpr StringRef kKinds[] = {"all_reduce", "all_gather", "reduce_scatter", "total"};
+static constexpr StringRef kRelations[] = {"<=", ">=", "==", "<", ">"}; // the longer ones first
+
+/// "12"; of bytes also "1.5G", "2GB".
+static bool parseNumber(StringRef text, bool bytes, int64_t &number) {
+  double factor = 1;
+  if (bytes && !text.empty()) {
+    text.consume_back("B");
+    size_t unit = StringRef("KMGT").find(text.empty() ? '\0' : text.back());
+    if (unit != StringRef::npos) {
+      factor = double(int64_t(1) << (10 * (unit + 1)));
+      text = text.drop_back();
+    }
+  }
+  double value = 0;
+  bool digits = !text.empty() && text.find_first_not_of("0123456789.") == StringRef::npos;
+  if (!digits || text.getAsDouble(value) || value * factor > 9e18 ||
+      (factor == 1 && text.contains('.')))
+    return false;
+  number = static_cast<int64_t>(value * factor);
+  return true;
+}
+
+std::string Contract::parse(StringRef text, Contract &contract) {
+  constexpr StringRef grammar =
+      "expected KIND[@AXIS][.forward|.backward] <=|==|>=|<|> N[/layer|/step], where KIND is "
+      "all_reduce, all_gather, reduce_scatter or total, or bytes.KIND for bytes, such as "
+      "all_reduce.forward<=2/layer or bytes<=2G/step";
+  auto wrong = [&](const Twine &what) { return (what + "; " + grammar).str(); };
+  contract = Contract();
+  contract.text = text.str();
+  StringRef what = text, rest;
+  for (StringRef relation : kRelations)
+    if (size_t at = text.find(relation); at != StringRef::npos) {
+      contract.relation = relation.str();
+      what = text.take_front(at).trim();
+      rest = text.drop_front(at + relation.size()).trim();
+      break;
+    }
+  if (contract.relation.empty())
+    return wrong("there is no comparison in it");
+  auto [number, scope] = rest.split('/');
+  if (rest.contains('/') && scope.trim() != "layer" && scope.trim() != "step")
+    return wrong("'" + scope + "' is neither layer nor step");
+  contract.perLayer = scope.trim() == "layer";
+  std::string total; // bytes of all kinds: bytes, bytes@dp, bytes.forward
+  if (what == "bytes" || what.starts_with("bytes@") || what == "bytes.forward" ||
+      what == "bytes.backward") {
+    total = ("bytes.total" + what.drop_front(StringRef("bytes").size())).str();
+    what = total;
+  }
+  contract.bytes = what.consume_front("bytes.");
+  if (size_t at = what.rfind('.'); at != StringRef::npos) {
+    contract.direction = what.drop_front(at + 1).str();
+    what = what.take_front(at);
+    if (contract.direction != "forward" && contract.direction != "backward")
+      return wrong("'" + contract.direction + "' is neither forward nor backward");
+  }
+  auto [kind, axis] = what.split('@');
+  contract.kind = kind.str(), contract.axis = axis.str();
+  if (!is_contained(kKinds, kind))
+    return wrong("'" + kind + "' is no kind of collective");
+  if (what.contains('@') && axis.empty())
+    return wrong("there is no axis behind '@'");
+  if (!parseNumber(number.trim(), contract.bytes, contract.number))
+    return wrong("'" + number + "' is no " + (contract.bytes ? "number of bytes" : "whole number"));
+  return {};
+}
+
+bool Contract::concerns(const Collective &collective) const {
+  return (kind == "total" || kind == collective.kind) &&
+         (axis.empty() || axis == collective.axis) &&
+         (direction.empty() || (direction == "backward") == collective.backward);
+}
+
+bool Contract::allows(int64_t value) const {
+  return relation == "<="   ? value <= number
+         : relation == ">=" ? value >= number
+         : relation == "==" ? value == number
+         : relation == "<"  ? value < number
+                            : value > number;
+}
+
+std::optional<Breach> partita::analysis::findBreach(const Contract &contract,
+                                                    ArrayRef<Collective> collectives) {
+  std::string function = Census::mainFunction(collectives);
+  std::map<int64_t, int64_t> values; // by layer, or of the step
+  int64_t layers = 0, microBatches = 1;
+  for (const Collective &c : collectives)
+    if (c.function == function)
+      layers = std::max(layers, c.layers), microBatches = c.microBatches;
+  if (contract.perLayer && layers == 0)
+    return Breach{"there is no layer to count in: nothing is exchanged, or no sequence of ops with "
+                  "weights repeats itself",
+                  {}};
+  for (int64_t i = 0; i < (contract.perLayer ? layers : 1); ++i)
+    values[i] = 0;
+  auto placeOf = [&](const Collective &c) { return contract.perLayer ? c.place : 0; };
+  auto counts = [&](const Collective &c) {
+    return c.function == function && contract.concerns(c) && placeOf(c) >= 0;
+  };
+  for (const Collective &c : collectives)
+    if (counts(c))
+      values[placeOf(c)] += c.calls * (contract.bytes ? c.bytes : 1);
+  for (auto [place, sum] : values) {
+    int64_t value = contract.perLayer ? sum / microBatches : sum;
+    if (contract.allows(value))
+      continue;
+    Breach breach;
+    breach.message =
+        formatv("{0} has {1} {2}{3}{4}, not {5} {6}",
+                contract.perLayer ? placeText(place) : function + " of one step", value,
+                contract.bytes ? "bytes of " + contract.kind : contract.kind,
+                contract.axis.empty() ? "" : " over " + contract.axis,
+                contract.direction.empty() ? "" : " in the " + contract.direction + " pass",
+                contract.relation, contract.number)
+            .str();
+    StringSet<> seen;
+    for (const Collective &c : collectives)
+      if (counts(c) && placeOf(c) == place &&
+          seen.insert(contract.perLayer ? c.shape() + c.node : c.shape()).second)
+        breach.offenders.push_back(c);
+    return breach;
+  }
+  return std::nullopt;
+}

@@ -1,0 +1,344 @@
+//===- Layers.cpp - the layers of a model, from the structure of its graph --------------------===//
+//
+// The algorithm is Layers.h's. A block's ops are in an order in which each stands behind its
+// operands, so post-dominators take one sweep from the end: an op's next stop is where the ways of
+// all its users meet.
+//
+//===----------------------------------------------------------------------------------------------===//
+
+#include "partita/Analysis/Layers.h"
+#include "dialects/Interfaces/Interfaces.h"
+#include "dialects/Par/Par.h"
+#include "dialects/Train/Train.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "llvm/ADT/Hashing.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::analysis;
+
+namespace {
+
+/// Part of a trunk: `count` times `period` segments from `begin` on.
+struct Repetition {
+  size_t begin = 0, period = 0, count = 0;
+};
+
+class BlockLayers {
+public:
+  BlockLayers(Block &block, llvm::DenseMap<Operation *, int64_t> &numbers, int64_t &layers)
+      : numbers(numbers), layers(layers) {
+    for (Operation &op : block)
+      if (!isLookedThrough(&op))
+        ops.push_back(&op);
+    for (auto [i, op] : llvm::enumerate(ops))
+      indexOf[op] = static_cast<int>(i);
+  }
+
+  void run() {
+    if (ops.size() < 2)
+      return;
+    readGraph();
+    findStops();
+    int root = static_cast<int>(ops.size()) - 1;
+    SmallVector<int> tops{root};
+    while (!tops.empty()) {
+      int top = tops.pop_back_val();
+      SmallVector<int> trunk = trunkTo(top, tops);
+      if (!number.contains(top) && (top == root || segmentOf[top] < 0))
+        findLayers(trunk);
+    }
+    inOrder();
+    numberTheRest();
+  }
+
+private:
+  static bool isLookedThrough(Operation *op) {
+    return isa<par::FOp, par::GOp, par::GreatestOp, par::AllGatherOp, par::NarrowOp,
+               par::ReduceScatterOp>(op);
+  }
+  static Value through(Value value) {
+    while (Operation *op = value.getDefiningOp()) {
+      if (!isLookedThrough(op))
+        break;
+      value = op->getOperand(0);
+    }
+    return value;
+  }
+
+  int indexOfDefinition(Value value) const {
+    Operation *op = value.getDefiningOp();
+    auto found = op ? indexOf.find(op) : indexOf.end();
+    return found == indexOf.end() ? -1 : found->second;
+  }
+
+  /// Operands and users by index, and which ops depend on data: on a block's arguments.
+  void readGraph() {
+    operands.resize(ops.size());
+    users.resize(ops.size());
+    dependsOnData.assign(ops.size(), false);
+    for (size_t i = 0; i < ops.size(); ++i) {
+      Operation *op = ops[i];
+      auto visit = [&](Value operand) {
+        Value value = through(operand);
+        if (isa<BlockArgument>(value))
+          dependsOnData[i] = true;
+        int at = indexOfDefinition(value);
+        if (at < 0 || at >= static_cast<int>(i))
+          return;
+        operands[i].push_back(at);
+        if (users[at].empty() || users[at].back() != static_cast<int>(i))
+          users[at].push_back(static_cast<int>(i));
+        if (dependsOnData[at])
+          dependsOnData[i] = true;
+      };
+      if (op->getNumRegions() == 0)
+        llvm::for_each(op->getOperands(), visit);
+      else
+        op->walk([&](Operation *inner) { llvm::for_each(inner->getOperands(), visit); });
+    }
+  }
+
+  /// next[a]: the nearest op that all ways from a pass; the last op, the terminator, ends all ways.
+  void findStops() {
+    int end = static_cast<int>(ops.size()) - 1;
+    next.assign(ops.size(), end);
+    depth.assign(ops.size(), 0);
+    for (int i = end - 1; i >= 0; --i) {
+      int stop = users[i].empty() ? end : users[i].front();
+      for (int user : users[i])
+        while (stop != user) // the deeper one goes on
+          depth[stop] >= depth[user] ? stop = next[stop] : user = next[user];
+      next[i] = stop;
+      depth[i] = depth[stop] + 1;
+    }
+    before.resize(ops.size());
+    height.assign(ops.size(), 0);
+    for (int i = 0; i < end; ++i)
+      if (dependsOnData[i]) {
+        before[next[i]].push_back(i);
+        height[next[i]] = std::max(height[next[i]], height[i] + 1);
+      }
+    segmentOf.assign(ops.size(), -1);
+  }
+
+  /// Does op `a` feed op `b`, directly or not?
+  bool feeds(int a, int b) const {
+    SmallVector<int> stack{b};
+    llvm::SmallDenseSet<int> seen;
+    while (!stack.empty()) {
+      int at = stack.pop_back_val();
+      if (at == a)
+        return true;
+      for (int operand : operands[at])
+        if (operand >= a && seen.insert(operand).second)
+          stack.push_back(operand);
+    }
+    return false;
+  }
+
+  /// Of the ops whose next stop is `at`, the one that the trunk comes from: an operand of `at`; of
+  /// two the one that feeds the other (the residual sum, not the branch beside it); of those the
+  /// end of the longest chain.
+  int stopBefore(int at) const {
+    SmallVector<int> direct;
+    for (int candidate : before[at])
+      if (llvm::is_contained(operands[at], candidate))
+        direct.push_back(candidate);
+    ArrayRef<int> candidates = direct.empty() ? ArrayRef<int>(before[at]) : ArrayRef<int>(direct);
+    auto feedsAny = [&](int a) {
+      return llvm::any_of(candidates, [&](int b) { return a < b && feeds(a, b); });
+    };
+    int chosen = candidates.front();
+    bool feeding = feedsAny(chosen);
+    for (int other : candidates.drop_front()) {
+      bool otherFeeding = feedsAny(other);
+      if (otherFeeding != feeding ? otherFeeding : height[other] > height[chosen])
+        chosen = other, feeding = otherFeeding;
+    }
+    return chosen;
+  }
+
+  /// The stops that lead to `top`, first to last; the other chains that end at them go to `tops`.
+  SmallVector<int> trunkTo(int top, SmallVectorImpl<int> &tops) {
+    SmallVector<int> trunk{top};
+    for (int at = top; !before[at].empty();) {
+      int chosen = stopBefore(at);
+      for (int other : before[at])
+        if (other != chosen)
+          tops.push_back(other);
+      trunk.push_back(at = chosen);
+    }
+    std::reverse(trunk.begin(), trunk.end());
+    return trunk;
+  }
+
+  void findLayers(ArrayRef<int> trunk) {
+    if (trunk.size() < 2)
+      return;
+    // Segment s ends at trunk[s]; users stand behind what they use.
+    SmallVector<int> segments(ops.size(), -1);
+    for (auto [s, stop] : llvm::enumerate(trunk))
+      segments[stop] = static_cast<int>(s);
+    for (int i = trunk.back(); i >= 0; --i) {
+      if (segments[i] >= 0 || users[i].empty())
+        continue;
+      int segment = segments[users[i].front()];
+      if (llvm::all_of(users[i], [&](int user) { return segments[user] == segment; }))
+        segments[i] = segment;
+    }
+    SmallVector<size_t> hashes;
+    SmallVector<bool> heavy; // reads a matrix
+    hashSegments(trunk, segments, hashes, heavy);
+    std::optional<Repetition> found = repetition(hashes, heavy);
+    if (!found)
+      return;
+    for (auto [i, segment] : llvm::enumerate(segments)) {
+      if (segment < static_cast<int>(found->begin) ||
+          segment >= static_cast<int>(found->begin + found->period * found->count))
+        continue;
+      segmentOf[i] = segment;
+      number[i] = layers + (segment - found->begin) / found->period;
+    }
+    stacks.push_back({layers, static_cast<int64_t>(found->count)});
+    layers += static_cast<int64_t>(found->count);
+  }
+
+  /// Numbers the layers of several trunks anew, in the order of their first ops.
+  void inOrder() {
+    llvm::DenseMap<int64_t, int> firstOf; // of a stack's first layer
+    for (auto [i, layer] : number)
+      for (const Stack &stack : stacks)
+        if (layer >= stack.first && layer < stack.first + stack.count) {
+          auto [known, isNew] = firstOf.try_emplace(stack.first, i);
+          known->second = std::min(known->second, i);
+        }
+    int64_t next = layers;
+    for (const Stack &stack : stacks)
+      next = std::min(next, stack.first);
+    llvm::sort(stacks, [&](const Stack &a, const Stack &b) {
+      return firstOf.lookup(a.first) < firstOf.lookup(b.first);
+    });
+    llvm::DenseMap<int64_t, int64_t> moved;
+    for (const Stack &stack : stacks)
+      for (int64_t i = 0; i < stack.count; ++i)
+        moved[stack.first + i] = next++;
+    for (auto &entry : number)
+      entry.second = moved.lookup(entry.second);
+  }
+
+  void hashSegments(ArrayRef<int> trunk, ArrayRef<int> segments, SmallVectorImpl<size_t> &hashes,
+                    SmallVectorImpl<bool> &heavy) {
+    hashes.assign(trunk.size(), 0);
+    heavy.assign(trunk.size(), false);
+    SmallVector<size_t> hashOf(ops.size(), 0);
+    for (auto [i, op] : llvm::enumerate(ops)) {
+      int segment = segments[i];
+      if (segment < 0)
+        continue;
+      size_t hash = llvm::hash_combine(op->getName().getAsOpaquePointer());
+      if (auto sharded = dyn_cast<ShardInterface>(op))
+        hash = llvm::hash_combine(hash, StringRef(sharded.getShardRule()));
+      for (Type type : op->getResultTypes())
+        hash = llvm::hash_combine(hash, type.getAsOpaquePointer());
+      for (Value operand : op->getOperands()) {
+        Value value = through(operand);
+        int at = indexOfDefinition(value);
+        bool inside = at >= 0 && segments[at] == segment;
+        bool isStopBefore = at >= 0 && segment > 0 && at == trunk[segment - 1];
+        size_t number = inside ? cast<OpResult>(value).getResultNumber() : isStopBefore;
+        hash = llvm::hash_combine(hash, inside ? hashOf[at] : 0, number,
+                                  value.getType().getAsOpaquePointer());
+        if (auto read = value.getDefiningOp<train::ReadOp>()) // of any block
+          heavy[segment] |= cast<RankedTensorType>(read.getType()).getRank() >= 2;
+      }
+      hashOf[i] = hash;
+      hashes[segment] = llvm::hash_combine(hashes[segment], hash);
+    }
+  }
+
+  static std::optional<Repetition> repetition(ArrayRef<size_t> hashes, ArrayRef<bool> heavy) {
+    std::optional<Repetition> best;
+    size_t n = hashes.size();
+    for (size_t period = 1; period <= n / 2; ++period) {
+      // How long is the run of hashes that equal those one period before, at its end?
+      size_t run = 0;
+      for (size_t i = period; i < n; ++i) {
+        run = hashes[i] == hashes[i - period] ? run + 1 : 0;
+        size_t count = run / period + 1;
+        if (count < 2)
+          continue;
+        size_t begin = i + 1 - count * period;
+        size_t covered = best ? best->period * best->count : 0;
+        if (count * period < covered || (count * period == covered && best->period != period))
+          continue;
+        if (llvm::is_contained(heavy.slice(begin, period), true))
+          best = Repetition{begin, period, count};
+      }
+    }
+    return best;
+  }
+
+  /// What is in no layer stands in front of or behind them.
+  void numberTheRest() {
+    if (number.empty())
+      return;
+    llvm::DenseSet<int> after;
+    for (size_t i = 0; i < ops.size(); ++i) {
+      if (auto found = number.find(static_cast<int>(i)); found != number.end()) {
+        numbers[ops[i]] = found->second;
+        continue;
+      }
+      bool isAfter = llvm::any_of(operands[i], [&](int operand) {
+        return number.contains(operand) || after.contains(operand);
+      });
+      if (isAfter)
+        after.insert(static_cast<int>(i));
+      numbers[ops[i]] = isAfter ? Layers::kAfter : Layers::kBefore;
+    }
+    // What between two layers belongs to neither (an encoder's last norm) is in front of the next.
+    for (int i = static_cast<int>(ops.size()) - 1; i >= 0; --i)
+      if (after.contains(i) && llvm::any_of(users[i], [&](int user) {
+            return number.contains(user) || numbers.lookup(ops[user]) == Layers::kBefore;
+          }))
+        numbers[ops[i]] = Layers::kBefore;
+    // A parameter or constant stands where what uses it does.
+    for (int i = static_cast<int>(ops.size()) - 1; i >= 0; --i)
+      if (!dependsOnData[i] && !number.contains(i) && !users[i].empty() &&
+          llvm::all_of(users[i],
+                       [&](int user) { return numbers.lookup(ops[user]) == Layers::kAfter; }))
+        numbers[ops[i]] = Layers::kAfter;
+  }
+
+  llvm::DenseMap<Operation *, int64_t> &numbers;
+  int64_t &layers;
+  SmallVector<Operation *> ops;
+  llvm::DenseMap<Operation *, int> indexOf;
+  SmallVector<SmallVector<int, 2>> operands, users;
+  SmallVector<bool> dependsOnData;
+  SmallVector<int> next, depth, height;
+  SmallVector<SmallVector<int, 1>> before; ///< the ops whose next stop it is
+  SmallVector<int> segmentOf;
+  llvm::DenseMap<int, int64_t> number;
+  struct Stack {
+    int64_t first, count; ///< layers
+  };
+  SmallVector<Stack> stacks;
+};
+
+} // namespace
+
+Layers::Layers(Operation *root) {
+  SmallVector<Block *> blocks;
+  root->walk([&](Block *block) { blocks.push_back(block); });
+  for (Block *block : blocks)
+    BlockLayers(*block, numbers, layers).run();
+}
+
+int64_t Layers::layerOf(Operation *op) const {
+  for (; op; op = op->getParentOp())
+    if (auto found = numbers.find(op); found != numbers.end())
+      return found->second;
+  return kBefore;
+}

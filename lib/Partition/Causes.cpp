@@ -1,0 +1,168 @@
+//===- Causes.cpp - what each conjugate and move is there for ---------------------------------===//
+
+#include "lib/Partition/Causes.h"
+#include "dialects/Train/Train.h"
+#include "lib/Partition/Seeds.h"
+#include <deque>
+
+using namespace mlir;
+using namespace partita;
+using par::Layout;
+
+par::SeedAttr Causes::seedFor(StringRef kind, StringRef words) {
+  MLIRContext *context = function.getContext();
+  return par::SeedAttr::get(context, StringAttr::get(context, kind),
+                            StringAttr::get(context, words), ArrayAttr::get(context, {}));
+}
+
+void Causes::source(Value value) {
+  Layout layout = Layout::of(value.getType());
+  for (const par::DimSplit &axes : layout.splits)
+    for (const par::AxisSplit &split : axes) {
+      par::SeedAttr seed;
+      if (auto read = value.getDefiningOp<train::ReadOp>()) {
+        Operation *parameter = SymbolTable::lookupNearestSymbolFrom(read, read.getSymbolAttr());
+        seed = parameter ? seedOf(parameter, split.axis) : par::SeedAttr();
+      } else if (auto argument = dyn_cast<BlockArgument>(value)) {
+        auto name = function.getArgAttrOfType<StringAttr>(argument.getArgNumber(),
+                                                          train::TrainDialect::kName);
+        seed = seedFor("batch", name ? name.getValue() : StringRef());
+      }
+      trails[{value, split.axis}] = {seed, nullptr};
+    }
+}
+
+void Causes::same(Value value, Value as) {
+  llvm::SetVector<StringAttr> axes;
+  Layout::of(as.getType()).axes(axes);
+  for (StringAttr axis : axes)
+    if (auto found = trails.find({as, axis}); found != trails.end()) {
+      Trail trail = found->second; // a copy: the map grows
+      trails[{value, axis}] = trail;
+    }
+}
+
+void Causes::moved(Operation *move) {
+  auto axis = move->getAttrOfType<StringAttr>("axis");
+  same(move->getResult(0), move->getOperand(0));
+  bool isGather = isa<par::AllGatherOp>(move);
+  trails.erase({move->getResult(0), axis});
+  trails[{isGather ? move->getOperand(0) : move->getResult(0), axis}] = {seedFor("sequence", ""),
+                                                                         nullptr};
+  pending.push_back({move, isGather ? "whole" : "piece", nullptr, axis});
+}
+
+/// Of two open sums that are added, the one that was opened later keeps the other from being
+/// complete: the earlier one, a residual stream's, may have been completed for others already.
+bool Causes::isNewer(const Trail &a, const Trail &b) {
+  if (!a.opener || !b.opener)
+    return a.opener ? true : !b.opener && !b.seed;
+  return a.opener->getBlock() == b.opener->getBlock() && b.opener->isBeforeInBlock(a.opener);
+}
+
+void Causes::placed(Operation *op, const ShardRule &rule) {
+  SmallVector<int64_t> sizes;
+  std::string error;
+  if (!par::letterSizes(rule, op, sizes, error))
+    return;
+  llvm::SetVector<StringAttr> axes;
+  for (Value value : llvm::concat<Value>(op->getOperands(), op->getResults()))
+    Layout::of(value.getType()).axes(axes);
+  for (StringAttr axis : axes) {
+    int letter = -1;
+    Trail trail;
+    auto visit = [&](const RulePattern &pattern, Value value, bool isOperand) {
+      Layout layout = Layout::of(value.getType());
+      if (int dim = layout.dimOf(axis); dim >= 0 && pattern.firstIndexOf < 0)
+        if (auto split = par::splitLetter(pattern.dims[dim], layout.blocksOf(axis), sizes))
+          letter = static_cast<int>(split->letter);
+      par::Kind kind = layout.kind(axis);
+      if (kind == par::Kind::Invariant || kind == par::Kind::Replicated)
+        return;
+      auto known = trails.find({value, axis});
+      if (isOperand && known != trails.end() && isNewer(known->second, trail))
+        trail = known->second;
+    };
+    for (auto [pattern, value] : llvm::zip(rule.operands, op->getOperands()))
+      visit(pattern, value, true);
+    for (auto [pattern, value] : llvm::zip(rule.results, op->getResults()))
+      visit(pattern, value, false);
+    if (letter >= 0)
+      splits[{op, axis}] = {rule.letters[letter].name, trail.seed};
+    for (auto [pattern, result] : llvm::zip(rule.results, op->getResults())) {
+      if (letter >= 0)
+        trail.opener = pattern.contains(letter) ? nullptr : op;
+      trails[{result, axis}] = trail;
+    }
+  }
+}
+
+void Causes::completes(Operation *inserted, Value value, StringAttr axis) {
+  Operation *opener = trails.lookup({value, axis}).opener;
+  same(inserted->getResult(0), value);
+  trails.erase({inserted->getResult(0), axis});
+  pending.push_back({inserted, isa<par::GreatestOp>(inserted) ? "greatest" : "sum", opener, axis});
+}
+
+void Causes::enters(Operation *inserted, StringRef role, Operation *user, StringAttr axis) {
+  same(inserted->getResult(0), inserted->getOperand(0));
+  pending.push_back({inserted, role, user, axis});
+}
+
+/// The nearest op from `user` on, along users, of which the axis splits a letter.
+Operation *Causes::splitterFrom(Operation *user, StringAttr axis, bool seeded) const {
+  constexpr size_t most = 64;
+  std::deque<Operation *> queue{user};
+  llvm::DenseSet<Operation *> seen{user};
+  while (!queue.empty() && seen.size() < most) {
+    Operation *op = queue.front();
+    queue.pop_front();
+    if (auto found = splits.find({op, axis});
+        found != splits.end() && (!seeded || found->second.seed))
+      return op;
+    for (Operation *next : op->getUsers())
+      if (seen.insert(next).second)
+        queue.push_back(next);
+  }
+  return nullptr;
+}
+
+/// The layer of the op that a conjugate or move stands there for; where what it makes is used in
+/// several layers, that of its operand. What is outside of the loop over micro-batches is once per
+/// step.
+int64_t Causes::layerOf(Operation *inserted, Operation *op) {
+  if (!inserted->getParentOfType<train::AccumulateOp>() &&
+      !function.getOps<train::AccumulateOp>().empty())
+    return par::CauseAttr::kOnce;
+  int64_t layer = layers.layerOf(op);
+  for (Operation *user : inserted->getUsers())
+    if (int64_t other = layers.layerOf(user);
+        layer >= 0 && other >= 0 && other != layer && isa<par::FOp, par::AllGatherOp>(inserted)) {
+      Operation *definer = inserted->getOperand(0).getDefiningOp();
+      return definer ? layers.layerOf(definer) : par::CauseAttr::kBefore;
+    }
+  return layer;
+}
+
+void Causes::write() {
+  MLIRContext *context = function.getContext();
+  for (const Pending &each : pending) {
+    bool opened = each.role == "sum" || each.role == "greatest";
+    Operation *op =
+        opened ? each.op : splitterFrom(each.op ? each.op : each.inserted, each.axis, false);
+    auto found = op ? splits.find({op, each.axis}) : splits.end();
+    if (found == splits.end())
+      continue;
+    par::SeedAttr seed = found->second.seed;
+    if (!seed)
+      if (Operation *other = splitterFrom(op, each.axis, true))
+        seed = splits.lookup({other, each.axis}).seed;
+    auto name = op->getLoc()->findInstanceOf<NameLoc>();
+    auto string = [&](StringRef text) { return StringAttr::get(context, text); };
+    auto cause = par::CauseAttr::get(
+        context, string(each.role), string(found->second.letter),
+        string(cast<ShardInterface>(op).getShardRule()), string(op->getName().getStringRef()),
+        name ? name.getName() : string(""), layerOf(each.inserted, op), layers.count(), seed);
+    each.inserted->setLoc(par::withCause(each.inserted->getLoc(), cause));
+  }
+}
