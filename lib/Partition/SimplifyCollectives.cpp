@@ -194,6 +194,13 @@ private:
     return entries.takeVector();
   }
 
+  /// Also one that has an f over another axis.
+  static bool isParameter(Value value) {
+    while (auto f = value.getDefiningOp<par::FOp>())
+      value = f.getValue();
+    return bool(value.getDefiningOp<train::ReadOp>());
+  }
+
   /// The value's f, for the reason of the one that stood behind the entry.
   static Value entered(Value value, StringAttr axis, Location reason, PatternRewriter &rewriter) {
     for (Operation *user : value.getUsers())
@@ -206,7 +213,7 @@ private:
     Location loc = value.getLoc();
     if (SmallVector<par::CauseAttr> causes = par::causesOf(reason); !causes.empty()) {
       par::CauseAttr cause = causes.front();
-      if (value.getDefiningOp<train::ReadOp>())
+      if (isParameter(value))
         cause =
             par::CauseAttr::get(rewriter.getContext(), rewriter.getStringAttr("parameter"),
                                 cause.getLetter(), cause.getRule(), cause.getOp(), cause.getNode(),
