@@ -2,6 +2,7 @@
 
 module attributes {par.mesh = #par.mesh<dp = 2>} {
 // The softmax runs over the dimension that is split.
+// expected-note@+1 {{operand 0 is sharded(1) over dp: it is argument 0 of @never}}
 func.func @never(%x: tensor<4x8xf32> {par.split = #par.place<[4, 8 @dp]>}) -> tensor<4x8xf32> {
   // expected-error@+1 {{cannot be split: letter n cannot be split, it is split over dp (rule '* n^ -> * n^'); it would need what other ranks of dp have: write it so that it works within a sample, or leave dp at 1}}
   %y = tx.softmax %x : (tensor<4x8xf32>) -> tensor<4x8xf32>

@@ -236,7 +236,9 @@ int partita::tool::explainMain(Arguments arguments) {
   if (std::optional<int> done = parseOptions(arguments, o))
     return *done;
   Session session("explain");
-  bool isModel = sys::fs::is_regular_file(o.subject) || o.subject == "-";
+  bool isModel =
+      !sys::fs::is_directory(o.subject) && (sys::fs::exists(o.subject) || isMlirFile(o.subject) ||
+                                            StringRef(o.subject).ends_with(".onnx"));
   std::optional<json::Object> manifest =
       isModel ? explainModel(session, o) : readProgram(session, o);
   if (!manifest)
