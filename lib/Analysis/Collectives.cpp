@@ -68,9 +68,8 @@ static int tellingPower(par::CauseAttr cause) {
 static void takeCause(ArrayRef<par::CauseAttr> causes, Collective &record) {
   if (causes.empty())
     return;
-  par::CauseAttr first = *llvm::max_element(causes, [](par::CauseAttr a, par::CauseAttr b) {
-    return tellingPower(a) < tellingPower(b);
-  });
+  par::CauseAttr first = *llvm::max_element(
+      causes, [](par::CauseAttr a, par::CauseAttr b) { return tellingPower(a) < tellingPower(b); });
   record.role = first.getRole().str();
   record.letter = first.getLetter().str();
   record.rule = first.getRule().str();

@@ -4,8 +4,8 @@
 // The columns of one weight are the rows of the next.
 // CHECK-LABEL: module
 // CHECK-NOT: train.configurations
-// CHECK: train.parameter @up : tensor<4x16xf32> {par.split = #par.place<[4, 16 @tp]>}
-// CHECK: train.parameter @down : tensor<16x4xf32> {par.split = #par.place<[16 @tp, 4]>}
+// CHECK: train.parameter @up : tensor<4x16xf32> {par.seeds = {tp = #par.seed<"annotation" "pair, node 'up_proj'" of ["up@1", "down@0"]>}, par.split = #par.place<[4, 16 @tp]>}
+// CHECK: train.parameter @down : tensor<16x4xf32> {{{.*}}par.split = #par.place<[16 @tp, 4]>}
 // CHECK-NOT: train.shardings
 // NONE: module
 // NONE-NOT: #par.place<[4, 16 @tp]>
@@ -29,9 +29,9 @@ module attributes {par.mesh = #par.mesh<tp = 2>, train.configurations = {pair = 
 // Four devices are two replicas of the model: rank 2 is device 0 of the second one. A fused weight is split within
 // its blocks, a parameter on all devices stays whole, and a result takes its parameter with it.
 // CHECK-LABEL: module
-// CHECK: train.parameter @qkv : tensor<4x24xf32> {par.split = #par.place<[4, 3 x 8 @tp]>}
+// CHECK: train.parameter @qkv : tensor<4x24xf32> {{{.*}}par.split = #par.place<[4, 3 x 8 @tp]>}
 // CHECK: train.parameter @whole : tensor<4x16xf32> {par.whole = "whole, node n2"}
-// CHECK: train.parameter @by_result : tensor<4x16xf32> {par.split = #par.place<[4, 16 @tp]>}
+// CHECK: train.parameter @by_result : tensor<4x16xf32> {{{.*}}par.split = #par.place<[4, 16 @tp]>}
 #qkv = #train.sharding<"whole" by "n1", dims = [1], blocks = [3], shards = [2], devices = [array<i64: 0, 2>, array<i64: 1, 3>]>
 #all = #train.sharding<"whole" by "n2", dims = [], blocks = [], shards = [], devices = [array<i64: 0, 1, 2, 3>]>
 #result = #train.sharding<"whole" by "n3", dims = [0, 1], blocks = [1, 1], shards = [2, 2], devices = [array<i64: 0>, array<i64: 1>, array<i64: 2>, array<i64: 3>]>
@@ -55,7 +55,7 @@ module attributes {par.mesh = #par.mesh<dp = 2, tp = 2>, train.configurations = 
 
 // One of one replica's devices.
 // CHECK-LABEL: module
-// CHECK: train.parameter @up : tensor<4x16xf32> {par.split = #par.place<[4, 16 @tp]>}
+// CHECK: train.parameter @up : tensor<4x16xf32> {{{.*}}par.split = #par.place<[4, 16 @tp]>}
 #pair = #train.sharding<"pair" by "up_proj", dims = [1], blocks = [1], shards = [2], devices = [array<i64: 0>, array<i64: 1>]>
 module attributes {par.mesh = #par.mesh<dp = 4, tp = 2>, train.configurations = {pair = {devices = 2, stages = 0, tensors = 1}}} {
   train.parameter @up : tensor<4x16xf32> {train.shardings = [#pair]}
