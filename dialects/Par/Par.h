@@ -28,6 +28,9 @@ Interleaving interleaving(mlir::Operation *op, mlir::RankedTensorType piece, mli
 #include "dialects/Par/ParOps.h.inc"
 
 namespace partita::par {
+/// The mesh axes that this compiler can split something over; others come with their strategies.
+inline constexpr llvm::StringRef kAxes[] = {"dp", "tp"};
+
 /// The causes in a location, each once, in order: one, or those of all that was joined.
 llvm::SmallVector<CauseAttr> causesOf(mlir::Location loc);
 /// The location with a cause; one that it had before is replaced.

@@ -49,6 +49,8 @@ static std::string family(ArrayRef<std::string> parameters) {
 
 std::string Collective::seedText() const {
   std::string together = family(parameters);
+  for (const std::vector<std::string> &other : merged)
+    together += "; and, of what is summed with it, " + family(other);
   if (seed == "batch")
     return words.empty() ? "the batch" : "the batch, of input '" + words + "'";
   if (seed == "sequence")
@@ -76,15 +78,22 @@ std::string Collective::removal() const {
   if (seed == "sequence" || isMove)
     text = "without --sequence-parallel" +
            std::string(isMove ? ", an all_reduce takes the place of a pair of these; " : "; ");
-  if (seed == "user")
-    return text + "without --shard '" + words + "'";
-  if (seed == "annotation")
-    return text + "without the annotation: --configuration none";
-  StringRef first = parameters.empty() ? StringRef() : StringRef(parameters.front());
-  std::string name = first.rsplit('@').first.str();
+  std::string whole;
+  auto keepWhole = [&](ArrayRef<std::string> split) {
+    if (!split.empty())
+      whole += (whole.empty() ? "" : ",") + StringRef(split.front()).rsplit('@').first.str() +
+               "=replicated";
+  };
+  keepWhole(parameters);
+  for (const std::vector<std::string> &other : merged)
+    keepWhole(other);
   text += "without " + axis;
-  if (seed == "analysis" && !name.empty())
-    text += ", or whole weights: --shard '" + name + "=replicated'";
+  if (!whole.empty())
+    text += ", or whole weights: --shard '" + whole + "'";
+  if (seed == "user")
+    text += " in place of --shard '" + words + "'";
+  if (seed == "annotation")
+    text += " with --configuration none";
   if (!isMove && role == "sum" && place >= 0)
     text += "; --sequence-parallel puts a reduce_scatter and an all_gather in its place";
   return text;

@@ -65,6 +65,13 @@ static int tellingPower(par::CauseAttr cause) {
   return cause.getLayer() >= 0 ? 2 : 1;
 }
 
+static std::vector<std::string> parametersOf(par::SeedAttr seed) {
+  std::vector<std::string> names;
+  for (auto parameter : seed.getParameters().getAsRange<StringAttr>())
+    names.push_back(utf8(parameter.getValue()));
+  return names;
+}
+
 static void takeCause(ArrayRef<par::CauseAttr> causes, Collective &record) {
   if (causes.empty())
     return;
@@ -77,12 +84,17 @@ static void takeCause(ArrayRef<par::CauseAttr> causes, Collective &record) {
   record.node = utf8(first.getNode());
   record.layers = first.getLayers();
   record.place = tellingPower(first) == 0 ? int64_t(Gradients) : first.getLayer();
-  if (par::SeedAttr seed = first.getSeed()) {
-    record.seed = seed.getKind().str();
-    record.words = utf8(seed.getWords());
-    for (auto parameter : seed.getParameters().getAsRange<StringAttr>())
-      record.parameters.push_back(utf8(parameter.getValue()));
-  }
+  par::SeedAttr seed = first.getSeed();
+  if (!seed)
+    return;
+  record.seed = seed.getKind().str();
+  record.words = utf8(seed.getWords());
+  record.parameters = parametersOf(seed);
+  llvm::SmallDenseSet<par::SeedAttr> seen{seed};
+  for (par::CauseAttr cause : causes)
+    if (tellingPower(first) > 0 && tellingPower(cause) == tellingPower(first) && cause.getSeed() &&
+        seen.insert(cause.getSeed()).second)
+      record.merged.push_back(parametersOf(cause.getSeed()));
 }
 
 /// What `lower-to-rt` noted, for it leaves no op of tensors.
@@ -125,10 +137,25 @@ std::vector<Collective> partita::analysis::collectivesOf(ModuleOp module) {
 // JSON
 //===----------------------------------------------------------------------------------------------===//
 
+static json::Array arrayOf(ArrayRef<std::string> names) {
+  json::Array array;
+  for (const std::string &name : names)
+    array.push_back(name);
+  return array;
+}
+
+static std::vector<std::string> namesIn(const json::Array *array) {
+  std::vector<std::string> names;
+  if (array)
+    for (const json::Value &name : *array)
+      names.push_back(name.getAsString().value_or("").str());
+  return names;
+}
+
 json::Object Collective::toJson() const {
-  json::Array names;
-  for (const std::string &name : parameters)
-    names.push_back(name);
+  json::Array others;
+  for (const std::vector<std::string> &names : merged)
+    others.push_back(arrayOf(names));
   return json::Object{
       {"function", function},
       {"kind", kind},
@@ -146,7 +173,8 @@ json::Object Collective::toJson() const {
       {"rule", rule},
       {"op", op},
       {"node", node},
-      {"seed", json::Object{{"kind", seed}, {"words", words}, {"parameters", std::move(names)}}},
+      {"seed", json::Object{{"kind", seed}, {"words", words}, {"parameters", arrayOf(parameters)}}},
+      {"merged", std::move(others)},
       {"why", why()},
       {"removed_by", removal()}};
 }
@@ -169,10 +197,11 @@ Collective Collective::fromJson(const json::Object &object) {
   c.op = text(object, "op"), c.node = text(object, "node");
   if (const json::Object *seed = object.getObject("seed")) {
     c.seed = text(*seed, "kind"), c.words = text(*seed, "words");
-    if (const json::Array *names = seed->getArray("parameters"))
-      for (const json::Value &name : *names)
-        c.parameters.push_back(name.getAsString().value_or("").str());
+    c.parameters = namesIn(seed->getArray("parameters"));
   }
+  if (const json::Array *others = object.getArray("merged"))
+    for (const json::Value &names : *others)
+      c.merged.push_back(namesIn(names.getAsArray()));
   return c;
 }
 

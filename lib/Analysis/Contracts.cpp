@@ -1,11 +1,13 @@
 //===- Contracts.cpp - what a program may exchange --------------------------------------------===//
 
 #include "partita/Analysis/Contracts.h"
+#include "dialects/Par/Par.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace llvm;
+using namespace partita;
 using namespace partita::analysis;
 
 static constexpr StringRef kKinds[] = {"all_reduce", "all_gather", "reduce_scatter", "total"};
@@ -72,6 +74,8 @@ std::string Contract::parse(StringRef text, Contract &contract) {
     return wrong("'" + kind + "' is no kind of collective");
   if (what.contains('@') && axis.empty())
     return wrong("there is no axis behind '@'");
+  if (!axis.empty() && !is_contained(par::kAxes, axis))
+    return wrong("there is no mesh axis '" + axis.str() + "'");
   if (!parseNumber(number.trim(), contract.bytes, contract.number))
     return wrong("'" + number + "' is no " + (contract.bytes ? "number of bytes" : "whole number"));
   return {};

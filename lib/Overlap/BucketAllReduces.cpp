@@ -89,8 +89,13 @@ struct BucketAllReduces : partita::impl::BucketAllReducesPassBase<BucketAllReduc
   }
 
 private:
-  using Key = std::pair<Attribute, Attribute>; // axis, reason
-  static Key keyOf(par::AllReduceOp op) { return {op.getAxisAttr(), op.getReasonAttr()}; }
+  using Key = std::pair<std::pair<Attribute, Attribute>, unsigned>; // axis and reason, of parameters
+  static Key keyOf(par::AllReduceOp op) {
+    // What is summed once per step does not wait for what a layer goes on with, nor it for that.
+    SmallVector<par::CauseAttr> causes = par::causesOf(op.getLoc());
+    unsigned ofParameters = !causes.empty() && causes.front().getRole() == "parameter";
+    return {{op.getAxisAttr(), op.getReasonAttr()}, ofParameters};
+  }
 
   /// At which size a bucket is closed, of which there may be `total` bytes.
   int64_t sizeFor(int64_t total) const {

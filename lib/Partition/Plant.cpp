@@ -71,6 +71,8 @@ LogicalResult Planter::plantOne(Propagation &propagation, const Request &request
     if (!attempt.stop) {
       if (forms.find(attempt, mesh.sizeOf(request.axis)))
         return success();
+      if (attempt.kept)
+        return stopped(request, *attempt.kept), failure();
       return indivisible(request, attempt), failure();
     }
     int64_t finer = attempt.stop->blocks;

@@ -248,10 +248,13 @@ void Propagation::split(Operation *by, Value anyValue, unsigned dim, AxisSplit a
                                axis.axis.getValue()));
     return;
   }
-  if (StringAttr words = keptWhole.lookup(value))
-    return stopAt(by, llvm::formatv("it would split '{0}', which '{1}' keeps whole",
-                                    cast<train::ReadOp>(value.getDefiningOp()).getSymbol(),
-                                    words.getValue()));
+  if (StringAttr words = keptWhole.lookup(value)) {
+    auto symbol = cast<train::ReadOp>(value.getDefiningOp()).getSymbol();
+    if (trial && !trial->kept)
+      trial->kept = Stop{by, llvm::formatv("it would split '{0}', which '{1}' keeps whole", symbol,
+                                           words.getValue())};
+    return;
+  }
   // Every rank of a tensor-parallel group gets the same inputs.
   if (auto argument = dyn_cast<BlockArgument>(value);
       argument && isa<func::FuncOp>(argument.getOwner()->getParentOp()))
@@ -307,6 +310,8 @@ Attempt Propagation::attempt(Value value, unsigned dim, StringAttr axis, int64_t
   trial = nullptr;
   if (!result.stop && result.indivisible == 0 && result.uneven != 0)
     checkUneven(result);
+  if (!result.stop && result.indivisible == 0)
+    result.stop = result.kept;
   result.pays = !result.stop && pays(result);
   if (!result.holds())
     for (auto &[changed, old] : llvm::reverse(before))

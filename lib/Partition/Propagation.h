@@ -35,6 +35,9 @@ struct Stop {
 struct Attempt {
   /// The first thing in its way other than a size; nothing when the split holds.
   std::optional<Stop> stop;
+  /// It would split a parameter that somebody keeps whole: a stop, unless a size is in the way too,
+  /// and another form of an op may lead around both.
+  std::optional<Stop> kept;
   /// A dimension of this size in `op` does not divide; 0 where all divide.
   int64_t indivisible = 0;
   mlir::Operation *indivisibleAt = nullptr;

@@ -17,9 +17,7 @@ using namespace partita;
 
 namespace {
 
-/// The axes that this compiler can split something over; the others of design's list come with
-/// their strategies.
-constexpr StringRef kDataAxes[] = {"dp"}, kAxes[] = {"dp", "tp"};
+constexpr StringRef kDataAxes[] = {"dp"};
 
 struct PartitionSeed : partita::impl::PartitionSeedPassBase<PartitionSeed> {
   using PartitionSeedPassBase::PartitionSeedPassBase;
@@ -35,9 +33,9 @@ struct PartitionSeed : partita::impl::PartitionSeedPassBase<PartitionSeed> {
       module->setAttr(par::ParDialect::kMesh, mesh);
     }
     for (StringAttr axis : mesh.getAxes())
-      if (!llvm::is_contained(kAxes, axis.getValue())) {
+      if (!llvm::is_contained(par::kAxes, axis.getValue())) {
         module.emitError() << "mesh axis '" << axis.getValue()
-                           << "' is unknown; known axes: " << llvm::join(ArrayRef(kAxes), ", ");
+                           << "' is unknown; known axes: " << llvm::join(std::begin(par::kAxes), std::end(par::kAxes), ", ");
         return signalPassFailure();
       }
     for (auto function : module.getOps<func::FuncOp>())

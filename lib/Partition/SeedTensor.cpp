@@ -90,6 +90,8 @@ private:
       for (auto [parameter, split] : found)
         parameter->setAttr(kArgumentSplit, split);
       log.write(module, propagation);
+      if (!found.empty())
+        tellWhole(propagation, reads);
     }
     return !found.empty();
   }
@@ -109,9 +111,10 @@ private:
         return success();
       }
       if (!attempt.stop) // a size is all that is in the way
-        return !attempt.pays || forms.find(attempt, mesh.sizeOf("tp"))
+        return !attempt.pays || forms.find(attempt, mesh.sizeOf("tp")) || attempt.kept
                    ? success()
                    : indivisible(propagation, parameter, dim, attempt);
+      stops.try_emplace(parameter.getSymNameAttr(), *attempt.stop);
       if (attempt.stop->blocks <= 1)
         return success();
       blocks *= attempt.stop->blocks;
@@ -119,14 +122,52 @@ private:
     return success();
   }
 
-  /// Is the op one that gets cheaper, or a table that gets smaller, when a letter of it is split?
-  bool pays(const Propagation &propagation, Operation *op) {
-    const ShardRule &rule = propagation.ruleOf(op);
+  /// Weights whose products every rank computes whole, and what was in the way of the first.
+  void tellWhole(const Propagation &propagation, const llvm::DenseMap<StringAttr, Value> &reads) {
+    SmallVector<train::ParameterOp> whole;
+    for (auto parameter : getOperation().getOps<train::ParameterOp>()) {
+      Value value = reads.lookup(parameter.getSymNameAttr());
+      if (value && !parameter->hasAttr(kKeepWhole) && stops.contains(parameter.getSymNameAttr()) &&
+          propagation.layoutOf(value).dimOf(axis) < 0 && isMultiplied(propagation, value))
+        whole.push_back(parameter);
+    }
+    if (whole.empty())
+      return;
+    constexpr size_t most = 4;
+    InFlightDiagnostic remark = whole.front().emitRemark();
+    remark << "every rank of tp has all of ";
+    llvm::interleaveComma(ArrayRef(whole).take_front(most), remark, [&](train::ParameterOp each) {
+      remark << "'" << each.getSymName() << "'";
+    });
+    if (whole.size() > most)
+      remark << " and " << whole.size() - most << " more weights";
+    remark << ", and computes their products alike; of the first: "
+           << stops.find(whole.front().getSymNameAttr())->second.why;
+  }
+
+  /// Is the value a factor of a product that tp does not split?
+  bool isMultiplied(const Propagation &propagation, Value value) {
+    return llvm::any_of(value.getUsers(), [&](Operation *op) {
+      return hasRule(op) && isContraction(propagation.ruleOf(op)) &&
+             llvm::all_of(op->getResults(), [&](Value result) {
+               return propagation.layoutOf(result).dimOf(axis) < 0;
+             });
+    });
+  }
+
+  /// Linear in two operands, and a letter is summed away.
+  static bool isContraction(const ShardRule &rule) {
     bool sums = llvm::any_of(rule.letters, [](const RuleLetter &letter) { return letter.summed; });
     int64_t factors = llvm::count_if(rule.operands, [](const RulePattern &pattern) {
       return pattern.linearity == Linearity::Separately;
     });
-    if (sums && factors >= 2)
+    return sums && factors >= 2;
+  }
+
+  /// Is the op one that gets cheaper, or a table that gets smaller, when a letter of it is split?
+  bool pays(const Propagation &propagation, Operation *op) {
+    const ShardRule &rule = propagation.ruleOf(op);
+    if (isContraction(rule))
       return true;
     bool lookedUp =
         llvm::any_of(rule.letters, [](const RuleLetter &letter) { return letter.lacksFirstIndex; });
@@ -173,6 +214,7 @@ private:
   par::MeshAttr mesh;
   StringAttr axis;
   Forms forms;
+  llvm::DenseMap<StringAttr, Stop> stops; ///< the first of each parameter
   SeedLog log;
   SmallVector<DataIndependence, 0> independent;
 };

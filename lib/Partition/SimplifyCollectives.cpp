@@ -162,9 +162,8 @@ struct SharedEntry : OpRewritePattern<par::FOp> {
           others += operand == x ? 0 : bitsOf(operand.getType());
       if (entries.size() < 2 || others >= bitsOf(x.getType()))
         continue;
-      Location reason = f.getLoc();
       for (Operation *entry : entries)
-        enterBefore(entry, axis, reason, rewriter);
+        enterBefore(entry, axis, rewriter);
       return success();
     }
     return failure();
@@ -201,15 +200,8 @@ private:
     return bool(value.getDefiningOp<train::ReadOp>());
   }
 
-  /// The value's f, for the reason of the one that stood behind the entry.
+  /// The value's f, for the reason of the one that stood behind the entry and of those before it.
   static Value entered(Value value, StringAttr axis, Location reason, PatternRewriter &rewriter) {
-    for (Operation *user : value.getUsers())
-      if (isFOver(user, axis) && user->getBlock() == value.getParentBlock())
-        return user->getResult(0);
-    OpBuilder::InsertionGuard guard(rewriter);
-    rewriter.setInsertionPointAfterValue(value);
-    par::Layout layout = par::Layout::of(value.getType());
-    layout.set(axis, par::Kind::Replicated);
     Location loc = value.getLoc();
     if (SmallVector<par::CauseAttr> causes = par::causesOf(reason); !causes.empty()) {
       par::CauseAttr cause = causes.front();
@@ -220,12 +212,21 @@ private:
                                 cause.getLayer(), cause.getLayers(), cause.getSeed());
       loc = par::withCause(loc, cause);
     }
+    for (Operation *user : value.getUsers())
+      if (isFOver(user, axis) && user->getBlock() == value.getParentBlock()) {
+        user->setLoc(rewriter.getFusedLoc({user->getLoc(), loc}));
+        return user->getResult(0);
+      }
+    OpBuilder::InsertionGuard guard(rewriter);
+    rewriter.setInsertionPointAfterValue(value);
+    par::Layout layout = par::Layout::of(value.getType());
+    layout.set(axis, par::Kind::Replicated);
     return par::FOp::create(rewriter, loc, par::withLayout(value.getType(), layout), value, axis);
   }
 
-  static void enterBefore(Operation *entry, StringAttr axis, Location reason,
-                          PatternRewriter &rewriter) {
+  static void enterBefore(Operation *entry, StringAttr axis, PatternRewriter &rewriter) {
     SmallVector<Operation *> users(entry->user_begin(), entry->user_end());
+    Location reason = users.front()->getLoc();
     rewriter.modifyOpInPlace(entry, [&] {
       for (OpOperand &operand : entry->getOpOperands())
         operand.set(entered(operand.get(), axis, reason, rewriter));

@@ -68,6 +68,9 @@ private:
       return checkPadding(op);
     if (!isa<train::MinimizeOp, func::ReturnOp>(op))
       return success();
+    if (auto minimize = dyn_cast<train::MinimizeOp>(op))
+      if (failed(checkLoss(minimize)))
+        return failure();
     for (Value value : op->getOperands())
       if (par::Layout layout = par::Layout::of(value.getType()); !layout.partial.empty()) {
         StringAttr axis = layout.partial.front();
@@ -78,6 +81,20 @@ private:
         return error;
       }
     return success();
+  }
+
+  /// What every rank goes on with as its own has a share of the gradient on each: the loss has one.
+  LogicalResult checkLoss(train::MinimizeOp minimize) {
+    Value loss = minimize->getOperand(0);
+    par::Layout layout = par::Layout::of(loss.getType());
+    if (layout.replicated.empty())
+      return success();
+    StringAttr axis = layout.replicated.front();
+    InFlightDiagnostic error = minimize.emitError()
+                               << "minimizes a value that is replicated over " << axis
+                               << ": its gradient would count once for every rank";
+    par::attachReasons(error, "it", axis, par::traceReasons(loss, axis));
+    return error;
   }
 
   /// What is beyond the end of a whole is zero in every piece.

@@ -25,7 +25,7 @@ static constexpr Phase kPhases[] = {
      "the loss belongs to the program before it is split: its sum and count are split like all "
      "else"},
     {"partition",
-     "partition-seed{mesh=${mesh}},partition-seed-user{shard=${shard}},"
+     "partition-unshare,partition-seed{mesh=${mesh}},partition-seed-user{shard=${shard}},"
      "partition-seed-annotated{configuration=${configuration}},partition-seed-tensor,"
      "partition-seed-sequence{on=${sequence-parallel}},partition-split-forms,"
      "partition-propagate,partition-materialize,simplify-collectives,partition-verify",

@@ -1,6 +1,7 @@
 //===- Plan.cpp - the plan options ------------------------------------------------------------===//
 
 #include "partita/Pipelines/Plan.h"
+#include "dialects/Par/Par.h"
 #include "dialects/Train/Train.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -76,7 +77,7 @@ static std::string checkMesh(StringRef text) {
     int64_t count;
     if (axis.empty() || size.empty() || size.getAsInteger(10, count))
       return ("'" + item + "' is not an axis with its size, such as dp=2").str();
-    if (axis != "dp" && axis != "tp")
+    if (!llvm::is_contained(par::kAxes, axis))
       return ("there is no mesh axis '" + axis +
               "'; this version knows dp (data parallel) and tp (tensor parallel)")
           .str();
@@ -183,6 +184,14 @@ StringRef Plan::get(StringRef name) const {
     return found->second;
   const PlanOption *option = findPlanOption(name);
   return option ? StringRef(option->initial) : StringRef();
+}
+
+void Plan::setOneRank() {
+  for (auto [name, value] : {std::pair("mesh", ""),
+                             {"shard", ""},
+                             {"configuration", "none"},
+                             {"sequence-parallel", "false"}})
+    set(name, value);
 }
 
 Attribute Plan::toAttribute(MLIRContext *context) const {

@@ -10,6 +10,16 @@ func.func @partial(%x: tensor<f32, #par.place<[], partial [dp]>>) {
 
 // -----
 
+module attributes {par.mesh = #par.mesh<tp = 2>} {
+func.func @replicated(%x: tensor<f32, #par.place<[], replicated [tp]>>) {
+  // expected-error@+1 {{minimizes a value that is replicated over "tp": its gradient would count once for every rank}}
+  train.minimize %x : tensor<f32, #par.place<[], replicated [tp]>>
+  return
+}
+}
+
+// -----
+
 module attributes {par.mesh = #par.mesh<dp = 2>} {
 // expected-error@+1 {{one rank's piece is 'tensor<4xf32, #par.place<[8 @dp]>>', the type says 'tensor<8xf32, #par.place<[8 @dp]>>'}}
 func.func @piece(%x: tensor<8xf32, #par.place<[8 @dp]>>) {

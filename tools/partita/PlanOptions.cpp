@@ -9,17 +9,22 @@ using namespace partita::tool;
 
 void partita::tool::declarePlanOptions(OptionSet &options, Plan &plan) {
   options.group("Plan");
-  for (const PlanOption &option : planOptions())
-    options.custom(option.name, option.value, option.value.empty() ? "" : option.initial,
-                   option.help, [&option, &plan](StringRef given) {
-                     StringRef text = option.kind == PlanOption::Flag ? "true" : given;
-                     std::string problem = checkPlanValue(option, text);
-                     if (problem.empty() && addsUp(option) && plan.isSet(option.name))
-                       plan.set(option.name, (plan.get(option.name) + "," + text).str());
-                     else if (problem.empty())
-                       plan.set(option.name, text);
-                     return problem;
-                   });
+  for (const PlanOption &option : planOptions()) {
+    auto set = [&option, &plan](StringRef given) {
+      StringRef text = option.kind == PlanOption::Flag ? "true" : given;
+      std::string problem = checkPlanValue(option, text);
+      if (problem.empty() && addsUp(option) && plan.isSet(option.name))
+        plan.set(option.name, (plan.get(option.name) + "," + text).str());
+      else if (problem.empty())
+        plan.set(option.name, text);
+      return problem;
+    };
+    if (addsUp(option))
+      options.repeated(option.name, option.value, option.help, set);
+    else
+      options.custom(option.name, option.value, option.value.empty() ? "" : option.initial,
+                     option.help, set);
+  }
 }
 
 bool partita::tool::settlePlan(Session &session, ModuleOp module, int nextPhase, Plan &plan) {

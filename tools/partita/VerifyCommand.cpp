@@ -139,10 +139,7 @@ int partita::tool::verifyMain(Arguments arguments) {
   if (o.plan.get("mesh").empty())
     return session.fail("--mesh AXIS=SIZE,... is missing: one rank would be compared with itself");
   Plan onOneRank = o.plan; // settled with what the partitioned program was compiled with
-  onOneRank.set("mesh", "");
-  onOneRank.set("sequence-parallel", "false");
-  onOneRank.set("shard", ""); // speaks of the mesh
-  onOneRank.set("configuration", "none");
+  onOneRank.setOneRank();
   if (!compileTo(session, *whole, onOneRank, "optimize"))
     return 1;
 

@@ -30,6 +30,8 @@ struct Collective {
   std::string role, letter, rule, op, node;
   std::string seed, words;             ///< who asked for the split, and how
   std::vector<std::string> parameters; ///< split together for it: "name@dimension"
+  /// The same of the other splits that one sum serves: branches side by side.
+  std::vector<std::vector<std::string>> merged;
 
   /// Why ranks exchange anything here, which split made them, and what would remove it.
   std::string why() const;

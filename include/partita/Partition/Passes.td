@@ -11,6 +11,25 @@
 
 include "mlir/Pass/PassBase.td"
 
+def PartitionUnsharePass : Pass<"partition-unshare", "::mlir::ModuleOp"> {
+  let summary = "gives each user its own repetition of what is no parameter's";
+  let description = [{
+    An op whose result has a letter that no operand has repeats its operand along it. Read by several layers, it would
+    unite their heads; each user gets a copy, and what is placed alike in the end is made one again by `cse`.
+
+    ```mlir
+    %table = tx.broadcast %angles : tensor<6x8xf32> -> tensor<4x6x8xf32>
+    %0 = tx.mul %q, %table
+    %1 = tx.mul %p, %table
+    // becomes
+    %table = tx.broadcast %angles : tensor<6x8xf32> -> tensor<4x6x8xf32>
+    %0 = tx.mul %q, %table
+    %again = tx.broadcast %angles : tensor<6x8xf32> -> tensor<4x6x8xf32>
+    %1 = tx.mul %p, %again
+    ```
+  }];
+}
+
 def PartitionSeedPass : Pass<"partition-seed", "::mlir::ModuleOp"> {
   let summary = "splits the batch of every input over the data-parallel axes";
   let description = [{

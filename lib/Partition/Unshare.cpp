@@ -1,0 +1,79 @@
+//===- Unshare.cpp - what is repeated for all layers, once for each
+//-------------------------------===//
+//
+// A table of angles, repeated over heads and read by every layer, would tie the heads of all layers
+// to one another: what splits one splits all. So each user gets a repetition of its own; where two
+// are placed alike in the end, cse makes them one again. What parameters have made is left as it
+// is: its gradient is summed up before it is reduced, not after.
+//
+//===----------------------------------------------------------------------------------------------===//
+
+#include "dialects/Par/Placement.h"
+#include "dialects/Train/Train.h"
+#include "lib/Partition/Flow.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "partita/Partition/Passes.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace partita {
+#define GEN_PASS_DEF_PARTITIONUNSHAREPASS
+#include "partita/Partition/Passes.h.inc"
+} // namespace partita
+
+using namespace mlir;
+using namespace partita;
+
+namespace {
+
+/// Has a result a letter that no operand has: is it repeated along it?
+bool repeats(Operation *op) {
+  std::string error;
+  auto rule = par::ruleOf(op, error); // a wrong one is told by propagation
+  if (!rule || rule->operands.empty())
+    return false;
+  for (unsigned letter = 0; letter < rule->letters.size(); ++letter) {
+    auto has = [&](const RulePattern &pattern) { return pattern.contains(letter); };
+    if (llvm::any_of(rule->results, has) && llvm::none_of(rule->operands, has))
+      return true;
+  }
+  return false;
+}
+
+struct PartitionUnshare : partita::impl::PartitionUnsharePassBase<PartitionUnshare> {
+  void runOnOperation() override {
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      run(function);
+  }
+
+private:
+  void run(func::FuncOp function) {
+    llvm::DenseSet<Value> trained; // depends on a parameter
+    SmallVector<Operation *> shared;
+    function.walk<WalkOrder::PreOrder>([&](Operation *op) {
+      bool depends = isa<train::ReadOp>(op) || op->getNumRegions() > 0 ||
+                     llvm::any_of(op->getOperands(), [&](Value v) { return trained.contains(v); });
+      if (depends)
+        trained.insert(op->result_begin(), op->result_end());
+      else if (hasRule(op) && isPure(op) && repeats(op))
+        shared.push_back(op);
+    });
+    for (Operation *op : shared)
+      giveToEach(op);
+  }
+
+  /// Each user's own stands right before it, or before the loop that it is in.
+  void giveToEach(Operation *op) {
+    llvm::SetVector<Operation *> users(op->user_begin(), op->user_end());
+    for (auto [i, user] : llvm::enumerate(users)) {
+      Operation *here = op->getBlock()->findAncestorOpInBlock(*user);
+      if (i + 1 == users.size())
+        return op->moveBefore(here);
+      Operation *own = OpBuilder(here).clone(*op);
+      for (auto [before, after] : llvm::zip(op->getResults(), own->getResults()))
+        user->replaceUsesOfWith(before, after);
+    }
+  }
+};
+
+} // namespace
