@@ -1,0 +1,119 @@
+//===- Planner.h - the walk that gives every value its memory -----------------------*- C++ -*-===//
+//
+// Plan.cpp says by which rules, and walks; Sharing.cpp finds what can stand in memory that is there
+// already.
+//
+//===------------------------------------------------------------------------------------------===//
+
+#ifndef PARTITA_LIB_MEMORY_PLANNER_H
+#define PARTITA_LIB_MEMORY_PLANNER_H
+
+#include "dialects/Train/Train.h"
+#include "partita/Memory/Plan.h"
+#include "llvm/ADT/StringSet.h"
+
+namespace partita::memory {
+
+inline int64_t bytesOf(mlir::RankedTensorType type) {
+  return type.getNumElements() * rt::elementBytes(type.getElementType());
+}
+
+inline mlir::RankedTensorType tensorType(mlir::Value value) {
+  return mlir::dyn_cast<mlir::RankedTensorType>(value.getType());
+}
+
+class Planner {
+public:
+  Planner(mlir::func::FuncOp function, const llvm::StringMap<Persistent> &persistent)
+      : function(function), persistent(persistent) {}
+
+  mlir::FailureOr<FunctionPlan> run();
+
+private:
+  //===- Lives
+
+  void number(mlir::Block &block);
+  /// When the last user has read the value. A user inside a loop that the value is from outside of
+  /// may read it again, until the loop ends.
+  int lastUse(mlir::Value value);
+  int newStorage(rt::Space space, mlir::Value holder, int64_t bytes, int64_t offset = 0);
+  void place(mlir::Value value, int storage, rt::View view);
+  void placeNew(mlir::Value value);
+  void findPersistentLives();
+
+  //===- Views
+
+  bool takesView(mlir::OpOperand &use, const rt::View &view);
+  bool usersTake(mlir::Value value, const rt::View &view);
+  static bool isViewOp(rt::KernelInterface kernel);
+  /// Makes the result a view of the operand's memory, if all who use it can read it so.
+  bool planView(rt::KernelInterface kernel);
+
+  //===- Concatenations
+
+  /// Gives operands of `op` that can be computed into its result their places there.
+  void assignPieces(mlir::Operation *op);
+  /// Walks up from an operand through views that it alone uses to the op that computes it; `source`
+  /// becomes that op's result, the view what the piece is in its shape. None when it cannot be
+  /// computed there.
+  std::optional<rt::View> traceToProducer(mlir::Value &source, rt::View view,
+                                          mlir::Operation *user);
+
+  //===- In place
+
+  /// Do all values in the storage die at the op?
+  bool dies(int storage, mlir::Operation *op);
+  /// Does another operand of `op` see the same memory in another way, or one that the kernel reads
+  /// after it has begun to write?
+  bool seenOtherwise(mlir::Operation *op, const Place &place,
+                     llvm::ArrayRef<unsigned> overwritable);
+  bool isWrittenBack(mlir::Value result, llvm::StringRef symbol);
+  /// The place of an operand that the result may overwrite; none if there is none.
+  std::optional<Place> inPlace(rt::KernelInterface kernel, unsigned number,
+                               llvm::SmallDenseSet<int> &taken);
+  /// The place of a parameter or state that the result is written to and whose old value nobody
+  /// wants.
+  std::optional<Place> homeOf(mlir::Value result);
+
+  //===- Collectives
+
+  /// May the collective that begins at `op` and ends at `end` sum up in the operand's own memory?
+  /// Nobody else may look at it from the beginning on.
+  bool mayReduceInPlace(mlir::Value operand, mlir::Operation *op, mlir::Operation *end,
+                        llvm::SmallDenseSet<int> &taken);
+  /// A collective works in its operands' memory, or in copies of them.
+  void planReduction(mlir::Operation *op);
+  /// Results of a collective: the memory that it worked in.
+  void placeReduced(mlir::Operation *start, mlir::ValueRange results);
+
+  //===- The walk
+
+  mlir::LogicalResult planBlock(mlir::Block &block);
+  mlir::LogicalResult planOp(mlir::Operation *op);
+  void placeResults(rt::KernelInterface kernel);
+  /// The start that a wait belongs to.
+  mlir::Operation *startOf(mlir::Operation *op);
+  /// A splat constant whose users all write it as a literal needs no memory.
+  bool onlyLiteral(mlir::Value value);
+  mlir::LogicalResult planRead(train::ReadOp read);
+  /// A value that was not computed in place is copied there; nobody may read the old one later.
+  mlir::LogicalResult planWrite(train::WriteOp write);
+  /// What does not stand in the arena by itself is copied there.
+  void planResults(mlir::func::ReturnOp end);
+  mlir::LogicalResult planLoop(train::AccumulateOp loop);
+
+  mlir::func::FuncOp function;
+  const llvm::StringMap<Persistent> &persistent;
+  FunctionPlan plan;
+  int counter = 0, now = 0;
+  llvm::DenseMap<mlir::Operation *, int> ends;
+  llvm::DenseMap<mlir::Value, Place> pieces;
+  llvm::StringMap<int> persistentStorage, persistentLast;
+  llvm::DenseMap<int, llvm::StringRef> symbolOf;
+  llvm::StringMap<mlir::Value> updated;
+  llvm::StringSet<> written;
+};
+
+} // namespace partita::memory
+
+#endif // PARTITA_LIB_MEMORY_PLANNER_H

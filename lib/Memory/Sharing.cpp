@@ -1,0 +1,231 @@
+//===- Sharing.cpp - memory that several values use -------------------------------------------===//
+//
+// Views of an operand's memory, pieces that are computed into their whole, results that overwrite
+// an operand or a parameter, and the memory that collectives work in.
+//
+//===------------------------------------------------------------------------------------------===//
+
+#include "lib/Memory/Planner.h"
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::memory;
+using rt::KernelInterface;
+using rt::Space;
+using rt::View;
+
+//===----------------------------------------------------------------------------------------------===//
+// Views
+//===----------------------------------------------------------------------------------------------===//
+
+bool Planner::takesView(OpOperand &use, const View &view) {
+  if (view.isDense())
+    return true;
+  auto kernel = dyn_cast<KernelInterface>(use.getOwner());
+  if (!kernel)
+    return false;
+  if (isViewOp(kernel)) {
+    std::optional<View> next = kernel.viewOfOperand(view);
+    return !next || usersTake(use.getOwner()->getResult(0), *next) ||
+           kernel.acceptsOperand(use.getOperandNumber(), view);
+  }
+  return kernel.acceptsOperand(use.getOperandNumber(), view);
+}
+
+bool Planner::usersTake(Value value, const View &view) {
+  return llvm::all_of(value.getUses(), [&](OpOperand &use) { return takesView(use, view); });
+}
+
+bool Planner::isViewOp(KernelInterface kernel) {
+  Operation *op = kernel;
+  if (op->getNumOperands() != 1 || op->getNumResults() != 1)
+    return false;
+  return kernel.viewOfOperand(View::dense(tensorType(op->getOperand(0)).getShape())).has_value();
+}
+
+bool Planner::planView(KernelInterface kernel) {
+  Value operand = kernel->getOperand(0), result = kernel->getResult(0);
+  Place from = plan.places[operand];
+  if (from.storage < 0)
+    return false;
+  std::optional<View> view = kernel.viewOfOperand(from.view);
+  bool inside = view && view->offset != 0 && plan.storages[from.storage].space == Space::Input;
+  if (!view || inside || !usersTake(result, *view))
+    return false;
+  place(result, from.storage, *view);
+  return true;
+}
+
+//===----------------------------------------------------------------------------------------------===//
+// Concatenations
+//===----------------------------------------------------------------------------------------------===//
+
+void Planner::assignPieces(Operation *op) {
+  auto kernel = dyn_cast<KernelInterface>(op);
+  if (!kernel || op->getNumResults() != 1 || !tensorType(op->getResult(0)))
+    return;
+  Value result = op->getResult(0);
+  View whole = View::dense(tensorType(result).getShape());
+  int storage = -1;
+  for (OpOperand &operand : op->getOpOperands()) {
+    std::optional<View> piece = kernel.pieceOfResult(operand.getOperandNumber(), whole);
+    if (!piece)
+      continue;
+    Value source = operand.get();
+    std::optional<View> view = traceToProducer(source, *piece, op);
+    if (!view || pieces.count(source))
+      continue;
+    if (storage < 0) {
+      now = plan.number[op];
+      storage = newStorage(Space::Arena, result, bytesOf(tensorType(result)));
+      pieces[result] = {storage, whole};
+    }
+    pieces[source] = {storage, *view};
+    plan.storages[storage].first =
+        std::min(plan.storages[storage].first, plan.number[source.getDefiningOp()]);
+  }
+}
+
+std::optional<View> Planner::traceToProducer(Value &source, View view, Operation *user) {
+  while (true) {
+    auto kernel = source.getDefiningOp<KernelInterface>();
+    if (!kernel || source.getParentBlock() != user->getBlock() || !source.hasOneUse())
+      return std::nullopt;
+    unsigned number = cast<OpResult>(source).getResultNumber();
+    if (!isViewOp(kernel)) {
+      if (!kernel.acceptsResult(number, view))
+        return std::nullopt;
+      return view;
+    }
+    Value operand = kernel->getOperand(0);
+    std::optional<View> inverse = view.reshape(tensorType(operand).getShape());
+    if (!inverse || kernel.viewOfOperand(*inverse) != view)
+      return std::nullopt; // not a reshape
+    source = operand;
+    view = *inverse;
+  }
+}
+
+//===----------------------------------------------------------------------------------------------===//
+// In place
+//===----------------------------------------------------------------------------------------------===//
+
+bool Planner::dies(int storage, Operation *op) {
+  return plan.storages[storage].last <= plan.number[op];
+}
+
+bool Planner::seenOtherwise(Operation *op, const Place &place, ArrayRef<unsigned> overwritable) {
+  return llvm::any_of(op->getOpOperands(), [&](OpOperand &operand) {
+    auto found = plan.places.find(operand.get());
+    return found != plan.places.end() && found->second.storage == place.storage &&
+           (!(found->second.view == place.view) ||
+            !llvm::is_contained(overwritable, operand.getOperandNumber()));
+  });
+}
+
+bool Planner::isWrittenBack(Value result, StringRef symbol) {
+  return llvm::any_of(result.getUsers(), [&](Operation *user) {
+    auto write = dyn_cast<train::WriteOp>(user);
+    return write && write.getSymbol() == symbol;
+  });
+}
+
+std::optional<Place> Planner::inPlace(KernelInterface kernel, unsigned number,
+                                      llvm::SmallDenseSet<int> &taken) {
+  Value result = kernel->getResult(number);
+  SmallVector<unsigned> overwritable = kernel.inPlaceOperands(number);
+  for (unsigned i : overwritable) {
+    Value operand = kernel->getOperand(i);
+    auto found = plan.places.find(operand);
+    if (found == plan.places.end() || found->second.storage < 0)
+      continue;
+    Place place = found->second;
+    const Storage &storage = plan.storages[place.storage];
+    if (taken.contains(place.storage) || !place.view.isDense() ||
+        seenOtherwise(kernel, place, overwritable) ||
+        bytesOf(tensorType(operand)) != bytesOf(tensorType(result)) || !dies(place.storage, kernel))
+      continue;
+    if (storage.space == Space::Persistent) {
+      StringRef symbol = symbolOf[place.storage];
+      if (!isWrittenBack(result, symbol) ||
+          persistentLast[symbol] > plan.number[kernel.getOperation()])
+        continue;
+      updated[symbol] = result;
+    } else if (storage.space != Space::Arena) {
+      continue;
+    }
+    taken.insert(place.storage);
+    place.view.shape.assign(tensorType(result).getShape().begin(),
+                            tensorType(result).getShape().end());
+    place.view.strides = View::dense(place.view.shape).strides;
+    return place;
+  }
+  return std::nullopt;
+}
+
+std::optional<Place> Planner::homeOf(Value result) {
+  for (Operation *user : result.getUsers()) {
+    auto write = dyn_cast<train::WriteOp>(user);
+    if (!write || write->getBlock() != result.getParentBlock())
+      continue;
+    StringRef symbol = write.getSymbol();
+    auto where = persistent.find(symbol);
+    if (where == persistent.end() || persistentLast.contains(symbol) ||
+        !updated.try_emplace(symbol, result).second)
+      continue;
+    int storage = newStorage(Space::Persistent, result, where->second.bytes, where->second.offset);
+    symbolOf[storage] = symbol;
+    return Place{storage, View::dense(tensorType(result).getShape())};
+  }
+  return std::nullopt;
+}
+
+//===----------------------------------------------------------------------------------------------===//
+// Collectives
+//===----------------------------------------------------------------------------------------------===//
+
+bool Planner::mayReduceInPlace(Value operand, Operation *op, Operation *end,
+                               llvm::SmallDenseSet<int> &taken) {
+  Place place = plan.places[operand];
+  const Storage &storage = plan.storages[place.storage];
+  if (storage.space != Space::Arena || !place.view.isDense() || !taken.insert(place.storage).second)
+    return false;
+  for (Value value : storage.values)
+    for (Operation *user : value.getUsers()) {
+      Operation *ancestor = op->getBlock()->findAncestorOpInBlock(*user);
+      if (!ancestor ||
+          (plan.number[ancestor] >= plan.number[op] && ancestor != op && ancestor != end))
+        return false;
+    }
+  return storage.last <= plan.number[end];
+}
+
+void Planner::planReduction(Operation *op) {
+  SmallVector<int> into;
+  llvm::SmallDenseSet<int> taken;
+  Operation *end = op;
+  if (op->getNumResults() == 1 && !tensorType(op->getResult(0)))
+    for (Operation *user : op->getUsers())
+      end = user;
+  for (Value operand : op->getOperands()) {
+    if (mayReduceInPlace(operand, op, end, taken)) {
+      into.push_back(plan.places[operand].storage);
+    } else {
+      into.push_back(newStorage(Space::Arena, operand, bytesOf(tensorType(operand))));
+      plan.storages[into.back()].use = Use::Communication;
+    }
+    Storage &storage = plan.storages[into.back()];
+    storage.last = std::max(storage.last, plan.number[end]);
+  }
+  plan.operandsInto[op] = into;
+}
+
+void Planner::placeReduced(Operation *start, ValueRange results) {
+  for (auto [result, storage] : llvm::zip(results, plan.operandsInto[start])) {
+    Place from = plan.places[start->getOperand(cast<OpResult>(result).getResultNumber())];
+    View view = View::dense(tensorType(result).getShape());
+    if (from.storage == storage)
+      view.offset = from.view.offset;
+    place(result, storage, view);
+  }
+}
