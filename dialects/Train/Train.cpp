@@ -32,6 +32,16 @@ void TrainDialect::initialize() {
 // #train.fill<0.0, normal 0.02>, #train.fill<1.0>
 //===----------------------------------------------------------------------------------------------===//
 
+LayerAttr LayerAttr::of(Location loc) {
+  LayerAttr layer;
+  loc->walk([&](Location part) {
+    if (auto fused = dyn_cast<FusedLoc>(part))
+      layer = dyn_cast_or_null<LayerAttr>(fused.getMetadata());
+    return layer ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  return layer;
+}
+
 FillAttr FillAttr::get(MLIRContext *context, double mean, double std) {
   return get(context, APFloat(mean), APFloat(std));
 }

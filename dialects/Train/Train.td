@@ -58,6 +58,23 @@ def Train_InitialAttr : Train_Attr<"Initial", "initial"> {
   let assemblyFormat = "`<` $file `,` `offset` `=` $offset `,` `bytes` `=` $bytes `,` $element `>`";
 }
 
+def Train_LayerAttr : Train_Attr<"Layer", "layer"> {
+  let summary = "which layer of the model an op belongs to";
+  let description = [{
+    The metadata of the location of every op of the forward program (`mark-layers`), so whatever comes of the op (its
+    gradient, a kernel that it joins, its piece on a rank) carries it: read it with `LayerAttr::of`. `number` is the
+    layer's (partita/Analysis/Layers.h), -1 in front of the first one or where there is none, -2 behind the last one,
+    -3 outside of the loop over micro-batches; `count` is how many the function has.
+  }];
+  let parameters = (ins "int64_t":$number, "int64_t":$count);
+  let assemblyFormat = "`<` $number `of` $count `>`";
+  let extraClassDeclaration = [{
+    static constexpr int64_t kBefore = -1, kAfter = -2, kOnce = -3;
+    /// The first in a location; null where there is none.
+    static LayerAttr of(::mlir::Location loc);
+  }];
+}
+
 def Train_FillAttr : Train_Attr<"Fill", "fill"> {
   let summary = "how a parameter is filled when it is not read from a file: constant, or normal with deviation std";
   let parameters = (ins APFloatParameter<"">:$meanValue, APFloatParameter<"">:$stdValue);

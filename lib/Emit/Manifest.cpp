@@ -6,6 +6,7 @@
 #include "dialects/Train/Train.h"
 #include "lib/Emit/Tables.h"
 #include "partita/Analysis/Collectives.h"
+#include "partita/Memory/Ledger.h"
 #include "llvm/Support/JSON.h"
 
 using namespace mlir;
@@ -94,67 +95,6 @@ json::Array reasonsOf(ModuleOp module) {
   return result;
 }
 
-class Memory {
-public:
-  explicit Memory(ModuleOp module) : module(module) {}
-
-  json::Object describe(int64_t arena, int64_t persistent) {
-    auto ledger = module->getAttrOfType<DictionaryAttr>(rt::RtDialect::kLedger);
-    json::Array buffers;
-    json::Object functions;
-    int64_t parameters = 0, states = 0;
-    if (ledger) {
-      parameters = number(ledger, "parameters");
-      states = number(ledger, "optimizer_states");
-      persistentBuffers(buffers);
-      for (NamedAttribute entry : ledger)
-        if (auto function = dyn_cast<DictionaryAttr>(entry.getValue()))
-          functions[entry.getName().getValue()] =
-              functionOf(function, buffers, entry.getName() == "train_step");
-    }
-    return json::Object{{"persistent", persistent},          {"parameters", parameters},
-                        {"optimizer_states", states},        {"arena", arena},
-                        {"functions", std::move(functions)}, {"ledger", std::move(buffers)}};
-  }
-
-private:
-  /// Parameters and states live as long as the program.
-  void persistentBuffers(json::Array &buffers) {
-    for (Operation &op : *module.getBody()) {
-      auto at = op.getAttrOfType<rt::AtAttr>(rt::RtDialect::kAt);
-      auto type = op.getAttrOfType<TypeAttr>(rt::RtDialect::kLocal);
-      if (!at || !type)
-        continue;
-      auto tensor = cast<RankedTensorType>(type.getValue());
-      buffers.push_back(json::Object{
-          {"name", utf8(SymbolTable::getSymbolName(&op).getValue())},
-          {"kind", isa<train::ParameterOp>(op) ? "parameter" : "state"},
-          {"bytes", tensor.getNumElements() * rt::elementBytes(tensor.getElementType())},
-          {"offset", at.getOffset()}});
-    }
-  }
-
-  static json::Object functionOf(DictionaryAttr function, json::Array &buffers, bool listed) {
-    json::Object result;
-    for (StringRef key :
-         {"arena", "peak", "activations", "gradients", "communication", "workspace"})
-      result[key] = number(function, key);
-    result["at"] = utf8(string(function, "at"));
-    if (listed)
-      for (DictionaryAttr buffer :
-           cast<ArrayAttr>(function.get("buffers")).getAsRange<DictionaryAttr>())
-        buffers.push_back(json::Object{{"name", utf8(string(buffer, "name"))},
-                                       {"kind", string(buffer, "kind")},
-                                       {"bytes", number(buffer, "bytes")},
-                                       {"offset", number(buffer, "offset")},
-                                       {"begin", number(buffer, "begin")},
-                                       {"end", number(buffer, "end")}});
-    return result;
-  }
-
-  ModuleOp module;
-};
-
 json::Array parametersOf(ModuleOp module) {
   json::Array result;
   for (auto parameter : module.getOps<train::ParameterOp>()) {
@@ -217,7 +157,7 @@ LogicalResult partita::printManifest(ModuleOp module, const EmitOptions &options
                         {"parameters", parametersOf(module)},
                         {"collectives", collectivesOf(program, mesh)},
                         {"explained", reasonsOf(module)},
-                        {"memory", Memory(module).describe(arena.getInt(), persistent.getInt())}};
+                        {"memory", memory::describe(module)}};
   os << llvm::formatv("{0:2}", json::Value(std::move(manifest))) << '\n';
   return success();
 }

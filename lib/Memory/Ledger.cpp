@@ -1,113 +1,106 @@
 //===- Ledger.cpp - what memory is used for, and where the most of it is ----------------------===//
 
-#include "dialects/Rt/Names.h"
-#include "dialects/Train/Train.h"
-#include "mlir/IR/Builders.h"
-#include "partita/Memory/Plan.h"
+#include "partita/Memory/Ledger.h"
+#include "partita/Analysis/Collectives.h"
+#include <map>
 
 using namespace mlir;
 using namespace partita;
 using namespace partita::memory;
 
-StringRef memory::toString(Use use) {
-  static constexpr StringLiteral names[kUses] = {"activations", "gradients", "communication",
-                                                 "workspace"};
-  return names[static_cast<unsigned>(use)];
+static constexpr KindRow kRows[kKinds] = {
+    {"parameter", "parameters", "#4e79a7", true},
+    {"state", "optimizer states", "#a0cbe8", true},
+    {"gradient", "gradients", "#f28e2b", false},
+    {"activation", "activations", "#59a14f", false},
+    {"communication", "communication buffers", "#e15759", false},
+    {"workspace", "workspace", "#b07aa1", false},
+};
+
+ArrayRef<KindRow> memory::kinds() { return kRows; }
+
+std::optional<Kind> memory::kindNamed(StringRef name) {
+  for (auto [i, row] : llvm::enumerate(kinds()))
+    if (row.name == name)
+      return static_cast<Kind>(i);
+  return std::nullopt;
 }
 
-static StringRef kindOf(Use use) {
-  static constexpr StringLiteral names[kUses] = {"activation", "gradient", "communication",
-                                                 "workspace"};
-  return names[static_cast<unsigned>(use)];
+int64_t memory::total(const Sums &sums) {
+  int64_t result = 0;
+  for (int64_t bytes : sums)
+    result += bytes;
+  return result;
 }
 
-static std::string nameOf(const Storage &storage) {
-  if (storage.scratchOf)
-    return rt::readableName(storage.scratchOf->getLoc(), storage.scratchOf) + " (workspace)";
-  Operation *op = storage.holder.getDefiningOp();
-  if (auto loop = dyn_cast_or_null<train::AccumulateOp>(op)) {
-    auto result = cast<OpResult>(storage.holder);
-    Value part = loop.getBody().front().getTerminator()->getOperand(result.getResultNumber());
-    return rt::readableName(part.getLoc(), part.getDefiningOp()) + " (sum of micro-batches)";
+std::vector<Sums> Ledger::live() const {
+  std::vector<Sums> result(ops + 1, Sums{}); // changes first
+  for (const Buffer &buffer : buffers) {
+    size_t kind = static_cast<size_t>(buffer.kind);
+    result[buffer.begin][kind] += align(buffer.bytes);
+    result[buffer.end + 1][kind] -= align(buffer.bytes);
   }
-  return rt::readableName(storage.holder.getLoc(), op);
+  result.pop_back();
+  for (size_t op = 1; op < result.size(); ++op)
+    for (size_t kind = 0; kind < kKinds; ++kind)
+      result[op][kind] += result[op - 1][kind];
+  return result;
 }
 
-/// The op number at which the living storages' sizes add up to the most, and that sum.
-static std::pair<int, int64_t> findPeak(const FunctionPlan &plan) {
-  std::vector<int64_t> change(plan.number.size() * 2 + 4, 0);
-  for (const Storage &storage : plan.storages)
-    if (storage.space == rt::Space::Arena) {
-      change[storage.first] += align(storage.bytes);
-      change[storage.last + 1] -= align(storage.bytes);
-    }
-  int at = 0;
-  int64_t live = 0, peak = 0;
-  for (auto [i, delta] : llvm::enumerate(change)) {
-    live += delta;
-    if (live > peak) {
-      peak = live;
-      at = static_cast<int>(i);
-    }
+std::vector<Ledger::KindUse> Ledger::byKind() const {
+  std::vector<KindUse> uses;
+  std::vector<Sums> sums = live();
+  for (size_t kind = 0; kind < kKinds; ++kind) {
+    KindUse use{static_cast<Kind>(kind)};
+    for (auto [op, at] : llvm::enumerate(sums))
+      if (at[kind] > use.largest)
+        use.largest = at[kind], use.largestAt = static_cast<int64_t>(op);
+    use.atPeak = sums.empty() ? 0 : sums[at.op][kind];
+    if (use.largest > 0)
+      uses.push_back(use);
   }
-  return {at, peak};
+  return uses;
 }
 
-void memory::markGradients(func::FuncOp function, FunctionPlan &plan) {
-  auto mark = [&](Value value) {
-    if (auto found = plan.places.find(value);
-        found != plan.places.end() && found->second.storage >= 0)
-      plan.storages[found->second.storage].use = Use::Gradient;
+/// In the order of the model: in front of the layers, they, behind them, the rest.
+static int64_t rank(int64_t place) {
+  if (place >= 0 || place == analysis::Before)
+    return place;
+  return INT64_MAX / 2 - place; // After, Once, Gradients, Elsewhere
+}
+
+std::vector<Ledger::PlaceUse> Ledger::byPlace() const {
+  struct Found {
+    PlaceUse use;
+    std::map<int64_t, int64_t> changes; ///< by op
   };
-  function.walk([&](Operation *op) {
-    if (auto adamw = dyn_cast<train::AdamWOp>(op))
-      mark(adamw.getGradient());
-    else if (auto sgd = dyn_cast<train::SgdOp>(op))
-      mark(sgd.getGradient());
-    else if (auto loop = dyn_cast<train::AccumulateOp>(op))
-      for (Value sum : loop.getSums())
-        mark(sum);
-  });
+  std::map<int64_t, Found> places;
+  for (const Buffer &buffer : buffers) {
+    if (buffer.kind != Kind::Activation)
+      continue;
+    Found &found = places[rank(buffer.place)];
+    found.use.place = buffer.place;
+    found.changes[buffer.begin] += align(buffer.bytes);
+    found.changes[buffer.end + 1] -= align(buffer.bytes);
+    if (buffer.livesAt(at.op))
+      (buffer.backward ? found.use.backward : found.use.forward) += align(buffer.bytes);
+  }
+  std::vector<PlaceUse> uses;
+  for (auto &[order, found] : places) {
+    int64_t live = 0;
+    for (auto [op, change] : found.changes)
+      found.use.largest = std::max(found.use.largest, live += change);
+    uses.push_back(found.use);
+  }
+  return uses;
 }
 
-DictionaryAttr memory::ledgerOf(func::FuncOp function, const FunctionPlan &plan) {
-  auto [at, peak] = findPeak(plan);
-  int64_t sums[kUses] = {};
-  SmallVector<const Storage *> alive;
-  for (const Storage &storage : plan.storages)
-    if (storage.space == rt::Space::Arena && storage.first <= at && at <= storage.last) {
-      sums[static_cast<unsigned>(storage.use)] += align(storage.bytes);
-      alive.push_back(&storage);
-    }
-  llvm::sort(alive, [](const Storage *a, const Storage *b) {
-    return std::make_pair(-a->bytes, a) < std::make_pair(-b->bytes, b);
-  });
-  Operation *peakOp = nullptr;
-  for (auto [op, number] : plan.number)
-    if (number == at)
-      peakOp = op;
-  Builder b(function.getContext());
-  SmallVector<Attribute> holders;
-  for (const Storage *storage : ArrayRef(alive).take_front(10))
-    holders.push_back(b.getArrayAttr(
-        {b.getStringAttr(nameOf(*storage)), b.getI64IntegerAttr(align(storage->bytes))}));
-  SmallVector<Attribute> buffers;
-  for (const Storage &storage : plan.storages)
-    if (storage.space == rt::Space::Arena)
-      buffers.push_back(
-          b.getDictionaryAttr({b.getNamedAttr("name", b.getStringAttr(nameOf(storage))),
-                               b.getNamedAttr("kind", b.getStringAttr(kindOf(storage.use))),
-                               b.getNamedAttr("bytes", b.getI64IntegerAttr(storage.bytes)),
-                               b.getNamedAttr("offset", b.getI64IntegerAttr(storage.offset)),
-                               b.getNamedAttr("begin", b.getI64IntegerAttr(storage.first)),
-                               b.getNamedAttr("end", b.getI64IntegerAttr(storage.last))}));
-  NamedAttrList entries;
-  entries.set("buffers", b.getArrayAttr(buffers));
-  entries.set("arena", b.getI64IntegerAttr(plan.arenaBytes));
-  entries.set("peak", b.getI64IntegerAttr(peak));
-  entries.set("at", b.getStringAttr(peakOp ? rt::readableName(peakOp->getLoc(), peakOp) : ""));
-  for (unsigned use = 0; use < kUses; ++use)
-    entries.set(toString(static_cast<Use>(use)), b.getI64IntegerAttr(sums[use]));
-  entries.set("holders", b.getArrayAttr(holders));
-  return entries.getDictionary(function.getContext());
+std::vector<const Buffer *> Ledger::holders(size_t most) const {
+  std::vector<const Buffer *> alive;
+  for (const Buffer &buffer : buffers)
+    if (buffer.livesAt(at.op))
+      alive.push_back(&buffer);
+  llvm::stable_sort(alive, [](const Buffer *a, const Buffer *b) { return a->bytes > b->bytes; });
+  alive.resize(std::min(alive.size(), most));
+  return alive;
 }

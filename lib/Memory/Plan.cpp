@@ -131,7 +131,7 @@ LogicalResult Planner::planOp(Operation *op) {
     planReduction(op);
   if (int64_t scratch = kernel.workspaceElements()) {
     int storage = newStorage(Space::Arena, {}, scratch * 4);
-    plan.storages[storage].use = Use::Workspace;
+    plan.storages[storage].kind = Kind::Workspace;
     plan.storages[storage].scratchOf = op;
     plan.workspace[op] = storage;
   }

@@ -212,7 +212,7 @@ void Planner::planReduction(Operation *op) {
       into.push_back(plan.places[operand].storage);
     } else {
       into.push_back(newStorage(Space::Arena, operand, bytesOf(tensorType(operand))));
-      plan.storages[into.back()].use = Use::Communication;
+      plan.storages[into.back()].kind = Kind::Communication;
     }
     Storage &storage = plan.storages[into.back()];
     storage.last = std::max(storage.last, plan.number[end]);

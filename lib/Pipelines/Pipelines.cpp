@@ -21,9 +21,9 @@ static constexpr Phase kPhases[] = {
     {"objective",
      "assign-fill{residual-scale=${scale-residual-init}},make-init,"
      "objective{kind=${objective} accumulate=${accumulate} ignore-index=${ignore-index} "
-     "inputs=${input} freeze=${freeze}},key-dropout,canonicalize,cse",
+     "inputs=${input} freeze=${freeze}},key-dropout,canonicalize,cse,mark-layers",
      "the loss belongs to the program before it is split: its sum and count are split like all "
-     "else"},
+     "else; layers are seen best in the forward program alone"},
     {"partition",
      "partition-unshare,partition-seed{mesh=${mesh}},partition-seed-user{shard=${shard}},"
      "partition-seed-annotated{configuration=${configuration}},partition-seed-tensor,"

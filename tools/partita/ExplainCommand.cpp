@@ -8,9 +8,12 @@
 //===------------------------------------------------------------------------------------------------===//
 
 #include "dialects/Par/Par.h"
+#include "partita/Memory/Ledger.h"
 #include "partita/Pipelines/Pipelines.h"
 #include "tools/partita/Expectations.h"
 #include "tools/partita/ExplainText.h"
+#include "tools/partita/MemoryPicture.h"
+#include "tools/partita/MemoryText.h"
 #include "tools/partita/PlanOptions.h"
 #include "tools/partita/Program.h"
 #include "llvm/ADT/StringExtras.h"
@@ -29,7 +32,10 @@ namespace {
 struct ExplainOptions {
   std::string subject; ///< a compiled program's folder, or a model
   std::vector<std::string> dims;
-  bool all = false, asJson = false;
+  std::string picture;
+  bool all = false, asJson = false, memory = false;
+  /// A model's memory is planned where it is asked for.
+  bool plansMemory() const { return memory || !picture.empty(); }
   Plan plan;
   Expectations expectations;
 };
@@ -152,6 +158,11 @@ static std::optional<int> parseOptions(Arguments arguments, ExplainOptions &o) {
   options.flag("all", o.all,
                "every layer, every bucket, every tensor of every collective, every buffer of the "
                "ledger");
+  options.flag("memory", o.memory,
+               "the ledger of memory, and nothing else: by kind and layer, the peak and the op at "
+               "which it is, the largest that live there; a model's memory is planned for it");
+  options.text("memory-picture", "FILE.svg", o.picture,
+               "draws memory over the step's ops, stacked by kind");
   options.flag("json", o.asJson, "the same as one JSON object, always complete");
   return options.parse(arguments);
 }
@@ -167,22 +178,25 @@ static json::Object describeModel(const ExplainOptions &o, mlir::ModuleOp module
   json::Array explained;
   for (const Collective &collective : analysis::collectivesOf(module))
     explained.push_back(collective.toJson());
-  return json::Object{{"program", sys::path::filename(o.subject)},
-                      {"target", "cpu"},
-                      {"model", o.subject},
-                      {"mesh", std::move(axes)},
-                      {"ranks", mesh.rankCount()},
-                      {"accumulate", accumulate},
-                      {"explained", std::move(explained)}};
+  json::Object manifest{{"program", sys::path::filename(o.subject)},
+                        {"target", "cpu"},
+                        {"model", o.subject},
+                        {"mesh", std::move(axes)},
+                        {"ranks", mesh.rankCount()},
+                        {"accumulate", accumulate},
+                        {"explained", std::move(explained)}};
+  if (o.plansMemory())
+    manifest["memory"] = memory::describe(module);
+  return manifest;
 }
 
-/// Runs the phases that settle what is exchanged.
+/// Runs the phases that settle what is exchanged, and what is kept where.
 static std::optional<json::Object> explainModel(Session &session, ExplainOptions &o) {
   mlir::OwningOpRef<mlir::ModuleOp> module = session.load(o.subject, o.dims);
   int first = module ? nextPhase(*module) : -1;
   if (first < 0 || !settlePlan(session, *module, first, o.plan))
     return std::nullopt;
-  if (failed(runPhases(*module, first, phaseIndex("overlap"), o.plan)))
+  if (failed(runPhases(*module, first, phaseIndex(o.plansMemory() ? "memory" : "overlap"), o.plan)))
     return std::nullopt;
   return describeModel(o, *module);
 }
@@ -231,6 +245,30 @@ static void printText(const json::Object &manifest, ArrayRef<Collective> collect
   explainMemory(manifest, all);
 }
 
+/// The ledger as text, unless JSON tells it, and as a picture.
+static bool tellMemory(Session &session, const json::Object &manifest, const ExplainOptions &o) {
+  const json::Object *memory = manifest.getObject("memory");
+  std::optional<memory::Ledger> ledger =
+      memory ? memory::Ledger::fromJson(*memory) : std::optional<memory::Ledger>();
+  if (!ledger) {
+    session.fail(o.subject + ": has no ledger of memory op by op; 'partita compile' writes one");
+    return false;
+  }
+  if (o.memory && !o.asJson) {
+    outs() << describeProgram(manifest) << '\n';
+    printMemory(outs(), *memory, *ledger, o.all);
+  }
+  if (o.picture.empty())
+    return true;
+  std::string problem = checkNotInput(o.picture, o.subject);
+  if (problem.empty())
+    problem = writeOutput(
+        o.picture, [&](raw_ostream &os) { drawMemory(os, *ledger, describeProgram(manifest)); });
+  if (!problem.empty())
+    session.fail(problem);
+  return problem.empty();
+}
+
 int partita::tool::explainMain(Arguments arguments) {
   ExplainOptions o;
   if (std::optional<int> done = parseOptions(arguments, o))
@@ -249,6 +287,11 @@ int partita::tool::explainMain(Arguments arguments) {
   std::string model = manifest->getString("model").value_or(o.subject).str();
   if (!o.expectations.hold(collectives, mlir::FileLineColLoc::get(&session.context(), model, 0, 0)))
     return 1;
-  o.asJson ? printJson(*manifest, collectives) : printText(*manifest, collectives, o.all);
+  if (o.plansMemory() && !tellMemory(session, *manifest, o))
+    return 1;
+  if (o.asJson)
+    printJson(*manifest, collectives);
+  else if (!o.memory)
+    printText(*manifest, collectives, o.all);
   return 0;
 }

@@ -17,8 +17,7 @@ std::string partita::tool::printable(StringRef name) {
   return shown;
 }
 
-/// "layer 3", "layers 0 to 11, each", "layers 0, 2, 4, each".
-static std::string layersText(ArrayRef<int64_t> layers) {
+std::string partita::tool::layersText(ArrayRef<int64_t> layers) {
   if (layers.size() == 1)
     return placeText(layers.front());
   if (layers.back() - layers.front() + 1 == static_cast<int64_t>(layers.size()))
@@ -29,9 +28,8 @@ static std::string layersText(ArrayRef<int64_t> layers) {
   return list + ", each";
 }
 
-/// The places in order, those layers as one that `signature` calls equal.
-static std::vector<std::vector<int64_t>> groups(ArrayRef<int64_t> places,
-                                                function_ref<std::string(int64_t)> signature) {
+std::vector<std::vector<int64_t>>
+partita::tool::groupPlaces(ArrayRef<int64_t> places, function_ref<std::string(int64_t)> signature) {
   std::vector<std::vector<int64_t>> result;
   StringMap<size_t> known;
   for (int64_t place : places) {
@@ -65,7 +63,7 @@ void partita::tool::printCensus(raw_ostream &os, const Census &census) {
   auto signature = [&](int64_t place) {
     return cell(census.places.at(place)[0]) + "|" + cell(census.places.at(place)[1]);
   };
-  for (const std::vector<int64_t> &group : groups(census.inOrder(), signature)) {
+  for (const std::vector<int64_t> &group : groupPlaces(census.inOrder(), signature)) {
     std::string place = group.front() >= 0 ? layersText(group) : placeText(group.front());
     if (!Census::isPerMicroBatch(group.front()) && census.microBatches > 1)
       place += ", per step";
@@ -156,7 +154,7 @@ void partita::tool::printReasons(raw_ostream &os, ArrayRef<Collective> collectiv
     return text;
   };
   os << "\nReasons of " << function << '\n';
-  for (const std::vector<int64_t> &group : groups(order, signature)) {
+  for (const std::vector<int64_t> &group : groupPlaces(order, signature)) {
     os << "  "
        << (group.front() >= 0 ? layersText(group) + (group.size() > 1 ? "; names of the first" : "")
                               : placeText(group.front()))

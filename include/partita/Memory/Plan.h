@@ -5,13 +5,9 @@
 
 #include "dialects/Rt/Rt.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "partita/Memory/Ledger.h"
 
 namespace partita::memory {
-
-/// What memory is used for, in the words of the ledger.
-enum class Use { Activation, Gradient, Communication, Workspace };
-constexpr unsigned kUses = 4;
-llvm::StringRef toString(Use use);
 
 /// A stretch of memory with one life: from op number `first` to op number `last`, both included.
 struct Storage {
@@ -19,7 +15,7 @@ struct Storage {
   int64_t bytes = 0;
   int64_t offset = 0; // in the arena or persistent memory; the argument's number for inputs
   int first = 0, last = 0;
-  Use use = Use::Activation;
+  Kind kind = Kind::Activation;
   mlir::Value holder; // who it was made for
   mlir::Operation *scratchOf = nullptr;
   llvm::SmallVector<mlir::Value> values; // all that stand in it
@@ -46,10 +42,6 @@ struct FunctionPlan {
   unsigned views = 0, copies = 0, inPlace = 0;
 };
 
-/// Every offset is a multiple of this: vector loads, no false sharing.
-constexpr int64_t kAlignment = 64;
-inline int64_t align(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
-
 /// Decides which storage each value uses; offsets in the arena remain open. Reports an op without a
 /// kernel, and a parameter that is read after it was overwritten.
 mlir::FailureOr<FunctionPlan> planFunction(mlir::func::FuncOp function,
@@ -61,11 +53,11 @@ int64_t assignOffsets(std::vector<Storage> &storages);
 /// Tells gradients from activations, for the ledger.
 void markGradients(mlir::func::FuncOp function, FunctionPlan &plan);
 
-/// The entry of a function in the module's `rt.ledger`:
-///   arena, peak: bytes (peak <= arena: the largest sum of what lives at once); at: the op there;
-///   activations, gradients, communication, workspace: bytes at the peak;
+/// The entry of a function in the module's `rt.ledger`, which `Ledger::of` reads:
+///   arena, peak: bytes (peak <= arena: the largest sum of what lives at once); ops: how many;
+///   at: where the peak is: {op: number, node, name, place, backward};
 ///   holders: the largest tensors alive there, [name, bytes] each;
-///   buffers: every storage of the arena: {name, kind, bytes, offset, begin, end}, numbers of ops.
+///   buffers: every storage of the arena: {name, kind, bytes, offset, begin, end, place, backward}.
 mlir::DictionaryAttr ledgerOf(mlir::func::FuncOp function, const FunctionPlan &plan);
 
 } // namespace partita::memory

@@ -137,4 +137,20 @@ def KeyDropoutPass : Pass<"key-dropout", "::mlir::ModuleOp"> {
                     Statistic<"removed", "removed", "dropouts elsewhere">];
 }
 
+def MarkLayersPass : Pass<"mark-layers", "::mlir::ModuleOp"> {
+  let summary = "says in every op's location which layer of the model it belongs to";
+  let description = [{
+    A layer is what repeats in the graph (partita/Analysis/Layers.h). The mark is the metadata of the location, so
+    all phases carry it on to what they make of the op, and the ledger of memory can tell activations by layer.
+
+    ```mlir
+    %0 = tx.matmul %s, %w0 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32> loc("/h.0/MatMul")
+    // becomes
+    %0 = tx.matmul %s, %w0 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32> loc(fused<#train.layer<0 of 2>>["/h.0/MatMul"])
+    ```
+  }];
+  let dependentDialects = ["::partita::train::TrainDialect"];
+  let statistics = [Statistic<"marked", "marked", "ops that belong to a layer">];
+}
+
 #endif // PARTITA_OBJECTIVE_PASSES

@@ -21,5 +21,5 @@ assert clashes == 0
 peak = memory["functions"]["train_step"]["peak"]
 assert peak <= arena, (peak, arena)
 assert arena <= 1.25 * peak, f"the arena of {arena} bytes wastes more than a quarter over the peak of {peak}"
-assert sum(memory["functions"]["train_step"][k] for k in ("activations", "gradients", "communication", "workspace")) == peak
+assert sum(kind["at_peak"] for kind in memory["functions"]["train_step"]["kinds"]) == peak
 print("no overlap,", len(buffers), "buffers,", arena, "of", peak)

@@ -1,0 +1,102 @@
+//===- Ledger.h - what the memory of a rank holds, op by op -------------------------*- C++ -*-===//
+//
+// `plan-memory` notes every buffer of the arena on the module; the ledger is read from there, or
+// from the manifest of a compiled program, and adds up: by kind, by layer, at the peak and at every
+// other op. Text, JSON and picture are made of it, so they agree.
+//
+//===----------------------------------------------------------------------------------------------===//
+
+#ifndef PARTITA_MEMORY_LEDGER_H
+#define PARTITA_MEMORY_LEDGER_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/Support/JSON.h"
+#include <array>
+#include <optional>
+
+namespace partita::memory {
+
+/// What memory is used for: one line here and one row in `kinds()` each. A buffer holds an
+/// activation unless the pass that makes or plans it says otherwise; what a gather of sequence
+/// parallelism makes is an activation of its layer, for the next product reads it like any other.
+/// Communication is what exists for the exchange alone: copies that are summed in place.
+enum class Kind { Parameter, State, Gradient, Activation, Communication, Workspace };
+constexpr size_t kKinds = 6;
+
+struct KindRow {
+  llvm::StringLiteral name;  ///< of one buffer, in JSON
+  llvm::StringLiteral title; ///< of all of them
+  llvm::StringLiteral color; ///< in the picture
+  bool persistent;           ///< lives as long as the program
+};
+/// In the order of Kind, which is that of the picture's stack, from below.
+llvm::ArrayRef<KindRow> kinds();
+inline const KindRow &rowOf(Kind kind) { return kinds()[static_cast<size_t>(kind)]; }
+std::optional<Kind> kindNamed(llvm::StringRef name);
+
+/// Every offset is a multiple of this: vector loads, no false sharing. All sums count a buffer with
+/// what fills it up to that.
+constexpr int64_t kAlignment = 64;
+inline int64_t align(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+/// Bytes by kind.
+using Sums = std::array<int64_t, kKinds>;
+int64_t total(const Sums &sums);
+
+struct Buffer {
+  std::string name;
+  Kind kind = Kind::Activation;
+  int64_t bytes = 0, offset = 0;
+  int64_t begin = 0, end = 0; ///< numbers of ops, both included
+  int64_t place = 0;          ///< of whom it was made for: analysis::Place
+  bool backward = false;
+
+  bool livesAt(int64_t op) const { return begin <= op && op <= end; }
+};
+
+/// One function's part of the arena.
+struct Ledger {
+  struct Moment {
+    int64_t op = 0;
+    std::string node, name; ///< of the model; of the op
+    int64_t place = 0;
+    bool backward = false;
+  };
+  std::string function;
+  int64_t arena = 0, peak = 0, ops = 0;
+  Moment at;                   ///< of the peak
+  Sums persistent{};           ///< beside the arena
+  std::vector<Buffer> buffers; ///< of the arena
+
+  /// What lives at each op.
+  std::vector<Sums> live() const;
+
+  struct KindUse {
+    Kind kind;
+    int64_t atPeak = 0, largest = 0, largestAt = 0;
+  };
+  /// Of those kinds of which the arena holds any.
+  std::vector<KindUse> byKind() const;
+  struct PlaceUse {
+    int64_t place = 0, forward = 0, backward = 0, largest = 0; ///< at the peak; ever
+  };
+  /// Activations by the layer that they were made for, in the order of the model.
+  std::vector<PlaceUse> byPlace() const;
+  /// The largest of what lives at the peak.
+  std::vector<const Buffer *> holders(size_t most) const;
+
+  /// The function whose buffers are told one by one: train_step, where there is none forward.
+  static std::optional<Ledger> of(mlir::ModuleOp module, llvm::StringRef function = "");
+  /// From what `describe` wrote; nothing where that is no ledger.
+  static std::optional<Ledger> fromJson(const llvm::json::Object &memory);
+  /// Without the buffers.
+  llvm::json::Object toJson() const;
+};
+
+/// All that is known of a module's memory after phase `memory`: the manifest's entry "memory"
+/// (tools/partita/Program.h).
+llvm::json::Object describe(mlir::ModuleOp module);
+
+} // namespace partita::memory
+
+#endif // PARTITA_MEMORY_LEDGER_H

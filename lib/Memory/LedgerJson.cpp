@@ -1,0 +1,262 @@
+//===- LedgerJson.cpp - the ledger between module, manifest and readers -----------------------===//
+
+#include "dialects/Rt/Rt.h"
+#include "dialects/Train/Train.h"
+#include "partita/Analysis/Collectives.h"
+#include "partita/Memory/Ledger.h"
+#include <map>
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::memory;
+namespace json = llvm::json;
+using rt::RtDialect;
+
+/// JSON text is UTF-8; names in a model need not be.
+static std::string utf8(StringRef bytes) {
+  return json::isUTF8(bytes) ? bytes.str() : json::fixUTF8(bytes);
+}
+
+static StringRef string(DictionaryAttr entry, StringRef key) {
+  auto attribute = entry.getAs<StringAttr>(key);
+  return attribute ? attribute.getValue() : "";
+}
+static int64_t number(DictionaryAttr entry, StringRef key) {
+  auto attribute = entry.getAs<IntegerAttr>(key);
+  return attribute ? attribute.getInt() : 0;
+}
+static bool flag(DictionaryAttr entry, StringRef key) {
+  auto attribute = entry.getAs<BoolAttr>(key);
+  return attribute && attribute.getValue();
+}
+static int64_t number(const json::Object &object, StringRef key) {
+  return object.getInteger(key).value_or(0);
+}
+
+//===----------------------------------------------------------------------------------------------===//
+// Persistent memory
+//===----------------------------------------------------------------------------------------------===//
+
+namespace {
+/// A parameter or state: as long as the program lives.
+struct Held {
+  StringRef name, group; ///< group: of states, which ("m", "v")
+  Kind kind;
+  int64_t bytes, offset;
+};
+} // namespace
+
+static std::vector<Held> heldBy(ModuleOp module) {
+  std::vector<Held> result;
+  for (Operation &op : *module.getBody()) {
+    auto at = op.getAttrOfType<rt::AtAttr>(RtDialect::kAt);
+    auto type = op.getAttrOfType<TypeAttr>(RtDialect::kLocal);
+    if (!at || !type)
+      continue;
+    auto tensor = cast<RankedTensorType>(type.getValue());
+    auto state = dyn_cast<train::StateOp>(op);
+    StringRef group = state && state.getKind() ? *state.getKind() : StringRef();
+    result.push_back(
+        {SymbolTable::getSymbolName(&op).getValue(), group, state ? Kind::State : Kind::Parameter,
+         tensor.getNumElements() * rt::elementBytes(tensor.getElementType()), at.getOffset()});
+  }
+  return result;
+}
+
+static Sums persistentSums(ModuleOp module) {
+  Sums sums{};
+  for (const Held &held : heldBy(module))
+    sums[static_cast<size_t>(held.kind)] += align(held.bytes);
+  return sums;
+}
+
+/// By kind, states by what they are too.
+static json::Array persistentKinds(ModuleOp module) {
+  std::map<Kind, std::map<std::string, std::pair<int64_t, int64_t>>> found; // count, bytes
+  for (const Held &held : heldBy(module)) {
+    auto &[count, bytes] = found[held.kind][utf8(held.group)];
+    ++count, bytes += align(held.bytes);
+  }
+  json::Array result;
+  for (auto &[kind, groups] : found) {
+    json::Array parts;
+    int64_t count = 0, bytes = 0;
+    for (auto &[group, sum] : groups) {
+      count += sum.first, bytes += sum.second;
+      if (!group.empty())
+        parts.push_back(
+            json::Object{{"name", group}, {"buffers", sum.first}, {"bytes", sum.second}});
+    }
+    result.push_back(json::Object{{"kind", rowOf(kind).name},
+                                  {"title", rowOf(kind).title},
+                                  {"buffers", count},
+                                  {"bytes", bytes},
+                                  {"parts", std::move(parts)}});
+  }
+  return result;
+}
+
+//===----------------------------------------------------------------------------------------------===//
+// From the module
+//===----------------------------------------------------------------------------------------------===//
+
+static Buffer bufferOf(DictionaryAttr entry) {
+  return {string(entry, "name").str(), kindNamed(string(entry, "kind")).value_or(Kind::Activation),
+          number(entry, "bytes"),      number(entry, "offset"),
+          number(entry, "begin"),      number(entry, "end"),
+          number(entry, "place"),      flag(entry, "backward")};
+}
+
+static StringRef mainFunction(DictionaryAttr ledger) {
+  for (StringRef name : {"train_step", "forward"})
+    if (isa_and_nonnull<DictionaryAttr>(ledger.get(name)))
+      return name;
+  for (NamedAttribute entry : ledger)
+    if (isa<DictionaryAttr>(entry.getValue()))
+      return entry.getName();
+  return "";
+}
+
+std::optional<Ledger> Ledger::of(ModuleOp module, StringRef function) {
+  auto all = module->getAttrOfType<DictionaryAttr>(RtDialect::kLedger);
+  if (!all)
+    return std::nullopt;
+  if (function.empty())
+    function = mainFunction(all);
+  auto entry = all.getAs<DictionaryAttr>(function);
+  auto buffers = entry ? entry.getAs<ArrayAttr>("buffers") : ArrayAttr();
+  auto at = entry ? entry.getAs<DictionaryAttr>("at") : DictionaryAttr();
+  if (!buffers || !at)
+    return std::nullopt;
+  Ledger ledger;
+  ledger.function = function.str();
+  ledger.arena = number(entry, "arena"), ledger.peak = number(entry, "peak");
+  ledger.ops = number(entry, "ops");
+  ledger.at = {number(at, "op"), string(at, "node").str(), string(at, "name").str(),
+               number(at, "place"), flag(at, "backward")};
+  ledger.persistent = persistentSums(module);
+  for (auto buffer : buffers.getAsRange<DictionaryAttr>())
+    ledger.buffers.push_back(bufferOf(buffer));
+  return ledger;
+}
+
+//===----------------------------------------------------------------------------------------------===//
+// To and from JSON
+//===----------------------------------------------------------------------------------------------===//
+
+static json::Object toJson(const Buffer &buffer, StringRef function) {
+  return json::Object{{"name", utf8(buffer.name)},
+                      {"kind", rowOf(buffer.kind).name},
+                      {"function", function.str()}, // a Value of a StringRef does not own it
+                      {"bytes", buffer.bytes},
+                      {"offset", buffer.offset},
+                      {"begin", buffer.begin},
+                      {"end", buffer.end},
+                      {"place", analysis::placeText(buffer.place)},
+                      {"place_number", buffer.place},
+                      {"direction", buffer.backward ? "backward" : "forward"}};
+}
+
+json::Object Ledger::toJson() const {
+  json::Array kinds, places, largest;
+  for (const KindUse &use : byKind())
+    kinds.push_back(json::Object{{"kind", rowOf(use.kind).name},
+                                 {"title", rowOf(use.kind).title},
+                                 {"at_peak", use.atPeak},
+                                 {"largest", use.largest},
+                                 {"largest_at", use.largestAt}});
+  for (const PlaceUse &use : byPlace())
+    places.push_back(json::Object{{"place", analysis::placeText(use.place)},
+                                  {"place_number", use.place},
+                                  {"forward", use.forward},
+                                  {"backward", use.backward},
+                                  {"largest", use.largest}});
+  for (const Buffer *buffer : holders(10))
+    largest.push_back(::toJson(*buffer, function));
+  return json::Object{{"arena", arena},
+                      {"peak", peak},
+                      {"fragmentation", arena - peak},
+                      {"ops", ops},
+                      {"at", json::Object{{"op", at.op},
+                                          {"node", utf8(at.node)},
+                                          {"name", at.name},
+                                          {"place", analysis::placeText(at.place)},
+                                          {"place_number", at.place},
+                                          {"direction", at.backward ? "backward" : "forward"}}},
+                      {"kinds", std::move(kinds)},
+                      {"activations", std::move(places)},
+                      {"holders", std::move(largest)}};
+}
+
+std::optional<Ledger> Ledger::fromJson(const json::Object &memory) {
+  constexpr int64_t mostOps = 100'000'000;
+  const json::Object *functions = memory.getObject("functions");
+  Ledger ledger;
+  ledger.function = memory.getString("ledger_of").value_or("").str();
+  const json::Object *entry = functions ? functions->getObject(ledger.function) : nullptr;
+  const json::Object *at = entry ? entry->getObject("at") : nullptr;
+  const json::Array *buffers = memory.getArray("ledger");
+  if (!at || !buffers)
+    return std::nullopt;
+  ledger.arena = number(*entry, "arena"), ledger.peak = number(*entry, "peak");
+  ledger.ops = number(*entry, "ops");
+  ledger.at = {number(*at, "op"), at->getString("node").value_or("").str(),
+               at->getString("name").value_or("").str(), number(*at, "place_number"),
+               at->getString("direction") == StringRef("backward")};
+  if (ledger.ops < 0 || ledger.ops > mostOps || ledger.at.op < 0 ||
+      (ledger.ops > 0 && ledger.at.op >= ledger.ops))
+    return std::nullopt;
+  for (const json::Value &value : *buffers) {
+    const json::Object *each = value.getAsObject();
+    std::optional<Kind> kind =
+        each ? kindNamed(each->getString("kind").value_or("")) : std::nullopt;
+    if (!kind)
+      return std::nullopt;
+    if (rowOf(*kind).persistent) {
+      ledger.persistent[static_cast<size_t>(*kind)] += align(number(*each, "bytes"));
+      continue;
+    }
+    Buffer buffer{each->getString("name").value_or("").str(),
+                  *kind,
+                  number(*each, "bytes"),
+                  number(*each, "offset"),
+                  number(*each, "begin"),
+                  number(*each, "end"),
+                  number(*each, "place_number"),
+                  each->getString("direction") == StringRef("backward")};
+    if (buffer.begin < 0 || buffer.end < buffer.begin || buffer.end >= ledger.ops)
+      return std::nullopt;
+    ledger.buffers.push_back(std::move(buffer));
+  }
+  return ledger;
+}
+
+json::Object memory::describe(ModuleOp module) {
+  auto count = [&](StringRef key) {
+    auto attribute = module->getAttrOfType<IntegerAttr>(key);
+    return attribute ? attribute.getInt() : 0;
+  };
+  Sums sums = persistentSums(module);
+  json::Array buffers;
+  for (const Held &held : heldBy(module))
+    buffers.push_back(json::Object{{"name", utf8(held.name)},
+                                   {"kind", rowOf(held.kind).name},
+                                   {"bytes", held.bytes},
+                                   {"offset", held.offset}});
+  json::Object functions;
+  auto all = module->getAttrOfType<DictionaryAttr>(RtDialect::kLedger);
+  for (NamedAttribute entry : all ? all.getValue() : ArrayRef<NamedAttribute>())
+    if (std::optional<Ledger> ledger = Ledger::of(module, entry.getName()))
+      functions[entry.getName().getValue()] = ledger->toJson();
+  std::optional<Ledger> step = Ledger::of(module);
+  for (const Buffer &buffer : step ? step->buffers : std::vector<Buffer>())
+    buffers.push_back(::toJson(buffer, step->function));
+  return json::Object{{"persistent", count(RtDialect::kPersistentBytes)},
+                      {"parameters", sums[static_cast<size_t>(Kind::Parameter)]},
+                      {"optimizer_states", sums[static_cast<size_t>(Kind::State)]},
+                      {"kinds", persistentKinds(module)},
+                      {"arena", count(RtDialect::kArenaBytes)},
+                      {"functions", std::move(functions)},
+                      {"ledger_of", step ? step->function : ""},
+                      {"ledger", std::move(buffers)}};
+}

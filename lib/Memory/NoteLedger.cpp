@@ -1,0 +1,173 @@
+//===- NoteLedger.cpp - what each buffer of a plan is for -------------------------------------===//
+
+#include "dialects/Par/Par.h"
+#include "dialects/Rt/Names.h"
+#include "dialects/Train/Train.h"
+#include "dialects/Tx/Tx.h"
+#include "mlir/IR/Builders.h"
+#include "partita/Analysis/Collectives.h"
+#include "partita/Memory/Plan.h"
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::memory;
+
+/// Where the buffer comes from: its value's op; of a sum of micro-batches, the op of the part.
+static Operation *makerOf(const Storage &storage) {
+  if (storage.scratchOf)
+    return storage.scratchOf;
+  Operation *op = storage.holder.getDefiningOp();
+  if (auto loop = dyn_cast_or_null<train::AccumulateOp>(op)) {
+    auto result = cast<OpResult>(storage.holder);
+    return loop.getBody()
+        .front()
+        .getTerminator()
+        ->getOperand(result.getResultNumber())
+        .getDefiningOp();
+  }
+  return op;
+}
+
+static std::string nameOf(const Storage &storage) {
+  Operation *maker = makerOf(storage);
+  std::string name = rt::readableName(maker ? maker->getLoc() : storage.holder.getLoc(), maker);
+  if (storage.scratchOf)
+    return name + " (workspace)";
+  return storage.holder.getDefiningOp<train::AccumulateOp>() ? name + " (sum of micro-batches)"
+                                                             : name;
+}
+
+/// The layer, by the location's mark.
+static int64_t placeOf(Operation *op) {
+  train::LayerAttr layer = op ? train::LayerAttr::of(op->getLoc()) : train::LayerAttr();
+  return layer ? layer.getNumber() : int64_t(analysis::Elsewhere);
+}
+
+static bool isBackward(Operation *op) { return op && par::isBackward(op->getLoc()); }
+
+//===----------------------------------------------------------------------------------------------===//
+// Gradients
+//===----------------------------------------------------------------------------------------------===//
+
+namespace {
+
+/// What an update takes is a gradient, and so is what it is added up from: over ranks, over
+/// micro-batches, over the places where the parameter is used.
+class Gradients {
+public:
+  explicit Gradients(FunctionPlan &plan) : plan(plan) {}
+
+  void mark(Value value) {
+    auto found = plan.places.find(value);
+    if (found == plan.places.end() || found->second.storage < 0 || !seen.insert(value).second)
+      return;
+    Storage &storage = plan.storages[found->second.storage];
+    if (storage.kind == Kind::Activation)
+      storage.kind = Kind::Gradient;
+    Operation *op = value.getDefiningOp();
+    if (auto loop = dyn_cast_or_null<train::AccumulateOp>(op)) {
+      unsigned number = cast<OpResult>(value).getResultNumber();
+      return mark(loop.getBody().front().getTerminator()->getOperand(number));
+    }
+    if (isa_and_nonnull<par::ParDialect>(op ? op->getDialect() : nullptr))
+      return markExchanged(op, cast<OpResult>(value).getResultNumber());
+    if (isa_and_nonnull<tx::AddOp>(op) && isBackward(op))
+      for (Value part : op->getOperands())
+        mark(part);
+  }
+
+private:
+  /// A collective's operand, of a wait its start's.
+  void markExchanged(Operation *op, unsigned number) {
+    if (op->getNumOperands() && !isa<TensorType>(op->getOperand(0).getType()))
+      op = op->getOperand(0).getDefiningOp();
+    if (op && number < op->getNumOperands())
+      mark(op->getOperand(number));
+  }
+
+  FunctionPlan &plan;
+  llvm::DenseSet<Value> seen;
+};
+
+} // namespace
+
+void memory::markGradients(func::FuncOp function, FunctionPlan &plan) {
+  Gradients gradients(plan);
+  function.walk([&](Operation *op) {
+    if (auto adamw = dyn_cast<train::AdamWOp>(op))
+      gradients.mark(adamw.getGradient());
+    else if (auto sgd = dyn_cast<train::SgdOp>(op))
+      gradients.mark(sgd.getGradient());
+  });
+  // A sum that is made in the backward pass is one too, whatever is done with it behind the loop.
+  function.walk([&](train::AccumulateOp loop) {
+    Operation *yield = loop.getBody().front().getTerminator();
+    for (auto [sum, part] : llvm::zip(loop.getSums(), yield->getOperands()))
+      if (isBackward(part.getDefiningOp()))
+        gradients.mark(sum);
+  });
+}
+
+//===----------------------------------------------------------------------------------------------===//
+// The entry of a function
+//===----------------------------------------------------------------------------------------------===//
+
+/// The op at which the living buffers add up to the most, the first of several.
+static void findPeak(Ledger &ledger) {
+  for (auto [op, sums] : llvm::enumerate(ledger.live()))
+    if (total(sums) > ledger.peak)
+      ledger.peak = total(sums), ledger.at.op = static_cast<int64_t>(op);
+}
+
+static Ledger ledgerOfPlan(const FunctionPlan &plan) {
+  Ledger ledger;
+  ledger.arena = plan.arenaBytes;
+  ledger.ops = static_cast<int64_t>(plan.number.size());
+  for (const Storage &storage : plan.storages)
+    if (storage.space == rt::Space::Arena) {
+      Operation *maker = makerOf(storage);
+      ledger.buffers.push_back({nameOf(storage), storage.kind, storage.bytes, storage.offset,
+                                storage.first, storage.last, placeOf(maker), isBackward(maker)});
+    }
+  findPeak(ledger);
+  for (auto [op, number] : plan.number)
+    if (number == ledger.at.op)
+      ledger.at = {number, rt::rawName(op->getLoc()).str(), op->getName().getStringRef().str(),
+                   placeOf(op), isBackward(op)};
+  return ledger;
+}
+
+static DictionaryAttr entryOf(Builder &b, const Buffer &buffer) {
+  return b.getDictionaryAttr({b.getNamedAttr("name", b.getStringAttr(buffer.name)),
+                              b.getNamedAttr("kind", b.getStringAttr(rowOf(buffer.kind).name)),
+                              b.getNamedAttr("bytes", b.getI64IntegerAttr(buffer.bytes)),
+                              b.getNamedAttr("offset", b.getI64IntegerAttr(buffer.offset)),
+                              b.getNamedAttr("begin", b.getI64IntegerAttr(buffer.begin)),
+                              b.getNamedAttr("end", b.getI64IntegerAttr(buffer.end)),
+                              b.getNamedAttr("place", b.getI64IntegerAttr(buffer.place)),
+                              b.getNamedAttr("backward", b.getBoolAttr(buffer.backward))});
+}
+
+DictionaryAttr memory::ledgerOf(func::FuncOp function, const FunctionPlan &plan) {
+  Ledger ledger = ledgerOfPlan(plan);
+  Builder b(function.getContext());
+  SmallVector<Attribute> buffers, holders;
+  for (const Buffer &buffer : ledger.buffers)
+    buffers.push_back(entryOf(b, buffer));
+  for (const Buffer *buffer : ledger.holders(10))
+    holders.push_back(
+        b.getArrayAttr({b.getStringAttr(buffer->name), b.getI64IntegerAttr(align(buffer->bytes))}));
+  const Ledger::Moment &at = ledger.at;
+  return b.getDictionaryAttr(
+      {b.getNamedAttr("arena", b.getI64IntegerAttr(ledger.arena)),
+       b.getNamedAttr("peak", b.getI64IntegerAttr(ledger.peak)),
+       b.getNamedAttr("ops", b.getI64IntegerAttr(ledger.ops)),
+       b.getNamedAttr(
+           "at", b.getDictionaryAttr({b.getNamedAttr("op", b.getI64IntegerAttr(at.op)),
+                                      b.getNamedAttr("node", b.getStringAttr(at.node)),
+                                      b.getNamedAttr("name", b.getStringAttr(at.name)),
+                                      b.getNamedAttr("place", b.getI64IntegerAttr(at.place)),
+                                      b.getNamedAttr("backward", b.getBoolAttr(at.backward))})),
+       b.getNamedAttr("holders", b.getArrayAttr(holders)),
+       b.getNamedAttr("buffers", b.getArrayAttr(buffers))});
+}

@@ -1,0 +1,50 @@
+// RUN: partita-opt %s --mark-layers --mlir-print-debuginfo | FileCheck %s
+// Carried on by all phases: a rank's gradient still has it, and the ledger reads it there.
+// RUN: partita-opt %s --mark-layers --partita-partition=mesh=dp=2 --partita-differentiate --partita-optimize --partita-schedule --partita-fuse --partita-overlap --plan-memory | FileCheck %s --check-prefix=LEDGER
+
+train.parameter @a0 : tensor<4x4xf32>
+train.parameter @b0 : tensor<4x4xf32>
+
+// Two layers, each a product and what is added to the stream.
+// CHECK-LABEL: func.func @forward
+// CHECK: tx.relu %arg0 {{.*}} loc(#[[BEFORE:.+]])
+// CHECK: tx.matmul {{.*}} loc(#[[FIRST:.+]])
+// CHECK: tx.matmul {{.*}} loc(#[[SECOND:.+]])
+// CHECK: tx.exp {{.*}} loc(#[[AFTER:.+]])
+// CHECK-DAG: #[[BEFORE]] = loc(fused<#train.layer<-1 of 2>>[#{{.+}}])
+// CHECK-DAG: #[[FIRST]] = loc(fused<#train.layer<0 of 2>>[#{{.+}}])
+// CHECK-DAG: #[[SECOND]] = loc(fused<#train.layer<1 of 2>>[#{{.+}}])
+// CHECK-DAG: #[[AFTER]] = loc(fused<#train.layer<-2 of 2>>[#{{.+}}])
+func.func @forward(%x: tensor<2x4xf32>) -> tensor<2x4xf32> {
+  %w0 = train.read @a0 : tensor<4x4xf32>
+  %w1 = train.read @b0 : tensor<4x4xf32>
+  %s = tx.relu %x : (tensor<2x4xf32>) -> tensor<2x4xf32> loc("start")
+  %0 = tx.matmul %s, %w0 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32> loc("/h.0/MatMul")
+  %1 = tx.add %s, %0 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32> loc("/h.0/Add")
+  %2 = tx.matmul %1, %w1 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32> loc("/h.1/MatMul")
+  %3 = tx.add %1, %2 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32> loc("/h.1/Add")
+  %4 = tx.exp %3 : (tensor<2x4xf32>) -> tensor<2x4xf32> loc("end")
+  return %4 : tensor<2x4xf32>
+}
+
+// What stands beside the loop over micro-batches belongs to none.
+// LEDGER-DAG: {backward = false, begin = {{[0-9]+}} : i64, bytes = {{[0-9]+}} : i64, end = {{[0-9]+}} : i64, kind = "activation", name = "/h.1/MatMul", offset = {{[0-9]+}} : i64, place = 1 : i64}
+// LEDGER-DAG: {backward = true, begin = {{[0-9]+}} : i64, bytes = 64 : i64, end = {{[0-9]+}} : i64, kind = "gradient", name = "/h.0/MatMul{{.*}}", offset = {{[0-9]+}} : i64, place = 0 : i64}
+func.func @train_step(%xs: tensor<3x2x4xf32>) -> tensor<f32> {
+  %w0 = train.read @a0 : tensor<4x4xf32>
+  %w1 = train.read @b0 : tensor<4x4xf32>
+  %share = tx.constant dense<0.5> : tensor<f32> : tensor<f32>
+  %loss = train.accumulate (%x = %xs) : (tensor<3x2x4xf32>) -> tensor<f32> {
+    %s = tx.relu %x : (tensor<2x4xf32>) -> tensor<2x4xf32> loc("start")
+    %0 = tx.matmul %s, %w0 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32> loc("/h.0/MatMul")
+    %1 = tx.add %s, %0 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32> loc("/h.0/Add")
+    %2 = tx.matmul %1, %w1 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32> loc("/h.1/MatMul")
+    %3 = tx.add %1, %2 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32> loc("/h.1/Add")
+    %4 = tx.exp %3 : (tensor<2x4xf32>) -> tensor<2x4xf32> loc("end")
+    %5 = tx.reduce_sum %4 [0, 1] : tensor<2x4xf32> -> tensor<f32> loc("sum")
+    %6 = tx.mul %5, %share : (tensor<f32>, tensor<f32>) -> tensor<f32> loc("part")
+    train.yield %6 : tensor<f32>
+  }
+  train.minimize %loss : tensor<f32>
+  return %loss : tensor<f32>
+}

@@ -1,0 +1,119 @@
+//===- MemoryText.cpp - the ledger of memory, for a reader ------------------------------------===//
+
+#include "tools/partita/MemoryText.h"
+#include "partita/Analysis/Collectives.h"
+#include "tools/partita/ExplainText.h"
+#include "tools/partita/Program.h"
+#include "llvm/Support/FormatVariadic.h"
+#include <map>
+
+using namespace llvm;
+using namespace partita;
+using namespace partita::tool;
+using memory::Buffer;
+using memory::Ledger;
+
+static constexpr int kName = 26; ///< width of a row's name
+
+static int64_t number(const json::Object &object, StringRef key) {
+  return object.getInteger(key).value_or(0);
+}
+
+static std::string name(std::string text) {
+  text.resize(std::max<size_t>(text.size(), kName), ' ');
+  return text;
+}
+
+static void printPersistent(raw_ostream &os, const json::Object &memory) {
+  os << "\n  " << name("persistent") << formatv("{0,18}  {1,8}\n", "bytes", "tensors");
+  const json::Array *kinds = memory.getArray("kinds");
+  auto line = [&](const Twine &title, const json::Object &entry) {
+    os << "    " << left_justify(title.str(), kName - 2)
+       << formatv("{0,18}  {1,8}\n", grouped(number(entry, "bytes")), number(entry, "buffers"));
+  };
+  for (const json::Value &value : kinds ? *kinds : json::Array()) {
+    const json::Object *kind = value.getAsObject();
+    if (!kind)
+      continue;
+    line(printable(kind->getString("title").value_or("")), *kind);
+    const json::Array *parts = kind->getArray("parts");
+    for (const json::Value &part : parts ? *parts : json::Array())
+      if (const json::Object *each = part.getAsObject())
+        line("  " + printable(each->getString("name").value_or("")), *each);
+  }
+}
+
+static void printKinds(raw_ostream &os, const Ledger &ledger) {
+  os << "\n  " << name("arena of " + printable(ledger.function))
+     << formatv("{0,18}  {1,18}  {2}\n", "bytes at the peak", "largest", "at op");
+  auto line = [&](StringRef title, int64_t atPeak, const std::string &rest) {
+    os << "    " << left_justify(title, kName - 2) << formatv("{0,18}", grouped(atPeak)) << rest
+       << '\n';
+  };
+  for (const Ledger::KindUse &use : ledger.byKind())
+    line(memory::rowOf(use.kind).title, use.atPeak,
+         formatv("  {0,18}  {1}", grouped(use.largest), use.largestAt).str());
+  line("peak", ledger.peak, "");
+  line("fragmentation", ledger.arena - ledger.peak,
+       formatv("  the arena, {0}, is {1:f3} of the peak", grouped(ledger.arena),
+               ledger.peak > 0 ? double(ledger.arena) / double(ledger.peak) : 1.0)
+           .str());
+  os << "\n  The peak is at " << momentText(ledger) << '\n';
+}
+
+static void printActivations(raw_ostream &os, const Ledger &ledger, bool all) {
+  std::map<int64_t, Ledger::PlaceUse> uses;
+  std::vector<int64_t> order;
+  for (const Ledger::PlaceUse &use : ledger.byPlace())
+    uses[use.place] = use, order.push_back(use.place);
+  if (order.empty())
+    return;
+  auto row = [&](int64_t place) {
+    const Ledger::PlaceUse &use = uses[place];
+    return formatv("{0,18}  {1,18}  {2,18}", grouped(use.forward), grouped(use.backward),
+                   grouped(use.largest))
+        .str();
+  };
+  os << "\n  " << name("activations at the peak, of")
+     << formatv("{0,18}  {1,18}  {2,18}\n", "the forward pass", "the backward pass",
+                "largest, of both");
+  for (const std::vector<int64_t> &group : groupPlaces(
+           order, [&](int64_t place) { return row(place) + (all ? std::to_string(place) : ""); }))
+    os << "    "
+       << left_justify(group.front() >= 0 ? layersText(group) : analysis::placeText(group.front()),
+                       kName - 2)
+       << row(group.front()) << '\n';
+}
+
+static void printHolders(raw_ostream &os, const Ledger &ledger, bool all) {
+  std::vector<const Buffer *> holders = ledger.holders(all ? ledger.buffers.size() : 10);
+  if (holders.empty())
+    return;
+  os << "\n  " << (all ? "All" : "The largest") << " that live at the peak\n"
+     << formatv("{0,18}  {1,-13}  {2,-18}  {3,-23}  {4}\n", "bytes", "kind", "ops", "place", "of");
+  for (const Buffer *buffer : holders)
+    os << formatv("{0,18}  {1,-13}  {2,-18}  {3,-23}  {4}\n", grouped(memory::align(buffer->bytes)),
+                  memory::rowOf(buffer->kind).name,
+                  formatv("{0} to {1}", buffer->begin, buffer->end).str(),
+                  analysis::placeText(buffer->place), printable(buffer->name));
+}
+
+std::string partita::tool::momentText(const Ledger &ledger) {
+  const Ledger::Moment &at = ledger.at;
+  std::string text = formatv("op {0} of {1}, ", at.op, ledger.ops);
+  text += at.backward ? "backward, " : "forward, ";
+  text += analysis::placeText(at.place) + ": ";
+  return text + (at.node.empty() ? printable(at.name)
+                                 : printable(at.node) + " (" + printable(at.name) + ")");
+}
+
+void partita::tool::printMemory(raw_ostream &os, const json::Object &memory, const Ledger &ledger,
+                                bool all) {
+  int64_t persistent = number(memory, "persistent"), arena = number(memory, "arena");
+  os << formatv("\nMemory of a rank: {0} bytes = {1} persistent + {2} arena\n",
+                grouped(persistent + arena), grouped(persistent), grouped(arena));
+  printPersistent(os, memory);
+  printKinds(os, ledger);
+  printActivations(os, ledger, all);
+  printHolders(os, ledger, all);
+}
