@@ -85,13 +85,18 @@ private:
     os << "</text>\n";
   }
 
-  /// XML has no way to write most control characters, nor bytes that are no UTF-8.
+  /// One line of the page. XML has no way to write most control characters and the code points
+  /// U+FFFE and U+FFFF, nor bytes that are no UTF-8.
   static std::string printableUtf8(StringRef words) {
-    std::string result = json::isUTF8(words) ? words.str() : json::fixUTF8(words);
+    constexpr size_t most = 150;
+    std::string result = json::fixUTF8(words.take_front(most));
     for (char &c : result)
       if (static_cast<unsigned char>(c) < 32 || c == 127)
         c = '.';
-    return result;
+    for (StringRef refused : {"\xEF\xBF\xBE", "\xEF\xBF\xBF"})
+      for (size_t at; (at = result.find(refused.str())) != std::string::npos;)
+        result.replace(at, refused.size(), ".");
+    return result + (words.size() > most ? "..." : "");
   }
 
   void line(double x0, double y0, double x1, double y1, StringRef style) {

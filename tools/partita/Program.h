@@ -14,10 +14,23 @@
 //                      "calls": per step, "bytes": per step, "tensors": [names], "why"}]
 //     "explained":   the same one by one, with their reasons: see
 //     partita/Analysis/Collectives.h, Collective::toJson
-//     "memory":      {"persistent", "arena", "ledger": [{"name", "kind", "bytes", "offset",
-//     "begin",
-//                      "end"}]}; kind: parameter, state, gradient, activation, workspace; begin and
-//                      end number the ops of the function between which the bytes are taken
+//     "memory":      {"persistent", "parameters", "optimizer_states", "arena", "kinds",
+//                     "functions", "ledger_of", "ledger"}; sums count each buffer filled up to
+//                     64 bytes
+//       "kinds":     what persists: [{"kind", "title", "buffers", "bytes",
+//                     "parts": [{"name", "buffers", "bytes"}]}]; kind: parameter, state
+//       "functions": name -> {"arena", "peak": the most that lives at once,
+//                     "fragmentation": the difference, "ops": how many,
+//                     "at": the peak's {"op", "node", "name", "place", "place_number",
+//                     "direction"}, "kinds": [{"kind", "title", "at_peak", "largest",
+//                     "largest_at"}], "activations": [{"place", "place_number", "forward",
+//                     "backward": at the peak, "largest"}], "holders": the ten largest buffers
+//                     that live there, as in "ledger"}
+//       "ledger":    what persists, [{"name", "kind", "bytes", "offset"}], and the arena of the
+//                     function "ledger_of", [{..., "function", "begin", "end", "place",
+//                     "place_number", "direction"}]; kind: gradient, activation, communication,
+//                     workspace; begin and end number the ops between which the bytes are taken,
+//                     both included
 
 #ifndef PARTITA_TOOLS_PROGRAM_H
 #define PARTITA_TOOLS_PROGRAM_H

@@ -1,0 +1,43 @@
+// What each buffer is for, and for which layer, by the op that made it.
+// RUN: partita-opt %s --plan-memory | grep -o '{[^{}]*}' | FileCheck %s
+
+!heads = tensor<2x4x2x2xf32>
+!partial = tensor<4x4xf32, #par.place<[4, 4], partial [dp]>>
+#forward = loc(fused<#train.layer<3 of 4>>["/h.3/attn"])
+#backward = loc(fused<"backward">[#forward])
+module attributes {par.mesh = #par.mesh<dp = 2>} {
+  train.parameter @w : tensor<4x4xf32>
+
+  // A kernel's scratch lives for one op.
+  // CHECK-DAG: {backward = false, begin = 0 : i64, bytes = 128 : i64, end = 1 : i64, kind = "activation", name = "/h.3/attn", offset = {{[0-9]+}} : i64, place = 3 : i64}
+  // CHECK-DAG: {backward = true, begin = 1 : i64, bytes = 64 : i64, end = 1 : i64, kind = "workspace", name = "/h.3/attn (workspace)", offset = {{[0-9]+}} : i64, place = 3 : i64}
+  // CHECK-DAG: {backward = true, name = "tx.attention_grad", node = "/h.3/attn", op = 1 : i64, place = 3 : i64}
+  func.func @scratch(%q: !heads, %k: !heads, %v: !heads, %dout: !heads) -> (!heads, !heads, !heads) {
+    %out, %lse = tx.attention %q, %k, %v scale 0.5 causal : (!heads, !heads, !heads) -> (!heads, tensor<2x2x4xf32>) loc(#forward)
+    %dq, %dk, %dv = tx.attention_grad %q, %k, %v, %out, %lse, %dout scale 0.5 causal : (!heads, !heads, !heads, !heads, tensor<2x2x4xf32>, !heads) -> (!heads, !heads, !heads) loc(#backward)
+    return %dq, %dk, %dv : !heads, !heads, !heads
+  }
+
+  // What an update takes is a gradient, and so are the two that it is the sum of, over ranks; what ranks add up in because
+  // others still read the operand is there for the exchange. No layer is noted: -5.
+  // CHECK-DAG: {{.*}}kind = "gradient", name = "first", {{.*}}place = -5
+  // CHECK-DAG: {{.*}}kind = "gradient", name = "second", {{.*}}place = -5
+  // CHECK-DAG: {{.*}}kind = "communication", name = "read twice", {{.*}}place = -5
+  // CHECK-DAG: {{.*}}kind = "activation", name = "read twice", {{.*}}place = -5
+  func.func @update(%x: !partial) -> !partial attributes {par.no_cotangents} {
+    %w = train.read @w : tensor<4x4xf32>
+    %rate = train.learning_rate : tensor<f32>
+    %0 = tx.neg %x : (!partial) -> !partial loc(fused<"backward">["first"])
+    %1 = tx.neg %0 : (!partial) -> !partial loc(fused<"backward">["second"])
+    %2 = tx.add %0, %1 : (!partial, !partial) -> !partial loc(fused<"backward">["sum"])
+    %p = par.all_reduce_start %2 over "dp" : !partial -> i64
+    %g = par.wait %p, %2 : i64, !partial -> tensor<4x4xf32>
+    %w1 = train.sgd %w, %g, %rate {decay = 0.0} : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<f32>) -> tensor<4x4xf32>
+    train.write @w, %w1 : tensor<4x4xf32>
+    %3 = tx.neg %x : (!partial) -> !partial loc("read twice")
+    %q = par.all_reduce_start %3 over "dp" : !partial -> i64
+    %s = par.wait %q, %3 : i64, !partial -> tensor<4x4xf32>
+    %4 = tx.neg %3 : (!partial) -> !partial
+    return %4 : !partial
+  }
+}
