@@ -161,8 +161,13 @@ static std::optional<int> parseOptions(Arguments arguments, ExplainOptions &o) {
   options.flag("memory", o.memory,
                "the ledger of memory, and nothing else: by kind and layer, the peak and the op at "
                "which it is, the largest that live there; a model's memory is planned for it");
-  options.text("memory-picture", "FILE.svg", o.picture,
-               "draws memory over the step's ops, stacked by kind");
+  options.custom("memory-picture", "FILE.svg", "",
+                 "draws memory over the step's ops, stacked by kind", [&o](StringRef file) {
+                   o.picture = file.str();
+                   return std::string(file.empty() || file == "-"
+                                          ? "a picture needs a file of its own, such as memory.svg"
+                                          : "");
+                 });
   options.flag("json", o.asJson, "the same as one JSON object, always complete");
   return options.parse(arguments);
 }
