@@ -98,10 +98,13 @@ std::vector<WeightCopy> findCopies(ModelFile &file) {
   for (const onnx::NodeProto &node : graph.node())
     if (node.op_type() == "Gather" && node.input_size() > 0)
       gathered.insert(node.input(0));
+  llvm::StringMap<int64_t> defined; // a name that is defined twice stands for neither
+  for (const onnx::TensorProto &proto : graph.initializer())
+    ++defined[proto.name()];
   std::vector<Matrix> others;
   std::map<std::pair<int64_t, int64_t>, std::vector<Matrix>> tables; // by shape
   for (const onnx::TensorProto &proto : graph.initializer()) {
-    if (proto.dims_size() != 2)
+    if (proto.dims_size() != 2 || proto.name().empty() || defined[proto.name()] > 1)
       continue;
     // The importer reports what is wrong with a tensor; here it is only left out.
     ScopedDiagnosticHandler quiet(file.location().getContext(), [](Diagnostic &) {});

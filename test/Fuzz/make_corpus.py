@@ -1,6 +1,6 @@
 """Writes the seed corpus of import_fuzzer: every model of the importer's tests, every node test that ./check
-runs, and every exported Transformer of test/Data. Values of weights, which no import reads, are left out,
-as an exporter may; and of more than LONGEST bytes of nodes the last ones, which repeat the first layers.
+runs, and every exported Transformer of test/Data. Values of large weights are left out, as an exporter
+may; and of more than LONGEST bytes of nodes the last ones, which repeat the first layers.
 
 usage: make_corpus.py FOLDER
 """
@@ -17,7 +17,7 @@ sys.path.insert(0, tests)
 import onnx_writer
 
 folder = sys.argv[1]
-LONGEST, FEW = 60000, 1000  # bytes
+LONGEST, FEW, TABLE = 60000, 1000, 10000  # bytes
 
 
 def varint(data, at):
@@ -57,6 +57,9 @@ def field(number, contents):
 def without_values(tensor):
     """The tensor without its values, if it is a large one of floats: raw_data 9, data_type 2 = 1, 10, 11, 16."""
     parts = list(fields(tensor))
+    # Of a small matrix they stay: an import compares those of tables with others', as which they may be written again.
+    if sum(number == 1 for number, _, _ in parts) == 2 and len(tensor) < TABLE:
+        return tensor
     is_float = any(number == 2 and part[-1] in (1, 10, 11, 16) for number, part, _ in parts)
     if not is_float or len(tensor) < FEW:
         return tensor
