@@ -6,6 +6,7 @@
 #include "partita/Objective/Report.h"
 #include "partita/Raise/Report.h"
 #include "tools/partita/Session.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -14,20 +15,51 @@ using namespace mlir;
 using namespace partita;
 using namespace partita::tool;
 
+/// Lines of parameters in the text; --json has them all.
+constexpr size_t maxLines = 64;
+
+/// Layers are told once: what differs only in numbers between the dots of a name stands in one
+/// line, with a * for each, as --freeze takes it.
+static void printParameters(ModuleOp module, llvm::raw_ostream &os) {
+  llvm::MapVector<std::pair<StringAttr, Type>, int64_t> lines;
+  for (auto parameter : module.getOps<train::ParameterOp>()) {
+    llvm::SmallVector<llvm::StringRef> parts;
+    parameter.getSymName().split(parts, '.');
+    for (llvm::StringRef &part : parts)
+      if (!part.empty() && llvm::all_of(part, llvm::isDigit))
+        part = "*";
+    ++lines[{StringAttr::get(module.getContext(), llvm::join(parts, ".")), parameter.getType()}];
+  }
+  for (const auto &[line, count] : llvm::ArrayRef(lines.getArrayRef()).take_front(maxLines)) {
+    os << "parameter '";
+    llvm::printEscapedString(line.first.getValue(), os);
+    os << "': ";
+    llvm::interleave(cast<RankedTensorType>(line.second).getShape(), os, "x");
+    os << (count > 1 ? ", " + std::to_string(count) + " times\n" : "\n");
+  }
+  if (lines.size() > maxLines)
+    os << "parameters: " << lines.size() - maxLines << " more names (--json lists all)\n";
+}
+
 /// What the imported program holds: parameters, what it computes, what was recognized, what would
 /// be minimized.
 static llvm::json::Object describeImport(ModuleOp module, const RaiseReport &raising,
                                          const ObjectiveReport &objective,
                                          llvm::raw_ostream *text) {
   int64_t parameters = 0, elements = 0;
+  llvm::json::Array list;
   for (auto parameter : module.getOps<train::ParameterOp>()) {
     ++parameters;
-    elements += cast<RankedTensorType>(parameter.getType()).getNumElements();
+    auto type = cast<RankedTensorType>(parameter.getType());
+    elements += type.getNumElements();
+    list.push_back(llvm::json::Object{{"name", llvm::json::fixUTF8(parameter.getSymName())},
+                                      {"shape", llvm::json::Array(type.getShape())}});
   }
   Flops flops = countFlops(module);
   if (text) {
-    *text << "parameters: " << parameters << ", " << elements << " elements\n"
-          << "FLOPs of a forward pass: " << llvm::format("%.4g", flops.products) << " in products, "
+    *text << "parameters: " << parameters << ", " << elements << " elements\n";
+    printParameters(module, *text);
+    *text << "FLOPs of a forward pass: " << llvm::format("%.4g", flops.products) << " in products, "
           << llvm::format("%.4g", flops.elementwise) << " elsewhere\n";
     raising.print(*text);
     objective.print(*text);
@@ -35,6 +67,7 @@ static llvm::json::Object describeImport(ModuleOp module, const RaiseReport &rai
   llvm::json::Object json = raising.toJson();
   json["training"] = objective.toJson();
   json["parameters"] = parameters;
+  json["parameter_list"] = std::move(list);
   json["elements"] = elements;
   json["flops"] =
       llvm::json::Object{{"products", flops.products}, {"elementwise", flops.elementwise}};
@@ -48,14 +81,12 @@ static int report(Session &session, const std::string &model, const std::vector<
                   bool json, bool wantsImport, OwningOpRef<ModuleOp> &module) {
   session.tellAllErrors();
   std::vector<std::string> errors;
-  std::optional<ScopedDiagnosticHandler> catcher;
-  if (json) // told as part of the object
-    catcher.emplace(&session.context(), [&](Diagnostic &diagnostic) {
-      if (diagnostic.getSeverity() != DiagnosticSeverity::Error)
-        return failure();
-      errors.push_back(diagnostic.str());
-      return success();
-    });
+  ScopedDiagnosticHandler catcher(&session.context(), [&](Diagnostic &diagnostic) {
+    if (diagnostic.getSeverity() != DiagnosticSeverity::Error)
+      return failure();
+    errors.push_back(diagnostic.str());
+    return success(json); // there told as part of the object alone
+  });
   FailureOr<OnnxReport> file = reportOnnx(model, &session.context());
   llvm::json::Object object;
   if (succeeded(file) && !json)
@@ -74,12 +105,15 @@ static int report(Session &session, const std::string &model, const std::vector<
   if (succeeded(file))
     missing.insert(missing.end(), file->wrongTensors.begin(), file->wrongTensors.end());
   bool complete = errors.empty() && missing.empty() && !session.hasFailed();
+  llvm::erase_if(errors,
+                 [&](const std::string &each) { return llvm::is_contained(missing, each); });
+  if (!json && succeeded(file))
+    for (const std::string &each : errors)
+      llvm::outs() << "missing: " << each << "\n";
   if (!json && !missing.empty() && !session.hasFailed())
     return session.fail(model + ": cannot be imported, the report says what is missing");
   if (!json)
     return complete ? 0 : 1;
-  llvm::erase_if(errors,
-                 [&](const std::string &each) { return llvm::is_contained(missing, each); });
   errors.insert(errors.begin(), missing.begin(), missing.end());
   object["blocked"] = llvm::json::Array(
       llvm::map_range(errors, [](const std::string &each) { return llvm::json::fixUTF8(each); }));
