@@ -138,6 +138,8 @@ mlir::LogicalResult bindDims(const onnx::GraphProto &graph, const ImportOptions 
                              llvm::SmallVectorImpl<Shape> &shapes);
 /// What keeps the model from being imported, as far as can be said without doing it; all of it.
 std::vector<std::string> listMissing(const onnx::ModelProto &model, mlir::MLIRContext *context);
+/// A node's name or, where it has none, that of its first result, or else its operator.
+llvm::StringRef nodeName(const onnx::NodeProto &proto);
 /// By what a node finds the function that it calls.
 std::string functionKey(llvm::StringRef domain, llvm::StringRef name, llvm::StringRef overload);
 /// The graph's inputs that are not initializers (old files list both).

@@ -46,19 +46,21 @@ int attributeType(const onnx::AttributeProto &attribute) {
 }
 
 std::string displayName(const onnx::NodeProto &proto, const Frame &frame) {
-  llvm::StringRef name = proto.name();
-  for (const std::string &output : proto.output())
-    if (name.empty())
-      name = output;
-  if (name.empty())
-    name = proto.op_type();
-  std::string full = frame.prefix + name.str();
+  std::string full = frame.prefix + nodeName(proto).str();
   // Calls of calls must not multiply a long name.
   constexpr size_t longest = 256;
   return full.size() <= longest ? full : full.substr(0, longest - 3) + "...";
 }
 
 } // namespace
+
+llvm::StringRef nodeName(const onnx::NodeProto &proto) {
+  llvm::StringRef name = proto.name();
+  for (const std::string &output : proto.output())
+    if (name.empty())
+      name = output;
+  return name.empty() ? llvm::StringRef(proto.op_type()) : name;
+}
 
 llvm::ArrayRef<int64_t> shapeOf(Value value) {
   return cast<RankedTensorType>(value.getType()).getShape();

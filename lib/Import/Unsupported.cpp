@@ -30,14 +30,11 @@ public:
     if (entry.count++ > 0)
       return;
     order.push_back(key);
-    llvm::StringRef name = !node.name().empty()     ? llvm::StringRef(node.name())
-                           : node.output_size() > 0 ? llvm::StringRef(node.output(0))
-                                                    : llvm::StringRef();
     entry.text = quoted(node.op_type()) + " (domain " +
                  (domain.empty() ? "ai.onnx" : quoted(domain)) + ", opset " +
                  (version ? std::to_string(version) : "not imported") +
                  (knowsOp(domain, node.op_type()) ? ": only other versions are known" : "") +
-                 ", node " + quoted(name);
+                 ", node " + quoted(nodeName(node));
   }
 
   size_t size() const { return order.size(); }
@@ -164,8 +161,8 @@ private:
         branches.push_back({&attribute.g().node(), opsets});
       if (node.op_type() == "Cast" && attribute.name() == "to" && attribute.has_i() &&
           !dtypeFromOnnx(attribute.i()))
-        others.push_back("node " + quoted(node.name()) + " (Cast): to " + dtypeName(attribute.i()) +
-                         " is not supported");
+        others.push_back("node " + quoted(nodeName(node)) + " (Cast): to " +
+                         dtypeName(attribute.i()) + " is not supported");
     }
     if (!findOp(domain, node.op_type(), version))
       listing.add(node, domain, version);
