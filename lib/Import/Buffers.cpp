@@ -1,10 +1,13 @@
 //===- Buffers.cpp - float initializers that are no parameters --------------------------------===//
 
 #include "Buffers.h"
+#include "BufferValues.h"
 #include "HostTensor.h"
+#include "Registry.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringRef.h"
+#include <map>
 
 namespace partita::importer {
 
@@ -12,9 +15,23 @@ namespace {
 
 /// What is known of all uses of a value so far.
 struct Uses {
-  bool angles = true; ///< they end in a sine or cosine
-  bool fixed = true;  ///< they are angles, or scale what is computed from integers
+  bool angles = true;      ///< they end in a sine or cosine
+  bool fixed = true;       ///< they are angles, or scale what is computed from integers
+  bool constant = true;    ///< they end as operands that are no parameters
+  bool multiplied = true;  ///< they end in products, element by element
+  bool elementwise = true; ///< they end in arithmetic, element by element, or as masks of attention
+
+  Uses &operator&=(const Uses &other) {
+    angles &= other.angles;
+    fixed &= other.fixed;
+    constant &= other.constant;
+    multiplied &= other.multiplied;
+    elementwise &= other.elementwise;
+    return *this;
+  }
 };
+
+constexpr Uses anyUse{false, false, false, false, false};
 
 /// Does the operator hand on its numbers as they are?
 bool reshapes(llvm::StringRef op) {
@@ -28,6 +45,47 @@ bool handsAnglesOn(llvm::StringRef op) {
   static constexpr llvm::StringLiteral kOps[] = {"Concat", "Div", "Einsum", "Gather",
                                                  "MatMul", "Mul", "Neg",    "Slice"};
   return reshapes(op) || llvm::is_contained(kOps, op);
+}
+
+/// Does it take elements of its first operand and hand them on as they are, or negated?
+bool selects(llvm::StringRef op) {
+  static constexpr llvm::StringLiteral kOps[] = {"Concat", "Gather", "Neg",
+                                                 "Slice",  "Split",  "Tile"};
+  return reshapes(op) || llvm::is_contained(kOps, op);
+}
+
+/// Does it compute with its operands element by element?
+bool isElementwise(llvm::StringRef op) {
+  static constexpr llvm::StringLiteral kOps[] = {"Add", "Equal", "Greater", "Less",
+                                                 "Mul", "Sub",   "Where"};
+  return llvm::is_contained(kOps, op);
+}
+
+/// Is this operand of an operator none that is trained, by the operator's definition?
+bool takesConstant(const onnx::NodeProto &node, int operand) {
+  llvm::StringRef op = node.op_type(), domain = canonicalDomain(node.domain());
+  if (domain == "com.microsoft")
+    return (op == "RotaryEmbedding" && (operand == 2 || operand == 3)) ||
+           (op == "GroupQueryAttention" && (operand == 7 || operand == 8));
+  if (!domain.empty())
+    return false;
+  if (op == "BatchNormalization") {
+    bool training = llvm::any_of(node.attribute(), [](const onnx::AttributeProto &each) {
+      return each.name() == "training_mode" && each.i() != 0;
+    });
+    return (operand == 3 || operand == 4) && !training && node.output_size() == 1;
+  }
+  return (op == "RotaryEmbedding" && (operand == 1 || operand == 2)) ||
+         ((op == "SoftmaxCrossEntropyLoss" || op == "NegativeLogLikelihoodLoss") && operand == 2);
+}
+
+/// Is it what an attention adds to its scores?
+bool takesMask(const onnx::NodeProto &node, int operand) {
+  llvm::StringRef op = node.op_type(), domain = canonicalDomain(node.domain());
+  return (domain.empty() && op == "Attention" && operand == 3) ||
+         (domain == "com.microsoft" &&
+          ((op == "MultiHeadAttention" && operand == 5) || (op == "Attention" && operand == 5) ||
+           (op == "GroupQueryAttention" && operand == 10)));
 }
 
 bool isFloatType(int32_t type) {
@@ -70,54 +128,58 @@ public:
 
   /// A node comes after what it uses, so from the end a name's uses are all known when the node
   /// that makes it is reached.
-  llvm::StringSet<> run() {
+  void run() {
     for (const onnx::ValueInfoProto &output : graph.output())
-      use(output.name(), {false, false});
+      use(output.name(), anyUse);
     for (const onnx::NodeProto &node : llvm::reverse(graph.node()))
       look(node);
-    llvm::StringSet<> found;
-    for (const onnx::TensorProto &tensor : graph.initializer())
-      if (auto known = uses.find(tensor.name()); known != uses.end() && known->second.fixed)
-        found.insert(tensor.name());
-    return found;
+  }
+
+  /// What nothing uses is used in any way.
+  Uses of(llvm::StringRef name) const {
+    auto known = uses.find(name);
+    return known == uses.end() ? anyUse : known->second;
   }
 
 private:
-  void use(llvm::StringRef name, Uses here) {
-    Uses &all = uses[name];
-    all.angles &= here.angles;
-    all.fixed &= here.fixed;
-  }
+  void use(llvm::StringRef name, Uses here) { uses[name] &= here; }
 
   Uses ofOutputs(const onnx::NodeProto &node) {
     Uses all;
+    bool isUsed = false;
     for (const std::string &output : node.output()) {
-      auto known = uses.find(output);
-      all.angles &= known != uses.end() && known->second.angles;
-      all.fixed &= known != uses.end() && known->second.fixed;
+      isUsed |= uses.contains(output);
+      all &= of(output);
     }
-    return all;
+    return isUsed ? all : anyUse;
   }
 
   void look(const onnx::NodeProto &node) {
     llvm::StringRef op = node.op_type();
     if (op == "Shape" || op == "Size")
       return; // asks for no values
-    Uses here{op == "Sin" || op == "Cos", op == "Sin" || op == "Cos"};
-    if (handsAnglesOn(op)) {
-      here = ofOutputs(node);
-      here.fixed = reshapes(op) ? here.fixed : here.angles;
+    bool isAngle = op == "Sin" || op == "Cos";
+    Uses here{isAngle, isAngle, false, op == "Mul", isElementwise(op)};
+    if (handsAnglesOn(op) || selects(op)) {
+      Uses after = ofOutputs(node);
+      here.angles = handsAnglesOn(op) && after.angles;
+      here.fixed = reshapes(op) ? after.fixed : here.angles;
+      if (selects(op))
+        here = {here.angles, here.fixed, after.constant, after.multiplied, after.elementwise};
     }
     for (int i = 0; i < node.input_size(); ++i) {
-      bool scales =
+      Uses operand = here;
+      operand.fixed |=
           op == "Mul" && node.input_size() == 2 && fromIntegers.contains(node.input(1 - i));
-      use(node.input(i), {here.angles, here.fixed || scales});
+      operand.constant |= takesConstant(node, i);
+      operand.elementwise |= takesMask(node, i);
+      use(node.input(i), operand);
     }
     for (const onnx::AttributeProto &attribute : node.attribute())
       if (attribute.has_g())
         for (const onnx::NodeProto &inner : attribute.g().node())
           for (const std::string &input : inner.input())
-            use(input, {false, false});
+            use(input, anyUse);
   }
 
   const onnx::GraphProto &graph;
@@ -125,8 +187,52 @@ private:
   llvm::StringMap<Uses> uses;
 };
 
+/// Elements: a constant is read into memory.
+constexpr int64_t maxBuffer = 1 << 22;
+
+/// Tables of one shape among which the one with sines is looked for.
+constexpr size_t maxTables = 64;
+
 } // namespace
 
-llvm::StringSet<> findBuffers(const onnx::GraphProto &graph) { return Finder(graph).run(); }
+llvm::StringSet<> findBuffers(const onnx::GraphProto &graph, ModelFile &file) {
+  // The importer reports what is wrong with a tensor; here it is only left out.
+  mlir::ScopedDiagnosticHandler quiet(file.location().getContext(), [](mlir::Diagnostic &) {});
+  auto emitError = [&] { return mlir::emitError(file.location()); };
+  Finder finder(graph);
+  finder.run();
+  llvm::StringSet<> found;
+  std::map<Shape, std::vector<std::pair<llvm::StringRef, HostTensor>>> tables;
+  for (const onnx::TensorProto &proto : graph.initializer()) {
+    Uses uses = finder.of(proto.name());
+    bool byUse = uses.fixed || uses.constant, byValue = proto.dims_size() >= 2 && uses.elementwise;
+    if (!isFloatType(proto.data_type()) || (!byUse && !byValue))
+      continue;
+    mlir::FailureOr<TensorData> data = file.locate(proto, emitError);
+    if (failed(data) || data->count > maxBuffer || data->place == TensorData::declared)
+      continue;
+    if (byUse) {
+      found.insert(proto.name());
+      continue;
+    }
+    mlir::FailureOr<HostTensor> values = file.read(*data, emitError);
+    if (failed(values) || values->size() == 0)
+      continue;
+    if (isMask(*values) || (uses.multiplied && isTurned(*values)))
+      found.insert(proto.name());
+    else if (uses.multiplied)
+      tables[data->shape].push_back({proto.name(), *values});
+  }
+  for (auto &[shape, ofShape] : tables) {
+    llvm::ArrayRef few = llvm::ArrayRef(ofShape).take_front(maxTables);
+    for (size_t i = 0; i < few.size(); ++i)
+      for (size_t k = i + 1; k < few.size(); ++k)
+        if (areTurns(few[i].second, few[k].second)) {
+          found.insert(few[i].first);
+          found.insert(few[k].first);
+        }
+  }
+  return found;
+}
 
 } // namespace partita::importer

@@ -1,24 +1,32 @@
 //===- Buffers.h - float initializers that are no parameters ------------------------*- C++ -*-===//
 //
-// A model's buffers are written as initializers like its weights. Two kinds of numbers are known to
-// be buffers by their use:
+// A model's buffers are written as initializers like its weights. What is known to be one, by its
+// use and, where that is not enough, by its values; never by a name:
 //
 //   - a rotary embedding's frequencies: all that is computed from them goes through a sine or a
 //     cosine and nowhere else
 //   - ALiBi's slopes (Press et al., arXiv 2108.12409): they do nothing but scale numbers that are
 //     computed from integers, which positions and masks are
+//   - what an operator takes as no parameter: weights of classes of a loss, cosines and sines of a
+//     rotary embedding, mean and variance of a batch normalization for inference
+//   - tables of cosines and sines that are multiplied with rows of: two of one shape, or the
+//     halves of one, whose squares add up to one everywhere
+//   - masks that are computed with element by element: zeros and one number that is minus infinity
+//     or near it, or a lower triangle of ones
 //
 //===------------------------------------------------------------------------------------------===//
 #ifndef PARTITA_LIB_IMPORT_BUFFERS_H
 #define PARTITA_LIB_IMPORT_BUFFERS_H
 
+#include "ModelFile.h"
 #include "onnx.pb.h"
 #include "llvm/ADT/StringSet.h"
 
 namespace partita::importer {
 
-/// The names of the graph's initializers that are buffers.
-llvm::StringSet<> findBuffers(const onnx::GraphProto &graph);
+/// The names of the graph's initializers that are buffers. They are read into memory, so none has
+/// more than 2^22 elements: 65536 positions of 64 angles.
+llvm::StringSet<> findBuffers(const onnx::GraphProto &graph, ModelFile &file);
 
 } // namespace partita::importer
 

@@ -19,16 +19,8 @@ using namespace mlir;
 
 namespace partita::importer {
 
-static bool isParameter(const TensorData &data) {
-  return isFloat(data.type) && !data.shape.empty() && data.count > 1;
-}
-
-/// Elements: a constant is read into memory. Frequencies are one row of a head, slopes one per
-/// head.
-constexpr int64_t maxBuffer = 1 << 16;
-
 LogicalResult Importer::importInitializers(const onnx::GraphProto &graph, Scope &scope) {
-  llvm::StringSet<> buffers = findBuffers(graph);
+  llvm::StringSet<> buffers = findBuffers(graph, file);
   bool complete = true;
   for (const onnx::TensorProto &proto : graph.initializer()) {
     auto tensorError = [&] {
@@ -54,9 +46,7 @@ LogicalResult Importer::importInitializers(const onnx::GraphProto &graph, Scope 
     tensor.type = data->type;
     tensor.shape = data->shape;
     tensor.initializer = &proto;
-    tensor.isBuffer =
-        !isParameter(*data) || (buffers.contains(proto.name()) && data->count <= maxBuffer &&
-                                data->place != TensorData::declared);
+    tensor.isBuffer = !data->isParameter() || buffers.contains(proto.name());
     initializerData[&proto] = *data;
     scope.values[proto.name()] = &tensor;
   }
@@ -123,9 +113,8 @@ LogicalResult Importer::loadInitializer(Tensor &tensor) {
     tensor.host = *host;
     return success();
   }
-  if (data.place != TensorData::declared && !data.isRaw())
-    return tensorError() << "a parameter's values must be raw bytes, they are in field "
-                         << data.payloadField << " of the tensor";
+  if (std::string problem = data.parameterProblem(); !problem.empty())
+    return tensorError() << problem;
   std::string symbol = symbolName(proto.name());
   if (isFunctionName(symbol) || !parameters.try_emplace(symbol).second)
     return tensorError() << "a parameter cannot have this name, it is taken";

@@ -60,6 +60,15 @@ bool TensorData::isRaw() const {
          (payloadField == 10 && type == DType::f64);
 }
 
+std::string TensorData::parameterProblem() const {
+  if (place == declared || isRaw())
+    return "";
+  return "a parameter's values must be raw bytes, they are in field " +
+         std::to_string(payloadField) +
+         " of the tensor; write them as onnx.numpy_helper.from_array does, or "
+         "onnx.helper.make_tensor with raw=True";
+}
+
 /// Maps an open file; an empty one maps to nothing.
 static std::optional<Mapping> mapDescriptor(int descriptor, size_t size) {
   Mapping mapping;

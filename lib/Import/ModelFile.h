@@ -51,6 +51,10 @@ struct TensorData {
 
   /// The bytes at `offset` are the elements in memory order, little endian.
   bool isRaw() const;
+  /// A tensor that can be trained, where it is no buffer.
+  bool isParameter() const { return isFloat(type) && !shape.empty() && count > 1; }
+  /// Why a parameter cannot have its values here, or empty: they are read by pieces.
+  std::string parameterProblem() const;
 };
 
 class ModelFile {

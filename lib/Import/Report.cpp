@@ -1,5 +1,6 @@
 //===- Report.cpp - what an ONNX file holds ---------------------------------------------------===//
 
+#include "Buffers.h"
 #include "Importer.h"
 #include "SharedWeights.h"
 #include "llvm/ADT/StringExtras.h"
@@ -19,6 +20,18 @@ std::string dimText(const onnx::TensorShapeProto::Dimension &dim) {
   return dim.dim_param().empty() ? "?" : quoted(dim.dim_param());
 }
 
+using Nodes = google::protobuf::RepeatedPtrField<onnx::NodeProto>;
+
+void addOperands(const Nodes &nodes, llvm::StringSet<> &names) {
+  for (const onnx::NodeProto &node : nodes) {
+    for (const std::string &input : node.input())
+      names.insert(input);
+    for (const onnx::AttributeProto &attribute : node.attribute())
+      if (attribute.has_g())
+        addOperands(attribute.g().node(), names);
+  }
+}
+
 /// Where the tensors are; what is wrong with one is among what is missing.
 void addTensors(ModelFile &file, MLIRContext *context, OnnxReport &report) {
   ScopedDiagnosticHandler collect(context, [&](Diagnostic &diagnostic) {
@@ -26,14 +39,22 @@ void addTensors(ModelFile &file, MLIRContext *context, OnnxReport &report) {
       report.wrongTensors.push_back(text);
     return success();
   });
-  for (const onnx::TensorProto &tensor : file.model().graph().initializer()) {
-    FailureOr<TensorData> data = file.locate(tensor, [&] {
+  const onnx::GraphProto &graph = file.model().graph();
+  llvm::StringSet<> buffers = findBuffers(graph, file), used;
+  addOperands(graph.node(), used);
+  for (const onnx::TensorProto &tensor : graph.initializer()) {
+    auto tensorError = [&] {
       InFlightDiagnostic diagnostic = emitError(file.location());
       diagnostic << "tensor " << quoted(tensor.name()) << ": ";
       return diagnostic;
-    });
+    };
+    FailureOr<TensorData> data = file.locate(tensor, tensorError);
     if (failed(data))
       continue;
+    bool isRead = used.contains(tensor.name()) && !buffers.contains(tensor.name());
+    if (std::string problem = data->parameterProblem();
+        isRead && data->isParameter() && !problem.empty())
+      tensorError() << problem;
     OnnxReport::Tensors &sum = data->place == TensorData::inModel    ? report.stored
                                : data->place == TensorData::external ? report.external
                                                                      : report.declared;
@@ -46,8 +67,7 @@ void addTensors(ModelFile &file, MLIRContext *context, OnnxReport &report) {
 using OperatorCounts = std::map<std::pair<std::string, std::string>, int64_t>;
 
 /// The nodes and those of their branches.
-void countOperators(const google::protobuf::RepeatedPtrField<onnx::NodeProto> &nodes,
-                    OperatorCounts &counts) {
+void countOperators(const Nodes &nodes, OperatorCounts &counts) {
   for (const onnx::NodeProto &node : nodes) {
     ++counts[{canonicalDomain(node.domain()).str(), node.op_type()}];
     for (const onnx::AttributeProto &attribute : node.attribute())

@@ -71,7 +71,7 @@ std::optional<double> onlyValue(ModelFile &file, const TensorData &data) {
 
 std::vector<SharedWeight> findShared(ModelFile &file) {
   const onnx::GraphProto &graph = file.model().graph();
-  llvm::StringSet<> buffers = findBuffers(graph);
+  llvm::StringSet<> buffers = findBuffers(graph, file);
   UseCounter counter(graph);
   // The importer and the report say what is wrong with a tensor; here it is only left out.
   ScopedDiagnosticHandler quiet(file.location().getContext(), [](Diagnostic &) {});
