@@ -1,6 +1,7 @@
 //===- Norm.cpp - LayerNormalization, Softmax -------------------------------------------------===//
 
 #include "Math.h"
+#include "Norm.h"
 
 using namespace mlir;
 
@@ -217,8 +218,7 @@ LogicalResult batchNorm(Node &node) {
       (node.version >= 14 && failed(node.attribute("training_mode", training))))
     return failure();
   if (training || node.proto.output_size() > 1)
-    return node.error() << "is in training mode, which is not supported: export the model in "
-                           "inference mode";
+    return node.error() << kBatchNormTraining;
   Tensor *x = node.input(0);
   if (!isFloat(x->type) || x->shape.size() < 2)
     return node.error() << "of " << typeText(*x) << ", expected floats of at least two dimensions";

@@ -3,11 +3,12 @@
 // The list is complete at once: operators that the registry has not, of the model's own nodes, of
 // the functions that it calls and, if anything is missing there, of branches too (which alone are
 // no reason to refuse a model: only one of two is taken); element types of inputs, of tensors and
-// of casts; sparse tensors.
+// of casts; batch normalizations in training mode; sparse tensors.
 //
 //===----------------------------------------------------------------------------------------===//
 
 #include "Importer.h"
+#include "Norm.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 #include <memory>
@@ -156,7 +157,10 @@ private:
     }
     llvm::StringRef domain = canonicalDomain(node.domain());
     int64_t version = opsets->lookup(domain);
+    bool isBatchNorm = domain.empty() && node.op_type() == "BatchNormalization";
+    bool isTraining = isBatchNorm && node.output_size() > 1;
     for (const onnx::AttributeProto &attribute : node.attribute()) {
+      isTraining |= isBatchNorm && attribute.name() == "training_mode" && attribute.i() != 0;
       if (attribute.has_g())
         branches.push_back({&attribute.g().node(), opsets});
       if (node.op_type() == "Cast" && attribute.name() == "to" && attribute.has_i() &&
@@ -164,6 +168,9 @@ private:
         others.push_back("node " + quoted(nodeName(node)) + " (Cast): to " +
                          dtypeName(attribute.i()) + " is not supported");
     }
+    if (isTraining)
+      others.push_back("node " + quoted(nodeName(node)) +
+                       " (BatchNormalization): " + kBatchNormTraining.str());
     if (!findOp(domain, node.op_type(), version))
       listing.add(node, domain, version);
     if (domain == "com.microsoft.nchwc" && !inLayoutOfOneMachine) {
