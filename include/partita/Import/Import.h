@@ -4,9 +4,10 @@
 //
 // A module comes back with static shapes and one function, @forward, whose arguments and results
 // keep their ONNX names (`train.name`). Float tensors of the file with more than one element are
-// parameters: `train.parameter` symbols that name file, offset and type; their values are never
-// read. What depends on no input (shape arithmetic, masks) has been computed. Every op carries
-// the name of its ONNX node as a NameLoc inside the file's location.
+// parameters: `train.parameter` symbols that name file, offset and type; their values are not
+// kept. Buffers, which are no parameters, are constants (lib/Import/Buffers.h). What depends on no
+// input (shape arithmetic, masks) has been computed. Every op carries the name of its ONNX node as
+// a NameLoc inside the file's location.
 //
 // All errors are diagnostics at the model's location that begin with the node's, tensor's or
 // input's name; on failure exactly one error has been emitted.
