@@ -100,7 +100,9 @@ std::vector<const Buffer *> Ledger::holders(size_t most) const {
   for (const Buffer &buffer : buffers)
     if (buffer.livesAt(at.op))
       alive.push_back(&buffer);
-  llvm::stable_sort(alive, [](const Buffer *a, const Buffer *b) { return a->bytes > b->bytes; });
+  llvm::sort(alive, [](const Buffer *a, const Buffer *b) { // equal ones as the ledger has them
+    return a->bytes != b->bytes ? a->bytes > b->bytes : a < b;
+  });
   alive.resize(std::min(alive.size(), most));
   return alive;
 }
