@@ -35,22 +35,6 @@ SmallVector<Factor> factorsOf(int64_t size, const par::DimSplit &splits, par::Me
   return factors;
 }
 
-int64_t placeAlong(par::MeshAttr mesh, mlir::StringAttr wanted, int64_t rank) {
-  for (auto [axis, size] : reverse(zip(mesh.getAxes(), mesh.getSizes()))) {
-    if (axis == wanted)
-      return rank % size;
-    rank /= size;
-  }
-  return 0;
-}
-
-int64_t rankCount(par::MeshAttr mesh) {
-  int64_t product = 1;
-  for (int64_t size : mesh.getSizes())
-    product *= size;
-  return product;
-}
-
 /// The devices that hold a shard: itself when it is one, else a group of the map.
 void putDevices(std::string &out, int64_t shard, ArrayRef<int64_t> ranks) {
   if (ranks.size() == 1)
@@ -91,11 +75,11 @@ void DevicePlan::add(StringRef parameter, const par::Layout &layout) {
     wire::putBytes(dims, 4, message);
   }
   std::map<int64_t, SmallVector<int64_t>> holders; // by shard, row-major
-  for (int64_t rank = 0; rank < rankCount(mesh); ++rank) {
+  for (int64_t rank = 0; rank < mesh.rankCount(); ++rank) {
     int64_t shard = 0;
     for (const Factor &factor : cut)
       for (mlir::StringAttr axis : factor.axes)
-        shard = shard * mesh.sizeOf(axis) + placeAlong(mesh, axis, rank);
+        shard = shard * mesh.sizeOf(axis) + mesh.coordinate(rank, axis);
     holders[shard].push_back(rank);
   }
   for (auto &[shard, ranks] : holders)
@@ -106,7 +90,7 @@ void DevicePlan::add(StringRef parameter, const par::Layout &layout) {
 std::string DevicePlan::describe() const {
   std::string out;
   wire::putBytes(out, 1, configuration);
-  wire::putInteger(out, 2, rankCount(mesh));
+  wire::putInteger(out, 2, mesh.rankCount());
   return out;
 }
 

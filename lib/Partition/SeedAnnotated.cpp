@@ -26,26 +26,6 @@ using train::TrainDialect;
 
 namespace {
 
-/// What a configuration calls its devices: places on some of the mesh's axes, the last the fastest.
-struct Devices {
-  SmallVector<std::pair<StringAttr, int64_t>> axes;
-
-  int64_t count() const {
-    int64_t product = 1;
-    for (auto [axis, size] : axes)
-      product *= size;
-    return product;
-  }
-  int64_t placeAlong(StringAttr wanted, int64_t device) const {
-    for (auto [axis, size] : llvm::reverse(axes)) {
-      if (axis == wanted)
-        return device % size;
-      device /= size;
-    }
-    return 0;
-  }
-};
-
 SmallVector<int64_t> integers(ArrayAttr array) {
   return llvm::map_to_vector(array.getAsRange<IntegerAttr>(),
                              [](IntegerAttr each) { return each.getInt(); });
@@ -70,7 +50,7 @@ private:
   LogicalResult choose(ModuleOp module) {
     auto all = module->getAttrOfType<DictionaryAttr>(TrainDialect::kConfigurations);
     StringRef wanted = configuration.getValue();
-    if (wanted == "none" || (wanted.empty() && (!all || ranks() == 1)))
+    if (wanted == "none" || (wanted.empty() && (!all || mesh.rankCount() == 1)))
       return success();
     if (!all)
       return module.emitError() << "configuration '" << wanted
@@ -81,9 +61,9 @@ private:
     SmallVector<StringAttr> fitting;
     for (NamedAttribute entry : all)
       if (wanted.empty() || entry.getName() == wanted)
-        if (std::optional<Devices> found = devicesOf(entry.getValue())) {
+        if (par::MeshAttr found = devicesOf(entry.getValue())) {
           fitting.push_back(entry.getName());
-          devices = *found;
+          devices = found;
         }
     if (fitting.size() > 1)
       return module.emitError() << "the model's file has several device configurations for this "
@@ -95,7 +75,7 @@ private:
     }
     InFlightDiagnostic told = wanted.empty() ? module.emitRemark() : module.emitError();
     told << "the model's file has sharding annotations for " << list(all) << "; the mesh has "
-         << ranks() << (ranks() == 1 ? " rank" : " ranks");
+         << mesh.rankCount() << (mesh.rankCount() == 1 ? " rank" : " ranks");
     return success(wanted.empty());
   }
 
@@ -115,26 +95,22 @@ private:
     return value ? value.getInt() : 0;
   }
 
-  int64_t ranks() {
-    int64_t product = 1;
-    for (int64_t size : mesh.getSizes())
-      product *= size;
-    return product;
-  }
-
   /// All of the mesh's axes, or those of one replica, whichever has so many ranks.
-  std::optional<Devices> devicesOf(Attribute entry) {
+  par::MeshAttr devicesOf(Attribute entry) {
     int64_t count = number(entry, "devices");
-    Devices whole, replica;
-    for (auto [axis, size] : llvm::zip(mesh.getAxes(), mesh.getSizes())) {
-      whole.axes.push_back({axis, size});
-      if (axis.getValue() != "dp")
-        replica.axes.push_back({axis, size});
-    }
-    for (const Devices &each : {whole, replica})
-      if (each.count() == count && count > 1)
+    SmallVector<StringAttr> axes;
+    SmallVector<int64_t> sizes;
+    for (auto [axis, size] : llvm::zip(mesh.getAxes(), mesh.getSizes()))
+      if (axis.getValue() != "dp") {
+        axes.push_back(axis);
+        sizes.push_back(size);
+      }
+    auto replica =
+        par::MeshAttr::get(&getContext(), ArrayRef<StringAttr>(axes), ArrayRef<int64_t>(sizes));
+    for (par::MeshAttr each : {mesh, replica})
+      if (each.rankCount() == count && count > 1)
         return each;
-    return std::nullopt;
+    return {};
   }
 
   LogicalResult checkStages(ModuleOp module, Attribute entry) {
@@ -180,7 +156,7 @@ private:
       return success();
     std::string words = (chosen.getValue() + ", node " + sharding.getNode().getValue() + "").str();
     auto split = parameter->getAttrOfType<par::PlacementAttr>(kArgumentSplit);
-    for (auto [axis, size] : devices.axes)
+    for (StringAttr axis : devices.getAxes())
       if (split && par::Layout::of(RankedTensorType::get(split.getShape(),
                                                          IntegerType::get(&getContext(), 1), split))
                            .dimOf(axis) >= 0)
@@ -240,14 +216,14 @@ private:
       inner *= count;
     for (auto group : sharding.getDevices().getAsRange<DenseI64ArrayAttr>())
       listed += group.size();
-    if (listed != devices.count())
+    if (listed != devices.rankCount())
       return {};
-    for (auto [axis, size] : devices.axes) {
+    for (auto [axis, size] : llvm::zip(devices.getAxes(), devices.getSizes())) {
       bool fits = size == shards[split];
       for (auto [number, group] :
            llvm::enumerate(sharding.getDevices().getAsRange<DenseI64ArrayAttr>()))
         for (int64_t device : group.asArrayRef())
-          fits &= devices.placeAlong(axis, device) ==
+          fits &= devices.coordinate(device, axis) ==
                   static_cast<int64_t>(number) / inner % shards[split];
       if (fits)
         return axis;
@@ -261,14 +237,14 @@ private:
                                << "': the devices along dimension " << dim
                                << " are no axis of the mesh, whose devices are ";
     llvm::interleave(
-        devices.axes, error,
-        [&](auto axis) { error << axis.first.getValue() << "=" << axis.second; }, ",");
+        llvm::zip(devices.getAxes(), devices.getSizes()), error,
+        [&](auto axis) { error << std::get<0>(axis).getValue() << "=" << std::get<1>(axis); }, ",");
     return error << " with the last axis counting fastest, each holding a shard: " << sharding;
   }
 
   par::MeshAttr mesh;
   StringAttr chosen;
-  Devices devices;
+  par::MeshAttr devices; ///< what the configuration calls so: the mesh, or that of one replica
   int64_t annotated = 0; ///< tensors, by the model's file
 };
 

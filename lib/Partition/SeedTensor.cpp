@@ -21,7 +21,7 @@
 
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
-#include "lib/Partition/Forms.h"
+#include "lib/Partition/Plant.h"
 #include "lib/Partition/Seeds.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "partita/Partition/Passes.h"
@@ -71,10 +71,7 @@ private:
     log.clear();
     for (auto function : module.getOps<func::FuncOp>())
       independent.emplace_back(function);
-    llvm::DenseMap<StringAttr, Value> reads;
-    module.walk([&](train::ReadOp read) {
-      reads.try_emplace(read.getSymbolAttr().getAttr(), read.getResult());
-    });
+    llvm::DenseMap<StringAttr, Value> reads = firstReads(module);
     SmallVector<std::pair<train::ParameterOp, Attribute>> found;
     for (auto parameter : module.getOps<train::ParameterOp>()) {
       Value value = reads.lookup(parameter.getSymNameAttr());
