@@ -7,3 +7,4 @@
 #include "dialects/Rt/Rt.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
+#include "dialects/Zero/Zero.h"

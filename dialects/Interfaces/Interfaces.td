@@ -73,4 +73,25 @@ def ScalarInterface : OpInterface<"ScalarInterface"> {
   ];
 }
 
+def CollectiveInterface : OpInterface<"CollectiveInterface"> {
+  let cppNamespace = "::partita";
+  let description = [{
+    An op that all ranks of a mesh axis do together, or the start of one: then its first result is the token that
+    a wait takes.
+  }];
+  let methods = [
+    InterfaceMethod<"The runtime's name of what is done: all_reduce, all_gather, reduce_scatter.",
+      "::llvm::StringRef", "getCollectiveKind">,
+    InterfaceMethod<"Bytes of one rank by the runtime's convention (comm.h): a bucket's, or those of the wholes of which ranks have parts.",
+      "int64_t", "getWireBytes">,
+    InterfaceMethod<"The mesh axis.", "::mlir::StringAttr", "getAxisAttr">,
+  ];
+  let extraSharedClassDeclaration = [{
+    /// Does the op begin what a wait completes?
+    bool isStart() {
+      return $_op->getNumResults() > 0 && !::llvm::isa<::mlir::ShapedType>($_op->getResult(0).getType());
+    }
+  }];
+}
+
 #endif // PARTITA_INTERFACES

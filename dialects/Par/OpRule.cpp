@@ -15,12 +15,11 @@ using namespace mlir;
 using namespace partita;
 using namespace partita::par;
 
+/// The ranks of the whole values: a flat piece has one dimension, whatever it is a piece of.
 static SmallVector<int64_t> ranksOf(TypeRange types) {
   SmallVector<int64_t> ranks;
-  for (Type type : types) {
-    auto tensor = dyn_cast<RankedTensorType>(type);
-    ranks.push_back(tensor ? tensor.getRank() : 0);
-  }
+  for (Type type : types)
+    ranks.push_back(static_cast<int64_t>(Layout::of(type).shape.size()));
   return ranks;
 }
 
@@ -210,6 +209,16 @@ static SmallVector<int64_t> shapeOf(const RulePattern &pattern, ArrayRef<int64_t
   return shape;
 }
 
+/// A flat result's piece is as large as the operands' are.
+static RankedTensorType flatPieceLike(ValueRange operands, const Layout &result, Type element) {
+  if (!result.flat.empty())
+    for (Value operand : operands)
+      if (Layout::of(operand.getType()).flat == result.flat)
+        return RankedTensorType::get(cast<RankedTensorType>(operand.getType()).getShape(), element,
+                                     result.encoding(element.getContext()));
+  return {};
+}
+
 LogicalResult partita::par::inferFromRule(StringRef text, ValueRange operands,
                                           ArrayRef<Type> elements, std::optional<Location> loc,
                                           SmallVectorImpl<Type> &inferred) {
@@ -267,6 +276,10 @@ LogicalResult partita::par::inferFromRule(StringRef text, ValueRange operands,
     size = size < 0 ? whole : size;
   for (auto [i, pattern] : llvm::enumerate(rule->results)) {
     Type element = elements[i];
+    if (auto flat = flatPieceLike(operands, results[i], element)) {
+      inferred.push_back(flat);
+      continue;
+    }
     inferred.push_back(RankedTensorType::get(shapeOf(pattern, local), element,
                                              results[i].encoding(element.getContext())));
   }

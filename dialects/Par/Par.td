@@ -68,22 +68,29 @@ def Par_PlacementAttr : Par_Attr<"Placement", "place"> {
         tensor<8x48xf32, #par.place<[8, 3 x 32 @tp]>>         each of three blocks of 32 sharded over tp
         tensor<8x128xf32, #par.place<[8, 128], partial [dp]>> the value is the sum over dp's ranks
         tensor<8xf32, #par.place<[8], greatest [tp]>>         the value is the maximum over tp's ranks
+        tensor<96xf32, #par.place<[8, 48 @tp], flat [dp]>>    dp splits the elements of tp's piece, in their order
 
     | placement  | value                       | cotangent                 |
     |------------|-----------------------------|---------------------------|
     | invariant  | same on every rank          | same on every rank        |
     | replicated | same on every rank          | partial: each has a share |
     | sharded    | a piece                     | the same piece            |
+    | flat       | a piece of the elements     | the same piece            |
     | partial    | the sum over ranks          | invariant                 |
     | greatest   | the maximum over ranks      | none: no gradient flows   |
 
     `splits` has, per dimension, a list of axes; the number of blocks that an axis splits, where it is
     not one, stands in front of it. An axis that is not mentioned is invariant; a tensor without encoding is invariant on all axes.
+
+    `flat` axes, outermost first, split what the others leave as if it had one dimension, in equal pieces: the last
+    ones' padding behind the end is zero. Such a tensor has one dimension, whatever the whole has; only ops that
+    treat each element alone take it (ZeRO's pieces of parameters, gradients and states).
   }];
   let parameters = (ins ArrayRefParameter<"int64_t">:$shape, "::mlir::ArrayAttr":$splits,
                         ArrayRefParameter<"::mlir::StringAttr">:$replicated,
                         ArrayRefParameter<"::mlir::StringAttr">:$partial,
-                        ArrayRefParameter<"::mlir::StringAttr">:$greatest);
+                        ArrayRefParameter<"::mlir::StringAttr">:$greatest,
+                        ArrayRefParameter<"::mlir::StringAttr">:$flat);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
 }
@@ -119,6 +126,7 @@ def Par_CauseAttr : Par_Attr<"Cause", "cause"> {
     | parameter | the same of a value that depends on parameters alone                       |
     | whole     | an operand is in pieces, and the op splits another letter                  |
     | piece     | an operand is whole, and the op wants its piece                            |
+    | update    | each rank updates the piece of the parameter whose states it keeps         |
 
     `layer` is the number of the layer (partita/Analysis/Layers.h), -1 in front of the first one or where there
     is none, -2 behind the last one, -3 outside of the loop over micro-batches; `layers` is how many the function has.
@@ -177,8 +185,8 @@ def Par_GreatestOp : Par_Conjugate<"g_max"> {
 // Pieces and wholes. Strategy and mechanism alike: each is the other's backward half.
 //===----------------------------------------------------------------------------------------------===//
 
-class Par_Move<string mnemonic> : Par_Op<mnemonic,
-    [Pure, DeclareOpInterfaceMethods<DifferentiableInterface>]> {
+class Par_Move<string mnemonic, list<Trait> traits = []> : Par_Op<mnemonic,
+    traits # [Pure, DeclareOpInterfaceMethods<DifferentiableInterface>]> {
   let arguments = (ins AnyRankedTensor:$value, StrAttr:$axis, I64Attr:$dim, DefaultValuedAttr<I64Attr, "1">:$blocks,
                        OptionalAttr<StrAttr>:$reason);
   let results = (outs AnyRankedTensor:$result);
@@ -193,10 +201,12 @@ class Par_Move<string mnemonic> : Par_Op<mnemonic,
     ::partita::par::Interleaving getInterleaving() {
       return ::partita::par::interleaving(*this, getPiece(), getAxisAttr(), getDim(), getBlocks());
     }
+    ::llvm::StringRef getCollectiveKind() { return "}] # mnemonic # [{"; }
+    int64_t getWireBytes() { return ::partita::bytesOf(getWhole()); }
   }];
 }
 
-def Par_AllGatherOp : Par_Move<"all_gather"> {
+def Par_AllGatherOp : Par_Move<"all_gather", [CollectiveInterface]> {
   let summary = "all pieces of a dimension: sharded -> replicated or invariant";
   let description = [{
     The axis splits `dim`, within each of `blocks` equal blocks of it. The result's placement decides
@@ -220,7 +230,7 @@ def Par_AllGatherOp : Par_Move<"all_gather"> {
   let hasCanonicalizeMethod = 1;
 }
 
-def Par_ReduceScatterOp : Par_Move<"reduce_scatter"> {
+def Par_ReduceScatterOp : Par_Move<"reduce_scatter", [CollectiveInterface]> {
   let summary = "the sum over the ranks of an axis, of which each keeps its piece: partial -> sharded";
   let description = [{
     What is left of an all-reduce of which every rank needs a piece alone; its adjoint is `all_gather`.
@@ -274,7 +284,14 @@ def Par_FirstElementOp : Par_Op<"first_element", [Pure]> {
 // Collectives: mechanism ops
 //===----------------------------------------------------------------------------------------------===//
 
-def Par_AllReduceOp : Par_Op<"all_reduce", [Pure]> {
+class Par_Reduction<string mnemonic> : Par_Op<mnemonic, [Pure, CollectiveInterface]> {
+  let extraClassDeclaration = [{
+    ::llvm::StringRef getCollectiveKind() { return "all_reduce"; }
+    int64_t getWireBytes() { return ::partita::bytesOf((*this)->getOperandTypes()); }
+  }];
+}
+
+def Par_AllReduceOp : Par_Reduction<"all_reduce"> {
   let summary = "sum over the ranks of an axis: partial -> invariant";
   let description = [{
     A bucket of tensors reduced as one, in rank order. `reason` says what made it necessary.
@@ -289,7 +306,7 @@ def Par_AllReduceOp : Par_Op<"all_reduce", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Par_AllReduceMaxOp : Par_Op<"all_reduce_max", [Pure]> {
+def Par_AllReduceMaxOp : Par_Reduction<"all_reduce_max"> {
   let summary = "the maximum over the ranks of an axis: greatest -> invariant";
   let description = [{
     Created by `expand-conjugates` from `g_max`; becomes an `rt` call in the lower phase.
@@ -317,7 +334,7 @@ def Par_FirstIndexOp : Par_Op<"first_index", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Par_AllReduceStartOp : Par_Op<"all_reduce_start", [Pure]> {
+def Par_AllReduceStartOp : Par_Reduction<"all_reduce_start"> {
   let summary = "begins a sum over the ranks of an axis";
   let description = [{
     The operands may be neither written nor reused until the matching `wait`. `par.poll` says where

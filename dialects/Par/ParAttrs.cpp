@@ -1,8 +1,9 @@
-//===- ParAttrs.cpp - #par.mesh, #par.place and the layouts they stand for --------------------===//
+//===- ParAttrs.cpp - #par.mesh and #par.place ------------------------------------------------===//
 
 #include "dialects/Par/Placement.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -136,7 +137,7 @@ MeshAttr MeshAttr::of(Operation *op) {
 LogicalResult PlacementAttr::verify(function_ref<InFlightDiagnostic()> error,
                                     ArrayRef<int64_t> shape, ArrayAttr splits,
                                     ArrayRef<StringAttr> replicated, ArrayRef<StringAttr> partial,
-                                    ArrayRef<StringAttr> greatest) {
+                                    ArrayRef<StringAttr> greatest, ArrayRef<StringAttr> flat) {
   if (splits.size() != shape.size())
     return error() << "a placement needs one list of axes per dimension";
   llvm::SmallDenseSet<StringAttr> seen;
@@ -163,7 +164,7 @@ LogicalResult PlacementAttr::verify(function_ref<InFlightDiagnostic()> error,
       before = blocks;
     }
   }
-  for (ArrayRef<StringAttr> list : {replicated, partial, greatest})
+  for (ArrayRef<StringAttr> list : {replicated, partial, greatest, flat})
     for (StringAttr axis : list)
       if (failed(once(axis)))
         return failure();
@@ -174,7 +175,7 @@ Attribute PlacementAttr::parse(AsmParser &parser, Type) {
   MLIRContext *context = parser.getContext();
   SmallVector<int64_t> shape;
   SmallVector<Attribute> splits;
-  SmallVector<StringAttr> replicated, partial, greatest;
+  SmallVector<StringAttr> replicated, partial, greatest, flat;
   SMLoc loc = parser.getCurrentLocation();
   auto axis = [&](SmallVectorImpl<StringAttr> &list) -> ParseResult {
     std::string name;
@@ -210,20 +211,24 @@ Attribute PlacementAttr::parse(AsmParser &parser, Type) {
     StringRef word;
     if (parser.parseKeyword(&word))
       return {};
-    if (word != "replicated" && word != "partial" && word != "greatest")
-      return parser.emitError(loc, "expected 'replicated', 'partial' or 'greatest', found '")
+    auto *list = llvm::StringSwitch<SmallVector<StringAttr> *>(word)
+                     .Case("replicated", &replicated)
+                     .Case("partial", &partial)
+                     .Case("greatest", &greatest)
+                     .Case("flat", &flat)
+                     .Default(nullptr);
+    if (!list)
+      return parser.emitError(loc,
+                              "expected 'replicated', 'partial', 'greatest' or 'flat', found '")
                  << word << "'",
              Attribute();
-    SmallVector<StringAttr> &list = word == "partial"    ? partial
-                                    : word == "greatest" ? greatest
-                                                         : replicated;
-    if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, [&] { return axis(list); }))
+    if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, [&] { return axis(*list); }))
       return {};
   }
   if (parser.parseGreater())
     return {};
   return getChecked([&] { return parser.emitError(loc); }, context, shape,
-                    ArrayAttr::get(context, splits), replicated, partial, greatest);
+                    ArrayAttr::get(context, splits), replicated, partial, greatest, flat);
 }
 
 /// A dimension as its factors: `8 @dp x 16 @tp`.
@@ -264,235 +269,6 @@ void PlacementAttr::print(AsmPrinter &printer) const {
   list("replicated", getReplicated());
   list("partial", getPartial());
   list("greatest", getGreatest());
+  list("flat", getFlat());
   printer << ">";
-}
-
-//===----------------------------------------------------------------------------------------------===//
-// Layout
-//===----------------------------------------------------------------------------------------------===//
-
-StringRef partita::par::toString(Kind kind) {
-  switch (kind) {
-  case Kind::Invariant:
-    return "invariant";
-  case Kind::Replicated:
-    return "replicated";
-  case Kind::Sharded:
-    return "sharded";
-  case Kind::Partial:
-    return "partial";
-  case Kind::Greatest:
-    return "greatest";
-  }
-  return "";
-}
-
-Layout Layout::of(Type type) {
-  auto tensor = dyn_cast<RankedTensorType>(type);
-  if (!tensor)
-    return Layout();
-  auto placement = dyn_cast_or_null<PlacementAttr>(tensor.getEncoding());
-  if (!placement)
-    return Layout(tensor.getShape());
-  Layout layout(placement.getShape());
-  for (auto [axes, list] : llvm::zip(placement.getSplits(), layout.splits)) {
-    int64_t blocks = 1;
-    for (Attribute entry : cast<ArrayAttr>(axes))
-      if (auto number = dyn_cast<IntegerAttr>(entry))
-        blocks = number.getInt();
-      else
-        list.push_back({cast<StringAttr>(entry), blocks});
-  }
-  layout.replicated.assign(placement.getReplicated().begin(), placement.getReplicated().end());
-  layout.partial.assign(placement.getPartial().begin(), placement.getPartial().end());
-  layout.greatest.assign(placement.getGreatest().begin(), placement.getGreatest().end());
-  return layout;
-}
-
-int Layout::dimOf(StringAttr axis) const {
-  for (auto [i, axes] : llvm::enumerate(splits))
-    if (llvm::any_of(axes, [&](const AxisSplit &split) { return split.axis == axis; }))
-      return static_cast<int>(i);
-  return -1;
-}
-
-int64_t Layout::blocksOf(StringAttr axis) const {
-  for (const DimSplit &axes : splits)
-    for (const AxisSplit &split : axes)
-      if (split.axis == axis)
-        return split.blocks;
-  return 0;
-}
-
-Kind Layout::kind(StringAttr axis) const {
-  if (llvm::is_contained(replicated, axis))
-    return Kind::Replicated;
-  if (llvm::is_contained(partial, axis))
-    return Kind::Partial;
-  if (llvm::is_contained(greatest, axis))
-    return Kind::Greatest;
-  return dimOf(axis) >= 0 ? Kind::Sharded : Kind::Invariant;
-}
-
-void Layout::set(StringAttr axis, Kind kind) {
-  llvm::erase(replicated, axis);
-  llvm::erase(partial, axis);
-  llvm::erase(greatest, axis);
-  for (DimSplit &axes : splits)
-    llvm::erase_if(axes, [&](const AxisSplit &split) { return split.axis == axis; });
-  auto add = [&](SmallVector<StringAttr> &list) {
-    list.push_back(axis);
-    llvm::sort(list, [](StringAttr a, StringAttr b) { return a.getValue() < b.getValue(); });
-  };
-  if (kind == Kind::Replicated)
-    add(replicated);
-  else if (kind == Kind::Partial)
-    add(partial);
-  else if (kind == Kind::Greatest)
-    add(greatest);
-}
-
-void Layout::shard(StringAttr axis, unsigned dim, int64_t blocks) {
-  clear(axis);
-  auto *at =
-      llvm::find_if(splits[dim], [&](const AxisSplit &split) { return split.blocks > blocks; });
-  splits[dim].insert(at, {axis, blocks});
-}
-
-void Layout::axes(llvm::SetVector<StringAttr> &result) const {
-  for (const DimSplit &list : splits)
-    for (const AxisSplit &split : list)
-      result.insert(split.axis);
-  for (const auto *list : {&replicated, &partial, &greatest})
-    result.insert(list->begin(), list->end());
-}
-
-Layout Layout::factored() const {
-  Layout result;
-  result.replicated = replicated;
-  result.partial = partial;
-  result.greatest = greatest;
-  for (auto [size, list] : llvm::zip(shape, splits)) {
-    int64_t begin = 1;
-    result.shape.push_back(size);
-    result.splits.emplace_back();
-    for (const AxisSplit &split : list) {
-      if (split.blocks != begin) {
-        int64_t front = split.blocks / begin;
-        result.shape.back() /= front;
-        result.shape.insert(result.shape.end() - 1, front);
-        result.splits.emplace_back();
-        begin = split.blocks;
-      }
-      result.splits.back().push_back({split.axis, 1});
-    }
-  }
-  return result;
-}
-
-Layout Layout::dual() const {
-  Layout result = *this;
-  std::swap(result.replicated, result.partial);
-  result.replicated.clear();
-  result.greatest.clear();
-  return result;
-}
-
-Layout Layout::valueOnly() const {
-  Layout result = *this;
-  result.replicated.clear();
-  return result;
-}
-
-bool Layout::operator==(const Layout &other) const {
-  return shape == other.shape && splits == other.splits && replicated == other.replicated &&
-         partial == other.partial && greatest == other.greatest;
-}
-
-Attribute Layout::encoding(MLIRContext *context) const {
-  if (replicated.empty() && partial.empty() && greatest.empty() &&
-      llvm::all_of(splits, [](const DimSplit &axes) { return axes.empty(); }))
-    return {};
-  Builder builder(context);
-  SmallVector<Attribute> lists;
-  for (const DimSplit &axes : splits) {
-    SmallVector<Attribute> entries;
-    int64_t blocks = 1;
-    for (const AxisSplit &split : axes) {
-      if (split.blocks != blocks)
-        entries.push_back(builder.getI64IntegerAttr(blocks = split.blocks));
-      entries.push_back(split.axis);
-    }
-    lists.push_back(builder.getArrayAttr(entries));
-  }
-  return PlacementAttr::get(context, shape, builder.getArrayAttr(lists), replicated, partial,
-                            greatest);
-}
-
-std::optional<int64_t> partita::par::pieceSize(int64_t size, int64_t parts) {
-  auto piece = static_cast<int64_t>(llvm::divideCeil(size, parts));
-  if (piece * parts == size || piece * (parts - 1) < size)
-    return piece;
-  return std::nullopt;
-}
-
-FailureOr<RankedTensorType> Layout::localType(Type element, MeshAttr mesh,
-                                              function_ref<void(const Twine &)> error) const {
-  SmallVector<int64_t> local(shape);
-  for (auto [i, axes] : llvm::enumerate(splits)) {
-    int64_t left = shape[i]; // of the factor that the axis splits
-    for (const AxisSplit &split : axes) {
-      if (&split == axes.begin() || split.blocks != (&split)[-1].blocks) {
-        const AxisSplit *next = std::find_if(&split, axes.end(), [&](const AxisSplit &other) {
-          return other.blocks != split.blocks;
-        });
-        left = (next == axes.end() ? shape[i] : next->blocks) / split.blocks;
-      }
-      int64_t size = mesh.sizeOf(split.axis.getValue());
-      if (auto piece = pieceSize(left, size); axes.size() == 1 && split.blocks == 1 && piece) {
-        local[i] = *piece;
-        continue;
-      }
-      if (left % size != 0) {
-        error(llvm::formatv(
-                  "dimension {0} of size {1} does not divide over mesh axis {2} of size {3}", i,
-                  left, split.axis.getValue(), size)
-                  .str());
-        return failure();
-      }
-      left /= size;
-      local[i] /= size;
-    }
-  }
-  return RankedTensorType::get(local, element, encoding(element.getContext()));
-}
-
-RankedTensorType partita::par::wholeType(Type type) {
-  return RankedTensorType::get(Layout::of(type).shape,
-                               cast<RankedTensorType>(type).getElementType());
-}
-
-RankedTensorType partita::par::withLayout(Type type, const Layout &layout) {
-  auto tensor = cast<RankedTensorType>(type);
-  return RankedTensorType::get(tensor.getShape(), tensor.getElementType(),
-                               layout.encoding(type.getContext()));
-}
-
-RankedTensorType partita::par::cotangentType(Type type) {
-  return withLayout(type, Layout::of(type).dual());
-}
-
-bool partita::par::sameValues(TypeRange a, TypeRange b) {
-  auto value = [](Type type) -> Type {
-    auto tensor = dyn_cast<RankedTensorType>(type);
-    return tensor ? withLayout(tensor, Layout::of(tensor).valueOnly()) : type;
-  };
-  return a.size() == b.size() && llvm::all_of(llvm::zip(a, b), [&](auto pair) {
-           return value(std::get<0>(pair)) == value(std::get<1>(pair));
-         });
-}
-
-bool partita::par::isDifferentiable(Type type) {
-  auto tensor = dyn_cast<RankedTensorType>(type);
-  return tensor && isa<FloatType>(tensor.getElementType());
 }

@@ -14,7 +14,7 @@
 
 namespace partita::par {
 
-enum class Kind { Invariant, Replicated, Sharded, Partial, Greatest };
+enum class Kind { Invariant, Replicated, Sharded, Partial, Greatest, Flat };
 llvm::StringRef toString(Kind kind);
 
 /// An axis that splits a dimension: the dimension is `blocks` equal blocks, and each is split. A
@@ -39,6 +39,7 @@ struct Layout {
   llvm::SmallVector<int64_t> shape;   // of the whole value
   llvm::SmallVector<DimSplit> splits; // per dimension
   llvm::SmallVector<mlir::StringAttr> replicated, partial, greatest;
+  llvm::SmallVector<mlir::StringAttr> flat; // outermost first: they split what the others leave
 
   Layout() = default;
   explicit Layout(llvm::ArrayRef<int64_t> shape)
@@ -49,7 +50,7 @@ struct Layout {
   Kind kind(mlir::StringAttr axis) const;
   /// The dimension that `axis` splits, or -1.
   int dimOf(mlir::StringAttr axis) const;
-  void set(mlir::StringAttr axis, Kind kind); // not Sharded
+  void set(mlir::StringAttr axis, Kind kind); // not Sharded; a flat axis becomes the innermost one
   void shard(mlir::StringAttr axis, unsigned dim, int64_t blocks = 1);
   /// How many blocks of its dimension `axis` splits; 0 where it splits none.
   int64_t blocksOf(mlir::StringAttr axis) const;
@@ -72,6 +73,8 @@ struct Layout {
   mlir::FailureOr<mlir::RankedTensorType>
   localType(mlir::Type element, MeshAttr mesh,
             llvm::function_ref<void(const llvm::Twine &)> error) const;
+  /// What a rank would have were it not for the flat axes.
+  Layout withoutFlat() const;
   /// The encoding; null when the layout is invariant over every axis.
   mlir::Attribute encoding(mlir::MLIRContext *context) const;
 

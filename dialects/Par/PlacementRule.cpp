@@ -8,6 +8,8 @@
 // If it splits nothing here, every rank computes all of it:
 //   - a partial operand passes through an op that is linear in it; anything else is refused;
 //   - with any replicated operand the results are replicated and so must be all operands.
+// If it splits the elements of an operand flat, the op must treat each element alone: all operands
+// that have dimensions have the same ones by the rule, and are split flat too, as are the results.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -45,7 +47,7 @@ public:
     // Results take their splits operand by operand, so that the order of several axes on one
     // dimension is that of the operand.
     for (StringAttr axis : axes)
-      if (!apply(axis))
+      if (!(isFlat(axis) ? applyFlat(axis) : apply(axis)))
         return false;
     return sameOrder();
   }
@@ -102,6 +104,50 @@ private:
       found = split;
       splitter = operand;
     }
+    return true;
+  }
+
+  bool isFlat(StringAttr axis) const {
+    return llvm::any_of(operands,
+                        [&](const Layout &layout) { return layout.kind(axis) == Kind::Flat; });
+  }
+
+  /// Does the op treat each element of what it works on alone?
+  bool isElementwise() const {
+    const RulePattern *first = nullptr;
+    auto same = [&](const RulePattern &pattern) {
+      if (pattern.dims.empty())
+        return true;
+      first = first ? first : &pattern;
+      return pattern.firstIndexOf < 0 && pattern.dims.size() == first->dims.size() &&
+             llvm::all_of(llvm::zip(pattern.dims, first->dims), [](auto pair) {
+               return std::get<0>(pair).letters == std::get<1>(pair).letters;
+             });
+    };
+    return llvm::all_of(rule.operands, same) && llvm::all_of(rule.results, same) &&
+           llvm::none_of(rule.letters, [](const RuleLetter &l) {
+             return l.never || l.byForm || l.lacksFirstIndex || l.summed || l.greatest;
+           });
+  }
+
+  bool applyFlat(StringAttr axis) {
+    if (!isElementwise())
+      return refuse(-1, axis, Kind::Invariant,
+                    llvm::formatv("{0} splits the elements of an operand flat, and the op does not "
+                                  "treat each element alone",
+                                  axis.getValue()));
+    for (auto [i, pattern, layout] : llvm::enumerate(rule.operands, operands)) {
+      Kind kind = layout.kind(axis);
+      bool whole = kind == Kind::Replicated || (kind == Kind::Invariant && !carriesCotangent[i]);
+      if (pattern.dims.empty() ? !whole : kind != Kind::Flat)
+        return refuse(
+            static_cast<int>(i), axis, pattern.dims.empty() ? Kind::Replicated : Kind::Flat,
+            llvm::formatv("{0} splits the elements flat: operand {1} must be {2}, it is {3}",
+                          axis.getValue(), i, pattern.dims.empty() ? "replicated" : "flat",
+                          have(layout, axis)));
+    }
+    for (auto [pattern, layout] : llvm::zip(rule.results, results))
+      layout.set(axis, pattern.dims.empty() ? Kind::Replicated : Kind::Flat);
     return true;
   }
 

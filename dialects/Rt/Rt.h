@@ -49,6 +49,8 @@ CallArgument filling(const llvm::APFloat &mean, const llvm::APFloat &deviation);
 /// `{file, offset, type}`; left out where there is no file.
 CallArgument source(mlir::StringAttr file, mlir::IntegerAttr offset, mlir::TypeAttr type);
 CallArgument orNull(mlir::Value value);
+/// `{0, 1}`; left out where there is none.
+CallArgument listing(llvm::ArrayRef<int64_t> numbers);
 CallArgument shape(llvm::ArrayRef<int64_t> sizes);
 /// A rank's rows of a vocabulary: `{whole, *first, rows}`; all of it where `first` is null.
 CallArgument tokenRows(int64_t whole, mlir::Value first, int64_t rows);

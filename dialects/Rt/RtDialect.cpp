@@ -194,6 +194,14 @@ CallArgument argument::source(StringAttr file, IntegerAttr offset, TypeAttr type
          "}";
 }
 
+CallArgument argument::listing(ArrayRef<int64_t> numbers) {
+  if (numbers.empty())
+    return "";
+  return "{{" +
+         llvm::join(llvm::map_range(numbers, [](int64_t n) { return std::to_string(n); }), ", ") +
+         "}";
+}
+
 CallArgument argument::orNull(Value value) {
   return value ? CallArgument(value) : CallArgument("nullptr");
 }

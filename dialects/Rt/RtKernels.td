@@ -277,9 +277,10 @@ def Rt_SgdOp : Rt_Call<"sgd", "sgdUpdate",
   let summary = "one SGD step";
   let arguments = (ins B:$parameter, B:$gradient, B:$rate, I64Attr:$n, OptionalAttr<F64Attr>:$decay);
 }
-def Rt_ExposeGradientOp : Rt_Call<"expose_gradient", "exposeGradient", ["\"rank\"", "getIndex()", "getGradient()"]> {
-  let summary = "shows parameter number `index`'s complete gradient to the host (--grads)";
-  let arguments = (ins B:$gradient, I64Attr:$index);
+def Rt_ExposeGradientOp : Rt_Call<"expose_gradient", "exposeGradient",
+    ["\"rank\"", "getIndex()", "getGradient()", "listing(getFlatOver())"]> {
+  let summary = "shows parameter number `index`'s complete gradient, or its flat piece over these mesh axes, to the host (--grads)";
+  let arguments = (ins B:$gradient, I64Attr:$index, DenseI64ArrayAttr:$flatOver);
 }
 
 #endif // PARTITA_RT_KERNELS

@@ -114,21 +114,25 @@ def Rt_AllReduceMaxOp : Rt_Collective<"all_reduce_max"> {
 def Rt_AllReduceStartOp : Rt_Collective<"all_reduce_start"> {
   let summary = "begins a sum in place; `pending` names the variable to wait for";
 }
-class Rt_Move<string mnemonic> : Rt_Op<mnemonic> {
-  let arguments = (ins Rt_BufferType:$from, Rt_BufferType:$to, I64Attr:$blocks, I64Attr:$count, StrAttr:$axis,
-                       I64Attr:$group, StrAttr:$reason);
+/// Of the i-th pair of buffers: `blocks[i]` times, `counts[i]` elements of each rank; `wholes[i]` are the elements of a whole that
+/// is smaller than all parts together, else 0. A `pending` that is not empty names the variable to wait for.
+class Rt_Move<string mnemonic> : Rt_Op<mnemonic, [SameVariadicOperandSize]> {
+  let arguments = (ins Variadic<Rt_BufferType>:$from, Variadic<Rt_BufferType>:$to, DenseI64ArrayAttr:$blocks,
+                       DenseI64ArrayAttr:$counts, DenseI64ArrayAttr:$wholes, StrAttr:$axis, I64Attr:$group,
+                       StrAttr:$reason, StrAttr:$pending);
   let assemblyFormat = [{
-    $from `to` $to $blocks `blocks` `of` $count `over` $axis $group `because` $reason attr-dict `:` type($from) `,` type($to)
+    $pending $from `to` $to $blocks `blocks` `of` $counts `of` $wholes `over` $axis $group `because` $reason attr-dict
+    `:` type($from) `,` type($to)
   }];
 }
 def Rt_AllGatherOp : Rt_Move<"all_gather"> {
-  let summary = "the whole from all ranks' parts: `blocks` times, `count` elements of each rank";
+  let summary = "wholes from all ranks' parts";
 }
 def Rt_ReduceScatterOp : Rt_Move<"reduce_scatter"> {
-  let summary = "this rank's part of the sum over the ranks: `blocks` times, `count` elements of each rank";
+  let summary = "this rank's parts of sums over the ranks";
 }
 def Rt_TakePartOp : Rt_Move<"take_part"> {
-  let summary = "this rank's part of a whole: `blocks` times, `count` elements of each rank; no communication";
+  let summary = "this rank's part of a whole; no communication, one pair of buffers";
 }
 def Rt_WaitOp : Rt_Op<"wait"> {
   let summary = "waits for a collective";

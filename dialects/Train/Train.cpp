@@ -199,3 +199,11 @@ LogicalResult ShardingAttr::verify(llvm::function_ref<InFlightDiagnostic()> emit
                        << " groups of devices, which is not one array for each shard";
   return success();
 }
+
+FlatSymbolRefAttr partita::train::updatedParameter(Operation *update) {
+  Operation *definer = update->getOperand(0).getDefiningOp();
+  while (definer && !isa<ReadOp>(definer) && definer->getNumOperands() == 1)
+    definer = definer->getOperand(0).getDefiningOp();
+  auto read = dyn_cast_or_null<ReadOp>(definer);
+  return read ? read.getSymbolAttr() : FlatSymbolRefAttr();
+}

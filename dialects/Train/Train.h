@@ -17,4 +17,10 @@
 #define GET_OP_CLASSES
 #include "dialects/Train/TrainOps.h.inc"
 
+namespace partita::train {
+/// The parameter that an optimizer op updates: what its value is read from, perhaps a piece of it;
+/// null where that is something else.
+mlir::FlatSymbolRefAttr updatedParameter(mlir::Operation *update);
+} // namespace partita::train
+
 #endif // PARTITA_DIALECTS_TRAIN_H

@@ -20,32 +20,15 @@ static std::string utf8(StringRef bytes) {
   return json::isUTF8(bytes) ? bytes.str() : json::fixUTF8(bytes);
 }
 
-static int64_t bytesOf(Type type) {
-  auto tensor = cast<RankedTensorType>(type);
-  return tensor.getNumElements() * ((tensor.getElementTypeBitWidth() + 7) / 8);
-}
-
-/// The runtime's name of what an op has all ranks do together, and its bytes: a bucket's, or those
-/// of the whole of which ranks have parts. False for other ops.
+/// What an op has all ranks do together, and its bytes. False for other ops.
 static bool measure(Operation *op, Collective &record) {
-  record.kind = "all_reduce";
-  if (isa<par::AllReduceOp, par::AllReduceMaxOp, par::AllReduceStartOp>(op)) {
-    for (Type type : op->getOperandTypes())
-      record.bytes += bytesOf(type);
-    record.tensors = op->getNumOperands();
-    return true;
-  }
-  if (auto gather = dyn_cast<par::AllGatherOp>(op)) {
-    record.kind = "all_gather";
-    record.bytes = bytesOf(gather.getWhole());
-    return true;
-  }
-  if (auto scatter = dyn_cast<par::ReduceScatterOp>(op)) {
-    record.kind = "reduce_scatter";
-    record.bytes = bytesOf(scatter.getWhole());
-    return true;
-  }
-  return false;
+  auto collective = dyn_cast<CollectiveInterface>(op);
+  if (!collective)
+    return false;
+  record.kind = collective.getCollectiveKind();
+  record.bytes = collective.getWireBytes();
+  record.tensors = op->getNumOperands();
+  return true;
 }
 
 /// A training step's inputs have a first dimension of micro-batches.

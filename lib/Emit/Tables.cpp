@@ -74,14 +74,19 @@ private:
     members.push_back({member, ("k" + name).str()});
   }
 
+  /// The mesh axis's number; the program's types name axes of its mesh alone.
+  int64_t numberOf(StringAttr axis) {
+    return llvm::find(mesh.getAxes(), axis) - mesh.getAxes().begin();
+  }
+
   std::string splitsText(RankedTensorType type) {
     SmallVector<std::string> splits;
     for (auto [dim, axes] : llvm::enumerate(par::Layout::of(type).splits))
       for (const par::AxisSplit &split : axes)
-        for (auto [number, known] : llvm::enumerate(mesh.getAxes()))
-          if (known == split.axis)
-            splits.push_back("{" + std::to_string(dim) + ", " + std::to_string(number) +
-                             (split.blocks == 1 ? "" : ", " + std::to_string(split.blocks)) + "}");
+        splits.push_back("{" + std::to_string(dim) + ", " + std::to_string(numberOf(split.axis)) +
+                         (split.blocks == 1 ? "" : ", " + std::to_string(split.blocks)) + "}");
+    for (StringAttr axis : par::Layout::of(type).flat)
+      splits.push_back("{kFlat, " + std::to_string(numberOf(axis)) + "}");
     return "{" + llvm::join(splits, ", ") + "}";
   }
 
@@ -167,7 +172,8 @@ private:
         auto parameter = indexOf.find(of.getValue());
         if (parameter == indexOf.end())
           return state.emitOpError() << "belongs to " << of << ", which is no parameter";
-        moments.push_back("{" + name + ", " + std::to_string(parameter->second) + ", " + offset +
+        moments.push_back("{" + name + ", " + std::to_string(parameter->second) + ", " +
+                          shapeText(type.getShape()) + ", " + splitsText(type) + ", " + offset +
                           "}");
       } else if (type.getNumElements() == 1) {
         scalars.push_back("{" + name + ", " + rt::dtypeName(type.getElementType()) + ", " + offset +

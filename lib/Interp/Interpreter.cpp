@@ -105,6 +105,7 @@ const KernelTable &KernelTable::get() {
     addDropoutKernels(result);
     addTrainKernels(result);
     addParKernels(result);
+    addZeroKernels(result);
     return result;
   }();
   return table;

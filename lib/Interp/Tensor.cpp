@@ -101,10 +101,23 @@ static SmallVector<int64_t> pieceShape(const par::Layout &factors, par::MeshAttr
   return shape;
 }
 
+/// The elements of what a rank has without the flat axes that are in its flat piece, [first, end).
+static std::pair<int64_t, int64_t> flatRange(const par::Layout &factors, par::MeshAttr mesh,
+                                             int64_t rank) {
+  int64_t elements = product(pieceShape(factors, mesh)), parts = 1, number = 0;
+  for (StringAttr axis : factors.flat) {
+    parts *= mesh.sizeOf(axis.getValue());
+    number = number * mesh.sizeOf(axis.getValue()) + mesh.coordinate(rank, axis.getValue());
+  }
+  auto count = static_cast<int64_t>(llvm::divideCeil(elements, parts));
+  return {number * count, (number + 1) * count};
+}
+
 /// Calls f(position in the piece, position in the whole) for every element of the whole that a
 /// rank's piece of a factored layout has.
 template <typename F>
 static void forPiece(const par::Layout &factors, par::MeshAttr mesh, int64_t rank, F f) {
+  auto [first, end] = flatRange(factors, mesh, rank);
   SmallVector<int64_t> start = pieceStart(factors, mesh, rank), piece = pieceShape(factors, mesh);
   SmallVector<int64_t> strides = rowMajorStrides(factors.shape), inside(piece), local;
   int64_t base = 0;
@@ -113,7 +126,10 @@ static void forPiece(const par::Layout &factors, par::MeshAttr mesh, int64_t ran
     base += begin * stride;
   }
   walk(inside, rowMajorStrides(piece), 0, [&](int64_t, int64_t at) { local.push_back(at); });
-  walk(inside, strides, base, [&](int64_t i, int64_t at) { f(local[i], at); });
+  walk(inside, strides, base, [&, first = first, end = end](int64_t i, int64_t at) {
+    if (local[i] >= first && local[i] < end)
+      f(local[i] - first, at);
+  });
 }
 
 static int64_t offsetOf(ArrayRef<int64_t> index, ArrayRef<int64_t> strides) {
@@ -194,10 +210,11 @@ FailureOr<RankTensors> partita::interp::cut(const Tensor &whole, Type type, par:
   par::Layout factors = layout.factored();
   SmallVector<int64_t> strides = rowMajorStrides(factors.shape);
   RankTensors pieces;
-  std::map<int64_t, std::shared_ptr<const Tensor>> byOffset; // ranks with one start share the piece
+  // Ranks whose pieces begin at one place share the piece.
+  std::map<std::pair<int64_t, int64_t>, std::shared_ptr<const Tensor>> byOffset;
   for (int64_t rank = 0; rank < mesh.rankCount(); ++rank) {
     int64_t base = offsetOf(pieceStart(factors, mesh, rank), strides);
-    std::shared_ptr<const Tensor> &piece = byOffset[base];
+    std::shared_ptr<const Tensor> &piece = byOffset[{base, flatRange(factors, mesh, rank).first}];
     if (!piece) {
       Tensor copy(tensorType);
       forPiece(factors, mesh, rank,
@@ -257,10 +274,10 @@ FailureOr<Tensor> partita::interp::assemble(const RankTensors &pieces, Type type
   Tensor whole(layout.shape, pieces.front()->isReal);
   par::Layout factors = layout.factored();
   SmallVector<int64_t> strides = rowMajorStrides(factors.shape);
-  std::set<int64_t> written;
+  std::set<std::pair<int64_t, int64_t>> written;
   for (int64_t rank = 0; rank < mesh.rankCount(); ++rank) {
     int64_t base = offsetOf(pieceStart(factors, mesh, rank), strides);
-    if (written.insert(base).second)
+    if (written.insert({base, flatRange(factors, mesh, rank).first}).second)
       forPiece(factors, mesh, rank,
                [&](int64_t from, int64_t to) { whole.copyElement(to, *sums[rank], from); });
   }

@@ -179,12 +179,11 @@ static LogicalResult keyOfStep(Execution &execution, train::RandomKeyOp op, Rank
 // Optimizers
 //===------------------------------------------------------------------------------------------===//
 
-/// Records the gradient of the parameter that the optimizer op's first result becomes.
+/// Records the gradient of the parameter that the optimizer op updates.
 template <typename Op> static LogicalResult recordGradientOf(Execution &execution, Op op) {
-  for (Operation *user : op.getNewValue().getUsers())
-    if (auto write = dyn_cast<train::WriteOp>(user))
-      return execution.recordGradient(op, write.getSymbol(), op.getGradient());
-  return success();
+  FlatSymbolRefAttr parameter = train::updatedParameter(op);
+  return parameter ? execution.recordGradient(op, parameter.getValue(), op.getGradient())
+                   : success();
 }
 
 /// An optimizer op: kernel(inputs, outputs) where all are real and outputs of the results' shapes.

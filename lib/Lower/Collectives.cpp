@@ -13,10 +13,7 @@ using namespace mlir;
 using namespace partita;
 using namespace partita::rt;
 
-namespace {
-
-/// The number of a mesh axis.
-FailureOr<int64_t> groupOf(Operation *op, StringRef axis) {
+FailureOr<int64_t> rt::groupOf(Operation *op, StringRef axis) {
   auto mesh = par::MeshAttr::of(op);
   for (auto [i, name] : llvm::enumerate(mesh.getAxes()))
     if (name.getValue() == axis)
@@ -25,12 +22,13 @@ FailureOr<int64_t> groupOf(Operation *op, StringRef axis) {
                            << " does not have";
 }
 
-/// Why there is a collective: what the compiler noted, else the op that made it necessary.
-std::string reasonOf(Operation *op, std::optional<StringRef> reason) {
+std::string rt::reasonOf(Operation *op, std::optional<StringRef> reason) {
   if (reason && !reason->empty())
     return reason->str();
   return readableName(op->getLoc(), op);
 }
+
+namespace {
 
 /// The buffers that the sum takes place in, with the operands' values in them.
 SmallVector<Value> prepare(Operation *op, Lowering &l) {
@@ -100,8 +98,9 @@ struct Move : KernelInterface::ExternalModel<Move<Op, Call>, Op> {
     if (!std::is_same_v<Op, par::NarrowOp> && !element.isF32())
       return op->emitOpError() << "moves float32 on this target, not " << element;
     auto [blocks, count] = move.getInterleaving();
-    l.create<Call>(l.operand(0), l.result(0), blocks, count, move.getAxis(), *group,
-                   reasonOf(op, move.getReason()));
+    l.create<Call>(ValueRange(l.operand(0)), ValueRange(l.result(0)), ArrayRef(blocks),
+                   ArrayRef(count), ArrayRef<int64_t>(0), move.getAxis(), *group,
+                   reasonOf(op, move.getReason()), "");
     return success();
   }
 };

@@ -3,6 +3,7 @@
 #include "dialects/Par/Par.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
+#include "dialects/Zero/Zero.h"
 #include "partita/Lower/Lowering.h"
 
 using namespace mlir;
@@ -23,4 +24,6 @@ void rt::registerKernelModels(DialectRegistry &registry) {
         attachTokenKernels(context);
         attachUpdates(context);
       });
+  // An extension waits for all its dialects: most programs have no pieces.
+  registry.addExtension(+[](MLIRContext *context, zero::ZeroDialect *) { attachShards(context); });
 }

@@ -5,6 +5,7 @@
 #include "dialects/Rt/Names.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
+#include "dialects/Zero/Zero.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
@@ -36,7 +37,10 @@ AtAttr Lowering::at(Value tensor) const {
     return SymbolTable::lookupNearestSymbolFrom(read, read.getSymbolAttr())
         ->getAttrOfType<AtAttr>(RtDialect::kAt);
   auto places = definer->getAttrOfType<ArrayAttr>(RtDialect::kBuffers);
-  return cast<AtAttr>(places[cast<OpResult>(tensor).getResultNumber()]);
+  unsigned number = cast<OpResult>(tensor).getResultNumber();
+  if (!isa<RankedTensorType>(definer->getResult(0).getType()))
+    --number; // a token has no place
+  return cast<AtAttr>(places[number]);
 }
 
 View Lowering::view(Value tensor) const {
@@ -119,7 +123,7 @@ static Value sourceOf(Value tensor) {
     return definer->getOperand(cast<KernelInterface>(definer).inPlaceOperands(number).front());
   if (isa<par::AllReduceOp, par::AllReduceMaxOp>(definer))
     return definer->getOperand(number);
-  return isa<par::WaitOp>(definer) ? definer->getOperand(number + 1) : Value();
+  return isa<par::WaitOp, zero::WaitOp>(definer) ? definer->getOperand(number + 1) : Value();
 }
 
 Value Lowering::buffer(Value tensor) {

@@ -6,6 +6,7 @@
 #include "dialects/Rt/Rt.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
+#include "dialects/Zero/Zero.h"
 
 using namespace mlir;
 using namespace partita;
@@ -55,8 +56,8 @@ void Naming::nameGradients(func::FuncOp function) {
   function.walk([&](Operation *op) {
     if (!isa<train::AdamWOp, train::SgdOp>(op))
       return;
-    if (auto read = op->getOperand(0).getDefiningOp<train::ReadOp>())
-      nameGradient(op->getOperand(1), (shorten(read.getSymbol()) + ".grad").str());
+    if (FlatSymbolRefAttr parameter = train::updatedParameter(op))
+      nameGradient(op->getOperand(1), (shorten(parameter.getValue()) + ".grad").str());
   });
 }
 
@@ -66,10 +67,12 @@ void Naming::nameGradient(Value gradient, std::string name) {
     if (!definer)
       return;
     unsigned number = cast<OpResult>(gradient).getResultNumber();
-    if (isa<par::AllReduceOp>(definer))
+    if (isa<par::AllReduceOp, zero::ReduceScatterOp>(definer))
       gradient = definer->getOperand(number);
     else if (isa<par::WaitOp>(definer))
       gradient = definer->getOperand(number + 1);
+    else if (isa<zero::WaitOp>(definer) && definer->getOperand(0).getDefiningOp())
+      gradient = definer->getOperand(0).getDefiningOp()->getOperand(number);
     else if (isa<tx::ReshapeOp>(definer))
       gradient = definer->getOperand(0);
     else if (auto loop = dyn_cast<train::AccumulateOp>(definer))

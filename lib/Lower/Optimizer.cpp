@@ -5,6 +5,7 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
+#include "dialects/Par/Placement.h"
 #include "dialects/Train/Train.h"
 #include "partita/Lower/Lowering.h"
 
@@ -22,12 +23,26 @@ Value inheriting(Lowering &l, unsigned result, unsigned operand) {
   return l.buffer(to);
 }
 
+/// The mesh axes that split the gradient's elements flat, and not the parameter's.
+SmallVector<int64_t> flatOver(Operation *parameter, Value gradient) {
+  par::Layout piece = par::Layout::of(gradient.getType());
+  auto local = parameter->getAttrOfType<TypeAttr>(RtDialect::kLocal);
+  par::Layout own = local ? par::Layout::of(local.getValue()) : par::Layout();
+  SmallVector<int64_t> numbers;
+  for (auto [number, axis] : llvm::enumerate(par::MeshAttr::of(parameter).getAxes()))
+    if (llvm::is_contained(piece.flat, axis) && !llvm::is_contained(own.flat, axis))
+      numbers.push_back(static_cast<int64_t>(number));
+  return numbers;
+}
+
 /// Shows the gradient to the host, which compares it when asked to.
-void expose(Lowering &l, Value parameter, Value gradient) {
-  if (auto read = parameter.getDefiningOp<train::ReadOp>())
-    if (auto index = l.shared.parameterIndex.find(read.getSymbol());
-        index != l.shared.parameterIndex.end())
-      l.create<ExposeGradientOp>(l.buffer(gradient), index->second);
+void expose(Lowering &l, Value gradient) {
+  FlatSymbolRefAttr name = train::updatedParameter(l.op);
+  auto index = name ? l.shared.parameterIndex.find(name.getValue()) : l.shared.parameterIndex.end();
+  if (index == l.shared.parameterIndex.end())
+    return;
+  Operation *parameter = SymbolTable::lookupNearestSymbolFrom(l.op, name);
+  l.create<ExposeGradientOp>(l.buffer(gradient), index->second, flatOver(parameter, gradient));
 }
 
 /// Null when the rank's table carries this value, so that the command line can change it.
@@ -52,7 +67,7 @@ struct AdamW : KernelInterface::ExternalModel<AdamW, train::AdamWOp> {
     auto adamw = cast<train::AdamWOp>(op);
     if (failed(checkFloat(op, adamw.getValue())))
       return failure();
-    expose(l, adamw.getValue(), adamw.getGradient());
+    expose(l, adamw.getGradient());
     Value value = inheriting(l, 0, 0), m = inheriting(l, 1, 2), v = inheriting(l, 2, 3);
     l.create<rt::AdamWOp>(value, m, v, l.buffer(adamw.getGradient()), l.buffer(adamw.getRate()),
                           l.buffer(adamw.getStep()), l.elements(adamw.getValue()),
@@ -71,7 +86,7 @@ struct Sgd : KernelInterface::ExternalModel<Sgd, train::SgdOp> {
     auto sgd = cast<train::SgdOp>(op);
     if (failed(checkFloat(op, sgd.getValue())))
       return failure();
-    expose(l, sgd.getValue(), sgd.getGradient());
+    expose(l, sgd.getGradient());
     l.create<rt::SgdOp>(inheriting(l, 0, 0), l.buffer(sgd.getGradient()), l.buffer(sgd.getRate()),
                         l.elements(sgd.getValue()),
                         unlessShared(sgd.getDecayAttr(), l.shared.decay));

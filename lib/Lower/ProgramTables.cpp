@@ -153,9 +153,9 @@ private:
       if (!isa<train::AdamWOp, train::SgdOp>(op))
         return;
       optimizer = isa<train::AdamWOp>(op) ? "adamw" : "sgd";
-      auto read = op->getOperand(0).getDefiningOp<train::ReadOp>();
-      if (read && op->getAttrOfType<FloatAttr>("decay").getValueAsDouble() == 0)
-        undecayed.push_back(read.getSymbolAttr());
+      FlatSymbolRefAttr parameter = train::updatedParameter(op);
+      if (parameter && op->getAttrOfType<FloatAttr>("decay").getValueAsDouble() == 0)
+        undecayed.push_back(parameter);
     });
     tables.entries.set("hyper", hyper.getDictionary(b.getContext()));
     tables.entries.set("optimizer", b.getStringAttr(optimizer));
@@ -200,7 +200,9 @@ int64_t wireBytes(Operation *op) {
     for (int64_t count : counts.asArrayRef())
       elements += count;
   auto moved = [&](auto move) {
-    elements = par::MeshAttr::of(op).sizeOf(move.getAxis()) * move.getBlocks() * move.getCount();
+    elements = 0;
+    for (auto [blocks, count] : llvm::zip(move.getBlocks(), move.getCounts()))
+      elements += par::MeshAttr::of(op).sizeOf(move.getAxis()) * blocks * count;
   };
   if (auto gather = dyn_cast<rt::AllGatherOp>(op))
     moved(gather);

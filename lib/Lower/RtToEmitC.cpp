@@ -166,11 +166,12 @@ private:
   void emit(rt::AllGatherOp op) { move(op, "allGather"); }
   void emit(rt::ReduceScatterOp op) { move(op, "reduceScatter"); }
   void emit(TakePartOp op) {
+    std::string whole = op.getWholes()[0] ? ", " + std::to_string(op.getWholes()[0]) : "";
     verbatim(op.getLoc(),
-             llvm::formatv("takePart(rank.group({0}), {{}, {{}, {1}, {2});", op.getGroup(),
-                           op.getCount(), op.getBlocks())
+             llvm::formatv("takePart(rank.group({0}), {{}, {{}, {1}, {2}{3});", op.getGroup(),
+                           op.getCounts()[0], op.getBlocks()[0], whole)
                  .str(),
-             {mapped(op.getFrom()), mapped(op.getTo())});
+             {mapped(op.getFrom()[0]), mapped(op.getTo()[0])});
   }
   void emit(WaitOp op) { verbatim(op.getLoc(), "wait(" + op.getPending().str() + ");"); }
   void emit(rt::PollOp op) {
@@ -329,13 +330,25 @@ void Converter::collective(Op op, StringRef callee, const std::string &before, S
 }
 
 /// callee(group, {{from, to, count of the part[, blocks]}}, why);
+/// ", blocks, whole" of a transfer, as far as they are not what they usually are.
+static std::string usuallyLeftOut(int64_t blocks, int64_t whole) {
+  if (whole)
+    return ", " + std::to_string(blocks) + ", " + std::to_string(whole);
+  return blocks == 1 ? "" : ", " + std::to_string(blocks);
+}
+
 template <typename Op> void Converter::move(Op op, StringRef callee) {
-  std::string blocks = op.getBlocks() == 1 ? "" : ", " + std::to_string(op.getBlocks());
-  verbatim(op.getLoc(),
-           callee.str() + "(rank.group(" + std::to_string(op.getGroup()) + "), {{{{{}, {}, " +
-               std::to_string(op.getCount()) + blocks + "}}, " +
-               escaped(stringLiteral(op.getReason())) + ");",
-           {mapped(op.getFrom()), mapped(op.getTo())});
+  bool starts = !op.getPending().empty();
+  std::string line = starts ? "Pending " + op.getPending().str() + " = " : "";
+  line += callee.str() + (starts ? "Start" : "") + "(rank.group(" + std::to_string(op.getGroup()) +
+          "), {{";
+  SmallVector<Value> operands;
+  for (auto [i, from, to] : llvm::enumerate(op.getFrom(), op.getTo())) {
+    line += (i ? ", {{{}, {}, " : "{{{}, {}, ") + std::to_string(op.getCounts()[i]) +
+            usuallyLeftOut(op.getBlocks()[i], op.getWholes()[i]) + "}";
+    operands.append({mapped(from), mapped(to)});
+  }
+  verbatim(op.getLoc(), line + "}, " + escaped(stringLiteral(op.getReason())) + ");", operands);
 }
 
 void Converter::emit(ReportOp op) {

@@ -4,6 +4,7 @@
 #include "dialects/Rt/Names.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
+#include "dialects/Zero/Zero.h"
 #include "mlir/IR/Builders.h"
 #include "partita/Analysis/Collectives.h"
 #include "partita/Memory/Plan.h"
@@ -69,7 +70,7 @@ public:
       unsigned number = cast<OpResult>(value).getResultNumber();
       return mark(loop.getBody().front().getTerminator()->getOperand(number));
     }
-    if (isa_and_nonnull<par::ParDialect>(op ? op->getDialect() : nullptr))
+    if (isa_and_nonnull<par::ParDialect, zero::ZeroDialect>(op ? op->getDialect() : nullptr))
       return markExchanged(op, cast<OpResult>(value).getResultNumber());
     if (isa_and_nonnull<tx::AddOp>(op) && isBackward(op))
       for (Value part : op->getOperands())
@@ -79,8 +80,13 @@ public:
 private:
   /// A collective's operand, of a wait its start's.
   void markExchanged(Operation *op, unsigned number) {
-    if (op->getNumOperands() && !isa<TensorType>(op->getOperand(0).getType()))
+    bool waits = op->getNumOperands() && !isa<TensorType>(op->getOperand(0).getType());
+    if (waits && isa<zero::WaitOp>(op))
+      mark(op->getOperand(number + 1)); // the buffer that is filled
+    if (waits)
       op = op->getOperand(0).getDefiningOp();
+    else if (op->getNumResults() > op->getNumOperands())
+      --number; // of a start, whose first result is a token
     if (op && number < op->getNumOperands())
       mark(op->getOperand(number));
   }

@@ -58,10 +58,17 @@ void Planner::number(Block &block) {
   }
 }
 
+Operation *Planner::endOf(Operation *op) {
+  if (op->getNumResults() == 0 || tensorType(op->getResult(0)) || !op->getResult(0).hasOneUse())
+    return op;
+  return *op->getResult(0).getUsers().begin();
+}
+
 int Planner::lastUse(Value value) {
   Operation *definer = value.getDefiningOp();
   int last = definer ? plan.number[definer] : 0;
   for (Operation *user : value.getUsers()) {
+    user = endOf(user);
     Operation *ancestor = value.getParentBlock()->findAncestorOpInBlock(*user);
     last = std::max(last, ancestor == user ? plan.number[user] : ends[ancestor]);
   }

@@ -43,7 +43,8 @@ static LogicalResult checkPlannable(func::FuncOp function) {
       if (isa<ShapedType>(value.getType()) && !isPlain(value.getType()))
         return op->emitOpError() << "makes a " << value.getType()
                                  << "; memory is planned for tensors of known size only";
-    if (isa<par::AllReduceStartOp>(op) && op->use_empty())
+    if (auto begun = dyn_cast<CollectiveInterface>(op);
+        begun && begun.isStart() && op->getResult(0).use_empty())
       return op->emitOpError() << "is never waited for";
     return WalkResult::advance();
   });

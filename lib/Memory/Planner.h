@@ -34,8 +34,10 @@ private:
 
   void number(mlir::Block &block);
   /// When the last user has read the value. A user inside a loop that the value is from outside of
-  /// may read it again, until the loop ends.
+  /// may read it again, until the loop ends; a collective that is started reads it until its wait.
   int lastUse(mlir::Value value);
+  /// The wait of what a collective's start begins, which its token says; of another op itself.
+  mlir::Operation *endOf(mlir::Operation *op);
   int newStorage(rt::Space space, mlir::Value holder, int64_t bytes, int64_t offset = 0);
   void place(mlir::Value value, int storage, rt::View view);
   void placeNew(mlir::Value value);
@@ -72,8 +74,11 @@ private:
   std::optional<Place> inPlace(rt::KernelInterface kernel, unsigned number,
                                llvm::SmallDenseSet<int> &taken);
   /// The place of a parameter or state that the result is written to and whose old value nobody
-  /// wants.
+  /// wants any more.
   std::optional<Place> homeOf(mlir::Value result);
+  /// May the parameter or state be overwritten by the op at number `now`? Nobody reads it from
+  /// there on.
+  bool isFree(llvm::StringRef symbol);
 
   //===- Collectives
 

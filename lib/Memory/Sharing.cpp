@@ -5,6 +5,7 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
+#include "dialects/Zero/Zero.h"
 #include "lib/Memory/Planner.h"
 
 using namespace mlir;
@@ -163,19 +164,37 @@ std::optional<Place> Planner::inPlace(KernelInterface kernel, unsigned number,
   return std::nullopt;
 }
 
+bool Planner::isFree(StringRef symbol) {
+  auto read = persistentStorage.find(symbol);
+  return read == persistentStorage.end()
+             ? !persistentLast.contains(symbol)
+             : persistentLast[symbol] < now && plan.storages[read->second].last < now;
+}
+
+/// The value that stands where `value` does once the collective that fills it is complete; `value`
+/// itself where none does.
+static Value completed(Value value) {
+  for (OpOperand &use : value.getUses())
+    if (auto wait = dyn_cast<zero::WaitOp>(use.getOwner()))
+      return wait.getResult(use.getOperandNumber() - 1);
+  return value;
+}
+
 std::optional<Place> Planner::homeOf(Value result) {
-  for (Operation *user : result.getUsers()) {
+  for (Operation *user : completed(result).getUsers()) {
     auto write = dyn_cast<train::WriteOp>(user);
     if (!write || write->getBlock() != result.getParentBlock())
       continue;
     StringRef symbol = write.getSymbol();
     auto where = persistent.find(symbol);
-    if (where == persistent.end() || persistentLast.contains(symbol) ||
-        !updated.try_emplace(symbol, result).second)
+    if (where == persistent.end() || !isFree(symbol) || !updated.try_emplace(symbol, result).second)
       continue;
-    int storage = newStorage(Space::Persistent, result, where->second.bytes, where->second.offset);
-    symbolOf[storage] = symbol;
-    return Place{storage, View::dense(tensorType(result).getShape())};
+    auto [known, isNew] = persistentStorage.try_emplace(symbol, -1);
+    if (isNew)
+      known->second =
+          newStorage(Space::Persistent, result, where->second.bytes, where->second.offset);
+    symbolOf[known->second] = symbol;
+    return Place{known->second, View::dense(tensorType(result).getShape())};
   }
   return std::nullopt;
 }

@@ -1,12 +1,14 @@
 //===- OrderUpdates.cpp - updates in the order of their gradients -----------------------------===//
 //
-// An update moves to the end of its block, with the writes of what it makes, in the order of the
-// ops that define the gradients. Reads stay where they are, before the first write.
+// An update moves to the end of its block, with the pieces that are taken for it, and the writes
+// and gathers of what it makes, in the order of the ops that define the gradients; what was
+// gathered is written at the very end. Reads stay where they are, before the first write.
 //
 //===------------------------------------------------------------------------------------------===//
 
 #include "dialects/Par/Par.h"
 #include "dialects/Train/Train.h"
+#include "dialects/Zero/Zero.h"
 #include "partita/Overlap/Passes.h"
 
 namespace partita {
@@ -25,12 +27,25 @@ Operation *gradientOf(Operation *update) {
   return definer ? update->getBlock()->findAncestorOpInBlock(*definer) : nullptr;
 }
 
-/// Is every result of the update written, and nothing else done with it?
-bool isOnlyWritten(Operation *update) {
-  return llvm::all_of(update->getUsers(), [&](Operation *user) {
-    return isa<train::WriteOp>(user) && user->getBlock() == update->getBlock();
-  });
-}
+/// What becomes of an update's results, if they are written, perhaps after they are gathered, and
+/// nothing else is done with them.
+struct Followers {
+  SmallVector<Operation *> gathers, writes, writesOfGathered;
+
+  bool collect(Operation *update) {
+    return llvm::all_of(update->getUsers(), [&](Operation *user) {
+      if (user->getBlock() != update->getBlock())
+        return false;
+      if (!isa<zero::GatherOp>(user))
+        return isa<train::WriteOp>(user) && (writes.push_back(user), true);
+      gathers.push_back(user);
+      return llvm::all_of(user->getUsers(), [&](Operation *write) {
+        return isa<train::WriteOp>(write) && write->getBlock() == update->getBlock() &&
+               (writesOfGathered.push_back(write), true);
+      });
+    });
+  }
+};
 
 struct OrderUpdates : partita::impl::OrderUpdatesPassBase<OrderUpdates> {
   void runOnOperation() override {
@@ -39,7 +54,8 @@ struct OrderUpdates : partita::impl::OrderUpdatesPassBase<OrderUpdates> {
       for (Operation &op : *block)
         if (isa<train::AdamWOp, train::SgdOp>(op))
           updates.push_back(&op);
-      if (llvm::all_of(updates, [](Operation *op) { return gradientOf(op) && isOnlyWritten(op); }))
+      if (llvm::all_of(updates,
+                       [](Operation *op) { return gradientOf(op) && Followers().collect(op); }))
         order(block, updates);
     });
   }
@@ -53,14 +69,20 @@ private:
       return first == second ? a->isBeforeInBlock(b) : first->isBeforeInBlock(second);
     });
     Operation *end = block->getTerminator();
+    SmallVector<Operation *> last;
     for (Operation *update : updates) {
-      SmallVector<Operation *> writes;
-      for (Value result : update->getResults())
-        llvm::append_range(writes, result.getUsers());
+      Followers followers;
+      followers.collect(update);
+      for (Value operand : update->getOperands()) // the piece that is updated, no earlier
+        if (auto shard = operand.getDefiningOp<zero::ShardOp>(); shard && shard->hasOneUse())
+          shard->moveBefore(end);
       update->moveBefore(end);
-      for (Operation *write : writes)
-        write->moveBefore(end);
+      for (Operation *op : llvm::concat<Operation *>(followers.writes, followers.gathers))
+        op->moveBefore(end);
+      llvm::append_range(last, followers.writesOfGathered);
     }
+    for (Operation *write : last)
+      write->moveBefore(end);
     ordered += updates.size();
   }
 };

@@ -7,7 +7,6 @@
 //===------------------------------------------------------------------------------------------===//
 
 #include "dialects/Par/Par.h"
-#include "dialects/Rt/Rt.h"
 #include "partita/Analysis/Work.h"
 #include "partita/Overlap/Passes.h"
 #include "llvm/ADT/MapVector.h"
@@ -22,15 +21,6 @@ using namespace mlir;
 using namespace partita;
 
 namespace {
-
-int64_t bytesOf(par::AllReduceStartOp start) {
-  int64_t bytes = 0;
-  for (Value value : start.getValues()) {
-    auto type = cast<RankedTensorType>(value.getType());
-    bytes += type.getNumElements() * rt::elementBytes(type.getElementType());
-  }
-  return bytes;
-}
 
 /// What happens in a block while collectives over one axis are under way.
 struct Overlapped {
@@ -60,17 +50,17 @@ struct PollCollectives : partita::impl::PollCollectivesPassBase<PollCollectives>
 private:
   SmallVector<Overlapped> measure(Block &block) {
     llvm::MapVector<StringAttr, Overlapped> byAxis;
-    llvm::MapVector<StringAttr, SmallVector<par::AllReduceStartOp>> underWay;
+    llvm::MapVector<StringAttr, SmallVector<CollectiveInterface>> underWay;
     for (Operation &op : block) {
-      if (auto start = dyn_cast<par::AllReduceStartOp>(op); start && counts(start)) {
+      auto start = dyn_cast<CollectiveInterface>(op);
+      if (start && start.isStart() && start.getWireBytes() >= leastBytes) {
         underWay[start.getAxisAttr()].push_back(start);
-        byAxis[start.getAxisAttr()].bytes += bytesOf(start);
-      } else if (auto wait = dyn_cast<par::WaitOp>(op)) {
-        auto begun = wait.getToken().getDefiningOp<par::AllReduceStartOp>();
+        byAxis[start.getAxisAttr()].bytes += start.getWireBytes();
+      } else if (CollectiveInterface begun = completedBy(&op)) {
         // They complete in the order of their starts: with this one, all that began before it.
         for (auto &[axis, starts] : underWay)
-          if (begun && axis == begun.getAxisAttr())
-            llvm::erase_if(starts, [&](par::AllReduceStartOp start) {
+          if (axis == begun.getAxisAttr())
+            llvm::erase_if(starts, [&](CollectiveInterface start) {
               return start == begun || start->isBeforeInBlock(begun);
             });
       }
@@ -89,7 +79,12 @@ private:
     return result;
   }
 
-  bool counts(par::AllReduceStartOp start) { return bytesOf(start) >= leastBytes; }
+  /// The start that the op waits for; null where it waits for none.
+  static CollectiveInterface completedBy(Operation *op) {
+    if (!op || op->getNumOperands() == 0 || isa<ShapedType>(op->getOperand(0).getType()))
+      return {};
+    return op->getOperand(0).getDefiningOp<CollectiveInterface>();
+  }
 
   void place(Overlapped &overlapped) {
     if (overlapped.ops.empty())
@@ -101,7 +96,7 @@ private:
     for (auto [op, cost] : overlapped.ops) {
       since += cost;
       // Right before a wait there is nothing to gain.
-      if (since < interval || isa<par::WaitOp>(op->getNextNode()))
+      if (since < interval || completedBy(op->getNextNode()))
         continue;
       since = 0;
       OpBuilder builder(op->getContext());

@@ -1,11 +1,12 @@
 //===- StartCollectives.cpp - start and wait --------------------------------------------------===//
 //
-// The starts keep the order of the all-reduces, which is the same on every rank; each wait stands
+// The starts keep the order of the collectives, which is the same on every rank; each wait stands
 // directly before the first use, and waits keep the order of their starts where they meet.
 //
 //===----------------------------------------------------------------------------------------------===//
 
 #include "dialects/Par/Par.h"
+#include "dialects/Zero/Zero.h"
 #include "partita/Overlap/Passes.h"
 
 namespace partita {
@@ -20,14 +21,46 @@ namespace {
 
 struct StartCollectives : partita::impl::StartCollectivesPassBase<StartCollectives> {
   void runOnOperation() override {
-    SmallVector<par::AllReduceOp> reduces;
-    getOperation().walk([&](par::AllReduceOp op) { reduces.push_back(op); });
-    for (par::AllReduceOp op : reduces)
+    SmallVector<Operation *> collectives;
+    getOperation().walk([&](Operation *op) {
+      if (isa<par::AllReduceOp, zero::GatherOp, zero::ReduceScatterOp>(op))
+        collectives.push_back(op);
+    });
+    for (Operation *op : collectives)
       split(op);
   }
 
 private:
-  void split(par::AllReduceOp op) {
+  /// Begins the op, and returns what completes it before `use`. A sum stands in its operands'
+  /// memory, anything else in what the start fills.
+  static Operation *begin(Operation *op, Operation *use) {
+    OpBuilder builder(op);
+    Location loc = op->getLoc();
+    auto token = builder.getI64Type();
+    auto reduce = dyn_cast<par::AllReduceOp>(op);
+    if (reduce) {
+      auto start = par::AllReduceStartOp::create(builder, loc, token, reduce.getValues(),
+                                                 reduce.getAxisAttr(), reduce.getReasonAttr());
+      builder.setInsertionPoint(use);
+      return par::WaitOp::create(builder, loc, op->getResultTypes(), start.getToken(),
+                                 reduce.getValues());
+    }
+    Operation *start;
+    if (auto gather = dyn_cast<zero::GatherOp>(op))
+      start =
+          zero::GatherStartOp::create(builder, loc, token, op->getResultTypes(), gather.getPieces(),
+                                      gather.getAxisAttr(), gather.getReasonAttr());
+    else
+      start = zero::ReduceScatterStartOp::create(builder, loc, token, op->getResultTypes(),
+                                                 op->getOperands(),
+                                                 cast<zero::ReduceScatterOp>(op).getAxisAttr(),
+                                                 cast<zero::ReduceScatterOp>(op).getReasonAttr());
+    builder.setInsertionPoint(use);
+    return zero::WaitOp::create(builder, loc, op->getResultTypes(), start->getResult(0),
+                                start->getResults().drop_front());
+  }
+
+  void split(Operation *op) {
     Block *block = op->getBlock();
     Operation *use = block->getTerminator();
     for (Operation *user : op->getUsers())
@@ -36,15 +69,8 @@ private:
     // Nothing in between: one call is as good as two.
     if (op->getNextNode() == use)
       return;
-    OpBuilder builder(op);
-    auto start =
-        par::AllReduceStartOp::create(builder, op.getLoc(), builder.getI64Type(), op.getValues(),
-                                      op.getAxisAttr(), op.getReasonAttr());
-    builder.setInsertionPoint(use);
-    auto wait = par::WaitOp::create(builder, op.getLoc(), op.getResultTypes(), start.getToken(),
-                                    op.getValues());
-    op.replaceAllUsesWith(wait.getResults());
-    op.erase();
+    op->replaceAllUsesWith(begin(op, use));
+    op->erase();
   }
 };
 

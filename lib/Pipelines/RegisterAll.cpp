@@ -9,6 +9,7 @@
 #include "dialects/Rt/Rt.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
+#include "dialects/Zero/Zero.h"
 #include "mlir/Dialect/EmitC/IR/EmitC.h"
 #include "mlir/Dialect/Func/Extensions/InlinerExtension.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -19,7 +20,7 @@
 
 void partita::registerEverything(mlir::DialectRegistry &registry) {
   registry.insert<mlir::func::FuncDialect, mlir::emitc::EmitCDialect, tx::TxDialect,
-                  train::TrainDialect, par::ParDialect, rt::RtDialect>();
+                  train::TrainDialect, par::ParDialect, zero::ZeroDialect, rt::RtDialect>();
   rt::registerKernelModels(registry);
   mlir::func::registerInlinerExtension(registry);
   mlir::registerTransformsPasses();

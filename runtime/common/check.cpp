@@ -18,6 +18,8 @@ void checkPiece(const Program &program, const std::string &what, const Shape &gl
     if (split.axis < 0 || split.axis >= program.mesh.size())
       fail("%s is split over mesh axis %d of %lld", what.c_str(), split.axis,
            (long long)program.mesh.size());
+    if (split.dim == kFlat)
+      continue;
     if (split.dim < 0 || split.dim >= global.rank)
       fail("%s is split in dimension %d, its shape is %s", what.c_str(), split.dim,
            toString(global).c_str());
@@ -49,6 +51,9 @@ void checkPiece(const Program &program, const std::string &what, const Shape &gl
       expected.dims[dim] = alone ? piece : expected[dim] / size;
       left = piece;
     }
+  static constexpr int kNowhere[kMaxAxes] = {};
+  if (int64_t parts = flatPiece(program, kNowhere, splits).parts; parts > 1)
+    expected = {pieceSize(expected.elements(), parts)};
   if (expected != local)
     fail("%s: the local shape of %s is %s by its splits, the table says %s", what.c_str(),
          toString(global).c_str(), toString(expected).c_str(), toString(local).c_str());
@@ -115,9 +120,11 @@ void checkProgram(const Program &program) {
     if (state.parameter < 0 || state.parameter >= program.parameters.size())
       fail("optimizer state %s belongs to parameter %d of %lld", state.name, state.parameter,
            (long long)program.parameters.size());
-    checkOffset(std::string("optimizer state ") + state.name, state.offset,
-                program.parameters[state.parameter].localShape.elements() * 4,
-                program.persistentBytes, "persistent memory");
+    std::string what = std::string("optimizer state ") + state.name;
+    checkPiece(program, what, program.parameters[state.parameter].globalShape, state.localShape,
+               state.splits);
+    checkOffset(what, state.offset, state.localShape.elements() * 4, program.persistentBytes,
+                "persistent memory");
   }
   for (const ScalarState &state : program.scalarStates) {
     unique(state.name);

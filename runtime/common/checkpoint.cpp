@@ -85,7 +85,7 @@ std::vector<TensorPiece> persistentPieces(const Rank &rank) {
   std::vector<TensorPiece> pieces = parameterPieces(rank);
   for (const OptimizerState &state : program.optimizerStates) {
     const Parameter &p = program.parameters[state.parameter];
-    pieces.push_back({state.name, DType::Float32, p.globalShape, p.localShape, p.splits,
+    pieces.push_back({state.name, DType::Float32, p.globalShape, state.localShape, state.splits,
                       rank.persistent<char>(state.offset)});
   }
   for (const ScalarState &state : program.scalarStates)
@@ -222,15 +222,22 @@ void writeOutputs(Rank &rank, const std::string &path) {
 
 //===-- Gradients ---------------------------------------------------------------------------===//
 
-void exposeGradient(Rank &rank, int parameter, const float *gradient) {
+void exposeGradient(Rank &rank, int parameter, const float *gradient,
+                    std::initializer_list<int> flatOver) {
   if (rank.gradientSink)
-    rank.gradientSink->add(rank, parameter, gradient);
+    rank.gradientSink->add(rank, parameter, gradient, flatOver);
 }
 
-void GradientSink::add(Rank &rank, int parameter, const float *gradient) {
+void GradientSink::add(Rank &rank, int parameter, const float *gradient,
+                       std::initializer_list<int> flatOver) {
   const Parameter &p = rank.program->parameters[parameter];
   TensorPiece piece{p.name,       DType::Float32, p.globalShape,
                     p.localShape, p.splits,       const_cast<float *>(gradient)};
+  for (int axis : flatOver)
+    piece.splits.list[piece.splits.count++] = {kFlat, axis};
+  if (flatOver.size() > 0)
+    piece.local = {pieceSize(p.localShape.elements(),
+                             flatPiece(*rank.program, rank.coordinates, piece.splits).parts)};
   std::vector<char> storage;
   const char *whole = static_cast<const char *>(wholeOf(rank, piece, storage));
   ++seen[parameter];

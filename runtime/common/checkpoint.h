@@ -39,7 +39,7 @@ void writeOutputs(Rank &rank, const std::string &path);
 class GradientSink {
 public:
   /// All ranks; keeps the whole tensor on rank 0.
-  void add(Rank &rank, int parameter, const float *gradient);
+  void add(Rank &rank, int parameter, const float *gradient, std::initializer_list<int> flatOver);
   /// All ranks; throws Error when a trainable parameter's gradient was not exposed.
   void write(Rank &rank, const std::string &path) const;
 

@@ -92,6 +92,21 @@ void forRuns(const Shape &global, const Shape &local, const Shape &start, Visit 
   }
 }
 
+/// How a flat split divides what the other splits leave.
+struct FlatPiece {
+  int64_t parts = 1;  ///< pieces
+  int64_t number = 0; ///< of this rank's piece
+};
+inline FlatPiece flatPiece(const Program &program, const int *coordinates, const Splits &splits) {
+  FlatPiece piece;
+  for (const Split &split : splits)
+    if (split.dim == kFlat) {
+      piece.parts *= program.mesh[split.axis].size;
+      piece.number = piece.number * program.mesh[split.axis].size + coordinates[split.axis];
+    }
+  return piece;
+}
+
 /// The same for a rank's piece of any shape.
 template <typename Visit>
 void forRuns(const Program &program, const int *coordinates, const Shape &global,
@@ -100,7 +115,16 @@ void forRuns(const Program &program, const int *coordinates, const Shape &global
   Shape local = shape;
   for (const Split &split : plain)
     local.dims[split.dim] = pieceSize(local[split.dim], program.mesh[split.axis].size);
-  forRuns(shape, local, pieceStart(program, coordinates, shape, plain), visit);
+  Shape start = pieceStart(program, coordinates, shape, plain);
+  auto [parts, number] = flatPiece(program, coordinates, splits);
+  if (parts == 1)
+    return forRuns(shape, local, start, visit);
+  int64_t count = pieceSize(local.elements(), parts), first = number * count;
+  forRuns(shape, local, start, [&](int64_t globalIndex, int64_t localIndex, int64_t n) {
+    int64_t begin = std::max(localIndex, first), end = std::min(localIndex + n, first + count);
+    if (begin < end)
+      visit(globalIndex + begin - localIndex, begin - first, end - begin);
+  });
 }
 
 } // namespace partita_rt

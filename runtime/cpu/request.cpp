@@ -109,7 +109,7 @@ void addItems(std::vector<Item> &items, const Transfer &transfer, CollectiveKind
   for (int64_t block = 0; block < transfer.blocks; ++block)
     items.push_back({static_cast<const char *>(transfer.from) + block * (gathers ? part : whole),
                      static_cast<char *>(transfer.to) + block * (gathers ? whole : part),
-                     transfer.count});
+                     transfer.count, transfer.whole ? transfer.whole : INT64_MAX});
 }
 
 /// `pieces`: a Bucket or Transfers.

@@ -16,6 +16,12 @@ struct Item {
   const char *from;
   char *to;
   int64_t count;
+  int64_t whole = INT64_MAX; ///< elements of the whole that is behind `from` or `to`
+
+  /// Of n elements from `offset` of rank `part`'s part, those that the whole has.
+  int64_t inside(int part, int64_t offset, int64_t n) const {
+    return std::clamp<int64_t>(whole - (part * count + offset), 0, n);
+  }
 };
 
 struct Communicator::Request {

@@ -53,8 +53,12 @@ void SegmentedGroup::pack(char *to, const Segment &segment, int64_t begin, int64
   int64_t width = segment.width;
   forItems(segment.request.items, begin, count,
            [&](const Item &item, int64_t offset, int64_t position, int64_t n) {
-             std::memcpy(to + position * width, item.from + (block * item.count + offset) * width,
-                         size_t(n * width));
+             bool ofWhole = segment.request.kind == CollectiveKind::ReduceScatter;
+             int64_t inside = ofWhole ? item.inside(block, offset, n) : n;
+             char *at = to + position * width;
+             std::memcpy(at, item.from + (block * item.count + offset) * width,
+                         size_t(inside * width));
+             std::memset(at + inside * width, 0, size_t((n - inside) * width));
            });
 }
 
@@ -64,7 +68,7 @@ void SegmentedGroup::unpack(const char *from, const Segment &segment, int64_t be
   forItems(segment.request.items, begin, count,
            [&](const Item &item, int64_t offset, int64_t position, int64_t n) {
              std::memcpy(item.to + (block * item.count + offset) * width, from + position * width,
-                         size_t(n * width));
+                         size_t(item.inside(block, offset, n) * width));
            });
 }
 

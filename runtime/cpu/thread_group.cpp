@@ -53,7 +53,7 @@ void ThreadGroup::work(const Request &mine, uint64_t number, int64_t begin, int6
     auto of = [&](int r) -> const Item & {
       return shared->members[size_t(r)]->request(number).items[index];
     };
-    auto reduceTo = [&](char *to, int64_t from) {
+    auto reduceTo = [&](char *to, int64_t from, int64_t n) {
       for (int r = 0; r < groupSize; ++r)
         sources[size_t(r)] = of(r).from + from * width;
       reduceInRankOrder(to, sources.data(), groupSize, n, mine.dtype, mine.reduce);
@@ -62,19 +62,22 @@ void ThreadGroup::work(const Request &mine, uint64_t number, int64_t begin, int6
     char *to = item.to + offset * width;
     switch (mine.kind) {
     case CollectiveKind::AllReduce:
-      reduceTo(to, offset);
+      reduceTo(to, offset, n);
       for (int r = 0; r < groupSize; ++r)
         if (r != groupRank)
           std::memcpy(of(r).to + offset * width, to, size_t(n * width));
       break;
-    case CollectiveKind::ReduceScatter:
-      reduceTo(to, groupRank * item.count + offset);
+    case CollectiveKind::ReduceScatter: {
+      int64_t inside = item.inside(groupRank, offset, n);
+      reduceTo(to, groupRank * item.count + offset, inside);
+      std::memset(to + inside * width, 0, size_t((n - inside) * width));
       break;
+    }
     case CollectiveKind::AllGather:
       for (int r = 0; r < groupSize; ++r) {
         char *block = to + r * item.count * width;
         if (const char *from = of(r).from + offset * width; from != block)
-          std::memcpy(block, from, size_t(n * width));
+          std::memcpy(block, from, size_t(item.inside(r, offset, n) * width));
       }
       break;
     case CollectiveKind::Broadcast:

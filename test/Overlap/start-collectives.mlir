@@ -23,3 +23,25 @@ func.func @at_once(%x: !p) -> tensor<4xf32> attributes {par.no_cotangents} {
   %s = tx.neg %r : (tensor<4xf32>) -> tensor<4xf32>
   return %s : tensor<4xf32>
 }
+
+// What a gather or a reduce-scatter fills is its start's result.
+// CHECK-LABEL: func.func @pieces
+// CHECK: %[[T:.*]], %[[B:.*]] = zero.gather_start %arg0 over "dp" because "parameter"
+// CHECK-NEXT: tx.exp
+// CHECK-NEXT: %[[W:.*]] = zero.wait %[[T]], %[[B]]
+// CHECK-NEXT: tx.add %[[W]]
+// CHECK-NEXT: %[[U:.*]], %[[C:.*]] = zero.reduce_scatter_start %arg2 over "dp" because "gradient"
+// CHECK-NEXT: tx.exp
+// CHECK-NEXT: %[[P:.*]] = zero.wait %[[U]], %[[C]]
+// CHECK-NEXT: return %{{.*}}, %[[P]]
+!piece = tensor<2xf32, #par.place<[4], flat [dp]>>
+module attributes {par.mesh = #par.mesh<dp = 2>} {
+  func.func @pieces(%x: !piece, %y: tensor<4xf32>, %z: !p) -> (tensor<4xf32>, !piece) attributes {par.no_cotangents} {
+    %w = zero.gather %x over "dp" because "parameter" : !piece -> tensor<4xf32>
+    %e = tx.exp %y : (tensor<4xf32>) -> tensor<4xf32>
+    %s = tx.add %w, %e : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %g = zero.reduce_scatter %z over "dp" because "gradient" : !p -> !piece
+    %f = tx.exp %s : (tensor<4xf32>) -> tensor<4xf32>
+    return %f, %g : tensor<4xf32>, !piece
+  }
+}

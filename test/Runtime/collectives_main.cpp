@@ -9,6 +9,7 @@
 #include "common/launch.h"
 #include "common/options.h"
 
+#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -101,6 +102,36 @@ uint64_t exerciseBlocks(Rank &rank, uint64_t hash) {
   return hash;
 }
 
+/// Parts of wholes that do not divide: what is beyond the whole is neither read nor written, and
+/// zero in a part of a sum. The whole has a guard behind it, the part held something before.
+uint64_t exerciseEnds(Rank &rank, uint64_t hash) {
+  Communicator &group = *rank.world;
+  for (int64_t whole : {1, 2, 3, 61, 30011, 1500007}) {
+    int64_t n = (whole + rank.ranks - 1) / rank.ranks;
+    std::vector<float> sum(static_cast<size_t>(whole)), from(size_t(whole) + 1, NAN),
+        gathered(size_t(whole) + 1, -3), scattered(size_t(n), 7), taken(size_t(n), 8);
+    for (size_t i = 0; i < size_t(whole); ++i)
+      sum[i] = from[i] = value(rank.rank, int64_t(i));
+    allReduce(group, {{sum.data(), whole}}, "sum");
+    std::vector<float> other = sum, others(static_cast<size_t>(whole));
+    takePart(group, sum.data(), taken.data(), n, 1, whole);
+    reduceScatter(group, {{from.data(), scattered.data(), n, 1, whole}}, "scatter");
+    allGather(group,
+              {{scattered.data(), gathered.data(), n, 1, whole},
+               {taken.data(), others.data(), n, 1, whole}},
+              "gather");
+    bool guarded = gathered.back() == -3;
+    gathered.pop_back();
+    if (scattered != taken || gathered != sum || others != sum || !guarded)
+      fail("parts of a whole of %lld elements are wrong", (long long)whole);
+    for (int64_t i = std::max<int64_t>(0, whole - rank.rank * n); i < n; ++i)
+      if (scattered[size_t(i)] != 0)
+        fail("the padding of a part of %lld elements is not zero", (long long)whole);
+    hash = hashOf(hash, gathered.data(), gathered.size() * 4);
+  }
+  return hash;
+}
+
 /// Nothing but polls: the wait finds the sum complete.
 void onlyPoll(Rank &rank) {
   Communicator &group = *rank.world;
@@ -129,7 +160,7 @@ int main(int argc, char **argv) {
   program.mesh = mesh;
   RunOptions options;
   std::string error = world.run(program, &options, [&](Rank &rank) {
-    uint64_t hash = exerciseBlocks(rank, exercise(rank, mode == "poll"));
+    uint64_t hash = exerciseEnds(rank, exerciseBlocks(rank, exercise(rank, mode == "poll")));
     if (mode == "poll")
       onlyPoll(rank);
     float x[4] = {1, 2, 3, 4}, y[4];

@@ -44,14 +44,14 @@ static const Parameter kParameters[] = {
 };
 
 static const OptimizerState kStates[] = {
-    {"wte.m", 0, kM + kWte},
-    {"wte.v", 0, kV + kWte},
-    {"fc.weight.m", 1, kM + kFcWeight},
-    {"fc.weight.v", 1, kV + kFcWeight},
-    {"fc.bias.m", 2, kM + kFcBias},
-    {"fc.bias.v", 2, kV + kFcBias},
-    {"head.weight.m", 3, kM + kHeadWeight},
-    {"head.weight.v", 3, kV + kHeadWeight},
+    {"wte.m", 0, {256, 24}, {}, kM + kWte},
+    {"wte.v", 0, {256, 24}, {}, kV + kWte},
+    {"fc.weight.m", 1, {24, 40}, {}, kM + kFcWeight},
+    {"fc.weight.v", 1, {24, 40}, {}, kV + kFcWeight},
+    {"fc.bias.m", 2, {40}, {}, kM + kFcBias},
+    {"fc.bias.v", 2, {40}, {}, kV + kFcBias},
+    {"head.weight.m", 3, {40, 256}, {}, kM + kHeadWeight},
+    {"head.weight.v", 3, {40, 256}, {}, kV + kHeadWeight},
 };
 
 enum : int64_t {                             // arena

@@ -108,7 +108,12 @@ private:
   llvm::StringMap<unsigned> names;
 };
 
-/// Attaches KernelInterface to the ops of `tx`, `train` and `par`.
+/// The number of a mesh axis; an error where the mesh has none of the name.
+mlir::FailureOr<int64_t> groupOf(mlir::Operation *op, llvm::StringRef axis);
+/// Why there is a collective: what the compiler noted, else the op that made it necessary.
+std::string reasonOf(mlir::Operation *op, std::optional<llvm::StringRef> reason);
+
+/// Attaches KernelInterface to the ops of `tx`, `train`, `par` and `zero`.
 void registerKernelModels(mlir::DialectRegistry &registry);
 
 /// One per theme.
@@ -121,6 +126,7 @@ void attachTokenKernels(mlir::MLIRContext *context);
 void attachMovementKernels(mlir::MLIRContext *context);
 void attachReductionKernels(mlir::MLIRContext *context);
 void attachCollectives(mlir::MLIRContext *context);
+void attachShards(mlir::MLIRContext *context);
 void attachUpdates(mlir::MLIRContext *context);
 void attachInitialValues(mlir::MLIRContext *context);
 

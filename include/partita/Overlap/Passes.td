@@ -44,12 +44,31 @@ def BucketAllReducesPass : Pass<"bucket-all-reduces", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"buckets", "buckets", "buckets made">];
 }
 
+def BucketGathersPass : Pass<"bucket-gathers", "::mlir::ModuleOp"> {
+  let summary = "joins gathers of flat pieces over one axis into buckets, in the order in which their pieces become ready";
+  let description = [{
+    As `bucket-all-reduces`, for updated parameters that `zero.gather` makes whole again. Runs behind `order-updates`, which
+    says in which order parameters are updated.
+
+    ```mlir
+    %v1 = zero.gather %v over "dp" because "updated parameter"
+    %w1 = zero.gather %w over "dp" because "updated parameter"
+    // becomes
+    %r:2 = zero.gather %v, %w over "dp" because "updated parameter"
+    ```
+  }];
+  let options = [Option<"bytes", "bytes", "int64_t", "0",
+                        "a bucket is closed when it has this many bytes; 0: an eighth of all, 256 KiB to 25 MB">];
+  let statistics = [Statistic<"buckets", "buckets", "buckets made">];
+}
+
 def OrderUpdatesPass : Pass<"order-updates", "::mlir::ModuleOp"> {
   let summary = "updates parameters in the order in which their gradients are reduced";
   let description = [{
     Collectives complete in the order of their starts. With the updates in that order too, the first
     buckets are waited for first, and the last one, behind which no backward pass is left, has the
-    updates of the others to hide behind.
+    updates of the others to hide behind. The gather of an updated value follows its update; what is gathered
+    is written behind all updates, so that gathers can join and be waited for at the end.
 
     ```mlir
     %r = par.all_reduce %a over "dp"
@@ -71,8 +90,11 @@ def OrderUpdatesPass : Pass<"order-updates", "::mlir::ModuleOp"> {
 }
 
 def StartCollectivesPass : Pass<"start-collectives", "::mlir::ModuleOp"> {
-  let summary = "splits all-reduces into a start, where the operands are ready, and a wait, before the first use";
+  let summary = "splits all-reduces, gathers and reduce-scatters into a start, where the operands are ready, and a wait, before the first use";
   let description = [{
+    A sum stands in its operands' memory, so its wait names those; a gather and a reduce-scatter fill memory of their
+    own from the start on.
+
     ```mlir
     %r = par.all_reduce %a over "dp"
     ...
@@ -84,6 +106,7 @@ def StartCollectivesPass : Pass<"start-collectives", "::mlir::ModuleOp"> {
     %y = tx.neg %r
     ```
   }];
+  let dependentDialects = ["::partita::zero::ZeroDialect"];
 }
 
 def PollCollectivesPass : Pass<"poll-collectives", "::mlir::ModuleOp"> {

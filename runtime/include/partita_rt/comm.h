@@ -21,8 +21,8 @@
 //
 // Bytes, as counted here and announced in the census (Program::census), for one rank:
 //     all_reduce      the bucket's bytes
-//     reduce_scatter  the input's bytes (group size x output)
-//     all_gather      the output's bytes (group size x input)
+//     reduce_scatter  the input's bytes (group size x output, padding included)
+//     all_gather      the output's bytes (group size x input, padding included)
 //     broadcast       the buffer's bytes
 //     barrier         0
 // A group of one rank counts nothing and copies only where input and output differ.
@@ -55,18 +55,23 @@ struct Piece {
 /// split.)
 ///   reduce_scatter: from = whole, to = part;  all_gather: from = part, to = whole.
 /// In place is allowed with one block: the part may be the r-th part of the whole itself.
+///
+/// A whole of one block may have fewer elements than all parts together, `whole`: what the last
+/// parts have beyond it is their padding, which no whole is read or written for, and which a
+/// reduce_scatter sets to zero.
 struct Transfer {
   const void *from;
   void *to;
   int64_t count; ///< elements of a block of the part
   int64_t blocks;
+  int64_t whole; ///< elements of the whole; 0: as many as all parts
   DType dtype;
-  Transfer(const float *from, float *to, int64_t count, int64_t blocks = 1)
-      : from(from), to(to), count(count), blocks(blocks), dtype(DType::Float32) {}
-  Transfer(const double *from, double *to, int64_t count, int64_t blocks = 1)
-      : from(from), to(to), count(count), blocks(blocks), dtype(DType::Float64) {}
-  Transfer(const int64_t *from, int64_t *to, int64_t count, int64_t blocks = 1)
-      : from(from), to(to), count(count), blocks(blocks), dtype(DType::Int64) {}
+  Transfer(const float *from, float *to, int64_t count, int64_t blocks = 1, int64_t whole = 0)
+      : from(from), to(to), count(count), blocks(blocks), whole(whole), dtype(DType::Float32) {}
+  Transfer(const double *from, double *to, int64_t count, int64_t blocks = 1, int64_t whole = 0)
+      : from(from), to(to), count(count), blocks(blocks), whole(whole), dtype(DType::Float64) {}
+  Transfer(const int64_t *from, int64_t *to, int64_t count, int64_t blocks = 1, int64_t whole = 0)
+      : from(from), to(to), count(count), blocks(blocks), whole(whole), dtype(DType::Int64) {}
 };
 
 /// A collective under way. Default-constructed: nothing to wait for.
@@ -103,7 +108,8 @@ void barrier(Communicator &group, const char *why);
 
 /// This rank's part of a whole that it has: what reduceScatter leaves of a sum, without the sum.
 template <typename T>
-void takePart(const Communicator &group, const T *from, T *to, int64_t count, int64_t blocks);
+void takePart(const Communicator &group, const T *from, T *to, int64_t count, int64_t blocks,
+              int64_t whole = 0);
 
 /// Calls and bytes issued so far.
 struct CollectiveCount {
@@ -149,7 +155,14 @@ protected:
 };
 
 template <typename T>
-void takePart(const Communicator &group, const T *from, T *to, int64_t count, int64_t blocks) {
+void takePart(const Communicator &group, const T *from, T *to, int64_t count, int64_t blocks,
+              int64_t whole) {
+  if (whole) {
+    int64_t first = std::min(whole, group.rank() * count), n = std::min(count, whole - first);
+    std::copy_n(from + first, n, to);
+    std::fill(to + n, to + count, T(0));
+    return;
+  }
   for (int64_t block = 0; block < blocks; ++block)
     std::copy_n(from + (block * group.size() + group.rank()) * count, count, to + block * count);
 }

@@ -43,7 +43,9 @@ struct Axis {
 
 /// Dimension `dim` is `blocks` equal blocks, each of which is split in equal parts over mesh axis
 /// number `axis`. Several entries with the same dim: fewer blocks first, among equals the outermost
-/// split first.
+/// split first. A split of dimension kFlat, behind all others, is of what they leave, as if it had
+/// one dimension: equal pieces of its elements, in their order; the last ones' rest is padding.
+constexpr int kFlat = -1;
 struct Split {
   int dim;
   int axis;
@@ -109,11 +111,13 @@ struct Parameter {
   bool weightDecay = true; ///< false: the emitted update uses decay 0 (biases, norms)
 };
 
-/// A tensor of optimizer state, float32, persistent. Shape and splits are those
-/// of its parameter.
+/// A tensor of optimizer state, float32, persistent. As a whole it has its parameter's shape; a
+/// rank may have less of it.
 struct OptimizerState {
   const char *name; ///< "<parameter>.m"
   int parameter;    ///< index into Program::parameters
+  Shape localShape;
+  Splits splits;
   int64_t offset;
 };
 
@@ -205,7 +209,8 @@ struct Program {
 struct StepReport {
   float loss = 0;         ///< mean over the unmasked tokens of the global batch
   float gradientNorm = 0; ///< global norm before clipping; leave 0 when not computed
-  /// Unmasked tokens of the global batch (all micro-batches and ranks); -1 where the loss counts none.
+  /// Unmasked tokens of the global batch (all micro-batches and ranks); -1 where the loss counts
+  /// none.
   int64_t tokenCount = -1;
 };
 
@@ -251,8 +256,10 @@ struct Rank {
 
 /// Emitted code calls this for each trainable parameter once its gradient is complete (reduced over
 /// all ranks and micro-batches, not clipped), before the memory may be reused. Does nothing unless
-/// --grads asked for gradients. `gradient` has the parameter's local shape.
-void exposeGradient(Rank &rank, int parameter, const float *gradient);
+/// --grads asked for gradients. `gradient` has the parameter's local shape, or is a flat piece of
+/// it over these mesh axes.
+void exposeGradient(Rank &rank, int parameter, const float *gradient,
+                    std::initializer_list<int> flatOver = {});
 
 /// The main() of an emitted program: options, ranks, data, training loop, checkpoints, summary.
 /// Returns the exit code: 0 only when all that was asked was done.

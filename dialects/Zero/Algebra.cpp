@@ -1,0 +1,93 @@
+//===- Algebra.cpp - what sums, pieces and wholes make of one another -------------------------===//
+
+#include "dialects/Zero/Zero.h"
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::zero;
+using par::Kind;
+using par::Layout;
+
+/// The single value that an all-reduce sums up over `axis`, or over another one if `other`, for one
+/// user alone; null where that is not what the value is.
+static par::AllReduceOp sumOf(Value value, StringAttr axis, bool other) {
+  auto sum = value.getDefiningOp<par::AllReduceOp>();
+  if (!sum || sum.getValues().size() != 1 || !sum->hasOneUse() ||
+      (sum.getAxisAttr() == axis) == other)
+    return {};
+  return sum;
+}
+
+/// The all-reduce `sum`, of `value`, which is a piece of what it summed up.
+static Value sumOfPiece(PatternRewriter &rewriter, par::AllReduceOp sum, Value value) {
+  Layout layout = Layout::of(value.getType());
+  layout.set(sum.getAxisAttr(), Kind::Invariant);
+  return par::AllReduceOp::create(rewriter, sum.getLoc(), par::withLayout(value.getType(), layout),
+                                  value, sum.getAxisAttr(), sum.getReasonAttr())
+      .getResult(0);
+}
+
+/// The piece's type, with the placement that `whole` has over `axis`.
+static Type withKindOf(Type piece, Type whole, StringAttr axis) {
+  Layout layout = Layout::of(piece);
+  layout.set(axis, Layout::of(whole).kind(axis));
+  return par::withLayout(piece, layout);
+}
+
+/// The piece of a sum: a reduce-scatter. Of a sum over other ranks: the sum of the pieces. Of what
+/// was gathered: the piece that was there.
+LogicalResult ShardOp::canonicalize(ShardOp op, PatternRewriter &rewriter) {
+  if (auto gather = op.getValue().getDefiningOp<GatherOp>();
+      gather && gather.getAxisAttr() == op.getAxisAttr()) {
+    unsigned i = cast<OpResult>(op.getValue()).getResultNumber();
+    if (gather.getPieces()[i].getType() == op.getType()) {
+      rewriter.replaceOp(op, gather.getPieces()[i]);
+      return success();
+    }
+  }
+  if (par::AllReduceOp sum = sumOf(op.getValue(), op.getAxisAttr(), /*other=*/false)) {
+    rewriter
+        .replaceOpWithNewOp<ReduceScatterOp>(op, TypeRange(op.getType()), sum.getValues(),
+                                             op.getAxisAttr(), sum.getReasonAttr())
+        ->setLoc(sum.getLoc());
+    rewriter.eraseOp(sum);
+    return success();
+  }
+  if (par::AllReduceOp sum = sumOf(op.getValue(), op.getAxisAttr(), /*other=*/true)) {
+    Value inner = sum.getValues()[0];
+    Type type = withKindOf(op.getType(), inner.getType(), sum.getAxisAttr());
+    Value piece = ShardOp::create(rewriter, op.getLoc(), type, inner, op.getAxisAttr());
+    rewriter.replaceOp(op, sumOfPiece(rewriter, sum, piece));
+    rewriter.eraseOp(sum);
+    return success();
+  }
+  return failure();
+}
+
+/// The wholes of what every rank cut out of them.
+LogicalResult GatherOp::canonicalize(GatherOp op, PatternRewriter &rewriter) {
+  if (op.getPieces().size() != 1)
+    return failure();
+  auto shard = op.getPieces()[0].getDefiningOp<ShardOp>();
+  if (!shard || shard.getAxisAttr() != op.getAxisAttr() ||
+      shard.getValue().getType() != op.getWholes()[0].getType())
+    return failure();
+  rewriter.replaceOp(op, shard.getValue());
+  return success();
+}
+
+/// Of what is summed up over other ranks too: pieces are summed up over them, not wholes.
+LogicalResult ReduceScatterOp::canonicalize(ReduceScatterOp op, PatternRewriter &rewriter) {
+  if (op.getValues().size() != 1)
+    return failure();
+  par::AllReduceOp sum = sumOf(op.getValues()[0], op.getAxisAttr(), /*other=*/true);
+  if (!sum)
+    return failure();
+  Value inner = sum.getValues()[0];
+  Type type = withKindOf(op.getPieces()[0].getType(), inner.getType(), sum.getAxisAttr());
+  auto scatter = ReduceScatterOp::create(rewriter, op.getLoc(), TypeRange(type), inner,
+                                         op.getAxisAttr(), op.getReasonAttr());
+  rewriter.replaceOp(op, sumOfPiece(rewriter, sum, scatter.getResult(0)));
+  rewriter.eraseOp(sum);
+  return success();
+}

@@ -1,0 +1,105 @@
+//===- Shards.cpp - flat pieces: taken, gathered, reduced
+//---------------------------------------===//
+//
+// One call of the runtime each, for a bucket; nothing is copied together: the runtime takes lists.
+//
+//===------------------------------------------------------------------------------------------===//
+
+#include "dialects/Rt/Names.h"
+#include "dialects/Zero/Zero.h"
+#include "partita/Lower/Lowering.h"
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::rt;
+
+namespace {
+
+/// What a call moves, pair by pair: from operand number i to result number i, or to the one after
+/// it where the first result is a token.
+struct Transfers {
+  SmallVector<Value> from, to;
+  SmallVector<int64_t> blocks, counts, wholes;
+
+  LogicalResult add(Lowering &l, Value source, Value target, int64_t ranks) {
+    Type element = l.type(source).getElementType();
+    if (!element.isF32())
+      return l.op->emitOpError() << "moves float32 on this target, not " << element;
+    int64_t piece = std::min(l.elements(source), l.elements(target)),
+            whole = std::max(l.elements(source), l.elements(target));
+    from.push_back(l.buffer(source));
+    to.push_back(l.buffer(target));
+    blocks.push_back(1);
+    counts.push_back(piece);
+    wholes.push_back(piece * ranks == whole ? 0 : whole);
+    return success();
+  }
+};
+
+template <typename Call, typename Op>
+LogicalResult lowerMove(Op op, Lowering &l, StringRef reason, StringRef pending) {
+  FailureOr<int64_t> group = groupOf(op, op.getAxis());
+  if (failed(group))
+    return failure();
+  Transfers transfers;
+  unsigned token = op->getNumResults() - op->getNumOperands();
+  for (auto [source, target] : llvm::zip(op->getOperands(), op->getResults().drop_front(token)))
+    if (failed(transfers.add(l, source, target, par::MeshAttr::of(op).sizeOf(op.getAxis()))))
+      return failure();
+  l.create<Call>(transfers.from, transfers.to, transfers.blocks, transfers.counts, transfers.wholes,
+                 op.getAxis(), *group, reason, pending);
+  return success();
+}
+
+struct Shard : KernelInterface::ExternalModel<Shard, zero::ShardOp> {
+  StringRef resultName(Operation *, unsigned) const { return "shard"; }
+  LogicalResult lower(Operation *op, Lowering &l) const {
+    return lowerMove<TakePartOp>(cast<zero::ShardOp>(op), l, readableName(op->getLoc(), op), "");
+  }
+};
+
+/// From memory to other memory: nothing of an operand is overwritten.
+template <typename Op, typename Call>
+struct Bucket : KernelInterface::ExternalModel<Bucket<Op, Call>, Op> {
+  StringRef resultName(Operation *, unsigned) const {
+    return std::is_same_v<Call, rt::AllGatherOp> ? "whole" : "shard";
+  }
+  LogicalResult lower(Operation *op, Lowering &l) const {
+    auto bucket = cast<Op>(op);
+    std::string pending;
+    if (op->getNumResults() != op->getNumOperands()) {
+      pending = l.uniqueName("pending");
+      op->setAttr("rt.pending", StringAttr::get(op->getContext(), pending));
+    }
+    return lowerMove<Call>(bucket, l, reasonOf(op, bucket.getReason()), pending);
+  }
+};
+
+struct Wait : KernelInterface::ExternalModel<Wait, zero::WaitOp> {
+  SmallVector<unsigned> inPlaceOperands(Operation *, unsigned result) const { return {result + 1}; }
+  LogicalResult lower(Operation *op, Lowering &l) const {
+    Operation *start = op->getOperand(0).getDefiningOp();
+    auto pending = start ? start->getAttrOfType<StringAttr>("rt.pending") : nullptr;
+    if (!pending)
+      return op->emitOpError() << "waits for no collective of this function";
+    l.create<rt::WaitOp>(pending);
+    for (auto [buffer, result] : llvm::zip(op->getOperands().drop_front(), op->getResults()))
+      if (!l.samePlace(buffer, result))
+        l.copy(l.buffer(result), l.view(result), buffer);
+    return success();
+  }
+};
+
+} // namespace
+
+void rt::attachShards(MLIRContext *context) {
+  using namespace zero;
+  zero::ShardOp::attachInterface<Shard>(*context);
+  GatherOp::attachInterface<Bucket<GatherOp, rt::AllGatherOp>>(*context);
+  GatherStartOp::attachInterface<Bucket<GatherStartOp, rt::AllGatherOp>>(*context);
+  zero::ReduceScatterOp::attachInterface<Bucket<zero::ReduceScatterOp, rt::ReduceScatterOp>>(
+      *context);
+  ReduceScatterStartOp::attachInterface<Bucket<ReduceScatterStartOp, rt::ReduceScatterOp>>(
+      *context);
+  zero::WaitOp::attachInterface<Wait>(*context);
+}

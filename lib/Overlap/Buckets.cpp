@@ -1,0 +1,134 @@
+//===- Buckets.cpp - see Buckets.h
+//--------------------------------------------------------------===//
+
+#include "lib/Overlap/Buckets.h"
+#include "dialects/Par/Par.h"
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::overlap;
+
+/// The op of `block` that defines the value, or null when it comes from outside.
+static Operation *definitionIn(Block *block, Value value) {
+  Operation *op = value.getDefiningOp();
+  return op ? block->findAncestorOpInBlock(*op) : nullptr;
+}
+
+static Operation *lastDefinition(Block *block, Operation *op) {
+  Operation *last = nullptr;
+  for (Value operand : op->getOperands())
+    if (Operation *definition = definitionIn(block, operand);
+        definition && (!last || last->isBeforeInBlock(definition)))
+      last = definition;
+  return last;
+}
+
+/// The first use by anything but what joins too, of the result or of what those make of it.
+Operation *Buckets::firstUse(Block *block, Operation *op) const {
+  Operation *first = nullptr;
+  for (Operation *user : op->getUsers())
+    if (Operation *use = joins(user) ? firstUse(block, user) : block->findAncestorOpInBlock(*user);
+        use && (!first || use->isBeforeInBlock(first)))
+      first = use;
+  return first;
+}
+
+/// How many of them one after another take the result on.
+unsigned Buckets::heightOf(Operation *op) const {
+  unsigned height = 0;
+  for (Operation *user : op->getUsers())
+    if (joins(user))
+      height = std::max(height, heightOf(user) + 1);
+  return height;
+}
+
+Buckets::Key Buckets::keyOf(Operation *op) {
+  // What is summed once per step does not wait for what a layer goes on with, nor it for that.
+  SmallVector<par::CauseAttr> causes = par::causesOf(op->getLoc());
+  unsigned ofParameters = !causes.empty() && causes.front().getRole() == "parameter";
+  return {{op->getAttr("axis"), op->getAttr("reason")},
+          {op->getName().getIdentifier(), ofParameters}};
+}
+
+int64_t Buckets::sizeFor(int64_t total) const {
+  constexpr int64_t least = 256 << 10, most = 25'000'000;
+  return bytes > 0 ? bytes : std::clamp(total / 8, least, most);
+}
+
+static int64_t wireBytes(Operation *op) { return cast<CollectiveInterface>(op).getWireBytes(); }
+
+bool Buckets::usedBefore(Block *block, const Bucket &bucket, Operation *next) const {
+  return llvm::any_of(bucket.members, [&](Operation *member) {
+    Operation *use = firstUse(block, member);
+    return use && (use == next || use->isBeforeInBlock(next));
+  });
+}
+
+/// Each directly after its operand: the order in which operands become ready.
+void Buckets::sortByReadiness(Block *block, Ops &ops) const {
+  for (Operation *op : ops)
+    if (Operation *last = lastDefinition(block, op))
+      op->moveAfter(last);
+    else
+      op->moveBefore(block, block->begin());
+  llvm::sort(ops, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+}
+
+int64_t Buckets::run(Block *block) {
+  std::map<unsigned, Ops, std::greater<>> byHeight;
+  for (Operation &op : *block)
+    if (joins(&op))
+      byHeight[heightOf(&op)].push_back(&op);
+  int64_t count = 0;
+  for (auto &[height, ops] : byHeight)
+    count += run(block, ops);
+  return count;
+}
+
+int64_t Buckets::run(Block *block, Ops &ops) const {
+  sortByReadiness(block, ops);
+  SmallVector<Bucket> buckets;
+  llvm::DenseMap<Key, unsigned> open;
+  llvm::DenseMap<Key, int64_t> totals;
+  for (Operation *op : ops)
+    totals[keyOf(op)] += wireBytes(op);
+  for (Operation *op : ops) {
+    Key key = keyOf(op);
+    auto found = open.find(key);
+    if (found != open.end() && (buckets[found->second].bytes >= sizeFor(totals[key]) ||
+                                usedBefore(block, buckets[found->second], op)))
+      found = (open.erase(found), open.end());
+    if (found == open.end()) {
+      found = open.try_emplace(key, buckets.size()).first;
+      buckets.emplace_back();
+    }
+    buckets[found->second].members.push_back(op);
+    buckets[found->second].bytes += wireBytes(op);
+  }
+  for (const Bucket &bucket : buckets)
+    join(bucket);
+  return static_cast<int64_t>(buckets.size());
+}
+
+void Buckets::join(const Bucket &bucket) {
+  if (bucket.members.size() == 1)
+    return;
+  Operation *last = bucket.members.back();
+  SmallVector<Value> results;
+  SmallVector<Location> locs;
+  OpBuilder builder(last);
+  OperationState joined(last->getLoc(), last->getName());
+  for (Operation *op : bucket.members) {
+    joined.addOperands(op->getOperands());
+    joined.addTypes(op->getResultTypes());
+    llvm::append_range(results, op->getResults());
+    locs.push_back(op->getLoc());
+  }
+  joined.location = builder.getFusedLoc(locs);
+  joined.addAttributes(last->getAttrs());
+  Operation *made = builder.create(joined);
+  for (auto [before, after] : llvm::zip(results, made->getResults()))
+    before.replaceAllUsesWith(after);
+  for (Operation *op : bucket.members)
+    op->erase();
+}

@@ -1,0 +1,55 @@
+//===- Buckets.h - one collective for many values -----------------------------------*- C++ -*-===//
+
+#ifndef PARTITA_LIB_OVERLAP_BUCKETS_H
+#define PARTITA_LIB_OVERLAP_BUCKETS_H
+
+#include "dialects/Interfaces/Interfaces.h"
+#include "llvm/ADT/DenseMap.h"
+#include <map>
+
+namespace partita::overlap {
+
+/// Joins collectives, each of which has as many operands as results.
+///
+/// In each block, those over one axis and for one reason join, in the order in which their operands
+/// are defined, until a bucket is full. A collective whose result is needed before a later operand
+/// of the bucket is defined closes the bucket: a bucket stands after its last operand and before
+/// its first use.
+///
+/// Sums of sums (a norm's gradient over tp, then over dp): the inner ones join first. Being taken
+/// by another collective is no use that closes a bucket, for the outer ones move behind it.
+class Buckets {
+public:
+  using Predicate = llvm::function_ref<bool(mlir::Operation *)>;
+  /// `joins` says which ops; a bucket is closed at `bytes`, 0: an eighth of all, 256 KiB to 25 MB.
+  Buckets(Predicate joins, int64_t bytes) : joins(joins), bytes(bytes) {}
+
+  /// Returns how many buckets there are then.
+  int64_t run(mlir::Block *block);
+
+private:
+  using Ops = llvm::SmallVector<mlir::Operation *>;
+  struct Bucket {
+    Ops members;
+    int64_t bytes = 0;
+  };
+  /// What may join: kind, axis, reason, and whether it is done once per step for parameters.
+  using Key =
+      std::pair<std::pair<mlir::Attribute, mlir::Attribute>, std::pair<mlir::Attribute, unsigned>>;
+  static Key keyOf(mlir::Operation *op);
+
+  mlir::Operation *firstUse(mlir::Block *block, mlir::Operation *op) const;
+  unsigned heightOf(mlir::Operation *op) const;
+  int64_t sizeFor(int64_t total) const;
+  bool usedBefore(mlir::Block *block, const Bucket &bucket, mlir::Operation *next) const;
+  void sortByReadiness(mlir::Block *block, Ops &ops) const;
+  int64_t run(mlir::Block *block, Ops &ops) const;
+  static void join(const Bucket &bucket);
+
+  Predicate joins;
+  int64_t bytes;
+};
+
+} // namespace partita::overlap
+
+#endif // PARTITA_LIB_OVERLAP_BUCKETS_H
