@@ -1,12 +1,14 @@
 //===- GatherAgain.cpp - the backward pass gathers for itself ---------------------------------===//
 //
-// A gathered value that forward and backward ops use lives from the one pass to the other. Its
-// piece is there as well, and is a rank's share of it: the backward ops get a gather of their own,
-// right before the first of them, marked `again` so that nothing joins it with the forward pass's.
+// A gathered value (an activation, a parameter) that forward and backward ops use lives from the
+// one pass to the other. Its piece is there as well, and is a rank's share of it: the backward ops
+// get a gather of their own, right before the first of them, marked `again` so that nothing joins
+// it with the forward pass's.
 //
 //===----------------------------------------------------------------------------------------------===//
 
 #include "dialects/Par/Par.h"
+#include "dialects/Zero/Zero.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "partita/Autodiff/Passes.h"
 
@@ -22,18 +24,20 @@ namespace {
 
 struct GatherAgain : partita::impl::GatherAgainPassBase<GatherAgain> {
   void runOnOperation() override {
-    SmallVector<par::AllGatherOp> gathers;
-    getOperation().walk([&](par::AllGatherOp op) {
-      if (!isBackward(op) && !op.getAgain())
+    SmallVector<Operation *> gathers;
+    getOperation().walk([&](Operation *op) {
+      if (isa<par::AllGatherOp, zero::GatherOp>(op) && !isBackward(op) && !op->hasAttr(kAgain))
         gathers.push_back(op);
     });
-    llvm::for_each(gathers, [&](par::AllGatherOp op) { split(op); });
+    llvm::for_each(gathers, [&](Operation *op) { split(op); });
   }
 
 private:
   static bool isBackward(Operation *op) { return par::isBackward(op->getLoc()); }
 
-  void split(par::AllGatherOp op) {
+  static constexpr llvm::StringLiteral kAgain = "again";
+
+  void split(Operation *op) {
     Operation *first = nullptr;
     bool forward = false;
     for (Operation *user : op->getUsers()) {
@@ -46,12 +50,12 @@ private:
     if (!forward || !first)
       return;
     OpBuilder builder(first);
-    auto again = cast<par::AllGatherOp>(builder.clone(*op));
-    again.setAgain(true);
+    Operation *again = builder.clone(*op);
+    again->setAttr(kAgain, builder.getUnitAttr());
     again->setLoc(
-        FusedLoc::get({op.getLoc()}, builder.getStringAttr("backward"), builder.getContext()));
-    op.getResult().replaceUsesWithIf(again.getResult(),
-                                     [](OpOperand &use) { return isBackward(use.getOwner()); });
+        FusedLoc::get({op->getLoc()}, builder.getStringAttr("backward"), builder.getContext()));
+    for (auto [before, after] : llvm::zip(op->getResults(), again->getResults()))
+      before.replaceUsesWithIf(after, [](OpOperand &use) { return isBackward(use.getOwner()); });
     ++gathered;
   }
 };

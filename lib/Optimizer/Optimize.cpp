@@ -58,7 +58,7 @@ struct Optimize : partita::impl::OptimizePassBase<Optimize> {
 
 private:
   double decayOf(train::UpdateOp update) {
-    return cast<RankedTensorType>(update.getValue().getType()).getRank() >= 2 ? weightDecay : 0.0;
+    return par::wholeType(update.getValue().getType()).getRank() >= 2 ? weightDecay : 0.0;
   }
 
   static Type scalar(OpBuilder &builder) { return RankedTensorType::get({}, builder.getF32Type()); }

@@ -30,6 +30,8 @@ static constexpr Phase kPhases[] = {
      "partition-seed-sequence{on=${sequence-parallel}},partition-split-forms,"
      "partition-propagate,partition-materialize,simplify-collectives,partition-verify",
      "the forward program alone, all axes alike; the backward halves follow from it"},
+    {"parameters", "zero-shard-parameters{stage=${zero-stage} keep=${persistence-threshold}}",
+     "the gathers of parameters take the place of their conjugates, before differentiation"},
     {"differentiate",
      "differentiate,gather-again,expand-conjugates,join-slice-gradients,canonicalize,cse",
      "after partitioning, so that the conjugates of what it inserted come out of the table"},
@@ -37,6 +39,11 @@ static constexpr Phase kPhases[] = {
      "optimize{kind=${optimizer} betas=${betas} epsilon=${eps} "
      "weight-decay=${weight-decay}},canonicalize,cse",
      "gradients are complete here, whatever reduced them"},
+    {"states",
+     "zero-shard-states{stage=${zero-stage}},canonicalize,zero-shard-gradients{stage=${zero-stage}}"
+     ","
+     "canonicalize,cse",
+     "who keeps which states and gradients follows from the updates by algebra"},
     {"schedule", "peel-last-micro-batch,canonicalize,cse",
      "the order of the micro-batches is settled before kernels are made and collectives placed"},
     {"fuse",
@@ -45,7 +52,10 @@ static constexpr Phase kPhases[] = {
      "every kernel boundary is a value written and read again; before the overlap, which counts "
      "what there is to hide behind"},
     {"overlap",
-     "bucket-all-reduces{bytes=${bucket-bytes}},order-updates,start-collectives,poll-collectives",
+     "zero-prefetch-parameters{ahead-bytes=${prefetch-bytes}},"
+     "bucket-all-reduces{bytes=${bucket-bytes}},order-updates,bucket-gathers{bytes=${bucket-bytes}}"
+     ","
+     "start-collectives,poll-collectives",
      "after the last pass that moves computation, before buffers: an operand lives until its wait"},
     {"memory", "plan-memory",
      "the order of all ops is final: lives are known, and with them every offset"},

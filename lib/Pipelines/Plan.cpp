@@ -26,6 +26,14 @@ static constexpr PlanOption kOptions[] = {
      "micro-batches per step, whose gradients are added before the update"},
     {"sequence-parallel", PlanOption::Flag, "", "false", 0, 0,
      "split what tp leaves whole (norms, dropout, residual sums) along the sequence"},
+    {"zero-stage", PlanOption::Integer, "STAGE", "0", 0, 3,
+     "what the data-parallel ranks keep pieces of (ZeRO): 0 nothing, 1 the optimizer's states, 2 "
+     "and "
+     "the gradients, 3 and the parameters"},
+    {"persistence-threshold", PlanOption::Integer, "ELEMENTS", "0", 0, kMost,
+     "parameters of at most this many elements of a rank stay whole at stage 3"},
+    {"prefetch-bytes", PlanOption::Integer, "BYTES", "0", 0, kMost,
+     "parameters gathered before they are used, at most, at stage 3; 0: one bucket ahead"},
     {"bucket-bytes", PlanOption::Integer, "BYTES", "0", 0, kMost,
      "gradients reduced as one; 0: an eighth of all of them, 256 KiB to 25 MB"},
     {"objective", PlanOption::Named, "auto|causal|masked|classification|mse|output|none", "auto", 0,
@@ -190,7 +198,8 @@ void Plan::setOneRank() {
   for (auto [name, value] : {std::pair("mesh", ""),
                              {"shard", ""},
                              {"configuration", "none"},
-                             {"sequence-parallel", "false"}})
+                             {"sequence-parallel", "false"},
+                             {"zero-stage", "0"}})
     set(name, value);
 }
 

@@ -1,0 +1,146 @@
+//===- PrefetchParameters.cpp - when parameters are gathered
+//------------------------------------===//
+//
+// Block by block. The gathers of parameters in the order of their first uses; neighbours whose uses
+// belong to one layer (of one pass) join, as far as a bucket goes. Each bucket would stand right
+// before its first use; it moves up, past the first uses of buckets before it, as long as what is
+// gathered and not yet used stays within the bound. One bucket ahead is always allowed: it is what
+// hides a gather at all.
+//
+//===------------------------------------------------------------------------------------------===//
+
+#include "dialects/Train/Train.h"
+#include "dialects/Zero/Zero.h"
+#include "partita/Zero/Passes.h"
+
+namespace partita {
+#define GEN_PASS_DEF_ZEROPREFETCHPARAMETERSPASS
+#include "partita/Zero/Passes.h.inc"
+} // namespace partita
+
+using namespace mlir;
+using namespace partita;
+
+namespace {
+
+/// Gathers that are one collective.
+struct Bucket {
+  SmallVector<zero::GatherOp> members;
+  Operation *firstUse = nullptr;
+  int64_t bytes = 0; // of the wholes
+};
+
+struct ZeroPrefetchParameters
+    : partita::impl::ZeroPrefetchParametersPassBase<ZeroPrefetchParameters> {
+  using ZeroPrefetchParametersPassBase::ZeroPrefetchParametersPassBase;
+
+  void runOnOperation() override {
+    if (bucketBytes < 0 || aheadBytes < 0) {
+      getOperation().emitError() << "bucket-bytes=" << bucketBytes.getValue()
+                                 << " ahead-bytes=" << aheadBytes.getValue()
+                                 << ", expected none below 0";
+      return signalPassFailure();
+    }
+    SmallVector<Block *> blocks;
+    getOperation().walk([&](Block *block) { blocks.push_back(block); });
+    for (Block *block : blocks)
+      run(block);
+  }
+
+private:
+  /// Through what is no more than an `f`, a value is read from a parameter.
+  static bool isParameter(Value piece) {
+    Operation *op = piece.getDefiningOp();
+    while (op && op->getNumOperands() == 1 && !isa<train::ReadOp>(op))
+      op = op->getOperand(0).getDefiningOp();
+    return isa_and_nonnull<train::ReadOp>(op);
+  }
+
+  static Operation *firstUse(zero::GatherOp op) {
+    Operation *first = nullptr;
+    for (Operation *user : op->getUsers())
+      if (Operation *use = op->getBlock()->findAncestorOpInBlock(*user);
+          use && (!first || use->isBeforeInBlock(first)))
+        first = use;
+    return first;
+  }
+
+  /// Do the uses belong to one layer, in one direction?
+  static bool sameLayer(Operation *a, Operation *b) {
+    train::LayerAttr first = train::LayerAttr::of(a->getLoc()),
+                     second = train::LayerAttr::of(b->getLoc());
+    return first == second && par::isBackward(a->getLoc()) == par::isBackward(b->getLoc());
+  }
+
+  void run(Block *block) {
+    SmallVector<std::pair<Operation *, zero::GatherOp>> gathers;
+    for (auto op : block->getOps<zero::GatherOp>())
+      if (op.getPieces().size() == 1 && isParameter(op.getPieces()[0]))
+        if (Operation *use = firstUse(op))
+          gathers.push_back({use, op});
+    if (gathers.empty())
+      return;
+    llvm::stable_sort(gathers, [](auto a, auto b) {
+      return a.first != b.first && a.first->isBeforeInBlock(b.first);
+    });
+    SmallVector<Bucket> buckets;
+    for (auto [use, op] : gathers) {
+      int64_t bytes = bytesOf(op.getWholes().getTypes());
+      bool joins = !buckets.empty() && sameLayer(buckets.back().firstUse, use) &&
+                   buckets.back().members.front().getAxisAttr() == op.getAxisAttr() &&
+                   buckets.back().members.front().getAgain() == op.getAgain() &&
+                   buckets.back().bytes + bytes <= bucketBytes;
+      if (!joins)
+        buckets.push_back({{}, use, 0});
+      buckets.back().members.push_back(op);
+      buckets.back().bytes += bytes;
+    }
+    place(buckets);
+  }
+
+  /// From the first bucket on, so that each passes those that stand already.
+  void place(ArrayRef<Bucket> buckets) {
+    for (auto [i, bucket] : llvm::enumerate(buckets)) {
+      size_t ahead = i; // the first bucket before whose use this one is gathered
+      for (int64_t waiting = bucket.bytes; ahead > 0; --ahead) {
+        waiting += buckets[ahead - 1].bytes;
+        if (ahead < i && waiting > aheadBytes)
+          break;
+      }
+      join(bucket, buckets[ahead].firstUse);
+    }
+  }
+
+  /// What reads the piece moves up with its gather: nothing is written before all is read.
+  static void bringBefore(Operation *op, Operation *before) {
+    if (!op || op->getBlock() != before->getBlock() || op->isBeforeInBlock(before))
+      return;
+    for (Value operand : op->getOperands())
+      bringBefore(operand.getDefiningOp(), before);
+    op->moveBefore(before);
+  }
+
+  static void join(const Bucket &bucket, Operation *before) {
+    OpBuilder builder(before);
+    SmallVector<Value> pieces;
+    SmallVector<Type> types;
+    SmallVector<Location> locs;
+    for (zero::GatherOp op : bucket.members) {
+      bringBefore(op.getPieces()[0].getDefiningOp(), before);
+      llvm::append_range(pieces, op.getPieces());
+      llvm::append_range(types, op->getResultTypes());
+      locs.push_back(op.getLoc());
+    }
+    zero::GatherOp first = bucket.members.front();
+    auto joined =
+        zero::GatherOp::create(builder, builder.getFusedLoc(locs), types, pieces,
+                               first.getAxisAttr(), first.getReasonAttr(), first.getAgainAttr());
+    for (auto [op, whole] : llvm::zip(bucket.members, joined.getWholes())) {
+      Operation *single = op;
+      single->getResult(0).replaceAllUsesWith(whole);
+      single->erase();
+    }
+  }
+};
+
+} // namespace

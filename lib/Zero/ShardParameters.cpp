@@ -1,0 +1,125 @@
+//===- ShardParameters.cpp - each rank keeps a piece of every parameter
+//-------------------------===//
+//
+// The gather is the conjugate that stood there as `f`: where the ranks of the axis go on with
+// different samples its adjoint is a reduce-scatter. The `f` of other axes goes on the piece, in
+// front of it, so that what those ranks reduce are pieces too.
+//
+//===------------------------------------------------------------------------------------------===//
+
+#include "dialects/Train/Train.h"
+#include "dialects/Zero/Zero.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "partita/Zero/Passes.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace partita {
+#define GEN_PASS_DEF_ZEROSHARDPARAMETERSPASS
+#include "partita/Zero/Passes.h.inc"
+} // namespace partita
+
+using namespace mlir;
+using namespace partita;
+
+namespace {
+
+struct ZeroShardParameters : partita::impl::ZeroShardParametersPassBase<ZeroShardParameters> {
+  using ZeroShardParametersPassBase::ZeroShardParametersPassBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    if (stage < 3)
+      return;
+    mesh = par::MeshAttr::of(module);
+    axis = StringAttr::get(&getContext(), "dp");
+    if (mesh.sizeOf(axis) <= 1) {
+      module.emitError()
+          << "zero stage 3 splits the parameters over mesh axis 'dp', of which there "
+             "is one rank; give it a mesh with dp=2 or more";
+      return signalPassFailure();
+    }
+    SmallVector<train::ReadOp> reads;
+    module.walk([&](train::ReadOp read) { reads.push_back(read); });
+    SymbolTable symbols(module);
+    for (train::ReadOp read : reads)
+      if (symbols.lookup<train::ParameterOp>(read.getSymbol()) && isSharded(read.getType()))
+        shard(read);
+    module.walk([&](train::InitialValueOp initial) {
+      if (symbols.lookup<train::ParameterOp>(initial.getSymbol()) && isSharded(initial.getType()))
+        initial.getResult().setType(zero::pieceType(initial.getType(), axis, mesh));
+    });
+  }
+
+private:
+  /// All reads and first values of a parameter have one type, so they are decided alike.
+  bool isSharded(Type type) {
+    return par::Layout::of(type).kind(axis) == par::Kind::Invariant &&
+           cast<RankedTensorType>(type).getNumElements() > keep;
+  }
+
+  /// The value's only users are `f`s, one after another, up to the value that ops compute with:
+  /// returned with the `f`s.
+  static Value lastConjugate(Value value, SmallVectorImpl<par::FOp> &conjugates) {
+    while (value.hasOneUse()) {
+      auto f = dyn_cast<par::FOp>(*value.getUsers().begin());
+      if (!f)
+        break;
+      conjugates.push_back(f);
+      value = f.getResult();
+    }
+    return value;
+  }
+
+  void shard(train::ReadOp read) {
+    SmallVector<par::FOp> conjugates;
+    Value used = lastConjugate(read.getResult(), conjugates);
+    Type whole = used.getType();
+    SmallVector<OpOperand *> uses;
+    for (OpOperand &use : used.getUses())
+      uses.push_back(&use);
+    Value piece = read.getResult();
+    piece.setType(zero::pieceType(piece.getType(), axis, mesh));
+    OpBuilder builder(read);
+    builder.setInsertionPointAfter(read);
+    Location loc = read.getLoc();
+    for (par::FOp f : conjugates) {
+      if (f.getAxisAttr() == axis) {
+        loc = f.getLoc(); // with the reason for reducing the gradient
+        continue;
+      }
+      par::Layout layout = par::Layout::of(piece.getType());
+      layout.set(f.getAxisAttr(), par::Kind::Replicated);
+      piece = par::FOp::create(builder, f.getLoc(), par::withLayout(piece.getType(), layout), piece,
+                               f.getAxisAttr());
+    }
+    gatherForUses(builder, loc, piece, uses, whole);
+    for (par::FOp f : llvm::reverse(conjugates))
+      f.erase();
+  }
+
+  /// In each block that uses the whole, a gather before its first use: within a loop over
+  /// micro-batches nothing whole outlives a micro-batch.
+  void gatherForUses(OpBuilder &builder, Location loc, Value piece, ArrayRef<OpOperand *> uses,
+                     Type whole) {
+    llvm::MapVector<Block *, Operation *> firstUses;
+    for (OpOperand *use : uses) {
+      Operation *&first = firstUses[use->getOwner()->getBlock()];
+      if (!first || use->getOwner()->isBeforeInBlock(first))
+        first = use->getOwner();
+    }
+    for (auto [block, first] : firstUses) {
+      builder.setInsertionPoint(first);
+      auto gather = zero::GatherOp::create(builder, loc, TypeRange(whole), piece, axis,
+                                           builder.getStringAttr("parameter"),
+                                           /*again=*/UnitAttr());
+      for (OpOperand *use : uses)
+        if (use->getOwner()->getBlock() == block)
+          use->set(gather.getResult(0));
+    }
+  }
+
+  par::MeshAttr mesh;
+  StringAttr axis;
+};
+
+} // namespace

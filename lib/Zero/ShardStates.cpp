@@ -1,0 +1,109 @@
+//===- ShardStates.cpp - each rank updates a piece, and keeps the states of it
+//------------------===//
+//
+// Everything is written as shard and gather; that the piece of a reduced gradient is a
+// reduce-scatter is algebra (dialects/Zero/Algebra.cpp).
+//
+//===------------------------------------------------------------------------------------------===//
+
+#include "dialects/Train/Train.h"
+#include "dialects/Zero/Zero.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "partita/Zero/Passes.h"
+
+namespace partita {
+#define GEN_PASS_DEF_ZEROSHARDSTATESPASS
+#include "partita/Zero/Passes.h.inc"
+} // namespace partita
+
+using namespace mlir;
+using namespace partita;
+
+namespace {
+
+/// The location of a reduced gradient, with the reason for gathering what it updates.
+Location becauseOfUpdate(Location gradient) {
+  SmallVector<par::CauseAttr> causes = par::causesOf(gradient);
+  if (causes.empty())
+    return gradient;
+  par::CauseAttr cause = causes.front();
+  MLIRContext *context = gradient.getContext();
+  return par::withCause(
+      gradient, par::CauseAttr::get(context, StringAttr::get(context, "update"), cause.getLetter(),
+                                    cause.getRule(), cause.getOp(), cause.getNode(),
+                                    par::CauseAttr::kOnce, cause.getLayers(), cause.getSeed()));
+}
+
+struct ZeroShardStates : partita::impl::ZeroShardStatesPassBase<ZeroShardStates> {
+  using ZeroShardStatesPassBase::ZeroShardStatesPassBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    if (stage < 1)
+      return;
+    mesh = par::MeshAttr::of(module);
+    axis = StringAttr::get(&getContext(), "dp");
+    if (mesh.sizeOf(axis) <= 1) {
+      module.emitError() << "zero stage 1 splits the optimizer's states over mesh axis 'dp', of "
+                            "which there is one rank; give it a mesh with dp=2 or more";
+      return signalPassFailure();
+    }
+    SmallVector<Operation *> updates;
+    module.walk([&](Operation *op) {
+      if (isa<train::ReadOp, train::InitialValueOp>(op))
+        accesses[op->getAttrOfType<FlatSymbolRefAttr>("symbol").getAttr()].push_back(
+            op->getResult(0));
+      if (isa<train::AdamWOp, train::SgdOp>(op))
+        updates.push_back(op);
+    });
+    if (updates.empty()) {
+      module.emitError() << "zero stage " << int64_t(stage)
+                         << " splits the updates of parameters, of which this program has none; "
+                            "leave it out to compile a program that does not train";
+      return signalPassFailure();
+    }
+    for (Operation *update : updates)
+      shard(update);
+  }
+
+private:
+  /// The operands that are states: those as large as the value, behind value and gradient.
+  static SmallVector<train::ReadOp> statesOf(Operation *update) {
+    SmallVector<train::ReadOp> states;
+    for (Value operand : update->getOperands().drop_front(2))
+      if (auto read = operand.getDefiningOp<train::ReadOp>())
+        states.push_back(read);
+    return states;
+  }
+
+  void shard(Operation *update) {
+    Type whole = update->getOperand(0).getType();
+    // What the ranks do not update alike is nobody's to share.
+    if (par::Layout::of(whole).kind(axis) != par::Kind::Invariant)
+      return;
+    RankedTensorType piece = zero::pieceType(whole, axis, mesh);
+    for (train::ReadOp state : statesOf(update))
+      for (Value access : accesses.lookup(state.getSymbolAttr().getAttr()))
+        access.setType(piece);
+    OpBuilder builder(update);
+    for (unsigned operand : {0u, 1u})
+      update->setOperand(operand, zero::ShardOp::create(builder, update->getLoc(), piece,
+                                                        update->getOperand(operand), axis));
+    for (Value result : update->getResults())
+      result.setType(piece);
+    builder.setInsertionPointAfter(update);
+    Operation *gradient = update->getOperand(1).getDefiningOp()->getOperand(0).getDefiningOp();
+    Location reason = becauseOfUpdate(gradient ? gradient->getLoc() : update->getLoc());
+    auto gathered = zero::GatherOp::create(builder, reason, TypeRange(whole), update->getResult(0),
+                                           axis, builder.getStringAttr("updated parameter"),
+                                           /*again=*/UnitAttr());
+    update->getResult(0).replaceAllUsesExcept(gathered.getResult(0), gathered);
+  }
+
+  par::MeshAttr mesh;
+  StringAttr axis;
+  /// The reads and first values of each symbol, in all functions.
+  llvm::DenseMap<StringAttr, SmallVector<Value, 2>> accesses;
+};
+
+} // namespace

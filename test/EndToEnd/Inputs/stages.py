@@ -1,0 +1,101 @@
+"""Compiles and runs a model at all stages of ZeRO; compares parameters and states bit by bit, and what was sent and kept
+with the formulas. usage: stages.py MODEL FOLDER MESH RANKS ACCUMULATE"""
+import json, re, subprocess, sys
+import numpy as np
+
+model, folder, mesh, ranks, accumulate = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]), int(sys.argv[5])
+dp = int(re.search(r"dp=(\d+)", mesh)[1])
+run = ["--init", "seed:1", "--seed", "3", "--steps", "3", "--lr", "0.01"]
+tokens = folder + "/tokens.bin"
+np.random.default_rng(0).integers(0, 64, 4000).astype("uint16").tofile(tokens)
+
+
+def call(*command):
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, (command, done.stderr)
+    return done.stdout
+
+
+def tensors(path):
+    data = open(path, "rb").read()
+    size = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + size])
+    return {
+        name: data[8 + size + entry["data_offsets"][0] : 8 + size + entry["data_offsets"][1]]
+        for name, entry in header.items()
+        if name != "__metadata__"
+    }
+
+
+def worst(a, b):
+    def difference(x, y):
+        x, y = np.frombuffer(x, "f4"), np.frombuffer(y, "f4")
+        return np.abs(x - y).max() / max(np.abs(y).max(), 1e-3)
+
+    return max(difference(a[name], b[name]) for name in b)
+
+
+programs, results, gradients, sent, kept = {}, {}, {}, {}, {}
+for stage in range(4):
+    program = programs[stage] = f"{folder}/stage{stage}"
+    call("partita", "compile", model, "--dim", "batch=12", "--dim", "sequence=8", "--mesh", mesh, "--zero-stage",
+         str(stage), "--accumulate", str(accumulate), "--optimizer", "adamw", "-o", program)
+    text = call("partita", "run", program, "-n", str(ranks), "--data", tokens, *run, "--checkpoint", f"{folder}/c{stage}",
+                "--grads", f"{folder}/g{stage}")
+    results[stage] = tensors(f"{folder}/c{stage}/checkpoint.safetensors")
+    gradients[stage] = tensors(f"{folder}/g{stage}")
+    sent[stage] = {
+        kind: int(size.replace(",", ""))
+        for kind, size in re.findall(r"(\w+) over dp \(\d+ ranks\), ([\d,]+) bytes per step", text)
+    }
+    kept[stage] = int(re.search(r"([\d,]+) persistent", text)[1].replace(",", ""))
+
+elements = sum(len(data) // 4 for name, data in results[0].items() if not name.endswith((".m", ".v")))
+count = sum(not name.endswith((".m", ".v")) for name in results[0])
+tp = ranks // dp
+if accumulate == 1:
+    for stage in (1, 2, 3):
+        assert results[stage] == results[0], f"stage {stage} is not stage 0 bit by bit"
+        assert gradients[stage] == gradients[0], f"the gradients of stage {stage} are not those of stage 0"
+    print("same bits: stages 0, 1, 2, 3")
+else:
+    assert results[1] == results[0] and results[3] == results[2]
+    assert gradients[1] == gradients[0] and gradients[3] == gradients[2]
+    assert worst(gradients[2], gradients[0]) < 1e-6, worst(gradients[2], gradients[0])
+    print("same bits: stages 0 and 1, stages 2 and 3")
+
+# Bytes: of a rank's parameters, padding of each over dp's pieces aside.
+if tp == 1:
+    parameters, padding = 4 * elements, 4 * count * (dp - 1)
+    small = 64  # the loss and the count of tokens
+
+    def about(bytes, expected):
+        return expected <= bytes <= expected + accumulate * padding + small
+
+    assert about(sent[0]["all_reduce"], parameters), sent
+    for stage, scatters in ((1, 1), (2, accumulate), (3, accumulate)):
+        assert sent[stage]["all_reduce"] <= small, sent
+        assert about(sent[stage]["reduce_scatter"], scatters * parameters), sent
+    for stage in (1, 2):
+        assert about(sent[stage]["all_gather"], parameters), sent
+    # What the backward pass does not use (biases, a table of rows) is not gathered again.
+    assert accumulate * parameters < sent[3]["all_gather"] <= 2 * accumulate * (parameters + padding), sent
+    print("sent: P, 2 P, (g + 1) P, at most 3 g P elements")
+    aligned = 4 * count * 64
+    for stage, pieces, wholes in ((0, 0, 4 - 1), (1, 2, 1), (2, 2, 1), (3, 3, 0)):
+        expected = (wholes + pieces / dp) * parameters
+        assert expected <= kept[stage] <= expected + aligned, (stage, kept[stage], expected)
+    print("kept: parameters and two states, what is split divided by dp")
+
+# A checkpoint knows tensors, not pieces: any stage goes on from any other's.
+if accumulate == 1:
+    whole = set()
+    for before in range(4):
+        for after in range(4):
+            call("cp", "-r", f"{folder}/c{before}", f"{folder}/x")
+            call("partita", "run", programs[after], "-n", str(ranks), "--data", tokens, "--lr", "0.01", "--seed", "3",
+                 "--steps", "5", "--resume", "--checkpoint", f"{folder}/x")
+            whole.add(tuple(tensors(f"{folder}/x/checkpoint.safetensors").values()))
+            call("rm", "-r", f"{folder}/x")
+    assert len(whole) == 1, "stages go on differently"
+    print("resumed: every stage from every stage, the same bits")

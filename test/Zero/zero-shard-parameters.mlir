@@ -1,0 +1,53 @@
+// RUN: partita-opt %s --zero-shard-parameters | FileCheck %s
+// RUN: partita-opt %s --zero-shard-parameters=keep=24 | FileCheck %s --check-prefix=KEEP
+// RUN: partita-opt %s --zero-shard-parameters=stage=2 | FileCheck %s --check-prefix=BELOW
+// RUN: not partita-opt %s --partition-seed=mesh=tp=2 --zero-shard-parameters 2>&1 | FileCheck %s --check-prefix=AXIS
+// AXIS: error: zero stage 3 splits the parameters over mesh axis 'dp', of which there is one rank; give it a mesh with dp=2 or more
+// KEEP-NOT: flat
+// BELOW-NOT: flat
+
+module attributes {par.mesh = #par.mesh<dp = 2, tp = 2>} {
+  train.parameter @w : tensor<4x6xf32>
+  train.parameter @b : tensor<5xf32>
+
+  // CHECK-LABEL: func @init
+  // CHECK: train.initial_value @w : tensor<12xf32, #par.place<[4, 6], flat [dp]>>
+  func.func @init() {
+    %w = train.initial_value @w : tensor<4x6xf32>
+    train.write @w, %w : tensor<4x6xf32>
+    return
+  }
+
+  // CHECK-LABEL: func @example
+  // CHECK: %[[W:.*]] = train.read @w : tensor<12xf32, #par.place<[4, 6], flat [dp]>>
+  // CHECK-NEXT: %[[G:.*]] = zero.gather %[[W]] over "dp" because "parameter" : tensor<12xf32, #par.place<[4, 6], flat [dp]>> -> tensor<4x6xf32, #par.place<[4, 6], replicated [dp]>>
+  // CHECK-NEXT: tx.matmul %arg0, %[[G]]
+  func.func @example(%x: tensor<2x4xf32, #par.place<[4 @dp, 4]>>) -> tensor<2x6xf32, #par.place<[4 @dp, 6]>> {
+    %w = train.read @w : tensor<4x6xf32>
+    %1 = par.f %w over "dp" : tensor<4x6xf32> -> tensor<4x6xf32, #par.place<[4, 6], replicated [dp]>>
+    %y = tx.matmul %x, %1 : (tensor<2x4xf32, #par.place<[4 @dp, 4]>>, tensor<4x6xf32, #par.place<[4, 6], replicated [dp]>>) -> tensor<2x6xf32, #par.place<[4 @dp, 6]>>
+    return %y : tensor<2x6xf32, #par.place<[4 @dp, 6]>>
+  }
+
+  // Another axis's conjugate is of the piece; in a loop every micro-batch gathers, at its first use; 5 elements on 2 ranks.
+  // CHECK-LABEL: func @loop
+  // CHECK: %[[B:.*]] = train.read @b : tensor<3xf32, #par.place<[5], flat [dp]>>
+  // CHECK-NEXT: %[[F:.*]] = par.f %[[B]] over "tp" : tensor<3xf32, #par.place<[5], flat [dp]>> -> tensor<3xf32, #par.place<[5], replicated [tp], flat [dp]>>
+  // CHECK-NEXT: train.accumulate
+  // CHECK: tx.neg
+  // CHECK-NEXT: %[[G:.*]] = zero.gather %[[F]] over "dp" because "parameter" : tensor<3xf32, #par.place<[5], replicated [tp], flat [dp]>> -> tensor<5xf32, #par.place<[5], replicated [dp, tp]>>
+  // CHECK-NEXT: tx.mul %{{.*}}, %[[G]]
+  // CHECK-NEXT: tx.mul %{{.*}}, %[[G]]
+  func.func @loop(%x: tensor<2x5xf32, #par.place<[2, 5], replicated [dp, tp]>>) -> tensor<5xf32, #par.place<[5], replicated [dp, tp]>> {
+    %b = train.read @b : tensor<5xf32>
+    %t = par.f %b over "tp" : tensor<5xf32> -> tensor<5xf32, #par.place<[5], replicated [tp]>>
+    %f = par.f %t over "dp" : tensor<5xf32, #par.place<[5], replicated [tp]>> -> tensor<5xf32, #par.place<[5], replicated [dp, tp]>>
+    %s = train.accumulate (%one = %x) : (tensor<2x5xf32, #par.place<[2, 5], replicated [dp, tp]>>) -> tensor<5xf32, #par.place<[5], replicated [dp, tp]>> {
+      %n = "tx.neg"(%one) : (tensor<5xf32, #par.place<[5], replicated [dp, tp]>>) -> tensor<5xf32, #par.place<[5], replicated [dp, tp]>>
+      %y = "tx.mul"(%n, %f) : (tensor<5xf32, #par.place<[5], replicated [dp, tp]>>, tensor<5xf32, #par.place<[5], replicated [dp, tp]>>) -> tensor<5xf32, #par.place<[5], replicated [dp, tp]>>
+      %z = "tx.mul"(%y, %f) : (tensor<5xf32, #par.place<[5], replicated [dp, tp]>>, tensor<5xf32, #par.place<[5], replicated [dp, tp]>>) -> tensor<5xf32, #par.place<[5], replicated [dp, tp]>>
+      train.yield %z : tensor<5xf32, #par.place<[5], replicated [dp, tp]>>
+    }
+    return %s : tensor<5xf32, #par.place<[5], replicated [dp, tp]>>
+  }
+}
