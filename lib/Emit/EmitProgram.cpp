@@ -66,9 +66,16 @@ LogicalResult partita::printProgram(ModuleOp module, const EmitOptions &options,
     }
     return success();
   };
-  if (failed(print(false)) || failed(print(true)))
+  if (failed(print(false)))
     return failure();
-  os << "\n//===-- What the runtime needs to know "
+  // Of a deep model they are tens of thousands of lines, on which -O3 takes most of a minute and
+  // more than a gigabyte; at -O0 a few seconds.
+  os << "\n// What follows only calls; there is nothing in it to optimize.\n"
+        "#pragma GCC push_options\n#pragma GCC optimize(\"O0\")\n";
+  if (failed(print(true)))
+    return failure();
+  os << "\n#pragma GCC pop_options\n"
+        "\n//===-- What the runtime needs to know "
         "---------------------------------------------------------===//\n\n";
   return emit::printTables(module, options, os);
 }

@@ -83,7 +83,7 @@ json::Array collectivesOf(DictionaryAttr program, par::MeshAttr mesh) {
                                   {"calls", number(entry, "calls")},
                                   {"bytes", number(entry, "bytes")},
                                   {"tensors", std::move(tensors)},
-                                  {"why", utf8(string(entry, "reason"))}});
+                                  {"name", utf8(string(entry, "reason"))}});
   }
   return result;
 }

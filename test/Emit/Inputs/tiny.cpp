@@ -42,6 +42,10 @@ static void map_reciprocal(float *out, const float *x, int64_t ni) {
     out[i] = 1.0f / x[i];
 }
 
+// What follows only calls; there is nothing in it to optimize.
+#pragma GCC push_options
+#pragma GCC optimize("O0")
+
 // Parameters and states as they start; where parameters come from, --init says.
 static void init(Rank &rank) {
   float *table = rank.persistent(0); // [16, 8]
@@ -137,6 +141,8 @@ static void train_step(Rank &rank) {
   sgdUpdate(table, nullptr, table_grad, 128, {*learning_rate, 0.0f, rank.hyper.weightDecay});
   rank.report.loss = *model_head_mul;
 }
+
+#pragma GCC pop_options
 
 //===-- What the runtime needs to know ---------------------------------------------------------===//
 
