@@ -1,7 +1,8 @@
 //===- CollectiveReasons.cpp - why ranks exchange, in words -----------------------------------===//
 //
-// One row per role of a cause; what a seed is called and how it is taken back, one per kind of
-// seed.
+// Two tables: what a role of a cause says, and what a seed is called and how it is taken back. A
+// new role, or kind of seed, is one row, and one of the table in its attribute's definition
+// (#par.cause).
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -12,34 +13,98 @@
 using namespace llvm;
 using namespace partita::analysis;
 
-std::string Collective::why() const {
-  if (role.empty())
-    return "no reason is noted: the module was written without locations";
-  std::string letterText =
-      formatv("{0} splits letter {1} of {2} ('{3}')", axis, letter, op, rule).str();
-  if (role == "sum" && kind == "all_gather")
-    return letterText + ", which it sums away: the backward half of the reduce-scatter behind it";
-  if (role == "sum")
-    return letterText + ", which it sums away: each rank has a part of the sum" +
-           (kind == "reduce_scatter" ? ", and keeps its piece of the whole one" : "");
-  if (role == "greatest")
-    return letterText + ", of which it takes the greatest: each rank has its own";
-  if (role == "parameter")
-    return letterText + " and parameters lack it: each rank has a share of their gradients";
-  if (role == "share")
-    return letterText + " and an operand lacks it: each rank has a share of that one's gradient";
-  if (role == "whole" && kind == "reduce_scatter")
-    return letterText + " and gathers its input: each rank has a share of the input's gradient, "
-                        "and keeps its piece of the whole one";
-  if (role == "whole")
-    return letterText + ", so its input, split along the sequence, is gathered" +
-           (backward ? " again for the backward pass instead of kept" : "");
-  return letterText +
-         ", of which each rank takes its piece: the pieces of the gradient are gathered";
+namespace {
+
+/// What all causes of one role have in common. `says` continues "tp splits letter k of tx.matmul
+/// ('...')".
+struct Role {
+  StringLiteral name, text;
+  StringLiteral asGather = "", asScatter = "", anew = "", need = "the mean is over all samples";
+  std::optional<Place> place = {};
+  StringLiteral title = "";
+  bool isPaired = false;
+
+  constexpr Role(StringLiteral name, StringLiteral says) : name(name), text(says) {}
+  /// What it says of moves, where that is something else.
+  constexpr Role gathers(StringLiteral says) const { return with(&Role::asGather, says); }
+  constexpr Role scatters(StringLiteral says) const { return with(&Role::asScatter, says); }
+  /// What is added where the backward pass gathers what the forward pass had gathered.
+  constexpr Role again(StringLiteral says) const { return with(&Role::anew, says); }
+  /// What of the mathematics requires it, where it is the batch that is split.
+  constexpr Role required(StringLiteral says) const { return with(&Role::need, says); }
+  /// Exchanged when there is time: told apart from the layers, under one name.
+  constexpr Role told(Place at, StringLiteral as) const {
+    Role role = with(&Role::title, as);
+    role.place = at;
+    return role;
+  }
+  /// Sequence parallelism puts a pair in place of such an all-reduce of a residual stream.
+  constexpr Role paired() const {
+    Role role = *this;
+    role.isPaired = true;
+    return role;
+  }
+
+private:
+  constexpr Role with(StringLiteral Role::*member, StringLiteral value) const {
+    Role role = *this;
+    role.*member = value;
+    return role;
+  }
+};
+
+constexpr Role kRoles[] = {
+    Role("sum", ", which it sums away: each rank has a part of the sum")
+        .gathers(", which it sums away: the backward half of the reduce-scatter behind it")
+        .scatters(", which it sums away: each rank has a part of the sum, and keeps its piece of "
+                  "the whole one")
+        .paired(),
+    Role("greatest", ", of which it takes the greatest: each rank has its own"),
+    Role("share", " and an operand lacks it: each rank has a share of that one's gradient")
+        .paired(),
+    Role("parameter", " and parameters lack it: each rank has a share of their gradients")
+        .required("one reduction per step of each gradient")
+        .told(Gradients, "gradients of parameters"),
+    Role("whole", " and needs its input whole")
+        .gathers(", so its input, split along the sequence, is gathered")
+        .scatters(" and gathers its input: each rank has a share of the input's gradient, and "
+                  "keeps its piece of the whole one")
+        .again(" again for the backward pass instead of kept"),
+    Role("piece", ", of which each rank takes its piece: the pieces of the gradient are gathered"),
+};
+
+/// What all splits that one kind of seed asks for have in common.
+struct Seed {
+  StringLiteral kind, called;
+  StringLiteral request = "";   ///< of its words, {0}, where there are any
+  StringLiteral several = ": "; ///< in front of parameters that are split together
+  StringLiteral option = "";    ///< without which it does not exist
+  StringLiteral instead = "";   ///< what whole weights need beside --shard
+  bool isRequired = false;      ///< by mathematics: the role says what
+};
+
+constexpr Seed kSeeds[] = {
+    {"batch", "the batch", ", of input '{0}'", ": ", "", "", true},
+    {"sequence", "--sequence-parallel", "", ": ", "--sequence-parallel"},
+    {"analysis", "the model's structure", "", ", which pairs "},
+    {"user", "--shard", " '{0}'", ": ", "", " in place of --shard '{0}'"},
+    {"annotation", "the sharding annotations of the model's file", " ({0})", ": ", "",
+     " with --configuration none"},
+};
+
+/// nullptr: a module of another version, or by hand.
+const Role *roleOf(StringRef name) {
+  const Role *row = find_if(kRoles, [&](const Role &each) { return each.name == name; });
+  return row == std::end(kRoles) ? nullptr : row;
+}
+
+const Seed *seedOf(StringRef kind) {
+  const Seed *row = find_if(kSeeds, [&](const Seed &each) { return each.kind == kind; });
+  return row == std::end(kSeeds) ? nullptr : row;
 }
 
 /// "a@1, b@0 and 3 more": those that are split together.
-static std::string family(ArrayRef<std::string> parameters) {
+std::string family(ArrayRef<std::string> parameters) {
   constexpr size_t most = 4;
   std::string list = join(parameters.take_front(most), ", ");
   if (parameters.size() > most)
@@ -47,54 +112,88 @@ static std::string family(ArrayRef<std::string> parameters) {
   return list;
 }
 
+/// "a=replicated,b=replicated": of each family of weights its first keeps all of it whole.
+std::string wholeWeights(const Collective &c) {
+  std::vector<std::string> requests;
+  auto keepWhole = [&](ArrayRef<std::string> split) {
+    if (!split.empty())
+      requests.push_back(StringRef(split.front()).rsplit('@').first.str() + "=replicated");
+  };
+  keepWhole(c.parameters);
+  for (const std::vector<std::string> &other : c.merged)
+    keepWhole(other);
+  return join(requests, ",");
+}
+
+bool isMove(const Collective &c) { return c.kind == "all_gather" || c.kind == "reduce_scatter"; }
+
+/// A sum that a residual stream waits for, in either direction: in a layer, of the embedding in
+/// front of the first one or of the head's input behind the last. (Behind that the loss's sums.)
+bool hasPair(const Collective &c, const Role &role) {
+  bool isStream = c.place >= 0 || (c.layers > 0 && c.place == (c.backward ? After : Before));
+  return !isMove(c) && role.isPaired && isStream;
+}
+
+} // namespace
+
+std::optional<Place> partita::analysis::placeOfRole(StringRef name) {
+  const Role *role = roleOf(name);
+  return role ? role->place : std::nullopt;
+}
+
+std::string Collective::name() const {
+  if (const Role *row = roleOf(role); row && row->place)
+    return row->title.str();
+  return node + (backward ? ", backward" : "");
+}
+
+std::string Collective::why() const {
+  if (role.empty())
+    return "no reason is noted: the module was written without locations";
+  std::string text = formatv("{0} splits letter {1} of {2} ('{3}')", axis, letter, op, rule).str();
+  const Role *row = roleOf(role);
+  if (!row)
+    return text + ": " + role;
+  StringRef says = kind == "all_gather"       ? row->asGather
+                   : kind == "reduce_scatter" ? row->asScatter
+                                              : row->text;
+  text += says.empty() ? StringRef(row->text) : says;
+  return kind == "all_gather" && backward ? text + row->anew.str() : text;
+}
+
 std::string Collective::seedText() const {
+  if (seed.empty())
+    return "not noted";
   std::string together = family(parameters);
   for (const std::vector<std::string> &other : merged)
     together += "; and, of what is summed with it, " + family(other);
-  if (seed == "batch")
-    return words.empty() ? "the batch" : "the batch, of input '" + words + "'";
-  if (seed == "sequence")
-    return "--sequence-parallel";
-  if (seed == "analysis")
-    return parameters.size() == 1 ? "the model's structure: " + together
-                                  : "the model's structure, which pairs " + together;
-  if (seed == "user")
-    return "--shard '" + words + "': " + together;
-  if (seed == "annotation")
-    return "the sharding annotations of the model's file (" + words + "): " + together;
-  return seed.empty() ? "not noted" : seed + " '" + words + "': " + together;
+  const Seed *row = seedOf(seed);
+  std::string text = row ? row->called.str() : seed;
+  if (!words.empty())
+    text += formatv(false, row ? row->request.data() : " '{0}'", words).str();
+  if (!together.empty())
+    text += (row && parameters.size() > 1 ? row->several.str() : ": ") + together;
+  return text;
 }
 
 std::string Collective::removal() const {
-  if (role.empty())
+  const Role *row = roleOf(role);
+  if (!row)
     return "";
-  if (seed == "batch")
-    return role == "parameter"
-               ? "required by the mathematics of data parallelism: one reduction per step of "
-                 "each gradient"
-               : "required by the mathematics of data parallelism: the mean is over all samples";
-  bool isMove = kind == "all_gather" || kind == "reduce_scatter";
+  const Seed *from = seedOf(seed);
+  if (from && from->isRequired)
+    return "required by the mathematics of data parallelism: " + row->need.str();
   std::string text;
-  if (seed == "sequence" || isMove)
-    text = "without --sequence-parallel" +
-           std::string(isMove ? ", an all_reduce takes the place of a pair of these; " : "; ");
-  std::string whole;
-  auto keepWhole = [&](ArrayRef<std::string> split) {
-    if (!split.empty())
-      whole += (whole.empty() ? "" : ",") + StringRef(split.front()).rsplit('@').first.str() +
-               "=replicated";
-  };
-  keepWhole(parameters);
-  for (const std::vector<std::string> &other : merged)
-    keepWhole(other);
+  if (isMove(*this))
+    text = "without --sequence-parallel, an all_reduce takes the place of a pair of these; ";
+  else if (from && !from->option.empty())
+    text = "without " + from->option.str() + "; ";
   text += "without " + axis;
-  if (!whole.empty())
+  if (std::string whole = wholeWeights(*this); !whole.empty())
     text += ", or whole weights: --shard '" + whole + "'";
-  if (seed == "user")
-    text += " in place of --shard '" + words + "'";
-  if (seed == "annotation")
-    text += " with --configuration none";
-  if (!isMove && role == "sum" && place >= 0)
+  if (from && !from->instead.empty())
+    text += formatv(false, from->instead.data(), words).str();
+  if (hasPair(*this, *row))
     text += "; --sequence-parallel puts a reduce_scatter and an all_gather in its place";
   return text;
 }

@@ -43,7 +43,7 @@ static int64_t microBatchesOf(func::FuncOp function) {
 /// A bucket may join what several ops need: a value within a layer tells more of its place than one
 /// outside, and that more than the gradients of parameters, which are reduced when there is time.
 static int tellingPower(par::CauseAttr cause) {
-  if (cause.getRole().getValue() == "parameter")
+  if (placeOfRole(cause.getRole()))
     return 0;
   return cause.getLayer() >= 0 ? 2 : 1;
 }
@@ -66,7 +66,7 @@ static void takeCause(ArrayRef<par::CauseAttr> causes, Collective &record) {
   record.op = first.getOp().str();
   record.node = utf8(first.getNode());
   record.layers = first.getLayers();
-  record.place = tellingPower(first) == 0 ? int64_t(Gradients) : first.getLayer();
+  record.place = placeOfRole(first.getRole()).value_or(Place(first.getLayer()));
   par::SeedAttr seed = first.getSeed();
   if (!seed)
     return;
@@ -78,6 +78,13 @@ static void takeCause(ArrayRef<par::CauseAttr> causes, Collective &record) {
     if (tellingPower(first) > 0 && tellingPower(cause) == tellingPower(first) && cause.getSeed() &&
         seen.insert(cause.getSeed()).second)
       record.merged.push_back(parametersOf(cause.getSeed()));
+}
+
+std::string partita::analysis::nameByCause(Location loc) {
+  Collective record;
+  record.backward = par::isBackward(loc);
+  takeCause(par::causesOf(loc), record);
+  return record.role.empty() ? "" : record.name();
 }
 
 /// What `lower-to-rt` noted, for it leaves no op of tensors.
@@ -142,6 +149,7 @@ json::Object Collective::toJson() const {
   return json::Object{
       {"function", function},
       {"kind", kind},
+      {"name", name()},
       {"axis", axis},
       {"direction", backward ? "backward" : "forward"},
       {"calls", calls},

@@ -5,6 +5,7 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
+#include "partita/Analysis/Collectives.h"
 #include "dialects/Par/Placement.h"
 #include "dialects/Rt/Names.h"
 #include "partita/Lower/Lowering.h"
@@ -23,6 +24,8 @@ FailureOr<int64_t> rt::groupOf(Operation *op, StringRef axis) {
 }
 
 std::string rt::reasonOf(Operation *op, std::optional<StringRef> reason) {
+  if (std::string name = analysis::nameByCause(op->getLoc()); !name.empty())
+    return name;
   if (reason && !reason->empty())
     return reason->str();
   return readableName(op->getLoc(), op);

@@ -59,14 +59,10 @@ static std::vector<const json::Object *> objects(const json::Array *array) {
   return result;
 }
 
-/// "a, b, c and 12 more".
-static std::string nameList(const json::Array *names, size_t most) {
+static std::string nameList(const json::Array &names) {
   std::string list;
-  size_t count = names ? names->size() : 0;
-  for (size_t i = 0; i < std::min(count, most); ++i)
-    list += (i ? ", " : "") + printable((*names)[i].getAsString().value_or(""));
-  if (count > most)
-    list += " and " + std::to_string(count - most) + " more";
+  for (const json::Value &name : names)
+    list += (list.empty() ? "" : ", ") + printable(name.getAsString().value_or(""));
   return list;
 }
 
@@ -101,7 +97,8 @@ static void explainGroups(const json::Object &manifest, bool all) {
                         groupsOf(manifest, text(*axis, "axis"), all ? 1 << 20 : 8));
 }
 
-static void explainCalls(const json::Object &manifest, bool all) {
+/// As the program's own census has them: added up by name, with the tensors.
+static void explainCalls(const json::Object &manifest) {
   std::vector<const json::Object *> collectives = objects(manifest.getArray("collectives"));
   std::string function;
   for (const json::Object *collective : collectives) {
@@ -112,32 +109,11 @@ static void explainCalls(const json::Object &manifest, bool all) {
     outs() << formatv("  {0,3} x {1} over {2} ({3} ranks), {4} bytes: {5}\n",
                       number(*collective, "calls"), text(*collective, "kind"),
                       text(*collective, "axis"), number(*collective, "ranks"),
-                      grouped(number(*collective, "bytes")), text(*collective, "why"));
+                      grouped(number(*collective, "bytes")), text(*collective, "name"));
     const json::Array *tensors = collective->getArray("tensors");
     if (tensors && tensors->size())
-      outs() << "        of " << nameList(tensors, all ? tensors->size() : 3) << '\n';
+      outs() << "        of " << nameList(*tensors) << '\n';
   }
-}
-
-static void explainMemory(const json::Object &manifest, bool all) {
-  const json::Object *memory = manifest.getObject("memory");
-  if (!memory)
-    return;
-  int64_t persistent = number(*memory, "persistent"), arena = number(*memory, "arena");
-  outs() << formatv("\nMemory of a rank: {0} bytes = {1} persistent + {2} arena\n",
-                    grouped(persistent + arena), grouped(persistent), grouped(arena));
-  std::vector<const json::Object *> ledger = objects(memory->getArray("ledger"));
-  sort(ledger, [](const json::Object *a, const json::Object *b) {
-    int64_t x = number(*a, "bytes"), y = number(*b, "bytes");
-    return x != y ? x > y : text(*a, "name") < text(*b, "name");
-  });
-  size_t shown = all ? ledger.size() : std::min<size_t>(ledger.size(), 12);
-  outs() << formatv("  {0,16}  {1,-11} {2}\n", "bytes", "kind", "of");
-  for (size_t i = 0; i < shown; ++i)
-    outs() << formatv("  {0,16}  {1,-11} {2}\n", grouped(number(*ledger[i], "bytes")),
-                      text(*ledger[i], "kind"), text(*ledger[i], "name"));
-  if (shown < ledger.size())
-    outs() << "  and " << ledger.size() - shown << " more; --all lists them\n";
 }
 
 static std::optional<int> parseOptions(Arguments arguments, ExplainOptions &o) {
@@ -155,9 +131,10 @@ static std::optional<int> parseOptions(Arguments arguments, ExplainOptions &o) {
   declarePlanOptions(options, o.plan);
   options.group("Output");
   o.expectations.declare(options);
-  options.flag("all", o.all,
-               "every layer, every bucket, every tensor of every collective, every buffer of the "
-               "ledger");
+  options.flag(
+      "all", o.all,
+      "every layer, every bucket, the collectives of all functions with their tensors, every "
+      "buffer of the ledger");
   options.flag("memory", o.memory,
                "the ledger of memory, and nothing else: by kind and layer, the peak and the op at "
                "which it is, the largest that live there; a model's memory is planned for it");
@@ -235,33 +212,43 @@ static void printJson(json::Object &manifest, ArrayRef<Collective> collectives) 
   outs() << formatv("{0:2}", json::Value(std::move(result))) << '\n';
 }
 
+static std::optional<memory::Ledger> ledgerOf(const json::Object &manifest) {
+  const json::Object *memory = manifest.getObject("memory");
+  return memory ? memory::Ledger::fromJson(*memory) : std::nullopt;
+}
+
 static void printText(const json::Object &manifest, ArrayRef<Collective> collectives, bool all) {
   outs() << describeProgram(manifest) << '\n';
   if (collectives.empty() && objects(manifest.getArray("collectives")).empty())
     outs() << "\nNo collectives: one rank, or nothing to exchange.\n";
   else
     explainGroups(manifest, all);
-  explainCalls(manifest, all);
   if (!collectives.empty()) {
     std::string function = Census::mainFunction(collectives);
     printCensus(outs(), Census::of(collectives, function));
     printReasons(outs(), collectives, function, all);
   }
-  explainMemory(manifest, all);
+  if (all)
+    explainCalls(manifest);
+  if (const json::Object *memory = manifest.getObject("memory")) {
+    std::optional<memory::Ledger> ledger = ledgerOf(manifest);
+    if (all && ledger)
+      printMemory(outs(), *memory, *ledger, all);
+    else
+      printMemorySummary(outs(), *memory, ledger ? &*ledger : nullptr);
+  }
 }
 
 /// The ledger as text, unless JSON tells it, and as a picture.
 static bool tellMemory(Session &session, const json::Object &manifest, const ExplainOptions &o) {
-  const json::Object *memory = manifest.getObject("memory");
-  std::optional<memory::Ledger> ledger =
-      memory ? memory::Ledger::fromJson(*memory) : std::optional<memory::Ledger>();
+  std::optional<memory::Ledger> ledger = ledgerOf(manifest);
   if (!ledger) {
     session.fail(o.subject + ": has no ledger of memory op by op; 'partita compile' writes one");
     return false;
   }
   if (o.memory && !o.asJson) {
     outs() << describeProgram(manifest) << '\n';
-    printMemory(outs(), *memory, *ledger, o.all);
+    printMemory(outs(), *manifest.getObject("memory"), *ledger, o.all);
   }
   if (o.picture.empty())
     return true;

@@ -127,8 +127,10 @@ static void print(raw_ostream &os, const Told &told) {
   if (gradients || c.tensors > 1)
     os << ", " << (gradients ? told.tensors : c.tensors)
        << (gradients && told.tensors == 1 ? " tensor" : " tensors");
-  if (!c.node.empty())
-    os << (gradients ? ": for one, " : ": ") << printable(c.node);
+  if (gradients)
+    os << ": " << c.name() << (c.node.empty() ? "" : ", for one of ") << printable(c.node);
+  else if (!c.node.empty())
+    os << ": " << printable(c.node);
   os << '\n' << "              " << printable(c.why()) << '\n';
   if (c.role.empty())
     return;

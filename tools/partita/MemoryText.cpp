@@ -25,13 +25,15 @@ static std::string name(std::string text) {
 }
 
 static void printPersistent(raw_ostream &os, const json::Object &memory) {
-  os << "\n  " << name("persistent") << formatv("{0,18}  {1,8}\n", "bytes", "tensors");
   const json::Array *kinds = memory.getArray("kinds");
+  if (!kinds)
+    return;
+  os << "\n  " << name("persistent") << formatv("{0,18}  {1,8}\n", "bytes", "tensors");
   auto line = [&](const Twine &title, const json::Object &entry) {
     os << "    " << left_justify(title.str(), kName - 2)
        << formatv("{0,18}  {1,8}\n", grouped(number(entry, "bytes")), number(entry, "buffers"));
   };
-  for (const json::Value &value : kinds ? *kinds : json::Array()) {
+  for (const json::Value &value : *kinds) {
     const json::Object *kind = value.getAsObject();
     if (!kind)
       continue;
@@ -107,13 +109,19 @@ std::string partita::tool::momentText(const Ledger &ledger) {
                                  : printable(at.node) + " (" + printable(at.name) + ")");
 }
 
-void partita::tool::printMemory(raw_ostream &os, const json::Object &memory, const Ledger &ledger,
-                                bool all) {
+void partita::tool::printMemorySummary(raw_ostream &os, const json::Object &memory,
+                                       const Ledger *ledger) {
   int64_t persistent = number(memory, "persistent"), arena = number(memory, "arena");
   os << formatv("\nMemory of a rank: {0} bytes = {1} persistent + {2} arena\n",
                 grouped(persistent + arena), grouped(persistent), grouped(arena));
   printPersistent(os, memory);
-  printKinds(os, ledger);
+  if (ledger)
+    printKinds(os, *ledger);
+}
+
+void partita::tool::printMemory(raw_ostream &os, const json::Object &memory, const Ledger &ledger,
+                                bool all) {
+  printMemorySummary(os, memory, &ledger);
   printActivations(os, ledger, all);
   printHolders(os, ledger, all);
 }

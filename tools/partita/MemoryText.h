@@ -8,9 +8,13 @@
 
 namespace partita::tool {
 
-/// What persists, what the arena holds by kind at the peak and at most, where the peak is,
-/// activations by layer, the largest that live there; `memory` is the manifest's entry. Layers that
-/// are alike are one line, and ten buffers are listed, unless `all` are asked for.
+/// What persists and, where there is a ledger, what the arena holds by kind at the peak and at most,
+/// and where the peak is; `memory` is the manifest's entry.
+void printMemorySummary(llvm::raw_ostream &os, const llvm::json::Object &memory,
+                        const memory::Ledger *ledger);
+
+/// The same, then activations by layer and the largest that live at the peak. Layers that are alike
+/// are one line, and ten buffers are listed, unless `all` are asked for.
 void printMemory(llvm::raw_ostream &os, const llvm::json::Object &memory,
                  const memory::Ledger &ledger, bool all);
 

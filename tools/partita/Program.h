@@ -11,7 +11,7 @@
 //     "parameters":  [{"name", "shape": whole, "local": one rank's, "placement": text, "bytes"}]
 //     "collectives": [{"function": "train_step", "kind": "all_reduce", "axis", "ranks": of its
 //     group,
-//                      "calls": per step, "bytes": per step, "tensors": [names], "why"}]
+//                      "calls": per step, "bytes": per step, "tensors": [names], "name"}]
 //     "explained":   the same one by one, with their reasons: see
 //     partita/Analysis/Collectives.h, Collective::toJson
 //     "memory":      {"persistent", "parameters", "optimizer_states", "arena", "kinds",

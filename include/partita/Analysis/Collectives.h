@@ -33,6 +33,9 @@ struct Collective {
   /// The same of the other splits that one sum serves: branches side by side.
   std::vector<std::vector<std::string>> merged;
 
+  /// What it is called wherever it is told of: in `explain`, the manifest, the emitted program and
+  /// its census.
+  std::string name() const;
   /// Why ranks exchange anything here, which split made them, and what would remove it.
   std::string why() const;
   std::string seedText() const;
@@ -46,6 +49,12 @@ struct Collective {
 
 /// Of all functions, in order.
 std::vector<Collective> collectivesOf(mlir::ModuleOp module);
+
+/// Collective::name() by the op's location; "" where no cause is noted.
+std::string nameByCause(mlir::Location loc);
+
+/// Where those of a role of #par.cause are told, if not at their layer.
+std::optional<Place> placeOfRole(llvm::StringRef role);
 
 struct Count {
   int64_t calls = 0, bytes = 0;

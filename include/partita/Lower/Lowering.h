@@ -110,7 +110,8 @@ private:
 
 /// The number of a mesh axis; an error where the mesh has none of the name.
 mlir::FailureOr<int64_t> groupOf(mlir::Operation *op, llvm::StringRef axis);
-/// Why there is a collective: what the compiler noted, else the op that made it necessary.
+/// What a collective is called: by its cause, else by what the compiler noted, else by the op that
+/// made it necessary.
 std::string reasonOf(mlir::Operation *op, std::optional<llvm::StringRef> reason);
 
 /// Attaches KernelInterface to the ops of `tx`, `train`, `par` and `zero`.

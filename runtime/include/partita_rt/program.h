@@ -150,7 +150,7 @@ struct CensusEntry {
   const char *axis; ///< the group's mesh axis
   int64_t calls;    ///< per train_step
   int64_t bytes;    ///< per train_step, as counted by comm.h
-  const char *why;
+  const char *why;  ///< what it is called: the node that made it necessary
 };
 
 /// Hyperparameters that emitted code reads from Rank::hyper, never as literals, so that the command

@@ -1,5 +1,6 @@
 # compare_census.py EXPLAINED.json MODEL.json RUN.txt: what `partita explain DIR --json` lists one by one, what it says of the
-# model with the same plan, its census, the compiler's totals and what the runtime counted in a step: all the same.
+# model with the same plan, its census, the compiler's totals, what `partita run --census` prints and what the runtime
+# counted in a step: all the same, under the same names.
 import json
 import re
 import sys
@@ -24,6 +25,26 @@ one_by_one = [{**entry, "bytes": entry["calls"] * entry["bytes"]} for entry in p
 assert all(entry["role"] and entry["why"] and entry["removed_by"] and entry["seed"]["kind"] for entry in one_by_one)
 calls, sizes = totals(one_by_one)
 assert (calls, sizes) == totals(program["collectives"])
+
+
+
+def by_name(entries):
+    result = Counter()
+    for entry in entries:
+        if entry["function"] == "train_step":
+            for what in ("calls", "bytes"):
+                result[entry["kind"], entry["axis"], entry["name"], what] += entry[what]
+    return result
+
+
+named = by_name(one_by_one)
+assert named == by_name(program["collectives"]), "explain has two names for one collective"
+printed = Counter()
+for line in open(sys.argv[3]):
+    if found := re.fullmatch(r"  ([\d,]+) (\w+) over (\w+), ([\d,]+) bytes: (.+)\n", line):
+        for what, number in (("calls", found[1]), ("bytes", found[4])):
+            printed[found[2], found[3], found[5], what] += int(number.replace(",", ""))
+assert named == printed, "the program's census has names of its own"
 
 counted_calls, counted_sizes = Counter(), Counter()
 for line in open(sys.argv[3]):
