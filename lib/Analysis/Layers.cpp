@@ -139,8 +139,9 @@ private:
   }
 
   /// Of the ops whose next stop is `at`, the one that the trunk comes from: an operand of `at`; of
-  /// two the one that feeds the other (the residual sum, not the branch beside it); of those the
-  /// end of the longest chain.
+  /// two the one that feeds the other (the residual sum, not the branch beside it); where none does
+  /// (branches that are added one after the other), what all of them come from; else the end of the
+  /// longest chain.
   int stopBefore(int at) const {
     SmallVector<int> direct;
     for (int candidate : before[at])
@@ -150,14 +151,18 @@ private:
     auto feedsAny = [&](int a) {
       return llvm::any_of(candidates, [&](int b) { return a < b && feeds(a, b); });
     };
-    int chosen = candidates.front();
-    bool feeding = feedsAny(chosen);
-    for (int other : candidates.drop_front()) {
-      bool otherFeeding = feedsAny(other);
-      if (otherFeeding != feeding ? otherFeeding : height[other] > height[chosen])
-        chosen = other, feeding = otherFeeding;
+    auto feedsAll = [&](int a) {
+      return llvm::all_of(candidates, [&](int b) { return a < b && feeds(a, b); });
+    };
+    SmallVector<int> sources;
+    if (candidates.size() > 1 && llvm::none_of(candidates, feedsAny))
+      llvm::copy_if(before[at], std::back_inserter(sources), feedsAll);
+    if (sources.empty()) {
+      llvm::copy_if(candidates, std::back_inserter(sources), feedsAny);
+      if (sources.empty())
+        sources.assign(candidates.begin(), candidates.end());
     }
-    return chosen;
+    return *llvm::max_element(sources, [&](int a, int b) { return height[a] < height[b]; });
   }
 
   /// The stops that lead to `top`, first to last; the other chains that end at them go to `tops`.

@@ -1,4 +1,4 @@
-// RUN: partita-opt %s --mark-layers --mlir-print-debuginfo | FileCheck %s
+// RUN: partita-opt %s --mark-layers --mlir-print-debuginfo > %t && FileCheck %s < %t && FileCheck %s --check-prefix=BRANCHES < %t
 // Carried on by all phases: a rank's gradient still has it, and the ledger reads it there.
 // RUN: partita-opt %s --mark-layers --partita-partition=mesh=dp=2 --partita-differentiate --partita-optimize --partita-schedule --partita-fuse --partita-overlap --plan-memory | FileCheck %s --check-prefix=LEDGER
 
@@ -47,4 +47,41 @@ func.func @train_step(%xs: tensor<3x2x4xf32>) -> tensor<f32> {
   }
   train.minimize %loss : tensor<f32>
   return %loss : tensor<f32>
+}
+
+// Two branches of one value, added to the stream one after the other: neither feeds the other, and the stream is what
+// both come from, not the longer of them.
+// BRANCHES-LABEL: func.func @branches
+// BRANCHES: tx.relu %arg0 {{.*}} loc(#[[START:.+]])
+// BRANCHES: tx.matmul {{.*}} loc(#[[ONE:.+]])
+// BRANCHES: tx.matmul {{.*}} loc(#[[ONE2:.+]])
+// BRANCHES: tx.matmul {{.*}} loc(#[[TWO:.+]])
+// BRANCHES: tx.matmul {{.*}} loc(#[[TWO2:.+]])
+// BRANCHES: tx.exp {{.*}} loc(#[[END:.+]])
+// BRANCHES-DAG: #[[START]] = loc(fused<#train.layer<-1 of 2>>[#{{.+}}])
+// BRANCHES-DAG: #[[ONE]] = loc(fused<#train.layer<0 of 2>>[#{{.+}}])
+// BRANCHES-DAG: #[[ONE2]] = loc(fused<#train.layer<0 of 2>>[#{{.+}}])
+// BRANCHES-DAG: #[[TWO]] = loc(fused<#train.layer<1 of 2>>[#{{.+}}])
+// BRANCHES-DAG: #[[TWO2]] = loc(fused<#train.layer<1 of 2>>[#{{.+}}])
+// BRANCHES-DAG: #[[END]] = loc(fused<#train.layer<-2 of 2>>[#{{.+}}])
+func.func @branches(%x: tensor<2x4xf32>) -> tensor<2x4xf32> {
+  %w0 = train.read @a0 : tensor<4x4xf32>
+  %w1 = train.read @b0 : tensor<4x4xf32>
+  %s = tx.relu %x : (tensor<2x4xf32>) -> tensor<2x4xf32> loc("start")
+  %n0 = tx.neg %s : (tensor<2x4xf32>) -> tensor<2x4xf32> loc("/h.0/norm")
+  %a0 = tx.matmul %n0, %w0 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32> loc("/h.0/attn")
+  %0 = tx.add %s, %a0 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32> loc("/h.0/Add")
+  %m0 = tx.matmul %n0, %w1 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32> loc("/h.0/mlp")
+  %g0 = tx.tanh %m0 : (tensor<2x4xf32>) -> tensor<2x4xf32> loc("/h.0/gate")
+  %h0 = tx.mul %g0, %m0 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32> loc("/h.0/gated")
+  %1 = tx.add %0, %h0 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32> loc("/h.0/Add_1")
+  %n1 = tx.neg %1 : (tensor<2x4xf32>) -> tensor<2x4xf32> loc("/h.1/norm")
+  %a1 = tx.matmul %n1, %w0 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32> loc("/h.1/attn")
+  %2 = tx.add %1, %a1 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32> loc("/h.1/Add")
+  %m1 = tx.matmul %n1, %w1 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32> loc("/h.1/mlp")
+  %g1 = tx.tanh %m1 : (tensor<2x4xf32>) -> tensor<2x4xf32> loc("/h.1/gate")
+  %h1 = tx.mul %g1, %m1 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32> loc("/h.1/gated")
+  %3 = tx.add %2, %h1 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32> loc("/h.1/Add_1")
+  %4 = tx.exp %3 : (tensor<2x4xf32>) -> tensor<2x4xf32> loc("end")
+  return %4 : tensor<2x4xf32>
 }

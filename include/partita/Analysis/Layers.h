@@ -6,7 +6,8 @@
 //      The nearest such op is a's next stop; the stops from a model's first op to its last are the
 //      trunk: in a Transformer the residual sums (and the norms behind them, where they stand
 //      there). Where several chains meet, the trunk comes from an operand of the meeting op, of
-//      two from the one that feeds the other, else from the longest chain; each other chain is a
+//      two from the one that feeds the other; where none does (a layer's branches, added one after
+//      the other), from what feeds all of them, else from the longest chain; each other chain is a
 //      trunk of its own (an encoder's).
 //   2. Segments. An op belongs to a stop of the trunk if all that use it do: what lies between one
 //      stop and the next. What several segments use (masks, tables of angles, tied weights) belongs
