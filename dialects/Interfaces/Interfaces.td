@@ -38,6 +38,10 @@ def ShardInterface : OpInterface<"ShardInterface"> {
         such letter. Whole values: the ops are placed like all others.
       }], "::llvm::SmallVector<::mlir::Value>", "splitForm", (ins "::mlir::OpBuilder &":$builder, "int64_t":$parts), [{}],
       [{ return {}; }]>,
+    InterfaceMethod<[{
+        What a split of the op deals out over the ranks, in its users' word, and how many of them there are
+        (`heads`, 4), where that says more than the sizes of its dimensions.
+      }], "::std::optional<::std::pair<::llvm::StringRef, int64_t>>", "dealtOut", (ins), [{}], [{ return {}; }]>,
   ];
   let verify = [{ return ::partita::verifyShardRule($_op); }];
 }

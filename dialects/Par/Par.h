@@ -31,6 +31,9 @@ namespace partita::par {
 /// The mesh axes that this compiler can split something over; others come with their strategies.
 inline constexpr llvm::StringRef kAxes[] = {"dp", "tp"};
 
+/// Fails, after an error, where the op's module has a mesh and that lacks the axis.
+llvm::LogicalResult verifyAxis(mlir::Operation *op, mlir::StringAttr axis);
+
 /// The causes in a location, each once, in order: one, or those of all that was joined.
 llvm::SmallVector<CauseAttr> causesOf(mlir::Location loc);
 /// The location with a cause; one that it had before is replaced.

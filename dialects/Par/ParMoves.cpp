@@ -44,6 +44,8 @@ template <typename Op> static LogicalResult verifyMove(Op op, ArrayRef<Kind> kin
   StringAttr axis = op.getAxisAttr();
   auto dim = static_cast<int64_t>(op.getDim()), blocks = static_cast<int64_t>(op.getBlocks());
   Layout whole = Layout::of(wholeType), piece = Layout::of(pieceType);
+  if (failed(verifyAxis(op, axis)))
+    return failure();
   if (dim < 0 || dim >= wholeType.getRank() || wholeType.getRank() != pieceType.getRank())
     return op.emitOpError() << "along dimension " << dim << " of " << wholeType << " and "
                             << pieceType << ", of which both must have it";

@@ -11,6 +11,13 @@ using namespace partita::par;
 #define GET_OP_CLASSES
 #include "dialects/Par/ParOps.cpp.inc"
 
+LogicalResult partita::par::verifyAxis(Operation *op, StringAttr axis) {
+  MeshAttr mesh = MeshAttr::of(op);
+  if (mesh.getAxes().empty() || mesh.hasAxis(axis))
+    return success();
+  return op->emitOpError() << "is over " << axis << ", which the mesh " << mesh << " does not have";
+}
+
 /// `from` with `axis` changed from one placement to another must be `to`.
 static LogicalResult verifyChange(Operation *op, Value value, Type to, StringAttr axis, Kind before,
                                   Kind after) {
@@ -19,6 +26,8 @@ static LogicalResult verifyChange(Operation *op, Value value, Type to, StringAtt
   bool cotangents = true;
   if (auto function = op->getParentOfType<FunctionOpInterface>())
     cotangents = !function->hasAttr(ParDialect::kNoCotangents);
+  if (failed(verifyAxis(op, axis)))
+    return failure();
   if (layout.kind(axis) != before) {
     InFlightDiagnostic error = op->emitOpError();
     error << "over " << axis << " wants a value that is " << toString(before) << ", it is "

@@ -289,6 +289,10 @@ bool isTensorOfRank(Value value, int64_t rank) {
 }
 } // namespace
 
+std::optional<std::pair<StringRef, int64_t>> AttentionOp::dealtOut() {
+  return {{"heads", wholeShape(getQ().getType())[2]}};
+}
+
 std::string AttentionOp::getShardRule() { return attentionRule((*this)->getOperandTypes()); }
 std::string AttentionGradOp::getShardRule() {
   return attentionGradRule((*this)->getOperandTypes());

@@ -142,7 +142,10 @@ def Tx_AttentionOp : Tx_Attention<"attention"> {
     $q `,` $k `,` $v (`bias` $bias^)? `scale` $scale (`causal` $causal^)? (`window` $window^)?
     (`zero_hidden` $zero_hidden^)? attr-dict `:` functional-type(operands, results)
   }];
-  let moreDeclarations = "::llvm::SmallVector<::mlir::Value> splitForm(::mlir::OpBuilder &builder, int64_t parts);";
+  let moreDeclarations = [{
+    ::llvm::SmallVector<::mlir::Value> splitForm(::mlir::OpBuilder &builder, int64_t parts);
+    ::std::optional<::std::pair<::llvm::StringRef, int64_t>> dealtOut();
+  }];
   let gradient = [{
     SmallVector<Value> operands{getQ(), getK(), getV(), getOut(), getLse(), g.dy()};
     if (getBias())

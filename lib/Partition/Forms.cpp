@@ -2,6 +2,7 @@
 
 #include "lib/Partition/Forms.h"
 #include "dialects/Interfaces/Interfaces.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace partita;
@@ -51,11 +52,26 @@ static bool hasForm(Operation *op, int64_t parts) {
   return any;
 }
 
-std::string Forms::divisors(const Attempt &attempt) {
-  std::string text;
+bool Forms::exist(const Attempt &attempt, int64_t parts) {
+  return llvm::any_of(attempt.ops, [&](Operation *op) { return hasForm(op, parts); });
+}
+
+SmallVector<int64_t> Forms::divisors(const Attempt &attempt) {
+  SmallVector<int64_t> result;
   for (int64_t parts = 1; parts <= 1024; ++parts)
-    if (attempt.indivisible % parts == 0 ||
-        llvm::any_of(attempt.ops, [&](Operation *op) { return hasForm(op, parts); }))
-      text += (text.empty() ? "" : ", ") + std::to_string(parts);
-  return text;
+    if (attempt.indivisible % parts == 0 || exist(attempt, parts))
+      result.push_back(parts);
+  return result;
+}
+
+std::string Forms::reason(const Attempt &attempt, int64_t parts) {
+  for (Operation *op : attempt.ops)
+    if (auto sharded = dyn_cast<ShardInterface>(op))
+      if (auto dealt = sharded.dealtOut(); dealt && dealt->second % parts != 0)
+        return llvm::formatv("is split by its {0} {1}, which do not divide", dealt->second,
+                             dealt->first)
+            .str();
+  return llvm::formatv("is split together with a dimension of size {0}, which does not divide",
+                       attempt.indivisible)
+      .str();
 }

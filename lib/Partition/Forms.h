@@ -18,8 +18,13 @@ public:
   /// Puts them in the ops' places; how many?
   unsigned apply();
 
-  /// The numbers of parts up to 1024 with which no size is in the way: "1, 2, 4".
-  static std::string divisors(const Attempt &attempt);
+  /// Has any op of the family a form for so many parts?
+  static bool exist(const Attempt &attempt, int64_t parts);
+  /// The numbers of parts up to 1024 with which no size is in the way.
+  static llvm::SmallVector<int64_t> divisors(const Attempt &attempt);
+  /// What is in the way of so many parts: "is split by its 4 heads, which do not divide", "is split
+  /// together with a dimension of size 6, which does not divide".
+  static std::string reason(const Attempt &attempt, int64_t parts);
 
 private:
   llvm::MapVector<mlir::Operation *, llvm::SmallVector<mlir::Value>> forms;

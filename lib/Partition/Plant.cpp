@@ -115,11 +115,11 @@ void Planter::stopped(const Request &request, const Stop &stop) {
 }
 
 void Planter::indivisible(const Request &request, const Attempt &attempt) {
-  auto told = tell(request) << "dimension " << request.dim << " of '" << request.name
-                            << "' is split together with a dimension of size "
-                            << attempt.indivisible << ", which does not divide over "
-                            << request.axis.getValue() << " = " << mesh.sizeOf(request.axis)
-                            << "; sizes of " << request.axis.getValue()
-                            << " that do: " << Forms::divisors(attempt);
+  int64_t parts = mesh.sizeOf(request.axis);
+  auto told = tell(request) << "dimension " << request.dim << " of '" << request.name << "' "
+                            << Forms::reason(attempt, parts) << " over " << request.axis.getValue()
+                            << " = " << parts << "; sizes of " << request.axis.getValue()
+                            << " that do: ";
+  llvm::interleaveComma(Forms::divisors(attempt), told);
   told.attachNote(attempt.indivisibleAt->getLoc()) << "it does not divide here";
 }

@@ -178,25 +178,59 @@ private:
                         [&](const DataIndependence &function) { return function(value); });
   }
 
-  /// A vocabulary that does not divide stays whole; anything else is the user's choice of a mesh.
-  LogicalResult indivisible(Propagation &propagation, train::ParameterOp parameter, unsigned dim,
-                            const Attempt &attempt) {
-    bool isVocabulary = llvm::any_of(attempt.ops, [&](Operation *op) {
+  static bool isVocabulary(const Propagation &propagation, const Attempt &attempt) {
+    return llvm::any_of(attempt.ops, [&](Operation *op) {
       return llvm::any_of(propagation.ruleOf(op).letters, [](const RuleLetter &letter) {
         return letter.lacksFirstIndex || letter.byForm;
       });
     });
-    if (isVocabulary) {
+  }
+
+  /// Would no size be in the way of any weight, were the axis of so many ranks?
+  bool fits(int64_t parts) {
+    ModuleOp module = getOperation();
+    SmallVector<int64_t> sizes(mesh.getSizes());
+    for (auto [name, size] : llvm::zip(mesh.getAxes(), sizes))
+      size = name == axis ? parts : size;
+    Propagation other(module, par::MeshAttr::get(&getContext(), mesh.getAxes(), sizes));
+    if (failed(other.run()))
+      return false;
+    for (const auto &[symbol, value] : firstReads(module)) {
+      auto type = cast<RankedTensorType>(value.getType());
+      for (unsigned dim = 0; dim < type.getRank(); ++dim)
+        for (int64_t blocks = 1; blocks < type.getDimSize(dim);) {
+          if (other.layoutOf(value).dimOf(axis) >= 0)
+            break;
+          Attempt attempt = other.attempt(value, dim, axis, blocks, [&](const Attempt &found) {
+            return llvm::any_of(found.ops, [&](Operation *op) { return pays(other, op); });
+          });
+          if (!attempt.stop && !attempt.kept && attempt.pays && !attempt.holds() &&
+              !isVocabulary(other, attempt) && !Forms::exist(attempt, parts))
+            return false;
+          if (!attempt.stop || attempt.stop->blocks <= 1)
+            break;
+          blocks *= attempt.stop->blocks;
+        }
+    }
+    return true;
+  }
+
+  /// A vocabulary that does not divide stays whole; anything else is the user's choice of a mesh.
+  LogicalResult indivisible(Propagation &propagation, train::ParameterOp parameter, unsigned dim,
+                            const Attempt &attempt) {
+    if (isVocabulary(propagation, attempt)) {
       parameter.emitRemark() << "dimension " << dim << " of '" << parameter.getSymName()
                              << "' stays whole: " << attempt.indivisible
                              << " does not divide over tp = " << mesh.sizeOf("tp");
       return success();
     }
     auto error = parameter.emitError()
-                 << "dimension " << dim << " of '" << parameter.getSymName()
-                 << "' is split together with a dimension of size " << attempt.indivisible
-                 << ", which does not divide over tp = " << mesh.sizeOf("tp")
-                 << "; sizes of tp that do: " << Forms::divisors(attempt);
+                 << "dimension " << dim << " of '" << parameter.getSymName() << "' "
+                 << Forms::reason(attempt, mesh.sizeOf("tp")) << " over tp = " << mesh.sizeOf("tp")
+                 << "; sizes of tp that do for all weights: ";
+    llvm::interleaveComma(llvm::make_filter_range(Forms::divisors(attempt),
+                                                  [&](int64_t parts) { return fits(parts); }),
+                          error);
     error.attachNote(attempt.indivisibleAt->getLoc()) << "it does not divide here";
     return failure();
   }

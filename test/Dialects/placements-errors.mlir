@@ -29,6 +29,27 @@ func.func @wrong_shard(%x: tensor<8x4xf32, #par.place<[8, 4], replicated [tp]>>,
 
 // -----
 
+// An axis of another mesh.
+module attributes {par.mesh = #par.mesh<tp = 2>} {
+  func.func @other_mesh(%x: tensor<4xf32>) {
+    // expected-error@+1 {{'par.g' op is over "dp", which the mesh #par.mesh<tp = 2> does not have}}
+    %y = par.g %x over "dp" : tensor<4xf32> -> tensor<4xf32>
+    return
+  }
+}
+
+// -----
+
+module attributes {par.mesh = #par.mesh<tp = 2>} {
+  func.func @other_move(%x: tensor<4xf32>) {
+    // expected-error@+1 {{'par.narrow' op is over "dp", which the mesh #par.mesh<tp = 2> does not have}}
+    %y = par.narrow %x over "dp" along 0 : tensor<4xf32> -> tensor<2xf32, #par.place<[4 @dp]>>
+    return
+  }
+}
+
+// -----
+
 // A bias added once per rank.
 func.func @bias_twice(%x: tensor<4xf32, #par.place<[4], partial [tp]>>, %b: tensor<4xf32>) {
   // expected-error@+1 {{operand 0 is a partial sum over tp but operand 1 is invariant}}
