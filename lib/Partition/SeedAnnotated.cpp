@@ -38,6 +38,14 @@ struct PartitionSeedAnnotated
   void runOnOperation() override {
     ModuleOp module = getOperation();
     mesh = par::MeshAttr::of(module);
+    // Whatever is wrong with the annotations, there is a way without them.
+    bool isAnnotated = module->hasAttr(TrainDialect::kConfigurations);
+    ScopedDiagnosticHandler hint(&getContext(), [&](Diagnostic &told) {
+      if (told.getSeverity() == DiagnosticSeverity::Error && isAnnotated)
+        told.attachNote(module.getLoc())
+            << "--configuration none leaves the annotations of the model's file aside";
+      return failure(); // to be told by the others
+    });
     if (failed(choose(module)) || (chosen && failed(seed(module))))
       return signalPassFailure();
     module->removeAttr(TrainDialect::kConfigurations);
@@ -76,6 +84,8 @@ private:
     InFlightDiagnostic told = wanted.empty() ? module.emitRemark() : module.emitError();
     told << "the model's file has sharding annotations for " << list(all) << "; the mesh has "
          << mesh.rankCount() << (mesh.rankCount() == 1 ? " rank" : " ranks");
+    if (wanted.empty())
+      told << ", so they are not followed; --configuration none says so without a remark";
     return success(wanted.empty());
   }
 
@@ -116,8 +126,7 @@ private:
   LogicalResult checkStages(ModuleOp module, Attribute entry) {
     if (int64_t stages = number(entry, "stages"); stages > 1)
       return module.emitError() << about() << "its nodes are in " << stages
-                                << " pipeline stages; this version splits no layers over ranks "
-                                   "(configuration=none leaves the annotations aside)";
+                                << " pipeline stages; this version splits no layers over ranks";
     annotated = number(entry, "tensors");
     return success();
   }

@@ -2,19 +2,21 @@
 // RUN: not partita-opt %S/Inputs/mlp.mlir --partition-seed-annotated=configuration=pair 2>&1 | FileCheck %s
 // CHECK: error: configuration 'pair': the model's file has no device configurations
 
-// expected-remark @+1 {{the model's file has sharding annotations for 'pair' (2 devices); the mesh has 4 ranks}}
+// expected-remark @+1 {{the model's file has sharding annotations for 'pair' (2 devices); the mesh has 4 ranks, so they are not followed; --configuration none says so without a remark}}
 module attributes {par.mesh = #par.mesh<tp = 4>, train.configurations = {pair = {devices = 2, stages = 0, tensors = 1}}} {
 }
 
 // -----
 
-// expected-error @+1 {{the model's file has several device configurations for this mesh: 'a' (2 devices), 'b' (2 devices); which one?}}
+// expected-error @+2 {{the model's file has several device configurations for this mesh: 'a' (2 devices), 'b' (2 devices); which one?}}
+// expected-note @+1 {{--configuration none leaves the annotations of the model's file aside}}
 module attributes {par.mesh = #par.mesh<tp = 2>, train.configurations = {a = {devices = 2}, b = {devices = 2}}} {
 }
 
 // -----
 
-// expected-error @+1 {{device configuration 'a': its nodes are in 2 pipeline stages; this version splits no layers over ranks (configuration=none leaves the annotations aside)}}
+// expected-error @+2 {{device configuration 'a': its nodes are in 2 pipeline stages; this version splits no layers over ranks}}
+// expected-note @+1 {{--configuration none leaves the annotations of the model's file aside}}
 module attributes {par.mesh = #par.mesh<tp = 2>, train.configurations = {a = {devices = 2, stages = 2}}} {
 }
 
@@ -22,6 +24,7 @@ module attributes {par.mesh = #par.mesh<tp = 2>, train.configurations = {a = {de
 
 // The devices' order is no axis: ranks 0 and 1 are neighbours along tp.
 #n = #train.sharding<"a" by "n", dims = [1], blocks = [1], shards = [2], devices = [array<i64: 0, 3>, array<i64: 1, 2>]>
+// expected-note @+1 {{--configuration none leaves the annotations of the model's file aside}}
 module attributes {par.mesh = #par.mesh<dp = 2, tp = 2>, train.configurations = {a = {devices = 4, tensors = 1}}} {
   // expected-error @+1 {{device configuration 'a': node 'n': the devices along dimension 1 are no axis of the mesh, whose devices are dp=2,tp=2 with the last axis counting fastest, each holding a shard: #train.sharding<"a" by "n"}}
   train.parameter @w : tensor<4x16xf32> {train.shardings = [#n]}
@@ -36,7 +39,8 @@ module attributes {par.mesh = #par.mesh<dp = 2, tp = 2>, train.configurations = 
 
 // A fused weight in contiguous shards.
 #n = #train.sharding<"a" by "n", dims = [1], blocks = [1], shards = [2], devices = [array<i64: 0>, array<i64: 1>]>
-// expected-error @+1 {{device configuration 'a': node 'n': dimension 1 of 'w' cannot be split: 'tx.slice' cannot be split along dimension 1 of size 3; each of 3 blocks of it may do}}
+// expected-error @+2 {{device configuration 'a': node 'n': dimension 1 of 'w' cannot be split: 'tx.slice' cannot be split along dimension 1 of size 3; each of 3 blocks of it may do}}
+// expected-note @+1 {{--configuration none leaves the annotations of the model's file aside}}
 module attributes {par.mesh = #par.mesh<tp = 2>, train.configurations = {a = {devices = 2, tensors = 1}}} {
   train.parameter @w : tensor<4x24xf32> {train.shardings = [#n]}
   func.func @forward(%x: tensor<8x4xf32>) -> tensor<8x8xf32> {
@@ -53,7 +57,8 @@ module attributes {par.mesh = #par.mesh<tp = 2>, train.configurations = {a = {de
 // Two annotations that contradict each other; and the command line.
 #up = #train.sharding<"a" by "n", dims = [1], blocks = [1], shards = [2], devices = [array<i64: 0>, array<i64: 1>]>
 #whole = #train.sharding<"a" by "m", dims = [], blocks = [], shards = [], devices = [array<i64: 0, 1>]>
-// expected-error @+1 {{device configuration 'a': node 'n': dimension 1 of 'up' cannot be split: it would split 'down', which 'a, node m' keeps whole}}
+// expected-error @+2 {{device configuration 'a': node 'n': dimension 1 of 'up' cannot be split: it would split 'down', which 'a, node m' keeps whole}}
+// expected-note @+1 {{--configuration none leaves the annotations of the model's file aside}}
 module attributes {par.mesh = #par.mesh<tp = 2>, train.configurations = {a = {devices = 2, tensors = 2}}} {
   train.parameter @up : tensor<4x16xf32> {train.shardings = [#up]}
   train.parameter @down : tensor<16x4xf32> {train.shardings = [#whole]}
@@ -70,7 +75,8 @@ module attributes {par.mesh = #par.mesh<tp = 2>, train.configurations = {a = {de
 // -----
 
 #whole = #train.sharding<"a" by "m", dims = [], blocks = [], shards = [], devices = [array<i64: 0, 1>]>
-// expected-error @+1 {{device configuration 'a': node 'm' keeps 'up' whole, which the user splits: #par.place<[4, 16 @tp]>; one of the two must go}}
+// expected-error @+2 {{device configuration 'a': node 'm' keeps 'up' whole, which the user splits: #par.place<[4, 16 @tp]>; one of the two must go}}
+// expected-note @+1 {{--configuration none leaves the annotations of the model's file aside}}
 module attributes {par.mesh = #par.mesh<tp = 2>, train.configurations = {a = {devices = 2, tensors = 1}}} {
   train.parameter @up : tensor<4x16xf32> {par.split = #par.place<[4, 16 @tp]>, train.shardings = [#whole]}
 }
@@ -92,6 +98,7 @@ module attributes {par.mesh = #par.mesh<tp = 2>, train.configurations = {a = {de
 // -----
 
 #n = #train.sharding<"a" by "n", dims = [2], blocks = [1], shards = [2], devices = [array<i64: 0>, array<i64: 1>]>
+// expected-note @+1 {{--configuration none leaves the annotations of the model's file aside}}
 module attributes {par.mesh = #par.mesh<tp = 2>, train.configurations = {a = {devices = 2, tensors = 2}}} {
   func.func @forward(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
     // expected-error @+1 {{has no dimension 2: #train.sharding}}
