@@ -12,14 +12,17 @@ def LowerToRt : Pass<"lower-to-rt", "::mlir::ModuleOp"> {
     that `plan-memory` gave. Collects what the program's tables need (inputs, outputs, census,
     hyperparameters) as the module's `rt.program`.
 
-    Before:
-
-        %0 = tx.matmul %x, %w {rt.buffers = [#rt.at<arena 64>]} : ...
-
-    After:
-
-        %h = rt.arena 64 [4, 8] : !rt.buffer<f32>
-        rt.gemm %h, %x, %w {m = 4, ...} : ...
+    ```mlir
+    %0 = tx.matmul %x, %w {rt.buffers = [#rt.at<arena 64>]} : ...
+    %1 = tx.broadcast %b {rt.buffers = ...} : tensor<6xf32> -> tensor<2x4x6xf32>
+    %2 = tx.add %0, %1 {rt.buffers = [#rt.at<arena 64>]} : ...
+    // becomes
+    %y = rt.arena 64 [2, 4, 6] : !rt.buffer<f32>
+    rt.gemm %y, %x, %w {m = 8, n = 6, k = 8, ...} : ...
+    rt.launch @map_add(%sum, %y, %b) [8, 6] [6, 6, 0] : ...
+    // where @map_add is made once
+    rt.kernel @map_add loops 2 outputs ["out"] [f32] inputs ["a", "b"] [f32, f32] steps [1, 1, 1] locals [] computes ["$a + $b"]
+    ```
   }];
   let options = [
     Option<"learningRate", "learning-rate", "double", "0.001", "the program's rate unless a run sets another">,
@@ -33,13 +36,15 @@ def RtToEmitC : Pass<"rt-to-emitc", "::mlir::ModuleOp"> {
     A call becomes `emitc.call_opaque`, or `emitc.verbatim` where an argument is an aggregate; a kernel
     becomes an `emitc.func`. Names stay in locations. Parameters and states stay for the tables.
 
-    Before:
-
-        rt.softmax_forward %y, %x {rows = 4, width = 8} : ...
-
-    After:
-
-        emitc.call_opaque "softmaxForward"(%y, %x) {args = [0 : index, 1 : index, 4, 8]} : ...
+    ```mlir
+    %x = rt.arena 64 [2, 4] : !rt.buffer<f32>
+    rt.softmax_forward %x, %x {rows = 2, width = 4} : ...
+    rt.count_labels %x, %ids {n = 2, ignore = -100} : ...
+    // becomes
+    %x = emitc.call_opaque "rank.at"() {args = [64], rt.comment = "[2, 4]"} : () -> !emitc.ptr<!emitc.opaque<"float">>
+    emitc.call_opaque "softmaxForward"(%x, %x) {args = [0 : index, 1 : index, #emitc.opaque<"2">, #emitc.opaque<"4">]} : ...
+    emitc.verbatim "*{} = float(countLabels({}, 2, -100));" args %x, %ids : ...
+    ```
   }];
   let dependentDialects = ["::mlir::emitc::EmitCDialect"];
 }

@@ -18,13 +18,13 @@ def PlanMemory : Pass<"plan-memory", "::mlir::ModuleOp"> {
     lives until its wait. The host reads what @forward returns: its return names a place in the arena for each
     result, to which an input, a parameter or a view of one is copied.
 
-    Before:
-
-        %0 = tx.relu %x : (tensor<4xf32>) -> tensor<4xf32>
-
-    After:
-
-        %0 = tx.relu %x {rt.buffers = [#rt.at<arena 64>]} : (tensor<4xf32>) -> tensor<4xf32>
+    ```mlir
+    %0 = tx.relu %x : (tensor<4xf32>) -> tensor<4xf32>
+    %1 = tx.exp %0 : (tensor<4xf32>) -> tensor<4xf32>
+    // becomes
+    %0 = tx.relu %x {rt.buffers = [#rt.at<arena 0>]} : (tensor<4xf32>) -> tensor<4xf32>
+    %1 = tx.exp %0 {rt.buffers = [#rt.at<arena 0>]} : (tensor<4xf32>) -> tensor<4xf32>
+    ```
   }];
   let dependentDialects = ["::partita::tx::TxDialect", "::partita::train::TrainDialect", "::partita::par::ParDialect", "::partita::rt::RtDialect"];
   let statistics = [

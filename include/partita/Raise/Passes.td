@@ -34,8 +34,17 @@ def RaiseLayerNorm : Raise_Pass<"raise-layer-norm"> {
     is computed from it passes, and from each of those the subgraph with one tensor x and at most two
     row vectors as inputs. The row vectors become weight and bias in whichever way the numbers agree.
 
-        %m = tx.reduce_mean %x [1]        ...        %y = tx.add %scaled, %bias
-        =>  %y, %mean, %rstd = tx.layer_norm %x, %w, %b eps 1.0e-05
+    ```mlir
+    %m = tx.reduce_mean %x [2]
+    %d = tx.sub %x, %mb
+    %v = tx.reduce_mean %dd [2]
+    %s = tx.sqrt %ve
+    %n = tx.div %d, %sb
+    %nw = tx.mul %n, %wb
+    %y = tx.add %nw, %bb
+    // becomes
+    %y, %mean, %rstd = tx.layer_norm %x, %w, %b eps 1.0e-05
+    ```
   }];
 }
 
@@ -45,8 +54,16 @@ def RaiseRmsNorm : Raise_Pass<"raise-rms-norm"> {
     As `raise-layer-norm`, which runs before it, with one tensor x and at most one row vector: the weight,
     multiplied before or after the division by the root.
 
-        %v = tx.reduce_mean (tx.mul %x, %x) [1]   ...   %y = tx.mul %w, (tx.mul %x, (tx.rsqrt %v + eps))
-        =>  %y, %rstd = tx.rms_norm %x, %w eps 1.0e-06
+    ```mlir
+    %s = tx.mul %x, %x
+    %m = tx.reduce_mean %s [2]
+    %e = tx.add %m1, %eps
+    %r = tx.rsqrt %e
+    %n = tx.mul %x, %rb
+    %y = tx.mul %wb, %n
+    // becomes
+    %y, %rstd = tx.rms_norm %x, %w eps 1.0e-06
+    ```
   }];
 }
 
@@ -57,7 +74,18 @@ def RaiseActivation : Raise_Pass<"raise-activation"> {
     functions of one tensor. Where such a function equals x Phi(x), its tanh approximation, x sigmoid(1.702 x)
     or x sigmoid(x) it is replaced, however it is associated. A constant that stands in the way is named.
 
-        tx.mul %half_x, (1 + tx.tanh(0.79788 * (x + 0.044715 * x^3)))   =>   tx.gelu_tanh %x
+    ```mlir
+    %hx = tx.mul %x, %half
+    %x3 = tx.pow %x, %three
+    %cx3 = tx.mul %x3, %c      // 0.044715
+    %sum = tx.add %x, %cx3
+    %u = tx.mul %sum, %r       // 0.79788
+    %t = tx.tanh %u
+    %t1 = tx.add %t, %one
+    %y = tx.mul %hx, %t1
+    // becomes
+    %y = tx.gelu_tanh %x
+    ```
   }];
 }
 
@@ -67,7 +95,14 @@ def RaiseRotateHalf : Raise_Pass<"raise-rotate-half"> {
     Two ways to write it: the halves of a row, the second one negated, exchanged; or the elements of odd and
     even index, the odd ones negated, interleaved.
 
-        tx.concat (tx.neg (tx.slice %x [0, 4])), (tx.slice %x [0, 0]) along 1   =>   tx.rotate_half %x
+    ```mlir
+    %a = tx.slice %x [0, 0, 0] by [1, 1, 1] : tensor<2x3x8xf32> -> tensor<2x3x4xf32>
+    %b = tx.slice %x [0, 0, 4] by [1, 1, 1] : tensor<2x3x8xf32> -> tensor<2x3x4xf32>
+    %n = tx.neg %b
+    %y = tx.concat %n, %a along 2
+    // becomes
+    %y = tx.rotate_half %x
+    ```
   }];
 }
 
@@ -82,8 +117,15 @@ def RaiseAttention : Raise_Pass<"raise-attention"> {
     nothing. Scales on q and k are collected, transposes and reshapes around q, k, v and the result absorbed
     into the layout [b, s, h, d], and heads of k and v that are repeated are read where they are.
 
-        tx.batch_matmul (tx.softmax (tx.select %mask, (tx.div %qk, %sqrt_d), %lowest)), %v
-        =>  %out, %lse = tx.attention %q, %k, %v scale 0.125 causal
+    ```mlir
+    %s = tx.batch_matmul %qt, %kt
+    %scaled = tx.div %s, %four
+    %masked = tx.select %mask, %scaled, %lowest
+    %p = tx.softmax %masked
+    %o = tx.batch_matmul %p, %vt
+    // becomes
+    %out, %lse = tx.attention %q, %k, %v scale 2.500000e-01 causal
+    ```
   }];
 }
 
