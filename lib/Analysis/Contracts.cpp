@@ -103,6 +103,10 @@ std::optional<Breach> partita::analysis::findBreach(const Contract &contract,
   for (const Collective &c : collectives)
     if (c.function == function)
       layers = std::max(layers, c.layers), microBatches = c.microBatches;
+  bool exchanges =
+      llvm::any_of(collectives, [&](const Collective &c) { return c.function == function; });
+  if (contract.perLayer && layers == 0 && !exchanges && contract.allows(0))
+    return std::nullopt; // on one rank, what is allowed to exchange nothing
   if (contract.perLayer && layers == 0)
     return Breach{"there is no layer to count in: nothing is exchanged, or no sequence of ops with "
                   "weights repeats itself",
@@ -121,10 +125,12 @@ std::optional<Breach> partita::analysis::findBreach(const Contract &contract,
     if (contract.allows(value))
       continue;
     Breach breach;
+    bool all = contract.kind == "total";
+    std::string what = contract.bytes ? (all ? "bytes" : "bytes of " + contract.kind)
+                                      : (all ? "collectives" : contract.kind);
     breach.message =
         formatv("{0} has {1} {2}{3}{4}, not {5} {6}",
-                contract.perLayer ? placeText(place) : function + " of one step", value,
-                contract.bytes ? "bytes of " + contract.kind : contract.kind,
+                contract.perLayer ? placeText(place) : function + " of one step", value, what,
                 contract.axis.empty() ? "" : " over " + contract.axis,
                 contract.direction.empty() ? "" : " in the " + contract.direction + " pass",
                 contract.relation, contract.number)

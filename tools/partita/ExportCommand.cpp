@@ -153,7 +153,8 @@ int partita::tool::exportMain(Arguments arguments) {
   else
     outs() << names.size() << " parameters of " << request.weights << " in the graph of " << model;
   if (plan)
-    outs() << ", their placement as device configuration '" << plan->name() << "'";
+    outs() << "; how tensors are split stands there as device configuration '" << plan->name()
+           << "'";
   outs() << '\n';
   return 0;
 }

@@ -1,4 +1,10 @@
 //===- Flops.h - how much a program computes ----------------------------------------*- C++ -*-===//
+//
+// For a report, of a program as imported: every op is a primitive, of which the rule alone says all,
+// and the sum is exact. Work.h is for schedules: an estimate of one op of any phase, attention and
+// other composites too, whose rules do not say how many products they make, and of its memory.
+//
+//===----------------------------------------------------------------------------------------------===//
 
 #ifndef PARTITA_ANALYSIS_FLOPS_H
 #define PARTITA_ANALYSIS_FLOPS_H

@@ -1,4 +1,9 @@
 //===- Work.h - how much an op has to do --------------------------------------------*- C++ -*-===//
+//
+// For schedules, which compare ops of any phase: an estimate of one op. What a program computes in
+// all, exactly, is Flops.h's.
+//
+//===----------------------------------------------------------------------------------------------===//
 
 #ifndef PARTITA_ANALYSIS_WORK_H
 #define PARTITA_ANALYSIS_WORK_H
