@@ -47,7 +47,8 @@ CallArgument element(mlir::Value buffer, const llvm::APFloat &value);
 /// `Fill::constant(mean)` or `Fill::normal(deviation)`.
 CallArgument filling(const llvm::APFloat &mean, const llvm::APFloat &deviation);
 /// `{file, offset, type}`; left out where there is no file.
-CallArgument source(mlir::StringAttr file, mlir::IntegerAttr offset, mlir::TypeAttr type);
+CallArgument source(mlir::StringAttr file, mlir::IntegerAttr offset, mlir::TypeAttr type,
+                    mlir::IntegerAttr varints);
 CallArgument orNull(mlir::Value value);
 /// `{0, 1}`; left out where there is none.
 CallArgument listing(llvm::ArrayRef<int64_t> numbers);

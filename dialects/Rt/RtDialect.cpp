@@ -184,14 +184,15 @@ CallArgument argument::filling(const APFloat &mean, const APFloat &deviation) {
          (mean.isZero() ? "" : ", " + center) + ")";
 }
 
-CallArgument argument::source(StringAttr file, IntegerAttr offset, TypeAttr type) {
+CallArgument argument::source(StringAttr file, IntegerAttr offset, TypeAttr type,
+                              IntegerAttr varints) {
   if (!file)
     return "";
   std::string name;
   for (char c : stringLiteral(file.getValue())) // a brace means something in an argument's text
     name += c == '{' ? "\\173" : c == '}' ? "\\175" : std::string(1, c);
   return "{{" + name + ", " + std::to_string(offset.getInt()) + ", " + dtypeName(type.getValue()) +
-         "}";
+         (varints ? ", " + std::to_string(varints.getInt()) : "") + "}";
 }
 
 CallArgument argument::listing(ArrayRef<int64_t> numbers) {

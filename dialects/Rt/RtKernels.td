@@ -254,11 +254,11 @@ def Rt_ColumnSumOp : Rt_Call<"column_sum", "columnSum",
 //===------------------------------------------------------------------------------------------===//
 
 def Rt_InitialValueOp : Rt_Call<"initial_value", "initialValue",
-    ["\"rank\"", "getIndex()", "getDst()", "filling(getMean(), getDeviation())", "source(getFileAttr(), getOffsetAttr(), getElementAttr())"]> {
+    ["\"rank\"", "getIndex()", "getDst()", "filling(getMean(), getDeviation())", "source(getFileAttr(), getOffsetAttr(), getElementAttr(), getVarintsAttr())"]> {
   let summary = "this rank's piece of parameter number `index`'s initial value, as --init chooses";
-  let description = "Numbers around `mean`, or what stands in the model's file at `offset`, as `element`.";
+  let description = "Numbers around `mean`, or what stands in the model's file at `offset`, as `element` or as `varints` bytes of its bits.";
   let arguments = (ins B:$dst, I64Attr:$index, F64Attr:$mean, F64Attr:$deviation, OptionalAttr<StrAttr>:$file,
-                       OptionalAttr<I64Attr>:$offset, OptionalAttr<TypeAttr>:$element);
+                       OptionalAttr<I64Attr>:$offset, OptionalAttr<TypeAttr>:$element, OptionalAttr<I64Attr>:$varints);
 }
 
 //===------------------------------------------------------------------------------------------===//

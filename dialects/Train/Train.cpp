@@ -11,6 +11,17 @@ using namespace mlir;
 using namespace partita;
 using namespace partita::train;
 
+static ParseResult parseStored(AsmParser &parser, Type &element, bool &varints) {
+  if (parser.parseType(element))
+    return failure();
+  varints = succeeded(parser.parseOptionalKeyword("varints"));
+  return success();
+}
+
+static void printStored(AsmPrinter &printer, Type element, bool varints) {
+  printer << element << (varints ? " varints" : "");
+}
+
 #include "dialects/Train/TrainDialect.cpp.inc"
 #define GET_ATTRDEF_CLASSES
 #include "dialects/Train/TrainAttrs.cpp.inc"

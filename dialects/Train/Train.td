@@ -53,9 +53,12 @@ class Train_Attr<string name, string mnem> : AttrDef<Train_Dialect, name> { let 
 
 def Train_InitialAttr : Train_Attr<"Initial", "initial"> {
   let summary = "where a parameter's initial value lies: file, byte offset, bytes, stored element type";
-  let description = "Weights never enter the IR. The file is relative to the model's folder.";
-  let parameters = (ins "::mlir::StringAttr":$file, "uint64_t":$offset, "uint64_t":$bytes, "::mlir::Type":$element);
-  let assemblyFormat = "`<` $file `,` `offset` `=` $offset `,` `bytes` `=` $bytes `,` $element `>`";
+  let description = [{
+    Weights never enter the IR. The file is relative to the model's folder. `varints`: the bytes are not the elements but
+    the bits of each as one of protobuf's integers of variable length, as ONNX keeps 16-bit floats that are not raw bytes.
+  }];
+  let parameters = (ins "::mlir::StringAttr":$file, "uint64_t":$offset, "uint64_t":$bytes, "::mlir::Type":$element, "bool":$varints);
+  let assemblyFormat = "`<` $file `,` `offset` `=` $offset `,` `bytes` `=` $bytes `,` custom<Stored>($element, $varints) `>`";
 }
 
 def Train_LayerAttr : Train_Attr<"Layer", "layer"> {

@@ -113,8 +113,8 @@ LogicalResult Importer::loadInitializer(Tensor &tensor) {
     tensor.host = *host;
     return success();
   }
-  if (std::string problem = data.parameterProblem(); !problem.empty())
-    return tensorError() << problem;
+  if (failed(file.checkParameter(data, tensorError)))
+    return failure();
   std::string symbol = symbolName(proto.name());
   if (isFunctionName(symbol) || !parameters.try_emplace(symbol).second)
     return tensorError() << "a parameter cannot have this name, it is taken";
@@ -130,7 +130,8 @@ LogicalResult Importer::loadInitializer(Tensor &tensor) {
                                ? llvm::StringRef(data.location)
                                : llvm::sys::path::filename(data.file);
     parameter.setInitialAttr(train::InitialAttr::get(
-        context(), builder.getStringAttr(name), data.offset, data.length, type.getElementType()));
+        context(), builder.getStringAttr(name), data.offset, data.length, type.getElementType(),
+        /*varints=*/!data.isRaw()));
     if (failed(noteFile(name, data, tensorError)))
       return failure();
   }

@@ -5,6 +5,7 @@
 #include "WireScanner.h"
 #include "mlir/IR/Location.h"
 #include "onnx.pb.h"
+#include "runtime/include/partita_rt/varints.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/ConvertUTF.h"
@@ -58,15 +59,6 @@ std::string symbolName(llvm::StringRef name) {
 bool TensorData::isRaw() const {
   return payloadField == 9 || (payloadField == 4 && type == DType::f32) ||
          (payloadField == 10 && type == DType::f64);
-}
-
-std::string TensorData::parameterProblem() const {
-  if (place == declared || isRaw())
-    return "";
-  return "a parameter's values must be raw bytes, they are in field " +
-         std::to_string(payloadField) +
-         " of the tensor; write them as onnx.numpy_helper.from_array does, or "
-         "onnx.helper.make_tensor with raw=True";
 }
 
 /// Maps an open file; an empty one maps to nothing.
@@ -232,26 +224,38 @@ LogicalResult ModelFile::locateExternal(const onnx::TensorProto &tensor, TensorD
   return success();
 }
 
-/// Decodes varints (or, for floats in their own fields, fixed-size values) into a buffer.
-static LogicalResult decode(const char *bytes, const TensorData &data, HostBuffer &buffer,
-                            ModelFile::EmitError emitError) {
-  google::protobuf::io::CodedInputStream in(reinterpret_cast<const uint8_t *>(bytes),
-                                            static_cast<int>(data.length));
+/// Does ONNX keep numbers of this type, which are not raw, in this field of a tensor?
+static LogicalResult checkField(const TensorData &data, ModelFile::EmitError emitError) {
+  if ((data.payloadField == 5 && byteSize(data.type) <= 4 && data.type != DType::f32) ||
+      (data.payloadField == 7 && data.type == DType::i64) ||
+      (data.payloadField == 11 && (data.type == DType::u64 || data.type == DType::u32)))
+    return success();
+  return emitError() << "values of type " << dtypeName(data.type) << " are in field "
+                     << data.payloadField << " of the tensor, which is for another type";
+}
+
+/// Hands on the varints at `bytes`, one for each element.
+static LogicalResult forVarints(const char *bytes, const TensorData &data,
+                                ModelFile::EmitError emitError,
+                                llvm::function_ref<void(int64_t, uint64_t)> use) {
+  const auto *begin = reinterpret_cast<const unsigned char *>(bytes);
+  partita_rt::VarintReader reader(begin, begin + data.length);
   int64_t index = 0;
-  uint64_t value = 0;
-  while (index < data.count && in.ReadVarint64(&value)) {
-    if (data.type == DType::f16 || data.type == DType::bf16) { // bits, in an int32
-      uint16_t bits = static_cast<uint16_t>(value);
-      buffer.putBytes(index++, reinterpret_cast<const char *>(&bits));
-    } else {
-      buffer.putInt(index++, static_cast<int64_t>(value));
-    }
-  }
-  if (index < data.count || static_cast<uint64_t>(in.CurrentPosition()) != data.length)
+  for (uint64_t value = 0; index < data.count && reader.next(value); ++index)
+    use(index, value);
+  if (index < data.count || !reader.atEnd())
     return emitError() << "shape " << shapeText(data.shape) << " needs " << data.count
                        << " values, the file has "
                        << (index < data.count ? std::to_string(index) : std::string("more"));
   return success();
+}
+
+LogicalResult ModelFile::checkParameter(const TensorData &data, EmitError emitError) {
+  if (data.place == TensorData::declared || data.isRaw())
+    return success();
+  if (failed(checkField(data, emitError)))
+    return failure();
+  return forVarints(mapping.data.get() + data.offset, data, emitError, [](int64_t, uint64_t) {});
 }
 
 FailureOr<Mapping> ModelFile::map(const TensorData &data, EmitError emitError) {
@@ -292,14 +296,8 @@ FailureOr<HostTensor> ModelFile::read(const TensorData &data, EmitError emitErro
   std::shared_ptr<const char> bytes(mapping.data, mapping.data.get() + data.offset);
   if (data.isRaw())
     return HostTensor::view(data.type, data.shape, bytes);
-  bool fits = (data.payloadField == 5 && byteSize(data.type) <= 4 && data.type != DType::f32) ||
-              (data.payloadField == 7 && data.type == DType::i64) ||
-              (data.payloadField == 11 && (data.type == DType::u64 || data.type == DType::u32));
-  if (!fits) {
-    emitError() << "values of type " << dtypeName(data.type) << " are in field "
-                << data.payloadField << " of the tensor, which is for another type";
+  if (failed(checkField(data, emitError)))
     return failure();
-  }
   // A varint has at least one byte: no allocation before the count is plausible.
   if (static_cast<uint64_t>(data.count) > data.length) {
     emitError() << "shape " << shapeText(data.shape) << " needs " << data.count
@@ -307,7 +305,15 @@ FailureOr<HostTensor> ModelFile::read(const TensorData &data, EmitError emitErro
     return failure();
   }
   HostBuffer buffer(data.type, data.shape);
-  if (failed(decode(bytes.get(), data, buffer, emitError)))
+  auto put = [&](int64_t index, uint64_t value) {
+    if (data.type == DType::f16 || data.type == DType::bf16) { // its bits
+      uint16_t bits = static_cast<uint16_t>(value);
+      buffer.putBytes(index, reinterpret_cast<const char *>(&bits));
+    } else {
+      buffer.putInt(index, static_cast<int64_t>(value));
+    }
+  };
+  if (failed(forVarints(bytes.get(), data, emitError, put)))
     return failure();
   return buffer.finish();
 }

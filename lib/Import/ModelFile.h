@@ -53,8 +53,6 @@ struct TensorData {
   bool isRaw() const;
   /// A tensor that can be trained, where it is no buffer.
   bool isParameter() const { return isFloat(type) && !shape.empty() && count > 1; }
-  /// Why a parameter cannot have its values here, or empty: they are read by pieces.
-  std::string parameterProblem() const;
 };
 
 class ModelFile {
@@ -73,6 +71,9 @@ public:
   using EmitError = llvm::function_ref<mlir::InFlightDiagnostic()>;
   /// Finds and checks a tensor's values. `emitError` starts the message that names the tensor.
   mlir::FailureOr<TensorData> locate(const onnx::TensorProto &tensor, EmitError emitError);
+  /// Are a parameter's values, which are read by pieces, raw bytes or the bits of 16-bit floats, as
+  /// many as it has elements?
+  mlir::LogicalResult checkParameter(const TensorData &data, EmitError emitError);
   /// The whole file that a tensor's values are in.
   mlir::FailureOr<Mapping> map(const TensorData &data, EmitError emitError);
   /// The values themselves: a view of the mapped file where they are raw, else decoded.

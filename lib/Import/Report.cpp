@@ -52,9 +52,8 @@ void addTensors(ModelFile &file, MLIRContext *context, OnnxReport &report) {
     if (failed(data))
       continue;
     bool isRead = used.contains(tensor.name()) && !buffers.contains(tensor.name());
-    if (std::string problem = data->parameterProblem();
-        isRead && data->isParameter() && !problem.empty())
-      tensorError() << problem;
+    if (isRead && data->isParameter() && failed(file.checkParameter(*data, tensorError)))
+      continue;
     OnnxReport::Tensors &sum = data->place == TensorData::inModel    ? report.stored
                                : data->place == TensorData::external ? report.external
                                                                      : report.declared;

@@ -5,6 +5,7 @@
 #include "lib/Import/ExternalData.h"
 #include "partita/Interp/Interpreter.h"
 #include "partita/Interp/Random.h"
+#include "runtime/include/partita_rt/varints.h"
 #include "llvm/Support/Endian.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -13,15 +14,29 @@ using namespace mlir;
 using namespace partita;
 using namespace partita::interp;
 
-/// The little-endian number of a floating-point type at `bytes`.
-static double decode(const llvm::fltSemantics &semantics, unsigned width, const char *bytes) {
-  uint64_t bits = 0;
-  for (unsigned i = 0; i < width / 8; ++i)
-    bits |= static_cast<uint64_t>(static_cast<unsigned char>(bytes[i])) << (8 * i);
-  APFloat number(semantics, APInt(width, bits));
+/// The number of a floating-point type with these bits.
+static double decode(const llvm::fltSemantics &semantics, unsigned width, uint64_t bits) {
+  APFloat number(semantics, APInt(width, bits, /*isSigned=*/false, /*implicitTrunc=*/true));
   bool losesInfo = false;
   number.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &losesInfo);
   return number.convertToDouble();
+}
+
+/// The bits of the elements, little endian or each a varint; false if there are not as many.
+static bool decodeAll(train::InitialAttr initial, const char *bytes, Tensor &value) {
+  auto element = cast<FloatType>(initial.getElement());
+  unsigned width = element.getWidth();
+  const auto *at = reinterpret_cast<const unsigned char *>(bytes);
+  partita_rt::VarintReader reader(at, at + (initial.getVarints() ? initial.getBytes() : 0));
+  for (int64_t i = 0; i < value.size(); ++i) {
+    uint64_t bits = 0;
+    if (initial.getVarints() && !reader.next(bits))
+      return false;
+    for (unsigned part = 0; !initial.getVarints() && part < width; part += 8)
+      bits |= static_cast<uint64_t>(*at++) << part;
+    value.reals[i] = decode(element.getFloatSemantics(), width, bits);
+  }
+  return reader.atEnd();
 }
 
 static FailureOr<Tensor> readFile(train::ParameterOp parameter, train::InitialAttr initial,
@@ -32,7 +47,8 @@ static FailureOr<Tensor> readFile(train::ParameterOp parameter, train::InitialAt
     return parameter.emitError()
            << "the interpreter reads parameters of floating-point types, this is stored as "
            << initial.getElement() << " and has type " << parameter.getType();
-  uint64_t width = element.getWidth() / 8, wanted = static_cast<uint64_t>(value.size()) * width;
+  uint64_t needed = static_cast<uint64_t>(value.size()) * (element.getWidth() / 8);
+  uint64_t wanted = initial.getVarints() ? initial.getBytes() : needed;
   if (initial.getBytes() != wanted)
     return parameter.emitError() << "has " << initial.getBytes() << " bytes in '"
                                  << initial.getFile().getValue() << "', its type "
@@ -52,9 +68,9 @@ static FailureOr<Tensor> readFile(train::ParameterOp parameter, train::InitialAt
   if (!buffer)
     return parameter.emitError() << "cannot read '" << initial.getFile().getValue()
                                  << "': " << buffer.getError().message();
-  for (int64_t i = 0; i < value.size(); ++i)
-    value.reals[i] = decode(element.getFloatSemantics(), element.getWidth(),
-                            (*buffer)->getBufferStart() + i * width);
+  if (!decodeAll(initial, (*buffer)->getBufferStart(), value))
+    return parameter.emitError() << "has not the " << value.size() << " values of its type in '"
+                                 << initial.getFile().getValue() << "'";
   return value;
 }
 

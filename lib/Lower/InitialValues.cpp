@@ -36,7 +36,10 @@ struct InitialValue : KernelInterface::ExternalModel<InitialValue, train::Initia
         l.result(0), l.shared.parameterIndex.lookup(name.getValue()), fill.getMeanValue(),
         fill.getStdValue(), initial ? initial.getFile() : StringAttr(),
         initial ? b.getI64IntegerAttr(static_cast<int64_t>(initial.getOffset())) : IntegerAttr(),
-        initial ? TypeAttr::get(initial.getElement()) : TypeAttr());
+        initial ? TypeAttr::get(initial.getElement()) : TypeAttr(),
+        initial && initial.getVarints()
+            ? b.getI64IntegerAttr(static_cast<int64_t>(initial.getBytes()))
+            : IntegerAttr());
     return success();
   }
 };

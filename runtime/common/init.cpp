@@ -8,6 +8,7 @@
 #include "common/train.h"
 #include "common/weights.h"
 #include "partita_rt/kernels.h"
+#include "partita_rt/varints.h"
 
 #include <cstdio>
 
@@ -96,6 +97,30 @@ void fillFromBytes(const Rank &rank, const Parameter &parameter, float *values,
   });
 }
 
+/// The runs of a piece come in the order of the whole, so one walk over the numbers finds them all.
+void fillFromVarints(const Rank &rank, const Parameter &parameter, float *values,
+                     const unsigned char *bytes, const FileSource &source) {
+  VarintReader reader(bytes, bytes + source.varints);
+  int64_t at = 0;
+  auto next = [&] {
+    uint64_t bits = 0;
+    if (!reader.next(bits))
+      fail("model file %s: parameter '%s' ends after %lld of %lld values", source.path,
+           parameter.name, (long long)at, (long long)parameter.globalShape.elements());
+    ++at;
+    return uint16_t(bits);
+  };
+  forPiece(rank, parameter, [&](int64_t global, int64_t local, int64_t count) {
+    while (at < global)
+      next();
+    for (int64_t i = 0; i < count; ++i) {
+      uint16_t half = next();
+      convertToFloat(values + local + i, reinterpret_cast<const unsigned char *>(&half),
+                     source.dtype, 1);
+    }
+  });
+}
+
 /// The columns of the stored matrix are the parameter's rows.
 void fillTransposed(const Rank &rank, const Parameter &parameter, float *values,
                     const unsigned char *bytes, DType dtype) {
@@ -129,11 +154,14 @@ void fillFromModel(const Rank &rank, const Parameter &parameter, float *values,
          parameter.name);
   std::string path = modelPath(*rank.program, *rank.options, source.path);
   const MappedFile &file = rank.initialFiles->model(path);
-  int64_t bytes = parameter.globalShape.elements() * sizeOf(source.dtype);
+  int64_t bytes =
+      source.varints ? source.varints : parameter.globalShape.elements() * sizeOf(source.dtype);
   if (source.offset < 0 || source.offset > file.size() || bytes > file.size() - source.offset)
     fail("model file %s: parameter '%s' should be its bytes %lld .. %lld, the file has %lld",
          path.c_str(), parameter.name, (long long)source.offset, (long long)(source.offset + bytes),
          (long long)file.size());
+  if (source.varints)
+    return fillFromVarints(rank, parameter, values, file.data() + source.offset, source);
   fillFromBytes(rank, parameter, values, file.data() + source.offset, source.dtype);
 }
 

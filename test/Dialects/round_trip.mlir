@@ -6,6 +6,8 @@
 module attributes {par.mesh = #par.mesh<dp = 2>} {
   // CHECK: train.parameter @w : tensor<16x32xf32> initial(<"model.onnx", offset = 64, bytes = 2048, f32>)
   train.parameter @w : tensor<16x32xf32> initial(<"model.onnx", offset = 64, bytes = 2048, f32>)
+  // CHECK: train.parameter @half : tensor<16x32xf16> initial(<"model.onnx", offset = 64, bytes = 1100, f16 varints>)
+  train.parameter @half : tensor<16x32xf16> initial(<"model.onnx", offset = 64, bytes = 1100, f16 varints>)
   // CHECK: train.initial_value @w : tensor<16x32xf32>
   func.func @init() {
     %w = train.initial_value @w : tensor<16x32xf32>

@@ -43,6 +43,8 @@ struct FileSource {
   const char *path = nullptr; ///< relative to Program::modelFolder; null: no file has the value
   int64_t offset = 0;
   DType dtype = DType::Float32; ///< Float32, Float64, Float16, BFloat16
+  /// Not 0: the elements' bits are varints (varints.h), so many bytes in all.
+  int64_t varints = 0;
 };
 
 /// Emitted `init` calls it for each parameter: writes this rank's piece of parameter number `index`
