@@ -72,8 +72,13 @@ LogicalResult branch(Node &node) {
   Tensor *tensor = node.input(0);
   if (tensor->type != DType::boolean || *elementCount(tensor->shape) != 1)
     return node.error() << "branches on " << typeText(*tensor) << ", expected one bool";
-  if (!tensor->host)
+  if (!tensor->host) {
+    if (node.importer.keepsGoing() &&
+        (failed(node.importer.checkSupported(thenGraph->node(), node.frame)) ||
+         failed(node.importer.checkSupported(elseGraph->node(), node.frame))))
+      return failure();
     return node.notKnown("its condition");
+  }
   condition = tensor->host->onlyInt();
   const onnx::GraphProto &graph = condition ? *thenGraph : *elseGraph;
   if (graph.output_size() < node.proto.output_size())

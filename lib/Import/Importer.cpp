@@ -99,19 +99,22 @@ FailureOr<OwningOpRef<ModuleOp>> Importer::run() {
     error() << llvm::join(missing, "; ");
     if (!options.keepGoing)
       return failure();
+    broken = true;
+    toldMissing.insert_range(missing);
   }
   if (failed(devices->readConfigurations(model)) || failed(importInputs(frame)))
     return failure();
-  LogicalResult initializers = importInitializers(model.graph(), frame.scope);
-  if (failed(initializers) && !options.keepGoing)
+  if (failed(importInitializers(model.graph(), frame.scope)))
     return failure();
   folder = Folder(foldLimit(file, options), 16 * mostFold);
   maxInlinedNodes = std::max<int64_t>(leastInlinedNodes, file.bytes() / bytesOfInlinedNode);
   tieWeights(frame.scope);
   if (!options.keepGoing) // a report lists them
     warnOfMerged();
-  if (failed(importNodes(model.graph().node(), frame)) || failed(initializers) ||
-      failed(importOutputs(frame)))
+  LogicalResult complete = success(succeeded(importNodes(model.graph().node(), frame)) &&
+                                   succeeded(importOutputs(frame)));
+  tellProblems();
+  if (failed(complete) || broken)
     return failure();
   devices->describe(*module);
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(forward.getBody().front())))
@@ -177,6 +180,11 @@ LogicalResult Importer::importInputs(Frame &frame) {
       continue;
     }
     Type element = type ? mlirType(*type, context()) : Type();
+    if (!element && number != 0 && options.keepGoing) { // among what is missing
+      if (failed(define(*input, createLost())))
+        return failure();
+      continue;
+    }
     if (!element)
       return error() << "input " << quoted(input->name()) << " has element type "
                      << dtypeName(number) << ", which is not supported";
@@ -199,6 +207,32 @@ LogicalResult Importer::importInputs(Frame &frame) {
   return success();
 }
 
+LogicalResult Importer::importOutput(const onnx::ValueInfoProto &output, const Frame &frame,
+                                     llvm::SmallVectorImpl<Value> &results,
+                                     llvm::SmallVectorImpl<DictionaryAttr> &attributes) {
+  Tensor *tensor = frame.scope.find(output.name());
+  if (!tensor)
+    return error() << "output " << quoted(output.name()) << " is not computed by any node";
+  if (tensor->lost || failed(loadInitializer(*tensor)))
+    return failure();
+  const onnx::TensorShapeProto &declared = output.type().tensor_type().shape();
+  bool fits = declared.dim_size() == static_cast<int>(tensor->shape.size());
+  for (int i = 0; fits && i < declared.dim_size(); ++i)
+    fits = !declared.dim(i).has_dim_value() || declared.dim(i).dim_value() == tensor->shape[i];
+  if (output.type().tensor_type().has_shape() && !fits)
+    return error() << "output " << quoted(output.name()) << " has shape "
+                   << shapeText(tensor->shape)
+                   << ", which is not what the model declares for it: was it exported with fixed "
+                      "sizes?";
+  if (!mlirType(tensor->type, context()))
+    return error() << "output " << quoted(output.name()) << " has element type "
+                   << dtypeName(tensor->type) << ", which is not supported";
+  results.push_back(materialize(tensor, file.location()));
+  attributes.push_back(builder.getDictionaryAttr(
+      builder.getNamedAttr(train::TrainDialect::kName, builder.getStringAttr(output.name()))));
+  return success();
+}
+
 LogicalResult Importer::importOutputs(const Frame &frame) {
   const onnx::GraphProto &graph = file.model().graph();
   llvm::SmallVector<Value> results;
@@ -206,27 +240,14 @@ LogicalResult Importer::importOutputs(const Frame &frame) {
   if (graph.output_size() == 0)
     return error() << "the graph has no outputs";
   for (const onnx::ValueInfoProto &output : graph.output()) {
-    Tensor *tensor = frame.scope.find(output.name());
-    if (!tensor)
-      return error() << "output " << quoted(output.name()) << " is not computed by any node";
-    if (failed(loadInitializer(*tensor)))
+    if (succeeded(importOutput(output, frame, results, attributes)))
+      continue;
+    if (!options.keepGoing)
       return failure();
-    const onnx::TensorShapeProto &declared = output.type().tensor_type().shape();
-    bool fits = declared.dim_size() == static_cast<int>(tensor->shape.size());
-    for (int i = 0; fits && i < declared.dim_size(); ++i)
-      fits = !declared.dim(i).has_dim_value() || declared.dim(i).dim_value() == tensor->shape[i];
-    if (output.type().tensor_type().has_shape() && !fits)
-      return error() << "output " << quoted(output.name()) << " has shape "
-                     << shapeText(tensor->shape)
-                     << ", which is not what the model declares for it: was it exported with fixed "
-                        "sizes?";
-    if (!mlirType(tensor->type, context()))
-      return error() << "output " << quoted(output.name()) << " has element type "
-                     << dtypeName(tensor->type) << ", which is not supported";
-    results.push_back(materialize(tensor, file.location()));
-    attributes.push_back(builder.getDictionaryAttr(
-        builder.getNamedAttr(train::TrainDialect::kName, builder.getStringAttr(output.name()))));
+    broken = true;
   }
+  if (broken)
+    return failure();
   func::ReturnOp::create(builder, file.location(), results);
   forward.setFunctionType(
       builder.getFunctionType(forward.getArgumentTypes(), ValueRange(results).getTypes()));
@@ -242,35 +263,18 @@ const onnx::FunctionProto *Importer::findFunction(const onnx::NodeProto &node) c
   return functions.lookup(functionKey(node.domain(), node.op_type(), node.overload()));
 }
 
-/// Does the node, or one of its branches, look at one of these values?
-static bool usesAny(const onnx::NodeProto &node, const llvm::StringSet<> &names) {
-  if (names.empty())
-    return false;
-  auto isOne = [&](const std::string &name) { return names.contains(name); };
-  if (llvm::any_of(node.input(), isOne))
-    return true;
-  return llvm::any_of(node.attribute(), [&](const onnx::AttributeProto &attribute) {
-    return attribute.has_g() &&
-           llvm::any_of(attribute.g().node(),
-                        [&](const onnx::NodeProto &inner) { return usesAny(inner, names); });
-  });
-}
-
 LogicalResult
 Importer::importNodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto> &nodes,
                       Frame &frame) {
-  llvm::StringSet<> lost = lostInitializers; // and results of nodes that failed
-  bool complete = true;
   for (const onnx::NodeProto &node : nodes) {
-    if (!usesAny(node, lost) && succeeded(importNode(node, frame)))
+    if (succeeded(importNode(node, frame)))
       continue;
     if (!options.keepGoing)
       return failure();
-    complete = false;
-    for (const std::string &output : node.output())
-      lost.insert(output);
+    broken = true;
+    loseResults(node, frame);
   }
-  return success(complete);
+  return success();
 }
 
 LogicalResult Importer::importNode(const onnx::NodeProto &proto, Frame &frame) {
@@ -281,14 +285,19 @@ LogicalResult Importer::importNode(const onnx::NodeProto &proto, Frame &frame) {
   auto opset = frame.opsets->find(domain);
   int64_t version = opset == frame.opsets->end() ? 0 : opset->second;
   Node node(*this, proto, frame, version);
+  bool behindLost = false;
   for (const std::string &input : proto.input()) {
     if (input.empty())
       continue;
     if (!frame.scope.defines(input))
       return node.error() << "its input " << quoted(input)
                           << " is not the result of a node before it, an initializer or an input";
-    if (Tensor *tensor = frame.scope.find(input); tensor && failed(loadInitializer(*tensor)))
+    Tensor *tensor = frame.scope.find(input);
+    if (tensor && failed(loadInitializer(*tensor))) {
+      tensor->lost = true;
       return failure();
+    }
+    behindLost |= tensor && tensor->lost;
   }
   if (const onnx::FunctionProto *function = findFunction(proto))
     return success(succeeded(callFunction(*function, node)) && succeeded(devices->annotate(node)));
@@ -297,16 +306,44 @@ LogicalResult Importer::importNode(const onnx::NodeProto &proto, Frame &frame) {
     return failure(); // told with all others that are missing
   if (!row)
     return node.error() << "is not supported in opset " << version;
-  if (failed(row->handler(node)) || failed(node.checkAllRead()))
+  if (behindLost) {
+    tryStandIns(*row, proto, frame, version);
     return failure();
-  for (const std::string &output : proto.output())
-    if (!output.empty() && !frame.scope.defines(output))
+  }
+  return runNode(*row, node);
+}
+
+/// What the operator's handler and everything else says of a node whose inputs are known.
+static LogicalResult handle(const OpRow &row, Node &node) {
+  if (failed(row.handler(node)))
+    return failure();
+  for (const std::string &output : node.proto.output())
+    if (!output.empty() && !node.frame.scope.defines(output))
       return node.error() << "its result " << quoted(output) << " is not supported";
-  for (const std::string &output : proto.output())
-    if (Tensor *result = frame.scope.find(output);
+  for (const std::string &output : node.proto.output())
+    if (Tensor *result = node.frame.scope.find(output);
         result && result->value && elementCount(result->shape) == 0)
       return node.error() << "its result is " << typeText(*result) << ", which has no elements";
-  return devices->annotate(node);
+  return success();
+}
+
+LogicalResult Importer::runNode(const OpRow &row, Node &node) {
+  if (!options.keepGoing)
+    return success(succeeded(handle(row, node)) && succeeded(node.checkAllRead()) &&
+                   succeeded(devices->annotate(node)));
+  // Results with a type are good enough for what comes behind.
+  llvm::SmallVector<std::string> errors;
+  LogicalResult result = catchErrors([&] { return handle(row, node); }, errors);
+  if (succeeded(result) && failed(catchErrors(
+                               [&] {
+                                 return success(succeeded(node.checkAllRead()) &&
+                                                succeeded(devices->annotate(node)));
+                               },
+                               errors)))
+    broken = true;
+  for (const std::string &each : errors)
+    noteProblem(node.name, each);
+  return result;
 }
 
 LogicalResult Importer::callFunction(const onnx::FunctionProto &function, Node &call) {

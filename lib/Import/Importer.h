@@ -28,6 +28,9 @@ struct Tensor {
   bool isBuffer = false;                          // of an initializer: read, no parameter
   Tensor *copyOf = nullptr; // of an initializer: the table that it repeats (TiedWeights.h)
   bool copyTransposed = false;
+  /// Of a node that failed, where the import keeps going: nothing is known of it, though `type` and
+  /// `shape` may be what it probably has been.
+  bool lost = false, isGuessed = false;
 };
 
 /// Names that an ONNX graph, or the body of a function, can see.
@@ -80,7 +83,7 @@ public:
                                   Frame &frame);
   /// Makes the initializers of a graph known in `scope`.
   mlir::LogicalResult importInitializers(const onnx::GraphProto &graph, Scope &scope);
-  /// One error that lists all that the nodes of a branch that is taken lack.
+  /// One error that lists all that the nodes of a branch lack, if it has not been told already.
   mlir::LogicalResult
   checkSupported(const google::protobuf::RepeatedPtrField<onnx::NodeProto> &nodes,
                  const Frame &frame);
@@ -101,8 +104,7 @@ public:
   mlir::OpBuilder builder;
   /// Training-mode dropouts met so far.
   int64_t dropouts = 0;
-  /// Initializers whose data are wrong, where the import keeps going.
-  llvm::StringSet<> lostInitializers;
+  bool keepsGoing() const { return options.keepGoing; }
 
 private:
   mlir::LogicalResult importInputs(Frame &frame);
@@ -111,6 +113,21 @@ private:
   mlir::LogicalResult
   checkOpsets(const google::protobuf::RepeatedPtrField<onnx::OperatorSetIdProto> &imports,
               llvm::StringMap<int64_t> &opsets);
+  mlir::LogicalResult importOutput(const onnx::ValueInfoProto &output, const Frame &frame,
+                                   llvm::SmallVectorImpl<mlir::Value> &results,
+                                   llvm::SmallVectorImpl<mlir::DictionaryAttr> &attributes);
+
+  // Where the import keeps going (KeepGoing.cpp): something was wrong, which `broken` notes.
+  Tensor *createLost();
+  void loseResults(const onnx::NodeProto &proto, Frame &frame);
+  mlir::LogicalResult catchErrors(llvm::function_ref<mlir::LogicalResult()> body,
+                                  llvm::SmallVectorImpl<std::string> &errors);
+  mlir::LogicalResult runNode(const OpRow &row, class Node &node);
+  void tryStandIns(const OpRow &row, const onnx::NodeProto &proto, Frame &frame, int64_t version);
+  Tensor *standIn(size_t number);
+  void noteProblem(llvm::StringRef nodeName, llvm::StringRef text);
+  void tellProblems();
+
   const onnx::FunctionProto *findFunction(const onnx::NodeProto &node) const;
   mlir::LogicalResult callFunction(const onnx::FunctionProto &function, class Node &call);
 
@@ -129,6 +146,16 @@ private:
   llvm::SmallVector<mlir::Attribute> noted;               // TrainDialect::kFiles
   llvm::DenseMap<mlir::Attribute, mlir::Value> constants; // each stands once
   int64_t inlinedNodes = 0, maxInlinedNodes = 0;
+
+  struct Problem {
+    std::string text; // of the first node that has it
+    int64_t others = 0;
+  };
+  std::vector<Problem> problems;
+  llvm::StringMap<size_t> problemOf; // by the text without the node's name
+  llvm::SmallVector<Tensor *> standIns;
+  llvm::StringSet<> toldMissing; // before the import began
+  bool broken = false;
 };
 
 /// Sizes for the symbolic dimensions of `graph`'s inputs, from `--dim`. On success every input

@@ -21,7 +21,6 @@ namespace partita::importer {
 
 LogicalResult Importer::importInitializers(const onnx::GraphProto &graph, Scope &scope) {
   llvm::StringSet<> buffers = findBuffers(graph, file);
-  bool complete = true;
   for (const onnx::TensorProto &proto : graph.initializer()) {
     auto tensorError = [&] {
       InFlightDiagnostic diagnostic = error();
@@ -38,8 +37,8 @@ LogicalResult Importer::importInitializers(const onnx::GraphProto &graph, Scope 
     if (failed(data) && !options.keepGoing)
       return failure();
     if (failed(data)) {
-      complete = false;
-      lostInitializers.insert(proto.name());
+      broken = true;
+      scope.values.try_emplace(proto.name(), createLost());
       continue;
     }
     Tensor &tensor = tensors.emplace_back();
@@ -50,7 +49,7 @@ LogicalResult Importer::importInitializers(const onnx::GraphProto &graph, Scope 
     initializerData[&proto] = *data;
     scope.values[proto.name()] = &tensor;
   }
-  return success(complete);
+  return success();
 }
 
 void Importer::tieWeights(Scope &scope) {

@@ -1,6 +1,7 @@
 //===- Node.cpp -------------------------------------------------------------------------------===//
 
 #include "Node.h"
+#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 
@@ -170,10 +171,14 @@ LogicalResult Node::attribute(llvm::StringRef key, const onnx::GraphProto *&valu
 }
 
 LogicalResult Node::checkAllRead() {
+  std::vector<std::string> others;
   for (const onnx::AttributeProto &attribute : proto.attribute())
     if (!llvm::is_contained(read, llvm::StringRef(attribute.name())))
-      return error() << "attribute " << quoted(attribute.name()) << " is not supported";
-  return success();
+      others.push_back(quoted(attribute.name()));
+  if (others.empty())
+    return success();
+  return error() << (others.size() == 1 ? "attribute " : "attributes ") << llvm::join(others, ", ")
+                 << (others.size() == 1 ? " is not supported" : " are not supported");
 }
 
 //===------------------------------------------------------------------------------------------===//

@@ -205,7 +205,13 @@ LogicalResult Importer::checkSupported(const Nodes &nodes, const Frame &frame) {
       Search(file.model(), context()).run(nodes, std::make_shared<Opsets>(*frame.opsets));
   if (missing.empty())
     return success();
-  return error() << llvm::join(missing, "; ");
+  if (!options.keepGoing)
+    return error() << llvm::join(missing, "; ");
+  broken = true;
+  for (const std::string &each : missing)
+    if (toldMissing.empty()) // else told with all branches
+      noteProblem("", each);
+  return success();
 }
 
 } // namespace partita::importer

@@ -33,8 +33,9 @@ struct ImportOptions {
   /// program. 0: as many as the model's files have bytes, or 64 masks of the largest of `dims` have
   /// elements, but at least 2^14 and at most 2^24.
   int64_t foldLimit = 0;
-  /// After a node that cannot be imported, go on with those that do not need its results: so all
-  /// that is wrong with a model is told, an error each.
+  /// After a node that cannot be imported, go on: with those that do not need its results, and with
+  /// what is wrong with the others whatever these are. So all that is wrong with a model is told, an
+  /// error each.
   bool keepGoing = false;
 };
 

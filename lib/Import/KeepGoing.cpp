@@ -1,0 +1,155 @@
+//===- KeepGoing.cpp - all that is wrong with a model, not the first of it --------------------===//
+//
+// A report goes on behind a node that failed. Its results are lost: a node that needs them cannot
+// be imported, but it can still be wrong by itself. It is tried with several stand-ins for what is
+// lost, of different types and shapes. An attribute that it does not take, and an error in the same
+// words with every stand-in, are not due to what was lost; what it says of one of them only might
+// be, and is not told.
+//
+//===----------------------------------------------------------------------------------------===//
+
+#include "Importer.h"
+#include "Node.h"
+#include "dialects/Tx/Tx.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+
+namespace partita::importer {
+
+Tensor *Importer::createLost() {
+  Tensor &tensor = tensors.emplace_back();
+  tensor.lost = true;
+  return &tensor;
+}
+
+/// Most operators give back what their first input is.
+void Importer::loseResults(const onnx::NodeProto &proto, Frame &frame) {
+  Tensor *like = proto.input_size() ? frame.scope.find(proto.input(0)) : nullptr;
+  for (const std::string &output : proto.output()) {
+    if (output.empty())
+      continue;
+    Tensor *&result = frame.scope.values[output];
+    if (result && result->lost)
+      continue; // what stand-ins gave
+    result = createLost();
+    if (!like || (like->lost && !like->isGuessed))
+      continue;
+    result->isGuessed = true;
+    result->type = like->type;
+    result->shape = like->shape;
+  }
+}
+
+LogicalResult Importer::catchErrors(llvm::function_ref<LogicalResult()> body,
+                                    llvm::SmallVectorImpl<std::string> &errors) {
+  ScopedDiagnosticHandler catcher(context(), [&](Diagnostic &diagnostic) {
+    if (diagnostic.getSeverity() != DiagnosticSeverity::Error)
+      return failure(); // someone else's
+    errors.push_back(diagnostic.str());
+    return success();
+  });
+  return body();
+}
+
+/// A value of the program that stands for one that is lost.
+static Tensor *valueStandIn(Importer &importer, DType type, llvm::ArrayRef<int64_t> shape) {
+  auto ranked = RankedTensorType::get(shape, mlirType(type, importer.context()));
+  return importer.create(tx::createSplat(importer.builder, importer.file.location(), ranked, 0));
+}
+
+/// Types and ranks of all kinds; no size twice, so that an error which names a size differs.
+Tensor *Importer::standIn(size_t number) {
+  if (standIns.empty()) {
+    for (const Shape &shape : {Shape{}, {3}, {2, 5}, {2, 7, 4}, {2, 11, 6, 8}})
+      standIns.push_back(valueStandIn(*this, DType::f32, shape));
+    standIns.push_back(valueStandIn(*this, DType::i64, {2, 9}));
+    standIns.push_back(valueStandIn(*this, DType::boolean, {2, 13}));
+    standIns.push_back(create(HostTensor::vector({1})));
+  }
+  return number < standIns.size() ? standIns[number] : nullptr;
+}
+
+void Importer::tryStandIns(const OpRow &row, const onnx::NodeProto &proto, Frame &frame,
+                           int64_t version) {
+  bool hasBranches = false;
+  for (const onnx::AttributeProto &attribute : proto.attribute())
+    if (attribute.has_g()) {
+      hasBranches = true;
+      (void)checkSupported(attribute.g().node(), frame);
+    }
+  if (hasBranches)
+    return;
+  llvm::SetVector<llvm::StringRef> names;
+  for (const std::string &input : proto.input())
+    if (Tensor *tensor = frame.scope.find(input); tensor && tensor->lost)
+      names.insert(input);
+  bool hasGuess = llvm::all_of(names, [&](llvm::StringRef name) {
+    Tensor *tensor = frame.scope.find(name);
+    return tensor->isGuessed && mlirType(tensor->type, context()) &&
+           elementCount(tensor->shape).value_or(0) > 0;
+  });
+  std::optional<std::string> common;
+  for (size_t number = 0; hasGuess || standIn(number); hasGuess = false) {
+    Frame inner;
+    inner.scope.parent = &frame.scope;
+    inner.opsets = frame.opsets;
+    inner.caller = frame.caller;
+    inner.function = frame.function;
+    inner.functionAttributes = frame.functionAttributes;
+    inner.prefix = frame.prefix;
+    for (llvm::StringRef name : names) {
+      Tensor *lost = frame.scope.find(name);
+      inner.scope.values[name] =
+          hasGuess ? valueStandIn(*this, lost->type, lost->shape) : standIn(number);
+    }
+    number += !hasGuess;
+    Node node(*this, proto, inner, version);
+    llvm::SmallVector<std::string> errors, attributes;
+    if (succeeded(catchErrors([&] { return row.handler(node); }, errors))) {
+      if (failed(catchErrors([&] { return node.checkAllRead(); }, attributes)))
+        noteProblem(node.name, attributes.front());
+      for (const std::string &output : proto.output())
+        if (Tensor *result = inner.scope.values.lookup(output)) {
+          Tensor *guess = frame.scope.values[output] = createLost();
+          guess->isGuessed = true;
+          guess->type = result->type;
+          guess->shape = result->shape;
+        }
+      return;
+    }
+    std::string text = errors.empty() ? std::string() : errors.front();
+    if (common && *common != text)
+      common = "";
+    else
+      common = text;
+  }
+  if (common && !common->empty())
+    noteProblem(Node(*this, proto, frame, version).name, *common);
+}
+
+void Importer::noteProblem(llvm::StringRef nodeName, llvm::StringRef text) {
+  broken = true;
+  if (toldMissing.contains(text))
+    return;
+  llvm::StringRef key = text;
+  key.consume_front("node " + quoted(nodeName));
+  auto [it, isNew] = problemOf.try_emplace(key, problems.size());
+  if (isNew)
+    problems.push_back({text.str()});
+  else
+    ++problems[it->second].others;
+}
+
+/// Each problem once: a model has many equal layers.
+void Importer::tellProblems() {
+  for (const Problem &each : problems) {
+    InFlightDiagnostic diagnostic = error();
+    diagnostic << each.text;
+    if (each.others)
+      diagnostic << "; the same of " << each.others
+                 << (each.others == 1 ? " more node" : " more nodes");
+  }
+}
+
+} // namespace partita::importer
