@@ -4,7 +4,7 @@
 // that is computed from it elementwise), the farthest first; from each exit the subgraphs that are
 // a function of one tensor of the exit's type, the smallest first. The first that equals an
 // activation at 256 random points is replaced. A function that comes within a hundredth of one
-// without being it is reported.
+// without being it is reported, and one that would be it with another constant.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -25,8 +25,9 @@ using namespace partita::raise;
 
 namespace {
 
-/// Of the largest value: what is farther away is something else and no news.
-constexpr double closeEnough = 0.01;
+/// Of the largest value: what is farther away is something else and no news, unless one constant is
+/// all that is other, which is looked for a little farther.
+constexpr double closeEnough = 0.01, oneConstant = 0.25;
 
 struct Activation {
   StringRef op;
@@ -105,7 +106,7 @@ Outcome RaiseActivationPass::compute(const Subgraph &subgraph) {
   for (const Activation &kind : activations)
     if (auto error = errorOf(subgraph, kind, {}); error && *error < best.error)
       best = Outcome{&kind, *error, {}, *error <= allowed};
-  if (!best.accepted && best.error < closeEnough)
+  if (!best.accepted && best.error < oneConstant)
     for (const Activation &kind : activations)
       if (best.blame.empty()) {
         best.blame = blameConstant(
@@ -143,7 +144,8 @@ void RaiseActivationPass::raise(Operation *anchor, const Independent &independen
               subgraph.leaves[0].getType() != root.getType())
             return true;
           outcome = compare(subgraph);
-          if (outcome.error < nearest.error) {
+          bool isBlamed = !outcome.blame.empty(), wasBlamed = !nearest.blame.empty();
+          if (isBlamed != wasBlamed ? isBlamed : outcome.error < nearest.error) {
             nearest = outcome;
             nearestRoot = root;
           }
@@ -158,7 +160,7 @@ void RaiseActivationPass::raise(Operation *anchor, const Independent &independen
     report(*outcome.kind).accept(root.getLoc(), outcome.kind->op);
     return;
   }
-  if (nearest.error >= closeEnough)
+  if (nearest.error >= closeEnough && nearest.blame.empty())
     return;
   if (nearest.blame.empty())
     report(*nearest.kind)

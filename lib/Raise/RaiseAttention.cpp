@@ -20,6 +20,7 @@
 #include "Remarks.h"
 #include "dialects/Par/Par.h"
 #include "partita/Raise/Passes.h"
+#include "llvm/Support/FormatVariadic.h"
 #include <cmath>
 
 namespace partita {
@@ -105,6 +106,35 @@ tx::BatchMatMulOp findProduct(tx::SoftmaxOp softmax, IsInterior isInterior) {
       if (auto product = dyn_cast<tx::BatchMatMulOp>(user); product && product.getA() == weights)
         return product;
   return {};
+}
+
+bool isInteriorOrTranspose(Operation *op) { return isInterior(op) || isa<tx::TransposeOp>(op); }
+
+/// Of a softmax between two products that is not along the keys: why it is no attention; or empty.
+std::string explainAxis(tx::SoftmaxOp softmax, const Independent &independent) {
+  if (!findProduct(softmax, isInteriorOrTranspose))
+    return "";
+  std::string problem;
+  growBackward(
+      softmax.getX(), isInteriorOrTranspose, [](Value) { return false; }, independent,
+      [&](const Subgraph &subgraph) {
+        if (!llvm::any_of(subgraph.leaves,
+                          [](Value leaf) { return bool(leaf.getDefiningOp<tx::BatchMatMulOp>()); }))
+          return true;
+        for (Operation *op : subgraph.ops)
+          if (auto transpose = dyn_cast<tx::TransposeOp>(op)) {
+            int64_t rank = transpose.getType().getRank(),
+                    axis = transpose.getPermutation()[rank - 1];
+            problem = axis == rank - 1
+                          ? "between its scores and its softmax stands tx.transpose"
+                          : llvm::formatv("its softmax runs along dimension {0} of {1} of the "
+                                          "scores, it would be along the last one, the keys",
+                                          axis, rank)
+                                .str();
+          }
+        return problem.empty();
+      });
+  return problem;
 }
 
 /// Sorts the dimensions of a traced matrix operand into roles: the last two are given, those before
@@ -447,8 +477,11 @@ void RaiseAttentionPass::runOnOperation() {
     bool drops = !match.product && findProduct(softmax, isInteriorOrDropout);
     if (match.product || drops)
       match.scores = findScores(softmax.getX(), independent);
-    if (!match.scores)
+    if (!match.scores) {
+      if (std::string problem = explainAxis(softmax, independent); !problem.empty())
+        report.reject(softmax.getLoc(), problem);
       continue;
+    }
     if (drops) {
       report.reject(softmax.getLoc(), "between its weights and the values stands tx.dropout, which "
                                       "tx.attention has not: export with attention dropout 0, or "

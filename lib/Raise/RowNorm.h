@@ -4,6 +4,7 @@
 // subgraphs that are a function of one tensor of the exit's type and a few row vectors of its last
 // dimension. Epsilon is the constant added under the root. Each way to call the row vectors weight
 // and bias is tried; the first that agrees is replaced. A missing weight is 1, a missing bias 0.
+// What is the norm along another dimension, without weight and bias, is a near miss.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -51,6 +52,9 @@ private:
                                 Substitution substitution);
   Outcome compute(const Subgraph &subgraph, llvm::ArrayRef<Roles> choices, double epsilon);
   void raise(mlir::Operation *anchor, const Independent &independent);
+  bool isAlong(int64_t axis, const Subgraph &subgraph, double epsilon);
+  bool explainAxis(mlir::Operation *anchor, llvm::ArrayRef<mlir::Value> exits,
+                   const Independent &independent, double epsilon);
 
   const RowNorm &norm;
   Report &report;
