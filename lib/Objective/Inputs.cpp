@@ -45,13 +45,14 @@ static bool isInteger(Type type) {
 static StringRef usualRole(StringRef name, Type type) {
   if (!isInteger(type))
     return name.contains("mask") ? "ones" : "data";
-  if (name.contains("position"))
+  int64_t rank = cast<RankedTensorType>(type).getRank();
+  if (name.contains("position") && rank > 0)
     return "positions";
   if (name.contains("mask"))
     return "ones";
   if (name.contains("token_type") || name.contains("segment"))
     return "zeros";
-  if (name.starts_with("decoder_") && name.ends_with("ids"))
+  if (name.starts_with("decoder_") && name.ends_with("ids") && rank == 2)
     return "shifted";
   if (name.ends_with("labels") || name.ends_with("targets"))
     return "targets";
@@ -70,6 +71,20 @@ static std::string knownInputs(func::FuncOp forward) {
   return text;
 }
 
+static int64_t looksUp(Value value);
+
+/// A first token of what is shifted is one that the model has.
+static LogicalResult checkFiller(func::FuncOp forward, unsigned i) {
+  auto filler = forward.getArgAttrOfType<IntegerAttr>(i, TrainDialect::kFiller);
+  int64_t rows = looksUp(forward.getArgument(i));
+  if (roleOf(forward, i) != "shifted" || !filler || rows == 0 ||
+      (filler.getInt() >= 0 && filler.getInt() < rows))
+    return success();
+  return forward.emitError() << "input " << nameOf(forward, i) << ": token " << filler.getInt()
+                             << " of shifted is none of the " << rows
+                             << " that it looks up, which are 0 to " << rows - 1;
+}
+
 /// Tokens, positions and what is shifted are integers with a dimension to run along.
 static LogicalResult checkRole(func::FuncOp forward, unsigned i) {
   StringRef role = roleOf(forward, i);
@@ -79,7 +94,23 @@ static LogicalResult checkRole(func::FuncOp forward, unsigned i) {
     return forward.emitError() << "input " << nameOf(forward, i) << " of type " << type
                                << " cannot be '" << role
                                << "', which are integers along a dimension";
-  return success();
+  if (sequence && role != "positions" && type.getRank() != 2)
+    return forward.emitError() << "input " << nameOf(forward, i) << " of type " << type
+                               << " cannot be '" << role
+                               << "', which are integers [batch, sequence]";
+  return checkFiller(forward, i);
+}
+
+/// Does the value, perhaps of another shape or type, look up a table or stand for what a loss
+/// wants?
+static bool areTokens(Value value) {
+  return llvm::any_of(value.getUses(), [](OpOperand &use) {
+    Operation *user = use.getOwner();
+    if (isa<tx::EmbeddingOp, tx::CrossEntropyOp>(user))
+      return use.getOperandNumber() == 1;
+    return isa<tx::CastOp, tx::ReshapeOp, tx::SliceOp, tx::ConcatOp>(user) &&
+           areTokens(user->getResult(0));
+  });
 }
 
 static LogicalResult bindInput(func::FuncOp forward, StringRef binding,
@@ -98,6 +129,14 @@ static LogicalResult bindInput(func::FuncOp forward, StringRef binding,
   if (llvm::none_of(kRoles, [&](const Role &known) { return known.name == role; }))
     return forward.emitError() << "input '" << name << "': role '" << role << "' is none of "
                                << knownRoles();
+  if (bound[*argument])
+    return forward.emitError() << "input '" << name << "' is bound twice, as '"
+                               << roleOf(forward, *argument) << "' and as '" << text << "'";
+  if ((role == "ids" || role == "labels") && isInteger(forward.getArgument(*argument).getType()) &&
+      !areTokens(forward.getArgument(*argument)))
+    return forward.emitError() << "input '" << name << "' cannot be '" << role
+                               << "': it looks up no table and no loss compares with it, so it has "
+                                  "no tokens";
   forward.setArgAttr(*argument, TrainDialect::kRole, b.getStringAttr(role));
   bound.set(*argument);
   if (filler.empty())

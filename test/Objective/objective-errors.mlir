@@ -12,6 +12,7 @@
 // RUN: not partita-opt %s --objective=kind=classification --split-input-file 2>&1 | FileCheck %s --check-prefix=CLASSES
 // RUN: not partita-opt %s --objective="freeze=*" --split-input-file 2>&1 | FileCheck %s --check-prefix=FROZEN
 // RUN: not partita-opt %s --objective=inputs=pixels=ones:3 --split-input-file 2>&1 | FileCheck %s --check-prefix=FILLER
+// RUN: not partita-opt %s --objective=inputs=pixels=data,pixels=ones --split-input-file 2>&1 | FileCheck %s --check-prefix=TWICE
 
 // ACC: error: accumulate is 0, expected at least 1
 // FIXED: error: no input takes anything from the data: all are ones, zeros or positions; bind one with --input NAME=ids or data
@@ -25,6 +26,7 @@
 // INPUT: error: input: the model has no input 'ids'; it has 'pixels'
 // ROLE: error: input 'pixels': role 'mask' is none of ids, labels, targets, positions, ones, zeros, shifted, data
 // FLOAT: error: input 'pixels' of type 'tensor<8x16xf32>' cannot be 'positions', which are integers along a dimension
+// TWICE: error: input 'pixels' is bound twice, as 'data' and as 'ones'
 // FILLER: error: input 'pixels': 'ones:3' is no role; only shifted takes a token, such as shifted:0
 func.func @forward(%x: tensor<8x16xf32> {train.name = "pixels"}) -> (tensor<8x16xf32> {train.name = "scores"}) {
   return %x : tensor<8x16xf32>
