@@ -27,7 +27,7 @@ def Train_Dialect : Dialect {
     /// On a function's argument: the number that stands where the data have none: the label that
     /// does not count, the first of shifted tokens.
     static constexpr ::llvm::StringLiteral kFiller = "train.filler";
-    /// On a function's argument or result: its name in the model.
+    /// On a function's argument or result, or a parameter: its name in the model.
     static constexpr ::llvm::StringLiteral kName = "train.name";
     /// On a function's argument: the dimension that runs over the samples of a batch.
     static constexpr ::llvm::StringLiteral kBatch = "train.batch";
@@ -130,7 +130,9 @@ def Train_ParameterOp : Train_Op<"parameter", [Symbol]> {
   let description = [{
     `type` is the whole tensor's; `initial` names its value's place in the model's file (absent when the
     file declares it without a value), `fill` how it is filled otherwise (set by `objective`).
-    `frozen` parameters get no gradient. Created by import; lives to the end.
+    `frozen` parameters get no gradient. A tensor of the model that is called like one of the module's functions has
+    another symbol; its own name, by which checkpoints and exported models know it, is its attribute `train.name`.
+    Created by import; lives to the end.
 
         train.parameter @"h.0.attn.c_attn.weight" : tensor<768x2304xf32> initial(<"model.onnx", offset = 64, bytes = 7077888, f32>)
   }];
@@ -138,6 +140,13 @@ def Train_ParameterOp : Train_Op<"parameter", [Symbol]> {
                        OptionalAttr<Train_FillAttr>:$fill, UnitAttr:$frozen);
   let assemblyFormat = [{
     $sym_name `:` $type (`initial` `(` $initial^ `)`)? (`fill` `(` $fill^ `)`)? (`frozen` $frozen^)? attr-dict
+  }];
+  let extraClassDeclaration = [{
+    /// The tensor's name in the model.
+    ::llvm::StringRef getModelName() {
+      auto name = (*this)->getAttrOfType<::mlir::StringAttr>(TrainDialect::kName);
+      return name ? name.getValue() : getSymName();
+    }
   }];
 }
 

@@ -101,7 +101,7 @@ json::Array parametersOf(ModuleOp module) {
     auto local = cast<RankedTensorType>(
         parameter->getAttrOfType<TypeAttr>(rt::RtDialect::kLocal).getValue());
     result.push_back(
-        json::Object{{"name", utf8(parameter.getSymName())},
+        json::Object{{"name", utf8(parameter.getModelName())},
                      {"shape", shapeOf(cast<RankedTensorType>(parameter.getType()).getShape())},
                      {"local", shapeOf(local.getShape())},
                      {"placement", placementText(local)},

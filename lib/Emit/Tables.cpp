@@ -148,7 +148,7 @@ private:
         return parameter.emitOpError()
                << "is of type " << type << "; the CPU target keeps parameters in f32";
       indexOf[parameter.getSymName()] = list.size();
-      list.push_back("{" + rt::stringLiteral(parameter.getSymName()) + ", " + placedText(type) +
+      list.push_back("{" + rt::stringLiteral(parameter.getModelName()) + ", " + placedText(type) +
                      ", " + std::to_string(offsetOf(parameter)) + ", " +
                      (parameter.getFrozen() ? "false" : "true") + ", " +
                      (isDecayed(parameter.getSymName()) ? "true" : "false") + "}");

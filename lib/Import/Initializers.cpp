@@ -114,8 +114,10 @@ LogicalResult Importer::loadInitializer(Tensor &tensor) {
   }
   if (failed(file.checkParameter(data, tensorError)))
     return failure();
-  std::string symbol = symbolName(proto.name());
-  if (isFunctionName(symbol) || !parameters.try_emplace(symbol).second)
+  std::string modelName = symbolName(proto.name()), symbol = modelName;
+  if (isFunctionName(symbol))
+    symbol += ".parameter";
+  if (!parameters.try_emplace(symbol).second)
     return tensorError() << "a parameter cannot have this name, it is taken";
   Location loc = NameLoc::get(builder.getStringAttr(proto.name()), file.location());
   auto type = RankedTensorType::get(data.shape, mlirType(data.type, context()));
@@ -123,6 +125,8 @@ LogicalResult Importer::loadInitializer(Tensor &tensor) {
   builder.setInsertionPoint(forward);
   auto parameter = train::ParameterOp::create(builder, loc, symbol, type, {}, {}, false);
   parameters[symbol] = parameter;
+  if (symbol != modelName)
+    parameter->setAttr(train::TrainDialect::kName, builder.getStringAttr(modelName));
   if (data.place != TensorData::declared) {
     // Relative to the model's folder, so that model and program can move together.
     llvm::StringRef name = data.place == TensorData::external

@@ -92,7 +92,7 @@ static FailureOr<Tensor> valueOf(train::ParameterOp parameter, const InitialValu
   double deviation = parameter.getFill() ? parameter.getFill()->getStd() : 0;
   if (perturbed && deviation == 0)
     deviation = 0.1;
-  uint64_t key = randomKey(values.seed, parameter.getSymName());
+  uint64_t key = randomKey(values.seed, parameter.getModelName());
   for (int64_t i = 0; i < value.size(); ++i) {
     double number = deviation == 0 ? mean : mean + standardNormal(key, i) * deviation;
     value.setNumber(i, static_cast<float>(number)); // the runtime's parameters are float32

@@ -28,8 +28,8 @@ LogicalResult objective::freezeParameters(ModuleOp module, ArrayRef<std::string>
     bool any = false;
     SmallVector<StringRef> names;
     for (auto parameter : module.getOps<train::ParameterOp>()) {
-      names.push_back(parameter.getSymName());
-      if (!glob->match(parameter.getSymName()))
+      names.push_back(parameter.getModelName());
+      if (!glob->match(parameter.getModelName()))
         continue;
       parameter.setFrozen(true);
       any = true;

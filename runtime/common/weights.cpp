@@ -99,17 +99,17 @@ private:
         candidates.push_back(&name);
     if (candidates.empty())
       fail("weights %s has no tensor '%s', and none of its other %lld tensors, which no "
-           "parameter has taken by name, is %s",
+           "parameter has taken by name, is %s; %s",
            file.path().c_str(), program.parameters[i].name,
-           (long long)(file.tensors().size() - used.size()), toString(shape).c_str());
+           (long long)(file.tensors().size() - used.size()), toString(shape).c_str(), kKeepNames);
     if (candidates.size() > 1)
       ambiguous(i, candidates);
     for (int64_t j = 0; j < program.parameters.size(); ++j)
       if (j != i && !matches[j].tensor && fits(j, *file.find(*candidates.front())))
         fail("weights %s: tensor '%s' %s could be parameter '%s' or '%s'; rename it to "
-             "that which it is",
+             "that which it is; %s",
              file.path().c_str(), candidates.front()->c_str(), toString(shape).c_str(),
-             program.parameters[i].name, program.parameters[j].name);
+             program.parameters[i].name, program.parameters[j].name, kKeepNames);
     if (shape.rank == 2 && shape[0] == shape[1] && shape[0] > 1)
       fail("weights %s: parameter '%s' %s could be '%s' as it is or transposed, which a square "
            "matrix "

@@ -24,7 +24,7 @@ static void printParameters(ModuleOp module, llvm::raw_ostream &os) {
   llvm::MapVector<std::pair<StringAttr, Type>, int64_t> lines;
   for (auto parameter : module.getOps<train::ParameterOp>()) {
     llvm::SmallVector<llvm::StringRef> parts;
-    parameter.getSymName().split(parts, '.');
+    parameter.getModelName().split(parts, '.');
     for (llvm::StringRef &part : parts)
       if (!part.empty() && llvm::all_of(part, llvm::isDigit))
         part = "*";
@@ -52,7 +52,7 @@ static llvm::json::Object describeImport(ModuleOp module, const RaiseReport &rai
     ++parameters;
     auto type = cast<RankedTensorType>(parameter.getType());
     elements += type.getNumElements();
-    list.push_back(llvm::json::Object{{"name", llvm::json::fixUTF8(parameter.getSymName())},
+    list.push_back(llvm::json::Object{{"name", llvm::json::fixUTF8(parameter.getModelName())},
                                       {"shape", llvm::json::Array(type.getShape())}});
   }
   Flops flops = countFlops(module);
