@@ -25,6 +25,17 @@ Location partita::par::withCause(Location loc, CauseAttr cause) {
   return FusedLoc::get({loc}, cause, loc.getContext());
 }
 
+Location partita::par::withRole(Location where, Location from, StringRef role) {
+  SmallVector<CauseAttr> causes = causesOf(from);
+  if (causes.empty())
+    return where;
+  CauseAttr cause = causes.front();
+  MLIRContext *context = where.getContext();
+  return withCause(where, CauseAttr::get(context, StringAttr::get(context, role), cause.getLetter(),
+                                         cause.getRule(), cause.getOp(), cause.getNode(),
+                                         cause.getLayer(), cause.getLayers(), cause.getSeed()));
+}
+
 bool partita::par::isBackward(Location loc) {
   WalkResult result = loc->walk([&](Location part) {
     auto fused = dyn_cast<FusedLoc>(part);

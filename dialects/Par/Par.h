@@ -29,7 +29,9 @@ Interleaving interleaving(mlir::Operation *op, mlir::RankedTensorType piece, mli
 
 namespace partita::par {
 /// The mesh axes that this compiler can split something over; others come with their strategies.
-inline constexpr llvm::StringRef kAxes[] = {"dp", "tp"};
+inline constexpr llvm::StringRef kAxes[] = {"dp", "fsdp", "tp"};
+/// Those over which the samples of a batch are split.
+inline constexpr llvm::StringRef kDataAxes[] = {"dp", "fsdp"};
 
 /// Fails, after an error, where the op's module has a mesh and that lacks the axis.
 llvm::LogicalResult verifyAxis(mlir::Operation *op, mlir::StringAttr axis);
@@ -38,6 +40,8 @@ llvm::LogicalResult verifyAxis(mlir::Operation *op, mlir::StringAttr axis);
 llvm::SmallVector<CauseAttr> causesOf(mlir::Location loc);
 /// The location with a cause; one that it had before is replaced.
 mlir::Location withCause(mlir::Location loc, CauseAttr cause);
+/// `where` with the first cause of `from` in another role; as it is where that has none.
+mlir::Location withRole(mlir::Location where, mlir::Location from, llvm::StringRef role);
 /// Was what stands at the location built by differentiation?
 bool isBackward(mlir::Location loc);
 } // namespace partita::par

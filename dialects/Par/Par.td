@@ -127,6 +127,7 @@ def Par_CauseAttr : Par_Attr<"Cause", "cause"> {
     | whole     | an operand is in pieces, and the op splits another letter                  |
     | piece     | an operand is whole, and the op wants its piece                            |
     | update    | each rank updates the piece of the parameter whose states it keeps         |
+    | kept      | each rank keeps a piece of the parameter                                   |
 
     `layer` is the number of the layer (partita/Analysis/Layers.h), -1 in front of the first one or where there
     is none, -2 behind the last one, -3 outside of the loop over micro-batches; `layers` is how many the function has.

@@ -279,6 +279,18 @@ def Train_RandomKeyOp : Train_Op<"random_key", [Pure]> {
   let assemblyFormat = "attr-dict `:` type($key)";
 }
 
+def Train_BarrierOp : Train_Op<"barrier", [Pure, ShardInterface, AllTypesMatch<["value", "result"]>]> {
+  let summary = "the same value, for ops that are to compute again what others have computed";
+  let description = [{
+    Ops whose operands come through a barrier are not those whose operands do not, so nothing merges them. Created by
+    `recompute`; costs nothing: a view in memory.
+  }];
+  let arguments = (ins AnyRankedTensor:$value);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$value attr-dict `:` type($value)";
+  let extraClassDeclaration = [{ ::std::string getShardRule() { return "~* -> *"; } }];
+}
+
 def Train_AdamWOp : Train_Op<"adamw", [Pure, ShardInterface]> {
   let summary = "decoupled weight decay Adam";
   let description = [{

@@ -21,6 +21,13 @@ void ZeroDialect::initialize() {
       >();
 }
 
+StringAttr partita::zero::shardingAxis(par::MeshAttr mesh) {
+  for (StringRef axis : {"fsdp", "dp"})
+    if (mesh.sizeOf(axis) > 1)
+      return StringAttr::get(mesh.getContext(), axis);
+  return {};
+}
+
 RankedTensorType partita::zero::pieceType(Type whole, StringAttr axis, par::MeshAttr mesh) {
   Layout layout = Layout::of(whole);
   layout.set(axis, Kind::Flat);

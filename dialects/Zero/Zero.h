@@ -12,6 +12,9 @@
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 namespace partita::zero {
+/// The mesh axis whose ranks share the model's state: `fsdp` where the mesh has it (each group of
+/// its ranks keeps all of it, hybrid sharding), else `dp`; null where neither has several ranks.
+mlir::StringAttr shardingAxis(par::MeshAttr mesh);
 /// The type of a rank's flat piece of a value that is whole over `axis`; null where the value is
 /// split in a way that its size does not allow (an error that the value's own op reports).
 mlir::RankedTensorType pieceType(mlir::Type whole, mlir::StringAttr axis, par::MeshAttr mesh);

@@ -19,7 +19,8 @@ namespace {
 /// ('...')".
 struct Role {
   StringLiteral name, text;
-  StringLiteral asGather = "", asScatter = "", anew = "", need = "the mean is over all samples";
+  StringLiteral asGather = "", asScatter = "", anew = "", choice = "",
+                need = "the mean is over all samples";
   std::optional<Place> place = {};
   StringLiteral title = "";
   bool isPaired = false;
@@ -30,6 +31,8 @@ struct Role {
   constexpr Role scatters(StringLiteral says) const { return with(&Role::asScatter, says); }
   /// What is added where the backward pass gathers what the forward pass had gathered.
   constexpr Role again(StringLiteral says) const { return with(&Role::anew, says); }
+  /// What would remove it, where it is a choice of the plan that no seed says.
+  constexpr Role chosen(StringLiteral says) const { return with(&Role::choice, says); }
   /// What of the mathematics requires it, where it is the batch that is split.
   constexpr Role required(StringLiteral says) const { return with(&Role::need, says); }
   /// Exchanged when there is time: told apart from the layers, under one name.
@@ -63,8 +66,25 @@ constexpr Role kRoles[] = {
     Role("share", " and an operand lacks it: each rank has a share of that one's gradient")
         .paired(),
     Role("parameter", " and parameters lack it: each rank has a share of their gradients")
+        .scatters(
+            " and parameters lack it: each rank has a share of their gradients, and keeps the "
+            "piece that it updates")
         .required("one reduction per step of each gradient")
         .told(Gradients, "gradients of parameters"),
+    Role("update",
+         " and parameters lack it: each rank updates the piece whose states it keeps, and "
+         "the new values are gathered")
+        .chosen(
+            "with --zero-stage 0, an all_reduce takes the place of this and of a reduce_scatter")
+        .told(Gradients, "updated parameters"),
+    Role("kept", " and parameters lack it: each rank has a share of their gradients")
+        .gathers(" and parameters lack it: each rank keeps a piece of the parameter, which is "
+                 "gathered for its use")
+        .scatters(
+            " and parameters lack it: each rank has a share of their gradients, and keeps the "
+            "piece that it updates")
+        .again(", once more for the backward pass")
+        .chosen("with --zero-stage 2, parameters are whole: one gather of each per step"),
     Role("whole", " and needs its input whole")
         .gathers(", so its input, split along the sequence, is gathered")
         .scatters(" and gathers its input: each rank has a share of the input's gradient, and "
@@ -180,6 +200,8 @@ std::string Collective::removal() const {
   const Role *row = roleOf(role);
   if (!row)
     return "";
+  if (!row->choice.empty())
+    return row->choice.str();
   const Seed *from = seedOf(seed);
   if (from && from->isRequired)
     return "required by the mathematics of data parallelism: " + row->need.str();

@@ -146,6 +146,11 @@ static LogicalResult update(Execution &execution, train::UpdateOp op, RankInputs
   return execution.recordGradient(op, op.getParameter(), op.getGradient());
 }
 
+static LogicalResult barrier(Execution &, train::BarrierOp, RankInputs in, RankOutputs out) {
+  out[0] = in[0];
+  return success();
+}
+
 /// A number that the host sets, the same on all ranks.
 template <typename Op> static RankTensors control(Execution &execution, Op op, double number) {
   Tensor value(cast<RankedTensorType>(op.getType()));
@@ -262,6 +267,7 @@ void partita::interp::addTrainKernels(KernelTable &table) {
   table.addRanks<tx::FusionOp>(fusion);
   table.addRanks<train::MinimizeOp>(minimize);
   table.addRanks<train::UpdateOp>(update);
+  table.addRanks<train::BarrierOp>(barrier);
   table.addRanks<train::LearningRateOp>(learningRate);
   table.addRanks<train::StepNumberOp>(stepNumber);
   table.addRanks<train::RandomKeyOp>(keyOfStep);

@@ -116,7 +116,7 @@ static Value sourceOf(Value tensor) {
   Operation *definer = tensor.getDefiningOp();
   if (!definer)
     return {};
-  if (isa<tx::ReshapeOp, tx::BroadcastOp, tx::TransposeOp, tx::SliceOp>(definer))
+  if (isa<tx::ReshapeOp, tx::BroadcastOp, tx::TransposeOp, tx::SliceOp, train::BarrierOp>(definer))
     return definer->getOperand(0);
   unsigned number = cast<OpResult>(tensor).getResultNumber();
   if (isa<train::AdamWOp, train::SgdOp>(definer))

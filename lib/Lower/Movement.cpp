@@ -4,6 +4,7 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
+#include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
 #include "partita/Lower/Lowering.h"
 
@@ -62,6 +63,9 @@ struct Reshape : ViewModel<Reshape, tx::ReshapeOp> {
   std::optional<View> viewOfOperand(Operation *op, const View &operand) const {
     return operand.reshape(cast<tx::ReshapeOp>(op).getType().getShape());
   }
+};
+struct Barrier : ViewModel<Barrier, train::BarrierOp> {
+  std::optional<View> viewOfOperand(Operation *, const View &operand) const { return operand; }
 };
 struct Transpose : ViewModel<Transpose, tx::TransposeOp> {
   std::optional<View> viewOfOperand(Operation *op, const View &operand) const {
@@ -198,6 +202,7 @@ struct Iota : KernelInterface::ExternalModel<Iota, tx::IotaOp> {
 
 void rt::attachMovementKernels(MLIRContext *context) {
   tx::ReshapeOp::attachInterface<Reshape>(*context);
+  train::BarrierOp::attachInterface<Barrier>(*context);
   tx::TransposeOp::attachInterface<Transpose>(*context);
   tx::BroadcastOp::attachInterface<Broadcast>(*context);
   tx::SliceOp::attachInterface<Slice>(*context);

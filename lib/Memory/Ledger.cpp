@@ -11,6 +11,7 @@ using namespace partita::memory;
 static constexpr KindRow kRows[kKinds] = {
     {"parameter", "parameters", "#4e79a7", true},
     {"state", "optimizer states", "#a0cbe8", true},
+    {"gathered", "gathered parameters", "#edc948", false},
     {"gradient", "gradients", "#f28e2b", false},
     {"activation", "activations", "#59a14f", false},
     {"communication", "communication buffers", "#e15759", false},

@@ -97,7 +97,20 @@ private:
 
 } // namespace
 
+/// What is gathered of flat pieces is parameters.
+static void markGathered(func::FuncOp function, FunctionPlan &plan) {
+  function.walk([&](Operation *op) {
+    if (!isa<zero::GatherOp, zero::GatherStartOp>(op))
+      return;
+    for (Value whole : op->getResults())
+      if (auto found = plan.places.find(whole);
+          found != plan.places.end() && found->second.storage >= 0)
+        plan.storages[found->second.storage].kind = Kind::Gathered;
+  });
+}
+
 void memory::markGradients(func::FuncOp function, FunctionPlan &plan) {
+  markGathered(function, plan);
   Gradients gradients(plan);
   function.walk([&](Operation *op) {
     if (auto adamw = dyn_cast<train::AdamWOp>(op))

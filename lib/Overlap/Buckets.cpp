@@ -45,7 +45,8 @@ unsigned Buckets::heightOf(Operation *op) const {
 Buckets::Key Buckets::keyOf(Operation *op) {
   // What is summed once per step does not wait for what a layer goes on with, nor it for that.
   SmallVector<par::CauseAttr> causes = par::causesOf(op->getLoc());
-  unsigned ofParameters = !causes.empty() && causes.front().getRole() == "parameter";
+  unsigned ofParameters = !causes.empty() && (causes.front().getRole() == "parameter" ||
+                                              causes.front().getRole() == "kept");
   return {{op->getAttr("axis"), op->getAttr("reason")},
           {op->getName().getIdentifier(), ofParameters}};
 }

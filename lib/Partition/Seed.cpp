@@ -17,8 +17,6 @@ using namespace partita;
 
 namespace {
 
-constexpr StringRef kDataAxes[] = {"dp"};
-
 struct PartitionSeed : partita::impl::PartitionSeedPassBase<PartitionSeed> {
   using PartitionSeedPassBase::PartitionSeedPassBase;
 
@@ -34,8 +32,8 @@ struct PartitionSeed : partita::impl::PartitionSeedPassBase<PartitionSeed> {
     }
     for (StringAttr axis : mesh.getAxes())
       if (!llvm::is_contained(par::kAxes, axis.getValue())) {
-        module.emitError() << "mesh axis '" << axis.getValue()
-                           << "' is unknown; known axes: " << llvm::join(std::begin(par::kAxes), std::end(par::kAxes), ", ");
+        module.emitError() << "mesh axis '" << axis.getValue() << "' is unknown; known axes: "
+                           << llvm::join(std::begin(par::kAxes), std::end(par::kAxes), ", ");
         return signalPassFailure();
       }
     for (auto function : module.getOps<func::FuncOp>())
@@ -80,7 +78,7 @@ private:
       par::Layout layout(type.getShape());
       int64_t parts = 1;
       for (auto [axis, size] : llvm::zip(mesh.getAxes(), mesh.getSizes()))
-        if (size > 1 && llvm::is_contained(kDataAxes, axis.getValue())) {
+        if (size > 1 && llvm::is_contained(par::kDataAxes, axis.getValue())) {
           layout.splits[dim].push_back({axis, 1});
           parts *= size;
         }

@@ -111,7 +111,7 @@ private:
     SmallVector<StringAttr> axes;
     SmallVector<int64_t> sizes;
     for (auto [axis, size] : llvm::zip(mesh.getAxes(), mesh.getSizes()))
-      if (axis.getValue() != "dp") {
+      if (!llvm::is_contained(par::kDataAxes, axis.getValue())) {
         axes.push_back(axis);
         sizes.push_back(size);
       }

@@ -33,7 +33,9 @@ static constexpr Phase kPhases[] = {
     {"parameters", "zero-shard-parameters{stage=${zero-stage} keep=${persistence-threshold}}",
      "the gathers of parameters take the place of their conjugates, before differentiation"},
     {"differentiate",
-     "differentiate,gather-again,expand-conjugates,join-slice-gradients,canonicalize,cse",
+     "differentiate,recompute{policy=${recompute} "
+     "budget=${recompute-budget}},gather-again,expand-conjugates,join-slice-gradients,canonicalize,"
+     "cse",
      "after partitioning, so that the conjugates of what it inserted come out of the table"},
     {"optimize",
      "optimize{kind=${optimizer} betas=${betas} epsilon=${eps} "

@@ -32,6 +32,12 @@ static constexpr PlanOption kOptions[] = {
      "the gradients, 3 and the parameters"},
     {"persistence-threshold", PlanOption::Integer, "ELEMENTS", "0", 0, kMost,
      "parameters of at most this many elements of a rank stay whole at stage 3"},
+    {"recompute", PlanOption::Named, "none|selective|block", "none", 0, 0,
+     "activations that the backward pass computes again: those that are cheap, or all but what "
+     "enters each layer"},
+    {"recompute-budget", PlanOption::Integer, "BYTES", "0", 0, kMost,
+     "activations of a micro-batch that may be kept; what is over it is recomputed, the cheapest "
+     "first"},
     {"prefetch-bytes", PlanOption::Integer, "BYTES", "0", 0, kMost,
      "parameters gathered before they are used, at most, at stage 3; 0: one bucket ahead"},
     {"bucket-bytes", PlanOption::Integer, "BYTES", "0", 0, kMost,

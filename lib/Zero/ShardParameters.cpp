@@ -31,10 +31,10 @@ struct ZeroShardParameters : partita::impl::ZeroShardParametersPassBase<ZeroShar
     if (stage < 3)
       return;
     mesh = par::MeshAttr::of(module);
-    axis = StringAttr::get(&getContext(), "dp");
-    if (mesh.sizeOf(axis) <= 1) {
+    axis = zero::shardingAxis(mesh);
+    if (!axis) {
       module.emitError()
-          << "zero stage 3 splits the parameters over mesh axis 'dp', of which there "
+          << "zero stage 3 splits the parameters over mesh axis 'fsdp' or 'dp', of which there "
              "is one rank; give it a mesh with dp=2 or more";
       return signalPassFailure();
     }
@@ -84,7 +84,7 @@ private:
     Location loc = read.getLoc();
     for (par::FOp f : conjugates) {
       if (f.getAxisAttr() == axis) {
-        loc = f.getLoc(); // with the reason for reducing the gradient
+        loc = par::withRole(f.getLoc(), f.getLoc(), "kept"); // what the gradient is reduced for
         continue;
       }
       par::Layout layout = par::Layout::of(piece.getType());

@@ -21,19 +21,6 @@ using namespace partita;
 
 namespace {
 
-/// The location of a reduced gradient, with the reason for gathering what it updates.
-Location becauseOfUpdate(Location gradient) {
-  SmallVector<par::CauseAttr> causes = par::causesOf(gradient);
-  if (causes.empty())
-    return gradient;
-  par::CauseAttr cause = causes.front();
-  MLIRContext *context = gradient.getContext();
-  return par::withCause(
-      gradient, par::CauseAttr::get(context, StringAttr::get(context, "update"), cause.getLetter(),
-                                    cause.getRule(), cause.getOp(), cause.getNode(),
-                                    par::CauseAttr::kOnce, cause.getLayers(), cause.getSeed()));
-}
-
 struct ZeroShardStates : partita::impl::ZeroShardStatesPassBase<ZeroShardStates> {
   using ZeroShardStatesPassBase::ZeroShardStatesPassBase;
 
@@ -42,10 +29,11 @@ struct ZeroShardStates : partita::impl::ZeroShardStatesPassBase<ZeroShardStates>
     if (stage < 1)
       return;
     mesh = par::MeshAttr::of(module);
-    axis = StringAttr::get(&getContext(), "dp");
-    if (mesh.sizeOf(axis) <= 1) {
-      module.emitError() << "zero stage 1 splits the optimizer's states over mesh axis 'dp', of "
-                            "which there is one rank; give it a mesh with dp=2 or more";
+    axis = zero::shardingAxis(mesh);
+    if (!axis) {
+      module.emitError()
+          << "zero stage 1 splits the optimizer's states over mesh axis 'fsdp' or 'dp', of "
+             "which there is one rank; give it a mesh with dp=2 or more";
       return signalPassFailure();
     }
     SmallVector<Operation *> updates;
@@ -93,7 +81,8 @@ private:
       result.setType(piece);
     builder.setInsertionPointAfter(update);
     Operation *gradient = update->getOperand(1).getDefiningOp()->getOperand(0).getDefiningOp();
-    Location reason = becauseOfUpdate(gradient ? gradient->getLoc() : update->getLoc());
+    Location reason =
+        par::withRole(update->getLoc(), gradient ? gradient->getLoc() : update->getLoc(), "update");
     auto gathered = zero::GatherOp::create(builder, reason, TypeRange(whole), update->getResult(0),
                                            axis, builder.getStringAttr("updated parameter"),
                                            /*again=*/UnitAttr());

@@ -10,7 +10,6 @@
 #include "tools/partita/Session.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
-#include "llvm/Support/Process.h"
 
 using namespace mlir;
 using namespace partita;
@@ -70,15 +69,6 @@ static std::optional<int> parseOptions(Arguments arguments, CompileOptions &o) {
   declareOutput(options, o);
   options.epilogue(phaseList());
   return options.parse(arguments);
-}
-
-/// What is going on, on a terminal; nothing in a pipe.
-static void showProgress(StringRef what) {
-  if (!llvm::sys::Process::StandardErrIsDisplayed())
-    return;
-  llvm::errs() << "\r\033[K";
-  if (!what.empty())
-    llvm::errs() << what << " ...";
 }
 
 static int writeModule(Session &session, ModuleOp module, StringRef output) {
@@ -145,15 +135,15 @@ static int emit(Session &session, ModuleOp module, const CompileOptions &o) {
   return 0;
 }
 
-/// Bytes per rank of the model under another request; errors are no news, and are not told.
-static std::optional<uint64_t> planAgain(Session &session, const CompileOptions &o,
-                                         const Request &request) {
+/// What the model needs of a rank under another request; errors are no news, and are not told.
+static std::optional<Footprint> planAgain(Session &session, const CompileOptions &o,
+                                          const Request &request) {
   ScopedDiagnosticHandler silent(&session.context(), [](Diagnostic &) { return success(); });
   OwningOpRef<ModuleOp> module = session.load(o.model, request.dims);
   int first = module ? nextPhase(*module) : -1;
   if (first < 0 || failed(runPhases(*module, first, phaseIndex("memory"), request.plan)))
     return {};
-  return plannedBytes(*module);
+  return footprintOf(*module);
 }
 
 int partita::tool::compileMain(Arguments arguments) {

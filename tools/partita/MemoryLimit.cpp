@@ -1,13 +1,18 @@
 //===- MemoryLimit.cpp - does the plan fit? ---------------------------------------------------===//
 //
-// What would fit is not estimated but compiled: a smaller micro-batch, whose activations shrink and
-// whose gradients are added up beside it, and an optimizer without moments.
+// What would fit is not estimated but compiled: stages of ZeRO, recomputation, smaller
+// micro-batches, whose gradients are added up beside them, an optimizer without moments.
 //
 //===------------------------------------------------------------------------------------------===//
 
 #include "tools/partita/MemoryLimit.h"
 #include "dialects/Rt/Rt.h"
+#include "dialects/Train/Train.h"
+#include "partita/Analysis/Collectives.h"
+#include "partita/Analysis/Work.h"
 #include "tools/partita/Options.h"
+#include "tools/partita/Session.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace partita;
@@ -53,68 +58,146 @@ static std::optional<std::pair<size_t, int64_t>> findBatch(const Request &reques
   return {};
 }
 
-/// A change that fits: micro-batches of a part of the samples, as many as make up for it.
-static std::string smallerBatch(const Request &request, uint64_t limit, const Planner &planner) {
+/// A change of the request, as the command line has it, and what it leads to.
+struct Change {
+  std::string text;
+  Request request;
+  Footprint footprint;
+};
+
+/// The request with options set; nothing where one has that value already.
+static std::optional<Change> with(const Request &request,
+                                  ArrayRef<std::pair<StringRef, StringRef>> options) {
+  Change change{"", request, {}};
+  for (auto [name, value] : options) {
+    if (request.plan.get(name) == value)
+      return {};
+    change.request.plan.set(name, value);
+    change.text += (change.text.empty() ? "--" : " --") + (name + " " + value).str();
+  }
+  return change;
+}
+
+/// Micro-batches of a part of the samples, as many as make up for it: by 2, 4, ... and one sample.
+static void smallerBatches(const Request &request, std::vector<Change> &changes) {
   auto batch = findBatch(request);
   int64_t accumulate;
   if (!batch || StringRef(request.plan.get("accumulate")).getAsInteger(10, accumulate))
-    return {};
+    return;
   for (int64_t by = 2; by <= batch->second; ++by) {
-    if (batch->second % by != 0)
+    if (batch->second % by != 0 || (!llvm::isPowerOf2_64(by) && by != batch->second))
       continue;
-    Request smaller = request;
+    Change change{"", request, {}};
     std::string size = std::to_string(batch->second / by);
-    smaller.dims[batch->first] = "batch=" + size;
-    smaller.plan.set("accumulate", std::to_string(accumulate * by));
-    std::optional<uint64_t> bytes = planner(smaller);
-    if (bytes && *bytes <= limit)
-      return "--dim batch=" + size + " --accumulate " + std::to_string(accumulate * by) +
-             ", which needs " + formatBytes(*bytes);
+    change.request.dims[batch->first] = "batch=" + size;
+    change.request.plan.set("accumulate", std::to_string(accumulate * by));
+    change.text = "--dim batch=" + size + " --accumulate " + std::to_string(accumulate * by);
+    changes.push_back(std::move(change));
   }
-  return {};
 }
 
-static std::string cheapestChange(const Request &request, uint64_t limit, const Planner &planner,
-                                  int64_t persistent) {
-  if (std::string change = smallerBatch(request, limit, planner); !change.empty())
-    return "the cheapest change: " + change;
-  std::string without = "nothing that was tried (a smaller --dim batch with more --accumulate";
-  if (request.plan.get("optimizer") == "adamw") {
-    Request sgd = request;
-    sgd.plan.set("optimizer", "sgd");
-    std::optional<uint64_t> bytes = planner(sgd);
-    if (bytes && *bytes <= limit)
-      return "the cheapest change: --optimizer sgd, which keeps no moments and needs " +
-             formatBytes(*bytes);
-    if (std::string change = smallerBatch(sgd, limit, planner); !change.empty())
-      return "the cheapest change: --optimizer sgd, which keeps no moments, with " + change;
-    without += ", --optimizer sgd";
-  }
-  return without + ") fits; parameters and states alone take " + formatBytes(persistent);
+/// What can be changed about a plan: alone, and the last of each together.
+static std::vector<Change> candidates(const Request &request) {
+  std::vector<Change> changes;
+  auto add = [&](ArrayRef<std::pair<StringRef, StringRef>> options) {
+    if (std::optional<Change> change = with(request, options))
+      changes.push_back(std::move(*change));
+  };
+  int64_t stage = 0;
+  (void)StringRef(request.plan.get("zero-stage")).getAsInteger(10, stage);
+  for (auto [number, name] : {std::pair(1, "1"), {2, "2"}, {3, "3"}})
+    if (number > stage)
+      add({{"zero-stage", name}});
+  add({{"recompute", "selective"}});
+  add({{"recompute", "block"}});
+  if (stage < 3)
+    add({{"zero-stage", "3"}, {"recompute", "block"}});
+  smallerBatches(request, changes);
+  add({{"optimizer", "sgd"}});
+  return changes;
 }
 
-std::optional<uint64_t> partita::tool::plannedBytes(ModuleOp module) {
+/// "1.5 GiB less, sends 2,000 bytes per step in place of 1,000".
+static std::string effect(const Footprint &before, const Change &change, uint64_t limit) {
+  const Footprint &after = change.footprint;
+  std::string text = formatBytes(after.bytes) + (after.bytes <= limit ? ", fits" : ", too much");
+  text += ": " + formatBytes(before.bytes - after.bytes) + " less";
+  if (after.sent != before.sent)
+    text +=
+        "; sends " + formatBytes(after.sent) + " per step in place of " + formatBytes(before.sent);
+  if (before.flops > 0 && after.flops > before.flops)
+    text +=
+        llvm::formatv("; computes {0:F0} % more", 100.0 * after.flops / before.flops - 100).str();
+  if (change.text == "--optimizer sgd")
+    text += "; keeps no moments";
+  return text;
+}
+
+/// One line per change that saves memory, those that fit first, then by what they leave.
+static std::string listChanges(const Request &request, Footprint before, uint64_t limit,
+                               const Planner &planner) {
+  // A lowered module has no operations to count any more.
+  if (std::optional<Footprint> again = planner(request))
+    before = *again;
+  std::vector<Change> saving;
+  for (Change &change : candidates(request)) {
+    showProgress("trying " + change.text);
+    std::optional<Footprint> footprint = planner(change.request);
+    if (!footprint || footprint->bytes >= before.bytes)
+      continue;
+    change.footprint = *footprint;
+    saving.push_back(std::move(change));
+  }
+  showProgress("");
+  auto fits = [&](const Change &change) { return change.footprint.bytes <= limit; };
+  llvm::stable_sort(saving, [&](const Change &a, const Change &b) {
+    if (fits(a) != fits(b))
+      return fits(a);
+    return !fits(a) && a.footprint.bytes < b.footprint.bytes;
+  });
+  if (saving.empty())
+    return "; nothing that was tried saves memory";
+  std::string text = "; changes, each compiled:";
+  for (const Change &change : saving)
+    text += "\n  " + change.text + ": " + effect(before, change, limit);
+  return text;
+}
+
+std::optional<Footprint> partita::tool::footprintOf(ModuleOp module) {
   auto arena = module->getAttrOfType<IntegerAttr>(RtDialect::kArenaBytes);
   auto persistent = module->getAttrOfType<IntegerAttr>(RtDialect::kPersistentBytes);
   if (!arena || !persistent)
     return {};
-  return arena.getInt() + persistent.getInt();
+  Footprint footprint;
+  footprint.bytes = arena.getInt() + persistent.getInt();
+  for (const analysis::Collective &collective : analysis::collectivesOf(module))
+    if (collective.function == "train_step")
+      footprint.sent += collective.calls * collective.bytes;
+  if (auto step = module.lookupSymbol<mlir::func::FuncOp>("train_step"))
+    step.walk([&](Operation *op) {
+      int64_t times = 1;
+      for (auto loop = op->getParentOfType<train::AccumulateOp>(); loop;
+           loop = loop->getParentOfType<train::AccumulateOp>())
+        times *= loop.getCount();
+      footprint.flops += times * analysis::workOf(op).flops;
+    });
+  return footprint;
 }
 
 std::string partita::tool::checkMemory(ModuleOp module, const Request &request, uint64_t limit,
                                        const Planner &planner) {
   auto ledger = module->getAttrOfType<DictionaryAttr>(RtDialect::kLedger);
-  std::optional<uint64_t> needed = plannedBytes(module);
+  std::optional<Footprint> needed = footprintOf(module);
   if (!ledger || !needed)
     return "the memory is planned in phase 'memory', which the module has not gone through; leave "
            "out --compile-to or name a later phase";
-  if (*needed <= limit)
+  if (needed->bytes <= limit)
     return {};
   int64_t arena = module->getAttrOfType<IntegerAttr>(RtDialect::kArenaBytes).getInt();
-  int64_t persistent = static_cast<int64_t>(*needed) - arena;
-  return "a rank needs " + formatBytes(*needed) + " (" + std::to_string(*needed) +
+  int64_t persistent = static_cast<int64_t>(needed->bytes) - arena;
+  return "a rank needs " + formatBytes(needed->bytes) + " (" + std::to_string(needed->bytes) +
          " bytes: " + std::to_string(persistent) + " persistent, " + std::to_string(arena) +
          " arena), the limit is " + formatBytes(limit) + " (" + std::to_string(limit) +
-         " bytes); the arena's largest holders are " + holders(hungriest(ledger), 3) + "; " +
-         cheapestChange(request, limit, planner, persistent);
+         " bytes); the arena's largest holders are " + holders(hungriest(ledger), 3) +
+         listChanges(request, *needed, limit, planner);
 }

@@ -10,8 +10,15 @@
 
 namespace partita::tool {
 
-/// Bytes of a rank by the plan of memory on a module; nothing before phase `memory`.
-std::optional<uint64_t> plannedBytes(mlir::ModuleOp module);
+/// What a plan needs of a rank.
+struct Footprint {
+  uint64_t bytes = 0; ///< of memory: persistent and arena
+  int64_t sent = 0;   ///< bytes per training step, by the runtime's convention
+  int64_t flops = 0;  ///< per training step
+};
+
+/// Of a module that has been through phase `memory`; nothing before.
+std::optional<Footprint> footprintOf(mlir::ModuleOp module);
 
 /// The model's dimensions, as --dim gives them, and the plan: what a change of memory can change.
 struct Request {
@@ -19,13 +26,12 @@ struct Request {
   Plan plan;
 };
 
-/// Compiles the model again as another request has it, silently, and returns its bytes per rank;
-/// nothing where it does not compile.
-using Planner = std::function<std::optional<uint64_t>(const Request &)>;
+/// Compiles the model again as another request has it, silently; nothing where it does not compile.
+using Planner = std::function<std::optional<Footprint>(const Request &)>;
 
 /// Compares what `plan-memory` wrote on the module with a limit in bytes per rank. Returns nothing
-/// when it fits; else how much is needed, the largest holders and the cheapest change of the
-/// request with which it fits, which `planner` has tried.
+/// when it fits; else how much is needed, the largest holders, and changes of the request with what
+/// each would save and cost, which `planner` has tried: those with which it fits first.
 std::string checkMemory(mlir::ModuleOp module, const Request &request, uint64_t limit,
                         const Planner &planner);
 

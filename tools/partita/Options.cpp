@@ -6,6 +6,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Process.h"
 #include "llvm/Support/WithColor.h"
 
 using namespace llvm;
@@ -252,4 +253,13 @@ void OptionSet::printHelp(raw_ostream &os) const {
     os << '\n' << passOnAbout << '\n';
   if (!ending.empty())
     os << '\n' << ending << '\n';
+}
+
+/// What is going on, on a terminal; nothing in a pipe.
+void partita::tool::showProgress(StringRef what) {
+  if (!llvm::sys::Process::StandardErrIsDisplayed())
+    return;
+  llvm::errs() << "\r\033[K";
+  if (!what.empty())
+    llvm::errs() << what << " ...";
 }

@@ -97,6 +97,9 @@ private:
   std::vector<std::string> *passOnTarget = nullptr;
 };
 
+/// On a terminal, says what is being done, in place of what it said before; empty: nothing more.
+void showProgress(llvm::StringRef what);
+
 } // namespace partita::tool
 
 #endif // PARTITA_TOOLS_OPTIONS_H

@@ -26,6 +26,35 @@ def DifferentiatePass : Pass<"differentiate", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"updates", "updates", "parameters with a gradient">];
 }
 
+def RecomputePass : Pass<"recompute", "::mlir::ModuleOp"> {
+  let summary = "lets the backward pass compute activations again instead of keeping them (activation checkpointing)";
+  let description = [{
+    `block`: a layer keeps what enters it, and its backward pass begins with the layer's forward ops once more.
+    `selective`: what is cheap beside its memory (norms, activations, rotations, softmax; no product, no collective) is
+    computed again right before its use, of values that are kept anyhow. With `budget`, bytes that may live from
+    forward to backward pass: layer by layer, first selectively, then whole, until it is kept, with a remark where it cannot be.
+    Clones start behind `train.barrier`; dropout's numbers are counted, so a clone's mask is its original's.
+
+    ```mlir
+    %n, %mean, %rstd = tx.layer_norm %x, %w, %b
+    %y = tx.matmul %n, %u
+    ...                                             // the backward pass:
+    %du = tx.matmul_tn %n, %dy
+    // becomes
+    %n, %mean, %rstd = tx.layer_norm %x, %w, %b
+    %y = tx.matmul %n, %u
+    ...
+    %0 = train.barrier %x
+    %n2, %mean2, %rstd2 = tx.layer_norm %0, %w, %b
+    %du = tx.matmul_tn %n2, %dy
+    ```
+  }];
+  let options = [Option<"policy", "policy", "std::string", "\"none\"", "none, selective or block">,
+                 Option<"budget", "budget", "int64_t", "0", "bytes that may be kept for the backward pass; 0: what the policy says">];
+  let statistics = [Statistic<"recomputed", "recomputed", "ops that are done again">];
+  let dependentDialects = ["::partita::train::TrainDialect"];
+}
+
 def GatherAgainPass : Pass<"gather-again", "::mlir::ModuleOp"> {
   let summary = "gathers again for the backward pass what the forward pass gathered";
   let description = [{

@@ -20,8 +20,8 @@ namespace partita::memory {
 /// activation unless the pass that makes or plans it says otherwise; what a gather of sequence
 /// parallelism makes is an activation of its layer, for the next product reads it like any other.
 /// Communication is what exists for the exchange alone: copies that are summed in place.
-enum class Kind { Parameter, State, Gradient, Activation, Communication, Workspace };
-constexpr size_t kKinds = 6;
+enum class Kind { Parameter, State, Gathered, Gradient, Activation, Communication, Workspace };
+constexpr size_t kKinds = 7;
 
 struct KindRow {
   llvm::StringLiteral name;  ///< of one buffer, in JSON

@@ -1,7 +1,8 @@
 //===- Passes.td - who keeps what of the model's state --------------------------------------------------===//
 //
 // ZeRO (Rajbhandari et al., arXiv 1910.02054) as algebra on the data-parallel program: every rank of dp has the same
-// states and makes the same update, so each may keep a piece of the states and update that.
+// states and makes the same update, so each may keep a piece of the states and update that. Where the mesh has an axis
+// fsdp, its ranks share the state and those of dp repeat it (hybrid sharding, arXiv 2304.11277): read fsdp for dp below.
 //
 //===----------------------------------------------------------------------------------------------===//
 

@@ -6,7 +6,7 @@ import re
 import sys
 import xml.etree.ElementTree as xml
 
-KINDS = ["parameter", "state", "gradient", "activation", "communication", "workspace"]
+KINDS = ["parameter", "state", "gathered", "gradient", "activation", "communication", "workspace"]
 COLUMNS = 800
 
 

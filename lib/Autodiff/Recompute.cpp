@@ -1,0 +1,279 @@
+//===- Recompute.cpp - what the backward pass computes again
+//--------------------------------------===//
+//
+// Activation checkpointing (Chen et al., arXiv 1604.06174; selective: Korthikanti et al., arXiv
+// 2205.05198). A forward value that the backward pass uses is saved from the one to the other; the
+// backward ops of a layer get clones of the forward ops instead, which start from values that are
+// saved anyhow, read through train.barrier so that nothing merges clone and original.
+//
+// Per block: all that a layer computes for itself; saved is what enters it from other layers.
+// Selective: what is cheap beside the memory it takes (no product, no collective), as far as it is
+// made of saved values by cheap ops.
+//
+// Dropout draws its numbers by counter: a clone has the mask of its original.
+//
+//===------------------------------------------------------------------------------------------===//
+
+#include "dialects/Par/Placement.h"
+#include "dialects/Train/Train.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/IRMapping.h"
+#include "partita/Analysis/Work.h"
+#include "partita/Autodiff/Passes.h"
+#include "llvm/ADT/MapVector.h"
+#include <set>
+
+namespace partita {
+#define GEN_PASS_DEF_RECOMPUTEPASS
+#include "partita/Autodiff/Passes.h.inc"
+} // namespace partita
+
+using namespace mlir;
+using namespace partita;
+
+namespace {
+
+enum class Policy { None, Selective, Block };
+
+bool isBackward(Operation *op) { return par::isBackward(op->getLoc()); }
+
+/// The layer whose forward pass the op belongs to; none of an op outside of all layers, of the
+/// backward pass, or that is no computation of the step.
+std::optional<int64_t> layerOf(Operation *op) {
+  train::LayerAttr layer = train::LayerAttr::of(op->getLoc());
+  if (!layer || layer.getNumber() < 0 || isBackward(op) || op->getNumRegions() != 0 ||
+      !isMemoryEffectFree(op))
+    return std::nullopt;
+  return layer.getNumber();
+}
+
+/// Is a letter of its rule in two operands, but in no result: are products summed up?
+bool isProduct(Operation *op) {
+  std::string error;
+  std::optional<ShardRule> rule = par::ruleOf(op, error);
+  if (!rule)
+    return true; // nobody says what it does
+  auto has = [](unsigned letter) {
+    return [letter](const RulePattern &pattern) { return pattern.contains(letter); };
+  };
+  for (unsigned letter = 0; letter < rule->letters.size(); ++letter)
+    if (llvm::count_if(rule->operands, has(letter)) > 1 &&
+        llvm::none_of(rule->results, has(letter)))
+      return true;
+  return false;
+}
+
+/// Does it compute without products and without other ranks? Then memory's bandwidth is its cost.
+bool isCheap(Operation *op) {
+  return !isa_and_nonnull<par::ParDialect>(op->getDialect()) && !isa<CollectiveInterface>(op) &&
+         !isProduct(op);
+}
+
+/// Forward and backward ops that share a block.
+class Step {
+public:
+  Step(Block *block) : block(block) {
+    for (Operation &op : *block)
+      if (std::optional<int64_t> layer = layerOf(&op))
+        layers[*layer].push_back(&op);
+  }
+
+  /// Bytes that live from the forward to the backward pass.
+  int64_t savedBytes() {
+    int64_t bytes = 0;
+    for (Operation &op : *block)
+      if (!isBackward(&op) && !isView(&op))
+        for (Value value : op.getResults())
+          if (isHeld(value))
+            bytes += bytesOf(value.getType());
+    return bytes;
+  }
+
+  SmallVector<int64_t> numbers() {
+    return llvm::map_to_vector(layers, [](auto &entry) { return int64_t(entry.first); });
+  }
+
+  /// Lets the layer's backward pass compute for itself what the policy says; returns how many ops
+  /// it does again.
+  int64_t apply(int64_t layer, Policy policy) {
+    llvm::MapVector<Operation *, SmallVector<OpOperand *>> again; // op -> its backward uses
+    for (Operation *op : layers[layer])
+      for (Value value : op->getResults())
+        if (isSaved(value) && mayRecompute(op, layer, policy))
+          for (OpOperand &use : value.getUses())
+            if (isBackward(use.getOwner()))
+              again[op].push_back(&use);
+    if (again.empty())
+      return 0;
+    Clones clones;
+    clones.layer = layer;
+    clones.policy = policy;
+    if (policy == Policy::Block)
+      clones.before = firstOf(again);
+    for (auto &[op, uses] : again) {
+      if (policy == Policy::Selective) { // each right before its use, on its own
+        clones.mapping.clear();
+        clones.barriers.clear();
+        clones.before = nullptr;
+        for (OpOperand *use : uses)
+          clones.before = earlier(clones.before, ancestor(use->getOwner()));
+      }
+      Operation *made = clone(op, clones);
+      for (OpOperand *use : uses)
+        use->set(made->getResult(cast<OpResult>(use->get()).getResultNumber()));
+    }
+    return clones.count;
+  }
+
+private:
+  /// What is being done again, in front of `before`.
+  struct Clones {
+    int64_t layer = 0;
+    Policy policy = Policy::None;
+    llvm::DenseMap<Operation *, Operation *> mapping;
+    llvm::DenseMap<Value, Value> barriers;
+    int64_t count = 0;
+    Operation *before = nullptr;
+  };
+
+  Operation *ancestor(Operation *op) { return block->findAncestorOpInBlock(*op); }
+  static Operation *earlier(Operation *a, Operation *b) {
+    return !a || (b && b->isBeforeInBlock(a)) ? b : a;
+  }
+  Operation *firstOf(const llvm::MapVector<Operation *, SmallVector<OpOperand *>> &again) {
+    Operation *first = nullptr;
+    for (auto &[op, uses] : again)
+      for (OpOperand *use : uses)
+        first = earlier(first, ancestor(use->getOwner()));
+    return first;
+  }
+
+  static bool isView(Operation *op) { return analysis::workOf(op).bytes == 0; }
+
+  /// Used by the backward pass (a tensor of some size).
+  static bool isSaved(Value value) {
+    return isa<RankedTensorType>(value.getType()) &&
+           llvm::any_of(value.getUsers(), [](Operation *user) { return isBackward(user); });
+  }
+
+  /// The same, perhaps through views: its memory is.
+  static bool isHeld(Value value) {
+    return isSaved(value) || llvm::any_of(value.getUsers(), [](Operation *user) {
+             return user->getNumResults() == 1 && isView(user) && isHeld(user->getResult(0));
+           });
+  }
+
+  /// Does another layer's forward pass, or what follows the layers, use a result?
+  bool leaves(Operation *op, int64_t layer) {
+    return llvm::any_of(op->getUsers(), [&](Operation *user) {
+      return !isBackward(user) && layerOf(user) != layer;
+    });
+  }
+
+  bool mayRecompute(Operation *op, int64_t layer, Policy policy) {
+    return policy == Policy::Block ? !leaves(op, layer) : isCheapAgain(op, layer, 8);
+  }
+
+  /// Cheap, of operands that are there in the backward pass anyhow, or cheap to compute of such.
+  bool isCheapAgain(Operation *op, int64_t layer, int depth) {
+    if (depth == 0 || layerOf(op) != layer || !isCheap(op))
+      return false;
+    return llvm::all_of(op->getOperands(), [&](Value operand) {
+      Operation *definer = operand.getDefiningOp();
+      return !definer || definer->getBlock() != block || isGiven(definer) || isSaved(operand) ||
+             isCheapAgain(definer, layer, depth - 1);
+    });
+  }
+
+  /// What needs no memory of the step: parameters, constants.
+  static bool isGiven(Operation *op) {
+    return isa<train::ReadOp>(op) || op->hasTrait<OpTrait::ConstantLike>() ||
+           (isa<par::FOp>(op) && isa_and_nonnull<train::ReadOp>(op->getOperand(0).getDefiningOp()));
+  }
+
+  /// The operand as a clone sees it.
+  Value operandOf(Value operand, Clones &clones) {
+    Operation *definer = operand.getDefiningOp();
+    bool inside = definer && definer->getBlock() == block;
+    if (inside && isGiven(definer))
+      return operand;
+    if (inside && layerOf(definer) == clones.layer &&
+        mayRecompute(definer, clones.layer, clones.policy))
+      return clone(definer, clones)->getResult(cast<OpResult>(operand).getResultNumber());
+    if (!inside && !isa<BlockArgument>(operand))
+      return operand; // from outside the loop: there in every micro-batch
+    Value &barrier = clones.barriers[operand];
+    if (!barrier) {
+      OpBuilder builder(clones.before);
+      barrier = train::BarrierOp::create(builder, backwardLoc(operand.getLoc()), operand.getType(),
+                                         operand);
+    }
+    return barrier;
+  }
+
+  static Location backwardLoc(Location loc) {
+    return FusedLoc::get({loc}, StringAttr::get(loc.getContext(), "backward"), loc.getContext());
+  }
+
+  Operation *clone(Operation *op, Clones &clones) {
+    if (Operation *known = clones.mapping.lookup(op))
+      return known;
+    IRMapping operands;
+    for (Value operand : op->getOperands())
+      operands.map(operand, operandOf(operand, clones));
+    OpBuilder builder(clones.before);
+    Operation *made = builder.clone(*op, operands);
+    made->setLoc(backwardLoc(op->getLoc()));
+    clones.mapping[op] = made;
+    ++clones.count;
+    return made;
+  }
+
+  Block *block;
+  std::map<int64_t, SmallVector<Operation *>> layers;
+};
+
+struct Recompute : partita::impl::RecomputePassBase<Recompute> {
+  using RecomputePassBase::RecomputePassBase;
+
+  void runOnOperation() override {
+    if (policy != "none" && policy != "selective" && policy != "block") {
+      getOperation().emitError() << "recompute policy '" << policy
+                                 << "' is unknown; known: none, selective, block";
+      return signalPassFailure();
+    }
+    SmallVector<Block *> blocks;
+    getOperation().walk([&](Block *block) {
+      if (llvm::any_of(*block, [](Operation &op) { return isBackward(&op); }))
+        blocks.push_back(block);
+    });
+    for (Block *block : blocks)
+      run(block);
+  }
+
+private:
+  void run(Block *block) {
+    Step step(block);
+    SmallVector<int64_t> layers = step.numbers();
+    Policy chosen = policy == "block"       ? Policy::Block
+                    : policy == "selective" ? Policy::Selective
+                                            : Policy::None;
+    // With a budget, layer by layer, what is cheapest first, until it is kept.
+    if (budget > 0) {
+      for (Policy next : {Policy::Selective, Policy::Block})
+        for (int64_t layer : layers)
+          if (step.savedBytes() > budget)
+            recomputed += step.apply(layer, next);
+      if (int64_t saved = step.savedBytes(); saved > budget)
+        getOperation().emitRemark()
+            << "recompute budget of " << int64_t(budget) << " bytes: the backward pass needs "
+            << saved << " bytes of what stands in front of, between and behind the layers";
+      return;
+    }
+    if (chosen != Policy::None)
+      for (int64_t layer : layers)
+        recomputed += step.apply(layer, chosen);
+  }
+};
+
+} // namespace

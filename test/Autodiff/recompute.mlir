@@ -1,0 +1,59 @@
+// RUN: partita-opt %s --recompute=policy=selective | FileCheck %s --check-prefixes=CHECK,SELECTIVE
+// RUN: partita-opt %s --recompute=policy=block | FileCheck %s --check-prefixes=CHECK,BLOCK
+// RUN: partita-opt %s --recompute=policy=block --cse | FileCheck %s --check-prefix=BLOCK
+// RUN: partita-opt %s --recompute | FileCheck %s --check-prefix=NONE
+// RUN: partita-opt %s --recompute=budget=100000 | FileCheck %s --check-prefix=NONE
+// RUN: partita-opt %s --recompute=budget=200 | FileCheck %s --check-prefix=SELECTIVE
+// RUN: partita-opt %s --recompute=budget=1 2>&1 | FileCheck %s --check-prefix=LITTLE
+// RUN: not partita-opt %s --recompute=policy=all 2>&1 | FileCheck %s --check-prefix=WRONG
+// LITTLE: remark: recompute budget of 1 bytes: the backward pass needs 64 bytes of what stands in front of, between and behind the layers
+// WRONG: error: recompute policy 'all' is unknown; known: none, selective, block
+// NONE-NOT: train.barrier
+
+#norm = loc(fused<#train.layer<0 of 1>>["norm"])
+#up = loc(fused<#train.layer<0 of 1>>["up"])
+#act = loc(fused<#train.layer<0 of 1>>["act"])
+#down = loc(fused<#train.layer<0 of 1>>["down"])
+#backward_down = loc(fused<"backward">[#down])
+#backward_act = loc(fused<"backward">[#act])
+#backward_up = loc(fused<"backward">[#up])
+#head = loc("head")
+
+// Kept by `selective`: what enters, and the product in front of the activation; by `block`: what enters. Selective clones
+// stand before their uses, a block is done once more as a whole.
+// CHECK-LABEL: func @example
+// CHECK: %[[N:.*]] = tx.exp %arg0
+// CHECK-NEXT: %[[U:.*]] = tx.matmul %[[N]], %arg1
+// CHECK-NEXT: %[[A:.*]] = tx.tanh %[[U]]
+// CHECK-NEXT: %[[Y:.*]] = tx.matmul %[[A]], %arg2
+// CHECK-NEXT: %[[L:.*]] = tx.neg %[[Y]]
+// SELECTIVE: %[[BU:.*]] = train.barrier %[[U]]
+// SELECTIVE-NEXT: %[[A2:.*]] = tx.tanh %[[BU]]
+// SELECTIVE-NEXT: tx.matmul_tn %[[A2]], %[[L]]
+// SELECTIVE-NEXT: %[[DA:.*]] = tx.matmul_nt %[[L]], %arg2
+// SELECTIVE-NEXT: %[[DU:.*]] = tx.mul %[[U]], %[[DA]]
+// SELECTIVE-NEXT: %[[BX:.*]] = train.barrier %arg0
+// SELECTIVE-NEXT: %[[N2:.*]] = tx.exp %[[BX]]
+// SELECTIVE-NEXT: tx.matmul_tn %[[N2]], %[[DU]]
+// BLOCK: %[[BX:.*]] = train.barrier %arg0
+// BLOCK-NEXT: %[[N2:.*]] = tx.exp %[[BX]]
+// BLOCK-NEXT: %[[BW:.*]] = train.barrier %arg1
+// BLOCK-NEXT: %[[U2:.*]] = tx.matmul %[[N2]], %[[BW]]
+// BLOCK-NEXT: %[[A2:.*]] = tx.tanh %[[U2]]
+// BLOCK-NEXT: tx.matmul_tn %[[A2]], %{{.*}}
+// BLOCK-NEXT: %[[DA:.*]] = tx.matmul_nt
+// BLOCK-NEXT: %[[DU:.*]] = tx.mul %[[U2]], %[[DA]]
+// BLOCK-NEXT: tx.matmul_tn %[[N2]], %[[DU]]
+!t = tensor<4x4xf32>
+func.func @example(%x: !t, %w: !t, %v: !t) -> (!t, !t) attributes {par.no_cotangents} {
+  %n = tx.exp %x : (!t) -> !t loc(#norm)
+  %u = tx.matmul %n, %w : (!t, !t) -> !t loc(#up)
+  %a = tx.tanh %u : (!t) -> !t loc(#act)
+  %y = tx.matmul %a, %v : (!t, !t) -> !t loc(#down)
+  %dy = tx.neg %y : (!t) -> !t loc(#head)
+  %dv = tx.matmul_tn %a, %dy : (!t, !t) -> !t loc(#backward_down)
+  %da = tx.matmul_nt %dy, %v : (!t, !t) -> !t loc(#backward_down)
+  %du = tx.mul %u, %da : (!t, !t) -> !t loc(#backward_act)
+  %dw = tx.matmul_tn %n, %du : (!t, !t) -> !t loc(#backward_up)
+  return %dv, %dw : !t, !t
+}
