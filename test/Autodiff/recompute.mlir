@@ -3,7 +3,7 @@
 // RUN: partita-opt %s --recompute=policy=block --cse | FileCheck %s --check-prefix=BLOCK
 // RUN: partita-opt %s --recompute | FileCheck %s --check-prefix=NONE
 // RUN: partita-opt %s --recompute=budget=100000 | FileCheck %s --check-prefix=NONE
-// RUN: partita-opt %s --recompute=budget=200 | FileCheck %s --check-prefix=SELECTIVE
+// RUN: partita-opt %s --recompute=budget=200 | FileCheck %s --check-prefixes=CHECK,SELECTIVE
 // RUN: partita-opt %s --recompute=budget=1 2>&1 | FileCheck %s --check-prefix=LITTLE
 // RUN: not partita-opt %s --recompute=policy=all 2>&1 | FileCheck %s --check-prefix=WRONG
 // LITTLE: remark: recompute budget of 1 bytes: the backward pass needs 64 bytes of what stands in front of, between and behind the layers
