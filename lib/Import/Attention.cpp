@@ -292,6 +292,10 @@ LogicalResult rotaryEmbedding(Node &node) {
     Tensor *table = node.input(1 + i);
     Shape expected = ids ? Shape{table->shape.empty() ? 0 : table->shape[0], width}
                          : Shape{shape[0], shape[2], width};
+    // PyTorch's exporter writes the positions of all samples once, which the operator's definition by
+    // other operators allows.
+    if (!ids && table->shape.size() == 3 && table->shape[0] == 1)
+      expected[0] = 1;
     if (table->type != x->type || table->shape != expected)
       return node.error() << "has cosines or sines that are " << typeText(*table) << ", expected "
                           << shapeText(expected) << " of " << dtypeName(x->type);
@@ -306,7 +310,7 @@ LogicalResult rotaryEmbedding(Node &node) {
                             << shapeText({shape[0], shape[2]}) << " of int64";
       angles[i] = takeAlong(node, angles[i], 0, positions(node, ids, table->shape[0]));
     }
-    angles[i] = node.reshape(angles[i], {shape[0], 1, shape[2], width});
+    angles[i] = node.reshape(angles[i], {ids ? shape[0] : expected[0], 1, shape[2], width});
   }
   Value result = rotate(node, value, angles[0], angles[1], interleaved);
   return node.set(0, rank == 3 ? joinHeads(node, result) : result);
