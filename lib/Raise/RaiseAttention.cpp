@@ -17,10 +17,10 @@
 #include "IndexEvaluator.h"
 #include "Mask.h"
 #include "NumericCheck.h"
+#include "Products.h"
 #include "Remarks.h"
 #include "dialects/Par/Par.h"
 #include "partita/Raise/Passes.h"
-#include "llvm/Support/FormatVariadic.h"
 #include <cmath>
 
 namespace partita {
@@ -79,63 +79,7 @@ private:
 
 constexpr StringLiteral dependsOnMore = "its mask or its weights depend on more than q, k and v";
 
-bool isInterior(Operation *op) { return isa<ScalarInterface, tx::CastOp, tx::ReshapeOp>(op); }
-
-/// The product whose result `masked` is computed from, through interior ops; null if there is none.
-tx::BatchMatMulOp findScores(Value masked, const Independent &independent) {
-  if (auto scores = masked.getDefiningOp<tx::BatchMatMulOp>())
-    return scores;
-  tx::BatchMatMulOp scores;
-  growBackward(
-      masked, isInterior, [](Value) { return false; }, independent,
-      [&](const Subgraph &subgraph) {
-        for (Value leaf : subgraph.leaves)
-          if (auto product = leaf.getDefiningOp<tx::BatchMatMulOp>())
-            scores = product;
-        return true;
-      });
-  return scores;
-}
-
-bool isInteriorOrDropout(Operation *op) { return isInterior(op) || isa<tx::DropoutOp>(op); }
-
-/// The product whose left operand all that is made of the softmax ends in; null if there is none.
-tx::BatchMatMulOp findProduct(tx::SoftmaxOp softmax, IsInterior isInterior) {
-  for (Value weights : findExits(softmax, isInterior))
-    for (Operation *user : weights.getUsers())
-      if (auto product = dyn_cast<tx::BatchMatMulOp>(user); product && product.getA() == weights)
-        return product;
-  return {};
-}
-
-bool isInteriorOrTranspose(Operation *op) { return isInterior(op) || isa<tx::TransposeOp>(op); }
-
-/// Of a softmax between two products that is not along the keys: why it is no attention; or empty.
-std::string explainAxis(tx::SoftmaxOp softmax, const Independent &independent) {
-  if (!findProduct(softmax, isInteriorOrTranspose))
-    return "";
-  std::string problem;
-  growBackward(
-      softmax.getX(), isInteriorOrTranspose, [](Value) { return false; }, independent,
-      [&](const Subgraph &subgraph) {
-        if (!llvm::any_of(subgraph.leaves,
-                          [](Value leaf) { return bool(leaf.getDefiningOp<tx::BatchMatMulOp>()); }))
-          return true;
-        for (Operation *op : subgraph.ops)
-          if (auto transpose = dyn_cast<tx::TransposeOp>(op)) {
-            int64_t rank = transpose.getType().getRank(),
-                    axis = transpose.getPermutation()[rank - 1];
-            problem = axis == rank - 1
-                          ? "between its scores and its softmax stands tx.transpose"
-                          : llvm::formatv("its softmax runs along dimension {0} of {1} of the "
-                                          "scores, it would be along the last one, the keys",
-                                          axis, rank)
-                                .str();
-          }
-        return problem.empty();
-      });
-  return problem;
-}
+bool isBetweenOrDropout(Operation *op) { return isBetween(op) || isa<tx::DropoutOp>(op); }
 
 /// Sorts the dimensions of a traced matrix operand into roles: the last two are given, those before
 /// are batch and head. False if a role would be played by two dimensions, or repeated other than
@@ -214,7 +158,7 @@ std::string traceOperands(Match &match, const Independent &independent) {
       return "q, k, v and the result differ in element type";
   sources.append(match.biasLeaves);
   auto isAny = [](Operation *op) {
-    return isInterior(op) ||
+    return isBetween(op) ||
            isa<tx::TransposeOp, tx::BroadcastOp, tx::BatchMatMulOp, tx::SoftmaxOp>(op);
   };
   bool complete = false;
@@ -473,8 +417,8 @@ void RaiseAttentionPass::runOnOperation() {
   for (tx::SoftmaxOp softmax : softmaxes) {
     Match match;
     match.softmax = softmax;
-    match.product = findProduct(softmax, isInterior);
-    bool drops = !match.product && findProduct(softmax, isInteriorOrDropout);
+    match.product = findProduct(softmax, isBetween);
+    bool drops = !match.product && findProduct(softmax, isBetweenOrDropout);
     if (match.product || drops)
       match.scores = findScores(softmax.getX(), independent);
     if (!match.scores) {

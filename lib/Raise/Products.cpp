@@ -1,0 +1,63 @@
+//===- Products.cpp ---------------------------------------------------------------------------===//
+
+#include "Products.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::raise;
+
+bool raise::isBetween(Operation *op) { return isa<ScalarInterface, tx::CastOp, tx::ReshapeOp>(op); }
+
+tx::BatchMatMulOp raise::findScores(Value masked, const Independent &independent) {
+  if (auto scores = masked.getDefiningOp<tx::BatchMatMulOp>())
+    return scores;
+  tx::BatchMatMulOp scores;
+  growBackward(
+      masked, isBetween, [](Value) { return false; }, independent,
+      [&](const Subgraph &subgraph) {
+        for (Value leaf : subgraph.leaves)
+          if (auto product = leaf.getDefiningOp<tx::BatchMatMulOp>())
+            scores = product;
+        return true;
+      });
+  return scores;
+}
+
+tx::BatchMatMulOp raise::findProduct(tx::SoftmaxOp softmax, IsInterior isInterior) {
+  for (Value weights : findExits(softmax, isInterior))
+    for (Operation *user : weights.getUsers())
+      if (auto product = dyn_cast<tx::BatchMatMulOp>(user); product && product.getA() == weights)
+        return product;
+  return {};
+}
+
+static bool isBetweenOrTranspose(Operation *op) {
+  return isBetween(op) || isa<tx::TransposeOp>(op);
+}
+
+std::string raise::explainAxis(tx::SoftmaxOp softmax, const Independent &independent) {
+  if (!findProduct(softmax, isBetweenOrTranspose))
+    return "";
+  std::string problem;
+  growBackward(
+      softmax.getX(), isBetweenOrTranspose, [](Value) { return false; }, independent,
+      [&](const Subgraph &subgraph) {
+        if (!llvm::any_of(subgraph.leaves,
+                          [](Value leaf) { return bool(leaf.getDefiningOp<tx::BatchMatMulOp>()); }))
+          return true;
+        for (Operation *op : subgraph.ops)
+          if (auto transpose = dyn_cast<tx::TransposeOp>(op)) {
+            int64_t rank = transpose.getType().getRank(),
+                    axis = transpose.getPermutation()[rank - 1];
+            problem = axis == rank - 1
+                          ? "between its scores and its softmax stands tx.transpose"
+                          : llvm::formatv("its softmax runs along dimension {0} of {1} of the "
+                                          "scores, it would be along the last one, the keys",
+                                          axis, rank)
+                                .str();
+          }
+        return problem.empty();
+      });
+  return problem;
+}

@@ -1,0 +1,25 @@
+//===- Products.h - the two products around attention's softmax ---------------------*- C++ -*-===//
+
+#ifndef PARTITA_LIB_RAISE_PRODUCTS_H
+#define PARTITA_LIB_RAISE_PRODUCTS_H
+
+#include "Subgraph.h"
+#include "dialects/Tx/Tx.h"
+
+namespace partita::raise {
+
+/// What may stand between the softmax and the products: elementwise ops and reshapes.
+bool isBetween(mlir::Operation *op);
+
+/// The product whose result `masked` is computed from, through such ops; null if there is none.
+tx::BatchMatMulOp findScores(mlir::Value masked, const Independent &independent);
+
+/// The product whose left operand all that is made of the softmax ends in; null if there is none.
+tx::BatchMatMulOp findProduct(tx::SoftmaxOp softmax, IsInterior isInterior);
+
+/// Of a softmax between two products that is not along the keys: why it is no attention; or empty.
+std::string explainAxis(tx::SoftmaxOp softmax, const Independent &independent);
+
+} // namespace partita::raise
+
+#endif // PARTITA_LIB_RAISE_PRODUCTS_H
