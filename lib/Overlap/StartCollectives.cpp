@@ -60,12 +60,25 @@ private:
                                 start->getResults().drop_front());
   }
 
+  /// The reduce-scatter behind this one: what this one reads is free where that one begins, at the
+  /// latest. Its pieces may wait for their use, the wholes are what must not pile up.
+  static Operation *nextScatter(Operation *op) {
+    if (!isa<zero::ReduceScatterOp>(op))
+      return nullptr;
+    Operation *next = op->getNextNode();
+    while (next && !isa<zero::ReduceScatterOp, zero::ReduceScatterStartOp>(next))
+      next = next->getNextNode();
+    return next;
+  }
+
   void split(Operation *op) {
     Block *block = op->getBlock();
     Operation *use = block->getTerminator();
     for (Operation *user : op->getUsers())
       if (Operation *inBlock = block->findAncestorOpInBlock(*user); inBlock->isBeforeInBlock(use))
         use = inBlock;
+    if (Operation *next = nextScatter(op); next && next->isBeforeInBlock(use))
+      use = next;
     // Nothing in between: one call is as good as two.
     if (op->getNextNode() == use)
       return;

@@ -44,4 +44,21 @@ module attributes {par.mesh = #par.mesh<dp = 2>} {
     %f = tx.exp %s : (tensor<4xf32>) -> tensor<4xf32>
     return %f, %g : tensor<4xf32>, !piece
   }
+
+  // One after the other: the first one's wholes are free when the second begins.
+  // CHECK-LABEL: func.func @in_turn
+  // CHECK: %[[T:.*]], %[[B:.*]] = zero.reduce_scatter_start %arg0
+  // CHECK-NEXT: tx.exp
+  // CHECK-NEXT: %[[P:.*]] = zero.wait %[[T]], %[[B]]
+  // CHECK-NEXT: %[[U:.*]], %[[C:.*]] = zero.reduce_scatter_start %arg1
+  // CHECK-NEXT: tx.exp
+  // CHECK-NEXT: %[[Q:.*]] = zero.wait %[[U]], %[[C]]
+  // CHECK-NEXT: return
+  func.func @in_turn(%a: !p, %b: !p, %y: tensor<4xf32>) -> (!piece, !piece, tensor<4xf32>) attributes {par.no_cotangents} {
+    %g = zero.reduce_scatter %a over "dp" : !p -> !piece
+    %e = tx.exp %y : (tensor<4xf32>) -> tensor<4xf32>
+    %h = zero.reduce_scatter %b over "dp" : !p -> !piece
+    %f = tx.exp %e : (tensor<4xf32>) -> tensor<4xf32>
+    return %g, %h, %f : !piece, !piece, tensor<4xf32>
+  }
 }

@@ -93,7 +93,8 @@ def StartCollectivesPass : Pass<"start-collectives", "::mlir::ModuleOp"> {
   let summary = "splits all-reduces, gathers and reduce-scatters into a start, where the operands are ready, and a wait, before the first use";
   let description = [{
     A sum stands in its operands' memory, so its wait names those; a gather and a reduce-scatter fill memory of their
-    own from the start on.
+    own from the start on. A reduce-scatter is waited for before the next one begins, so that the wholes that they read
+    do not pile up.
 
     ```mlir
     %r = par.all_reduce %a over "dp"
