@@ -23,10 +23,14 @@ using namespace partita;
 namespace {
 
 struct GatherAgain : partita::impl::GatherAgainPassBase<GatherAgain> {
+  using GatherAgainPassBase::GatherAgainPassBase;
+
   void runOnOperation() override {
+    bool keepsParameters = strategy == "shard-grad-op";
     SmallVector<Operation *> gathers;
     getOperation().walk([&](Operation *op) {
-      if (isa<par::AllGatherOp, zero::GatherOp>(op) && !isBackward(op) && !op->hasAttr(kAgain))
+      if ((isa<par::AllGatherOp>(op) || (isa<zero::GatherOp>(op) && !keepsParameters)) &&
+          !isBackward(op) && !op->hasAttr(kAgain))
         gathers.push_back(op);
     });
     llvm::for_each(gathers, [&](Operation *op) { split(op); });

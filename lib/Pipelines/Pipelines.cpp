@@ -30,11 +30,14 @@ static constexpr Phase kPhases[] = {
      "partition-seed-sequence{on=${sequence-parallel}},partition-split-forms,"
      "partition-propagate,partition-materialize,simplify-collectives,partition-verify",
      "the forward program alone, all axes alike; the backward halves follow from it"},
-    {"parameters", "zero-shard-parameters{stage=${zero-stage} keep=${persistence-threshold}}",
+    {"parameters",
+     "zero-shard-parameters{stage=${zero-stage} strategy=${fsdp-strategy} "
+     "keep=${persistence-threshold}}",
      "the gathers of parameters take the place of their conjugates, before differentiation"},
     {"differentiate",
      "differentiate,recompute{policy=${recompute} "
-     "budget=${recompute-budget}},gather-again,expand-conjugates,join-slice-gradients,canonicalize,"
+     "budget=${recompute-budget}},gather-again{strategy=${fsdp-strategy}},expand-conjugates,join-"
+     "slice-gradients,canonicalize,"
      "cse",
      "after partitioning, so that the conjugates of what it inserted come out of the table"},
     {"optimize",

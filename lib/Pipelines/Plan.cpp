@@ -30,9 +30,13 @@ static constexpr PlanOption kOptions[] = {
      "what the data-parallel ranks keep pieces of (ZeRO): 0 nothing, 1 the optimizer's states, 2 "
      "and "
      "the gradients, 3 and the parameters"},
+    {"fsdp-strategy", PlanOption::Choice, "none|no-shard|shard-grad-op|full-shard", "none", 0, 0,
+     "stages by FSDP's names: full-shard is stage 3; shard-grad-op keeps gathered parameters from "
+     "the "
+     "forward to the backward pass"},
     {"persistence-threshold", PlanOption::Integer, "ELEMENTS", "0", 0, kMost,
      "parameters of at most this many elements of a rank stay whole at stage 3"},
-    {"recompute", PlanOption::Named, "none|selective|block", "none", 0, 0,
+    {"recompute", PlanOption::Choice, "none|selective|block", "none", 0, 0,
      "activations that the backward pass computes again: those that are cheap, or all but what "
      "enters each layer"},
     {"recompute-budget", PlanOption::Integer, "BYTES", "0", 0, kMost,
@@ -192,10 +196,17 @@ std::string partita::checkPlanValue(const PlanOption &option, StringRef text) {
   return {};
 }
 
+/// FSDP's strategies are stages by other names; zero-shard-parameters checks that both agree.
+static StringRef stageOf(StringRef strategy) {
+  return strategy == "full-shard" || strategy == "shard-grad-op" ? "3" : "0";
+}
+
 StringRef Plan::get(StringRef name) const {
   auto found = values.find(name);
   if (found != values.end())
     return found->second;
+  if (name == "zero-stage" && isSet("fsdp-strategy"))
+    return stageOf(get("fsdp-strategy"));
   const PlanOption *option = findPlanOption(name);
   return option ? StringRef(option->initial) : StringRef();
 }
@@ -205,7 +216,10 @@ void Plan::setOneRank() {
                              {"shard", ""},
                              {"configuration", "none"},
                              {"sequence-parallel", "false"},
-                             {"zero-stage", "0"}})
+                             {"zero-stage", "0"},
+                             {"fsdp-strategy", "none"},
+                             {"recompute", "none"},
+                             {"recompute-budget", "0"}})
     set(name, value);
 }
 

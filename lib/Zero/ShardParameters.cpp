@@ -28,6 +28,8 @@ struct ZeroShardParameters : partita::impl::ZeroShardParametersPassBase<ZeroShar
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
+    if (failed(checkStrategy(module)))
+      return signalPassFailure();
     if (stage < 3)
       return;
     mesh = par::MeshAttr::of(module);
@@ -51,6 +53,18 @@ struct ZeroShardParameters : partita::impl::ZeroShardParametersPassBase<ZeroShar
   }
 
 private:
+  LogicalResult checkStrategy(ModuleOp module) {
+    bool splits = strategy == "full-shard" || strategy == "shard-grad-op";
+    if (strategy == "none" || (splits ? stage == 3 : strategy == "no-shard" && stage == 0))
+      return success();
+    if (!splits && strategy != "no-shard")
+      return module.emitError() << "fsdp strategy '" << strategy
+                                << "' is unknown; known: none, no-shard, shard-grad-op, full-shard";
+    return module.emitError() << "fsdp strategy " << strategy << " is zero stage "
+                              << (splits ? 3 : 0) << ", the plan says stage " << int64_t(stage)
+                              << "; leave out one of the two";
+  }
+
   /// All reads and first values of a parameter have one type, so they are decided alike.
   bool isSharded(Type type) {
     return par::Layout::of(type).kind(axis) == par::Kind::Invariant &&

@@ -74,6 +74,8 @@ def GatherAgainPass : Pass<"gather-again", "::mlir::ModuleOp"> {
     %dw = tx.matmul_tn %g2, %du
     ```
   }];
+  let options = [Option<"strategy", "strategy", "std::string", "\"none\"",
+                        "FSDP's; with shard-grad-op, parameters are kept from the forward to the backward pass">];
   let dependentDialects = ["::partita::par::ParDialect"];
   let statistics = [Statistic<"gathered", "gathers", "gathers added">];
 }

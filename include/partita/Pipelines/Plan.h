@@ -56,7 +56,7 @@ public:
   bool isSet(llvm::StringRef name) const { return values.contains(name); }
   /// Sets a value that checkPlanValue accepts.
   void set(llvm::StringRef name, llvm::StringRef value) { values[name] = value.str(); }
-  /// The same program on one rank: what says how ranks share the work is left out.
+  /// The plainest program of the same steps: one rank, nothing recomputed.
   void setOneRank();
 
   /// `#train.plan` with every option, set or not, so that the module says how it was made.

@@ -31,6 +31,7 @@ def ZeroShardParametersPass : Pass<"zero-shard-parameters", "::mlir::ModuleOp"> 
     ```
   }];
   let options = [Option<"stage", "stage", "int64_t", "3", "below 3: nothing">,
+                 Option<"strategy", "strategy", "std::string", "\"none\"", "FSDP's name of the stage, which must be it">,
                  Option<"keep", "keep", "int64_t", "0", "parameters of at most this many elements stay whole">];
   let dependentDialects = ["::partita::par::ParDialect", "::partita::train::TrainDialect", "::partita::zero::ZeroDialect"];
 }
