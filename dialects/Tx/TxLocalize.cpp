@@ -69,6 +69,42 @@ void SliceOp::localize() { setOffsets(localOffsets(getOffsets(), getX().getType(
 void PadOp::localize() { setOffsets(localOffsets(getOffsets(), getType())); }
 
 //===------------------------------------------------------------------------------------------------===//
+// Values of which a rank has a piece
+//===------------------------------------------------------------------------------------------------===//
+
+/// A splat is a smaller splat. Of other values every rank has all, and takes its piece of them, axis
+/// by axis: which one is known when the program runs.
+void ConstantOp::localize() {
+  RankedTensorType piece = getType();
+  auto dense = dyn_cast<DenseElementsAttr>(getValue());
+  if (dense && dense.isSplat()) {
+    auto plain = RankedTensorType::get(piece.getShape(), piece.getElementType());
+    return setValueAttr(cast<ElementsAttr>(
+        Attribute(DenseElementsAttr::get(plain, dense.getSplatValue<Attribute>()))));
+  }
+  par::MeshAttr mesh = par::MeshAttr::of(*this);
+  par::Layout layout = par::Layout::of(piece), narrowed(layout.shape);
+  OpBuilder builder(getContext());
+  builder.setInsertionPointAfter(*this);
+  Value part = getResult(), whole = part;
+  Operation *first = nullptr;
+  for (auto [dim, axes] : llvm::enumerate(layout.splits))
+    for (const par::AxisSplit &split : axes) {
+      narrowed.shard(split.axis, dim, split.blocks);
+      auto type = narrowed.localType(piece.getElementType(), mesh, [](const Twine &) {});
+      auto narrow = par::NarrowOp::create(builder, getLoc(), failed(type) ? piece : *type, part,
+                                          split.axis, builder.getI64IntegerAttr(dim),
+                                          builder.getI64IntegerAttr(split.blocks), StringAttr());
+      part = narrow.getResult();
+      first = first ? first : narrow;
+    }
+  if (!first)
+    return;
+  whole.setType(par::wholeType(piece));
+  whole.replaceAllUsesExcept(part, first);
+}
+
+//===------------------------------------------------------------------------------------------------===//
 // Split forms
 //===------------------------------------------------------------------------------------------------===//
 

@@ -33,15 +33,6 @@ LogicalResult ConstantOp::verify() {
   return success();
 }
 
-void ConstantOp::localize() {
-  auto dense = dyn_cast<DenseElementsAttr>(getValue());
-  if (!dense || !dense.isSplat())
-    return;
-  auto plain = RankedTensorType::get(getType().getShape(), getType().getElementType());
-  setValueAttr(cast<ElementsAttr>(
-      Attribute(DenseElementsAttr::get(plain, dense.getSplatValue<Attribute>()))));
-}
-
 /// `few` repeated is `many`, of which a rank may have a piece.
 static LogicalResult verifyRepeat(Operation *op, RankedTensorType few, RankedTensorType many,
                                   int64_t dim, int64_t times) {

@@ -16,8 +16,9 @@ class Tx_AttributeRuleOp<string mnemonic, list<Trait> traits = []> : Tx_Op<mnemo
 def Tx_ConstantOp : Tx_AttributeRuleOp<"constant", [ConstantLike]> {
   let summary = "a value known at compile time";
   let description = [{
-    Small, or a splat; weights are `train.parameter`. A splat may be split over any axis. The value's type
-    has no encoding; the result's may.
+    Small, or a splat; weights are `train.parameter`. It may be split over any axis: of a splat each rank has a
+    smaller one, of other values the whole, out of which it takes its piece (`localize`). The value's type
+    has no encoding; a splat's result may have one.
   }];
   let arguments = (ins ElementsAttr:$value);
   let results = (outs Tx_Tensor:$result);

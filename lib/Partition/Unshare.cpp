@@ -1,8 +1,7 @@
-//===- Unshare.cpp - what is repeated for all layers, once for each
-//-------------------------------===//
+//===- Unshare.cpp - what is repeated for all layers, once for each ---------------------------===//
 //
 // A table of angles, repeated over heads and read by every layer, would tie the heads of all layers
-// to one another: what splits one splits all. So each user gets a repetition of its own; where two
+// to one another: what splits one splits all. So would a constant, whose dimensions may be split. So each user gets a repetition of its own; where two
 // are placed alike in the end, cse makes them one again. What parameters have made is left as it
 // is: its gradient is summed up before it is reduced, not after.
 //
@@ -26,11 +25,11 @@ using namespace partita;
 
 namespace {
 
-/// Has a result a letter that no operand has: is it repeated along it?
+/// Has a result a letter that no operand has: is it a constant, or repeated along it?
 bool repeats(Operation *op) {
   std::string error;
   auto rule = par::ruleOf(op, error); // a wrong one is told by propagation
-  if (!rule || rule->operands.empty())
+  if (!rule)
     return false;
   for (unsigned letter = 0; letter < rule->letters.size(); ++letter) {
     auto has = [&](const RulePattern &pattern) { return pattern.contains(letter); };
@@ -58,7 +57,7 @@ private:
       else if (hasRule(op) && isPure(op) && repeats(op))
         shared.push_back(op);
     });
-    for (Operation *op : shared)
+    for (Operation *op : llvm::reverse(shared)) // what is given to each has its own of what it reads
       giveToEach(op);
   }
 

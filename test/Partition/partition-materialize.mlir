@@ -77,4 +77,18 @@ func.func @reader() {
   %0 = train.read @half : tensor<8x6xf32>
   return
 }
+
+// Of a constant with a value per head every rank has all, and takes its piece, axis by axis; of a splat it has a smaller one.
+// CHECK-LABEL: func.func @slopes
+// CHECK: %[[ALL:.*]] = tx.constant dense<{{\[\[}}1.000000e+00, 2.000000e+00{{\]}}, {{.*}}> : tensor<8x2xf32> : tensor<8x2xf32>
+// CHECK-NEXT: %[[PIECE:.*]] = par.narrow %[[ALL]] over "dp" along 0 : tensor<8x2xf32> -> tensor<4x2xf32, #par.place<[8 @dp, 2]>>
+// CHECK-NEXT: %[[SPLAT:.*]] = tx.constant dense<2.000000e+00> : tensor<4x2xf32> : tensor<4x2xf32, #par.place<[8 @dp, 2]>>
+// CHECK-NEXT: tx.mul %[[PIECE]], %[[SPLAT]]
+func.func @slopes(%x: tensor<8x2xf32> {par.split = #par.place<[8 @dp, 2]>}) -> tensor<8x2xf32> {
+  %c = tx.constant dense<[[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0], [1.5, 2.5], [3.5, 4.5], [5.5, 6.5], [7.5, 8.5]]> : tensor<8x2xf32> : tensor<8x2xf32>
+  %t = tx.constant dense<2.0> : tensor<8x2xf32> : tensor<8x2xf32>
+  %m = tx.mul %c, %t : (tensor<8x2xf32>, tensor<8x2xf32>) -> tensor<8x2xf32>
+  %y = tx.mul %x, %m : (tensor<8x2xf32>, tensor<8x2xf32>) -> tensor<8x2xf32>
+  return %y : tensor<8x2xf32>
+}
 }

@@ -23,3 +23,19 @@ func.func @forward(%q: tensor<4x6x8xf32>, %p: tensor<4x6x8xf32>, %angles: tensor
   %3 = tx.sub %neg, %rows : (tensor<6x8xf32>, tensor<6x8xf32>) -> tensor<6x8xf32>
   return %0, %1, %2, %3 : tensor<4x6x8xf32>, tensor<4x6x8xf32>, tensor<6x8xf32>, tensor<6x8xf32>
 }
+
+// The same of a constant, whose dimensions may be split: through what repeats it, too.
+// CHECK-LABEL: func @slopes
+// CHECK: %[[C:.*]] = tx.constant {{.*}} : tensor<8xf32>
+// CHECK-NEXT: %[[A:.*]] = tx.broadcast %[[C]]
+// CHECK-NEXT: tx.mul %arg0, %[[A]]
+// CHECK-NEXT: %[[D:.*]] = tx.constant {{.*}} : tensor<8xf32>
+// CHECK-NEXT: %[[B:.*]] = tx.broadcast %[[D]]
+// CHECK-NEXT: tx.mul %arg1, %[[B]]
+func.func @slopes(%q: tensor<6x8xf32>, %p: tensor<6x8xf32>) -> (tensor<6x8xf32>, tensor<6x8xf32>) {
+  %c = tx.constant dense<[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]> : tensor<8xf32> : tensor<8xf32>
+  %rows = tx.broadcast %c : tensor<8xf32> -> tensor<6x8xf32>
+  %0 = tx.mul %q, %rows : (tensor<6x8xf32>, tensor<6x8xf32>) -> tensor<6x8xf32>
+  %1 = tx.mul %p, %rows : (tensor<6x8xf32>, tensor<6x8xf32>) -> tensor<6x8xf32>
+  return %0, %1 : tensor<6x8xf32>, tensor<6x8xf32>
+}

@@ -295,7 +295,7 @@ func.func @cast(%x: tensor<2x4xf32>) -> tensor<2x4xf64> {
 
 // Structure.
 
-// CHECK: tx.constant @constant: split; partial{{ *$}}
+// CHECK: tx.constant @constant: split a b; partial{{ *$}}
 // GRAD: gradient of constant: none{{$}}
 func.func @constant() -> tensor<2x2xf64> {
   %0 = tx.constant dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf64> : tensor<2x2xf64>

@@ -117,7 +117,11 @@ void RuleTrial::build(ModuleOp module, StringRef name, ArrayRef<Type> operandTyp
     returned = cast<ShardInterface>(local).splitForm(builder, formParts);
     local->erase();
   } else {
+    // What it is localized to may take the results' places.
+    auto results = func::ReturnOp::create(builder, op->getLoc(), returned);
     cast<ShardInterface>(local).localize();
+    returned.assign(results.operand_begin(), results.operand_end());
+    results.erase();
   }
   if (gradient)
     returned = cotangentsOf(builder, block, returned, operands);

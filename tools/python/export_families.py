@@ -25,6 +25,7 @@ HIDDEN, LAYERS, HEADS, VOCAB, POSITIONS = 32, 2, 4, 64, 32
 LLAMA = dict(vocab_size=VOCAB, hidden_size=HIDDEN, intermediate_size=48, num_hidden_layers=LAYERS,
              num_attention_heads=HEADS, num_key_value_heads=2, max_position_embeddings=POSITIONS,
              tie_word_embeddings=False)
+TOKENS = dict(pad_token_id=0, bos_token_id=1, eos_token_id=2)
 BERT = dict(vocab_size=VOCAB, hidden_size=HIDDEN, intermediate_size=64, num_hidden_layers=LAYERS,
             num_attention_heads=HEADS, type_vocab_size=2, hidden_dropout_prob=0.0,
             attention_probs_dropout_prob=0.0)
@@ -62,7 +63,8 @@ FAMILIES = {
         intermediate_size=64, image_size=16, patch_size=4, num_channels=3, num_labels=10,
         hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0), ["pixel_values"]),
 }
-# Models of other heads and families, exported when named: they look elements up by the batch.
+# Models of other heads and families, exported when named: they look elements up by the batch, or have attention that
+# is split in other ways: slopes of ALiBi, queries, keys and values of unequal sizes in one weight, scaled logits.
 FURTHER = {
     "gpt2_classifier": ("GPT2ForSequenceClassification", "GPT2Config", dict(
         FAMILIES["gpt2"][2], pad_token_id=0, num_labels=5), ["input_ids"]),
@@ -74,6 +76,20 @@ FURTHER = {
         BERT, max_position_embeddings=POSITIONS, type_vocab_size=0, relative_attention=True,
         pos_att_type=["p2c", "c2p"], position_buckets=8, norm_rel_ebd="layer_norm",
         share_att_key=True, position_biased_input=False), ["input_ids", "attention_mask"]),
+    "bloom": ("BloomForCausalLM", "BloomConfig", dict(
+        vocab_size=VOCAB, hidden_size=HIDDEN, n_layer=LAYERS, n_head=HEADS),
+        ["input_ids", "attention_mask"]),
+    "phi3": ("Phi3ForCausalLM", "Phi3Config", dict(
+        LLAMA, original_max_position_embeddings=POSITIONS, **TOKENS), ["input_ids"]),
+    "falcon": ("FalconForCausalLM", "FalconConfig", dict(
+        vocab_size=VOCAB, hidden_size=HIDDEN, num_hidden_layers=LAYERS, num_attention_heads=HEADS,
+        max_position_embeddings=POSITIONS), ["input_ids"]),
+    "falcon_grouped": ("FalconForCausalLM", "FalconConfig", dict(
+        vocab_size=VOCAB, hidden_size=HIDDEN, num_hidden_layers=LAYERS, num_attention_heads=HEADS,
+        num_kv_heads=2, new_decoder_architecture=True, max_position_embeddings=POSITIONS),
+        ["input_ids"]),
+    "cohere": ("CohereForCausalLM", "CohereConfig", dict(
+        LLAMA, vocab_size=VOCAB + 1, logit_scale=0.0625, **TOKENS), ["input_ids"]),
 }
 ALL = {**FAMILIES, **FURTHER}
 

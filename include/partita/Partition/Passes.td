@@ -14,8 +14,8 @@ include "mlir/Pass/PassBase.td"
 def PartitionUnsharePass : Pass<"partition-unshare", "::mlir::ModuleOp"> {
   let summary = "gives each user its own repetition of what is no parameter's";
   let description = [{
-    An op whose result has a letter that no operand has repeats its operand along it. Read by several layers, it would
-    unite their heads; each user gets a copy, and what is placed alike in the end is made one again by `cse`.
+    An op whose result has a letter that no operand has repeats its operand along it, or is a constant. Read by several
+    layers, it would unite their heads; each user gets a copy, and what is placed alike in the end is made one again by `cse`.
 
     ```mlir
     %table = tx.broadcast %angles : tensor<6x8xf32> -> tensor<4x6x8xf32>
