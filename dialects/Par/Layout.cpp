@@ -30,8 +30,10 @@ Layout Layout::of(Type type) {
   if (!tensor)
     return Layout();
   auto placement = dyn_cast_or_null<PlacementAttr>(tensor.getEncoding());
-  if (!placement)
-    return Layout(tensor.getShape());
+  return placement ? of(placement) : Layout(tensor.getShape());
+}
+
+Layout Layout::of(PlacementAttr placement) {
   Layout layout(placement.getShape());
   for (auto [axes, list] : llvm::zip(placement.getSplits(), layout.splits)) {
     int64_t blocks = 1;

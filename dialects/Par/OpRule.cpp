@@ -10,6 +10,7 @@
 #include "dialects/Par/Reasons.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/Support/FormatVariadic.h"
+#include <cmath>
 
 using namespace mlir;
 using namespace partita;
@@ -47,26 +48,91 @@ bool partita::par::letterSizes(const ShardRule &rule, Operation *op,
                           ArrayRef(shapes).drop_front(op->getNumOperands()), sizes, error);
 }
 
-std::string partita::par::unevenProblem(const ShardRule &rule, ArrayRef<int64_t> letterSizes,
-                                        ArrayRef<Layout> operands, ArrayRef<Layout> results,
-                                        MeshAttr mesh) {
+//===----------------------------------------------------------------------------------------------===//
+// Padding
+//
+// What lies beyond the end of the whole in the last rank's piece is zero in every value, and an op
+// keeps it so where it
+//
+//   - knows the first index of its piece, and with it where the whole ends;
+//   - is linear in all operands that have the letter;
+//   - is a function of one number that is zero at zero, and not too steep there for its gradient.
+//
+// A value that is repeated along the letter, or a splat, has in the padding what it has everywhere.
+// It may stand next to an operand in which the op is linear and that is zero there (logits that are
+// multiplied with a number, or divided by it), and nowhere else.
+//===----------------------------------------------------------------------------------------------===//
+
+/// Does the op have the letter from no operand?
+static bool repeats(const ShardRule &rule, unsigned letter) {
+  return llvm::none_of(rule.operands,
+                       [&](const RulePattern &pattern) {
+                         return pattern.contains(letter) ||
+                                pattern.firstIndexOf == static_cast<int>(letter);
+                       }) &&
+         !rule.letters[letter].lacksFirstIndex && !rule.letters[letter].byForm;
+}
+
+/// Is it the same all along the dimension, whatever that is split into?
+static bool isRepeatedAlong(Value value, unsigned dim) {
+  while (auto f = value.getDefiningOp<FOp>())
+    value = f.getValue();
+  Operation *op = value.getDefiningOp();
+  std::string error;
+  auto rule = op ? ruleOf(op, error) : std::nullopt;
+  return rule &&
+         llvm::any_of(rule->results[cast<OpResult>(value).getResultNumber()].dims[dim].letters,
+                      [&](unsigned letter) { return repeats(*rule, letter); });
+}
+
+/// f(0) = 0, and f' is bounded there: 0 f'(0) = 0.
+static bool isFlatAtZero(Operation *op) {
+  auto scalar = dyn_cast<ScalarInterface>(op);
+  if (!scalar || op->getNumOperands() != 1 || scalar.evaluateScalar({0.0}) != 0.0)
+    return false;
+  constexpr double step = 1e-30, steepest = 1e3;
+  return llvm::all_of(ArrayRef<double>{step, -step}, [&](double x) {
+    return std::abs(scalar.evaluateScalar({x})) <= steepest * step;
+  });
+}
+
+static bool keepsPadding(Operation *op, const ShardRule &rule, unsigned letter) {
+  if (repeats(rule, letter)) {
+    DenseElementsAttr value;
+    return (!matchPattern(op, m_Constant(&value)) || value.isSplat()) &&
+           llvm::all_of(op->getUsers(),
+                        [](Operation *user) { // what leaves a loop is not looked into
+                          return !user->hasTrait<OpTrait::IsTerminator>() ||
+                                 isa<FunctionOpInterface>(user->getParentOp());
+                        });
+  }
+  if (llvm::none_of(rule.operands, [&](const RulePattern &p) { return p.contains(letter); }) ||
+      rule.letters[letter].lacksFirstIndex || rule.letters[letter].byForm ||
+      llvm::any_of(rule.operands, [&](const RulePattern &pattern) {
+        return pattern.firstIndexOf == static_cast<int>(letter);
+      }))
+    return true;
+  bool isProduct = false, others = true;
+  for (auto [pattern, operand] : llvm::zip(rule.operands, op->getOperands()))
+    if (int dim = pattern.dimOf(letter); dim >= 0) {
+      bool isZero = !isRepeatedAlong(operand, dim);
+      isProduct |= isZero && pattern.linearity == Linearity::Separately;
+      others &= pattern.linearity == Linearity::None
+                    ? !isZero
+                    : isZero || pattern.linearity == Linearity::Separately;
+    }
+  bool isSum = llvm::all_of(llvm::zip(rule.operands, op->getOperands()), [&](auto pair) {
+    int dim = std::get<0>(pair).dimOf(letter);
+    return dim < 0 || (std::get<0>(pair).linearity == Linearity::Together &&
+                       !isRepeatedAlong(std::get<1>(pair), dim));
+  });
+  return ((isProduct && others) || isSum || isFlatAtZero(op)) && !rule.letters[letter].greatest;
+}
+
+std::string partita::par::unevenProblem(Operation *op, const ShardRule &rule,
+                                        ArrayRef<int64_t> letterSizes, ArrayRef<Layout> operands,
+                                        ArrayRef<Layout> results, MeshAttr mesh) {
   std::string problem;
-  auto keepsZero = [&](unsigned letter) {
-    auto knowsFirst = [&](const RulePattern &pattern) {
-      return pattern.firstIndexOf == static_cast<int>(letter);
-    };
-    if (rule.letters[letter].lacksFirstIndex || rule.letters[letter].byForm ||
-        llvm::any_of(rule.operands, knowsFirst))
-      return true;
-    bool any = false;
-    for (const RulePattern &pattern : rule.operands)
-      if (pattern.contains(letter)) {
-        if (pattern.linearity == Linearity::None)
-          return false;
-        any = true;
-      }
-    return any && !rule.letters[letter].greatest;
-  };
   auto visit = [&](const RulePattern &pattern, const Layout &layout) {
     for (auto [dim, axes] : llvm::zip(pattern.dims, layout.splits))
       for (const AxisSplit &axis : axes) {
@@ -75,7 +141,7 @@ std::string partita::par::unevenProblem(const ShardRule &rule, ArrayRef<int64_t>
         if (!split || dim.perPiece || letterSizes[split->letter] / split->blocks % parts == 0 ||
             !problem.empty())
           continue;
-        if (dim.letters.size() != 1 || axes.size() != 1 || !keepsZero(split->letter))
+        if (dim.letters.size() != 1 || axes.size() != 1 || !keepsPadding(op, rule, split->letter))
           problem = llvm::formatv("letter {0} of size {1} does not divide over mesh axis {2} of "
                                   "size {3}",
                                   rule.letters[split->letter].name, letterSizes[split->letter],

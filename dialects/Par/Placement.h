@@ -31,7 +31,8 @@ using DimSplit = llvm::SmallVector<AxisSplit, 1>;
 
 /// The size of a rank's piece of `size` elements over `parts` ranks. A size that does not divide is
 /// rounded up, as long as the last rank has an element: what lies beyond the whole is its piece's
-/// padding, and zero in every value (unevenProblem). None where that leaves a rank nothing.
+/// padding, and zero in every value that is added up (unevenProblem). None where that leaves a rank
+/// nothing.
 std::optional<int64_t> pieceSize(int64_t size, int64_t parts);
 
 /// A value's placement over all axes, with the whole shape.
@@ -46,6 +47,7 @@ struct Layout {
       : shape(shape.begin(), shape.end()), splits(shape.size()) {}
   /// The layout in a type's encoding; invariant where the type has none.
   static Layout of(mlir::Type type);
+  static Layout of(PlacementAttr placement);
 
   Kind kind(mlir::StringAttr axis) const;
   /// The dimension that `axis` splits, or -1.
@@ -122,11 +124,10 @@ bool placeResults(const ShardRule &rule, llvm::ArrayRef<Layout> operands,
                   RuleProblem &problem);
 
 /// Why an op does not keep the padding of a piece zero, of a letter that the mesh splits unevenly;
-/// empty where it does. It does where it is linear in all operands that have the letter, and there
-/// is one; or where it knows the first index of its piece, and with it where the whole ends.
-std::string unevenProblem(const ShardRule &rule, llvm::ArrayRef<int64_t> letterSizes,
-                          llvm::ArrayRef<Layout> operands, llvm::ArrayRef<Layout> results,
-                          MeshAttr mesh);
+/// empty where it does, or where nobody sees that it does not. See OpRule.cpp.
+std::string unevenProblem(mlir::Operation *op, const ShardRule &rule,
+                          llvm::ArrayRef<int64_t> letterSizes, llvm::ArrayRef<Layout> operands,
+                          llvm::ArrayRef<Layout> results, MeshAttr mesh);
 
 /// The rule of an op, parsed for its operands and results; reports an error of the rule.
 std::optional<ShardRule> ruleOf(mlir::Operation *op, std::string &error);

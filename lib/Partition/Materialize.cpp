@@ -73,7 +73,7 @@ private:
       if (argument.getOwner()->getParentOp() == function)
         if (auto split = function.getArgAttrOfType<par::PlacementAttr>(argument.getArgNumber(),
                                                                        kArgumentSplit))
-          layout.splits = layoutOf(split).splits;
+          layout.splits = Layout::of(split).splits;
       for (const FlowEdge &edge : entryEdges(argument.getOwner()->getParentOp()))
         if (edge.inner == value) {
           auto outer = wanted(edge.outer).splits;
@@ -84,7 +84,7 @@ private:
     auto result = cast<OpResult>(value);
     if (auto splits = result.getOwner()->getAttrOfType<ArrayAttr>(kResultSplits))
       if (auto split = dyn_cast<par::PlacementAttr>(splits[result.getResultNumber()]))
-        layout.splits = layoutOf(split).splits;
+        layout.splits = Layout::of(split).splits;
     return layout;
   }
 
@@ -106,11 +106,6 @@ private:
     for (auto [pattern, value] : llvm::zip(rule.results, op->getResults()))
       visit(pattern, value);
     return letter;
-  }
-
-  static Layout layoutOf(par::PlacementAttr split) {
-    return Layout::of(
-        RankedTensorType::get(split.getShape(), IntegerType::get(split.getContext(), 1), split));
   }
 
   /// The largest set of ops, no letter of which is split over the axis, such that all uses of their
@@ -329,7 +324,7 @@ private:
       if (par::placeResults(*rule, operands, carries, placed, problem)) {
         SmallVector<int64_t> sizes;
         if (par::letterSizes(*rule, op, sizes, error))
-          error = par::unevenProblem(*rule, sizes, operands, placed, mesh);
+          error = par::unevenProblem(op, *rule, sizes, operands, placed, mesh);
         if (!error.empty())
           return op->emitError() << "cannot be split: " << error << " (rule '"
                                  << cast<ShardInterface>(op).getShardRule() << "')";

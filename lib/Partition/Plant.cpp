@@ -51,35 +51,32 @@ LogicalResult Planter::plantAll(ArrayRef<Request> requests) {
 }
 
 LogicalResult Planter::plantOne(Propagation &propagation, const Request &request) {
-  int64_t size = cast<RankedTensorType>(request.value.getType()).getDimSize(request.dim);
-  for (int64_t blocks = std::max<int64_t>(request.blocks, 1);;) {
-    par::Layout layout = propagation.layoutOf(request.value);
-    if (int dim = layout.dimOf(request.axis); dim >= 0) {
-      bool asFor = request.blocks == 0 || layout.blocksOf(request.axis) == request.blocks;
-      if (dim == static_cast<int>(request.dim) && asFor)
-        return success(); // another's family
-      return contradicts(request, dim), failure();
-    }
-    Attempt attempt = propagation.attempt(request.value, request.dim, request.axis, blocks,
-                                          [](const Attempt &) { return true; });
-    if (attempt.holds()) {
-      for (Operation *op : attempt.ops)
-        splitBy.insert({{op, request.axis}, &request});
-      log.add(attempt, request.value, request.axis, request.kind, request.words);
-      return success();
-    }
-    if (!attempt.stop) {
-      if (forms.find(attempt, mesh.sizeOf(request.axis)))
-        return success();
-      if (attempt.kept)
-        return stopped(request, *attempt.kept), failure();
-      return indivisible(request, attempt), failure();
-    }
-    int64_t finer = attempt.stop->blocks;
-    if (request.blocks != 0 || finer <= 1 || blocks * finer >= size)
-      return stopped(request, *attempt.stop), failure();
-    blocks *= finer;
+  par::Layout layout = propagation.layoutOf(request.value);
+  if (int dim = layout.dimOf(request.axis); dim >= 0) {
+    bool asFor = request.blocks == 0 || layout.blocksOf(request.axis) == request.blocks;
+    if (dim == static_cast<int>(request.dim) && asFor)
+      return success(); // another's family
+    return contradicts(request, dim), failure();
   }
+  auto pays = [](const Attempt &) { return true; };
+  Attempt attempt =
+      request.blocks == 0
+          ? propagation.attemptInBlocks(request.value, request.dim, request.axis, pays)
+          : propagation.attempt(request.value, request.dim, request.axis, request.blocks, pays);
+  if (attempt.holds()) {
+    for (Operation *op : attempt.ops)
+      splitBy.insert({{op, request.axis}, &request});
+    log.add(attempt, request.value, request.axis, request.kind, request.words);
+    return success();
+  }
+  if (attempt.stop)
+    return stopped(request, *attempt.stop), failure();
+  int64_t parts = mesh.sizeOf(request.axis);
+  if (forms.find(attempt, parts))
+    return success();
+  if (attempt.kept)
+    return stopped(request, *attempt.kept), failure();
+  return indivisible(request, attempt), failure();
 }
 
 //===----------------------------------------------------------------------------------------------===//

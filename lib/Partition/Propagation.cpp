@@ -23,13 +23,6 @@ LogicalResult Propagation::run() {
   return success();
 }
 
-static SmallVector<DimSplit> splitsOf(par::PlacementAttr placement) {
-  return par::Layout::of(RankedTensorType::get(placement.getShape(),
-                                               IntegerType::get(placement.getContext(), 1),
-                                               placement))
-      .splits;
-}
-
 /// The piece of a gather's operand or a narrow's result.
 void Propagation::seedMove(Operation *op) {
   if (auto gather = dyn_cast<par::AllGatherOp>(op))
@@ -73,7 +66,7 @@ LogicalResult Propagation::collect() {
         if (!isNew)
           otherReads[first->second].push_back(read.getResult());
         if (auto seed = seeds.lookup(symbol); seed && isNew) {
-          splits[read.getResult()] = splitsOf(seed);
+          splits[read.getResult()] = par::Layout::of(seed).splits;
           touch(read.getResult());
         }
       }
@@ -85,7 +78,7 @@ LogicalResult Propagation::collect() {
     for (BlockArgument argument : function.getArguments())
       if (auto split = function.getArgAttrOfType<par::PlacementAttr>(argument.getArgNumber(),
                                                                      kArgumentSplit))
-        splits[argument] = splitsOf(split);
+        splits[argument] = par::Layout::of(split).splits;
   }
   return success();
 }
@@ -292,7 +285,7 @@ void Propagation::checkUneven(Attempt &tried) const {
       operands.push_back(layoutOf(operand));
     for (Value result : op->getResults())
       results.push_back(layoutOf(result));
-    if (par::unevenProblem(entry.rule, entry.sizes, operands, results, mesh).empty())
+    if (par::unevenProblem(op, entry.rule, entry.sizes, operands, results, mesh).empty())
       continue;
     tried.indivisible = tried.uneven;
     tried.indivisibleAt = op;
@@ -317,6 +310,19 @@ Attempt Propagation::attempt(Value value, unsigned dim, StringAttr axis, int64_t
     for (auto &[changed, old] : llvm::reverse(before))
       splits[changed] = old;
   return result;
+}
+
+Attempt Propagation::attemptInBlocks(Value value, unsigned dim, StringAttr axis,
+                                     function_ref<bool(const Attempt &)> pays) {
+  int64_t size = cast<RankedTensorType>(value.getType()).getDimSize(dim);
+  std::optional<Stop> first;
+  for (int64_t blocks = 1;;) {
+    Attempt tried = attempt(value, dim, axis, blocks, pays);
+    tried.first = first = first ? first : tried.stop;
+    if (!tried.stop || tried.stop->blocks <= 1 || blocks * tried.stop->blocks >= size)
+      return tried;
+    blocks *= tried.stop->blocks;
+  }
 }
 
 void Propagation::annotate() {

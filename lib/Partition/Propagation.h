@@ -35,6 +35,8 @@ struct Stop {
 struct Attempt {
   /// The first thing in its way other than a size; nothing when the split holds.
   std::optional<Stop> stop;
+  /// The same of the first of the attempts that this is the last of (attemptInBlocks).
+  std::optional<Stop> first;
   /// It would split a parameter that somebody keeps whole: a stop, unless a size is in the way too,
   /// and another form of an op may lead around both.
   std::optional<Stop> kept;
@@ -63,6 +65,10 @@ public:
   /// back unless it holds.
   Attempt attempt(mlir::Value value, unsigned dim, mlir::StringAttr axis, int64_t blocks,
                   llvm::function_ref<bool(const Attempt &)> pays);
+
+  /// The same of all of the dimension, or, where that is in the way, of as few blocks as will hold.
+  Attempt attemptInBlocks(mlir::Value value, unsigned dim, mlir::StringAttr axis,
+                          llvm::function_ref<bool(const Attempt &)> pays);
 
   /// The splits of a value so far; empty lists where it has none.
   par::Layout layoutOf(mlir::Value value) const;

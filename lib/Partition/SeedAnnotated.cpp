@@ -166,9 +166,7 @@ private:
     std::string words = (chosen.getValue() + ", node " + sharding.getNode().getValue() + "").str();
     auto split = parameter->getAttrOfType<par::PlacementAttr>(kArgumentSplit);
     for (StringAttr axis : devices.getAxes())
-      if (split && par::Layout::of(RankedTensorType::get(split.getShape(),
-                                                         IntegerType::get(&getContext(), 1), split))
-                           .dimOf(axis) >= 0)
+      if (split && par::Layout::of(split).dimOf(axis) >= 0)
         return getOperation().emitError()
                << about() << "node '" << sharding.getNode().getValue() << "' keeps '"
                << parameter.getSymName() << "' whole, which the user splits: " << split

@@ -95,28 +95,22 @@ private:
 
   LogicalResult consider(Propagation &propagation, train::ParameterOp parameter, Value value,
                          unsigned dim) {
-    int64_t size = cast<RankedTensorType>(value.getType()).getDimSize(dim);
-    for (int64_t blocks = 1; blocks < size;) {
-      if (propagation.layoutOf(value).dimOf(axis) >= 0)
-        return success(); // another parameter's family
-      Attempt attempt = propagation.attempt(value, dim, axis, blocks, [&](const Attempt &found) {
-        return llvm::any_of(found.ops, [&](Operation *op) { return pays(propagation, op); });
-      });
-      if (attempt.holds()) {
-        families += attempt.pays;
-        log.add(attempt, value, axis, "analysis", "");
-        return success();
-      }
-      if (!attempt.stop) // a size is all that is in the way
-        return !attempt.pays || forms.find(attempt, mesh.sizeOf("tp")) || attempt.kept
-                   ? success()
-                   : indivisible(propagation, parameter, dim, attempt);
-      stops.try_emplace(parameter.getSymNameAttr(), *attempt.stop);
-      if (attempt.stop->blocks <= 1)
-        return success();
-      blocks *= attempt.stop->blocks;
+    if (cast<RankedTensorType>(value.getType()).getDimSize(dim) <= 1 ||
+        propagation.layoutOf(value).dimOf(axis) >= 0)
+      return success(); // another parameter's family
+    Attempt attempt = propagation.attemptInBlocks(value, dim, axis, [&](const Attempt &found) {
+      return llvm::any_of(found.ops, [&](Operation *op) { return pays(propagation, op); });
+    });
+    if (attempt.first)
+      stops.try_emplace(parameter.getSymNameAttr(), *attempt.first);
+    if (attempt.holds()) {
+      families += attempt.pays;
+      log.add(attempt, value, axis, "analysis", "");
+      return success();
     }
-    return success();
+    if (attempt.stop || !attempt.pays || forms.find(attempt, mesh.sizeOf("tp")) || attempt.kept)
+      return success();
+    return indivisible(propagation, parameter, dim, attempt); // a size is all that is in the way
   }
 
   /// Weights whose products every rank computes whole, and what was in the way of the first.

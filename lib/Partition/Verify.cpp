@@ -97,7 +97,7 @@ private:
     return error;
   }
 
-  /// What is beyond the end of a whole is zero in every piece.
+  /// What is beyond the end of a whole is zero in every piece, or nobody sees it.
   LogicalResult checkPadding(Operation *op) {
     SmallVector<par::Layout, 2> operands, results;
     for (Type type : op->getOperandTypes())
@@ -108,7 +108,7 @@ private:
     std::string error;
     auto rule = par::ruleOf(op, error);
     if (rule && par::letterSizes(*rule, op, sizes, error))
-      error = par::unevenProblem(*rule, sizes, operands, results, mesh);
+      error = par::unevenProblem(op, *rule, sizes, operands, results, mesh);
     if (!error.empty())
       return op->emitError() << "does not keep the padding of a piece zero: " << error;
     return success();

@@ -40,3 +40,46 @@ func.func @rows_in_blocks(%x: tensor<4x6x8xf32> {par.split = #par.place<[4, 6 @d
   return %y : tensor<5x8xf32>
 }
 }
+
+// -----
+
+module attributes {par.mesh = #par.mesh<dp = 2>} {
+// A number that is added is in the padding too.
+train.parameter @table : tensor<4x7xf32> {par.split = #par.place<[4, 7 @dp]>}
+func.func @not_zero(%x: tensor<2x4xf32>, %n: tensor<f32>) -> tensor<2x7xf32> {
+  %w = train.read @table : tensor<4x7xf32>
+  %y = tx.matmul %x, %w : (tensor<2x4xf32>, tensor<4x7xf32>) -> tensor<2x7xf32>
+  %b = tx.broadcast %n : tensor<f32> -> tensor<2x7xf32>
+  // expected-error@+1 {{letter *1 of size 7 does not divide over mesh axis dp of size 2}}
+  %s = tx.add %y, %b : (tensor<2x7xf32>, tensor<2x7xf32>) -> tensor<2x7xf32>
+  return %s : tensor<2x7xf32>
+}
+}
+
+// -----
+
+module attributes {par.mesh = #par.mesh<dp = 2>} {
+// The root is zero at zero, and its slope is not bounded there.
+train.parameter @table : tensor<4x7xf32> {par.split = #par.place<[4, 7 @dp]>}
+func.func @steep(%x: tensor<2x4xf32>) -> tensor<2x7xf32> {
+  %w = train.read @table : tensor<4x7xf32>
+  %y = tx.matmul %x, %w : (tensor<2x4xf32>, tensor<4x7xf32>) -> tensor<2x7xf32>
+  // expected-error@+1 {{letter *1 of size 7 does not divide over mesh axis dp of size 2}}
+  %s = tx.sqrt %y : (tensor<2x7xf32>) -> tensor<2x7xf32>
+  return %s : tensor<2x7xf32>
+}
+}
+
+// -----
+
+module attributes {par.mesh = #par.mesh<dp = 2>} {
+// Of values that differ no rank takes a shorter piece.
+train.parameter @table : tensor<3xf32> {par.split = #par.place<[3 @dp]>}
+func.func @constant() -> tensor<3xf32> {
+  %w = train.read @table : tensor<3xf32>
+  // expected-error@+1 {{letter a of size 3 does not divide over mesh axis dp of size 2}}
+  %c = tx.constant dense<[1.0, 2.0, 3.0]> : tensor<3xf32> : tensor<3xf32>
+  %s = tx.mul %w, %c : (tensor<3xf32>, tensor<3xf32>) -> tensor<3xf32>
+  return %s : tensor<3xf32>
+}
+}

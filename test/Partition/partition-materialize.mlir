@@ -78,6 +78,22 @@ func.func @reader() {
   return
 }
 
+// Seven tokens on two ranks: logits that are divided by a number, capped and multiplied have zero padding; the number has none.
+train.parameter @table : tensor<4x7xf32> {par.split = #par.place<[4, 7 @dp]>}
+// CHECK-LABEL: func.func @capped
+// CHECK: %[[N:.*]] = tx.broadcast {{.*}} -> tensor<2x4xf32, #par.place<[2, 7 @dp]>>
+// CHECK: tx.div %{{.*}}, %[[N]]
+// CHECK: tx.tanh {{.*}} -> tensor<2x4xf32, #par.place<[2, 7 @dp]>>
+func.func @capped(%x: tensor<2x4xf32>, %n: tensor<f32>) -> tensor<2x7xf32> {
+  %w = train.read @table : tensor<4x7xf32>
+  %y = tx.matmul %x, %w : (tensor<2x4xf32>, tensor<4x7xf32>) -> tensor<2x7xf32>
+  %b = tx.broadcast %n : tensor<f32> -> tensor<2x7xf32>
+  %d = tx.div %y, %b : (tensor<2x7xf32>, tensor<2x7xf32>) -> tensor<2x7xf32>
+  %t = tx.tanh %d : (tensor<2x7xf32>) -> tensor<2x7xf32>
+  %m = tx.mul %b, %t : (tensor<2x7xf32>, tensor<2x7xf32>) -> tensor<2x7xf32>
+  return %m : tensor<2x7xf32>
+}
+
 // Of a constant with a value per head every rank has all, and takes its piece, axis by axis; of a splat it has a smaller one.
 // CHECK-LABEL: func.func @slopes
 // CHECK: %[[ALL:.*]] = tx.constant dense<{{\[\[}}1.000000e+00, 2.000000e+00{{\]}}, {{.*}}> : tensor<8x2xf32> : tensor<8x2xf32>

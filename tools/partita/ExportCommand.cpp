@@ -66,8 +66,7 @@ static std::optional<par::Layout> readLayout(const json::Object &parameter,
   auto placement = dyn_cast_if_present<par::PlacementAttr>(mlir::parseAttribute(text, context));
   if (!placement)
     return std::nullopt;
-  return par::Layout::of(
-      mlir::RankedTensorType::get(shape, mlir::Float32Type::get(context), placement));
+  return par::Layout::of(placement);
 }
 
 /// The program's placements; empty, and `problem` set, when the manifest does not tell them.
