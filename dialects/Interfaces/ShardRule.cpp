@@ -65,6 +65,11 @@ private:
       rule.letters[l].unbroken = true;
   }
 
+  static StringRef afterLetter(StringRef text) {
+    return text.starts_with("[") ? text.drop_front(std::min(text.find(']') + 1, text.size()))
+                                 : text;
+  }
+
   bool pattern(StringRef text, int64_t rank, RulePattern &result) {
     if (text.consume_front("@")) {
       if (rank != 1 || text.size() != 1 || !llvm::isAlpha(text.front()))
@@ -80,7 +85,7 @@ private:
     int64_t named = 0;
     for (StringRef rest = text; !(rest = rest.ltrim()).empty(); ++named)
       rest = rest.front() == '(' ? rest.drop_front(std::min(rest.find(')') + 1, rest.size()))
-                                 : rest.ltrim("#").drop_front(1).ltrim("+>^!|");
+                                 : afterLetter(rest.ltrim("#").drop_front(1).ltrim("+>^!|"));
     bool hasStar = text.contains('*');
     if (hasStar && leading < 0)
       leading = rank - (named - 1);
@@ -127,7 +132,11 @@ private:
     unsigned l = letter(text.take_front(1));
     text = text.drop_front();
     mark(l, text);
-    result.dims.push_back({{l}, perPiece});
+    RuleDim &added = result.dims.emplace_back(RuleDim{{l}, perPiece});
+    if (text.consume_front("[") &&
+        (text.consumeInteger(10, added.first) || !text.consume_front("/") ||
+         text.consumeInteger(10, added.whole) || !text.consume_front("]") || added.whole < 1))
+      return fail("expects '[FIRST/WHOLE]' behind a letter that is part of a dimension");
     return true;
   }
 
@@ -170,7 +179,8 @@ bool ShardRule::letterSizes(ArrayRef<ArrayRef<int64_t>> operandShapes,
   for (bool groups : {false, true}) {
     auto visit = [&](const RulePattern &pattern, ArrayRef<int64_t> shape) {
       for (auto [dim, size] : llvm::zip(pattern.dims, shape)) {
-        if (dim.letters.empty() || dim.perPiece || (dim.letters.size() > 1) != groups)
+        if (dim.letters.empty() || dim.perPiece || dim.isPart() ||
+            (dim.letters.size() > 1) != groups)
           continue;
         int64_t rest = size;
         int unknown = -1, unknowns = 0;

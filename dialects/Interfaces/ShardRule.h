@@ -2,7 +2,8 @@
 //
 //   rule     := [pattern {"," pattern}] "->" [pattern {"," pattern}]
 //   pattern  := ["~" | "~~"] {dim} | "@" letter
-//   dim      := letter | "(" letter letter+ ")" | "*" | "1" | "#" letter
+//   dim      := letter | letter "[" first "/" whole "]" | "(" letter letter+ ")" | "*" | "1" | "#"
+//   letter
 //               each letter, "*" with a mark
 //   mark     := "+" | ">" | "^" | "!" | "|"
 //
@@ -11,6 +12,8 @@
 // A result that lacks a letter marked "+" ("greatest": ">") is a partial sum (maximum) where the
 // letter is split. "^" is never split; "!" is split by putting other ops in the op's place
 // (splitForm). "|" may be split, but not within blocks: a piece must be one run.
+// "a[32/64]" is a dimension of 64, of which a stands from 32 on; what is around it is nobody's. It
+// is split where a is one or some of the blocks that are, whatever the others are.
 // "#v" is a dimension of one number per piece of v: whoever splits v splits it.
 // "@v" is the operand that says where a rank's piece of v begins (par.first_index): it is absent
 // until v is split, so such patterns stand last.
@@ -29,7 +32,9 @@ namespace partita {
 /// One dimension of an operand or a result: its letters, outermost first; empty for a `1`.
 struct RuleDim {
   llvm::SmallVector<unsigned, 2> letters;
-  bool perPiece = false; ///< one number per piece of its letter
+  bool perPiece = false;        ///< one number per piece of its letter
+  int64_t first = 0, whole = 0; ///< of a part: where the letter begins, and the dimension's size
+  bool isPart() const { return whole != 0; }
 };
 
 enum class Linearity { None, Separately, Together };

@@ -36,10 +36,12 @@ Layout Layout::of(Type type) {
 Layout Layout::of(PlacementAttr placement) {
   Layout layout(placement.getShape());
   for (auto [axes, list] : llvm::zip(placement.getSplits(), layout.splits)) {
-    int64_t blocks = 1;
+    Blocks blocks = 1;
     for (Attribute entry : cast<ArrayAttr>(axes))
       if (auto number = dyn_cast<IntegerAttr>(entry))
         blocks = number.getInt();
+      else if (auto sizes = dyn_cast<DenseI64ArrayAttr>(entry))
+        blocks = Blocks::of(sizes);
       else
         list.push_back({cast<StringAttr>(entry), blocks});
   }
@@ -57,7 +59,27 @@ int Layout::dimOf(StringAttr axis) const {
   return -1;
 }
 
-int64_t Layout::blocksOf(StringAttr axis) const {
+Blocks Blocks::of(ArrayRef<int64_t> sizes) {
+  Blocks blocks(static_cast<int64_t>(sizes.size()));
+  if (!llvm::all_equal(sizes))
+    blocks.sizes.assign(sizes.begin(), sizes.end());
+  return blocks;
+}
+
+SmallVector<int64_t> Blocks::sizesIn(int64_t size) const {
+  if (!sizes.empty())
+    return SmallVector<int64_t>(sizes.begin(), sizes.end());
+  return SmallVector<int64_t>(count, size / count);
+}
+
+int Layout::unequalDim() const {
+  for (auto [i, axes] : llvm::enumerate(splits))
+    if (llvm::any_of(axes, [](const AxisSplit &split) { return !split.blocks.sizes.empty(); }))
+      return static_cast<int>(i);
+  return -1;
+}
+
+Blocks Layout::blocksOf(StringAttr axis) const {
   for (const DimSplit &axes : splits)
     for (const AxisSplit &split : axes)
       if (split.axis == axis)
@@ -98,10 +120,10 @@ void Layout::set(StringAttr axis, Kind kind) {
     flat.push_back(axis);
 }
 
-void Layout::shard(StringAttr axis, unsigned dim, int64_t blocks) {
+void Layout::shard(StringAttr axis, unsigned dim, Blocks blocks) {
   clear(axis);
-  auto *at =
-      llvm::find_if(splits[dim], [&](const AxisSplit &split) { return split.blocks > blocks; });
+  auto *at = llvm::find_if(
+      splits[dim], [&](const AxisSplit &split) { return split.blocks.count > blocks.count; });
   splits[dim].insert(at, {axis, blocks});
 }
 
@@ -124,12 +146,12 @@ Layout Layout::factored() const {
     result.shape.push_back(size);
     result.splits.emplace_back();
     for (const AxisSplit &split : list) {
-      if (split.blocks != begin) {
-        int64_t front = split.blocks / begin;
+      if (split.blocks.count != begin) {
+        int64_t front = split.blocks.count / begin;
         result.shape.back() /= front;
         result.shape.insert(result.shape.end() - 1, front);
         result.splits.emplace_back();
-        begin = split.blocks;
+        begin = split.blocks.count;
       }
       result.splits.back().push_back({split.axis, 1});
     }
@@ -172,8 +194,10 @@ Attribute Layout::encoding(MLIRContext *context) const {
     SmallVector<Attribute> entries;
     int64_t blocks = 1;
     for (const AxisSplit &split : axes) {
-      if (split.blocks != blocks)
-        entries.push_back(builder.getI64IntegerAttr(blocks = split.blocks));
+      if (!split.blocks.sizes.empty())
+        entries.push_back(builder.getDenseI64ArrayAttr(split.blocks.sizes));
+      else if (split.blocks.count != blocks)
+        entries.push_back(builder.getI64IntegerAttr(blocks = split.blocks.count));
       entries.push_back(split.axis);
     }
     lists.push_back(builder.getArrayAttr(entries));
@@ -195,13 +219,25 @@ FailureOr<RankedTensorType> Layout::localType(Type element, MeshAttr mesh,
   for (auto [i, axes] : llvm::enumerate(splits)) {
     int64_t left = shape[i]; // of the factor that the axis splits
     for (const AxisSplit &split : axes) {
+      int64_t size = mesh.sizeOf(split.axis.getValue());
+      if (!split.blocks.sizes.empty()) {
+        for (int64_t block : split.blocks.sizes)
+          if (block % size != 0) {
+            error(llvm::formatv("a block of size {1} of dimension {0} does not divide over mesh "
+                                "axis {2} of size {3}",
+                                i, block, split.axis.getValue(), size)
+                      .str());
+            return failure();
+          }
+        local[i] /= size;
+        continue;
+      }
       if (&split == axes.begin() || split.blocks != (&split)[-1].blocks) {
         const AxisSplit *next = std::find_if(&split, axes.end(), [&](const AxisSplit &other) {
           return other.blocks != split.blocks;
         });
-        left = (next == axes.end() ? shape[i] : next->blocks) / split.blocks;
+        left = (next == axes.end() ? shape[i] : next->blocks.count) / split.blocks.count;
       }
-      int64_t size = mesh.sizeOf(split.axis.getValue());
       if (auto piece = pieceSize(left, size); axes.size() == 1 && split.blocks == 1 && piece) {
         local[i] = *piece;
         continue;

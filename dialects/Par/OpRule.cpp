@@ -138,10 +138,12 @@ std::string partita::par::unevenProblem(Operation *op, const ShardRule &rule,
       for (const AxisSplit &axis : axes) {
         auto split = splitLetter(dim, axis.blocks, letterSizes);
         int64_t parts = mesh.sizeOf(axis.axis.getValue());
-        if (!split || dim.perPiece || letterSizes[split->letter] / split->blocks % parts == 0 ||
-            !problem.empty())
+        auto divides = [&](int64_t block) { return block % parts == 0; };
+        if (!split || dim.perPiece || !problem.empty() ||
+            llvm::all_of(split->blocks.sizesIn(letterSizes[split->letter]), divides))
           continue;
-        if (dim.letters.size() != 1 || axes.size() != 1 || !keepsPadding(op, rule, split->letter))
+        if (dim.letters.size() != 1 || dim.isPart() || axes.size() != 1 ||
+            !keepsPadding(op, rule, split->letter))
           problem = llvm::formatv("letter {0} of size {1} does not divide over mesh axis {2} of "
                                   "size {3}",
                                   rule.letters[split->letter].name, letterSizes[split->letter],

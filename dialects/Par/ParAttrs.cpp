@@ -152,6 +152,15 @@ LogicalResult PlacementAttr::verify(function_ref<InFlightDiagnostic()> error,
       return error() << "a dimension's axes must be a list";
     int64_t blocks = 1, before = 1;
     for (Attribute entry : axes) {
+      if (auto sizes = dyn_cast<DenseI64ArrayAttr>(entry)) {
+        bool wrong = llvm::any_of(sizes.asArrayRef(), [](int64_t each) { return each < 1; }) ||
+                     llvm::sum_of(sizes.asArrayRef()) != size;
+        if (wrong || axes.size() != 2 || entry != axes[0])
+          return error() << "a dimension of " << size
+                         << " that is split in unequal blocks has an "
+                            "axis of its own and blocks of that size together";
+        continue;
+      }
       if (auto number = dyn_cast<IntegerAttr>(entry)) {
         blocks = number.getInt();
         if (blocks < before || blocks % before != 0 || size % blocks != 0)
@@ -192,6 +201,13 @@ Attribute PlacementAttr::parse(AsmParser &parser, Type) {
       int64_t factor = 0;
       if (parser.parseInteger(factor))
         return failure();
+      SmallVector<int64_t> unequal{factor};
+      while (succeeded(parser.parseOptionalPlus()))
+        if (parser.parseInteger(unequal.emplace_back()) ||
+            llvm::AddOverflow(factor, unequal.back(), factor))
+          return failure();
+      if (unequal.size() > 1)
+        axes.push_back(builder.getDenseI64ArrayAttr(unequal));
       StringAttr name;
       for (bool first = true; succeeded(parser.parseOptionalSymbolName(name)); first = false) {
         if (first && size != 1)
@@ -231,8 +247,13 @@ Attribute PlacementAttr::parse(AsmParser &parser, Type) {
                     ArrayAttr::get(context, splits), replicated, partial, greatest, flat);
 }
 
-/// A dimension as its factors: `8 @dp x 16 @tp`.
+/// A dimension as its factors: `8 @dp x 16 @tp`, or as its unequal blocks: `32 + 16 + 16 @tp`.
 static void printDimension(AsmPrinter &printer, int64_t size, ArrayAttr axes) {
+  if (auto sizes = axes.empty() ? DenseI64ArrayAttr() : dyn_cast<DenseI64ArrayAttr>(axes[0])) {
+    llvm::interleave(sizes.asArrayRef(), printer.getStream(), " + ");
+    printer << " ";
+    return printer.printSymbolName(cast<StringAttr>(axes[1]).getValue());
+  }
   SmallVector<std::pair<int64_t, SmallVector<StringAttr>>> factors; // where it begins, its axes
   factors.push_back({1, {}});
   for (Attribute entry : axes)

@@ -25,7 +25,7 @@ Interleaving partita::par::interleaving(Operation *op, RankedTensorType piece, S
   // The blocks that one rank has, where other axes split what the blocks are parts of.
   result.blocks = blocks;
   for (const AxisSplit &split : layout.splits[dim])
-    if (split.blocks < blocks)
+    if (split.blocks.count < blocks)
       result.blocks /= mesh.sizeOf(split.axis);
   for (int64_t size : piece.getShape().take_front(dim))
     result.blocks *= size;

@@ -17,11 +17,29 @@ namespace partita::par {
 enum class Kind { Invariant, Replicated, Sharded, Partial, Greatest, Flat };
 llvm::StringRef toString(Kind kind);
 
-/// An axis that splits a dimension: the dimension is `blocks` equal blocks, and each is split. A
-/// fused weight of queries, keys and values [h, 3 h] that is split by heads has three.
+/// What a dimension consists of, one after another: so many equal blocks, or some of these sizes.
+struct Blocks {
+  int64_t count = 1;
+  llvm::SmallVector<int64_t, 0> sizes; ///< where they are not equal
+
+  static constexpr size_t kMostUnequal = 8; // the runtime's tables have room for them
+
+  Blocks(int64_t count = 1) : count(count) {} // a number is so many equal ones
+  static Blocks of(llvm::ArrayRef<int64_t> sizes);
+  /// The size of each, of a dimension of `size`.
+  llvm::SmallVector<int64_t> sizesIn(int64_t size) const;
+  bool operator==(const Blocks &other) const {
+    return count == other.count && sizes == other.sizes;
+  }
+  bool operator!=(const Blocks &other) const { return !(*this == other); }
+};
+
+/// An axis that splits a dimension: each of the dimension's blocks is split. A fused weight of
+/// queries, keys and values [h, 3 h] that is split by heads has three; with fewer key heads than
+/// query heads their sizes differ, and the axis is the only one that splits the dimension.
 struct AxisSplit {
   mlir::StringAttr axis;
-  int64_t blocks = 1;
+  Blocks blocks = 1;
   bool operator==(const AxisSplit &other) const {
     return axis == other.axis && blocks == other.blocks;
   }
@@ -53,17 +71,19 @@ struct Layout {
   /// The dimension that `axis` splits, or -1.
   int dimOf(mlir::StringAttr axis) const;
   void set(mlir::StringAttr axis, Kind kind); // not Sharded; a flat axis becomes the innermost one
-  void shard(mlir::StringAttr axis, unsigned dim, int64_t blocks = 1);
-  /// How many blocks of its dimension `axis` splits; 0 where it splits none.
-  int64_t blocksOf(mlir::StringAttr axis) const;
+  void shard(mlir::StringAttr axis, unsigned dim, Blocks blocks = 1);
+  /// The blocks of its dimension that `axis` splits; 0 where it splits none.
+  Blocks blocksOf(mlir::StringAttr axis) const;
   void clear(mlir::StringAttr axis) { set(axis, Kind::Invariant); }
   /// Axes that the layout mentions.
   void axes(llvm::SetVector<mlir::StringAttr> &result) const;
 
   /// The whole value's dimensions as their factors, each split by axes alone or not at all: `3 x
-  /// 768
-  /// @tp` is two. For code that moves pieces.
+  /// 768 @tp` is two. For code that moves pieces; not of unequal blocks (unequalDim).
   Layout factored() const;
+
+  /// The first dimension that is split in unequal blocks, or -1.
+  int unequalDim() const;
 
   /// Replicated becomes partial, partial invariant: the placement of the cotangent.
   Layout dual() const;
@@ -105,17 +125,22 @@ struct RuleProblem {
   std::string text;
 };
 
-/// A letter that is split: all of it, or each of `blocks` equal blocks of it.
+/// A letter that is split: all of it, or each of its blocks.
 struct LetterSplit {
   unsigned letter = 0;
-  int64_t blocks = 1;
+  Blocks blocks = 1;
+  bool operator==(const LetterSplit &other) const {
+    return letter == other.letter && blocks == other.blocks;
+  }
 };
-/// The letter that is split when a dimension is, in `blocks` blocks: `3 x 768 @tp` of the dimension
-/// (a b) with a = 3 splits b. None where no letter of the dimension begins there.
-std::optional<LetterSplit> splitLetter(const RuleDim &dim, int64_t blocks,
+/// The letter that is split when a dimension is, in `blocks`: `3 x 768 @tp` of the dimension
+/// (a b) with a = 3 splits b, `32 + 16 + 16 @tp` of a[32/64] the second block. None where no letter
+/// of the dimension begins there.
+std::optional<LetterSplit> splitLetter(const RuleDim &dim, Blocks blocks,
                                        llvm::ArrayRef<int64_t> letterSizes);
-/// The other way round: the blocks of the dimension.
-int64_t blocksOfDim(const RuleDim &dim, LetterSplit split, llvm::ArrayRef<int64_t> letterSizes);
+/// The other way round: the blocks of the dimension. Where the letter is a part of it, a guess: as
+/// many such blocks as there is room for, or the part between what is before and behind it.
+Blocks blocksOfDim(const RuleDim &dim, LetterSplit split, llvm::ArrayRef<int64_t> letterSizes);
 /// The sizes of the letters of an op's rule, whole; false and `error` set on a contradiction.
 bool letterSizes(const ShardRule &rule, mlir::Operation *op, llvm::SmallVectorImpl<int64_t> &sizes,
                  std::string &error);

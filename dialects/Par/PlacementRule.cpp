@@ -62,9 +62,9 @@ private:
     return false;
   }
 
-  static std::string sharded(int dim, int64_t blocks) {
+  static std::string sharded(int dim, const Blocks &blocks) {
     return blocks == 1 ? llvm::formatv("sharded({0})", dim).str()
-                       : llvm::formatv("sharded({0}) in {1} blocks", dim, blocks).str();
+                       : llvm::formatv("sharded({0}) in {1} blocks", dim, blocks.count).str();
   }
 
   static std::string have(const Layout &layout, StringAttr axis) {
@@ -93,7 +93,8 @@ private:
       return refuse(operand, axis, Kind::Invariant,
                     llvm::formatv("{0} splits {1} blocks of dimension {2} of {3}, between which "
                                   "no letter begins",
-                                  axis.getValue(), layout.blocksOf(axis), dim, describe(operand)));
+                                  axis.getValue(), layout.blocksOf(axis).count, dim,
+                                  describe(operand)));
     if (found && found->letter != split->letter)
       return refuse(operand, axis, Kind::Invariant,
                     llvm::formatv("{0} splits letter {1} of {2} but letter {3} elsewhere",
@@ -184,11 +185,16 @@ private:
         layout.set(axis, l.greatest ? Kind::Greatest : Kind::Partial);
         continue;
       }
-      int64_t blocks = blocksOfDim(pattern.dims[dim], split, sizes);
-      if (layout.dimOf(axis) != dim || layout.blocksOf(axis) != blocks)
-        layout.shard(axis, dim, blocks);
+      if (layout.dimOf(axis) != dim || !splits(pattern.dims[dim], layout.blocksOf(axis), split))
+        layout.shard(axis, dim, blocksOfDim(pattern.dims[dim], split, sizes));
     }
     return true;
+  }
+
+  /// Do these blocks of the dimension split the letter so?
+  bool splits(const RuleDim &dim, Blocks blocks, LetterSplit split) {
+    auto found = splitLetter(dim, blocks, sizes);
+    return found && *found == split;
   }
 
   bool checkOperand(StringAttr axis, LetterSplit split, int i, const RulePattern &pattern,
@@ -202,9 +208,11 @@ private:
                                   l.name));
     int dim = isFirstIndex ? 0 : pattern.dimOf(split.letter);
     Kind kind = layout.kind(axis);
-    int64_t blocks = dim < 0 || isFirstIndex ? 1 : blocksOfDim(pattern.dims[dim], split, sizes);
+    Blocks blocks = dim < 0 || isFirstIndex ? 1 : blocksOfDim(pattern.dims[dim], split, sizes);
     bool right =
-        dim >= 0 ? layout.dimOf(axis) == dim && layout.blocksOf(axis) == blocks
+        dim >= 0 ? layout.dimOf(axis) == dim &&
+                       (isFirstIndex ? layout.blocksOf(axis) == blocks
+                                     : splits(pattern.dims[dim], layout.blocksOf(axis), split))
                  : kind == Kind::Replicated || (kind == Kind::Invariant && !carriesCotangent[i]);
     if (right)
       return true;
@@ -304,6 +312,8 @@ private:
     for (auto [pattern, layout] : llvm::zip(rule.results, results))
       for (auto [dim, axes] : llvm::zip(pattern.dims, layout.splits)) {
         DimSplit ordered;
+        if (dim.isPart())
+          continue; // what is around it is nobody's letter
         for (unsigned letter : dim.letters)
           for (const AxisSplit &split : order[letter])
             ordered.push_back({split.axis, blocksOfDim(dim, {letter, split.blocks}, sizes)});
@@ -324,8 +334,41 @@ private:
 
 } // namespace
 
-std::optional<LetterSplit> partita::par::splitLetter(const RuleDim &dim, int64_t blocks,
+/// Of the blocks of the whole dimension those that make up the part.
+static std::optional<LetterSplit> splitPart(const RuleDim &dim, const Blocks &blocks,
+                                            int64_t size) {
+  int64_t begin = 0;
+  SmallVector<int64_t> inside;
+  for (int64_t block : blocks.sizesIn(dim.whole)) {
+    int64_t end = begin + block;
+    if (begin >= dim.first && end <= dim.first + size)
+      inside.push_back(block);
+    else if (end > dim.first && begin < dim.first + size)
+      return std::nullopt;
+    begin = end;
+  }
+  if (inside.empty())
+    return std::nullopt;
+  return LetterSplit{dim.letters.front(), Blocks::of(inside)};
+}
+
+std::optional<LetterSplit> partita::par::splitLetter(const RuleDim &dim, Blocks split,
                                                      ArrayRef<int64_t> letterSizes) {
+  if (dim.isPart())
+    return splitPart(dim, split, letterSizes[dim.letters.front()]);
+  if (!split.sizes.empty() && !dim.letters.empty()) { // so many of all but the outermost factor
+    int64_t others = 1;
+    for (unsigned letter : ArrayRef(dim.letters).drop_front())
+      others *= letterSizes[letter];
+    SmallVector<int64_t> sizes(split.sizes.begin(), split.sizes.end());
+    for (int64_t &size : sizes) {
+      if (size % others != 0)
+        return std::nullopt;
+      size /= others;
+    }
+    return LetterSplit{dim.letters.front(), Blocks::of(sizes)};
+  }
+  int64_t blocks = split.count;
   for (unsigned letter : dim.letters) {
     int64_t size = letterSizes[letter];
     if (blocks < size || letter == dim.letters.back())
@@ -338,15 +381,34 @@ std::optional<LetterSplit> partita::par::splitLetter(const RuleDim &dim, int64_t
   return std::nullopt;
 }
 
-int64_t partita::par::blocksOfDim(const RuleDim &dim, LetterSplit split,
-                                  ArrayRef<int64_t> letterSizes) {
-  int64_t blocks = split.blocks;
-  for (unsigned letter : dim.letters) {
-    if (letter == split.letter)
-      break;
-    blocks *= letterSizes[letter];
+Blocks partita::par::blocksOfDim(const RuleDim &dim, LetterSplit split,
+                                 ArrayRef<int64_t> letterSizes) {
+  int64_t size = letterSizes[split.letter], outer = 1, inner = 1;
+  if (dim.isPart() && dim.whole % size == 0 && dim.first % size == 0 && split.blocks.sizes.empty())
+    return dim.whole / size * split.blocks.count;
+  SmallVector<int64_t> sizes;
+  if (dim.isPart()) {
+    SmallVector<int64_t> inside = split.blocks.sizesIn(size);
+    int64_t behind = dim.whole - dim.first - size;
+    if (dim.first > 0)
+      sizes.push_back(dim.first);
+    sizes.append(inside);
+    if (behind > 0)
+      sizes.push_back(behind);
+    return Blocks::of(sizes);
   }
-  return blocks;
+  bool before = true;
+  for (unsigned letter : dim.letters) {
+    before &= letter != split.letter;
+    if (letter != split.letter)
+      (before ? outer : inner) *= letterSizes[letter];
+  }
+  if (split.blocks.sizes.empty())
+    return outer * split.blocks.count;
+  for (int64_t i = 0; i < outer; ++i)
+    for (int64_t block : split.blocks.sizes)
+      sizes.push_back(block * inner);
+  return Blocks::of(sizes);
 }
 
 bool partita::par::placeResults(const ShardRule &rule, ArrayRef<Layout> operands,

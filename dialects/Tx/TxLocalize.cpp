@@ -72,8 +72,8 @@ void PadOp::localize() { setOffsets(localOffsets(getOffsets(), getType())); }
 // Values of which a rank has a piece
 //===------------------------------------------------------------------------------------------------===//
 
-/// A splat is a smaller splat. Of other values every rank has all, and takes its piece of them, axis
-/// by axis: which one is known when the program runs.
+/// A splat is a smaller splat. Of other values every rank has all, and takes its piece of them,
+/// axis by axis: which one is known when the program runs.
 void ConstantOp::localize() {
   RankedTensorType piece = getType();
   auto dense = dyn_cast<DenseElementsAttr>(getValue());
@@ -92,9 +92,10 @@ void ConstantOp::localize() {
     for (const par::AxisSplit &split : axes) {
       narrowed.shard(split.axis, dim, split.blocks);
       auto type = narrowed.localType(piece.getElementType(), mesh, [](const Twine &) {});
-      auto narrow = par::NarrowOp::create(builder, getLoc(), failed(type) ? piece : *type, part,
-                                          split.axis, builder.getI64IntegerAttr(dim),
-                                          builder.getI64IntegerAttr(split.blocks), StringAttr());
+      auto narrow =
+          par::NarrowOp::create(builder, getLoc(), failed(type) ? piece : *type, part, split.axis,
+                                builder.getI64IntegerAttr(dim),
+                                builder.getI64IntegerAttr(split.blocks.count), StringAttr());
       part = narrow.getResult();
       first = first ? first : narrow;
     }

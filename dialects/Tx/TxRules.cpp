@@ -35,9 +35,9 @@ private:
 
 std::string join(ArrayRef<std::string> dims) { return llvm::join(dims, " "); }
 
-/// The dimensions of a slice: `whole` is cut into `part`. One taken whole keeps its letter; one of
-/// whose equal blocks the part is a block has two, and splits within the block; else there are two
-/// letters that are never split.
+/// The dimensions of a slice: `whole` is cut into `part`. One taken whole keeps its letter; of one
+/// that the part is several neighbours of it is a part, and split where the whole is split within
+/// it; else there are two letters that are never split.
 std::pair<std::string, std::string> cutRule(Type whole, Type part, Type result,
                                             ArrayRef<int64_t> offsets, ArrayRef<int64_t> strides) {
   Letters letters;
@@ -53,11 +53,11 @@ std::pair<std::string, std::string> cutRule(Type whole, Type part, Type result,
     }
     std::string b = letters.next();
     // Offsets are those of a rank's piece as soon as the result is one.
-    int64_t block = resultLocal > 0 ? piece / (resultWhole / resultLocal) : 0;
-    bool isBlock =
-        stride == 1 && block > 0 && piece > 1 && size % piece == 0 && offset % block == 0;
-    wholeDims.push_back(isBlock ? "(" + a + "^ " + b + ")" : a + "^");
-    partDims.push_back(isBlock ? b : b + "^");
+    int64_t first = resultLocal > 0 ? offset * (resultWhole / resultLocal) : -1;
+    bool isPart = stride == 1 && piece > 1 && first >= 0 && first + piece <= size;
+    wholeDims.push_back(isPart ? (b + "[" + Twine(first) + "/" + Twine(size) + "]").str()
+                               : a + "^");
+    partDims.push_back(isPart ? b : b + "^");
   }
   return {join(wholeDims), join(partDims)};
 }
@@ -80,7 +80,7 @@ std::string ConstantOp::getShardRule() {
   Letters letters;
   SmallVector<std::string> dims;
   for (int64_t i = 0; i < getType().getRank(); ++i)
-    dims.push_back(letters.next());
+    dims.push_back(letters.next() + (getValue().isSplat() ? "" : "|"));
   return "-> " + join(dims);
 }
 

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------------------------------===//
 
+#include "dialects/Par/Placement.h"
 #include "dialects/Tx/Tx.h"
 #include "partita/Autodiff/Passes.h"
 
@@ -59,6 +60,12 @@ Value join(tx::AddOp root) {
     pieces.push_back(pad.getX());
   }
   if (end != root.getType().getDimSize(dim))
+    return {};
+  // Of unequal blocks that an axis splits each has its letter, and an axis splits one.
+  bool isSplit = !par::Layout::of(root.getType()).splits[dim].empty();
+  if (isSplit && !llvm::all_equal(llvm::map_range(pieces, [&](Value piece) {
+        return cast<RankedTensorType>(piece.getType()).getDimSize(dim);
+      })))
     return {};
   OpBuilder builder(root);
   return tx::ConcatOp::create(builder, root.getLoc(), root.getType(), pieces, dim);

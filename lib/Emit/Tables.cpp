@@ -79,12 +79,22 @@ private:
     return llvm::find(mesh.getAxes(), axis) - mesh.getAxes().begin();
   }
 
+  static std::string blocksText(const par::Blocks &blocks) {
+    if (blocks == 1)
+      return {};
+    std::string text = ", " + std::to_string(blocks.count);
+    if (blocks.sizes.empty())
+      return text;
+    auto sizes = llvm::map_range(blocks.sizes, [](int64_t size) { return std::to_string(size); });
+    return text + ", {" + llvm::join(sizes, ", ") + "}";
+  }
+
   std::string splitsText(RankedTensorType type) {
     SmallVector<std::string> splits;
     for (auto [dim, axes] : llvm::enumerate(par::Layout::of(type).splits))
       for (const par::AxisSplit &split : axes)
         splits.push_back("{" + std::to_string(dim) + ", " + std::to_string(numberOf(split.axis)) +
-                         (split.blocks == 1 ? "" : ", " + std::to_string(split.blocks)) + "}");
+                         blocksText(split.blocks) + "}");
     for (StringAttr axis : par::Layout::of(type).flat)
       splits.push_back("{kFlat, " + std::to_string(numberOf(axis)) + "}");
     return "{" + llvm::join(splits, ", ") + "}";

@@ -21,13 +21,15 @@ SmallVector<Factor> factorsOf(int64_t size, const par::DimSplit &splits, par::Me
   SmallVector<Factor> factors;
   int64_t done = 1; // the product of the factors before
   for (auto [i, split] : enumerate(splits)) {
-    if (split.blocks > done)
-      factors.push_back({split.blocks / done, 1, {}});
-    bool joins = split.blocks <= done && !factors.empty() && !factors.back().axes.empty();
-    int64_t end =
-        i + 1 < splits.size() && splits[i + 1].blocks > split.blocks ? splits[i + 1].blocks : size;
+    int64_t blocks = split.blocks.count;
+    if (blocks > done)
+      factors.push_back({blocks / done, 1, {}});
+    bool joins = blocks <= done && !factors.empty() && !factors.back().axes.empty();
+    int64_t end = i + 1 < splits.size() && splits[i + 1].blocks.count > blocks
+                      ? splits[i + 1].blocks.count
+                      : size;
     if (!joins)
-      factors.push_back({end / split.blocks, 1, {}});
+      factors.push_back({end / blocks, 1, {}});
     factors.back().parts *= mesh.sizeOf(split.axis);
     factors.back().axes.push_back(split.axis);
     done = end;

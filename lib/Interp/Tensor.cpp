@@ -132,6 +132,61 @@ static void forPiece(const par::Layout &factors, par::MeshAttr mesh, int64_t ran
   });
 }
 
+/// The factors of a layout whose unequal blocks are taken for one, which is as much.
+static par::Layout alikeFactors(par::Layout layout) {
+  for (int dim; (dim = layout.unequalDim()) >= 0;)
+    layout.splits[dim].front().blocks = 1;
+  return layout.factored();
+}
+
+/// The same of any layout without flat axes, whose pieces have the shape `local`: unequal blocks
+/// one after another, each as a whole of its own.
+static void forBlocks(const par::Layout &layout, ArrayRef<int64_t> local, par::MeshAttr mesh,
+                       int64_t rank, function_ref<void(int64_t, int64_t)> f) {
+  int dim = layout.unequalDim();
+  if (dim < 0)
+    return forPiece(layout.factored(), mesh, rank, f);
+  int64_t parts = mesh.sizeOf(layout.splits[dim].front().axis.getValue()), before = 0;
+  auto innerOf = [&](ArrayRef<int64_t> shape) {
+    return std::accumulate(shape.begin() + dim + 1, shape.end(), int64_t{1}, std::multiplies<>());
+  };
+  // From an index where the dimension is a block to one where it is `size` and the block begins at
+  // `begin`.
+  auto moved = [](int64_t index, int64_t inner, int64_t block, int64_t size, int64_t begin) {
+    int64_t row = index / inner;
+    return (row / block * size + begin + row % block) * inner + index % inner;
+  };
+  for (int64_t block : layout.splits[dim].front().blocks.sizes) {
+    par::Layout part = layout;
+    part.shape[dim] = block;
+    part.splits[dim].front().blocks = 1;
+    SmallVector<int64_t> partLocal(local);
+    partLocal[dim] = block / parts;
+    forBlocks(part, partLocal, mesh, rank, [&](int64_t inPiece, int64_t inWhole) {
+      f(moved(inPiece, innerOf(local), block / parts, local[dim], before / parts),
+        moved(inWhole, innerOf(layout.shape), block, layout.shape[dim], before));
+    });
+    before += block;
+  }
+}
+
+/// The same of any layout.
+static void forPieceOf(const par::Layout &layout, par::MeshAttr mesh, int64_t rank,
+                       function_ref<void(int64_t, int64_t)> f) {
+  if (layout.unequalDim() < 0)
+    return forPiece(layout.factored(), mesh, rank, f);
+  SmallVector<int64_t> local(layout.shape);
+  for (auto [size, axes] : llvm::zip(local, layout.splits)) // blocks divide, or there is one
+    for (const par::AxisSplit &split : axes)
+      size = static_cast<int64_t>(llvm::divideCeil(size, mesh.sizeOf(split.axis.getValue())));
+  auto [first, end] = flatRange(alikeFactors(layout), mesh, rank);
+  forBlocks(layout.withoutFlat(), local, mesh, rank,
+            [&, first = first, end = end](int64_t inPiece, int64_t inWhole) {
+              if (inPiece >= first && inPiece < end)
+                f(inPiece - first, inWhole);
+            });
+}
+
 static int64_t offsetOf(ArrayRef<int64_t> index, ArrayRef<int64_t> strides) {
   int64_t offset = 0;
   for (auto [i, s] : llvm::zip(index, strides))
@@ -207,7 +262,7 @@ FailureOr<RankTensors> partita::interp::cut(const Tensor &whole, Type type, par:
   }
   if (failed(checkType(type, mesh, error)))
     return failure();
-  par::Layout factors = layout.factored();
+  par::Layout factors = alikeFactors(layout);
   SmallVector<int64_t> strides = rowMajorStrides(factors.shape);
   RankTensors pieces;
   // Ranks whose pieces begin at one place share the piece.
@@ -217,8 +272,8 @@ FailureOr<RankTensors> partita::interp::cut(const Tensor &whole, Type type, par:
     std::shared_ptr<const Tensor> &piece = byOffset[{base, flatRange(factors, mesh, rank).first}];
     if (!piece) {
       Tensor copy(tensorType);
-      forPiece(factors, mesh, rank,
-               [&](int64_t to, int64_t from) { copy.copyElement(to, whole, from); });
+      forPieceOf(layout, mesh, rank,
+                 [&](int64_t to, int64_t from) { copy.copyElement(to, whole, from); });
       piece = std::make_shared<Tensor>(std::move(copy));
     }
     pieces.push_back(piece);
@@ -272,14 +327,14 @@ FailureOr<Tensor> partita::interp::assemble(const RankTensors &pieces, Type type
   for (StringAttr axis : layout.greatest)
     sums = greatestOverGroups(mesh, axis.getValue(), sums);
   Tensor whole(layout.shape, pieces.front()->isReal);
-  par::Layout factors = layout.factored();
+  par::Layout factors = alikeFactors(layout);
   SmallVector<int64_t> strides = rowMajorStrides(factors.shape);
   std::set<std::pair<int64_t, int64_t>> written;
   for (int64_t rank = 0; rank < mesh.rankCount(); ++rank) {
     int64_t base = offsetOf(pieceStart(factors, mesh, rank), strides);
     if (written.insert({base, flatRange(factors, mesh, rank).first}).second)
-      forPiece(factors, mesh, rank,
-               [&](int64_t from, int64_t to) { whole.copyElement(to, *sums[rank], from); });
+      forPieceOf(layout, mesh, rank,
+                 [&](int64_t from, int64_t to) { whole.copyElement(to, *sums[rank], from); });
   }
   return whole;
 }

@@ -197,7 +197,7 @@ private:
     for (auto [dim, axes] : llvm::enumerate(layout.splits))
       for (const par::AxisSplit &split : axes)
         if (int64_t size = mesh.sizeOf(split.axis.getValue());
-            axes.size() == 1 && layout.shape[dim] / split.blocks % size != 0)
+            axes.size() == 1 && layout.shape[dim] / split.blocks.count % size != 0)
           return emitError(argument.getLoc())
                  << "dimension " << dim << " of size " << layout.shape[dim]
                  << " does not divide over mesh axis " << split.axis.getValue() << " of size "

@@ -4,6 +4,7 @@
 #include "dialects/Train/Train.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/Support/FormatVariadic.h"
+#include <set>
 
 using namespace mlir;
 using namespace partita;
@@ -185,6 +186,16 @@ void Propagation::visitRule(Operation *op) {
       return;
     for (const AxisSplit &axis : known->second[i]) {
       auto split = par::splitLetter(dim, axis.blocks, sizes);
+      if (!split && dim.isPart()) {
+        int64_t size = sizes[dim.letters.front()], end = dim.first + size;
+        bool isOneOf = dim.first % size == 0 && dim.whole % size == 0 && axis.blocks.sizes.empty();
+        stopAt(op,
+               llvm::formatv("'{0}' cannot be split along dimension {1} of size {2}", op->getName(),
+                             i, dim.whole),
+               isOneOf ? dim.whole / size / axis.blocks.count : 1,
+               {{dim.first, dim.whole}, {end, dim.whole}});
+        continue;
+      }
       if (!split) {
         stopAt(op, llvm::formatv("{0} would split a dimension of '{1}' where no letter of its rule "
                                  "begins",
@@ -196,7 +207,7 @@ void Propagation::visitRule(Operation *op) {
         stopAt(op,
                llvm::formatv("'{0}' cannot be split along dimension {1} of size {2}", op->getName(),
                              i, sizes[split->letter]),
-               sizes[split->letter] / split->blocks);
+               split->blocks.sizes.empty() ? sizes[split->letter] / split->blocks.count : 0);
         continue;
       }
       if ((letter.unbroken || letter.lacksFirstIndex) && split->blocks != 1) {
@@ -216,8 +227,15 @@ void Propagation::visitRule(Operation *op) {
   });
   forEach([&](Value value, unsigned i, const RuleDim &dim) {
     for (unsigned letter : dim.letters)
-      for (const AxisSplit &axis : letters[letter])
+      for (const AxisSplit &axis : letters[letter]) {
+        // Around a part the dimension may be split in any way.
+        par::Layout layout = layoutOf(value);
+        if (dim.isPart() && layout.dimOf(axis.axis) == static_cast<int>(i))
+          if (auto found = par::splitLetter(dim, layout.blocksOf(axis.axis), sizes);
+              found && found->blocks == axis.blocks)
+            continue;
         split(op, value, i, {axis.axis, par::blocksOfDim(dim, {letter, axis.blocks}, sizes)});
+      }
   });
   if (trial && !taken.empty())
     trial->ops.insert(op);
@@ -226,7 +244,17 @@ void Propagation::visitRule(Operation *op) {
 /// Does `outer`, over so many parts, deal out whole blocks of `inner`? Then neither makes the
 /// other's pieces smaller.
 static bool dealsBlocks(const AxisSplit &outer, int64_t parts, const AxisSplit &inner) {
-  return outer.blocks < inner.blocks && inner.blocks / outer.blocks % parts == 0;
+  return outer.blocks.count < inner.blocks.count &&
+         inner.blocks.count / outer.blocks.count % parts == 0;
+}
+
+/// A size that does not divide, if there is one; else the smallest.
+static int64_t leastDivisible(ArrayRef<int64_t> sizes, int64_t parts) {
+  int64_t least = sizes.front();
+  for (int64_t size : sizes)
+    if (std::pair(size % parts == 0, size) < std::pair(least % parts == 0, least))
+      least = size;
+  return least;
 }
 
 void Propagation::split(Operation *by, Value anyValue, unsigned dim, AxisSplit axis) {
@@ -244,8 +272,11 @@ void Propagation::split(Operation *by, Value anyValue, unsigned dim, AxisSplit a
   if (StringAttr words = keptWhole.lookup(value)) {
     auto symbol = cast<train::ReadOp>(value.getDefiningOp()).getSymbol();
     if (trial && !trial->kept)
-      trial->kept = Stop{by, llvm::formatv("it would split '{0}', which '{1}' keeps whole", symbol,
-                                           words.getValue())};
+      trial->kept = Stop{
+          by,
+          llvm::formatv("it would split '{0}', which '{1}' keeps whole", symbol, words.getValue()),
+          0,
+          {}};
     return;
   }
   // Every rank of a tensor-parallel group gets the same inputs.
@@ -253,7 +284,10 @@ void Propagation::split(Operation *by, Value anyValue, unsigned dim, AxisSplit a
       argument && isa<func::FuncOp>(argument.getOwner()->getParentOp()))
     stopAt(by, llvm::formatv("{0} would split an input", axis.axis.getValue()));
   int64_t parts = mesh.sizeOf(axis.axis.getValue());
-  int64_t left = type.getDimSize(dim) / axis.blocks;
+  int64_t left = leastDivisible(axis.blocks.sizesIn(type.getDimSize(dim)), parts);
+  bool isUnequal = !axis.blocks.sizes.empty() || layout.unequalDim() == static_cast<int>(dim);
+  if (isUnequal && !layout.splits[dim].empty())
+    return stopAt(by, "unequal blocks of a dimension cannot be split over two axes");
   for (const AxisSplit &other : layout.splits[dim])
     if (!dealsBlocks(other, mesh.sizeOf(other.axis), axis) && !dealsBlocks(axis, parts, other))
       left /= mesh.sizeOf(other.axis);
@@ -272,9 +306,10 @@ void Propagation::split(Operation *by, Value anyValue, unsigned dim, AxisSplit a
   touch(value);
 }
 
-void Propagation::stopAt(Operation *op, const Twine &why, int64_t blocks) {
+void Propagation::stopAt(Operation *op, const Twine &why, int64_t blocks,
+                         ArrayRef<std::pair<int64_t, int64_t>> cuts) {
   if (trial && !trial->stop)
-    trial->stop = Stop{op, why.str(), blocks};
+    trial->stop = Stop{op, why.str(), blocks, SmallVector<std::pair<int64_t, int64_t>, 2>(cuts)};
 }
 
 void Propagation::checkUneven(Attempt &tried) const {
@@ -293,13 +328,16 @@ void Propagation::checkUneven(Attempt &tried) const {
   }
 }
 
-Attempt Propagation::attempt(Value value, unsigned dim, StringAttr axis, int64_t blocks,
+Attempt Propagation::attempt(Value value, unsigned dim, StringAttr axis, par::Blocks blocks,
                              function_ref<bool(const Attempt &)> pays) {
   Attempt result;
   trial = &result;
   before.clear();
   split(value.getDefiningOp(), value, dim, {axis, blocks});
   settle();
+  if (blocks.sizes.size() > par::Blocks::kMostUnequal)
+    stopAt(value.getDefiningOp(), llvm::formatv("it is {0} unequal blocks, more than {1}",
+                                                blocks.count, par::Blocks::kMostUnequal));
   trial = nullptr;
   if (!result.stop && result.indivisible == 0 && result.uneven != 0)
     checkUneven(result);
@@ -312,16 +350,35 @@ Attempt Propagation::attempt(Value value, unsigned dim, StringAttr axis, int64_t
   return result;
 }
 
+/// The blocks to try next: cut where what stopped them cuts, or each in as many as it says.
+static par::Blocks finerBlocks(const par::Blocks &blocks, const Stop &stop, int64_t size) {
+  if (stop.cuts.empty() && blocks.sizes.empty() && stop.blocks > 1)
+    return blocks.count * stop.blocks;
+  std::set<int64_t> ends;
+  int64_t end = 0;
+  for (int64_t block : blocks.sizesIn(size))
+    ends.insert(end += block);
+  for (auto [at, of] : stop.cuts)
+    if (at > 0 && at < of && at * size % of == 0)
+      ends.insert(at * size / of);
+  SmallVector<int64_t> sizes;
+  int64_t begin = 0;
+  for (int64_t next : ends)
+    sizes.push_back(next - std::exchange(begin, next));
+  return par::Blocks::of(sizes);
+}
+
 Attempt Propagation::attemptInBlocks(Value value, unsigned dim, StringAttr axis,
                                      function_ref<bool(const Attempt &)> pays) {
   int64_t size = cast<RankedTensorType>(value.getType()).getDimSize(dim);
   std::optional<Stop> first;
-  for (int64_t blocks = 1;;) {
+  for (par::Blocks blocks = 1;;) {
     Attempt tried = attempt(value, dim, axis, blocks, pays);
     tried.first = first = first ? first : tried.stop;
-    if (!tried.stop || tried.stop->blocks <= 1 || blocks * tried.stop->blocks >= size)
+    par::Blocks finer = tried.stop ? finerBlocks(blocks, *tried.stop, size) : blocks;
+    if (finer == blocks || finer.count >= size)
       return tried;
-    blocks *= tried.stop->blocks;
+    blocks = finer;
   }
 }
 

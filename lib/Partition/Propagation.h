@@ -29,6 +29,9 @@ struct Stop {
   std::string why;
   /// Not 0: splitting each of so many times more blocks of the seed's dimension may go further.
   int64_t blocks = 0;
+  /// Or blocks that end at these places do, of a dimension of this size that is the seed's in other
+  /// units.
+  llvm::SmallVector<std::pair<int64_t, int64_t>, 2> cuts;
 };
 
 /// What became of a split that was tried.
@@ -63,7 +66,7 @@ public:
 
   /// Splits `blocks` blocks of a dimension of a value over `axis`, with all that follows; takes it
   /// back unless it holds.
-  Attempt attempt(mlir::Value value, unsigned dim, mlir::StringAttr axis, int64_t blocks,
+  Attempt attempt(mlir::Value value, unsigned dim, mlir::StringAttr axis, par::Blocks blocks,
                   llvm::function_ref<bool(const Attempt &)> pays);
 
   /// The same of all of the dimension, or, where that is in the way, of as few blocks as will hold.
@@ -113,7 +116,8 @@ private:
   void enqueue(mlir::Operation *op);
   /// Looks for an op that cannot have what is tried split unevenly.
   void checkUneven(Attempt &tried) const;
-  void stopAt(mlir::Operation *op, const llvm::Twine &why, int64_t blocks = 0);
+  void stopAt(mlir::Operation *op, const llvm::Twine &why, int64_t blocks = 0,
+              llvm::ArrayRef<std::pair<int64_t, int64_t>> cuts = {});
 
   mlir::ModuleOp module;
   par::MeshAttr mesh;

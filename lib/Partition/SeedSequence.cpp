@@ -8,9 +8,13 @@
 //   1. Forward, op by op: a value that is split enters an op of which the axis splits no letter
 //   yet,
 //      unless the rule forbids it; the op's results are then split.
-//   2. Backward: what an entered op wants split and nobody wants whole is split where it is made
+//   2. Where ops on pieces end in gathers of more than what they were made of, they run on the
+//   whole
+//      after one gather of that: key heads that all ranks need, of rows that are gathered for the
+//      queries anyway; both norms of a block whose branches run side by side.
+//   3. Backward: what an entered op wants split and nobody wants whole is split where it is made
 //      (positions, biases along the sequence).
-//   3. Wherever a use wants a value otherwise than it is, a narrow or a gather says so. That a sum
+//   4. Wherever a use wants a value otherwise than it is, a narrow or a gather says so. That a sum
 //      over ranks in front of a narrow is a reduce-scatter, and a gather in front of f half of an
 //      all-gather's pair, is algebra (par's canonicalization).
 //
@@ -53,6 +57,10 @@ public:
     for (Operation *op : ops)
       if (hasRule(op) && failed(forward(op)))
         return failure();
+    for (Operation *op : llvm::reverse(ops))
+      for (Value result : op->getResults())
+        if (cuts.contains(result))
+          leaveBehind(result);
     for (Operation *op : llvm::reverse(ops))
       if (hasRule(op) && failed(backward(op)))
         return failure();
@@ -107,7 +115,7 @@ private:
         Cut cut{dim, batchBlocks(result, dim)};
         auto letter = par::splitLetter(pattern.dims[dim], cut.blocks, propagation.sizesOf(op));
         if (!letter || !isOfData(op, letter->letter) ||
-            propagation.sizesOf(op)[letter->letter] <= letter->blocks)
+            propagation.sizesOf(op)[letter->letter] <= letter->blocks.count)
           continue;
         if (failed(divides(op, *letter)))
           return failure();
@@ -125,7 +133,7 @@ private:
     par::Layout layout = propagation.layoutOf(value);
     for (const par::AxisSplit &split : layout.splits[dim])
       if (split.axis == batch)
-        return split.blocks * mesh.sizeOf(batch);
+        return split.blocks.count * mesh.sizeOf(batch);
     return 1;
   }
 
@@ -133,11 +141,20 @@ private:
   bool isOfData(Operation *op, unsigned letter) {
     const ShardRule &rule = propagation.ruleOf(op);
     const RuleLetter &description = rule.letters[letter];
-    if (description.never || description.byForm || description.summed)
+    if (isOfPart(rule, letter) || description.never || description.byForm || description.summed)
       return false;
     return llvm::none_of(llvm::zip(rule.operands, op->getOperands()), [&](auto pair) {
       return std::get<0>(pair).contains(letter) && independent(std::get<1>(pair));
     });
+  }
+
+  /// What stands around a part would have to be cut too, and nobody says how.
+  static bool isOfPart(const ShardRule &rule, unsigned letter) {
+    auto inPart = [&](const RulePattern &pattern) {
+      int dim = pattern.dimOf(letter);
+      return dim >= 0 && pattern.dims[dim].isPart();
+    };
+    return llvm::any_of(rule.operands, inPart) || llvm::any_of(rule.results, inPart);
   }
 
   /// The letter that a cut of an operand or result splits, where the op can have it split.
@@ -148,7 +165,8 @@ private:
       return {};
     const RuleLetter &description = rule.letters[letter->letter];
     // A piece needs one first index, which pieces of several blocks do not have.
-    if (description.never || description.byForm || description.greatest ||
+    if (isOfPart(rule, letter->letter) || description.never || description.byForm ||
+        description.greatest ||
         ((description.lacksFirstIndex || description.unbroken) && letter->blocks != 1))
       return {};
     return letter;
@@ -166,7 +184,7 @@ private:
   }
 
   LogicalResult divides(Operation *op, par::LetterSplit letter) {
-    int64_t size = propagation.sizesOf(op)[letter.letter] / letter.blocks;
+    int64_t size = propagation.sizesOf(op)[letter.letter] / letter.blocks.count;
     int64_t parts = mesh.sizeOf(axis);
     if (size % parts == 0)
       return success();
@@ -182,7 +200,7 @@ private:
     if (dim < 0)
       return {};
     return Cut{static_cast<unsigned>(dim),
-               par::blocksOfDim(pattern.dims[dim], letter, propagation.sizesOf(op))};
+               par::blocksOfDim(pattern.dims[dim], letter, propagation.sizesOf(op)).count};
   }
 
   /// An op whose results all uses want split, and split alike.
@@ -210,6 +228,68 @@ private:
       return {};
     const ShardRule &rule = propagation.ruleOf(use.getOwner());
     return cutOf(use.getOwner(), rule.operands[use.getOperandNumber()], found->second);
+  }
+
+  //===- what is better gathered earlier
+
+  /// Takes the ops out that work on pieces of a value, and on nothing else that is cut, for others
+  /// that want the whole of what they make: if their results are more bytes than the value, or it
+  /// is gathered anyway.
+  void leaveBehind(Value value) {
+    llvm::SetVector<Operation *> leaving;
+    auto comesFrom = [&](Value operand) {
+      return operand == value || !cuts.contains(operand) ||
+             leaving.contains(operand.getDefiningOp());
+    };
+    collectUsers(value, comesFrom, leaving);
+    auto staysCut = [&](Operation *op) {
+      return llvm::any_of(op->getUses(), [&](OpOperand &use) {
+        return wanted(use) && !leaving.contains(use.getOwner());
+      });
+    };
+    while (
+        true) { // the largest set that nobody wants pieces of, and all of whose pieces are its own
+      auto *wrong = llvm::find_if(leaving, [&](Operation *op) {
+        return staysCut(op) || !llvm::all_of(op->getOperands(), comesFrom);
+      });
+      if (wrong == leaving.end())
+        break;
+      leaving.remove(*wrong);
+    }
+    int64_t saved = 0;
+    for (Operation *op : leaving)
+      for (Value result : op->getResults())
+        if (cuts.contains(result) && llvm::any_of(result.getUses(), [&](OpOperand &use) {
+              return !leaving.contains(use.getOwner());
+            }))
+          saved += bytesOf(result);
+    bool isGathered = llvm::any_of(value.getUses(), [&](OpOperand &use) { return !wanted(use); });
+    if (saved <= (isGathered ? 0 : bytesOf(value)))
+      return;
+    for (Operation *op : leaving) {
+      entered.erase(op);
+      for (Value result : op->getResults())
+        cuts.erase(result);
+    }
+  }
+
+  /// Ops on pieces that a value is used by, directly or through others; in the program's order.
+  void collectUsers(Value value, function_ref<bool(Value)> comesFrom,
+                    llvm::SetVector<Operation *> &users) {
+    SmallVector<Operation *> next(value.user_begin(), value.user_end());
+    llvm::sort(next, [](Operation *a, Operation *b) {
+      return a->getBlock() == b->getBlock() && a->isBeforeInBlock(b);
+    });
+    for (Operation *user : next)
+      if (entered.contains(user) && user->getBlock() == value.getParentBlock() &&
+          llvm::all_of(user->getOperands(), comesFrom) && users.insert(user))
+        for (Value result : user->getResults())
+          collectUsers(result, comesFrom, users);
+  }
+
+  static int64_t bytesOf(Value value) {
+    auto type = cast<RankedTensorType>(value.getType());
+    return type.getNumElements() * type.getElementTypeBitWidth();
   }
 
   //===- where values change

@@ -125,7 +125,7 @@ struct LessBeforeGather : RewritePattern {
       return failure();
     StringAttr axis = gather.getAxisAttr();
     int dim = piece.dimOf(axis);
-    if (dim < 0 || piece.splits[dim].back().axis != axis)
+    if (dim < 0 || piece.splits[dim].back().axis != axis || piece.unequalDim() >= 0)
       return failure();
     auto type = piece.localType(cast<RankedTensorType>(after).getElementType(),
                                 par::MeshAttr::of(op), [](const Twine &) {});
@@ -139,7 +139,7 @@ struct LessBeforeGather : RewritePattern {
     rewriter.replaceOp(
         op, par::AllGatherOp::create(rewriter, gather.getLoc(), after, less->getResult(0), axis,
                                      rewriter.getI64IntegerAttr(dim),
-                                     rewriter.getI64IntegerAttr(piece.blocksOf(axis)),
+                                     rewriter.getI64IntegerAttr(piece.blocksOf(axis).count),
                                      gather.getReasonAttr(), gather.getAgainAttr()));
     rewriter.eraseOp(gather);
     return success();

@@ -13,6 +13,7 @@ namespace {
 void checkPiece(const Program &program, const std::string &what, const Shape &global,
                 const Shape &local, const Splits &splits) {
   Shape expected = global;
+  Splits alike = splits; // unequal blocks as one, which is as much
   int64_t factors = global.rank;
   for (const Split &split : splits) {
     if (split.axis < 0 || split.axis >= program.mesh.size())
@@ -23,6 +24,22 @@ void checkPiece(const Program &program, const std::string &what, const Shape &gl
     if (split.dim < 0 || split.dim >= global.rank)
       fail("%s is split in dimension %d, its shape is %s", what.c_str(), split.dim,
            toString(global).c_str());
+    if (split.sizes[0] != 0) {
+      int64_t together = 0, parts = program.mesh[split.axis].size;
+      bool divide = split.blocks >= 1 && split.blocks <= kMaxBlocks;
+      for (int64_t b = 0; divide && b < split.blocks; ++b) {
+        together += split.sizes[b];
+        divide &= split.sizes[b] > 0 && split.sizes[b] % parts == 0;
+      }
+      for (const Split &other : splits)
+        divide &= &other == &split || other.dim != split.dim;
+      if (!divide || together != global[split.dim])
+        fail("%s: dimension %d of %s has no %lld blocks of its table's sizes that divide by %lld",
+             what.c_str(), split.dim, toString(global).c_str(), (long long)split.blocks,
+             (long long)parts);
+      alike.list[&split - splits.list] = {split.dim, split.axis};
+      continue;
+    }
     int64_t before = 1;
     for (const Split *other = splits.begin(); other != &split; ++other)
       if (other->dim == split.dim)
@@ -35,10 +52,10 @@ void checkPiece(const Program &program, const std::string &what, const Shape &gl
   }
   if (factors > kMaxDims)
     fail("%s has %lld factors, more than %d", what.c_str(), (long long)factors, kMaxDims);
-  auto [shape, plain] = factored(global, splits);
+  auto [shape, plain] = factored(global, alike);
   const Split *next = plain.begin(); // in the order of the dimensions
   for (int dim = 0; dim < global.rank; ++dim)
-    for (const Split &split : splits) {
+    for (const Split &split : alike) {
       if (split.dim != dim)
         continue;
       int64_t &left = shape.dims[next++->dim];

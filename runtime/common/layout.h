@@ -6,6 +6,7 @@
 #include "partita_rt/program.h"
 
 #include <algorithm>
+#include <functional>
 
 namespace partita_rt {
 
@@ -107,24 +108,76 @@ inline FlatPiece flatPiece(const Program &program, const int *coordinates, const
   return piece;
 }
 
+/// Unequal blocks taken for one, which is as much.
+inline Splits alike(Splits splits) {
+  for (int i = 0; i < splits.count; ++i)
+    if (splits.list[i].sizes[0] != 0)
+      splits.list[i] = {splits.list[i].dim, splits.list[i].axis};
+  return splits;
+}
+
+using VisitRun = std::function<void(int64_t global, int64_t local, int64_t count)>;
+inline void forRunsInBlocks(const Program &program, const int *coordinates, const Shape &global,
+                            const Splits &splits, const Split &unequal, const VisitRun &visit);
+
 /// The same for a rank's piece of any shape.
 template <typename Visit>
 void forRuns(const Program &program, const int *coordinates, const Shape &global,
              const Splits &splits, Visit visit) {
-  auto [shape, plain] = factored(global, splits);
+  const Split *unequal = std::find_if(splits.begin(), splits.end(),
+                                      [](const Split &split) { return split.sizes[0] != 0; });
+  auto [shape, plain] = factored(global, alike(splits));
   Shape local = shape;
   for (const Split &split : plain)
     local.dims[split.dim] = pieceSize(local[split.dim], program.mesh[split.axis].size);
   Shape start = pieceStart(program, coordinates, shape, plain);
   auto [parts, number] = flatPiece(program, coordinates, splits);
-  if (parts == 1)
+  if (parts == 1 && unequal == splits.end())
     return forRuns(shape, local, start, visit);
   int64_t count = pieceSize(local.elements(), parts), first = number * count;
-  forRuns(shape, local, start, [&](int64_t globalIndex, int64_t localIndex, int64_t n) {
+  auto inFlat = [&](int64_t globalIndex, int64_t localIndex, int64_t n) {
     int64_t begin = std::max(localIndex, first), end = std::min(localIndex + n, first + count);
     if (begin < end)
       visit(globalIndex + begin - localIndex, begin - first, end - begin);
-  });
+  };
+  if (unequal == splits.end())
+    return forRuns(shape, local, start, inFlat);
+  forRunsInBlocks(program, coordinates, global, splits, *unequal, inFlat);
+}
+
+/// Unequal blocks one after another, each as a whole of its own.
+inline void forRunsInBlocks(const Program &program, const int *coordinates, const Shape &global,
+                            const Splits &splits, const Split &unequal, const VisitRun &visit) {
+  int64_t parts = program.mesh[unequal.axis].size, before = 0, inner = 1, innerPiece = 1;
+  Shape local = global;
+  Splits equal; // without the flat ones
+  for (const Split &split : splits)
+    if (split.dim != kFlat) {
+      local.dims[split.dim] = pieceSize(local[split.dim], program.mesh[split.axis].size);
+      equal.list[equal.count++] = &split == &unequal ? Split{split.dim, split.axis} : split;
+    }
+  for (int d = unequal.dim + 1; d < global.rank; ++d)
+    inner *= global[d], innerPiece *= local[d];
+  auto moved = [](int64_t index, int64_t inner, int64_t block, int64_t size, int64_t begin) {
+    int64_t row = index / inner;
+    return (row / block * size + begin + row % block) * inner + index % inner;
+  };
+  for (int64_t b = 0; b < unequal.blocks; ++b) {
+    int64_t block = unequal.sizes[b], size = global[unequal.dim];
+    Shape part = global;
+    part.dims[unequal.dim] = block;
+    VisitRun inBlock = [&](int64_t whole, int64_t piece, int64_t count) {
+      for (int64_t done = 0; done < count;) { // a run ends where the block does
+        int64_t row = inner * block, left = row - (whole + done) % row;
+        int64_t n = std::min(count - done, left);
+        visit(moved(whole + done, inner, block, size, before),
+              moved(piece + done, innerPiece, block / parts, size / parts, before / parts), n);
+        done += n;
+      }
+    };
+    forRuns(program, coordinates, part, equal, inBlock);
+    before += block;
+  }
 }
 
 } // namespace partita_rt

@@ -39,7 +39,7 @@ module attributes {par.mesh = #par.mesh<dp = 2, tp = 2>, train.configurations = 
 
 // A fused weight in contiguous shards.
 #n = #train.sharding<"a" by "n", dims = [1], blocks = [1], shards = [2], devices = [array<i64: 0>, array<i64: 1>]>
-// expected-error @+2 {{device configuration 'a': node 'n': dimension 1 of 'w' cannot be split: 'tx.slice' cannot be split along dimension 1 of size 3; each of 3 blocks of it may do}}
+// expected-error @+2 {{device configuration 'a': node 'n': dimension 1 of 'w' cannot be split: 'tx.slice' cannot be split along dimension 1 of size 24; each of 3 blocks of it may do}}
 // expected-note @+1 {{--configuration none leaves the annotations of the model's file aside}}
 module attributes {par.mesh = #par.mesh<tp = 2>, train.configurations = {a = {devices = 2, tensors = 1}}} {
   train.parameter @w : tensor<4x24xf32> {train.shardings = [#n]}

@@ -84,6 +84,13 @@ static std::unique_ptr<DevicePlan> readPlan(const json::Object &manifest,
     std::optional<par::Layout> layout = readLayout(parameter, context);
     if (!layout)
       return ("manifest.json: parameter '" + name + "' has no placement").str();
+    if (int dim = layout->unequalDim(); dim >= 0)
+      return ("--plan: dimension " + std::to_string(dim) + " of parameter '" + name +
+              "' is split in blocks of unequal sizes, which ONNX's annotations cannot say; they "
+              "can "
+              "of a program compiled with --shard '" +
+              name + "=replicated'")
+          .str();
     plan->add(name, *layout);
     return std::string();
   });

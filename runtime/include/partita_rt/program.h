@@ -50,6 +50,7 @@ struct Split {
   int dim;
   int axis;
   int64_t blocks = 1;
+  int64_t sizes[kMaxBlocks] = {}; ///< of the blocks, where they are not equal; then it is alone
 };
 
 /// At most kMaxAxes splits: Splits{{0, 0}} splits dimension 0 over the first axis; {} is whole.

@@ -14,6 +14,7 @@ namespace partita_rt {
 /// Limits of the constant tables; a mesh has at most kMaxAxes axes, a shape kMaxDims dimensions.
 constexpr int kMaxAxes = 6;
 constexpr int kMaxDims = 8;
+constexpr int kMaxBlocks = 8; ///< unequal ones of a dimension
 
 /// A user's mistake or a failed system call: one message, lower case, no full stop. programMain
 /// prints it once as "<program>: error: <message>" and exits with code 1.
