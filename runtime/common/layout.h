@@ -145,7 +145,7 @@ void forRuns(const Program &program, const int *coordinates, const Shape &global
   forRunsInBlocks(program, coordinates, global, splits, *unequal, inFlat);
 }
 
-/// Unequal blocks one after another, each as a whole of its own.
+/// Unequal blocks one after another, each as a whole of its own; the runs of each are in its order.
 inline void forRunsInBlocks(const Program &program, const int *coordinates, const Shape &global,
                             const Splits &splits, const Split &unequal, const VisitRun &visit) {
   int64_t parts = program.mesh[unequal.axis].size, before = 0, inner = 1, innerPiece = 1;

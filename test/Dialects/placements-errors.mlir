@@ -162,3 +162,11 @@ func.func @size(%x: tensor<2xf32, #par.place<[4 @tp]>>) {
   return
 }
 }
+
+// -----
+
+// Unequal blocks of another size together, and a second axis beside them.
+// expected-error@+1 {{a dimension of 8 that is split in unequal blocks has an axis of its own and blocks of that size together}}
+func.func @unequal(%x: tensor<4xf32, #par.place<[4 + 2 + 2 @dp @tp]>>) {
+  return
+}

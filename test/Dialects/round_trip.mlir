@@ -24,6 +24,13 @@ module attributes {par.mesh = #par.mesh<dp = 2>} {
     %y = tx.matmul %x, %f : (tensor<4x16xf32, #par.place<[8 @dp, 16]>>, tensor<16x32xf32, #par.place<[16, 32], replicated [dp]>>) -> tensor<4x32xf32, #par.place<[8 @dp, 32]>>
     return %y : tensor<4x32xf32, #par.place<[8 @dp, 32]>>
   }
+  // CHECK-LABEL: func @unequal
+  // CHECK-SAME: tensor<4x4xf32, #par.place<[4, 4 + 2 + 2 @dp]>>
+  func.func @unequal(%x: tensor<4x4xf32, #par.place<[4, 4 + 2 + 2 @dp]>>) -> tensor<4x1xf32, #par.place<[4, 2 @dp]>> {
+    // CHECK: tx.slice %{{.*}} [0, 2] by [1, 1] : tensor<4x4xf32, #par.place<[4, 4 + 2 + 2 @dp]>> -> tensor<4x1xf32, #par.place<[4, 2 @dp]>>
+    %y = tx.slice %x [0, 2] by [1, 1] : tensor<4x4xf32, #par.place<[4, 4 + 2 + 2 @dp]>> -> tensor<4x1xf32, #par.place<[4, 2 @dp]>>
+    return %y : tensor<4x1xf32, #par.place<[4, 2 @dp]>>
+  }
   // CHECK-LABEL: func @pieces
   func.func @pieces(%x: tensor<4x6xf32, #par.place<[4, 3 x 4 @dp]>>, %p: tensor<4xf32, #par.place<[4], partial [dp]>>, %w: tensor<4xf32>) {
     // CHECK: par.all_gather %{{.*}} over "dp" along 1 in 3 blocks again because "h.0.attn" : tensor<4x6xf32, #par.place<[4, 3 x 4 @dp]>> -> tensor<4x12xf32>

@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <set>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -225,6 +226,27 @@ TEST(Layout, RunsCoverThePieceInOrder) {
       columns.push_back(g + i);
   });
   EXPECT_EQ(columns, (std::vector<int64_t>{0, 1, 6, 7}));
+  // Rank 1 of "a" has the second half of a block of four and of two of two, in two rows of three: in the piece where
+  // the blocks are, one behind the other; and of all that the second flat third, over "b".
+  Splits unequal{{1, 0, 3, {4, 2, 2}}}, flat{{1, 0, 3, {4, 2, 2}}, {kFlat, 1}};
+  int second[kMaxAxes] = {1, 1};
+  std::map<int64_t, int64_t> whole, third;
+  auto noteIn = [](std::map<int64_t, int64_t> &map) {
+    return [&map](int64_t g, int64_t l, int64_t n) {
+      for (int64_t i = 0; i < n; ++i)
+        EXPECT_TRUE(map.insert({l + i, g + i}).second);
+    };
+  };
+  forRuns(program, second, Shape{2, 8, 3}, unequal, noteIn(whole));
+  forRuns(program, second, Shape{2, 8, 3}, flat, noteIn(third));
+  std::vector<int64_t> rows = {2, 3, 5, 7};
+  ASSERT_EQ(whole.size(), 24u);
+  ASSERT_EQ(third.size(), 8u);
+  for (int64_t i = 0; i < 24; ++i) {
+    EXPECT_EQ(whole[i], i / 12 * 24 + rows[size_t(i / 3 % 4)] * 3 + i % 3);
+    if (i >= 8 && i < 16)
+      EXPECT_EQ(third[i - 8], whole[i]);
+  }
   int calls = 0;
   forRuns({}, {}, {}, [&](int64_t, int64_t, int64_t n) { calls += int(n); });
   EXPECT_EQ(calls, 1);

@@ -121,7 +121,8 @@ def PartitionSeedSequencePass : Pass<"partition-seed-sequence", "::mlir::ModuleO
     Where a product leaves its sum over tp open, each rank goes on with its piece of the rows instead
     of all of them, through norms, dropout and residual sums up to the next op that tp splits already
     (Korthikanti et al., arXiv 2205.05198). Which dimension that is follows from the rules: the outermost
-    one that belongs to the data and not to a parameter, and is no batch. Written as `narrow` and
+    one that belongs to the data and not to a parameter, and is no batch. Where results of ops on pieces would be gathered
+    that are more bytes than what they are made of, that is gathered in their place. Written as `narrow` and
     `all_gather` of whole values, which `partition-propagate` and `partition-materialize` place.
 
     ```mlir
