@@ -162,8 +162,8 @@ static const Parameter kParameters[] = {
 };
 
 static const OptimizerState kOptimizerStates[] = {
-    {"head.weight.m", 1, 1088},
-    {"head.weight.v", 1, 1600},
+    {"head.weight.m", 1, {8, 16}, {}, 1088},
+    {"head.weight.v", 1, {8, 16}, {}, 1600},
 };
 
 static const CensusEntry kCensus[] = {
