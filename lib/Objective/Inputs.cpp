@@ -132,7 +132,7 @@ static LogicalResult bindInput(func::FuncOp forward, StringRef binding,
   if (bound[*argument])
     return forward.emitError() << "input '" << name << "' is bound twice, as '"
                                << roleOf(forward, *argument) << "' and as '" << text << "'";
-  if ((role == "ids" || role == "labels") && isInteger(forward.getArgument(*argument).getType()) &&
+  if ((role == "ids" || role == "labels" || role == "shifted") && isInteger(forward.getArgument(*argument).getType()) &&
       !areTokens(forward.getArgument(*argument)))
     return forward.emitError() << "input '" << name << "' cannot be '" << role
                                << "': it looks up no table and no loss compares with it, so it has "

@@ -5,6 +5,7 @@
 
 #include "dialects/Interfaces/Interfaces.h"
 #include "llvm/ADT/DenseMap.h"
+#include <functional>
 #include <map>
 
 namespace partita::overlap {
@@ -20,9 +21,9 @@ namespace partita::overlap {
 /// by another collective is no use that closes a bucket, for the outer ones move behind it.
 class Buckets {
 public:
-  using Predicate = llvm::function_ref<bool(mlir::Operation *)>;
+  using Predicate = std::function<bool(mlir::Operation *)>;
   /// `joins` says which ops; a bucket is closed at `bytes`, 0: an eighth of all, 256 KiB to 25 MB.
-  Buckets(Predicate joins, int64_t bytes) : joins(joins), bytes(bytes) {}
+  Buckets(Predicate joins, int64_t bytes) : joins(std::move(joins)), bytes(bytes) {}
 
   /// Returns how many buckets there are then.
   int64_t run(mlir::Block *block);

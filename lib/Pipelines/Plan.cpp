@@ -97,7 +97,8 @@ static std::string checkMesh(StringRef text) {
       return ("'" + item + "' is not an axis with its size, such as dp=2").str();
     if (!llvm::is_contained(par::kAxes, axis))
       return ("there is no mesh axis '" + axis +
-              "'; this version knows dp (data parallel) and tp (tensor parallel)")
+              "'; this version knows dp (data parallel), fsdp (the same, with the model's state "
+              "shared by --zero-stage) and tp (tensor parallel)")
           .str();
     if (count < 1 || count > 65536)
       return ("axis '" + axis + "' has size " + size + ", which is not within 1 to 65536").str();

@@ -3,6 +3,7 @@
 #include "common/layout.h"
 #include "common/options.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
 
@@ -60,7 +61,9 @@ void checkPiece(const Program &program, const std::string &what, const Shape &gl
         continue;
       int64_t &left = shape.dims[next++->dim];
       int size = program.mesh[split.axis].size;
-      bool alone = split.blocks == 1 && splits.count == 1;
+      bool alone = split.blocks == 1 &&
+                   1 == std::count_if(splits.begin(), splits.end(),
+                                      [&](const Split &other) { return other.dim == dim; });
       int64_t piece = alone ? pieceSize(left, size) : left / size;
       if (alone ? piece * (size - 1) >= left && left % size != 0 : left % size != 0)
         fail("%s: dimension %d of %s does not divide by %d, the size of mesh axis %s", what.c_str(),

@@ -63,7 +63,7 @@ public:
     int64_t vocabulary = vocabularyOf(program);
     for (const Input &input : program.inputs) {
       if (isConstant(input.role) || input.role == InputRole::Shifted)
-        continue; // made of nothing or of the targets
+        continue; // made of nothing or of the tokens
       append(columns, input.name);
       bool isData = input.role == InputRole::Data;
       if (isData || input.role == InputRole::Targets)
@@ -85,12 +85,17 @@ public:
   }
   std::string identity() const override { return file.identity(); }
   bool provides(const Input &input) const override {
-    return input.role == InputRole::TokenIds || input.role == InputRole::Labels;
+    return input.role == InputRole::TokenIds || input.role == InputRole::Labels ||
+           input.role == InputRole::Shifted;
   }
+  /// Labels are the tokens after those of the window; moved by one, those are the window's again,
+  /// with the filler in place of the first.
   void read(const Input &input, int64_t sample, int64_t first, int64_t n,
             void *out) const override {
     int64_t start = sample * sequence + first + (input.role == InputRole::Labels ? 1 : 0);
-    write(out, input.dtype, n, [&](int64_t i) { return file.token(start + i); });
+    bool fills = input.role == InputRole::Shifted && first == 0;
+    write(out, input.dtype, n,
+          [&](int64_t i) { return fills && i == 0 ? input.filler : file.token(start + i); });
   }
 
 private:
