@@ -80,8 +80,9 @@ private:
           gathers.push_back({use, op});
     if (gathers.empty())
       return;
-    llvm::stable_sort(gathers, [](auto a, auto b) {
-      return a.first != b.first && a.first->isBeforeInBlock(b.first);
+    llvm::sort(gathers, [](auto a, auto b) {
+      return a.first != b.first ? a.first->isBeforeInBlock(b.first)
+                                : a.second->isBeforeInBlock(b.second);
     });
     SmallVector<Bucket> buckets;
     for (auto [use, op] : gathers) {

@@ -244,8 +244,9 @@ TEST(Layout, RunsCoverThePieceInOrder) {
   ASSERT_EQ(third.size(), 8u);
   for (int64_t i = 0; i < 24; ++i) {
     EXPECT_EQ(whole[i], i / 12 * 24 + rows[size_t(i / 3 % 4)] * 3 + i % 3);
-    if (i >= 8 && i < 16)
+    if (i >= 8 && i < 16) {
       EXPECT_EQ(third[i - 8], whole[i]);
+    }
   }
   int calls = 0;
   forRuns({}, {}, {}, [&](int64_t, int64_t, int64_t n) { calls += int(n); });

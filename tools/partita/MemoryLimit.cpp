@@ -139,22 +139,21 @@ static std::string listChanges(const Request &request, Footprint before, uint64_
   // A lowered module has no operations to count any more.
   if (std::optional<Footprint> again = planner(request))
     before = *again;
-  std::vector<Change> saving;
+  std::vector<Change> saving,
+      others; // those that fit as they were tried, the others by what they leave
   for (Change &change : candidates(request)) {
     showProgress("trying " + change.text);
     std::optional<Footprint> footprint = planner(change.request);
     if (!footprint || footprint->bytes >= before.bytes)
       continue;
     change.footprint = *footprint;
-    saving.push_back(std::move(change));
+    (footprint->bytes <= limit ? saving : others).push_back(std::move(change));
   }
   showProgress("");
-  auto fits = [&](const Change &change) { return change.footprint.bytes <= limit; };
-  llvm::stable_sort(saving, [&](const Change &a, const Change &b) {
-    if (fits(a) != fits(b))
-      return fits(a);
-    return !fits(a) && a.footprint.bytes < b.footprint.bytes;
+  llvm::sort(others, [](const Change &a, const Change &b) {
+    return std::tie(a.footprint.bytes, a.text) < std::tie(b.footprint.bytes, b.text);
   });
+  llvm::move(others, std::back_inserter(saving));
   if (saving.empty())
     return "; nothing that was tried saves memory";
   std::string text = "; changes, each compiled:";
