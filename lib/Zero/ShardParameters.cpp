@@ -68,7 +68,8 @@ private:
   /// All reads and first values of a parameter have one type, so they are decided alike.
   bool isSharded(Type type) {
     return par::Layout::of(type).kind(axis) == par::Kind::Invariant &&
-           cast<RankedTensorType>(type).getNumElements() > keep;
+           cast<RankedTensorType>(type).getNumElements() > keep &&
+           zero::pieceType(type, axis, mesh);
   }
 
   /// The value's only users are `f`s, one after another, up to the value that ops compute with:

@@ -31,9 +31,9 @@ struct ZeroShardStates : partita::impl::ZeroShardStatesPassBase<ZeroShardStates>
     mesh = par::MeshAttr::of(module);
     axis = zero::shardingAxis(mesh);
     if (!axis) {
-      module.emitError()
-          << "zero stage 1 splits the optimizer's states over mesh axis 'fsdp' or 'dp', of "
-             "which there is one rank; give it a mesh with dp=2 or more";
+      module.emitError() << "zero stage " << int64_t(stage)
+                         << " splits the optimizer's states over mesh axis 'fsdp' or 'dp', of "
+                            "which there is one rank; give it a mesh with dp=2 or more";
       return signalPassFailure();
     }
     SmallVector<Operation *> updates;
@@ -67,9 +67,9 @@ private:
   void shard(Operation *update) {
     Type whole = update->getOperand(0).getType();
     // What the ranks do not update alike is nobody's to share.
-    if (par::Layout::of(whole).kind(axis) != par::Kind::Invariant)
-      return;
     RankedTensorType piece = zero::pieceType(whole, axis, mesh);
+    if (!piece || par::Layout::of(whole).kind(axis) != par::Kind::Invariant)
+      return;
     for (train::ReadOp state : statesOf(update))
       for (Value access : accesses.lookup(state.getSymbolAttr().getAttr()))
         access.setType(piece);
