@@ -19,8 +19,13 @@ using namespace partita::par;
 /// The ranks of the whole values: a flat piece has one dimension, whatever it is a piece of.
 static SmallVector<int64_t> ranksOf(TypeRange types) {
   SmallVector<int64_t> ranks;
-  for (Type type : types)
-    ranks.push_back(static_cast<int64_t>(Layout::of(type).shape.size()));
+  for (Type type : types) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    auto placement = tensor ? dyn_cast_or_null<PlacementAttr>(tensor.getEncoding()) : nullptr;
+    ranks.push_back(placement ? static_cast<int64_t>(placement.getShape().size())
+                    : tensor  ? tensor.getRank()
+                              : 0);
+  }
   return ranks;
 }
 

@@ -1,5 +1,4 @@
-//===- Recompute.cpp - what the backward pass computes again
-//--------------------------------------===//
+//===- Recompute.cpp - what the backward pass computes again ---------------------------------===//
 //
 // Activation checkpointing (Chen et al., arXiv 1604.06174; selective: Korthikanti et al., arXiv
 // 2205.05198). A forward value that the backward pass uses is saved from the one to the other; the

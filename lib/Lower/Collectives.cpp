@@ -31,6 +31,23 @@ std::string rt::reasonOf(Operation *op, std::optional<StringRef> reason) {
   return readableName(op->getLoc(), op);
 }
 
+static constexpr llvm::StringLiteral kPending = "rt.pending";
+
+std::string rt::namePending(Operation *start, Lowering &l) {
+  std::string pending = l.uniqueName("pending");
+  start->setAttr(kPending, StringAttr::get(start->getContext(), pending));
+  return pending;
+}
+
+LogicalResult rt::lowerWait(Operation *op, Lowering &l) {
+  Operation *start = op->getOperand(0).getDefiningOp();
+  auto pending = start ? start->getAttrOfType<StringAttr>(kPending) : nullptr;
+  if (!pending)
+    return op->emitOpError() << "waits for no collective of this function";
+  l.create<rt::WaitOp>(pending);
+  return success();
+}
+
 namespace {
 
 /// The buffers that the sum takes place in, with the operands' values in them.
@@ -132,22 +149,13 @@ struct FirstIndex : KernelInterface::ExternalModel<FirstIndex, par::FirstIndexOp
 struct AllReduceStart : KernelInterface::ExternalModel<AllReduceStart, par::AllReduceStartOp> {
   bool overwritesOperand(Operation *, unsigned) const { return true; }
   LogicalResult lower(Operation *op, Lowering &l) const {
-    std::string pending = l.uniqueName("pending");
-    op->setAttr("rt.pending", StringAttr::get(op->getContext(), pending));
-    return lowerSum<par::AllReduceStartOp, rt::AllReduceStartOp>(op, l, pending);
+    return lowerSum<par::AllReduceStartOp, rt::AllReduceStartOp>(op, l, namePending(op, l));
   }
 };
 
 struct Wait : KernelInterface::ExternalModel<Wait, par::WaitOp> {
   StringRef resultName(Operation *, unsigned) const { return "sum"; }
-  LogicalResult lower(Operation *op, Lowering &l) const {
-    Operation *start = op->getOperand(0).getDefiningOp();
-    auto pending = start ? start->getAttrOfType<StringAttr>("rt.pending") : nullptr;
-    if (!pending)
-      return op->emitOpError() << "waits for no collective of this function";
-    l.create<rt::WaitOp>(pending);
-    return success();
-  }
+  LogicalResult lower(Operation *op, Lowering &l) const { return lowerWait(op, l); }
 };
 
 struct Poll : KernelInterface::ExternalModel<Poll, par::PollOp> {

@@ -1,5 +1,4 @@
-//===- Shards.cpp - flat pieces: taken, gathered, reduced
-//---------------------------------------===//
+//===- Shards.cpp - flat pieces: taken, gathered, reduced ------------------------------------===//
 //
 // One call of the runtime each, for a bucket; nothing is copied together: the runtime takes lists.
 //
@@ -66,11 +65,7 @@ struct Bucket : KernelInterface::ExternalModel<Bucket<Op, Call>, Op> {
   }
   LogicalResult lower(Operation *op, Lowering &l) const {
     auto bucket = cast<Op>(op);
-    std::string pending;
-    if (op->getNumResults() != op->getNumOperands()) {
-      pending = l.uniqueName("pending");
-      op->setAttr("rt.pending", StringAttr::get(op->getContext(), pending));
-    }
+    std::string pending = cast<CollectiveInterface>(op).isStart() ? namePending(op, l) : "";
     return lowerMove<Call>(bucket, l, reasonOf(op, bucket.getReason()), pending);
   }
 };
@@ -78,11 +73,8 @@ struct Bucket : KernelInterface::ExternalModel<Bucket<Op, Call>, Op> {
 struct Wait : KernelInterface::ExternalModel<Wait, zero::WaitOp> {
   SmallVector<unsigned> inPlaceOperands(Operation *, unsigned result) const { return {result + 1}; }
   LogicalResult lower(Operation *op, Lowering &l) const {
-    Operation *start = op->getOperand(0).getDefiningOp();
-    auto pending = start ? start->getAttrOfType<StringAttr>("rt.pending") : nullptr;
-    if (!pending)
-      return op->emitOpError() << "waits for no collective of this function";
-    l.create<rt::WaitOp>(pending);
+    if (failed(lowerWait(op, l)))
+      return failure();
     for (auto [buffer, result] : llvm::zip(op->getOperands().drop_front(), op->getResults()))
       if (!l.samePlace(buffer, result))
         l.copy(l.buffer(result), l.view(result), buffer);

@@ -24,18 +24,12 @@ struct BucketAllReduces : partita::impl::BucketAllReducesPassBase<BucketAllReduc
   using BucketAllReducesPassBase::BucketAllReducesPassBase;
 
   void runOnOperation() override {
-    if (bytes < 0) {
-      getOperation().emitError() << "bucket of " << bytes.getValue()
-                                 << " bytes, expected at least 1, or 0 for a share of all";
-      return signalPassFailure();
-    }
     auto reduces = [](Operation *op) { return isa<par::AllReduceOp, zero::ReduceScatterOp>(op); };
-    overlap::Buckets all(reduces, bytes);
     getOperation().walk([](zero::ReduceScatterOp op) { sinkSum(op); });
-    SmallVector<Block *> blocks;
-    getOperation().walk([&](Block *block) { blocks.push_back(block); });
-    for (Block *block : blocks)
-      buckets += all.run(block);
+    FailureOr<int64_t> made = overlap::Buckets::joinAll(getOperation(), reduces, bytes);
+    if (failed(made))
+      return signalPassFailure();
+    buckets += *made;
   }
 
 private:

@@ -23,21 +23,15 @@ struct BucketGathers : partita::impl::BucketGathersPassBase<BucketGathers> {
   using BucketGathersPassBase::BucketGathersPassBase;
 
   void runOnOperation() override {
-    if (bytes < 0) {
-      getOperation().emitError() << "bucket of " << bytes.getValue()
-                                 << " bytes, expected at least 1, or 0 for a share of all";
-      return signalPassFailure();
-    }
     // Parameters that are gathered for their use have been placed by it (zero-prefetch-parameters).
     auto ofUpdates = [](Operation *op) {
       return isa<zero::GatherOp>(op) &&
              isa_and_nonnull<train::AdamWOp, train::SgdOp>(op->getOperand(0).getDefiningOp());
     };
-    overlap::Buckets all(ofUpdates, bytes);
-    SmallVector<Block *> blocks;
-    getOperation().walk([&](Block *block) { blocks.push_back(block); });
-    for (Block *block : blocks)
-      buckets += all.run(block);
+    FailureOr<int64_t> made = overlap::Buckets::joinAll(getOperation(), ofUpdates, bytes);
+    if (failed(made))
+      return signalPassFailure();
+    buckets += *made;
   }
 };
 

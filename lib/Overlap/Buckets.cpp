@@ -1,5 +1,4 @@
-//===- Buckets.cpp - see Buckets.h
-//--------------------------------------------------------------===//
+//===- Buckets.cpp - see Buckets.h -----------------------------------------------------------===//
 
 #include "lib/Overlap/Buckets.h"
 #include "dialects/Par/Par.h"
@@ -73,6 +72,19 @@ void Buckets::sortByReadiness(Block *block, Ops &ops) const {
     else
       op->moveBefore(block, block->begin());
   llvm::sort(ops, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
+}
+
+FailureOr<int64_t> Buckets::joinAll(Operation *module, Predicate joins, int64_t bytes) {
+  if (bytes < 0)
+    return module->emitError() << "bucket of " << bytes
+                               << " bytes, expected at least 1, or 0 for a share of all";
+  Buckets all(std::move(joins), bytes);
+  SmallVector<Block *> blocks;
+  module->walk([&](Block *block) { blocks.push_back(block); });
+  int64_t count = 0;
+  for (Block *block : blocks)
+    count += all.run(block);
+  return count;
 }
 
 int64_t Buckets::run(Block *block) {

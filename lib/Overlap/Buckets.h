@@ -22,13 +22,15 @@ namespace partita::overlap {
 class Buckets {
 public:
   using Predicate = std::function<bool(mlir::Operation *)>;
-  /// `joins` says which ops; a bucket is closed at `bytes`, 0: an eighth of all, 256 KiB to 25 MB.
-  Buckets(Predicate joins, int64_t bytes) : joins(std::move(joins)), bytes(bytes) {}
-
-  /// Returns how many buckets there are then.
-  int64_t run(mlir::Block *block);
+  /// Joins them in every block of the module; returns how many buckets there are then, or an error
+  /// about `bytes`.
+  static mlir::FailureOr<int64_t> joinAll(mlir::Operation *module, Predicate joins, int64_t bytes);
 
 private:
+  /// `joins` says which ops; a bucket is closed at `bytes`, 0: an eighth of all, 256 KiB to 25 MB.
+  Buckets(Predicate joins, int64_t bytes) : joins(std::move(joins)), bytes(bytes) {}
+  int64_t run(mlir::Block *block);
+
   using Ops = llvm::SmallVector<mlir::Operation *>;
   struct Bucket {
     Ops members;

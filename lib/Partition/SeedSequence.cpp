@@ -262,9 +262,9 @@ private:
         if (cuts.contains(result) && llvm::any_of(result.getUses(), [&](OpOperand &use) {
               return !leaving.contains(use.getOwner());
             }))
-          saved += bytesOf(result);
+          saved += bytesOf(result.getType());
     bool isGathered = llvm::any_of(value.getUses(), [&](OpOperand &use) { return !wanted(use); });
-    if (saved <= (isGathered ? 0 : bytesOf(value)))
+    if (saved <= (isGathered ? 0 : bytesOf(value.getType())))
       return;
     for (Operation *op : leaving) {
       entered.erase(op);
@@ -285,11 +285,6 @@ private:
           llvm::all_of(user->getOperands(), comesFrom) && users.insert(user))
         for (Value result : user->getResults())
           collectUsers(result, comesFrom, users);
-  }
-
-  static int64_t bytesOf(Value value) {
-    auto type = cast<RankedTensorType>(value.getType());
-    return type.getNumElements() * type.getElementTypeBitWidth();
   }
 
   //===- where values change

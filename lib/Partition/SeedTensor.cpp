@@ -95,12 +95,9 @@ private:
 
   LogicalResult consider(Propagation &propagation, train::ParameterOp parameter, Value value,
                          unsigned dim) {
-    if (cast<RankedTensorType>(value.getType()).getDimSize(dim) <= 1 ||
-        propagation.layoutOf(value).dimOf(axis) >= 0)
-      return success(); // another parameter's family
-    Attempt attempt = propagation.attemptInBlocks(value, dim, axis, [&](const Attempt &found) {
-      return llvm::any_of(found.ops, [&](Operation *op) { return pays(propagation, op); });
-    });
+    if (!isOpen(propagation, value, dim))
+      return success();
+    Attempt attempt = attemptFamily(propagation, value, dim);
     if (attempt.first)
       stops.try_emplace(parameter.getSymNameAttr(), *attempt.first);
     if (attempt.holds()) {
@@ -167,6 +164,19 @@ private:
            });
   }
 
+  /// Is there something to split, that no other parameter's family has split?
+  bool isOpen(const Propagation &propagation, Value value, unsigned dim) {
+    return cast<RankedTensorType>(value.getType()).getDimSize(dim) > 1 &&
+           propagation.layoutOf(value).dimOf(axis) < 0;
+  }
+
+  /// The dimension with all that is split together with it.
+  Attempt attemptFamily(Propagation &propagation, Value value, unsigned dim) {
+    return propagation.attemptInBlocks(value, dim, axis, [&](const Attempt &found) {
+      return llvm::any_of(found.ops, [&](Operation *op) { return pays(propagation, op); });
+    });
+  }
+
   bool isIndependent(Value value) {
     return llvm::any_of(independent,
                         [&](const DataIndependence &function) { return function(value); });
@@ -191,20 +201,14 @@ private:
       return false;
     for (const auto &[symbol, value] : firstReads(module)) {
       auto type = cast<RankedTensorType>(value.getType());
-      for (unsigned dim = 0; dim < type.getRank(); ++dim)
-        for (int64_t blocks = 1; blocks < type.getDimSize(dim);) {
-          if (other.layoutOf(value).dimOf(axis) >= 0)
-            break;
-          Attempt attempt = other.attempt(value, dim, axis, blocks, [&](const Attempt &found) {
-            return llvm::any_of(found.ops, [&](Operation *op) { return pays(other, op); });
-          });
-          if (!attempt.stop && !attempt.kept && attempt.pays && !attempt.holds() &&
-              !isVocabulary(other, attempt) && !Forms::exist(attempt, parts))
-            return false;
-          if (!attempt.stop || attempt.stop->blocks <= 1)
-            break;
-          blocks *= attempt.stop->blocks;
-        }
+      for (unsigned dim = 0; dim < type.getRank(); ++dim) {
+        if (!isOpen(other, value, dim))
+          continue;
+        Attempt attempt = attemptFamily(other, value, dim);
+        if (!attempt.stop && !attempt.kept && attempt.pays && !attempt.holds() &&
+            !isVocabulary(other, attempt) && !Forms::exist(attempt, parts))
+          return false;
+      }
     }
     return true;
   }

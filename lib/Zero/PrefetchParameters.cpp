@@ -1,5 +1,4 @@
-//===- PrefetchParameters.cpp - when parameters are gathered
-//------------------------------------===//
+//===- PrefetchParameters.cpp - when parameters are gathered ---------------------------------===//
 //
 // Block by block. The gathers of parameters in the order of their first uses; neighbours whose uses
 // belong to one layer (of one pass) join, as far as a bucket goes. Each bucket would stand right

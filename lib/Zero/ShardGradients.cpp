@@ -1,5 +1,4 @@
-//===- ShardGradients.cpp - micro-batches add up pieces of gradients
-//----------------------------===//
+//===- ShardGradients.cpp - micro-batches add up pieces of gradients -------------------------===//
 //
 // A sum over micro-batches that is only reduced and scattered: each micro-batch's part is, and the
 // pieces are added up. The order of the two sums changes, and with it the rounding.

@@ -1,5 +1,4 @@
-//===- ShardParameters.cpp - each rank keeps a piece of every parameter
-//-------------------------===//
+//===- ShardParameters.cpp - each rank keeps a piece of every parameter ----------------------===//
 //
 // The gather is the conjugate that stood there as `f`: where the ranks of the axis go on with
 // different samples its adjoint is a reduce-scatter. The `f` of other axes goes on the piece, in

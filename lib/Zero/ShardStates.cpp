@@ -1,5 +1,4 @@
-//===- ShardStates.cpp - each rank updates a piece, and keeps the states of it
-//------------------===//
+//===- ShardStates.cpp - each rank updates a piece, and keeps the states of it ---------------===//
 //
 // Everything is written as shard and gather; that the piece of a reduced gradient is a
 // reduce-scatter is algebra (dialects/Zero/Algebra.cpp).

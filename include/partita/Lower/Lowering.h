@@ -114,6 +114,11 @@ mlir::FailureOr<int64_t> groupOf(mlir::Operation *op, llvm::StringRef axis);
 /// made it necessary.
 std::string reasonOf(mlir::Operation *op, std::optional<llvm::StringRef> reason);
 
+/// Names the variable that the collective which `start` begins is waited for by.
+std::string namePending(mlir::Operation *start, Lowering &lowering);
+/// The wait for what the token that is the op's first operand stands for.
+mlir::LogicalResult lowerWait(mlir::Operation *op, Lowering &lowering);
+
 /// Attaches KernelInterface to the ops of `tx`, `train`, `par` and `zero`.
 void registerKernelModels(mlir::DialectRegistry &registry);
 
