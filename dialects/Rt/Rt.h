@@ -18,8 +18,15 @@ namespace partita::rt {
 class Lowering; // partita/Lower/Lowering.h
 
 /// A memory space of a rank, see #rt.at.
-enum class Space { None, Arena, Persistent, Input, Control };
+enum class Space { None, Arena, Persistent, Input, Control, Host, Pinned };
 llvm::StringRef toString(Space space);
+/// Is a place in it a number of bytes from its beginning?
+inline bool hasOffsets(Space space) {
+  return space == Space::Arena || space == Space::Persistent || space == Space::Host ||
+         space == Space::Pinned;
+}
+/// Does memory in it live as long as the program?
+inline bool isPersistent(Space space) { return space == Space::Persistent || space == Space::Host; }
 
 /// One argument of a call: text in which each `{}` stands for one of `values`. Without text it is
 /// left out, for the function's default.
@@ -73,6 +80,8 @@ CallArgument element(mlir::Value micro, llvm::ArrayRef<int64_t> whole, mlir::Val
 CallArgument adamw(mlir::Value rate, mlir::Value step, mlir::FloatAttr beta1, mlir::FloatAttr beta2,
                    mlir::FloatAttr epsilon, mlir::FloatAttr decay);
 CallArgument sgd(mlir::Value rate, mlir::FloatAttr decay);
+/// `Home::Host` or `Home::Device`.
+CallArgument home(bool onHost);
 } // namespace argument
 
 /// A float32 literal: "1.0f", "1e-05f", "INFINITY".

@@ -28,6 +28,10 @@ def Rt_Dialect : Dialect {
     /// On the module, by `plan-memory`: bytes of the arena and of persistent memory.
     static constexpr ::llvm::StringLiteral kArenaBytes = "rt.arena_bytes";
     static constexpr ::llvm::StringLiteral kPersistentBytes = "rt.persistent_bytes";
+    /// On the module, by `plan-memory`: bytes of host memory that lives as long as the program, and of
+    /// pinned host memory; absent where none of either is needed.
+    static constexpr ::llvm::StringLiteral kHostBytes = "rt.host_bytes";
+    static constexpr ::llvm::StringLiteral kPinnedBytes = "rt.pinned_bytes";
     /// On the module, by `plan-memory`: a dictionary per function, see partita/Memory/Ledger.h.
     static constexpr ::llvm::StringLiteral kLedger = "rt.ledger";
     /// On the module, by `lower-to-rt`: inputs, outputs and census for the program's tables.

@@ -40,11 +40,10 @@ void RtDialect::initialize() {
 // #rt.at<arena 4096, [1152, 1]>
 //===------------------------------------------------------------------------------------------===//
 
-static constexpr std::pair<Space, StringLiteral> kSpaces[] = {{Space::None, "none"},
-                                                              {Space::Arena, "arena"},
-                                                              {Space::Persistent, "persistent"},
-                                                              {Space::Input, "input"},
-                                                              {Space::Control, "control"}};
+static constexpr std::pair<Space, StringLiteral> kSpaces[] = {
+    {Space::None, "none"},    {Space::Arena, "arena"},     {Space::Persistent, "persistent"},
+    {Space::Input, "input"},  {Space::Control, "control"}, {Space::Host, "host"},
+    {Space::Pinned, "pinned"}};
 
 StringRef rt::toString(Space space) {
   for (auto [value, name] : kSpaces)
@@ -90,7 +89,7 @@ View rt::viewOf(AtAttr at, RankedTensorType type) {
   View view = View::dense(type.getShape());
   if (!at.getStrides().empty())
     view.strides.assign(at.getStrides().begin(), at.getStrides().end());
-  if (at.getSpace() == Space::Arena || at.getSpace() == Space::Persistent)
+  if (hasOffsets(at.getSpace()))
     view.offset = at.getOffset() / elementBytes(type.getElementType());
   return view;
 }
@@ -275,6 +274,8 @@ CallArgument argument::adamw(Value rate, Value step, FloatAttr beta1, FloatAttr 
                           ", int64_t(*{})}",
                       {rate, step});
 }
+
+CallArgument argument::home(bool onHost) { return onHost ? "Home::Host" : "Home::Device"; }
 
 CallArgument argument::sgd(Value rate, FloatAttr decay) {
   return CallArgument("{{*{}, 0.0f, " + hyper("weightDecay", decay) + "}", rate);

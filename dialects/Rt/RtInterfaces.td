@@ -46,6 +46,8 @@ def KernelInterface : OpInterface<"KernelInterface"> {
     InterfaceMethod<"Is operand number `operand` written by the op, so that it must not be shared with a later reader?",
       "bool", "overwritesOperand", (ins "unsigned":$operand), [{}], [{ return false; }]>,
     InterfaceMethod<"Float elements of scratch memory.", "int64_t", "workspaceElements", (ins), [{}], [{ return 0; }]>,
+    InterfaceMethod<"The memory space of the scratch memory.", "::partita::rt::Space", "workspaceSpace", (ins), [{}],
+      [{ return ::partita::rt::Space::Arena; }]>,
     InterfaceMethod<"How a result's name ends, \"\" or \"mean\".", "::llvm::StringRef", "resultName",
       (ins "unsigned":$result), [{}], [{ return ""; }]>,
     InterfaceMethod<"Builds the `rt` ops.", "::llvm::LogicalResult", "lower", (ins "::partita::rt::Lowering &":$lowering)>,

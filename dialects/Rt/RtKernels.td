@@ -277,6 +277,22 @@ def Rt_SgdOp : Rt_Call<"sgd", "sgdUpdate",
   let summary = "one SGD step";
   let arguments = (ins B:$parameter, B:$gradient, B:$rate, I64Attr:$n, OptionalAttr<F64Attr>:$decay);
 }
+def Rt_AdamWOnHostOp : Rt_Call<"adamw_on_host", "adamwUpdateOnHost",
+    ["\"rank\"", "home(getParameterOnHost())", "getParameter()", "getM()", "getV()", "getGradient()", "getN()",
+     "adamw(getRate(), getStep(), getBeta1Attr(), getBeta2Attr(), getEpsilonAttr(), getDecayAttr())", "getStaging()", "getTile()"]> {
+  let summary = "one AdamW step by the host, in tiles through `staging`";
+  let description = "Hyperparameters as of `adamw`.";
+  let arguments = (ins B:$parameter, B:$m, B:$v, B:$gradient, B:$rate, B:$step, B:$staging, I64Attr:$n, I64Attr:$tile,
+                       BoolAttr:$parameterOnHost, OptionalAttr<F64Attr>:$beta1, OptionalAttr<F64Attr>:$beta2,
+                       OptionalAttr<F64Attr>:$epsilon, OptionalAttr<F64Attr>:$decay);
+}
+def Rt_SgdOnHostOp : Rt_Call<"sgd_on_host", "sgdUpdateOnHost",
+    ["\"rank\"", "home(getParameterOnHost())", "getParameter()", "getGradient()", "getN()", "sgd(getRate(), getDecayAttr())",
+     "getStaging()", "getTile()"]> {
+  let summary = "one SGD step by the host, in tiles through `staging`";
+  let arguments = (ins B:$parameter, B:$gradient, B:$rate, B:$staging, I64Attr:$n, I64Attr:$tile, BoolAttr:$parameterOnHost,
+                       OptionalAttr<F64Attr>:$decay);
+}
 def Rt_ExposeGradientOp : Rt_Call<"expose_gradient", "exposeGradient",
     ["\"rank\"", "getIndex()", "getGradient()", "listing(getFlatOver())"]> {
   let summary = "shows parameter number `index`'s complete gradient, or its flat piece over these mesh axes, to the host (--grads)";

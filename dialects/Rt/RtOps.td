@@ -22,6 +22,16 @@ def Rt_PersistentOp : Rt_Pointer<"persistent"> {
   let arguments = (ins I64Attr:$offset, DenseI64ArrayAttr:$shape);
   let assemblyFormat = "$offset $shape attr-dict `:` type($buffer)";
 }
+def Rt_HostOp : Rt_Pointer<"host"> {
+  let summary = "a parameter or state in the host's memory, at a byte offset";
+  let arguments = (ins I64Attr:$offset, DenseI64ArrayAttr:$shape);
+  let assemblyFormat = "$offset $shape attr-dict `:` type($buffer)";
+}
+def Rt_PinnedOp : Rt_Pointer<"pinned"> {
+  let summary = "pinned host memory of one call, at a byte offset: what is on its way";
+  let arguments = (ins I64Attr:$offset, DenseI64ArrayAttr:$shape);
+  let assemblyFormat = "$offset $shape attr-dict `:` type($buffer)";
+}
 def Rt_InputOp : Rt_Pointer<"input"> {
   let summary = "argument number `index`, micro-batch `micro` of it; read only";
   let arguments = (ins I64Attr:$index, Optional<I64>:$micro, DenseI64ArrayAttr:$shape);
@@ -143,6 +153,21 @@ def Rt_PollOp : Rt_Op<"poll"> {
   let summary = "works on a group's collectives that are under way, up to about `bytes` of memory, without waiting";
   let arguments = (ins StrAttr:$axis, I64Attr:$group, I64Attr:$bytes);
   let assemblyFormat = "`over` $axis $group `bytes` $bytes attr-dict";
+}
+
+//===------------------------------------------------------------------------------------------===//
+// Between device and host
+//===------------------------------------------------------------------------------------------===//
+
+def Rt_TransferOp : Rt_Op<"transfer"> {
+  let summary = "copies bytes to the host's memory or from it; a `pending` that is not empty names the variable to wait for";
+  let arguments = (ins Rt_BufferType:$to, Rt_BufferType:$from, I64Attr:$bytes, BoolAttr:$toHost, StrAttr:$pending);
+  let assemblyFormat = "$pending $to `from` $from $bytes `host` $toHost attr-dict `:` type($to) `,` type($from)";
+}
+def Rt_TransferWaitOp : Rt_Op<"transfer_wait"> {
+  let summary = "waits for a copy";
+  let arguments = (ins StrAttr:$pending);
+  let assemblyFormat = "$pending attr-dict";
 }
 
 //===------------------------------------------------------------------------------------------===//

@@ -212,9 +212,15 @@ LogicalResult ShardingAttr::verify(llvm::function_ref<InFlightDiagnostic()> emit
 }
 
 FlatSymbolRefAttr partita::train::updatedParameter(Operation *update) {
+  // Through ops of one tensor: a piece that is taken, a copy, the wait for one (beside its token).
+  auto source = [](Operation *op) {
+    SmallVector<Value> tensors = llvm::filter_to_vector(
+        op->getOperands(), [](Value value) { return isa<RankedTensorType>(value.getType()); });
+    return tensors.size() == 1 ? tensors.front().getDefiningOp() : nullptr;
+  };
   Operation *definer = update->getOperand(0).getDefiningOp();
-  while (definer && !isa<ReadOp>(definer) && definer->getNumOperands() == 1)
-    definer = definer->getOperand(0).getDefiningOp();
+  while (definer && !isa<ReadOp>(definer))
+    definer = source(definer);
   auto read = dyn_cast_or_null<ReadOp>(definer);
   return read ? read.getSymbolAttr() : FlatSymbolRefAttr();
 }

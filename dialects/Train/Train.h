@@ -21,6 +21,9 @@ namespace partita::train {
 /// The parameter that an optimizer op updates: what its value is read from, perhaps a piece of it;
 /// null where that is something else.
 mlir::FlatSymbolRefAttr updatedParameter(mlir::Operation *update);
+/// The number of the operand of an optimizer op whose new value is result number `result`: the
+/// value, or a state.
+inline unsigned updatedOperand(unsigned result) { return result == 0 ? 0 : result + 1; }
 } // namespace partita::train
 
 #endif // PARTITA_DIALECTS_TRAIN_H

@@ -5,6 +5,8 @@
 #include "dialects/Rt/Rt.h"
 #include "dialects/Train/Train.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "partita/Analysis/Transfers.h"
+#include "partita/Analysis/Transfers.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -114,9 +116,7 @@ std::vector<Collective> partita::analysis::collectivesOf(ModuleOp module) {
       record.microBatches = microBatchesOf(function);
       record.axis = op->getAttrOfType<StringAttr>("axis").str();
       record.backward = par::isBackward(op->getLoc());
-      for (auto loop = op->getParentOfType<train::AccumulateOp>(); loop;
-           loop = loop->getParentOfType<train::AccumulateOp>())
-        record.calls *= loop.getCount();
+      record.calls *= timesOf(op);
       takeCause(par::causesOf(op->getLoc()), record);
       result.push_back(std::move(record));
     });

@@ -66,6 +66,15 @@ static int64_t flopsOf(Operation *op) {
   return static_cast<int64_t>(std::min(2 * most, 1e18));
 }
 
+bool analysis::isView(Operation *op) {
+  auto kernel = dyn_cast<rt::KernelInterface>(op);
+  if (!kernel || op->getNumOperands() != 1 || op->getNumResults() != 1)
+    return false;
+  auto operand = dyn_cast<RankedTensorType>(op->getOperand(0).getType());
+  return operand && operand.hasStaticShape() &&
+         kernel.viewOfOperand(rt::View::dense(operand.getShape()));
+}
+
 Work analysis::workOf(Operation *op) {
   if (op->getNumOperands() == 0 || isa<par::ParDialect>(op->getDialect()))
     return {};
@@ -75,10 +84,7 @@ Work analysis::workOf(Operation *op) {
   };
   if (!llvm::all_of(op->getOperandTypes(), isPlain) || !llvm::all_of(op->getResultTypes(), isPlain))
     return {};
-  auto kernel = dyn_cast<rt::KernelInterface>(op);
-  auto first = cast<RankedTensorType>(op->getOperand(0).getType());
-  if (kernel && op->getNumOperands() == 1 && op->getNumResults() == 1 &&
-      kernel.viewOfOperand(rt::View::dense(first.getShape())))
+  if (isView(op))
     return {};
   Work work;
   work.flops = flopsOf(op);

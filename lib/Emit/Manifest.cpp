@@ -156,6 +156,8 @@ LogicalResult partita::printManifest(ModuleOp module, const EmitOptions &options
                         {"files", filesOf(module)},
                         {"parameters", parametersOf(module)},
                         {"collectives", collectivesOf(program, mesh)},
+                        {"transfers", json::Object{{"to_host", number(program, "to_host")},
+                                                   {"to_device", number(program, "to_device")}}},
                         {"explained", reasonsOf(module)},
                         {"memory", memory::describe(module)}};
   os << llvm::formatv("{0:2}", json::Value(std::move(manifest))) << '\n';

@@ -161,7 +161,8 @@ private:
       list.push_back("{" + rt::stringLiteral(parameter.getModelName()) + ", " + placedText(type) +
                      ", " + std::to_string(offsetOf(parameter)) + ", " +
                      (parameter.getFrozen() ? "false" : "true") + ", " +
-                     (isDecayed(parameter.getSymName()) ? "true" : "false") + "}");
+                     (isDecayed(parameter.getSymName()) ? "true" : "false") + homeText(parameter) +
+                     "}");
     }
     rows("Parameter", "Parameters", list);
     return success();
@@ -169,6 +170,13 @@ private:
 
   static int64_t offsetOf(Operation *symbol) {
     return symbol->getAttrOfType<rt::AtAttr>(rt::RtDialect::kAt).getOffset();
+  }
+
+  /// What lives on the host says so.
+  static std::string homeText(Operation *symbol) {
+    bool onHost =
+        symbol->getAttrOfType<rt::AtAttr>(rt::RtDialect::kAt).getSpace() == rt::Space::Host;
+    return onHost ? ", Home::Host" : "";
   }
 
   LogicalResult printStates() {
@@ -184,7 +192,7 @@ private:
           return state.emitOpError() << "belongs to " << of << ", which is no parameter";
         moments.push_back("{" + name + ", " + std::to_string(parameter->second) + ", " +
                           shapeText(type.getShape()) + ", " + splitsText(type) + ", " + offset +
-                          "}");
+                          homeText(state) + "}");
       } else if (type.getNumElements() == 1) {
         scalars.push_back("{" + name + ", " + rt::dtypeName(type.getElementType()) + ", " + offset +
                           "}");
@@ -240,6 +248,13 @@ private:
       os << "  p." << member << " = " << table << ";\n";
     os << "  p.accumulate = " << cast<IntegerAttr>(program.get("accumulate")).getInt() << ";\n";
     os << "  p.persistentBytes = " << persistent << ";\n  p.arenaBytes = " << arena << ";\n";
+    for (auto [name, member] : {std::pair(rt::RtDialect::kHostBytes, "hostBytes"),
+                                {rt::RtDialect::kPinnedBytes, "pinnedBytes"}})
+      if (auto bytes = module->getAttrOfType<IntegerAttr>(name))
+        os << "  p." << member << " = " << bytes.getInt() << ";\n";
+    for (auto [name, member] : {std::pair("to_host", "toHost"), {"to_device", "toDevice"}})
+      if (auto bytes = dyn_cast_or_null<IntegerAttr>(program.get(name)); bytes && bytes.getInt())
+        os << "  p.transfers." << member << " = " << bytes.getInt() << ";\n";
     auto hyper = cast<DictionaryAttr>(program.get("hyper"));
     static constexpr std::pair<StringLiteral, StringLiteral> fields[] = {{"rate", "learningRate"},
                                                                          {"beta1", "beta1"},

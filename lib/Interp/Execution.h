@@ -83,6 +83,7 @@ void addDropoutKernels(KernelTable &table);
 void addTrainKernels(KernelTable &table);
 void addParKernels(KernelTable &table);
 void addZeroKernels(KernelTable &table);
+void addOffloadKernels(KernelTable &table);
 
 /// Calls kernel(inputs, outputs) for one of the ranks that hold the same operands, and lets them
 /// share what it appends to `outputs`.

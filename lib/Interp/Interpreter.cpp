@@ -106,6 +106,7 @@ const KernelTable &KernelTable::get() {
     addTrainKernels(result);
     addParKernels(result);
     addZeroKernels(result);
+    addOffloadKernels(result);
     return result;
   }();
   return table;

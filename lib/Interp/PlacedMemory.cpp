@@ -32,7 +32,26 @@ std::unique_ptr<PlacedMemory> PlacedMemory::create(ModuleOp module) {
   });
   memory->arena.resize(arena.getInt() / memory->unit);
   memory->persistent.resize(persistent.getInt() / memory->unit);
+  for (auto [name, space] : {std::pair(RtDialect::kHostBytes, &memory->host),
+                             {RtDialect::kPinnedBytes, &memory->pinned}})
+    if (auto bytes = module->getAttrOfType<IntegerAttr>(name); bytes && bytes.getInt() > 0)
+      space->resize(bytes.getInt() / memory->unit);
   return memory;
+}
+
+PlacedMemory::Memory *PlacedMemory::memoryOf(rt::Space space) {
+  switch (space) {
+  case rt::Space::Arena:
+    return &arena;
+  case rt::Space::Persistent:
+    return &persistent;
+  case rt::Space::Host:
+    return &host;
+  case rt::Space::Pinned:
+    return &pinned;
+  default:
+    return nullptr;
+  }
 }
 
 //===------------------------------------------------------------------------------------------===//
@@ -46,9 +65,9 @@ FailureOr<PlacedMemory::Place> PlacedMemory::placeOf(Operation *op, Attribute at
   auto tensor = dyn_cast<RankedTensorType>(type);
   if (!at || !tensor)
     return place;
-  if (at.getSpace() != rt::Space::Arena && at.getSpace() != rt::Space::Persistent)
+  place.space = memoryOf(at.getSpace());
+  if (!place.space)
     return place;
-  place.space = at.getSpace() == rt::Space::Arena ? &arena : &persistent;
   place.width = rt::elementBytes(tensor.getElementType()) / unit;
   SmallVector<int64_t> strides = rowMajorStrides(tensor.getShape());
   if (!at.getStrides().empty())
@@ -253,8 +272,9 @@ void PlacedMemory::scribble(Operation *op) {
     return;
   int64_t first = at.getOffset() / unit,
           end = (at.getOffset() + 4 * kernel.workspaceElements()) / unit;
-  for (int64_t slot = first; slot < std::min<int64_t>(end, arena.size()); ++slot)
-    arena[slot] = {std::nan(""), op};
+  Memory *scratch = memoryOf(at.getSpace());
+  for (int64_t slot = first; scratch && slot < std::min<int64_t>(end, scratch->size()); ++slot)
+    (*scratch)[slot] = {std::nan(""), op};
 }
 
 LogicalResult PlacedMemory::write(Operation *op, StringRef symbol, const Tensor &tensor) {

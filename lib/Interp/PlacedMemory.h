@@ -58,7 +58,10 @@ private:
   void scribble(mlir::Operation *op);
 
   int64_t unit = 1; ///< bytes of a slot
-  std::vector<Slot> arena, persistent;
+  using Memory = std::vector<Slot>;
+  /// The memory of a space; null of one that the plan does not announce.
+  Memory *memoryOf(rt::Space space);
+  Memory arena, persistent, host, pinned;
   llvm::DenseMap<mlir::Value, mlir::Attribute> places;
 };
 

@@ -39,9 +39,12 @@ std::string rt::namePending(Operation *start, Lowering &l) {
   return pending;
 }
 
+StringAttr rt::pendingOf(Operation *start) {
+  return start ? start->getAttrOfType<StringAttr>(kPending) : StringAttr();
+}
+
 LogicalResult rt::lowerWait(Operation *op, Lowering &l) {
-  Operation *start = op->getOperand(0).getDefiningOp();
-  auto pending = start ? start->getAttrOfType<StringAttr>(kPending) : nullptr;
+  StringAttr pending = pendingOf(op->getOperand(0).getDefiningOp());
   if (!pending)
     return op->emitOpError() << "waits for no collective of this function";
   l.create<rt::WaitOp>(pending);

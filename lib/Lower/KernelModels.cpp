@@ -1,5 +1,6 @@
 //===- KernelModels.cpp - which op becomes which calls ----------------------------------------===//
 
+#include "dialects/Offload/Offload.h"
 #include "dialects/Par/Par.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
@@ -26,4 +27,6 @@ void rt::registerKernelModels(DialectRegistry &registry) {
       });
   // An extension waits for all its dialects: most programs have no pieces.
   registry.addExtension(+[](MLIRContext *context, zero::ZeroDialect *) { attachShards(context); });
+  registry.addExtension(
+      +[](MLIRContext *context, offload::OffloadDialect *) { attachTransfers(context); });
 }

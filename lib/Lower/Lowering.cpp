@@ -1,6 +1,7 @@
 //===- Lowering.cpp - pointers and names ------------------------------------------------------===//
 
 #include "partita/Lower/Lowering.h"
+#include "dialects/Offload/Offload.h"
 #include "dialects/Par/Par.h"
 #include "dialects/Rt/Names.h"
 #include "dialects/Train/Train.h"
@@ -102,6 +103,10 @@ Value Lowering::pointer(AtAttr at, Type element, ArrayRef<int64_t> shape, String
   switch (at.getSpace()) {
   case Space::Persistent:
     return PersistentOp::create(builder, loc, type, at.getOffset(), shape);
+  case Space::Host:
+    return HostOp::create(builder, loc, type, at.getOffset(), shape);
+  case Space::Pinned:
+    return PinnedOp::create(builder, loc, type, at.getOffset(), shape);
   case Space::Input:
     return InputOp::create(builder, loc, type, at.getOffset(), Value(), shape);
   case Space::Control:
@@ -123,7 +128,8 @@ static Value sourceOf(Value tensor) {
     return definer->getOperand(cast<KernelInterface>(definer).inPlaceOperands(number).front());
   if (isa<par::AllReduceOp, par::AllReduceMaxOp>(definer))
     return definer->getOperand(number);
-  return isa<par::WaitOp, zero::WaitOp>(definer) ? definer->getOperand(number + 1) : Value();
+  return isa<par::WaitOp, zero::WaitOp, offload::WaitOp>(definer) ? definer->getOperand(number + 1)
+                                                                  : Value();
 }
 
 Value Lowering::buffer(Value tensor) {

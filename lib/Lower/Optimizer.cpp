@@ -5,6 +5,7 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
+#include "dialects/Offload/Offload.h"
 #include "dialects/Par/Placement.h"
 #include "dialects/Train/Train.h"
 #include "partita/Lower/Lowering.h"
@@ -56,9 +57,25 @@ LogicalResult checkFloat(Operation *op, Value parameter) {
   return op->emitOpError() << "has no kernel on this target for " << parameter.getType();
 }
 
+/// Elements of a tile of an update on the host: a mebibyte, from where on neither a copy nor the
+/// arithmetic gets any faster by more.
+int64_t tileOf(Operation *update) {
+  int64_t elements = cast<RankedTensorType>(update->getOperand(0).getType()).getNumElements();
+  return std::min<int64_t>(elements, 1 << 18);
+}
+
+/// Two tiles of the gradient and, where it lives on the device, of the value (transfer.h).
+int64_t stagingOf(Operation *update) {
+  if (!offload::isMadeOnHost(update))
+    return 0;
+  return 2 * tileOf(update) * (offload::isOnHost(update->getOperand(0)) ? 1 : 2);
+}
+
 struct AdamW : KernelInterface::ExternalModel<AdamW, train::AdamWOp> {
+  int64_t workspaceElements(Operation *op) const { return stagingOf(op); }
+  Space workspaceSpace(Operation *) const { return Space::Pinned; }
   SmallVector<unsigned> inPlaceOperands(Operation *, unsigned result) const {
-    return {result == 0 ? 0u : result + 1}; // value, m, v
+    return {train::updatedOperand(result)};
   }
   StringRef resultName(Operation *, unsigned result) const {
     return ArrayRef<StringRef>{"new", "m", "v"}[result];
@@ -69,17 +86,25 @@ struct AdamW : KernelInterface::ExternalModel<AdamW, train::AdamWOp> {
       return failure();
     expose(l, adamw.getGradient());
     Value value = inheriting(l, 0, 0), m = inheriting(l, 1, 2), v = inheriting(l, 2, 3);
-    l.create<rt::AdamWOp>(value, m, v, l.buffer(adamw.getGradient()), l.buffer(adamw.getRate()),
-                          l.buffer(adamw.getStep()), l.elements(adamw.getValue()),
-                          unlessShared(adamw.getBeta1Attr(), l.shared.beta1),
-                          unlessShared(adamw.getBeta2Attr(), l.shared.beta2),
-                          unlessShared(adamw.getEpsilonAttr(), l.shared.epsilon),
-                          unlessShared(adamw.getDecayAttr(), l.shared.decay));
+    Value gradient = l.buffer(adamw.getGradient()), rate = l.buffer(adamw.getRate()),
+          step = l.buffer(adamw.getStep());
+    int64_t n = l.elements(adamw.getValue());
+    FloatAttr beta1 = unlessShared(adamw.getBeta1Attr(), l.shared.beta1),
+              beta2 = unlessShared(adamw.getBeta2Attr(), l.shared.beta2),
+              epsilon = unlessShared(adamw.getEpsilonAttr(), l.shared.epsilon),
+              decay = unlessShared(adamw.getDecayAttr(), l.shared.decay);
+    if (offload::isMadeOnHost(op))
+      l.create<AdamWOnHostOp>(value, m, v, gradient, rate, step, l.scratch(), n, tileOf(op),
+                              offload::isOnHost(adamw.getValue()), beta1, beta2, epsilon, decay);
+    else
+      l.create<rt::AdamWOp>(value, m, v, gradient, rate, step, n, beta1, beta2, epsilon, decay);
     return success();
   }
 };
 
 struct Sgd : KernelInterface::ExternalModel<Sgd, train::SgdOp> {
+  int64_t workspaceElements(Operation *op) const { return stagingOf(op); }
+  Space workspaceSpace(Operation *) const { return Space::Pinned; }
   SmallVector<unsigned> inPlaceOperands(Operation *, unsigned) const { return {0}; }
   StringRef resultName(Operation *, unsigned) const { return "new"; }
   LogicalResult lower(Operation *op, Lowering &l) const {
@@ -87,9 +112,15 @@ struct Sgd : KernelInterface::ExternalModel<Sgd, train::SgdOp> {
     if (failed(checkFloat(op, sgd.getValue())))
       return failure();
     expose(l, sgd.getGradient());
-    l.create<rt::SgdOp>(inheriting(l, 0, 0), l.buffer(sgd.getGradient()), l.buffer(sgd.getRate()),
-                        l.elements(sgd.getValue()),
-                        unlessShared(sgd.getDecayAttr(), l.shared.decay));
+    Value value = inheriting(l, 0, 0), gradient = l.buffer(sgd.getGradient()),
+          rate = l.buffer(sgd.getRate());
+    int64_t n = l.elements(sgd.getValue());
+    FloatAttr decay = unlessShared(sgd.getDecayAttr(), l.shared.decay);
+    if (offload::isMadeOnHost(op))
+      l.create<SgdOnHostOp>(value, gradient, rate, l.scratch(), n, tileOf(op),
+                            offload::isOnHost(sgd.getValue()), decay);
+    else
+      l.create<rt::SgdOp>(value, gradient, rate, n, decay);
     return success();
   }
 };

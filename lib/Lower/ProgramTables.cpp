@@ -6,6 +6,7 @@
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
 #include "partita/Analysis/Collectives.h"
+#include "partita/Analysis/Transfers.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -29,6 +30,7 @@ public:
       collectOutputs(forward);
     collectUpdate();
     collectReasons();
+    collectTransfers();
     return std::move(tables);
   }
 
@@ -163,6 +165,15 @@ private:
     tables.entries.set("accumulate", b.getI64IntegerAttr(accumulate));
   }
 
+  void collectTransfers() {
+    auto step = module.lookupSymbol<func::FuncOp>("train_step");
+    if (!step)
+      return;
+    analysis::Transfers transfers = analysis::Transfers::of(step);
+    tables.entries.set("to_host", b.getI64IntegerAttr(transfers.toHost));
+    tables.entries.set("to_device", b.getI64IntegerAttr(transfers.toDevice));
+  }
+
   /// As JSON text, which the manifest takes over as it is.
   void collectReasons() {
     SmallVector<Attribute> records;
@@ -211,6 +222,15 @@ int64_t wireBytes(Operation *op) {
   return elements * 4;
 }
 
+/// How often an op runs in one call of its function.
+int64_t timesOf(Operation *op) {
+  int64_t times = 1;
+  for (auto loop = op->getParentOfType<rt::ForOp>(); loop;
+       loop = loop->getParentOfType<rt::ForOp>())
+    times *= loop.getCount();
+  return times;
+}
+
 /// What one rank issues in one call of a function: an entry per kind, axis and reason, in order of
 /// first use.
 void takeCensus(func::FuncOp function, Builder &b, SmallVector<Attribute> &entries) {
@@ -219,10 +239,7 @@ void takeCensus(func::FuncOp function, Builder &b, SmallVector<Attribute> &entri
     std::optional<StringRef> kind = collectiveKind(op);
     if (!kind)
       return;
-    int64_t bytes = wireBytes(op), times = 1;
-    for (auto loop = op->getParentOfType<rt::ForOp>(); loop;
-         loop = loop->getParentOfType<rt::ForOp>())
-      times *= loop.getCount();
+    int64_t bytes = wireBytes(op), times = timesOf(op);
     StringRef axis = op->getAttrOfType<StringAttr>("axis").getValue();
     StringRef reason = op->getAttrOfType<StringAttr>("reason").getValue();
     Census *entry = llvm::find_if(

@@ -98,15 +98,19 @@ private:
     values[buffer] = call.getResult(0);
   }
 
+  template <typename Op> void place(Op op, StringRef accessor) {
+    pointer(op, accessor, {b.getI64IntegerAttr(op.getOffset())}, {}, op.getShape());
+  }
+
   LogicalResult convertOp(Operation *op) {
     if (auto call = dyn_cast<CallInterface>(op))
       return convertCall(call), success();
     return llvm::TypeSwitch<Operation *, LogicalResult>(op)
-        .Case<ArenaOp, PersistentOp, InputOp, ControlOp, TableOp, OffsetOp, AdvanceOp, ForOp,
-              LaunchOp, rt::AllReduceOp, rt::AllReduceMaxOp, AllReduceStartOp, rt::AllGatherOp,
-              rt::ReduceScatterOp, TakePartOp, WaitOp, rt::PollOp, ReportOp, CommentOp,
-              CountLabelsOp, IotaOp, StepNumberOp, rt::FirstIndexOp, rt::RandomKeyOp,
-              rt::FirstElementOp>([&](auto typed) {
+        .Case<ArenaOp, PersistentOp, HostOp, PinnedOp, TransferOp, TransferWaitOp, InputOp,
+              ControlOp, TableOp, OffsetOp, AdvanceOp, ForOp, LaunchOp, rt::AllReduceOp,
+              rt::AllReduceMaxOp, AllReduceStartOp, rt::AllGatherOp, rt::ReduceScatterOp,
+              TakePartOp, WaitOp, rt::PollOp, ReportOp, CommentOp, CountLabelsOp, IotaOp,
+              StepNumberOp, rt::FirstIndexOp, rt::RandomKeyOp, rt::FirstElementOp>([&](auto typed) {
           emit(typed);
           return success();
         })
@@ -121,11 +125,20 @@ private:
   }
 
   void convertCall(CallInterface call);
-  void emit(ArenaOp op) {
-    pointer(op, "rank.at", {b.getI64IntegerAttr(op.getOffset())}, {}, op.getShape());
+  void emit(ArenaOp op) { place(op, "rank.at"); }
+  void emit(PersistentOp op) { place(op, "rank.persistent"); }
+  void emit(HostOp op) { place(op, "rank.host"); }
+  void emit(PinnedOp op) { place(op, "rank.pinned"); }
+  void emit(TransferOp op) {
+    bool starts = !op.getPending().empty();
+    verbatim(op.getLoc(),
+             (starts ? "HostCopy " + op.getPending() + " = " : Twine()).str() +
+                 (op.getToHost() ? "toHost" : "toDevice") + (starts ? "Start" : "") +
+                 "(rank, {}, {}, " + std::to_string(op.getBytes()) + ");",
+             {mapped(op.getTo()), mapped(op.getFrom())});
   }
-  void emit(PersistentOp op) {
-    pointer(op, "rank.persistent", {b.getI64IntegerAttr(op.getOffset())}, {}, op.getShape());
+  void emit(TransferWaitOp op) {
+    verbatim(op.getLoc(), "wait(rank, " + op.getPending().str() + ");");
   }
   void emit(InputOp op) {
     SmallVector<Attribute> arguments = {b.getI64IntegerAttr(op.getIndex())};

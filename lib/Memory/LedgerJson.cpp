@@ -46,12 +46,12 @@ struct Held {
 };
 } // namespace
 
-static std::vector<Held> heldBy(ModuleOp module) {
+static std::vector<Held> heldBy(ModuleOp module, Side side) {
   std::vector<Held> result;
   for (Operation &op : *module.getBody()) {
     auto at = op.getAttrOfType<rt::AtAttr>(RtDialect::kAt);
     auto type = op.getAttrOfType<TypeAttr>(RtDialect::kLocal);
-    if (!at || !type)
+    if (!at || !type || (at.getSpace() == rt::Space::Host) != (side == Side::Host))
       continue;
     auto tensor = cast<RankedTensorType>(type.getValue());
     auto state = dyn_cast<train::StateOp>(op);
@@ -63,17 +63,17 @@ static std::vector<Held> heldBy(ModuleOp module) {
   return result;
 }
 
-static Sums persistentSums(ModuleOp module) {
+static Sums persistentSums(ModuleOp module, Side side) {
   Sums sums{};
-  for (const Held &held : heldBy(module))
+  for (const Held &held : heldBy(module, side))
     sums[static_cast<size_t>(held.kind)] += align(held.bytes);
   return sums;
 }
 
 /// By kind, states by what they are too.
-static json::Array persistentKinds(ModuleOp module) {
+static json::Array persistentKinds(ModuleOp module, Side side) {
   std::map<Kind, std::map<std::string, std::pair<int64_t, int64_t>>> found; // count, bytes
-  for (const Held &held : heldBy(module)) {
+  for (const Held &held : heldBy(module, side)) {
     auto &[count, bytes] = found[held.kind][utf8(held.group)];
     ++count, bytes += align(held.bytes);
   }
@@ -117,13 +117,15 @@ static StringRef mainFunction(DictionaryAttr ledger) {
   return "";
 }
 
-std::optional<Ledger> Ledger::of(ModuleOp module, StringRef function) {
+std::optional<Ledger> Ledger::of(ModuleOp module, StringRef function, Side side) {
   auto all = module->getAttrOfType<DictionaryAttr>(RtDialect::kLedger);
   if (!all)
     return std::nullopt;
   if (function.empty())
     function = mainFunction(all);
   auto entry = all.getAs<DictionaryAttr>(function);
+  if (entry && side == Side::Host)
+    entry = entry.getAs<DictionaryAttr>("pinned");
   auto buffers = entry ? entry.getAs<ArrayAttr>("buffers") : ArrayAttr();
   auto at = entry ? entry.getAs<DictionaryAttr>("at") : DictionaryAttr();
   if (!buffers || !at)
@@ -134,7 +136,7 @@ std::optional<Ledger> Ledger::of(ModuleOp module, StringRef function) {
   ledger.ops = number(entry, "ops");
   ledger.at = {number(at, "op"), string(at, "node").str(), string(at, "name").str(),
                number(at, "place"), flag(at, "backward")};
-  ledger.persistent = persistentSums(module);
+  ledger.persistent = persistentSums(module, side);
   for (auto buffer : buffers.getAsRange<DictionaryAttr>())
     ledger.buffers.push_back(bufferOf(buffer));
   return ledger;
@@ -231,14 +233,14 @@ std::optional<Ledger> Ledger::fromJson(const json::Object &memory) {
   return ledger;
 }
 
-json::Object memory::describe(ModuleOp module) {
+static json::Object describe(ModuleOp module, Side side) {
   auto count = [&](StringRef key) {
     auto attribute = module->getAttrOfType<IntegerAttr>(key);
     return attribute ? attribute.getInt() : 0;
   };
-  Sums sums = persistentSums(module);
+  Sums sums = persistentSums(module, side);
   json::Array buffers;
-  for (const Held &held : heldBy(module))
+  for (const Held &held : heldBy(module, side))
     buffers.push_back(json::Object{{"name", utf8(held.name)},
                                    {"kind", rowOf(held.kind).name},
                                    {"bytes", held.bytes},
@@ -246,17 +248,26 @@ json::Object memory::describe(ModuleOp module) {
   json::Object functions;
   auto all = module->getAttrOfType<DictionaryAttr>(RtDialect::kLedger);
   for (NamedAttribute entry : all ? all.getValue() : ArrayRef<NamedAttribute>())
-    if (std::optional<Ledger> ledger = Ledger::of(module, entry.getName()))
+    if (std::optional<Ledger> ledger = Ledger::of(module, entry.getName(), side))
       functions[entry.getName().getValue()] = ledger->toJson();
-  std::optional<Ledger> step = Ledger::of(module);
+  std::optional<Ledger> step = Ledger::of(module, "", side);
   for (const Buffer &buffer : step ? step->buffers : std::vector<Buffer>())
     buffers.push_back(::toJson(buffer, step->function));
-  return json::Object{{"persistent", count(RtDialect::kPersistentBytes)},
-                      {"parameters", sums[static_cast<size_t>(Kind::Parameter)]},
-                      {"optimizer_states", sums[static_cast<size_t>(Kind::State)]},
-                      {"kinds", persistentKinds(module)},
-                      {"arena", count(RtDialect::kArenaBytes)},
-                      {"functions", std::move(functions)},
-                      {"ledger_of", step ? step->function : ""},
-                      {"ledger", std::move(buffers)}};
+  bool host = side == Side::Host;
+  return json::Object{
+      {"persistent", count(host ? RtDialect::kHostBytes : RtDialect::kPersistentBytes)},
+      {"parameters", sums[static_cast<size_t>(Kind::Parameter)]},
+      {"optimizer_states", sums[static_cast<size_t>(Kind::State)]},
+      {"kinds", persistentKinds(module, side)},
+      {"arena", count(host ? RtDialect::kPinnedBytes : RtDialect::kArenaBytes)},
+      {"functions", std::move(functions)},
+      {"ledger_of", step ? step->function : ""},
+      {"ledger", std::move(buffers)}};
+}
+
+json::Object memory::describe(ModuleOp module) {
+  json::Object result = ::describe(module, Side::Device);
+  if (module->hasAttr(RtDialect::kHostBytes) || module->hasAttr(RtDialect::kPinnedBytes))
+    result["host"] = ::describe(module, Side::Host);
+  return result;
 }

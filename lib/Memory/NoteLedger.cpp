@@ -1,5 +1,6 @@
 //===- NoteLedger.cpp - what each buffer of a plan is for -------------------------------------===//
 
+#include "dialects/Offload/Offload.h"
 #include "dialects/Par/Par.h"
 #include "dialects/Rt/Names.h"
 #include "dialects/Train/Train.h"
@@ -97,10 +98,16 @@ private:
 
 } // namespace
 
-/// What is gathered of flat pieces is parameters.
+/// A copy on the device of what lives on the host.
+static bool isFetchedParameter(Operation *op) {
+  return isa<offload::ToDeviceOp, offload::ToDeviceStartOp>(op) &&
+         op->getOperand(0).getDefiningOp<train::ReadOp>();
+}
+
+/// What is gathered of flat pieces, or fetched from where it lives, is parameters.
 static void markGathered(func::FuncOp function, FunctionPlan &plan) {
   function.walk([&](Operation *op) {
-    if (!isa<zero::GatherOp, zero::GatherStartOp>(op))
+    if (!isa<zero::GatherOp, zero::GatherStartOp>(op) && !isFetchedParameter(op))
       return;
     for (Value whole : op->getResults())
       if (auto found = plan.places.find(whole);
@@ -138,12 +145,12 @@ static void findPeak(Ledger &ledger) {
       ledger.peak = total(sums), ledger.at.op = static_cast<int64_t>(op);
 }
 
-static Ledger ledgerOfPlan(const FunctionPlan &plan) {
+static Ledger ledgerOfPlan(const FunctionPlan &plan, rt::Space space) {
   Ledger ledger;
-  ledger.arena = plan.arenaBytes;
+  ledger.arena = space == rt::Space::Pinned ? plan.pinnedBytes : plan.arenaBytes;
   ledger.ops = static_cast<int64_t>(plan.number.size());
   for (const Storage &storage : plan.storages)
-    if (storage.space == rt::Space::Arena) {
+    if (storage.space == space) {
       Operation *maker = makerOf(storage);
       ledger.buffers.push_back({nameOf(storage), storage.kind, storage.bytes, storage.offset,
                                 storage.first, storage.last, placeOf(maker), isBackward(maker)});
@@ -167,9 +174,8 @@ static DictionaryAttr entryOf(Builder &b, const Buffer &buffer) {
                               b.getNamedAttr("backward", b.getBoolAttr(buffer.backward))});
 }
 
-DictionaryAttr memory::ledgerOf(func::FuncOp function, const FunctionPlan &plan) {
-  Ledger ledger = ledgerOfPlan(plan);
-  Builder b(function.getContext());
+static DictionaryAttr entryOf(Builder &b, const FunctionPlan &plan, rt::Space space) {
+  Ledger ledger = ledgerOfPlan(plan, space);
   SmallVector<Attribute> buffers, holders;
   for (const Buffer &buffer : ledger.buffers)
     buffers.push_back(entryOf(b, buffer));
@@ -177,7 +183,10 @@ DictionaryAttr memory::ledgerOf(func::FuncOp function, const FunctionPlan &plan)
     holders.push_back(
         b.getArrayAttr({b.getStringAttr(buffer->name), b.getI64IntegerAttr(align(buffer->bytes))}));
   const Ledger::Moment &at = ledger.at;
-  return b.getDictionaryAttr(
+  SmallVector<NamedAttribute> pinned;
+  if (space == rt::Space::Arena && plan.pinnedBytes > 0)
+    pinned.push_back(b.getNamedAttr("pinned", entryOf(b, plan, rt::Space::Pinned)));
+  SmallVector<NamedAttribute> entry(
       {b.getNamedAttr("arena", b.getI64IntegerAttr(ledger.arena)),
        b.getNamedAttr("peak", b.getI64IntegerAttr(ledger.peak)),
        b.getNamedAttr("ops", b.getI64IntegerAttr(ledger.ops)),
@@ -189,4 +198,11 @@ DictionaryAttr memory::ledgerOf(func::FuncOp function, const FunctionPlan &plan)
                                       b.getNamedAttr("backward", b.getBoolAttr(at.backward))})),
        b.getNamedAttr("holders", b.getArrayAttr(holders)),
        b.getNamedAttr("buffers", b.getArrayAttr(buffers))});
+  llvm::append_range(entry, pinned);
+  return b.getDictionaryAttr(entry);
+}
+
+DictionaryAttr memory::ledgerOf(func::FuncOp function, const FunctionPlan &plan) {
+  Builder b(function.getContext());
+  return entryOf(b, plan, rt::Space::Arena);
 }

@@ -25,10 +25,10 @@ static int64_t tightestGap(ArrayRef<std::pair<int64_t, int64_t>> taken, int64_t 
   return best < 0 ? end : best;
 }
 
-int64_t partita::memory::assignOffsets(std::vector<Storage> &storages) {
+int64_t partita::memory::assignOffsets(std::vector<Storage> &storages, rt::Space space) {
   SmallVector<Storage *> order;
   for (Storage &storage : storages)
-    if (storage.space == rt::Space::Arena)
+    if (storage.space == space)
       order.push_back(&storage);
   llvm::sort(order, [](const Storage *a, const Storage *b) {
     return std::make_tuple(-a->bytes, a->first, a) < std::make_tuple(-b->bytes, b->first, b);

@@ -92,8 +92,8 @@ void Planner::place(Value value, int storage, View view) {
   plan.storages[storage].last = std::max(plan.storages[storage].last, lastUse(value));
 }
 
-void Planner::placeNew(Value value) {
-  place(value, newStorage(Space::Arena, value, bytesOf(tensorType(value))),
+void Planner::placeNew(Value value, Space space) {
+  place(value, newStorage(space, value, bytesOf(tensorType(value))),
         View::dense(tensorType(value).getShape()));
 }
 
@@ -137,7 +137,7 @@ LogicalResult Planner::planOp(Operation *op) {
   if (op->getNumOperands() && kernel.overwritesOperand(0))
     planReduction(op);
   if (int64_t scratch = kernel.workspaceElements()) {
-    int storage = newStorage(Space::Arena, {}, scratch * 4);
+    int storage = newStorage(kernel.workspaceSpace(), {}, scratch * 4);
     plan.storages[storage].kind = Kind::Workspace;
     plan.storages[storage].scratchOf = op;
     plan.workspace[op] = storage;
@@ -168,7 +168,7 @@ void Planner::placeResults(KernelInterface kernel) {
       plan.places[result] = {};
     else if (auto piece = pieces.find(result); piece != pieces.end())
       place(result, piece->second.storage, piece->second.view);
-    else if (kernel.resultSpace(i) != Space::Arena)
+    else if (!rt::hasOffsets(kernel.resultSpace(i)))
       place(result, newStorage(kernel.resultSpace(i), result, 0),
             View::dense(tensorType(result).getShape()));
     else if (std::optional<Place> home = homeOf(result))
@@ -177,7 +177,7 @@ void Planner::placeResults(KernelInterface kernel) {
       place(result, over->storage, over->view);
       ++plan.inPlace;
     } else
-      placeNew(result);
+      placeNew(result, kernel.resultSpace(i));
   }
 }
 
@@ -206,8 +206,8 @@ LogicalResult Planner::planRead(train::ReadOp read) {
     if (where == persistent.end())
       return read.emitOpError() << "reads " << read.getSymbolAttr()
                                 << ", which has no place in persistent memory";
-    found->second =
-        newStorage(Space::Persistent, read.getResult(), where->second.bytes, where->second.offset);
+    found->second = newStorage(where->second.space, read.getResult(), where->second.bytes,
+                               where->second.offset);
     symbolOf[found->second] = read.getSymbol();
   }
   if (updated.count(read.getSymbol()) || written.count(read.getSymbol()))

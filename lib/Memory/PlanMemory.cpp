@@ -1,12 +1,13 @@
 //===- PlanMemory.cpp - plan-memory -----------------------------------------------------------===//
 //
-// Persistent memory first (one place per parameter and state, in the order of their symbols, the
-// same in all functions), then each function by itself (Plan.cpp, Offsets.cpp); the arena is as
-// large as the largest of them needs. The decisions become attributes, which `lower-to-rt` and the
-// ledger read.
+// Persistent memory first, the device's and the host's (one place per parameter and state, in the
+// order of their symbols, the same in all functions), then each function by itself (Plan.cpp,
+// Offsets.cpp); the arena is as large as the largest of them needs. The decisions become
+// attributes, which `lower-to-rt` and the ledger read.
 //
 //===------------------------------------------------------------------------------------------===//
 
+#include "dialects/Offload/Offload.h"
 #include "dialects/Par/Placement.h"
 #include "dialects/Rt/Names.h"
 #include "dialects/Train/Train.h"
@@ -59,7 +60,7 @@ struct PlanMemory : partita::impl::PlanMemoryBase<PlanMemory> {
     if (failed(layOutPersistent(module)))
       return signalPassFailure();
     Builder b(module.getContext());
-    int64_t arena = 0;
+    int64_t arena = 0, pinned = 0;
     SmallVector<NamedAttribute> ledger;
     for (auto function : module.getOps<func::FuncOp>()) {
       if (failed(checkPlannable(function)))
@@ -67,18 +68,22 @@ struct PlanMemory : partita::impl::PlanMemoryBase<PlanMemory> {
       FailureOr<FunctionPlan> plan = planFunction(function, persistent);
       if (failed(plan))
         return signalPassFailure();
-      plan->arenaBytes = assignOffsets(plan->storages);
+      plan->arenaBytes = assignOffsets(plan->storages, Space::Arena);
+      plan->pinnedBytes = assignOffsets(plan->storages, Space::Pinned);
       arena = std::max(arena, plan->arenaBytes);
+      pinned = std::max(pinned, plan->pinnedBytes);
       attach(*plan);
       ledger.push_back(b.getNamedAttr(function.getName(), ledgerOf(function, *plan)));
       views += plan->views;
       copies += plan->copies;
       inPlace += plan->inPlace;
     }
-    ledger.push_back(b.getNamedAttr("parameters", b.getI64IntegerAttr(parameterBytes)));
-    ledger.push_back(b.getNamedAttr("optimizer_states", b.getI64IntegerAttr(stateBytes)));
     module->setAttr(RtDialect::kArenaBytes, b.getI64IntegerAttr(arena));
-    module->setAttr(RtDialect::kPersistentBytes, b.getI64IntegerAttr(parameterBytes + stateBytes));
+    module->setAttr(RtDialect::kPersistentBytes, b.getI64IntegerAttr(persistentBytes));
+    for (auto [name, bytes] :
+         {std::pair(RtDialect::kHostBytes, hostBytes), {RtDialect::kPinnedBytes, pinned}})
+      if (bytes > 0)
+        module->setAttr(name, b.getI64IntegerAttr(bytes));
     module->setAttr(RtDialect::kLedger, b.getDictionaryAttr(ledger));
   }
 
@@ -107,7 +112,6 @@ private:
   LogicalResult layOutPersistent(ModuleOp module) {
     if (failed(collectLocalTypes(module)))
       return failure();
-    int64_t offset = 0;
     for (Operation &op : *module.getBody()) {
       auto parameter = dyn_cast<train::ParameterOp>(op);
       auto state = dyn_cast<train::StateOp>(op);
@@ -120,9 +124,11 @@ private:
         return op.emitOpError() << "is of type " << local
                                 << "; memory is planned for tensors of known size only";
       int64_t bytes = local.getNumElements() * rt::elementBytes(local.getElementType());
-      (parameter ? parameterBytes : stateBytes) += align(bytes);
-      persistent[SymbolTable::getSymbolName(&op)] = {offset, bytes};
-      op.setAttr(RtDialect::kAt, AtAttr::get(&getContext(), Space::Persistent, offset, {}));
+      bool onHost = offload::livesOnHost(&op);
+      Space space = onHost ? Space::Host : Space::Persistent;
+      int64_t &offset = onHost ? hostBytes : persistentBytes;
+      persistent[SymbolTable::getSymbolName(&op)] = {space, offset, bytes};
+      op.setAttr(RtDialect::kAt, AtAttr::get(&getContext(), space, offset, {}));
       op.setAttr(RtDialect::kLocal, TypeAttr::get(local));
       offset += align(bytes);
     }
@@ -134,7 +140,7 @@ private:
       return AtAttr::get(&getContext(), Space::None, 0, {});
     const Storage &storage = plan.storages[place.storage];
     int64_t offset = storage.offset;
-    if (storage.space == Space::Arena || storage.space == Space::Persistent)
+    if (rt::hasOffsets(storage.space))
       offset += place.view.offset * rt::elementBytes(type.getElementType());
     return AtAttr::get(&getContext(), storage.space, offset,
                        place.view.isDense() ? ArrayRef<int64_t>()
@@ -160,14 +166,15 @@ private:
       if (!places.empty())
         op->setAttr(RtDialect::kBuffers, ArrayAttr::get(&getContext(), places));
       if (auto scratch = plan.workspace.find(op); scratch != plan.workspace.end())
-        op->setAttr(RtDialect::kWorkspace, AtAttr::get(&getContext(), Space::Arena,
-                                                       plan.storages[scratch->second].offset, {}));
+        op->setAttr(RtDialect::kWorkspace,
+                    AtAttr::get(&getContext(), plan.storages[scratch->second].space,
+                                plan.storages[scratch->second].offset, {}));
     }
   }
 
   llvm::StringMap<Persistent> persistent;
   llvm::StringMap<RankedTensorType> localTypes;
-  int64_t parameterBytes = 0, stateBytes = 0;
+  int64_t persistentBytes = 0, hostBytes = 0;
 };
 
 } // namespace

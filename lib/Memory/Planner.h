@@ -40,7 +40,7 @@ private:
   mlir::Operation *endOf(mlir::Operation *op);
   int newStorage(rt::Space space, mlir::Value holder, int64_t bytes, int64_t offset = 0);
   void place(mlir::Value value, int storage, rt::View view);
-  void placeNew(mlir::Value value);
+  void placeNew(mlir::Value value, rt::Space space = rt::Space::Arena);
   void findPersistentLives();
 
   //===- Views

@@ -5,6 +5,7 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
+#include "dialects/Offload/Offload.h"
 #include "dialects/Zero/Zero.h"
 #include "lib/Memory/Planner.h"
 
@@ -146,13 +147,13 @@ std::optional<Place> Planner::inPlace(KernelInterface kernel, unsigned number,
         seenOtherwise(kernel, place, overwritable) ||
         bytesOf(tensorType(operand)) != bytesOf(tensorType(result)) || !dies(place.storage, kernel))
       continue;
-    if (storage.space == Space::Persistent) {
+    if (rt::isPersistent(storage.space)) {
       StringRef symbol = symbolOf[place.storage];
       if (!isWrittenBack(result, symbol) ||
           persistentLast[symbol] > plan.number[kernel.getOperation()])
         continue;
       updated[symbol] = result;
-    } else if (storage.space != Space::Arena) {
+    } else if (storage.space != Space::Arena && storage.space != Space::Pinned) {
       continue;
     }
     taken.insert(place.storage);
@@ -175,8 +176,8 @@ bool Planner::isFree(StringRef symbol) {
 /// itself where none does.
 static Value completed(Value value) {
   for (OpOperand &use : value.getUses())
-    if (auto wait = dyn_cast<zero::WaitOp>(use.getOwner()))
-      return wait.getResult(use.getOperandNumber() - 1);
+    if (isa<zero::WaitOp, offload::WaitOp>(use.getOwner()))
+      return use.getOwner()->getResult(use.getOperandNumber() - 1);
   return value;
 }
 
@@ -192,7 +193,7 @@ std::optional<Place> Planner::homeOf(Value result) {
     auto [known, isNew] = persistentStorage.try_emplace(symbol, -1);
     if (isNew)
       known->second =
-          newStorage(Space::Persistent, result, where->second.bytes, where->second.offset);
+          newStorage(where->second.space, result, where->second.bytes, where->second.offset);
     symbolOf[known->second] = symbol;
     return Place{known->second, View::dense(tensorType(result).getShape())};
   }

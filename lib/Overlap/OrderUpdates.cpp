@@ -6,6 +6,7 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
+#include "dialects/Offload/Offload.h"
 #include "dialects/Par/Par.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Zero/Zero.h"
@@ -36,13 +37,22 @@ struct Followers {
     return llvm::all_of(update->getUsers(), [&](Operation *user) {
       if (user->getBlock() != update->getBlock())
         return false;
-      if (!isa<zero::GatherOp>(user))
-        return isa<train::WriteOp>(user) && (writes.push_back(user), true);
-      gathers.push_back(user);
-      return llvm::all_of(user->getUsers(), [&](Operation *write) {
-        return isa<train::WriteOp>(write) && write->getBlock() == update->getBlock() &&
-               (writesOfGathered.push_back(write), true);
-      });
+      if (isa<train::WriteOp>(user))
+        return writes.push_back(user), true;
+      return isa<zero::GatherOp, offload::ToHostOp>(user) && collectMoved(user, gathers);
+    });
+  }
+
+private:
+  /// A gather, or a copy to the host; a gather's may be copied too.
+  bool collectMoved(Operation *move, SmallVector<Operation *> &list) {
+    list.push_back(move);
+    return llvm::all_of(move->getUsers(), [&](Operation *user) {
+      if (user->getBlock() != move->getBlock())
+        return false;
+      if (isa<offload::ToHostOp>(user) && isa<zero::GatherOp>(move))
+        return collectMoved(user, writesOfGathered);
+      return isa<train::WriteOp>(user) && (writesOfGathered.push_back(user), true);
     });
   }
 };
@@ -61,6 +71,15 @@ struct OrderUpdates : partita::impl::OrderUpdatesPassBase<OrderUpdates> {
   }
 
 private:
+  /// A piece that is taken for an update, a copy on the device that is made for it.
+  static void bringAlong(Value operand, Operation *before) {
+    Operation *op = operand.getDefiningOp();
+    if (!isa_and_nonnull<zero::ShardOp, offload::ToDeviceOp>(op) || !op->hasOneUse())
+      return;
+    bringAlong(op->getOperand(0), before);
+    op->moveBefore(before);
+  }
+
   void order(Block *block, MutableArrayRef<Operation *> updates) {
     if (updates.empty())
       return;
@@ -73,9 +92,8 @@ private:
     for (Operation *update : updates) {
       Followers followers;
       followers.collect(update);
-      for (Value operand : update->getOperands()) // the piece that is updated, no earlier
-        if (auto shard = operand.getDefiningOp<zero::ShardOp>(); shard && shard->hasOneUse())
-          shard->moveBefore(end);
+      for (Value operand : update->getOperands()) // what is updated, no earlier
+        bringAlong(operand, end);
       update->moveBefore(end);
       for (Operation *op : llvm::concat<Operation *>(followers.writes, followers.gathers))
         op->moveBefore(end);

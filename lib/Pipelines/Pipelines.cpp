@@ -49,6 +49,12 @@ static constexpr Phase kPhases[] = {
      ","
      "canonicalize,cse",
      "who keeps which states and gradients follows from the updates by algebra"},
+    {"offload",
+     "offload-states{what=${offload}},offload-parameters{what=${offload} "
+     "keep=${persistence-threshold}},offload-activations{what=${offload} "
+     "least-bytes=${offload-threshold}},offload-verify",
+     "what lives on the host follows from who uses it, which is settled here; where the copies "
+     "stand in the step is the overlap's to say"},
     {"schedule", "peel-last-micro-batch,canonicalize,cse",
      "the order of the micro-batches is settled before kernels are made and collectives placed"},
     {"fuse",
@@ -60,7 +66,8 @@ static constexpr Phase kPhases[] = {
      "zero-prefetch-parameters{ahead-bytes=${prefetch-bytes}},"
      "bucket-all-reduces{bytes=${bucket-bytes}},order-updates,bucket-gathers{bytes=${bucket-bytes}}"
      ","
-     "start-collectives,poll-collectives",
+     "offload-fetch-ahead{ahead-bytes=${prefetch-bytes}},start-collectives,start-transfers,poll-"
+     "collectives",
      "after the last pass that moves computation, before buffers: an operand lives until its wait"},
     {"memory", "plan-memory",
      "the order of all ops is final: lives are known, and with them every offset"},

@@ -42,6 +42,12 @@ static constexpr PlanOption kOptions[] = {
     {"recompute-budget", PlanOption::Integer, "BYTES", "0", 0, kMost,
      "activations of a micro-batch that may be kept; what is over it is recomputed, the cheapest "
      "first"},
+    {"offload", PlanOption::Words, "optimizer,parameters,activations", "", 0, 0,
+     "what the host's memory keeps: the optimizer's states (the host makes the updates), "
+     "parameters (fetched where they are used; at stage 3 a rank's pieces), activations that the "
+     "backward pass needs"},
+    {"offload-threshold", PlanOption::Integer, "BYTES", "65536", 0, kMost,
+     "activations of less bytes stay on the device"},
     {"prefetch-bytes", PlanOption::Integer, "BYTES", "0", 0, kMost,
      "parameters gathered before they are used, at most, at stage 3; 0: one bucket ahead"},
     {"bucket-bytes", PlanOption::Integer, "BYTES", "0", 0, kMost,
@@ -141,6 +147,20 @@ static std::string checkWords(const PlanOption &option, StringRef text) {
   return {};
 }
 
+static std::string checkChosen(const PlanOption &option, StringRef text) {
+  SmallVector<StringRef> words, known, seen;
+  StringRef(option.value).split(known, ',');
+  text.split(words, ',', -1, /*KeepEmpty=*/true);
+  for (StringRef word : text.empty() ? ArrayRef<StringRef>() : ArrayRef(words)) {
+    if (!llvm::is_contained(known, word))
+      return ("'" + word + "' is none of " + llvm::join(known, ", ")).str();
+    if (llvm::is_contained(seen, word))
+      return ("'" + word + "' is given twice").str();
+    seen.push_back(word);
+  }
+  return {};
+}
+
 static std::string checkNamed(const PlanOption &option, StringRef text) {
   auto [word, name] = text.split(':');
   SmallVector<StringRef> values;
@@ -160,6 +180,8 @@ std::string partita::checkPlanValue(const PlanOption &option, StringRef text) {
     return text.empty() || isName(text)
                ? ""
                : ("'" + text + "' is not a name without spaces, quotes and brackets").str();
+  case PlanOption::Words:
+    return checkChosen(option, text);
   case PlanOption::List:
   case PlanOption::Bindings:
     return checkWords(option, text);
@@ -220,7 +242,8 @@ void Plan::setOneRank() {
                              {"zero-stage", "0"},
                              {"fsdp-strategy", "none"},
                              {"recompute", "none"},
-                             {"recompute-budget", "0"}})
+                             {"recompute-budget", "0"},
+                             {"offload", ""}})
     set(name, value);
 }
 

@@ -86,6 +86,15 @@ void checkOffset(const std::string &what, int64_t offset, int64_t bytes, int64_t
          (long long)offset, (long long)bytes, memory, (long long)limit);
 }
 
+/// A parameter or state within its home's memory.
+template <typename Tensor>
+void checkHome(const Program &program, const std::string &what, const Tensor &tensor) {
+  bool host = tensor.home == Home::Host;
+  checkOffset(what, tensor.offset, tensor.localShape.elements() * 4,
+              host ? program.hostBytes : program.persistentBytes,
+              host ? "the host's memory" : "persistent memory");
+}
+
 void checkInput(const Program &program, const Input &input) {
   std::string what = std::string("input ") + input.name;
   checkPiece(program, what, input.globalShape, input.localShape, input.splits);
@@ -132,8 +141,7 @@ void checkProgram(const Program &program) {
     std::string what = std::string("parameter ") + parameter.name;
     unique(parameter.name);
     checkPiece(program, what, parameter.globalShape, parameter.localShape, parameter.splits);
-    checkOffset(what, parameter.offset, parameter.localShape.elements() * 4,
-                program.persistentBytes, "persistent memory");
+    checkHome(program, what, parameter);
   }
   for (const OptimizerState &state : program.optimizerStates) {
     unique(state.name);
@@ -143,8 +151,7 @@ void checkProgram(const Program &program) {
     std::string what = std::string("optimizer state ") + state.name;
     checkPiece(program, what, program.parameters[state.parameter].globalShape, state.localShape,
                state.splits);
-    checkOffset(what, state.offset, state.localShape.elements() * 4, program.persistentBytes,
-                "persistent memory");
+    checkHome(program, what, state);
   }
   for (const ScalarState &state : program.scalarStates) {
     unique(state.name);

@@ -75,8 +75,8 @@ void writePieces(Rank &rank, const std::string &path, const std::vector<TensorPi
 std::vector<TensorPiece> parameterPieces(const Rank &rank) {
   std::vector<TensorPiece> pieces;
   for (const Parameter &p : rank.program->parameters)
-    pieces.push_back({p.name, DType::Float32, p.globalShape, p.localShape, p.splits,
-                      rank.persistent<char>(p.offset)});
+    pieces.push_back(
+        {p.name, DType::Float32, p.globalShape, p.localShape, p.splits, rank.dataOf(p)});
   return pieces;
 }
 
@@ -86,7 +86,7 @@ std::vector<TensorPiece> persistentPieces(const Rank &rank) {
   for (const OptimizerState &state : program.optimizerStates) {
     const Parameter &p = program.parameters[state.parameter];
     pieces.push_back({state.name, DType::Float32, p.globalShape, state.localShape, state.splits,
-                      rank.persistent<char>(state.offset)});
+                      rank.dataOf(state)});
   }
   for (const ScalarState &state : program.scalarStates)
     pieces.push_back({state.name, state.dtype, {}, {}, {}, rank.persistent<char>(state.offset)});

@@ -6,6 +6,7 @@
 #include "common/launch.h"
 #include "common/metrics.h"
 #include "partita_rt/init.h"
+#include "partita_rt/transfer.h"
 
 #include <cmath>
 #include <sys/resource.h>
@@ -21,10 +22,11 @@ double secondsSince(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
 }
 
-/// Calls and bytes per (axis, kind) so far.
+/// Calls and bytes per (axis, kind) so far, and what was copied.
 struct Issued {
   CollectiveCount counts[kMaxAxes][kCollectiveKinds];
-  explicit Issued(const Rank &rank) {
+  TransferBytes transfers;
+  explicit Issued(const Rank &rank) : transfers(transferred(rank)) {
     for (int axis = 0; axis < rank.program->mesh.size(); ++axis)
       for (int kind = 0; kind < kCollectiveKinds; ++kind)
         counts[axis][kind] = rank.group(axis).count(CollectiveKind(kind));
@@ -54,7 +56,21 @@ void checkCensus(const Rank &rank, const Issued &before, const Issued &after) {
     }
 }
 
+/// Likewise of copies between device and host.
+void checkTransfers(const Rank &rank, const TransferBytes &before, const TransferBytes &after) {
+  const TransferBytes &announced = rank.program->transfers;
+  int64_t toHost = after.toHost - before.toHost, toDevice = after.toDevice - before.toDevice;
+  if (toHost != announced.toHost || toDevice != announced.toDevice)
+    fail("the first step copied %lld bytes to the host and %lld to the device, the program "
+         "announces %lld and %lld",
+         (long long)toHost, (long long)toDevice, (long long)announced.toHost,
+         (long long)announced.toDevice);
+}
+
 void checkNothingUnderWay(const Rank &rank) {
+  if (int64_t n = transfersUnderWay(rank))
+    fail("%lld copies between device and host were started and not waited for in step %lld",
+         (long long)n, (long long)rank.step);
   for (int axis = 0; axis < rank.program->mesh.size(); ++axis)
     if (int n = rank.group(axis).outstanding())
       fail("%d collectives over axis %s were started and not waited for in step %lld", n,
@@ -140,11 +156,23 @@ void printOverlap(const ReducedCount &reduced) {
                       grouped(reduced.inWaits) + " in waits");
 }
 
+void printTransfers(const Issued &before, const Issued &after) {
+  int64_t toHost = after.transfers.toHost - before.transfers.toHost,
+          toDevice = after.transfers.toDevice - before.transfers.toDevice;
+  if (toHost + toDevice > 0)
+    writeLine("transfers", grouped(toHost) + " bytes to the host, " + grouped(toDevice) +
+                               " to the device per step and rank");
+}
+
 void printMemory(const Program &program) {
   int64_t inputs = inputBytes(program);
   writeLine("memory", grouped(program.persistentBytes + program.arenaBytes + inputs) +
                           " bytes per rank: " + grouped(program.persistentBytes) + " persistent, " +
                           grouped(program.arenaBytes) + " arena, " + grouped(inputs) + " inputs");
+  if (program.hostBytes + program.pinnedBytes > 0)
+    writeLine("", grouped(program.hostBytes + program.pinnedBytes) +
+                      " bytes of the host's memory: " + grouped(program.hostBytes) +
+                      " persistent, " + grouped(program.pinnedBytes) + " pinned");
   rusage usage;
   if (getrusage(RUSAGE_SELF, &usage) == 0)
     writeLine("", grouped(int64_t(usage.ru_maxrss) * 1024) + " bytes resident at the most, whole "
@@ -212,9 +240,10 @@ void Loop::step(int64_t number) {
     fail("the loss of step %lld is %f; a lower --lr or a --warmup-steps%s may help%s",
          (long long)number, double(rank.report.loss),
          program.reads.gradientClip ? " or a --clip" : "",
-         rank.report.tokenCount < 0 ? ", or labels of which one counts at least: the model computes "
-                                      "its loss itself"
-                                    : "");
+         rank.report.tokenCount < 0
+             ? ", or labels of which one counts at least: the model computes "
+               "its loss itself"
+             : "");
   StepReport report = rank.report;
   lastLoss = report.loss;
 
@@ -272,6 +301,7 @@ void Loop::summarize(const ReducedCount &reduced) const {
     writeLine("validation", lossChange(*validationBefore, *validationAfter));
   if (steps > 0) {
     printCollectives(rank, *beforeStep, *afterStep);
+    printTransfers(*beforeStep, *afterStep);
     printOverlap(reduced);
   }
   printMemory(*rank.program);

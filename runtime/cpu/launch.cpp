@@ -3,6 +3,7 @@
 #include "common/launch.h"
 #include "cpu/message_group.h"
 #include "cpu/thread_group.h"
+#include "cpu/transfer.h"
 #include "cpu/window_group.h"
 
 #include <cstdio>
@@ -92,8 +93,11 @@ struct RankMemory {
   explicit RankMemory(const Rank &rank)
       : persistent(rank.program->persistentBytes, "persistent memory", rank.rank),
         arena(rank.program->arenaBytes, "arena", rank.rank),
+        host(rank.program->hostBytes, "host's memory", rank.rank),
+        pinned(rank.program->pinnedBytes, "pinned memory", rank.rank),
         inputs(inputBytes(*rank.program), "inputs", rank.rank) {}
-  Pages persistent, arena, inputs;
+  Pages persistent, arena, host, pinned, inputs;
+  TransferEngine transfers;
   std::vector<void *> inputAt; ///< where each input begins
 };
 
@@ -105,6 +109,9 @@ void runRank(Rank &rank, std::unique_ptr<RankMemory> &memory,
   memory = std::make_unique<RankMemory>(rank);
   rank.persistentBase = memory->persistent.base;
   rank.arenaBase = memory->arena.base;
+  rank.hostBase = memory->host.base;
+  rank.pinnedBase = memory->pinned.base;
+  rank.transfers = &memory->transfers;
   int64_t offset = 0;
   for (const Input &input : program.inputs) {
     memory->inputAt.push_back(memory->inputs.base + offset);

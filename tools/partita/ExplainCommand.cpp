@@ -8,6 +8,7 @@
 //===------------------------------------------------------------------------------------------------===//
 
 #include "dialects/Par/Par.h"
+#include "partita/Analysis/Transfers.h"
 #include "partita/Memory/Ledger.h"
 #include "partita/Pipelines/Pipelines.h"
 #include "tools/partita/Expectations.h"
@@ -167,6 +168,11 @@ static json::Object describeModel(const ExplainOptions &o, mlir::ModuleOp module
                         {"ranks", mesh.rankCount()},
                         {"accumulate", accumulate},
                         {"explained", std::move(explained)}};
+  if (auto step = module.lookupSymbol<mlir::func::FuncOp>("train_step")) {
+    auto transfers = analysis::Transfers::of(step);
+    manifest["transfers"] =
+        json::Object{{"to_host", transfers.toHost}, {"to_device", transfers.toDevice}};
+  }
   if (o.plansMemory())
     manifest["memory"] = memory::describe(module);
   return manifest;
@@ -200,7 +206,8 @@ static std::optional<json::Object> readProgram(Session &session, const ExplainOp
 
 static void printJson(json::Object &manifest, ArrayRef<Collective> collectives) {
   json::Object result;
-  for (StringRef key : {"mesh", "ranks", "accumulate", "collectives", "explained", "memory"})
+  for (StringRef key :
+       {"mesh", "ranks", "accumulate", "collectives", "explained", "transfers", "memory"})
     if (json::Value *value = manifest.get(key))
       result[key] = *value;
   json::Array census;
@@ -217,6 +224,16 @@ static std::optional<memory::Ledger> ledgerOf(const json::Object &manifest) {
   return memory ? memory::Ledger::fromJson(*memory) : std::nullopt;
 }
 
+/// Between device and host, where there is any.
+static void printTransfers(const json::Object &manifest) {
+  const json::Object *transfers = manifest.getObject("transfers");
+  int64_t toHost = transfers ? number(*transfers, "to_host") : 0,
+          toDevice = transfers ? number(*transfers, "to_device") : 0;
+  if (toHost + toDevice > 0)
+    outs() << formatv("\nCopied by a rank per step: {0} bytes to the host, {1} to the device\n",
+                      grouped(toHost), grouped(toDevice));
+}
+
 static void printText(const json::Object &manifest, ArrayRef<Collective> collectives, bool all) {
   outs() << describeProgram(manifest) << '\n';
   if (collectives.empty() && objects(manifest.getArray("collectives")).empty())
@@ -230,6 +247,7 @@ static void printText(const json::Object &manifest, ArrayRef<Collective> collect
   }
   if (all)
     explainCalls(manifest);
+  printTransfers(manifest);
   if (const json::Object *memory = manifest.getObject("memory")) {
     std::optional<memory::Ledger> ledger = ledgerOf(manifest);
     if (all && ledger)

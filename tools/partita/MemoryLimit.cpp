@@ -1,7 +1,8 @@
 //===- MemoryLimit.cpp - does the plan fit? ---------------------------------------------------===//
 //
-// What would fit is not estimated but compiled: stages of ZeRO, recomputation, smaller
-// micro-batches, whose gradients are added up beside them, an optimizer without moments.
+// What would fit is not estimated but compiled: stages of ZeRO, recomputation, what the host can
+// keep, smaller micro-batches, whose gradients are added up beside them, an optimizer without
+// moments.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -9,6 +10,7 @@
 #include "dialects/Rt/Rt.h"
 #include "dialects/Train/Train.h"
 #include "partita/Analysis/Collectives.h"
+#include "partita/Analysis/Transfers.h"
 #include "partita/Analysis/Work.h"
 #include "tools/partita/Options.h"
 #include "tools/partita/Session.h"
@@ -112,6 +114,9 @@ static std::vector<Change> candidates(const Request &request) {
   add({{"recompute", "block"}});
   if (stage < 3)
     add({{"zero-stage", "3"}, {"recompute", "block"}});
+  for (StringRef what : {"optimizer", "activations", "optimizer,parameters,activations"})
+    if (request.plan.get("offload").empty())
+      add({{"offload", what}});
   smallerBatches(request, changes);
   add({{"optimizer", "sgd"}});
   return changes;
@@ -125,6 +130,10 @@ static std::string effect(const Footprint &before, const Change &change, uint64_
   if (after.sent != before.sent)
     text +=
         "; sends " + formatBytes(after.sent) + " per step in place of " + formatBytes(before.sent);
+  if (after.host != before.host)
+    text += "; " + formatBytes(after.host) + " of the host's";
+  if (after.moved != before.moved)
+    text += "; moves " + formatBytes(after.moved) + " per step between them";
   if (before.flops > 0 && after.flops > before.flops)
     text +=
         llvm::formatv("; computes {0:F0} % more", 100.0 * after.flops / before.flops - 100).str();
@@ -169,17 +178,19 @@ std::optional<Footprint> partita::tool::footprintOf(ModuleOp module) {
     return {};
   Footprint footprint;
   footprint.bytes = arena.getInt() + persistent.getInt();
+  for (StringRef name : {RtDialect::kHostBytes, RtDialect::kPinnedBytes})
+    if (auto bytes = module->getAttrOfType<IntegerAttr>(name))
+      footprint.host += bytes.getInt();
   for (const analysis::Collective &collective : analysis::collectivesOf(module))
     if (collective.function == "train_step")
       footprint.sent += collective.calls * collective.bytes;
-  if (auto step = module.lookupSymbol<mlir::func::FuncOp>("train_step"))
+  if (auto step = module.lookupSymbol<mlir::func::FuncOp>("train_step")) {
     step.walk([&](Operation *op) {
-      int64_t times = 1;
-      for (auto loop = op->getParentOfType<train::AccumulateOp>(); loop;
-           loop = loop->getParentOfType<train::AccumulateOp>())
-        times *= loop.getCount();
-      footprint.flops += times * analysis::workOf(op).flops;
+      footprint.flops += analysis::timesOf(op) * analysis::workOf(op).flops;
     });
+    analysis::Transfers transfers = analysis::Transfers::of(step);
+    footprint.moved = transfers.toHost + transfers.toDevice;
+  }
   return footprint;
 }
 

@@ -24,11 +24,11 @@ static std::string name(std::string text) {
   return text;
 }
 
-static void printPersistent(raw_ostream &os, const json::Object &memory) {
+static void printPersistent(raw_ostream &os, StringRef title, const json::Object &memory) {
   const json::Array *kinds = memory.getArray("kinds");
   if (!kinds)
     return;
-  os << "\n  " << name("persistent") << formatv("{0,18}  {1,8}\n", "bytes", "tensors");
+  os << "\n  " << name(title.str()) << formatv("{0,18}  {1,8}\n", "bytes", "tensors");
   auto line = [&](const Twine &title, const json::Object &entry) {
     os << "    " << left_justify(title.str(), kName - 2)
        << formatv("{0,18}  {1,8}\n", grouped(number(entry, "bytes")), number(entry, "buffers"));
@@ -45,8 +45,8 @@ static void printPersistent(raw_ostream &os, const json::Object &memory) {
   }
 }
 
-static void printKinds(raw_ostream &os, const Ledger &ledger) {
-  os << "\n  " << name("arena of " + printable(ledger.function))
+static void printKinds(raw_ostream &os, StringRef space, const Ledger &ledger) {
+  os << "\n  " << name((space + " of ").str() + printable(ledger.function))
      << formatv("{0,18}  {1,18}  {2}\n", "bytes at the peak", "largest", "at op");
   auto line = [&](StringRef title, int64_t atPeak, const std::string &rest) {
     os << "    " << left_justify(title, kName - 2) << formatv("{0,18}", grouped(atPeak)) << rest
@@ -57,8 +57,9 @@ static void printKinds(raw_ostream &os, const Ledger &ledger) {
          formatv("  {0,18}  {1}", grouped(use.largest), use.largestAt).str());
   line("peak", ledger.peak, "");
   line("fragmentation", ledger.arena - ledger.peak,
-       formatv("  the arena, {0}, is {1:f3} of the peak", grouped(ledger.arena),
-               ledger.peak > 0 ? double(ledger.arena) / double(ledger.peak) : 1.0)
+       formatv("  the {2}, {0}, is {1:f3} of the peak", grouped(ledger.arena),
+               ledger.peak > 0 ? double(ledger.arena) / double(ledger.peak) : 1.0,
+               space == "arena" ? "arena" : "whole")
            .str());
   os << "\n  The peak is at " << momentText(ledger) << '\n';
 }
@@ -100,6 +101,15 @@ static void printHolders(raw_ostream &os, const Ledger &ledger, bool all) {
                   analysis::placeText(buffer->place), printable(buffer->name));
 }
 
+static void printHost(raw_ostream &os, const json::Object &memory) {
+  int64_t persistent = number(memory, "persistent"), pinned = number(memory, "arena");
+  os << formatv("\nMemory of the host for a rank: {0} bytes = {1} persistent + {2} pinned\n",
+                grouped(persistent + pinned), grouped(persistent), grouped(pinned));
+  printPersistent(os, "persistent, of the host", memory);
+  if (std::optional<Ledger> ledger = Ledger::fromJson(memory))
+    printKinds(os, "pinned", *ledger);
+}
+
 std::string partita::tool::momentText(const Ledger &ledger) {
   const Ledger::Moment &at = ledger.at;
   std::string text = formatv("op {0} of {1}, ", at.op, ledger.ops);
@@ -114,9 +124,11 @@ void partita::tool::printMemorySummary(raw_ostream &os, const json::Object &memo
   int64_t persistent = number(memory, "persistent"), arena = number(memory, "arena");
   os << formatv("\nMemory of a rank: {0} bytes = {1} persistent + {2} arena\n",
                 grouped(persistent + arena), grouped(persistent), grouped(arena));
-  printPersistent(os, memory);
+  printPersistent(os, "persistent", memory);
   if (ledger)
-    printKinds(os, *ledger);
+    printKinds(os, "arena", *ledger);
+  if (const json::Object *host = memory.getObject("host"))
+    printHost(os, *host);
 }
 
 void partita::tool::printMemory(raw_ostream &os, const json::Object &memory, const Ledger &ledger,

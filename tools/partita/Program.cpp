@@ -70,8 +70,15 @@ std::string partita::tool::describeMemory(const json::Object &manifest) {
   const json::Object *memory = manifest.getObject("memory");
   int64_t persistent = memory ? memory->getInteger("persistent").value_or(0) : 0;
   int64_t arena = memory ? memory->getInteger("arena").value_or(0) : 0;
-  return grouped(persistent + arena) + " bytes per rank: " + grouped(persistent) + " persistent, " +
-         grouped(arena) + " arena";
+  std::string text = grouped(persistent + arena) + " bytes per rank: " + grouped(persistent) +
+                     " persistent, " + grouped(arena) + " arena";
+  const json::Object *host = memory ? memory->getObject("host") : nullptr;
+  if (!host)
+    return text;
+  persistent = host->getInteger("persistent").value_or(0);
+  arena = host->getInteger("arena").value_or(0);
+  return text + "; of the host's " + grouped(persistent + arena) + ": " + grouped(persistent) +
+         " persistent, " + grouped(arena) + " pinned";
 }
 
 std::string partita::tool::findProgram(StringRef folder, std::string &problem) {

@@ -27,6 +27,9 @@ struct Work {
   static constexpr int64_t kFlopsPerByte = 10;
 };
 
+/// Does the op cost nothing, its one result being its one operand seen in another way?
+bool isView(mlir::Operation *op);
+
 /// Of an op without operands, or of a collective, nothing.
 Work workOf(mlir::Operation *op);
 

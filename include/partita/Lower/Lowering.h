@@ -114,12 +114,14 @@ mlir::FailureOr<int64_t> groupOf(mlir::Operation *op, llvm::StringRef axis);
 /// made it necessary.
 std::string reasonOf(mlir::Operation *op, std::optional<llvm::StringRef> reason);
 
-/// Names the variable that the collective which `start` begins is waited for by.
+/// Names the variable that the collective or copy which `start` begins is waited for by.
 std::string namePending(mlir::Operation *start, Lowering &lowering);
+/// The name that it was given; null where `start` begins nothing.
+mlir::StringAttr pendingOf(mlir::Operation *start);
 /// The wait for what the token that is the op's first operand stands for.
 mlir::LogicalResult lowerWait(mlir::Operation *op, Lowering &lowering);
 
-/// Attaches KernelInterface to the ops of `tx`, `train`, `par` and `zero`.
+/// Attaches KernelInterface to the ops of `tx`, `train`, `par`, `zero` and `offload`.
 void registerKernelModels(mlir::DialectRegistry &registry);
 
 /// One per theme.
@@ -133,6 +135,7 @@ void attachMovementKernels(mlir::MLIRContext *context);
 void attachReductionKernels(mlir::MLIRContext *context);
 void attachCollectives(mlir::MLIRContext *context);
 void attachShards(mlir::MLIRContext *context);
+void attachTransfers(mlir::MLIRContext *context);
 void attachUpdates(mlir::MLIRContext *context);
 void attachInitialValues(mlir::MLIRContext *context);
 

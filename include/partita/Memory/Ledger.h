@@ -54,7 +54,11 @@ struct Buffer {
   bool livesAt(int64_t op) const { return begin <= op && op <= end; }
 };
 
-/// One function's part of the arena.
+/// Whose memory is told about: persistent memory and arena of the device, or persistent and pinned
+/// memory of the host.
+enum class Side { Device, Host };
+
+/// One function's part of the arena, or of pinned memory.
 struct Ledger {
   struct Moment {
     int64_t op = 0;
@@ -86,15 +90,17 @@ struct Ledger {
   std::vector<const Buffer *> holders(size_t most) const;
 
   /// The function whose buffers are told one by one: train_step, where there is none forward.
-  static std::optional<Ledger> of(mlir::ModuleOp module, llvm::StringRef function = "");
-  /// From what `describe` wrote; nothing where that is no ledger.
+  static std::optional<Ledger> of(mlir::ModuleOp module, llvm::StringRef function = "",
+                                  Side side = Side::Device);
+  /// From what `describe` wrote, or its entry "host"; nothing where that is no ledger.
   static std::optional<Ledger> fromJson(const llvm::json::Object &memory);
   /// Without the buffers.
   llvm::json::Object toJson() const;
 };
 
 /// All that is known of a module's memory after phase `memory`: the manifest's entry "memory"
-/// (tools/partita/Program.h).
+/// (tools/partita/Program.h). Where the host keeps something, its entry "host" says the same of the
+/// host's memory, "arena" being what is pinned.
 llvm::json::Object describe(mlir::ModuleOp module);
 
 } // namespace partita::memory

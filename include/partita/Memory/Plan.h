@@ -13,7 +13,7 @@ namespace partita::memory {
 struct Storage {
   rt::Space space = rt::Space::Arena;
   int64_t bytes = 0;
-  int64_t offset = 0; // in the arena or persistent memory; the argument's number for inputs
+  int64_t offset = 0; // in its space; the argument's number for inputs
   int first = 0, last = 0;
   Kind kind = Kind::Activation;
   mlir::Value holder; // who it was made for
@@ -28,6 +28,7 @@ struct Place {
 
 /// Where the parameters and states stand.
 struct Persistent {
+  rt::Space space = rt::Space::Persistent; // or Host
   int64_t offset = 0, bytes = 0;
 };
 
@@ -38,7 +39,7 @@ struct FunctionPlan {
   /// Per operand of a collective: where it sums up; of @forward's return: where the host finds it.
   llvm::DenseMap<mlir::Operation *, llvm::SmallVector<int>> operandsInto;
   llvm::DenseMap<mlir::Operation *, int> number; // position of each op
-  int64_t arenaBytes = 0;
+  int64_t arenaBytes = 0, pinnedBytes = 0;
   unsigned views = 0, copies = 0, inPlace = 0;
 };
 
@@ -47,8 +48,8 @@ struct FunctionPlan {
 mlir::FailureOr<FunctionPlan> planFunction(mlir::func::FuncOp function,
                                            const llvm::StringMap<Persistent> &persistent);
 
-/// Gives the storages in the arena their offsets; returns the arena's size.
-int64_t assignOffsets(std::vector<Storage> &storages);
+/// Gives the storages in `space` (the arena, pinned memory) their offsets; returns its size.
+int64_t assignOffsets(std::vector<Storage> &storages, rt::Space space);
 
 /// Tells gradients from activations, for the ledger.
 void markGradients(mlir::func::FuncOp function, FunctionPlan &plan);
@@ -57,7 +58,8 @@ void markGradients(mlir::func::FuncOp function, FunctionPlan &plan);
 ///   arena, peak: bytes (peak <= arena: the largest sum of what lives at once); ops: how many;
 ///   at: where the peak is: {op: number, node, name, place, backward};
 ///   holders: the largest tensors alive there, [name, bytes] each;
-///   buffers: every storage of the arena: {name, kind, bytes, offset, begin, end, place, backward}.
+///   buffers: every storage of the arena: {name, kind, bytes, offset, begin, end, place, backward};
+///   pinned: the same of pinned memory, where some is used.
 mlir::DictionaryAttr ledgerOf(mlir::func::FuncOp function, const FunctionPlan &plan);
 
 } // namespace partita::memory

@@ -26,6 +26,7 @@ struct PlanOption {
     Text,     ///< a name of the model
     List,     ///< words separated by commas; may be given several times
     Bindings, ///< NAME=WORD separated by commas; may be given several times
+    Words,    ///< some of `values`, separated by commas
     Flag,     ///< true or false; on the command line there or not
     Betas     ///< two reals in [0, 1), separated by a comma
   };
@@ -42,7 +43,8 @@ const PlanOption *findPlanOption(llvm::StringRef name);
 
 /// Do several values of the option add up (instead of the last one counting)?
 inline bool addsUp(const PlanOption &option) {
-  return option.kind == PlanOption::List || option.kind == PlanOption::Bindings;
+  return option.kind == PlanOption::List || option.kind == PlanOption::Bindings ||
+         option.kind == PlanOption::Words;
 }
 
 /// Empty when `text` is a value of the option, else what is wrong with it.

@@ -8,6 +8,7 @@
 #include "partita_rt/kernels.h"
 #include "partita_rt/math.h"
 #include "partita_rt/program.h"
+#include "partita_rt/transfer.h"
 #include "partita_rt/types.h"
 
 #endif // PARTITA_RT_PARTITA_RT_H

@@ -32,6 +32,7 @@ namespace partita_rt {
 class Communicator;
 class GradientSink;
 class InitialFiles;
+class TransferEngine;
 struct Rank;
 
 /// One axis of the mesh, outermost first; the last axis varies fastest over the ranks (tp
@@ -101,7 +102,10 @@ struct ModelFile {
   uint64_t fingerprint; ///< fingerprint.h
 };
 
-/// A trainable (or frozen) tensor, float32, at `offset` of the persistent memory.
+/// Whose memory a parameter or state lives in: the device's, which computes, or the host's.
+enum class Home : uint8_t { Device, Host };
+
+/// A trainable (or frozen) tensor, float32, at `offset` of its home's persistent memory.
 struct Parameter {
   const char *name;
   Shape globalShape;
@@ -110,6 +114,7 @@ struct Parameter {
   int64_t offset;
   bool trainable = true;
   bool weightDecay = true; ///< false: the emitted update uses decay 0 (biases, norms)
+  Home home = Home::Device;
 };
 
 /// A tensor of optimizer state, float32, persistent. As a whole it has its parameter's shape; a
@@ -120,6 +125,7 @@ struct OptimizerState {
   Shape localShape;
   Splits splits;
   int64_t offset;
+  Home home = Home::Device;
 };
 
 /// A persistent scalar (loss scale, ...), saved in checkpoints. The number of updates done needs
@@ -152,6 +158,12 @@ struct CensusEntry {
   int64_t calls;    ///< per train_step
   int64_t bytes;    ///< per train_step, as counted by comm.h
   const char *why;  ///< what it is called: the node that made it necessary
+};
+
+/// Bytes that one rank copies between the device's and the host's memory during one train_step; as
+/// with the census, programMain fails when other are counted.
+struct TransferBytes {
+  int64_t toHost = 0, toDevice = 0;
 };
 
 /// Hyperparameters that emitted code reads from Rank::hyper, never as literals, so that the command
@@ -189,9 +201,12 @@ struct Program {
   Table<ScalarState> scalarStates;
   Table<Output> outputs;
   Table<CensusEntry> census;
+  TransferBytes transfers;
 
   int64_t accumulate = 1;      ///< micro-batches per train_step
   int64_t persistentBytes = 0; ///< parameters and states of one rank
+  int64_t hostBytes = 0;       ///< those that live in the host's memory
+  int64_t pinnedBytes = 0;     ///< host memory for what is on its way; as arenaBytes
   int64_t arenaBytes = 0;      ///< largest of the entry points' needs; contents undefined at entry
 
   Hyper hyper;
@@ -225,6 +240,8 @@ struct Rank {
 
   char *persistentBase = nullptr;      ///< program->persistentBytes
   char *arenaBase = nullptr;           ///< program->arenaBytes
+  char *hostBase = nullptr;            ///< program->hostBytes
+  char *pinnedBase = nullptr;          ///< program->pinnedBytes
   void *const *inputs = nullptr;       ///< one per input of the program
   Communicator *groups[kMaxAxes] = {}; ///< per mesh axis
   Communicator *world = nullptr;       ///< all ranks
@@ -236,11 +253,24 @@ struct Rank {
   StepReport report;                    ///< written by train_step and eval_step
   GradientSink *gradientSink = nullptr; ///< the runtime's own
   InitialFiles *initialFiles = nullptr; ///< the runtime's own, during init
+  TransferEngine *transfers = nullptr;  ///< the runtime's own
   const struct RunOptions *options = nullptr; ///< the runtime's own
 
   /// Persistent memory (parameters, optimizer states) at a byte offset.
   template <typename T = float> T *persistent(int64_t offset) const {
     return reinterpret_cast<T *>(persistentBase + offset);
+  }
+  /// The host's persistent memory at a byte offset.
+  template <typename T = float> T *host(int64_t offset) const {
+    return reinterpret_cast<T *>(hostBase + offset);
+  }
+  /// Pinned host memory at a byte offset.
+  template <typename T = float> T *pinned(int64_t offset) const {
+    return reinterpret_cast<T *>(pinnedBase + offset);
+  }
+  /// A parameter's or state's memory.
+  template <typename Tensor> float *dataOf(const Tensor &tensor) const {
+    return tensor.home == Home::Host ? host(tensor.offset) : persistent(tensor.offset);
   }
   /// Arena memory (activations, gradients) at a byte offset.
   template <typename T = float> T *at(int64_t offset) const {

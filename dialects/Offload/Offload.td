@@ -1,0 +1,100 @@
+//===- Offload.td - between the device's memory and the host's ------------------------------------===//
+//
+// Copies of values to the host and back, and the marks of what lives and is updated there.
+// README.md in this folder says why it is as it is.
+//
+//===----------------------------------------------------------------------------------------------===//
+
+#ifndef PARTITA_OFFLOAD
+#define PARTITA_OFFLOAD
+
+include "mlir/IR/OpBase.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "dialects/Interfaces/Interfaces.td"
+
+def Offload_Dialect : Dialect {
+  let name = "offload";
+  let cppNamespace = "::partita::offload";
+  let summary = "what is kept in the host's memory, and what moves between it and the device's";
+  let extraClassDeclaration = [{
+    /// On a parameter or state: it lives in the host's memory; a `train.read` of it is a value there.
+    static constexpr ::llvm::StringLiteral kHost = "offload.host";
+    /// On an update: the host makes it, tile by tile. Each result stands where its operand does;
+    /// what stands on the device moves through a tile's staging memory, in pinned memory.
+    static constexpr ::llvm::StringLiteral kOnHost = "offload.on_host";
+  }];
+}
+
+class Offload_Op<string mnemonic, list<Trait> traits = []> : Op<Offload_Dialect, mnemonic, traits>;
+
+//===----------------------------------------------------------------------------------------------===//
+// Copies
+//===----------------------------------------------------------------------------------------------===//
+
+class Offload_Copy<string mnemonic>
+    : Offload_Op<mnemonic, [Pure, ShardInterface, AllTypesMatch<["value", "result"]>]> {
+  let results = (outs AnyRankedTensor:$result);
+  let extraClassDeclaration = [{ ::std::string getShardRule() { return "~* -> *"; } }];
+}
+
+def Offload_ToHostOp : Offload_Copy<"to_host"> {
+  let summary = "a copy of a value in the host's memory";
+  let description = [{
+    Every rank copies what it has; no communication. What stands on the host only `offload` ops and updates that the
+    host makes may take (`offload-verify`).
+
+        %h = offload.to_host %x : tensor<4x6xf32>
+
+    Created by `offload-activations`; split into `to_host_start` and `wait` by `start-transfers`.
+  }];
+  let arguments = (ins AnyRankedTensor:$value);
+  let assemblyFormat = "$value attr-dict `:` type($value)";
+}
+
+def Offload_ToDeviceOp : Offload_Copy<"to_device"> {
+  let summary = "a copy in the device's memory of a value on the host";
+  let description = [{
+    `for`: who fetches for itself what others have had already ("backward", "update"); nothing merges copies for different
+    ones.
+
+        %x = offload.to_device %h for "backward" : tensor<4x6xf32>
+
+    Created by `offload-parameters` and `offload-activations`; moved ahead of its use by `offload-fetch-ahead`; split into
+    `to_device_start` and `wait` by `start-transfers`.
+  }];
+  let arguments = (ins AnyRankedTensor:$value, OptionalAttr<StrAttr>:$purpose);
+  let assemblyFormat = "$value (`for` $purpose^)? attr-dict `:` type($value)";
+}
+
+//===----------------------------------------------------------------------------------------------===//
+// Under way
+//===----------------------------------------------------------------------------------------------===//
+
+class Offload_Start<string mnemonic> : Offload_Op<mnemonic, [Pure, AllTypesMatch<["value", "buffer"]>]> {
+  let arguments = (ins AnyRankedTensor:$value);
+  let results = (outs I64:$token, AnyRankedTensor:$buffer);
+  let assemblyFormat = "$value attr-dict `:` type($value)";
+}
+
+def Offload_ToHostStartOp : Offload_Start<"to_host_start"> {
+  let summary = "begins a copy to the host; what it fills may be looked at after its `wait`";
+  let description = [{
+    `buffer` is filled until the matching `wait`, whose result it becomes; `value` may be neither written nor reused
+    until then. Created by `start-transfers`; becomes an `rt` call in the lower phase.
+  }];
+}
+
+def Offload_ToDeviceStartOp : Offload_Start<"to_device_start"> {
+  let summary = "begins a copy to the device; what it fills may be looked at after its `wait`";
+  let description = "As `to_host_start`.";
+}
+
+def Offload_WaitOp : Offload_Op<"wait", [Pure, AllTypesMatch<["buffer", "result"]>]> {
+  let summary = "completes a copy; its result is what the buffer holds now";
+  let arguments = (ins I64:$token, AnyRankedTensor:$buffer);
+  let results = (outs AnyRankedTensor:$result);
+  let assemblyFormat = "$token `,` $buffer attr-dict `:` type($buffer)";
+  let hasVerifier = 1;
+}
+
+#endif // PARTITA_OFFLOAD

@@ -1,0 +1,24 @@
+//===- Transfers.h - what moves between device and host -----------------------------*- C++ -*-===//
+
+#ifndef PARTITA_ANALYSIS_TRANSFERS_H
+#define PARTITA_ANALYSIS_TRANSFERS_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace partita::analysis {
+
+/// Bytes that a rank copies in one call of a function; the runtime counts the same.
+struct Transfers {
+  int64_t toHost = 0, toDevice = 0;
+
+  /// Of a function before phase `lower`: its copies, and what updates on the host move tile by tile
+  /// (the gradient; a value that lives on the device, there and back).
+  static Transfers of(mlir::func::FuncOp function);
+};
+
+/// How often an op runs in one call of its function.
+int64_t timesOf(mlir::Operation *op);
+
+} // namespace partita::analysis
+
+#endif // PARTITA_ANALYSIS_TRANSFERS_H

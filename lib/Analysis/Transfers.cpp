@@ -1,0 +1,33 @@
+//===- Transfers.cpp - what moves between device and host -------------------------------------===//
+
+#include "partita/Analysis/Transfers.h"
+#include "dialects/Offload/Offload.h"
+#include "dialects/Train/Train.h"
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::analysis;
+
+int64_t analysis::timesOf(Operation *op) {
+  int64_t times = 1;
+  for (auto loop = op->getParentOfType<train::AccumulateOp>(); loop;
+       loop = loop->getParentOfType<train::AccumulateOp>())
+    times *= loop.getCount();
+  return times;
+}
+
+Transfers Transfers::of(func::FuncOp function) {
+  Transfers result;
+  function.walk([&](Operation *op) {
+    if (isa<offload::ToHostOp, offload::ToHostStartOp>(op))
+      result.toHost += timesOf(op) * bytesOf(op->getOperand(0).getType());
+    if (isa<offload::ToDeviceOp, offload::ToDeviceStartOp>(op))
+      result.toDevice += timesOf(op) * bytesOf(op->getOperand(0).getType());
+    if (!offload::isMadeOnHost(op))
+      return;
+    int64_t value = offload::isOnHost(op->getOperand(0)) ? 0 : bytesOf(op->getOperand(0).getType());
+    result.toHost += timesOf(op) * (value + bytesOf(op->getOperand(1).getType()));
+    result.toDevice += timesOf(op) * value;
+  });
+  return result;
+}

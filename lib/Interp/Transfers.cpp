@@ -1,0 +1,28 @@
+//===- Transfers.cpp - kernels of the dialect offload -----------------------------------------===//
+//
+// A copy is the value; where it stands is the plan's business (PlacedMemory).
+//
+//===------------------------------------------------------------------------------------------===//
+
+#include "Execution.h"
+#include "dialects/Offload/Offload.h"
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::interp;
+
+using RankInputs = ArrayRef<RankTensors>;
+using RankOutputs = MutableArrayRef<RankTensors>;
+
+template <typename Op> static LogicalResult copy(Execution &, Op, RankInputs in, RankOutputs out) {
+  out.back() = in.back(); // of a start the buffer, of a wait what it has become
+  return success();
+}
+
+void partita::interp::addOffloadKernels(KernelTable &table) {
+  table.addRanks<offload::ToHostOp>(copy<offload::ToHostOp>);
+  table.addRanks<offload::ToDeviceOp>(copy<offload::ToDeviceOp>);
+  table.addRanks<offload::ToHostStartOp>(copy<offload::ToHostStartOp>);
+  table.addRanks<offload::ToDeviceStartOp>(copy<offload::ToDeviceStartOp>);
+  table.addRanks<offload::WaitOp>(copy<offload::WaitOp>);
+}

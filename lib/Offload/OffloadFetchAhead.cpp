@@ -1,0 +1,119 @@
+//===- OffloadFetchAhead.cpp - when values come back from the host
+//-----------------------------===//
+//
+// As zero-prefetch-parameters does with gathers: copies to the device in the order of their first
+// uses; neighbours of one layer and direction are a group, each update's one of its own. A group
+// would stand right before its first use; it moves up, past the first uses of groups before it, as
+// long as what has been fetched and is not yet used stays within the bound. One group ahead is
+// always allowed.
+//
+//===------------------------------------------------------------------------------------------===//
+
+#include "dialects/Offload/Offload.h"
+#include "dialects/Par/Par.h"
+#include "dialects/Train/Train.h"
+#include "dialects/Zero/Zero.h"
+#include "partita/Offload/Passes.h"
+
+namespace partita {
+#define GEN_PASS_DEF_OFFLOADFETCHAHEADPASS
+#include "partita/Offload/Passes.h.inc"
+} // namespace partita
+
+using namespace mlir;
+using namespace partita;
+using offload::ToDeviceOp;
+
+namespace {
+
+/// Copies that belong together.
+struct Group {
+  SmallVector<ToDeviceOp> members;
+  Operation *firstUse = nullptr;
+  int64_t bytes = 0;
+};
+
+struct OffloadFetchAhead : partita::impl::OffloadFetchAheadPassBase<OffloadFetchAhead> {
+  using OffloadFetchAheadPassBase::OffloadFetchAheadPassBase;
+
+  void runOnOperation() override {
+    if (groupBytes < 0 || aheadBytes < 0) {
+      getOperation().emitError() << "group-bytes=" << groupBytes.getValue()
+                                 << " ahead-bytes=" << aheadBytes.getValue()
+                                 << ", expected none below 0";
+      return signalPassFailure();
+    }
+    getOperation().walk([&](Block *block) { place(groupsOf(block)); });
+  }
+
+private:
+  static Operation *firstUse(ToDeviceOp op) {
+    Operation *first = nullptr;
+    for (Operation *user : op->getUsers())
+      if (Operation *use = op->getBlock()->findAncestorOpInBlock(*user);
+          use && (!first || use->isBeforeInBlock(first)))
+        first = use;
+    return first;
+  }
+
+  /// Do two first uses belong to one layer, in one direction? Updates belong to none: each has what
+  /// it needs fetched while the one before it is made. What is gathered together is a group
+  /// already.
+  static bool belongTogether(Operation *a, Operation *b) {
+    if (a == b)
+      return true;
+    if (isa<train::AdamWOp, train::SgdOp, zero::ShardOp, zero::GatherOp>(b))
+      return false;
+    return train::LayerAttr::of(a->getLoc()) == train::LayerAttr::of(b->getLoc()) &&
+           par::isBackward(a->getLoc()) == par::isBackward(b->getLoc());
+  }
+
+  std::vector<Group> groupsOf(Block *block) {
+    SmallVector<std::pair<Operation *, ToDeviceOp>> copies;
+    for (auto op : block->getOps<ToDeviceOp>())
+      if (Operation *use = firstUse(op))
+        copies.push_back({use, op});
+    llvm::stable_sort(copies, [](auto a, auto b) {
+      return a.first != b.first && a.first->isBeforeInBlock(b.first);
+    });
+    std::vector<Group> groups;
+    for (auto [use, op] : copies) {
+      int64_t bytes = bytesOf(op.getType());
+      if (groups.empty() || !belongTogether(groups.back().firstUse, use) ||
+          groups.back().bytes + bytes > groupBytes)
+        groups.push_back({{}, use, 0});
+      groups.back().members.push_back(op);
+      groups.back().bytes += bytes;
+    }
+    return groups;
+  }
+
+  void place(const std::vector<Group> &groups) {
+    for (auto [i, group] : llvm::enumerate(groups)) {
+      size_t ahead = i; // the first group before whose use this one is fetched
+      for (int64_t waiting = group.bytes; ahead > 0; --ahead) {
+        waiting += groups[ahead - 1].bytes;
+        if (ahead < i && waiting > aheadBytes)
+          break;
+      }
+      for (ToDeviceOp op : group.members)
+        bringBefore(op, groups[ahead].firstUse);
+    }
+  }
+
+  /// A value that is on the host from the start comes from a read, which moves up too; one that is
+  /// put there in this block cannot come back before that.
+  static void bringBefore(ToDeviceOp op, Operation *before) {
+    if (op->isBeforeInBlock(before)) // fetched no earlier than where it is wanted
+      return op->moveBefore(before);
+    Operation *definer = op.getValue().getDefiningOp();
+    if (definer && definer->getBlock() == op->getBlock() && before->isBeforeInBlock(definer)) {
+      if (!isa<train::ReadOp>(definer))
+        return op->moveAfter(definer);
+      definer->moveBefore(before);
+    }
+    op->moveBefore(before);
+  }
+};
+
+} // namespace

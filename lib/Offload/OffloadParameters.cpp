@@ -1,0 +1,109 @@
+//===- OffloadParameters.cpp - parameters in the host's memory
+//---------------------------------===//
+//
+// The host makes the updates of what it keeps, where it keeps the states too or there are none:
+// those take the value as it stands there. All other uses get copies on the device, one per block
+// and purpose (forward, backward, update); what is not updated on the host is copied back where it
+// is written.
+//
+//===------------------------------------------------------------------------------------------===//
+
+#include "dialects/Offload/Offload.h"
+#include "dialects/Par/Par.h"
+#include "dialects/Train/Train.h"
+#include "dialects/Zero/Zero.h"
+#include "lib/Offload/What.h"
+#include "partita/Offload/Passes.h"
+#include "llvm/ADT/MapVector.h"
+
+namespace partita {
+#define GEN_PASS_DEF_OFFLOADPARAMETERSPASS
+#include "partita/Offload/Passes.h.inc"
+} // namespace partita
+
+using namespace mlir;
+using namespace partita;
+using offload::OffloadDialect;
+
+namespace {
+
+struct OffloadParameters : partita::impl::OffloadParametersPassBase<OffloadParameters> {
+  using OffloadParametersPassBase::OffloadParametersPassBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    FailureOr<bool> wanted = offload::names(module, what, "parameters");
+    if (failed(wanted))
+      return signalPassFailure();
+    if (!*wanted)
+      return;
+    llvm::MapVector<Operation *, SmallVector<train::ReadOp>> reads;
+    module.walk([&](train::ReadOp read) {
+      auto parameter =
+          SymbolTable::lookupNearestSymbolFrom<train::ParameterOp>(read, read.getSymbolAttr());
+      if (parameter && cast<RankedTensorType>(read.getType()).getNumElements() > keep)
+        reads[parameter].push_back(read);
+    });
+    for (auto &[parameter, list] : reads) {
+      parameter->setAttr(OffloadDialect::kHost, UnitAttr::get(&getContext()));
+      for (train::ReadOp read : list)
+        fetch(read);
+    }
+    module.walk([&](train::WriteOp write) { bringBack(write); });
+  }
+
+private:
+  static bool isUpdate(Operation *op) { return isa<train::AdamWOp, train::SgdOp>(op); }
+
+  /// An update of the value itself becomes the host's, if what else it changes is there.
+  static bool isForHost(OpOperand &use) {
+    Operation *op = use.getOwner();
+    if (!isUpdate(op) || use.getOperandNumber() != 0)
+      return false;
+    if (!llvm::all_of(offload::statesOf(op), offload::livesOnHost))
+      return false;
+    op->setAttr(OffloadDialect::kOnHost, UnitAttr::get(op->getContext()));
+    return true;
+  }
+
+  /// A piece that is taken is taken for an update.
+  static StringRef purposeOf(Operation *user) {
+    if (isUpdate(user) || isa<zero::ShardOp>(user))
+      return "update";
+    return par::isBackward(user->getLoc()) ? "backward" : "";
+  }
+
+  void fetch(train::ReadOp read) {
+    llvm::MapVector<std::pair<Block *, StringRef>, SmallVector<OpOperand *>> uses;
+    for (OpOperand &use : read->getUses())
+      if (!isForHost(use))
+        uses[{use.getOwner()->getBlock(), purposeOf(use.getOwner())}].push_back(&use);
+    for (auto &[where, list] : uses) {
+      Operation *first = list.front()->getOwner();
+      for (OpOperand *use : list)
+        if (use->getOwner()->isBeforeInBlock(first))
+          first = use->getOwner();
+      OpBuilder builder(first);
+      StringAttr purpose =
+          where.second.empty() ? StringAttr() : builder.getStringAttr(where.second);
+      auto copy =
+          offload::ToDeviceOp::create(builder, read.getLoc(), read.getType(), read, purpose);
+      for (OpOperand *use : list)
+        use->set(copy);
+    }
+  }
+
+  /// What is written to the host must be there.
+  static void bringBack(train::WriteOp write) {
+    Operation *symbol = SymbolTable::lookupNearestSymbolFrom(write, write.getSymbolAttr());
+    if (!offload::livesOnHost(symbol) || offload::isOnHost(write.getValue()) ||
+        write.getValue().getDefiningOp<train::InitialValueOp>())
+      return;
+    OpBuilder builder(write);
+    auto copy = offload::ToHostOp::create(builder, write.getLoc(), write.getValue().getType(),
+                                          write.getValue());
+    write->setOperand(0, copy);
+  }
+};
+
+} // namespace

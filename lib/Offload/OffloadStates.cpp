@@ -1,0 +1,51 @@
+//===- OffloadStates.cpp - states in the host's memory, updates where they are
+//-----------------===//
+
+#include "dialects/Offload/Offload.h"
+#include "dialects/Train/Train.h"
+#include "lib/Offload/What.h"
+#include "partita/Offload/Passes.h"
+
+namespace partita {
+#define GEN_PASS_DEF_OFFLOADSTATESPASS
+#include "partita/Offload/Passes.h.inc"
+} // namespace partita
+
+using namespace mlir;
+using namespace partita;
+using offload::OffloadDialect;
+
+namespace {
+
+struct OffloadStates : partita::impl::OffloadStatesPassBase<OffloadStates> {
+  using OffloadStatesPassBase::OffloadStatesPassBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    FailureOr<bool> wanted = offload::names(module, what, "optimizer");
+    if (failed(wanted))
+      return signalPassFailure();
+    if (!*wanted)
+      return;
+    bool any = false;
+    UnitAttr mark = UnitAttr::get(&getContext());
+    module.walk([&](Operation *op) {
+      if (!isa<train::AdamWOp, train::SgdOp>(op))
+        return;
+      SmallVector<Operation *> states = offload::statesOf(op);
+      if (states.empty())
+        return;
+      any = true;
+      op->setAttr(OffloadDialect::kOnHost, mark);
+      for (Operation *state : states)
+        state->setAttr(OffloadDialect::kHost, mark);
+    });
+    if (any)
+      return;
+    module.emitError() << "offload: optimizer: there are no states that the host could keep; the "
+                          "optimizer has none, or the program does not train";
+    signalPassFailure();
+  }
+};
+
+} // namespace

@@ -1,0 +1,71 @@
+//===- OffloadVerify.cpp - who may look at the host's memory
+//-----------------------------------===//
+
+#include "dialects/Offload/Offload.h"
+#include "dialects/Train/Train.h"
+#include "partita/Offload/Passes.h"
+
+namespace partita {
+#define GEN_PASS_DEF_OFFLOADVERIFYPASS
+#include "partita/Offload/Passes.h.inc"
+} // namespace partita
+
+using namespace mlir;
+using namespace partita;
+
+namespace {
+
+struct OffloadVerify : partita::impl::OffloadVerifyPassBase<OffloadVerify> {
+  void runOnOperation() override {
+    WalkResult result = getOperation().walk([&](Operation *op) -> WalkResult {
+      for (OpOperand &operand : op->getOpOperands())
+        if (failed(check(operand)))
+          return failure();
+      return success();
+    });
+    if (result.wasInterrupted())
+      signalPassFailure();
+  }
+
+private:
+  static Operation *symbolOf(train::WriteOp write) {
+    return SymbolTable::lookupNearestSymbolFrom(write, write.getSymbolAttr());
+  }
+
+  static LogicalResult check(OpOperand &operand) {
+    Operation *op = operand.getOwner();
+    bool onHost = offload::isOnHost(operand.get());
+    if (auto write = dyn_cast<train::WriteOp>(op)) {
+      if (onHost == offload::livesOnHost(symbolOf(write)) ||
+          operand.get().getDefiningOp<train::InitialValueOp>())
+        return success();
+      return refuse(operand, onHost ? "on the host to what lives on the device"
+                                    : "on the device to what lives on the host");
+    }
+    if (isa<offload::ToHostOp, offload::ToHostStartOp>(op))
+      return onHost ? refuse(operand, "that is on the host already") : success();
+    if (isa<offload::ToDeviceOp, offload::ToDeviceStartOp>(op))
+      return onHost ? success() : refuse(operand, "that is on the device already");
+    if (!onHost || isa<offload::WaitOp>(op) || isHostsOwn(operand))
+      return success();
+    return refuse(operand, "that is on the host; it needs an offload.to_device");
+  }
+
+  /// The host makes an update of what it keeps: value and states, not the gradient.
+  static bool isHostsOwn(OpOperand &operand) {
+    Operation *op = operand.getOwner();
+    return isa<train::AdamWOp, train::SgdOp>(op) && offload::isMadeOnHost(op) &&
+           operand.getOperandNumber() != 1;
+  }
+
+  static LogicalResult refuse(OpOperand &operand, StringRef what) {
+    InFlightDiagnostic error = operand.getOwner()->emitOpError()
+                               << "takes as operand " << operand.getOperandNumber() << " a value "
+                               << what;
+    if (Operation *definer = operand.get().getDefiningOp())
+      error.attachNote(definer->getLoc()) << "it comes from here";
+    return error;
+  }
+};
+
+} // namespace

@@ -1,0 +1,73 @@
+//===- StartTransfers.cpp - start and wait of copies
+//-------------------------------------------===//
+
+#include "dialects/Offload/Offload.h"
+#include "partita/Offload/Passes.h"
+
+namespace partita {
+#define GEN_PASS_DEF_STARTTRANSFERSPASS
+#include "partita/Offload/Passes.h.inc"
+} // namespace partita
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::offload;
+
+namespace {
+
+struct StartTransfers : partita::impl::StartTransfersPassBase<StartTransfers> {
+  void runOnOperation() override {
+    SmallVector<Operation *> copies;
+    getOperation().walk([&](Operation *op) {
+      if (isa<ToHostOp, ToDeviceOp>(op))
+        copies.push_back(op);
+    });
+    // From the back: behind an op that is looked at all copies are starts already.
+    for (Operation *op : llvm::reverse(copies))
+      split(op);
+  }
+
+private:
+  /// Of copies to the host one may be under way when the next begins: where the second begins, this
+  /// one is complete.
+  static Operation *secondBehind(Operation *op) {
+    int behind = 0;
+    for (Operation *next = op->getNextNode(); next; next = next->getNextNode())
+      if (isa<ToHostOp, ToHostStartOp>(next) && ++behind == 2)
+        return next;
+    return nullptr;
+  }
+
+  static Operation *lastMoment(Operation *op) {
+    Block *block = op->getBlock();
+    Operation *moment = block->getTerminator();
+    for (Operation *user : op->getUsers())
+      if (Operation *use = block->findAncestorOpInBlock(*user); use && use->isBeforeInBlock(moment))
+        moment = use;
+    if (isa<ToHostOp>(op))
+      if (Operation *second = secondBehind(op); second && second->isBeforeInBlock(moment))
+        moment = second;
+    return moment;
+  }
+
+  void split(Operation *op) {
+    Operation *moment = lastMoment(op);
+    if (op->getNextNode() == moment) // one call is as good as two
+      return;
+    OpBuilder builder(op);
+    Type type = op->getResult(0).getType();
+    Value value = op->getOperand(0);
+    Operation *start;
+    if (isa<ToHostOp>(op))
+      start = ToHostStartOp::create(builder, op->getLoc(), builder.getI64Type(), type, value);
+    else
+      start = ToDeviceStartOp::create(builder, op->getLoc(), builder.getI64Type(), type, value);
+    builder.setInsertionPoint(moment);
+    Value done =
+        WaitOp::create(builder, op->getLoc(), type, start->getResult(0), start->getResult(1));
+    op->getResult(0).replaceAllUsesWith(done);
+    op->erase();
+  }
+};
+
+} // namespace

@@ -1,0 +1,71 @@
+// Updates on the host, tile by tile (transfer.h).
+
+#include "partita_rt/transfer.h"
+
+#include <algorithm>
+
+namespace partita_rt {
+
+namespace {
+
+/// The tiles of one update. `update(parameter, gradient, offset, count)` works on host memory.
+template <typename Update>
+void forTiles(Rank &rank, Home home, float *parameter, const float *gradient, int64_t n,
+              float *staging, int64_t tile, Update update) {
+  bool moves = home == Home::Device;
+  struct Half {
+    float *gradient, *parameter;
+    HostCopy in, out;
+  };
+  Half halves[2];
+  for (int h = 0; h < 2; ++h) {
+    float *base = staging + h * stagingElements(home, tile) / 2;
+    halves[h] = {base, base + tile, {}, {}};
+  }
+  auto fetch = [&](int64_t index) {
+    Half &half = halves[index % 2];
+    int64_t offset = index * tile, bytes = std::min(tile, n - offset) * 4;
+    if (moves)
+      wait(rank, half.out); // its half is free when the tile before the last has gone back
+    half.in = toHostStart(rank, half.gradient, gradient + offset, bytes);
+    if (moves)
+      half.in = toHostStart(rank, half.parameter, parameter + offset, bytes);
+  };
+  int64_t tiles = (n + tile - 1) / tile;
+  if (tiles > 0)
+    fetch(0);
+  for (int64_t index = 0; index < tiles; ++index) {
+    Half &half = halves[index % 2];
+    if (index + 1 < tiles)
+      fetch(index + 1);
+    wait(rank, half.in); // with all that began before it
+    int64_t offset = index * tile, count = std::min(tile, n - offset);
+    update(moves ? half.parameter : parameter + offset, half.gradient, offset, count);
+    if (moves)
+      half.out = toDeviceStart(rank, parameter + offset, half.parameter, count * 4);
+  }
+  if (moves)
+    for (Half &half : halves)
+      wait(rank, half.out);
+}
+
+} // namespace
+
+void adamwUpdateOnHost(Rank &rank, Home home, float *parameter, float *m, float *v,
+                       const float *gradient, int64_t n, const AdamW &options, float *staging,
+                       int64_t tile) {
+  forTiles(rank, home, parameter, gradient, n, staging, tile,
+           [&](float *values, const float *gradients, int64_t offset, int64_t count) {
+             adamwUpdate(values, m + offset, v + offset, gradients, count, options);
+           });
+}
+
+void sgdUpdateOnHost(Rank &rank, Home home, float *parameter, const float *gradient, int64_t n,
+                     const Sgd &options, float *staging, int64_t tile) {
+  forTiles(rank, home, parameter, gradient, n, staging, tile,
+           [&](float *values, const float *gradients, int64_t, int64_t count) {
+             sgdUpdate(values, nullptr, gradients, count, options);
+           });
+}
+
+} // namespace partita_rt

@@ -1,0 +1,69 @@
+// Copies by a thread of their own (transfer.h).
+
+#include "cpu/transfer.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace partita_rt {
+
+TransferEngine::~TransferEngine() {
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    ends = true;
+  }
+  changed.notify_all();
+  if (thread.joinable())
+    thread.join();
+}
+
+HostCopy TransferEngine::start(void *to, const void *from, int64_t bytes) {
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    if (!thread.joinable())
+      thread = std::thread([this] { run(); });
+    jobs.push_back({to, from, bytes});
+  }
+  changed.notify_all();
+  return {++started};
+}
+
+void TransferEngine::wait(HostCopy copy) {
+  std::unique_lock<std::mutex> lock(mutex);
+  changed.wait(lock, [&] { return done >= copy.number; });
+  waited = std::max(waited, copy.number);
+}
+
+void TransferEngine::run() {
+  std::unique_lock<std::mutex> lock(mutex);
+  while (true) {
+    changed.wait(lock, [&] { return ends || !jobs.empty(); });
+    if (jobs.empty())
+      return;
+    Job job = jobs.front();
+    jobs.pop_front();
+    lock.unlock();
+    std::memcpy(job.to, job.from, size_t(job.bytes));
+    lock.lock();
+    ++done;
+    changed.notify_all();
+  }
+}
+
+HostCopy toHostStart(Rank &rank, void *host, const void *device, int64_t bytes) {
+  rank.transfers->count.toHost += bytes;
+  return rank.transfers->start(host, device, bytes);
+}
+
+HostCopy toDeviceStart(Rank &rank, void *device, const void *host, int64_t bytes) {
+  rank.transfers->count.toDevice += bytes;
+  return rank.transfers->start(device, host, bytes);
+}
+
+TransferBytes transferred(const Rank &rank) { return rank.transfers->count; }
+
+int64_t transfersUnderWay(const Rank &rank) { return rank.transfers->outstanding(); }
+
+void wait(Rank &rank, HostCopy copy) { rank.transfers->wait(copy); }
+
+} // namespace partita_rt

@@ -1,0 +1,53 @@
+// RUN: partita-opt %s --offload-parameters=what=parameters | FileCheck %s
+// RUN: partita-opt %s --offload-parameters="what=parameters keep=24" | FileCheck %s --check-prefix=KEPT
+// RUN: partita-opt %s --offload-parameters=what=optimizer | FileCheck %s --check-prefix=NOTHING
+// NOTHING-NOT: offload.
+
+#back = loc(fused<"backward">["node"])
+module attributes {par.mesh = #par.mesh<dp = 2>} {
+  // CHECK: train.parameter @w : tensor<4x6xf32> {offload.host}
+  // KEPT-NOT: @w {{.*}}offload.host
+  train.parameter @w : tensor<4x6xf32>
+  // CHECK: train.parameter @table : tensor<5x6xf32> {offload.host}
+  // KEPT: train.parameter @table : tensor<5x6xf32> {offload.host}
+  train.parameter @table : tensor<5x6xf32>
+  train.state @table.m : tensor<15xf32> = 0.0 of @table "m"
+
+  // One copy for the forward pass, one for the backward pass; the update, which has no states, is the host's.
+  // CHECK-LABEL: func @example
+  // CHECK: %[[H:.*]] = train.read @w
+  // CHECK-NEXT: %[[F:.*]] = offload.to_device %[[H]] :
+  // CHECK-NEXT: tx.matmul %arg0, %[[F]]
+  // CHECK-NEXT: tx.matmul %arg0, %[[F]]
+  // CHECK: %[[B:.*]] = offload.to_device %[[H]] for "backward"
+  // CHECK-NEXT: tx.matmul_nt %arg1, %[[B]]
+  // CHECK: train.sgd %[[H]], {{.*}}offload.on_host
+  func.func @example(%x: tensor<8x4xf32>, %dy: tensor<8x6xf32>, %g: tensor<4x6xf32>) -> (tensor<8x6xf32>, tensor<8x6xf32>, tensor<8x4xf32>) {
+    %w = train.read @w : tensor<4x6xf32>
+    %y = tx.matmul %x, %w : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
+    %z = tx.matmul %x, %w : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
+    %dx = tx.matmul_nt %dy, %w : (tensor<8x6xf32>, tensor<4x6xf32>) -> tensor<8x4xf32> loc(#back)
+    %rate = train.learning_rate : tensor<f32>
+    %new = train.sgd %w, %g, %rate {decay = 0.0} : (tensor<4x6xf32>, tensor<4x6xf32>, tensor<f32>) -> tensor<4x6xf32>
+    train.write @w, %new : tensor<4x6xf32>
+    return %y, %z, %dx : tensor<8x6xf32>, tensor<8x6xf32>, tensor<8x4xf32>
+  }
+
+  // A piece is updated on the device: the value goes there for it, and what is gathered goes back.
+  // CHECK-LABEL: func @pieces
+  // CHECK: %[[H:.*]] = train.read @table
+  // CHECK: %[[U:.*]] = offload.to_device %[[H]] for "update"
+  // CHECK-NEXT: zero.shard %[[U]] over "dp"
+  // CHECK: %[[NEW:.*]] = zero.gather
+  // CHECK-NEXT: %[[BACK:.*]] = offload.to_host %[[NEW]]
+  // CHECK-NEXT: train.write @table, %[[BACK]]
+  func.func @pieces(%g: tensor<15xf32, #par.place<[5, 6], flat [dp]>>) attributes {par.no_cotangents} {
+    %w = train.read @table : tensor<5x6xf32>
+    %rate = train.learning_rate : tensor<f32>
+    %piece = zero.shard %w over "dp" : tensor<5x6xf32> -> tensor<15xf32, #par.place<[5, 6], flat [dp]>>
+    %new = train.sgd %piece, %g, %rate {decay = 0.0} : (tensor<15xf32, #par.place<[5, 6], flat [dp]>>, tensor<15xf32, #par.place<[5, 6], flat [dp]>>, tensor<f32>) -> tensor<15xf32, #par.place<[5, 6], flat [dp]>>
+    %whole = zero.gather %new over "dp" : tensor<15xf32, #par.place<[5, 6], flat [dp]>> -> tensor<5x6xf32>
+    train.write @table, %whole : tensor<5x6xf32>
+    return
+  }
+}
