@@ -6,7 +6,9 @@
 Hugging Face's GPT2LMHeadModel in eager mode and float32, attention by
 scaled_dot_product_attention, AdamW in whichever of PyTorch's implementations (fused, foreach) is
 faster here; one step is gradients to None, forward, loss, backward, update. With --ranks N,
-DistributedDataParallel over gloo, N processes, the batch split evenly. Data are random tokens:
+DistributedDataParallel over gloo, N processes, the batch split evenly; with --strategy fsdp
+fully_shard of every block and of the model (FSDP2), parameters freed after each block's forward
+pass. Data are random tokens:
 they change no time.
 
 Reported, for the slowest rank: `seconds` of each step after the warm-up, `processor` seconds of the
@@ -59,6 +61,19 @@ def step(model, optimizer, ids, labels):
     return loss.item()
 
 
+def distribute(model, args, rank):
+    import torch
+    torch.distributed.init_process_group("gloo", rank=rank, world_size=args.ranks)
+    if args.strategy == "ddp":
+        return torch.nn.parallel.DistributedDataParallel(model)
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+    mesh = init_device_mesh("cpu", (args.ranks,))
+    for block in model.transformer.h:
+        fully_shard(block, mesh=mesh, reshard_after_forward=True)
+    return fully_shard(model, mesh=mesh, reshard_after_forward=True)
+
+
 def faster_optimizer(model, ids, labels):
     """Times the update alone, three of each kind after one to allocate the states."""
     step(model, make_optimizer(model, "foreach"), ids, labels)  # leaves gradients
@@ -85,11 +100,14 @@ def run(args, rank):
     tokens = torch.randint(0, args.vocab, (rows, args.sequence + 1), generator=generator)
     ids, labels = tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous()
     implementation = args.optimizer
-    if implementation == "auto":
+    if implementation == "auto" and args.strategy == "ddp":
         implementation = faster_optimizer(model, ids, labels)
     if args.ranks > 1:
-        torch.distributed.init_process_group("gloo", rank=rank, world_size=args.ranks)
-        model = torch.nn.parallel.DistributedDataParallel(model)
+        model = distribute(model, args, rank)
+    if implementation == "auto":  # of pieces: rank 0's choice
+        choice = [faster_optimizer(model, ids, labels)]
+        torch.distributed.broadcast_object_list(choice)
+        implementation = choice[0]
     optimizer = make_optimizer(model, implementation)
     seconds, processor, loss = [], [], 0.0
     for index in range(args.warmup + args.steps):
@@ -122,6 +140,7 @@ def main():
                         ("sequence", 256), ("steps", 10), ("warmup", 3), ("threads", 1),
                         ("ranks", 1)]:
         parser.add_argument("--" + name, type=int, default=value)
+    parser.add_argument("--strategy", choices=["ddp", "fsdp"], default="ddp")
     parser.add_argument("--optimizer", choices=["auto", "fused", "foreach"], default="auto")
     args = parser.parse_args()
     if args.batch % args.ranks:
