@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Every combination of a stage of ZeRO, tensor parallelism, recomputation and accumulation, against one rank.
+"""Every combination of a stage of ZeRO, tensor parallelism, recomputation, offload and accumulation, against one rank.
 
 Runs `partita verify` (all phases, planned memory, three steps in double precision) for each and prints a table; --table FILE puts it
 between the marks <!-- plans --> and <!-- /plans --> of a Markdown file. Needs nothing but the built compiler. Several minutes.
@@ -19,11 +19,16 @@ STATES = [
     ("stage 1", "dp=2", ["--zero-stage", "1"]),
     ("stage 2", "dp=2", ["--zero-stage", "2"]),
     ("stage 3", "dp=2", ["--zero-stage", "3"]),
+    ("stage 3, kept from forward to backward", "dp=2", ["--fsdp-strategy", "shard-grad-op"]),
     ("stage 1, hybrid", "dp=2,fsdp=2", ["--zero-stage", "1"]),
+    ("stage 2, hybrid", "dp=2,fsdp=2", ["--zero-stage", "2"]),
     ("stage 3, hybrid", "dp=2,fsdp=2", ["--zero-stage", "3"]),
 ]
-TENSOR = [("", []), ("tp", []), ("tp, sequence", ["--sequence-parallel"])]
-RECOMPUTE = ["none", "selective", "block"]
+TENSOR = [("", []), (", tp", []), (", tp, sequence", ["--sequence-parallel"])]
+ALL = "optimizer,parameters,activations"
+# What is recomputed, and what the host keeps.
+COLUMNS = [(policy, kept) for policy in ("none", "selective", "block") for kept in ("", ALL)]
+COLUMNS += [("none", kept) for kept in ALL.split(",")]
 ACCUMULATE = [1, 2]
 
 
@@ -43,19 +48,20 @@ def main():
     parser.add_argument("--model", default=ROOT / "test/Data/gpt2_tiny_dynamo_sdpa.onnx")
     parser.add_argument("--table", type=pathlib.Path)
     arguments = parser.parse_args()
-    header = ["state"] + [f"{tensor or 'no tp'}; {policy}" for policy in RECOMPUTE for tensor, _ in TENSOR]
+    header = ["state"] + [f"recompute {policy}" + (f"; host: {'all' if kept == ALL else kept}" if kept else "")
+                          for policy, kept in COLUMNS]
     lines = ["| " + " | ".join(header) + " |", "|" + "---|" * len(header)]
     failed = 0
-    for name, mesh, stage in STATES:
-        row = [name]
-        for policy in RECOMPUTE:
-            for tensor, split in TENSOR:
-                found = []
-                for accumulate in ACCUMULATE:
-                    whole = mesh + (",tp=2" if tensor else "")
-                    found.append(verify(arguments.model, whole, stage + split + ["--recompute", policy, "--accumulate", str(accumulate)]))
-                    failed += found[-1] != "yes"
-                row.append("yes" if set(found) == {"yes"} else "; ".join(found))
+    for (name, mesh, stage), (tensor, split) in itertools.product(STATES, TENSOR):
+        row = [name + tensor]
+        for policy, kept in COLUMNS:
+            options = stage + split + ["--recompute", policy]
+            if kept:
+                options += ["--offload", kept, "--offload-threshold", "1"]
+            found = [verify(arguments.model, mesh + (",tp=2" if tensor else ""), options + ["--accumulate", str(accumulate)])
+                     for accumulate in ACCUMULATE]
+            failed += sum(each != "yes" for each in found)
+            row.append("yes" if set(found) == {"yes"} else "; ".join(found))
         lines.append("| " + " | ".join(row) + " |")
         print(lines[-1], file=sys.stderr)
     table = "\n".join(lines)
