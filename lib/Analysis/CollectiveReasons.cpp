@@ -23,6 +23,7 @@ struct Role {
                 need = "the mean is over all samples";
   std::optional<Place> place = {};
   StringLiteral title = "";
+  bool tellsScatters = false; ///< `place` and `title` are those of reduce-scatters alone
   bool isPaired = false;
 
   constexpr Role(StringLiteral name, StringLiteral says) : name(name), text(says) {}
@@ -39,6 +40,12 @@ struct Role {
   constexpr Role told(Place at, StringLiteral as) const {
     Role role = with(&Role::title, as);
     role.place = at;
+    return role;
+  }
+  /// The same of its reduce-scatters; others are in layers.
+  constexpr Role toldOfScatters(Place at, StringLiteral as) const {
+    Role role = told(at, as);
+    role.tellsScatters = true;
     return role;
   }
   /// Sequence parallelism puts a pair in place of such an all-reduce of a residual stream.
@@ -84,7 +91,8 @@ constexpr Role kRoles[] = {
             " and parameters lack it: each rank has a share of their gradients, and keeps the "
             "piece that it updates")
         .again(", once more for the backward pass")
-        .chosen("with --zero-stage 2, parameters are whole: one gather of each per step"),
+        .chosen("with --zero-stage 2, parameters are whole: one gather of each per step")
+        .toldOfScatters(Gradients, "gradients of parameters"),
     Role("whole", " and needs its input whole")
         .gathers(", so its input, split along the sequence, is gathered")
         .scatters(" and gathers its input: each rank has a share of the input's gradient, and "
@@ -156,13 +164,18 @@ bool hasPair(const Collective &c, const Role &role) {
 
 } // namespace
 
-std::optional<Place> partita::analysis::placeOfRole(StringRef name) {
-  const Role *role = roleOf(name);
-  return role ? role->place : std::nullopt;
+/// Where one of a kind is told if not in its layer.
+static std::optional<Place> placeOf(const Role *role, StringRef kind) {
+  bool told = role && (!role->tellsScatters || kind == "reduce_scatter");
+  return told ? role->place : std::nullopt;
+}
+
+std::optional<Place> partita::analysis::placeOfRole(StringRef role, StringRef kind) {
+  return placeOf(roleOf(role), kind);
 }
 
 std::string Collective::name() const {
-  if (const Role *row = roleOf(role); row && row->place)
+  if (const Role *row = roleOf(role); placeOf(row, kind))
     return row->title.str();
   return node + (backward ? ", backward" : "");
 }

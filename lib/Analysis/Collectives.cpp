@@ -6,7 +6,6 @@
 #include "dialects/Train/Train.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "partita/Analysis/Transfers.h"
-#include "partita/Analysis/Transfers.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -44,8 +43,8 @@ static int64_t microBatchesOf(func::FuncOp function) {
 
 /// A bucket may join what several ops need: a value within a layer tells more of its place than one
 /// outside, and that more than the gradients of parameters, which are reduced when there is time.
-static int tellingPower(par::CauseAttr cause) {
-  if (placeOfRole(cause.getRole()))
+static int tellingPower(par::CauseAttr cause, StringRef kind) {
+  if (placeOfRole(cause.getRole(), kind))
     return 0;
   return cause.getLayer() >= 0 ? 2 : 1;
 }
@@ -60,15 +59,16 @@ static std::vector<std::string> parametersOf(par::SeedAttr seed) {
 static void takeCause(ArrayRef<par::CauseAttr> causes, Collective &record) {
   if (causes.empty())
     return;
+  auto power = [&](par::CauseAttr cause) { return tellingPower(cause, record.kind); };
   par::CauseAttr first = *llvm::max_element(
-      causes, [](par::CauseAttr a, par::CauseAttr b) { return tellingPower(a) < tellingPower(b); });
+      causes, [&](par::CauseAttr a, par::CauseAttr b) { return power(a) < power(b); });
   record.role = first.getRole().str();
   record.letter = first.getLetter().str();
   record.rule = first.getRule().str();
   record.op = first.getOp().str();
   record.node = utf8(first.getNode());
   record.layers = first.getLayers();
-  record.place = placeOfRole(first.getRole()).value_or(Place(first.getLayer()));
+  record.place = placeOfRole(first.getRole(), record.kind).value_or(Place(first.getLayer()));
   par::SeedAttr seed = first.getSeed();
   if (!seed)
     return;
@@ -77,15 +77,17 @@ static void takeCause(ArrayRef<par::CauseAttr> causes, Collective &record) {
   record.parameters = parametersOf(seed);
   llvm::SmallDenseSet<par::SeedAttr> seen{seed};
   for (par::CauseAttr cause : causes)
-    if (tellingPower(first) > 0 && tellingPower(cause) == tellingPower(first) && cause.getSeed() &&
+    if (power(first) > 0 && power(cause) == power(first) && cause.getSeed() &&
         seen.insert(cause.getSeed()).second)
       record.merged.push_back(parametersOf(cause.getSeed()));
 }
 
-std::string partita::analysis::nameByCause(Location loc) {
+std::string partita::analysis::nameByCause(Operation *op) {
   Collective record;
-  record.backward = par::isBackward(loc);
-  takeCause(par::causesOf(loc), record);
+  if (auto collective = dyn_cast<CollectiveInterface>(op))
+    record.kind = collective.getCollectiveKind();
+  record.backward = par::isBackward(op->getLoc());
+  takeCause(par::causesOf(op->getLoc()), record);
   return record.role.empty() ? "" : record.name();
 }
 

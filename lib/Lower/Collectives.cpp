@@ -24,7 +24,7 @@ FailureOr<int64_t> rt::groupOf(Operation *op, StringRef axis) {
 }
 
 std::string rt::reasonOf(Operation *op, std::optional<StringRef> reason) {
-  if (std::string name = analysis::nameByCause(op->getLoc()); !name.empty())
+  if (std::string name = analysis::nameByCause(op); !name.empty())
     return name;
   if (reason && !reason->empty())
     return reason->str();

@@ -2,6 +2,7 @@
 
 #include "dialects/Rt/Rt.h"
 #include "dialects/Train/Train.h"
+#include "dialects/Zero/Zero.h"
 #include "partita/Analysis/Collectives.h"
 #include "partita/Memory/Ledger.h"
 #include <map>
@@ -43,7 +44,19 @@ struct Held {
   StringRef name, group; ///< group: of states, which ("m", "v")
   Kind kind;
   int64_t bytes, offset;
+  int64_t padding; ///< of `bytes` with what fills them up: more than the tensor's share of a rank
 };
+
+/// Bytes that a rank keeps and no tensor has: the average over the ranks of what fills a flat
+/// piece, and what fills a buffer up to its alignment.
+int64_t paddingOf(ModuleOp module, RankedTensorType type) {
+  int64_t width = rt::elementBytes(type.getElementType()), bytes = type.getNumElements() * width;
+  int64_t padding = alignPersistent(bytes) - bytes;
+  par::MeshAttr mesh = par::MeshAttr::of(module);
+  for (StringAttr axis : par::Layout::of(type).flat)
+    padding += zero::paddingOf(type, axis, mesh) * width / mesh.sizeOf(axis);
+  return padding;
+}
 } // namespace
 
 static std::vector<Held> heldBy(ModuleOp module, Side side) {
@@ -56,17 +69,25 @@ static std::vector<Held> heldBy(ModuleOp module, Side side) {
     auto tensor = cast<RankedTensorType>(type.getValue());
     auto state = dyn_cast<train::StateOp>(op);
     StringRef group = state && state.getKind() ? *state.getKind() : StringRef();
-    result.push_back(
-        {SymbolTable::getSymbolName(&op).getValue(), group, state ? Kind::State : Kind::Parameter,
-         tensor.getNumElements() * rt::elementBytes(tensor.getElementType()), at.getOffset()});
+    result.push_back({SymbolTable::getSymbolName(&op).getValue(), group,
+                      state ? Kind::State : Kind::Parameter,
+                      tensor.getNumElements() * rt::elementBytes(tensor.getElementType()),
+                      at.getOffset(), paddingOf(module, tensor)});
   }
   return result;
+}
+
+static int64_t persistentPadding(ModuleOp module, Side side) {
+  int64_t padding = 0;
+  for (const Held &held : heldBy(module, side))
+    padding += held.padding;
+  return padding;
 }
 
 static Sums persistentSums(ModuleOp module, Side side) {
   Sums sums{};
   for (const Held &held : heldBy(module, side))
-    sums[static_cast<size_t>(held.kind)] += align(held.bytes);
+    sums[static_cast<size_t>(held.kind)] += alignPersistent(held.bytes);
   return sums;
 }
 
@@ -75,7 +96,7 @@ static json::Array persistentKinds(ModuleOp module, Side side) {
   std::map<Kind, std::map<std::string, std::pair<int64_t, int64_t>>> found; // count, bytes
   for (const Held &held : heldBy(module, side)) {
     auto &[count, bytes] = found[held.kind][utf8(held.group)];
-    ++count, bytes += align(held.bytes);
+    ++count, bytes += alignPersistent(held.bytes);
   }
   json::Array result;
   for (auto &[kind, groups] : found) {
@@ -215,7 +236,7 @@ std::optional<Ledger> Ledger::fromJson(const json::Object &memory) {
     if (!kind)
       return std::nullopt;
     if (rowOf(*kind).persistent) {
-      ledger.persistent[static_cast<size_t>(*kind)] += align(number(*each, "bytes"));
+      ledger.persistent[static_cast<size_t>(*kind)] += alignPersistent(number(*each, "bytes"));
       continue;
     }
     Buffer buffer{each->getString("name").value_or("").str(),
@@ -256,6 +277,7 @@ static json::Object describe(ModuleOp module, Side side) {
   bool host = side == Side::Host;
   return json::Object{
       {"persistent", count(host ? RtDialect::kHostBytes : RtDialect::kPersistentBytes)},
+      {"padding", persistentPadding(module, side)},
       {"parameters", sums[static_cast<size_t>(Kind::Parameter)]},
       {"optimizer_states", sums[static_cast<size_t>(Kind::State)]},
       {"kinds", persistentKinds(module, side)},

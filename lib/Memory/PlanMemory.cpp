@@ -1,8 +1,8 @@
 //===- PlanMemory.cpp - plan-memory -----------------------------------------------------------===//
 //
-// Persistent memory first, the device's and the host's (one place per parameter and state, in the
-// order of their symbols, the same in all functions), then each function by itself (Plan.cpp,
-// Offsets.cpp); the arena is as large as the largest of them needs. The decisions become
+// Persistent memory first, the device's and the host's (one place per parameter and state, the
+// same in all functions: those that fill whole cache lines first), then each function by itself
+// (Plan.cpp, Offsets.cpp); the arena is as large as the largest of them needs. The decisions become
 // attributes, which `lower-to-rt` and the ledger read.
 //
 //===------------------------------------------------------------------------------------------===//
@@ -112,6 +112,7 @@ private:
   LogicalResult layOutPersistent(ModuleOp module) {
     if (failed(collectLocalTypes(module)))
       return failure();
+    SmallVector<std::pair<Operation *, RankedTensorType>> symbols;
     for (Operation &op : *module.getBody()) {
       auto parameter = dyn_cast<train::ParameterOp>(op);
       auto state = dyn_cast<train::StateOp>(op);
@@ -123,14 +124,22 @@ private:
       if (!local.hasStaticShape() || !local.getElementType().isIntOrFloat())
         return op.emitOpError() << "is of type " << local
                                 << "; memory is planned for tensors of known size only";
-      int64_t bytes = local.getNumElements() * rt::elementBytes(local.getElementType());
-      bool onHost = offload::livesOnHost(&op);
+      symbols.push_back({&op, local});
+    }
+    auto bytesOf = [](RankedTensorType type) {
+      return type.getNumElements() * rt::elementBytes(type.getElementType());
+    };
+    llvm::stable_sort(symbols, [&](auto a, auto b) { // whole lines first
+      return bytesOf(a.second) % kAlignment == 0 && bytesOf(b.second) % kAlignment != 0;
+    });
+    for (auto [op, local] : symbols) {
+      bool onHost = offload::livesOnHost(op);
       Space space = onHost ? Space::Host : Space::Persistent;
-      int64_t &offset = onHost ? hostBytes : persistentBytes;
-      persistent[SymbolTable::getSymbolName(&op)] = {space, offset, bytes};
-      op.setAttr(RtDialect::kAt, AtAttr::get(&getContext(), space, offset, {}));
-      op.setAttr(RtDialect::kLocal, TypeAttr::get(local));
-      offset += align(bytes);
+      int64_t &offset = onHost ? hostBytes : persistentBytes, bytes = bytesOf(local);
+      persistent[SymbolTable::getSymbolName(op)] = {space, offset, bytes};
+      op->setAttr(RtDialect::kAt, AtAttr::get(&getContext(), space, offset, {}));
+      op->setAttr(RtDialect::kLocal, TypeAttr::get(local));
+      offset += alignPersistent(bytes);
     }
     return success();
   }

@@ -111,6 +111,20 @@ private:
       f.erase();
   }
 
+  /// The same cause, in the layer of the op that uses the whole first: there the gather stands, and
+  /// of there the gradient is, wherever the parameter's `f` stood.
+  static Location inLayerOf(Operation *use, Location loc) {
+    train::LayerAttr layer = train::LayerAttr::of(use->getLoc());
+    SmallVector<par::CauseAttr> causes = par::causesOf(loc);
+    if (!layer || causes.empty())
+      return loc;
+    par::CauseAttr cause = causes.front();
+    return par::withCause(
+        loc, par::CauseAttr::get(loc.getContext(), cause.getRole(), cause.getLetter(),
+                                 cause.getRule(), cause.getOp(), cause.getNode(), layer.getNumber(),
+                                 layer.getCount(), cause.getSeed()));
+  }
+
   /// In each block that uses the whole, a gather before its first use: within a loop over
   /// micro-batches nothing whole outlives a micro-batch.
   void gatherForUses(OpBuilder &builder, Location loc, Value piece, ArrayRef<OpOperand *> uses,
@@ -123,8 +137,8 @@ private:
     }
     for (auto [block, first] : firstUses) {
       builder.setInsertionPoint(first);
-      auto gather = zero::GatherOp::create(builder, loc, TypeRange(whole), piece, axis,
-                                           builder.getStringAttr("parameter"),
+      auto gather = zero::GatherOp::create(builder, inLayerOf(first, loc), TypeRange(whole), piece,
+                                           axis, builder.getStringAttr("parameter"),
                                            /*again=*/UnitAttr());
       for (OpOperand *use : uses)
         if (use->getOwner()->getBlock() == block)

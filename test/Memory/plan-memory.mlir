@@ -115,15 +115,15 @@ func.func @read_meanwhile(%x: !partial) -> (tensor<64xf32>, !partial) attributes
   return %s, %y : tensor<64xf32>, !partial
 }
 
-// CHECK: train.parameter @w {{.*}}rt.at = #rt.at<persistent 0>
+// CHECK: train.parameter @w {{.*}}rt.at = #rt.at<persistent 256>
 train.parameter @w : tensor<4xf32>
-// CHECK: train.state @w.m {{.*}}rt.at = #rt.at<persistent 64>
+// CHECK: train.state @w.m {{.*}}rt.at = #rt.at<persistent 272>
 train.state @w.m : tensor<4xf32> = 0.0 of @w "m"
 train.state @w.v : tensor<4xf32> = 0.0 of @w "v"
 
 // An update that is written back takes the parameter's own place.
 // CHECK-LABEL: func.func @update
-// CHECK: train.adamw {{.*}}rt.buffers = [#rt.at<persistent 0>, #rt.at<persistent 64>, #rt.at<persistent 128>]
+// CHECK: train.adamw {{.*}}rt.buffers = [#rt.at<persistent 256>, #rt.at<persistent 272>, #rt.at<persistent 288>]
 func.func @update(%g: tensor<4xf32>) {
   %w = train.read @w : tensor<4xf32>
   %m = train.read @w.m : tensor<4xf32>

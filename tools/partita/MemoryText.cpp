@@ -43,6 +43,10 @@ static void printPersistent(raw_ostream &os, StringRef title, const json::Object
       if (const json::Object *each = part.getAsObject())
         line("  " + printable(each->getString("name").value_or("")), *each);
   }
+  int64_t padding = number(memory, "padding"), all = number(memory, "persistent");
+  if (padding > 0)
+    os << "    " << left_justify("padding, of these", kName - 2)
+       << formatv("{0,18}  {1:P3}\n", grouped(padding), double(padding) / double(all));
 }
 
 static void printKinds(raw_ostream &os, StringRef space, const Ledger &ledger) {

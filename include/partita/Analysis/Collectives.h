@@ -50,11 +50,11 @@ struct Collective {
 /// Of all functions, in order.
 std::vector<Collective> collectivesOf(mlir::ModuleOp module);
 
-/// Collective::name() by the op's location; "" where no cause is noted.
-std::string nameByCause(mlir::Location loc);
+/// Collective::name() of the op, by its location; "" where no cause is noted.
+std::string nameByCause(mlir::Operation *op);
 
-/// Where those of a role of #par.cause are told, if not at their layer.
-std::optional<Place> placeOfRole(llvm::StringRef role);
+/// Where collectives of a kind for a role of #par.cause are told, if not at their layer.
+std::optional<Place> placeOfRole(llvm::StringRef role, llvm::StringRef kind);
 
 struct Count {
   int64_t calls = 0, bytes = 0;

@@ -34,10 +34,17 @@ llvm::ArrayRef<KindRow> kinds();
 inline const KindRow &rowOf(Kind kind) { return kinds()[static_cast<size_t>(kind)]; }
 std::optional<Kind> kindNamed(llvm::StringRef name);
 
-/// Every offset is a multiple of this: vector loads, no false sharing. All sums count a buffer with
-/// what fills it up to that.
+/// Every offset in the arena (and in pinned memory) is a multiple of this: vector loads. All sums
+/// count a buffer with what fills it up to that.
 constexpr int64_t kAlignment = 64;
 inline int64_t align(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+/// The same of persistent memory, where a thousandth of a small tensor is a few bytes: as much as
+/// copies and vectors of four need. What fills whole lines is laid out first and stays aligned.
+constexpr int64_t kPersistentAlignment = 16;
+inline int64_t alignPersistent(int64_t bytes) {
+  return (bytes + kPersistentAlignment - 1) / kPersistentAlignment * kPersistentAlignment;
+}
 
 /// Bytes by kind.
 using Sums = std::array<int64_t, kKinds>;

@@ -18,7 +18,7 @@
 //     int main(int argc, char **argv) { return programMain(argc, argv, program()); }
 //
 // All sizes are in bytes unless the name says elements. Every offset is a multiple of 64 (vector
-// loads, no false sharing between ranks). Strings are UTF-8, already escaped by the emitter.
+// loads), of a parameter or state of 16. Strings are UTF-8, already escaped by the emitter.
 // programMain checks the tables before anything runs (checkProgram): offsets inside their arena,
 // local shapes that divide the global ones, axes that exist; what is wrong is one message, exit 1.
 

@@ -81,7 +81,7 @@ if tp == 1:
     # What the backward pass does not use (biases, a table of rows) is not gathered again.
     assert accumulate * parameters < sent[3]["all_gather"] <= 2 * accumulate * (parameters + padding), sent
     print("sent: P, 2 P, (g + 1) P, at most 3 g P elements")
-    aligned = 4 * count * 64
+    aligned = 4 * count * 16
     for stage, pieces, wholes in ((0, 0, 4 - 1), (1, 2, 1), (2, 2, 1), (3, 3, 0)):
         expected = (wholes + pieces / dp) * parameters
         assert expected <= kept[stage] <= expected + aligned, (stage, kept[stage], expected)

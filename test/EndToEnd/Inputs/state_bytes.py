@@ -18,8 +18,8 @@ sizes = [math.prod(int(d) for d in shape.split("x")) for shape in shapes]
 exact = sum(sizes)
 worst = 0
 for ranks in map(int, sys.argv[4:]):
-    pieces = sum(-(-4 * -(-size // ranks) // 64) * 64 for size in sizes)  # padded to the ranks, aligned to 64 bytes
-    wholes = sum(-(-4 * size // 64) * 64 for size in sizes)
+    pieces = sum(-(-4 * -(-size // ranks) // 16) * 16 for size in sizes)  # padded to the ranks, aligned to 16 bytes
+    wholes = sum(-(-4 * size // 16) * 16 for size in sizes)
     for stage, parameters, states in ((0, wholes, 2 * wholes), (1, wholes, 2 * pieces), (2, wholes, 2 * pieces), (3, pieces, 2 * pieces)):
         if str(stage) not in stages or (ranks == 1 and stage > 0):
             continue
@@ -28,6 +28,8 @@ for ranks in map(int, sys.argv[4:]):
         assert (memory["parameters"], memory["optimizer_states"]) == (parameters, states), (ranks, stage, memory["parameters"], parameters)
         divided = {0: 0, 1: 8, 2: 8, 3: 12}[stage]
         formula = exact * (12 - divided + divided / ranks)
+        shares = sum((4 * size // part) for size in sizes for part in [ranks if stage == 3 else 1] + 2 * [ranks if stage else 1])
+        assert abs(memory["padding"] - (parameters + states - shares)) < 4 * len(sizes), (memory["padding"], parameters + states - shares)
         worst = max(worst, (parameters + states) / formula - 1)
 assert worst <= limit, worst
 print(f"state bytes by the formulas: {len(sizes)} tensors, {exact} elements, padding and alignment at most {100 * worst:.3f} %")

@@ -22,7 +22,7 @@ def ledger(mesh):
             states[entry["name"]] = entry["bytes"]
         elif entry["kind"] == "gradient" and entry["name"].endswith("(sum of micro-batches)"):
             gradients.append(entry["bytes"])
-    aligned = lambda sizes: sum((size + 63) // 64 * 64 for size in sizes)
+    aligned = lambda sizes: sum((size + 15) // 16 * 16 for size in sizes)
     assert kinds["parameter"] == aligned(parameters.values())
     assert memory["persistent"] - kinds["parameter"] >= aligned(states.values())
     return parameters, states, gradients
