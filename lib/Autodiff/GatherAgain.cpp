@@ -10,6 +10,7 @@
 #include "dialects/Par/Par.h"
 #include "dialects/Zero/Zero.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "partita/Analysis/Parameters.h"
 #include "partita/Autodiff/Passes.h"
 
 namespace partita {
@@ -26,18 +27,43 @@ struct GatherAgain : partita::impl::GatherAgainPassBase<GatherAgain> {
   using GatherAgainPassBase::GatherAgainPassBase;
 
   void runOnOperation() override {
-    bool keepsParameters = strategy == "shard-grad-op";
-    SmallVector<Operation *> gathers;
+    auto named = analysis::parametersNamed(getOperation(), keep, "keep-gathered");
+    if (failed(named))
+      return signalPassFailure();
+    kept = std::move(*named);
+    bool gathers = getOperation()
+                       .walk([](zero::GatherOp) { return WalkResult::interrupt(); })
+                       .wasInterrupted();
+    if (!kept.empty() && !gathers) {
+      getOperation().emitError() << "keep-gathered: no parameter is gathered for its use; with "
+                                    "--zero-stage 3 they are";
+      return signalPassFailure();
+    }
+    SmallVector<Operation *> found;
     getOperation().walk([&](Operation *op) {
-      if ((isa<par::AllGatherOp>(op) || (isa<zero::GatherOp>(op) && !keepsParameters)) &&
-          !isBackward(op) && !op->hasAttr(kAgain))
-        gathers.push_back(op);
+      bool gatherAgain = isa<par::AllGatherOp>(op) || (isa<zero::GatherOp>(op) && !isKept(op));
+      if (gatherAgain && !isBackward(op) && !op->hasAttr(kAgain))
+        found.push_back(op);
     });
-    llvm::for_each(gathers, [&](Operation *op) { split(op); });
+    llvm::for_each(found, [&](Operation *op) { split(op); });
   }
 
 private:
   static bool isBackward(Operation *op) { return par::isBackward(op->getLoc()); }
+
+  /// A gather of one parameter's pieces, perhaps through `f`s of other axes.
+  bool isKept(Operation *gather) {
+    Operation *op = gather;
+    while (op && op->getNumOperands() == 1 && !isa<train::ReadOp>(op))
+      op = op->getOperand(0).getDefiningOp();
+    auto read = dyn_cast_or_null<train::ReadOp>(op);
+    auto parameter =
+        read ? SymbolTable::lookupNearestSymbolFrom<train::ParameterOp>(read, read.getSymbolAttr())
+             : train::ParameterOp();
+    return strategy == "shard-grad-op" || (parameter && kept.contains(parameter));
+  }
+
+  llvm::SetVector<train::ParameterOp> kept;
 
   static constexpr llvm::StringLiteral kAgain = "again";
 

@@ -1,9 +1,7 @@
 //===- Freeze.cpp - parameters that are not trained -------------------------------------------===//
 
 #include "lib/Objective/Freeze.h"
-#include "dialects/Train/Train.h"
-#include "partita/Support/NearestNames.h"
-#include "llvm/Support/GlobPattern.h"
+#include "partita/Analysis/Parameters.h"
 
 using namespace mlir;
 using namespace partita;
@@ -18,26 +16,10 @@ LogicalResult objective::checkSomethingTrains(ModuleOp module) {
 }
 
 LogicalResult objective::freezeParameters(ModuleOp module, ArrayRef<std::string> patterns) {
-  for (const std::string &pattern : patterns) {
-    if (pattern.empty())
-      continue;
-    auto glob = llvm::GlobPattern::create(pattern);
-    if (!glob)
-      return module.emitError() << "freeze: '" << pattern
-                                << "' is no glob pattern: " << llvm::toString(glob.takeError());
-    bool any = false;
-    SmallVector<StringRef> names;
-    for (auto parameter : module.getOps<train::ParameterOp>()) {
-      names.push_back(parameter.getModelName());
-      if (!glob->match(parameter.getModelName()))
-        continue;
-      parameter.setFrozen(true);
-      any = true;
-    }
-    if (any)
-      continue;
-    return module.emitError() << "freeze: no parameter matches '" << pattern << "'"
-                              << nearestNames(pattern, names);
-  }
+  auto named = analysis::parametersNamed(module, patterns, "freeze");
+  if (failed(named))
+    return failure();
+  for (train::ParameterOp parameter : *named)
+    parameter.setFrozen(true);
   return success();
 }

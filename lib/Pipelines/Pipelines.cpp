@@ -36,7 +36,7 @@ static constexpr Phase kPhases[] = {
      "the gathers of parameters take the place of their conjugates, before differentiation"},
     {"differentiate",
      "differentiate,recompute{policy=${recompute} "
-     "budget=${recompute-budget}},gather-again{strategy=${fsdp-strategy}},expand-conjugates,join-"
+     "budget=${recompute-budget}},gather-again{strategy=${fsdp-strategy} keep=${keep-gathered}},expand-conjugates,join-"
      "slice-gradients,canonicalize,"
      "cse",
      "after partitioning, so that the conjugates of what it inserted come out of the table"},
@@ -63,7 +63,7 @@ static constexpr Phase kPhases[] = {
      "every kernel boundary is a value written and read again; before the overlap, which counts "
      "what there is to hide behind"},
     {"overlap",
-     "zero-prefetch-parameters{ahead-bytes=${prefetch-bytes}},"
+     "zero-prefetch-parameters{ahead-bytes=${prefetch-bytes} always=${gather-always}},"
      "bucket-all-reduces{bytes=${bucket-bytes}},order-updates,bucket-gathers{bytes=${bucket-bytes}}"
      ","
      "offload-fetch-ahead{ahead-bytes=${prefetch-bytes}},start-collectives,start-transfers,poll-"

@@ -36,6 +36,13 @@ static constexpr PlanOption kOptions[] = {
      "forward to the backward pass"},
     {"persistence-threshold", PlanOption::Integer, "ELEMENTS", "0", 0, kMost,
      "parameters of at most this many elements of a rank stay whole at stage 3"},
+    {"keep-gathered", PlanOption::List, "PATTERN,...", "", 0, 0,
+     "parameters that stay gathered from the forward to the backward pass at stage 3: glob "
+     "patterns "
+     "over their names"},
+    {"gather-always", PlanOption::Flag, "", "false", 0, 0,
+     "gather parameters for the backward pass even where they are still there from the forward "
+     "pass"},
     {"recompute", PlanOption::Choice, "none|selective|block", "none", 0, 0,
      "activations that the backward pass computes again: those that are cheap, or all but what "
      "enters each layer"},
@@ -243,6 +250,7 @@ void Plan::setOneRank() {
                              {"fsdp-strategy", "none"},
                              {"recompute", "none"},
                              {"recompute-budget", "0"},
+                             {"keep-gathered", ""},
                              {"offload", ""}})
     set(name, value);
 }

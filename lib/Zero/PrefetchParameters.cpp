@@ -4,7 +4,8 @@
 // belong to one layer (of one pass) join, as far as a bucket goes. Each bucket would stand right
 // before its first use; it moves up, past the first uses of buckets before it, as long as what is
 // gathered and not yet used stays within the bound. One bucket ahead is always allowed: it is what
-// hides a gather at all.
+// hides a gather at all. What the forward pass gathered and still uses where the backward pass's
+// gather would begin is alive: it is used on.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -99,7 +100,8 @@ private:
   }
 
   /// From the first bucket on, so that each passes those that stand already.
-  void place(ArrayRef<Bucket> buckets) {
+  void place(MutableArrayRef<Bucket> buckets) {
+    wholes.clear();
     for (auto [i, bucket] : llvm::enumerate(buckets)) {
       size_t ahead = i; // the first bucket before whose use this one is gathered
       for (int64_t waiting = bucket.bytes; ahead > 0; --ahead) {
@@ -107,8 +109,30 @@ private:
         if (ahead < i && waiting > aheadBytes)
           break;
       }
-      join(bucket, buckets[ahead].firstUse);
+      elideWhatIsAlive(bucket, buckets[ahead].firstUse);
+      if (!bucket.members.empty())
+        join(bucket, buckets[ahead].firstUse);
     }
+  }
+
+  /// Is the value used at `moment` or behind it?
+  static bool livesAt(Value whole, Operation *moment) {
+    return llvm::any_of(whole.getUsers(), [&](Operation *user) {
+      Operation *use = moment->getBlock()->findAncestorOpInBlock(*user);
+      return use && !use->isBeforeInBlock(moment);
+    });
+  }
+
+  void elideWhatIsAlive(Bucket &bucket, Operation *moment) {
+    llvm::erase_if(bucket.members, [&](zero::GatherOp op) {
+      Value whole = wholes.lookup(op.getPieces()[0]);
+      if (always || !op.getAgain() || !whole || !livesAt(whole, moment))
+        return false;
+      op->getResult(0).replaceAllUsesWith(whole);
+      op->erase();
+      ++elided;
+      return true;
+    });
   }
 
   /// What reads the piece moves up with its gather: nothing is written before all is read.
@@ -120,7 +144,7 @@ private:
     op->moveBefore(before);
   }
 
-  static void join(const Bucket &bucket, Operation *before) {
+  void join(const Bucket &bucket, Operation *before) {
     OpBuilder builder(before);
     SmallVector<Value> pieces;
     SmallVector<Type> types;
@@ -137,10 +161,13 @@ private:
                                first.getAxisAttr(), first.getReasonAttr(), first.getAgainAttr());
     for (auto [op, whole] : llvm::zip(bucket.members, joined.getWholes())) {
       Operation *single = op;
+      wholes[single->getOperand(0)] = whole;
       single->getResult(0).replaceAllUsesWith(whole);
       single->erase();
     }
   }
+
+  llvm::DenseMap<Value, Value> wholes; ///< of pieces, gathered so far
 };
 
 } // namespace

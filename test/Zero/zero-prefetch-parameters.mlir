@@ -1,6 +1,7 @@
 // RUN: partita-opt %s --zero-prefetch-parameters | FileCheck %s
 // RUN: partita-opt %s --zero-prefetch-parameters=ahead-bytes=48 | FileCheck %s --check-prefix=AHEAD
 // RUN: partita-opt %s --zero-prefetch-parameters=bucket-bytes=16 | FileCheck %s --check-prefix=SMALL
+// RUN: partita-opt %s --zero-prefetch-parameters=always=true | FileCheck %s --check-prefix=ALWAYS
 // RUN: not partita-opt %s --zero-prefetch-parameters=ahead-bytes=-1 2>&1 | FileCheck %s --check-prefix=WRONG
 // WRONG: error: bucket-bytes=25000000 ahead-bytes=-1, expected none below 0
 
@@ -8,6 +9,8 @@
 #first = loc(fused<#train.layer<0 of 3>>["first"])
 #second = loc(fused<#train.layer<1 of 3>>["second"])
 #third = loc(fused<#train.layer<2 of 3>>["third"])
+#second_back = loc(fused<"backward">[#second])
+#first_back = loc(fused<"backward">[#first])
 module attributes {par.mesh = #par.mesh<dp = 2>} {
   train.parameter @a : tensor<4xf32>
   train.parameter @b : tensor<4xf32>
@@ -49,5 +52,32 @@ module attributes {par.mesh = #par.mesh<dp = 2>} {
     %4 = zero.gather %d over "dp" because "parameter" : !piece -> tensor<4xf32>
     %v = tx.mul %u, %4 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> loc(#third)
     return %v : tensor<4xf32>
+  }
+
+  // The backward pass of the second layer needs @b again, to be gathered before the first use of what stands before it, the third
+  // layer's: the forward pass still uses it there. @a it does not: that is gathered again.
+  // CHECK-LABEL: func @alive
+  // CHECK-COUNT-3: zero.gather
+  // CHECK: zero.gather %{{.*}} over "dp" again
+  // CHECK-NOT: zero.gather
+  // CHECK: return
+  // ALWAYS-LABEL: func @alive
+  // ALWAYS-COUNT-2: zero.gather %{{.*}} over "dp" again
+  func.func @alive(%x: tensor<4xf32>) -> tensor<4xf32> attributes {par.no_cotangents} {
+    %a = train.read @a : !piece
+    %b = train.read @b : !piece
+    %c = train.read @c : !piece
+    %1 = zero.gather %a over "dp" because "parameter" : !piece -> tensor<4xf32>
+    %y = tx.mul %x, %1 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> loc(#first)
+    %2 = zero.gather %b over "dp" because "parameter" : !piece -> tensor<4xf32>
+    %z = tx.mul %y, %2 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> loc(#second)
+    %3 = zero.gather %c over "dp" because "parameter" : !piece -> tensor<4xf32>
+    %u = tx.mul %z, %3 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> loc(#third)
+    %v = tx.mul %u, %2 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> loc(#third)
+    %4 = zero.gather %b over "dp" again because "parameter" : !piece -> tensor<4xf32>
+    %w = tx.mul %v, %4 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> loc(#second_back)
+    %5 = zero.gather %a over "dp" again because "parameter" : !piece -> tensor<4xf32>
+    %r = tx.mul %w, %5 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> loc(#first_back)
+    return %r : tensor<4xf32>
   }
 }

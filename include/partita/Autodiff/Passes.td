@@ -73,9 +73,13 @@ def GatherAgainPass : Pass<"gather-again", "::mlir::ModuleOp"> {
     %g2 = par.all_gather %y over "tp" along 1 again
     %dw = tx.matmul_tn %g2, %du
     ```
+
+    So it does with gathered parameters, but for those whose names match a pattern of `keep`, and all of them with
+    FSDP's strategy shard-grad-op: they are kept from the one pass to the other.
   }];
-  let options = [Option<"strategy", "strategy", "std::string", "\"none\"",
-                        "FSDP's; with shard-grad-op, parameters are kept from the forward to the backward pass">];
+  let options = [Option<"strategy", "strategy", "std::string", "\"none\"", "FSDP's">,
+                 ListOption<"keep", "keep", "std::string",
+                            "parameters that stay gathered from the forward to the backward pass: glob patterns over their names">];
   let dependentDialects = ["::partita::par::ParDialect"];
   let statistics = [Statistic<"gathered", "gathers", "gathers added">];
 }

@@ -94,7 +94,8 @@ def ZeroPrefetchParametersPass : Pass<"zero-prefetch-parameters", "::mlir::Modul
     Gathers of parameters whose first uses belong to one layer, in one direction, join into buckets of at most
     `bucket-bytes`. A bucket is gathered before the first use of the bucket before it, so that it has that one's work to
     hide behind; and earlier as long as all that is gathered and waits for its first use is at most `ahead-bytes`. Where
-    the gather starts is where it stands, and what it fills is free after its last use.
+    the gather starts is where it stands, and what it fills is free after its last use. What would be gathered again while
+    the forward pass still uses what it has gathered is not: the backward pass uses that (unless `always`).
 
     ```mlir
     %a = zero.gather %u over "dp" because "parameter"
@@ -111,7 +112,9 @@ def ZeroPrefetchParametersPass : Pass<"zero-prefetch-parameters", "::mlir::Modul
   let options = [
     Option<"bucketBytes", "bucket-bytes", "int64_t", "25000000", "a bucket has at most this many bytes, or one parameter">,
     Option<"aheadBytes", "ahead-bytes", "int64_t", "0",
-           "gathered and not yet used, at most; 0: one bucket while the one before it is used">];
+           "gathered and not yet used, at most; 0: one bucket while the one before it is used">,
+    Option<"always", "always", "bool", "false", "gather again even what is still there">];
+  let statistics = [Statistic<"elided", "elided", "gathers of what was still there">];
   let dependentDialects = ["::partita::zero::ZeroDialect"];
 }
 
