@@ -93,6 +93,9 @@ constexpr Role kRoles[] = {
         .again(", once more for the backward pass")
         .chosen("with --zero-stage 2, parameters are whole: one gather of each per step")
         .toldOfScatters(Gradients, "gradients of parameters"),
+    Role("saved", "each rank keeps a piece of what enters the layer, which is gathered to compute "
+                  "the layer again")
+        .chosen("without --recompute-partition, every rank keeps all of it"),
     Role("whole", " and needs its input whole")
         .gathers(", so its input, split along the sequence, is gathered")
         .scatters(" and gathers its input: each rank has a share of the input's gradient, and "
@@ -185,6 +188,8 @@ std::string Collective::why() const {
     return "no reason is noted: the module was written without locations";
   std::string text = formatv("{0} splits letter {1} of {2} ('{3}')", axis, letter, op, rule).str();
   const Role *row = roleOf(role);
+  if (row && letter.empty()) // no rule asked for it, but the plan
+    return row->text.str();
   if (!row)
     return text + ": " + role;
   StringRef says = kind == "all_gather"       ? row->asGather

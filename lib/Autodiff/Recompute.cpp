@@ -9,12 +9,16 @@
 // Selective: what is cheap beside the memory it takes (no product, no collective), as far as it is
 // made of saved values by cheap ops.
 //
+// Partitioned: of what every rank of tp would keep alike, each keeps a piece, and they gather it
+// when the layer is computed again (as Megatron-LM distributes saved activations).
+//
 // Dropout draws its numbers by counter: a clone has the mask of its original.
 //
 //===------------------------------------------------------------------------------------------===//
 
 #include "dialects/Par/Placement.h"
 #include "dialects/Train/Train.h"
+#include "dialects/Zero/Zero.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
 #include "partita/Analysis/Work.h"
@@ -71,7 +75,7 @@ bool isCheap(Operation *op) {
 /// Forward and backward ops that share a block.
 class Step {
 public:
-  Step(Block *block) : block(block) {
+  Step(Block *block, StringAttr partitionOver) : block(block), partitionOver(partitionOver) {
     for (Operation &op : *block)
       if (std::optional<int64_t> layer = layerOf(&op))
         layers[*layer].push_back(&op);
@@ -121,6 +125,9 @@ public:
       for (OpOperand *use : uses)
         use->set(made->getResult(cast<OpResult>(use->get()).getResultNumber()));
     }
+    for (auto [whole, gathered] : clones.barriers)
+      if (gathered.getDefiningOp<zero::GatherOp>())
+        useGathered(whole, gathered);
     return clones.count;
   }
 
@@ -202,12 +209,58 @@ private:
     if (!inside && !isa<BlockArgument>(operand))
       return operand; // from outside the loop: there in every micro-batch
     Value &barrier = clones.barriers[operand];
-    if (!barrier) {
-      OpBuilder builder(clones.before);
-      barrier = train::BarrierOp::create(builder, backwardLoc(operand.getLoc()), operand.getType(),
-                                         operand);
-    }
+    if (barrier)
+      return barrier;
+    OpBuilder builder(clones.before);
+    Value saved = clones.policy == Policy::Block ? pieceOf(operand) : Value();
+    Location loc = backwardLoc(operand.getLoc());
+    barrier = train::BarrierOp::create(builder, loc, (saved ? saved : operand).getType(),
+                                       saved ? saved : operand);
+    if (saved)
+      barrier = zero::GatherOp::create(builder, gatherLoc(operand, clones.layer), operand.getType(),
+                                       barrier, partitionOver, builder.getStringAttr("kept piece"),
+                                       /*again=*/UnitAttr())
+                    .getResult(0);
     return barrier;
+  }
+
+  /// What of the backward pass uses the whole itself, as the gradient of a norm does, uses what is
+  /// gathered: else the whole would live as long.
+  void useGathered(Value whole, Value gathered) {
+    whole.replaceUsesWithIf(gathered, [&](OpOperand &use) {
+      Operation *user = ancestor(use.getOwner());
+      return isBackward(use.getOwner()) && user && gathered.getDefiningOp()->isBeforeInBlock(user);
+    });
+  }
+
+  /// This rank's piece of a value that all ranks of tp have, taken where it is made; null where
+  /// they have pieces anyhow, or nobody asked for it.
+  Value pieceOf(Value whole) {
+    auto type = cast<RankedTensorType>(whole.getType());
+    if (!partitionOver || !isa<FloatType>(type.getElementType()) ||
+        par::Layout::of(type).kind(partitionOver) != par::Kind::Invariant)
+      return {};
+    Value &piece = pieces[whole];
+    par::MeshAttr mesh = par::MeshAttr::of(block->getParentOp());
+    if (RankedTensorType part =
+            piece ? RankedTensorType() : zero::pieceType(type, partitionOver, mesh)) {
+      OpBuilder builder(block->getParentOp()->getContext());
+      builder.setInsertionPointAfterValue(whole);
+      piece = zero::ShardOp::create(builder, whole.getLoc(), part, whole, partitionOver);
+    }
+    return piece;
+  }
+
+  /// Of the backward pass of the layer, for `partita explain`.
+  Location gatherLoc(Value whole, int64_t layer) {
+    MLIRContext *context = whole.getContext();
+    auto string = [&](StringRef text) { return StringAttr::get(context, text); };
+    auto name = whole.getLoc()->findInstanceOf<NameLoc>();
+    train::LayerAttr mark = train::LayerAttr::of(layers[layer].front()->getLoc());
+    auto cause = par::CauseAttr::get(context, string("saved"), string(""), string(""), string(""),
+                                     name ? name.getName() : string(""), layer, mark.getCount(),
+                                     par::SeedAttr());
+    return par::withCause(backwardLoc(layers[layer].front()->getLoc()), cause);
   }
 
   static Location backwardLoc(Location loc) {
@@ -229,6 +282,8 @@ private:
   }
 
   Block *block;
+  StringAttr partitionOver;            ///< the axis tp, where it was asked for
+  llvm::DenseMap<Value, Value> pieces; ///< of what enters layers
   std::map<int64_t, SmallVector<Operation *>> layers;
 };
 
@@ -252,7 +307,8 @@ struct Recompute : partita::impl::RecomputePassBase<Recompute> {
 
 private:
   void run(Block *block) {
-    Step step(block);
+    bool several = par::MeshAttr::of(getOperation()).sizeOf("tp") > 1;
+    Step step(block, partition && several ? StringAttr::get(&getContext(), "tp") : StringAttr());
     SmallVector<int64_t> layers = step.numbers();
     Policy chosen = policy == "block"       ? Policy::Block
                     : policy == "selective" ? Policy::Selective

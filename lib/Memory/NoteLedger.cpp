@@ -107,7 +107,9 @@ static bool isFetchedParameter(Operation *op) {
 /// What is gathered of flat pieces, or fetched from where it lives, is parameters.
 static void markGathered(func::FuncOp function, FunctionPlan &plan) {
   function.walk([&](Operation *op) {
-    if (!isa<zero::GatherOp, zero::GatherStartOp>(op) && !isFetchedParameter(op))
+    bool gathers = isa<zero::GatherOp, zero::GatherStartOp>(op) &&
+                   !op->getOperand(0).getDefiningOp<train::BarrierOp>(); // an activation's pieces
+    if (!gathers && !isFetchedParameter(op))
       return;
     for (Value whole : op->getResults())
       if (auto found = plan.places.find(whole);

@@ -55,6 +55,9 @@ static constexpr PlanOption kOptions[] = {
      "backward pass needs"},
     {"offload-threshold", PlanOption::Integer, "BYTES", "65536", 0, kMost,
      "activations of less bytes stay on the device"},
+    {"recompute-partition", PlanOption::Flag, "", "false", 0, 0,
+     "of what recomputation keeps alike on every rank of tp, each keeps a piece; they gather it to "
+     "compute the layer again"},
     {"prefetch-bytes", PlanOption::Integer, "BYTES", "0", 0, kMost,
      "parameters gathered before they are used, at most, at stage 3; 0: one bucket ahead"},
     {"bucket-bytes", PlanOption::Integer, "BYTES", "0", 0, kMost,

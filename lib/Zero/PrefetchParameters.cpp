@@ -51,7 +51,7 @@ private:
   /// Through what is no more than an `f`, a value is read from a parameter.
   static bool isParameter(Value piece) {
     Operation *op = piece.getDefiningOp();
-    while (op && op->getNumOperands() == 1 && !isa<train::ReadOp>(op))
+    while (op && op->getNumOperands() == 1 && !isa<train::ReadOp, train::BarrierOp>(op))
       op = op->getOperand(0).getDefiningOp();
     return isa_and_nonnull<train::ReadOp>(op);
   }

@@ -134,7 +134,8 @@ static void print(raw_ostream &os, const Told &told) {
   os << '\n' << "              " << printable(c.why()) << '\n';
   if (c.role.empty())
     return;
-  os << "              split by " << printable(c.seedText()) << '\n';
+  if (!c.letter.empty()) // else the plan asked for it
+    os << "              split by " << printable(c.seedText()) << '\n';
   os << "              gone " << (StringRef(c.removal()).starts_with("required") ? "never: " : "")
      << printable(c.removal()) << '\n';
 }

@@ -33,7 +33,8 @@ def RecomputePass : Pass<"recompute", "::mlir::ModuleOp"> {
     `selective`: what is cheap beside its memory (norms, activations, rotations, softmax; no product, no collective) is
     computed again right before its use, of values that are kept anyhow. With `budget`, bytes that may live from
     forward to backward pass: layer by layer, first selectively, then whole, until it is kept, with a remark where it cannot be.
-    Clones start behind `train.barrier`; dropout's numbers are counted, so a clone's mask is its original's.
+    With `partition`, what enters a layer whole on every rank of tp is kept as one piece on each (`zero.shard`), gathered
+    when the layer is computed again. Clones start behind `train.barrier`; dropout's numbers are counted, so a clone's mask is its original's.
 
     ```mlir
     %n, %mean, %rstd = tx.layer_norm %x, %w, %b
@@ -50,9 +51,10 @@ def RecomputePass : Pass<"recompute", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [Option<"policy", "policy", "std::string", "\"none\"", "none, selective or block">,
-                 Option<"budget", "budget", "int64_t", "0", "bytes that may be kept for the backward pass; 0: what the policy says">];
+                 Option<"budget", "budget", "int64_t", "0", "bytes that may be kept for the backward pass; 0: what the policy says">,
+                 Option<"partition", "partition", "bool", "false", "of what enters a layer, each rank of tp keeps a piece">];
   let statistics = [Statistic<"recomputed", "recomputed", "ops that are done again">];
-  let dependentDialects = ["::partita::train::TrainDialect"];
+  let dependentDialects = ["::partita::train::TrainDialect", "::partita::zero::ZeroDialect"];
 }
 
 def GatherAgainPass : Pass<"gather-again", "::mlir::ModuleOp"> {

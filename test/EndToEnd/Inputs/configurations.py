@@ -23,7 +23,7 @@ PLANS = [  # name, mesh, options; ranks
     ("hybrid 1", "dp=2,fsdp=2", ["--zero-stage", "1"], 4),
     ("hybrid 3", "dp=2,fsdp=2", ["--zero-stage", "3"], 4),
     ("tensor", "dp=2,tp=2", [], 4),
-    ("tensor 3", "dp=2,tp=2", ["--zero-stage", "3", "--recompute", "block"], 4),
+    ("tensor 3", "dp=2,tp=2", ["--zero-stage", "3", "--recompute", "block", "--recompute-partition"], 4),
     ("sequence 2, host", "dp=2,tp=2", ["--zero-stage", "2", "--sequence-parallel"] + HOST, 4),
 ]
 
