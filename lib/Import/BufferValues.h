@@ -10,12 +10,22 @@ namespace partita::importer {
 /// above the diagonal.
 bool isMask(const HostTensor &values);
 
-/// Two tables of one shape: the cosines and sines of the same angles. Ones and zeros are, too,
-/// which a new norm's scale and bias have: at least half of the angles must be others.
+/// Two tables of one shape, dimensions of one aside: the cosines and sines of the same angles, all
+/// of them times one number. Ones and zeros are, too, which a new norm's scale and bias have: at
+/// least half of the angles must be others, and not all equal.
 bool areTurns(const HostTensor &first, const HostTensor &second);
 
-/// One table whose halves, in the last dimension, are cosines and sines of the same angles.
+/// One table that holds cosines and sines of the same angles: as its halves in one of its
+/// dimensions, or next to one another there.
 bool isTurned(const HostTensor &values);
+
+/// Biases of ALiBi, (j - i) x slope or j x slope: every row, but for what is masked in it, lies on
+/// a line that rises or falls, or on one that turns at one place, as |j - i| does. At least three
+/// elements of half of the rows are not masked.
+bool isAlibi(const HostTensor &values);
+
+/// Positions: every row counts up or down by one.
+bool isCounted(const HostTensor &values);
 
 } // namespace partita::importer
 

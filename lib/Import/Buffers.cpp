@@ -7,7 +7,9 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringRef.h"
+#include <functional>
 #include <map>
+#include <memory>
 
 namespace partita::importer {
 
@@ -20,6 +22,7 @@ struct Uses {
   bool constant = true;    ///< they end as operands that are no parameters
   bool multiplied = true;  ///< they end in products, element by element
   bool elementwise = true; ///< they end in arithmetic, element by element, or as masks of attention
+  bool scored = true;      ///< they end in scores of attention, by sums and products with numbers
 
   Uses &operator&=(const Uses &other) {
     angles &= other.angles;
@@ -27,11 +30,12 @@ struct Uses {
     constant &= other.constant;
     multiplied &= other.multiplied;
     elementwise &= other.elementwise;
+    scored &= other.scored;
     return *this;
   }
 };
 
-constexpr Uses anyUse{false, false, false, false, false};
+constexpr Uses anyUse{false, false, false, false, false, false};
 
 /// Does the operator hand on its numbers as they are?
 bool reshapes(llvm::StringRef op) {
@@ -49,8 +53,8 @@ bool handsAnglesOn(llvm::StringRef op) {
 
 /// Does it take elements of its first operand and hand them on as they are, or negated?
 bool selects(llvm::StringRef op) {
-  static constexpr llvm::StringLiteral kOps[] = {"Concat", "Gather", "Neg",
-                                                 "Slice",  "Split",  "Tile"};
+  static constexpr llvm::StringLiteral kOps[] = {"Concat", "Gather", "GatherElements", "GatherND",
+                                                 "Neg",    "Slice",  "Split",          "Tile"};
   return reshapes(op) || llvm::is_contained(kOps, op);
 }
 
@@ -58,6 +62,18 @@ bool selects(llvm::StringRef op) {
 bool isElementwise(llvm::StringRef op) {
   static constexpr llvm::StringLiteral kOps[] = {"Add", "Equal", "Greater", "Less",
                                                  "Mul", "Sub",   "Where"};
+  return llvm::is_contained(kOps, op);
+}
+
+/// Does it hand scores of attention on, with what was added to them?
+bool handsScoresOn(llvm::StringRef op) {
+  static constexpr llvm::StringLiteral kOps[] = {"Add", "Div", "Max", "Mul", "Sub", "Where"};
+  return selects(op) || llvm::is_contained(kOps, op);
+}
+
+/// Does it ask something of scores, or is it what they are made for?
+bool endsScores(llvm::StringRef op) {
+  static constexpr llvm::StringLiteral kOps[] = {"Equal", "IsInf", "IsNaN", "Softmax"};
   return llvm::is_contained(kOps, op);
 }
 
@@ -97,16 +113,17 @@ bool isTensorOfNumbers(const onnx::TensorProto &tensor) {
   return isFloatType(tensor.data_type()) && tensor.dims_size() > 0;
 }
 
-/// Values that integers, and scalars, are all that they are computed from.
-llvm::StringSet<> findFromIntegers(const onnx::GraphProto &graph) {
+/// Values that integers, and scalars, are all that they are computed from; `counts` are positions
+/// that are written as floats.
+llvm::StringSet<> findFromIntegers(const onnx::GraphProto &graph, const llvm::StringSet<> &counts) {
   llvm::StringSet<> floats; // the others
   for (const onnx::ValueInfoProto &input : graph.input())
     if (isFloatType(input.type().tensor_type().elem_type()))
       floats.insert(input.name());
   for (const onnx::TensorProto &tensor : graph.initializer())
-    if (isTensorOfNumbers(tensor))
+    if (isTensorOfNumbers(tensor) && !counts.contains(tensor.name()))
       floats.insert(tensor.name());
-  llvm::StringSet<> result;
+  llvm::StringSet<> result = counts;
   for (const onnx::NodeProto &node : graph.node()) {
     bool fromIntegers = llvm::all_of(node.attribute(), [](const onnx::AttributeProto &each) {
       return !each.has_g() && !(each.has_t() && isTensorOfNumbers(each.t()));
@@ -123,8 +140,8 @@ llvm::StringSet<> findFromIntegers(const onnx::GraphProto &graph) {
 
 class Finder {
 public:
-  explicit Finder(const onnx::GraphProto &graph)
-      : graph(graph), fromIntegers(findFromIntegers(graph)) {}
+  Finder(const onnx::GraphProto &graph, const llvm::StringSet<> &counts)
+      : graph(graph), fromIntegers(findFromIntegers(graph, counts)) {}
 
   /// A node comes after what it uses, so from the end a name's uses are all known when the node
   /// that makes it is reached.
@@ -159,13 +176,15 @@ private:
     if (op == "Shape" || op == "Size")
       return; // asks for no values
     bool isAngle = op == "Sin" || op == "Cos";
-    Uses here{isAngle, isAngle, false, op == "Mul", isElementwise(op)};
-    if (handsAnglesOn(op) || selects(op)) {
+    Uses here{isAngle, isAngle, false, op == "Mul", isElementwise(op), endsScores(op)};
+    if (handsAnglesOn(op) || handsScoresOn(op)) {
       Uses after = ofOutputs(node);
       here.angles = handsAnglesOn(op) && after.angles;
       here.fixed = reshapes(op) ? after.fixed : here.angles;
+      here.scored = handsScoresOn(op) && after.scored;
       if (selects(op))
-        here = {here.angles, here.fixed, after.constant, after.multiplied, after.elementwise};
+        here = {here.angles,      here.fixed,        after.constant,
+                after.multiplied, after.elementwise, after.scored};
     }
     for (int i = 0; i < node.input_size(); ++i) {
       Uses operand = here;
@@ -173,6 +192,7 @@ private:
           op == "Mul" && node.input_size() == 2 && fromIntegers.contains(node.input(1 - i));
       operand.constant |= takesConstant(node, i);
       operand.elementwise |= takesMask(node, i);
+      operand.scored |= takesMask(node, i);
       use(node.input(i), operand);
     }
     for (const onnx::AttributeProto &attribute : node.attribute())
@@ -193,38 +213,77 @@ constexpr int64_t maxBuffer = 1 << 22;
 /// Tables of one shape among which the one with sines is looked for.
 constexpr size_t maxTables = 64;
 
+/// The initializers' values, of those that are small enough and lie in the file.
+class Values {
+public:
+  explicit Values(ModelFile &file) : file(file) {}
+
+  bool has(const onnx::TensorProto &proto) {
+    mlir::FailureOr<TensorData> data = file.locate(proto, emitError);
+    return succeeded(data) && data->count <= maxBuffer && data->place != TensorData::declared;
+  }
+
+  std::optional<HostTensor> read(const onnx::TensorProto &proto) {
+    if (!has(proto))
+      return std::nullopt;
+    mlir::FailureOr<HostTensor> values = file.read(*file.locate(proto, emitError), emitError);
+    if (failed(values) || values->size() == 0)
+      return std::nullopt;
+    return *values;
+  }
+
+private:
+  ModelFile &file;
+  std::function<mlir::InFlightDiagnostic()> emitError = [this] {
+    return mlir::emitError(file.location());
+  };
+};
+
+/// Positions, written as floats, that biases of attention are computed from.
+llvm::StringSet<> findCounts(const onnx::GraphProto &graph, const Finder &finder, Values &values) {
+  llvm::StringSet<> counts;
+  for (const onnx::TensorProto &proto : graph.initializer())
+    if (isTensorOfNumbers(proto) && finder.of(proto.name()).scored)
+      if (std::optional<HostTensor> numbers = values.read(proto); numbers && isCounted(*numbers))
+        counts.insert(proto.name());
+  return counts;
+}
+
 } // namespace
 
 llvm::StringSet<> findBuffers(const onnx::GraphProto &graph, ModelFile &file) {
   // The importer reports what is wrong with a tensor; here it is only left out.
   mlir::ScopedDiagnosticHandler quiet(file.location().getContext(), [](mlir::Diagnostic &) {});
-  auto emitError = [&] { return mlir::emitError(file.location()); };
-  Finder finder(graph);
-  finder.run();
-  llvm::StringSet<> found;
-  std::map<Shape, std::vector<std::pair<llvm::StringRef, HostTensor>>> tables;
+  Values values(file);
+  auto finder = std::make_unique<Finder>(graph, llvm::StringSet<>());
+  finder->run();
+  llvm::StringSet<> found = findCounts(graph, *finder, values);
+  if (!found.empty()) {
+    finder = std::make_unique<Finder>(graph, found);
+    finder->run();
+  }
+  std::map<int64_t, std::vector<std::pair<llvm::StringRef, HostTensor>>> tables; // by elements
   for (const onnx::TensorProto &proto : graph.initializer()) {
-    Uses uses = finder.of(proto.name());
-    bool byUse = uses.fixed || uses.constant, byValue = proto.dims_size() >= 2 && uses.elementwise;
-    if (!isFloatType(proto.data_type()) || (!byUse && !byValue))
+    Uses uses = finder->of(proto.name());
+    bool byUse = uses.fixed || uses.constant,
+         byValue = proto.dims_size() >= 2 && (uses.elementwise || uses.scored);
+    if (!isFloatType(proto.data_type()) || (!byUse && !byValue) || found.contains(proto.name()))
       continue;
-    mlir::FailureOr<TensorData> data = file.locate(proto, emitError);
-    if (failed(data) || data->count > maxBuffer || data->place == TensorData::declared)
-      continue;
-    if (byUse) {
+    if (byUse && values.has(proto))
       found.insert(proto.name());
+    if (byUse)
       continue;
-    }
-    mlir::FailureOr<HostTensor> values = file.read(*data, emitError);
-    if (failed(values) || values->size() == 0)
+    std::optional<HostTensor> table = values.read(proto);
+    if (!table)
       continue;
-    if (isMask(*values) || (uses.multiplied && isTurned(*values)))
+    if ((uses.elementwise && isMask(*table)) || (uses.multiplied && isTurned(*table)) ||
+        (uses.scored && isAlibi(*table)))
       found.insert(proto.name());
     else if (uses.multiplied)
-      tables[data->shape].push_back({proto.name(), *values});
+      tables[table->size()].push_back({proto.name(), *table});
   }
-  for (auto &[shape, ofShape] : tables) {
-    llvm::ArrayRef few = llvm::ArrayRef(ofShape).take_front(maxTables);
+  for (auto &[size, ofSize] : tables) {
+    llvm::ArrayRef few = llvm::ArrayRef(ofSize).take_front(maxTables);
     for (size_t i = 0; i < few.size(); ++i)
       for (size_t k = i + 1; k < few.size(); ++k)
         if (areTurns(few[i].second, few[k].second)) {

@@ -6,11 +6,16 @@
 //   - a rotary embedding's frequencies: all that is computed from them goes through a sine or a
 //     cosine and nowhere else
 //   - ALiBi's slopes (Press et al., arXiv 2108.12409): they do nothing but scale numbers that are
-//     computed from integers, which positions and masks are
+//     computed from integers, which positions and masks are, or from positions that an exporter
+//     has written as floats: rows that count
 //   - what an operator takes as no parameter: weights of classes of a loss, cosines and sines of a
 //     rotary embedding, mean and variance of a batch normalization for inference
-//   - tables of cosines and sines that are multiplied with rows of: two of one shape, or the
-//     halves of one, whose squares add up to one everywhere
+//   - biases of ALiBi that exporters have computed: they are added to scores of attention, and
+//     every row, of a head or of a query of one, rises or falls evenly, as slope x (j - i),
+//     slope x j and slope x |j - i| do, but for what a mask in it has set to minus infinity
+//   - tables of cosines and sines that are multiplied with rows of: two of one shape, or one that
+//     holds both, as halves or next to one another in one of its dimensions, repeated or not, whose
+//     squares add up to one number everywhere
 //   - masks that are computed with element by element: zeros and one number that is minus infinity
 //     or near it, or a lower triangle of ones
 //

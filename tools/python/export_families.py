@@ -2,7 +2,7 @@
 """Exports small Transformers of Hugging Face, one per family, to ONNX with either of PyTorch's
 exporters, as a user would: the library's own code, its default attention, its own input names.
 
-    export_families.py --exporter torchscript --out DIR [--training] [--loss] [FAMILY...]
+    export_families.py --exporter torchscript --out DIR [--training] [--loss] [--fold] [FAMILY...]
 
 Families: those of FAMILIES below, or those named, of FURTHER too. All dimensions of inputs but
 those of pixels are dynamic. The weights are stripped as in export_gpt2.py: a file declares its
@@ -29,6 +29,9 @@ TOKENS = dict(pad_token_id=0, bos_token_id=1, eos_token_id=2)
 BERT = dict(vocab_size=VOCAB, hidden_size=HIDDEN, intermediate_size=64, num_hidden_layers=LAYERS,
             num_attention_heads=HEADS, type_vocab_size=2, hidden_dropout_prob=0.0,
             attention_probs_dropout_prob=0.0)
+GPTJ = dict(vocab_size=VOCAB, n_positions=POSITIONS, n_embd=HIDDEN, n_layer=LAYERS, n_head=HEADS,
+            rotary_dim=4, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, bos_token_id=1,
+            eos_token_id=2)
 
 # family: class, configuration, inputs in the order of the file
 FAMILIES = {
@@ -64,7 +67,8 @@ FAMILIES = {
         hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0), ["pixel_values"]),
 }
 # Models of other heads and families, exported when named: they look elements up by the batch, or have attention that
-# is split in other ways: slopes of ALiBi, queries, keys and values of unequal sizes in one weight, scaled logits.
+# is split in other ways: slopes of ALiBi, queries, keys and values of unequal sizes in one weight, scaled logits; or have
+# tables that exporters compute when they fold constants (sines beside cosines, biases of ALiBi).
 FURTHER = {
     "gpt2_classifier": ("GPT2ForSequenceClassification", "GPT2Config", dict(
         FAMILIES["gpt2"][2], pad_token_id=0, num_labels=5), ["input_ids"]),
@@ -90,6 +94,11 @@ FURTHER = {
         ["input_ids"]),
     "cohere": ("CohereForCausalLM", "CohereConfig", dict(
         LLAMA, vocab_size=VOCAB + 1, logit_scale=0.0625, **TOKENS), ["input_ids"]),
+    "gptj": ("GPTJForCausalLM", "GPTJConfig", GPTJ, ["input_ids"]),
+    "codegen": ("CodeGenForCausalLM", "CodeGenConfig", dict(GPTJ, n_ctx=POSITIONS), ["input_ids"]),
+    "mpt": ("MptForCausalLM", "MptConfig", dict(
+        vocab_size=VOCAB, d_model=HIDDEN, expansion_ratio=2, n_layers=LAYERS, n_heads=HEADS,
+        max_seq_len=POSITIONS), ["input_ids"]),
 }
 ALL = {**FAMILIES, **FURTHER}
 
@@ -170,14 +179,17 @@ def export_torchscript(model, axes, outputs, inputs, fold):
         return onnx.load(path)
 
 
-def export_dynamo(model, axes, outputs, inputs):
-    """As torch.onnx.export(dynamo=True) does it, with one exception: its optimizer transposes
-    matrices of up to 8192 elements, which all of these models are and none of a real one is."""
+def export_dynamo(model, axes, outputs, inputs, fold):
+    """As torch.onnx.export(dynamo=True) does it, with one exception if not to `fold`: its optimizer
+    transposes matrices of up to 8192 elements, which all of these models are and none of a real one
+    is."""
     import onnxscript.optimizer
     import onnxscript.rewriter.onnx_fusions
-    program = torch.onnx.export(model, inputs, dynamo=True, verbose=False, optimize=False,
+    program = torch.onnx.export(model, inputs, dynamo=True, verbose=False, optimize=fold,
                                 input_names=list(axes), output_names=outputs,
                                 dynamic_shapes=tuple(axes.values()))
+    if fold:
+        return program.model_proto
     onnxscript.optimizer.optimize_ir(
         program.model, should_fold=lambda node: False if node.op_type == "Transpose" else None)
     onnxscript.rewriter.onnx_fusions.fuse(program.model)
@@ -210,7 +222,10 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("families", nargs="*", metavar="FAMILY", help=", ".join(ALL))
     parser.add_argument("--exporter", choices=["torchscript", "dynamo"], required=True)
-    parser.add_argument("--fold", action="store_true", help="torchscript's constant folding")
+    parser.add_argument("--fold", action="store_true",
+                        help="the exporter's constant folding, as by default, which writes transposed "
+                        "matrices under names of their own; weights stay in the file: "
+                        "FAMILY_folded_EXPORTER")
     parser.add_argument("--training", action="store_true",
                         help="dropout of 0.1 everywhere, in training mode: FAMILY_training_EXPORTER")
     parser.add_argument("--loss", action="store_true",
@@ -233,12 +248,12 @@ def main():
         if args.exporter == "torchscript":
             proto = export_torchscript(model, axes, outputs, inputs, args.fold)
         else:
-            proto = export_dynamo(model, axes, outputs, inputs)
+            proto = export_dynamo(model, axes, outputs, inputs, args.fold)
         parameters = dict(model.named_parameters(remove_duplicate=False))
         lost = sorted(set(parameters) - {tensor.name for tensor in proto.graph.initializer})
         if not args.keep:
-            strip(proto, parameters)
-        mode = "_training" * args.training + "_loss" * args.loss
+            strip(proto, {} if args.fold else parameters)
+        mode = "_training" * args.training + "_loss" * args.loss + "_folded" * args.fold
         path = os.path.join(args.out, f"{family}{mode}_{args.exporter}.onnx")
         onnx.save(proto, path)
         print(f"{path}: {os.path.getsize(path)} bytes, {len(proto.graph.node)} nodes, opset "
