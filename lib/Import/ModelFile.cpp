@@ -234,6 +234,25 @@ static LogicalResult checkField(const TensorData &data, ModelFile::EmitError emi
                      << data.payloadField << " of the tensor, which is for another type";
 }
 
+/// The numbers that a field of 32 bits may hold for an element of fewer; of a float they are its
+/// bits.
+static std::pair<int64_t, int64_t> rangeOf(DType type) {
+  switch (type) {
+  case DType::i8:
+    return {INT8_MIN, INT8_MAX};
+  case DType::u8:
+    return {0, UINT8_MAX};
+  case DType::i16:
+    return {INT16_MIN, INT16_MAX};
+  case DType::u16:
+  case DType::f16:
+  case DType::bf16:
+    return {0, UINT16_MAX};
+  default:
+    return {INT64_MIN, INT64_MAX};
+  }
+}
+
 /// Hands on the varints at `bytes`, one for each element.
 static LogicalResult forVarints(const char *bytes, const TensorData &data,
                                 ModelFile::EmitError emitError,
@@ -241,8 +260,15 @@ static LogicalResult forVarints(const char *bytes, const TensorData &data,
   const auto *begin = reinterpret_cast<const unsigned char *>(bytes);
   partita_rt::VarintReader reader(begin, begin + data.length);
   int64_t index = 0;
-  for (uint64_t value = 0; index < data.count && reader.next(value); ++index)
+  auto [least, most] = rangeOf(data.type);
+  for (uint64_t value = 0; index < data.count && reader.next(value); ++index) {
+    auto number = static_cast<int64_t>(value);
+    if (number < least || number > most)
+      return emitError() << "element " << index << " is " << number << ", expected "
+                         << (isFloat(data.type) ? "the bits of " : "") << dtypeName(data.type)
+                         << ", " << least << " to " << most;
     use(index, value);
+  }
   if (index < data.count || !reader.atEnd())
     return emitError() << "shape " << shapeText(data.shape) << " needs " << data.count
                        << " values, the file has "

@@ -1,7 +1,7 @@
 //===- Norm.cpp - LayerNormalization, Softmax -------------------------------------------------===//
 
-#include "Math.h"
 #include "Norm.h"
+#include "Math.h"
 
 using namespace mlir;
 
@@ -263,10 +263,12 @@ LogicalResult lpNorm(Node &node) {
 const OpRow rows[] = {
     {"Softmax", "", 1, anyLater, softmax},
     {"LogSoftmax", "", 1, anyLater, logSoftmax},
-    // Version 1, and the simplified one, are onnxruntime's own in ONNX's domain.
+    // Version 1, and the simplified one, are onnxruntime's own in ONNX's domain; others write the
+    // simplified one with the domain of onnxruntime's other operators.
     {"LayerNormalization", "", 1, anyLater, layerNorm},
     {"RMSNormalization", "", 23, anyLater, rmsNorm},
     {"SimplifiedLayerNormalization", "", 1, anyLater, rmsNorm},
+    {"SimplifiedLayerNormalization", "com.microsoft", 1, anyLater, rmsNorm},
     {"GroupNormalization", "", 18, anyLater, groupNorm},
     {"InstanceNormalization", "", 6, anyLater, instanceNorm},
     {"BatchNormalization", "", 9, anyLater, batchNorm},

@@ -101,6 +101,22 @@ static LogicalResult checkRole(func::FuncOp forward, unsigned i) {
   return checkFiller(forward, i);
 }
 
+/// Labels are one sequence: those that the loss compares with, which nothing can tell from others.
+static LogicalResult checkOneLabels(func::FuncOp forward) {
+  std::optional<unsigned> first;
+  for (unsigned i = 0; i < forward.getNumArguments(); ++i) {
+    if (roleOf(forward, i) != "labels")
+      continue;
+    if (first)
+      return forward.emitError()
+             << "inputs " << nameOf(forward, *first) << " and " << nameOf(forward, i)
+             << " are both 'labels', of which a program has one; bind what is a "
+                "column of the data with --input NAME=targets";
+    first = i;
+  }
+  return success();
+}
+
 /// Does the value, perhaps of another shape or type, look up a table or stand for what a loss
 /// wants?
 static bool areTokens(Value value) {
@@ -132,14 +148,15 @@ static LogicalResult bindInput(func::FuncOp forward, StringRef binding,
   if (bound[*argument])
     return forward.emitError() << "input '" << name << "' is bound twice, as '"
                                << roleOf(forward, *argument) << "' and as '" << text << "'";
-  if ((role == "ids" || role == "labels" || role == "shifted") && isInteger(forward.getArgument(*argument).getType()) &&
+  if ((role == "ids" || role == "labels" || role == "shifted") &&
+      isInteger(forward.getArgument(*argument).getType()) &&
       !areTokens(forward.getArgument(*argument)))
     return forward.emitError() << "input '" << name << "' cannot be '" << role
                                << "': it looks up no table and no loss compares with it, so it has "
                                   "no tokens";
   forward.setArgAttr(*argument, TrainDialect::kRole, b.getStringAttr(role));
   bound.set(*argument);
-  if (filler.empty())
+  if (!text.contains(':'))
     return success();
   int64_t token;
   if (role != "shifted" || filler.getAsInteger(10, token))
@@ -205,7 +222,7 @@ LogicalResult objective::assignRoles(func::FuncOp forward, ArrayRef<std::string>
   for (unsigned i = 0; i < forward.getNumArguments(); ++i)
     if (failed(checkRole(forward, i)))
       return failure();
-  return success();
+  return checkOneLabels(forward);
 }
 
 void objective::markBatches(func::FuncOp forward) {

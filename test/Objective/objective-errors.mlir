@@ -13,6 +13,8 @@
 // RUN: not partita-opt %s --objective="freeze=*" --split-input-file 2>&1 | FileCheck %s --check-prefix=FROZEN
 // RUN: not partita-opt %s --objective=inputs=pixels=ones:3 --split-input-file 2>&1 | FileCheck %s --check-prefix=FILLER
 // RUN: not partita-opt %s --objective=inputs=pixels=data,pixels=ones --split-input-file 2>&1 | FileCheck %s --check-prefix=TWICE
+// RUN: not partita-opt %s --objective=inputs=one=labels,two=labels --split-input-file 2>&1 | FileCheck %s --check-prefix=LABELS
+// RUN: not partita-opt %s --objective=inputs=one=shifted: --split-input-file 2>&1 | FileCheck %s --check-prefix=EMPTY
 
 // ACC: error: accumulate is 0, expected at least 1
 // FIXED: error: no input takes anything from the data: all are ones, zeros or positions; bind one with --input NAME=ids or data
@@ -27,6 +29,8 @@
 // ROLE: error: input 'pixels': role 'mask' is none of ids, labels, targets, positions, ones, zeros, shifted, data
 // FLOAT: error: input 'pixels' of type 'tensor<8x16xf32>' cannot be 'positions', which are integers along a dimension
 // TWICE: error: input 'pixels' is bound twice, as 'data' and as 'ones'
+// LABELS: error: inputs 'one' and 'two' are both 'labels', of which a program has one; bind what is a column of the data with --input NAME=targets
+// EMPTY: error: input 'one': 'shifted:' is no role; only shifted takes a token, such as shifted:0
 // FILLER: error: input 'pixels': 'ones:3' is no role; only shifted takes a token, such as shifted:0
 func.func @forward(%x: tensor<8x16xf32> {train.name = "pixels"}) -> (tensor<8x16xf32> {train.name = "scores"}) {
   return %x : tensor<8x16xf32>
@@ -66,3 +70,27 @@ func.func @forward(%x: tensor<2x3xf32> {train.name = "pixels"}) -> (tensor<0x4xf
   %none = tx.constant dense<> : tensor<0x4xf32> : tensor<0x4xf32>
   return %none : tensor<0x4xf32>
 }
+
+// -----
+
+// Two labels: by --input, and by the module's own attributes.
+func.func @forward(%a: tensor<8x16xi64> {train.name = "one"}, %b: tensor<8x16xi64> {train.name = "two"}) -> tensor<8x16x4xf32> {
+  %w = train.read @w : tensor<4x4xf32>
+  %x = tx.embedding %w, %a : (tensor<4x4xf32>, tensor<8x16xi64>) -> tensor<8x16x4xf32>
+  %y = tx.embedding %w, %b : (tensor<4x4xf32>, tensor<8x16xi64>) -> tensor<8x16x4xf32>
+  %z = tx.add %x, %y : (tensor<8x16x4xf32>, tensor<8x16x4xf32>) -> tensor<8x16x4xf32>
+  return %z : tensor<8x16x4xf32>
+}
+train.parameter @w : tensor<4x4xf32>
+
+// -----
+
+// expected-error@+1 {{inputs 'first' and 'second' are both 'labels', of which a program has one; bind what is a column of the data with --input NAME=targets}}
+func.func @forward(%a: tensor<8x16xi64> {train.name = "first", train.role = "labels"}, %b: tensor<8x16xi64> {train.name = "second", train.role = "labels"}) -> tensor<8x16x4xf32> {
+  %w = train.read @w : tensor<4x4xf32>
+  %x = tx.embedding %w, %a : (tensor<4x4xf32>, tensor<8x16xi64>) -> tensor<8x16x4xf32>
+  %y = tx.embedding %w, %b : (tensor<4x4xf32>, tensor<8x16xi64>) -> tensor<8x16x4xf32>
+  %z = tx.add %x, %y : (tensor<8x16x4xf32>, tensor<8x16x4xf32>) -> tensor<8x16x4xf32>
+  return %z : tensor<8x16x4xf32>
+}
+train.parameter @w : tensor<4x4xf32>
