@@ -131,6 +131,16 @@ Operation *NumericCheck::cloneOp(OpBuilder &builder, Operation *op) {
   std::optional<Labels> result = labelsOf(op);
   if (!result)
     return nullptr;
+  if (op == squared) {
+    Value value = mapped.lookup(op->getOperand(0));
+    if (!value)
+      return nullptr;
+    Operation *square =
+        tx::MulOp::create(builder, builder.getUnknownLoc(), ValueRange{value, value});
+    mapped[op->getResult(0)] = square->getResult(0);
+    labels[op->getResult(0)] = *result;
+    return square;
+  }
   OperationState state(builder.getUnknownLoc(), op->getName());
   for (OpOperand &operand : op->getOpOperands()) {
     Value value = mapped.lookup(operand.get());
@@ -228,17 +238,16 @@ std::string raise::blameConstant(const Subgraph &subgraph, ArrayRef<double> cano
       std::optional<double> value = splatOf(operand.get());
       if (!value)
         continue;
-      double nearest = *llvm::min_element(canonical, [&](double a, double b) {
-        return std::abs(a - *value) < std::abs(b - *value);
-      });
-      if (nearest == *value || std::abs(nearest - *value) > 0.2 * std::abs(nearest))
-        continue;
-      std::optional<double> changed = error({&operand, nearest});
-      if (changed && *changed <= tolerance)
-        return llvm::formatv("operand {0} of {1} is {2}, it would be with {3}",
-                             operand.getOperandNumber(), op->getName().getStringRef(),
-                             numberText(*value), numberText(nearest))
-            .str();
+      for (double usual : canonical) {
+        if (usual == *value || std::abs(usual - *value) > 0.2 * std::abs(usual))
+          continue;
+        std::optional<double> changed = error({&operand, usual});
+        if (changed && *changed <= tolerance)
+          return llvm::formatv("operand {0} of {1} is {2}, it would be with {3}",
+                               operand.getOperandNumber(), op->getName().getStringRef(),
+                               numberText(*value), numberText(usual))
+              .str();
+      }
     }
   return {};
 }

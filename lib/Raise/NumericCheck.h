@@ -40,6 +40,9 @@ public:
   /// corner of such an operand that the shrunk dimensions have room for.
   std::function<std::optional<double>(mlir::Value, llvm::ArrayRef<int64_t>)> element;
   Substitution substitution;
+  /// An op of the candidate to replace by the square of its first operand, to learn whether it is
+  /// to blame.
+  mlir::Operation *squared = nullptr;
   /// The atom of dimensions that a broadcast makes of one element, where it is as large as they
   /// are.
   std::optional<unsigned> repeatAtom;
@@ -70,7 +73,7 @@ double tolerance(mlir::Type elementType);
 /// Six significant digits.
 std::string numberText(double value);
 
-/// The splat operands of a candidate, each tried with the nearest of `canonical` (within a fifth):
+/// The splat operands of a candidate, each tried with those of `canonical` that are within a fifth:
 /// the one whose replacement makes the candidate right, in words ("operand 1 of tx.pow is 2.0001,
 /// it would be with 2"); empty if there is none.
 std::string blameConstant(const Subgraph &subgraph, llvm::ArrayRef<double> canonical,

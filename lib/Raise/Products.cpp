@@ -1,6 +1,7 @@
 //===- Products.cpp ---------------------------------------------------------------------------===//
 
 #include "Products.h"
+#include "dialects/Train/Train.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -60,4 +61,35 @@ std::string raise::explainAxis(tx::SoftmaxOp softmax, const Independent &indepen
         return problem.empty();
       });
   return problem;
+}
+
+/// Is it a parameter or a constant, in whatever layout?
+static bool isWeight(Value value, const Independent &independent) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (isa<train::ReadOp>(op) || independent.contains(value))
+      return true;
+    if (!isa<tx::TransposeOp, tx::ReshapeOp, tx::BroadcastOp, tx::CastOp, tx::SliceOp>(op))
+      return false;
+    value = op->getOperand(0);
+  }
+  return false;
+}
+
+Operation *raise::findOtherWeights(tx::BatchMatMulOp product, const Independent &independent) {
+  Operation *other = nullptr;
+  bool found = false;
+  growBackward(
+      product.getA(), isBetween, [](Value) { return false; }, independent,
+      [&](const Subgraph &subgraph) {
+        for (Value leaf : subgraph.leaves)
+          if (auto scores = leaf.getDefiningOp<tx::BatchMatMulOp>();
+              scores && !isWeight(scores.getB(), independent))
+            found = true;
+        for (Operation *op : subgraph.ops)
+          if (!isa<tx::AddOp, tx::SubOp, tx::MulOp, tx::DivOp, tx::NegOp, tx::CastOp,
+                   tx::ReshapeOp>(op))
+            other = op;
+        return !found;
+      });
+  return found && !isWeight(product.getB(), independent) ? other : nullptr;
 }

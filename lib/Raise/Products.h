@@ -20,6 +20,11 @@ tx::BatchMatMulOp findProduct(tx::SoftmaxOp softmax, IsInterior isInterior);
 /// Of a softmax between two products that is not along the keys: why it is no attention; or empty.
 std::string explainAxis(tx::SoftmaxOp softmax, const Independent &independent);
 
+/// Of a product whose left operand is made of another's result elementwise, by more than sums and
+/// products, where both have what is computed on their right: the op that stands where attention
+/// has its softmax; or null. (Weights on the right make an MLP of it.)
+mlir::Operation *findOtherWeights(tx::BatchMatMulOp product, const Independent &independent);
+
 } // namespace partita::raise
 
 #endif // PARTITA_LIB_RAISE_PRODUCTS_H

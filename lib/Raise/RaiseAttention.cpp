@@ -412,6 +412,12 @@ std::string RaiseAttentionPass::match(tx::SoftmaxOp softmax, const Independent &
 void RaiseAttentionPass::runOnOperation() {
   Independent independent(getOperation());
   Report report("attention", remarks, numRaised, numMissed);
+  getOperation().walk([&](tx::BatchMatMulOp product) {
+    if (Operation *other = findOtherWeights(product, independent))
+      report.reject(other->getLoc(), "its weights are made of the scores by " +
+                                         other->getName().getStringRef() +
+                                         ", they would be by tx.softmax");
+  });
   SmallVector<tx::SoftmaxOp> softmaxes;
   getOperation().walk([&](tx::SoftmaxOp op) { softmaxes.push_back(op); });
   for (tx::SoftmaxOp softmax : softmaxes) {

@@ -25,10 +25,10 @@ using namespace partita::raise;
 
 namespace {
 
-/// Every second or the contiguous half of the last dimension of `x`, multiplied by `factor`.
+/// Every second or contiguous elements of the last dimension of `x`, multiplied by `factor`.
 struct Part {
   Value x;
-  int64_t offset, stride;
+  int64_t offset, stride, size;
   double factor;
 };
 
@@ -43,9 +43,10 @@ std::optional<Part> readPart(Value value) {
       for (int64_t dim = 0; dim < last; ++dim)
         if (from.getDimSize(dim) != to.getDimSize(dim) || slice.getStrides()[dim] != 1)
           return std::nullopt;
-      if (last < 0 || from.getDimSize(last) != 2 * to.getDimSize(last))
+      if (last < 0)
         return std::nullopt;
-      return Part{slice.getX(), slice.getOffsets()[last], slice.getStrides()[last], factor};
+      return Part{slice.getX(), slice.getOffsets()[last], slice.getStrides()[last],
+                  to.getDimSize(last), factor};
     }
     auto mul = dyn_cast<tx::MulOp>(op);
     std::optional<double> number = mul ? splatOf(mul.getB()) : std::nullopt;
@@ -83,6 +84,17 @@ std::string readFactors(const Part &first, const Part &second, StringRef ofFirst
   return second.factor == 1 ? std::string() : text(ofSecond, second.factor, "1");
 }
 
+/// The end, negated, before the beginning, where they are not equally long.
+std::string explainSizes(const Part &first, const Part &second, int64_t width) {
+  bool swapped = first.stride == 1 && second.stride == 1 && second.offset == 0 &&
+                 first.offset == second.size && first.offset + first.size == width;
+  if (!swapped || first.size == second.size || first.factor != -1 || second.factor != 1)
+    return "";
+  return "its parts are the last " + std::to_string(first.size) + " and the first " +
+         std::to_string(second.size) + " of " + std::to_string(width) +
+         " elements, they would be halves";
+}
+
 std::optional<Turn> readTurn(tx::ConcatOp concat) {
   if (concat.getInputs().size() != 2)
     return std::nullopt;
@@ -91,10 +103,14 @@ std::optional<Turn> readTurn(tx::ConcatOp concat) {
     return std::nullopt;
   ArrayRef<int64_t> shape = cast<RankedTensorType>(first->x.getType()).getShape();
   int64_t half = shape.back() / 2, last = concat.getType().getRank() - 1;
+  bool joined = static_cast<int64_t>(concat.getDim()) == last;
+  if (std::string problem = explainSizes(*first, *second, shape.back()); joined && !problem.empty())
+    return Turn{first->x, false, problem};
+  if (first->size != half || second->size != half || shape.back() % 2 != 0)
+    return std::nullopt;
   bool halves =
       first->stride == 1 && second->stride == 1 && first->offset == half && second->offset == 0;
-  if (halves && static_cast<int64_t>(concat.getDim()) == last &&
-      concat.getType().getShape() == shape)
+  if (halves && joined && concat.getType().getShape() == shape)
     return Turn{first->x, false, readFactors(*first, *second, "the second half", "the first half")};
   // [..., n/2, 1] and the same, joined: [..., n/2, 2].
   SmallVector<int64_t> paired(shape);
@@ -102,8 +118,7 @@ std::optional<Turn> readTurn(tx::ConcatOp concat) {
   paired.push_back(2);
   bool alternate =
       first->stride == 2 && second->stride == 2 && first->offset == 1 && second->offset == 0;
-  if (alternate && static_cast<int64_t>(concat.getDim()) == last &&
-      concat.getType().getShape() == ArrayRef<int64_t>(paired))
+  if (alternate && joined && concat.getType().getShape() == ArrayRef<int64_t>(paired))
     return Turn{first->x, true,
                 readFactors(*first, *second, "the part of odd index", "the part of even index")};
   return std::nullopt;

@@ -1,7 +1,6 @@
 //===- RowNorm.cpp - see RowNorm.h ------------------------------------------------------------===//
 
 #include "RowNorm.h"
-#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace partita;
@@ -11,11 +10,6 @@ namespace {
 
 /// Of the largest value: what is farther away is another normalization and no news.
 constexpr double closeEnough = 0.05;
-
-bool isInterior(Operation *op) {
-  return isa<ScalarInterface, tx::CastOp, tx::BroadcastOp, tx::ReshapeOp, tx::ReduceMeanOp,
-             tx::ReduceSumOp>(op);
-}
 
 bool isAnchor(Operation *op) {
   if (auto pow = dyn_cast<tx::PowOp>(op)) {
@@ -50,6 +44,11 @@ std::optional<int64_t> rowLength(Value value) {
 }
 
 } // namespace
+
+bool RowNormRaiser::isInterior(Operation *op) {
+  return isa<ScalarInterface, tx::CastOp, tx::BroadcastOp, tx::ReshapeOp, tx::ReduceMeanOp,
+             tx::ReduceSumOp>(op);
+}
 
 Value RowNormRaiser::build(OpBuilder &builder, Location loc, Value x, Value weight, Value bias,
                            double epsilon) {
@@ -187,7 +186,7 @@ void RowNormRaiser::raise(Operation *anchor, const Independent &independent) {
     return;
   }
   if (nearest.error >= closeEnough) {
-    explainAxis(anchor, exits, independent, epsilon);
+    explain(anchor, exits, independent, epsilon);
     return;
   }
   if (nearest.blame.empty())
@@ -196,70 +195,6 @@ void RowNormRaiser::raise(Operation *anchor, const Independent &independent) {
                                             numberText(nearest.error) + " of its largest value");
   else
     report.reject(nearestRoot.getLoc(), nearest.blame);
-}
-
-/// The only dimension that a candidate's means and sums run over, if it is not the last one.
-static std::optional<int64_t> otherAxis(const Subgraph &subgraph) {
-  std::optional<int64_t> axis;
-  for (Operation *op : subgraph.ops) {
-    if (!isa<tx::ReduceMeanOp, tx::ReduceSumOp>(op))
-      continue;
-    ArrayRef<int64_t> dims = op->getAttrOfType<DenseI64ArrayAttr>("dims");
-    if (op->getOperand(0).getType() != subgraph.root.getType() || dims.size() != 1 ||
-        (axis && *axis != dims[0]))
-      return std::nullopt;
-    axis = dims[0];
-  }
-  bool isLast = axis == cast<RankedTensorType>(subgraph.root.getType()).getRank() - 1;
-  return isLast ? std::nullopt : axis;
-}
-
-bool RowNormRaiser::isAlong(int64_t axis, const Subgraph &subgraph, double epsilon) {
-  ++checks;
-  ArrayRef<int64_t> shape = cast<RankedTensorType>(subgraph.root.getType()).getShape();
-  SmallVector<int64_t> oldSizes(shape), newSizes, swapped;
-  Labels full(shape.size());
-  for (auto [i, size] : llvm::enumerate(shape)) {
-    newSizes.push_back(static_cast<int64_t>(i) == axis ? size : std::min<int64_t>(size, 2));
-    swapped.push_back(i);
-    if (size != 1)
-      full[i].push_back(i);
-  }
-  std::swap(swapped[axis], swapped.back());
-  NumericCheck check(subgraph, oldSizes, newSizes);
-  check.inputs.push_back({subgraph.leaves.front(), full, 1, 2});
-  std::optional<double> error = check.error([&](OpBuilder &builder, ValueRange arguments) {
-    Location loc = builder.getUnknownLoc();
-    Value x = createTranspose(builder, loc, arguments[0], swapped);
-    return createTranspose(builder, loc, build(builder, loc, x, {}, {}, epsilon), swapped);
-  });
-  return error && *error <= tolerance(getElementTypeOrSelf(subgraph.root.getType()));
-}
-
-bool RowNormRaiser::explainAxis(Operation *anchor, ArrayRef<Value> exits,
-                                const Independent &independent, double epsilon) {
-  bool found = false;
-  for (Value root : llvm::reverse(exits)) {
-    growBackward(
-        root, isInterior, [](Value) { return false; }, independent,
-        [&](const Subgraph &subgraph) {
-          if (!llvm::is_contained(subgraph.ops, anchor) || subgraph.leaves.size() != 1 ||
-              subgraph.leaves[0].getType() != root.getType())
-            return true;
-          std::optional<int64_t> axis = otherAxis(subgraph);
-          found = axis && isAlong(*axis, subgraph, epsilon);
-          if (found)
-            report.reject(root.getLoc(),
-                          llvm::formatv("it runs along dimension {0} of {1}, it would be along "
-                                        "the last one",
-                                        *axis, cast<RankedTensorType>(root.getType()).getRank())
-                              .str());
-          return !found;
-        });
-    if (found)
-      return true;
-  }
-  return false;
 }
 
 void RowNormRaiser::run(Operation *function) {

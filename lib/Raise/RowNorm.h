@@ -4,7 +4,8 @@
 // subgraphs that are a function of one tensor of the exit's type and a few row vectors of its last
 // dimension. Epsilon is the constant added under the root. Each way to call the row vectors weight
 // and bias is tried; the first that agrees is replaced. A missing weight is 1, a missing bias 0.
-// What is the norm along another dimension, without weight and bias, is a near miss.
+// What is the norm along other dimensions, or would be it with the mean of squares under the root,
+// without weight and bias, is a near miss.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -52,9 +53,16 @@ private:
                                 Substitution substitution);
   Outcome compute(const Subgraph &subgraph, llvm::ArrayRef<Roles> choices, double epsilon);
   void raise(mlir::Operation *anchor, const Independent &independent);
-  bool isAlong(int64_t axis, const Subgraph &subgraph, double epsilon);
-  bool explainAxis(mlir::Operation *anchor, llvm::ArrayRef<mlir::Value> exits,
-                   const Independent &independent, double epsilon);
+
+  static bool isInterior(mlir::Operation *op);
+
+  // Near misses (RowNormNearMiss.cpp).
+  void explain(mlir::Operation *anchor, llvm::ArrayRef<mlir::Value> exits,
+               const Independent &independent, double epsilon);
+  std::string explainAxes(const Subgraph &subgraph, double epsilon);
+  std::string explainMean(mlir::Operation *anchor, const Subgraph &subgraph, double epsilon);
+  bool isAlong(llvm::ArrayRef<int64_t> axes, const Subgraph &subgraph, double epsilon);
+  bool isScaled(double factor, mlir::Operation *squared, const Subgraph &subgraph, double epsilon);
 
   const RowNorm &norm;
   Report &report;
