@@ -342,7 +342,7 @@ LogicalResult Importer::runNode(const OpRow &row, Node &node) {
                                errors)))
     broken = true;
   for (const std::string &each : errors)
-    noteProblem(node.name, each);
+    noteProblem(node, each);
   return result;
 }
 

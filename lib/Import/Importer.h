@@ -63,6 +63,9 @@ struct Frame {
   std::string prefix; // of node names
 };
 
+/// Of what a report puts in the place of a tensor that is lost.
+constexpr int64_t mostStandInDims = 5;
+
 class Importer {
 public:
   Importer(ModelFile &file, const ImportOptions &options, mlir::MLIRContext *context);
@@ -125,6 +128,7 @@ private:
   mlir::LogicalResult runNode(const OpRow &row, class Node &node);
   void tryStandIns(const OpRow &row, const onnx::NodeProto &proto, Frame &frame, int64_t version);
   Tensor *standIn(size_t number);
+  void noteProblem(const class Node &node, llvm::StringRef text);
   void noteProblem(llvm::StringRef nodeName, llvm::StringRef text);
   void tellProblems();
 

@@ -4,7 +4,8 @@
 // be imported, but it can still be wrong by itself. It is tried with several stand-ins for what is
 // lost, of different types and shapes. An attribute that it does not take, and an error in the same
 // words with every stand-in, are not due to what was lost; what it says of one of them only might
-// be, and is not told.
+// be, and is not told. An axis that none of them has is outside of what was lost, too, unless that
+// had more dimensions than tensors of Transformers have.
 //
 //===----------------------------------------------------------------------------------------===//
 
@@ -61,7 +62,7 @@ static Tensor *valueStandIn(Importer &importer, DType type, llvm::ArrayRef<int64
 /// Types and ranks of all kinds; no size twice, so that an error which names a size differs.
 Tensor *Importer::standIn(size_t number) {
   if (standIns.empty()) {
-    for (const Shape &shape : {Shape{}, {3}, {2, 5}, {2, 7, 4}, {2, 11, 6, 8}})
+    for (const Shape &shape : {Shape{}, {3}, {2, 5}, {2, 7, 4}, {2, 11, 6, 8}, {2, 10, 12, 14, 16}})
       standIns.push_back(valueStandIn(*this, DType::f32, shape));
     standIns.push_back(valueStandIn(*this, DType::i64, {2, 9}));
     standIns.push_back(valueStandIn(*this, DType::boolean, {2, 13}));
@@ -105,10 +106,11 @@ void Importer::tryStandIns(const OpRow &row, const onnx::NodeProto &proto, Frame
     }
     number += !hasGuess;
     Node node(*this, proto, inner, version);
+    node.hasStandIns = true;
     llvm::SmallVector<std::string> errors, attributes;
     if (succeeded(catchErrors([&] { return row.handler(node); }, errors))) {
       if (failed(catchErrors([&] { return node.checkAllRead(); }, attributes)))
-        noteProblem(node.name, attributes.front());
+        noteProblem(node, attributes.front());
       for (const std::string &output : proto.output())
         if (Tensor *result = inner.scope.values.lookup(output)) {
           Tensor *guess = frame.scope.values[output] = createLost();
@@ -125,7 +127,18 @@ void Importer::tryStandIns(const OpRow &row, const onnx::NodeProto &proto, Frame
       common = text;
   }
   if (common && !common->empty())
-    noteProblem(Node(*this, proto, frame, version).name, *common);
+    noteProblem(Node(*this, proto, frame, version), *common);
+}
+
+/// What a function lacks was told of its node before, without the names of its callers.
+void Importer::noteProblem(const Node &node, llvm::StringRef text) {
+  llvm::StringRef rest = text, name = node.name;
+  if (name.consume_front(node.frame.prefix) && rest.consume_front("node " + quoted(node.name)) &&
+      toldMissing.contains(("node " + quoted(name) + rest).str())) {
+    broken = true;
+    return;
+  }
+  noteProblem(node.name, text);
 }
 
 void Importer::noteProblem(llvm::StringRef nodeName, llvm::StringRef text) {

@@ -23,6 +23,8 @@ public:
   const int64_t version; // of the operator's domain
   const std::string name;
   const mlir::Location loc;
+  /// Are some of its inputs in the place of others, that are lost?
+  bool hasStandIns = false;
 
   /// Starts an error: "node 'name' (Type): ".
   mlir::InFlightDiagnostic error();
