@@ -1,7 +1,7 @@
 //===- Objective.cpp - @train_step and @eval_step out of @forward -----------------------------===//
 //
 // 1. The inputs get their roles (Inputs.h); what is predicted comes as one input more, unless the
-//    model computes its loss itself.
+//    model computes its loss itself. A model that sees what it is to predict is warned of.
 // 2. @train_step: count what counts in all micro-batches; accumulate the model's loss over them.
 // 3. @eval_step: the same over one batch, without a gradient.
 //
@@ -9,6 +9,7 @@
 
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
+#include "lib/Objective/CausalAttention.h"
 #include "lib/Objective/Freeze.h"
 #include "lib/Objective/Inputs.h"
 #include "lib/Objective/LossOutput.h"
@@ -69,6 +70,7 @@ struct Objective : partita::impl::ObjectivePassBase<Objective> {
     if (failed(objective::checkSomethingTrains(module)) || failed(checkTakesData()) ||
         failed(findKind(module, name)) || failed(findOutput(wanted)) || failed(findLabels()))
       return signalPassFailure();
+    warnOfOpenAttention();
     tell(chosen->name + " of '" + outputName(output) + "'" +
          (reason.empty() ? "" : " (auto: " + reason + ")"));
     buildStep(module, "train_step", /*training=*/true);
@@ -232,6 +234,21 @@ private:
                                  << " does not score a next token for each of "
                                  << objective::nameOf(forward, *tokens) << ", " << ids;
     return success();
+  }
+
+  /// What is predicted is an input of a model that sees the tokens after each.
+  void warnOfOpenAttention() {
+    if (chosen->name != "causal")
+      return;
+    SmallVector<Operation *> open = objective::findOpenAttentions(forward);
+    if (open.empty())
+      return;
+    open.front()->emitWarning()
+        << "objective 'causal' predicts the token after each, but no attention of the model is "
+           "causal (of "
+        << open.size()
+        << ", this is the first), so that it sees what it predicts; a model of masked tokens wants "
+           "--objective masked, with labels in the data";
   }
 
   //===- What is built

@@ -19,6 +19,8 @@ void ObjectiveReport::print(llvm::raw_ostream &os) const {
     os << "' is " << role << "\n";
   }
   os << "objective: " << (problem.empty() ? objective : "none fits: " + problem) << "\n";
+  if (!warning.empty())
+    os << "  warning: " << warning << "\n";
 }
 
 llvm::json::Object ObjectiveReport::toJson() const {
@@ -27,6 +29,7 @@ llvm::json::Object ObjectiveReport::toJson() const {
     inputs[llvm::json::fixUTF8(name)] = role;
   return llvm::json::Object{{"objective", llvm::json::fixUTF8(objective)},
                             {"problem", llvm::json::fixUTF8(problem)},
+                            {"warning", llvm::json::fixUTF8(warning)},
                             {"inputs", std::move(inputs)}};
 }
 
@@ -36,6 +39,11 @@ ObjectiveReport partita::reportObjective(ModuleOp module) {
   ScopedDiagnosticHandler handler(module.getContext(), [&](Diagnostic &diagnostic) {
     if (report.problem.empty() && diagnostic.getSeverity() == DiagnosticSeverity::Error)
       report.problem = diagnostic.str();
+    if (report.warning.empty() && diagnostic.getSeverity() == DiagnosticSeverity::Warning) {
+      auto name = diagnostic.getLocation()->findInstanceOf<NameLoc>();
+      report.warning =
+          (name ? "'" + name.getName().str() + "': " : std::string()) + diagnostic.str();
+    }
     return success();
   });
   PassManager manager(module.getContext());

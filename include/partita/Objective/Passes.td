@@ -87,7 +87,8 @@ def ObjectivePass : Pass<"objective", "::mlir::ModuleOp"> {
     | `none` | nothing: inference alone |
 
     Every argument gets a `train.role` (lib/Objective/Inputs.cpp lists them), by `inputs`, by what it has, or by
-    the conventions of exporters. What was chosen, and why, stands in the module's `train.objective`.
+    the conventions of exporters. What was chosen, and why, stands in the module's `train.objective`. `causal` is warned
+    of where the model has attention and none of it is causal: what it is to predict is then an input that it sees.
 
     ```mlir
     func.func @forward(%ids: tensor<8x16xi64>) -> tensor<8x16x256xf32>

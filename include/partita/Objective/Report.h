@@ -12,6 +12,7 @@ namespace partita {
 struct ObjectiveReport {
   std::string objective;                                  ///< with its reason; "" where none fits
   std::string problem;                                    ///< why none fits
+  std::string warning;                                    ///< what is odd about it, and where
   std::vector<std::pair<std::string, std::string>> roles; ///< of the inputs, by name
 
   void print(llvm::raw_ostream &os) const;
