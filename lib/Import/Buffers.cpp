@@ -71,10 +71,15 @@ bool handsScoresOn(llvm::StringRef op) {
   return selects(op) || llvm::is_contained(kOps, op);
 }
 
-/// Does it ask something of scores, or is it what they are made for?
-bool endsScores(llvm::StringRef op) {
-  static constexpr llvm::StringLiteral kOps[] = {"Equal", "IsInf", "IsNaN", "Softmax"};
+/// Does it ask something of scores?
+bool asksScores(llvm::StringRef op) {
+  static constexpr llvm::StringLiteral kOps[] = {"Equal", "IsInf", "IsNaN"};
   return llvm::is_contained(kOps, op);
+}
+
+/// Does it hand on the weights that a softmax makes?
+bool handsWeightsOn(llvm::StringRef op) {
+  return selects(op) || op == "Dropout" || op == "Mul" || op == "Where";
 }
 
 /// Is this operand of an operator none that is trained, by the operator's definition?
@@ -176,7 +181,8 @@ private:
     if (op == "Shape" || op == "Size")
       return; // asks for no values
     bool isAngle = op == "Sin" || op == "Cos";
-    Uses here{isAngle, isAngle, false, op == "Mul", isElementwise(op), endsScores(op)};
+    Uses here{isAngle,     isAngle,           false,
+              op == "Mul", isElementwise(op), asksScores(op) || (op == "Softmax" && weighs(node))};
     if (handsAnglesOn(op) || handsScoresOn(op)) {
       Uses after = ofOutputs(node);
       here.angles = handsAnglesOn(op) && after.angles;
@@ -186,6 +192,12 @@ private:
         here = {here.angles,      here.fixed,        after.constant,
                 after.multiplied, after.elementwise, after.scored};
     }
+    if (handsWeightsOn(op) && weighs(node))
+      weights.insert_range(node.input());
+    if (op == "Einsum")
+      weights.insert_range(node.input());
+    else if (op == "MatMul" && node.input_size() > 0)
+      weights.insert(node.input(0));
     for (int i = 0; i < node.input_size(); ++i) {
       Uses operand = here;
       operand.fixed |=
@@ -202,8 +214,14 @@ private:
             use(input, anyUse);
   }
 
+  /// Does a result weigh the rows of a matrix, as attention's softmax does?
+  bool weighs(const onnx::NodeProto &node) const {
+    return llvm::any_of(node.output(),
+                        [&](const std::string &output) { return weights.contains(output); });
+  }
+
   const onnx::GraphProto &graph;
-  llvm::StringSet<> fromIntegers;
+  llvm::StringSet<> fromIntegers, weights;
   llvm::StringMap<Uses> uses;
 };
 

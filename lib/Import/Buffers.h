@@ -10,9 +10,10 @@
 //     has written as floats: rows that count
 //   - what an operator takes as no parameter: weights of classes of a loss, cosines and sines of a
 //     rotary embedding, mean and variance of a batch normalization for inference
-//   - biases of ALiBi that exporters have computed: they are added to scores of attention, and
-//     every row, of a head or of a query of one, rises or falls evenly, as slope x (j - i),
-//     slope x j and slope x |j - i| do, but for what a mask in it has set to minus infinity
+//   - biases of ALiBi that exporters have computed: they are added to scores of attention, whose
+//     softmax weighs the rows of a matrix, and every row, of a head or of a query of one, rises or
+//     falls evenly, as slope x (j - i), slope x j and slope x |j - i| do, but for what a mask in it
+//     has set to minus infinity
 //   - tables of cosines and sines that are multiplied with rows of: two of one shape, or one that
 //     holds both, as halves or next to one another in one of its dimensions, repeated or not, whose
 //     squares add up to one number everywhere
