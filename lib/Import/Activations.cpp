@@ -160,7 +160,7 @@ LogicalResult pRelu(Node &node) {
       0, m.select(m.apply<tx::GreaterEqualOp>(v, m.like(v, 0)), v, m.mul(v, node.value(slope))));
 }
 
-const OpRow rows[] = {
+const OpRow activationRows[] = {
     {"Gelu", "", 20, anyLater, activation<gelu>},
     {"Swish", "", 24, anyLater, activation<swish>},
     {"Softplus", "", 1, anyLater, activation<plain<tx::SoftplusOp>>},
@@ -182,6 +182,6 @@ const OpRow rows[] = {
 
 } // namespace
 
-llvm::ArrayRef<OpRow> activationOps() { return rows; }
+llvm::ArrayRef<OpRow> activationOps() { return activationRows; }
 
 } // namespace partita::importer

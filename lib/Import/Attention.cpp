@@ -316,13 +316,13 @@ LogicalResult rotaryEmbedding(Node &node) {
   return node.set(0, rank == 3 ? joinHeads(node, result) : result);
 }
 
-const OpRow rows[] = {
+const OpRow attentionRows[] = {
     {"Attention", "", 23, anyLater, attention},
     {"RotaryEmbedding", "", 23, anyLater, rotaryEmbedding},
 };
 
 } // namespace
 
-llvm::ArrayRef<OpRow> attentionOps() { return rows; }
+llvm::ArrayRef<OpRow> attentionOps() { return attentionRows; }
 
 } // namespace partita::importer

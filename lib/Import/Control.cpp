@@ -105,7 +105,7 @@ LogicalResult branch(Node &node) {
   return success();
 }
 
-const OpRow rows[] = {
+const OpRow controlRows[] = {
     {"Identity", "", 1, anyLater, identity},
     {"Dropout", "", 7, anyLater, dropout},
     {"If", "", 1, anyLater, branch},
@@ -113,6 +113,6 @@ const OpRow rows[] = {
 
 } // namespace
 
-llvm::ArrayRef<OpRow> controlOps() { return rows; }
+llvm::ArrayRef<OpRow> controlOps() { return controlRows; }
 
 } // namespace partita::importer

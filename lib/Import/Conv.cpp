@@ -165,12 +165,12 @@ LogicalResult conv(Node &node) {
   return node.set(0, node.reshape(node.transpose(product, {0, 2, 1}), result));
 }
 
-const OpRow rows[] = {
+const OpRow convRows[] = {
     {"Conv", "", 1, anyLater, conv},
 };
 
 } // namespace
 
-llvm::ArrayRef<OpRow> convOps() { return rows; }
+llvm::ArrayRef<OpRow> convOps() { return convRows; }
 
 } // namespace partita::importer

@@ -236,12 +236,12 @@ LogicalResult einsum(Node &node) {
   return node.set(0, arranged(node, all, *result));
 }
 
-const OpRow rows[] = {
+const OpRow einsumRows[] = {
     {"Einsum", "", 12, anyLater, einsum},
 };
 
 } // namespace
 
-llvm::ArrayRef<OpRow> einsumOps() { return rows; }
+llvm::ArrayRef<OpRow> einsumOps() { return einsumRows; }
 
 } // namespace partita::importer

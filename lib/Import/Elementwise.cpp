@@ -289,7 +289,7 @@ LogicalResult castLike(Node &node) {
   return failed(result) ? failure() : node.set(0, *result);
 }
 
-const OpRow rows[] = {
+const OpRow elementwiseRows[] = {
     // Before opset 7 operands broadcast by an attribute.
     {"Add", "", 7, anyLater, binary<tx::AddOp, scalars::add>},
     {"Sub", "", 7, anyLater, binary<tx::SubOp, scalars::sub>},
@@ -324,6 +324,6 @@ const OpRow rows[] = {
 
 } // namespace
 
-llvm::ArrayRef<OpRow> elementwiseOps() { return rows; }
+llvm::ArrayRef<OpRow> elementwiseOps() { return elementwiseRows; }
 
 } // namespace partita::importer

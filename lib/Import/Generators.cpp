@@ -102,7 +102,7 @@ LogicalResult range(Node &node) {
                                         node.builder().getF64FloatAttr(step)));
 }
 
-const OpRow rows[] = {
+const OpRow generatorRows[] = {
     {"Constant", "", 1, anyLater, constant},
     {"ConstantOfShape", "", 9, anyLater, constantOfShape},
     {"Range", "", 11, anyLater, range},
@@ -110,6 +110,6 @@ const OpRow rows[] = {
 
 } // namespace
 
-llvm::ArrayRef<OpRow> generatorOps() { return rows; }
+llvm::ArrayRef<OpRow> generatorOps() { return generatorRows; }
 
 } // namespace partita::importer

@@ -443,7 +443,7 @@ LogicalResult eyeLike(Node &node) {
   return node.set(0, m.cast(m.apply<tx::EqualOp>(row, column), element));
 }
 
-const OpRow rows[] = {
+const OpRow indexingRows[] = {
     {"Gather", "", 1, anyLater, gather},
     {"GatherElements", "", 11, anyLater, gatherElements},
     {"GatherND", "", 11, anyLater, gatherND},
@@ -458,6 +458,6 @@ const OpRow rows[] = {
 
 } // namespace
 
-llvm::ArrayRef<OpRow> indexingOps() { return rows; }
+llvm::ArrayRef<OpRow> indexingOps() { return indexingRows; }
 
 } // namespace partita::importer

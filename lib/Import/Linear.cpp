@@ -192,7 +192,7 @@ LogicalResult fusedGemm(Node &node) {
   return node.set(0, frame.scope.find("result"));
 }
 
-const OpRow rows[] = {
+const OpRow linearRows[] = {
     {"MatMul", "", 1, anyLater, matMul},
     {"Gemm", "", 7, anyLater, gemm},
     {"FusedMatMul", "com.microsoft", 1, anyLater, fusedMatMul},
@@ -201,6 +201,6 @@ const OpRow rows[] = {
 
 } // namespace
 
-llvm::ArrayRef<OpRow> linearOps() { return rows; }
+llvm::ArrayRef<OpRow> linearOps() { return linearRows; }
 
 } // namespace partita::importer

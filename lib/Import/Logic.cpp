@@ -112,7 +112,7 @@ LogicalResult where(Node &node) {
   return node.set(0, node.emit<tx::SelectOp>(operands));
 }
 
-const OpRow rows[] = {
+const OpRow logicRows[] = {
     {"Equal", "", 7, anyLater, compare<tx::EqualOp, scalars::equal>},
     {"Less", "", 7, anyLater, compare<tx::LessOp, scalars::less>},
     {"LessOrEqual", "", 12, anyLater, compare<tx::LessEqualOp, scalars::lessEqual>},
@@ -129,6 +129,6 @@ const OpRow rows[] = {
 
 } // namespace
 
-llvm::ArrayRef<OpRow> logicOps() { return rows; }
+llvm::ArrayRef<OpRow> logicOps() { return logicRows; }
 
 } // namespace partita::importer

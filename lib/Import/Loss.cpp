@@ -101,13 +101,13 @@ LogicalResult negativeLogLikelihood(Node &node) {
   return reduceLoss(node, parts, m.negate(chosen));
 }
 
-const OpRow rows[] = {
+const OpRow lossRows[] = {
     {"SoftmaxCrossEntropyLoss", "", 12, anyLater, crossEntropy},
     {"NegativeLogLikelihoodLoss", "", 12, anyLater, negativeLogLikelihood},
 };
 
 } // namespace
 
-llvm::ArrayRef<OpRow> lossOps() { return rows; }
+llvm::ArrayRef<OpRow> lossOps() { return lossRows; }
 
 } // namespace partita::importer

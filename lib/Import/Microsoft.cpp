@@ -390,16 +390,15 @@ LogicalResult groupQueryAttention(Node &node) {
   return node.set(0, joinHeads(node, attend(node, parts)));
 }
 
-const char *const domain = "com.microsoft";
-const OpRow rows[] = {
-    {"Attention", domain, 1, anyLater, attention},
-    {"MultiHeadAttention", domain, 1, anyLater, multiHeadAttention},
-    {"GroupQueryAttention", domain, 1, anyLater, groupQueryAttention},
-    {"RotaryEmbedding", domain, 1, anyLater, rotaryEmbedding},
+const OpRow microsoftRows[] = {
+    {"Attention", kMicrosoft, 1, anyLater, attention},
+    {"MultiHeadAttention", kMicrosoft, 1, anyLater, multiHeadAttention},
+    {"GroupQueryAttention", kMicrosoft, 1, anyLater, groupQueryAttention},
+    {"RotaryEmbedding", kMicrosoft, 1, anyLater, rotaryEmbedding},
 };
 
 } // namespace
 
-llvm::ArrayRef<OpRow> microsoftOps() { return rows; }
+llvm::ArrayRef<OpRow> microsoftOps() { return microsoftRows; }
 
 } // namespace partita::importer

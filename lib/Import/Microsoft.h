@@ -7,6 +7,9 @@
 
 namespace partita::importer {
 
+/// The domain of the operators that onnxruntime's optimizer leaves.
+inline constexpr const char *kMicrosoft = "com.microsoft";
+
 /// `count` floats of x's type in one dimension.
 mlir::LogicalResult checkRow(Node &node, Tensor *row, const Tensor &x, int64_t count,
                              const char *what);

@@ -125,15 +125,14 @@ LogicalResult embedLayerNorm(Node &node) {
   return node.set(2, *sum);
 }
 
-const char *const domain = "com.microsoft";
-const OpRow rows[] = {
-    {"SkipLayerNormalization", domain, 1, anyLater, skipLayerNorm},
-    {"SkipSimplifiedLayerNormalization", domain, 1, anyLater, skipRmsNorm},
-    {"EmbedLayerNormalization", domain, 1, anyLater, embedLayerNorm},
+const OpRow microsoftNormRows[] = {
+    {"SkipLayerNormalization", kMicrosoft, 1, anyLater, skipLayerNorm},
+    {"SkipSimplifiedLayerNormalization", kMicrosoft, 1, anyLater, skipRmsNorm},
+    {"EmbedLayerNormalization", kMicrosoft, 1, anyLater, embedLayerNorm},
 };
 
 } // namespace
 
-llvm::ArrayRef<OpRow> microsoftNormOps() { return rows; }
+llvm::ArrayRef<OpRow> microsoftNormOps() { return microsoftNormRows; }
 
 } // namespace partita::importer

@@ -260,7 +260,7 @@ LogicalResult lpNorm(Node &node) {
   return node.set(0, m.div(value, size));
 }
 
-const OpRow rows[] = {
+const OpRow normRows[] = {
     {"Softmax", "", 1, anyLater, softmax},
     {"LogSoftmax", "", 1, anyLater, logSoftmax},
     // Version 1, and the simplified one, are onnxruntime's own in ONNX's domain; others write the
@@ -277,6 +277,6 @@ const OpRow rows[] = {
 
 } // namespace
 
-llvm::ArrayRef<OpRow> normOps() { return rows; }
+llvm::ArrayRef<OpRow> normOps() { return normRows; }
 
 } // namespace partita::importer

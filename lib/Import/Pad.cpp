@@ -124,12 +124,12 @@ LogicalResult pad(Node &node) {
   return node.set(0, value);
 }
 
-const OpRow rows[] = {
+const OpRow padRows[] = {
     {"Pad", "", 2, anyLater, pad},
 };
 
 } // namespace
 
-llvm::ArrayRef<OpRow> padOps() { return rows; }
+llvm::ArrayRef<OpRow> padOps() { return padRows; }
 
 } // namespace partita::importer

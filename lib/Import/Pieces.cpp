@@ -223,7 +223,7 @@ LogicalResult tile(Node &node) {
   return node.set(0, node.reshape(node.broadcast(rows, repeated), merged));
 }
 
-const OpRow rows[] = {
+const OpRow pieceRows[] = {
     {"Slice", "", 1, anyLater, slice},
     {"Split", "", 2, anyLater, split},
     {"Concat", "", 4, anyLater, concat},
@@ -232,6 +232,6 @@ const OpRow rows[] = {
 
 } // namespace
 
-llvm::ArrayRef<OpRow> pieceOps() { return rows; }
+llvm::ArrayRef<OpRow> pieceOps() { return pieceRows; }
 
 } // namespace partita::importer

@@ -217,7 +217,7 @@ template <typename Op> LogicalResult globalPool(Node &node) {
   return node.set(0, Math(node).reduce<Op>(node.value(x), axes));
 }
 
-const OpRow rows[] = {
+const OpRow reductionRows[] = {
     {"ReduceSum", "", 1, anyLater, reduce<Kind::sum, 13>},
     {"ReduceMean", "", 1, anyLater, reduce<Kind::mean, 18>},
     {"ReduceMax", "", 1, anyLater, reduce<Kind::max, 18>},
@@ -237,6 +237,6 @@ const OpRow rows[] = {
 
 } // namespace
 
-llvm::ArrayRef<OpRow> reductionOps() { return rows; }
+llvm::ArrayRef<OpRow> reductionOps() { return reductionRows; }
 
 } // namespace partita::importer

@@ -195,7 +195,7 @@ LogicalResult expand(Node &node) {
   return node.set(0, node.broadcast(node.value(x), shape));
 }
 
-const OpRow rows[] = {
+const OpRow shapeRows[] = {
     {"Shape", "", 1, anyLater, shapeOp},       {"Size", "", 1, anyLater, sizeOp},
     {"Reshape", "", 5, anyLater, reshape},     {"Flatten", "", 1, anyLater, flatten},
     {"Unsqueeze", "", 1, anyLater, unsqueeze}, {"Squeeze", "", 1, anyLater, squeeze},
@@ -204,6 +204,6 @@ const OpRow rows[] = {
 
 } // namespace
 
-llvm::ArrayRef<OpRow> shapeOps() { return rows; }
+llvm::ArrayRef<OpRow> shapeOps() { return shapeRows; }
 
 } // namespace partita::importer
