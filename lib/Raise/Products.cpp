@@ -75,21 +75,34 @@ static bool isWeight(Value value, const Independent &independent) {
   return false;
 }
 
+/// Of ops in block order: the last one that is no sum, product or choice of what is made of
+/// `scores`.
+static Operation *findFunction(ArrayRef<Operation *> ops, Value scores) {
+  llvm::DenseSet<Value> made{scores};
+  Operation *found = nullptr;
+  for (Operation *op : ops) {
+    if (llvm::none_of(op->getOperands(), [&](Value operand) { return made.contains(operand); }))
+      continue;
+    made.insert(op->getResult(0));
+    bool isOfOne = op->getNumOperands() == 1 || isa<tx::MaxOp, tx::PowOp>(op);
+    if (isOfOne && !isa<tx::NegOp, tx::CastOp, tx::ReshapeOp>(op))
+      found = op;
+  }
+  return found;
+}
+
 Operation *raise::findOtherWeights(tx::BatchMatMulOp product, const Independent &independent) {
   Operation *other = nullptr;
-  bool found = false;
+  if (isWeight(product.getB(), independent))
+    return nullptr;
   growBackward(
       product.getA(), isBetween, [](Value) { return false; }, independent,
       [&](const Subgraph &subgraph) {
         for (Value leaf : subgraph.leaves)
           if (auto scores = leaf.getDefiningOp<tx::BatchMatMulOp>();
               scores && !isWeight(scores.getB(), independent))
-            found = true;
-        for (Operation *op : subgraph.ops)
-          if (!isa<tx::AddOp, tx::SubOp, tx::MulOp, tx::DivOp, tx::NegOp, tx::CastOp,
-                   tx::ReshapeOp>(op))
-            other = op;
-        return !found;
+            other = findFunction(subgraph.ops, scores);
+        return true;
       });
-  return found && !isWeight(product.getB(), independent) ? other : nullptr;
+  return other;
 }
