@@ -7,6 +7,7 @@
 
 #include "dialects/Par/Placement.h"
 #include "dialects/Par/Reasons.h"
+#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/PatternMatch.h"
 
 using namespace mlir;
@@ -150,17 +151,38 @@ LogicalResult FOp::canonicalize(FOp f, PatternRewriter &rewriter) {
   auto inner = f.getValue().getDefiningOp<AllGatherOp>();
   if (!inner || inner.getAxisAttr() != f.getAxisAttr() || !inner->hasOneUse())
     return failure();
-  rewriter.replaceOp(f, gather(rewriter, inner.getLoc(), f.getResult().getType(), inner.getValue(),
+  Location reasons = FusedLoc::get(f.getContext(), {inner.getLoc(), f.getLoc()});
+  rewriter.replaceOp(f, gather(rewriter, reasons, f.getResult().getType(), inner.getValue(),
                                inner.getAxisAttr(), inner.getDimAttr(), inner.getBlocksAttr(),
                                inner.getReasonAttr()));
   rewriter.eraseOp(inner);
   return success();
 }
 
+/// The operand of a sum of one value over all ranks of an axis; null for other ops.
+static Value summedUp(Operation *op, StringAttr axis) {
+  if (auto g = dyn_cast_or_null<GOp>(op); g && g.getAxisAttr() == axis)
+    return g.getValue();
+  if (auto sum = dyn_cast_or_null<AllReduceOp>(op);
+      sum && sum.getAxisAttr() == axis && sum.getValues().size() == 1)
+    return sum.getValues()[0];
+  return {};
+}
+
+/// Is a sum over ranks cut alone, and its piece used as one? Then it is a reduce-scatter's, and the
+/// whole, which is as many bytes again, is gathered where it is needed and not kept.
+static bool isScattered(NarrowOp narrow) {
+  return summedUp(narrow.getValue().getDefiningOp(), narrow.getAxisAttr()) &&
+         narrow.getValue().hasOneUse() && llvm::any_of(narrow->getUsers(), [&](Operation *user) {
+           auto gather = dyn_cast<AllGatherOp>(user);
+           return !gather || !sameCut(gather, narrow);
+         });
+}
+
 /// A gather of what every rank cut out of the whole: the whole.
 LogicalResult AllGatherOp::canonicalize(AllGatherOp op, PatternRewriter &rewriter) {
   auto narrow = op.getValue().getDefiningOp<NarrowOp>();
-  if (!narrow || !sameCut(op, narrow))
+  if (!narrow || !sameCut(op, narrow) || isScattered(narrow))
     return failure();
   Value whole = narrow.getValue();
   if (whole.getType() == op.getResult().getType()) {
@@ -174,6 +196,41 @@ LogicalResult AllGatherOp::canonicalize(AllGatherOp op, PatternRewriter &rewrite
   return success();
 }
 
+/// The piece of what an op makes, element by element, of a sum over ranks that nothing else uses:
+/// the op on pieces, so that the sum is a reduce-scatter.
+static LogicalResult narrowOperands(NarrowOp op, PatternRewriter &rewriter) {
+  Operation *definer = op.getValue().getDefiningOp();
+  Type whole = op.getWhole();
+  if (!isa_and_nonnull<ShardInterface>(definer) || definer->getNumResults() != 1 ||
+      definer->getNumOperands() < 2 || !definer->hasOneUse() ||
+      !llvm::all_of(definer->getOperandTypes(), [&](Type type) { return type == whole; }) ||
+      llvm::none_of(definer->getOperands(), [&](Value operand) {
+        return operand.hasOneUse() && summedUp(operand.getDefiningOp(), op.getAxisAttr());
+      }))
+    return failure();
+  std::string error;
+  auto rule = ruleOf(definer, error);
+  Layout piece = Layout::of(op.getPiece()), placed(Layout::of(whole).shape);
+  SmallVector<Layout, 0> operands(definer->getNumOperands(), piece);
+  SmallVector<bool> carriesCotangent(operands.size(), false);
+  RuleProblem problem;
+  if (!rule || !placeResults(*rule, operands, carriesCotangent, placed, problem) ||
+      !(placed == piece))
+    return failure();
+  IRMapping mapping;
+  for (Value operand : definer->getOperands())
+    mapping.map(operand,
+                NarrowOp::create(rewriter, op.getLoc(), op.getPiece(), operand, op.getAxisAttr(),
+                                 op.getDimAttr(), op.getBlocksAttr(), op.getReasonAttr())
+                    .getResult());
+  Operation *onPieces = rewriter.clone(*definer, mapping);
+  onPieces->getResult(0).setType(op.getPiece());
+  cast<ShardInterface>(onPieces).localize();
+  rewriter.replaceOp(op, onPieces->getResults());
+  rewriter.eraseOp(definer);
+  return success();
+}
+
 /// Of a sum over ranks of which only pieces are used: a reduce-scatter. Of what was gathered: the
 /// piece that was there.
 LogicalResult NarrowOp::canonicalize(NarrowOp op, PatternRewriter &rewriter) {
@@ -183,17 +240,13 @@ LogicalResult NarrowOp::canonicalize(NarrowOp op, PatternRewriter &rewriter) {
       rewriter.replaceOp(op, gathered.getValue());
       return success();
     }
-  Value partial;
-  StringAttr reason = op.getReasonAttr();
-  if (auto g = dyn_cast_or_null<GOp>(definer); g && g.getAxisAttr() == op.getAxisAttr())
-    partial = g.getValue();
-  if (auto sum = dyn_cast_or_null<AllReduceOp>(definer);
-      sum && sum.getAxisAttr() == op.getAxisAttr() && sum.getValues().size() == 1) {
-    partial = sum.getValues()[0];
-    reason = sum.getReasonAttr();
-  }
-  if (!partial || !definer->hasOneUse())
+  Value partial = summedUp(definer, op.getAxisAttr());
+  if (!partial)
+    return narrowOperands(op, rewriter);
+  if (!definer->hasOneUse())
     return failure();
+  auto sum = dyn_cast<AllReduceOp>(definer);
+  StringAttr reason = sum ? sum.getReasonAttr() : op.getReasonAttr();
   rewriter.replaceOp(
       op, ReduceScatterOp::create(rewriter, definer->getLoc(), op.getResult().getType(), partial,
                                   op.getAxisAttr(), op.getDimAttr(), op.getBlocksAttr(), reason));

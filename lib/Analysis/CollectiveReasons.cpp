@@ -100,7 +100,8 @@ constexpr Role kRoles[] = {
         .gathers(", so its input, split along the sequence, is gathered")
         .scatters(" and gathers its input: each rank has a share of the input's gradient, and "
                   "keeps its piece of the whole one")
-        .again(" again for the backward pass instead of kept"),
+        .again(" again for the backward pass instead of kept")
+        .paired(),
     Role("piece", ", of which each rank takes its piece: the pieces of the gradient are gathered"),
 };
 
@@ -162,7 +163,7 @@ bool isMove(const Collective &c) { return c.kind == "all_gather" || c.kind == "r
 /// front of the first one or of the head's input behind the last. (Behind that the loss's sums.)
 bool hasPair(const Collective &c, const Role &role) {
   bool isStream = c.place >= 0 || (c.layers > 0 && c.place == (c.backward ? After : Before));
-  return !isMove(c) && role.isPaired && isStream;
+  return c.mayScatter && !isMove(c) && role.isPaired && isStream;
 }
 
 } // namespace
@@ -211,6 +212,8 @@ std::string Collective::seedText() const {
     text += formatv(false, row ? row->request.data() : " '{0}'", words).str();
   if (!together.empty())
     text += (row && parameters.size() > 1 ? row->several.str() : ": ") + together;
+  if (others > 0)
+    text += formatv("; other tensors by {0} other split{1}", others, others > 1 ? "s" : "").str();
   return text;
 }
 
@@ -224,11 +227,15 @@ std::string Collective::removal() const {
   if (from && from->isRequired)
     return "required by the mathematics of data parallelism: " + row->need.str();
   std::string text;
-  if (isMove(*this))
+  if (isMove(*this) && row->isPaired)
     text = "without --sequence-parallel, an all_reduce takes the place of a pair of these; ";
-  else if (from && !from->option.empty())
+  else if (isMove(*this))
+    text = "without --sequence-parallel; ";
+  else if (from && !from->option.empty() && others == 0)
     text = "without " + from->option.str() + "; ";
   text += "without " + axis;
+  if (row->place) // a bucket of many tensors, of which whole weights would remove a few
+    return text;
   if (std::string whole = wholeWeights(*this); !whole.empty())
     text += ", or whole weights: --shard '" + whole + "'";
   if (from && !from->instead.empty())

@@ -77,9 +77,12 @@ static void takeCause(ArrayRef<par::CauseAttr> causes, Collective &record) {
   record.parameters = parametersOf(seed);
   llvm::SmallDenseSet<par::SeedAttr> seen{seed};
   for (par::CauseAttr cause : causes)
-    if (power(first) > 0 && power(cause) == power(first) && cause.getSeed() &&
-        seen.insert(cause.getSeed()).second)
-      record.merged.push_back(parametersOf(cause.getSeed()));
+    if (power(cause) == power(first) && cause.getSeed() && seen.insert(cause.getSeed()).second) {
+      if (power(first) > 0)
+        record.merged.push_back(parametersOf(cause.getSeed()));
+      else
+        ++record.others;
+    }
 }
 
 std::string partita::analysis::nameByCause(Operation *op) {
@@ -118,6 +121,7 @@ std::vector<Collective> partita::analysis::collectivesOf(ModuleOp module) {
       record.microBatches = microBatchesOf(function);
       record.axis = op->getAttrOfType<StringAttr>("axis").str();
       record.backward = par::isBackward(op->getLoc());
+      record.mayScatter = module->hasAttr(kMaySplitSequence);
       record.calls *= timesOf(op);
       takeCause(par::causesOf(op->getLoc()), record);
       result.push_back(std::move(record));
@@ -145,9 +149,9 @@ static std::vector<std::string> namesIn(const json::Array *array) {
 }
 
 json::Object Collective::toJson() const {
-  json::Array others;
+  json::Array together;
   for (const std::vector<std::string> &names : merged)
-    others.push_back(arrayOf(names));
+    together.push_back(arrayOf(names));
   return json::Object{
       {"function", function},
       {"kind", kind},
@@ -167,7 +171,9 @@ json::Object Collective::toJson() const {
       {"op", op},
       {"node", node},
       {"seed", json::Object{{"kind", seed}, {"words", words}, {"parameters", arrayOf(parameters)}}},
-      {"merged", std::move(others)},
+      {"merged", std::move(together)},
+      {"further_splits", others},
+      {"may_scatter", mayScatter},
       {"why", why()},
       {"removed_by", removal()}};
 }
@@ -185,7 +191,8 @@ Collective Collective::fromJson(const json::Object &object) {
   c.calls = number("calls", 1), c.bytes = number("bytes", 0), c.tensors = number("tensors", 1);
   c.microBatches = std::max<int64_t>(number("micro_batches", 1), 1);
   c.place = std::max<int64_t>(number("place_number", Elsewhere), Elsewhere);
-  c.layers = number("layers", 0);
+  c.layers = number("layers", 0), c.others = number("further_splits", 0);
+  c.mayScatter = object.getBoolean("may_scatter").value_or(false);
   c.role = text(object, "role"), c.letter = text(object, "letter"), c.rule = text(object, "rule");
   c.op = text(object, "op"), c.node = text(object, "node");
   if (const json::Object *seed = object.getObject("seed")) {

@@ -144,6 +144,21 @@ int64_t Causes::layerOf(Operation *inserted, Operation *op) {
   return layer;
 }
 
+/// The first cause of an op; a further one, of another of its users, where another seed asked.
+void Causes::note(Operation *inserted, par::CauseAttr cause) {
+  Location loc = inserted->getLoc();
+  SmallVector<par::CauseAttr> known = noted[inserted];
+  if (llvm::any_of(known, [&](par::CauseAttr other) { return other.getSeed() == cause.getSeed(); }))
+    return;
+  noted[inserted].push_back(cause);
+  Location with =
+      known.empty()
+          ? par::withCause(loc, cause)
+          : Location(FusedLoc::get(
+                loc.getContext(), {loc, par::withCause(UnknownLoc::get(loc.getContext()), cause)}));
+  inserted->setLoc(with);
+}
+
 void Causes::write() {
   MLIRContext *context = function.getContext();
   for (const Pending &each : pending) {
@@ -163,6 +178,6 @@ void Causes::write() {
         context, string(each.role), string(found->second.letter),
         string(cast<ShardInterface>(op).getShardRule()), string(op->getName().getStringRef()),
         name ? name.getName() : string(""), layerOf(each.inserted, op), layers.count(), seed);
-    each.inserted->setLoc(par::withCause(each.inserted->getLoc(), cause));
+    note(each.inserted, cause);
   }
 }

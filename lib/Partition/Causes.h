@@ -30,7 +30,7 @@ public:
 
   /// A conjugate was inserted: a sum's for what left `value` open ...
   void completes(mlir::Operation *inserted, mlir::Value value, mlir::StringAttr axis);
-  /// ... and f because `user` goes on with work of each rank's own.
+  /// ... and f because `user` goes on with work of each rank's own; told of every such user.
   void enters(mlir::Operation *inserted, llvm::StringRef role, mlir::Operation *user,
               mlir::StringAttr axis);
 
@@ -55,6 +55,7 @@ private:
     mlir::StringAttr axis;
   };
   par::SeedAttr seedFor(llvm::StringRef kind, llvm::StringRef words);
+  void note(mlir::Operation *inserted, par::CauseAttr cause);
   int64_t layerOf(mlir::Operation *inserted, mlir::Operation *op);
   mlir::Operation *splitterFrom(mlir::Operation *user, mlir::StringAttr axis, bool seeded) const;
 
@@ -63,6 +64,7 @@ private:
   llvm::DenseMap<std::pair<mlir::Value, mlir::StringAttr>, Trail> trails;
   llvm::DenseMap<Key, Split> splits; ///< the letter of an op that an axis splits
   llvm::SmallVector<Pending> pending;
+  llvm::DenseMap<mlir::Operation *, llvm::SmallVector<par::CauseAttr>> noted;
 };
 
 } // namespace partita

@@ -311,6 +311,9 @@ private:
     SmallVector<Layout, 2> results;
     for (Value result : op->getResults())
       results.push_back(wanted(result));
+    for (StringAttr axis : mesh.getAxes())
+      if (isBetterCompleted(op, *rule, axis))
+        complete(op, axis);
     // Every round repairs one operand over one axis, so there are at most as many as both.
     size_t rounds = (op->getNumOperands() + 1) * (mesh.getAxes().size() + 1) + 1;
     for (size_t round = 0;; ++round) {
@@ -369,22 +372,40 @@ private:
       op->setOperand(i, insertF(op->getOperand(i), problem.axis, op));
       return true;
     }
-    // Not linear in a partial sum, or a sum of a partial and a complete value: complete it.
+    return complete(op, problem.axis); // not linear in it, or a sum of it and something complete
+  }
+
+  bool complete(Operation *op, StringAttr axis) {
     bool any = false;
     for (OpOperand &operand : op->getOpOperands())
-      if (isIncomplete(operand.get(), problem.axis)) {
-        operand.set(insertG(operand.get(), problem.axis, op));
+      if (isIncomplete(operand.get(), axis)) {
+        operand.set(insertG(operand.get(), axis, op));
         any = true;
       }
     return any;
   }
 
+  /// What a product makes of a partial sum and something whole could stay one, and so the gradient
+  /// of what it is multiplied with. Is the sum less than both?
+  static bool isBetterCompleted(Operation *op, const ShardRule &rule, StringAttr axis) {
+    auto isProducts = [](const RuleLetter &letter) { return letter.summed || letter.never; };
+    if (op->getNumOperands() < 2 || llvm::none_of(rule.letters, isProducts))
+      return false;
+    int64_t sum = 0, otherwise = 0;
+    for (Value result : op->getResults())
+      otherwise += bytesOf(result.getType());
+    for (Value operand : op->getOperands()) {
+      Kind kind = Layout::of(operand.getType()).kind(axis);
+      sum += kind == Kind::Partial ? bytesOf(operand.getType()) : 0;
+      otherwise += kind == Kind::Invariant ? bytesOf(operand.getType()) : 0;
+    }
+    return sum > 0 && sum <= otherwise;
+  }
+
   Value insertF(Value value, StringAttr axis, Operation *user) {
-    bool isNew = !conjugates.lookup({value, axis});
     Value entered = insert<par::FOp>(value, axis, Kind::Replicated, value.getLoc(), fCount);
-    if (isNew)
-      causes.enters(entered.getDefiningOp(), isOfParameters(value) ? "parameter" : "share", user,
-                    axis);
+    causes.enters(entered.getDefiningOp(), isOfParameters(value) ? "parameter" : "share", user,
+                  axis);
     return entered;
   }
 

@@ -23,6 +23,7 @@
 #include "dialects/Train/Train.h"
 #include "lib/Partition/Propagation.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "partita/Analysis/Collectives.h"
 #include "partita/Partition/Passes.h"
 
 namespace partita {
@@ -51,7 +52,8 @@ public:
       : function(function), propagation(propagation), axis(axis), batch(batch), mesh(mesh),
         independent(function) {}
 
-  LogicalResult run() {
+  /// Decides what is split; `apply` writes it down as gathers and narrows.
+  LogicalResult run(bool apply) {
     SmallVector<Operation *> ops;
     function.walk<WalkOrder::PreOrder>([&](Operation *op) { ops.push_back(op); });
     for (Operation *op : ops)
@@ -65,7 +67,7 @@ public:
       if (hasRule(op) && failed(backward(op)))
         return failure();
     for (Operation *op : ops)
-      if (op != function)
+      if (apply && op != function)
         settleUses(op);
     return success();
   }
@@ -350,16 +352,27 @@ struct PartitionSeedSequence : partita::impl::PartitionSeedSequencePassBase<Part
   using PartitionSeedSequencePassBase::PartitionSeedSequencePassBase;
 
   void runOnOperation() override {
-    if (!on)
-      return;
     ModuleOp module = getOperation();
-    par::MeshAttr mesh = par::MeshAttr::of(module);
-    if (mesh.sizeOf("tp") <= 1) {
+    if (!on) {
+      // Whoever asks for less memory or fewer bytes is told of it only where it can be had.
+      ScopedDiagnosticHandler silence(&getContext(), [](Diagnostic &) { return success(); });
+      if (par::MeshAttr::of(module).sizeOf("tp") > 1 && succeeded(split(module, /*apply=*/false)))
+        module->setAttr(analysis::kMaySplitSequence, UnitAttr::get(&getContext()));
+      return;
+    }
+    if (par::MeshAttr::of(module).sizeOf("tp") <= 1) {
       module.emitError()
           << "sequence parallelism splits over mesh axis 'tp', of which there is one "
              "rank; a mesh with tp=2 or more has what it splits";
       return signalPassFailure();
     }
+    if (failed(split(module, /*apply=*/true)))
+      signalPassFailure();
+  }
+
+private:
+  LogicalResult split(ModuleOp module, bool apply) {
+    par::MeshAttr mesh = par::MeshAttr::of(module);
     auto axis = StringAttr::get(&getContext(), "tp");
     auto batch = StringAttr::get(&getContext(), "batch");
     int64_t samples = batchSize(module);
@@ -372,27 +385,26 @@ struct PartitionSeedSequence : partita::impl::PartitionSeedSequencePassBase<Part
         propagation.seed(argument, dim, {batch, 1});
     });
     if (failed(propagation.run()))
-      return signalPassFailure();
+      return failure();
     bool any = false; // a statistic counts nothing where MLIR is built without them
     for (auto function : module.getOps<func::FuncOp>()) {
       if (function.isExternal())
         continue;
       SequenceSplit sequence(function, propagation, axis, batch, split);
-      if (failed(sequence.run()))
-        return signalPassFailure();
+      if (failed(sequence.run(apply)))
+        return failure();
       any |= sequence.openSums > 0;
-      openSums += sequence.openSums;
+      openSums += apply ? sequence.openSums : 0;
       gathers += sequence.gathers;
       narrows += sequence.narrows;
     }
-    if (!any) {
-      module.emitError() << "sequence parallelism finds nothing to split: no product leaves a sum "
-                            "over mesh axis 'tp' open whose rows are more than the batch";
-      signalPassFailure();
-    }
+    if (!any)
+      return module.emitError()
+             << "sequence parallelism finds nothing to split: no product leaves a sum "
+                "over mesh axis 'tp' open whose rows are more than the batch";
+    return success();
   }
 
-private:
   void forBatches(ModuleOp module,
                   function_ref<void(BlockArgument, unsigned dim, int64_t size)> visit) {
     for (auto function : module.getOps<func::FuncOp>())

@@ -107,4 +107,27 @@ func.func @slopes(%x: tensor<8x2xf32> {par.split = #par.place<[8 @dp, 2]>}) -> t
   %y = tx.mul %x, %m : (tensor<8x2xf32>, tensor<8x2xf32>) -> tensor<8x2xf32>
   return %y : tensor<8x2xf32>
 }
+
+// An open sum is completed in front of a product that makes as much of it, or more; of one that makes less, the result is.
+train.parameter @rows : tensor<6x4xf32> {par.split = #par.place<[6 @dp, 4]>}
+train.parameter @square : tensor<4x4xf32>
+train.parameter @narrow : tensor<4x1xf32>
+// CHECK-LABEL: func.func @products
+// CHECK: %[[SQUARE:.*]] = train.read @square
+// CHECK: %[[NARROW:.*]] = train.read @narrow
+// CHECK-NEXT: %[[P:.*]] = tx.matmul {{.*}} partial [dp]
+// CHECK-NEXT: %[[G:.*]] = par.g %[[P]]
+// CHECK-NEXT: tx.matmul %[[G]], %[[SQUARE]] : {{.*}} -> tensor<5x4xf32>
+// CHECK-NEXT: %[[L:.*]] = tx.matmul %[[P]], %[[NARROW]]
+// CHECK-NEXT: par.g %[[L]]
+func.func @products(%x: tensor<5x6xf32> {par.split = #par.place<[5, 6 @dp]>}) -> (tensor<5x4xf32>, tensor<5x1xf32>) {
+  %w = train.read @rows : tensor<6x4xf32>
+  %q = train.read @square : tensor<4x4xf32>
+  %n = train.read @narrow : tensor<4x1xf32>
+  %y = tx.matmul %x, %w : (tensor<5x6xf32>, tensor<6x4xf32>) -> tensor<5x4xf32>
+  %a = tx.matmul %y, %q : (tensor<5x4xf32>, tensor<4x4xf32>) -> tensor<5x4xf32>
+  %b = tx.matmul %y, %n : (tensor<5x4xf32>, tensor<4x1xf32>) -> tensor<5x1xf32>
+  %e = tx.exp %b : (tensor<5x1xf32>) -> tensor<5x1xf32>
+  return %a, %e : tensor<5x4xf32>, tensor<5x1xf32>
+}
 }

@@ -1,6 +1,6 @@
 // RUN: partita-opt %s --simplify-collectives --cse | FileCheck %s
 // RUN: partita-opt %s --simplify-collectives --cse -o %t.mlir
-// RUN: bash %S/../Fuse/equal.sh %s %t.mlir pairs both there sums branches less several
+// RUN: bash %S/../Fuse/equal.sh %s %t.mlir pairs both stream onpieces there sums branches less several
 
 module attributes {par.mesh = #par.mesh<tp = 2>} {
 
@@ -28,6 +28,36 @@ func.func @both(%p: tensor<4xf64, #par.place<[4], partial [tp]>>) -> (tensor<4xf
   %s = par.g %p over "tp" : tensor<4xf64, #par.place<[4], partial [tp]>> -> tensor<4xf64>
   %n = par.narrow %s over "tp" along 0 : tensor<4xf64> -> tensor<2xf64, #par.place<[4 @tp]>>
   return %s, %n : tensor<4xf64>, tensor<2xf64, #par.place<[4 @tp]>>
+}
+
+// A sum whose piece is used, and whose whole is needed as well: scattered, and gathered for that.
+// CHECK-LABEL: func.func @stream
+// CHECK-SAME: %[[P:.*]]: tensor
+// CHECK-NEXT: %[[S:.*]] = par.reduce_scatter %[[P]]
+// CHECK-NEXT: %[[W:.*]] = par.all_gather %[[S]] {{.*}} replicated [tp]
+// CHECK-NEXT: %[[E:.*]] = tx.exp %[[S]]
+// CHECK-NEXT: return %[[W]], %[[E]]
+func.func @stream(%p: tensor<4xf64, #par.place<[4], partial [tp]>>) -> (tensor<4xf64, #par.place<[4], replicated [tp]>>, tensor<2xf64, #par.place<[4 @tp]>>) {
+  %s = par.g %p over "tp" : tensor<4xf64, #par.place<[4], partial [tp]>> -> tensor<4xf64>
+  %n = par.narrow %s over "tp" along 0 : tensor<4xf64> -> tensor<2xf64, #par.place<[4 @tp]>>
+  %w = par.all_gather %n over "tp" along 0 : tensor<2xf64, #par.place<[4 @tp]>> -> tensor<4xf64>
+  %f = par.f %w over "tp" : tensor<4xf64> -> tensor<4xf64, #par.place<[4], replicated [tp]>>
+  %e = tx.exp %n : (tensor<2xf64, #par.place<[4 @tp]>>) -> tensor<2xf64, #par.place<[4 @tp]>>
+  return %f, %e : tensor<4xf64, #par.place<[4], replicated [tp]>>, tensor<2xf64, #par.place<[4 @tp]>>
+}
+
+// The piece of a sum over ranks and something else, element by element: pieces of both.
+// CHECK-LABEL: func.func @onpieces
+// CHECK-SAME: %[[P:[a-z0-9]+]]: tensor<4xf64, {{.*}}>, %[[Y:[a-z0-9]+]]: tensor<4xf64>
+// CHECK-DAG: %[[S:.*]] = par.reduce_scatter %[[P]]
+// CHECK-DAG: %[[N:.*]] = par.narrow %[[Y]]
+// CHECK: %[[A:.*]] = tx.add %[[S]], %[[N]]
+// CHECK-NEXT: return %[[A]]
+func.func @onpieces(%p: tensor<4xf64, #par.place<[4], partial [tp]>>, %y: tensor<4xf64>) -> tensor<2xf64, #par.place<[4 @tp]>> {
+  %s = par.g %p over "tp" : tensor<4xf64, #par.place<[4], partial [tp]>> -> tensor<4xf64>
+  %a = tx.add %s, %y : (tensor<4xf64>, tensor<4xf64>) -> tensor<4xf64>
+  %n = par.narrow %a over "tp" along 0 : tensor<4xf64> -> tensor<2xf64, #par.place<[4 @tp]>>
+  return %n : tensor<2xf64, #par.place<[4 @tp]>>
 }
 
 // A gather of what is already there, whole or in pieces.

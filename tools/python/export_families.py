@@ -67,8 +67,9 @@ FAMILIES = {
         hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0), ["pixel_values"]),
 }
 # Models of other heads and families, exported when named: they look elements up by the batch, or have attention that
-# is split in other ways: slopes of ALiBi, queries, keys and values of unequal sizes in one weight, scaled logits; or have
-# tables that exporters compute when they fold constants (sines beside cosines, biases of ALiBi).
+# is split in other ways: slopes of ALiBi, queries, keys and values of unequal sizes in one weight, scaled logits, norms of
+# all queries and of all keys, attention written out; or have tables that exporters compute when they fold constants (sines
+# beside cosines, biases of ALiBi).
 FURTHER = {
     "gpt2_classifier": ("GPT2ForSequenceClassification", "GPT2Config", dict(
         FAMILIES["gpt2"][2], pad_token_id=0, num_labels=5), ["input_ids"]),
@@ -99,6 +100,12 @@ FURTHER = {
     "mpt": ("MptForCausalLM", "MptConfig", dict(
         vocab_size=VOCAB, d_model=HIDDEN, expansion_ratio=2, n_layers=LAYERS, n_heads=HEADS,
         max_seq_len=POSITIONS), ["input_ids"]),
+    "gpt_bigcode": ("GPTBigCodeForCausalLM", "GPTBigCodeConfig", dict(
+        FAMILIES["gpt2"][2], multi_query=True), ["input_ids"]),
+    "olmo2": ("Olmo2ForCausalLM", "Olmo2Config", dict(LLAMA, **TOKENS), ["input_ids"]),
+    "gemma2": ("Gemma2ForCausalLM", "Gemma2Config", dict(
+        LLAMA, head_dim=8, query_pre_attn_scalar=8, sliding_window=8,
+        attn_implementation="eager", **TOKENS), ["input_ids"]),
 }
 ALL = {**FAMILIES, **FURTHER}
 

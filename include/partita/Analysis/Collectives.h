@@ -16,6 +16,9 @@
 
 namespace partita::analysis {
 
+/// On a module that --sequence-parallel would compile too, and has not.
+inline constexpr llvm::StringLiteral kMaySplitSequence = "par.may_split_sequence";
+
 /// A place in the model: a layer by its number, or one of these.
 enum Place : int64_t { Elsewhere = -5, Gradients = -4, Once = -3, After = -2, Before = -1 };
 
@@ -32,6 +35,8 @@ struct Collective {
   std::vector<std::string> parameters; ///< split together for it: "name@dimension"
   /// The same of the other splits that one sum serves: branches side by side.
   std::vector<std::vector<std::string>> merged;
+  int64_t others = 0;      ///< further splits that a bucket of gradients has tensors of
+  bool mayScatter = false; ///< --sequence-parallel, which the plan lacks, would split the rows
 
   /// What it is called wherever it is told of: in `explain`, the manifest, the emitted program and
   /// its census.
