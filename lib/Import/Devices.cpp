@@ -5,12 +5,19 @@
 #include "Node.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 
 namespace partita::importer {
 
 LogicalResult Devices::readConfigurations(const onnx::ModelProto &model) {
+  constexpr int64_t firstVersion = 11;
+  if (model.configuration_size() > 0 && model.ir_version() < firstVersion)
+    return importer.error() << "device configuration " << quoted(model.configuration(0).name())
+                            << ": the file is of ONNX IR version " << model.ir_version()
+                            << ", device configurations are of version " << firstVersion
+                            << " and later; one of the two is wrong";
   for (const onnx::DeviceConfigurationProto &proto : model.configuration()) {
     auto error = [&] {
       return importer.error() << "device configuration " << quoted(proto.name()) << ": ";
@@ -167,9 +174,14 @@ private:
 } // namespace
 
 LogicalResult Devices::annotate(Node &node) {
-  for (const onnx::NodeDeviceConfigurationProto &proto : node.proto.device_configurations())
+  llvm::StringSet<> seen;
+  for (const onnx::NodeDeviceConfigurationProto &proto : node.proto.device_configurations()) {
+    if (!seen.insert(proto.configuration_id()).second)
+      return node.error() << "device configuration " << quoted(proto.configuration_id())
+                          << " is there twice";
     if (failed(annotate(node, proto)))
       return failure();
+  }
   return success();
 }
 
@@ -185,8 +197,11 @@ LogicalResult Devices::annotate(Node &node, const onnx::NodeDeviceConfigurationP
     return error << (configurations.empty() ? "it has none" : "");
   }
   Configuration &configuration = found->second;
-  if (proto.has_pipeline_stage())
-    configuration.stages.insert(proto.pipeline_stage());
+  if (proto.has_pipeline_stage() && proto.pipeline_stage() < 0)
+    return node.error() << "device configuration " << quoted(proto.configuration_id())
+                        << ": pipeline stage " << proto.pipeline_stage() << "; the first one is 0";
+  if (proto.has_pipeline_stage()) // there are those in front of it too, whoever is in them
+    configuration.stages = std::max<int64_t>(configuration.stages, proto.pipeline_stage() + 1);
   for (const onnx::ShardingSpecProto &spec : proto.sharding_spec()) {
     const std::string &tensor = spec.tensor_name();
     if (tensor.empty() || (!llvm::is_contained(node.proto.input(), tensor) &&
@@ -205,6 +220,25 @@ LogicalResult Devices::annotate(Node &node, const onnx::NodeDeviceConfigurationP
       return failure();
   }
   return success();
+}
+
+/// "axis 1 in 2 shards, on devices 0 | 1", "whole on devices 0, 1".
+static std::string inWords(train::ShardingAttr sharding) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  auto number = [](Attribute each) { return cast<IntegerAttr>(each).getInt(); };
+  for (auto [dim, blocks, shards] :
+       llvm::zip(sharding.getDims(), sharding.getBlocks(), sharding.getShards())) {
+    os << (text.empty() ? "axis " : ", axis ") << number(dim);
+    if (number(blocks) > 1)
+      os << ", each of its " << number(blocks) << " blocks,";
+    os << " in " << number(shards) << " shards";
+  }
+  os << (sharding.getDims().empty() ? "whole on devices " : ", on devices ");
+  llvm::interleave(
+      sharding.getDevices().getAsRange<DenseI64ArrayAttr>(), os,
+      [&](DenseI64ArrayAttr group) { llvm::interleaveComma(group.asArrayRef(), os); }, " | ");
+  return text;
 }
 
 LogicalResult Devices::attach(Node &node, const std::string &tensor, train::ShardingAttr sharding) {
@@ -229,9 +263,9 @@ LogicalResult Devices::attach(Node &node, const std::string &tensor, train::Shar
         other.getShards() == sharding.getShards() && other.getDevices() == sharding.getDevices();
     if (same || !isa<train::ParameterOp>(target))
       return success(); // what the first node says; the rules move the rest
-    return node.error() << "sharding of " << quoted(tensor) << ": " << sharding << ", but node '"
-                        << other.getNode().getValue() << "' wants " << other
-                        << "; a parameter is kept in one way";
+    return node.error() << "sharding of " << quoted(tensor) << ": " << inWords(sharding)
+                        << ", but node '" << other.getNode().getValue() << "' wants "
+                        << inWords(other) << "; a parameter is kept in one way";
   }
   ++configuration.tensors;
   all.push_back(sharding);
@@ -248,10 +282,9 @@ void Devices::describe(ModuleOp module) {
     auto number = [&](StringRef key, int64_t value) {
       return builder.getNamedAttr(key, builder.getI64IntegerAttr(value));
     };
-    int64_t stages = configuration.stages.size();
     entries.emplace_back(name,
                          builder.getDictionaryAttr({number("devices", configuration.devices),
-                                                    number("stages", stages),
+                                                    number("stages", configuration.stages),
                                                     number("tensors", configuration.tensors)}));
   }
   module->setAttr(train::TrainDialect::kConfigurations, builder.getDictionaryAttr(entries));

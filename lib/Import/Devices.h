@@ -35,7 +35,7 @@ private:
   struct Configuration {
     int64_t devices = 0;
     int64_t tensors = 0; ///< annotated ones
-    std::set<int64_t> stages;
+    int64_t stages = 0; ///< of the pipeline, up to the last one named
   };
 
   mlir::LogicalResult annotate(Node &node, const onnx::NodeDeviceConfigurationProto &proto);

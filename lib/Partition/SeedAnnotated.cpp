@@ -169,7 +169,8 @@ private:
       if (split && par::Layout::of(split).dimOf(axis) >= 0)
         return getOperation().emitError()
                << about() << "node '" << sharding.getNode().getValue() << "' keeps '"
-               << parameter.getSymName() << "' whole, which the user splits: " << split
+               << parameter.getSymName() << "' whole, which the user splits over " << axis
+               << " along dimension " << par::Layout::of(split).dimOf(axis)
                << "; one of the two must go";
     parameter->setAttr(kKeepWhole, StringAttr::get(&getContext(), words));
     return success();

@@ -130,8 +130,8 @@ def annotated(node, configuration, *shardings, stage=None):
 
 
 def configured(model, *configurations):
-    """A model with device configurations: (name, devices) or (name, devices, names)."""
-    return model + [(26, [(1, c[0]), (2, c[1])] + [(3, n) for n in (c[2] if len(c) > 2 else [])]) for c in configurations]
+    """A model with device configurations, which IR version 11 brought: (name, devices) or (name, devices, names)."""
+    return [(1, 11)] + model[1:] + [(26, [(1, c[0]), (2, c[1])] + [(3, n) for n in (c[2] if len(c) > 2 else [])]) for c in configurations]
 
 
 def save(path, message):

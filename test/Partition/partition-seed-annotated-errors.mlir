@@ -75,7 +75,7 @@ module attributes {par.mesh = #par.mesh<tp = 2>, train.configurations = {a = {de
 // -----
 
 #whole = #train.sharding<"a" by "m", dims = [], blocks = [], shards = [], devices = [array<i64: 0, 1>]>
-// expected-error @+2 {{device configuration 'a': node 'm' keeps 'up' whole, which the user splits: #par.place<[4, 16 @tp]>; one of the two must go}}
+// expected-error @+2 {{device configuration 'a': node 'm' keeps 'up' whole, which the user splits over "tp" along dimension 1; one of the two must go}}
 // expected-note @+1 {{--configuration none leaves the annotations of the model's file aside}}
 module attributes {par.mesh = #par.mesh<tp = 2>, train.configurations = {a = {devices = 2, tensors = 1}}} {
   train.parameter @up : tensor<4x16xf32> {par.split = #par.place<[4, 16 @tp]>, train.shardings = [#whole]}
