@@ -9,8 +9,9 @@
 
 namespace partita {
 
-/// "; the nearest names are 'a', 'b'": of three names at most, by edit distance of what the glob
-/// pattern says without its stars. Nothing where there are no names.
+/// "; 'x.h.*.w' matches 'x.h.0.w' and 3 more" of a glob pattern 'h.*.w', which lacks the beginning or
+/// the end of names; else "; the nearest names are 'a', 'b'": of three names at most, by edit
+/// distance of what the pattern says without its stars. Nothing where there are no names.
 std::string nearestNames(llvm::StringRef pattern, llvm::ArrayRef<llvm::StringRef> names);
 
 } // namespace partita
