@@ -126,12 +126,20 @@ SmallVector<Value> CrossEntropyOp::splitForm(OpBuilder &builder, int64_t parts) 
   auto build = [&](auto op, ValueRange operands) -> Value {
     return decltype(op)::create(builder, loc, operands)->getResult(0);
   };
+  // Ranks exchange two of these: each has a name of its own where that is told.
+  auto named = [&](StringRef what) -> Location {
+    auto name = loc->findInstanceOf<NameLoc>();
+    std::string whole = (name ? name.getName().str() : "loss") + ", " + what.str();
+    return NameLoc::get(builder.getStringAttr(whole), loc);
+  };
   Value lses = LogSumExpOp::create(builder, loc, of(byPart), getLogits(), /*first=*/Value());
-  Value greatest = ReduceMaxOp::create(builder, loc, of(row), lses, ArrayRef<int64_t>{last});
+  Value greatest =
+      ReduceMaxOp::create(builder, named("greatest logit"), of(row), lses, ArrayRef<int64_t>{last});
   Value spread = BroadcastOp::create(builder, loc, of(byPart),
                                      ReshapeOp::create(builder, loc, of(one), greatest));
   Value shares = build(ExpOp(), {build(SubOp(), {lses, spread})});
-  Value sum = ReduceSumOp::create(builder, loc, of(row), shares, ArrayRef<int64_t>{last});
+  Value sum = ReduceSumOp::create(builder, named("sum over the vocabulary"), of(row), shares,
+                                  ArrayRef<int64_t>{last});
   Value lse = build(AddOp(), {build(LogOp(), {sum}), greatest});
   Value loss = TokenLossOp::create(builder, loc, ValueRange{getLogits(), getLabels(), lse},
                                    (*this)->getAttrs());

@@ -102,6 +102,10 @@ constexpr Role kRoles[] = {
                   "keeps its piece of the whole one")
         .again(" again for the backward pass instead of kept")
         .paired(),
+    Role("block",
+         " of one block of a fused weight, of which each rank takes its piece: the pieces of "
+         "that block's gradient are gathered")
+        .told(Gradients, "gradients of parameters"),
     Role("piece", ", of which each rank takes its piece: the pieces of the gradient are gathered"),
 };
 
@@ -229,7 +233,7 @@ std::string Collective::removal() const {
   std::string text;
   if (isMove(*this) && row->isPaired)
     text = "without --sequence-parallel, an all_reduce takes the place of a pair of these; ";
-  else if (isMove(*this))
+  else if (isMove(*this) && !row->place)
     text = "without --sequence-parallel; ";
   else if (from && !from->option.empty() && others == 0)
     text = "without " + from->option.str() + "; ";

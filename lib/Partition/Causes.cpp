@@ -2,6 +2,7 @@
 
 #include "lib/Partition/Causes.h"
 #include "dialects/Train/Train.h"
+#include "dialects/Tx/Tx.h"
 #include "lib/Partition/Seeds.h"
 #include <deque>
 
@@ -9,10 +10,13 @@ using namespace mlir;
 using namespace partita;
 using par::Layout;
 
-par::SeedAttr Causes::seedFor(StringRef kind, StringRef words) {
+par::SeedAttr Causes::seedFor(StringRef kind, StringRef words, StringRef parameter) {
   MLIRContext *context = function.getContext();
+  SmallVector<Attribute> parameters;
+  if (!parameter.empty())
+    parameters.push_back(StringAttr::get(context, parameter));
   return par::SeedAttr::get(context, StringAttr::get(context, kind),
-                            StringAttr::get(context, words), ArrayAttr::get(context, {}));
+                            StringAttr::get(context, words), ArrayAttr::get(context, parameters));
 }
 
 void Causes::source(Value value) {
@@ -47,6 +51,15 @@ void Causes::moved(Operation *move) {
   same(move->getResult(0), move->getOperand(0));
   bool isGather = isa<par::AllGatherOp>(move);
   trails.erase({move->getResult(0), axis});
+  Value definer = move->getOperand(0);
+  while (definer.getDefiningOp() && isa<tx::SliceOp, par::FOp>(definer.getDefiningOp()))
+    definer = definer.getDefiningOp()->getOperand(0);
+  if (auto read = definer.getDefiningOp<train::ReadOp>()) { // a block of a fused weight
+    std::string name = (read.getSymbol() + "@" + Twine(cast<par::NarrowOp>(move).getDim())).str();
+    trails[{move->getResult(0), axis}] = {seedFor("analysis", "", name), nullptr};
+    pending.push_back({move, "block", nullptr, axis});
+    return;
+  }
   trails[{isGather ? move->getOperand(0) : move->getResult(0), axis}] = {seedFor("sequence", ""),
                                                                          nullptr};
   pending.push_back({move, isGather ? "whole" : "piece", nullptr, axis});

@@ -54,7 +54,8 @@ private:
     mlir::Operation *op; ///< the opener, or the user
     mlir::StringAttr axis;
   };
-  par::SeedAttr seedFor(llvm::StringRef kind, llvm::StringRef words);
+  par::SeedAttr seedFor(llvm::StringRef kind, llvm::StringRef words,
+                        llvm::StringRef parameter = "");
   void note(mlir::Operation *inserted, par::CauseAttr cause);
   int64_t layerOf(mlir::Operation *inserted, mlir::Operation *op);
   mlir::Operation *splitterFrom(mlir::Operation *user, mlir::StringAttr axis, bool seeded) const;

@@ -35,3 +35,18 @@ DataIndependence::DataIndependence(Operation *root) {
       independent.insert(op->result_begin(), op->result_end());
   });
 }
+
+bool partita::isBetterCompleted(Operation *op, const ShardRule &rule, StringAttr axis) {
+  auto isProducts = [](const RuleLetter &letter) { return letter.summed || letter.never; };
+  if (op->getNumOperands() < 2 || llvm::none_of(rule.letters, isProducts))
+    return false;
+  int64_t sum = 0, otherwise = 0;
+  for (Value result : op->getResults())
+    otherwise += bytesOf(result.getType());
+  for (Value operand : op->getOperands()) {
+    par::Kind kind = par::Layout::of(operand.getType()).kind(axis);
+    sum += kind == par::Kind::Partial ? bytesOf(operand.getType()) : 0;
+    otherwise += kind == par::Kind::Invariant ? bytesOf(operand.getType()) : 0;
+  }
+  return sum > 0 && sum <= otherwise;
+}

@@ -19,6 +19,9 @@ inline constexpr llvm::StringLiteral kResultSplits = "par.splits";
 /// On a parameter that no axis may split: the user's words.
 inline constexpr llvm::StringLiteral kKeepWhole = "par.whole";
 
+/// On a par.narrow of which it is not decided yet whether its result is split.
+inline constexpr llvm::StringLiteral kUndecided = "par.undecided";
+
 /// `inner` is `outer` without its first `dropped` dimensions.
 struct FlowEdge {
   mlir::Value outer, inner;
@@ -32,6 +35,10 @@ llvm::SmallVector<FlowEdge> exitEdges(mlir::Operation *op);
 /// Does the op follow a rule, or is it one that placements pass through or end at (reads, regions,
 /// terminators)?
 bool hasRule(mlir::Operation *op);
+
+/// What a product makes of a partial sum and something whole could stay one, and so the gradient of
+/// what it is multiplied with. Is the sum less than both?
+bool isBetterCompleted(mlir::Operation *op, const ShardRule &rule, mlir::StringAttr axis);
 
 /// The values of an op's regions that depend on nothing but parameters, states and constants.
 class DataIndependence {

@@ -19,6 +19,7 @@
 #include "lib/Partition/Causes.h"
 #include "lib/Partition/Flow.h"
 #include "lib/Partition/Seeds.h"
+#include "lib/Partition/SeparateBlocks.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Iterators.h"
 #include "partita/Partition/Passes.h"
@@ -165,7 +166,7 @@ private:
     for (StringAttr axis : mesh.getAxes()) {
       int letter = letterOf(op, *rule, axis);
       bool replicatedResult = llvm::any_of(op->getResults(), [&](Value result) {
-        return replicated.contains({result, axis}) &&
+        return replicated.contains({result, axis}) && !isBlockOfParameter(op) &&
                (independent(result) || closed.contains({op, axis}));
       });
       for (auto [pattern, use] : llvm::zip(rule->operands, op->getOpOperands())) {
@@ -220,8 +221,13 @@ private:
       return success(); // inserted by this sweep
     if (op->getNumRegions() != 0)
       return region(op);
-    if (hasRule(op))
-      return rule(op);
+    if (hasRule(op)) {
+      if (failed(rule(op)))
+        return failure();
+      if (isBlockOfParameter(op))
+        enterUses(op->getResult(0));
+      return success();
+    }
     if (auto gather = dyn_cast<par::AllGatherOp>(op))
       return move(gather);
     if (auto narrow = dyn_cast<par::NarrowOp>(op))
@@ -232,15 +238,7 @@ private:
         return failure();
       op->removeAttr(kResultSplits);
       causes.source(value);
-      // Where a use wants it alone: another one, of a table that is looked up and multiplied with,
-      // may want the invariant value.
-      SmallVector<OpOperand *> uses;
-      for (OpOperand &use : value.getUses())
-        uses.push_back(&use);
-      for (OpOperand *use : uses)
-        for (StringAttr axis : mesh.getAxes())
-          if (replicatedUses.contains({use, axis}))
-            use->set(insertF(use->get(), axis, use->getOwner()));
+      enterUses(value);
       return success();
     }
     if (isa<train::YieldOp>(op))
@@ -248,6 +246,15 @@ private:
     for (OpOperand &operand : op->getOpOperands())
       complete(operand, op);
     return success();
+  }
+
+  /// f where a use wants it alone: another one, of a table that is looked up and multiplied with,
+  /// may want the invariant value.
+  void enterUses(Value value) {
+    for (OpOperand &use : llvm::make_early_inc_range(value.getUses()))
+      for (StringAttr axis : mesh.getAxes())
+        if (replicatedUses.contains({&use, axis}))
+          use.set(insertF(use.get(), axis, use.getOwner()));
   }
 
   /// A gather or a narrow, which seeds put where a value's use wants another placement than its
@@ -383,23 +390,6 @@ private:
         any = true;
       }
     return any;
-  }
-
-  /// What a product makes of a partial sum and something whole could stay one, and so the gradient
-  /// of what it is multiplied with. Is the sum less than both?
-  static bool isBetterCompleted(Operation *op, const ShardRule &rule, StringAttr axis) {
-    auto isProducts = [](const RuleLetter &letter) { return letter.summed || letter.never; };
-    if (op->getNumOperands() < 2 || llvm::none_of(rule.letters, isProducts))
-      return false;
-    int64_t sum = 0, otherwise = 0;
-    for (Value result : op->getResults())
-      otherwise += bytesOf(result.getType());
-    for (Value operand : op->getOperands()) {
-      Kind kind = Layout::of(operand.getType()).kind(axis);
-      sum += kind == Kind::Partial ? bytesOf(operand.getType()) : 0;
-      otherwise += kind == Kind::Invariant ? bytesOf(operand.getType()) : 0;
-    }
-    return sum > 0 && sum <= otherwise;
   }
 
   Value insertF(Value value, StringAttr axis, Operation *user) {

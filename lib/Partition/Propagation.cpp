@@ -29,7 +29,7 @@ void Propagation::seedMove(Operation *op) {
   if (auto gather = dyn_cast<par::AllGatherOp>(op))
     seed(gather.getValue(), gather.getDim(),
          {gather.getAxisAttr(), static_cast<int64_t>(gather.getBlocks())});
-  if (auto narrow = dyn_cast<par::NarrowOp>(op))
+  if (auto narrow = dyn_cast<par::NarrowOp>(op); narrow && !op->hasAttr(kUndecided))
     seed(narrow.getResult(), narrow.getDim(),
          {narrow.getAxisAttr(), static_cast<int64_t>(narrow.getBlocks())});
 }

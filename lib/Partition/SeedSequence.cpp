@@ -191,10 +191,23 @@ private:
     if (size % parts == 0)
       return success();
     int64_t nearest = std::max(parts, size / parts * parts);
-    return op->emitError() << "sequence parallelism splits a dimension of size " << size
-                           << ", which does not divide over " << axis.getValue() << " = " << parts
-                           << "; take a multiple of " << parts << " (" << nearest << ", "
-                           << nearest + parts << ", ...)";
+    InFlightDiagnostic error = op->emitError() << "sequence parallelism splits a dimension of size "
+                                               << size << ", which does not divide over "
+                                               << axis.getValue() << " = " << parts;
+    if (isInput(size))
+      return error << "; take a multiple of " << parts << " (" << nearest << ", " << nearest + parts
+                   << ", ...)";
+    return error << "; no input has a dimension of this size, the model makes it: leave "
+                    "--sequence-parallel out, or take a size of "
+                 << axis.getValue() << " that divides it";
+  }
+
+  /// Is it the size of an input's dimension, which whoever compiles the model may choose?
+  bool isInput(int64_t size) {
+    return llvm::any_of(function.getArgumentTypes(), [&](Type type) {
+      auto tensor = dyn_cast<RankedTensorType>(type);
+      return tensor && llvm::is_contained(tensor.getShape(), size);
+    });
   }
 
   MaybeCut cutOf(Operation *op, const RulePattern &pattern, par::LetterSplit letter) {

@@ -14,8 +14,10 @@
 // dimension, attention by heads, embedding and head by the vocabulary. A fused projection is split
 // within its blocks: where the family stops at a slice, it is tried again within what the slice
 // cuts. Where a size alone is in the way, ops that know another form of themselves (attention with
-// fewer key heads than ranks) take it. Families are taken in the order of the parameters; one that
-// would split two dimensions of one op over the same axis is left whole.
+// fewer key heads than ranks) take it. What is whole in the end for a slice's sake is tried again
+// with the slices' blocks as weights of their own (SeparateBlocks). Families are taken in the order
+// of the parameters; one that would split two dimensions of one op over the same axis is left
+// whole.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -23,6 +25,7 @@
 #include "dialects/Tx/Tx.h"
 #include "lib/Partition/Plant.h"
 #include "lib/Partition/Seeds.h"
+#include "lib/Partition/SeparateBlocks.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "partita/Partition/Passes.h"
 
@@ -49,6 +52,8 @@ struct PartitionSeedTensor : partita::impl::PartitionSeedTensorPassBase<Partitio
       auto any = considerAll(module);
       if (failed(any))
         return signalPassFailure();
+      if (tryAgain)
+        continue;
       if (forms.empty() && !*any) {
         module.emitError()
             << "nothing can be split over mesh axis 'tp': no dimension of a parameter "
@@ -64,6 +69,7 @@ struct PartitionSeedTensor : partita::impl::PartitionSeedTensorPassBase<Partitio
 private:
   /// Tries the dimensions of all parameters and writes down what is split; is anything?
   FailureOr<bool> considerAll(ModuleOp module) {
+    tryAgain = false;
     Propagation propagation(module, mesh);
     if (failed(propagation.run()))
       return failure();
@@ -83,7 +89,16 @@ private:
       if (Attribute split = tensorSplit(propagation.layoutOf(value)))
         found.push_back({parameter, split});
     }
+    for (par::NarrowOp block : blocks.blocks())
+      if (considerBlock(propagation, block))
+        found.push_back({});
+    if (forms.empty() && separates(propagation, reads)) {
+      tryAgain = true;
+      return true;
+    }
     if (forms.empty()) {
+      blocks.decide(propagation);
+      llvm::erase_if(found, [](const auto &each) { return !each.first; });
       for (auto [parameter, split] : found)
         parameter->setAttr(kArgumentSplit, split);
       log.write(module, propagation);
@@ -110,8 +125,39 @@ private:
     return indivisible(propagation, parameter, dim, attempt); // a size is all that is in the way
   }
 
-  /// Weights whose products every rank computes whole, and what was in the way of the first.
-  void tellWhole(const Propagation &propagation, const llvm::DenseMap<StringAttr, Value> &reads) {
+  /// A block of a fused weight that stands for itself; is it split?
+  bool considerBlock(Propagation &propagation, par::NarrowOp block) {
+    unsigned dim = block.getDim();
+    Value value = block.getResult();
+    if (propagation.layoutOf(value).dimOf(axis) >= 0)
+      return true;
+    Attempt attempt = propagation.attempt(value, dim, axis, 1, paysFor(propagation));
+    if (attempt.holds()) {
+      ++families;
+      log.add(attempt, value, axis, "analysis", "");
+      return true;
+    }
+    if (!attempt.stop && attempt.pays)
+      forms.find(attempt, mesh.sizeOf("tp"));
+    return false;
+  }
+
+  /// Are there slices of products of weights that are whole, whose blocks may be considered alone?
+  bool separates(const Propagation &propagation, const llvm::DenseMap<StringAttr, Value> &reads) {
+    if (separated || wholeWeights(propagation, reads).empty())
+      return false;
+    separated = true;
+    llvm::DenseSet<StringAttr> unsplit;
+    for (auto parameter : getOperation().getOps<train::ParameterOp>())
+      if (Value value = reads.lookup(parameter.getSymNameAttr());
+          value && !parameter->hasAttr(kKeepWhole) && propagation.layoutOf(value).dimOf(axis) < 0)
+        unsplit.insert(parameter.getSymNameAttr());
+    return blocks.separate(getOperation(), axis, unsplit);
+  }
+
+  /// Weights whose products every rank computes whole though nobody said so.
+  SmallVector<train::ParameterOp> wholeWeights(const Propagation &propagation,
+                                               const llvm::DenseMap<StringAttr, Value> &reads) {
     SmallVector<train::ParameterOp> whole;
     for (auto parameter : getOperation().getOps<train::ParameterOp>()) {
       Value value = reads.lookup(parameter.getSymNameAttr());
@@ -119,6 +165,12 @@ private:
           propagation.layoutOf(value).dimOf(axis) < 0 && isMultiplied(propagation, value))
         whole.push_back(parameter);
     }
+    return whole;
+  }
+
+  /// Tells of these, and what was in the way of the first.
+  void tellWhole(const Propagation &propagation, const llvm::DenseMap<StringAttr, Value> &reads) {
+    SmallVector<train::ParameterOp> whole = wholeWeights(propagation, reads);
     if (whole.empty())
       return;
     constexpr size_t most = 4;
@@ -172,9 +224,13 @@ private:
 
   /// The dimension with all that is split together with it.
   Attempt attemptFamily(Propagation &propagation, Value value, unsigned dim) {
-    return propagation.attemptInBlocks(value, dim, axis, [&](const Attempt &found) {
+    return propagation.attemptInBlocks(value, dim, axis, paysFor(propagation));
+  }
+
+  std::function<bool(const Attempt &)> paysFor(const Propagation &propagation) {
+    return [&](const Attempt &found) {
       return llvm::any_of(found.ops, [&](Operation *op) { return pays(propagation, op); });
-    });
+    };
   }
 
   bool isIndependent(Value value) {
@@ -243,6 +299,8 @@ private:
   par::MeshAttr mesh;
   StringAttr axis;
   Forms forms;
+  SeparateBlocks blocks;
+  bool separated = false, tryAgain = false;
   llvm::DenseMap<StringAttr, Stop> stops; ///< the first of each parameter
   SeedLog log;
   SmallVector<DataIndependence, 0> independent;

@@ -4,9 +4,8 @@
 //
 //   - g(a) + g(b) = g(a + b), through any number of terms: one reduction for both branches of a
 //     block whose residual branches run side by side. The same with reduce-scatters.
-//   - f(op1(x)), f(op2(x)) = op1(f(x)), op2(f(x)), where what else the ops read is small (the norms
-//   of
-//     such a block): one reduction of x's cotangent for both.
+//   - f(op1(x)), f(op2(x)) = op1(f(x)), op2(f(x)), where what the ops read is less than what they
+//     make (the norms of such a block): one reduction of x's cotangent for both.
 //   - op(gather(x)) = gather(op(x)) where op makes less of what it gets and its rule lets it run on
 //     pieces: less is gathered.
 //
@@ -156,11 +155,14 @@ struct SharedEntry : OpRewritePattern<par::FOp> {
       return failure();
     for (Value x : op->getOperands()) {
       SmallVector<Operation *> entries = entriesOf(x, op->getBlock(), axis);
-      int64_t others = 0;
-      for (Operation *entry : entries)
+      int64_t others = bitsOf(x.getType()), results = 0;
+      for (Operation *entry : entries) {
         for (Value operand : entry->getOperands())
           others += operand == x ? 0 : bitsOf(operand.getType());
-      if (entries.size() < 2 || others >= bitsOf(x.getType()))
+        for (Operation *user : entry->getUsers())
+          results += bitsOf(user->getResult(0).getType());
+      }
+      if (entries.size() < 2 || others >= results)
         continue;
       for (Operation *entry : entries)
         enterBefore(entry, axis, rewriter);

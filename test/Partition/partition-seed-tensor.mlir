@@ -120,3 +120,48 @@ module attributes {par.mesh = #par.mesh<tp = 4>} {
     return %z : tensor<2x4x8xf32>
   }
 }
+
+// -----
+
+// Four query heads and one key head for all of them in one weight, which stays whole: the queries' rows and bias are pieces,
+// the key's are not. A row that is looked up by a number is a slice too.
+// CHECK: train.parameter @qkv : tensor<12x8xf32>{{$}}
+// CHECK: train.parameter @bias : tensor<12xf32>{{$}}
+// CHECK: train.parameter @out : tensor<8x8xf32> {{{.*}}par.split = #par.place<[8 @tp, 8]>}
+// CHECK: %[[W:.*]] = train.read @qkv
+// CHECK-DAG: %[[KEY:.*]] = tx.slice %[[W]] [8, 0] by [1, 1] : tensor<12x8xf32> -> tensor<2x8xf32>
+// CHECK-DAG: %[[VALUE:.*]] = tx.slice %[[W]] [10, 0] by [1, 1] : tensor<12x8xf32> -> tensor<2x8xf32>
+// CHECK-DAG: %[[QUERIES:.*]] = tx.slice %[[W]] [0, 0] by [1, 1] : tensor<12x8xf32> -> tensor<8x8xf32>
+// CHECK-DAG: %[[PIECE:.*]] = par.narrow %[[QUERIES]] over "tp" along 0 : tensor<8x8xf32> -> tensor<8x8xf32>
+// CHECK-NOT: par.undecided
+// CHECK-DAG: tx.matmul_nt %{{.*}}, %[[PIECE]]
+// CHECK-DAG: tx.matmul_nt %{{.*}}, %[[KEY]]
+// CHECK-DAG: tx.matmul_nt %{{.*}}, %[[VALUE]]
+// CHECK-NOT: tx.embedding
+module attributes {par.mesh = #par.mesh<tp = 2>} {
+  train.parameter @qkv : tensor<12x8xf32>
+  train.parameter @bias : tensor<12xf32>
+  train.parameter @out : tensor<8x8xf32>
+  func.func @forward(%x: tensor<2x4x8xf32>) -> tensor<2x4x8xf32> {
+    %qkv = train.read @qkv : tensor<12x8xf32>
+    %bias = train.read @bias : tensor<12xf32>
+    %out = train.read @out : tensor<8x8xf32>
+    %five = tx.constant dense<5> : tensor<1xi64> : tensor<1xi64>
+    %in = tx.softmax %x : (tensor<2x4x8xf32>) -> tensor<2x4x8xf32>
+    %0 = tx.matmul_nt %in, %qkv : (tensor<2x4x8xf32>, tensor<12x8xf32>) -> tensor<2x4x12xf32>
+    %b = tx.broadcast %bias : tensor<12xf32> -> tensor<2x4x12xf32>
+    %1 = tx.add %0, %b : (tensor<2x4x12xf32>, tensor<2x4x12xf32>) -> tensor<2x4x12xf32>
+    %heads = tx.reshape %1 : tensor<2x4x12xf32> -> tensor<2x4x6x2xf32>
+    %q = tx.slice %heads [0, 0, 0, 0] by [1, 1, 1, 1] : tensor<2x4x6x2xf32> -> tensor<2x4x4x2xf32>
+    %k = tx.slice %heads [0, 0, 4, 0] by [1, 1, 1, 1] : tensor<2x4x6x2xf32> -> tensor<2x4x1x2xf32>
+    %first = tx.transpose %heads [2, 0, 1, 3] : tensor<2x4x6x2xf32> -> tensor<6x2x4x2xf32>
+    %rows = tx.reshape %first : tensor<6x2x4x2xf32> -> tensor<6x16xf32>
+    %row = tx.embedding %rows, %five : (tensor<6x16xf32>, tensor<1xi64>) -> tensor<1x16xf32>
+    %v = tx.reshape %row : tensor<1x16xf32> -> tensor<2x4x1x2xf32>
+    %a, %lse = tx.attention %q, %k, %v scale 5.0e-1 causal : (tensor<2x4x4x2xf32>, tensor<2x4x1x2xf32>, tensor<2x4x1x2xf32>) -> (tensor<2x4x4x2xf32>, tensor<2x4x4xf32>)
+    %m = tx.reshape %a : tensor<2x4x4x2xf32> -> tensor<2x4x8xf32>
+    %y = tx.matmul %m, %out : (tensor<2x4x8xf32>, tensor<8x8xf32>) -> tensor<2x4x8xf32>
+    %z = tx.softmax %y : (tensor<2x4x8xf32>) -> tensor<2x4x8xf32>
+    return %z : tensor<2x4x8xf32>
+  }
+}

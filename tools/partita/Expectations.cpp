@@ -13,7 +13,10 @@ void Expectations::declare(OptionSet &options) {
   options.repeated(
       "expect", "CONTRACT",
       "fails unless it holds, before anything is written: all_reduce<=4/layer, "
-      "all_gather.backward==0, total@dp<=9/step, bytes<=2G/step",
+      "all_gather.backward==0, total@dp<=9/step, bytes<=2G/step; bytes are those of a "
+      "collective's whole value, so that a reduce_scatter and an all_gather (--sequence-parallel) "
+      "are "
+      "twice those of the all_reduce in whose place they stand, which sends as much",
       [this](StringRef text) { return analysis::Contract::parse(text, contracts.emplace_back()); });
 }
 

@@ -98,7 +98,10 @@ def PartitionSeedTensorPass : Pass<"partition-seed-tensor", "::mlir::ModuleOp"> 
     (Shoeybi et al., arXiv 1909.08053) comes out: columns then rows of an MLP, attention by heads, a
     fused projection within its blocks, embedding and head by the vocabulary. The mesh is the module's.
     Where a size alone is in the way, an op that has a form without it takes that form: attention whose key
-    heads are fewer than the ranks repeats them, so that every rank has those of its queries.
+    heads are fewer than the ranks repeats them, so that every rank has those of its queries. Where a block of
+    a fused weight is in the way of the others (one key head for all queries), the slices of its product become
+    products with slices of the weight, which stays whole: of a block that can be split each rank takes its
+    piece, by `par.narrow`.
 
     ```mlir
     train.parameter @up : tensor<4x16xf32>       // gelu(x up) down

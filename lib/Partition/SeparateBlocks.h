@@ -1,0 +1,59 @@
+//===- SeparateBlocks.h - blocks of a fused weight as weights of their own ----------*- C++ -*-===//
+//
+// A fused projection has one placement. Where some of its blocks can be split and others cannot
+// (queries by heads; a key head that they all share), that would leave all of it, and what follows,
+// to every rank. Here its blocks become weights of their own: a slice of the product is the product
+// with a slice of the weight, pushed up through what lies between by the rules' letters. The
+// parameter stays whole; of a block that can be split each rank takes its piece (par.narrow), and
+// the pieces of its gradient are gathered, once per step.
+//
+//===----------------------------------------------------------------------------------------------===//
+
+#ifndef PARTITA_LIB_PARTITION_SEPARATEBLOCKS_H
+#define PARTITA_LIB_PARTITION_SEPARATEBLOCKS_H
+
+#include "dialects/Train/Train.h"
+#include "lib/Partition/Propagation.h"
+#include <map>
+
+namespace partita {
+
+/// Is the op a slice of a parameter, next to it? f of the slice has less to reduce than f of all.
+bool isBlockOfParameter(mlir::Operation *op);
+
+class SeparateBlocks {
+public:
+  /// Of these parameters, blocks of whose products are sliced; are there any? The blocks are then
+  /// behind narrows (kUndecided) that nothing splits yet.
+  bool separate(mlir::ModuleOp module, mlir::StringAttr axis,
+                const llvm::DenseSet<mlir::StringAttr> &parameters);
+
+  llvm::ArrayRef<par::NarrowOp> blocks() const { return narrows; }
+  /// Keeps the narrows whose results are split, and removes the others.
+  void decide(const Propagation &propagation);
+
+private:
+  struct Cut {
+    unsigned dim;
+    int64_t first, size;
+    bool operator<(const Cut &other) const {
+      return std::tie(dim, first, size) < std::tie(other.dim, other.first, other.size);
+    }
+  };
+  mlir::Value sliced(mlir::Value value, Cut cut);
+  mlir::Value slicedRead(train::ReadOp read, Cut cut);
+  mlir::Value slicedOp(mlir::OpResult value, Cut cut);
+  bool replace(mlir::Operation *slice, mlir::Value of, Cut cut);
+
+  mlir::StringAttr axis;
+  const llvm::DenseSet<mlir::StringAttr> *parameters = nullptr;
+  llvm::SmallVector<par::NarrowOp> narrows;
+  std::map<std::pair<void *, Cut>, mlir::Value> known;
+  /// While a slice is pushed up: what is built for it, and whether a product is among it.
+  llvm::SmallVector<mlir::Operation *> built;
+  bool passedProduct = false, reachedParameter = false;
+};
+
+} // namespace partita
+
+#endif // PARTITA_LIB_PARTITION_SEPARATEBLOCKS_H
