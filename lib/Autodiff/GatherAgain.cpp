@@ -3,13 +3,16 @@
 // A gathered value (an activation, a parameter) that forward and backward ops use lives from the
 // one pass to the other. Its piece is there as well, and is a rank's share of it: the backward ops
 // get a gather of their own, right before the first of them, marked `again` so that nothing joins
-// it with the forward pass's.
+// it with the forward pass's. So is what norms made of a gathered activation (of a block whose
+// branches run side by side): the backward pass computes it again from its own gather.
 //
 //===----------------------------------------------------------------------------------------------===//
 
-#include "dialects/Par/Par.h"
+#include "dialects/Par/Placement.h"
 #include "dialects/Zero/Zero.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "partita/Analysis/Parameters.h"
 #include "partita/Autodiff/Passes.h"
 
@@ -31,21 +34,25 @@ struct GatherAgain : partita::impl::GatherAgainPassBase<GatherAgain> {
     if (failed(named))
       return signalPassFailure();
     kept = std::move(*named);
-    bool gathers = getOperation()
-                       .walk([](zero::GatherOp) { return WalkResult::interrupt(); })
-                       .wasInterrupted();
-    if (!kept.empty() && !gathers) {
+    SmallVector<Operation *> activations, parameters;
+    bool gathersAny = false;
+    getOperation().walk([&](Operation *op) {
+      gathersAny |= isa<zero::GatherOp>(op);
+      if (isBackward(op) || op->hasAttr(kAgain))
+        return;
+      if (isa<par::AllGatherOp>(op))
+        activations.push_back(op);
+      if (isa<zero::GatherOp>(op) && !isKept(op))
+        parameters.push_back(op);
+    });
+    if (!kept.empty() && !gathersAny) {
       getOperation().emitError() << "keep-gathered: no parameter is gathered for its use; with "
                                     "--zero-stage 3 they are";
       return signalPassFailure();
     }
-    SmallVector<Operation *> found;
-    getOperation().walk([&](Operation *op) {
-      bool gatherAgain = isa<par::AllGatherOp>(op) || (isa<zero::GatherOp>(op) && !isKept(op));
-      if (gatherAgain && !isBackward(op) && !op->hasAttr(kAgain))
-        found.push_back(op);
-    });
-    llvm::for_each(found, [&](Operation *op) { split(op); });
+    // What is computed again reads parameters in the backward pass.
+    llvm::for_each(activations, [&](Operation *op) { split(op); });
+    llvm::for_each(parameters, [&](Operation *op) { split(op); });
   }
 
 private:
@@ -67,26 +74,63 @@ private:
 
   static constexpr llvm::StringLiteral kAgain = "again";
 
+  /// Splits a gather, with what is computed again of it, where both passes use it.
   void split(Operation *op) {
-    Operation *first = nullptr;
+    SmallVector<Operation *> made{op};
     bool forward = false;
     for (Operation *user : op->getUsers()) {
-      Operation *inBlock = op->getBlock()->findAncestorOpInBlock(*user);
-      if (!isBackward(user))
-        forward = true;
-      else if (!first || inBlock->isBeforeInBlock(first))
-        first = inBlock;
+      forward |= !isBackward(user);
+      if (isa<par::AllGatherOp>(op) && isCheap(user, op) && firstBackward(user) &&
+          !llvm::is_contained(made, user))
+        made.push_back(user);
     }
+    Operation *first = nullptr;
+    for (Operation *each : made)
+      if (Operation *user = firstBackward(each); user && (!first || user->isBeforeInBlock(first)))
+        first = user;
     if (!forward || !first)
       return;
     OpBuilder builder(first);
-    Operation *again = builder.clone(*op);
-    again->setAttr(kAgain, builder.getUnitAttr());
-    again->setLoc(
-        FusedLoc::get({op->getLoc()}, builder.getStringAttr("backward"), builder.getContext()));
-    for (auto [before, after] : llvm::zip(op->getResults(), again->getResults()))
-      before.replaceUsesWithIf(after, [](OpOperand &use) { return isBackward(use.getOwner()); });
+    IRMapping mapping;
+    for (Operation *each : made) {
+      Operation *again = builder.clone(*each, mapping);
+      if (each == op)
+        again->setAttr(kAgain, builder.getUnitAttr());
+      again->setLoc(
+          FusedLoc::get({each->getLoc()}, builder.getStringAttr("backward"), builder.getContext()));
+      for (auto [before, after] : llvm::zip(each->getResults(), again->getResults()))
+        before.replaceUsesWithIf(after, [&](OpOperand &use) {
+          return isBackward(use.getOwner()) && use.getOwner() != again;
+        });
+    }
     ++gathered;
+  }
+
+  /// The first of the backward ops that use an op, or of those in its block that contain them.
+  static Operation *firstBackward(Operation *op) {
+    Operation *first = nullptr;
+    for (Operation *user : op->getUsers())
+      if (isBackward(user))
+        if (Operation *inBlock = op->getBlock()->findAncestorOpInBlock(*user);
+            !first || inBlock->isBeforeInBlock(first))
+          first = inBlock;
+    return first;
+  }
+
+  /// Is a forward op made of a gathered value and of what is small beside it, and no product?
+  static bool isCheap(Operation *op, Operation *gather) {
+    std::string error;
+    if (isBackward(op) || !isa<ShardInterface>(op) || !isPure(op) ||
+        op->getBlock() != gather->getBlock())
+      return false;
+    auto rule = par::ruleOf(op, error);
+    if (!rule ||
+        llvm::any_of(rule->letters, [](const RuleLetter &letter) { return letter.summed; }))
+      return false;
+    int64_t others = 0;
+    for (Value operand : op->getOperands())
+      others += operand.getDefiningOp() == gather ? 0 : bytesOf(operand.getType());
+    return others < bytesOf(gather->getResult(0).getType());
   }
 };
 

@@ -158,6 +158,13 @@ private:
       closed.insert({op, axis});
   }
 
+  /// Do all uses want it replicated? (Layers that are whole beside those that are split may not.)
+  bool allWant(Value value, StringAttr axis) {
+    return llvm::all_of(value.getUses(), [&](OpOperand &use) {
+      return replicatedUses.contains({&use, axis});
+    });
+  }
+
   void demand(Operation *op) {
     if (!hasRule(op))
       return;
@@ -167,7 +174,7 @@ private:
       int letter = letterOf(op, *rule, axis);
       bool replicatedResult = llvm::any_of(op->getResults(), [&](Value result) {
         return replicated.contains({result, axis}) && !isBlockOfParameter(op) &&
-               (independent(result) || closed.contains({op, axis}));
+               (closed.contains({op, axis}) || (independent(result) && allWant(result, axis)));
       });
       for (auto [pattern, use] : llvm::zip(rule->operands, op->getOpOperands())) {
         Value value = use.get();

@@ -2,6 +2,7 @@
 
 #include "lib/Partition/Plant.h"
 #include "dialects/Train/Train.h"
+#include "dialects/Tx/Tx.h"
 
 using namespace mlir;
 using namespace partita;
@@ -23,7 +24,7 @@ LogicalResult Planter::plant(function_ref<FailureOr<SmallVector<Request>>()> col
       return success();
     if (failed(plantAll(*requests)))
       return failure();
-    if (forms.empty())
+    if (forms.empty() && !tryAgain)
       return success();
     forms.apply();
   }
@@ -35,12 +36,17 @@ LogicalResult Planter::plantAll(ArrayRef<Request> requests) {
     return failure();
   splitBy.clear();
   log.clear();
-  for (const Request &request : requests)
+  tryAgain = false;
+  for (const Request &request : requests) {
     if (mesh.sizeOf(request.axis) > 1 && failed(plantOne(propagation, request)) &&
         !request.optional)
       return failure();
+    if (tryAgain) // the program is another one
+      return success();
+  }
   if (!forms.empty())
     return success();
+  blocks.keepSplit(propagation);
   llvm::DenseMap<StringAttr, Value> reads = firstReads(module);
   for (auto parameter : module.getOps<train::ParameterOp>())
     if (Value value = reads.lookup(parameter.getSymNameAttr()))
@@ -69,6 +75,8 @@ LogicalResult Planter::plantOne(Propagation &propagation, const Request &request
     log.add(attempt, request.value, request.axis, request.kind, request.words);
     return success();
   }
+  if (attempt.stop && separates(propagation, request, *attempt.stop))
+    return success();
   if (attempt.stop)
     return stopped(request, *attempt.stop), failure();
   int64_t parts = mesh.sizeOf(request.axis);
@@ -77,6 +85,25 @@ LogicalResult Planter::plantOne(Propagation &propagation, const Request &request
   if (attempt.kept)
     return stopped(request, *attempt.kept), failure();
   return indivisible(request, attempt), failure();
+}
+
+bool Planter::separates(const Propagation &propagation, const Request &request, const Stop &stop) {
+  if (separated || request.optional || request.axis != "tp" ||
+      !isa<tx::SliceOp, tx::EmbeddingOp>(stop.op))
+    return false;
+  if (!forms.empty())
+    return true; // those first: what they replace is still there
+  separated = true;
+  llvm::DenseMap<StringAttr, Value> reads = firstReads(module);
+  llvm::DenseSet<StringAttr> unsplit;
+  for (auto parameter : module.getOps<train::ParameterOp>()) {
+    StringAttr symbol = parameter.getSymNameAttr();
+    Value value = reads.lookup(symbol);
+    if (value && value != request.value && propagation.layoutOf(value).dimOf(request.axis) < 0 &&
+        (!parameter->hasAttr(kKeepWhole) || wholeInMemory.contains(symbol)))
+      unsplit.insert(symbol);
+  }
+  return tryAgain = blocks.separate(module, request.axis, unsplit);
 }
 
 //===----------------------------------------------------------------------------------------------===//

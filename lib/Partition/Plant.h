@@ -5,6 +5,7 @@
 
 #include "lib/Partition/Forms.h"
 #include "lib/Partition/Seeds.h"
+#include "lib/Partition/SeparateBlocks.h"
 
 namespace partita {
 
@@ -27,7 +28,8 @@ struct Request {
 
 /// Splits what requests ask for, in their order, each tried on what those before it have split, and
 /// writes what is split on the parameters (kArgumentSplit). Where a size is in the way, ops take
-/// another form. A request that cannot hold is an error that says why, and which other it meets.
+/// another form; where a fused weight is, its blocks are separated over tp. A request that cannot
+/// hold is an error that says why, and which other it meets.
 class Planter {
 public:
   Planter(mlir::ModuleOp module, par::MeshAttr mesh) : module(module), mesh(mesh) {}
@@ -36,10 +38,15 @@ public:
   mlir::LogicalResult
   plant(llvm::function_ref<mlir::FailureOr<llvm::SmallVector<Request>>()> collect);
 
+  /// Parameters that are kept whole (kKeepWhole), but not their blocks.
+  llvm::DenseSet<mlir::StringAttr> wholeInMemory;
+
 private:
   mlir::LogicalResult plantAll(llvm::ArrayRef<Request> requests);
   /// Success when the value is split as asked, or is to be once an op has another form.
   mlir::LogicalResult plantOne(Propagation &propagation, const Request &request);
+  /// Is a block of another parameter in the way, and can be had alone?
+  bool separates(const Propagation &propagation, const Request &request, const Stop &stop);
   mlir::InFlightDiagnostic tell(const Request &request);
   void contradicts(const Request &request, int dim);
   void stopped(const Request &request, const Stop &stop);
@@ -48,6 +55,8 @@ private:
   mlir::ModuleOp module;
   par::MeshAttr mesh;
   Forms forms;
+  SeparateBlocks blocks;
+  bool separated = false, tryAgain = false;
   SeedLog log;
   /// The first request that split an op over an axis.
   llvm::DenseMap<std::pair<mlir::Operation *, mlir::StringAttr>, const Request *> splitBy;

@@ -151,7 +151,9 @@ private:
       if (ShardingAttr sharding = shardingOf(parameter))
         if (failed(keepWhole(parameter, sharding)))
           return failure();
-    if (failed(Planter(module, mesh).plant([&] { return collect(module); })))
+    Planter planter(module, mesh);
+    planter.wholeInMemory = keptWhole;
+    if (failed(planter.plant([&] { return collect(module); })))
       return failure();
     if (found < annotated)
       module.emitRemark() << about() << annotated - found << " of " << annotated
@@ -173,6 +175,7 @@ private:
                << " along dimension " << par::Layout::of(split).dimOf(axis)
                << "; one of the two must go";
     parameter->setAttr(kKeepWhole, StringAttr::get(&getContext(), words));
+    keptWhole.insert(parameter.getSymNameAttr());
     return success();
   }
 
@@ -252,6 +255,7 @@ private:
 
   par::MeshAttr mesh;
   StringAttr chosen;
+  llvm::DenseSet<StringAttr> keptWhole;
   par::MeshAttr devices; ///< what the configuration calls so: the mesh, or that of one replica
   int64_t annotated = 0; ///< tensors, by the model's file
 };

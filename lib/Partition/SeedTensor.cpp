@@ -46,6 +46,7 @@ struct PartitionSeedTensor : partita::impl::PartitionSeedTensorPassBase<Partitio
     axis = StringAttr::get(&getContext(), "tp");
     if (mesh.sizeOf("tp") <= 1)
       return;
+    blocks.find(module, axis);
     // Where a size is in the way and other ops can take an op's place, they do, and all is
     // considered anew. That ends: what takes an op's place has no further form.
     while (true) {

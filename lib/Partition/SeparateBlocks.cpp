@@ -221,12 +221,27 @@ Value SeparateBlocks::slicedOp(OpResult value, Cut cut) {
 // Afterwards
 //===----------------------------------------------------------------------------------------------===//
 
+void SeparateBlocks::find(ModuleOp module, StringAttr overAxis) {
+  axis = overAxis;
+  module.walk([&](par::NarrowOp narrow) {
+    if (narrow->hasAttr(kUndecided) && narrow.getAxisAttr() == axis)
+      narrows.push_back(narrow);
+  });
+}
+
+void SeparateBlocks::keepSplit(const Propagation &propagation) {
+  llvm::erase_if(narrows, [&](par::NarrowOp narrow) {
+    int dim = propagation.layoutOf(narrow.getResult()).dimOf(axis);
+    if (dim != static_cast<int>(narrow.getDim()))
+      return false;
+    narrow->removeAttr(kUndecided);
+    return true;
+  });
+}
+
 void SeparateBlocks::decide(const Propagation &propagation) {
+  keepSplit(propagation);
   for (par::NarrowOp narrow : narrows) {
-    if (propagation.layoutOf(narrow.getResult()).dimOf(axis) == static_cast<int>(narrow.getDim())) {
-      narrow->removeAttr(kUndecided);
-      continue;
-    }
     narrow.getResult().replaceAllUsesWith(narrow.getValue());
     narrow.erase();
   }

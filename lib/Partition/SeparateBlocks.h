@@ -23,13 +23,17 @@ bool isBlockOfParameter(mlir::Operation *op);
 
 class SeparateBlocks {
 public:
+  /// Finds the blocks that an earlier pass has separated and left undecided.
+  void find(mlir::ModuleOp module, mlir::StringAttr axis);
   /// Of these parameters, blocks of whose products are sliced; are there any? The blocks are then
   /// behind narrows (kUndecided) that nothing splits yet.
   bool separate(mlir::ModuleOp module, mlir::StringAttr axis,
                 const llvm::DenseSet<mlir::StringAttr> &parameters);
 
   llvm::ArrayRef<par::NarrowOp> blocks() const { return narrows; }
-  /// Keeps the narrows whose results are split, and removes the others.
+  /// Keeps the narrows whose results are split.
+  void keepSplit(const Propagation &propagation);
+  /// And removes the others.
   void decide(const Propagation &propagation);
 
 private:

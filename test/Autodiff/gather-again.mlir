@@ -1,5 +1,6 @@
 // RUN: partita-opt %s --differentiate --gather-again --cse -o %t.mlir && FileCheck %s < %t.mlir
 // RUN: partita-interp %t.mlir --check-updates --entry train_step --init perturbed | FileCheck %s --check-prefix=GRADIENTS
+// RUN: partita-interp %t.mlir --check-updates --entry norm --init perturbed | FileCheck %s --check-prefix=GRADIENTS
 // GRADIENTS: gradient of p
 // GRADIENTS: gradient of w
 
@@ -49,5 +50,33 @@ func.func @once(%x: tensor<2x4xf64, #par.place<[4 @tp, 4]>>) {
   %s = tx.reduce_sum %g [0, 1] : tensor<4x4xf64> -> tensor<f64>
   train.minimize %s : tensor<f64>
   return
+}
+
+// A norm of what is gathered is computed again too: neither the gathered rows nor what it made of them are kept.
+// CHECK-LABEL: func.func @norm
+// CHECK: %[[Y:.*]] = tx.mul
+// CHECK: %[[G:.*]] = par.all_gather %[[Y]] over "tp" along 1 : {{.*}} replicated [tp]
+// CHECK-NEXT: %[[N:.*]], %{{.*}} = tx.rms_norm %[[G]]
+// CHECK-NEXT: tx.matmul %[[N]]
+// CHECK: %[[A:.*]] = par.all_gather %[[Y]] over "tp" along 1 again
+// CHECK-NEXT: %[[M:.*]], %[[R:.*]] = tx.rms_norm %[[A]]
+// CHECK-NOT: %[[N]]
+// CHECK: tx.matmul_tn %[[M]]
+// CHECK: tx.rms_norm_grad %[[A]], %{{.*}}, %[[R]]
+// CHECK: return
+func.func @norm(%x: !piece) -> tensor<f64> {
+  %w = train.read @w : tensor<4x3xf64, #par.place<[4, 6 @tp]>>
+  %p = train.read @p : tensor<4xf64>
+  %f = par.f %p over "tp" : tensor<4xf64> -> tensor<4xf64, #par.place<[4], replicated [tp]>>
+  %b = tx.broadcast %f : tensor<4xf64, #par.place<[4], replicated [tp]>> -> !piece
+  %y = tx.mul %x, %b : (!piece, !piece) -> !piece
+  %g = par.all_gather %y over "tp" along 1 : !piece -> tensor<2x6x4xf64, #par.place<[2, 6, 4], replicated [tp]>>
+  %n, %r = tx.rms_norm %g, %f eps 1.0e-5 : (tensor<2x6x4xf64, #par.place<[2, 6, 4], replicated [tp]>>, tensor<4xf64, #par.place<[4], replicated [tp]>>) -> (tensor<2x6x4xf64, #par.place<[2, 6, 4], replicated [tp]>>, tensor<2x6xf64, #par.place<[2, 6], replicated [tp]>>)
+  %u = tx.matmul %n, %w : (tensor<2x6x4xf64, #par.place<[2, 6, 4], replicated [tp]>>, tensor<4x3xf64, #par.place<[4, 6 @tp]>>) -> !wide
+  %v = tx.exp %u : (!wide) -> !wide
+  %s = tx.reduce_sum %v [0, 1, 2] : !wide -> tensor<f64, #par.place<[], partial [tp]>>
+  %l = par.g %s over "tp" : tensor<f64, #par.place<[], partial [tp]>> -> tensor<f64>
+  train.minimize %l : tensor<f64>
+  return %l : tensor<f64>
 }
 }

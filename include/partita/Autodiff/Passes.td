@@ -61,7 +61,8 @@ def GatherAgainPass : Pass<"gather-again", "::mlir::ModuleOp"> {
   let summary = "gathers again for the backward pass what the forward pass gathered";
   let description = [{
     Instead of keeping a whole activation from the one pass to the other, a rank keeps its piece, at the
-    price of one more gather (Korthikanti et al., arXiv 2205.05198).
+    price of one more gather (Korthikanti et al., arXiv 2205.05198). What a norm made of a gathered activation
+    is computed again with it.
 
     ```mlir
     %g = par.all_gather %y over "tp" along 1
