@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compiled programs of the models of test/Data/families on several ranks against one rank, in float32.
+"""Compiled programs of the models of test/Data/families and test/Data/further on several ranks against one rank, in float32.
 
     try_meshes.py [--meshes "tp=2 tp=4 dp=2,tp=2"] [--work DIR] [FAMILY...]
 
@@ -25,6 +25,11 @@ ROUNDING = 2.0 ** -23  # of float32
 MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-np"]
 
 
+def models(folder):
+    """Those that PyTorch's newer exporter has written there."""
+    return sorted(name.removesuffix("_dynamo.onnx") for name in os.listdir(folder) if name.endswith("_dynamo.onnx"))
+
+
 def worst(found, expected):
     if found.keys() != expected.keys():
         raise Failed(f"other tensors: {sorted(found.keys() ^ expected.keys())[:3]}")
@@ -39,12 +44,42 @@ def ranks(mesh):
     return str(numpy.prod([int(part.split("=")[1]) for part in mesh.split(",")]))
 
 
+FURTHER = os.path.join(os.path.dirname(MODELS), "further")
+BATCH, SEQUENCE, HIDDEN, LABELS = 4, 8, 32, 5
+OBJECTIVES = {"gpt2_classifier": "classification", "clip_text": "mse", "deberta": "masked"}  # causal elsewhere
+
+
+def further_data(name):
+    """Three batches for a model of `further`, of which there are no goldens."""
+    generator = numpy.random.default_rng(11)
+    rows = 3 * BATCH
+    columns = {"input_ids": generator.integers(2, 64, (rows, SEQUENCE))}
+    if name in ("clip_text", "deberta", "bloom"):
+        columns["attention_mask"] = numpy.ones((rows, SEQUENCE), numpy.int64)
+    objective = OBJECTIVES.get(name, "causal")
+    if objective == "classification":
+        columns["labels"] = generator.integers(0, LABELS, (rows,))
+    if objective == "masked":
+        columns["labels"] = generator.integers(0, 64, (rows, SEQUENCE))
+    if objective == "mse":
+        columns["labels"] = generator.normal(size=(rows, HIDDEN)).astype(numpy.float32)
+    return objective, columns
+
+
 class Family:
     def __init__(self, name, folder):
         self.folder = folder
-        self.model = os.path.join(MODELS, f"{name}_dynamo.onnx")
-        family_files.make(family_files.load(name), folder)
-        self.options = [word for file in ("dims", "options") for word in open(self.path(file)).read().split()]
+        os.makedirs(folder, exist_ok=True)
+        if name in models(MODELS):
+            self.model, self.init = os.path.join(MODELS, f"{name}_dynamo.onnx"), self.path("weights.safetensors")
+            family_files.make(family_files.load(name), folder)
+            self.options = [word for file in ("dims", "options") for word in open(self.path(file)).read().split()]
+        else:
+            self.model, self.init = os.path.join(FURTHER, f"{name}_dynamo.onnx"), "seed:3"
+            objective, columns = further_data(name)
+            family_files.write_safetensors(self.path("data.safetensors"), columns)
+            self.options = (f"--dim batch={BATCH} --dim sequence={SEQUENCE} --objective {objective} "
+                            "--optimizer sgd --lr 0.1").split()
         self.train("dp=1", "one", [])
         self.expected = self.results("one")
 
@@ -56,7 +91,7 @@ class Family:
             run("partita", "compile", self.model, *self.options, "--mesh", mesh, *options,
                 "-o", self.path(name))
         run(*launcher, "partita", "run", self.path(name), *([] if launcher else ["-n", ranks(mesh)]), "--data",
-            self.path("data.safetensors"), "--init", self.path("weights.safetensors"), "--steps", "3", "--lr", "0.1",
+            self.path("data.safetensors"), "--init", self.init, "--steps", "3", "--lr", "0.1",
             "--log", self.path(name + ".csv"), "--grads", self.path(name + ".grads"),
             "--checkpoint", self.path(name + ".checkpoint"))
 
@@ -92,7 +127,7 @@ def main():
     parser.add_argument("--meshes", default="tp=2 tp=4 dp=2,tp=2")
     parser.add_argument("--work", metavar="DIR")
     args = parser.parse_args()
-    known = sorted(name.removesuffix("_dynamo.onnx") for name in os.listdir(MODELS) if name.endswith("_dynamo.onnx"))
+    known = models(MODELS) + models(FURTHER)
     for name in args.families:
         if name not in known:
             parser.error(f"no family '{name}', there are {', '.join(known)}")
