@@ -126,6 +126,7 @@ def Par_CauseAttr : Par_Attr<"Cause", "cause"> {
     | parameter | the same of a value that depends on parameters alone                       |
     | whole     | an operand is in pieces, and the op splits another letter                  |
     | piece     | an operand is whole, and the op wants its piece                            |
+    | block     | the same of a block of a parameter whose other blocks stay whole           |
     | update    | each rank updates the piece of the parameter whose states it keeps         |
     | kept      | each rank keeps a piece of the parameter                                   |
 
