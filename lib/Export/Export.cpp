@@ -68,7 +68,7 @@ struct Tensor {
   const FloatType *stored = nullptr;
   uint64_t newOffset = 0; // in the new data file
   bool toFile = false;
-  uint64_t bytes() const { return weights ? weights->bytes.size() / 4 * stored->width : length; }
+  uint64_t bytes() const { return weights ? weights->size / 4 * stored->width : length; }
 };
 
 /// A stretch of the graph: bytes of the old file, or an initializer.
@@ -308,7 +308,8 @@ std::string Exporter::messageOf(const Tensor &tensor) const {
 
 /// The weights in the type that the file declares, rounded to nearest even.
 static void writeWeights(const Tensor &tensor, raw_ostream &os) {
-  StringRef bytes = tensor.weights->bytes;
+  std::string storage;
+  StringRef bytes = tensor.weights->read(storage);
   if (tensor.stored->number == 1 && !tensor.transposed) {
     os << bytes;
     return;

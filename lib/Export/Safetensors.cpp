@@ -4,13 +4,14 @@
 #include "llvm/Support/Endian.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MathExtras.h"
+#include "llvm/Support/Path.h"
 
 using namespace llvm;
 using namespace partita;
 
 static constexpr uint64_t kMostHeaderBytes = 100u << 20;
 
-static uint64_t widthOf(StringRef dtype) {
+uint64_t partita::widthOf(StringRef dtype) {
   return StringSwitch<uint64_t>(dtype)
       .Cases({"F64", "I64", "U64"}, 8)
       .Cases({"F32", "I32", "U32"}, 4)
@@ -27,10 +28,12 @@ std::unique_ptr<WeightFile> WeightFile::open(StringRef path, std::string &proble
   }
   auto file = std::make_unique<WeightFile>();
   file->buffer = std::move(*buffer);
-  problem = file->parse();
+  bool index = path.ends_with(".json");
+  problem = index ? file->parseIndex(sys::path::parent_path(path)) : file->parse();
   if (problem.empty())
     return file;
-  problem = (path + ": not a safetensors file: " + problem).str();
+  problem =
+      (path + ": not a " + (index ? "valid checkpoint index: " : "safetensors file: ") + problem).str();
   return nullptr;
 }
 
@@ -50,8 +53,11 @@ std::string WeightFile::parse() {
     return "its header is no JSON object";
   StringRef data = all.drop_front(8 + length);
   for (const auto &[name, value] : *entries) {
-    if (StringRef(name) == "__metadata__")
+    if (StringRef(name) == "__metadata__") {
+      if (const json::Object *metadata = value.getAsObject())
+        save = metadata->getString("save").value_or("").str();
       continue;
+    }
     const json::Object *entry = value.getAsObject();
     const json::Array *shape = entry ? entry->getArray("shape") : nullptr;
     const json::Array *range = entry ? entry->getArray("data_offsets") : nullptr;
@@ -59,7 +65,8 @@ std::string WeightFile::parse() {
     std::string about = "tensor '" + StringRef(name).str() + "'";
     if (!shape || !range || !dtype || range->size() != 2)
       return about + " lacks dtype, shape or data_offsets";
-    WeightTensor tensor{dtype->str(), {}, {}};
+    WeightTensor tensor;
+    tensor.dtype = dtype->str();
     bool overflow = false;
     uint64_t bytes = widthOf(*dtype);
     if (!bytes)
@@ -78,7 +85,8 @@ std::string WeightFile::parse() {
     if (overflow || begin < 0 || end < begin || uint64_t(end) > data.size() ||
         uint64_t(end - begin) != bytes)
       return about + " has a range that does not fit its shape and the file";
-    tensor.bytes = data.slice(begin, end);
+    tensor.whole = data.slice(begin, end);
+    tensor.size = bytes;
     tensors[StringRef(name)] = std::move(tensor);
   }
   return {};

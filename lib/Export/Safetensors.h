@@ -1,37 +1,59 @@
 //===- Safetensors.h - reading a checkpoint's tensors -------------------------------*- C++ -*-===//
 //
-// An 8-byte little-endian header length, a JSON header, then the tensors' bytes. The file is
-// mapped; its header is not believed: every range must lie within the file and fit its shape.
+// A safetensors file is an 8-byte little-endian header length, a JSON header, then the tensors'
+// bytes. A checkpoint of several ranks is an index of such files that hold pieces
+// (runtime/README.md). Files are mapped; what they say is not believed: every range must lie within
+// its file and fit its shape, pieces must be all of their tensor.
 //
 //===------------------------------------------------------------------------------------------------===//
 
 #ifndef PARTITA_LIB_EXPORT_SAFETENSORS_H
 #define PARTITA_LIB_EXPORT_SAFETENSORS_H
 
+#include "runtime/include/partita_rt/slices.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace partita {
 
 struct WeightTensor {
+  struct Piece {
+    partita_rt::Slices slices;
+    llvm::StringRef bytes;
+  };
   std::string dtype; ///< as the file spells it: "F32"
   llvm::SmallVector<int64_t> shape;
-  llvm::StringRef bytes;
+  uint64_t size = 0;         ///< bytes
+  llvm::StringRef whole;     ///< these, unless they are
+  std::vector<Piece> pieces; ///< in pieces
+  /// The bytes: in the file, or put together in `storage`.
+  llvm::StringRef read(std::string &storage) const;
 };
+
+/// Bytes of an element of a type as files spell it; 0 when there is no such type.
+uint64_t widthOf(llvm::StringRef dtype);
 
 class WeightFile {
 public:
-  /// Opens `path`; null, and `problem` set, when it is no safetensors file.
+  /// Opens `path`, a checkpoint's index where it ends in ".json"; null, and `problem` set, when it
+  /// is neither that nor a safetensors file.
   static std::unique_ptr<WeightFile> open(llvm::StringRef path, std::string &problem);
   /// Null when the file has no such tensor.
   const WeightTensor *find(llvm::StringRef name) const;
 
 private:
   std::string parse();
+  std::string parseIndex(llvm::StringRef folder);
+  std::string parseTensor(const llvm::json::Object &entry, WeightTensor &tensor,
+                          llvm::StringRef name) const;
   std::unique_ptr<llvm::MemoryBuffer> buffer;
+  std::string save;                               ///< what the metadata say that it is a part of
+  std::vector<std::unique_ptr<WeightFile>> files; ///< of an index
   llvm::StringMap<WeightTensor> tensors;
 };
 

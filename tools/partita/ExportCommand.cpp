@@ -12,13 +12,20 @@ using namespace llvm;
 using namespace partita;
 using namespace partita::tool;
 
-/// A checkpoint is a folder with checkpoint.safetensors; the file itself will do.
+/// A checkpoint is a folder with checkpoint.safetensors or an index of pieces, if with both the one
+/// written last; the file itself will do.
 static std::string weightsFile(StringRef checkpoint) {
   if (!sys::fs::is_directory(checkpoint))
     return checkpoint.str();
-  SmallString<128> path(checkpoint);
-  sys::path::append(path, "checkpoint.safetensors");
-  return path.str().str();
+  SmallString<128> whole(checkpoint), index(checkpoint);
+  sys::path::append(whole, "checkpoint.safetensors");
+  sys::path::append(index, "checkpoint.safetensors.index.json");
+  sys::fs::file_status ofWhole, ofIndex;
+  if (sys::fs::status(index, ofIndex))
+    return whole.str().str();
+  bool later = !sys::fs::status(whole, ofWhole) &&
+               ofWhole.getLastModificationTime() > ofIndex.getLastModificationTime();
+  return (later ? whole : index).str().str();
 }
 
 /// Calls `visit` with each of the manifest's parameters and its name.
@@ -108,7 +115,7 @@ int partita::tool::exportMain(Arguments arguments) {
   options.positional("DIR", folder, "the folder that 'partita compile -o DIR' wrote");
   options.group("Input");
   options.text("checkpoint", "CKPT", checkpoint,
-               "the checkpoint's folder, or a safetensors file with the parameters");
+               "the checkpoint's folder, or its index, or a safetensors file with the parameters");
   options.text("model", "MODEL.onnx", model,
                "the ONNX file, when it has moved since it was compiled");
   options.group("Output");

@@ -1,5 +1,6 @@
 # export.py make MODEL DIR: a manifest and a checkpoint with random values for every float tensor.
 #   Names after DIR are copies of parameters, not parameters.
+# export.py split DIR: the checkpoint in pieces.
 # export.py transposed DIR TRAINED TABLE COPY: the copy holds the checkpoint's table, transposed.
 # export.py compare MODEL DIR TRAINED: the same file but for those values.
 import json
@@ -7,7 +8,7 @@ import os
 import sys
 
 import numpy as np
-from safetensors import fields, onnx_tensors, read_safetensors, write_safetensors
+from safetensors import fields, onnx_tensors, read_safetensors, split_checkpoint, write_safetensors
 
 
 def parameters(model):
@@ -65,4 +66,4 @@ def transposed(folder, trained, table, copy):
     print("the copy is the table transposed")
 
 
-{"make": make, "compare": compare, "transposed": transposed}[sys.argv[1]](*sys.argv[2:])
+{"make": make, "compare": compare, "split": split_checkpoint, "transposed": transposed}[sys.argv[1]](*sys.argv[2:])

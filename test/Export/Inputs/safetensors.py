@@ -1,5 +1,6 @@
 # Small tools of the tests: safetensors and the tensors of an ONNX file, with numpy alone.
 import json
+import os
 import struct
 
 import numpy as np
@@ -33,6 +34,45 @@ def read_safetensors(path):
     return result
 
 
+def split_checkpoint(folder):
+    """Puts DIR/checkpoint.safetensors into the pieces of two ranks: rows, columns in two blocks, or flat pieces."""
+    names = [f"checkpoint-0123456789abcdef-{i + 1:05}-of-00002.safetensors" for i in range(2)]
+    files, entries = ({}, {}), {}
+    for number, (name, array) in enumerate(read_safetensors(f"{folder}/checkpoint.safetensors").items()):
+        pieces = []
+        for rank in range(2):
+            dims, chosen = [[0, size] for size in array.shape], array
+            if array.ndim == 0:
+                if rank == 1:
+                    continue
+            elif number % 3 == 0 and array.shape[0] > 1:
+                middle = (array.shape[0] + 1) // 2
+                dims[0] = [0, middle] if rank == 0 else [middle, array.shape[0]]
+            elif number % 3 == 1 and array.ndim == 2 and array.shape[1] % 4 == 0:
+                part = array.shape[1] // 4
+                dims[1] = [rank * part, (rank + 1) * part, (rank + 2) * part, (rank + 3) * part]
+            piece = {"file": rank + 1, "slices": dims}
+            chosen = array[np.ix_(*(np.concatenate([np.arange(*dim[i : i + 2]) for i in range(0, len(dim), 2)]) for dim in dims))] if dims else array
+            if array.ndim and chosen.size == array.size:
+                middle = array.size // 2 + 1
+                piece["elements"] = [0, middle] if rank == 0 else [middle, array.size]
+                chosen = array.reshape(-1)[slice(*piece["elements"])]
+            pieces.append(piece)
+            files[rank][name] = chosen
+        dtype = next(key for key, value in TYPES.items() if array.dtype == value)
+        entries[name] = {"dtype": dtype, "shape": list(array.shape), "pieces": pieces}
+    for name, tensors in zip(names, files):
+        write_safetensors(f"{folder}/{name}", tensors, {"save": "0123456789abcdef"})
+    index = {
+        "metadata": {"format": "partita sharded checkpoint 1", "save": "0123456789abcdef", "step": "1", "seed": "1"},
+        "files": [{"name": name, "bytes": os.path.getsize(f"{folder}/{name}")} for name in names],
+        "tensors": entries,
+    }
+    os.remove(f"{folder}/checkpoint.safetensors")
+    with open(f"{folder}/checkpoint.safetensors.index.json", "w") as file:
+        json.dump(index, file, indent=1)
+
+
 def varint(data, at):
     value = shift = 0
     while True:
@@ -63,8 +103,6 @@ def fields(data):
 
 def onnx_tensors(path):
     """Name -> dict of an ONNX file's initializers: dims, type, raw (or None), external (dict)."""
-    import os
-
     result = {}
     with open(path, "rb") as file:
         model = file.read()

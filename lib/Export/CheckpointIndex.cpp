@@ -1,0 +1,142 @@
+//===- CheckpointIndex.cpp - tensors in pieces ------------------------------------------------===//
+//
+// What runtime/common/checkpoint_files.h describes, read once more for the compiler.
+//
+//===------------------------------------------------------------------------------------------===//
+
+#include "lib/Export/Safetensors.h"
+#include "llvm/Support/Path.h"
+
+using namespace llvm;
+using namespace partita;
+
+static constexpr StringRef kFormat = "partita sharded checkpoint 1";
+
+/// A list of integers; none when it is not one.
+static std::optional<std::vector<int64_t>> integers(const json::Value *value) {
+  const json::Array *list = value ? value->getAsArray() : nullptr;
+  if (!list)
+    return std::nullopt;
+  std::vector<int64_t> numbers;
+  for (const json::Value &number : *list) {
+    if (!number.getAsInteger())
+      return std::nullopt;
+    numbers.push_back(*number.getAsInteger());
+  }
+  return numbers;
+}
+
+/// What is wrong with a piece's slices; they are of a tensor of this shape.
+static std::string parseSlices(const json::Object &entry, const std::vector<int64_t> &shape,
+                               partita_rt::Slices &slices) {
+  const json::Array *dims = entry.getArray("slices");
+  if (!dims)
+    return "a piece has no slices";
+  for (const json::Value &dim : *dims) {
+    std::optional<std::vector<int64_t>> ranges = integers(&dim);
+    if (!ranges)
+      return "its slices are not lists of ranges";
+    slices.dims.push_back(*ranges);
+  }
+  slices.last = 1; // ranges are looked at before what they hold is counted
+  if (std::string problem = partita_rt::problemOf(shape, slices); !problem.empty())
+    return problem;
+  slices.last = slices.boxElements();
+  if (const json::Value *elements = entry.get("elements")) {
+    std::optional<std::vector<int64_t>> ends = integers(elements);
+    if (!ends || ends->size() != 2)
+      return "its elements are not two integers";
+    slices.first = (*ends)[0];
+    slices.last = (*ends)[1];
+  }
+  return partita_rt::problemOf(shape, slices);
+}
+
+std::string WeightFile::parseTensor(const json::Object &entry, WeightTensor &tensor,
+                                    StringRef name) const {
+  std::optional<StringRef> dtype = entry.getString("dtype");
+  std::optional<std::vector<int64_t>> shape = integers(entry.get("shape"));
+  const json::Array *pieces = entry.getArray("pieces");
+  if (!dtype || !shape || !pieces)
+    return "it lacks dtype, shape or pieces";
+  int64_t width = widthOf(*dtype), size = width;
+  if (!width)
+    return "it has the unknown type '" + dtype->str() + "'";
+  for (int64_t dim : *shape)
+    if (dim < 0 || MulOverflow(size, dim, size))
+      return "its shape is no list of sizes, or of too large ones";
+  tensor.dtype = dtype->str();
+  tensor.shape.assign(shape->begin(), shape->end());
+  tensor.size = size;
+  std::vector<partita_rt::Slices> all;
+  for (const json::Value &value : *pieces) {
+    const json::Object *piece = value.getAsObject();
+    int64_t file = piece ? piece->getInteger("file").value_or(0) : 0;
+    if (file < 1 || file > int64_t(files.size()))
+      return "a piece is in file " + std::to_string(file) + " of " + std::to_string(files.size());
+    partita_rt::Slices slices;
+    if (std::string problem = parseSlices(*piece, *shape, slices); !problem.empty())
+      return problem;
+    const WeightTensor *stored = files[file - 1]->find(name);
+    if (!stored || stored->dtype != *dtype ||
+        stored->whole.size() != uint64_t(slices.elements()) * width)
+      return "file " + std::to_string(file) + " has no piece of it of " +
+             std::to_string(slices.elements()) + " elements of " + dtype->str();
+    tensor.pieces.push_back({slices, stored->whole});
+    all.push_back(std::move(slices));
+  }
+  return partita_rt::problemOfAll(*shape, std::move(all));
+}
+
+std::string WeightFile::parseIndex(StringRef folder) {
+  Expected<json::Value> index = json::parse(buffer->getBuffer());
+  if (!index)
+    return toString(index.takeError());
+  const json::Object *top = index->getAsObject();
+  const json::Object *metadata = top ? top->getObject("metadata") : nullptr;
+  const json::Array *entries = top ? top->getArray("files") : nullptr;
+  const json::Object *table = top ? top->getObject("tensors") : nullptr;
+  if (!metadata || !entries || !table)
+    return "it lacks metadata, files or tensors";
+  if (StringRef format = metadata->getString("format").value_or(""); format != kFormat)
+    return ("its format is '" + format + "', not '" + kFormat + "'").str();
+  save = metadata->getString("save").value_or("").str();
+  for (const json::Value &value : *entries) {
+    const json::Object *entry = value.getAsObject();
+    StringRef name = entry ? entry->getString("name").value_or("") : "";
+    if (name.empty() || name.contains('/') || name.contains('\0') ||
+        !name.ends_with(".safetensors"))
+      return "'" + name.str() + "' is no file beside it";
+    SmallString<128> path(folder);
+    sys::path::append(path, name);
+    std::string problem;
+    files.push_back(open(path, problem));
+    if (!problem.empty())
+      return problem;
+    if (save.empty() || files.back()->save != save)
+      return "its file " + path.str().str() + " is of another save";
+  }
+  for (const auto &[name, value] : *table) {
+    const json::Object *entry = value.getAsObject();
+    std::string problem =
+        entry ? parseTensor(*entry, tensors[StringRef(name)], name) : "it is no object";
+    if (!problem.empty())
+      return "tensor '" + StringRef(name).str() + "': " + problem;
+  }
+  return {};
+}
+
+StringRef WeightTensor::read(std::string &storage) const {
+  if (pieces.empty())
+    return whole;
+  storage.assign(size, 0);
+  std::vector<int64_t> sizes(shape.begin(), shape.end());
+  for (const Piece &piece : pieces) {
+    uint64_t at = 0, width = piece.bytes.size() / piece.slices.elements();
+    partita_rt::forSlices(sizes, piece.slices, [&](int64_t index, int64_t n) {
+      std::copy_n(piece.bytes.data() + at, n * width, storage.data() + index * width);
+      at += n * width;
+    });
+  }
+  return storage;
+}
