@@ -2,9 +2,12 @@
 
 #include "common/checkpoint.h"
 
+#include "common/checkpoint_files.h"
 #include "common/launch.h"
 #include "common/layout.h"
+#include "common/shards.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -14,15 +17,6 @@
 namespace partita_rt {
 
 namespace {
-
-/// One tensor of a rank.
-struct TensorPiece {
-  const char *name;
-  DType dtype;
-  Shape global, local;
-  Splits splits;
-  void *data;
-};
 
 /// The whole of a tensor, on rank 0; all ranks take part when it is split.
 const void *wholeOf(Rank &rank, const TensorPiece &piece, std::vector<char> &storage) {
@@ -72,28 +66,7 @@ void writePieces(Rank &rank, const std::string &path, const std::vector<TensorPi
   barrier(*rank.world, "the end of writing a file"); // nobody goes on before the file is there
 }
 
-std::vector<TensorPiece> parameterPieces(const Rank &rank) {
-  std::vector<TensorPiece> pieces;
-  for (const Parameter &p : rank.program->parameters)
-    pieces.push_back(
-        {p.name, DType::Float32, p.globalShape, p.localShape, p.splits, rank.dataOf(p)});
-  return pieces;
-}
-
-std::vector<TensorPiece> persistentPieces(const Rank &rank) {
-  const Program &program = *rank.program;
-  std::vector<TensorPiece> pieces = parameterPieces(rank);
-  for (const OptimizerState &state : program.optimizerStates) {
-    const Parameter &p = program.parameters[state.parameter];
-    pieces.push_back({state.name, DType::Float32, p.globalShape, state.localShape, state.splits,
-                      rank.dataOf(state)});
-  }
-  for (const ScalarState &state : program.scalarStates)
-    pieces.push_back({state.name, state.dtype, {}, {}, {}, rank.persistent<char>(state.offset)});
-  return pieces;
-}
-
-uint64_t metadataNumber(const SafetensorsFile &file, const char *key) {
+uint64_t metadataNumber(const CheckpointFiles &file, const char *key) {
   auto entry = file.metadata().find(key);
   char *end = nullptr;
   uint64_t value =
@@ -119,22 +92,49 @@ std::string stepOf(const Program &program) {
 
 } // namespace
 
-std::string checkpointPath(const std::string &folder) { return folder + "/checkpoint.safetensors"; }
+std::string checkpointPath(const Program &program, const std::string &folder) {
+  return isSplit(program) ? indexPath(folder) : wholePath(folder);
+}
 
 CheckpointInfo readCheckpointInfo(const std::string &folder) {
-  SafetensorsFile file(checkpointPath(folder));
+  CheckpointFiles file(findCheckpoint(folder));
   CheckpointInfo info;
   info.step = int64_t(metadataNumber(file, "step"));
   info.seed = metadataNumber(file, "seed");
   if (info.step < 0)
     fail("%s is not a checkpoint: its step is too large", file.path().c_str());
+  auto format = file.metadata().find("format");
+  if (format == file.metadata().end() ||
+      (format->second != kWholeFormat && format->second != kShardedFormat))
+    fail("%s: its format is '%s', this program reads '%s' and '%s'", file.path().c_str(),
+         format == file.metadata().end() ? "" : format->second.c_str(), kWholeFormat,
+         kShardedFormat);
   if (auto data = file.metadata().find("data"); data != file.metadata().end())
     info.data = data->second;
   return info;
 }
 
-void readCheckpoint(Rank &rank, const std::string &folder) {
-  SafetensorsFile file(checkpointPath(folder));
+namespace {
+
+/// Somebody may save there since the step was looked at, or before a rank that is another process.
+void checkSameCheckpoint(Rank &rank, const CheckpointFiles &file, int64_t step) {
+  uint64_t hash = 0;
+  for (const auto &[key, value] : file.metadata())
+    hash = mixText(hash, key + "=" + value);
+  int64_t own = int64_t(hash);
+  std::vector<int64_t> all(size_t(rank.ranks));
+  allGather(*rank.world, {{&own, all.data(), 1}}, "the checkpoint that ranks read");
+  bool same = int64_t(metadataNumber(file, "step")) == step;
+  if (!same || std::count(all.begin(), all.end(), own) != rank.ranks)
+    fail("--resume: %s became another checkpoint while it was opened; let no other run save there",
+         file.path().c_str());
+}
+
+} // namespace
+
+void readCheckpoint(Rank &rank, const std::string &folder, int64_t step) {
+  CheckpointFiles file(findCheckpoint(folder));
+  checkSameCheckpoint(rank, file, step);
   auto noted = file.metadata().find("samples_per_step");
   std::string before = noted == file.metadata().end() ? "" : noted->second;
   if (std::string now = stepOf(*rank.program); before != now)
@@ -142,18 +142,21 @@ void readCheckpoint(Rank &rank, const std::string &folder) {
          "would not continue",
          before.empty() ? "an unknown number of samples" : before.c_str(),
          now.empty() ? "none" : now.c_str());
-  for (const TensorPiece &piece : persistentPieces(rank)) {
-    const StoredTensor &stored = file.get(piece.name, piece.global);
-    if (stored.dtype != piece.dtype)
-      fail("checkpoint %s: tensor '%s' is %s, the program needs %s", file.path().c_str(),
-           piece.name, nameOf(stored.dtype), nameOf(piece.dtype));
+  std::vector<TensorPiece> pieces = persistentPieces(rank);
+  std::vector<std::vector<Run>> runs;
+  for (const TensorPiece &piece : pieces) { // all that can be wrong, before anything is changed
+    file.get(piece.name, piece.dtype, piece.global);
+    runs.push_back(runsOf(rank, piece));
+    file.forParts(piece.name, runs.back(), [](const unsigned char *, const Run &) {});
+  }
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    const TensorPiece &piece = pieces[i];
     int64_t width = sizeOf(piece.dtype);
     std::memset(piece.data, 0, size_t(piece.local.elements() * width)); // a piece's padding is zero
-    forRuns(*rank.program, rank.coordinates, piece.global, piece.splits,
-            [&](int64_t global, int64_t local, int64_t n) {
-              std::memcpy(static_cast<char *>(piece.data) + local * width,
-                          stored.data + global * width, size_t(n * width));
-            });
+    file.forParts(piece.name, runs[i], [&](const unsigned char *bytes, const Run &run) {
+      std::memcpy(static_cast<char *>(piece.data) + run.local * width, bytes,
+                  size_t(run.count * width));
+    });
   }
 }
 
@@ -193,13 +196,22 @@ void writeCheckpoint(Rank &rank, const std::string &folder, const CheckpointInfo
     folders.make(folder);
     claim.take("--checkpoint", folder);
   }
-  writePieces(rank, checkpointPath(folder), persistentPieces(rank),
-              {{"format", "partita checkpoint 1"},
-               {"program", rank.program->name},
-               {"samples_per_step", stepOf(*rank.program)},
-               {"step", std::to_string(info.step)},
-               {"seed", std::to_string(info.seed)},
-               {"data", info.data}});
+  std::map<std::string, std::string> metadata = {{"program", rank.program->name},
+                                                 {"samples_per_step", stepOf(*rank.program)},
+                                                 {"step", std::to_string(info.step)},
+                                                 {"seed", std::to_string(info.seed)},
+                                                 {"data", info.data}};
+  if (isSplit(*rank.program)) {
+    writeShards(rank, folder, metadata);
+  } else {
+    metadata["format"] = kWholeFormat;
+    writePieces(rank, wholePath(folder), persistentPieces(rank), metadata);
+    if (rank.rank == 0) {
+      unlink(indexPath(folder).c_str()); // an earlier save's
+      removeOtherShards(folder, {});
+    }
+    barrier(*rank.world, "the end of a checkpoint");
+  }
   folders.keep();
 }
 

@@ -1,8 +1,10 @@
-// Checkpoints and other tensor files that a run writes. One safetensors file holds, with global
-// shapes and under the names of the program's tables, all parameters, optimizer states and scalar
-// states; its metadata hold the updates done ("step") and the seed of the data order ("seed"),
-// which together are the position in the data (data.h), and what the data were ("data"). Files
-// appear whole or not at all, and with them the folders that they need.
+// Checkpoints and other tensor files that a run writes. A checkpoint has, with global shapes and
+// under the names of the program's tables, all parameters, optimizer states and scalar states; its
+// metadata hold the updates done ("step") and the seed of the data order ("seed"), which together
+// are the position in the data (data.h), and what the data were ("data"). It is one file where all
+// ranks have everything, else every rank writes what it has (shards.h) and an index tells what that
+// is (checkpoint_files.h); either is read by any program with these tensors, whatever its mesh.
+// Files appear whole or not at all, and with them the folders that they need.
 
 #ifndef PARTITA_RT_COMMON_CHECKPOINT_H
 #define PARTITA_RT_COMMON_CHECKPOINT_H
@@ -19,16 +21,19 @@ struct CheckpointInfo {
   std::string data; ///< TokenFile::identity(); "": not known
 };
 
-/// DIR/checkpoint.safetensors.
-std::string checkpointPath(const std::string &folder);
+/// The file that makes the folder's checkpoint one when this program writes it.
+std::string checkpointPath(const Program &program, const std::string &folder);
 
 /// Of the checkpoint in `folder`; throws Error when there is none or it is not one.
 CheckpointInfo readCheckpointInfo(const std::string &folder);
 
-/// This rank's pieces of everything. Throws Error when a tensor is missing or of another shape.
-void readCheckpoint(Rank &rank, const std::string &folder);
+/// This rank's pieces of everything, of the checkpoint after `step` updates. All ranks call it.
+/// Throws Error when a tensor is missing or of another shape, or there is another checkpoint
+/// meanwhile.
+void readCheckpoint(Rank &rank, const std::string &folder, int64_t step);
 
-/// All ranks call these; rank 0 writes, and keeps other runs out of the checkpoints' folder.
+/// All ranks call these. Rank 0 keeps other runs out of the checkpoints' folder, and writes the
+/// other files.
 void writeCheckpoint(Rank &rank, const std::string &folder, const CheckpointInfo &info,
                      FolderClaim &claim);
 void writeParameters(Rank &rank, const std::string &path);

@@ -55,10 +55,10 @@ public:
       file = std::make_unique<MappedFile>(path, "model file");
     return *file;
   }
-  std::vector<WeightMatch> matches; ///< --init FILE: of each parameter
+  std::unique_ptr<WeightsFile> given; ///< --init FILE
+  std::vector<WeightMatch> matches;   ///< of each parameter, in `given`
 
 private:
-  std::unique_ptr<WeightsFile> given;
   std::map<std::string, std::unique_ptr<MappedFile>> models;
 };
 
@@ -136,10 +136,12 @@ void fillTransposed(const Rank &rank, const Parameter &parameter, float *values,
 /// From a weights file; rank 0 says which parameters it recognized by their shape alone.
 void fillFromWeights(const Rank &rank, const Parameter &parameter, float *values,
                      const WeightMatch &match) {
+  std::vector<unsigned char> storage;
+  const unsigned char *bytes = rank.initialFiles->given->bytesOf(*match.name, storage);
   if (match.transposed)
-    fillTransposed(rank, parameter, values, match.tensor->data, match.tensor->dtype);
+    fillTransposed(rank, parameter, values, bytes, match.tensor->dtype);
   else
-    fillFromBytes(rank, parameter, values, match.tensor->data, match.tensor->dtype);
+    fillFromBytes(rank, parameter, values, bytes, match.tensor->dtype);
   if (rank.rank == 0 && match.byShape)
     std::printf("%-14s %s is '%s' of %s, the only one of its shape %s\n", "parameter",
                 parameter.name, match.name->c_str(), rank.options->initFile.c_str(),
@@ -178,9 +180,9 @@ void initialValue(Rank &rank, int index, float *values, Fill fill, FileSource so
   fillFromModel(rank, parameter, values, source);
 }
 
-void initialize(Rank &rank) {
+void initialize(Rank &rank, int64_t startStep) {
   if (rank.options->resume)
-    return readCheckpoint(rank, rank.options->checkpoint);
+    return readCheckpoint(rank, rank.options->checkpoint, startStep);
   if (!rank.program->init)
     return; // nothing to fill: checkProgram refuses parameters without it
   InitialFiles files(rank);

@@ -47,10 +47,10 @@ void checkWritable(const char *option, const std::string &path) {
 }
 
 /// The folder is made with the first checkpoint: a run that fails before leaves none.
-void checkCanMake(const std::string &path) {
+void checkCanMake(const Program &program, const std::string &path) {
   struct stat status;
   if (stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode))
-    return checkWritable("--checkpoint", checkpointPath(path));
+    return checkWritable("--checkpoint", checkpointPath(program, path));
   std::string around = path; // the innermost of the folders around it that is there
   while (stat(around.c_str(), &status) != 0 && errno == ENOENT) {
     size_t end = around.find_last_not_of('/');
@@ -127,7 +127,7 @@ void openSession(Session &session, const World &world, const Program &program) {
   checkWritable("--dump-parameters", options.dumpParameters);
   checkWritable("--forward", options.forward);
   if (world.speaks() && !options.checkpoint.empty() && !options.resume)
-    checkCanMake(options.checkpoint);
+    checkCanMake(program, options.checkpoint);
   if (options.init == InitFrom::ModelFile && !options.resume)
     checkModelFiles(program, options);
   setBlasThreads(int(options.threads));

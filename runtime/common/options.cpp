@@ -92,7 +92,7 @@ const std::vector<Option> &optionTable() {
       {"--init", "seed:N|FILE",
        "initial parameters: random (matrices and tables normal with deviation 0.02, biases zero, "
        "scales of norms one), or of FILE.safetensors or an index of several "
-       "(FILE.safetensors.index.json) "
+       "(FILE.safetensors.index.json), or of the checkpoint in a folder "
        "(default: the values in the model's file)",
        parseInit},
       {"--seed", "N", "order of the training data, and what dropout drops (default 1)",
@@ -120,7 +120,7 @@ const std::vector<Option> &optionTable() {
        PATH(log)},
       {"--print-every", "K", "steps between lines of output (default: ten lines in all)",
        INTEGER("--print-every", printEvery, 1)},
-      {"--checkpoint", "DIR", "write DIR/checkpoint.safetensors at the end", PATH(checkpoint)},
+      {"--checkpoint", "DIR", "write a checkpoint into DIR at the end", PATH(checkpoint)},
       {"--checkpoint-every", "K", "and after every K steps",
        INTEGER("--checkpoint-every", checkpointEvery, 1)},
       {"--resume", nullptr, "continue from the checkpoint, bit for bit", FLAG(resume)},

@@ -57,6 +57,24 @@ constexpr TypeName kTypeNames[] = {{DType::Float32, "F32"}, {DType::Float64, "F6
                                    {DType::UInt8, "U8"},    {DType::UInt16, "U16"},
                                    {DType::UInt32, "U32"},  {DType::Bool, "BOOL"}};
 
+} // namespace
+
+const char *typeName(DType dtype) {
+  for (const TypeName &candidate : kTypeNames)
+    if (candidate.dtype == dtype)
+      return candidate.name;
+  return "";
+}
+
+DType parseType(const std::string &name) {
+  for (const TypeName &candidate : kTypeNames)
+    if (name == candidate.name)
+      return candidate.dtype;
+  fail("its type '%s' is not supported", name.c_str());
+}
+
+namespace {
+
 constexpr int64_t kLargestHeader = 100'000'000;
 
 const Json &member(const Json &object, const char *key, Json::Kind kind) {
@@ -70,14 +88,7 @@ const Json &member(const Json &object, const char *key, Json::Kind kind) {
 StoredTensor parseEntry(const Json &entry, const unsigned char *data, int64_t bytes,
                         std::pair<int64_t, int64_t> &range) {
   StoredTensor tensor{DType::Float32, {}, nullptr};
-  const std::string &type = member(entry, "dtype", Json::String).string;
-  const TypeName *known = nullptr;
-  for (const TypeName &candidate : kTypeNames)
-    if (type == candidate.name)
-      known = &candidate;
-  if (!known)
-    fail("its type '%s' is not supported", type.c_str());
-  tensor.dtype = known->dtype;
+  tensor.dtype = parseType(member(entry, "dtype", Json::String).string);
 
   const Json &shape = member(entry, "shape", Json::Array);
   if (shape.items.size() > size_t(kMaxDims))
@@ -180,11 +191,8 @@ SafetensorsWriter::SafetensorsWriter(const std::string &path, const std::vector<
   header += "}";
   int64_t offset = 0;
   for (const Entry &entry : entries) {
-    const char *type = "";
-    for (const TypeName &candidate : kTypeNames)
-      if (candidate.dtype == entry.dtype)
-        type = candidate.name;
-    header += "," + quoteJson(entry.name) + ":{\"dtype\":\"" + type + "\",\"shape\":[";
+    header +=
+        "," + quoteJson(entry.name) + ":{\"dtype\":\"" + typeName(entry.dtype) + "\",\"shape\":[";
     for (int d = 0; d < entry.shape.rank; ++d)
       header += (d ? "," : "") + std::to_string(entry.shape[d]);
     int64_t end = offset + entry.shape.elements() * sizeOf(entry.dtype);

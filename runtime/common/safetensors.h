@@ -80,6 +80,11 @@ private:
   TemporaryFile file;
 };
 
+/// "F32", as safetensors files spell a type, and back; throws Error for a type that is not
+/// supported.
+const char *typeName(DType dtype);
+DType parseType(const std::string &name);
+
 /// n elements of a float type to float32 (the parameters' type).
 void convertToFloat(float *out, const unsigned char *in, DType dtype, int64_t n);
 

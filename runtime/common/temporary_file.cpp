@@ -28,7 +28,7 @@ struct Doomed {
   std::atomic<bool> taken{false}, ready{false};
   char name[PATH_MAX];
 };
-Doomed doomed[8];
+Doomed doomed[64]; // a file per rank of a large process
 constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
 
 extern "C" void removeAndEnd(int signal) {

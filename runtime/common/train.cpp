@@ -306,7 +306,7 @@ void Loop::summarize(const ReducedCount &reduced) const {
   }
   printMemory(*rank.program);
   if (!options.checkpoint.empty() && steps > 0)
-    writeLine("checkpoint", checkpointPath(options.checkpoint));
+    writeLine("checkpoint", checkpointPath(*rank.program, options.checkpoint));
 }
 
 } // namespace
@@ -316,7 +316,7 @@ void runRankProgram(Rank &rank, const Session &session) {
   const RunOptions &options = session.options;
   rank.hyper = options.hyper;
   rank.seed = session.seed;
-  initialize(rank);
+  initialize(rank, session.startStep);
   Loop{rank, session}.train();
   if (!options.forward.empty()) {
     if (session.first)

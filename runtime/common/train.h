@@ -21,7 +21,7 @@ struct Session {
 };
 
 /// Reads the checkpoint to resume from, or calls the program's init (init.cpp).
-void initialize(Rank &rank);
+void initialize(Rank &rank, int64_t startStep);
 
 /// Initializes, trains, evaluates, writes files; rank 0 prints.
 void runRankProgram(Rank &rank, const Session &session);

@@ -18,7 +18,10 @@ import sys
 import tempfile
 
 import numpy
-from try_families import MODELS, Failed, family_files, run
+from try_families import MODELS, ROOT, Failed, family_files, run
+
+sys.path.insert(0, os.path.join(ROOT, "test", "EndToEnd", "Inputs"))
+import checkpoints  # noqa: E402
 
 TOLERANCE = 1e-5
 ROUNDING = 2.0 ** -23  # of float32
@@ -98,14 +101,16 @@ class Family:
     def results(self, name):
         with open(self.path(name + ".csv"), newline="") as file:
             losses = {row["step"]: numpy.array(float(row["loss"])) for row in csv.DictReader(file)}
-        checkpoint = family_files.read_safetensors(self.path(name + ".checkpoint/checkpoint.safetensors"))
+        checkpoint, _ = checkpoints.read(self.path(name + ".checkpoint"))
         return losses, family_files.read_safetensors(self.path(name + ".grads")), checkpoint
 
     def same_bits(self, name):
-        for file in (".grads", ".checkpoint/checkpoint.safetensors"):
-            with open(self.path(name + file), "rb") as threads, open(self.path(name + ".mpi" + file), "rb") as processes:
-                if threads.read() != processes.read():
-                    raise Failed(f"{file[1:]}: processes and threads differ")
+        with open(self.path(name + ".grads"), "rb") as threads, open(self.path(name + ".mpi.grads"), "rb") as processes:
+            if threads.read() != processes.read():
+                raise Failed("gradients: processes and threads differ")
+        difference = checkpoints.same(*(checkpoints.read(self.path(name + end)) for end in (".checkpoint", ".mpi.checkpoint")))
+        if difference:
+            raise Failed(f"checkpoints: processes and threads differ in {difference}")
 
     def compare(self, mesh, options):
         """The largest error, or why the model cannot be split so."""

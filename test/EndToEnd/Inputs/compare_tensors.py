@@ -1,21 +1,16 @@
 #!/usr/bin/env python3
-"""compare_tensors.py TOLERANCE A.safetensors B.safetensors...: do all files have A's float32 tensors?
+"""compare_tensors.py TOLERANCE A B...: do all files, or folders of checkpoints, have A's float32 tensors?
 
 Measure: max |a - b| / max(max |a|, 1e-3 x the largest of the file); prints the worst tensor of each.
 """
-import json
 import sys
 
 import numpy
+from checkpoints import read as read_checkpoint
 
 
 def read(path):
-    with open(path, "rb") as file:
-        size = int.from_bytes(file.read(8), "little")
-        header = json.loads(file.read(size))
-        data = file.read()
-    return {name: numpy.frombuffer(data[slice(*entry["data_offsets"])], "<f4").reshape(entry["shape"])
-            for name, entry in header.items() if name != "__metadata__" and entry["dtype"] == "F32"}
+    return {name: value for name, value in read_checkpoint(path)[0].items() if value.dtype == numpy.float32}
 
 
 tolerance, first, *others = float(sys.argv[1]), *sys.argv[2:]

@@ -1,0 +1,194 @@
+// Every rank writes its pieces, rank 0 the index (shards.h).
+
+#include "common/shards.h"
+
+#include "common/checkpoint_files.h"
+#include "common/json.h"
+#include "common/launch.h"
+#include "partita_rt/fingerprint.h"
+
+#include <cerrno>
+#include <cstring>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace partita_rt {
+
+uint64_t mixText(uint64_t hash, const std::string &text) {
+  auto *bytes = reinterpret_cast<const unsigned char *>(text.data());
+  int64_t size = int64_t(text.size());
+  return (hash ^ fingerprint(bytes, size, size)) * 0x9E3779B97F4A7C15u;
+}
+
+namespace {
+
+/// What of a piece goes into the rank's file.
+struct Part {
+  const TensorPiece *piece;
+  Slices slices;
+  std::vector<Run> runs; ///< where the piece has padding; else none: it is written as it lies
+};
+
+std::vector<Part> partsOf(const Rank &rank, const std::vector<TensorPiece> &pieces) {
+  std::vector<Part> parts;
+  for (const TensorPiece &piece : pieces) {
+    if (!isFirstOwner(*rank.program, rank.coordinates, piece.splits))
+      continue;
+    Part part{&piece, slicesOf(*rank.program, rank.coordinates, piece.global, piece.splits), {}};
+    if (part.slices.elements() == 0)
+      continue;
+    if (part.slices.elements() != piece.local.elements())
+      part.runs = runsOf(rank, piece);
+    parts.push_back(std::move(part));
+  }
+  return parts;
+}
+
+/// Calls visit(bytes, count) with the part's elements in order.
+template <typename Visit> void forBytes(const Part &part, Visit visit) {
+  int64_t width = sizeOf(part.piece->dtype);
+  auto *data = static_cast<const char *>(part.piece->data);
+  if (part.runs.empty())
+    return visit(data, part.slices.elements() * width);
+  std::vector<char> packed;
+  packed.reserve(size_t(part.slices.elements() * width));
+  for (const Run &run : part.runs)
+    packed.insert(packed.end(), data + run.local * width, data + (run.local + run.count) * width);
+  visit(packed.data(), int64_t(packed.size()));
+}
+
+/// By which the save is known: of what all ranks write. The same contents are the same save.
+std::string saveOf(Rank &rank, const std::vector<Part> &parts,
+                   const std::map<std::string, std::string> &metadata) {
+  uint64_t hash = 0;
+  for (const Part &part : parts) {
+    hash = mixText(hash, part.piece->name);
+    forBytes(part, [&](const char *bytes, int64_t count) {
+      auto *data = reinterpret_cast<const unsigned char *>(bytes);
+      hash = (hash ^ fingerprint(data, count, count)) * 0x9E3779B97F4A7C15u;
+    });
+  }
+  int64_t own = int64_t(hash);
+  std::vector<int64_t> all(size_t(rank.ranks));
+  allGather(*rank.world, {{&own, all.data(), 1}}, "what a checkpoint holds");
+  hash = fingerprint(reinterpret_cast<const unsigned char *>(all.data()), 8 * rank.ranks,
+                     8 * rank.ranks);
+  for (const auto &[key, value] : metadata)
+    hash = mixText(hash, key + "=" + value);
+  return fingerprintText(hash);
+}
+
+void writeShard(const std::string &path, const std::vector<Part> &parts,
+                const std::map<std::string, std::string> &metadata) {
+  std::vector<SafetensorsWriter::Entry> entries;
+  for (const Part &part : parts) {
+    Shape shape; // of the ranges, if all their elements are there
+    for (size_t d = 0; d < part.slices.dims.size(); ++d)
+      shape.dims[shape.rank++] = part.slices.width(d);
+    if (shape.elements() != part.slices.elements())
+      shape = {part.slices.elements()};
+    entries.push_back({part.piece->name, part.piece->dtype, shape});
+  }
+  SafetensorsWriter writer(path, entries, metadata);
+  for (const Part &part : parts)
+    forBytes(part, [&](const char *bytes, int64_t count) { writer.write(bytes, count); });
+  writer.commit();
+}
+
+/// What the ranks' files hold, as every rank can tell.
+struct Contents {
+  std::vector<int> writers; ///< ranks with a file, in the order of the files
+  std::vector<std::pair<std::string, LogicalTensor>> tensors;
+};
+
+Contents contentsOf(const Program &program, const std::vector<TensorPiece> &pieces, int ranks) {
+  Contents contents;
+  for (const TensorPiece &piece : pieces)
+    contents.tensors.push_back({piece.name, {piece.dtype, piece.global, {}}});
+  for (int r = 0; r < ranks; ++r) {
+    Rank other;
+    placeOnMesh(other, program, r);
+    bool writes = false;
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      if (!isFirstOwner(program, other.coordinates, pieces[i].splits))
+        continue;
+      Slices slices = slicesOf(program, other.coordinates, pieces[i].global, pieces[i].splits);
+      if (slices.elements() == 0)
+        continue;
+      contents.tensors[i].second.pieces.push_back({contents.writers.size(), std::move(slices)});
+      writes = true;
+    }
+    if (writes)
+      contents.writers.push_back(r);
+  }
+  return contents;
+}
+
+/// On rank 0, when all files are there.
+void writeIndex(const std::string &folder, const std::vector<std::string> &names,
+                const Contents &contents, const std::map<std::string, std::string> &metadata) {
+  std::vector<std::pair<std::string, int64_t>> files;
+  for (size_t i = 0; i < names.size(); ++i) {
+    struct stat status;
+    std::string path = folder + "/" + names[i];
+    if (stat(path.c_str(), &status) != 0)
+      fail(
+          "--checkpoint: rank 0 does not see %s, which rank %d wrote: %s; all ranks must share the "
+          "folder",
+          path.c_str(), contents.writers[i], std::strerror(errno));
+    files.emplace_back(names[i], int64_t(status.st_size));
+  }
+  std::string text = indexText(metadata, files, contents.tensors);
+  TemporaryFile index(indexPath(folder));
+  index.write(text.data(), int64_t(text.size()));
+  index.commit();
+}
+
+/// Does the folder's index name these files? One that cannot be read may.
+bool indexHas(const std::string &folder, const std::vector<std::string> &names) {
+  struct stat status;
+  if (stat(indexPath(folder).c_str(), &status) != 0 || !S_ISREG(status.st_mode))
+    return false;
+  try {
+    MappedFile file(indexPath(folder), "checkpoint index");
+    std::string text(reinterpret_cast<const char *>(file.data()), size_t(file.size()));
+    return text.find(quoteJson(names.front())) != std::string::npos;
+  } catch (const Error &) {
+    return true;
+  }
+}
+
+} // namespace
+
+void writeShards(Rank &rank, const std::string &folder,
+                 std::map<std::string, std::string> metadata) {
+  std::vector<TensorPiece> pieces = persistentPieces(rank);
+  std::vector<Part> parts = partsOf(rank, pieces);
+  std::string save = saveOf(rank, parts, metadata); // and the folder is there: all have met
+  Contents contents = contentsOf(*rank.program, pieces, rank.ranks);
+  metadata["format"] = kShardedFormat;
+  metadata["save"] = save;
+  std::vector<std::string> names;
+  for (size_t i = 0; i < contents.writers.size(); ++i) {
+    names.push_back(shardName(save, int(i) + 1, int(contents.writers.size())));
+    if (contents.writers[i] == rank.rank)
+      writeShard(folder + "/" + names.back(), parts, metadata);
+  }
+  try {
+    barrier(*rank.world, "the pieces of a checkpoint");
+    if (rank.rank == 0)
+      writeIndex(folder, names, contents, metadata);
+  } catch (const Error &) {
+    if (rank.rank == 0 && !indexHas(folder, names))
+      for (const std::string &name : names)
+        unlink((folder + "/" + name).c_str());
+    throw;
+  }
+  if (rank.rank == 0) {
+    unlink(wholePath(folder).c_str()); // an earlier save's
+    removeOtherShards(folder, names);
+  }
+  barrier(*rank.world, "the end of a checkpoint");
+}
+
+} // namespace partita_rt

@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+"""Reads checkpoints of either form. checkpoints.py A B...: have all the bits of A, and its step, seed and data?
+
+A and B are folders, or files; of a folder the one form that it has.
+"""
+import json
+import os
+import sys
+
+import numpy as np
+
+TYPES = {"F32": "<f4", "F64": "<f8", "I64": "<i8", "I32": "<i4"}
+
+
+def safetensors(path):
+    """({name: array}, metadata) of one file."""
+    with open(path, "rb") as file:
+        header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+        data = file.read()
+    metadata = header.pop("__metadata__", {})
+    return {name: np.frombuffer(data[slice(*entry["data_offsets"])], TYPES[entry["dtype"]]).reshape(entry["shape"])
+            for name, entry in header.items()}, metadata
+
+
+def gather(entry, pieces):
+    """A tensor from its pieces, each element from one."""
+    whole, found = np.zeros(entry["shape"], TYPES[entry["dtype"]]), np.zeros(entry["shape"], int)
+    numbers = np.arange(whole.size).reshape(whole.shape)
+    for piece, values in zip(entry["pieces"], pieces):
+        indices = [np.concatenate([np.arange(begin, end) for begin, end in zip(dim[::2], dim[1::2])]) for dim in piece["slices"]]
+        chosen = (numbers[np.ix_(*indices)] if indices else numbers).reshape(-1)[slice(*piece.get("elements", [None]))]
+        whole.reshape(-1)[chosen] = values.reshape(-1)
+        found.reshape(-1)[chosen] += 1
+    assert (found == 1).all(), "an element is in no piece, or in two"
+    return whole
+
+
+def read(path):
+    """({name: array}, metadata) of a checkpoint."""
+    if os.path.isdir(path):
+        forms = [os.path.join(path, "checkpoint.safetensors" + end) for end in ("", ".index.json")]
+        there = [form for form in forms if os.path.exists(form)]
+        assert len(there) == 1, f"{path}: {len(there)} checkpoints"
+        path = there[0]
+    if not path.endswith(".json"):
+        return safetensors(path)
+    with open(path) as file:
+        index = json.load(file)
+    files = [safetensors(os.path.join(os.path.dirname(path), file["name"])) for file in index["files"]]
+    assert all(metadata["save"] == index["metadata"]["save"] for _, metadata in files)
+    return {name: gather(entry, [files[piece["file"] - 1][0][name] for piece in entry["pieces"]])
+            for name, entry in index["tensors"].items()}, index["metadata"]
+
+
+def same(a, b):
+    """Why two checkpoints differ; None when they do not."""
+    for key in ("samples_per_step", "step", "seed", "data"):
+        if a[1].get(key) != b[1].get(key):
+            return f"{key} {a[1].get(key)} and {b[1].get(key)}"
+    if a[0].keys() != b[0].keys():
+        return f"other tensors: {sorted(a[0].keys() ^ b[0].keys())[:4]}"
+    for name, values in a[0].items():
+        if values.shape != b[0][name].shape or values.tobytes() != b[0][name].tobytes():
+            return f"tensor {name}"
+    return None
+
+
+if __name__ == "__main__":
+    first = read(sys.argv[1])
+    for path in sys.argv[2:]:
+        if difference := same(first, read(path)):
+            sys.exit(f"{sys.argv[1]} and {path} differ: {difference}")
