@@ -2,6 +2,7 @@
 
 #include "lib/Export/Safetensors.h"
 #include "llvm/Support/Endian.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/Path.h"
@@ -24,6 +25,8 @@ std::unique_ptr<WeightFile> WeightFile::open(StringRef path, std::string &proble
   auto buffer = MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
   if (!buffer) {
     problem = (path + ": " + buffer.getError().message()).str();
+    if (std::string index = (path + ".index.json").str(); sys::fs::exists(index))
+      problem += "; give its index, " + index;
     return nullptr;
   }
   auto file = std::make_unique<WeightFile>();
@@ -33,7 +36,8 @@ std::unique_ptr<WeightFile> WeightFile::open(StringRef path, std::string &proble
   if (problem.empty())
     return file;
   problem =
-      (path + ": not a " + (index ? "valid checkpoint index: " : "safetensors file: ") + problem).str();
+      (path + ": not a " + (index ? "valid checkpoint index: " : "safetensors file: ") + problem)
+          .str();
   return nullptr;
 }
 

@@ -21,6 +21,9 @@ WeightsFile::WeightsFile(const std::string &given) : name(given) {
     readIndex(path);
     return;
   }
+  if (std::string index = path + ".index.json";
+      stat(path.c_str(), &status) != 0 && stat(index.c_str(), &status) == 0)
+    fail("weights %s: no such file, but its index is there; give %s", path.c_str(), index.c_str());
   auto &file = files[path] = std::make_unique<SafetensorsFile>(path);
   table = file->tensors();
 }

@@ -50,6 +50,12 @@ def compile_and_write(plan):
     return checkpoints.read(checkpoint(plan))
 
 
+def write_uninterrupted(plan):
+    whole = f"{folder}/w_{name(plan)}"
+    call(program(plan), "--data", tokens, "--init", "seed:1", "--seed", "3", "--steps", "3", "--lr", "0.01", "--checkpoint", whole)
+    return checkpoints.read(whole)
+
+
 def read_by_all(writer):
     """One run at a time has a folder."""
     for reader in plans:
@@ -63,7 +69,7 @@ def read_by_all(writer):
 
 
 def go_on(pair):
-    """The next step of a copy: which tensors it leaves."""
+    """The next step of a copy, and the checkpoint that it leaves."""
     writer, reader = pair
     copy = f"{folder}/x_{name(writer)}_{name(reader)}"
     call("cp", "-r", checkpoint(writer), copy)
@@ -74,7 +80,7 @@ def go_on(pair):
     result = checkpoints.read(copy)
     assert result[1]["step"] == "3" and result[1]["seed"] == "3"
     call("rm", "-r", copy)
-    return result[0]
+    return result
 
 
 def worst_state(a, b):
@@ -88,12 +94,13 @@ def worst_state(a, b):
 with ThreadPoolExecutor(2) as pool:
     written = dict(zip(plans, pool.map(compile_and_write, plans)))
     print(f"{sum(pool.map(read_by_all, plans))} pairs of {len(plans)} plans: the same parameters")
-    # Each plan goes on from its own checkpoint and from those of three others.
-    for writer in plans:
-        i = plans.index(writer)
-        readers = [plans[(i + step) % len(plans)] for step in (0, 1, 5, 11)]
-        expected, *others = pool.map(go_on, [(writer, reader) for reader in readers])
+    # Each plan goes on from its own checkpoint, and three others do, as it would have without any.
+    uninterrupted = dict(zip(plans, pool.map(write_uninterrupted, plans)))
+    for number, writer in enumerate(plans):
+        readers = [plans[(number + step) % len(plans)] for step in (0, 1, 5, 11)]
+        own, *others = pool.map(go_on, [(writer, reader) for reader in readers])
+        assert not checkpoints.same(uninterrupted[writer], own), (writer, checkpoints.same(uninterrupted[writer], own))
         for reader, found in zip(readers[1:], others):
-            error = worst_state(found, expected)
+            error = worst_state(found[0], own[0])
             assert error < 1e-4, (writer, reader, error)
 print("and the next step from the same states")
