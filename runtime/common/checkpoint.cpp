@@ -195,6 +195,7 @@ void writeCheckpoint(Rank &rank, const std::string &folder, const CheckpointInfo
   if (rank.rank == 0) {
     folders.make(folder);
     claim.take("--checkpoint", folder);
+    removeUnnamedShards(folder); // they may be what there is no room for
   }
   std::map<std::string, std::string> metadata = {{"program", rank.program->name},
                                                  {"samples_per_step", stepOf(*rank.program)},

@@ -138,6 +138,11 @@ LogicalTensor parseTensor(const Json &entry, size_t files) {
   return tensor;
 }
 
+/// The text of a file as JSON.
+Json parseFileAsJson(const MappedFile &file) {
+  return parseJson(std::string(reinterpret_cast<const char *>(file.data()), size_t(file.size())));
+}
+
 /// A file beside the index, as it was when that was written.
 std::string parseFile(const Json &entry, const std::string &folder) {
   const std::string &file = member(entry, "name", Json::String).string;
@@ -170,8 +175,7 @@ void CheckpointFiles::readIndex() {
   std::string folder = slash == std::string::npos ? "" : name.substr(0, slash + 1), where;
   MappedFile file(name, "checkpoint index");
   try {
-    Json index =
-        parseJson(std::string(reinterpret_cast<const char *>(file.data()), size_t(file.size())));
+    Json index = parseFileAsJson(file);
     for (const auto &[key, value] : member(index, "metadata", Json::Object).members)
       if (value.kind == Json::String)
         meta[key] = value.string;
@@ -186,6 +190,21 @@ void CheckpointFiles::readIndex() {
   } catch (const Error &error) {
     fail("checkpoint index %s%s: %s", name.c_str(), where.c_str(), error.what());
   }
+}
+
+void removeUnnamedShards(const std::string &folder) {
+  std::vector<std::string> names;
+  struct stat status;
+  if (stat(indexPath(folder).c_str(), &status) == 0 && S_ISREG(status.st_mode)) {
+    try {
+      Json index = parseFileAsJson(MappedFile(indexPath(folder), "checkpoint index"));
+      for (const Json &entry : member(index, "files", Json::Array).items)
+        names.push_back(member(entry, "name", Json::String).string);
+    } catch (const Error &) {
+      return; // somebody may want to mend it
+    }
+  }
+  removeOtherShards(folder, names);
 }
 
 std::string indexText(const std::map<std::string, std::string> &metadata,

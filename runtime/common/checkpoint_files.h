@@ -52,6 +52,8 @@ std::string findCheckpoint(const std::string &folder);
 std::string shardName(const std::string &save, int number, int count);
 /// Removes the folder's files of pieces that are none of these, and what killed runs left.
 void removeOtherShards(const std::string &folder, const std::vector<std::string> &names);
+/// Those that no index names: of saves that failed or were interrupted.
+void removeUnnamedShards(const std::string &folder);
 
 class CheckpointFiles {
 public:

@@ -3,7 +3,6 @@
 #include "common/shards.h"
 
 #include "common/checkpoint_files.h"
-#include "common/json.h"
 #include "common/launch.h"
 #include "partita_rt/fingerprint.h"
 
@@ -144,20 +143,6 @@ void writeIndex(const std::string &folder, const std::vector<std::string> &names
   index.commit();
 }
 
-/// Does the folder's index name these files? One that cannot be read may.
-bool indexHas(const std::string &folder, const std::vector<std::string> &names) {
-  struct stat status;
-  if (stat(indexPath(folder).c_str(), &status) != 0 || !S_ISREG(status.st_mode))
-    return false;
-  try {
-    MappedFile file(indexPath(folder), "checkpoint index");
-    std::string text(reinterpret_cast<const char *>(file.data()), size_t(file.size()));
-    return text.find(quoteJson(names.front())) != std::string::npos;
-  } catch (const Error &) {
-    return true;
-  }
-}
-
 } // namespace
 
 void writeShards(Rank &rank, const std::string &folder,
@@ -169,19 +154,18 @@ void writeShards(Rank &rank, const std::string &folder,
   metadata["format"] = kShardedFormat;
   metadata["save"] = save;
   std::vector<std::string> names;
-  for (size_t i = 0; i < contents.writers.size(); ++i) {
+  for (size_t i = 0; i < contents.writers.size(); ++i)
     names.push_back(shardName(save, int(i) + 1, int(contents.writers.size())));
-    if (contents.writers[i] == rank.rank)
-      writeShard(folder + "/" + names.back(), parts, metadata);
-  }
   try {
+    for (size_t i = 0; i < names.size(); ++i)
+      if (contents.writers[i] == rank.rank)
+        writeShard(folder + "/" + names[i], parts, metadata);
     barrier(*rank.world, "the pieces of a checkpoint");
     if (rank.rank == 0)
       writeIndex(folder, names, contents, metadata);
   } catch (const Error &) {
-    if (rank.rank == 0 && !indexHas(folder, names))
-      for (const std::string &name : names)
-        unlink((folder + "/" + name).c_str());
+    if (rank.rank == 0)
+      removeUnnamedShards(folder);
     throw;
   }
   if (rank.rank == 0) {

@@ -3,7 +3,8 @@
 //
 // The files of a save are called after its contents, so they replace no other save's; the index
 // replaces the earlier one in one moment, and only then the files that it no longer names go. A
-// save that is interrupted leaves the earlier checkpoint, and files that the next save removes.
+// save that is interrupted leaves the earlier checkpoint, and files that the next save removes
+// first.
 
 #ifndef PARTITA_RT_COMMON_SHARDS_H
 #define PARTITA_RT_COMMON_SHARDS_H

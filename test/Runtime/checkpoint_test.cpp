@@ -275,29 +275,55 @@ TEST_F(Checkpoints, AnInterruptedSaveLeavesTheEarlierOne) {
   for (const std::string &name : shards())
     largest = std::max(largest, fs::file_size(folder + "/" + name));
   ASSERT_GT(fs::file_size(indexPath(folder)), largest);
+  int64_t save = 1;
+  std::set<std::string> left; // of the interrupted save before
   for (uintmax_t limit : {largest - 1, largest}) {
+    ++save;
     pid_t child = fork();
     if (child == 0) {
       rlimit most{limit, limit}, none{0, 0};
       setrlimit(RLIMIT_FSIZE, &most);
       setrlimit(RLIMIT_CORE, &none);
-      write(plan, 2);
+      write(plan, save);
       _exit(0);
     }
     int status = 0;
     ASSERT_EQ(waitpid(child, &status, 0), child);
     ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ);
-    EXPECT_GT(names().size(), before.size()) << "nothing was interrupted";
+    for (const std::string &name : left)
+      EXPECT_EQ(names().count(name), 0u) << "what fills the disk stays";
+    for (const std::string &name : names())
+      if (!before.count(name))
+        left.insert(name);
+    EXPECT_FALSE(left.empty()) << "nothing was interrupted";
     for (const Plan &other : plans())
       EXPECT_EQ(read(other, 1), "");
   }
   EXPECT_GE(shards().size(), 2 * before.size() - 2) << "the index was not what was interrupted";
-  ASSERT_EQ(write(plan, 2), "");
-  EXPECT_EQ(read(plan, 2), "");
+  ASSERT_EQ(write(plan, 4), "");
+  EXPECT_EQ(read(plan, 4), "");
   EXPECT_EQ(names().size(), before.size()) << "what was left over is still there";
 }
 
-/// Errors, not signals: the disk is full, or the index cannot be replaced.
+/// Errors, not signals: a file cannot grow, or the index cannot be replaced.
+TEST_F(Checkpoints, ARankThatCannotWriteLeavesTheEarlierOne) {
+  const Plan plan = plans()[7];
+  ASSERT_EQ(write(plan, 1), "");
+  size_t before = names().size();
+  pid_t child = fork();
+  if (child == 0) {
+    rlimit most{1, 1};
+    setrlimit(RLIMIT_FSIZE, &most);
+    std::signal(SIGXFSZ, SIG_IGN);
+    _exit(write(plan, 2).find("cannot write " + folder) == std::string::npos);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(names().size(), before);
+  EXPECT_EQ(read(plan, 1), "");
+}
+
 TEST_F(Checkpoints, AFailedSaveLeavesTheEarlierOne) {
   const Plan plan = plans()[2];
   ASSERT_EQ(write(plans()[0], 1), "");
