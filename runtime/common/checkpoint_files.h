@@ -3,9 +3,8 @@
 // or
 //
 //     DIR/checkpoint.safetensors.index.json
-//     {"metadata": {"format": "partita sharded checkpoint 1", "step": "12", ..., "save":
-//     "5b0c..."},
-//      "files": [{"name": "checkpoint-5b0c...-00001-of-00002.safetensors", "bytes": 8312}, ...],
+//     {"metadata": {"format": "partita sharded checkpoint 1", "step": "12", "save": "5b0c", ...},
+//      "files": [{"name": "checkpoint-5b0c-00001-of-00002.safetensors", "bytes": 8312}, ...],
 //      "tensors": {
 //       "wte": {"dtype": "F32", "shape": [256, 64], "pieces": [
 //        {"file": 1, "slices": [[0, 256], [0, 32]], "elements": [0, 4096]}, ...]}, ...}}
