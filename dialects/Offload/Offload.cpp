@@ -20,6 +20,22 @@ void OffloadDialect::initialize() {
       >();
 }
 
+/// What a copy fills is looked at through its wait alone, of which there is one.
+static LogicalResult verifyStart(Operation *start) {
+  Value token = start->getResult(0), buffer = start->getResult(1);
+  auto isWait = [](Operation *user) { return isa<WaitOp>(user); };
+  if (token.hasOneUse() && buffer.hasOneUse() && isWait(*token.getUsers().begin()) &&
+      *token.getUsers().begin() == *buffer.getUsers().begin() &&
+      (*token.getUsers().begin())->getBlock() == start->getBlock())
+    return success();
+  return start->emitOpError()
+         << "needs one offload.wait in its block, for token and buffer, and no "
+            "other use of them";
+}
+
+LogicalResult ToHostStartOp::verify() { return verifyStart(*this); }
+LogicalResult ToDeviceStartOp::verify() { return verifyStart(*this); }
+
 LogicalResult WaitOp::verify() {
   Operation *start = getToken().getDefiningOp();
   if (!isa_and_nonnull<ToHostStartOp, ToDeviceStartOp>(start))
@@ -33,7 +49,9 @@ bool offload::livesOnHost(Operation *symbol) {
   return symbol && symbol->hasAttr(OffloadDialect::kHost);
 }
 
-bool offload::isMadeOnHost(Operation *update) { return update->hasAttr(OffloadDialect::kOnHost); }
+bool offload::isMadeOnHost(Operation *update) {
+  return isa<train::AdamWOp, train::SgdOp>(update) && update->hasAttr(OffloadDialect::kOnHost);
+}
 
 bool offload::isOnHost(Value value) {
   Operation *op = value.getDefiningOp();

@@ -45,7 +45,7 @@ def Offload_ToHostOp : Offload_Copy<"to_host"> {
 
         %h = offload.to_host %x : tensor<4x6xf32>
 
-    Created by `offload-activations`; split into `to_host_start` and `wait` by `start-transfers`.
+    Created by `offload-activations` and `offload-parameters`; split into `to_host_start` and `wait` by `start-transfers`.
   }];
   let arguments = (ins AnyRankedTensor:$value);
   let assemblyFormat = "$value attr-dict `:` type($value)";
@@ -74,6 +74,7 @@ class Offload_Start<string mnemonic> : Offload_Op<mnemonic, [Pure, AllTypesMatch
   let arguments = (ins AnyRankedTensor:$value);
   let results = (outs I64:$token, AnyRankedTensor:$buffer);
   let assemblyFormat = "$value attr-dict `:` type($value)";
+  let hasVerifier = 1;
 }
 
 def Offload_ToHostStartOp : Offload_Start<"to_host_start"> {

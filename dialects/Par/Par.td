@@ -129,6 +129,7 @@ def Par_CauseAttr : Par_Attr<"Cause", "cause"> {
     | block     | the same of a block of a parameter whose other blocks stay whole           |
     | update    | each rank updates the piece of the parameter whose states it keeps         |
     | kept      | each rank keeps a piece of the parameter                                   |
+    | saved     | each rank keeps a piece of what enters a recomputed layer; it has no letter |
 
     `layer` is the number of the layer (partita/Analysis/Layers.h), -1 in front of the first one or where there
     is none, -2 behind the last one, -3 outside of the loop over micro-batches; `layers` is how many the function has.

@@ -60,6 +60,8 @@ private:
 
   /// A gather of one parameter's pieces, perhaps through `f`s of other axes.
   bool isKept(Operation *gather) {
+    if (strategy == "shard-grad-op" || kept.empty())
+      return strategy == "shard-grad-op";
     Operation *op = gather;
     while (op && op->getNumOperands() == 1 && !isa<train::ReadOp>(op))
       op = op->getOperand(0).getDefiningOp();
@@ -67,7 +69,7 @@ private:
     auto parameter =
         read ? SymbolTable::lookupNearestSymbolFrom<train::ParameterOp>(read, read.getSymbolAttr())
              : train::ParameterOp();
-    return strategy == "shard-grad-op" || (parameter && kept.contains(parameter));
+    return parameter && kept.contains(parameter);
   }
 
   llvm::SetVector<train::ParameterOp> kept;
@@ -84,6 +86,7 @@ private:
           !llvm::is_contained(made, user))
         made.push_back(user);
     }
+    llvm::sort(made, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
     Operation *first = nullptr;
     for (Operation *each : made)
       if (Operation *user = firstBackward(each); user && (!first || user->isBeforeInBlock(first)))

@@ -296,6 +296,13 @@ struct Recompute : partita::impl::RecomputePassBase<Recompute> {
                                  << "' is unknown; known: none, selective, block";
       return signalPassFailure();
     }
+    if (partition && policy != "block" && budget == 0) {
+      getOperation().emitError()
+          << "recompute partition: only what enters a layer that is computed "
+             "again as a whole is kept in pieces; use it with --recompute "
+             "block or --recompute-budget";
+      return signalPassFailure();
+    }
     SmallVector<Block *> blocks;
     getOperation().walk([&](Block *block) {
       if (llvm::any_of(*block, [](Operation &op) { return isBackward(&op); }))

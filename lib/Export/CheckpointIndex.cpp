@@ -69,11 +69,14 @@ std::string WeightFile::parseTensor(const json::Object &entry, WeightTensor &ten
   tensor.shape.assign(shape->begin(), shape->end());
   tensor.size = size;
   std::vector<partita_rt::Slices> all;
+  llvm::SmallDenseSet<int64_t> seen;
   for (const json::Value &value : *pieces) {
     const json::Object *piece = value.getAsObject();
     int64_t file = piece ? piece->getInteger("file").value_or(0) : 0;
     if (file < 1 || file > int64_t(files.size()))
       return "a piece is in file " + std::to_string(file) + " of " + std::to_string(files.size());
+    if (!seen.insert(file).second) // which has one piece under a name
+      return "two of its pieces are in file " + std::to_string(file);
     partita_rt::Slices slices;
     if (std::string problem = parseSlices(*piece, *shape, slices); !problem.empty())
       return problem;

@@ -61,7 +61,7 @@ LogicalResult checkFloat(Operation *op, Value parameter) {
 /// arithmetic gets any faster by more.
 int64_t tileOf(Operation *update) {
   int64_t elements = cast<RankedTensorType>(update->getOperand(0).getType()).getNumElements();
-  return std::min<int64_t>(elements, 1 << 18);
+  return std::clamp<int64_t>(elements, 1, 1 << 18);
 }
 
 /// Two tiles of the gradient and, where it lives on the device, of the value (transfer.h).
@@ -74,6 +74,9 @@ int64_t stagingOf(Operation *update) {
 struct AdamW : KernelInterface::ExternalModel<AdamW, train::AdamWOp> {
   int64_t workspaceElements(Operation *op) const { return stagingOf(op); }
   Space workspaceSpace(Operation *) const { return Space::Pinned; }
+  Space resultSpace(Operation *op, unsigned result) const {
+    return offload::isOnHost(op->getResult(result)) ? Space::Pinned : Space::Arena;
+  }
   SmallVector<unsigned> inPlaceOperands(Operation *, unsigned result) const {
     return {train::updatedOperand(result)};
   }
@@ -105,6 +108,9 @@ struct AdamW : KernelInterface::ExternalModel<AdamW, train::AdamWOp> {
 struct Sgd : KernelInterface::ExternalModel<Sgd, train::SgdOp> {
   int64_t workspaceElements(Operation *op) const { return stagingOf(op); }
   Space workspaceSpace(Operation *) const { return Space::Pinned; }
+  Space resultSpace(Operation *op, unsigned result) const {
+    return offload::isOnHost(op->getResult(result)) ? Space::Pinned : Space::Arena;
+  }
   SmallVector<unsigned> inPlaceOperands(Operation *, unsigned) const { return {0}; }
   StringRef resultName(Operation *, unsigned) const { return "new"; }
   LogicalResult lower(Operation *op, Lowering &l) const {

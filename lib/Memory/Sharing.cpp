@@ -212,7 +212,9 @@ bool Planner::mayReduceInPlace(Value operand, Operation *op, Operation *end,
     return false;
   for (Value value : storage.values)
     for (Operation *user : value.getUsers()) {
-      Operation *ancestor = op->getBlock()->findAncestorOpInBlock(*user);
+      // What another one has begun to read it reads until its wait.
+      Operation *ancestor =
+          op->getBlock()->findAncestorOpInBlock(user == op ? *user : *endOf(user));
       if (!ancestor ||
           (plan.number[ancestor] >= plan.number[op] && ancestor != op && ancestor != end))
         return false;

@@ -17,6 +17,13 @@ namespace {
 
 struct OffloadVerify : partita::impl::OffloadVerifyPassBase<OffloadVerify> {
   void runOnOperation() override {
+    WalkResult any = getOperation().walk([](Operation *op) {
+      bool hosts = offload::livesOnHost(op) || offload::isMadeOnHost(op) ||
+                   isa_and_nonnull<offload::OffloadDialect>(op->getDialect());
+      return hosts ? WalkResult::interrupt() : WalkResult::advance();
+    });
+    if (!any.wasInterrupted()) // a look-up of a symbol for each operand of a deep model takes time
+      return;
     WalkResult result = getOperation().walk([&](Operation *op) -> WalkResult {
       for (OpOperand &operand : op->getOpOperands())
         if (failed(check(operand)))
@@ -46,6 +53,10 @@ private:
       return onHost ? refuse(operand, "that is on the host already") : success();
     if (isa<offload::ToDeviceOp, offload::ToDeviceStartOp>(op))
       return onHost ? success() : refuse(operand, "that is on the device already");
+    auto adamw = dyn_cast<train::AdamWOp>(op);
+    if (adamw && offload::isMadeOnHost(op) && !onHost &&
+        (operand.get() == adamw.getM() || operand.get() == adamw.getV()))
+      return refuse(operand, "that is on the device; the host updates states that it keeps");
     if (!onHost || isa<offload::WaitOp>(op) || isHostsOwn(operand))
       return success();
     return refuse(operand, "that is on the host; it needs an offload.to_device");
@@ -54,8 +65,7 @@ private:
   /// The host makes an update of what it keeps: value and states, not the gradient.
   static bool isHostsOwn(OpOperand &operand) {
     Operation *op = operand.getOwner();
-    return isa<train::AdamWOp, train::SgdOp>(op) && offload::isMadeOnHost(op) &&
-           operand.getOperandNumber() != 1;
+    return offload::isMadeOnHost(op) && operand.getOperandNumber() != 1;
   }
 
   static LogicalResult refuse(OpOperand &operand, StringRef what) {

@@ -59,7 +59,9 @@ static constexpr PlanOption kOptions[] = {
      "of what recomputation keeps alike on every rank of tp, each keeps a piece; they gather it to "
      "compute the layer again"},
     {"prefetch-bytes", PlanOption::Integer, "BYTES", "0", 0, kMost,
-     "parameters gathered before they are used, at most, at stage 3; 0: one bucket ahead"},
+     "parameters gathered (at stage 3), or fetched from the host, before they are used, at most; "
+     "0: "
+     "one bucket ahead"},
     {"bucket-bytes", PlanOption::Integer, "BYTES", "0", 0, kMost,
      "gradients reduced as one; 0: an eighth of all of them, 256 KiB to 25 MB"},
     {"objective", PlanOption::Named, "auto|causal|masked|classification|mse|output|none", "auto", 0,
@@ -253,6 +255,7 @@ void Plan::setOneRank() {
                              {"fsdp-strategy", "none"},
                              {"recompute", "none"},
                              {"recompute-budget", "0"},
+                             {"recompute-partition", "false"},
                              {"keep-gathered", ""},
                              {"offload", ""}})
     set(name, value);

@@ -48,12 +48,14 @@ struct ZeroPrefetchParameters
   }
 
 private:
-  /// Through what is no more than an `f`, a value is read from a parameter.
-  static bool isParameter(Value piece) {
+  /// The parameter that a piece is of: read, and perhaps fetched from the host; null of other
+  /// values.
+  static StringAttr parameterOf(Value piece) {
     Operation *op = piece.getDefiningOp();
     while (op && op->getNumOperands() == 1 && !isa<train::ReadOp, train::BarrierOp>(op))
       op = op->getOperand(0).getDefiningOp();
-    return isa_and_nonnull<train::ReadOp>(op);
+    auto read = dyn_cast_or_null<train::ReadOp>(op);
+    return read ? read.getSymbolAttr().getAttr() : StringAttr();
   }
 
   static Operation *firstUse(zero::GatherOp op) {
@@ -75,7 +77,7 @@ private:
   void run(Block *block) {
     SmallVector<std::pair<Operation *, zero::GatherOp>> gathers;
     for (auto op : block->getOps<zero::GatherOp>())
-      if (op.getPieces().size() == 1 && isParameter(op.getPieces()[0]))
+      if (op.getPieces().size() == 1 && parameterOf(op.getPieces()[0]))
         if (Operation *use = firstUse(op))
           gathers.push_back({use, op});
     if (gathers.empty())
@@ -125,11 +127,14 @@ private:
 
   void elideWhatIsAlive(Bucket &bucket, Operation *moment) {
     llvm::erase_if(bucket.members, [&](zero::GatherOp op) {
-      Value whole = wholes.lookup(op.getPieces()[0]);
-      if (always || !op.getAgain() || !whole || !livesAt(whole, moment))
+      Value piece = op.getPieces()[0], whole = wholes.lookup(parameterOf(piece));
+      if (always || !op.getAgain() || !whole || whole.getType() != op->getResult(0).getType() ||
+          !livesAt(whole, moment))
         return false;
       op->getResult(0).replaceAllUsesWith(whole);
       op->erase();
+      if (Operation *fetch = piece.getDefiningOp(); isOpTriviallyDead(fetch))
+        fetch->erase();
       ++elided;
       return true;
     });
@@ -161,13 +166,13 @@ private:
                                first.getAxisAttr(), first.getReasonAttr(), first.getAgainAttr());
     for (auto [op, whole] : llvm::zip(bucket.members, joined.getWholes())) {
       Operation *single = op;
-      wholes[single->getOperand(0)] = whole;
+      wholes[parameterOf(single->getOperand(0))] = whole;
       single->getResult(0).replaceAllUsesWith(whole);
       single->erase();
     }
   }
 
-  llvm::DenseMap<Value, Value> wholes; ///< of pieces, gathered so far
+  llvm::DenseMap<StringAttr, Value> wholes; ///< of parameters, gathered so far
 };
 
 } // namespace

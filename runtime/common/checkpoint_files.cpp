@@ -129,8 +129,13 @@ LogicalTensor parseTensor(const Json &entry, size_t files) {
     tensor.shape.dims[tensor.shape.rank++] = size;
   }
   std::vector<Slices> all;
+  std::vector<bool> seen(files);
   for (const Json &piece : member(entry, "pieces", Json::Array).items) {
-    tensor.pieces.push_back(parsePiece(piece, sizesOf(tensor.shape), files));
+    LogicalTensor::Piece next = parsePiece(piece, sizesOf(tensor.shape), files);
+    if (seen[next.file]) // which has one piece under a name
+      fail("two of its pieces are in file %zu", next.file + 1);
+    seen[next.file] = true;
+    tensor.pieces.push_back(std::move(next));
     all.push_back(tensor.pieces.back().slices);
   }
   if (std::string problem = problemOfAll(sizesOf(tensor.shape), all); !problem.empty())

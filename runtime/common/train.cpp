@@ -228,6 +228,7 @@ void Loop::step(int64_t number) {
   if (first) {
     afterStep.emplace(rank);
     checkCensus(rank, *beforeStep, *afterStep);
+    checkTransfers(rank, beforeStep->transfers, afterStep->transfers);
     firstLoss = rank.report.loss;
   }
   if (wantsGradients)

@@ -6,6 +6,8 @@
 // RUN: partita-opt %s --recompute=budget=200 | FileCheck %s --check-prefixes=CHECK,SELECTIVE
 // RUN: partita-opt %s --recompute=budget=1 2>&1 | FileCheck %s --check-prefix=LITTLE
 // RUN: not partita-opt %s --recompute=policy=all 2>&1 | FileCheck %s --check-prefix=WRONG
+// RUN: not partita-opt %s --recompute="policy=selective partition=true" 2>&1 | FileCheck %s --check-prefix=PIECES
+// PIECES: error: recompute partition: only what enters a layer that is computed again as a whole is kept in pieces; use it with --recompute block or --recompute-budget
 // LITTLE: remark: recompute budget of 1 bytes: the backward pass needs 64 bytes of what stands in front of, between and behind the layers
 // WRONG: error: recompute policy 'all' is unknown; known: none, selective, block
 // NONE-NOT: train.barrier

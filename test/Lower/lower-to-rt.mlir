@@ -57,7 +57,7 @@ func.func @micro_batches(%x: tensor<3x4xf32>) -> tensor<4xf32> {
 // CHECK-LABEL: func.func @init
 // CHECK: %[[W:.*]] = rt.persistent 0 [6]
 // CHECK: rt.initial_value %[[W]] {deviation = 2.000000e-02 : f64, element = f16, file = "a{{[{]}}b.onnx", index = 0 : i64, mean = 0.000000e+00 : f64, offset = 64 : i64}
-// CHECK: %[[M:.*]] = rt.persistent 64 [6]
+// CHECK: %[[M:.*]] = rt.persistent 32 [6]
 // CHECK: rt.fill %[[M]] {n = 6 : i64, value = 2.000000e+00 : f64}
 train.parameter @w : tensor<6xf32> initial(<"a{b.onnx", offset = 64, bytes = 12, f16>) fill(<0.0, normal 0.02>)
 train.state @w.m : tensor<6xf32> = 2.0 of @w "m"

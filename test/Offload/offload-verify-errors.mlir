@@ -40,8 +40,29 @@ func.func @is_there(%x: tensor<4xf32>) -> tensor<4xf32> {
 // -----
 
 func.func @wrong_wait(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error@below {{'offload.to_host_start' op needs one offload.wait in its block, for token and buffer, and no other use of them}}
   %token, %buffer = offload.to_host_start %x : tensor<4xf32>
-  // expected-error@below {{'offload.wait' op must name what its copy fills}}
   %h = offload.wait %token, %x : tensor<4xf32>
   return %x : tensor<4xf32>
+}
+
+// -----
+
+func.func @looks_too_early(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %h = offload.to_host %x : tensor<4xf32>
+  // expected-error@below {{'offload.to_device_start' op needs one offload.wait in its block, for token and buffer, and no other use of them}}
+  %token, %buffer = offload.to_device_start %h : tensor<4xf32>
+  %y = tx.exp %buffer : (tensor<4xf32>) -> tensor<4xf32>
+  %z = offload.wait %token, %buffer : tensor<4xf32>
+  return %y : tensor<4xf32>
+}
+
+// -----
+
+func.func @states_on_the_device(%p: tensor<4xf32>, %g: tensor<4xf32>, %m: tensor<4xf32>, %v: tensor<4xf32>) {
+  %rate = train.learning_rate : tensor<f32>
+  %step = train.step_number : tensor<f32>
+  // expected-error@below {{'train.adamw' op takes as operand 2 a value that is on the device; the host updates states that it keeps}}
+  %new, %newM, %newV = train.adamw %p, %g, %m, %v, %rate, %step {offload.on_host, beta1 = 0.9, beta2 = 0.999, epsilon = 1.0e-8, decay = 0.0} : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f32>, tensor<f32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
+  return
 }

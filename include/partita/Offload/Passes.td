@@ -1,7 +1,8 @@
 //===- Passes.td - what the host keeps, in running order -------------------------------------------------===//
 //
 // ZeRO-Offload (Ren et al., arXiv 2101.06840) and ZeRO-Infinity (Rajbhandari et al., arXiv 2104.07857), as far as the
-// host's memory goes. Every pass does nothing unless its word is in `what`, the plan's --offload.
+// host's memory goes. A pass with the option `what` does nothing unless its word is in it, the plan's --offload; the
+// others look after what those have made.
 //
 //===----------------------------------------------------------------------------------------------===//
 
