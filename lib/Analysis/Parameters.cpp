@@ -1,5 +1,4 @@
-//===- Parameters.cpp - parameters by the names that a user gives
-//------------------------------===//
+//===- Parameters.cpp - parameters by the names that a user gives -----------------------------===//
 
 #include "partita/Analysis/Parameters.h"
 #include "partita/Support/NearestNames.h"

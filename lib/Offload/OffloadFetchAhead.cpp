@@ -13,6 +13,7 @@
 #include "dialects/Par/Par.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Zero/Zero.h"
+#include "partita/Analysis/Ahead.h"
 #include "partita/Offload/Passes.h"
 
 namespace partita {
@@ -47,15 +48,6 @@ struct OffloadFetchAhead : partita::impl::OffloadFetchAheadPassBase<OffloadFetch
   }
 
 private:
-  static Operation *firstUse(ToDeviceOp op) {
-    Operation *first = nullptr;
-    for (Operation *user : op->getUsers())
-      if (Operation *use = op->getBlock()->findAncestorOpInBlock(*user);
-          use && (!first || use->isBeforeInBlock(first)))
-        first = use;
-    return first;
-  }
-
   /// Do two first uses belong to one layer, in one direction? Updates belong to none: each has what
   /// it needs fetched while the one before it is made. What is gathered together is a group
   /// already.
@@ -71,7 +63,7 @@ private:
   std::vector<Group> groupsOf(Block *block) {
     SmallVector<std::pair<Operation *, ToDeviceOp>> copies;
     for (auto op : block->getOps<ToDeviceOp>())
-      if (Operation *use = firstUse(op))
+      if (Operation *use = analysis::firstUse(op))
         copies.push_back({use, op});
     llvm::stable_sort(copies, [](auto a, auto b) {
       return a.first != b.first && a.first->isBeforeInBlock(b.first);
@@ -90,14 +82,9 @@ private:
 
   void place(const std::vector<Group> &groups) {
     for (auto [i, group] : llvm::enumerate(groups)) {
-      size_t ahead = i; // the first group before whose use this one is fetched
-      for (int64_t waiting = group.bytes; ahead > 0; --ahead) {
-        waiting += groups[ahead - 1].bytes;
-        if (ahead < i && waiting > aheadBytes)
-          break;
-      }
+      Operation *moment = groups[analysis::aheadOf(groups, i, aheadBytes)].firstUse;
       for (ToDeviceOp op : group.members)
-        bringBefore(op, groups[ahead].firstUse);
+        bringBefore(op, moment);
     }
   }
 

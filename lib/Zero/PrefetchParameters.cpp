@@ -11,6 +11,7 @@
 
 #include "dialects/Train/Train.h"
 #include "dialects/Zero/Zero.h"
+#include "partita/Analysis/Ahead.h"
 #include "partita/Zero/Passes.h"
 
 namespace partita {
@@ -58,15 +59,6 @@ private:
     return read ? read.getSymbolAttr().getAttr() : StringAttr();
   }
 
-  static Operation *firstUse(zero::GatherOp op) {
-    Operation *first = nullptr;
-    for (Operation *user : op->getUsers())
-      if (Operation *use = op->getBlock()->findAncestorOpInBlock(*user);
-          use && (!first || use->isBeforeInBlock(first)))
-        first = use;
-    return first;
-  }
-
   /// Do the uses belong to one layer, in one direction?
   static bool sameLayer(Operation *a, Operation *b) {
     train::LayerAttr first = train::LayerAttr::of(a->getLoc()),
@@ -78,7 +70,7 @@ private:
     SmallVector<std::pair<Operation *, zero::GatherOp>> gathers;
     for (auto op : block->getOps<zero::GatherOp>())
       if (op.getPieces().size() == 1 && parameterOf(op.getPieces()[0]))
-        if (Operation *use = firstUse(op))
+        if (Operation *use = analysis::firstUse(op))
           gathers.push_back({use, op});
     if (gathers.empty())
       return;
@@ -105,15 +97,10 @@ private:
   void place(MutableArrayRef<Bucket> buckets) {
     wholes.clear();
     for (auto [i, bucket] : llvm::enumerate(buckets)) {
-      size_t ahead = i; // the first bucket before whose use this one is gathered
-      for (int64_t waiting = bucket.bytes; ahead > 0; --ahead) {
-        waiting += buckets[ahead - 1].bytes;
-        if (ahead < i && waiting > aheadBytes)
-          break;
-      }
-      elideWhatIsAlive(bucket, buckets[ahead].firstUse);
+      Operation *moment = buckets[analysis::aheadOf(buckets, i, aheadBytes)].firstUse;
+      elideWhatIsAlive(bucket, moment);
       if (!bucket.members.empty())
-        join(bucket, buckets[ahead].firstUse);
+        join(bucket, moment);
     }
   }
 

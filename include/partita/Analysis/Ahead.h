@@ -1,0 +1,39 @@
+//===- Ahead.h - how far ahead of its use something is fetched ----------------------*- C++ -*-===//
+//
+// What gathers of parameters and copies from the host have in common: groups in the order of their
+// first uses, each brought before the first use of a group before it.
+//
+//===----------------------------------------------------------------------------------------------===//
+
+#ifndef PARTITA_ANALYSIS_AHEAD_H
+#define PARTITA_ANALYSIS_AHEAD_H
+
+#include "mlir/IR/Operation.h"
+
+namespace partita::analysis {
+
+/// The first op of its block that uses the op, itself or in a region of it; null when none does.
+inline mlir::Operation *firstUse(mlir::Operation *op) {
+  mlir::Operation *first = nullptr;
+  for (mlir::Operation *user : op->getUsers())
+    if (mlir::Operation *use = op->getBlock()->findAncestorOpInBlock(*user);
+        use && (!first || use->isBeforeInBlock(first)))
+      first = use;
+  return first;
+}
+
+/// The first group before whose use group number `index` is fetched: one group ahead always, and
+/// further as long as all that waits for its use is at most `aheadBytes`. Groups have `bytes`.
+template <typename Groups> size_t aheadOf(const Groups &groups, size_t index, int64_t aheadBytes) {
+  size_t ahead = index;
+  for (int64_t waiting = groups[index].bytes; ahead > 0; --ahead) {
+    waiting += groups[ahead - 1].bytes;
+    if (ahead < index && waiting > aheadBytes)
+      break;
+  }
+  return ahead;
+}
+
+} // namespace partita::analysis
+
+#endif // PARTITA_ANALYSIS_AHEAD_H
