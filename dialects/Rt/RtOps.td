@@ -132,7 +132,7 @@ class Rt_Move<string mnemonic> : Rt_Op<mnemonic, [SameVariadicOperandSize]> {
                        StrAttr:$reason, StrAttr:$pending);
   let assemblyFormat = [{
     $pending $from `to` $to $blocks `blocks` `of` $counts `of` $wholes `over` $axis $group `because` $reason attr-dict
-    `:` type($from) `,` type($to)
+    `:` type($from) `to` type($to)
   }];
 }
 def Rt_AllGatherOp : Rt_Move<"all_gather"> {

@@ -38,7 +38,7 @@ public:
       return module.emitError()
              << "has parameters and no @init that fills them; the pass make-init "
                 "makes it of a module before phase 'optimize'";
-    printMesh();
+    printMesh(cast<ArrayAttr>(program.get("gathers_ahead")));
     printInputs(cast<ArrayAttr>(program.get("inputs")));
     printModelFiles();
     undecayed = cast<ArrayAttr>(program.get("undecayed"));
@@ -51,14 +51,12 @@ public:
   }
 
 private:
-  void printMesh() {
-    if (mesh.getAxes().empty())
-      return;
-    rows("Axis", "Mesh",
-         llvm::map_to_vector(llvm::zip(mesh.getAxes(), mesh.getSizes()), [](auto axis) {
-           return "{" + rt::stringLiteral(std::get<0>(axis).getValue()) + ", " +
-                  std::to_string(std::get<1>(axis)) + "}";
-         }));
+  void printMesh(ArrayAttr gathersAhead) {
+    SmallVector<std::string> list;
+    for (auto [axis, size] : llvm::zip(mesh.getAxes(), mesh.getSizes()))
+      list.push_back("{" + rt::stringLiteral(axis.getValue()) + ", " + std::to_string(size) +
+                     (llvm::is_contained(gathersAhead, axis) ? ", true}" : "}"));
+    rows("Axis", "Mesh", list);
   }
 
   /// `static const Type kName[] = {rows};`, noted for program().

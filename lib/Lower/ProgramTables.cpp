@@ -262,6 +262,16 @@ void takeCensus(func::FuncOp function, Builder &b, SmallVector<Attribute> &entri
                              b.getNamedAttr("bytes", b.getI64IntegerAttr(entry.bytes))}));
 }
 
+/// The axes over which gathers begin ahead of their use: such axes have a communicator more.
+ArrayAttr axesOfGathersAhead(ModuleOp module) {
+  llvm::SetVector<Attribute> axes;
+  module.walk([&](rt::AllGatherOp gather) {
+    if (!gather.getPending().empty())
+      axes.insert(gather.getAxisAttr());
+  });
+  return ArrayAttr::get(module.getContext(), axes.getArrayRef());
+}
+
 } // namespace
 
 FailureOr<ProgramTables> rt::collectTables(ModuleOp module, ModuleLowering &shared) {
@@ -276,5 +286,6 @@ DictionaryAttr ProgramTables::asAttribute(ModuleOp module) {
   for (auto function : module.getOps<func::FuncOp>())
     takeCensus(function, b, collectives);
   entries.set("collectives", b.getArrayAttr(collectives));
+  entries.set("gathers_ahead", axesOfGathersAhead(module));
   return entries.getDictionary(module.getContext());
 }

@@ -189,7 +189,7 @@ private:
   void emit(WaitOp op) { verbatim(op.getLoc(), "wait(" + op.getPending().str() + ");"); }
   void emit(rt::PollOp op) {
     verbatim(op.getLoc(),
-             llvm::formatv("poll(rank.group({0}), {1});", op.getGroup(), op.getBytes()).str());
+             llvm::formatv("poll(rank, {0}, {1});", op.getGroup(), op.getBytes()).str());
   }
   void emit(ReportOp op);
   void emit(CommentOp op) {
@@ -342,7 +342,6 @@ void Converter::collective(Op op, StringRef callee, const std::string &before, S
   verbatim(op.getLoc(), line, mapped(op.getBuffers()));
 }
 
-/// callee(group, {{from, to, count of the part[, blocks]}}, why);
 /// ", blocks, whole" of a transfer, as far as they are not what they usually are.
 static std::string usuallyLeftOut(int64_t blocks, int64_t whole) {
   if (whole)
@@ -350,11 +349,12 @@ static std::string usuallyLeftOut(int64_t blocks, int64_t whole) {
   return blocks == 1 ? "" : ", " + std::to_string(blocks);
 }
 
+/// callee(communicator, {{from, to, count of the part[, blocks]}}, why);
 template <typename Op> void Converter::move(Op op, StringRef callee) {
-  bool starts = !op.getPending().empty();
+  bool starts = !op.getPending().empty(), ahead = starts && std::is_same_v<Op, rt::AllGatherOp>;
   std::string line = starts ? "Pending " + op.getPending().str() + " = " : "";
-  line += callee.str() + (starts ? "Start" : "") + "(rank.group(" + std::to_string(op.getGroup()) +
-          "), {{";
+  line += callee.str() + (starts ? "Start" : "") + (ahead ? "(rank.gathers(" : "(rank.group(") +
+          std::to_string(op.getGroup()) + "), {{";
   SmallVector<Value> operands;
   for (auto [i, from, to] : llvm::enumerate(op.getFrom(), op.getTo())) {
     line += (i ? ", {{{}, {}, " : "{{{}, {}, ") + std::to_string(op.getCounts()[i]) +

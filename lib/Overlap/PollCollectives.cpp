@@ -57,12 +57,12 @@ private:
         underWay[start.getAxisAttr()].push_back(start);
         byAxis[start.getAxisAttr()].bytes += start.getWireBytes();
       } else if (CollectiveInterface begun = completedBy(&op)) {
-        // They complete in the order of their starts: with this one, all that began before it.
-        for (auto &[axis, starts] : underWay)
-          if (axis == begun.getAxisAttr())
-            llvm::erase_if(starts, [&](CollectiveInterface start) {
-              return start == begun || start->isBeforeInBlock(begun);
-            });
+        // Those of one communicator complete in the order of their starts: with this one, all that
+        // began before it.
+        llvm::erase_if(underWay[begun.getAxisAttr()], [&](CollectiveInterface start) {
+          return start == begun ||
+                 (gathers(start) == gathers(begun) && start->isBeforeInBlock(begun));
+        });
       }
       int64_t cost = analysis::workOf(&op).cost();
       for (auto &[axis, starts] : underWay)
@@ -77,6 +77,11 @@ private:
       result.push_back(std::move(overlapped));
     }
     return result;
+  }
+
+  /// Gathers that begin ahead have a communicator of their own (Rank::gathers of the runtime).
+  static bool gathers(CollectiveInterface start) {
+    return start.getCollectiveKind() == "all_gather";
   }
 
   /// The start that the op waits for; null where it waits for none.

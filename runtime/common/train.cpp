@@ -29,7 +29,10 @@ struct Issued {
   explicit Issued(const Rank &rank) : transfers(transferred(rank)) {
     for (int axis = 0; axis < rank.program->mesh.size(); ++axis)
       for (int kind = 0; kind < kCollectiveKinds; ++kind)
-        counts[axis][kind] = rank.group(axis).count(CollectiveKind(kind));
+        rank.forGroups(axis, [&](const Communicator &group) {
+          counts[axis][kind].calls += group.count(CollectiveKind(kind)).calls;
+          counts[axis][kind].bytes += group.count(CollectiveKind(kind)).bytes;
+        });
   }
 };
 
@@ -72,9 +75,11 @@ void checkNothingUnderWay(const Rank &rank) {
     fail("%lld copies between device and host were started and not waited for in step %lld",
          (long long)n, (long long)rank.step);
   for (int axis = 0; axis < rank.program->mesh.size(); ++axis)
-    if (int n = rank.group(axis).outstanding())
-      fail("%d collectives over axis %s were started and not waited for in step %lld", n,
-           rank.program->mesh[axis].name, (long long)rank.step);
+    rank.forGroups(axis, [&](const Communicator &group) {
+      if (int n = group.outstanding())
+        fail("%d collectives over axis %s were started and not waited for in step %lld", n,
+             group.axis(), (long long)rank.step);
+    });
 }
 
 /// Mean loss over the unmasked tokens of the validation batches.
@@ -133,10 +138,11 @@ void printCollectives(const Rank &rank, const Issued &before, const Issued &afte
 /// Bytes of sums made so far, over all axes and ranks. All ranks call it.
 ReducedCount reducedByAll(Rank &rank) {
   int64_t mine[2] = {0, 0};
-  for (int axis = 0; axis < rank.program->mesh.size(); ++axis) {
-    mine[0] += rank.group(axis).reduced().inPolls;
-    mine[1] += rank.group(axis).reduced().inWaits;
-  }
+  for (int axis = 0; axis < rank.program->mesh.size(); ++axis)
+    rank.forGroups(axis, [&](const Communicator &group) {
+      mine[0] += group.reduced().inPolls;
+      mine[1] += group.reduced().inWaits;
+    });
   std::vector<int64_t> all(size_t(2 * rank.ranks));
   allGather(*rank.world, {{mine, all.data(), 2}}, "the summary");
   ReducedCount sum;

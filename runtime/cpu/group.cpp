@@ -32,14 +32,15 @@ void OrderedGroup::finish(uint64_t number) {
   completeThrough(number);
 }
 
-void OrderedGroup::poll(int64_t bytes) {
+int64_t OrderedGroup::poll(int64_t bytes) {
   if (completed == started)
-    return;
-  int64_t end = worked + bytes;
+    return 0;
+  int64_t begin = worked, end = worked + bytes;
   polling = true;
   while (worked < end && completed < started && advance())
     ;
   polling = false;
+  return worked - begin;
 }
 
 void OrderedGroup::completeThrough(uint64_t number) {

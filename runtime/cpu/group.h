@@ -27,7 +27,7 @@ public:
 
   Pending start(Request request) override;
   void finish(uint64_t number) override;
-  void poll(int64_t bytes) override;
+  int64_t poll(int64_t bytes) override;
   bool isComplete(uint64_t number) const override { return number <= completed; }
   int outstanding() const override { return int(open.size()); }
 
@@ -70,7 +70,7 @@ public:
   explicit LonelyGroup(std::string axis) : Communicator(std::move(axis), 0, 1) {}
   Pending start(Request request) override;
   void finish(uint64_t) override {}
-  void poll(int64_t) override {}
+  int64_t poll(int64_t) override { return 0; }
   bool isComplete(uint64_t) const override { return true; }
   int outstanding() const override { return 0; }
 };

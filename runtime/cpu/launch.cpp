@@ -6,6 +6,7 @@
 #include "cpu/transfer.h"
 #include "cpu/window_group.h"
 
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -46,6 +47,16 @@ static int colorOf(const Rank &rank, int axis) {
     if (other != axis)
       color = color * rank.program->mesh[other].size + rank.coordinates[other];
   return color;
+}
+
+/// `body(place, axis, its number, 0 or 1)` for every communicator that the rank has on an axis.
+template <typename Body> static void forCommunicators(Rank &rank, Body body) {
+  for (int number = 0; number < int(rank.program->mesh.size()); ++number) {
+    const Axis &axis = rank.program->mesh[number];
+    body(rank.groups[number], axis, number, 0);
+    if (axis.gathersAhead)
+      body(rank.gatherGroups[number], axis, number, 1);
+  }
 }
 
 //===-- Memory ------------------------------------------------------------------------------===//
@@ -125,7 +136,9 @@ void runRank(Rank &rank, std::unique_ptr<RankMemory> &memory,
   // that waits in one more collective of whatever group is told so.
   std::vector<Pending> ends;
   for (int64_t axis = 0; axis < program.mesh.size(); ++axis)
-    ends.push_back(barrierStart(rank.group(int(axis)), "the end of the program"));
+    rank.forGroups(int(axis), [&](Communicator &group) {
+      ends.push_back(barrierStart(group, "the end of the program"));
+    });
   ends.push_back(barrierStart(*rank.world, "the end of the program"));
   for (Pending end : ends)
     wait(end);
@@ -139,17 +152,18 @@ std::string World::runThreads(const Program &program, const RunOptions *options,
                               const std::function<void(Rank &)> &body) {
   int ranks = rankCount(program);
   FailureFlag failure;
-  std::map<std::pair<int, int>, std::shared_ptr<ThreadGroup::Shared>> shared;
+  // By axis, number of the communicator on that axis, and color.
+  std::map<std::array<int, 3>, std::shared_ptr<ThreadGroup::Shared>> shared;
   std::vector<std::unique_ptr<Communicator>> groups;
   std::vector<Rank> all(static_cast<size_t>(ranks));
   std::vector<std::unique_ptr<RankMemory>> memories(static_cast<size_t>(ranks));
 
-  auto join = [&](int axis, int color, const char *name, int rank, int size) -> Communicator * {
+  auto join = [&](std::array<int, 3> key, const char *name, int rank, int size) -> Communicator * {
     if (size == 1) {
       groups.push_back(std::make_unique<LonelyGroup>(name));
       return groups.back().get();
     }
-    auto &state = shared[{axis, color}];
+    auto &state = shared[key];
     if (!state)
       state = std::make_shared<ThreadGroup::Shared>(size);
     groups.push_back(std::make_unique<ThreadGroup>(name, rank, state, &failure));
@@ -159,10 +173,11 @@ std::string World::runThreads(const Program &program, const RunOptions *options,
     Rank &rank = all[size_t(r)];
     placeOnMesh(rank, program, r);
     rank.options = options;
-    for (int axis = 0; axis < int(program.mesh.size()); ++axis)
-      rank.groups[axis] = join(axis, colorOf(rank, axis), program.mesh[axis].name,
-                               rank.coordinates[axis], program.mesh[axis].size);
-    rank.world = join(-1, 0, "world", r, ranks);
+    forCommunicators(rank, [&](Communicator *&group, const Axis &axis, int number, int channel) {
+      group = join({number, channel, colorOf(rank, number)}, axis.name, rank.coordinates[number],
+                   axis.size);
+    });
+    rank.world = join({-1, 0, 0}, "world", r, ranks);
   }
 
   auto guarded = [&](Rank &rank) {
@@ -249,13 +264,13 @@ void World::runProcess(const Program &program, const RunOptions *options,
   placeOnMesh(rank, program, processRank);
   rank.options = options;
   try {
-    for (int axis = 0; axis < int(program.mesh.size()); ++axis) {
+    forCommunicators(rank, [&](Communicator *&group, const Axis &axis, int number, int) {
       MPI_Comm comm;
-      MPI_Comm_split(MPI_COMM_WORLD, colorOf(rank, axis), rank.coordinates[axis], &comm);
-      groups.push_back(joinProcesses(program.mesh[axis].name, rank.coordinates[axis],
-                                     program.mesh[axis].size, comm, 512 << 10));
-      rank.groups[axis] = groups.back().get();
-    }
+      MPI_Comm_split(MPI_COMM_WORLD, colorOf(rank, number), rank.coordinates[number], &comm);
+      groups.push_back(
+          joinProcesses(axis.name, rank.coordinates[number], axis.size, comm, 512 << 10));
+      group = groups.back().get();
+    });
     MPI_Comm comm;
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     groups.push_back(joinProcesses("world", rank.rank, rank.ranks, comm, 64 << 10));

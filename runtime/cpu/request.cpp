@@ -160,6 +160,13 @@ void wait(Pending pending) {
 
 void poll(Communicator &group, int64_t bytes) { group.poll(bytes); }
 
+void poll(Rank &rank, int axis, int64_t bytes) {
+  if (Communicator *gathers = rank.gatherGroups[axis])
+    bytes -= gathers->poll(bytes);
+  if (bytes > 0)
+    rank.group(axis).poll(bytes);
+}
+
 void allReduce(Communicator &group, Bucket bucket, const char *why, Reduce reduce) {
   wait(allReduceStart(group, bucket, why, reduce));
 }

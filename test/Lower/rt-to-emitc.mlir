@@ -26,7 +26,12 @@ func.func @f() {
   // A reason is untrusted text.
   // CHECK: verbatim "Pending p = allReduceStart(rank.group(0), {{[{][{][{][{]}}{}, 8}, {{[{][{]}}{}, 4}}, \22a \\042quoted\\042 {{[{][{]}}reason\\134\22);" args %[[X]], %[[W]]
   rt.all_reduce_start "p" %x, %w [8, 4] over "dp" 0 because "a \22quoted\22 {reason\\" : !rt.buffer<f32>, !rt.buffer<f32>
-  // CHECK: verbatim "poll(rank.group(0), 65536);"
+  // Gathers that begin ahead of their use do not queue behind sums.
+  // CHECK: verbatim "Pending g = allGatherStart(rank.gathers(0), {{.*}}, \22ahead\22);" args %[[X]], %[[W]]
+  rt.all_gather "g" %x to %w [1] blocks of [4] of [0] over "dp" 0 because "ahead" : !rt.buffer<f32> to !rt.buffer<f32>
+  // CHECK: verbatim "allGather(rank.group(0), {{.*}}, \22now\22);" args %[[X]], %[[W]]
+  rt.all_gather "" %x to %w [1] blocks of [4] of [0] over "dp" 0 because "now" : !rt.buffer<f32> to !rt.buffer<f32>
+  // CHECK: verbatim "poll(rank, 0, 65536);"
   rt.poll over "dp" 0 bytes 65536
   // CHECK: verbatim "wait(p);"
   rt.wait "p"

@@ -148,19 +148,45 @@ void onlyPoll(Rank &rank) {
     fail("the sum was not made in polls");
 }
 
+/// A gather that begins behind a sum of the same ranks is complete before it: nobody has worked on
+/// the sum. Then polls of the axis complete both.
+uint64_t exerciseGathersAhead(Rank &rank, uint64_t hash, bool polls) {
+  const size_t n = 300001, whole = n * size_t(rank.ranks);
+  std::vector<float> from(whole), scattered(n), part(n), gathered(whole);
+  for (size_t i = 0; i < whole; ++i)
+    from[i] = value(rank.rank, int64_t(i));
+  for (size_t i = 0; i < n; ++i)
+    part[i] = value(rank.rank, int64_t(5 * i));
+  Communicator &sums = rank.group(0), &gathers = rank.gathers(0);
+  Pending scatter = reduceScatterStart(sums, {{from.data(), scattered.data(), int64_t(n)}}, "sum");
+  Pending gather = allGatherStart(gathers, {{part.data(), gathered.data(), int64_t(n)}}, "ahead");
+  while (polls && !(gathers.isComplete(gather.number) && sums.isComplete(scatter.number)))
+    poll(rank, 0, 1 << 20);
+  wait(gather);
+  if (!polls && rank.ranks > 1 && sums.isComplete(scatter.number))
+    fail("the wait for a gather completed the sum before it");
+  for (size_t i = 0; i < whole; ++i)
+    if (gathered[i] != value(int(i / n), int64_t(5 * (i % n))))
+      fail("the gather ahead is wrong at element %zu", i);
+  wait(scatter);
+  allGather(sums, {{scattered.data(), gathered.data(), int64_t(n)}}, "sums");
+  return hashOf(hash, gathered.data(), whole * 4);
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
   World world;
   int ranks = argc > 1 ? std::atoi(argv[1]) : 2;
   std::string mode = argc > 2 ? argv[2] : "";
-  Axis mesh[] = {{"dp", ranks}};
+  Axis mesh[] = {{"dp", ranks, /*gathersAhead=*/true}};
   Program program;
   program.name = "collectives";
   program.mesh = mesh;
   RunOptions options;
   std::string error = world.run(program, &options, [&](Rank &rank) {
     uint64_t hash = exerciseEnds(rank, exerciseBlocks(rank, exercise(rank, mode == "poll")));
+    hash = exerciseGathersAhead(rank, hash, mode == "poll");
     if (mode == "poll")
       onlyPoll(rank);
     float x[4] = {1, 2, 3, 4}, y[4];

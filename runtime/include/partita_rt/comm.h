@@ -98,6 +98,8 @@ void wait(Pending pending);
 /// written, as far as nothing must be waited for. Nothing else works on a collective between its
 /// start and its wait: no thread does, which would take the ranks' cores. Changes no bits.
 void poll(Communicator &group, int64_t bytes);
+/// Likewise on all communicators of a mesh axis, the gathers first: they are waited for soonest.
+void poll(Rank &rank, int axis, int64_t bytes);
 
 /// Start and wait.
 void allReduce(Communicator &group, Bucket bucket, const char *why, Reduce reduce = Reduce::Sum);
@@ -142,7 +144,8 @@ public:
   struct Request;
   virtual Pending start(Request request) = 0;
   virtual void finish(uint64_t number) = 0;
-  virtual void poll(int64_t bytes) = 0;
+  /// Returns the bytes that were worked on.
+  virtual int64_t poll(int64_t bytes) = 0;
 
 protected:
   Communicator(std::string axis, int rank, int size)

@@ -40,6 +40,8 @@ struct Rank;
 struct Axis {
   const char *name;
   int size;
+  /// Gathers that begin ahead of their use have a communicator of their own (Rank::gathers).
+  bool gathersAhead = false;
 };
 
 /// Dimension `dim` is `blocks` equal blocks, each of which is split in equal parts over mesh axis
@@ -238,13 +240,14 @@ struct Rank {
   int ranks = 1;
   int coordinates[kMaxAxes] = {}; ///< position along each mesh axis
 
-  char *persistentBase = nullptr;      ///< program->persistentBytes
-  char *arenaBase = nullptr;           ///< program->arenaBytes
-  char *hostBase = nullptr;            ///< program->hostBytes
-  char *pinnedBase = nullptr;          ///< program->pinnedBytes
-  void *const *inputs = nullptr;       ///< one per input of the program
-  Communicator *groups[kMaxAxes] = {}; ///< per mesh axis
-  Communicator *world = nullptr;       ///< all ranks
+  char *persistentBase = nullptr;            ///< program->persistentBytes
+  char *arenaBase = nullptr;                 ///< program->arenaBytes
+  char *hostBase = nullptr;                  ///< program->hostBytes
+  char *pinnedBase = nullptr;                ///< program->pinnedBytes
+  void *const *inputs = nullptr;             ///< one per input of the program
+  Communicator *groups[kMaxAxes] = {};       ///< per mesh axis
+  Communicator *gatherGroups[kMaxAxes] = {}; ///< per mesh axis; null where none is its own
+  Communicator *world = nullptr;             ///< all ranks
 
   Hyper hyper;
   float learningRate = 0;               ///< of this step, after the schedule
@@ -283,6 +286,17 @@ struct Rank {
   }
   /// The ranks that differ from this one only along mesh axis `axis`.
   Communicator &group(int axis) const { return *groups[axis]; }
+  /// The same ranks again: their gathers do not queue behind the sums of the same axis, nor these
+  /// behind gathers, as each communicator's collectives complete in their order.
+  Communicator &gathers(int axis) const {
+    return gatherGroups[axis] ? *gatherGroups[axis] : *groups[axis];
+  }
+  /// `body(communicator)` for all communicators of the axis.
+  template <typename Body> void forGroups(int axis, Body body) const {
+    body(*groups[axis]);
+    if (gatherGroups[axis])
+      body(*gatherGroups[axis]);
+  }
 };
 
 /// Emitted code calls this for each trainable parameter once its gradient is complete (reduced over
