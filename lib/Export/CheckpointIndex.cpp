@@ -5,6 +5,7 @@
 //===------------------------------------------------------------------------------------------===//
 
 #include "lib/Export/Safetensors.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Path.h"
 
 using namespace llvm;
@@ -81,10 +82,12 @@ std::string WeightFile::parseTensor(const json::Object &entry, WeightTensor &ten
     if (std::string problem = parseSlices(*piece, *shape, slices); !problem.empty())
       return problem;
     const WeightTensor *stored = files[file - 1]->find(name);
-    if (!stored || stored->dtype != *dtype ||
-        stored->whole.size() != uint64_t(slices.elements()) * width)
-      return "file " + std::to_string(file) + " has no piece of it of " +
-             std::to_string(slices.elements()) + " elements of " + dtype->str();
+    std::vector<int64_t> inFile = slices.shapeInFile();
+    if (!stored || stored->dtype != *dtype || ArrayRef(stored->shape) != ArrayRef(inFile))
+      return "file " + std::to_string(file) + " has no piece of it that is " + dtype->str() + " [" +
+             llvm::join(llvm::map_range(inFile, [](int64_t n) { return std::to_string(n); }),
+                        ", ") +
+             "]";
     tensor.pieces.push_back({slices, stored->whole});
     all.push_back(std::move(slices));
   }
@@ -116,6 +119,11 @@ std::string WeightFile::parseIndex(StringRef folder) {
     files.push_back(open(path, problem));
     if (!problem.empty())
       return problem;
+    if (std::optional<int64_t> bytes = entry->getInteger("bytes");
+        !bytes || *bytes < 0 || files.back()->buffer->getBufferSize() != uint64_t(*bytes))
+      return "its file " + path.str().str() + " has " +
+             std::to_string(files.back()->buffer->getBufferSize()) + " bytes, it should have " +
+             (bytes ? std::to_string(*bytes) : "an unknown number");
     if (save.empty() || files.back()->save != save)
       return "its file " + path.str().str() + " is of another save";
   }

@@ -295,12 +295,11 @@ const unsigned char *CheckpointFiles::open(const std::string &tensor, const Logi
   if (!stored)
     fail("checkpoint index %s: tensor '%s' is not in %s", name.c_str(), tensor.c_str(),
          file.path.c_str());
-  if (stored->dtype != logical.dtype || stored->shape.elements() != piece.slices.elements())
-    fail("checkpoint index %s: the piece of tensor '%s' in %s is %s %s, it should be %lld elements "
-         "of %s",
+  std::vector<int64_t> shape = piece.slices.shapeInFile();
+  if (stored->dtype != logical.dtype || sizesOf(stored->shape) != shape)
+    fail("checkpoint index %s: the piece of tensor '%s' in %s is %s %s, it should be %s %s",
          name.c_str(), tensor.c_str(), file.path.c_str(), nameOf(stored->dtype),
-         toString(stored->shape).c_str(), (long long)piece.slices.elements(),
-         nameOf(logical.dtype));
+         toString(stored->shape).c_str(), nameOf(logical.dtype), listed(shape).c_str());
   return stored->data;
 }
 

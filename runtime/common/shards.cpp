@@ -81,11 +81,9 @@ void writeShard(const std::string &path, const std::vector<Part> &parts,
                 const std::map<std::string, std::string> &metadata) {
   std::vector<SafetensorsWriter::Entry> entries;
   for (const Part &part : parts) {
-    Shape shape; // of the ranges, if all their elements are there
-    for (size_t d = 0; d < part.slices.dims.size(); ++d)
-      shape.dims[shape.rank++] = part.slices.width(d);
-    if (shape.elements() != part.slices.elements())
-      shape = {part.slices.elements()};
+    Shape shape;
+    for (int64_t size : part.slices.shapeInFile())
+      shape.dims[shape.rank++] = size;
     entries.push_back({part.piece->name, part.piece->dtype, shape});
   }
   SafetensorsWriter writer(path, entries, metadata);

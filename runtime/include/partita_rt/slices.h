@@ -38,6 +38,15 @@ struct Slices {
       product *= width(d);
     return product;
   }
+  /// The shape that the piece has in its file: of the ranges, if all their elements are there.
+  std::vector<int64_t> shapeInFile() const {
+    if (elements() != boxElements())
+      return {elements()};
+    std::vector<int64_t> shape;
+    for (size_t d = 0; d < dims.size(); ++d)
+      shape.push_back(width(d));
+    return shape;
+  }
 };
 
 /// Calls visit(index, n) for the runs of n elements that are contiguous in the tensor, in its
