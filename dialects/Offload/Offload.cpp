@@ -1,5 +1,4 @@
-//===- Offload.cpp - what stands on the host
-//---------------------------------------------------===//
+//===- Offload.cpp - what stands on the host --------------------------------------------------===//
 
 #include "dialects/Offload/Offload.h"
 #include "dialects/Train/Train.h"

@@ -8,6 +8,7 @@
 #ifndef PARTITA_OFFLOAD
 #define PARTITA_OFFLOAD
 
+include "mlir/IR/CommonTypeConstraints.td"
 include "mlir/IR/OpBase.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "dialects/Interfaces/Interfaces.td"
@@ -25,6 +26,9 @@ def Offload_Dialect : Dialect {
   }];
 }
 
+/// What has a size in bytes.
+def Offload_Value : StaticShapeTensorOf<[AnyInteger, AnyFloat]>;
+
 class Offload_Op<string mnemonic, list<Trait> traits = []> : Op<Offload_Dialect, mnemonic, traits>;
 
 //===----------------------------------------------------------------------------------------------===//
@@ -33,7 +37,7 @@ class Offload_Op<string mnemonic, list<Trait> traits = []> : Op<Offload_Dialect,
 
 class Offload_Copy<string mnemonic>
     : Offload_Op<mnemonic, [Pure, ShardInterface, AllTypesMatch<["value", "result"]>]> {
-  let results = (outs AnyRankedTensor:$result);
+  let results = (outs Offload_Value:$result);
   let extraClassDeclaration = [{ ::std::string getShardRule() { return "~* -> *"; } }];
 }
 
@@ -47,7 +51,7 @@ def Offload_ToHostOp : Offload_Copy<"to_host"> {
 
     Created by `offload-activations` and `offload-parameters`; split into `to_host_start` and `wait` by `start-transfers`.
   }];
-  let arguments = (ins AnyRankedTensor:$value);
+  let arguments = (ins Offload_Value:$value);
   let assemblyFormat = "$value attr-dict `:` type($value)";
 }
 
@@ -62,7 +66,7 @@ def Offload_ToDeviceOp : Offload_Copy<"to_device"> {
     Created by `offload-parameters` and `offload-activations`; moved ahead of its use by `offload-fetch-ahead`; split into
     `to_device_start` and `wait` by `start-transfers`.
   }];
-  let arguments = (ins AnyRankedTensor:$value, OptionalAttr<StrAttr>:$purpose);
+  let arguments = (ins Offload_Value:$value, OptionalAttr<StrAttr>:$purpose);
   let assemblyFormat = "$value (`for` $purpose^)? attr-dict `:` type($value)";
 }
 
@@ -71,8 +75,8 @@ def Offload_ToDeviceOp : Offload_Copy<"to_device"> {
 //===----------------------------------------------------------------------------------------------===//
 
 class Offload_Start<string mnemonic> : Offload_Op<mnemonic, [Pure, AllTypesMatch<["value", "buffer"]>]> {
-  let arguments = (ins AnyRankedTensor:$value);
-  let results = (outs I64:$token, AnyRankedTensor:$buffer);
+  let arguments = (ins Offload_Value:$value);
+  let results = (outs I64:$token, Offload_Value:$buffer);
   let assemblyFormat = "$value attr-dict `:` type($value)";
   let hasVerifier = 1;
 }
@@ -92,8 +96,8 @@ def Offload_ToDeviceStartOp : Offload_Start<"to_device_start"> {
 
 def Offload_WaitOp : Offload_Op<"wait", [Pure, AllTypesMatch<["buffer", "result"]>]> {
   let summary = "completes a copy; its result is what the buffer holds now";
-  let arguments = (ins I64:$token, AnyRankedTensor:$buffer);
-  let results = (outs AnyRankedTensor:$result);
+  let arguments = (ins I64:$token, Offload_Value:$buffer);
+  let results = (outs Offload_Value:$result);
   let assemblyFormat = "$token `,` $buffer attr-dict `:` type($buffer)";
   let hasVerifier = 1;
 }

@@ -66,3 +66,13 @@ func.func @states_on_the_device(%p: tensor<4xf32>, %g: tensor<4xf32>, %m: tensor
   %new, %newM, %newV = train.adamw %p, %g, %m, %v, %rate, %step {offload.on_host, beta1 = 0.9, beta2 = 0.999, epsilon = 1.0e-8, decay = 0.0} : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<f32>, tensor<f32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
   return
 }
+
+// -----
+
+// Every copy has a size, which is announced.
+func.func @of_any_size(%x: tensor<?x4xf32>) -> tensor<?x4xf32> {
+  // expected-error@below {{'offload.to_host' op operand #0 must be statically shaped tensor of integer or floating-point values, but got 'tensor<?x4xf32>'}}
+  %h = offload.to_host %x : tensor<?x4xf32>
+  %y = offload.to_device %h : tensor<?x4xf32>
+  return %y : tensor<?x4xf32>
+}
