@@ -11,6 +11,8 @@
 #include <cstdlib>
 #include <functional>
 #include <memory>
+#include <new>
+#include <sys/mman.h>
 #include <thread>
 #include <vector>
 
@@ -18,14 +20,35 @@ using namespace partita_rt;
 
 namespace {
 
+/// Memory as a run's (cpu/launch.cpp): huge pages where the system has them.
+class Array {
+public:
+  Array(int64_t n, float value) : bytes(size_t(n) * 4) {
+    void *memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED)
+      throw std::bad_alloc();
+    madvise(memory, bytes, MADV_HUGEPAGE);
+    base = static_cast<float *>(memory);
+    std::fill_n(base, n, value);
+  }
+  ~Array() { munmap(base, bytes); }
+  Array(const Array &) = delete;
+  Array &operator=(const Array &) = delete;
+  float *data() { return base; }
+
+private:
+  float *base;
+  size_t bytes;
+};
+
 struct RankArrays {
   explicit RankArrays(int64_t n)
-      : p(size_t(n), 0.1f), m(size_t(n), 0.01f), v(size_t(n), 0.02f), g(size_t(n), 0.03f),
-        staging(size_t(stagingElements(Home::Device, kTile))) {
+      : p(n, 0.1f), m(n, 0.01f), v(n, 0.02f), g(n, 0.03f),
+        staging(stagingElements(Home::Device, kTile), 0.0f) {
     rank.transfers = &engine;
   }
   static constexpr int64_t kTile = 1 << 18; // lib/Lower/Optimizer.cpp
-  std::vector<float> p, m, v, g, staging;
+  Array p, m, v, g, staging;
   TransferEngine engine;
   Rank rank;
 };
@@ -37,7 +60,7 @@ copyLoop(float *__restrict to, const float *__restrict from, int64_t n) {
     to[i] = from[i];
 }
 
-/// Wall seconds until all ranks have done it, median of the repeats.
+/// Wall seconds until all ranks have done it, the least of the repeats.
 double seconds(std::vector<std::unique_ptr<RankArrays>> &ranks, int repeats,
                const std::function<void(RankArrays &)> &body) {
   std::vector<double> times;
@@ -52,8 +75,7 @@ double seconds(std::vector<std::unique_ptr<RankArrays>> &ranks, int repeats,
       times.push_back(
           std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count());
   }
-  std::sort(times.begin(), times.end());
-  return times[times.size() / 2];
+  return *std::min_element(times.begin(), times.end());
 }
 
 } // namespace
@@ -82,10 +104,9 @@ int main(int argc, char **argv) {
                         a.staging.data(), RankArrays::kTile);
     });
   };
-  double all = double(n) * threads;
-  std::printf("{\"copy_bytes_per_second\": %.4g, \"adamw_bytes_per_second\": %.4g, "
-              "\"adamw_seconds\": %.6g, \"parameters_on_host_seconds\": %.6g, "
-              "\"parameters_on_device_seconds\": %.6g}\n",
-              16 * all / copy, 28 * all / adam, adam, onHost(Home::Host), onHost(Home::Device));
+  std::printf(
+      "{\"copy_seconds\": %.6g, \"adamw_seconds\": %.6g, \"parameters_on_host_seconds\": %.6g, "
+      "\"parameters_on_device_seconds\": %.6g}\n",
+      copy, adam, onHost(Home::Host), onHost(Home::Device));
   return 0;
 }
