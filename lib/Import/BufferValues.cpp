@@ -104,6 +104,40 @@ bool isTurned(const HostTensor &values) {
   return false;
 }
 
+/// Are all numbers of row `row` zeros?
+static bool isZeroRow(const HostTensor &values, int64_t row, int64_t columns) {
+  for (int64_t i = 0; i < columns; ++i)
+    if (values.toDouble(row * columns + i) != 0)
+      return false;
+  return true;
+}
+
+bool isSinusoidal(const HostTensor &values) {
+  int64_t columns = values.rank() < 2 ? 0 : values.shape().back();
+  if (columns < leastRow || columns % 2 != 0)
+    return false;
+  int64_t rows = values.size() / columns, half = columns / 2;
+  llvm::SmallVector<int64_t> told;
+  for (int64_t row = 0; row < rows; ++row)
+    if (!isZeroRow(values, row, columns))
+      told.push_back(row);
+  int64_t count = static_cast<int64_t>(told.size());
+  if (count < leastRow || rows - count > 1)
+    return false;
+  // Angle `i` of a row has its parts `apart` columns from one another.
+  auto arePairs = [&](int64_t apart) {
+    auto at = [&](int64_t i, int64_t part) {
+      int64_t angle = i % half, first = angle / apart * 2 * apart + angle % apart;
+      return values.toDouble(told[i / half] * columns + first + part * apart);
+    };
+    return areTurns(
+               count * half, values.type(), [&](int64_t i) { return at(i, 0); },
+               [&](int64_t i) { return at(i, 1); }) &&
+           std::abs(at(0, 0) * at(0, 0) + at(0, 1) * at(0, 1) - 1) <= 2 * roundingOf(values.type());
+  };
+  return arePairs(half) || arePairs(1);
+}
+
 /// A row of a table, masked elements left out: where it is and what stands there.
 using Row = llvm::SmallVector<std::pair<int64_t, double>>;
 

@@ -24,6 +24,11 @@ bool isTurned(const HostTensor &values);
 /// elements of half of the rows are not masked.
 bool isAlibi(const HostTensor &values);
 
+/// A table of sines and cosines of positions (Vaswani et al., arXiv 1706.03762), a row for each: of
+/// one angle they are in halves of the row or next to one another. One row may be zeros, as that of
+/// a token which fills up is.
+bool isSinusoidal(const HostTensor &values);
+
 /// Positions: every row counts up or down by one.
 bool isCounted(const HostTensor &values);
 

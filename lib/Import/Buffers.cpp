@@ -23,6 +23,7 @@ struct Uses {
   bool multiplied = true;  ///< they end in products, element by element
   bool elementwise = true; ///< they end in arithmetic, element by element, or as masks of attention
   bool scored = true;      ///< they end in scores of attention, by sums and products with numbers
+  bool whole = true;       ///< the same, and no rows are looked up
 
   Uses &operator&=(const Uses &other) {
     angles &= other.angles;
@@ -31,11 +32,12 @@ struct Uses {
     multiplied &= other.multiplied;
     elementwise &= other.elementwise;
     scored &= other.scored;
+    whole &= other.whole;
     return *this;
   }
 };
 
-constexpr Uses anyUse{false, false, false, false, false, false};
+constexpr Uses anyUse{false, false, false, false, false, false, false};
 
 /// Does the operator hand on its numbers as they are?
 bool reshapes(llvm::StringRef op) {
@@ -56,6 +58,12 @@ bool selects(llvm::StringRef op) {
   static constexpr llvm::StringLiteral kOps[] = {"Concat", "Gather", "GatherElements", "GatherND",
                                                  "Neg",    "Slice",  "Split",          "Tile"};
   return reshapes(op) || llvm::is_contained(kOps, op);
+}
+
+/// Does it look elements of its first operand up?
+bool looksUp(llvm::StringRef op) {
+  static constexpr llvm::StringLiteral kOps[] = {"Gather", "GatherElements", "GatherND"};
+  return llvm::is_contained(kOps, op);
 }
 
 /// Does it compute with its operands element by element?
@@ -181,16 +189,17 @@ private:
     if (op == "Shape" || op == "Size")
       return; // asks for no values
     bool isAngle = op == "Sin" || op == "Cos";
-    Uses here{isAngle,     isAngle,           false,
-              op == "Mul", isElementwise(op), asksScores(op) || (op == "Softmax" && weighs(node))};
+    bool isScored = asksScores(op) || (op == "Softmax" && weighs(node));
+    Uses here{isAngle, isAngle, false, op == "Mul", isElementwise(op), isScored, isScored};
     if (handsAnglesOn(op) || handsScoresOn(op)) {
       Uses after = ofOutputs(node);
       here.angles = handsAnglesOn(op) && after.angles;
       here.fixed = reshapes(op) ? after.fixed : here.angles;
       here.scored = handsScoresOn(op) && after.scored;
+      here.whole = handsScoresOn(op) && !looksUp(op) && after.whole;
       if (selects(op))
-        here = {here.angles,      here.fixed,        after.constant,
-                after.multiplied, after.elementwise, after.scored};
+        here = {here.angles,       here.fixed,   after.constant, after.multiplied,
+                after.elementwise, after.scored, here.whole};
     }
     if (handsWeightsOn(op) && weighs(node))
       weights.insert_range(node.input());
@@ -205,6 +214,7 @@ private:
       operand.constant |= takesConstant(node, i);
       operand.elementwise |= takesMask(node, i);
       operand.scored |= takesMask(node, i);
+      operand.whole |= takesMask(node, i);
       use(node.input(i), operand);
     }
     for (const onnx::AttributeProto &attribute : node.attribute())
@@ -294,8 +304,8 @@ llvm::StringSet<> findBuffers(const onnx::GraphProto &graph, ModelFile &file) {
     std::optional<HostTensor> table = values.read(proto);
     if (!table)
       continue;
-    if ((uses.elementwise && isMask(*table)) || (uses.multiplied && isTurned(*table)) ||
-        (uses.scored && isAlibi(*table)))
+    if ((uses.elementwise && (isMask(*table) || isSinusoidal(*table))) ||
+        (uses.multiplied && isTurned(*table)) || (uses.scored && isAlibi(*table)))
       found.insert(proto.name());
     else if (uses.multiplied)
       tables[table->size()].push_back({proto.name(), *table});
@@ -308,6 +318,21 @@ llvm::StringSet<> findBuffers(const onnx::GraphProto &graph, ModelFile &file) {
           found.insert(few[i].first);
           found.insert(few[k].first);
         }
+  }
+  return found;
+}
+
+std::vector<std::string> findScoreBiases(const onnx::GraphProto &graph, ModelFile &file) {
+  llvm::StringSet<> buffers = findBuffers(graph, file);
+  Finder finder(graph, {});
+  finder.run();
+  std::vector<std::string> found;
+  for (const onnx::TensorProto &proto : graph.initializer()) {
+    int rank = proto.dims_size();
+    bool isOfPairs = rank >= 2 && proto.dims(rank - 2) > 1 && proto.dims(rank - 1) > 1;
+    if (isOfPairs && isFloatType(proto.data_type()) && finder.of(proto.name()).whole &&
+        !buffers.contains(proto.name()))
+      found.push_back(proto.name());
   }
   return found;
 }

@@ -17,6 +17,8 @@
 //   - tables of cosines and sines that are multiplied with rows of: two of one shape, or one that
 //     holds both, as halves or next to one another in one of its dimensions, repeated or not, whose
 //     squares add up to one number everywhere
+//   - sines and cosines of positions, which are added to what tokens are embedded as: as a table they
+//     would start the training of one that is learned, but no model known here learns it from there
 //   - masks that are computed with element by element: zeros and one number that is minus infinity
 //     or near it, or a lower triangle of ones
 //
@@ -27,12 +29,18 @@
 #include "ModelFile.h"
 #include "onnx.pb.h"
 #include "llvm/ADT/StringSet.h"
+#include <string>
+#include <vector>
 
 namespace partita::importer {
 
 /// The names of the graph's initializers that are buffers. They are read into memory, so none has
 /// more than 2^22 elements: 65536 positions of 64 angles.
 llvm::StringSet<> findBuffers(const onnx::GraphProto &graph, ModelFile &file);
+
+/// The names of the others that are, whole and nothing else, added to scores of attention: an
+/// element for every query and key. In the file's order.
+std::vector<std::string> findScoreBiases(const onnx::GraphProto &graph, ModelFile &file);
 
 } // namespace partita::importer
 

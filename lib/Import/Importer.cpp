@@ -109,8 +109,10 @@ FailureOr<OwningOpRef<ModuleOp>> Importer::run() {
   folder = Folder(foldLimit(file, options), 16 * mostFold);
   maxInlinedNodes = std::max<int64_t>(leastInlinedNodes, file.bytes() / bytesOfInlinedNode);
   tieWeights(frame.scope);
-  if (!options.keepGoing) // a report lists them
+  if (!options.keepGoing) { // a report lists them
     warnOfMerged();
+    warnOfFolded();
+  }
   LogicalResult complete = success(succeeded(importNodes(model.graph().node(), frame)) &&
                                    succeeded(importOutputs(frame)));
   tellProblems();

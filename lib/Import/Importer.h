@@ -94,6 +94,7 @@ public:
   void tieWeights(Scope &scope);
   /// Of parameters that an exporter has made one.
   void warnOfMerged();
+  void warnOfFolded();
   /// On the first use of an initializer: reads it, or makes it a parameter.
   mlir::LogicalResult loadInitializer(Tensor &tensor);
   /// The parameter of this symbol; one that has been used.

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "Buffers.h"
+#include "FoldedWeights.h"
 #include "Importer.h"
 #include "SharedWeights.h"
 #include "TiedWeights.h"
@@ -77,6 +78,11 @@ void Importer::warnOfMerged() {
       << shared[0].uses << " nodes" << rest
       << ": exporters merge equal tensors, so what were several parameters is trained as one; "
          "export the model with different values in all of its tensors, and give its own by --init";
+}
+
+void Importer::warnOfFolded() {
+  for (const std::string &sentence : describeFolded(file))
+    emitWarning(file.location()) << sentence;
 }
 
 /// Symbols of the functions that the module has or will have.

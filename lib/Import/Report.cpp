@@ -1,6 +1,7 @@
 //===- Report.cpp - what an ONNX file holds ---------------------------------------------------===//
 
 #include "Buffers.h"
+#include "FoldedWeights.h"
 #include "Importer.h"
 #include "SharedWeights.h"
 #include "llvm/ADT/StringExtras.h"
@@ -133,6 +134,7 @@ FailureOr<OnnxReport> reportOnnx(llvm::StringRef path, MLIRContext *context) {
   addTensors(**file, context, report);
   for (const SharedWeight &each : findShared(**file))
     report.shared.push_back({each.name, each.uses, each.mergedValue.has_value()});
+  report.folded = describeFolded(**file);
   return report;
 }
 
@@ -167,6 +169,8 @@ void OnnxReport::print(llvm::raw_ostream &os) const {
     os << "shared " << quoted(each.name) << ": read by " << each.uses << " nodes"
        << (each.merged ? ", merged by the exporter: several parameters would be trained as one\n"
                        : "\n");
+  for (const std::string &each : folded)
+    os << "warning: " << each << "\n";
   os << "nodes: " << nodes << ", functions: " << functions << "\n";
   for (const Operator &each : operators) {
     os << llvm::formatv("{0,8} ", each.count) << unquoted(each.type);
@@ -184,7 +188,9 @@ llvm::json::Object OnnxReport::toJson() const {
   using namespace llvm::json;
   auto text = [](llvm::StringRef raw) { return fixUTF8(raw); };
   auto named = [&](const std::string &domain) { return domain.empty() ? "ai.onnx" : text(domain); };
-  Array sets, ins, outs, ops, read, devices;
+  Array sets, ins, outs, ops, read, devices, warnings;
+  for (const std::string &each : folded)
+    warnings.push_back(text(each));
   for (const auto &[name, count] : configurations)
     devices.push_back(Object{{"name", text(name)}, {"devices", count}});
   for (const auto &[domain, version] : opsets)
@@ -220,6 +226,7 @@ llvm::json::Object OnnxReport::toJson() const {
                 {"external", tensors(external)},
                 {"declared", tensors(declared)},
                 {"shared", std::move(read)},
+                {"warnings", std::move(warnings)},
                 {"nodes", nodes},
                 {"functions", functions},
                 {"operators", std::move(ops)}};

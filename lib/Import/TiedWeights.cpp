@@ -90,9 +90,13 @@ struct Matrix {
   TensorData data;
 };
 
-} // namespace
+/// The matrices of a model whose values are in its files.
+struct Matrices {
+  std::vector<Matrix> others;
+  std::map<std::pair<int64_t, int64_t>, std::vector<Matrix>> tables; // by shape
+};
 
-std::vector<WeightCopy> findCopies(ModelFile &file) {
+Matrices findMatrices(ModelFile &file) {
   const onnx::GraphProto &graph = file.model().graph();
   llvm::StringSet<> gathered;
   for (const onnx::NodeProto &node : graph.node())
@@ -101,8 +105,7 @@ std::vector<WeightCopy> findCopies(ModelFile &file) {
   llvm::StringMap<int64_t> defined; // a name that is defined twice stands for neither
   for (const onnx::TensorProto &proto : graph.initializer())
     ++defined[proto.name()];
-  std::vector<Matrix> others;
-  std::map<std::pair<int64_t, int64_t>, std::vector<Matrix>> tables; // by shape
+  Matrices found;
   for (const onnx::TensorProto &proto : graph.initializer()) {
     if (proto.dims_size() != 2 || proto.name().empty() || defined[proto.name()] > 1)
       continue;
@@ -113,10 +116,31 @@ std::vector<WeightCopy> findCopies(ModelFile &file) {
         data->place == TensorData::declared)
       continue;
     if (gathered.contains(proto.name()))
-      tables[{data->shape[0], data->shape[1]}].push_back({&proto, *data});
+      found.tables[{data->shape[0], data->shape[1]}].push_back({&proto, *data});
     else
-      others.push_back({&proto, *data});
+      found.others.push_back({&proto, *data});
   }
+  return found;
+}
+
+/// Elements: no constant that an exporter folds has more.
+constexpr int64_t maxRepeated = 1 << 22;
+
+/// The first bytes of a matrix, where they are not one number throughout.
+std::optional<std::string> beginning(const ModelFile &file, const Matrix &matrix) {
+  constexpr int64_t most = 512; // elements
+  int64_t size = byteSize(matrix.data.type), count = std::min(most, matrix.data.shape[1]);
+  std::vector<char> bytes(count * size);
+  if (!MatrixReader(file, matrix.data).read(0, 0, count, bytes, 0) ||
+      std::memcmp(bytes.data(), bytes.data() + size, bytes.size() - size) == 0)
+    return std::nullopt;
+  return std::string(bytes.begin(), bytes.end());
+}
+
+} // namespace
+
+std::vector<WeightCopy> findCopies(ModelFile &file) {
+  auto [others, tables] = findMatrices(file);
   std::vector<WeightCopy> copies;
   for (const Matrix &other : others) {
     for (bool transposed : {false, true}) {
@@ -137,6 +161,44 @@ std::vector<WeightCopy> findCopies(ModelFile &file) {
     }
   }
   return copies;
+}
+
+std::vector<std::vector<std::string>> findRepeated(ModelFile &file) {
+  llvm::StringSet<> copies;
+  for (const WeightCopy &copy : findCopies(file))
+    copies.insert(copy.name);
+  using Group = std::vector<const Matrix *>;
+  std::map<std::tuple<DType, Shape, std::string>, std::vector<Group>> alike; // by how they begin
+  Matrices matrices = findMatrices(file);
+  llvm::SmallVector<std::pair<decltype(alike)::key_type, size_t>> order;
+  for (const Matrix &matrix : matrices.others) {
+    if (matrix.data.count > maxRepeated || copies.contains(matrix.proto->name()))
+      continue;
+    std::optional<std::string> first = beginning(file, matrix);
+    if (!first)
+      continue;
+    std::tuple<DType, Shape, std::string> key{matrix.data.type, matrix.data.shape, *first};
+    std::vector<Group> &groups = alike[key];
+    auto same = llvm::find_if(groups, [&](const Group &each) {
+      return repeats(file, each.front()->data, matrix.data, /*transposed=*/false);
+    });
+    if (same != groups.end()) {
+      same->push_back(&matrix);
+      continue;
+    }
+    order.push_back({key, groups.size()});
+    groups.push_back({&matrix});
+  }
+  std::vector<std::vector<std::string>> repeated;
+  for (const auto &[key, index] : order) {
+    const Group &group = alike[key][index];
+    if (group.size() < 2)
+      continue;
+    repeated.emplace_back();
+    for (const Matrix *matrix : group)
+      repeated.back().push_back(matrix->proto->name());
+  }
+  return repeated;
 }
 
 } // namespace partita::importer

@@ -23,6 +23,11 @@ struct WeightCopy {
 /// blocks, through file descriptors: neither memory nor the page tables grow with the weights.
 std::vector<WeightCopy> findCopies(ModelFile &file);
 
+/// Other matrices that a file holds several times, each of at most 2^22 elements: groups of names
+/// in the file's order. Were they one weight, an exporter that folds constants has transposed or
+/// joined it for each of its uses; or they are layers that start alike, which nothing tells.
+std::vector<std::vector<std::string>> findRepeated(ModelFile &file);
+
 } // namespace partita::importer
 
 #endif // PARTITA_LIB_IMPORT_TIEDWEIGHTS_H

@@ -72,6 +72,8 @@ struct OnnxReport {
   std::vector<std::string> outputs;
   Tensors stored, external, declared; ///< in the file, in external data, without values
   std::vector<Shared> shared;
+  /// Of parameters that an exporter seems to have computed of others: what training them means.
+  std::vector<std::string> folded;
   std::vector<Operator>
       operators; ///< functions and branches once; the most frequent first, then by name
   /// What keeps it from being imported, in functions and branches too; and wrong tensors.
