@@ -27,6 +27,9 @@ using train::TrainDialect;
 
 namespace {
 
+/// PyTorch's.
+constexpr int64_t kDefaultIgnoreIndex = -100;
+
 /// What a kind of objective compares the model's output with.
 struct Kind {
   StringLiteral name;
@@ -65,10 +68,16 @@ struct Objective : partita::impl::ObjectivePassBase<Objective> {
     auto tell = [&](const Twine &text) {
       module->setAttr(TrainDialect::kObjective, StringAttr::get(&getContext(), text));
     };
+    if (name == "none" && !wanted.empty()) {
+      module.emitError() << "objective 'none' takes no output, here '" << wanted
+                         << "': the program computes all of them";
+      return signalPassFailure();
+    }
     if (name == "none")
       return tell("none, the program infers");
     if (failed(objective::checkSomethingTrains(module)) || failed(checkTakesData()) ||
-        failed(findKind(module, name)) || failed(findOutput(wanted)) || failed(findLabels()))
+        failed(findKind(module, name)) || failed(findOutput(wanted)) || failed(findLabels()) ||
+        failed(checkIgnoreIndex(module)))
       return signalPassFailure();
     warnOfOpenAttention();
     tell(chosen->name + " of '" + outputName(output) + "'" +
@@ -234,6 +243,18 @@ private:
                                  << " does not score a next token for each of "
                                  << objective::nameOf(forward, *tokens) << ", " << ids;
     return success();
+  }
+
+  /// Only a cross-entropy that is added here leaves labels out.
+  LogicalResult checkIgnoreIndex(ModuleOp module) {
+    if (chosen->loss == Kind::CrossEntropy || ignoreIndex == kDefaultIgnoreIndex)
+      return success();
+    InFlightDiagnostic diagnostic = module.emitError();
+    diagnostic << "ignore-index: has no effect with objective '" << chosen->name << "'";
+    if (chosen->loss == Kind::InGraph)
+      diagnostic << ": the model computes its loss itself, output '" << outputName(output)
+                 << "', and which labels count";
+    return diagnostic;
   }
 
   /// What is predicted is an input of a model that sees the tokens after each.

@@ -261,6 +261,38 @@ void Plan::setOneRank() {
     set(name, value);
 }
 
+/// Options without effect where another has this value.
+struct Ineffective {
+  StringLiteral option, cause, value, reason;
+};
+
+static constexpr StringLiteral kInference = "a program for inference";
+static constexpr Ineffective kIneffective[] = {
+    {"accumulate", "objective", "none", kInference},
+    {"recompute", "objective", "none", kInference},
+    {"recompute-budget", "objective", "none", kInference},
+    {"recompute-partition", "objective", "none", kInference},
+    {"freeze", "objective", "none", kInference},
+    {"ignore-index", "objective", "none", kInference},
+    {"optimizer", "objective", "none", kInference},
+    {"lr", "objective", "none", kInference},
+    {"weight-decay", "objective", "none", kInference},
+    {"betas", "objective", "none", kInference},
+    {"eps", "objective", "none", kInference},
+    {"betas", "optimizer", "sgd", "an optimizer that keeps no moments"},
+    {"eps", "optimizer", "sgd", "an optimizer that divides by none"},
+};
+
+std::string Plan::findIneffective() const {
+  for (const Ineffective &each : kIneffective)
+    if (get(each.cause) == each.value && isSet(each.option) &&
+        get(each.option) != findPlanOption(each.option)->initial)
+      return ("--" + each.option + ": has no effect with --" + each.cause + " " + each.value +
+              ", " + each.reason)
+          .str();
+  return {};
+}
+
 Attribute Plan::toAttribute(MLIRContext *context) const {
   SmallVector<NamedAttribute> entries;
   for (const PlanOption &option : planOptions())

@@ -52,7 +52,7 @@ def attempt(family, exporter, folder):
     if exporter == "torchscript":
         onnx.save(export_families.export_torchscript(model, axes, ["logits"], inputs, False), path("model.onnx"))
     else:
-        onnx.save(export_families.export_dynamo(model, axes, ["logits"], inputs), path("model.onnx"))
+        onnx.save(export_families.export_dynamo(model, axes, ["logits"], inputs, False), path("model.onnx"))
     made = optimize(path("model.onnx"), path("optimized.onnx"))
     print(", ".join(f"{op} {count}" for op, count in sorted(made.items())), end=": ")
     sizes = {dim: tensor.shape[axis] for name, tensor in zip(names, inputs)

@@ -61,6 +61,10 @@ public:
   /// The plainest program of the same steps: one rank, nothing recomputed.
   void setOneRank();
 
+  /// Says which option is set, to another value than its initial one, although what another is set
+  /// to leaves it without effect; empty when none is.
+  std::string findIneffective() const;
+
   /// `#train.plan` with every option, set or not, so that the module says how it was made.
   mlir::Attribute toAttribute(mlir::MLIRContext *context) const;
   /// Reads a module's `#train.plan`; returns what is wrong with it, or nothing.
