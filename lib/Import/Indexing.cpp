@@ -241,15 +241,6 @@ LogicalResult gatherND(Node &node) {
   return node.set(0, node.reshape(rows, shape));
 }
 
-/// Are the known positions all rows of the data, one after the other (x[...] = y)?
-bool isEveryRow(const HostTensor &positions, const Tensor &data, int64_t depth) {
-  int64_t next = 0;
-  bool inOrder = true;
-  forEachElement(positions.shape(), {&positions},
-                 [&](llvm::ArrayRef<int64_t> at) { inOrder &= positions.toInt(at[0]) == next++; });
-  return inOrder && next == *elementCount(llvm::ArrayRef<int64_t>(data.shape).take_front(depth));
-}
-
 LogicalResult scatterND(Node &node) {
   Scatter kind = Scatter::replace;
   if (failed(node.arity(3, 3)) || failed(scatterKind(node, kind)))
@@ -267,8 +258,10 @@ LogicalResult scatterND(Node &node) {
   if (failed(node.emittable({data, indices, updates})))
     return failure();
   MaybeHost rowsOf = knownRowPositions(node, *indices, *data);
-  if (kind == Scatter::replace && rowsOf && isEveryRow(*rowsOf, *data, indices->shape.back()))
-    return node.set(0, node.reshape(node.value(updates), data->shape));
+  if (kind == Scatter::replace && rowsOf)
+    if (Value written = writeBox(node, node.value(data), rowsOf->ints(), indices->shape.back(),
+                                 node.value(updates)))
+      return node.set(0, written);
   int64_t tuples = indices->shape.size() - 1;
   Value at = rowPositions(node, indices, *data);
   FailureOr<Value> rows = scatterRows(node, asRows(node, data, indices->shape.back()),
@@ -319,6 +312,10 @@ LogicalResult scatterElements(Node &node) {
   MaybeHost known;
   if (indices->host && node.folder().admit(indices->shape)) {
     Shape tuples = flatKnown(*indices->host, data->shape, axis);
+    if (kind == Scatter::replace)
+      if (Value written =
+              writeBox(node, node.value(data), tuples, data->shape.size(), node.value(updates)))
+        return node.set(0, written);
     known = HostTensor::vector(tuples);
   }
   FailureOr<Value> rows = scatterRows(

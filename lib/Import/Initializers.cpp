@@ -10,6 +10,7 @@
 #include "FoldedWeights.h"
 #include "Importer.h"
 #include "SharedWeights.h"
+#include "SingleBiases.h"
 #include "TiedWeights.h"
 #include "dialects/Tx/Tx.h"
 #include "runtime/include/partita_rt/fingerprint.h"
@@ -21,7 +22,7 @@ using namespace mlir;
 namespace partita::importer {
 
 LogicalResult Importer::importInitializers(const onnx::GraphProto &graph, Scope &scope) {
-  llvm::StringSet<> buffers = findBuffers(graph, file);
+  llvm::StringSet<> buffers = findBuffers(graph, file), biases = findSingleBiases(graph);
   for (const onnx::TensorProto &proto : graph.initializer()) {
     auto tensorError = [&] {
       InFlightDiagnostic diagnostic = error();
@@ -46,7 +47,8 @@ LogicalResult Importer::importInitializers(const onnx::GraphProto &graph, Scope 
     tensor.type = data->type;
     tensor.shape = data->shape;
     tensor.initializer = &proto;
-    tensor.isBuffer = !data->isParameter() || buffers.contains(proto.name());
+    bool isTrained = data->isParameter() || (isFloat(data->type) && biases.contains(proto.name()));
+    tensor.isBuffer = !isTrained || buffers.contains(proto.name());
     initializerData[&proto] = *data;
     scope.values[proto.name()] = &tensor;
   }

@@ -186,6 +186,67 @@ static FailureOr<Value> combineRows(Node &node, Value rows, Value at, Value upda
   return m.apply<Op>(rows, node.reshape(m.halve<Op>(relevant, 1), {count, width}));
 }
 
+/// Elements `first` to `last` of every dimension.
+struct Box {
+  Shape first, last;
+};
+
+/// The box in `shape` that these row-major numbers are, in order.
+static std::optional<Box> findBox(llvm::ArrayRef<int64_t> numbers, llvm::ArrayRef<int64_t> shape) {
+  if (numbers.empty())
+    return std::nullopt;
+  Shape strides = rowMajor(shape);
+  Box box;
+  int64_t count = 1;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    box.first.push_back(numbers.front() / strides[i] % shape[i]);
+    box.last.push_back(numbers.back() / strides[i] % shape[i]);
+    if (box.last[i] < box.first[i])
+      return std::nullopt;
+    count *= box.last[i] - box.first[i] + 1;
+  }
+  if (count != static_cast<int64_t>(numbers.size()))
+    return std::nullopt;
+  for (auto [next, number] : llvm::enumerate(numbers)) {
+    int64_t left = next, expected = 0;
+    for (size_t i = shape.size(); i-- > 0;) {
+      int64_t extent = box.last[i] - box.first[i] + 1;
+      expected += (box.first[i] + left % extent) * strides[i];
+      left /= extent;
+    }
+    if (number != expected)
+      return std::nullopt;
+  }
+  return box;
+}
+
+/// Dimension by dimension: what is before and behind the box stays.
+static Value writeBox(Node &node, Value data, const Box &box, size_t dim, Value updates) {
+  llvm::ArrayRef<int64_t> shape = shapeOf(data);
+  if (dim == box.first.size())
+    return node.reshape(updates, shape);
+  auto piece = [&](int64_t from, int64_t to) {
+    Shape offsets(shape.size(), 0), sizes(shape), strides(shape.size(), 1);
+    offsets[dim] = from;
+    sizes[dim] = to - from;
+    return node.slice(data, offsets, sizes, strides);
+  };
+  int64_t first = box.first[dim], end = box.last[dim] + 1, size = shape[dim];
+  llvm::SmallVector<Value> pieces;
+  if (first > 0)
+    pieces.push_back(piece(0, first));
+  Value within = end - first == size ? data : piece(first, end);
+  pieces.push_back(writeBox(node, within, box, dim + 1, updates));
+  if (end < size)
+    pieces.push_back(piece(end, size));
+  return pieces.size() == 1 ? pieces[0] : Math(node).concat(pieces, dim);
+}
+
+Value writeBox(Node &node, Value data, llvm::ArrayRef<int64_t> rows, int64_t depth, Value updates) {
+  std::optional<Box> box = findBox(rows, shapeOf(data).take_front(depth));
+  return box ? writeBox(node, data, *box, 0, updates) : Value();
+}
+
 FailureOr<Value> scatterRows(Node &node, Value rows, Value at, const MaybeHost &known,
                              Value updates, Scatter kind) {
   Math m(node);

@@ -44,6 +44,12 @@ mlir::LogicalResult scatterKind(Node &node, Scatter &kind);
 mlir::FailureOr<mlir::Value> scatterRows(Node &node, mlir::Value rows, mlir::Value at,
                                          const MaybeHost &known, mlir::Value updates, Scatter kind);
 
+/// `data` with a box of it replaced by `updates`, in slices and joints, which split as their
+/// operands do: if the known `rows`, numbers of elements in its first `depth` dimensions, are one,
+/// in its order (x[:, a:b] = updates); else null.
+mlir::Value writeBox(Node &node, mlir::Value data, llvm::ArrayRef<int64_t> rows, int64_t depth,
+                     mlir::Value updates);
+
 } // namespace partita::importer
 
 #endif // PARTITA_LIB_IMPORT_LOOKUP_H

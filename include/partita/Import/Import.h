@@ -3,8 +3,8 @@
 // The only door to ONNX: everything else in Partita sees `tx` and `train`.
 //
 // A module comes back with static shapes and one function, @forward, whose arguments and results
-// keep their ONNX names (`train.name`). Float tensors of the file with more than one element are
-// parameters: `train.parameter` symbols that name file, offset and type; their values are not
+// keep their ONNX names (`train.name`). Float tensors of the file with more than one element, and
+// biases of layers with one output, are parameters: `train.parameter` symbols that name file, offset and type; their values are not
 // kept. Buffers, which are no parameters, are constants (lib/Import/Buffers.h). What depends on no
 // input (shape arithmetic, masks) has been computed. Every op carries the name of its ONNX node as
 // a NameLoc inside the file's location.
