@@ -175,8 +175,11 @@ bool ShardRule::letterSizes(ArrayRef<ArrayRef<int64_t>> operandShapes,
                             ArrayRef<ArrayRef<int64_t>> resultShapes,
                             SmallVectorImpl<int64_t> &sizes, std::string &error) const {
   sizes.assign(letters.size(), -1);
-  // Single letters first, then groups: what is left of a group's size is its one unknown letter's.
-  for (bool groups : {false, true}) {
+  // Single letters first, then groups: what is left of a group's size is its one unknown letter's,
+  // which another group may wait for.
+  bool found = true;
+  for (bool groups = false; found || !groups; groups = true) {
+    found = !groups;
     auto visit = [&](const RulePattern &pattern, ArrayRef<int64_t> shape) {
       for (auto [dim, size] : llvm::zip(pattern.dims, shape)) {
         if (dim.letters.empty() || dim.perPiece || dim.isPart() ||
@@ -195,8 +198,10 @@ bool ShardRule::letterSizes(ArrayRef<ArrayRef<int64_t>> operandShapes,
           } else
             rest /= sizes[l];
         }
-        if (unknowns == 1)
+        if (unknowns == 1) {
           sizes[unknown] = rest;
+          found = true;
+        }
       }
       return true;
     };

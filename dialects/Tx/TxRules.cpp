@@ -113,8 +113,30 @@ std::string BroadcastOp::getShardRule() {
   return "~" + join(operand) + " -> " + join(result);
 }
 
-/// Both shapes fall into the smallest groups of equal products; a group with one dimension on
-/// either side is that dimension written as its factors, any of which splits.
+/// The products of the first one, two, ... sizes of a group.
+static SmallVector<int64_t> boundariesOf(ArrayRef<int64_t> sizes) {
+  SmallVector<int64_t> products;
+  for (int64_t size : sizes)
+    products.push_back(size * (products.empty() ? 1 : products.back()));
+  return products;
+}
+
+/// A group's dimensions, of which those of `bounds` begin new letters: each is the letters up to
+/// its own boundary. Ones are nobody's.
+static void spellGroup(ArrayRef<int64_t> sizes, ArrayRef<int64_t> bounds,
+                       ArrayRef<std::string> names, SmallVectorImpl<std::string> &out) {
+  size_t next = 0;
+  for (auto [size, end] : llvm::zip(sizes, boundariesOf(sizes))) {
+    SmallVector<std::string> letters;
+    while (size != 1 && next < bounds.size() && bounds[next] <= end)
+      letters.push_back(names[next++]);
+    out.push_back(size == 1 ? "1" : letters.size() == 1 ? letters[0] : "(" + join(letters) + ")");
+  }
+}
+
+/// Both shapes fall into the smallest groups of equal products. Within one, the dimensions of
+/// either side end where a letter does, and are written as their letters, any of which splits: `a
+/// (b c) -> (a b) c`; unless no sizes of letters fit both (4x6 to 6x4).
 std::string ReshapeOp::getShardRule() {
   ArrayRef<int64_t> from = wholeShape(getX().getType()), to = wholeShape(getType());
   Letters letters;
@@ -135,38 +157,26 @@ std::string ReshapeOp::getShardRule() {
     int64_t left = from[i++], right = to[j++];
     while (left != right && (left < right ? i < from.size() : j < to.size()))
       left < right ? left *= from[i++] : right *= to[j++];
-    auto group = [&](size_t count) {
-      SmallVector<std::string> names;
-      for (size_t k = 0; k < count; ++k)
-        names.push_back(letters.next());
-      return names;
-    };
-    auto paren = [](ArrayRef<std::string> names) {
-      return names.size() == 1 ? names[0] : "(" + join(names) + ")";
-    };
-    // Ones inside a group are nobody's letter.
-    auto spell = [](ArrayRef<int64_t> shape, ArrayRef<std::string> names,
-                    SmallVectorImpl<std::string> &out) {
-      size_t next = 0;
-      for (int64_t size : shape)
-        out.push_back(size == 1 ? "1" : names[next++]);
-    };
     ArrayRef<int64_t> left1 = from.slice(firstI, i - firstI), right1 = to.slice(firstJ, j - firstJ);
-    auto factors = [](ArrayRef<int64_t> shape) { return shape.size() - llvm::count(shape, 1); };
-    if (left == right && factors(left1) == 1) {
-      auto names = group(factors(right1));
-      operand.push_back(paren(names));
-      spell(right1, names, result);
-    } else if (left == right && factors(right1) == 1) {
-      auto names = group(factors(left1));
-      spell(left1, names, operand);
-      result.push_back(paren(names));
-    } else {
-      for (size_t k = 0; k < left1.size(); ++k)
-        operand.push_back(letters.next() + "^");
-      for (size_t k = 0; k < right1.size(); ++k)
-        result.push_back(letters.next() + "^");
+    SmallVector<int64_t> bounds = boundariesOf(left1);
+    llvm::append_range(bounds, boundariesOf(right1));
+    llvm::sort(bounds);
+    bounds.erase(llvm::unique(bounds), bounds.end());
+    bool fit = left == right && left > 0;
+    for (size_t k = 0; k + 1 < bounds.size(); ++k)
+      fit = fit && bounds[k + 1] % bounds[k] == 0;
+    if (fit) {
+      SmallVector<std::string> names;
+      for (size_t k = 0; k < bounds.size(); ++k)
+        names.push_back(letters.next());
+      spellGroup(left1, bounds, names, operand);
+      spellGroup(right1, bounds, names, result);
+      continue;
     }
+    for (size_t k = 0; k < left1.size(); ++k)
+      operand.push_back(letters.next() + "^");
+    for (size_t k = 0; k < right1.size(); ++k)
+      result.push_back(letters.next() + "^");
   }
   return "~" + join(operand) + " -> " + join(result);
 }

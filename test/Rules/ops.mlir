@@ -337,6 +337,18 @@ func.func @reshape_regroup(%x: tensor<4x6x2xf64>) -> tensor<6x4x2xf64> {
   %0 = tx.reshape %x : tensor<4x6x2xf64> -> tensor<6x4x2xf64>
   return %0 : tensor<6x4x2xf64>
 }
+// CHECK: tx.reshape @reshape_shift: split a b c; partial 0{{ *$}}
+// GRAD: gradient of reshape_shift: 0{{$}}
+func.func @reshape_shift(%x: tensor<4x12xf64>) -> tensor<8x1x6xf64> {
+  %0 = tx.reshape %x : tensor<4x12xf64> -> tensor<8x1x6xf64>
+  return %0 : tensor<8x1x6xf64>
+}
+// CHECK: tx.reshape @reshape_chain: split a b c d e; partial 0{{ *$}}
+// GRAD: gradient of reshape_chain: 0{{$}}
+func.func @reshape_chain(%x: tensor<2x8x4xf64>) -> tensor<4x8x2xf64> {
+  %0 = tx.reshape %x : tensor<2x8x4xf64> -> tensor<4x8x2xf64>
+  return %0 : tensor<4x8x2xf64>
+}
 // CHECK: tx.transpose @transpose: split a b c; partial 0{{ *$}}
 // GRAD: gradient of transpose: 0{{$}}
 func.func @transpose(%x: tensor<2x4x6xf64>) -> tensor<6x2x4xf64> {
