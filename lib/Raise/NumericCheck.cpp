@@ -172,8 +172,10 @@ Value NumericCheck::clone(OpBuilder &builder, ValueRange arguments) {
     labels[input.leaf] = input.labels;
   }
   for (Operation *op : subgraph.ops)
-    if (!cloneOp(builder, op))
+    if (!cloneOp(builder, op)) {
+      stuckAt = op;
       return {};
+    }
   return mapped.lookup(subgraph.root);
 }
 

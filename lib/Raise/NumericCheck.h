@@ -47,6 +47,10 @@ public:
   /// are.
   std::optional<unsigned> repeatAtom;
 
+  /// After an error that is none: the op of the candidate that its shrunk operands do not fit, or
+  /// null.
+  mlir::Operation *stuckAt = nullptr;
+
   /// Builds the replacement from the scratch function's arguments, in the order of `inputs`.
   using BuildReplacement = llvm::function_ref<mlir::Value(mlir::OpBuilder &, mlir::ValueRange)>;
 

@@ -229,6 +229,8 @@ public:
   Comparison(Match &match, const Outcome &outcome) : match(match), outcome(outcome) {}
 
   std::optional<double> error();
+  /// After none: where it ended, or null.
+  Operation *stuckAt = nullptr;
 
 private:
   enum Atom : unsigned { B, S, T, Keys, Group, D, E, count };
@@ -338,8 +340,25 @@ std::optional<double> Comparison::error() {
   check.element = [&](Value value, ArrayRef<int64_t> index) {
     return evaluator.element(value, index);
   };
-  return check.error(
+  std::optional<double> found = check.error(
       [&](OpBuilder &builder, ValueRange arguments) { return replacement(builder, arguments); });
+  stuckAt = check.stuckAt;
+  return found;
+}
+
+/// Why a candidate could not be compared: "... of 8x2x16x16 to 4x2x2x16x16 ...".
+static std::string describeStuck(Operation *op) {
+  if (!op)
+    return "it could not be computed over fewer elements to compare it";
+  auto shapeOf = [](Value value) {
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    llvm::interleave(cast<RankedTensorType>(value.getType()).getShape(), os, "x");
+    return text;
+  };
+  return "it could not be computed over fewer elements to compare it: its " +
+         op->getName().getStringRef().str() + " of " + shapeOf(op->getOperand(0)) + " to " +
+         shapeOf(op->getResult(0)) + " is of other dimensions than attention's";
 }
 
 } // namespace
@@ -362,9 +381,10 @@ Outcome RaiseAttentionPass::compute(Match &match) {
   outcome.scale = rounded(scale * match.q.scale * match.k.scale, match.q.size(Operand::Feature));
   if (!outcome.problem.empty())
     return outcome;
-  std::optional<double> error = Comparison(match, outcome).error();
+  Comparison comparison(match, outcome);
+  std::optional<double> error = comparison.error();
   if (!error)
-    outcome.problem = "it could not be computed over fewer elements to compare it";
+    outcome.problem = describeStuck(comparison.stuckAt);
   else if (*error > tolerance(getElementTypeOrSelf(match.product.getType())))
     outcome.problem = "differs from tx.attention with scale " + numberText(outcome.scale) + " by " +
                       numberText(*error) + " of its largest value";
