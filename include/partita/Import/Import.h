@@ -4,10 +4,10 @@
 //
 // A module comes back with static shapes and one function, @forward, whose arguments and results
 // keep their ONNX names (`train.name`). Float tensors of the file with more than one element, and
-// biases of layers with one output, are parameters: `train.parameter` symbols that name file, offset and type; their values are not
-// kept. Buffers, which are no parameters, are constants (lib/Import/Buffers.h). What depends on no
-// input (shape arithmetic, masks) has been computed. Every op carries the name of its ONNX node as
-// a NameLoc inside the file's location.
+// biases of layers with one output, are parameters: `train.parameter` symbols that name file,
+// offset and type; their values are not kept. Buffers, which are no parameters, are constants
+// (lib/Import/Buffers.h). What depends on no input (shape arithmetic, masks) has been computed.
+// Every op carries the name of its ONNX node as a NameLoc inside the file's location.
 //
 // All errors are diagnostics at the model's location that begin with the node's, tensor's or
 // input's name; on failure exactly one error has been emitted.
@@ -34,8 +34,8 @@ struct ImportOptions {
   /// elements, but at least 2^14 and at most 2^24.
   int64_t foldLimit = 0;
   /// After a node that cannot be imported, go on: with those that do not need its results, and with
-  /// what is wrong with the others whatever these are. So all that is wrong with a model is told, an
-  /// error each.
+  /// what is wrong with the others whatever these are. So all that is wrong with a model is told,
+  /// an error each.
   bool keepGoing = false;
 };
 
