@@ -21,7 +21,7 @@ def ShardInterface : OpInterface<"ShardInterface"> {
     reshape's outer and inner factor. `*` stands for the leading dimensions, `1` for one of size 1
     that is nobody's letter. `+`: the letter is summed away, a result that lacks it is partial when
     it is split (`>`: the greatest over ranks). `^`: the op cannot be split along this letter; `!`: its
-    splitForm can; `|`: not within blocks. `#v`: one number per piece of v. `@v`: an operand that `localize`
+    splitForm can; `^!`: it can, as a last resort; `|`: not within blocks. `#v`: one number per piece of v. `@v`: an operand that `localize`
     adds, the first index of a rank's piece of v. `~`: linear in this operand while
     the others stand still (a product); `~~`: linear in all so marked together (a sum).
     The op's verifier checks the placements in its types against the rule.

@@ -58,7 +58,7 @@ private:
     else if (text.consume_front(">"))
       rule.letters[l].greatest = true;
     else if (text.consume_front("^"))
-      rule.letters[l].never = true;
+      rule.letters[l].never = true, rule.letters[l].byForm |= text.consume_front("!");
     else if (text.consume_front("!"))
       rule.letters[l].byForm = true;
     else if (text.consume_front("|"))

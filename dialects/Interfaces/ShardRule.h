@@ -5,15 +5,17 @@
 //   dim      := letter | letter "[" first "/" whole "]" | "(" letter letter+ ")" | "*" | "1" | "#"
 //   letter
 //               each letter, "*" with a mark
-//   mark     := "+" | ">" | "^" | "!" | "|"
+//   mark     := "+" | ">" | "^" | "!" | "^!" | "|"
 //
 // A dimension that is a group is the product of its letters, the first one outermost.
 //
 // A result that lacks a letter marked "+" ("greatest": ">") is a partial sum (maximum) where the
 // letter is split. "^" is never split; "!" is split by putting other ops in the op's place
-// (splitForm). "|" may be split, but not within blocks: a piece must be one run.
-// "a[32/64]" is a dimension of 64, of which a stands from 32 on; what is around it is nobody's. It
-// is split where a is one or some of the blocks that are, whatever the others are.
+// (splitForm); "^!" likewise, but only where that is asked for, or nothing else can be split: the
+// other ops cost more than what stands whole around them. "|" may be split, but not within blocks:
+// a piece must be one run. "a[32/64]" is a dimension of 64, of which a stands from 32 on; what is
+// around it is nobody's. It is split where a is one or some of the blocks that are, whatever the
+// others are.
 // "#v" is a dimension of one number per piece of v: whoever splits v splits it.
 // "@v" is the operand that says where a rank's piece of v begins (par.first_index): it is absent
 // until v is split, so such patterns stand last.

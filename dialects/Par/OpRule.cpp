@@ -112,7 +112,8 @@ static bool keepsPadding(Operation *op, const ShardRule &rule, unsigned letter) 
                         });
   }
   if (llvm::none_of(rule.operands, [&](const RulePattern &p) { return p.contains(letter); }) ||
-      rule.letters[letter].lacksFirstIndex || rule.letters[letter].byForm ||
+      rule.letters[letter].lacksFirstIndex ||
+      (rule.letters[letter].byForm && !rule.letters[letter].never) ||
       llvm::any_of(rule.operands, [&](const RulePattern &pattern) {
         return pattern.firstIndexOf == static_cast<int>(letter);
       }))

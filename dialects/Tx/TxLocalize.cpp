@@ -1,12 +1,7 @@
 //===- TxLocalize.cpp - what changes in ops whose types become those of one rank --------------===//
-//
-// And, for ops that cannot be split as they are, the ops to put in their place (splitForm).
-//
-//===------------------------------------------------------------------------------------------------===//
 
 #include "dialects/Par/Placement.h"
 #include "dialects/Tx/Tx.h"
-#include <numeric>
 
 using namespace mlir;
 using namespace partita;
@@ -103,68 +98,4 @@ void ConstantOp::localize() {
     return;
   whole.setType(par::wholeType(piece));
   whole.replaceAllUsesExcept(part, first);
-}
-
-//===------------------------------------------------------------------------------------------------===//
-// Split forms
-//===------------------------------------------------------------------------------------------------===//
-
-/// log(sum(exp(x))) over all parts is that over the parts' own.
-SmallVector<Value> CrossEntropyOp::splitForm(OpBuilder &builder, int64_t parts) {
-  auto type = getLogits().getType();
-  if (!par::pieceSize(type.getShape().back(), parts))
-    return {};
-  auto of = [&](ArrayRef<int64_t> shape) {
-    return RankedTensorType::get(shape, type.getElementType());
-  };
-  SmallVector<int64_t> row(type.getShape().drop_back()), byPart(row), one(row);
-  byPart.push_back(parts);
-  one.push_back(1);
-  int64_t last = static_cast<int64_t>(row.size());
-
-  Location loc = getLoc();
-  auto build = [&](auto op, ValueRange operands) -> Value {
-    return decltype(op)::create(builder, loc, operands)->getResult(0);
-  };
-  // Ranks exchange two of these: each has a name of its own where that is told.
-  auto named = [&](StringRef what) -> Location {
-    auto name = loc->findInstanceOf<NameLoc>();
-    std::string whole = (name ? name.getName().str() : "loss") + ", " + what.str();
-    return NameLoc::get(builder.getStringAttr(whole), loc);
-  };
-  Value lses = LogSumExpOp::create(builder, loc, of(byPart), getLogits(), /*first=*/Value());
-  Value greatest =
-      ReduceMaxOp::create(builder, named("greatest logit"), of(row), lses, ArrayRef<int64_t>{last});
-  Value spread = BroadcastOp::create(builder, loc, of(byPart),
-                                     ReshapeOp::create(builder, loc, of(one), greatest));
-  Value shares = build(ExpOp(), {build(SubOp(), {lses, spread})});
-  Value sum = ReduceSumOp::create(builder, named("sum over the vocabulary"), of(row), shares,
-                                  ArrayRef<int64_t>{last});
-  Value lse = build(AddOp(), {build(LogOp(), {sum}), greatest});
-  Value loss = TokenLossOp::create(builder, loc, ValueRange{getLogits(), getLabels(), lse},
-                                   (*this)->getAttrs());
-  return {loss, lse};
-}
-
-/// Key heads that `parts` do not share evenly, but query heads do: as many key heads as both
-/// divide, each of the given ones several times, so that every rank has the key heads of its
-/// queries.
-SmallVector<Value> AttentionOp::splitForm(OpBuilder &builder, int64_t parts) {
-  int64_t heads = getQ().getType().getDimSize(2), keyHeads = getK().getType().getDimSize(2);
-  if (keyHeads == 1 || keyHeads % parts == 0 || heads % parts != 0)
-    return {};
-  int64_t times = std::lcm(keyHeads, parts) / keyHeads;
-  auto repeated = [&](TypedValue<RankedTensorType> x) -> Value {
-    SmallVector<int64_t> shape(x.getType().getShape());
-    shape[2] *= times;
-    return RepeatOp::create(builder, getLoc(),
-                            RankedTensorType::get(shape, x.getType().getElementType()), x,
-                            /*first=*/Value(), /*dim=*/2, times);
-  };
-  SmallVector<Value> operands(getOperands());
-  operands[1] = repeated(getK());
-  operands[2] = repeated(getV());
-  return SmallVector<Value>(AttentionOp::create(builder, getLoc(), (*this)->getResultTypes(),
-                                                operands, (*this)->getAttrs())
-                                ->getResults());
 }

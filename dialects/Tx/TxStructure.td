@@ -41,6 +41,7 @@ def Tx_ReshapeOp : Tx_AttributeRuleOp<"reshape"> {
   let arguments = (ins Tx_Tensor:$x);
   let results = (outs Tx_Tensor:$result);
   let assemblyFormat = "$x attr-dict `:` type($x) `->` type($result)";
+  let moreDeclarations = "::llvm::SmallVector<::mlir::Value> splitForm(::mlir::OpBuilder &builder, int64_t parts);";
   let gradient = [{ return {ReshapeOp::create(g.builder, getLoc(), par::cotangentType(getX().getType()), g.dy())}; }];
   let hasFolder = 1;
   let hasCanonicalizeMethod = 1;

@@ -66,11 +66,15 @@ def Tx_LayerNormOp : Tx_InferredOp<"layer_norm", [], "::mlir::getElementTypeOrSe
   let description = [{
     Ba, Kiros and Hinton, arXiv 1607.06450; rstd = 1 / sqrt(variance + epsilon), the variance biased.
     The mean and rstd of every row are results so that the backward pass can use them.
+
+    Over a split dimension it is written out (splitForm): each rank sums its part of a row, and of the squares,
+    and two numbers per row are reduced forward, two backward.
   }];
-  let shardRule = "* n^, n^, n^ -> * n^, *, *";
+  let shardRule = "* n^!, n^!, n^! -> * n^!, *, *";
   let arguments = (ins Tx_Float:$x, Tx_Float:$w, Tx_Float:$b, F64Attr:$epsilon);
   let results = (outs Tx_Float:$y, Tx_Float:$mean, Tx_Float:$rstd);
   let assemblyFormat = "$x `,` $w `,` $b `eps` $epsilon attr-dict `:` functional-type(operands, results)";
+  let moreDeclarations = "::llvm::SmallVector<::mlir::Value> splitForm(::mlir::OpBuilder &builder, int64_t parts);";
   let gradient = [{
     auto grad = LayerNormGradOp::create(g.builder, getLoc(), ValueRange{getX(), getW(), getMean(), getRstd(), g.dy()});
     return {grad.getDx(), grad.getDw(), grad.getDb()};
@@ -89,11 +93,15 @@ def Tx_RmsNormOp : Tx_InferredOp<"rms_norm", [], "::mlir::getElementTypeOrSelf(o
   let description = [{
     Zhang and Sennrich, arXiv 1910.07467; rstd = 1 / sqrt(mean of x^2 + epsilon). The rstd of every row is
     a result so that the backward pass can use it.
+
+    Over a split dimension it is written out (splitForm): each rank sums the squares of its part of a row, and
+    one number per row is reduced forward, one backward.
   }];
-  let shardRule = "* n^, n^ -> * n^, *";
+  let shardRule = "* n^!, n^! -> * n^!, *";
   let arguments = (ins Tx_Float:$x, Tx_Float:$w, F64Attr:$epsilon);
   let results = (outs Tx_Float:$y, Tx_Float:$rstd);
   let assemblyFormat = "$x `,` $w `eps` $epsilon attr-dict `:` functional-type(operands, results)";
+  let moreDeclarations = "::llvm::SmallVector<::mlir::Value> splitForm(::mlir::OpBuilder &builder, int64_t parts);";
   let gradient = [{
     auto grad = RmsNormGradOp::create(g.builder, getLoc(), ValueRange{getX(), getW(), getRstd(), g.dy()});
     return {grad.getDx(), grad.getDw()};

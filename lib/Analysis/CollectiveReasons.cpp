@@ -164,10 +164,13 @@ std::string wholeWeights(const Collective &c) {
 bool isMove(const Collective &c) { return c.kind == "all_gather" || c.kind == "reduce_scatter"; }
 
 /// A sum that a residual stream waits for, in either direction: in a layer, of the embedding in
-/// front of the first one or of the head's input behind the last. (Behind that the loss's sums.)
+/// front of the first one or of the head's input behind the last. (Behind that the loss's sums.) Of
+/// a product or a table, whose rule has several operands: what is summed along a row, or spread
+/// over one (a norm's factor), is needed where the whole row is.
 bool hasPair(const Collective &c, const Role &role) {
   bool isStream = c.place >= 0 || (c.layers > 0 && c.place == (c.backward ? After : Before));
-  return c.mayScatter && !isMove(c) && role.isPaired && isStream;
+  bool isOfRow = !StringRef(c.rule).split("->").first.contains(',');
+  return c.mayScatter && !isMove(c) && role.isPaired && isStream && !isOfRow;
 }
 
 } // namespace

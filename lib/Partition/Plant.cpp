@@ -64,11 +64,10 @@ LogicalResult Planter::plantOne(Propagation &propagation, const Request &request
       return success(); // another's family
     return contradicts(request, dim), failure();
   }
-  auto pays = [](const Attempt &) { return true; };
-  Attempt attempt =
-      request.blocks == 0
-          ? propagation.attemptInBlocks(request.value, request.dim, request.axis, pays)
-          : propagation.attempt(request.value, request.dim, request.axis, request.blocks, pays);
+  Attempt attempt = tryOut(propagation, request, LastResort::No);
+  if (attempt.stop && !request.optional) // asked for, so it may cost something
+    if (Attempt last = tryOut(propagation, request, LastResort::Yes); !last.stop)
+      attempt = last;
   if (attempt.holds()) {
     for (Operation *op : attempt.ops)
       splitBy.insert({{op, request.axis}, &request});
@@ -85,6 +84,14 @@ LogicalResult Planter::plantOne(Propagation &propagation, const Request &request
   if (attempt.kept)
     return stopped(request, *attempt.kept), failure();
   return indivisible(request, attempt), failure();
+}
+
+Attempt Planter::tryOut(Propagation &propagation, const Request &request, LastResort resort) {
+  auto pays = [](const Attempt &) { return true; };
+  if (request.blocks == 0)
+    return propagation.attemptInBlocks(request.value, request.dim, request.axis, pays, resort);
+  return propagation.attempt(request.value, request.dim, request.axis, request.blocks, pays,
+                             resort);
 }
 
 bool Planter::separates(const Propagation &propagation, const Request &request, const Stop &stop) {

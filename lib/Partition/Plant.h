@@ -45,6 +45,7 @@ private:
   mlir::LogicalResult plantAll(llvm::ArrayRef<Request> requests);
   /// Success when the value is split as asked, or is to be once an op has another form.
   mlir::LogicalResult plantOne(Propagation &propagation, const Request &request);
+  Attempt tryOut(Propagation &propagation, const Request &request, LastResort resort);
   /// Is a block of another parameter in the way, and can be had alone?
   bool separates(const Propagation &propagation, const Request &request, const Stop &stop);
   mlir::InFlightDiagnostic tell(const Request &request);

@@ -167,6 +167,12 @@ void Propagation::uniteMoved(Operation *move) {
           split(move, b, dim, other);
 }
 
+/// What is split already, over another axis or before anything is tried, has been decided.
+bool Propagation::isForbidden(const RuleLetter &letter, StringAttr axis) const {
+  bool isTried = trial && axis == trialAxis && lastResort == LastResort::No;
+  return letter.never && (!letter.byForm || isTried);
+}
+
 void Propagation::visitRule(Operation *op) {
   const ShardRule &rule = rules.find(op)->second.rule;
   ArrayRef<int64_t> sizes = rules.find(op)->second.sizes;
@@ -203,7 +209,7 @@ void Propagation::visitRule(Operation *op) {
         continue;
       }
       const RuleLetter &letter = rule.letters[split->letter];
-      if (letter.never) {
+      if (isForbidden(letter, axis.axis)) {
         stopAt(op,
                llvm::formatv("'{0}' cannot be split along dimension {1} of size {2}", op->getName(),
                              i, sizes[split->letter]),
@@ -329,9 +335,11 @@ void Propagation::checkUneven(Attempt &tried) const {
 }
 
 Attempt Propagation::attempt(Value value, unsigned dim, StringAttr axis, par::Blocks blocks,
-                             function_ref<bool(const Attempt &)> pays) {
+                             function_ref<bool(const Attempt &)> pays, LastResort resort) {
   Attempt result;
   trial = &result;
+  trialAxis = axis;
+  lastResort = resort;
   before.clear();
   split(value.getDefiningOp(), value, dim, {axis, blocks});
   settle();
@@ -369,11 +377,11 @@ static par::Blocks finerBlocks(const par::Blocks &blocks, const Stop &stop, int6
 }
 
 Attempt Propagation::attemptInBlocks(Value value, unsigned dim, StringAttr axis,
-                                     function_ref<bool(const Attempt &)> pays) {
+                                     function_ref<bool(const Attempt &)> pays, LastResort resort) {
   int64_t size = cast<RankedTensorType>(value.getType()).getDimSize(dim);
   std::optional<Stop> first;
   for (par::Blocks blocks = 1;;) {
-    Attempt tried = attempt(value, dim, axis, blocks, pays);
+    Attempt tried = attempt(value, dim, axis, blocks, pays, resort);
     tried.first = first = first ? first : tried.stop;
     par::Blocks finer = tried.stop ? finerBlocks(blocks, *tried.stop, size) : blocks;
     if (finer == blocks || finer.count >= size)

@@ -4,10 +4,11 @@
 // one letter: what splits one of them splits all. All reads of a parameter, in whichever function,
 // are one value.
 //
-// A letter that cannot be split ('^'), an axis that already splits another letter of the op, and a
-// size that does not divide stop a split, unless all ops that see it keep a piece's padding zero
-// (par::unevenProblem). Those of the batch may stop: materialization then says
-// what is missing. A split that is only tried (`attempt`) is taken back when it stops anywhere.
+// A letter that cannot be split ('^'), or as a last resort alone ('^!'), an axis that already
+// splits another letter of the op, and a size that does not divide stop a split, unless all ops
+// that see it keep a piece's padding zero (par::unevenProblem). Those of the batch may stop:
+// materialization then says what is missing. A split that is only tried (`attempt`) is taken back
+// when it stops anywhere.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -33,6 +34,10 @@ struct Stop {
   /// units.
   llvm::SmallVector<std::pair<int64_t, int64_t>, 2> cuts;
 };
+
+/// May a split that is tried go through letters that other ops in the op's place can split, at a
+/// price ('^!')?
+enum class LastResort { No, Yes };
 
 /// What became of a split that was tried.
 struct Attempt {
@@ -67,11 +72,13 @@ public:
   /// Splits `blocks` blocks of a dimension of a value over `axis`, with all that follows; takes it
   /// back unless it holds.
   Attempt attempt(mlir::Value value, unsigned dim, mlir::StringAttr axis, par::Blocks blocks,
-                  llvm::function_ref<bool(const Attempt &)> pays);
+                  llvm::function_ref<bool(const Attempt &)> pays,
+                  LastResort resort = LastResort::No);
 
   /// The same of all of the dimension, or, where that is in the way, of as few blocks as will hold.
   Attempt attemptInBlocks(mlir::Value value, unsigned dim, mlir::StringAttr axis,
-                          llvm::function_ref<bool(const Attempt &)> pays);
+                          llvm::function_ref<bool(const Attempt &)> pays,
+                          LastResort resort = LastResort::No);
 
   /// The splits of a value so far; empty lists where it has none.
   par::Layout layoutOf(mlir::Value value) const;
@@ -104,6 +111,7 @@ private:
 
   mlir::LogicalResult collect();
   void seedMove(mlir::Operation *op);
+  bool isForbidden(const RuleLetter &letter, mlir::StringAttr axis) const;
   mlir::Value canonical(mlir::Value value) const;
   /// Visits ops until nothing changes, or an attempt is stopped.
   void settle();
@@ -131,6 +139,8 @@ private:
   llvm::DenseSet<mlir::Operation *> isPending;
   /// While something is tried: what it has met, and what values had before it.
   Attempt *trial = nullptr;
+  mlir::StringAttr trialAxis;
+  LastResort lastResort = LastResort::No;
   llvm::SmallVector<std::pair<mlir::Value, llvm::SmallVector<par::DimSplit>>> before;
 };
 

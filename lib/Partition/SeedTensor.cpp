@@ -4,7 +4,7 @@
 // columns of one weight, the activations in between, the rows of the next. Such a family is split
 // when
 //
-//   - no op forbids it ('^'): what a norm or the softmax over keys runs along stays whole;
+//   - no op forbids it ('^'): what the softmax over keys runs along stays whole;
 //   - it reaches no input: those are the same on all ranks of a group;
 //   - it pays: one of its letters belongs to a contraction (linear in two operands, a letter summed
 //     away), or to a table that data look up;
@@ -14,10 +14,12 @@
 // dimension, attention by heads, embedding and head by the vocabulary. A fused projection is split
 // within its blocks: where the family stops at a slice, it is tried again within what the slice
 // cuts. Where a size alone is in the way, ops that know another form of themselves (attention with
-// fewer key heads than ranks) take it. What is whole in the end for a slice's sake is tried again
-// with the slices' blocks as weights of their own (SeparateBlocks). Families are taken in the order
-// of the parameters; one that would split two dimensions of one op over the same axis is left
-// whole.
+// fewer key heads than ranks) take it. What a norm runs along ('^!') is split where a family is
+// whole after all others have been tried, fewer such norms first: the norm of all queries costs
+// less than queries that every rank computes, those of a residual stream cost more than what they
+// stand between. What is whole in the end for a slice's sake is tried again with the slices' blocks
+// as weights of their own (SeparateBlocks). Families are taken in the order of the parameters; one
+// that would split two dimensions of one op over the same axis is left whole.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -28,6 +30,8 @@
 #include "lib/Partition/SeparateBlocks.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "partita/Partition/Passes.h"
+#include "llvm/ADT/SmallVectorExtras.h"
+#include "llvm/Support/FormatVariadic.h"
 
 namespace partita {
 #define GEN_PASS_DEF_PARTITIONSEEDTENSORPASS
@@ -38,6 +42,13 @@ using namespace mlir;
 using namespace partita;
 
 namespace {
+
+/// A dimension of a parameter, at its first read.
+struct Candidate {
+  train::ParameterOp parameter;
+  Value value;
+  unsigned dim;
+};
 
 struct PartitionSeedTensor : partita::impl::PartitionSeedTensorPassBase<PartitionSeedTensor> {
   void runOnOperation() override {
@@ -55,12 +66,8 @@ struct PartitionSeedTensor : partita::impl::PartitionSeedTensorPassBase<Partitio
         return signalPassFailure();
       if (tryAgain)
         continue;
-      if (forms.empty() && !*any) {
-        module.emitError()
-            << "nothing can be split over mesh axis 'tp': no dimension of a parameter "
-               "belongs to a product and is free of norms and softmax on its way";
-        return signalPassFailure();
-      }
+      if (forms.empty() && !*any)
+        return tellNothing(module), signalPassFailure();
       if (forms.empty())
         return;
       replaced += forms.apply();
@@ -68,6 +75,25 @@ struct PartitionSeedTensor : partita::impl::PartitionSeedTensorPassBase<Partitio
   }
 
 private:
+  void tellNothing(ModuleOp module) {
+    InFlightDiagnostic error = module.emitError() << "nothing can be split over mesh axis 'tp': ";
+    auto kept = llvm::make_filter_range(
+        module.getOps<train::ParameterOp>(),
+        [](train::ParameterOp parameter) { return parameter->hasAttr(kKeepWhole); });
+    if (kept.empty()) {
+      error << "no dimension of a parameter belongs to a product and is free of softmax, and of "
+               "inputs, on its way";
+      return;
+    }
+    train::ParameterOp first = *kept.begin();
+    error << "'" << first->getAttrOfType<StringAttr>(kKeepWhole).getValue() << "' keeps '"
+          << first.getSymName() << "' whole";
+    if (size_t more = std::distance(kept.begin(), kept.end()) - 1; more > 0)
+      error << ", and " << more << (more == 1 ? " parameter more is" : " parameters more are")
+            << " kept so";
+    error << "; without these requests the model's structure decides";
+  }
+
   /// Tries the dimensions of all parameters and writes down what is split; is anything?
   FailureOr<bool> considerAll(ModuleOp module) {
     tryAgain = false;
@@ -79,17 +105,25 @@ private:
     for (auto function : module.getOps<func::FuncOp>())
       independent.emplace_back(function);
     llvm::DenseMap<StringAttr, Value> reads = firstReads(module);
-    SmallVector<std::pair<train::ParameterOp, Attribute>> found;
-    for (auto parameter : module.getOps<train::ParameterOp>()) {
-      Value value = reads.lookup(parameter.getSymNameAttr());
-      if (!value || parameter->hasAttr(kKeepWhole))
-        continue;
-      for (unsigned dim = 0; dim < cast<RankedTensorType>(value.getType()).getRank(); ++dim)
-        if (failed(consider(propagation, parameter, value, dim)))
+    SmallVector<Candidate> candidates;
+    for (auto parameter : module.getOps<train::ParameterOp>())
+      if (Value value = reads.lookup(parameter.getSymNameAttr());
+          value && !parameter->hasAttr(kKeepWhole))
+        for (unsigned dim = 0; dim < cast<RankedTensorType>(value.getType()).getRank(); ++dim)
+          candidates.push_back({parameter, value, dim});
+    for (const Candidate &candidate : candidates)
+      if (failed(consider(propagation, candidate, LastResort::No)))
+        return failure();
+    if (forms.empty()) // those first: the families are others then
+      for (const Candidate &candidate : cheapestFirst(propagation, candidates))
+        if (failed(consider(propagation, candidate, LastResort::Yes)))
           return failure();
-      if (Attribute split = tensorSplit(propagation.layoutOf(value)))
-        found.push_back({parameter, split});
-    }
+    SmallVector<std::pair<train::ParameterOp, Attribute>> found;
+    for (auto parameter : module.getOps<train::ParameterOp>())
+      if (Value value = reads.lookup(parameter.getSymNameAttr());
+          value && !parameter->hasAttr(kKeepWhole))
+        if (Attribute split = tensorSplit(propagation.layoutOf(value)))
+          found.push_back({parameter, split});
     for (par::NarrowOp block : blocks.blocks())
       if (considerBlock(propagation, block))
         found.push_back({});
@@ -109,13 +143,48 @@ private:
     return !found.empty();
   }
 
-  LogicalResult consider(Propagation &propagation, train::ParameterOp parameter, Value value,
-                         unsigned dim) {
+  /// Those that hold with norms written out: fewer norms first, then what reaches fewer ops.
+  SmallVector<Candidate> cheapestFirst(Propagation &propagation, ArrayRef<Candidate> candidates) {
+    SmallVector<std::pair<std::pair<int64_t, size_t>, Candidate>> priced;
+    for (const Candidate &candidate : candidates) {
+      std::pair<int64_t, size_t> price;
+      auto ask = [&](const Attempt &found) {
+        price = {countWrittenOut(propagation, found), found.ops.size()};
+        return false; // taken back
+      };
+      if (isOpen(propagation, candidate.value, candidate.dim))
+        propagation.attemptInBlocks(candidate.value, candidate.dim, axis, ask, LastResort::Yes);
+      if (price.first > 0)
+        priced.push_back({price, candidate});
+    }
+    llvm::stable_sort(priced, llvm::less_first());
+    return llvm::map_to_vector(priced, [](const auto &each) { return each.second; });
+  }
+
+  /// How many ops has the attempt split along a letter that only another form of theirs can split?
+  int64_t countWrittenOut(const Propagation &propagation, const Attempt &attempt) {
+    auto isLast = [](const RuleLetter &letter) { return letter.never && letter.byForm; };
+    return llvm::count_if(attempt.ops, [&](Operation *op) {
+      const ShardRule &rule = propagation.ruleOf(op);
+      return llvm::any_of(llvm::zip(rule.operands, op->getOperands()), [&](auto pair) {
+        auto [pattern, operand] = pair;
+        int dim = propagation.layoutOf(operand).dimOf(axis);
+        return dim >= 0 && llvm::any_of(pattern.dims[dim].letters, [&](unsigned letter) {
+                 return isLast(rule.letters[letter]);
+               });
+      });
+    });
+  }
+
+  LogicalResult consider(Propagation &propagation, const Candidate &candidate, LastResort resort) {
+    auto [parameter, value, dim] = candidate;
     if (!isOpen(propagation, value, dim))
       return success();
-    Attempt attempt = attemptFamily(propagation, value, dim);
+    Attempt attempt = attemptFamily(propagation, value, dim, resort);
     if (attempt.first)
       stops.try_emplace(parameter.getSymNameAttr(), *attempt.first);
+    else if (attempt.indivisible != 0)
+      stops.try_emplace(parameter.getSymNameAttr(), sizeInTheWay(dim, attempt));
     if (attempt.holds()) {
       families += attempt.pays;
       log.add(attempt, value, axis, "analysis", "");
@@ -167,6 +236,12 @@ private:
         whole.push_back(parameter);
     }
     return whole;
+  }
+
+  Stop sizeInTheWay(unsigned dim, const Attempt &attempt) {
+    int64_t parts = mesh.sizeOf("tp");
+    return {attempt.indivisibleAt, llvm::formatv("dimension {0} {1} over tp = {2}", dim,
+                                                 Forms::reason(attempt, parts), parts)};
   }
 
   /// Tells of these, and what was in the way of the first.
@@ -224,8 +299,8 @@ private:
   }
 
   /// The dimension with all that is split together with it.
-  Attempt attemptFamily(Propagation &propagation, Value value, unsigned dim) {
-    return propagation.attemptInBlocks(value, dim, axis, paysFor(propagation));
+  Attempt attemptFamily(Propagation &propagation, Value value, unsigned dim, LastResort resort) {
+    return propagation.attemptInBlocks(value, dim, axis, paysFor(propagation), resort);
   }
 
   std::function<bool(const Attempt &)> paysFor(const Propagation &propagation) {
@@ -242,7 +317,7 @@ private:
   static bool isVocabulary(const Propagation &propagation, const Attempt &attempt) {
     return llvm::any_of(attempt.ops, [&](Operation *op) {
       return llvm::any_of(propagation.ruleOf(op).letters, [](const RuleLetter &letter) {
-        return letter.lacksFirstIndex || letter.byForm;
+        return letter.lacksFirstIndex || (letter.byForm && !letter.never);
       });
     });
   }
@@ -256,18 +331,23 @@ private:
     Propagation other(module, par::MeshAttr::get(&getContext(), mesh.getAxes(), sizes));
     if (failed(other.run()))
       return false;
-    for (const auto &[symbol, value] : firstReads(module)) {
-      auto type = cast<RankedTensorType>(value.getType());
-      for (unsigned dim = 0; dim < type.getRank(); ++dim) {
-        if (!isOpen(other, value, dim))
-          continue;
-        Attempt attempt = attemptFamily(other, value, dim);
-        if (!attempt.stop && !attempt.kept && attempt.pays && !attempt.holds() &&
-            !isVocabulary(other, attempt) && !Forms::exist(attempt, parts))
-          return false;
-      }
-    }
-    return true;
+    auto hinders = [&](Value value, unsigned dim, LastResort resort) {
+      if (!isOpen(other, value, dim))
+        return false;
+      Attempt attempt = attemptFamily(other, value, dim, resort);
+      return !attempt.stop && !attempt.kept && attempt.pays && !attempt.holds() &&
+             !isVocabulary(other, attempt) && !Forms::exist(attempt, parts);
+    };
+    SmallVector<Candidate> candidates;
+    for (const auto &[symbol, value] : firstReads(module))
+      for (unsigned dim = 0; dim < cast<RankedTensorType>(value.getType()).getRank(); ++dim)
+        candidates.push_back({train::ParameterOp(), value, dim});
+    auto hinder = [&](ArrayRef<Candidate> some, LastResort resort) {
+      return llvm::any_of(
+          some, [&](const Candidate &each) { return hinders(each.value, each.dim, resort); });
+    };
+    return !hinder(candidates, LastResort::No) &&
+           !hinder(cheapestFirst(other, candidates), LastResort::Yes);
   }
 
   /// A vocabulary that does not divide stays whole; anything else is the user's choice of a mesh.

@@ -1,7 +1,7 @@
 //===- SplitForms.cpp - other ops where an op cannot be split as it is ------------------------===//
 //
-// Runs the propagation; an op one of whose letters is marked '!' and split answers with its split
-// form (ShardInterface), in whole values, which the propagation that follows places like all
+// Runs the propagation; an op one of whose letters is marked '!' or '^!' and split answers with its
+// split form (ShardInterface), in whole values, which the propagation that follows places like all
 // others.
 //
 //===----------------------------------------------------------------------------------------------===//

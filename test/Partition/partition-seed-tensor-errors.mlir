@@ -47,7 +47,7 @@ module attributes {par.mesh = #par.mesh<tp = 5>} {
 
 // -----
 
-// expected-error@+1 {{nothing can be split over mesh axis 'tp': no dimension of a parameter belongs to a product and is free of norms and softmax on its way}}
+// expected-error@+1 {{nothing can be split over mesh axis 'tp': no dimension of a parameter belongs to a product and is free of softmax, and of inputs, on its way}}
 module attributes {par.mesh = #par.mesh<tp = 2>} {
   train.parameter @w : tensor<4x4xf32>
   func.func @forward(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {

@@ -165,3 +165,34 @@ module attributes {par.mesh = #par.mesh<tp = 2>} {
     return %z : tensor<2x4x8xf32>
   }
 }
+
+// -----
+
+// A norm of all that one product makes and the next one sums away is split with them, as nothing else is in the way; the
+// one in front of both runs along rows that both have whole.
+// CHECK: train.parameter @first : tensor<4xf32>
+// CHECK-NOT: par.split
+// CHECK: train.parameter @up : tensor<4x16xf32> {{{.*}}par.split = #par.place<[4, 16 @tp]>}
+// CHECK: train.parameter @inner : tensor<16xf32> {{{.*}}par.split = #par.place<[16 @tp]>}
+// CHECK: train.parameter @down : tensor<16x4xf32> {{{.*}}par.split = #par.place<[16 @tp, 4]>}
+module attributes {par.mesh = #par.mesh<tp = 2>} {
+  train.parameter @first : tensor<4xf32>
+  train.parameter @table : tensor<5x4xf32>
+  train.parameter @up : tensor<4x16xf32>
+  train.parameter @inner : tensor<16xf32>
+  train.parameter @down : tensor<16x4xf32>
+  func.func @forward(%x: tensor<8x5xf32>) -> tensor<8x4xf32> {
+    %first = train.read @first : tensor<4xf32>
+    %table = train.read @table : tensor<5x4xf32>
+    %up = train.read @up : tensor<4x16xf32>
+    %inner = train.read @inner : tensor<16xf32>
+    %down = train.read @down : tensor<16x4xf32>
+    %in = tx.matmul %x, %table : (tensor<8x5xf32>, tensor<5x4xf32>) -> tensor<8x4xf32>
+    %n, %r = tx.rms_norm %in, %first eps 1.0e-6 : (tensor<8x4xf32>, tensor<4xf32>) -> (tensor<8x4xf32>, tensor<8xf32>)
+    %0 = tx.matmul %n, %up : (tensor<8x4xf32>, tensor<4x16xf32>) -> tensor<8x16xf32>
+    %1, %s = tx.rms_norm %0, %inner eps 1.0e-6 : (tensor<8x16xf32>, tensor<16xf32>) -> (tensor<8x16xf32>, tensor<8xf32>)
+    %2 = tx.matmul %1, %down : (tensor<8x16xf32>, tensor<16x4xf32>) -> tensor<8x4xf32>
+    %3 = tx.add %in, %2 : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+    return %3 : tensor<8x4xf32>
+  }
+}

@@ -1,4 +1,4 @@
-// RUN: partita-opt %s --partition-split-forms | FileCheck %s
+// RUN: partita-opt %s --partition-split-forms --mlir-print-debuginfo | FileCheck %s
 
 module attributes {par.mesh = #par.mesh<tp = 2>} {
 // The greatest and the sum over parts are ordinary reductions of whole values, which partitioning completes.
@@ -15,6 +15,19 @@ func.func @loss(%logits: tensor<8x16xf32> {par.split = #par.place<[8, 16 @tp]>},
   return %loss : tensor<8xf32>
 }
 
+// A row's sum is one of parts; the rest is done element by element.
+// CHECK-LABEL: @norms
+// CHECK: %[[SUM:.*]] = tx.reduce_sum %{{.*}} [1] : {{.*}} loc(#[[SQUARES:.*]])
+// CHECK: tx.rsqrt
+// CHECK: tx.reduce_sum {{.*}} [1] : {{.*}} loc(#[[MEAN:.*]])
+// CHECK: tx.reduce_sum {{.*}} [1]
+// CHECK-NOT: _norm
+func.func @norms(%x: tensor<8x16xf32> {par.split = #par.place<[8, 16 @tp]>}, %w: tensor<16xf32>, %b: tensor<16xf32>) -> tensor<8x16xf32> {
+  %y, %rstd = tx.rms_norm %x, %w eps 1.0e-6 : (tensor<8x16xf32>, tensor<16xf32>) -> (tensor<8x16xf32>, tensor<8xf32>) loc("queries")
+  %z, %mean, %rstd2 = tx.layer_norm %y, %w, %b eps 1.0e-6 : (tensor<8x16xf32>, tensor<16xf32>, tensor<16xf32>) -> (tensor<8x16xf32>, tensor<8xf32>, tensor<8xf32>) loc("layer")
+  return %z : tensor<8x16xf32>
+}
+
 // A whole vocabulary needs none.
 // CHECK-LABEL: @whole
 // CHECK: tx.cross_entropy
@@ -23,3 +36,5 @@ func.func @whole(%logits: tensor<8x16xf32>, %labels: tensor<8xi64>) -> tensor<8x
   return %loss : tensor<8xf32>
 }
 }
+// CHECK-DAG: #[[SQUARES]] = loc("queries, sum of squares"
+// CHECK-DAG: #[[MEAN]] = loc("layer, sum"

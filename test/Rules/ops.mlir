@@ -482,7 +482,7 @@ func.func @softmax_grad(%y: tensor<2x4x6xf64>, %dy: tensor<2x4x6xf64>) -> tensor
   %0 = tx.softmax_grad %y, %dy : (tensor<2x4x6xf64>, tensor<2x4x6xf64>) -> tensor<2x4x6xf64>
   return %0 : tensor<2x4x6xf64>
 }
-// CHECK: tx.layer_norm @layer_norm: split *0 *1; partial{{ *$}}
+// CHECK: tx.layer_norm @layer_norm: split *0 *1 n!; partial{{ *$}}
 // GRAD: gradient of layer_norm: 0 1 2{{$}}
 func.func @layer_norm(%x: tensor<2x4x6xf64>, %w: tensor<6xf64>, %b: tensor<6xf64>) -> (tensor<2x4x6xf64>, tensor<2x4xf64>, tensor<2x4xf64>) {
   %0:3 = tx.layer_norm %x, %w, %b eps 1.0e-5 : (tensor<2x4x6xf64>, tensor<6xf64>, tensor<6xf64>) -> (tensor<2x4x6xf64>, tensor<2x4xf64>, tensor<2x4xf64>)
@@ -502,7 +502,7 @@ func.func @layer_norm_grad_add(%x: tensor<2x4x6xf64>, %w: tensor<6xf64>, %mean: 
   return %0#0, %0#1, %0#2 : tensor<2x4x6xf64>, tensor<6xf64>, tensor<6xf64>
 }
 
-// CHECK: tx.rms_norm @rms_norm: split *0 *1; partial{{ *$}}
+// CHECK: tx.rms_norm @rms_norm: split *0 *1 n!; partial{{ *$}}
 // GRAD: gradient of rms_norm: 0 1{{$}}
 func.func @rms_norm(%x: tensor<2x4x6xf64>, %w: tensor<6xf64>) -> (tensor<2x4x6xf64>, tensor<2x4xf64>) {
   %0:2 = tx.rms_norm %x, %w eps 1.0e-5 : (tensor<2x4x6xf64>, tensor<6xf64>) -> (tensor<2x4x6xf64>, tensor<2x4xf64>)

@@ -102,7 +102,7 @@ private:
   LogicalResult checkOneAxis() {
     llvm::outs() << " split";
     for (auto [letter, description] : llvm::enumerate(rule.letters)) {
-      if (description.never)
+      if (description.never && !description.byForm)
         continue;
       llvm::outs() << " " << description.name << (description.byForm ? "!" : "");
       if (description.byForm) {

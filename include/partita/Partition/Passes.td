@@ -97,7 +97,8 @@ def PartitionSeedTensorPass : Pass<"partition-seed-tensor", "::mlir::ModuleOp"> 
     way forbids it, a product or a table that data look up gains, and sizes divide. Megatron's layout
     (Shoeybi et al., arXiv 1909.08053) comes out: columns then rows of an MLP, attention by heads, a
     fused projection within its blocks, embedding and head by the vocabulary. The mesh is the module's.
-    Where a size alone is in the way, an op that has a form without it takes that form: attention whose key
+    What is whole after that is tried once more with norms written out (letters marked `^!`), fewer norms first:
+    of all queries, where attention would stay whole. Where a size alone is in the way, an op that has a form without it takes that form: attention whose key
     heads are fewer than the ranks repeats them, so that every rank has those of its queries. Where a block of
     a fused weight is in the way of the others (one key head for all queries), the slices of its product become
     products with slices of the weight, which stays whole: of a block that can be split each rank takes its
@@ -152,8 +153,9 @@ def PartitionSeedSequencePass : Pass<"partition-seed-sequence", "::mlir::ModuleO
 def PartitionSplitFormsPass : Pass<"partition-split-forms", "::mlir::ModuleOp"> {
   let summary = "puts other ops in the place of those that cannot be split as they are";
   let description = [{
-    A letter marked `!` that the seeds split makes its op answer with its split form: cross-entropy over a
-    split vocabulary becomes log-sum-exps per part, their sum, and each part's share of the loss.
+    A letter marked `!` or `^!` that the seeds split makes its op answer with its split form: cross-entropy over a
+    split vocabulary becomes log-sum-exps per part, their sum, and each part's share of the loss; a norm of rows
+    that are split the sum of their squares, and products with the factor that it makes.
 
     ```mlir
     %loss, %lse = tx.cross_entropy %logits, %labels ignore -100      // %logits: [8, 16 @tp]

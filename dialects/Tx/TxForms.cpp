@@ -1,0 +1,177 @@
+//===- TxForms.cpp - the ops to put in the place of ops that cannot be split as they are ------===//
+//
+// splitForm of ShardInterface: whole values, which partitioning places like all others.
+//
+//===------------------------------------------------------------------------------------------------===//
+
+#include "dialects/Par/Placement.h"
+#include "dialects/Tx/Tx.h"
+#include <numeric>
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::tx;
+
+//===------------------------------------------------------------------------------------------------===//
+// Reductions over a split dimension
+//===------------------------------------------------------------------------------------------------===//
+
+/// What ranks exchange for an op has a name of its own where that is told.
+static Location named(Location loc, StringRef otherwise, StringRef what) {
+  auto name = loc->findInstanceOf<NameLoc>();
+  std::string whole = (name ? name.getName().str() : otherwise.str()) + ", " + what.str();
+  return NameLoc::get(StringAttr::get(loc.getContext(), whole), loc);
+}
+
+/// log(sum(exp(x))) over all parts is that over the parts' own.
+SmallVector<Value> CrossEntropyOp::splitForm(OpBuilder &builder, int64_t parts) {
+  auto type = getLogits().getType();
+  if (!par::pieceSize(type.getShape().back(), parts))
+    return {};
+  auto of = [&](ArrayRef<int64_t> shape) {
+    return RankedTensorType::get(shape, type.getElementType());
+  };
+  SmallVector<int64_t> row(type.getShape().drop_back()), byPart(row), one(row);
+  byPart.push_back(parts);
+  one.push_back(1);
+  int64_t last = static_cast<int64_t>(row.size());
+
+  Location loc = getLoc();
+  auto build = [&](auto op, ValueRange operands) -> Value {
+    return decltype(op)::create(builder, loc, operands)->getResult(0);
+  };
+  Value lses = LogSumExpOp::create(builder, loc, of(byPart), getLogits(), /*first=*/Value());
+  Value greatest = ReduceMaxOp::create(builder, named(loc, "loss", "greatest logit"), of(row), lses,
+                                       ArrayRef<int64_t>{last});
+  Value spread = BroadcastOp::create(builder, loc, of(byPart),
+                                     ReshapeOp::create(builder, loc, of(one), greatest));
+  Value shares = build(ExpOp(), {build(SubOp(), {lses, spread})});
+  Value sum = ReduceSumOp::create(builder, named(loc, "loss", "sum over the vocabulary"), of(row),
+                                  shares, ArrayRef<int64_t>{last});
+  Value lse = build(AddOp(), {build(LogOp(), {sum}), greatest});
+  Value loss = TokenLossOp::create(builder, loc, ValueRange{getLogits(), getLabels(), lse},
+                                   (*this)->getAttrs());
+  return {loss, lse};
+}
+
+namespace {
+
+/// A norm's rows, written out: each rank sums its part of a row.
+class Rows {
+public:
+  Rows(OpBuilder &builder, Location loc, TypedValue<RankedTensorType> x)
+      : builder(builder), loc(loc), type(x.getType()), row(type.getShape().drop_back()) {}
+
+  template <typename OpTy> Value op(ValueRange operands) {
+    return OpTy::create(builder, loc, operands)->getResult(0);
+  }
+  Value splat(Type of, double value) { return createSplat(builder, loc, of, value); }
+  /// The rest too that a constant of 32 bits lacks: a norm's epsilon has 64.
+  Value plus(Value rows, double value) {
+    auto rounded = static_cast<double>(static_cast<float>(value));
+    if (value != rounded)
+      rows = op<AddOp>({rows, splat(rows.getType(), value - rounded)});
+    return op<AddOp>({rows, splat(rows.getType(), rounded)});
+  }
+  /// Of each row; `what` names what the ranks exchange for it.
+  Value mean(Value x, StringRef what) {
+    auto of = RankedTensorType::get(row, type.getElementType());
+    Value sum = ReduceSumOp::create(builder, named(loc, "norm", what), of, x,
+                                    ArrayRef<int64_t>{static_cast<int64_t>(row.size())});
+    return op<DivOp>({sum, splat(of, static_cast<double>(type.getShape().back()))});
+  }
+  /// A number per row at each of its elements; each rank has a share of its gradient.
+  Value spread(Value rows, StringRef what) {
+    SmallVector<int64_t> one(row);
+    one.push_back(1);
+    auto column = RankedTensorType::get(one, type.getElementType());
+    return BroadcastOp::create(builder, named(loc, "norm", what), type,
+                               ReshapeOp::create(builder, loc, column, rows));
+  }
+  /// A number per column at each row.
+  Value repeat(Value columns) { return BroadcastOp::create(builder, loc, type, columns); }
+
+private:
+  OpBuilder &builder;
+  Location loc;
+  RankedTensorType type;
+  ArrayRef<int64_t> row;
+};
+
+} // namespace
+
+SmallVector<Value> RmsNormOp::splitForm(OpBuilder &builder, int64_t parts) {
+  if (getX().getType().getShape().back() % parts != 0)
+    return {};
+  Rows rows(builder, getLoc(), getX());
+  Value square = rows.mean(rows.op<MulOp>({getX(), getX()}), "sum of squares");
+  Value rstd = rows.op<RsqrtOp>({rows.plus(square, getEpsilon().convertToDouble())});
+  Value scaled = rows.op<MulOp>({getX(), rows.spread(rstd, "scale of rows")});
+  return {rows.op<MulOp>({scaled, rows.repeat(getW())}), rstd};
+}
+
+SmallVector<Value> LayerNormOp::splitForm(OpBuilder &builder, int64_t parts) {
+  if (getX().getType().getShape().back() % parts != 0)
+    return {};
+  Rows rows(builder, getLoc(), getX());
+  Value mean = rows.mean(getX(), "sum");
+  Value centered = rows.op<SubOp>({getX(), rows.spread(mean, "mean of rows")});
+  Value variance = rows.mean(rows.op<MulOp>({centered, centered}), "sum of squares");
+  Value rstd = rows.op<RsqrtOp>({rows.plus(variance, getEpsilon().convertToDouble())});
+  Value scaled = rows.op<MulOp>({centered, rows.spread(rstd, "scale of rows")});
+  Value weighted = rows.op<MulOp>({scaled, rows.repeat(getW())});
+  return {rows.op<AddOp>({weighted, rows.repeat(getB())}), mean, rstd};
+}
+
+//===------------------------------------------------------------------------------------------------===//
+// Sizes that are in the way
+//===------------------------------------------------------------------------------------------------===//
+
+/// What is repeated along a dimension of its own, which then joins the one in front (key heads,
+/// written out for all queries that share them): where `parts` divide the joint dimension and not
+/// the one in front, every rank has all of that and repeats what its own piece holds.
+SmallVector<Value> ReshapeOp::splitForm(OpBuilder &builder, int64_t parts) {
+  auto spread = getX().getDefiningOp<BroadcastOp>();
+  RankedTensorType type = getType();
+  if (!spread || !isa<FloatType>(type.getElementType()))
+    return {};
+  SmallVector<int64_t> few(spread.getX().getType().getShape());
+  ArrayRef<int64_t> many = spread.getType().getShape();
+  if (few.size() != many.size())
+    return {};
+  auto [at, times] = std::mismatch(few.begin(), few.end(), many.begin());
+  int64_t dim = at - few.begin();
+  if (at == few.end() || dim == 0 || *at != 1 || few[dim - 1] % parts == 0)
+    return {};
+  int64_t count = *times;
+  few.erase(few.begin() + dim);
+  SmallVector<int64_t> joint(few);
+  joint[dim - 1] *= count;
+  if (ArrayRef(joint) != type.getShape() || joint[dim - 1] % parts != 0)
+    return {};
+  Value distinct = ReshapeOp::create(builder, getLoc(), type.clone(few), spread.getX());
+  return {RepeatOp::create(builder, getLoc(), type, distinct, /*first=*/Value(), dim - 1, count)};
+}
+
+/// Key heads that `parts` do not share evenly, but query heads do: as many key heads as both
+/// divide, each of the given ones several times, so that every rank has the key heads of its
+/// queries.
+SmallVector<Value> AttentionOp::splitForm(OpBuilder &builder, int64_t parts) {
+  int64_t heads = getQ().getType().getDimSize(2), keyHeads = getK().getType().getDimSize(2);
+  if (keyHeads == 1 || keyHeads % parts == 0 || heads % parts != 0)
+    return {};
+  int64_t times = std::lcm(keyHeads, parts) / keyHeads;
+  auto repeated = [&](TypedValue<RankedTensorType> x) -> Value {
+    SmallVector<int64_t> shape(x.getType().getShape());
+    shape[2] *= times;
+    return RepeatOp::create(builder, getLoc(),
+                            RankedTensorType::get(shape, x.getType().getElementType()), x,
+                            /*first=*/Value(), /*dim=*/2, times);
+  };
+  SmallVector<Value> operands(getOperands());
+  operands[1] = repeated(getK());
+  operands[2] = repeated(getV());
+  return SmallVector<Value>(AttentionOp::create(builder, getLoc(), (*this)->getResultTypes(),
+                                                operands, (*this)->getAttrs())
+                                ->getResults());
+}
