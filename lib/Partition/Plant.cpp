@@ -66,7 +66,8 @@ LogicalResult Planter::plantOne(Propagation &propagation, const Request &request
   }
   Attempt attempt = tryOut(propagation, request, LastResort::No);
   if (attempt.stop && !request.optional) // asked for, so it may cost something
-    if (Attempt last = tryOut(propagation, request, LastResort::Yes); !last.stop)
+    if (Attempt last = tryOut(propagation, request, LastResort::Yes);
+        !last.stop || attempt.stop->isLastResort)
       attempt = last;
   if (attempt.holds()) {
     for (Operation *op : attempt.ops)

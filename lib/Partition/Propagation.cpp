@@ -210,10 +210,16 @@ void Propagation::visitRule(Operation *op) {
       }
       const RuleLetter &letter = rule.letters[split->letter];
       if (isForbidden(letter, axis.axis)) {
+        bool isFirst = trial && !trial->stop;
         stopAt(op,
-               llvm::formatv("'{0}' cannot be split along dimension {1} of size {2}", op->getName(),
-                             i, sizes[split->letter]),
+               llvm::formatv(letter.byForm
+                                 ? "'{0}' is split along dimension {1} of size {2} as a "
+                                   "last resort alone"
+                                 : "'{0}' cannot be split along dimension {1} of size {2}",
+                             op->getName(), i, sizes[split->letter]),
                split->blocks.sizes.empty() ? sizes[split->letter] / split->blocks.count : 0);
+        if (isFirst)
+          trial->stop->isLastResort = letter.byForm;
         continue;
       }
       if ((letter.unbroken || letter.lacksFirstIndex) && split->blocks != 1) {

@@ -33,6 +33,8 @@ struct Stop {
   /// Or blocks that end at these places do, of a dimension of this size that is the seed's in other
   /// units.
   llvm::SmallVector<std::pair<int64_t, int64_t>, 2> cuts;
+  /// The op has a form that could be split ('^!').
+  bool isLastResort = false;
 };
 
 /// May a split that is tried go through letters that other ops in the op's place can split, at a
