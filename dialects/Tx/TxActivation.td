@@ -9,8 +9,8 @@ include "dialects/Tx/TxBase.td"
 // Activations
 //===------------------------------------------------------------------------------------------------===//
 
-def Tx_ReluOp : Tx_Unary<"relu", "select(x > 0.0, x, 0.0)"> {
-  let summary = "max(x, 0)";
+def Tx_ReluOp : Tx_Unary<"relu", "select(x < 0.0, 0.0, x)"> {
+  let summary = "max(x, 0), not-a-number what it is";
   let gradient = [{
     Value zero = g.splat(g.dy().getType(), 0.0);
     return {g.op<SelectOp>(g.op<GreaterOp>(getX(), g.splat(getX().getType(), 0.0)), g.dy(), zero)};

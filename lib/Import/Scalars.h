@@ -72,7 +72,7 @@ inline constexpr ScalarFunction reciprocal{[](D v) { return 1 / v[0]; }, nullptr
 inline constexpr ScalarFunction tanh{[](D v) { return std::tanh(v[0]); }, nullptr};
 inline constexpr ScalarFunction erf{[](D v) { return std::erf(v[0]); }, nullptr};
 inline constexpr ScalarFunction sigmoid{[](D v) { return 1 / (1 + std::exp(-v[0])); }, nullptr};
-inline constexpr ScalarFunction relu{[](D v) { return v[0] > 0 ? v[0] : 0.0; },
+inline constexpr ScalarFunction relu{[](D v) { return v[0] < 0 ? 0.0 : v[0]; },
                                      [](I v) { return v[0] > 0 ? v[0] : int64_t(0); }};
 inline constexpr ScalarFunction cos{[](D v) { return std::cos(v[0]); }, nullptr};
 inline constexpr ScalarFunction sin{[](D v) { return std::sin(v[0]); }, nullptr};
