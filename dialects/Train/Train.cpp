@@ -211,16 +211,21 @@ LogicalResult ShardingAttr::verify(llvm::function_ref<InFlightDiagnostic()> emit
   return success();
 }
 
-FlatSymbolRefAttr partita::train::updatedParameter(Operation *update) {
+FlatSymbolRefAttr partita::train::parameterReadBy(Value value) {
   // Through ops of one tensor: a piece that is taken, a copy, the wait for one (beside its token).
   auto source = [](Operation *op) {
     SmallVector<Value> tensors = llvm::filter_to_vector(
         op->getOperands(), [](Value value) { return isa<RankedTensorType>(value.getType()); });
     return tensors.size() == 1 ? tensors.front().getDefiningOp() : nullptr;
   };
-  Operation *definer = update->getOperand(0).getDefiningOp();
-  while (definer && !isa<ReadOp>(definer))
+  Operation *definer = value.getDefiningOp();
+  while (definer &&
+         !isa<ReadOp, BarrierOp>(definer)) // behind one is what was kept of an activation
     definer = source(definer);
   auto read = dyn_cast_or_null<ReadOp>(definer);
   return read ? read.getSymbolAttr() : FlatSymbolRefAttr();
+}
+
+FlatSymbolRefAttr partita::train::updatedParameter(Operation *update) {
+  return parameterReadBy(update->getOperand(0));
 }

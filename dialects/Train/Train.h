@@ -18,8 +18,10 @@
 #include "dialects/Train/TrainOps.h.inc"
 
 namespace partita::train {
-/// The parameter that an optimizer op updates: what its value is read from, perhaps a piece of it;
-/// null where that is something else.
+/// The parameter that a value is read from: itself, a piece of it, a copy, what was gathered; null
+/// where it is something else.
+mlir::FlatSymbolRefAttr parameterReadBy(mlir::Value value);
+/// The one that an optimizer op updates.
 mlir::FlatSymbolRefAttr updatedParameter(mlir::Operation *update);
 /// The number of the operand of an optimizer op whose new value is result number `result`: the
 /// value, or a state.

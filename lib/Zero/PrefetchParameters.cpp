@@ -49,16 +49,6 @@ struct ZeroPrefetchParameters
   }
 
 private:
-  /// The parameter that a piece is of: read, and perhaps fetched from the host; null of other
-  /// values.
-  static StringAttr parameterOf(Value piece) {
-    Operation *op = piece.getDefiningOp();
-    while (op && op->getNumOperands() == 1 && !isa<train::ReadOp, train::BarrierOp>(op))
-      op = op->getOperand(0).getDefiningOp();
-    auto read = dyn_cast_or_null<train::ReadOp>(op);
-    return read ? read.getSymbolAttr().getAttr() : StringAttr();
-  }
-
   /// Do the uses belong to one layer, in one direction?
   static bool sameLayer(Operation *a, Operation *b) {
     train::LayerAttr first = train::LayerAttr::of(a->getLoc()),
@@ -69,7 +59,7 @@ private:
   void run(Block *block) {
     SmallVector<std::pair<Operation *, zero::GatherOp>> gathers;
     for (auto op : block->getOps<zero::GatherOp>())
-      if (op.getPieces().size() == 1 && parameterOf(op.getPieces()[0]))
+      if (op.getPieces().size() == 1 && train::parameterReadBy(op.getPieces()[0]))
         if (Operation *use = analysis::firstUse(op))
           gathers.push_back({use, op});
     if (gathers.empty())
@@ -114,7 +104,7 @@ private:
 
   void elideWhatIsAlive(Bucket &bucket, Operation *moment) {
     llvm::erase_if(bucket.members, [&](zero::GatherOp op) {
-      Value piece = op.getPieces()[0], whole = wholes.lookup(parameterOf(piece));
+      Value piece = op.getPieces()[0], whole = wholes.lookup(train::parameterReadBy(piece));
       if (always || !op.getAgain() || !whole || whole.getType() != op->getResult(0).getType() ||
           !livesAt(whole, moment))
         return false;
@@ -153,13 +143,13 @@ private:
                                first.getAxisAttr(), first.getReasonAttr(), first.getAgainAttr());
     for (auto [op, whole] : llvm::zip(bucket.members, joined.getWholes())) {
       Operation *single = op;
-      wholes[parameterOf(single->getOperand(0))] = whole;
+      wholes[train::parameterReadBy(single->getOperand(0))] = whole;
       single->getResult(0).replaceAllUsesWith(whole);
       single->erase();
     }
   }
 
-  llvm::DenseMap<StringAttr, Value> wholes; ///< of parameters, gathered so far
+  llvm::DenseMap<Attribute, Value> wholes; ///< of parameters, gathered so far
 };
 
 } // namespace
