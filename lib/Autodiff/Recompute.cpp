@@ -81,15 +81,20 @@ public:
         layers[*layer].push_back(&op);
   }
 
-  /// Bytes that live from the forward to the backward pass.
+  /// Bytes of activations that live from the forward to the backward pass.
   int64_t savedBytes() {
     int64_t bytes = 0;
     for (Operation &op : *block)
-      if (!isBackward(&op) && !isView(&op))
+      if (!isBackward(&op) && !isView(&op) && !isGiven(&op))
         for (Value value : op.getResults())
-          if (isHeld(value))
+          if (isHeld(value) && !train::parameterReadBy(value)) // which is gathered again
             bytes += bytesOf(value.getType());
     return bytes;
+  }
+
+  /// Of what enters layers, how much this rank keeps a piece of.
+  int64_t pieceCount() const {
+    return llvm::count_if(pieces, [](auto &entry) { return bool(entry.second); });
   }
 
   SmallVector<int64_t> numbers() {
@@ -296,13 +301,13 @@ struct Recompute : partita::impl::RecomputePassBase<Recompute> {
                                  << "' is unknown; known: none, selective, block";
       return signalPassFailure();
     }
-    if (partition && policy != "block" && budget == 0) {
-      getOperation().emitError()
-          << "recompute partition: only what enters a layer that is computed "
-             "again as a whole is kept in pieces; use it with --recompute "
-             "block or --recompute-budget";
-      return signalPassFailure();
-    }
+    bool whole = policy == "block" || (policy == "none" && budget > 0);
+    if (partition && !whole)
+      return failPartition("only what enters a layer that is computed again as a whole is kept in "
+                           "pieces; use it with --recompute block or --recompute-budget");
+    if (partition && par::MeshAttr::of(getOperation()).sizeOf("tp") <= 1)
+      return failPartition("the ranks of mesh axis 'tp' share what enters a layer, and there is "
+                           "one; give it a mesh with tp=2 or more");
     SmallVector<Block *> blocks;
     getOperation().walk([&](Block *block) {
       if (llvm::any_of(*block, [](Operation &op) { return isBackward(&op); }))
@@ -310,32 +315,41 @@ struct Recompute : partita::impl::RecomputePassBase<Recompute> {
     });
     for (Block *block : blocks)
       run(block);
+    if (partition && recomputed > 0 && pieces == 0)
+      failPartition("no rank of tp has what enters a layer as a whole (sequence parallelism splits "
+                    "it already), so there is nothing to share; leave it out");
   }
 
 private:
-  void run(Block *block) {
-    bool several = par::MeshAttr::of(getOperation()).sizeOf("tp") > 1;
-    Step step(block, partition && several ? StringAttr::get(&getContext(), "tp") : StringAttr());
-    SmallVector<int64_t> layers = step.numbers();
-    Policy chosen = policy == "block"       ? Policy::Block
-                    : policy == "selective" ? Policy::Selective
-                                            : Policy::None;
-    // With a budget, layer by layer, what is cheapest first, until it is kept.
-    if (budget > 0) {
-      for (Policy next : {Policy::Selective, Policy::Block})
-        for (int64_t layer : layers)
-          if (step.savedBytes() > budget)
-            recomputed += step.apply(layer, next);
-      if (int64_t saved = step.savedBytes(); saved > budget)
-        getOperation().emitRemark()
-            << "recompute budget of " << int64_t(budget) << " bytes: the backward pass needs "
-            << saved << " bytes of what stands in front of, between and behind the layers";
-      return;
-    }
-    if (chosen != Policy::None)
-      for (int64_t layer : layers)
-        recomputed += step.apply(layer, chosen);
+  void failPartition(const Twine &why) {
+    getOperation().emitError() << "recompute partition: " << why;
+    signalPassFailure();
   }
+
+  void run(Block *block) {
+    Step step(block, partition ? StringAttr::get(&getContext(), "tp") : StringAttr());
+    SmallVector<int64_t> layers = step.numbers();
+    SmallVector<Policy> policies;
+    if (policy == "selective" || (policy == "none" && budget > 0))
+      policies.push_back(Policy::Selective);
+    if (policy == "block" || (policy == "none" && budget > 0))
+      policies.push_back(Policy::Block);
+    // With a budget, layer by layer, what is cheapest first, until it is kept.
+    for (Policy next : policies)
+      for (int64_t layer : layers)
+        if (budget == 0 || step.savedBytes() > budget)
+          recomputed += step.apply(layer, next);
+    if (int64_t saved = step.savedBytes(); budget > 0 && saved > budget && !layers.empty())
+      getOperation().emitRemark() << "recompute budget of " << int64_t(budget)
+                                  << " bytes: the backward pass needs " << saved
+                                  << " bytes of activations "
+                                  << (policy == "selective"
+                                          ? "that are dear to compute, or stand outside of layers"
+                                          : "in front of, between and behind the layers");
+    pieces += step.pieceCount();
+  }
+
+  int64_t pieces = 0;
 };
 
 } // namespace

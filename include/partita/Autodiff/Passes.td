@@ -31,8 +31,9 @@ def RecomputePass : Pass<"recompute", "::mlir::ModuleOp"> {
   let description = [{
     `block`: a layer keeps what enters it, and its backward pass begins with the layer's forward ops once more.
     `selective`: what is cheap beside its memory (norms, activations, rotations, softmax; no product, no collective) is
-    computed again right before its use, of values that are kept anyhow. With `budget`, bytes that may live from
-    forward to backward pass: layer by layer, first selectively, then whole, until it is kept, with a remark where it cannot be.
+    computed again right before its use, of values that are kept anyhow. With `budget`, bytes of activations that
+    may live from forward to backward pass: layer by layer until it is kept, by the policy, or where it is `none` first selectively,
+    then whole; with a remark where it cannot be.
     With `partition`, what enters a layer whole on every rank of tp is kept as one piece on each (`zero.shard`), gathered
     when the layer is computed again. Clones start behind `train.barrier`; dropout's numbers are counted, so a clone's mask is its original's.
 
@@ -51,7 +52,7 @@ def RecomputePass : Pass<"recompute", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [Option<"policy", "policy", "std::string", "\"none\"", "none, selective or block">,
-                 Option<"budget", "budget", "int64_t", "0", "bytes that may be kept for the backward pass; 0: what the policy says">,
+                 Option<"budget", "budget", "int64_t", "0", "bytes of activations that may be kept for the backward pass; 0: all layers do what the policy says">,
                  Option<"partition", "partition", "bool", "false", "of what enters a layer, each rank of tp keeps a piece">];
   let statistics = [Statistic<"recomputed", "recomputed", "ops that are done again">];
   let dependentDialects = ["::partita::train::TrainDialect", "::partita::zero::ZeroDialect"];
@@ -78,11 +79,13 @@ def GatherAgainPass : Pass<"gather-again", "::mlir::ModuleOp"> {
     ```
 
     So it does with gathered parameters, but for those whose names match a pattern of `keep`, and all of them with
-    FSDP's strategy shard-grad-op: they are kept from the one pass to the other.
+    FSDP's strategy shard-grad-op: they are kept from the one pass to the other. So are the classifier's weights, with
+    which the one pass ends and the other begins, unless `always`.
   }];
   let options = [Option<"strategy", "strategy", "std::string", "\"none\"", "FSDP's">,
                  ListOption<"keep", "keep", "std::string",
-                            "parameters that stay gathered from the forward to the backward pass: glob patterns over their names">];
+                            "parameters that stay gathered from the forward to the backward pass: glob patterns over their names">,
+                 Option<"always", "always", "bool", "false", "gather again what the backward pass begins with, too">];
   let dependentDialects = ["::partita::par::ParDialect"];
   let statistics = [Statistic<"gathered", "gathers", "gathers added">];
 }
