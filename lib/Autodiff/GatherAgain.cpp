@@ -3,8 +3,9 @@
 // A gathered value (an activation, a parameter) that forward and backward ops use lives from the
 // one pass to the other. Its piece is there as well, and is a rank's share of it: the backward ops
 // get a gather of their own, right before the first of them, marked `again` so that nothing joins
-// it with the forward pass's. So is what norms made of a gathered activation (of a block whose
-// branches run side by side): the backward pass computes it again from its own gather.
+// it with the forward pass's, unless the first of them comes before the backward pass needs any
+// other parameter (the classifier's weights). So is what norms made of a gathered activation (of a
+// block whose branches run side by side): the backward pass computes it again from its own gather.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -13,6 +14,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "partita/Analysis/Ahead.h"
 #include "partita/Analysis/Parameters.h"
 #include "partita/Autodiff/Passes.h"
 
@@ -47,7 +49,7 @@ struct GatherAgain : partita::impl::GatherAgainPassBase<GatherAgain> {
     });
     if (!kept.empty() && !gathersAny) {
       getOperation().emitError() << "keep-gathered: no parameter is gathered for its use; with "
-                                    "--zero-stage 3 they are";
+                                    "--zero-stage 3 those above --persistence-threshold are";
       return signalPassFailure();
     }
     // What is computed again reads parameters in the backward pass.
@@ -62,19 +64,34 @@ private:
   bool isKept(Operation *gather) {
     if (strategy == "shard-grad-op" || kept.empty())
       return strategy == "shard-grad-op";
-    Operation *op = gather;
-    while (op && op->getNumOperands() == 1 && !isa<train::ReadOp>(op))
-      op = op->getOperand(0).getDefiningOp();
-    auto read = dyn_cast_or_null<train::ReadOp>(op);
-    auto parameter =
-        read ? SymbolTable::lookupNearestSymbolFrom<train::ParameterOp>(read, read.getSymbolAttr())
-             : train::ParameterOp();
+    FlatSymbolRefAttr name = train::parameterReadBy(gather->getOperand(0));
+    auto parameter = name ? SymbolTable::lookupNearestSymbolFrom<train::ParameterOp>(gather, name)
+                          : train::ParameterOp();
     return parameter && kept.contains(parameter);
   }
 
   llvm::SetVector<train::ParameterOp> kept;
 
   static constexpr llvm::StringLiteral kAgain = "again";
+
+  /// Does a backward op of a block use a gathered parameter?
+  static bool needsParameter(Operation *op) {
+    return isBackward(op) && llvm::any_of(op->getOperands(), [](Value operand) {
+             auto gather = operand.getDefiningOp<zero::GatherOp>();
+             return gather && train::parameterReadBy(gather->getOperand(0));
+           });
+  }
+
+  /// Is the gathered parameter still there when the backward pass comes to it?
+  bool meets(Operation *gather, Operation *first) const {
+    Operation *last = nullptr;
+    for (Operation *user : gather->getUsers())
+      if (Operation *use = gather->getBlock()->findAncestorOpInBlock(*user);
+          use && !isBackward(user) && (!last || last->isBeforeInBlock(use)))
+        last = use;
+    return !always && isa<zero::GatherOp>(gather) && last &&
+           analysis::usesMeet(last, first, needsParameter);
+  }
 
   /// Splits a gather, with what is computed again of it, where both passes use it.
   void split(Operation *op) {
@@ -91,7 +108,7 @@ private:
     for (Operation *each : made)
       if (Operation *user = firstBackward(each); user && (!first || user->isBeforeInBlock(first)))
         first = user;
-    if (!forward || !first)
+    if (!forward || !first || meets(op, first))
       return;
     OpBuilder builder(first);
     IRMapping mapping;

@@ -1,5 +1,4 @@
-//===- OffloadActivations.cpp - saved activations in the host's memory
-//-------------------------===//
+//===- OffloadActivations.cpp - saved activations in the host's memory ------------------------===//
 //
 // What the forward pass of a layer computes and the backward pass uses, itself or through views,
 // goes to the host where it is made. The backward pass uses what comes back; its views are made of
@@ -52,6 +51,13 @@ struct OffloadActivations : partita::impl::OffloadActivationsPassBase<OffloadAct
       getOperation().emitError() << "offload: activations: this program has no backward pass that "
                                     "would need them";
       return signalPassFailure();
+    }
+    if (saved.empty()) {
+      getOperation().emitWarning()
+          << "offload: activations: none of at least " << int64_t(leastBytes)
+          << " bytes waits for the backward pass of its layer; a lower "
+             "--offload-threshold takes smaller ones";
+      return;
     }
     for (Value value : saved)
       move(value);

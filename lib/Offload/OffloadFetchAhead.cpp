@@ -1,5 +1,4 @@
-//===- OffloadFetchAhead.cpp - when values come back from the host
-//-----------------------------===//
+//===- OffloadFetchAhead.cpp - when values come back from the host ----------------------------===//
 //
 // As zero-prefetch-parameters does with gathers: copies to the device in the order of their first
 // uses; neighbours of one layer and direction are a group, each update's one of its own. A group

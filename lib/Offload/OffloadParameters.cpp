@@ -1,5 +1,4 @@
-//===- OffloadParameters.cpp - parameters in the host's memory
-//---------------------------------===//
+//===- OffloadParameters.cpp - parameters in the memory of the host ---------------------------===//
 //
 // The host makes the updates of what it keeps, where it keeps the states too or there are none:
 // those take the value as it stands there. All other uses get copies on the device, one per block
@@ -13,6 +12,7 @@
 #include "dialects/Train/Train.h"
 #include "dialects/Zero/Zero.h"
 #include "lib/Offload/What.h"
+#include "partita/Analysis/Ahead.h"
 #include "partita/Offload/Passes.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -44,11 +44,15 @@ struct OffloadParameters : partita::impl::OffloadParametersPassBase<OffloadParam
       if (parameter && cast<RankedTensorType>(read.getType()).getNumElements() > keep)
         reads[parameter].push_back(read);
     });
-    for (auto &[parameter, list] : reads) {
-      parameter->setAttr(OffloadDialect::kHost, UnitAttr::get(&getContext()));
-      for (train::ReadOp read : list)
-        fetch(read);
+    if (reads.empty()) {
+      module.emitWarning() << "offload: parameters: none has more than " << int64_t(keep)
+                           << " elements, --persistence-threshold's, so all stay on the device";
+      return;
     }
+    for (auto &[parameter, list] : reads)
+      parameter->setAttr(OffloadDialect::kHost, UnitAttr::get(&getContext()));
+    for (auto &[parameter, list] : reads)
+      llvm::for_each(list, fetch);
     module.walk([&](train::WriteOp write) { bringBack(write); });
   }
 
@@ -73,12 +77,40 @@ private:
     return par::isBackward(user->getLoc()) ? "backward" : "";
   }
 
-  void fetch(train::ReadOp read) {
+  /// Does a backward op use another parameter that the host keeps?
+  static bool needsOther(Operation *op, train::ReadOp read) {
+    return par::isBackward(op->getLoc()) && llvm::any_of(op->getOperands(), [&](Value operand) {
+             FlatSymbolRefAttr name = train::parameterReadBy(operand);
+             return name && name != read.getSymbolAttr() &&
+                    offload::livesOnHost(SymbolTable::lookupNearestSymbolFrom(op, name));
+           });
+  }
+
+  /// One copy for both passes where the backward pass begins with the parameter.
+  template <typename Uses> static void joinPasses(train::ReadOp read, Uses &uses) {
+    for (auto &[where, list] : uses) {
+      auto backward = uses.find(std::pair(where.first, StringRef("backward")));
+      if (!where.second.empty() || backward == uses.end() || backward->second.empty())
+        continue;
+      auto before = [](OpOperand *a, OpOperand *b) {
+        return a->getOwner()->isBeforeInBlock(b->getOwner());
+      };
+      Operation *last = (*llvm::max_element(list, before))->getOwner(),
+                *first = (*llvm::min_element(backward->second, before))->getOwner();
+      if (analysis::usesMeet(last, first, [&](Operation *op) { return needsOther(op, read); }))
+        llvm::append_range(list, std::exchange(backward->second, {}));
+    }
+  }
+
+  static void fetch(train::ReadOp read) {
     llvm::MapVector<std::pair<Block *, StringRef>, SmallVector<OpOperand *>> uses;
     for (OpOperand &use : read->getUses())
       if (!isForHost(use))
         uses[{use.getOwner()->getBlock(), purposeOf(use.getOwner())}].push_back(&use);
+    joinPasses(read, uses);
     for (auto &[where, list] : uses) {
+      if (list.empty())
+        continue;
       Operation *first = list.front()->getOwner();
       for (OpOperand *use : list)
         if (use->getOwner()->isBeforeInBlock(first))

@@ -1,5 +1,4 @@
-//===- OffloadStates.cpp - states in the host's memory, updates where they are
-//-----------------===//
+//===- OffloadStates.cpp - states in the host's memory, updates where they are ----------------===//
 
 #include "dialects/Offload/Offload.h"
 #include "dialects/Train/Train.h"

@@ -1,5 +1,4 @@
-//===- OffloadVerify.cpp - who may look at the host's memory
-//-----------------------------------===//
+//===- OffloadVerify.cpp - who may look at the host's memory ----------------------------------===//
 
 #include "dialects/Offload/Offload.h"
 #include "dialects/Train/Train.h"

@@ -1,5 +1,4 @@
-//===- StartTransfers.cpp - start and wait of copies
-//-------------------------------------------===//
+//===- StartTransfers.cpp - start and wait of copies ------------------------------------------===//
 
 #include "dialects/Offload/Offload.h"
 #include "partita/Offload/Passes.h"

@@ -36,7 +36,9 @@ static constexpr Phase kPhases[] = {
      "the gathers of parameters take the place of their conjugates, before differentiation"},
     {"differentiate",
      "differentiate,recompute{policy=${recompute} "
-     "budget=${recompute-budget} partition=${recompute-partition}},gather-again{strategy=${fsdp-strategy} keep=${keep-gathered}},expand-conjugates,join-"
+     "budget=${recompute-budget} "
+     "partition=${recompute-partition}},gather-again{strategy=${fsdp-strategy} "
+     "keep=${keep-gathered} always=${gather-always}},expand-conjugates,join-"
      "slice-gradients,canonicalize,"
      "cse",
      "after partitioning, so that the conjugates of what it inserted come out of the table"},

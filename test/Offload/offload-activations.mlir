@@ -1,6 +1,9 @@
 // RUN: partita-opt %s --offload-activations="what=activations least-bytes=1" | FileCheck %s
-// RUN: partita-opt %s --offload-activations=what=activations | FileCheck %s --check-prefix=NOTHING
+// RUN: partita-opt %s --offload-activations=what=optimizer | FileCheck %s --check-prefix=NOTHING
 // NOTHING-NOT: offload.
+// RUN: partita-opt %s --offload-activations=what=activations 2>&1 | FileCheck %s --check-prefix=SMALL
+// SMALL: warning: offload: activations: none of at least 65536 bytes waits for the backward pass of its layer; a lower --offload-threshold takes smaller ones
+// SMALL-NOT: offload.to_host
 
 #first = loc(fused<#train.layer<0 of 2>>["first"])
 #last = loc(fused<#train.layer<1 of 2>>["last"])

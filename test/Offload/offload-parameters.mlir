@@ -13,24 +13,33 @@ module attributes {par.mesh = #par.mesh<dp = 2>} {
   train.parameter @table : tensor<5x6xf32>
   train.state @table.m : tensor<15xf32> = 0.0 of @table "m"
 
-  // One copy for the forward pass, one for the backward pass; the update, which has no states, is the host's.
+  // CHECK: train.parameter @v : tensor<6x6xf32> {offload.host}
+  train.parameter @v : tensor<6x6xf32>
+
+  // One copy for the forward pass, one for the backward pass; but one for both of what the backward pass begins with. The update,
+  // which has no states, is the host's.
   // CHECK-LABEL: func @example
   // CHECK: %[[H:.*]] = train.read @w
   // CHECK-NEXT: %[[F:.*]] = offload.to_device %[[H]] :
   // CHECK-NEXT: tx.matmul %arg0, %[[F]]
-  // CHECK-NEXT: tx.matmul %arg0, %[[F]]
-  // CHECK: %[[B:.*]] = offload.to_device %[[H]] for "backward"
-  // CHECK-NEXT: tx.matmul_nt %arg1, %[[B]]
+  // CHECK: %[[HV:.*]] = train.read @v
+  // CHECK-NEXT: %[[V:.*]] = offload.to_device %[[HV]] :
+  // CHECK-NEXT: tx.matmul %{{.*}}, %[[V]]
+  // CHECK-NEXT: tx.matmul_nt %arg1, %[[V]]
+  // CHECK-NEXT: %[[B:.*]] = offload.to_device %[[H]] for "backward"
+  // CHECK-NEXT: tx.matmul_nt %{{.*}}, %[[B]]
   // CHECK: train.sgd %[[H]], {{.*}}offload.on_host
-  func.func @example(%x: tensor<8x4xf32>, %dy: tensor<8x6xf32>, %g: tensor<4x6xf32>) -> (tensor<8x6xf32>, tensor<8x6xf32>, tensor<8x4xf32>) {
+  func.func @example(%x: tensor<8x4xf32>, %dz: tensor<8x6xf32>, %g: tensor<4x6xf32>) -> (tensor<8x6xf32>, tensor<8x4xf32>) {
     %w = train.read @w : tensor<4x6xf32>
     %y = tx.matmul %x, %w : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
-    %z = tx.matmul %x, %w : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
+    %v = train.read @v : tensor<6x6xf32>
+    %z = tx.matmul %y, %v : (tensor<8x6xf32>, tensor<6x6xf32>) -> tensor<8x6xf32>
+    %dy = tx.matmul_nt %dz, %v : (tensor<8x6xf32>, tensor<6x6xf32>) -> tensor<8x6xf32> loc(#back)
     %dx = tx.matmul_nt %dy, %w : (tensor<8x6xf32>, tensor<4x6xf32>) -> tensor<8x4xf32> loc(#back)
     %rate = train.learning_rate : tensor<f32>
     %new = train.sgd %w, %g, %rate {decay = 0.0} : (tensor<4x6xf32>, tensor<4x6xf32>, tensor<f32>) -> tensor<4x6xf32>
     train.write @w, %new : tensor<4x6xf32>
-    return %y, %z, %dx : tensor<8x6xf32>, tensor<8x6xf32>, tensor<8x4xf32>
+    return %z, %dx : tensor<8x6xf32>, tensor<8x4xf32>
   }
 
   // A piece is updated on the device: the value goes there for it, and what is gathered goes back.

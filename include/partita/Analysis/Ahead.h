@@ -1,7 +1,8 @@
 //===- Ahead.h - how far ahead of its use something is fetched ----------------------*- C++ -*-===//
 //
 // What gathers of parameters and copies from the host have in common: groups in the order of their
-// first uses, each brought before the first use of a group before it.
+// first uses, each brought before the first use of a group before it; and that one will do where
+// the backward pass begins with what the forward pass ends with.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -32,6 +33,20 @@ template <typename Groups> size_t aheadOf(const Groups &groups, size_t index, in
       break;
   }
   return ahead;
+}
+
+/// Does the backward pass go on with a value where the forward pass leaves it, before it needs
+/// another one of the kind (`isOther(op)`)? So it is with the last product of a model and its
+/// gradient: to fetch the value again would make room for nothing. Both uses are ops of one block.
+template <typename Predicate>
+bool usesMeet(mlir::Operation *lastForward, mlir::Operation *firstBackward, Predicate isOther) {
+  if (!lastForward->isBeforeInBlock(firstBackward))
+    return false;
+  for (mlir::Operation *op = lastForward->getNextNode(); op != firstBackward;
+       op = op->getNextNode())
+    if (isOther(op))
+      return false;
+  return true;
 }
 
 } // namespace partita::analysis

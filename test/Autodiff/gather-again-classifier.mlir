@@ -1,0 +1,30 @@
+// RUN: partita-opt %s --gather-again | FileCheck %s
+// RUN: partita-opt %s --gather-again=always=true | FileCheck %s --check-prefix=ALWAYS
+
+// The weights with which the forward pass ends and the backward pass begins are gathered once: no other parameter is needed between
+// the two uses, so a second gather would make room for nothing.
+// CHECK-LABEL: func.func @classifier
+// CHECK: %[[Q:.*]] = zero.gather %{{.*}} over "tp" :
+// CHECK: %[[R:.*]] = zero.gather %{{.*}} over "tp" :
+// CHECK: tx.matmul_nt %{{.*}}, %[[R]]
+// CHECK: %[[AGAIN:.*]] = zero.gather %{{.*}} over "tp" again
+// CHECK-NEXT: tx.matmul_nt %{{.*}}, %[[AGAIN]]
+// CHECK-NOT: zero.gather
+// ALWAYS: func.func @classifier
+// ALWAYS-COUNT-2: zero.gather {{.*}} over "tp" again
+#back = loc(fused<"backward">["node"])
+module attributes {par.mesh = #par.mesh<tp = 2>} {
+train.parameter @q : tensor<4x6xf32>
+train.parameter @r : tensor<6x6xf32>
+func.func @classifier(%x: tensor<8x4xf32>) -> tensor<8x4xf32> attributes {par.no_cotangents} {
+  %q = train.read @q : tensor<12xf32, #par.place<[4, 6], flat [tp]>>
+  %r = train.read @r : tensor<18xf32, #par.place<[6, 6], flat [tp]>>
+  %qw = zero.gather %q over "tp" : tensor<12xf32, #par.place<[4, 6], flat [tp]>> -> tensor<4x6xf32>
+  %rw = zero.gather %r over "tp" : tensor<18xf32, #par.place<[6, 6], flat [tp]>> -> tensor<6x6xf32>
+  %h = tx.matmul %x, %qw : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
+  %z = tx.matmul %h, %rw : (tensor<8x6xf32>, tensor<6x6xf32>) -> tensor<8x6xf32>
+  %dh = tx.matmul_nt %z, %rw : (tensor<8x6xf32>, tensor<6x6xf32>) -> tensor<8x6xf32> loc(#back)
+  %dx = tx.matmul_nt %dh, %qw : (tensor<8x6xf32>, tensor<4x6xf32>) -> tensor<8x4xf32> loc(#back)
+  return %dx : tensor<8x4xf32>
+}
+}
