@@ -25,7 +25,10 @@ struct BucketAllReduces : partita::impl::BucketAllReducesPassBase<BucketAllReduc
 
   void runOnOperation() override {
     auto reduces = [](Operation *op) { return isa<par::AllReduceOp, zero::ReduceScatterOp>(op); };
-    getOperation().walk([](zero::ReduceScatterOp op) { sinkSum(op); });
+    SmallVector<zero::ReduceScatterOp>
+        scatters; // first: what is moved may be what a walk visits next
+    getOperation().walk([&](zero::ReduceScatterOp op) { scatters.push_back(op); });
+    llvm::for_each(scatters, sinkSum);
     FailureOr<int64_t> made = overlap::Buckets::joinAll(getOperation(), reduces, bytes);
     if (failed(made))
       return signalPassFailure();

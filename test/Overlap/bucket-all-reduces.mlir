@@ -85,3 +85,30 @@ func.func @twice(%x: !t, %y: !t, %z: !d) -> (tensor<2xf32>, tensor<2xf32>, tenso
   %b1 = par.all_reduce %b over "dp" because "gradient" : !d -> tensor<2xf32>
   return %a1, %b1, %z1 : tensor<2xf32>, tensor<2xf32>, tensor<2xf32>
 }
+
+// Pieces that are only added to other micro-batches' are waited for at the end: their sums all stand there.
+// CHECK-LABEL: func.func @sums_of_micro_batches
+// CHECK: %[[P:.*]]:2 = zero.reduce_scatter {{.*}} over "dp" because "gradient"
+// CHECK-NOT: tx.add
+// CHECK: %[[Q:.*]] = zero.reduce_scatter {{.*}} over "dp" because "gradient"
+// CHECK-DAG: tx.add %{{.*}}, %[[P]]#0
+// CHECK-DAG: tx.add %{{.*}}, %[[P]]#1
+// CHECK-DAG: tx.add %{{.*}}, %[[Q]]
+// CHECK-NEXT: return
+!piece = tensor<2xf32, #par.place<[4], flat [dp]>>
+module attributes {par.mesh = #par.mesh<dp = 2>} {
+func.func @sums_of_micro_batches(%x: !p, %s: !piece, %t: !piece, %u: !piece) -> (!piece, !piece, !piece) attributes {par.no_cotangents} {
+  %a = "tx.neg"(%x) : (!p) -> !p
+  %a1 = zero.reduce_scatter %a over "dp" because "gradient" : !p -> !piece
+  %as = tx.add %s, %a1 : (!piece, !piece) -> !piece
+  %b = "tx.neg"(%a) : (!p) -> !p
+  %b1 = zero.reduce_scatter %b over "dp" because "gradient" : !p -> !piece
+  %bs = tx.add %t, %b1 : (!piece, !piece) -> !piece
+  %g = par.g %b over "dp" : !p -> tensor<4xf32>
+  %e = tx.tanh %g : (tensor<4xf32>) -> tensor<4xf32>
+  %c = tx.mul %b, %e : (!p, tensor<4xf32>) -> !p
+  %c1 = zero.reduce_scatter %c over "dp" because "gradient" : !p -> !piece
+  %cs = tx.add %u, %c1 : (!piece, !piece) -> !piece
+  return %as, %bs, %cs : !piece, !piece, !piece
+}
+}
