@@ -28,6 +28,9 @@ def Rt_Dialect : Dialect {
     /// On the module, by `plan-memory`: bytes of the arena and of persistent memory.
     static constexpr ::llvm::StringLiteral kArenaBytes = "rt.arena_bytes";
     static constexpr ::llvm::StringLiteral kPersistentBytes = "rt.persistent_bytes";
+    /// On the module, by `plan-memory`: the arena that @forward needs, of a program that trains and calls it
+    /// only when it is asked to; absent where the arena is as large anyhow.
+    static constexpr ::llvm::StringLiteral kForwardArenaBytes = "rt.forward_arena_bytes";
     /// On the module, by `plan-memory`: bytes of host memory that lives as long as the program, and of
     /// pinned host memory; absent where none of either is needed.
     static constexpr ::llvm::StringLiteral kHostBytes = "rt.host_bytes";

@@ -247,7 +247,8 @@ private:
     os << "  p.accumulate = " << cast<IntegerAttr>(program.get("accumulate")).getInt() << ";\n";
     os << "  p.persistentBytes = " << persistent << ";\n  p.arenaBytes = " << arena << ";\n";
     for (auto [name, member] : {std::pair(rt::RtDialect::kHostBytes, "hostBytes"),
-                                {rt::RtDialect::kPinnedBytes, "pinnedBytes"}})
+                                {rt::RtDialect::kPinnedBytes, "pinnedBytes"},
+                                {rt::RtDialect::kForwardArenaBytes, "forwardArenaBytes"}})
       if (auto bytes = module->getAttrOfType<IntegerAttr>(name))
         os << "  p." << member << " = " << bytes.getInt() << ";\n";
     for (auto [name, member] : {std::pair("to_host", "toHost"), {"to_device", "toDevice"}})

@@ -30,7 +30,8 @@ std::unique_ptr<PlacedMemory> PlacedMemory::create(ModuleOp module) {
       if (auto tensor = dyn_cast<RankedTensorType>(type); tensor && !buffersOf(op).empty())
         memory->unit = std::min(memory->unit, rt::elementBytes(tensor.getElementType()));
   });
-  memory->arena.resize(arena.getInt() / memory->unit);
+  auto forward = module->getAttrOfType<IntegerAttr>(RtDialect::kForwardArenaBytes);
+  memory->arena.resize(std::max(arena.getInt(), forward ? forward.getInt() : 0) / memory->unit);
   memory->persistent.resize(persistent.getInt() / memory->unit);
   for (auto [name, space] : {std::pair(RtDialect::kHostBytes, &memory->host),
                              {RtDialect::kPinnedBytes, &memory->pinned}})

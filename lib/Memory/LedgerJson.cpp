@@ -289,6 +289,8 @@ static json::Object describe(ModuleOp module, Side side) {
 
 json::Object memory::describe(ModuleOp module) {
   json::Object result = ::describe(module, Side::Device);
+  if (auto forward = module->getAttrOfType<IntegerAttr>(RtDialect::kForwardArenaBytes))
+    result["forward_arena"] = forward.getInt();
   if (module->hasAttr(RtDialect::kHostBytes) || module->hasAttr(RtDialect::kPinnedBytes))
     result["host"] = ::describe(module, Side::Host);
   return result;

@@ -30,7 +30,26 @@ static Operation *makerOf(const Storage &storage) {
   return op;
 }
 
+/// What of a bucket a result is made of: its parameter, or what made the operand.
+static std::string nameInBucket(OpResult result) {
+  Operation *op = result.getDefiningOp();
+  if (!isa<CollectiveInterface, offload::ToDeviceOp, offload::ToDeviceStartOp>(op))
+    return {};
+  int64_t tokens = int64_t(op->getNumResults()) - op->getNumOperands(),
+          number = int64_t(result.getResultNumber()) - tokens;
+  if (number < 0 || number >= op->getNumOperands())
+    return {};
+  Value operand = op->getOperand(number);
+  if (FlatSymbolRefAttr parameter = train::parameterReadBy(operand))
+    return parameter.getValue().str();
+  Operation *definer = op->getNumOperands() > 1 ? operand.getDefiningOp() : nullptr;
+  return definer ? rt::readableName(definer->getLoc(), definer) : "";
+}
+
 static std::string nameOf(const Storage &storage) {
+  if (auto result = dyn_cast_or_null<OpResult>(storage.scratchOf ? Value() : storage.holder))
+    if (std::string name = nameInBucket(result); !name.empty())
+      return name;
   Operation *maker = makerOf(storage);
   std::string name = rt::readableName(maker ? maker->getLoc() : storage.holder.getLoc(), maker);
   if (storage.scratchOf)
@@ -39,9 +58,14 @@ static std::string nameOf(const Storage &storage) {
                                                              : name;
 }
 
-/// The layer, by the location's mark.
+/// The layer, by the location's mark, or that of the parameters that are gathered.
 static int64_t placeOf(Operation *op) {
-  train::LayerAttr layer = op ? train::LayerAttr::of(op->getLoc()) : train::LayerAttr();
+  if (!op)
+    return analysis::Elsewhere;
+  SmallVector<par::CauseAttr> causes = par::causesOf(op->getLoc());
+  if (isa<zero::GatherOp, zero::GatherStartOp>(op) && !causes.empty())
+    return causes.front().getLayer();
+  train::LayerAttr layer = train::LayerAttr::of(op->getLoc());
   return layer ? layer.getNumber() : int64_t(analysis::Elsewhere);
 }
 

@@ -60,7 +60,9 @@ struct PlanMemory : partita::impl::PlanMemoryBase<PlanMemory> {
     if (failed(layOutPersistent(module)))
       return signalPassFailure();
     Builder b(module.getContext());
-    int64_t arena = 0, pinned = 0;
+    // A program that trains calls @forward, whose outputs may be large, when it is asked to.
+    bool trains = bool(module.lookupSymbol("train_step"));
+    int64_t arena = 0, forwardArena = 0, pinned = 0;
     SmallVector<NamedAttribute> ledger;
     for (auto function : module.getOps<func::FuncOp>()) {
       if (failed(checkPlannable(function)))
@@ -70,7 +72,8 @@ struct PlanMemory : partita::impl::PlanMemoryBase<PlanMemory> {
         return signalPassFailure();
       plan->arenaBytes = assignOffsets(plan->storages, Space::Arena);
       plan->pinnedBytes = assignOffsets(plan->storages, Space::Pinned);
-      arena = std::max(arena, plan->arenaBytes);
+      int64_t &largest = trains && function.getName() == "forward" ? forwardArena : arena;
+      largest = std::max(largest, plan->arenaBytes);
       pinned = std::max(pinned, plan->pinnedBytes);
       attach(*plan);
       ledger.push_back(b.getNamedAttr(function.getName(), ledgerOf(function, *plan)));
@@ -79,6 +82,8 @@ struct PlanMemory : partita::impl::PlanMemoryBase<PlanMemory> {
       inPlace += plan->inPlace;
     }
     module->setAttr(RtDialect::kArenaBytes, b.getI64IntegerAttr(arena));
+    if (forwardArena > arena)
+      module->setAttr(RtDialect::kForwardArenaBytes, b.getI64IntegerAttr(forwardArena));
     module->setAttr(RtDialect::kPersistentBytes, b.getI64IntegerAttr(persistentBytes));
     for (auto [name, bytes] :
          {std::pair(RtDialect::kHostBytes, hostBytes), {RtDialect::kPinnedBytes, pinned}})

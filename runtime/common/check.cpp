@@ -162,7 +162,7 @@ void checkProgram(const Program &program) {
     std::string what = std::string("output ") + output.name;
     checkPiece(program, what, output.globalShape, output.localShape, output.splits);
     checkOffset(what, output.offset, output.localShape.elements() * sizeOf(output.dtype),
-                program.arenaBytes, "the arena");
+                std::max(program.arenaBytes, program.forwardArenaBytes), "the arena");
   }
 }
 

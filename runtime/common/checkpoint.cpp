@@ -102,7 +102,7 @@ CheckpointInfo readCheckpointInfo(const std::string &folder) {
   info.step = int64_t(metadataNumber(file, "step"));
   info.seed = metadataNumber(file, "seed");
   if (info.step < 0)
-    fail("%s is not a checkpoint: its step is too large", file.path().c_str());
+    fail("%s is not a checkpoint: its step is not within 0 to 2^63 - 1", file.path().c_str());
   auto format = file.metadata().find("format");
   if (format == file.metadata().end() ||
       (format->second != kWholeFormat && format->second != kShardedFormat))

@@ -56,6 +56,9 @@ void placeOnMesh(Rank &rank, const Program &program, int number);
 /// Bytes of input buffers of one rank: all micro-batches of a step, each input 64-byte aligned.
 int64_t inputBytes(const Program &program);
 
+/// Bytes of a rank's arena in this run (whose options may be null).
+int64_t arenaBytes(const Program &program, const RunOptions *options);
+
 /// Threads that BLAS uses in each rank.
 void setBlasThreads(int threads);
 

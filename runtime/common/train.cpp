@@ -9,7 +9,8 @@
 #include "partita_rt/transfer.h"
 
 #include <cmath>
-#include <sys/resource.h>
+#include <cstdlib>
+#include <fstream>
 #include <unistd.h>
 
 namespace partita_rt {
@@ -170,19 +171,27 @@ void printTransfers(const Issued &before, const Issued &after) {
                                " to the device per step and rank");
 }
 
-void printMemory(const Program &program) {
-  int64_t inputs = inputBytes(program);
-  writeLine("memory", grouped(program.persistentBytes + program.arenaBytes + inputs) +
+/// Bytes that the process had in memory at the most; 0 where the system does not tell. (Not what
+/// getrusage says: that begins with what the program had that this one took the place of.)
+int64_t residentAtMost() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.compare(0, 6, "VmHWM:") == 0)
+      return std::atoll(line.c_str() + 6) * 1024;
+  return 0;
+}
+
+void printMemory(const Program &program, const RunOptions &options) {
+  int64_t inputs = inputBytes(program), arena = arenaBytes(program, &options);
+  writeLine("memory", grouped(program.persistentBytes + arena + inputs) +
                           " bytes per rank: " + grouped(program.persistentBytes) + " persistent, " +
-                          grouped(program.arenaBytes) + " arena, " + grouped(inputs) + " inputs");
+                          grouped(arena) + " arena, " + grouped(inputs) + " inputs");
   if (program.hostBytes + program.pinnedBytes > 0)
     writeLine("", grouped(program.hostBytes + program.pinnedBytes) +
                       " bytes of the host's memory: " + grouped(program.hostBytes) +
                       " persistent, " + grouped(program.pinnedBytes) + " pinned");
-  rusage usage;
-  if (getrusage(RUSAGE_SELF, &usage) == 0)
-    writeLine("", grouped(int64_t(usage.ru_maxrss) * 1024) + " bytes resident at the most, whole "
-                                                             "process");
+  if (int64_t bytes = residentAtMost())
+    writeLine("", grouped(bytes) + " bytes resident at the most, whole process");
 }
 
 /// All that the loop keeps between steps.
@@ -311,7 +320,7 @@ void Loop::summarize(const ReducedCount &reduced) const {
     printTransfers(*beforeStep, *afterStep);
     printOverlap(reduced);
   }
-  printMemory(*rank.program);
+  printMemory(*rank.program, session.options);
   if (!options.checkpoint.empty() && steps > 0)
     writeLine("checkpoint", checkpointPath(*rank.program, options.checkpoint));
 }

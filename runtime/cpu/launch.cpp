@@ -1,17 +1,20 @@
 // Launching ranks on CPUs (common/launch.h).
 
 #include "common/launch.h"
+#include "common/options.h"
 #include "cpu/message_group.h"
 #include "cpu/thread_group.h"
 #include "cpu/transfer.h"
 #include "cpu/window_group.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <new>
 #include <sys/mman.h>
+#include <system_error>
 #include <thread>
 #include <unistd.h>
 
@@ -72,6 +75,11 @@ int64_t inputBytes(const Program &program) {
   return bytes;
 }
 
+int64_t arenaBytes(const Program &program, const RunOptions *options) {
+  bool forward = options && !options->forward.empty();
+  return std::max(program.arenaBytes, forward ? program.forwardArenaBytes : 0);
+}
+
 namespace {
 
 /// Zeroed pages, huge where the system has them (attention and GEMM walk over many rows at once).
@@ -103,7 +111,7 @@ private:
 struct RankMemory {
   explicit RankMemory(const Rank &rank)
       : persistent(rank.program->persistentBytes, "persistent memory", rank.rank),
-        arena(rank.program->arenaBytes, "arena", rank.rank),
+        arena(arenaBytes(*rank.program, rank.options), "arena", rank.rank),
         host(rank.program->hostBytes, "host's memory", rank.rank),
         pinned(rank.program->pinnedBytes, "pinned memory", rank.rank),
         inputs(inputBytes(*rank.program), "inputs", rank.rank) {}
@@ -191,9 +199,14 @@ std::string World::runThreads(const Program &program, const RunOptions *options,
     }
   };
   std::vector<std::thread> threads;
-  for (int r = 1; r < ranks; ++r)
-    threads.emplace_back(guarded, std::ref(all[size_t(r)]));
-  guarded(all[0]);
+  try {
+    for (int r = 1; r < ranks; ++r)
+      threads.emplace_back(guarded, std::ref(all[size_t(r)]));
+    guarded(all[0]);
+  } catch (const std::system_error &error) {
+    failure.raise(int(threads.size()) + 1,
+                  std::string("its thread cannot be started: ") + error.what());
+  }
   for (std::thread &thread : threads)
     thread.join();
   if (!failure.raised())

@@ -43,7 +43,9 @@ static void declareOutput(OptionSet &options, CompileOptions &o) {
       "memory-limit", "SIZE", "", "refuses a program that needs more bytes per rank: 512M, 1.5G",
       [&o](StringRef text) {
         o.memoryLimit = parseBytes(text);
-        return std::string(o.memoryLimit ? "" : ("'" + text + "' is no size, such as 512M").str());
+        return std::string(o.memoryLimit.value_or(0) > 0
+                               ? ""
+                               : ("'" + text + "' is no size above 0, such as 512M").str());
       });
   o.expectations.declare(options);
   options.flag("no-build", o.noBuild, "writes the source and leaves 'make -C DIR' to you");

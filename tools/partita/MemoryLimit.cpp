@@ -12,6 +12,7 @@
 #include "partita/Analysis/Collectives.h"
 #include "partita/Analysis/Transfers.h"
 #include "partita/Analysis/Work.h"
+#include "partita/Memory/Ledger.h"
 #include "tools/partita/Options.h"
 #include "tools/partita/Session.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -19,6 +20,8 @@
 using namespace mlir;
 using namespace partita;
 using namespace partita::tool;
+using memory::Buffer;
+using memory::Ledger;
 using rt::RtDialect;
 
 static int64_t number(DictionaryAttr dictionary, StringRef key) {
@@ -26,25 +29,38 @@ static int64_t number(DictionaryAttr dictionary, StringRef key) {
   return attribute ? attribute.getInt() : 0;
 }
 
-/// The ledger entry of the function that needs the largest arena.
-static DictionaryAttr hungriest(DictionaryAttr ledger) {
-  DictionaryAttr most;
+/// The function that needs the largest arena.
+static StringRef hungriest(DictionaryAttr ledger) {
+  StringRef name;
+  int64_t most = -1;
   for (NamedAttribute entry : ledger)
     if (auto function = dyn_cast<DictionaryAttr>(entry.getValue()))
-      if (!most || number(function, "arena") > number(most, "arena"))
-        most = function;
-  return most;
+      if (int64_t arena = number(function, "arena"); arena > most)
+        most = arena, name = entry.getName();
+  return name;
 }
 
-static std::string holders(DictionaryAttr function, size_t most) {
+/// What holds most where the arena is fullest, persistent memory included, and of the arena's kinds
+/// which tensors.
+static std::string holders(const Ledger &ledger, size_t most) {
+  std::vector<std::pair<int64_t, memory::Kind>> sums;
+  for (const Ledger::KindUse &use : ledger.byKind())
+    sums.push_back({use.atPeak, use.kind});
+  for (auto [kind, bytes] : llvm::enumerate(ledger.persistent))
+    sums.push_back({bytes, static_cast<memory::Kind>(kind)});
+  llvm::stable_sort(sums, [](auto a, auto b) { return a.first > b.first; });
+  std::vector<const Buffer *> buffers = ledger.holders(ledger.buffers.size());
   std::string text;
-  auto list = function ? function.getAs<ArrayAttr>("holders") : ArrayAttr();
-  for (Attribute entry : list ? list.getValue().take_front(most) : ArrayRef<Attribute>()) {
-    auto pair = dyn_cast<ArrayAttr>(entry);
-    if (!pair || pair.size() != 2 || !isa<StringAttr>(pair[0]) || !isa<IntegerAttr>(pair[1]))
-      continue;
-    text += (text.empty() ? "" : ", ") + cast<StringAttr>(pair[0]).getValue().str() + " (" +
-            formatBytes(cast<IntegerAttr>(pair[1]).getInt()) + ")";
+  for (auto [bytes, kind] : ArrayRef(sums).take_front(most)) {
+    if (bytes == 0)
+      break;
+    std::string names;
+    for (const Buffer *buffer : buffers)
+      if (buffer->kind == kind && !memory::rowOf(kind).persistent && llvm::count(names, ',') < 2)
+        names += (names.empty() ? ": " : ", ") + buffer->name + " " +
+                 formatBytes(memory::align(buffer->bytes));
+    text += (text.empty() ? "" : ", ") + memory::rowOf(kind).title.str() + " (" +
+            formatBytes(bytes) + names + ")";
   }
   return text;
 }
@@ -77,6 +93,8 @@ static std::optional<Change> with(const Request &request,
     change.request.plan.set(name, value);
     change.text += (change.text.empty() ? "--" : " --") + (name + " " + value).str();
   }
+  if (!change.request.plan.findIneffective().empty())
+    return {};
   return change;
 }
 
@@ -98,6 +116,15 @@ static void smallerBatches(const Request &request, std::vector<Change> &changes)
   }
 }
 
+/// The words, and this one.
+static std::string withWord(StringRef words, StringRef word) {
+  SmallVector<StringRef> list;
+  words.split(list, ',', -1, /*KeepEmpty=*/false);
+  if (!llvm::is_contained(list, word))
+    list.push_back(word);
+  return llvm::join(list, ",");
+}
+
 /// What can be changed about a plan: alone, and the last of each together.
 static std::vector<Change> candidates(const Request &request) {
   std::vector<Change> changes;
@@ -114,9 +141,13 @@ static std::vector<Change> candidates(const Request &request) {
   add({{"recompute", "block"}});
   if (stage < 3)
     add({{"zero-stage", "3"}, {"recompute", "block"}});
-  for (StringRef what : {"optimizer", "activations", "optimizer,parameters,activations"})
-    if (request.plan.get("offload").empty())
-      add({{"offload", what}});
+  constexpr StringLiteral all = "optimizer,parameters,activations";
+  for (StringRef word : {"optimizer", "activations"})
+    add({{"offload", withWord(request.plan.get("offload"), word)}});
+  add({{"offload", all}});
+  add({{"recompute", "block"}, {"offload", all}});
+  if (stage < 3)
+    add({{"zero-stage", "3"}, {"recompute", "block"}, {"offload", all}});
   smallerBatches(request, changes);
   add({{"optimizer", "sgd"}});
   return changes;
@@ -203,11 +234,12 @@ std::string partita::tool::checkMemory(ModuleOp module, const Request &request, 
            "out --compile-to or name a later phase";
   if (needed->bytes <= limit)
     return {};
+  std::optional<Ledger> held = Ledger::of(module, hungriest(ledger));
   int64_t arena = module->getAttrOfType<IntegerAttr>(RtDialect::kArenaBytes).getInt();
   int64_t persistent = static_cast<int64_t>(needed->bytes) - arena;
   return "a rank needs " + formatBytes(needed->bytes) + " (" + std::to_string(needed->bytes) +
          " bytes: " + std::to_string(persistent) + " persistent, " + std::to_string(arena) +
          " arena), the limit is " + formatBytes(limit) + " (" + std::to_string(limit) +
-         " bytes); the arena's largest holders are " + holders(hungriest(ledger), 3) +
+         " bytes); " + (held ? "the largest holders are " + holders(*held, 4) : "") +
          listChanges(request, *needed, limit, planner);
 }

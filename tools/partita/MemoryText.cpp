@@ -114,6 +114,15 @@ static void printHost(raw_ostream &os, const json::Object &memory) {
     printKinds(os, "pinned", *ledger);
 }
 
+/// The op at a function's peak, as its JSON has it.
+static std::string nodeText(const json::Object &function) {
+  const json::Object *at = function.getObject("at");
+  if (!at)
+    return "its peak";
+  std::string node = printable(at->getString("node").value_or(""));
+  return node.empty() ? printable(at->getString("name").value_or("")) : node;
+}
+
 std::string partita::tool::momentText(const Ledger &ledger) {
   const Ledger::Moment &at = ledger.at;
   std::string text = formatv("op {0} of {1}, ", at.op, ledger.ops);
@@ -131,6 +140,15 @@ void partita::tool::printMemorySummary(raw_ostream &os, const json::Object &memo
   printPersistent(os, "persistent", memory);
   if (ledger)
     printKinds(os, "arena", *ledger);
+  const json::Object *functions = memory.getObject("functions");
+  for (const auto &[name, value] : functions ? *functions : json::Object())
+    if (const json::Object *other = value.getAsObject();
+        other && number(*other, "arena") == arena && ledger && ledger->arena < arena)
+      os << formatv("\n  The arena is as large as {0} needs it: {1} bytes at {2}\n",
+                    printable(StringRef(name)), grouped(arena), nodeText(*other));
+  if (int64_t forward = number(memory, "forward_arena"))
+    os << formatv("\n  A run with --forward has an arena of {0} bytes, which the outputs need\n",
+                  grouped(forward));
   if (const json::Object *host = memory.getObject("host"))
     printHost(os, *host);
 }

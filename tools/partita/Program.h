@@ -16,7 +16,7 @@
 //     partita/Analysis/Collectives.h, Collective::toJson
 //     "memory":      {"persistent", "parameters", "optimizer_states", "arena", "kinds",
 //                     "functions", "ledger_of", "ledger"}; sums count each buffer filled up to
-//                     64 bytes
+//                     64 bytes; "forward_arena" where a run with --forward has a larger arena
 //       "kinds":     what persists: [{"kind", "title", "buffers", "bytes",
 //                     "parts": [{"name", "buffers", "bytes"}]}]; kind: parameter, state
 //       "functions": name -> {"arena", "peak": the most that lives at once,

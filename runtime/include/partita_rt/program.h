@@ -210,6 +210,8 @@ struct Program {
   int64_t hostBytes = 0;       ///< those that live in the host's memory
   int64_t pinnedBytes = 0;     ///< host memory for what is on its way; as arenaBytes
   int64_t arenaBytes = 0;      ///< largest of the entry points' needs; contents undefined at entry
+  /// The same of `forward`, where that is another one: allocated for a run with --forward alone.
+  int64_t forwardArenaBytes = 0;
 
   Hyper hyper;
   HyperReads reads;
