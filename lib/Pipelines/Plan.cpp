@@ -35,7 +35,8 @@ static constexpr PlanOption kOptions[] = {
      "the "
      "forward to the backward pass"},
     {"persistence-threshold", PlanOption::Integer, "ELEMENTS", "0", 0, kMost,
-     "parameters of at most this many elements of a rank stay whole at stage 3"},
+     "parameters of at most this many elements of a rank stay whole at stage 3, and on the device "
+     "with --offload parameters"},
     {"keep-gathered", PlanOption::List, "PATTERN,...", "", 0, 0,
      "parameters that stay gathered from the forward to the backward pass at stage 3: glob "
      "patterns "
@@ -59,9 +60,9 @@ static constexpr PlanOption kOptions[] = {
      "of what recomputation keeps alike on every rank of tp, each keeps a piece; they gather it to "
      "compute the layer again"},
     {"prefetch-bytes", PlanOption::Integer, "BYTES", "0", 0, kMost,
-     "parameters gathered (at stage 3), or fetched from the host, before they are used, at most; "
-     "0: "
-     "one bucket ahead"},
+     "parameters gathered (at stage 3), or fetched from the host, while they wait for their use, "
+     "as "
+     "far as more than one bucket ahead goes; 0: one bucket ahead"},
     {"bucket-bytes", PlanOption::Integer, "BYTES", "0", 0, kMost,
      "gradients reduced as one; 0: an eighth of all of them, 256 KiB to 25 MB"},
     {"objective", PlanOption::Named, "auto|causal|masked|classification|mse|output|none", "auto", 0,
@@ -259,37 +260,70 @@ void Plan::setOneRank() {
                              {"keep-gathered", ""},
                              {"offload", ""}})
     set(name, value);
+  for (StringRef name : {"persistence-threshold", "prefetch-bytes", "gather-always",
+                         "offload-threshold", "bucket-bytes"})
+    set(name, findPlanOption(name)->initial);
 }
 
-/// Options without effect where another has this value.
-struct Ineffective {
-  StringLiteral option, cause, value, reason;
+/// What leaves an option without effect, and how a message goes on that says so.
+struct Idle {
+  bool (*holds)(const Plan &plan);
+  StringLiteral reason;
 };
 
-static constexpr StringLiteral kInference = "a program for inference";
-static constexpr Ineffective kIneffective[] = {
-    {"accumulate", "objective", "none", kInference},
-    {"recompute", "objective", "none", kInference},
-    {"recompute-budget", "objective", "none", kInference},
-    {"recompute-partition", "objective", "none", kInference},
-    {"freeze", "objective", "none", kInference},
-    {"ignore-index", "objective", "none", kInference},
-    {"optimizer", "objective", "none", kInference},
-    {"lr", "objective", "none", kInference},
-    {"weight-decay", "objective", "none", kInference},
-    {"betas", "objective", "none", kInference},
-    {"eps", "objective", "none", kInference},
-    {"betas", "optimizer", "sgd", "an optimizer that keeps no moments"},
-    {"eps", "optimizer", "sgd", "an optimizer that divides by none"},
+static bool offloads(const Plan &plan, StringRef what) {
+  SmallVector<StringRef> words;
+  plan.get("offload").split(words, ',');
+  return llvm::is_contained(words, what);
+}
+static bool gathersParameters(const Plan &plan) { return plan.get("zero-stage") == "3"; }
+
+static constexpr Idle kInfers = {[](const Plan &plan) { return plan.get("objective") == "none"; },
+                                 "with --objective none, a program for inference"};
+static constexpr Idle kNoMoments = {[](const Plan &plan) { return plan.get("optimizer") == "sgd"; },
+                                    "with --optimizer sgd, which keeps no moments"};
+static constexpr Idle kParametersStay = {
+    [](const Plan &plan) { return !gathersParameters(plan) && !offloads(plan, "parameters"); },
+    "on parameters that are neither gathered (--zero-stage 3) nor fetched (--offload parameters)"};
+static constexpr Idle kGathersNothing = {
+    [](const Plan &plan) { return !gathersParameters(plan); },
+    "on parameters that are not gathered, with a stage before --zero-stage 3"};
+static constexpr Idle kKeepsAll = {
+    [](const Plan &plan) { return plan.get("fsdp-strategy") == "shard-grad-op"; },
+    "with --fsdp-strategy shard-grad-op, which keeps all that is gathered"};
+static constexpr Idle kActivationsStay = {
+    [](const Plan &plan) { return !offloads(plan, "activations"); },
+    "without --offload activations"};
+static constexpr Idle kOneRank = {[](const Plan &plan) { return plan.get("mesh").empty(); },
+                                  "without a --mesh: one rank reduces nothing"};
+
+static constexpr std::pair<StringLiteral, Idle> kIneffective[] = {
+    {"accumulate", kInfers},
+    {"recompute", kInfers},
+    {"recompute-budget", kInfers},
+    {"recompute-partition", kInfers},
+    {"freeze", kInfers},
+    {"ignore-index", kInfers},
+    {"optimizer", kInfers},
+    {"lr", kInfers},
+    {"weight-decay", kInfers},
+    {"betas", kInfers},
+    {"eps", kInfers},
+    {"betas", kNoMoments},
+    {"eps", kNoMoments},
+    {"prefetch-bytes", kParametersStay},
+    {"persistence-threshold", kParametersStay},
+    {"gather-always", kGathersNothing},
+    {"gather-always", kKeepsAll},
+    {"keep-gathered", kKeepsAll},
+    {"offload-threshold", kActivationsStay},
+    {"bucket-bytes", kOneRank},
 };
 
 std::string Plan::findIneffective() const {
-  for (const Ineffective &each : kIneffective)
-    if (get(each.cause) == each.value && isSet(each.option) &&
-        get(each.option) != findPlanOption(each.option)->initial)
-      return ("--" + each.option + ": has no effect with --" + each.cause + " " + each.value +
-              ", " + each.reason)
-          .str();
+  for (const auto &[option, idle] : kIneffective)
+    if (isSet(option) && get(option) != findPlanOption(option)->initial && idle.holds(*this))
+      return ("--" + option + ": has no effect " + idle.reason).str();
   return {};
 }
 

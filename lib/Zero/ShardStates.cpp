@@ -49,6 +49,14 @@ struct ZeroShardStates : partita::impl::ZeroShardStatesPassBase<ZeroShardStates>
                             "leave it out to compile a program that does not train";
       return signalPassFailure();
     }
+    if (stage < 3 && llvm::all_of(updates, [](Operation *op) { return statesOf(op).empty(); }) &&
+        (stage == 1 || !accumulates(module))) {
+      module.emitWarning() << "zero stage " << int64_t(stage)
+                           << " splits the optimizer's states, and this one keeps none"
+                           << (stage == 2 ? " (gradients stay in pieces with --accumulate alone)"
+                                          : "")
+                           << ": it saves nothing; --zero-stage 3 splits parameters";
+    }
     for (Operation *update : updates)
       shard(update);
   }
@@ -61,6 +69,14 @@ private:
       if (auto read = operand.getDefiningOp<train::ReadOp>())
         states.push_back(read);
     return states;
+  }
+
+  /// Are gradients of several micro-batches added up?
+  static bool accumulates(ModuleOp module) {
+    auto several = [](train::AccumulateOp loop) {
+      return loop.getCount() > 1 ? WalkResult::interrupt() : WalkResult::advance();
+    };
+    return module.walk(several).wasInterrupted();
   }
 
   void shard(Operation *update) {
