@@ -354,9 +354,12 @@ private:
   LogicalResult indivisible(Propagation &propagation, train::ParameterOp parameter, unsigned dim,
                             const Attempt &attempt) {
     if (isVocabulary(propagation, attempt)) {
-      parameter.emitRemark() << "dimension " << dim << " of '" << parameter.getSymName()
-                             << "' stays whole: " << attempt.indivisible
-                             << " does not divide over tp = " << mesh.sizeOf("tp");
+      int64_t parts = mesh.sizeOf("tp"), piece = llvm::divideCeil(attempt.indivisible, parts);
+      InFlightDiagnostic remark = parameter.emitRemark();
+      remark << "dimension " << dim << " of '" << parameter.getSymName()
+             << "' stays whole: " << attempt.indivisible << " does not divide over tp = " << parts;
+      if (piece * (parts - 1) >= attempt.indivisible)
+        remark << ", whose last rank would have none of pieces of " << piece;
       return success();
     }
     auto error = parameter.emitError()
