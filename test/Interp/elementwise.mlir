@@ -51,3 +51,12 @@ func.func @casts() -> (tensor<4xi64>, tensor<4xi1>, tensor<4xbf16>, tensor<4xf16
   %3 = tx.cast %x : tensor<4xf64> -> tensor<4xf16>
   return %0, %1, %2, %3 : tensor<4xi64>, tensor<4xi1>, tensor<4xbf16>, tensor<4xf16>
 }
+
+// What is not a number stays none.
+// CHECK-LABEL: @not_a_number
+// CHECK-NEXT: result 0: 3 = [nan, 0, 2]
+func.func @not_a_number() -> tensor<3xf32> {
+  %x = tx.constant dense<[0x7FC00000, -1.0, 2.0]> : tensor<3xf32> : tensor<3xf32>
+  %0 = tx.relu %x : (tensor<3xf32>) -> tensor<3xf32>
+  return %0 : tensor<3xf32>
+}

@@ -5,6 +5,8 @@
 
 #include <partita_rt/partita_rt.h>
 
+#include <algorithm>
+
 using namespace partita_rt;
 
 #ifndef RANKS
@@ -65,11 +67,12 @@ enum : int64_t {                             // arena
   kGradients = kScalars + 64,                // laid out as the parameters
   kDx = kGradients + kParameterBytes,        // [rows, width]
   kDh = kDx + 4 * kRows * kWidth,            // [rows, hidden]
-  kArenaBytes = kDh + 4 * kRows * kHidden
+  kArenaBytes = kDh + 4 * kRows * kHidden,
+  kOutput = kArenaBytes // of forward
 };
 
 static const Output kOutputs[] = {
-    {"logits", DType::Float32, {8, 16, 256}, {8 / RANKS, 16, 256}, {{0, 0}}, kLogits},
+    {"logits", DType::Float32, {8, 16, 256}, {8 / RANKS, 16, 256}, {{0, 0}}, kOutput},
 };
 
 #if RANKS > 1
@@ -191,7 +194,11 @@ static void eval_step(Rank &rank) {
   rank.report.loss = *loss;
 }
 
-static void forward(Rank &rank) { forward_rows(rank, 0); }
+/// Its output stands behind all that training needs.
+static void forward(Rank &rank) {
+  forward_rows(rank, 0);
+  std::copy_n(rank.at(kLogits), kRows * kVocabulary, rank.at(kOutput));
+}
 
 static Program program() {
   Program p;
@@ -207,6 +214,7 @@ static Program program() {
   p.accumulate = ACCUMULATE;
   p.persistentBytes = kPersistentBytes;
   p.arenaBytes = kArenaBytes;
+  p.forwardArenaBytes = kOutput + 4 * kRows * kVocabulary;
   p.hyper.learningRate = 1e-2f;
   p.hyper.weightDecay = 0.01f;
   p.exposesGradients = true;
