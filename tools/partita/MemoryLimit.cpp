@@ -29,15 +29,13 @@ static int64_t number(DictionaryAttr dictionary, StringRef key) {
   return attribute ? attribute.getInt() : 0;
 }
 
-/// The function that needs the largest arena.
-static StringRef hungriest(DictionaryAttr ledger) {
-  StringRef name;
-  int64_t most = -1;
+/// The function that needs all of the arena.
+static StringRef hungriest(DictionaryAttr ledger, int64_t arena) {
   for (NamedAttribute entry : ledger)
     if (auto function = dyn_cast<DictionaryAttr>(entry.getValue()))
-      if (int64_t arena = number(function, "arena"); arena > most)
-        most = arena, name = entry.getName();
-  return name;
+      if (number(function, "arena") == arena)
+        return entry.getName();
+  return "";
 }
 
 /// What holds most where the arena is fullest, persistent memory included, and of the arena's kinds
@@ -234,8 +232,8 @@ std::string partita::tool::checkMemory(ModuleOp module, const Request &request, 
            "out --compile-to or name a later phase";
   if (needed->bytes <= limit)
     return {};
-  std::optional<Ledger> held = Ledger::of(module, hungriest(ledger));
   int64_t arena = module->getAttrOfType<IntegerAttr>(RtDialect::kArenaBytes).getInt();
+  std::optional<Ledger> held = Ledger::of(module, hungriest(ledger, arena));
   int64_t persistent = static_cast<int64_t>(needed->bytes) - arena;
   return "a rank needs " + formatBytes(needed->bytes) + " (" + std::to_string(needed->bytes) +
          " bytes: " + std::to_string(persistent) + " persistent, " + std::to_string(arena) +
