@@ -339,14 +339,16 @@ private:
       for (int64_t layer : layers)
         if (budget == 0 || step.savedBytes() > budget)
           recomputed += step.apply(layer, next);
-    if (int64_t saved = step.savedBytes(); budget > 0 && saved > budget && !layers.empty())
+    pieces += step.pieceCount();
+    if (budget == 0 || layers.empty())
+      return;
+    if (int64_t saved = step.savedBytes(); saved > budget)
       getOperation().emitRemark() << "recompute budget of " << int64_t(budget)
                                   << " bytes: the backward pass needs " << saved
                                   << " bytes of activations "
                                   << (policy == "selective"
                                           ? "that are dear to compute, or stand outside of layers"
                                           : "in front of, between and behind the layers");
-    pieces += step.pieceCount();
   }
 
   int64_t pieces = 0;
