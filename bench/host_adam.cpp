@@ -5,6 +5,8 @@
 
 #include "cpu/transfer.h"
 
+#include "adamw.h"
+
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -90,18 +92,22 @@ int main(int argc, char **argv) {
   std::vector<std::unique_ptr<RankArrays>> ranks;
   for (int i = 0; i < threads; ++i)
     ranks.push_back(std::make_unique<RankArrays>(n));
-  AdamW options{1e-3f, 0.9f, 0.999f, 1e-8f, 0.01f, 10};
+  auto update = [](float *p, float *m, float *v, const float *g, int64_t count) {
+    adamw(p, m, v, g, count, 1e-3, 10, 0.9, 0.999, 1e-8, 0.01, 1);
+  };
   double copy = seconds(ranks, repeats, [&](RankArrays &a) {
     copyLoop(a.m.data(), a.v.data(), n);
     copyLoop(a.g.data(), a.p.data(), n);
   });
   double adam = seconds(ranks, repeats, [&](RankArrays &a) {
-    adamwUpdate(a.p.data(), a.m.data(), a.v.data(), a.g.data(), n, options);
+    update(a.p.data(), a.m.data(), a.v.data(), a.g.data(), n);
   });
   auto onHost = [&](Home home) {
     return seconds(ranks, repeats, [&, home](RankArrays &a) {
-      adamwUpdateOnHost(a.rank, home, a.p.data(), a.m.data(), a.v.data(), a.g.data(), n, options,
-                        a.staging.data(), RankArrays::kTile);
+      updateOnHost(a.rank, home, a.p.data(), a.g.data(), n, a.staging.data(), RankArrays::kTile,
+                   [&](float *p, const float *g, int64_t from, int64_t count) {
+                     update(p, a.m.data() + from, a.v.data() + from, g, count);
+                   });
     });
   };
   std::printf(

@@ -1,6 +1,7 @@
 // Rates of the runtime's kernels on one core, at the sizes of a 6-layer, 384-wide GPT-2 with batch
 // 8 x 256 (bench/kernels runs it). GEMM first: it is the yardstick of attention.
 
+#include "adamw.h"
 #include <partita_rt/partita_rt.h>
 
 #include <algorithm>
@@ -174,8 +175,7 @@ int main() {
   for (float &value : v)
     value *= value;
   line("adamw", seconds([&] {
-         adamwUpdate(p.data(), m.data(), v.data(), g.data(), n,
-                     {1e-5f, 0.9f, 0.999f, 1e-8f, 0.1f, 10});
+         adamw(p.data(), m.data(), v.data(), g.data(), n, 1e-5, 10, 0.9, 0.999, 1e-8, 0.1, 1);
        }),
        0, 28.0 * double(n));
   volatile double sink = 0;

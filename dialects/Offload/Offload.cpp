@@ -49,7 +49,7 @@ bool offload::livesOnHost(Operation *symbol) {
 }
 
 bool offload::isMadeOnHost(Operation *update) {
-  return isa<train::AdamWOp, train::SgdOp>(update) && update->hasAttr(OffloadDialect::kOnHost);
+  return isa<train::OptimizerInterface>(update) && update->hasAttr(OffloadDialect::kOnHost);
 }
 
 bool offload::isOnHost(Value value) {

@@ -135,6 +135,16 @@ void Layout::axes(llvm::SetVector<StringAttr> &result) const {
     result.insert(list->begin(), list->end());
 }
 
+SmallVector<StringAttr> par::splittingAxes(Type type) {
+  Layout layout = Layout::of(type);
+  SmallVector<StringAttr> result(layout.flat);
+  for (const DimSplit &list : layout.splits)
+    for (const AxisSplit &split : list)
+      result.push_back(split.axis);
+  llvm::sort(result, [](StringAttr a, StringAttr b) { return a.getValue() < b.getValue(); });
+  return result;
+}
+
 Layout Layout::factored() const {
   Layout result;
   result.replicated = replicated;

@@ -103,6 +103,9 @@ struct Layout {
   bool operator==(const Layout &other) const;
 };
 
+/// The axes that split a value of this type, by dimensions or flat: ranks along them have other
+/// pieces of it. In the order of their names.
+llvm::SmallVector<mlir::StringAttr> splittingAxes(mlir::Type type);
 /// The type of the whole value.
 mlir::RankedTensorType wholeType(mlir::Type type);
 /// The same piece's type with another layout of the same splits (shape unchanged).

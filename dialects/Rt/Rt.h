@@ -77,9 +77,9 @@ CallArgument scores(mlir::Value data, llvm::ArrayRef<int64_t> strides);
 CallArgument dropout(const llvm::APFloat &ratio, int64_t id, mlir::Value key);
 /// The number of a micro-batch's, or its piece's, first element.
 CallArgument element(mlir::Value micro, llvm::ArrayRef<int64_t> whole, mlir::Value first);
-CallArgument adamw(mlir::Value rate, mlir::Value step, mlir::FloatAttr beta1, mlir::FloatAttr beta2,
-                   mlir::FloatAttr epsilon, mlir::FloatAttr decay);
-CallArgument sgd(mlir::Value rate, mlir::FloatAttr decay);
+/// A hyperparameter: a literal, or the rank's, which the command line may change, where there is no
+/// value.
+CallArgument hyper(llvm::StringRef field, mlir::FloatAttr value);
 /// `Home::Host` or `Home::Device`.
 CallArgument home(bool onHost);
 } // namespace argument

@@ -262,21 +262,8 @@ CallArgument argument::element(Value micro, ArrayRef<int64_t> whole, Value first
   return CallArgument(text, values);
 }
 
-/// A hyperparameter that every update shares is the rank's, so that the command line can change it.
-static std::string hyper(StringRef field, FloatAttr value) {
-  return value ? floatLiteral(value.getValueAsDouble()) : ("rank.hyper." + field).str();
-}
-
-CallArgument argument::adamw(Value rate, Value step, FloatAttr beta1, FloatAttr beta2,
-                             FloatAttr epsilon, FloatAttr decay) {
-  return CallArgument("{{*{}, " + hyper("beta1", beta1) + ", " + hyper("beta2", beta2) + ", " +
-                          hyper("epsilon", epsilon) + ", " + hyper("weightDecay", decay) +
-                          ", int64_t(*{})}",
-                      {rate, step});
+CallArgument argument::hyper(StringRef field, FloatAttr value) {
+  return value ? doubleLiteral(value.getValueAsDouble()) : ("rank.hyper." + field).str();
 }
 
 CallArgument argument::home(bool onHost) { return onHost ? "Home::Host" : "Home::Device"; }
-
-CallArgument argument::sgd(Value rate, FloatAttr decay) {
-  return CallArgument("{{*{}, 0.0f, " + hyper("weightDecay", decay) + "}", rate);
-}

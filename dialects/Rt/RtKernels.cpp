@@ -8,3 +8,65 @@ using namespace partita::rt;
 
 #define GET_OP_CLASSES
 #include "dialects/Rt/RtKernels.cpp.inc"
+
+/// The kernel's scalars, each `{}` of them one of the pointers.
+static SmallVector<CallArgument> scalarsOf(UpdateOp op) {
+  SmallVector<CallArgument> arguments;
+  ValueRange pointers = op.getPointers();
+  for (StringRef text : op.getScalars().getAsValueRange<StringAttr>()) {
+    size_t used = text.count("{}");
+    arguments.emplace_back(text.str(), SmallVector<Value>(pointers.take_front(used)));
+    pointers = pointers.drop_front(used);
+  }
+  return arguments;
+}
+
+/// kernel(p, m, v, g, n, scalars...), or
+/// updateOnHost(rank, home, p, g, n, staging, tile, [&](float *p, const float *g, int64_t from,
+/// int64_t n) { kernel(p, m + from, v + from, g, n, scalars...); })
+SmallVector<CallArgument> UpdateOp::getCallArguments() {
+  OperandRange values = getValues(), states = values.drop_front().drop_back();
+  SmallVector<CallArgument> scalars = scalarsOf(*this);
+  if (!getTile()) {
+    SmallVector<CallArgument> arguments(values.begin(), values.end());
+    arguments.push_back(static_cast<int64_t>(getN()));
+    arguments.append(scalars);
+    return arguments;
+  }
+  CallArgument body("[&](float *p, const float *g, int64_t from, int64_t n) {{ " +
+                    getKernel().str() + "(p");
+  for (Value state : states) {
+    body.text += ", {} + from";
+    body.values.push_back(state);
+  }
+  body.text += ", g, n";
+  for (const CallArgument &scalar : scalars) {
+    body.text += ", " + scalar.text;
+    body.values.append(scalar.values);
+  }
+  body.text += "); }";
+  return {"rank",
+          argument::home(getParameterOnHost()),
+          values.front(),
+          values.back(),
+          static_cast<int64_t>(getN()),
+          getStaging(),
+          static_cast<int64_t>(getTile()),
+          std::move(body)};
+}
+
+/// squareSum(sum, {{a, 12}, {b, 6}})
+SmallVector<CallArgument> SquareSumOp::getCallArguments() {
+  std::string text = "{{";
+  for (auto [i, count] : llvm::enumerate(getCounts()))
+    text += (i ? ", {{{}, " : "{{{}, ") + std::to_string(count) + "}";
+  return {getSum(), CallArgument(text + "}", SmallVector<Value>(getValues()))};
+}
+
+/// rootOfSum(norm, {a, b})
+SmallVector<CallArgument> NormOp::getCallArguments() {
+  std::string text = "{{";
+  for (size_t i = 0; i < getSquares().size(); ++i)
+    text += i ? ", {}" : "{}";
+  return {getNorm(), CallArgument(text + "}", SmallVector<Value>(getSquares()))};
+}

@@ -265,33 +265,48 @@ def Rt_InitialValueOp : Rt_Call<"initial_value", "initialValue",
 // Updates, in place
 //===------------------------------------------------------------------------------------------===//
 
-def Rt_AdamWOp : Rt_Call<"adamw", "adamwUpdate",
-    ["getParameter()", "getM()", "getV()", "getGradient()", "getN()", "adamw(getRate(), getStep(), getBeta1Attr(), getBeta2Attr(), getEpsilonAttr(), getDecayAttr())"]> {
-  let summary = "one AdamW step";
-  let description = "A hyperparameter that is absent is read from the rank's, which the command line sets.";
-  let arguments = (ins B:$parameter, B:$m, B:$v, B:$gradient, B:$rate, B:$step, I64Attr:$n, OptionalAttr<F64Attr>:$beta1,
-                       OptionalAttr<F64Attr>:$beta2, OptionalAttr<F64Attr>:$epsilon, OptionalAttr<F64Attr>:$decay);
+def Rt_UpdateOp : Rt_Op<"update", [CallInterface, AttrSizedOperandSegments]> {
+  let summary = "an optimizer's step: a call of its kernel; by the host in tiles where there is a `tile`";
+  let description = [{
+    `values` are the parameter, its states and the gradient, `pointers` the scalars in memory, and `staging` where the host
+    makes the update. `scalars` are the kernel's, as C++ in which each `{}` stands for the next of `pointers`.
+  }];
+  let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<B>:$values, Variadic<B>:$pointers, Optional<B>:$staging, I64Attr:$n,
+                       StrArrayAttr:$scalars, I64Attr:$tile, BoolAttr:$parameterOnHost);
+  let assemblyFormat = [{
+    $kernel `(` $values `)` $n `with` $scalars `at` `(` $pointers `)` `tile` $tile (`staging` $staging^)? `on_host`
+    $parameterOnHost attr-dict `:` type($values) `,` type($pointers) (`,` type($staging)^)?
+  }];
+  let extraClassDeclaration = [{
+    ::llvm::StringRef getCallee() { return getTile() ? "updateOnHost" : getKernel(); }
+    ::llvm::SmallVector<::partita::rt::CallArgument> getCallArguments();
+  }];
 }
-def Rt_SgdOp : Rt_Call<"sgd", "sgdUpdate",
-    ["getParameter()", "\"nullptr\"", "getGradient()", "getN()", "sgd(getRate(), getDecayAttr())"]> {
-  let summary = "one SGD step";
-  let arguments = (ins B:$parameter, B:$gradient, B:$rate, I64Attr:$n, OptionalAttr<F64Attr>:$decay);
+def Rt_SquareSumOp : Rt_Op<"square_sum", [CallInterface]> {
+  let summary = "the sum of the squares of all elements of buffers with so many each";
+  let arguments = (ins B:$sum, Variadic<B>:$values, DenseI64ArrayAttr:$counts);
+  let assemblyFormat = "$sum `of` $values $counts attr-dict `:` type(operands)";
+  let extraClassDeclaration = [{
+    ::llvm::StringRef getCallee() { return "squareSum"; }
+    ::llvm::SmallVector<::partita::rt::CallArgument> getCallArguments();
+  }];
 }
-def Rt_AdamWOnHostOp : Rt_Call<"adamw_on_host", "adamwUpdateOnHost",
-    ["\"rank\"", "home(getParameterOnHost())", "getParameter()", "getM()", "getV()", "getGradient()", "getN()",
-     "adamw(getRate(), getStep(), getBeta1Attr(), getBeta2Attr(), getEpsilonAttr(), getDecayAttr())", "getStaging()", "getTile()"]> {
-  let summary = "one AdamW step by the host, in tiles through `staging`";
-  let description = "Hyperparameters as of `adamw`.";
-  let arguments = (ins B:$parameter, B:$m, B:$v, B:$gradient, B:$rate, B:$step, B:$staging, I64Attr:$n, I64Attr:$tile,
-                       BoolAttr:$parameterOnHost, OptionalAttr<F64Attr>:$beta1, OptionalAttr<F64Attr>:$beta2,
-                       OptionalAttr<F64Attr>:$epsilon, OptionalAttr<F64Attr>:$decay);
+def Rt_NormOp : Rt_Op<"norm", [CallInterface]> {
+  let summary = "the square root of the sum of scalars; the rank reports it as the gradients' norm";
+  let arguments = (ins B:$norm, Variadic<B>:$squares);
+  let assemblyFormat = "$norm `of` $squares attr-dict `:` type(operands)";
+  let extraClassDeclaration = [{
+    ::llvm::StringRef getCallee() { return "rootOfSum"; }
+    ::llvm::SmallVector<::partita::rt::CallArgument> getCallArguments();
+  }];
 }
-def Rt_SgdOnHostOp : Rt_Call<"sgd_on_host", "sgdUpdateOnHost",
-    ["\"rank\"", "home(getParameterOnHost())", "getParameter()", "getGradient()", "getN()", "sgd(getRate(), getDecayAttr())",
-     "getStaging()", "getTile()"]> {
-  let summary = "one SGD step by the host, in tiles through `staging`";
-  let arguments = (ins B:$parameter, B:$gradient, B:$rate, B:$staging, I64Attr:$n, I64Attr:$tile, BoolAttr:$parameterOnHost,
-                       OptionalAttr<F64Attr>:$decay);
+def Rt_ClipOp : Rt_Call<"clip", "clipScale", ["getScale()", "getNorm()", "hyper(\"gradientClip\", getMaxNormAttr())"]> {
+  let summary = "what gradients of this norm are multiplied by; the largest norm is the rank's where it is absent";
+  let arguments = (ins B:$scale, B:$norm, OptionalAttr<F64Attr>:$max_norm);
+}
+def Rt_RatioOp : Rt_Call<"ratio", "trustRatio", ["getRatio()", "getSquares()", "hyper(\"\", getLeastAttr())", "hyper(\"\", getMostAttr())"]> {
+  let summary = "the root of one square over that of another, within bounds: LAMB's trust ratio";
+  let arguments = (ins B:$ratio, B:$squares, F64Attr:$least, F64Attr:$most);
 }
 def Rt_ExposeGradientOp : Rt_Call<"expose_gradient", "exposeGradient",
     ["\"rank\"", "getIndex()", "getGradient()", "listing(getFlatOver())"]> {

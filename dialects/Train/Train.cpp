@@ -37,6 +37,10 @@ void TrainDialect::initialize() {
 #define GET_OP_LIST
 #include "dialects/Train/TrainOps.cpp.inc"
       >();
+  addOperations<
+#define GET_OP_LIST
+#include "dialects/Train/Optimizers.cpp.inc"
+      >();
 }
 
 //===----------------------------------------------------------------------------------------------===//
@@ -224,8 +228,4 @@ FlatSymbolRefAttr partita::train::parameterReadBy(Value value) {
     definer = source(definer);
   auto read = dyn_cast_or_null<ReadOp>(definer);
   return read ? read.getSymbolAttr() : FlatSymbolRefAttr();
-}
-
-FlatSymbolRefAttr partita::train::updatedParameter(Operation *update) {
-  return parameterReadBy(update->getOperand(0));
 }

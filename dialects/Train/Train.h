@@ -10,12 +10,32 @@
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include <cmath>
+
+namespace partita::train {
+/// A number that shapes an optimizer's updates, and its usual value.
+struct Hyperparameter {
+  llvm::StringRef name;
+  double usual;
+};
+/// C++ over scalars: `target = expression`.
+struct Assignment {
+  llvm::StringRef target, expression;
+};
+/// The sharding rule of an optimizer with so many states and operands: each element for itself.
+std::string optimizerRule(size_t states, unsigned operands);
+/// Operands and results are as many as the optimizer has, and hyperparameters are finite.
+llvm::LogicalResult verifyOptimizer(mlir::Operation *op);
+} // namespace partita::train
 
 #include "dialects/Train/TrainDialect.h.inc"
+#include "dialects/Train/TrainInterfaces.h.inc"
 #define GET_ATTRDEF_CLASSES
 #include "dialects/Train/TrainAttrs.h.inc"
 #define GET_OP_CLASSES
 #include "dialects/Train/TrainOps.h.inc"
+#define GET_OP_CLASSES
+#include "dialects/Train/Optimizers.h.inc"
 
 namespace partita::train {
 /// The parameter that a value is read from: itself, a piece of it, a copy, what was gathered; null
@@ -26,6 +46,24 @@ mlir::FlatSymbolRefAttr updatedParameter(mlir::Operation *update);
 /// The number of the operand of an optimizer op whose new value is result number `result`: the
 /// value, or a state.
 inline unsigned updatedOperand(unsigned result) { return result == 0 ? 0 : result + 1; }
+/// The states' symbols of an optimizer op, in the order of its results; null where one is not read
+/// from a state.
+llvm::SmallVector<mlir::Operation *> stateSymbols(OptimizerInterface update);
+/// What train.clip computes (runtime: clipScale).
+inline double clipScale(double norm, double maxNorm) {
+  return norm < INFINITY ? 1 / std::max(1.0, (norm + 1e-6) / maxNorm) : NAN;
+}
+/// What train.ratio computes (runtime: trustRatio).
+inline double trustRatio(double valueSquares, double directionSquares, double least, double most) {
+  double ratio = std::sqrt(valueSquares) / std::sqrt(directionSquares);
+  return valueSquares > 0 && directionSquares > 0 ? std::min(std::max(ratio, least), most) : 1;
+}
+/// The names of all optimizers, in order.
+llvm::SmallVector<llvm::StringRef> optimizerNames(mlir::MLIRContext *context);
+/// The optimizer called `kind`: its op's name in a context, for an OperationState and for asking
+/// its interface; none where there is none.
+std::optional<mlir::RegisteredOperationName> findOptimizer(mlir::MLIRContext *context,
+                                                           llvm::StringRef kind);
 } // namespace partita::train
 
 #endif // PARTITA_DIALECTS_TRAIN_H

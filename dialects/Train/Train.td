@@ -8,48 +8,7 @@
 #ifndef PARTITA_TRAIN
 #define PARTITA_TRAIN
 
-include "mlir/IR/AttrTypeBase.td"
-include "mlir/IR/OpBase.td"
-include "mlir/IR/SymbolInterfaces.td"
-include "mlir/Interfaces/SideEffectInterfaces.td"
-include "mlir/Interfaces/ControlFlowInterfaces.td"
-include "dialects/Interfaces/Interfaces.td"
-
-def Train_Dialect : Dialect {
-  let name = "train";
-  let cppNamespace = "::partita::train";
-  let summary = "parameters and states as symbols, accumulation, loss and updates";
-  let useDefaultAttributePrinterParser = 1;
-  let extraClassDeclaration = [{
-    /// On a function's argument: what it means to who fills it ("ids", "labels", "positions", ...;
-    /// lib/Objective/Inputs.cpp has the table).
-    static constexpr ::llvm::StringLiteral kRole = "train.role";
-    /// On a function's argument: the number that stands where the data have none: the label that
-    /// does not count, the first of shifted tokens.
-    static constexpr ::llvm::StringLiteral kFiller = "train.filler";
-    /// On a function's argument or result, or a parameter: its name in the model.
-    static constexpr ::llvm::StringLiteral kName = "train.name";
-    /// On a function's argument: the dimension that runs over the samples of a batch.
-    static constexpr ::llvm::StringLiteral kBatch = "train.batch";
-    /// On the module: #train.plan.
-    static constexpr ::llvm::StringLiteral kPlan = "train.plan";
-    /// Of the module: what is minimized, in words, and why it is that.
-    static constexpr ::llvm::StringLiteral kObjective = "train.objective";
-    /// On the module: the files that `initial` values are in, as import found them: an array of
-    /// dictionaries `file`, `bytes`, `fingerprint` (partita_rt/fingerprint.h).
-    static constexpr ::llvm::StringLiteral kFiles = "train.files";
-    /// On the module: the device configurations of the model's file, by name: a dictionary of
-    /// `devices`, `stages` (the pipeline stages that nodes are in) and `tensors` (annotated ones).
-    static constexpr ::llvm::StringLiteral kConfigurations = "train.configurations";
-    /// On a parameter, or an op with one result: an array of #train.sharding, at most one for each
-    /// configuration.
-    static constexpr ::llvm::StringLiteral kShardings = "train.shardings";
-    /// The function that writes every parameter's and state's initial value.
-    static constexpr ::llvm::StringLiteral kInit = "init";
-  }];
-}
-
-class Train_Attr<string name, string mnem> : AttrDef<Train_Dialect, name> { let mnemonic = mnem; }
+include "dialects/Train/TrainBase.td"
 
 def Train_InitialAttr : Train_Attr<"Initial", "initial"> {
   let summary = "where a parameter's initial value lies: file, byte offset, bytes, stored element type";
@@ -118,8 +77,6 @@ def Train_PlanAttr : Train_Attr<"Plan", "plan"> {
   let parameters = (ins "::mlir::DictionaryAttr":$options);
   let assemblyFormat = "`<` $options `>`";
 }
-
-class Train_Op<string mnemonic, list<Trait> traits = []> : Op<Train_Dialect, mnemonic, traits>;
 
 //===----------------------------------------------------------------------------------------------===//
 // Symbols
@@ -291,32 +248,83 @@ def Train_BarrierOp : Train_Op<"barrier", [Pure, ShardInterface, AllTypesMatch<[
   let extraClassDeclaration = [{ ::std::string getShardRule() { return "~* -> *"; } }];
 }
 
-def Train_AdamWOp : Train_Op<"adamw", [Pure, ShardInterface]> {
-  let summary = "decoupled weight decay Adam";
+//===----------------------------------------------------------------------------------------------===//
+// Norms of gradients, and what follows from them (optimizers: Optimizers.td)
+//===----------------------------------------------------------------------------------------------===//
+
+def Train_GlobalNormOp : Train_Op<"global_norm", [Pure]> {
+  let summary = "the Euclidean norm of tensors taken as one vector, each element counted once";
   let description = [{
-    Loshchilov and Hutter, arXiv 1711.05101, in the order of Adam's common fused implementations; t, the number of
-    this update, starts at 1:
+    Of the whole values, however they are placed: what every rank has is counted once, pieces are added up. Created by
+    `optimize`, pieces taken by `zero-shard-states`; replaced with `square_sum`, sums over the axes that split something, and
+    `norm` by `expand-norms`, when it is known what splits what.
 
-        m' = b1 m + (1 - b1) g;  v' = b2 v + (1 - b2) g g
-        p' = p - lr ((m' / (1 - b1^t)) / (sqrt(v' / (1 - b2^t)) + eps) + decay p)
-
-    `step` is t (train.step_number), a float tensor without dimensions. Created by `optimize`; becomes a kernel call.
+        %norm = train.global_norm %dw, %db : (tensor<4x6xf32>, tensor<6xf32>) -> tensor<f32>
   }];
-  let arguments = (ins AnyRankedTensor:$value, AnyRankedTensor:$gradient, AnyRankedTensor:$m, AnyRankedTensor:$v,
-                       AnyRankedTensor:$rate, AnyRankedTensor:$step,
-                       F64Attr:$beta1, F64Attr:$beta2, F64Attr:$epsilon, F64Attr:$decay);
-  let results = (outs AnyRankedTensor:$newValue, AnyRankedTensor:$newM, AnyRankedTensor:$newV);
-  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
-  let extraClassDeclaration = [{ ::std::string getShardRule() { return "*, *, *, *, , -> *, *, *"; } }];
+  let arguments = (ins Variadic<AnyRankedTensor>:$values);
+  let results = (outs 0DTensorOf<[AnyFloat]>:$norm);
+  let assemblyFormat = "$values attr-dict `:` functional-type(operands, results)";
 }
 
-def Train_SgdOp : Train_Op<"sgd", [Pure, ShardInterface]> {
-  let summary = "p' = p - lr (g + decay p)";
-  let description = "Created by `optimize`; becomes a kernel call.";
-  let arguments = (ins AnyRankedTensor:$value, AnyRankedTensor:$gradient, AnyRankedTensor:$rate, F64Attr:$decay);
-  let results = (outs AnyRankedTensor:$newValue);
-  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
-  let extraClassDeclaration = [{ ::std::string getShardRule() { return "*, *, -> *"; } }];
+def Train_SquareSumOp : Train_Op<"square_sum", [Pure]> {
+  let summary = "the sum of the squares of tensors' elements, as far as a rank has them";
+  let description = [{
+    All operands are split over the same axes, over which the sum is partial. Computed in double precision, in one
+    fixed order. Created by `expand-norms`; becomes a kernel call.
+  }];
+  let arguments = (ins Variadic<AnyRankedTensor>:$values);
+  let results = (outs 0DTensorOf<[AnyFloat]>:$sum);
+  let assemblyFormat = "$values attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
+}
+
+def Train_NormOp : Train_Op<"norm", [Pure]> {
+  let summary = "the square root of the sum of sums of squares";
+  let description = "Created by `expand-norms`; becomes a kernel call.";
+  let arguments = (ins Variadic<0DTensorOf<[AnyFloat]>>:$squares);
+  let results = (outs 0DTensorOf<[AnyFloat]>:$norm);
+  let assemblyFormat = "$squares attr-dict `:` functional-type(operands, results)";
+}
+
+def Train_ClipOp : Train_Op<"clip", [Pure]> {
+  let summary = "what gradients are multiplied by so that their norm is at most max_norm";
+  let description = [{
+    1 / max(1, (norm + 1e-6) / max_norm), DeepSpeed's and PyTorch's formula; not-a-number for a norm that is none, and
+    for an infinite one, of which no multiple is finite. Created by `optimize`; becomes a kernel call, which reports the
+    norm too.
+  }];
+  let arguments = (ins 0DTensorOf<[AnyFloat]>:$norm, F64Attr:$max_norm);
+  let results = (outs 0DTensorOf<[AnyFloat]>:$scale);
+  let assemblyFormat = "$norm attr-dict `:` functional-type(operands, results)";
+}
+
+def Train_TrustRatioOp : Train_Op<"trust_ratio", [Pure]> {
+  let summary = "LAMB's: the length of a parameter over that of its direction, both whole, within [least, most]";
+  let description = [{
+    Operands are those of the `train.lamb` for which it is, but for rate and ratio: value, gradient, m, v, t and perhaps
+    scale; so are the hyperparameters, in `hyper`. 1 where one of the lengths is 0. As `global_norm`, each element is counted
+    once, whatever splits it. Created by `optimize`; replaced with `direction_squares`, sums over the axes that split the
+    value and `ratio` by `expand-norms`.
+  }];
+  let arguments = (ins Variadic<AnyRankedTensor>:$values, DictionaryAttr:$hyper, F64Attr:$least, F64Attr:$most);
+  let results = (outs 0DTensorOf<[AnyFloat]>:$ratio);
+  let assemblyFormat = "$values attr-dict `:` functional-type(operands, results)";
+}
+
+def Train_DirectionSquaresOp : Train_Op<"direction_squares", [Pure]> {
+  let summary = "the sums of the squares of a parameter's and its direction's elements, as far as a rank has them";
+  let description = "As `square_sum`, of both. Created by `expand-norms`; becomes a kernel call.";
+  let arguments = (ins Variadic<AnyRankedTensor>:$values, DictionaryAttr:$hyper);
+  let results = (outs 1DTensorOf<[AnyFloat]>:$sums);
+  let assemblyFormat = "$values attr-dict `:` functional-type(operands, results)";
+}
+
+def Train_RatioOp : Train_Op<"ratio", [Pure]> {
+  let summary = "the root of one number over that of another, within [least, most]; 1 where one is 0";
+  let description = "Created by `expand-norms`; becomes a kernel call.";
+  let arguments = (ins 1DTensorOf<[AnyFloat]>:$squares, F64Attr:$least, F64Attr:$most);
+  let results = (outs 0DTensorOf<[AnyFloat]>:$ratio);
+  let assemblyFormat = "$squares attr-dict `:` functional-type(operands, results)";
 }
 
 #endif // PARTITA_TRAIN

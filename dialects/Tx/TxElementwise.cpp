@@ -1,7 +1,7 @@
 //===- TxElementwise.cpp - see TxElementwise.td -----------------------------------------------===//
 
+#include "dialects/Interfaces/Scalar.h"
 #include "dialects/Tx/GradientBuilder.h"
-#include "dialects/Tx/Scalar.h"
 #include "mlir/IR/OpImplementation.h"
 
 using namespace mlir;

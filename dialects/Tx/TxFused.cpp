@@ -1,8 +1,8 @@
 //===- TxFused.cpp - see TxFused.td -----------------------------------------------------------===//
 
 #include "dialects/Interfaces/BoundRegion.h"
+#include "dialects/Interfaces/Scalar.h"
 #include "dialects/Tx/GradientBuilder.h"
-#include "dialects/Tx/Scalar.h"
 #include "mlir/IR/OpImplementation.h"
 
 using namespace mlir;

@@ -1,7 +1,7 @@
 //===- TxRounding.cpp - see TxRounding.td -----------------------------------------------------===//
 
+#include "dialects/Interfaces/Scalar.h"
 #include "dialects/Tx/GradientBuilder.h"
-#include "dialects/Tx/Scalar.h"
 #include "mlir/IR/OpImplementation.h"
 
 using namespace mlir;

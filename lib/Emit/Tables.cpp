@@ -255,17 +255,12 @@ private:
       if (auto bytes = dyn_cast_or_null<IntegerAttr>(program.get(name)); bytes && bytes.getInt())
         os << "  p.transfers." << member << " = " << bytes.getInt() << ";\n";
     auto hyper = cast<DictionaryAttr>(program.get("hyper"));
-    static constexpr std::pair<StringLiteral, StringLiteral> fields[] = {{"rate", "learningRate"},
-                                                                         {"beta1", "beta1"},
-                                                                         {"beta2", "beta2"},
-                                                                         {"epsilon", "epsilon"},
-                                                                         {"decay", "weightDecay"}};
-    for (auto [key, field] : fields)
-      if (auto value = dyn_cast_or_null<FloatAttr>(hyper.get(key)))
-        os << "  p.hyper." << field << " = " << rt::floatLiteral(value.getValueAsDouble()) << ";\n";
-    // moments, weightDecay, gradientClip: what the update reads.
-    os << "  p.reads = {" << (hyper.get("beta1") ? "true" : "false") << ", "
-       << (hyper.get("decay") ? "true" : "false") << ", false};\n";
+    for (NamedAttribute field : hyper)
+      os << "  p.hyper." << field.getName().getValue() << " = "
+         << rt::doubleLiteral(cast<FloatAttr>(field.getValue()).getValueAsDouble()) << ";\n";
+    for (NamedAttribute field : hyper) // the command line may set what the updates read
+      if (field.getName() != "learningRate")
+        os << "  p.reads." << field.getName().getValue() << " = true;\n";
     static constexpr std::pair<StringLiteral, StringLiteral> functions[] = {
         {"init", "init"},
         {"train_step", "trainStep"},

@@ -81,6 +81,7 @@ void addAttentionKernels(KernelTable &table);
 void addEmbeddingKernels(KernelTable &table);
 void addDropoutKernels(KernelTable &table);
 void addTrainKernels(KernelTable &table);
+void addUpdateKernels(KernelTable &table);
 void addParKernels(KernelTable &table);
 void addZeroKernels(KernelTable &table);
 void addOffloadKernels(KernelTable &table);

@@ -104,6 +104,7 @@ const KernelTable &KernelTable::get() {
     addEmbeddingKernels(result);
     addDropoutKernels(result);
     addTrainKernels(result);
+    addUpdateKernels(result);
     addParKernels(result);
     addZeroKernels(result);
     addOffloadKernels(result);

@@ -181,65 +181,6 @@ static LogicalResult keyOfStep(Execution &execution, train::RandomKeyOp op, Rank
 }
 
 //===------------------------------------------------------------------------------------------===//
-// Optimizers
-//===------------------------------------------------------------------------------------------===//
-
-/// Records the gradient of the parameter that the optimizer op updates.
-template <typename Op> static LogicalResult recordGradientOf(Execution &execution, Op op) {
-  FlatSymbolRefAttr parameter = train::updatedParameter(op);
-  return parameter ? execution.recordGradient(op, parameter.getValue(), op.getGradient())
-                   : success();
-}
-
-/// An optimizer op: kernel(inputs, outputs) where all are real and outputs of the results' shapes.
-template <typename Op, typename F>
-static LogicalResult optimizer(Execution &execution, Op op, RankInputs in, RankOutputs out,
-                               F kernel) {
-  for (Type type : llvm::concat<Type>(SmallVector<Type>(op->getOperandTypes()),
-                                      SmallVector<Type>(op->getResultTypes())))
-    if (!isa<FloatType>(getElementTypeOrSelf(type)))
-      return op.emitError() << "works on floating-point numbers, not on " << type;
-  if (failed(recordGradientOf(execution, op)))
-    return failure();
-  return onDistinctRanks(in, out, execution.rankCount(),
-                         [&](Inputs inputs, SmallVectorImpl<Tensor> &outputs) {
-                           for (Type type : op->getResultTypes())
-                             outputs.emplace_back(cast<RankedTensorType>(type));
-                           kernel(inputs, outputs);
-                           return success();
-                         });
-}
-
-static LogicalResult adamw(Execution &execution, train::AdamWOp op, RankInputs in,
-                           RankOutputs out) {
-  double b1 = op.getBeta1().convertToDouble(), b2 = op.getBeta2().convertToDouble();
-  double epsilon = op.getEpsilon().convertToDouble(), decay = op.getDecay().convertToDouble();
-  return optimizer(execution, op, in, out, [&](Inputs inputs, Outputs outputs) {
-    double rate = inputs[4]->reals[0], t = inputs[5]->reals[0];
-    for (int64_t i = 0; i < inputs[0]->size(); ++i) {
-      double p = inputs[0]->reals[i], g = inputs[1]->reals[i];
-      double m = b1 * inputs[2]->reals[i] + (1 - b1) * g,
-             v = b2 * inputs[3]->reals[i] + (1 - b2) * g * g;
-      double direction =
-          (m / (1 - std::pow(b1, t))) / (std::sqrt(v / (1 - std::pow(b2, t))) + epsilon);
-      outputs[0].reals[i] = p - rate * (direction + decay * p);
-      outputs[1].reals[i] = m;
-      outputs[2].reals[i] = v;
-    }
-  });
-}
-
-static LogicalResult sgd(Execution &execution, train::SgdOp op, RankInputs in, RankOutputs out) {
-  double decay = op.getDecay().convertToDouble();
-  return optimizer(execution, op, in, out, [&](Inputs inputs, Outputs outputs) {
-    double rate = inputs[2]->reals[0];
-    for (int64_t i = 0; i < inputs[0]->size(); ++i)
-      outputs[0].reals[i] =
-          inputs[0]->reals[i] - rate * (inputs[1]->reals[i] + decay * inputs[0]->reals[i]);
-  });
-}
-
-//===------------------------------------------------------------------------------------------===//
 // Calls
 //===------------------------------------------------------------------------------------------===//
 
@@ -271,7 +212,5 @@ void partita::interp::addTrainKernels(KernelTable &table) {
   table.addRanks<train::LearningRateOp>(learningRate);
   table.addRanks<train::StepNumberOp>(stepNumber);
   table.addRanks<train::RandomKeyOp>(keyOfStep);
-  table.addRanks<train::AdamWOp>(adamw);
-  table.addRanks<train::SgdOp>(sgd);
   table.addRanks<func::CallOp>(call);
 }

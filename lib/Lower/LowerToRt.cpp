@@ -184,7 +184,7 @@ private:
       return;
     backward |= op->getName().getStringRef().ends_with("_grad");
     std::string path = l.naming.moduleOf(op);
-    bool update = isa<train::AdamWOp, train::SgdOp>(op);
+    bool update = isa<train::OptimizerInterface>(op);
     if (update)
       path = "update";
     else if (path.empty())
@@ -205,20 +205,20 @@ private:
   bool backward = false;
 };
 
-/// The hyperparameters that go into the rank's table: those of the first update, and the first
-/// decay that is not zero.
+/// The hyperparameters that go into the rank's table: those of the first op that has them, and the
+/// first decay that is not zero.
 void shareHyperparameters(ModuleLowering &shared) {
+  auto share = [&](StringRef name, double value) {
+    StringRef field = hyperField(name);
+    if (!field.empty() && (name != "decay" || value != 0))
+      shared.hyper.try_emplace(field.str(), value);
+  };
   shared.module.walk([&](Operation *op) {
-    auto decay = op->getAttrOfType<FloatAttr>("decay");
-    if (!isa<train::AdamWOp, train::SgdOp>(op) || !decay)
-      return;
-    if (auto adamw = dyn_cast<train::AdamWOp>(op); adamw && !shared.beta1) {
-      shared.beta1 = adamw.getBeta1().convertToDouble();
-      shared.beta2 = adamw.getBeta2().convertToDouble();
-      shared.epsilon = adamw.getEpsilon().convertToDouble();
-    }
-    if (!shared.decay && decay.getValueAsDouble() != 0)
-      shared.decay = decay.getValueAsDouble();
+    if (auto update = dyn_cast<train::OptimizerInterface>(op))
+      for (train::Hyperparameter each : update.getHyperparameters())
+        share(each.name, update.getHyper(each.name));
+    if (auto clip = dyn_cast<train::ClipOp>(op))
+      share("max_norm", clip.getMaxNorm().convertToDouble());
   });
 }
 

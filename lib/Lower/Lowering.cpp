@@ -124,7 +124,7 @@ static Value sourceOf(Value tensor) {
   if (isa<tx::ReshapeOp, tx::BroadcastOp, tx::TransposeOp, tx::SliceOp, train::BarrierOp>(definer))
     return definer->getOperand(0);
   unsigned number = cast<OpResult>(tensor).getResultNumber();
-  if (isa<train::AdamWOp, train::SgdOp>(definer))
+  if (isa<train::OptimizerInterface>(definer))
     return definer->getOperand(cast<KernelInterface>(definer).inPlaceOperands(number).front());
   if (isa<par::AllReduceOp, par::AllReduceMaxOp>(definer))
     return definer->getOperand(number);
@@ -199,18 +199,37 @@ void Lowering::leaveLoop() {
 // Kernels shared by the module's functions
 //===------------------------------------------------------------------------------------------===//
 
-FlatSymbolRefAttr ModuleLowering::kernel(KernelOp candidate, StringRef name) {
-  std::string text;
+FlatSymbolRefAttr ModuleLowering::kernel(Operation *candidate, StringRef name) {
+  std::string text = candidate->getName().getStringRef().str();
   llvm::raw_string_ostream stream(text);
   candidate->getAttrDictionary().print(stream);
   FlatSymbolRefAttr &known = kernels[text];
   if (known) {
-    candidate.erase();
+    candidate->erase();
     return known;
   }
   std::string base = name.substr(0, 60).str(), unique = base; // made of op names
   for (unsigned i = 2; !kernelNames.insert(unique).second; ++i)
     unique = base + "_" + std::to_string(i);
-  candidate.setSymName(unique);
-  return known = FlatSymbolRefAttr::get(candidate.getSymNameAttr());
+  SymbolTable::setSymbolName(candidate, unique);
+  return known = FlatSymbolRefAttr::get(SymbolTable::getSymbolName(candidate));
+}
+
+//===------------------------------------------------------------------------------------------===//
+// Hyperparameters
+//===------------------------------------------------------------------------------------------===//
+
+StringRef rt::hyperField(StringRef name) {
+  static constexpr std::pair<StringLiteral, StringLiteral> fields[] = {
+      {"beta1", "beta1"},       {"beta2", "beta2"},       {"epsilon", "epsilon"},
+      {"decay", "weightDecay"}, {"momentum", "momentum"}, {"max_norm", "gradientClip"}};
+  for (auto [known, field] : fields)
+    if (known == name)
+      return field;
+  return "";
+}
+
+FloatAttr ModuleLowering::unlessShared(StringRef name, FloatAttr value) const {
+  auto found = hyper.find(hyperField(name).str());
+  return found != hyper.end() && value.getValueAsDouble() == found->second ? FloatAttr() : value;
 }

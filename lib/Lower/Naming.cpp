@@ -54,7 +54,7 @@ StringRef Naming::parameterOf(Operation *op) const {
 
 void Naming::nameGradients(func::FuncOp function) {
   function.walk([&](Operation *op) {
-    if (!isa<train::AdamWOp, train::SgdOp>(op))
+    if (!isa<train::OptimizerInterface>(op))
       return;
     if (FlatSymbolRefAttr parameter = train::updatedParameter(op))
       nameGradient(op->getOperand(1), (shorten(parameter.getValue()) + ".grad").str());

@@ -140,26 +140,19 @@ private:
 
   void collectUpdate() {
     NamedAttrList hyper;
-    auto set = [&](StringRef name, std::optional<double> value) {
-      if (value)
-        hyper.set(name, b.getF64FloatAttr(*value));
-    };
-    set("rate", shared.learningRate);
-    set("beta1", shared.beta1);
-    set("beta2", shared.beta2);
-    set("epsilon", shared.epsilon);
-    set("decay", shared.decay);
+    if (shared.learningRate)
+      hyper.set("learningRate", b.getF64FloatAttr(*shared.learningRate));
+    for (auto &[field, value] : shared.hyper)
+      hyper.set(field, b.getF64FloatAttr(value));
+    tables.entries.set("hyper", hyper.getDictionary(b.getContext()));
     StringRef optimizer = "none";
     SmallVector<Attribute> undecayed;
-    module.walk([&](Operation *op) {
-      if (!isa<train::AdamWOp, train::SgdOp>(op))
-        return;
-      optimizer = isa<train::AdamWOp>(op) ? "adamw" : "sgd";
-      FlatSymbolRefAttr parameter = train::updatedParameter(op);
-      if (parameter && op->getAttrOfType<FloatAttr>("decay").getValueAsDouble() == 0)
+    module.walk([&](train::OptimizerInterface update) {
+      optimizer = update->getName().stripDialect();
+      FlatSymbolRefAttr parameter = train::updatedParameter(update);
+      if (parameter && update.getHyper("decay") == 0)
         undecayed.push_back(parameter);
     });
-    tables.entries.set("hyper", hyper.getDictionary(b.getContext()));
     tables.entries.set("optimizer", b.getStringAttr(optimizer));
     tables.entries.set("undecayed", b.getArrayAttr(undecayed));
     tables.entries.set("accumulate", b.getI64IntegerAttr(accumulate));

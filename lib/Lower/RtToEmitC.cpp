@@ -2,12 +2,13 @@
 //
 // One op to one. The rank is every function's argument; a pointer is a call of its accessor; a call
 // with an aggregate among its arguments (`{data, strides...}`) is verbatim text with operands,
-// since EmitC has no such expression. Kernels are functions of plain loops.
+// since EmitC has no such expression. Kernels are functions of plain loops (KernelsToEmitC.cpp).
 //
 //===------------------------------------------------------------------------------------------===//
 
 #include "dialects/Rt/Names.h"
 #include "dialects/Rt/Rt.h"
+#include "lib/Lower/KernelsToEmitC.h"
 #include "mlir/Dialect/EmitC/IR/EmitC.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "partita/Lower/Passes.h"
@@ -22,19 +23,6 @@ using namespace partita;
 using namespace partita::rt;
 
 namespace {
-
-/// C++'s name of an element type in memory.
-StringRef typeName(Type element) {
-  if (element.isF32())
-    return "float";
-  if (element.isF64())
-    return "double";
-  if (element.isInteger(64))
-    return "int64_t";
-  if (element.isInteger(32))
-    return "int32_t";
-  return "bool";
-}
 
 std::string shapeComment(ArrayRef<int64_t> shape) {
   std::string text = "[";
@@ -63,13 +51,11 @@ public:
     return success();
   }
 
-  void convert(KernelOp kernel);
-
 private:
   emitc::OpaqueType opaque(StringRef text) { return emitc::OpaqueType::get(b.getContext(), text); }
   emitc::OpaqueAttr text(StringRef text) { return emitc::OpaqueAttr::get(b.getContext(), text); }
   Type pointerTo(Type element, bool readOnly = false) {
-    return emitc::PointerType::get(opaque((readOnly ? "const " : "") + typeName(element).str()));
+    return emitc::PointerType::get(opaque((readOnly ? "const " : "") + cppName(element).str()));
   }
   Type pointerType(Value buffer, bool readOnly = false) {
     return pointerTo(cast<BufferType>(buffer.getType()).getElement(), readOnly);
@@ -89,7 +75,7 @@ private:
     Value buffer = op->getResult(0);
     Type element = cast<BufferType>(buffer.getType()).getElement();
     ArrayAttr templates =
-        element.isF32() && !readOnly ? nullptr : b.getArrayAttr({text(typeName(element))});
+        element.isF32() && !readOnly ? nullptr : b.getArrayAttr({text(cppName(element))});
     auto call =
         emitc::CallOpaqueOp::create(b, op->getLoc(), TypeRange{pointerType(buffer, readOnly)},
                                     callee, b.getArrayAttr(arguments), templates, operands);
@@ -218,7 +204,7 @@ private:
     verbatim(op.getLoc(), "*{} = " + sum + ";", {mapped(op.getIndex())});
   }
   void emit(IotaOp op) {
-    std::string type = typeName(cast<BufferType>(op.getDst().getType()).getElement()).str();
+    std::string type = cppName(cast<BufferType>(op.getDst().getType()).getElement()).str();
     verbatim(op.getLoc(), llvm::formatv("for (int64_t i = 0; i < {0}; ++i)", op.getN()).str());
     verbatim(op.getLoc(),
              "  {}[i] = " + type + "(" + doubleLiteral(op.getStart().convertToDouble()) + " + " +
@@ -300,7 +286,7 @@ void Converter::emit(TableOp op) {
     for (const APInt &value : dense.getValues<APInt>())
       numbers.push_back(element.isInteger(1) ? (value.isZero() ? "false" : "true")
                                              : std::to_string(value.getSExtValue()));
-  verbatim(op.getLoc(), "static const " + typeName(element).str() + " " + name + "[] = {{" +
+  verbatim(op.getLoc(), "static const " + cppName(element).str() + " " + name + "[] = {{" +
                             llvm::join(numbers, ", ") + "};");
   values[op.getBuffer()] =
       emitc::LiteralOp::create(b, op.getLoc(), pointerType(op.getBuffer(), true), name);
@@ -376,124 +362,10 @@ void Converter::emit(ReportOp op) {
   verbatim(op.getLoc(), line, operands);
 }
 
-//===------------------------------------------------------------------------------------------===//
-// Kernels
-//===------------------------------------------------------------------------------------------===//
-
-/// The text of an expression with each `$name` as `name[index]`.
-struct KernelText {
-  SmallVector<StringRef> names;
-  SmallVector<std::string> indices;
-  SmallVector<SmallVector<Value>> indexOperands; // of each index's `{}`
-  SmallVector<Value> arguments;                  // pointers by name
-  SmallVector<Value> operands;                   // of the verbatim
-
-  std::string element(unsigned i) {
-    operands.push_back(arguments[i]);
-    llvm::append_range(operands, indexOperands[i]);
-    return "{}[" + indices[i] + "]";
-  }
-  std::string expression(StringRef text) {
-    std::string result;
-    while (true) {
-      auto [before, after] = text.split('$');
-      result += before;
-      if (text.size() == before.size())
-        return result;
-      StringRef name = after.take_while(
-          [](char c) { return isalnum(static_cast<unsigned char>(c)) || c == '_'; });
-      for (auto [i, known] : llvm::enumerate(names))
-        if (known == name)
-          result += element(i);
-      text = after.drop_front(name.size());
-    }
-  }
-};
-
-void Converter::convert(KernelOp kernel) {
-  b.setInsertionPoint(kernel);
-  int64_t loops = kernel.getLoops();
-  KernelText text;
-  SmallVector<Type> types;
-  SmallVector<std::string> argumentNames;
-  auto add = [&](ArrayAttr names, ArrayAttr elements, bool readOnly) {
-    for (auto [name, type] : llvm::zip(names, elements)) {
-      text.names.push_back(cast<StringAttr>(name).getValue());
-      argumentNames.push_back(text.names.back().str());
-      types.push_back(pointerTo(cast<TypeAttr>(type).getValue(), readOnly));
-    }
-  };
-  add(kernel.getOutputs(), kernel.getOutputTypes(), false);
-  add(kernel.getInputs(), kernel.getInputTypes(), true);
-  static constexpr const char *counters[] = {"i", "j", "k", "l", "m", "n", "o", "p"};
-  auto counter = [&](int64_t loop) { return std::string(counters[loop % 8]); };
-  for (int64_t loop = 0; loop < loops; ++loop) {
-    types.push_back(b.getI64Type());
-    argumentNames.push_back("n" + counter(loop));
-  }
-  for (StringRef name : text.names)
-    for (int64_t loop = 0; loop + 1 < loops; ++loop) {
-      types.push_back(b.getI64Type());
-      argumentNames.push_back(name.str() + "_" + counter(loop));
-    }
-  auto function =
-      emitc::FuncOp::create(b, kernel.getLoc(), kernel.getSymName(), b.getFunctionType(types, {}));
-  function.setSpecifiersAttr(b.getStrArrayAttr({"static"}));
-  Block *body = function.addEntryBlock();
-  for (auto [argument, name] : llvm::zip(body->getArguments(), argumentNames))
-    argument.setLoc(NameLoc::get(b.getStringAttr(name)));
-  b.setInsertionPointToEnd(body);
-
-  size_t buffers = text.names.size();
-  std::string inner = counter(loops - 1);
-  for (size_t i = 0; i < buffers; ++i) {
-    std::string index;
-    SmallVector<Value> &strides = text.indexOperands.emplace_back();
-    for (int64_t loop = 0; loop + 1 < loops; ++loop) {
-      index += (index.empty() ? "" : " + ") + counter(loop) + " * {}";
-      strides.push_back(body->getArgument(buffers + loops + i * (loops - 1) + loop));
-    }
-    if (kernel.getSteps()[i])
-      index += (index.empty() ? "" : " + ") +
-               (kernel.getSteps()[i] == 1 ? inner
-                                          : inner + " * " + std::to_string(kernel.getSteps()[i]));
-    text.indices.push_back(index.empty() ? "0" : index);
-    text.arguments.push_back(body->getArgument(i));
-  }
-  std::string indent;
-  for (int64_t loop = 0; loop < loops; ++loop, indent += "  ") {
-    if (loop + 1 == loops)
-      verbatim(kernel.getLoc(), indent + "#pragma GCC ivdep");
-    bool opens = loop + 1 == loops && kernel.getLocals().size() + kernel.getOutputs().size() > 1;
-    verbatim(kernel.getLoc(),
-             indent + llvm::formatv("for (int64_t {0} = 0; {0} < {{}; ++{0}){1}", counter(loop),
-                                    opens ? " {{" : "")
-                          .str(),
-             body->getArgument(buffers + loop));
-  }
-  auto statement = [&](std::string line) {
-    verbatim(kernel.getLoc(), indent + line, text.operands);
-    text.operands.clear();
-  };
-  bool several = kernel.getLocals().size() + kernel.getOutputs().size() > 1;
-  for (StringRef local : kernel.getLocals().getAsValueRange<StringAttr>())
-    statement(text.expression(local));
-  for (auto [i, expression] :
-       llvm::enumerate(kernel.getExpressions().getAsValueRange<StringAttr>())) {
-    std::string target = text.element(i);
-    statement(target + " = " + text.expression(expression) + ";");
-  }
-  if (several)
-    verbatim(kernel.getLoc(), indent.substr(2) + "}");
-  emitc::ReturnOp::create(b, kernel.getLoc(), Value());
-  kernel.erase();
-}
-
 struct RtToEmitC : partita::impl::RtToEmitCBase<RtToEmitC> {
   void runOnOperation() override {
     Converter converter(&getContext());
-    for (auto kernel : llvm::make_early_inc_range(getOperation().getOps<KernelOp>()))
-      converter.convert(kernel);
+    convertKernels(getOperation());
     for (auto function : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>()))
       if (failed(converter.convert(function)))
         return signalPassFailure();

@@ -146,10 +146,8 @@ void memory::markGradients(func::FuncOp function, FunctionPlan &plan) {
   markGathered(function, plan);
   Gradients gradients(plan);
   function.walk([&](Operation *op) {
-    if (auto adamw = dyn_cast<train::AdamWOp>(op))
-      gradients.mark(adamw.getGradient());
-    else if (auto sgd = dyn_cast<train::SgdOp>(op))
-      gradients.mark(sgd.getGradient());
+    if (auto update = dyn_cast<train::OptimizerInterface>(op))
+      gradients.mark(update.getUpdatingGradient());
   });
   // A sum that is made in the backward pass is one too, whatever is done with it behind the loop.
   function.walk([&](train::AccumulateOp loop) {

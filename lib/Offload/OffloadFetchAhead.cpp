@@ -53,7 +53,7 @@ private:
   static bool belongTogether(Operation *a, Operation *b) {
     if (a == b)
       return true;
-    if (isa<train::AdamWOp, train::SgdOp, zero::ShardOp, zero::GatherOp>(b))
+    if (isa<train::OptimizerInterface, zero::ShardOp, zero::GatherOp>(b))
       return false;
     return train::LayerAttr::of(a->getLoc()) == train::LayerAttr::of(b->getLoc()) &&
            par::isBackward(a->getLoc()) == par::isBackward(b->getLoc());

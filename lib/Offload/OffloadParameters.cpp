@@ -57,14 +57,13 @@ struct OffloadParameters : partita::impl::OffloadParametersPassBase<OffloadParam
   }
 
 private:
-  static bool isUpdate(Operation *op) { return isa<train::AdamWOp, train::SgdOp>(op); }
-
   /// An update of the value itself becomes the host's, if what else it changes is there.
   static bool isForHost(OpOperand &use) {
     Operation *op = use.getOwner();
-    if (!isUpdate(op) || use.getOperandNumber() != 0)
+    auto update = dyn_cast<train::OptimizerInterface>(op);
+    if (!update || use.getOperandNumber() != update.kValue)
       return false;
-    if (!llvm::all_of(offload::statesOf(op), offload::livesOnHost))
+    if (!llvm::all_of(train::stateSymbols(update), offload::livesOnHost))
       return false;
     op->setAttr(OffloadDialect::kOnHost, UnitAttr::get(op->getContext()));
     return true;
@@ -72,7 +71,7 @@ private:
 
   /// A piece that is taken is taken for an update.
   static StringRef purposeOf(Operation *user) {
-    if (isUpdate(user) || isa<zero::ShardOp>(user))
+    if (isa<train::OptimizerInterface, zero::ShardOp>(user))
       return "update";
     return par::isBackward(user->getLoc()) ? "backward" : "";
   }

@@ -29,9 +29,10 @@ struct OffloadStates : partita::impl::OffloadStatesPassBase<OffloadStates> {
     bool any = false;
     UnitAttr mark = UnitAttr::get(&getContext());
     module.walk([&](Operation *op) {
-      if (!isa<train::AdamWOp, train::SgdOp>(op))
+      auto update = dyn_cast<train::OptimizerInterface>(op);
+      if (!update)
         return;
-      SmallVector<Operation *> states = offload::statesOf(op);
+      SmallVector<Operation *> states = train::stateSymbols(update);
       if (states.empty())
         return;
       any = true;

@@ -52,9 +52,9 @@ private:
       return onHost ? refuse(operand, "that is on the host already") : success();
     if (isa<offload::ToDeviceOp, offload::ToDeviceStartOp>(op))
       return onHost ? success() : refuse(operand, "that is on the device already");
-    auto adamw = dyn_cast<train::AdamWOp>(op);
-    if (adamw && offload::isMadeOnHost(op) && !onHost &&
-        (operand.get() == adamw.getM() || operand.get() == adamw.getV()))
+    auto update = dyn_cast<train::OptimizerInterface>(op);
+    if (update && offload::isMadeOnHost(op) && !onHost &&
+        llvm::is_contained(update.getStateValues(), operand.get()))
       return refuse(operand, "that is on the device; the host updates states that it keeps");
     if (!onHost || isa<offload::WaitOp>(op) || isHostsOwn(operand))
       return success();

@@ -1,7 +1,6 @@
 //===- What.cpp - the words of --offload ------------------------------------------------------===//
 
 #include "lib/Offload/What.h"
-#include "dialects/Train/Train.h"
 
 using namespace mlir;
 using namespace partita;
@@ -14,14 +13,4 @@ FailureOr<bool> offload::names(ModuleOp module, ArrayRef<std::string> what, Stri
       return module.emitError() << "the host keeps nothing called '" << each
                                 << "'; known: " << llvm::join(ArrayRef(kWords), ", ");
   return llvm::is_contained(what, word);
-}
-
-SmallVector<Operation *> offload::statesOf(Operation *update) {
-  SmallVector<Operation *> states;
-  for (Value operand : update->getOperands())
-    if (auto read = operand.getDefiningOp<train::ReadOp>())
-      if (auto state =
-              SymbolTable::lookupNearestSymbolFrom<train::StateOp>(update, read.getSymbolAttr()))
-        states.push_back(state);
-  return states;
 }

@@ -9,8 +9,6 @@ namespace partita::offload {
 /// Is `word` one of `what`? Every word must be one that there is; what is not is reported.
 mlir::FailureOr<bool> names(mlir::ModuleOp module, llvm::ArrayRef<std::string> what,
                             llvm::StringRef word);
-/// The operands of an update that are the optimizer's states.
-llvm::SmallVector<mlir::Operation *> statesOf(mlir::Operation *update);
 } // namespace partita::offload
 
 #endif // PARTITA_LIB_OFFLOAD_WHAT_H

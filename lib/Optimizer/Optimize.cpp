@@ -8,6 +8,7 @@
 
 #include "dialects/Par/Placement.h"
 #include "dialects/Train/Train.h"
+#include "lib/Optimizer/Groups.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "partita/Optimizer/Passes.h"
 
@@ -25,43 +26,118 @@ struct Optimize : partita::impl::OptimizePassBase<Optimize> {
   using OptimizePassBase::OptimizePassBase;
 
   void runOnOperation() override {
-    if (kind != "adamw" && kind != "sgd") {
-      getOperation().emitError() << "optimizer '" << kind << "' is unknown; known: adamw, sgd";
+    ModuleOp module = getOperation();
+    if (!(momentum >= 0 && momentum < 1)) {
+      module.emitError() << "momentum: expected a number in [0, 1)";
       return signalPassFailure();
     }
-    if (betas.empty())
-      betas = {0.9, 0.999};
-    if (betas.size() != 2 ||
-        llvm::any_of(betas, [](double beta) { return !(beta >= 0 && beta < 1); })) {
-      getOperation().emitError() << "betas: expected two numbers in [0, 1)";
+    if (kind == "sgd" && momentum != 0)
+      kind = "momentum";
+    std::optional<RegisteredOperationName> found = train::findOptimizer(&getContext(), kind);
+    if (!found) {
+      module.emitError() << "optimizer '" << kind << "' is unknown; known: "
+                         << llvm::join(train::optimizerNames(&getContext()), ", ");
       return signalPassFailure();
     }
+    FailureOr<optimizer::Groups> parsed = optimizer::Groups::parse(module, groups);
+    if (failed(parsed) || failed(settleHyperparameters(*found)))
+      return signalPassFailure();
     SmallVector<train::UpdateOp> updates;
-    getOperation().walk([&](train::UpdateOp update) { updates.push_back(update); });
-    SymbolTable symbols(getOperation());
+    module.walk([&](train::UpdateOp update) { updates.push_back(update); });
+    if (failed(checkGradients(updates)) || failed(parsed->checkUse(module)))
+      return signalPassFailure();
+    SymbolTable symbols(module);
     findInitialWrites(symbols);
+    if (failed(findScale(updates)))
+      return signalPassFailure();
     for (train::UpdateOp update : updates) {
-      par::Layout value = par::Layout::of(update.getValue().getType()).valueOnly();
-      if (!(par::Layout::of(update.getGradient().getType()) == value)) {
-        update.emitError() << "the gradient of " << update.getParameterAttr() << " is "
-                           << update.getGradient().getType() << ", the parameter "
-                           << update.getValue().getType();
-        return signalPassFailure();
-      }
-      if (kind == "adamw")
-        adamw(update, symbols);
-      else
-        sgd(update);
+      build(update, *found, symbols, *parsed);
       update.erase();
     }
   }
 
 private:
-  double decayOf(train::UpdateOp update) {
-    return par::wholeType(update.getValue().getType()).getRank() >= 2 ? weightDecay : 0.0;
+  /// What the options say of the optimizer's hyperparameters, and its own values of the others.
+  LogicalResult settleHyperparameters(RegisteredOperationName name) {
+    auto *optimizer = name.getInterface<train::OptimizerInterface>();
+    for (train::Hyperparameter each : optimizer->getHyperparameters())
+      hyper[each.name] = each.usual;
+    auto set = [&](StringRef option, StringRef which, double value) -> LogicalResult {
+      if (!hyper.count(which))
+        return getOperation().emitError()
+               << option << ": optimizer '" << kind << "' has no " << which;
+      hyper[which] = value;
+      return success();
+    };
+    if (!betas.empty() && (betas.size() != 2 || llvm::any_of(betas, [](double beta) {
+                             return !(beta >= 0 && beta < 1);
+                           })))
+      return getOperation().emitError() << "betas: expected two numbers in [0, 1)";
+    if (!betas.empty() &&
+        (failed(set("betas", "beta1", betas[0])) || failed(set("betas", "beta2", betas[1]))))
+      return failure();
+    double number;
+    if (!epsilon.empty()) {
+      if (StringRef(epsilon).getAsDouble(number) || !(number >= 0))
+        return getOperation().emitError() << "epsilon: '" << epsilon << "' is no number from 0 on";
+      if (failed(set("epsilon", "epsilon", number)))
+        return failure();
+    }
+    if (momentum != 0 && failed(set("momentum", "momentum", momentum)))
+      return failure();
+    if (nesterov && failed(set("nesterov", "nesterov", 1)))
+      return failure();
+    if (!lambBounds.empty()) {
+      if (lambBounds.size() != 2 || !(lambBounds[0] >= 0 && lambBounds[0] <= lambBounds[1]))
+        return getOperation().emitError() << "lamb-bounds: expected two numbers, 0 <= MIN <= MAX";
+      if (kind != "lamb")
+        return getOperation().emitError() << "lamb-bounds: the optimizer is '" << kind << "'";
+      bounds[0] = lambBounds[0];
+      bounds[1] = lambBounds[1];
+    }
+    if (noBiasCorrection && failed(set("no-bias-correction", "bias_correction", 0)))
+      return failure();
+    return success();
+  }
+
+  LogicalResult checkGradients(ArrayRef<train::UpdateOp> updates) {
+    for (train::UpdateOp update : updates) {
+      par::Layout value = par::Layout::of(update.getValue().getType()).valueOnly();
+      if (!(par::Layout::of(update.getGradient().getType()) == value))
+        return update.emitError() << "the gradient of " << update.getParameterAttr() << " is "
+                                  << update.getGradient().getType() << ", the parameter "
+                                  << update.getValue().getType();
+    }
+    return success();
   }
 
   static Type scalar(OpBuilder &builder) { return RankedTensorType::get({}, builder.getF32Type()); }
+
+  /// What the gradients are multiplied by, behind the last of them; nothing where none is clipped.
+  LogicalResult findScale(MutableArrayRef<train::UpdateOp> updates) {
+    if (clip == 0 || updates.empty())
+      return success();
+    if (!(clip > 0))
+      return getOperation().emitError() << "clip: the largest norm must be above 0, or 0 for none";
+    train::UpdateOp last = updates.back();
+    for (train::UpdateOp update : updates) {
+      if (update->getBlock() != last->getBlock())
+        return update.emitError() << "updates in several blocks have no norm in common to clip";
+      if (last->isBeforeInBlock(update))
+        last = update;
+    }
+    SmallVector<Value> gradients;
+    for (train::UpdateOp update : updates) {
+      gradients.push_back(update.getGradient());
+      if (update != last)
+        update->moveBefore(last);
+    }
+    OpBuilder builder(updates.front());
+    Location loc = builder.getUnknownLoc();
+    Value norm = train::GlobalNormOp::create(builder, loc, scalar(builder), gradients);
+    scale = train::ClipOp::create(builder, loc, scalar(builder), norm, APFloat(double(clip)));
+    return success();
+  }
 
   Value state(OpBuilder &builder, train::UpdateOp update, SymbolTable &symbols, StringRef name) {
     auto parameter = symbols.lookup<train::ParameterOp>(update.getParameter());
@@ -96,31 +172,59 @@ private:
     found->second = train::WriteOp::create(builder, state.getLoc(), state.getSymName(), value);
   }
 
-  void adamw(train::UpdateOp update, SymbolTable &symbols) {
+  /// The scalars of an update that is being built, by name; a ratio is of what it has so far.
+  Value control(OpBuilder &builder, const OperationState &op, StringRef name) {
+    if (name == "rate")
+      return train::LearningRateOp::create(builder, op.location, scalar(builder));
+    if (name == "t")
+      return train::StepNumberOp::create(builder, op.location, scalar(builder));
+    SmallVector<Value> values(op.operands.begin(),
+                              op.operands.end()); // value, gradient, states, rate, t
+    values.erase(values.end() - 2);
+    if (scale)
+      values.push_back(scale);
+    NamedAttrList own;
+    for (auto &[key, value] : hyper)
+      own.set(key, op.attributes.get(key));
+    return train::TrustRatioOp::create(builder, op.location, scalar(builder), values,
+                                       own.getDictionary(&getContext()), APFloat(bounds[0]),
+                                       APFloat(bounds[1]));
+  }
+
+  void build(train::UpdateOp update, RegisteredOperationName name, SymbolTable &symbols,
+             const optimizer::Groups &byName) {
     OpBuilder builder(update);
-    Value m = state(builder, update, symbols, "m"), v = state(builder, update, symbols, "v");
+    Location loc = update.getLoc();
     Type type = update.getValue().getType();
-    Value rate = train::LearningRateOp::create(builder, update.getLoc(), scalar(builder));
-    Value step = train::StepNumberOp::create(builder, update.getLoc(), scalar(builder));
-    auto adamw = train::AdamWOp::create(builder, update.getLoc(), TypeRange{type, type, type},
-                                        update.getValue(), update.getGradient(), m, v, rate, step,
-                                        APFloat(betas[0]), APFloat(betas[1]), APFloat(epsilon),
-                                        APFloat(decayOf(update)));
-    std::string parameter = update.getParameter().str();
-    train::WriteOp::create(builder, update.getLoc(), parameter, adamw.getNewValue());
-    train::WriteOp::create(builder, update.getLoc(), parameter + ".m", adamw.getNewM());
-    train::WriteOp::create(builder, update.getLoc(), parameter + ".v", adamw.getNewV());
+    auto *optimizer = name.getInterface<train::OptimizerInterface>();
+    SmallVector<StringRef> states = optimizer->getStateNames();
+    OperationState op(loc, name);
+    op.addOperands({update.getValue(), update.getGradient()});
+    for (StringRef each : states)
+      op.addOperands(state(builder, update, symbols, each));
+    auto parameter = symbols.lookup<train::ParameterOp>(update.getParameter());
+    bool decays = par::wholeType(type).getRank() >= 2; // no scales of norms, no biases
+    optimizer::Group group =
+        byName.of(parameter.getModelName(), {decays ? double(weightDecay) : 0.0, 1.0});
+    for (auto &[key, value] : hyper)
+      op.addAttribute(key, builder.getF64FloatAttr(key == "decay" ? group.decay : value));
+    if (group.rateScale != 1)
+      op.addAttribute("rate_scale", builder.getF64FloatAttr(group.rateScale));
+    for (StringRef each : optimizer->getScalarNames())
+      op.addOperands(control(builder, op, each));
+    if (scale)
+      op.addOperands(scale);
+    op.addTypes(SmallVector<Type>(1 + states.size(), type));
+    Operation *made = builder.create(op);
+    std::string symbol = update.getParameter().str();
+    train::WriteOp::create(builder, loc, symbol, made->getResult(0));
+    for (auto [number, each] : llvm::enumerate(states))
+      train::WriteOp::create(builder, loc, symbol + "." + each.str(), made->getResult(1 + number));
   }
 
-  void sgd(train::UpdateOp update) {
-    OpBuilder builder(update);
-    Value rate = train::LearningRateOp::create(builder, update.getLoc(), scalar(builder));
-    auto sgd = train::SgdOp::create(builder, update.getLoc(), update.getValue().getType(),
-                                    update.getValue(), update.getGradient(), rate,
-                                    APFloat(decayOf(update)));
-    train::WriteOp::create(builder, update.getLoc(), update.getParameter(), sgd.getNewValue());
-  }
-
+  std::map<StringRef, double> hyper;
+  double bounds[2] = {0.01, 10};              // DeepSpeed's, of LAMB's ratio
+  Value scale;                                // of all gradients; null for none
   llvm::StringMap<Operation *> initialWrites; // the last of a parameter and its states
 };
 

@@ -26,7 +26,7 @@ struct BucketGathers : partita::impl::BucketGathersPassBase<BucketGathers> {
     // Parameters that are gathered for their use have been placed by it (zero-prefetch-parameters).
     auto ofUpdates = [](Operation *op) {
       return isa<zero::GatherOp>(op) &&
-             isa_and_nonnull<train::AdamWOp, train::SgdOp>(op->getOperand(0).getDefiningOp());
+             isa_and_nonnull<train::OptimizerInterface>(op->getOperand(0).getDefiningOp());
     };
     FailureOr<int64_t> made = overlap::Buckets::joinAll(getOperation(), ofUpdates, bytes);
     if (failed(made))

@@ -62,7 +62,7 @@ struct OrderUpdates : partita::impl::OrderUpdatesPassBase<OrderUpdates> {
     getOperation().walk([&](Block *block) {
       SmallVector<Operation *> updates;
       for (Operation &op : *block)
-        if (isa<train::AdamWOp, train::SgdOp>(op))
+        if (isa<train::OptimizerInterface>(op))
           updates.push_back(&op);
       if (llvm::all_of(updates,
                        [](Operation *op) { return gradientOf(op) && Followers().collect(op); }))

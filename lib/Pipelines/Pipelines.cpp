@@ -43,14 +43,16 @@ static constexpr Phase kPhases[] = {
      "cse",
      "after partitioning, so that the conjugates of what it inserted come out of the table"},
     {"optimize",
-     "optimize{kind=${optimizer} betas=${betas} epsilon=${eps} "
-     "weight-decay=${weight-decay}},canonicalize,cse",
+     "optimize{kind=${optimizer} betas=${betas} epsilon=${eps} momentum=${momentum} "
+     "nesterov=${nesterov} no-bias-correction=${no-bias-correction} weight-decay=${weight-decay} "
+     "lamb-bounds=${lamb-bounds} groups=${group} clip=${clip}},canonicalize,cse",
      "gradients are complete here, whatever reduced them"},
     {"states",
      "zero-shard-states{stage=${zero-stage}},canonicalize,zero-shard-gradients{stage=${zero-stage}}"
      ","
-     "canonicalize,cse",
-     "who keeps which states and gradients follows from the updates by algebra"},
+     "canonicalize,expand-norms,cse",
+     "who keeps which states and gradients follows from the updates by algebra, and from that over "
+     "which ranks a norm is summed"},
     {"offload",
      "offload-states{what=${offload}},offload-parameters{what=${offload} "
      "keep=${persistence-threshold}},offload-activations{what=${offload} "

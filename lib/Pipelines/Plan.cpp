@@ -81,14 +81,29 @@ static constexpr PlanOption kOptions[] = {
      "deviation divided by the square root of the number of such products, as GPT-2 starts"},
     {"ignore-index", PlanOption::Integer, "TOKEN", "-100", -kMost, kMost,
      "labels with this value count neither for the loss nor for its mean"},
-    {"optimizer", PlanOption::Choice, "adamw|sgd", "adamw", 0, 0, "how parameters are updated"},
+    {"optimizer", PlanOption::Choice, "adamw|adam|sgd|lion|adagrad|lamb", "adamw", 0, 0,
+     "how parameters are updated"},
     {"lr", PlanOption::Real, "RATE", "0.001", 0, kMost,
      "learning rate; the run may set another or a schedule"},
     {"weight-decay", PlanOption::Real, "DECAY", "0", 0, kMost,
-     "decoupled weight decay of parameters with two dimensions or more (no norms, no biases), "
-     "times the learning rate per step"},
-    {"betas", PlanOption::Betas, "B1,B2", "0.9,0.999", 0, 0, "AdamW's decay of the two moments"},
-    {"eps", PlanOption::Real, "EPSILON", "1e-08", 0, 1, "AdamW's addition to the denominator"},
+     "weight decay of parameters with two dimensions or more (no norms, no biases); of adamw and "
+     "lion decoupled, times the learning rate per step, else part of the gradient"},
+    {"betas", PlanOption::Betas, "B1,B2", "", 0, 0,
+     "decay of the two moments (0.9,0.999; of lion 0.9,0.99)"},
+    {"eps", PlanOption::Real, "EPSILON", "", 0, 1,
+     "addition to the denominator (1e-08; of adagrad 1e-10)"},
+    {"momentum", PlanOption::Real, "M", "0", 0, 0.999999, "sgd with momentum"},
+    {"nesterov", PlanOption::Flag, "", "false", 0, 0, "sgd with Nesterov's momentum"},
+    {"no-bias-correction", PlanOption::Flag, "", "false", 0, 0,
+     "leaves Adam's moments uncorrected for their first value"},
+    {"lamb-bounds", PlanOption::Bounds, "MIN,MAX", "", 0, 0,
+     "bounds of LAMB's ratio of a parameter's length to its direction's (0.01,10)"},
+    {"group", PlanOption::Groups, "PATTERN:KEY=NUMBER,...", "", 0, 0,
+     "other updates of parameters whose names match a glob pattern: weight-decay=W, lr-scale=S (a "
+     "factor of the learning rate) or both, PATTERN:weight-decay=0:lr-scale=2; the first pattern "
+     "that matches counts"},
+    {"clip", PlanOption::Real, "NORM", "0", 0, kMost,
+     "the largest norm of all gradients together, 0 for any; the run may set another"},
 };
 
 ArrayRef<PlanOption> partita::planOptions() { return kOptions; }
@@ -128,14 +143,28 @@ static std::string checkMesh(StringRef text) {
   return {};
 }
 
-static std::string checkBetas(StringRef text) {
+/// Empty, or two numbers that `problem` finds nothing wrong with.
+static std::string checkPair(StringRef text,
+                             llvm::function_ref<std::string(double, double)> problem) {
+  if (text.empty())
+    return {};
   auto [first, second] = text.split(',');
-  double betas[2];
-  if (!parseReal(first, betas[0]) || !parseReal(second, betas[1]))
+  double a, b;
+  if (!parseReal(first, a) || !parseReal(second, b))
     return ("'" + text + "' is not two numbers separated by a comma").str();
-  for (double beta : betas)
+  return problem(a, b);
+}
+
+static std::string checkBetas(double first, double second) {
+  for (double beta : {first, second})
     if (beta < 0 || beta >= 1)
       return llvm::formatv("{0} is not within [0, 1)", beta).str();
+  return {};
+}
+
+static std::string checkBounds(double least, double most) {
+  if (least < 0 || most < least)
+    return llvm::formatv("{0} and {1} are no bounds from 0 on", least, most).str();
   return {};
 }
 
@@ -157,6 +186,19 @@ static std::string checkWords(const PlanOption &option, StringRef text) {
       return ("'" + word + "' is not of the form NAME=WORD, without spaces, quotes and brackets")
           .str();
   }
+  return {};
+}
+
+static std::string checkGroups(StringRef text) {
+  SmallVector<StringRef> words;
+  text.split(words, ',', -1, /*KeepEmpty=*/true);
+  for (StringRef word : text.empty() ? ArrayRef<StringRef>() : ArrayRef(words))
+    if (!word.contains(':') || !word.contains('=') ||
+        word.find_first_of(" \t\n{}()\"'") != StringRef::npos)
+      return ("'" + word +
+              "' is not of the form PATTERN:KEY=NUMBER, without spaces, quotes and "
+              "brackets")
+          .str();
   return {};
 }
 
@@ -200,8 +242,12 @@ std::string partita::checkPlanValue(const PlanOption &option, StringRef text) {
     return checkWords(option, text);
   case PlanOption::Mesh:
     return checkMesh(text);
+  case PlanOption::Groups:
+    return checkGroups(text);
   case PlanOption::Betas:
-    return checkBetas(text);
+    return checkPair(text, checkBetas);
+  case PlanOption::Bounds:
+    return checkPair(text, checkBounds);
   case PlanOption::Flag:
     return text == "true" || text == "false" ? "" : ("'" + text + "' is not true or false").str();
   case PlanOption::Choice: {
@@ -222,6 +268,8 @@ std::string partita::checkPlanValue(const PlanOption &option, StringRef text) {
   }
   case PlanOption::Real: {
     double value;
+    if (text.empty() && option.initial.empty())
+      return {};
     if (!parseReal(text, value))
       return ("'" + text + "' is not a number").str();
     if (value < option.low || value > option.high)
@@ -280,8 +328,25 @@ static bool gathersParameters(const Plan &plan) { return plan.get("zero-stage") 
 
 static constexpr Idle kInfers = {[](const Plan &plan) { return plan.get("objective") == "none"; },
                                  "with --objective none, a program for inference"};
-static constexpr Idle kNoMoments = {[](const Plan &plan) { return plan.get("optimizer") == "sgd"; },
-                                    "with --optimizer sgd, which keeps no moments"};
+/// Is the optimizer none of these?
+template <typename... Words> static bool isNone(const Plan &plan, Words... words) {
+  return ((plan.get("optimizer") != words) && ...);
+}
+static constexpr Idle kNoMoments = {
+    [](const Plan &plan) { return isNone(plan, "adamw", "adam", "lion", "lamb"); },
+    "with this --optimizer, which has no moments that decay"};
+static constexpr Idle kNoRoot = {
+    [](const Plan &plan) { return isNone(plan, "adamw", "adam", "adagrad", "lamb"); },
+    "with this --optimizer, which divides by no root"};
+static constexpr Idle kNotAdam = {
+    [](const Plan &plan) { return isNone(plan, "adamw", "adam", "lamb"); },
+    "with this --optimizer, which is no Adam"};
+static constexpr Idle kNotLamb = {[](const Plan &plan) { return isNone(plan, "lamb"); },
+                                  "with this --optimizer, which is not lamb"};
+static constexpr Idle kNotSgd = {[](const Plan &plan) { return isNone(plan, "sgd"); },
+                                 "with this --optimizer, which is not sgd"};
+static constexpr Idle kNoMomentum = {[](const Plan &plan) { return plan.get("momentum") == "0"; },
+                                     "without a --momentum"};
 static constexpr Idle kParametersStay = {
     [](const Plan &plan) { return !gathersParameters(plan) && !offloads(plan, "parameters"); },
     "on parameters that are neither gathered (--zero-stage 3) nor fetched (--offload parameters)"};
@@ -309,8 +374,19 @@ static constexpr std::pair<StringLiteral, Idle> kIneffective[] = {
     {"weight-decay", kInfers},
     {"betas", kInfers},
     {"eps", kInfers},
+    {"momentum", kInfers},
+    {"nesterov", kInfers},
+    {"no-bias-correction", kInfers},
+    {"group", kInfers},
+    {"clip", kInfers},
+    {"lamb-bounds", kInfers},
+    {"lamb-bounds", kNotLamb},
     {"betas", kNoMoments},
-    {"eps", kNoMoments},
+    {"eps", kNoRoot},
+    {"momentum", kNotSgd},
+    {"nesterov", kNotSgd},
+    {"nesterov", kNoMomentum},
+    {"no-bias-correction", kNotAdam},
     {"prefetch-bytes", kParametersStay},
     {"persistence-threshold", kParametersStay},
     {"gather-always", kGathersNothing},

@@ -35,13 +35,13 @@ struct ZeroShardStates : partita::impl::ZeroShardStatesPassBase<ZeroShardStates>
                             "which there is one rank; give it a mesh with dp=2 or more";
       return signalPassFailure();
     }
-    SmallVector<Operation *> updates;
+    SmallVector<train::OptimizerInterface> updates;
     module.walk([&](Operation *op) {
       if (isa<train::ReadOp, train::InitialValueOp>(op))
         accesses[op->getAttrOfType<FlatSymbolRefAttr>("symbol").getAttr()].push_back(
             op->getResult(0));
-      if (isa<train::AdamWOp, train::SgdOp>(op))
-        updates.push_back(op);
+      if (auto update = dyn_cast<train::OptimizerInterface>(op))
+        updates.push_back(update);
     });
     if (updates.empty()) {
       module.emitError() << "zero stage " << int64_t(stage)
@@ -49,28 +49,21 @@ struct ZeroShardStates : partita::impl::ZeroShardStatesPassBase<ZeroShardStates>
                             "leave it out to compile a program that does not train";
       return signalPassFailure();
     }
-    if (stage < 3 && llvm::all_of(updates, [](Operation *op) { return statesOf(op).empty(); }) &&
-        (stage == 1 || !accumulates(module))) {
+    auto keepsNone = [](train::OptimizerInterface update) {
+      return update.getStateNames().empty();
+    };
+    if (stage < 3 && llvm::all_of(updates, keepsNone) && (stage == 1 || !accumulates(module))) {
       module.emitWarning() << "zero stage " << int64_t(stage)
                            << " splits the optimizer's states, and this one keeps none"
                            << (stage == 2 ? " (gradients stay in pieces with --accumulate alone)"
                                           : "")
                            << ": it saves nothing; --zero-stage 3 splits parameters";
     }
-    for (Operation *update : updates)
+    for (train::OptimizerInterface update : updates)
       shard(update);
   }
 
 private:
-  /// The operands that are states: those as large as the value, behind value and gradient.
-  static SmallVector<train::ReadOp> statesOf(Operation *update) {
-    SmallVector<train::ReadOp> states;
-    for (Value operand : update->getOperands().drop_front(2))
-      if (auto read = operand.getDefiningOp<train::ReadOp>())
-        states.push_back(read);
-    return states;
-  }
-
   /// Are gradients of several micro-batches added up?
   static bool accumulates(ModuleOp module) {
     auto several = [](train::AccumulateOp loop) {
@@ -79,29 +72,45 @@ private:
     return module.walk(several).wasInterrupted();
   }
 
-  void shard(Operation *update) {
+  void shard(train::OptimizerInterface update) {
     Type whole = update->getOperand(0).getType();
     // What the ranks do not update alike is nobody's to share.
     RankedTensorType piece = zero::pieceType(whole, axis, mesh);
     if (!piece || par::Layout::of(whole).kind(axis) != par::Kind::Invariant)
       return;
-    for (train::ReadOp state : statesOf(update))
-      for (Value access : accesses.lookup(state.getSymbolAttr().getAttr()))
-        access.setType(piece);
-    OpBuilder builder(update);
-    for (unsigned operand : {0u, 1u})
-      update->setOperand(operand, zero::ShardOp::create(builder, update->getLoc(), piece,
-                                                        update->getOperand(operand), axis));
+    for (Value state : update.getStateValues())
+      if (auto read = state.getDefiningOp<train::ReadOp>())
+        for (Value access : accesses.lookup(read.getSymbolAttr().getAttr()))
+          access.setType(piece);
+    Value gradient = update.getUpdatingGradient();
+    Operation *producer = gradient.getDefiningOp();
+    takePiece(update.getUpdatedValue(), piece, update);
+    takePiece(gradient, piece, update);
     for (Value result : update->getResults())
       result.setType(piece);
+    OpBuilder builder(update);
     builder.setInsertionPointAfter(update);
-    Operation *gradient = update->getOperand(1).getDefiningOp()->getOperand(0).getDefiningOp();
     Location reason =
-        par::withRole(update->getLoc(), gradient ? gradient->getLoc() : update->getLoc(), "update");
+        par::withRole(update->getLoc(), producer ? producer->getLoc() : update->getLoc(), "update");
     auto gathered = zero::GatherOp::create(builder, reason, TypeRange(whole), update->getResult(0),
                                            axis, builder.getStringAttr("updated parameter"),
                                            /*again=*/UnitAttr());
     update->getResult(0).replaceAllUsesExcept(gathered.getResult(0), gathered);
+  }
+
+  /// Of a value or gradient its update needs no more than a piece, nor do norms, which count each
+  /// element once.
+  void takePiece(Value whole, RankedTensorType piece, train::OptimizerInterface update) {
+    auto needsPiece = [&](Operation *op) {
+      return op == update || isa<train::GlobalNormOp, train::TrustRatioOp>(op);
+    };
+    Operation *first = update;
+    for (Operation *user : whole.getUsers())
+      if (needsPiece(user) && user->getBlock() == first->getBlock() && user->isBeforeInBlock(first))
+        first = user;
+    OpBuilder builder(first);
+    Value taken = zero::ShardOp::create(builder, update->getLoc(), piece, whole, axis);
+    whole.replaceUsesWithIf(taken, [&](OpOperand &use) { return needsPiece(use.getOwner()); });
   }
 
   par::MeshAttr mesh;

@@ -30,13 +30,13 @@ int64_t parseInteger(const char *option, const std::string &text, int64_t least)
   return value;
 }
 
-float parseNumber(const char *option, const std::string &text, double least, double below) {
+double parseNumber(const char *option, const std::string &text, double least, double below) {
   errno = 0;
   char *end = nullptr;
   double value = std::strtod(text.c_str(), &end);
   if (text.empty() || *end || !std::isfinite(value) || value < least || value >= below)
     fail("%s: '%s' is not a number from %g to below %g", option, text.c_str(), least, below);
-  return float(value);
+  return value;
 }
 
 uint64_t parseSeed(const char *option, const std::string &text) {
@@ -111,6 +111,7 @@ const std::vector<Option> &optionTable() {
       {"--beta2", "B", "decay of the second moment", NUMBER("--beta2", hyper.beta2, 0, 1)},
       {"--epsilon", "E", "added to the root of the second moment",
        NUMBER("--epsilon", hyper.epsilon, 0, 1e9)},
+      {"--momentum", "M", "SGD's momentum", NUMBER("--momentum", hyper.momentum, 0, 1)},
       {"--clip", "NORM", "largest global gradient norm, 0 = no clipping",
        NUMBER("--clip", hyper.gradientClip, 0, 1e30)},
       {"--threads", "N", "BLAS threads per rank (default 1)", INTEGER("--threads", threads, 1)},
@@ -219,13 +220,15 @@ void checkCombinations(const RunOptions &o, const Program &program) {
 static std::string whyNotRead(const std::string &option, const Program &program) {
   const HyperReads &reads = program.reads;
   if (option == "--clip" && !reads.gradientClip)
-    return "the program was compiled without gradient clipping";
+    return "the program was compiled without gradient clipping; compile it with a --clip";
   if (option == "--weight-decay" && !reads.weightDecay)
     return "the program was compiled with decay 0, which leaves none in its update; compile it "
            "with another --weight-decay";
-  bool moment = option == "--beta1" || option == "--beta2" || option == "--epsilon";
-  if (moment && !reads.moments)
-    return std::string("the program's optimizer, ") + program.optimizer + ", has no moments";
+  bool unread = (option == "--beta1" && !reads.beta1) || (option == "--beta2" && !reads.beta2) ||
+                (option == "--epsilon" && !reads.epsilon) ||
+                (option == "--momentum" && !reads.momentum);
+  if (unread)
+    return std::string("the program's optimizer, ") + program.optimizer + ", has none";
   return "";
 }
 

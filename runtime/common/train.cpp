@@ -260,6 +260,10 @@ void Loop::step(int64_t number) {
              ? ", or labels of which one counts at least: the model computes "
                "its loss itself"
              : "");
+  if (!std::isfinite(rank.report.gradientNorm))
+    fail("the norm of the gradients of step %lld is %f, and with it what they are multiplied by to "
+         "be clipped; a lower --lr or a --warmup-steps may help",
+         (long long)number, double(rank.report.gradientNorm));
   StepReport report = rank.report;
   lastLoss = report.loss;
 

@@ -6,12 +6,8 @@
 
 namespace partita_rt {
 
-namespace {
-
-/// The tiles of one update. `update(parameter, gradient, offset, count)` works on host memory.
-template <typename Update>
-void forTiles(Rank &rank, Home home, float *parameter, const float *gradient, int64_t n,
-              float *staging, int64_t tile, Update update) {
+void updateOnHost(Rank &rank, Home home, float *parameter, const float *gradient, int64_t n,
+                  float *staging, int64_t tile, const TileUpdate &update) {
   bool moves = home == Home::Device;
   struct Half {
     float *gradient, *parameter;
@@ -47,25 +43,6 @@ void forTiles(Rank &rank, Home home, float *parameter, const float *gradient, in
   if (moves)
     for (Half &half : halves)
       wait(rank, half.out);
-}
-
-} // namespace
-
-void adamwUpdateOnHost(Rank &rank, Home home, float *parameter, float *m, float *v,
-                       const float *gradient, int64_t n, const AdamW &options, float *staging,
-                       int64_t tile) {
-  forTiles(rank, home, parameter, gradient, n, staging, tile,
-           [&](float *values, const float *gradients, int64_t offset, int64_t count) {
-             adamwUpdate(values, m + offset, v + offset, gradients, count, options);
-           });
-}
-
-void sgdUpdateOnHost(Rank &rank, Home home, float *parameter, const float *gradient, int64_t n,
-                     const Sgd &options, float *staging, int64_t tile) {
-  forTiles(rank, home, parameter, gradient, n, staging, tile,
-           [&](float *values, const float *gradients, int64_t, int64_t count) {
-             sgdUpdate(values, nullptr, gradients, count, options);
-           });
 }
 
 } // namespace partita_rt

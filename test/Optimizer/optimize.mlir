@@ -1,9 +1,12 @@
 // RUN: partita-opt %s --optimize="weight-decay=0.1 betas=0.9,0.95" | FileCheck %s
 // RUN: partita-opt %s --optimize="kind=sgd weight-decay=0.1" | FileCheck %s --check-prefix=SGD
-// RUN: not partita-opt %s --optimize=kind=lion 2>&1 | FileCheck %s --check-prefix=KIND
+// RUN: not partita-opt %s --optimize=kind=rmsprop 2>&1 | FileCheck %s --check-prefix=KIND
+// RUN: partita-opt %s --optimize="kind=sgd momentum=0.5 nesterov=true" | FileCheck %s --check-prefix=MOMENTUM
+// RUN: partita-opt %s --optimize="kind=lion weight-decay=0.1 groups=w:weight-decay=0:lr-scale=0.5,?:weight-decay=0.2" | FileCheck %s --check-prefix=LION
+// RUN: partita-opt %s --optimize="kind=adagrad epsilon=1e-7 clip=2" | FileCheck %s --check-prefix=CLIP
 // RUN: not partita-opt %s --optimize=betas=0.9,1.0 2>&1 | FileCheck %s --check-prefix=BETAS
 
-// KIND: error: optimizer 'lion' is unknown; known: adamw, sgd
+// KIND: error: optimizer 'rmsprop' is unknown; known: adagrad, adam, adamw, lamb, lion, momentum, sgd
 // BETAS: error: betas: expected two numbers in [0, 1)
 
 train.parameter @w : tensor<4x6xf32>
@@ -26,10 +29,10 @@ train.parameter @b : tensor<6xf32>
 // CHECK-SAME: (%[[GW:.*]]: tensor<4x6xf32>, %[[GB:.*]]: tensor<6xf32>)
 // CHECK: %[[M:.*]] = train.read @w.m
 // CHECK: %[[V:.*]] = train.read @w.v
-// CHECK: %[[P:.*]], %[[M1:.*]], %[[V1:.*]] = train.adamw %{{.*}}, %[[GW]], %[[M]], %[[V]], %{{.*}}, %{{.*}} {beta1 = 9.000000e-01 : f64, beta2 = {{0.949|9.5}}{{.*}}, decay = 1.000000e-01 : f64
+// CHECK: %[[P:.*]], %[[S:.*]]:2 = train.adamw %{{.*}}, %[[GW]], %[[M]], %[[V]], %{{.*}}, %{{.*}} {beta1 = 9.000000e-01 : f64, beta2 = {{0.949|9.5}}{{.*}}, decay = 1.000000e-01 : f64
 // CHECK: train.write @w, %[[P]]
-// CHECK: train.write @w.m, %[[M1]]
-// CHECK: train.write @w.v, %[[V1]]
+// CHECK: train.write @w.m, %[[S]]#0
+// CHECK: train.write @w.v, %[[S]]#1
 // Vectors do not decay.
 // CHECK: train.adamw {{.*}} decay = 0.000000e+00 : f64
 // CHECK-NOT: train.update
@@ -37,6 +40,16 @@ train.parameter @b : tensor<6xf32>
 // SGD-NOT: train.state
 // SGD: train.sgd {{.*}} {decay = 1.000000e-01 : f64}
 // SGD: train.sgd {{.*}} {decay = 0.000000e+00 : f64}
+// MOMENTUM: train.state @w.m
+// MOMENTUM: train.momentum {{.*}} momentum = 5.000000e-01 : f64, nesterov = 1.000000e+00 : f64
+// The first group that matches counts.
+// LION: train.lion {{.*}} {beta1 = 9.000000e-01 : f64, beta2 = 0.98{{9*}} : f64, decay = 0.000000e+00 : f64, rate_scale = 5.000000e-01 : f64}
+// LION: train.lion {{.*}} decay = 2.000000e-01 : f64}
+// One norm of all gradients, and all updates behind it.
+// CLIP: %[[NORM:.*]] = train.global_norm %arg0, %arg1 :
+// CLIP-NEXT: %[[SCALE:.*]] = train.clip %[[NORM]] {max_norm = 2.000000e+00 : f64}
+// CLIP: train.adagrad %{{.*}}, %arg0, %{{.*}}, %{{.*}}, %[[SCALE]] {decay = 0.000000e+00 : f64, epsilon = 9.9999999999999995E-8 : f64}
+// CLIP: train.adagrad %{{.*}}, %arg1, %{{.*}}, %{{.*}}, %[[SCALE]]
 func.func @init() {
   %w = train.initial_value @w : tensor<4x6xf32>
   train.write @w, %w : tensor<4x6xf32>

@@ -92,39 +92,29 @@ TEST(Reduce, SumOfSquaresIsPreciseAndIndependentOfSplitsAtBlocks) {
   EXPECT_EQ(parts, sumOfSquares(x.data(), int64_t(x.size())));
 }
 
-TEST(AdamW, EqualsTheFormulaOverSteps) {
-  int64_t n = 37;
-  Floats p = randomFloats(n, "p"), m(n), v(n);
-  Doubles P = widen(p), M(n), V(n);
-  AdamW options{0.01f, 0.9f, 0.95f, 1e-8f, 0.1f, 0};
-  for (int64_t t = 1; t <= 20; ++t) {
-    Floats g = randomFloats(n, std::to_string(t).c_str());
-    options.step = t;
-    adamwUpdate(p.data(), m.data(), v.data(), g.data(), n, options, 0.5f);
-    for (int64_t i = 0; i < n; ++i) {
-      double gradient = 0.5 * g[i];
-      M[i] = 0.9f * M[i] + (1.0 - 0.9f) * gradient;
-      V[i] = 0.95f * V[i] + (1.0 - 0.95f) * gradient * gradient;
-      double mHat = M[i] / (1 - std::pow(double(0.9f), double(t)));
-      double vHat = V[i] / (1 - std::pow(double(0.95f), double(t)));
-      P[i] -= 0.01f * (mHat / (std::sqrt(vHat) + 1e-8f) + 0.1f * P[i]);
-    }
+TEST(Norms, AreOfAllArraysAndClip) {
+  Floats a = {3.0f, 0.0f}, b = {4.0f};
+  float squares, norm, scale;
+  squareSum(&squares, {{a.data(), 2}, {b.data(), 1}});
+  EXPECT_EQ(squares, 25.0f);
+  rootOfSum(&norm, {&squares, &squares});
+  EXPECT_FLOAT_EQ(norm, std::sqrt(50.0f));
+  for (auto [length, most, expected] : {std::tuple(5.0f, 0.0, 1.0f), {0.5f, 1.0, 1.0f}}) {
+    clipScale(&scale, &length, most);
+    EXPECT_EQ(scale, expected);
   }
-  EXPECT_CLOSE(p, P, 2e-6);
-  EXPECT_CLOSE(m, M, 2e-6);
-  EXPECT_CLOSE(v, V, 2e-6);
-}
-
-TEST(Sgd, WithAndWithoutMomentum) {
-  Floats p = {1.0f, -2.0f}, g = {0.5f, 1.0f}, buffer = {0.0f, 0.0f};
-  sgdUpdate(p.data(), nullptr, g.data(), 2, {0.1f, 0.0f, 0.0f});
-  EXPECT_FLOAT_EQ(p[0], 0.95f);
-  sgdUpdate(p.data(), buffer.data(), g.data(), 2, {0.1f, 0.9f, 0.0f});
-  sgdUpdate(p.data(), buffer.data(), g.data(), 2, {0.1f, 0.9f, 0.0f});
-  EXPECT_FLOAT_EQ(p[0], 0.95f - 0.05f - 0.1f * (0.9f * 0.5f + 0.5f));
-  EXPECT_EQ(clipCoefficient(5.0, 0.0f), 1.0f);
-  EXPECT_EQ(clipCoefficient(0.5, 1.0f), 1.0f);
-  EXPECT_NEAR(clipCoefficient(4.0, 1.0f), 0.25, 1e-6);
+  norm = 4.0f;
+  clipScale(&scale, &norm, 1.0);
+  EXPECT_NEAR(scale, 0.25, 1e-6);
+  for (float none : {INFINITY, NAN}) {
+    clipScale(&scale, &none, 1.0);
+    EXPECT_TRUE(std::isnan(scale));
+    clipScale(&scale, &none, 0.0); // without a largest norm too
+    EXPECT_TRUE(std::isnan(scale));
+  }
+  Floats large = {1e25f, 1e25f}; // their squares are no float
+  squareSum(&squares, {{large.data(), 2}});
+  EXPECT_TRUE(std::isinf(squares));
 }
 
 TEST(Vector, ExponentialIsAccurateAndKeepsSpecialValues) {

@@ -149,6 +149,19 @@ static void backward_rows(Rank &rank, int64_t micro, Write write) {
                     kVocabulary, write);
 }
 
+static void adamw(float *p, float *m, float *v, const float *g, int64_t n, double rate, double t,
+                  double beta1, double beta2, double epsilon, double decay, double scale) {
+  double correction1 = 1 / (1 - std::pow(beta1, t)), correction2 = 1 / (1 - std::pow(beta2, t));
+  for (int64_t i = 0; i < n; ++i) {
+    double gradient = scale * double(g[i]);
+    m[i] = float(beta1 * double(m[i]) + (1 - beta1) * gradient);
+    v[i] = float(beta2 * double(v[i]) + (1 - beta2) * gradient * gradient);
+    double direction =
+        double(m[i]) * correction1 / (std::sqrt(double(v[i]) * correction2) + epsilon);
+    p[i] -= float(rate * (direction + decay * double(p[i])));
+  }
+}
+
 static void train_step(Rank &rank) {
   rank.report.tokenCount = count_tokens(rank, ACCUMULATE);
   float *loss = rank.at(kScalars), *seed = rank.at(kScalars + 4), *grads = rank.at(kGradients);
@@ -170,20 +183,23 @@ static void train_step(Rank &rank) {
   wait(head);
   rank.report.loss = *loss;
 
-  double squares = 0;
+  float *scalars = rank.at(kScalars), *norm = scalars + 1, *scale = scalars + 2;
+  float squares[std::size(kParameters)];
+  double total = 0;
   for (const Parameter &p : kParameters) {
-    exposeGradient(rank, int(&p - kParameters), grads + p.offset / 4);
-    squares += sumOfSquares(grads + p.offset / 4, p.localShape.elements());
+    int index = int(&p - kParameters);
+    exposeGradient(rank, index, grads + p.offset / 4);
+    squareSum(&squares[index], {{grads + p.offset / 4, p.localShape.elements()}});
+    total += double(squares[index]);
   }
-  rank.report.gradientNorm = sqrtf(float(squares));
-  float clip = clipCoefficient(rank.report.gradientNorm, rank.hyper.gradientClip);
+  *norm = float(std::sqrt(total));
+  rank.report.gradientNorm = *norm;
+  clipScale(scale, norm, rank.hyper.gradientClip);
   const Hyper &hyper = rank.hyper;
   for (const Parameter &p : kParameters)
-    adamwUpdate(rank.persistent(p.offset), rank.persistent(kM + p.offset),
-                rank.persistent(kV + p.offset), grads + p.offset / 4, p.localShape.elements(),
-                {rank.learningRate, hyper.beta1, hyper.beta2, hyper.epsilon,
-                 p.weightDecay ? hyper.weightDecay : 0.0f, rank.step},
-                clip);
+    adamw(rank.persistent(p.offset), rank.persistent(kM + p.offset), rank.persistent(kV + p.offset),
+          grads + p.offset / 4, p.localShape.elements(), rank.learningRate, double(rank.step),
+          hyper.beta1, hyper.beta2, hyper.epsilon, p.weightDecay ? hyper.weightDecay : 0.0, *scale);
 }
 
 static void eval_step(Rank &rank) {
@@ -215,8 +231,9 @@ static Program program() {
   p.persistentBytes = kPersistentBytes;
   p.arenaBytes = kArenaBytes;
   p.forwardArenaBytes = kOutput + 4 * kRows * kVocabulary;
-  p.hyper.learningRate = 1e-2f;
-  p.hyper.weightDecay = 0.01f;
+  p.hyper.learningRate = 1e-2;
+  p.hyper.weightDecay = 0.01;
+  p.reads = {true, true, true, true, false, true};
   p.exposesGradients = true;
   p.init = init;
   p.trainStep = train_step;

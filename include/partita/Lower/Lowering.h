@@ -13,6 +13,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "partita/Lower/Naming.h"
 #include "llvm/ADT/StringSet.h"
+#include <map>
 
 namespace partita::rt {
 
@@ -32,15 +33,24 @@ struct ModuleLowering {
   llvm::StringMap<int> parameterIndex;
   /// Which of the program's inputs an argument of a function is.
   llvm::DenseMap<mlir::Value, int64_t> inputIndex;
-  /// The values of rate, beta1, beta2, epsilon and decay that the rank's table carries.
-  std::optional<double> learningRate, beta1, beta2, epsilon, decay;
+  std::optional<double> learningRate;
+  /// The hyperparameters that the rank's table carries, by their fields there (hyperField).
+  std::map<std::string, double> hyper;
   /// Kernels by their text, so that equal ones are made once.
   llvm::StringMap<mlir::FlatSymbolRefAttr> kernels;
   llvm::StringSet<> kernelNames;
 
   /// The kernel with this text, made where it is missing. `name` is a wish.
-  mlir::FlatSymbolRefAttr kernel(KernelOp candidate, llvm::StringRef name);
+  mlir::FlatSymbolRefAttr kernel(mlir::Operation *candidate, llvm::StringRef name);
+  /// A hyperparameter as an op has it: null where it is what the rank's table carries, so that the
+  /// command line can change it.
+  mlir::FloatAttr unlessShared(llvm::StringRef name, mlir::FloatAttr value) const;
 };
+
+/// The field of the rank's table (program.h: Hyper) that an op's hyperparameter `name` is read
+/// from;
+/// "" where it is always the op's own.
+llvm::StringRef hyperField(llvm::StringRef name);
 
 class Lowering {
 public:

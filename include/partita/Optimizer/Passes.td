@@ -8,9 +8,10 @@ include "mlir/Pass/PassBase.td"
 def OptimizePass : Pass<"optimize", "::mlir::ModuleOp"> {
   let summary = "replaces train.update with an optimizer's arithmetic and states";
   let description = [{
-    AdamW (Loshchilov and Hutter, arXiv 1711.05101) or SGD. Weight decay acts on parameters with at least
-    two dimensions: not on biases and scales of normalizations. @init, where there is one, writes the states'
-    first values too.
+    `kind` names one of dialects/Train/Optimizers.td. Weight decay acts on parameters with at least two dimensions: not on
+    biases and scales of normalizations; `groups` says otherwise (lib/Optimizer/Groups.h). @init, where there is one,
+    writes the states' first values too. With `clip` all updates follow the last gradient and take theirs times what
+    brings the norm of all of them to `clip` at most.
 
     ```mlir
     train.update @w, %w by %dw
@@ -27,12 +28,36 @@ def OptimizePass : Pass<"optimize", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [
-    Option<"kind", "kind", "std::string", "\"adamw\"", "adamw or sgd">,
-    ListOption<"betas", "betas", "double", "decays of the two moments, in [0, 1); 0.9,0.999 when not given">,
-    Option<"epsilon", "epsilon", "double", "1e-8", "added to the root of the second moment">,
-    Option<"weightDecay", "weight-decay", "double", "0.0", "decoupled weight decay per unit of learning rate">,
+    Option<"kind", "kind", "std::string", "\"adamw\"", "an optimizer: adamw, adam, sgd, lion, adagrad, lamb">,
+    ListOption<"betas", "betas", "double", "decays of the two moments, in [0, 1); the optimizer's own when not given">,
+    Option<"epsilon", "epsilon", "std::string", "", "added to the root of the second moment; the optimizer's own when empty">,
+    Option<"momentum", "momentum", "double", "0.0", "sgd with momentum, from 0 to below 1">,
+    Option<"nesterov", "nesterov", "bool", "false", "momentum looks ahead">,
+    Option<"noBiasCorrection", "no-bias-correction", "bool", "false", "Adam's moments are not corrected for their first value">,
+    Option<"weightDecay", "weight-decay", "double", "0.0", "weight decay (decoupled: per unit of learning rate)">,
+    ListOption<"lambBounds", "lamb-bounds", "double", "least and greatest trust ratio of lamb; 0.01,10 when not given">,
+    ListOption<"groups", "groups", "std::string", "PATTERN:weight-decay=W:lr-scale=S">,
+    Option<"clip", "clip", "double", "0.0", "the largest norm of all gradients together; 0 for any">,
   ];
   let dependentDialects = ["::partita::train::TrainDialect"];
+}
+
+def ExpandNormsPass : Pass<"expand-norms", "::mlir::ModuleOp"> {
+  let summary = "norms of placed values as local sums of squares and sums over ranks";
+  let description = [{
+    Each element is counted once: values that the same axes split are one `train.square_sum`, which is summed over those
+    axes; what no axis splits is the same on all ranks and needs none. After the last pass that changes what is split.
+
+    ```mlir
+    %norm = train.global_norm %a, %b        // %a split over dp, %b whole
+    // becomes
+    %0 = train.square_sum %a                // partial over dp
+    %1 = par.all_reduce %0 over "dp"
+    %2 = train.square_sum %b
+    %norm = train.norm %1, %2
+    ```
+  }];
+  let dependentDialects = ["::partita::train::TrainDialect", "::partita::par::ParDialect"];
 }
 
 #endif // PARTITA_OPTIMIZER_PASSES

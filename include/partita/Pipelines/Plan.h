@@ -20,7 +20,7 @@ struct PlanOption {
   enum Kind {
     Mesh,     ///< axis=size,... ; empty is one rank
     Integer,  ///< within [low, high]
-    Real,     ///< within [low, high]
+    Real,     ///< within [low, high]; or nothing, where that is the initial value
     Choice,   ///< one of `values`, separated by '|'
     Named,    ///< one of `values`, perhaps with ':' and a name of the model behind
     Text,     ///< a name of the model
@@ -28,7 +28,9 @@ struct PlanOption {
     Bindings, ///< NAME=WORD separated by commas; may be given several times
     Words,    ///< some of `values`, separated by commas
     Flag,     ///< true or false; on the command line there or not
-    Betas     ///< two reals in [0, 1), separated by a comma
+    Groups,   ///< PATTERN:KEY=NUMBER... separated by commas; may be given several times
+    Bounds,   ///< two reals, 0 <= MIN <= MAX, separated by a comma; or none
+    Betas     ///< two reals in [0, 1), separated by a comma; or none
   };
   llvm::StringLiteral name;
   Kind kind;
@@ -44,6 +46,7 @@ const PlanOption *findPlanOption(llvm::StringRef name);
 /// Do several values of the option add up (instead of the last one counting)?
 inline bool addsUp(const PlanOption &option) {
   return option.kind == PlanOption::List || option.kind == PlanOption::Bindings ||
+         option.kind == PlanOption::Groups ||
          option.kind == PlanOption::Words;
 }
 

@@ -287,38 +287,29 @@ double sumOfSquares(const float *x, int64_t n);
 /// Sum of all elements, in double, by the same blocks.
 double sumAll(const float *x, int64_t n);
 
-//===-- Updates -----------------------------------------------------------------------------===//
+//===-- Norms -------------------------------------------------------------------------------===//
 
-struct AdamW {
-  float learningRate;
-  float beta1;
-  float beta2;
-  float epsilon;
-  float weightDecay;
-  int64_t step; ///< t, from 1
+/// An array with so many elements.
+struct Elements {
+  const float *data;
+  int64_t count;
 };
 
-/// In place, per element, g = gradientScale * gradient (clipping):
-///     m = beta1 m + (1 - beta1) g;  v = beta2 v + (1 - beta2) g g
-///     u = (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + epsilon) + weightDecay p
-///     p = p - learningRate u
-/// The two bias corrections are computed in double once and applied as float factors.
-void adamwUpdate(float *parameter, float *m, float *v, const float *gradient, int64_t n,
-                 const AdamW &options, float gradientScale = 1.0f);
+/// *sum: the squares of all arrays' elements, added up in double, array after array, each by
+/// sumOfSquares.
+void squareSum(float *sum, std::initializer_list<Elements> arrays);
 
-struct Sgd {
-  float learningRate;
-  float momentum;
-  float weightDecay;
-};
+/// *norm = sqrt(sum of *squares), in double.
+void rootOfSum(float *norm, std::initializer_list<const float *> squares);
 
-/// g = gradientScale * gradient + weightDecay p;  b = momentum b + g;  p = p - learningRate b.
-/// momentumBuffer may be null when momentum is 0 (then b = g).
-void sgdUpdate(float *parameter, float *momentumBuffer, const float *gradient, int64_t n,
-               const Sgd &options, float gradientScale = 1.0f);
+/// *scale: what gradients of this norm are multiplied by so that it is at most maxNorm:
+/// 1 / max(1, (norm + 1e-6) / maxNorm), as PyTorch and DeepSpeed have it; 1 where maxNorm is 0.
+/// Not-a-number where the norm is infinite or none: no multiple of such gradients is finite.
+void clipScale(float *scale, const float *norm, double maxNorm);
 
-/// min(1, maxNorm / (norm + 1e-6)); 1 when maxNorm is 0.
-float clipCoefficient(double norm, float maxNorm);
+/// *ratio = sqrt(squares[0]) / sqrt(squares[1]) within [least, most]; 1 where one of them is 0
+/// (LAMB's trust ratio, arXiv 1904.00962).
+void trustRatio(float *ratio, const float *squares, double least, double most);
 
 } // namespace partita_rt
 

@@ -49,6 +49,7 @@ inline int32_t maximum(int32_t a, int32_t b) { return a > b ? a : b; }
 inline int32_t minimum(int32_t a, int32_t b) { return a < b ? a : b; }
 /// c ? a : b with both evaluated: a blend when vectorized.
 inline float select(bool c, float a, float b) { return c ? a : b; }
+inline double select(bool c, double a, double b) { return c ? a : b; }
 inline int64_t select(bool c, int64_t a, int64_t b) { return c ? a : b; }
 inline int32_t select(bool c, int32_t a, int32_t b) { return c ? a : b; }
 inline bool select(bool c, bool a, bool b) { return c ? a : b; }

@@ -169,23 +169,26 @@ struct TransferBytes {
 };
 
 /// Hyperparameters that emitted code reads from Rank::hyper, never as literals, so that the command
-/// line (--lr, --weight-decay, --beta1, --beta2, --epsilon, --clip) can change them.
+/// line (--lr, --weight-decay, --beta1, --beta2, --epsilon, --momentum, --clip) can change them.
 struct Hyper {
-  float learningRate = 1e-3f; ///< base rate; Rank::learningRate is the scheduled one
-  float beta1 = 0.9f;
-  float beta2 = 0.999f;
-  float epsilon = 1e-8f;
-  float weightDecay = 0.0f;
-  float gradientClip = 0.0f; ///< largest global norm of the gradients; 0 = no clipping
-  float momentum = 0.0f;     ///< SGD
+  double learningRate = 1e-3; ///< base rate; Rank::learningRate is the scheduled one
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double epsilon = 1e-8;
+  double weightDecay = 0;
+  double momentum = 0;
+  double gradientClip = 0; ///< largest global norm of the gradients; 0 = no clipping
 };
 
-/// Which hyperparameters the emitted update reads; an option for another one is refused rather than
+/// Which hyperparameters the emitted updates read; an option for another one is refused rather than
 /// ignored.
 struct HyperReads {
-  bool moments = true; ///< beta1, beta2, epsilon
-  bool weightDecay = true;
-  bool gradientClip = true;
+  bool beta1 = false;
+  bool beta2 = false;
+  bool epsilon = false;
+  bool weightDecay = false;
+  bool momentum = false;
+  bool gradientClip = false;
 };
 
 /// One constant description of everything. Unset function pointers mean that the program lacks that

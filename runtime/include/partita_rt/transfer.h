@@ -10,6 +10,7 @@
 
 #include "partita_rt/kernels.h"
 #include "partita_rt/program.h"
+#include <functional>
 
 namespace partita_rt {
 
@@ -37,16 +38,17 @@ inline void toDevice(Rank &rank, void *device, const void *host, int64_t bytes) 
   wait(rank, toDeviceStart(rank, device, host, bytes));
 }
 
-/// adamwUpdate (kernels.h) by the host: `m` and `v` are in its memory, the gradient on the device,
-/// the parameter in `home`. In tiles of `tile` elements: while one is updated the next one's
-/// gradient (and parameter) comes into the other half of `staging` and the last one's parameter
-/// goes back. `staging`: stagingElements(home, tile) floats of pinned memory.
-void adamwUpdateOnHost(Rank &rank, Home home, float *parameter, float *m, float *v,
-                       const float *gradient, int64_t n, const AdamW &options, float *staging,
-                       int64_t tile);
-/// sgdUpdate without momentum, likewise.
-void sgdUpdateOnHost(Rank &rank, Home home, float *parameter, const float *gradient, int64_t n,
-                     const Sgd &options, float *staging, int64_t tile);
+/// The update of `n` elements from number `from` on: the parameter's and the gradient's, in the
+/// host's memory.
+using TileUpdate =
+    std::function<void(float *parameter, const float *gradient, int64_t from, int64_t n)>;
+
+/// An update by the host: the states are in its memory, the gradient on the device, the parameter
+/// in `home`. In tiles of `tile` elements: while one is updated the next one's gradient (and
+/// parameter) comes into the other half of `staging` and the last one's parameter goes back.
+/// `staging`: stagingElements(home, tile) floats of pinned memory.
+void updateOnHost(Rank &rank, Home home, float *parameter, const float *gradient, int64_t n,
+                  float *staging, int64_t tile, const TileUpdate &update);
 
 /// Two halves, each with a tile of the gradient and, where it lives on the device, the parameter.
 constexpr int64_t stagingElements(Home home, int64_t tile) {

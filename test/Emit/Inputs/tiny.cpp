@@ -7,6 +7,46 @@ using namespace partita_rt;
 
 // Elementwise kernels, generated from the scalar expressions of the ops.
 
+static void sgd(float *p, const float *g, int64_t n, double rate, double decay) {
+  const float rate_f = float(rate);
+  const float decay_f = float(decay);
+  #pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) {
+    float p_i = p[i];
+    float g_i = g[i];
+    p_i = p_i - rate_f * (g_i + decay_f * p_i);
+    p[i] = p_i;
+  }
+}
+
+static void adamw(float *p, float *m, float *v, const float *g, int64_t n, double rate, double t,
+    double beta1, double beta2, double epsilon, double decay, double bias_correction) {
+  const double keep1 = 1.0 - beta1;
+  const double keep2 = 1.0 - beta2;
+  const double correction1 = select(bias_correction != 0.0, 1.0 / (1.0 - pow(beta1, t)), 1.0);
+  const double correction2 = select(bias_correction != 0.0, 1.0 / (1.0 - pow(beta2, t)), 1.0);
+  const float keep1_f = float(keep1);
+  const float keep2_f = float(keep2);
+  const float rate_f = float(rate);
+  const float correction1_f = float(correction1);
+  const float correction2_f = float(correction2);
+  const float epsilon_f = float(epsilon);
+  const float decay_f = float(decay);
+  #pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) {
+    float p_i = p[i];
+    float m_i = m[i];
+    float v_i = v[i];
+    float g_i = g[i];
+    m_i = m_i + keep1_f * (g_i - m_i);
+    v_i = v_i + keep2_f * (g_i * g_i - v_i);
+    p_i = p_i - rate_f * ((m_i * correction1_f) / (sqrtf(v_i * correction2_f) + epsilon_f) + decay_f * p_i);
+    p[i] = p_i;
+    m[i] = m_i;
+    v[i] = v_i;
+  }
+}
+
 static void map_mul_2(float *out, const float *a, int64_t ni) {
   #pragma GCC ivdep
   for (int64_t i = 0; i < ni; ++i)
@@ -132,13 +172,13 @@ static void train_step(Rank &rank) {
   float *head_weight_m = rank.persistent(1088); // [8, 16]
   float *head_weight_v = rank.persistent(1600); // [8, 16]
   float *learning_rate = &rank.learningRate;
-  adamwUpdate(head_weight, head_weight_m, head_weight_v, head_weight_grad, 128,
-      {*learning_rate, rank.hyper.beta1, rank.hyper.beta2, rank.hyper.epsilon,
-      rank.hyper.weightDecay, int64_t(*step_number)});
+  adamw(head_weight, head_weight_m, head_weight_v, head_weight_grad, 128, *learning_rate,
+      *step_number, rank.hyper.beta1, rank.hyper.beta2, rank.hyper.epsilon, rank.hyper.weightDecay,
+      1.0);
   exposeGradient(rank, 2, head_bias_grad);
-  sgdUpdate(head_bias, nullptr, head_bias_grad, 16, {*learning_rate, 0.0f, 0.0f});
+  sgd(head_bias, head_bias_grad, 16, *learning_rate, 0.0);
   exposeGradient(rank, 0, table_grad);
-  sgdUpdate(table, nullptr, table_grad, 128, {*learning_rate, 0.0f, rank.hyper.weightDecay});
+  sgd(table, table_grad, 128, *learning_rate, rank.hyper.weightDecay);
   rank.report.loss = *model_head_mul;
 }
 
@@ -184,12 +224,15 @@ static Program program() {
   p.accumulate = 1;
   p.persistentBytes = 2112;
   p.arenaBytes = 1408;
-  p.hyper.learningRate = 0.001f;
-  p.hyper.beta1 = 0.9f;
-  p.hyper.beta2 = 0.999f;
-  p.hyper.epsilon = 1e-08f;
-  p.hyper.weightDecay = 0.1f;
-  p.reads = {true, true, false};
+  p.hyper.beta1 = 0.9;
+  p.hyper.beta2 = 0.999;
+  p.hyper.epsilon = 1e-08;
+  p.hyper.learningRate = 0.001;
+  p.hyper.weightDecay = 0.1;
+  p.reads.beta1 = true;
+  p.reads.beta2 = true;
+  p.reads.epsilon = true;
+  p.reads.weightDecay = true;
   p.init = init;
   p.trainStep = train_step;
   p.exposesGradients = true;

@@ -1,12 +1,12 @@
 //===- Scalar.h - the functions that scalar expressions are made of -----------------*- C++ -*-===//
 //
-// The interpreter evaluates the expressions of the op table with these; the runtime has the same
-// functions in float32 (partita_rt/math.h), vectorized.
+// The interpreter evaluates the expressions of the op tables (elementwise ops, optimizers) with
+// these; the runtime has the same functions in float32 (partita_rt/math.h), vectorized.
 //
 //===----------------------------------------------------------------------------------------------===//
 
-#ifndef PARTITA_DIALECTS_TX_SCALAR_H
-#define PARTITA_DIALECTS_TX_SCALAR_H
+#ifndef PARTITA_DIALECTS_INTERFACES_SCALAR_H
+#define PARTITA_DIALECTS_INTERFACES_SCALAR_H
 
 #include <cmath>
 
@@ -29,4 +29,4 @@ inline double gelu_tanh_slope(double x, double t) {
 inline double silu_slope(double x, double s) { return s * (1.0 + x * (1.0 - s)); }
 } // namespace partita::scalar
 
-#endif // PARTITA_DIALECTS_TX_SCALAR_H
+#endif // PARTITA_DIALECTS_INTERFACES_SCALAR_H

@@ -1,0 +1,85 @@
+//===- Optimizers.cpp - what all optimizers have in common ------------------------------------===//
+
+#include "dialects/Interfaces/Scalar.h"
+#include "dialects/Par/Placement.h"
+#include "dialects/Train/Train.h"
+#include "mlir/IR/OpImplementation.h"
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::train;
+
+#include "dialects/Train/TrainInterfaces.cpp.inc"
+#define GET_OP_CLASSES
+#include "dialects/Train/Optimizers.cpp.inc"
+
+std::string train::optimizerRule(size_t states, unsigned operands) {
+  std::string rule = "*, *";
+  for (size_t i = 0; i < states; ++i)
+    rule += ", *";
+  for (size_t i = 2 + states; i < operands; ++i)
+    rule += ", "; // a scalar
+  rule += " -> *";
+  for (size_t i = 0; i < states; ++i)
+    rule += ", *";
+  return rule;
+}
+
+LogicalResult train::verifyOptimizer(Operation *op) {
+  auto update = cast<OptimizerInterface>(op);
+  size_t states = update.getStateNames().size(),
+         least = 2 + states + update.getScalarNames().size();
+  if (op->getNumOperands() < least || op->getNumOperands() > least + 2)
+    return op->emitOpError() << "takes a value, a gradient, " << states << " states, "
+                             << update.getScalarNames().size()
+                             << " scalars and perhaps a scale and a predicate, not " << op->getNumOperands()
+                             << " operands";
+  if (op->getNumResults() != 1 + states)
+    return op->emitOpError() << "has " << op->getNumResults() << " results for a value and "
+                             << states << " states";
+  for (Hyperparameter hyper : update.getHyperparameters())
+    if (!std::isfinite(update.getHyper(hyper.name)))
+      return op->emitOpError() << hyper.name << " is not a finite number";
+  return success();
+}
+
+LogicalResult SquareSumOp::verify() {
+  SmallVector<StringAttr> partial = par::Layout::of(getSum().getType()).partial;
+  llvm::sort(partial, [](StringAttr a, StringAttr b) { return a.getValue() < b.getValue(); });
+  for (Value value : getValues()) {
+    if (par::splittingAxes(value.getType()) != partial)
+      return emitOpError() << "of " << value.getType() << " cannot be " << getSum().getType()
+                           << ": it is a partial sum over the axes that split its operands, and "
+                              "those alone";
+  }
+  return success();
+}
+
+FlatSymbolRefAttr train::updatedParameter(Operation *update) {
+  return parameterReadBy(update->getOperand(OptimizerInterface::kValue));
+}
+
+SmallVector<Operation *> train::stateSymbols(OptimizerInterface update) {
+  SmallVector<Operation *> symbols;
+  for (Value state : update.getStateValues())
+    if (auto read = state.getDefiningOp<ReadOp>())
+      if (auto symbol = SymbolTable::lookupNearestSymbolFrom<StateOp>(read, read.getSymbolAttr()))
+        symbols.push_back(symbol);
+  return symbols;
+}
+
+SmallVector<StringRef> train::optimizerNames(MLIRContext *context) {
+  SmallVector<StringRef> names;
+  for (RegisteredOperationName name :
+       context->getRegisteredOperationsByDialect(TrainDialect::getDialectNamespace()))
+    if (name.hasInterface<OptimizerInterface>())
+      names.push_back(name.stripDialect());
+  llvm::sort(names);
+  return names;
+}
+
+std::optional<RegisteredOperationName> train::findOptimizer(MLIRContext *context, StringRef kind) {
+  auto name = RegisteredOperationName::lookup(
+      (TrainDialect::getDialectNamespace() + "." + kind).str(), context);
+  return name && name->hasInterface<OptimizerInterface>() ? name : std::nullopt;
+}

@@ -1,0 +1,133 @@
+//===- Optimizers.td - op table: optimizers ------------------------------------------------------------===//
+//
+// One definition per optimizer is all there is of it: states, hyperparameters and the arithmetic of one
+// element, from which the interpreter and the kernels are made. `optimize{kind=NAME}` finds it by its
+// name.
+//
+//===----------------------------------------------------------------------------------------------------===//
+
+#ifndef PARTITA_TRAIN_OPTIMIZERS
+#define PARTITA_TRAIN_OPTIMIZERS
+
+include "dialects/Train/TrainBase.td"
+include "dialects/Train/TrainInterfaces.td"
+
+/// Pairs {"name", "text"} as C++.
+class Train_Pairs<list<list<string>> pairs> {
+  code text = "{" # !interleave(!foreach(pair, pairs, "{\"" # pair[0] # "\", \"" # pair[1] # "\"}"), ", ") # "}";
+}
+class Train_Names<list<string> names> {
+  code text = "{" # !interleave(!foreach(name, names, "\"" # name # "\""), ", ") # "}";
+}
+
+/// states    names of the states
+/// hyper     {name, usual value} of each hyperparameter, an attribute of the op; a third word lets it be absent
+/// prepared  {name, expression}: constants of a step
+/// formula   {target, expression}: assignments per element; a target that is neither p nor a state is new
+/// scalars   scalar operands behind the states, among them always `rate`
+class Train_Optimizer<string mnemonic, list<string> states, list<list<string>> hyper, list<list<string>> prepared,
+                      list<list<string>> formula, list<string> scalars = ["rate"]>
+    : Train_Op<mnemonic, [Pure, ShardInterface, OptimizerInterface]> {
+  let arguments = !con((ins AnyRankedTensor:$value, AnyRankedTensor:$gradient, Variadic<AnyRankedTensor>:$others),
+                       !dag(ins, !foreach(h, hyper, !if(!eq(!size(h), 2), F64Attr, DefaultValuedAttr<F64Attr, h[1]>)),
+                            !foreach(h, hyper, h[0])),
+                       (ins DefaultValuedAttr<F64Attr, "1.0">:$rate_scale));
+  let results = (outs AnyRankedTensor:$new_value, Variadic<AnyRankedTensor>:$new_states);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+  defvar own = !listconcat(["p"], states);
+  // What the table says is defined in Optimizers.cpp: a change of a formula compiles that file alone.
+  let extraClassDeclaration = [{
+    ::std::string getShardRule() { return ::partita::train::optimizerRule(getStateNames().size(), getNumOperands()); }
+    static ::llvm::SmallVector<::llvm::StringRef> getStateNames();
+    static ::llvm::SmallVector<::llvm::StringRef> getScalarNames();
+    static ::llvm::SmallVector<::partita::train::Hyperparameter> getHyperparameters();
+    static ::llvm::SmallVector<::partita::train::Assignment> getPreparations();
+    static ::llvm::SmallVector<::partita::train::Assignment> getAssignments();
+    static void evaluateElement(::llvm::ArrayRef<double> hyper, ::llvm::ArrayRef<double> scalars,
+                                ::llvm::MutableArrayRef<double> values, double g);
+  }];
+  let extraClassDefinition = [{
+    ::llvm::SmallVector<::llvm::StringRef> $cppClass::getStateNames() { return }] # Train_Names<states>.text # [{; }
+    ::llvm::SmallVector<::llvm::StringRef> $cppClass::getScalarNames() { return }] # Train_Names<scalars>.text # [{; }
+    ::llvm::SmallVector<::partita::train::Hyperparameter> $cppClass::getHyperparameters() {
+      return {}] # !interleave(!foreach(h, hyper, "{\"" # h[0] # "\", " # h[1] # "}"), ", ") # [{};
+    }
+    ::llvm::SmallVector<::partita::train::Assignment> $cppClass::getPreparations() { return }] # Train_Pairs<prepared>.text # [{; }
+    ::llvm::SmallVector<::partita::train::Assignment> $cppClass::getAssignments() { return }] # Train_Pairs<formula>.text # [{; }
+    void $cppClass::evaluateElement([[maybe_unused]] ::llvm::ArrayRef<double> hyper_, ::llvm::ArrayRef<double> scalars_,
+                                    ::llvm::MutableArrayRef<double> values_, double g) {
+      using namespace ::partita::scalar;
+  }] # !interleave(!foreach(i, !range(!size(hyper)), "[[maybe_unused]] const double " # hyper[i][0] # " = hyper_[" # i # "];"), "\n")
+     # !interleave(!foreach(i, !range(!size(scalars)), "[[maybe_unused]] const double " # scalars[i] # " = scalars_[" # i # "];"), "\n")
+     # !interleave(!foreach(i, !range(!size(own)), "double " # own[i] # " = values_[" # i # "];"), "\n")
+     # !interleave(!foreach(each, prepared, "const double " # each[0] # " = " # each[1] # ";"), "\n")
+     # !interleave(!foreach(each, formula,
+                   !if(!empty(!filter(name, own, !eq(name, each[0]))), "const double ", "") # each[0] # " = " # each[1] # ";"), "\n")
+     # !interleave(!foreach(i, !range(!size(own)), "values_[" # i # "] = " # own[i] # ";"), "\n") # [{
+    }
+  }];
+}
+
+/// The two moments of Adam and what makes them unbiased; `bias_correction` 0 leaves them as they are.
+defvar AdamHyper = [["beta1", "0.9"], ["beta2", "0.999"], ["epsilon", "1e-8"], ["decay", "0.0"], ["bias_correction", "1.0", "optional"]];
+defvar AdamPrepared = [["keep1", "1.0 - beta1"], ["keep2", "1.0 - beta2"],
+                       ["correction1", "select(bias_correction != 0.0, 1.0 / (1.0 - pow(beta1, t)), 1.0)"],
+                       ["correction2", "select(bias_correction != 0.0, 1.0 / (1.0 - pow(beta2, t)), 1.0)"]];
+// m + (1 - b1) (g - m) rather than b1 m + (1 - b1) g: rounded, b1 and 1 - b1 do not add up to 1, and a moment of equal
+// gradients would not become the gradient.
+defvar AdamMoments = [["m", "m + keep1 * (g - m)"], ["v", "v + keep2 * (g * g - v)"]];
+defvar AdamDirection = "(m * correction1) / (sqrt(v * correction2) + epsilon)";
+
+def Train_AdamWOp : Train_Optimizer<"adamw", ["m", "v"], AdamHyper, AdamPrepared,
+    !listconcat(AdamMoments, [["p", !strconcat("p - rate * (", AdamDirection, " + decay * p)")]]), ["rate", "t"]> {
+  let summary = "decoupled weight decay Adam";
+  let description = [{
+    Loshchilov and Hutter, arXiv 1711.05101, in the order of Adam's common fused implementations:
+
+        m' = b1 m + (1 - b1) g;  v' = b2 v + (1 - b2) g g
+        p' = p - lr ((m' / (1 - b1^t)) / (sqrt(v' / (1 - b2^t)) + eps) + decay p)
+  }];
+}
+
+def Train_AdamOp : Train_Optimizer<"adam", ["m", "v"], AdamHyper, AdamPrepared,
+    !listconcat([["h", "g + decay * p"], ["m", "m + keep1 * (h - m)"], ["v", "v + keep2 * (h * h - v)"]],
+                [["p", !strconcat("p - rate * (", AdamDirection, ")")]]), ["rate", "t"]> {
+  let summary = "Adam; decay is part of the gradient";
+  let description = "Kingma and Ba, arXiv 1412.6980, with L2 regularization: g + decay p in place of g.";
+}
+
+def Train_SgdOp : Train_Optimizer<"sgd", [], [["decay", "0.0"]], [], [["p", "p - rate * (g + decay * p)"]]> {
+  let summary = "p' = p - lr (g + decay p)";
+}
+
+def Train_MomentumOp : Train_Optimizer<"momentum", ["m"], [["momentum", "0.9"], ["decay", "0.0"], ["nesterov", "0.0", "optional"]], [],
+    [["h", "g + decay * p"], ["m", "momentum * m + h"],
+     ["p", "p - rate * select(nesterov != 0.0, h + momentum * m, m)"]]> {
+  let summary = "SGD with momentum, or Nesterov's";
+  let description = "Sutskever et al., ICML 2013, in PyTorch's form: m' = momentum m + g + decay p; p' = p - lr m'.";
+}
+
+def Train_LionOp : Train_Optimizer<"lion", ["m"], [["beta1", "0.9"], ["beta2", "0.99"], ["decay", "0.0"]],
+    [["keep1", "1.0 - beta1"], ["keep2", "1.0 - beta2"]],
+    [["c", "m + keep1 * (g - m)"], ["m", "m + keep2 * (g - m)"],
+     ["p", "p - rate * (select(c > 0.0, 1.0, select(c < 0.0, -1.0, 0.0)) + decay * p)"]]> {
+  let summary = "Lion: the sign of an interpolated momentum, decoupled decay";
+  let description = "Chen et al., arXiv 2302.06675, algorithm 2. A direction of zero does not move.";
+}
+
+def Train_AdagradOp : Train_Optimizer<"adagrad", ["sum"], [["epsilon", "1e-10"], ["decay", "0.0"]], [],
+    [["h", "g + decay * p"], ["sum", "sum + h * h"], ["p", "p - rate * (h / (sqrt(sum) + epsilon))"]]> {
+  let summary = "Adagrad; decay is part of the gradient";
+  let description = "Duchi, Hazan and Singer, JMLR 12 (2011), the diagonal form: the sum of squares starts at zero.";
+}
+
+def Train_LambOp : Train_Optimizer<"lamb", ["m", "v"], AdamHyper, AdamPrepared,
+    !listconcat(AdamMoments, [["u", !strconcat(AdamDirection, " + decay * p")], ["p", "p - rate * ratio * u"]]),
+    ["rate", "t", "ratio"]> {
+  let summary = "LAMB: AdamW's direction, as long as the parameter";
+  let description = [{
+    You et al., arXiv 1904.00962: `ratio` is train.trust_ratio, the length of the parameter over that of the direction.
+  }];
+}
+
+#endif // PARTITA_TRAIN_OPTIMIZERS

@@ -1,0 +1,50 @@
+//===- TrainBase.td - the dialect, and the class that op definitions are made of -----------------------===//
+
+#ifndef PARTITA_TRAIN_BASE
+#define PARTITA_TRAIN_BASE
+
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/OpBase.td"
+include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+include "mlir/Interfaces/ControlFlowInterfaces.td"
+include "dialects/Interfaces/Interfaces.td"
+
+def Train_Dialect : Dialect {
+  let name = "train";
+  let cppNamespace = "::partita::train";
+  let summary = "parameters and states as symbols, accumulation, loss and updates";
+  let useDefaultAttributePrinterParser = 1;
+  let extraClassDeclaration = [{
+    /// On a function's argument: what it means to who fills it ("ids", "labels", "positions", ...;
+    /// lib/Objective/Inputs.cpp has the table).
+    static constexpr ::llvm::StringLiteral kRole = "train.role";
+    /// On a function's argument: the number that stands where the data have none: the label that
+    /// does not count, the first of shifted tokens.
+    static constexpr ::llvm::StringLiteral kFiller = "train.filler";
+    /// On a function's argument or result, or a parameter: its name in the model.
+    static constexpr ::llvm::StringLiteral kName = "train.name";
+    /// On a function's argument: the dimension that runs over the samples of a batch.
+    static constexpr ::llvm::StringLiteral kBatch = "train.batch";
+    /// On the module: #train.plan.
+    static constexpr ::llvm::StringLiteral kPlan = "train.plan";
+    /// Of the module: what is minimized, in words, and why it is that.
+    static constexpr ::llvm::StringLiteral kObjective = "train.objective";
+    /// On the module: the files that `initial` values are in, as import found them: an array of
+    /// dictionaries `file`, `bytes`, `fingerprint` (partita_rt/fingerprint.h).
+    static constexpr ::llvm::StringLiteral kFiles = "train.files";
+    /// On the module: the device configurations of the model's file, by name: a dictionary of
+    /// `devices`, `stages` (the pipeline stages that nodes are in) and `tensors` (annotated ones).
+    static constexpr ::llvm::StringLiteral kConfigurations = "train.configurations";
+    /// On a parameter, or an op with one result: an array of #train.sharding, at most one for each
+    /// configuration.
+    static constexpr ::llvm::StringLiteral kShardings = "train.shardings";
+    /// The function that writes every parameter's and state's initial value.
+    static constexpr ::llvm::StringLiteral kInit = "init";
+  }];
+}
+
+class Train_Attr<string name, string mnem> : AttrDef<Train_Dialect, name> { let mnemonic = mnem; }
+class Train_Op<string mnemonic, list<Trait> traits = []> : Op<Train_Dialect, mnemonic, traits>;
+
+#endif // PARTITA_TRAIN_BASE

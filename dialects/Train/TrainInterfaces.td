@@ -1,0 +1,67 @@
+//===- TrainInterfaces.td - what every pass may ask an optimizer --------------------------------------===//
+
+#ifndef PARTITA_TRAIN_INTERFACES
+#define PARTITA_TRAIN_INTERFACES
+
+include "mlir/IR/OpBase.td"
+
+def OptimizerInterface : OpInterface<"OptimizerInterface"> {
+  let cppNamespace = "::partita::train";
+  let description = [{
+    An op that makes a parameter's new value, or that of a rank's piece of it, from its gradient. Operands: the value, the
+    gradient, one per state, then scalars in memory (getScalarNames), at last perhaps `scale`, which multiplies the
+    gradient, and behind it perhaps `apply`: where it is 0 nothing changes. Results: the new value and the states' new
+    values.
+
+    Its arithmetic is stated once, as C++ over scalars (Optimizers.td): the interpreter evaluates it in double
+    precision, kernels are printed from the same text. `p` is the value's element, `g` the gradient's times `scale`, a
+    state's element is called as the state is; `t` is the number of this update, from 1.
+  }];
+  let methods = [
+    StaticInterfaceMethod<"The states' names: that of parameter w's is \"w.\" and one of these.",
+      "::llvm::SmallVector<::llvm::StringRef>", "getStateNames">,
+    StaticInterfaceMethod<"The scalars behind the states: `rate` and whichever of `t`, `ratio` it needs.",
+      "::llvm::SmallVector<::llvm::StringRef>", "getScalarNames">,
+    StaticInterfaceMethod<"Hyperparameters, which are attributes of these names, and their usual values.",
+      "::llvm::SmallVector<::partita::train::Hyperparameter>", "getHyperparameters">,
+    StaticInterfaceMethod<"What is computed once, in double precision, of scalars and hyperparameters.",
+      "::llvm::SmallVector<::partita::train::Assignment>", "getPreparations">,
+    StaticInterfaceMethod<"What is computed per element, in this order.",
+      "::llvm::SmallVector<::partita::train::Assignment>", "getAssignments">,
+    StaticInterfaceMethod<[{
+        One element in double precision: `values` are the value and the states and become the new ones; `scalars`
+        are by getScalarNames, `hyper` by getHyperparameters.
+      }], "void", "evaluateElement",
+      (ins "::llvm::ArrayRef<double>":$hyper, "::llvm::ArrayRef<double>":$scalars,
+           "::llvm::MutableArrayRef<double>":$values, "double":$g)>,
+  ];
+  let extraSharedClassDeclaration = [{
+    static constexpr unsigned kValue = 0, kGradient = 1;
+    ::mlir::Value getUpdatedValue() { return $_op->getOperand(kValue); }
+    ::mlir::Value getUpdatingGradient() { return $_op->getOperand(kGradient); }
+    ::mlir::OperandRange getStateValues() { return $_op->getOperands().slice(2, $_op.getStateNames().size()); }
+    ::mlir::OperandRange getScalarValues() {
+      return $_op->getOperands().slice(2 + $_op.getStateNames().size(), $_op.getScalarNames().size());
+    }
+    /// What multiplies the gradient; null where it is taken as it is.
+    ::mlir::Value getGradientScale() { return getBehindScalars(0); }
+    /// A scalar, 0 where nothing is to change; null where the update is always made.
+    ::mlir::Value getPredicate() { return getBehindScalars(1); }
+    ::mlir::Value getBehindScalars(unsigned number) {
+      unsigned index = 2 + $_op.getStateNames().size() + $_op.getScalarNames().size() + number;
+      return $_op->getNumOperands() > index ? $_op->getOperand(index) : ::mlir::Value();
+    }
+    /// Hyperparameter `name`; the factor of the learning rate is `rate_scale`.
+    double getHyper(::llvm::StringRef name) {
+      if (auto own = $_op->template getAttrOfType<::mlir::FloatAttr>(name))
+        return own.getValueAsDouble();
+      for (::partita::train::Hyperparameter each : $_op.getHyperparameters())
+        if (each.name == name)
+          return each.usual;
+      return 1;
+    }
+  }];
+  let verify = [{ return ::partita::train::verifyOptimizer($_op); }];
+}
+
+#endif // PARTITA_TRAIN_INTERFACES

@@ -1,0 +1,209 @@
+//===- Updates.cpp - optimizers, by their arithmetic of one element, and norms ----------------===//
+
+#include "Execution.h"
+#include "dialects/Par/Placement.h"
+#include "dialects/Train/Train.h"
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::interp;
+
+using RankInputs = ArrayRef<RankTensors>;
+using RankOutputs = MutableArrayRef<RankTensors>;
+
+/// Records the gradient of the parameter that the optimizer op updates.
+static LogicalResult recordGradientOf(Execution &execution, train::OptimizerInterface update) {
+  FlatSymbolRefAttr parameter = train::updatedParameter(update);
+  return parameter
+             ? execution.recordGradient(update, parameter.getValue(), update.getUpdatingGradient())
+             : success();
+}
+
+/// All elements of one rank's value, gradient and states.
+static void updateElements(train::OptimizerInterface update, Inputs inputs, Outputs outputs) {
+  size_t states = update.getStateNames().size();
+  SmallVector<double> hyper, scalars, values(1 + states);
+  for (train::Hyperparameter each : update.getHyperparameters())
+    hyper.push_back(update.getHyper(each.name));
+  for (size_t i = 0; i < update.getScalarNames().size(); ++i)
+    scalars.push_back(inputs[2 + states + i]->number(0));
+  scalars.front() *= update.getHyper("rate_scale");
+  size_t behind = 2 + states + scalars.size();
+  double scale = update.getGradientScale() ? inputs[behind]->number(0) : 1;
+  bool applies = !update.getPredicate() || inputs[behind + 1]->number(0) != 0;
+  for (int64_t i = 0; i < inputs[0]->size(); ++i) {
+    values[0] = inputs[0]->number(i);
+    for (size_t state = 0; state < states; ++state)
+      values[1 + state] = inputs[2 + state]->number(i);
+    if (applies)
+      update.evaluateElement(hyper, scalars, values, scale * inputs[1]->number(i));
+    for (size_t result = 0; result <= states; ++result)
+      outputs[result].setNumber(i, values[result]);
+  }
+}
+
+static LogicalResult update(Execution &execution, Operation *op, RankInputs in, RankOutputs out) {
+  for (Type type : llvm::concat<Type>(SmallVector<Type>(op->getOperandTypes()),
+                                      SmallVector<Type>(op->getResultTypes())))
+    if (!isa<FloatType>(getElementTypeOrSelf(type)))
+      return op->emitError() << "works on floating-point numbers, not on " << type;
+  auto optimizer = cast<train::OptimizerInterface>(op);
+  if (failed(recordGradientOf(execution, optimizer)))
+    return failure();
+  return onDistinctRanks(in, out, execution.rankCount(),
+                         [&](Inputs inputs, SmallVectorImpl<Tensor> &outputs) {
+                           for (Type type : op->getResultTypes())
+                             outputs.emplace_back(cast<RankedTensorType>(type));
+                           updateElements(optimizer, inputs, outputs);
+                           return success();
+                         });
+}
+
+//===------------------------------------------------------------------------------------------===//
+// Norms
+//===------------------------------------------------------------------------------------------===//
+
+static RankTensors eachRank(Execution &execution, llvm::function_ref<double(int64_t)> number) {
+  RankTensors result;
+  for (int64_t rank = 0; rank < execution.rankCount(); ++rank) {
+    Tensor value(ArrayRef<int64_t>(), /*isReal=*/true);
+    value.setNumber(0, number(rank));
+    result.push_back(std::make_shared<Tensor>(std::move(value)));
+  }
+  return result;
+}
+
+static double squareSumOf(const Tensor &tensor) {
+  double sum = 0;
+  for (int64_t i = 0; i < tensor.size(); ++i)
+    sum += tensor.number(i) * tensor.number(i);
+  return sum;
+}
+
+static LogicalResult squareSum(Execution &execution, train::SquareSumOp, RankInputs in,
+                               RankOutputs out) {
+  out[0] = eachRank(execution, [&](int64_t rank) {
+    double sum = 0;
+    for (const RankTensors &value : in)
+      sum += squareSumOf(*value[rank]);
+    return sum;
+  });
+  return success();
+}
+
+/// Sums of squares are added up over the ranks that have other pieces of the same value.
+static RankTensors overPieces(Execution &execution, Type type, RankTensors sum) {
+  for (StringAttr axis : par::splittingAxes(type))
+    sum = sumOverGroups(execution.mesh(), axis, sum);
+  return sum;
+}
+
+static LogicalResult globalNorm(Execution &execution, train::GlobalNormOp op, RankInputs in,
+                                RankOutputs out) {
+  SmallVector<RankTensors> wholes;
+  for (auto [value, ranks] : llvm::zip(op.getValues(), in)) {
+    const RankTensors &pieces = ranks;
+    wholes.push_back(overPieces(execution, value.getType(), eachRank(execution, [&](int64_t rank) {
+                                  return squareSumOf(*pieces[rank]);
+                                })));
+  }
+  out[0] = eachRank(execution, [&](int64_t rank) {
+    double sum = 0;
+    for (const RankTensors &whole : wholes)
+      sum += whole[rank]->number(0);
+    return std::sqrt(sum);
+  });
+  return success();
+}
+
+static LogicalResult norm(Execution &execution, train::NormOp, RankInputs in, RankOutputs out) {
+  out[0] = eachRank(execution, [&](int64_t rank) {
+    double sum = 0;
+    for (const RankTensors &squares : in)
+      sum += squares[rank]->number(0);
+    return std::sqrt(sum);
+  });
+  return success();
+}
+
+static LogicalResult clip(Execution &execution, train::ClipOp op, RankInputs in, RankOutputs out) {
+  double most = op.getMaxNorm().convertToDouble();
+  out[0] = eachRank(execution,
+                    [&](int64_t rank) { return train::clipScale(in[0][rank]->number(0), most); });
+  return success();
+}
+
+/// LAMB's: the squares of a rank's piece of the value, and of the direction, which is what a step
+/// of rate and ratio 1 takes away. Operands: value, gradient, m, v, t and perhaps a scale.
+static std::pair<double, double> directionSquares(DictionaryAttr hyper, RankInputs in,
+                                                  int64_t rank) {
+  SmallVector<double> numbers;
+  for (train::Hyperparameter each : train::LambOp::getHyperparameters())
+    numbers.push_back(cast<FloatAttr>(hyper.get(each.name)).getValueAsDouble());
+  double scale = in.size() > 5 ? in[5][rank]->number(0) : 1;
+  double scalars[] = {1, in[4][rank]->number(0), 1};
+  std::pair<double, double> sums(0, 0);
+  for (int64_t i = 0; i < in[0][rank]->size(); ++i) {
+    double before = in[0][rank]->number(i);
+    double values[] = {before, in[2][rank]->number(i), in[3][rank]->number(i)};
+    train::LambOp::evaluateElement(numbers, scalars, values, scale * in[1][rank]->number(i));
+    sums.first += before * before;
+    sums.second += (before - values[0]) * (before - values[0]);
+  }
+  return sums;
+}
+
+static LogicalResult localDirectionSquares(Execution &execution, train::DirectionSquaresOp op,
+                                           RankInputs in, RankOutputs out) {
+  for (int64_t rank = 0; rank < execution.rankCount(); ++rank) {
+    auto [value, direction] = directionSquares(op.getHyper(), in, rank);
+    Tensor sums(ArrayRef<int64_t>{2}, /*isReal=*/true);
+    sums.setNumber(0, value);
+    sums.setNumber(1, direction);
+    out[0].push_back(std::make_shared<Tensor>(std::move(sums)));
+  }
+  return success();
+}
+
+static LogicalResult ratio(Execution &execution, train::RatioOp op, RankInputs in,
+                           RankOutputs out) {
+  out[0] = eachRank(execution, [&](int64_t rank) {
+    return train::trustRatio(in[0][rank]->number(0), in[0][rank]->number(1),
+                             op.getLeast().convertToDouble(), op.getMost().convertToDouble());
+  });
+  return success();
+}
+
+static LogicalResult wholeRatio(Execution &execution, train::TrustRatioOp op, RankInputs in,
+                                RankOutputs out) {
+  auto whole = [&](auto part) {
+    RankTensors local = eachRank(
+        execution, [&](int64_t rank) { return part(directionSquares(op.getHyper(), in, rank)); });
+    return overPieces(execution, op.getValues().front().getType(), std::move(local));
+  };
+  RankTensors values = whole([](auto sums) { return sums.first; }),
+              directions = whole([](auto sums) { return sums.second; });
+  out[0] = eachRank(execution, [&](int64_t rank) {
+    return train::trustRatio(values[rank]->number(0), directions[rank]->number(0),
+                             op.getLeast().convertToDouble(), op.getMost().convertToDouble());
+  });
+  return success();
+}
+
+template <typename... Ops> static void addUpdates(KernelTable &table) {
+  ((table.ranks[Ops::getOperationName()] = update), ...);
+}
+
+void partita::interp::addUpdateKernels(KernelTable &table) {
+  addUpdates<
+#define GET_OP_LIST
+#include "dialects/Train/Optimizers.cpp.inc"
+      >(table);
+  table.addRanks<train::GlobalNormOp>(globalNorm);
+  table.addRanks<train::SquareSumOp>(squareSum);
+  table.addRanks<train::NormOp>(norm);
+  table.addRanks<train::ClipOp>(clip);
+  table.addRanks<train::TrustRatioOp>(wholeRatio);
+  table.addRanks<train::DirectionSquaresOp>(localDirectionSquares);
+  table.addRanks<train::RatioOp>(ratio);
+}

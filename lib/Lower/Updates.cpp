@@ -1,0 +1,351 @@
+//===- Updates.cpp - updates in place, and norms ----------------------------------------------===//
+//
+// An optimizer's kernel is printed from its arithmetic (dialects/Train/Optimizers.td), one per set
+// of element types. Kernels update in place: where an update's result stands elsewhere (somebody
+// still reads the old value), the old value is copied there first.
+//
+//===------------------------------------------------------------------------------------------===//
+
+#include "dialects/Offload/Offload.h"
+#include "dialects/Par/Placement.h"
+#include "dialects/Train/Train.h"
+#include "partita/Lower/Lowering.h"
+#include "partita/Lower/ScalarText.h"
+#include <set>
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::rt;
+
+namespace {
+
+/// The result's memory, holding the operand's value.
+Value inheriting(Lowering &l, unsigned result, unsigned operand) {
+  Value from = l.op->getOperand(operand), to = l.op->getResult(result);
+  if (!l.samePlace(from, to))
+    l.copy(l.buffer(to), l.view(to), from);
+  return l.buffer(to);
+}
+
+/// The mesh axes that split the gradient's elements flat, and not the parameter's.
+SmallVector<int64_t> flatOver(Operation *parameter, Value gradient) {
+  par::Layout piece = par::Layout::of(gradient.getType());
+  auto local = parameter->getAttrOfType<TypeAttr>(RtDialect::kLocal);
+  par::Layout own = local ? par::Layout::of(local.getValue()) : par::Layout();
+  SmallVector<int64_t> numbers;
+  for (auto [number, axis] : llvm::enumerate(par::MeshAttr::of(parameter).getAxes()))
+    if (llvm::is_contained(piece.flat, axis) && !llvm::is_contained(own.flat, axis))
+      numbers.push_back(static_cast<int64_t>(number));
+  return numbers;
+}
+
+/// Shows the gradient to the host, which compares it when asked to.
+void expose(Lowering &l, Value gradient) {
+  FlatSymbolRefAttr name = train::updatedParameter(l.op);
+  auto index = name ? l.shared.parameterIndex.find(name.getValue()) : l.shared.parameterIndex.end();
+  if (index == l.shared.parameterIndex.end())
+    return;
+  Operation *parameter = SymbolTable::lookupNearestSymbolFrom(l.op, name);
+  l.create<ExposeGradientOp>(l.buffer(gradient), index->second, flatOver(parameter, gradient));
+}
+
+/// Elements of a tile of an update on the host: a mebibyte, from where on neither a copy nor the
+/// arithmetic gets any faster by more.
+int64_t tileOf(Operation *update) {
+  int64_t elements = cast<RankedTensorType>(update->getOperand(0).getType()).getNumElements();
+  return std::clamp<int64_t>(elements, 1, 1 << 18);
+}
+
+/// Two tiles of the gradient and, where it lives on the device, of the value (transfer.h).
+int64_t stagingOf(Operation *update) {
+  if (!offload::isMadeOnHost(update))
+    return 0;
+  return 2 * tileOf(update) * (offload::isOnHost(update->getOperand(0)) ? 1 : 2);
+}
+
+//===------------------------------------------------------------------------------------------===//
+// The kernel of an optimizer
+//===------------------------------------------------------------------------------------------===//
+
+/// The text of a kernel, being put together. A scalar comes as a double; the loop takes it as float
+/// (`rate` as `rate_f`), an array's element is called `p_i`.
+struct UpdateText {
+  SmallVector<StringRef> values; // the value, the states, the gradient
+  SmallVector<StringRef> scalars;
+  SmallVector<Attribute> types; // of the values' elements
+  bool hasScale = false, hasPredicate = false;
+
+  /// Writes all arrays but the gradient's; with `squares` nothing but the sums of these elements'
+  /// squares.
+  UpdateKernelOp build(OpBuilder &b, ArrayRef<train::Assignment> preparations,
+                       ArrayRef<train::Assignment> assignments, ArrayRef<StringRef> squares = {}) {
+    for (StringRef value : values)
+      statements.push_back("float " + element(value) + " = " +
+                           (value == "g" && hasScale ? factor("scale") + " * " : "") + value.str() +
+                           "[i];");
+    for (const train::Assignment &each : assignments)
+      assign(each);
+    for (StringRef value : squares.empty() ? ArrayRef(values).drop_back() : ArrayRef<StringRef>())
+      statements.push_back(value.str() + "[i] = " + element(value) + ";");
+    SmallVector<std::string> prepared;
+    if (hasPredicate)
+      prepared.push_back("if (apply == 0) return;");
+    for (const train::Assignment &each : preparations)
+      prepared.push_back(("const double " + each.target + " = " + each.expression + ";").str());
+    for (const std::string &name : factors)
+      prepared.push_back("const float " + name + "_f = float(" + name + ");");
+    SmallVector<std::string> summed =
+        llvm::map_to_vector(squares, [](StringRef name) { return element(name); });
+    if (hasScale)
+      scalars.push_back("scale");
+    if (hasPredicate)
+      scalars.push_back("apply");
+    return UpdateKernelOp::create(b, b.getUnknownLoc(), "kernel", b.getStrArrayAttr(values),
+                                  b.getArrayAttr(types), b.getStrArrayAttr(scalars),
+                                  strings(b, prepared), strings(b, statements),
+                                  squares.empty() ? ArrayAttr() : strings(b, summed));
+  }
+
+private:
+  void assign(const train::Assignment &each) {
+    bool known = llvm::is_contained(values, each.target);
+    std::string right = floatExpression(each.expression, [&](StringRef name) {
+      bool isElement = llvm::is_contained(values, name) || locals.count(name.str());
+      return isElement ? element(name) : factor(name);
+    });
+    statements.push_back((known ? "" : "const float ") + element(each.target) + " = " + right +
+                         ";");
+    if (!known)
+      locals.insert(each.target.str());
+  }
+  static std::string element(StringRef name) { return (name + "_i").str(); }
+  std::string factor(StringRef name) {
+    if (std::string text = name.str(); !llvm::is_contained(factors, text))
+      factors.push_back(text);
+    return (name + "_f").str();
+  }
+  static ArrayAttr strings(OpBuilder &b, ArrayRef<std::string> texts) {
+    return b.getStrArrayAttr(SmallVector<StringRef>(texts.begin(), texts.end()));
+  }
+
+  SmallVector<std::string> statements, factors;
+  std::set<std::string> locals;
+};
+
+/// The kernel of an update.
+UpdateKernelOp buildKernel(OpBuilder &b, train::OptimizerInterface update) {
+  UpdateText text;
+  text.values.push_back("p");
+  llvm::append_range(text.values, update.getStateNames());
+  text.values.push_back("g");
+  llvm::append_range(text.scalars, update.getScalarNames());
+  for (train::Hyperparameter each : update.getHyperparameters())
+    text.scalars.push_back(each.name);
+  text.hasScale = bool(update.getGradientScale());
+  text.hasPredicate = bool(update.getPredicate());
+  for (Value value : update->getResults())
+    text.types.push_back(TypeAttr::get(getElementTypeOrSelf(value.getType())));
+  text.types.push_back(TypeAttr::get(getElementTypeOrSelf(update.getUpdatingGradient().getType())));
+  return text.build(b, update.getPreparations(), update.getAssignments());
+}
+
+/// A hyperparameter as the argument of a kernel: the op's own, or the rank's.
+StringRef hyperText(Lowering &l, StringRef name, double value, llvm::StringSaver &saver) {
+  FloatAttr own = l.shared.unlessShared(name, l.builder.getF64FloatAttr(value));
+  return saver.save(own ? doubleLiteral(own.getValueAsDouble())
+                        : "rank.hyper." + hyperField(name).str());
+}
+
+LogicalResult checkFloats(Operation *op) {
+  for (Value operand : op->getOperands())
+    if (!getElementTypeOrSelf(operand.getType()).isF32())
+      return op->emitOpError() << "has no kernel on this target for " << operand.getType();
+  return success();
+}
+
+/// What a call passes for the kernel's scalars: what stands in memory, the op's own
+/// hyperparameters, those of the rank that the command line may change.
+void passScalars(train::OptimizerInterface update, Lowering &l, SmallVector<StringRef> &texts,
+                 SmallVector<Value> &pointers, llvm::StringSaver &saver) {
+  double rateScale = update.getHyper("rate_scale");
+  for (auto [name, value] : llvm::zip(update.getScalarNames(), update.getScalarValues())) {
+    bool scaled = name == "rate" && rateScale != 1;
+    texts.push_back(scaled ? saver.save("*{} * " + doubleLiteral(rateScale)) : StringRef("*{}"));
+    pointers.push_back(l.buffer(value));
+  }
+  for (train::Hyperparameter each : update.getHyperparameters())
+    texts.push_back(hyperText(l, each.name, update.getHyper(each.name), saver));
+  for (Value value : {update.getGradientScale(), update.getPredicate()})
+    if (value) {
+      texts.push_back("*{}");
+      pointers.push_back(l.buffer(value));
+    }
+}
+
+template <typename Op> struct Update : KernelInterface::ExternalModel<Update<Op>, Op> {
+  int64_t workspaceElements(Operation *op) const { return stagingOf(op); }
+  Space workspaceSpace(Operation *) const { return Space::Pinned; }
+  Space resultSpace(Operation *op, unsigned result) const {
+    return offload::isOnHost(op->getResult(result)) ? Space::Pinned : Space::Arena;
+  }
+  SmallVector<unsigned> inPlaceOperands(Operation *, unsigned result) const {
+    return {train::updatedOperand(result)};
+  }
+  StringRef resultName(Operation *, unsigned result) const {
+    return result == 0 ? "new" : Op::getStateNames()[result - 1];
+  }
+  LogicalResult lower(Operation *op, Lowering &l) const {
+    auto update = cast<train::OptimizerInterface>(op);
+    if (failed(checkFloats(op)))
+      return failure();
+    expose(l, update.getUpdatingGradient());
+    SmallVector<Value> values, pointers;
+    for (unsigned result = 0; result < op->getNumResults(); ++result)
+      values.push_back(inheriting(l, result, train::updatedOperand(result)));
+    values.push_back(l.buffer(update.getUpdatingGradient()));
+    llvm::BumpPtrAllocator memory;
+    llvm::StringSaver saver(memory);
+    SmallVector<StringRef> scalars;
+    passScalars(update, l, scalars, pointers, saver);
+    OpBuilder atTop(l.shared.module.getBody(), l.shared.module.getBody()->begin());
+    FlatSymbolRefAttr kernel =
+        l.shared.kernel(buildKernel(atTop, update), op->getName().stripDialect());
+    bool onHost = offload::isMadeOnHost(op);
+    l.create<UpdateOp>(kernel.getValue(), values, pointers, onHost ? l.scratch() : Value(),
+                       l.elements(update.getUpdatedValue()), l.builder.getStrArrayAttr(scalars),
+                       onHost ? tileOf(op) : 0, offload::isOnHost(update.getUpdatedValue()));
+    return success();
+  }
+};
+
+//===------------------------------------------------------------------------------------------===//
+// Norms
+//===------------------------------------------------------------------------------------------===//
+
+struct SquareSum : KernelInterface::ExternalModel<SquareSum, train::SquareSumOp> {
+  StringRef resultName(Operation *, unsigned) const { return "squares"; }
+  LogicalResult lower(Operation *op, Lowering &l) const {
+    if (failed(checkFloats(op)))
+      return failure();
+    SmallVector<Value> values;
+    SmallVector<int64_t> counts;
+    for (Value value : op->getOperands()) {
+      values.push_back(l.buffer(value));
+      counts.push_back(l.elements(value));
+    }
+    l.create<rt::SquareSumOp>(l.result(0), values, counts);
+    return success();
+  }
+};
+
+struct Norm : KernelInterface::ExternalModel<Norm, train::NormOp> {
+  StringRef resultName(Operation *, unsigned) const { return "norm"; }
+  LogicalResult lower(Operation *op, Lowering &l) const {
+    SmallVector<Value> squares =
+        llvm::map_to_vector(op->getOperands(), [&](Value value) { return l.buffer(value); });
+    l.create<rt::NormOp>(l.result(0), squares);
+    l.create<ReportOp>("gradientNorm", l.result(0), Value());
+    return success();
+  }
+};
+
+/// The direction is that of train.lamb: its assignments but for the last one, which takes the step.
+struct DirectionSquares
+    : KernelInterface::ExternalModel<DirectionSquares, train::DirectionSquaresOp> {
+  StringRef resultName(Operation *, unsigned) const { return "lengths"; }
+  LogicalResult lower(Operation *op, Lowering &l) const {
+    if (failed(checkFloats(op)))
+      return failure();
+    auto squares = cast<train::DirectionSquaresOp>(op);
+    UpdateText text;
+    text.values = {"p", "m", "v", "g"};
+    text.types.assign(4, TypeAttr::get(l.builder.getF32Type()));
+    text.scalars = {"t"};
+    text.hasScale = op->getNumOperands() > 5;
+    llvm::BumpPtrAllocator memory;
+    llvm::StringSaver saver(memory);
+    SmallVector<StringRef> scalars = {"*{}"};
+    for (train::Hyperparameter each : train::LambOp::getHyperparameters()) {
+      text.scalars.push_back(each.name);
+      auto value = cast<FloatAttr>(squares.getHyper().get(each.name));
+      scalars.push_back(hyperText(l, each.name, value.getValueAsDouble(), saver));
+    }
+    SmallVector<Value> values = {l.result(0), l.operand(0), l.operand(2), l.operand(3),
+                                 l.operand(1)},
+                       pointers = {l.operand(4)};
+    if (text.hasScale) {
+      scalars.push_back("*{}");
+      pointers.push_back(l.operand(5));
+    }
+    OpBuilder atTop(l.shared.module.getBody(), l.shared.module.getBody()->begin());
+    SmallVector<train::Assignment> direction = train::LambOp::getAssignments();
+    direction.pop_back();
+    UpdateKernelOp kernel =
+        text.build(atTop, train::LambOp::getPreparations(), direction, {"p", "u"});
+    l.create<UpdateOp>(l.shared.kernel(kernel, "lamb_squares").getValue(), values, pointers,
+                       Value(), l.elements(op->getOperand(0)), l.builder.getStrArrayAttr(scalars),
+                       /*tile=*/0, /*parameterOnHost=*/false);
+    return success();
+  }
+};
+
+struct Ratio : KernelInterface::ExternalModel<Ratio, train::RatioOp> {
+  StringRef resultName(Operation *, unsigned) const { return "ratio"; }
+  LogicalResult lower(Operation *op, Lowering &l) const {
+    auto ratio = cast<train::RatioOp>(op);
+    l.create<rt::RatioOp>(l.result(0), l.operand(0), ratio.getLeastAttr(), ratio.getMostAttr());
+    return success();
+  }
+};
+
+struct Clip : KernelInterface::ExternalModel<Clip, train::ClipOp> {
+  StringRef resultName(Operation *, unsigned) const { return "scale"; }
+  LogicalResult lower(Operation *op, Lowering &l) const {
+    auto clip = cast<train::ClipOp>(op);
+    l.create<rt::ClipOp>(l.result(0), l.operand(0),
+                         l.shared.unlessShared("max_norm", clip.getMaxNormAttr()));
+    return success();
+  }
+};
+
+template <typename... Ops> void attachAll(MLIRContext *context) {
+  (Ops::template attachInterface<Update<Ops>>(*context), ...);
+}
+
+struct LearningRate : KernelInterface::ExternalModel<LearningRate, train::LearningRateOp> {
+  Space resultSpace(Operation *, unsigned) const { return Space::Control; }
+  LogicalResult lower(Operation *op, Lowering &l) const { return success(); }
+};
+
+struct StepNumber : KernelInterface::ExternalModel<StepNumber, train::StepNumberOp> {
+  LogicalResult lower(Operation *op, Lowering &l) const {
+    l.create<rt::StepNumberOp>(l.result(0));
+    return success();
+  }
+};
+
+struct RandomKey : KernelInterface::ExternalModel<RandomKey, train::RandomKeyOp> {
+  StringRef resultName(Operation *, unsigned) const { return "key"; }
+  LogicalResult lower(Operation *op, Lowering &l) const {
+    l.create<rt::RandomKeyOp>(l.result(0));
+    return success();
+  }
+};
+
+} // namespace
+
+void rt::attachUpdates(MLIRContext *context) {
+  using namespace partita::train;
+  attachAll<
+#define GET_OP_LIST
+#include "dialects/Train/Optimizers.cpp.inc"
+      >(context);
+  train::SquareSumOp::attachInterface<SquareSum>(*context);
+  train::NormOp::attachInterface<Norm>(*context);
+  train::ClipOp::attachInterface<Clip>(*context);
+  train::DirectionSquaresOp::attachInterface<DirectionSquares>(*context);
+  train::RatioOp::attachInterface<Ratio>(*context);
+  train::StepNumberOp::attachInterface<StepNumber>(*context);
+  train::RandomKeyOp::attachInterface<RandomKey>(*context);
+  train::LearningRateOp::attachInterface<LearningRate>(*context);
+}

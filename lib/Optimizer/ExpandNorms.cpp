@@ -1,0 +1,95 @@
+//===- ExpandNorms.cpp - each element counted once --------------------------------------------===//
+//
+// Values that the same axes split are one sum of squares, partial over these axes, and one sum over
+// ranks per axis: as few scalars move as there are ways to be split.
+//
+//===----------------------------------------------------------------------------------------------===//
+
+#include "dialects/Par/Par.h"
+#include "dialects/Par/Placement.h"
+#include "dialects/Train/Train.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "partita/Optimizer/Passes.h"
+
+namespace partita {
+#define GEN_PASS_DEF_EXPANDNORMSPASS
+#include "partita/Optimizer/Passes.h.inc"
+} // namespace partita
+
+using namespace mlir;
+using namespace partita;
+
+namespace {
+
+struct ExpandNorms : partita::impl::ExpandNormsPassBase<ExpandNorms> {
+  void runOnOperation() override {
+    SmallVector<Operation *> ops;
+    getOperation().walk([&](Operation *op) {
+      if (isa<train::GlobalNormOp, train::TrustRatioOp>(op))
+        ops.push_back(op);
+    });
+    for (Operation *op : ops) {
+      if (auto norm = dyn_cast<train::GlobalNormOp>(op))
+        expand(norm);
+      else
+        expand(cast<train::TrustRatioOp>(op));
+    }
+  }
+
+private:
+  static void expand(train::GlobalNormOp norm) {
+    llvm::MapVector<ArrayAttr, SmallVector<Value>> bySplit;
+    OpBuilder builder(norm);
+    for (Value value : norm.getValues()) {
+      SmallVector<Attribute> axes;
+      llvm::append_range(axes, par::splittingAxes(value.getType()));
+      bySplit[builder.getArrayAttr(axes)].push_back(value);
+    }
+    SmallVector<Value> squares;
+    for (const auto &group : bySplit)
+      squares.push_back(
+          sum(builder, norm, group.first, {}, "norm of the gradients", [&](Type type) {
+            return train::SquareSumOp::create(builder, norm.getLoc(), type, group.second);
+          }));
+    auto made = train::NormOp::create(builder, norm.getLoc(), norm.getType(), squares);
+    norm.replaceAllUsesWith(made.getNorm());
+    norm.erase();
+  }
+
+  static void expand(train::TrustRatioOp ratio) {
+    OpBuilder builder(ratio);
+    SmallVector<Attribute> axes;
+    llvm::append_range(axes, par::splittingAxes(ratio.getValues().front().getType()));
+    Value squares =
+        sum(builder, ratio, builder.getArrayAttr(axes), {2}, "trust ratio", [&](Type type) {
+          return train::DirectionSquaresOp::create(builder, ratio.getLoc(), type, ratio.getValues(),
+                                                   ratio.getHyper());
+        });
+    auto made = train::RatioOp::create(builder, ratio.getLoc(), ratio.getType(), squares,
+                                       ratio.getLeast(), ratio.getMost());
+    ratio.replaceAllUsesWith(made.getRatio());
+    ratio.erase();
+  }
+
+  /// What `make` makes of the type that it is given, partial over the axes, added up over them.
+  static Value sum(OpBuilder &builder, Operation *op, ArrayAttr axes, ArrayRef<int64_t> shape,
+                   StringRef reason, llvm::function_ref<Value(Type)> make) {
+    par::Layout layout{shape};
+    for (auto axis : axes.getAsRange<StringAttr>())
+      layout.set(axis, par::Kind::Partial);
+    auto typed = [&] {
+      return RankedTensorType::get(shape, builder.getF32Type(),
+                                   layout.encoding(builder.getContext()));
+    };
+    Value result = make(typed());
+    for (auto axis : axes.getAsRange<StringAttr>()) {
+      layout.clear(axis);
+      result = par::AllReduceOp::create(builder, op->getLoc(), TypeRange(typed()), result, axis,
+                                        builder.getStringAttr(reason))
+                   .getResult(0);
+    }
+    return result;
+  }
+};
+
+} // namespace
