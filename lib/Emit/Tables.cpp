@@ -261,6 +261,9 @@ private:
     for (NamedAttribute field : hyper) // the command line may set what the updates read
       if (field.getName() != "learningRate")
         os << "  p.reads." << field.getName().getValue() << " = true;\n";
+    if (auto schedule = dyn_cast_or_null<StringAttr>(program.get("schedule"));
+        schedule && schedule.getValue() != "constant")
+      os << "  p.schedule = " << rt::stringLiteral(schedule.getValue()) << ";\n";
     static constexpr std::pair<StringLiteral, StringLiteral> functions[] = {
         {"init", "init"},
         {"train_step", "trainStep"},

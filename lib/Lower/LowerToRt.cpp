@@ -246,6 +246,7 @@ struct LowerToRt : partita::impl::LowerToRtBase<LowerToRt> {
       shared.parameterIndex[parameter.getSymName()] = shared.parameterIndex.size();
     shareHyperparameters(shared);
     shared.learningRate = learningRate;
+    shared.schedule = schedule;
     FailureOr<ProgramTables> tables = collectTables(module, shared);
     if (failed(tables) || failed(checkInit(module)))
       return signalPassFailure();

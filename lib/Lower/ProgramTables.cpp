@@ -153,6 +153,7 @@ private:
       if (parameter && update.getHyper("decay") == 0)
         undecayed.push_back(parameter);
     });
+    tables.entries.set("schedule", b.getStringAttr(shared.schedule));
     tables.entries.set("optimizer", b.getStringAttr(optimizer));
     tables.entries.set("undecayed", b.getArrayAttr(undecayed));
     tables.entries.set("accumulate", b.getI64IntegerAttr(accumulate));

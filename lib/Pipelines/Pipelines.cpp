@@ -75,7 +75,7 @@ static constexpr Phase kPhases[] = {
      "after the last pass that moves computation, before buffers: an operand lives until its wait"},
     {"memory", "plan-memory",
      "the order of all ops is final: lives are known, and with them every offset"},
-    {"lower", "lower-to-rt{learning-rate=${lr}},rt-to-emitc",
+    {"lower", "lower-to-rt{learning-rate=${lr} schedule=${lr-schedule}},rt-to-emitc",
      "every decision is made; what follows is spelling"},
 };
 

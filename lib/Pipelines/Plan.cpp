@@ -3,6 +3,7 @@
 #include "partita/Pipelines/Plan.h"
 #include "dialects/Par/Par.h"
 #include "dialects/Train/Train.h"
+#include "runtime/include/partita_rt/schedule_text.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <cmath>
@@ -85,6 +86,11 @@ static constexpr PlanOption kOptions[] = {
      "how parameters are updated"},
     {"lr", PlanOption::Real, "RATE", "0.001", 0, kMost,
      "learning rate; the run may set another or a schedule"},
+    {"lr-schedule", PlanOption::Schedule, "NAME[,key=value]...", "constant", 0, 0,
+     "the program's schedule of learning rates, unless the run sets another: constant or cosine, "
+     "or "
+     "one of DeepSpeed's with its parameters (WarmupLR,warmup_num_steps=100): WarmupLR, "
+     "WarmupDecayLR, WarmupCosineLR, OneCycle, LRRangeTest"},
     {"weight-decay", PlanOption::Real, "DECAY", "0", 0, kMost,
      "weight decay of parameters with two dimensions or more (no norms, no biases); of adamw and "
      "lion decoupled, times the learning rate per step, else part of the gradient"},
@@ -248,6 +254,10 @@ std::string partita::checkPlanValue(const PlanOption &option, StringRef text) {
     return checkPair(text, checkBetas);
   case PlanOption::Bounds:
     return checkPair(text, checkBounds);
+  case PlanOption::Schedule: {
+    partita_rt::Schedule schedule;
+    return partita_rt::parseSchedule(text.str(), schedule);
+  }
   case PlanOption::Flag:
     return text == "true" || text == "false" ? "" : ("'" + text + "' is not true or false").str();
   case PlanOption::Choice: {
@@ -371,6 +381,7 @@ static constexpr std::pair<StringLiteral, Idle> kIneffective[] = {
     {"ignore-index", kInfers},
     {"optimizer", kInfers},
     {"lr", kInfers},
+    {"lr-schedule", kInfers},
     {"weight-decay", kInfers},
     {"betas", kInfers},
     {"eps", kInfers},
@@ -396,7 +407,19 @@ static constexpr std::pair<StringLiteral, Idle> kIneffective[] = {
     {"bucket-bytes", kOneRank},
 };
 
+/// Does the schedule cycle betas?
+static bool cyclesBetas(const Plan &plan) {
+  partita_rt::Schedule schedule;
+  std::string problem = partita_rt::parseSchedule(plan.get("lr-schedule").str(), schedule);
+  return problem.empty() && partita_rt::scheduledRates(schedule, 0, 1).setsBetas;
+}
+
 std::string Plan::findIneffective() const {
+  if (cyclesBetas(*this) && kNoMoments.holds(*this))
+    return ("--lr-schedule: " + get("lr-schedule").split(',').first +
+            " cycles beta1, and --optimizer " + get("optimizer") +
+            " has no betas; give cycle_momentum=false")
+        .str();
   for (const auto &[option, idle] : kIneffective)
     if (isSet(option) && get(option) != findPlanOption(option)->initial && idle.holds(*this))
       return ("--" + option + ": has no effect " + idle.reason).str();

@@ -1,6 +1,8 @@
 // One table of options: name, argument, help and what it does.
 
 #include "common/options.h"
+#include "common/schedule_options.h"
+#include "partita_rt/schedule_text.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -58,15 +60,6 @@ void parseInit(RunOptions &options, const std::string &text) {
   options.initFile = text;
 }
 
-void parseSchedule(RunOptions &options, const std::string &text) {
-  if (text == "constant")
-    options.schedule = Schedule::Constant;
-  else if (text == "cosine")
-    options.schedule = Schedule::Cosine;
-  else
-    fail("--lr-schedule: '%s' is neither constant nor cosine", text.c_str());
-}
-
 #define PATH(member) [](RunOptions &o, const std::string &text) { o.member = text; }
 #define INTEGER(option, member, least)                                                             \
   [](RunOptions &o, const std::string &text) { o.member = parseInteger(option, text, least); }
@@ -98,10 +91,17 @@ const std::vector<Option> &optionTable() {
       {"--seed", "N", "order of the training data, and what dropout drops (default 1)",
        [](RunOptions &o, const std::string &text) { o.seed = parseSeed("--seed", text); }},
       {"--lr", "RATE", "learning rate", NUMBER("--lr", hyper.learningRate, 0, 1e9)},
-      {"--lr-schedule", "constant|cosine", "after the warm-up (default constant)", parseSchedule},
-      {"--warmup-steps", "N", "steps of linear warm-up (default 0)",
+      {"--lr-schedule", "NAME[,key=value]...",
+       "constant or cosine, after a linear warm-up, or one of DeepSpeed's with its parameters: "
+       "WarmupLR, WarmupDecayLR, WarmupCosineLR, OneCycle, LRRangeTest (default: the program's)",
+       [](RunOptions &o, const std::string &text) {
+         if (std::string problem = parseSchedule(text, o.schedule); !problem.empty())
+           fail("--lr-schedule: %s", problem.c_str());
+         o.scheduleText = text;
+       }},
+      {"--warmup-steps", "N", "steps of linear warm-up of constant and cosine (default 0)",
        INTEGER("--warmup-steps", warmupSteps, 0)},
-      {"--schedule-steps", "N", "length of the schedule (default: --steps)",
+      {"--schedule-steps", "N", "length of the cosine (default: --steps)",
        INTEGER("--schedule-steps", scheduleSteps, 1)},
       {"--min-lr-ratio", "R", "end of the cosine, as a share of --lr (default 0.1)",
        NUMBER("--min-lr-ratio", minRateRatio, 0, 1.0001)},
@@ -145,22 +145,6 @@ const std::vector<Option> &optionTable() {
 #undef INTEGER
 #undef NUMBER
 #undef FLAG
-
-int editDistance(const std::string &a, const std::string &b) {
-  std::vector<int> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j)
-    row[j] = int(j);
-  for (size_t i = 1; i <= a.size(); ++i) {
-    int diagonal = row[0];
-    row[0] = int(i);
-    for (size_t j = 1; j <= b.size(); ++j) {
-      int substituted = diagonal + (a[i - 1] != b[j - 1]);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substituted});
-    }
-  }
-  return row[b.size()];
-}
 
 const Option &findOption(const std::string &name) {
   const Option *nearest = nullptr;
@@ -235,6 +219,8 @@ static std::string whyNotRead(const std::string &option, const Program &program)
 RunOptions parseOptions(int argc, char **argv, const Program &program) {
   RunOptions options;
   options.hyper = program.hyper;
+  if (std::string problem = parseSchedule(program.schedule, options.schedule); !problem.empty())
+    fail("the program's schedule '%s': %s", program.schedule, problem.c_str());
   std::string self = argc > 0 ? argv[0] : "";
   size_t slash = self.rfind('/');
   options.programFolder = slash == std::string::npos ? "." : self.substr(0, slash);
@@ -266,6 +252,8 @@ RunOptions parseOptions(int argc, char **argv, const Program &program) {
     option.set(options, value);
   }
   if (!options.help)
+    settleSchedule(options, given, program);
+  if (!options.help)
     checkCombinations(options, program);
   return options;
 }
@@ -284,19 +272,6 @@ std::string helpText(const Program &program) {
     text += left + option.help + "\n";
   }
   return text;
-}
-
-float RunOptions::learningRate(int64_t step) const {
-  double rate = hyper.learningRate;
-  if (step <= warmupSteps)
-    return float(rate * double(step) / double(warmupSteps));
-  if (schedule == Schedule::Constant)
-    return float(rate);
-  int64_t last = scheduleSteps.value_or(steps.value_or(0));
-  double done = last > warmupSteps
-                    ? std::min(1.0, double(step - warmupSteps) / double(last - warmupSteps))
-                    : 1.0;
-  return float(rate * (minRateRatio + (1 - minRateRatio) * (1 + std::cos(M_PI * done)) / 2));
 }
 
 std::string modelPath(const Program &program, const RunOptions &options, const char *path) {

@@ -4,6 +4,7 @@
 #define PARTITA_RT_COMMON_OPTIONS_H
 
 #include "partita_rt/program.h"
+#include "partita_rt/schedule.h"
 
 #include <optional>
 #include <string>
@@ -11,7 +12,6 @@
 namespace partita_rt {
 
 enum class InitFrom { ModelFile, Seed, Safetensors };
-enum class Schedule { Constant, Cosine };
 
 struct RunOptions {
   bool help = false;
@@ -31,10 +31,12 @@ struct RunOptions {
   std::optional<uint64_t> seed; ///< of the data order; default 1
 
   Hyper hyper; ///< the program's defaults, overridden
-  Schedule schedule = Schedule::Constant;
-  int64_t warmupSteps = 0;
-  std::optional<int64_t> scheduleSteps; ///< default: steps
-  double minRateRatio = 0.1;
+  /// The program's, or --lr-schedule, with what --warmup-steps, --schedule-steps and --min-lr-ratio
+  /// say of ours; a cosine without a length is as long as the run.
+  Schedule schedule;
+  std::string scheduleText; ///< of --lr-schedule
+  std::optional<int64_t> warmupSteps, scheduleSteps;
+  std::optional<double> minRateRatio;
 
   std::string log;
   std::string checkpoint; ///< folder
@@ -45,11 +47,6 @@ struct RunOptions {
   std::string grads, dumpParameters, forward;
 
   std::string programFolder; ///< relative paths of parameters' values start here
-
-  /// Learning rate of update `step` (from 1). Warm-up is linear, r * step / W for step <= W; then
-  /// `constant` stays at r and `cosine` falls from r at step W to ratio * r at the last step N:
-  /// r * (ratio + (1 - ratio) * (1 + cos(pi * (step - W) / (N - W))) / 2).
-  float learningRate(int64_t step) const;
 };
 
 /// Throws Error: an unknown option (with the nearest known one), a missing or malformed argument,

@@ -227,7 +227,13 @@ void Loop::step(int64_t number) {
   Clock::time_point begin = Clock::now();
   session.data->fill(rank, number - 1, program.accumulate);
   rank.step = number;
-  rank.learningRate = options.learningRate(number);
+  ScheduledRates rates =
+      scheduledRates(options.schedule, number - 1, double(options.hyper.learningRate));
+  rank.learningRate = float(rates.rate);
+  if (rates.setsBetas) {
+    rank.hyper.beta1 = float(rates.beta1);
+    rank.hyper.beta2 = float(rates.beta2);
+  }
   rank.report = {};
   GradientSink sink;
   bool first = number == session.startStep + 1;

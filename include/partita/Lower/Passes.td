@@ -26,6 +26,7 @@ def LowerToRt : Pass<"lower-to-rt", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"learningRate", "learning-rate", "double", "0.001", "the program's rate unless a run sets another">,
+    Option<"schedule", "schedule", "std::string", "\"constant\"", "the program's schedule of rates unless a run sets another">,
   ];
   let dependentDialects = ["::partita::tx::TxDialect", "::partita::train::TrainDialect", "::partita::par::ParDialect", "::partita::rt::RtDialect"];
 }

@@ -30,7 +30,8 @@ struct PlanOption {
     Flag,     ///< true or false; on the command line there or not
     Groups,   ///< PATTERN:KEY=NUMBER... separated by commas; may be given several times
     Bounds,   ///< two reals, 0 <= MIN <= MAX, separated by a comma; or none
-    Betas     ///< two reals in [0, 1), separated by a comma; or none
+    Betas,    ///< two reals in [0, 1), separated by a comma; or none
+    Schedule  ///< NAME[,key=value]..., as runs read it (partita_rt/schedule_text.h)
   };
   llvm::StringLiteral name;
   Kind kind;

@@ -217,6 +217,7 @@ struct Program {
   int64_t forwardArenaBytes = 0;
 
   Hyper hyper;
+  const char *schedule = "constant"; ///< of the rates, unless a run has another (schedule_text.h)
   HyperReads reads;
   /// True when train_step calls exposeGradient for every trainable parameter; else --grads is
   /// refused.

@@ -1,0 +1,234 @@
+// Schedules as text: NAME[,key=value]..., with DeepSpeed's names and the names of its parameters.
+//
+//     WarmupLR,warmup_num_steps=100,warmup_type=linear
+//     OneCycle,cycle_min_lr=1e-4,cycle_max_lr=1e-3,cycle_first_step_size=500
+//     cosine,warmup_steps=20,schedule_steps=1000,min_lr_ratio=0.1
+//
+// One table says which keys a schedule has, what they set, within which bounds and whether they
+// must be there. The run's option --lr-schedule, a program's table and the compiler's plan option
+// are read by it alike.
+
+#ifndef PARTITA_RT_SCHEDULE_TEXT_H
+#define PARTITA_RT_SCHEDULE_TEXT_H
+
+#include "nearest.h"
+#include "schedule.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <set>
+
+namespace partita_rt {
+
+struct ScheduleName {
+  ScheduleKind kind;
+  const char *name;
+};
+
+/// One key of a schedule: one of the three members is set.
+struct ScheduleKey {
+  ScheduleKind kind;
+  const char *name;
+  double Schedule::*real;
+  int64_t Schedule::*whole;
+  bool Schedule::*flag;
+  double least, below; ///< of numbers: from `least` to below `below`
+  bool required = false;
+};
+
+inline const std::vector<ScheduleName> &scheduleNames() {
+  static const std::vector<ScheduleName> names = {{ScheduleKind::Constant, "constant"},
+                                                  {ScheduleKind::Cosine, "cosine"},
+                                                  {ScheduleKind::WarmupLR, "WarmupLR"},
+                                                  {ScheduleKind::WarmupDecayLR, "WarmupDecayLR"},
+                                                  {ScheduleKind::WarmupCosineLR, "WarmupCosineLR"},
+                                                  {ScheduleKind::OneCycle, "OneCycle"},
+                                                  {ScheduleKind::LRRangeTest, "LRRangeTest"}};
+  return names;
+}
+
+inline const char *nameOf(ScheduleKind kind) {
+  for (const ScheduleName &each : scheduleNames())
+    if (each.kind == kind)
+      return each.name;
+  return "";
+}
+
+inline const std::vector<ScheduleKey> &scheduleKeys() {
+  using S = Schedule;
+  using K = ScheduleKind;
+  constexpr double kMost = 1e9, kSteps = 1e15;
+  auto real = [](K kind, const char *name, double S::*member, double below, bool required = false) {
+    return ScheduleKey{kind, name, member, nullptr, nullptr, 0, below, required};
+  };
+  auto whole = [](K kind, const char *name, int64_t S::*member, double least,
+                  bool required = false) {
+    return ScheduleKey{kind, name, nullptr, member, nullptr, least, kSteps, required};
+  };
+  auto flag = [](K kind, const char *name, bool S::*member) {
+    return ScheduleKey{kind, name, nullptr, nullptr, member, 0, 0};
+  };
+  static const std::vector<ScheduleKey> keys = {
+      whole(K::Constant, "warmup_steps", &S::warmupSteps, 0),
+      whole(K::Cosine, "warmup_steps", &S::warmupSteps, 0),
+      whole(K::Cosine, "schedule_steps", &S::totalSteps, 1),
+      real(K::Cosine, "min_lr_ratio", &S::endRatio, 1.0001),
+      real(K::WarmupLR, "warmup_min_lr", &S::minRate, kMost),
+      real(K::WarmupLR, "warmup_max_lr", &S::maxRate, kMost),
+      whole(K::WarmupLR, "warmup_num_steps", &S::warmupSteps, 1),
+      flag(K::WarmupLR, "warmup_type", &S::logarithmic),
+      whole(K::WarmupDecayLR, "total_num_steps", &S::totalSteps, 1, true),
+      real(K::WarmupDecayLR, "warmup_min_lr", &S::minRate, kMost),
+      real(K::WarmupDecayLR, "warmup_max_lr", &S::maxRate, kMost),
+      whole(K::WarmupDecayLR, "warmup_num_steps", &S::warmupSteps, 1),
+      flag(K::WarmupDecayLR, "warmup_type", &S::logarithmic),
+      whole(K::WarmupCosineLR, "total_num_steps", &S::totalSteps, 1, true),
+      real(K::WarmupCosineLR, "warmup_min_ratio", &S::startRatio, kMost),
+      whole(K::WarmupCosineLR, "warmup_num_steps", &S::warmupSteps, 1),
+      real(K::WarmupCosineLR, "cos_min_ratio", &S::endRatio, kMost),
+      flag(K::WarmupCosineLR, "warmup_type", &S::logarithmic),
+      real(K::OneCycle, "cycle_min_lr", &S::minRate, kMost, true),
+      real(K::OneCycle, "cycle_max_lr", &S::maxRate, kMost, true),
+      real(K::OneCycle, "decay_lr_rate", &S::decayRate, kMost),
+      whole(K::OneCycle, "cycle_first_step_size", &S::firstSize, 1),
+      whole(K::OneCycle, "cycle_second_step_size", &S::secondSize, 1),
+      whole(K::OneCycle, "cycle_first_stair_count", &S::firstStairs, 0),
+      whole(K::OneCycle, "cycle_second_stair_count", &S::secondStairs, 0),
+      whole(K::OneCycle, "decay_step_size", &S::decaySize, 0),
+      flag(K::OneCycle, "cycle_momentum", &S::cycleMomentum),
+      real(K::OneCycle, "cycle_min_mom", &S::minMomentum, 1),
+      real(K::OneCycle, "cycle_max_mom", &S::maxMomentum, 1),
+      real(K::OneCycle, "decay_mom_rate", &S::momentumDecayRate, kMost),
+      real(K::LRRangeTest, "lr_range_test_min_lr", &S::minRate, kMost),
+      whole(K::LRRangeTest, "lr_range_test_step_size", &S::stepSize, 1),
+      real(K::LRRangeTest, "lr_range_test_step_rate", &S::stepRate, kMost),
+      flag(K::LRRangeTest, "lr_range_test_staircase", &S::staircase),
+  };
+  return keys;
+}
+
+namespace schedules {
+
+/// What a kind's members are where no key sets them, as DeepSpeed has it.
+inline Schedule initial(ScheduleKind kind) {
+  Schedule s;
+  s.kind = kind;
+  if (kind == ScheduleKind::WarmupLR || kind == ScheduleKind::WarmupDecayLR ||
+      kind == ScheduleKind::WarmupCosineLR)
+    s.warmupSteps = 1000;
+  if (kind == ScheduleKind::WarmupDecayLR)
+    s.maxRate = 1e-3;
+  if (kind == ScheduleKind::LRRangeTest)
+    s.minRate = 1e-3;
+  if (kind == ScheduleKind::Cosine)
+    s.endRatio = 0.1;
+  return s;
+}
+
+inline std::string setFlag(const ScheduleKey &key, const std::string &value, Schedule &s) {
+  bool isType = key.flag == &Schedule::logarithmic;
+  std::string yes = isType ? "log" : "true", no = isType ? "linear" : "false";
+  if (value != yes && value != no)
+    return "'" + value + "' is neither " + yes + " nor " + no;
+  s.*key.flag = value == yes;
+  return {};
+}
+
+inline std::string setNumber(const ScheduleKey &key, const std::string &value, Schedule &s) {
+  errno = 0;
+  char *end = nullptr;
+  bool plain = !value.empty() && value.find_first_not_of("0123456789+-.eE") == std::string::npos;
+  double number = plain ? std::strtod(value.c_str(), &end) : 0;
+  bool valid = plain && !*end && std::isfinite(number) && number >= key.least && number < key.below;
+  if (key.whole)
+    valid &= value.find_first_not_of("0123456789") == std::string::npos;
+  char bounds[64];
+  std::snprintf(bounds, sizeof(bounds), key.whole ? " of at least %g" : " from %g to below %g",
+                key.least, key.below);
+  if (!valid)
+    return "'" + value + "' is not a " + (key.whole ? "whole number" : "number") + bounds;
+  if (key.whole)
+    s.*key.whole = std::strtoll(value.c_str(), nullptr, 10);
+  else
+    s.*key.real = number;
+  return {};
+}
+
+/// Sets one key=value.
+inline std::string setKey(const std::string &item, std::set<std::string> &given, Schedule &s) {
+  size_t equals = item.find('=');
+  std::string name = item.substr(0, equals), kind = nameOf(s.kind);
+  if (name.empty() || equals == std::string::npos)
+    return "'" + item + "' is not of the form key=value";
+  std::vector<std::string> known;
+  for (const ScheduleKey &key : scheduleKeys()) {
+    if (key.kind != s.kind)
+      continue;
+    known.push_back(key.name);
+    if (name != key.name)
+      continue;
+    if (!given.insert(name).second)
+      return name + " is given twice";
+    std::string value = item.substr(equals + 1);
+    std::string problem = key.flag ? setFlag(key, value, s) : setNumber(key, value, s);
+    return problem.empty() ? problem : name + ": " + problem;
+  }
+  return kind + " has no key '" + name + "'; did you mean '" + nearestOf(name, known) + "'?";
+}
+
+/// Are all there that must be?
+inline std::string findMissing(const std::set<std::string> &given, const Schedule &s) {
+  for (const ScheduleKey &key : scheduleKeys())
+    if (key.kind == s.kind && key.required && !given.count(key.name))
+      return std::string(nameOf(s.kind)) + " needs " + key.name + ": " + nameOf(s.kind) + "," +
+             key.name + "=...";
+  return {};
+}
+
+} // namespace schedules
+
+/// Reads `text` into a schedule. Returns what is wrong with it, or nothing; then `schedule` is as
+/// it was.
+inline std::string parseSchedule(const std::string &text, Schedule &schedule) {
+  size_t comma = text.find(',');
+  std::string name = text.substr(0, comma);
+  std::vector<std::string> known;
+  const ScheduleName *found = nullptr;
+  for (const ScheduleName &each : scheduleNames()) {
+    known.push_back(each.name);
+    if (name == each.name)
+      found = &each;
+  }
+  if (!found) {
+    std::string list;
+    for (const std::string &each : known)
+      list += (list.empty() ? "" : ", ") + each;
+    return "there is no schedule '" + name + "'; did you mean '" + nearestOf(name, known) + "'? (" +
+           list + ")";
+  }
+  Schedule parsed = schedules::initial(found->kind);
+  std::set<std::string> given;
+  while (comma != std::string::npos) {
+    size_t next = text.find(',', comma + 1);
+    std::string item = text.substr(comma + 1, next == std::string::npos ? next : next - comma - 1);
+    if (std::string problem = schedules::setKey(item, given, parsed); !problem.empty())
+      return problem;
+    comma = next;
+  }
+  if (std::string problem = schedules::findMissing(given, parsed); !problem.empty())
+    return problem;
+  schedule = parsed;
+  return {};
+}
+
+/// Does the schedule give absolute rates, whatever the optimizer's base rate is?
+inline bool ignoresBaseRate(const Schedule &s) {
+  return s.kind == ScheduleKind::WarmupDecayLR || s.kind == ScheduleKind::OneCycle ||
+         s.kind == ScheduleKind::LRRangeTest ||
+         (s.kind == ScheduleKind::WarmupLR && s.maxRate >= 0);
+}
+
+} // namespace partita_rt
+
+#endif // PARTITA_RT_SCHEDULE_TEXT_H
