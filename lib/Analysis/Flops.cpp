@@ -2,13 +2,19 @@
 //
 // A rule's letters are the dimensions of the space that an op works on. A letter that is summed
 // away and stands in two operands makes it a contraction: two operations per point. Of the others
-// those count that compute: elementwise ops and reductions, by what they read.
+// those count that compute: elementwise ops and reductions, by what they read. The composite whose
+// products its rule does not tell is attention.
 //
 //===------------------------------------------------------------------------------------------===//
 
 #include "partita/Analysis/Flops.h"
 #include "dialects/Interfaces/Interfaces.h"
 #include "dialects/Par/Placement.h"
+#include "dialects/Train/Train.h"
+#include "dialects/Tx/Tx.h"
+#include "partita/Analysis/Transfers.h"
+#include "llvm/ADT/StringSet.h"
+#include <map>
 
 using namespace mlir;
 using namespace partita;
@@ -41,19 +47,153 @@ static std::optional<double> contraction(Operation *op, const ShardRule &rule) {
   return points;
 }
 
-Flops partita::countFlops(Operation *root) {
+/// Queries with keys, scores with values.
+static double attentionFlops(tx::AttentionOp op) {
+  ArrayRef<int64_t> q = par::wholeType(op.getQ().getType()).getShape(),
+                    v = par::wholeType(op.getV().getType()).getShape();
+  double scores = double(q[0]) * double(q[1]) * double(q[2]) * double(v[1]);
+  return 2 * scores * (double(q[3]) + double(v[3]));
+}
+
+static Flops flopsOf(ShardInterface shard) {
+  Operation *op = shard;
   Flops flops;
-  root->walk([&](ShardInterface shard) {
-    Operation *op = shard;
-    std::string error;
-    std::optional<ShardRule> rule = par::ruleOf(op, error);
-    if (!rule)
-      return;
-    bool reduces = llvm::any_of(rule->letters, [](const RuleLetter &each) { return each.summed; });
-    if (std::optional<double> points = contraction(op, *rule))
-      flops.products += 2 * *points;
-    else if (reduces || isa<ScalarInterface>(op))
-      flops.elementwise += elements(op->getOperands());
-  });
+  std::string error;
+  std::optional<ShardRule> rule = par::ruleOf(op, error);
+  if (!rule)
+    return flops;
+  bool reduces = llvm::any_of(rule->letters, [](const RuleLetter &each) { return each.summed; });
+  if (auto attention = dyn_cast<tx::AttentionOp>(op))
+    flops.products = attentionFlops(attention);
+  else if (std::optional<double> points = contraction(op, *rule))
+    flops.products = 2 * *points;
+  else if (reduces || isa<ScalarInterface>(op))
+    flops.elementwise = elements(op->getOperands());
   return flops;
+}
+
+Flops partita::countFlops(Operation *root) {
+  Flops sum;
+  root->walk([&](ShardInterface shard) {
+    Flops flops = flopsOf(shard);
+    sum.products += flops.products;
+    sum.elementwise += flops.elementwise;
+  });
+  return sum;
+}
+
+//===----------------------------------------------------------------------------------------------===//
+// By layers
+//===----------------------------------------------------------------------------------------------===//
+
+static int64_t placeOf(Operation *op) {
+  train::LayerAttr layer = train::LayerAttr::of(op->getLoc());
+  return layer ? layer.getNumber() : train::LayerAttr::kBefore;
+}
+
+/// In the order of a program: what is done once, in front, the layers, behind.
+static bool isEarlier(int64_t a, int64_t b) {
+  auto rank = [](int64_t place) {
+    return place >= 0                           ? place
+           : place == train::LayerAttr::kOnce   ? -2
+           : place == train::LayerAttr::kBefore ? -1
+                                                : std::numeric_limits<int64_t>::max();
+  };
+  return rank(a) < rank(b);
+}
+
+std::vector<LayerWork> partita::workByLayer(func::FuncOp function) {
+  std::map<int64_t, LayerWork, decltype(&isEarlier)> places(&isEarlier);
+  auto at = [&](int64_t place) -> LayerWork & {
+    LayerWork &work = places[place];
+    work.place = place;
+    return work;
+  };
+  llvm::StringSet<> seen;
+  function.walk([&](Operation *op) {
+    for (Value operand : op->getOperands())
+      if (auto read = operand.getDefiningOp<train::ReadOp>();
+          read && seen.insert(read.getSymbol()).second &&
+          isa_and_nonnull<train::ParameterOp>(
+              SymbolTable::lookupNearestSymbolFrom(read, read.getSymbolAttr())))
+        at(placeOf(op)).parameters += par::wholeType(read.getType()).getNumElements();
+    auto shard = dyn_cast<ShardInterface>(op);
+    if (!shard)
+      return;
+    Flops flops = flopsOf(shard);
+    if (flops.products == 0 && flops.elementwise == 0)
+      return;
+    double times = double(analysis::timesOf(op));
+    LayerWork &work = at(placeOf(op));
+    work.forward.products += times * flops.products;
+    work.forward.elementwise += times * flops.elementwise;
+  });
+  std::vector<LayerWork> result;
+  for (const auto &[place, work] : places)
+    result.push_back(work);
+  return result;
+}
+
+double partita::modelFlops(ArrayRef<LayerWork> work) {
+  double sum = 0;
+  for (const LayerWork &each : work)
+    sum += 3 * each.forward.products;
+  return sum;
+}
+
+//===----------------------------------------------------------------------------------------------===//
+// As attributes and as JSON
+//===----------------------------------------------------------------------------------------------===//
+
+ArrayAttr partita::noteWork(MLIRContext *context, ArrayRef<LayerWork> work) {
+  Builder b(context);
+  return b.getArrayAttr(llvm::map_to_vector(work, [&](const LayerWork &each) -> Attribute {
+    return b.getDictionaryAttr(
+        {b.getNamedAttr("place", b.getI64IntegerAttr(each.place)),
+         b.getNamedAttr("products", b.getF64FloatAttr(each.forward.products)),
+         b.getNamedAttr("elementwise", b.getF64FloatAttr(each.forward.elementwise)),
+         b.getNamedAttr("parameters", b.getI64IntegerAttr(each.parameters))});
+  }));
+}
+
+std::vector<LayerWork> partita::notedWork(ModuleOp module) {
+  std::vector<LayerWork> result;
+  auto noted = module->getAttrOfType<ArrayAttr>(kNotedWork);
+  for (Attribute attribute : noted ? noted.getValue() : ArrayRef<Attribute>()) {
+    auto entry = dyn_cast<DictionaryAttr>(attribute);
+    if (!entry)
+      continue;
+    auto whole = [&](StringRef key) {
+      auto value = dyn_cast_or_null<IntegerAttr>(entry.get(key));
+      return value && value.getType().isInteger(64) ? value.getInt() : int64_t(0);
+    };
+    auto real = [&](StringRef key) {
+      auto value = dyn_cast_or_null<FloatAttr>(entry.get(key));
+      return value ? value.getValueAsDouble() : 0.0;
+    };
+    result.push_back(
+        {whole("place"), {real("products"), real("elementwise")}, whole("parameters")});
+  }
+  return result;
+}
+
+llvm::json::Array partita::workToJson(ArrayRef<LayerWork> work) {
+  llvm::json::Array places;
+  for (const LayerWork &each : work)
+    places.push_back(llvm::json::Object{{"place", each.place},
+                                        {"products", each.forward.products},
+                                        {"elementwise", each.forward.elementwise},
+                                        {"parameters", each.parameters}});
+  return places;
+}
+
+std::vector<LayerWork> partita::workFromJson(const llvm::json::Array &places) {
+  std::vector<LayerWork> result;
+  for (const llvm::json::Value &value : places)
+    if (const llvm::json::Object *each = value.getAsObject())
+      result.push_back(
+          {each->getInteger("place").value_or(0),
+           {each->getNumber("products").value_or(0), each->getNumber("elementwise").value_or(0)},
+           each->getInteger("parameters").value_or(0)});
+  return result;
 }

@@ -6,6 +6,7 @@
 #include "dialects/Train/Train.h"
 #include "lib/Emit/Tables.h"
 #include "partita/Analysis/Collectives.h"
+#include "partita/Analysis/Flops.h"
 #include "partita/Memory/Ledger.h"
 #include "llvm/Support/JSON.h"
 
@@ -159,6 +160,7 @@ LogicalResult partita::printManifest(ModuleOp module, const EmitOptions &options
                         {"transfers", json::Object{{"to_host", number(program, "to_host")},
                                                    {"to_device", number(program, "to_device")}}},
                         {"explained", reasonsOf(module)},
+                        {"work", workToJson(notedWork(module))},
                         {"memory", memory::describe(module)}};
   os << llvm::formatv("{0:2}", json::Value(std::move(manifest))) << '\n';
   return success();

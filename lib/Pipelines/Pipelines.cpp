@@ -21,9 +21,9 @@ static constexpr Phase kPhases[] = {
     {"objective",
      "assign-fill{residual-scale=${scale-residual-init}},make-init,"
      "objective{kind=${objective} accumulate=${accumulate} ignore-index=${ignore-index} "
-     "inputs=${input} freeze=${freeze}},key-dropout,canonicalize,cse,mark-layers",
+     "inputs=${input} freeze=${freeze}},key-dropout,canonicalize,cse,mark-layers,note-flops",
      "the loss belongs to the program before it is split: its sum and count are split like all "
-     "else; layers are seen best in the forward program alone"},
+     "else; layers, and what they compute, are seen best in the forward program alone"},
     {"partition",
      "partition-unshare,partition-seed{mesh=${mesh}},partition-seed-user{shard=${shard}},"
      "partition-seed-annotated{configuration=${configuration}},partition-seed-tensor,"

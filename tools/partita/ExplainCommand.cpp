@@ -13,6 +13,7 @@
 #include "partita/Pipelines/Pipelines.h"
 #include "tools/partita/Expectations.h"
 #include "tools/partita/ExplainText.h"
+#include "tools/partita/FlopsText.h"
 #include "tools/partita/MemoryPicture.h"
 #include "tools/partita/MemoryText.h"
 #include "tools/partita/PlanOptions.h"
@@ -34,7 +35,7 @@ struct ExplainOptions {
   std::string subject; ///< a compiled program's folder, or a model
   std::vector<std::string> dims;
   std::string picture;
-  bool all = false, asJson = false, memory = false;
+  bool all = false, asJson = false, memory = false, flops = false;
   /// A model's memory is planned where it is asked for.
   bool plansMemory() const { return memory || !picture.empty(); }
   Plan plan;
@@ -139,6 +140,10 @@ static std::optional<int> parseOptions(Arguments arguments, ExplainOptions &o) {
   options.flag("memory", o.memory,
                "the ledger of memory, and nothing else: by kind and layer, the peak and the op at "
                "which it is, the largest that live there; a model's memory is planned for it");
+  options.flag(
+      "flops", o.flops,
+      "what each layer computes, holds and exchanges, and nothing else: parameters, FLOPs of "
+      "the forward and the backward pass, bytes");
   options.custom("memory-picture", "FILE.svg", "",
                  "draws memory over the step's ops, stacked by kind", [&o](StringRef file) {
                    o.picture = file.str();
@@ -167,7 +172,8 @@ static json::Object describeModel(const ExplainOptions &o, mlir::ModuleOp module
                         {"mesh", std::move(axes)},
                         {"ranks", mesh.rankCount()},
                         {"accumulate", accumulate},
-                        {"explained", std::move(explained)}};
+                        {"explained", std::move(explained)},
+                        {"work", workToJson(notedWork(module))}};
   if (auto step = module.lookupSymbol<mlir::func::FuncOp>("train_step")) {
     auto transfers = analysis::Transfers::of(step);
     manifest["transfers"] =
@@ -207,7 +213,7 @@ static std::optional<json::Object> readProgram(Session &session, const ExplainOp
 static void printJson(json::Object &manifest, ArrayRef<Collective> collectives) {
   json::Object result;
   for (StringRef key :
-       {"mesh", "ranks", "accumulate", "collectives", "explained", "transfers", "memory"})
+       {"mesh", "ranks", "accumulate", "collectives", "explained", "transfers", "work", "memory"})
     if (json::Value *value = manifest.get(key))
       result[key] = *value;
   json::Array census;
@@ -270,13 +276,34 @@ static bool tellMemory(Session &session, const json::Object &manifest, const Exp
   }
   if (o.picture.empty())
     return true;
-  std::string problem = checkNotInput(o.picture, o.subject);
+  std::string problem = checkNotInput(o.picture, o.subject, "--memory-picture");
   if (problem.empty())
     problem = writeOutput(
         o.picture, [&](raw_ostream &os) { drawMemory(os, *ledger, describeProgram(manifest)); });
   if (!problem.empty())
     session.fail(problem);
   return problem.empty();
+}
+
+/// The table of FLOPs; fails where the program was compiled without one.
+static bool tellFlops(Session &session, const json::Object &manifest,
+                      ArrayRef<Collective> collectives, const ExplainOptions &o) {
+  const json::Array *noted = manifest.getArray("work");
+  std::vector<LayerWork> work = noted ? workFromJson(*noted) : std::vector<LayerWork>();
+  if (work.empty()) {
+    session.fail(o.subject +
+                 ": does not say what its layers compute; 'partita compile' of a model, "
+                 "not of a phase behind 'objective', notes it");
+    return false;
+  }
+  if (o.asJson)
+    return true;
+  outs() << describeProgram(manifest) << '\n';
+  const json::Object *plan = manifest.getObject("plan");
+  bool trains =
+      !(plan ? plan->getString("objective") == "none" : o.plan.get("objective") == "none");
+  printFlops(outs(), work, collectives, trains);
+  return true;
 }
 
 int partita::tool::explainMain(Arguments arguments) {
@@ -299,9 +326,11 @@ int partita::tool::explainMain(Arguments arguments) {
     return 1;
   if (o.plansMemory() && !tellMemory(session, *manifest, o))
     return 1;
+  if (o.flops && !tellFlops(session, *manifest, collectives, o))
+    return 1;
   if (o.asJson)
     printJson(*manifest, collectives);
-  else if (!o.memory)
+  else if (!o.memory && !o.flops)
     printText(*manifest, collectives, o.all);
   return 0;
 }

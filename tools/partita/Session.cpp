@@ -144,11 +144,11 @@ OwningOpRef<ModuleOp> Session::load(StringRef path, ArrayRef<std::string> dims) 
                                                          : OwningOpRef<ModuleOp>();
 }
 
-std::string partita::tool::checkNotInput(StringRef output, StringRef input) {
+std::string partita::tool::checkNotInput(StringRef output, StringRef input, StringRef option) {
   bool same = false;
   if (llvm::sys::fs::equivalent(output, input, same) || !same)
     return {};
-  return ("-o: " + output + " is " + input + " itself; choose another name").str();
+  return (option + ": " + output + " is " + input + " itself; choose another name").str();
 }
 
 std::string partita::tool::writeOutput(StringRef path,

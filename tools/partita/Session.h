@@ -48,8 +48,9 @@ std::string parseDim(llvm::StringRef text, std::pair<std::string, int64_t> &dim)
 bool isMlirFile(llvm::StringRef path);
 
 /// What is wrong with writing to `output` what is made from `input`: it is the same file. Nothing
-/// otherwise.
-std::string checkNotInput(llvm::StringRef output, llvm::StringRef input);
+/// otherwise. `option` is where the output was named.
+std::string checkNotInput(llvm::StringRef output, llvm::StringRef input,
+                          llvm::StringRef option = "-o");
 
 /// writeFile (partita/Support/WriteFile.h), where "-" is the standard output.
 std::string writeOutput(llvm::StringRef path, llvm::function_ref<void(llvm::raw_ostream &)> write);

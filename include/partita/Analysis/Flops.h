@@ -1,15 +1,21 @@
 //===- Flops.h - how much a program computes ----------------------------------------*- C++ -*-===//
 //
-// For a report, of a program as imported: every op is a primitive, of which the rule alone says all,
-// and the sum is exact. Work.h is for schedules: an estimate of one op of any phase, attention and
-// other composites too, whose rules do not say how many products they make, and of its memory.
+// For reports and the speed of a run, of a forward program on whole tensors. Of a primitive the
+// rule alone says all; attention makes two products, of its queries with the keys and of the scores
+// with the values, all of them, masked or not. Work.h is for schedules: an estimate of one op of
+// any phase, and of its memory.
+//
+// Model FLOPs of a step are three times the forward program's products: the backward pass makes two
+// for each (one per operand), and what is recomputed counts for nothing.
 //
 //===----------------------------------------------------------------------------------------------===//
 
 #ifndef PARTITA_ANALYSIS_FLOPS_H
 #define PARTITA_ANALYSIS_FLOPS_H
 
-#include "mlir/IR/Operation.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/Support/JSON.h"
 
 namespace partita {
 
@@ -21,6 +27,31 @@ struct Flops {
 
 /// Of all ops within `root`, as often as they stand there.
 Flops countFlops(mlir::Operation *root);
+
+/// One layer, or what stands in front of the first one or behind the last one, or beside the loop
+/// over micro-batches (analysis::Place).
+struct LayerWork {
+  int64_t place = 0;
+  Flops forward;          ///< of all micro-batches of a step, all ranks
+  int64_t parameters = 0; ///< elements of those that are read here first
+};
+
+/// Of a function whose ops' locations say where they belong (`mark-layers`), in order of the
+/// places.
+std::vector<LayerWork> workByLayer(mlir::func::FuncOp function);
+
+/// On a module: what `note-flops` found of its training step, or, without one, of @forward.
+inline constexpr llvm::StringLiteral kNotedWork = "train.work";
+mlir::ArrayAttr noteWork(mlir::MLIRContext *context, llvm::ArrayRef<LayerWork> work);
+std::vector<LayerWork> notedWork(mlir::ModuleOp module);
+
+/// Forward and backward pass of a training step; 0 where nothing was noted.
+double modelFlops(llvm::ArrayRef<LayerWork> work);
+inline constexpr llvm::StringLiteral kModelFlopsFormula =
+    "matrix products and attention (without its mask) of the forward program, times 3";
+
+llvm::json::Array workToJson(llvm::ArrayRef<LayerWork> work);
+std::vector<LayerWork> workFromJson(const llvm::json::Array &places);
 
 } // namespace partita
 

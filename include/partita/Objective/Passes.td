@@ -154,4 +154,24 @@ def MarkLayersPass : Pass<"mark-layers", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"marked", "marked", "ops that belong to a layer">];
 }
 
+def NoteFlopsPass : Pass<"note-flops", "::mlir::ModuleOp"> {
+  let summary = "says on the module how much its forward program computes, layer by layer";
+  let description = [{
+    While the program is the forward one alone, and its layers are marked: of @train_step, all micro-batches of a step, or,
+    where nothing is trained, of @forward (partita/Analysis/Flops.h). The speed of a run in model FLOP/s and the table of
+    `explain --flops` come from it, so nothing that later phases recompute or fuse changes them. `parameters` are the elements
+    of those that are read there first.
+
+    ```mlir
+    module {
+      train.parameter @w : tensor<4x6xf32>
+      func.func @forward(%x: tensor<2x4xf32>) -> tensor<2x6xf32> {
+        %0 = train.read @w : tensor<4x6xf32>
+        %1 = tx.matmul %x, %0 : (tensor<2x4xf32>, tensor<4x6xf32>) -> tensor<2x6xf32>
+    // becomes
+    module attributes {train.work = [{elementwise = 0.0, parameters = 24, place = -1, products = 96.0} ]} {
+    ```
+  }];
+}
+
 #endif // PARTITA_OBJECTIVE_PASSES

@@ -1,0 +1,27 @@
+//===- NoteFlops.cpp - note-flops -------------------------------------------------------------===//
+
+#include "partita/Analysis/Flops.h"
+#include "partita/Objective/Passes.h"
+
+namespace partita {
+#define GEN_PASS_DEF_NOTEFLOPSPASS
+#include "partita/Objective/Passes.h.inc"
+} // namespace partita
+
+using namespace mlir;
+using namespace partita;
+
+namespace {
+
+struct NoteFlops : partita::impl::NoteFlopsPassBase<NoteFlops> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    for (StringRef name : {"train_step", "forward"})
+      if (auto function = module.lookupSymbol<func::FuncOp>(name)) {
+        module->setAttr(kNotedWork, noteWork(&getContext(), workByLayer(function)));
+        return;
+      }
+  }
+};
+
+} // namespace

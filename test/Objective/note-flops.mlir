@@ -1,0 +1,56 @@
+// RUN: partita-opt %s --note-flops --split-input-file | FileCheck %s
+// RUN: partita-opt %s --mark-layers --note-flops --split-input-file | FileCheck %s --check-prefix=LAYERS
+
+// CHECK: module attributes {train.work = [{elementwise = 0.000000e+00 : f64, parameters = 24 : i64, place = -1 : i64, products = 9.600000e+01 : f64}]}
+train.parameter @w : tensor<4x6xf32>
+func.func @forward(%x: tensor<2x4xf32>) -> tensor<2x6xf32> {
+  %0 = train.read @w : tensor<4x6xf32>
+  %1 = tx.matmul %x, %0 : (tensor<2x4xf32>, tensor<4x6xf32>) -> tensor<2x6xf32>
+  return %1 : tensor<2x6xf32>
+}
+
+// -----
+
+// Two layers in a loop of three micro-batches: each 3 * 2 * (2 * 4 * 4), and elementwise what relu, additions and the sum
+// read. A parameter counts where it is read first.
+// LAYERS: module attributes {train.work = [{elementwise = 0.0
+// LAYERS: module attributes {train.work = [
+// LAYERS-SAME: {elementwise = 2.400000e+01 : f64, parameters = 0 : i64, place = -1 : i64, products = 0.000000e+00 : f64},
+// LAYERS-SAME: {elementwise = 2.400000e+01 : f64, parameters = 16 : i64, place = 0 : i64, products = 1.920000e+02 : f64},
+// LAYERS-SAME: {elementwise = 2.400000e+01 : f64, parameters = 16 : i64, place = 1 : i64, products = 1.920000e+02 : f64},
+// LAYERS-SAME: {elementwise = 5.100000e+01 : f64, parameters = 0 : i64, place = -2 : i64, products = 0.000000e+00 : f64}]}
+train.parameter @a0 : tensor<4x4xf32>
+train.parameter @b0 : tensor<4x4xf32>
+func.func @train_step(%xs: tensor<3x2x4xf32>) -> tensor<f32> {
+  %w0 = train.read @a0 : tensor<4x4xf32>
+  %w1 = train.read @b0 : tensor<4x4xf32>
+  %share = tx.constant dense<0.5> : tensor<f32> : tensor<f32>
+  %loss = train.accumulate (%x = %xs) : (tensor<3x2x4xf32>) -> tensor<f32> {
+    %s = tx.relu %x : (tensor<2x4xf32>) -> tensor<2x4xf32>
+    %0 = tx.matmul %s, %w0 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+    %1 = tx.add %s, %0 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+    %2 = tx.matmul %1, %w1 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+    %3 = tx.add %1, %2 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+    %4 = tx.exp %3 : (tensor<2x4xf32>) -> tensor<2x4xf32>
+    %5 = tx.reduce_sum %4 [0, 1] : tensor<2x4xf32> -> tensor<f32>
+    %6 = tx.mul %5, %share : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    train.yield %6 : tensor<f32>
+  }
+  train.minimize %loss : tensor<f32>
+  return %loss : tensor<f32>
+}
+
+// -----
+
+// Attention: 2 * (1 batch * 3 queries * 4 heads * 5 keys) * (8 + 2), whatever mask it has.
+// CHECK: products = 1.200000e+03 : f64
+func.func @forward(%q: tensor<1x3x4x8xf32>, %k: tensor<1x5x2x8xf32>, %v: tensor<1x5x2x2xf32>) -> tensor<1x3x4x2xf32> {
+  %out, %lse = tx.attention %q, %k, %v scale 1.0 causal : (tensor<1x3x4x8xf32>, tensor<1x5x2x8xf32>, tensor<1x5x2x2xf32>) -> (tensor<1x3x4x2xf32>, tensor<1x4x3xf32>)
+  return %out : tensor<1x3x4x2xf32>
+}
+
+// -----
+
+// A module that computes nothing has nothing noted.
+// CHECK-NOT: train.work
+train.parameter @alone : tensor<4xf32>

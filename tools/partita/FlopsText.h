@@ -1,0 +1,20 @@
+//===- FlopsText.h - what each layer computes, holds and exchanges ------------------*- C++ -*-===//
+
+#ifndef PARTITA_TOOLS_FLOPS_TEXT_H
+#define PARTITA_TOOLS_FLOPS_TEXT_H
+
+#include "partita/Analysis/Collectives.h"
+#include "partita/Analysis/Flops.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace partita::tool {
+
+/// A table by layers, those that are alike as one: parameters, FLOPs of a step's forward and
+/// backward pass (whole program), and the bytes that a rank exchanges in a step. Without a training
+/// step: of one forward pass. Ends with the sum and the formula.
+void printFlops(llvm::raw_ostream &os, llvm::ArrayRef<LayerWork> work,
+                llvm::ArrayRef<analysis::Collective> collectives, bool trains);
+
+} // namespace partita::tool
+
+#endif // PARTITA_TOOLS_FLOPS_TEXT_H
