@@ -198,4 +198,10 @@ def Rt_CommentOp : Rt_Op<"comment"> {
   let assemblyFormat = "$text attr-dict";
 }
 
+def Rt_WorkOp : Rt_Op<"work"> {
+  let summary = "from here on the work is of another kind (Forward, Backward, Update), for the clock of a run with --breakdown";
+  let arguments = (ins StrAttr:$kind);
+  let assemblyFormat = "$kind attr-dict";
+}
+
 #endif // PARTITA_RT_OPS

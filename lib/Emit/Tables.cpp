@@ -5,9 +5,12 @@
 #include "dialects/Rt/Names.h"
 #include "dialects/Rt/Rt.h"
 #include "dialects/Train/Train.h"
+#include "partita/Analysis/Flops.h"
 #include "runtime/include/partita_rt/fingerprint.h"
 #include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
+#include <cmath>
 
 using namespace mlir;
 using namespace partita;
@@ -254,6 +257,9 @@ private:
     for (auto [name, member] : {std::pair("to_host", "toHost"), {"to_device", "toDevice"}})
       if (auto bytes = dyn_cast_or_null<IntegerAttr>(program.get(name)); bytes && bytes.getInt())
         os << "  p.transfers." << member << " = " << bytes.getInt() << ";\n";
+    if (double flops = modelFlops(notedWork(module));
+        flops > 0 && std::isfinite(flops) && module.lookupSymbol("train_step"))
+      os << "  p.modelFlops = " << llvm::formatv("{0:f1}", flops) << ";\n";
     auto hyper = cast<DictionaryAttr>(program.get("hyper"));
     for (NamedAttribute field : hyper)
       os << "  p.hyper." << field.getName().getValue() << " = "

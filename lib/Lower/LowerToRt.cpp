@@ -11,6 +11,7 @@
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
 #include "lib/Lower/ProgramTables.h"
+#include "partita/Analysis/Work.h"
 #include "partita/Lower/Lowering.h"
 #include "partita/Lower/Passes.h"
 
@@ -65,6 +66,7 @@ private:
     for (Operation &op : block) {
       l.begin(&op);
       comment(&op);
+      markWork(&op);
       if (failed(lowerOp(&op)))
         return failure();
       if (totalCount && totalCount.getDefiningOp() == &op)
@@ -112,15 +114,18 @@ private:
     Block &body = made.getBody().front();
     builder.setInsertionPoint(body.getTerminator());
     l.enterLoop(loop.getBody().front(), loop.getBatches(), body.getArgument(0));
+    forgetWork(); // a micro-batch begins with another kind than the one before ended with
     for (Operation &op : loop.getBody().front()) {
       l.begin(&op);
       comment(&op);
+      markWork(&op);
       if (auto yield = dyn_cast<train::YieldOp>(op))
         addUp(yield, loop);
       else if (failed(lowerOp(&op)))
         return failure();
     }
     l.leaveLoop();
+    forgetWork();
     return success();
   }
 
@@ -197,11 +202,35 @@ private:
     l.create<CommentOp>(path);
   }
 
+  /// Where a training step's computation changes between the forward pass, the backward pass and
+  /// the updates; the runtime sees by itself what is exchanged and copied.
+  void markWork(Operation *op) {
+    bool computes = isa<tx::TxDialect, train::TrainDialect>(op->getDialect()) &&
+                    op->hasAttr(RtDialect::kBuffers) && op->getNumOperands() > 0 &&
+                    op->getNumRegions() == 0 && !analysis::isView(op);
+    if (from.getName() != "train_step" || !computes)
+      return;
+    inBackward |= par::isBackward(op->getLoc()) || op->getName().getStringRef().ends_with("_grad");
+    StringRef work = isa<train::AdamWOp, train::SgdOp>(op) ? "Update"
+                     : inBackward                          ? "Backward"
+                                                           : "Forward";
+    if (work != lastWork)
+      l.create<WorkOp>(work);
+    lastWork = work;
+  }
+
+  void forgetWork() {
+    lastWork = "";
+    inBackward = false;
+  }
+
   func::FuncOp from;
   OpBuilder builder;
   Lowering l;
   Value totalCount;
   std::string lastComment;
+  StringRef lastWork;
+  bool inBackward = false; ///< of a micro-batch: what follows in it belongs to no forward pass
   bool backward = false;
 };
 

@@ -95,7 +95,7 @@ private:
         .Case<ArenaOp, PersistentOp, HostOp, PinnedOp, TransferOp, TransferWaitOp, InputOp,
               ControlOp, TableOp, OffsetOp, AdvanceOp, ForOp, LaunchOp, rt::AllReduceOp,
               rt::AllReduceMaxOp, AllReduceStartOp, rt::AllGatherOp, rt::ReduceScatterOp,
-              TakePartOp, WaitOp, rt::PollOp, ReportOp, CommentOp, CountLabelsOp, IotaOp,
+              TakePartOp, WaitOp, rt::PollOp, ReportOp, CommentOp, WorkOp, CountLabelsOp, IotaOp,
               StepNumberOp, rt::FirstIndexOp, rt::RandomKeyOp, rt::FirstElementOp>([&](auto typed) {
           emit(typed);
           return success();
@@ -182,6 +182,9 @@ private:
     if (b.getInsertionPoint() != b.getBlock()->begin())
       verbatim(op.getLoc(), "");
     verbatim(op.getLoc(), "// " + escaped(commentText(op.getText())));
+  }
+  void emit(WorkOp op) {
+    verbatim(op.getLoc(), "beginWork(rank, Work::" + op.getKind().str() + ");");
   }
   void emit(CountLabelsOp op) {
     verbatim(op.getLoc(),

@@ -77,6 +77,7 @@ public:
   int64_t samplesInFile() const { return sampleCount; }
   /// Whole micro-batches in the file.
   int64_t microBatches() const { return sampleCount / batch; }
+  int64_t samplesPerMicroBatch() const { return batch; }
   /// What speed is measured in: tokens, where the program has some, else samples.
   int64_t unitsPerMicroBatch() const { return batch * sequence; }
   const char *unit() const { return sequence > 1 ? "tokens" : "samples"; }

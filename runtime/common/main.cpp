@@ -3,6 +3,7 @@
 
 #include "common/checkpoint.h"
 #include "common/launch.h"
+#include "common/metrics.h"
 #include "common/train.h"
 #include "partita_rt/fingerprint.h"
 
@@ -46,11 +47,9 @@ void checkWritable(const char *option, const std::string &path) {
     fail("%s: %s is a folder", option, path.c_str());
 }
 
-/// The folder is made with the first checkpoint: a run that fails before leaves none.
-void checkCanMake(const Program &program, const std::string &path) {
+/// A folder that is made later: a run that fails before leaves none.
+void checkCanMake(const char *option, const std::string &path) {
   struct stat status;
-  if (stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode))
-    return checkWritable("--checkpoint", checkpointPath(program, path));
   std::string around = path; // the innermost of the folders around it that is there
   while (stat(around.c_str(), &status) != 0 && errno == ENOENT) {
     size_t end = around.find_last_not_of('/');
@@ -59,10 +58,17 @@ void checkCanMake(const Program &program, const std::string &path) {
   }
   bool there = stat(around.c_str(), &status) == 0;
   if (there && !S_ISDIR(status.st_mode))
-    fail("--checkpoint: cannot make the folder %s: %s is not a folder", path.c_str(),
-         around.c_str());
+    fail("%s: cannot make the folder %s: %s is not a folder", option, path.c_str(), around.c_str());
   if (!there || access(around.c_str(), W_OK | X_OK) != 0)
-    fail("--checkpoint: cannot make the folder %s: %s", path.c_str(), std::strerror(errno));
+    fail("%s: cannot make the folder %s: %s", option, path.c_str(), std::strerror(errno));
+}
+
+/// That for checkpoints is made with the first one.
+void checkCheckpoints(const Program &program, const std::string &path) {
+  struct stat status;
+  if (stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode))
+    return checkWritable("--checkpoint", checkpointPath(program, path));
+  checkCanMake("--checkpoint", path);
 }
 
 /// Are the files with initial values still those that the program was compiled against?
@@ -127,7 +133,9 @@ void openSession(Session &session, const World &world, const Program &program) {
   checkWritable("--dump-parameters", options.dumpParameters);
   checkWritable("--forward", options.forward);
   if (world.speaks() && !options.checkpoint.empty() && !options.resume)
-    checkCanMake(program, options.checkpoint);
+    checkCheckpoints(program, options.checkpoint);
+  if (world.speaks() && !options.tensorboard.empty())
+    checkCanMake("--tensorboard", tensorboardFolder(program, options));
   if (options.init == InitFrom::ModelFile && !options.resume)
     checkModelFiles(program, options);
   setBlasThreads(int(options.threads));

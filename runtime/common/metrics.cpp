@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <iterator>
 #include <unistd.h>
 #include <vector>
 
@@ -37,9 +38,44 @@ std::string duration(double seconds) {
   return std::to_string(whole / 3600) + " h " + format("%02.0f min", double(whole % 3600 / 60));
 }
 
+std::string breakdownText(const WorkTimes &times, int64_t steps) {
+  std::string text;
+  double all = 0;
+  for (double each : times)
+    all += each;
+  for (int kind = 0; kind < kWorkKinds; ++kind)
+    if (double each = times[size_t(kind)]; each > 0)
+      text += (text.empty() ? "" : ", ") + std::string(nameOf(Work(kind))) + " " +
+              format("%.3g ms", 1e3 * each / double(std::max<int64_t>(steps, 1))) +
+              format(" (%.0f %%)", 100 * each / all);
+  return text;
+}
+
+std::string flopsText(double flops, const char *unit) {
+  static constexpr const char *kPrefixes[] = {"", "k", "M", "G", "T", "P", "E"};
+  size_t prefix = 0;
+  for (; flops >= 999.5 && prefix + 1 < std::size(kPrefixes); ++prefix)
+    flops /= 1000;
+  return format("%.3g ", flops) + kPrefixes[prefix] + unit;
+}
+
 //===-- Log ---------------------------------------------------------------------------------===//
 
-StepLog::StepLog(const std::string &path, int64_t resumedAt) : path(path) {
+/// The log's columns, in their order: readers know the first six from before there were others.
+static std::string logHeader(bool breakdown) {
+  std::string header = "step,loss,gradient_norm,learning_rate,tokens_per_second,validation_loss,"
+                       "loss_scale,skipped_steps,model_flops_per_second";
+  for (int kind = 0; breakdown && kind < kWorkKinds; ++kind)
+    header += std::string(",") + nameOf(Work(kind)) + "_seconds";
+  return header;
+}
+
+static size_t columnsOf(const std::string &line) {
+  return size_t(std::count(line.begin(), line.end(), ',')) + 1;
+}
+
+StepLog::StepLog(const std::string &path, int64_t resumedAt, bool breakdown) : path(path) {
+  std::string header = logHeader(breakdown);
   std::vector<std::string> kept;
   if (resumedAt > 0) {
     std::ifstream old(path);
@@ -48,11 +84,22 @@ StepLog::StepLog(const std::string &path, int64_t resumedAt) : path(path) {
       if (header || std::atoll(line.c_str()) <= resumedAt)
         kept.push_back(line);
   }
+  if (kept.empty())
+    kept.push_back(header);
+  std::string &known = kept.front();
+  auto beginsWith = [](const std::string &longer, const std::string &shorter) {
+    return (longer + ",").compare(0, shorter.size() + 1, shorter + ",") == 0;
+  };
+  if (!beginsWith(header, known) && !beginsWith(known, header))
+    fail("--log: %s is not the log of the run that goes on: its columns are '%.80s'", path.c_str(),
+         known.c_str());
+  columns = std::max(columnsOf(header), columnsOf(known));
+  known = columnsOf(known) < columns ? header : known;
+  for (std::string &line : kept)
+    line.append(columns - std::min(columns, columnsOf(line)), ',');
   file = std::fopen(path.c_str(), "w");
   if (!file)
     fail("--log: cannot write %s: %s", path.c_str(), std::strerror(errno));
-  if (kept.empty())
-    kept.push_back("step,loss,gradient_norm,learning_rate,tokens_per_second,validation_loss");
   for (const std::string &line : kept)
     std::fprintf(file, "%s\n", line.c_str());
   std::fflush(file);
@@ -61,16 +108,57 @@ StepLog::StepLog(const std::string &path, int64_t resumedAt) : path(path) {
 StepLog::~StepLog() { std::fclose(file); }
 
 void StepLog::add(const StepLine &line) {
-  // Nine digits identify a float: equal lines are equal bits.
-  std::fprintf(file, "%lld,%.9g,", (long long)line.step, double(line.loss));
-  if (line.gradientNorm > 0) // a program that does not compute it has no number to show
-    std::fprintf(file, "%.9g", double(line.gradientNorm));
-  std::fprintf(file, ",%.9g,%.0f,", double(line.learningRate), line.unitsPerSecond);
-  if (line.validationLoss)
-    std::fprintf(file, "%.9g", *line.validationLoss);
-  std::fprintf(file, "\n");
+  // Nine digits identify a float: equal lines are equal bits. What a program does not compute has
+  // no number to show.
+  std::string text = std::to_string(line.step) + "," + format("%.9g", double(line.report.loss));
+  auto cell = [&](bool known, const char *pattern, double value) {
+    text += "," + (known ? format(pattern, value) : std::string());
+  };
+  cell(line.report.gradientNorm > 0, "%.9g", double(line.report.gradientNorm));
+  cell(true, "%.9g", double(line.learningRate));
+  cell(true, "%.0f", line.unitsPerSecond);
+  cell(line.validationLoss.has_value(), "%.9g", line.validationLoss.value_or(0));
+  cell(line.report.lossScale > 0, "%.9g", double(line.report.lossScale));
+  cell(true, "%.0f", double(line.report.skippedSteps));
+  cell(line.flopsPerSecond > 0, "%.0f", line.flopsPerSecond);
+  for (int kind = 0; line.times && kind < kWorkKinds; ++kind)
+    cell(true, "%.6f", (*line.times)[size_t(kind)]);
+  text.append(columns - std::min(columns, columnsOf(text)), ',');
+  std::fprintf(file, "%s\n", text.c_str());
   if (std::fflush(file) != 0)
     fail("--log: cannot write %s: %s", path.c_str(), std::strerror(errno));
+}
+
+//===-- TensorBoard -------------------------------------------------------------------------===//
+
+std::string tensorboardFolder(const Program &program, const RunOptions &options) {
+  return options.tensorboard + "/" + (options.jobName.empty() ? program.name : options.jobName);
+}
+
+void TensorBoard::add(const StepLine &line) {
+  std::vector<std::pair<std::string, double>> values;
+  auto add = [&](const char *name, double value) {
+    values.push_back({std::string("Train/Samples/") + name, value});
+  };
+  add("train_loss", double(line.report.loss));
+  add("lr", double(line.learningRate));
+  if (line.report.lossScale > 0) {
+    add("loss_scale", double(line.report.lossScale));
+    add("skipped_steps", double(line.report.skippedSteps));
+  }
+  if (line.report.gradientNorm > 0)
+    add("gradient_norm", double(line.report.gradientNorm));
+  add(line.unit[0] == 't' ? "tokens_per_second" : "samples_per_second", line.unitsPerSecond);
+  if (line.flopsPerSecond > 0)
+    add("model_flops_per_second", line.flopsPerSecond);
+  if (line.validationLoss)
+    add("validation_loss", *line.validationLoss);
+  for (int kind = 0; line.times && kind < kWorkKinds; ++kind) {
+    // DeepSpeed calls the optimizer's part of a step its step.
+    std::string name = Work(kind) == Work::Update ? "step" : nameOf(Work(kind));
+    add(("elapsed_time_ms_" + name).c_str(), 1e3 * (*line.times)[size_t(kind)]);
+  }
+  file.add(line.samples, values);
 }
 
 //===-- Progress ----------------------------------------------------------------------------===//
@@ -88,9 +176,13 @@ Progress::Progress(const RunOptions &options, int64_t firstStep)
 
 std::string Progress::text(const StepLine &line) const {
   std::string out = "step " + std::to_string(line.step) + "/" + std::to_string(last) + "  loss " +
-                    format("%.4f", double(line.loss));
-  if (line.gradientNorm > 0)
-    out += "  norm " + format("%.3f", double(line.gradientNorm));
+                    format("%.4f", double(line.report.loss));
+  if (line.report.gradientNorm > 0)
+    out += "  norm " + format("%.3f", double(line.report.gradientNorm));
+  if (line.report.lossScale > 0)
+    out += "  scale " + format("%g", double(line.report.lossScale));
+  if (line.report.skippedSteps > 0)
+    out += "  skipped " + grouped(line.report.skippedSteps);
   if (line.validationLoss)
     out += "  validation " + format("%.4f", *line.validationLoss);
   out += "  " + grouped(int64_t(line.unitsPerSecond)) + " " + line.unit + "/s";
@@ -106,8 +198,15 @@ void Progress::step(const StepLine &line) {
   auto now = std::chrono::steady_clock::now();
   bool stays = line.step % every == 0 || line.step == first || line.step == last ||
                line.validationLoss.has_value();
+  for (size_t kind = 0; line.times && kind < sinceLine.size(); ++kind)
+    sinceLine[kind] += (*line.times)[kind];
+  ++stepsSinceLine;
   if (stays) {
     std::printf("%s%s\n", terminal ? "\r\033[K" : "", text(line).c_str());
+    if (line.times)
+      std::printf("  %s\n", breakdownText(sinceLine, stepsSinceLine).c_str());
+    sinceLine = {};
+    stepsSinceLine = 0;
     std::fflush(stdout);
   } else if (terminal && now - drawn > std::chrono::milliseconds(100)) {
     std::printf("\r\033[K%s", text(line).c_str());

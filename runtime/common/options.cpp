@@ -117,8 +117,15 @@ const std::vector<Option> &optionTable() {
       {"--threads", "N", "BLAS threads per rank (default 1)", INTEGER("--threads", threads, 1)},
       {"--log", "FILE.csv",
        "one line per step: step, loss, gradient norm (where the program clips it), rate, tokens/s, "
-       "validation loss",
+       "validation loss, loss scale, skipped steps, model FLOP/s",
        PATH(log)},
+      {"--tensorboard", "DIR", "the same for TensorBoard: an event file in DIR/NAME, one per run",
+       PATH(tensorboard)},
+      {"--job-name", "NAME", "of that folder (default: the program's name)", PATH(jobName)},
+      {"--breakdown", nullptr,
+       "time by kind of work (data, forward, backward, update, collectives, transfers) with every "
+       "line of output, in the log and at the end",
+       FLAG(breakdown)},
       {"--print-every", "K", "steps between lines of output (default: ten lines in all)",
        INTEGER("--print-every", printEvery, 1)},
       {"--checkpoint", "DIR", "write a checkpoint into DIR at the end", PATH(checkpoint)},
@@ -182,6 +189,11 @@ void checkCombinations(const RunOptions &o, const Program &program) {
   needs(!o.checkpoint.empty(), o.checkpointEvery > 0, "--checkpoint-every", "--checkpoint DIR");
   needs(!o.checkpoint.empty(), o.resume, "--resume", "--checkpoint DIR");
   needs(o.resume, o.newData, "--new-data", "--resume");
+  needs(!o.tensorboard.empty(), !o.jobName.empty(), "--job-name", "--tensorboard DIR");
+  needs(o.steps.value_or(0) > 0, !o.tensorboard.empty(), "--tensorboard", "--steps of at least 1");
+  needs(o.steps.value_or(0) > 0, o.breakdown, "--breakdown", "--steps of at least 1");
+  if (o.jobName.find('/') != std::string::npos || o.jobName == "." || o.jobName == "..")
+    fail("--job-name: '%s' is not the name of a folder", o.jobName.c_str());
   needs(o.steps.value_or(0) > 0, !o.grads.empty(), "--grads", "--steps of at least 1");
   needs(program.exposesGradients, !o.grads.empty(), "--grads",
         "a program that exposes its gradients");

@@ -39,6 +39,8 @@ struct RunOptions {
   std::optional<double> minRateRatio;
 
   std::string log;
+  std::string tensorboard, jobName; ///< folder; of its subfolder
+  bool breakdown = false;
   std::string checkpoint; ///< folder
   int64_t checkpointEvery = 0;
   bool resume = false;

@@ -7,6 +7,7 @@
 #include "common/metrics.h"
 #include "partita_rt/init.h"
 #include "partita_rt/transfer.h"
+#include "partita_rt/work.h"
 
 #include <cmath>
 #include <cstdlib>
@@ -201,8 +202,12 @@ struct Loop {
   FolderClaim claim; ///< of the checkpoints' folder, from the start where it is there
   std::unique_ptr<Progress> progress;
   std::unique_ptr<StepLog> log;
+  std::unique_ptr<TensorBoard> board;
+  std::unique_ptr<WorkClock> clock; ///< with --breakdown
+  WorkTimes workSeconds = {};       ///< of all steps
   std::optional<double> validationBefore, validationAfter;
   float firstLoss = 0, lastLoss = 0;
+  int64_t skipped = 0; ///< steps that made no update: they do not advance the schedule
   double trainSeconds = 0;
   std::optional<Issued> beforeStep, afterStep; ///< around the first train_step
 
@@ -210,6 +215,11 @@ struct Loop {
   bool speaks() const { return rank.rank == 0; }
   void step(int64_t number);
   void train();
+  void setClock(WorkClock *value);
+  WorkTimes stepTimes();
+  int64_t samplesPerStep() const {
+    return session.data->samplesPerMicroBatch() * rank.program->accumulate;
+  }
   void summarize(const ReducedCount &reduced) const;
 };
 
@@ -225,10 +235,15 @@ void Loop::step(int64_t number) {
   const RunOptions &options = session.options;
   const Program &program = *rank.program;
   Clock::time_point begin = Clock::now();
+  if (clock) {
+    setClock(clock.get());
+    clock->start();
+  }
   session.data->fill(rank, number - 1, program.accumulate);
+  beginWork(rank, Work::Forward);
   rank.step = number;
   ScheduledRates rates =
-      scheduledRates(options.schedule, number - 1, double(options.hyper.learningRate));
+      scheduledRates(options.schedule, number - 1 - skipped, double(options.hyper.learningRate));
   rank.learningRate = float(rates.rate);
   if (rates.setsBetas) {
     rank.hyper.beta1 = float(rates.beta1);
@@ -243,6 +258,10 @@ void Loop::step(int64_t number) {
     beforeStep.emplace(rank);
   program.trainStep(rank);
   rank.gradientSink = nullptr;
+  if (clock) {
+    clock->stop();
+    setClock(nullptr);
+  }
   double seconds = secondsSince(begin);
   trainSeconds += seconds;
   checkNothingUnderWay(rank);
@@ -272,6 +291,7 @@ void Loop::step(int64_t number) {
          (long long)number, double(rank.report.gradientNorm));
   StepReport report = rank.report;
   lastLoss = report.loss;
+  skipped = report.skippedSteps;
 
   std::optional<double> validation;
   bool last = number == *options.steps;
@@ -283,11 +303,41 @@ void Loop::step(int64_t number) {
   if (!speaks())
     return;
   double tokens = double(session.data->unitsPerMicroBatch() * program.accumulate);
-  StepLine line{number,           report.loss,          report.gradientNorm, rank.learningRate,
-                tokens / seconds, session.data->unit(), validation};
+  StepLine line{number,
+                number * samplesPerStep(),
+                report,
+                rank.learningRate,
+                seconds,
+                tokens / seconds,
+                session.data->unit(),
+                program.modelFlops / seconds,
+                validation,
+                {}};
+  if (clock)
+    line.times = stepTimes();
   if (log)
     log->add(line);
+  if (board)
+    board->add(line);
   progress->step(line);
+}
+
+/// Of the last step; adds them to the run's.
+WorkTimes Loop::stepTimes() {
+  WorkTimes times;
+  for (int kind = 0; kind < kWorkKinds; ++kind) {
+    times[size_t(kind)] = clock->seconds(Work(kind));
+    workSeconds[size_t(kind)] += times[size_t(kind)];
+  }
+  return times;
+}
+
+/// Waits for collectives and copies know the clock as well as the emitted step.
+void Loop::setClock(WorkClock *value) {
+  rank.clock = value;
+  for (int axis = 0; axis < rank.program->mesh.size(); ++axis)
+    rank.forGroups(axis, [&](Communicator &group) { group.setClock(value); });
+  rank.world->setClock(value);
 }
 
 void Loop::train() {
@@ -296,7 +346,13 @@ void Loop::train() {
   if (speaks() && !options.checkpoint.empty() && access(options.checkpoint.c_str(), F_OK) == 0)
     claim.take("--checkpoint", options.checkpoint);
   if (speaks() && !options.log.empty())
-    log = std::make_unique<StepLog>(options.log, session.startStep);
+    log = std::make_unique<StepLog>(options.log, session.startStep, options.breakdown);
+  if (speaks() && !options.tensorboard.empty())
+    board = std::make_unique<TensorBoard>(
+        tensorboardFolder(*rank.program, options),
+        session.startStep > 0 ? session.startStep * samplesPerStep() + 1 : 0);
+  if (speaks() && options.breakdown)
+    clock = std::make_unique<WorkClock>();
   if (session.eval) {
     validationBefore = validationAfter = evaluate(rank, session);
     if (speaks())
@@ -322,6 +378,13 @@ void Loop::summarize(const ReducedCount &reduced) const {
     double tokens = double(session.data->unitsPerMicroBatch() * rank.program->accumulate);
     writeLine("speed", grouped(int64_t(tokens * double(steps) / trainSeconds)) + " " +
                            session.data->unit() + "/s, " + duration(trainSeconds));
+    if (double flops = rank.program->modelFlops; flops > 0)
+      writeLine("", flopsText(flops * double(steps) / trainSeconds, "FLOP/s") +
+                        " of the model: " + flopsText(flops, "FLOP") +
+                        " per step, matrix products and attention (without its mask) of the "
+                        "forward program, times 3");
+    if (clock)
+      writeLine("time per step", breakdownText(workSeconds, steps) + " on rank 0");
   }
   if (validationBefore && steps > 0)
     writeLine("validation", lossChange(*validationBefore, *validationAfter));

@@ -1,6 +1,7 @@
 // Collectives: entry points of comm.h, signatures, and the reduction in rank order.
 
 #include "cpu/request.h"
+#include "partita_rt/work.h"
 
 #include <algorithm>
 
@@ -132,16 +133,19 @@ Communicator::Request requestFor(const Communicator &group, CollectiveKind kind,
 } // namespace
 
 Pending allReduceStart(Communicator &group, Bucket bucket, const char *why, Reduce reduce) {
+  WorkScope scope(group.clock(), Work::Collectives);
   auto request = requestFor(group, CollectiveKind::AllReduce, bucket, why);
   request.reduce = reduce;
   return group.start(std::move(request));
 }
 
 Pending reduceScatterStart(Communicator &group, Transfers transfers, const char *why) {
+  WorkScope scope(group.clock(), Work::Collectives);
   return group.start(requestFor(group, CollectiveKind::ReduceScatter, transfers, why));
 }
 
 Pending allGatherStart(Communicator &group, Transfers transfers, const char *why) {
+  WorkScope scope(group.clock(), Work::Collectives);
   return group.start(requestFor(group, CollectiveKind::AllGather, transfers, why));
 }
 
@@ -154,13 +158,19 @@ Pending broadcastStart(Communicator &group, Bucket bucket, int root, const char 
 }
 
 void wait(Pending pending) {
-  if (pending.group)
-    pending.group->finish(pending.number);
+  if (!pending.group)
+    return;
+  WorkScope scope(pending.group->clock(), Work::Collectives);
+  pending.group->finish(pending.number);
 }
 
-void poll(Communicator &group, int64_t bytes) { group.poll(bytes); }
+void poll(Communicator &group, int64_t bytes) {
+  WorkScope scope(group.clock(), Work::Collectives);
+  group.poll(bytes);
+}
 
 void poll(Rank &rank, int axis, int64_t bytes) {
+  WorkScope scope(rank.clock, Work::Collectives);
   if (Communicator *gathers = rank.gatherGroups[axis])
     bytes -= gathers->poll(bytes);
   if (bytes > 0)

@@ -1,6 +1,7 @@
 // Copies by a thread of their own (transfer.h).
 
 #include "cpu/transfer.h"
+#include "partita_rt/work.h"
 
 #include <algorithm>
 #include <cstring>
@@ -64,6 +65,9 @@ TransferBytes transferred(const Rank &rank) { return rank.transfers->count; }
 
 int64_t transfersUnderWay(const Rank &rank) { return rank.transfers->outstanding(); }
 
-void wait(Rank &rank, HostCopy copy) { rank.transfers->wait(copy); }
+void wait(Rank &rank, HostCopy copy) {
+  WorkScope scope(rank.clock, Work::Transfers);
+  rank.transfers->wait(copy);
+}
 
 } // namespace partita_rt

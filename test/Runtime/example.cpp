@@ -168,7 +168,9 @@ static void train_step(Rank &rank) {
   *seed = 1.0f / float(rank.report.tokenCount);
   *loss = 0.0f;
   for (int64_t micro = 0; micro < ACCUMULATE; ++micro) {
+    beginWork(rank, Work::Forward);
     *loss += loss_rows(rank, micro) * *seed;
+    beginWork(rank, Work::Backward);
     backward_rows(rank, micro, micro ? Write::Add : Write::Set);
   }
   Pending head = allReduceStart(rank.group(0), {{grads + kHeadWeight / 4, kHidden * kVocabulary}},
@@ -183,6 +185,7 @@ static void train_step(Rank &rank) {
   wait(head);
   rank.report.loss = *loss;
 
+  beginWork(rank, Work::Update);
   float *scalars = rank.at(kScalars), *norm = scalars + 1, *scale = scalars + 2;
   float squares[std::size(kParameters)];
   double total = 0;
@@ -231,6 +234,7 @@ static Program program() {
   p.persistentBytes = kPersistentBytes;
   p.arenaBytes = kArenaBytes;
   p.forwardArenaBytes = kOutput + 4 * kRows * kVocabulary;
+  p.modelFlops = 3.0 * 2 * ACCUMULATE * 8 * 16 * kHidden * (kWidth + kVocabulary);
   p.hyper.learningRate = 1e-2;
   p.hyper.weightDecay = 0.01;
   p.reads = {true, true, true, true, false, true};

@@ -24,8 +24,7 @@ def safetensors(path):
 
 
 def log(path):
-    """Rows of a --log file without the timing column: what must be reproducible."""
+    """Rows of a --log file without the columns of times: what must be reproducible."""
     rows = list(csv.DictReader(open(path)))
-    for row in rows:
-        del row["tokens_per_second"]
-    return rows
+    return [{key: row[key] for key in row if not key.endswith(("_per_second", "_seconds"))}
+            for row in rows]

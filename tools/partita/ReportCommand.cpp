@@ -4,69 +4,54 @@
 //
 //===------------------------------------------------------------------------------------------------===//
 
+#include "partita/Analysis/Flops.h"
 #include "tools/partita/Program.h"
-#include "llvm/Support/FileSystem.h"
+#include "tools/partita/RunLog.h"
+#include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
-#include "llvm/Support/MemoryBuffer.h"
+#include <cmath>
 
 using namespace llvm;
 using namespace partita::tool;
 
-namespace {
-/// What the columns of a run's log say.
-struct Run {
-  int64_t steps = 0, lastStep = 0;
-  double firstLoss = 0, lastLoss = 0;
-  std::vector<double> speeds;
-  std::optional<double> firstValidation, lastValidation;
-};
-} // namespace
-
-/// Reads the log that the program wrote (step, loss, gradient norm, rate, tokens/s, validation
-/// loss); returns what is wrong with it, or nothing.
-static std::string readLog(StringRef path, Run &run) {
-  auto buffer = MemoryBuffer::getFile(path);
-  if (!buffer)
-    return (path + ": " + buffer.getError().message()).str();
-  SmallVector<StringRef> lines;
-  (*buffer)->getBuffer().split(lines, '\n', -1, /*KeepEmpty=*/false);
-  if (lines.empty() || !lines[0].starts_with("step,loss,"))
-    return (path + ": is not the log of a run: its first line does not begin with 'step,loss,'")
-        .str();
-  for (auto [index, line] : enumerate(ArrayRef(lines).drop_front())) {
-    SmallVector<StringRef> cells;
-    line.split(cells, ',');
-    double loss, speed, validation;
-    if (cells.size() != 6 || cells[0].getAsInteger(10, run.lastStep) ||
-        cells[1].getAsDouble(loss) || cells[4].getAsDouble(speed))
-      return (path + ":" + Twine(index + 2) + ": '" + line + "' is not a line of a log").str();
-    if (run.steps++ == 0)
-      run.firstLoss = loss;
-    run.lastLoss = loss;
-    run.speeds.push_back(speed);
-    if (!cells[5].empty() && !cells[5].getAsDouble(validation)) {
-      run.lastValidation = validation;
-      if (!run.firstValidation)
-        run.firstValidation = validation;
-    }
-  }
-  return {};
-}
-
-static void printRun(Run run) {
-  if (!run.steps) {
+static void printRun(const RunLog &run) {
+  if (run.rows.empty()) {
     outs() << "log            empty\n";
     return;
   }
-  outs() << formatv("steps          {0}, up to step {1}\n", grouped(run.steps),
-                    grouped(run.lastStep));
-  outs() << formatv("loss           {0:F4} -> {1:F4}\n", run.firstLoss, run.lastLoss);
-  if (run.lastValidation)
-    outs() << formatv("validation     {0:F4} -> {1:F4}\n", *run.firstValidation,
-                      *run.lastValidation);
-  sort(run.speeds);
-  outs() << formatv("speed          {0} tokens/s (median of the steps)\n",
-                    grouped(int64_t(run.speeds[run.speeds.size() / 2])));
+  auto cell = [](const std::vector<std::optional<double>> &row, size_t column) {
+    return row[column].value_or(0);
+  };
+  outs() << formatv("steps          {0}, up to step {1}\n", grouped(int64_t(run.rows.size())),
+                    grouped(int64_t(cell(run.rows.back(), 0))));
+  outs() << formatv("loss           {0:F4} -> {1:F4}\n", cell(run.rows.front(), 1),
+                    cell(run.rows.back(), 1));
+  /// The column's numbers, in the order of the steps.
+  auto numbers = [&](StringRef column) {
+    std::vector<double> result;
+    for (std::optional<double> each : run.column(column))
+      if (each && std::isfinite(*each))
+        result.push_back(*each);
+    return result;
+  };
+  if (std::vector<double> losses = numbers("validation_loss"); !losses.empty())
+    outs() << formatv("validation     {0:F4} -> {1:F4}\n", losses.front(), losses.back());
+  auto median = [](std::vector<double> values) {
+    sort(values);
+    return values[values.size() / 2];
+  };
+  if (std::vector<double> speeds = numbers("tokens_per_second"); !speeds.empty())
+    outs() << formatv("speed          {0} tokens/s (median of the steps)\n",
+                      grouped(int64_t(median(speeds))));
+  if (std::vector<double> speeds = numbers("model_flops_per_second"); !speeds.empty())
+    outs() << formatv("               {0:e3} model FLOP/s: {1}\n", median(speeds),
+                      partita::kModelFlopsFormula);
+  if (std::vector<double> scales = numbers("loss_scale"); !scales.empty())
+    outs() << "loss scale     " << format("%g -> %g\n", scales.front(), scales.back());
+  if (std::vector<double> skipped = numbers("skipped_steps");
+      !skipped.empty() && skipped.back() > 0)
+    outs() << "skipped        " << format("%.0f", skipped.back())
+           << (skipped.back() == 1 ? " step\n" : " steps\n");
 }
 
 static void printCollectives(const json::Object &manifest) {
@@ -95,9 +80,9 @@ int partita::tool::reportMain(Arguments arguments) {
       readManifest(folder, problem, {"program", "ranks", "target", "mesh", "memory"});
   if (!manifest)
     return fail("report", problem);
-  Run run;
+  RunLog run;
   if (!log.empty())
-    if (problem = readLog(log, run); !problem.empty())
+    if (problem = run.read(log); !problem.empty())
       return fail("report", problem);
   outs() << "program        " << describeProgram(*manifest) << '\n';
   outs() << "model          " << manifest->getString("model").value_or("unknown") << '\n';

@@ -135,6 +135,9 @@ public:
   const char *axis() const { return axisName.c_str(); }
   const CollectiveCount &count(CollectiveKind kind) const { return counts[int(kind)]; }
   const ReducedCount &reduced() const { return sums; }
+  /// The clock that counts the time spent here, or null (work.h).
+  WorkClock *clock() const { return timer; }
+  void setClock(WorkClock *clock) { timer = clock; }
   /// Collectives started but not waited for.
   virtual int outstanding() const = 0;
   /// Would the wait for collective `number` return at once?
@@ -155,6 +158,7 @@ protected:
   int groupSize;
   CollectiveCount counts[kCollectiveKinds];
   ReducedCount sums;
+  WorkClock *timer = nullptr;
 };
 
 template <typename T>

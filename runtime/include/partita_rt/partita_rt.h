@@ -10,5 +10,6 @@
 #include "partita_rt/program.h"
 #include "partita_rt/transfer.h"
 #include "partita_rt/types.h"
+#include "partita_rt/work.h"
 
 #endif // PARTITA_RT_PARTITA_RT_H

@@ -33,6 +33,7 @@ class Communicator;
 class GradientSink;
 class InitialFiles;
 class TransferEngine;
+class WorkClock;
 struct Rank;
 
 /// One axis of the mesh, outermost first; the last axis varies fastest over the ranks (tp
@@ -216,6 +217,10 @@ struct Program {
   /// The same of `forward`, where that is another one: allocated for a run with --forward alone.
   int64_t forwardArenaBytes = 0;
 
+  /// What a step computes in its forward and backward pass, whole program, all micro-batches: the
+  /// compiler's count of matrix products and attention of the forward program, times 3. 0: unknown.
+  double modelFlops = 0;
+
   Hyper hyper;
   const char *schedule = "constant"; ///< of the rates, unless a run has another (schedule_text.h)
   HyperReads reads;
@@ -236,6 +241,10 @@ struct StepReport {
   /// Unmasked tokens of the global batch (all micro-batches and ranks); -1 where the loss counts
   /// none.
   int64_t tokenCount = -1;
+  float lossScale = 0; ///< of this step's backward pass; 0 where the loss is not scaled
+  /// Steps of the run so far that changed nothing but the loss scale; they do not advance the
+  /// schedule.
+  int64_t skippedSteps = 0;
 };
 
 /// One rank: all that emitted code may touch. Ranks may be threads of one process, so emitted code
@@ -263,6 +272,7 @@ struct Rank {
   GradientSink *gradientSink = nullptr; ///< the runtime's own
   InitialFiles *initialFiles = nullptr; ///< the runtime's own, during init
   TransferEngine *transfers = nullptr;  ///< the runtime's own
+  WorkClock *clock = nullptr;           ///< the runtime's own, with --breakdown (work.h)
   const struct RunOptions *options = nullptr; ///< the runtime's own
 
   /// Persistent memory (parameters, optimizer states) at a byte offset.

@@ -104,6 +104,7 @@ static void init(Rank &rank) {
 
 // One update of the parameters from the micro-batches in the inputs.
 static void train_step(Rank &rank) {
+  beginWork(rank, Work::Forward);
   float *token_count = rank.at(640);
   const int64_t *labels = rank.input<int64_t>(1); // [1, 2, 4]
   *token_count = float(countLabels(labels, 8, -100));
@@ -141,6 +142,7 @@ static void train_step(Rank &rank) {
   allReduce(rank.group(0), {{model_head_mul, 1}}, "loss");
 
   // model.head, backward
+  beginWork(rank, Work::Backward);
   float *model_head_cross_entropy_grad_dlogits = rank.at(0); // [2, 4, 16]
   crossEntropyBackward(model_head_cross_entropy_grad_dlogits, reciprocal, 0, model_head_Add,
       model_head_cross_entropy_lse, labels, 8, 16, 16, -100);
@@ -168,6 +170,7 @@ static void train_step(Rank &rank) {
   *step_number = float(rank.step);
 
   // update
+  beginWork(rank, Work::Update);
   exposeGradient(rank, 1, head_weight_grad);
   float *head_weight_m = rank.persistent(1088); // [8, 16]
   float *head_weight_v = rank.persistent(1600); // [8, 16]

@@ -1,0 +1,46 @@
+// TensorBoard's event files, as its scalars need them: records framed by TFRecord, protobuf
+// messages Event and Summary written by hand, so that programs need no library for it.
+//
+//     record   length (uint64), masked CRC-32C of the length, message, masked CRC-32C of the
+//     message Event    1 wall_time (double)  2 step (int64)  3 file_version (string)  5 summary  7
+//     session_log Summary  repeated 1 value { 1 tag (string)  2 simple_value (float) } SessionLog
+//     1 status (1: start)
+//
+// All little-endian. One file per run: a run that continues begins a new one, whose session log
+// tells TensorBoard to forget what older files have from its first step on.
+
+#ifndef PARTITA_RT_COMMON_EVENT_FILE_H
+#define PARTITA_RT_COMMON_EVENT_FILE_H
+
+#include <cstdint>
+#include <cstdio>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace partita_rt {
+
+/// CRC-32 with Castagnoli's polynomial.
+uint32_t crc32c(const std::string &bytes);
+
+class EventFile {
+public:
+  /// Makes the folder, with those around it, and in it events.out.tfevents.TIME.HOST.PID.N; of what
+  /// other files there have from `firstStep` on nothing counts, if it is above 0. Throws Error.
+  EventFile(const std::string &folder, int64_t firstStep);
+  ~EventFile();
+  EventFile(const EventFile &) = delete;
+  EventFile &operator=(const EventFile &) = delete;
+
+  /// One event: values by their tags.
+  void add(int64_t step, const std::vector<std::pair<std::string, double>> &values);
+
+private:
+  void write(const std::string &event);
+  std::string path;
+  FILE *file = nullptr;
+};
+
+} // namespace partita_rt
+
+#endif // PARTITA_RT_COMMON_EVENT_FILE_H

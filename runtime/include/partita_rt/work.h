@@ -1,0 +1,84 @@
+// What a training step spends its time on, for runs with --breakdown.
+//
+// Emitted steps say where their computation changes kind (beginWork); waits for collectives and
+// copies, and the loader of the data, say by themselves that what passes is theirs. A rank's clock
+// then knows the kind of every moment of the step, so that the kinds add up to it. Without
+// --breakdown a rank has no clock, and all of this is a branch.
+
+#ifndef PARTITA_RT_WORK_H
+#define PARTITA_RT_WORK_H
+
+#include "partita_rt/program.h"
+
+#include <chrono>
+
+namespace partita_rt {
+
+enum class Work : uint8_t {
+  Data,        ///< filling the inputs
+  Forward,     ///< and what belongs to neither pass
+  Backward,    ///< with what is computed again for it
+  Update,      ///< of parameters and optimizer states
+  Collectives, ///< starting, polling and waiting for them
+  Transfers    ///< waiting for copies between device and host
+};
+constexpr int kWorkKinds = 6;
+/// "data", "forward", ...
+const char *nameOf(Work work);
+
+/// Seconds by kind, of one rank.
+class WorkClock {
+public:
+  /// A step begins, with its data.
+  void start() {
+    for (double &each : spent)
+      each = 0;
+    now = Work::Data;
+    since = std::chrono::steady_clock::now();
+  }
+  /// From here on the time is of this kind. Returns the kind before.
+  Work begin(Work work) {
+    auto time = std::chrono::steady_clock::now();
+    spent[int(now)] += std::chrono::duration<double>(time - since).count();
+    since = time;
+    Work before = now;
+    now = work;
+    return before;
+  }
+  /// The step has ended.
+  void stop() { begin(now); }
+  double seconds(Work work) const { return spent[int(work)]; }
+
+private:
+  double spent[kWorkKinds] = {};
+  Work now = Work::Data;
+  std::chrono::steady_clock::time_point since;
+};
+
+/// Emitted code calls this where its computation changes kind.
+inline void beginWork(Rank &rank, Work work) {
+  if (rank.clock)
+    rank.clock->begin(work);
+}
+
+/// Time is of this kind as long as the object lives, then of the kind before. The clock may be
+/// null.
+class WorkScope {
+public:
+  WorkScope(WorkClock *clock, Work work)
+      : clock(clock), before(clock ? clock->begin(work) : work) {}
+  ~WorkScope() {
+    if (clock)
+      clock->begin(before);
+  }
+  WorkScope(const WorkScope &) = delete;
+  WorkScope &operator=(const WorkScope &) = delete;
+
+private:
+  WorkClock *clock;
+  Work before;
+};
+
+} // namespace partita_rt
+
+#endif // PARTITA_RT_WORK_H

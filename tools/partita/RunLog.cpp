@@ -1,0 +1,60 @@
+//===- RunLog.cpp - the log of a run ----------------------------------------------------------===//
+
+#include "tools/partita/RunLog.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/Twine.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+using namespace llvm;
+using namespace partita::tool;
+
+std::vector<std::optional<double>> RunLog::column(StringRef name) const {
+  std::vector<std::optional<double>> cells;
+  auto found = find(columns, name);
+  if (found != columns.end())
+    for (const auto &row : rows)
+      cells.push_back(row[size_t(found - columns.begin())]);
+  return cells;
+}
+
+/// A line's numbers; false where it is no line of a log. Step, loss, rate and speed are always
+/// there.
+static bool readLine(StringRef line, size_t columns, std::vector<std::optional<double>> &row) {
+  SmallVector<StringRef> cells;
+  line.split(cells, ',');
+  if (cells.size() != columns)
+    return false;
+  for (StringRef cell : cells) {
+    double value = 0;
+    if (!cell.empty() && cell.getAsDouble(value))
+      return false;
+    row.push_back(cell.empty() ? std::nullopt : std::optional(value));
+  }
+  int64_t step;
+  return !cells[0].getAsInteger(10, step) && row[1] && row[3] && row[4];
+}
+
+std::string RunLog::read(StringRef path) {
+  auto buffer = MemoryBuffer::getFile(path);
+  if (!buffer)
+    return (path + ": " + buffer.getError().message()).str();
+  SmallVector<StringRef> lines, names;
+  (*buffer)->getBuffer().split(lines, '\n', -1, /*KeepEmpty=*/false);
+  if (!lines.empty())
+    lines[0] = lines[0].rtrim('\r');
+  constexpr StringLiteral kFirst =
+      "step,loss,gradient_norm,learning_rate,tokens_per_second,validation_loss";
+  if (lines.empty() || !(lines[0] == kFirst || lines[0].starts_with((kFirst + ",").str())))
+    return (path + ": is not the log of a run: its first line does not begin with '" + kFirst + "'")
+        .str();
+  lines[0].split(names, ',');
+  for (StringRef name : names)
+    columns.push_back(name.str());
+  for (auto [index, line] : enumerate(ArrayRef(lines).drop_front()))
+    if (!readLine(line.rtrim('\r'), columns.size(), rows.emplace_back()))
+      return (path + ":" + Twine(index + 2) + ": '" + line.take_front(200) +
+              "' is not a line of a log with " + Twine(columns.size()) + " columns")
+          .str();
+  return {};
+}
