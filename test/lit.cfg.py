@@ -48,6 +48,9 @@ onnx_tests = "/usr/share/libonnx-testdata/data/node"
 if os.path.isdir(onnx_tests) and os.path.isdir("/usr/lib/python3/dist-packages/onnx"):
     config.available_features.add("onnx-testdata")
 config.substitutions.append(("%onnx-tests", onnx_tests))
+# The browser that opens the reports' pages.
+if os.path.exists("/usr/bin/chromium-headless-shell"):
+    config.available_features.add("chromium-headless-shell")
 # The fuzz target is there when the compiler is clang and partita-test-depends was built.
 if os.path.exists(os.path.join(tools, "import_fuzzer")):
     config.available_features.add("fuzzer")

@@ -1,4 +1,4 @@
-# Counts what lit wrote with --output: names the tests that were skipped, says "N passed, N failed".
+# Counts what lit wrote with --output: names the tests that were skipped, and why; says "N passed, N failed".
 #
 #   summary.py RESULTS.json
 import json
@@ -17,13 +17,13 @@ def main():
         print("0 passed, 1 failed")
         return 1
     passed = [test["name"] for test in tests if test["code"] in PASSED]
-    skipped = [test["name"] for test in tests if test["code"] in SKIPPED]
+    skipped = {test["name"]: test.get("output", "").strip() for test in tests if test["code"] in SKIPPED}
     failed = [test for test in tests if test["code"] not in PASSED | SKIPPED]
     if not passed and not failed:
         failed = [{"name": "no test ran at all", "code": "FAIL"}]
     print(f"{len(skipped)} skipped" + (":" if skipped else ""))
-    for name in sorted(skipped):
-        print(f"  {name}")
+    for name, reason in sorted(skipped.items()):
+        print(f"  {name}" + (f" ({reason.splitlines()[0]})" if reason else ""))
     for test in sorted(failed, key=lambda test: test["name"]):
         print(f"{test['code'].lower()}: {test['name']}")
     print(f"{len(passed)} passed, {len(failed)} failed")

@@ -1,12 +1,13 @@
 //===- ReportCommand.cpp - partita report -----------------------------------------------------===//
 //
-// One screen about a program and, when there is a log, about its last run.
+// One screen about a program and, when there is a log, about its last run; or one page.
 //
 //===------------------------------------------------------------------------------------------------===//
 
 #include "partita/Analysis/Flops.h"
+#include "tools/partita/HtmlReport.h"
 #include "tools/partita/Program.h"
-#include "tools/partita/RunLog.h"
+#include "tools/partita/Session.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <cmath>
@@ -67,12 +68,18 @@ static void printCollectives(const json::Object &manifest) {
 }
 
 int partita::tool::reportMain(Arguments arguments) {
-  std::string folder, log;
-  OptionSet options("report", "DIR [--log FILE.csv]",
+  std::string folder, log, html;
+  OptionSet options("report", "DIR [--log FILE.csv] [--html FILE.html]",
                     "A summary of a compiled program and of a run's log.");
   options.positional("DIR", folder, "the folder that 'partita compile -o DIR' wrote");
   options.group("Input");
   options.text("log", "FILE.csv", log, "what 'partita run --log FILE.csv' wrote");
+  options.group("Output");
+  options.text(
+      "html", "FILE.html", html,
+      "one page that needs nothing else, and no network: loss, rate and loss scale over the "
+      "steps, time by kind of work, memory over the step, work by layer, what is exchanged, "
+      "the plan");
   if (std::optional<int> done = options.parse(arguments))
     return *done;
   std::string problem;
@@ -84,6 +91,19 @@ int partita::tool::reportMain(Arguments arguments) {
   if (!log.empty())
     if (problem = run.read(log); !problem.empty())
       return fail("report", problem);
+  if (!html.empty()) {
+    for (const std::string &input : {log, folder + "/manifest.json"})
+      if (problem.empty() && !input.empty())
+        problem = checkNotInput(html, input, "--html");
+    if (problem.empty())
+      problem = writeOutput(html, [&](raw_ostream &os) {
+        writeHtmlReport(os, *manifest, log.empty() ? nullptr : &run);
+      });
+    if (!problem.empty())
+      return fail("report", problem);
+    if (html == "-")
+      return 0;
+  }
   outs() << "program        " << describeProgram(*manifest) << '\n';
   outs() << "model          " << manifest->getString("model").value_or("unknown") << '\n';
   outs() << "objective      " << manifest->getString("objective").value_or("unknown") << '\n';
