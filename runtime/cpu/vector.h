@@ -1,13 +1,21 @@
 // Sixteen float lanes with g++'s vector extensions: one AVX-512 register, two AVX ones, four of
 // SSE. Sums use sixteen accumulators in a fixed tree on every processor, because g++ does not
 // reorder float additions by itself (and must not: results are part of the contract).
+//
+// 16-bit elements are lanes of float too: a load widens, a store rounds (half.h), so a kernel is
+// one text for all storage types and differs by its last rounding alone.
 
 #ifndef PARTITA_RT_CPU_VECTOR_H
 #define PARTITA_RT_CPU_VECTOR_H
 
+#include "partita_rt/half.h"
+
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#ifdef __F16C__
+#include <immintrin.h>
+#endif
 
 namespace partita_rt {
 
@@ -18,6 +26,59 @@ typedef float LooseLanes __attribute__((vector_size(64), aligned(4), may_alias))
 
 inline Lanes load(const float *p) { return *reinterpret_cast<const LooseLanes *>(p); }
 inline void store(float *p, Lanes x) { *reinterpret_cast<LooseLanes *>(p) = x; }
+
+typedef uint16_t ShortLanes __attribute__((vector_size(32)));
+typedef uint16_t LooseShorts __attribute__((vector_size(32), aligned(2), may_alias));
+typedef uint32_t BitLanes __attribute__((vector_size(64)));
+
+inline Lanes load(const BFloat16 *p) {
+  auto bits = *reinterpret_cast<const LooseShorts *>(p);
+  return __builtin_bit_cast(Lanes, __builtin_convertvector(ShortLanes(bits), BitLanes) << 16);
+}
+inline void store(BFloat16 *p, Lanes x) {
+  auto u = __builtin_bit_cast(BitLanes, x);
+  BitLanes rounded = u + 0x7fffu + ((u >> 16) & 1u), quiet = u | 0x00400000u;
+  u = __builtin_bit_cast(IntLanes, u & 0x7fffffffu) > 0x7f800000 ? quiet : rounded;
+  *reinterpret_cast<LooseShorts *>(p) = __builtin_convertvector(u >> 16, ShortLanes);
+}
+
+#if defined(__F16C__) && defined(__AVX512F__)
+inline Lanes load(const Half *p) {
+  auto bits = _mm256_loadu_si256(reinterpret_cast<const __m256i *>(p));
+  return __builtin_bit_cast(Lanes, _mm512_cvtph_ps(bits));
+}
+inline void store(Half *p, Lanes x) {
+  auto bits = _mm512_cvtps_ph(__builtin_bit_cast(__m512, x), _MM_FROUND_TO_NEAREST_INT);
+  _mm256_storeu_si256(reinterpret_cast<__m256i *>(p), bits);
+}
+#elif defined(__F16C__)
+struct TwoVectors {
+  __m256 low, high;
+};
+inline Lanes load(const Half *p) {
+  auto at = reinterpret_cast<const __m128i *>(p);
+  return __builtin_bit_cast(Lanes, TwoVectors{_mm256_cvtph_ps(_mm_loadu_si128(at)),
+                                              _mm256_cvtph_ps(_mm_loadu_si128(at + 1))});
+}
+inline void store(Half *p, Lanes x) {
+  auto at = reinterpret_cast<__m128i *>(p);
+  auto both = __builtin_bit_cast(TwoVectors, x);
+  _mm_storeu_si128(at, _mm256_cvtps_ph(both.low, _MM_FROUND_TO_NEAREST_INT));
+  _mm_storeu_si128(at + 1, _mm256_cvtps_ph(both.high, _MM_FROUND_TO_NEAREST_INT));
+}
+#else
+inline Lanes load(const Half *p) {
+  Lanes x;
+  for (int64_t i = 0; i < kLanes; ++i)
+    x[i] = p[i];
+  return x;
+}
+inline void store(Half *p, Lanes x) {
+  for (int64_t i = 0; i < kLanes; ++i)
+    p[i] = x[i];
+}
+#endif
+
 /// Not `Lanes{} + x`: that is an addition (of -0.0 too), this one instruction from memory.
 inline Lanes splat(float x) { return Lanes{x, x, x, x, x, x, x, x, x, x, x, x, x, x, x, x}; }
 inline Lanes maximum(Lanes a, Lanes b) { return a > b ? a : b; }
@@ -30,6 +91,17 @@ inline Lanes loadPart(const float *p, int64_t n, float rest) {
 }
 inline void storePart(float *p, Lanes x, int64_t n) {
   std::memcpy(p, &x, size_t(n) * sizeof(float));
+}
+
+template <typename T> inline Lanes loadPart(const T *p, int64_t n, float rest) {
+  Lanes x = splat(rest);
+  for (int64_t i = 0; i < n; ++i)
+    x[i] = p[i];
+  return x;
+}
+template <typename T> inline void storePart(T *p, Lanes x, int64_t n) {
+  for (int64_t i = 0; i < n; ++i)
+    p[i] = x[i];
 }
 
 /// Lane i meets lane i + 8, then i + 4, i + 2, i + 1: the same tree on every processor.

@@ -4,6 +4,7 @@
 #define PARTITA_RT_PARTITA_RT_H
 
 #include "partita_rt/comm.h"
+#include "partita_rt/half.h"
 #include "partita_rt/init.h"
 #include "partita_rt/kernels.h"
 #include "partita_rt/math.h"

@@ -1,0 +1,111 @@
+// 16-bit floating-point numbers as storage: Half (IEEE binary16) and BFloat16 (the upper half of a
+// float). Values are computed with in float: reading converts, exactly; assigning a float rounds it
+// once, to the nearest, ties to even. Beyond the largest value lies infinity (65520 and more of a
+// Half), NaN stays NaN (quiet, with the upper bits of its payload), subnormals are kept.
+//
+//     for (int64_t i = 0; i < n; ++i)
+//       y[i] = 0.5f * x[i];            // the same text for float, Half and BFloat16
+//
+// Conversions are arithmetic on bits without branches, which g++ vectorizes in such loops; it does
+// not vectorize F16C's instructions, nor _Float16 without AVX512-FP16. The runtime's own kernels
+// use F16C where the processor has it (cpu/vector.h): the bits are the same.
+
+#ifndef PARTITA_RT_HALF_H
+#define PARTITA_RT_HALF_H
+
+#include "partita_rt/types.h"
+
+namespace partita_rt {
+
+namespace half {
+
+inline uint32_t bitsOf(float x) { return __builtin_bit_cast(uint32_t, x); }
+inline float fromBits(uint32_t bits) { return __builtin_bit_cast(float, bits); }
+
+/// condition ? a : b by masks: of a conditional expression g++ makes a branch as soon as an
+/// addition is in it, and then no vectors.
+inline int32_t pick(bool condition, int32_t a, int32_t b) {
+  return (a & -int32_t(condition)) | (b & ~-int32_t(condition));
+}
+
+/// The float that a Half's bits mean.
+inline float widen(uint16_t bits) {
+  int32_t sign = int32_t(uint32_t(bits & 0x8000) << 16), rest = int32_t(bits & 0x7fff) << 13;
+  int32_t normal = rest + ((127 - 15) << 23);
+  int32_t special = pick(rest > 0x0f800000, rest | 0x7fc00000, 0x7f800000);
+  // A subnormal is m * 2^-24: 0.5 + m * 2^-24 is exact, and so is the difference.
+  int32_t small = int32_t(bitsOf(fromBits(uint32_t(rest >> 13) | 0x3f000000u) - 0.5f));
+  int32_t magnitude = pick(rest < 0x00800000, small, pick(rest >= 0x0f800000, special, normal));
+  return fromBits(uint32_t(sign | magnitude));
+}
+
+/// The bits of the Half nearest to x.
+inline uint16_t round(float x) {
+  uint32_t bits = bitsOf(x);
+  int32_t rest = int32_t(bits & 0x7fffffffu);
+  int32_t normal = (rest - ((127 - 15) << 23) + 0xfff + ((rest >> 13) & 1)) >> 13;
+  int32_t special = pick(rest > 0x7f800000, 0x7e00 | ((rest >> 13) & 0x3ff), 0x7c00);
+  // Below the smallest normal: added to 0.5, the float's own rounding is at 2^-24.
+  int32_t small = int32_t(bitsOf(fromBits(uint32_t(rest)) + 0.5f)) - 0x3f000000;
+  int32_t magnitude = pick(rest >= 0x47800000, special, pick(rest < 0x38800000, small, normal));
+  return uint16_t(uint32_t(magnitude) | (bits >> 31 << 15));
+}
+
+} // namespace half
+
+/// IEEE binary16: 11 bits of precision, largest 65504, smallest normal 2^-14.
+struct Half {
+  uint16_t bits;
+
+  Half() = default;
+  explicit Half(float x) : bits(half::round(x)) {}
+  Half &operator=(float x) {
+    bits = half::round(x);
+    return *this;
+  }
+  operator float() const { return half::widen(bits); }
+};
+
+/// The upper half of a float: 8 bits of precision, float's range.
+struct BFloat16 {
+  uint16_t bits;
+
+  BFloat16() = default;
+  explicit BFloat16(float x) : bits(nearest(x)) {}
+  BFloat16 &operator=(float x) {
+    bits = nearest(x);
+    return *this;
+  }
+  operator float() const { return half::fromBits(uint32_t(bits) << 16); }
+
+private:
+  static uint16_t nearest(float x) {
+    uint32_t u = half::bitsOf(x);
+    uint32_t rounded = u + 0x7fffu + ((u >> 16) & 1u), quiet = u | 0x00400000u;
+    return uint16_t(((u & 0x7fffffffu) > 0x7f800000u ? quiet : rounded) >> 16);
+  }
+};
+
+static_assert(sizeof(Half) == 2 && sizeof(BFloat16) == 2, "they are storage");
+
+/// One of the two BFloat16 around x, `random` (uniform) deciding: the mean over all 65536 random
+/// numbers is x, where 2^128 stands for infinity. Infinities and NaN are kept.
+inline BFloat16 roundStochastically(float x, uint16_t random) {
+  uint32_t u = half::bitsOf(x), magnitude = u & 0x7fffffffu;
+  uint32_t special = magnitude > 0x7f800000u ? u | 0x00400000u : u;
+  BFloat16 result;
+  result.bits = uint16_t((magnitude >= 0x7f800000u ? special : u + random) >> 16);
+  return result;
+}
+
+/// The DType of a C++ type.
+template <typename T> constexpr DType kDTypeOf = DType::Float32;
+template <> inline constexpr DType kDTypeOf<double> = DType::Float64;
+template <> inline constexpr DType kDTypeOf<Half> = DType::Float16;
+template <> inline constexpr DType kDTypeOf<BFloat16> = DType::BFloat16;
+template <> inline constexpr DType kDTypeOf<int32_t> = DType::Int32;
+template <> inline constexpr DType kDTypeOf<int64_t> = DType::Int64;
+
+} // namespace partita_rt
+
+#endif // PARTITA_RT_HALF_H
