@@ -5,6 +5,8 @@
 #define PARTITA_RT_CPU_ATTENTION_H
 
 #include "cpu/micro_gemm.h"
+#include "cpu/rows.h"
+#include "cpu/storage.h"
 #include "partita_rt/kernels.h"
 
 #include <algorithm>
@@ -65,19 +67,32 @@ inline void packRows(float *out, const HeadRows<T> &in, int64_t first, int64_t r
                      int64_t width) {
   int64_t pitch = padded(width);
   for (int64_t i = 0; i < rows; ++i) {
-    std::memcpy(out + i * pitch, in.row(first + i), size_t(width) * sizeof(float));
+    convertArray(out + i * pitch, in.row(first + i), width);
     std::fill(out + i * pitch + width, out + (i + 1) * pitch, 0.0f);
   }
 }
 
 /// out[width, padded(rows)] = the transpose, zeros behind.
-inline void packTransposed(float *out, const HeadRows<const float> &in, int64_t first, int64_t rows,
+template <typename T>
+inline void packTransposed(float *out, const HeadRows<const T> &in, int64_t first, int64_t rows,
                            int64_t width) {
   int64_t pitch = padded(rows);
   for (int64_t i0 = 0; i0 < pitch; i0 += kPad)
     for (int64_t d = 0; d < width; ++d)
       for (int64_t i = i0; i < i0 + kPad; ++i)
-        out[d * pitch + i] = i < rows ? in.row(first + i)[d] : 0.0f;
+        out[d * pitch + i] = i < rows ? float(in.row(first + i)[d]) : 0.0f;
+}
+
+/// A tile's rows in float: where they stand, or packed into `space` if they are stored in 16 bit.
+template <typename T>
+inline HeadRows<const float> tileRows(const HeadRows<const T> &in, int64_t first, int64_t rows,
+                                      int64_t width, [[maybe_unused]] float *space) {
+  if constexpr (kIsFloat<T>) {
+    return {in.row(first), in.stride};
+  } else {
+    packRows(space, in, first, rows, width);
+    return {space, padded(width)};
+  }
 }
 
 /// Zeros the part of a tile's row behind the `seen` keys that the products read: a group of rows is
@@ -105,18 +120,22 @@ template <typename T> struct HeadScores {
   }
 };
 
-template <typename T> HeadScores<T> headOf(const ScoresOf<T> &scores, int64_t batch, int64_t head) {
-  if (!scores.data)
+/// `data`: that of the scores, whose type is known by now.
+template <typename T, typename S>
+HeadScores<T> headOf(const ScoresOf<S> &scores, T *data, int64_t batch, int64_t head) {
+  if (!data)
     return {};
-  return {scores.data + batch * scores.batchStride + head * scores.headStride, scores.rowStride,
+  return {data + batch * scores.batchStride + head * scores.headStride, scores.rowStride,
           scores.columnStride};
 }
 
-/// row[seen] = scale * row + bias, -inf for keys in front of the `hidden` first ones.
-void maskRow(float *row, float scale, ScoreRow<const float> bias, int64_t hidden, int64_t seen);
+/// row[seen] = scale * row + bias, -inf for keys in front of the `hidden` first ones. B: const
+/// float, Half or BFloat16.
+template <typename B>
+void maskRow(float *row, float scale, ScoreRow<B> bias, int64_t hidden, int64_t seen);
 
-/// tile[queries, keys padded] = q[queries, width] * kT[width, keys]: for each group of rows only
-/// the vectors that its last query sees.
+/// tile[queries, keys padded] = q[queries, width] * kT[width, keys], q's first row being that of
+/// number `query`: for each group of rows only the vectors that its last query sees.
 void scoreTile(float *tile, const HeadRows<const float> &q, int64_t query, int64_t queries,
                const float *kT, int64_t key, int64_t keys, int64_t width,
                const AttentionShape &shape);

@@ -7,6 +7,7 @@
 //     dV += P^T dO,  dK += scale * dS^T Q,  dQ += scale * dS K
 //
 // Blocks of keys ascend, heads that share them and query tiles within: every sum has one order.
+// A 16-bit dQ has its sums in float in the workspace, and is rounded behind the last block.
 
 #include "cpu/attention.h"
 #include "cpu/rows.h"
@@ -15,13 +16,14 @@ namespace partita_rt {
 
 namespace {
 
-struct HeadGradients {
-  HeadRows<float> dq;
+template <typename T, typename B> struct HeadGradients {
+  HeadRows<T> dq;
+  float *dqSums; ///< [sequence, padded(headDim)] of a 16-bit dq
   float *delta;
-  HeadRows<const float> dout, out;
+  HeadRows<const T> dout, out;
   const float *logSumExp;
-  HeadRows<const float> q;
-  HeadScores<const float> bias;
+  HeadRows<const T> q;
+  HeadScores<B> bias;
   HeadScores<float> dbias;
 };
 
@@ -35,7 +37,8 @@ struct KeyBlock {
   alignas(64) float dv[kBlockElements];
 };
 
-void computeDelta(const HeadGradients &head, const AttentionShape &shape) {
+template <typename T, typename B>
+void computeDelta(const HeadGradients<T, B> &head, const AttentionShape &shape) {
   for (int64_t i = 0; i < shape.sequence; ++i) {
     Lanes sum{};
     forLanes(shape.valueDim, [&](int64_t d, int64_t n) {
@@ -50,9 +53,10 @@ constexpr float kOnlyBias = -1e30f;
 
 /// 1, but for a query all of whose scores drown in a bias like the lowest float, so that logSumExp
 /// is that bias: one over the number of keys that have it.
-float shareOf(const HeadGradients &head, const AttentionShape &shape, int64_t query) {
+template <typename T, typename B>
+float shareOf(const HeadGradients<T, B> &head, const AttentionShape &shape, int64_t query) {
   float shift = head.logSumExp[query];
-  ScoreRow<const float> bias = head.bias.row(query);
+  ScoreRow<B> bias = head.bias.row(query);
   if (!bias || !(shift < kOnlyBias) || shift == -std::numeric_limits<float>::infinity())
     return 1.0f;
   int64_t count = 0;
@@ -73,8 +77,10 @@ void addToBias(ScoreRow<float> dbias, const float *ds, int64_t seen) {
 }
 
 /// scores -> P, dP -> dS * scale, both 0 where a query does not see the key.
-void differentiateTile(float *p, float *ds, const HeadGradients &head, const AttentionShape &shape,
-                       int64_t query, int64_t queries, int64_t key, int64_t keys) {
+template <typename T, typename B>
+void differentiateTile(float *p, float *ds, const HeadGradients<T, B> &head,
+                       const AttentionShape &shape, int64_t query, int64_t queries, int64_t key,
+                       int64_t keys) {
   bool plain = !head.bias.data && shape.window == 0;
   for (int64_t i = 0; i < queries; ++i) {
     float *pRow = p + i * kKeyBlock, *dsRow = ds + i * kKeyBlock;
@@ -115,7 +121,16 @@ void addTransposed(float *sums, const float *tile, const float *rows, const Atte
   }
 }
 
-void backwardTile(const HeadGradients &head, KeyBlock &block, const AttentionShape &shape,
+/// Rows of packed sums to a head.
+template <typename T>
+void writeRows(const HeadRows<T> &out, const float *rows, int64_t first, int64_t count,
+               int64_t width) {
+  for (int64_t j = 0; j < count; ++j)
+    convertArray(out.row(first + j), rows + j * padded(width), width);
+}
+
+template <typename T, typename B>
+void backwardTile(const HeadGradients<T, B> &head, KeyBlock &block, const AttentionShape &shape,
                   int64_t query) {
   alignas(64) float p[kQueryTile * kKeyBlock];
   alignas(64) float ds[kQueryTile * kKeyBlock];
@@ -125,22 +140,26 @@ void backwardTile(const HeadGradients &head, KeyBlock &block, const AttentionSha
   int64_t pitch = padded(shape.headDim);
 
   if (keys > 0) {
-    scoreTile(p, head.q, query, queries, block.kT, key, block.count, shape.headDim, shape);
-    scoreTile(ds, head.dout, query, queries, block.vT, key, block.count, shape.valueDim, shape);
+    scoreTile(p, tileRows(head.q, query, queries, shape.headDim, rows), query, queries, block.kT,
+              key, block.count, shape.headDim, shape);
+    scoreTile(ds, tileRows(head.dout, query, queries, shape.valueDim, rows), query, queries,
+              block.vT, key, block.count, shape.valueDim, shape);
     differentiateTile(p, ds, head, shape, query, queries, key, block.count);
-    packRows(rows, head.dout, query, queries, shape.valueDim);
+    if (kIsFloat<T>) // else they are there
+      packRows(rows, head.dout, query, queries, shape.valueDim);
     addTransposed(block.dv, p, rows, shape, query, queries, key, keys, shape.valueDim);
     packRows(rows, head.q, query, queries, shape.headDim);
     addTransposed(block.dk, ds, rows, shape, query, queries, key, keys, shape.headDim);
   }
-  if (key > 0)
+  float *dq = kIsFloat<T> ? rows : head.dqSums + query * pitch;
+  if (key == 0)
+    std::fill(dq, dq + queries * pitch, 0.0f);
+  else if (kIsFloat<T>)
     packRows(rows, head.dq, query, queries, shape.headDim);
-  else
-    std::fill(rows, rows + queries * pitch, 0.0f);
   if (keys > 0)
-    weightTile(rows, ds, query, queries, block.k, key, block.count, shape.headDim, shape, true);
-  for (int64_t i = 0; i < queries; ++i)
-    std::memcpy(head.dq.row(query + i), rows + i * pitch, size_t(shape.headDim) * sizeof(float));
+    weightTile(dq, ds, query, queries, block.k, key, block.count, shape.headDim, shape, true);
+  if (kIsFloat<T>)
+    writeRows(head.dq, dq, query, queries, shape.headDim);
 }
 
 /// Zeroes a bias gradient: the dimensions along which it does not repeat are dense.
@@ -153,50 +172,83 @@ void clear(const Scores &dbias, const AttentionShape &shape) {
   fill(dbias.data, 0.0f, elements);
 }
 
-void writeRows(const HeadRows<float> &out, const float *rows, int64_t first, int64_t count,
-               int64_t width) {
-  for (int64_t j = 0; j < count; ++j)
-    std::memcpy(out.row(first + j), rows + j * padded(width), size_t(width) * sizeof(float));
-}
+/// One call's operands.
+template <typename T, typename B> struct Backward {
+  HeadsOf<T> dq, dk, dv;
+  float *workspace;
+  HeadsOf<const T> dout, out;
+  const float *logSumExp;
+  HeadsOf<const T> q, k, v;
+  const AttentionShape &shape;
+  ScoresOf<const T> bias;
+  B *biasData;
+  Scores dbias;
 
-} // namespace
+  HeadGradients<T, B> head(int64_t b, int64_t h) const {
+    int64_t row = (b * shape.heads + h) * shape.sequence;
+    float *sums = workspace + shape.batch * shape.heads * shape.sequence;
+    return {headOf(dq, b, h),
+            kIsFloat<T> ? nullptr
+                        : sums + h % shape.groups * shape.sequence * padded(shape.headDim),
+            workspace + row,
+            headOf(dout, b, h),
+            headOf(out, b, h),
+            logSumExp + row,
+            headOf(q, b, h),
+            headOf(bias, biasData, b, h),
+            headOf(dbias, dbias.data, b, h)};
+  }
+};
 
-void attentionBackward(Heads dq, Heads dk, Heads dv, float *delta, ConstHeads dout, ConstHeads out,
-                       const float *logSumExp, ConstHeads q, ConstHeads k, ConstHeads v,
-                       const AttentionShape &shape, ConstScores bias, Scores dbias) {
-  checkAttention(shape);
-  clear(dbias, shape);
+template <typename T, typename B> void backwardHeads(const Backward<T, B> &call) {
+  const AttentionShape &shape = call.shape;
   KeyBlock block;
   int64_t blockSize = keyBlock(shape);
-  auto headFor = [&](int64_t b, int64_t h) {
-    int64_t row = (b * shape.heads + h) * shape.sequence;
-    return HeadGradients{headOf(dq, b, h),   delta + row,        headOf(dout, b, h),
-                         headOf(out, b, h),  logSumExp + row,    headOf(q, b, h),
-                         headOf(bias, b, h), headOf(dbias, b, h)};
-  };
   for (int64_t b = 0; b < shape.batch; ++b)
     for (int64_t kv = 0; kv < shape.heads / shape.groups; ++kv) {
-      for (int64_t h = kv * shape.groups; h < (kv + 1) * shape.groups; ++h)
-        computeDelta(headFor(b, h), shape);
+      int64_t firstHead = kv * shape.groups, lastHead = firstHead + shape.groups;
+      for (int64_t h = firstHead; h < lastHead; ++h)
+        computeDelta(call.head(b, h), shape);
       for (int64_t key = 0; key < std::max<int64_t>(shape.keySequence, 1); key += blockSize) {
         block.first = key;
         block.count = std::min(blockSize, shape.keySequence - key);
-        packTransposed(block.kT, headOf(k, b, kv), key, block.count, shape.headDim);
-        packTransposed(block.vT, headOf(v, b, kv), key, block.count, shape.valueDim);
-        packRows(block.k, headOf(k, b, kv), key, block.count, shape.headDim);
+        packTransposed(block.kT, headOf(call.k, b, kv), key, block.count, shape.headDim);
+        packTransposed(block.vT, headOf(call.v, b, kv), key, block.count, shape.valueDim);
+        packRows(block.k, headOf(call.k, b, kv), key, block.count, shape.headDim);
         std::fill(block.dk, block.dk + block.count * padded(shape.headDim), 0.0f);
         std::fill(block.dv, block.dv + block.count * padded(shape.valueDim), 0.0f);
-        for (int64_t h = kv * shape.groups; h < (kv + 1) * shape.groups; ++h)
+        for (int64_t h = firstHead; h < lastHead; ++h)
           for (int64_t query = 0; query < shape.sequence; query += kQueryTile) {
             int64_t end = visibleKeys(shape, std::min(query + kQueryTile, shape.sequence) - 1);
             // The first block also writes queries that see nothing of it.
             if (key == 0 || (key < end && key + block.count > firstKey(shape, query)))
-              backwardTile(headFor(b, h), block, shape, query);
+              backwardTile(call.head(b, h), block, shape, query);
           }
-        writeRows(headOf(dk, b, kv), block.dk, key, block.count, shape.headDim);
-        writeRows(headOf(dv, b, kv), block.dv, key, block.count, shape.valueDim);
+        writeRows(headOf(call.dk, b, kv), block.dk, key, block.count, shape.headDim);
+        writeRows(headOf(call.dv, b, kv), block.dv, key, block.count, shape.valueDim);
       }
+      if (!kIsFloat<T>)
+        for (int64_t h = firstHead; h < lastHead; ++h)
+          writeRows(headOf(call.dq, b, h), call.head(b, h).dqSums, 0, shape.sequence,
+                    shape.headDim);
     }
 }
+
+} // namespace
+
+#define ATTENTION_BACKWARD(T)                                                                      \
+  void attentionBackward(HeadsOf<T> dq, HeadsOf<T> dk, HeadsOf<T> dv, float *workspace,            \
+                         HeadsOf<const T> dout, HeadsOf<const T> out, const float *logSumExp,      \
+                         HeadsOf<const T> q, HeadsOf<const T> k, HeadsOf<const T> v,               \
+                         const AttentionShape &shape, ScoresOf<const T> bias, Scores dbias) {      \
+    checkAttention(shape);                                                                         \
+    clear(dbias, shape);                                                                           \
+    withType(bias.data, [&](auto *data) {                                                          \
+      backwardHeads(Backward<T, std::remove_pointer_t<decltype(data)>>{                            \
+          dq, dk, dv, workspace, dout, out, logSumExp, q, k, v, shape, bias, data, dbias});        \
+    });                                                                                            \
+  }
+FOR_STORAGE(ATTENTION_BACKWARD)
+#undef ATTENTION_BACKWARD
 
 } // namespace partita_rt

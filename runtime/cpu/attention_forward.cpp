@@ -7,6 +7,9 @@
 //
 // and after a query's last block O / l, logSumExp = m + log(l). K is packed transposed and V in
 // rows, once per block for all queries of all heads that share them.
+//
+// A 16-bit O is rounded when it is complete. Until then it is in float beside it, for some hundred
+// queries of one head at a time (256 KiB), which see all their blocks before the next ones do.
 
 #include "cpu/attention.h"
 #include "cpu/rows.h"
@@ -28,8 +31,8 @@ void scoreTile(float *tile, const HeadRows<const float> &q, int64_t query, int64
       int64_t seen = padded(std::min(keys, visibleKeys(shape, query + i + rows - 1) - key));
       int64_t columns = std::min({panel, pitch - j, seen - j});
       if (columns > 0)
-        microRows(rows, {q.row(query + i), q.stride, 1}, kT + j, pitch, tile + i * kKeyBlock + j,
-                  kKeyBlock, columns, width, false);
+        microRows(rows, {q.row(i), q.stride, 1}, kT + j, pitch, tile + i * kKeyBlock + j, kKeyBlock,
+                  columns, width, false);
     }
 }
 
@@ -48,7 +51,8 @@ void weightTile(float *out, const float *p, int64_t query, int64_t queries, cons
     }
 }
 
-void maskRow(float *row, float scale, ScoreRow<const float> bias, int64_t hidden, int64_t seen) {
+template <typename B>
+void maskRow(float *row, float scale, ScoreRow<B> bias, int64_t hidden, int64_t seen) {
   for (int64_t j = 0; j < seen; j += kLanes) {
     int64_t n = std::min<int64_t>(kLanes, seen - j);
     Lanes score = load(row + j) * splat(scale);
@@ -59,6 +63,9 @@ void maskRow(float *row, float scale, ScoreRow<const float> bias, int64_t hidden
   std::fill(row, row + std::clamp<int64_t>(hidden, 0, seen),
             -std::numeric_limits<float>::infinity());
 }
+template void maskRow(float *, float, ScoreRow<const float>, int64_t, int64_t);
+template void maskRow(float *, float, ScoreRow<const Half>, int64_t, int64_t);
+template void maskRow(float *, float, ScoreRow<const BFloat16>, int64_t, int64_t);
 
 //===-- Forward -----------------------------------------------------------------------------===//
 
@@ -81,8 +88,9 @@ struct KeyBlock {
 
 /// Turns a tile of scores into probabilities relative to the running maximum, zero where a query
 /// does not see the key, and rescales what has been accumulated in `out`.
+template <typename B>
 void softmaxTile(float *tile, float *out, int64_t pitch, float *largestOf, float *sumOf,
-                 const AttentionShape &shape, const HeadScores<const float> &bias, int64_t query,
+                 const AttentionShape &shape, const HeadScores<B> &bias, int64_t query,
                  int64_t queries, int64_t key, int64_t keys) {
   bool plain = !bias.data && shape.window == 0;
   float scale = plain ? shape.scale : 1.0f;
@@ -111,38 +119,45 @@ void softmaxTile(float *tile, float *out, int64_t pitch, float *largestOf, float
   }
 }
 
-struct HeadForward {
-  HeadRows<float> out;
+template <typename T, typename B> struct HeadForward {
+  HeadRows<T> out;
   float *logSumExp;
-  HeadRows<const float> q;
-  HeadScores<const float> bias;
+  HeadRows<const T> q;
+  HeadScores<B> bias;
 };
 
-/// One tile of queries of one head against one block of keys.
-void forwardTile(const HeadForward &head, const KeyBlock &block, Running &running,
-                 const AttentionShape &shape, int64_t query) {
+/// One tile of queries of one head against one block of keys. `sums`: a 16-bit out so far.
+template <typename T, typename B>
+void forwardTile(const HeadForward<T, B> &head, const KeyBlock &block, Running &running,
+                 const AttentionShape &shape, int64_t query, [[maybe_unused]] float *sums) {
   alignas(64) float tile[kQueryTile * kKeyBlock];
-  alignas(64) float out[kQueryTile * kLargestHead];
+  alignas(64) float space[kQueryTile * kLargestHead]; // out, or 16-bit queries widened
+  float *out = space;
   int64_t queries = std::min(kQueryTile, shape.sequence - query), width = shape.valueDim;
   int64_t end = visibleKeys(shape, query + queries - 1), key = block.first, pitch = padded(width);
   int64_t keys = std::min(block.count, end - key);
-  if (key > 0)
+  if constexpr (!kIsFloat<T>)
+    out = sums;
+  else if (key > 0)
     packRows(out, head.out, query, queries, width);
   if (keys > 0) {
     // K^T was packed for the whole block: its pitch is the block's.
-    scoreTile(tile, head.q, query, queries, block.kT, key, block.count, shape.headDim, shape);
+    scoreTile(tile, tileRows(head.q, query, queries, shape.headDim, space), query, queries,
+              block.kT, key, block.count, shape.headDim, shape);
     softmaxTile(tile, out, pitch, running.largest.data(), running.sum.data(), shape, head.bias,
                 query, queries, key, block.count);
     weightTile(out, tile, query, queries, block.v, key, block.count, width, shape, key > 0);
   }
   bool last = end <= key + block.count;
+  if (!kIsFloat<T> && !last)
+    return;
   for (int64_t i = 0; i < queries; ++i) {
     float sum = running.sum[size_t(query + i)];
-    float *row = head.out.row(query + i);
+    T *row = head.out.row(query + i);
     // Every score is -inf; a query that sees no key at all is not asked for by any program.
     bool hidden = sum == 0.0f, undefined = hidden && head.bias.data && !shape.zeroHidden;
     if (last && hidden)
-      std::fill(row, row + width, undefined ? kNaN : 0.0f);
+      fill(row, undefined ? kNaN : 0.0f, width);
     else
       for (int64_t d = 0; d < width; ++d)
         row[d] = out[i * pitch + d] * (last ? 1.0f / sum : 1.0f);
@@ -153,35 +168,90 @@ void forwardTile(const HeadForward &head, const KeyBlock &block, Running &runnin
   }
 }
 
-} // namespace
+/// One call's operands.
+template <typename T, typename B> struct Forward {
+  HeadsOf<T> out;
+  float *logSumExp;
+  HeadsOf<const T> q, k, v;
+  const AttentionShape &shape;
+  ScoresOf<const T> bias;
+  B *biasData;
 
-void attentionForward(Heads out, float *logSumExp, ConstHeads q, ConstHeads k, ConstHeads v,
-                      const AttentionShape &shape, ConstScores bias) {
-  checkAttention(shape);
+  HeadForward<T, B> head(int64_t b, int64_t h) const {
+    return {headOf(out, b, h),
+            logSumExp ? logSumExp + (b * shape.heads + h) * shape.sequence : nullptr,
+            headOf(q, b, h), headOf(bias, biasData, b, h)};
+  }
+  void pack(KeyBlock &block, int64_t b, int64_t kv, int64_t key, int64_t blockSize) const {
+    block.first = key;
+    block.count = std::min(blockSize, shape.keySequence - key);
+    packTransposed(block.kT, headOf(k, b, kv), key, block.count, shape.headDim);
+    packRows(block.v, headOf(v, b, kv), key, block.count, shape.valueDim);
+  }
+  /// The tiles of queries [first, last). The first block also writes queries that see nothing of
+  /// it.
+  void tiles(const KeyBlock &block, Running &running, int64_t b, int64_t h, int64_t first,
+             int64_t last, float *sums) const {
+    HeadForward<T, B> of = head(b, h);
+    for (int64_t query = first; query < last; query += kQueryTile) {
+      int64_t end = visibleKeys(shape, std::min(query + kQueryTile, shape.sequence) - 1);
+      if (block.first == 0 ||
+          (block.first < end && block.first + block.count > firstKey(shape, query)))
+        forwardTile(of, block, running, shape, query,
+                    sums ? sums + (query - first) * padded(shape.valueDim) : nullptr);
+    }
+  }
+};
+
+/// Blocks of keys outside, packed once.
+template <typename B> void forwardHeads(const Forward<float, B> &call) {
+  const AttentionShape &shape = call.shape;
   KeyBlock block;
   int64_t blockSize = keyBlock(shape);
   for (int64_t b = 0; b < shape.batch; ++b)
     for (int64_t kv = 0; kv < shape.heads / shape.groups; ++kv) {
       std::vector<Running> running(size_t(shape.groups), Running(shape.sequence));
       for (int64_t key = 0; key < std::max<int64_t>(shape.keySequence, 1); key += blockSize) {
-        block.first = key;
-        block.count = std::min(blockSize, shape.keySequence - key);
-        packTransposed(block.kT, headOf(k, b, kv), key, block.count, shape.headDim);
-        packRows(block.v, headOf(v, b, kv), key, block.count, shape.valueDim);
-        for (int64_t g = 0; g < shape.groups; ++g) {
-          int64_t h = kv * shape.groups + g;
-          HeadForward head{headOf(out, b, h),
-                           logSumExp ? logSumExp + (b * shape.heads + h) * shape.sequence : nullptr,
-                           headOf(q, b, h), headOf(bias, b, h)};
-          for (int64_t query = 0; query < shape.sequence; query += kQueryTile) {
-            int64_t end = visibleKeys(shape, std::min(query + kQueryTile, shape.sequence) - 1);
-            // The first block also writes queries that see nothing of it.
-            if (key == 0 || (key < end && key + block.count > firstKey(shape, query)))
-              forwardTile(head, block, running[size_t(g)], shape, query);
-          }
-        }
+        call.pack(block, b, kv, key, blockSize);
+        for (int64_t g = 0; g < shape.groups; ++g)
+          call.tiles(block, running[size_t(g)], b, kv * shape.groups + g, 0, shape.sequence,
+                     nullptr);
       }
     }
 }
+
+/// As many queries outside as have their sums in float: key blocks are packed once for these.
+template <typename T, typename B> void forwardHeads(const Forward<T, B> &call) {
+  constexpr int64_t kSums = 64 << 10;
+  const AttentionShape &shape = call.shape;
+  KeyBlock block;
+  int64_t blockSize = keyBlock(shape), pitch = padded(shape.valueDim);
+  int64_t queries = kSums / pitch / kQueryTile * kQueryTile;
+  std::vector<float> sums(size_t(std::min(queries, shape.sequence) * pitch));
+  for (int64_t b = 0; b < shape.batch; ++b)
+    for (int64_t h = 0; h < shape.heads; ++h) {
+      Running running(shape.sequence);
+      for (int64_t first = 0; first < shape.sequence; first += queries)
+        for (int64_t key = 0; key < std::max<int64_t>(shape.keySequence, 1); key += blockSize) {
+          call.pack(block, b, h / shape.groups, key, blockSize);
+          call.tiles(block, running, b, h, first, std::min(first + queries, shape.sequence),
+                     sums.data());
+        }
+    }
+}
+
+} // namespace
+
+#define ATTENTION_FORWARD(T)                                                                       \
+  void attentionForward(HeadsOf<T> out, float *logSumExp, HeadsOf<const T> q, HeadsOf<const T> k,  \
+                        HeadsOf<const T> v, const AttentionShape &shape, ScoresOf<const T> bias) { \
+    checkAttention(shape);                                                                         \
+    withType(bias.data, [&](auto *data) {                                                          \
+      forwardHeads(Forward<T, std::remove_pointer_t<decltype(data)>>{out, logSumExp, q, k, v,      \
+                                                                     shape, bias, data});          \
+    });                                                                                            \
+  }
+FOR_STORAGE(ATTENTION_FORWARD)
+#undef ATTENTION_FORWARD
 
 } // namespace partita_rt

@@ -9,6 +9,7 @@
 #include "partita_rt/kernels.h"
 
 #include "cpu/rows.h"
+#include "cpu/storage.h"
 
 #include <cmath>
 
@@ -19,8 +20,8 @@ namespace {
 /// At most so many rows at work that their statistics fit on the stack.
 constexpr int64_t kMostRows = 4096;
 
-struct Classifier {
-  const float *x, *w;
+template <typename T> struct Classifier {
+  const T *x, *w;
   const int64_t *labels;
   int64_t width, vocabulary, ignoreIndex;
   int64_t stride; ///< between the rows of a block of logits: its columns
@@ -32,7 +33,7 @@ struct RowStatistics {
   float largest[kMostRows], sum[kMostRows], ofLabel[kMostRows];
 };
 
-void checkLabels(const Classifier &c, int64_t rows) {
+template <typename T> void checkLabels(const Classifier<T> &c, int64_t rows) {
   for (int64_t row = 0; row < rows; ++row)
     if (int64_t label = c.labels[row];
         label != c.ignoreIndex && (label < 0 || label >= c.vocabulary))
@@ -55,7 +56,8 @@ void addBlock(RowStatistics &s, int64_t row, const float *logits, int64_t column
 
 /// The first sweep over rows [first, first + rows). Blocks are `blockStride` apart (0: none is
 /// kept). Leaves the logarithm of the softmax's denominator in s.sum.
-void forwardSweep(const Classifier &c, RowStatistics &s, float *loss, float *logits,
+template <typename T>
+void forwardSweep(const Classifier<T> &c, RowStatistics &s, float *loss, float *logits,
                   int64_t blockStride, int64_t first, int64_t rows) {
   for (int64_t row = 0; row < rows; ++row) {
     s.largest[row] = -std::numeric_limits<float>::infinity();
@@ -88,10 +90,11 @@ void cotangentRow(float *d, const float *logits, int64_t columns, float logSumEx
 
 } // namespace
 
-void classifierLoss(float *loss, const float *x, const float *w, const int64_t *labels,
-                    int64_t rows, int64_t width, int64_t vocabulary, int64_t ignoreIndex,
-                    float *scratch, ClassifierBlock block) {
-  Classifier c{x, w, labels, width, vocabulary, ignoreIndex, block.columns};
+template <typename T>
+void classifierLoss(float *loss, const T *x, const T *w, const int64_t *labels, int64_t rows,
+                    int64_t width, int64_t vocabulary, int64_t ignoreIndex, float *scratch,
+                    ClassifierBlock block) {
+  Classifier<T> c{x, w, labels, width, vocabulary, ignoreIndex, block.columns};
   checkLabels(c, rows);
   block.rows = std::min(block.rows, kMostRows);
   RowStatistics statistics;
@@ -99,12 +102,15 @@ void classifierLoss(float *loss, const float *x, const float *w, const int64_t *
     forwardSweep(c, statistics, loss, scratch, 0, first, std::min(block.rows, rows - first));
 }
 
-void classifierLossGrad(float *loss, float *dx, float *dw, const float *dloss, int64_t dlossStride,
-                        const float *x, const float *w, const int64_t *labels, int64_t rows,
-                        int64_t width, int64_t vocabulary, int64_t ignoreIndex, float *scratch,
+template <typename T, typename G>
+void classifierLossGrad(float *loss, T *dx, G *dw, const float *dloss, int64_t dlossStride,
+                        const T *x, const T *w, const int64_t *labels, int64_t rows, int64_t width,
+                        int64_t vocabulary, int64_t ignoreIndex, float *scratch,
                         ClassifierBlock block) {
-  Classifier c{x, w, labels, width, vocabulary, ignoreIndex, block.columns};
+  Classifier<T> c{x, w, labels, width, vocabulary, ignoreIndex, block.columns};
   checkLabels(c, rows);
+  const int64_t blocks = (vocabulary + block.columns - 1) / block.columns;
+  float *sums = scratch + block.rows * block.columns * (blocks + 1); // of a 16-bit dx
   block.rows = std::min(block.rows, kMostRows);
   RowStatistics statistics;
   const int64_t size = block.rows * block.columns;
@@ -112,6 +118,8 @@ void classifierLossGrad(float *loss, float *dx, float *dw, const float *dloss, i
   for (int64_t first = 0; first < rows; first += block.rows) {
     int64_t count = std::min(block.rows, rows - first);
     forwardSweep(c, statistics, loss, kept, size, first, count);
+    if constexpr (kIsFloat<T>)
+      sums = dx + first * width;
     const float *logits = kept;
     for (int64_t column = 0; column < vocabulary; column += block.columns, logits += size) {
       int64_t columns = c.columnsAt(column);
@@ -123,11 +131,25 @@ void classifierLossGrad(float *loss, float *dx, float *dw, const float *dloss, i
                        statistics.sum[row], dloss[(first + row) * dlossStride],
                        labels[first + row] - column);
       gemm(Trans::No, Trans::No, count, width, columns, 1.0f, d, block.columns, w + column * width,
-           width, column > 0 ? 1.0f : 0.0f, dx + first * width, width);
+           width, column > 0 ? 1.0f : 0.0f, sums, width);
       gemm(Trans::Yes, Trans::No, columns, width, count, 1.0f, d, block.columns, x + first * width,
            width, first > 0 ? 1.0f : 0.0f, dw + column * width, width);
     }
+    if constexpr (!kIsFloat<T>)
+      convert(dx + first * width, sums, count * width);
   }
 }
+
+#define CLASSIFIER(T)                                                                              \
+  template void classifierLoss(float *, const T *, const T *, const int64_t *, int64_t, int64_t,   \
+                               int64_t, int64_t, float *, ClassifierBlock);
+#define CLASSIFIER_GRAD(G, T)                                                                      \
+  template void classifierLossGrad(float *, T *, G *, const float *, int64_t, const T *,           \
+                                   const T *, const int64_t *, int64_t, int64_t, int64_t, int64_t, \
+                                   float *, ClassifierBlock);
+FOR_STORAGE(CLASSIFIER)
+FOR_RESULTS(CLASSIFIER_GRAD)
+#undef CLASSIFIER
+#undef CLASSIFIER_GRAD
 
 } // namespace partita_rt

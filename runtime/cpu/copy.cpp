@@ -1,6 +1,10 @@
 // Copies between layouts.
 
+#include "partita_rt/init.h"
 #include "partita_rt/kernels.h"
+
+#include "cpu/random.h"
+#include "cpu/storage.h"
 
 #include <algorithm>
 #include <cstring>
@@ -95,35 +99,71 @@ void stridedCopy(void *dst, const Shape &dstStrides, const void *src, const Shap
   }
 }
 
-void copyRows(float *dst, int64_t dstStride, const float *src, int64_t srcStride, int64_t rows,
+template <typename T>
+void copyRows(T *dst, int64_t dstStride, const T *src, int64_t srcStride, int64_t rows,
               int64_t width) {
   for (int64_t i = 0; i < rows; ++i)
-    std::memcpy(dst + i * dstStride, src + i * srcStride, size_t(width) * sizeof(float));
+    std::memcpy(dst + i * dstStride, src + i * srcStride, size_t(width) * sizeof(T));
 }
 
-void repeat(float *y, const float *x, int64_t outer, int64_t indices, int64_t times, Indices piece,
+template <typename T>
+void repeat(T *y, const T *x, int64_t outer, int64_t indices, int64_t times, Indices piece,
             int64_t inner) {
   for (int64_t o = 0; o < outer; ++o)
     for (int64_t i = 0; i < piece.count; ++i)
       std::memcpy(y + (o * piece.count + i) * inner,
-                  x + (o * indices + (piece.first + i) / times) * inner,
-                  size_t(inner) * sizeof(float));
+                  x + (o * indices + (piece.first + i) / times) * inner, size_t(inner) * sizeof(T));
 }
 
-void repeatSum(float *dx, const float *dy, int64_t outer, int64_t indices, int64_t times,
-               Indices piece, int64_t inner) {
+template <typename T>
+void repeatSum(T *dx, const T *dy, int64_t outer, int64_t indices, int64_t times, Indices piece,
+               int64_t inner) {
   fill(dx, 0.0f, outer * indices * inner);
   for (int64_t o = 0; o < outer; ++o)
-    for (int64_t i = 0; i < piece.count; ++i)
-      accumulate(dx + (o * indices + (piece.first + i) / times) * inner,
-                 dy + (o * piece.count + i) * inner, inner);
+    for (int64_t i = 0, next; i < piece.count; i = next) { // those of one index follow one another
+      int64_t index = (piece.first + i) / times;
+      next = std::min(piece.count, (index + 1) * times - piece.first);
+      throughFloat(dx + (o * indices + index) * inner, inner, true,
+                   [&](float *sums, int64_t first, int64_t n) {
+                     for (int64_t j = i; j < next; ++j)
+                       accumulate(sums, dy + (o * piece.count + j) * inner + first, n);
+                   });
+    }
 }
+
+#define COPIES(T)                                                                                  \
+  template void copyRows(T *, int64_t, const T *, int64_t, int64_t, int64_t);                      \
+  template void repeat(T *, const T *, int64_t, int64_t, int64_t, Indices, int64_t);               \
+  template void repeatSum(T *, const T *, int64_t, int64_t, int64_t, Indices, int64_t);
+FOR_STORAGE(COPIES)
+#undef COPIES
 
 void fill(float *dst, float value, int64_t n) { std::fill(dst, dst + n, value); }
 
-void accumulate(float *sum, const float *x, int64_t n) {
+template <typename G, typename T> void accumulate(G *sum, const T *x, int64_t n) {
   for (int64_t i = 0; i < n; ++i)
-    sum[i] += x[i];
+    sum[i] = sum[i] + x[i];
+}
+
+#define ACCUMULATE(G, T) template void accumulate(G *, const T *, int64_t);
+FOR_RESULTS(ACCUMULATE)
+#undef ACCUMULATE
+
+template <typename D, typename S> void convert(D *dst, const S *src, int64_t n) {
+  convertArray(dst, src, n);
+}
+
+#define CONVERT(S)                                                                                 \
+  template void convert(float *, const S *, int64_t);                                              \
+  template void convert(Half *, const S *, int64_t);                                               \
+  template void convert(BFloat16 *, const S *, int64_t);
+FOR_STORAGE(CONVERT)
+#undef CONVERT
+
+void convertStochastically(BFloat16 *__restrict dst, const float *__restrict src, int64_t n,
+                           uint64_t key, int64_t first) {
+  for (int64_t i = 0; i < n; ++i)
+    dst[i] = roundStochastically(src[i], uint16_t(mixed(key + uint64_t(first + i)) >> 48));
 }
 
 } // namespace partita_rt

@@ -3,24 +3,16 @@
 #include "partita_rt/init.h"
 #include "partita_rt/kernels.h"
 
+#include "cpu/random.h"
+#include "cpu/storage.h"
+
 namespace partita_rt {
 
 uint64_t stepKey(uint64_t seed, int64_t step) { return mix64(mix64(seed) + uint64_t(step)); }
 
-namespace {
-
-/// splitmix64, here to be inlined (init.h's is a call).
-inline uint64_t mixed(uint64_t x) {
-  x += 0x9E3779B97F4A7C15ull;
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
-  return x ^ (x >> 31);
-}
-
-} // namespace
-
-void dropout(float *y, const float *x, const Shape &shape, const Shape &whole,
-             const Dropout &dropout, int64_t first) {
+template <typename T>
+void dropout(T *y, const T *x, const Shape &shape, const Shape &whole, const Dropout &dropout,
+             int64_t first) {
   uint64_t key = mixed(uint64_t(dropout.key) + uint64_t(dropout.id));
   double bound = dropout.ratio * 4294967296.0;
   float scale = float(1.0 / (1.0 - dropout.ratio));
@@ -53,7 +45,7 @@ void dropout(float *y, const float *x, const Shape &shape, const Shape &whole,
   }
 }
 
-void rotateHalf(float *y, const float *x, int64_t rows, int64_t width, Pairs pairs) {
+template <typename T> void rotateHalf(T *y, const T *x, int64_t rows, int64_t width, Pairs pairs) {
   int64_t half = width / 2;
   for (int64_t row = 0; row < rows; ++row, x += width, y += width)
     if (pairs == Pairs::Halves)
@@ -67,5 +59,11 @@ void rotateHalf(float *y, const float *x, int64_t rows, int64_t width, Pairs pai
         y[2 * i + 1] = x[2 * i];
       }
 }
+
+#define ELEMENTS(T)                                                                                \
+  template void dropout(T *, const T *, const Shape &, const Shape &, const Dropout &, int64_t);   \
+  template void rotateHalf(T *, const T *, int64_t, int64_t, Pairs);
+FOR_STORAGE(ELEMENTS)
+#undef ELEMENTS
 
 } // namespace partita_rt

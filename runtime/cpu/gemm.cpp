@@ -1,10 +1,26 @@
 // Matrix products on OpenBLAS.
+//
+// It knows float alone (and sums of bfloat16 in another order): 16-bit operands are widened panel
+// by panel into 6 MiB that a thread keeps for it, a 16-bit result is rounded from there:
+//
+//     for a panel of op(B)'s columns      [k, nb] -> float, once
+//       for a panel of op(A)'s rows       [mb, k] -> float
+//         C[mb, nb] = sgemm, in float, then rounded
+//
+// The bits are those of the float product of the same numbers, rounded once, as long as B is one
+// panel: rows are cut at multiples of 48, where OpenBLAS's register tiles end, and k where its own
+// blocks end. Between columns a B of more than some hundred is cut too. The last columns of a panel
+// are summed by another of OpenBLAS's kernels than those in the middle of a matrix, so their float
+// sums may differ by a rounding.
 
 #include "partita_rt/kernels.h"
+
+#include "cpu/storage.h"
 
 #include <cblas.h>
 #include <cstring>
 #include <limits>
+#include <memory>
 
 namespace partita_rt {
 
@@ -17,8 +33,9 @@ static blasint narrow(int64_t value) {
   return blasint(value);
 }
 
-void gemm(Trans transA, Trans transB, int64_t m, int64_t n, int64_t k, float alpha, const float *a,
-          int64_t lda, const float *b, int64_t ldb, float beta, float *c, int64_t ldc) {
+static void floatGemm(Trans transA, Trans transB, int64_t m, int64_t n, int64_t k, float alpha,
+                      const float *a, int64_t lda, const float *b, int64_t ldb, float beta,
+                      float *c, int64_t ldc) {
   if (m == 0 || n == 0)
     return;
   if (m == 1 && k > 0) {
@@ -40,20 +57,268 @@ void gemm(Trans transA, Trans transB, int64_t m, int64_t n, int64_t k, float alp
               narrow(lda), b, narrow(ldb), beta, c, narrow(ldc));
 }
 
-void gemmBias(Trans transA, Trans transB, int64_t m, int64_t n, int64_t k, const float *a,
-              int64_t lda, const float *b, int64_t ldb, const float *bias, float *c, int64_t ldc) {
+//===-- 16-bit operands ---------------------------------------------------------------------===//
+
+namespace {
+
+/// A matrix as it is stored, of any storage type.
+struct Stored {
+  const void *data;
+  DType type;
+  int64_t ld;
+  Trans trans = Trans::No; ///< op()
+  bool isFloat() const { return type == DType::Float32; }
+
+  template <typename T>
+  void widen(float *to, int64_t pitch, int64_t row, int64_t rows, int64_t column,
+             int64_t columns) const {
+    const T *from = static_cast<const T *>(data) + row * ld + column;
+    for (int64_t r = 0; r < rows; ++r)
+      convertArray(to + r * pitch, from + r * ld, columns);
+  }
+  /// Rows and columns of the stored matrix, to rows `pitch` apart.
+  void read(float *to, int64_t pitch, int64_t row, int64_t rows, int64_t column,
+            int64_t columns) const {
+    if (type == DType::Float16)
+      widen<Half>(to, pitch, row, rows, column, columns);
+    else if (type == DType::BFloat16)
+      widen<BFloat16>(to, pitch, row, rows, column, columns);
+    else
+      widen<float>(to, pitch, row, rows, column, columns);
+  }
+};
+
+template <typename T> Stored stored(const T *data, int64_t ld, Trans trans = Trans::No) {
+  return {data, kDTypeOf<T>, ld, trans};
+}
+
+/// A part of op(X) in float: where it stands if it is float, else widened into `space`.
+class Panel {
+public:
+  Panel(const Stored &of, float *space) : of(of), space(space) {}
+  /// Rows and columns of op(X).
+  void move(int64_t row, int64_t rows, int64_t column, int64_t columns) {
+    if (of.trans == Trans::Yes) {
+      std::swap(row, column);
+      std::swap(rows, columns);
+    }
+    if (of.isFloat()) {
+      data = static_cast<const float *>(of.data) + row * of.ld + column;
+      ld = of.ld;
+      return;
+    }
+    // sgemv sums a vector with a stride in another order than one without.
+    int64_t pitch = columns > 1 || of.ld == 1 ? std::max<int64_t>(1, columns) : 2;
+    bool there = data && row == at[0] && rows == at[1] && column == at[2] && columns == at[3];
+    if (!there)
+      of.read(space, pitch, row, rows, column, columns);
+    int64_t now[] = {row, rows, column, columns};
+    std::copy_n(now, 4, at);
+    data = space;
+    ld = pitch;
+  }
+  const float *data = nullptr;
+  int64_t ld = 0;
+
+private:
+  const Stored &of;
+  float *space;
+  int64_t at[4] = {};
+};
+
+// The workspace, in floats: 6 MiB.
+constexpr int64_t kPanelA = 512 << 10, kPanelB = 768 << 10, kResult = 256 << 10;
+/// On x86 processors with AVX2 OpenBLAS makes sums over k in blocks of 320 elements, the last two
+/// alike: where an even number of blocks ends, a sum may be cut. (Another processor's blocks cost no
+/// more than a rounding.)
+constexpr int64_t kBlock = 320;
+constexpr int64_t kCut = 2 * kBlock, kDeepest = kCut + kBlock;
+
+float *workspace() {
+  thread_local std::unique_ptr<float[]> space(new float[kPanelA + kPanelB + kResult]);
+  return space.get();
+}
+
+/// [0, n) in about equal parts of at most `most` elements (48 at least), cut at multiples of 48.
+int64_t partOf(int64_t n, int64_t most) {
+  if (n <= most)
+    return n;
+  most = std::max<int64_t>(48, most / 48 * 48);
+  int64_t parts = (n + most - 1) / most;
+  return ((n + parts - 1) / parts + 47) / 48 * 48;
+}
+
+/// The 16-bit result, if it is one: what a product starts with, and where it goes.
+template <typename C> struct Result {
+  C *c;
+  int64_t ldc;
+  float beta;
+  Stored start; ///< C itself or a bias (of ld 0): times beta it is added
+  float *space;
+
+  /// Where to compute elements [row, row + rows) x [column, column + columns), and their ld.
+  float *begin(int64_t row, int64_t rows, int64_t column, int64_t columns, int64_t &ld) const {
+    if constexpr (kIsFloat<C>) {
+      ld = ldc;
+      return c + row * ldc + column;
+    } else {
+      ld = columns > 1 || ldc == 1 ? columns : 2; // as in Panel::move
+      if (beta != 0.0f)
+        start.read(space, ld, row, rows, column, columns);
+      return space;
+    }
+  }
+  void end(int64_t row, int64_t rows, int64_t column, int64_t columns, int64_t ld) const {
+    if constexpr (!kIsFloat<C>)
+      for (int64_t r = 0; r < rows; ++r)
+        convertArray(c + (row + r) * ldc + column, space + r * ld, columns);
+  }
+};
+
+/// `body(first, count)` for the pieces that a sum over k is made in.
+template <typename Body> void forPieces(int64_t k, Body body) {
+  int64_t first = 0;
+  do {
+    int64_t count = k - first >= kDeepest ? kCut : k - first;
+    body(first, count);
+    first += count;
+  } while (first < k);
+}
+
+template <typename C>
+void product(int64_t m, int64_t n, int64_t k, float alpha, const Stored &a, const Stored &b,
+             const Result<C> &result) {
+  float *space = workspace();
+  int64_t depth = std::clamp<int64_t>(k, 2, kDeepest); // a single column takes two
+  int64_t mostColumns = b.isFloat() ? n : kPanelB / depth;
+  if (!kIsFloat<C>)
+    mostColumns = std::min(mostColumns, kResult / 64);
+  int64_t columns = partOf(n, mostColumns), mostRows = a.isFloat() ? m : kPanelA / depth;
+  if (!kIsFloat<C>)
+    mostRows = std::min(mostRows, kResult / columns);
+  int64_t rows = partOf(m, mostRows);
+  Panel left(a, space), right(b, space + kPanelA);
+  for (int64_t j = 0; j < n; j += columns)
+    for (int64_t i = 0; i < m; i += rows) {
+      int64_t height = std::min(rows, m - i), width = std::min(columns, n - j), ld = 0;
+      float *c = result.begin(i, height, j, width, ld);
+      forPieces(k, [&](int64_t first, int64_t count) {
+        left.move(i, height, first, count);
+        right.move(first, count, j, width);
+        cblas_sgemm(CblasRowMajor, flag(a.trans), flag(b.trans), narrow(height), narrow(width),
+                    narrow(count), alpha, left.data, narrow(left.ld), right.data, narrow(right.ld),
+                    first == 0 ? result.beta : 1.0f, c, narrow(ld));
+      });
+      result.end(i, height, j, width, ld);
+    }
+}
+
+/// One row of C, y[n] = alpha op(B)^T x + beta y, or one column, which is one of the transposes:
+/// `vector` is [1, k], `matrix` [k, n]. Sums over more than 16384 elements are made in pieces.
+template <typename C>
+void vectorProduct(int64_t n, int64_t k, float alpha, const Stored &vector, const Stored &matrix,
+                   const Result<C> &result, bool row) {
+  constexpr int64_t kLongest = kPanelB / 48;
+  float *space = workspace();
+  int64_t columns = partOf(n, matrix.isFloat() ? n : kPanelB / std::min(k, kLongest));
+  if (!kIsFloat<C>)
+    columns = partOf(n, std::min(columns, kResult / 2));
+  Panel left(vector, space), right(matrix, space + kPanelA);
+  for (int64_t j = 0; j < n; j += columns) {
+    int64_t width = std::min(columns, n - j), ld = 0;
+    float *y = row ? result.begin(0, 1, j, width, ld) : result.begin(j, width, 0, 1, ld);
+    for (int64_t first = 0; first < k; first += kLongest) {
+      int64_t count = std::min(kLongest, k - first);
+      left.move(0, 1, first, count);
+      right.move(first, count, j, width);
+      bool plain = matrix.trans == Trans::No; // stored [k, n]
+      cblas_sgemv(CblasRowMajor, plain ? CblasTrans : CblasNoTrans, narrow(plain ? count : width),
+                  narrow(plain ? width : count), alpha, right.data, narrow(right.ld), left.data,
+                  vector.trans == Trans::Yes ? narrow(left.ld) : 1, first == 0 ? result.beta : 1.0f,
+                  y, row ? 1 : narrow(ld));
+    }
+    row ? result.end(0, 1, j, width, ld) : result.end(j, width, 0, 1, ld);
+  }
+}
+
+Trans flipped(Trans trans) { return trans == Trans::Yes ? Trans::No : Trans::Yes; }
+
+/// C = alpha op(A) op(B) + beta start.
+template <typename C>
+void narrowGemm(int64_t m, int64_t n, int64_t k, float alpha, Stored a, Stored b, float beta,
+                Stored start, C *c, int64_t ldc) {
+  if (m == 0 || n == 0)
+    return;
+  Result<C> result{c, ldc, beta, start, workspace() + kPanelA + kPanelB};
+  if (m == 1 && k > 0)
+    return vectorProduct(n, k, alpha, a, b, result, true);
+  if (n == 1 && k > 0) {
+    a.trans = flipped(a.trans);
+    b.trans = flipped(b.trans);
+    return vectorProduct(m, k, alpha, b, a, result, false);
+  }
+  product(m, n, k, alpha, a, b, result);
+}
+
+template <typename A, typename B, typename C>
+constexpr bool kAllFloat = kIsFloat<A> &&kIsFloat<B> &&kIsFloat<C>;
+
+} // namespace
+
+//===-- Entry points ------------------------------------------------------------------------===//
+
+template <typename A, typename B, typename C>
+void gemm(Trans transA, Trans transB, int64_t m, int64_t n, int64_t k, float alpha, const A *a,
+          int64_t lda, const B *b, int64_t ldb, float beta, C *c, int64_t ldc) {
+  if constexpr (kAllFloat<A, B, C>)
+    floatGemm(transA, transB, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+  else
+    narrowGemm(m, n, k, alpha, stored(a, lda, transA), stored(b, ldb, transB), beta, stored(c, ldc),
+               c, ldc);
+}
+
+template <typename A, typename B, typename V, typename C>
+void gemmBias(Trans transA, Trans transB, int64_t m, int64_t n, int64_t k, const A *a, int64_t lda,
+              const B *b, int64_t ldb, const V *bias, C *c, int64_t ldc) {
+  if constexpr (!kIsFloat<C>)
+    return narrowGemm(m, n, k, 1.0f, stored(a, lda, transA), stored(b, ldb, transB), 1.0f,
+                      stored(bias, 0), c, ldc);
   // The bias is written first and added by the product itself, while its tile is in registers.
   for (int64_t row = 0; row < m; ++row)
-    std::memcpy(c + row * ldc, bias, size_t(n) * sizeof(float));
+    convertArray(c + row * ldc, bias, n);
   gemm(transA, transB, m, n, k, 1.0f, a, lda, b, ldb, 1.0f, c, ldc);
 }
 
+template <typename A, typename B, typename C>
 void gemmBatched(Trans transA, Trans transB, int64_t batch, int64_t m, int64_t n, int64_t k,
-                 float alpha, const float *a, int64_t lda, int64_t strideA, const float *b,
-                 int64_t ldb, int64_t strideB, float beta, float *c, int64_t ldc, int64_t strideC) {
+                 float alpha, const A *a, int64_t lda, int64_t strideA, const B *b, int64_t ldb,
+                 int64_t strideB, float beta, C *c, int64_t ldc, int64_t strideC) {
   for (int64_t i = 0; i < batch; ++i)
     gemm(transA, transB, m, n, k, alpha, a + i * strideA, lda, b + i * strideB, ldb, beta,
          c + i * strideC, ldc);
 }
+
+#define GEMM(A, B, C)                                                                              \
+  template void gemm(Trans, Trans, int64_t, int64_t, int64_t, float, const A *, int64_t,           \
+                     const B *, int64_t, float, C *, int64_t);                                     \
+  template void gemmBatched(Trans, Trans, int64_t, int64_t, int64_t, int64_t, float, const A *,    \
+                            int64_t, int64_t, const B *, int64_t, int64_t, float, C *, int64_t,    \
+                            int64_t);
+#define GEMM_BIAS(A, B, V, C)                                                                      \
+  template void gemmBias(Trans, Trans, int64_t, int64_t, int64_t, const A *, int64_t, const B *,   \
+                         int64_t, const V *, C *, int64_t);
+#define GEMMS(A, B, C, T) GEMM(A, B, C) GEMM_BIAS(A, B, float, C) GEMM_BIAS(A, B, T, C)
+#define COMBINATIONS(T)                                                                            \
+  GEMMS(T, T, T, T)                                                                                \
+  GEMMS(T, T, float, T)                                                                            \
+  GEMMS(T, float, T, T)                                                                            \
+  GEMMS(T, float, float, T)                                                                        \
+  GEMMS(float, T, T, T)                                                                            \
+  GEMMS(float, T, float, T)                                                                        \
+  GEMMS(float, float, T, T)
+GEMM(float, float, float)
+GEMM_BIAS(float, float, float, float)
+COMBINATIONS(Half)
+COMBINATIONS(BFloat16)
 
 } // namespace partita_rt

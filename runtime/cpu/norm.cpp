@@ -3,6 +3,7 @@
 #include "partita_rt/kernels.h"
 
 #include "cpu/rows.h"
+#include "cpu/storage.h"
 
 #include <cmath>
 
@@ -10,11 +11,24 @@ namespace partita_rt {
 
 //===-- Layer norm --------------------------------------------------------------------------===//
 
-void layerNormForward(float *y, float *mean, float *rstd, const float *x, const float *weight,
-                      const float *bias, int64_t rows, int64_t width, float epsilon) {
+namespace {
+
+/// Is there a weight? Known when a kernel on 16-bit rows is compiled, which is twice as fast.
+template <typename T, typename Body> void withPresence(FloatOr<const T> weight, Body body) {
+  if constexpr (kIsFloat<T>)
+    body(weight, bool(weight));
+  else if (!weight)
+    body(static_cast<const float *>(nullptr), std::false_type());
+  else
+    withType(weight, [&](auto *pointer) { body(pointer, std::true_type()); });
+}
+
+template <typename T, typename W, typename B, typename HasW, typename HasB>
+void layerNormRows(T *y, float *mean, float *rstd, const T *x, const W *weight, HasW hasWeight,
+                   const B *bias, HasB hasBias, int64_t rows, int64_t width, float epsilon) {
   for (int64_t row = 0; row < rows; ++row) {
-    const float *in = x + row * width;
-    float *out = y + row * width;
+    const T *in = x + row * width;
+    T *out = y + row * width;
     float m = rowSum(in, width) / float(width);
     Lanes squares{};
     forLanes(width, [&](int64_t i, int64_t n) { // missing lanes hold m: difference 0
@@ -24,9 +38,9 @@ void layerNormForward(float *y, float *mean, float *rstd, const float *x, const 
     float s = 1.0f / std::sqrt(sumLanes(squares) / float(width) + epsilon);
     forLanes(width, [&](int64_t i, int64_t n) {
       Lanes value = (loadUpTo(in + i, n) - splat(m)) * splat(s);
-      if (weight)
+      if (hasWeight)
         value *= loadUpTo(weight + i, n);
-      if (bias)
+      if (hasBias)
         value += loadUpTo(bias + i, n);
       storeUpTo(out + i, value, n);
     });
@@ -37,25 +51,31 @@ void layerNormForward(float *y, float *mean, float *rstd, const float *x, const 
   }
 }
 
-namespace {
-
 /// Rows that are handled together: their dy and x stay in the cache for all three passes.
 constexpr int64_t kNormRows = 16;
 
 /// Null `mean`: the norm subtracts none (RMSNorm).
-struct NormRows {
-  const float *dy, *x, *mean, *rstd;
+template <typename T> struct NormRows {
+  const T *dy, *x;
+  const float *mean, *rstd;
   int64_t rows, width;
   float meanOf(int64_t row) const { return mean ? mean[row] : 0.0f; }
+  NormRows from(int64_t row, int64_t count) const {
+    return {dy + row * width, x + row * width, mean ? mean + row : nullptr,
+            rstd + row,       count,           width};
+  }
 };
 
-/// dweight += sum of dy * xhat, dbias += sum of dy over the rows, column by column.
-void addWeightGradients(float *dweight, float *dbias, const NormRows &block) {
-  forLanes(block.width, [&](int64_t i, int64_t n) {
+/// dweight += sum of dy * xhat, dbias += sum of dy over the rows, for columns [first, first +
+/// count) with dweight and dbias pointing at the first.
+template <typename T>
+void addWeightGradients(float *dweight, float *dbias, const NormRows<T> &block, int64_t first,
+                        int64_t count) {
+  forLanes(count, [&](int64_t i, int64_t n) {
     Lanes w{}, b{};
     for (int64_t r = 0; r < block.rows; ++r) {
-      Lanes dy = loadUpTo(block.dy + r * block.width + i, n);
-      Lanes x = loadUpTo(block.x + r * block.width + i, n);
+      Lanes dy = loadUpTo(block.dy + r * block.width + first + i, n);
+      Lanes x = loadUpTo(block.x + r * block.width + first + i, n);
       w += dy * ((x - splat(block.meanOf(r))) * splat(block.rstd[r]));
       b += dy;
     }
@@ -68,25 +88,26 @@ void addWeightGradients(float *dweight, float *dbias, const NormRows &block) {
 
 /// dx = rstd * (dy w - mean(dy w) - xhat * mean(dy w xhat)), without the middle term where no mean
 /// was subtracted.
-void inputGradient(float *dx, const NormRows &block, const float *weight, Write write) {
+template <typename T, typename W, typename HasW>
+void inputGradient(T *dx, const NormRows<T> &block, const W *weight, HasW hasWeight, Write write) {
   int64_t width = block.width;
   for (int64_t r = 0; r < block.rows; ++r) {
-    const float *dy = block.dy + r * width, *x = block.x + r * width;
+    const T *dy = block.dy + r * width, *x = block.x + r * width;
     float m = block.meanOf(r), s = block.rstd[r];
     Lanes sum{}, dot{};
     forLanes(width, [&](int64_t i, int64_t n) {
       Lanes g = loadUpTo(dy + i, n);
-      if (weight)
+      if (hasWeight)
         g *= loadUpTo(weight + i, n);
       sum += g;
       dot += g * ((loadUpTo(x + i, n, m) - splat(m)) * splat(s));
     });
     Lanes meanG = splat(block.mean ? sumLanes(sum) / float(width) : 0.0f);
     Lanes meanDot = splat(sumLanes(dot) / float(width));
-    float *out = dx + r * width;
+    T *out = dx + r * width;
     forLanes(width, [&](int64_t i, int64_t n) {
       Lanes g = loadUpTo(dy + i, n);
-      if (weight)
+      if (hasWeight)
         g *= loadUpTo(weight + i, n);
       Lanes xhat = (loadUpTo(x + i, n) - splat(m)) * splat(s);
       Lanes value = (g - meanG - xhat * meanDot) * splat(s);
@@ -97,82 +118,141 @@ void inputGradient(float *dx, const NormRows &block, const float *weight, Write 
   }
 }
 
-void normBackward(float *dx, float *dweight, float *dbias, const NormRows &all, const float *weight,
-                  Write write, Write dxWrite) {
-  int64_t width = all.width;
-  if (write == Write::Set) {
-    if (dweight)
-      fill(dweight, 0.0f, width);
-    if (dbias)
-      fill(dbias, 0.0f, width);
-  }
-  for (int64_t row = 0; row < all.rows; row += kNormRows) {
-    NormRows block{all.dy + row * width,
-                   all.x + row * width,
-                   all.mean ? all.mean + row : nullptr,
-                   all.rstd + row,
-                   std::min(kNormRows, all.rows - row),
-                   width};
-    if (dweight || dbias) // before dx, which may overwrite dy
-      addWeightGradients(dweight, dbias, block);
-    if (dx)
-      inputGradient(dx + row * width, block, weight, dxWrite);
-  }
+/// Calls body(block) for the blocks of rows that are handled together.
+template <typename T, typename Body> void forBlocks(const NormRows<T> &all, Body body) {
+  for (int64_t row = 0; row < all.rows; row += kNormRows)
+    body(all.from(row, std::min(kNormRows, all.rows - row)), row);
+}
+
+/// The sums of one parameter's gradient over all rows, in float: `add(sums, block, first, n)`.
+template <typename G, typename T, typename Add>
+void parameterGradient(G *gradient, const NormRows<T> &all, Write write, Add add) {
+  throughFloat(
+      gradient, all.width, write == Write::Add, [&](float *sums, int64_t first, int64_t n) {
+        if (write == Write::Set)
+          fill(sums, 0.0f, n);
+        forBlocks(all, [&](const NormRows<T> &block, int64_t) { add(sums, block, first, n); });
+      });
+}
+
+template <typename T>
+void normBackward(T *dx, FloatOr<T> dweight, FloatOr<T> dbias, const NormRows<T> &all,
+                  FloatOr<const T> weight, Write write, Write dxWrite) {
+  withPresence<T>(weight, [&](auto *w, auto hasWeight) {
+    if constexpr (kIsFloat<T>) {
+      if (write == Write::Set) {
+        if (dweight)
+          fill(dweight, 0.0f, all.width);
+        if (dbias)
+          fill(dbias, 0.0f, all.width);
+      }
+      forBlocks(all, [&](const NormRows<T> &block, int64_t row) {
+        if (dweight || dbias) // before dx, which may overwrite dy
+          addWeightGradients(dweight, dbias, block, 0, block.width);
+        if (dx)
+          inputGradient(dx + row * all.width, block, w, hasWeight, dxWrite);
+      });
+    } else {
+      if (dweight)
+        withType(dweight, [&](auto *gradient) {
+          parameterGradient(gradient, all, write, [](float *sums, auto &block, auto... range) {
+            addWeightGradients(sums, nullptr, block, range...);
+          });
+        });
+      if (dbias)
+        withType(dbias, [&](auto *gradient) {
+          parameterGradient(gradient, all, write, [](float *sums, auto &block, auto... range) {
+            addWeightGradients(nullptr, sums, block, range...);
+          });
+        });
+      forBlocks(all, [&](const NormRows<T> &block, int64_t row) {
+        if (dx)
+          inputGradient(dx + row * all.width, block, w, hasWeight, dxWrite);
+      });
+    }
+  });
 }
 
 } // namespace
 
-void layerNormBackward(float *dx, float *dweight, float *dbias, const float *dy, const float *x,
-                       const float *weight, const float *mean, const float *rstd, int64_t rows,
+template <typename T>
+void layerNormForward(T *y, float *mean, float *rstd, const T *x, FloatOr<const T> weight,
+                      FloatOr<const T> bias, int64_t rows, int64_t width, float epsilon) {
+  withPresence<T>(weight, [&](auto *w, auto hasWeight) {
+    withPresence<T>(bias, [&](auto *b, auto hasBias) {
+      layerNormRows(y, mean, rstd, x, w, hasWeight, b, hasBias, rows, width, epsilon);
+    });
+  });
+}
+
+template <typename T>
+void layerNormBackward(T *dx, FloatOr<T> dweight, FloatOr<T> dbias, const T *dy, const T *x,
+                       FloatOr<const T> weight, const float *mean, const float *rstd, int64_t rows,
                        int64_t width, Write write, Write dxWrite) {
-  normBackward(dx, dweight, dbias, {dy, x, mean, rstd, rows, width}, weight, write, dxWrite);
+  NormRows<T> all{dy, x, mean, rstd, rows, width};
+  normBackward<T>(dx, dweight, dbias, all, weight, write, dxWrite);
 }
 
 //===-- Root-mean-square norm ---------------------------------------------------------------===//
 
-void rmsNormForward(float *y, float *rstd, const float *x, const float *weight, int64_t rows,
+template <typename T>
+void rmsNormForward(T *y, float *rstd, const T *x, FloatOr<const T> weight, int64_t rows,
                     int64_t width, float epsilon) {
-  for (int64_t row = 0; row < rows; ++row) {
-    const float *in = x + row * width;
-    float *out = y + row * width;
-    Lanes squares{};
-    forLanes(width, [&](int64_t i, int64_t n) {
-      Lanes value = loadUpTo(in + i, n);
-      squares += value * value;
-    });
-    float s = 1.0f / std::sqrt(sumLanes(squares) / float(width) + epsilon);
-    forLanes(width, [&](int64_t i, int64_t n) {
-      Lanes value = loadUpTo(in + i, n) * splat(s);
-      if (weight)
-        value *= loadUpTo(weight + i, n);
-      storeUpTo(out + i, value, n);
-    });
-    if (rstd)
-      rstd[row] = s;
-  }
+  withPresence<T>(weight, [&](auto *w, auto hasWeight) {
+    for (int64_t row = 0; row < rows; ++row) {
+      const T *in = x + row * width;
+      T *out = y + row * width;
+      Lanes squares{};
+      forLanes(width, [&](int64_t i, int64_t n) {
+        Lanes value = loadUpTo(in + i, n);
+        squares += value * value;
+      });
+      float s = 1.0f / std::sqrt(sumLanes(squares) / float(width) + epsilon);
+      forLanes(width, [&](int64_t i, int64_t n) {
+        Lanes value = loadUpTo(in + i, n) * splat(s);
+        if (hasWeight)
+          value *= loadUpTo(w + i, n);
+        storeUpTo(out + i, value, n);
+      });
+      if (rstd)
+        rstd[row] = s;
+    }
+  });
 }
 
-void rmsNormBackward(float *dx, float *dweight, const float *dy, const float *x,
-                     const float *weight, const float *rstd, int64_t rows, int64_t width,
-                     Write write, Write dxWrite) {
-  normBackward(dx, dweight, nullptr, {dy, x, nullptr, rstd, rows, width}, weight, write, dxWrite);
+template <typename T>
+void rmsNormBackward(T *dx, FloatOr<T> dweight, const T *dy, const T *x, FloatOr<const T> weight,
+                     const float *rstd, int64_t rows, int64_t width, Write write, Write dxWrite) {
+  NormRows<T> all{dy, x, nullptr, rstd, rows, width};
+  normBackward<T>(dx, dweight, nullptr, all, weight, write, dxWrite);
 }
 
 //===-- Softmax -----------------------------------------------------------------------------===//
 
-void softmaxForward(float *y, const float *x, int64_t rows, int64_t width) {
+template <typename T> void softmaxForward(T *y, const T *x, int64_t rows, int64_t width) {
   for (int64_t row = 0; row < rows; ++row) {
-    float largest = rowMax(x + row * width, width);
+    const T *in = x + row * width;
+    T *out = y + row * width;
+    float largest = rowMax(in, width);
     if (largest == -std::numeric_limits<float>::infinity())
       largest = 0.0f; // all masked: exp(-inf) = 0 everywhere
-    float sum = rowExp(y + row * width, x + row * width, 1.0f, largest, width);
-    rowScale(y + row * width, sum == 0.0f ? 0.0f : 1.0f / sum, width);
+    if constexpr (kIsFloat<T>) {
+      float sum = rowExp(out, in, 1.0f, largest, width);
+      rowScale(out, sum == 0.0f ? 0.0f : 1.0f / sum, width);
+    } else { // exponentials have no place between the sweeps but rounded: they are made twice
+      float sum = rowExpSum(in, largest, width);
+      Lanes factor = splat(sum == 0.0f ? 0.0f : 1.0f / sum);
+      forLanes(width, [&](int64_t i, int64_t n) {
+        storeUpTo(out + i, expLanes(loadUpTo(in + i, n) - splat(largest)) * factor, n);
+      });
+    }
   }
 }
 
-void softmaxBackward(float *dx, const float *dy, const float *y, int64_t rows, int64_t width) {
+template <typename T>
+void softmaxBackward(T *dx, const T *dy, const T *y, int64_t rows, int64_t width) {
   for (int64_t row = 0; row < rows; ++row) {
-    const float *g = dy + row * width, *p = y + row * width;
+    const T *g = dy + row * width, *p = y + row * width;
     Lanes sum{};
     forLanes(width, [&](int64_t i, int64_t n) { sum += loadUpTo(g + i, n) * loadUpTo(p + i, n); });
     float dot = sumLanes(sum);
@@ -180,5 +260,20 @@ void softmaxBackward(float *dx, const float *dy, const float *y, int64_t rows, i
       dx[row * width + i] = p[i] * (g[i] - dot);
   }
 }
+
+#define ROWS(T)                                                                                    \
+  template void layerNormForward(T *, float *, float *, const T *, FloatOr<const T>,               \
+                                 FloatOr<const T>, int64_t, int64_t, float);                       \
+  template void layerNormBackward(T *, FloatOr<T>, FloatOr<T>, const T *, const T *,               \
+                                  FloatOr<const T>, const float *, const float *, int64_t,         \
+                                  int64_t, Write, Write);                                          \
+  template void rmsNormForward(T *, float *, const T *, FloatOr<const T>, int64_t, int64_t,        \
+                               float);                                                             \
+  template void rmsNormBackward(T *, FloatOr<T>, const T *, const T *, FloatOr<const T>,           \
+                                const float *, int64_t, int64_t, Write, Write);                    \
+  template void softmaxForward(T *, const T *, int64_t, int64_t);                                  \
+  template void softmaxBackward(T *, const T *, const T *, int64_t, int64_t);
+FOR_STORAGE(ROWS)
+#undef ROWS
 
 } // namespace partita_rt

@@ -3,6 +3,7 @@
 #include "partita_rt/kernels.h"
 
 #include "cpu/rows.h"
+#include "cpu/storage.h"
 
 namespace partita_rt {
 
@@ -11,14 +12,15 @@ namespace {
 constexpr int64_t kRowBlock = 64;       ///< rows whose column sums are kept apart
 constexpr int64_t kElementBlock = 4096; ///< elements of a row whose sum is kept apart
 
-float blockedSum(const float *x, int64_t n) {
+template <typename T> float blockedSum(const T *x, int64_t n) {
   float sum = 0.0f;
   for (int64_t begin = 0; begin < n; begin += kElementBlock)
     sum += rowSum(x + begin, std::min(kElementBlock, n - begin));
   return sum;
 }
 
-template <typename Transform> double blockedDouble(const float *x, int64_t n, Transform transform) {
+template <typename T, typename Transform>
+double blockedDouble(const T *x, int64_t n, Transform transform) {
   double total = 0.0;
   for (int64_t begin = 0; begin < n; begin += kElementBlock) {
     int64_t count = std::min(kElementBlock, n - begin);
@@ -26,9 +28,9 @@ template <typename Transform> double blockedDouble(const float *x, int64_t n, Tr
     int64_t i = 0;
     for (; i + kLanes <= count; i += kLanes)
       for (int64_t lane = 0; lane < kLanes; ++lane)
-        lanes[lane] += transform(double(x[begin + i + lane]));
+        lanes[lane] += transform(double(float(x[begin + i + lane])));
     for (; i < count; ++i)
-      lanes[i % kLanes] += transform(double(x[begin + i]));
+      lanes[i % kLanes] += transform(double(float(x[begin + i])));
     double sum = 0.0;
     for (double lane : lanes)
       sum += lane;
@@ -37,9 +39,9 @@ template <typename Transform> double blockedDouble(const float *x, int64_t n, Tr
   return total;
 }
 
-} // namespace
-
-void columnSum(float *y, const float *x, int64_t rows, int64_t width, int64_t stride, Write write) {
+/// y[width] (+)= column sums of x.
+template <typename T>
+void addColumns(float *y, const T *x, int64_t rows, int64_t width, int64_t stride, Write write) {
   if (write == Write::Set)
     fill(y, 0.0f, width);
   for (int64_t row = 0; row < rows; row += kRowBlock) {
@@ -48,7 +50,7 @@ void columnSum(float *y, const float *x, int64_t rows, int64_t width, int64_t st
     for (; i + 4 * kLanes <= width; i += 4 * kLanes) {
       Lanes a{}, b{}, c{}, d{};
       for (int64_t r = row; r < end; ++r) {
-        const float *p = x + r * stride + i;
+        const T *p = x + r * stride + i;
         a += load(p);
         b += load(p + kLanes);
         c += load(p + 2 * kLanes);
@@ -69,42 +71,112 @@ void columnSum(float *y, const float *x, int64_t rows, int64_t width, int64_t st
   }
 }
 
-void reduceSum(float *y, const float *x, int64_t outer, int64_t n, int64_t inner, Write write) {
+/// Column sums that `finish(sums, n)` works on before they are rounded.
+template <typename Y, typename T, typename Finish>
+void columns(Y *y, const T *x, int64_t rows, int64_t width, int64_t stride, Write write,
+             Finish finish) {
+  throughFloat(y, width, write == Write::Add, [&](float *sums, int64_t first, int64_t n) {
+    addColumns(sums, x + first, rows, n, stride, write);
+    finish(sums, n);
+  });
+}
+
+} // namespace
+
+template <typename Y, typename T>
+void columnSum(Y *y, const T *x, int64_t rows, int64_t width, int64_t stride, Write write) {
+  columns(y, x, rows, width, stride, write, [](float *, int64_t) {});
+}
+
+template <typename Y, typename T>
+void reduceSum(Y *y, const T *x, int64_t outer, int64_t n, int64_t inner, Write write) {
   for (int64_t o = 0; o < outer; ++o)
     if (inner == 1)
-      y[o] = (write == Write::Add ? y[o] : 0.0f) + blockedSum(x + o * n, n);
+      y[o] = (write == Write::Add ? float(y[o]) : 0.0f) + blockedSum(x + o * n, n);
     else
       columnSum(y + o * inner, x + o * n * inner, n, inner, inner, write);
 }
 
-void reduceMean(float *y, const float *x, int64_t outer, int64_t n, int64_t inner) {
-  reduceSum(y, x, outer, n, inner);
-  for (int64_t i = 0; i < outer * inner; ++i)
-    y[i] /= float(n);
+template <typename Y, typename T>
+void reduceMean(Y *y, const T *x, int64_t outer, int64_t n, int64_t inner) {
+  for (int64_t o = 0; o < outer; ++o)
+    if (inner == 1)
+      y[o] = (0.0f + blockedSum(x + o * n, n)) / float(n);
+    else
+      columns(y + o * inner, x + o * n * inner, n, inner, inner, Write::Set,
+              [n](float *sums, int64_t count) {
+                for (int64_t i = 0; i < count; ++i)
+                  sums[i] /= float(n);
+              });
 }
 
-void reduceMax(float *y, const float *x, int64_t outer, int64_t n, int64_t inner) {
+template <typename Y, typename T>
+void reduceMax(Y *y, const T *x, int64_t outer, int64_t n, int64_t inner) {
   for (int64_t o = 0; o < outer; ++o) {
     if (inner == 1) {
       y[o] = rowMax(x + o * n, n);
       continue;
     }
-    float *out = y + o * inner;
+    Y *out = y + o * inner;
     fill(out, -std::numeric_limits<float>::infinity(), inner);
     for (int64_t r = 0; r < n; ++r) {
-      const float *in = x + (o * n + r) * inner;
+      const T *in = x + (o * n + r) * inner;
       for (int64_t i = 0; i < inner; ++i)
-        out[i] = out[i] > in[i] ? out[i] : in[i];
+        out[i] = out[i] > in[i] ? float(out[i]) : float(in[i]);
     }
   }
 }
 
-double sumOfSquares(const float *x, int64_t n) {
+#define REDUCE(Y, T)                                                                               \
+  template void columnSum(Y *, const T *, int64_t, int64_t, int64_t, Write);                       \
+  template void reduceSum(Y *, const T *, int64_t, int64_t, int64_t, Write);                       \
+  template void reduceMean(Y *, const T *, int64_t, int64_t, int64_t);                             \
+  template void reduceMax(Y *, const T *, int64_t, int64_t, int64_t);
+FOR_RESULTS(REDUCE)
+#undef REDUCE
+
+template <typename T> double sumOfSquares(const T *x, int64_t n) {
   return blockedDouble(x, n, [](double value) { return value * value; });
 }
 
-double sumAll(const float *x, int64_t n) {
+template <typename T> double sumAll(const T *x, int64_t n) {
   return blockedDouble(x, n, [](double value) { return value; });
 }
+
+namespace {
+
+/// Bits without the sign, and those of infinity: what is not below them is not finite.
+uint32_t magnitude(float x) { return half::bitsOf(x) & 0x7fffffffu; }
+uint16_t magnitude(Half x) { return x.bits & 0x7fff; }
+uint16_t magnitude(BFloat16 x) { return x.bits & 0x7fff; }
+template <typename T> constexpr int32_t kInfinity = 0x7f800000;
+template <> constexpr int32_t kInfinity<Half> = 0x7c00;
+template <> constexpr int32_t kInfinity<BFloat16> = 0x7f80;
+
+} // namespace
+
+template <typename T> NonFinite nonFinite(const T *x, int64_t n) {
+  NonFinite found{0, -1};
+  for (int64_t begin = 0; begin < n; begin += kElementBlock) {
+    int64_t end = std::min(n, begin + kElementBlock);
+    int32_t count = 0;
+    for (int64_t i = begin; i < end; ++i)
+      count += int32_t(magnitude(x[i])) >= kInfinity<T>;
+    if (count > 0 && found.count == 0) {
+      found.first = begin;
+      while (int32_t(magnitude(x[found.first])) < kInfinity<T>)
+        ++found.first;
+    }
+    found.count += count;
+  }
+  return found;
+}
+
+#define WHOLE(T)                                                                                   \
+  template double sumOfSquares(const T *, int64_t);                                                \
+  template double sumAll(const T *, int64_t);                                                      \
+  template NonFinite nonFinite(const T *, int64_t);
+FOR_STORAGE(WHOLE)
+#undef WHOLE
 
 } // namespace partita_rt

@@ -18,23 +18,23 @@ template <typename Body> inline void forLanes(int64_t width, Body body) {
     body(i, width - i);
 }
 
-inline Lanes loadUpTo(const float *p, int64_t n, float rest = 0.0f) {
+template <typename T> inline Lanes loadUpTo(const T *p, int64_t n, float rest = 0.0f) {
   return n == kLanes ? load(p) : loadPart(p, n, rest);
 }
-inline void storeUpTo(float *p, Lanes x, int64_t n) {
+template <typename T> inline void storeUpTo(T *p, Lanes x, int64_t n) {
   if (n == kLanes)
     store(p, x);
   else
     storePart(p, x, n);
 }
 
-inline float rowSum(const float *x, int64_t width) {
+template <typename T> inline float rowSum(const T *x, int64_t width) {
   Lanes sum{};
   forLanes(width, [&](int64_t i, int64_t n) { sum += loadUpTo(x + i, n); });
   return sumLanes(sum);
 }
 
-inline float rowMax(const float *x, int64_t width) {
+template <typename T> inline float rowMax(const T *x, int64_t width) {
   constexpr float low = -std::numeric_limits<float>::infinity();
   Lanes a = splat(low), b = a, c = a, d = a;
   int64_t i = 0;
@@ -106,7 +106,7 @@ inline float tileExp(float *x, float scale, float shift, int64_t width) {
 }
 
 /// Sum of exp(x - shift) alone.
-inline float rowExpSum(const float *x, float shift, int64_t width) {
+template <typename T> inline float rowExpSum(const T *x, float shift, int64_t width) {
   Lanes sum{}, more{};
   int64_t i = 0;
   for (; i + 2 * kLanes <= width; i += 2 * kLanes) {

@@ -3,8 +3,10 @@
 #include "partita_rt/kernels.h"
 
 #include "cpu/rows.h"
+#include "cpu/storage.h"
 
 #include <cmath>
+#include <vector>
 
 namespace partita_rt {
 
@@ -18,20 +20,61 @@ template <typename Id> void checkId(Id id, int64_t position, const TokenRows &ro
          (long long)position, (long long)rows.whole - 1);
 }
 
-template <typename Id>
-void scatterRows(float *dtable, const float *dy, const Id *ids, int64_t n, int64_t width,
-                 const TokenRows &rows, Write write) {
-  if (write == Write::Set)
-    fill(dtable, 0.0f, rows.count * width);
-  for (int64_t i = 0; i < n; ++i) {
-    checkId(ids[i], i, rows);
-    if (!rows.has(ids[i]))
+/// Row rowOf(i) (-1: none) of dst gets from[i] of n rows added, in the order of i.
+template <typename T, typename RowOf>
+void addRows(float *dst, const T *from, int64_t n, int64_t width, RowOf rowOf) {
+  for (int64_t i = 0; i < n; ++i, from += width) {
+    int64_t at = rowOf(i);
+    if (at < 0)
       continue;
-    float *__restrict row = dtable + (int64_t(ids[i]) - rows.first) * width;
-    const float *__restrict from = dy + i * width;
+    float *__restrict row = dst + at * width;
+    const T *__restrict added = from;
     for (int64_t d = 0; d < width; ++d)
-      row[d] += from[d];
+      row[d] += added[d];
   }
+}
+
+/// The same for rows that are rounded when they are complete: their additions are brought together
+/// by sorting, which takes eight bytes per row added.
+template <typename T, typename RowOf>
+void addSortedRows(T *dst, const T *from, int64_t n, int64_t width, RowOf rowOf) {
+  struct Addition {
+    int32_t row, number;
+    bool operator<(const Addition &b) const {
+      return row != b.row ? row < b.row : number < b.number;
+    }
+  };
+  if (n > INT32_MAX)
+    fail("sums of %lld rows: at most %d are possible", (long long)n, INT32_MAX);
+  std::vector<Addition> additions;
+  additions.reserve(size_t(n));
+  for (int64_t i = 0; i < n; ++i)
+    if (int64_t row = rowOf(i); row > INT32_MAX)
+      fail("sums into row %lld: at most %d are possible", (long long)row, INT32_MAX);
+    else if (row >= 0)
+      additions.push_back({int32_t(row), int32_t(i)});
+  std::sort(additions.begin(), additions.end());
+  for (auto first = additions.begin(); first != additions.end();) {
+    auto end = std::find_if(first, additions.end(),
+                            [&](const Addition &a) { return a.row != first->row; });
+    throughFloat(dst + first->row * width, width, true,
+                 [&](float *sums, int64_t begin, int64_t count) {
+                   for (auto addition = first; addition != end; ++addition) {
+                     const T *added = from + addition->number * width + begin;
+                     for (int64_t d = 0; d < count; ++d)
+                       sums[d] += added[d];
+                   }
+                 });
+    first = end;
+  }
+}
+
+template <typename G, typename T, typename RowOf>
+void sumRows(G *dst, const T *from, int64_t n, int64_t width, RowOf rowOf) {
+  if constexpr (kIsFloat<G>)
+    addRows(dst, from, n, width, rowOf);
+  else
+    addSortedRows(dst, from, n, width, rowOf);
 }
 
 } // namespace
@@ -51,20 +94,30 @@ void embeddingForward(T *y, const Id *ids, const T *table, int64_t n, int64_t wi
 #define FOR_IDS(T)                                                                                 \
   template void embeddingForward(T *, const int64_t *, const T *, int64_t, int64_t, TokenRows);    \
   template void embeddingForward(T *, const int32_t *, const T *, int64_t, int64_t, TokenRows);
-FOR_IDS(float)
+FOR_STORAGE(FOR_IDS)
 FOR_IDS(int64_t)
 FOR_IDS(int32_t)
 FOR_IDS(bool)
 #undef FOR_IDS
 
-void embeddingBackward(float *dtable, const float *dy, const int64_t *ids, int64_t n, int64_t width,
+template <typename G, typename T, typename Id>
+void embeddingBackward(G *dtable, const T *dy, const Id *ids, int64_t n, int64_t width,
                        TokenRows rows, Write write) {
-  scatterRows(dtable, dy, ids, n, width, rows, write);
+  if (write == Write::Set)
+    fill(dtable, 0.0f, rows.count * width);
+  sumRows(dtable, dy, n, width, [&](int64_t i) {
+    checkId(ids[i], i, rows);
+    return rows.has(ids[i]) ? int64_t(ids[i]) - rows.first : -1;
+  });
 }
-void embeddingBackward(float *dtable, const float *dy, const int32_t *ids, int64_t n, int64_t width,
-                       TokenRows rows, Write write) {
-  scatterRows(dtable, dy, ids, n, width, rows, write);
-}
+
+#define FOR_IDS(G, T)                                                                              \
+  template void embeddingBackward(G *, const T *, const int64_t *, int64_t, int64_t, TokenRows,    \
+                                  Write);                                                          \
+  template void embeddingBackward(G *, const T *, const int32_t *, int64_t, int64_t, TokenRows,    \
+                                  Write);
+FOR_RESULTS(FOR_IDS)
+#undef FOR_IDS
 
 template <typename Id>
 static int64_t takenRow(Id id, int64_t table, int64_t position, int64_t rows) {
@@ -82,31 +135,27 @@ void takeForward(T *y, const Id *ids, const T *x, int64_t tables, int64_t n, int
       std::copy_n(x + takenRow(*ids, table, i, rows) * width, width, y);
 }
 
-template <typename Id>
-void takeBackward(float *dx, const float *dy, const Id *ids, int64_t tables, int64_t n,
-                  int64_t rows, int64_t width) {
+template <typename G, typename T, typename Id>
+void takeBackward(G *dx, const T *dy, const Id *ids, int64_t tables, int64_t n, int64_t rows,
+                  int64_t width) {
   fill(dx, 0.0f, tables * rows * width);
-  for (int64_t table = 0; table < tables; ++table)
-    for (int64_t i = 0; i < n; ++i, ++ids, dy += width) {
-      float *__restrict row = dx + takenRow(*ids, table, i, rows) * width;
-      for (int64_t d = 0; d < width; ++d)
-        row[d] += dy[d];
-    }
+  sumRows(dx, dy, tables * n, width,
+          [&](int64_t i) { return takenRow(ids[i], i / n, i % n, rows); });
 }
 
-#define TAKE(T, Id)                                                                                \
-  template void takeForward(T *, const Id *, const T *, int64_t, int64_t, int64_t, int64_t);
-#define FOR_IDS(Id)                                                                                \
-  TAKE(float, Id)                                                                                  \
-  TAKE(int64_t, Id)                                                                                \
-  TAKE(int32_t, Id)                                                                                \
-  TAKE(bool, Id)                                                                                   \
-  template void takeBackward(float *, const float *, const Id *, int64_t, int64_t, int64_t,        \
-                             int64_t);
-FOR_IDS(int64_t)
-FOR_IDS(int32_t)
-#undef FOR_IDS
+#define TAKE(T)                                                                                    \
+  template void takeForward(T *, const int64_t *, const T *, int64_t, int64_t, int64_t, int64_t);  \
+  template void takeForward(T *, const int32_t *, const T *, int64_t, int64_t, int64_t, int64_t);
+#define TAKE_BACKWARD(G, T)                                                                        \
+  template void takeBackward(G *, const T *, const int64_t *, int64_t, int64_t, int64_t, int64_t); \
+  template void takeBackward(G *, const T *, const int32_t *, int64_t, int64_t, int64_t, int64_t);
+FOR_STORAGE(TAKE)
+TAKE(int64_t)
+TAKE(int32_t)
+TAKE(bool)
+FOR_RESULTS(TAKE_BACKWARD)
 #undef TAKE
+#undef TAKE_BACKWARD
 
 //===-- Cross-entropy -----------------------------------------------------------------------===//
 
@@ -116,10 +165,11 @@ static void checkLabel(int64_t label, int64_t row, int64_t vocabulary) {
          (long long)row, (long long)vocabulary - 1);
 }
 
-void crossEntropyForward(float *loss, float *logSumExp, const float *logits, const int64_t *labels,
+template <typename T>
+void crossEntropyForward(float *loss, float *logSumExp, const T *logits, const int64_t *labels,
                          int64_t rows, int64_t vocabulary, int64_t stride, int64_t ignoreIndex) {
   for (int64_t row = 0; row < rows; ++row) {
-    const float *x = logits + row * stride;
+    const T *x = logits + row * stride;
     loss[row] = 0.0f;
     logSumExp[row] = 0.0f;
     if (labels[row] == ignoreIndex)
@@ -131,14 +181,15 @@ void crossEntropyForward(float *loss, float *logSumExp, const float *logits, con
   }
 }
 
-void logSumExp(float *y, const float *x, int64_t rows, TokenRows columns) {
+template <typename T> void logSumExp(float *y, const T *x, int64_t rows, TokenRows columns) {
   for (int64_t row = 0; row < rows; ++row, x += columns.count) {
     float largest = rowMax(x, columns.inside());
     y[row] = largest + std::log(rowExpSum(x, largest, columns.inside()));
   }
 }
 
-void tokenLoss(float *loss, const float *logits, const float *logSumExp, const int64_t *labels,
+template <typename T>
+void tokenLoss(float *loss, const T *logits, const float *logSumExp, const int64_t *labels,
                int64_t rows, TokenRows vocabulary, int64_t ignoreIndex) {
   for (int64_t row = 0; row < rows; ++row) {
     loss[row] = 0.0f;
@@ -150,13 +201,14 @@ void tokenLoss(float *loss, const float *logits, const float *logSumExp, const i
   }
 }
 
-void crossEntropyBackward(float *dlogits, const float *dloss, int64_t dlossStride,
-                          const float *logits, const float *logSumExp, const int64_t *labels,
-                          int64_t rows, TokenRows vocabulary, int64_t stride, int64_t ignoreIndex) {
+template <typename T>
+void crossEntropyBackward(T *dlogits, const float *dloss, int64_t dlossStride, const T *logits,
+                          const float *logSumExp, const int64_t *labels, int64_t rows,
+                          TokenRows vocabulary, int64_t stride, int64_t ignoreIndex) {
   int64_t inside = vocabulary.inside();
   for (int64_t row = 0; row < rows; ++row) {
-    const float *x = logits + row * stride;
-    float *dx = dlogits + row * stride;
+    const T *x = logits + row * stride;
+    T *dx = dlogits + row * stride;
     float seed = dloss[row * dlossStride];
     fill(dx + inside, 0.0f, stride - inside);
     if (labels[row] == ignoreIndex) {
@@ -165,13 +217,35 @@ void crossEntropyBackward(float *dlogits, const float *dloss, int64_t dlossStrid
     }
     checkLabel(labels[row], row, vocabulary.whole);
     Lanes shift = splat(logSumExp[row]), factor = splat(seed);
-    forLanes(inside, [&](int64_t i, int64_t n) {
-      storeUpTo(dx + i, factor * expLanes(loadUpTo(x + i, n) - shift), n);
-    });
-    if (vocabulary.has(labels[row]))
-      dx[labels[row] - vocabulary.first] -= seed;
+    int64_t label = vocabulary.has(labels[row]) ? labels[row] - vocabulary.first : -1;
+    if constexpr (kIsFloat<T>) {
+      forLanes(inside, [&](int64_t i, int64_t n) {
+        storeUpTo(dx + i, factor * expLanes(loadUpTo(x + i, n) - shift), n);
+      });
+      if (label >= 0)
+        dx[label] -= seed;
+    } else { // the label's element is rounded after the subtraction
+      alignas(64) float lanes[kLanes];
+      forLanes(inside, [&](int64_t i, int64_t n) {
+        store(lanes, factor * expLanes(loadUpTo(x + i, n) - shift));
+        if (label >= i && label < i + n)
+          lanes[label - i] -= seed;
+        storeUpTo(dx + i, load(lanes), n);
+      });
+    }
   }
 }
+
+#define LOSS(T)                                                                                    \
+  template void crossEntropyForward(float *, float *, const T *, const int64_t *, int64_t,         \
+                                    int64_t, int64_t, int64_t);                                    \
+  template void logSumExp(float *, const T *, int64_t, TokenRows);                                 \
+  template void tokenLoss(float *, const T *, const float *, const int64_t *, int64_t, TokenRows,  \
+                          int64_t);                                                                \
+  template void crossEntropyBackward(T *, const float *, int64_t, const T *, const float *,        \
+                                     const int64_t *, int64_t, TokenRows, int64_t, int64_t);
+FOR_STORAGE(LOSS)
+#undef LOSS
 
 int64_t countLabels(const int64_t *labels, int64_t n, int64_t ignoreIndex) {
   int64_t count = 0;

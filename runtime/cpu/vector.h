@@ -13,7 +13,8 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
-#ifdef __F16C__
+#include <type_traits>
+#ifdef __AVX__
 #include <immintrin.h>
 #endif
 
@@ -27,53 +28,75 @@ typedef float LooseLanes __attribute__((vector_size(64), aligned(4), may_alias))
 inline Lanes load(const float *p) { return *reinterpret_cast<const LooseLanes *>(p); }
 inline void store(float *p, Lanes x) { *reinterpret_cast<LooseLanes *>(p) = x; }
 
+#if defined(__AVX512F__)
 typedef uint16_t ShortLanes __attribute__((vector_size(32)));
 typedef uint16_t LooseShorts __attribute__((vector_size(32), aligned(2), may_alias));
 typedef uint32_t BitLanes __attribute__((vector_size(64)));
 
 inline Lanes load(const BFloat16 *p) {
   auto bits = *reinterpret_cast<const LooseShorts *>(p);
-  return __builtin_bit_cast(Lanes, __builtin_convertvector(ShortLanes(bits), BitLanes) << 16);
+  return Lanes(__builtin_convertvector(ShortLanes(bits), BitLanes) << 16);
 }
 inline void store(BFloat16 *p, Lanes x) {
-  auto u = __builtin_bit_cast(BitLanes, x);
+  auto u = BitLanes(x);
   BitLanes rounded = u + 0x7fffu + ((u >> 16) & 1u), quiet = u | 0x00400000u;
-  u = __builtin_bit_cast(IntLanes, u & 0x7fffffffu) > 0x7f800000 ? quiet : rounded;
+  u = IntLanes(u & 0x7fffffffu) > 0x7f800000 ? quiet : rounded;
   *reinterpret_cast<LooseShorts *>(p) = __builtin_convertvector(u >> 16, ShortLanes);
 }
-
-#if defined(__F16C__) && defined(__AVX512F__)
-inline Lanes load(const Half *p) {
-  auto bits = _mm256_loadu_si256(reinterpret_cast<const __m256i *>(p));
-  return __builtin_bit_cast(Lanes, _mm512_cvtph_ps(bits));
+inline __m256i shortsAt(const void *p) {
+  return _mm256_loadu_si256(static_cast<const __m256i *>(p));
 }
+inline Lanes load(const Half *p) { return Lanes(_mm512_maskz_cvtph_ps(0xffff, shortsAt(p))); }
 inline void store(Half *p, Lanes x) {
-  auto bits = _mm512_cvtps_ph(__builtin_bit_cast(__m512, x), _MM_FROUND_TO_NEAREST_INT);
+  auto bits = _mm512_maskz_cvtps_ph(0xffff, __m512(x), _MM_FROUND_TO_NEAREST_INT);
   _mm256_storeu_si256(reinterpret_cast<__m256i *>(p), bits);
 }
-#elif defined(__F16C__)
+#elif defined(__AVX2__) && defined(__F16C__)
 struct TwoVectors {
   __m256 low, high;
 };
+inline __m128i shortsAt(const void *p, int64_t half) {
+  return _mm_loadu_si128(static_cast<const __m128i *>(p) + half);
+}
+inline __m256 widenBFloat16(__m128i bits) {
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16));
+}
+inline __m128i roundBFloat16(__m256 x) {
+  auto u = _mm256_castps_si256(x);
+  auto odd = _mm256_and_si256(_mm256_srli_epi32(u, 16), _mm256_set1_epi32(1));
+  auto rounded = _mm256_add_epi32(_mm256_add_epi32(u, _mm256_set1_epi32(0x7fff)), odd);
+  auto quiet = _mm256_or_si256(u, _mm256_set1_epi32(0x00400000));
+  auto isNaN = _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q));
+  auto bits = _mm256_srli_epi32(_mm256_blendv_epi8(rounded, quiet, isNaN), 16);
+  return _mm_packus_epi32(_mm256_castsi256_si128(bits), _mm256_extracti128_si256(bits, 1));
+}
+inline Lanes load(const BFloat16 *p) {
+  return __builtin_bit_cast(
+      Lanes, TwoVectors{widenBFloat16(shortsAt(p, 0)), widenBFloat16(shortsAt(p, 1))});
+}
+inline void store(BFloat16 *p, Lanes x) {
+  auto both = __builtin_bit_cast(TwoVectors, x);
+  auto low = roundBFloat16(both.low), high = roundBFloat16(both.high);
+  _mm256_storeu_si256(reinterpret_cast<__m256i *>(p), _mm256_set_m128i(high, low));
+}
 inline Lanes load(const Half *p) {
-  auto at = reinterpret_cast<const __m128i *>(p);
-  return __builtin_bit_cast(Lanes, TwoVectors{_mm256_cvtph_ps(_mm_loadu_si128(at)),
-                                              _mm256_cvtph_ps(_mm_loadu_si128(at + 1))});
+  return __builtin_bit_cast(
+      Lanes, TwoVectors{_mm256_cvtph_ps(shortsAt(p, 0)), _mm256_cvtph_ps(shortsAt(p, 1))});
 }
 inline void store(Half *p, Lanes x) {
-  auto at = reinterpret_cast<__m128i *>(p);
   auto both = __builtin_bit_cast(TwoVectors, x);
-  _mm_storeu_si128(at, _mm256_cvtps_ph(both.low, _MM_FROUND_TO_NEAREST_INT));
-  _mm_storeu_si128(at + 1, _mm256_cvtps_ph(both.high, _MM_FROUND_TO_NEAREST_INT));
+  auto low = _mm256_cvtps_ph(both.low, _MM_FROUND_TO_NEAREST_INT);
+  auto high = _mm256_cvtps_ph(both.high, _MM_FROUND_TO_NEAREST_INT);
+  _mm256_storeu_si256(reinterpret_cast<__m256i *>(p), _mm256_set_m128i(high, low));
 }
 #else
-inline Lanes load(const Half *p) {
+template <typename T> inline Lanes load(const T *p) {
   Lanes x;
   for (int64_t i = 0; i < kLanes; ++i)
     x[i] = p[i];
   return x;
 }
-inline void store(Half *p, Lanes x) {
+template <typename T> inline void store(T *p, Lanes x) {
   for (int64_t i = 0; i < kLanes; ++i)
     p[i] = x[i];
 }
@@ -168,6 +191,36 @@ inline Lanes expLanes(Lanes x) {
   y = x < splat(-87.3f) ? splat(0.0f) : y;
   return x > splat(88.37f) ? splat(std::numeric_limits<float>::infinity()) : y;
 }
+
+//===-- Arrays ------------------------------------------------------------------------------===//
+
+/// y[i] = x[i]: widens, rounds, or copies.
+template <typename Y, typename X>
+inline void convertArray(Y *__restrict y, const X *__restrict x, int64_t n) {
+  if constexpr (std::is_same_v<X, Y>)
+    std::memcpy(y, x, size_t(n) * sizeof(X));
+  else
+    for (int64_t i = 0; i < n; ++i)
+      y[i] = x[i];
+}
+#ifdef __F16C__
+template <> inline void convertArray(float *__restrict y, const Half *__restrict x, int64_t n) {
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8)
+    _mm256_storeu_ps(y + i,
+                     _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i *>(x + i))));
+  for (; i < n; ++i)
+    y[i] = x[i];
+}
+template <> inline void convertArray(Half *__restrict y, const float *__restrict x, int64_t n) {
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8)
+    _mm_storeu_si128(reinterpret_cast<__m128i *>(y + i),
+                     _mm256_cvtps_ph(_mm256_loadu_ps(x + i), _MM_FROUND_TO_NEAREST_INT));
+  for (; i < n; ++i)
+    y[i] = x[i];
+}
+#endif
 
 } // namespace partita_rt
 

@@ -1,4 +1,12 @@
-// Kernels on one rank's float32 tensors (CPU).
+// Kernels on one rank's tensors (CPU).
+//
+// Types. A tensor of activations, parameters or gradients is stored in T: float, Half or BFloat16
+// (half.h), one type per call but where another letter stands. Statistics, losses, masks' gradients
+// and workspace are float. Arithmetic is float: a kernel computes on 16-bit operands exactly what
+// it computes on the same numbers in float, in the same order, and rounds each element of its
+// results once, to the nearest: also sums over rows, blocks, keys or tokens. With Write::Add a
+// 16-bit element is read, added to in float and rounded. (Where something is rounded more often, it
+// says so.)
 //
 // Conventions. Tensors are dense and row-major unless a stride is passed; shapes stand in brackets.
 // Outputs come first. An output may be the same pointer as an input only where it says "in place".
@@ -11,11 +19,31 @@
 #ifndef PARTITA_RT_KERNELS_H
 #define PARTITA_RT_KERNELS_H
 
+#include "partita_rt/half.h"
 #include "partita_rt/types.h"
+
+#include <type_traits>
 
 namespace partita_rt {
 
 enum class Write : uint8_t { Set, Add };
+
+/// A pointer to floats or to T's (const ones, if T is), or null.
+template <typename T> struct FloatOrPointer {
+  using Float = std::conditional_t<std::is_const_v<T>, const float, float>;
+  void *data;
+  bool isFloat;
+  FloatOrPointer(std::nullptr_t = nullptr) : data(nullptr), isFloat(true) {}
+  FloatOrPointer(Float *data) : data(const_cast<float *>(data)), isFloat(true) {}
+  FloatOrPointer(T *data) : data(const_cast<std::remove_const_t<T> *>(data)), isFloat(false) {}
+  explicit operator bool() const { return data != nullptr; }
+  Float *asFloat() const { return static_cast<Float *>(data); }
+  T *asOther() const { return static_cast<T *>(data); }
+};
+/// What a norm's parameters are stored in, or a bias of attention: float, or the activations' type.
+template <typename T>
+using FloatOr =
+    std::conditional_t<std::is_same_v<std::remove_const_t<T>, float>, T *, FloatOrPointer<T>>;
 
 //===-- Matrix products ---------------------------------------------------------------------===//
 
@@ -23,31 +51,37 @@ enum class Trans : uint8_t { No, Yes };
 
 /// C[m, n] = alpha * op(A)[m, k] * op(B)[k, n] + beta * C. lda, ldb, ldc: elements between
 /// consecutive rows of the *stored* matrix (A is stored [m, k], or [k, m] under Trans::Yes).
-/// beta == 0 does not read C. One row or one column goes to sgemv.
-void gemm(Trans transA, Trans transB, int64_t m, int64_t n, int64_t k, float alpha, const float *a,
-          int64_t lda, const float *b, int64_t ldb, float beta, float *c, int64_t ldc);
+/// beta == 0 does not read C. One row or one column goes to sgemv. A, B, C: float or one 16-bit
+/// type, in any combination. 16-bit operands are widened panel by panel (gemm.cpp).
+template <typename A, typename B, typename C>
+void gemm(Trans transA, Trans transB, int64_t m, int64_t n, int64_t k, float alpha, const A *a,
+          int64_t lda, const B *b, int64_t ldb, float beta, C *c, int64_t ldc);
 
-/// C[m, n] = op(A) * op(B) + bias[n], the bias added to every row.
-void gemmBias(Trans transA, Trans transB, int64_t m, int64_t n, int64_t k, const float *a,
-              int64_t lda, const float *b, int64_t ldb, const float *bias, float *c, int64_t ldc);
+/// C[m, n] = op(A) * op(B) + bias[n], the bias added to every row. V: float or the 16-bit type.
+template <typename A, typename B, typename V, typename C>
+void gemmBias(Trans transA, Trans transB, int64_t m, int64_t n, int64_t k, const A *a, int64_t lda,
+              const B *b, int64_t ldb, const V *bias, C *c, int64_t ldc);
 
 /// `batch` products; matrix i of A starts strideA elements after matrix i - 1 (0: shared).
+template <typename A, typename B, typename C>
 void gemmBatched(Trans transA, Trans transB, int64_t batch, int64_t m, int64_t n, int64_t k,
-                 float alpha, const float *a, int64_t lda, int64_t strideA, const float *b,
-                 int64_t ldb, int64_t strideB, float beta, float *c, int64_t ldc, int64_t strideC);
+                 float alpha, const A *a, int64_t lda, int64_t strideA, const B *b, int64_t ldb,
+                 int64_t strideB, float beta, C *c, int64_t ldc, int64_t strideC);
 
 //===-- Layer norm --------------------------------------------------------------------------===//
 
 /// y[rows, width] = (x - mean) * rstd * weight + bias with rstd = 1 / sqrt(variance + epsilon), the
 /// biased variance. weight and bias [width] may be null (1 and 0). mean and rstd [rows] are saved
 /// for the backward pass; null: not saved. In place (y == x) is allowed.
-void layerNormForward(float *y, float *mean, float *rstd, const float *x, const float *weight,
-                      const float *bias, int64_t rows, int64_t width, float epsilon);
+template <typename T>
+void layerNormForward(T *y, float *mean, float *rstd, const T *x, FloatOr<const T> weight,
+                      FloatOr<const T> bias, int64_t rows, int64_t width, float epsilon);
 
 /// dx[rows, width] from dy, x and the saved statistics; dweight and dbias [width] by `write` (null:
 /// not wanted). weight may be null. In place (dx == dy) is allowed. dxWrite Add: dx += ...
-void layerNormBackward(float *dx, float *dweight, float *dbias, const float *dy, const float *x,
-                       const float *weight, const float *mean, const float *rstd, int64_t rows,
+template <typename T>
+void layerNormBackward(T *dx, FloatOr<T> dweight, FloatOr<T> dbias, const T *dy, const T *x,
+                       FloatOr<const T> weight, const float *mean, const float *rstd, int64_t rows,
                        int64_t width, Write write = Write::Set, Write dxWrite = Write::Set);
 
 //===-- Root-mean-square norm ---------------------------------------------------------------===//
@@ -55,21 +89,24 @@ void layerNormBackward(float *dx, float *dweight, float *dbias, const float *dy,
 /// y[rows, width] = x * rstd * weight with rstd = 1 / sqrt(mean of x^2 + epsilon). weight [width]
 /// may be null (1). rstd [rows] is saved for the backward pass; null: not saved. In place (y == x)
 /// is allowed.
-void rmsNormForward(float *y, float *rstd, const float *x, const float *weight, int64_t rows,
+template <typename T>
+void rmsNormForward(T *y, float *rstd, const T *x, FloatOr<const T> weight, int64_t rows,
                     int64_t width, float epsilon);
 
 /// As layerNormBackward.
-void rmsNormBackward(float *dx, float *dweight, const float *dy, const float *x,
-                     const float *weight, const float *rstd, int64_t rows, int64_t width,
-                     Write write = Write::Set, Write dxWrite = Write::Set);
+template <typename T>
+void rmsNormBackward(T *dx, FloatOr<T> dweight, const T *dy, const T *x, FloatOr<const T> weight,
+                     const float *rstd, int64_t rows, int64_t width, Write write = Write::Set,
+                     Write dxWrite = Write::Set);
 
 //===-- Softmax -----------------------------------------------------------------------------===//
 
 /// y[rows, width] = softmax of each row. A row of -inf alone gives zeros. In place is allowed.
-void softmaxForward(float *y, const float *x, int64_t rows, int64_t width);
+template <typename T> void softmaxForward(T *y, const T *x, int64_t rows, int64_t width);
 
 /// dx = y * (dy - sum(y * dy)) per row. In place (dx == dy) is allowed.
-void softmaxBackward(float *dx, const float *dy, const float *y, int64_t rows, int64_t width);
+template <typename T>
+void softmaxBackward(T *dx, const T *dy, const T *y, int64_t rows, int64_t width);
 
 //===-- Attention ---------------------------------------------------------------------------===//
 
@@ -103,7 +140,7 @@ struct AttentionShape {
 /// What is added to the scores: element (b, h, i, j) stands at data[b * batchStride + h *
 /// headStride + i * rowStride + j * columnStride]; a stride of 0 repeats, columnStride is 0 or 1.
 template <typename T> struct ScoresOf {
-  T *data = nullptr;
+  FloatOr<T> data = nullptr;
   int64_t batchStride = 0;
   int64_t headStride = 0;
   int64_t rowStride = 0;
@@ -115,15 +152,36 @@ using ConstScores = ScoresOf<const float>;
 /// out = softmax(scale * q k^T + bias, masked) v, in tiles: the [sequence, keySequence] scores are
 /// never stored. logSumExp [batch, heads, sequence] is saved for the backward pass; null: not
 /// saved. A query that sees no key gets zeros.
-void attentionForward(Heads out, float *logSumExp, ConstHeads q, ConstHeads k, ConstHeads v,
-                      const AttentionShape &shape, ConstScores bias = {});
+#define PARTITA_RT_ATTENTION_FORWARD(T)                                                            \
+  void attentionForward(HeadsOf<T> out, float *logSumExp, HeadsOf<const T> q, HeadsOf<const T> k,  \
+                        HeadsOf<const T> v, const AttentionShape &shape,                           \
+                        ScoresOf<const T> bias = {});
+PARTITA_RT_ATTENTION_FORWARD(float)
+PARTITA_RT_ATTENTION_FORWARD(Half)
+PARTITA_RT_ATTENTION_FORWARD(BFloat16)
+#undef PARTITA_RT_ATTENTION_FORWARD
 
 /// Overwrites dq, dk and dv (which may lie in one packed tensor, laid out as q, k and v or not),
 /// and dbias, laid out as the bias, if it has data. Needs out and logSumExp of the forward pass.
-/// delta [batch, heads, sequence] is workspace: sum over d of dout * out.
-void attentionBackward(Heads dq, Heads dk, Heads dv, float *delta, ConstHeads dout, ConstHeads out,
-                       const float *logSumExp, ConstHeads q, ConstHeads k, ConstHeads v,
-                       const AttentionShape &shape, ConstScores bias = {}, Scores dbias = {});
+/// workspace: attentionWorkspace floats; the first are delta [batch, heads, sequence], the sums
+/// over d of dout * out, behind which 16-bit heads have the sums of dq of the heads that share
+/// keys.
+#define PARTITA_RT_ATTENTION_BACKWARD(T)                                                           \
+  void attentionBackward(HeadsOf<T> dq, HeadsOf<T> dk, HeadsOf<T> dv, float *workspace,            \
+                         HeadsOf<const T> dout, HeadsOf<const T> out, const float *logSumExp,      \
+                         HeadsOf<const T> q, HeadsOf<const T> k, HeadsOf<const T> v,               \
+                         const AttentionShape &shape, ScoresOf<const T> bias = {},                 \
+                         Scores dbias = {});
+PARTITA_RT_ATTENTION_BACKWARD(float)
+PARTITA_RT_ATTENTION_BACKWARD(Half)
+PARTITA_RT_ATTENTION_BACKWARD(BFloat16)
+#undef PARTITA_RT_ATTENTION_BACKWARD
+
+/// Floats of attentionBackward's workspace.
+constexpr int64_t attentionWorkspace(const AttentionShape &shape, DType dtype) {
+  int64_t delta = shape.batch * shape.heads * shape.sequence, dim = (shape.headDim + 15) / 16 * 16;
+  return delta + (dtype == DType::Float32 ? 0 : shape.groups * shape.sequence * dim);
+}
 
 //===-- Rotary position embedding -----------------------------------------------------------===//
 
@@ -131,7 +189,7 @@ void attentionBackward(Heads dq, Heads dk, Heads dv, float *delta, ConstHeads do
 enum class Pairs : uint8_t { Halves, Interleaved };
 
 /// A quarter turn of every pair (a, b) of every row: (-b, a). Not in place.
-void rotateHalf(float *y, const float *x, int64_t rows, int64_t width, Pairs pairs);
+template <typename T> void rotateHalf(T *y, const T *x, int64_t rows, int64_t width, Pairs pairs);
 
 //===-- Dropout -----------------------------------------------------------------------------===//
 
@@ -147,8 +205,9 @@ struct Dropout {
 /// y[i...] = 0 where the element is dropped, else x / (1 - ratio). Element number n is dropped when
 /// mix64(mix64(key + id) + n) >> 32 is below ratio * 2^32; its number is `first` plus its row-major
 /// index in a tensor of shape `whole`. In place is allowed.
-void dropout(float *y, const float *x, const Shape &shape, const Shape &whole,
-             const Dropout &dropout, int64_t first);
+template <typename T>
+void dropout(T *y, const T *x, const Shape &shape, const Shape &whole, const Dropout &dropout,
+             int64_t first);
 
 //===-- Embedding ---------------------------------------------------------------------------===//
 
@@ -167,52 +226,56 @@ struct TokenRows {
 
 /// y[n, width] = table[ids[n] - rows.first, :] of table [rows.count, width]; 0 for another rank's
 /// id. Throws Error on an id outside 0 .. rows.whole-1. Negative ids are not counted from the end.
-/// T: float, int64_t, int32_t or bool; Id: int64_t or int32_t.
+/// T: float, Half, BFloat16, int64_t, int32_t or bool; Id: int64_t or int32_t.
 template <typename T, typename Id>
 void embeddingForward(T *y, const Id *ids, const T *table, int64_t n, int64_t width,
                       TokenRows rows);
 
 /// dtable[rows.count, width]: row v gets the sum of the dy rows whose id is rows.first + v, added
-/// in the order of n. Write::Set zeroes the table first.
-void embeddingBackward(float *dtable, const float *dy, const int64_t *ids, int64_t n, int64_t width,
-                       TokenRows rows, Write write = Write::Set);
-void embeddingBackward(float *dtable, const float *dy, const int32_t *ids, int64_t n, int64_t width,
+/// in the order of n. Write::Set zeroes the table first. G: float or T; a 16-bit table's sums take
+/// another eight bytes of memory per id.
+template <typename G, typename T, typename Id>
+void embeddingBackward(G *dtable, const T *dy, const Id *ids, int64_t n, int64_t width,
                        TokenRows rows, Write write = Write::Set);
 
 /// y[t, i, :] = x[t, ids[t, i], :]: of each of the tables [rows, width] n rows. Throws Error on an
-/// id outside 0 .. rows-1. T: float, int64_t, int32_t or bool; Id: int64_t or int32_t.
+/// id outside 0 .. rows-1. T and Id as in embeddingForward.
 template <typename T, typename Id>
 void takeForward(T *y, const Id *ids, const T *x, int64_t tables, int64_t n, int64_t rows,
                  int64_t width);
 
-/// dx[t, r, :]: the sum of the dy[t, i, :] whose id is r, added in the order of i.
-template <typename Id>
-void takeBackward(float *dx, const float *dy, const Id *ids, int64_t tables, int64_t n,
-                  int64_t rows, int64_t width);
+/// dx[t, r, :]: the sum of the dy[t, i, :] whose id is r, added in the order of i. G and memory as
+/// in embeddingBackward.
+template <typename G, typename T, typename Id>
+void takeBackward(G *dx, const T *dy, const Id *ids, int64_t tables, int64_t n, int64_t rows,
+                  int64_t width);
 
 //===-- Cross-entropy -----------------------------------------------------------------------===//
 
 /// Per row: loss[n] = logSumExp[n] - logits[n, labels[n]]; rows whose label is ignoreIndex get
 /// loss 0. Consecutive rows are `stride` elements apart (>= vocabulary). logSumExp is saved
 /// for the backward pass. Throws Error on another label outside 0 .. vocabulary-1.
-void crossEntropyForward(float *loss, float *logSumExp, const float *logits, const int64_t *labels,
+template <typename T>
+void crossEntropyForward(float *loss, float *logSumExp, const T *logits, const int64_t *labels,
                          int64_t rows, int64_t vocabulary, int64_t stride, int64_t ignoreIndex);
 
 /// y[n] = log(sum(exp(x[n, :]))) of x [rows, columns.count], over the columns that are there.
-void logSumExp(float *y, const float *x, int64_t rows, TokenRows columns);
+template <typename T> void logSumExp(float *y, const T *x, int64_t rows, TokenRows columns);
 
 /// loss[n] = logSumExp[n] - logits[n, labels[n] - vocabulary.first] where this rank has the label's
 /// column, else 0; 0 for ignored rows. logits [rows, vocabulary.count]; logSumExp is the whole
 /// row's.
-void tokenLoss(float *loss, const float *logits, const float *logSumExp, const int64_t *labels,
+template <typename T>
+void tokenLoss(float *loss, const T *logits, const float *logSumExp, const int64_t *labels,
                int64_t rows, TokenRows vocabulary, int64_t ignoreIndex);
 
 /// dlogits[n, :] = dloss[n] * (softmax(logits[n, :]) - onehot(labels[n])), 0 for ignored rows, and
 /// 0 for the padding columns vocabulary.inside() .. stride-1. In place (dlogits == logits) is
 /// allowed. dloss is [rows], or one value for all rows when dlossStride is 0.
-void crossEntropyBackward(float *dlogits, const float *dloss, int64_t dlossStride,
-                          const float *logits, const float *logSumExp, const int64_t *labels,
-                          int64_t rows, TokenRows vocabulary, int64_t stride, int64_t ignoreIndex);
+template <typename T>
+void crossEntropyBackward(T *dlogits, const float *dloss, int64_t dlossStride, const T *logits,
+                          const float *logSumExp, const int64_t *labels, int64_t rows,
+                          TokenRows vocabulary, int64_t stride, int64_t ignoreIndex);
 
 /// How many rows and columns of logits exist at a time.
 struct ClassifierBlock {
@@ -221,16 +284,20 @@ struct ClassifierBlock {
 
 /// loss[n] as crossEntropyForward of the logits x w^T, which are made block by block:
 /// x [rows, width], w [vocabulary, width]. scratch: block.rows * block.columns.
-void classifierLoss(float *loss, const float *x, const float *w, const int64_t *labels,
-                    int64_t rows, int64_t width, int64_t vocabulary, int64_t ignoreIndex,
-                    float *scratch, ClassifierBlock block);
+template <typename T>
+void classifierLoss(float *loss, const T *x, const T *w, const int64_t *labels, int64_t rows,
+                    int64_t width, int64_t vocabulary, int64_t ignoreIndex, float *scratch,
+                    ClassifierBlock block);
 
 /// The same with the gradients dx [rows, width] and dw [vocabulary, width] for the cotangent dloss
 /// (as in crossEntropyBackward). The logits of block.rows rows exist at a time; scratch:
-/// block.rows * (vocabulary rounded up to whole blocks + block.columns).
-void classifierLossGrad(float *loss, float *dx, float *dw, const float *dloss, int64_t dlossStride,
-                        const float *x, const float *w, const int64_t *labels, int64_t rows,
-                        int64_t width, int64_t vocabulary, int64_t ignoreIndex, float *scratch,
+/// block.rows * (vocabulary rounded up to whole blocks + block.columns), of 16-bit x another
+/// block.rows * width behind. G: float or T. A 16-bit dw is read, added to and rounded once for
+/// every block of rows.
+template <typename T, typename G>
+void classifierLossGrad(float *loss, T *dx, G *dw, const float *dloss, int64_t dlossStride,
+                        const T *x, const T *w, const int64_t *labels, int64_t rows, int64_t width,
+                        int64_t vocabulary, int64_t ignoreIndex, float *scratch,
                         ClassifierBlock block);
 
 /// Labels different from ignoreIndex.
@@ -243,9 +310,17 @@ int64_t countLabels(const int64_t *labels, int64_t n, int64_t ignoreIndex);
 void stridedCopy(void *dst, const Shape &dstStrides, const void *src, const Shape &srcStrides,
                  const Shape &shape, int64_t elementBytes = 4);
 
-/// `rows` rows of `width` floats between tensors of different row strides.
-void copyRows(float *dst, int64_t dstStride, const float *src, int64_t srcStride, int64_t rows,
+/// `rows` rows of `width` elements between tensors of different row strides.
+template <typename T>
+void copyRows(T *dst, int64_t dstStride, const T *src, int64_t srcStride, int64_t rows,
               int64_t width);
+
+/// dst[i] = src[i]: a cast, exact or rounding once. D, S: float, Half, BFloat16.
+template <typename D, typename S> void convert(D *dst, const S *src, int64_t n);
+
+/// dst[i] = src[i] rounded by chance (roundStochastically), with the upper sixteen bits of
+/// mix64(key + first + i): what element number first + i gets depends on no layout.
+void convertStochastically(BFloat16 *dst, const float *src, int64_t n, uint64_t key, int64_t first);
 
 /// What a rank has of a dimension: `count` of its indices, from `first` on.
 struct Indices {
@@ -253,11 +328,13 @@ struct Indices {
 };
 
 /// y[outer, piece.count, inner] of x[outer, indices, inner]: index i is (piece.first + i) / times.
-void repeat(float *y, const float *x, int64_t outer, int64_t indices, int64_t times, Indices piece,
+template <typename T>
+void repeat(T *y, const T *x, int64_t outer, int64_t indices, int64_t times, Indices piece,
             int64_t inner);
 /// Its transpose: dx[outer, indices, inner] gets the sums, in the order of the indices of dy.
-void repeatSum(float *dx, const float *dy, int64_t outer, int64_t indices, int64_t times,
-               Indices piece, int64_t inner);
+template <typename T>
+void repeatSum(T *dx, const T *dy, int64_t outer, int64_t indices, int64_t times, Indices piece,
+               int64_t inner);
 
 void fill(float *dst, float value, int64_t n);
 template <typename T, typename V> void fill(T *dst, V value, int64_t n) {
@@ -265,27 +342,38 @@ template <typename T, typename V> void fill(T *dst, V value, int64_t n) {
     dst[i] = T(value);
 }
 
-/// sum[i] += x[i]: one micro-batch's share of a gradient.
-void accumulate(float *sum, const float *x, int64_t n);
+/// sum[i] += x[i]: one micro-batch's share of a gradient. G: float or T.
+template <typename G, typename T> void accumulate(G *sum, const T *x, int64_t n);
 
 //===-- Reductions --------------------------------------------------------------------------===//
 
 /// y[outer, inner] = sum of x[outer, n, inner] over n: inner == 1 reduces trailing dimensions,
-/// outer == 1 leading ones. The order of additions is fixed by (outer, n, inner).
-void reduceSum(float *y, const float *x, int64_t outer, int64_t n, int64_t inner,
-               Write write = Write::Set);
-void reduceMean(float *y, const float *x, int64_t outer, int64_t n, int64_t inner);
-void reduceMax(float *y, const float *x, int64_t outer, int64_t n, int64_t inner);
+/// outer == 1 leading ones. The order of additions is fixed by (outer, n, inner). Y: float or T.
+template <typename Y, typename T>
+void reduceSum(Y *y, const T *x, int64_t outer, int64_t n, int64_t inner, Write write = Write::Set);
+template <typename Y, typename T>
+void reduceMean(Y *y, const T *x, int64_t outer, int64_t n, int64_t inner);
+template <typename Y, typename T>
+void reduceMax(Y *y, const T *x, int64_t outer, int64_t n, int64_t inner);
 
-/// y[width] = column sums of x[rows, width], rows `stride` elements apart: a bias gradient.
-void columnSum(float *y, const float *x, int64_t rows, int64_t width, int64_t stride,
+/// y[width] = column sums of x[rows, width], rows `stride` elements apart: a bias gradient. Y:
+/// float or T.
+template <typename Y, typename T>
+void columnSum(Y *y, const T *x, int64_t rows, int64_t width, int64_t stride,
                Write write = Write::Set);
 
 /// Sum of squares in double over blocks of 4096 elements, the blocks added in order.
-double sumOfSquares(const float *x, int64_t n);
+template <typename T> double sumOfSquares(const T *x, int64_t n);
 
 /// Sum of all elements, in double, by the same blocks.
-double sumAll(const float *x, int64_t n);
+template <typename T> double sumAll(const T *x, int64_t n);
+
+/// Elements that are infinite or not a number.
+struct NonFinite {
+  int64_t count; ///< how many
+  int64_t first; ///< the index of the first; -1: none
+};
+template <typename T> NonFinite nonFinite(const T *x, int64_t n);
 
 //===-- Norms -------------------------------------------------------------------------------===//
 

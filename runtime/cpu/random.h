@@ -1,0 +1,20 @@
+// Counter-based random numbers inside loops.
+
+#ifndef PARTITA_RT_CPU_RANDOM_H
+#define PARTITA_RT_CPU_RANDOM_H
+
+#include <cstdint>
+
+namespace partita_rt {
+
+/// splitmix64, here to be inlined (init.h's mix64 is a call).
+inline uint64_t mixed(uint64_t x) {
+  x += 0x9E3779B97F4A7C15ull;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
+  return x ^ (x >> 31);
+}
+
+} // namespace partita_rt
+
+#endif // PARTITA_RT_CPU_RANDOM_H
