@@ -1,6 +1,7 @@
 // Collectives: entry points of comm.h, signatures, and the reduction in rank order.
 
 #include "cpu/request.h"
+#include "cpu/vector.h"
 #include "partita_rt/work.h"
 
 #include <algorithm>
@@ -51,14 +52,15 @@ std::string mismatchText(const std::string &axis, int rankA, const Signature &a,
 
 namespace {
 
-template <typename T>
+/// S: what is added in, T itself or, for 16-bit elements, float.
+template <typename T, typename S = T>
 void reduceTyped(T *out, const char *const *sources, int ranks, int64_t count, Reduce reduce) {
   // Blocks that stay in the first-level cache while the ranks' contributions are added.
   constexpr int64_t kBlock = 2048;
-  alignas(64) T sum[kBlock];
+  alignas(64) S sum[kBlock];
   for (int64_t begin = 0; begin < count; begin += kBlock) {
     int64_t n = std::min(kBlock, count - begin);
-    std::memcpy(sum, reinterpret_cast<const T *>(sources[0]) + begin, size_t(n) * sizeof(T));
+    convertArray(sum, reinterpret_cast<const T *>(sources[0]) + begin, n);
     for (int r = 1; r < ranks; ++r) {
       const T *__restrict x = reinterpret_cast<const T *>(sources[r]) + begin;
       if (reduce == Reduce::Sum)
@@ -66,9 +68,9 @@ void reduceTyped(T *out, const char *const *sources, int ranks, int64_t count, R
           sum[i] += x[i];
       else
         for (int64_t i = 0; i < n; ++i) // NaN wins, whichever side it stands on
-          sum[i] = (sum[i] > x[i] || sum[i] != sum[i]) ? sum[i] : x[i];
+          sum[i] = (sum[i] > x[i] || sum[i] != sum[i]) ? sum[i] : S(x[i]);
     }
-    std::memcpy(out + begin, sum, size_t(n) * sizeof(T));
+    convertArray(out + begin, sum, n);
   }
 }
 
@@ -79,6 +81,11 @@ void reduceInRankOrder(char *out, const char *const *sources, int ranks, int64_t
   switch (dtype) {
   case DType::Float32:
     return reduceTyped(reinterpret_cast<float *>(out), sources, ranks, count, reduce);
+  case DType::Float16:
+    return reduceTyped<Half, float>(reinterpret_cast<Half *>(out), sources, ranks, count, reduce);
+  case DType::BFloat16:
+    return reduceTyped<BFloat16, float>(reinterpret_cast<BFloat16 *>(out), sources, ranks, count,
+                                        reduce);
   case DType::Float64:
     return reduceTyped(reinterpret_cast<double *>(out), sources, ranks, count, reduce);
   case DType::Int32:

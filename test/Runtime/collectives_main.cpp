@@ -3,6 +3,7 @@
 //     partita_rt_collectives RANKS          results
 //     partita_rt_collectives RANKS poll     the same results, with polls between start and wait
 //     partita_rt_collectives RANKS differ   rank 1 issues another collective: must fail, not hang
+//     partita_rt_collectives RANKS types    rank 1 reduces bfloat16, the others float16
 //     partita_rt_collectives RANKS die      rank 1 throws while the others wait
 //     partita_rt_collectives RANKS leave    rank 1 returns early
 
@@ -132,6 +133,81 @@ uint64_t exerciseEnds(Rank &rank, uint64_t hash) {
   return hash;
 }
 
+/// All collectives on 16-bit elements: sums are in rank order in float and rounded once, what is
+/// only moved keeps its bits, and every element counts two bytes.
+template <typename T> uint64_t exerciseNarrow(Rank &rank, uint64_t hash, bool polls) {
+  Communicator &group = *rank.world;
+  const int ranks = rank.ranks;
+  auto element = [](int r, int64_t i) { return T(value(r, i) * (i % 2 ? 1e-4f : -3e-8f)); };
+  auto bytesOf = [&](CollectiveKind kind) { return group.count(kind).bytes; };
+  for (int64_t n : {1, 17, 1001, 300003}) {
+    size_t whole = size_t(n) * size_t(ranks);
+    std::vector<T> sum(whole), from(whole), largest(whole), part(static_cast<size_t>(n)),
+        gathered(whole), taken(part), sent(part);
+    for (size_t i = 0; i < whole; ++i)
+      sum[i] = from[i] = largest[i] = element(rank.rank, int64_t(i));
+    if (rank.rank == ranks - 1)
+      largest[0] = T(NAN);
+    int64_t before[3] = {bytesOf(CollectiveKind::AllReduce), bytesOf(CollectiveKind::ReduceScatter),
+                         bytesOf(CollectiveKind::AllGather)};
+    Pending scatter = reduceScatterStart(group, {{from.data(), part.data(), n}}, "scatter");
+    Pending add =
+        allReduceStart(group, {{sum.data(), n}, {sum.data() + n, int64_t(whole) - n}}, "sum");
+    for (int i = 0; polls && i < 5; ++i)
+      poll(group, 1 << (16 + i));
+    wait(add);
+    allReduce(group, {{largest.data(), int64_t(whole)}}, "max", Reduce::Max);
+    wait(scatter);
+    allGather(group, {{part.data(), gathered.data(), n}}, "gather");
+    takePart(group, sum.data(), taken.data(), n, 1);
+    if (rank.rank == 0)
+      sent = taken;
+    broadcast(group, {{sent.data(), n}}, 0, "broadcast");
+    int64_t bytes = int64_t(whole) * 2;
+    if (ranks > 1 && // a group of one counts nothing
+        (bytesOf(CollectiveKind::AllReduce) - before[0] != 2 * bytes ||
+         bytesOf(CollectiveKind::ReduceScatter) - before[1] != bytes ||
+         bytesOf(CollectiveKind::AllGather) - before[2] != bytes))
+      fail("16-bit elements are not counted as two bytes");
+    for (size_t i = 0; i < whole; ++i) {
+      float expected = element(0, int64_t(i)), most = element(0, int64_t(i));
+      for (int r = 1; r < ranks; ++r) {
+        expected += float(element(r, int64_t(i)));
+        most = std::max(most, float(element(r, int64_t(i))));
+      }
+      bool right = i == 0 ? std::isnan(float(largest[i])) : float(largest[i]) == most;
+      if (sum[i].bits != T(expected).bits || gathered[i].bits != sum[i].bits || !right ||
+          (i < size_t(n) && sent[i].bits != sum[i].bits))
+        fail("16-bit sums or moves of %lld elements are wrong at %zu", (long long)n, i);
+    }
+    hash = hashOf(hash, gathered.data(), whole * 2);
+  }
+  return hash;
+}
+
+/// Parts of several blocks, and of a whole that does not divide: padding is zero.
+template <typename T> uint64_t exerciseNarrowParts(Rank &rank, uint64_t hash) {
+  Communicator &group = *rank.world;
+  for (int64_t blocks : {1, 3})
+    for (int64_t whole : {5, 4099}) {
+      int64_t n = (whole + rank.ranks - 1) / rank.ranks, all = blocks == 1 ? whole : n * rank.ranks;
+      std::vector<T> from(size_t(all * blocks)), sum(from), gathered(from),
+          part(size_t(n * blocks), T(7)), taken(part);
+      for (size_t i = 0; i < from.size(); ++i)
+        sum[i] = from[i] = T(value(rank.rank, int64_t(i)) * 1e-4f);
+      int64_t length = blocks == 1 ? whole : 0; // 0: as many as all parts
+      allReduce(group, {{sum.data(), int64_t(sum.size())}}, "sum");
+      reduceScatter(group, {{from.data(), part.data(), n, blocks, length}}, "scatter");
+      takePart(group, sum.data(), taken.data(), n, blocks, length);
+      allGather(group, {{part.data(), gathered.data(), n, blocks, length}}, "gather");
+      if (std::memcmp(part.data(), taken.data(), part.size() * 2) != 0 ||
+          std::memcmp(gathered.data(), sum.data(), sum.size() * 2) != 0)
+        fail("16-bit parts of a whole of %lld elements are wrong", (long long)whole);
+      hash = hashOf(hash, gathered.data(), gathered.size() * 2);
+    }
+  return hash;
+}
+
 /// Nothing but polls: the wait finds the sum complete.
 void onlyPoll(Rank &rank) {
   Communicator &group = *rank.world;
@@ -187,9 +263,18 @@ int main(int argc, char **argv) {
   std::string error = world.run(program, &options, [&](Rank &rank) {
     uint64_t hash = exerciseEnds(rank, exerciseBlocks(rank, exercise(rank, mode == "poll")));
     hash = exerciseGathersAhead(rank, hash, mode == "poll");
+    hash = exerciseNarrow<Half>(rank, hash, mode == "poll");
+    hash = exerciseNarrow<BFloat16>(rank, hash, mode == "poll");
+    hash = exerciseNarrowParts<Half>(rank, exerciseNarrowParts<BFloat16>(rank, hash));
     if (mode == "poll")
       onlyPoll(rank);
     float x[4] = {1, 2, 3, 4}, y[4];
+    Half half[8] = {};
+    BFloat16 brain[8] = {};
+    if (mode == "types" && rank.rank == 1)
+      allReduce(*rank.world, {{brain, 8}}, "h.0.attn");
+    else if (mode == "types")
+      allReduce(*rank.world, {{half, 8}}, "h.0.attn");
     if (rank.rank == 1 && mode == "leave")
       return;
     if (rank.rank == 1 && mode == "die")

@@ -276,8 +276,9 @@ TEST(ConvertStochastically, DependsOnTheElementsNumberAlone) {
   for (int64_t i = 0; i < 1000; ++i) {
     EXPECT_EQ(whole[i].bits,
               roundStochastically(x[i], uint16_t(mix64(42 + uint64_t(i)) >> 48)).bits);
-    if (i >= 300 && i < 400)
+    if (i >= 300 && i < 400) {
       EXPECT_EQ(piece[i - 300].bits, whole[i].bits);
+    }
     error += double(whole[i]) - x[i];
     nearest += std::fabs(double(BFloat16(x[i])) - x[i]);
   }

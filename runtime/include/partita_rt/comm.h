@@ -3,7 +3,10 @@
 // Ranks are threads of one process (default) or MPI processes; both transports reduce with the same
 // code in rank order, element by element in the type of the buffer:
 //     result[i] = ((x_0[i] + x_1[i]) + x_2[i]) + ...
-// so both give the same bits, and so does any bucketing. MPI's own reductions are not used.
+// so both give the same bits, and so does any bucketing. MPI's own reductions are not used. 16-bit
+// elements (Half, BFloat16) travel as such and are added in float: the sum is rounded once, at its
+// end, where a ring that passes 16-bit partial sums on rounds once per rank. A largest element is
+// exact.
 //
 //     Pending g3 = allReduceStart(rank.group(0), {{dW, 384 * 1152}, {db, 1152}},
 //     "h.3.attn.c_attn");
@@ -30,6 +33,7 @@
 #ifndef PARTITA_RT_COMM_H
 #define PARTITA_RT_COMM_H
 
+#include "partita_rt/half.h"
 #include "partita_rt/program.h"
 
 #include <algorithm>
@@ -44,6 +48,8 @@ struct Piece {
   int64_t count;
   DType dtype;
   Piece(float *data, int64_t count) : data(data), count(count), dtype(DType::Float32) {}
+  Piece(Half *data, int64_t count) : data(data), count(count), dtype(DType::Float16) {}
+  Piece(BFloat16 *data, int64_t count) : data(data), count(count), dtype(DType::BFloat16) {}
   Piece(double *data, int64_t count) : data(data), count(count), dtype(DType::Float64) {}
   Piece(int32_t *data, int64_t count) : data(data), count(count), dtype(DType::Int32) {}
   Piece(int64_t *data, int64_t count) : data(data), count(count), dtype(DType::Int64) {}
@@ -68,6 +74,10 @@ struct Transfer {
   DType dtype;
   Transfer(const float *from, float *to, int64_t count, int64_t blocks = 1, int64_t whole = 0)
       : from(from), to(to), count(count), blocks(blocks), whole(whole), dtype(DType::Float32) {}
+  Transfer(const Half *from, Half *to, int64_t count, int64_t blocks = 1, int64_t whole = 0)
+      : from(from), to(to), count(count), blocks(blocks), whole(whole), dtype(DType::Float16) {}
+  Transfer(const BFloat16 *from, BFloat16 *to, int64_t count, int64_t blocks = 1, int64_t whole = 0)
+      : from(from), to(to), count(count), blocks(blocks), whole(whole), dtype(DType::BFloat16) {}
   Transfer(const double *from, double *to, int64_t count, int64_t blocks = 1, int64_t whole = 0)
       : from(from), to(to), count(count), blocks(blocks), whole(whole), dtype(DType::Float64) {}
   Transfer(const int64_t *from, int64_t *to, int64_t count, int64_t blocks = 1, int64_t whole = 0)
