@@ -3,6 +3,7 @@
 #include "dialects/Rt/Rt.h"
 #include "partita/Emit/Emit.h"
 #include "partita/Pipelines/Pipelines.h"
+#include "tools/partita/ConfigOptions.h"
 #include "tools/partita/Expectations.h"
 #include "tools/partita/MemoryLimit.h"
 #include "tools/partita/PlanOptions.h"
@@ -22,6 +23,7 @@ struct CompileOptions {
   std::optional<uint64_t> memoryLimit;
   bool printPipeline = false, noBuild = false;
   Plan plan;
+  ConfigOptions config;
   Expectations expectations;
 };
 } // namespace
@@ -67,6 +69,7 @@ static std::optional<int> parseOptions(Arguments arguments, CompileOptions &o) {
   options.group("Model");
   options.list("dim", "NAME=SIZE", o.dims,
                "binds a symbolic dimension; batch is the whole program's for one micro-step");
+  o.config.declare(options);
   declarePlanOptions(options, o.plan);
   declareOutput(options, o);
   options.epilogue(phaseList());
@@ -160,7 +163,7 @@ int partita::tool::compileMain(Arguments arguments) {
   if (std::string problem = checkNotInput(o.output, o.model); !problem.empty())
     return session.fail(problem);
   showProgress("import");
-  OwningOpRef<ModuleOp> module = session.load(o.model, o.dims);
+  OwningOpRef<ModuleOp> module = loadWithConfig(session, o.config, o.model, o.dims, o.plan);
   if (!module)
     return 1;
   int first = nextPhase(*module);

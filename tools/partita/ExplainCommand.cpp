@@ -11,6 +11,7 @@
 #include "partita/Analysis/Transfers.h"
 #include "partita/Memory/Ledger.h"
 #include "partita/Pipelines/Pipelines.h"
+#include "tools/partita/ConfigOptions.h"
 #include "tools/partita/Expectations.h"
 #include "tools/partita/ExplainText.h"
 #include "tools/partita/FlopsText.h"
@@ -39,6 +40,7 @@ struct ExplainOptions {
   /// A model's memory is planned where it is asked for.
   bool plansMemory() const { return memory || !picture.empty(); }
   Plan plan;
+  ConfigOptions config;
   Expectations expectations;
 };
 } // namespace
@@ -130,6 +132,7 @@ static std::optional<int> parseOptions(Arguments arguments, ExplainOptions &o) {
                      "with a plan and not compiled");
   options.group("Model, where one is given");
   options.list("dim", "NAME=SIZE", o.dims, "binds a symbolic dimension");
+  o.config.declare(options);
   declarePlanOptions(options, o.plan);
   options.group("Output");
   o.expectations.declare(options);
@@ -186,7 +189,8 @@ static json::Object describeModel(const ExplainOptions &o, mlir::ModuleOp module
 
 /// Runs the phases that settle what is exchanged, and what is kept where.
 static std::optional<json::Object> explainModel(Session &session, ExplainOptions &o) {
-  mlir::OwningOpRef<mlir::ModuleOp> module = session.load(o.subject, o.dims);
+  mlir::OwningOpRef<mlir::ModuleOp> module =
+      loadWithConfig(session, o.config, o.subject, o.dims, o.plan);
   int first = module ? nextPhase(*module) : -1;
   if (first < 0 || !settlePlan(session, *module, first, o.plan))
     return std::nullopt;
@@ -196,10 +200,10 @@ static std::optional<json::Object> explainModel(Session &session, ExplainOptions
 }
 
 static std::optional<json::Object> readProgram(Session &session, const ExplainOptions &o) {
-  if (!o.dims.empty() || llvm::any_of(planOptions(), [&](const PlanOption &option) {
+  if (!o.dims.empty() || o.config.isSet() || llvm::any_of(planOptions(), [&](const PlanOption &option) {
         return o.plan.isSet(option.name);
       })) {
-    session.fail(o.subject + ": is compiled already; --dim and the plan's options go with a model");
+    session.fail(o.subject + ": is compiled already; --config, --dim and the plan's options go with a model");
     return std::nullopt;
   }
   std::string problem;

@@ -119,6 +119,10 @@ void OptionSet::positional(StringRef value, std::string &target, StringRef help)
   positionals.push_back({value.str(), help.str(), &target});
 }
 
+void OptionSet::optional(StringRef value, std::string &target, StringRef help) {
+  positionals.push_back({value.str(), help.str(), &target, false});
+}
+
 void OptionSet::passOn(std::vector<std::string> &target, StringRef about) {
   passOnTarget = &target;
   passOnAbout = about.str();
@@ -187,7 +191,7 @@ std::optional<int> OptionSet::parse(Arguments arguments) {
     if (std::string problem = option->set(value); !problem.empty())
       return fail(command, option->spelled() + ": " + problem);
   }
-  if (nextPositional < positionals.size())
+  if (nextPositional < positionals.size() && positionals[nextPositional].required)
     return fail(command, positionals[nextPositional].value + " is missing; usage: partita " +
                              command + " " + usage);
   return std::nullopt;

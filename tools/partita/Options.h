@@ -64,6 +64,8 @@ public:
               llvm::StringRef help, Setter setter);
   /// The next word without a dash; required.
   void positional(llvm::StringRef value, std::string &target, llvm::StringRef help);
+  /// The same, but it may be missing; behind those that may not.
+  void optional(llvm::StringRef value, std::string &target, llvm::StringRef help);
   /// All options that are not declared go to `target`, with their values, as they came; `about`
   /// says in --help whose they are.
   void passOn(std::vector<std::string> &target, llvm::StringRef about);
@@ -85,6 +87,7 @@ private:
   struct Positional {
     std::string value, help;
     std::string *target;
+    bool required = true;
   };
   const Option *find(llvm::StringRef name) const;
   std::string unknown(llvm::StringRef word) const;

@@ -9,6 +9,7 @@
 #include "dialects/Par/Par.h"
 #include "partita/Interp/Verify.h"
 #include "partita/Pipelines/Pipelines.h"
+#include "tools/partita/ConfigOptions.h"
 #include "tools/partita/PlanOptions.h"
 #include "tools/partita/Session.h"
 #include "llvm/Support/Path.h"
@@ -27,6 +28,7 @@ struct VerifyCommandOptions {
   double tolerance = 1e-10;
   InitialValues::From from = InitialValues::From::Perturbed;
   Plan plan;
+  ConfigOptions config;
 };
 } // namespace
 
@@ -69,6 +71,7 @@ static std::optional<int> parseOptions(Arguments arguments, VerifyCommandOptions
                "changed since; compiled from MODEL when not given");
   options.group("Model");
   options.list("dim", "NAME=SIZE", o.dims, "binds a symbolic dimension");
+  o.config.declare(options);
   declarePlanOptions(options, o.plan);
   options.group("Comparison");
   options.custom(
@@ -124,7 +127,7 @@ int partita::tool::verifyMain(Arguments arguments) {
   if (std::optional<int> done = parseOptions(arguments, o))
     return *done;
   Session session("verify");
-  OwningOpRef<ModuleOp> whole = session.load(o.model, o.dims);
+  OwningOpRef<ModuleOp> whole = loadWithConfig(session, o.config, o.model, o.dims, o.plan);
   if (!whole)
     return 1;
   int first = nextPhase(*whole);

@@ -13,6 +13,7 @@ using namespace partita::tool;
 /// In the order of use.
 static constexpr Command kCommands[] = {
     {"import", "turns an ONNX file into a module of tx", importMain},
+    {"config", "checks a DeepSpeed configuration and says what becomes of it", configMain},
     {"compile", "turns a model and a plan into a training program", compileMain},
     {"run", "trains with a compiled program", runMain},
     {"verify", "proves the partitioned program equal to the whole one", verifyMain},

@@ -17,6 +17,10 @@
 
 namespace partita {
 
+/// On the module: options that the program's runs take where their command line says nothing, an
+/// array of ["--print-every", "100"]; a flag's second text is empty.
+constexpr llvm::StringLiteral kRunDefaultsAttr = "train.run_defaults";
+
 struct EmitOptions {
   /// Name of the executable: letters, digits, `_`, `-`.
   std::string program = "model";

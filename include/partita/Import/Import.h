@@ -19,6 +19,7 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "llvm/Support/JSON.h"
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -87,6 +88,19 @@ struct OnnxReport {
 
 /// Reads the file at `path` without importing it.
 mlir::FailureOr<OnnxReport> reportOnnx(llvm::StringRef path, mlir::MLIRContext *context);
+
+/// What a model's graph alone says, in no time: no tensor's values are looked for.
+struct OnnxSummary {
+  struct Input {
+    std::string name;
+    std::vector<std::string> dims; ///< a number, or the name in the file, or nothing
+  };
+  std::vector<Input> inputs;
+  /// Elements of a token's vector: the length that most of the model's vectors (norms' weights,
+  /// biases) have, or the rows of its first matrix.
+  std::optional<int64_t> hidden;
+};
+mlir::FailureOr<OnnxSummary> summarizeOnnx(llvm::StringRef path, mlir::MLIRContext *context);
 
 } // namespace partita
 

@@ -1,0 +1,52 @@
+//===- Summary.cpp - what a model's graph alone says ------------------------------------------===//
+
+#include "Importer.h"
+#include "partita/Import/Import.h"
+#include <map>
+
+using namespace mlir;
+
+namespace partita {
+
+using namespace importer;
+
+static bool isFloat(const onnx::TensorProto &tensor) {
+  std::optional<DType> type = dtypeFromOnnx(tensor.data_type());
+  return type == DType::f32 || type == DType::f16 || type == DType::bf16 || type == DType::f64;
+}
+
+/// The length that most vectors have; of lengths that as many have, the smallest.
+static std::optional<int64_t> hiddenSize(const onnx::GraphProto &graph) {
+  std::map<int64_t, int64_t> vectors;
+  std::optional<int64_t> row, best;
+  for (const onnx::TensorProto &tensor : graph.initializer()) {
+    if (!isFloat(tensor))
+      continue;
+    if (tensor.dims_size() == 1 && tensor.dims(0) > 1)
+      ++vectors[tensor.dims(0)];
+    if (tensor.dims_size() == 2 && tensor.dims(1) > 1 && !row)
+      row = tensor.dims(1);
+  }
+  for (auto [length, count] : vectors)
+    if (!best || count > vectors[*best])
+      best = length;
+  return best ? best : row;
+}
+
+FailureOr<OnnxSummary> summarizeOnnx(llvm::StringRef path, MLIRContext *context) {
+  auto file = ModelFile::open(path, context);
+  if (failed(file))
+    return failure();
+  const onnx::GraphProto &graph = (*file)->model().graph();
+  OnnxSummary summary;
+  for (const onnx::ValueInfoProto *input : realInputs(graph)) {
+    summary.inputs.push_back({input->name(), {}});
+    for (const auto &dim : input->type().tensor_type().shape().dim())
+      summary.inputs.back().dims.push_back(dim.has_dim_value() ? std::to_string(dim.dim_value())
+                                                               : dim.dim_param());
+  }
+  summary.hidden = hiddenSize(graph);
+  return summary;
+}
+
+} // namespace partita

@@ -1,0 +1,213 @@
+//===- ConfigOptions.cpp - a DeepSpeed configuration on the command line ----------------------===//
+
+#include "tools/partita/ConfigOptions.h"
+#include "dialects/Train/Train.h"
+#include "partita/Emit/Emit.h"
+#include "partita/Import/Import.h"
+#include "partita/Pipelines/Pipelines.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::tool;
+using config::Facts;
+using config::ModelFacts;
+
+void ConfigOptions::declare(OptionSet &options, bool namesFile) {
+  options.group("Configuration");
+  if (namesFile)
+    options.text("config", "FILE.json", file,
+                 "DeepSpeed's configuration (JSON, comments and missing commas allowed; a path, no "
+                 "base64 text); 'partita config' says what becomes of it");
+  auto steps = [&](StringRef name, std::optional<int64_t> &target, StringRef help) {
+    options.custom(name, "N", "", help, [&target](StringRef text) {
+      int64_t number;
+      if (text.getAsInteger(10, number) || number < 0)
+        return ("'" + text + "' is not a whole number").str();
+      target = number;
+      return std::string();
+    });
+  };
+  steps("warmup-steps", warmupSteps, "of the configuration's scheduler, where it says \"auto\"");
+  steps("total-steps", totalSteps, "of the configuration's scheduler, where it says \"auto\"");
+}
+
+/// What a run of the program takes, as far as a configuration sets it.
+static bool knowsRunOption(StringRef name) {
+  static constexpr StringLiteral known[] = {"print-every", "log"};
+  return llvm::is_contained(known, name);
+}
+
+//===------------------------------------------------------------------------------------------===//
+// Facts
+//===------------------------------------------------------------------------------------------===//
+
+/// The batch is the first dimension of the first input, and of all that share its name.
+static ModelFacts factsOf(StringRef path, const OnnxSummary &summary) {
+  ModelFacts facts;
+  facts.path = path.str();
+  facts.hidden = summary.hidden;
+  if (summary.inputs.empty() || summary.inputs[0].dims.empty())
+    return facts;
+  StringRef first = summary.inputs[0].dims[0];
+  int64_t size;
+  if (!first.getAsInteger(10, size)) {
+    facts.batch = size;
+    return facts;
+  }
+  if (!first.empty())
+    facts.batchNames.push_back(first.str());
+  for (const OnnxSummary::Input &input : summary.inputs)
+    if (!input.dims.empty() && (first.empty() ? input.dims[0].empty() : false))
+      facts.batchNames.push_back(input.name + ".0");
+  return facts;
+}
+
+static ModelFacts factsOf(StringRef path, ModuleOp module) {
+  ModelFacts facts;
+  facts.path = path.str();
+  std::map<int64_t, int64_t> vectors;
+  for (auto parameter : module.getOps<train::ParameterOp>())
+    if (auto type = dyn_cast<RankedTensorType>(parameter.getType());
+        type && type.getRank() == 1 && type.getDimSize(0) > 1)
+      ++vectors[type.getDimSize(0)];
+  for (auto [length, count] : vectors)
+    if (!facts.hidden || count > vectors[*facts.hidden])
+      facts.hidden = length;
+  auto forward = module.lookupSymbol<func::FuncOp>("forward");
+  if (!forward || nextPhase(module) > phaseIndex("partition"))
+    return facts; // pieces, from there on
+  for (Type type : forward.getArgumentTypes())
+    if (auto tensor = dyn_cast<RankedTensorType>(type); tensor && tensor.getRank() > 0) {
+      facts.batch = tensor.getDimSize(0);
+      break;
+    }
+  return facts;
+}
+
+static void readMesh(StringRef text, Facts &facts) {
+  SmallVector<StringRef> items;
+  text.split(items, ',', -1, /*KeepEmpty=*/false);
+  for (StringRef item : items) {
+    auto [axis, size] = item.split('=');
+    int64_t count = 1;
+    size.getAsInteger(10, count); // checked with the option
+    facts.mesh.push_back({axis.str(), count});
+  }
+}
+
+std::optional<Facts> partita::tool::findFacts(Session &session, const ConfigOptions &o,
+                                              StringRef model, ModuleOp module,
+                                              ArrayRef<std::string> dims, const Plan &plan) {
+  Facts facts;
+  Plan settled; // by the phases that a module went through
+  if (module)
+    if (Attribute attribute = module->getAttr(train::TrainDialect::kPlan))
+      (void)settled.fromAttribute(attribute); // settlePlan tells what is wrong with it
+  readMesh(plan.isSet("mesh") ? plan.get("mesh") : settled.get("mesh"), facts);
+  for (const PlanOption &option : planOptions())
+    if (plan.isSet(option.name))
+      facts.commandLine[option.name.str()] = plan.get(option.name).str();
+  for (const std::string &text : dims)
+    if (std::string problem = parseDim(text, facts.dims.emplace_back()); !problem.empty()) {
+      session.fail("--dim: " + problem);
+      return std::nullopt;
+    }
+  facts.warmupSteps = o.warmupSteps;
+  facts.totalSteps = o.totalSteps;
+  facts.knowsPlan = [](StringRef name) { return findPlanOption(name) != nullptr; };
+  facts.knowsRun = knowsRunOption;
+  if (module) {
+    facts.model = factsOf(model, module);
+  } else if (!model.empty()) {
+    FailureOr<OnnxSummary> summary = summarizeOnnx(model, &session.context());
+    if (failed(summary))
+      return std::nullopt;
+    facts.model = factsOf(model, *summary);
+  }
+  return facts;
+}
+
+//===------------------------------------------------------------------------------------------===//
+// The plan
+//===------------------------------------------------------------------------------------------===//
+
+/// The option that a sentence of Plan::findIneffective is about: "--eps: has no effect ...".
+static StringRef optionOf(StringRef sentence) {
+  return sentence.drop_front(2).take_until([](char c) { return c == ':'; });
+}
+
+bool partita::tool::applyToPlan(const config::Document &document,
+                                const config::Resolution &resolution, Plan &plan) {
+  auto tell = [&](const config::Setting &setting, const Twine &problem) {
+    document.error(setting.at, (setting.key ? "'" + setting.key->path.str() + "'" : "this") +
+                                   " becomes --" + setting.option + " " + setting.value + ": " +
+                                   problem);
+    return false;
+  };
+  for (const config::Setting &setting : resolution.plan) {
+    const PlanOption *option = findPlanOption(setting.option);
+    if (std::string problem = checkPlanValue(*option, setting.value); !problem.empty())
+      return tell(setting, problem);
+    plan.set(option->name, setting.value);
+  }
+  while (true) {
+    std::string sentence = plan.findIneffective();
+    if (sentence.empty())
+      return true;
+    StringRef name = optionOf(sentence);
+    auto setting = llvm::find_if(resolution.plan,
+                                 [&](const config::Setting &each) { return each.option == name; });
+    if (setting == resolution.plan.end())
+      return true; // the command line's own; settlePlan tells
+    if (setting->key && resolution.isGiven(*setting->key))
+      return tell(*setting, StringRef(sentence).split(": ").second);
+    plan.set(name, findPlanOption(name)->initial); // nobody asked for it
+  }
+}
+
+/// What a run takes where its own command line says nothing.
+static void attachDefaults(ModuleOp module, const config::Resolution &resolution) {
+  if (resolution.run.empty())
+    return;
+  Builder builder(module.getContext());
+  SmallVector<Attribute> defaults;
+  for (const config::Setting &setting : resolution.run)
+    defaults.push_back(builder.getStrArrayAttr(
+        {"--" + setting.option, setting.value == "true" ? "" : setting.value}));
+  module->setAttr(kRunDefaultsAttr, builder.getArrayAttr(defaults));
+}
+
+OwningOpRef<ModuleOp> partita::tool::loadWithConfig(Session &session, const ConfigOptions &o,
+                                                    StringRef model, std::vector<std::string> &dims,
+                                                    Plan &plan) {
+  if (o.file.empty()) {
+    if (!o.warmupSteps && !o.totalSteps)
+      return session.load(model, dims);
+    session.fail(StringRef(o.warmupSteps ? "--warmup-steps" : "--total-steps") +
+                 ": has no effect without --config, whose scheduler it is for");
+    return {};
+  }
+  std::unique_ptr<config::Document> document = config::Document::read(o.file);
+  if (!document || !config::checkKeys(*document))
+    return {};
+  if (plan.get("objective") == "none") {
+    session.fail("--config: has no effect with --objective none, a program for inference");
+    return {};
+  }
+  OwningOpRef<ModuleOp> module;
+  if (isMlirFile(model) && !(module = session.load(model, dims)))
+    return {};
+  std::optional<Facts> facts =
+      findFacts(session, o, model, module ? *module : ModuleOp(), dims, plan);
+  config::Resolution resolution;
+  if (!facts || !config::resolve(*document, *facts, resolution) ||
+      !applyToPlan(*document, resolution, plan))
+    return {};
+  for (const auto &[name, size] : resolution.dims)
+    dims.push_back(name + "=" + std::to_string(size));
+  if (!module && !(module = session.load(model, dims)))
+    return {};
+  attachDefaults(*module, resolution);
+  return module;
+}
