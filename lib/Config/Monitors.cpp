@@ -82,11 +82,20 @@ static bool isPlain(Resolver &r, StringRef path) {
   return true;
 }
 
+/// The name of one folder or file.
+static bool isName(Resolver &r, StringRef path) {
+  std::string text = r.word(path);
+  return isPlain(r, path) &&
+         ((text.find('/') == std::string::npos && text != "." && text != "..") ||
+          r.fail(path, r.name(path) + " is " + quoted(text) +
+                           ", which is no name of a folder; output_path may have several"));
+}
+
 static bool resolveTensorboard(Resolver &r) {
   constexpr StringLiteral on = "tensorboard.enabled", folder = "tensorboard.output_path",
                           job = "tensorboard.job_name";
   r.find("tensorboard");
-  if (!isPlain(r, folder) || !isPlain(r, job))
+  if (!isPlain(r, folder) || !isName(r, job))
     return false;
   if (!r.flag(on)) {
     r.idle(folder, "tensorboard is not enabled");
@@ -104,7 +113,7 @@ static bool resolveCsv(Resolver &r) {
   constexpr StringLiteral on = "csv_monitor.enabled", folder = "csv_monitor.output_path",
                           job = "csv_monitor.job_name";
   r.find("csv_monitor");
-  if (!isPlain(r, folder) || !isPlain(r, job))
+  if (!isPlain(r, folder) || !isName(r, job))
     return false;
   if (!r.flag(on)) {
     r.idle(folder, "csv_monitor is not enabled");

@@ -49,6 +49,8 @@ public:
       return failure();
     printOutputs(cast<ArrayAttr>(program.get("outputs")));
     printCensus(cast<ArrayAttr>(program.get("collectives")));
+    if (failed(printDefaults()))
+      return failure();
     printProgram(program, arena.getInt(), persistent.getInt());
     return success();
   }
@@ -234,6 +236,25 @@ private:
                   std::to_string(cast<IntegerAttr>(entry.get("bytes")).getInt()) + ", " +
                   rt::stringLiteral(cast<StringAttr>(entry.get("reason")).getValue()) + "}";
          }));
+  }
+
+  LogicalResult printDefaults() {
+    Attribute attribute = module->getAttr(kRunDefaultsAttr);
+    if (!attribute)
+      return success();
+    auto pairs = dyn_cast<ArrayAttr>(attribute);
+    SmallVector<std::string> list;
+    for (Attribute each : pairs ? pairs.getValue() : ArrayRef(attribute)) {
+      auto pair = dyn_cast<ArrayAttr>(each);
+      bool isPair = pair && pair.size() == 2 && llvm::all_of(pair, llvm::IsaPred<StringAttr>);
+      if (!isPair)
+        return module.emitError() << kRunDefaultsAttr << " holds " << each
+                                  << ", which is no option with its value, [\"--log\", \"FILE\"]";
+      list.push_back("{" + rt::stringLiteral(cast<StringAttr>(pair[0]).getValue()) + ", " +
+                     rt::stringLiteral(cast<StringAttr>(pair[1]).getValue()) + "}");
+    }
+    rows("RunDefault", "Defaults", list);
+    return success();
   }
 
   void printProgram(DictionaryAttr program, int64_t arena, int64_t persistent) {

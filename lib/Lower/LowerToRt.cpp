@@ -204,6 +204,11 @@ private:
 
   /// Where a training step's computation changes between the forward pass, the backward pass and
   /// the updates; the runtime sees by itself what is exchanged and copied.
+  static bool isUpdateWork(Operation *op) {
+    return isa<train::OptimizerInterface, train::SquareSumOp, train::NormOp, train::ClipOp,
+               train::DirectionSquaresOp, train::RatioOp>(op);
+  }
+
   void markWork(Operation *op) {
     bool computes = isa<tx::TxDialect, train::TrainDialect>(op->getDialect()) &&
                     op->hasAttr(RtDialect::kBuffers) && op->getNumOperands() > 0 &&
@@ -211,7 +216,7 @@ private:
     if (from.getName() != "train_step" || !computes)
       return;
     inBackward |= par::isBackward(op->getLoc()) || op->getName().getStringRef().ends_with("_grad");
-    StringRef work = isa<train::AdamWOp, train::SgdOp>(op) ? "Update"
+    StringRef work = isUpdateWork(op) ? "Update"
                      : inBackward                          ? "Backward"
                                                            : "Forward";
     if (work != lastWork)

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cmath>
 #include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <set>
 #include <vector>
@@ -228,6 +229,22 @@ static std::string whyNotRead(const std::string &option, const Program &program)
   return "";
 }
 
+/// What was compiled in counts where the command line says nothing, in runs that train. Folders of
+/// a default are made: nobody has typed their names.
+static void applyDefaults(RunOptions &options, const std::set<std::string> &given,
+                          const Program &program) {
+  if (options.steps.value_or(0) == 0)
+    return;
+  for (const RunDefault &each : program.defaults) {
+    if (given.count(each.option) || !whyNotRead(each.option, program).empty())
+      continue;
+    findOption(each.option).set(options, each.value);
+    std::error_code ignored; // who opens the file tells
+    if (each.option == std::string("--log"))
+      std::filesystem::create_directories(std::filesystem::path(each.value).parent_path(), ignored);
+  }
+}
+
 RunOptions parseOptions(int argc, char **argv, const Program &program) {
   RunOptions options;
   options.hyper = program.hyper;
@@ -263,10 +280,11 @@ RunOptions parseOptions(int argc, char **argv, const Program &program) {
       fail("%s is given twice", option.name);
     option.set(options, value);
   }
-  if (!options.help)
+  if (!options.help) {
+    applyDefaults(options, given, program);
     settleSchedule(options, given, program);
-  if (!options.help)
     checkCombinations(options, program);
+  }
   return options;
 }
 
@@ -281,7 +299,11 @@ std::string helpText(const Program &program) {
     if (option.argument)
       left += std::string(" ") + option.argument;
     left.resize(std::max<size_t>(left.size() + 2, 32), ' ');
-    text += left + option.help + "\n";
+    text += left + option.help;
+    for (const RunDefault &each : program.defaults)
+      if (each.option == std::string(option.name))
+        text += std::string(" (here: ") + (option.argument ? each.value : "on") + ")";
+    text += "\n";
   }
   return text;
 }

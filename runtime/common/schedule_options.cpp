@@ -51,7 +51,7 @@ void checkBetas(const RunOptions &options, const std::set<std::string> &given,
   const Schedule &schedule = options.schedule;
   if (!scheduledRates(schedule, 0, 1).setsBetas)
     return;
-  if (!program.reads.moments)
+  if (!program.reads.beta1 || !program.reads.beta2)
     fail("--lr-schedule: %s cycles beta1, and the program's optimizer, %s, has no betas; give "
          "cycle_momentum=false",
          nameOf(schedule.kind), program.optimizer);

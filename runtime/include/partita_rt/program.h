@@ -194,6 +194,13 @@ struct HyperReads {
 
 /// One constant description of everything. Unset function pointers mean that the program lacks that
 /// entry; the options that need it are then refused.
+/// An option of the program's command line, as a run that trains takes it where its own says
+/// nothing.
+struct RunDefault {
+  const char *option; ///< "--print-every"
+  const char *value;  ///< "" of a flag
+};
+
 struct Program {
   const char *name = "program";
   const char *optimizer = "adamw"; ///< as printed; the update itself is emitted code
@@ -207,6 +214,7 @@ struct Program {
   Table<ScalarState> scalarStates;
   Table<Output> outputs;
   Table<CensusEntry> census;
+  Table<RunDefault> defaults;
   TransferBytes transfers;
 
   int64_t accumulate = 1;      ///< micro-batches per train_step
