@@ -44,9 +44,10 @@ static constexpr Key kRows[] = {
     {"optimizer.params.min_coeff", number(0), "0.01", Obeyed, "--lamb-bounds, the lower, of Lamb"},
     {"optimizer.params.eps_inside_sqrt", boolean, "false", Refused,
      "epsilon is added to the root of the second moment"},
-    {"optimizer.params.max_grad_norm", number(0), "0", Refused,
-     "the norm is clipped over all parameters; use the key \"gradient_clipping\" at the top, as "
-     "DeepSpeed asks too"},
+    {"optimizer.params.max_grad_norm", number(0), "0", Obeyed,
+     "--clip: gradient_clipping by another name (DeepSpeed's code refuses it, its tutorials print "
+     "it); "
+     "0 asks for nothing"},
     {"optimizer.params.lr_decay", number(0), "0", Refused,
      "Adagrad's rate does not decay by itself; give a \"scheduler\""},
     {"optimizer.params.freeze_step", integer(0), "100000", Part, "of the 1-bit optimizers"},
@@ -78,7 +79,8 @@ struct Type {
 } // namespace
 
 static constexpr StringLiteral kAdamParams =
-    "lr|betas|eps|weight_decay|bias_correction|adam_w_mode|torch_adam|fused|set_grad_none|amsgrad";
+    "lr|betas|eps|weight_decay|bias_correction|adam_w_mode|torch_adam|fused|set_grad_none|amsgrad|"
+    "max_grad_norm";
 static constexpr StringLiteral
     kOneBit = "gradients are reduced in full (nor does DeepSpeed allow it with ZeRO)",
     kMu = "mu-parametrization scales rates by the shape of each parameter";

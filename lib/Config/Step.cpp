@@ -41,6 +41,13 @@ static constexpr Key kRows[] = {
 Section partita::config::stepKeys() { return {"Gradients and steps", kRows}; }
 
 bool partita::config::resolveStep(Resolver &r) {
-  std::string clip;
-  return r.settle("gradient_clipping", "clip", "1", clip);
+  constexpr StringLiteral clip = "gradient_clipping", older = "optimizer.params.max_grad_norm";
+  std::string norm;
+  if (double other = r.real(older); other == 0 || !r.has(older))
+    return r.settle(clip, "clip", "1", norm);
+  else if (r.has(clip) && !r.isAuto(clip) && r.real(clip) != other)
+    return r.fail(older, r.name(older) + " is " + numberText(other) +
+                             ", but gradient_clipping is " + numberText(r.real(clip)) +
+                             "; leave one of them out");
+  return r.settle(r.has(clip) && !r.isAuto(clip) ? clip : older, "clip", "1", norm);
 }

@@ -97,7 +97,7 @@ static constexpr StringLiteral kAll[] = {
           "hysteresis": 3, "consecutive_hysteresis": true, "min_loss_scale": 2},
         "fp32_allreduce": true, "zero_optimization": {"cpu_offload": true, "cpu_offload_params": true,
           "cpu_offload_param": true},
-        "optimizer": {"type": "Lamb", "params": {"max_coeff": 5, "min_coeff": 0.1}},
+        "optimizer": {"type": "Lamb", "params": {"max_grad_norm": 2, "max_coeff": 5, "min_coeff": 0.1}},
         "scheduler": {"type": "OneCycle", "params": {"cycle_min_lr": 0.001, "cycle_max_lr": 0.1,
           "decay_lr_rate": 0.1, "cycle_first_step_size": 10, "cycle_second_step_size": 20,
           "cycle_first_stair_count": 2, "cycle_second_stair_count": 3, "decay_step_size": 5,

@@ -259,8 +259,9 @@ TEST(Combinations, Errors) {
       {R"({"optimizer": {"params": {"lr": 0.1}}})", "1:2", "has no \"type\""},
       {R"({"optimizer": {"type": "SGD", "params": {"betas": [0.9, 0.99]}}})", "1:42",
        "'betas' is no parameter of the optimizer 'SGD', which has lr, momentum"},
-      {R"({"optimizer": {"type": "Adam", "params": {"max_grad_norm": 1.0}}})", "1:60",
-       "use the key \"gradient_clipping\""},
+      {R"({"gradient_clipping": 1, "optimizer": {"type": "Adam", "params": {"max_grad_norm": 2}}})",
+       "1:84",
+       "'optimizer.params.max_grad_norm' is 2, but gradient_clipping is 1; leave one of them out"},
       {R"({"optimizer": {"type": "Lamb", "params": {"max_coeff": 0.1, "min_coeff": 0.5}}})", "1:56",
        "min_coeff 0.5 is above max_coeff 0.1"},
       {R"({"scheduler": {"type": "WarmupDecayLR"}})", "1:24",
@@ -347,6 +348,8 @@ TEST(Combinations, Options) {
       "optimizer,parameters,activations");
   EXPECT_EQ(plan("{}", "clip"), "1");
   EXPECT_EQ(plan(R"({"gradient_clipping": 0})", "clip"), "0");
+  EXPECT_EQ(plan(R"({"optimizer": {"type": "Adam", "params": {"max_grad_norm": 3}}})", "clip"),
+            "3");
   EXPECT_EQ(plan(R"({"fp32_allreduce": true})", "reduce-type"), "float32");
   EXPECT_EQ(plan(R"({"communication_data_type": "bf16"})", "reduce-type"), "bfloat16");
   EXPECT_EQ(plan(R"({"data_types": {"grad_accum_dtype": "fp32"}})", "accumulate-type"), "float32");
