@@ -149,13 +149,13 @@ static bool resolveBetas(Resolver &r, StringRef initial) {
                  numberText(given->value->items[0].real) + "," +
                      numberText(given->value->items[1].real));
   if (const std::string *other = r.commandLine("betas")) {
-    r.value(path, "[" + *other + "]", "command line, --betas");
+    r.value(path, jsonOf(path, *other), "command line, --betas");
     return true;
   }
   if (!given && initial.empty())
     return true;
   std::string text = initial.empty() ? "0.9,0.999" : initial.str();
-  r.value(path, "[" + text + "]", "default");
+  r.value(path, jsonOf(path, text), "default");
   return r.set(path, "betas", text);
 }
 

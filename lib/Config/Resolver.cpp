@@ -111,12 +111,13 @@ static std::string optionText(StringRef option, StringRef text) {
   return ("--" + option + (text == "true" ? "" : " " + text)).str();
 }
 
-/// An option's text as the key's value.
-static std::string jsonOf(StringRef path, StringRef text) {
+std::string partita::config::jsonOf(StringRef path, StringRef text) {
   double number;
   const Key *key = findKey(path);
-  if (key && key->shape.kind == Shape::Betas)
-    return ("[" + text + "]").str();
+  if (key && key->shape.kind == Shape::Betas) {
+    auto [first, second] = text.split(',');
+    return ("[" + first + ", " + second + "]").str();
+  }
   bool isBare = text == "true" || text == "false" || !text.getAsDouble(number);
   return isBare ? text.str() : ("\"" + text + "\"").str();
 }
@@ -131,6 +132,7 @@ bool Resolver::set(StringRef path, StringRef option, StringRef text) {
       return fail(path, name(path) + " asks for " + optionText(option, text) +
                             ", but the command line says " + optionText(option, *other) +
                             "; leave one of them out");
+    return true; // it says so already
   }
   out.plan.push_back({option.str(), text.str(), findKey(path), placeOf(path)});
   Entry &entry = entryOf[path];

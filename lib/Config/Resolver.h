@@ -32,6 +32,9 @@ using GivenKeys = llvm::StringMap<Given>;
 /// Checks every key by its row. False after one message.
 bool collectKeys(const Document &document, GivenKeys &given);
 
+/// An option's text as the value of a key, JSON.
+std::string jsonOf(llvm::StringRef path, llvm::StringRef text);
+
 class Resolver {
 public:
   Resolver(const Document &document, const Facts &facts, Resolution &out)

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "Resolver.h"
+#include <cmath>
 
 using namespace llvm;
 using namespace partita::config;

@@ -163,7 +163,7 @@ TEST(Auto, FromTheCommandLine) {
   Outcome outcome = resolveText(kAuto, facts);
   ASSERT_TRUE(outcome.ok) << outcome.said;
   EXPECT_EQ(outcome.plan("lr"), ""); // it is there already
-  EXPECT_EQ(outcome.value("optimizer.params.betas"), "[0.9,0.95]");
+  EXPECT_EQ(outcome.value("optimizer.params.betas"), "[0.9, 0.95]");
   EXPECT_EQ(outcome.from("optimizer.params.lr"), "command line, --lr");
   EXPECT_EQ(outcome.plan("lr-schedule"),
             "WarmupLR,warmup_min_lr=0,warmup_max_lr=3e-05,warmup_num_steps=50");
