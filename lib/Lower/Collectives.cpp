@@ -79,8 +79,8 @@ LogicalResult lowerSum(Operation *op, Lowering &l, StringRef pending) {
     return failure();
   SmallVector<int64_t> counts;
   for (Value operand : op->getOperands()) {
-    if (!l.type(operand).getElementType().isF32())
-      return op->emitOpError() << "reduces float32 on this target, not "
+    if (Type element = l.type(operand).getElementType(); !element.isF32() && !element.isF64())
+      return op->emitOpError() << "reduces float32 and float64 on this target, not "
                                << l.type(operand).getElementType();
     counts.push_back(l.elements(operand));
   }

@@ -186,7 +186,7 @@ static void convert(UpdateKernelOp kernel) {
   ArrayAttr squares = kernel.getSquaresAttr();
   if (squares) {
     names.push_back("sums");
-    types.push_back(cppPointer(b.getF32Type()));
+    types.push_back(cppPointer(b.getF64Type()));
   }
   for (auto [i, name, type] : llvm::enumerate(kernel.getValues(), kernel.getTypes())) {
     names.push_back(cast<StringAttr>(name).getValue().str());
@@ -219,7 +219,7 @@ static void convert(UpdateKernelOp kernel) {
   for (int64_t sum = 0; sum < count; ++sum) {
     line("double total" + Twine(sum) + " = 0;");
     line("for (double lane : lanes" + Twine(sum) + ") total" + Twine(sum) + " += lane;");
-    line("sums[" + Twine(sum) + "] = float(total" + Twine(sum) + ");");
+    line("sums[" + Twine(sum) + "] = total" + Twine(sum) + ";");
   }
   emitc::ReturnOp::create(b, kernel.getLoc(), Value());
   kernel.erase();

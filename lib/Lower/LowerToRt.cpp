@@ -26,13 +26,17 @@ using namespace partita::rt;
 
 namespace {
 
-/// What kernels are made for. Phase `import` leaves no other floating-point type.
+/// What kernels are made for. Phase `import` leaves no other floating-point type; norms are
+/// doubles, whose kernels and sums over ranks take them.
 LogicalResult checkType(Operation *op, RankedTensorType type) {
   Type element = type.getElementType();
-  if (isa<FloatType>(element) && !element.isF32())
+  bool isNorm =
+      element.isF64() && !isa<tx::TxDialect>(op->getDialect()) && type.getNumElements() <= 2;
+  if (isa<FloatType>(element) && !element.isF32() && !isNorm)
     return op->emitOpError() << "has no kernel on this target for " << type
                              << "; run single-precision first";
-  if (!element.isF32() && !element.isInteger(64) && !element.isInteger(32) && !element.isInteger(1))
+  if (!isa<FloatType>(element) && !element.isInteger(64) && !element.isInteger(32) &&
+      !element.isInteger(1))
     return op->emitOpError() << "has no kernel on this target for " << type;
   if (type.getRank() > kMaxDims)
     return op->emitOpError() << "has no kernel on this target for " << type << ": it has "
@@ -202,13 +206,13 @@ private:
     l.create<CommentOp>(path);
   }
 
-  /// Where a training step's computation changes between the forward pass, the backward pass and
-  /// the updates; the runtime sees by itself what is exchanged and copied.
   static bool isUpdateWork(Operation *op) {
     return isa<train::OptimizerInterface, train::SquareSumOp, train::NormOp, train::ClipOp,
                train::DirectionSquaresOp, train::RatioOp>(op);
   }
 
+  /// Where a training step's computation changes between the forward pass, the backward pass and
+  /// the updates; the runtime sees by itself what is exchanged and copied.
   void markWork(Operation *op) {
     bool computes = isa<tx::TxDialect, train::TrainDialect>(op->getDialect()) &&
                     op->hasAttr(RtDialect::kBuffers) && op->getNumOperands() > 0 &&
@@ -216,9 +220,7 @@ private:
     if (from.getName() != "train_step" || !computes)
       return;
     inBackward |= par::isBackward(op->getLoc()) || op->getName().getStringRef().ends_with("_grad");
-    StringRef work = isUpdateWork(op) ? "Update"
-                     : inBackward                          ? "Backward"
-                                                           : "Forward";
+    StringRef work = isUpdateWork(op) ? "Update" : inBackward ? "Backward" : "Forward";
     if (work != lastWork)
       l.create<WorkOp>(work);
     lastWork = work;

@@ -197,8 +197,8 @@ std::optional<StringRef> collectiveKind(Operation *op) {
   return {};
 }
 
-/// Bytes by the runtime's convention (comm.h): buckets, or the whole of which ranks have parts. All
-/// are float32.
+/// Bytes by the runtime's convention (comm.h): buckets, or the whole of which ranks have parts, all
+/// of one element type.
 int64_t wireBytes(Operation *op) {
   int64_t elements = 0;
   if (auto counts = op->getAttrOfType<DenseI64ArrayAttr>("counts"))
@@ -213,7 +213,8 @@ int64_t wireBytes(Operation *op) {
     moved(gather);
   if (auto scatter = dyn_cast<rt::ReduceScatterOp>(op))
     moved(scatter);
-  return elements * 4;
+  auto buffer = cast<BufferType>(op->getOperand(0).getType());
+  return elements * elementBytes(buffer.getElement());
 }
 
 /// How often an op runs in one call of its function.

@@ -28,18 +28,24 @@ struct OffloadStates : partita::impl::OffloadStatesPassBase<OffloadStates> {
       return;
     bool any = false;
     UnitAttr mark = UnitAttr::get(&getContext());
-    module.walk([&](Operation *op) {
-      auto update = dyn_cast<train::OptimizerInterface>(op);
-      if (!update)
-        return;
+    bool looked = false; // the device looks at a state too
+    module.walk([&](train::OptimizerInterface update) {
+      auto looksAtStates = [](Operation *user) { return isa<train::DirectionSquaresOp>(user); };
+      for (Value state : update.getStateValues())
+        looked |= llvm::any_of(state.getUsers(), looksAtStates);
       SmallVector<Operation *> states = train::stateSymbols(update);
       if (states.empty())
         return;
       any = true;
-      op->setAttr(OffloadDialect::kOnHost, mark);
+      update->setAttr(OffloadDialect::kOnHost, mark);
       for (Operation *state : states)
         state->setAttr(OffloadDialect::kHost, mark);
     });
+    if (looked) {
+      module.emitError() << "offload: optimizer: LAMB's trust ratio is computed where the parameter "
+                            "is, of states that must be there too";
+      return signalPassFailure();
+    }
     if (any)
       return;
     module.emitError() << "offload: optimizer: there are no states that the host could keep; the "

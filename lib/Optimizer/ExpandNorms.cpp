@@ -1,7 +1,8 @@
 //===- ExpandNorms.cpp - each element counted once --------------------------------------------===//
 //
 // Values that the same axes split are one sum of squares, partial over these axes, and one sum over
-// ranks per axis: as few scalars move as there are ways to be split.
+// ranks per axis: as few scalars move as there are ways to be split. Squares are doubles: those of
+// finite gradients are finite, and sums that are grouped otherwise round to the same norm.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -78,7 +79,7 @@ private:
     for (auto axis : axes.getAsRange<StringAttr>())
       layout.set(axis, par::Kind::Partial);
     auto typed = [&] {
-      return RankedTensorType::get(shape, builder.getF32Type(),
+      return RankedTensorType::get(shape, builder.getF64Type(),
                                    layout.encoding(builder.getContext()));
     };
     Value result = make(typed());

@@ -46,8 +46,9 @@ Buckets::Key Buckets::keyOf(Operation *op) {
   SmallVector<par::CauseAttr> causes = par::causesOf(op->getLoc());
   unsigned ofParameters = !causes.empty() && (causes.front().getRole() == "parameter" ||
                                               causes.front().getRole() == "kept");
-  return {{op->getAttr("axis"), op->getAttr("reason")},
-          {op->getName().getIdentifier(), ofParameters}};
+  return {op->getAttr("axis"), op->getAttr("reason"),
+          getElementTypeOrSelf(op->getOperand(0).getType()), op->getName().getIdentifier(),
+          ofParameters};
 }
 
 int64_t Buckets::sizeFor(int64_t total) const {

@@ -36,9 +36,9 @@ private:
     Ops members;
     int64_t bytes = 0;
   };
-  /// What may join: kind, axis, reason, and whether it is done once per step for parameters.
-  using Key =
-      std::pair<std::pair<mlir::Attribute, mlir::Attribute>, std::pair<mlir::Attribute, unsigned>>;
+  /// What may join: axis, reason, element type, kind, and whether it is done once per step for
+  /// parameters.
+  using Key = std::tuple<mlir::Attribute, mlir::Attribute, mlir::Type, mlir::Attribute, unsigned>;
   static Key keyOf(mlir::Operation *op);
 
   mlir::Operation *firstUse(mlir::Block *block, mlir::Operation *op) const;

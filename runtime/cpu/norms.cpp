@@ -7,22 +7,22 @@
 
 namespace partita_rt {
 
-void squareSum(float *sum, std::initializer_list<Elements> arrays) {
+void squareSum(double *sum, std::initializer_list<Elements> arrays) {
   double total = 0;
   for (const Elements &array : arrays)
     total += sumOfSquares(array.data, array.count);
-  *sum = float(total);
+  *sum = total;
 }
 
-void rootOfSum(float *norm, std::initializer_list<const float *> squares) {
+void rootOfSum(float *norm, std::initializer_list<const double *> squares) {
   double total = 0;
-  for (const float *square : squares)
-    total += double(*square);
+  for (const double *square : squares)
+    total += *square;
   *norm = float(std::sqrt(total));
 }
 
-void trustRatio(float *ratio, const float *squares, double least, double most) {
-  double value = std::sqrt(double(squares[0])), direction = std::sqrt(double(squares[1]));
+void trustRatio(float *ratio, const double *squares, double least, double most) {
+  double value = std::sqrt(squares[0]), direction = std::sqrt(squares[1]);
   bool both = value > 0 && direction > 0;
   *ratio = both ? float(std::min(std::max(value / direction, least), most)) : 1.0f;
 }

@@ -2,16 +2,16 @@
 // RUN: partita-opt %s --zero-shard-states --canonicalize --expand-norms --cse | FileCheck %s --check-prefix=ZERO
 
 // What tp splits is added up over tp, what all ranks have is counted once.
-// CHECK: %[[WHOLE:.*]] = train.square_sum %arg0 : (tensor<3x5xf32>) -> tensor<f32>
-// CHECK: %[[SPLIT:.*]] = train.square_sum %arg1, %arg2 : (tensor<3x4xf32, #par.place<[3, 8 @tp]>>, tensor<4xf32, #par.place<[8 @tp]>>) -> tensor<f32, #par.place<[], partial [tp]>>
+// CHECK: %[[WHOLE:.*]] = train.square_sum %arg0 : (tensor<3x5xf32>) -> tensor<f64>
+// CHECK: %[[SPLIT:.*]] = train.square_sum %arg1, %arg2 : (tensor<3x4xf32, #par.place<[3, 8 @tp]>>, tensor<4xf32, #par.place<[8 @tp]>>) -> tensor<f64, #par.place<[], partial [tp]>>
 // CHECK: %[[SUM:.*]] = par.all_reduce %[[SPLIT]] over "tp" because "norm of the gradients"
 // CHECK: train.norm %[[WHOLE]], %[[SUM]]
 // CHECK-NOT: global_norm
 
 // A rank that updates a piece looks at that piece alone; what it does not update is its own.
-// ZERO: train.square_sum %{{.*}} : (tensor<8xf32, #par.place<[3, 5], flat [dp]>>) -> tensor<f32, #par.place<[], partial [dp]>>
+// ZERO: train.square_sum %{{.*}} : (tensor<8xf32, #par.place<[3, 5], flat [dp]>>) -> tensor<f64, #par.place<[], partial [dp]>>
 // ZERO: par.all_reduce {{.*}} over "dp"
-// ZERO: train.square_sum %{{.*}} : {{.*}} -> tensor<f32, #par.place<[], partial [tp]>>
+// ZERO: train.square_sum %{{.*}} : {{.*}} -> tensor<f64, #par.place<[], partial [tp]>>
 // ZERO: par.all_reduce {{.*}} over "tp"
 module attributes {par.mesh = #par.mesh<dp = 2, tp = 2>} {
   train.parameter @w : tensor<3x5xf32>

@@ -187,13 +187,13 @@ static void train_step(Rank &rank) {
 
   beginWork(rank, Work::Update);
   float *scalars = rank.at(kScalars), *norm = scalars + 1, *scale = scalars + 2;
-  float squares[std::size(kParameters)];
+  double squares[std::size(kParameters)];
   double total = 0;
   for (const Parameter &p : kParameters) {
     int index = int(&p - kParameters);
     exposeGradient(rank, index, grads + p.offset / 4);
     squareSum(&squares[index], {{grads + p.offset / 4, p.localShape.elements()}});
-    total += double(squares[index]);
+    total += squares[index];
   }
   *norm = float(std::sqrt(total));
   rank.report.gradientNorm = *norm;

@@ -385,10 +385,10 @@ struct Elements {
 
 /// *sum: the squares of all arrays' elements, added up in double, array after array, each by
 /// sumOfSquares.
-void squareSum(float *sum, std::initializer_list<Elements> arrays);
+void squareSum(double *sum, std::initializer_list<Elements> arrays);
 
 /// *norm = sqrt(sum of *squares), in double.
-void rootOfSum(float *norm, std::initializer_list<const float *> squares);
+void rootOfSum(float *norm, std::initializer_list<const double *> squares);
 
 /// *scale: what gradients of this norm are multiplied by so that it is at most maxNorm:
 /// 1 / max(1, (norm + 1e-6) / maxNorm), as PyTorch and DeepSpeed have it; 1 where maxNorm is 0.
@@ -397,7 +397,7 @@ void clipScale(float *scale, const float *norm, double maxNorm);
 
 /// *ratio = sqrt(squares[0]) / sqrt(squares[1]) within [least, most]; 1 where one of them is 0
 /// (LAMB's trust ratio, arXiv 1904.00962).
-void trustRatio(float *ratio, const float *squares, double least, double most);
+void trustRatio(float *ratio, const double *squares, double least, double most);
 
 } // namespace partita_rt
 

@@ -18,7 +18,7 @@ import trajectories
 def find_kernel(folder, first):
     """(name, the names of its arguments, its text) of the kernel whose first argument this is"""
     text = open(os.path.join(folder, "model.cpp")).read()
-    for match in re.finditer(r"^static void (\w+)\((float \*" + first + r",[^)]*)\) \{\n.*?^\}\n", text, re.M | re.S):
+    for match in re.finditer(r"^static void (\w+)\(((?:float|double) \*" + first + r",[^)]*)\) \{\n.*?^\}\n", text, re.M | re.S):
         return match[1], [word.split()[-1].lstrip("*") for word in match[2].split(",")], match[0]
     sys.exit(f"{folder}: no kernel of an optimizer")
 
@@ -26,7 +26,8 @@ def find_kernel(folder, first):
 def compile_kernel(folder, source, first="p"):
     name, arguments, text = find_kernel(folder, first)
     path = os.path.join(folder, name + ".cpp")
-    pointers = ", ".join(("float *" if a != "n" else "int64_t ") + a for a in arguments[: arguments.index("n") + 1])
+    kinds = {"n": "int64_t ", "sums": "double *"}
+    pointers = ", ".join(kinds.get(a, "float *") + a for a in arguments[: arguments.index("n") + 1])
     scalars = "".join(f", double {a}" for a in arguments[arguments.index("n") + 1 :])
     with open(path, "w") as file:
         file.write('#include <partita_rt/partita_rt.h>\nusing namespace partita_rt;\n' + text)
@@ -96,7 +97,7 @@ def run(folder, name, source):
     formula = Formula(**FORMULAS[name])
     arrays = {a: numpy.zeros(trajectories.ELEMENTS, numpy.float32) for a in arguments[: arguments.index("n")]}
     arrays["p"][:] = trajectories.start()
-    arrays["sums"] = numpy.zeros(2, numpy.float32)
+    arrays["sums"] = numpy.zeros(2)
     # What the command line would set is by name; what the program has as literals is what FORMULAS says.
     scalars = {"rate": trajectories.RATE, "beta1": formula.beta1, "beta2": formula.beta2, "epsilon": formula.eps,
                "decay": formula.decay, "momentum": formula.momentum, "nesterov": float(formula.nesterov),
