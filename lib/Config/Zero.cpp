@@ -123,11 +123,21 @@ static constexpr Key kRows[] = {
 
 Section partita::config::zeroKeys() { return {"ZeRO", kRows}; }
 
+/// The stage as a plan option. On one data-parallel rank DeepSpeed runs any stage, and nothing is
+/// split.
+static bool setStage(Resolver &r, StringRef path) {
+  if (r.stage > 0 && r.dataParallel() == 1 && !r.commandLine("zero-stage")) {
+    r.idle(path, "one data-parallel rank keeps all");
+    return true;
+  }
+  return r.set(path, "zero-stage", std::to_string(r.stage));
+}
+
 static bool resolveStage(Resolver &r) {
   const Given *whole = r.find("zero_optimization");
   if (whole && whole->value->kind == Value::Boolean) {
     r.stage = whole->value->boolean;
-    return !r.stage || r.set("zero_optimization", "zero-stage", "1");
+    return !r.stage || setStage(r, "zero_optimization");
   }
   const std::string *said = r.commandLine("zero-stage");
   const std::string *strategy = r.commandLine("fsdp-strategy");
@@ -138,7 +148,7 @@ static bool resolveStage(Resolver &r) {
       return r.fail(kStage, r.name(kStage) + " is " + Twine(r.stage) +
                                 ", but the command line says --fsdp-strategy " + *strategy +
                                 ", which is stage 3; leave one of them out");
-    return r.set(kStage, "zero-stage", std::to_string(r.stage));
+    return setStage(r, kStage);
   }
   if (said)
     StringRef(*said).getAsInteger(10, r.stage);
@@ -187,8 +197,10 @@ static bool resolveBuckets(Resolver &r) {
     if (!r.has(path))
       continue;
     bool isPrefetch = path == kPrefetch;
-    if (r.stage != 3 && !r.offloadsParameters)
-      r.idle(path, "parameters are split at stage 3 alone");
+    bool isSplit = r.stage == 3 && r.dataParallel() > 1;
+    if (!isSplit && !r.offloadsParameters)
+      r.idle(path, r.stage == 3 ? "one data-parallel rank keeps all"
+                                : "parameters are split at stage 3 alone");
     else if (!resolveElements(r, path, isPrefetch ? "prefetch-bytes" : "persistence-threshold",
                               isPrefetch ? r.elementBytes() : 1, isPrefetch ? 0.9 : 10,
                               isPrefetch ? 2 : 1))

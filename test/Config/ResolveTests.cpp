@@ -362,6 +362,18 @@ TEST(Combinations, Options) {
             "");
 }
 
+TEST(Combinations, OneDataParallelRank) {
+  Outcome outcome =
+      resolveText(R"({"zero_optimization": {"stage": 3, "offload_optimizer": {"device": "cpu"},
+    "reduce_bucket_size": 100, "stage3_prefetch_bucket_size": "auto"}})",
+                  factsOf({{"tp", 2}}));
+  ASSERT_TRUE(outcome.ok) << outcome.said;
+  EXPECT_EQ(outcome.plan("zero-stage"), "");
+  EXPECT_EQ(outcome.idle("zero_optimization.stage"), "one data-parallel rank keeps all");
+  EXPECT_EQ(outcome.plan("prefetch-bytes"), "");
+  EXPECT_EQ(outcome.plan("offload"), "optimizer");
+}
+
 TEST(Combinations, Runs) {
   Outcome outcome =
       resolveText(R"({"tensorboard": {"enabled": true, "output_path": "tb/", "job_name": "bert"},
