@@ -94,7 +94,7 @@ private:
       return {};
     }
     for (const auto &[name, size] : r.facts.dims)
-      if (is_contained(r.facts.model->batchNames, name))
+      if (is_contained(r.facts.model->batchNames, name) || name == r.facts.model->batchAxis)
         return from = "command line, --dim " + name, size;
     if (r.facts.model->batch)
       from = "model, " + r.facts.model->path;

@@ -44,7 +44,7 @@ inline Facts factsOf(std::vector<std::pair<std::string, int64_t>> mesh = {}) {
 
 /// A model with a batch that --dim binds, and vectors of 8 elements.
 inline Facts withModel(Facts facts) {
-  facts.model = ModelFacts{"model.onnx", std::nullopt, {"batch"}, 8};
+  facts.model = ModelFacts{"model.onnx", std::nullopt, {"batch"}, "ids.0", 8};
   return facts;
 }
 

@@ -50,6 +50,7 @@ static ModelFacts factsOf(StringRef path, const OnnxSummary &summary) {
   if (summary.inputs.empty() || summary.inputs[0].dims.empty())
     return facts;
   StringRef first = summary.inputs[0].dims[0];
+  facts.batchAxis = summary.inputs[0].name + ".0";
   int64_t size;
   if (!first.getAsInteger(10, size)) {
     facts.batch = size;
@@ -58,7 +59,7 @@ static ModelFacts factsOf(StringRef path, const OnnxSummary &summary) {
   if (!first.empty())
     facts.batchNames.push_back(first.str());
   for (const OnnxSummary::Input &input : summary.inputs)
-    if (!input.dims.empty() && (first.empty() ? input.dims[0].empty() : false))
+    if (first.empty() && !input.dims.empty() && input.dims[0].empty())
       facts.batchNames.push_back(input.name + ".0");
   return facts;
 }

@@ -24,6 +24,7 @@ struct ModelFacts {
   std::string path;
   std::optional<int64_t> batch; ///< the whole program's for one micro-step, where it is fixed
   std::vector<std::string> batchNames; ///< what --dim calls it where it is not
+  std::string batchAxis;               ///< the same as INPUT.AXIS
   std::optional<int64_t> hidden;       ///< elements of a token's vector
 };
 
