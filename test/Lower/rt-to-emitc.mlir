@@ -33,6 +33,8 @@ func.func @f() {
   rt.all_gather "" %x to %w [1] blocks of [4] of [0] over "dp" 0 because "now" : !rt.buffer<f32> to !rt.buffer<f32>
   // CHECK: verbatim "poll(rank, 0, 65536);"
   rt.poll over "dp" 0 bytes 65536
+  // CHECK: verbatim "beginWork(rank, Work::Backward);"
+  rt.work "Backward"
   // CHECK: verbatim "wait(p);"
   rt.wait "p"
   // CHECK: for %{{.*}} = %{{.*}} to %{{.*}} step %{{.*}} : i64 {
