@@ -86,11 +86,15 @@ void checkOffset(const std::string &what, int64_t offset, int64_t bytes, int64_t
          (long long)offset, (long long)bytes, memory, (long long)limit);
 }
 
-/// A parameter or state within its home's memory.
+/// A parameter or state within its home's memory, of a type that initial values are rounded to.
 template <typename Tensor>
 void checkHome(const Program &program, const std::string &what, const Tensor &tensor) {
+  if (tensor.dtype != DType::Float32 && tensor.dtype != DType::Float16 &&
+      tensor.dtype != DType::BFloat16)
+    fail("%s is %s; parameters and their states are float32, float16 or bfloat16", what.c_str(),
+         nameOf(tensor.dtype));
   bool host = tensor.home == Home::Host;
-  checkOffset(what, tensor.offset, tensor.localShape.elements() * 4,
+  checkOffset(what, tensor.offset, tensor.localShape.elements() * sizeOf(tensor.dtype),
               host ? program.hostBytes : program.persistentBytes,
               host ? "the host's memory" : "persistent memory");
 }

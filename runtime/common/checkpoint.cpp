@@ -24,13 +24,17 @@ const void *wholeOf(Rank &rank, const TensorPiece &piece, std::vector<char> &sto
     return piece.data;
   const Program &program = *rank.program;
   int64_t width = sizeOf(piece.dtype), bytes = piece.local.elements() * width;
-  if (bytes % 4 != 0)
-    fail("tensor %s of %s cannot be gathered", piece.name, nameOf(piece.dtype));
   std::vector<char> all(size_t(bytes * rank.ranks));
-  allGather(
-      *rank.world,
-      {{static_cast<const float *>(piece.data), reinterpret_cast<float *>(all.data()), bytes / 4}},
-      piece.name);
+  auto gather = [&](auto type) { // of whatever elements of this size: they are only moved
+    using T = decltype(type);
+    allGather(*rank.world,
+              {{static_cast<const T *>(piece.data), reinterpret_cast<T *>(all.data()),
+                bytes / int64_t(sizeof(T))}},
+              piece.name);
+  };
+  if (bytes % 2 != 0)
+    fail("tensor %s of %s cannot be gathered", piece.name, nameOf(piece.dtype));
+  bytes % 4 == 0 ? gather(float()) : gather(Half());
   if (rank.rank != 0)
     return nullptr;
   storage.resize(size_t(piece.global.elements() * width));
@@ -235,17 +239,31 @@ void writeOutputs(Rank &rank, const std::string &path) {
 
 //===-- Gradients ---------------------------------------------------------------------------===//
 
-void exposeGradient(Rank &rank, int parameter, const float *gradient,
-                    std::initializer_list<int> flatOver) {
+template <typename T>
+static void expose(Rank &rank, int parameter, const T *gradient,
+                   std::initializer_list<int> flatOver) {
   if (rank.gradientSink)
-    rank.gradientSink->add(rank, parameter, gradient, flatOver);
+    rank.gradientSink->add(rank, parameter, gradient, kDTypeOf<T>, flatOver);
 }
 
-void GradientSink::add(Rank &rank, int parameter, const float *gradient,
+void exposeGradient(Rank &rank, int parameter, const float *gradient,
+                    std::initializer_list<int> flatOver) {
+  expose(rank, parameter, gradient, flatOver);
+}
+void exposeGradient(Rank &rank, int parameter, const Half *gradient,
+                    std::initializer_list<int> flatOver) {
+  expose(rank, parameter, gradient, flatOver);
+}
+void exposeGradient(Rank &rank, int parameter, const BFloat16 *gradient,
+                    std::initializer_list<int> flatOver) {
+  expose(rank, parameter, gradient, flatOver);
+}
+
+void GradientSink::add(Rank &rank, int parameter, const void *gradient, DType dtype,
                        std::initializer_list<int> flatOver) {
   const Parameter &p = rank.program->parameters[parameter];
-  TensorPiece piece{p.name,       DType::Float32, p.globalShape,
-                    p.localShape, p.splits,       const_cast<float *>(gradient)};
+  TensorPiece piece{p.name,       dtype,    p.globalShape,
+                    p.localShape, p.splits, const_cast<void *>(gradient)};
   for (int axis : flatOver)
     piece.splits.list[piece.splits.count++] = {kFlat, axis};
   if (flatOver.size() > 0)
@@ -255,7 +273,8 @@ void GradientSink::add(Rank &rank, int parameter, const float *gradient,
   const char *whole = static_cast<const char *>(wholeOf(rank, piece, storage));
   ++seen[parameter];
   if (rank.rank == 0)
-    gradients[parameter].assign(whole, whole + p.globalShape.elements() * 4);
+    gradients[parameter] = {
+        dtype, std::vector<char>(whole, whole + p.globalShape.elements() * sizeOf(dtype))};
 }
 
 void GradientSink::write(Rank &rank, const std::string &path) const {
@@ -265,12 +284,12 @@ void GradientSink::write(Rank &rank, const std::string &path) const {
       fail("--grads: train_step did not expose the gradient of %s", program.parameters[i].name);
   if (rank.rank == 0) {
     std::vector<SafetensorsWriter::Entry> entries;
-    for (const auto &[parameter, bytes] : gradients)
-      entries.push_back({program.parameters[parameter].name, DType::Float32,
+    for (const auto &[parameter, gradient] : gradients)
+      entries.push_back({program.parameters[parameter].name, gradient.dtype,
                          program.parameters[parameter].globalShape});
     SafetensorsWriter writer(path, entries, {{"program", program.name}});
-    for (const auto &[parameter, bytes] : gradients)
-      writer.write(bytes.data(), int64_t(bytes.size()));
+    for (const auto &[parameter, gradient] : gradients)
+      writer.write(gradient.bytes.data(), int64_t(gradient.bytes.size()));
     writer.commit();
   }
   barrier(*rank.world, "the end of writing a file");

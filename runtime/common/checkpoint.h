@@ -44,12 +44,17 @@ void writeOutputs(Rank &rank, const std::string &path);
 class GradientSink {
 public:
   /// All ranks; keeps the whole tensor on rank 0.
-  void add(Rank &rank, int parameter, const float *gradient, std::initializer_list<int> flatOver);
+  void add(Rank &rank, int parameter, const void *gradient, DType dtype,
+           std::initializer_list<int> flatOver);
   /// All ranks; throws Error when a trainable parameter's gradient was not exposed.
   void write(Rank &rank, const std::string &path) const;
 
 private:
-  std::map<int, std::vector<char>> gradients;
+  struct Whole {
+    DType dtype;
+    std::vector<char> bytes;
+  };
+  std::map<int, Whole> gradients;
   std::map<int, int> seen;
 };
 

@@ -69,36 +69,63 @@ template <typename Visit> void forPiece(const Rank &rank, const Parameter &param
   forRuns(*rank.program, rank.coordinates, parameter.globalShape, parameter.splits, visit);
 }
 
+/// A parameter's memory. `put(local, count, make)` sets elements from `local` on: make(to, first,
+/// n) writes numbers first ... first + n - 1 of them as floats, which are rounded if it is 16-bit.
+template <typename T> struct Values {
+  T *data;
+  template <typename Make> void put(int64_t local, int64_t count, Make make) const {
+    if constexpr (std::is_same_v<T, float>) {
+      make(data + local, int64_t{0}, count);
+    } else {
+      constexpr int64_t kChunk = 1024;
+      float chunk[kChunk];
+      for (int64_t first = 0; first < count; first += kChunk) {
+        int64_t n = std::min(kChunk, count - first);
+        make(chunk, first, n);
+        convert(data + local + first, chunk, n);
+      }
+    }
+  }
+};
+
 /// What of a piece is beyond the whole is zero, and remains so.
-void fillPadding(const Rank &rank, const Parameter &parameter, float *values) {
+template <typename T> void fillPadding(const Rank &rank, const Parameter &parameter, T *values) {
   int64_t inside = 0;
   forPiece(rank, parameter, [&](int64_t, int64_t, int64_t count) { inside += count; });
   if (inside != parameter.localShape.elements())
     fill(values, 0.0f, parameter.localShape.elements());
 }
 
-void fillFromRule(const Rank &rank, const Parameter &parameter, float *values, Fill rule,
+template <typename T>
+void fillFromRule(const Rank &rank, const Parameter &parameter, Values<T> values, Fill rule,
                   uint64_t seed) {
   if (rule.std == 0)
     return forPiece(rank, parameter, [&](int64_t, int64_t local, int64_t count) {
-      fill(values + local, float(rule.mean), count);
+      values.put(local, count,
+                 [&](float *to, int64_t, int64_t n) { fill(to, float(rule.mean), n); });
     });
   uint64_t key = randomKey(seed, parameter.name);
   forPiece(rank, parameter, [&](int64_t global, int64_t local, int64_t count) {
-    for (int64_t i = 0; i < count; ++i)
-      values[local + i] = float(rule.mean + standardNormal(key, uint64_t(global + i)) * rule.std);
+    values.put(local, count, [&](float *to, int64_t first, int64_t n) {
+      for (int64_t i = 0; i < n; ++i)
+        to[i] = float(rule.mean + standardNormal(key, uint64_t(global + first + i)) * rule.std);
+    });
   });
 }
 
-void fillFromBytes(const Rank &rank, const Parameter &parameter, float *values,
+template <typename T>
+void fillFromBytes(const Rank &rank, const Parameter &parameter, Values<T> values,
                    const unsigned char *bytes, DType dtype) {
   forPiece(rank, parameter, [&](int64_t global, int64_t local, int64_t count) {
-    convertToFloat(values + local, bytes + global * sizeOf(dtype), dtype, count);
+    values.put(local, count, [&](float *to, int64_t first, int64_t n) {
+      convertToFloat(to, bytes + (global + first) * sizeOf(dtype), dtype, n);
+    });
   });
 }
 
 /// The runs of a piece come in the order of the whole, so one walk over the numbers finds them all.
-void fillFromVarints(const Rank &rank, const Parameter &parameter, float *values,
+template <typename T>
+void fillFromVarints(const Rank &rank, const Parameter &parameter, Values<T> values,
                      const unsigned char *bytes, const FileSource &source) {
   VarintReader reader(bytes, bytes + source.varints);
   int64_t at = 0;
@@ -113,28 +140,33 @@ void fillFromVarints(const Rank &rank, const Parameter &parameter, float *values
   forPiece(rank, parameter, [&](int64_t global, int64_t local, int64_t count) {
     while (at < global)
       next();
-    for (int64_t i = 0; i < count; ++i) {
-      uint16_t half = next();
-      convertToFloat(values + local + i, reinterpret_cast<const unsigned char *>(&half),
-                     source.dtype, 1);
-    }
+    values.put(local, count, [&](float *to, int64_t, int64_t n) {
+      for (int64_t i = 0; i < n; ++i) {
+        uint16_t half = next();
+        convertToFloat(to + i, reinterpret_cast<const unsigned char *>(&half), source.dtype, 1);
+      }
+    });
   });
 }
 
 /// The columns of the stored matrix are the parameter's rows.
-void fillTransposed(const Rank &rank, const Parameter &parameter, float *values,
+template <typename T>
+void fillTransposed(const Rank &rank, const Parameter &parameter, Values<T> values,
                     const unsigned char *bytes, DType dtype) {
   int64_t rows = parameter.globalShape[0], columns = parameter.globalShape[1];
   forPiece(rank, parameter, [&](int64_t global, int64_t local, int64_t count) {
-    for (int64_t i = 0; i < count; ++i) {
-      int64_t from = (global + i) % columns * rows + (global + i) / columns;
-      convertToFloat(values + local + i, bytes + from * sizeOf(dtype), dtype, 1);
-    }
+    values.put(local, count, [&](float *to, int64_t first, int64_t n) {
+      for (int64_t i = 0; i < n; ++i) {
+        int64_t at = global + first + i, from = at % columns * rows + at / columns;
+        convertToFloat(to + i, bytes + from * sizeOf(dtype), dtype, 1);
+      }
+    });
   });
 }
 
 /// From a weights file; rank 0 says which parameters it recognized by their shape alone.
-void fillFromWeights(const Rank &rank, const Parameter &parameter, float *values,
+template <typename T>
+void fillFromWeights(const Rank &rank, const Parameter &parameter, Values<T> values,
                      const WeightMatch &match) {
   std::vector<unsigned char> storage;
   const unsigned char *bytes = rank.initialFiles->given->bytesOf(*match.name, storage);
@@ -148,7 +180,8 @@ void fillFromWeights(const Rank &rank, const Parameter &parameter, float *values
                 toString(match.tensor->shape).c_str());
 }
 
-void fillFromModel(const Rank &rank, const Parameter &parameter, float *values,
+template <typename T>
+void fillFromModel(const Rank &rank, const Parameter &parameter, Values<T> values,
                    const FileSource &source) {
   if (!source.path)
     fail("parameter '%s' has no value in the model's file; give --init seed:N or --init "
@@ -167,17 +200,32 @@ void fillFromModel(const Rank &rank, const Parameter &parameter, float *values,
   fillFromBytes(rank, parameter, values, file.data() + source.offset, source.dtype);
 }
 
-} // namespace
-
-void initialValue(Rank &rank, int index, float *values, Fill fill, FileSource source) {
+template <typename T>
+void setInitialValue(Rank &rank, int index, T *data, Fill fill, const FileSource &source) {
   const Parameter &parameter = rank.program->parameters[index];
   const RunOptions &options = *rank.options;
-  fillPadding(rank, parameter, values);
+  if (parameter.dtype != kDTypeOf<T>)
+    fail("parameter '%s' is %s, init fills it as %s", parameter.name, nameOf(parameter.dtype),
+         nameOf(kDTypeOf<T>));
+  Values<T> values{data};
+  fillPadding(rank, parameter, data);
   if (options.init == InitFrom::Seed)
     return fillFromRule(rank, parameter, values, fill, options.initSeed);
   if (options.init == InitFrom::Safetensors)
     return fillFromWeights(rank, parameter, values, rank.initialFiles->matches[size_t(index)]);
   fillFromModel(rank, parameter, values, source);
+}
+
+} // namespace
+
+void initialValue(Rank &rank, int index, float *values, Fill fill, FileSource source) {
+  setInitialValue(rank, index, values, fill, source);
+}
+void initialValue(Rank &rank, int index, Half *values, Fill fill, FileSource source) {
+  setInitialValue(rank, index, values, fill, source);
+}
+void initialValue(Rank &rank, int index, BFloat16 *values, Fill fill, FileSource source) {
+  setInitialValue(rank, index, values, fill, source);
 }
 
 void initialize(Rank &rank, int64_t startStep) {

@@ -9,8 +9,7 @@ namespace partita_rt {
 std::vector<TensorPiece> parameterPieces(const Rank &rank) {
   std::vector<TensorPiece> pieces;
   for (const Parameter &p : rank.program->parameters)
-    pieces.push_back(
-        {p.name, DType::Float32, p.globalShape, p.localShape, p.splits, rank.dataOf(p)});
+    pieces.push_back({p.name, p.dtype, p.globalShape, p.localShape, p.splits, rank.dataOf(p)});
   return pieces;
 }
 
@@ -19,7 +18,7 @@ std::vector<TensorPiece> persistentPieces(const Rank &rank) {
   std::vector<TensorPiece> pieces = parameterPieces(rank);
   for (const OptimizerState &state : program.optimizerStates) {
     const Parameter &p = program.parameters[state.parameter];
-    pieces.push_back({state.name, DType::Float32, p.globalShape, state.localShape, state.splits,
+    pieces.push_back({state.name, state.dtype, p.globalShape, state.localShape, state.splits,
                       rank.dataOf(state)});
   }
   for (const ScalarState &state : program.scalarStates)

@@ -3,6 +3,7 @@
 #include "common/safetensors.h"
 
 #include "common/json.h"
+#include "partita_rt/half.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -209,23 +210,6 @@ SafetensorsWriter::SafetensorsWriter(const std::string &path, const std::vector<
 
 //===-- Conversion --------------------------------------------------------------------------===//
 
-static float halfToFloat(uint16_t half) {
-  uint32_t sign = uint32_t(half & 0x8000) << 16;
-  uint32_t exponent = (half >> 10) & 31, mantissa = half & 1023;
-  uint32_t bits;
-  if (exponent == 31)
-    bits = sign | 0x7F800000 | (mantissa << 13);
-  else if (exponent != 0)
-    bits = sign | ((exponent + 112) << 23) | (mantissa << 13);
-  else {
-    float value = float(mantissa) * 0x1p-24f; // subnormal: exact
-    return sign ? -value : value;
-  }
-  float value;
-  std::memcpy(&value, &bits, 4);
-  return value;
-}
-
 void convertToFloat(float *out, const unsigned char *in, DType dtype, int64_t n) {
   switch (dtype) {
   case DType::Float32:
@@ -240,9 +224,9 @@ void convertToFloat(float *out, const unsigned char *in, DType dtype, int64_t n)
     return;
   case DType::Float16:
     for (int64_t i = 0; i < n; ++i) {
-      uint16_t half;
-      std::memcpy(&half, in + 2 * i, 2);
-      out[i] = halfToFloat(half);
+      uint16_t bits;
+      std::memcpy(&bits, in + 2 * i, 2);
+      out[i] = half::widen(bits);
     }
     return;
   case DType::BFloat16:

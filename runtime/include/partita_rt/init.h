@@ -52,7 +52,10 @@ struct FileSource {
 /// with
 /// `--init FILE` from that file or index of files. Throws Error: a parameter without a value, a
 /// file that is missing or too short, a tensor of another shape.
+/// A 16-bit parameter's value is the float one, rounded once.
 void initialValue(Rank &rank, int index, float *values, Fill fill, FileSource source = {});
+void initialValue(Rank &rank, int index, Half *values, Fill fill, FileSource source = {});
+void initialValue(Rank &rank, int index, BFloat16 *values, Fill fill, FileSource source = {});
 
 } // namespace partita_rt
 

@@ -25,6 +25,7 @@
 #ifndef PARTITA_RT_PROGRAM_H
 #define PARTITA_RT_PROGRAM_H
 
+#include "partita_rt/half.h"
 #include "partita_rt/types.h"
 
 namespace partita_rt {
@@ -108,7 +109,7 @@ struct ModelFile {
 /// Whose memory a parameter or state lives in: the device's, which computes, or the host's.
 enum class Home : uint8_t { Device, Host };
 
-/// A trainable (or frozen) tensor, float32, at `offset` of its home's persistent memory.
+/// A trainable (or frozen) tensor at `offset` of its home's persistent memory.
 struct Parameter {
   const char *name;
   Shape globalShape;
@@ -118,9 +119,10 @@ struct Parameter {
   bool trainable = true;
   bool weightDecay = true; ///< false: the emitted update uses decay 0 (biases, norms)
   Home home = Home::Device;
+  DType dtype = DType::Float32; ///< or Float16, BFloat16
 };
 
-/// A tensor of optimizer state, float32, persistent. As a whole it has its parameter's shape; a
+/// A tensor of optimizer state, persistent. As a whole it has its parameter's shape; a
 /// rank may have less of it.
 struct OptimizerState {
   const char *name; ///< "<parameter>.m"
@@ -129,6 +131,7 @@ struct OptimizerState {
   Splits splits;
   int64_t offset;
   Home home = Home::Device;
+  DType dtype = DType::Float32; ///< or Float16, BFloat16
 };
 
 /// A persistent scalar (loss scale, ...), saved in checkpoints. The number of updates done needs
@@ -296,7 +299,7 @@ struct Rank {
     return reinterpret_cast<T *>(pinnedBase + offset);
   }
   /// A parameter's or state's memory.
-  template <typename Tensor> float *dataOf(const Tensor &tensor) const {
+  template <typename Tensor> void *dataOf(const Tensor &tensor) const {
     return tensor.home == Home::Host ? host(tensor.offset) : persistent(tensor.offset);
   }
   /// Arena memory (activations, gradients) at a byte offset.
@@ -328,6 +331,10 @@ struct Rank {
 /// --grads asked for gradients. `gradient` has the parameter's local shape, or is a flat piece of
 /// it over these mesh axes.
 void exposeGradient(Rank &rank, int parameter, const float *gradient,
+                    std::initializer_list<int> flatOver = {});
+void exposeGradient(Rank &rank, int parameter, const Half *gradient,
+                    std::initializer_list<int> flatOver = {});
+void exposeGradient(Rank &rank, int parameter, const BFloat16 *gradient,
                     std::initializer_list<int> flatOver = {});
 
 /// The main() of an emitted program: options, ranks, data, training loop, checkpoints, summary.

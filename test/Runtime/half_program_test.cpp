@@ -1,0 +1,134 @@
+// Parameters and states that are stored in 16 bit: initial values, files, checkpoints.
+
+#include "half_reference.h"
+
+#include "common/checkpoint.h"
+#include "common/launch.h"
+#include "common/options.h"
+#include "common/safetensors.h"
+#include "common/train.h"
+
+#include <cstdlib>
+#include <filesystem>
+
+namespace partita_rt {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int64_t kRows = 7, kColumns = 301; // an odd number of elements, of several chunks
+
+/// Two parameters and a state over `ranks` parts: the first by rows, the others by elements.
+template <typename T> struct Tables {
+  Program program;
+  Axis mesh[1];
+  Parameter parameters[2];
+  OptimizerState states[1];
+
+  explicit Tables(int ranks) : mesh{{"dp", ranks}} {
+    int64_t rows = (kRows + ranks - 1) / ranks, flat = (kRows * kColumns + ranks - 1) / ranks;
+    Shape whole{kRows, kColumns}, piece{rows, kColumns}, part{flat};
+    if (ranks == 1)
+      part = whole;
+    constexpr int64_t place = (kRows * kColumns * 2 + 63) / 64 * 64;
+    DType dtype = kDTypeOf<T>;
+    parameters[0] = {"w", whole, piece, {{0, 0}}, 0, true, true, Home::Device, dtype};
+    parameters[1] = {"b", whole, part, {{kFlat, 0}}, place, true, true, Home::Device, dtype};
+    states[0] = {"w.m", 0, part, {{kFlat, 0}}, 2 * place, Home::Device, dtype};
+    program.name = "narrow";
+    program.mesh = mesh;
+    program.parameters = parameters;
+    program.optimizerStates = states;
+    program.persistentBytes = 3 * place;
+    program.init = [](Rank &rank) {
+      const Table<Parameter> &table = rank.program->parameters;
+      initialValue(rank, 0, rank.persistent<T>(table[0].offset), Fill::normal(0.5));
+      initialValue(rank, 1, rank.persistent<T>(table[1].offset), Fill::normal(0.5));
+      fill(rank.persistent<T>(rank.program->optimizerStates[0].offset), 0.1f,
+           rank.program->optimizerStates[0].localShape.elements());
+    };
+    checkProgram(program);
+  }
+};
+
+template <typename T> class HalfPrograms : public testing::Test {
+protected:
+  void SetUp() override {
+    char pattern[] = "/tmp/partita-XXXXXX";
+    ASSERT_TRUE(mkdtemp(pattern));
+    folder = pattern;
+  }
+  void TearDown() override { fs::remove_all(folder); }
+  /// All values as the ranks have them, in a file.
+  std::string run(int ranks, RunOptions options, bool save) const {
+    Tables<T> tables(ranks);
+    options.programFolder = folder;
+    World world;
+    FolderClaim claim;
+    return world.run(tables.program, &options, [&](Rank &rank) {
+      rank.options = &options;
+      initialize(rank, 5);
+      writeParameters(rank, folder + "/" + std::to_string(ranks) + ".safetensors");
+      if (save)
+        writeCheckpoint(rank, folder, {5, 7, "data"}, claim);
+    });
+  }
+  std::string folder;
+};
+TYPED_TEST_SUITE(HalfPrograms, NarrowTypes);
+
+template <typename T> void expectValues(const std::string &path) {
+  SafetensorsFile file(path);
+  for (const char *name : {"w", "b"}) {
+    const StoredTensor &stored = file.get(name, Shape{kRows, kColumns});
+    ASSERT_EQ(stored.dtype, kDTypeOf<T>);
+    Narrow<T> values(kRows * kColumns);
+    std::memcpy(values.data(), stored.data, values.size() * 2);
+    Floats expected(values.size());
+    for (size_t i = 0; i < expected.size(); ++i)
+      expected[i] = float(standardNormal(randomKey(3, name), i) * 0.5);
+    EXPECT_ROUNDED(values, expected);
+  }
+}
+
+TYPED_TEST(HalfPrograms, AnyLayoutStartsAndContinuesAlike) {
+  RunOptions options;
+  options.init = InitFrom::Seed;
+  options.initSeed = 3;
+  for (int ranks : {1, 3, 2}) {
+    EXPECT_EQ(this->run(ranks, options, true), "");
+    expectValues<TypeParam>(this->folder + "/" + std::to_string(ranks) + ".safetensors");
+  }
+  RunOptions resumed; // from the last one's checkpoint
+  resumed.resume = true;
+  resumed.checkpoint = this->folder;
+  EXPECT_EQ(this->run(3, resumed, false), "");
+  expectValues<TypeParam>(this->folder + "/3.safetensors");
+  RunOptions given; // a file of such values is read exactly
+  given.init = InitFrom::Safetensors;
+  given.initFile = this->folder + "/3.safetensors";
+  EXPECT_EQ(this->run(1, given, false), "");
+  expectValues<TypeParam>(this->folder + "/1.safetensors");
+}
+
+TEST(HalfPrograms, TypesThatParametersCannotHave) {
+  Tables<Half> tables(1);
+  tables.parameters[1].dtype = DType::Int32;
+  EXPECT_EQ(errorOf([&] { checkProgram(tables.program); }),
+            "parameter b is int32; parameters and their states are float32, float16 or bfloat16");
+  tables.parameters[1].dtype = DType::BFloat16;
+  RunOptions options;
+  options.init = InitFrom::Seed;
+  World world;
+  EXPECT_NE(world
+                .run(tables.program, &options,
+                     [&](Rank &rank) {
+                       rank.options = &options;
+                       initialize(rank, 0);
+                     })
+                .find("parameter 'b' is bfloat16, init fills it as float16"),
+            std::string::npos);
+}
+
+} // namespace
+} // namespace partita_rt
