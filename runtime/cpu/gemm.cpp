@@ -7,11 +7,11 @@
 //       for a panel of op(A)'s rows       [mb, k] -> float
 //         C[mb, nb] = sgemm, in float, then rounded
 //
-// The bits are those of the float product of the same numbers, rounded once, as long as B is one
-// panel: rows are cut at multiples of 48, where OpenBLAS's register tiles end, and k where its own
-// blocks end. Between columns a B of more than some hundred is cut too. The last columns of a panel
-// are summed by another of OpenBLAS's kernels than those in the middle of a matrix, so their float
-// sums may differ by a rounding.
+// The bits are those of the float product of the same numbers, rounded once, as long as B's columns
+// are one panel (any 820 are; more of them if k is below 960): rows are cut at multiples of 48,
+// where OpenBLAS's register tiles end, and k where its own blocks end. Where columns are cut, the
+// last ones of a panel are summed by another of OpenBLAS's kernels than those in the middle of a
+// matrix, so their float sums may differ by a rounding.
 
 #include "partita_rt/kernels.h"
 
@@ -129,8 +129,8 @@ private:
 // The workspace, in floats: 6 MiB.
 constexpr int64_t kPanelA = 512 << 10, kPanelB = 768 << 10, kResult = 256 << 10;
 /// On x86 processors with AVX2 OpenBLAS makes sums over k in blocks of 320 elements, the last two
-/// alike: where an even number of blocks ends, a sum may be cut. (Another processor's blocks cost no
-/// more than a rounding.)
+/// alike: where an even number of blocks ends, a sum may be cut. (On another processor that costs
+/// no more than a rounding.)
 constexpr int64_t kBlock = 320;
 constexpr int64_t kCut = 2 * kBlock, kDeepest = kCut + kBlock;
 

@@ -1,20 +1,21 @@
 // Kernels on one rank's tensors (CPU).
 //
 // Types. A tensor of activations, parameters or gradients is stored in T: float, Half or BFloat16
-// (half.h), one type per call but where another letter stands. Statistics, losses, masks' gradients
-// and workspace are float. Arithmetic is float: a kernel computes on 16-bit operands exactly what
-// it computes on the same numbers in float, in the same order, and rounds each element of its
-// results once, to the nearest: also sums over rows, blocks, keys or tokens. With Write::Add a
-// 16-bit element is read, added to in float and rounded. (Where something is rounded more often, it
-// says so.)
+// (half.h), one type per call but where another letter or FloatOr stands. Statistics, losses, the
+// gradient of attention's bias and workspace are float. Arithmetic is float: a kernel computes on
+// 16-bit operands exactly what it computes on the same numbers in float, in the same order, and
+// rounds each element of its results once, to the nearest: also sums over rows, blocks, keys or
+// tokens. With Write::Add a 16-bit element is read, added to in float and rounded. (Where something
+// is rounded more often, it says so.)
 //
 // Conventions. Tensors are dense and row-major unless a stride is passed; shapes stand in brackets.
 // Outputs come first. An output may be the same pointer as an input only where it says "in place".
 // Gradients of parameters take `Write`: Set overwrites, Add accumulates (micro-batches, tied
 // weights). Every kernel is deterministic: its result depends on its arguments alone, on no thread
 // count and no alignment. Workspace is on the stack, below 1 MiB; attention also keeps two floats
-// per query, and matrix products have packing buffers of a fixed size per thread. Elementwise
-// operations are emitted as loops by the compiler (math.h), not found here.
+// per query (for a 16-bit result 256 KiB more), and matrix products have packing buffers of a fixed
+// size per thread (of 16-bit operands 6 MiB more). Elementwise operations are emitted as loops by
+// the compiler (math.h), not found here.
 
 #ifndef PARTITA_RT_KERNELS_H
 #define PARTITA_RT_KERNELS_H
