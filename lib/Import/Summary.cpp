@@ -10,17 +10,13 @@ namespace partita {
 
 using namespace importer;
 
-static bool isFloat(const onnx::TensorProto &tensor) {
-  std::optional<DType> type = dtypeFromOnnx(tensor.data_type());
-  return type == DType::f32 || type == DType::f16 || type == DType::bf16 || type == DType::f64;
-}
-
 /// The length that most vectors have; of lengths that as many have, the smallest.
 static std::optional<int64_t> hiddenSize(const onnx::GraphProto &graph) {
   std::map<int64_t, int64_t> vectors;
   std::optional<int64_t> row, best;
   for (const onnx::TensorProto &tensor : graph.initializer()) {
-    if (!isFloat(tensor))
+    std::optional<DType> type = dtypeFromOnnx(tensor.data_type());
+    if (!type || !isFloat(*type))
       continue;
     if (tensor.dims_size() == 1 && tensor.dims(0) > 1)
       ++vectors[tensor.dims(0)];
