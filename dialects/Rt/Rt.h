@@ -80,6 +80,9 @@ CallArgument element(mlir::Value micro, llvm::ArrayRef<int64_t> whole, mlir::Val
 /// A hyperparameter: a literal, or the rank's, which the command line may change, where there is no
 /// value.
 CallArgument hyper(llvm::StringRef field, mlir::FloatAttr value);
+/// `LossScalerOptions{dynamic, 0, window, hysteresis, consecutive, minimum}`.
+CallArgument scaler(bool dynamic, int64_t window, int64_t hysteresis, bool consecutive,
+                    const llvm::APFloat &minimum);
 /// `Home::Host` or `Home::Device`.
 CallArgument home(bool onHost);
 } // namespace argument

@@ -266,4 +266,12 @@ CallArgument argument::hyper(StringRef field, FloatAttr value) {
   return value ? doubleLiteral(value.getValueAsDouble()) : ("rank.hyper." + field).str();
 }
 
+CallArgument argument::scaler(bool dynamic, int64_t window, int64_t hysteresis, bool consecutive,
+                              const APFloat &minimum) {
+  return llvm::formatv("LossScalerOptions{{{0}, 0, {1}, {2}, {3}, {4}}", dynamic ? "true" : "false",
+                       window, hysteresis, consecutive ? "true" : "false",
+                       doubleLiteral(minimum.convertToDouble()))
+      .str();
+}
+
 CallArgument argument::home(bool onHost) { return onHost ? "Home::Host" : "Home::Device"; }

@@ -308,6 +308,21 @@ def Rt_RatioOp : Rt_Call<"ratio", "trustRatio", ["getRatio()", "getSquares()", "
   let summary = "the root of one square over that of another, within bounds: LAMB's trust ratio";
   let arguments = (ins B:$ratio, B:$squares, F64Attr:$least, F64Attr:$most);
 }
+def Rt_UnscaleOp : Rt_Call<"unscale", "unscale", ["getTo()", "getValue()", "getScale()"]> {
+  let summary = "*to = *value / *scale";
+  let arguments = (ins B:$to, B:$value, B:$scale);
+}
+def Rt_AllFiniteOp : Rt_Call<"all_finite", "allFinite", ["getFinite()", "getNorm()"]> {
+  let summary = "*finite = is *norm finite?";
+  let arguments = (ins B:$finite, B:$norm);
+}
+def Rt_UpdateScaleOp : Rt_Call<"update_scale", "updateScale",
+    ["\"rank\"", "getScale()", "getSteps()", "getLastOverflow()", "getHysteresisLeft()", "getSkipped()", "getFinite()",
+     "scaler(getDynamic(), getWindow(), getHysteresis(), getConsecutive(), getMinimum())"]> {
+  let summary = "the loss scale and its states after a step, in place; the rank reports them";
+  let arguments = (ins B:$scale, B:$steps, B:$last_overflow, B:$hysteresis_left, B:$skipped, B:$finite, BoolAttr:$dynamic,
+                       I64Attr:$window, I64Attr:$hysteresis, BoolAttr:$consecutive, F64Attr:$minimum);
+}
 def Rt_ExposeGradientOp : Rt_Call<"expose_gradient", "exposeGradient",
     ["\"rank\"", "getIndex()", "getGradient()", "listing(getFlatOver())"]> {
   let summary = "shows parameter number `index`'s complete gradient, or its flat piece over these mesh axes, to the host (--grads)";

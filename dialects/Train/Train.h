@@ -51,7 +51,9 @@ inline unsigned updatedOperand(unsigned result) { return result == 0 ? 0 : resul
 llvm::SmallVector<mlir::Operation *> stateSymbols(OptimizerInterface update);
 /// What train.clip computes (runtime: clipScale).
 inline double clipScale(double norm, double maxNorm) {
-  return norm < INFINITY ? 1 / std::max(1.0, (norm + 1e-6) / maxNorm) : NAN;
+  if (!(norm < INFINITY))
+    return NAN;
+  return maxNorm > 0 ? 1 / std::max(1.0, (norm + 1e-6) / maxNorm) : 1;
 }
 /// What train.ratio computes (runtime: trustRatio).
 inline double trustRatio(double valueSquares, double directionSquares, double least, double most) {

@@ -223,7 +223,7 @@ def Train_LearningRateOp : Train_Op<"learning_rate", [Pure]> {
 }
 
 def Train_StepNumberOp : Train_Op<"step_number", [Pure]> {
-  let summary = "the number of this update, from 1, as a float scalar that the host sets";
+  let summary = "the number of this update, from 1, as a float scalar that the host sets; steps that are skipped make none";
   let description = "Created by `optimize`; becomes a pointer into the step's controls.";
   let results = (outs AnyRankedTensor:$number);
   let assemblyFormat = "attr-dict `:` type($number)";
@@ -289,7 +289,7 @@ def Train_NormOp : Train_Op<"norm", [Pure]> {
 def Train_ClipOp : Train_Op<"clip", [Pure]> {
   let summary = "what gradients are multiplied by so that their norm is at most max_norm";
   let description = [{
-    1 / max(1, (norm + 1e-6) / max_norm), DeepSpeed's and PyTorch's formula; not-a-number for a norm that is none, and
+    1 / max(1, (norm + 1e-6) / max_norm), DeepSpeed's and PyTorch's formula; 1 where max_norm is 0; not-a-number for a norm that is none, and
     for an infinite one, of which no multiple is finite. Created by `optimize`; becomes a kernel call, which reports the
     norm too.
   }];

@@ -15,6 +15,7 @@
 //
 //===----------------------------------------------------------------------------------------------===//
 
+#include "dialects/Amp/Amp.h"
 #include "dialects/Par/Placement.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
@@ -44,6 +45,14 @@ class Differentiation {
 public:
   Differentiation(func::FuncOp function, ModuleOp module) : function(function), module(module) {}
 
+  /// Of the loss: 1, or the loss scale, which the step begins with.
+  static Value firstCotangent(OpBuilder &builder, train::MinimizeOp minimize) {
+    Type type = par::cotangentType(minimize.getLoss().getType());
+    if (minimize->hasAttr(amp::AmpDialect::kScaled))
+      return train::ReadOp::create(builder, minimize.getLoc(), type, amp::AmpDialect::kScale);
+    return tx::createSplat(builder, minimize.getLoc(), type, 1.0);
+  }
+
   FailureOr<unsigned> run(train::MinimizeOp minimize) {
     markActive();
     OpBuilder builder(minimize->getContext(), &listener);
@@ -51,9 +60,7 @@ public:
     Value loss = minimize.getLoss();
     if (!active.contains(loss))
       return minimize.emitError() << "the loss depends on no trainable parameter", failure();
-    accumulate(
-        builder, loss,
-        tx::createSplat(builder, minimize.getLoc(), par::cotangentType(loss.getType()), 1.0));
+    accumulate(builder, loss, firstCotangent(builder, minimize));
     if (failed(block(builder, minimize->getBlock(), minimize)))
       return failure();
     unsigned updates = 0;
@@ -69,6 +76,8 @@ public:
                               gradient);
       ++updates;
     }
+    if (Attribute scaled = minimize->getAttr(amp::AmpDialect::kScaled))
+      module->setAttr(amp::AmpDialect::kScaled, scaled);
     minimize.erase();
     function->setAttr(par::ParDialect::kNoCotangents, UnitAttr::get(function.getContext()));
     return updates;

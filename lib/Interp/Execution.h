@@ -82,6 +82,7 @@ void addEmbeddingKernels(KernelTable &table);
 void addDropoutKernels(KernelTable &table);
 void addTrainKernels(KernelTable &table);
 void addUpdateKernels(KernelTable &table);
+void addLossScaleKernels(KernelTable &table);
 void addParKernels(KernelTable &table);
 void addZeroKernels(KernelTable &table);
 void addOffloadKernels(KernelTable &table);

@@ -105,6 +105,7 @@ const KernelTable &KernelTable::get() {
     addDropoutKernels(result);
     addTrainKernels(result);
     addUpdateKernels(result);
+    addLossScaleKernels(result);
     addParKernels(result);
     addZeroKernels(result);
     addOffloadKernels(result);

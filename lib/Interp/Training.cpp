@@ -1,6 +1,7 @@
 //===- Training.cpp - kernels of the dialect train, and calls ---------------------------------===//
 
 #include "Execution.h"
+#include "dialects/Amp/Amp.h"
 #include "dialects/Par/Placement.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
@@ -167,7 +168,10 @@ static LogicalResult learningRate(Execution &execution, train::LearningRateOp op
 
 static LogicalResult stepNumber(Execution &execution, train::StepNumberOp op, RankInputs,
                                 RankOutputs out) {
-  out[0] = control(execution, op, static_cast<double>(execution.interpreter.options.stepNumber));
+  auto number = static_cast<double>(execution.interpreter.options.stepNumber);
+  if (Stored *skipped = execution.find(amp::AmpDialect::kSkipped))
+    number -= skipped->pieces.front()->number(0);
+  out[0] = control(execution, op, number);
   return success();
 }
 

@@ -1,5 +1,6 @@
 //===- KernelModels.cpp - which op becomes which calls ----------------------------------------===//
 
+#include "dialects/Amp/Amp.h"
 #include "dialects/Offload/Offload.h"
 #include "dialects/Par/Par.h"
 #include "dialects/Train/Train.h"
@@ -29,4 +30,5 @@ void rt::registerKernelModels(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, zero::ZeroDialect *) { attachShards(context); });
   registry.addExtension(
       +[](MLIRContext *context, offload::OffloadDialect *) { attachTransfers(context); });
+  registry.addExtension(+[](MLIRContext *context, amp::AmpDialect *) { attachLossScale(context); });
 }

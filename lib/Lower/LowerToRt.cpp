@@ -6,6 +6,7 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
+#include "dialects/Amp/Amp.h"
 #include "dialects/Par/Par.h"
 #include "dialects/Rt/Names.h"
 #include "dialects/Train/Train.h"
@@ -208,13 +209,14 @@ private:
 
   static bool isUpdateWork(Operation *op) {
     return isa<train::OptimizerInterface, train::SquareSumOp, train::NormOp, train::ClipOp,
-               train::DirectionSquaresOp, train::RatioOp>(op);
+               train::DirectionSquaresOp, train::RatioOp>(op) ||
+           isa<amp::AmpDialect>(op->getDialect());
   }
 
   /// Where a training step's computation changes between the forward pass, the backward pass and
   /// the updates; the runtime sees by itself what is exchanged and copied.
   void markWork(Operation *op) {
-    bool computes = isa<tx::TxDialect, train::TrainDialect>(op->getDialect()) &&
+    bool computes = isa<tx::TxDialect, train::TrainDialect, amp::AmpDialect>(op->getDialect()) &&
                     op->hasAttr(RtDialect::kBuffers) && op->getNumOperands() > 0 &&
                     op->getNumRegions() == 0 && !analysis::isView(op);
     if (from.getName() != "train_step" || !computes)

@@ -194,7 +194,7 @@ private:
              {mapped(op.getCount()), mapped(op.getLabels())});
   }
   void emit(StepNumberOp op) {
-    verbatim(op.getLoc(), "*{} = float(rank.step);", {mapped(op.getNumber())});
+    verbatim(op.getLoc(), "*{} = float(rank.update);", {mapped(op.getNumber())});
   }
   void emit(RandomKeyOp op) {
     verbatim(op.getLoc(), "*{} = int64_t(stepKey(rank.seed, rank.step));", {mapped(op.getKey())});

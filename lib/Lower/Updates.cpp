@@ -6,6 +6,7 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
+#include "dialects/Amp/Amp.h"
 #include "dialects/Offload/Offload.h"
 #include "dialects/Par/Placement.h"
 #include "dialects/Train/Train.h"
@@ -244,7 +245,10 @@ struct Norm : KernelInterface::ExternalModel<Norm, train::NormOp> {
     SmallVector<Value> squares =
         llvm::map_to_vector(op->getOperands(), [&](Value value) { return l.buffer(value); });
     l.create<rt::NormOp>(l.result(0), squares);
-    l.create<ReportOp>("gradientNorm", l.result(0), Value());
+    bool scaled =
+        llvm::any_of(op->getUsers(), [](Operation *user) { return isa<amp::UnscaleOp>(user); });
+    if (!scaled) // else what is left of it without the loss scale is reported
+      l.create<ReportOp>("gradientNorm", l.result(0), Value());
     return success();
   }
 };

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------------------------------===//
 
+#include "dialects/Amp/Amp.h"
 #include "dialects/Par/Placement.h"
 #include "dialects/Train/Train.h"
 #include "lib/Optimizer/Groups.h"
@@ -19,6 +20,7 @@ namespace partita {
 
 using namespace mlir;
 using namespace partita;
+using amp::AmpDialect;
 
 namespace {
 
@@ -50,10 +52,12 @@ struct Optimize : partita::impl::OptimizePassBase<Optimize> {
     findInitialWrites(symbols);
     if (failed(findScale(updates)))
       return signalPassFailure();
+    Operation *last = nullptr;
     for (train::UpdateOp update : updates) {
-      build(update, *found, symbols, *parsed);
+      last = build(update, *found, symbols, *parsed);
       update.erase();
     }
+    updateScale(last);
   }
 
 private:
@@ -113,16 +117,18 @@ private:
 
   static Type scalar(OpBuilder &builder) { return RankedTensorType::get({}, builder.getF32Type()); }
 
-  /// What the gradients are multiplied by, behind the last of them; nothing where none is clipped.
+  /// What the gradients are multiplied by, behind the last of them; nothing where none is clipped
+  /// or scaled.
   LogicalResult findScale(MutableArrayRef<train::UpdateOp> updates) {
-    if (clip == 0 || updates.empty())
+    scaling = getOperation()->getAttrOfType<DictionaryAttr>(AmpDialect::kScaled);
+    if ((clip == 0 && !scaling) || updates.empty())
       return success();
-    if (!(clip > 0))
+    if (!(clip >= 0))
       return getOperation().emitError() << "clip: the largest norm must be above 0, or 0 for none";
     train::UpdateOp last = updates.back();
     for (train::UpdateOp update : updates) {
       if (update->getBlock() != last->getBlock())
-        return update.emitError() << "updates in several blocks have no norm in common to clip";
+        return update.emitError() << "updates in several blocks have no norm in common";
       if (last->isBeforeInBlock(update))
         last = update;
     }
@@ -135,8 +141,40 @@ private:
     OpBuilder builder(updates.front());
     Location loc = builder.getUnknownLoc();
     Value norm = train::GlobalNormOp::create(builder, loc, scalar(builder), gradients);
+    if (scaling)
+      lossScale = train::ReadOp::create(builder, loc, scalar(builder), AmpDialect::kScale);
+    if (scaling)
+      norm = amp::UnscaleOp::create(builder, loc, scalar(builder), norm, lossScale);
     scale = train::ClipOp::create(builder, loc, scalar(builder), norm, APFloat(double(clip)));
+    if (!scaling)
+      return success();
+    scale = amp::UnscaleOp::create(builder, loc, scalar(builder), scale, lossScale);
+    applies = amp::AllFiniteOp::create(builder, loc, scalar(builder), norm);
     return success();
+  }
+
+  /// The last that a step does: the scale that the next one begins with.
+  void updateScale(Operation *lastUpdate) {
+    if (!applies)
+      return;
+    OpBuilder builder(lastUpdate);
+    builder.setInsertionPointAfter(lastUpdate);
+    Location loc = builder.getUnknownLoc();
+    auto count = RankedTensorType::get({}, builder.getI64Type());
+    StringRef names[] = {AmpDialect::kScale, AmpDialect::kSteps, AmpDialect::kLastOverflow,
+                         AmpDialect::kHysteresis, AmpDialect::kSkipped};
+    OperationState op(loc, amp::UpdateScaleOp::getOperationName());
+    op.addOperands(lossScale);
+    op.addTypes(lossScale.getType());
+    for (StringRef name : ArrayRef(names).drop_front()) {
+      op.addOperands(train::ReadOp::create(builder, loc, count, name).getResult());
+      op.addTypes(count);
+    }
+    op.addOperands(applies);
+    op.addAttributes(scaling.getValue());
+    Operation *made = builder.create(op);
+    for (auto [name, result] : llvm::zip(names, made->getResults()))
+      train::WriteOp::create(builder, loc, name, result);
   }
 
   Value state(OpBuilder &builder, train::UpdateOp update, SymbolTable &symbols, StringRef name) {
@@ -191,8 +229,9 @@ private:
                                        APFloat(bounds[1]));
   }
 
-  void build(train::UpdateOp update, RegisteredOperationName name, SymbolTable &symbols,
-             const optimizer::Groups &byName) {
+  /// Returns the last op that it makes.
+  Operation *build(train::UpdateOp update, RegisteredOperationName name, SymbolTable &symbols,
+                   const optimizer::Groups &byName) {
     OpBuilder builder(update);
     Location loc = update.getLoc();
     Type type = update.getValue().getType();
@@ -214,16 +253,22 @@ private:
       op.addOperands(control(builder, op, each));
     if (scale)
       op.addOperands(scale);
+    if (applies)
+      op.addOperands(applies);
     op.addTypes(SmallVector<Type>(1 + states.size(), type));
     Operation *made = builder.create(op);
     std::string symbol = update.getParameter().str();
-    train::WriteOp::create(builder, loc, symbol, made->getResult(0));
+    Operation *write = train::WriteOp::create(builder, loc, symbol, made->getResult(0));
     for (auto [number, each] : llvm::enumerate(states))
-      train::WriteOp::create(builder, loc, symbol + "." + each.str(), made->getResult(1 + number));
+      write = train::WriteOp::create(builder, loc, symbol + "." + each.str(),
+                                     made->getResult(1 + number));
+    return write;
   }
 
   std::map<StringRef, double> hyper;
   double bounds[2] = {0.01, 10};              // DeepSpeed's, of LAMB's ratio
+  DictionaryAttr scaling;                     // of the loss; null for none
+  Value lossScale, applies;                   // its scale; does the step count?
   Value scale;                                // of all gradients; null for none
   llvm::StringMap<Operation *> initialWrites; // the last of a parameter and its states
 };

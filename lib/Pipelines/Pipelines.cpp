@@ -35,6 +35,8 @@ static constexpr Phase kPhases[] = {
      "keep=${persistence-threshold}}",
      "the gathers of parameters take the place of their conjugates, before differentiation"},
     {"differentiate",
+     "scale-loss{scale=${loss-scale} power=${initial-scale-power} window=${loss-scale-window} "
+     "hysteresis=${hysteresis} consecutive=${consecutive-hysteresis} minimum=${min-loss-scale}},"
      "differentiate,recompute{policy=${recompute} "
      "budget=${recompute-budget} "
      "partition=${recompute-partition}},gather-again{strategy=${fsdp-strategy} "

@@ -108,6 +108,20 @@ static constexpr PlanOption kOptions[] = {
      "other updates of parameters whose names match a glob pattern: weight-decay=W, lr-scale=S (a "
      "factor of the learning rate) or both, PATTERN:weight-decay=0:lr-scale=2; the first pattern "
      "that matches counts"},
+    {"loss-scale", PlanOption::Real, "SCALE", "", 0, 0x1p127,
+     "multiplies the loss for the backward pass; a step with an infinite gradient is skipped; 0 "
+     "for "
+     "a scale that follows from such steps, as DeepSpeed's does"},
+    {"initial-scale-power", PlanOption::Integer, "N", "16", 0, 127,
+     "a dynamic loss scale begins as 2 to this power"},
+    {"loss-scale-window", PlanOption::Integer, "STEPS", "1000", 1, kMost,
+     "steps without overflow between two doublings of a dynamic loss scale"},
+    {"hysteresis", PlanOption::Integer, "N", "2", 1, kMost,
+     "overflows until a dynamic loss scale is halved"},
+    {"consecutive-hysteresis", PlanOption::Flag, "", "false", 0, 0,
+     "a step without overflow forgives those before it"},
+    {"min-loss-scale", PlanOption::Real, "SCALE", "1", 1e-30, 0x1p127,
+     "an overflow at this dynamic loss scale ends the run"},
     {"clip", PlanOption::Real, "NORM", "0", 0, kMost,
      "the largest norm of all gradients together, 0 for any; the run may set another"},
 };
@@ -351,6 +365,13 @@ static constexpr Idle kNoRoot = {
 static constexpr Idle kNotAdam = {
     [](const Plan &plan) { return isNone(plan, "adamw", "adam", "lamb"); },
     "with this --optimizer, which is no Adam"};
+static constexpr Idle kFixedScale = {[](const Plan &plan) {
+                                       double scale = 0;
+                                       return plan.get("loss-scale").empty() ||
+                                              (!plan.get("loss-scale").getAsDouble(scale) &&
+                                               scale > 0);
+                                     },
+                                     "without a dynamic loss scale (--loss-scale 0)"};
 static constexpr Idle kNotLamb = {[](const Plan &plan) { return isNone(plan, "lamb"); },
                                   "with this --optimizer, which is not lamb"};
 static constexpr Idle kNotSgd = {[](const Plan &plan) { return isNone(plan, "sgd"); },
@@ -390,6 +411,12 @@ static constexpr std::pair<StringLiteral, Idle> kIneffective[] = {
     {"no-bias-correction", kInfers},
     {"group", kInfers},
     {"clip", kInfers},
+    {"loss-scale", kInfers},
+    {"initial-scale-power", kFixedScale},
+    {"loss-scale-window", kFixedScale},
+    {"hysteresis", kFixedScale},
+    {"consecutive-hysteresis", kFixedScale},
+    {"min-loss-scale", kFixedScale},
     {"lamb-bounds", kInfers},
     {"lamb-bounds", kNotLamb},
     {"betas", kNoMoments},

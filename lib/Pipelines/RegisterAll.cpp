@@ -5,6 +5,7 @@
 //===------------------------------------------------------------------------------------------------===//
 
 #include "partita/Pipelines/RegisterAll.h"
+#include "dialects/Amp/Amp.h"
 #include "dialects/Offload/Offload.h"
 #include "dialects/Par/Par.h"
 #include "dialects/Rt/Rt.h"
@@ -22,7 +23,7 @@
 void partita::registerEverything(mlir::DialectRegistry &registry) {
   registry.insert<mlir::func::FuncDialect, mlir::emitc::EmitCDialect, tx::TxDialect,
                   train::TrainDialect, par::ParDialect, zero::ZeroDialect, offload::OffloadDialect,
-                  rt::RtDialect>();
+                  amp::AmpDialect, rt::RtDialect>();
   rt::registerKernelModels(registry);
   mlir::func::registerInlinerExtension(registry);
   mlir::registerTransformsPasses();

@@ -277,19 +277,45 @@ void GradientSink::add(Rank &rank, int parameter, const void *gradient, DType dt
         dtype, std::vector<char>(whole, whole + p.globalShape.elements() * sizeOf(dtype))};
 }
 
+/// The elements divided by the scale of the loss that they are of.
+static std::vector<float> unscaled(const std::vector<char> &bytes, DType dtype, float scale) {
+  std::vector<float> result;
+  auto divide = [&](auto element) {
+    using T = decltype(element);
+    const T *elements = reinterpret_cast<const T *>(bytes.data());
+    for (size_t i = 0; i < bytes.size() / sizeof(T); ++i)
+      result.push_back(float(elements[i]) / scale);
+  };
+  if (dtype == DType::Float16)
+    divide(Half());
+  else if (dtype == DType::BFloat16)
+    divide(BFloat16());
+  else
+    divide(0.0f);
+  return result;
+}
+
 void GradientSink::write(Rank &rank, const std::string &path) const {
   const Program &program = *rank.program;
   for (int i = 0; i < program.parameters.size(); ++i)
     if (program.parameters[i].trainable && !seen.count(i))
       fail("--grads: train_step did not expose the gradient of %s", program.parameters[i].name);
   if (rank.rank == 0) {
+    bool scaled = rank.report.lossScale > 0;
     std::vector<SafetensorsWriter::Entry> entries;
     for (const auto &[parameter, gradient] : gradients)
-      entries.push_back({program.parameters[parameter].name, gradient.dtype,
+      entries.push_back({program.parameters[parameter].name,
+                         scaled ? DType::Float32 : gradient.dtype,
                          program.parameters[parameter].globalShape});
     SafetensorsWriter writer(path, entries, {{"program", program.name}});
-    for (const auto &[parameter, gradient] : gradients)
-      writer.write(gradient.bytes.data(), int64_t(gradient.bytes.size()));
+    for (const auto &[parameter, gradient] : gradients) {
+      if (!scaled) {
+        writer.write(gradient.bytes.data(), int64_t(gradient.bytes.size()));
+        continue;
+      }
+      std::vector<float> own = unscaled(gradient.bytes, gradient.dtype, rank.report.lossScale);
+      writer.write(own.data(), int64_t(4 * own.size()));
+    }
     writer.commit();
   }
   barrier(*rank.world, "the end of writing a file");

@@ -242,12 +242,13 @@ void Loop::step(int64_t number) {
   session.data->fill(rank, number - 1, program.accumulate);
   beginWork(rank, Work::Forward);
   rank.step = number;
+  rank.update = number - skipped;
   ScheduledRates rates =
       scheduledRates(options.schedule, number - 1 - skipped, double(options.hyper.learningRate));
   rank.learningRate = float(rates.rate);
   if (rates.setsBetas) {
-    rank.hyper.beta1 = float(rates.beta1);
-    rank.hyper.beta2 = float(rates.beta2);
+    rank.hyper.beta1 = rates.beta1;
+    rank.hyper.beta2 = rates.beta2;
   }
   rank.report = {};
   GradientSink sink;
@@ -277,7 +278,12 @@ void Loop::step(int64_t number) {
     fail("no label of step %lld counts, all are ignored%s: its loss would be the mean of nothing; "
          "leave such samples out of the data, or take more per step (batch, --accumulate)",
          (long long)number, ignoredLabel(program).c_str());
-  if (!std::isfinite(rank.report.loss))
+  if (rank.report.scaleExhausted)
+    fail("the gradients of step %lld are infinite at the smallest loss scale, %g: they are too "
+         "large even so; a lower --lr or a --warmup-steps may help, or a smaller minimum",
+         (long long)number, double(rank.report.lossScale));
+  bool skips = rank.report.skippedSteps > skipped; // the scale was too large, the next one is not
+  if (!std::isfinite(rank.report.loss) && !skips)
     fail("the loss of step %lld is %f; a lower --lr or a --warmup-steps%s may help%s",
          (long long)number, double(rank.report.loss),
          program.reads.gradientClip ? " or a --clip" : "",
@@ -285,7 +291,7 @@ void Loop::step(int64_t number) {
              ? ", or labels of which one counts at least: the model computes "
                "its loss itself"
              : "");
-  if (!std::isfinite(rank.report.gradientNorm))
+  if (!std::isfinite(rank.report.gradientNorm) && !skips)
     fail("the norm of the gradients of step %lld is %f, and with it what they are multiplied by to "
          "be clipped; a lower --lr or a --warmup-steps may help",
          (long long)number, double(rank.report.gradientNorm));
@@ -340,8 +346,17 @@ void Loop::setClock(WorkClock *value) {
   rank.world->setClock(value);
 }
 
+/// Steps of earlier runs that were skipped, as the checkpoint has them.
+static int64_t skippedBefore(const Rank &rank) {
+  for (const ScalarState &state : rank.program->scalarStates)
+    if (std::string(state.name) == "loss_scale.skipped")
+      return *rank.persistent<int64_t>(state.offset);
+  return 0;
+}
+
 void Loop::train() {
   const RunOptions &options = session.options;
+  skipped = skippedBefore(rank);
   int64_t first = session.startStep + 1, last = options.steps.value_or(0);
   if (speaks() && !options.checkpoint.empty() && access(options.checkpoint.c_str(), F_OK) == 0)
     claim.take("--checkpoint", options.checkpoint);

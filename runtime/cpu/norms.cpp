@@ -1,6 +1,7 @@
-// The norm of all gradients, and what follows from it (kernels.h).
+// The norm of all gradients, and what follows from it: clipping, the loss scale (kernels.h).
 
 #include "partita_rt/kernels.h"
+#include "partita_rt/program.h"
 
 #include <algorithm>
 #include <cmath>
@@ -33,6 +34,24 @@ void clipScale(float *scale, const float *norm, double maxNorm) {
     *scale = NAN;
   else
     *scale = maxNorm > 0 ? float(1.0 / std::max(1.0, (length + 1e-6) / maxNorm)) : 1.0f;
+}
+
+void allFinite(float *finite, const float *norm) { *finite = std::isfinite(*norm) ? 1.0f : 0.0f; }
+
+void updateScale(Rank &rank, float *scale, int64_t *steps, int64_t *lastOverflow,
+                 int64_t *hysteresis, int64_t *skipped, const float *finite,
+                 const LossScalerOptions &options) {
+  bool overflow = *finite == 0;
+  LossScalerResult next =
+      updateLossScale({double(*scale), *steps, *lastOverflow, *hysteresis}, options, overflow);
+  rank.report.lossScale = *scale;
+  rank.report.scaleExhausted = next.stop;
+  *scale = float(std::min(next.state.scale, 0x1p127)); // twice as much is no float
+  *steps = next.state.step;
+  *lastOverflow = next.state.lastOverflow;
+  *hysteresis = next.state.hysteresis;
+  *skipped += overflow ? 1 : 0;
+  rank.report.skippedSteps = *skipped;
 }
 
 } // namespace partita_rt

@@ -34,7 +34,8 @@ void ConfigOptions::declare(OptionSet &options, bool namesFile) {
 
 /// What a run of the program takes, as far as a configuration sets it.
 static bool knowsRunOption(StringRef name) {
-  static constexpr StringLiteral known[] = {"print-every", "log"};
+  static constexpr StringLiteral known[] = {"print-every", "log", "tensorboard", "job-name",
+                                            "breakdown"};
   return llvm::is_contained(known, name);
 }
 

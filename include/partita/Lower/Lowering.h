@@ -148,6 +148,7 @@ void attachCollectives(mlir::MLIRContext *context);
 void attachShards(mlir::MLIRContext *context);
 void attachTransfers(mlir::MLIRContext *context);
 void attachUpdates(mlir::MLIRContext *context);
+void attachLossScale(mlir::MLIRContext *context);
 void attachInitialValues(mlir::MLIRContext *context);
 
 } // namespace partita::rt

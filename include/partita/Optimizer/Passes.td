@@ -11,7 +11,8 @@ def OptimizePass : Pass<"optimize", "::mlir::ModuleOp"> {
     `kind` names one of dialects/Train/Optimizers.td. Weight decay acts on parameters with at least two dimensions: not on
     biases and scales of normalizations; `groups` says otherwise (lib/Optimizer/Groups.h). @init, where there is one,
     writes the states' first values too. With `clip` all updates follow the last gradient and take theirs times what
-    brings the norm of all of them to `clip` at most.
+    brings the norm of all of them to `clip` at most. Where the loss is scaled (`scale-loss`), gradients are divided by the
+    scale too, all updates have the predicate that every gradient is finite, and the scale is updated last.
 
     ```mlir
     train.update @w, %w by %dw
@@ -39,7 +40,7 @@ def OptimizePass : Pass<"optimize", "::mlir::ModuleOp"> {
     ListOption<"groups", "groups", "std::string", "PATTERN:weight-decay=W:lr-scale=S">,
     Option<"clip", "clip", "double", "0.0", "the largest norm of all gradients together; 0 for any">,
   ];
-  let dependentDialects = ["::partita::train::TrainDialect"];
+  let dependentDialects = ["::partita::train::TrainDialect", "::partita::amp::AmpDialect"];
 }
 
 def ExpandNormsPass : Pass<"expand-norms", "::mlir::ModuleOp"> {

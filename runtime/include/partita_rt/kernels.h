@@ -21,11 +21,14 @@
 #define PARTITA_RT_KERNELS_H
 
 #include "partita_rt/half.h"
+#include "partita_rt/loss_scaler.h"
 #include "partita_rt/types.h"
 
 #include <type_traits>
 
 namespace partita_rt {
+
+struct Rank;
 
 enum class Write : uint8_t { Set, Add };
 
@@ -399,6 +402,20 @@ void clipScale(float *scale, const float *norm, double maxNorm);
 /// *ratio = sqrt(squares[0]) / sqrt(squares[1]) within [least, most]; 1 where one of them is 0
 /// (LAMB's trust ratio, arXiv 1904.00962).
 void trustRatio(float *ratio, const double *squares, double least, double most);
+
+//===-- Loss scaling ------------------------------------------------------------------------===//
+
+/// *to = *value / *scale.
+inline void unscale(float *to, const float *value, const float *scale) { *to = *value / *scale; }
+
+/// *finite: 1 where the norm is finite, else 0.
+void allFinite(float *finite, const float *norm);
+
+/// The states of a loss scale after a step (loss_scaler.h), and how many steps were skipped, in
+/// place. The rank reports the scale that the step had, and whether the run must end.
+void updateScale(Rank &rank, float *scale, int64_t *steps, int64_t *lastOverflow,
+                 int64_t *hysteresis, int64_t *skipped, const float *finite,
+                 const LossScalerOptions &options);
 
 } // namespace partita_rt
 

@@ -134,7 +134,7 @@ struct OptimizerState {
   DType dtype = DType::Float32; ///< or Float16, BFloat16
 };
 
-/// A persistent scalar (loss scale, ...), saved in checkpoints. The number of updates done needs
+/// A persistent scalar (loss scale, ...), saved in checkpoints. The number of steps done needs
 /// none: Rank::step.
 struct ScalarState {
   const char *name;
@@ -256,6 +256,8 @@ struct StepReport {
   /// Steps of the run so far that changed nothing but the loss scale; they do not advance the
   /// schedule.
   int64_t skippedSteps = 0;
+  /// An overflow at the smallest loss scale: the run cannot go on.
+  bool scaleExhausted = false;
 };
 
 /// One rank: all that emitted code may touch. Ranks may be threads of one process, so emitted code
@@ -277,7 +279,9 @@ struct Rank {
 
   Hyper hyper;
   float learningRate = 0;               ///< of this step, after the schedule
-  int64_t step = 0;                     ///< number of the update being made, from 1 (AdamW's t)
+  int64_t step = 0;                     ///< number of the step, from 1
+  int64_t update = 0;                   ///< of the update being made, from 1 (AdamW's t): the step
+                                        ///< less those that were skipped
   uint64_t seed = 1;                    ///< of the data order and of dropout
   StepReport report;                    ///< written by train_step and eval_step
   GradientSink *gradientSink = nullptr; ///< the runtime's own

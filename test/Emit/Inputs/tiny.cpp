@@ -167,7 +167,7 @@ static void train_step(Rank &rank) {
   allReduce(rank.group(0), {{table_grad, 128}}, "gradient of table");
   wait(pending);
   float *step_number = rank.at(1024);
-  *step_number = float(rank.step);
+  *step_number = float(rank.update);
 
   // update
   beginWork(rank, Work::Update);

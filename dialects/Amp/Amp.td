@@ -1,0 +1,75 @@
+//===- Amp.td - loss scaling ----------------------------------------------------------------------------===//
+//
+// The loss is multiplied by a scale so that small gradients are not lost to 16 bits; what is computed of
+// gradients is divided by it again, a step with an infinite gradient changes nothing, and the scale follows
+// from both. README.md in this folder says why it is as it is.
+//
+//===------------------------------------------------------------------------------------------------------===//
+
+#ifndef PARTITA_AMP
+#define PARTITA_AMP
+
+include "mlir/IR/CommonTypeConstraints.td"
+include "mlir/IR/OpBase.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+def Amp_Dialect : Dialect {
+  let name = "amp";
+  let cppNamespace = "::partita::amp";
+  let summary = "loss scaling: what is computed of scaled gradients, steps that are skipped, the next scale";
+  let extraClassDeclaration = [{
+    /// The scale's states: its value, its updates, the number of the last with an overflow, overflows until it is
+    /// halved, and steps that were skipped.
+    static constexpr ::llvm::StringLiteral kScale = "loss_scale", kSteps = "loss_scale.steps",
+        kLastOverflow = "loss_scale.last_overflow", kHysteresis = "loss_scale.hysteresis",
+        kSkipped = "loss_scale.skipped";
+    /// On train.minimize, by `scale-loss`: the loss's cotangent is the scale; and how the scale is updated, for
+    /// amp.update_scale.
+    static constexpr ::llvm::StringLiteral kScaled = "amp.scaled";
+  }];
+}
+
+class Amp_Op<string mnemonic, list<Trait> traits = []> : Op<Amp_Dialect, mnemonic, traits>;
+def Amp_Float : 0DTensorOf<[F32]>;
+def Amp_Count : 0DTensorOf<[I64]>;
+
+def Amp_UnscaleOp : Amp_Op<"unscale", [Pure, AllTypesMatch<["value", "scale", "result"]>]> {
+  let summary = "what was computed of scaled gradients, or is to multiply them, divided by the loss scale";
+  let description = [{
+    By the scale of *their* backward pass, which this step began with. Created by `optimize`; becomes a kernel call, which
+    reports a norm.
+
+        %norm = amp.unscale %0 by %scale : tensor<f32>
+  }];
+  let arguments = (ins Amp_Float:$value, Amp_Float:$scale);
+  let results = (outs Amp_Float:$result);
+  let assemblyFormat = "$value `by` $scale attr-dict `:` type($result)";
+}
+
+def Amp_AllFiniteOp : Amp_Op<"all_finite", [Pure, AllTypesMatch<["norm", "finite"]>]> {
+  let summary = "1 where the norm of all gradients is finite, else 0: one element that is not makes it infinite or none";
+  let description = [{
+    The norm's squares are doubles, in which those of finite gradients are finite; it is already added up over all ranks.
+    Created by `optimize`; becomes a kernel call.
+  }];
+  let arguments = (ins Amp_Float:$norm);
+  let results = (outs Amp_Float:$finite);
+  let assemblyFormat = "$norm attr-dict `:` type($finite)";
+}
+
+def Amp_UpdateScaleOp : Amp_Op<"update_scale", [Pure]> {
+  let summary = "the loss scale and its states after a step";
+  let description = [{
+    DeepSpeed's state machine (runtime: loss_scaler.h): an overflow halves a dynamic scale when `hysteresis` of them have
+    come, a row of `window` clean steps doubles it; an overflow at `minimum` ends the run. The first five results are the
+    new values of the first five operands. Created by `optimize`; becomes a kernel call.
+  }];
+  let arguments = (ins Amp_Float:$scale, Amp_Count:$steps, Amp_Count:$last_overflow, Amp_Count:$hysteresis_left,
+                       Amp_Count:$skipped, Amp_Float:$finite, BoolAttr:$dynamic, I64Attr:$window, I64Attr:$hysteresis,
+                       BoolAttr:$consecutive, F64Attr:$minimum);
+  let results = (outs Amp_Float:$new_scale, Amp_Count:$new_steps, Amp_Count:$new_last_overflow,
+                      Amp_Count:$new_hysteresis_left, Amp_Count:$new_skipped);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+}
+
+#endif // PARTITA_AMP

@@ -1,0 +1,80 @@
+//===- ScaleLoss.cpp - a loss scale and its states --------------------------------------------===//
+
+#include "dialects/Amp/Amp.h"
+#include "dialects/Train/Train.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "partita/Amp/Passes.h"
+
+namespace partita {
+#define GEN_PASS_DEF_SCALELOSSPASS
+#include "partita/Amp/Passes.h.inc"
+} // namespace partita
+
+using namespace mlir;
+using namespace partita;
+using amp::AmpDialect;
+
+namespace {
+
+struct ScaleLoss : partita::impl::ScaleLossPassBase<ScaleLoss> {
+  using ScaleLossPassBase::ScaleLossPassBase;
+
+  void runOnOperation() override {
+    if (scale.empty())
+      return;
+    ModuleOp module = getOperation();
+    double fixed;
+    if (StringRef(scale).getAsDouble(fixed) || !(fixed >= 0) || !std::isfinite(fixed)) {
+      module.emitError() << "scale: '" << scale
+                         << "' is neither a number above 0 nor 0, for a dynamic one";
+      return signalPassFailure();
+    }
+    double first = fixed > 0 ? fixed : std::ldexp(1.0, static_cast<int>(power));
+    if (window < 1 || hysteresis < 1 || !(minimum > 0) || !(first >= minimum || fixed > 0) ||
+        !(first <= 0x1p127)) {
+      module.emitError() << "a loss scale needs a window and a hysteresis of at least 1, a minimum "
+                            "above 0 and no larger than the first scale, and a scale of at most "
+                            "2^127";
+      return signalPassFailure();
+    }
+    SmallVector<train::MinimizeOp> losses;
+    module.walk([&](train::MinimizeOp minimize) { losses.push_back(minimize); });
+    if (losses.empty()) {
+      module.emitError() << "there is no loss to scale: the program does not train";
+      return signalPassFailure();
+    }
+    Builder b(&getContext());
+    for (train::MinimizeOp minimize : losses)
+      minimize->setAttr(
+          AmpDialect::kScaled,
+          b.getDictionaryAttr({b.getNamedAttr("dynamic", b.getBoolAttr(fixed == 0)),
+                               b.getNamedAttr("window", b.getI64IntegerAttr(window)),
+                               b.getNamedAttr("hysteresis", b.getI64IntegerAttr(hysteresis)),
+                               b.getNamedAttr("consecutive", b.getBoolAttr(consecutive)),
+                               b.getNamedAttr("minimum", b.getF64FloatAttr(minimum))}));
+    makeState(AmpDialect::kScale, b.getF32Type(), first);
+    makeState(AmpDialect::kSteps, b.getI64Type(), 0);
+    makeState(AmpDialect::kLastOverflow, b.getI64Type(), -1);
+    makeState(AmpDialect::kHysteresis, b.getI64Type(), static_cast<double>(hysteresis));
+    makeState(AmpDialect::kSkipped, b.getI64Type(), 0);
+  }
+
+private:
+  /// A scalar of the module, which @init writes last, where there is one.
+  void makeState(StringRef name, Type element, double value) {
+    ModuleOp module = getOperation();
+    OpBuilder builder(module.getBody(), module.getBody()->begin());
+    auto type = RankedTensorType::get({}, element);
+    auto state = train::StateOp::create(builder, module.getLoc(), name, type, APFloat(value),
+                                        FlatSymbolRefAttr(), StringAttr());
+    auto init = module.lookupSymbol<func::FuncOp>(train::TrainDialect::kInit);
+    if (!init)
+      return;
+    builder.setInsertionPoint(init.getBody().front().getTerminator());
+    auto symbol = FlatSymbolRefAttr::get(state.getSymNameAttr());
+    auto first = train::InitialValueOp::create(builder, module.getLoc(), type, symbol);
+    train::WriteOp::create(builder, module.getLoc(), state.getSymName(), first);
+  }
+};
+
+} // namespace
