@@ -15,14 +15,14 @@ namespace partita_rt {
 
 //===-- Token files -------------------------------------------------------------------------===//
 
-namespace {
-
-std::string pathOf(const std::string &argument) {
+std::string dataPath(const std::string &argument) {
   for (const char *prefix : {"text:", "uint16:", "uint32:"})
     if (argument.compare(0, std::strlen(prefix), prefix) == 0)
       return argument.substr(std::strlen(prefix));
   return argument;
 }
+
+namespace {
 
 /// Files up to this size are checked whole when they are opened.
 constexpr int64_t kScanBytes = int64_t(1) << 30;
@@ -37,7 +37,7 @@ constexpr int64_t kHeaderBytes = 1024;
 } // namespace
 
 TokenFile::TokenFile(const std::string &argument, const char *option, int64_t vocabulary)
-    : option(option), file(pathOf(argument), (std::string(option) + ":").c_str()),
+    : option(option), file(dataPath(argument), (std::string(option) + ":").c_str()),
       vocabulary(vocabulary) {
   if (file.size() == 0)
     fail("%s: %s is empty", option, file.path().c_str());

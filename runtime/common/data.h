@@ -26,6 +26,9 @@ namespace partita_rt {
 
 class Samples;
 
+/// The file of --data's argument, without what says how its tokens are stored.
+std::string dataPath(const std::string &argument);
+
 /// A token file, mapped. Read-only, shared by rank threads.
 class TokenFile {
 public:

@@ -2,6 +2,7 @@
 // starts, and said once.
 
 #include "common/checkpoint.h"
+#include "common/data.h"
 #include "common/launch.h"
 #include "common/metrics.h"
 #include "common/train.h"
@@ -12,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -71,6 +73,52 @@ void checkCheckpoints(const Program &program, const std::string &path) {
   checkCanMake("--checkpoint", path);
 }
 
+/// One file on the disk, whatever the names are; also before it is there. Of what is no regular
+/// file, a terminal or /dev/null, nothing can be lost.
+bool isSameFile(const std::string &a, const std::string &b) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (fs::exists(a, error) && !fs::is_regular_file(a, error))
+    return false;
+  if (fs::equivalent(a, b, error))
+    return true;
+  std::error_code noPlace; // whoever opens the file says why
+  auto place = [&](const std::string &path) {
+    return fs::weakly_canonical(fs::absolute(path, noPlace), noPlace);
+  };
+  return place(a) == place(b) && !noPlace;
+}
+
+/// Outputs that would write over what the run reads, over the program or over one another.
+void checkOutputs(const Program &program, const RunOptions &o) {
+  std::vector<std::pair<const char *, std::string>> written;
+  auto add = [&](const char *option, const std::string &path) {
+    if (path.empty())
+      return;
+    auto check = [&](const std::string &other, const std::string &what) {
+      if (!other.empty() && isSameFile(path, other))
+        fail("%s: %s is %s; choose another name", option, path.c_str(), what.c_str());
+    };
+    check(dataPath(o.data), "what --data reads");
+    check(dataPath(o.evalData), "what --eval-data reads");
+    if (option != std::string("--dump-parameters")) // whole or not at all, and read before
+      check(o.initFile, "what --init reads");
+    for (const char *file : {"model.cpp", "manifest.json", "Makefile", program.name})
+      check(o.programFolder + "/" + file, "a file of the program");
+    for (const ModelFile &file : program.modelFiles)
+      check(modelPath(program, o, file.path), "a file of the model");
+    for (const auto &[other, file] : written)
+      check(file, std::string("what ") + other + " writes");
+    written.push_back({option, path});
+  };
+  if (!o.checkpoint.empty())
+    written.push_back({"--checkpoint", checkpointPath(program, o.checkpoint)});
+  add("--log", o.log);
+  add("--grads", o.grads);
+  add("--dump-parameters", o.dumpParameters);
+  add("--forward", o.forward);
+}
+
 /// Are the files with initial values still those that the program was compiled against?
 void checkModelFiles(const Program &program, const RunOptions &options) {
   for (const ModelFile &known : program.modelFiles) {
@@ -128,6 +176,7 @@ void openSession(Session &session, const World &world, const Program &program) {
     session.eval =
         std::make_unique<Batches>(*session.evalFile, "--eval-data", program, 0, false, 1);
   }
+  checkOutputs(program, options);
   checkWritable("--log", options.log);
   checkWritable("--grads", options.grads);
   checkWritable("--dump-parameters", options.dumpParameters);
