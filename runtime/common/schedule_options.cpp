@@ -59,8 +59,14 @@ void checkBetas(const RunOptions &options, const std::set<std::string> &given,
     if (given.count(option))
       fail("%s: has no effect, %s sets both betas; give cycle_momentum=false", option,
            nameOf(schedule.kind));
+  for (double beta : {schedule.minMomentum, schedule.maxMomentum})
+    if (!(float(beta) < 1))
+      fail(
+          "--lr-schedule: %s cycles beta1 through %.10g, which is 1 as a float; it must stay below "
+          "1",
+          nameOf(schedule.kind), beta);
   int64_t last = options.steps.value_or(0);
-  if (double beta = scheduledRates(schedule, last - 1, 1).beta1; last > 0 && !(beta < 1))
+  if (double beta = scheduledRates(schedule, last - 1, 1).beta1; last > 0 && !(float(beta) < 1))
     fail("--lr-schedule: %s lets beta1 grow to %g in step %lld, it must stay below 1; a smaller "
          "decay_mom_rate, or a larger decay_step_size",
          nameOf(schedule.kind), beta, (long long)last);
