@@ -103,7 +103,7 @@ private:
     text(kLeft + kAreaWidth, kTop + kAreaHeight + 34, "end", "step");
   }
 
-  /// Those that are drawn: of each column the least and the largest, in their order.
+  /// Those that are drawn: of each column the least and the largest, in their order, and both ends.
   std::vector<std::pair<double, double>> shown(const Curve &curve) const {
     if (curve.points.size() <= kMostPoints)
       return curve.points;
@@ -118,6 +118,10 @@ private:
       if (least != most)
         result.push_back(*std::max(least, most));
     }
+    if (result.front() != curve.points.front())
+      result.insert(result.begin(), curve.points.front());
+    if (result.back() != curve.points.back())
+      result.push_back(curve.points.back());
     return result;
   }
 

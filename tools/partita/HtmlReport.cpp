@@ -16,6 +16,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <cmath>
+#include <map>
 
 using namespace llvm;
 using namespace partita;
@@ -145,7 +146,8 @@ private:
     section("rate", "Learning rate");
     drawCurves(os, {curveOf("learning_rate", "learning rate", "#2b8a3e")});
     section("speed", "Speed");
-    drawCurves(os, {curveOf("tokens_per_second", "tokens per second", "#1f5fa8")});
+    drawCurves(os,
+               {curveOf("tokens_per_second", (unitOf(manifest) + " per second").str(), "#1f5fa8")});
     drawCurves(os, {curveOf("model_flops_per_second", "model FLOP/s", "#d1662b")});
   }
 
@@ -215,9 +217,13 @@ private:
   void plan() {
     section("plan", "Plan");
     os << "<table>\n";
+    std::map<StringRef, StringRef> options; // by name; what nothing was said of is left out
     if (const json::Object *plan = manifest.getObject("plan"))
       for (const auto &[name, value] : *plan)
-        row(name, value.getAsString().value_or(""));
+        if (StringRef text = value.getAsString().value_or(""); !text.empty())
+          options.try_emplace(name, text);
+    for (auto [name, value] : options)
+      row(name, value);
     os << "</table>\n";
   }
 

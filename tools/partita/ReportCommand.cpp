@@ -15,7 +15,7 @@
 using namespace llvm;
 using namespace partita::tool;
 
-static void printRun(const RunLog &run) {
+static void printRun(const RunLog &run, StringRef unit) {
   if (run.rows.empty()) {
     outs() << "log            empty\n";
     return;
@@ -42,8 +42,8 @@ static void printRun(const RunLog &run) {
     return values[values.size() / 2];
   };
   if (std::vector<double> speeds = numbers("tokens_per_second"); !speeds.empty())
-    outs() << formatv("speed          {0} tokens/s (median of the steps)\n",
-                      grouped(int64_t(median(speeds))));
+    outs() << formatv("speed          {0} {1}/s (median of the steps)\n",
+                      grouped(int64_t(median(speeds))), unit);
   if (std::vector<double> speeds = numbers("model_flops_per_second"); !speeds.empty())
     outs() << formatv("               {0:e3} model FLOP/s: {1}\n", median(speeds),
                       partita::kModelFlopsFormula);
@@ -112,6 +112,6 @@ int partita::tool::reportMain(Arguments arguments) {
   printCollectives(*manifest);
   outs() << "memory         " << describeMemory(*manifest) << '\n';
   if (!log.empty())
-    printRun(run);
+    printRun(run, unitOf(*manifest));
   return 0;
 }

@@ -58,3 +58,18 @@ std::string RunLog::read(StringRef path) {
           .str();
   return {};
 }
+
+StringRef partita::tool::unitOf(const json::Object &manifest) {
+  const json::Array *inputs = manifest.getArray("inputs");
+  if (!inputs)
+    return "tokens"; // a manifest that does not say
+  return any_of(*inputs,
+                [](const json::Value &value) {
+                  const json::Object *input = value.getAsObject();
+                  const json::Array *shape = input ? input->getArray("shape") : nullptr;
+                  return shape && input->getString("role") == "ids" && shape->size() == 2 &&
+                         (*shape)[1].getAsInteger().value_or(0) > 1;
+                })
+             ? "tokens"
+             : "samples";
+}

@@ -4,6 +4,7 @@
 #define PARTITA_TOOLS_RUN_LOG_H
 
 #include "llvm/ADT/StringRef.h"
+#include "llvm/Support/JSON.h"
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,6 +23,10 @@ struct RunLog {
   /// Reads a file; returns what is wrong with it, or nothing.
   std::string read(llvm::StringRef path);
 };
+
+/// What the log's tokens_per_second counts, as the run does: "tokens", or "samples" of a program
+/// that reads no sequence of tokens.
+llvm::StringRef unitOf(const llvm::json::Object &manifest);
 
 } // namespace partita::tool
 
