@@ -93,6 +93,21 @@ static StringRef asksFor(Resolver &r, StringRef block, ArrayRef<StringRef> older
   return asks;
 }
 
+/// Has the optimizer states that the host can update?
+static bool checkStates(Resolver &r, StringRef path) {
+  std::string optimizer = r.planned("optimizer"), momentum = r.planned("momentum");
+  double number = 0;
+  StringRef(momentum).getAsDouble(number);
+  if (optimizer == "lamb")
+    return r.fail(path, r.name(path) + ": the host cannot update Lamb's states: its trust ratio is "
+                                       "computed where the parameter is; leave this out, or use "
+                                       "AdamW");
+  if (optimizer == "sgd" && number == 0)
+    return r.fail(path, r.name(path) + ": SGD without momentum keeps no states that the host could "
+                                       "keep; leave this out");
+  return true;
+}
+
 bool partita::config::resolveOffload(Resolver &r) {
   r.find(OPTIMIZER);
   r.find(PARAMETERS);
@@ -113,6 +128,8 @@ bool partita::config::resolveOffload(Resolver &r) {
   if (failed)
     return false;
   r.offloadsParameters = !parameters.empty() || saysOffload(r.commandLine("offload"), "parameters");
+  if (!states.empty() && !checkStates(r, states))
+    return false;
   if (!states.empty())
     r.offload(states, "optimizer");
   if (!parameters.empty())

@@ -39,7 +39,7 @@ static constexpr Key kRows[] = {
     {"optimizer.params.amsgrad", boolean, "false", Refused, "there is no AMSGrad; use Adam"},
     {"optimizer.params.momentum", number(0, 1), "0", Obeyed, "--momentum, of SGD"},
     {"optimizer.params.dampening", number(0, 1), "0", Refused, "SGD's momentum is not dampened"},
-    {"optimizer.params.nesterov", boolean, "false", Refused, "SGD's momentum is the plain one"},
+    {"optimizer.params.nesterov", boolean, "false", Obeyed, "--nesterov, of SGD with a momentum"},
     {"optimizer.params.max_coeff", number(0), "10.0", Obeyed, "--lamb-bounds, the upper, of Lamb"},
     {"optimizer.params.min_coeff", number(0), "0.01", Obeyed, "--lamb-bounds, the lower, of Lamb"},
     {"optimizer.params.eps_inside_sqrt", boolean, "false", Refused,
@@ -187,6 +187,19 @@ static bool resolveRate(Resolver &r, StringRef initial) {
   return true;
 }
 
+/// A switch that becomes a plan option where it is `sets`.
+static bool resolveSwitch(Resolver &r, StringRef path, StringRef option, bool sets) {
+  if (r.flag(path) == sets)
+    return r.set(path, option, "true");
+  if (!r.commandLine(option))
+    return true;
+  if (r.isGiven(path))
+    return r.fail(path, r.name(path) + " is " + (sets ? "false" : "true") +
+                            ", but the command line says --" + option + "; leave one of them out");
+  r.value(path, sets ? "true" : "false", ("command line, --" + option).str());
+  return true;
+}
+
 bool partita::config::resolveOptimizer(Resolver &r) {
   if (const std::string *rate = r.commandLine("lr"))
     StringRef(*rate).getAsDouble(r.rate);
@@ -216,9 +229,13 @@ bool partita::config::resolveOptimizer(Resolver &r) {
   if (!resolveNumber(r, "weight_decay", "weight-decay", "", "0") ||
       (is_contained(known, "momentum") && !resolveNumber(r, "momentum", "momentum", "", "0")))
     return false;
-  bool corrects = r.flag("optimizer.params.bias_correction");
-  if (is_contained(known, "bias_correction") && !corrects &&
-      !r.set("optimizer.params.bias_correction", "no-bias-correction", "true"))
+  constexpr StringLiteral corrects = "optimizer.params.bias_correction",
+                          nesterov = "optimizer.params.nesterov";
+  if (is_contained(known, corrects.rsplit('.').second) &&
+      !resolveSwitch(r, corrects, "no-bias-correction", false))
+    return false;
+  if (is_contained(known, nesterov.rsplit('.').second) &&
+      !resolveSwitch(r, nesterov, "nesterov", true))
     return false;
   return type->name != "lamb" || resolveLamb(r);
 }

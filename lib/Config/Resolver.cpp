@@ -50,6 +50,14 @@ const std::string *Resolver::commandLine(StringRef option) const {
   return found == facts.commandLine.end() ? nullptr : &found->second;
 }
 
+std::string Resolver::planned(StringRef option) const {
+  for (const Setting &setting : out.plan)
+    if (setting.option == option)
+      return setting.value;
+  const std::string *said = commandLine(option);
+  return said ? *said : "";
+}
+
 int64_t Resolver::size(StringRef axis) const {
   for (const auto &[name, size] : facts.mesh)
     if (name == axis)

@@ -94,6 +94,8 @@ public:
               std::string &text);
 
   const std::string *commandLine(llvm::StringRef option) const;
+  /// A plan option as the command line or a key has set it so far; "" where none has.
+  std::string planned(llvm::StringRef option) const;
   /// Ranks of an axis; of all.
   int64_t size(llvm::StringRef axis) const;
   int64_t world() const;

@@ -410,6 +410,48 @@ TEST(CommandLine, MustAgree) {
   EXPECT_EQ(resolveText("{}", facts).from("gradient_clipping"), "command line, --clip");
 }
 
+TEST(CommandLine, SwitchesMayNotContradict) {
+  Facts facts;
+  facts.commandLine["no-bias-correction"] = "true";
+  facts.commandLine["nesterov"] = "true";
+  expectError(
+      resolveText(R"({"optimizer": {"type": "AdamW", "params": {"bias_correction": true}}})",
+                  facts),
+      "1:63", "is true, but the command line says --no-bias-correction");
+  Outcome outcome = resolveText(R"({"optimizer": {"type": "AdamW"}})", facts);
+  EXPECT_EQ(outcome.value("optimizer.params.bias_correction"), "false");
+  EXPECT_EQ(outcome.from("optimizer.params.bias_correction"), "command line, --no-bias-correction");
+  expectError(
+      resolveText(
+          R"({"optimizer": {"type": "SGD", "params": {"momentum": 0.9, "nesterov": false}}})",
+          facts),
+      "1:71", "is false, but the command line says --nesterov");
+}
+
+TEST(Optimizer, Nesterov) {
+  EXPECT_EQ(resolveText(
+                R"({"optimizer": {"type": "SGD", "params": {"momentum": 0.9, "nesterov": true}}})")
+                .plan("nesterov"),
+            "true");
+}
+
+TEST(Offload, StatesThatTheHostCannotUpdate) {
+  expectError(resolveText(R"({"optimizer": {"type": "Lamb"},
+  "zero_optimization": {"offload_optimizer": {"device": "cpu"}}})"),
+              "2:57", "the host cannot update Lamb's states");
+  expectError(
+      resolveText(R"({"optimizer": {"type": "SGD"}, "zero_optimization": {"cpu_offload": true}})"),
+      "1:69", "SGD without momentum keeps no states");
+  EXPECT_TRUE(resolveText(R"({"optimizer": {"type": "SGD", "params": {"momentum": 0.9}},
+  "zero_optimization": {"offload_optimizer": {"device": "cpu"}}})")
+                  .ok);
+  Facts facts;
+  facts.commandLine["optimizer"] = "lamb";
+  expectError(
+      resolveText(R"({"zero_optimization": {"offload_optimizer": {"device": "cpu"}}})", facts),
+      "1:56", "the host cannot update Lamb's states");
+}
+
 TEST(CommandLine, WhatIsNotThereYet) {
   Facts facts;
   facts.knowsPlan = [](StringRef option) { return option == "lr" || option == "optimizer"; };
