@@ -80,7 +80,9 @@ int partita::tool::configMain(Arguments arguments) {
                                            "[MODEL] [OPTIONS], or --keys, or --each DIR"
                                          : "--keys goes without a file");
   if (o.listsKeys) {
-    config::printPage(llvm::outs());
+    config::printPage(llvm::outs(), [](StringRef name) {
+      return findPlanOption(name) || knowsRunOption(name) || name == "dim";
+    });
     return 0;
   }
   if (!o.folder.empty() && !o.model.empty())

@@ -32,8 +32,7 @@ void ConfigOptions::declare(OptionSet &options, bool namesFile) {
   steps("total-steps", totalSteps, "of the configuration's scheduler, where it says \"auto\"");
 }
 
-/// What a run of the program takes, as far as a configuration sets it.
-static bool knowsRunOption(StringRef name) {
+bool partita::tool::knowsRunOption(StringRef name) {
   static constexpr StringLiteral known[] = {"print-every", "log", "tensorboard", "job-name",
                                             "breakdown"};
   return llvm::is_contained(known, name);

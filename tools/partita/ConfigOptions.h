@@ -37,6 +37,9 @@ mlir::OwningOpRef<mlir::ModuleOp> loadWithConfig(Session &session, const ConfigO
                                                  llvm::StringRef model,
                                                  std::vector<std::string> &dims, Plan &plan);
 
+/// Does a run of the program take this option, as far as a configuration sets it?
+bool knowsRunOption(llvm::StringRef name);
+
 } // namespace partita::tool
 
 #endif // PARTITA_TOOLS_CONFIGOPTIONS_H

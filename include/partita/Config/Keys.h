@@ -13,6 +13,7 @@
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/raw_ostream.h"
+#include <functional>
 #include <vector>
 
 namespace partita::config {
@@ -87,8 +88,9 @@ llvm::ArrayRef<Alias> aliases();
 /// "0 to 3", "one of cpu, nvme, none", "a number of at least 0".
 std::string describeShape(const Shape &shape);
 
-/// Every key: what its value may be, DeepSpeed's default, what becomes of it. Markdown.
-void printPage(llvm::raw_ostream &os);
+/// Every key: what its value may be, DeepSpeed's default, what becomes of it. Markdown. `knows`
+/// says which plan and run options there are; a key that needs another one is refused.
+void printPage(llvm::raw_ostream &os, const std::function<bool(llvm::StringRef)> &knows = {});
 
 } // namespace partita::config
 
