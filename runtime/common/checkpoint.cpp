@@ -146,6 +146,11 @@ void readCheckpoint(Rank &rank, const std::string &folder, int64_t step) {
          "would not continue",
          before.empty() ? "an unknown number of samples" : before.c_str(),
          now.empty() ? "none" : now.c_str());
+  auto optimizer = file.metadata().find("optimizer"); // not in older checkpoints
+  if (optimizer != file.metadata().end() && optimizer->second != rank.program->optimizer)
+    fail("--resume: the checkpoint's states are those of %s, this program updates by %s; --init "
+         "with its folder starts anew from its parameters",
+         optimizer->second.c_str(), rank.program->optimizer);
   std::vector<TensorPiece> pieces = persistentPieces(rank);
   std::vector<std::vector<Run>> runs;
   for (const TensorPiece &piece : pieces) { // all that can be wrong, before anything is changed
@@ -202,6 +207,7 @@ void writeCheckpoint(Rank &rank, const std::string &folder, const CheckpointInfo
     removeUnnamedShards(folder); // they may be what there is no room for
   }
   std::map<std::string, std::string> metadata = {{"program", rank.program->name},
+                                                 {"optimizer", rank.program->optimizer},
                                                  {"samples_per_step", stepOf(*rank.program)},
                                                  {"step", std::to_string(info.step)},
                                                  {"seed", std::to_string(info.seed)},
