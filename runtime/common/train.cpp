@@ -213,6 +213,8 @@ struct Loop {
 
   Loop(Rank &rank, const Session &session) : rank(rank), session(session) {}
   bool speaks() const { return rank.rank == 0; }
+  void setControls(int64_t number);
+  void checkReport(int64_t number) const;
   void step(int64_t number);
   void train();
   void setClock(WorkClock *value);
@@ -231,6 +233,46 @@ std::string ignoredLabel(const Program &program) {
   return {};
 }
 
+/// What the step reads of the host: its number, the update's, the scheduled rates.
+void Loop::setControls(int64_t number) {
+  rank.step = number;
+  rank.update = number - skipped;
+  const RunOptions &options = session.options;
+  ScheduledRates rates =
+      scheduledRates(options.schedule, rank.update - 1, options.hyper.learningRate);
+  rank.learningRate = float(rates.rate);
+  if (rates.setsBetas) {
+    rank.hyper.beta1 = rates.beta1;
+    rank.hyper.beta2 = rates.beta2;
+  }
+  rank.report = {};
+}
+
+/// A step that nothing good can follow ends the run; one that was skipped does not.
+void Loop::checkReport(int64_t number) const {
+  if (rank.report.tokenCount == 0)
+    fail("no label of step %lld counts, all are ignored%s: its loss would be the mean of nothing; "
+         "leave such samples out of the data, or take more per step (batch, --accumulate)",
+         (long long)number, ignoredLabel(*rank.program).c_str());
+  if (rank.report.scaleExhausted)
+    fail("the gradients of step %lld are infinite at the smallest loss scale, %g: they are too "
+         "large even so; a lower --lr or a --warmup-steps may help, or a smaller minimum",
+         (long long)number, double(rank.report.lossScale));
+  bool skips = rank.report.skippedSteps > skipped; // the scale was too large, the next one is not
+  if (!std::isfinite(rank.report.loss) && !skips)
+    fail("the loss of step %lld is %f; a lower --lr or a --warmup-steps%s may help%s",
+         (long long)number, double(rank.report.loss),
+         rank.program->reads.gradientClip ? " or a --clip" : "",
+         rank.report.tokenCount < 0
+             ? ", or labels of which one counts at least: the model computes "
+               "its loss itself"
+             : "");
+  if (!std::isfinite(rank.report.gradientNorm) && !skips)
+    fail("the norm of the gradients of step %lld is %f, and with it what they are multiplied by to "
+         "be clipped; a lower --lr or a --warmup-steps may help",
+         (long long)number, double(rank.report.gradientNorm));
+}
+
 void Loop::step(int64_t number) {
   const RunOptions &options = session.options;
   const Program &program = *rank.program;
@@ -241,16 +283,7 @@ void Loop::step(int64_t number) {
   }
   session.data->fill(rank, number - 1, program.accumulate);
   beginWork(rank, Work::Forward);
-  rank.step = number;
-  rank.update = number - skipped;
-  ScheduledRates rates =
-      scheduledRates(options.schedule, number - 1 - skipped, double(options.hyper.learningRate));
-  rank.learningRate = float(rates.rate);
-  if (rates.setsBetas) {
-    rank.hyper.beta1 = rates.beta1;
-    rank.hyper.beta2 = rates.beta2;
-  }
-  rank.report = {};
+  setControls(number);
   GradientSink sink;
   bool first = number == session.startStep + 1;
   bool wantsGradients = first && !options.grads.empty();
@@ -274,27 +307,7 @@ void Loop::step(int64_t number) {
   }
   if (wantsGradients)
     sink.write(rank, options.grads);
-  if (rank.report.tokenCount == 0)
-    fail("no label of step %lld counts, all are ignored%s: its loss would be the mean of nothing; "
-         "leave such samples out of the data, or take more per step (batch, --accumulate)",
-         (long long)number, ignoredLabel(program).c_str());
-  if (rank.report.scaleExhausted)
-    fail("the gradients of step %lld are infinite at the smallest loss scale, %g: they are too "
-         "large even so; a lower --lr or a --warmup-steps may help, or a smaller minimum",
-         (long long)number, double(rank.report.lossScale));
-  bool skips = rank.report.skippedSteps > skipped; // the scale was too large, the next one is not
-  if (!std::isfinite(rank.report.loss) && !skips)
-    fail("the loss of step %lld is %f; a lower --lr or a --warmup-steps%s may help%s",
-         (long long)number, double(rank.report.loss),
-         program.reads.gradientClip ? " or a --clip" : "",
-         rank.report.tokenCount < 0
-             ? ", or labels of which one counts at least: the model computes "
-               "its loss itself"
-             : "");
-  if (!std::isfinite(rank.report.gradientNorm) && !skips)
-    fail("the norm of the gradients of step %lld is %f, and with it what they are multiplied by to "
-         "be clipped; a lower --lr or a --warmup-steps may help",
-         (long long)number, double(rank.report.gradientNorm));
+  checkReport(number);
   StepReport report = rank.report;
   lastLoss = report.loss;
   skipped = report.skippedSteps;
