@@ -8,6 +8,9 @@
 #include "mlir/IR/OpDefinition.h"
 
 namespace partita {
+/// What of an op is stored in 16 bits: PrecisionInterface.
+enum class Precision { Low, Follow, High, Exact };
+
 /// Checks the placements in the op's types against its rule (Par/PlacementRule.cpp); reports why.
 mlir::LogicalResult verifyShardRule(mlir::Operation *op);
 

@@ -77,6 +77,26 @@ def ScalarInterface : OpInterface<"ScalarInterface"> {
   ];
 }
 
+def PrecisionInterface : OpInterface<"PrecisionInterface"> {
+  let cppNamespace = "::partita";
+  let description = [{
+    What becomes of an op in a program of 16-bit floats (Micikevicius et al., arXiv 1710.03740). No op computes in 16
+    bits: a kernel widens what it reads, computes in 32 and rounds each element of its results once, when it stores it.
+    So the question is what is stored.
+
+    Low: operands and results in 16 bits (matrix products, attention, embedding), whatever else comes in.
+    Follow: results as the operands; both are in 16 bits in a 16-bit part of the program (elementwise, shapes,
+    dropout; norms and softmax too, of which mean, rstd and sums are 32 bits inside and as results).
+    High: results in 32 bits: what multiplies errors (exp, log, powers, roots) or adds up many numbers.
+    Exact: results in 32 bits, operands as they come: losses, logarithms of sums.
+  }];
+  let methods = [
+    InterfaceMethod<"The op's class.", "::partita::Precision", "getPrecision">,
+    InterfaceMethod<"May this operand stay in 32 bits where the others are in 16 (attention's bias: a mask's -3.4e38 has no bfloat16)?",
+      "bool", "mayStayWide", (ins "unsigned":$operand), [{}], [{ return false; }]>,
+  ];
+}
+
 def CollectiveInterface : OpInterface<"CollectiveInterface"> {
   let cppNamespace = "::partita";
   let description = [{

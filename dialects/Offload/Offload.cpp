@@ -62,6 +62,9 @@ bool offload::isOnHost(Value value) {
     return true;
   if (auto wait = dyn_cast<WaitOp>(op))
     return isa_and_nonnull<ToHostStartOp>(wait.getToken().getDefiningOp());
-  return isMadeOnHost(op) &&
-         isOnHost(op->getOperand(train::updatedOperand(cast<OpResult>(value).getResultNumber())));
+  if (!isMadeOnHost(op))
+    return false;
+  std::optional<unsigned> updated = cast<train::OptimizerInterface>(op).getUpdatedOperand(
+      cast<OpResult>(value).getResultNumber());
+  return updated && isOnHost(op->getOperand(*updated)); // a rounded value goes to the device
 }

@@ -91,6 +91,8 @@ CallArgument home(bool onHost);
 std::string floatLiteral(double value);
 /// A double literal with as many digits as it needs.
 std::string doubleLiteral(double value);
+/// C++'s name of an element type in memory, "float".
+llvm::StringRef cppName(mlir::Type element);
 /// The runtime's name of an element type, "DType::Float32".
 std::string dtypeName(mlir::Type element);
 

@@ -129,6 +129,22 @@ std::string rt::doubleLiteral(double value) {
   return text.find_first_of(".e") == std::string::npos ? text + ".0" : text;
 }
 
+StringRef rt::cppName(Type element) {
+  if (element.isF32())
+    return "float";
+  if (element.isF64())
+    return "double";
+  if (element.isF16())
+    return "Half";
+  if (element.isBF16())
+    return "BFloat16";
+  if (element.isInteger(64))
+    return "int64_t";
+  if (element.isInteger(32))
+    return "int32_t";
+  return "bool";
+}
+
 std::string rt::dtypeName(Type element) {
   if (element.isF32())
     return "DType::Float32";
@@ -166,10 +182,8 @@ CallArgument argument::indices(Value first, int64_t count) {
 CallArgument argument::element(Value buffer, const APFloat &value) {
   Type type = cast<BufferType>(buffer.getType()).getElement();
   double number = value.convertToDouble();
-  if (type.isF32())
-    return floatLiteral(number);
   if (isa<FloatType>(type))
-    return doubleLiteral(number);
+    return type.getIntOrFloatBitWidth() <= 32 ? floatLiteral(number) : doubleLiteral(number);
   if (type.isInteger(1))
     return number != 0 ? "true" : "false";
   return static_cast<int64_t>(number);

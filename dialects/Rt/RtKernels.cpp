@@ -23,9 +23,10 @@ static SmallVector<CallArgument> scalarsOf(UpdateOp op) {
 
 /// kernel(p, m, v, g, n, scalars...), or
 /// updateOnHost(rank, home, p, g, n, staging, tile, [&](float *p, const float *g, int64_t from,
-/// int64_t n) { kernel(p, m + from, v + from, g, n, scalars...); })
+/// int64_t n) { kernel(p, m + from, v + from, g, n, scalars...); }); of a master, which the host
+/// has, `rounded` takes the home's place and stands behind the states.
 SmallVector<CallArgument> UpdateOp::getCallArguments() {
-  OperandRange values = getValues(), states = values.drop_front().drop_back();
+  OperandRange values = getValues(), states = values.drop_front().drop_back(getRounds() ? 2 : 1);
   SmallVector<CallArgument> scalars = scalarsOf(*this);
   if (!getTile()) {
     SmallVector<CallArgument> arguments(values.begin(), values.end());
@@ -33,26 +34,32 @@ SmallVector<CallArgument> UpdateOp::getCallArguments() {
     arguments.append(scalars);
     return arguments;
   }
-  CallArgument body("[&](float *p, const float *g, int64_t from, int64_t n) {{ " +
+  Value rounded = getRounds() ? values.drop_back().back() : Value();
+  auto pointerTo = [](Value value) {
+    return cppName(cast<BufferType>(value.getType()).getElement()).str() + " *";
+  };
+  CallArgument body("[&](float *p, " + (rounded ? pointerTo(rounded) + "rounded, " : "") +
+                    "const " + pointerTo(values.back()) + "g, int64_t from, int64_t n) {{ " +
                     getKernel().str() + "(p");
   for (Value state : states) {
     body.text += ", {} + from";
     body.values.push_back(state);
   }
-  body.text += ", g, n";
+  body.text += rounded ? ", rounded, g, n" : ", g, n";
   for (const CallArgument &scalar : scalars) {
     body.text += ", " + scalar.text;
     body.values.append(scalar.values);
   }
   body.text += "); }";
-  return {"rank",
-          argument::home(getParameterOnHost()),
-          values.front(),
-          values.back(),
-          static_cast<int64_t>(getN()),
-          getStaging(),
-          static_cast<int64_t>(getTile()),
-          std::move(body)};
+  SmallVector<CallArgument> arguments = {"rank"};
+  if (!rounded)
+    arguments.push_back(argument::home(getParameterOnHost()));
+  arguments.push_back(values.front());
+  if (rounded)
+    arguments.push_back(rounded);
+  arguments.append({values.back(), static_cast<int64_t>(getN()), getStaging(),
+                    static_cast<int64_t>(getTile()), std::move(body)});
+  return arguments;
 }
 
 /// squareSum(sum, {{a, 12}, {b, 6}})

@@ -253,12 +253,17 @@ def Rt_ColumnSumOp : Rt_Call<"column_sum", "columnSum",
 // Initial values
 //===------------------------------------------------------------------------------------------===//
 
-def Rt_InitialValueOp : Rt_Call<"initial_value", "initialValue",
+class Rt_Initial<string mnemonic, string callee> : Rt_Call<mnemonic, callee,
     ["\"rank\"", "getIndex()", "getDst()", "filling(getMean(), getDeviation())", "source(getFileAttr(), getOffsetAttr(), getElementAttr(), getVarintsAttr())"]> {
-  let summary = "this rank's piece of parameter number `index`'s initial value, as --init chooses";
   let description = "Numbers around `mean`, or what stands in the model's file at `offset`, as `element` or as `varints` bytes of its bits.";
   let arguments = (ins B:$dst, I64Attr:$index, F64Attr:$mean, F64Attr:$deviation, OptionalAttr<StrAttr>:$file,
                        OptionalAttr<I64Attr>:$offset, OptionalAttr<TypeAttr>:$element, OptionalAttr<I64Attr>:$varints);
+}
+def Rt_InitialValueOp : Rt_Initial<"initial_value", "initialValue"> {
+  let summary = "this rank's piece of parameter number `index`'s initial value, as --init chooses";
+}
+def Rt_InitialMasterOp : Rt_Initial<"initial_master", "initialMaster"> {
+  let summary = "the same in 32 bits, of the parameter whose master optimizer state number `index` is";
 }
 
 //===------------------------------------------------------------------------------------------===//
@@ -268,14 +273,14 @@ def Rt_InitialValueOp : Rt_Call<"initial_value", "initialValue",
 def Rt_UpdateOp : Rt_Op<"update", [CallInterface, AttrSizedOperandSegments]> {
   let summary = "an optimizer's step: a call of its kernel; by the host in tiles where there is a `tile`";
   let description = [{
-    `values` are the parameter, its states and the gradient, `pointers` the scalars in memory, and `staging` where the host
+    `values` are the parameter, its states, what it is rounded to if the update `rounds`, and the gradient, `pointers` the scalars in memory, and `staging` where the host
     makes the update. `scalars` are the kernel's, as C++ in which each `{}` stands for the next of `pointers`.
   }];
   let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<B>:$values, Variadic<B>:$pointers, Optional<B>:$staging, I64Attr:$n,
-                       StrArrayAttr:$scalars, I64Attr:$tile, BoolAttr:$parameterOnHost);
+                       StrArrayAttr:$scalars, I64Attr:$tile, BoolAttr:$parameterOnHost, BoolAttr:$rounds);
   let assemblyFormat = [{
     $kernel `(` $values `)` $n `with` $scalars `at` `(` $pointers `)` `tile` $tile (`staging` $staging^)? `on_host`
-    $parameterOnHost attr-dict `:` type($values) `,` type($pointers) (`,` type($staging)^)?
+    $parameterOnHost `rounds` $rounds attr-dict `:` type($values) `,` type($pointers) (`,` type($staging)^)?
   }];
   let extraClassDeclaration = [{
     ::llvm::StringRef getCallee() { return getTile() ? "updateOnHost" : getKernel(); }

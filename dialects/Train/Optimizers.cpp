@@ -13,14 +13,14 @@ using namespace partita::train;
 #define GET_OP_CLASSES
 #include "dialects/Train/Optimizers.cpp.inc"
 
-std::string train::optimizerRule(size_t states, unsigned operands) {
+std::string train::optimizerRule(size_t states, unsigned operands, unsigned results) {
   std::string rule = "*, *";
   for (size_t i = 0; i < states; ++i)
     rule += ", *";
   for (size_t i = 2 + states; i < operands; ++i)
     rule += ", "; // a scalar
   rule += " -> *";
-  for (size_t i = 0; i < states; ++i)
+  for (unsigned i = 1; i < results; ++i)
     rule += ", *";
   return rule;
 }
@@ -32,11 +32,19 @@ LogicalResult train::verifyOptimizer(Operation *op) {
   if (op->getNumOperands() < least || op->getNumOperands() > least + 2)
     return op->emitOpError() << "takes a value, a gradient, " << states << " states, "
                              << update.getScalarNames().size()
-                             << " scalars and perhaps a scale and a predicate, not " << op->getNumOperands()
-                             << " operands";
-  if (op->getNumResults() != 1 + states)
+                             << " scalars and perhaps a scale and a predicate, not "
+                             << op->getNumOperands() << " operands";
+  auto bits = [](Value value) {
+    auto element = dyn_cast<FloatType>(getElementTypeOrSelf(value.getType()));
+    return element ? element.getWidth() : 0;
+  };
+  Value rounded = update.getRounded();
+  if (op->getNumResults() < 1 + states || op->getNumResults() > 2 + states)
     return op->emitOpError() << "has " << op->getNumResults() << " results for a value and "
                              << states << " states";
+  if (rounded && bits(rounded) >= bits(update.getUpdatedValue()))
+    return op->emitOpError() << "rounds " << update.getUpdatedValue().getType() << " to "
+                             << rounded.getType() << ", which has no fewer bits";
   for (Hyperparameter hyper : update.getHyperparameters())
     if (!std::isfinite(update.getHyper(hyper.name)))
       return op->emitOpError() << hyper.name << " is not a finite number";
@@ -56,15 +64,23 @@ LogicalResult SquareSumOp::verify() {
 }
 
 FlatSymbolRefAttr train::updatedParameter(Operation *update) {
-  return parameterReadBy(update->getOperand(OptimizerInterface::kValue));
+  Value value = update->getOperand(OptimizerInterface::kValue);
+  if (StateOp master = stateReadBy(value))
+    return master.getOfAttr();
+  return parameterReadBy(value);
 }
 
-SmallVector<Operation *> train::stateSymbols(OptimizerInterface update) {
-  SmallVector<Operation *> symbols;
-  for (Value state : update.getStateValues())
-    if (auto read = state.getDefiningOp<ReadOp>())
-      if (auto symbol = SymbolTable::lookupNearestSymbolFrom<StateOp>(read, read.getSymbolAttr()))
-        symbols.push_back(symbol);
+StateOp train::stateReadBy(Value value) {
+  auto read = value.getDefiningOp<ReadOp>();
+  return read ? SymbolTable::lookupNearestSymbolFrom<StateOp>(read, read.getSymbolAttr())
+              : StateOp();
+}
+
+SmallVector<StateOp> train::stateSymbols(OptimizerInterface update) {
+  SmallVector<StateOp> symbols;
+  for (unsigned result = 0; result < update.getUpdates().size(); ++result)
+    if (StateOp state = stateReadBy(update->getOperand(*update.getUpdatedOperand(result))))
+      symbols.push_back(state);
   return symbols;
 }
 

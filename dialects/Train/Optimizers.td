@@ -32,12 +32,12 @@ class Train_Optimizer<string mnemonic, list<string> states, list<list<string>> h
                        !dag(ins, !foreach(h, hyper, !if(!eq(!size(h), 2), F64Attr, DefaultValuedAttr<F64Attr, h[1]>)),
                             !foreach(h, hyper, h[0])),
                        (ins DefaultValuedAttr<F64Attr, "1.0">:$rate_scale));
-  let results = (outs AnyRankedTensor:$new_value, Variadic<AnyRankedTensor>:$new_states);
+  let results = (outs AnyRankedTensor:$new_value, Variadic<AnyRankedTensor>:$new_others);
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
   defvar own = !listconcat(["p"], states);
   // What the table says is defined in Optimizers.cpp: a change of a formula compiles that file alone.
   let extraClassDeclaration = [{
-    ::std::string getShardRule() { return ::partita::train::optimizerRule(getStateNames().size(), getNumOperands()); }
+    ::std::string getShardRule() { return ::partita::train::optimizerRule(getStateNames().size(), getNumOperands(), (*this)->getNumResults()); }
     static ::llvm::SmallVector<::llvm::StringRef> getStateNames();
     static ::llvm::SmallVector<::llvm::StringRef> getScalarNames();
     static ::llvm::SmallVector<::partita::train::Hyperparameter> getHyperparameters();

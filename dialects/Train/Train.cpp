@@ -179,7 +179,15 @@ LogicalResult AccumulateOp::verify() {
                            << ", not " << argument.getType();
   }
   auto yield = dyn_cast<YieldOp>(block.getTerminator());
-  if (!yield || yield.getValues().getTypes() != getSums().getTypes())
+  auto addsUp = [](auto pair) { // in 32 bits what is yielded in 16
+    auto part = cast<RankedTensorType>(std::get<0>(pair).getType()),
+         sum = cast<RankedTensorType>(std::get<1>(pair).getType());
+    bool wider = isa<FloatType>(part.getElementType()) && sum.getElementType().isF32() &&
+                 part.getElementTypeBitWidth() < 32;
+    return part == sum || (wider && part.clone(sum.getElementType()) == sum);
+  };
+  if (!yield || yield.getValues().size() != getSums().size() ||
+      !llvm::all_of(llvm::zip(yield.getValues(), getSums()), addsUp))
     return emitOpError() << "yields other types than its sums'";
   return success();
 }

@@ -22,8 +22,9 @@ struct Hyperparameter {
 struct Assignment {
   llvm::StringRef target, expression;
 };
-/// The sharding rule of an optimizer with so many states and operands: each element for itself.
-std::string optimizerRule(size_t states, unsigned operands);
+/// The sharding rule of an optimizer with so many states, operands and results: each element for
+/// itself.
+std::string optimizerRule(size_t states, unsigned operands, unsigned results);
 /// Operands and results are as many as the optimizer has, and hyperparameters are finite.
 llvm::LogicalResult verifyOptimizer(mlir::Operation *op);
 } // namespace partita::train
@@ -43,12 +44,11 @@ namespace partita::train {
 mlir::FlatSymbolRefAttr parameterReadBy(mlir::Value value);
 /// The one that an optimizer op updates.
 mlir::FlatSymbolRefAttr updatedParameter(mlir::Operation *update);
-/// The number of the operand of an optimizer op whose new value is result number `result`: the
-/// value, or a state.
-inline unsigned updatedOperand(unsigned result) { return result == 0 ? 0 : result + 1; }
-/// The states' symbols of an optimizer op, in the order of its results; null where one is not read
-/// from a state.
-llvm::SmallVector<mlir::Operation *> stateSymbols(OptimizerInterface update);
+/// The symbols of all that an optimizer op reads and changes and that is no parameter: states, and
+/// the value where it is a master; of those that are read directly.
+llvm::SmallVector<StateOp> stateSymbols(OptimizerInterface update);
+/// The state that a value is read from; null where it is none.
+StateOp stateReadBy(mlir::Value value);
 /// What train.clip computes (runtime: clipScale).
 inline double clipScale(double norm, double maxNorm) {
   if (!(norm < INFINITY))

@@ -111,11 +111,17 @@ def Train_StateOp : Train_Op<"state", [Symbol]> {
   let summary = "what else outlives a step: moments, the step counter";
   let description = [{
     Starts as `value` everywhere, in @init. `of` is the parameter it belongs to, `kind` its name there ("m", "v").
-    Created by `optimize`; lives to the end.
+    A parameter of 16 bits has a `master`, which is updated in its place and starts as it does, unrounded; the parameter
+    is what the master rounds to. Created by `optimize`; lives to the end.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<AnyRankedTensor>:$type, F64Attr:$value,
                        OptionalAttr<FlatSymbolRefAttr>:$of, OptionalAttr<StrAttr>:$kind);
   let assemblyFormat = "$sym_name `:` $type `=` $value (`of` $of^ $kind)? attr-dict";
+  let extraClassDeclaration = [{
+    static constexpr ::llvm::StringLiteral kMaster = "master";
+    /// Is it what a parameter of 16 bits is rounded from?
+    bool isMaster() { return getKind() == kMaster; }
+  }];
 }
 
 class Train_Access<string mnemonic, list<Trait> traits> : Train_Op<mnemonic, traits # [DeclareOpInterfaceMethods<SymbolUserOpInterface>]>;
@@ -139,7 +145,7 @@ def Train_InitialValueOp : Train_Access<"initial_value", [Pure]> {
   let summary = "what a parameter or state starts as";
   let description = [{
     Its symbol says it: a state's `value`; a parameter's `initial` or `fill`, whichever the run chooses
-    (`--init`). A placement takes its piece of the whole: random numbers are counted by the element's index
+    (`--init`); a master's is its parameter's. A placement takes its piece of the whole: random numbers are counted by the element's index
     in the whole tensor, so that no placement changes them.
     Created in @init by `make-init`, for states by `optimize`; becomes a call in `lower-to-rt`.
 
@@ -172,7 +178,8 @@ def Train_AccumulateOp : Train_Op<"accumulate", [RecursiveMemoryEffects, SingleB
   let description = [{
     Each of `batches` has the micro-batches along its first dimension; the region sees one at a time.
     Values from outside (parameters) may be used inside; their gradients are sums over micro-batches, so an
-    `f` outside reduces once per step and one inside on every micro-batch.
+    `f` outside reduces once per step and one inside on every micro-batch. Sums of 16-bit gradients are of 32 bits, where
+    there are several (`differentiate`).
     Created by `objective`; a single micro-batch is inlined by `inline-accumulate`, more become an `rt` loop.
 
         %loss = train.accumulate (%ids = %0) : (tensor<2x8x128xi64>) -> tensor<f32> {

@@ -10,8 +10,8 @@ def OptimizerInterface : OpInterface<"OptimizerInterface"> {
   let description = [{
     An op that makes a parameter's new value, or that of a rank's piece of it, from its gradient. Operands: the value, the
     gradient, one per state, then scalars in memory (getScalarNames), at last perhaps `scale`, which multiplies the
-    gradient, and behind it perhaps `apply`: where it is 0 nothing changes. Results: the new value and the states' new
-    values.
+    gradient, and behind it perhaps `apply`: where it is 0 nothing changes. Results: the new value, the states' new
+    values, and perhaps `rounded`: the new value in 16 bits, of a master.
 
     Its arithmetic is stated once, as C++ over scalars (Optimizers.td): the interpreter evaluates it in double
     precision, kernels are printed from the same text. `p` is the value's element, `g` the gradient's times `scale`, a
@@ -50,6 +50,19 @@ def OptimizerInterface : OpInterface<"OptimizerInterface"> {
     ::mlir::Value getBehindScalars(unsigned number) {
       unsigned index = 2 + $_op.getStateNames().size() + $_op.getScalarNames().size() + number;
       return $_op->getNumOperands() > index ? $_op->getOperand(index) : ::mlir::Value();
+    }
+    /// The new value in 16 bits; null where the update is of no master.
+    ::mlir::Value getRounded() {
+      unsigned index = 1 + $_op.getStateNames().size();
+      return $_op->getNumResults() > index ? ::mlir::Value($_op->getResult(index)) : ::mlir::Value();
+    }
+    /// The results but for `rounded`.
+    ::mlir::ResultRange getUpdates() { return $_op->getResults().take_front(1 + $_op.getStateNames().size()); }
+    /// The operand whose new value a result is; none for `rounded`.
+    ::std::optional<unsigned> getUpdatedOperand(unsigned result) {
+      if (result > $_op.getStateNames().size())
+        return ::std::nullopt;
+      return result == 0 ? 0 : result + 1;
     }
     /// Hyperparameter `name`; the factor of the learning rate is `rate_scale`.
     double getHyper(::llvm::StringRef name) {

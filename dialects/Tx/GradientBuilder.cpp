@@ -10,7 +10,12 @@ Value GradientBuilder::splat(Type type, double value) {
   par::Layout placed = par::Layout::of(type);
   if (value != 0)
     placed.partial.clear();
-  return createSplat(builder, loc, par::withLayout(type, placed), value);
+  // A kernel has constants in 32 bits, whatever it stores.
+  auto element = cast<RankedTensorType>(type).getElementType();
+  if (isa<FloatType>(element) && element.getIntOrFloatBitWidth() < 32)
+    element = builder.getF32Type();
+  return createSplat(builder, loc,
+                     cast<RankedTensorType>(par::withLayout(type, placed)).clone(element), value);
 }
 
 Value GradientBuilder::sumTo(Value value, Type type) {

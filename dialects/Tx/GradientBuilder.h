@@ -20,8 +20,9 @@ public:
   template <typename Op, typename... Values> mlir::Value op(Values... values) {
     return Op::create(builder, loc, mlir::ValueRange{values...})->getResult(0);
   }
-  /// A constant of the placement in `type`. On every rank the same unless it is zero: zeros are a
-  /// partial sum of zero too, other numbers are not partial sums of themselves.
+  /// A constant of the shape and placement in `type`, of 32 bits or more. On every rank the same
+  /// unless it is zero: zeros are a partial sum of zero too, other numbers are not partial sums of
+  /// themselves.
   mlir::Value splat(mlir::Type type, double value);
   /// Sums `value` over the dimensions that broadcasting `type` to it repeated; the cotangent of
   /// `type`.

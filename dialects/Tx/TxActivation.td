@@ -18,6 +18,7 @@ def Tx_ReluOp : Tx_Unary<"relu", "select(x < 0.0, 0.0, x)"> {
 }
 def Tx_SoftplusOp : Tx_Unary<"softplus", "max(x, 0.0) + log(1.0 + exp(-abs(x)))"> {
   let summary = "log(1 + e^x), without overflow";
+  let precision = "High";
   let gradient = [{ return {g.op<MulOp>(g.dy(), g.op<SigmoidOp>(getX()))}; }];
 }
 def Tx_GeluOp : Tx_Unary<"gelu", "0.5 * x * (1.0 + erf(x * 0.7071067811865476))"> {
@@ -32,13 +33,13 @@ def Tx_GeluTanhOp : Tx_Unary<"gelu_tanh",
   let gradient = [{ return {g.op<GeluTanhGradOp>(getX(), g.dy())}; }];
 }
 def Tx_GeluGradOp : Tx_Elementwise<"gelu_grad", ["x", "dy"],
-    "dy * (0.5 * (1.0 + erf(x * 0.7071067811865476)) + x * 0.3989422804014327 * exp(-0.5 * x * x))"> {
+    "dy * (0.5 * (1.0 + erf(x * 0.7071067811865476)) + x * 0.3989422804014327 * exp(-0.5 * x * x))", "::partita::tx::storedElement(operands)"> {
   let summary = "dy gelu'(x)";
   let arguments = (ins Tx_Float:$x, Tx_Float:$dy);
   let shardRule = "*, ~* -> *";
 }
 def Tx_GeluTanhGradOp : Tx_Elementwise<"gelu_tanh_grad", ["x", "dy"],
-    "gelu_tanh_slope(x, tanh(0.7978845608028654 * x * (1.0 + 0.044715 * x * x))) * dy"> {
+    "gelu_tanh_slope(x, tanh(0.7978845608028654 * x * (1.0 + 0.044715 * x * x))) * dy", "::partita::tx::storedElement(operands)"> {
   let summary = "dy gelu_tanh'(x)";
   let arguments = (ins Tx_Float:$x, Tx_Float:$dy);
   let shardRule = "*, ~* -> *";
@@ -55,12 +56,12 @@ def Tx_SiluOp : Tx_Unary<"silu", "x / (1.0 + exp(-x))"> {
   let gradient = [{ return {g.op<SiluGradOp>(getX(), g.dy())}; }];
 }
 def Tx_QuickGeluGradOp : Tx_Elementwise<"quick_gelu_grad", ["x", "dy"],
-    "silu_slope(1.702 * x, 1.0 / (1.0 + exp(-1.702 * x))) * dy"> {
+    "silu_slope(1.702 * x, 1.0 / (1.0 + exp(-1.702 * x))) * dy", "::partita::tx::storedElement(operands)"> {
   let summary = "dy quick_gelu'(x)";
   let arguments = (ins Tx_Float:$x, Tx_Float:$dy);
   let shardRule = "*, ~* -> *";
 }
-def Tx_SiluGradOp : Tx_Elementwise<"silu_grad", ["x", "dy"], "silu_slope(x, 1.0 / (1.0 + exp(-x))) * dy"> {
+def Tx_SiluGradOp : Tx_Elementwise<"silu_grad", ["x", "dy"], "silu_slope(x, 1.0 / (1.0 + exp(-x))) * dy", "::partita::tx::storedElement(operands)"> {
   let summary = "dy silu'(x)";
   let arguments = (ins Tx_Float:$x, Tx_Float:$dy);
   let shardRule = "*, ~* -> *";
@@ -88,7 +89,7 @@ def Tx_IsNanOp : Tx_Elementwise<"is_nan", ["x"], "x != x", "::mlir::IntegerType:
   let shardRule = "* -> *";
 }
 def Tx_SelectOp : Tx_Elementwise<"select", ["c", "a", "b"], "select(c != 0, a, b)",
-                                 "::mlir::getElementTypeOrSelf(operands[1])"> {
+                                 "::partita::tx::storedElement(operands.drop_front())"> {
   let summary = "c ? a : b";
   let arguments = (ins Tx_Bool:$c, Tx_Tensor:$a, Tx_Tensor:$b);
   let shardRule = "*, ~~*, ~~* -> *";

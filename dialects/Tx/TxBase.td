@@ -27,17 +27,20 @@ def Tx_Bool : Tx_Static<RankedTensorOf<[I1]>>;
 /// An op of the table. Every entry states its rule; most state a gradient.
 ///   shardRule  the rule as text (ShardRule.h), or "" when the rule depends on attributes:
 ///              then TxRules.cpp implements getShardRule
+///   precision  what is stored in 16 bits in a 16-bit program: Low, Follow, High or Exact (PrecisionInterface)
 ///   gradient   C++: a function body over `g` (GradientBuilder.h) and the op's accessors that returns
 ///              one cotangent per operand; "" when no gradient flows
 class Tx_Op<string mnemonic, list<Trait> traits = []>
-    : Op<Tx_Dialect, mnemonic, traits # [Pure, ShardInterface, DifferentiableInterface]> {
+    : Op<Tx_Dialect, mnemonic, traits # [Pure, ShardInterface, DifferentiableInterface, PrecisionInterface]> {
   string shardRule = ?;
+  string precision = "Follow";
   code gradient = "";
   code inferredDeclarations = "";
   code moreDeclarations = "";
   code moreDefinitions = "";
   let extraClassDeclaration = [{
     ::std::string getShardRule();
+    ::partita::Precision getPrecision() { return ::partita::Precision::}] # precision # [{; }
     ::llvm::SmallVector<::mlir::Value> buildGradient(::mlir::OpBuilder &builder, ::mlir::ValueRange cotangents);
   }] # inferredDeclarations # moreDeclarations;
   let extraClassDefinition = !if(!empty(shardRule), "", [{
@@ -96,7 +99,8 @@ class Tx_Unary<string mnemonic, string expression> : Tx_Elementwise<mnemonic, ["
   let shardRule = "* -> *";
 }
 
-class Tx_Binary<string mnemonic, string expression> : Tx_Elementwise<mnemonic, ["a", "b"], expression> {
+class Tx_Binary<string mnemonic, string expression>
+    : Tx_Elementwise<mnemonic, ["a", "b"], expression, "::partita::tx::storedElement(operands)"> {
   let arguments = (ins Tx_Tensor:$a, Tx_Tensor:$b);
   let shardRule = "*, * -> *";
 }

@@ -45,6 +45,22 @@ Operation *TxDialect::materializeConstant(OpBuilder &builder, Attribute value, T
   return ConstantOp::create(builder, loc, type, elements);
 }
 
+static bool isShortFloat(Type element) {
+  return isa<FloatType>(element) && element.getIntOrFloatBitWidth() < 32;
+}
+
+Type partita::tx::storedElement(ValueRange operands) {
+  for (Value operand : operands)
+    if (Type element = getElementTypeOrSelf(operand); isShortFloat(element))
+      return element;
+  return getElementTypeOrSelf(operands.front());
+}
+
+Type partita::tx::statisticElement(Value operand) {
+  Type element = getElementTypeOrSelf(operand);
+  return isShortFloat(element) ? Float32Type::get(element.getContext()) : element;
+}
+
 Value partita::tx::createSplat(OpBuilder &builder, Location loc, Type type, double value) {
   auto tensor = cast<RankedTensorType>(type);
   auto plain = RankedTensorType::get(tensor.getShape(), tensor.getElementType());

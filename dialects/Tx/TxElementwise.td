@@ -42,6 +42,7 @@ def Tx_DivOp : Tx_Binary<"div", "a / b"> {
 }
 def Tx_PowOp : Tx_Binary<"pow", "pow(a, b)"> {
   let summary = "a to the power b; the gradient in b is zero where a <= 0";
+  let precision = "High";
   let gradient = [{
     Value one = g.splat(getB().getType(), 1.0);
     Value da = g.op<MulOp>(g.dy(), g.op<MulOp>(getB(), g.op<PowOp>(getA(), g.op<SubOp>(getB(), one))));
@@ -78,18 +79,22 @@ def Tx_NegOp : Tx_Unary<"neg", "-x"> {
 }
 def Tx_ExpOp : Tx_Unary<"exp", "exp(x)"> {
   let summary = "e to the power x";
+  let precision = "High";
   let gradient = [{ return {g.op<MulOp>(g.dy(), getResult())}; }];
 }
 def Tx_LogOp : Tx_Unary<"log", "log(x)"> {
   let summary = "natural logarithm";
+  let precision = "High";
   let gradient = [{ return {g.op<DivOp>(g.dy(), getX())}; }];
 }
 def Tx_SqrtOp : Tx_Unary<"sqrt", "sqrt(x)"> {
   let summary = "square root";
+  let precision = "High";
   let gradient = [{ return {g.op<DivOp>(g.op<MulOp>(g.dy(), g.splat(getType(), 0.5)), getResult())}; }];
 }
 def Tx_RsqrtOp : Tx_Unary<"rsqrt", "1.0 / sqrt(x)"> {
   let summary = "one over the square root";
+  let precision = "High";
   let gradient = [{
     Value y = getResult();
     return {g.op<MulOp>(g.op<MulOp>(g.dy(), g.splat(getType(), -0.5)), g.op<MulOp>(y, g.op<MulOp>(y, y)))};
@@ -97,6 +102,7 @@ def Tx_RsqrtOp : Tx_Unary<"rsqrt", "1.0 / sqrt(x)"> {
 }
 def Tx_ReciprocalOp : Tx_Unary<"reciprocal", "1.0 / x"> {
   let summary = "1 / x";
+  let precision = "High";
   let gradient = [{ return {g.op<NegOp>(g.op<MulOp>(g.dy(), g.op<MulOp>(getResult(), getResult())))}; }];
 }
 def Tx_AbsOp : Tx_Unary<"abs", "abs(x)"> {
@@ -129,10 +135,12 @@ def Tx_SigmoidOp : Tx_Unary<"sigmoid", "1.0 / (1.0 + exp(-x))"> {
 }
 def Tx_CosOp : Tx_Unary<"cos", "cos(x)"> {
   let summary = "cosine";
+  let precision = "High";
   let gradient = [{ return {g.op<NegOp>(g.op<MulOp>(g.dy(), g.op<SinOp>(getX())))}; }];
 }
 def Tx_SinOp : Tx_Unary<"sin", "sin(x)"> {
   let summary = "sine";
+  let precision = "High";
   let gradient = [{ return {g.op<MulOp>(g.dy(), g.op<CosOp>(getX()))}; }];
 }
 

@@ -55,9 +55,17 @@ OpFoldResult DivOp::fold(FoldAdaptor adaptor) {
   return {};
 }
 
+/// A float that is widened and cast back is what it was.
 OpFoldResult CastOp::fold(FoldAdaptor) {
   if (getX().getType() == getType())
     return getX();
+  auto inner = getX().getDefiningOp<CastOp>();
+  if (!inner || inner.getX().getType() != getType())
+    return {};
+  auto narrow = dyn_cast<FloatType>(getType().getElementType());
+  auto wide = dyn_cast<FloatType>(inner.getType().getElementType());
+  if (narrow && wide && narrow.getWidth() < wide.getWidth() && wide.getWidth() >= 32)
+    return inner.getX();
   return {};
 }
 

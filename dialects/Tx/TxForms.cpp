@@ -29,7 +29,7 @@ SmallVector<Value> CrossEntropyOp::splitForm(OpBuilder &builder, int64_t parts) 
   if (!par::pieceSize(type.getShape().back(), parts))
     return {};
   auto of = [&](ArrayRef<int64_t> shape) {
-    return RankedTensorType::get(shape, type.getElementType());
+    return RankedTensorType::get(shape, statisticElement(getLogits()));
   };
   SmallVector<int64_t> row(type.getShape().drop_back()), byPart(row), one(row);
   byPart.push_back(parts);
@@ -56,15 +56,22 @@ SmallVector<Value> CrossEntropyOp::splitForm(OpBuilder &builder, int64_t parts) 
 
 namespace {
 
-/// A norm's rows, written out: each rank sums its part of a row.
+/// A norm's rows, written out: each rank sums its part of a row. In 32 bits, as the kernel does.
 class Rows {
 public:
-  Rows(OpBuilder &builder, Location loc, TypedValue<RankedTensorType> x)
-      : builder(builder), loc(loc), type(x.getType()), row(type.getShape().drop_back()) {}
+  Rows(OpBuilder &builder, Location loc, Value like)
+      : builder(builder), loc(loc),
+        type(cast<RankedTensorType>(like.getType()).clone(statisticElement(like))),
+        row(type.getShape().drop_back()) {}
 
   template <typename OpTy> Value op(ValueRange operands) {
     return OpTy::create(builder, loc, operands)->getResult(0);
   }
+  Value convert(Value value, Type element) {
+    auto to = cast<RankedTensorType>(value.getType()).clone(element);
+    return to == value.getType() ? value : CastOp::create(builder, loc, to, value).getResult();
+  }
+  Value widen(Value value) { return convert(value, statisticElement(value)); }
   Value splat(Type of, double value) { return createSplat(builder, loc, of, value); }
   /// The rest too that a constant of 32 bits lacks: a norm's epsilon has 64.
   Value plus(Value rows, double value) {
@@ -104,23 +111,27 @@ SmallVector<Value> RmsNormOp::splitForm(OpBuilder &builder, int64_t parts) {
   if (getX().getType().getShape().back() % parts != 0)
     return {};
   Rows rows(builder, getLoc(), getX());
-  Value square = rows.mean(rows.op<MulOp>({getX(), getX()}), "sum of squares");
+  Value x = rows.widen(getX());
+  Value square = rows.mean(rows.op<MulOp>({x, x}), "sum of squares");
   Value rstd = rows.op<RsqrtOp>({rows.plus(square, getEpsilon().convertToDouble())});
-  Value scaled = rows.op<MulOp>({getX(), rows.spread(rstd, "scale of rows")});
-  return {rows.op<MulOp>({scaled, rows.repeat(getW())}), rstd};
+  Value scaled = rows.op<MulOp>({x, rows.spread(rstd, "scale of rows")});
+  Value y = rows.op<MulOp>({scaled, rows.repeat(rows.widen(getW()))});
+  return {rows.convert(y, getX().getType().getElementType()), rstd};
 }
 
 SmallVector<Value> LayerNormOp::splitForm(OpBuilder &builder, int64_t parts) {
   if (getX().getType().getShape().back() % parts != 0)
     return {};
   Rows rows(builder, getLoc(), getX());
-  Value mean = rows.mean(getX(), "sum");
-  Value centered = rows.op<SubOp>({getX(), rows.spread(mean, "mean of rows")});
+  Value x = rows.widen(getX());
+  Value mean = rows.mean(x, "sum");
+  Value centered = rows.op<SubOp>({x, rows.spread(mean, "mean of rows")});
   Value variance = rows.mean(rows.op<MulOp>({centered, centered}), "sum of squares");
   Value rstd = rows.op<RsqrtOp>({rows.plus(variance, getEpsilon().convertToDouble())});
   Value scaled = rows.op<MulOp>({centered, rows.spread(rstd, "scale of rows")});
-  Value weighted = rows.op<MulOp>({scaled, rows.repeat(getW())});
-  return {rows.op<AddOp>({weighted, rows.repeat(getB())}), mean, rstd};
+  Value weighted = rows.op<MulOp>({scaled, rows.repeat(rows.widen(getW()))});
+  Value y = rows.op<AddOp>({weighted, rows.repeat(rows.widen(getB()))});
+  return {rows.convert(y, getX().getType().getElementType()), mean, rstd};
 }
 
 //===------------------------------------------------------------------------------------------------===//

@@ -40,6 +40,7 @@ def Tx_FusedOp : Op<Tx_Dialect, "fused", [Pure, Terminator, ParentOneOf<["Fusion
 }
 
 class Tx_BiasedProduct<string mnemonic> : Tx_InferredOp<mnemonic> {
+  let precision = "Low";
   let arguments = (ins Tx_Float:$a, Tx_Float:$b, Tx_Float:$bias);
   let results = (outs Tx_Float:$result);
   let assemblyFormat = "$a `,` $b `plus` $bias attr-dict `:` functional-type(operands, results)";
@@ -55,7 +56,8 @@ def Tx_MatMulNTBiasOp : Tx_BiasedProduct<"matmul_nt_bias"> {
   let shardRule = "* k^, n k^, n -> * n";
 }
 
-def Tx_LayerNormGradAddOp : Tx_InferredOp<"layer_norm_grad_add", [], "::mlir::getElementTypeOrSelf(operands[0]), ::mlir::getElementTypeOrSelf(operands[0]), ::mlir::getElementTypeOrSelf(operands[0])"> {
+def Tx_LayerNormGradAddOp : Tx_InferredOp<"layer_norm_grad_add", [],
+    "::mlir::getElementTypeOrSelf(operands[0]), ::mlir::getElementTypeOrSelf(operands[1]), ::mlir::getElementTypeOrSelf(operands[1])"> {
   let summary = "tx.layer_norm_grad with `add`, the residual branch's cotangent, added to dx";
   let description = "Created by `fuse-residual-gradients`; becomes a kernel that adds in place where `add` dies.";
   let shardRule = "*+ n^, n^, *+, *+, *+ n^, *+ n^ -> * n^, n^, n^";
@@ -64,7 +66,8 @@ def Tx_LayerNormGradAddOp : Tx_InferredOp<"layer_norm_grad_add", [], "::mlir::ge
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
 }
 
-def Tx_RmsNormGradAddOp : Tx_InferredOp<"rms_norm_grad_add", [], "::mlir::getElementTypeOrSelf(operands[0]), ::mlir::getElementTypeOrSelf(operands[0])"> {
+def Tx_RmsNormGradAddOp : Tx_InferredOp<"rms_norm_grad_add", [],
+    "::mlir::getElementTypeOrSelf(operands[0]), ::mlir::getElementTypeOrSelf(operands[1])"> {
   let summary = "tx.rms_norm_grad with `add`, the residual branch's cotangent, added to dx";
   let description = "Created by `fuse-residual-gradients`; becomes a kernel that adds in place where `add` dies.";
   let shardRule = "*+ n^, n^, *+, *+ n^, *+ n^ -> * n^, n^";
@@ -78,16 +81,19 @@ def Tx_RmsNormGradAddOp : Tx_InferredOp<"rms_norm_grad_add", [], "::mlir::getEle
 // large model's largest tensor, never exist (Hsu et al., arXiv 2410.10989).
 //===------------------------------------------------------------------------------------------------===//
 
-def Tx_ClassifierLossOp : Tx_InferredOp<"classifier_loss"> {
+def Tx_ClassifierLossOp : Tx_InferredOp<"classifier_loss", [], "::partita::tx::statisticElement(operands[0])"> {
   let summary = "tx.cross_entropy of x @ w^T: x [..., k], w [n, k], labels [...] -> loss [...]";
+  let precision = "Exact";
   let description = "Created by `fuse-classifier` where nobody differentiates: evaluation.";
   let shardRule = "* k^, n^ k^, * -> *";
   let arguments = (ins Tx_Float:$x, Tx_Float:$w, Tx_Int:$labels, I64Attr:$ignore_index);
   let results = (outs Tx_Float:$loss);
   let assemblyFormat = "$x `,` $w `,` $labels `ignore` $ignore_index attr-dict `:` functional-type(operands, results)";
 }
-def Tx_ClassifierLossGradOp : Tx_InferredOp<"classifier_loss_grad", [], "::mlir::getElementTypeOrSelf(operands[0]), ::mlir::getElementTypeOrSelf(operands[0]), ::mlir::getElementTypeOrSelf(operands[0])"> {
+def Tx_ClassifierLossGradOp : Tx_InferredOp<"classifier_loss_grad", [],
+    "::partita::tx::statisticElement(operands[0]), ::mlir::getElementTypeOrSelf(operands[0]), ::mlir::getElementTypeOrSelf(operands[1])"> {
   let summary = "tx.classifier_loss together with the cotangents of x and w";
+  let precision = "Exact";
   let description = [{
     Forward and backward at once, because the loss's cotangent `dloss` (scale / count of tokens) is known
     before the forward pass. Created by `fuse-classifier`.

@@ -314,8 +314,8 @@ LogicalResult AttentionOp::inferReturnTypes(MLIRContext *, std::optional<Locatio
   if (operands.size() < 3 || !llvm::all_of(operands, [](Value v) { return isTensorOfRank(v, 4); }))
     return emitOptionalError(loc, "tx.attention works on tensors of four dimensions");
   Type element = getElementTypeOrSelf(operands[0]);
-  return par::inferFromRule(attentionRule(operands.getTypes()), operands, {element, element}, loc,
-                            inferred);
+  return par::inferFromRule(attentionRule(operands.getTypes()), operands,
+                            {element, statisticElement(operands[0])}, loc, inferred);
 }
 bool AttentionOp::isCompatibleReturnTypes(TypeRange inferred, TypeRange actual) {
   return par::sameValues(inferred, actual);
@@ -330,6 +330,8 @@ LogicalResult AttentionGradOp::inferReturnTypes(MLIRContext *, std::optional<Loc
       }))
     return emitOptionalError(loc, "tx.attention_grad works on tensors of four dimensions");
   SmallVector<Type> elements(4, getElementTypeOrSelf(operands[0]));
+  if (operands.size() > 6)
+    elements[3] = getElementTypeOrSelf(operands[6]); // the bias has a type of its own
   return par::inferFromRule(attentionGradRule(operands.getTypes()), operands, elements, loc,
                             inferred);
 }

@@ -161,11 +161,13 @@ class Tx_Reduce<string mnemonic> : Tx_AttributeRuleOp<mnemonic> {
 }
 def Tx_ReduceSumOp : Tx_Reduce<"reduce_sum"> {
   let summary = "the sum over dims, which are dropped";
+  let precision = "High";
   let gradient = [{ return {g.spread(g.dy(), getX().getType(), getDims())}; }];
   let hasFolder = 1;
 }
 def Tx_ReduceMeanOp : Tx_Reduce<"reduce_mean"> {
   let summary = "the mean over dims, which are dropped";
+  let precision = "High";
   let gradient = [{
     int64_t count = 1;
     for (int64_t dim : getDims())
@@ -176,6 +178,7 @@ def Tx_ReduceMeanOp : Tx_Reduce<"reduce_mean"> {
 }
 def Tx_ReduceMaxOp : Tx_Reduce<"reduce_max"> {
   let summary = "the largest over dims, which are dropped; ties share the gradient";
+  let precision = "High";
   let gradient = [{
     Type type = getX().getType();
     Value hit = g.op<EqualOp>(getX(), g.spread(getResult(), type, getDims()));

@@ -10,6 +10,7 @@ include "dialects/Tx/TxBase.td"
 //===------------------------------------------------------------------------------------------------===//
 
 class Tx_Product<string mnemonic> : Tx_InferredOp<mnemonic> {
+  let precision = "Low";
   let arguments = (ins Tx_Float:$a, Tx_Float:$b);
   let results = (outs Tx_Float:$result);
   let assemblyFormat = "$a `,` $b attr-dict `:` functional-type(operands, results)";
@@ -61,7 +62,8 @@ def Tx_SoftmaxGradOp : Tx_InferredOp<"softmax_grad"> {
   let assemblyFormat = "$y `,` $dy attr-dict `:` functional-type(operands, results)";
 }
 
-def Tx_LayerNormOp : Tx_InferredOp<"layer_norm", [], "::mlir::getElementTypeOrSelf(operands[0]), ::mlir::getElementTypeOrSelf(operands[0]), ::mlir::getElementTypeOrSelf(operands[0])"> {
+def Tx_LayerNormOp : Tx_InferredOp<"layer_norm", [],
+    "::mlir::getElementTypeOrSelf(operands[0]), ::partita::tx::statisticElement(operands[0]), ::partita::tx::statisticElement(operands[0])"> {
   let summary = "(x - mean) rstd w + b over the last dimension";
   let description = [{
     Ba, Kiros and Hinton, arXiv 1607.06450; rstd = 1 / sqrt(variance + epsilon), the variance biased.
@@ -80,7 +82,8 @@ def Tx_LayerNormOp : Tx_InferredOp<"layer_norm", [], "::mlir::getElementTypeOrSe
     return {grad.getDx(), grad.getDw(), grad.getDb()};
   }];
 }
-def Tx_LayerNormGradOp : Tx_InferredOp<"layer_norm_grad", [], "::mlir::getElementTypeOrSelf(operands[0]), ::mlir::getElementTypeOrSelf(operands[0]), ::mlir::getElementTypeOrSelf(operands[0])"> {
+def Tx_LayerNormGradOp : Tx_InferredOp<"layer_norm_grad", [],
+    "::mlir::getElementTypeOrSelf(operands[0]), ::mlir::getElementTypeOrSelf(operands[1]), ::mlir::getElementTypeOrSelf(operands[1])"> {
   let summary = "cotangents of x, w and b";
   let shardRule = "*+ n^, n^, *+, *+, ~*+ n^ -> * n^, n^, n^";
   let arguments = (ins Tx_Float:$x, Tx_Float:$w, Tx_Float:$mean, Tx_Float:$rstd, Tx_Float:$dy);
@@ -88,7 +91,8 @@ def Tx_LayerNormGradOp : Tx_InferredOp<"layer_norm_grad", [], "::mlir::getElemen
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
 }
 
-def Tx_RmsNormOp : Tx_InferredOp<"rms_norm", [], "::mlir::getElementTypeOrSelf(operands[0]), ::mlir::getElementTypeOrSelf(operands[0])"> {
+def Tx_RmsNormOp : Tx_InferredOp<"rms_norm", [],
+    "::mlir::getElementTypeOrSelf(operands[0]), ::partita::tx::statisticElement(operands[0])"> {
   let summary = "x rstd w over the last dimension";
   let description = [{
     Zhang and Sennrich, arXiv 1910.07467; rstd = 1 / sqrt(mean of x^2 + epsilon). The rstd of every row is
@@ -107,7 +111,8 @@ def Tx_RmsNormOp : Tx_InferredOp<"rms_norm", [], "::mlir::getElementTypeOrSelf(o
     return {grad.getDx(), grad.getDw()};
   }];
 }
-def Tx_RmsNormGradOp : Tx_InferredOp<"rms_norm_grad", [], "::mlir::getElementTypeOrSelf(operands[0]), ::mlir::getElementTypeOrSelf(operands[0])"> {
+def Tx_RmsNormGradOp : Tx_InferredOp<"rms_norm_grad", [],
+    "::mlir::getElementTypeOrSelf(operands[0]), ::mlir::getElementTypeOrSelf(operands[1])"> {
   let summary = "cotangents of x and w";
   let shardRule = "*+ n^, n^, *+, ~*+ n^ -> * n^, n^";
   let arguments = (ins Tx_Float:$x, Tx_Float:$w, Tx_Float:$rstd, Tx_Float:$dy);
@@ -121,6 +126,7 @@ def Tx_RmsNormGradOp : Tx_InferredOp<"rms_norm_grad", [], "::mlir::getElementTyp
 
 /// Its rule and its result types depend on which dimensions the heads of k and the bias have: TxRules.cpp.
 class Tx_Attention<string mnemonic> : Tx_Op<mnemonic, [DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
+  let precision = "Low";
   let shardRule = "";
   let inferredDeclarations = [{
     static bool isCompatibleReturnTypes(::mlir::TypeRange inferred, ::mlir::TypeRange actual);
@@ -153,6 +159,7 @@ def Tx_AttentionOp : Tx_Attention<"attention"> {
   let moreDeclarations = [{
     ::llvm::SmallVector<::mlir::Value> splitForm(::mlir::OpBuilder &builder, int64_t parts);
     ::std::optional<::std::pair<::llvm::StringRef, int64_t>> dealtOut();
+    bool mayStayWide(unsigned operand) { return operand > 2; }
   }];
   let gradient = [{
     SmallVector<Value> operands{getQ(), getK(), getV(), getOut(), getLse(), g.dy()};
@@ -237,6 +244,7 @@ def Tx_DropoutOp : Tx_Op<"dropout", [AttrSizedOperandSegments]> {
 
 def Tx_EmbeddingOp : Tx_InferredOp<"embedding"> {
   let summary = "row ids of the table";
+  let precision = "Low";
   let description = [{
     A rank that has only the rows from `first` on (`localize` adds the operand) yields zeros where the id
     names another rank's row: the sum over ranks is the row (Shoeybi et al., arXiv 1909.08053).
@@ -294,8 +302,10 @@ def Tx_TakeGradOp : Tx_Op<"take_grad"> {
   }];
 }
 
-def Tx_CrossEntropyOp : Tx_InferredOp<"cross_entropy", [], "::mlir::getElementTypeOrSelf(operands[0]), ::mlir::getElementTypeOrSelf(operands[0])"> {
+def Tx_CrossEntropyOp : Tx_InferredOp<"cross_entropy", [],
+    "::partita::tx::statisticElement(operands[0]), ::partita::tx::statisticElement(operands[0])"> {
   let summary = "per token: log(sum(exp(logits))) - logits[label]; 0 where the label is ignore_index";
+  let precision = "Exact";
   let description = [{
     logits [..., n], labels [...] -> loss [...] and, for the backward pass, the logarithm of the
     softmax's denominator. Not a mean: the objective divides by the global count of tokens.
@@ -325,6 +335,7 @@ def Tx_CrossEntropyGradOp : Tx_InferredOp<"cross_entropy_grad"> {
 
 def Tx_LogSumExpOp : Tx_Op<"log_sum_exp"> {
   let summary = "log(sum(exp(x))) of each of several parts of the last dimension, without overflow";
+  let precision = "Exact";
   let description = [{
     x [..., n] -> [..., p]: the parts have n / p elements, rounded up, and the last one what is left. A rank that
     has some of the parts is told where they begin (`localize` adds `first`), and with that where x ends: what
@@ -339,8 +350,9 @@ def Tx_LogSumExpOp : Tx_Op<"log_sum_exp"> {
   let hasVerifier = 1;
 }
 
-def Tx_TokenLossOp : Tx_InferredOp<"token_loss"> {
+def Tx_TokenLossOp : Tx_InferredOp<"token_loss", [], "::partita::tx::statisticElement(operands[0])"> {
   let summary = "tx.cross_entropy's loss with lse given; over a split vocabulary the sum of what the ranks have";
+  let precision = "Exact";
   let description = [{
     lse - logits[label] on the rank that has the label, else 0; 0 where the label is ignore_index. `lse` [...]
     must be the logarithm of the sum of exponentials of the whole row: the gradient in the logits contains

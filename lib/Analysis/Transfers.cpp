@@ -27,7 +27,8 @@ Transfers Transfers::of(func::FuncOp function) {
       return;
     int64_t value = offload::isOnHost(op->getOperand(0)) ? 0 : bytesOf(op->getOperand(0).getType());
     result.toHost += timesOf(op) * (value + bytesOf(op->getOperand(1).getType()));
-    result.toDevice += timesOf(op) * value;
+    Value rounded = cast<train::OptimizerInterface>(op).getRounded();
+    result.toDevice += timesOf(op) * (value + (rounded ? bytesOf(rounded.getType()) : 0));
   });
   return result;
 }

@@ -22,6 +22,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "partita/Autodiff/Passes.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringSwitch.h"
 
 namespace partita {
 #define GEN_PASS_DEF_DIFFERENTIATEPASS
@@ -43,7 +44,8 @@ struct BackwardListener : OpBuilder::Listener {
 
 class Differentiation {
 public:
-  Differentiation(func::FuncOp function, ModuleOp module) : function(function), module(module) {}
+  Differentiation(func::FuncOp function, ModuleOp module, FloatType sums)
+      : function(function), module(module), sums(sums) {}
 
   /// Of the loss: 1, or the loss scale, which the step begins with.
   static Value firstCotangent(OpBuilder &builder, train::MinimizeOp minimize) {
@@ -185,6 +187,19 @@ private:
     return success();
   }
 
+  /// Of the gradients of so many micro-batches: many numbers of 16 bits are added up in 32, unless
+  /// that is not wanted.
+  FailureOr<Type> sumType(Value gradient, int64_t count) const {
+    auto tensor = cast<RankedTensorType>(gradient.getType());
+    Type own = tensor.getElementType();
+    if (count < 2 || own == sums || own.getIntOrFloatBitWidth() >= 32)
+      return Type(tensor);
+    if (sums.getIntOrFloatBitWidth() < 32)
+      return emitError(gradient.getLoc()) << "accumulate-type is " << sums << ", but gradients are "
+                                          << own << ": they are added up in that, or in float32";
+    return Type(tensor.clone(sums));
+  }
+
   LogicalResult loop(OpBuilder &builder, train::AccumulateOp op, ArrayRef<Value> seeds) {
     Block &body = op.getBody().front();
     Operation *yield = body.getTerminator();
@@ -218,7 +233,10 @@ private:
         cotangents.erase(value);
         sources.push_back(value);
         yields.push_back(gradient);
-        types.push_back(gradient.getType());
+        FailureOr<Type> type = sumType(gradient, op.getCount());
+        if (failed(type))
+          return failure();
+        types.push_back(*type);
       }
     yield->setOperands(yields);
     OpBuilder plain(op);
@@ -232,14 +250,20 @@ private:
     }
     for (auto [value, known] : outside)
       cotangents[value] = known;
-    for (auto [i, source] : llvm::enumerate(sources))
-      accumulate(builder, source, grown.getSums()[count + i]);
+    for (auto [i, source] : llvm::enumerate(sources)) {
+      Value sum = grown.getSums()[count + i];
+      RankedTensorType type = par::cotangentType(source.getType());
+      if (sum.getType() != type)
+        sum = tx::CastOp::create(builder, source.getLoc(), type, sum);
+      accumulate(builder, source, sum);
+    }
     op.erase();
     return success();
   }
 
   func::FuncOp function;
   ModuleOp module;
+  FloatType sums; // what 16-bit gradients of several micro-batches are added up in
   BackwardListener listener;
   llvm::DenseSet<Value> active;
   llvm::DenseMap<Value, Value> cotangents;
@@ -247,7 +271,20 @@ private:
 };
 
 struct Differentiate : partita::impl::DifferentiatePassBase<Differentiate> {
+  using DifferentiatePassBase::DifferentiatePassBase;
+
   void runOnOperation() override {
+    Builder b(&getContext());
+    auto sums = llvm::StringSwitch<FloatType>(accumulateType)
+                    .Case("float32", b.getF32Type())
+                    .Case("bfloat16", b.getBF16Type())
+                    .Case("float16", b.getF16Type())
+                    .Default(FloatType());
+    if (!sums) {
+      getOperation().emitError() << "accumulate-type '" << accumulateType
+                                 << "' is unknown; known: float32, bfloat16, float16";
+      return signalPassFailure();
+    }
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       SmallVector<train::MinimizeOp> losses;
       function.walk([&](train::MinimizeOp op) { losses.push_back(op); });
@@ -257,7 +294,7 @@ struct Differentiate : partita::impl::DifferentiatePassBase<Differentiate> {
         losses.back().emitError() << "expected one train.minimize, at the function's top level";
         return signalPassFailure();
       }
-      auto count = Differentiation(function, getOperation()).run(losses.front());
+      auto count = Differentiation(function, getOperation(), sums).run(losses.front());
       if (failed(count))
         return signalPassFailure();
       updates += *count;

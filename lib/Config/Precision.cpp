@@ -167,7 +167,7 @@ static std::string typeOf(StringRef word) {
       .Default("float32");
 }
 
-static bool resolveTypes(Resolver &r) {
+bool partita::config::resolveGradientTypes(Resolver &r) {
   constexpr StringLiteral wire = "communication_data_type", older = "fp32_allreduce",
                           sum = "data_types.grad_accum_dtype";
   constexpr StringLiteral alone = "one rank reduces nothing";
@@ -178,12 +178,24 @@ static bool resolveTypes(Resolver &r) {
   if (r.has(wire) || r.flag(older)) {
     if (r.world() == 1)
       r.idle(path, alone);
+    else if (std::string type = r.has(wire) ? typeOf(r.word(wire)) : "float32"; type == r.precision)
+      r.idle(path, "gradients are " + type + " anyway");
     else if (!r.set(path, "reduce-type", r.has(wire) ? typeOf(r.word(wire)) : "float32"))
       return false;
   }
-  return !r.has(sum) || r.set(sum, "accumulate-type", typeOf(r.word(sum)));
+  if (!r.has(sum))
+    return true;
+  std::string type = typeOf(r.word(sum));
+  std::string count = r.planned("accumulate");
+  if (r.precision == "float32" && type == r.precision)
+    r.idle(sum, "gradients are float32 anyway");
+  else if (count.empty() || count == "1")
+    r.idle(sum, "one micro-batch adds nothing up");
+  else
+    return r.set(sum, "accumulate-type", type);
+  return true;
 }
 
 bool partita::config::resolvePrecision(Resolver &r) {
-  return choosePrecision(r) && resolveScaling(r) && resolveTypes(r);
+  return choosePrecision(r) && resolveScaling(r);
 }

@@ -246,6 +246,7 @@ bool partita::config::resolve(const Document &document, const Facts &facts,
                               Resolution &resolution) {
   Resolver r(document, facts, resolution);
   return collectKeys(document, r.given) && resolvePrecision(r) && resolveBatch(r) &&
-         resolveStep(r) && resolveOptimizer(r) && resolveScheduler(r) && resolveZero(r) &&
-         resolveCheckpointing(r) && resolveParallel(r) && resolveMonitors(r) && r.finish();
+         resolveGradientTypes(r) && resolveStep(r) && resolveOptimizer(r) && resolveScheduler(r) &&
+         resolveZero(r) && resolveCheckpointing(r) && resolveParallel(r) && resolveMonitors(r) &&
+         r.finish();
 }

@@ -117,6 +117,7 @@ private:
 bool resolveBatch(Resolver &r);
 bool resolveStep(Resolver &r);
 bool resolvePrecision(Resolver &r);
+bool resolveGradientTypes(Resolver &r); ///< knows the batch
 bool resolveOptimizer(Resolver &r);
 bool resolveScheduler(Resolver &r);
 bool resolveZero(Resolver &r);

@@ -157,15 +157,15 @@ private:
     for (auto parameter : module.getOps<train::ParameterOp>()) {
       auto type = cast<RankedTensorType>(
           parameter->getAttrOfType<TypeAttr>(rt::RtDialect::kLocal).getValue());
-      if (!type.getElementType().isF32())
+      if (!isa<FloatType>(type.getElementType()))
         return parameter.emitOpError()
-               << "is of type " << type << "; the CPU target keeps parameters in f32";
+               << "is of type " << type << "; the CPU target keeps parameters in floats";
       indexOf[parameter.getSymName()] = list.size();
       list.push_back("{" + rt::stringLiteral(parameter.getModelName()) + ", " + placedText(type) +
                      ", " + std::to_string(offsetOf(parameter)) + ", " +
                      (parameter.getFrozen() ? "false" : "true") + ", " +
-                     (isDecayed(parameter.getSymName()) ? "true" : "false") + homeText(parameter) +
-                     "}");
+                     (isDecayed(parameter.getSymName()) ? "true" : "false") +
+                     homeText(parameter, type) + "}");
     }
     rows("Parameter", "Parameters", list);
     return success();
@@ -175,10 +175,13 @@ private:
     return symbol->getAttrOfType<rt::AtAttr>(rt::RtDialect::kAt).getOffset();
   }
 
-  /// What lives on the host says so.
-  static std::string homeText(Operation *symbol) {
+  /// What lives on the host says so, and what is no float.
+  static std::string homeText(Operation *symbol, RankedTensorType type) {
     bool onHost =
         symbol->getAttrOfType<rt::AtAttr>(rt::RtDialect::kAt).getSpace() == rt::Space::Host;
+    if (!type.getElementType().isF32())
+      return (onHost ? ", Home::Host, " : ", Home::Device, ") +
+             rt::dtypeName(type.getElementType());
     return onHost ? ", Home::Host" : "";
   }
 
@@ -195,7 +198,7 @@ private:
           return state.emitOpError() << "belongs to " << of << ", which is no parameter";
         moments.push_back("{" + name + ", " + std::to_string(parameter->second) + ", " +
                           shapeText(type.getShape()) + ", " + splitsText(type) + ", " + offset +
-                          homeText(state) + "}");
+                          homeText(state, type) + "}");
       } else if (type.getNumElements() == 1) {
         scalars.push_back("{" + name + ", " + rt::dtypeName(type.getElementType()) + ", " + offset +
                           "}");

@@ -46,6 +46,7 @@ public:
   explicit BlockFusion(Block &block) : block(block) {}
 
   std::pair<unsigned, unsigned> run() {
+    repeatWidening();
     for (Operation &op : block)
       if (isElementwise(&op))
         visit(&op);
@@ -64,6 +65,26 @@ public:
   }
 
 private:
+  /// What is widened from 16 bits each loop widens for itself: half as much is stored and read.
+  void repeatWidening() {
+    for (Operation &op : llvm::make_early_inc_range(block)) {
+      auto cast = dyn_cast<tx::CastOp>(op);
+      if (!cast || !widens(cast) || cast->hasOneUse())
+        continue;
+      for (OpOperand &use : llvm::make_early_inc_range(cast->getUses()))
+        if (use.getOwner()->getBlock() == &block && isElementwise(use.getOwner()))
+          use.set(OpBuilder(use.getOwner()).clone(op)->getResult(0));
+      if (cast->use_empty())
+        cast->erase();
+    }
+  }
+
+  static bool widens(tx::CastOp cast) {
+    auto from = dyn_cast<FloatType>(cast.getX().getType().getElementType());
+    auto to = dyn_cast<FloatType>(cast.getType().getElementType());
+    return from && to && from.getWidth() < to.getWidth();
+  }
+
   void visit(Operation *op) {
     groups.insert(op);
     for (Value operand : op->getOperands()) {

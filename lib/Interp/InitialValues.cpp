@@ -104,6 +104,10 @@ FailureOr<Tensor> partita::interp::initialValue(Operation *symbol, const Initial
   if (auto parameter = dyn_cast<train::ParameterOp>(symbol))
     return valueOf(parameter, values);
   auto state = cast<train::StateOp>(symbol);
+  if (state.isMaster())
+    if (auto parameter =
+            SymbolTable::lookupNearestSymbolFrom<train::ParameterOp>(state, state.getOfAttr()))
+      return valueOf(parameter, values);
   Tensor value(cast<RankedTensorType>(state.getType()));
   for (int64_t i = 0; i < value.size(); ++i)
     value.setNumber(i, state.getValue().convertToDouble());
@@ -114,13 +118,19 @@ LogicalResult partita::interp::initialize(Interpreter &interpreter, const Initia
   interpreter.options.initialValues = values;
   if (interpreter.module().lookupSymbol<func::FuncOp>(train::TrainDialect::kInit))
     return failure(failed(interpreter.call(train::TrainDialect::kInit, {})));
-  for (auto parameter : interpreter.module().getOps<train::ParameterOp>()) {
-    if (failed(checkType(parameter.getType(), interpreter.mesh(),
-                         [&](const Twine &text) { parameter.emitError() << text; })))
+  auto initializeOne = [&](Operation *symbol, Type type) -> LogicalResult {
+    if (failed(checkType(type, interpreter.mesh(),
+                         [&](const Twine &text) { symbol->emitError() << text; })))
       return failure();
-    auto value = initialValue(parameter, values);
-    if (failed(value) || failed(interpreter.setParameter(parameter.getSymName(), *value)))
+    auto value = initialValue(symbol, values);
+    return failure(failed(value) || failed(interpreter.setParameter(
+                                        SymbolTable::getSymbolName(symbol).getValue(), *value)));
+  };
+  for (auto parameter : interpreter.module().getOps<train::ParameterOp>())
+    if (failed(initializeOne(parameter, parameter.getType())))
       return failure();
-  }
+  for (auto state : interpreter.module().getOps<train::StateOp>())
+    if (state.isMaster() && failed(initializeOne(state, state.getType())))
+      return failure();
   return success();
 }

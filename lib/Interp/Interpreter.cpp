@@ -18,6 +18,8 @@ using namespace partita::interp;
 Interpreter::Interpreter(ModuleOp module, Options options)
     : options(options), theModule(module), theMesh(par::MeshAttr::of(module)) {
   for (auto state : module.getOps<train::StateOp>()) {
+    if (state.isMaster()) // starts as its parameter does
+      continue;
     Tensor value = *initialValue(state, {});
     store[state.getSymName().str()] = {
         state.getType(),
@@ -183,16 +185,39 @@ static LogicalResult runLocal(Execution &execution, Operation *op, ArrayRef<Rank
                               MutableArrayRef<RankTensors> results) {
   const KernelTable &table = KernelTable::get();
   auto kernel = table.local.find(op->getName().getStringRef());
-  return onDistinctRanks(
-      operands, results, execution.rankCount(), [&](Inputs in, SmallVectorImpl<Tensor> &out) {
-        for (Type type : op->getResultTypes())
-          out.emplace_back(cast<RankedTensorType>(type));
-        if (auto castOp = dyn_cast<tx::CastOp>(op))
-          return evaluateCast(castOp, execution.interpreter.options.roundCasts, *in[0], out[0]);
-        if (kernel != table.local.end())
-          return kernel->second(op, in, out);
-        return evaluateElementwise(op, in, out);
-      });
+  return onDistinctRanks(operands, results, execution.rankCount(),
+                         [&](Inputs in, SmallVectorImpl<Tensor> &out) {
+                           for (Type type : op->getResultTypes())
+                             out.emplace_back(cast<RankedTensorType>(type));
+                           if (auto castOp = dyn_cast<tx::CastOp>(op))
+                             return evaluateCast(castOp, execution.rounds(op), *in[0], out[0]);
+                           if (kernel != table.local.end())
+                             return kernel->second(op, in, out);
+                           return evaluateElementwise(op, in, out);
+                         });
+}
+
+bool Execution::rounds(Operation *op) const {
+  return interpreter.options.roundCasts && !isa<tx::FusionOp>(op->getParentOp());
+}
+
+/// What is stored in 16 bits is rounded, whatever computed it.
+static void roundResult(Type type, RankTensors &tensors) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  auto element = tensor ? dyn_cast<FloatType>(tensor.getElementType()) : FloatType();
+  if (!element || element.getWidth() >= 32)
+    return;
+  llvm::DenseMap<const Tensor *, std::shared_ptr<const Tensor>> rounded;
+  for (std::shared_ptr<const Tensor> &value : tensors) {
+    std::shared_ptr<const Tensor> &known = rounded[value.get()];
+    if (!known) {
+      auto made = std::make_shared<Tensor>(*value);
+      for (double &number : made->reals)
+        number = roundTo(element, number);
+      known = std::move(made);
+    }
+    value = known;
+  }
 }
 
 LogicalResult Execution::run(Operation *op) {
@@ -216,6 +241,9 @@ LogicalResult Execution::run(Operation *op) {
   if (failed(isLocal ? runLocal(*this, op, operands, results)
                      : kernel->second(*this, op, operands, results)))
     return failure();
+  for (auto [result, tensors] : llvm::zip(op->getResults(), results))
+    if (rounds(op))
+      roundResult(result.getType(), tensors);
   SmallVector<const Tensor *> ofRank0;
   for (const RankTensors &tensors : results)
     ofRank0.push_back(tensors.empty() ? nullptr : tensors.front().get());

@@ -142,7 +142,7 @@ static par::Layout alikeFactors(par::Layout layout) {
 /// The same of any layout without flat axes, whose pieces have the shape `local`: unequal blocks
 /// one after another, each as a whole of its own.
 static void forBlocks(const par::Layout &layout, ArrayRef<int64_t> local, par::MeshAttr mesh,
-                       int64_t rank, function_ref<void(int64_t, int64_t)> f) {
+                      int64_t rank, function_ref<void(int64_t, int64_t)> f) {
   int dim = layout.unequalDim();
   if (dim < 0)
     return forPiece(layout.factored(), mesh, rank, f);

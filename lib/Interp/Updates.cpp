@@ -39,6 +39,8 @@ static void updateElements(train::OptimizerInterface update, Inputs inputs, Outp
       update.evaluateElement(hyper, scalars, values, scale * inputs[1]->number(i));
     for (size_t result = 0; result <= states; ++result)
       outputs[result].setNumber(i, values[result]);
+    if (update.getRounded())
+      outputs[1 + states].setNumber(i, values[0]);
   }
 }
 

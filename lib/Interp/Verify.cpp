@@ -93,16 +93,26 @@ struct Side {
     return named;
   }
 
-  template <typename Op> FailureOr<Named> symbols() {
+  /// By name; a master by its parameter's where those are wanted, and not among the states.
+  template <typename Op> FailureOr<Named> symbols(bool masters) {
     Named named;
-    for (auto op : interpreter.module().getOps<Op>()) {
-      auto value = interpreter.parameter(op.getSymName());
-      if (failed(value))
+    auto add = [&](StringRef symbol, StringRef name) -> LogicalResult {
+      auto value = interpreter.parameter(symbol);
+      if (succeeded(value))
+        named[name.str()] = std::move(*value);
+      return value;
+    };
+    for (auto op : interpreter.module().getOps<Op>())
+      if (!isMaster(op) && !masters && failed(add(op.getSymName(), op.getSymName())))
         return failure();
-      named[op.getSymName().str()] = std::move(*value);
-    }
+    for (auto state : interpreter.module().getOps<train::StateOp>())
+      if (masters && state.isMaster() && failed(add(state.getSymName(), *state.getOf())))
+        return failure();
     return named;
   }
+
+  static bool isMaster(train::StateOp state) { return state.isMaster(); }
+  static bool isMaster(train::ParameterOp) { return false; }
 
   Interpreter interpreter;
 };
@@ -131,10 +141,21 @@ static LogicalResult compareCall(Comparison &comparison, Side &whole, Side &part
 template <typename Op>
 static LogicalResult compareSymbols(Comparison &comparison, Side &whole, Side &partitioned,
                                     StringRef kind) {
-  auto b = whole.symbols<Op>(), a = partitioned.symbols<Op>();
+  auto b = whole.symbols<Op>(false), a = partitioned.symbols<Op>(false);
   if (failed(a) || failed(b))
     return failure();
   comparison.add(kind, *a, *b);
+  if (!std::is_same_v<Op, train::ParameterOp>)
+    return success();
+  // Without rounding a master is its parameter, which the whole program has in 32 bits.
+  auto masters = partitioned.symbols<Op>(true);
+  if (failed(masters))
+    return failure();
+  Named parameters;
+  for (auto &[name, value] : *masters)
+    if (auto found = b->find(name); found != b->end())
+      parameters[name] = found->second;
+  comparison.add("master", *masters, parameters);
   return success();
 }
 

@@ -77,9 +77,13 @@ struct AttentionGrad : KernelInterface::ExternalModel<AttentionGrad, tx::Attenti
     return ArrayRef<StringRef>{"dq", "dk", "dv", "dbias"}[result];
   }
   bool needsResult(Operation *, unsigned result) const { return result < 3; }
+  /// What attentionWorkspace of the runtime says.
   int64_t workspaceElements(Operation *op) const {
-    return cast<RankedTensorType>(cast<tx::AttentionGradOp>(op).getLse().getType())
-        .getNumElements();
+    auto grad = cast<tx::AttentionGradOp>(op);
+    int64_t delta = grad.getLse().getType().getNumElements();
+    auto q = grad.getQ().getType(), k = grad.getK().getType();
+    int64_t groups = q.getDimSize(2) / k.getDimSize(2), dim = llvm::alignTo(q.getDimSize(3), 16);
+    return delta + (q.getElementType().isF32() ? 0 : groups * q.getDimSize(1) * dim);
   }
   LogicalResult lower(Operation *op, Lowering &l) const {
     auto grad = cast<tx::AttentionGradOp>(op);

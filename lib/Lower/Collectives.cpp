@@ -79,9 +79,8 @@ LogicalResult lowerSum(Operation *op, Lowering &l, StringRef pending) {
     return failure();
   SmallVector<int64_t> counts;
   for (Value operand : op->getOperands()) {
-    if (Type element = l.type(operand).getElementType(); !element.isF32() && !element.isF64())
-      return op->emitOpError() << "reduces float32 and float64 on this target, not "
-                               << l.type(operand).getElementType();
+    if (Type element = l.type(operand).getElementType(); !isa<FloatType>(element))
+      return op->emitOpError() << "reduces floats on this target, not " << element;
     counts.push_back(l.elements(operand));
   }
   SmallVector<Value> buffers = prepare(op, l);
@@ -118,8 +117,8 @@ struct Move : KernelInterface::ExternalModel<Move<Op, Call>, Op> {
     if (failed(group))
       return failure();
     Type element = l.type(move.getValue()).getElementType();
-    if (!std::is_same_v<Op, par::NarrowOp> && !element.isF32())
-      return op->emitOpError() << "moves float32 on this target, not " << element;
+    if (!std::is_same_v<Op, par::NarrowOp> && !isa<FloatType>(element))
+      return op->emitOpError() << "moves floats on this target, not " << element;
     auto [blocks, count] = move.getInterleaving();
     l.create<Call>(ValueRange(l.operand(0)), ValueRange(l.result(0)), ArrayRef(blocks),
                    ArrayRef(count), ArrayRef<int64_t>(0), move.getAxis(), *group,

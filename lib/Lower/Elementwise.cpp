@@ -60,9 +60,9 @@ bool isWalkable(const View &view) {
   return true;
 }
 
-/// The C++ name of an element type.
+/// The C++ name of what an element is computed with: of 16-bit floats floats.
 StringRef elementText(Type element) {
-  return element.isF32()         ? "float"
+  return isa<FloatType>(element) ? "float"
          : element.isInteger(64) ? "int64_t"
          : element.isInteger(32) ? "int32_t"
                                  : "bool";
@@ -87,6 +87,8 @@ std::string literalText(TypedAttr value) {
 std::string expressionOf(Operation *op, ArrayRef<std::string> text) {
   if (auto cast = dyn_cast<tx::CastOp>(op)) {
     Type element = cast.getType().getElementType();
+    if (isa<FloatType>(element) && isa<FloatType>(cast.getX().getType().getElementType()))
+      return text[0]; // what stores it rounds it
     return element.isInteger(1) ? "(" + text[0] + " != 0)"
                                 : elementText(element).str() + "(" + text[0] + ")";
   }
@@ -116,7 +118,9 @@ public:
     if (TypedAttr value = l.literal(operand))
       return literalText(value);
     add(operand, name, inputs, inputTypes);
-    return ("$" + name).str();
+    bool isShort = isa<FloatType>(l.type(operand).getElementType()) &&
+                   !l.type(operand).getElementType().isF32();
+    return isShort ? ("float($" + name + ")").str() : ("$" + name).str();
   }
 
   void launch(ArrayRef<std::string> locals, ArrayRef<std::string> expressions, StringRef name) {
@@ -181,7 +185,7 @@ struct Cast : KernelInterface::ExternalModel<Cast, tx::CastOp> {
 };
 
 /// Every op of the region is a local of the loop's body, then the outputs are stored: an output may
-/// stand where an input stood.
+/// stand where an input stood. What is stored in 16 bits is rounded then, and nothing before.
 struct Fusion : KernelInterface::ExternalModel<Fusion, tx::FusionOp> {
   bool acceptsOperand(Operation *, unsigned, const View &view) const { return isWalkable(view); }
   bool acceptsResult(Operation *, unsigned, const View &view) const { return isWalkable(view); }

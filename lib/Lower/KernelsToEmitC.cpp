@@ -9,18 +9,6 @@ using namespace mlir;
 using namespace partita;
 using namespace partita::rt;
 
-StringRef rt::cppName(Type element) {
-  if (element.isF32())
-    return "float";
-  if (element.isF64())
-    return "double";
-  if (element.isInteger(64))
-    return "int64_t";
-  if (element.isInteger(32))
-    return "int32_t";
-  return "bool";
-}
-
 Type rt::cppPointer(Type element, bool readOnly) {
   return emitc::PointerType::get(emitc::OpaqueType::get(
       element.getContext(), (readOnly ? "const " : "") + cppName(element).str()));

@@ -8,8 +8,6 @@
 
 namespace partita::rt {
 
-/// C++'s name of an element type in memory.
-llvm::StringRef cppName(mlir::Type element);
 /// `float *`, `const float *`
 mlir::Type cppPointer(mlir::Type element, bool readOnly = false);
 

@@ -27,13 +27,14 @@ using namespace partita::rt;
 
 namespace {
 
-/// What kernels are made for. Phase `import` leaves no other floating-point type; norms are
-/// doubles, whose kernels and sums over ranks take them.
+/// What kernels are made for. Of doubles there are norms, whose kernels and sums over ranks take
+/// them; phase `import` leaves no others.
 LogicalResult checkType(Operation *op, RankedTensorType type) {
   Type element = type.getElementType();
   bool isNorm =
       element.isF64() && !isa<tx::TxDialect>(op->getDialect()) && type.getNumElements() <= 2;
-  if (isa<FloatType>(element) && !element.isF32() && !isNorm)
+  bool isStored = element.isF32() || element.isF16() || element.isBF16();
+  if (isa<FloatType>(element) && !isStored && !isNorm)
     return op->emitOpError() << "has no kernel on this target for " << type
                              << "; run single-precision first";
   if (!isa<FloatType>(element) && !element.isInteger(64) && !element.isInteger(32) &&
@@ -110,8 +111,8 @@ private:
   /// Zeroes the sums, runs the region per micro-batch and adds what it yields.
   LogicalResult lowerLoop(train::AccumulateOp loop) {
     for (Value sum : loop.getSums()) {
-      if (!l.type(sum).getElementType().isF32())
-        return loop.emitOpError() << "adds up float32 on this target, not " << sum.getType();
+      if (!isa<FloatType>(l.type(sum).getElementType()))
+        return loop.emitOpError() << "adds up floats on this target, not " << sum.getType();
       l.create<FillOp>(l.buffer(sum), APFloat(0.0), l.elements(sum));
     }
     auto made = l.create<ForOp>(loop.getCount());
@@ -282,6 +283,9 @@ struct LowerToRt : partita::impl::LowerToRtBase<LowerToRt> {
     shared.module = module;
     for (auto parameter : module.getOps<train::ParameterOp>())
       shared.parameterIndex[parameter.getSymName()] = shared.parameterIndex.size();
+    for (auto state : module.getOps<train::StateOp>())
+      if (state.getOf())
+        shared.stateIndex[state.getSymName()] = shared.stateIndex.size();
     shareHyperparameters(shared);
     shared.learningRate = learningRate;
     shared.schedule = schedule;

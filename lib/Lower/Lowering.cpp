@@ -124,8 +124,10 @@ static Value sourceOf(Value tensor) {
   if (isa<tx::ReshapeOp, tx::BroadcastOp, tx::TransposeOp, tx::SliceOp, train::BarrierOp>(definer))
     return definer->getOperand(0);
   unsigned number = cast<OpResult>(tensor).getResultNumber();
-  if (isa<train::OptimizerInterface>(definer))
-    return definer->getOperand(cast<KernelInterface>(definer).inPlaceOperands(number).front());
+  if (auto update = dyn_cast<train::OptimizerInterface>(definer)) {
+    std::optional<unsigned> updated = update.getUpdatedOperand(number);
+    return updated ? definer->getOperand(*updated) : Value();
+  }
   if (isa<par::AllReduceOp, par::AllReduceMaxOp>(definer))
     return definer->getOperand(number);
   return isa<par::WaitOp, zero::WaitOp, offload::WaitOp>(definer) ? definer->getOperand(number + 1)
@@ -164,7 +166,7 @@ Value Lowering::scratch() {
 void Lowering::copy(Value destination, const View &to, Value tensor) {
   View from = view(tensor);
   Value source = buffer(tensor);
-  bool isFloat = type(tensor).getElementType().isF32();
+  bool isFloat = isa<FloatType>(type(tensor).getElementType());
   std::optional<int64_t> toRows = to.rowStride(), fromRows = from.rowStride();
   if (isFloat && toRows && fromRows) {
     int64_t width = from.shape.back(), rows = from.elements() / std::max<int64_t>(width, 1);

@@ -49,7 +49,7 @@ private:
                               const View &target, int64_t bytes) {
     std::optional<int64_t> from = source.rowStride(), to = target.rowStride();
     Value result = l.result(0);
-    if (from && to && l.type(op->getResult(0)).getElementType().isF32()) {
+    if (from && to && isa<FloatType>(l.type(op->getResult(0)).getElementType())) {
       int64_t width = source.shape.back();
       l.create<CopyRowsOp>(result, base, *to, *from, source.elements() / width, width);
     } else {

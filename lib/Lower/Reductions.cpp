@@ -34,7 +34,7 @@ template <typename Op, typename Call>
 struct Reduce : KernelInterface::ExternalModel<Reduce<Op, Call>, Op> {
   LogicalResult lower(Operation *op, Lowering &l) const {
     auto reduce = cast<Op>(op);
-    if (!l.type(reduce.getX()).getElementType().isF32())
+    if (!isa<FloatType>(l.type(reduce.getX()).getElementType()))
       return op->emitOpError() << "has no kernel on this target for " << reduce.getX().getType();
     auto sizes = asOneDimension(l.type(reduce.getX()).getShape(), reduce.getDims());
     if (!sizes)

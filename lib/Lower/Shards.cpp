@@ -22,8 +22,8 @@ struct Transfers {
 
   LogicalResult add(Lowering &l, Value source, Value target, int64_t ranks) {
     Type element = l.type(source).getElementType();
-    if (!element.isF32())
-      return l.op->emitOpError() << "moves float32 on this target, not " << element;
+    if (!isa<FloatType>(element))
+      return l.op->emitOpError() << "moves floats on this target, not " << element;
     int64_t piece = std::min(l.elements(source), l.elements(target)),
             whole = std::max(l.elements(source), l.elements(target));
     from.push_back(l.buffer(source));

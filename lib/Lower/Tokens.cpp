@@ -162,7 +162,9 @@ struct ClassifierLossGrad
   int64_t workspaceElements(Operation *op) const {
     int64_t vocabulary = cast<RankedTensorType>(op->getOperand(1).getType()).getDimSize(0);
     auto [rows, columns] = classifierBlock(op->getOperand(2));
-    return rows * (static_cast<int64_t>(llvm::alignTo(vocabulary, columns)) + columns);
+    auto x = cast<RankedTensorType>(op->getOperand(0).getType());
+    int64_t dx = x.getElementType().isF32() ? 0 : x.getShape().back(); // summed up in floats
+    return rows * (static_cast<int64_t>(llvm::alignTo(vocabulary, columns)) + columns + dx);
   }
   LogicalResult lower(Operation *op, Lowering &l) const {
     auto w = l.type(op->getOperand(1)).getShape();

@@ -57,11 +57,18 @@ int64_t tileOf(Operation *update) {
   return std::clamp<int64_t>(elements, 1, 1 << 18);
 }
 
-/// Two tiles of the gradient and, where it lives on the device, of the value (transfer.h).
-int64_t stagingOf(Operation *update) {
-  if (!offload::isMadeOnHost(update))
+/// Two tiles of the gradient, where it lives on the device of the value, and of what it is rounded
+/// to (transfer.h: stagingElements).
+int64_t stagingOf(Operation *op) {
+  if (!offload::isMadeOnHost(op))
     return 0;
-  return 2 * tileOf(update) * (offload::isOnHost(update->getOperand(0)) ? 1 : 2);
+  auto update = cast<train::OptimizerInterface>(op);
+  auto width = [](Value value) {
+    return value ? elementBytes(getElementTypeOrSelf(value.getType())) : 0;
+  };
+  int64_t bytes = width(update.getUpdatingGradient()) + width(update.getRounded()) +
+                  (offload::isOnHost(update.getUpdatedValue()) ? 0 : 4);
+  return 2 * llvm::divideCeil(tileOf(op) * bytes, 4);
 }
 
 //===------------------------------------------------------------------------------------------===//
@@ -71,7 +78,8 @@ int64_t stagingOf(Operation *update) {
 /// The text of a kernel, being put together. A scalar comes as a double; the loop takes it as float
 /// (`rate` as `rate_f`), an array's element is called `p_i`.
 struct UpdateText {
-  SmallVector<StringRef> values; // the value, the states, the gradient
+  SmallVector<StringRef> values; // the value, the states, perhaps `rounded`, the gradient
+  StringRef rounded;             // the value in 16 bits; empty where there is none
   SmallVector<StringRef> scalars;
   SmallVector<Attribute> types; // of the values' elements
   bool hasScale = false, hasPredicate = false;
@@ -81,16 +89,19 @@ struct UpdateText {
   UpdateKernelOp build(OpBuilder &b, ArrayRef<train::Assignment> preparations,
                        ArrayRef<train::Assignment> assignments, ArrayRef<StringRef> squares = {}) {
     for (StringRef value : values)
-      statements.push_back("float " + element(value) + " = " +
-                           (value == "g" && hasScale ? factor("scale") + " * " : "") + value.str() +
-                           "[i];");
+      if (value != rounded)
+        statements.push_back("float " + element(value) + " = " +
+                             (value == "g" && hasScale ? factor("scale") + " * " : "") +
+                             value.str() + "[i];");
     for (const train::Assignment &each : assignments)
       assign(each);
     for (StringRef value : squares.empty() ? ArrayRef(values).drop_back() : ArrayRef<StringRef>())
-      statements.push_back(value.str() + "[i] = " + element(value) + ";");
+      statements.push_back(value.str() + "[i] = " + element(value == rounded ? "p" : value) + ";");
     SmallVector<std::string> prepared;
-    if (hasPredicate)
+    if (hasPredicate && rounded.empty())
       prepared.push_back("if (apply == 0) return;");
+    else if (hasPredicate) // it may stand elsewhere than the value that it was
+      prepared.push_back("if (apply == 0) return convert(rounded, p, n);");
     for (const train::Assignment &each : preparations)
       prepared.push_back(("const double " + each.target + " = " + each.expression + ";").str());
     for (const std::string &name : factors)
@@ -138,6 +149,8 @@ UpdateKernelOp buildKernel(OpBuilder &b, train::OptimizerInterface update) {
   UpdateText text;
   text.values.push_back("p");
   llvm::append_range(text.values, update.getStateNames());
+  if (update.getRounded())
+    text.values.push_back(text.rounded = "rounded");
   text.values.push_back("g");
   llvm::append_range(text.scalars, update.getScalarNames());
   for (train::Hyperparameter each : update.getHyperparameters())
@@ -157,9 +170,10 @@ StringRef hyperText(Lowering &l, StringRef name, double value, llvm::StringSaver
                         : "rank.hyper." + hyperField(name).str());
 }
 
-LogicalResult checkFloats(Operation *op) {
+/// What is updated is of 32 bits; gradients are of any type that kernels load.
+LogicalResult checkFloats(Operation *op, ValueRange gradients) {
   for (Value operand : op->getOperands())
-    if (!getElementTypeOrSelf(operand.getType()).isF32())
+    if (!getElementTypeOrSelf(operand.getType()).isF32() && !llvm::is_contained(gradients, operand))
       return op->emitOpError() << "has no kernel on this target for " << operand.getType();
   return success();
 }
@@ -189,20 +203,25 @@ template <typename Op> struct Update : KernelInterface::ExternalModel<Update<Op>
   Space resultSpace(Operation *op, unsigned result) const {
     return offload::isOnHost(op->getResult(result)) ? Space::Pinned : Space::Arena;
   }
-  SmallVector<unsigned> inPlaceOperands(Operation *, unsigned result) const {
-    return {train::updatedOperand(result)};
+  SmallVector<unsigned> inPlaceOperands(Operation *op, unsigned result) const {
+    std::optional<unsigned> updated = cast<train::OptimizerInterface>(op).getUpdatedOperand(result);
+    return updated ? SmallVector<unsigned>{*updated} : SmallVector<unsigned>{};
   }
   StringRef resultName(Operation *, unsigned result) const {
-    return result == 0 ? "new" : Op::getStateNames()[result - 1];
+    return result == 0                           ? "new"
+           : result > Op::getStateNames().size() ? "rounded"
+                                                 : Op::getStateNames()[result - 1];
   }
   LogicalResult lower(Operation *op, Lowering &l) const {
     auto update = cast<train::OptimizerInterface>(op);
-    if (failed(checkFloats(op)))
+    if (failed(checkFloats(op, update.getUpdatingGradient())))
       return failure();
     expose(l, update.getUpdatingGradient());
     SmallVector<Value> values, pointers;
-    for (unsigned result = 0; result < op->getNumResults(); ++result)
-      values.push_back(inheriting(l, result, train::updatedOperand(result)));
+    for (unsigned result = 0; result < update.getUpdates().size(); ++result)
+      values.push_back(inheriting(l, result, *update.getUpdatedOperand(result)));
+    if (Value rounded = update.getRounded())
+      values.push_back(l.buffer(rounded));
     values.push_back(l.buffer(update.getUpdatingGradient()));
     llvm::BumpPtrAllocator memory;
     llvm::StringSaver saver(memory);
@@ -214,7 +233,8 @@ template <typename Op> struct Update : KernelInterface::ExternalModel<Update<Op>
     bool onHost = offload::isMadeOnHost(op);
     l.create<UpdateOp>(kernel.getValue(), values, pointers, onHost ? l.scratch() : Value(),
                        l.elements(update.getUpdatedValue()), l.builder.getStrArrayAttr(scalars),
-                       onHost ? tileOf(op) : 0, offload::isOnHost(update.getUpdatedValue()));
+                       onHost ? tileOf(op) : 0, offload::isOnHost(update.getUpdatedValue()),
+                       update.getRounded() != nullptr);
     return success();
   }
 };
@@ -226,8 +246,6 @@ template <typename Op> struct Update : KernelInterface::ExternalModel<Update<Op>
 struct SquareSum : KernelInterface::ExternalModel<SquareSum, train::SquareSumOp> {
   StringRef resultName(Operation *, unsigned) const { return "squares"; }
   LogicalResult lower(Operation *op, Lowering &l) const {
-    if (failed(checkFloats(op)))
-      return failure();
     SmallVector<Value> values;
     SmallVector<int64_t> counts;
     for (Value value : op->getOperands()) {
@@ -258,12 +276,13 @@ struct DirectionSquares
     : KernelInterface::ExternalModel<DirectionSquares, train::DirectionSquaresOp> {
   StringRef resultName(Operation *, unsigned) const { return "lengths"; }
   LogicalResult lower(Operation *op, Lowering &l) const {
-    if (failed(checkFloats(op)))
+    if (failed(checkFloats(op, op->getOperand(1))))
       return failure();
     auto squares = cast<train::DirectionSquaresOp>(op);
     UpdateText text;
     text.values = {"p", "m", "v", "g"};
-    text.types.assign(4, TypeAttr::get(l.builder.getF32Type()));
+    for (unsigned operand : {0, 2, 3, 1})
+      text.types.push_back(TypeAttr::get(getElementTypeOrSelf(op->getOperand(operand))));
     text.scalars = {"t"};
     text.hasScale = op->getNumOperands() > 5;
     llvm::BumpPtrAllocator memory;
@@ -288,7 +307,7 @@ struct DirectionSquares
         text.build(atTop, train::LambOp::getPreparations(), direction, {"p", "u"});
     l.create<UpdateOp>(l.shared.kernel(kernel, "lamb_squares").getValue(), values, pointers,
                        Value(), l.elements(op->getOperand(0)), l.builder.getStrArrayAttr(scalars),
-                       /*tile=*/0, /*parameterOnHost=*/false);
+                       /*tile=*/0, /*parameterOnHost=*/false, /*rounds=*/false);
     return success();
   }
 };

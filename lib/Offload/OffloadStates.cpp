@@ -31,19 +31,20 @@ struct OffloadStates : partita::impl::OffloadStatesPassBase<OffloadStates> {
     bool looked = false; // the device looks at a state too
     module.walk([&](train::OptimizerInterface update) {
       auto looksAtStates = [](Operation *user) { return isa<train::DirectionSquaresOp>(user); };
-      for (Value state : update.getStateValues())
-        looked |= llvm::any_of(state.getUsers(), looksAtStates);
-      SmallVector<Operation *> states = train::stateSymbols(update);
+      for (Value value : update->getOperands())
+        looked |= train::stateReadBy(value) && llvm::any_of(value.getUsers(), looksAtStates);
+      SmallVector<train::StateOp> states = train::stateSymbols(update);
       if (states.empty())
         return;
       any = true;
       update->setAttr(OffloadDialect::kOnHost, mark);
-      for (Operation *state : states)
+      for (train::StateOp state : states)
         state->setAttr(OffloadDialect::kHost, mark);
     });
     if (looked) {
-      module.emitError() << "offload: optimizer: LAMB's trust ratio is computed where the parameter "
-                            "is, of states that must be there too";
+      module.emitError()
+          << "offload: optimizer: LAMB's trust ratio is computed where the parameter "
+             "is, of states that must be there too";
       return signalPassFailure();
     }
     if (any)

@@ -177,19 +177,30 @@ private:
       train::WriteOp::create(builder, loc, name, result);
   }
 
+  /// A state of this kind, of the parameter's elements in 32 bits.
   Value state(OpBuilder &builder, train::UpdateOp update, SymbolTable &symbols, StringRef name) {
+    Type type = wide(update.getValue().getType());
     auto parameter = symbols.lookup<train::ParameterOp>(update.getParameter());
     OpBuilder outer(parameter);
     outer.setInsertionPointAfter(parameter);
     std::string symbol = (update.getParameter() + "." + name).str();
     if (!symbols.lookup(symbol)) {
-      auto op = train::StateOp::create(outer, parameter.getLoc(), symbol,
-                                       par::wholeType(update.getValue().getType()), APFloat(0.0),
-                                       update.getParameterAttr(), builder.getStringAttr(name));
+      auto op = train::StateOp::create(outer, parameter.getLoc(), symbol, par::wholeType(type),
+                                       APFloat(0.0), update.getParameterAttr(),
+                                       builder.getStringAttr(name));
       symbols.insert(op);
-      writeInitialValue(op, update.getValue().getType());
+      writeInitialValue(op, type);
     }
-    return train::ReadOp::create(builder, update.getLoc(), update.getValue().getType(), symbol);
+    return train::ReadOp::create(builder, update.getLoc(), type, symbol);
+  }
+
+  static bool isNarrow(Type type) {
+    auto element = dyn_cast<FloatType>(getElementTypeOrSelf(type));
+    return element && element.getWidth() < 32;
+  }
+  static Type wide(Type type) {
+    return isNarrow(type) ? cast<RankedTensorType>(type).clone(Float32Type::get(type.getContext()))
+                          : type;
   }
 
   /// Where @init writes each parameter. A fragment of a program has no @init.
@@ -234,11 +245,14 @@ private:
                    const optimizer::Groups &byName) {
     OpBuilder builder(update);
     Location loc = update.getLoc();
-    Type type = update.getValue().getType();
+    Type stored = update.getValue().getType(), type = wide(stored);
     auto *optimizer = name.getInterface<train::OptimizerInterface>();
     SmallVector<StringRef> states = optimizer->getStateNames();
     OperationState op(loc, name);
-    op.addOperands({update.getValue(), update.getGradient()});
+    Value value = update.getValue();
+    if (stored != type)
+      value = state(builder, update, symbols, train::StateOp::kMaster);
+    op.addOperands({value, update.getGradient()});
     for (StringRef each : states)
       op.addOperands(state(builder, update, symbols, each));
     auto parameter = symbols.lookup<train::ParameterOp>(update.getParameter());
@@ -256,13 +270,19 @@ private:
     if (applies)
       op.addOperands(applies);
     op.addTypes(SmallVector<Type>(1 + states.size(), type));
-    Operation *made = builder.create(op);
+    if (stored != type)
+      op.addTypes(stored);
+    auto made = cast<train::OptimizerInterface>(builder.create(op));
     std::string symbol = update.getParameter().str();
-    Operation *write = train::WriteOp::create(builder, loc, symbol, made->getResult(0));
+    auto write = [&](StringRef kind, Value result) -> Operation * {
+      return train::WriteOp::create(builder, loc, kind.empty() ? symbol : symbol + "." + kind.str(),
+                                    result);
+    };
+    Operation *last = write(stored != type ? StringRef(train::StateOp::kMaster) : StringRef(),
+                            made->getResult(0));
     for (auto [number, each] : llvm::enumerate(states))
-      write = train::WriteOp::create(builder, loc, symbol + "." + each.str(),
-                                     made->getResult(1 + number));
-    return write;
+      last = write(each, made->getResult(1 + number));
+    return made.getRounded() ? write("", made.getRounded()) : last;
   }
 
   std::map<StringRef, double> hyper;

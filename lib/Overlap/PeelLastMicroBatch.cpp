@@ -57,6 +57,8 @@ void peel(train::AccumulateOp op) {
       // Right after the part is made, so that what waits for the sum need not wait for the rest.
       OpBuilder::InsertionGuard guard(builder);
       builder.setInsertionPointAfterValue(last);
+      if (getElementTypeOrSelf(last.getType()) != getElementTypeOrSelf(sum.getType()))
+        last = tx::CastOp::create(builder, part.getLoc(), sum.getType(), last);
       last = tx::AddOp::create(builder, part.getLoc(), TypeRange{sum.getType()},
                                ValueRange{loop.getSums()[i], last})
                  ->getResult(0);

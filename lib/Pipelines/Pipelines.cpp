@@ -24,6 +24,9 @@ static constexpr Phase kPhases[] = {
      "inputs=${input} freeze=${freeze}},key-dropout,canonicalize,cse,mark-layers,note-flops",
      "the loss belongs to the program before it is split: its sum and count are split like all "
      "else; layers, and what they compute, are seen best in the forward program alone"},
+    {"precision", "lower-precision{type=${precision}},elide-casts,canonicalize,cse",
+     "of the whole forward program, so that partitioning sees what ranks will exchange, and the "
+     "backward pass is of the types of what it differentiates"},
     {"partition",
      "partition-unshare,partition-seed{mesh=${mesh}},partition-seed-user{shard=${shard}},"
      "partition-seed-annotated{configuration=${configuration}},partition-seed-tensor,"
@@ -37,7 +40,7 @@ static constexpr Phase kPhases[] = {
     {"differentiate",
      "scale-loss{scale=${loss-scale} power=${initial-scale-power} window=${loss-scale-window} "
      "hysteresis=${hysteresis} consecutive=${consecutive-hysteresis} minimum=${min-loss-scale}},"
-     "differentiate,recompute{policy=${recompute} "
+     "differentiate{accumulate-type=${accumulate-type}},recompute{policy=${recompute} "
      "budget=${recompute-budget} "
      "partition=${recompute-partition}},gather-again{strategy=${fsdp-strategy} "
      "keep=${keep-gathered} always=${gather-always}},expand-conjugates,join-"
@@ -52,7 +55,7 @@ static constexpr Phase kPhases[] = {
     {"states",
      "zero-shard-states{stage=${zero-stage}},canonicalize,zero-shard-gradients{stage=${zero-stage}}"
      ","
-     "canonicalize,expand-norms,cse",
+     "canonicalize,type-gradients{reduce-type=${reduce-type}},expand-norms,cse",
      "who keeps which states and gradients follows from the updates by algebra, and from that over "
      "which ranks a norm is summed"},
     {"offload",

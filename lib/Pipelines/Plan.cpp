@@ -108,6 +108,14 @@ static constexpr PlanOption kOptions[] = {
      "other updates of parameters whose names match a glob pattern: weight-decay=W, lr-scale=S (a "
      "factor of the learning rate) or both, PATTERN:weight-decay=0:lr-scale=2; the first pattern "
      "that matches counts"},
+    {"precision", PlanOption::Choice, "float32|bfloat16|float16", "float32", 0, 0,
+     "what parameters, activations and gradients are stored in; arithmetic, norms inside, losses "
+     "and "
+     "the optimizer's states, among them a master of each parameter, are of 32 bits"},
+    {"reduce-type", PlanOption::Choice, "auto|float32|bfloat16|float16", "auto", 0, 0,
+     "what gradients are exchanged in; auto: --precision"},
+    {"accumulate-type", PlanOption::Choice, "float32|bfloat16|float16", "float32", 0, 0,
+     "what gradients of several micro-batches are added up in: float32, or --precision"},
     {"loss-scale", PlanOption::Real, "SCALE", "", 0, 0x1p127,
      "multiplies the loss for the backward pass; a step with an infinite gradient is skipped; 0 "
      "for "
@@ -330,10 +338,11 @@ void Plan::setOneRank() {
                              {"recompute-budget", "0"},
                              {"recompute-partition", "false"},
                              {"keep-gathered", ""},
-                             {"offload", ""}})
+                             {"offload", ""},
+                             {"precision", "float32"}})
     set(name, value);
   for (StringRef name : {"persistence-threshold", "prefetch-bytes", "gather-always",
-                         "offload-threshold", "bucket-bytes"})
+                         "offload-threshold", "bucket-bytes", "reduce-type", "accumulate-type"})
     set(name, findPlanOption(name)->initial);
 }
 
@@ -372,6 +381,12 @@ static constexpr Idle kFixedScale = {[](const Plan &plan) {
                                                scale > 0);
                                      },
                                      "without a dynamic loss scale (--loss-scale 0)"};
+static constexpr Idle kSingle = {
+    [](const Plan &plan) { return plan.get("precision") == "float32"; },
+    "without a --precision of 16 bits: all is float32"};
+static constexpr Idle kOneMicroBatch = {
+    [](const Plan &plan) { return plan.get("accumulate") == "1"; },
+    "without --accumulate: one micro-batch adds nothing up"};
 static constexpr Idle kNotLamb = {[](const Plan &plan) { return isNone(plan, "lamb"); },
                                   "with this --optimizer, which is not lamb"};
 static constexpr Idle kNotSgd = {[](const Plan &plan) { return isNone(plan, "sgd"); },
@@ -432,6 +447,11 @@ static constexpr std::pair<StringLiteral, Idle> kIneffective[] = {
     {"keep-gathered", kKeepsAll},
     {"offload-threshold", kActivationsStay},
     {"bucket-bytes", kOneRank},
+    {"reduce-type", kOneRank},
+    {"reduce-type", kInfers},
+    {"accumulate-type", kSingle},
+    {"accumulate-type", kOneMicroBatch},
+    {"accumulate-type", kInfers},
 };
 
 /// Does the schedule cycle betas?

@@ -6,6 +6,7 @@
 //===------------------------------------------------------------------------------------------===//
 
 #include "dialects/Train/Train.h"
+#include "dialects/Tx/Tx.h"
 #include "dialects/Zero/Zero.h"
 #include "partita/Zero/Passes.h"
 
@@ -36,16 +37,28 @@ private:
   void moveInto(train::AccumulateOp loop, OpResult sum) {
     if (!sum.hasOneUse())
       return;
-    auto scatter = dyn_cast<zero::ReduceScatterOp>(*sum.getUsers().begin());
+    // A sum in 32 bits is rounded before it is exchanged.
+    auto cast = dyn_cast<tx::CastOp>(*sum.getUsers().begin());
+    Value exchanged = cast ? cast.getResult() : Value(sum);
+    if (!exchanged.hasOneUse())
+      return;
+    auto scatter = dyn_cast<zero::ReduceScatterOp>(*exchanged.getUsers().begin());
     if (!scatter || scatter.getValues().size() != 1)
       return;
     Operation *yield = loop.getBody().front().getTerminator();
     OpBuilder builder(yield);
-    auto inside = cast<zero::ReduceScatterOp>(builder.clone(*scatter));
+    auto inside = llvm::cast<zero::ReduceScatterOp>(builder.clone(*scatter));
     inside->setOperand(0, yield->getOperand(sum.getResultNumber()));
     yield->setOperand(sum.getResultNumber(), inside.getPieces()[0]);
-    sum.setType(inside.getPieces()[0].getType());
-    scatter.getPieces()[0].replaceAllUsesWith(sum);
+    auto piece = llvm::cast<RankedTensorType>(inside.getPieces()[0].getType());
+    sum.setType(piece.clone(getElementTypeOrSelf(sum.getType())));
+    if (cast) { // of what comes out of the loop
+      cast->moveAfter(scatter);
+      cast.getResult().setType(piece);
+      scatter.getPieces()[0].replaceAllUsesWith(cast.getResult());
+    } else {
+      scatter.getPieces()[0].replaceAllUsesWith(sum);
+    }
     scatter.erase();
     ++sharded;
   }

@@ -78,24 +78,26 @@ private:
     RankedTensorType piece = zero::pieceType(whole, axis, mesh);
     if (!piece || par::Layout::of(whole).kind(axis) != par::Kind::Invariant)
       return;
-    for (Value state : update.getStateValues())
-      if (auto read = state.getDefiningOp<train::ReadOp>())
-        for (Value access : accesses.lookup(read.getSymbolAttr().getAttr()))
-          access.setType(piece);
+    for (train::StateOp state : train::stateSymbols(update))
+      for (Value access : accesses.lookup(state.getSymNameAttr()))
+        access.setType(piece);
     Value gradient = update.getUpdatingGradient();
     Operation *producer = gradient.getDefiningOp();
-    takePiece(update.getUpdatedValue(), piece, update);
+    Value rounded = update.getRounded(), updated = rounded ? rounded : update->getResult(0);
+    whole = updated.getType();
+    if (!rounded)
+      takePiece(update.getUpdatedValue(), piece, update);
     takePiece(gradient, piece, update);
     for (Value result : update->getResults())
-      result.setType(piece);
+      result.setType(piece.clone(getElementTypeOrSelf(result.getType())));
     OpBuilder builder(update);
     builder.setInsertionPointAfter(update);
     Location reason =
         par::withRole(update->getLoc(), producer ? producer->getLoc() : update->getLoc(), "update");
-    auto gathered = zero::GatherOp::create(builder, reason, TypeRange(whole), update->getResult(0),
-                                           axis, builder.getStringAttr("updated parameter"),
+    auto gathered = zero::GatherOp::create(builder, reason, TypeRange(whole), updated, axis,
+                                           builder.getStringAttr("updated parameter"),
                                            /*again=*/UnitAttr());
-    update->getResult(0).replaceAllUsesExcept(gathered.getResult(0), gathered);
+    updated.replaceAllUsesExcept(gathered.getResult(0), gathered);
   }
 
   /// Of a value or gradient its update needs no more than a piece, nor do norms, which count each
@@ -109,7 +111,8 @@ private:
       if (needsPiece(user) && user->getBlock() == first->getBlock() && user->isBeforeInBlock(first))
         first = user;
     OpBuilder builder(first);
-    Value taken = zero::ShardOp::create(builder, update->getLoc(), piece, whole, axis);
+    Value taken = zero::ShardOp::create(
+        builder, update->getLoc(), piece.clone(getElementTypeOrSelf(whole.getType())), whole, axis);
     whole.replaceUsesWithIf(taken, [&](OpOperand &use) { return needsPiece(use.getOwner()); });
   }
 

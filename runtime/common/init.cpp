@@ -166,15 +166,16 @@ void fillTransposed(const Rank &rank, const Parameter &parameter, Values<T> valu
 
 /// From a weights file; rank 0 says which parameters it recognized by their shape alone.
 template <typename T>
-void fillFromWeights(const Rank &rank, const Parameter &parameter, Values<T> values,
-                     const WeightMatch &match) {
+void fillFromWeights(const Rank &rank, const Parameter &parameter, Values<T> values, int index) {
+  const WeightMatch &match = rank.initialFiles->matches[size_t(index)];
   std::vector<unsigned char> storage;
   const unsigned char *bytes = rank.initialFiles->given->bytesOf(*match.name, storage);
   if (match.transposed)
     fillTransposed(rank, parameter, values, bytes, match.tensor->dtype);
   else
     fillFromBytes(rank, parameter, values, bytes, match.tensor->dtype);
-  if (rank.rank == 0 && match.byShape)
+  // A parameter that has a master is filled twice.
+  if (rank.rank == 0 && match.byShape && parameter.dtype == rank.program->parameters[index].dtype)
     std::printf("%-14s %s is '%s' of %s, the only one of its shape %s\n", "parameter",
                 parameter.name, match.name->c_str(), rank.options->initFile.c_str(),
                 toString(match.tensor->shape).c_str());
@@ -200,9 +201,10 @@ void fillFromModel(const Rank &rank, const Parameter &parameter, Values<T> value
   fillFromBytes(rank, parameter, values, file.data() + source.offset, source.dtype);
 }
 
+/// `parameter` says which piece: the one of parameter number `index` or of a state of its.
 template <typename T>
-void setInitialValue(Rank &rank, int index, T *data, Fill fill, const FileSource &source) {
-  const Parameter &parameter = rank.program->parameters[index];
+void setInitialValue(Rank &rank, const Parameter &parameter, int index, T *data, Fill fill,
+                     const FileSource &source) {
   const RunOptions &options = *rank.options;
   if (parameter.dtype != kDTypeOf<T>)
     fail("parameter '%s' is %s, init fills it as %s", parameter.name, nameOf(parameter.dtype),
@@ -212,20 +214,29 @@ void setInitialValue(Rank &rank, int index, T *data, Fill fill, const FileSource
   if (options.init == InitFrom::Seed)
     return fillFromRule(rank, parameter, values, fill, options.initSeed);
   if (options.init == InitFrom::Safetensors)
-    return fillFromWeights(rank, parameter, values, rank.initialFiles->matches[size_t(index)]);
+    return fillFromWeights(rank, parameter, values, index);
   fillFromModel(rank, parameter, values, source);
 }
 
 } // namespace
 
 void initialValue(Rank &rank, int index, float *values, Fill fill, FileSource source) {
-  setInitialValue(rank, index, values, fill, source);
+  setInitialValue(rank, rank.program->parameters[index], index, values, fill, source);
 }
 void initialValue(Rank &rank, int index, Half *values, Fill fill, FileSource source) {
-  setInitialValue(rank, index, values, fill, source);
+  setInitialValue(rank, rank.program->parameters[index], index, values, fill, source);
 }
 void initialValue(Rank &rank, int index, BFloat16 *values, Fill fill, FileSource source) {
-  setInitialValue(rank, index, values, fill, source);
+  setInitialValue(rank, rank.program->parameters[index], index, values, fill, source);
+}
+
+void initialMaster(Rank &rank, int state, float *values, Fill fill, FileSource source) {
+  const OptimizerState &master = rank.program->optimizerStates[state];
+  Parameter piece = rank.program->parameters[master.parameter];
+  piece.localShape = master.localShape;
+  piece.splits = master.splits;
+  piece.dtype = master.dtype;
+  setInitialValue(rank, piece, master.parameter, values, fill, source);
 }
 
 void initialize(Rank &rank, int64_t startStep) {

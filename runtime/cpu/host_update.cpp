@@ -6,43 +6,59 @@
 
 namespace partita_rt {
 
-void updateOnHost(Rank &rank, Home home, float *parameter, const float *gradient, int64_t n,
-                  float *staging, int64_t tile, const TileUpdate &update) {
-  bool moves = home == Home::Device;
-  struct Half {
-    float *gradient, *parameter;
-    HostCopy in, out;
-  };
-  Half halves[2];
+namespace {
+
+/// Of the staging memory: a tile of each of the arrays that live on the device.
+struct Staging {
+  char *gradient, *rounded;
+  float *parameter;
+  HostCopy in, out;
+};
+
+} // namespace
+
+void updateOnHost(Rank &rank, const HostUpdate &arrays, const TileUpdate &update) {
+  bool moves = arrays.home == Home::Device;
+  const int64_t n = arrays.n, tile = arrays.tile;
+  Staging halves[2];
   for (int h = 0; h < 2; ++h) {
-    float *base = staging + h * stagingElements(home, tile) / 2;
-    halves[h] = {base, base + tile, {}, {}};
+    auto *base = reinterpret_cast<char *>(
+        arrays.staging +
+        h * stagingElements(arrays.home, tile, arrays.gradientWidth, arrays.roundedWidth) / 2);
+    float *parameter = moves ? reinterpret_cast<float *>(base) : nullptr; // the widest first
+    char *gradient = base + (moves ? tile * 4 : 0);
+    halves[h] = {gradient, gradient + tile * arrays.gradientWidth, parameter, {}, {}};
   }
+  const auto *gradient = static_cast<const char *>(arrays.gradient);
+  auto *rounded = static_cast<char *>(arrays.rounded);
   auto fetch = [&](int64_t index) {
-    Half &half = halves[index % 2];
-    int64_t offset = index * tile, bytes = std::min(tile, n - offset) * 4;
+    Staging &half = halves[index % 2];
+    int64_t offset = index * tile, count = std::min(tile, n - offset);
+    wait(rank, half.out); // its half is free when the tile before the last has gone
+    half.in = toHostStart(rank, half.gradient, gradient + offset * arrays.gradientWidth,
+                          count * arrays.gradientWidth);
     if (moves)
-      wait(rank, half.out); // its half is free when the tile before the last has gone back
-    half.in = toHostStart(rank, half.gradient, gradient + offset, bytes);
-    if (moves)
-      half.in = toHostStart(rank, half.parameter, parameter + offset, bytes);
+      half.in = toHostStart(rank, half.parameter, arrays.parameter + offset, count * 4);
   };
   int64_t tiles = (n + tile - 1) / tile;
   if (tiles > 0)
     fetch(0);
   for (int64_t index = 0; index < tiles; ++index) {
-    Half &half = halves[index % 2];
+    Staging &half = halves[index % 2];
     if (index + 1 < tiles)
       fetch(index + 1);
     wait(rank, half.in); // with all that began before it
     int64_t offset = index * tile, count = std::min(tile, n - offset);
-    update(moves ? half.parameter : parameter + offset, half.gradient, offset, count);
+    update(moves ? half.parameter : arrays.parameter + offset, half.rounded, half.gradient, offset,
+           count);
     if (moves)
-      half.out = toDeviceStart(rank, parameter + offset, half.parameter, count * 4);
+      half.out = toDeviceStart(rank, arrays.parameter + offset, half.parameter, count * 4);
+    if (rounded)
+      half.out = toDeviceStart(rank, rounded + offset * arrays.roundedWidth, half.rounded,
+                               count * arrays.roundedWidth);
   }
-  if (moves)
-    for (Half &half : halves)
-      wait(rank, half.out);
+  for (Staging &half : halves)
+    wait(rank, half.out);
 }
 
 } // namespace partita_rt

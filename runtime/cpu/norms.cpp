@@ -11,7 +11,11 @@ namespace partita_rt {
 void squareSum(double *sum, std::initializer_list<Elements> arrays) {
   double total = 0;
   for (const Elements &array : arrays)
-    total += sumOfSquares(array.data, array.count);
+    total += array.dtype == DType::Float16
+                 ? sumOfSquares(static_cast<const Half *>(array.data), array.count)
+             : array.dtype == DType::BFloat16
+                 ? sumOfSquares(static_cast<const BFloat16 *>(array.data), array.count)
+                 : sumOfSquares(static_cast<const float *>(array.data), array.count);
   *sum = total;
 }
 

@@ -199,8 +199,9 @@ static constexpr Example kExamples[] = {
      R"("torch_autocast": { "enabled": true, "dtype": "bfloat16", "lower_precision_safe_modules": ["torch.nn.Linear"] })",
      "autocast"},
     {"types",
-     R"({ "communication_data_type": "fp32", "data_types": { "grad_accum_dtype": "fp32" } })", "",
-     "accumulate-type", "float32"},
+     R"({ "bf16": { "enabled": true }, "gradient_accumulation_steps": 4, "communication_data_type": "fp32",
+      "data_types": { "grad_accum_dtype": "fp32" } })",
+     "", "accumulate-type", "float32"},
     {"Hugging Face, stage 3", R"({
   "fp16": { "enabled": "auto", "loss_scale": 0, "loss_scale_window": 1000, "initial_scale_power": 16, "hysteresis": 2, "min_loss_scale": 1 },
   "optimizer": { "type": "AdamW", "params": { "lr": "auto", "betas": "auto", "eps": "auto", "weight_decay": "auto" } },

@@ -350,9 +350,16 @@ TEST(Combinations, Options) {
   EXPECT_EQ(plan(R"({"gradient_clipping": 0})", "clip"), "0");
   EXPECT_EQ(plan(R"({"optimizer": {"type": "Adam", "params": {"max_grad_norm": 3}}})", "clip"),
             "3");
-  EXPECT_EQ(plan(R"({"fp32_allreduce": true})", "reduce-type"), "float32");
+  EXPECT_EQ(plan(R"({"fp32_allreduce": true})", "reduce-type"), ""); // it is anyway
+  EXPECT_EQ(plan(R"({"bf16": {"enabled": true}, "fp32_allreduce": true})", "reduce-type"),
+            "float32");
   EXPECT_EQ(plan(R"({"communication_data_type": "bf16"})", "reduce-type"), "bfloat16");
-  EXPECT_EQ(plan(R"({"data_types": {"grad_accum_dtype": "fp32"}})", "accumulate-type"), "float32");
+  EXPECT_EQ(plan(R"({"data_types": {"grad_accum_dtype": "fp32"}})", "accumulate-type"), "");
+  EXPECT_EQ(
+      plan(
+          R"({"bf16": {"enabled": true}, "gradient_accumulation_steps": 2, "data_types": {"grad_accum_dtype": "fp32"}})",
+          "accumulate-type"),
+      "float32");
   EXPECT_EQ(plan(R"({"fp16": {"enabled": true, "loss_scale": 128}})", "loss-scale"), "128");
   EXPECT_EQ(plan(R"({"zero_optimization": {"stage": 3, "stage3_prefetch_bucket_size": 100}})",
                  "prefetch-bytes"),

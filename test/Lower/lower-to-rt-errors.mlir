@@ -1,9 +1,9 @@
 // RUN: not partita-opt %s --plan-memory --lower-to-rt --split-input-file 2>&1 | FileCheck %s
 
-func.func @half(%x: tensor<4xf16>) -> tensor<4xf16> {
-  // CHECK: :[[#@LINE+1]]:8: error: 'tx.exp' op has no kernel on this target for 'tensor<4xf16>'; run single-precision first
-  %0 = tx.exp %x : (tensor<4xf16>) -> tensor<4xf16>
-  return %0 : tensor<4xf16>
+func.func @half(%x: tensor<4xf64>) -> tensor<4xf64> {
+  // CHECK: :[[#@LINE+1]]:8: error: 'tx.exp' op has no kernel on this target for 'tensor<4xf64>'; run single-precision first
+  %0 = tx.exp %x : (tensor<4xf64>) -> tensor<4xf64>
+  return %0 : tensor<4xf64>
 }
 
 // -----

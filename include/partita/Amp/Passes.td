@@ -31,4 +31,76 @@ def ScaleLossPass : Pass<"scale-loss", "::mlir::ModuleOp"> {
   let dependentDialects = ["::partita::train::TrainDialect", "::partita::amp::AmpDialect"];
 }
 
+def LowerPrecisionPass : Pass<"lower-precision", "::mlir::ModuleOp"> {
+  let summary = "stores parameters and activations in 16 bits";
+  let description = [{
+    Parameters become tensors of the type, and so does what is made of them, as far as each op's precision class lets it
+    (PrecisionInterface). Every op still computes in 32 bits between casts, matrix products and attention aside, whose
+    kernels accumulate in 32 bits: `elide-casts` lets the others read and store 16 bits themselves.
+
+    Behind the last matrix product, attention or embedding nothing is rounded that is of 32 bits already: a loss that a
+    model computes itself stays one. Inputs and outputs keep their types. Frozen vectors stay as they are (rotary
+    frequencies; products of theirs with positions are not rounded), but for those of norms.
+
+    ```mlir
+    %w = train.read @w : tensor<4x6xf32>
+    %y = tx.matmul %x, %w : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
+    %z = tx.gelu %y : (tensor<8x6xf32>) -> tensor<8x6xf32>
+    // becomes, with type=bfloat16
+    %w = train.read @w : tensor<4x6xbf16>
+    %x16 = tx.cast %x : tensor<8x4xf32> -> tensor<8x4xbf16>
+    %y = tx.matmul %x16, %w : (tensor<8x4xbf16>, tensor<4x6xbf16>) -> tensor<8x6xbf16>
+    %y32 = tx.cast %y : tensor<8x6xbf16> -> tensor<8x6xf32>
+    %z32 = tx.gelu %y32 : (tensor<8x6xf32>) -> tensor<8x6xf32>
+    %z = tx.cast %z32 : tensor<8x6xf32> -> tensor<8x6xbf16>
+    ```
+  }];
+  let options = [
+    Option<"type", "type", "std::string", "\"float32\"", "float32 (nothing happens), bfloat16 or float16">,
+  ];
+  let statistics = [Statistic<"parameters", "parameters", "parameters stored in 16 bits">];
+  let dependentDialects = ["::partita::train::TrainDialect", "::partita::tx::TxDialect"];
+}
+
+def ElideCastsPass : Pass<"elide-casts", "::mlir::ModuleOp"> {
+  let summary = "lets ops read and store the 16-bit values between which they computed";
+  let description = [{
+    `down(op(up(x), up(y)))` is the op on x and y: a kernel on 16 bits widens what it reads, computes in 32 bits and rounds
+    once. Ops whose results stay in 32 bits (losses) read 16 bits. No bit of any result changes.
+
+    ```mlir
+    %y32 = tx.cast %y : tensor<8x6xbf16> -> tensor<8x6xf32>
+    %z32 = tx.gelu %y32 : (tensor<8x6xf32>) -> tensor<8x6xf32>
+    %z = tx.cast %z32 : tensor<8x6xf32> -> tensor<8x6xbf16>
+    // becomes
+    %z = tx.gelu %y : (tensor<8x6xbf16>) -> tensor<8x6xbf16>
+    ```
+  }];
+  let statistics = [Statistic<"elided", "elided", "ops that read and store 16 bits">];
+  let dependentDialects = ["::partita::tx::TxDialect"];
+}
+
+def TypeGradientsPass : Pass<"type-gradients", "::mlir::ModuleOp"> {
+  let summary = "settles in what gradients are exchanged and reach their updates";
+  let description = [{
+    Sums over micro-batches are of 32 bits and are not rounded for an update, which takes gradients of any type. With a
+    `reduce-type` what each rank adds is cast to it before it is exchanged, and the sums over ranks are of that type.
+
+    ```mlir
+    %g = par.all_reduce %part over "dp" : tensor<4x6xbf16, partial [dp]> -> tensor<4x6xbf16>
+    %w1, %m1, %v1, %r = train.adamw %w0, %g, %m0, %v0, %rate, %t
+    // becomes, with reduce-type=float32
+    %wide = tx.cast %part : tensor<4x6xbf16, partial [dp]> -> tensor<4x6xf32, partial [dp]>
+    %g = par.all_reduce %wide over "dp" : tensor<4x6xf32, partial [dp]> -> tensor<4x6xf32>
+    %w1, %m1, %v1, %r = train.adamw %w0, %g, %m0, %v0, %rate, %t
+    ```
+  }];
+  let options = [
+    Option<"reduceType", "reduce-type", "std::string", "\"auto\"",
+           "what gradients are exchanged in: auto (their own type), float32, bfloat16 or float16">,
+  ];
+  let statistics = [Statistic<"changed", "changed", "gradients that are exchanged or updated with in another type">];
+  let dependentDialects = ["::partita::tx::TxDialect", "::partita::par::ParDialect"];
+}
+
 #endif // PARTITA_AMP_PASSES

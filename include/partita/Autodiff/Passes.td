@@ -22,6 +22,10 @@ def DifferentiatePass : Pass<"differentiate", "::mlir::ModuleOp"> {
     train.update @w, %w by %dw
     ```
   }];
+  let options = [
+    Option<"accumulateType", "accumulate-type", "std::string", "\"float32\"",
+           "what 16-bit gradients of several micro-batches are added up in: float32, or their own type">,
+  ];
   let dependentDialects = ["::partita::tx::TxDialect", "::partita::par::ParDialect", "::partita::train::TrainDialect"];
   let statistics = [Statistic<"updates", "updates", "parameters with a gradient">];
 }

@@ -25,7 +25,7 @@
 namespace partita::interp {
 
 struct Options {
-  /// Do casts to f32, f16 and bf16 really round? Exact otherwise.
+  /// Do casts to f32, f16 and bf16, and all results of 16 bits, really round? Exact otherwise.
   bool roundCasts = false;
   /// What `train.learning_rate` yields.
   double learningRate = 1e-3;

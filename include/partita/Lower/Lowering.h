@@ -31,6 +31,7 @@ struct Census {
 struct ModuleLowering {
   mlir::ModuleOp module;
   llvm::StringMap<int> parameterIndex;
+  llvm::StringMap<int> stateIndex; // of those that belong to a parameter
   /// Which of the program's inputs an argument of a function is.
   llvm::DenseMap<mlir::Value, int64_t> inputIndex;
   std::optional<double> learningRate;

@@ -56,6 +56,9 @@ struct FileSource {
 void initialValue(Rank &rank, int index, float *values, Fill fill, FileSource source = {});
 void initialValue(Rank &rank, int index, Half *values, Fill fill, FileSource source = {});
 void initialValue(Rank &rank, int index, BFloat16 *values, Fill fill, FileSource source = {});
+/// The same in float, unrounded: the piece that this rank keeps of optimizer state number `state`,
+/// the master of a 16-bit parameter.
+void initialMaster(Rank &rank, int state, float *values, Fill fill, FileSource source = {});
 
 } // namespace partita_rt
 

@@ -383,8 +383,11 @@ template <typename T> NonFinite nonFinite(const T *x, int64_t n);
 
 /// An array with so many elements.
 struct Elements {
-  const float *data;
+  const void *data;
   int64_t count;
+  DType dtype; ///< Float32, Float16, BFloat16
+  template <typename T>
+  Elements(const T *data, int64_t count) : data(data), count(count), dtype(kDTypeOf<T>) {}
 };
 
 /// *sum: the squares of all arrays' elements, added up in double, array after array, each by

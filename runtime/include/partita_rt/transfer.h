@@ -38,21 +38,57 @@ inline void toDevice(Rank &rank, void *device, const void *host, int64_t bytes) 
   wait(rank, toDeviceStart(rank, device, host, bytes));
 }
 
-/// The update of `n` elements from number `from` on: the parameter's and the gradient's, in the
-/// host's memory.
-using TileUpdate =
-    std::function<void(float *parameter, const float *gradient, int64_t from, int64_t n)>;
+/// What an update by the host works on: the states are in its memory, the gradient on the device.
+struct HostUpdate {
+  Home home; ///< of the parameter, or of the master of a 16-bit one
+  float *parameter;
+  void *rounded;        ///< on the device: where the new value goes in 16 bits; null: nowhere
+  int64_t roundedWidth; ///< bytes of its elements
+  const void *gradient;
+  int64_t gradientWidth;
+  int64_t n;      ///< elements
+  float *staging; ///< stagingElements of pinned memory
+  int64_t tile;   ///< elements
+};
 
-/// An update by the host: the states are in its memory, the gradient on the device, the parameter
-/// in `home`. In tiles of `tile` elements: while one is updated the next one's gradient (and
-/// parameter) comes into the other half of `staging` and the last one's parameter goes back.
-/// `staging`: stagingElements(home, tile) floats of pinned memory.
-void updateOnHost(Rank &rank, Home home, float *parameter, const float *gradient, int64_t n,
-                  float *staging, int64_t tile, const TileUpdate &update);
+/// Two halves, each with a tile of the gradient, of the parameter where it lives on the device, and
+/// of what it is rounded to. In floats; widths in bytes.
+constexpr int64_t stagingElements(Home home, int64_t tile, int64_t gradientWidth = 4,
+                                  int64_t roundedWidth = 0) {
+  int64_t bytes = gradientWidth + roundedWidth + (home == Home::Device ? 4 : 0);
+  return 2 * ((tile * bytes + 3) / 4);
+}
 
-/// Two halves, each with a tile of the gradient and, where it lives on the device, the parameter.
-constexpr int64_t stagingElements(Home home, int64_t tile) {
-  return 2 * tile * (home == Home::Device ? 2 : 1);
+/// The update of `n` elements from number `from` on, all of them in the host's memory.
+using TileUpdate = std::function<void(float *parameter, void *rounded, const void *gradient,
+                                      int64_t from, int64_t n)>;
+
+/// Makes it in tiles: while one is updated the next one's gradient (and parameter) comes into the
+/// other half of the staging memory and the last one's parameter, or what it is rounded to, goes
+/// to the device.
+void updateOnHost(Rank &rank, const HostUpdate &arrays, const TileUpdate &update);
+
+/// The same as emitted code calls it; G: float, Half or BFloat16.
+/// update(float *parameter, const G *gradient, int64_t from, int64_t n)
+template <typename G, typename Update>
+void updateOnHost(Rank &rank, Home home, float *parameter, const G *gradient, int64_t n,
+                  float *staging, int64_t tile, const Update &update) {
+  HostUpdate arrays{home, parameter, nullptr, 0, gradient, int64_t(sizeof(G)), n, staging, tile};
+  updateOnHost(rank, arrays, [&](float *p, void *, const void *g, int64_t from, int64_t count) {
+    update(p, static_cast<const G *>(g), from, count);
+  });
+}
+
+/// Of a master, which the host has; R: Half or BFloat16.
+/// update(float *master, R *rounded, const G *gradient, int64_t from, int64_t n)
+template <typename R, typename G, typename Update>
+void updateOnHost(Rank &rank, float *master, R *rounded, const G *gradient, int64_t n,
+                  float *staging, int64_t tile, const Update &update) {
+  HostUpdate arrays{Home::Host, master,  rounded, int64_t(sizeof(R)), gradient, int64_t(sizeof(G)),
+                    n,          staging, tile};
+  updateOnHost(rank, arrays, [&](float *p, void *r, const void *g, int64_t from, int64_t count) {
+    update(p, static_cast<R *>(r), static_cast<const G *>(g), from, count);
+  });
 }
 
 } // namespace partita_rt

@@ -9,7 +9,7 @@ import sys
 
 import numpy as np
 
-TYPES = {"F32": "<f4", "F64": "<f8", "I64": "<i8", "I32": "<i4"}
+TYPES = {"F32": "<f4", "F64": "<f8", "I64": "<i8", "I32": "<i4", "F16": "<f2", "BF16": "<u2"}  # bfloat16: its bits
 
 
 def safetensors(path):

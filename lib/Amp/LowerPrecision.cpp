@@ -1,0 +1,200 @@
+//===- LowerPrecision.cpp - what is stored in 16 bits -----------------------------------------===//
+//
+// One walk in the order of the program. A value of 16 bits is widened where it is made, and its
+// users read that; so every op finds 32 bits, and what it stores in 16 is rounded behind it and
+// widened again. Contagion goes by values: what nothing of 16 bits flows into stays as it is.
+//
+// Mixed-precision training: Micikevicius et al., arXiv 1710.03740.
+//
+//===----------------------------------------------------------------------------------------------===//
+
+#include "dialects/Train/Train.h"
+#include "dialects/Tx/Tx.h"
+#include "lib/Amp/StoredTypes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Iterators.h"
+#include "partita/Amp/Passes.h"
+
+namespace partita {
+#define GEN_PASS_DEF_LOWERPRECISIONPASS
+#include "partita/Amp/Passes.h.inc"
+} // namespace partita
+
+using namespace mlir;
+using namespace partita;
+
+namespace {
+
+std::optional<Precision> precisionOf(Operation *op) {
+  auto asked = dyn_cast<PrecisionInterface>(op);
+  return asked ? std::optional(asked.getPrecision()) : std::nullopt;
+}
+
+class Narrowing {
+public:
+  Narrowing(func::FuncOp function, FloatType type, const llvm::DenseSet<StringAttr> &parameters)
+      : function(function), type(type), parameters(parameters) {}
+
+  void run() {
+    findTail();
+    SmallVector<Operation *> ops;
+    function.walk<WalkOrder::PreOrder>([&](Operation *op) { ops.push_back(op); });
+    for (Operation *op : ops)
+      visit(op);
+  }
+
+private:
+  /// Ops behind the last one whose operands are in 16 bits.
+  void findTail() {
+    llvm::DenseSet<Operation *> feeds;
+    function.walk<WalkOrder::PostOrder, ReverseIterator>([&](Operation *op) {
+      for (Operation *user : op->getUsers())
+        if (precisionOf(user) == Precision::Low || feeds.contains(user))
+          feeds.insert(op);
+      if (!feeds.contains(op))
+        tail.insert(op);
+    });
+  }
+
+  void visit(Operation *op) {
+    if (auto read = dyn_cast<train::ReadOp>(op)) {
+      if (parameters.contains(read.getSymbolAttr().getAttr())) {
+        read.getResult().setType(narrowed(read.getType()));
+        widen(read.getResult());
+      }
+      return;
+    }
+    std::optional<Precision> precision = precisionOf(op);
+    bool any =
+        llvm::any_of(op->getOperands(), [&](Value operand) { return narrow.contains(operand); });
+    if (precision == Precision::Low && any)
+      return compute(op);
+    if (precision == Precision::Follow && any && !staysWide(op))
+      store(op);
+  }
+
+  /// Between the last product and the loss, what is of 32 bits is not rounded again.
+  bool staysWide(Operation *op) {
+    return tail.contains(op) && llvm::any_of(op->getOperands(), [&](Value operand) {
+             return amp::isWide(operand.getType()) && !narrow.contains(operand) &&
+                    !amp::isSplat(operand);
+           });
+  }
+
+  RankedTensorType narrowed(Type wide) { return cast<RankedTensorType>(wide).clone(type); }
+
+  /// Operands and results in 16 bits.
+  void compute(Operation *op) {
+    OpBuilder builder(op);
+    auto asked = cast<PrecisionInterface>(op);
+    for (OpOperand &operand : op->getOpOperands()) {
+      Value wide = operand.get();
+      if (!amp::isWide(wide.getType()))
+        continue;
+      if (Value known = narrow.lookup(wide))
+        operand.set(known);
+      else if (!asked.mayStayWide(operand.getOperandNumber()))
+        operand.set(tx::CastOp::create(builder, op->getLoc(), narrowed(wide.getType()), wide));
+    }
+    std::optional<SmallVector<Type>> types = amp::storedTypes(op, op->getOperands());
+    for (auto [index, result] : llvm::enumerate(op->getResults())) {
+      if (types)
+        result.setType((*types)[index]);
+      if (amp::isNarrow(result.getType()))
+        widen(result);
+    }
+  }
+
+  /// The op as it is; what it would store in 16 bits is rounded behind it.
+  void store(Operation *op) {
+    SmallVector<Value> operands(op->getOperands());
+    for (Value &operand : operands)
+      if (Value known = narrow.lookup(operand))
+        operand = known;
+    std::optional<SmallVector<Type>> types = amp::storedTypes(op, operands);
+    OpBuilder builder(op->getContext());
+    for (auto [index, result] : llvm::enumerate(op->getResults()))
+      if (types && amp::isNarrow((*types)[index]) && amp::isWide(result.getType())) {
+        builder.setInsertionPointAfterValue(result);
+        auto rounded = tx::CastOp::create(builder, op->getLoc(), (*types)[index], result);
+        Value wide = widen(rounded.getResult());
+        result.replaceAllUsesExcept(wide, rounded);
+      }
+  }
+
+  /// The value in 32 bits, which its users read from now on.
+  Value widen(Value value) {
+    OpBuilder builder(value.getContext());
+    builder.setInsertionPointAfterValue(value);
+    auto wide = cast<RankedTensorType>(value.getType()).clone(builder.getF32Type());
+    auto cast = tx::CastOp::create(builder, value.getLoc(), wide, value);
+    value.replaceAllUsesExcept(cast.getResult(), cast);
+    narrow[cast.getResult()] = value;
+    return cast.getResult();
+  }
+
+  func::FuncOp function;
+  FloatType type;
+  const llvm::DenseSet<StringAttr> &parameters;
+  llvm::DenseMap<Value, Value> narrow; // of 32 bits: what it was widened from
+  llvm::DenseSet<Operation *> tail;
+};
+
+struct LowerPrecision : partita::impl::LowerPrecisionPassBase<LowerPrecision> {
+  using LowerPrecisionPassBase::LowerPrecisionPassBase;
+
+  void runOnOperation() override {
+    if (type == "float32")
+      return;
+    ModuleOp module = getOperation();
+    FloatType narrow;
+    if (type == "bfloat16")
+      narrow = BFloat16Type::get(&getContext());
+    else if (type == "float16")
+      narrow = Float16Type::get(&getContext());
+    if (!narrow) {
+      module.emitError() << "precision '" << type
+                         << "' is unknown; known: float32, bfloat16, float16";
+      return signalPassFailure();
+    }
+    findUsers();
+    for (auto parameter : module.getOps<train::ParameterOp>())
+      if (isStoredNarrow(parameter)) {
+        stored.insert(parameter.getSymNameAttr());
+        parameter.setType(cast<RankedTensorType>(parameter.getType()).clone(narrow));
+        ++parameters;
+      }
+    module.walk([&](train::InitialValueOp initial) {
+      if (stored.contains(initial.getSymbolAttr().getAttr()))
+        initial.getResult().setType(cast<RankedTensorType>(initial.getType()).clone(narrow));
+    });
+    for (auto function : module.getOps<func::FuncOp>())
+      Narrowing(function, narrow, stored).run();
+  }
+
+private:
+  void findUsers() {
+    getOperation().walk([&](train::ReadOp read) {
+      llvm::append_range(users[read.getSymbolAttr().getAttr()], read.getResult().getUsers());
+    });
+  }
+
+  /// Frozen vectors are tables of frequencies and the like, unless they belong to a norm.
+  bool isStoredNarrow(train::ParameterOp parameter) {
+    auto type = cast<RankedTensorType>(parameter.getType());
+    if (!amp::isWide(type))
+      return false;
+    if (!parameter.getFrozen() ||
+        llvm::count_if(type.getShape(), [](int64_t size) { return size > 1; }) > 1)
+      return true;
+    // An op of several results keeps statistics of its rows: a norm.
+    return llvm::any_of(users.lookup(parameter.getSymNameAttr()), [](Operation *user) {
+      return precisionOf(user) == Precision::Follow && user->getNumResults() > 1;
+    });
+  }
+
+  llvm::DenseMap<StringAttr, SmallVector<Operation *>> users; // of each parameter
+  llvm::DenseSet<StringAttr> stored;                          // parameters in 16 bits
+};
+
+} // namespace

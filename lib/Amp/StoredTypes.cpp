@@ -1,0 +1,44 @@
+//===- StoredTypes.cpp - what an op's results are stored in -----------------------------------===//
+
+#include "lib/Amp/StoredTypes.h"
+#include "dialects/Tx/Tx.h"
+
+using namespace mlir;
+using namespace partita;
+
+static bool isFloatOf(Type type, llvm::function_ref<bool(unsigned)> width) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  auto element = tensor ? dyn_cast<FloatType>(tensor.getElementType()) : FloatType();
+  return element && width(element.getWidth());
+}
+
+bool amp::isWide(Type type) {
+  return isFloatOf(type, [](unsigned width) { return width == 32; });
+}
+
+bool amp::isNarrow(Type type) {
+  return isFloatOf(type, [](unsigned width) { return width < 32; });
+}
+
+bool amp::isSplat(Value value) {
+  auto constant = value.getDefiningOp<tx::ConstantOp>();
+  return constant && constant.getValue().isSplat();
+}
+
+std::optional<SmallVector<Type>> amp::storedTypes(Operation *op, ValueRange operands) {
+  SmallVector<Type> types(op->getResultTypes()), inferred;
+  auto infers = dyn_cast<InferTypeOpInterface>(op);
+  if (infers && failed(infers.inferReturnTypes(
+                    op->getContext(), std::nullopt, operands, op->getDiscardableAttrDictionary(),
+                    op->getPropertiesStorage(), op->getRegions(), inferred)))
+    return std::nullopt;
+  if (!infers) // what moves elements stores them as it finds them
+    inferred.assign(types.size(), tx::storedElement(operands));
+  if (inferred.size() < types.size())
+    return std::nullopt;
+  for (auto [type, stored] : llvm::zip(types, inferred))
+    if (auto tensor = dyn_cast<RankedTensorType>(type);
+        tensor && isa<FloatType>(tensor.getElementType()))
+      type = tensor.clone(getElementTypeOrSelf(stored));
+  return types;
+}

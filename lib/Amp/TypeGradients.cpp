@@ -1,0 +1,140 @@
+//===- TypeGradients.cpp - what gradients are exchanged and updated in ------------------------===//
+//
+// Updates and norms take gradients of any type, so what was added up in 32 bits reaches them as it
+// is, and so does what ranks exchanged in a type of its own.
+//
+//===----------------------------------------------------------------------------------------------===//
+
+#include "dialects/Train/Train.h"
+#include "dialects/Tx/Tx.h"
+#include "dialects/Zero/Zero.h"
+#include "lib/Amp/StoredTypes.h"
+#include "partita/Amp/Passes.h"
+#include "llvm/ADT/StringSwitch.h"
+
+namespace partita {
+#define GEN_PASS_DEF_TYPEGRADIENTSPASS
+#include "partita/Amp/Passes.h.inc"
+} // namespace partita
+
+using namespace mlir;
+using namespace partita;
+
+namespace {
+
+/// An op that sums one value up over ranks, or takes a piece of it, and changes no number else.
+bool passesOn(Operation *op) {
+  return isa_and_nonnull<par::AllReduceOp, zero::ReduceScatterOp, zero::ShardOp>(op) &&
+         op->getNumOperands() == 1;
+}
+bool reduces(Operation *op) { return isa<par::AllReduceOp, zero::ReduceScatterOp>(op); }
+
+/// Is it summed up over ranks?
+bool isExchanged(Value value) {
+  for (Operation *op = value.getDefiningOp(); passesOn(op); op = op->getOperand(0).getDefiningOp())
+    if (reduces(op))
+      return true;
+  return false;
+}
+
+/// The value with other elements, made of its source in that type where that is all that it is for.
+Value inType(Value value, FloatType element) {
+  auto type = cast<RankedTensorType>(value.getType());
+  if (type.getElementType() == element)
+    return value;
+  Operation *op = value.getDefiningOp();
+  auto cast = dyn_cast_or_null<tx::CastOp>(op);
+  if (cast && cast.getX().getType().getElementType() == element)
+    return cast.getX();
+  OpBuilder builder(value.getContext());
+  builder.setInsertionPointAfterValue(value);
+  if (!passesOn(op))
+    return tx::CastOp::create(builder, value.getLoc(), type.clone(element), value);
+  Value source = inType(op->getOperand(0), element);
+  Operation *made = builder.clone(*op);
+  made->setOperand(0, source);
+  made->getResult(0).setType(type.clone(element));
+  return made->getResult(0);
+}
+
+/// With all that was there for it alone.
+void erase(Value value) {
+  while (Operation *op = value.use_empty() ? value.getDefiningOp() : nullptr) {
+    if (!passesOn(op) && !isa<tx::CastOp>(op))
+      return;
+    value = op->getOperand(0);
+    op->erase();
+  }
+}
+
+struct TypeGradients : partita::impl::TypeGradientsPassBase<TypeGradients> {
+  using TypeGradientsPassBase::TypeGradientsPassBase;
+
+  void runOnOperation() override {
+    if (failed(parse()))
+      return signalPassFailure();
+    SmallVector<train::OptimizerInterface> updates;
+    getOperation().walk([&](train::OptimizerInterface update) { updates.push_back(update); });
+    for (train::OptimizerInterface update : updates)
+      settle(update.getUpdatingGradient());
+  }
+
+private:
+  LogicalResult parse() {
+    Builder b(&getContext());
+    wire = llvm::StringSwitch<FloatType>(reduceType)
+               .Case("float32", b.getF32Type())
+               .Case("bfloat16", b.getBF16Type())
+               .Case("float16", b.getF16Type())
+               .Default(FloatType());
+    if (wire || reduceType == "auto")
+      return success();
+    return getOperation().emitError() << "reduce-type '" << reduceType
+                                      << "' is unknown; known: auto, float32, bfloat16, float16";
+  }
+
+  static bool isUpdate(Operation *op) { return isa<train::TrainDialect>(op->getDialect()); }
+
+  void settle(Value gradient) {
+    FloatType element = typeFor(gradient);
+    if (element && llvm::all_of(gradient.getUsers(), isUpdate)) {
+      Value made = inType(gradient, element);
+      if (made != gradient)
+        ++changed;
+      gradient.replaceUsesWithIf(made, [](OpOperand &use) { return isUpdate(use.getOwner()); });
+      erase(gradient);
+      gradient = made;
+    }
+    if (auto loop = gradient.getDefiningOp<train::AccumulateOp>())
+      settleYield(loop, cast<OpResult>(gradient).getResultNumber());
+  }
+
+  /// What a gradient should reach its update in; null for what it has.
+  FloatType typeFor(Value gradient) {
+    if (isExchanged(gradient))
+      return wire;
+    auto rounded = gradient.getDefiningOp<tx::CastOp>();
+    return rounded && amp::isNarrow(gradient.getType()) && amp::isWide(rounded.getX().getType())
+               ? FloatType(Float32Type::get(&getContext()))
+               : FloatType();
+  }
+
+  /// What each micro-batch exchanges before it is added up.
+  void settleYield(train::AccumulateOp loop, unsigned number) {
+    OpOperand &part = loop.getBody().front().getTerminator()->getOpOperand(number);
+    Value before = part.get();
+    if (!wire || !before.hasOneUse() || !isExchanged(before))
+      return;
+    Value exchanged = inType(before, wire);
+    bool tooWide =
+        amp::isWide(exchanged.getType()) && amp::isNarrow(loop.getResult(number).getType());
+    part.set(tooWide ? inType(exchanged, cast<FloatType>(getElementTypeOrSelf(before.getType())))
+                     : exchanged);
+    changed += exchanged != before;
+    erase(before);
+  }
+
+  FloatType wire; // null: the gradients' own
+};
+
+} // namespace

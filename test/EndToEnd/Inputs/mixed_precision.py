@@ -1,0 +1,75 @@
+"""Trains a model in 16 bits: its losses follow those of float32, a loss scale that is too large is found out and ends there too, a step
+that is skipped changes no bit on any layout, and the host's updates are the device's. usage: mixed_precision.py MODEL FOLDER"""
+import csv
+import subprocess
+import sys
+
+import checkpoints
+import numpy as np
+
+model, folder = sys.argv[1:]
+tokens = folder + "/tokens.bin"
+# Each token is followed by one of four: there is something to learn, and noise.
+random, sequence = np.random.default_rng(0), [0]
+for choice in random.integers(0, 4, 20000):
+    sequence.append(int(5 * sequence[-1] + 7 * choice + 1) % 64)
+np.array(sequence, "uint16").tofile(tokens)
+
+
+def call(*command):
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, (command, done.stderr)
+    return done.stdout
+
+
+def compile(name, *options):
+    call("partita", "compile", model, "--dim", "batch=12", "--dim", "sequence=8", "--clip", "1", *options, "-o", f"{folder}/{name}")
+    return name
+
+
+def run(name, steps):
+    log, values = f"{folder}/{name}.{steps}.csv", f"{folder}/{name}.{steps}"
+    call("partita", "run", f"{folder}/{name}", "--data", tokens, "--init", "seed:1", "--steps", str(steps), "--lr", "3e-3", "--lr-schedule",
+         "constant", "--warmup-steps", "20", "--log", log, "--dump-parameters", values)
+    return list(csv.DictReader(open(log))), {k: v.tobytes() for k, v in checkpoints.read(values)[0].items()}
+
+
+def distance(rows, others):
+    a, b = (np.array([float(row["loss"]) for row in each]) for each in (rows, others))
+    return (np.abs(a - b) / a).max()
+
+
+STEPS = 150
+exact, _ = run(compile("float32"), STEPS)
+first, last = float(exact[0]["loss"]), float(exact[-1]["loss"])
+assert last < 0.75 * first, (first, last)
+for precision in ("bfloat16", "float16"):
+    scaling = ["--loss-scale", "0"] if precision == "float16" else []
+    rows, _ = run(compile(precision, "--precision", precision, *scaling), STEPS)
+    worst = distance(exact, rows)
+    assert 0 < worst < 0.01, (precision, worst)
+print("followed: the losses of float32 within 1 %")
+
+# Gradients times 2^28 are infinite in float16 until the scale has come down: as many updates end where those of float32 do.
+high = ["--precision", "float16", "--loss-scale", "0", "--initial-scale-power", "28", "--hysteresis", "1"]
+compile("high", *high)
+begun = run("high", 20)[0][-1]
+skipped = int(begun["skipped_steps"])
+assert 5 <= skipped < 20 and float(begun["loss_scale"]) == 2.0 ** (28 - skipped), begun
+rows, _ = run("high", STEPS + skipped)
+mean = lambda rows: np.mean([float(row["loss"]) for row in rows[-20:]])
+assert abs(mean(rows) / mean(exact) - 1) < 0.01, (mean(rows), mean(exact))
+print("recovered: from a scale that is too large, to where float32 ends")
+
+base = None
+for layout in ("--mesh dp=2", "--mesh dp=2 --zero-stage 1", "--mesh dp=2 --zero-stage 3", "--mesh dp=2 --zero-stage 2 --offload optimizer",
+               "--mesh dp=2 --zero-stage 3 --offload optimizer,parameters,activations --offload-threshold 0"):
+    name = compile("high" + layout.replace(" ", "_").replace("=", ""), *high, *layout.split())
+    rows, before = run(name, 5)
+    assert int(rows[-1]["skipped_steps"]) == 5, (layout, rows[-1])
+    start = before if base is None else start
+    assert before == start, f"{layout}: a step that is skipped changes a parameter"
+    end = run(name, 20)[1]
+    base = end if base is None else base
+    assert end == base and end != start, f"{layout}: other bits"
+print("skipped: no bit changes; the same bits by the device and by the host, at every stage")
