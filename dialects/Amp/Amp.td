@@ -26,6 +26,9 @@ def Amp_Dialect : Dialect {
     /// On train.minimize, by `scale-loss`: the loss's cotangent is the scale; and how the scale is updated, for
     /// amp.update_scale.
     static constexpr ::llvm::StringLiteral kScaled = "amp.scaled";
+    /// On an optimizer's op, by `optimize`: the new value is rounded by chance, which the parameter's number, an i64,
+    /// is the key of.
+    static constexpr ::llvm::StringLiteral kStochastic = "amp.stochastic";
   }];
 }
 

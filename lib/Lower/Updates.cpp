@@ -80,6 +80,7 @@ int64_t stagingOf(Operation *op) {
 struct UpdateText {
   SmallVector<StringRef> values; // the value, the states, perhaps `rounded`, the gradient
   StringRef rounded;             // the value in 16 bits; empty where there is none
+  bool byChance = false;         // that is how it is rounded
   SmallVector<StringRef> scalars;
   SmallVector<Attribute> types; // of the values' elements
   bool hasScale = false, hasPredicate = false;
@@ -96,12 +97,16 @@ struct UpdateText {
     for (const train::Assignment &each : assignments)
       assign(each);
     for (StringRef value : squares.empty() ? ArrayRef(values).drop_back() : ArrayRef<StringRef>())
-      statements.push_back(value.str() + "[i] = " + element(value == rounded ? "p" : value) + ";");
+      statements.push_back(value.str() + "[i] = " + stored(value) + ";");
     SmallVector<std::string> prepared;
+    if (byChance)
+      prepared.push_back("const uint64_t key = uint64_t(rounding_key) + uint64_t(rounding_first);");
     if (hasPredicate && rounded.empty())
       prepared.push_back("if (apply == 0) return;");
     else if (hasPredicate) // it may stand elsewhere than the value that it was
-      prepared.push_back("if (apply == 0) return convert(rounded, p, n);");
+      prepared.push_back(byChance ? "if (apply == 0) return rounding_key < 0 ? convert(rounded, p, "
+                                    "n) : convertStochastically(rounded, p, n, key, 0);"
+                                  : "if (apply == 0) return convert(rounded, p, n);");
     for (const train::Assignment &each : preparations)
       prepared.push_back(("const double " + each.target + " = " + each.expression + ";").str());
     for (const std::string &name : factors)
@@ -112,6 +117,8 @@ struct UpdateText {
       scalars.push_back("scale");
     if (hasPredicate)
       scalars.push_back("apply");
+    if (byChance)
+      scalars.append({"rounding_key", "rounding_first"});
     return UpdateKernelOp::create(b, b.getUnknownLoc(), "kernel", b.getStrArrayAttr(values),
                                   b.getArrayAttr(types), b.getStrArrayAttr(scalars),
                                   strings(b, prepared), strings(b, statements),
@@ -129,6 +136,12 @@ private:
                          ";");
     if (!known)
       locals.insert(each.target.str());
+  }
+  /// What is stored of an array's element.
+  std::string stored(StringRef value) const {
+    if (value != rounded)
+      return element(value);
+    return byChance ? "roundStochastically(p_i, uint16_t(mix64(key + uint64_t(i)) >> 48))" : "p_i";
   }
   static std::string element(StringRef name) { return (name + "_i").str(); }
   std::string factor(StringRef name) {
@@ -151,6 +164,7 @@ UpdateKernelOp buildKernel(OpBuilder &b, train::OptimizerInterface update) {
   llvm::append_range(text.values, update.getStateNames());
   if (update.getRounded())
     text.values.push_back(text.rounded = "rounded");
+  text.byChance = update->hasAttr(amp::AmpDialect::kStochastic);
   text.values.push_back("g");
   llvm::append_range(text.scalars, update.getScalarNames());
   for (train::Hyperparameter each : update.getHyperparameters())
@@ -178,6 +192,34 @@ LogicalResult checkFloats(Operation *op, ValueRange gradients) {
   return success();
 }
 
+/// The number of a piece's first element, as C++: those of a rank's whole share are numbered on, so
+/// that it does not matter how data-parallel ranks divide it.
+std::string firstElementText(Type piece, Operation *op) {
+  par::MeshAttr mesh = par::MeshAttr::of(op);
+  par::Layout layout = par::Layout::of(piece), share = layout.withoutFlat();
+  auto number = [&](StringAttr axis) {
+    return "rank.coordinates[" +
+           std::to_string(llvm::find(mesh.getAxes(), axis) - mesh.getAxes().begin()) + "]";
+  };
+  auto add = [](const std::string &text, int64_t stride) {
+    return " + " + text + " * " + std::to_string(stride) + ".0";
+  };
+  std::string text = "0.0";
+  int64_t elements = 1, stride = cast<RankedTensorType>(piece).getNumElements();
+  for (int64_t size : share.shape)
+    elements *= size;
+  for (StringAttr axis : llvm::reverse(layout.flat)) {
+    text += add(number(axis), stride);
+    stride *= mesh.sizeOf(axis);
+  }
+  for (const auto &splits : share.splits)
+    for (const par::AxisSplit &split : splits) {
+      text += add(number(split.axis), elements); // more than a share has: no number twice
+      elements *= mesh.sizeOf(split.axis);
+    }
+  return text;
+}
+
 /// What a call passes for the kernel's scalars: what stands in memory, the op's own
 /// hyperparameters, those of the rank that the command line may change.
 void passScalars(train::OptimizerInterface update, Lowering &l, SmallVector<StringRef> &texts,
@@ -195,6 +237,14 @@ void passScalars(train::OptimizerInterface update, Lowering &l, SmallVector<Stri
       texts.push_back("*{}");
       pointers.push_back(l.buffer(value));
     }
+  if (auto number = update->getAttrOfType<IntegerAttr>(amp::AmpDialect::kStochastic)) {
+    std::string key = "roundingKey(rank, " + std::to_string(number.getInt());
+    if (update.getPredicate())
+      pointers.push_back(l.buffer(update.getPredicate()));
+    texts.push_back(saver.save(key + (update.getPredicate() ? ", *{})" : ")")));
+    texts.push_back(saver.save(firstElementText(update.getRounded().getType(), update) +
+                               (offload::isMadeOnHost(update) ? " + double(from)" : "")));
+  }
 }
 
 template <typename Op> struct Update : KernelInterface::ExternalModel<Update<Op>, Op> {

@@ -272,6 +272,8 @@ private:
     op.addTypes(SmallVector<Type>(1 + states.size(), type));
     if (stored != type)
       op.addTypes(stored);
+    if (stochasticRounding && getElementTypeOrSelf(stored).isBF16())
+      op.addAttribute(AmpDialect::kStochastic, builder.getI64IntegerAttr(numberOf(parameter)));
     auto made = cast<train::OptimizerInterface>(builder.create(op));
     std::string symbol = update.getParameter().str();
     auto write = [&](StringRef kind, Value result) -> Operation * {
@@ -283,6 +285,12 @@ private:
     for (auto [number, each] : llvm::enumerate(states))
       last = write(each, made->getResult(1 + number));
     return made.getRounded() ? write("", made.getRounded()) : last;
+  }
+
+  /// Which of the module's parameters it is.
+  int64_t numberOf(train::ParameterOp parameter) {
+    auto all = getOperation().getOps<train::ParameterOp>();
+    return std::distance(all.begin(), llvm::find(all, parameter));
   }
 
   std::map<StringRef, double> hyper;

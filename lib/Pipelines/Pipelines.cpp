@@ -50,7 +50,8 @@ static constexpr Phase kPhases[] = {
     {"optimize",
      "optimize{kind=${optimizer} betas=${betas} epsilon=${eps} momentum=${momentum} "
      "nesterov=${nesterov} no-bias-correction=${no-bias-correction} weight-decay=${weight-decay} "
-     "lamb-bounds=${lamb-bounds} groups=${group} clip=${clip}},canonicalize,cse",
+     "lamb-bounds=${lamb-bounds} stochastic-rounding=${stochastic-rounding} groups=${group} "
+     "clip=${clip}},canonicalize,cse",
      "gradients are complete here, whatever reduced them"},
     {"states",
      "zero-shard-states{stage=${zero-stage}},canonicalize,zero-shard-gradients{stage=${zero-stage}}"

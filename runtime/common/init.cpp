@@ -14,18 +14,18 @@
 
 namespace partita_rt {
 
-uint64_t mix64(uint64_t x) {
-  x += 0x9E3779B97F4A7C15u;
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
-  return x ^ (x >> 31);
-}
-
 uint64_t randomKey(uint64_t seed, const char *name) {
   uint64_t hash = 0xCBF29CE484222325u;
   for (const char *p = name; *p; ++p)
     hash = (hash ^ static_cast<unsigned char>(*p)) * 0x100000001B3u;
   return mix64(mix64(seed) ^ hash);
+}
+
+double roundingKey(const Rank &rank, int64_t parameter, float applied) {
+  int64_t update = rank.update - (applied == 0);
+  if (update == 0)
+    return -1;
+  return double(mix64(stepKey(rank.seed, update) + uint64_t(parameter)) >> 11);
 }
 
 /// The four 16-bit fields of x, added.

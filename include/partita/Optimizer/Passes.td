@@ -36,6 +36,7 @@ def OptimizePass : Pass<"optimize", "::mlir::ModuleOp"> {
     Option<"nesterov", "nesterov", "bool", "false", "momentum looks ahead">,
     Option<"noBiasCorrection", "no-bias-correction", "bool", "false", "Adam's moments are not corrected for their first value">,
     Option<"weightDecay", "weight-decay", "double", "0.0", "weight decay (decoupled: per unit of learning rate)">,
+    Option<"stochasticRounding", "stochastic-rounding", "bool", "false", "masters are rounded to bfloat16 by chance, which keeps their mean">,
     ListOption<"lambBounds", "lamb-bounds", "double", "least and greatest trust ratio of lamb; 0.01,10 when not given">,
     ListOption<"groups", "groups", "std::string", "PATTERN:weight-decay=W:lr-scale=S">,
     Option<"clip", "clip", "double", "0.0", "the largest norm of all gradients together; 0 for any">,

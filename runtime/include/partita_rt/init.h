@@ -25,7 +25,12 @@
 
 namespace partita_rt {
 
-uint64_t mix64(uint64_t x);
+inline uint64_t mix64(uint64_t x) {
+  x += 0x9E3779B97F4A7C15u;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+  return x ^ (x >> 31);
+}
 /// mix(mix(seed) ^ fnv(name)).
 uint64_t randomKey(uint64_t seed, const char *name);
 /// Element `index` of the standard normal sequence of `key`.
@@ -59,6 +64,11 @@ void initialValue(Rank &rank, int index, BFloat16 *values, Fill fill, FileSource
 /// The same in float, unrounded: the piece that this rank keeps of optimizer state number `state`,
 /// the master of a 16-bit parameter.
 void initialMaster(Rank &rank, int state, float *values, Fill fill, FileSource source = {});
+/// What the stochastic rounding of parameter number `parameter` depends on, 53 bits of it: the
+/// run's seed, the parameter and the number of the update. Where `applied` is 0 the step makes
+/// none: then that of the update before, so that what is rounded again is what it was; -1 where
+/// there is none before, and the parameter is the nearest.
+double roundingKey(const Rank &rank, int64_t parameter, float applied = 1);
 
 } // namespace partita_rt
 

@@ -73,3 +73,15 @@ for layout in ("--mesh dp=2", "--mesh dp=2 --zero-stage 1", "--mesh dp=2 --zero-
     base = end if base is None else base
     assert end == base and end != start, f"{layout}: other bits"
 print("skipped: no bit changes; the same bits by the device and by the host, at every stage")
+
+# By chance: by the number of the update and of the element, so alike on every layout.
+chance = ["--precision", "bfloat16", "--stochastic-rounding"]
+base = None
+for layout in ("--mesh dp=3", "--mesh dp=3 --zero-stage 1", "--mesh dp=3 --zero-stage 3", "--mesh dp=3 --zero-stage 2 --offload optimizer"):
+    name = compile("chance" + layout.replace(" ", "_").replace("=", ""), *chance, *layout.split())
+    end = run(name, 8)[1]
+    base = end if base is None else base
+    assert end == base, f"{layout}: other bits"
+nearest = run(compile("nearest", *chance[:2], "--mesh", "dp=3"), 8)[1]
+assert nearest != base
+print("by chance: the same bits at every stage and by the host")
