@@ -62,18 +62,25 @@ SmallVector<CallArgument> UpdateOp::getCallArguments() {
   return arguments;
 }
 
-/// squareSum(sum, {{a, 12}, {b, 6}})
-SmallVector<CallArgument> SquareSumOp::getCallArguments() {
+/// {{a, 12}, {b, 6}}
+static CallArgument withCounts(ValueRange buffers, ArrayRef<int64_t> counts) {
   std::string text = "{{";
-  for (auto [i, count] : llvm::enumerate(getCounts()))
+  for (auto [i, count] : llvm::enumerate(counts))
     text += (i ? ", {{{}, " : "{{{}, ") + std::to_string(count) + "}";
-  return {getSum(), CallArgument(text + "}", SmallVector<Value>(getValues()))};
+  return CallArgument(text + "}", SmallVector<Value>(buffers));
 }
 
-/// rootOfSum(norm, {a, b})
+/// squareSum(sums, {{a, 12}, {b, 6}})
+SmallVector<CallArgument> SquareSumOp::getCallArguments() {
+  return {getSum(), withCounts(getValues(), getCounts())};
+}
+
+/// rootOfSum(norm, {{a, 2}, {b, 1}})
 SmallVector<CallArgument> NormOp::getCallArguments() {
-  std::string text = "{{";
-  for (size_t i = 0; i < getSquares().size(); ++i)
-    text += i ? ", {}" : "{}";
-  return {getNorm(), CallArgument(text + "}", SmallVector<Value>(getSquares()))};
+  return {getNorm(), withCounts(getSquares(), getCounts())};
+}
+
+/// firstNonfinite(rank, {{a, 2}, {b, 1}}, {0, 3, 2})
+SmallVector<CallArgument> FirstNonfiniteOp::getCallArguments() {
+  return {"rank", withCounts(getSquares(), getCounts()), argument::listing(getParameters())};
 }

@@ -288,7 +288,7 @@ def Rt_UpdateOp : Rt_Op<"update", [CallInterface, AttrSizedOperandSegments]> {
   }];
 }
 def Rt_SquareSumOp : Rt_Op<"square_sum", [CallInterface]> {
-  let summary = "the sum of the squares of all elements of buffers with so many each";
+  let summary = "of each buffer, with so many elements, the sum of their squares";
   let arguments = (ins B:$sum, Variadic<B>:$values, DenseI64ArrayAttr:$counts);
   let assemblyFormat = "$sum `of` $values $counts attr-dict `:` type(operands)";
   let extraClassDeclaration = [{
@@ -297,11 +297,21 @@ def Rt_SquareSumOp : Rt_Op<"square_sum", [CallInterface]> {
   }];
 }
 def Rt_NormOp : Rt_Op<"norm", [CallInterface]> {
-  let summary = "the square root of the sum of scalars; the rank reports it as the gradients' norm";
-  let arguments = (ins B:$norm, Variadic<B>:$squares);
-  let assemblyFormat = "$norm `of` $squares attr-dict `:` type(operands)";
+  let summary = "the square root of the sum of all numbers of buffers with so many each";
+  let arguments = (ins B:$norm, Variadic<B>:$squares, DenseI64ArrayAttr:$counts);
+  let assemblyFormat = "$norm `of` $squares $counts attr-dict `:` type(operands)";
   let extraClassDeclaration = [{
     ::llvm::StringRef getCallee() { return "rootOfSum"; }
+    ::llvm::SmallVector<::partita::rt::CallArgument> getCallArguments();
+  }];
+}
+def Rt_FirstNonfiniteOp : Rt_Op<"first_nonfinite", [CallInterface]> {
+  let summary = "the rank reports the first parameter whose number among `squares`, so many per buffer, is not finite";
+  let description = "`parameters` has one parameter's number in the program for each of all numbers.";
+  let arguments = (ins Variadic<B>:$squares, DenseI64ArrayAttr:$counts, DenseI64ArrayAttr:$parameters);
+  let assemblyFormat = "$squares $counts `for` $parameters attr-dict `:` type(operands)";
+  let extraClassDeclaration = [{
+    ::llvm::StringRef getCallee() { return "firstNonfinite"; }
     ::llvm::SmallVector<::partita::rt::CallArgument> getCallArguments();
   }];
 }

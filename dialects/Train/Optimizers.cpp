@@ -51,7 +51,34 @@ LogicalResult train::verifyOptimizer(Operation *op) {
   return success();
 }
 
+/// One parameter for each of so many.
+static LogicalResult checkNames(Operation *op, std::optional<ArrayAttr> parameters, int64_t count,
+                                StringRef what) {
+  if (parameters && static_cast<int64_t>(parameters->size()) != count)
+    return op->emitOpError() << "names " << parameters->size() << " parameters for " << count << " "
+                             << what;
+  return success();
+}
+
+LogicalResult GlobalNormOp::verify() {
+  return checkNames(*this, getParameters(), getValues().size(), "gradients");
+}
+
+LogicalResult NormOp::verify() {
+  int64_t sums = 0;
+  for (Type type : getSquares().getTypes()) {
+    if (!cast<RankedTensorType>(type).hasStaticShape())
+      return emitOpError() << "of " << type << ": how many sums these are is unknown";
+    sums += cast<RankedTensorType>(type).getDimSize(0);
+  }
+  return checkNames(*this, getParameters(), sums, "sums");
+}
+
 LogicalResult SquareSumOp::verify() {
+  if (cast<RankedTensorType>(getSum().getType()).getDimSize(0) !=
+      static_cast<int64_t>(getValues().size()))
+    return emitOpError() << "of " << getValues().size() << " tensors has as many sums, not "
+                         << getSum().getType();
   SmallVector<StringAttr> partial = par::Layout::of(getSum().getType()).partial;
   llvm::sort(partial, [](StringAttr a, StringAttr b) { return a.getValue() < b.getValue(); });
   for (Value value : getValues()) {

@@ -264,33 +264,39 @@ def Train_GlobalNormOp : Train_Op<"global_norm", [Pure]> {
   let description = [{
     Of the whole values, however they are placed: what every rank has is counted once, pieces are added up. Created by
     `optimize`, pieces taken by `zero-shard-states`; replaced with `square_sum`, sums over the axes that split something, and
-    `norm` by `expand-norms`, when it is known what splits what.
+    `norm` by `expand-norms`, when it is known what splits what. `parameters` are those whose gradients the values are, so that
+    one that is not finite can be named.
 
-        %norm = train.global_norm %dw, %db : (tensor<4x6xf32>, tensor<6xf32>) -> tensor<f32>
+        %norm = train.global_norm %dw, %db of [@w, @b] : (tensor<4x6xf32>, tensor<6xf32>) -> tensor<f32>
   }];
-  let arguments = (ins Variadic<AnyRankedTensor>:$values);
+  let arguments = (ins Variadic<AnyRankedTensor>:$values, OptionalAttr<FlatSymbolRefArrayAttr>:$parameters);
   let results = (outs 0DTensorOf<[AnyFloat]>:$norm);
-  let assemblyFormat = "$values attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = "$values (`of` $parameters^)? attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
 }
 
 def Train_SquareSumOp : Train_Op<"square_sum", [Pure]> {
-  let summary = "the sum of the squares of tensors' elements, as far as a rank has them";
+  let summary = "of each tensor the sum of its elements' squares, as far as a rank has them";
   let description = [{
-    All operands are split over the same axes, over which the sum is partial. Computed in double precision, in one
+    All operands are split over the same axes, over which the sums are partial. Computed in double precision, in one
     fixed order. Created by `expand-norms`; becomes a kernel call.
   }];
   let arguments = (ins Variadic<AnyRankedTensor>:$values);
-  let results = (outs 0DTensorOf<[AnyFloat]>:$sum);
+  let results = (outs 1DTensorOf<[AnyFloat]>:$sum);
   let assemblyFormat = "$values attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
 }
 
 def Train_NormOp : Train_Op<"norm", [Pure]> {
   let summary = "the square root of the sum of sums of squares";
-  let description = "Created by `expand-norms`; becomes a kernel call.";
-  let arguments = (ins Variadic<0DTensorOf<[AnyFloat]>>:$squares);
+  let description = [{
+    `parameters` has one for each of the sums, in their order. Created by `expand-norms`; becomes a kernel call, and another one
+    that reports the first parameter whose sum is not finite.
+  }];
+  let arguments = (ins Variadic<1DTensorOf<[AnyFloat]>>:$squares, OptionalAttr<FlatSymbolRefArrayAttr>:$parameters);
   let results = (outs 0DTensorOf<[AnyFloat]>:$norm);
-  let assemblyFormat = "$squares attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = "$squares (`of` $parameters^)? attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
 }
 
 def Train_ClipOp : Train_Op<"clip", [Pure]> {

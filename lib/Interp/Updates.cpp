@@ -84,12 +84,12 @@ static double squareSumOf(const Tensor &tensor) {
 
 static LogicalResult squareSum(Execution &execution, train::SquareSumOp, RankInputs in,
                                RankOutputs out) {
-  out[0] = eachRank(execution, [&](int64_t rank) {
-    double sum = 0;
-    for (const RankTensors &value : in)
-      sum += squareSumOf(*value[rank]);
-    return sum;
-  });
+  for (int64_t rank = 0; rank < execution.rankCount(); ++rank) {
+    Tensor sums(ArrayRef<int64_t>{static_cast<int64_t>(in.size())}, /*isReal=*/true);
+    for (auto [number, value] : llvm::enumerate(in))
+      sums.setNumber(number, squareSumOf(*value[rank]));
+    out[0].push_back(std::make_shared<Tensor>(std::move(sums)));
+  }
   return success();
 }
 
@@ -122,7 +122,8 @@ static LogicalResult norm(Execution &execution, train::NormOp, RankInputs in, Ra
   out[0] = eachRank(execution, [&](int64_t rank) {
     double sum = 0;
     for (const RankTensors &squares : in)
-      sum += squares[rank]->number(0);
+      for (int64_t i = 0; i < squares[rank]->size(); ++i)
+        sum += squares[rank]->number(i);
     return std::sqrt(sum);
   });
   return success();

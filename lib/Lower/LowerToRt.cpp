@@ -31,8 +31,7 @@ namespace {
 /// them; phase `import` leaves no others.
 LogicalResult checkType(Operation *op, RankedTensorType type) {
   Type element = type.getElementType();
-  bool isNorm =
-      element.isF64() && !isa<tx::TxDialect>(op->getDialect()) && type.getNumElements() <= 2;
+  bool isNorm = element.isF64() && !isa<tx::TxDialect>(op->getDialect()) && type.getRank() <= 1;
   bool isStored = element.isF32() || element.isF16() || element.isBF16();
   if (isa<FloatType>(element) && !isStored && !isNorm)
     return op->emitOpError() << "has no kernel on this target for " << type

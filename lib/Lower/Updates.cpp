@@ -312,7 +312,19 @@ struct Norm : KernelInterface::ExternalModel<Norm, train::NormOp> {
   LogicalResult lower(Operation *op, Lowering &l) const {
     SmallVector<Value> squares =
         llvm::map_to_vector(op->getOperands(), [&](Value value) { return l.buffer(value); });
-    l.create<rt::NormOp>(l.result(0), squares);
+    SmallVector<int64_t> counts =
+        llvm::map_to_vector(op->getOperands(), [&](Value value) { return l.elements(value); });
+    l.create<rt::NormOp>(l.result(0), squares, counts);
+    if (std::optional<ArrayAttr> names = cast<train::NormOp>(op).getParameters()) {
+      SmallVector<int64_t> numbers;
+      for (auto name : names->getAsRange<FlatSymbolRefAttr>()) {
+        auto number = l.shared.parameterIndex.find(name.getValue());
+        if (number == l.shared.parameterIndex.end())
+          return op->emitOpError() << "names " << name << ", which is no parameter";
+        numbers.push_back(number->second);
+      }
+      l.create<FirstNonfiniteOp>(squares, counts, numbers);
+    }
     bool scaled =
         llvm::any_of(op->getUsers(), [](Operation *user) { return isa<amp::UnscaleOp>(user); });
     if (!scaled) // else what is left of it without the loss scale is reported

@@ -1,8 +1,10 @@
 //===- ExpandNorms.cpp - each element counted once --------------------------------------------===//
 //
-// Values that the same axes split are one sum of squares, partial over these axes, and one sum over
-// ranks per axis: as few scalars move as there are ways to be split. Squares are doubles: those of
-// finite gradients are finite, and sums that are grouped otherwise round to the same norm.
+// Values that the same axes split are one vector of sums of squares, one per value, partial over
+// these axes, and one sum over ranks per axis: as few collectives are made as there are ways to be
+// split. Squares are doubles: those of finite gradients are finite, and sums that are grouped
+// otherwise round to the same norm. A value's own sum says on every rank whether all of its
+// elements, on all ranks, are finite.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -39,20 +41,31 @@ struct ExpandNorms : partita::impl::ExpandNormsPassBase<ExpandNorms> {
 
 private:
   static void expand(train::GlobalNormOp norm) {
-    llvm::MapVector<ArrayAttr, SmallVector<Value>> bySplit;
+    llvm::MapVector<ArrayAttr, SmallVector<unsigned>> bySplit;
     OpBuilder builder(norm);
-    for (Value value : norm.getValues()) {
+    for (auto [number, value] : llvm::enumerate(norm.getValues())) {
       SmallVector<Attribute> axes;
       llvm::append_range(axes, par::splittingAxes(value.getType()));
-      bySplit[builder.getArrayAttr(axes)].push_back(value);
+      bySplit[builder.getArrayAttr(axes)].push_back(number);
     }
     SmallVector<Value> squares;
-    for (const auto &group : bySplit)
-      squares.push_back(
-          sum(builder, norm, group.first, {}, "norm of the gradients", [&](Type type) {
-            return train::SquareSumOp::create(builder, norm.getLoc(), type, group.second);
-          }));
-    auto made = train::NormOp::create(builder, norm.getLoc(), norm.getType(), squares);
+    SmallVector<Attribute> parameters;
+    for (const auto &[axes, numbers] : bySplit) {
+      SmallVector<Value> values;
+      for (unsigned number : numbers) {
+        values.push_back(norm.getValues()[number]);
+        if (norm.getParameters())
+          parameters.push_back((*norm.getParameters())[number]);
+      }
+      squares.push_back(sum(builder, norm, axes, {static_cast<int64_t>(values.size())},
+                            "norm of the gradients", [&](Type type) {
+                              return train::SquareSumOp::create(builder, norm.getLoc(), type,
+                                                                values);
+                            }));
+    }
+    auto made = train::NormOp::create(builder, norm.getLoc(), norm.getType(), squares,
+                                      norm.getParameters() ? builder.getArrayAttr(parameters)
+                                                           : ArrayAttr());
     norm.replaceAllUsesWith(made.getNorm());
     norm.erase();
   }

@@ -133,14 +133,17 @@ private:
         last = update;
     }
     SmallVector<Value> gradients;
+    SmallVector<Attribute> parameters;
     for (train::UpdateOp update : updates) {
       gradients.push_back(update.getGradient());
+      parameters.push_back(update.getParameterAttr());
       if (update != last)
         update->moveBefore(last);
     }
     OpBuilder builder(updates.front());
     Location loc = builder.getUnknownLoc();
-    Value norm = train::GlobalNormOp::create(builder, loc, scalar(builder), gradients);
+    Value norm = train::GlobalNormOp::create(builder, loc, scalar(builder), gradients,
+                                             builder.getArrayAttr(parameters));
     if (scaling)
       lossScale = train::ReadOp::create(builder, loc, scalar(builder), AmpDialect::kScale);
     if (scaling)

@@ -112,4 +112,10 @@ void EventFile::add(int64_t step, const std::vector<std::pair<std::string, doubl
   write(real64(1, wallTime()) + number(2, step) + text(5, summary));
 }
 
+void EventFile::addText(int64_t step, const std::string &tag, const std::string &bytes) {
+  std::string tensor = number(1, 7) + text(8, bytes), metadata = text(1, text(1, "text"));
+  std::string value = text(1, tag) + text(8, tensor) + text(9, metadata);
+  write(real64(1, wallTime()) + number(2, step) + text(5, text(1, value)));
+}
+
 } // namespace partita_rt

@@ -2,9 +2,13 @@
 // messages Event and Summary written by hand, so that programs need no library for it.
 //
 //     record   length (uint64), masked CRC-32C of the length, message, masked CRC-32C of the
-//     message Event    1 wall_time (double)  2 step (int64)  3 file_version (string)  5 summary  7
-//     session_log Summary  repeated 1 value { 1 tag (string)  2 simple_value (float) } SessionLog
-//     1 status (1: start)
+//     Event           1 wall_time (double)  2 step (int64)  3 file_version (string)  5 summary
+//                     7 session_log
+//     Summary         repeated 1 value { 1 tag (string)  2 simple_value (float)  8 tensor
+//                     9 metadata }
+//     TensorProto     1 dtype (7: string)  8 string_val; without a shape: a scalar
+//     SummaryMetadata 1 plugin_data { 1 plugin_name ("text": TensorBoard's page of texts) }
+//     SessionLog      1 status (1: start)
 //
 // All little-endian. One file per run: a run that continues begins a new one, whose session log
 // tells TensorBoard to forget what older files have from its first step on.
@@ -34,6 +38,8 @@ public:
 
   /// One event: values by their tags.
   void add(int64_t step, const std::vector<std::pair<std::string, double>> &values);
+  /// One event: a text, of any bytes, for TensorBoard's page of texts.
+  void addText(int64_t step, const std::string &tag, const std::string &bytes);
 
 private:
   void write(const std::string &event);

@@ -64,14 +64,33 @@ std::string flopsText(double flops, const char *unit) {
 /// The log's columns, in their order: readers know the first six from before there were others.
 static std::string logHeader(bool breakdown) {
   std::string header = "step,loss,gradient_norm,learning_rate,tokens_per_second,validation_loss,"
-                       "loss_scale,skipped_steps,model_flops_per_second";
+                       "loss_scale,skipped_steps,model_flops_per_second,first_nonfinite";
   for (int kind = 0; breakdown && kind < kWorkKinds; ++kind)
     header += std::string(",") + nameOf(Work(kind)) + "_seconds";
   return header;
 }
 
+/// A comma in a quoted cell belongs to it.
 static size_t columnsOf(const std::string &line) {
-  return size_t(std::count(line.begin(), line.end(), ',')) + 1;
+  size_t columns = 1;
+  bool quoted = false;
+  for (char c : line) {
+    quoted ^= c == '"';
+    columns += c == ',' && !quoted;
+  }
+  return columns;
+}
+
+/// A name as a cell: one line, quoted where it has to be.
+static std::string textCell(std::string name) {
+  for (char &c : name)
+    c = uint8_t(c) < ' ' ? ' ' : c;
+  if (name.find_first_of(",\"") == std::string::npos)
+    return name;
+  std::string cell;
+  for (char c : name)
+    cell += c == '"' ? "\"\"" : std::string(1, c);
+  return "\"" + cell + "\"";
 }
 
 StepLog::StepLog(const std::string &path, int64_t resumedAt, bool breakdown) : path(path) {
@@ -121,6 +140,7 @@ void StepLog::add(const StepLine &line) {
   cell(line.report.lossScale > 0, "%.9g", double(line.report.lossScale));
   cell(true, "%.0f", double(line.report.skippedSteps));
   cell(line.flopsPerSecond > 0, "%.0f", line.flopsPerSecond);
+  text += "," + textCell(line.nonfinite);
   for (int kind = 0; line.times && kind < kWorkKinds; ++kind)
     cell(true, "%.6f", (*line.times)[size_t(kind)]);
   text.append(columns - std::min(columns, columnsOf(text)), ',');
@@ -159,6 +179,8 @@ void TensorBoard::add(const StepLine &line) {
     add(("elapsed_time_ms_" + name).c_str(), 1e3 * (*line.times)[size_t(kind)]);
   }
   file.add(line.samples, values);
+  if (!line.nonfinite.empty())
+    file.addText(line.samples, "Train/Samples/first_nonfinite", line.nonfinite);
 }
 
 //===-- Progress ----------------------------------------------------------------------------===//
@@ -183,6 +205,8 @@ std::string Progress::text(const StepLine &line) const {
     out += "  scale " + format("%g", double(line.report.lossScale));
   if (line.report.skippedSteps > 0)
     out += "  skipped " + grouped(line.report.skippedSteps);
+  if (!skippedFor.empty())
+    out += " (not finite: " + skippedFor + ")";
   if (line.validationLoss)
     out += "  validation " + format("%.4f", *line.validationLoss);
   out += "  " + grouped(int64_t(line.unitsPerSecond)) + " " + line.unit + "/s";
@@ -201,12 +225,15 @@ void Progress::step(const StepLine &line) {
   for (size_t kind = 0; line.times && kind < sinceLine.size(); ++kind)
     sinceLine[kind] += (*line.times)[kind];
   ++stepsSinceLine;
+  if (!line.nonfinite.empty())
+    skippedFor = line.nonfinite;
   if (stays) {
     std::printf("%s%s\n", terminal ? "\r\033[K" : "", text(line).c_str());
     if (line.times)
       std::printf("  %s\n", breakdownText(sinceLine, stepsSinceLine).c_str());
     sinceLine = {};
     stepsSinceLine = 0;
+    skippedFor.clear();
     std::fflush(stdout);
   } else if (terminal && now - drawn > std::chrono::milliseconds(100)) {
     std::printf("\r\033[K%s", text(line).c_str());

@@ -30,6 +30,8 @@ struct StepLine {
   const char *unit;      ///< "tokens" or "samples"
   double flopsPerSecond; ///< model FLOP/s of all ranks together; 0 where it is not known
   std::optional<double> validationLoss;
+  /// Of a step that was skipped: the first parameter whose gradient is not finite. Else "".
+  std::string nonfinite;
   std::optional<WorkTimes> times; ///< with --breakdown
 };
 
@@ -52,7 +54,7 @@ private:
 
 /// The same as TensorBoard's scalars, over samples: those that DeepSpeed's monitor writes under its
 /// tags (Train/Samples/train_loss, lr, loss_scale, elapsed_time_ms_forward, ...), others beside
-/// them.
+/// them; the parameter for which a step was skipped as text.
 class TensorBoard {
 public:
   /// `firstSample`: the sample behind those of the checkpoint; 0 in a fresh run.
@@ -79,6 +81,7 @@ private:
   bool terminal;
   WorkTimes sinceLine = {}; ///< of the steps since the last line that stays
   int64_t stepsSinceLine = 0;
+  std::string skippedFor; ///< the last name among them
   int64_t first, last, every;
   std::chrono::steady_clock::time_point begin, drawn;
 };

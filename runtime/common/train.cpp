@@ -213,6 +213,7 @@ struct Loop {
 
   Loop(Rank &rank, const Session &session) : rank(rank), session(session) {}
   bool speaks() const { return rank.rank == 0; }
+  std::string nonfinite() const;
   void setControls(int64_t number);
   void checkReport(int64_t number) const;
   void step(int64_t number);
@@ -248,6 +249,13 @@ void Loop::setControls(int64_t number) {
   rank.report = {};
 }
 
+/// Of the step's gradients the first that has an element which is infinite or no number, by its
+/// parameter's name.
+std::string Loop::nonfinite() const {
+  int index = rank.report.firstNonfinite;
+  return index < 0 ? "the norm alone" : rank.program->parameters[index].name;
+}
+
 /// A step that nothing good can follow ends the run; one that was skipped does not.
 void Loop::checkReport(int64_t number) const {
   if (rank.report.tokenCount == 0)
@@ -255,9 +263,10 @@ void Loop::checkReport(int64_t number) const {
          "leave such samples out of the data, or take more per step (batch, --accumulate)",
          (long long)number, ignoredLabel(*rank.program).c_str());
   if (rank.report.scaleExhausted)
-    fail("the gradients of step %lld are infinite at the smallest loss scale, %g: they are too "
-         "large even so; a lower --lr or a --warmup-steps may help, or a smaller minimum",
-         (long long)number, double(rank.report.lossScale));
+    fail("the gradients of step %lld are infinite at the smallest loss scale, %g, first that of "
+         "%.200s: they are too large even so; a lower --lr or a --warmup-steps may help, or a "
+         "smaller minimum",
+         (long long)number, double(rank.report.lossScale), nonfinite().c_str());
   bool skips = rank.report.skippedSteps > skipped; // the scale was too large, the next one is not
   if (!std::isfinite(rank.report.loss) && !skips)
     fail("the loss of step %lld is %f; a lower --lr or a --warmup-steps%s may help%s",
@@ -269,8 +278,9 @@ void Loop::checkReport(int64_t number) const {
              : "");
   if (!std::isfinite(rank.report.gradientNorm) && !skips)
     fail("the norm of the gradients of step %lld is %f, and with it what they are multiplied by to "
-         "be clipped; a lower --lr or a --warmup-steps may help",
-         (long long)number, double(rank.report.gradientNorm));
+         "be clipped; the first that is not finite is %.200s; a lower --lr or a --warmup-steps may "
+         "help",
+         (long long)number, double(rank.report.gradientNorm), nonfinite().c_str());
 }
 
 void Loop::step(int64_t number) {
@@ -310,6 +320,7 @@ void Loop::step(int64_t number) {
   checkReport(number);
   StepReport report = rank.report;
   lastLoss = report.loss;
+  bool skips = report.skippedSteps > skipped;
   skipped = report.skippedSteps;
 
   std::optional<double> validation;
@@ -331,6 +342,7 @@ void Loop::step(int64_t number) {
                 session.data->unit(),
                 program.modelFlops / seconds,
                 validation,
+                skips ? nonfinite() : "",
                 {}};
   if (clock)
     line.times = stepTimes();

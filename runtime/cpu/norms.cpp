@@ -8,22 +8,32 @@
 
 namespace partita_rt {
 
-void squareSum(double *sum, std::initializer_list<Elements> arrays) {
-  double total = 0;
+void squareSum(double *sums, std::initializer_list<Elements> arrays) {
   for (const Elements &array : arrays)
-    total += array.dtype == DType::Float16
-                 ? sumOfSquares(static_cast<const Half *>(array.data), array.count)
-             : array.dtype == DType::BFloat16
-                 ? sumOfSquares(static_cast<const BFloat16 *>(array.data), array.count)
-                 : sumOfSquares(static_cast<const float *>(array.data), array.count);
-  *sum = total;
+    *sums++ = array.dtype == DType::Float16
+                  ? sumOfSquares(static_cast<const Half *>(array.data), array.count)
+              : array.dtype == DType::BFloat16
+                  ? sumOfSquares(static_cast<const BFloat16 *>(array.data), array.count)
+                  : sumOfSquares(static_cast<const float *>(array.data), array.count);
 }
 
-void rootOfSum(float *norm, std::initializer_list<const double *> squares) {
+void rootOfSum(float *norm, std::initializer_list<Squares> squares) {
   double total = 0;
-  for (const double *square : squares)
-    total += *square;
+  for (const Squares &each : squares)
+    for (int64_t i = 0; i < each.count; ++i)
+      total += each.sums[i];
   *norm = float(std::sqrt(total));
+}
+
+void firstNonfinite(Rank &rank, std::initializer_list<Squares> squares,
+                    std::initializer_list<int> parameters) {
+  int first = -1;
+  const int *parameter = parameters.begin();
+  for (const Squares &each : squares)
+    for (int64_t i = 0; i < each.count; ++i, ++parameter)
+      if (!std::isfinite(each.sums[i]) && (first < 0 || *parameter < first))
+        first = *parameter;
+  rank.report.firstNonfinite = first;
 }
 
 void trustRatio(float *ratio, const double *squares, double least, double most) {

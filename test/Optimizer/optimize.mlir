@@ -46,7 +46,7 @@ train.parameter @b : tensor<6xf32>
 // LION: train.lion {{.*}} {beta1 = 9.000000e-01 : f64, beta2 = 0.98{{9*}} : f64, decay = 0.000000e+00 : f64, rate_scale = 5.000000e-01 : f64}
 // LION: train.lion {{.*}} decay = 2.000000e-01 : f64}
 // One norm of all gradients, and all updates behind it.
-// CLIP: %[[NORM:.*]] = train.global_norm %arg0, %arg1 :
+// CLIP: %[[NORM:.*]] = train.global_norm %arg0, %arg1 of [@w, @b] :
 // CLIP-NEXT: %[[SCALE:.*]] = train.clip %[[NORM]] {max_norm = 2.000000e+00 : f64}
 // CLIP: train.adagrad %{{.*}}, %arg0, %{{.*}}, %{{.*}}, %[[SCALE]] {decay = 0.000000e+00 : f64, epsilon = 9.9999999999999995E-8 : f64}
 // CLIP: train.adagrad %{{.*}}, %arg1, %{{.*}}, %{{.*}}, %[[SCALE]]

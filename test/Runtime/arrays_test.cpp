@@ -94,11 +94,12 @@ TEST(Reduce, SumOfSquaresIsPreciseAndIndependentOfSplitsAtBlocks) {
 
 TEST(Norms, AreOfAllArraysAndClip) {
   Floats a = {3.0f, 0.0f}, b = {4.0f};
-  double squares;
+  double squares[2];
   float norm, scale;
-  squareSum(&squares, {{a.data(), 2}, {b.data(), 1}});
-  EXPECT_EQ(squares, 25.0);
-  rootOfSum(&norm, {&squares, &squares});
+  squareSum(squares, {{a.data(), 2}, {b.data(), 1}});
+  EXPECT_EQ(squares[0], 9.0);
+  EXPECT_EQ(squares[1], 16.0);
+  rootOfSum(&norm, {{squares, 2}, {squares, 2}});
   EXPECT_FLOAT_EQ(norm, std::sqrt(50.0f));
   for (auto [length, most, expected] : {std::tuple(5.0f, 0.0, 1.0f), {0.5f, 1.0, 1.0f}}) {
     clipScale(&scale, &length, most);
@@ -114,9 +115,23 @@ TEST(Norms, AreOfAllArraysAndClip) {
     EXPECT_TRUE(std::isnan(scale));
   }
   Floats large = {1e25f, 1e25f}; // their squares are no floats
-  squareSum(&squares, {{large.data(), 2}});
-  rootOfSum(&norm, {&squares});
+  squareSum(squares, {{large.data(), 2}});
+  rootOfSum(&norm, {{squares, 1}});
   EXPECT_FLOAT_EQ(norm, 1.4142135e25f);
+}
+
+TEST(Norms, NameTheFirstThatIsNotFinite) {
+  Floats finite = {1e38f}, infinite = {1.0f, INFINITY}, none = {NAN};
+  double squares[3], others[2];
+  squareSum(squares, {{finite.data(), 1}, {none.data(), 1}, {infinite.data(), 2}});
+  squareSum(others, {{infinite.data(), 2}, {finite.data(), 1}});
+  Rank rank;
+  firstNonfinite(rank, {{squares, 3}, {others, 2}}, {0, 7, 5, 3, 1}); // any order
+  EXPECT_EQ(rank.report.firstNonfinite, 3);
+  firstNonfinite(rank, {{squares, 3}}, {0, 7, 5});
+  EXPECT_EQ(rank.report.firstNonfinite, 5);
+  firstNonfinite(rank, {{squares, 1}}, {0});
+  EXPECT_EQ(rank.report.firstNonfinite, -1);
 }
 
 TEST(Vector, ExponentialIsAccurateAndKeepsSpecialValues) {

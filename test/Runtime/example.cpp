@@ -188,15 +188,14 @@ static void train_step(Rank &rank) {
   beginWork(rank, Work::Update);
   float *scalars = rank.at(kScalars), *norm = scalars + 1, *scale = scalars + 2;
   double squares[std::size(kParameters)];
-  double total = 0;
   for (const Parameter &p : kParameters) {
     int index = int(&p - kParameters);
     exposeGradient(rank, index, grads + p.offset / 4);
     squareSum(&squares[index], {{grads + p.offset / 4, p.localShape.elements()}});
-    total += squares[index];
   }
-  *norm = float(std::sqrt(total));
+  rootOfSum(norm, {{squares, std::size(kParameters)}});
   rank.report.gradientNorm = *norm;
+  firstNonfinite(rank, {{squares, std::size(kParameters)}}, {0, 1, 2, 3});
   clipScale(scale, norm, rank.hyper.gradientClip);
   const Hyper &hyper = rank.hyper;
   for (const Parameter &p : kParameters)

@@ -18,15 +18,33 @@ std::vector<std::optional<double>> RunLog::column(StringRef name) const {
   return cells;
 }
 
-/// A line's numbers; false where it is no line of a log. Step, loss, rate and speed are always
-/// there.
-static bool readLine(StringRef line, size_t columns, std::vector<std::optional<double>> &row) {
+/// A comma in a quoted cell belongs to it.
+static SmallVector<StringRef> cellsOf(StringRef line) {
   SmallVector<StringRef> cells;
-  line.split(cells, ',');
-  if (cells.size() != columns)
+  size_t begin = 0;
+  bool quoted = false;
+  for (size_t i = 0; i <= line.size(); ++i) {
+    if (i < line.size() && line[i] == '"')
+      quoted = !quoted;
+    if (i == line.size() || (line[i] == ',' && !quoted)) {
+      cells.push_back(line.slice(begin, i));
+      begin = i + 1;
+    }
+  }
+  return cells;
+}
+
+/// A line's numbers (of the one column of names, nothing); false where it is no line of a log.
+/// Step, loss, rate and speed are always there.
+static bool readLine(StringRef line, ArrayRef<std::string> columns,
+                     std::vector<std::optional<double>> &row) {
+  SmallVector<StringRef> cells = cellsOf(line);
+  if (cells.size() != columns.size())
     return false;
-  for (StringRef cell : cells) {
+  for (auto [cell, name] : zip(cells, columns)) {
     double value = 0;
+    if (name == "first_nonfinite")
+      cell = "";
     if (!cell.empty() && cell.getAsDouble(value))
       return false;
     row.push_back(cell.empty() ? std::nullopt : std::optional(value));
@@ -52,7 +70,7 @@ std::string RunLog::read(StringRef path) {
   for (StringRef name : names)
     columns.push_back(name.str());
   for (auto [index, line] : enumerate(ArrayRef(lines).drop_front()))
-    if (!readLine(line.rtrim('\r'), columns.size(), rows.emplace_back()))
+    if (!readLine(line.rtrim('\r'), columns, rows.emplace_back()))
       return (path + ":" + Twine(index + 2) + ": '" + line.take_front(200) +
               "' is not a line of a log with " + Twine(columns.size()) + " columns")
           .str();

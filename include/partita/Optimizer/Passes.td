@@ -53,7 +53,7 @@ def ExpandNormsPass : Pass<"expand-norms", "::mlir::ModuleOp"> {
     ```mlir
     %norm = train.global_norm %a, %b        // %a split over dp, %b whole
     // becomes
-    %0 = train.square_sum %a                // partial over dp
+    %0 = train.square_sum %a                // one sum per value, partial over dp
     %1 = par.all_reduce %0 over "dp"
     %2 = train.square_sum %b
     %norm = train.norm %1, %2

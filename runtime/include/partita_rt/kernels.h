@@ -390,12 +390,23 @@ struct Elements {
   Elements(const T *data, int64_t count) : data(data), count(count), dtype(kDTypeOf<T>) {}
 };
 
-/// *sum: the squares of all arrays' elements, added up in double, array after array, each by
-/// sumOfSquares.
-void squareSum(double *sum, std::initializer_list<Elements> arrays);
+/// sums[i]: of array i, by sumOfSquares.
+void squareSum(double *sums, std::initializer_list<Elements> arrays);
 
-/// *norm = sqrt(sum of *squares), in double.
-void rootOfSum(float *norm, std::initializer_list<const double *> squares);
+/// Sums of squares, so many.
+struct Squares {
+  const double *sums;
+  int64_t count;
+};
+
+/// *norm = sqrt(sum of all), in double.
+void rootOfSum(float *norm, std::initializer_list<Squares> squares);
+
+/// The rank reports the least of the parameters whose sum of squares is not finite, if there is
+/// one: its gradient has an element, on some rank, that is infinite or no number. `parameters` has
+/// the number in the program for each of the sums, in their order.
+void firstNonfinite(Rank &rank, std::initializer_list<Squares> squares,
+                    std::initializer_list<int> parameters);
 
 /// *scale: what gradients of this norm are multiplied by so that it is at most maxNorm:
 /// 1 / max(1, (norm + 1e-6) / maxNorm), as PyTorch and DeepSpeed have it; 1 where maxNorm is 0.

@@ -256,6 +256,9 @@ struct StepReport {
   /// Steps of the run so far that changed nothing but the loss scale; they do not advance the
   /// schedule.
   int64_t skippedSteps = 0;
+  /// The first parameter, by its number, whose gradient has an element that is infinite or no
+  /// number; -1 where all are finite, or nobody looked.
+  int firstNonfinite = -1;
   /// An overflow at the smallest loss scale: the run cannot go on.
   bool scaleExhausted = false;
 };

@@ -1,6 +1,8 @@
 """Trains a model with scaled losses: a fixed power of two changes no bit; a dynamic scale that is too large skips steps, which change
 nothing, until it fits, on every layout alike, and goes on from a checkpoint. usage: scaling.py MODEL FOLDER"""
 import csv
+import json
+import pathlib
 import subprocess
 import sys
 
@@ -61,6 +63,59 @@ for layout in ("", "--mesh dp=3 --zero-stage 1", "--mesh dp=3 --zero-stage 2", "
 for stage in (2, 3):
     assert results[f"--mesh dp=3 --zero-stage {stage}"][1] == results["--mesh dp=3 --zero-stage 1"][1], "stages differ"
 print("dynamic: one trace of scales on", len(results), "layouts")
+
+
+def write(path, tensors):
+    header, at = {}, 0
+    for name, tensor in tensors.items():
+        header[name] = {"dtype": "F32", "shape": tensor.shape, "data_offsets": [at, at + tensor.nbytes]}
+        at += tensor.nbytes
+    text = json.dumps(header).encode()
+    pathlib.Path(path).write_bytes(len(text).to_bytes(8, "little") + text + b"".join(t.tobytes() for t in tensors.values()))
+
+
+def first_nonfinite(grads):
+    """Of the gradients of a run's first step, in the order of the program's parameters."""
+    manifest = json.load(open(f"{folder}/plain/manifest.json"))
+    return next((p["name"] for p in manifest["parameters"] if not np.isfinite(checkpoints.read(grads)[0][p["name"]]).all()), "")
+
+
+# One unit of an MLP is so active, to no effect, that of all gradients one row of one overflows: with tp one rank has it, with pieces another.
+call("partita", "run", f"{folder}/plain", *INIT, "--dump-parameters", f"{folder}/initial")
+values = {k: v.copy() for k, v in checkpoints.read(f"{folder}/initial")[0].items()}
+values["transformer.h.1.mlp.c_fc.bias"][5] = 1e5
+values["transformer.h.1.mlp.c_proj.weight"][5] = 0
+write(f"{folder}/active.safetensors", values)
+named = set()
+for layout in results:
+    name = "dynamic" + layout.replace(" ", "_").replace("=", "")
+    board = ["--tensorboard", f"{folder}/board"] if not layout else []
+    log, _, _ = run(name, 2, name + ".active", "--init", f"{folder}/active.safetensors", *board)
+    expected = first_nonfinite(f"{folder}/{name}.active.grads")
+    assert log[0]["first_nonfinite"] == expected == "transformer.h.1.mlp.c_proj.weight", (layout, log[0], expected)
+    named.add(log[1]["first_nonfinite"])
+assert len(named) == 1, named
+text = next(pathlib.Path(folder, "board").rglob("events.*")).read_bytes()
+assert b"Train/Samples/first_nonfinite" in text and b"transformer.h.1.mlp.c_proj.weight" in text
+values["transformer.ln_f.weight"][:] = 3e37
+values["transformer.h.1.mlp.c_fc.bias"][5] = 0
+write(f"{folder}/huge.safetensors", values)
+for layout in results:
+    name = "dynamic" + layout.replace(" ", "_").replace("=", "")
+    log, _, _ = run(name, 1, name + ".huge", "--init", f"{folder}/huge.safetensors")
+    assert log[0]["first_nonfinite"] == "lm_head.weight", (layout, log[0])
+print("skipped: every layout names the tensor")
+
+# Without a scale such a norm ends the run, whose loss is finite.
+values["transformer.h.1.mlp.c_fc.bias"][5] = 1e12
+values["transformer.ln_f.weight"][:] = 1e28
+write(f"{folder}/ending.safetensors", values)
+for options in ([], ["--mesh", "dp=3", "--zero-stage", "3"], ["--mesh", "tp=2"]):
+    name = compile("plain" + "".join(options), *clip, *options)
+    done = subprocess.run(["partita", "run", f"{folder}/{name}", "--data", tokens, "--seed", "3", "--steps", "2", "--lr", "0.5", "--init",
+                           f"{folder}/ending.safetensors", "--grads", f"{folder}/ending.grads"], capture_output=True, text=True)
+    assert done.returncode != 0
+    print("ended:", done.stderr.replace(first_nonfinite(f"{folder}/ending.grads") or "none", "FIRST"))
 
 name = "dynamic--mesh_dp3_--zero-stage_2"
 run(name, 6, "part", *INIT, "--checkpoint", f"{folder}/checkpoint")
