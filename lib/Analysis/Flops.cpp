@@ -102,6 +102,53 @@ static bool isEarlier(int64_t a, int64_t b) {
   return rank(a) < rank(b);
 }
 
+namespace {
+/// Which values the loss's gradient is needed of: those that come of a parameter that is trained.
+/// Ops must be shown in the order of the program.
+class Trained {
+public:
+  bool contains(Value value) const { return values.contains(value); }
+
+  void note(Operation *op) {
+    if (auto read = dyn_cast<train::ReadOp>(op)) {
+      auto parameter =
+          SymbolTable::lookupNearestSymbolFrom<train::ParameterOp>(read, read.getSymbolAttr());
+      if (parameter && !parameter.getFrozen())
+        values.insert(read.getResult());
+      return;
+    }
+    // A region's results come of what it yields.
+    ValueRange results =
+        op->hasTrait<OpTrait::IsTerminator>() ? op->getParentOp()->getResults() : op->getResults();
+    if (op->hasTrait<OpTrait::IsTerminator>() && op->getNumOperands() == results.size()) {
+      for (auto [operand, result] : llvm::zip(op->getOperands(), results))
+        if (contains(operand))
+          values.insert(result);
+    } else if (llvm::any_of(op->getOperands(), [&](Value each) { return contains(each); })) {
+      for (Value result : results)
+        if (isa<FloatType>(getElementTypeOrSelf(result.getType())))
+          values.insert(result);
+    }
+  }
+
+private:
+  llvm::DenseSet<Value> values;
+};
+} // namespace
+
+/// Products of the backward pass: of each contraction one per operand whose gradient is needed; of
+/// attention, whose products depend on one another, all.
+static double backwardOf(Operation *op, double products, const Trained &trained) {
+  auto needs = [&](Value value) { return trained.contains(value); };
+  if (products == 0)
+    return 0;
+  if (auto attention = dyn_cast<tx::AttentionOp>(op))
+    return llvm::any_of(ValueRange{attention.getQ(), attention.getK(), attention.getV()}, needs)
+               ? 2 * products
+               : 0;
+  return double(std::min<int64_t>(2, llvm::count_if(op->getOperands(), needs))) * products;
+}
+
 std::vector<LayerWork> partita::workByLayer(func::FuncOp function) {
   std::map<int64_t, LayerWork, decltype(&isEarlier)> places(&isEarlier);
   auto at = [&](int64_t place) -> LayerWork & {
@@ -110,7 +157,9 @@ std::vector<LayerWork> partita::workByLayer(func::FuncOp function) {
     return work;
   };
   llvm::StringSet<> seen;
-  function.walk([&](Operation *op) {
+  Trained trained;
+  function.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    trained.note(op);
     for (Value operand : op->getOperands())
       if (auto read = operand.getDefiningOp<train::ReadOp>();
           read && seen.insert(read.getSymbol()).second &&
@@ -127,6 +176,7 @@ std::vector<LayerWork> partita::workByLayer(func::FuncOp function) {
     LayerWork &work = at(placeOf(op));
     work.forward.products += times * flops.products;
     work.forward.elementwise += times * flops.elementwise;
+    work.backward += times * backwardOf(op, flops.products, trained);
   });
   std::vector<LayerWork> result;
   for (const auto &[place, work] : places)
@@ -137,7 +187,7 @@ std::vector<LayerWork> partita::workByLayer(func::FuncOp function) {
 double partita::modelFlops(ArrayRef<LayerWork> work) {
   double sum = 0;
   for (const LayerWork &each : work)
-    sum += 3 * each.forward.products;
+    sum += each.forward.products + each.backward;
   return sum;
 }
 
@@ -152,6 +202,7 @@ ArrayAttr partita::noteWork(MLIRContext *context, ArrayRef<LayerWork> work) {
         {b.getNamedAttr("place", b.getI64IntegerAttr(each.place)),
          b.getNamedAttr("products", b.getF64FloatAttr(each.forward.products)),
          b.getNamedAttr("elementwise", b.getF64FloatAttr(each.forward.elementwise)),
+         b.getNamedAttr("backward", b.getF64FloatAttr(each.backward)),
          b.getNamedAttr("parameters", b.getI64IntegerAttr(each.parameters))});
   }));
 }
@@ -171,8 +222,10 @@ std::vector<LayerWork> partita::notedWork(ModuleOp module) {
       auto value = dyn_cast_or_null<FloatAttr>(entry.get(key));
       return value ? value.getValueAsDouble() : 0.0;
     };
-    result.push_back(
-        {whole("place"), {real("products"), real("elementwise")}, whole("parameters")});
+    result.push_back({whole("place"),
+                      {real("products"), real("elementwise")},
+                      real("backward"),
+                      whole("parameters")});
   }
   return result;
 }
@@ -183,6 +236,7 @@ llvm::json::Array partita::workToJson(ArrayRef<LayerWork> work) {
     places.push_back(llvm::json::Object{{"place", each.place},
                                         {"products", each.forward.products},
                                         {"elementwise", each.forward.elementwise},
+                                        {"backward", each.backward},
                                         {"parameters", each.parameters}});
   return places;
 }
@@ -194,6 +248,7 @@ std::vector<LayerWork> partita::workFromJson(const llvm::json::Array &places) {
       result.push_back(
           {each->getInteger("place").value_or(0),
            {each->getNumber("products").value_or(0), each->getNumber("elementwise").value_or(0)},
+           each->getNumber("backward").value_or(0),
            each->getInteger("parameters").value_or(0)});
   return result;
 }

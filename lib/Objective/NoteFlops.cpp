@@ -18,7 +18,10 @@ struct NoteFlops : partita::impl::NoteFlopsPassBase<NoteFlops> {
     ModuleOp module = getOperation();
     for (StringRef name : {"train_step", "forward"})
       if (auto function = module.lookupSymbol<func::FuncOp>(name)) {
-        module->setAttr(kNotedWork, noteWork(&getContext(), workByLayer(function)));
+        std::vector<LayerWork> work = workByLayer(function);
+        for (LayerWork &each : work)
+          each.backward = name == "train_step" ? each.backward : 0;
+        module->setAttr(kNotedWork, noteWork(&getContext(), work));
         return;
       }
   }

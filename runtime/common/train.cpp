@@ -422,7 +422,8 @@ void Loop::summarize(const ReducedCount &reduced) const {
       writeLine("", flopsText(flops * double(steps) / trainSeconds, "FLOP/s") +
                         " of the model: " + flopsText(flops, "FLOP") +
                         " per step, matrix products and attention (without its mask) of the "
-                        "forward program, times 3");
+                        "forward program, times 3, less those for gradients that nothing trained "
+                        "needs");
     if (clock)
       writeLine("time per step", breakdownText(workSeconds, steps) + " on rank 0");
   }

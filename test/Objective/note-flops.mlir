@@ -1,7 +1,7 @@
 // RUN: partita-opt %s --note-flops --split-input-file | FileCheck %s
 // RUN: partita-opt %s --mark-layers --note-flops --split-input-file | FileCheck %s --check-prefix=LAYERS
 
-// CHECK: module attributes {train.work = [{elementwise = 0.000000e+00 : f64, parameters = 24 : i64, place = -1 : i64, products = 9.600000e+01 : f64}]}
+// CHECK: module attributes {train.work = [{backward = 0.000000e+00 : f64, elementwise = 0.000000e+00 : f64, parameters = 24 : i64, place = -1 : i64, products = 9.600000e+01 : f64}]}
 train.parameter @w : tensor<4x6xf32>
 func.func @forward(%x: tensor<2x4xf32>) -> tensor<2x6xf32> {
   %0 = train.read @w : tensor<4x6xf32>
@@ -12,13 +12,13 @@ func.func @forward(%x: tensor<2x4xf32>) -> tensor<2x6xf32> {
 // -----
 
 // Two layers in a loop of three micro-batches: each 3 * 2 * (2 * 4 * 4), and elementwise what relu, additions and the sum
-// read. A parameter counts where it is read first.
-// LAYERS: module attributes {train.work = [{elementwise = 0.0
+// read. A parameter counts where it is read first. The data's gradient nobody needs.
+// LAYERS: module attributes {train.work = [{backward = 0.000000e+00 : f64, elementwise = 0.0
 // LAYERS: module attributes {train.work = [
-// LAYERS-SAME: {elementwise = 2.400000e+01 : f64, parameters = 0 : i64, place = -1 : i64, products = 0.000000e+00 : f64},
-// LAYERS-SAME: {elementwise = 2.400000e+01 : f64, parameters = 16 : i64, place = 0 : i64, products = 1.920000e+02 : f64},
-// LAYERS-SAME: {elementwise = 2.400000e+01 : f64, parameters = 16 : i64, place = 1 : i64, products = 1.920000e+02 : f64},
-// LAYERS-SAME: {elementwise = 5.100000e+01 : f64, parameters = 0 : i64, place = -2 : i64, products = 0.000000e+00 : f64}]}
+// LAYERS-SAME: {backward = 0.000000e+00 : f64, elementwise = 2.400000e+01 : f64, parameters = 0 : i64, place = -1 : i64, products = 0.000000e+00 : f64},
+// LAYERS-SAME: {backward = 1.920000e+02 : f64, elementwise = 2.400000e+01 : f64, parameters = 16 : i64, place = 0 : i64, products = 1.920000e+02 : f64},
+// LAYERS-SAME: {backward = 3.840000e+02 : f64, elementwise = 2.400000e+01 : f64, parameters = 16 : i64, place = 1 : i64, products = 1.920000e+02 : f64},
+// LAYERS-SAME: {backward = 0.000000e+00 : f64, elementwise = 5.100000e+01 : f64, parameters = 0 : i64, place = -2 : i64, products = 0.000000e+00 : f64}]}
 train.parameter @a0 : tensor<4x4xf32>
 train.parameter @b0 : tensor<4x4xf32>
 func.func @train_step(%xs: tensor<3x2x4xf32>) -> tensor<f32> {
@@ -54,3 +54,21 @@ func.func @forward(%q: tensor<1x3x4x8xf32>, %k: tensor<1x5x2x8xf32>, %v: tensor<
 // A module that computes nothing has nothing noted.
 // CHECK-NOT: train.work
 train.parameter @alone : tensor<4xf32>
+
+// -----
+
+// Of two layers the first is frozen: nothing in front of the second one needs a gradient, nor does attention of what is frozen.
+// LAYERS: module attributes {train.work = [{backward = {{.*}}
+// CHECK: train.work = [{backward = 4.800000e+01 : f64, {{.*}} products = 1.760000e+02 : f64}]
+train.parameter @first : tensor<4x4xf32> frozen
+train.parameter @second : tensor<4x3xf32>
+func.func @train_step(%x: tensor<2x4xf32>, %q: tensor<1x2x1x4xf32>) -> tensor<f32> {
+  %0 = train.read @first : tensor<4x4xf32>
+  %1 = train.read @second : tensor<4x3xf32>
+  %2 = tx.matmul %x, %0 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %out, %lse = tx.attention %q, %q, %q scale 1.0 causal : (tensor<1x2x1x4xf32>, tensor<1x2x1x4xf32>, tensor<1x2x1x4xf32>) -> (tensor<1x2x1x4xf32>, tensor<1x1x2xf32>)
+  %3 = tx.matmul %2, %1 : (tensor<2x4xf32>, tensor<4x3xf32>) -> tensor<2x3xf32>
+  %4 = tx.reduce_sum %3 [0, 1] : tensor<2x3xf32> -> tensor<f32>
+  train.minimize %4 : tensor<f32>
+  return %4 : tensor<f32>
+}

@@ -32,7 +32,7 @@ void partita::tool::printFlops(raw_ostream &os, ArrayRef<LayerWork> work,
     order.push_back(each.place);
   }
   for (int64_t place : census.inOrder()) // gradients' reductions, ...: nothing is computed there
-    if (places.try_emplace(place, LayerWork{place, {}, 0}).second)
+    if (places.try_emplace(place, LayerWork{place, {}, 0, 0}).second)
       order.push_back(place);
 
   // What stands left of the last column is as wide as its widest.
@@ -44,7 +44,7 @@ void partita::tool::printFlops(raw_ostream &os, ArrayRef<LayerWork> work,
     return std::array<std::string, 6>{"",
                                       grouped(each.parameters),
                                       flopsText(products),
-                                      trains ? flopsText(2 * products) : "",
+                                      trains ? flopsText(each.backward) : "",
                                       grouped(forward),
                                       trains ? grouped(backward) : ""};
   };
@@ -58,6 +58,7 @@ void partita::tool::printFlops(raw_ostream &os, ArrayRef<LayerWork> work,
     sum.parameters += places[place].parameters;
     sum.forward.products += places[place].forward.products;
     sum.forward.elementwise += places[place].forward.elementwise;
+    sum.backward += places[place].backward;
     for (bool backward : {false, true})
       exchanged[backward] += exchangedAt(census, place, backward);
   }

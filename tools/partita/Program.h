@@ -15,7 +15,8 @@
 //     "explained":   the same one by one, with their reasons: see
 //     partita/Analysis/Collectives.h, Collective::toJson
 //     "work":        [{"place": layer, -1 in front of them, -2 behind, -3 beside the micro-batches,
-//                      "products", "elementwise": FLOPs of a step's forward pass, "parameters"}]
+//                      "products", "elementwise": FLOPs of a step's forward pass, "backward":
+//                      products of its backward pass, "parameters"}]
 //     "memory":      {"persistent", "parameters", "optimizer_states", "arena", "kinds",
 //                     "functions", "ledger_of", "ledger"}; sums count each buffer filled up to
 //                     64 bytes; "forward_arena" where a run with --forward has a larger arena

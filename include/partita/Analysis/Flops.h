@@ -5,8 +5,10 @@
 // with the values, all of them, masked or not. Work.h is for schedules: an estimate of one op of
 // any phase, and of its memory.
 //
-// Model FLOPs of a step are three times the forward program's products: the backward pass makes two
-// for each (one per operand), and what is recomputed counts for nothing.
+// Model FLOPs of a step are the forward program's products and those of the backward pass: for each
+// as many as operands have a gradient that a trained parameter needs, two where both do, which
+// makes three in all; none for frozen parameters and the model's inputs. What is recomputed counts
+// for nothing.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -33,6 +35,7 @@ Flops countFlops(mlir::Operation *root);
 struct LayerWork {
   int64_t place = 0;
   Flops forward;          ///< of all micro-batches of a step, all ranks
+  double backward = 0;    ///< products of the backward pass
   int64_t parameters = 0; ///< elements of those that are read here first
 };
 
@@ -48,7 +51,8 @@ std::vector<LayerWork> notedWork(mlir::ModuleOp module);
 /// Forward and backward pass of a training step; 0 where nothing was noted.
 double modelFlops(llvm::ArrayRef<LayerWork> work);
 inline constexpr llvm::StringLiteral kModelFlopsFormula =
-    "matrix products and attention (without its mask) of the forward program, times 3";
+    "matrix products and attention (without its mask) of the forward program, times 3, less those "
+    "for gradients that nothing trained needs";
 
 llvm::json::Array workToJson(llvm::ArrayRef<LayerWork> work);
 std::vector<LayerWork> workFromJson(const llvm::json::Array &places);

@@ -169,7 +169,7 @@ def NoteFlopsPass : Pass<"note-flops", "::mlir::ModuleOp"> {
         %0 = train.read @w : tensor<4x6xf32>
         %1 = tx.matmul %x, %0 : (tensor<2x4xf32>, tensor<4x6xf32>) -> tensor<2x6xf32>
     // becomes
-    module attributes {train.work = [{elementwise = 0.0, parameters = 24, place = -1, products = 96.0} ]} {
+    module attributes {train.work = [{backward = 0.0, elementwise = 0.0, parameters = 24, place = -1, products = 96.0} ]} {
     ```
   }];
 }

@@ -229,7 +229,8 @@ struct Program {
   int64_t forwardArenaBytes = 0;
 
   /// What a step computes in its forward and backward pass, whole program, all micro-batches: the
-  /// compiler's count of matrix products and attention of the forward program, times 3. 0: unknown.
+  /// compiler's count of matrix products and attention of the forward program, times 3, less
+  /// those for gradients that nothing trained needs. 0: unknown.
   double modelFlops = 0;
 
   Hyper hyper;
