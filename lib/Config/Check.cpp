@@ -112,6 +112,11 @@ private:
     if (here.key->use == Use::Refused)
       return fail(here.at, quoted(here.spelled) + ": " + here.key->about);
     std::string path = here.key->path.str(), spelled = here.spelled; // the map may grow
+    if (path == "optimizer") // before its parameters, which may be another one's
+      for (const Member &member : value.members)
+        if (member.key == "type" && member.value.kind == Value::Text && !member.value.isAuto())
+          if (std::string problem = optimizerProblem(member.value.text); !problem.empty())
+            return fail(member.value.at, problem);
     return checkMembers(value, path, spelled);
   }
 

@@ -102,27 +102,31 @@ static constexpr Type kTypes[] = {
     {"musgd", "", kMu},
 };
 
-static const Type *chooseType(Resolver &r) {
-  std::string said = StringRef(r.word(kType)).lower();
+/// By its name, in any case of letters; null for one that is not there or refused.
+static const Type *findType(StringRef name) {
+  const Type *type = find_if(kTypes, [&](const Type &each) { return each.name == name.lower(); });
+  return type == std::end(kTypes) || type->option.empty() ? nullptr : type;
+}
+
+std::string partita::config::optimizerProblem(StringRef said) {
+  if (findType(said))
+    return {};
   StringRef best;
   unsigned least = 3;
+  std::string name = said.lower();
   for (const Type &type : kTypes) {
-    if (type.name == said && !type.option.empty())
-      return &type;
-    if (type.name == said)
-      return r.fail(kType, "the optimizer " + quoted(r.word(kType)) +
-                               " is not there: " + type.params + "; use AdamW or Lamb"),
-             nullptr;
-    if (unsigned distance = StringRef(said).edit_distance(type.name);
+    if (type.name == name)
+      return "the optimizer " + quoted(said) + " is not there: " + type.params.str() +
+             "; use AdamW or Lamb";
+    if (unsigned distance = StringRef(name).edit_distance(type.name);
         distance < least && !type.option.empty()) {
       best = type.name;
       least = distance;
     }
   }
-  r.fail(kType, "there is no optimizer " + quoted(r.word(kType)) +
-                    (best.empty() ? "; there are Adam, AdamW, SGD, Lion, Adagrad and Lamb"
-                                  : "; did you mean '" + best.str() + "'?"));
-  return nullptr;
+  return "there is no optimizer " + quoted(said) +
+         (best.empty() ? "; there are Adam, AdamW, SGD, Lion, Adagrad and Lamb"
+                       : "; did you mean '" + best.str() + "'?");
 }
 
 static std::string paramPath(StringRef name) { return ("optimizer.params." + name).str(); }
@@ -209,9 +213,9 @@ bool partita::config::resolveOptimizer(Resolver &r) {
     return r.document.error(r.given["optimizer"].at,
                             r.name("optimizer") + " has no \"type\", such as \"AdamW\""),
            false;
-  const Type *type = chooseType(r);
+  const Type *type = findType(r.word(kType)); // the keys' check has looked
   if (!type)
-    return false;
+    return r.fail(kType, optimizerProblem(r.word(kType)));
   SmallVector<StringRef> known;
   type->params.split(known, '|');
   if (!checkParams(r, known))

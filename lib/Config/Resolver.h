@@ -32,6 +32,9 @@ using GivenKeys = llvm::StringMap<Given>;
 /// Checks every key by its row. False after one message.
 bool collectKeys(const Document &document, GivenKeys &given);
 
+/// Why there is no optimizer of this name; nothing where there is one.
+std::string optimizerProblem(llvm::StringRef name);
+
 /// An option's text as the value of a key, JSON.
 std::string jsonOf(llvm::StringRef path, llvm::StringRef text);
 

@@ -84,14 +84,14 @@ static constexpr PlanOption kOptions[] = {
      "labels with this value count neither for the loss nor for its mean"},
     {"optimizer", PlanOption::Choice, "adamw|adam|sgd|lion|adagrad|lamb", "adamw", 0, 0,
      "how parameters are updated"},
-    {"lr", PlanOption::Real, "RATE", "0.001", 0, kMost,
+    {"lr", PlanOption::Rate, "RATE", "0.001", 0, partita_rt::kMostRate,
      "learning rate; the run may set another or a schedule"},
     {"lr-schedule", PlanOption::Schedule, "NAME[,key=value]...", "constant", 0, 0,
      "the program's schedule of learning rates, unless the run sets another: constant or cosine, "
      "or "
      "one of DeepSpeed's with its parameters (WarmupLR,warmup_num_steps=100): WarmupLR, "
      "WarmupDecayLR, WarmupCosineLR, OneCycle, LRRangeTest"},
-    {"weight-decay", PlanOption::Real, "DECAY", "0", 0, kMost,
+    {"weight-decay", PlanOption::Rate, "DECAY", "0", 0, partita_rt::kMostRate,
      "weight decay of parameters with two dimensions or more (no norms, no biases); of adamw and "
      "lion decoupled, times the learning rate per step, else part of the gradient"},
     {"betas", PlanOption::Betas, "B1,B2", "", 0, 0,
@@ -302,6 +302,8 @@ std::string partita::checkPlanValue(const PlanOption &option, StringRef text) {
                            int64_t(option.high));
     return {};
   }
+  case PlanOption::Rate:
+    return partita_rt::numberProblem(text.str(), option.low, option.high);
   case PlanOption::Real: {
     double value;
     if (text.empty() && option.initial.empty())

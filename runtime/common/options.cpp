@@ -34,12 +34,9 @@ int64_t parseInteger(const char *option, const std::string &text, int64_t least)
 }
 
 double parseNumber(const char *option, const std::string &text, double least, double below) {
-  errno = 0;
-  char *end = nullptr;
-  double value = std::strtod(text.c_str(), &end);
-  if (text.empty() || *end || !std::isfinite(value) || value < least || value >= below)
-    fail("%s: '%s' is not a number from %g to below %g", option, text.c_str(), least, below);
-  return value;
+  if (std::string problem = numberProblem(text, least, below); !problem.empty())
+    fail("%s: %s", option, problem.c_str());
+  return std::strtod(text.c_str(), nullptr);
 }
 
 uint64_t parseSeed(const char *option, const std::string &text) {
@@ -91,7 +88,7 @@ const std::vector<Option> &optionTable() {
        parseInit},
       {"--seed", "N", "order of the training data, and what dropout drops (default 1)",
        [](RunOptions &o, const std::string &text) { o.seed = parseSeed("--seed", text); }},
-      {"--lr", "RATE", "learning rate", NUMBER("--lr", hyper.learningRate, 0, 1e9)},
+      {"--lr", "RATE", "learning rate", NUMBER("--lr", hyper.learningRate, 0, kMostRate)},
       {"--lr-schedule", "NAME[,key=value]...",
        "constant or cosine, after a linear warm-up, or one of DeepSpeed's with its parameters: "
        "WarmupLR, WarmupDecayLR, WarmupCosineLR, OneCycle, LRRangeTest (default: the program's)",
@@ -107,7 +104,7 @@ const std::vector<Option> &optionTable() {
       {"--min-lr-ratio", "R", "end of the cosine, as a share of --lr (default 0.1)",
        NUMBER("--min-lr-ratio", minRateRatio, 0, 1.0001)},
       {"--weight-decay", "W", "decoupled weight decay of parameters with two dimensions or more",
-       NUMBER("--weight-decay", hyper.weightDecay, 0, 1e9)},
+       NUMBER("--weight-decay", hyper.weightDecay, 0, kMostRate)},
       {"--beta1", "B", "decay of the first moment", NUMBER("--beta1", hyper.beta1, 0, 1)},
       {"--beta2", "B", "decay of the second moment", NUMBER("--beta2", hyper.beta2, 0, 1)},
       {"--epsilon", "E", "added to the root of the second moment",
@@ -118,7 +115,9 @@ const std::vector<Option> &optionTable() {
       {"--threads", "N", "BLAS threads per rank (default 1)", INTEGER("--threads", threads, 1)},
       {"--log", "FILE.csv",
        "one line per step: step, loss, gradient norm (where the program clips it), rate, tokens/s, "
-       "validation loss, loss scale, skipped steps, model FLOP/s",
+       "validation loss, loss scale, skipped steps, model FLOP/s, and of a step that was skipped "
+       "the "
+       "first parameter whose gradient is not finite",
        PATH(log)},
       {"--tensorboard", "DIR", "the same for TensorBoard: an event file in DIR/NAME, one per run",
        PATH(tensorboard)},

@@ -256,6 +256,8 @@ TEST(Combinations, Errors) {
       {R"({"optimizer": {"type": "OneBitAdam"}, "zero_optimization": {"stage": 1}})", "1:24",
        "nor does DeepSpeed allow it with ZeRO"},
       {R"({"optimizer": {"type": "Adamm"}})", "1:24", "did you mean 'adam'?"},
+      {R"({"optimizer": {"params": {"alpha": 0.9}, "type": "RMSprop"}})", "1:50",
+       "there is no optimizer 'RMSprop'; there are Adam,"},
       {R"({"optimizer": {"params": {"lr": 0.1}}})", "1:2", "has no \"type\""},
       {R"({"optimizer": {"type": "SGD", "params": {"betas": [0.9, 0.99]}}})", "1:42",
        "'betas' is no parameter of the optimizer 'SGD', which has lr, momentum"},

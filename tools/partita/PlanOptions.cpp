@@ -12,7 +12,7 @@ void partita::tool::declarePlanOptions(OptionSet &options, Plan &plan) {
   for (const PlanOption &option : planOptions()) {
     auto set = [&option, &plan](StringRef given) {
       StringRef text = option.kind == PlanOption::Flag ? "true" : given;
-      std::string problem = checkPlanValue(option, text);
+      std::string problem = text.empty() ? "the value is empty" : checkPlanValue(option, text);
       if (problem.empty() && addsUp(option) && plan.isSet(option.name))
         plan.set(option.name, (plan.get(option.name) + "," + text).str());
       else if (problem.empty())

@@ -21,6 +21,7 @@ struct PlanOption {
     Mesh,     ///< axis=size,... ; empty is one rank
     Integer,  ///< within [low, high]
     Real,     ///< within [low, high]; or nothing, where that is the initial value
+    Rate,     ///< within [low, high), as runs read it (partita_rt/schedule_text.h)
     Choice,   ///< one of `values`, separated by '|'
     Named,    ///< one of `values`, perhaps with ':' and a name of the model behind
     Text,     ///< a name of the model

@@ -21,6 +21,22 @@
 
 namespace partita_rt {
 
+/// Learning rates and decays are below it.
+constexpr double kMostRate = 1e9;
+
+/// What is wrong with a number as text, within [least, below); nothing otherwise. The compiler and
+/// runs read their options by it alike.
+inline std::string numberProblem(const std::string &text, double least, double below) {
+  char *end = nullptr;
+  bool plain = !text.empty() && text.find_first_not_of("0123456789+-.eE") == std::string::npos;
+  double number = plain ? std::strtod(text.c_str(), &end) : 0;
+  if (plain && !*end && std::isfinite(number) && number >= least && number < below)
+    return "";
+  char bounds[64];
+  std::snprintf(bounds, sizeof(bounds), "from %g to below %g", least, below);
+  return "'" + text + "' is not a number " + bounds;
+}
+
 struct ScheduleName {
   ScheduleKind kind;
   const char *name;
@@ -58,7 +74,7 @@ inline const char *nameOf(ScheduleKind kind) {
 inline const std::vector<ScheduleKey> &scheduleKeys() {
   using S = Schedule;
   using K = ScheduleKind;
-  constexpr double kMost = 1e9, kSteps = 1e15;
+  constexpr double kMost = kMostRate, kSteps = 1e15;
   auto real = [](K kind, const char *name, double S::*member, double below, bool required = false) {
     return ScheduleKey{kind, name, member, nullptr, nullptr, 0, below, required};
   };
@@ -136,22 +152,19 @@ inline std::string setFlag(const ScheduleKey &key, const std::string &value, Sch
 }
 
 inline std::string setNumber(const ScheduleKey &key, const std::string &value, Schedule &s) {
-  errno = 0;
-  char *end = nullptr;
-  bool plain = !value.empty() && value.find_first_not_of("0123456789+-.eE") == std::string::npos;
-  double number = plain ? std::strtod(value.c_str(), &end) : 0;
-  bool valid = plain && !*end && std::isfinite(number) && number >= key.least && number < key.below;
-  if (key.whole)
-    valid &= value.find_first_not_of("0123456789") == std::string::npos;
-  char bounds[64];
-  std::snprintf(bounds, sizeof(bounds), key.whole ? " of at least %g" : " from %g to below %g",
-                key.least, key.below);
-  if (!valid)
-    return "'" + value + "' is not a " + (key.whole ? "whole number" : "number") + bounds;
+  std::string problem = numberProblem(value, key.least, key.below);
+  if (key.whole &&
+      (!problem.empty() || value.find_first_not_of("0123456789") != std::string::npos)) {
+    char bounds[64];
+    std::snprintf(bounds, sizeof(bounds), " of at least %g", key.least);
+    return "'" + value + "' is not a whole number" + bounds;
+  }
+  if (!problem.empty())
+    return problem;
   if (key.whole)
     s.*key.whole = std::strtoll(value.c_str(), nullptr, 10);
   else
-    s.*key.real = number;
+    s.*key.real = std::strtod(value.c_str(), nullptr);
   return {};
 }
 
