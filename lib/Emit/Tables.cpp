@@ -269,6 +269,8 @@ private:
           return parameter.getInitial().has_value();
         }))
       os << "  p.modelFolder = " << rt::stringLiteral(options.modelFolder) << ";\n";
+    if (module->hasAttr("train.model")) // of its own a module has no file that a run might replace
+      os << "  p.model = " << rt::stringLiteral(options.model) << ";\n";
     for (auto &[member, table] : members)
       os << "  p." << member << " = " << table << ";\n";
     os << "  p.accumulate = " << cast<IntegerAttr>(program.get("accumulate")).getInt() << ";\n";

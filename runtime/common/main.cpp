@@ -105,6 +105,8 @@ void checkOutputs(const Program &program, const RunOptions &o) {
       check(o.initFile, "what --init reads");
     for (const char *file : {"model.cpp", "manifest.json", "Makefile", program.name})
       check(o.programFolder + "/" + file, "a file of the program");
+    if (*program.model)
+      check(modelPath(program, o, program.model), "a file of the model");
     for (const ModelFile &file : program.modelFiles)
       check(modelPath(program, o, file.path), "a file of the model");
     for (const auto &[other, file] : written)

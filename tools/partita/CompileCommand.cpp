@@ -160,12 +160,15 @@ int partita::tool::compileMain(Arguments arguments) {
   if (!o.lastPhase.empty() && o.noBuild)
     return fail("compile", "--no-build: --compile-to writes a module, which is not built anyway");
   Session session("compile");
-  if (std::string problem = checkNotInput(o.output, o.model); !problem.empty())
-    return session.fail(problem);
+  for (const std::string &input : {o.model, o.config.file})
+    if (std::string problem = checkNotInput(o.output, input); !problem.empty())
+      return session.fail(problem);
   showProgress("import");
   OwningOpRef<ModuleOp> module = loadWithConfig(session, o.config, o.model, o.dims, o.plan);
   if (!module)
     return 1;
+  if (std::string problem = checkNotModel(o.output, *module); !problem.empty())
+    return session.fail(problem);
   int first = nextPhase(*module);
   if (first < 0 || !settlePlan(session, *module, first, o.plan))
     return 1;

@@ -192,6 +192,12 @@ static std::optional<json::Object> explainModel(Session &session, ExplainOptions
   mlir::OwningOpRef<mlir::ModuleOp> module =
       loadWithConfig(session, o.config, o.subject, o.dims, o.plan);
   int first = module ? nextPhase(*module) : -1;
+  if (module && !o.picture.empty())
+    if (std::string problem = checkNotModel(o.picture, *module, "--memory-picture");
+        !problem.empty()) {
+      session.fail(problem);
+      return std::nullopt;
+    }
   if (first < 0 || !settlePlan(session, *module, first, o.plan))
     return std::nullopt;
   if (failed(runPhases(*module, first, phaseIndex(o.plansMemory() ? "memory" : "overlap"), o.plan)))
@@ -200,10 +206,11 @@ static std::optional<json::Object> explainModel(Session &session, ExplainOptions
 }
 
 static std::optional<json::Object> readProgram(Session &session, const ExplainOptions &o) {
-  if (!o.dims.empty() || o.config.isSet() || llvm::any_of(planOptions(), [&](const PlanOption &option) {
-        return o.plan.isSet(option.name);
-      })) {
-    session.fail(o.subject + ": is compiled already; --config, --dim and the plan's options go with a model");
+  if (!o.dims.empty() || o.config.isSet() ||
+      llvm::any_of(planOptions(),
+                   [&](const PlanOption &option) { return o.plan.isSet(option.name); })) {
+    session.fail(o.subject +
+                 ": is compiled already; --config, --dim and the plan's options go with a model");
     return std::nullopt;
   }
   std::string problem;
@@ -280,7 +287,12 @@ static bool tellMemory(Session &session, const json::Object &manifest, const Exp
   }
   if (o.picture.empty())
     return true;
-  std::string problem = checkNotInput(o.picture, o.subject, "--memory-picture");
+  std::string problem;
+  for (const std::string &input : {o.subject, o.config.file})
+    if (problem.empty())
+      problem = checkNotInput(o.picture, input, "--memory-picture");
+  if (problem.empty())
+    problem = checkNotProgram(o.picture, o.subject, manifest, "--memory-picture");
   if (problem.empty())
     problem = writeOutput(
         o.picture, [&](raw_ostream &os) { drawMemory(os, *ledger, describeProgram(manifest)); });

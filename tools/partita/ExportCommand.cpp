@@ -104,6 +104,28 @@ static std::unique_ptr<DevicePlan> readPlan(const json::Object &manifest,
   return problem.empty() ? std::move(plan) : nullptr;
 }
 
+/// Neither the model nor its data, when they are written, replace what is read.
+static std::string checkOutputs(const ExportRequest &request, StringRef folder,
+                                const json::Object &manifest) {
+  for (const std::string &output : {request.output, request.output + ".data"}) {
+    for (const std::string &input : {request.model, request.weights})
+      if (std::string problem = checkNotInput(output, input); !problem.empty())
+        return problem;
+    if (std::string problem = checkNotProgram(output, folder, manifest, "-o"); !problem.empty())
+      return problem;
+    if (!StringRef(request.weights).ends_with(".json"))
+      continue;
+    std::error_code error; // pieces lie beside their index
+    StringRef beside = sys::path::parent_path(request.weights);
+    for (sys::fs::directory_iterator it(beside.empty() ? "." : beside, error), end;
+         !error && it != end; it.increment(error))
+      if (StringRef(it->path()).ends_with(".safetensors"))
+        if (std::string problem = checkNotInput(output, it->path()); !problem.empty())
+          return problem;
+  }
+  return {};
+}
+
 int partita::tool::exportMain(Arguments arguments) {
   std::string folder, checkpoint, model;
   bool writesPlan = false;
@@ -151,11 +173,11 @@ int partita::tool::exportMain(Arguments arguments) {
     model = manifest->getString("model").value_or("").str();
   if (model.empty())
     return fail("export", "manifest.json names no model; give it with --model");
-  if (problem = checkNotInput(request.output, model); !problem.empty())
-    return fail("export", problem);
   request.model = model;
   if (!checkpoint.empty())
     request.weights = weightsFile(checkpoint);
+  if (problem = checkOutputs(request, folder, *manifest); !problem.empty())
+    return fail("export", problem);
   request.parameters = names;
   request.plan = plan.get();
   if (problem = exportOnnx(request); !problem.empty())

@@ -161,6 +161,8 @@ int partita::tool::importMain(Arguments arguments) {
   }
   if (!module)
     return 1;
+  if (std::string problem = checkNotModel(output, *module); !problem.empty())
+    return session.fail(problem);
   std::string problem = writeOutput(output.empty() ? "-" : output, [&](llvm::raw_ostream &os) {
     module->print(os, OpPrintingFlags().enableDebugInfo());
     os << '\n';

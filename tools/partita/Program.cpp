@@ -1,6 +1,7 @@
 //===- Program.cpp - a compiled program's folder ----------------------------------------------===//
 
 #include "tools/partita/Program.h"
+#include "tools/partita/Session.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -39,6 +40,25 @@ std::optional<json::Object> partita::tool::readManifest(StringRef folder, std::s
       return std::nullopt;
     }
   return std::move(*object);
+}
+
+std::string partita::tool::checkNotProgram(StringRef output, StringRef folder,
+                                           const json::Object &manifest, StringRef option) {
+  std::vector<std::string> files;
+  for (StringRef name : {StringRef("manifest.json"), StringRef("model.cpp"), StringRef("Makefile"),
+                         manifest.getString("program").value_or("")})
+    files.push_back(inFolder(folder, name));
+  StringRef model = manifest.getString("model").value_or("");
+  files.push_back(model.str());
+  if (const json::Array *of = manifest.getArray("files"))
+    for (const json::Value &value : *of)
+      if (const json::Object *file = value.getAsObject())
+        files.push_back(
+            inFolder(sys::path::parent_path(model), file->getString("file").value_or("")));
+  for (const std::string &file : files)
+    if (std::string problem = checkNotInput(output, file, option); !problem.empty())
+      return problem;
+  return {};
 }
 
 std::string partita::tool::grouped(int64_t value) {

@@ -55,6 +55,11 @@ std::string describeProgram(const llvm::json::Object &manifest);
 /// "4,234,567 bytes per rank: 3,000,000 persistent, 1,234,567 arena".
 std::string describeMemory(const llvm::json::Object &manifest);
 
+/// What is wrong with writing to `output`, which `option` names: it is a file of the program in
+/// `folder`, or of the model that it was compiled from. Nothing otherwise.
+std::string checkNotProgram(llvm::StringRef output, llvm::StringRef folder,
+                            const llvm::json::Object &manifest, llvm::StringRef option);
+
 /// 1234567 as "1,234,567".
 std::string grouped(int64_t value);
 

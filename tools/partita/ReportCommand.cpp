@@ -92,9 +92,9 @@ int partita::tool::reportMain(Arguments arguments) {
     if (problem = run.read(log); !problem.empty())
       return fail("report", problem);
   if (!html.empty()) {
-    for (const std::string &input : {log, folder + "/manifest.json"})
-      if (problem.empty() && !input.empty())
-        problem = checkNotInput(html, input, "--html");
+    problem = checkNotInput(html, log, "--html");
+    if (problem.empty())
+      problem = checkNotProgram(html, folder, *manifest, "--html");
     if (problem.empty())
       problem = writeOutput(html, [&](raw_ostream &os) {
         writeHtmlReport(os, *manifest, log.empty() ? nullptr : &run);

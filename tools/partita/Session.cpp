@@ -1,6 +1,7 @@
 //===- Session.cpp - what the commands share: context, diagnostics, files ---------------------===//
 
 #include "tools/partita/Session.h"
+#include "dialects/Train/Train.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
 #include "partita/Import/Import.h"
@@ -9,6 +10,7 @@
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/WithColor.h"
 
@@ -149,6 +151,24 @@ std::string partita::tool::checkNotInput(StringRef output, StringRef input, Stri
   if (llvm::sys::fs::equivalent(output, input, same) || !same)
     return {};
   return (option + ": " + output + " is " + input + " itself; choose another name").str();
+}
+
+std::string partita::tool::checkNotModel(StringRef output, ModuleOp module, StringRef option) {
+  auto model = module->getAttrOfType<StringAttr>("train.model");
+  if (!model)
+    return {};
+  std::string problem = checkNotInput(output, model.getValue(), option);
+  auto files = module->getAttrOfType<ArrayAttr>(train::TrainDialect::kFiles);
+  for (Attribute each : files ? files.getValue() : ArrayRef<Attribute>()) {
+    auto entry = dyn_cast<DictionaryAttr>(each);
+    auto name = entry ? dyn_cast_or_null<StringAttr>(entry.get("file")) : StringAttr();
+    if (!name || !problem.empty())
+      continue;
+    llvm::SmallString<128> path(llvm::sys::path::parent_path(model.getValue()));
+    llvm::sys::path::append(path, name.getValue());
+    problem = checkNotInput(output, path, option);
+  }
+  return problem;
 }
 
 std::string partita::tool::writeOutput(StringRef path,

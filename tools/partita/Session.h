@@ -52,6 +52,10 @@ bool isMlirFile(llvm::StringRef path);
 std::string checkNotInput(llvm::StringRef output, llvm::StringRef input,
                           llvm::StringRef option = "-o");
 
+/// The same of all files that a module's parameters and graph come from.
+std::string checkNotModel(llvm::StringRef output, mlir::ModuleOp module,
+                          llvm::StringRef option = "-o");
+
 /// writeFile (partita/Support/WriteFile.h), where "-" is the standard output.
 std::string writeOutput(llvm::StringRef path, llvm::function_ref<void(llvm::raw_ostream &)> write);
 

@@ -209,7 +209,8 @@ struct Program {
   const char *optimizer = "adamw"; ///< as printed; the update itself is emitted code
   /// Where the files that `init` names are: absolute, or relative to the program's folder.
   const char *modelFolder = "";
-  Table<Axis> mesh; ///< empty: one rank
+  const char *model = ""; ///< the file that it was compiled from, which no output replaces
+  Table<Axis> mesh;       ///< empty: one rank
   Table<Input> inputs;
   Table<ModelFile> modelFiles; ///< may be empty: nothing is checked
   Table<Parameter> parameters;
