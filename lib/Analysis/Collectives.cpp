@@ -21,6 +21,15 @@ static std::string utf8(StringRef bytes) {
   return json::isUTF8(bytes) ? bytes.str() : json::fixUTF8(bytes);
 }
 
+/// What a user calls an element type.
+static std::string typeName(Type element) {
+  unsigned width = element.getIntOrFloatBitWidth();
+  return (element.isBF16()          ? "bfloat"
+          : isa<FloatType>(element) ? "float"
+                                    : "int") +
+         std::to_string(width);
+}
+
 /// What an op has all ranks do together, and its bytes. False for other ops.
 static bool measure(Operation *op, Collective &record) {
   auto collective = dyn_cast<CollectiveInterface>(op);
@@ -29,6 +38,7 @@ static bool measure(Operation *op, Collective &record) {
   record.kind = collective.getCollectiveKind();
   record.bytes = collective.getWireBytes();
   record.tensors = op->getNumOperands();
+  record.type = typeName(getElementTypeOrSelf(op->getOperand(0).getType()));
   return true;
 }
 
@@ -160,6 +170,7 @@ json::Object Collective::toJson() const {
       {"direction", backward ? "backward" : "forward"},
       {"calls", calls},
       {"bytes", bytes},
+      {"type", type},
       {"tensors", tensors},
       {"micro_batches", microBatches},
       {"place", placeText(place)},
@@ -186,7 +197,8 @@ Collective Collective::fromJson(const json::Object &object) {
   auto number = [&](StringRef key, int64_t otherwise) {
     return object.getInteger(key).value_or(otherwise);
   };
-  c.function = text(object, "function"), c.kind = text(object, "kind");
+  c.function = text(object, "function"), c.kind = text(object, "kind"),
+  c.type = text(object, "type");
   c.axis = text(object, "axis"), c.backward = text(object, "direction") == "backward";
   c.calls = number("calls", 1), c.bytes = number("bytes", 0), c.tensors = number("tensors", 1);
   c.microBatches = std::max<int64_t>(number("micro_batches", 1), 1);

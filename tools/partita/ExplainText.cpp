@@ -105,7 +105,7 @@ static std::vector<Told> merge(ArrayRef<const Collective *> collectives, bool al
   keys.reserve(collectives.size());
   for (const Collective *c : collectives) {
     bool bucket = c->place == Gradients;
-    keys.push_back(bucket && !all ? c->kind + "\n" + c->axis + "\n" + c->seed
+    keys.push_back(bucket && !all ? c->kind + "\n" + c->axis + "\n" + c->type + "\n" + c->seed
                                   : c->shape() + "\n" + c->node);
     auto [found, isNew] = merged.try_emplace(keys.back(), Told{*c});
     Told &told = found->second;
@@ -124,6 +124,8 @@ static void print(raw_ostream &os, const Told &told) {
   int64_t share = Census::isPerMicroBatch(c.place) ? c.microBatches : 1;
   os << formatv("    {0,-8}  {1} x {2} over {3}, {4} bytes", c.backward ? "backward" : "forward",
                 told.calls / share, c.kind, c.axis, grouped(told.bytes / share));
+  if (c.type != "float32")
+    os << " of " << c.type;
   if (gradients || c.tensors > 1)
     os << ", " << (gradients ? told.tensors : c.tensors)
        << (gradients && told.tensors == 1 ? " tensor" : " tensors");

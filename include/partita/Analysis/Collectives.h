@@ -24,6 +24,7 @@ enum Place : int64_t { Elsewhere = -5, Gradients = -4, Once = -3, After = -2, Be
 
 struct Collective {
   std::string function, kind, axis; ///< kind: the runtime's name
+  std::string type;                 ///< of the elements: "float32", "bfloat16", "int64"
   bool backward = false;
   int64_t calls = 1;                     ///< per call of the function
   int64_t bytes = 0, tensors = 1;        ///< of one of them, as the runtime counts; of its bucket
