@@ -64,7 +64,7 @@ public:
   }
 
   LogicalResult compile() {
-    return runPhases(*module, phaseIndex("partition"), phaseIndex("lower") - 1, plan);
+    return runPhases(*module, phaseIndex("precision"), phaseIndex("lower") - 1, plan);
   }
   ModuleOp get() { return *module; }
 
@@ -213,14 +213,14 @@ static LogicalResult tryOne(ModuleOp whole, ModuleOp source, const VerifyOptions
 }
 
 LogicalResult partita::interp::tryPlacements(ModuleOp module, const Run &run, unsigned count) {
-  if (nextPhase(module) != phaseIndex("partition"))
+  if (nextPhase(module) != phaseIndex("precision"))
     return module.emitError() << "must be just past phase 'objective'";
   OwningOpRef<ModuleOp> whole = module.clone();
   Plan plan;
   if (std::string problem = plan.fromAttribute(module->getAttr(TrainDialect::kPlan));
       !problem.empty())
     return module.emitError() << problem;
-  if (failed(runPhases(*whole, phaseIndex("partition"), phaseIndex("optimize"), plan)))
+  if (failed(runPhases(*whole, phaseIndex("precision"), phaseIndex("optimize"), plan)))
     return failure();
   VerifyOptions options;
   options.values = run.values;
