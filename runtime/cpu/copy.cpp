@@ -3,7 +3,7 @@
 #include "partita_rt/init.h"
 #include "partita_rt/kernels.h"
 
-#include "cpu/random.h"
+#include "common/random.h"
 #include "cpu/storage.h"
 
 #include <algorithm>

@@ -8,28 +8,37 @@
 //
 // Conversions are arithmetic on bits without branches, which g++ vectorizes in such loops; it does
 // not vectorize F16C's instructions, nor _Float16 without AVX512-FP16. The runtime's own kernels
-// use F16C where the processor has it (cpu/vector.h): the bits are the same.
+// use F16C where the processor has it (cpu/vector.h): the bits are the same. So are those of a
+// GPU's instructions, which kernels use, but for NaN: theirs has one payload.
 
 #ifndef PARTITA_RT_HALF_H
 #define PARTITA_RT_HALF_H
 
+#include "partita_rt/host_device.h"
 #include "partita_rt/types.h"
 
 namespace partita_rt {
 
 namespace half {
 
-inline uint32_t bitsOf(float x) { return __builtin_bit_cast(uint32_t, x); }
-inline float fromBits(uint32_t bits) { return __builtin_bit_cast(float, bits); }
+PARTITA_RT_HOST_DEVICE inline uint32_t bitsOf(float x) { return __builtin_bit_cast(uint32_t, x); }
+PARTITA_RT_HOST_DEVICE inline float fromBits(uint32_t bits) {
+  return __builtin_bit_cast(float, bits);
+}
 
 /// condition ? a : b by masks: of a conditional expression g++ makes a branch as soon as an
 /// addition is in it, and then no vectors.
-inline int32_t pick(bool condition, int32_t a, int32_t b) {
+PARTITA_RT_HOST_DEVICE inline int32_t pick(bool condition, int32_t a, int32_t b) {
   return (a & -int32_t(condition)) | (b & ~-int32_t(condition));
 }
 
 /// The float that a Half's bits mean.
-inline float widen(uint16_t bits) {
+PARTITA_RT_HOST_DEVICE inline float widen(uint16_t bits) {
+#if defined(__CUDA_ARCH__)
+  float x;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"(bits));
+  return x;
+#else
   int32_t sign = int32_t(uint32_t(bits & 0x8000) << 16), rest = int32_t(bits & 0x7fff) << 13;
   int32_t normal = rest + ((127 - 15) << 23);
   int32_t special = pick(rest > 0x0f800000, rest | 0x7fc00000, 0x7f800000);
@@ -37,10 +46,16 @@ inline float widen(uint16_t bits) {
   int32_t small = int32_t(bitsOf(fromBits(uint32_t(rest >> 13) | 0x3f000000u) - 0.5f));
   int32_t magnitude = pick(rest < 0x00800000, small, pick(rest >= 0x0f800000, special, normal));
   return fromBits(uint32_t(sign | magnitude));
+#endif
 }
 
 /// The bits of the Half nearest to x.
-inline uint16_t round(float x) {
+PARTITA_RT_HOST_DEVICE inline uint16_t round(float x) {
+#if defined(__CUDA_ARCH__)
+  uint16_t rounded;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(rounded) : "f"(x));
+  return rounded;
+#else
   uint32_t bits = bitsOf(x);
   int32_t rest = int32_t(bits & 0x7fffffffu);
   int32_t normal = (rest - ((127 - 15) << 23) + 0xfff + ((rest >> 13) & 1)) >> 13;
@@ -49,6 +64,7 @@ inline uint16_t round(float x) {
   int32_t small = int32_t(bitsOf(fromBits(uint32_t(rest)) + 0.5f)) - 0x3f000000;
   int32_t magnitude = pick(rest >= 0x47800000, special, pick(rest < 0x38800000, small, normal));
   return uint16_t(uint32_t(magnitude) | (bits >> 31 << 15));
+#endif
 }
 
 } // namespace half
@@ -58,12 +74,12 @@ struct Half {
   uint16_t bits;
 
   Half() = default;
-  explicit Half(float x) : bits(half::round(x)) {}
-  Half &operator=(float x) {
+  PARTITA_RT_HOST_DEVICE explicit Half(float x) : bits(half::round(x)) {}
+  PARTITA_RT_HOST_DEVICE Half &operator=(float x) {
     bits = half::round(x);
     return *this;
   }
-  operator float() const { return half::widen(bits); }
+  PARTITA_RT_HOST_DEVICE operator float() const { return half::widen(bits); }
 };
 
 /// The upper half of a float: 8 bits of precision, float's range.
@@ -71,18 +87,24 @@ struct BFloat16 {
   uint16_t bits;
 
   BFloat16() = default;
-  explicit BFloat16(float x) : bits(nearest(x)) {}
-  BFloat16 &operator=(float x) {
+  PARTITA_RT_HOST_DEVICE explicit BFloat16(float x) : bits(nearest(x)) {}
+  PARTITA_RT_HOST_DEVICE BFloat16 &operator=(float x) {
     bits = nearest(x);
     return *this;
   }
-  operator float() const { return half::fromBits(uint32_t(bits) << 16); }
+  PARTITA_RT_HOST_DEVICE operator float() const { return half::fromBits(uint32_t(bits) << 16); }
 
 private:
-  static uint16_t nearest(float x) {
+  PARTITA_RT_HOST_DEVICE static uint16_t nearest(float x) {
+#if defined(__CUDA_ARCH__)
+    uint16_t rounded;
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(rounded) : "f"(x));
+    return rounded;
+#else
     uint32_t u = half::bitsOf(x);
     uint32_t rounded = u + 0x7fffu + ((u >> 16) & 1u), quiet = u | 0x00400000u;
     return uint16_t(((u & 0x7fffffffu) > 0x7f800000u ? quiet : rounded) >> 16);
+#endif
   }
 };
 
@@ -90,7 +112,7 @@ static_assert(sizeof(Half) == 2 && sizeof(BFloat16) == 2, "they are storage");
 
 /// One of the two BFloat16 around x, `random` (uniform) deciding: the mean over all 65536 random
 /// numbers is x, where 2^128 stands for infinity. Infinities and NaN are kept.
-inline BFloat16 roundStochastically(float x, uint16_t random) {
+PARTITA_RT_HOST_DEVICE inline BFloat16 roundStochastically(float x, uint16_t random) {
   uint32_t u = half::bitsOf(x), magnitude = u & 0x7fffffffu;
   uint32_t special = magnitude > 0x7f800000u ? u | 0x00400000u : u;
   BFloat16 result;

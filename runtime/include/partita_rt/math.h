@@ -13,10 +13,12 @@
 #ifndef PARTITA_RT_MATH_H
 #define PARTITA_RT_MATH_H
 
+#include "partita_rt/host_device.h"
+
 #include <math.h>
 #include <stdint.h>
 
-#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__)
+#if defined(__GNUC__) && !defined(__clang__) && !defined(__CUDACC__) && defined(__x86_64__)
 #define PARTITA_RT_SIMD __attribute__((simd("notinbranch")))
 extern "C" {
 PARTITA_RT_SIMD float expf(float) noexcept;
@@ -37,50 +39,56 @@ PARTITA_RT_SIMD float cosf(float) noexcept;
 namespace partita_rt {
 
 /// 1 / (1 + exp(-x)); 0 and 1 at the infinities.
-inline float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
+PARTITA_RT_HOST_DEVICE inline float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
 /// 1 / sqrt(x), correctly rounded division.
-inline float reciprocalSqrt(float x) { return 1.0f / sqrtf(x); }
+PARTITA_RT_HOST_DEVICE inline float reciprocalSqrt(float x) { return 1.0f / sqrtf(x); }
 /// IEEE maximum and minimum that propagate NaN, as ONNX's Max and Min do (fmaxf does not).
-inline float maximum(float a, float b) { return a > b || a != a ? a : b; }
-inline float minimum(float a, float b) { return a < b || a != a ? a : b; }
-inline int64_t maximum(int64_t a, int64_t b) { return a > b ? a : b; }
-inline int64_t minimum(int64_t a, int64_t b) { return a < b ? a : b; }
-inline int32_t maximum(int32_t a, int32_t b) { return a > b ? a : b; }
-inline int32_t minimum(int32_t a, int32_t b) { return a < b ? a : b; }
+PARTITA_RT_HOST_DEVICE inline float maximum(float a, float b) { return a > b || a != a ? a : b; }
+PARTITA_RT_HOST_DEVICE inline float minimum(float a, float b) { return a < b || a != a ? a : b; }
+PARTITA_RT_HOST_DEVICE inline int64_t maximum(int64_t a, int64_t b) { return a > b ? a : b; }
+PARTITA_RT_HOST_DEVICE inline int64_t minimum(int64_t a, int64_t b) { return a < b ? a : b; }
+PARTITA_RT_HOST_DEVICE inline int32_t maximum(int32_t a, int32_t b) { return a > b ? a : b; }
+PARTITA_RT_HOST_DEVICE inline int32_t minimum(int32_t a, int32_t b) { return a < b ? a : b; }
 /// c ? a : b with both evaluated: a blend when vectorized.
-inline float select(bool c, float a, float b) { return c ? a : b; }
-inline double select(bool c, double a, double b) { return c ? a : b; }
-inline int64_t select(bool c, int64_t a, int64_t b) { return c ? a : b; }
-inline int32_t select(bool c, int32_t a, int32_t b) { return c ? a : b; }
-inline bool select(bool c, bool a, bool b) { return c ? a : b; }
+PARTITA_RT_HOST_DEVICE inline float select(bool c, float a, float b) { return c ? a : b; }
+PARTITA_RT_HOST_DEVICE inline double select(bool c, double a, double b) { return c ? a : b; }
+PARTITA_RT_HOST_DEVICE inline int64_t select(bool c, int64_t a, int64_t b) { return c ? a : b; }
+PARTITA_RT_HOST_DEVICE inline int32_t select(bool c, int32_t a, int32_t b) { return c ? a : b; }
+PARTITA_RT_HOST_DEVICE inline bool select(bool c, bool a, bool b) { return c ? a : b; }
 /// a / b of integers, truncated toward zero, and what is left of it, with the sign of a; both are 0
 /// where b is 0 (and never trap: the smallest integer over -1 wraps).
-inline int64_t quotient(int64_t a, int64_t b) {
+PARTITA_RT_HOST_DEVICE inline int64_t quotient(int64_t a, int64_t b) {
   return b == 0 ? 0 : b == -1 ? static_cast<int64_t>(-static_cast<uint64_t>(a)) : a / b;
 }
-inline int64_t rest(int64_t a, int64_t b) { return b == 0 || b == -1 ? 0 : a % b; }
-inline int32_t quotient(int32_t a, int32_t b) {
+PARTITA_RT_HOST_DEVICE inline int64_t rest(int64_t a, int64_t b) {
+  return b == 0 || b == -1 ? 0 : a % b;
+}
+PARTITA_RT_HOST_DEVICE inline int32_t quotient(int32_t a, int32_t b) {
   return static_cast<int32_t>(quotient(int64_t{a}, int64_t{b}));
 }
-inline int32_t rest(int32_t a, int32_t b) { return b == 0 || b == -1 ? 0 : a % b; }
-inline float rest(float a, float b) { return fmodf(a, b); }
+PARTITA_RT_HOST_DEVICE inline int32_t rest(int32_t a, int32_t b) {
+  return b == 0 || b == -1 ? 0 : a % b;
+}
+PARTITA_RT_HOST_DEVICE inline float rest(float a, float b) { return fmodf(a, b); }
 /// What is left of a / b with the sign of b (Python's %).
-inline int64_t modulo(int64_t a, int64_t b) {
+PARTITA_RT_HOST_DEVICE inline int64_t modulo(int64_t a, int64_t b) {
   int64_t left = rest(a, b);
   return left != 0 && (left < 0) != (b < 0) ? left + b : left;
 }
-inline int32_t modulo(int32_t a, int32_t b) {
+PARTITA_RT_HOST_DEVICE inline int32_t modulo(int32_t a, int32_t b) {
   return static_cast<int32_t>(modulo(int64_t{a}, int64_t{b}));
 }
 /// The derivative of the tanh form of GELU at x, given t = tanh(0.7978845608 (x + 0.044715 x^3)).
-inline float gelu_tanh_slope(float x, float t) {
+PARTITA_RT_HOST_DEVICE inline float gelu_tanh_slope(float x, float t) {
   return 0.5f * (1.0f + t) +
          0.5f * x * (1.0f - t * t) * 0.7978845608028654f * (1.0f + 0.134145f * x * x);
 }
 /// The derivative of x s at x, given s = sigmoid(x).
-inline float silu_slope(float x, float s) { return s * (1.0f + x * (1.0f - s)); }
+PARTITA_RT_HOST_DEVICE inline float silu_slope(float x, float s) {
+  return s * (1.0f + x * (1.0f - s));
+}
 /// -1, 0 or 1; NaN for NaN.
-inline float sign(float x) { return x > 0.0f ? 1.0f : x < 0.0f ? -1.0f : x; }
+PARTITA_RT_HOST_DEVICE inline float sign(float x) { return x > 0.0f ? 1.0f : x < 0.0f ? -1.0f : x; }
 
 } // namespace partita_rt
 

@@ -24,14 +24,10 @@
 #ifndef PARTITA_RT_SCHEDULE_H
 #define PARTITA_RT_SCHEDULE_H
 
+#include "host_device.h"
+
 #include <cmath>
 #include <cstdint>
-
-#if defined(__CUDACC__)
-#define PARTITA_RT_HOST_DEVICE __host__ __device__
-#else
-#define PARTITA_RT_HOST_DEVICE
-#endif
 
 namespace partita_rt {
 

@@ -1,14 +1,16 @@
-// Counter-based random numbers inside loops.
+// Counter-based random numbers inside loops and kernels.
 
-#ifndef PARTITA_RT_CPU_RANDOM_H
-#define PARTITA_RT_CPU_RANDOM_H
+#ifndef PARTITA_RT_COMMON_RANDOM_H
+#define PARTITA_RT_COMMON_RANDOM_H
+
+#include "partita_rt/host_device.h"
 
 #include <cstdint>
 
 namespace partita_rt {
 
 /// splitmix64, here to be inlined (init.h's mix64 is a call).
-inline uint64_t mixed(uint64_t x) {
+PARTITA_RT_HOST_DEVICE inline uint64_t mixed(uint64_t x) {
   x += 0x9E3779B97F4A7C15ull;
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
   x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
@@ -17,4 +19,4 @@ inline uint64_t mixed(uint64_t x) {
 
 } // namespace partita_rt
 
-#endif // PARTITA_RT_CPU_RANDOM_H
+#endif // PARTITA_RT_COMMON_RANDOM_H
