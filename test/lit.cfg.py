@@ -19,7 +19,7 @@ tools = os.path.join(config.partita_build, "bin")
 config.environment["PATH"] = os.pathsep.join([tools, config.llvm_bin, "/usr/bin", "/bin"])
 config.environment["OPENBLAS_NUM_THREADS"] = "1"
 config.environment["PYTHONDONTWRITEBYTECODE"] = "1"
-for name in ("HOME", "TMPDIR", "CCACHE_DIR"):
+for name in ("HOME", "TMPDIR", "CCACHE_DIR", "CUDA_HOME"):
     if name in os.environ:
         config.environment[name] = os.environ[name]
 for name in ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "OMPI_MCA_rmaps_base_oversubscribe"):
@@ -51,6 +51,10 @@ config.substitutions.append(("%onnx-tests", onnx_tests))
 # The browser that opens the reports' pages.
 if os.path.exists("/usr/bin/chromium-headless-shell"):
     config.available_features.add("chromium-headless-shell")
+# CUDA's compiler: kernels are compiled where it is installed.
+cuda_folders = [os.path.join(os.environ.get("CUDA_HOME", "/usr/local/cuda"), "bin"), "/usr/local/cuda/bin"]
+if any(os.path.exists(os.path.join(folder, "nvcc")) for folder in cuda_folders):
+    config.available_features.add("nvcc")
 # The fuzz target is there when the compiler is clang and partita-test-depends was built.
 if os.path.exists(os.path.join(tools, "import_fuzzer")):
     config.available_features.add("fuzzer")

@@ -1,0 +1,95 @@
+// What every kernel's source begins with. Under nvcc it is CUDA; without it, test/Support/simt,
+// which runs the same sources on a CPU. What the two spell differently is a macro here: launches
+// and dynamic shared memory.
+
+#ifndef PARTITA_RT_CUDA_DEVICE_CUH
+#define PARTITA_RT_CUDA_DEVICE_CUH
+
+#include "partita_rt/cuda/shapes.h"
+#include "partita_rt/cuda/stream.h"
+#include "partita_rt/half.h"
+
+#if defined(__CUDACC__)
+
+#include <cuda_runtime.h>
+
+/// unsigned char *name: this block's dynamic shared memory, 16-byte aligned.
+#define PARTITA_RT_DYNAMIC_SHARED(name) extern __shared__ __align__(16) unsigned char name[]
+
+namespace partita_rt::cuda {
+
+/// Beyond 48 KiB a kernel must be allowed what it asks for.
+inline void allowShared(const void *kernel, const char *name, size_t bytes) {
+  if (bytes <= 48 * 1024)
+    return;
+  cudaError_t error =
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(bytes));
+  if (error != cudaSuccess)
+    fail("%s: %zu bytes of shared memory: %s", name, bytes, cudaGetErrorString(error));
+}
+
+inline void checkLaunch(const char *name) {
+  if (cudaError_t error = cudaGetLastError(); error != cudaSuccess)
+    fail("%s: %s", name, cudaGetErrorString(error));
+}
+
+} // namespace partita_rt::cuda
+
+#define PARTITA_RT_LAUNCH(kernel, grid, block, shared, stream, ...)                                \
+  do {                                                                                             \
+    ::partita_rt::cuda::allowShared(reinterpret_cast<const void *>(kernel), #kernel, shared);      \
+    kernel<<<grid, block, shared, (stream).handle>>>(__VA_ARGS__);                                 \
+    ::partita_rt::cuda::checkLaunch(#kernel);                                                      \
+  } while (0)
+
+#else
+
+#include "simt/simt.h"
+
+#define PARTITA_RT_DYNAMIC_SHARED(name) unsigned char *name = ::simt::dynamicShared()
+#define PARTITA_RT_LAUNCH(kernel, grid, block, shared, stream, ...)                                \
+  (void)(stream), ::simt::launch({#kernel, grid, block, size_t(shared)}, kernel, __VA_ARGS__)
+
+#endif
+
+namespace partita_rt::cuda {
+
+constexpr unsigned kAllLanes = 0xffffffffu;
+
+/// The stream's scratch memory as `T`s. `what`: the kernel that needs it.
+template <typename T> T *scratchOf(const Stream &stream, int64_t bytes, const char *what) {
+  if (bytes > stream.scratchBytes)
+    fail("%s: %lld bytes of scratch memory, but the stream has %lld", what, (long long)bytes,
+         (long long)stream.scratchBytes);
+  return static_cast<T *>(stream.scratch);
+}
+
+/// Blocks for so much work: one dimension, which has room for 2^31 - 1.
+inline dim3 gridOf(int64_t blocks) {
+  if (blocks > 0x7fffffff)
+    fail("a kernel of %lld blocks", (long long)blocks);
+  return dim3(unsigned(blocks));
+}
+
+__device__ inline int64_t globalThread() { return int64_t(blockIdx.x) * blockDim.x + threadIdx.x; }
+
+/// The first fault of a step is kept.
+__device__ inline void report(Fault *fault, Fault::Kind kind, int64_t value, int64_t position,
+                              int64_t table, int64_t bound) {
+  if (!fault || atomicCAS(&fault->kind, uint32_t(Fault::None), uint32_t(kind)) != Fault::None)
+    return;
+  fault->value = value;
+  fault->position = position;
+  fault->table = table;
+  fault->bound = bound;
+}
+
+} // namespace partita_rt::cuda
+
+/// FOR_STORAGE(F): F(T) for the types that activations are stored in.
+#define FOR_STORAGE(F) F(float) F(Half) F(BFloat16)
+/// FOR_RESULTS(F): F(Y, X) for results of their operands' type and for float results.
+#define FOR_RESULTS(F)                                                                             \
+  F(float, float) F(float, Half) F(Half, Half) F(float, BFloat16) F(BFloat16, BFloat16)
+
+#endif // PARTITA_RT_CUDA_DEVICE_CUH

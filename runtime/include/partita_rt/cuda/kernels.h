@@ -1,0 +1,188 @@
+// Kernels on one rank's tensors (CUDA): those of partita_rt/kernels.h, which says what each one
+// computes, with the stream they run on in front. Names, order of arguments, what may be null and
+// what may be in place are the same; a kernel that is missing there is described here.
+//
+// What differs:
+//   * A call returns when the kernels are launched. Numbers that a kernel of the CPU returns (sums,
+//     counts) are written to device memory: a pointer comes first among the results.
+//   * Scalars that a step computes (rate, loss scale, whether it applies) are device pointers.
+//   * Indices out of range are reported through Stream::fault.
+//   * Workspace that is not an argument is the stream's scratch memory (shapes.h).
+//   * Sums have another order than the CPU's, the same one on every device and for every storage
+//     type: a kernel of 16-bit operands is the float kernel of the same numbers, rounded once, bit
+//     for bit, here as there.
+
+#ifndef PARTITA_RT_CUDA_KERNELS_H
+#define PARTITA_RT_CUDA_KERNELS_H
+
+#include "partita_rt/cuda/shapes.h"
+#include "partita_rt/cuda/stream.h"
+#include "partita_rt/kernels.h"
+
+namespace partita_rt::cuda {
+
+//===-- Norms of rows and softmax -----------------------------------------------------------===//
+
+template <typename T>
+void layerNormForward(const Stream &stream, T *y, float *mean, float *rstd, const T *x,
+                      FloatOr<const T> weight, FloatOr<const T> bias, int64_t rows, int64_t width,
+                      float epsilon);
+/// Scratch: normBackwardScratch(rows, width), unless neither dweight nor dbias is wanted.
+template <typename T>
+void layerNormBackward(const Stream &stream, T *dx, FloatOr<T> dweight, FloatOr<T> dbias,
+                       const T *dy, const T *x, FloatOr<const T> weight, const float *mean,
+                       const float *rstd, int64_t rows, int64_t width, Write write = Write::Set,
+                       Write dxWrite = Write::Set);
+
+template <typename T>
+void rmsNormForward(const Stream &stream, T *y, float *rstd, const T *x, FloatOr<const T> weight,
+                    int64_t rows, int64_t width, float epsilon);
+/// Scratch: normBackwardScratch(rows, width), unless dweight is not wanted.
+template <typename T>
+void rmsNormBackward(const Stream &stream, T *dx, FloatOr<T> dweight, const T *dy, const T *x,
+                     FloatOr<const T> weight, const float *rstd, int64_t rows, int64_t width,
+                     Write write = Write::Set, Write dxWrite = Write::Set);
+
+template <typename T>
+void softmaxForward(const Stream &stream, T *y, const T *x, int64_t rows, int64_t width);
+template <typename T>
+void softmaxBackward(const Stream &stream, T *dx, const T *dy, const T *y, int64_t rows,
+                     int64_t width);
+
+//===-- Cross-entropy -----------------------------------------------------------------------===//
+
+template <typename T>
+void crossEntropyForward(const Stream &stream, float *loss, float *logSumExp, const T *logits,
+                         const int64_t *labels, int64_t rows, int64_t vocabulary, int64_t stride,
+                         int64_t ignoreIndex);
+template <typename T>
+void logSumExp(const Stream &stream, float *y, const T *x, int64_t rows, TokenRows columns);
+template <typename T>
+void tokenLoss(const Stream &stream, float *loss, const T *logits, const float *logSumExp,
+               const int64_t *labels, int64_t rows, TokenRows vocabulary, int64_t ignoreIndex);
+template <typename T>
+void crossEntropyBackward(const Stream &stream, T *dlogits, const float *dloss, int64_t dlossStride,
+                          const T *logits, const float *logSumExp, const int64_t *labels,
+                          int64_t rows, TokenRows vocabulary, int64_t stride, int64_t ignoreIndex);
+/// crossEntropyForward and crossEntropyBackward at once: the logits become their gradient, the
+/// columns vocabulary .. stride-1 zeros.
+template <typename T>
+void crossEntropyLossGrad(const Stream &stream, float *loss, T *logits, const float *dloss,
+                          int64_t dlossStride, const int64_t *labels, int64_t rows,
+                          int64_t vocabulary, int64_t stride, int64_t ignoreIndex);
+
+//===-- Rows by number ----------------------------------------------------------------------===//
+
+template <typename T, typename Id>
+void embeddingForward(const Stream &stream, T *y, const Id *ids, const T *table, int64_t n,
+                      int64_t width, TokenRows rows);
+/// Scratch: rowSumScratch(n, width).
+template <typename G, typename T, typename Id>
+void embeddingBackward(const Stream &stream, G *dtable, const T *dy, const Id *ids, int64_t n,
+                       int64_t width, TokenRows rows, Write write = Write::Set);
+template <typename T, typename Id>
+void takeForward(const Stream &stream, T *y, const Id *ids, const T *x, int64_t tables, int64_t n,
+                 int64_t rows, int64_t width);
+/// Scratch: rowSumScratch(tables * n, width).
+template <typename G, typename T, typename Id>
+void takeBackward(const Stream &stream, G *dx, const T *dy, const Id *ids, int64_t tables,
+                  int64_t n, int64_t rows, int64_t width);
+
+//===-- Copies ------------------------------------------------------------------------------===//
+
+void stridedCopy(const Stream &stream, void *dst, const Shape &dstStrides, const void *src,
+                 const Shape &srcStrides, const Shape &shape, int64_t elementBytes = 4);
+template <typename T>
+void copyRows(const Stream &stream, T *dst, int64_t dstStride, const T *src, int64_t srcStride,
+              int64_t rows, int64_t width);
+template <typename T>
+void repeat(const Stream &stream, T *y, const T *x, int64_t outer, int64_t indices, int64_t times,
+            Indices piece, int64_t inner);
+template <typename T>
+void repeatSum(const Stream &stream, T *dx, const T *dy, int64_t outer, int64_t indices,
+               int64_t times, Indices piece, int64_t inner);
+
+//===-- Elements ----------------------------------------------------------------------------===//
+
+template <typename T>
+void dropout(const Stream &stream, T *y, const T *x, const Shape &shape, const Shape &whole,
+             const Dropout &dropout, int64_t first);
+template <typename T>
+void rotateHalf(const Stream &stream, T *y, const T *x, int64_t rows, int64_t width, Pairs pairs);
+template <typename D, typename S>
+void convert(const Stream &stream, D *dst, const S *src, int64_t n);
+void convertStochastically(const Stream &stream, BFloat16 *dst, const float *src, int64_t n,
+                           uint64_t key, int64_t first);
+template <typename T> void fill(const Stream &stream, T *dst, float value, int64_t n);
+template <typename G, typename T>
+void accumulate(const Stream &stream, G *sum, const T *x, int64_t n);
+
+//===-- Updates -----------------------------------------------------------------------------===//
+
+struct AdamW {
+  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, decay = 0.0;
+  bool biasCorrection = true;
+};
+
+/// What an update reads from device memory.
+struct UpdateControl {
+  const float *rate;
+  const int64_t *t;             ///< this update's number, from 1
+  const float *scale = nullptr; ///< the gradient's factor; null: 1
+  const float *apply = nullptr; ///< 0: nothing changes; null: the update applies
+  bool stochastic = false;      ///< a BFloat16 is rounded by chance, as convertStochastically does
+  uint64_t key = 0;             ///< the random numbers' key, and the number of the first element
+  int64_t first = 0;
+};
+
+/// p, m, v [n] in place. stored: the parameter as it is used, rounded from p; null: not wanted.
+/// P: BFloat16 or Half. G: float or P.
+template <typename P, typename G>
+void adamw(const Stream &stream, float *p, float *m, float *v, P *stored, const G *g, int64_t n,
+           const AdamW &options, const UpdateControl &control);
+
+//===-- Reductions --------------------------------------------------------------------------===//
+
+/// Scratch of columnSum: columnSumScratch(rows, width); of reduceSum and reduceMean with inner != 1
+/// columnSumScratch(n, outer * inner).
+template <typename Y, typename T>
+void columnSum(const Stream &stream, Y *y, const T *x, int64_t rows, int64_t width, int64_t stride,
+               Write write = Write::Set);
+template <typename Y, typename T>
+void reduceSum(const Stream &stream, Y *y, const T *x, int64_t outer, int64_t n, int64_t inner,
+               Write write = Write::Set);
+template <typename Y, typename T>
+void reduceMean(const Stream &stream, Y *y, const T *x, int64_t outer, int64_t n, int64_t inner);
+template <typename Y, typename T>
+void reduceMax(const Stream &stream, Y *y, const T *x, int64_t outer, int64_t n, int64_t inner);
+
+/// *sum. Scratch: wholeScratch(n).
+template <typename T> void sumOfSquares(const Stream &stream, double *sum, const T *x, int64_t n);
+template <typename T> void sumAll(const Stream &stream, double *sum, const T *x, int64_t n);
+template <typename T> void nonFinite(const Stream &stream, NonFinite *found, const T *x, int64_t n);
+
+//===-- Scalars of a step -------------------------------------------------------------------===//
+
+/// Scratch: the sum of wholeScratch(count) over the arrays.
+void squareSum(const Stream &stream, double *sum, std::initializer_list<Elements> arrays);
+/// Scratch: 8 bytes.
+void rootOfSum(const Stream &stream, float *norm, std::initializer_list<const double *> squares);
+void clipScale(const Stream &stream, float *scale, const float *norm, double maxNorm);
+void trustRatio(const Stream &stream, float *ratio, const double *squares, double least,
+                double most);
+void unscale(const Stream &stream, float *to, const float *value, const float *scale);
+void allFinite(const Stream &stream, float *finite, const float *norm);
+
+/// What updateScale tells the host, in memory that both share.
+struct LossScaleReport {
+  float lossScale;     ///< that of the step
+  bool scaleExhausted; ///< the run must end
+  int64_t skippedSteps;
+};
+void updateScale(const Stream &stream, LossScaleReport *report, float *scale, int64_t *steps,
+                 int64_t *lastOverflow, int64_t *hysteresis, int64_t *skipped, const float *finite,
+                 const LossScalerOptions &options);
+
+} // namespace partita_rt::cuda
+
+#endif // PARTITA_RT_CUDA_KERNELS_H

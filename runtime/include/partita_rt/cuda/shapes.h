@@ -1,0 +1,86 @@
+// How many blocks and threads a kernel is launched with, and how much scratch memory that takes:
+// functions of the operands' shapes alone, never of the device, so that every GPU makes the same
+// sums in the same order. Sizes are chosen for the 132 multiprocessors of an H100 or H200. The
+// compiler reads the scratch sizes for its ledger.
+
+#ifndef PARTITA_RT_CUDA_SHAPES_H
+#define PARTITA_RT_CUDA_SHAPES_H
+
+#include "partita_rt/host_device.h"
+#include "partita_rt/types.h"
+
+namespace partita_rt::cuda {
+
+/// Elements that a thread handles side by side: 16 bytes of a 16-bit type, twice as many of float.
+/// One number for all types, so that a kernel adds in one order whatever its operands are stored
+/// in.
+constexpr int kPack = 8;
+/// Packs of a row that a thread keeps in registers; in a norm's backward pass, which also keeps
+/// sums.
+constexpr int kHeldPacks = 4, kHeldPacksBackward = 2;
+constexpr int kWarp = 32;
+constexpr int kMostRowThreads = 512; ///< of a row: leaves each 128 registers
+constexpr int kMultiprocessors = 132;
+
+PARTITA_RT_HOST_DEVICE constexpr int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
+PARTITA_RT_HOST_DEVICE constexpr int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+PARTITA_RT_HOST_DEVICE constexpr int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+PARTITA_RT_HOST_DEVICE constexpr int64_t aligned(int64_t bytes) { return ceilDiv(bytes, 16) * 16; }
+
+/// Threads of a row, a multiple of a warp, and rows of a block.
+struct RowShape {
+  int threads, rows;
+  bool held; ///< the row fits into its threads' registers
+};
+
+/// A row that one warp can hold belongs to one, and needs no barrier.
+constexpr RowShape rowShape(int64_t width, int held, int rowsOfWarps) {
+  int64_t packs = ceilDiv(width, kPack), warps = ceilDiv(packs, held * kWarp);
+  int threads = int(least(most(warps, 1) * kWarp, kMostRowThreads));
+  return {threads, threads == kWarp ? rowsOfWarps : 1, packs <= int64_t(threads) * held};
+}
+constexpr RowShape forwardShape(int64_t width) { return rowShape(width, kHeldPacks, 4); }
+constexpr RowShape backwardShape(int64_t width) { return rowShape(width, kHeldPacksBackward, 8); }
+
+/// Blocks of a norm's backward pass, each of which makes one partial sum of every parameter's
+/// gradient. A row too wide to be held has its sums made by columnSum's blocks.
+constexpr int64_t normBackwardBlocks(int64_t rows, int64_t width) {
+  RowShape shape = backwardShape(width);
+  int64_t resident = 1024 / (shape.threads * shape.rows);
+  return least(ceilDiv(rows, shape.rows), kMultiprocessors * most(resident, 1));
+}
+
+/// Column sums: a block has 32 packs of columns and 8 rows at a time.
+constexpr int kColumnPacks = 32, kColumnRows = 8;
+constexpr int64_t columnBlocks(int64_t rows, int64_t width) {
+  int64_t across = most(1, ceilDiv(width, kColumnPacks * kPack));
+  return most(1, least(ceilDiv(rows, kColumnRows * 8), ceilDiv(8 * kMultiprocessors, across)));
+}
+
+constexpr int64_t columnSumScratch(int64_t rows, int64_t width) {
+  return columnBlocks(rows, width) * width * 4;
+}
+/// Of layerNormBackward and rmsNormBackward.
+constexpr int64_t normBackwardScratch(int64_t rows, int64_t width) {
+  bool held = backwardShape(width).held;
+  int64_t parts = held ? normBackwardBlocks(rows, width) : columnBlocks(rows, width);
+  return 2 * parts * width * 4;
+}
+
+/// Elements of a block of sumOfSquares, sumAll, squareSum and nonFinite, the CPU's number.
+constexpr int64_t kWholeBlock = 4096;
+/// Of each of them, for n elements.
+constexpr int64_t wholeScratch(int64_t n) { return ceilDiv(n, kWholeBlock) * 16; }
+
+/// Sums of rows by number (embeddingBackward, takeBackward): how many a block sorts and how many
+/// are a tile of sums, whose threads have a pack of columns each.
+constexpr int64_t kSortBlock = 2048, kSumTile = 64;
+constexpr int kSumThreads = 128;
+/// Of embeddingBackward for n ids, and of takeBackward for n ids in all its tables.
+constexpr int64_t rowSumScratch(int64_t n, int64_t width) {
+  return 4 * aligned(n * 4) + ceilDiv(n, kSortBlock) * 1024 + ceilDiv(n, kSumTile) * 2 * width * 4;
+}
+
+} // namespace partita_rt::cuda
+
+#endif // PARTITA_RT_CUDA_SHAPES_H

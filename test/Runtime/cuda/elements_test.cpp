@@ -1,0 +1,142 @@
+// Elementwise kernels: casts, dropout, rotation, AdamW; bit by bit where the CPU's kernel does the
+// same arithmetic.
+
+#include "simulated.h"
+
+namespace partita_rt::cuda {
+namespace {
+
+template <typename T> class ElementsOf : public testing::Test {};
+TYPED_TEST_SUITE(ElementsOf, StorageTypes);
+
+TYPED_TEST(ElementsOf, Casts) {
+  using T = TypeParam;
+  SimulatedStream stream;
+  for (int64_t n : {0, 1, 7, 300, 5000})
+    for (int64_t offset : {0, 3}) {
+      Floats any = randomFloats(n, "any", 1e4), exact = randomExact<T>(n, "x");
+      Tensor<float> wide(any, offset), back(n);
+      Tensor<T> cast(n, offset), sum(exact);
+      convert(stream, cast.data(), wide.in(), n);
+      EXPECT_BITS(cast, any);
+      convert(stream, back.data(), cast.in(), n);
+      EXPECT_BITS(back, cast.floats());
+      Floats added = exact;
+      partita_rt::accumulate(added.data(), cast.floats().data(), n);
+      accumulate(stream, sum.data(), cast.in(), n);
+      EXPECT_BITS(sum, added);
+      back = Tensor<float>(exact);
+      accumulate(stream, back.data(), cast.in(), n);
+      EXPECT_BITS(back, added);
+      fill(stream, cast.data(), 0.1f, n);
+      EXPECT_BITS(cast, Floats(size_t(n), 0.1f));
+    }
+}
+
+TEST(Elements, StochasticRoundingIsTheCpus) {
+  Floats x = randomFloats(1003, "x");
+  x[5] = INFINITY;
+  x[6] = 3.4e38f;
+  Tensor<BFloat16> y(1003, 1);
+  Narrow<BFloat16> expected(1003);
+  partita_rt::convertStochastically(expected.data(), x.data(), 1003, 42, 300);
+  convertStochastically(SimulatedStream(), y.data(), x.data(), 1003, 42, 300);
+  EXPECT_BITS(y, widened(expected));
+}
+
+TYPED_TEST(ElementsOf, DropoutIsTheCpus) {
+  using T = TypeParam;
+  struct Case {
+    Shape shape, whole;
+    double ratio;
+    int64_t first;
+  };
+  for (const Case &c : {Case{{4, 6, 8}, {4, 6, 8}, 0.3, 0},
+                        {{2, 6, 8}, {4, 6, 8}, 0.5, 96},
+                        {{4, 6, 5}, {4, 6, 8}, 0.1, 3},
+                        {{4, 3, 5}, {4, 6, 8}, 0.9, 11},
+                        {{1000}, {5000}, 1.0 / 3, 17},
+                        {{3, 0, 2}, {3, 4, 2}, 0.5, 0}}) {
+    SCOPED_TRACE(toString(c.shape));
+    Floats x = randomExact<T>(c.shape.elements(), "x"), y(x.size());
+    partita_rt::dropout(y.data(), x.data(), c.shape, c.whole, {c.ratio, 3, 42}, c.first);
+    Tensor<T> in(x, 1), out(int64_t(x.size()));
+    dropout(SimulatedStream(), out.data(), in.in(), c.shape, c.whole, {c.ratio, 3, 42}, c.first);
+    EXPECT_BITS(out, y);
+    dropout(SimulatedStream(), in.data(), in.in(), c.shape, c.whole, {c.ratio, 3, 42}, c.first);
+    EXPECT_BITS(in, y);
+  }
+}
+
+TYPED_TEST(ElementsOf, RotateHalf) {
+  using T = TypeParam;
+  for (int64_t width : {2, 6, 16, 64, 130})
+    for (Pairs pairs : {Pairs::Halves, Pairs::Interleaved}) {
+      Floats x = randomExact<T>(5 * width, "x"), y(x.size());
+      partita_rt::rotateHalf(y.data(), x.data(), 5, width, pairs);
+      Tensor<T> in(x, width % 3), out(5 * width, width % 3);
+      rotateHalf(SimulatedStream(), out.data(), in.in(), 5, width, pairs);
+      EXPECT_BITS(out, y);
+    }
+  T *none = nullptr;
+  EXPECT_EQ(errorOf([&] { rotateHalf<T>(SimulatedStream(), none, none, 1, 3, Pairs::Halves); }),
+            "rotateHalf: rows of 3 elements are no pairs");
+}
+
+template <typename P, typename G> void checkAdamW() {
+  constexpr int64_t n = 1501;
+  Floats p = randomFloats(n, "p"), m = randomFloats(n, "m", 0.1), v = randomFloats(n, "v", 0.1),
+         g = randomExact<G>(n, "g");
+  for (float &each : v)
+    each = std::fabs(each);
+  AdamW options{0.9, 0.95, 1e-8, 0.1};
+  float rate = 0.01f, scale = 0.5f, apply = 1;
+  int64_t t = 3;
+  Doubles ep(n), em(n), ev(n);
+  for (int64_t i = 0; i < n; ++i) {
+    double gradient = 0.5 * g[i];
+    em[i] = m[i] + (1 - 0.9) * (gradient - m[i]);
+    ev[i] = v[i] + (1 - 0.95) * (gradient * gradient - v[i]);
+    double direction =
+        em[i] / (1 - std::pow(0.9, 3)) / (std::sqrt(ev[i] / (1 - std::pow(0.95, 3))) + 1e-8);
+    ep[i] = p[i] - double(rate) * (direction + 0.1 * p[i]);
+  }
+  for (bool stochastic : {false, true}) {
+    Tensor<float> ap(p), am(m, 1), av(v);
+    Tensor<G> ag(g, 2);
+    Tensor<P> stored(n, 1);
+    UpdateControl control{&rate, &t, &scale, &apply, stochastic, 42, 700};
+    adamw(SimulatedStream(), ap.data(), am.data(), av.data(), stored.data(), ag.in(), n, options,
+          control);
+    EXPECT_CLOSE(ap.floats(), ep, 1e-6);
+    EXPECT_CLOSE(am.floats(), em, 1e-6);
+    EXPECT_CLOSE(av.floats(), ev, 1e-6);
+    Floats expected = ap.floats();
+    if (stochastic && std::is_same_v<P, BFloat16>) {
+      Narrow<BFloat16> rounded(n);
+      partita_rt::convertStochastically(rounded.data(), ap.in(), n, 42, 700);
+      expected = widened(rounded);
+    }
+    EXPECT_BITS(stored, expected);
+    EXPECT_TRUE(ap.marginsKept() && am.marginsKept() && av.marginsKept());
+    apply = 0;
+    Floats before = ap.floats();
+    adamw<P, G>(SimulatedStream(), ap.data(), am.data(), av.data(), nullptr, ag.in(), n, options,
+                control);
+    EXPECT_EQ(ap.floats(), before);
+    apply = 1;
+    adamw<P, G>(SimulatedStream(), ap.data(), am.data(), av.data(), nullptr, ag.in(), n, options,
+                control);
+    EXPECT_NE(ap.floats(), before);
+  }
+}
+
+TEST(Elements, AdamW) {
+  checkAdamW<BFloat16, float>();
+  checkAdamW<BFloat16, BFloat16>();
+  checkAdamW<Half, float>();
+  checkAdamW<Half, Half>();
+}
+
+} // namespace
+} // namespace partita_rt::cuda

@@ -1,0 +1,164 @@
+// Reductions, sums of whole arrays, scalars of a step.
+
+#include "simulated.h"
+
+#include <tuple>
+
+namespace partita_rt::cuda {
+namespace {
+
+template <typename T> class Reductions : public testing::Test {};
+TYPED_TEST_SUITE(Reductions, StorageTypes);
+
+TYPED_TEST(Reductions, OverOneDimension) {
+  using T = TypeParam;
+  struct Case {
+    int64_t outer, n, inner;
+  };
+  for (Case c : {Case{1, 1, 1},
+                 {3, 5, 1},
+                 {2, 10000, 1},
+                 {1, 130, 77},
+                 {2, 165, 300},
+                 {3, 4, 2},
+                 {2, 0, 3},
+                 {0, 3, 2}}) {
+    SCOPED_TRACE(testing::Message() << c.outer << " " << c.n << " " << c.inner);
+    int64_t ny = c.outer * c.inner;
+    Floats x = randomExact<T>(c.outer * c.n * c.inner, "x"), y0 = randomExact<T>(ny, "y"), cpu = y0,
+           sum = y0, mean(ny), largest(ny);
+    SimulatedStream stream(c.inner == 1 ? 0 : columnSumScratch(c.n, ny));
+    for (Write write : {Write::Set, Write::Add}) {
+      cpu = sum = y0;
+      partita_rt::reduceSum(cpu.data(), x.data(), c.outer, c.n, c.inner, write);
+      reduceSum(stream, sum.data(), x.data(), c.outer, c.n, c.inner, write);
+      EXPECT_CLOSE(sum, widen(cpu), 1e-5);
+      inEveryOrder([&] {
+        Tensor<T> in(x, 1), out(y0, 1);
+        Tensor<float> wide(y0);
+        reduceSum(stream, out.data(), in.in(), c.outer, c.n, c.inner, write);
+        EXPECT_BITS(out, sum);
+        reduceSum(stream, wide.data(), in.in(), c.outer, c.n, c.inner, write);
+        EXPECT_BITS(wide, sum);
+      });
+    }
+    Tensor<T> in(x), out(ny);
+    partita_rt::reduceMax(largest.data(), x.data(), c.outer, c.n, c.inner);
+    reduceMax(stream, out.data(), in.in(), c.outer, c.n, c.inner);
+    EXPECT_BITS(out, largest);
+    if (c.n == 0)
+      continue;
+    partita_rt::reduceMean(cpu.data(), x.data(), c.outer, c.n, c.inner);
+    reduceMean(stream, mean.data(), x.data(), c.outer, c.n, c.inner);
+    EXPECT_CLOSE(mean, widen(cpu), 1e-5);
+    reduceMean(stream, out.data(), in.in(), c.outer, c.n, c.inner);
+    EXPECT_BITS(out, mean);
+  }
+}
+
+TYPED_TEST(Reductions, ColumnSum) {
+  using T = TypeParam;
+  int64_t rows = 300, width = 37, stride = 45;
+  Floats x = randomExact<T>(rows * stride, "x"), y0 = randomExact<T>(width, "y"), cpu = y0, y = y0;
+  SimulatedStream stream(columnSumScratch(rows, width));
+  partita_rt::columnSum(cpu.data(), x.data(), rows, width, stride, Write::Add);
+  columnSum(stream, y.data(), x.data(), rows, width, stride, Write::Add);
+  EXPECT_CLOSE(y, widen(cpu), 1e-5);
+  Tensor<T> in(x, 1), out(y0);
+  columnSum(stream, out.data(), in.in(), rows, width, stride, Write::Add);
+  EXPECT_BITS(out, y);
+}
+
+TYPED_TEST(Reductions, OfWholeArrays) {
+  using T = TypeParam;
+  for (int64_t n : {0, 1, 100, 4096, 10007}) {
+    SCOPED_TRACE(n);
+    Floats x = randomExact<T>(n, "x");
+    SimulatedStream stream(wholeScratch(n));
+    double squares = NAN, sum = NAN;
+    inEveryOrder([&] {
+      Tensor<T> in(x, 1);
+      sumOfSquares(stream, &squares, in.in(), n);
+      sumAll(stream, &sum, in.in(), n);
+      EXPECT_NEAR(squares, partita_rt::sumOfSquares(x.data(), n), 1e-13 * double(n + 1));
+      EXPECT_NEAR(sum, partita_rt::sumAll(x.data(), n), 1e-13 * double(n + 1));
+      double again;
+      sumOfSquares(stream, &again, x.data(), n);
+      EXPECT_EQ(again, squares) << "of the same numbers in float";
+      for (int64_t at : {int64_t{-1}, n - 1, n / 2}) {
+        if (at >= n || (n == 0 && at >= 0))
+          continue;
+        if (at >= 0)
+          in.data()[at] = at % 2 ? T(NAN) : T(-INFINITY);
+        NonFinite expected = partita_rt::nonFinite(in.in(), n), found{7, 7};
+        nonFinite(stream, &found, in.in(), n);
+        EXPECT_EQ(found.count, expected.count);
+        EXPECT_EQ(found.first, expected.first);
+      }
+    });
+  }
+}
+
+TEST(Scalars, AreTheCpus) {
+  Floats a = randomFloats(5000, "a"), b = randomFloats(3, "b");
+  SimulatedStream stream(wholeScratch(5000) + wholeScratch(3));
+  double cpu, gpu;
+  partita_rt::squareSum(&cpu, {{a.data(), 5000}, {nullptr, 0}, {b.data(), 3}});
+  squareSum(stream, &gpu, {{a.data(), 5000}, {nullptr, 0}, {b.data(), 3}});
+  EXPECT_NEAR(gpu, cpu, 1e-10);
+  squareSum(stream, &gpu, {});
+  EXPECT_EQ(gpu, 0.0);
+  double squares[] = {2.0, 3.0, 0.0};
+  float norm, expected;
+  partita_rt::rootOfSum(&expected, {&squares[0], &squares[1]});
+  rootOfSum(stream, &norm, {&squares[0], &squares[1]});
+  EXPECT_EQ(norm, expected);
+  rootOfSum(stream, &norm, {});
+  EXPECT_EQ(norm, 0.0f);
+  for (float length : {0.5f, 3.0f, INFINITY, NAN})
+    for (double most : {0.0, 1.0}) {
+      float scale, wanted, finite, wantedFinite;
+      partita_rt::clipScale(&wanted, &length, most);
+      clipScale(stream, &scale, &length, most);
+      EXPECT_EQ(std::memcmp(&scale, &wanted, 4) == 0 || (scale != scale && wanted != wanted), true);
+      partita_rt::allFinite(&wantedFinite, &length);
+      allFinite(stream, &finite, &length);
+      EXPECT_EQ(finite, wantedFinite);
+    }
+  for (int i : {0, 1}) {
+    partita_rt::trustRatio(&expected, squares + i, 0.01, 10.0);
+    trustRatio(stream, &norm, squares + i, 0.01, 10.0);
+    EXPECT_EQ(norm, expected);
+  }
+  float value = 3.0f, scale = 8.0f;
+  unscale(stream, &norm, &value, &scale);
+  EXPECT_EQ(norm, 0.375f);
+}
+
+TEST(Scalars, TheLossScaleIsTheCpus) {
+  LossScalerOptions options;
+  options.window = 2;
+  Rank rank;
+  struct State {
+    float scale = 65536;
+    int64_t steps = 0, lastOverflow = -1, hysteresis = 2, skipped = 0;
+  } a, b;
+  LossScaleReport report{};
+  for (float finite : {1, 1, 1, 0, 0, 0, 1, 1, 1, 1}) {
+    partita_rt::updateScale(rank, &a.scale, &a.steps, &a.lastOverflow, &a.hysteresis, &a.skipped,
+                            &finite, options);
+    updateScale(SimulatedStream(), &report, &b.scale, &b.steps, &b.lastOverflow, &b.hysteresis,
+                &b.skipped, &finite, options);
+    auto all = [](const State &s) {
+      return std::make_tuple(s.scale, s.steps, s.lastOverflow, s.hysteresis, s.skipped);
+    };
+    EXPECT_EQ(all(a), all(b));
+    EXPECT_EQ(report.lossScale, rank.report.lossScale);
+    EXPECT_EQ(report.scaleExhausted, rank.report.scaleExhausted);
+    EXPECT_EQ(report.skippedSteps, rank.report.skippedSteps);
+  }
+  EXPECT_EQ(a.skipped, 3);
+}
+
+} // namespace
+} // namespace partita_rt::cuda

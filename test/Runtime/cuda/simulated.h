@@ -1,0 +1,113 @@
+// Helpers of the tests of runtime/cuda: streams with as much scratch memory as is announced, the
+// schedules a kernel is run in, tensors of any storage type that begin anywhere.
+
+#ifndef PARTITA_TEST_RUNTIME_CUDA_SIMULATED_H
+#define PARTITA_TEST_RUNTIME_CUDA_SIMULATED_H
+
+#include "half_reference.h"
+#include "partita_rt/cuda/kernels.h"
+#include "simt/simt.h"
+
+#include <memory>
+#include <new>
+
+namespace partita_rt::cuda {
+
+/// Scratch memory of exactly so many bytes, which holds NaN at first.
+struct SimulatedStream : Stream {
+  Fault faults{};
+  explicit SimulatedStream(int64_t bytes = 0)
+      : memory(new (std::align_val_t(16)) unsigned char[size_t(bytes)]) {
+    std::memset(memory.get(), 0xff, size_t(bytes));
+    fault = &faults;
+    scratch = memory.get();
+    scratchBytes = bytes;
+  }
+
+private:
+  struct Delete {
+    void operator()(unsigned char *p) const { operator delete[](p, std::align_val_t(16)); }
+  };
+  std::unique_ptr<unsigned char[], Delete> memory;
+};
+
+/// Calls body() with every order of threads and blocks; it says where its expectations failed.
+template <typename Body> void inEveryOrder(Body body) {
+  struct Schedule {
+    simt::Order order;
+    uint64_t seed;
+    const char *name;
+  };
+  for (Schedule each : {Schedule{simt::Order::Forward, 0, "forward"},
+                        {simt::Order::Reverse, 0, "reverse"},
+                        {simt::Order::Random, 1, "random"}}) {
+    SCOPED_TRACE(each.name);
+    simt::setOrder(each.order, each.seed);
+    body();
+  }
+  simt::setOrder(simt::Order::Forward);
+}
+
+template <typename T> struct AlignedAllocator {
+  using value_type = T;
+  AlignedAllocator() = default;
+  template <typename U> AlignedAllocator(const AlignedAllocator<U> &) {}
+  T *allocate(size_t n) {
+    return static_cast<T *>(operator new(n * sizeof(T), std::align_val_t(16)));
+  }
+  void deallocate(T *p, size_t) { operator delete(p, std::align_val_t(16)); }
+  bool operator==(const AlignedAllocator &) const { return true; }
+  bool operator!=(const AlignedAllocator &) const { return false; }
+};
+
+/// n elements of T, the first one `offset` elements behind a 16-byte boundary, with a margin of
+/// elements on both sides that must stay as they are.
+template <typename T> class Tensor {
+public:
+  Tensor(int64_t n, int64_t offset = 0)
+      : memory(size_t(n + 2 * kMargin + offset), filler()), offset(offset), n(n) {}
+  Tensor(const Floats &values, int64_t offset = 0) : Tensor(int64_t(values.size()), offset) {
+    for (int64_t i = 0; i < n; ++i)
+      data()[i] = T(values[size_t(i)]);
+  }
+  T *data() { return memory.data() + kMargin + offset; }
+  const T *in() const { return memory.data() + kMargin + offset; }
+  std::vector<T> values() const { return std::vector<T>(in(), in() + n); }
+  Floats floats() const { return Floats(in(), in() + n); }
+  /// Has nothing been written beside it?
+  bool marginsKept() const {
+    for (int64_t i = 0; i < int64_t(memory.size()); ++i)
+      if ((i < kMargin + offset || i >= kMargin + offset + n) &&
+          std::memcmp(&memory[size_t(i)], &memory[0], sizeof(T)) != 0)
+        return false;
+    return true;
+  }
+
+private:
+  static constexpr int64_t kMargin = 16;
+  static T filler() {
+    T value;
+    std::memset(&value, 0x5a, sizeof(T));
+    return value;
+  }
+  std::vector<T, AlignedAllocator<T>> memory;
+  int64_t offset, n;
+};
+
+using StorageTypes = testing::Types<float, Half, BFloat16>;
+
+/// Bit for bit, floats too; margins untouched.
+#define EXPECT_BITS(tensor, expected)                                                              \
+  do {                                                                                             \
+    EXPECT_EQ(difference((tensor).values(), expected), -1);                                        \
+    EXPECT_TRUE((tensor).marginsKept());                                                           \
+  } while (false)
+#define EXPECT_NEAR_ALL(tensor, expected, tolerance)                                               \
+  do {                                                                                             \
+    EXPECT_CLOSE((tensor).floats(), widen(expected), tolerance);                                   \
+    EXPECT_TRUE((tensor).marginsKept());                                                           \
+  } while (false)
+
+} // namespace partita_rt::cuda
+
+#endif // PARTITA_TEST_RUNTIME_CUDA_SIMULATED_H
