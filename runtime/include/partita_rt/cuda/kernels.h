@@ -49,6 +49,28 @@ template <typename T>
 void softmaxBackward(const Stream &stream, T *dx, const T *dy, const T *y, int64_t rows,
                      int64_t width);
 
+//===-- Attention ---------------------------------------------------------------------------===//
+
+/// Heads of at most 256 elements.
+#define PARTITA_RT_ATTENTION(T)                                                                    \
+  void attentionForward(const Stream &stream, HeadsOf<T> out, float *logSumExp,                    \
+                        HeadsOf<const T> q, HeadsOf<const T> k, HeadsOf<const T> v,                \
+                        const AttentionShape &shape, ScoresOf<const T> bias = {});                 \
+  void attentionBackward(const Stream &stream, HeadsOf<T> dq, HeadsOf<T> dk, HeadsOf<T> dv,        \
+                         float *workspace, HeadsOf<const T> dout, HeadsOf<const T> out,            \
+                         const float *logSumExp, HeadsOf<const T> q, HeadsOf<const T> k,           \
+                         HeadsOf<const T> v, const AttentionShape &shape,                          \
+                         ScoresOf<const T> bias = {}, Scores dbias = {});
+PARTITA_RT_ATTENTION(float)
+PARTITA_RT_ATTENTION(Half)
+PARTITA_RT_ATTENTION(BFloat16)
+#undef PARTITA_RT_ATTENTION
+
+/// Floats of attentionBackward's workspace, here: two per query.
+constexpr int64_t attentionBackwardWorkspace(const AttentionShape &shape) {
+  return 2 * shape.batch * shape.heads * shape.sequence;
+}
+
 //===-- Cross-entropy -----------------------------------------------------------------------===//
 
 template <typename T>
