@@ -3,8 +3,8 @@
 #include "partita_rt/init.h"
 #include "partita_rt/kernels.h"
 
-#include "common/random.h"
 #include "cpu/storage.h"
+#include "partita_rt/random.h"
 
 #include <algorithm>
 #include <cstring>
@@ -163,7 +163,7 @@ FOR_STORAGE(CONVERT)
 void convertStochastically(BFloat16 *__restrict dst, const float *__restrict src, int64_t n,
                            uint64_t key, int64_t first) {
   for (int64_t i = 0; i < n; ++i)
-    dst[i] = roundStochastically(src[i], uint16_t(mixed(key + uint64_t(first + i)) >> 48));
+    dst[i] = roundStochastically(src[i], uint16_t(mix64(key + uint64_t(first + i)) >> 48));
 }
 
 } // namespace partita_rt

@@ -3,8 +3,8 @@
 #include "partita_rt/init.h"
 #include "partita_rt/kernels.h"
 
-#include "common/random.h"
 #include "cpu/storage.h"
+#include "partita_rt/random.h"
 
 namespace partita_rt {
 
@@ -13,7 +13,7 @@ uint64_t stepKey(uint64_t seed, int64_t step) { return mix64(mix64(seed) + uint6
 template <typename T>
 void dropout(T *y, const T *x, const Shape &shape, const Shape &whole, const Dropout &dropout,
              int64_t first) {
-  uint64_t key = mixed(uint64_t(dropout.key) + uint64_t(dropout.id));
+  uint64_t key = mix64(uint64_t(dropout.key) + uint64_t(dropout.id));
   double bound = dropout.ratio * 4294967296.0;
   float scale = float(1.0 / (1.0 - dropout.ratio));
   // From the outermost of the trailing dimensions that may be cut on, numbers are consecutive.
@@ -32,7 +32,7 @@ void dropout(T *y, const T *x, const Shape &shape, const Shape &whole, const Dro
   int64_t number = first;
   for (int64_t done = 0, all = shape.elements(); done < all; done += run) {
     for (int64_t i = 0; i < run; ++i) {
-      uint64_t drawn = mixed(key + uint64_t(number + i)) >> 32;
+      uint64_t drawn = mix64(key + uint64_t(number + i)) >> 32;
       y[done + i] = double(drawn) < bound ? 0.0f : x[done + i] * scale;
     }
     for (int d = outer - 1; d >= 0; --d) {

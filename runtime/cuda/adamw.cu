@@ -11,7 +11,7 @@
 
 #include "partita_rt/cuda/kernels.h"
 
-#include "common/random.h"
+#include "partita_rt/random.h"
 #include "cuda/elementwise.cuh"
 
 namespace partita_rt::cuda {
@@ -64,7 +64,7 @@ __global__ void __launch_bounds__(kElementwiseThreads)
     if (control.stochastic) {
 #pragma unroll
       for (int i = 0; i < kUpdatePack; ++i)
-        pOf[i] = roundStochastically(pOf[i], uint16_t(mixed(key + uint64_t(first + i)) >> 48));
+        pOf[i] = roundStochastically(pOf[i], uint16_t(mix64(key + uint64_t(first + i)) >> 48));
     }
   store(stored + first, pOf, count);
 }

@@ -4,7 +4,7 @@
 
 #include "partita_rt/cuda/kernels.h"
 
-#include "common/random.h"
+#include "partita_rt/random.h"
 #include "cuda/elementwise.cuh"
 
 namespace partita_rt::cuda {
@@ -30,7 +30,7 @@ struct ConvertStochastically {
     load(x, src + first, count);
 #pragma unroll
     for (int i = 0; i < kPack; ++i)
-      x[i] = roundStochastically(x[i], uint16_t(mixed(key + uint64_t(first + i)) >> 48));
+      x[i] = roundStochastically(x[i], uint16_t(mix64(key + uint64_t(first + i)) >> 48));
     store(dst + first, x, count);
   }
 };

@@ -5,7 +5,7 @@
 
 #include "partita_rt/cuda/kernels.h"
 
-#include "common/random.h"
+#include "partita_rt/random.h"
 #include "cuda/elementwise.cuh"
 
 namespace partita_rt::cuda {
@@ -58,7 +58,7 @@ template <typename T> struct Drop {
     int64_t number = numbers.ofRun(index) + within;
 #pragma unroll
     for (int i = 0; i < kPack; ++i) {
-      bool dropped = mixed(key + uint64_t(number)) >> 32 < bound;
+      bool dropped = mix64(key + uint64_t(number)) >> 32 < bound;
       v[i] = dropped ? 0.0f : v[i] * scale;
       ++number;
       if (++within == numbers.run) {
@@ -79,7 +79,7 @@ void dropout(const Stream &stream, T *y, const T *x, const Shape &shape, const S
   auto below = uint64_t(bound); // whole numbers below the bound are those below the next whole one
   launchElementwise<kPack>(stream, shape.elements(),
                            Drop<T>{y, x, numbersOf(shape, whole, first),
-                                   mixed(uint64_t(dropout.key) + uint64_t(dropout.id)),
+                                   mix64(uint64_t(dropout.key) + uint64_t(dropout.id)),
                                    below + (double(below) < bound),
                                    float(1.0 / (1.0 - dropout.ratio))});
 }

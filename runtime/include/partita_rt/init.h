@@ -22,15 +22,10 @@
 #define PARTITA_RT_INIT_H
 
 #include "partita_rt/program.h"
+#include "partita_rt/random.h"
 
 namespace partita_rt {
 
-inline uint64_t mix64(uint64_t x) {
-  x += 0x9E3779B97F4A7C15u;
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
-  return x ^ (x >> 31);
-}
 /// mix(mix(seed) ^ fnv(name)).
 uint64_t randomKey(uint64_t seed, const char *name);
 /// Element `index` of the standard normal sequence of `key`.
