@@ -12,15 +12,16 @@ namespace {
 
 constexpr int kPointers = 128;
 struct Pointers {
-  const double *values[kPointers];
+  Squares values[kPointers];
   int count = 0;
 };
 
-/// *total += the values, in order; the last launch takes the root.
+/// *total += all that is there, in order; the last launch takes the root.
 __global__ void addScalars(double *total, Pointers pointers, bool first, float *root) {
   double sum = first ? 0.0 : *total;
   for (int i = 0; i < pointers.count; ++i)
-    sum += *pointers.values[i];
+    for (int64_t j = 0; j < pointers.values[i].count; ++j)
+      sum += pointers.values[i].sums[j];
   *total = sum;
   if (root)
     *root = float(sqrt(sum));
@@ -64,10 +65,10 @@ __global__ void computeScale(LossScaleReport *report, float *scale, int64_t *ste
 
 } // namespace
 
-void rootOfSum(const Stream &stream, float *norm, std::initializer_list<const double *> squares) {
+void rootOfSum(const Stream &stream, float *norm, std::initializer_list<Squares> squares) {
   auto *total = scratchOf<double>(stream, 8, "rootOfSum");
   Pointers pointers;
-  const double *const *next = squares.begin();
+  const Squares *next = squares.begin();
   bool first = true;
   do {
     pointers.count = 0;

@@ -1,9 +1,9 @@
 // What is found out about whole arrays: the sum of squares for the norm of all gradients, the sum
 // of all elements, which elements are infinite or not a number. Sums in double.
 //
-// Blocks of 4096 elements, as on the CPU, each to one partial result in scratch memory; a single
-// block adds these up in order. Nothing depends on the device or on chance. One read: sizeof(T)
-// bytes per element. squareSum takes up to kArrays arrays per launch.
+// Blocks of 4096 elements, as on the CPU, each to one partial result in scratch memory; one block
+// per array adds these up in order. Nothing depends on the device or on chance. One read: sizeof(T)
+// bytes per element. squareSum takes up to kArrays arrays of one type per launch.
 
 #include "partita_rt/cuda/kernels.h"
 
@@ -19,6 +19,7 @@ constexpr int kThreads = 256, kArrays = 128;
 template <typename T> struct Arrays {
   const T *data[kArrays];
   int64_t elements[kArrays], firstBlock[kArrays];
+  int target[kArrays]; // the number of its sum
   int count = 0;
 
   __device__ int holding(int64_t block) const {
@@ -67,47 +68,72 @@ __global__ void __launch_bounds__(kThreads) sumBlocks(double *partials, Arrays<T
     partials[blockIdx.x] = sum;
 }
 
+/// Block i: the sum of array i, of which all have so many blocks.
+template <typename T>
 __global__ void __launch_bounds__(kThreads)
-    addBlocks(double *sum, const double *partials, int64_t count) {
+    addBlocks(double *sums, const double *partials, Arrays<T> arrays, int64_t blocks) {
+  int array = int(blockIdx.x);
+  int64_t end = array + 1 < arrays.count ? arrays.firstBlock[array + 1] : blocks;
   double mine = 0.0;
-  for (int64_t i = threadIdx.x; i < count; i += kThreads)
+  for (int64_t i = arrays.firstBlock[array] + threadIdx.x; i < end; i += kThreads)
     mine += partials[i];
   mine = blockSum(mine);
   if (threadIdx.x == 0)
-    *sum = mine;
+    sums[arrays.target[array]] = mine;
 }
 
-/// The sum over all of arrays[count].
-template <bool kSquares, typename T, typename Array>
-void sumArrays(const Stream &stream, double *sum, const Array *arrays, int64_t count) {
-  int64_t blocks = 0, done = 0;
-  for (int64_t i = 0; i < count; ++i)
-    blocks += ceilDiv(arrays[i].count, kWholeBlock);
-  auto *partials = scratchOf<double>(stream, blocks * 8, "sum of whole arrays");
-  Arrays<T> some;
-  int64_t ofSome = 0;
-  for (int64_t i = 0; i < count; ++i) {
-    if (arrays[i].count > 0) {
-      some.data[some.count] = arrays[i].data;
-      some.elements[some.count] = arrays[i].count;
-      some.firstBlock[some.count++] = ofSome;
-      ofSome += ceilDiv(arrays[i].count, kWholeBlock);
-    }
-    if (some.count == kArrays || (i == count - 1 && some.count > 0)) {
-      PARTITA_RT_LAUNCH((sumBlocks<T, kSquares>), gridOf(ofSome), kThreads, 0, stream,
-                        partials + done, some);
-      done += ofSome;
-      some.count = 0;
-      ofSome = 0;
-    }
+/// The sums of some arrays, launch by launch.
+template <typename T, bool kSquares> class ArraySums {
+public:
+  ArraySums(const Stream &stream, double *sums) : stream(stream), sums(sums) {}
+  void add(const T *data, int64_t elements, int target) {
+    if (some.count == kArrays)
+      launch();
+    some.data[some.count] = data;
+    some.elements[some.count] = elements;
+    some.target[some.count] = target;
+    some.firstBlock[some.count++] = blocks;
+    blocks += ceilDiv(elements, kWholeBlock);
   }
-  PARTITA_RT_LAUNCH(addBlocks, 1, kThreads, 0, stream, sum, partials, blocks);
+  void launch() {
+    if (some.count == 0)
+      return;
+    auto *partials = scratchOf<double>(stream, blocks * 8, "sum of whole arrays");
+    if (blocks > 0)
+      PARTITA_RT_LAUNCH((sumBlocks<T, kSquares>), gridOf(blocks), kThreads, 0, stream, partials,
+                        some);
+    PARTITA_RT_LAUNCH((addBlocks<T>), gridOf(some.count), kThreads, 0, stream, sums, partials, some,
+                      blocks);
+    some.count = 0;
+    blocks = 0;
+  }
+
+private:
+  const Stream &stream;
+  double *sums;
+  Arrays<T> some;
+  int64_t blocks = 0;
+};
+
+template <bool kSquares, typename T>
+void sumOne(const Stream &stream, double *sum, const T *x, int64_t n) {
+  ArraySums<T, kSquares> sums(stream, sum);
+  sums.add(x, n, 0);
+  sums.launch();
 }
 
-template <typename T> struct OneArray {
-  const T *data;
-  int64_t count;
-};
+/// Of the arrays that are stored in T.
+template <typename T>
+void squareSumOf(const Stream &stream, double *sums, std::initializer_list<Elements> arrays) {
+  ArraySums<T, true> some(stream, sums);
+  int number = 0;
+  for (const Elements &array : arrays) {
+    if (array.dtype == kDTypeOf<T>)
+      some.add(static_cast<const T *>(array.data), array.count, number);
+    ++number;
+  }
+  some.launch();
+}
 
 /// count: how many of the block's elements are not finite; first: the number of the first, or n.
 template <typename T>
@@ -162,17 +188,17 @@ __global__ void addFound(NonFinite *result, const NonFinite *partials, int64_t b
 } // namespace
 
 template <typename T> void sumOfSquares(const Stream &stream, double *sum, const T *x, int64_t n) {
-  OneArray<T> array{x, n};
-  sumArrays<true, T>(stream, sum, &array, 1);
+  sumOne<true>(stream, sum, x, n);
 }
 
 template <typename T> void sumAll(const Stream &stream, double *sum, const T *x, int64_t n) {
-  OneArray<T> array{x, n};
-  sumArrays<false, T>(stream, sum, &array, 1);
+  sumOne<false>(stream, sum, x, n);
 }
 
-void squareSum(const Stream &stream, double *sum, std::initializer_list<Elements> arrays) {
-  sumArrays<true, float>(stream, sum, arrays.begin(), int64_t(arrays.size()));
+void squareSum(const Stream &stream, double *sums, std::initializer_list<Elements> arrays) {
+  squareSumOf<float>(stream, sums, arrays);
+  squareSumOf<Half>(stream, sums, arrays);
+  squareSumOf<BFloat16>(stream, sums, arrays);
 }
 
 template <typename T>

@@ -102,16 +102,23 @@ TYPED_TEST(Reductions, OfWholeArrays) {
 TEST(Scalars, AreTheCpus) {
   Floats a = randomFloats(5000, "a"), b = randomFloats(3, "b");
   SimulatedStream stream(wholeScratch(5000) + wholeScratch(3));
-  double cpu, gpu;
-  partita_rt::squareSum(&cpu, {{a.data(), 5000}, {nullptr, 0}, {b.data(), 3}});
-  squareSum(stream, &gpu, {{a.data(), 5000}, {nullptr, 0}, {b.data(), 3}});
-  EXPECT_NEAR(gpu, cpu, 1e-10);
-  squareSum(stream, &gpu, {});
-  EXPECT_EQ(gpu, 0.0);
+  const float *none = nullptr;
+  std::vector<Half> h(3);
+  std::vector<BFloat16> c(3);
+  convert(h.data(), b.data(), 3);
+  convert(c.data(), b.data(), 3);
+  double cpu[5], gpu[5];
+  partita_rt::squareSum(cpu,
+                        {{a.data(), 5000}, {h.data(), 3}, {none, 0}, {c.data(), 3}, {b.data(), 3}});
+  squareSum(stream, gpu,
+            {{a.data(), 5000}, {h.data(), 3}, {none, 0}, {c.data(), 3}, {b.data(), 3}});
+  for (int i = 0; i < 5; ++i)
+    EXPECT_NEAR(gpu[i], cpu[i], 1e-10) << i;
+  squareSum(stream, gpu, {});
   double squares[] = {2.0, 3.0, 0.0};
   float norm, expected;
-  partita_rt::rootOfSum(&expected, {&squares[0], &squares[1]});
-  rootOfSum(stream, &norm, {&squares[0], &squares[1]});
+  partita_rt::rootOfSum(&expected, {{&squares[0], 2}, {&squares[2], 1}});
+  rootOfSum(stream, &norm, {{&squares[0], 2}, {&squares[2], 1}});
   EXPECT_EQ(norm, expected);
   rootOfSum(stream, &norm, {});
   EXPECT_EQ(norm, 0.0f);

@@ -186,9 +186,9 @@ template <typename T> void nonFinite(const Stream &stream, NonFinite *found, con
 //===-- Scalars of a step -------------------------------------------------------------------===//
 
 /// Scratch: the sum of wholeScratch(count) over the arrays.
-void squareSum(const Stream &stream, double *sum, std::initializer_list<Elements> arrays);
+void squareSum(const Stream &stream, double *sums, std::initializer_list<Elements> arrays);
 /// Scratch: 8 bytes.
-void rootOfSum(const Stream &stream, float *norm, std::initializer_list<const double *> squares);
+void rootOfSum(const Stream &stream, float *norm, std::initializer_list<Squares> squares);
 void clipScale(const Stream &stream, float *scale, const float *norm, double maxNorm);
 void trustRatio(const Stream &stream, float *ratio, const double *squares, double least,
                 double most);
