@@ -44,16 +44,26 @@ public:
   }
 
 private:
-  /// Ops behind the last one whose operands are in 16 bits.
+  /// The tail is what stands behind the last op whose operands are in 16 bits; what of it only a
+  /// loss is made of, that is written out, no logits of a tx loss and no outputs, stays in 32.
   void findTail() {
-    llvm::DenseSet<Operation *> feeds;
+    llvm::DenseSet<Operation *> feeds, shown;
     function.walk<WalkOrder::PostOrder, ReverseIterator>([&](Operation *op) {
-      for (Operation *user : op->getUsers())
+      for (Operation *user : op->getUsers()) {
         if (precisionOf(user) == Precision::Low || feeds.contains(user))
           feeds.insert(op);
+        if (precisionOf(user) == Precision::Exact || shown.contains(user) ||
+            (isa<func::ReturnOp>(user) && !isNumber(op->getResult(0))))
+          shown.insert(op);
+      }
       if (!feeds.contains(op))
-        tail.insert(op);
+        (shown.contains(op) ? tail : lossOnly).insert(op);
     });
+  }
+
+  static bool isNumber(Value value) {
+    auto tensor = dyn_cast<RankedTensorType>(value.getType());
+    return tensor && tensor.getNumElements() == 1;
   }
 
   void visit(Operation *op) {
@@ -73,8 +83,11 @@ private:
       store(op);
   }
 
-  /// Between the last product and the loss, what is of 32 bits is not rounded again.
+  /// Between the last product and the loss, what is of 32 bits is not rounded again, and a loss
+  /// that is written out is computed in them from the first op on.
   bool staysWide(Operation *op) {
+    if (lossOnly.contains(op))
+      return true;
     return tail.contains(op) && llvm::any_of(op->getOperands(), [&](Value operand) {
              return amp::isWide(operand.getType()) && !narrow.contains(operand) &&
                     !amp::isSplat(operand);
@@ -137,7 +150,7 @@ private:
   FloatType type;
   const llvm::DenseSet<StringAttr> &parameters;
   llvm::DenseMap<Value, Value> narrow; // of 32 bits: what it was widened from
-  llvm::DenseSet<Operation *> tail;
+  llvm::DenseSet<Operation *> tail, lossOnly;
 };
 
 struct LowerPrecision : partita::impl::LowerPrecisionPassBase<LowerPrecision> {

@@ -20,9 +20,9 @@ struct ScaleLoss : partita::impl::ScaleLossPassBase<ScaleLoss> {
   using ScaleLossPassBase::ScaleLossPassBase;
 
   void runOnOperation() override {
-    if (scale.empty())
-      return;
     ModuleOp module = getOperation();
+    if (scale.empty())
+      return warnOfFloat16(module);
     double fixed;
     if (StringRef(scale).getAsDouble(fixed) || !(fixed >= 0) || !std::isfinite(fixed)) {
       module.emitError() << "scale: '" << scale
@@ -60,6 +60,18 @@ struct ScaleLoss : partita::impl::ScaleLossPassBase<ScaleLoss> {
   }
 
 private:
+  /// Its smallest number is 6e-8: of gradients that is not small.
+  static void warnOfFloat16(ModuleOp module) {
+    auto isHalf = [](train::ParameterOp parameter) {
+      return !parameter.getFrozen() && getElementTypeOrSelf(parameter.getType()).isF16();
+    };
+    bool trains =
+        module.walk([](train::MinimizeOp) { return WalkResult::interrupt(); }).wasInterrupted();
+    if (trains && llvm::any_of(module.getOps<train::ParameterOp>(), isHalf))
+      module.emitWarning() << "float16 without a loss scale: gradients below 6e-8 are zero; "
+                              "--loss-scale 0 scales the loss as far as they allow";
+  }
+
   /// A scalar of the module, which @init writes last, where there is one.
   void makeState(StringRef name, Type element, double value) {
     ModuleOp module = getOperation();

@@ -14,8 +14,8 @@ static constexpr Key kRows[] = {
      "--precision, else true unless fp16 is enabled"},
     {"bf16.immediate_grad_update", boolean, "false", NoEffect,
      "gradients are added up where the backward pass makes them"},
-    {"bf16.check_grad_overflow", boolean, "true", NoEffect,
-     "an update with infinities or not-a-numbers is skipped in both 16-bit types (the "
+    {"bf16.check_grad_overflow", boolean, "true", Obeyed,
+     "--loss-scale 1: an update with infinities or not-a-numbers is skipped (the "
      "documentation's name for it, check_overflow, is read too)"},
     {"bf16.bf16_master_weights_and_grads", boolean, "false", Refused,
      "master weights are float32; --zero-stage 1 to 3 divide them by the ranks"},
@@ -134,6 +134,11 @@ static bool resolveScaling(Resolver &r) {
   constexpr StringLiteral scale = "fp16.loss_scale", consecutive = "fp16.consecutive_hysteresis";
   bool isHalf = r.precision == "float16", isFixed = r.real(scale) != 0;
   std::string reason = isHalf ? "the loss scale is fixed" : "no loss is scaled in " + r.precision;
+  constexpr StringLiteral check = "bf16.check_grad_overflow";
+  if (bool checks = r.flag(check); r.precision != "bfloat16")
+    r.idle(check, "bf16 is not enabled");
+  else if (checks && !r.commandLine("loss-scale") && !r.set(check, "loss-scale", "1"))
+    return false;
   if (!isHalf)
     r.idle(scale, reason);
   else if (r.has(scale) && !r.set(scale, "loss-scale", numberText(r.real(scale))))

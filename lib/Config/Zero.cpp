@@ -50,7 +50,7 @@ static constexpr Key kRows[] = {
     {ZERO "use_multi_rank_bucket_allreduce", boolean, "true", NoEffect,
      "a bucket is reduced by one collective whoever owns its pieces"},
     {ZERO "load_from_fp32_weights", boolean, "true", NoEffect,
-     "checkpoints hold float32 weights alone"},
+     "a checkpoint's float32 masters are what is read, whatever type its parameters have"},
     {ZERO "elastic_checkpoint", boolean, "false", NoEffect,
      "checkpoints hold whole tensors by name, which any plan reads"},
     {ZERO "sub_group_size", number(1), "1e9", NoEffect,

@@ -215,9 +215,13 @@ std::string Exporter::assign() {
     tensor.weights = weights->find(name);
     if (!tensor.weights)
       return about + " is not in " + request.weights;
+    // What a 16-bit program trains is the master of its parameter.
+    if (auto *master = weights->find(name + ".master");
+        master && tensor.weights->dtype != "F32" && master->dtype == "F32")
+      tensor.weights = master;
     if (tensor.weights->dtype != "F32")
       return about + " is of type " + tensor.weights->dtype + " in " + request.weights +
-             ", not F32";
+             ", not F32, and there is no master of it";
     auto sizes = [](ArrayRef<int64_t> shape) {
       return "[" + join(map_range(shape, [](int64_t d) { return std::to_string(d); }), ", ") + "]";
     };

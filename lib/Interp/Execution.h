@@ -39,7 +39,7 @@ public:
   void write(llvm::StringRef symbol, Stored stored) {
     interpreter.written[symbol.str()] = std::move(stored);
   }
-  /// Does what the op stores lose its precision? Within a fusion nothing is stored.
+  /// Does what the op stores lose its precision? Within a fusion its results alone are stored.
   bool rounds(mlir::Operation *op) const;
   mlir::LogicalResult recordGradient(mlir::Operation *op, llvm::StringRef parameter,
                                      mlir::Value gradient);

@@ -68,6 +68,10 @@ StringRef elementText(Type element) {
                                  : "bool";
 }
 
+bool isShortFloat(Type element) {
+  return isa<FloatType>(element) && element.getIntOrFloatBitWidth() < 32;
+}
+
 /// A constant in an expression. The type of whole numbers is written out: functions such as
 /// `select` are found by it.
 std::string literalText(TypedAttr value) {
@@ -118,9 +122,8 @@ public:
     if (TypedAttr value = l.literal(operand))
       return literalText(value);
     add(operand, name, inputs, inputTypes);
-    bool isShort = isa<FloatType>(l.type(operand).getElementType()) &&
-                   !l.type(operand).getElementType().isF32();
-    return isShort ? ("float($" + name + ")").str() : ("$" + name).str();
+    return isShortFloat(l.type(operand).getElementType()) ? ("float($" + name + ")").str()
+                                                          : ("$" + name).str();
   }
 
   void launch(ArrayRef<std::string> locals, ArrayRef<std::string> expressions, StringRef name) {
@@ -185,7 +188,8 @@ struct Cast : KernelInterface::ExternalModel<Cast, tx::CastOp> {
 };
 
 /// Every op of the region is a local of the loop's body, then the outputs are stored: an output may
-/// stand where an input stood. What is stored in 16 bits is rounded then, and nothing before.
+/// stand where an input stood. What is stored in 16 bits is rounded, also for the ops of the loop
+/// that go on with it: they see what everybody else will; what is not stored is not rounded.
 struct Fusion : KernelInterface::ExternalModel<Fusion, tx::FusionOp> {
   bool acceptsOperand(Operation *, unsigned, const View &view) const { return isWalkable(view); }
   bool acceptsResult(Operation *, unsigned, const View &view) const { return isWalkable(view); }
@@ -234,9 +238,18 @@ private:
     SmallVector<std::string> operands;
     for (Value operand : inner->getOperands())
       operands.push_back(text.lookup(operand));
-    std::string local = "t" + std::to_string(locals.size());
-    locals.push_back("const " + elementText(element).str() + " " + local + " = " +
-                     expressionOf(inner, operands) + ";");
+    bool rounds = isShortFloat(element) && !result.hasOneUse() &&
+                  llvm::any_of(inner->getUsers(), llvm::IsaPred<tx::FusedOp>);
+    if (auto cast = dyn_cast<tx::CastOp>(inner);
+        cast && !rounds && isa<FloatType>(element) &&
+        isa<FloatType>(cast.getX().getType().getElementType())) {
+      text[result] = operands[0]; // a float all along
+      return success();
+    }
+    std::string local = "t" + std::to_string(locals.size()), value = expressionOf(inner, operands);
+    if (rounds)
+      value = "float(" + cppName(element).str() + "(" + value + "))";
+    locals.push_back("const " + elementText(element).str() + " " + local + " = " + value + ";");
     text[result] = local;
     name += ("_" + inner->getName().stripDialect()).str();
     return success();

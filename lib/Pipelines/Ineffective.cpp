@@ -137,6 +137,12 @@ std::string Plan::findIneffective() const {
             " cycles beta1, and --optimizer " + get("optimizer") +
             " has no betas; give cycle_momentum=false")
         .str();
+  if (get("accumulate-type") != "float32" && get("accumulate-type") != get("precision") &&
+      get("precision") != "float32")
+    return ("--accumulate-type: gradients are " + get("precision") +
+            ", by --precision; they are added up in that or in float32, not in " +
+            get("accumulate-type"))
+        .str();
   for (const auto &[option, idle] : kIneffective)
     if (isSet(option) && get(option) != findPlanOption(option)->initial && idle.holds(*this))
       return ("--" + option + ": has no effect " + idle.reason).str();

@@ -5,6 +5,7 @@
 #include "dialects/Train/Train.h"
 #include "runtime/include/partita_rt/schedule_text.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <cmath>
 
@@ -149,6 +150,13 @@ const PlanOption *partita::findPlanOption(StringRef name) {
 
 static bool parseReal(StringRef text, double &value) {
   return !text.empty() && !text.getAsDouble(value) && std::isfinite(value);
+}
+
+/// As few digits as say what it is.
+static std::string numberText(double value) {
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::format("%.9g", value);
+  return text;
 }
 
 static std::string checkMesh(StringRef text) {
@@ -311,7 +319,8 @@ std::string partita::checkPlanValue(const PlanOption &option, StringRef text) {
     if (!parseReal(text, value))
       return ("'" + text + "' is not a number").str();
     if (value < option.low || value > option.high)
-      return llvm::formatv("{0} is not within {1} to {2}", text, option.low, option.high);
+      return (text + " is not within " + numberText(option.low) + " to " + numberText(option.high))
+          .str();
     return {};
   }
   }

@@ -262,6 +262,10 @@ void Loop::checkReport(int64_t number) const {
     fail("no label of step %lld counts, all are ignored%s: its loss would be the mean of nothing; "
          "leave such samples out of the data, or take more per step (batch, --accumulate)",
          (long long)number, ignoredLabel(*rank.program).c_str());
+  if (rank.report.scaleExhausted && !std::isfinite(rank.report.loss))
+    fail("the loss of step %lld is %f, which no loss scale changes: the forward pass itself is "
+         "beyond its type; --precision bfloat16 has the range of float32, float16 ends at 65504",
+         (long long)number, double(rank.report.loss));
   if (rank.report.scaleExhausted)
     fail("the gradients of step %lld are infinite at the smallest loss scale, %g, first that of "
          "%.200s: they are too large even so; a lower --lr or a --warmup-steps may help, or a "
@@ -414,7 +418,8 @@ void Loop::summarize(const ReducedCount &reduced) const {
   const RunOptions &options = session.options;
   int64_t steps = options.steps.value_or(0) - session.startStep;
   if (steps > 0) {
-    writeLine("loss", lossChange(firstLoss, lastLoss) + " in " + grouped(steps) + " steps");
+    writeLine("loss", lossChange(firstLoss, lastLoss) + " in " + grouped(steps) + " steps" +
+                          (skipped > 0 ? ", " + grouped(skipped) + " of all skipped" : ""));
     double tokens = double(session.data->unitsPerMicroBatch() * rank.program->accumulate);
     writeLine("speed", grouped(int64_t(tokens * double(steps) / trainSeconds)) + " " +
                            session.data->unit() + "/s, " + duration(trainSeconds));

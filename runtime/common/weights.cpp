@@ -29,7 +29,7 @@ public:
   std::vector<WeightMatch> run() {
     for (int64_t i = 0; i < program.parameters.size(); ++i)
       if (file.find(program.parameters[i].name))
-        takeNamed(i, program.parameters[i].name);
+        takeNamed(i, unrounded(program.parameters[i].name));
     for (int64_t i = 0; i < program.parameters.size(); ++i)
       if (!matches[i].tensor)
         matchSuffix(i);
@@ -54,6 +54,16 @@ private:
     matches[parameter].tensor = &entry->second;
     matches[parameter].transposed =
         entry->second.shape != program.parameters[parameter].globalShape;
+  }
+
+  /// Of a 16-bit tensor that a checkpoint has with its master, the master.
+  std::string unrounded(const std::string &name) {
+    const StoredTensor *tensor = file.find(name), *master = file.find(name + ".master");
+    bool isShort = tensor->dtype == DType::Float16 || tensor->dtype == DType::BFloat16;
+    if (!isShort || !master || master->dtype != DType::Float32 || master->shape != tensor->shape)
+      return name;
+    used.insert(name);
+    return name + ".master";
   }
 
   void takeNamed(int64_t i, const std::string &name) {

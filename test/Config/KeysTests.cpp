@@ -87,7 +87,7 @@ TEST(Keys, RefusedOnesAreRefusedForTheirValue) {
 /// One configuration per optimizer and schedule: together they hold every obeyed key.
 static constexpr StringLiteral kAll[] = {
     R"({"train_batch_size": 32, "train_micro_batch_size_per_gpu": 2, "gradient_accumulation_steps": 4,
-        "bf16": {"enabled": true}, "gradient_clipping": 0.5, "communication_data_type": "fp32",
+        "bf16": {"enabled": true, "check_grad_overflow": true}, "gradient_clipping": 0.5, "communication_data_type": "fp32",
         "data_types": {"grad_accum_dtype": "fp32"},
         "optimizer": {"type": "Adam", "params": {"lr": 0.1, "betas": [0.8, 0.9], "eps": 1e-6,
           "weight_decay": 0.1, "bias_correction": false, "adam_w_mode": false}},

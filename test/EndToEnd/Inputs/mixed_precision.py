@@ -85,3 +85,17 @@ for layout in ("--mesh dp=3", "--mesh dp=3 --zero-stage 1", "--mesh dp=3 --zero-
 nearest = run(compile("nearest", *chance[:2], "--mesh", "dp=3"), 8)[1]
 assert nearest != base
 print("by chance: the same bits at every stage and by the host")
+
+# What was trained are the masters: they are what another run begins with, and what is exported.
+call("partita", "run", f"{folder}/bfloat16", "--data", tokens, "--init", "seed:1", "--steps", "4", "--checkpoint", f"{folder}/c1")
+call("partita", "run", f"{folder}/bfloat16", "--data", tokens, "--init", f"{folder}/c1", "--lr", "0", "--steps", "1", "--checkpoint", f"{folder}/c2")
+call("partita", "run", f"{folder}/float32", "--data", tokens, "--init", f"{folder}/c1", "--lr", "0", "--steps", "1", "--checkpoint", f"{folder}/c3")
+call("partita", "export", f"{folder}/bfloat16", "--checkpoint", f"{folder}/c1", "-o", f"{folder}/trained.onnx")
+call("partita", "compile", f"{folder}/trained.onnx", "--dim", "batch=12", "--dim", "sequence=8", "--clip", "1", "-o", f"{folder}/trained")
+call("partita", "run", f"{folder}/trained", "--data", tokens, "--lr", "0", "--steps", "1", "--checkpoint", f"{folder}/c4")
+trained, again, *others = (checkpoints.read(f"{folder}/c{i}")[0] for i in (1, 2, 3, 4))
+masters = {name[: -len(".master")]: values.tobytes() for name, values in trained.items() if name.endswith(".master")}
+assert masters == {name[: -len(".master")]: values.tobytes() for name, values in again.items() if name.endswith(".master")}
+for other in others:
+    assert masters == {name: other[name].tobytes() for name in masters}
+print("handed on: masters, by checkpoints and by exported models")
