@@ -2,6 +2,7 @@
 
 #include "dialects/Train/Train.h"
 #include "dialects/Interfaces/BoundRegion.h"
+#include "dialects/Interfaces/Floats.h"
 #include "dialects/Par/Reasons.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/IR/OpImplementation.h"
@@ -182,9 +183,7 @@ LogicalResult AccumulateOp::verify() {
   auto addsUp = [](auto pair) { // in 32 bits what is yielded in 16
     auto part = cast<RankedTensorType>(std::get<0>(pair).getType()),
          sum = cast<RankedTensorType>(std::get<1>(pair).getType());
-    bool wider = isa<FloatType>(part.getElementType()) && sum.getElementType().isF32() &&
-                 part.getElementTypeBitWidth() < 32;
-    return part == sum || (wider && part.clone(sum.getElementType()) == sum);
+    return part == sum || inSingleAtLeast(part) == sum;
   };
   if (!yield || yield.getValues().size() != getSums().size() ||
       !llvm::all_of(llvm::zip(yield.getValues(), getSums()), addsUp))

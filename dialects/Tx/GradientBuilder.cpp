@@ -1,6 +1,7 @@
 //===- GradientBuilder.cpp - what the gradients of the op table are written with --------------===//
 
 #include "dialects/Tx/GradientBuilder.h"
+#include "dialects/Interfaces/Floats.h"
 
 using namespace mlir;
 using namespace partita;
@@ -11,11 +12,7 @@ Value GradientBuilder::splat(Type type, double value) {
   if (value != 0)
     placed.partial.clear();
   // A kernel has constants in 32 bits, whatever it stores.
-  auto element = cast<RankedTensorType>(type).getElementType();
-  if (isa<FloatType>(element) && element.getIntOrFloatBitWidth() < 32)
-    element = builder.getF32Type();
-  return createSplat(builder, loc,
-                     cast<RankedTensorType>(par::withLayout(type, placed)).clone(element), value);
+  return createSplat(builder, loc, inSingleAtLeast(par::withLayout(type, placed)), value);
 }
 
 Value GradientBuilder::sumTo(Value value, Type type) {

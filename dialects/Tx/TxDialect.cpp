@@ -1,5 +1,6 @@
 //===- TxDialect.cpp - registers the op tables ------------------------------------------------===//
 
+#include "dialects/Interfaces/Floats.h"
 #include "dialects/Tx/Tx.h"
 #include "mlir/IR/DialectImplementation.h"
 
@@ -45,20 +46,15 @@ Operation *TxDialect::materializeConstant(OpBuilder &builder, Attribute value, T
   return ConstantOp::create(builder, loc, type, elements);
 }
 
-static bool isShortFloat(Type element) {
-  return isa<FloatType>(element) && element.getIntOrFloatBitWidth() < 32;
-}
-
 Type partita::tx::storedElement(ValueRange operands) {
   for (Value operand : operands)
-    if (Type element = getElementTypeOrSelf(operand); isShortFloat(element))
-      return element;
+    if (isShortFloat(operand.getType()))
+      return getElementTypeOrSelf(operand);
   return getElementTypeOrSelf(operands.front());
 }
 
 Type partita::tx::statisticElement(Value operand) {
-  Type element = getElementTypeOrSelf(operand);
-  return isShortFloat(element) ? Float32Type::get(element.getContext()) : element;
+  return inSingleAtLeast(getElementTypeOrSelf(operand));
 }
 
 Value partita::tx::createSplat(OpBuilder &builder, Location loc, Type type, double value) {

@@ -1,24 +1,18 @@
 //===- StoredTypes.cpp - what an op's results are stored in -----------------------------------===//
 
 #include "lib/Amp/StoredTypes.h"
+#include "dialects/Interfaces/Floats.h"
 #include "dialects/Tx/Tx.h"
 
 using namespace mlir;
 using namespace partita;
 
-static bool isFloatOf(Type type, llvm::function_ref<bool(unsigned)> width) {
-  auto tensor = dyn_cast<RankedTensorType>(type);
-  auto element = tensor ? dyn_cast<FloatType>(tensor.getElementType()) : FloatType();
-  return element && width(element.getWidth());
-}
-
 bool amp::isWide(Type type) {
-  return isFloatOf(type, [](unsigned width) { return width == 32; });
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return tensor && tensor.getElementType().isF32();
 }
 
-bool amp::isNarrow(Type type) {
-  return isFloatOf(type, [](unsigned width) { return width < 32; });
-}
+bool amp::isNarrow(Type type) { return isa<RankedTensorType>(type) && isShortFloat(type); }
 
 bool amp::isSplat(Value value) {
   auto constant = value.getDefiningOp<tx::ConstantOp>();

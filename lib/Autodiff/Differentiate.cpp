@@ -16,6 +16,7 @@
 //===----------------------------------------------------------------------------------------------===//
 
 #include "dialects/Amp/Amp.h"
+#include "dialects/Interfaces/Floats.h"
 #include "dialects/Par/Placement.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
@@ -190,14 +191,13 @@ private:
   /// Of the gradients of so many micro-batches: many numbers of 16 bits are added up in 32, unless
   /// that is not wanted.
   FailureOr<Type> sumType(Value gradient, int64_t count) const {
-    auto tensor = cast<RankedTensorType>(gradient.getType());
-    Type own = tensor.getElementType();
-    if (count < 2 || own == sums || own.getIntOrFloatBitWidth() >= 32)
-      return Type(tensor);
-    if (sums.getIntOrFloatBitWidth() < 32)
+    Type own = getElementTypeOrSelf(gradient.getType());
+    if (count < 2 || own == sums || !isShortFloat(own))
+      return gradient.getType();
+    if (isShortFloat(sums))
       return emitError(gradient.getLoc()) << "accumulate-type is " << sums << ", but gradients are "
                                           << own << ": they are added up in that, or in float32";
-    return Type(tensor.clone(sums));
+    return inSingleAtLeast(gradient.getType());
   }
 
   LogicalResult loop(OpBuilder &builder, train::AccumulateOp op, ArrayRef<Value> seeds) {

@@ -2,6 +2,7 @@
 
 #include "partita/Interp/Interpreter.h"
 #include "Execution.h"
+#include "dialects/Interfaces/Floats.h"
 #include "dialects/Interfaces/Interfaces.h"
 #include "dialects/Par/Placement.h"
 #include "dialects/Train/Train.h"
@@ -205,10 +206,9 @@ bool Execution::rounds(Operation *op) const {
 
 /// What is stored in 16 bits is rounded, whatever computed it.
 static void roundResult(Type type, RankTensors &tensors) {
-  auto tensor = dyn_cast<RankedTensorType>(type);
-  auto element = tensor ? dyn_cast<FloatType>(tensor.getElementType()) : FloatType();
-  if (!element || element.getWidth() >= 32)
+  if (!isShortFloat(type))
     return;
+  auto element = cast<FloatType>(getElementTypeOrSelf(type));
   llvm::DenseMap<const Tensor *, std::shared_ptr<const Tensor>> rounded;
   for (std::shared_ptr<const Tensor> &value : tensors) {
     std::shared_ptr<const Tensor> &known = rounded[value.get()];

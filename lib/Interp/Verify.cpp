@@ -93,28 +93,37 @@ struct Side {
     return named;
   }
 
-  /// By name; a master by its parameter's where those are wanted, and not among the states.
-  template <typename Op> FailureOr<Named> symbols(bool masters) {
+  /// Parameters, or states that are no masters, by their names.
+  template <typename Op> FailureOr<Named> symbols() {
+    return collect<Op>([](Op op) { return isMaster(op) ? StringRef() : op.getSymName(); });
+  }
+
+  /// Masters, by their parameters' names.
+  FailureOr<Named> masters() {
+    return collect<train::StateOp>(
+        [](train::StateOp state) { return state.isMaster() ? *state.getOf() : StringRef(); });
+  }
+
+  Interpreter interpreter;
+
+private:
+  /// By the names that `nameOf` gives them; without those that it gives none.
+  template <typename Op> FailureOr<Named> collect(llvm::function_ref<StringRef(Op)> nameOf) {
     Named named;
-    auto add = [&](StringRef symbol, StringRef name) -> LogicalResult {
-      auto value = interpreter.parameter(symbol);
-      if (succeeded(value))
-        named[name.str()] = std::move(*value);
-      return value;
-    };
-    for (auto op : interpreter.module().getOps<Op>())
-      if (!isMaster(op) && !masters && failed(add(op.getSymName(), op.getSymName())))
+    for (auto op : interpreter.module().getOps<Op>()) {
+      StringRef name = nameOf(op);
+      if (name.empty())
+        continue;
+      auto value = interpreter.parameter(op.getSymName());
+      if (failed(value))
         return failure();
-    for (auto state : interpreter.module().getOps<train::StateOp>())
-      if (masters && state.isMaster() && failed(add(state.getSymName(), *state.getOf())))
-        return failure();
+      named[name.str()] = std::move(*value);
+    }
     return named;
   }
 
   static bool isMaster(train::StateOp state) { return state.isMaster(); }
   static bool isMaster(train::ParameterOp) { return false; }
-
-  Interpreter interpreter;
 };
 
 } // namespace
@@ -141,21 +150,23 @@ static LogicalResult compareCall(Comparison &comparison, Side &whole, Side &part
 template <typename Op>
 static LogicalResult compareSymbols(Comparison &comparison, Side &whole, Side &partitioned,
                                     StringRef kind) {
-  auto b = whole.symbols<Op>(false), a = partitioned.symbols<Op>(false);
+  auto b = whole.symbols<Op>(), a = partitioned.symbols<Op>();
   if (failed(a) || failed(b))
     return failure();
   comparison.add(kind, *a, *b);
-  if (!std::is_same_v<Op, train::ParameterOp>)
-    return success();
-  // Without rounding a master is its parameter, which the whole program has in 32 bits.
-  auto masters = partitioned.symbols<Op>(true);
-  if (failed(masters))
+  return success();
+}
+
+/// Without rounding a master is its parameter, which the whole program has in 32 bits.
+static LogicalResult compareMasters(Comparison &comparison, Side &whole, Side &partitioned) {
+  auto masters = partitioned.masters();
+  auto parameters = whole.symbols<train::ParameterOp>();
+  if (failed(masters) || failed(parameters))
     return failure();
-  Named parameters;
+  Named expected;
   for (auto &[name, value] : *masters)
-    if (auto found = b->find(name); found != b->end())
-      parameters[name] = found->second;
-  comparison.add("master", *masters, parameters);
+    expected[name] = std::move((*parameters)[name]);
+  comparison.add("master", *masters, expected);
   return success();
 }
 
@@ -184,7 +195,8 @@ static LogicalResult compareTraining(Comparison &comparison, Side &whole, Side &
   }
   return success(
       succeeded(compareSymbols<train::ParameterOp>(comparison, whole, partitioned, "parameter")) &&
-      succeeded(compareSymbols<train::StateOp>(comparison, whole, partitioned, "state")));
+      succeeded(compareSymbols<train::StateOp>(comparison, whole, partitioned, "state")) &&
+      succeeded(compareMasters(comparison, whole, partitioned)));
 }
 
 /// Bytes of the values of a block that live at once, in double precision, each once however many

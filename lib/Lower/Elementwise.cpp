@@ -7,6 +7,7 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
+#include "dialects/Interfaces/Floats.h"
 #include "dialects/Tx/Tx.h"
 #include "partita/Lower/Lowering.h"
 #include "partita/Lower/ScalarText.h"
@@ -66,10 +67,6 @@ StringRef elementText(Type element) {
          : element.isInteger(64) ? "int64_t"
          : element.isInteger(32) ? "int32_t"
                                  : "bool";
-}
-
-bool isShortFloat(Type element) {
-  return isa<FloatType>(element) && element.getIntOrFloatBitWidth() < 32;
 }
 
 /// A constant in an expression. The type of whole numbers is written out: functions such as

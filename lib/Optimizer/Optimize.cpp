@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------------------------------===//
 
 #include "dialects/Amp/Amp.h"
+#include "dialects/Interfaces/Floats.h"
 #include "dialects/Par/Placement.h"
 #include "dialects/Train/Train.h"
 #include "lib/Optimizer/Groups.h"
@@ -182,7 +183,7 @@ private:
 
   /// A state of this kind, of the parameter's elements in 32 bits.
   Value state(OpBuilder &builder, train::UpdateOp update, SymbolTable &symbols, StringRef name) {
-    Type type = wide(update.getValue().getType());
+    Type type = inSingleAtLeast(update.getValue().getType());
     auto parameter = symbols.lookup<train::ParameterOp>(update.getParameter());
     OpBuilder outer(parameter);
     outer.setInsertionPointAfter(parameter);
@@ -195,15 +196,6 @@ private:
       writeInitialValue(op, type);
     }
     return train::ReadOp::create(builder, update.getLoc(), type, symbol);
-  }
-
-  static bool isNarrow(Type type) {
-    auto element = dyn_cast<FloatType>(getElementTypeOrSelf(type));
-    return element && element.getWidth() < 32;
-  }
-  static Type wide(Type type) {
-    return isNarrow(type) ? cast<RankedTensorType>(type).clone(Float32Type::get(type.getContext()))
-                          : type;
   }
 
   /// Where @init writes each parameter. A fragment of a program has no @init.
@@ -248,7 +240,7 @@ private:
                    const optimizer::Groups &byName) {
     OpBuilder builder(update);
     Location loc = update.getLoc();
-    Type stored = update.getValue().getType(), type = wide(stored);
+    Type stored = update.getValue().getType(), type = inSingleAtLeast(stored);
     auto *optimizer = name.getInterface<train::OptimizerInterface>();
     SmallVector<StringRef> states = optimizer->getStateNames();
     OperationState op(loc, name);

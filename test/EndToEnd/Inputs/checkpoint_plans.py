@@ -5,11 +5,11 @@ A plan reads what another wrote and, with nothing computed in between, has its p
 step: the states are where they belong, so that both go on alike.
 """
 import os
-import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import checkpoints
+from commands import call
 import numpy as np
 
 model, folder = sys.argv[1], sys.argv[2]
@@ -20,12 +20,6 @@ np.random.default_rng(0).integers(0, 64, 4000).astype("uint16").tofile(tokens)
 meshes = ["dp=2", "dp=3", "dp=2,tp=2", "dp=2,fsdp=2"]
 plans = [("dp=1", 0, 1), ("tp=2", 0, 2), ("tp=2", 0, 1)]
 plans += [(mesh, stage, 1 + (row + stage) % 2) for row, mesh in enumerate(meshes) for stage in range(4)]
-
-
-def call(*command):
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, (command, done.stderr)
-    return done.stdout
 
 
 def name(plan):

@@ -1,10 +1,10 @@
 """Compiles and runs a model on several layouts with clipped gradients: the norm that the log tells is that of the whole
 gradients, and the first step of SGD is what it says. usage: clipping.py MODEL FOLDER"""
 import csv
-import subprocess
 import sys
 
 import checkpoints
+from commands import call
 import numpy as np
 
 model, folder = sys.argv[1:]
@@ -12,11 +12,6 @@ tokens = folder + "/tokens.bin"
 np.random.default_rng(0).integers(0, 64, 4000).astype("uint16").tofile(tokens)
 LAYOUTS = ["", "--mesh dp=3 --zero-stage 1", "--mesh dp=3 --zero-stage 3", "--mesh tp=2", "--mesh tp=2 --sequence-parallel",
            "--mesh dp=2,tp=2 --zero-stage 2 --accumulate 2", "--mesh dp=2 --offload optimizer"]
-
-
-def call(*command):
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, (command, done.stderr)
 
 
 def read(path):

@@ -2,8 +2,9 @@
 where the sums are the same (stages 0 to 3 without micro-batches; with them 0 = 1 and 2 = 3; what is kept on the host or computed again changes
 none), hybrid sharding within 1e-6; what a run allocates is what the compiler announced; the arena is at most 1.05 of the largest live set.
 usage: configurations.py MODEL FOLDER"""
-import json, re, subprocess, sys
+import json, re, sys
 import numpy as np
+from commands import call
 
 model, folder = sys.argv[1:]
 tokens = folder + "/tokens.bin"
@@ -26,12 +27,6 @@ PLANS = [  # name, mesh, options; ranks
     ("tensor 3", "dp=2,tp=2", ["--zero-stage", "3", "--recompute", "block", "--recompute-partition"], 4),
     ("sequence 2, host", "dp=2,tp=2", ["--zero-stage", "2", "--sequence-parallel"] + HOST, 4),
 ]
-
-
-def call(*command):
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, (command, done.stderr)
-    return done.stdout
 
 
 def tensors(path):

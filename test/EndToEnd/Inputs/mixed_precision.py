@@ -1,10 +1,10 @@
 """Trains a model in 16 bits: its losses follow those of float32, a loss scale that is too large is found out and ends there too, a step
 that is skipped changes no bit on any layout, and the host's updates are the device's. usage: mixed_precision.py MODEL FOLDER"""
 import csv
-import subprocess
 import sys
 
 import checkpoints
+from commands import call
 import numpy as np
 
 model, folder = sys.argv[1:]
@@ -14,12 +14,6 @@ random, sequence = np.random.default_rng(0), [0]
 for choice in random.integers(0, 4, 20000):
     sequence.append(int(5 * sequence[-1] + 7 * choice + 1) % 64)
 np.array(sequence, "uint16").tofile(tokens)
-
-
-def call(*command):
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, (command, done.stderr)
-    return done.stdout
 
 
 def compile(name, *options):

@@ -1,16 +1,11 @@
 """resident.py MODEL FOLDER: the most that a run's process ever had resident is what was announced for its ranks, within 5 % and 16 MiB (code,
 libraries' tables, packing buffers of the matrix products)."""
-import re, subprocess, sys
+import re, sys
 import numpy as np
+from commands import call
 
 model, folder = sys.argv[1:]
 np.random.default_rng(0).integers(0, 256, 60000).astype("uint16").tofile(folder + "/tokens.bin")
-
-
-def call(*command):
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, (command, done.stderr)
-    return done.stdout
 
 
 def number(pattern, text):

@@ -7,17 +7,12 @@ import subprocess
 import sys
 
 import checkpoints
+from commands import call
 import numpy as np
 
 model, folder = sys.argv[1:]
 tokens = folder + "/tokens.bin"
 np.random.default_rng(0).integers(0, 64, 4000).astype("uint16").tofile(tokens)
-
-
-def call(*command):
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, (command, done.stderr)
-    return done.stdout
 
 
 def compile(name, *options):

@@ -1,7 +1,8 @@
 """Compiles and runs a model at all stages of ZeRO; compares parameters and states bit by bit, and what was sent and kept
 with the formulas. usage: stages.py MODEL FOLDER MESH RANKS ACCUMULATE [PRECISION]"""
-import re, subprocess, sys
+import re, sys
 import checkpoints
+from commands import call
 import numpy as np
 
 model, folder, mesh, ranks, accumulate = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]), int(sys.argv[5])
@@ -11,12 +12,6 @@ dp = int(re.search(r"dp=(\d+)", mesh)[1])
 run = ["--init", "seed:1", "--seed", "3", "--steps", "3", "--lr", "0.01"]
 tokens = folder + "/tokens.bin"
 np.random.default_rng(0).integers(0, 64, 4000).astype("uint16").tofile(tokens)
-
-
-def call(*command):
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, (command, done.stderr)
-    return done.stdout
 
 
 def tensors(path):

@@ -1,21 +1,16 @@
 """Trains by optimizers that divide a gradient by its own size, so that what is rounding in the gradient is none in the update, on several
 layouts. A softmax does not see what is added to all of a query's scores, so the gradient of a key's bias is nothing but rounding: there
 alone, where the biases of keys are trained, may layouts differ by more than rounding. usage: trajectories.py MODEL FOLDER"""
-import subprocess
 import sys
 
 import checkpoints
+from commands import call
 import numpy as np
 
 model, folder = sys.argv[1:]
 tokens = folder + "/tokens.bin"
 np.random.default_rng(0).integers(0, 64, 4000).astype("uint16").tofile(tokens)
 LAYOUTS = ["", "--mesh dp=2", "--mesh tp=2", "--mesh dp=2,tp=2 --zero-stage 3"]
-
-
-def call(*command):
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, (command, done.stderr)
 
 
 def train(optimizer, layout):

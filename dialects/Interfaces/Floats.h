@@ -1,0 +1,29 @@
+//===- Floats.h - floats of 16 bits and what computes with them ---------------------*- C++ -*-===//
+
+#ifndef PARTITA_DIALECTS_FLOATS_H
+#define PARTITA_DIALECTS_FLOATS_H
+
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/TypeUtilities.h"
+
+namespace partita {
+
+/// Is it a float, or a tensor of floats, of fewer than 32 bits: storage, whose arithmetic is that
+/// of float32?
+inline bool isShortFloat(mlir::Type type) {
+  auto element = mlir::dyn_cast<mlir::FloatType>(mlir::getElementTypeOrSelf(type));
+  return element && element.getWidth() < 32;
+}
+
+/// The element type, or the tensor's type, with float32 in the place of a shorter float.
+inline mlir::Type inSingleAtLeast(mlir::Type type) {
+  if (!isShortFloat(type))
+    return type;
+  mlir::Type single = mlir::Float32Type::get(type.getContext());
+  auto tensor = mlir::dyn_cast<mlir::RankedTensorType>(type);
+  return tensor ? mlir::Type(tensor.clone(single)) : single;
+}
+
+} // namespace partita
+
+#endif // PARTITA_DIALECTS_FLOATS_H
