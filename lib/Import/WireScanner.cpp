@@ -1,6 +1,8 @@
 //===- WireScanner.cpp ------------------------------------------------------------------------===//
 //
 // One table per message says what happens to each field; a field that no table names is skipped.
+// Every message has a table, the smallest too: the parser behind makes room for what a field that
+// it does not know says of its length, without asking how much there is.
 // Lengths of nested messages are not known before their contents have been written, so each gets
 // five bytes (a varint may be padded), filled in afterwards: one buffer, no copies of copies.
 //
@@ -47,22 +49,32 @@ struct Message {
 };
 
 extern const Message modelMessage, graphMessage, nodeMessage, attributeMessage, tensorMessage,
-    valueInfoMessage, functionMessage, leafMessage;
+    valueInfoMessage, functionMessage, leafMessage, opsetMessage, stringPairMessage, typeMessage,
+    tensorTypeMessage, shapeMessage, dimensionMessage, devicesMessage, nodeDevicesMessage,
+    shardingMessage, deviceGroupMessage, shardedDimMessage, simpleShardingMessage;
 
 constexpr auto copy = Field::copy;
 constexpr auto descend = Field::descend;
 constexpr auto locate = Field::locate;
 
-const Field modelFields[] = {{1, copy}, {2, copy},
-                             {3, copy}, {7, descend, &graphMessage},
-                             {8, copy}, {25, descend, &functionMessage},
-                             {26, copy}};
+const Field modelFields[] = {{1, copy},
+                             {2, copy},
+                             {3, copy},
+                             {7, descend, &graphMessage},
+                             {8, descend, &opsetMessage},
+                             {25, descend, &functionMessage},
+                             {26, descend, &devicesMessage}};
 const Field graphFields[] = {{1, descend, &nodeMessage},       {2, copy},
                              {5, descend, &tensorMessage},     {11, descend, &valueInfoMessage},
                              {12, descend, &valueInfoMessage}, {15, descend, &leafMessage}};
-const Field nodeFields[] = {
-    {1, copy}, {2, copy}, {3, copy}, {4, copy}, {5, descend, &attributeMessage},
-    {7, copy}, {8, copy}, {10, copy}};
+const Field nodeFields[] = {{1, copy},
+                            {2, copy},
+                            {3, copy},
+                            {4, copy},
+                            {5, descend, &attributeMessage},
+                            {7, copy},
+                            {8, copy},
+                            {10, descend, &nodeDevicesMessage}};
 const Field attributeFields[] = {{1, copy},
                                  {2, copy},
                                  {3, copy},
@@ -74,19 +86,42 @@ const Field attributeFields[] = {{1, copy},
                                  {9, copy},
                                  {20, copy},
                                  {21, copy}};
-const Field tensorFields[] = {{1, copy},    {2, copy},    {4, locate}, {5, locate},
-                              {6, locate},  {7, locate},  {8, copy},   {9, locate},
-                              {10, locate}, {11, locate}, {13, copy},  {14, copy}};
-const Field valueInfoFields[] = {{1, copy}, {2, copy}};
+const Field tensorFields[] = {{1, copy},
+                              {2, copy},
+                              {4, locate},
+                              {5, locate},
+                              {6, locate},
+                              {7, locate},
+                              {8, copy},
+                              {9, locate},
+                              {10, locate},
+                              {11, locate},
+                              {13, descend, &stringPairMessage},
+                              {14, copy}};
+const Field valueInfoFields[] = {{1, copy}, {2, descend, &typeMessage}};
 const Field functionFields[] = {{1, copy},
                                 {4, copy},
                                 {5, copy},
                                 {6, copy},
                                 {7, descend, &nodeMessage},
-                                {9, copy},
+                                {9, descend, &opsetMessage},
                                 {10, copy},
                                 {11, descend, &attributeMessage},
                                 {13, copy}};
+const Field pairFields[] = {{1, copy}, {2, copy}};
+const Field typeFields[] = {{1, descend, &tensorTypeMessage},
+                            {4, descend, &leafMessage},
+                            {5, descend, &leafMessage},
+                            {8, descend, &leafMessage},
+                            {9, descend, &leafMessage}};
+const Field tensorTypeFields[] = {{1, copy}, {2, descend, &shapeMessage}};
+const Field shapeFields[] = {{1, descend, &dimensionMessage}};
+const Field devicesFields[] = {{1, copy}, {2, copy}, {3, copy}};
+const Field nodeDevicesFields[] = {{1, copy}, {2, descend, &shardingMessage}, {3, copy}};
+const Field shardingFields[] = {
+    {1, copy}, {2, copy}, {3, descend, &deviceGroupMessage}, {4, descend, &shardedDimMessage}};
+const Field shardedDimFields[] = {{1, copy}, {2, descend, &simpleShardingMessage}};
+const Field simpleShardingFields[] = {{1, copy}, {2, copy}, {3, copy}};
 
 const Message modelMessage{"model", modelFields};
 const Message graphMessage{"graph", graphFields};
@@ -95,7 +130,19 @@ const Message attributeMessage{"attribute", attributeFields};
 const Message tensorMessage{"tensor", tensorFields};
 const Message valueInfoMessage{"value", valueInfoFields};
 const Message functionMessage{"function", functionFields};
-const Message leafMessage{"sparse tensor", {}};
+const Message leafMessage{"message that is not read", {}};
+const Message opsetMessage{"version of an operator set", pairFields};
+const Message stringPairMessage{"pair of strings", pairFields};
+const Message typeMessage{"type", typeFields};
+const Message tensorTypeMessage{"tensor's type", tensorTypeFields};
+const Message shapeMessage{"shape", shapeFields};
+const Message dimensionMessage{"dimension", pairFields};
+const Message devicesMessage{"device configuration", devicesFields};
+const Message nodeDevicesMessage{"node's devices", nodeDevicesFields};
+const Message shardingMessage{"sharding", shardingFields};
+const Message deviceGroupMessage{"device group", pairFields};
+const Message shardedDimMessage{"sharded dimension", shardedDimFields};
+const Message simpleShardingMessage{"simple sharding", simpleShardingFields};
 
 class Scanner {
 public:
