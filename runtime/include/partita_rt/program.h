@@ -36,6 +36,9 @@ class InitialFiles;
 class TransferEngine;
 class WorkClock;
 struct Rank;
+namespace cuda {
+struct Device;
+}
 
 /// One axis of the mesh, outermost first; the last axis varies fastest over the ranks (tp
 /// innermost). The number of ranks is the product of the sizes.
@@ -292,6 +295,7 @@ struct Rank {
   GradientSink *gradientSink = nullptr; ///< the runtime's own
   InitialFiles *initialFiles = nullptr; ///< the runtime's own, during init
   TransferEngine *transfers = nullptr;  ///< the runtime's own
+  cuda::Device *device = nullptr;       ///< of a CUDA program: its GPU (cuda/device.h)
   WorkClock *clock = nullptr;           ///< the runtime's own, with --breakdown (work.h)
   const struct RunOptions *options = nullptr; ///< the runtime's own
 

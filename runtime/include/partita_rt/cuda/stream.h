@@ -25,6 +25,8 @@ struct Fault {
 /// waits for a step's results anyway. Which fault it is, of several, is left to chance.
 void check(const Fault &fault);
 
+class Products;
+
 /// A stream and what goes with it. Kernels of one stream run in order, so one scratch region serves
 /// them all: it must have the largest of the sizes that shapes.h announces for the calls made, and
 /// is 16-byte aligned. A kernel that needs more throws Error before it is launched.
@@ -33,6 +35,8 @@ struct Stream {
   Fault *fault = nullptr;
   void *scratch = nullptr;
   int64_t scratchBytes = 0;
+  Products *products =
+      nullptr; ///< matrix products on this stream: cuBLASLt, its workspace, algorithms
 };
 
 } // namespace partita_rt::cuda

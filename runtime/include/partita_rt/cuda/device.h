@@ -1,0 +1,43 @@
+// A rank's GPU, as emitted programs and the runtime see it. Needs no CUDA header.
+//
+// An emitted step reads and writes device memory alone, so that it can be captured in a CUDA graph:
+// what changes from step to step (the rate, the step's number) is in Control, which the host fills
+// before it launches the step; what the step tells the host is in Report, which the host reads when
+// the step is complete.
+
+#ifndef PARTITA_RT_CUDA_DEVICE_H
+#define PARTITA_RT_CUDA_DEVICE_H
+
+#include "partita_rt/cuda/kernels.h"
+#include "partita_rt/program.h"
+
+namespace partita_rt::cuda {
+
+/// What a step reads of the host; in device memory.
+struct Control {
+  float learningRate; ///< Rank::learningRate
+  int64_t step;       ///< Rank::step, from 1
+  int64_t update;     ///< Rank::update
+  uint64_t seed;      ///< Rank::seed
+  Hyper hyper;        ///< Rank::hyper
+};
+
+/// What a step tells the host; in memory that both share. Fields as in StepReport.
+struct Report {
+  float loss;
+  float gradientNorm;
+  int64_t tokenCount;
+  LossScaleReport scale;
+  int32_t firstNonfinite;
+};
+
+/// Rank::device of a CUDA program.
+struct Device {
+  Stream stream;                    ///< that everything but collectives and transfers runs on
+  const Control *control = nullptr; ///< device memory
+  Report *report = nullptr;         ///< shared memory
+};
+
+} // namespace partita_rt::cuda
+
+#endif // PARTITA_RT_CUDA_DEVICE_H
