@@ -6,11 +6,13 @@
 #include "common/launch.h"
 #include "common/layout.h"
 #include "common/shards.h"
+#include "common/target.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,18 +20,25 @@ namespace partita_rt {
 
 namespace {
 
+/// What a whole tensor is kept in while it is looked at.
+struct HeldWhole {
+  std::optional<HostView> piece;
+  std::vector<char> joined;
+};
+
 /// The whole of a tensor, on rank 0; all ranks take part when it is split.
-const void *wholeOf(Rank &rank, const TensorPiece &piece, std::vector<char> &storage) {
-  if (piece.splits.count == 0)
-    return piece.data;
+const void *wholeOf(Rank &rank, const TensorPiece &piece, HeldWhole &storage) {
   const Program &program = *rank.program;
   int64_t width = sizeOf(piece.dtype), bytes = piece.local.elements() * width;
+  storage.piece.emplace(rank, piece.data, bytes);
+  if (piece.splits.count == 0)
+    return storage.piece->data();
   std::vector<char> all(size_t(bytes * rank.ranks));
   auto gather = [&](auto type) { // of whatever elements of this size: they are only moved
     using T = decltype(type);
     allGather(*rank.world,
-              {{static_cast<const T *>(piece.data), reinterpret_cast<T *>(all.data()),
-                bytes / int64_t(sizeof(T))}},
+              {{reinterpret_cast<const T *>(storage.piece->data()),
+                reinterpret_cast<T *>(all.data()), bytes / int64_t(sizeof(T))}},
               piece.name);
   };
   if (bytes % 2 != 0)
@@ -37,17 +46,17 @@ const void *wholeOf(Rank &rank, const TensorPiece &piece, std::vector<char> &sto
   bytes % 4 == 0 ? gather(float()) : gather(Half());
   if (rank.rank != 0)
     return nullptr;
-  storage.resize(size_t(piece.global.elements() * width));
+  storage.joined.resize(size_t(piece.global.elements() * width));
   for (int r = 0; r < rank.ranks; ++r) {
     Rank other;
     placeOnMesh(other, program, r);
     forRuns(program, other.coordinates, piece.global, piece.splits,
             [&](int64_t global, int64_t local, int64_t n) {
-              std::memcpy(storage.data() + global * width, all.data() + r * bytes + local * width,
-                          size_t(n * width));
+              std::memcpy(storage.joined.data() + global * width,
+                          all.data() + r * bytes + local * width, size_t(n * width));
             });
   }
-  return storage.data();
+  return storage.joined.data();
 }
 
 void writePieces(Rank &rank, const std::string &path, const std::vector<TensorPiece> &pieces,
@@ -59,7 +68,7 @@ void writePieces(Rank &rank, const std::string &path, const std::vector<TensorPi
       entries.push_back({piece.name, piece.dtype, piece.global});
     writer = std::make_unique<SafetensorsWriter>(path, entries, metadata);
   }
-  std::vector<char> storage;
+  HeldWhole storage;
   for (const TensorPiece &piece : pieces) {
     const void *whole = wholeOf(rank, piece, storage);
     if (writer)
@@ -160,12 +169,13 @@ void readCheckpoint(Rank &rank, const std::string &folder, int64_t step) {
   }
   for (size_t i = 0; i < pieces.size(); ++i) {
     const TensorPiece &piece = pieces[i];
-    int64_t width = sizeOf(piece.dtype);
-    std::memset(piece.data, 0, size_t(piece.local.elements() * width)); // a piece's padding is zero
+    int64_t width = sizeOf(piece.dtype), size = piece.local.elements() * width;
+    HostEdit values(rank, piece.data, size);
+    std::memset(values.data(), 0, size_t(size)); // a piece's padding is zero
     file.forParts(piece.name, runs[i], [&](const unsigned char *bytes, const Run &run) {
-      std::memcpy(static_cast<char *>(piece.data) + run.local * width, bytes,
-                  size_t(run.count * width));
+      std::memcpy(values.data() + run.local * width, bytes, size_t(run.count * width));
     });
+    values.send();
   }
 }
 
@@ -275,7 +285,7 @@ void GradientSink::add(Rank &rank, int parameter, const void *gradient, DType dt
   if (flatOver.size() > 0)
     piece.local = {pieceSize(p.localShape.elements(),
                              flatPiece(*rank.program, rank.coordinates, piece.splits).parts)};
-  std::vector<char> storage;
+  HeldWhole storage;
   const char *whole = static_cast<const char *>(wholeOf(rank, piece, storage));
   ++seen[parameter];
   if (rank.rank == 0)

@@ -4,6 +4,7 @@
 
 #include "common/layout.h"
 #include "common/samples.h"
+#include "common/target.h"
 #include "partita_rt/fingerprint.h"
 #include "partita_rt/init.h"
 
@@ -213,11 +214,12 @@ void Batches::fill(Rank &rank, int64_t step, int64_t microBatches) const {
     int64_t firstSample = (step * microBatches + micro) * batch;
     for (int64_t i = 0; i < program.inputs.size(); ++i) {
       const Input &input = program.inputs[i];
-      char *out = static_cast<char *>(rank.inputs[i]) +
+      char *out = static_cast<char *>(rank.hostInputs[i]) +
                   micro * input.localShape.elements() * sizeOf(input.dtype);
       fillInput(out, rank, input, firstSample);
     }
   }
+  sendInputs(rank, microBatches);
 }
 
 } // namespace partita_rt

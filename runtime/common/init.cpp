@@ -5,6 +5,7 @@
 #include "common/checkpoint.h"
 #include "common/layout.h"
 #include "common/options.h"
+#include "common/target.h"
 #include "common/train.h"
 #include "common/weights.h"
 #include "partita_rt/kernels.h"
@@ -209,13 +210,16 @@ void setInitialValue(Rank &rank, const Parameter &parameter, int index, T *data,
   if (parameter.dtype != kDTypeOf<T>)
     fail("parameter '%s' is %s, init fills it as %s", parameter.name, nameOf(parameter.dtype),
          nameOf(kDTypeOf<T>));
-  Values<T> values{data};
-  fillPadding(rank, parameter, data);
+  HostEdit edit(rank, data, parameter.localShape.elements() * int64_t(sizeof(T)));
+  Values<T> values{reinterpret_cast<T *>(edit.data())};
+  fillPadding(rank, parameter, values.data);
   if (options.init == InitFrom::Seed)
-    return fillFromRule(rank, parameter, values, fill, options.initSeed);
-  if (options.init == InitFrom::Safetensors)
-    return fillFromWeights(rank, parameter, values, index);
-  fillFromModel(rank, parameter, values, source);
+    fillFromRule(rank, parameter, values, fill, options.initSeed);
+  else if (options.init == InitFrom::Safetensors)
+    fillFromWeights(rank, parameter, values, index);
+  else
+    fillFromModel(rank, parameter, values, source);
+  edit.send();
 }
 
 } // namespace
@@ -246,7 +250,7 @@ void initialize(Rank &rank, int64_t startStep) {
     return; // nothing to fill: checkProgram refuses parameters without it
   InitialFiles files(rank);
   rank.initialFiles = &files;
-  rank.program->init(rank);
+  call(rank, rank.program->init);
   rank.initialFiles = nullptr;
 }
 

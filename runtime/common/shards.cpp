@@ -4,6 +4,7 @@
 
 #include "common/checkpoint_files.h"
 #include "common/launch.h"
+#include "common/target.h"
 #include "partita_rt/fingerprint.h"
 
 #include <cerrno>
@@ -44,9 +45,10 @@ std::vector<Part> partsOf(const Rank &rank, const std::vector<TensorPiece> &piec
 }
 
 /// Calls visit(bytes, count) with the part's elements in order.
-template <typename Visit> void forBytes(const Part &part, Visit visit) {
+template <typename Visit> void forBytes(const Rank &rank, const Part &part, Visit visit) {
   int64_t width = sizeOf(part.piece->dtype);
-  auto *data = static_cast<const char *>(part.piece->data);
+  HostView piece(rank, part.piece->data, part.piece->local.elements() * width);
+  const char *data = piece.data();
   if (part.runs.empty())
     return visit(data, part.slices.elements() * width);
   std::vector<char> packed;
@@ -62,7 +64,7 @@ std::string saveOf(Rank &rank, const std::vector<Part> &parts,
   uint64_t hash = 0;
   for (const Part &part : parts) {
     hash = mixText(hash, part.piece->name);
-    forBytes(part, [&](const char *bytes, int64_t count) {
+    forBytes(rank, part, [&](const char *bytes, int64_t count) {
       auto *data = reinterpret_cast<const unsigned char *>(bytes);
       hash = (hash ^ fingerprint(data, count, count)) * 0x9E3779B97F4A7C15u;
     });
@@ -77,7 +79,7 @@ std::string saveOf(Rank &rank, const std::vector<Part> &parts,
   return fingerprintText(hash);
 }
 
-void writeShard(const std::string &path, const std::vector<Part> &parts,
+void writeShard(const Rank &rank, const std::string &path, const std::vector<Part> &parts,
                 const std::map<std::string, std::string> &metadata) {
   std::vector<SafetensorsWriter::Entry> entries;
   for (const Part &part : parts) {
@@ -88,7 +90,7 @@ void writeShard(const std::string &path, const std::vector<Part> &parts,
   }
   SafetensorsWriter writer(path, entries, metadata);
   for (const Part &part : parts)
-    forBytes(part, [&](const char *bytes, int64_t count) { writer.write(bytes, count); });
+    forBytes(rank, part, [&](const char *bytes, int64_t count) { writer.write(bytes, count); });
   writer.commit();
 }
 
@@ -157,7 +159,7 @@ void writeShards(Rank &rank, const std::string &folder,
   try {
     for (size_t i = 0; i < names.size(); ++i)
       if (contents.writers[i] == rank.rank)
-        writeShard(folder + "/" + names[i], parts, metadata);
+        writeShard(rank, folder + "/" + names[i], parts, metadata);
     barrier(*rank.world, "the pieces of a checkpoint");
     if (rank.rank == 0)
       writeIndex(folder, names, contents, metadata);

@@ -5,6 +5,7 @@
 #include "common/checkpoint.h"
 #include "common/launch.h"
 #include "common/metrics.h"
+#include "common/target.h"
 #include "partita_rt/init.h"
 #include "partita_rt/transfer.h"
 #include "partita_rt/work.h"
@@ -94,7 +95,7 @@ double evaluate(Rank &rank, const Session &session) {
   for (int64_t b = 0; b < batches; ++b) {
     session.eval->fill(rank, b, 1);
     rank.report = {};
-    rank.program->evalStep(rank);
+    call(rank, rank.program->evalStep);
     checkNothingUnderWay(rank);
     sum += double(rank.report.loss) * double(rank.report.tokenCount);
     tokens += rank.report.tokenCount;
@@ -304,7 +305,7 @@ void Loop::step(int64_t number) {
   rank.gradientSink = wantsGradients ? &sink : nullptr;
   if (first)
     beforeStep.emplace(rank);
-  program.trainStep(rank);
+  call(rank, program.trainStep);
   rank.gradientSink = nullptr;
   if (clock) {
     clock->stop();
@@ -379,7 +380,8 @@ void Loop::setClock(WorkClock *value) {
 static int64_t skippedBefore(const Rank &rank) {
   for (const ScalarState &state : rank.program->scalarStates)
     if (std::string(state.name) == "loss_scale.skipped")
-      return *rank.persistent<int64_t>(state.offset);
+      return *reinterpret_cast<const int64_t *>(
+          HostView(rank, rank.persistent<int64_t>(state.offset), 8).data());
   return 0;
 }
 
@@ -456,7 +458,7 @@ void runRankProgram(Rank &rank, const Session &session) {
   if (!options.forward.empty()) {
     if (session.first)
       session.first->fill(rank, 0, 1);
-    program.forward(rank);
+    call(rank, program.forward);
     checkNothingUnderWay(rank);
     writeOutputs(rank, options.forward);
   }

@@ -136,7 +136,7 @@ void runRank(Rank &rank, std::unique_ptr<RankMemory> &memory,
     memory->inputAt.push_back(memory->inputs.base + offset);
     offset += roundUp(program.accumulate * input.localShape.elements() * sizeOf(input.dtype), 64);
   }
-  rank.inputs = memory->inputAt.data();
+  rank.inputs = rank.hostInputs = memory->inputAt.data();
   rank.hyper = program.hyper;
   rank.learningRate = program.hyper.learningRate;
   body(rank);

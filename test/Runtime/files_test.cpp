@@ -133,7 +133,7 @@ struct Buffers {
   Rank rank;
   Buffers(const Program &program, int number) {
     placeOnMesh(rank, program, number);
-    rank.inputs = all;
+    rank.inputs = rank.hostInputs = all;
   }
 };
 

@@ -276,12 +276,13 @@ struct Rank {
   int ranks = 1;
   int coordinates[kMaxAxes] = {}; ///< position along each mesh axis
 
-  char *persistentBase = nullptr;            ///< program->persistentBytes
-  char *arenaBase = nullptr;                 ///< program->arenaBytes
-  char *hostBase = nullptr;                  ///< program->hostBytes
-  char *pinnedBase = nullptr;                ///< program->pinnedBytes
-  void *const *inputs = nullptr;             ///< one per input of the program
-  Communicator *groups[kMaxAxes] = {};       ///< per mesh axis
+  char *persistentBase = nullptr;      ///< program->persistentBytes
+  char *arenaBase = nullptr;           ///< program->arenaBytes
+  char *hostBase = nullptr;            ///< program->hostBytes
+  char *pinnedBase = nullptr;          ///< program->pinnedBytes
+  void *const *inputs = nullptr;       ///< one per input of the program
+  void *const *hostInputs = nullptr;   ///< the runtime's own: where the host writes what goes there
+  Communicator *groups[kMaxAxes] = {}; ///< per mesh axis
   Communicator *gatherGroups[kMaxAxes] = {}; ///< per mesh axis; null where none is its own
   Communicator *world = nullptr;             ///< all ranks
 

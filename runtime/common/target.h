@@ -1,0 +1,74 @@
+// What a target does for the common code beside kernels, collectives, copies and the launch:
+// implemented in cpu/target.cpp and cuda/target.cpp.
+//
+// Common code is the host's. It touches a rank's memory through HostView and HostEdit alone, and
+// calls the program's functions through call(): on a GPU memory is elsewhere, and a step is
+// launched, not run.
+
+#ifndef PARTITA_RT_COMMON_TARGET_H
+#define PARTITA_RT_COMMON_TARGET_H
+
+#include "partita_rt/program.h"
+
+#include <vector>
+
+namespace partita_rt {
+
+/// Is a rank's device memory the host's, at the same addresses?
+bool deviceIsHost();
+
+/// Copies between a rank's memory and the host's, complete when they return, behind all that the
+/// rank has begun. Where deviceIsHost() they are plain copies.
+void readDevice(const Rank &rank, void *to, const void *device, int64_t bytes);
+void writeDevice(const Rank &rank, void *device, const void *from, int64_t bytes);
+
+/// Brings what was written to Rank::hostInputs, the first so many micro-batches, to Rank::inputs.
+void sendInputs(Rank &rank, int64_t microBatches);
+
+/// Runs one of the program's functions; its report and all it computes are there when it returns.
+/// Throws what a kernel found wrong (a token that is none).
+void call(Rank &rank, void (*function)(Rank &));
+
+/// Bytes of a rank's memory as host code reads them: where they stand, or a copy.
+class HostView {
+public:
+  HostView(const Rank &rank, const void *device, int64_t bytes) : seen(device) {
+    if (deviceIsHost())
+      return;
+    copy.resize(size_t(bytes));
+    readDevice(rank, copy.data(), device, bytes);
+    seen = copy.data();
+  }
+  HostView(const HostView &) = delete;
+  HostView &operator=(const HostView &) = delete;
+  const char *data() const { return static_cast<const char *>(seen); }
+
+private:
+  std::vector<char> copy;
+  const void *seen;
+};
+
+/// Bytes of a rank's memory that host code writes, all of them; undefined at first. They are there
+/// after send().
+class HostEdit {
+public:
+  HostEdit(const Rank &rank, void *device, int64_t bytes)
+      : rank(rank), device(device), bytes(bytes), copy(deviceIsHost() ? 0 : size_t(bytes)) {}
+  HostEdit(const HostEdit &) = delete;
+  HostEdit &operator=(const HostEdit &) = delete;
+  char *data() { return deviceIsHost() ? static_cast<char *>(device) : copy.data(); }
+  void send() {
+    if (!deviceIsHost())
+      writeDevice(rank, device, copy.data(), bytes);
+  }
+
+private:
+  const Rank &rank;
+  void *device;
+  int64_t bytes;
+  std::vector<char> copy;
+};
+
+} // namespace partita_rt
+
+#endif // PARTITA_RT_COMMON_TARGET_H
