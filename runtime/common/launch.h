@@ -14,15 +14,18 @@ namespace partita_rt {
 /// The process's place in the launch. One object per process, made before anything is printed.
 class World {
 public:
-  /// Starts MPI when the environment says that mpirun (or a PMI launcher) made this process.
+  /// Joins the other processes when the environment says that a launcher made this one.
   World();
   ~World();
   World(const World &) = delete;
   World &operator=(const World &) = delete;
 
-  bool usesMpi() const { return mpi; }
   int process() const { return processRank; }
   int processes() const { return processCount; }
+  /// How a run of the program is started, for its help: "mpirun -np RANKS NAME ...".
+  static std::string usage(const Program &program);
+  /// Throws Error if the processes that were started cannot be the program's ranks.
+  void check(const Program &program) const;
   /// The one process that prints.
   bool speaks() const { return processRank == 0; }
 
@@ -31,21 +34,21 @@ public:
   std::string agree(const std::string &error);
 
   /// Runs `body` once per rank of the program's mesh, with communicators and memory ready, and
-  /// returns the message of the first failure ("" when none). Under MPI a failure after this point
-  /// prints its message as "<name>: error: rank R: ..." and ends all processes with exit code 1.
+  /// returns the message of the first failure ("" when none). Of ranks that are processes a failure
+  /// after this point prints its message as "<name>: error: rank R: ..." and ends all processes
+  /// with exit code 1.
   std::string run(const Program &program, const RunOptions *options,
                   const std::function<void(Rank &)> &body);
 
 private:
-  std::string runThreads(const Program &program, const RunOptions *options,
-                         const std::function<void(Rank &)> &body);
-  void runProcess(const Program &program, const RunOptions *options,
-                  const std::function<void(Rank &)> &body);
-
-  bool mpi = false;
+  struct Launch; ///< the target's own
+  std::unique_ptr<Launch> launch;
   int processRank = 0;
   int processCount = 1;
 };
+
+/// "dp=2,tp=2", or "one rank".
+std::string meshText(const Program &program);
 
 /// Product of the axes' sizes.
 int rankCount(const Program &program);

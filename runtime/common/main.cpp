@@ -21,21 +21,6 @@ namespace partita_rt {
 
 namespace {
 
-std::string meshText(const Program &program) {
-  std::string text;
-  for (const Axis &axis : program.mesh)
-    text += (text.empty() ? "" : ",") + std::string(axis.name) + "=" + std::to_string(axis.size);
-  return text.empty() ? "one rank" : text;
-}
-
-void checkProcesses(const World &world, const Program &program) {
-  int ranks = rankCount(program);
-  if (world.usesMpi() && world.processes() != ranks)
-    fail("the program was compiled for %d ranks (%s), mpirun started %d processes; start %d, or "
-         "compile it with another --mesh",
-         ranks, meshText(program).c_str(), world.processes(), ranks);
-}
-
 /// Files that are written at the end must not turn out impossible then.
 void checkWritable(const char *option, const std::string &path) {
   if (path.empty())
@@ -103,7 +88,7 @@ void checkOutputs(const Program &program, const RunOptions &o) {
     check(dataPath(o.evalData), "what --eval-data reads");
     if (option != std::string("--dump-parameters")) // whole or not at all, and read before
       check(o.initFile, "what --init reads");
-    for (const char *file : {"model.cpp", "manifest.json", "Makefile", program.name})
+    for (const char *file : {"model.cpp", "model.cu", "manifest.json", "Makefile", program.name})
       check(o.programFolder + "/" + file, "a file of the program");
     if (*program.model)
       check(modelPath(program, o, program.model), "a file of the model");
@@ -148,7 +133,7 @@ void checkSameData(const Session &session, const CheckpointInfo &info) {
 
 void openSession(Session &session, const World &world, const Program &program) {
   RunOptions &options = session.options;
-  checkProcesses(world, program);
+  world.check(program);
   session.seed = options.seed.value_or(1);
   CheckpointInfo info;
   if (options.resume) {
@@ -199,16 +184,6 @@ bool onlyCensus(const RunOptions &options) {
 
 } // namespace
 
-/// A launcher that says so by variables which only it sets, and is not MPI's: each process would
-/// train the whole model by itself.
-static void refuseLaunchers(const World &world) {
-  const char *size = std::getenv("WORLD_SIZE");
-  if (!world.usesMpi() && size && std::atoi(size) > 1 && std::getenv("RANK"))
-    fail("started as one of %s processes by torchrun or the like (RANK, WORLD_SIZE); this program "
-         "starts its ranks itself, or is started by mpirun",
-         size);
-}
-
 int programMain(int argc, char **argv, const Program &program) {
   World world;
   auto say = [&](const std::string &error) {
@@ -220,7 +195,6 @@ int programMain(int argc, char **argv, const Program &program) {
   Session session;
   std::string error;
   try {
-    refuseLaunchers(world);
     checkProgram(program);
     session.options = parseOptions(argc, argv, program);
     if (!session.options.help && !onlyCensus(session.options))

@@ -1,7 +1,9 @@
 // One table of options: name, argument, help and what it does.
 
 #include "common/options.h"
+#include "common/launch.h"
 #include "common/schedule_options.h"
+#include "common/target.h"
 #include "partita_rt/schedule_text.h"
 
 #include <algorithm>
@@ -214,6 +216,8 @@ void checkCombinations(const RunOptions &o, const Program &program) {
 
 /// Why the program would not look at an option; "" when it does.
 static std::string whyNotRead(const std::string &option, const Program &program) {
+  if (std::string why = whyNotHere(option); !why.empty())
+    return why;
   const HyperReads &reads = program.reads;
   if (option == "--clip" && !reads.gradientClip)
     return "the program was compiled without gradient clipping; compile it with a --clip";
@@ -289,8 +293,8 @@ RunOptions parseOptions(int argc, char **argv, const Program &program) {
 
 std::string helpText(const Program &program) {
   std::string text = std::string("usage: ") + program.name +
-                     " --data FILE --steps N [options]\n       mpirun -np RANKS " + program.name +
-                     " ...\n\noptions:\n";
+                     " --data FILE --steps N [options]\n       " + World::usage(program) +
+                     "\n\noptions:\n";
   for (const Option &option : optionTable()) {
     if (!whyNotRead(option.name, program).empty())
       continue;

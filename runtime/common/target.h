@@ -10,6 +10,7 @@
 
 #include "partita_rt/program.h"
 
+#include <string>
 #include <vector>
 
 namespace partita_rt {
@@ -28,6 +29,9 @@ void sendInputs(Rank &rank, int64_t microBatches);
 /// Runs one of the program's functions; its report and all it computes are there when it returns.
 /// Throws what a kernel found wrong (a token that is none).
 void call(Rank &rank, void (*function)(Rank &));
+
+/// Why programs of this target have not the option; "" where they have.
+std::string whyNotHere(const std::string &option);
 
 /// Bytes of a rank's memory as host code reads them: where they stand, or a copy.
 class HostView {

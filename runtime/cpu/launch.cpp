@@ -26,6 +26,13 @@ void setBlasThreads(int threads) { openblas_set_num_threads(threads); }
 
 //===-- The mesh ----------------------------------------------------------------------------===//
 
+std::string meshText(const Program &program) {
+  std::string text;
+  for (const Axis &axis : program.mesh)
+    text += (text.empty() ? "" : ",") + std::string(axis.name) + "=" + std::to_string(axis.size);
+  return text.empty() ? "one rank" : text;
+}
+
 int rankCount(const Program &program) {
   int n = 1;
   for (const Axis &axis : program.mesh)
@@ -156,7 +163,7 @@ void runRank(Rank &rank, std::unique_ptr<RankMemory> &memory,
 
 //===-- Threads -----------------------------------------------------------------------------===//
 
-std::string World::runThreads(const Program &program, const RunOptions *options,
+static std::string runThreads(const Program &program, const RunOptions *options,
                               const std::function<void(Rank &)> &body) {
   int ranks = rankCount(program);
   FailureFlag failure;
@@ -269,12 +276,12 @@ std::unique_ptr<Communicator> joinProcesses(const char *name, int rank, int size
 
 } // namespace
 
-void World::runProcess(const Program &program, const RunOptions *options,
+static void runProcess(int number, const Program &program, const RunOptions *options,
                        const std::function<void(Rank &)> &body) {
   std::vector<std::unique_ptr<Communicator>> groups;
   std::unique_ptr<RankMemory> memory;
   Rank rank;
-  placeOnMesh(rank, program, processRank);
+  placeOnMesh(rank, program, number);
   rank.options = options;
   try {
     forCommunicators(rank, [&](Communicator *&group, const Axis &axis, int number, int) {
@@ -291,9 +298,9 @@ void World::runProcess(const Program &program, const RunOptions *options,
     runRank(rank, memory, body);
   } catch (const std::exception &error) {
     // Several ranks may see one mistake: the lowest speaks first, and its abort silences the rest.
-    usleep(useconds_t(200'000) * useconds_t(std::min(processRank, 20)));
+    usleep(useconds_t(200'000) * useconds_t(std::min(number, 20)));
     std::fflush(stdout);
-    std::fprintf(stderr, "%s: error: rank %d: %s\n", program.name, processRank,
+    std::fprintf(stderr, "%s: error: rank %d: %s\n", program.name, number,
                  dynamic_cast<const std::bad_alloc *>(&error) ? "out of memory" : error.what());
     std::fflush(stderr);
     MPI_Abort(MPI_COMM_WORLD, 1);
@@ -302,11 +309,16 @@ void World::runProcess(const Program &program, const RunOptions *options,
 
 //===-- World -------------------------------------------------------------------------------===//
 
+/// Is there for processes that mpirun made; without it the program's ranks are threads.
+struct World::Launch {};
+
 World::World() {
+  bool mpi = false;
   for (const char *name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"})
     mpi = mpi || std::getenv(name);
   if (!mpi)
     return;
+  launch = std::make_unique<Launch>();
   int provided = 0;
   MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
   MPI_Comm_rank(MPI_COMM_WORLD, &processRank);
@@ -314,12 +326,30 @@ World::World() {
 }
 
 World::~World() {
-  if (mpi)
+  if (launch)
     MPI_Finalize();
 }
 
+std::string World::usage(const Program &program) {
+  return std::string("mpirun -np RANKS ") + program.name + " ...";
+}
+
+void World::check(const Program &program) const {
+  int ranks = rankCount(program);
+  if (launch && processCount != ranks)
+    fail("the program was compiled for %d ranks (%s), mpirun started %d processes; start %d, or "
+         "compile it with another --mesh",
+         ranks, meshText(program).c_str(), processCount, ranks);
+  // Of processes that another launcher made each would train the whole model by itself.
+  const char *size = std::getenv("WORLD_SIZE");
+  if (!launch && size && std::atoi(size) > 1 && std::getenv("RANK"))
+    fail("started as one of %s processes by torchrun or the like (RANK, WORLD_SIZE); this program "
+         "starts its ranks itself, or is started by mpirun",
+         size);
+}
+
 std::string World::agree(const std::string &error) {
-  if (!mpi)
+  if (!launch)
     return error;
   int mine = error.empty() ? processCount : processRank, lowest = processCount;
   MPI_Allreduce(&mine, &lowest, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);
@@ -335,9 +365,9 @@ std::string World::agree(const std::string &error) {
 
 std::string World::run(const Program &program, const RunOptions *options,
                        const std::function<void(Rank &)> &body) {
-  if (!mpi)
+  if (!launch)
     return runThreads(program, options, body);
-  runProcess(program, options, body);
+  runProcess(processRank, program, options, body);
   return "";
 }
 
