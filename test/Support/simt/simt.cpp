@@ -260,17 +260,6 @@ uint64_t blockNumber(uint64_t i, uint64_t count) {
   return i;
 }
 
-void checkLaunch(const Launch &launch) {
-  const dim3 &g = launch.grid, &b = launch.block;
-  int64_t threads = int64_t(b.x) * b.y * b.z;
-  if (threads < 1 || threads > kMostThreads || b.z > 64)
-    raise("blocks of " + text(b.x, b.y, b.z) + " threads");
-  if (g.x < 1 || g.y < 1 || g.z < 1 || g.x > 0x7fffffffu || g.y > 65535 || g.z > 65535)
-    raise("a grid of " + text(g.x, g.y, g.z) + " blocks");
-  if (launch.shared > size_t(kMostShared))
-    raise(std::to_string(launch.shared) + " bytes of shared memory");
-}
-
 } // namespace
 
 void setOrder(Order order, uint64_t seed) {
@@ -280,11 +269,24 @@ void setOrder(Order order, uint64_t seed) {
 
 Counters counters() { return machine.done; }
 
+std::string refusal(const Launch &launch) {
+  const dim3 &g = launch.grid, &b = launch.block;
+  int64_t threads = int64_t(b.x) * b.y * b.z;
+  if (threads < 1 || threads > kMostThreads || b.z > 64)
+    return "blocks of " + text(b.x, b.y, b.z) + " threads";
+  if (g.x < 1 || g.y < 1 || g.z < 1 || g.x > 0x7fffffffu || g.y > 65535 || g.z > 65535)
+    return "a grid of " + text(g.x, g.y, g.z) + " blocks";
+  if (launch.shared > size_t(kMostShared))
+    return std::to_string(launch.shared) + " bytes of shared memory";
+  return "";
+}
+
 void runGrid(const Launch &launch, const std::function<void()> &body) {
   machine.launch = &launch;
   machine.body = &body;
   machine.error.clear();
-  checkLaunch(launch);
+  if (std::string why = refusal(launch); !why.empty())
+    raise(why);
   machine.shared.reset(new unsigned char[launch.shared]);
   gridDim = {launch.grid.x, launch.grid.y, launch.grid.z};
   blockDim = {launch.block.x, launch.block.y, launch.block.z};

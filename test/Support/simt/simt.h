@@ -20,12 +20,15 @@
 #ifndef PARTITA_TEST_SIMT_H
 #define PARTITA_TEST_SIMT_H
 
+#include "simt/vector_types.h"
+
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <functional>
 #include <stdexcept>
+#include <string>
 #include <tuple>
 #include <type_traits>
 
@@ -38,23 +41,6 @@
 #define __launch_bounds__(...)
 /// One block runs at a time per thread of the operating system.
 #define __shared__ static thread_local
-
-struct dim3 {
-  unsigned x, y, z;
-  constexpr dim3(unsigned x = 1, unsigned y = 1, unsigned z = 1) : x(x), y(y), z(z) {}
-};
-struct uint3 {
-  unsigned x, y, z;
-};
-struct __attribute__((may_alias, aligned(8))) uint2 {
-  unsigned x, y;
-};
-struct __attribute__((may_alias, aligned(16))) uint4 {
-  unsigned x, y, z, w;
-};
-struct __attribute__((may_alias, aligned(16))) float4 {
-  float x, y, z, w;
-};
 
 extern __thread uint3 threadIdx, blockIdx;
 extern __thread uint3 blockDim, gridDim;
@@ -84,6 +70,9 @@ struct Launch {
   dim3 grid, block;
   size_t shared;
 };
+
+/// Why CUDA refuses a launch of this shape; empty: it does not.
+std::string refusal(const Launch &launch);
 
 /// Runs body() as every thread of the grid.
 void runGrid(const Launch &launch, const std::function<void()> &body);

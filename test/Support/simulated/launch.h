@@ -1,0 +1,44 @@
+// kernel<<<grid, block, shared, stream>>>(arguments...) without nvcc: an entry of the stream that
+// runs the kernel through simt.
+
+#ifndef PARTITA_TEST_SIMULATED_LAUNCH_H
+#define PARTITA_TEST_SIMULATED_LAUNCH_H
+
+#include "simt/simt.h"
+#include "simulated/queue.h"
+
+#include <tuple>
+#include <type_traits>
+
+namespace simulated {
+
+/// Complains of a pointer that the device cannot follow, as argument number `i` of the kernel.
+cudaError_t checkPointer(const char *kernel, int i, const void *pointer);
+
+/// Arguments are copied at the call. Without a stream (null) the kernel runs at once, what it
+/// throws is thrown, and its pointers may be to any memory. Errors are cudaGetLastError's.
+template <typename... P, typename... A>
+void launch(const simt::Launch &shape, cudaStream_t stream, void (*kernel)(P...),
+            A &&...arguments) {
+  if (!stream)
+    return simt::launch(shape, kernel, static_cast<A &&>(arguments)...);
+  std::tuple<P...> values(static_cast<A &&>(arguments)...);
+  int number = 0;
+  bool wrong = false;
+  auto check = [&](const auto &value) {
+    ++number;
+    if constexpr (std::is_pointer_v<std::decay_t<decltype(value)>>)
+      wrong |= checkPointer(shape.kernel, number, static_cast<const void *>(value)) != cudaSuccess;
+  };
+  std::apply([&](const auto &...each) { (check(each), ...); }, values);
+  if (std::string why = simt::refusal(shape); !why.empty())
+    wrong |= misuse(cudaErrorInvalidConfiguration, "%s: %s", shape.kernel, why.c_str());
+  if (wrong)
+    return;
+  enqueue(stream, shape.kernel,
+          [shape, kernel, values] { simt::runGrid(shape, [&] { std::apply(kernel, values); }); });
+}
+
+} // namespace simulated
+
+#endif // PARTITA_TEST_SIMULATED_LAUNCH_H

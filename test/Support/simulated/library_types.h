@@ -1,0 +1,15 @@
+// The element types that libraries are told of, under CUDA's names.
+
+#ifndef PARTITA_TEST_SIMULATED_LIBRARY_TYPES_H
+#define PARTITA_TEST_SIMULATED_LIBRARY_TYPES_H
+
+typedef enum cudaDataType_t {
+  CUDA_R_32F = 0,
+  CUDA_R_64F = 1,
+  CUDA_R_16F = 2,
+  CUDA_R_8I = 3,
+  CUDA_R_32I = 10,
+  CUDA_R_16BF = 14,
+} cudaDataType;
+
+#endif // PARTITA_TEST_SIMULATED_LIBRARY_TYPES_H
