@@ -5,6 +5,7 @@
 #include "common/checkpoint_files.h"
 #include "common/launch.h"
 #include "common/layout.h"
+#include "common/mesh.h"
 #include "common/shards.h"
 #include "common/target.h"
 

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace partita_rt {
 
@@ -47,20 +48,16 @@ private:
   int processCount = 1;
 };
 
-/// "dp=2,tp=2", or "one rank".
-std::string meshText(const Program &program);
-
-/// Product of the axes' sizes.
-int rankCount(const Program &program);
-
-/// Sets rank, ranks and coordinates: the last axis varies fastest.
-void placeOnMesh(Rank &rank, const Program &program, int number);
-
 /// Bytes of input buffers of one rank: all micro-batches of a step, each input 64-byte aligned.
 int64_t inputBytes(const Program &program);
+/// Where each input begins in them; their end.
+std::vector<int64_t> inputOffsets(const Program &program);
 
 /// Bytes of a rank's arena in this run (whose options may be null).
 int64_t arenaBytes(const Program &program, const RunOptions *options);
+
+/// PARTITA_RT_TIMEOUT: how many seconds a rank waits for another (1800).
+double timeoutSeconds();
 
 /// Threads that BLAS uses in each rank.
 void setBlasThreads(int threads);

@@ -4,6 +4,7 @@
 #include "common/checkpoint.h"
 #include "common/data.h"
 #include "common/launch.h"
+#include "common/mesh.h"
 #include "common/metrics.h"
 #include "common/train.h"
 #include "partita_rt/fingerprint.h"

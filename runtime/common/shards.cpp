@@ -4,6 +4,7 @@
 
 #include "common/checkpoint_files.h"
 #include "common/launch.h"
+#include "common/mesh.h"
 #include "common/target.h"
 #include "partita_rt/fingerprint.h"
 

@@ -1,10 +1,10 @@
 // Order, bookkeeping and waiting (group.h).
 
 #include "cpu/group.h"
+#include "common/launch.h"
 
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <ctime>
 #include <sched.h>
 
@@ -69,12 +69,6 @@ void FailureFlag::raise(int rank, const std::string &message) {
 std::string FailureFlag::message() const {
   std::lock_guard<std::mutex> lock(mutex);
   return text;
-}
-
-static double timeoutSeconds() {
-  const char *text = std::getenv("PARTITA_RT_TIMEOUT");
-  double seconds = text ? std::atof(text) : 0;
-  return seconds > 0 ? seconds : 1800;
 }
 
 void waitUntil(const std::function<bool()> &ready, const FailureFlag *failure,

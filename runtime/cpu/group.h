@@ -9,7 +9,7 @@
 #ifndef PARTITA_RT_CPU_GROUP_H
 #define PARTITA_RT_CPU_GROUP_H
 
-#include "cpu/request.h"
+#include "common/request.h"
 
 #include <array>
 #include <atomic>

@@ -1,7 +1,7 @@
 // Launching ranks on CPUs (common/launch.h).
 
 #include "common/launch.h"
-#include "common/options.h"
+#include "common/mesh.h"
 #include "cpu/message_group.h"
 #include "cpu/thread_group.h"
 #include "cpu/transfer.h"
@@ -24,68 +24,7 @@ namespace partita_rt {
 
 void setBlasThreads(int threads) { openblas_set_num_threads(threads); }
 
-//===-- The mesh ----------------------------------------------------------------------------===//
-
-std::string meshText(const Program &program) {
-  std::string text;
-  for (const Axis &axis : program.mesh)
-    text += (text.empty() ? "" : ",") + std::string(axis.name) + "=" + std::to_string(axis.size);
-  return text.empty() ? "one rank" : text;
-}
-
-int rankCount(const Program &program) {
-  int n = 1;
-  for (const Axis &axis : program.mesh)
-    n *= axis.size;
-  return n;
-}
-
-void placeOnMesh(Rank &rank, const Program &program, int number) {
-  rank.program = &program;
-  rank.rank = number;
-  rank.ranks = rankCount(program);
-  for (int64_t axis = program.mesh.size() - 1; axis >= 0; --axis) {
-    rank.coordinates[axis] = number % program.mesh[axis].size;
-    number /= program.mesh[axis].size;
-  }
-}
-
-/// Ranks of the same color form one group of `axis`: all coordinates but that one are equal.
-static int colorOf(const Rank &rank, int axis) {
-  int color = 0;
-  for (int64_t other = 0; other < rank.program->mesh.size(); ++other)
-    if (other != axis)
-      color = color * rank.program->mesh[other].size + rank.coordinates[other];
-  return color;
-}
-
-/// `body(place, axis, its number, 0 or 1)` for every communicator that the rank has on an axis.
-template <typename Body> static void forCommunicators(Rank &rank, Body body) {
-  for (int number = 0; number < int(rank.program->mesh.size()); ++number) {
-    const Axis &axis = rank.program->mesh[number];
-    body(rank.groups[number], axis, number, 0);
-    if (axis.gathersAhead)
-      body(rank.gatherGroups[number], axis, number, 1);
-  }
-}
-
 //===-- Memory ------------------------------------------------------------------------------===//
-
-static int64_t roundUp(int64_t bytes, int64_t multiple) {
-  return (bytes + multiple - 1) / multiple * multiple;
-}
-
-int64_t inputBytes(const Program &program) {
-  int64_t bytes = 0;
-  for (const Input &input : program.inputs)
-    bytes += roundUp(program.accumulate * input.localShape.elements() * sizeOf(input.dtype), 64);
-  return bytes;
-}
-
-int64_t arenaBytes(const Program &program, const RunOptions *options) {
-  bool forward = options && !options->forward.empty();
-  return std::max(program.arenaBytes, forward ? program.forwardArenaBytes : 0);
-}
 
 namespace {
 
@@ -138,11 +77,8 @@ void runRank(Rank &rank, std::unique_ptr<RankMemory> &memory,
   rank.hostBase = memory->host.base;
   rank.pinnedBase = memory->pinned.base;
   rank.transfers = &memory->transfers;
-  int64_t offset = 0;
-  for (const Input &input : program.inputs) {
+  for (int64_t offset : inputOffsets(program))
     memory->inputAt.push_back(memory->inputs.base + offset);
-    offset += roundUp(program.accumulate * input.localShape.elements() * sizeOf(input.dtype), 64);
-  }
   rank.inputs = rank.hostInputs = memory->inputAt.data();
   rank.hyper = program.hyper;
   rank.learningRate = program.hyper.learningRate;
@@ -244,7 +180,7 @@ std::unique_ptr<Communicator> joinProcesses(const char *name, int rank, int size
   if (any)
     return std::make_unique<MessageGroup>(name, rank, size, comm);
 
-  int64_t slotBytes = roundUp(sizeof(BoardSlot), 4096);
+  int64_t slotBytes = (sizeof(BoardSlot) + 4095) / 4096 * 4096;
   int64_t stagingBytes = placeBytes * int64_t(WindowGroup::kPlaces);
   char *base = nullptr;
   auto *window = new MPI_Win;

@@ -13,6 +13,7 @@
 #define PARTITA_RT_CPU_SEGMENTED_GROUP_H
 
 #include "cpu/group.h"
+#include "cpu/rank_order.h"
 
 namespace partita_rt {
 

@@ -5,6 +5,7 @@
 #define PARTITA_RT_CPU_THREAD_GROUP_H
 
 #include "cpu/board.h"
+#include "cpu/rank_order.h"
 
 namespace partita_rt {
 

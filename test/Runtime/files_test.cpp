@@ -5,6 +5,7 @@
 #include "common/json.h"
 #include "common/launch.h"
 #include "common/layout.h"
+#include "common/mesh.h"
 #include "common/options.h"
 #include "common/samples.h"
 #include "partita_rt/fingerprint.h"
@@ -226,8 +227,9 @@ TEST(Layout, RunsCoverThePieceInOrder) {
       columns.push_back(g + i);
   });
   EXPECT_EQ(columns, (std::vector<int64_t>{0, 1, 6, 7}));
-  // Rank 1 of "a" has the second half of a block of four and of two of two, in two rows of three: in the piece where
-  // the blocks are, one behind the other; and of all that the second flat third, over "b".
+  // Rank 1 of "a" has the second half of a block of four and of two of two, in two rows of three:
+  // in the piece where the blocks are, one behind the other; and of all that the second flat third,
+  // over "b".
   Splits unequal{{1, 0, 3, {4, 2, 2}}}, flat{{1, 0, 3, {4, 2, 2}}, {kFlat, 1}};
   int second[kMaxAxes] = {1, 1};
   std::map<int64_t, int64_t> whole, third;

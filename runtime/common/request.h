@@ -1,7 +1,7 @@
-// A collective as the transports see it, and the arithmetic that all transports share.
+// A collective as the transports of all targets see it, and what ranks compare of it.
 
-#ifndef PARTITA_RT_CPU_REQUEST_H
-#define PARTITA_RT_CPU_REQUEST_H
+#ifndef PARTITA_RT_COMMON_REQUEST_H
+#define PARTITA_RT_COMMON_REQUEST_H
 
 #include "partita_rt/comm.h"
 
@@ -80,18 +80,6 @@ Signature signatureOf(const Communicator::Request &request, uint64_t number, int
 std::string mismatchText(const std::string &axis, int rankA, const Signature &a, int rankB,
                          const Signature &b);
 
-/// out[i] = sources[0][i] op sources[1][i] op ... in rank order; out may be one of the sources.
-/// `begin`, `count` in elements.
-void reduceInRankOrder(char *out, const char *const *sources, int ranks, int64_t count, DType dtype,
-                       Reduce reduce);
-
-/// [begin, end) of the share of `part` when n elements are divided among `parts`, in multiples of
-/// 16 elements (a cache line of float32) where possible.
-struct Range {
-  int64_t begin, end;
-};
-Range shareOf(int64_t n, int part, int parts);
-
 } // namespace partita_rt
 
-#endif // PARTITA_RT_CPU_REQUEST_H
+#endif // PARTITA_RT_COMMON_REQUEST_H

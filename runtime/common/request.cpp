@@ -1,10 +1,7 @@
-// Collectives: entry points of comm.h, signatures, and the reduction in rank order.
+// Collectives: entry points of comm.h, and signatures.
 
-#include "cpu/request.h"
-#include "cpu/vector.h"
+#include "common/request.h"
 #include "partita_rt/work.h"
-
-#include <algorithm>
 
 namespace partita_rt {
 
@@ -48,59 +45,6 @@ std::string mismatchText(const std::string &axis, int rankA, const Signature &a,
   return "collectives differ between the ranks of axis " + axis + ": rank " +
          std::to_string(rankA) + " is at " + a.text() + ", rank " + std::to_string(rankB) + " at " +
          b.text();
-}
-
-namespace {
-
-/// S: what is added in, T itself or, for 16-bit elements, float.
-template <typename T, typename S = T>
-void reduceTyped(T *out, const char *const *sources, int ranks, int64_t count, Reduce reduce) {
-  // Blocks that stay in the first-level cache while the ranks' contributions are added.
-  constexpr int64_t kBlock = 2048;
-  alignas(64) S sum[kBlock];
-  for (int64_t begin = 0; begin < count; begin += kBlock) {
-    int64_t n = std::min(kBlock, count - begin);
-    convertArray(sum, reinterpret_cast<const T *>(sources[0]) + begin, n);
-    for (int r = 1; r < ranks; ++r) {
-      const T *__restrict x = reinterpret_cast<const T *>(sources[r]) + begin;
-      if (reduce == Reduce::Sum)
-        for (int64_t i = 0; i < n; ++i)
-          sum[i] += x[i];
-      else
-        for (int64_t i = 0; i < n; ++i) // NaN wins, whichever side it stands on
-          sum[i] = (sum[i] > x[i] || sum[i] != sum[i]) ? sum[i] : S(x[i]);
-    }
-    convertArray(out + begin, sum, n);
-  }
-}
-
-} // namespace
-
-void reduceInRankOrder(char *out, const char *const *sources, int ranks, int64_t count, DType dtype,
-                       Reduce reduce) {
-  switch (dtype) {
-  case DType::Float32:
-    return reduceTyped(reinterpret_cast<float *>(out), sources, ranks, count, reduce);
-  case DType::Float16:
-    return reduceTyped<Half, float>(reinterpret_cast<Half *>(out), sources, ranks, count, reduce);
-  case DType::BFloat16:
-    return reduceTyped<BFloat16, float>(reinterpret_cast<BFloat16 *>(out), sources, ranks, count,
-                                        reduce);
-  case DType::Float64:
-    return reduceTyped(reinterpret_cast<double *>(out), sources, ranks, count, reduce);
-  case DType::Int32:
-    return reduceTyped(reinterpret_cast<int32_t *>(out), sources, ranks, count, reduce);
-  case DType::Int64:
-    return reduceTyped(reinterpret_cast<int64_t *>(out), sources, ranks, count, reduce);
-  default:
-    fail("collectives cannot reduce %s", nameOf(dtype));
-  }
-}
-
-Range shareOf(int64_t n, int part, int parts) {
-  int64_t lines = (n + 15) / 16;
-  auto at = [&](int64_t p) { return std::min(n, lines * p / parts * 16); };
-  return {at(part), part + 1 == parts ? n : at(part + 1)};
 }
 
 namespace {

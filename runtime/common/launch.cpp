@@ -1,0 +1,33 @@
+// What every target's launch needs (launch.h).
+
+#include "common/launch.h"
+#include "common/options.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace partita_rt {
+
+std::vector<int64_t> inputOffsets(const Program &program) {
+  std::vector<int64_t> offsets{0};
+  for (const Input &input : program.inputs) {
+    int64_t bytes = program.accumulate * input.localShape.elements() * sizeOf(input.dtype);
+    offsets.push_back(offsets.back() + (bytes + 63) / 64 * 64);
+  }
+  return offsets;
+}
+
+int64_t inputBytes(const Program &program) { return inputOffsets(program).back(); }
+
+int64_t arenaBytes(const Program &program, const RunOptions *options) {
+  bool forward = options && !options->forward.empty();
+  return std::max(program.arenaBytes, forward ? program.forwardArenaBytes : 0);
+}
+
+double timeoutSeconds() {
+  const char *text = std::getenv("PARTITA_RT_TIMEOUT");
+  double seconds = text ? std::atof(text) : 0;
+  return seconds > 0 ? seconds : 1800;
+}
+
+} // namespace partita_rt
