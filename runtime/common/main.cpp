@@ -186,13 +186,19 @@ bool onlyCensus(const RunOptions &options) {
 } // namespace
 
 int programMain(int argc, char **argv, const Program &program) {
-  World world;
+  std::unique_ptr<World> joined;
   auto say = [&](const std::string &error) {
     std::fflush(stdout);
-    if (world.speaks())
+    if (!joined || joined->speaks())
       std::fprintf(stderr, "%s: error: %s\n", program.name, error.c_str());
     return 1;
   };
+  try {
+    joined = std::make_unique<World>();
+  } catch (const std::exception &exception) {
+    return say(exception.what());
+  }
+  World &world = *joined;
   Session session;
   std::string error;
   try {

@@ -144,6 +144,10 @@ const std::vector<Option> &optionTable() {
        "its "
        "outputs",
        PATH(forward)},
+      {"--tune", nullptr,
+       "try the algorithms for every matrix product of a step on this GPU, write the fastest to "
+       "products.json beside the program, where later runs find them, and end",
+       FLAG(tune)},
       {"--census", nullptr, "print every collective of a step and why it is there", FLAG(census)},
       {"--help", nullptr, "print this text", FLAG(help)},
   };
@@ -206,7 +210,11 @@ void checkCombinations(const RunOptions &o, const Program &program) {
   needs(program.forward != nullptr, !o.forward.empty(), "--forward", "a program with a forward");
   if (o.resume && o.init != InitFrom::ModelFile)
     fail("--resume takes the parameters from the checkpoint; leave out --init");
-  bool something = !o.data.empty() || !o.evalData.empty() || o.census || o.steps ||
+  if (o.tune && (!o.data.empty() || !o.evalData.empty() || o.steps || o.resume ||
+                 !o.dumpParameters.empty() || !o.forward.empty()))
+    fail("--tune goes alone: it computes on made up data, and writes products.json only");
+  needs(program.trainStep || program.forward, o.tune, "--tune", "a program with a train_step");
+  bool something = !o.data.empty() || o.tune || !o.evalData.empty() || o.census || o.steps ||
                    !o.dumpParameters.empty() || !o.forward.empty();
   if (!something)
     fail("nothing to do: give --data FILE and --steps N (--help lists the options)");
@@ -309,6 +317,10 @@ std::string helpText(const Program &program) {
     text += "\n";
   }
   return text;
+}
+
+std::string productsPath(const RunOptions &options) {
+  return options.programFolder + "/products.json";
 }
 
 std::string modelPath(const Program &program, const RunOptions &options, const char *path) {

@@ -16,6 +16,7 @@ enum class InitFrom { ModelFile, Seed, Safetensors };
 struct RunOptions {
   bool help = false;
   bool census = false;
+  bool tune = false;
   std::optional<int64_t> ranks;
   int64_t threads = 1; ///< BLAS threads per rank
 
@@ -57,6 +58,9 @@ RunOptions parseOptions(int argc, char **argv, const Program &program);
 
 /// Where a file of the model is, by its path in the program's tables and calls.
 std::string modelPath(const Program &program, const RunOptions &options, const char *path);
+
+/// Where the choices are that --tune makes: products.json beside the program.
+std::string productsPath(const RunOptions &options);
 
 std::string helpText(const Program &program);
 

@@ -30,6 +30,13 @@ void sendInputs(Rank &rank, int64_t microBatches);
 /// Throws what a kernel found wrong (a token that is none).
 void call(Rank &rank, void (*function)(Rank &));
 
+/// Tries the algorithms of matrix products (--tune) in one call of the function, whose inputs are
+/// all zero, and writes the choices to `path`. All ranks call it; rank 0 chooses.
+void tune(Rank &rank, void (*function)(Rank &), const std::string &path);
+
+/// What the device says of its memory, for the summary; "" where it is the host's.
+std::string deviceMemoryText(const Rank &rank);
+
 /// Why programs of this target have not the option; "" where they have.
 std::string whyNotHere(const std::string &option);
 

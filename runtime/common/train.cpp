@@ -183,7 +183,8 @@ int64_t residentAtMost() {
   return 0;
 }
 
-void printMemory(const Program &program, const RunOptions &options) {
+void printMemory(const Rank &rank, const RunOptions &options) {
+  const Program &program = *rank.program;
   int64_t inputs = inputBytes(program), arena = arenaBytes(program, &options);
   writeLine("memory", grouped(program.persistentBytes + arena + inputs) +
                           " bytes per rank: " + grouped(program.persistentBytes) + " persistent, " +
@@ -192,6 +193,8 @@ void printMemory(const Program &program, const RunOptions &options) {
     writeLine("", grouped(program.hostBytes + program.pinnedBytes) +
                       " bytes of the host's memory: " + grouped(program.hostBytes) +
                       " persistent, " + grouped(program.pinnedBytes) + " pinned");
+  if (std::string text = deviceMemoryText(rank); !text.empty())
+    writeLine("", text);
   if (int64_t bytes = residentAtMost())
     writeLine("", grouped(bytes) + " bytes resident at the most, whole process");
 }
@@ -441,7 +444,7 @@ void Loop::summarize(const ReducedCount &reduced) const {
     printTransfers(*beforeStep, *afterStep);
     printOverlap(reduced);
   }
-  printMemory(*rank.program, session.options);
+  printMemory(rank, session.options);
   if (!options.checkpoint.empty() && steps > 0)
     writeLine("checkpoint", checkpointPath(*rank.program, options.checkpoint));
 }
@@ -454,6 +457,9 @@ void runRankProgram(Rank &rank, const Session &session) {
   rank.hyper = options.hyper;
   rank.seed = session.seed;
   initialize(rank, session.startStep);
+  if (options.tune)
+    return tune(rank, program.trainStep ? program.trainStep : program.forward,
+                productsPath(options));
   Loop{rank, session}.train();
   if (!options.forward.empty()) {
     if (session.first)

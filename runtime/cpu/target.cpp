@@ -18,6 +18,10 @@ void writeDevice(const Rank &, void *device, const void *from, int64_t bytes) {
 
 void sendInputs(Rank &, int64_t) {}
 
+void tune(Rank &, void (*)(Rank &), const std::string &) { fail("%s", whyNotHere("--tune").c_str()); }
+
+std::string deviceMemoryText(const Rank &) { return ""; }
+
 std::string whyNotHere(const std::string &option) {
   return option == "--tune" ? "matrix products are BLAS's here; programs for GPUs are tuned" : "";
 }

@@ -228,6 +228,7 @@ struct Program {
   int64_t persistentBytes = 0; ///< parameters and states of one rank
   int64_t hostBytes = 0;       ///< those that live in the host's memory
   int64_t pinnedBytes = 0;     ///< host memory for what is on its way; as arenaBytes
+  int64_t scratchBytes = 0;    ///< of a CUDA program: the kernels' (cuda/shapes.h)
   int64_t arenaBytes = 0;      ///< largest of the entry points' needs; contents undefined at entry
   /// The same of `forward`, where that is another one: allocated for a run with --forward alone.
   int64_t forwardArenaBytes = 0;
@@ -240,6 +241,9 @@ struct Program {
   Hyper hyper;
   const char *schedule = "constant"; ///< of the rates, unless a run has another (schedule_text.h)
   HyperReads reads;
+  /// True when a step has work in its middle that the host makes; it is then not captured in a
+  /// CUDA graph.
+  bool hostWaits = false;
   /// True when train_step calls exposeGradient for every trainable parameter; else --grads is
   /// refused.
   bool exposesGradients = false;

@@ -11,6 +11,7 @@
 #include "partita_rt/program.h"
 
 #include <chrono>
+#include <functional>
 
 namespace partita_rt {
 
@@ -38,6 +39,8 @@ public:
   }
   /// From here on the time is of this kind. Returns the kind before.
   Work begin(Work work) {
+    if (settle)
+      settle();
     auto time = std::chrono::steady_clock::now();
     spent[int(now)] += std::chrono::duration<double>(time - since).count();
     since = time;
@@ -48,11 +51,15 @@ public:
   /// The step has ended.
   void stop() { begin(now); }
   double seconds(Work work) const { return spent[int(work)]; }
+  /// Before the clock is read the work that was begun must be done: what waits for it, where it is
+  /// done by a GPU.
+  void settleBy(std::function<void()> wait) { settle = std::move(wait); }
 
 private:
   double spent[kWorkKinds] = {};
   Work now = Work::Data;
   std::chrono::steady_clock::time_point since;
+  std::function<void()> settle;
 };
 
 /// Emitted code calls this where its computation changes kind.

@@ -1,0 +1,52 @@
+// A rank's memory on its GPU and the pinned memory of its host: one allocation per arena.
+
+#ifndef PARTITA_RT_CUDA_MEMORY_H
+#define PARTITA_RT_CUDA_MEMORY_H
+
+#include "partita_rt/program.h"
+
+#include <string>
+#include <vector>
+
+namespace partita_rt {
+struct RunOptions;
+}
+
+namespace partita_rt::cuda {
+
+/// Bytes of device memory; 256-byte aligned. Contents undefined. Throws Error naming `what`.
+class DeviceMemory {
+public:
+  DeviceMemory(int64_t bytes, const char *what);
+  ~DeviceMemory();
+  DeviceMemory(const DeviceMemory &) = delete;
+  DeviceMemory &operator=(const DeviceMemory &) = delete;
+  char *base = nullptr;
+};
+
+/// Bytes of the host's memory that copies read and write directly; zeros at first. Device code sees
+/// them at the same address.
+class PinnedMemory {
+public:
+  PinnedMemory(int64_t bytes, const char *what);
+  ~PinnedMemory();
+  PinnedMemory(const PinnedMemory &) = delete;
+  PinnedMemory &operator=(const PinnedMemory &) = delete;
+  char *base = nullptr;
+};
+
+/// What a rank takes of its GPU's memory, in bytes, and why: the compiler's ledger, with what the
+/// runtime adds to it. CUDA's context and NCCL's buffers are not in it.
+struct Need {
+  const char *what;
+  int64_t bytes;
+};
+std::vector<Need> deviceNeeds(const Program &program, const RunOptions *options);
+
+/// Throws Error if less than the needs is free on the current device: "the program needs 81.2 GB of
+/// the GPU (2.1 GB persistent, ...), NVIDIA H100 has 79.1 GB, of which 78.4 GB are free; ...".
+void checkFits(const std::vector<Need> &needs);
+
+} // namespace partita_rt::cuda
+
+#endif // PARTITA_RT_CUDA_MEMORY_H
