@@ -1,6 +1,6 @@
-// What every kernel's source begins with. Under nvcc it is CUDA; without it, test/Support/simt,
-// which runs the same sources on a CPU. What the two spell differently is a macro here: launches
-// and dynamic shared memory.
+// What every kernel's source begins with. Under nvcc it is CUDA; without it, test/Support, which
+// runs the same sources on a CPU (simt the kernels, simulated the streams). What the two spell
+// differently is a macro here: launches and dynamic shared memory.
 
 #ifndef PARTITA_RT_CUDA_DEVICE_CUH
 #define PARTITA_RT_CUDA_DEVICE_CUH
@@ -9,9 +9,22 @@
 #include "partita_rt/cuda/stream.h"
 #include "partita_rt/half.h"
 
-#if defined(__CUDACC__)
-
 #include <cuda_runtime.h>
+
+#if !defined(__CUDACC__)
+#include "simulated/launch.h"
+#endif
+
+namespace partita_rt::cuda {
+
+inline void checkLaunch(const char *name) {
+  if (cudaError_t error = cudaGetLastError(); error != cudaSuccess)
+    fail("%s: %s", name, cudaGetErrorString(error));
+}
+
+} // namespace partita_rt::cuda
+
+#if defined(__CUDACC__)
 
 /// unsigned char *name: this block's dynamic shared memory, 16-byte aligned.
 #define PARTITA_RT_DYNAMIC_SHARED(name) extern __shared__ __align__(16) unsigned char name[]
@@ -28,11 +41,6 @@ inline void allowShared(const void *kernel, const char *name, size_t bytes) {
     fail("%s: %zu bytes of shared memory: %s", name, bytes, cudaGetErrorString(error));
 }
 
-inline void checkLaunch(const char *name) {
-  if (cudaError_t error = cudaGetLastError(); error != cudaSuccess)
-    fail("%s: %s", name, cudaGetErrorString(error));
-}
-
 } // namespace partita_rt::cuda
 
 #define PARTITA_RT_LAUNCH(kernel, grid, block, shared, stream, ...)                                \
@@ -44,11 +52,13 @@ inline void checkLaunch(const char *name) {
 
 #else
 
-#include "simt/simt.h"
-
 #define PARTITA_RT_DYNAMIC_SHARED(name) unsigned char *name = ::simt::dynamicShared()
 #define PARTITA_RT_LAUNCH(kernel, grid, block, shared, stream, ...)                                \
-  (void)(stream), ::simt::launch({#kernel, grid, block, size_t(shared)}, kernel, __VA_ARGS__)
+  do {                                                                                             \
+    ::simulated::launch({#kernel, grid, block, size_t(shared)}, (stream).handle, kernel,           \
+                        __VA_ARGS__);                                                              \
+    ::partita_rt::cuda::checkLaunch(#kernel);                                                      \
+  } while (0)
 
 #endif
 

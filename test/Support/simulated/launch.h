@@ -20,8 +20,10 @@ cudaError_t checkPointer(const char *kernel, int i, const void *pointer);
 template <typename... P, typename... A>
 void launch(const simt::Launch &shape, cudaStream_t stream, void (*kernel)(P...),
             A &&...arguments) {
-  if (!stream)
+  if (!stream) {
+    DeviceAccess open;
     return simt::launch(shape, kernel, static_cast<A &&>(arguments)...);
+  }
   std::tuple<P...> values(static_cast<A &&>(arguments)...);
   int number = 0;
   bool wrong = false;

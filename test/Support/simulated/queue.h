@@ -27,9 +27,10 @@ namespace simulated {
 /// (setTimeout), with the names of what is waited for: `name` says what and with whom.
 ///
 /// What run throws is printed and makes the device's error cudaErrorLaunchFailure, as a kernel that
-/// fails on a GPU: all that comes later in the process fails. Neither function may call CUDA.
+/// fails on a GPU: all that comes later in the process fails. Neither function may call CUDA; what
+/// is declared here they may.
 ///
-/// On the legacy stream (null) it runs before enqueue returns, and what it throws is thrown.
+/// On the legacy stream (null) it runs before enqueue returns, and enqueue throws what it throws.
 cudaError_t enqueue(cudaStream_t stream, std::string name, std::function<void()> run,
                     std::function<bool()> ready = {});
 
