@@ -6,13 +6,13 @@
 //     S = scale * Q K^T + bias;  m' = max(m, rows of S);  P = exp(S - m')
 //     l = l * exp(m - m') + sum(P);  O = O * exp(m - m') + P V;  at last O / l, m + log(l)
 //
-// The portable form, on ordinary arithmetic: tiles of 32 queries against 32 keys, which lie in
-// shared memory as floats. Reads K and V once per 32 queries (from L2 as a rule), Q and O once.
-// Blocks with the most keys begin first.
+// The portable form, on ordinary arithmetic, for float and for what attention_mma_forward.cu does
+// not take: tiles of 32 queries against 32 keys, which lie in shared memory as floats. Reads K and V
+// once per 32 queries (from L2 as a rule), Q and O once. Blocks with the most keys begin first.
 
 #include "partita_rt/cuda/kernels.h"
 
-#include "cuda/attention.cuh"
+#include "cuda/attention_mma.cuh"
 
 namespace partita_rt::cuda {
 
@@ -93,6 +93,9 @@ template <typename T>
 void forward(const Stream &stream, const HeadsOf<T> &out, float *logSumExp,
              const HeadsOf<const T> &q, const HeadsOf<const T> &k, const HeadsOf<const T> &v,
              const AttentionShape &shape, const ScoresOf<const T> &bias) {
+  if constexpr (sizeof(T) == 2)
+    if (onTensorCores(shape, bias))
+      return attentionForwardMma(stream, out, logSumExp, q, k, v, shape);
   int64_t tiles = ceilDiv(shape.sequence, kTileRows);
   withHeadParts(shape, [&](auto parts) {
     if (tiles * shape.heads * shape.batch == 0)

@@ -126,6 +126,8 @@ TYPED_TEST(Attention, IsTheCpus) {
   int number = 0;
   for (const Case &c : kCases) {
     SCOPED_TRACE(testing::Message() << "case " << number++);
+    if (sizeof(T) == 2 && c.bias == Case::None && c.shape.headDim <= 128)
+      continue; // on tensor cores: attention_mma_test.cpp
     Operands<T> o(c);
     Call<float> cpu(c, o.values, o.bias.data()), gpu(c, o.values, o.bias.data());
     gpu.onGpu();

@@ -51,6 +51,7 @@ struct Machine {
   const std::function<void()> *body = nullptr;
   Context main;
   int current = -1, live = 0;
+  int64_t begun = 0; ///< blocks
   std::unique_ptr<unsigned char[]> shared;
   std::string error; ///< found by a fiber, thrown by the scheduler
 
@@ -187,6 +188,7 @@ void enter() {
 }
 
 void prepareBlock() {
+  ++machine.begun;
   const dim3 &block = machine.launch->block;
   unsigned count = block.x * block.y * block.z;
   while (machine.fibers.size() < count)
@@ -248,7 +250,7 @@ void meet(unsigned mask, const void *value, size_t bytes, Where where) {
 }
 
 /// What a lane gave.
-const unsigned char *given(int lane) {
+const unsigned char *bytesOf(int lane) {
   unsigned sets = machine.threads[size_t(machine.current)].sets;
   return machine.warps[size_t(machine.current / 32)].of(lane, sets);
 }
@@ -322,7 +324,7 @@ void exchange(unsigned mask, const void *value, void *result, size_t bytes, int 
         text(where) + " reads lane " + std::to_string(source) + ", which its mask does not have";
     wait(State::AtWarp, mask, where);
   }
-  std::memcpy(result, given(source), bytes);
+  std::memcpy(result, bytesOf(source), bytes);
 }
 
 unsigned ballot(unsigned mask, bool vote, Where where) {
@@ -330,10 +332,24 @@ unsigned ballot(unsigned mask, bool vote, Where where) {
   meet(mask, &mine, sizeof(mine), where);
   for (int lane = 0; lane < 32; ++lane) {
     unsigned theirs;
-    std::memcpy(&theirs, given(lane), sizeof(theirs));
+    std::memcpy(&theirs, bytesOf(lane), sizeof(theirs));
     votes |= (mask >> lane & 1) && theirs ? 1u << lane : 0;
   }
   return votes;
+}
+
+void give(const void *value, Where where) { meet(0xffffffffu, value, 16, where); }
+const void *given(int lane) { return bytesOf(lane); }
+
+void throwInKernel(const char *message) {
+  machine.error = message;
+  wait(State::AtBlock, 0, {message, "", 0});
+}
+
+int64_t blocksBegun() { return machine.begun; }
+
+bool asynchronousNow() {
+  return machine.order == Order::Reverse || (machine.order == Order::Random && machine.draw() % 2);
 }
 
 } // namespace simt

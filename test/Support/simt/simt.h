@@ -15,7 +15,8 @@
 // does not take part, and for launches that CUDA refuses. Dynamic shared memory is of exactly the
 // size asked for, so that AddressSanitizer sees what lies beyond, and holds NaN at first.
 //
-// Not here: tensor cores, asynchronous copies, cooperative groups, races in the memory model.
+// Tensor cores and asynchronous copies are in mma.h. Not here: cooperative groups, races in the
+// memory model.
 
 #ifndef PARTITA_TEST_SIMT_H
 #define PARTITA_TEST_SIMT_H
@@ -99,6 +100,18 @@ void exchange(unsigned mask, const void *value, void *result, size_t bytes, int 
               Where where);
 unsigned ballot(unsigned mask, bool vote, Where where);
 int lane();
+
+// What mma.h is made of.
+/// Gives 16 bytes to all lanes of the warp, and waits for theirs.
+void give(const void *value, Where where);
+/// What a lane gave, until this one gives again.
+const void *given(int lane);
+/// Ends the launch with a LaunchError.
+void throwInKernel(const char *message);
+/// Blocks that have begun on this thread of the operating system, this one included.
+int64_t blocksBegun();
+/// Does an asynchronous operation happen when it is issued, or when it is waited for?
+bool asynchronousNow();
 
 template <typename V> V shuffle(unsigned mask, V value, int source, Where where) {
   static_assert(sizeof(V) <= 16 && std::is_trivially_copyable_v<V>);

@@ -1,0 +1,187 @@
+// Attention forward on tensor cores, for 16-bit heads (FlashAttention-2: Dao, arXiv 2307.08691).
+// What is computed, and shapes, as in attention_forward.cu; without a bias.
+//
+// A block has 128 queries, 32 per warp: a fragment of K or V that a warp reads from shared memory
+// is multiplied twice, which is what mma.sync needs on sm_90 not to wait for shared memory. Keys
+// come 64 at a time. V is copied while Q K^T is made, the next K during the softmax and P V. Scores
+// and probabilities stay in registers: those that a lane has of Q K^T are its part of P in P V.
+// P is rounded to T for P V, its sum is not: out differs from the float kernel's by at most one
+// rounding of every probability, and the result's own.
+
+#include "cuda/attention_mma.cuh"
+
+namespace partita_rt::cuda {
+
+namespace {
+
+constexpr int kQueriesOfWarp = 32, kQueries = kMmaWarps * kQueriesOfWarp, kKeys = 64;
+constexpr int kTilesOfWarp = kQueriesOfWarp / 16;
+
+template <typename T> struct Forward {
+  HeadsOf<T> out;
+  float *logSumExp;
+  HeadsOf<const T> q, k, v;
+  AttentionShape shape;
+  bool qPacks, kPacks, vPacks, outPacks;
+};
+
+/// The running softmax of a lane's four rows: 16 i + 8 half + lane / 4.
+struct Softmax {
+  float largest[kTilesOfWarp][2], total[kTilesOfWarp][2]; ///< total: of the lane's own columns
+
+  __device__ Softmax() {
+#pragma unroll
+    for (int i = 0; i < kTilesOfWarp; ++i)
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        largest[i][half] = Largest::kNone;
+        total[i][half] = 0.0f;
+      }
+  }
+
+  /// Scores become weights 2^(factor * (score - largest)); sums of earlier ones are corrected.
+  template <int kColumns, int kElements>
+  __device__ void add(float (&scores)[kTilesOfWarp][kColumns][4],
+                      float (&sums)[kTilesOfWarp][kElements][4], float factor) {
+#pragma unroll
+    for (int i = 0; i < kTilesOfWarp; ++i)
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        float before = largest[i][half], now = before;
+#pragma unroll
+        for (int j = 0; j < kColumns; ++j)
+          now = fmaxf(now, fmaxf(scores[i][j][2 * half], scores[i][j][2 * half + 1]));
+        now = fmaxf(now, __shfl_xor_sync(kAllLanes, now, 1));
+        now = fmaxf(now, __shfl_xor_sync(kAllLanes, now, 2));
+        largest[i][half] = now;
+        float shift = now == Largest::kNone ? 0.0f : now * factor;
+        float correction = powerOfTwo(fmaf(before, factor, -shift)), sum = 0.0f;
+#pragma unroll
+        for (int j = 0; j < kColumns; ++j)
+#pragma unroll
+          for (int e = 2 * half; e < 2 * half + 2; ++e) {
+            scores[i][j][e] = powerOfTwo(fmaf(scores[i][j][e], factor, -shift));
+            sum += scores[i][j][e];
+          }
+        total[i][half] = total[i][half] * correction + sum;
+#pragma unroll
+        for (int j = 0; j < kElements; ++j) {
+          sums[i][j][2 * half] *= correction;
+          sums[i][j][2 * half + 1] *= correction;
+        }
+      }
+  }
+};
+
+/// Hides the keys of a tile that the warp's queries do not see. query: of the lane's first row.
+__device__ inline void hideKeys(float (&scores)[kTilesOfWarp][kKeys / 8][4],
+                                const AttentionShape &shape, int64_t query, int64_t key) {
+  int column = int(threadIdx.x) % 4 * 2;
+#pragma unroll
+  for (int i = 0; i < kTilesOfWarp; ++i)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      int64_t at = query + 16 * i + 8 * half;
+      int first = int(least(most(firstKey(shape, at) - key, 0), kKeys)) - column;
+      int end = int(most(least(visibleKeys(shape, at) - key, kKeys), 0)) - column;
+#pragma unroll
+      for (int j = 0; j < kKeys / 8; ++j)
+#pragma unroll
+        for (int e = 0; e < 2; ++e)
+          if (8 * j + e < first || 8 * j + e >= end)
+            scores[i][j][2 * half + e] = Largest::kNone;
+    }
+}
+
+template <typename T, int D>
+__global__ void __launch_bounds__(kMmaThreads) forwardOnTensorCores(Forward<T> call) {
+  PARTITA_RT_DYNAMIC_SHARED(dynamic);
+  const AttentionShape &shape = call.shape;
+  T *queries = reinterpret_cast<T *>(dynamic), *keys = queries + kQueries * kMmaPitch<D>;
+  T *values = keys + kKeys * kMmaPitch<D>;
+  int lane = int(threadIdx.x) % kWarp, warp = int(threadIdx.x) / kWarp;
+  int64_t h = blockIdx.y, b = blockIdx.z, kv = h / shape.groups;
+  int64_t query = (int64_t(gridDim.x) - 1 - blockIdx.x) * kQueries;
+  int64_t last = least(query + kQueries, shape.sequence) - 1;
+  int64_t begin = firstKey(shape, query) / kKeys * kKeys, end = visibleKeys(shape, last);
+  HeadRows<const T> keyRows = headOf(call.k, b, kv), valueRows = headOf(call.v, b, kv);
+  copyTile<kQueries, D>(queries, headOf(call.q, b, h), query, shape.sequence, int(shape.headDim),
+                        call.qPacks);
+  copyTile<kKeys, D>(keys, keyRows, begin, shape.keySequence, int(shape.headDim), call.kPacks);
+  commitCopies();
+
+  T *ownQueries = queries + warp * kQueriesOfWarp * kMmaPitch<D>;
+  float out[kTilesOfWarp][D / 8][4] = {};
+  Softmax softmax;
+  for (int64_t key = begin; key < end; key += kKeys) {
+    waitForCopies<0>();
+    __syncthreads(); // the keys are there, and all are done with the last values
+    copyTile<kKeys, D>(values, valueRows, key, shape.keySequence, int(shape.valueDim), call.vPacks);
+    commitCopies();
+    float scores[kTilesOfWarp][kKeys / 8][4] = {};
+    multiplyByRows<kTilesOfWarp, kKeys, D>(scores, ownQueries + laneOfA<D>(lane),
+                                           keys + laneOfRowsB<D>(lane));
+    waitForCopies<0>();
+    __syncthreads(); // the values are there, and all are done with the keys
+    if (key + kKeys < end)
+      copyTile<kKeys, D>(keys, keyRows, key + kKeys, shape.keySequence, int(shape.headDim),
+                         call.kPacks);
+    commitCopies();
+    // Queries see more the later they are: the tile is all theirs if the first sees its end and the
+    // last its beginning.
+    if (key + kKeys > visibleKeys(shape, query) || key < firstKey(shape, last))
+      hideKeys(scores, shape, query + warp * kQueriesOfWarp + lane / 4, key);
+    softmax.add(scores, out, shape.scale * kLog2E);
+    addWeighted<kTilesOfWarp, kKeys, D>(out, scores, values + laneOfA<D>(lane));
+  }
+
+  waitForCopies<0>(); // of queries, if there was no key
+  __syncthreads();
+  int64_t first = query + warp * kQueriesOfWarp;
+#pragma unroll
+  for (int i = 0; i < kTilesOfWarp; ++i)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      float total = overRowOfC<Sum>(softmax.total[i][half]);
+      bool hidden = total == 0.0f; // every score is -inf, or there is none
+      float inverse = 1.0f / total;
+#pragma unroll
+      for (int j = 0; j < D / 8; ++j)
+#pragma unroll
+        for (int e = 2 * half; e < 2 * half + 2; ++e)
+          out[i][j][e] = hidden ? 0.0f : out[i][j][e] * inverse;
+      int64_t row = first + 16 * i + 8 * half + lane / 4;
+      if (call.logSumExp && lane % 4 == 0 && row < shape.sequence)
+        call.logSumExp[(b * shape.heads + h) * shape.sequence + row] =
+            hidden ? Largest::kNone : softmax.largest[i][half] * shape.scale + logf(total);
+    }
+  storeRowsOfC<kTilesOfWarp, D>(headOf(call.out, b, h), out, ownQueries, first, shape.sequence,
+                                int(shape.valueDim), call.outPacks);
+}
+
+} // namespace
+
+template <typename T>
+void attentionForwardMma(const Stream &stream, const HeadsOf<T> &out, float *logSumExp,
+                         const HeadsOf<const T> &q, const HeadsOf<const T> &k,
+                         const HeadsOf<const T> &v, const AttentionShape &shape) {
+  int64_t tiles = ceilDiv(shape.sequence, kQueries);
+  if (tiles * shape.heads * shape.batch == 0)
+    return;
+  Forward<T> call{out, logSumExp, q, k, v, shape, inPacks(q), inPacks(k), inPacks(v), inPacks(out)};
+  withMmaHead(shape, [&](auto head) {
+    constexpr int D = head();
+    PARTITA_RT_LAUNCH((forwardOnTensorCores<T, D>), attentionGrid(tiles, shape.heads, shape.batch),
+                      kMmaThreads, mmaTileBytes<D>(kQueries + 2 * kKeys), stream, call);
+  });
+}
+
+#define ATTENTION_FORWARD_MMA(T)                                                                   \
+  template void attentionForwardMma(const Stream &, const HeadsOf<T> &, float *,                   \
+                                    const HeadsOf<const T> &, const HeadsOf<const T> &,            \
+                                    const HeadsOf<const T> &, const AttentionShape &);
+ATTENTION_FORWARD_MMA(Half)
+ATTENTION_FORWARD_MMA(BFloat16)
+#undef ATTENTION_FORWARD_MMA
+
+} // namespace partita_rt::cuda

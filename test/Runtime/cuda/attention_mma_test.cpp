@@ -1,0 +1,163 @@
+// Attention on tensor cores, on the simulated ones, against sums in double, within the roundings
+// that it makes; bits that depend on no schedule and no alignment.
+
+#include "attention_reference.h"
+#include "cuda/mma.cuh"
+#include "simulated.h"
+
+#include <utility>
+
+namespace partita_rt::cuda {
+namespace {
+
+/// Half the distance of two numbers of T, in relation to them.
+template <typename T> constexpr double kRounding = std::is_same_v<T, Half> ? 0x1p-11 : 0x1p-8;
+
+struct Case {
+  const char *what;
+  AttentionShape shape;
+};
+
+AttentionShape shapeOf(int64_t batch, int64_t heads, int64_t sequence, int64_t keys, int64_t dim,
+                       bool causal, int64_t groups = 1, int64_t valueDim = 0, int64_t window = 0) {
+  return {batch,  heads,  sequence,
+          keys,   dim,    valueDim ? valueDim : dim,
+          groups, causal, 1.0f / std::sqrt(float(dim)),
+          window};
+}
+
+const Case kCases[] = {
+    {"one key", shapeOf(1, 1, 1, 1, 64, true)},
+    {"heads of 64, odd sequence", shapeOf(2, 2, 65, 65, 64, true)},
+    {"heads of 80, not causal", shapeOf(1, 1, 40, 67, 80, false)},
+    {"heads of 96", shapeOf(1, 1, 130, 130, 96, true)},
+    {"heads of 128, grouped queries", shapeOf(1, 4, 70, 70, 128, true, 2)},
+    {"several tiles of queries and keys", shapeOf(1, 1, 261, 261, 64, true)},
+    {"heads of 7 with values of 12", shapeOf(1, 1, 20, 70, 7, false, 1, 12)},
+    {"more keys than queries", shapeOf(1, 2, 33, 150, 24, true, 2)},
+    {"queries that see no key", shapeOf(1, 1, 200, 50, 20, true)},
+    {"a window", shapeOf(1, 2, 200, 200, 16, true, 1, 0, 37)},
+    {"a window of all keys' last", shapeOf(1, 1, 30, 150, 16, false, 1, 0, 70)},
+    {"no key", shapeOf(1, 1, 5, 0, 16, false)},
+};
+
+/// Heads inside a packed projection: q, k and v side by side in rows of so many elements, or plain.
+template <typename T> struct Call {
+  AttentionShape a;
+  int64_t kvHeads = a.heads / a.groups;
+  int64_t qWidth = a.heads * a.headDim, kWidth = kvHeads * a.headDim, vWidth = kvHeads * a.valueDim,
+          outWidth = a.heads * a.valueDim;
+  Tensor<T> q, k, v, dout, out, dq, dk, dv;
+  Tensor<float> lse, workspace;
+
+  Call(const AttentionShape &shape, int64_t offset = 0)
+      : a(shape), q(randomExact<T>(a.batch * a.sequence * qWidth, "q"), offset),
+        k(randomExact<T>(a.batch * a.keySequence * kWidth, "k"), offset),
+        v(randomExact<T>(a.batch * a.keySequence * vWidth, "v"), offset),
+        dout(randomExact<T>(a.batch * a.sequence * outWidth, "dout"), offset),
+        out(a.batch * a.sequence * outWidth, offset), dq(a.batch * a.sequence * qWidth, offset),
+        dk(a.batch * a.keySequence * kWidth, offset), dv(a.batch * a.keySequence * vWidth, offset),
+        lse(a.batch * a.heads * a.sequence), workspace(attentionBackwardWorkspace(a)) {}
+
+  template <typename P> static HeadsOf<P> of(P *data, int64_t rows, int64_t width, int64_t dim) {
+    return {data, rows * width, width, dim};
+  }
+  HeadsOf<const T> qHeads() const { return of(q.in(), a.sequence, qWidth, a.headDim); }
+  HeadsOf<const T> kHeads() const { return of(k.in(), a.keySequence, kWidth, a.headDim); }
+  HeadsOf<const T> vHeads() const { return of(v.in(), a.keySequence, vWidth, a.valueDim); }
+  void forward() {
+    SimulatedStream stream;
+    attentionForward(stream, of(out.data(), a.sequence, outWidth, a.valueDim), lse.data(), qHeads(),
+                     kHeads(), vHeads(), a);
+  }
+};
+
+template <typename T> class AttentionOnTensorCores : public testing::Test {};
+TYPED_TEST_SUITE(AttentionOnTensorCores, NarrowTypes);
+
+TYPED_TEST(AttentionOnTensorCores, Forward) {
+  using T = TypeParam;
+  for (const Case &c : kCases) {
+    SCOPED_TRACE(c.what);
+    Call<T> call(c.shape);
+    call.forward();
+    AttentionReference wanted(c.shape, call.q.floats(), call.k.floats(), call.v.floats());
+    // Every probability is rounded once, and the result.
+    EXPECT_LE(wanted.out.excess(call.out.floats(), kRounding<T>, 1e-4), 0.0);
+    EXPECT_TRUE(call.out.marginsKept() && call.lse.marginsKept());
+    for (size_t i = 0; i < wanted.logSumExp.size(); ++i) {
+      float actual = call.lse.in()[i], exact = float(wanted.logSumExp[i]);
+      EXPECT_TRUE(actual == exact || std::fabs(actual - exact) <= 2e-6f * (1 + std::fabs(exact)))
+          << i << ": " << actual << " " << exact;
+    }
+    inEveryOrder([&, offset = 1]() mutable {
+      Call<T> again(c.shape, std::exchange(offset, 0)); // first at addresses of no pack
+      again.forward();
+      EXPECT_BITS(again.out, call.out.floats());
+      EXPECT_BITS(again.lse, call.lse.floats());
+    });
+  }
+}
+
+/// One warp: c = a b^T + c of a [16, 16], b [16, 16] and d = a b.
+template <typename T> __global__ void products(float *c, float *d, const T *a, const T *b) {
+  alignas(16) __shared__ T tiles[2][16][16];
+  int lane = int(threadIdx.x);
+  copyAsync(&tiles[0][lane / 2][lane % 2 * 8], a + lane * 8, 16);
+  copyAsync(&tiles[1][lane / 2][lane % 2 * 8], b + lane * 8, 16);
+  commitCopies();
+  waitForCopies<0>();
+  __syncwarp();
+  uint32_t left[4], right[4], transposed[4];
+  loadMatrices(left, &tiles[0][lane % 16][lane / 16 * 8]);
+  loadMatrices(right, &tiles[1][lane / 16 * 8 + lane % 8][lane / 8 % 2 * 8]);
+  loadTransposed(transposed, &tiles[1][lane % 16][lane / 16 * 8]);
+  for (int half = 0; half < 2; ++half) {
+    float byRows[4] = {1, 1, 1, 1}, plain[4] = {};
+    multiplyAdd<T>(byRows, left, right[2 * half], right[2 * half + 1]);
+    multiplyAdd<T>(plain, left, transposed[2 * half], transposed[2 * half + 1]);
+    for (int i = 0; i < 4; ++i) {
+      int at = (lane / 4 + i / 2 * 8) * 16 + half * 8 + lane % 4 * 2 + i % 2;
+      c[at] = byRows[i];
+      d[at] = plain[i];
+    }
+  }
+}
+
+TYPED_TEST(AttentionOnTensorCores, FragmentsAreMatrices) {
+  using T = TypeParam;
+  Tensor<T> a(randomExact<T>(256, "a")), b(randomExact<T>(256, "b"));
+  Floats af = a.floats(), bf = b.floats(), wantedC(256, 1.0f), wantedD(256, 0.0f);
+  for (int i = 0; i < 16; ++i)
+    for (int j = 0; j < 16; ++j)
+      for (int k = 0; k < 16; ++k) {
+        wantedC[size_t(i * 16 + j)] += af[size_t(i * 16 + k)] * bf[size_t(j * 16 + k)];
+        wantedD[size_t(i * 16 + j)] += af[size_t(i * 16 + k)] * bf[size_t(k * 16 + j)];
+      }
+  inEveryOrder([&] {
+    Tensor<float> c(256), d(256);
+    SimulatedStream stream;
+    PARTITA_RT_LAUNCH(products<T>, 1, 32, 0, stream, c.data(), d.data(), a.in(), b.in());
+    EXPECT_BITS(c, wantedC);
+    EXPECT_BITS(d, wantedD);
+  });
+}
+
+/// Reads what was copied without waiting for it.
+__global__ void forgottenWait(float *y, const float *x) {
+  alignas(16) __shared__ float tile[4];
+  tile[0] = 0.0f;
+  copyAsync(tile, x, 16);
+  commitCopies();
+  *y = tile[0];
+}
+
+TEST(Simt, AForgottenWaitShows) {
+  alignas(16) float x[4] = {1, 2, 3, 4}, y = -1;
+  SimulatedStream stream;
+  PARTITA_RT_LAUNCH(forgottenWait, 1, 1, 0, stream, &y, x);
+  EXPECT_EQ(y, 0.0f);
+}
+
+} // namespace
+} // namespace partita_rt::cuda

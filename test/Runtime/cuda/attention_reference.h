@@ -1,0 +1,108 @@
+// Attention of plain tensors, sum by sum in double, with what roundings of probabilities can make
+// of each result.
+
+#ifndef PARTITA_TEST_RUNTIME_CUDA_ATTENTION_REFERENCE_H
+#define PARTITA_TEST_RUNTIME_CUDA_ATTENTION_REFERENCE_H
+
+#include "half_reference.h"
+#include "partita_rt/kernels.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace partita_rt {
+
+/// A result, and for each element the sum of the magnitudes that were added.
+struct Bounded {
+  std::vector<double> value, magnitude;
+  explicit Bounded(int64_t n = 0) : value(size_t(n)), magnitude(size_t(n)) {}
+  void add(int64_t i, double weight, double x) {
+    value[size_t(i)] += weight * x;
+    magnitude[size_t(i)] += std::fabs(weight * x);
+  }
+  /// The largest distance from `actual` beyond the bound: each weight rounded, and the sum, by
+  /// `rounding`; float's own errors are `slack` times the magnitude (1 at least). Not above 0: all
+  /// are within.
+  double excess(const Floats &actual, double rounding, double slack) const {
+    if (actual.size() != value.size())
+      return std::numeric_limits<double>::infinity();
+    double most = -1.0;
+    for (size_t i = 0; i < value.size(); ++i) {
+      double bound = rounding * (magnitude[i] * (1 + rounding) + std::fabs(value[i])) +
+                     slack * std::max(1.0, magnitude[i]);
+      double distance = std::fabs(actual[i] - value[i]);
+      if (std::isnan(distance))
+        return std::numeric_limits<double>::infinity();
+      most = std::max(most, distance - bound);
+    }
+    return most;
+  }
+};
+
+/// Without a bias. Tensors are [batch, sequence, heads, dim].
+struct AttentionReference {
+  AttentionShape a;
+  const Floats q, k, v;
+  Bounded out;
+  std::vector<double> logSumExp; ///< [batch, heads, sequence]
+
+  AttentionReference(const AttentionShape &shape, const Floats &q, const Floats &k, const Floats &v)
+      : a(shape), q(q), k(k), v(v), out(a.batch * a.sequence * a.heads * a.valueDim),
+        logSumExp(size_t(a.batch * a.heads * a.sequence)) {
+    forEachRow([&](int64_t b, int64_t h, int64_t i) {
+      std::vector<double> p = probabilities(b, h, i);
+      for (int64_t j = 0; j < a.keySequence; ++j)
+        for (int64_t d = 0; d < a.valueDim; ++d)
+          out.add(atOut(b, i, h, d), p[size_t(j)], this->v[size_t(atV(b, j, h, d))]);
+    });
+  }
+  template <typename Body> void forEachRow(Body body) const {
+    for (int64_t b = 0; b < a.batch; ++b)
+      for (int64_t h = 0; h < a.heads; ++h)
+        for (int64_t i = 0; i < a.sequence; ++i)
+          body(b, h, i);
+  }
+  int64_t atQ(int64_t b, int64_t i, int64_t h, int64_t d) const {
+    return ((b * a.sequence + i) * a.heads + h) * a.headDim + d;
+  }
+  int64_t atOut(int64_t b, int64_t i, int64_t h, int64_t d) const {
+    return ((b * a.sequence + i) * a.heads + h) * a.valueDim + d;
+  }
+  int64_t atK(int64_t b, int64_t j, int64_t h, int64_t d) const {
+    return ((b * a.keySequence + j) * (a.heads / a.groups) + h / a.groups) * a.headDim + d;
+  }
+  int64_t atV(int64_t b, int64_t j, int64_t h, int64_t d) const {
+    return ((b * a.keySequence + j) * (a.heads / a.groups) + h / a.groups) * a.valueDim + d;
+  }
+  bool seen(int64_t i, int64_t j) const {
+    int64_t end =
+        a.causal ? std::min(i + 1 + a.keySequence - a.sequence, a.keySequence) : a.keySequence;
+    return j < end && (a.window == 0 || j >= std::max<int64_t>(end, 0) - a.window);
+  }
+  /// Of query i over all keys; zeros where it sees none. Sets logSumExp.
+  std::vector<double> probabilities(int64_t b, int64_t h, int64_t i) {
+    double none = -std::numeric_limits<double>::infinity(), largest = none, total = 0.0;
+    std::vector<double> p(size_t(a.keySequence), none);
+    for (int64_t j = 0; j < a.keySequence; ++j)
+      if (seen(i, j)) {
+        double sum = 0.0;
+        for (int64_t d = 0; d < a.headDim; ++d)
+          sum += double(q[size_t(atQ(b, i, h, d))]) * k[size_t(atK(b, j, h, d))];
+        p[size_t(j)] = sum * a.scale;
+        largest = std::max(largest, p[size_t(j)]);
+      }
+    for (double &each : p) {
+      each = each == none ? 0.0 : std::exp(each - largest);
+      total += each;
+    }
+    for (double &each : p)
+      each /= total > 0.0 ? total : 1.0;
+    logSumExp[size_t((b * a.heads + h) * a.sequence + i)] = largest + std::log(total);
+    return p;
+  }
+};
+
+} // namespace partita_rt
+
+#endif // PARTITA_TEST_RUNTIME_CUDA_ATTENTION_REFERENCE_H

@@ -1,0 +1,121 @@
+// mma.h: fragments are taken apart lane by lane; asynchronous copies have a queue per thread.
+
+#include "simt/mma.h"
+
+#include "partita_rt/half.h"
+
+#include <deque>
+#include <vector>
+
+namespace simt {
+
+namespace {
+
+struct Copy {
+  void *to;
+  const void *from;
+  int bytes;
+  int64_t group;
+  void perform() const {
+    std::memcpy(to, from, size_t(bytes));
+    std::memset(static_cast<char *>(to) + bytes, 0, size_t(16 - bytes));
+  }
+};
+
+struct Queue {
+  int64_t block = -1, group = 0;
+  std::deque<Copy> copies;
+};
+thread_local std::vector<Queue> queues;
+
+/// What a block has not waited for ends with it.
+Queue &queueOfThread() {
+  unsigned thread = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
+  if (queues.size() <= thread)
+    queues.resize(thread + 1);
+  Queue &queue = queues[thread];
+  if (queue.block != blocksBegun()) {
+    queue = {};
+    queue.block = blocksBegun();
+  }
+  return queue;
+}
+
+template <typename T>
+void multiplyAdd(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1, Where where) {
+  uint32_t b[4] = {b0, b1, 0, 0};
+  int g = lane() / 4, t = lane() % 4;
+  T rows[2][16], columns[2][16]; // of A: g, g + 8; of B: 2t, 2t + 1
+  float x[2][16], y[2][16];
+  give(a, where);
+  for (int from = 0; from < 4; ++from) {
+    auto *pairs = static_cast<const T(*)[2]>(given(4 * g + from));
+    for (int i = 0; i < 8; ++i)
+      rows[i / 2 % 2][i / 4 * 8 + 2 * from + i % 2] = pairs[i / 4 * 2 + i / 2 % 2][i % 2];
+  }
+  give(b, where);
+  for (int column = 0; column < 2; ++column)
+    for (int from = 0; from < 4; ++from) {
+      auto *pairs = static_cast<const T(*)[2]>(given(4 * (2 * t + column) + from));
+      for (int i = 0; i < 4; ++i)
+        columns[column][i / 2 * 8 + 2 * from + i % 2] = pairs[i / 2][i % 2];
+    }
+  for (int i = 0; i < 32; ++i) {
+    x[i / 16][i % 16] = rows[i / 16][i % 16];
+    y[i / 16][i % 16] = columns[i / 16][i % 16];
+  }
+  for (int k = 0; k < 16; ++k)
+    for (int i = 0; i < 4; ++i)
+      c[i] += x[i / 2][k] * y[i % 2][k];
+}
+
+} // namespace
+
+void multiplyHalves(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1, Where where) {
+  multiplyAdd<partita_rt::Half>(c, a, b0, b1, where);
+}
+void multiplyBFloats(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1, Where where) {
+  multiplyAdd<partita_rt::BFloat16>(c, a, b0, b1, where);
+}
+
+void loadMatrices(uint32_t (&r)[4], const void *row, bool transposed, Where where) {
+  if (reinterpret_cast<uintptr_t>(row) % 16 != 0)
+    throwInKernel("ldmatrix of an address that is no multiple of 16");
+  uint16_t mine[8];
+  std::memcpy(mine, row, sizeof(mine));
+  give(mine, where);
+  int g = lane() / 4, t = lane() % 4;
+  auto element = [&](int matrix, int i, int j) {
+    return static_cast<const uint16_t *>(given(8 * matrix + i))[j];
+  };
+  for (int i = 0; i < 4; ++i) {
+    uint16_t first = transposed ? element(i, 2 * t, g) : element(i, g, 2 * t);
+    uint16_t second = transposed ? element(i, 2 * t + 1, g) : element(i, g, 2 * t + 1);
+    r[i] = first | uint32_t(second) << 16;
+  }
+}
+
+void copyAsync(void *shared, const void *global, int bytes) {
+  Queue &queue = queueOfThread();
+  if ((reinterpret_cast<uintptr_t>(shared) | reinterpret_cast<uintptr_t>(global)) % 16 != 0)
+    throwInKernel("cp.async of an address that is no multiple of 16");
+  if (bytes < 0 || bytes > 16)
+    throwInKernel("cp.async of more than 16 bytes");
+  Copy copy{shared, global, bytes, queue.group};
+  if (asynchronousNow())
+    copy.perform();
+  else
+    queue.copies.push_back(copy);
+}
+
+void commitCopies() { ++queueOfThread().group; }
+
+void waitForCopies(int left) {
+  Queue &queue = queueOfThread();
+  while (!queue.copies.empty() && queue.copies.front().group < queue.group - left) {
+    queue.copies.front().perform();
+    queue.copies.pop_front();
+  }
+}
+
+} // namespace simt
