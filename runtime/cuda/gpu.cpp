@@ -28,6 +28,10 @@ std::vector<void *> inputsIn(const Program &program, char *base) {
   return places;
 }
 
+/// How many updates by the host a step makes at most: a parameter's takes two calls where it needs
+/// norms first, and may be made in pieces.
+int64_t hostUpdates(const Program &program) { return 4 * program.parameters.size() + 16; }
+
 } // namespace
 
 static int64_t freeMemory() {
@@ -52,7 +56,7 @@ Gpu::Gpu(Rank &rank)
   checkCuda(cudaStreamCreateWithFlags(&compute, cudaStreamNonBlocking), "cudaStreamCreate");
   auto *seen = reinterpret_cast<Shared *>(shared.base);
   products = std::make_unique<Products>(productsWorkspace.base, kProductsWorkspace);
-  transfers = std::make_unique<TransferEngine>(compute);
+  transfers = std::make_unique<TransferEngine>(compute, hostUpdates(*rank.program));
   stream.handle = compute;
   stream.fault = &seen->fault;
   stream.scratch = scratchMemory.base;
@@ -142,7 +146,8 @@ void Gpu::call(Rank &rank, void (*function)(Rank &)) {
   Function &state = functions[function];
   // The first call loads what libraries load late, and may have its gradients looked at. A call
   // whose parts are timed is not one launch.
-  bool asGraph = state.calls++ > 0 && !rank.gradientSink && !rank.clock && !rank.program->hostWaits;
+  bool asGraph = state.calls++ > 0 && !rank.gradientSink && !rank.clock;
+  size_t mark = transfers->begin();
   if (asGraph && !state.graph)
     state.graph = capture(rank, function);
   if (rank.clock)
@@ -152,6 +157,8 @@ void Gpu::call(Rank &rank, void (*function)(Rank &)) {
   else
     function(rank);
   finish();
+  if (!asGraph)
+    transfers->end(mark);
   takeReport(rank);
 }
 

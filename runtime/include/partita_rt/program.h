@@ -241,9 +241,6 @@ struct Program {
   Hyper hyper;
   const char *schedule = "constant"; ///< of the rates, unless a run has another (schedule_text.h)
   HyperReads reads;
-  /// True when a step has work in its middle that the host makes; it is then not captured in a
-  /// CUDA graph.
-  bool hostWaits = false;
   /// True when train_step calls exposeGradient for every trainable parameter; else --grads is
   /// refused.
   bool exposesGradients = false;

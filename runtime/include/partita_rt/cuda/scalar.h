@@ -1,0 +1,93 @@
+// Scalars of a step as kernels take them: where the CPU's kernels take a number that the step has
+// computed, those here take its place in device memory, for the host that launches them does not
+// know it. Each type is made of the plain number too, where that is known; kernels call read().
+
+#ifndef PARTITA_RT_CUDA_SCALAR_H
+#define PARTITA_RT_CUDA_SCALAR_H
+
+#include "partita_rt/kernels.h"
+#include "partita_rt/random.h"
+
+namespace partita_rt::cuda {
+
+/// A constant, or a number in device memory times a constant.
+class Scalar {
+public:
+  template <typename T, typename = std::enable_if_t<std::is_arithmetic_v<T>>>
+  Scalar(T constant) : at(nullptr), factor(double(constant)), type(DType::Float64) {}
+  Scalar(const float *at, double factor = 1) : at(at), factor(factor), type(DType::Float32) {}
+  Scalar(const double *at, double factor = 1) : at(at), factor(factor), type(DType::Float64) {}
+  Scalar(const int64_t *at, double factor = 1) : at(at), factor(factor), type(DType::Int64) {}
+
+  PARTITA_RT_HOST_DEVICE double read() const {
+    if (!at)
+      return factor;
+    double value = type == DType::Float32   ? double(*static_cast<const float *>(at))
+                   : type == DType::Float64 ? *static_cast<const double *>(at)
+                                            : double(*static_cast<const int64_t *>(at));
+    return value * factor;
+  }
+
+private:
+  const void *at;
+  double factor;
+  DType type;
+};
+
+/// A whole number, or one in device memory.
+class Whole {
+public:
+  Whole(int64_t number) : at(nullptr), number(number) {}
+  Whole(const int64_t *at) : at(at), number(0) {}
+  PARTITA_RT_HOST_DEVICE int64_t read() const { return at ? *at : number; }
+
+private:
+  const int64_t *at;
+  int64_t number;
+};
+
+/// TokenRows whose first one stands in device memory.
+struct TokenRowsAt {
+  int64_t whole;
+  Whole first;
+  int64_t count;
+  TokenRowsAt(int64_t vocabulary) : whole(vocabulary), first(int64_t(0)), count(vocabulary) {}
+  TokenRowsAt(TokenRows rows) : whole(rows.whole), first(rows.first), count(rows.count) {}
+  TokenRowsAt(int64_t whole, const int64_t *first, int64_t count)
+      : whole(whole), first(first), count(count) {}
+  PARTITA_RT_HOST_DEVICE TokenRows read() const { return {whole, first.read(), count}; }
+};
+
+/// Indices whose first one stands in device memory.
+struct IndicesAt {
+  Whole first;
+  int64_t count;
+  IndicesAt(Indices indices) : first(indices.first), count(indices.count) {}
+  IndicesAt(const int64_t *first, int64_t count) : first(first), count(count) {}
+};
+
+/// Dropout whose key stands in device memory.
+struct DropoutAt {
+  double ratio;
+  int64_t id;
+  Whole key;
+  DropoutAt(const Dropout &dropout) : ratio(dropout.ratio), id(dropout.id), key(dropout.key) {}
+  DropoutAt(double ratio, int64_t id, const int64_t *key) : ratio(ratio), id(id), key(key) {}
+};
+
+/// The number of an element: that of a micro-batch's first one, and of a piece's within it.
+struct ElementAt {
+  Whole micro;
+  int64_t elements; ///< of a micro-batch
+  Whole first;
+  ElementAt(int64_t first) : micro(int64_t(0)), elements(0), first(first) {}
+  ElementAt(const int64_t *micro, int64_t elements)
+      : micro(micro), elements(elements), first(int64_t(0)) {}
+  ElementAt(const int64_t *micro, int64_t elements, const int64_t *first)
+      : micro(micro), elements(elements), first(first) {}
+  PARTITA_RT_HOST_DEVICE int64_t read() const { return micro.read() * elements + first.read(); }
+};
+
+} // namespace partita_rt::cuda
+
+#endif // PARTITA_RT_CUDA_SCALAR_H
