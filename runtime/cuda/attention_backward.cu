@@ -12,7 +12,7 @@
 
 #include "partita_rt/cuda/kernels.h"
 
-#include "cuda/attention.cuh"
+#include "cuda/attention_mma.cuh"
 
 namespace partita_rt::cuda {
 
@@ -297,6 +297,10 @@ void backward(const Stream &stream, const Backward<T> &call, const Scores &dbias
                          const float *logSumExp, HeadsOf<const T> q, HeadsOf<const T> k,           \
                          HeadsOf<const T> v, const AttentionShape &shape, ScoresOf<const T> bias,  \
                          Scores dbias) {                                                           \
+    if constexpr (sizeof(T) == 2)                                                                  \
+      if (onTensorCores(shape, bias, dbias))                                                       \
+        return attentionBackwardMma<T>(                                                            \
+            stream, {dq, dk, dv, workspace, dout, out, logSumExp, q, k, v, shape});                \
     float *share = workspace + shape.batch * shape.heads * shape.sequence;                         \
     backward<T>(                                                                                   \
         stream,                                                                                    \

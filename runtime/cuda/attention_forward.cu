@@ -7,8 +7,8 @@
 //     l = l * exp(m - m') + sum(P);  O = O * exp(m - m') + P V;  at last O / l, m + log(l)
 //
 // The portable form, on ordinary arithmetic, for float and for what attention_mma_forward.cu does
-// not take: tiles of 32 queries against 32 keys, which lie in shared memory as floats. Reads K and V
-// once per 32 queries (from L2 as a rule), Q and O once. Blocks with the most keys begin first.
+// not take: tiles of 32 queries against 32 keys, which lie in shared memory as floats. Reads K and
+// V once per 32 queries (from L2 as a rule), Q and O once. Blocks with the most keys begin first.
 
 #include "partita_rt/cuda/kernels.h"
 

@@ -42,14 +42,15 @@ template <typename T> bool inPacks(const HeadsOf<T> &heads) {
 template <int kRows, int D, typename T>
 __device__ void copyTile(T *tile, const HeadRows<const T> &head, int64_t first, int64_t count,
                          int width, bool packs) {
-  constexpr int kPacks = D / kPack, kTimes = kRows * kPacks / kMmaThreads;
-  static_assert(kRows * kPacks % kMmaThreads == 0);
+  constexpr int kPacks = D / kPack, kTimes = (kRows * kPacks + kMmaThreads - 1) / kMmaThreads;
   if (packs) {
 #pragma unroll
     for (int i = 0; i < kTimes; ++i) {
       int number = i * kMmaThreads + int(threadIdx.x), row = number / kPacks;
       int column = number % kPacks * kPack, elements = first + row < count ? width - column : 0;
       elements = elements < 0 ? 0 : elements > kPack ? kPack : elements;
+      if (kRows * kPacks % kMmaThreads != 0 && row >= kRows)
+        continue;
       copyAsync(tile + row * kMmaPitch<D> + column,
                 elements > 0 ? head.row(first + row) + column : head.data, elements * 2);
     }
@@ -129,6 +130,27 @@ __device__ inline void addWeighted(float (&sums)[kTilesA][D / 8][4],
   }
 }
 
+/// Hides the keys of a tile that the warp's queries do not see. query: of the lane's first row.
+template <int kTilesA, int kKeys>
+__device__ inline void hideKeys(float (&scores)[kTilesA][kKeys / 8][4], const AttentionShape &shape,
+                                int64_t query, int64_t key) {
+  int column = int(threadIdx.x) % 4 * 2;
+#pragma unroll
+  for (int i = 0; i < kTilesA; ++i)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      int64_t at = query + 16 * i + 8 * half;
+      int first = int(least(most(firstKey(shape, at) - key, 0), kKeys)) - column;
+      int end = int(most(least(visibleKeys(shape, at) - key, kKeys), 0)) - column;
+#pragma unroll
+      for (int j = 0; j < kKeys / 8; ++j)
+#pragma unroll
+        for (int e = 0; e < 2; ++e)
+          if (8 * j + e < first || 8 * j + e >= end)
+            scores[i][j][2 * half + e] = Largest::kNone;
+    }
+}
+
 /// Over the four lanes that have a row of C.
 template <typename Op> __device__ inline float overRowOfC(float x) {
   x = Op::of(x, __shfl_xor_sync(kAllLanes, x, 1));
@@ -186,6 +208,18 @@ template <typename T>
 void attentionForwardMma(const Stream &stream, const HeadsOf<T> &out, float *logSumExp,
                          const HeadsOf<const T> &q, const HeadsOf<const T> &k,
                          const HeadsOf<const T> &v, const AttentionShape &shape);
+
+/// The operands of an attentionBackward that is onTensorCores.
+template <typename T> struct MmaBackward {
+  HeadsOf<T> dq, dk, dv;
+  float *workspace;
+  HeadsOf<const T> dout, out;
+  const float *logSumExp;
+  HeadsOf<const T> q, k, v;
+  AttentionShape shape;
+};
+template <typename T>
+void attentionBackwardMma(const Stream &stream, const MmaBackward<T> &operands);
 
 } // namespace partita_rt::cuda
 

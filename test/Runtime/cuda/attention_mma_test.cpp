@@ -70,6 +70,15 @@ template <typename T> struct Call {
     attentionForward(stream, of(out.data(), a.sequence, outWidth, a.valueDim), lse.data(), qHeads(),
                      kHeads(), vHeads(), a);
   }
+  void backward() {
+    SimulatedStream stream;
+    attentionBackward(stream, of(dq.data(), a.sequence, qWidth, a.headDim),
+                      of(dk.data(), a.keySequence, kWidth, a.headDim),
+                      of(dv.data(), a.keySequence, vWidth, a.valueDim), workspace.data(),
+                      of(dout.in(), a.sequence, outWidth, a.valueDim),
+                      of(out.in(), a.sequence, outWidth, a.valueDim), lse.in(), qHeads(), kHeads(),
+                      vHeads(), a);
+  }
 };
 
 template <typename T> class AttentionOnTensorCores : public testing::Test {};
@@ -95,6 +104,33 @@ TYPED_TEST(AttentionOnTensorCores, Forward) {
       again.forward();
       EXPECT_BITS(again.out, call.out.floats());
       EXPECT_BITS(again.lse, call.lse.floats());
+    });
+  }
+}
+
+TYPED_TEST(AttentionOnTensorCores, Backward) {
+  using T = TypeParam;
+  for (const Case &c : kCases) {
+    SCOPED_TRACE(c.what);
+    Call<T> call(c.shape);
+    call.forward();
+    call.backward();
+    AttentionReference forward(c.shape, call.q.floats(), call.k.floats(), call.v.floats());
+    AttentionGradients wanted(forward, call.dout.floats(), call.out.floats());
+    // Every probability, or gradient of a score, is rounded once, and the result.
+    EXPECT_LE(wanted.dq.excess(call.dq.floats(), kRounding<T>, 1e-4), 0.0);
+    EXPECT_LE(wanted.dk.excess(call.dk.floats(), kRounding<T>, 1e-4), 0.0);
+    EXPECT_LE(wanted.dv.excess(call.dv.floats(), kRounding<T>, 1e-4), 0.0);
+    EXPECT_TRUE(call.dq.marginsKept() && call.dk.marginsKept() && call.dv.marginsKept() &&
+                call.workspace.marginsKept());
+    inEveryOrder([&, offset = 1]() mutable {
+      Call<T> again(c.shape, std::exchange(offset, 0));
+      std::copy_n(call.out.in(), call.out.values().size(), again.out.data());
+      std::copy_n(call.lse.in(), call.lse.values().size(), again.lse.data());
+      again.backward();
+      EXPECT_BITS(again.dq, call.dq.floats());
+      EXPECT_BITS(again.dk, call.dk.floats());
+      EXPECT_BITS(again.dv, call.dv.floats());
     });
   }
 }

@@ -103,6 +103,38 @@ struct AttentionReference {
   }
 };
 
+/// Gradients, where `out` is what the forward pass gave.
+struct AttentionGradients {
+  Bounded dq, dk, dv;
+  AttentionGradients(AttentionReference &forward, const Floats &dout, const Floats &out)
+      : dq(int64_t(forward.q.size())), dk(int64_t(forward.k.size())),
+        dv(int64_t(forward.v.size())) {
+    const AttentionShape &a = forward.a;
+    forward.forEachRow([&](int64_t b, int64_t h, int64_t i) {
+      std::vector<double> p = forward.probabilities(b, h, i);
+      double delta = 0.0;
+      for (int64_t d = 0; d < a.valueDim; ++d)
+        delta += double(dout[size_t(forward.atOut(b, i, h, d))]) *
+                 out[size_t(forward.atOut(b, i, h, d))];
+      for (int64_t j = 0; j < a.keySequence; ++j) {
+        if (p[size_t(j)] == 0.0)
+          continue;
+        double dp = 0.0;
+        for (int64_t d = 0; d < a.valueDim; ++d) {
+          double each = dout[size_t(forward.atOut(b, i, h, d))];
+          dp += each * forward.v[size_t(forward.atV(b, j, h, d))];
+          dv.add(forward.atV(b, j, h, d), p[size_t(j)], each);
+        }
+        double ds = p[size_t(j)] * (dp - delta) * a.scale;
+        for (int64_t d = 0; d < a.headDim; ++d) {
+          dq.add(forward.atQ(b, i, h, d), ds, forward.k[size_t(forward.atK(b, j, h, d))]);
+          dk.add(forward.atK(b, j, h, d), ds, forward.q[size_t(forward.atQ(b, i, h, d))]);
+        }
+      }
+    });
+  }
+};
+
 } // namespace partita_rt
 
 #endif // PARTITA_TEST_RUNTIME_CUDA_ATTENTION_REFERENCE_H

@@ -1,0 +1,337 @@
+// Attention backward on tensor cores, for 16-bit heads. What is computed, and shapes, as in
+// attention_backward.cu; without a bias. Three launches, no atomics: delta per query, dK and dV by
+// tiles of keys, dQ by tiles of queries; scores and dP are made in both of the latter.
+//
+// dK and dV: rows of fragments are keys, S^T = K Q^T and dP^T = V dO^T, so that P^T and dS^T are
+// already the left operands of dV += P^T dO and dK += dS^T Q. All heads that share the keys come
+// one after another. dQ: rows are queries, S = Q K^T, dP = dO V^T, dQ += dS K. A block's own two
+// tiles stay in shared memory, its sums in registers. Of the tiles that pass by, the one that is
+// used last (Q, K) has two buffers and the other (dO, V) one. P and dS are rounded to T for the
+// products that sum over them: each once.
+
+#include "cuda/attention_mma.cuh"
+
+namespace partita_rt::cuda {
+
+namespace {
+
+/// Fragments of 16 keys that a warp has sums for, and queries at a time: sums for 32 keys of wider
+/// heads do not fit into registers.
+template <int D> constexpr int kKeyTiles = D <= 64 ? 2 : 1;
+template <int D> constexpr int kKeysOfBlock = kMmaWarps * 16 * kKeyTiles<D>;
+template <int D> constexpr int kPassingQueries = D <= 64 ? 32 : 64;
+/// The same for dQ.
+constexpr int kQueryTiles = 2, kQueriesOfBlock = kMmaWarps * 16 * kQueryTiles;
+template <int D> constexpr int kPassingKeys = D <= 64 ? 64 : 32;
+
+template <typename T> struct Backward : MmaBackward<T> {
+  bool qPacks, kPacks, vPacks, doutPacks, dqPacks, dkPacks, dvPacks;
+  float *delta, *logSumExp2; ///< [batch, heads, sequence]
+  explicit Backward(const MmaBackward<T> &call)
+      : MmaBackward<T>(call), qPacks(inPacks(call.q)), kPacks(inPacks(call.k)),
+        vPacks(inPacks(call.v)), doutPacks(inPacks(call.dout)), dqPacks(inPacks(call.dq)),
+        dkPacks(inPacks(call.dk)), dvPacks(inPacks(call.dv)), delta(call.workspace),
+        logSumExp2(delta + call.shape.batch * call.shape.heads * call.shape.sequence) {}
+  __device__ int64_t rowOf(int64_t b, int64_t h, int64_t query) const {
+    return (b * this->shape.heads + h) * this->shape.sequence + query;
+  }
+};
+
+constexpr int kPrepareLanes = 128 / kPack, kPrepareRows = kMmaThreads / kPrepareLanes;
+
+/// delta and logSumExp2, in which a query that sees no key has +inf: all its weights are 0.
+/// 16 lanes have a query.
+template <typename T>
+__global__ void __launch_bounds__(kMmaThreads) prepareQueries(Backward<T> call) {
+  const AttentionShape &shape = call.shape;
+  int64_t h = blockIdx.y, b = blockIdx.z;
+  int64_t query = int64_t(blockIdx.x) * kPrepareRows + threadIdx.x / kPrepareLanes;
+  int64_t column = int64_t(threadIdx.x) % kPrepareLanes * kPack;
+  float out[kPack] = {}, dout[kPack] = {}, sum = 0.0f;
+  if (query < shape.sequence && column < shape.valueDim) {
+    load(out, headOf(call.out, b, h).row(query) + column, shape.valueDim - column);
+    load(dout, headOf(call.dout, b, h).row(query) + column, shape.valueDim - column);
+  }
+#pragma unroll
+  for (int i = 0; i < kPack; ++i)
+    sum += out[i] * dout[i];
+#pragma unroll
+  for (int with = kPrepareLanes / 2; with > 0; with /= 2)
+    sum += __shfl_xor_sync(kAllLanes, sum, with);
+  if (query >= shape.sequence || column != 0)
+    return;
+  float saved = call.logSumExp[call.rowOf(b, h, query)];
+  call.delta[call.rowOf(b, h, query)] = sum;
+  call.logSumExp2[call.rowOf(b, h, query)] =
+      saved == Largest::kNone ? -Largest::kNone : saved * kLog2E;
+}
+
+/// The tiles of queries that see some of the keys [key, key + count): first query, and how many.
+struct QueryTiles {
+  int64_t first = 0, count = 0;
+  __device__ QueryTiles(const AttentionShape &shape, int64_t key, int64_t count, int rows) {
+    int64_t behind = shape.keySequence - shape.sequence, end = shape.sequence;
+    if (shape.causal) // query + behind >= key
+      first = most(key - behind, 0) / rows * rows;
+    if (shape.window && shape.causal) // query + 1 + behind - window < key + count
+      end = least(end, key + count + shape.window - 1 - behind);
+    else if (shape.window && key + count <= shape.keySequence - shape.window)
+      end = 0;
+    this->count = end > first ? ceilDiv(end - first, rows) : 0;
+  }
+};
+
+/// What of a tile of queries is a number each: logSumExp2 and delta, that of row `number` or
+/// number - kRows. +inf behind the sequence.
+template <int kRows, typename T>
+__device__ float queryNumber(const Backward<T> &call, int64_t b, int64_t h, int64_t query) {
+  int number = int(threadIdx.x);
+  int64_t at = query + number % kRows;
+  if (number >= 2 * kRows)
+    return 0.0f;
+  if (at >= call.shape.sequence)
+    return number < kRows ? -Largest::kNone : 0.0f;
+  return (number < kRows ? call.logSumExp2 : call.delta)[call.rowOf(b, h, at)];
+}
+
+/// dk and dv of a tile of keys (x) of a head of keys (y).
+template <typename T, int D>
+__global__ void __launch_bounds__(kMmaThreads) keyGradientsOnTensorCores(Backward<T> call) {
+  PARTITA_RT_DYNAMIC_SHARED(dynamic);
+  constexpr int kTiles = kKeyTiles<D>, kKeys = kKeysOfBlock<D>, kQueries = kPassingQueries<D>;
+  constexpr int kOwn = 16 * kTiles * kMmaPitch<D>, kPassing = kQueries * kMmaPitch<D>;
+  __shared__ float numbers[2][2][kQueries]; // logSumExp2 and delta of two tiles of queries
+  const AttentionShape &shape = call.shape;
+  T *keys = reinterpret_cast<T *>(dynamic), *values = keys + kKeys * kMmaPitch<D>;
+  T *douts = values + kKeys * kMmaPitch<D>, *queries = douts + kPassing;
+  int lane = int(threadIdx.x) % kWarp, warp = int(threadIdx.x) / kWarp;
+  int headDim = int(shape.headDim), valueDim = int(shape.valueDim);
+  int64_t key = int64_t(blockIdx.x) * kKeys, kv = blockIdx.y, b = blockIdx.z;
+  QueryTiles range(shape, key, kKeys, kQueries);
+  int64_t tiles = shape.groups * range.count;
+  auto headAt = [&](int64_t i) { return kv * shape.groups + i / range.count; };
+  auto queryAt = [&](int64_t i) { return range.first + i % range.count * kQueries; };
+  auto copyQueries = [&](int64_t i) {
+    copyTile<kQueries, D>(queries + i % 2 * kPassing, headOf(call.q, b, headAt(i)), queryAt(i),
+                          shape.sequence, headDim, call.qPacks);
+  };
+  auto copyDouts = [&](int64_t i) {
+    copyTile<kQueries, D>(douts, headOf(call.dout, b, headAt(i)), queryAt(i), shape.sequence,
+                          valueDim, call.doutPacks);
+  };
+  auto numberAt = [&](int64_t i) { return queryNumber<kQueries>(call, b, headAt(i), queryAt(i)); };
+  auto keepNumber = [&](int64_t i, float number) {
+    if (int(threadIdx.x) < 2 * kQueries)
+      numbers[i % 2][threadIdx.x / kQueries][threadIdx.x % kQueries] = number;
+  };
+  copyTile<kKeys, D>(keys, headOf(call.k, b, kv), key, shape.keySequence, headDim, call.kPacks);
+  copyTile<kKeys, D>(values, headOf(call.v, b, kv), key, shape.keySequence, valueDim, call.vPacks);
+  if (tiles > 0) {
+    copyQueries(0);
+    copyDouts(0);
+    keepNumber(0, numberAt(0));
+  }
+  commitCopies();
+
+  T *ownKeys = keys + warp * kOwn, *ownValues = values + warp * kOwn;
+  float dk[kTiles][D / 8][4] = {}, dv[kTiles][D / 8][4] = {};
+  for (int64_t i = 0; i < tiles; ++i) {
+    waitForCopies<0>();
+    __syncthreads(); // the queries are there, and all are done with the last ones
+    float next = 0.0f;
+    if (i + 1 < tiles) {
+      copyQueries(i + 1);
+      next = numberAt(i + 1);
+    }
+    commitCopies();
+    const T *passing = queries + i % 2 * kPassing;
+    const float(&own)[2][kQueries] = numbers[i % 2];
+    float p[kTiles][kQueries / 8][4] = {}, ds[kTiles][kQueries / 8][4] = {};
+    multiplyByRows<kTiles, kQueries, D>(p, ownKeys + laneOfA<D>(lane),
+                                        passing + laneOfRowsB<D>(lane));
+    int64_t query = queryAt(i), last = least(query + kQueries, shape.sequence) - 1;
+    bool all = key + kKeys <= visibleKeys(shape, query) && key >= firstKey(shape, last);
+#pragma unroll
+    for (int j = 0; j < kQueries / 8; ++j)
+#pragma unroll
+      for (int e = 0; e < 2; ++e) {
+        int column = 8 * j + lane % 4 * 2 + e;
+        float shift = own[0][column];
+        int first = 0, end = kKeys;
+        if (!all) {
+          first = int(least(most(firstKey(shape, query + column) - key, 0), kKeys));
+          end = int(most(least(visibleKeys(shape, query + column) - key, kKeys), 0));
+        }
+#pragma unroll
+        for (int t = 0; t < kTiles; ++t)
+#pragma unroll
+          for (int half = 0; half < 2; ++half) {
+            int row = warp * 16 * kTiles + 16 * t + 8 * half + lane / 4;
+            float &score = p[t][j][2 * half + e];
+            score = row >= first && row < end
+                        ? powerOfTwo(fmaf(score, shape.scale * kLog2E, -shift))
+                        : 0.0f;
+          }
+      }
+    addWeighted<kTiles, kQueries, D>(dv, p, douts + laneOfA<D>(lane));
+    multiplyByRows<kTiles, kQueries, D>(ds, ownValues + laneOfA<D>(lane),
+                                        static_cast<const T *>(douts) + laneOfRowsB<D>(lane));
+    __syncthreads(); // all are done with dO
+    if (i + 1 < tiles) {
+      copyDouts(i + 1);
+      keepNumber(i + 1, next);
+    }
+    commitCopies();
+#pragma unroll
+    for (int j = 0; j < kQueries / 8; ++j)
+#pragma unroll
+      for (int e = 0; e < 2; ++e) {
+        float delta = own[1][8 * j + lane % 4 * 2 + e];
+#pragma unroll
+        for (int t = 0; t < kTiles; ++t)
+#pragma unroll
+          for (int half = 0; half < 2; ++half)
+            ds[t][j][2 * half + e] = p[t][j][2 * half + e] * (ds[t][j][2 * half + e] - delta);
+      }
+    addWeighted<kTiles, kQueries, D>(dk, ds, passing + laneOfA<D>(lane));
+  }
+
+  waitForCopies<0>(); // of keys and values, if there was no query
+  __syncthreads();
+#pragma unroll
+  for (int t = 0; t < kTiles; ++t)
+#pragma unroll
+    for (int j = 0; j < D / 8; ++j)
+#pragma unroll
+      for (float &each : dk[t][j])
+        each *= shape.scale;
+  int64_t first = key + warp * 16 * kTiles;
+  storeRowsOfC<kTiles, D>(headOf(call.dk, b, kv), dk, ownKeys, first, shape.keySequence, headDim,
+                          call.dkPacks);
+  storeRowsOfC<kTiles, D>(headOf(call.dv, b, kv), dv, ownValues, first, shape.keySequence, valueDim,
+                          call.dvPacks);
+}
+
+/// dq of a tile of queries (x) of a head (y).
+template <typename T, int D>
+__global__ void __launch_bounds__(kMmaThreads) queryGradientsOnTensorCores(Backward<T> call) {
+  PARTITA_RT_DYNAMIC_SHARED(dynamic);
+  constexpr int kKeys = kPassingKeys<D>, kOwn = 16 * kQueryTiles * kMmaPitch<D>;
+  constexpr int kPassing = kKeys * kMmaPitch<D>;
+  const AttentionShape &shape = call.shape;
+  T *queries = reinterpret_cast<T *>(dynamic), *douts = queries + kMmaWarps * kOwn;
+  T *values = douts + kMmaWarps * kOwn, *keys = values + kPassing;
+  int lane = int(threadIdx.x) % kWarp, warp = int(threadIdx.x) / kWarp;
+  int headDim = int(shape.headDim), valueDim = int(shape.valueDim);
+  int64_t h = blockIdx.y, b = blockIdx.z, kv = h / shape.groups;
+  int64_t query = (int64_t(gridDim.x) - 1 - blockIdx.x) * kQueriesOfBlock;
+  int64_t last = least(query + kQueriesOfBlock, shape.sequence) - 1;
+  int64_t begin = firstKey(shape, query) / kKeys * kKeys, end = visibleKeys(shape, last);
+  int64_t tiles = end > begin ? ceilDiv(end - begin, kKeys) : 0;
+  auto copyKeys = [&](int64_t i) {
+    copyTile<kKeys, D>(keys + i % 2 * kPassing, headOf(call.k, b, kv), begin + i * kKeys,
+                       shape.keySequence, headDim, call.kPacks);
+  };
+  auto copyValues = [&](int64_t i) {
+    copyTile<kKeys, D>(values, headOf(call.v, b, kv), begin + i * kKeys, shape.keySequence,
+                       valueDim, call.vPacks);
+  };
+  copyTile<kQueriesOfBlock, D>(queries, headOf(call.q, b, h), query, shape.sequence, headDim,
+                               call.qPacks);
+  copyTile<kQueriesOfBlock, D>(douts, headOf(call.dout, b, h), query, shape.sequence, valueDim,
+                               call.doutPacks);
+  if (tiles > 0) {
+    copyKeys(0);
+    copyValues(0);
+  }
+  commitCopies();
+
+  T *ownQueries = queries + warp * kOwn, *ownDouts = douts + warp * kOwn;
+  int64_t first = query + warp * 16 * kQueryTiles;
+  float dq[kQueryTiles][D / 8][4] = {}, shift[kQueryTiles][2], delta[kQueryTiles][2];
+#pragma unroll
+  for (int t = 0; t < kQueryTiles; ++t)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      int64_t at = first + 16 * t + 8 * half + lane / 4;
+      bool inside = at < shape.sequence;
+      shift[t][half] = inside ? call.logSumExp2[call.rowOf(b, h, at)] : -Largest::kNone;
+      delta[t][half] = inside ? call.delta[call.rowOf(b, h, at)] : 0.0f;
+    }
+  for (int64_t i = 0; i < tiles; ++i) {
+    int64_t key = begin + i * kKeys;
+    waitForCopies<0>();
+    __syncthreads(); // keys and values are there, and all are done with the last keys
+    if (i + 1 < tiles)
+      copyKeys(i + 1);
+    commitCopies();
+    const T *passing = keys + i % 2 * kPassing;
+    float p[kQueryTiles][kKeys / 8][4] = {}, ds[kQueryTiles][kKeys / 8][4] = {};
+    multiplyByRows<kQueryTiles, kKeys, D>(p, ownQueries + laneOfA<D>(lane),
+                                          passing + laneOfRowsB<D>(lane));
+    multiplyByRows<kQueryTiles, kKeys, D>(ds, ownDouts + laneOfA<D>(lane),
+                                          static_cast<T *>(values) + laneOfRowsB<D>(lane));
+    __syncthreads(); // all are done with the values
+    if (i + 1 < tiles)
+      copyValues(i + 1);
+    commitCopies();
+    if (key + kKeys > visibleKeys(shape, query) || key < firstKey(shape, last))
+      hideKeys<kQueryTiles, kKeys>(p, shape, first + lane / 4, key);
+#pragma unroll
+    for (int t = 0; t < kQueryTiles; ++t)
+#pragma unroll
+      for (int j = 0; j < kKeys / 8; ++j)
+#pragma unroll
+        for (int e = 0; e < 4; ++e) {
+          float weight = powerOfTwo(fmaf(p[t][j][e], shape.scale * kLog2E, -shift[t][e / 2]));
+          ds[t][j][e] = weight * (ds[t][j][e] - delta[t][e / 2]);
+        }
+    addWeighted<kQueryTiles, kKeys, D>(dq, ds, passing + laneOfA<D>(lane));
+  }
+
+  waitForCopies<0>(); // of queries, if there was no key
+  __syncthreads();
+#pragma unroll
+  for (int t = 0; t < kQueryTiles; ++t)
+#pragma unroll
+    for (int j = 0; j < D / 8; ++j)
+#pragma unroll
+      for (float &each : dq[t][j])
+        each *= shape.scale;
+  storeRowsOfC<kQueryTiles, D>(headOf(call.dq, b, h), dq, ownQueries, first, shape.sequence,
+                               headDim, call.dqPacks);
+}
+
+} // namespace
+
+template <typename T>
+void attentionBackwardMma(const Stream &stream, const MmaBackward<T> &operands) {
+  const AttentionShape &shape = operands.shape;
+  if (shape.batch * shape.heads == 0)
+    return;
+  Backward<T> call(operands);
+  if (shape.sequence > 0)
+    PARTITA_RT_LAUNCH(
+        prepareQueries<T>,
+        attentionGrid(ceilDiv(shape.sequence, kPrepareRows), shape.heads, shape.batch), kMmaThreads,
+        0, stream, call);
+  withMmaHead(shape, [&](auto head) {
+    constexpr int D = head();
+    if (shape.keySequence > 0)
+      PARTITA_RT_LAUNCH((keyGradientsOnTensorCores<T, D>),
+                        attentionGrid(ceilDiv(shape.keySequence, kKeysOfBlock<D>),
+                                      shape.heads / shape.groups, shape.batch),
+                        kMmaThreads, mmaTileBytes<D>(2 * kKeysOfBlock<D> + 3 * kPassingQueries<D>),
+                        stream, call);
+    if (shape.sequence > 0)
+      PARTITA_RT_LAUNCH(
+          (queryGradientsOnTensorCores<T, D>),
+          attentionGrid(ceilDiv(shape.sequence, kQueriesOfBlock), shape.heads, shape.batch),
+          kMmaThreads, mmaTileBytes<D>(2 * kQueriesOfBlock + 3 * kPassingKeys<D>), stream, call);
+  });
+}
+
+template void attentionBackwardMma(const Stream &, const MmaBackward<Half> &);
+template void attentionBackwardMma(const Stream &, const MmaBackward<BFloat16> &);
+
+} // namespace partita_rt::cuda
