@@ -43,23 +43,21 @@ Queue &queueOfThread() {
 
 template <typename T>
 void multiplyAdd(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1, Where where) {
-  uint32_t b[4] = {b0, b1, 0, 0};
+  uint32_t mine[6] = {a[0], a[1], a[2], a[3], b0, b1};
+  Given all = give(mine, sizeof(mine), where);
   int g = lane() / 4, t = lane() % 4;
   T rows[2][16], columns[2][16]; // of A: g, g + 8; of B: 2t, 2t + 1
   float x[2][16], y[2][16];
-  give(a, where);
   for (int from = 0; from < 4; ++from) {
-    auto *pairs = static_cast<const T(*)[2]>(given(4 * g + from));
+    auto *pairs = static_cast<const T(*)[2]>(all.of(4 * g + from));
     for (int i = 0; i < 8; ++i)
-      rows[i / 2 % 2][i / 4 * 8 + 2 * from + i % 2] = pairs[i / 4 * 2 + i / 2 % 2][i % 2];
-  }
-  give(b, where);
-  for (int column = 0; column < 2; ++column)
-    for (int from = 0; from < 4; ++from) {
-      auto *pairs = static_cast<const T(*)[2]>(given(4 * (2 * t + column) + from));
+      rows[i / 2 % 2][i / 4 * 8 + 2 * from + i % 2] = pairs[i / 2][i % 2];
+    for (int column = 0; column < 2; ++column) {
+      pairs = static_cast<const T(*)[2]>(all.of(4 * (2 * t + column) + from)) + 4;
       for (int i = 0; i < 4; ++i)
         columns[column][i / 2 * 8 + 2 * from + i % 2] = pairs[i / 2][i % 2];
     }
+  }
   for (int i = 0; i < 32; ++i) {
     x[i / 16][i % 16] = rows[i / 16][i % 16];
     y[i / 16][i % 16] = columns[i / 16][i % 16];
@@ -83,10 +81,10 @@ void loadMatrices(uint32_t (&r)[4], const void *row, bool transposed, Where wher
     throwInKernel("ldmatrix of an address that is no multiple of 16");
   uint16_t mine[8];
   std::memcpy(mine, row, sizeof(mine));
-  give(mine, where);
+  Given all = give(mine, sizeof(mine), where);
   int g = lane() / 4, t = lane() % 4;
   auto element = [&](int matrix, int i, int j) {
-    return static_cast<const uint16_t *>(given(8 * matrix + i))[j];
+    return static_cast<const uint16_t *>(all.of(8 * matrix + i))[j];
   };
   for (int i = 0; i < 4; ++i) {
     uint16_t first = transposed ? element(i, 2 * t, g) : element(i, g, 2 * t);

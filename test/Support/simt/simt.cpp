@@ -34,8 +34,7 @@ struct Thread {
 /// Values in exchange. Two sets: a lane may be one exchange ahead of another that has not read yet,
 /// and not two.
 struct Warp {
-  alignas(16) unsigned char values[2][32][16];
-  const unsigned char *of(int lane, unsigned sets) const { return values[sets >> lane & 1][lane]; }
+  alignas(16) unsigned char values[2][32][32];
 };
 
 /// What is running on a thread of the operating system.
@@ -103,7 +102,8 @@ std::string waiting() {
 }
 
 bool same(const Where &a, const Where &b) {
-  return a.line == b.line && std::strcmp(a.file, b.file) == 0 && std::strcmp(a.what, b.what) == 0;
+  auto sameText = [](const char *x, const char *y) { return x == y || std::strcmp(x, y) == 0; };
+  return a.line == b.line && sameText(a.file, b.file) && sameText(a.what, b.what);
 }
 
 /// The thread has come to a barrier of its warp: lets the lanes go if it was the last of them.
@@ -249,10 +249,9 @@ void meet(unsigned mask, const void *value, size_t bytes, Where where) {
   wait(State::AtWarp, mask, where);
 }
 
-/// What a lane gave.
-const unsigned char *bytesOf(int lane) {
+Given given() {
   unsigned sets = machine.threads[size_t(machine.current)].sets;
-  return machine.warps[size_t(machine.current / 32)].of(lane, sets);
+  return {machine.warps[size_t(machine.current / 32)].values, sets};
 }
 
 /// The block's number in the grid as the `i`-th to run.
@@ -324,7 +323,7 @@ void exchange(unsigned mask, const void *value, void *result, size_t bytes, int 
         text(where) + " reads lane " + std::to_string(source) + ", which its mask does not have";
     wait(State::AtWarp, mask, where);
   }
-  std::memcpy(result, bytesOf(source), bytes);
+  std::memcpy(result, given().of(source), bytes);
 }
 
 unsigned ballot(unsigned mask, bool vote, Where where) {
@@ -332,14 +331,16 @@ unsigned ballot(unsigned mask, bool vote, Where where) {
   meet(mask, &mine, sizeof(mine), where);
   for (int lane = 0; lane < 32; ++lane) {
     unsigned theirs;
-    std::memcpy(&theirs, bytesOf(lane), sizeof(theirs));
+    std::memcpy(&theirs, given().of(lane), sizeof(theirs));
     votes |= (mask >> lane & 1) && theirs ? 1u << lane : 0;
   }
   return votes;
 }
 
-void give(const void *value, Where where) { meet(0xffffffffu, value, 16, where); }
-const void *given(int lane) { return bytesOf(lane); }
+Given give(const void *value, size_t bytes, Where where) {
+  meet(0xffffffffu, value, bytes, where);
+  return given();
+}
 
 void throwInKernel(const char *message) {
   machine.error = message;

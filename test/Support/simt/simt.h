@@ -102,10 +102,14 @@ unsigned ballot(unsigned mask, bool vote, Where where);
 int lane();
 
 // What mma.h is made of.
-/// Gives 16 bytes to all lanes of the warp, and waits for theirs.
-void give(const void *value, Where where);
-/// What a lane gave, until this one gives again.
-const void *given(int lane);
+/// What the lanes of a warp gave, until this one gives again.
+struct Given {
+  const unsigned char (*values)[32][32];
+  unsigned sets;
+  const void *of(int lane) const { return values[sets >> lane & 1][lane]; }
+};
+/// Gives at most 32 bytes to all lanes of the warp, and waits for theirs.
+Given give(const void *value, size_t bytes, Where where);
 /// Ends the launch with a LaunchError.
 void throwInKernel(const char *message);
 /// Blocks that have begun on this thread of the operating system, this one included.
