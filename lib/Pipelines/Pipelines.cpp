@@ -81,6 +81,9 @@ static constexpr Phase kPhases[] = {
      "after the last pass that moves computation, before buffers: an operand lives until its wait"},
     {"memory", "plan-memory",
      "the order of all ops is final: lives are known, and with them every offset"},
+    {"sync", "check-streams",
+     "two streams that touch the same bytes are a race on a GPU, whichever pass placed them; checked "
+     "on final offsets, trusting none of the passes before"},
     {"lower", "lower-to-rt{learning-rate=${lr} schedule=${lr-schedule}},rt-to-emitc",
      "every decision is made; what follows is spelling"},
 };

@@ -101,7 +101,7 @@ static OwningOpRef<ModuleOp> loadPartitioned(Session &session, const VerifyComma
   if (next > phaseIndex("partition") && next <= phaseIndex("lower"))
     return module;
   session.fail("--against " + o.against + ": is " +
-               (next > phaseIndex("lower") ? "past phase 'memory', and has no tensors any more"
+               (next > phaseIndex("lower") ? "past phase 'sync', and has no tensors any more"
                                            : "not partitioned yet; give it as MODEL"));
   return {};
 }

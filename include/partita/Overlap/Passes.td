@@ -140,4 +140,20 @@ def PollCollectivesPass : Pass<"poll-collectives", "::mlir::ModuleOp"> {
   let dependentDialects = ["::partita::par::ParDialect"];
 }
 
+def CheckStreamsPass : Pass<"check-streams", "::mlir::ModuleOp"> {
+  let summary = "refuses a planned program in which two streams touch the same memory and nothing orders them";
+  let description = [{
+    A collective that is started, and a copy between device and host, run on streams of their own. Each begins when all
+    before its start is complete, and all behind its wait begins when it is: two events, which the runtime records. In between
+    the computation and other streams must keep away from the bytes that it writes, and not write those it reads. The pass
+    changes nothing.
+
+    ```mlir
+    %t, %w = zero.gather_start %piece over "dp" {rt.buffers = [#rt.at<arena 0>]}
+    %y = tx.neg %x {rt.buffers = [#rt.at<arena 64>]}   // error if the gather fills bytes 0 to 255
+    %r = zero.wait %t, %w {rt.buffers = [#rt.at<arena 0>]}
+    ```
+  }];
+}
+
 #endif // PARTITA_OVERLAP_PASSES

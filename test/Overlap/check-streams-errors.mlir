@@ -1,0 +1,81 @@
+// RUN: partita-opt %s --check-streams --split-input-file --verify-diagnostics
+
+// A forgotten edge: the computation writes what a sum works in.
+!p = tensor<64xf32, #par.place<[64], partial [dp]>>
+module attributes {par.mesh = #par.mesh<dp = 2>, rt.arena_bytes = 4096 : i64, rt.persistent_bytes = 0 : i64} {
+  func.func @written(%z: !p, %x: tensor<64xf32>) attributes {par.no_cotangents} {
+    %a = tx.neg %z {rt.buffers = [#rt.at<arena 0>]} : (!p) -> !p
+    // expected-note @below {{it begins here, and its wait stands behind}}
+    %t = par.all_reduce_start %a over "dp" {rt.buffers = [#rt.at<arena 0>]} : !p -> i64
+    // expected-error @below {{writes byte 128 of the arena, which 'par.all_reduce_start' on the stream of sums over dp writes as well; nothing orders the two}}
+    %b = tx.neg %x {rt.buffers = [#rt.at<arena 128>]} : (tensor<64xf32>) -> tensor<64xf32>
+    %r = par.wait %t, %a {rt.buffers = [#rt.at<arena 0>]} : i64, !p -> tensor<64xf32>
+    return
+  }
+}
+
+// -----
+
+// What is on its way to the host is overwritten.
+module attributes {rt.arena_bytes = 4096 : i64, rt.persistent_bytes = 0 : i64} {
+  func.func @reused(%x: tensor<64xf32>) {
+    %a = tx.neg %x {rt.buffers = [#rt.at<arena 0>]} : (tensor<64xf32>) -> tensor<64xf32>
+    // expected-note @below {{it begins here}}
+    %token, %host = offload.to_host_start %a {rt.buffers = [#rt.at<pinned 0>]} : tensor<64xf32>
+    // expected-error @below {{writes byte 0 of the arena, which 'offload.to_host_start' on the stream of copies to the host still reads}}
+    %b = tx.neg %x {rt.buffers = [#rt.at<arena 0>]} : (tensor<64xf32>) -> tensor<64xf32>
+    %h = offload.wait %token, %host {rt.buffers = [#rt.at<pinned 0>]} : tensor<64xf32>
+    return
+  }
+}
+
+// -----
+
+// A value is read where a copy brings another one already.
+module attributes {rt.arena_bytes = 4096 : i64, rt.persistent_bytes = 0 : i64} {
+  func.func @early(%x: tensor<64xf32>) {
+    %a = tx.neg %x {rt.buffers = [#rt.at<pinned 0>]} : (tensor<64xf32>) -> tensor<64xf32>
+    %c = tx.neg %x {rt.buffers = [#rt.at<arena 64>]} : (tensor<64xf32>) -> tensor<64xf32>
+    // expected-note @below {{it begins here}}
+    %token, %device = offload.to_device_start %a {rt.buffers = [#rt.at<arena 64>]} : tensor<64xf32>
+    // expected-error @below {{reads byte 64 of the arena, which 'offload.to_device_start' on the stream of copies to the device still writes}}
+    %b = tx.neg %c {rt.buffers = [#rt.at<arena 1024>]} : (tensor<64xf32>) -> tensor<64xf32>
+    %d = offload.wait %token, %device {rt.buffers = [#rt.at<arena 64>]} : tensor<64xf32>
+    return
+  }
+}
+
+// -----
+
+// Two streams beside each other.
+!p = tensor<64xf32, #par.place<[64], partial [dp]>>
+module attributes {par.mesh = #par.mesh<dp = 2>, rt.arena_bytes = 4096 : i64, rt.persistent_bytes = 0 : i64} {
+  func.func @streams(%z: !p, %x: tensor<64xf32>) attributes {par.no_cotangents} {
+    %a = tx.neg %z {rt.buffers = [#rt.at<arena 0>]} : (!p) -> !p
+    // expected-note @below {{it begins here}}
+    %token, %host = offload.to_host_start %a {rt.buffers = [#rt.at<pinned 0>]} : !p
+    // expected-error @below {{writes byte 0 of the arena, which 'offload.to_host_start' on the stream of copies to the host still reads}}
+    %t = par.all_reduce_start %a over "dp" {rt.buffers = [#rt.at<arena 0>]} : !p -> i64
+    %r = par.wait %t, %a {rt.buffers = [#rt.at<arena 0>]} : i64, !p -> tensor<64xf32>
+    %h = offload.wait %token, %host {rt.buffers = [#rt.at<pinned 0>]} : !p
+    return
+  }
+}
+
+// -----
+
+!p = tensor<64xf32, #par.place<[64], partial [dp]>>
+module attributes {par.mesh = #par.mesh<dp = 2>, rt.arena_bytes = 4096 : i64, rt.persistent_bytes = 0 : i64} {
+  func.func @forgotten(%z: !p, %x: tensor<64xf32>) attributes {par.no_cotangents} {
+    %a = tx.neg %z {rt.buffers = [#rt.at<arena 0>]} : (!p) -> !p
+    // expected-error @below {{is not waited for before the function ends}}
+    %t = par.all_reduce_start %a over "dp" {rt.buffers = [#rt.at<arena 0>]} : !p -> i64
+    return
+  }
+}
+
+// -----
+
+// expected-error @below {{has no attribute 'rt.arena_bytes'; run plan-memory first}}
+module {
+}
