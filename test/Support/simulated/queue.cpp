@@ -1,7 +1,7 @@
 // The scheduler: which stream's head runs next.
 //
 // Every stream has an urgency, drawn at random, and the head of the most urgent one runs again and
-// again until that stream is empty or its urgency is drawn anew (once in eight entries, on
+// again until that stream is empty or its urgency is drawn anew (once in four entries, on
 // average). One stream so gets far ahead of another, as it does on a GPU and as a fair draw at
 // every entry would almost never let it: what a forgotten event would have held back then runs too
 // early, or too late.
@@ -16,19 +16,15 @@ namespace simulated {
 
 thread_local const char *runningEntry = nullptr;
 
-namespace {
-uint64_t randomOf(uint64_t seed) { return (seed + 1) * 0x9E3779B97F4A7C15ull | 1; }
-} // namespace
-
 Runtime::Runtime()
-    : random(randomOf(environmentNumber("PARTITA_SIMULATED_SEED", 1))),
+    : random(environmentNumber("PARTITA_SIMULATED_SEED", 1)),
       timeout(double(environmentNumber("PARTITA_SIMULATED_TIMEOUT", 120))) {}
 
-uint64_t Runtime::draw() { // xorshift64*
-  random ^= random >> 12;
-  random ^= random << 25;
-  random ^= random >> 27;
-  return (random * 0x2545F4914F6CDD1Dull) >> 16;
+uint64_t Runtime::draw() { // splitmix64
+  random += 0x9E3779B97F4A7C15ull;
+  uint64_t z = (random ^ (random >> 30)) * 0xBF58476D1CE4E5B9ull;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
+  return z ^ (z >> 31);
 }
 
 Runtime &runtime() {
@@ -138,7 +134,7 @@ bool step() {
   }
   checkMargins(head->work->name.c_str());
   complete(*head);
-  if (r.draw() % 8 == 0)
+  if (r.draw() % 4 == 0)
     r.urgency[size_t(head->lane)] = r.draw();
   return true;
 }
@@ -242,7 +238,7 @@ void failDevice(cudaError_t error, const std::string &message) {
 
 void setSeed(uint64_t seed) {
   std::lock_guard<std::recursive_mutex> lock(runtime().mutex);
-  runtime().random = randomOf(seed);
+  runtime().random = seed;
   runtime().urgency.clear();
 }
 
