@@ -1,0 +1,83 @@
+// Ranks that are processes, for tests: forked, with what they write on stderr and how they end.
+
+#ifndef PARTITA_TEST_RUNTIME_CUDA_RANKS_PROCESSES_H
+#define PARTITA_TEST_RUNTIME_CUDA_RANKS_PROCESSES_H
+
+#include "cuda/rendezvous.h"
+#include "cuda/wire.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <functional>
+#include <string>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <vector>
+
+namespace partita_rt::cuda {
+
+struct Ended {
+  pid_t process;
+  int code; ///< the exit code, or minus the signal
+  std::string text;
+};
+
+/// body(rank) in a process each; 0 if it returns, 3 with its message if it throws.
+inline std::vector<Ended> runRanks(int ranks, const std::function<void(int)> &body) {
+  std::vector<Ended> all;
+  std::vector<std::FILE *> outputs;
+  for (int rank = 0; rank < ranks; ++rank) {
+    outputs.push_back(std::tmpfile());
+    pid_t child = fork();
+    if (child == 0) {
+      alarm(60);
+      dup2(fileno(outputs.back()), STDERR_FILENO);
+      try {
+        body(rank);
+      } catch (const std::exception &error) {
+        std::fprintf(stderr, "%s\n", error.what());
+        _exit(3);
+      }
+      std::fflush(stderr);
+      _exit(0);
+    }
+    all.push_back({child, 0, ""});
+  }
+  for (size_t rank = 0; rank < all.size(); ++rank) {
+    int status = 0;
+    waitpid(all[rank].process, &status, 0);
+    all[rank].code = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
+    std::rewind(outputs[rank]);
+    char buffer[4096];
+    while (size_t n = std::fread(buffer, 1, sizeof(buffer), outputs[rank]))
+      all[rank].text.append(buffer, n);
+    std::fclose(outputs[rank]);
+  }
+  return all;
+}
+
+/// What all of them wrote.
+inline std::string textOf(const std::vector<Ended> &all) {
+  std::string text;
+  for (const Ended &each : all)
+    text += each.text;
+  return text;
+}
+
+/// Of ranks of this test, on this machine, at a port that was free just now.
+inline LaunchEnvironment placeOf(int rank, int ranks, int port) {
+  LaunchEnvironment place;
+  place.launcher = "test";
+  place.rank = rank;
+  place.ranks = ranks;
+  place.address = "127.0.0.1";
+  place.ports = {port};
+  place.run = "test " + std::to_string(port);
+  return place;
+}
+inline int freePort() { return portOf(listenOn(0)); }
+
+} // namespace partita_rt::cuda
+
+#endif // PARTITA_TEST_RUNTIME_CUDA_RANKS_PROCESSES_H

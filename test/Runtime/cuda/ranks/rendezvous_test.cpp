@@ -1,0 +1,278 @@
+// The rendezvous of ranks that are processes: they meet, and they end together.
+
+#include "cuda/hub.h"
+#include "cuda/joining.h"
+#include "processes.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <poll.h>
+#include <sys/socket.h>
+
+namespace partita_rt::cuda {
+namespace {
+
+/// All ranks ended with code 1 (but `except`), and one said so, in these words.
+void expectEnd(const std::vector<Ended> &all, const std::string &message, int except = -1) {
+  for (size_t r = 0; r < all.size(); ++r)
+    if (int(r) != except) {
+      EXPECT_EQ(all[r].code, 1) << r << ": " << all[r].text;
+    }
+  EXPECT_EQ(textOf(all), "test: error: " + message + "\n");
+}
+
+std::string hostName() { return greetingOf({}, 0).peer.host; }
+std::string nameOf(const Ended &rank, int number) {
+  return "rank " + std::to_string(number) + " (host " + hostName() + ", process " +
+         std::to_string(rank.process) + ")";
+}
+
+TEST(Rendezvous, GathersBroadcastsAndAgrees) {
+  int port = freePort();
+  auto all = runRanks(3, [&](int rank) {
+    Rendezvous ranks(placeOf(rank, 3, port), "test");
+    EXPECT_EQ(ranks.localRank(), rank);
+    std::string large(1 << 20, char('a' + rank));
+    std::vector<std::string> texts = ranks.allGather(large, "letters");
+    for (int r = 0; r < 3; ++r)
+      EXPECT_EQ(texts[size_t(r)], std::string(1 << 20, char('a' + r)));
+    EXPECT_EQ(ranks.broadcast(std::to_string(rank), "numbers", 2), "2");
+    EXPECT_EQ(ranks.agree(rank ? "wrong on " + std::to_string(rank) : ""), "wrong on 1");
+    EXPECT_EQ(ranks.agree(""), "");
+    for (int i = 0; i < 100; ++i)
+      ranks.barrier("the end");
+    if (::testing::Test::HasFailure())
+      throw std::runtime_error("failed");
+  });
+  for (const Ended &each : all)
+    EXPECT_EQ(each.code, 0) << each.text;
+}
+
+TEST(Rendezvous, OneRankNeedsNobody) {
+  Rendezvous ranks(LaunchEnvironment{});
+  EXPECT_EQ(ranks.allGather("mine", "all"), std::vector<std::string>{"mine"});
+  EXPECT_EQ(ranks.broadcast("mine", "one"), "mine");
+  EXPECT_EQ(ranks.agree("wrong"), "wrong");
+  EXPECT_EQ(ranks.localRank(), 0);
+  auto all = runRanks(1, [](int) { Rendezvous(LaunchEnvironment{}, "test").fail("broken"); });
+  expectEnd(all, "broken");
+}
+
+TEST(Rendezvous, AnotherNumberOfRanksEndsAll) {
+  int port = freePort();
+  auto all = runRanks(3, [&](int rank) {
+    Rendezvous ranks(placeOf(rank, rank == 1 ? 2 : 3, port), "test");
+    ranks.barrier("never");
+  });
+  expectEnd(all, nameOf(all[1], 1) + " was started as one of 2 ranks, rank 0 as one of 3");
+}
+
+TEST(Rendezvous, TwoProcessesOfOneRankEndAll) {
+  int port = freePort();
+  auto all = runRanks(
+      3, [&](int rank) { Rendezvous ranks(placeOf(rank == 2 ? 1 : rank, 3, port), "test"); });
+  std::string text = textOf(all);
+  EXPECT_NE(text.find("test: error: two processes were started as rank 1: host "),
+            std::string::npos)
+      << text;
+  for (const Ended &each : all)
+    EXPECT_EQ(each.code, 1);
+}
+
+TEST(Rendezvous, ARankThatDiesEndsAll) {
+  for (bool inGather : {true, false}) {
+    int port = freePort();
+    auto all = runRanks(3, [&](int rank) {
+      Rendezvous ranks(placeOf(rank, 3, port), "test");
+      ranks.barrier("before");
+      if (rank == 2)
+        raise(SIGKILL);
+      if (inGather)
+        ranks.barrier("after");
+      pause(); // as one that waits for its GPU
+    });
+    EXPECT_EQ(all[2].code, -SIGKILL);
+    expectEnd(all, nameOf(all[2], 2) + " died", 2);
+  }
+}
+
+TEST(Rendezvous, Rank0ThatDiesEndsAll) {
+  int port = freePort();
+  auto all = runRanks(4, [&](int rank) {
+    Rendezvous ranks(placeOf(rank, 4, port), "test");
+    ranks.barrier("before");
+    if (rank == 0)
+      raise(SIGKILL);
+    pause();
+  });
+  expectEnd(all, nameOf(all[0], 0) + " died", 0);
+}
+
+TEST(Rendezvous, AFailureEndsAllAndTheLowestRanksCounts) {
+  int port = freePort();
+  auto all = runRanks(3, [&](int rank) {
+    Rendezvous ranks(placeOf(rank, 3, port), "test");
+    ranks.setAbort([] { std::fprintf(stderr, "-"); });
+    ranks.barrier("before");
+    if (rank > 0)
+      ranks.fail("out of memory");
+    pause();
+  });
+  for (const Ended &each : all)
+    EXPECT_EQ(each.code, 1);
+  EXPECT_EQ(textOf(all), "test: error: rank 1: out of memory\n---");
+}
+
+/// Of several reasons the one that the others follow from counts, whoever reports first.
+TEST(Rendezvous, AReportAsksAllRanks) {
+  int port = freePort();
+  auto all = runRanks(3, [&](int rank) {
+    Rendezvous ranks(placeOf(rank, 3, port), "test");
+    ranks.setAnswer([&](const std::string &question) {
+      return rank == 1 ? "has not reached " + question : "";
+    });
+    ranks.barrier("before");
+    if (rank == 0)
+      ranks.report(Cause::Sequel, "NCCL: remote process exited", "");
+    if (rank == 2)
+      ranks.report(Cause::Timeout, "waited 1 s", "#4");
+    pause();
+  });
+  expectEnd(all, "rank 2: waited 1 s; " + nameOf(all[1], 1) + " has not reached #4");
+}
+
+TEST(Rendezvous, RanksThatDifferOrLeaveFail) {
+  int port = freePort();
+  auto all = runRanks(2, [&](int rank) {
+    Rendezvous ranks(placeOf(rank, 2, port), "test");
+    ranks.barrier("start");
+    if (rank == 1)
+      usleep(50'000);
+    ranks.barrier(rank ? "the kinds of GPUs" : "NCCL's ids");
+  });
+  expectEnd(all, "rank 1: the ranks differ: rank 1 is at the kinds of GPUs, rank 0 at NCCL's ids");
+  port = freePort();
+  all = runRanks(2, [&](int rank) {
+    Rendezvous ranks(placeOf(rank, 2, port), "test");
+    if (rank == 0)
+      ranks.barrier("NCCL's ids");
+  });
+  expectEnd(all, "rank 0: waits at NCCL's ids for " + nameOf(all[1], 1) + ", which has ended");
+}
+
+TEST(Rendezvous, ARankThatIsLateEndsAll) {
+  int port = freePort();
+  setenv("PARTITA_RT_TIMEOUT", "1", 1);
+  auto all = runRanks(2, [&](int rank) {
+    Rendezvous ranks(placeOf(rank, 2, port), "test");
+    if (rank == 1)
+      pause();
+    ranks.barrier("NCCL's ids");
+  });
+  expectEnd(all, "rank 0: waited 1 s at NCCL's ids for " + nameOf(all[1], 1));
+  port = freePort();
+  all = runRanks(2, [&](int rank) {
+    if (rank == 1) // of three
+      return;
+    Rendezvous ranks(placeOf(rank, 3, port), "test");
+  });
+  expectEnd(all,
+            "ranks 1, 2 of 3 have not come to port " + std::to_string(port) + " of host " +
+                hostName() + " within 1 s",
+            1);
+  all = runRanks(1, [&](int) { Rendezvous ranks(placeOf(1, 2, port), "test"); });
+  expectEnd(all, nameOf(all[0], 1) + " has not found rank 0 at 127.0.0.1:" + std::to_string(port) +
+                     " within 1 s: Connection refused");
+  unsetenv("PARTITA_RT_TIMEOUT");
+}
+
+/// Connects, sends so many bytes, and returns what comes back until the other end closes.
+std::string talk(int port, const std::string &text) {
+  std::string problem, answer;
+  Socket socket;
+  while (!socket.isOpen())
+    socket = connectTo("127.0.0.1", port, 1, problem);
+  (void)!write(socket.get(), text.data(), text.size());
+  char buffer[512];
+  pollfd wait{socket.get(), POLLIN, 0};
+  while (poll(&wait, 1, 300) > 0) {
+    ssize_t n = read(socket.get(), buffer, sizeof(buffer));
+    if (n <= 0)
+      break;
+    answer.append(buffer, size_t(n));
+  }
+  return answer;
+}
+
+/// The frame of a greeting of another run's rank.
+std::string foreignHello() {
+  Greeting greeting = greetingOf(placeOf(1, 2, 1), 0);
+  greeting.run = "yesterday's";
+  std::string text = textOf(greeting), frame(9, 0);
+  frame[0] = char(text.size());
+  frame[1] = char(text.size() >> 8);
+  frame[4] = FrameKind::Hello;
+  return frame + text;
+}
+
+TEST(Rendezvous, StrangersAreRefusedAndTheRunGoesOn) {
+  int port = freePort();
+  auto all = runRanks(3, [&](int rank) {
+    if (rank == 2) { // the strangers, before rank 1 comes
+      std::string huge = {char(0xff), char(0xff), char(0xff), char(0xff), FrameKind::Hello,
+                          0,          0,          0,          0};
+      for (const std::string &text : {std::string("GET / HTTP/1.1\r\n\r\n"), huge,
+                                      std::string(20000, 'x'), std::string(1, 0), std::string()})
+        talk(port, text);
+      std::string answer = talk(port, foreignHello());
+      if (answer.find("this is rank 0 of another run") == std::string::npos)
+        throw std::runtime_error("not refused: " + answer);
+      Rendezvous ranks(placeOf(1, 2, port), "test");
+      ranks.barrier("the end");
+    } else if (rank == 1) { // finds rank 0 of another run alone
+      setenv("PARTITA_RT_TIMEOUT", "1", 1);
+      LaunchEnvironment place = placeOf(1, 2, port);
+      place.run = "another";
+      Rendezvous ranks(place, "test");
+    } else {
+      Rendezvous ranks(placeOf(0, 2, port), "test");
+      ranks.barrier("the end");
+    }
+  });
+  EXPECT_EQ(all[0].code, 0) << all[0].text;
+  EXPECT_EQ(all[2].code, 0) << all[2].text;
+  EXPECT_EQ(all[1].code, 1);
+  EXPECT_NE(all[1].text.find("has not found rank 0 at 127.0.0.1:"), std::string::npos);
+}
+
+TEST(Rendezvous, TakesTheFirstFreePort) {
+  Socket taken = listenOn(0); // says nothing to those that connect
+  int free = freePort();
+  auto all = runRanks(2, [&](int rank) {
+    LaunchEnvironment place = placeOf(rank, 2, 0);
+    place.ports = {portOf(taken), free};
+    Rendezvous ranks(place, "test");
+    ranks.barrier("the end");
+  });
+  EXPECT_EQ(textOf(all), "");
+  all = runRanks(1, [&](int) { Rendezvous(placeOf(0, 2, portOf(taken)), "test"); });
+  expectEnd(all, "rank 0 cannot listen on port " + std::to_string(portOf(taken)) +
+                     ": Address already in use; another run may have it: choose another "
+                     "MASTER_PORT");
+}
+
+TEST(Wire, TextsThatAreNotWhatPackMakesAreErrors) {
+  std::string packed = pack({"a", "", "bcd"});
+  EXPECT_EQ(unpack(packed, 3), (std::vector<std::string>{"a", "", "bcd"}));
+  EXPECT_THROW(unpack(packed, 2), std::exception);
+  EXPECT_THROW(unpack(packed, 4), std::exception);
+  EXPECT_THROW(unpack(packed + "x", 3), std::exception);
+  for (size_t n = 0; n < packed.size(); ++n)
+    EXPECT_THROW(unpack(packed.substr(0, n), 3), std::exception);
+  packed[3] = char(0x7f);
+  EXPECT_THROW(unpack(packed, 3), std::exception);
+}
+
+} // namespace
+} // namespace partita_rt::cuda
