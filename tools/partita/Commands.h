@@ -24,6 +24,7 @@ struct Command {
 int importMain(Arguments arguments);
 int compileMain(Arguments arguments);
 int configMain(Arguments arguments);
+int tuneMain(Arguments arguments);
 int runMain(Arguments arguments);
 int verifyMain(Arguments arguments);
 int explainMain(Arguments arguments);

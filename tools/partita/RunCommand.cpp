@@ -1,13 +1,13 @@
 //===- RunCommand.cpp - partita run -----------------------------------------------------------===//
 //
 // The compiled program has the options, the loop and the messages; this command finds it and
-// becomes it.
+// becomes it, or starts it once per rank.
 //
 //===------------------------------------------------------------------------------------------------===//
 
-#include "tools/partita/Program.h"
-#include "llvm/Support/FileSystem.h"
-#include <unistd.h>
+#include "tools/partita/Options.h"
+#include "tools/partita/Ranks.h"
+#include "llvm/ADT/STLExtras.h"
 
 using namespace llvm;
 using namespace partita::tool;
@@ -15,9 +15,11 @@ using namespace partita::tool;
 int partita::tool::runMain(Arguments arguments) {
   std::string folder;
   std::vector<std::string> rest;
-  OptionSet options("run", "DIR [-n RANKS] --data FILE --steps N [OPTIONS]",
-                    "Trains with a compiled program: its ranks are threads of one process, or, "
-                    "started under mpirun, processes.");
+  OptionSet options(
+      "run", "DIR [-n RANKS] --data FILE --steps N [OPTIONS]",
+      "Trains with a compiled program. Ranks on the CPU are threads of one process, or, "
+      "started under mpirun, processes; on GPUs they are processes, started here for "
+      "this host, or by torchrun, mpirun or srun for several.");
   options.positional("DIR", folder, "the folder that 'partita compile -o DIR' wrote");
   options.passOn(rest,
                  "All other options are the program's own: 'partita run DIR --help' lists them.");
@@ -29,13 +31,5 @@ int partita::tool::runMain(Arguments arguments) {
   } else if (std::optional<int> done = options.parse(arguments)) {
     return *done;
   }
-  std::string problem, program = findProgram(folder, problem);
-  if (program.empty())
-    return fail("run", problem);
-  std::vector<char *> argv{program.data()};
-  for (std::string &word : rest)
-    argv.push_back(word.data());
-  argv.push_back(nullptr);
-  execv(program.c_str(), argv.data());
-  return fail("run", program + ": cannot be started: " + std::string(std::strerror(errno)));
+  return runProgram("run", folder, rest);
 }

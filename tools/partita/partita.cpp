@@ -15,6 +15,7 @@ static constexpr Command kCommands[] = {
     {"import", "turns an ONNX file into a module of tx", importMain},
     {"config", "checks a DeepSpeed configuration and says what becomes of it", configMain},
     {"compile", "turns a model and a plan into a training program", compileMain},
+    {"tune", "finds the fastest matrix products for a program's GPU", tuneMain},
     {"run", "trains with a compiled program", runMain},
     {"verify", "proves the partitioned program equal to the whole one", verifyMain},
     {"explain", "every collective and why; what the memory holds", explainMain},

@@ -1,0 +1,190 @@
+//===- Ranks.cpp - starting ranks, and ending them together -----------------------------------===//
+//
+// The ranks find each other by themselves (runtime/cuda/rendezvous.h) and end together when one
+// fails; what is left to do here is to see that none outlives the others, whatever happened.
+//
+//===------------------------------------------------------------------------------------------------===//
+
+#include "tools/partita/Ranks.h"
+#include "tools/partita/Program.h"
+#include <arpa/inet.h>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+using namespace llvm;
+using namespace partita::tool;
+
+/// For how long ranks may end by themselves when one has failed, in seconds: what they have to say
+/// of it takes them a moment. Then they are asked to end, and then ended.
+static constexpr int kGrace = 5, kAsked = 3;
+
+static volatile sig_atomic_t interrupted = 0;
+static void noteSignal(int signal) { interrupted = signal; }
+
+/// A port of this host that nobody uses, or -1. Somebody else may take it before rank 0 does, which
+/// then takes another one that the run's name leads all ranks to.
+static int freePort() {
+  int handle = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (handle < 0)
+    return -1;
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof(address);
+  int port = -1;
+  if (bind(handle, reinterpret_cast<sockaddr *>(&address), sizeof(address)) == 0 &&
+      getsockname(handle, reinterpret_cast<sockaddr *>(&address), &size) == 0)
+    port = ntohs(address.sin_port);
+  close(handle);
+  return port;
+}
+
+namespace {
+
+class Ranks {
+  using Clock = std::chrono::steady_clock;
+
+public:
+  explicit Ranks(StringRef command) : command(command) {}
+
+  int run(const std::string &program, std::vector<char *> &argv, int count) {
+    int port = freePort();
+    if (port < 0)
+      return fail(command, "no port of this host is free for the ranks to meet");
+    setVariable("WORLD_SIZE", count);
+    setVariable("LOCAL_WORLD_SIZE", count);
+    setVariable("MASTER_PORT", port);
+    setenv("MASTER_ADDR", "127.0.0.1", 1);
+    setenv("PARTITA_RUN_ID",
+           (std::to_string(getpid()) + "-" + std::to_string(time(nullptr))).c_str(), 1);
+    struct sigaction action {};
+    action.sa_handler = noteSignal;
+    for (int signal : {SIGINT, SIGTERM, SIGHUP})
+      sigaction(signal, &action, nullptr);
+    for (int rank = 0; rank < count; ++rank)
+      if (!start(program, argv, rank)) {
+        std::string why = std::strerror(errno);
+        endAll();
+        return fail(command, "rank " + std::to_string(rank) + " cannot be started: " + why);
+      }
+    return wait();
+  }
+
+private:
+  static void setVariable(const char *name, int value) {
+    setenv(name, std::to_string(value).c_str(), 1);
+  }
+
+  bool start(const std::string &program, std::vector<char *> &argv, int rank) {
+    pid_t parent = getpid(), child = fork();
+    if (child < 0)
+      return false;
+    if (child > 0) {
+      processes.push_back(child);
+      return true;
+    }
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent) // it is gone already
+      _exit(1);
+    for (int signal : {SIGINT, SIGTERM, SIGHUP})
+      ::signal(signal, SIG_DFL);
+    setVariable("RANK", rank);
+    setVariable("LOCAL_RANK", rank);
+    if (int none = rank > 0 ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1; none >= 0)
+      dup2(none, STDIN_FILENO); // the terminal is rank 0's
+    execv(program.c_str(), argv.data());
+    dprintf(STDERR_FILENO, "partita: error: %s: cannot be started: %s\n", program.c_str(),
+            std::strerror(errno));
+    _exit(127);
+  }
+
+  int wait() {
+    bool failed = false;
+    std::optional<Clock::time_point> ending; // since when ranks should end
+    while (alive() > 0) {
+      int status = 0;
+      if (pid_t ended = waitpid(-1, &status, WNOHANG); ended > 0) {
+        failed |= !note(ended, status);
+        continue;
+      }
+      if ((failed || interrupted) && !ending)
+        ending = Clock::now();
+      double seconds = ending ? std::chrono::duration<double>(Clock::now() - *ending).count() : 0;
+      if (signals == 0 && (interrupted || seconds > kGrace))
+        signalAll(SIGTERM), ++signals;
+      else if (signals == 1 && seconds > kGrace + kAsked)
+        signalAll(SIGKILL), ++signals;
+      usleep(20'000);
+    }
+    return interrupted ? 128 + interrupted : failed;
+  }
+
+  /// Has the rank done all it should? What it could not say itself is said here.
+  bool note(pid_t process, int status) {
+    auto place = std::find(processes.begin(), processes.end(), process);
+    if (place == processes.end())
+      return true;
+    size_t rank = place - processes.begin();
+    *place = 0;
+    if (WIFSIGNALED(status) && !interrupted && signals == 0)
+      fail(command, "rank " + std::to_string(rank) + " was ended by signal " +
+                        std::to_string(WTERMSIG(status)) + " (" + strsignal(WTERMSIG(status)) +
+                        ")");
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  }
+
+  int alive() const { return int(processes.size() - llvm::count(processes, 0)); }
+  void signalAll(int signal) const {
+    for (pid_t process : processes)
+      if (process > 0)
+        kill(process, signal);
+  }
+  void endAll() {
+    signalAll(SIGKILL);
+    for (pid_t process : processes)
+      if (process > 0)
+        waitpid(process, nullptr, 0);
+  }
+
+  StringRef command;
+  std::vector<pid_t> processes; ///< by rank; 0: has ended
+  int signals = 0;              ///< how many they have been sent
+};
+
+} // namespace
+
+/// Has a launcher started this process as one of its ranks?
+static bool isLaunched() {
+  for (const char *name : {"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"})
+    if (getenv(name))
+      return true;
+  return getenv("SLURM_PROCID") && getenv("SLURM_STEP_ID");
+}
+
+int partita::tool::runProgram(StringRef command, StringRef folder,
+                              ArrayRef<std::string> arguments) {
+  std::string problem, program = findProgram(folder, problem);
+  if (program.empty())
+    return fail(command, problem);
+  std::vector<std::string> words = arguments;
+  std::vector<char *> argv{program.data()};
+  for (std::string &word : words)
+    argv.push_back(word.data());
+  argv.push_back(nullptr);
+  std::optional<json::Object> manifest = readManifest(folder, problem);
+  bool processes = manifest && manifest->getString("target") == "cuda";
+  int64_t ranks = manifest ? manifest->getInteger("ranks").value_or(1) : 1;
+  bool onlyText = is_contained(words, "--help") || is_contained(words, "-h");
+  if (processes && ranks > 1 && !isLaunched() && !onlyText)
+    return Ranks(command).run(program, argv, static_cast<int>(ranks));
+  execv(program.c_str(), argv.data());
+  return fail(command, program + ": cannot be started: " + std::string(std::strerror(errno)));
+}

@@ -1,0 +1,22 @@
+//===- Ranks.h - the processes of a program whose ranks are processes ---------------*- C++ -*-===//
+
+#ifndef PARTITA_TOOLS_RANKS_H
+#define PARTITA_TOOLS_RANKS_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/Support/JSON.h"
+#include <string>
+
+namespace partita::tool {
+
+/// Runs the program of `folder` with these arguments, one process or as many as it has ranks: a
+/// program for GPUs that no launcher has started already is started once per rank on this host,
+/// with torchrun's variables. Returns its exit code, 0 only if all ranks have ended with 0; does
+/// not return where this process becomes the program. When a rank fails the others are ended, and
+/// when this process is interrupted or dies, all of them. `command` stands in messages.
+int runProgram(llvm::StringRef command, llvm::StringRef folder,
+               llvm::ArrayRef<std::string> arguments);
+
+} // namespace partita::tool
+
+#endif // PARTITA_TOOLS_RANKS_H

@@ -1,0 +1,34 @@
+//===- TuneCommand.cpp - partita tune ---------------------------------------------------------===//
+//
+// The program measures, on the GPU that it will run on; this command starts it.
+//
+//===------------------------------------------------------------------------------------------------===//
+
+#include "tools/partita/Program.h"
+#include "tools/partita/Ranks.h"
+
+using namespace llvm;
+using namespace partita::tool;
+
+int partita::tool::tuneMain(Arguments arguments) {
+  std::string folder;
+  OptionSet options("tune", "DIR",
+                    "Tries the algorithms for every matrix product of a program for GPUs, on this "
+                    "machine's, and writes the fastest to DIR/products.json, which all runs of the "
+                    "program use: all ranks make their products alike.");
+  options.positional("DIR", folder, "the folder that 'partita compile --target cuda -o DIR' wrote");
+  options.epilogue("The file names the GPU and the version of cuBLASLt; for others, tune again. "
+                   "Without it every product takes the library's first suggestion.");
+  if (std::optional<int> done = options.parse(arguments))
+    return *done;
+  std::string problem;
+  std::optional<json::Object> manifest = readManifest(folder, problem, {"program", "target"});
+  if (!manifest)
+    return fail("tune", problem);
+  if (manifest->getString("target") != "cuda")
+    return fail("tune", folder + ": is a program for " +
+                            manifest->getString("target").value_or("?") +
+                            "; there is something to tune where cuBLASLt computes: compile it with "
+                            "--target cuda");
+  return runProgram("tune", folder, {"--init", "seed:1", "--tune"});
+}
