@@ -4,7 +4,6 @@
 #include "simt/fiber.h"
 
 #include <cstdint>
-#include <cstdlib>
 #include <new>
 #include <sys/mman.h>
 
@@ -58,81 +57,65 @@ constexpr size_t kStack = 128 * 1024;
 #endif
 constexpr size_t kGuard = 4096;
 
-void beforeSwitch([[maybe_unused]] Context &from, [[maybe_unused]] const Context &to,
-                  [[maybe_unused]] bool forGood) {
-#ifdef PARTITA_SIMT_ASAN
-  __sanitizer_start_switch_fiber(forGood ? nullptr : &from.fakeStack, to.bottom, to.size);
-#endif
-}
-/// On the stack of `now`, coming from `before`.
-void afterSwitch([[maybe_unused]] void *fakeStack, [[maybe_unused]] Context &before) {
-#ifdef PARTITA_SIMT_ASAN
-  __sanitizer_finish_switch_fiber(fakeStack, &before.bottom, &before.size);
-#endif
-}
+/// Who has made the switch under way.
+thread_local Context *leaving = nullptr;
+
+} // namespace
 
 void switchTo(Context &from, Context &to) {
+  leaving = &from;
+#ifdef PARTITA_SIMT_ASAN
+  __sanitizer_start_switch_fiber(&from.fakeStack, to.bottom, to.size);
+#endif
 #ifdef PARTITA_SIMT_UCONTEXT
   swapcontext(&from.context, &to.context);
 #else
   simt_switch(&from.stackPointer, to.stackPointer);
 #endif
+#ifdef PARTITA_SIMT_ASAN
+  __sanitizer_finish_switch_fiber(from.fakeStack, &leaving->bottom, &leaving->size);
+#endif
 }
 
-} // namespace
+void entered() {
+#ifdef PARTITA_SIMT_ASAN
+  __sanitizer_finish_switch_fiber(nullptr, &leaving->bottom, &leaving->size);
+#endif
+}
 
-Fiber::Fiber() {
+Fiber::Fiber(void (*entry)()) {
   void *mapped = mmap(nullptr, kGuard + kStack, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapped == MAP_FAILED)
     throw std::bad_alloc();
   memory = static_cast<char *>(mapped);
   mprotect(memory, kGuard, PROT_NONE);
-}
-
-Fiber::~Fiber() { munmap(memory, kGuard + kStack); }
-
-void Fiber::start(void (*entry)()) {
-  own = Context();
-  own.bottom = memory + kGuard;
-  own.size = kStack;
-#ifdef PARTITA_SIMT_ASAN
-  __asan_unpoison_memory_region(memory + kGuard, kStack); // what an abandoned fiber left
-#endif
+  context.bottom = memory + kGuard;
+  context.size = kStack;
 #ifdef PARTITA_SIMT_UCONTEXT
-  getcontext(&own.context);
-  own.context.uc_stack.ss_sp = memory + kGuard;
-  own.context.uc_stack.ss_size = kStack;
-  own.context.uc_link = nullptr;
-  makecontext(&own.context, entry, 0);
+  getcontext(&context.context);
+  context.context.uc_stack.ss_sp = memory + kGuard;
+  context.context.uc_stack.ss_size = kStack;
+  context.context.uc_link = nullptr;
+  makecontext(&context.context, entry, 0);
 #else
-  auto **top = reinterpret_cast<void **>(memory + kGuard + kStack);
+  // Stacks begin at different places of their pages, or they would compete for one set of the
+  // cache.
+  static thread_local size_t count = 0;
+  auto **top = reinterpret_cast<void **>(memory + kGuard + kStack - count++ % 15 * 256);
   *--top = nullptr; // where entry would return to: the stack is as after a call
   *--top = reinterpret_cast<void *>(entry);
   for (int i = 0; i < 6; ++i)
     *--top = nullptr;
-  own.stackPointer = top;
+  context.stackPointer = top;
 #endif
 }
 
-void Fiber::resume(Context &from) {
-  beforeSwitch(from, own, false);
-  switchTo(from, own);
-  Context ignored;
-  afterSwitch(from.fakeStack, ignored);
-}
-
-void Fiber::entered(Context &from) { afterSwitch(nullptr, from); }
-
-void Fiber::leave(Context &to, bool forGood) {
-  beforeSwitch(own, to, forGood);
-  switchTo(own, to);
-  afterSwitch(own.fakeStack, to);
-}
-
-void Fiber::finish(Context &to) {
-  leave(to, true);
-  std::abort(); // nobody resumes it
+Fiber::~Fiber() {
+#ifdef PARTITA_SIMT_ASAN
+  __asan_unpoison_memory_region(memory + kGuard, kStack); // what an abandoned fiber leaves
+#endif
+  munmap(memory, kGuard + kStack);
 }
 
 } // namespace simt

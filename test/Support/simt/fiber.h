@@ -1,4 +1,4 @@
-// A stack of its own to run a function on, in turns with the one that resumes it.
+// Stacks of their own to run functions on, in turns.
 
 #ifndef PARTITA_TEST_SIMT_FIBER_H
 #define PARTITA_TEST_SIMT_FIBER_H
@@ -26,28 +26,24 @@ struct Context {
   size_t size = 0;
 };
 
+/// Leaves one place for another; returns when somebody comes back to `from`.
+void switchTo(Context &from, Context &to);
+/// The first thing that a fiber does.
+void entered();
+
 /// Has a guard page below its stack. Not copied or moved: contexts may point into themselves.
 class Fiber {
 public:
-  Fiber();
+  /// The first switch to `context` calls entry(), which begins with entered() and never returns.
+  explicit Fiber(void (*entry)());
   ~Fiber();
   Fiber(const Fiber &) = delete;
   Fiber &operator=(const Fiber &) = delete;
 
-  /// The next resume calls entry(), which never returns: it ends by finish().
-  void start(void (*entry)());
-  /// Runs it until it suspends or finishes. `from` is the resumer.
-  void resume(Context &from);
-  /// Goes back to the resumer.
-  void suspend(Context &to) { leave(to, false); }
-  [[noreturn]] void finish(Context &to);
-  /// The first thing that entry does.
-  void entered(Context &from);
+  Context context;
 
 private:
-  void leave(Context &to, bool forGood);
   char *memory;
-  Context own;
 };
 
 } // namespace simt

@@ -5,6 +5,8 @@
 #include "simt/fiber.h"
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
 #include <map>
 #include <memory>
 #include <string>
@@ -29,11 +31,15 @@ struct Thread {
   unsigned sets; ///< which ones the lanes have used that it last exchanged values with
   unsigned mask;
   Where where;
+  Fiber *fiber; ///< null before its first step and after its last
 };
 
 /// Values in exchange. Two sets: a lane may be one exchange ahead of another that has not read yet,
 /// and not two.
 struct Warp {
+  unsigned lanes;  ///< that the block has
+  unsigned ready;  ///< that can run
+  unsigned atWarp; ///< that wait for others of the warp
   alignas(16) unsigned char values[2][32][32];
 };
 
@@ -43,26 +49,50 @@ struct Machine {
   uint64_t random = 0;
   Counters done{};
   std::vector<std::unique_ptr<Fiber>> fibers;
+  std::vector<Fiber *> idle; ///< that have no thread
   std::vector<Thread> threads;
   std::vector<Warp> warps;
-  std::vector<unsigned> ready; ///< per warp, its lanes that can run
   const Launch *launch = nullptr;
   const std::function<void()> *body = nullptr;
   Context main;
+  Fiber *running = nullptr;
   int current = -1, live = 0;
   int64_t begun = 0; ///< blocks
   std::unique_ptr<unsigned char[]> shared;
-  std::string error; ///< found by a fiber, thrown by the scheduler
+  std::string error; ///< found by a fiber, thrown by main
 
+  Machine() {
+    const char *name = std::getenv("PARTITA_SIMULATED_ORDER");
+    const char *seed = std::getenv("PARTITA_SIMULATED_SEED");
+    if (!name)
+      return;
+    if (std::strcmp(name, "reverse") == 0)
+      order = Order::Reverse;
+    else if (std::strcmp(name, "random") == 0)
+      order = Order::Random;
+    else if (std::strcmp(name, "forward") != 0) {
+      std::fprintf(stderr, "PARTITA_SIMULATED_ORDER=%s is not forward, reverse or random\n", name);
+      std::exit(2);
+    }
+    setSeed(seed ? std::strtoull(seed, nullptr, 10) : 1);
+  }
+  void setSeed(uint64_t seed) { random = seed * 2 + 0x9E3779B97F4A7C15ull; }
   uint64_t draw() { // xorshift64*
     random ^= random >> 12;
     random ^= random << 25;
     random ^= random >> 27;
-    return random * 0x2545F4914F6CDD1Dull;
+    return (random * 0x2545F4914F6CDD1Dull) >> 16;
   }
 };
 
-thread_local Machine machine;
+__thread Machine *machine = nullptr;
+
+/// Made when a thread of the operating system first asks, and reached through a pointer afterwards:
+/// a thread_local object is looked up with a test at every access.
+Machine &ownMachine() {
+  static thread_local Machine own;
+  return *(machine = &own);
+}
 
 std::string text(const Where &where) {
   const char *slash = std::strrchr(where.file, '/');
@@ -75,188 +105,251 @@ std::string text(unsigned x, unsigned y, unsigned z) {
 }
 
 [[noreturn]] void raise(const std::string &message) {
-  throw LaunchError(std::string(machine.launch->kernel) + ": " + message);
+  throw LaunchError(std::string(machine->launch->kernel) + ": " + message);
 }
 
-[[noreturn]] void raiseInBlock(const std::string &message) {
-  raise("block " + text(blockIdx.x, blockIdx.y, blockIdx.z) + ": " + message);
+/// What main throws as soon as it runs.
+void fail(const std::string &message) {
+  machine->error = "block " + text(blockIdx.x, blockIdx.y, blockIdx.z) + ": " + message;
 }
 
-void setReady(int thread) {
-  machine.threads[size_t(thread)].state = State::Ready;
-  machine.ready[size_t(thread / 32)] |= 1u << (thread % 32);
+void setReady(int number) {
+  Warp &warp = machine->warps[size_t(number / 32)];
+  machine->threads[size_t(number)].state = State::Ready;
+  warp.ready |= 1u << (number % 32);
+  warp.atWarp &= ~(1u << (number % 32));
 }
 
 /// "40 of 64 live threads wait at __syncthreads (x.cu:3), 24 at __shfl_xor_sync (x.cu:9)".
 std::string waiting() {
   std::map<std::string, int> counts;
-  for (const Thread &thread : machine.threads)
+  for (const Thread &thread : machine->threads)
     if (thread.state != State::Done)
       ++counts[text(thread.where)];
   std::string message;
   for (auto &[where, count] : counts)
-    message += message.empty() ? std::to_string(count) + " of " + std::to_string(machine.live) +
+    message += message.empty() ? std::to_string(count) + " of " + std::to_string(machine->live) +
                                      " live threads wait at " + where
                                : ", " + std::to_string(count) + " at " + where;
   return message;
 }
 
 bool same(const Where &a, const Where &b) {
-  auto sameText = [](const char *x, const char *y) { return x == y || std::strcmp(x, y) == 0; };
-  return a.line == b.line && sameText(a.file, b.file) && sameText(a.what, b.what);
+  return a.line == b.line && (a.file == b.file || std::strcmp(a.file, b.file) == 0) &&
+         (a.what == b.what || std::strcmp(a.what, b.what) == 0);
 }
 
 /// The thread has come to a barrier of its warp: lets the lanes go if it was the last of them.
 void arriveAtWarp(int number) {
-  const Thread &thread = machine.threads[size_t(number)];
-  int first = number / 32 * 32;
+  const Thread &thread = machine->threads[size_t(number)];
+  Warp &warp = machine->warps[size_t(number / 32)];
+  unsigned mask = thread.mask;
+  warp.atWarp |= 1u << (number % 32);
+  if (mask & ~warp.lanes)
+    return fail("the mask of " + text(thread.where) + " has lanes that the block does not have");
+  if ((warp.atWarp & mask) != mask)
+    return;
   unsigned sets = 0;
-  for (int lane = 0; lane < 32; ++lane) {
-    if (!(thread.mask >> lane & 1))
-      continue;
-    if (first + lane >= int(machine.threads.size()))
-      raiseInBlock("the mask of " + text(thread.where) + " has lanes that the block does not have");
-    const Thread &other = machine.threads[size_t(first + lane)];
-    if (other.state != State::AtWarp || other.mask != thread.mask)
+  int first = number / 32 * 32;
+  for (unsigned rest = mask; rest; rest &= rest - 1) {
+    const Thread &other = machine->threads[size_t(first + __builtin_ctz(rest))];
+    if (other.mask != mask)
       return; // not there yet, or never: then nobody is ready at last
     if (!same(other.where, thread.where))
-      raiseInBlock("lanes of one warp wait at different places: " + waiting());
-    sets |= other.odd ? 0 : 1u << lane; // it has been turned since
+      return fail("lanes of one warp wait at different places: " + waiting());
+    sets |= other.odd ? 0 : 1u << __builtin_ctz(rest); // it has been turned since
   }
-  for (int lane = 0; lane < 32; ++lane)
-    if (thread.mask >> lane & 1) {
-      machine.threads[size_t(first + lane)].sets = sets;
-      setReady(first + lane);
-    }
+  for (unsigned rest = mask; rest; rest &= rest - 1) {
+    int lane = __builtin_ctz(rest);
+    machine->threads[size_t(first + lane)].sets = sets;
+    setReady(first + lane);
+  }
 }
 
 /// All threads wait or are done.
 void releaseBlock() {
   const Thread *first = nullptr;
-  for (const Thread &thread : machine.threads) {
+  for (const Thread &thread : machine->threads) {
     if (thread.state == State::AtWarp)
-      raiseInBlock("deadlock: " + waiting());
+      return fail("deadlock: " + waiting());
     if (thread.state == State::Done)
       continue;
     if (first && !same(first->where, thread.where))
-      raiseInBlock("threads wait at different barriers: " + waiting());
+      return fail("threads wait at different barriers: " + waiting());
     first = &thread;
   }
-  if (machine.live < int(machine.threads.size()) && first)
-    raiseInBlock("divergent barrier: " + waiting() + ", " +
-                 std::to_string(int(machine.threads.size()) - machine.live) + " have returned");
-  for (size_t i = 0; i < machine.threads.size(); ++i)
+  if (machine->live < int(machine->threads.size()) && first)
+    return fail("divergent barrier: " + waiting() + ", " +
+                std::to_string(int(machine->threads.size()) - machine->live) + " have returned");
+  for (size_t i = 0; i < machine->threads.size(); ++i)
     setReady(int(i));
 }
 
 /// The warp that runs next; -1: none can. `last`: the one that ran.
 int nextWarp(int last) {
-  int warps = int(machine.ready.size());
-  if (machine.order == Order::Random) {
-    int start = int(machine.draw() % uint64_t(warps));
+  int warps = int(machine->warps.size());
+  if (machine->order == Order::Random) {
+    int start = int(machine->draw() % uint64_t(warps));
     for (int i = 0; i < warps; ++i)
-      if (machine.ready[size_t((start + i) % warps)])
+      if (machine->warps[size_t((start + i) % warps)].ready)
         return (start + i) % warps;
     return -1;
   }
-  if (last >= 0 && machine.ready[size_t(last)])
+  if (last >= 0 && machine->warps[size_t(last)].ready)
     return last;
   for (int i = 0; i < warps; ++i) {
-    int warp = machine.order == Order::Reverse ? warps - 1 - i : i;
-    if (machine.ready[size_t(warp)])
+    int warp = machine->order == Order::Reverse ? warps - 1 - i : i;
+    if (machine->warps[size_t(warp)].ready)
       return warp;
   }
   return -1;
 }
 
 int nextLane(unsigned ready) {
-  if (machine.order == Order::Forward)
+  if (machine->order == Order::Forward)
     return __builtin_ctz(ready);
-  if (machine.order == Order::Reverse)
+  if (machine->order == Order::Reverse)
     return 31 - __builtin_clz(ready);
-  for (uint64_t skip = machine.draw() % uint64_t(__builtin_popcount(ready)); skip > 0; --skip)
+  for (uint64_t skip = machine->draw() % uint64_t(__builtin_popcount(ready)); skip > 0; --skip)
     ready &= ready - 1;
   return __builtin_ctz(ready);
 }
 
-void enter() {
-  Fiber &fiber = *machine.fibers[size_t(machine.current)];
-  fiber.entered(machine.main);
-  (*machine.body)();
-  machine.threads[size_t(machine.current)].state = State::Done;
-  machine.fibers[size_t(machine.current)]->finish(machine.main);
-}
-
-void prepareBlock() {
-  ++machine.begun;
-  const dim3 &block = machine.launch->block;
-  unsigned count = block.x * block.y * block.z;
-  while (machine.fibers.size() < count)
-    machine.fibers.push_back(std::make_unique<Fiber>());
-  machine.threads.assign(count, {});
-  machine.warps.assign((count + 31) / 32, {});
-  machine.ready.assign(machine.warps.size(), 0);
-  machine.live = int(count);
-  for (unsigned i = 0; i < count; ++i) {
-    machine.threads[i].index = {i % block.x, i / block.x % block.y, i / block.x / block.y};
-    machine.fibers[i]->start(enter);
-    setReady(int(i));
-  }
-  std::memset(machine.shared.get(), 0xff, machine.launch->shared); // NaN
-}
-
-void runBlock() {
-  prepareBlock();
-  for (int warp = -1; machine.live > 0;) {
-    warp = nextWarp(warp);
-    if (warp < 0) {
+/// Chooses the thread that runs next. False: the block is complete, or there is an error.
+bool choose() {
+  int last = machine->current < 0 ? -1 : machine->current / 32;
+  for (;;) {
+    if (!machine->error.empty() || machine->live == 0)
+      return false;
+    int number = nextWarp(last);
+    if (number < 0) {
       releaseBlock();
+      last = -1;
       continue;
     }
-    int lane = nextLane(machine.ready[size_t(warp)]);
-    machine.current = warp * 32 + lane;
-    machine.ready[size_t(warp)] &= ~(1u << lane);
-    Thread &thread = machine.threads[size_t(machine.current)];
-    threadIdx = thread.index;
-    machine.fibers[size_t(machine.current)]->resume(machine.main);
-    if (!machine.error.empty())
-      raiseInBlock(std::exchange(machine.error, ""));
-    if (thread.state == State::Done)
-      --machine.live;
-    else if (thread.state == State::AtWarp)
-      arriveAtWarp(machine.current);
+    Warp &warp = machine->warps[size_t(number)];
+    int lane = nextLane(warp.ready);
+    warp.ready &= ~(1u << lane);
+    machine->current = number * 32 + lane;
+    threadIdx = machine->threads[size_t(machine->current)].index;
+    return true;
   }
 }
 
+/// What every fiber runs: threads from their beginning, one after another, as long as they end on
+/// it and the next one has not begun elsewhere. A block whose threads never wait needs one fiber,
+/// and no switch.
+void runThreads();
+
+Fiber *idleFiber() {
+  if (machine->idle.empty()) {
+    machine->fibers.push_back(std::make_unique<Fiber>(runThreads));
+    return machine->fibers.back().get();
+  }
+  Fiber *fiber = machine->idle.back();
+  machine->idle.pop_back();
+  return fiber;
+}
+
+/// Goes from here to the thread that is chosen, or back to main.
+void leave(Context &here, bool chosen) {
+  if (!chosen) {
+    switchTo(here, machine->main);
+    return;
+  }
+  Thread &next = machine->threads[size_t(machine->current)];
+  if (!next.fiber)
+    next.fiber = idleFiber();
+  machine->running = next.fiber;
+  switchTo(here, next.fiber->context);
+}
+
+void runThreads() {
+  Fiber *self = machine->running;
+  entered();
+  for (;;) {
+    machine->threads[size_t(machine->current)].fiber = self;
+    (*machine->body)();
+    Thread &thread = machine->threads[size_t(machine->current)];
+    thread.state = State::Done;
+    thread.fiber = nullptr;
+    --machine->live;
+    bool chosen = choose();
+    if (chosen && !machine->threads[size_t(machine->current)].fiber)
+      continue;
+    machine->idle.push_back(self);
+    leave(self->context, chosen);
+  }
+}
+
+/// The thread waits: others run until it may go on.
 void wait(State state, unsigned mask, Where where) {
-  int number = machine.current;
-  Thread &thread = machine.threads[size_t(number)];
+  int number = machine->current;
+  Thread &thread = machine->threads[size_t(number)];
   thread.state = state;
   thread.mask = mask;
   thread.where = where;
-  machine.fibers[size_t(number)]->suspend(machine.main);
+  if (state == State::AtWarp)
+    arriveAtWarp(number);
+  bool chosen = choose();
+  if (chosen && machine->current == number)
+    return;
+  leave(thread.fiber->context, chosen);
+}
+
+/// For the blocks of a launch, which are all of one shape.
+void prepareLaunch() {
+  const dim3 &block = machine->launch->block;
+  unsigned count = block.x * block.y * block.z;
+  machine->threads.assign(count, {});
+  machine->warps.resize((count + 31) / 32);
+  for (unsigned i = 0; i < count; ++i)
+    machine->threads[i].index = {i % block.x, i / block.x % block.y, i / block.x / block.y};
+}
+
+void runBlock() {
+  machine->live = int(machine->threads.size());
+  machine->current = -1;
+  for (Thread &thread : machine->threads) {
+    thread.state = State::Ready;
+    thread.odd = false;
+  }
+  for (size_t i = 0; i < machine->warps.size(); ++i) {
+    Warp &warp = machine->warps[i];
+    size_t lanes = std::min<size_t>(32, machine->threads.size() - 32 * i);
+    warp.lanes = warp.ready = lanes == 32 ? ~0u : (1u << lanes) - 1;
+    warp.atWarp = 0;
+  }
+  if (machine->launch->shared)
+    std::memset(machine->shared.get(), 0xff, machine->launch->shared); // NaN
+  leave(machine->main, choose());
+  if (machine->error.empty())
+    return;
+  machine->idle.clear(); // what stands on the fibers is given up
+  machine->fibers.clear();
+  raise(std::exchange(machine->error, ""));
 }
 
 /// Waits until the lanes of the mask have given their values.
 void meet(unsigned mask, const void *value, size_t bytes, Where where) {
-  int number = machine.current;
-  Thread &thread = machine.threads[size_t(number)];
-  Warp &warp = machine.warps[size_t(number / 32)];
+  int number = machine->current;
+  Thread &thread = machine->threads[size_t(number)];
+  Warp &warp = machine->warps[size_t(number / 32)];
   if (!(mask >> (number % 32) & 1))
-    machine.error = text(where) + " by a lane that its mask does not have";
+    fail(text(where) + " by a lane that its mask does not have");
   std::memcpy(warp.values[thread.odd][number % 32], value, bytes);
   thread.odd = !thread.odd;
   wait(State::AtWarp, mask, where);
 }
 
 Given given() {
-  unsigned sets = machine.threads[size_t(machine.current)].sets;
-  return {machine.warps[size_t(machine.current / 32)].values, sets};
+  unsigned sets = machine->threads[size_t(machine->current)].sets;
+  return {machine->warps[size_t(machine->current / 32)].values, sets};
 }
 
 /// The block's number in the grid as the `i`-th to run.
 uint64_t blockNumber(uint64_t i, uint64_t count) {
-  if (machine.order == Order::Reverse)
+  if (machine->order == Order::Reverse)
     return count - 1 - i;
   return i;
 }
@@ -264,11 +357,12 @@ uint64_t blockNumber(uint64_t i, uint64_t count) {
 } // namespace
 
 void setOrder(Order order, uint64_t seed) {
-  machine.order = order;
-  machine.random = seed * 2 + 0x9E3779B97F4A7C15ull;
+  Machine &own = ownMachine();
+  own.order = order;
+  own.setSeed(seed);
 }
 
-Counters counters() { return machine.done; }
+Counters counters() { return ownMachine().done; }
 
 std::string refusal(const Launch &launch) {
   const dim3 &g = launch.grid, &b = launch.block;
@@ -283,34 +377,36 @@ std::string refusal(const Launch &launch) {
 }
 
 void runGrid(const Launch &launch, const std::function<void()> &body) {
-  machine.launch = &launch;
-  machine.body = &body;
-  machine.error.clear();
+  ownMachine().launch = &launch;
+  machine->body = &body;
+  machine->error.clear();
   if (std::string why = refusal(launch); !why.empty())
     raise(why);
-  machine.shared.reset(new unsigned char[launch.shared]);
+  machine->shared.reset(new unsigned char[launch.shared]);
   gridDim = {launch.grid.x, launch.grid.y, launch.grid.z};
   blockDim = {launch.block.x, launch.block.y, launch.block.z};
+  prepareLaunch();
   uint64_t blocks = uint64_t(gridDim.x) * gridDim.y * gridDim.z;
   std::vector<uint32_t> shuffled;
-  if (machine.order == Order::Random)
+  if (machine->order == Order::Random)
     for (uint32_t i = 0; i < blocks; ++i) {
       shuffled.push_back(i);
-      std::swap(shuffled[i], shuffled[machine.draw() % (i + 1)]);
+      std::swap(shuffled[i], shuffled[machine->draw() % (i + 1)]);
     }
   for (uint64_t i = 0; i < blocks; ++i) {
     uint64_t number = shuffled.empty() ? blockNumber(i, blocks) : shuffled[i];
     blockIdx = {unsigned(number % gridDim.x), unsigned(number / gridDim.x % gridDim.y),
                 unsigned(number / gridDim.x / gridDim.y)};
+    ++machine->begun;
     runBlock();
   }
-  ++machine.done.launches;
-  machine.done.blocks += int64_t(blocks);
-  machine.done.threads += int64_t(blocks) * blockDim.x * blockDim.y * blockDim.z;
+  ++machine->done.launches;
+  machine->done.blocks += int64_t(blocks);
+  machine->done.threads += int64_t(blocks) * blockDim.x * blockDim.y * blockDim.z;
 }
 
-unsigned char *dynamicShared() { return machine.shared.get(); }
-int lane() { return machine.current % 32; }
+unsigned char *dynamicShared() { return machine->shared.get(); }
+int lane() { return machine->current % 32; }
 
 void syncThreads(Where where) { wait(State::AtBlock, 0, where); }
 void syncWarp(unsigned mask, Where where) { wait(State::AtWarp, mask, where); }
@@ -319,8 +415,7 @@ void exchange(unsigned mask, const void *value, void *result, size_t bytes, int 
               Where where) {
   meet(mask, value, bytes, where);
   if (source < 0 || source >= 32 || !(mask >> source & 1)) {
-    machine.error =
-        text(where) + " reads lane " + std::to_string(source) + ", which its mask does not have";
+    fail(text(where) + " reads lane " + std::to_string(source) + ", which its mask does not have");
     wait(State::AtWarp, mask, where);
   }
   std::memcpy(result, given().of(source), bytes);
@@ -343,14 +438,15 @@ Given give(const void *value, size_t bytes, Where where) {
 }
 
 void throwInKernel(const char *message) {
-  machine.error = message;
+  machine->error = message;
   wait(State::AtBlock, 0, {message, "", 0});
 }
 
-int64_t blocksBegun() { return machine.begun; }
+int64_t blocksBegun() { return machine->begun; }
 
 bool asynchronousNow() {
-  return machine.order == Order::Reverse || (machine.order == Order::Random && machine.draw() % 2);
+  return machine->order == Order::Reverse ||
+         (machine->order == Order::Random && machine->draw() % 2);
 }
 
 } // namespace simt
