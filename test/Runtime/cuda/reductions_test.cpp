@@ -142,6 +142,51 @@ TEST(Scalars, AreTheCpus) {
   EXPECT_EQ(norm, 0.375f);
 }
 
+TEST(Scalars, LabelsAreCounted) {
+  SimulatedStream stream;
+  for (int64_t n : {0, 1, 31, 1024, 5000}) {
+    std::vector<int64_t> labels(size_t(n) + 1, 7); // the last one is not asked for
+    for (int64_t i = 0; i < n; i += 3)
+      labels[size_t(i)] = -100;
+    inEveryOrder([&] {
+      float count = -1.0f;
+      countLabels(stream, &count, labels.data(), n, -100);
+      EXPECT_EQ(count, float(partita_rt::countLabels(labels.data(), n, -100)));
+    });
+  }
+}
+
+TEST(Scalars, TheFirstParameterThatIsNotFinite) {
+  SimulatedStream stream;
+  std::vector<double> few = {1.0, 2.0, 3.0}, many(600, 1.0);
+  auto found = [&] {
+    int32_t report = 77;
+    inEveryOrder([&] {
+      firstNonfinite(stream, &report, {{few.data(), 3}, {many.data(), 2}}, {4, 2, 9, 0, 1});
+    });
+    return report;
+  };
+  EXPECT_EQ(found(), -1);
+  few[2] = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(found(), 9);
+  few[0] = many[1] = NAN;
+  EXPECT_EQ(found(), 1);
+  // More than one launch's.
+  std::initializer_list<int> parameters = {
+#define TEN(n) n, n, n, n, n, n, n, n, n, n
+#define HUNDRED(n) TEN(n), TEN(n), TEN(n), TEN(n), TEN(n), TEN(n), TEN(n), TEN(n), TEN(n), TEN(n)
+      HUNDRED(5), HUNDRED(6), HUNDRED(7), HUNDRED(8), HUNDRED(9), HUNDRED(3)};
+  int32_t report = 77;
+  many[1] = 1.0;
+  many[120] = many[330] = many[599] = NAN;
+  firstNonfinite(stream, &report, {{many.data(), 600}}, parameters);
+  EXPECT_EQ(report, 3);
+  firstNonfinite(stream, &report, {{many.data(), 599}}, parameters);
+  EXPECT_EQ(report, 6);
+  firstNonfinite(stream, &report, {}, {});
+  EXPECT_EQ(report, -1);
+}
+
 TEST(Scalars, TheLossScaleIsTheCpus) {
   LossScalerOptions options;
   options.window = 2;

@@ -95,6 +95,10 @@ void crossEntropyLossGrad(const Stream &stream, float *loss, T *logits, const fl
                           int64_t dlossStride, const int64_t *labels, int64_t rows,
                           int64_t vocabulary, int64_t stride, int64_t ignoreIndex);
 
+/// *count: labels different from ignoreIndex, as a float.
+void countLabels(const Stream &stream, float *count, const int64_t *labels, int64_t n,
+                 int64_t ignoreIndex);
+
 //===-- Rows by number ----------------------------------------------------------------------===//
 
 template <typename T, typename Id>
@@ -191,6 +195,10 @@ template <typename T> void nonFinite(const Stream &stream, NonFinite *found, con
 void squareSum(const Stream &stream, double *sums, std::initializer_list<Elements> arrays);
 /// Scratch: 8 bytes.
 void rootOfSum(const Stream &stream, float *norm, std::initializer_list<Squares> squares);
+/// *report, in memory that both share: the least of the parameters whose sum of squares is not
+/// finite; -1: none.
+void firstNonfinite(const Stream &stream, int32_t *report, std::initializer_list<Squares> squares,
+                    std::initializer_list<int> parameters);
 void clipScale(const Stream &stream, float *scale, const float *norm, double maxNorm);
 void trustRatio(const Stream &stream, float *ratio, const double *squares, double least,
                 double most);
