@@ -21,6 +21,49 @@
 
 namespace partita_rt::cuda {
 
+//===-- Matrix products ---------------------------------------------------------------------===//
+
+/// By cuBLASLt (runtime/cuda/products.h); sums in float, float operands without TF32. Stored
+/// matrices whose rows begin at multiples of 16 bytes go to the tensor cores. Types as on the CPU;
+/// those that are not isDirect (shapes.h) are widened into scratch memory, gemmScratch, first.
+template <typename A, typename B, typename C>
+void gemm(const Stream &stream, Trans transA, Trans transB, int64_t m, int64_t n, int64_t k,
+          float alpha, const A *a, int64_t lda, const B *b, int64_t ldb, float beta, C *c,
+          int64_t ldc);
+/// Scratch: gemmBiasScratch. A float bias of a 16-bit result is rounded to its type first.
+template <typename A, typename B, typename V, typename C>
+void gemmBias(const Stream &stream, Trans transA, Trans transB, int64_t m, int64_t n, int64_t k,
+              const A *a, int64_t lda, const B *b, int64_t ldb, const V *bias, C *c, int64_t ldc);
+template <typename A, typename B, typename C>
+void gemmBatched(const Stream &stream, Trans transA, Trans transB, int64_t batch, int64_t m,
+                 int64_t n, int64_t k, float alpha, const A *a, int64_t lda, int64_t strideA,
+                 const B *b, int64_t ldb, int64_t strideB, float beta, C *c, int64_t ldc,
+                 int64_t strideC);
+
+/// The same with what follows a product in a step, in one kernel where cuBLASLt has one and in two
+/// where it has none (a GELU's wants ldAux a multiple of 8 and aux at a 16-byte address). All of
+/// one type T, and gradients of parameters (gemmBiasGrad) in T or float.
+///
+/// aux[m, n] = op(A) op(B) + bias[n]; c = gelu(aux) in the tanh form, of the sum before it is
+/// rounded where the kernel is one.
+template <typename T>
+void gemmBiasGelu(const Stream &stream, Trans transA, Trans transB, int64_t m, int64_t n, int64_t k,
+                  const T *a, int64_t lda, const T *b, int64_t ldb, const T *bias, T *c,
+                  int64_t ldc, T *aux, int64_t ldAux);
+/// c[m, n] = op(A) op(B) gelu'(aux[m, n]).
+template <typename T>
+void gemmGeluGrad(const Stream &stream, Trans transA, Trans transB, int64_t m, int64_t n, int64_t k,
+                  const T *a, int64_t lda, const T *b, int64_t ldb, const T *aux, int64_t ldAux,
+                  T *c, int64_t ldc);
+/// A weight's gradient and its bias's: c[m, n] and sums by `write`, c = op(A) op(B) and the sums
+/// over k of the operand that is the cotangent, dense in k: rows of A stored [k, m] (Trans::Yes)
+/// into sums[m], or rows of B stored [k, n] (Trans::No) into sums[n]. Scratch: gemmBiasGradScratch.
+enum class Cotangent : uint8_t { A, B };
+template <typename T, typename G>
+void gemmBiasGrad(const Stream &stream, Cotangent cotangent, int64_t m, int64_t n, int64_t k,
+                  const T *a, int64_t lda, const T *b, int64_t ldb, G *c, int64_t ldc, G *sums,
+                  Write write = Write::Set);
+
 //===-- Norms of rows and softmax -----------------------------------------------------------===//
 
 template <typename T>
@@ -95,6 +138,19 @@ void crossEntropyLossGrad(const Stream &stream, float *loss, T *logits, const fl
                           int64_t dlossStride, const int64_t *labels, int64_t rows,
                           int64_t vocabulary, int64_t stride, int64_t ignoreIndex);
 
+/// All logits of as many rows as `scratch` has room for exist at a time, rounded to T, as if they
+/// were a tensor: rows of classifierStride(vocabulary) (shapes.h). scratch, 16-byte aligned:
+/// block.rows * block.columns floats, here and in classifierLossGrad as on the CPU (the latter's
+/// have room for block.rows rows).
+template <typename T>
+void classifierLoss(const Stream &stream, float *loss, const T *x, const T *w,
+                    const int64_t *labels, int64_t rows, int64_t width, int64_t vocabulary,
+                    int64_t ignoreIndex, float *scratch, ClassifierBlock block);
+template <typename T, typename G>
+void classifierLossGrad(const Stream &stream, float *loss, T *dx, G *dw, const float *dloss,
+                        int64_t dlossStride, const T *x, const T *w, const int64_t *labels,
+                        int64_t rows, int64_t width, int64_t vocabulary, int64_t ignoreIndex,
+                        float *scratch, ClassifierBlock block);
 /// *count: labels different from ignoreIndex, as a float.
 void countLabels(const Stream &stream, float *count, const int64_t *labels, int64_t n,
                  int64_t ignoreIndex);

@@ -81,6 +81,35 @@ constexpr int64_t rowSumScratch(int64_t n, int64_t width) {
   return 4 * aligned(n * 4) + ceilDiv(n, kSortBlock) * 1024 + ceilDiv(n, kSumTile) * 2 * width * 4;
 }
 
+/// Memory of Products (cuBLASLt's workspace), for each stream that makes matrix products.
+constexpr int64_t kProductsWorkspace = 32 << 20;
+
+/// Types that cuBLASLt multiplies: A and B of one type, C of that or float.
+constexpr bool isDirect(DType a, DType b, DType c) {
+  return a == b && (c == a || c == DType::Float32);
+}
+/// Of gemm, gemmBias and gemmBatched, C[m, n] with a sum over k: nothing if isDirect, else the
+/// operands (of one product of the batch) in float. bias: another type than C's adds a copy.
+constexpr int64_t gemmScratch(DType a, DType b, DType c, int64_t m, int64_t n, int64_t k) {
+  if (isDirect(a, b, c))
+    return 0;
+  return (a == DType::Float32 ? 0 : aligned(m * k * 4)) +
+         (b == DType::Float32 ? 0 : aligned(k * n * 4)) +
+         (c == DType::Float32 ? 0 : aligned(m * n * 4));
+}
+constexpr int64_t gemmBiasScratch(DType a, DType b, DType bias, DType c, int64_t m, int64_t n,
+                                  int64_t k) {
+  DType made = isDirect(a, b, c) ? c : DType::Float32;
+  return gemmScratch(a, b, c, m, n, k) + (bias == made ? 0 : aligned(n * sizeOf(made)));
+}
+/// Of gemmBiasGrad, of which `sums` are wanted over k rows.
+constexpr int64_t gemmBiasGradScratch(int64_t sums, int64_t k) {
+  return most(columnSumScratch(k, sums), aligned(sums * 4));
+}
+
+/// Elements between the rows of a classifier's logits: rows begin at 16-byte addresses.
+constexpr int64_t classifierStride(int64_t vocabulary) { return ceilDiv(vocabulary, 8) * 8; }
+
 } // namespace partita_rt::cuda
 
 #endif // PARTITA_RT_CUDA_SHAPES_H

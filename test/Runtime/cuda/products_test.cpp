@@ -1,0 +1,400 @@
+// Matrix products of runtime/cuda by the simulated cuBLASLt, against the CPU's: small integers, of
+// which every sum is exact, bit for bit in all combinations of types; epilogues and real numbers
+// within roundings; which algorithm is taken, and the tuning file.
+
+#include "simulated.h"
+
+#include "cuda/products.h"
+
+#include <cstdio>
+#include <fstream>
+
+namespace partita_rt::cuda {
+namespace {
+
+/// A stream with products and a workspace of its own.
+struct ProductsStream : SimulatedStream {
+  explicit ProductsStream(int64_t scratchBytes = 1 << 20,
+                          int64_t workspaceBytes = kProductsWorkspace)
+      : SimulatedStream(scratchBytes), space(size_t(workspaceBytes)),
+        made(space.data(), workspaceBytes) {
+    products = &made;
+  }
+  std::vector<unsigned char, AlignedAllocator<unsigned char>> space;
+  Products made;
+};
+
+Floats integers(int64_t n, const char *name) {
+  Floats values = randomFloats(n, name, 2.0);
+  for (float &each : values)
+    each = std::max(-4.0f, std::min(4.0f, std::round(each)));
+  return values;
+}
+
+struct Size {
+  int64_t m, n, k, pad;
+};
+
+template <typename A, typename B, typename C>
+void checkCombination(ProductsStream &stream, Size size, Trans ta, Trans tb) {
+  auto [m, n, k, pad] = size;
+  int64_t aRows = ta == Trans::No ? m : k, lda = (ta == Trans::No ? k : m) + pad;
+  int64_t bRows = tb == Trans::No ? k : n, ldb = (tb == Trans::No ? n : k) + pad, ldc = n + pad;
+  SCOPED_TRACE(testing::Message() << m << "x" << n << "x" << k << " " << int(ta) << int(tb) << " "
+                                  << nameOf(kDTypeOf<A>) << " " << nameOf(kDTypeOf<B>) << " "
+                                  << nameOf(kDTypeOf<C>));
+  Floats a = integers(lda * aRows, "a"), b = integers(ldb * bRows, "b"), c = integers(ldc * m, "c"),
+         bias = integers(n, "bias"), expected = c, biased = c;
+  partita_rt::gemm(ta, tb, m, n, k, 0.5f, a.data(), lda, b.data(), ldb, 2.0f, expected.data(), ldc);
+  partita_rt::gemmBias(ta, tb, m, n, k, a.data(), lda, b.data(), ldb, bias.data(), biased.data(),
+                       ldc);
+  Tensor<A> left(a);
+  Tensor<B> right(b);
+  Tensor<C> result(c), withBias(c), withFloat(c);
+  Tensor<C> biasC(bias);
+  Tensor<float> biasFloat(bias);
+  gemm(stream, ta, tb, m, n, k, 0.5f, left.in(), lda, right.in(), ldb, 2.0f, result.data(), ldc);
+  EXPECT_BITS(result, expected);
+  gemmBias(stream, ta, tb, m, n, k, left.in(), lda, right.in(), ldb, biasC.in(), withBias.data(),
+           ldc);
+  EXPECT_BITS(withBias, biased);
+  gemmBias(stream, ta, tb, m, n, k, left.in(), lda, right.in(), ldb, biasFloat.in(),
+           withFloat.data(), ldc);
+  EXPECT_BITS(withFloat, biased);
+}
+
+template <typename T> class CudaProducts : public testing::Test {};
+TYPED_TEST_SUITE(CudaProducts, NarrowTypes);
+
+TYPED_TEST(CudaProducts, AllTypesAndTransposes) {
+  using T = TypeParam;
+  ProductsStream stream;
+  for (Size size : {Size{16, 24, 32, 0}, Size{1, 1, 1, 0}, Size{5, 7, 9, 2}, Size{33, 1, 17, 1},
+                    Size{1, 40, 12, 3}})
+    for (Trans ta : {Trans::No, Trans::Yes})
+      for (Trans tb : {Trans::No, Trans::Yes}) {
+        checkCombination<float, float, float>(stream, size, ta, tb);
+        checkCombination<T, T, T>(stream, size, ta, tb);
+        checkCombination<T, T, float>(stream, size, ta, tb);
+        checkCombination<T, float, T>(stream, size, ta, tb);
+        checkCombination<T, float, float>(stream, size, ta, tb);
+        checkCombination<float, T, T>(stream, size, ta, tb);
+        checkCombination<float, T, float>(stream, size, ta, tb);
+        checkCombination<float, float, T>(stream, size, ta, tb);
+      }
+}
+
+TEST(CudaProduct, RealNumbers) {
+  ProductsStream stream;
+  const int64_t m = 37, n = 50, k = 600;
+  Floats a = randomFloats(m * k, "a"), b = randomFloats(n * k, "b"), c(size_t(m * n), NAN);
+  Floats expected(c.size());
+  partita_rt::gemm(Trans::No, Trans::Yes, m, n, k, 1.0f, a.data(), k, b.data(), k, 0.0f,
+                   expected.data(), n);
+  gemm(stream, Trans::No, Trans::Yes, m, n, k, 1.0f, a.data(), k, b.data(), k, 0.0f, c.data(), n);
+  EXPECT_CLOSE(c, widen(expected), 1e-6 * std::sqrt(double(k)));
+}
+
+TEST(CudaProduct, ScratchIsWhatIsAnnounced) {
+  constexpr DType kFloat = DType::Float32, kHalf = DType::BFloat16;
+  Tensor<float> a(Floats(15, 1.0f)), bias(Floats(7, 1.0f));
+  Tensor<BFloat16> b(Floats(35, 1.0f)), c(21);
+  ProductsStream enough(gemmBiasScratch(kFloat, kHalf, kHalf, kHalf, 3, 7, 5));
+  ProductsStream little(gemmScratch(kFloat, kHalf, kHalf, 3, 7, 5) - 1);
+  auto make = [&](ProductsStream &stream) {
+    gemm(stream, Trans::No, Trans::No, 3, 7, 5, 1.0f, a.in(), 5, b.in(), 7, 0.0f, c.data(), 7);
+  };
+  make(enough);
+  EXPECT_BITS(c, Floats(21, 5.0f));
+  EXPECT_NE(errorOf([&] { make(little); }).find("scratch memory"), std::string::npos);
+}
+
+TEST(CudaProduct, SumsOverNothing) {
+  ProductsStream stream;
+  Floats c = integers(6, "c"), bias = {1, 2, 3}, nothing;
+  Tensor<float> scaled(c), cleared(Floats(6, NAN)), biased(c), untouched(c);
+  const float *no = nullptr;
+  gemm(stream, Trans::No, Trans::No, 2, 3, 0, 1.0f, no, 1, no, 3, 2.0f, scaled.data(), 3);
+  gemm(stream, Trans::No, Trans::No, 2, 3, 0, 1.0f, no, 1, no, 3, 0.0f, cleared.data(), 3);
+  gemmBias(stream, Trans::No, Trans::No, 2, 3, 0, no, 1, no, 3, bias.data(), biased.data(), 3);
+  gemm(stream, Trans::No, Trans::No, 0, 3, 4, 1.0f, no, 4, no, 3, 0.0f, untouched.data(), 3);
+  gemmBatched(stream, Trans::No, Trans::No, 0, 2, 3, 4, 1.0f, no, 4, 8, no, 3, 12, 0.0f,
+              untouched.data(), 3, 6);
+  Floats twice = c;
+  for (float &each : twice)
+    each *= 2;
+  EXPECT_BITS(scaled, twice);
+  EXPECT_BITS(cleared, Floats(6, 0.0f));
+  EXPECT_BITS(biased, (Floats{1, 2, 3, 1, 2, 3}));
+  EXPECT_BITS(untouched, c);
+}
+
+template <typename A, typename T> void checkBatch(int64_t strideB) {
+  const int64_t batch = 3, m = 4, n = 16, k = 8;
+  ProductsStream stream;
+  Floats a = integers(batch * m * k, "a"), b = integers(batch * k * n, "b"),
+         c = integers(batch * m * n, "c"), expected = c;
+  Tensor<A> left(a);
+  Tensor<T> right(b), result(c);
+  partita_rt::gemmBatched(Trans::No, Trans::Yes, batch, m, n, k, 1.0f, a.data(), k, m * k, b.data(),
+                          k, strideB, 1.0f, expected.data(), n, m * n);
+  gemmBatched(stream, Trans::No, Trans::Yes, batch, m, n, k, 1.0f, left.in(), k, m * k, right.in(),
+              k, strideB, 1.0f, result.data(), n, m * n);
+  EXPECT_BITS(result, expected);
+}
+
+TYPED_TEST(CudaProducts, Batches) {
+  checkBatch<TypeParam, TypeParam>(8 * 16);
+  checkBatch<TypeParam, TypeParam>(0);
+  checkBatch<float, TypeParam>(0);
+}
+
+//===-- Epilogues ---------------------------------------------------------------------------===//
+
+double gelu(double x) {
+  return 0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
+}
+double geluSlope(double x) {
+  double t = std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x));
+  return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * 0.7978845608028654 * (1 + 3 * 0.044715 * x * x);
+}
+
+template <typename T> class CudaEpilogues : public testing::Test {
+protected:
+  static constexpr double kTolerance = std::is_same_v<T, float>  ? 1e-6
+                                       : std::is_same_v<T, Half> ? 2e-3
+                                                                 : 1.6e-2;
+};
+TYPED_TEST_SUITE(CudaEpilogues, StorageTypes);
+
+/// n = 16: in one kernel; n = 13: in two.
+TYPED_TEST(CudaEpilogues, Gelu) {
+  using T = TypeParam;
+  for (int64_t n : {16, 13}) {
+    SCOPED_TRACE(n);
+    const int64_t m = 6, k = 8;
+    ProductsStream stream;
+    Floats x = randomExact<T>(m * k, "x"), w = randomExact<T>(k * n, "w", 0.3),
+           bias = randomExact<T>(n, "bias"), sums(size_t(m * n));
+    partita_rt::gemmBias(Trans::No, Trans::No, m, n, k, x.data(), k, w.data(), n, bias.data(),
+                         sums.data(), n);
+    Tensor<T> left(x), right(w), vector(bias), y(m * n), aux(m * n);
+    gemmBiasGelu(stream, Trans::No, Trans::No, m, n, k, left.in(), k, right.in(), n, vector.in(),
+                 y.data(), n, aux.data(), n);
+    Doubles expected(sums.size());
+    for (size_t i = 0; i < sums.size(); ++i)
+      expected[i] = gelu(sums[i]);
+    EXPECT_CLOSE(aux.floats(), widen(sums), this->kTolerance);
+    EXPECT_CLOSE(y.floats(), expected, this->kTolerance);
+    EXPECT_TRUE(y.marginsKept() && aux.marginsKept());
+
+    Floats stored = aux.floats(), product(sums.size());
+    partita_rt::gemm(Trans::No, Trans::No, m, n, k, 1.0f, x.data(), k, w.data(), n, 0.0f,
+                     product.data(), n);
+    for (size_t i = 0; i < sums.size(); ++i)
+      expected[i] = product[i] * geluSlope(stored[i]);
+    Tensor<T> d(m * n);
+    gemmGeluGrad(stream, Trans::No, Trans::No, m, n, k, left.in(), k, right.in(), n, aux.in(), n,
+                 d.data(), n);
+    EXPECT_NEAR_ALL(d, Floats(expected.begin(), expected.end()), this->kTolerance);
+  }
+}
+
+template <typename G, typename T> void checkBiasGrad(int64_t m, int64_t n, Cotangent cotangent) {
+  const int64_t k = 24;
+  ProductsStream stream;
+  bool first = cotangent == Cotangent::A;
+  Floats a = integers(k * m, "a"), b = integers(k * n, "b"), c = integers(m * n, "c"),
+         sums = integers(first ? m : n, "sums");
+  Tensor<T> left(a), right(b);
+  for (Write write : {Write::Set, Write::Add}) {
+    SCOPED_TRACE(testing::Message() << m << "x" << n << " " << int(cotangent) << int(write));
+    Floats expected = c, expectedSums = sums;
+    partita_rt::gemm(Trans::Yes, Trans::No, m, n, k, 1.0f, a.data(), m, b.data(), n,
+                     write == Write::Add ? 1.0f : 0.0f, expected.data(), n);
+    partita_rt::columnSum(expectedSums.data(), first ? a.data() : b.data(), k, first ? m : n,
+                          first ? m : n, write);
+    Tensor<G> result(c), made(sums);
+    gemmBiasGrad(stream, cotangent, m, n, k, left.in(), m, right.in(), n, result.data(), n,
+                 made.data(), write);
+    EXPECT_BITS(result, expected);
+    EXPECT_BITS(made, expectedSums);
+  }
+}
+
+TYPED_TEST(CudaEpilogues, BiasGradient) {
+  for (Cotangent cotangent : {Cotangent::A, Cotangent::B}) {
+    checkBiasGrad<float, TypeParam>(16, 8, cotangent);
+    checkBiasGrad<TypeParam, TypeParam>(8, 24, cotangent);
+    checkBiasGrad<float, TypeParam>(5, 7, cotangent); // in two kernels
+  }
+}
+
+//===-- The classifier ----------------------------------------------------------------------===//
+
+/// Against the CPU's: the logits' roundings are those of a tensor in T.
+TYPED_TEST(CudaEpilogues, Classifier) {
+  using T = TypeParam;
+  const int64_t rows = 21, width = 16, vocabulary = 51, atOnce = 8, columns = 16;
+  ProductsStream stream;
+  Floats x = randomExact<T>(rows * width, "x"), w = randomExact<T>(vocabulary * width, "w", 0.3),
+         seeds = randomFloats(rows, "dloss");
+  std::vector<int64_t> labels(size_t(rows), 0);
+  for (int64_t i = 0; i < rows; ++i)
+    labels[size_t(i)] = i % 5 == 3 ? -100 : (i * 7919 + vocabulary - 1) % vocabulary;
+  Floats loss(size_t(rows), NAN), dx(x.size(), NAN), dw(w.size(), NAN),
+      scratch(size_t(atOnce * (64 + columns)), NAN);
+  partita_rt::classifierLossGrad(loss.data(), dx.data(), dw.data(), seeds.data(), 1, x.data(),
+                                 w.data(), labels.data(), rows, width, vocabulary, -100,
+                                 scratch.data(), {atOnce, columns});
+  Tensor<T> left(x), right(w), ourDx(rows * width);
+  Tensor<float> ourDw(vocabulary * width), ourLoss(rows), alone(rows),
+      space(atOnce * (64 + columns)), block(rows * 56);
+  classifierLossGrad(stream, ourLoss.data(), ourDx.data(), ourDw.data(), seeds.data(), 1, left.in(),
+                     right.in(), labels.data(), rows, width, vocabulary, -100, space.data(),
+                     {atOnce, columns});
+  EXPECT_NEAR_ALL(ourLoss, loss, this->kTolerance);
+  EXPECT_NEAR_ALL(ourDx, dx, this->kTolerance);
+  EXPECT_NEAR_ALL(ourDw, dw, this->kTolerance);
+  EXPECT_TRUE(space.marginsKept());
+  classifierLoss(stream, alone.data(), left.in(), right.in(), labels.data(), rows, width,
+                 vocabulary, -100, block.data(), {rows, 56});
+  EXPECT_BITS(alone, ourLoss.floats());
+  EXPECT_NE(errorOf([&] {
+              classifierLoss(stream, alone.data(), left.in(), right.in(), labels.data(), rows,
+                             width, vocabulary, -100, block.data(), {1, 16});
+            }).find("no room for a row of 51 logits"),
+            std::string::npos);
+}
+
+//===-- Which algorithm ---------------------------------------------------------------------===//
+
+void makeOne(Stream &stream, Tensor<float> &a, Tensor<float> &b, Tensor<float> &c) {
+  gemm(stream, Trans::No, Trans::No, 8, 8, 16, 1.0f, a.in(), 16, b.in(), 8, 0.0f, c.data(), 8);
+}
+int64_t counted(simulated::Algorithm algorithm, const std::function<void()> &body) {
+  int64_t before = simulated::productsBy(algorithm);
+  body();
+  return simulated::productsBy(algorithm) - before;
+}
+
+TEST(CudaProduct, TheFirstThatFitsAndSumsInFloat) {
+  ProductsStream stream;
+  Floats a = integers(128, "a"), b = integers(128, "b");
+  Tensor<float> left(a), right(b), c(64), odd(a, 1);
+  EXPECT_EQ(counted(simulated::kAligned, [&] { makeOne(stream, left, right, c); }), 1);
+  EXPECT_EQ(counted(simulated::kAnywhere, [&] { makeOne(stream, odd, right, c); }), 1);
+  EXPECT_EQ(counted(simulated::kAligned, [&] { makeOne(stream, left, right, c); }), 1);
+}
+
+TEST(CudaProduct, MistakesAreNamed) {
+  ProductsStream stream;
+  Tensor<float> a(Floats(64, 1.0f)), b(Floats(64, 1.0f)), c(64);
+  std::string message = errorOf([&] {
+    gemm(stream, Trans::No, Trans::No, 4, 8, 8, 1.0f, a.in(), 7, b.in(), 8, 0.0f, c.data(), 8);
+  });
+  EXPECT_NE(message.find("product float32[4, 8] by 7 * float32[8, 8] by 8 -> float32[4, 8] by 8"),
+            std::string::npos)
+      << message;
+  EXPECT_NE(message.find("unsupported value"), std::string::npos) << message;
+  SimulatedStream without;
+  EXPECT_EQ(errorOf([&] {
+              gemm(without, Trans::No, Trans::No, 4, 8, 8, 1.0f, a.in(), 8, b.in(), 8, 0.0f,
+                   c.data(), 8);
+            }),
+            "a stream without matrix products");
+}
+
+//===-- Tuning ------------------------------------------------------------------------------===//
+
+class Tuning : public testing::Test {
+protected:
+  Tuning() : left(integers(128, "a")), right(integers(128, "b")), c(64) {}
+  ~Tuning() override {
+    simulated::slowDown(simulated::kAligned, 0);
+    simulated::slowDown(simulated::kAnywhere, 0);
+    std::remove(path.c_str());
+  }
+  void make(Stream &stream) { makeOne(stream, left, right, c); }
+  /// Where the split algorithm is the fastest.
+  std::vector<Choice> tune(ProductsStream &stream) {
+    simulated::slowDown(simulated::kAligned, 3000);
+    simulated::slowDown(simulated::kAnywhere, 3000);
+    stream.made.beginRecording();
+    make(stream);
+    make(stream);
+    return stream.made.tuneRecorded(stream, 3);
+  }
+  /// Reading the file after `replace` has been replaced in it.
+  std::string errorWith(const std::string &replace, const std::string &with) {
+    std::ifstream in(path);
+    std::string text((std::istreambuf_iterator<char>(in)), {});
+    size_t at = text.find(replace);
+    EXPECT_NE(at, std::string::npos) << text;
+    std::ofstream(path) << text.replace(at, replace.size(), with);
+    ProductsStream other;
+    return errorOf([&] { other.made.readChoices(path); });
+  }
+  Tensor<float> left, right, c;
+  std::string path = testing::TempDir() + "partita_products_" + std::to_string(getpid()) + ".json";
+};
+
+TEST_F(Tuning, TakesTheFastestAndKeepsIt) {
+  ProductsStream stream;
+  std::vector<Choice> choices = tune(stream);
+  ASSERT_EQ(choices.size(), 1u); // the shape, not the calls
+  EXPECT_GE(choices[0].first, 3000000);
+  EXPECT_LT(choices[0].nanoseconds, choices[0].first);
+  EXPECT_EQ(counted(simulated::kSplit, [&] { make(stream); }), 1);
+  stream.made.writeChoices(path);
+
+  ProductsStream other;
+  EXPECT_TRUE(other.made.readChoices(path));
+  EXPECT_EQ(counted(simulated::kSplit, [&] { make(other); }), 1);
+  EXPECT_EQ(other.made.choicesText(), stream.made.choicesText());
+  ProductsStream untuned;
+  EXPECT_FALSE(untuned.made.readChoices(path + ".none"));
+  EXPECT_EQ(counted(simulated::kAligned, [&] { make(untuned); }), 1);
+}
+
+TEST_F(Tuning, FilesForOthersAreRefused) {
+  ProductsStream stream;
+  tune(stream);
+  stream.made.writeChoices(path);
+  EXPECT_NE(errorWith("130000", "120000").find("with cuBLASLt 120000, but this is"),
+            std::string::npos);
+  EXPECT_NE(errorWith("\"device\": \"", "\"device\": \"another ").find("tuned on another "),
+            std::string::npos);
+  stream.made.writeChoices(path);
+  EXPECT_NE(errorWith("\"algorithm\": \"", "\"algorithm\": \"0").find("64 bytes"),
+            std::string::npos);
+  stream.made.writeChoices(path);
+  EXPECT_NE(errorWith("\"shape\"", "\"form\"").find("'shape' is missing"), std::string::npos);
+  EXPECT_NE(errorWith("[", "(").find(path), std::string::npos);
+}
+
+TEST_F(Tuning, AnAlgorithmForAnotherShapeIsNamed) {
+  ProductsStream stream;
+  tune(stream);
+  std::string text = stream.made.choicesText();
+  size_t at = text.find("[8, 16]");
+  ASSERT_NE(at, std::string::npos);
+  ProductsStream other;
+  other.made.useChoices(text.replace(at, 7, "[4, 16]"), "rank 0's products");
+  std::string message = errorOf([&] {
+    gemm(other, Trans::No, Trans::No, 4, 8, 16, 1.0f, left.in(), 16, right.in(), 8, 0.0f, c.data(),
+         8);
+  });
+  EXPECT_EQ(message, ""); // C's rows are in the text too: that shape is untuned
+  size_t result = text.find("[8, 8] by 8, aligned");
+  ASSERT_NE(result, std::string::npos);
+  other.made.useChoices(text.replace(result, 6, "[4, 8]"), "rank 0's products");
+  message = errorOf([&] {
+    gemm(other, Trans::No, Trans::No, 4, 8, 16, 1.0f, left.in(), 16, right.in(), 8, 0.0f, c.data(),
+         8);
+  });
+  EXPECT_NE(message.find("the algorithm chosen by tuning"), std::string::npos) << message;
+}
+
+} // namespace
+} // namespace partita_rt::cuda

@@ -1,0 +1,537 @@
+// A simulated cuBLASLt (cublasLt.h): what is checked at the call is copied, the product is an entry
+// of the stream. Sums are made in float, over k in order (kSplit: in two halves), and rounded once.
+
+#include <cublasLt.h>
+
+#include "partita_rt/half.h"
+#include "simulated/queue.h"
+
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+#include <thread>
+#include <vector>
+
+using namespace simulated;
+using partita_rt::BFloat16;
+using partita_rt::Half;
+
+struct cublasLtContext {};
+struct cublasLtMatrixLayoutOpaque_t {
+  cudaDataType type;
+  uint64_t rows, cols;
+  int64_t ld;
+  int32_t batch = 1;
+  int64_t stride = 0;
+};
+struct cublasLtMatmulDescOpaque_t {
+  cublasComputeType_t computeType;
+  cudaDataType scaleType;
+  int32_t transA = CUBLAS_OP_N, transB = CUBLAS_OP_N;
+  uint32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+  void *bias = nullptr, *aux = nullptr;
+  int64_t auxLd = 0;
+  int32_t biasType = -1, auxType = -1;
+};
+struct cublasLtMatmulPreferenceOpaque_t {
+  uint64_t workspace = 0;
+  uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_MASK;
+  uint32_t alignment[4] = {256, 256, 256, 256};
+};
+
+namespace {
+
+using Layout = cublasLtMatrixLayoutOpaque_t;
+using Operation = cublasLtMatmulDescOpaque_t;
+
+constexpr uint64_t kMark = 0x5041525449544131; // "PARTITA1"
+
+struct Properties {
+  size_t workspace;
+  int32_t splits;
+  uint32_t scheme;
+  int64_t alignment;
+};
+constexpr Properties kProperties[kAlgorithms] = {
+    {64 << 20, 1, CUBLASLT_REDUCTION_SCHEME_NONE, 16},
+    {0, 2, CUBLASLT_REDUCTION_SCHEME_INPLACE, 16},
+    {0, 1, CUBLASLT_REDUCTION_SCHEME_NONE, 16},
+    {1 << 20, 2, CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE, 16},
+    {0, 1, CUBLASLT_REDUCTION_SCHEME_NONE, 1},
+};
+std::atomic<int> delays[kAlgorithms];
+std::atomic<int64_t> products[kAlgorithms];
+
+__attribute__((format(printf, 2, 3))) cublasStatus_t refuse(cublasStatus_t status,
+                                                            const char *format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  std::fputs("simulated cuBLASLt: ", stderr);
+  std::vfprintf(stderr, format, arguments);
+  std::fputc('\n', stderr);
+  va_end(arguments);
+  return status;
+}
+
+int64_t sizeOf(cudaDataType type) { return type == CUDA_R_32F ? 4 : 2; }
+
+bool aligned(const void *pointer, int64_t bytes) {
+  return reinterpret_cast<uintptr_t>(pointer) % uint64_t(bytes) == 0;
+}
+
+int64_t alignmentOf(int64_t bytes) {
+  int64_t alignment = 256;
+  while (bytes % alignment != 0)
+    alignment /= 2;
+  return alignment;
+}
+
+bool hasBias(uint32_t epilogue) {
+  return epilogue != CUBLASLT_EPILOGUE_DEFAULT && epilogue != CUBLASLT_EPILOGUE_DGELU;
+}
+bool hasAux(uint32_t epilogue) { return (epilogue & 128) != 0; }
+bool hasSums(uint32_t epilogue) { return epilogue >= CUBLASLT_EPILOGUE_BGRADA; }
+
+/// A product as it was called.
+struct Product {
+  Operation operation;
+  Layout a, b, d;
+  float alpha = 1.0f, beta = 0.0f;
+  const void *aData = nullptr, *bData = nullptr;
+  void *dData = nullptr;
+  int algorithm = kAnywhere;
+
+  int64_t m() const { return int64_t(d.rows); }
+  int64_t n() const { return int64_t(d.cols); }
+  int64_t k() const { return int64_t(operation.transA == CUBLAS_OP_N ? a.cols : a.rows); }
+};
+
+cublasStatus_t checkLayout(const char *name, const Layout &layout) {
+  if (layout.rows == 0 || layout.cols == 0)
+    return refuse(CUBLAS_STATUS_INVALID_VALUE, "%s has no elements", name);
+  if (layout.ld < int64_t(layout.rows))
+    return refuse(CUBLAS_STATUS_INVALID_VALUE, "%s: a leading dimension of %lld for %lld rows",
+                  name, (long long)layout.ld, (long long)layout.rows);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+/// What cuBLASLt finds out from descriptors alone.
+cublasStatus_t checkDescriptors(const Operation *operation, const Layout *a, const Layout *b,
+                                const Layout *c, const Layout *d) {
+  if (!operation || !a || !b || !c || !d)
+    return refuse(CUBLAS_STATUS_INVALID_VALUE, "a descriptor is missing");
+  if (operation->computeType != CUBLAS_COMPUTE_32F || operation->scaleType != CUDA_R_32F)
+    return refuse(CUBLAS_STATUS_NOT_SUPPORTED, "only float32 sums and scales");
+  if (a->type != b->type || c->type != d->type || (d->type != a->type && d->type != CUDA_R_32F))
+    return refuse(CUBLAS_STATUS_NOT_SUPPORTED, "types %d * %d -> %d", a->type, b->type, d->type);
+  const Layout *layouts[] = {a, b, c, d};
+  const char *names[] = {"A", "B", "C", "D"};
+  for (int i = 0; i < 4; ++i) {
+    if (cublasStatus_t status = checkLayout(names[i], *layouts[i]))
+      return status;
+    if (layouts[i]->batch != d->batch)
+      return refuse(CUBLAS_STATUS_INVALID_VALUE, "%s: a batch of %d, of D %d", names[i],
+                    layouts[i]->batch, d->batch);
+  }
+  bool ta = operation->transA != CUBLAS_OP_N, tb = operation->transB != CUBLAS_OP_N;
+  if ((ta ? a->cols : a->rows) != d->rows || (tb ? b->rows : b->cols) != d->cols ||
+      (ta ? a->rows : a->cols) != (tb ? b->cols : b->rows) || c->rows != d->rows ||
+      c->cols != d->cols)
+    return refuse(CUBLAS_STATUS_INVALID_VALUE, "matrices whose sizes do not go together");
+  uint32_t epilogue = operation->epilogue;
+  if (hasBias(epilogue) && !operation->bias)
+    return refuse(CUBLAS_STATUS_INVALID_VALUE, "epilogue %u without a bias pointer", epilogue);
+  if (hasBias(epilogue) && operation->biasType != -1 && operation->biasType != d->type)
+    return refuse(CUBLAS_STATUS_NOT_SUPPORTED, "a bias of type %d, D of %d", operation->biasType,
+                  d->type);
+  if (!hasAux(epilogue))
+    return CUBLAS_STATUS_SUCCESS;
+  if (!operation->aux || !aligned(operation->aux, 16) || operation->auxLd % 8 != 0 ||
+      operation->auxLd < int64_t(d->rows))
+    return refuse(CUBLAS_STATUS_INVALID_VALUE,
+                  "epilogue %u: an auxiliary pointer %p with a leading dimension of %lld", epilogue,
+                  operation->aux, (long long)operation->auxLd);
+  if (operation->auxType != -1 && operation->auxType != d->type)
+    return refuse(CUBLAS_STATUS_NOT_SUPPORTED, "auxiliary elements of type %d, D of %d",
+                  operation->auxType, d->type);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+/// What an algorithm is made for: it is refused for another problem.
+uint64_t problemOf(const Operation &operation, const Layout &a, const Layout &b, const Layout &d) {
+  uint64_t hash = 1469598103934665603u;
+  auto add = [&](uint64_t value) { hash = (hash ^ value) * 1099511628211u; };
+  add(operation.epilogue);
+  add(uint64_t(operation.transA) * 2 + uint64_t(operation.transB));
+  for (const Layout *layout : {&a, &b, &d})
+    for (uint64_t value : {uint64_t(layout->type), layout->rows, layout->cols, uint64_t(layout->ld),
+                           uint64_t(layout->batch)})
+      add(value);
+  return hash;
+}
+
+/// The alignment of what a layout says: columns, and matrices of a batch.
+int64_t alignmentOf(const Layout &layout) {
+  int64_t alignment = layout.cols > 1 ? alignmentOf(layout.ld * sizeOf(layout.type)) : 256;
+  return layout.batch > 1 && layout.stride != 0
+             ? std::min(alignment, alignmentOf(layout.stride * sizeOf(layout.type)))
+             : alignment;
+}
+
+/// Sums of operands exist where tensor cores do. (Of NVIDIA's, too, not every one exists.)
+bool exists(int algorithm, uint32_t epilogue, const Layout &a, const Layout &b, const Layout &d) {
+  if (hasSums(epilogue) && algorithm == kAnywhere)
+    return false;
+  for (const Layout *layout : {&a, &b, &d})
+    if (alignmentOf(*layout) < kProperties[algorithm].alignment)
+      return false;
+  return true;
+}
+
+float elementOf(const void *data, cudaDataType type, int64_t index) {
+  if (type == CUDA_R_32F)
+    return static_cast<const float *>(data)[index];
+  if (type == CUDA_R_16F)
+    return float(static_cast<const Half *>(data)[index]);
+  return float(static_cast<const BFloat16 *>(data)[index]);
+}
+
+void setElement(void *data, cudaDataType type, int64_t index, float value) {
+  if (type == CUDA_R_32F)
+    static_cast<float *>(data)[index] = value;
+  else if (type == CUDA_R_16F)
+    static_cast<Half *>(data)[index] = Half(value);
+  else
+    static_cast<BFloat16 *>(data)[index] = BFloat16(value);
+}
+
+/// op(X) as [depth, other], dense, so that `other` is beside each other.
+std::vector<float> widened(const void *data, const Layout &layout, int64_t first,
+                           bool depthIsColumn, int64_t depth, int64_t other) {
+  std::vector<float> values(size_t(depth * other));
+  for (int64_t l = 0; l < depth; ++l)
+    for (int64_t i = 0; i < other; ++i)
+      values[size_t(l * other + i)] = elementOf(
+          data, layout.type, first + (depthIsColumn ? l * layout.ld + i : i * layout.ld + l));
+  return values;
+}
+
+float geluTanh(float x) { return std::tanh(0.7978845608028654f * (x + 0.044715f * x * x * x)); }
+
+/// The epilogue of one element, x = alpha * sum + beta * c, at row i of column j.
+float finish(const Product &p, float x, int64_t i, int64_t j) {
+  const Operation &operation = p.operation;
+  uint32_t epilogue = operation.epilogue;
+  if (epilogue == CUBLASLT_EPILOGUE_BIAS || epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS)
+    x += elementOf(operation.bias, p.d.type, i);
+  int64_t at = j * operation.auxLd + i;
+  if (epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS) {
+    setElement(operation.aux, p.d.type, at, x);
+    return 0.5f * x * (1.0f + geluTanh(x));
+  }
+  if (epilogue == CUBLASLT_EPILOGUE_DGELU) {
+    float v = elementOf(operation.aux, p.d.type, at), t = geluTanh(v);
+    float slope = 0.5f * (1.0f + t) +
+                  0.5f * v * (1.0f - t * t) * 0.7978845608028654f * (1.0f + 0.134145f * v * v);
+    return x * slope;
+  }
+  return x;
+}
+
+void sumOperand(const Product &p, const std::vector<float> &values, int64_t count) {
+  for (int64_t i = 0; i < count; ++i) {
+    float sum = 0.0f;
+    for (int64_t l = 0; l < p.k(); ++l)
+      sum += values[size_t(l * count + i)];
+    setElement(p.operation.bias, p.d.type, i, sum);
+  }
+}
+
+/// The product of one matrix of the batch.
+void multiply(const Product &p, int64_t which) {
+  int64_t m = p.m(), n = p.n(), k = p.k(), first = which * p.d.stride;
+  std::vector<float> a =
+      widened(p.aData, p.a, which * p.a.stride, p.operation.transA == CUBLAS_OP_N, k, m);
+  std::vector<float> b =
+      widened(p.bData, p.b, which * p.b.stride, p.operation.transB != CUBLAS_OP_N, k, n);
+  int64_t half = kProperties[p.algorithm].splits > 1 ? (k + 1) / 2 : k;
+  std::vector<float> sums[2] = {std::vector<float>(size_t(m)), std::vector<float>(size_t(m))};
+  for (int64_t j = 0; j < n; ++j) {
+    for (auto &each : sums)
+      std::fill(each.begin(), each.end(), 0.0f);
+    for (int64_t l = 0; l < k; ++l) {
+      float factor = b[size_t(l * n + j)];
+      const float *column = a.data() + l * m;
+      float *sum = sums[l < half ? 0 : 1].data();
+      for (int64_t i = 0; i < m; ++i)
+        sum[i] += column[i] * factor;
+    }
+    for (int64_t i = 0; i < m; ++i) {
+      int64_t at = first + j * p.d.ld + i;
+      float x = p.alpha * (sums[0][size_t(i)] + sums[1][size_t(i)]);
+      if (p.beta != 0.0f)
+        x += p.beta * elementOf(p.dData, p.d.type, at);
+      setElement(p.dData, p.d.type, at, finish(p, x, i, j));
+    }
+  }
+  if (p.operation.epilogue == CUBLASLT_EPILOGUE_BGRADA)
+    sumOperand(p, a, m);
+  if (p.operation.epilogue == CUBLASLT_EPILOGUE_BGRADB)
+    sumOperand(p, b, n);
+}
+
+void run(const Product &p) {
+  for (int64_t i = 0; i < p.d.batch; ++i)
+    multiply(p, i);
+  products[p.algorithm] += 1;
+  if (int delay = delays[p.algorithm])
+    std::this_thread::sleep_for(std::chrono::microseconds(delay));
+}
+
+size_t bytesOf(const Layout &layout) {
+  int64_t elements = (layout.batch - 1) * layout.stride + (int64_t(layout.cols) - 1) * layout.ld +
+                     int64_t(layout.rows);
+  return size_t(elements * sizeOf(layout.type));
+}
+
+/// Is everything that the product reads and writes the device's?
+cublasStatus_t checkMemory(const Product &p, const void *workspace, size_t workspaceBytes) {
+  struct Operand {
+    const char *name;
+    const void *data;
+    size_t bytes;
+  };
+  auto vector = size_t(sizeOf(p.d.type)) *
+                size_t(p.operation.epilogue == CUBLASLT_EPILOGUE_BGRADB ? p.n() : p.m());
+  size_t aux = size_t(((p.n() - 1) * p.operation.auxLd + p.m()) * sizeOf(p.d.type));
+  for (const Operand &each :
+       {Operand{"A", p.aData, bytesOf(p.a)}, Operand{"B", p.bData, bytesOf(p.b)},
+        Operand{"D", p.dData, bytesOf(p.d)},
+        Operand{"the bias", p.operation.bias, hasBias(p.operation.epilogue) ? vector : 0},
+        Operand{"the auxiliary matrix", p.operation.aux, hasAux(p.operation.epilogue) ? aux : 0},
+        Operand{"the workspace", workspace, workspaceBytes}})
+    if (each.bytes > 0 && !reachable(each.data, each.bytes))
+      return refuse(CUBLAS_STATUS_EXECUTION_FAILED, "%s: %zu bytes %s", each.name, each.bytes,
+                    describe(each.data).c_str());
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t checkAlgorithm(const cublasLtMatmulAlgo_t *algo, uint64_t problem) {
+  if (!algo || algo->data[0] != kMark || algo->data[1] >= kAlgorithms)
+    return refuse(CUBLAS_STATUS_INVALID_VALUE, "this is no algorithm");
+  if (algo->data[2] != problem)
+    return refuse(CUBLAS_STATUS_INVALID_VALUE, "an algorithm for another problem");
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+template <typename T> cublasStatus_t assign(T &to, const void *buf, size_t size) {
+  if (!buf || size != sizeof(T))
+    return refuse(CUBLAS_STATUS_INVALID_VALUE, "an attribute of %zu bytes given with %zu",
+                  sizeof(T), size);
+  std::memcpy(&to, buf, size);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+} // namespace
+
+//===-- NVIDIA's API ------------------------------------------------------------------------===//
+
+cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle) {
+  *handle = new cublasLtContext;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
+  delete handle;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+const char *cublasLtGetStatusString(cublasStatus_t status) {
+  switch (status) {
+  case CUBLAS_STATUS_SUCCESS:
+    return "success";
+  case CUBLAS_STATUS_INVALID_VALUE:
+    return "an unsupported value or parameter was passed to the function";
+  case CUBLAS_STATUS_NOT_SUPPORTED:
+    return "the functionality requested is not supported";
+  case CUBLAS_STATUS_EXECUTION_FAILED:
+    return "the GPU program failed to execute";
+  default:
+    return "an internal error";
+  }
+}
+
+size_t cublasLtGetVersion(void) { return 130000; }
+
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *layout, cudaDataType type,
+                                          uint64_t rows, uint64_t cols, int64_t ld) {
+  *layout = new Layout{type, rows, cols, ld};
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {
+  delete layout;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout,
+                                                cublasLtMatrixLayoutAttribute_t attribute,
+                                                const void *buf, size_t size) {
+  return attribute == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT ? assign(layout->batch, buf, size)
+                                                         : assign(layout->stride, buf, size);
+}
+
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *operation,
+                                        cublasComputeType_t computeType, cudaDataType_t scaleType) {
+  *operation = new Operation{computeType, scaleType};
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t operation) {
+  delete operation;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t operation,
+                                              cublasLtMatmulDescAttributes_t attribute,
+                                              const void *buf, size_t size) {
+  switch (attribute) {
+  case CUBLASLT_MATMUL_DESC_TRANSA:
+    return assign(operation->transA, buf, size);
+  case CUBLASLT_MATMUL_DESC_TRANSB:
+    return assign(operation->transB, buf, size);
+  case CUBLASLT_MATMUL_DESC_EPILOGUE:
+    return assign(operation->epilogue, buf, size);
+  case CUBLASLT_MATMUL_DESC_BIAS_POINTER:
+    return assign(operation->bias, buf, size);
+  case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER:
+    return assign(operation->aux, buf, size);
+  case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD:
+    return assign(operation->auxLd, buf, size);
+  case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE:
+    return assign(operation->auxType, buf, size);
+  case CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE:
+    return assign(operation->biasType, buf, size);
+  }
+  return CUBLAS_STATUS_INVALID_VALUE;
+}
+
+cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *preference) {
+  *preference = new cublasLtMatmulPreferenceOpaque_t;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference) {
+  delete preference;
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
+                                                    cublasLtMatmulPreferenceAttributes_t attribute,
+                                                    const void *buf, size_t size) {
+  if (attribute == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES)
+    return assign(preference->workspace, buf, size);
+  if (attribute == CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK)
+    return assign(preference->schemes, buf, size);
+  return assign(preference->alignment[attribute - CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES], buf,
+                size);
+}
+
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t operation,
+                                              cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                              cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                              cublasLtMatmulPreference_t preference, int most,
+                                              cublasLtMatmulHeuristicResult_t results[],
+                                              int *count) {
+  *count = 0;
+  if (cublasStatus_t status = checkDescriptors(operation, a, b, c, d))
+    return status;
+  int64_t least = 256;
+  for (uint32_t each : preference->alignment)
+    least = std::min<int64_t>(least, each);
+  for (int i = 0; i < kAlgorithms && *count < most; ++i) {
+    const Properties &properties = kProperties[i];
+    if (properties.workspace > preference->workspace || properties.alignment > least ||
+        (properties.scheme & ~preference->schemes) != 0 ||
+        !exists(i, operation->epilogue, *a, *b, *d))
+      continue;
+    cublasLtMatmulHeuristicResult_t &result = results[(*count)++];
+    result = {};
+    result.algo = {{kMark, uint64_t(i), problemOf(*operation, *a, *b, *d)}};
+    result.workspaceSize = properties.workspace;
+    result.wavesCount = 1.0f;
+  }
+  return *count > 0 ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
+}
+
+cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t operation,
+                                       cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                       cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                       const cublasLtMatmulAlgo_t *algo,
+                                       cublasLtMatmulHeuristicResult_t *result) {
+  if (cublasStatus_t status = checkDescriptors(operation, a, b, c, d))
+    return status;
+  if (cublasStatus_t status = checkAlgorithm(algo, problemOf(*operation, *a, *b, *d)))
+    return status;
+  result->workspaceSize = kProperties[algo->data[1]].workspace;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulAlgoConfigGetAttribute(const cublasLtMatmulAlgo_t *algo,
+                                                    cublasLtMatmulAlgoConfigAttributes_t attribute,
+                                                    void *buf, size_t size, size_t *written) {
+  if (algo->data[0] != kMark || algo->data[1] >= kAlgorithms || size != 4)
+    return CUBLAS_STATUS_INVALID_VALUE;
+  const Properties &properties = kProperties[algo->data[1]];
+  uint32_t value = 0;
+  if (attribute == CUBLASLT_ALGO_CONFIG_ID)
+    value = uint32_t(algo->data[1]);
+  if (attribute == CUBLASLT_ALGO_CONFIG_SPLITK_NUM)
+    value = uint32_t(properties.splits);
+  if (attribute == CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME)
+    value = properties.scheme;
+  std::memcpy(buf, &value, size);
+  *written = size;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t operation,
+                              const void *alpha, const void *A, cublasLtMatrixLayout_t a,
+                              const void *B, cublasLtMatrixLayout_t b, const void *beta,
+                              const void *C, cublasLtMatrixLayout_t c, void *D,
+                              cublasLtMatrixLayout_t d, const cublasLtMatmulAlgo_t *algo,
+                              void *workspace, size_t workspaceBytes, cudaStream_t stream) {
+  if (!handle)
+    return CUBLAS_STATUS_NOT_INITIALIZED;
+  if (cublasStatus_t status = checkDescriptors(operation, a, b, c, d))
+    return status;
+  if (cublasStatus_t status = checkAlgorithm(algo, problemOf(*operation, *a, *b, *d)))
+    return status;
+  if (C != D)
+    return refuse(CUBLAS_STATUS_NOT_SUPPORTED, "C and D at different addresses");
+  const Properties &properties = kProperties[algo->data[1]];
+  if (properties.workspace > workspaceBytes || !aligned(workspace, 16))
+    return refuse(CUBLAS_STATUS_INVALID_VALUE, "%zu bytes of workspace at %p, of %zu",
+                  workspaceBytes, workspace, properties.workspace);
+  for (const void *each : {A, B, static_cast<const void *>(D)})
+    if (!aligned(each, properties.alignment))
+      return refuse(CUBLAS_STATUS_INVALID_VALUE, "algorithm %d wants %lld-byte aligned addresses",
+                    int(algo->data[1]), (long long)properties.alignment);
+  Product product{*operation, *a, *b, *d};
+  std::memcpy(&product.alpha, alpha, 4);
+  std::memcpy(&product.beta, beta, 4);
+  product.aData = A;
+  product.bData = B;
+  product.dData = D;
+  product.algorithm = int(algo->data[1]);
+  if (stream)
+    if (cublasStatus_t status = checkMemory(product, workspace, workspaceBytes))
+      return status;
+  return enqueue(stream, "cublasLtMatmul", [product] { run(product); }) == cudaSuccess
+             ? CUBLAS_STATUS_SUCCESS
+             : CUBLAS_STATUS_EXECUTION_FAILED;
+}
+
+//===-- For tests ---------------------------------------------------------------------------===//
+
+void simulated::slowDown(Algorithm algorithm, int microseconds) {
+  delays[algorithm] = microseconds;
+}
+
+int64_t simulated::productsBy(Algorithm algorithm) { return products[algorithm]; }
