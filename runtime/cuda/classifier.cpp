@@ -40,7 +40,7 @@ void classifierLoss(const Stream &stream, float *loss, const T *x, const T *w,
          width, 0.0f, logits, stride);
     crossEntropyForward(stream, loss + first, static_cast<float *>(nullptr),
                         static_cast<const T *>(logits), labels + first, count, vocabulary, stride,
-                        ignoreIndex);
+                        ignoreIndex, first);
   }
 }
 
@@ -59,7 +59,7 @@ void classifierLossGrad(const Stream &stream, float *loss, T *dx, G *dw, const f
     gemm(stream, Trans::No, Trans::Yes, count, vocabulary, width, 1.0f, x + first * width, width, w,
          width, 0.0f, logits, stride);
     crossEntropyLossGrad(stream, loss + first, logits, dloss + first * dlossStride, dlossStride,
-                         labels + first, count, vocabulary, stride, ignoreIndex);
+                         labels + first, count, vocabulary, stride, ignoreIndex, first);
     gemm(stream, Trans::No, Trans::No, count, width, vocabulary, 1.0f, logits, stride, w, width,
          0.0f, dx + first * width, width);
     gemm(stream, Trans::Yes, Trans::No, vocabulary, width, count, 1.0f, logits, stride,

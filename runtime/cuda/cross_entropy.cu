@@ -76,11 +76,11 @@ __global__ void __launch_bounds__(kMostRowThreads)
     crossEntropyRows(float *loss, float *logSumExp,
                      std::conditional_t<kGradient, T, const T> *logits, const float *dloss,
                      int64_t dlossStride, const int64_t *labels, int64_t vocabulary, int64_t stride,
-                     int64_t ignoreIndex, Fault *fault) {
+                     int64_t ignoreIndex, Fault *fault, int64_t firstRow) {
   __shared__ float space[kWarp];
   int64_t row = blockIdx.x, label = labels[row];
   auto *x = logits + row * stride;
-  bool ignored = ignores(label, row, vocabulary, ignoreIndex, fault);
+  bool ignored = ignores(label, firstRow + row, vocabulary, ignoreIndex, fault);
   float all = 0.0f, mine = 0.0f;
   if (!ignored) { // the whole block
     all = rowLogSumExp(x, vocabulary, space);
@@ -141,23 +141,24 @@ __global__ void tokenLosses(float *loss, const T *logits, const float *logSumExp
 template <typename T>
 void crossEntropyForward(const Stream &stream, float *loss, float *logSumExp, const T *logits,
                          const int64_t *labels, int64_t rows, int64_t vocabulary, int64_t stride,
-                         int64_t ignoreIndex) {
+                         int64_t ignoreIndex, int64_t firstRow) {
   if (rows == 0)
     return;
   PARTITA_RT_LAUNCH((crossEntropyRows<T, false>), gridOf(rows), rowThreads(vocabulary), 0, stream,
                     loss, logSumExp, logits, nullptr, 0, labels, vocabulary, stride, ignoreIndex,
-                    stream.fault);
+                    stream.fault, firstRow);
 }
 
 template <typename T>
 void crossEntropyLossGrad(const Stream &stream, float *loss, T *logits, const float *dloss,
                           int64_t dlossStride, const int64_t *labels, int64_t rows,
-                          int64_t vocabulary, int64_t stride, int64_t ignoreIndex) {
+                          int64_t vocabulary, int64_t stride, int64_t ignoreIndex,
+                          int64_t firstRow) {
   if (rows == 0)
     return;
   PARTITA_RT_LAUNCH((crossEntropyRows<T, true>), gridOf(rows), rowThreads(vocabulary), 0, stream,
                     loss, nullptr, logits, dloss, dlossStride, labels, vocabulary, stride,
-                    ignoreIndex, stream.fault);
+                    ignoreIndex, stream.fault, firstRow);
 }
 
 template <typename T>
@@ -190,9 +191,10 @@ void crossEntropyBackward(const Stream &stream, T *dlogits, const float *dloss, 
 
 #define LOSS(T)                                                                                    \
   template void crossEntropyForward(const Stream &, float *, float *, const T *, const int64_t *,  \
-                                    int64_t, int64_t, int64_t, int64_t);                           \
+                                    int64_t, int64_t, int64_t, int64_t, int64_t);                  \
   template void crossEntropyLossGrad(const Stream &, float *, T *, const float *, int64_t,         \
-                                     const int64_t *, int64_t, int64_t, int64_t, int64_t);         \
+                                     const int64_t *, int64_t, int64_t, int64_t, int64_t,          \
+                                     int64_t);                                                     \
   template void logSumExp(const Stream &, float *, const T *, int64_t, TokenRows);                 \
   template void tokenLoss(const Stream &, float *, const T *, const float *, const int64_t *,      \
                           int64_t, TokenRows, int64_t);                                            \

@@ -64,6 +64,12 @@ bool hasAux(Epilogue epilogue) {
   return epilogue == Epilogue::BiasGelu || epilogue == Epilogue::GeluGrad;
 }
 
+/// Has cuBLASLt no kernel for this epilogue here? (A mistake of ours would show without it.)
+bool isImpossible(const ProductShape &shape, cublasStatus_t status) {
+  return status == CUBLAS_STATUS_NOT_SUPPORTED ||
+         (status == CUBLAS_STATUS_INVALID_VALUE && shape.epilogue != Epilogue::None);
+}
+
 /// What NVIDIA asks of the auxiliary matrix.
 bool allowsEpilogue(const ProductShape &shape) {
   return !hasAux(shape.epilogue) || (shape.ldAux % 8 == 0 && shape.alignment[4] == 16);
@@ -178,12 +184,8 @@ Products::Plan::Plan(const ProductShape &shape) : shape(shape) {
   set(operation, CUBLASLT_MATMUL_DESC_TRANSA, int32_t(flag(shape.transB)));
   set(operation, CUBLASLT_MATMUL_DESC_TRANSB, int32_t(flag(shape.transA)));
   set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, uint32_t(epilogueOf(shape.epilogue)));
-  if (hasVector(shape.epilogue))
-    set(operation, CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, int32_t(typeOf(shape.c)));
-  if (hasAux(shape.epilogue)) {
+  if (hasAux(shape.epilogue))
     set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, shape.ldAux);
-    set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, int32_t(typeOf(shape.c)));
-  }
   bool ta = shape.transA == Trans::Yes, tb = shape.transB == Trans::Yes;
   describe(a, shape.a, ta ? shape.k : shape.m, ta ? shape.m : shape.k, shape.lda, shape.batch,
            shape.strideA);
@@ -220,7 +222,7 @@ std::vector<cublasLtMatmulHeuristicResult_t> Products::suggestions(const Plan &p
   cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
       handle, plan.operation.handle, plan.b.handle, plan.a.handle, plan.c.handle, plan.c.handle,
       preference.handle, most, found.data(), &count);
-  if (status == CUBLAS_STATUS_NOT_SUPPORTED)
+  if (isImpossible(shape, status))
     count = 0;
   else
     check(status, "cublasLtMatmulAlgoGetHeuristic", shape.text());
@@ -299,11 +301,13 @@ bool Products::multiply(const Stream &stream, const ProductShape &shape,
   Plan &plan = planOf(shape, operands);
   if (!plan.possible)
     return false;
+  cublasStatus_t status = launch(stream, plan, plan.algorithm, operands);
+  if (shape.epilogue != Epilogue::None && isImpossible(shape, status))
+    return plan.possible = false;
+  if (status != CUBLAS_STATUS_SUCCESS)
+    check(status, "cublasLtMatmul", shape.text());
   if (recording)
     recorded[shape] = operands;
-  if (cublasStatus_t status = launch(stream, plan, plan.algorithm, operands);
-      status != CUBLAS_STATUS_SUCCESS)
-    check(status, "cublasLtMatmul", shape.text());
   return true;
 }
 

@@ -9,6 +9,7 @@
 #include "cuda/products.h"
 
 #include "common/json.h"
+#include "common/temporary_file.h"
 
 #include <cerrno>
 #include <cstdio>
@@ -120,10 +121,9 @@ ChoicesFile parseChoicesText(const std::string &text, const std::string &from) {
 
 void Products::writeChoices(const std::string &path) const {
   std::string text = choicesText();
-  File file(std::fopen(path.c_str(), "w"));
-  if (!file || std::fwrite(text.data(), 1, text.size(), file.get()) != text.size() ||
-      std::fflush(file.get()) != 0)
-    fail("%s: %s", path.c_str(), std::strerror(errno));
+  TemporaryFile file(path);
+  file.write(text.data(), int64_t(text.size()));
+  file.commit();
 }
 
 bool Products::readChoices(const std::string &path) {

@@ -265,6 +265,12 @@ TYPED_TEST(CudaEpilogues, Classifier) {
                              width, vocabulary, -100, block.data(), {1, 16});
             }).find("no room for a row of 51 logits"),
             std::string::npos);
+  labels[20] = vocabulary;
+  classifierLossGrad(stream, ourLoss.data(), ourDx.data(), ourDw.data(), seeds.data(), 1, left.in(),
+                     right.in(), labels.data(), rows, width, vocabulary, -100, space.data(),
+                     {atOnce, columns});
+  EXPECT_EQ(stream.faults.position, 20);
+  EXPECT_EQ(stream.faults.value, vocabulary);
 }
 
 //===-- Which algorithm ---------------------------------------------------------------------===//
@@ -303,6 +309,59 @@ TEST(CudaProduct, MistakesAreNamed) {
                    c.data(), 8);
             }),
             "a stream without matrix products");
+}
+
+/// Device memory of n elements, which begin as `values`.
+template <typename T> struct OnDevice {
+  T *data = nullptr;
+  explicit OnDevice(const std::vector<T> &values) : n(values.size()) {
+    EXPECT_EQ(cudaMalloc(&data, n * sizeof(T)), cudaSuccess);
+    EXPECT_EQ(cudaMemcpy(data, values.data(), n * sizeof(T), cudaMemcpyHostToDevice), cudaSuccess);
+  }
+  ~OnDevice() { cudaFree(data); }
+  std::vector<T> values() const {
+    std::vector<T> host(n);
+    EXPECT_EQ(cudaMemcpy(host.data(), data, n * sizeof(T), cudaMemcpyDeviceToHost), cudaSuccess);
+    return host;
+  }
+
+private:
+  size_t n;
+};
+
+TEST(CudaProduct, InAGraphOnDeviceMemory) {
+  OnDevice<unsigned char> space(std::vector<unsigned char>(kProductsWorkspace, 0));
+  Products products(space.data, kProductsWorkspace);
+  Stream stream;
+  ASSERT_EQ(cudaStreamCreateWithFlags(&stream.handle, cudaStreamNonBlocking), cudaSuccess);
+  stream.products = &products;
+  Floats x = integers(8 * 16, "x"), w = integers(16 * 8, "w"), bias = integers(8, "bias");
+  OnDevice<float> a(x), b(w), v(bias), y(Floats(64, NAN)), sum(Floats(64, 0.0f));
+  cudaGraph_t graph;
+  cudaGraphExec_t step;
+  ASSERT_EQ(cudaStreamBeginCapture(stream.handle, cudaStreamCaptureModeThreadLocal), cudaSuccess);
+  gemmBias(stream, Trans::No, Trans::No, 8, 8, 16, a.data, 16, b.data, 8, v.data, y.data, 8);
+  gemm(stream, Trans::No, Trans::No, 8, 8, 8, 1.0f, y.data, 8, y.data, 8, 1.0f, sum.data, 8);
+  ASSERT_EQ(cudaStreamEndCapture(stream.handle, &graph), cudaSuccess);
+  ASSERT_EQ(cudaGraphInstantiate(&step, graph), cudaSuccess);
+  for (int i = 0; i < 2; ++i)
+    ASSERT_EQ(cudaGraphLaunch(step, stream.handle), cudaSuccess);
+  ASSERT_EQ(cudaStreamSynchronize(stream.handle), cudaSuccess);
+  Floats made(64), twice(64);
+  partita_rt::gemmBias(Trans::No, Trans::No, 8, 8, 16, x.data(), 16, w.data(), 8, bias.data(),
+                       made.data(), 8);
+  partita_rt::gemm(Trans::No, Trans::No, 8, 8, 8, 2.0f, made.data(), 8, made.data(), 8, 0.0f,
+                   twice.data(), 8);
+  EXPECT_EQ(y.values(), made);
+  EXPECT_EQ(sum.values(), twice);
+  EXPECT_NE(errorOf([&] {
+              gemm(stream, Trans::No, Trans::No, 8, 8, 16, 1.0f, x.data(), 16, b.data, 8, 0.0f,
+                   y.data, 8);
+            }).find("failed to execute"),
+            std::string::npos);
+  cudaGraphExecDestroy(step);
+  cudaGraphDestroy(graph);
+  cudaStreamDestroy(stream.handle);
 }
 
 //===-- Tuning ------------------------------------------------------------------------------===//

@@ -34,7 +34,6 @@ struct cublasLtMatmulDescOpaque_t {
   uint32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
   void *bias = nullptr, *aux = nullptr;
   int64_t auxLd = 0;
-  int32_t biasType = -1, auxType = -1;
 };
 struct cublasLtMatmulPreferenceOpaque_t {
   uint64_t workspace = 0;
@@ -144,19 +143,11 @@ cublasStatus_t checkDescriptors(const Operation *operation, const Layout *a, con
   uint32_t epilogue = operation->epilogue;
   if (hasBias(epilogue) && !operation->bias)
     return refuse(CUBLAS_STATUS_INVALID_VALUE, "epilogue %u without a bias pointer", epilogue);
-  if (hasBias(epilogue) && operation->biasType != -1 && operation->biasType != d->type)
-    return refuse(CUBLAS_STATUS_NOT_SUPPORTED, "a bias of type %d, D of %d", operation->biasType,
-                  d->type);
-  if (!hasAux(epilogue))
-    return CUBLAS_STATUS_SUCCESS;
-  if (!operation->aux || !aligned(operation->aux, 16) || operation->auxLd % 8 != 0 ||
-      operation->auxLd < int64_t(d->rows))
+  if (hasAux(epilogue) && (!operation->aux || !aligned(operation->aux, 16) ||
+                           operation->auxLd % 8 != 0 || operation->auxLd < int64_t(d->rows)))
     return refuse(CUBLAS_STATUS_INVALID_VALUE,
                   "epilogue %u: an auxiliary pointer %p with a leading dimension of %lld", epilogue,
                   operation->aux, (long long)operation->auxLd);
-  if (operation->auxType != -1 && operation->auxType != d->type)
-    return refuse(CUBLAS_STATUS_NOT_SUPPORTED, "auxiliary elements of type %d, D of %d",
-                  operation->auxType, d->type);
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -406,10 +397,6 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t operation,
     return assign(operation->aux, buf, size);
   case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD:
     return assign(operation->auxLd, buf, size);
-  case CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE:
-    return assign(operation->auxType, buf, size);
-  case CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE:
-    return assign(operation->biasType, buf, size);
   }
   return CUBLAS_STATUS_INVALID_VALUE;
 }

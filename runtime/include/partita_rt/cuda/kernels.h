@@ -118,10 +118,11 @@ constexpr int64_t attentionBackwardWorkspace(const AttentionShape &shape) {
 
 //===-- Cross-entropy -----------------------------------------------------------------------===//
 
+/// firstRow: the first row's number, for the report of a label that is none.
 template <typename T>
 void crossEntropyForward(const Stream &stream, float *loss, float *logSumExp, const T *logits,
                          const int64_t *labels, int64_t rows, int64_t vocabulary, int64_t stride,
-                         int64_t ignoreIndex);
+                         int64_t ignoreIndex, int64_t firstRow = 0);
 template <typename T>
 void logSumExp(const Stream &stream, float *y, const T *x, int64_t rows, TokenRows columns);
 template <typename T>
@@ -136,7 +137,8 @@ void crossEntropyBackward(const Stream &stream, T *dlogits, const float *dloss, 
 template <typename T>
 void crossEntropyLossGrad(const Stream &stream, float *loss, T *logits, const float *dloss,
                           int64_t dlossStride, const int64_t *labels, int64_t rows,
-                          int64_t vocabulary, int64_t stride, int64_t ignoreIndex);
+                          int64_t vocabulary, int64_t stride, int64_t ignoreIndex,
+                          int64_t firstRow = 0);
 
 /// All logits of as many rows as `scratch` has room for exist at a time, rounded to T, as if they
 /// were a tensor: rows of classifierStride(vocabulary) (shapes.h). scratch, 16-byte aligned:
