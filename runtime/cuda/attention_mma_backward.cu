@@ -66,32 +66,111 @@ __global__ void __launch_bounds__(kMmaThreads) prepareQueries(Backward<T> call) 
       saved == Largest::kNone ? -Largest::kNone : saved * kLog2E;
 }
 
-/// The tiles of queries that see some of the keys [key, key + count): first query, and how many.
+/// Tiles of queries that pass by a tile of keys, those that see some of the keys [key, key +
+/// count): per head queries [first, end), `tiles` in all.
 struct QueryTiles {
-  int64_t first = 0, count = 0;
+  int64_t first = 0, end = 0;
+  int tiles;
   __device__ QueryTiles(const AttentionShape &shape, int64_t key, int64_t count, int rows) {
-    int64_t behind = shape.keySequence - shape.sequence, end = shape.sequence;
+    int64_t behind = shape.keySequence - shape.sequence;
+    end = shape.sequence;
     if (shape.causal) // query + behind >= key
       first = most(key - behind, 0) / rows * rows;
     if (shape.window && shape.causal) // query + 1 + behind - window < key + count
       end = least(end, key + count + shape.window - 1 - behind);
     else if (shape.window && key + count <= shape.keySequence - shape.window)
       end = 0;
-    this->count = end > first ? ceilDiv(end - first, rows) : 0;
+    tiles = end > first ? int(ceilDiv(end - first, rows) * shape.groups) : 0;
   }
+};
+struct QueryTile {
+  int64_t head, query;
 };
 
 /// What of a tile of queries is a number each: logSumExp2 and delta, that of row `number` or
 /// number - kRows. +inf behind the sequence.
 template <int kRows, typename T>
-__device__ float queryNumber(const Backward<T> &call, int64_t b, int64_t h, int64_t query) {
+__device__ float queryNumber(const Backward<T> &call, int64_t b, const QueryTile &tile) {
   int number = int(threadIdx.x);
-  int64_t at = query + number % kRows;
+  int64_t at = tile.query + number % kRows;
   if (number >= 2 * kRows)
     return 0.0f;
   if (at >= call.shape.sequence)
     return number < kRows ? -Largest::kNone : 0.0f;
-  return (number < kRows ? call.logSumExp2 : call.delta)[call.rowOf(b, h, at)];
+  return (number < kRows ? call.logSumExp2 : call.delta)[call.rowOf(b, tile.head, at)];
+}
+
+// Tiles whose rows are the warp's keys and whose columns are queries.
+
+/// Hides keys from queries that do not see them. key: the warp's first.
+template <int kTiles, int kQueries>
+__device__ inline void hideFromQueries(float (&scores)[kTiles][kQueries / 8][4],
+                                       const AttentionShape &shape, int64_t query, int64_t key) {
+  int lane = int(threadIdx.x) % kWarp, row = lane / 4;
+#pragma unroll
+  for (int j = 0; j < kQueries / 8; ++j)
+#pragma unroll
+    for (int e = 0; e < 2; ++e) {
+      int64_t at = query + 8 * j + lane % 4 * 2 + e;
+      int first = int(least(most(firstKey(shape, at) - key, 0), 16 * kTiles)) - row;
+      int end = int(most(least(visibleKeys(shape, at) - key, 16 * kTiles), 0)) - row;
+#pragma unroll
+      for (int t = 0; t < kTiles; ++t)
+#pragma unroll
+        for (int half = 0; half < 2; ++half)
+          if (16 * t + 8 * half < first || 16 * t + 8 * half >= end)
+            scores[t][j][2 * half + e] = Largest::kNone;
+    }
+}
+
+/// Scores become probabilities, 2^(factor * score - logSumExp2 of the query).
+template <int kTiles, int kQueries>
+__device__ inline void weigh(float (&scores)[kTiles][kQueries / 8][4], const float *logSumExp2,
+                             float factor) {
+#pragma unroll
+  for (int j = 0; j < kQueries / 8; ++j)
+#pragma unroll
+    for (int e = 0; e < 2; ++e) {
+      float shift = logSumExp2[8 * j + int(threadIdx.x) % 4 * 2 + e];
+#pragma unroll
+      for (int t = 0; t < kTiles; ++t)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          float &score = scores[t][j][2 * half + e];
+          score = powerOfTwo(fmaf(score, factor, -shift));
+        }
+    }
+}
+
+/// dP becomes dS = P (dP - delta of the query).
+template <int kTiles, int kQueries>
+__device__ inline void differentiate(float (&ds)[kTiles][kQueries / 8][4],
+                                     const float (&p)[kTiles][kQueries / 8][4],
+                                     const float *delta) {
+#pragma unroll
+  for (int j = 0; j < kQueries / 8; ++j)
+#pragma unroll
+    for (int e = 0; e < 2; ++e) {
+      float each = delta[8 * j + int(threadIdx.x) % 4 * 2 + e];
+#pragma unroll
+      for (int t = 0; t < kTiles; ++t)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          float &gradient = ds[t][j][2 * half + e];
+          gradient = p[t][j][2 * half + e] * (gradient - each);
+        }
+    }
+}
+
+template <int kTiles, int kColumns>
+__device__ inline void scaleBy(float (&sums)[kTiles][kColumns][4], float factor) {
+#pragma unroll
+  for (int t = 0; t < kTiles; ++t)
+#pragma unroll
+    for (int j = 0; j < kColumns; ++j)
+#pragma unroll
+      for (float &each : sums[t][j])
+        each *= factor;
 }
 
 /// dk and dv of a tile of keys (x) of a head of keys (y).
@@ -108,103 +187,67 @@ __global__ void __launch_bounds__(kMmaThreads) keyGradientsOnTensorCores(Backwar
   int headDim = int(shape.headDim), valueDim = int(shape.valueDim);
   int64_t key = int64_t(blockIdx.x) * kKeys, kv = blockIdx.y, b = blockIdx.z;
   QueryTiles range(shape, key, kKeys, kQueries);
-  int64_t tiles = shape.groups * range.count;
-  auto headAt = [&](int64_t i) { return kv * shape.groups + i / range.count; };
-  auto queryAt = [&](int64_t i) { return range.first + i % range.count * kQueries; };
-  auto copyQueries = [&](int64_t i) {
-    copyTile<kQueries, D>(queries + i % 2 * kPassing, headOf(call.q, b, headAt(i)), queryAt(i),
+  QueryTile tile{kv * shape.groups, range.first}, next = tile;
+  auto copyQueries = [&](int buffer) {
+    copyTile<kQueries, D>(queries + buffer * kPassing, headOf(call.q, b, next.head), next.query,
                           shape.sequence, headDim, call.qPacks);
   };
-  auto copyDouts = [&](int64_t i) {
-    copyTile<kQueries, D>(douts, headOf(call.dout, b, headAt(i)), queryAt(i), shape.sequence,
+  auto copyDouts = [&] {
+    copyTile<kQueries, D>(douts, headOf(call.dout, b, next.head), next.query, shape.sequence,
                           valueDim, call.doutPacks);
   };
-  auto numberAt = [&](int64_t i) { return queryNumber<kQueries>(call, b, headAt(i), queryAt(i)); };
-  auto keepNumber = [&](int64_t i, float number) {
+  auto keepNumber = [&](int buffer, float number) {
     if (int(threadIdx.x) < 2 * kQueries)
-      numbers[i % 2][threadIdx.x / kQueries][threadIdx.x % kQueries] = number;
+      numbers[buffer][threadIdx.x / kQueries][threadIdx.x % kQueries] = number;
   };
   copyTile<kKeys, D>(keys, headOf(call.k, b, kv), key, shape.keySequence, headDim, call.kPacks);
   copyTile<kKeys, D>(values, headOf(call.v, b, kv), key, shape.keySequence, valueDim, call.vPacks);
-  if (tiles > 0) {
+  if (range.tiles > 0) {
     copyQueries(0);
-    copyDouts(0);
-    keepNumber(0, numberAt(0));
+    copyDouts();
+    keepNumber(0, queryNumber<kQueries>(call, b, tile));
   }
   commitCopies();
 
   T *ownKeys = keys + warp * kOwn, *ownValues = values + warp * kOwn;
   float dk[kTiles][D / 8][4] = {}, dv[kTiles][D / 8][4] = {};
-  for (int64_t i = 0; i < tiles; ++i) {
+  for (int i = 0; i < range.tiles; ++i, tile = next) {
     waitForCopies<0>();
     __syncthreads(); // the queries are there, and all are done with the last ones
-    float next = 0.0f;
-    if (i + 1 < tiles) {
-      copyQueries(i + 1);
-      next = numberAt(i + 1);
+    bool more = i + 1 < range.tiles;
+    float number = 0.0f;
+    if (more) {
+      next.query += kQueries;
+      if (next.query >= range.end)
+        next = {next.head + 1, range.first};
+      copyQueries((i + 1) % 2);
+      number = queryNumber<kQueries>(call, b, next);
     }
     commitCopies();
     const T *passing = queries + i % 2 * kPassing;
-    const float(&own)[2][kQueries] = numbers[i % 2];
     float p[kTiles][kQueries / 8][4] = {}, ds[kTiles][kQueries / 8][4] = {};
     multiplyByRows<kTiles, kQueries, D>(p, ownKeys + laneOfA<D>(lane),
                                         passing + laneOfRowsB<D>(lane));
-    int64_t query = queryAt(i), last = least(query + kQueries, shape.sequence) - 1;
-    bool all = key + kKeys <= visibleKeys(shape, query) && key >= firstKey(shape, last);
-#pragma unroll
-    for (int j = 0; j < kQueries / 8; ++j)
-#pragma unroll
-      for (int e = 0; e < 2; ++e) {
-        int column = 8 * j + lane % 4 * 2 + e;
-        float shift = own[0][column];
-        int first = 0, end = kKeys;
-        if (!all) {
-          first = int(least(most(firstKey(shape, query + column) - key, 0), kKeys));
-          end = int(most(least(visibleKeys(shape, query + column) - key, kKeys), 0));
-        }
-#pragma unroll
-        for (int t = 0; t < kTiles; ++t)
-#pragma unroll
-          for (int half = 0; half < 2; ++half) {
-            int row = warp * 16 * kTiles + 16 * t + 8 * half + lane / 4;
-            float &score = p[t][j][2 * half + e];
-            score = row >= first && row < end
-                        ? powerOfTwo(fmaf(score, shape.scale * kLog2E, -shift))
-                        : 0.0f;
-          }
-      }
+    int64_t last = least(tile.query + kQueries, shape.sequence) - 1;
+    if (key + kKeys > visibleKeys(shape, tile.query) || key < firstKey(shape, last))
+      hideFromQueries<kTiles, kQueries>(p, shape, tile.query, key + warp * 16 * kTiles);
+    weigh<kTiles, kQueries>(p, numbers[i % 2][0], shape.scale * kLog2E);
     addWeighted<kTiles, kQueries, D>(dv, p, douts + laneOfA<D>(lane));
     multiplyByRows<kTiles, kQueries, D>(ds, ownValues + laneOfA<D>(lane),
                                         static_cast<const T *>(douts) + laneOfRowsB<D>(lane));
     __syncthreads(); // all are done with dO
-    if (i + 1 < tiles) {
-      copyDouts(i + 1);
-      keepNumber(i + 1, next);
+    if (more) {
+      copyDouts();
+      keepNumber((i + 1) % 2, number);
     }
     commitCopies();
-#pragma unroll
-    for (int j = 0; j < kQueries / 8; ++j)
-#pragma unroll
-      for (int e = 0; e < 2; ++e) {
-        float delta = own[1][8 * j + lane % 4 * 2 + e];
-#pragma unroll
-        for (int t = 0; t < kTiles; ++t)
-#pragma unroll
-          for (int half = 0; half < 2; ++half)
-            ds[t][j][2 * half + e] = p[t][j][2 * half + e] * (ds[t][j][2 * half + e] - delta);
-      }
+    differentiate<kTiles, kQueries>(ds, p, numbers[i % 2][1]);
     addWeighted<kTiles, kQueries, D>(dk, ds, passing + laneOfA<D>(lane));
   }
 
   waitForCopies<0>(); // of keys and values, if there was no query
   __syncthreads();
-#pragma unroll
-  for (int t = 0; t < kTiles; ++t)
-#pragma unroll
-    for (int j = 0; j < D / 8; ++j)
-#pragma unroll
-      for (float &each : dk[t][j])
-        each *= shape.scale;
+  scaleBy(dk, shape.scale);
   int64_t first = key + warp * 16 * kTiles;
   storeRowsOfC<kTiles, D>(headOf(call.dk, b, kv), dk, ownKeys, first, shape.keySequence, headDim,
                           call.dkPacks);
@@ -291,13 +334,7 @@ __global__ void __launch_bounds__(kMmaThreads) queryGradientsOnTensorCores(Backw
 
   waitForCopies<0>(); // of queries, if there was no key
   __syncthreads();
-#pragma unroll
-  for (int t = 0; t < kQueryTiles; ++t)
-#pragma unroll
-    for (int j = 0; j < D / 8; ++j)
-#pragma unroll
-      for (float &each : dq[t][j])
-        each *= shape.scale;
+  scaleBy(dq, shape.scale);
   storeRowsOfC<kQueryTiles, D>(headOf(call.dq, b, h), dq, ownQueries, first, shape.sequence,
                                headDim, call.dqPacks);
 }

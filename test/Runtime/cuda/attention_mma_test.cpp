@@ -28,15 +28,16 @@ AttentionShape shapeOf(int64_t batch, int64_t heads, int64_t sequence, int64_t k
 
 const Case kCases[] = {
     {"one key", shapeOf(1, 1, 1, 1, 64, true)},
-    {"heads of 64, odd sequence", shapeOf(2, 2, 65, 65, 64, true)},
+    {"heads of 64, odd sequence", shapeOf(2, 1, 65, 65, 64, true)},
     {"heads of 80, not causal", shapeOf(1, 1, 40, 67, 80, false)},
     {"heads of 96", shapeOf(1, 1, 130, 130, 96, true)},
     {"heads of 128, grouped queries", shapeOf(1, 4, 70, 70, 128, true, 2)},
-    {"several tiles of queries and keys", shapeOf(1, 1, 261, 261, 64, true)},
+    {"several tiles of queries and keys", shapeOf(1, 1, 197, 197, 64, true)},
     {"heads of 7 with values of 12", shapeOf(1, 1, 20, 70, 7, false, 1, 12)},
     {"more keys than queries", shapeOf(1, 2, 33, 150, 24, true, 2)},
     {"queries that see no key", shapeOf(1, 1, 200, 50, 20, true)},
-    {"a window", shapeOf(1, 2, 200, 200, 16, true, 1, 0, 37)},
+    // The first 128 keys are seen by queries 0 .. 160, one more than a tile's end.
+    {"a window", shapeOf(1, 1, 200, 200, 16, true, 1, 0, 34)},
     {"a window of all keys' last", shapeOf(1, 1, 30, 150, 16, false, 1, 0, 70)},
     {"no key", shapeOf(1, 1, 5, 0, 16, false)},
 };
@@ -81,6 +82,14 @@ template <typename T> struct Call {
   }
 };
 
+/// body(offset) in every order, first with tensors at addresses of no pack; once for Half, which
+/// has the same kernel.
+template <typename T, typename Body> void inOrders(Body body) {
+  if (std::is_same_v<T, Half>)
+    return body(1);
+  inEveryOrder([&, offset = 1]() mutable { body(std::exchange(offset, 0)); });
+}
+
 template <typename T> class AttentionOnTensorCores : public testing::Test {};
 TYPED_TEST_SUITE(AttentionOnTensorCores, NarrowTypes);
 
@@ -99,8 +108,8 @@ TYPED_TEST(AttentionOnTensorCores, Forward) {
       EXPECT_TRUE(actual == exact || std::fabs(actual - exact) <= 2e-6f * (1 + std::fabs(exact)))
           << i << ": " << actual << " " << exact;
     }
-    inEveryOrder([&, offset = 1]() mutable {
-      Call<T> again(c.shape, std::exchange(offset, 0)); // first at addresses of no pack
+    inOrders<T>([&](int64_t offset) {
+      Call<T> again(c.shape, offset);
       again.forward();
       EXPECT_BITS(again.out, call.out.floats());
       EXPECT_BITS(again.lse, call.lse.floats());
@@ -123,8 +132,8 @@ TYPED_TEST(AttentionOnTensorCores, Backward) {
     EXPECT_LE(wanted.dv.excess(call.dv.floats(), kRounding<T>, 1e-4), 0.0);
     EXPECT_TRUE(call.dq.marginsKept() && call.dk.marginsKept() && call.dv.marginsKept() &&
                 call.workspace.marginsKept());
-    inEveryOrder([&, offset = 1]() mutable {
-      Call<T> again(c.shape, std::exchange(offset, 0));
+    inOrders<T>([&](int64_t offset) {
+      Call<T> again(c.shape, offset);
       std::copy_n(call.out.in(), call.out.values().size(), again.out.data());
       std::copy_n(call.lse.in(), call.lse.values().size(), again.lse.data());
       again.backward();
@@ -191,7 +200,8 @@ __global__ void forgottenWait(float *y, const float *x) {
 TEST(Simt, AForgottenWaitShows) {
   alignas(16) float x[4] = {1, 2, 3, 4}, y = -1;
   SimulatedStream stream;
-  PARTITA_RT_LAUNCH(forgottenWait, 1, 1, 0, stream, &y, x);
+  auto launch = [&] { PARTITA_RT_LAUNCH(forgottenWait, 1, 1, 0, stream, &y, x); };
+  EXPECT_THROW(launch(), simt::LaunchError);
   EXPECT_EQ(y, 0.0f);
 }
 

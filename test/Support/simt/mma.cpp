@@ -5,6 +5,7 @@
 #include "partita_rt/half.h"
 
 #include <deque>
+#include <utility>
 #include <vector>
 
 namespace simt {
@@ -16,7 +17,10 @@ struct Copy {
   const void *from;
   int bytes;
   int64_t group;
-  void perform() const {
+  bool done;
+  void perform() {
+    if (std::exchange(done, true))
+      return;
     std::memcpy(to, from, size_t(bytes));
     std::memset(static_cast<char *>(to) + bytes, 0, size_t(16 - bytes));
   }
@@ -28,14 +32,13 @@ struct Queue {
 };
 thread_local std::vector<Queue> queues;
 
-/// What a block has not waited for ends with it.
 Queue &queueOfThread() {
   unsigned thread = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
   if (queues.size() <= thread)
     queues.resize(thread + 1);
   Queue &queue = queues[thread];
   if (queue.block != blocksBegun()) {
-    queue = {};
+    queue = {}; // a launch may have ended with an error
     queue.block = blocksBegun();
   }
   return queue;
@@ -99,11 +102,13 @@ void copyAsync(void *shared, const void *global, int bytes) {
     throwInKernel("cp.async of an address that is no multiple of 16");
   if (bytes < 0 || bytes > 16)
     throwInKernel("cp.async of more than 16 bytes");
-  Copy copy{shared, global, bytes, queue.group};
+  queue.copies.push_back({shared, global, bytes, queue.group, false});
   if (asynchronousNow())
-    copy.perform();
-  else
-    queue.copies.push_back(copy);
+    queue.copies.back().perform();
+  onThreadEnd([] {
+    if (!queueOfThread().copies.empty())
+      throwInKernel("a thread is done, but has not waited for its cp.async");
+  });
 }
 
 void commitCopies() { ++queueOfThread().group; }

@@ -4,6 +4,7 @@
 // An asynchronous copy happens at some time between its issue and its wait_group. Here that is the
 // latest (Order::Forward: shows a forgotten wait), the earliest (Order::Reverse: shows a buffer
 // that is still being read) or either (Order::Random).
+// A thread that ends without having waited is an error.
 
 #ifndef PARTITA_TEST_SIMT_MMA_H
 #define PARTITA_TEST_SIMT_MMA_H

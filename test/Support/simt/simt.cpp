@@ -58,6 +58,7 @@ struct Machine {
   Fiber *running = nullptr;
   int current = -1, live = 0;
   int64_t begun = 0; ///< blocks
+  void (*threadEnd)() = nullptr;
   std::unique_ptr<unsigned char[]> shared;
   std::string error; ///< found by a fiber, thrown by main
 
@@ -270,6 +271,8 @@ void runThreads() {
   for (;;) {
     machine->threads[size_t(machine->current)].fiber = self;
     (*machine->body)();
+    if (machine->threadEnd)
+      machine->threadEnd();
     Thread &thread = machine->threads[size_t(machine->current)];
     thread.state = State::Done;
     thread.fiber = nullptr;
@@ -441,6 +444,8 @@ void throwInKernel(const char *message) {
   machine->error = message;
   wait(State::AtBlock, 0, {message, "", 0});
 }
+
+void onThreadEnd(void (*check)()) { machine->threadEnd = check; }
 
 int64_t blocksBegun() { return machine->begun; }
 

@@ -114,6 +114,8 @@ Given give(const void *value, size_t bytes, Where where);
 void throwInKernel(const char *message);
 /// Blocks that have begun on this thread of the operating system, this one included.
 int64_t blocksBegun();
+/// Called by every thread that is done, from now on, on this thread of the operating system.
+void onThreadEnd(void (*check)());
 /// Does an asynchronous operation happen when it is issued, or when it is waited for?
 bool asynchronousNow();
 
