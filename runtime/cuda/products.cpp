@@ -267,23 +267,28 @@ void Products::choose(Plan &plan) {
   plan.possible = true;
 }
 
-void Products::setPointers(Plan &plan, const ProductOperands &operands) const {
+void Products::setPointers(Plan &plan, void *vector, void *aux) const {
   if (hasVector(plan.shape.epilogue))
-    set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, operands.vector);
+    set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, vector);
   if (hasAux(plan.shape.epilogue))
-    set(plan.operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, operands.aux);
+    set(plan.operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, aux);
+}
+
+/// The choice depends on how these addresses are aligned, by the shape alone: not more than it
+/// says.
+static void *addressAligned(int64_t bytes) {
+  return reinterpret_cast<void *>(uintptr_t((1 << 20) + bytes));
 }
 
 Products::Plan &Products::planOf(const ProductShape &shape, const ProductOperands &operands) {
   std::unique_ptr<Plan> &plan = plans[shape];
-  if (plan) {
-    setPointers(*plan, operands);
-    return *plan;
+  if (!plan) {
+    auto made = std::make_unique<Plan>(shape);
+    setPointers(*made, addressAligned(shape.alignment[3]), addressAligned(shape.alignment[4]));
+    choose(*made);
+    plan = std::move(made);
   }
-  auto made = std::make_unique<Plan>(shape);
-  setPointers(*made, operands); // the choice depends on their alignment
-  choose(*made);
-  plan = std::move(made);
+  setPointers(*plan, operands.vector, operands.aux);
   return *plan;
 }
 
@@ -331,38 +336,41 @@ struct Event {
 } // namespace
 
 /// Nanoseconds; -1: it does not run.
-int64_t Products::medianTime(const Stream &stream, const Plan &plan,
-                             const cublasLtMatmulAlgo_t &algorithm, const ProductOperands &operands,
-                             int repetitions) const {
-  if (launch(stream, plan, algorithm, operands) != CUBLAS_STATUS_SUCCESS) // loads the kernel
-    return -1;
+int64_t Products::timeOf(const Stream &stream, const Plan &plan,
+                         const cublasLtMatmulAlgo_t &algorithm,
+                         const ProductOperands &operands) const {
   Event begin, end;
-  std::vector<int64_t> times;
-  for (int i = 0; i < std::max(1, repetitions); ++i) {
-    CHECK_CUDA(cudaEventRecord(begin.handle, stream.handle));
-    check(launch(stream, plan, algorithm, operands), "cublasLtMatmul", plan.shape.text());
-    CHECK_CUDA(cudaEventRecord(end.handle, stream.handle));
-    CHECK_CUDA(cudaEventSynchronize(end.handle));
-    float milliseconds = 0.0f;
-    CHECK_CUDA(cudaEventElapsedTime(&milliseconds, begin.handle, end.handle));
-    times.push_back(int64_t(double(milliseconds) * 1e6));
-  }
-  std::sort(times.begin(), times.end());
-  return times[times.size() / 2];
+  CHECK_CUDA(cudaEventRecord(begin.handle, stream.handle));
+  if (launch(stream, plan, algorithm, operands) != CUBLAS_STATUS_SUCCESS)
+    return -1;
+  CHECK_CUDA(cudaEventRecord(end.handle, stream.handle));
+  CHECK_CUDA(cudaEventSynchronize(end.handle));
+  float milliseconds = 0.0f;
+  CHECK_CUDA(cudaEventElapsedTime(&milliseconds, begin.handle, end.handle));
+  return int64_t(double(milliseconds) * 1e6);
 }
 
+/// All candidates in turn, again and again, so that a changing clock is the same for all.
 Choice Products::tune(const Stream &stream, Plan &plan, const ProductOperands &operands,
                       int repetitions) {
+  auto found = suggestions(plan, kTunedSuggestions);
+  std::vector<std::vector<int64_t>> times(found.size());
+  repetitions = std::max(1, repetitions);
+  for (int i = -1; i < repetitions; ++i) // the first time loads kernels
+    for (size_t j = 0; j < found.size(); ++j)
+      if (int64_t time = timeOf(stream, plan, found[j].algo, operands); time >= 0 && i >= 0)
+        times[j].push_back(time);
   Choice best{plan.shape.text(), plan.algorithm, -1, -1};
-  for (const auto &suggestion : suggestions(plan, kTunedSuggestions)) {
-    int64_t time = medianTime(stream, plan, suggestion.algo, operands, repetitions);
-    if (time < 0)
-      continue;
+  for (size_t j = 0; j < found.size(); ++j) {
+    if (int(times[j].size()) < repetitions)
+      continue; // does not run
+    auto median = times[j].begin() + repetitions / 2;
+    std::nth_element(times[j].begin(), median, times[j].end());
     if (best.first < 0)
-      best.first = time;
-    if (best.nanoseconds < 0 || time < best.nanoseconds) {
-      best.nanoseconds = time;
-      best.algorithm = suggestion.algo;
+      best.first = *median;
+    if (best.nanoseconds < 0 || *median < best.nanoseconds) {
+      best.nanoseconds = *median;
+      best.algorithm = found[j].algo;
     }
   }
   if (best.nanoseconds < 0)

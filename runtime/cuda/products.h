@@ -87,8 +87,8 @@ public:
   /// From here on the products made are remembered, with their operands.
   void beginRecording();
   /// The fastest of cuBLASLt's suggestions for each of them, by the median of `repetitions` runs
-  /// (at least one), in use from now on. Waits; leaves anything in the results' memory, so the run
-  /// must not go on with it.
+  /// (at least one), in use from now on. Waits, and may not be captured; leaves anything in the
+  /// results' memory, so the run must not go on with it.
   std::vector<Choice> tuneRecorded(const Stream &stream, int repetitions);
 
   /// The choices in use that tuneRecorded has made or that were read: a file's text, JSON, which
@@ -107,12 +107,12 @@ private:
   Plan &planOf(const ProductShape &shape, const ProductOperands &operands);
   std::vector<cublasLtMatmulHeuristicResult_t> suggestions(const Plan &plan, int most) const;
   void choose(Plan &plan);
-  void setPointers(Plan &plan, const ProductOperands &operands) const;
+  void setPointers(Plan &plan, void *vector, void *aux) const;
   cublasStatus_t launch(const Stream &stream, const Plan &plan,
                         const cublasLtMatmulAlgo_t &algorithm,
                         const ProductOperands &operands) const;
-  int64_t medianTime(const Stream &stream, const Plan &plan, const cublasLtMatmulAlgo_t &algorithm,
-                     const ProductOperands &operands, int repetitions) const;
+  int64_t timeOf(const Stream &stream, const Plan &plan, const cublasLtMatmulAlgo_t &algorithm,
+                 const ProductOperands &operands) const;
   Choice tune(const Stream &stream, Plan &plan, const ProductOperands &operands, int repetitions);
 
   cublasLtHandle_t handle = nullptr;
