@@ -16,11 +16,14 @@ namespace {
 struct ProductsStream : SimulatedStream {
   explicit ProductsStream(int64_t scratchBytes = 1 << 20,
                           int64_t workspaceBytes = kProductsWorkspace)
-      : SimulatedStream(scratchBytes), space(size_t(workspaceBytes)),
-        made(space.data(), workspaceBytes) {
+      : SimulatedStream(scratchBytes), space(new Line[size_t(workspaceBytes) / sizeof(Line)]),
+        made(space.get(), workspaceBytes) {
     products = &made;
   }
-  std::vector<unsigned char, AlignedAllocator<unsigned char>> space;
+  struct alignas(256) Line {
+    unsigned char bytes[256];
+  };
+  std::unique_ptr<Line[]> space; // never written: no time for its pages
   Products made;
 };
 
