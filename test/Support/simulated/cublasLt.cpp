@@ -1,40 +1,22 @@
 // A simulated cuBLASLt (cublasLt.h): what is checked at the call is copied, the product is an entry
-// of the stream. Sums are made in float, over k in order (kSplit: in two halves), and rounded once.
+// of the stream (matrix_product.h).
 
 #include <cublasLt.h>
 
-#include "partita_rt/half.h"
+#include "simulated/matrix_product.h"
 #include "simulated/queue.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cmath>
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
 #include <thread>
-#include <vector>
 
 using namespace simulated;
-using partita_rt::BFloat16;
-using partita_rt::Half;
 
 struct cublasLtContext {};
-struct cublasLtMatrixLayoutOpaque_t {
-  cudaDataType type;
-  uint64_t rows, cols;
-  int64_t ld;
-  int32_t batch = 1;
-  int64_t stride = 0;
-};
-struct cublasLtMatmulDescOpaque_t {
-  cublasComputeType_t computeType;
-  cudaDataType scaleType;
-  int32_t transA = CUBLAS_OP_N, transB = CUBLAS_OP_N;
-  uint32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
-  void *bias = nullptr, *aux = nullptr;
-  int64_t auxLd = 0;
-};
 struct cublasLtMatmulPreferenceOpaque_t {
   uint64_t workspace = 0;
   uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_MASK;
@@ -42,9 +24,6 @@ struct cublasLtMatmulPreferenceOpaque_t {
 };
 
 namespace {
-
-using Layout = cublasLtMatrixLayoutOpaque_t;
-using Operation = cublasLtMatmulDescOpaque_t;
 
 constexpr uint64_t kMark = 0x5041525449544131; // "PARTITA1"
 
@@ -93,20 +72,6 @@ bool hasBias(uint32_t epilogue) {
 }
 bool hasAux(uint32_t epilogue) { return (epilogue & 128) != 0; }
 bool hasSums(uint32_t epilogue) { return epilogue >= CUBLASLT_EPILOGUE_BGRADA; }
-
-/// A product as it was called.
-struct Product {
-  Operation operation;
-  Layout a, b, d;
-  float alpha = 1.0f, beta = 0.0f;
-  const void *aData = nullptr, *bData = nullptr;
-  void *dData = nullptr;
-  int algorithm = kAnywhere;
-
-  int64_t m() const { return int64_t(d.rows); }
-  int64_t n() const { return int64_t(d.cols); }
-  int64_t k() const { return int64_t(operation.transA == CUBLAS_OP_N ? a.cols : a.rows); }
-};
 
 cublasStatus_t checkLayout(const char *name, const Layout &layout) {
   if (layout.rows == 0 || layout.cols == 0)
@@ -182,101 +147,8 @@ bool exists(int algorithm, uint32_t epilogue, const Layout &a, const Layout &b, 
   return true;
 }
 
-float elementOf(const void *data, cudaDataType type, int64_t index) {
-  if (type == CUDA_R_32F)
-    return static_cast<const float *>(data)[index];
-  if (type == CUDA_R_16F)
-    return float(static_cast<const Half *>(data)[index]);
-  return float(static_cast<const BFloat16 *>(data)[index]);
-}
-
-void setElement(void *data, cudaDataType type, int64_t index, float value) {
-  if (type == CUDA_R_32F)
-    static_cast<float *>(data)[index] = value;
-  else if (type == CUDA_R_16F)
-    static_cast<Half *>(data)[index] = Half(value);
-  else
-    static_cast<BFloat16 *>(data)[index] = BFloat16(value);
-}
-
-/// op(X) as [depth, other], dense, so that `other` is beside each other.
-std::vector<float> widened(const void *data, const Layout &layout, int64_t first,
-                           bool depthIsColumn, int64_t depth, int64_t other) {
-  std::vector<float> values(size_t(depth * other));
-  for (int64_t l = 0; l < depth; ++l)
-    for (int64_t i = 0; i < other; ++i)
-      values[size_t(l * other + i)] = elementOf(
-          data, layout.type, first + (depthIsColumn ? l * layout.ld + i : i * layout.ld + l));
-  return values;
-}
-
-float geluTanh(float x) { return std::tanh(0.7978845608028654f * (x + 0.044715f * x * x * x)); }
-
-/// The epilogue of one element, x = alpha * sum + beta * c, at row i of column j.
-float finish(const Product &p, float x, int64_t i, int64_t j) {
-  const Operation &operation = p.operation;
-  uint32_t epilogue = operation.epilogue;
-  if (epilogue == CUBLASLT_EPILOGUE_BIAS || epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS)
-    x += elementOf(operation.bias, p.d.type, i);
-  int64_t at = j * operation.auxLd + i;
-  if (epilogue == CUBLASLT_EPILOGUE_GELU_AUX_BIAS) {
-    setElement(operation.aux, p.d.type, at, x);
-    return 0.5f * x * (1.0f + geluTanh(x));
-  }
-  if (epilogue == CUBLASLT_EPILOGUE_DGELU) {
-    float v = elementOf(operation.aux, p.d.type, at), t = geluTanh(v);
-    float slope = 0.5f * (1.0f + t) +
-                  0.5f * v * (1.0f - t * t) * 0.7978845608028654f * (1.0f + 0.134145f * v * v);
-    return x * slope;
-  }
-  return x;
-}
-
-void sumOperand(const Product &p, const std::vector<float> &values, int64_t count) {
-  for (int64_t i = 0; i < count; ++i) {
-    float sum = 0.0f;
-    for (int64_t l = 0; l < p.k(); ++l)
-      sum += values[size_t(l * count + i)];
-    setElement(p.operation.bias, p.d.type, i, sum);
-  }
-}
-
-/// The product of one matrix of the batch.
-void multiply(const Product &p, int64_t which) {
-  int64_t m = p.m(), n = p.n(), k = p.k(), first = which * p.d.stride;
-  std::vector<float> a =
-      widened(p.aData, p.a, which * p.a.stride, p.operation.transA == CUBLAS_OP_N, k, m);
-  std::vector<float> b =
-      widened(p.bData, p.b, which * p.b.stride, p.operation.transB != CUBLAS_OP_N, k, n);
-  int64_t half = kProperties[p.algorithm].splits > 1 ? (k + 1) / 2 : k;
-  std::vector<float> sums[2] = {std::vector<float>(size_t(m)), std::vector<float>(size_t(m))};
-  for (int64_t j = 0; j < n; ++j) {
-    for (auto &each : sums)
-      std::fill(each.begin(), each.end(), 0.0f);
-    for (int64_t l = 0; l < k; ++l) {
-      float factor = b[size_t(l * n + j)];
-      const float *column = a.data() + l * m;
-      float *sum = sums[l < half ? 0 : 1].data();
-      for (int64_t i = 0; i < m; ++i)
-        sum[i] += column[i] * factor;
-    }
-    for (int64_t i = 0; i < m; ++i) {
-      int64_t at = first + j * p.d.ld + i;
-      float x = p.alpha * (sums[0][size_t(i)] + sums[1][size_t(i)]);
-      if (p.beta != 0.0f)
-        x += p.beta * elementOf(p.dData, p.d.type, at);
-      setElement(p.dData, p.d.type, at, finish(p, x, i, j));
-    }
-  }
-  if (p.operation.epilogue == CUBLASLT_EPILOGUE_BGRADA)
-    sumOperand(p, a, m);
-  if (p.operation.epilogue == CUBLASLT_EPILOGUE_BGRADB)
-    sumOperand(p, b, n);
-}
-
 void run(const Product &p) {
-  for (int64_t i = 0; i < p.d.batch; ++i)
-    multiply(p, i);
+  multiply(p, kProperties[p.algorithm].splits);
   products[p.algorithm] += 1;
   if (int delay = delays[p.algorithm])
     std::this_thread::sleep_for(std::chrono::microseconds(delay));

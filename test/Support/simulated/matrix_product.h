@@ -1,0 +1,50 @@
+// A product as the simulated cuBLASLt was called for it, and how it is made: sums in float, over k
+// in order, rounded once.
+
+#ifndef PARTITA_TEST_SIMULATED_MATRIX_PRODUCT_H
+#define PARTITA_TEST_SIMULATED_MATRIX_PRODUCT_H
+
+#include <cublasLt.h>
+
+struct cublasLtMatrixLayoutOpaque_t {
+  cudaDataType type;
+  uint64_t rows, cols;
+  int64_t ld;
+  int32_t batch = 1;
+  int64_t stride = 0;
+};
+struct cublasLtMatmulDescOpaque_t {
+  cublasComputeType_t computeType;
+  cudaDataType scaleType;
+  int32_t transA = CUBLAS_OP_N, transB = CUBLAS_OP_N;
+  uint32_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+  void *bias = nullptr, *aux = nullptr;
+  int64_t auxLd = 0;
+};
+
+namespace simulated {
+
+using Layout = cublasLtMatrixLayoutOpaque_t;
+using Operation = cublasLtMatmulDescOpaque_t;
+
+/// A product as it was called.
+struct Product {
+  Operation operation;
+  Layout a, b, d;
+  float alpha = 1.0f, beta = 0.0f;
+  const void *aData = nullptr, *bData = nullptr;
+  void *dData = nullptr;
+  int algorithm = 0;
+
+  int64_t m() const { return int64_t(d.rows); }
+  int64_t n() const { return int64_t(d.cols); }
+  int64_t k() const { return int64_t(operation.transA == CUBLAS_OP_N ? a.cols : a.rows); }
+};
+
+/// D = alpha op(A) op(B) + beta D and the epilogue, all matrices column-major. parts: of k, 1 or 2,
+/// which are summed up on their own.
+void multiply(const Product &p, int parts);
+
+} // namespace simulated
+
+#endif // PARTITA_TEST_SIMULATED_MATRIX_PRODUCT_H
