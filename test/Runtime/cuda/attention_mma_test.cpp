@@ -38,7 +38,7 @@ const Case kCases[] = {
     {"queries that see no key", shapeOf(1, 1, 200, 50, 20, true)},
     // The first 128 keys are seen by queries 0 .. 160, one more than a tile's end.
     {"a window", shapeOf(1, 1, 200, 200, 16, true, 1, 0, 34)},
-    {"a window of all keys' last", shapeOf(1, 1, 30, 150, 16, false, 1, 0, 70)},
+    {"keys that no query sees", shapeOf(1, 1, 30, 230, 16, false, 1, 0, 70)},
     {"no key", shapeOf(1, 1, 5, 0, 16, false)},
 };
 
