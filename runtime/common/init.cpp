@@ -23,10 +23,7 @@ uint64_t randomKey(uint64_t seed, const char *name) {
 }
 
 double roundingKey(const Rank &rank, int64_t parameter, float applied) {
-  int64_t update = rank.update - (applied == 0);
-  if (update == 0)
-    return -1;
-  return double(mix64(stepKey(rank.seed, update) + uint64_t(parameter)) >> 11);
+  return keyOfRounding(rank.seed, rank.update, parameter, applied);
 }
 
 /// The four 16-bit fields of x, added.

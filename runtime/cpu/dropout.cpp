@@ -8,7 +8,7 @@
 
 namespace partita_rt {
 
-uint64_t stepKey(uint64_t seed, int64_t step) { return mix64(mix64(seed) + uint64_t(step)); }
+uint64_t stepKey(uint64_t seed, int64_t step) { return keyOfStep(seed, step); }
 
 template <typename T>
 void dropout(T *y, const T *x, const Shape &shape, const Shape &whole, const Dropout &dropout,

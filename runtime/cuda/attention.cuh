@@ -50,7 +50,7 @@ struct KeyRange {
 
 /// A bias as a kernel has it.
 template <typename T> struct Bias {
-  Parameter<const T> data;
+  FloatOrArray<const T> data;
   int64_t batchStride = 0, headStride = 0, rowStride = 0, columnStride = 0;
   Bias(const ScoresOf<const T> &scores)
       : data(scores.data), batchStride(scores.batchStride), headStride(scores.headStride),

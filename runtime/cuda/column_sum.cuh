@@ -56,7 +56,7 @@ inline dim3 columnGrid(int64_t rows, int64_t width) {
 /// y[width] (+)= the sums of partials[parts, width], divided, in order: eight runs of every eighth
 /// part, then these. Moves 4 * parts * width bytes.
 template <typename T>
-__global__ void addPartials(Parameter<T> y, const float *partials, int64_t parts, int64_t width,
+__global__ void addPartials(FloatOrArray<T> y, const float *partials, int64_t parts, int64_t width,
                             float divisor, Write write) {
   __shared__ float space[kColumnPacks * kPack];
   int64_t first = (int64_t(blockIdx.x) * kColumnPacks + threadIdx.x) * kPack;
@@ -82,8 +82,8 @@ __global__ void addPartials(Parameter<T> y, const float *partials, int64_t parts
 }
 
 template <typename T>
-void launchAddPartials(const Stream &stream, Parameter<T> y, const float *partials, int64_t parts,
-                       int64_t width, Write write, float divisor = 1.0f) {
+void launchAddPartials(const Stream &stream, FloatOrArray<T> y, const float *partials,
+                       int64_t parts, int64_t width, Write write, float divisor = 1.0f) {
   PARTITA_RT_LAUNCH(addPartials<T>, gridOf(ceilDiv(width, kColumnPacks * kPack)),
                     dim3(kColumnPacks, kColumnRows), 0, stream, y, partials, parts, width, divisor,
                     write);

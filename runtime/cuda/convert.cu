@@ -4,8 +4,8 @@
 
 #include "partita_rt/cuda/kernels.h"
 
-#include "partita_rt/random.h"
 #include "cuda/elementwise.cuh"
+#include "partita_rt/random.h"
 
 namespace partita_rt::cuda {
 
@@ -47,6 +47,19 @@ template <typename T> struct Fill {
   }
 };
 
+template <typename T> struct FillWhole {
+  T *dst, value;
+  __device__ void operator()(int64_t first, int) const { dst[first] = value; }
+};
+
+template <typename T> struct Iota {
+  T *dst;
+  double start, step;
+  __device__ void operator()(int64_t first, int) const {
+    dst[first] = T(start + step * double(first));
+  }
+};
+
 template <typename G, typename T> struct Accumulate {
   G *sum;
   const T *x;
@@ -73,8 +86,18 @@ void convertStochastically(const Stream &stream, BFloat16 *dst, const float *src
   launchElementwise<kPack>(stream, n, ConvertStochastically{dst, src, key + uint64_t(first)});
 }
 
-template <typename T> void fill(const Stream &stream, T *dst, float value, int64_t n) {
-  launchElementwise<kPack>(stream, n, Fill<T>{dst, value});
+template <typename T>
+void fill(const Stream &stream, T *dst, std::conditional_t<std::is_integral_v<T>, T, float> value,
+          int64_t n) {
+  if constexpr (std::is_integral_v<T>)
+    launchElementwise<1>(stream, n, FillWhole<T>{dst, value});
+  else
+    launchElementwise<kPack>(stream, n, Fill<T>{dst, value});
+}
+
+template <typename T>
+void iota(const Stream &stream, T *dst, double start, double step, int64_t n) {
+  launchElementwise<1>(stream, n, Iota<T>{dst, start, step});
 }
 
 template <typename G, typename T>
@@ -89,6 +112,16 @@ void accumulate(const Stream &stream, G *sum, const T *x, int64_t n) {
   template void fill(const Stream &, S *, float, int64_t);
 FOR_STORAGE(CONVERT)
 #undef CONVERT
+#define WHOLE(T)                                                                                   \
+  template void fill(const Stream &, T *, T, int64_t);                                             \
+  template void iota(const Stream &, T *, double, double, int64_t);
+WHOLE(int64_t)
+WHOLE(int32_t)
+template void fill(const Stream &, bool *, bool, int64_t);
+#define IOTA(T) template void iota(const Stream &, T *, double, double, int64_t);
+FOR_STORAGE(IOTA)
+#undef IOTA
+#undef WHOLE
 #define ACCUMULATE(G, T) template void accumulate(const Stream &, G *, const T *, int64_t);
 FOR_RESULTS(ACCUMULATE)
 #undef ACCUMULATE

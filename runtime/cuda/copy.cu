@@ -170,22 +170,25 @@ template <typename T> struct RowsAt {
 /// Row (o, i) of a piece is row (o, (first + i) / times) of x.
 template <typename T> struct Repeated {
   const T *x;
-  int64_t indices, times, first, count, inner;
+  int64_t indices, times;
+  IndicesAt piece;
+  int64_t inner;
   __device__ const T *operator()(int64_t row) const {
-    int64_t o = row / count, i = row - o * count;
-    return x + (o * indices + (first + i) / times) * inner;
+    int64_t o = row / piece.count, i = row - o * piece.count;
+    return x + (o * indices + (piece.first.read() + i) / times) * inner;
   }
 };
 
 /// A thread has a pack of a row (o, index) of dx.
 template <typename T>
 __global__ void sumRepeated(T *dx, const T *dy, int64_t rows, int64_t indices, int64_t times,
-                            int64_t first, int64_t count, int64_t inner) {
+                            IndicesAt piece, int64_t inner) {
   int64_t packs = ceilDiv(inner, kPack), number = globalThread(), row = number / packs;
   int64_t column = (number - row * packs) * kPack, o = row / indices, index = row - o * indices;
   if (row >= rows)
     return;
-  int64_t begin = index * times - first, end = least(begin + times, count);
+  int64_t count = piece.count, begin = index * times - piece.first.read();
+  int64_t end = least(begin + times, count);
   float sums[kPack] = {};
   for (int64_t i = begin > 0 ? begin : 0; i < end; ++i) {
     float v[kPack];
@@ -229,25 +232,25 @@ void copyRows(const Stream &stream, T *dst, int64_t dstStride, const T *src, int
 
 template <typename T>
 void repeat(const Stream &stream, T *y, const T *x, int64_t outer, int64_t indices, int64_t times,
-            Indices piece, int64_t inner) {
+            IndicesAt piece, int64_t inner) {
   launchCopyRows(stream, y, inner, outer * piece.count, inner,
-                 Repeated<T>{x, indices, times, piece.first, piece.count, inner});
+                 Repeated<T>{x, indices, times, piece, inner});
 }
 
 template <typename T>
 void repeatSum(const Stream &stream, T *dx, const T *dy, int64_t outer, int64_t indices,
-               int64_t times, Indices piece, int64_t inner) {
+               int64_t times, IndicesAt piece, int64_t inner) {
   int64_t threads = outer * indices * ceilDiv(inner, kPack);
   if (threads > 0)
     PARTITA_RT_LAUNCH(sumRepeated<T>, gridOf(ceilDiv(threads, 128)), 128, 0, stream, dx, dy,
-                      outer * indices, indices, times, piece.first, piece.count, inner);
+                      outer * indices, indices, times, piece, inner);
 }
 
 #define COPIES(T)                                                                                  \
   template void copyRows(const Stream &, T *, int64_t, const T *, int64_t, int64_t, int64_t);      \
-  template void repeat(const Stream &, T *, const T *, int64_t, int64_t, int64_t, Indices,         \
+  template void repeat(const Stream &, T *, const T *, int64_t, int64_t, int64_t, IndicesAt,       \
                        int64_t);                                                                   \
-  template void repeatSum(const Stream &, T *, const T *, int64_t, int64_t, int64_t, Indices,      \
+  template void repeatSum(const Stream &, T *, const T *, int64_t, int64_t, int64_t, IndicesAt,    \
                           int64_t);
 FOR_STORAGE(COPIES)
 #undef COPIES

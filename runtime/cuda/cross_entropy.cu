@@ -100,9 +100,9 @@ __global__ void __launch_bounds__(kMostRowThreads)
 
 template <typename T>
 __global__ void __launch_bounds__(kMostRowThreads)
-    logSumExpRows(float *y, const T *x, int64_t stride, int64_t inside) {
+    logSumExpRows(float *y, const T *x, TokenRowsAt columns) {
   __shared__ float space[kWarp];
-  float all = rowLogSumExp(x + int64_t(blockIdx.x) * stride, inside, space);
+  float all = rowLogSumExp(x + int64_t(blockIdx.x) * columns.count, columns.read().inside(), space);
   if (threadIdx.x == 0)
     y[blockIdx.x] = all;
 }
@@ -110,20 +110,22 @@ __global__ void __launch_bounds__(kMostRowThreads)
 template <typename T>
 __global__ void crossEntropyGradients(T *dlogits, const float *dloss, int64_t dlossStride,
                                       const T *logits, const float *logSumExp,
-                                      const int64_t *labels, TokenRows vocabulary, int64_t inside,
-                                      int64_t stride, int64_t ignoreIndex, Fault *fault) {
+                                      const int64_t *labels, TokenRowsAt columns, int64_t stride,
+                                      int64_t ignoreIndex, Fault *fault) {
+  TokenRows vocabulary = columns.read();
   int64_t row = int64_t(gridDim.x) - 1 - blockIdx.x, label = labels[row];
   bool ignored = ignores(label, row, vocabulary.whole, ignoreIndex, fault);
   int64_t column = label - vocabulary.first;
   rowGradient(dlogits + row * stride, logits + row * stride, dloss[row * dlossStride],
               logSumExp[row], column >= 0 && column < vocabulary.count ? column : -1, ignored,
-              inside, stride);
+              vocabulary.inside(), stride);
 }
 
 template <typename T>
 __global__ void tokenLosses(float *loss, const T *logits, const float *logSumExp,
-                            const int64_t *labels, int64_t rows, TokenRows vocabulary,
+                            const int64_t *labels, int64_t rows, TokenRowsAt columns,
                             int64_t ignoreIndex, Fault *fault) {
+  TokenRows vocabulary = columns.read();
   int64_t row = globalThread();
   if (row >= rows)
     return;
@@ -162,16 +164,16 @@ void crossEntropyLossGrad(const Stream &stream, float *loss, T *logits, const fl
 }
 
 template <typename T>
-void logSumExp(const Stream &stream, float *y, const T *x, int64_t rows, TokenRows columns) {
+void logSumExp(const Stream &stream, float *y, const T *x, int64_t rows, TokenRowsAt columns) {
   if (rows == 0)
     return;
   PARTITA_RT_LAUNCH(logSumExpRows<T>, gridOf(rows), rowThreads(columns.count), 0, stream, y, x,
-                    columns.count, columns.inside());
+                    columns);
 }
 
 template <typename T>
 void tokenLoss(const Stream &stream, float *loss, const T *logits, const float *logSumExp,
-               const int64_t *labels, int64_t rows, TokenRows vocabulary, int64_t ignoreIndex) {
+               const int64_t *labels, int64_t rows, TokenRowsAt vocabulary, int64_t ignoreIndex) {
   if (rows == 0)
     return;
   PARTITA_RT_LAUNCH(tokenLosses<T>, gridOf(ceilDiv(rows, 128)), 128, 0, stream, loss, logits,
@@ -181,12 +183,13 @@ void tokenLoss(const Stream &stream, float *loss, const T *logits, const float *
 template <typename T>
 void crossEntropyBackward(const Stream &stream, T *dlogits, const float *dloss, int64_t dlossStride,
                           const T *logits, const float *logSumExp, const int64_t *labels,
-                          int64_t rows, TokenRows vocabulary, int64_t stride, int64_t ignoreIndex) {
+                          int64_t rows, TokenRowsAt vocabulary, int64_t stride,
+                          int64_t ignoreIndex) {
   if (rows == 0)
     return;
   PARTITA_RT_LAUNCH(crossEntropyGradients<T>, gridOf(rows), rowThreads(stride), 0, stream, dlogits,
-                    dloss, dlossStride, logits, logSumExp, labels, vocabulary, vocabulary.inside(),
-                    stride, ignoreIndex, stream.fault);
+                    dloss, dlossStride, logits, logSumExp, labels, vocabulary, stride, ignoreIndex,
+                    stream.fault);
 }
 
 #define LOSS(T)                                                                                    \
@@ -195,12 +198,12 @@ void crossEntropyBackward(const Stream &stream, T *dlogits, const float *dloss, 
   template void crossEntropyLossGrad(const Stream &, float *, T *, const float *, int64_t,         \
                                      const int64_t *, int64_t, int64_t, int64_t, int64_t,          \
                                      int64_t);                                                     \
-  template void logSumExp(const Stream &, float *, const T *, int64_t, TokenRows);                 \
+  template void logSumExp(const Stream &, float *, const T *, int64_t, TokenRowsAt);               \
   template void tokenLoss(const Stream &, float *, const T *, const float *, const int64_t *,      \
-                          int64_t, TokenRows, int64_t);                                            \
+                          int64_t, TokenRowsAt, int64_t);                                          \
   template void crossEntropyBackward(const Stream &, T *, const float *, int64_t, const T *,       \
-                                     const float *, const int64_t *, int64_t, TokenRows, int64_t,  \
-                                     int64_t);
+                                     const float *, const int64_t *, int64_t, TokenRowsAt,         \
+                                     int64_t, int64_t);
 FOR_STORAGE(LOSS)
 #undef LOSS
 

@@ -5,8 +5,8 @@
 
 #include "partita_rt/cuda/kernels.h"
 
-#include "partita_rt/random.h"
 #include "cuda/elementwise.cuh"
+#include "partita_rt/random.h"
 
 namespace partita_rt::cuda {
 
@@ -14,12 +14,13 @@ namespace {
 
 /// Numbers of a piece's elements: runs of consecutive ones, at strides of the whole.
 struct Numbers {
-  int64_t first, run;
+  ElementAt first;
+  int64_t run;
   int outer; ///< dimensions in front of a run
   int64_t sizes[kMaxDims], strides[kMaxDims];
 
   __device__ int64_t ofRun(int64_t index) const {
-    int64_t number = first;
+    int64_t number = first.read();
     for (int d = outer - 1; d >= 0; --d) {
       number += index % sizes[d] * strides[d];
       index /= sizes[d];
@@ -28,7 +29,7 @@ struct Numbers {
   }
 };
 
-Numbers numbersOf(const Shape &shape, const Shape &whole, int64_t first) {
+Numbers numbersOf(const Shape &shape, const Shape &whole, ElementAt first) {
   Numbers numbers{first, 1, shape.rank, {}, {}};
   // From the outermost of the trailing dimensions that may be cut on, numbers are consecutive.
   for (bool same = true; same && numbers.outer > 0;) {
@@ -49,11 +50,14 @@ template <typename T> struct Drop {
   T *y;
   const T *x;
   Numbers numbers;
-  uint64_t key, bound;
+  Whole stepKey;
+  int64_t id;
+  uint64_t bound;
   float scale;
   __device__ void operator()(int64_t first, int count) const {
     float v[kPack];
     load(v, x + first, count);
+    uint64_t key = mix64(uint64_t(stepKey.read()) + uint64_t(id));
     int64_t index = first / numbers.run, within = first - index * numbers.run;
     int64_t number = numbers.ofRun(index) + within;
 #pragma unroll
@@ -74,19 +78,18 @@ template <typename T> struct Drop {
 
 template <typename T>
 void dropout(const Stream &stream, T *y, const T *x, const Shape &shape, const Shape &whole,
-             const Dropout &dropout, int64_t first) {
+             const DropoutAt &dropout, ElementAt first) {
   double bound = dropout.ratio * 4294967296.0;
   auto below = uint64_t(bound); // whole numbers below the bound are those below the next whole one
   launchElementwise<kPack>(stream, shape.elements(),
-                           Drop<T>{y, x, numbersOf(shape, whole, first),
-                                   mix64(uint64_t(dropout.key) + uint64_t(dropout.id)),
+                           Drop<T>{y, x, numbersOf(shape, whole, first), dropout.key, dropout.id,
                                    below + (double(below) < bound),
                                    float(1.0 / (1.0 - dropout.ratio))});
 }
 
 #define DROPOUT(T)                                                                                 \
   template void dropout(const Stream &, T *, const T *, const Shape &, const Shape &,              \
-                        const Dropout &, int64_t);
+                        const DropoutAt &, ElementAt);
 FOR_STORAGE(DROPOUT)
 #undef DROPOUT
 

@@ -22,13 +22,14 @@ namespace {
 /// Which row an id means: of an embedding's table, -1 where another rank has it.
 template <typename Id> struct TableRow {
   const Id *ids;
-  int64_t whole, first, count;
+  TokenRowsAt rows;
   Fault *fault;
   __device__ int64_t operator()(int64_t i) const {
-    int64_t id = int64_t(ids[i]), row = id - first;
-    if (id < 0 || id >= whole)
-      report(fault, Fault::EmbeddingId, id, i, 0, whole);
-    return id >= 0 && id < whole && row >= 0 && row < count ? row : -1;
+    TokenRows here = rows.read();
+    auto id = int64_t(ids[i]);
+    if (id < 0 || id >= here.whole)
+      report(fault, Fault::EmbeddingId, id, i, 0, here.whole);
+    return id >= 0 && id < here.whole && here.has(id) ? id - here.first : -1;
   }
 };
 
@@ -185,17 +186,17 @@ void addRows(const Stream &stream, G *table, const T *dy, const RowOf &rowOf, in
 
 template <typename T, typename Id>
 void embeddingForward(const Stream &stream, T *y, const Id *ids, const T *table, int64_t n,
-                      int64_t width, TokenRows rows) {
-  TableRow<Id> rowOf{ids, rows.whole, rows.first, rows.count, stream.fault};
+                      int64_t width, TokenRowsAt rows) {
+  TableRow<Id> rowOf{ids, rows, stream.fault};
   launchCopyRows(stream, y, width, n, width, ChosenRow<T, TableRow<Id>>{table, width, rowOf});
 }
 
 template <typename G, typename T, typename Id>
 void embeddingBackward(const Stream &stream, G *dtable, const T *dy, const Id *ids, int64_t n,
-                       int64_t width, TokenRows rows, Write write) {
+                       int64_t width, TokenRowsAt rows, Write write) {
   if (write == Write::Set)
     fill(stream, dtable, 0.0f, rows.count * width);
-  TableRow<Id> rowOf{ids, rows.whole, rows.first, rows.count, stream.fault};
+  TableRow<Id> rowOf{ids, rows, stream.fault};
   addRows(stream, dtable, dy, rowOf, n, rows.count, width);
 }
 
@@ -216,12 +217,12 @@ void takeBackward(const Stream &stream, G *dx, const T *dy, const Id *ids, int64
 
 #define FORWARD(T, Id)                                                                             \
   template void embeddingForward(const Stream &, T *, const Id *, const T *, int64_t, int64_t,     \
-                                 TokenRows);                                                       \
+                                 TokenRowsAt);                                                     \
   template void takeForward(const Stream &, T *, const Id *, const T *, int64_t, int64_t, int64_t, \
                             int64_t);
 #define BACKWARD(G, T, Id)                                                                         \
   template void embeddingBackward(const Stream &, G *, const T *, const Id *, int64_t, int64_t,    \
-                                  TokenRows, Write);                                               \
+                                  TokenRowsAt, Write);                                             \
   template void takeBackward(const Stream &, G *, const T *, const Id *, int64_t, int64_t,         \
                              int64_t, int64_t);
 #define FOR_TYPES(T) FORWARD(T, int64_t) FORWARD(T, int32_t)

@@ -23,8 +23,8 @@ namespace {
 
 template <typename T, int kHeld, bool kCentered>
 __global__ void __launch_bounds__(kMostRowThreads)
-    normForward(T *y, float *mean, float *rstd, const T *x, Parameter<const T> weight,
-                Parameter<const T> bias, int64_t rows, int64_t width, float epsilon) {
+    normForward(T *y, float *mean, float *rstd, const T *x, FloatOrArray<const T> weight,
+                FloatOrArray<const T> bias, int64_t rows, int64_t width, float epsilon) {
   __shared__ float space[kWarp];
   int64_t row = int64_t(blockIdx.x) * blockDim.y + threadIdx.y;
   if (row >= rows) // whole warps, in blocks of rows that need no barrier
@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(kMostRowThreads)
 
 template <bool kCentered, typename T>
 void launchNormForward(const Stream &stream, T *y, float *mean, float *rstd, const T *x,
-                       Parameter<const T> weight, Parameter<const T> bias, int64_t rows,
+                       FloatOrArray<const T> weight, FloatOrArray<const T> bias, int64_t rows,
                        int64_t width, float epsilon) {
   if (rows == 0 || width == 0)
     return;
@@ -100,7 +100,8 @@ template <typename T> struct NormRows {
 /// and behind them those of dy.
 template <typename T, int kHeld>
 __global__ void __launch_bounds__(kMostRowThreads)
-    normBackward(T *dx, float *partials, NormRows<T> in, Parameter<const T> weight, Write write) {
+    normBackward(T *dx, float *partials, NormRows<T> in, FloatOrArray<const T> weight,
+                 Write write) {
   PARTITA_RT_DYNAMIC_SHARED(dynamic);
   __shared__ float space[kWarp];
   int64_t width = in.width, stride = int64_t(gridDim.x) * blockDim.y;
@@ -173,8 +174,8 @@ template <typename T, bool kBias> __global__ void normColumns(float *partials, N
 }
 
 template <typename T>
-void launchNormBackward(const Stream &stream, T *dx, Parameter<T> dweight, Parameter<T> dbias,
-                        const NormRows<T> &in, Parameter<const T> weight, Write write,
+void launchNormBackward(const Stream &stream, T *dx, FloatOrArray<T> dweight, FloatOrArray<T> dbias,
+                        const NormRows<T> &in, FloatOrArray<const T> weight, Write write,
                         Write dxWrite) {
   int64_t rows = in.rows, width = in.width, scratch = normBackwardScratch(rows, width);
   if (width == 0)

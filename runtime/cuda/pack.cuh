@@ -20,6 +20,7 @@ template <int kBytes> __device__ inline bool isAligned(const void *p) {
 template <int kBytes> struct Access;
 template <> struct Access<16> { using Type = uint4; };
 template <> struct Access<8> { using Type = uint2; };
+template <> struct Access<4> { using Type = unsigned; };
 
 template <typename T, int N>
 constexpr int kAccess = N *int(sizeof(T)) < 16 ? N *int(sizeof(T)) : 16;
@@ -54,9 +55,9 @@ __device__ inline void storeAligned(T *p, const Pack<T, N> &pack) {
       to[i] = from[i];
 }
 
-/// x = p[0 .. count), count <= N; `rest` behind.
-template <Use use = Use::Again, typename T, int N>
-__device__ inline void load(float (&x)[N], const T *p, int64_t count, float rest = 0.0f) {
+/// x = p[0 .. count), count <= N; `rest` behind. X: float, or T itself.
+template <Use use = Use::Again, typename X, typename T, int N>
+__device__ inline void load(X (&x)[N], const T *p, int64_t count, X rest = X(0)) {
   if (count >= N && isAligned<kAccess<T, N>>(p)) {
     Pack<T, N> pack;
     loadAligned<use>(pack, p);
@@ -67,12 +68,12 @@ __device__ inline void load(float (&x)[N], const T *p, int64_t count, float rest
   }
 #pragma unroll
   for (int i = 0; i < N; ++i)
-    x[i] = i < count ? float(p[i]) : rest;
+    x[i] = i < count ? X(p[i]) : rest;
 }
 
 /// p[0 .. count) = x, rounded once.
-template <Use use = Use::Again, typename T, int N>
-__device__ inline void store(T *p, const float (&x)[N], int64_t count) {
+template <Use use = Use::Again, typename X, typename T, int N>
+__device__ inline void store(T *p, const X (&x)[N], int64_t count) {
   if (count >= N && isAligned<kAccess<T, N>>(p)) {
     Pack<T, N> pack;
 #pragma unroll
@@ -88,12 +89,12 @@ __device__ inline void store(T *p, const float (&x)[N], int64_t count) {
 }
 
 /// What a kernel receives of a FloatOr: an array of floats or of T's, or none.
-template <typename T> struct Parameter {
+template <typename T> struct FloatOrArray {
   void *data = nullptr;
   bool isFloat = true;
 
-  Parameter() = default;
-  Parameter(FloatOr<T> p) {
+  FloatOrArray() = default;
+  FloatOrArray(FloatOr<T> p) {
     if constexpr (std::is_pointer_v<FloatOr<T>>) {
       data = const_cast<std::remove_const_t<T> *>(p);
     } else {

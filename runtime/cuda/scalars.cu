@@ -2,7 +2,7 @@
 // gradients, what it is clipped by, LAMB's trust ratio, the loss scale. In double where the CPU's
 // are, with operations that IEEE rounds: the same bits.
 
-#include "partita_rt/cuda/kernels.h"
+#include "partita_rt/cuda/device.h"
 
 #include "cuda/device.cuh"
 
@@ -27,8 +27,8 @@ __global__ void addScalars(double *total, Pointers pointers, bool first, float *
     *root = float(sqrt(sum));
 }
 
-__global__ void computeClipScale(float *scale, const float *norm, double maxNorm) {
-  double length = double(*norm);
+__global__ void computeClipScale(float *scale, const float *norm, Scalar most) {
+  double length = double(*norm), maxNorm = most.read();
   if (!(length < double(__builtin_inff())))
     *scale = __builtin_nanf("");
   else
@@ -39,6 +39,21 @@ __global__ void computeTrustRatio(float *ratio, const double *squares, double le
   double value = sqrt(squares[0]), direction = sqrt(squares[1]);
   bool both = value > 0 && direction > 0;
   *ratio = both ? float(fmin(fmax(value / direction, least), most)) : 1.0f;
+}
+
+__global__ void writeNumber(int64_t *number, int64_t value) { *number = value; }
+
+__global__ void writeStepNumber(float *number, const Control *control) {
+  *number = float(control->update);
+}
+
+__global__ void writeStepKey(int64_t *key, const Control *control) {
+  *key = int64_t(keyOfStep(control->seed, control->step));
+}
+
+template <typename Field>
+__global__ void writeField(Field *field, const float *value, const float *divisor) {
+  *field = Field(divisor ? *value / *divisor : *value);
 }
 
 __global__ void divide(float *to, const float *value, const float *scale) { *to = *value / *scale; }
@@ -80,8 +95,28 @@ void rootOfSum(const Stream &stream, float *norm, std::initializer_list<Squares>
   } while (next != squares.end());
 }
 
-void clipScale(const Stream &stream, float *scale, const float *norm, double maxNorm) {
+void clipScale(const Stream &stream, float *scale, const float *norm, Scalar maxNorm) {
   PARTITA_RT_LAUNCH(computeClipScale, 1, 1, 0, stream, scale, norm, maxNorm);
+}
+
+void setScalar(const Stream &stream, int64_t *number, int64_t value) {
+  PARTITA_RT_LAUNCH(writeNumber, 1, 1, 0, stream, number, value);
+}
+
+void stepNumber(const Stream &stream, float *number, const Control *control) {
+  PARTITA_RT_LAUNCH(writeStepNumber, 1, 1, 0, stream, number, control);
+}
+
+void stepKey(const Stream &stream, int64_t *key, const Control *control) {
+  PARTITA_RT_LAUNCH(writeStepKey, 1, 1, 0, stream, key, control);
+}
+
+void report(const Stream &stream, float *field, const float *value, const float *divisor) {
+  PARTITA_RT_LAUNCH(writeField<float>, 1, 1, 0, stream, field, value, divisor);
+}
+
+void report(const Stream &stream, int64_t *field, const float *value) {
+  PARTITA_RT_LAUNCH(writeField<int64_t>, 1, 1, 0, stream, field, value, nullptr);
 }
 
 void trustRatio(const Stream &stream, float *ratio, const double *squares, double least,

@@ -7,6 +7,7 @@
 
 #include "partita_rt/cuda/kernels.h"
 
+#include "cuda/block_sum.cuh"
 #include "cuda/row.cuh"
 
 namespace partita_rt::cuda {
@@ -35,21 +36,6 @@ template <typename T> struct Arrays {
   }
 };
 
-/// Over the block's kThreads threads, in thread 0.
-__device__ inline double blockSum(double x) {
-  __shared__ double space[kThreads / kWarp];
-  for (int with = kWarp / 2; with > 0; with /= 2)
-    x += __shfl_xor_sync(kAllLanes, x, with);
-  if (threadIdx.x % kWarp == 0)
-    space[threadIdx.x / kWarp] = x;
-  __syncthreads();
-  double sum = 0.0;
-  if (threadIdx.x == 0)
-    for (double each : space)
-      sum += each;
-  return sum;
-}
-
 template <typename T, bool kSquares>
 __global__ void __launch_bounds__(kThreads) sumBlocks(double *partials, Arrays<T> arrays) {
   int array = arrays.holding(blockIdx.x);
@@ -63,7 +49,7 @@ __global__ void __launch_bounds__(kThreads) sumBlocks(double *partials, Arrays<T
     for (float each : v)
       sum += kSquares ? double(each) * double(each) : double(each);
   }
-  sum = blockSum(sum);
+  sum = blockSum<kThreads>(sum);
   if (threadIdx.x == 0)
     partials[blockIdx.x] = sum;
 }
@@ -77,7 +63,7 @@ __global__ void __launch_bounds__(kThreads)
   double mine = 0.0;
   for (int64_t i = arrays.firstBlock[array] + threadIdx.x; i < end; i += kThreads)
     mine += partials[i];
-  mine = blockSum(mine);
+  mine = blockSum<kThreads>(mine);
   if (threadIdx.x == 0)
     sums[arrays.target[array]] = mine;
 }

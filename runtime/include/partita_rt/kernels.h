@@ -197,7 +197,7 @@ template <typename T> void rotateHalf(T *y, const T *x, int64_t rows, int64_t wi
 
 //===-- Dropout -----------------------------------------------------------------------------===//
 
-/// The key of a step's random numbers: mix64(mix64(seed) + step).
+/// The key of a step's random numbers (random.h: keyOfStep).
 uint64_t stepKey(uint64_t seed, int64_t step);
 
 struct Dropout {
@@ -220,12 +220,17 @@ void dropout(T *y, const T *x, const Shape &shape, const Shape &whole, const Dro
 /// errors.
 struct TokenRows {
   int64_t whole, first, count;
-  TokenRows(int64_t vocabulary) : whole(vocabulary), first(0), count(vocabulary) {}
-  TokenRows(int64_t whole, int64_t first, int64_t count)
+  PARTITA_RT_HOST_DEVICE TokenRows(int64_t vocabulary)
+      : whole(vocabulary), first(0), count(vocabulary) {}
+  PARTITA_RT_HOST_DEVICE TokenRows(int64_t whole, int64_t first, int64_t count)
       : whole(whole), first(first), count(count) {}
-  bool has(int64_t token) const { return token >= first && token < first + count; }
+  PARTITA_RT_HOST_DEVICE bool has(int64_t token) const {
+    return token >= first && token < first + count;
+  }
   /// How many of them are tokens: the last rank's rows may go beyond the whole.
-  int64_t inside() const { return whole - first < count ? whole - first : count; }
+  PARTITA_RT_HOST_DEVICE int64_t inside() const {
+    return whole - first < count ? whole - first : count;
+  }
 };
 
 /// y[n, width] = table[ids[n] - rows.first, :] of table [rows.count, width]; 0 for another rank's

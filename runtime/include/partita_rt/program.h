@@ -55,8 +55,8 @@ struct Axis {
 /// one dimension: equal pieces of its elements, in their order; the last ones' rest is padding.
 constexpr int kFlat = -1;
 struct Split {
-  int dim;
-  int axis;
+  int dim = 0;
+  int axis = 0;
   int64_t blocks = 1;
   int64_t sizes[kMaxBlocks] = {}; ///< of the blocks, where they are not equal; then it is alone
 };

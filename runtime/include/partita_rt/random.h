@@ -17,6 +17,18 @@ PARTITA_RT_HOST_DEVICE inline uint64_t mix64(uint64_t x) {
   return x ^ (x >> 31);
 }
 
+/// The key of a step's random numbers.
+PARTITA_RT_HOST_DEVICE inline uint64_t keyOfStep(uint64_t seed, int64_t step) {
+  return mix64(mix64(seed) + uint64_t(step));
+}
+
+/// What the stochastic rounding of a parameter depends on (init.h: roundingKey); update: from 1.
+PARTITA_RT_HOST_DEVICE inline double keyOfRounding(uint64_t seed, int64_t update, int64_t parameter,
+                                                   float applied) {
+  update -= applied == 0;
+  return update == 0 ? -1.0 : double(mix64(keyOfStep(seed, update) + uint64_t(parameter)) >> 11);
+}
+
 } // namespace partita_rt
 
 #endif // PARTITA_RT_RANDOM_H

@@ -13,14 +13,10 @@
 
 namespace partita_rt::cuda {
 
-/// What a step reads of the host; in device memory.
-struct Control {
-  float learningRate; ///< Rank::learningRate
-  int64_t step;       ///< Rank::step, from 1
-  int64_t update;     ///< Rank::update
-  uint64_t seed;      ///< Rank::seed
-  Hyper hyper;        ///< Rank::hyper
-};
+/// *number: that of the update being made, from 1.
+void stepNumber(const Stream &stream, float *number, const Control *control);
+/// *key: what the step's random numbers depend on.
+void stepKey(const Stream &stream, int64_t *key, const Control *control);
 
 /// What a step tells the host; in memory that both share. Fields as in StepReport.
 struct Report {

@@ -15,6 +15,7 @@
 #ifndef PARTITA_RT_CUDA_KERNELS_H
 #define PARTITA_RT_CUDA_KERNELS_H
 
+#include "partita_rt/cuda/scalar.h"
 #include "partita_rt/cuda/shapes.h"
 #include "partita_rt/cuda/stream.h"
 #include "partita_rt/kernels.h"
@@ -124,14 +125,15 @@ void crossEntropyForward(const Stream &stream, float *loss, float *logSumExp, co
                          const int64_t *labels, int64_t rows, int64_t vocabulary, int64_t stride,
                          int64_t ignoreIndex, int64_t firstRow = 0);
 template <typename T>
-void logSumExp(const Stream &stream, float *y, const T *x, int64_t rows, TokenRows columns);
+void logSumExp(const Stream &stream, float *y, const T *x, int64_t rows, TokenRowsAt columns);
 template <typename T>
 void tokenLoss(const Stream &stream, float *loss, const T *logits, const float *logSumExp,
-               const int64_t *labels, int64_t rows, TokenRows vocabulary, int64_t ignoreIndex);
+               const int64_t *labels, int64_t rows, TokenRowsAt vocabulary, int64_t ignoreIndex);
 template <typename T>
 void crossEntropyBackward(const Stream &stream, T *dlogits, const float *dloss, int64_t dlossStride,
                           const T *logits, const float *logSumExp, const int64_t *labels,
-                          int64_t rows, TokenRows vocabulary, int64_t stride, int64_t ignoreIndex);
+                          int64_t rows, TokenRowsAt vocabulary, int64_t stride,
+                          int64_t ignoreIndex);
 /// crossEntropyForward and crossEntropyBackward at once: the logits become their gradient, the
 /// columns vocabulary .. stride-1 zeros.
 template <typename T>
@@ -161,11 +163,11 @@ void countLabels(const Stream &stream, float *count, const int64_t *labels, int6
 
 template <typename T, typename Id>
 void embeddingForward(const Stream &stream, T *y, const Id *ids, const T *table, int64_t n,
-                      int64_t width, TokenRows rows);
+                      int64_t width, TokenRowsAt rows);
 /// Scratch: rowSumScratch(n, width).
 template <typename G, typename T, typename Id>
 void embeddingBackward(const Stream &stream, G *dtable, const T *dy, const Id *ids, int64_t n,
-                       int64_t width, TokenRows rows, Write write = Write::Set);
+                       int64_t width, TokenRowsAt rows, Write write = Write::Set);
 template <typename T, typename Id>
 void takeForward(const Stream &stream, T *y, const Id *ids, const T *x, int64_t tables, int64_t n,
                  int64_t rows, int64_t width);
@@ -183,23 +185,28 @@ void copyRows(const Stream &stream, T *dst, int64_t dstStride, const T *src, int
               int64_t rows, int64_t width);
 template <typename T>
 void repeat(const Stream &stream, T *y, const T *x, int64_t outer, int64_t indices, int64_t times,
-            Indices piece, int64_t inner);
+            IndicesAt piece, int64_t inner);
 template <typename T>
 void repeatSum(const Stream &stream, T *dx, const T *dy, int64_t outer, int64_t indices,
-               int64_t times, Indices piece, int64_t inner);
+               int64_t times, IndicesAt piece, int64_t inner);
 
 //===-- Elements ----------------------------------------------------------------------------===//
 
 template <typename T>
 void dropout(const Stream &stream, T *y, const T *x, const Shape &shape, const Shape &whole,
-             const Dropout &dropout, int64_t first);
+             const DropoutAt &dropout, ElementAt first);
 template <typename T>
 void rotateHalf(const Stream &stream, T *y, const T *x, int64_t rows, int64_t width, Pairs pairs);
 template <typename D, typename S>
 void convert(const Stream &stream, D *dst, const S *src, int64_t n);
 void convertStochastically(const Stream &stream, BFloat16 *dst, const float *src, int64_t n,
                            uint64_t key, int64_t first);
-template <typename T> void fill(const Stream &stream, T *dst, float value, int64_t n);
+/// T: also int64_t, int32_t and bool.
+template <typename T>
+void fill(const Stream &stream, T *dst, std::conditional_t<std::is_integral_v<T>, T, float> value,
+          int64_t n);
+/// dst[i] = start + step * i, in double.
+template <typename T> void iota(const Stream &stream, T *dst, double start, double step, int64_t n);
 template <typename G, typename T>
 void accumulate(const Stream &stream, G *sum, const T *x, int64_t n);
 
@@ -257,11 +264,17 @@ void rootOfSum(const Stream &stream, float *norm, std::initializer_list<Squares>
 /// finite; -1: none.
 void firstNonfinite(const Stream &stream, int32_t *report, std::initializer_list<Squares> squares,
                     std::initializer_list<int> parameters);
-void clipScale(const Stream &stream, float *scale, const float *norm, double maxNorm);
+void clipScale(const Stream &stream, float *scale, const float *norm, Scalar maxNorm);
 void trustRatio(const Stream &stream, float *ratio, const double *squares, double least,
                 double most);
 void unscale(const Stream &stream, float *to, const float *value, const float *scale);
 void allFinite(const Stream &stream, float *finite, const float *norm);
+
+/// *number = value.
+void setScalar(const Stream &stream, int64_t *number, int64_t value);
+/// *field = *value, divided by *divisor unless that is null: what a step tells the host (device.h).
+void report(const Stream &stream, float *field, const float *value, const float *divisor = nullptr);
+void report(const Stream &stream, int64_t *field, const float *value);
 
 /// What updateScale tells the host, in memory that both share.
 struct LossScaleReport {

@@ -6,11 +6,21 @@
 #define PARTITA_RT_CUDA_SCALAR_H
 
 #include "partita_rt/kernels.h"
+#include "partita_rt/program.h"
 #include "partita_rt/random.h"
 
 namespace partita_rt::cuda {
 
-/// A constant, or a number in device memory times a constant.
+/// What a step reads of the host; in device memory.
+struct Control {
+  float learningRate; ///< Rank::learningRate
+  int64_t step;       ///< Rank::step, from 1
+  int64_t update;     ///< Rank::update
+  uint64_t seed;      ///< Rank::seed
+  Hyper hyper;        ///< Rank::hyper
+};
+
+/// A constant, a number in device memory times a constant, or a key of random numbers.
 class Scalar {
 public:
   template <typename T, typename = std::enable_if_t<std::is_arithmetic_v<T>>>
@@ -19,7 +29,18 @@ public:
   Scalar(const double *at, double factor = 1) : at(at), factor(factor), type(DType::Float64) {}
   Scalar(const int64_t *at, double factor = 1) : at(at), factor(factor), type(DType::Int64) {}
 
+  /// What the stochastic rounding of a parameter depends on (init.h: roundingKey).
+  static Scalar roundingKey(const Control *control, int64_t parameter,
+                            const float *applied = nullptr) {
+    Scalar key(applied, double(parameter));
+    key.control = control;
+    return key;
+  }
+
   PARTITA_RT_HOST_DEVICE double read() const {
+    if (control)
+      return keyOfRounding(control->seed, control->update, int64_t(factor),
+                           at ? *static_cast<const float *>(at) : 1.0f);
     if (!at)
       return factor;
     double value = type == DType::Float32   ? double(*static_cast<const float *>(at))
@@ -32,12 +53,14 @@ private:
   const void *at;
   double factor;
   DType type;
+  const Control *control = nullptr;
 };
 
 /// A whole number, or one in device memory.
 class Whole {
 public:
-  Whole(int64_t number) : at(nullptr), number(number) {}
+  template <typename T, typename = std::enable_if_t<std::is_integral_v<T>>>
+  Whole(T number) : at(nullptr), number(int64_t(number)) {}
   Whole(const int64_t *at) : at(at), number(0) {}
   PARTITA_RT_HOST_DEVICE int64_t read() const { return at ? *at : number; }
 
@@ -51,9 +74,9 @@ struct TokenRowsAt {
   int64_t whole;
   Whole first;
   int64_t count;
-  TokenRowsAt(int64_t vocabulary) : whole(vocabulary), first(int64_t(0)), count(vocabulary) {}
+  TokenRowsAt(int64_t vocabulary) : whole(vocabulary), first(0), count(vocabulary) {}
   TokenRowsAt(TokenRows rows) : whole(rows.whole), first(rows.first), count(rows.count) {}
-  TokenRowsAt(int64_t whole, const int64_t *first, int64_t count)
+  TokenRowsAt(int64_t whole, Whole first, int64_t count)
       : whole(whole), first(first), count(count) {}
   PARTITA_RT_HOST_DEVICE TokenRows read() const { return {whole, first.read(), count}; }
 };
@@ -63,7 +86,7 @@ struct IndicesAt {
   Whole first;
   int64_t count;
   IndicesAt(Indices indices) : first(indices.first), count(indices.count) {}
-  IndicesAt(const int64_t *first, int64_t count) : first(first), count(count) {}
+  IndicesAt(Whole first, int64_t count) : first(first), count(count) {}
 };
 
 /// Dropout whose key stands in device memory.
@@ -72,7 +95,7 @@ struct DropoutAt {
   int64_t id;
   Whole key;
   DropoutAt(const Dropout &dropout) : ratio(dropout.ratio), id(dropout.id), key(dropout.key) {}
-  DropoutAt(double ratio, int64_t id, const int64_t *key) : ratio(ratio), id(id), key(key) {}
+  DropoutAt(double ratio, int64_t id, Whole key) : ratio(ratio), id(id), key(key) {}
 };
 
 /// The number of an element: that of a micro-batch's first one, and of a piece's within it.
@@ -80,9 +103,9 @@ struct ElementAt {
   Whole micro;
   int64_t elements; ///< of a micro-batch
   Whole first;
-  ElementAt(int64_t first) : micro(int64_t(0)), elements(0), first(first) {}
+  ElementAt(int64_t first) : micro(0), elements(0), first(first) {}
   ElementAt(const int64_t *micro, int64_t elements)
-      : micro(micro), elements(elements), first(int64_t(0)) {}
+      : micro(micro), elements(elements), first(0) {}
   ElementAt(const int64_t *micro, int64_t elements, const int64_t *first)
       : micro(micro), elements(elements), first(first) {}
   PARTITA_RT_HOST_DEVICE int64_t read() const { return micro.read() * elements + first.read(); }

@@ -6,8 +6,8 @@
 #ifndef PARTITA_RT_CUDA_SHAPES_H
 #define PARTITA_RT_CUDA_SHAPES_H
 
-#include "partita_rt/host_device.h"
-#include "partita_rt/types.h"
+#include "../host_device.h"
+#include "../types.h"
 
 namespace partita_rt::cuda {
 
@@ -71,6 +71,11 @@ constexpr int64_t normBackwardScratch(int64_t rows, int64_t width) {
 constexpr int64_t kWholeBlock = 4096;
 /// Of each of them, for n elements.
 constexpr int64_t wholeScratch(int64_t n) { return ceilDiv(n, kWholeBlock) * 16; }
+
+/// Of an emitted kernel that adds up so many squares of each of n elements.
+constexpr int64_t updateSquaresScratch(int64_t n, int64_t sums) {
+  return ceilDiv(n, kWholeBlock) * sums * 8;
+}
 
 /// Sums of rows by number (embeddingBackward, takeBackward): how many a block sorts and how many
 /// are a tile of sums, whose threads have a pack of columns each.

@@ -1,0 +1,18 @@
+// All that an emitted CUDA program may call. Its kernels are made of templates that stand beside
+// the runtime's own, so this header wants runtime/ itself among the include folders, too.
+
+#ifndef PARTITA_RT_PARTITA_RT_CUDA_H
+#define PARTITA_RT_PARTITA_RT_CUDA_H
+
+#include "partita_rt/partita_rt.h"
+
+#include "partita_rt/cuda/device.h"
+#include "partita_rt/cuda/host_update.h"
+#include "partita_rt/cuda/kernels.h"
+#include "partita_rt/cuda/part.h"
+
+#include "cuda/map.cuh"
+#include "cuda/table.cuh"
+#include "cuda/update.cuh"
+
+#endif // PARTITA_RT_PARTITA_RT_CUDA_H
