@@ -28,11 +28,22 @@ inline bool hasOffsets(Space space) {
 /// Does memory in it live as long as the program?
 inline bool isPersistent(Space space) { return space == Space::Persistent || space == Space::Host; }
 
+/// What a program runs on: the module says it (RtDialect::kTarget), and who needs it asks here.
+bool isForCuda(mlir::Operation *op);
+
 /// One argument of a call: text in which each `{}` stands for one of `values`. Without text it is
-/// left out, for the function's default.
+/// left out, for the function's default. A kernel of a GPU reads scalars where they stand, so
+/// wherever the CPU's text has a number from memory, `*{}`, the one for CUDA has a pointer.
 struct CallArgument {
   std::string text;
   llvm::SmallVector<mlir::Value, 1> values;
+  std::string onCuda; ///< the text there; empty: the same
+
+  /// The same with another text on CUDA.
+  CallArgument orOnCuda(std::string other) && {
+    onCuda = std::move(other);
+    return std::move(*this);
+  }
 
   CallArgument(mlir::Value value) : text("{}"), values({value}) {}
   CallArgument(const char *text) : text(text) {}
@@ -60,7 +71,7 @@ CallArgument orNull(mlir::Value value);
 /// `{0, 1}`; left out where there is none.
 CallArgument listing(llvm::ArrayRef<int64_t> numbers);
 CallArgument shape(llvm::ArrayRef<int64_t> sizes);
-/// A rank's rows of a vocabulary: `{whole, *first, rows}`; all of it where `first` is null.
+/// A rank's rows of a vocabulary: `TokenRows{whole, *first, rows}`; all of it where `first` is null.
 CallArgument tokenRows(int64_t whole, mlir::Value first, int64_t rows);
 /// `Indices{*first, count}`; `Indices{0, count}` where `first` is null.
 CallArgument indices(mlir::Value first, int64_t count);
@@ -83,9 +94,14 @@ CallArgument hyper(llvm::StringRef field, mlir::FloatAttr value);
 /// `LossScalerOptions{dynamic, 0, window, hysteresis, consecutive, minimum}`.
 CallArgument scaler(bool dynamic, int64_t window, int64_t hysteresis, bool consecutive,
                     const llvm::APFloat &minimum);
+/// A field of what a step reports: the rank, which has it, or on CUDA its address.
+CallArgument reported(llvm::StringRef field);
 /// `Home::Host` or `Home::Device`.
 CallArgument home(bool onHost);
 } // namespace argument
+
+/// The field of the rank's hyperparameters, as a number or on CUDA as its address.
+std::string hyperText(llvm::StringRef field, bool onCuda);
 
 /// A float32 literal: "1.0f", "1e-05f", "INFINITY".
 std::string floatLiteral(double value);

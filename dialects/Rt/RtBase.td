@@ -17,6 +17,11 @@ def Rt_Dialect : Dialect {
   let useDefaultTypePrinterParser = 1;
   let useDefaultAttributePrinterParser = 1;
   let extraClassDeclaration = [{
+    /// On the module, by the driver before the first phase: "cuda" where the program runs on GPUs. It is read by
+    /// `plan-memory` (sizes of workspaces), by the passes behind it and by emission, and nowhere before.
+    static constexpr ::llvm::StringLiteral kTarget = "rt.target";
+    /// On the module, by `lower-to-rt`, for a GPU: the most scratch memory that one call takes (CallInterface).
+    static constexpr ::llvm::StringLiteral kScratchBytes = "rt.scratch_bytes";
     /// On an op, by `plan-memory`: where each result stands, an array of #rt.at.
     static constexpr ::llvm::StringLiteral kBuffers = "rt.buffers";
     /// On an op, by `plan-memory`: where its scratch memory stands, an array of #rt.at.
@@ -65,18 +70,24 @@ def Rt_AtAttr : AttrDef<Rt_Dialect, "At"> {
 class Rt_Op<string mnemonic, list<Trait> traits = []> : Op<Rt_Dialect, mnemonic, traits>;
 
 /// A call of the runtime's `callee`: `call` are C++ expressions for the arguments, over the op's
-/// accessors and the functions of CallArgument (Rt.h), in the order of the callee's parameters.
-class Rt_Call<string mnemonic, string callee, list<string> call, list<Trait> traits = []>
+/// accessors and the functions of CallArgument (Rt.h), in the order of the callee's parameters; `scratch` is
+/// one for the bytes of scratch memory that it takes on a GPU, of the functions of partita_rt/cuda/shapes.h.
+class Rt_Call<string mnemonic, string callee, list<string> call, list<Trait> traits = [], string scratch = "0">
     : Rt_Op<mnemonic, traits # [CallInterface]> {
   let assemblyFormat = "operands attr-dict `:` type(operands)";
   let extraClassDeclaration = [{
     ::llvm::StringRef getCallee() { return "}] # callee # [{"; }
     ::llvm::SmallVector<::partita::rt::CallArgument> getCallArguments();
+    int64_t getScratchBytes();
   }];
   let extraClassDefinition = [{
     ::llvm::SmallVector<::partita::rt::CallArgument> $cppClass::getCallArguments() {
       using namespace ::partita::rt::argument;
       return {}] # !interleave(call, ", ") # [{};
+    }
+    int64_t $cppClass::getScratchBytes() {
+      using namespace ::partita_rt::cuda;
+      return }] # scratch # [{;
     }
   }];
 }

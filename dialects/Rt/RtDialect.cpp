@@ -2,6 +2,7 @@
 
 #include "dialects/Rt/Names.h"
 #include "dialects/Rt/Rt.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -169,14 +170,17 @@ CallArgument argument::real(const APFloat &value) { return floatLiteral(value.co
 CallArgument argument::tokenRows(int64_t whole, Value first, int64_t rows) {
   if (!first)
     return whole;
-  return CallArgument(
-      "TokenRows{{" + std::to_string(whole) + ", *{}, " + std::to_string(rows) + "}", {first});
+  std::string before = "{{" + std::to_string(whole) + ", ",
+              behind = ", " + std::to_string(rows) + "}";
+  return CallArgument("TokenRows" + before + "*{}" + behind, {first})
+      .orOnCuda("TokenRowsAt" + before + "{}" + behind);
 }
 
 CallArgument argument::indices(Value first, int64_t count) {
   if (!first)
     return "Indices{{0, " + std::to_string(count) + "}";
-  return CallArgument("Indices{{*{}, " + std::to_string(count) + "}", {first});
+  return CallArgument("Indices{{*{}, " + std::to_string(count) + "}", {first})
+      .orOnCuda("IndicesAt{{{}, " + std::to_string(count) + "}");
 }
 
 CallArgument argument::element(Value buffer, const APFloat &value) {
@@ -259,25 +263,45 @@ CallArgument argument::scores(Value data, ArrayRef<int64_t> strides) {
 }
 
 CallArgument argument::dropout(const APFloat &ratio, int64_t id, Value key) {
-  return CallArgument(
-      "{{" + doubleLiteral(ratio.convertToDouble()) + ", " + std::to_string(id) + ", *{}}", key);
+  std::string before = "{{" + doubleLiteral(ratio.convertToDouble()) + ", " + std::to_string(id);
+  return CallArgument(before + ", *{}}", key).orOnCuda(before + ", {}}");
 }
 
 CallArgument argument::element(Value micro, ArrayRef<int64_t> whole, Value first) {
   int64_t elements = 1;
   for (int64_t size : whole)
     elements *= size;
-  std::string text = "*{} * " + std::to_string(elements);
+  std::string text = "*{} * " + std::to_string(elements),
+              onCuda = "ElementAt{{{}, " + std::to_string(elements);
   SmallVector<Value> values{micro};
   if (first) {
     text += " + *{}";
+    onCuda += ", {}";
     values.push_back(first);
   }
-  return CallArgument(text, values);
+  return CallArgument(text, values).orOnCuda(onCuda + "}");
 }
 
 CallArgument argument::hyper(StringRef field, FloatAttr value) {
-  return value ? doubleLiteral(value.getValueAsDouble()) : ("rank.hyper." + field).str();
+  if (value)
+    return doubleLiteral(value.getValueAsDouble());
+  return CallArgument(hyperText(field, false)).orOnCuda(hyperText(field, true));
+}
+
+std::string rt::hyperText(StringRef field, bool onCuda) {
+  return ((onCuda ? "&rank.device->control->hyper." : "rank.hyper.") + field).str();
+}
+
+CallArgument argument::reported(StringRef field) {
+  return CallArgument("rank").orOnCuda(("&rank.device->report->" + field).str());
+}
+
+bool rt::isForCuda(Operation *op) {
+  auto module = dyn_cast<ModuleOp>(op);
+  if (!module)
+    module = op->getParentOfType<ModuleOp>();
+  auto target = module ? module->getAttrOfType<StringAttr>(RtDialect::kTarget) : StringAttr();
+  return target && target.getValue() == "cuda";
 }
 
 CallArgument argument::scaler(bool dynamic, int64_t window, int64_t hysteresis, bool consecutive,

@@ -12,6 +12,8 @@ def CallInterface : OpInterface<"CallInterface"> {
     InterfaceMethod<"The function.", "::llvm::StringRef", "getCallee">,
     InterfaceMethod<"Its arguments, in order.",
       "::llvm::SmallVector<::partita::rt::CallArgument>", "getCallArguments">,
+    InterfaceMethod<"Bytes of scratch memory that it takes on a GPU (partita_rt/cuda/shapes.h).", "int64_t", "getScratchBytes", (ins), [{}],
+      [{ return 0; }]>,
   ];
 }
 

@@ -1,10 +1,21 @@
 //===- RtKernels.cpp - see RtKernels.td -------------------------------------------------------===//
 
 #include "dialects/Rt/Rt.h"
+#include "runtime/include/partita_rt/cuda/shapes.h"
+#include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
 using namespace partita;
 using namespace partita::rt;
+
+/// The runtime's name of what a buffer has.
+static partita_rt::DType typeOf(Value buffer) {
+  Type element = cast<BufferType>(buffer.getType()).getElement();
+  return element.isF16()    ? partita_rt::DType::Float16
+         : element.isBF16() ? partita_rt::DType::BFloat16
+         : element.isF64()  ? partita_rt::DType::Float64
+                            : partita_rt::DType::Float32;
+}
 
 #define GET_OP_CLASSES
 #include "dialects/Rt/RtKernels.cpp.inc"
@@ -21,44 +32,79 @@ static SmallVector<CallArgument> scalarsOf(UpdateOp op) {
   return arguments;
 }
 
+/// What of a scalar's text says where a tile begins.
+static constexpr StringLiteral kFromTile = " + double(from)";
+
+/// The scalars as a tile's update passes them on: themselves, with what they stand for; on CUDA,
+/// where it is called when their places may hold other numbers, the numbers that it is called with.
+static void addTileScalars(UpdateOp op, CallArgument &body) {
+  for (auto [i, scalar] : llvm::enumerate(scalarsOf(op))) {
+    if (!isForCuda(op)) {
+      body.text += ", " + scalar.text;
+      body.values.append(scalar.values);
+      continue;
+    }
+    bool fromTile = StringRef(scalar.text).ends_with(kFromTile);
+    body.text += ", s[" + std::to_string(i) + "]" + (fromTile ? kFromTile.str() : "");
+  }
+}
+
+/// {rate, t, 0.9}: what these numbers are, when the update is made.
+static CallArgument tileScalars(UpdateOp op) {
+  CallArgument list("{{");
+  for (const CallArgument &scalar : scalarsOf(op)) {
+    StringRef text = scalar.text;
+    text.consume_back(kFromTile);
+    list.text += (list.text.size() > 2 ? ", " : "") + text.str();
+    list.values.append(scalar.values);
+  }
+  list.text += "}";
+  return list;
+}
+
 /// kernel(p, m, v, g, n, scalars...), or
 /// updateOnHost(rank, home, p, g, n, staging, tile, [&](float *p, const float *g, int64_t from,
 /// int64_t n) { kernel(p, m + from, v + from, g, n, scalars...); }); of a master, which the host
-/// has, `rounded` takes the home's place and stands behind the states.
+/// has, `rounded` takes the home's place and stands behind the states. On CUDA the scalars stand in
+/// front of the function, which gets their numbers.
 SmallVector<CallArgument> UpdateOp::getCallArguments() {
   OperandRange values = getValues(), states = values.drop_front().drop_back(getRounds() ? 2 : 1);
-  SmallVector<CallArgument> scalars = scalarsOf(*this);
   if (!getTile()) {
     SmallVector<CallArgument> arguments(values.begin(), values.end());
     arguments.push_back(static_cast<int64_t>(getN()));
-    arguments.append(scalars);
+    arguments.append(scalarsOf(*this));
     return arguments;
   }
+  bool cuda = isForCuda(*this);
   Value rounded = getRounds() ? values.drop_back().back() : Value();
   auto pointerTo = [](Value value) {
     return cppName(cast<BufferType>(value.getType()).getElement()).str() + " *";
   };
-  CallArgument body("[&](float *p, " + (rounded ? pointerTo(rounded) + "rounded, " : "") +
-                    "const " + pointerTo(values.back()) + "g, int64_t from, int64_t n) {{ " +
-                    getKernel().str() + "(p");
+  CallArgument body((cuda ? "[=](float *p, " : "[&](float *p, ") +
+                    (rounded ? pointerTo(rounded) + "rounded, " : "") + "const " +
+                    pointerTo(values.back()) + "g, int64_t from, int64_t n" +
+                    (cuda ? ", const double *s" : "") + ") {{ " + getKernel().str() +
+                    (cuda ? "_on_host(p" : "(p"));
   for (Value state : states) {
     body.text += ", {} + from";
     body.values.push_back(state);
   }
   body.text += rounded ? ", rounded, g, n" : ", g, n";
-  for (const CallArgument &scalar : scalars) {
-    body.text += ", " + scalar.text;
-    body.values.append(scalar.values);
-  }
+  addTileScalars(*this, body);
   body.text += "); }";
-  SmallVector<CallArgument> arguments = {"rank"};
-  if (!rounded)
-    arguments.push_back(argument::home(getParameterOnHost()));
-  arguments.push_back(values.front());
+  // One argument with the rank: the stream's work stands in front of it on CUDA.
+  SmallVector<CallArgument> arguments;
+  if (rounded)
+    arguments.push_back(CallArgument("rank, {}", values.front()));
+  else
+    arguments.append({"rank, " + argument::home(getParameterOnHost()).text, values.front()});
   if (rounded)
     arguments.push_back(rounded);
-  arguments.append({values.back(), static_cast<int64_t>(getN()), getStaging(),
-                    static_cast<int64_t>(getTile()), std::move(body)});
+  arguments.append(
+      {values.back(), static_cast<int64_t>(getN()), getStaging(), static_cast<int64_t>(getTile())});
+  if (cuda)
+    arguments.push_back(tileScalars(*this));
+  arguments.push_back(std::move(body));
   return arguments;
 }
 
@@ -82,5 +128,26 @@ SmallVector<CallArgument> NormOp::getCallArguments() {
 
 /// firstNonfinite(rank, {{a, 2}, {b, 1}}, {0, 3, 2})
 SmallVector<CallArgument> FirstNonfiniteOp::getCallArguments() {
-  return {"rank", withCounts(getSquares(), getCounts()), argument::listing(getParameters())};
+  return {argument::reported("firstNonfinite"), withCounts(getSquares(), getCounts()),
+          argument::listing(getParameters())};
+}
+
+//===------------------------------------------------------------------------------------------===//
+// Scratch memory, on a GPU
+//===------------------------------------------------------------------------------------------===//
+
+int64_t SquareSumOp::getScratchBytes() {
+  int64_t bytes = 0;
+  for (int64_t count : getCounts())
+    bytes += partita_rt::cuda::wholeScratch(count);
+  return bytes;
+}
+
+/// A kernel that sums up squares has partial sums.
+int64_t UpdateOp::getScratchBytes() {
+  auto kernel = SymbolTable::lookupNearestSymbolFrom<UpdateKernelOp>(*this, getKernelAttr());
+  auto squares = kernel ? kernel.getSquaresAttr() : ArrayAttr();
+  return squares
+             ? partita_rt::cuda::updateSquaresScratch(getN(), static_cast<int64_t>(squares.size()))
+             : 0;
 }

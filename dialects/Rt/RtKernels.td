@@ -18,14 +18,16 @@ defvar B = Rt_BufferType;
 
 def Rt_GemmOp : Rt_Call<"gemm", "gemm",
     ["trans(getTransA())", "trans(getTransB())", "getM()", "getN()", "getK()", "\"1.0f\"", "getA()", "getLda()",
-     "getB()", "getLdb()", "real(getBeta())", "getC()", "getLdc()"]> {
+     "getB()", "getLdb()", "real(getBeta())", "getC()", "getLdc()"], [],
+    "gemmScratch(typeOf(getA()), typeOf(getB()), typeOf(getC()), getM(), getN(), getK())"> {
   let summary = "c = op(a) op(b) + beta c";
   let arguments = (ins B:$c, B:$a, B:$b, BoolAttr:$transA, BoolAttr:$transB, I64Attr:$m, I64Attr:$n, I64Attr:$k,
                        I64Attr:$lda, I64Attr:$ldb, I64Attr:$ldc, F64Attr:$beta);
 }
 def Rt_GemmBiasOp : Rt_Call<"gemm_bias", "gemmBias",
     ["trans(getTransA())", "trans(getTransB())", "getM()", "getN()", "getK()", "getA()", "getLda()",
-     "getB()", "getLdb()", "getBias()", "getC()", "getLdc()"]> {
+     "getB()", "getLdb()", "getBias()", "getC()", "getLdc()"], [],
+    "gemmBiasScratch(typeOf(getA()), typeOf(getB()), typeOf(getBias()), typeOf(getC()), getM(), getN(), getK())"> {
   let summary = "c = op(a) op(b) + bias, the bias added to every row";
   let arguments = (ins B:$c, B:$a, B:$b, B:$bias, BoolAttr:$transA, BoolAttr:$transB, I64Attr:$m, I64Attr:$n,
                        I64Attr:$k, I64Attr:$lda, I64Attr:$ldb, I64Attr:$ldc);
@@ -33,7 +35,8 @@ def Rt_GemmBiasOp : Rt_Call<"gemm_bias", "gemmBias",
 def Rt_GemmBatchedOp : Rt_Call<"gemm_batched", "gemmBatched",
     ["\"Trans::No\"", "\"Trans::No\"", "getBatch()", "getM()", "getN()", "getK()", "\"1.0f\"", "getA()",
      "getK()", "getM() * getK()", "getB()", "getN()", "getK() * getN()", "\"0.0f\"", "getC()",
-     "getN()", "getM() * getN()"]> {
+     "getN()", "getM() * getN()"], [],
+    "gemmScratch(typeOf(getA()), typeOf(getB()), typeOf(getC()), getM(), getN(), getK())"> {
   let summary = "dense c[i] = a[i] b[i]";
   let arguments = (ins B:$c, B:$a, B:$b, I64Attr:$batch, I64Attr:$m, I64Attr:$n, I64Attr:$k);
 }
@@ -50,7 +53,8 @@ def Rt_LayerNormForwardOp : Rt_Call<"layer_norm_forward", "layerNormForward",
 }
 def Rt_LayerNormBackwardOp : Rt_Call<"layer_norm_backward", "layerNormBackward",
     ["getDx()", "orNull(getDweight())", "orNull(getDbias())", "getDy()", "getX()", "getWeight()", "getMean()", "getRstd()", "getRows()", "getWidth()",
-     "\"Write::Set\"", "write(getAdd())"], [AttrSizedOperandSegments]> {
+     "\"Write::Set\"", "write(getAdd())"], [AttrSizedOperandSegments],
+    "getDweight() || getDbias() ? normBackwardScratch(getRows(), getWidth()) : 0"> {
   let summary = "layer norm's gradients; `add` adds to dx";
   let arguments = (ins B:$dx, Optional<B>:$dweight, Optional<B>:$dbias, B:$dy, B:$x, B:$weight, B:$mean, B:$rstd, I64Attr:$rows, I64Attr:$width, BoolAttr:$add);
 }
@@ -61,7 +65,7 @@ def Rt_RmsNormForwardOp : Rt_Call<"rms_norm_forward", "rmsNormForward",
 }
 def Rt_RmsNormBackwardOp : Rt_Call<"rms_norm_backward", "rmsNormBackward",
     ["getDx()", "orNull(getDweight())", "getDy()", "getX()", "getWeight()", "getRstd()", "getRows()", "getWidth()",
-     "\"Write::Set\"", "write(getAdd())"]> {
+     "\"Write::Set\"", "write(getAdd())"], [], "getDweight() ? normBackwardScratch(getRows(), getWidth()) : 0"> {
   let summary = "root-mean-square norm's gradients; `add` adds to dx";
   let arguments = (ins B:$dx, Optional<B>:$dweight, B:$dy, B:$x, B:$weight, B:$rstd, I64Attr:$rows, I64Attr:$width, BoolAttr:$add);
 }
@@ -133,7 +137,8 @@ def Rt_EmbeddingForwardOp : Rt_Call<"embedding_forward", "embeddingForward",
   let arguments = (ins B:$y, B:$ids, B:$table, Optional<B>:$first, I64Attr:$n, I64Attr:$width, I64Attr:$vocabulary, I64Attr:$rows);
 }
 def Rt_EmbeddingBackwardOp : Rt_Call<"embedding_backward", "embeddingBackward",
-    ["getDtable()", "getDy()", "getIds()", "getN()", "getWidth()", "tokenRows(getVocabulary(), getFirst(), getRows())", "write(getAdd())"]> {
+    ["getDtable()", "getDy()", "getIds()", "getN()", "getWidth()", "tokenRows(getVocabulary(), getFirst(), getRows())", "write(getAdd())"],
+    [], "rowSumScratch(getN(), getWidth())"> {
   let summary = "adds rows to a table";
   let arguments = (ins B:$dtable, B:$dy, B:$ids, Optional<B>:$first, I64Attr:$n, I64Attr:$width, I64Attr:$vocabulary, I64Attr:$rows, BoolAttr:$add);
 }
@@ -143,7 +148,8 @@ def Rt_TakeForwardOp : Rt_Call<"take_forward", "takeForward",
   let arguments = (ins B:$y, B:$ids, B:$x, I64Attr:$tables, I64Attr:$n, I64Attr:$rows, I64Attr:$width);
 }
 def Rt_TakeBackwardOp : Rt_Call<"take_backward", "takeBackward",
-    ["getDx()", "getDy()", "getIds()", "getTables()", "getN()", "getRows()", "getWidth()"]> {
+    ["getDx()", "getDy()", "getIds()", "getTables()", "getN()", "getRows()", "getWidth()"], [],
+    "rowSumScratch(getTables() * getN(), getWidth())"> {
   let summary = "adds rows to many tables";
   let arguments = (ins B:$dx, B:$dy, B:$ids, I64Attr:$tables, I64Attr:$n, I64Attr:$rows, I64Attr:$width);
 }
@@ -237,14 +243,17 @@ def Rt_AccumulateOp : Rt_Call<"accumulate", "accumulate", ["getSum()", "getX()",
   let summary = "sum[i] += x[i]";
   let arguments = (ins B:$sum, B:$x, I64Attr:$n);
 }
-class Rt_Reduce<string mnemonic, string callee> : Rt_Call<mnemonic, callee, ["getY()", "getX()", "getOuter()", "getN()", "getInner()"]> {
+class Rt_Reduce<string mnemonic, string callee, string scratch = "0">
+    : Rt_Call<mnemonic, callee, ["getY()", "getX()", "getOuter()", "getN()", "getInner()"], [], scratch> {
   let arguments = (ins B:$y, B:$x, I64Attr:$outer, I64Attr:$n, I64Attr:$inner);
 }
-def Rt_ReduceSumOp : Rt_Reduce<"reduce_sum", "reduceSum"> { let summary = "sums of x[outer, n, inner] over n"; }
-def Rt_ReduceMeanOp : Rt_Reduce<"reduce_mean", "reduceMean"> { let summary = "means of x[outer, n, inner] over n"; }
+defvar Rt_SumScratch = "getInner() == 1 ? 0 : columnSumScratch(getN(), getOuter() * getInner())";
+def Rt_ReduceSumOp : Rt_Reduce<"reduce_sum", "reduceSum", Rt_SumScratch> { let summary = "sums of x[outer, n, inner] over n"; }
+def Rt_ReduceMeanOp : Rt_Reduce<"reduce_mean", "reduceMean", Rt_SumScratch> { let summary = "means of x[outer, n, inner] over n"; }
 def Rt_ReduceMaxOp : Rt_Reduce<"reduce_max", "reduceMax"> { let summary = "maxima of x[outer, n, inner] over n"; }
 def Rt_ColumnSumOp : Rt_Call<"column_sum", "columnSum",
-    ["getY()", "getX()", "getRows()", "getWidth()", "getStride()", "\"Write::Set\""]> {
+    ["getY()", "getX()", "getRows()", "getWidth()", "getStride()", "\"Write::Set\""], [],
+    "columnSumScratch(getRows(), getWidth())"> {
   let summary = "sums of x's columns: a bias gradient";
   let arguments = (ins B:$y, B:$x, I64Attr:$rows, I64Attr:$width, I64Attr:$stride);
 }
@@ -274,7 +283,7 @@ def Rt_UpdateOp : Rt_Op<"update", [CallInterface, AttrSizedOperandSegments]> {
   let summary = "an optimizer's step: a call of its kernel; by the host in tiles where there is a `tile`";
   let description = [{
     `values` are the parameter, its states, what it is rounded to if the update `rounds`, and the gradient, `pointers` the scalars in memory, and `staging` where the host
-    makes the update. `scalars` are the kernel's, as C++ in which each `{}` stands for the next of `pointers`.
+    makes the update. `scalars` are the kernel's, as C++ of the target in which each `{}` stands for the next of `pointers`.
   }];
   let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<B>:$values, Variadic<B>:$pointers, Optional<B>:$staging, I64Attr:$n,
                        StrArrayAttr:$scalars, I64Attr:$tile, BoolAttr:$parameterOnHost, BoolAttr:$rounds);
@@ -285,6 +294,7 @@ def Rt_UpdateOp : Rt_Op<"update", [CallInterface, AttrSizedOperandSegments]> {
   let extraClassDeclaration = [{
     ::llvm::StringRef getCallee() { return getTile() ? "updateOnHost" : getKernel(); }
     ::llvm::SmallVector<::partita::rt::CallArgument> getCallArguments();
+    int64_t getScratchBytes();
   }];
 }
 def Rt_SquareSumOp : Rt_Op<"square_sum", [CallInterface]> {
@@ -294,6 +304,7 @@ def Rt_SquareSumOp : Rt_Op<"square_sum", [CallInterface]> {
   let extraClassDeclaration = [{
     ::llvm::StringRef getCallee() { return "squareSum"; }
     ::llvm::SmallVector<::partita::rt::CallArgument> getCallArguments();
+    int64_t getScratchBytes();
   }];
 }
 def Rt_NormOp : Rt_Op<"norm", [CallInterface]> {
@@ -303,6 +314,7 @@ def Rt_NormOp : Rt_Op<"norm", [CallInterface]> {
   let extraClassDeclaration = [{
     ::llvm::StringRef getCallee() { return "rootOfSum"; }
     ::llvm::SmallVector<::partita::rt::CallArgument> getCallArguments();
+    int64_t getScratchBytes() { return 8; }
   }];
 }
 def Rt_FirstNonfiniteOp : Rt_Op<"first_nonfinite", [CallInterface]> {
@@ -332,7 +344,7 @@ def Rt_AllFiniteOp : Rt_Call<"all_finite", "allFinite", ["getFinite()", "getNorm
   let arguments = (ins B:$finite, B:$norm);
 }
 def Rt_UpdateScaleOp : Rt_Call<"update_scale", "updateScale",
-    ["\"rank\"", "getScale()", "getSteps()", "getLastOverflow()", "getHysteresisLeft()", "getSkipped()", "getFinite()",
+    ["reported(\"scale\")", "getScale()", "getSteps()", "getLastOverflow()", "getHysteresisLeft()", "getSkipped()", "getFinite()",
      "scaler(getDynamic(), getWindow(), getHysteresis(), getConsecutive(), getMinimum())"]> {
   let summary = "the loss scale and its states after a step, in place; the rank reports them";
   let arguments = (ins B:$scale, B:$steps, B:$last_overflow, B:$hysteresis_left, B:$skipped, B:$finite, BoolAttr:$dynamic,

@@ -98,14 +98,18 @@ def Rt_KernelOp : Rt_Op<"kernel", [Symbol]> {
 def Rt_UpdateKernelOp : Rt_Op<"update_kernel", [Symbol]> {
   let summary = "an optimizer's arithmetic: one loop over the elements of a value, its states and its gradient";
   let description = [{
-    `values` are the names of the value, the states and, last, the gradient. `scalars` come as doubles; `prepared` are
-    statements before the loop, `statements` those in it, over the elements, which are called as their arrays with
-    `_i` behind. With `squares` nothing is changed: an array before all others receives the sums of the squares of these.
+    `values` are the names of the value, the states, perhaps `rounded` and, last, the gradient. `scalars` come as doubles;
+    `prepared` are statements before the loop, in double; `factors` are those of all these that the loop takes as floats,
+    with `_f` behind. `statements` are the loop's, over the elements, which are called as their arrays with `_i` behind.
+    A scalar `apply` that is 0 changes nothing but `rounded`; of `rounding_key` and `rounding_first` comes the `key` of what is
+    rounded by chance. With `squares` nothing is changed: an array before all others receives the sums of the squares of these.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, StrArrayAttr:$values, TypeArrayAttr:$types, StrArrayAttr:$scalars,
-                       StrArrayAttr:$prepared, StrArrayAttr:$statements, OptionalAttr<StrArrayAttr>:$squares);
+                       StrArrayAttr:$prepared, StrArrayAttr:$factors, StrArrayAttr:$statements,
+                       OptionalAttr<StrArrayAttr>:$squares);
   let assemblyFormat = [{
-    $sym_name $values $types `scalars` $scalars `prepares` $prepared `computes` $statements (`squares` $squares^)? attr-dict
+    $sym_name $values $types `scalars` $scalars `prepares` $prepared `factors` $factors `computes` $statements
+    (`squares` $squares^)? attr-dict
   }];
 }
 def Rt_LaunchOp : Rt_Op<"launch"> {

@@ -7,6 +7,7 @@
 
 #include "dialects/Par/Par.h"
 #include "dialects/Rt/Names.h"
+#include "dialects/Rt/Rt.h"
 #include "lib/Emit/Printer.h"
 #include "lib/Emit/Tables.h"
 #include "partita/Support/TemporaryFolder.h"
@@ -47,22 +48,32 @@ LogicalResult partita::printProgram(ModuleOp module, const EmitOptions &options,
                                     llvm::raw_ostream &os) {
   os << "// " << options.program << ": " << meshText(module)
      << "\n// Written by partita; compile it with the Makefile beside it.\n\n"
-     << "#include <partita_rt/partita_rt.h>\n\nusing namespace partita_rt;\n";
+     << (rt::isForCuda(module)
+             ? "#include <partita_rt/partita_rt_cuda.h>\n\nusing namespace partita_rt;\n"
+               "using namespace partita_rt::cuda;\n"
+             : "#include <partita_rt/partita_rt.h>\n\nusing namespace partita_rt;\n");
   emit::FunctionPrinter printer(os);
   bool kernels = false;
   auto print = [&](bool entry) -> LogicalResult {
-    for (auto function : module.getOps<emitc::FuncOp>()) {
-      StringRef purpose = purposeOf(function.getName());
-      if (purpose.empty() == entry)
+    bool inText = false; // a kernel's text for CUDA stands in front of its function
+    for (Operation &op : *module.getBody()) {
+      auto text = dyn_cast<emitc::VerbatimOp>(op);
+      auto function = dyn_cast<emitc::FuncOp>(op);
+      StringRef purpose = function ? purposeOf(function.getName()) : "";
+      if ((!text && !function) || purpose.empty() == entry)
         continue;
       if (!entry && !kernels)
         os << "\n// Elementwise kernels, generated from the scalar expressions of the ops.\n";
       kernels = true;
-      os << '\n';
+      if (!inText)
+        os << '\n';
       if (entry)
         os << "// " << purpose << '\n';
-      if (failed(printer.print(function)))
+      if (text)
+        printer.print(text);
+      else if (failed(printer.print(function)))
         return failure();
+      inText = bool(text);
     }
     return success();
   };
@@ -86,6 +97,29 @@ static std::string makeText(StringRef text) {
   for (char c : text)
     result += c == '$' ? "$$" : c == '#' ? "\\#" : std::string(1, c);
   return result;
+}
+
+/// nvcc alone suffices: what it is linked with is built from the runtime's sources by their
+/// Makefile.
+static void printCudaMakefile(const EmitOptions &options, llvm::raw_ostream &os) {
+  os << "# Builds " << options.program
+     << " with nvcc: that of CUDA_HOME, or of the PATH, or of /usr/local/cuda.\n"
+     << "# The runtime's sources, and the folder that it is built in, may be set on the command "
+        "line.\n"
+     << "PARTITA_RT ?= " << makeText(options.runtimeSource) << "\n"
+     << "PARTITA_RT_LIB ?= " << makeText(options.runtimeLibrary) << "\n"
+     << "ARCH ?= " << options.architecture << "\n\n"
+     << "include $(PARTITA_RT)/cuda/nvcc.mk\n\n"
+     << "RUNTIME = $(PARTITA_RT_LIB)/libpartita_rt_cuda_$(ARCH).a\n\n"
+     << options.program << ": model.cu runtime\n"
+     << "\t$(NVCC) $(NVCCFLAGS) -I'$(PARTITA_RT)/include' -I'$(PARTITA_RT)' -o $@ model.cu "
+        "'$(RUNTIME)' $(CUDA_LIBS)\n\n"
+     << "# The emitted source alone.\n"
+     << "model.o: model.cu\n"
+     << "\t$(NVCC) $(NVCCFLAGS) -I'$(PARTITA_RT)/include' -I'$(PARTITA_RT)' -c -o $@ model.cu\n\n"
+     << "runtime:\n"
+     << "\t+$(MAKE) -s -C '$(PARTITA_RT)/cuda' OUT='$(PARTITA_RT_LIB)' ARCH=$(ARCH)\n\n"
+     << "clean:\n\trm -f " << options.program << " model.o\n\n.PHONY: clean runtime\n";
 }
 
 static void printMakefile(const EmitOptions &options, llvm::raw_ostream &os) {
@@ -129,8 +163,8 @@ static std::string foreignEntry(StringRef folder) {
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
        entry.increment(error)) {
     StringRef name = path::filename(entry->path());
-    if (name != "manifest.json" && name != "model.cpp" && name != "Makefile" && name != *program &&
-        !name.ends_with(".o"))
+    if (name != "manifest.json" && name != "model.cpp" && name != "model.cu" &&
+        name != "Makefile" && name != *program && !name.ends_with(".o"))
       return ("'" + name + "', which is not part of a program").str();
   }
   return "";
@@ -176,14 +210,16 @@ LogicalResult partita::emitProgram(ModuleOp module, StringRef folder, const Emit
   if (failed(printProgram(module, options, programText)) ||
       failed(printManifest(module, options, manifestText)))
     return failure();
-  printMakefile(options, makefileText);
+  bool cuda = rt::isForCuda(module);
+  cuda ? printCudaMakefile(options, makefileText) : printMakefile(options, makefileText);
   StringRef target = folder.rtrim('/');
   std::string problem = target.empty() ? "/: cannot be a program's folder" : checkTarget(target);
   TemporaryFolder temporary(target);
   if (problem.empty())
     problem = temporary.create();
-  for (auto [file, content] :
-       {std::pair("model.cpp", &program), {"manifest.json", &manifest}, {"Makefile", &makefile}})
+  for (auto [file, content] : {std::pair(cuda ? "model.cu" : "model.cpp", &program),
+                               {"manifest.json", &manifest},
+                               {"Makefile", &makefile}})
     if (problem.empty())
       problem = temporary.write(file, *content);
   if (problem.empty() && options.build)

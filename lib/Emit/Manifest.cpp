@@ -146,7 +146,7 @@ LogicalResult partita::printManifest(ModuleOp module, const EmitOptions &options
   auto objective = module->getAttrOfType<StringAttr>(train::TrainDialect::kObjective);
   json::Object manifest{{"program", options.program},
                         {"model", utf8(options.model)},
-                        {"target", "cpu"},
+                        {"target", rt::isForCuda(module) ? "cuda" : "cpu"},
                         {"plan", planOf(module)},
                         {"objective", objective ? utf8(objective.getValue()) : ""},
                         {"mesh", meshOf(mesh)},

@@ -122,6 +122,11 @@ LogicalResult FunctionPrinter::print(emitc::FuncOp function) {
   return success();
 }
 
+void FunctionPrinter::print(emitc::VerbatimOp text) {
+  StringRef whole = text.getValue(), trimmed = whole.ltrim(' ');
+  line(static_cast<unsigned>((whole.size() - trimmed.size()) / 2), trimmed);
+}
+
 LogicalResult FunctionPrinter::printBlock(Block &block, unsigned depth) {
   for (Operation &op : block)
     if (failed(printOp(&op, depth)))

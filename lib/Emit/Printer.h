@@ -16,6 +16,8 @@ class FunctionPrinter {
 public:
   explicit FunctionPrinter(llvm::raw_ostream &os) : os(os) {}
   mlir::LogicalResult print(mlir::emitc::FuncOp function);
+  /// A line outside of functions, as it is.
+  void print(mlir::emitc::VerbatimOp text);
 
 private:
   mlir::LogicalResult printBlock(mlir::Block &block, unsigned depth);

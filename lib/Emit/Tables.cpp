@@ -277,7 +277,8 @@ private:
     os << "  p.persistentBytes = " << persistent << ";\n  p.arenaBytes = " << arena << ";\n";
     for (auto [name, member] : {std::pair(rt::RtDialect::kHostBytes, "hostBytes"),
                                 {rt::RtDialect::kPinnedBytes, "pinnedBytes"},
-                                {rt::RtDialect::kForwardArenaBytes, "forwardArenaBytes"}})
+                                {rt::RtDialect::kForwardArenaBytes, "forwardArenaBytes"},
+                                {rt::RtDialect::kScratchBytes, "scratchBytes"}})
       if (auto bytes = module->getAttrOfType<IntegerAttr>(name))
         os << "  p." << member << " = " << bytes.getInt() << ";\n";
     for (auto [name, member] : {std::pair("to_host", "toHost"), {"to_device", "toDevice"}})

@@ -52,9 +52,8 @@ struct KernelText {
 
 } // namespace
 
-/// `static void name(types...)` with an empty body; the arguments are called like this.
-static emitc::FuncOp makeFunction(OpBuilder &b, Operation *kernel, ArrayRef<Type> types,
-                                  ArrayRef<std::string> names) {
+emitc::FuncOp rt::makeKernelFunction(OpBuilder &b, Operation *kernel, ArrayRef<Type> types,
+                                     ArrayRef<std::string> names) {
   auto function = emitc::FuncOp::create(b, kernel->getLoc(), SymbolTable::getSymbolName(kernel),
                                         b.getFunctionType(types, {}));
   function.setSpecifiersAttr(b.getStrArrayAttr({"static"}));
@@ -94,7 +93,7 @@ static void convert(KernelOp kernel) {
       types.push_back(b.getI64Type());
       argumentNames.push_back(name.str() + "_" + counter(loop));
     }
-  Block *body = &makeFunction(b, kernel, types, argumentNames).getBody().front();
+  Block *body = &makeKernelFunction(b, kernel, types, argumentNames).getBody().front();
 
   size_t buffers = text.names.size();
   std::string inner = counter(loops - 1);
@@ -145,9 +144,8 @@ static void convert(KernelOp kernel) {
 // Updates
 //===------------------------------------------------------------------------------------------===//
 
-/// A line of text in which words that are names of the function's arguments become operands.
-static void addLine(OpBuilder &b, Location loc, StringRef text, ArrayRef<std::string> names,
-                    Block &body) {
+void rt::addKernelLine(OpBuilder &b, Location loc, StringRef text, ArrayRef<std::string> names,
+                       Block &body) {
   std::string line, plain;
   SmallVector<Value> operands;
   auto isWord = [](char c) { return isalnum(static_cast<unsigned char>(c)) || c == '_'; };
@@ -167,7 +165,7 @@ static void addLine(OpBuilder &b, Location loc, StringRef text, ArrayRef<std::st
                             operands);
 }
 
-static void convert(UpdateKernelOp kernel) {
+void rt::convertKernel(UpdateKernelOp kernel) {
   OpBuilder b(kernel);
   SmallVector<Type> types;
   SmallVector<std::string> names;
@@ -187,10 +185,24 @@ static void convert(UpdateKernelOp kernel) {
     names.push_back(scalar.str());
     types.push_back(emitc::OpaqueType::get(b.getContext(), "double"));
   }
-  Block &body = makeFunction(b, kernel, types, names).getBody().front();
-  auto line = [&](const Twine &text) { addLine(b, kernel.getLoc(), text.str(), names, body); };
+  Block &body = makeKernelFunction(b, kernel, types, names).getBody().front();
+  auto line = [&](const Twine &text) {
+    addKernelLine(b, kernel.getLoc(), text.str(), names, body);
+  };
+  bool rounds = llvm::is_contained(names, "rounded"),
+       byChance = llvm::is_contained(names, "rounding_key");
+  if (byChance)
+    line("const uint64_t key = uint64_t(rounding_key) + uint64_t(rounding_first);");
+  if (llvm::is_contained(names,
+                         "apply")) // `rounded` may stand elsewhere than the value that it was
+    line(!rounds    ? "if (apply == 0) return;"
+         : byChance ? "if (apply == 0) return rounding_key < 0 ? convert(rounded, p, n) : "
+                      "convertStochastically(rounded, p, n, key, 0);"
+                    : "if (apply == 0) return convert(rounded, p, n);");
   for (StringRef text : kernel.getPrepared().getAsValueRange<StringAttr>())
     line(text);
+  for (StringRef name : kernel.getFactors().getAsValueRange<StringAttr>())
+    line("const float " + name + "_f = float(" + name + ");");
   int64_t count = squares ? static_cast<int64_t>(squares.size()) : 0;
   for (int64_t sum = 0; sum < count; ++sum) // sixteen lanes in a fixed order, as vector.h has them
     line("double lanes" + Twine(sum) + "[16] = {0};");
@@ -217,5 +229,5 @@ void rt::convertKernels(ModuleOp module) {
   for (auto kernel : llvm::make_early_inc_range(module.getOps<KernelOp>()))
     convert(kernel);
   for (auto kernel : llvm::make_early_inc_range(module.getOps<UpdateKernelOp>()))
-    convert(kernel);
+    convertKernel(kernel);
 }

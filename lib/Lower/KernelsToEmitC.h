@@ -3,6 +3,7 @@
 #ifndef PARTITA_LIB_LOWER_KERNELSTOEMITC_H
 #define PARTITA_LIB_LOWER_KERNELSTOEMITC_H
 
+#include "dialects/Rt/Rt.h"
 #include "mlir/Dialect/EmitC/IR/EmitC.h"
 #include "mlir/IR/BuiltinOps.h"
 
@@ -11,8 +12,21 @@ namespace partita::rt {
 /// `float *`, `const float *`
 mlir::Type cppPointer(mlir::Type element, bool readOnly = false);
 
-/// Replaces all of the module's kernels with functions.
+/// Replaces all of the module's kernels with functions: for the CPU of loops, for CUDA of one
+/// launch, behind the text of an element's arithmetic.
 void convertKernels(mlir::ModuleOp module);
+void convertKernelsToCuda(mlir::ModuleOp module);
+
+/// One of an update, with a loop for the CPU.
+void convertKernel(UpdateKernelOp kernel);
+
+/// `static void name(types...)` with an empty body; the arguments are called like this.
+mlir::emitc::FuncOp makeKernelFunction(mlir::OpBuilder &b, mlir::Operation *kernel,
+                                       llvm::ArrayRef<mlir::Type> types,
+                                       llvm::ArrayRef<std::string> names);
+/// A line of text in which words that are names of the function's arguments become operands.
+void addKernelLine(mlir::OpBuilder &b, mlir::Location loc, llvm::StringRef text,
+                   llvm::ArrayRef<std::string> names, mlir::Block &body);
 
 } // namespace partita::rt
 

@@ -274,6 +274,15 @@ LogicalResult checkInit(ModuleOp module) {
   return success();
 }
 
+/// Kernels of a GPU run one after another, so the largest scratch memory serves them all.
+void noteScratch(ModuleOp module) {
+  if (!isForCuda(module))
+    return;
+  int64_t bytes = 0;
+  module.walk([&](CallInterface call) { bytes = std::max(bytes, call.getScratchBytes()); });
+  module->setAttr(RtDialect::kScratchBytes, Builder(module.getContext()).getI64IntegerAttr(bytes));
+}
+
 struct LowerToRt : partita::impl::LowerToRtBase<LowerToRt> {
   using Base::Base;
   void runOnOperation() override {
@@ -302,6 +311,7 @@ struct LowerToRt : partita::impl::LowerToRtBase<LowerToRt> {
       function.erase();
     }
     module->setAttr(RtDialect::kProgram, tables->asAttribute(module));
+    noteScratch(module);
   }
 };
 

@@ -1,5 +1,8 @@
 //===- RtToEmitC.cpp - rt-to-emitc ------------------------------------------------------------===//
 //
+// One op to one, for the CPU or for CUDA, as the module says: there kernels get the rank's stream
+// in front, and numbers from memory stay pointers (CallArgument); who is given the rank finds both.
+//
 // One op to one. The rank is every function's argument; a pointer is a call of its accessor; a call
 // with an aggregate among its arguments (`{data, strides...}`) is verbatim text with operands,
 // since EmitC has no such expression. Kernels are functions of plain loops (KernelsToEmitC.cpp).
@@ -33,7 +36,7 @@ std::string shapeComment(ArrayRef<int64_t> shape) {
 
 class Converter {
 public:
-  explicit Converter(MLIRContext *context) : b(context) {}
+  Converter(MLIRContext *context, bool cuda) : b(context), cuda(cuda) {}
 
   LogicalResult convert(func::FuncOp function) {
     b.setInsertionPoint(function);
@@ -44,9 +47,14 @@ public:
     body->getArgument(0).setLoc(NameLoc::get(b.getStringAttr("rank")));
     rank = body->getArgument(0);
     b.setInsertionPointToEnd(body);
+    if (cuda)
+      stream = emitc::LiteralOp::create(b, NameLoc::get(b.getStringAttr("stream")),
+                                        opaque("const Stream &"), "rank.device->stream");
     for (Operation &op : function.getBody().front())
       if (failed(convertOp(&op)))
         return failure();
+    if (cuda && stream.use_empty())
+      stream.getDefiningOp()->erase();
     function.erase();
     return success();
   }
@@ -65,6 +73,18 @@ private:
     return llvm::map_to_vector(range, [&](Value value) { return mapped(value); });
   }
 
+  /// `line` with `stream` in front of the arguments, whose first `(` is the call's.
+  void kernelLine(Location loc, const Twine &line, ArrayRef<Value> operands = {}) {
+    SmallVector<Value> all = {stream};
+    llvm::append_range(all, operands);
+    std::string text = line.str();
+    text.insert(text.find('(') + 1, "{}, ");
+    verbatim(loc, text, all);
+  }
+  /// The same on CUDA alone.
+  void kernel(Location loc, const std::string &line, ArrayRef<Value> operands) {
+    cuda ? kernelLine(loc, line, operands) : verbatim(loc, line, operands);
+  }
   void verbatim(Location loc, StringRef line, ValueRange operands = {}) {
     emitc::VerbatimOp::create(b, loc, b.getStringAttr(line), operands);
   }
@@ -136,8 +156,9 @@ private:
     pointer(op, "rank.input", arguments, operands, op.getShape(), true);
   }
   void emit(ControlOp op) {
-    auto literal = emitc::LiteralOp::create(b, op.getLoc(), pointerType(op.getBuffer()),
-                                            "&rank." + op.getField().str());
+    auto literal = emitc::LiteralOp::create(b, op.getLoc(), pointerType(op.getBuffer(), cuda),
+                                            (cuda ? "&rank.device->control->" : "&rank.") +
+                                                op.getField().str());
     values[op.getBuffer()] = literal;
   }
   void emit(OffsetOp op) {
@@ -166,14 +187,14 @@ private:
   void emit(rt::ReduceScatterOp op) { move(op, "reduceScatter"); }
   void emit(TakePartOp op) {
     std::string whole = op.getWholes()[0] ? ", " + std::to_string(op.getWholes()[0]) : "";
-    verbatim(op.getLoc(),
-             llvm::formatv("takePart(rank.group({0}), {{}, {{}, {1}, {2}{3});", op.getGroup(),
-                           op.getCounts()[0], op.getBlocks()[0], whole)
-                 .str(),
-             {mapped(op.getFrom()[0]), mapped(op.getTo()[0])});
+    std::string line = llvm::formatv("takePart(rank.group({0}), {{}, {{}, {1}, {2}{3});",
+                                     op.getGroup(), op.getCounts()[0], op.getBlocks()[0], whole);
+    kernel(op.getLoc(), line, {mapped(op.getFrom()[0]), mapped(op.getTo()[0])});
   }
   void emit(WaitOp op) { verbatim(op.getLoc(), "wait(" + op.getPending().str() + ");"); }
   void emit(rt::PollOp op) {
+    if (cuda) // nobody works on a collective but the GPU
+      return;
     verbatim(op.getLoc(),
              llvm::formatv("poll(rank, {0}, {1});", op.getGroup(), op.getBytes()).str());
   }
@@ -187,27 +208,43 @@ private:
     verbatim(op.getLoc(), "beginWork(rank, Work::" + op.getKind().str() + ");");
   }
   void emit(CountLabelsOp op) {
-    verbatim(op.getLoc(),
-             llvm::formatv("*{{} = float(countLabels({{}, {0}, {1}));", op.getN(),
-                           int64_t(op.getIgnore()))
-                 .str(),
-             {mapped(op.getCount()), mapped(op.getLabels())});
+    kernel(op.getLoc(),
+           llvm::formatv(cuda ? "countLabels({{}, {{}, {0}, {1});"
+                              : "*{{} = float(countLabels({{}, {0}, {1}));",
+                         op.getN(), int64_t(op.getIgnore()))
+               .str(),
+           {mapped(op.getCount()), mapped(op.getLabels())});
   }
   void emit(StepNumberOp op) {
-    verbatim(op.getLoc(), "*{} = float(rank.update);", {mapped(op.getNumber())});
+    kernel(op.getLoc(),
+           cuda ? "stepNumber({}, rank.device->control);" : "*{} = float(rank.update);",
+           {mapped(op.getNumber())});
   }
   void emit(RandomKeyOp op) {
-    verbatim(op.getLoc(), "*{} = int64_t(stepKey(rank.seed, rank.step));", {mapped(op.getKey())});
+    kernel(op.getLoc(),
+           cuda ? "stepKey({}, rank.device->control);"
+                : "*{} = int64_t(stepKey(rank.seed, rank.step));",
+           {mapped(op.getKey())});
   }
   void emit(FirstElementOp op) {
     std::string sum;
     for (auto [axis, stride] : llvm::zip_equal(op.getAxes(), op.getStrides()))
       sum += (sum.empty() ? "" : " + ") +
              llvm::formatv("int64_t(rank.coordinates[{0}]) * {1}", axis, stride).str();
-    verbatim(op.getLoc(), "*{} = " + sum + ";", {mapped(op.getIndex())});
+    setNumber(op.getLoc(), op.getIndex(), sum);
+  }
+  /// A whole number of the rank's.
+  void setNumber(Location loc, Value number, const std::string &value) {
+    kernel(loc, cuda ? "setScalar({}, " + value + ");" : "*{} = " + value + ";", {mapped(number)});
   }
   void emit(IotaOp op) {
     std::string type = cppName(cast<BufferType>(op.getDst().getType()).getElement()).str();
+    if (cuda)
+      return kernelLine(op.getLoc(),
+                        "iota({}, " + doubleLiteral(op.getStart().convertToDouble()) + ", " +
+                            doubleLiteral(op.getStep().convertToDouble()) + ", " +
+                            Twine(op.getN()) + ");",
+                        {mapped(op.getDst())});
     verbatim(op.getLoc(), llvm::formatv("for (int64_t i = 0; i < {0}; ++i)", op.getN()).str());
     verbatim(op.getLoc(),
              "  {}[i] = " + type + "(" + doubleLiteral(op.getStart().convertToDouble()) + " + " +
@@ -223,8 +260,8 @@ private:
                    ? coordinate
                    : "(" + number + " * " + std::to_string(size) + " + " + coordinate + ")";
     }
-    verbatim(op.getLoc(), "*{} = " + number + " * int64_t(" + std::to_string(op.getPiece()) + ");",
-             {mapped(op.getFirst())});
+    setNumber(op.getLoc(), op.getFirst(),
+              number + " * int64_t(" + std::to_string(op.getPiece()) + ")");
   }
 
   template <typename Op>
@@ -240,7 +277,8 @@ private:
   }
 
   OpBuilder b;
-  Value rank;
+  bool cuda;
+  Value rank, stream;
   llvm::DenseMap<Value, Value> values;
   unsigned tables = 0;
 };
@@ -249,6 +287,11 @@ void Converter::convertCall(CallInterface call) {
   Operation *op = call;
   SmallVector<CallArgument> arguments = call.getCallArguments();
   llvm::erase_if(arguments, [](auto &argument) { return argument.text.empty(); });
+  if (cuda)
+    for (CallArgument &argument : arguments)
+      if (!argument.onCuda.empty())
+        argument.text = argument.onCuda;
+  bool onStream = cuda && (arguments.empty() || arguments[0].text != "rank");
   bool aggregate = llvm::any_of(
       arguments, [](auto &argument) { return !argument.values.empty() && !argument.isValue(); });
   if (aggregate) {
@@ -258,10 +301,15 @@ void Converter::convertCall(CallInterface call) {
       line += (i ? ", " : "") + argument.text;
       llvm::append_range(operands, mapped(argument.values));
     }
-    return verbatim(op->getLoc(), line + ");", operands);
+    return onStream ? kernelLine(op->getLoc(), line + ");", operands)
+                    : verbatim(op->getLoc(), line + ");", operands);
   }
   SmallVector<Attribute> parts;
   SmallVector<Value> operands;
+  if (onStream) {
+    parts.push_back(b.getIndexAttr(0));
+    operands.push_back(stream);
+  }
   for (CallArgument &argument : arguments) {
     if (argument.isValue()) {
       parts.push_back(b.getIndexAttr(operands.size()));
@@ -276,7 +324,7 @@ void Converter::convertCall(CallInterface call) {
                               ArrayAttr(), operands);
 }
 
-/// A constant array, `static const` within the function.
+/// A constant array, `static const` within the function; on CUDA in front of it.
 void Converter::emit(TableOp op) {
   std::string name = "table" + std::to_string(tables++);
   auto dense = cast<DenseElementsAttr>(op.getValue());
@@ -289,8 +337,18 @@ void Converter::emit(TableOp op) {
     for (const APInt &value : dense.getValues<APInt>())
       numbers.push_back(element.isInteger(1) ? (value.isZero() ? "false" : "true")
                                              : std::to_string(value.getSExtValue()));
-  verbatim(op.getLoc(), "static const " + cppName(element).str() + " " + name + "[] = {{" +
-                            llvm::join(numbers, ", ") + "};");
+  std::string array = cppName(element).str() + " " + name + "[] = {" + (cuda ? "" : "{") +
+                      llvm::join(numbers, ", ") + "};";
+  if (cuda) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(b.getBlock()->getParentOp());
+    while (!isa<ModuleOp>(b.getBlock()->getParentOp()))
+      b.setInsertionPoint(b.getBlock()->getParentOp());
+    verbatim(op.getLoc(), "static __device__ const " + array); // text of the module, as it is
+    name = "deviceTable(" + name + ")";
+  } else {
+    verbatim(op.getLoc(), "static const " + array);
+  }
   values[op.getBuffer()] =
       emitc::LiteralOp::create(b, op.getLoc(), pointerType(op.getBuffer(), true), name);
 }
@@ -311,14 +369,18 @@ void Converter::emit(ForOp op) {
 /// kernel(buffers..., sizes..., strides...).
 void Converter::emit(LaunchOp op) {
   SmallVector<Attribute> arguments;
-  for (size_t i = 0; i < op.getBuffers().size(); ++i)
+  SmallVector<Value> operands;
+  if (cuda)
+    operands.push_back(stream);
+  llvm::append_range(operands, mapped(op.getBuffers()));
+  for (size_t i = 0; i < operands.size(); ++i)
     arguments.push_back(b.getIndexAttr(i));
   for (int64_t size : op.getSizes())
     arguments.push_back(b.getI64IntegerAttr(size));
   for (int64_t stride : op.getStrides())
     arguments.push_back(b.getI64IntegerAttr(stride));
   emitc::CallOpaqueOp::create(b, op.getLoc(), TypeRange{}, op.getKernel(),
-                              b.getArrayAttr(arguments), ArrayAttr(), mapped(op.getBuffers()));
+                              b.getArrayAttr(arguments), ArrayAttr(), operands);
 }
 
 template <typename Op>
@@ -354,6 +416,15 @@ template <typename Op> void Converter::move(Op op, StringRef callee) {
 }
 
 void Converter::emit(ReportOp op) {
+  if (cuda) {
+    SmallVector<Value> numbers = {mapped(op.getValue())};
+    if (op.getDivisor())
+      numbers.push_back(mapped(op.getDivisor()));
+    return kernelLine(op.getLoc(),
+                      "report(&rank.device->report->" + op.getField() + ", {}" +
+                          (op.getDivisor() ? ", {});" : ");"),
+                      numbers);
+  }
   std::string line = "rank.report." + op.getField().str() + " = ";
   SmallVector<Value> operands = {mapped(op.getValue())};
   if (op.getDivisor()) {
@@ -367,8 +438,9 @@ void Converter::emit(ReportOp op) {
 
 struct RtToEmitC : partita::impl::RtToEmitCBase<RtToEmitC> {
   void runOnOperation() override {
-    Converter converter(&getContext());
-    convertKernels(getOperation());
+    bool cuda = isForCuda(getOperation());
+    Converter converter(&getContext(), cuda);
+    cuda ? convertKernelsToCuda(getOperation()) : convertKernels(getOperation());
     for (auto function : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>()))
       if (failed(converter.convert(function)))
         return signalPassFailure();

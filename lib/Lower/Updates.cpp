@@ -99,18 +99,8 @@ struct UpdateText {
     for (StringRef value : squares.empty() ? ArrayRef(values).drop_back() : ArrayRef<StringRef>())
       statements.push_back(value.str() + "[i] = " + stored(value) + ";");
     SmallVector<std::string> prepared;
-    if (byChance)
-      prepared.push_back("const uint64_t key = uint64_t(rounding_key) + uint64_t(rounding_first);");
-    if (hasPredicate && rounded.empty())
-      prepared.push_back("if (apply == 0) return;");
-    else if (hasPredicate) // it may stand elsewhere than the value that it was
-      prepared.push_back(byChance ? "if (apply == 0) return rounding_key < 0 ? convert(rounded, p, "
-                                    "n) : convertStochastically(rounded, p, n, key, 0);"
-                                  : "if (apply == 0) return convert(rounded, p, n);");
     for (const train::Assignment &each : preparations)
       prepared.push_back(("const double " + each.target + " = " + each.expression + ";").str());
-    for (const std::string &name : factors)
-      prepared.push_back("const float " + name + "_f = float(" + name + ");");
     SmallVector<std::string> summed =
         llvm::map_to_vector(squares, [](StringRef name) { return element(name); });
     if (hasScale)
@@ -121,7 +111,7 @@ struct UpdateText {
       scalars.append({"rounding_key", "rounding_first"});
     return UpdateKernelOp::create(b, b.getUnknownLoc(), "kernel", b.getStrArrayAttr(values),
                                   b.getArrayAttr(types), b.getStrArrayAttr(scalars),
-                                  strings(b, prepared), strings(b, statements),
+                                  strings(b, prepared), strings(b, factors), strings(b, statements),
                                   squares.empty() ? ArrayAttr() : strings(b, summed));
   }
 
@@ -177,11 +167,20 @@ UpdateKernelOp buildKernel(OpBuilder &b, train::OptimizerInterface update) {
   return text.build(b, update.getPreparations(), update.getAssignments());
 }
 
+/// A number in memory as the argument of a kernel, times a factor; where it stands on CUDA.
+StringRef scalarText(Lowering &l, double factor, llvm::StringSaver &saver) {
+  bool cuda = isForCuda(l.op);
+  if (factor == 1)
+    return cuda ? "{}" : "*{}";
+  std::string literal = doubleLiteral(factor);
+  return saver.save(cuda ? "Scalar({}, " + literal + ")" : "*{} * " + literal);
+}
+
 /// A hyperparameter as the argument of a kernel: the op's own, or the rank's.
 StringRef hyperText(Lowering &l, StringRef name, double value, llvm::StringSaver &saver) {
   FloatAttr own = l.shared.unlessShared(name, l.builder.getF64FloatAttr(value));
   return saver.save(own ? doubleLiteral(own.getValueAsDouble())
-                        : "rank.hyper." + hyperField(name).str());
+                        : rt::hyperText(hyperField(name), isForCuda(l.op)));
 }
 
 /// What is updated is of 32 bits; gradients are of any type that kernels load.
@@ -226,22 +225,26 @@ void passScalars(train::OptimizerInterface update, Lowering &l, SmallVector<Stri
                  SmallVector<Value> &pointers, llvm::StringSaver &saver) {
   double rateScale = update.getHyper("rate_scale");
   for (auto [name, value] : llvm::zip(update.getScalarNames(), update.getScalarValues())) {
-    bool scaled = name == "rate" && rateScale != 1;
-    texts.push_back(scaled ? saver.save("*{} * " + doubleLiteral(rateScale)) : StringRef("*{}"));
+    texts.push_back(scalarText(l, name == "rate" ? rateScale : 1, saver));
     pointers.push_back(l.buffer(value));
   }
   for (train::Hyperparameter each : update.getHyperparameters())
     texts.push_back(hyperText(l, each.name, update.getHyper(each.name), saver));
   for (Value value : {update.getGradientScale(), update.getPredicate()})
     if (value) {
-      texts.push_back("*{}");
+      texts.push_back(scalarText(l, 1, saver));
       pointers.push_back(l.buffer(value));
     }
   if (auto number = update->getAttrOfType<IntegerAttr>(amp::AmpDialect::kStochastic)) {
-    std::string key = "roundingKey(rank, " + std::to_string(number.getInt());
-    if (update.getPredicate())
+    bool cuda = isForCuda(l.op);
+    std::string key =
+        std::string(cuda ? "Scalar::roundingKey(rank.device->control, " : "roundingKey(rank, ") +
+        std::to_string(number.getInt());
+    if (update.getPredicate()) {
       pointers.push_back(l.buffer(update.getPredicate()));
-    texts.push_back(saver.save(key + (update.getPredicate() ? ", *{})" : ")")));
+      key += ", " + scalarText(l, 1, saver).str();
+    }
+    texts.push_back(saver.save(key + ")"));
     texts.push_back(saver.save(firstElementText(update.getRounded().getType(), update) +
                                (offload::isMadeOnHost(update) ? " + double(from)" : "")));
   }
@@ -349,7 +352,7 @@ struct DirectionSquares
     text.hasScale = op->getNumOperands() > 5;
     llvm::BumpPtrAllocator memory;
     llvm::StringSaver saver(memory);
-    SmallVector<StringRef> scalars = {"*{}"};
+    SmallVector<StringRef> scalars = {scalarText(l, 1, saver)};
     for (train::Hyperparameter each : train::LambOp::getHyperparameters()) {
       text.scalars.push_back(each.name);
       auto value = cast<FloatAttr>(squares.getHyper().get(each.name));
@@ -359,7 +362,7 @@ struct DirectionSquares
                                  l.operand(1)},
                        pointers = {l.operand(4)};
     if (text.hasScale) {
-      scalars.push_back("*{}");
+      scalars.push_back(scalarText(l, 1, saver));
       pointers.push_back(l.operand(5));
     }
     OpBuilder atTop(l.shared.module.getBody(), l.shared.module.getBody()->begin());

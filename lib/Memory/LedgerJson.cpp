@@ -5,6 +5,7 @@
 #include "dialects/Zero/Zero.h"
 #include "partita/Analysis/Collectives.h"
 #include "partita/Memory/Ledger.h"
+#include "runtime/include/partita_rt/cuda/shapes.h"
 #include <map>
 
 using namespace mlir;
@@ -291,6 +292,11 @@ json::Object memory::describe(ModuleOp module) {
   json::Object result = ::describe(module, Side::Device);
   if (auto forward = module->getAttrOfType<IntegerAttr>(RtDialect::kForwardArenaBytes))
     result["forward_arena"] = forward.getInt();
+  if (rt::isForCuda(module)) { // beside the arenas, as long as the program lives
+    auto scratch = module->getAttrOfType<IntegerAttr>(RtDialect::kScratchBytes);
+    result["scratch"] = scratch ? scratch.getInt() : 0;
+    result["products_workspace"] = partita_rt::cuda::kProductsWorkspace;
+  }
   if (module->hasAttr(RtDialect::kHostBytes) || module->hasAttr(RtDialect::kPinnedBytes))
     result["host"] = ::describe(module, Side::Host);
   return result;

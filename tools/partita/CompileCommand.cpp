@@ -11,6 +11,8 @@
 #include "tools/partita/Session.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
+#include "llvm/Support/Program.h"
+#include <cstdlib>
 
 using namespace mlir;
 using namespace partita;
@@ -18,7 +20,7 @@ using namespace partita::tool;
 
 namespace {
 struct CompileOptions {
-  std::string model, output, lastPhase, target = "cpu";
+  std::string model, output, lastPhase, target, architecture;
   std::vector<std::string> dims;
   std::optional<uint64_t> memoryLimit;
   bool printPipeline = false, noBuild = false;
@@ -35,12 +37,34 @@ static std::string phaseList() {
   return text;
 }
 
+/// What is wrong with the name of a GPU's architecture; nothing if it is one that kernels are
+/// written for (bfloat16 in hardware, asynchronous copies) and that the newest nvcc knows.
+static std::string checkArchitecture(StringRef text) {
+  static constexpr StringLiteral known[] = {"sm_80",  "sm_86",  "sm_87",  "sm_88",
+                                            "sm_89",  "sm_90",  "sm_100", "sm_103",
+                                            "sm_110", "sm_120", "sm_121"};
+  if (llvm::is_contained(known, text))
+    return {};
+  return ("'" + text + "' is no architecture that programs are written for; there are: " +
+          llvm::join(ArrayRef(known), ", "))
+      .str();
+}
+
 static void declareOutput(OptionSet &options, CompileOptions &o) {
   options.group("Output");
   options.text("o", "DIR", o.output, "where the program goes; with --compile-to the module's file");
-  options.custom("target", "cpu", "cpu", "what the program runs on", [](StringRef text) {
-    return std::string(text == "cpu" ? "" : ("'" + text + "' is no target; there is: cpu").str());
+  options.custom("target", "cpu|cuda", "cpu", "what the program runs on", [&o](StringRef text) {
+    o.target = text.str();
+    bool known = text == "cpu" || text == "cuda";
+    return std::string(known ? "" : ("'" + text + "' is no target; there are: cpu, cuda").str());
   });
+  options.custom(
+      "gpu-arch", "sm_NN", "sm_90",
+      "with --target cuda: the GPU's architecture; sm_80: A100, sm_90: H100, sm_100: B200",
+      [&o](StringRef text) {
+        o.architecture = text.str();
+        return checkArchitecture(text);
+      });
   options.custom(
       "memory-limit", "SIZE", "", "refuses a program that needs more bytes per rank: 512M, 1.5G",
       [&o](StringRef text) {
@@ -100,13 +124,50 @@ static std::string programName(StringRef folder) {
   return usable ? name : "program";
 }
 
+/// Says on the module what the program runs on; what a phase has used stays.
+static std::string setTarget(ModuleOp module, int nextPhase, const CompileOptions &o) {
+  bool cuda = rt::isForCuda(module), wanted = o.target.empty() ? cuda : o.target == "cuda";
+  if (!o.architecture.empty() && !wanted)
+    return "--gpu-arch: has no effect without --target cuda";
+  if (!o.architecture.empty() && !o.lastPhase.empty())
+    return "--gpu-arch: has no effect with --compile-to, which writes a module";
+  if (cuda == wanted)
+    return {};
+  if (nextPhase > phaseIndex("memory"))
+    return "--target: phase 'memory' has laid out this module's memory for the target '" +
+           std::string(cuda ? "cuda" : "cpu") + "'; start again from a phase before it";
+  if (wanted)
+    module->setAttr(rt::RtDialect::kTarget, StringAttr::get(module.getContext(), "cuda"));
+  else
+    module->removeAttr(rt::RtDialect::kTarget);
+  return {};
+}
+
+/// Is there an nvcc, where a program's Makefile would find it?
+static bool findNvcc() {
+  const char *home = std::getenv("CUDA_HOME");
+  std::string inHome = home ? std::string(home) + "/bin" : "";
+  if (home && llvm::sys::fs::can_execute(inHome + "/nvcc"))
+    return true;
+  return bool(llvm::sys::findProgramByName("nvcc")) ||
+         llvm::sys::fs::can_execute("/usr/local/cuda/bin/nvcc");
+}
+
 /// Where the runtime is: beside the tool, in the build folder, and in the source.
-static std::string findRuntime(EmitOptions &options) {
+static std::string findRuntime(EmitOptions &options, bool cuda) {
   std::string self = llvm::sys::fs::getMainExecutable(nullptr, nullptr);
   SmallString<128> library(llvm::sys::path::parent_path(llvm::sys::path::parent_path(self)));
   llvm::sys::path::append(library, "lib");
   options.runtimeLibrary = library.str().str();
   options.runtimeInclude = PARTITA_RUNTIME_INCLUDE;
+  options.runtimeSource = llvm::sys::path::parent_path(PARTITA_RUNTIME_INCLUDE).str();
+  if (cuda) // its library is built with the first program
+    return options.build && !findNvcc() ? "a program for --target cuda is built by nvcc, which is "
+                                          "neither in CUDA_HOME nor in "
+                                          "the PATH; --no-build writes the program, and 'make' in "
+                                          "its folder builds it where "
+                                          "there is one"
+                                        : "";
   SmallString<128> archive(library);
   llvm::sys::path::append(archive, "libpartita_rt_cpu.a");
   if (!llvm::sys::fs::exists(archive))
@@ -124,9 +185,11 @@ static int emit(Session &session, ModuleOp module, const CompileOptions &o) {
   auto model = module->getAttrOfType<StringAttr>("train.model");
   options.model = absolute(model ? model.getValue() : StringRef(o.model));
   options.modelFolder = llvm::sys::path::parent_path(options.model).str();
-  if (std::string problem = findRuntime(options); !problem.empty())
+  bool cuda = rt::isForCuda(module);
+  options.architecture = o.architecture.empty() ? "sm_90" : o.architecture;
+  if (std::string problem = findRuntime(options, cuda); !problem.empty())
     return session.fail(problem);
-  showProgress(o.noBuild ? "emit" : "emit, g++");
+  showProgress(o.noBuild ? "emit" : cuda ? "emit, nvcc" : "emit, g++");
   LogicalResult emitted = emitProgram(module, folder, options);
   showProgress("");
   if (failed(emitted))
@@ -146,7 +209,8 @@ static std::optional<Footprint> planAgain(Session &session, const CompileOptions
   ScopedDiagnosticHandler silent(&session.context(), [](Diagnostic &) { return success(); });
   OwningOpRef<ModuleOp> module = session.load(o.model, request.dims);
   int first = module ? nextPhase(*module) : -1;
-  if (first < 0 || failed(runPhases(*module, first, phaseIndex("memory"), request.plan)))
+  if (first < 0 || !setTarget(*module, first, o).empty() ||
+      failed(runPhases(*module, first, phaseIndex("memory"), request.plan)))
     return {};
   return footprintOf(*module);
 }
@@ -172,6 +236,8 @@ int partita::tool::compileMain(Arguments arguments) {
   int first = nextPhase(*module);
   if (first < 0 || !settlePlan(session, *module, first, o.plan))
     return 1;
+  if (std::string problem = setTarget(*module, first, o); !problem.empty())
+    return session.fail(problem);
   int last = o.lastPhase.empty() ? int(phases().size()) - 1 : phaseIndex(o.lastPhase);
   if (last < first - 1)
     return session.fail("--compile-to: the module is already past phase '" + o.lastPhase + "'");

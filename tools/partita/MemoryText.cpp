@@ -135,8 +135,14 @@ std::string partita::tool::momentText(const Ledger &ledger) {
 void partita::tool::printMemorySummary(raw_ostream &os, const json::Object &memory,
                                        const Ledger *ledger) {
   int64_t persistent = number(memory, "persistent"), arena = number(memory, "arena");
-  os << formatv("\nMemory of a rank: {0} bytes = {1} persistent + {2} arena\n",
-                grouped(persistent + arena), grouped(persistent), grouped(arena));
+  int64_t scratch = number(memory, "scratch"), products = number(memory, "products_workspace");
+  os << formatv("\nMemory of a rank: {0} bytes = {1} persistent + {2} arena",
+                grouped(persistent + arena + scratch + products), grouped(persistent),
+                grouped(arena));
+  if (scratch + products > 0)
+    os << formatv(" + {0} kernels' scratch + {1} workspace of matrix products", grouped(scratch),
+                  grouped(products));
+  os << '\n';
   printPersistent(os, "persistent", memory);
   if (ledger)
     printKinds(os, "arena", *ledger);

@@ -45,8 +45,8 @@ std::optional<json::Object> partita::tool::readManifest(StringRef folder, std::s
 std::string partita::tool::checkNotProgram(StringRef output, StringRef folder,
                                            const json::Object &manifest, StringRef option) {
   std::vector<std::string> files;
-  for (StringRef name : {StringRef("manifest.json"), StringRef("model.cpp"), StringRef("Makefile"),
-                         manifest.getString("program").value_or("")})
+  for (StringRef name : {StringRef("manifest.json"), StringRef("model.cpp"), StringRef("model.cu"),
+                         StringRef("Makefile"), manifest.getString("program").value_or("")})
     files.push_back(inFolder(folder, name));
   StringRef model = manifest.getString("model").value_or("");
   files.push_back(model.str());
@@ -90,8 +90,13 @@ std::string partita::tool::describeMemory(const json::Object &manifest) {
   const json::Object *memory = manifest.getObject("memory");
   int64_t persistent = memory ? memory->getInteger("persistent").value_or(0) : 0;
   int64_t arena = memory ? memory->getInteger("arena").value_or(0) : 0;
-  std::string text = grouped(persistent + arena) + " bytes per rank: " + grouped(persistent) +
-                     " persistent, " + grouped(arena) + " arena";
+  int64_t scratch = memory ? memory->getInteger("scratch").value_or(0) : 0;
+  int64_t products = memory ? memory->getInteger("products_workspace").value_or(0) : 0;
+  std::string text = grouped(persistent + arena + scratch + products) +
+                     " bytes per rank: " + grouped(persistent) + " persistent, " + grouped(arena) +
+                     " arena";
+  if (scratch + products > 0)
+    text += ", " + grouped(scratch) + " scratch, " + grouped(products) + " for matrix products";
   const json::Object *host = memory ? memory->getObject("host") : nullptr;
   if (!host)
     return text;

@@ -2,8 +2,8 @@
 //
 // The module after `rt-to-emitc` says everything; emission prints it. A program's folder:
 //
-//     model.cpp       kernels, functions, tables, main
-//     Makefile        builds it with g++; PARTITA_RT says where the runtime is
+//     model.cpp       kernels, functions, tables, main; model.cu for a GPU
+//     Makefile        builds it with g++, or with nvcc; PARTITA_RT says where the runtime is
 //     manifest.json   plan, mesh, parameters, census of collectives, memory
 //     (tools/partita/Program.h)
 //
@@ -29,6 +29,8 @@ struct EmitOptions {
   std::string model, modelFolder;
   /// The runtime's source folder (has include/) and the folder with libpartita_rt_cpu.a; absolute.
   std::string runtimeInclude, runtimeLibrary;
+  /// Of a program for GPUs: the runtime's source folder, and for which GPUs ("sm_90").
+  std::string runtimeSource, architecture;
   /// Also run make in the folder.
   bool build = true;
 };
@@ -38,7 +40,7 @@ struct EmitOptions {
 mlir::LogicalResult emitProgram(mlir::ModuleOp module, llvm::StringRef folder,
                                 const EmitOptions &options);
 
-/// The text of model.cpp.
+/// The text of model.cpp or model.cu.
 mlir::LogicalResult printProgram(mlir::ModuleOp module, const EmitOptions &options,
                                  llvm::raw_ostream &os);
 
