@@ -152,11 +152,14 @@ void Gpu::call(Rank &rank, void (*function)(Rank &)) {
     state.graph = capture(rank, function);
   if (rank.clock)
     rank.clock->settleBy([this] { finish(); });
+  progress.step = rank.step;
+  ++progress.begun;
   if (asGraph)
     checkCuda(cudaGraphLaunch(state.graph, compute), "launching a step");
   else
     function(rank);
   finish();
+  ++progress.complete;
   if (!asGraph)
     transfers->end(mark);
   takeReport(rank);

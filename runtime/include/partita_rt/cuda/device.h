@@ -11,6 +11,8 @@
 #include "partita_rt/cuda/kernels.h"
 #include "partita_rt/program.h"
 
+#include <atomic>
+
 namespace partita_rt::cuda {
 
 /// *number: that of the update being made, from 1.
@@ -27,11 +29,18 @@ struct Report {
   int32_t firstNonfinite;
 };
 
+/// How many of the program's functions the host has had the GPU begin, and seen complete, and the
+/// step of the last: for the watchdog, which reads them from its own thread.
+struct Progress {
+  std::atomic<int64_t> begun{0}, complete{0}, step{0};
+};
+
 /// Rank::device of a CUDA program.
 struct Device {
   Stream stream;                    ///< that everything but collectives and transfers runs on
   const Control *control = nullptr; ///< device memory
   Report *report = nullptr;         ///< shared memory
+  Progress progress;
 };
 
 } // namespace partita_rt::cuda

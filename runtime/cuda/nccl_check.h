@@ -1,0 +1,22 @@
+// NCCL's results for the host code of this folder.
+
+#ifndef PARTITA_RT_CUDA_NCCL_CHECK_H
+#define PARTITA_RT_CUDA_NCCL_CHECK_H
+
+#include "partita_rt/types.h"
+
+#include <nccl.h>
+
+namespace partita_rt::cuda {
+
+/// Throws Error with what was tried and what NCCL says of it. `comm` may be null.
+inline void checkNccl(ncclResult_t result, ncclComm_t comm, const char *what) {
+  if (result == ncclSuccess || result == ncclInProgress)
+    return;
+  const char *last = ncclGetLastError(comm);
+  fail("%s: %s%s%s", what, ncclGetErrorString(result), last && *last ? ": " : "", last ? last : "");
+}
+
+} // namespace partita_rt::cuda
+
+#endif // PARTITA_RT_CUDA_NCCL_CHECK_H

@@ -1,0 +1,30 @@
+// Collectives of CUDA programs: comm.h as it is, over NCCL, and what works on device memory.
+//
+// A start puts the collective on its communicator's own stream, behind all that the compute stream
+// has been given; a wait lets the compute stream go on behind the collective. The host waits for
+// neither, so a step with collectives can be captured in a CUDA graph. Polls do nothing: GPUs need
+// no help. Sums are NCCL's: equal on all ranks and in every run on the same GPUs and links, but in
+// an order of its own, not the CPU's rank order; a 16-bit sum may be rounded at every addition.
+
+#ifndef PARTITA_RT_CUDA_COMM_H
+#define PARTITA_RT_CUDA_COMM_H
+
+#include "partita_rt/comm.h"
+#include "partita_rt/cuda/stream.h"
+
+namespace partita_rt::cuda {
+
+/// takePart of elements of `width` bytes.
+void takePart(const Stream &stream, const Communicator &group, const void *from, void *to,
+              int64_t count, int64_t blocks, int64_t whole, int64_t width);
+
+/// This rank's part of a whole that it has, as comm.h's, on the device.
+template <typename T>
+void takePart(const Stream &stream, const Communicator &group, const T *from, T *to, int64_t count,
+              int64_t blocks, int64_t whole = 0) {
+  takePart(stream, group, from, to, count, blocks, whole, int64_t(sizeof(T)));
+}
+
+} // namespace partita_rt::cuda
+
+#endif // PARTITA_RT_CUDA_COMM_H

@@ -1,0 +1,460 @@
+// Collectives over the simulated NCCL: the bits of the CPU's between threads, for all kinds, types,
+// blocks and paddings, whatever order streams run in, in calls and in graphs; and collectives that
+// do not end.
+
+#include "common/launch.h"
+#include "common/mesh.h"
+#include "cuda/cuda.h"
+#include "cuda/nccl_group.h"
+#include "processes.h"
+#include "simulated/queue.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+namespace partita_rt::cuda {
+namespace {
+
+using Bytes = std::vector<char>;
+
+/// Arrays that collectives work on, each filled anew from a constant one on every run, and what is
+/// in them at the end. On a GPU filling is work of the compute stream, so that a collective that
+/// begins too early, or work that does not wait for it, shows.
+class HostArrays {
+public:
+  template <typename T> T *next(const std::vector<T> &values) {
+    auto *data = reinterpret_cast<const char *>(values.data());
+    arrays.emplace_back(data, data + values.size() * sizeof(T));
+    return reinterpret_cast<T *>(arrays.back().data());
+  }
+  template <typename T>
+  void part(const Communicator &group, const T *from, T *to, int64_t count, int64_t blocks,
+            int64_t whole) {
+    takePart(group, from, to, count, blocks, whole);
+  }
+  std::deque<Bytes> arrays;
+};
+
+/// All in one allocation, with gaps that must stay as they are.
+class DeviceArrays {
+public:
+  explicit DeviceArrays(const Stream &stream)
+      : stream(stream), constant(kBytes, "constants"), data(kBytes, "arrays") {
+    checkCuda(cudaMemset(data.base, kGap, kBytes), "cudaMemset");
+  }
+  template <typename T> T *next(const std::vector<T> &values) {
+    size_t bytes = values.size() * sizeof(T);
+    if (cursor == arrays.size()) {
+      size_t begin = arrays.empty() ? 0 : (arrays.back().end + 2 * kGapBytes) / 16 * 16;
+      arrays.push_back({begin, begin + bytes});
+      if (arrays.back().end + kGapBytes > size_t(kBytes))
+        fail("the test needs more memory");
+      checkCuda(cudaMemcpy(constant.base + begin, values.data(), bytes, cudaMemcpyHostToDevice),
+                "cudaMemcpy");
+    }
+    const Array &array = arrays[cursor++];
+    checkCuda(cudaMemcpyAsync(data.base + array.begin, constant.base + array.begin, bytes,
+                              cudaMemcpyDeviceToDevice, stream.handle),
+              "cudaMemcpyAsync");
+    return reinterpret_cast<T *>(data.base + array.begin);
+  }
+  template <typename T>
+  void part(const Communicator &group, const T *from, T *to, int64_t count, int64_t blocks,
+            int64_t whole) {
+    cuda::takePart(stream, group, from, to, count, blocks, whole);
+  }
+  /// What is in them when all work is complete; the next run begins.
+  std::deque<Bytes> read() {
+    checkCuda(cudaStreamSynchronize(stream.handle), "cudaStreamSynchronize");
+    Bytes memory(kBytes, 0);
+    checkCuda(cudaMemcpy(memory.data(), data.base, memory.size(), cudaMemcpyDeviceToHost),
+              "cudaMemcpy");
+    checkCuda(cudaMemset(data.base, kGap, kBytes), "cudaMemset");
+    std::deque<Bytes> all;
+    size_t at = 0;
+    for (const Array &array : arrays) {
+      for (; at < array.begin; ++at)
+        if (memory[at] != kGap)
+          fail("something was written before array %zu", all.size());
+      all.emplace_back(memory.begin() + int64_t(array.begin), memory.begin() + int64_t(array.end));
+      at = array.end;
+    }
+    cursor = 0;
+    return all;
+  }
+
+private:
+  static constexpr int64_t kBytes = 4 << 20;
+  static constexpr size_t kGapBytes = 64;
+  static constexpr char kGap = 0x5a;
+  struct Array {
+    size_t begin, end;
+  };
+  const Stream &stream;
+  DeviceMemory constant, data;
+  std::vector<Array> arrays;
+  size_t cursor = 0;
+};
+
+/// Values whose sums depend on the order and on where they are rounded.
+template <typename T> std::vector<T> values(const Rank &rank, int64_t n) {
+  std::vector<T> result;
+  for (int64_t i = 0; i < n; ++i)
+    result.push_back(
+        T(float((i * 7919 + rank.rank * 104729) % 9973) * (rank.rank % 2 ? 0.37f : 3.1f)));
+  return result;
+}
+
+template <typename T, typename Arrays> void exercise(Rank &rank, int axis, Arrays &arrays) {
+  Communicator &group = rank.group(axis), &gathers = rank.gathers(axis);
+  int64_t size = group.size();
+  auto some = [&](int64_t n) { return arrays.next(values<T>(rank, n)); };
+  auto empty = [&](int64_t n) { return arrays.next(std::vector<T>(size_t(n), T(7))); };
+  for (int64_t n : {1, 1001}) {
+    T *a = some(n), *b = some(5), *largest = some(n);
+    Pending sum = allReduceStart(group, {{a, n}, {b, 5}}, "sum");
+    Pending max = allReduceStart(group, {{largest, n}}, "max", Reduce::Max);
+    T *sent = some(n), *other = some(3);
+    Pending copy = broadcastStart(group, {{sent, n}, {other, 3}}, int(size) - 1, "copy");
+    wait(max);
+    wait(copy);
+    wait(sum);
+    allReduce(group, {{a, n}}, "sum of sums");
+    barrier(group, "barrier");
+    if constexpr (!std::is_same_v<T, int32_t>) {
+      T *whole = some(n * size), *part = empty(n), *place = some(n * size);
+      Pending scatter = reduceScatterStart(
+          group, {{whole, part, n}, {place, place + group.rank() * n, n}}, "scatter");
+      T *own = some(n), *all = empty(n * size), *gathered = empty(n * size);
+      Pending gather = allGatherStart(gathers, {{own, all, n}}, "gather");
+      wait(gather); // ahead of what began before it
+      wait(scatter);
+      allGather(gathers, {{part, gathered, n}, {place + group.rank() * n, place, n}}, "gather");
+    }
+  }
+}
+
+/// Parts of several blocks, few and many, alone and beside another one; of wholes that do not
+/// divide, with a guard behind them.
+template <typename T, typename Arrays> void exerciseParts(Rank &rank, int axis, Arrays &arrays) {
+  Communicator &group = rank.group(axis);
+  int64_t size = group.size();
+  auto some = [&](int64_t n) { return arrays.next(values<T>(rank, n)); };
+  auto empty = [&](int64_t n) { return arrays.next(std::vector<T>(size_t(n), T(7))); };
+  for (auto [blocks, n] : {std::pair<int64_t, int64_t>{3, 1}, {3, 50}, {33, 7}, {400, 3}}) {
+    int64_t part = blocks * n, whole = part * size;
+    T *from = some(whole), *to = empty(part), *taken = empty(part);
+    reduceScatter(group, {{from, to, n, blocks}}, "scatter");
+    arrays.part(group, from, taken, n, blocks, 0);
+    T *gathered = empty(whole), *beside = some(5), *besides = empty(5 * size);
+    allGather(group, {{to, gathered, n, blocks}, {beside, besides, 5}}, "gather");
+  }
+  for (int64_t whole : {1, 2, 3, 61, 1001}) {
+    int64_t n = (whole + size - 1) / size;
+    T *from = some(whole), *to = empty(n), *taken = empty(n), *gathered = empty(whole + 1);
+    reduceScatter(group, {{from, to, n, 1, whole}}, "scatter");
+    arrays.part(group, from, taken, n, 1, whole);
+    allGather(group, {{taken, gathered, n, 1, whole}}, "gather");
+    T *again = some(whole);
+    allGather(group, {{to, again, n, 1, whole}}, "gather");
+  }
+}
+
+template <typename Arrays> void exerciseAll(Rank &rank, Arrays &arrays) {
+  for (int axis = 0; axis < int(rank.program->mesh.size()); ++axis) {
+    exercise<float>(rank, axis, arrays);
+    exercise<BFloat16>(rank, axis, arrays);
+    exerciseParts<BFloat16>(rank, axis, arrays);
+    if (rank.program->mesh.size() > 1) // the other types once
+      continue;
+    exercise<Half>(rank, axis, arrays);
+    exercise<double>(rank, axis, arrays);
+    exercise<int32_t>(rank, axis, arrays);
+    exercise<int64_t>(rank, axis, arrays);
+    exerciseParts<float>(rank, axis, arrays);
+    exerciseParts<int64_t>(rank, axis, arrays);
+  }
+}
+
+std::vector<int64_t> countsOf(const Rank &rank) {
+  std::vector<int64_t> counts;
+  for (int axis = 0; axis < int(rank.program->mesh.size()); ++axis)
+    for (int kind = 0; kind < kCollectiveKinds; ++kind)
+      rank.forGroups(axis, [&](const Communicator &group) {
+        counts.push_back(group.count(CollectiveKind(kind)).calls);
+        counts.push_back(group.count(CollectiveKind(kind)).bytes);
+      });
+  return counts;
+}
+
+/// A rank with a GPU and its communicators.
+struct GpuRank {
+  GpuRank(const Program &program, int number, int port)
+      : rendezvous(placeOf(number, rankCount(program), port), "test") {
+    placeOnMesh(rank, program, number);
+    checkCuda(cudaStreamCreateWithFlags(&device.stream.handle, cudaStreamNonBlocking), "stream");
+    rank.device = &device;
+    groups = makeCommunicators(rank, program, rendezvous, device);
+  }
+  ~GpuRank() {
+    groups.clear();
+    cudaStreamDestroy(device.stream.handle);
+  }
+  void synchronize() {
+    checkCuda(cudaStreamSynchronize(device.stream.handle), "cudaStreamSynchronize");
+  }
+  Rendezvous rendezvous;
+  Device device;
+  Rank rank;
+  std::vector<std::unique_ptr<Communicator>> groups;
+};
+
+constexpr Axis kThree[] = {{"dp", 3, true}}, kFour[] = {{"dp", 2, true}, {"tp", 2}},
+               kTwo[] = {{"dp", 2}}, kLonely[] = {{"dp", 2}, {"tp", 1, true}};
+
+template <size_t n> Program programOf(const Axis (&mesh)[n]) {
+  Program program;
+  program.name = "test";
+  program.mesh = mesh;
+  return program;
+}
+
+/// What the CPU's ranks, which are threads, have at the end.
+struct Expected {
+  std::deque<Bytes> arrays;
+  std::vector<int64_t> counts;
+};
+std::vector<Expected> onThreads(const Program &program) {
+  std::vector<Expected> expected(size_t(rankCount(program)));
+  std::string error = World().run(program, nullptr, [&](Rank &rank) {
+    HostArrays arrays;
+    exerciseAll(rank, arrays);
+    expected[size_t(rank.rank)] = {std::move(arrays.arrays), countsOf(rank)};
+  });
+  EXPECT_EQ(error, "");
+  return expected;
+}
+
+void compare(const std::deque<Bytes> &found, const Expected &expected, const std::string &what) {
+  if (found.size() != expected.arrays.size())
+    fail("%s: %zu arrays, %zu expected", what.c_str(), found.size(), expected.arrays.size());
+  for (size_t i = 0; i < found.size(); ++i)
+    if (found[i] != expected.arrays[i])
+      fail("%s: array %zu differs", what.c_str(), i);
+}
+
+cudaGraphExec_t capture(const GpuRank &gpu, const std::function<void()> &body) {
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t executable = nullptr;
+  checkCuda(cudaStreamBeginCapture(gpu.device.stream.handle, cudaStreamCaptureModeThreadLocal),
+            "capture");
+  body();
+  checkCuda(cudaStreamEndCapture(gpu.device.stream.handle, &graph), "capture");
+  checkCuda(cudaGraphInstantiate(&executable, graph, 0), "instantiate");
+  cudaGraphDestroy(graph);
+  return executable;
+}
+
+void expectSame(const Program &program, uint64_t seeds) {
+  std::vector<Expected> expected = onThreads(program);
+  int port = freePort();
+  auto all = runRanks(rankCount(program), [&](int number) {
+    GpuRank gpu(program, number, port);
+    DeviceArrays arrays(gpu.device.stream);
+    const Expected &mine = expected[size_t(number)];
+    for (uint64_t seed = 1; seed <= seeds; ++seed) {
+      simulated::setSeed(seed + 100 * uint64_t(number));
+      exerciseAll(gpu.rank, arrays);
+      if (seed == 1 && countsOf(gpu.rank) != mine.counts)
+        fail("counts differ");
+      compare(arrays.read(), mine, "seed " + std::to_string(seed));
+    }
+    cudaGraphExec_t graph = capture(gpu, [&] { exerciseAll(gpu.rank, arrays); });
+    for (int i = 0; i < 2; ++i) {
+      checkCuda(cudaGraphLaunch(graph, gpu.device.stream.handle), "launch");
+      compare(arrays.read(), mine, "launch " + std::to_string(i));
+    }
+    cudaGraphExecDestroy(graph);
+    for (int axis = 0; axis < int(program.mesh.size()); ++axis)
+      gpu.rank.forGroups(axis, [&](Communicator &group) {
+        if (group.outstanding() != 0)
+          fail("something is under way");
+      });
+  });
+  for (const Ended &each : all)
+    EXPECT_EQ(each.code, 0) << each.text;
+}
+
+TEST(NcclGroup, ThreeRanksHaveTheBitsOfThreads) { expectSame(programOf(kThree), 3); }
+TEST(NcclGroup, AMeshHasTheBitsOfThreads) { expectSame(programOf(kFour), 1); }
+TEST(NcclGroup, AnAxisOfOneRankCopies) { expectSame(programOf(kLonely), 1); }
+
+//===-- What goes wrong ---------------------------------------------------------------------===//
+
+std::vector<Ended> runGpus(int port, const std::function<void(GpuRank &)> &body) {
+  Program program = programOf(kTwo);
+  return runRanks(2, [&](int number) {
+    GpuRank gpu(program, number, port);
+    body(gpu);
+    gpu.synchronize();
+  });
+}
+
+float *deviceFloats(size_t n) {
+  float *data = nullptr;
+  checkCuda(cudaMalloc(&data, n * sizeof(float)), "cudaMalloc");
+  checkCuda(cudaMemset(data, 0, n * sizeof(float)), "cudaMemset");
+  return data;
+}
+
+std::string nameOf(const Ended &rank, int number) {
+  char host[256];
+  gethostname(host, sizeof(host));
+  return "rank " + std::to_string(number) + " (host " + host + ", process " +
+         std::to_string(rank.process) + ")";
+}
+
+void expectEnd(const std::vector<Ended> &all, const std::string &message) {
+  EXPECT_EQ(all[0].code, 1) << all[0].text;
+  EXPECT_EQ(textOf(all), "test: error: " + message + "\n");
+}
+
+/// Of ranks of which one may wait in vain, for a second.
+class Timeouts : public testing::Test {
+protected:
+  Timeouts() { setenv("PARTITA_RT_TIMEOUT", "1", 1); }
+  ~Timeouts() override { unsetenv("PARTITA_RT_TIMEOUT"); }
+};
+
+TEST_F(Timeouts, ARankThatDoesNotComeIsNamed) {
+  auto all = runGpus(freePort(), [](GpuRank &gpu) {
+    float *data = deviceFloats(10);
+    allReduce(gpu.rank.group(0), {{data, 10}}, "h.2.mlp");
+    if (gpu.rank.rank == 1)
+      pause();
+    allReduce(gpu.rank.group(0), {{data, 10}}, "h.1.mlp");
+  });
+  expectEnd(all, "rank 0: all_reduce #2 (float32, 40 bytes in 1 piece) for h.1.mlp over axis dp is "
+                 "not complete 1 s after it was begun; " +
+                     nameOf(all[1], 1) +
+                     " has not come to it: its last over this axis is all_reduce #1 (float32, 40 "
+                     "bytes in 1 piece) for h.2.mlp");
+}
+
+TEST_F(Timeouts, AGpuThatDoesNotGetThereIsNamed) {
+  auto all = runGpus(freePort(), [](GpuRank &gpu) {
+    float *data = deviceFloats(10);
+    if (gpu.rank.rank == 1)
+      cudaLaunchHostFunc(
+          gpu.device.stream.handle, [](void *) { pause(); }, nullptr);
+    allReduce(gpu.rank.group(0), {{data, 10}}, "h.1.mlp");
+  });
+  std::string text = textOf(all);
+  EXPECT_NE(text.find("rank 0: all_reduce #1 "), std::string::npos) << text;
+  EXPECT_NE(text.find(nameOf(all[1], 1) + " has not reached it: its GPU is at what comes before"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(all[1].code, 1);
+}
+
+TEST_F(Timeouts, AGraphThatDoesNotEndIsNamed) {
+  auto all = runGpus(freePort(), [](GpuRank &gpu) {
+    float *data = deviceFloats(10);
+    cudaGraphExec_t graph = capture(gpu, [&] {
+      allReduce(gpu.rank.group(0), {{data, 10}}, "h.1.mlp");
+    });
+    for (int step = 1; step <= 3; ++step) {
+      if (step == 3 && gpu.rank.rank == 1)
+        pause();
+      gpu.device.progress.step = step;
+      ++gpu.device.progress.begun;
+      checkCuda(cudaGraphLaunch(graph, gpu.device.stream.handle), "launch");
+      gpu.synchronize();
+      ++gpu.device.progress.complete;
+    }
+  });
+  expectEnd(all, "rank 0: the GPU's work of step 3 is not complete 1 s after it was begun; " +
+                     nameOf(all[1], 1) + " has not begun it: its last is step 2");
+}
+
+TEST(NcclGroup, ARankThatDiesEndsTheOther) {
+  auto all = runGpus(freePort(), [](GpuRank &gpu) {
+    if (gpu.rank.rank == 1)
+      raise(SIGKILL);
+    float *data = deviceFloats(10);
+    allReduce(gpu.rank.group(0), {{data, 10}}, "h.1.mlp");
+  });
+  expectEnd(all, nameOf(all[1], 1) + " died");
+}
+
+TEST(NcclGroup, AnErrorOfNcclsGivesWayToItsCause) {
+  auto all = runGpus(freePort(), [](GpuRank &gpu) {
+    if (gpu.rank.rank == 1) {
+      static_cast<NcclGroup &>(gpu.rank.group(0)).abort(); // rank 0 sees an error
+      usleep(1'000'000);
+      gpu.rendezvous.fail("out of memory");
+    }
+    float *data = deviceFloats(10);
+    allReduce(gpu.rank.group(0), {{data, 10}}, "h.1.mlp");
+  });
+  expectEnd(all, "rank 1: out of memory");
+}
+
+TEST(NcclGroup, RanksThatDisagreeAreSaidByTheSimulation) {
+  auto all = runGpus(freePort(), [](GpuRank &gpu) {
+    float *data = deviceFloats(10);
+    allReduce(gpu.rank.group(0), {{data, 9 + gpu.rank.rank}}, "h.1.mlp");
+    gpu.rendezvous.barrier("the end");
+    try {
+      gpu.synchronize();
+    } catch (const Error &error) {
+      gpu.rendezvous.fail(error.what());
+    }
+  });
+  std::string text = textOf(all);
+  EXPECT_NE(text.find("NCCL would hang or compute nonsense: rank 0 is at all_reduce of 9 elements"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(all[0].code, 1);
+  EXPECT_EQ(all[1].code, 1);
+}
+
+TEST(NcclGroup, WaitingTwiceIsAnError) {
+  auto all = runGpus(freePort(), [](GpuRank &gpu) {
+    float *data = deviceFloats(10);
+    Pending sum = allReduceStart(gpu.rank.group(0), {{data, 10}}, "h.1.mlp");
+    EXPECT_EQ(gpu.rank.group(0).outstanding(), 1);
+    wait(sum);
+    try {
+      wait(sum);
+    } catch (const Error &error) {
+      EXPECT_STREQ(error.what(), "collective #1 of axis dp is waited for twice");
+      gpu.synchronize();
+      EXPECT_TRUE(gpu.rank.group(0).isComplete(1));
+      if (!testing::Test::HasFailure())
+        return;
+    }
+    fail("failed");
+  });
+  for (const Ended &each : all)
+    EXPECT_EQ(each.code, 0) << each.text;
+}
+
+TEST(NcclGroup, OtherProgramsAreRefused) {
+  int port = freePort();
+  auto all = runRanks(2, [&](int number) {
+    Program program = programOf(kTwo);
+    program.arenaBytes = 64 * number;
+    GpuRank gpu(program, number, port);
+  });
+  for (const Ended &each : all) {
+    EXPECT_EQ(each.code, 3);
+    EXPECT_EQ(each.text.rfind("the ranks run different programs: rank 0 test (0 and 0 bytes", 0),
+              0u)
+        << each.text;
+  }
+}
+
+} // namespace
+} // namespace partita_rt::cuda

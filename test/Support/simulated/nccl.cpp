@@ -1,0 +1,512 @@
+// Collectives between processes (nccl.h). A communicator's ranks share one anonymous file for what
+// they have reached, whose owner's process and descriptor are the unique id, and each has one with
+// its latest contribution; nothing has a name that could outlive the processes.
+
+#include <nccl.h>
+
+#include "partita_rt/half.h"
+#include "simulated/queue.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <fcntl.h>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <vector>
+
+namespace {
+
+constexpr int kMostRanks = 64;
+
+/// What the ranks of a communicator see of each other.
+struct Board {
+  struct Rank {
+    std::atomic<int> process, file; ///< where its contributions are
+    std::atomic<uint64_t> given;    ///< contributions that are in the file, or were
+    std::atomic<uint64_t> taken;    ///< collectives that are complete here
+    std::atomic<uint64_t> bytes;    ///< of the latest contribution
+  };
+  std::atomic<int> joined, opened, size, aborted;
+  Rank ranks[kMostRanks];
+};
+
+enum class Kind : uint8_t { AllReduce, Reduce, Broadcast, ReduceScatter, AllGather };
+const char *const kKinds[] = {"all_reduce", "reduce", "broadcast", "reduce_scatter", "all_gather"};
+
+/// One call; equal on all ranks.
+struct Call {
+  size_t count;
+  int type, op, root;
+  Kind kind;
+};
+struct Operation : Call {
+  const char *from;
+  char *to;
+};
+
+thread_local std::string lastError;
+thread_local int groupDepth = 0;
+
+size_t widthOf(int type) {
+  switch (type) {
+  case ncclFloat16:
+  case ncclBfloat16:
+    return 2;
+  case ncclInt32:
+  case ncclUint32:
+  case ncclFloat32:
+    return 4;
+  case ncclInt64:
+  case ncclUint64:
+  case ncclFloat64:
+    return 8;
+  default:
+    return 1;
+  }
+}
+
+std::string textOf(const Call &call) {
+  return std::string(kKinds[int(call.kind)]) + " of " + std::to_string(call.count) +
+         " elements of type " + std::to_string(call.type) + ", operation " +
+         std::to_string(call.op) + ", root " + std::to_string(call.root);
+}
+
+ncclResult_t wrong(ncclResult_t result, const std::string &text) {
+  lastError = text;
+  std::fprintf(stderr, "simulated NCCL: %s\n", text.c_str());
+  return result;
+}
+
+} // namespace
+
+struct ncclComm {
+  int rank, size;
+  Board *board;
+  std::vector<int> files; ///< by rank
+  uint64_t number = 0;    ///< of the collective under way
+  cudaStream_t stream = nullptr;
+
+  ~ncclComm() {
+    for (int file : files)
+      close(file);
+    munmap(board, sizeof(Board));
+  }
+  template <typename Member> bool allHave(Member member, uint64_t value) const {
+    for (int r = 0; r < size; ++r)
+      if ((board->ranks[r].*member).load(std::memory_order_acquire) < value)
+        return false;
+    return true;
+  }
+};
+
+namespace {
+
+using Comm = std::shared_ptr<ncclComm>;
+
+/// Those that live, as entries hold on to them.
+std::vector<Comm> &comms() {
+  static auto *all = new std::vector<Comm>;
+  return *all;
+}
+
+std::mutex commsMutex; ///< a watchdog aborts while another thread calls
+
+Comm ownerOf(ncclComm_t comm) {
+  std::lock_guard<std::mutex> lock(commsMutex);
+  for (const Comm &each : comms())
+    if (each.get() == comm)
+      return each;
+  return nullptr;
+}
+
+//===-- What a collective computes ----------------------------------------------------------===//
+
+template <typename T, typename S = T>
+void reduce(char *to, const std::vector<const char *> &from, size_t count, int op) {
+  for (size_t i = 0; i < count; ++i) {
+    auto element = [&](size_t r) {
+      T value;
+      std::memcpy(&value, from[r] + i * sizeof(T), sizeof(T));
+      return S(value);
+    };
+    S result = element(0);
+    for (size_t r = 1; r < from.size(); ++r) {
+      S x = element(r);
+      if (op == ncclSum)
+        result = S(result + x);
+      else // as fmaxf: a NaN loses
+        result = x > result || result != result ? x : result;
+    }
+    T rounded = T(result);
+    std::memcpy(to + i * sizeof(T), &rounded, sizeof(T));
+  }
+}
+
+void reduce(char *to, const std::vector<const char *> &from, size_t count, int type, int op) {
+  using namespace partita_rt;
+  switch (type) {
+  case ncclFloat32:
+    return reduce<float>(to, from, count, op);
+  case ncclFloat64:
+    return reduce<double>(to, from, count, op);
+  case ncclFloat16:
+    return reduce<Half, float>(to, from, count, op);
+  case ncclBfloat16:
+    return reduce<BFloat16, float>(to, from, count, op);
+  case ncclInt32:
+    return reduce<int32_t>(to, from, count, op);
+  case ncclInt64:
+    return reduce<int64_t>(to, from, count, op);
+  default:
+    throw std::runtime_error("NCCL: the simulation does not reduce type " + std::to_string(type));
+  }
+}
+
+/// Elements that a rank contributes to a call.
+size_t given(const Call &call, int rank, int size) {
+  switch (call.kind) {
+  case Kind::ReduceScatter:
+    return call.count * size_t(size);
+  case Kind::Broadcast:
+    return rank == call.root ? call.count : 0;
+  default:
+    return call.count;
+  }
+}
+
+/// Elements that it receives.
+size_t received(const Call &call, int rank, int size) {
+  switch (call.kind) {
+  case Kind::AllGather:
+    return call.count * size_t(size);
+  case Kind::Reduce:
+    return rank == call.root ? call.count : 0;
+  default:
+    return call.count;
+  }
+}
+
+/// The calls, then what each of them reads.
+void give(ncclComm &comm, const std::vector<Operation> &operations) {
+  std::string text;
+  for (const Operation &each : operations) {
+    Call call;
+    std::memset(static_cast<void *>(&call), 0, sizeof(call)); // padding is compared too
+    call.count = each.count;
+    call.type = each.type;
+    call.op = each.op;
+    call.root = each.root;
+    call.kind = each.kind;
+    text.append(reinterpret_cast<const char *>(&call), sizeof(call));
+  }
+  for (const Operation &each : operations)
+    if (size_t n = given(each, comm.rank, comm.size))
+      text.append(each.from, n * widthOf(each.type));
+  int file = comm.files[size_t(comm.rank)];
+  for (size_t at = 0; at < text.size();) {
+    ssize_t n = pwrite(file, text.data() + at, text.size() - at, off_t(at));
+    if (n <= 0)
+      throw std::runtime_error("NCCL: no memory for a contribution");
+    at += size_t(n);
+  }
+  Board::Rank &own = comm.board->ranks[comm.rank];
+  own.bytes.store(text.size(), std::memory_order_relaxed);
+  own.given.store(++comm.number, std::memory_order_release);
+}
+
+std::string readContribution(const ncclComm &comm, int rank) {
+  std::string text(comm.board->ranks[rank].bytes.load(), 0);
+  for (size_t at = 0; at < text.size();) {
+    ssize_t n = pread(comm.files[size_t(rank)], &text[at], text.size() - at, off_t(at));
+    if (n <= 0)
+      throw std::runtime_error("NCCL: a contribution cannot be read");
+    at += size_t(n);
+  }
+  return text;
+}
+
+void compare(const std::vector<std::string> &texts, size_t calls) {
+  for (size_t r = 1; r < texts.size(); ++r)
+    for (size_t c = 0; c < calls; ++c) {
+      Call mine, other;
+      std::memcpy(static_cast<void *>(&mine), texts[0].data() + c * sizeof(Call), sizeof(Call));
+      if (texts[r].size() >= (c + 1) * sizeof(Call))
+        std::memcpy(static_cast<void *>(&other), texts[r].data() + c * sizeof(Call), sizeof(Call));
+      else
+        throw std::runtime_error("NCCL: rank " + std::to_string(r) + " has fewer calls in a group");
+      if (std::memcmp(&mine, &other, sizeof(Call)) != 0)
+        throw std::runtime_error("NCCL would hang or compute nonsense: rank 0 is at " +
+                                 textOf(mine) + "; rank " + std::to_string(r) + " at " +
+                                 textOf(other));
+    }
+}
+
+void take(ncclComm &comm, const std::vector<Operation> &operations) {
+  std::vector<std::string> texts;
+  for (int r = 0; r < comm.size; ++r)
+    texts.push_back(readContribution(comm, r));
+  compare(texts, operations.size());
+  std::vector<size_t> at(texts.size(), operations.size() * sizeof(Call));
+  for (const Operation &each : operations) {
+    size_t width = widthOf(each.type);
+    std::vector<const char *> from;
+    for (int r = 0; r < comm.size; ++r) {
+      from.push_back(texts[size_t(r)].data() + at[size_t(r)]);
+      at[size_t(r)] += given(each, r, comm.size) * width;
+      if (at[size_t(r)] > texts[size_t(r)].size())
+        throw std::runtime_error("NCCL would hang or compute nonsense: the ranks' groups differ");
+    }
+    switch (each.kind) {
+    case Kind::ReduceScatter:
+      for (const char *&x : from)
+        x += size_t(comm.rank) * each.count * width;
+      [[fallthrough]];
+    case Kind::AllReduce:
+      reduce(each.to, from, each.count, each.type, each.op);
+      break;
+    case Kind::Reduce:
+      if (comm.rank == each.root)
+        reduce(each.to, from, each.count, each.type, each.op);
+      break;
+    case Kind::Broadcast:
+      std::memcpy(each.to, from[size_t(each.root)], each.count * width);
+      break;
+    case Kind::AllGather:
+      for (size_t r = 0; r < from.size(); ++r)
+        std::memcpy(each.to + r * each.count * width, from[r], each.count * width);
+      break;
+    }
+  }
+  comm.board->ranks[comm.rank].taken.store(comm.number, std::memory_order_release);
+}
+
+//===-- Groups ------------------------------------------------------------------------------===//
+
+struct Queued {
+  Comm comm;
+  cudaStream_t stream;
+  std::vector<Operation> operations;
+};
+thread_local std::vector<Queued> queued; ///< of the group that is open
+
+ncclResult_t submit(Queued all) {
+  ncclComm &comm = *all.comm;
+  if (comm.stream && comm.stream != all.stream)
+    return wrong(ncclInvalidUsage, "the runtime uses a communicator on one stream");
+  comm.stream = all.stream;
+  std::string name = std::string(kKinds[int(all.operations[0].kind)]) + " of " +
+                     std::to_string(all.operations.size()) + " parts, rank " +
+                     std::to_string(comm.rank) + " of " + std::to_string(comm.size);
+  auto state = std::make_shared<Queued>(std::move(all));
+  cudaError_t error = simulated::enqueue(
+      state->stream, "hand over " + name, [state] { give(*state->comm, state->operations); },
+      // The last contribution is overwritten when nobody needs it any more.
+      [state] { return state->comm->allHave(&Board::Rank::taken, state->comm->number); });
+  if (error == cudaSuccess)
+    error = simulated::enqueue(
+        state->stream, name, [state] { take(*state->comm, state->operations); },
+        [state] { return state->comm->allHave(&Board::Rank::given, state->comm->number); });
+  return error == cudaSuccess ? ncclSuccess : wrong(ncclUnhandledCudaError, "a CUDA call failed");
+}
+
+bool overlap(const char *a, size_t n, const char *b, size_t m) { return a < b + m && b < a + n; }
+
+ncclResult_t call(ncclComm_t handle, cudaStream_t stream, Operation operation) {
+  Comm comm = ownerOf(handle);
+  if (!comm)
+    return wrong(ncclInvalidArgument, "no communicator");
+  const char *what = kKinds[int(operation.kind)];
+  size_t width = widthOf(operation.type);
+  size_t in = given(operation, comm->rank, comm->size) * width;
+  size_t out = received(operation, comm->rank, comm->size) * width;
+  if (operation.root < 0 || operation.root >= comm->size)
+    return wrong(ncclInvalidArgument, std::string(what) + ": no such root");
+  if ((in && !simulated::reachable(operation.from, in)) ||
+      (out && !simulated::reachable(operation.to, out)))
+    return wrong(ncclInvalidArgument, std::string(what) + " of " + std::to_string(in) +
+                                          " bytes, from " + simulated::describe(operation.from) +
+                                          " to " + simulated::describe(operation.to));
+  // In place is where the part is the rank's of the whole.
+  const char *place = operation.from;
+  size_t part = operation.count * width * size_t(comm->rank);
+  if (operation.kind == Kind::ReduceScatter)
+    place += part;
+  if (operation.kind == Kind::AllGather)
+    place -= part;
+  if (in && out && place != operation.to && overlap(operation.from, in, operation.to, out))
+    return wrong(ncclInvalidArgument, std::string(what) + ": operands overlap");
+  auto it = std::find_if(queued.begin(), queued.end(),
+                         [&](const Queued &each) { return each.comm == comm; });
+  if (it == queued.end())
+    it = queued.insert(it, {comm, stream, {}});
+  if (it->stream != stream)
+    return wrong(ncclInvalidUsage, "a group on several streams");
+  it->operations.push_back(operation);
+  if (groupDepth > 0)
+    return ncclSuccess;
+  Queued all = std::move(*it);
+  queued.clear();
+  return submit(std::move(all));
+}
+
+Operation operationOf(Kind kind, const void *from, void *to, size_t count, int type, int op,
+                      int root) {
+  Operation result{};
+  result.kind = kind;
+  result.from = static_cast<const char *>(from);
+  result.to = static_cast<char *>(to);
+  result.count = count;
+  result.type = type;
+  result.op = op;
+  result.root = root;
+  return result;
+}
+
+bool waitFor(const std::function<bool()> &done) {
+  for (int i = 0; i < 60'000 && !done(); ++i)
+    usleep(1000);
+  return done();
+}
+
+int openFile(int process, int file) {
+  char path[64];
+  std::snprintf(path, sizeof(path), "/proc/%d/fd/%d", process, file);
+  return open(path, O_RDWR | O_CLOEXEC);
+}
+
+} // namespace
+
+//===-- NCCL's functions --------------------------------------------------------------------===//
+
+ncclResult_t ncclGroupStart() {
+  ++groupDepth;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclGroupEnd() {
+  if (groupDepth == 0)
+    return wrong(ncclInvalidUsage, "ncclGroupEnd without a group");
+  if (--groupDepth > 0)
+    return ncclSuccess;
+  std::vector<Queued> all = std::move(queued);
+  queued.clear();
+  for (Queued &each : all)
+    if (ncclResult_t result = submit(std::move(each)); result != ncclSuccess)
+      return result;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclAllReduce(const void *from, void *to, size_t count, ncclDataType_t type,
+                           ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
+  return call(comm, stream, operationOf(Kind::AllReduce, from, to, count, type, op, 0));
+}
+ncclResult_t ncclReduce(const void *from, void *to, size_t count, ncclDataType_t type,
+                        ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream) {
+  return call(comm, stream, operationOf(Kind::Reduce, from, to, count, type, op, root));
+}
+ncclResult_t ncclBroadcast(const void *from, void *to, size_t count, ncclDataType_t type, int root,
+                           ncclComm_t comm, cudaStream_t stream) {
+  return call(comm, stream, operationOf(Kind::Broadcast, from, to, count, type, 0, root));
+}
+ncclResult_t ncclReduceScatter(const void *from, void *to, size_t count, ncclDataType_t type,
+                               ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
+  return call(comm, stream, operationOf(Kind::ReduceScatter, from, to, count, type, op, 0));
+}
+ncclResult_t ncclAllGather(const void *from, void *to, size_t count, ncclDataType_t type,
+                           ncclComm_t comm, cudaStream_t stream) {
+  return call(comm, stream, operationOf(Kind::AllGather, from, to, count, type, 0, 0));
+}
+
+ncclResult_t ncclGetVersion(int *version) {
+  *version = NCCL_VERSION_CODE;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclGetUniqueId(ncclUniqueId *id) {
+  int file = memfd_create("simulated NCCL", MFD_CLOEXEC);
+  if (file < 0 || ftruncate(file, sizeof(Board)) != 0)
+    return wrong(ncclSystemError, "no memory to share");
+  std::memset(id, 0, sizeof(*id));
+  std::snprintf(id->internal, sizeof(id->internal), "%d %d", int(getpid()), file);
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommInitRankConfig(ncclComm_t *result, int size, ncclUniqueId id, int rank,
+                                    ncclConfig_t *) {
+  int process = 0, file = -1;
+  if (size < 1 || size > kMostRanks || rank < 0 || rank >= size ||
+      std::sscanf(id.internal, "%d %d", &process, &file) != 2)
+    return wrong(ncclInvalidArgument, "no rank, or no unique id");
+  int shared = openFile(process, file);
+  void *memory = mmap(nullptr, sizeof(Board), PROT_READ | PROT_WRITE, MAP_SHARED, shared, 0);
+  int own = memfd_create("simulated NCCL", MFD_CLOEXEC);
+  if (shared < 0 || memory == MAP_FAILED || own < 0)
+    return wrong(ncclSystemError, "the other ranks cannot be found");
+  close(shared);
+  auto comm = std::make_shared<ncclComm>();
+  comm->rank = rank;
+  comm->size = size;
+  comm->board = static_cast<Board *>(memory); // zeros, as a new file is
+  Board &board = *comm->board;
+  board.size.store(size);
+  board.ranks[rank].file.store(own);
+  board.ranks[rank].process.store(int(getpid()));
+  ++board.joined;
+  if (!waitFor([&] { return board.joined.load() >= size; }))
+    return wrong(ncclSystemError, "not all ranks have come");
+  if (board.size.load() != size)
+    return wrong(ncclInvalidUsage, "ranks were made for different numbers of ranks");
+  for (int r = 0; r < size; ++r)
+    comm->files.push_back(r == rank ? own : openFile(board.ranks[r].process, board.ranks[r].file));
+  ++board.opened;
+  if (!waitFor([&] { return board.opened.load() >= size; }))
+    return wrong(ncclSystemError, "not all ranks have come");
+  if (process == getpid())
+    close(file);
+  *result = comm.get();
+  std::lock_guard<std::mutex> lock(commsMutex);
+  comms().push_back(comm);
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommFinalize(ncclComm_t) { return ncclSuccess; }
+
+ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+  Comm owner = ownerOf(comm);
+  if (!owner)
+    return wrong(ncclInvalidArgument, "no communicator");
+  std::lock_guard<std::mutex> lock(commsMutex);
+  comms().erase(std::find(comms().begin(), comms().end(), owner));
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommAbort(ncclComm_t comm) {
+  comm->board->aborted.store(comm->rank + 1);
+  return ncclCommDestroy(comm);
+}
+
+ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error) {
+  *error = comm->board->aborted.load() ? ncclRemoteError : ncclSuccess;
+  return ncclSuccess;
+}
+
+const char *ncclGetErrorString(ncclResult_t result) {
+  const char *const texts[] = {"no error",
+                               "unhandled cuda error",
+                               "unhandled system error",
+                               "internal error",
+                               "invalid argument",
+                               "invalid usage",
+                               "remote process exited or there was a network error",
+                               "NCCL operation in progress"};
+  return size_t(result) < 8 ? texts[result] : "unknown result code";
+}
+
+const char *ncclGetLastError(ncclComm_t) { return lastError.c_str(); }
