@@ -22,7 +22,7 @@ bool onTensorCores(const AttentionShape &shape, const ScoresOf<const T> &bias,
          shape.headDim <= 128 && shape.valueDim <= 128;
 }
 
-constexpr float kLog2E = 1.44269504088896341f;
+constexpr float kLog2E = 1.44269504088896341f, kLn2 = 0.693147180559945309f;
 
 /// Every block has four warps.
 constexpr int kMmaWarps = 4, kMmaThreads = kMmaWarps * kWarp;
@@ -128,6 +128,19 @@ __device__ inline void addWeighted(float (&sums)[kTilesA][D / 8][4],
       }
     }
   }
+}
+
+// Both ends of what a query sees are later for a later query.
+
+/// Does one of queries [first, last] see one of keys [key, end)?
+__device__ inline bool meetsKeys(const AttentionShape &shape, int64_t first, int64_t last,
+                                 int64_t key, int64_t end) {
+  return first <= last && key < visibleKeys(shape, last) && end > firstKey(shape, first);
+}
+/// Is one of these keys hidden from one of these queries?
+__device__ inline bool hidesKeys(const AttentionShape &shape, int64_t first, int64_t last,
+                                 int64_t key, int64_t end) {
+  return end > visibleKeys(shape, first) || key < firstKey(shape, last);
 }
 
 /// Hides the keys of a tile that the warp's queries do not see. query: of the lane's first row.

@@ -178,7 +178,8 @@ template <typename T, int D>
 __global__ void __launch_bounds__(kMmaThreads) keyGradientsOnTensorCores(Backward<T> call) {
   PARTITA_RT_DYNAMIC_SHARED(dynamic);
   constexpr int kTiles = kKeyTiles<D>, kKeys = kKeysOfBlock<D>, kQueries = kPassingQueries<D>;
-  constexpr int kOwn = 16 * kTiles * kMmaPitch<D>, kPassing = kQueries * kMmaPitch<D>;
+  constexpr int kRows = 16 * kTiles, kOwn = kRows * kMmaPitch<D>;
+  constexpr int kPassing = kQueries * kMmaPitch<D>;
   __shared__ float numbers[2][2][kQueries]; // logSumExp2 and delta of two tiles of queries
   const AttentionShape &shape = call.shape;
   T *keys = reinterpret_cast<T *>(dynamic), *values = keys + kKeys * kMmaPitch<D>;
@@ -209,6 +210,7 @@ __global__ void __launch_bounds__(kMmaThreads) keyGradientsOnTensorCores(Backwar
   }
   commitCopies();
 
+  int64_t first = key + warp * kRows; // of the warp's keys
   T *ownKeys = keys + warp * kOwn, *ownValues = values + warp * kOwn;
   float dk[kTiles][D / 8][4] = {}, dv[kTiles][D / 8][4] = {};
   for (int i = 0; i < range.tiles; ++i, tile = next) {
@@ -226,21 +228,26 @@ __global__ void __launch_bounds__(kMmaThreads) keyGradientsOnTensorCores(Backwar
     commitCopies();
     const T *passing = queries + i % 2 * kPassing;
     float p[kTiles][kQueries / 8][4] = {}, ds[kTiles][kQueries / 8][4] = {};
-    multiplyByRows<kTiles, kQueries, D>(p, ownKeys + laneOfA<D>(lane),
-                                        passing + laneOfRowsB<D>(lane));
     int64_t last = least(tile.query + kQueries, shape.sequence) - 1;
-    if (key + kKeys > visibleKeys(shape, tile.query) || key < firstKey(shape, last))
-      hideFromQueries<kTiles, kQueries>(p, shape, tile.query, key + warp * 16 * kTiles);
-    weigh<kTiles, kQueries>(p, numbers[i % 2][0], shape.scale * kLog2E);
-    addWeighted<kTiles, kQueries, D>(dv, p, douts + laneOfA<D>(lane));
-    multiplyByRows<kTiles, kQueries, D>(ds, ownValues + laneOfA<D>(lane),
-                                        static_cast<const T *>(douts) + laneOfRowsB<D>(lane));
+    bool some = meetsKeys(shape, tile.query, last, first, first + kRows);
+    if (some) { // the whole warp
+      multiplyByRows<kTiles, kQueries, D>(p, ownKeys + laneOfA<D>(lane),
+                                          passing + laneOfRowsB<D>(lane));
+      if (hidesKeys(shape, tile.query, last, first, first + kRows))
+        hideFromQueries<kTiles, kQueries>(p, shape, tile.query, first);
+      weigh<kTiles, kQueries>(p, numbers[i % 2][0], shape.scale * kLog2E);
+      addWeighted<kTiles, kQueries, D>(dv, p, douts + laneOfA<D>(lane));
+      multiplyByRows<kTiles, kQueries, D>(ds, ownValues + laneOfA<D>(lane),
+                                          static_cast<const T *>(douts) + laneOfRowsB<D>(lane));
+    }
     __syncthreads(); // all are done with dO
     if (more) {
       copyDouts();
       keepNumber((i + 1) % 2, number);
     }
     commitCopies();
+    if (!some)
+      continue;
     differentiate<kTiles, kQueries>(ds, p, numbers[i % 2][1]);
     addWeighted<kTiles, kQueries, D>(dk, ds, passing + laneOfA<D>(lane));
   }
@@ -248,7 +255,6 @@ __global__ void __launch_bounds__(kMmaThreads) keyGradientsOnTensorCores(Backwar
   waitForCopies<0>(); // of keys and values, if there was no query
   __syncthreads();
   scaleBy(dk, shape.scale);
-  int64_t first = key + warp * 16 * kTiles;
   storeRowsOfC<kTiles, D>(headOf(call.dk, b, kv), dk, ownKeys, first, shape.keySequence, headDim,
                           call.dkPacks);
   storeRowsOfC<kTiles, D>(headOf(call.dv, b, kv), dv, ownValues, first, shape.keySequence, valueDim,
@@ -291,6 +297,7 @@ __global__ void __launch_bounds__(kMmaThreads) queryGradientsOnTensorCores(Backw
 
   T *ownQueries = queries + warp * kOwn, *ownDouts = douts + warp * kOwn;
   int64_t first = query + warp * 16 * kQueryTiles;
+  int64_t warpLast = least(first + 16 * kQueryTiles, shape.sequence) - 1;
   float dq[kQueryTiles][D / 8][4] = {}, shift[kQueryTiles][2], delta[kQueryTiles][2];
 #pragma unroll
   for (int t = 0; t < kQueryTiles; ++t)
@@ -310,15 +317,20 @@ __global__ void __launch_bounds__(kMmaThreads) queryGradientsOnTensorCores(Backw
     commitCopies();
     const T *passing = keys + i % 2 * kPassing;
     float p[kQueryTiles][kKeys / 8][4] = {}, ds[kQueryTiles][kKeys / 8][4] = {};
-    multiplyByRows<kQueryTiles, kKeys, D>(p, ownQueries + laneOfA<D>(lane),
-                                          passing + laneOfRowsB<D>(lane));
-    multiplyByRows<kQueryTiles, kKeys, D>(ds, ownDouts + laneOfA<D>(lane),
-                                          static_cast<T *>(values) + laneOfRowsB<D>(lane));
+    bool some = meetsKeys(shape, first, warpLast, key, key + kKeys);
+    if (some) { // the whole warp
+      multiplyByRows<kQueryTiles, kKeys, D>(p, ownQueries + laneOfA<D>(lane),
+                                            passing + laneOfRowsB<D>(lane));
+      multiplyByRows<kQueryTiles, kKeys, D>(ds, ownDouts + laneOfA<D>(lane),
+                                            static_cast<T *>(values) + laneOfRowsB<D>(lane));
+    }
     __syncthreads(); // all are done with the values
     if (i + 1 < tiles)
       copyValues(i + 1);
     commitCopies();
-    if (key + kKeys > visibleKeys(shape, query) || key < firstKey(shape, last))
+    if (!some)
+      continue;
+    if (hidesKeys(shape, first, warpLast, key, key + kKeys))
       hideKeys<kQueryTiles, kKeys>(p, shape, first + lane / 4, key);
 #pragma unroll
     for (int t = 0; t < kQueryTiles; ++t)

@@ -27,7 +27,8 @@ template <typename T> struct Forward {
 
 /// The running softmax of a lane's four rows: 16 i + 8 half + lane / 4.
 struct Softmax {
-  float largest[kTilesOfWarp][2], total[kTilesOfWarp][2]; ///< total: of the lane's own columns
+  float largest[kTilesOfWarp][2]; ///< factor * score
+  float total[kTilesOfWarp][2];   ///< of the lane's own columns
 
   __device__ Softmax() {
 #pragma unroll
@@ -39,7 +40,8 @@ struct Softmax {
       }
   }
 
-  /// Scores become weights 2^(factor * (score - largest)); sums of earlier ones are corrected.
+  /// Scores become weights 2^(factor * score - largest); sums of earlier ones are corrected, by
+  /// exactly 1 if the largest is still the same.
   template <int kColumns, int kElements>
   __device__ void add(float (&scores)[kTilesOfWarp][kColumns][4],
                       float (&sums)[kTilesOfWarp][kElements][4], float factor) {
@@ -47,15 +49,16 @@ struct Softmax {
     for (int i = 0; i < kTilesOfWarp; ++i)
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
-        float before = largest[i][half], now = before;
+        float before = largest[i][half], now = Largest::kNone;
 #pragma unroll
         for (int j = 0; j < kColumns; ++j)
           now = fmaxf(now, fmaxf(scores[i][j][2 * half], scores[i][j][2 * half + 1]));
         now = fmaxf(now, __shfl_xor_sync(kAllLanes, now, 1));
         now = fmaxf(now, __shfl_xor_sync(kAllLanes, now, 2));
+        now = fmaxf(before, now * factor);
         largest[i][half] = now;
-        float shift = now == Largest::kNone ? 0.0f : now * factor;
-        float correction = powerOfTwo(fmaf(before, factor, -shift)), sum = 0.0f;
+        float shift = now == Largest::kNone ? 0.0f : now;
+        float correction = powerOfTwo(before - shift), sum = 0.0f;
 #pragma unroll
         for (int j = 0; j < kColumns; ++j)
 #pragma unroll
@@ -72,26 +75,6 @@ struct Softmax {
       }
   }
 };
-
-/// Hides the keys of a tile that the warp's queries do not see. query: of the lane's first row.
-__device__ inline void hideKeys(float (&scores)[kTilesOfWarp][kKeys / 8][4],
-                                const AttentionShape &shape, int64_t query, int64_t key) {
-  int column = int(threadIdx.x) % 4 * 2;
-#pragma unroll
-  for (int i = 0; i < kTilesOfWarp; ++i)
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      int64_t at = query + 16 * i + 8 * half;
-      int first = int(least(most(firstKey(shape, at) - key, 0), kKeys)) - column;
-      int end = int(most(least(visibleKeys(shape, at) - key, kKeys), 0)) - column;
-#pragma unroll
-      for (int j = 0; j < kKeys / 8; ++j)
-#pragma unroll
-        for (int e = 0; e < 2; ++e)
-          if (8 * j + e < first || 8 * j + e >= end)
-            scores[i][j][2 * half + e] = Largest::kNone;
-    }
-}
 
 template <typename T, int D>
 __global__ void __launch_bounds__(kMmaThreads) forwardOnTensorCores(Forward<T> call) {
@@ -111,6 +94,8 @@ __global__ void __launch_bounds__(kMmaThreads) forwardOnTensorCores(Forward<T> c
   commitCopies();
 
   T *ownQueries = queries + warp * kQueriesOfWarp * kMmaPitch<D>;
+  int64_t first = query + warp * kQueriesOfWarp;
+  int64_t warpLast = least(first + kQueriesOfWarp, shape.sequence) - 1;
   float out[kTilesOfWarp][D / 8][4] = {};
   Softmax softmax;
   for (int64_t key = begin; key < end; key += kKeys) {
@@ -118,26 +103,27 @@ __global__ void __launch_bounds__(kMmaThreads) forwardOnTensorCores(Forward<T> c
     __syncthreads(); // the keys are there, and all are done with the last values
     copyTile<kKeys, D>(values, valueRows, key, shape.keySequence, int(shape.valueDim), call.vPacks);
     commitCopies();
+    bool some = meetsKeys(shape, first, warpLast, key, key + kKeys);
     float scores[kTilesOfWarp][kKeys / 8][4] = {};
-    multiplyByRows<kTilesOfWarp, kKeys, D>(scores, ownQueries + laneOfA<D>(lane),
-                                           keys + laneOfRowsB<D>(lane));
+    if (some) // the whole warp
+      multiplyByRows<kTilesOfWarp, kKeys, D>(scores, ownQueries + laneOfA<D>(lane),
+                                             keys + laneOfRowsB<D>(lane));
     waitForCopies<0>();
     __syncthreads(); // the values are there, and all are done with the keys
     if (key + kKeys < end)
       copyTile<kKeys, D>(keys, keyRows, key + kKeys, shape.keySequence, int(shape.headDim),
                          call.kPacks);
     commitCopies();
-    // Queries see more the later they are: the tile is all theirs if the first sees its end and the
-    // last its beginning.
-    if (key + kKeys > visibleKeys(shape, query) || key < firstKey(shape, last))
-      hideKeys(scores, shape, query + warp * kQueriesOfWarp + lane / 4, key);
+    if (!some)
+      continue;
+    if (hidesKeys(shape, first, warpLast, key, key + kKeys))
+      hideKeys<kTilesOfWarp, kKeys>(scores, shape, first + lane / 4, key);
     softmax.add(scores, out, shape.scale * kLog2E);
     addWeighted<kTilesOfWarp, kKeys, D>(out, scores, values + laneOfA<D>(lane));
   }
 
   waitForCopies<0>(); // of queries, if there was no key
   __syncthreads();
-  int64_t first = query + warp * kQueriesOfWarp;
 #pragma unroll
   for (int i = 0; i < kTilesOfWarp; ++i)
 #pragma unroll
@@ -153,7 +139,7 @@ __global__ void __launch_bounds__(kMmaThreads) forwardOnTensorCores(Forward<T> c
       int64_t row = first + 16 * i + 8 * half + lane / 4;
       if (call.logSumExp && lane % 4 == 0 && row < shape.sequence)
         call.logSumExp[(b * shape.heads + h) * shape.sequence + row] =
-            hidden ? Largest::kNone : softmax.largest[i][half] * shape.scale + logf(total);
+            hidden ? Largest::kNone : softmax.largest[i][half] * kLn2 + logf(total);
     }
   storeRowsOfC<kTilesOfWarp, D>(headOf(call.out, b, h), out, ownQueries, first, shape.sequence,
                                 int(shape.valueDim), call.outPacks);
