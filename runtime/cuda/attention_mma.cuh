@@ -14,12 +14,14 @@
 namespace partita_rt::cuda {
 
 /// The one rule: tensor cores take 16-bit heads of at most 128 elements without a bias, whose scale
-/// is positive; attention_forward.cu and attention_backward.cu take the others.
+/// is positive and whose rows an int can number; attention_forward.cu and attention_backward.cu
+/// take the others.
 template <typename T>
 bool onTensorCores(const AttentionShape &shape, const ScoresOf<const T> &bias,
                    const Scores &dbias = {}) {
-  return sizeof(T) == 2 && !Bias<T>(bias) && !dbias.data && shape.scale > 0.0f &&
-         shape.headDim <= 128 && shape.valueDim <= 128;
+  return sizeof(T) == 2 && !Bias<T>(bias).data.data && !dbias.data && shape.scale > 0.0f &&
+         shape.headDim <= 128 && shape.valueDim <= 128 && shape.window >= 0 &&
+         most(shape.sequence, shape.keySequence) < int64_t(1) << 30;
 }
 
 constexpr float kLog2E = 1.44269504088896341f, kLn2 = 0.693147180559945309f;
@@ -29,7 +31,11 @@ constexpr int kMmaWarps = 4, kMmaThreads = kMmaWarps * kWarp;
 
 /// Rows of D elements in shared memory.
 template <int D> constexpr int kMmaPitch = D + 8;
-template <int D> constexpr int mmaTileBytes(int rows) { return rows * kMmaPitch<D> * 2; }
+/// Bytes of so many rows; at most what every GPU has for a block since sm_80 (sm_86).
+template <int D, int kRows> constexpr int mmaTileBytes() {
+  static_assert(kRows * kMmaPitch<D> * 2 <= 98 * 1024);
+  return kRows * kMmaPitch<D> * 2;
+}
 
 /// Are all packs of 8 elements of these heads aligned to 16 bytes?
 template <typename T> bool inPacks(const HeadsOf<T> &heads) {
@@ -40,8 +46,8 @@ template <typename T> bool inPacks(const HeadsOf<T> &heads) {
 /// Begins to copy rows [first, first + kRows) of a head of `count` rows and `width` elements into a
 /// tile, with zeros around. packs: inPacks of the head; else the copy is complete at once.
 template <int kRows, int D, typename T>
-__device__ void copyTile(T *tile, const HeadRows<const T> &head, int64_t first, int64_t count,
-                         int width, bool packs) {
+__device__ void copyTile(T *tile, const HeadRows<const T> &head, int first, int count, int width,
+                         bool packs) {
   constexpr int kPacks = D / kPack, kTimes = (kRows * kPacks + kMmaThreads - 1) / kMmaThreads;
   if (packs) {
 #pragma unroll
@@ -130,31 +136,45 @@ __device__ inline void addWeighted(float (&sums)[kTilesA][D / 8][4],
   }
 }
 
-// Both ends of what a query sees are later for a later query.
+/// What attention.cuh's visibleKeys and firstKey say, in int: query i sees keys first(i) .. end(i)
+/// - 1. Both are later for a later query.
+struct Sight {
+  int queries, keys, window;
+  bool causal;
+  __device__ explicit Sight(const AttentionShape &shape)
+      : queries(int(shape.sequence)), keys(int(shape.keySequence)),
+        window(int(least(shape.window, shape.keySequence))), causal(shape.causal) {}
+  __device__ int end(int query) const {
+    int seen = query + 1 + keys - queries;
+    return !causal || seen > keys ? keys : seen > 0 ? seen : 0;
+  }
+  __device__ int first(int query) const {
+    int first = window ? end(query) - window : 0;
+    return first > 0 ? first : 0;
+  }
+};
 
 /// Does one of queries [first, last] see one of keys [key, end)?
-__device__ inline bool meetsKeys(const AttentionShape &shape, int64_t first, int64_t last,
-                                 int64_t key, int64_t end) {
-  return first <= last && key < visibleKeys(shape, last) && end > firstKey(shape, first);
+__device__ inline bool meetsKeys(const Sight &sight, int first, int last, int key, int end) {
+  return first <= last && key < sight.end(last) && end > sight.first(first);
 }
 /// Is one of these keys hidden from one of these queries?
-__device__ inline bool hidesKeys(const AttentionShape &shape, int64_t first, int64_t last,
-                                 int64_t key, int64_t end) {
-  return end > visibleKeys(shape, first) || key < firstKey(shape, last);
+__device__ inline bool hidesKeys(const Sight &sight, int first, int last, int key, int end) {
+  return end > sight.end(first) || key < sight.first(last);
 }
 
 /// Hides the keys of a tile that the warp's queries do not see. query: of the lane's first row.
 template <int kTilesA, int kKeys>
-__device__ inline void hideKeys(float (&scores)[kTilesA][kKeys / 8][4], const AttentionShape &shape,
-                                int64_t query, int64_t key) {
+__device__ inline void hideKeys(float (&scores)[kTilesA][kKeys / 8][4], const Sight &sight,
+                                int query, int key) {
   int column = int(threadIdx.x) % 4 * 2;
 #pragma unroll
   for (int i = 0; i < kTilesA; ++i)
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      int64_t at = query + 16 * i + 8 * half;
-      int first = int(least(most(firstKey(shape, at) - key, 0), kKeys)) - column;
-      int end = int(most(least(visibleKeys(shape, at) - key, kKeys), 0)) - column;
+      int at = query + 16 * i + 8 * half;
+      int first = sight.first(at) - key - column;
+      int end = sight.end(at) - key - column;
 #pragma unroll
       for (int j = 0; j < kKeys / 8; ++j)
 #pragma unroll
@@ -174,7 +194,7 @@ template <typename Op> __device__ inline float overRowOfC(float x) {
 /// warp's own, so that a row's elements are written side by side. first: of the warp's rows.
 template <int kTilesA, int D, typename T>
 __device__ void storeRowsOfC(const HeadRows<T> &head, const float (&sums)[kTilesA][D / 8][4],
-                             T *rows, int64_t first, int64_t count, int width, bool packs) {
+                             T *rows, int first, int count, int width, bool packs) {
   int lane = int(threadIdx.x) % kWarp;
 #pragma unroll
   for (int i = 0; i < kTilesA; ++i)

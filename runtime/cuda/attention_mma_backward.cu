@@ -69,22 +69,21 @@ __global__ void __launch_bounds__(kMmaThreads) prepareQueries(Backward<T> call) 
 /// Tiles of queries that pass by a tile of keys, those that see some of the keys [key, key +
 /// count): per head queries [first, end), `tiles` in all.
 struct QueryTiles {
-  int64_t first = 0, end = 0;
-  int tiles;
-  __device__ QueryTiles(const AttentionShape &shape, int64_t key, int64_t count, int rows) {
-    int64_t behind = shape.keySequence - shape.sequence;
-    end = shape.sequence;
-    if (shape.causal) // query + behind >= key
-      first = most(key - behind, 0) / rows * rows;
-    if (shape.window && shape.causal) // query + 1 + behind - window < key + count
-      end = least(end, key + count + shape.window - 1 - behind);
-    else if (shape.window && key + count <= shape.keySequence - shape.window)
+  int first = 0, end, tiles;
+  __device__ QueryTiles(const Sight &sight, int groups, int key, int count, int rows)
+      : end(sight.queries) {
+    int behind = sight.keys - sight.queries;
+    if (sight.causal) // query + behind >= key
+      first = max(key - behind, 0) / rows * rows;
+    if (sight.window && sight.causal) // query + 1 + behind - window < key + count
+      end = min(end, key + count + sight.window - 1 - behind);
+    else if (sight.window && key + count <= sight.keys - sight.window)
       end = 0;
-    tiles = end > first ? int(ceilDiv(end - first, rows) * shape.groups) : 0;
+    tiles = end > first ? (end - first + rows - 1) / rows * groups : 0;
   }
 };
 struct QueryTile {
-  int64_t head, query;
+  int head, query;
 };
 
 /// What of a tile of queries is a number each: logSumExp2 and delta, that of row `number` or
@@ -92,7 +91,7 @@ struct QueryTile {
 template <int kRows, typename T>
 __device__ float queryNumber(const Backward<T> &call, int64_t b, const QueryTile &tile) {
   int number = int(threadIdx.x);
-  int64_t at = tile.query + number % kRows;
+  int at = tile.query + number % kRows;
   if (number >= 2 * kRows)
     return 0.0f;
   if (at >= call.shape.sequence)
@@ -104,16 +103,16 @@ __device__ float queryNumber(const Backward<T> &call, int64_t b, const QueryTile
 
 /// Hides keys from queries that do not see them. key: the warp's first.
 template <int kTiles, int kQueries>
-__device__ inline void hideFromQueries(float (&scores)[kTiles][kQueries / 8][4],
-                                       const AttentionShape &shape, int64_t query, int64_t key) {
+__device__ inline void hideFromQueries(float (&scores)[kTiles][kQueries / 8][4], const Sight &sight,
+                                       int query, int key) {
   int lane = int(threadIdx.x) % kWarp, row = lane / 4;
 #pragma unroll
   for (int j = 0; j < kQueries / 8; ++j)
 #pragma unroll
     for (int e = 0; e < 2; ++e) {
-      int64_t at = query + 8 * j + lane % 4 * 2 + e;
-      int first = int(least(most(firstKey(shape, at) - key, 0), 16 * kTiles)) - row;
-      int end = int(most(least(visibleKeys(shape, at) - key, 16 * kTiles), 0)) - row;
+      int at = query + 8 * j + lane % 4 * 2 + e;
+      int first = sight.first(at) - key - row;
+      int end = sight.end(at) - key - row;
 #pragma unroll
       for (int t = 0; t < kTiles; ++t)
 #pragma unroll
@@ -186,23 +185,25 @@ __global__ void __launch_bounds__(kMmaThreads) keyGradientsOnTensorCores(Backwar
   T *douts = values + kKeys * kMmaPitch<D>, *queries = douts + kPassing;
   int lane = int(threadIdx.x) % kWarp, warp = int(threadIdx.x) / kWarp;
   int headDim = int(shape.headDim), valueDim = int(shape.valueDim);
-  int64_t key = int64_t(blockIdx.x) * kKeys, kv = blockIdx.y, b = blockIdx.z;
-  QueryTiles range(shape, key, kKeys, kQueries);
-  QueryTile tile{kv * shape.groups, range.first}, next = tile;
+  int64_t kv = blockIdx.y, b = blockIdx.z;
+  Sight sight(shape);
+  int key = int(blockIdx.x) * kKeys;
+  QueryTiles range(sight, int(shape.groups), key, kKeys, kQueries);
+  QueryTile tile{int(kv * shape.groups), range.first}, next = tile;
   auto copyQueries = [&](int buffer) {
     copyTile<kQueries, D>(queries + buffer * kPassing, headOf(call.q, b, next.head), next.query,
-                          shape.sequence, headDim, call.qPacks);
+                          sight.queries, headDim, call.qPacks);
   };
   auto copyDouts = [&] {
-    copyTile<kQueries, D>(douts, headOf(call.dout, b, next.head), next.query, shape.sequence,
+    copyTile<kQueries, D>(douts, headOf(call.dout, b, next.head), next.query, sight.queries,
                           valueDim, call.doutPacks);
   };
   auto keepNumber = [&](int buffer, float number) {
     if (int(threadIdx.x) < 2 * kQueries)
       numbers[buffer][threadIdx.x / kQueries][threadIdx.x % kQueries] = number;
   };
-  copyTile<kKeys, D>(keys, headOf(call.k, b, kv), key, shape.keySequence, headDim, call.kPacks);
-  copyTile<kKeys, D>(values, headOf(call.v, b, kv), key, shape.keySequence, valueDim, call.vPacks);
+  copyTile<kKeys, D>(keys, headOf(call.k, b, kv), key, sight.keys, headDim, call.kPacks);
+  copyTile<kKeys, D>(values, headOf(call.v, b, kv), key, sight.keys, valueDim, call.vPacks);
   if (range.tiles > 0) {
     copyQueries(0);
     copyDouts();
@@ -210,7 +211,7 @@ __global__ void __launch_bounds__(kMmaThreads) keyGradientsOnTensorCores(Backwar
   }
   commitCopies();
 
-  int64_t first = key + warp * kRows; // of the warp's keys
+  int first = key + warp * kRows; // of the warp's keys
   T *ownKeys = keys + warp * kOwn, *ownValues = values + warp * kOwn;
   float dk[kTiles][D / 8][4] = {}, dv[kTiles][D / 8][4] = {};
   for (int i = 0; i < range.tiles; ++i, tile = next) {
@@ -228,13 +229,13 @@ __global__ void __launch_bounds__(kMmaThreads) keyGradientsOnTensorCores(Backwar
     commitCopies();
     const T *passing = queries + i % 2 * kPassing;
     float p[kTiles][kQueries / 8][4] = {}, ds[kTiles][kQueries / 8][4] = {};
-    int64_t last = least(tile.query + kQueries, shape.sequence) - 1;
-    bool some = meetsKeys(shape, tile.query, last, first, first + kRows);
+    int last = min(tile.query + kQueries, sight.queries) - 1;
+    bool some = meetsKeys(sight, tile.query, last, first, first + kRows);
     if (some) { // the whole warp
       multiplyByRows<kTiles, kQueries, D>(p, ownKeys + laneOfA<D>(lane),
                                           passing + laneOfRowsB<D>(lane));
-      if (hidesKeys(shape, tile.query, last, first, first + kRows))
-        hideFromQueries<kTiles, kQueries>(p, shape, tile.query, first);
+      if (hidesKeys(sight, tile.query, last, first, first + kRows))
+        hideFromQueries<kTiles, kQueries>(p, sight, tile.query, first);
       weigh<kTiles, kQueries>(p, numbers[i % 2][0], shape.scale * kLog2E);
       addWeighted<kTiles, kQueries, D>(dv, p, douts + laneOfA<D>(lane));
       multiplyByRows<kTiles, kQueries, D>(ds, ownValues + laneOfA<D>(lane),
@@ -255,9 +256,9 @@ __global__ void __launch_bounds__(kMmaThreads) keyGradientsOnTensorCores(Backwar
   waitForCopies<0>(); // of keys and values, if there was no query
   __syncthreads();
   scaleBy(dk, shape.scale);
-  storeRowsOfC<kTiles, D>(headOf(call.dk, b, kv), dk, ownKeys, first, shape.keySequence, headDim,
+  storeRowsOfC<kTiles, D>(headOf(call.dk, b, kv), dk, ownKeys, first, sight.keys, headDim,
                           call.dkPacks);
-  storeRowsOfC<kTiles, D>(headOf(call.dv, b, kv), dv, ownValues, first, shape.keySequence, valueDim,
+  storeRowsOfC<kTiles, D>(headOf(call.dv, b, kv), dv, ownValues, first, sight.keys, valueDim,
                           call.dvPacks);
 }
 
@@ -273,21 +274,22 @@ __global__ void __launch_bounds__(kMmaThreads) queryGradientsOnTensorCores(Backw
   int lane = int(threadIdx.x) % kWarp, warp = int(threadIdx.x) / kWarp;
   int headDim = int(shape.headDim), valueDim = int(shape.valueDim);
   int64_t h = blockIdx.y, b = blockIdx.z, kv = h / shape.groups;
-  int64_t query = (int64_t(gridDim.x) - 1 - blockIdx.x) * kQueriesOfBlock;
-  int64_t last = least(query + kQueriesOfBlock, shape.sequence) - 1;
-  int64_t begin = firstKey(shape, query) / kKeys * kKeys, end = visibleKeys(shape, last);
-  int64_t tiles = end > begin ? ceilDiv(end - begin, kKeys) : 0;
-  auto copyKeys = [&](int64_t i) {
+  Sight sight(shape);
+  int query = int(gridDim.x - 1 - blockIdx.x) * kQueriesOfBlock;
+  int begin = sight.first(query) / kKeys * kKeys;
+  int end = sight.end(min(query + kQueriesOfBlock, sight.queries) - 1);
+  int tiles = end > begin ? (end - begin + kKeys - 1) / kKeys : 0;
+  auto copyKeys = [&](int i) {
     copyTile<kKeys, D>(keys + i % 2 * kPassing, headOf(call.k, b, kv), begin + i * kKeys,
-                       shape.keySequence, headDim, call.kPacks);
+                       sight.keys, headDim, call.kPacks);
   };
-  auto copyValues = [&](int64_t i) {
-    copyTile<kKeys, D>(values, headOf(call.v, b, kv), begin + i * kKeys, shape.keySequence,
-                       valueDim, call.vPacks);
+  auto copyValues = [&](int i) {
+    copyTile<kKeys, D>(values, headOf(call.v, b, kv), begin + i * kKeys, sight.keys, valueDim,
+                       call.vPacks);
   };
-  copyTile<kQueriesOfBlock, D>(queries, headOf(call.q, b, h), query, shape.sequence, headDim,
+  copyTile<kQueriesOfBlock, D>(queries, headOf(call.q, b, h), query, sight.queries, headDim,
                                call.qPacks);
-  copyTile<kQueriesOfBlock, D>(douts, headOf(call.dout, b, h), query, shape.sequence, valueDim,
+  copyTile<kQueriesOfBlock, D>(douts, headOf(call.dout, b, h), query, sight.queries, valueDim,
                                call.doutPacks);
   if (tiles > 0) {
     copyKeys(0);
@@ -296,20 +298,20 @@ __global__ void __launch_bounds__(kMmaThreads) queryGradientsOnTensorCores(Backw
   commitCopies();
 
   T *ownQueries = queries + warp * kOwn, *ownDouts = douts + warp * kOwn;
-  int64_t first = query + warp * 16 * kQueryTiles;
-  int64_t warpLast = least(first + 16 * kQueryTiles, shape.sequence) - 1;
+  int first = query + warp * 16 * kQueryTiles;
+  int warpLast = min(first + 16 * kQueryTiles, sight.queries) - 1;
   float dq[kQueryTiles][D / 8][4] = {}, shift[kQueryTiles][2], delta[kQueryTiles][2];
 #pragma unroll
   for (int t = 0; t < kQueryTiles; ++t)
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      int64_t at = first + 16 * t + 8 * half + lane / 4;
-      bool inside = at < shape.sequence;
+      int at = first + 16 * t + 8 * half + lane / 4;
+      bool inside = at < sight.queries;
       shift[t][half] = inside ? call.logSumExp2[call.rowOf(b, h, at)] : -Largest::kNone;
       delta[t][half] = inside ? call.delta[call.rowOf(b, h, at)] : 0.0f;
     }
-  for (int64_t i = 0; i < tiles; ++i) {
-    int64_t key = begin + i * kKeys;
+  for (int i = 0; i < tiles; ++i) {
+    int key = begin + i * kKeys;
     waitForCopies<0>();
     __syncthreads(); // keys and values are there, and all are done with the last keys
     if (i + 1 < tiles)
@@ -317,7 +319,7 @@ __global__ void __launch_bounds__(kMmaThreads) queryGradientsOnTensorCores(Backw
     commitCopies();
     const T *passing = keys + i % 2 * kPassing;
     float p[kQueryTiles][kKeys / 8][4] = {}, ds[kQueryTiles][kKeys / 8][4] = {};
-    bool some = meetsKeys(shape, first, warpLast, key, key + kKeys);
+    bool some = meetsKeys(sight, first, warpLast, key, key + kKeys);
     if (some) { // the whole warp
       multiplyByRows<kQueryTiles, kKeys, D>(p, ownQueries + laneOfA<D>(lane),
                                             passing + laneOfRowsB<D>(lane));
@@ -330,8 +332,8 @@ __global__ void __launch_bounds__(kMmaThreads) queryGradientsOnTensorCores(Backw
     commitCopies();
     if (!some)
       continue;
-    if (hidesKeys(shape, first, warpLast, key, key + kKeys))
-      hideKeys<kQueryTiles, kKeys>(p, shape, first + lane / 4, key);
+    if (hidesKeys(sight, first, warpLast, key, key + kKeys))
+      hideKeys<kQueryTiles, kKeys>(p, sight, first + lane / 4, key);
 #pragma unroll
     for (int t = 0; t < kQueryTiles; ++t)
 #pragma unroll
@@ -347,8 +349,8 @@ __global__ void __launch_bounds__(kMmaThreads) queryGradientsOnTensorCores(Backw
   waitForCopies<0>(); // of queries, if there was no key
   __syncthreads();
   scaleBy(dq, shape.scale);
-  storeRowsOfC<kQueryTiles, D>(headOf(call.dq, b, h), dq, ownQueries, first, shape.sequence,
-                               headDim, call.dqPacks);
+  storeRowsOfC<kQueryTiles, D>(headOf(call.dq, b, h), dq, ownQueries, first, sight.queries, headDim,
+                               call.dqPacks);
 }
 
 } // namespace
@@ -370,13 +372,15 @@ void attentionBackwardMma(const Stream &stream, const MmaBackward<T> &operands) 
       PARTITA_RT_LAUNCH((keyGradientsOnTensorCores<T, D>),
                         attentionGrid(ceilDiv(shape.keySequence, kKeysOfBlock<D>),
                                       shape.heads / shape.groups, shape.batch),
-                        kMmaThreads, mmaTileBytes<D>(2 * kKeysOfBlock<D> + 3 * kPassingQueries<D>),
-                        stream, call);
+                        kMmaThreads,
+                        (mmaTileBytes<D, 2 * kKeysOfBlock<D> + 3 * kPassingQueries<D>>()), stream,
+                        call);
     if (shape.sequence > 0)
       PARTITA_RT_LAUNCH(
           (queryGradientsOnTensorCores<T, D>),
           attentionGrid(ceilDiv(shape.sequence, kQueriesOfBlock), shape.heads, shape.batch),
-          kMmaThreads, mmaTileBytes<D>(2 * kQueriesOfBlock + 3 * kPassingKeys<D>), stream, call);
+          kMmaThreads, (mmaTileBytes<D, 2 * kQueriesOfBlock + 3 * kPassingKeys<D>>()), stream,
+          call);
   });
 }
 

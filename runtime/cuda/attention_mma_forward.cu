@@ -84,26 +84,27 @@ __global__ void __launch_bounds__(kMmaThreads) forwardOnTensorCores(Forward<T> c
   T *values = keys + kKeys * kMmaPitch<D>;
   int lane = int(threadIdx.x) % kWarp, warp = int(threadIdx.x) / kWarp;
   int64_t h = blockIdx.y, b = blockIdx.z, kv = h / shape.groups;
-  int64_t query = (int64_t(gridDim.x) - 1 - blockIdx.x) * kQueries;
-  int64_t last = least(query + kQueries, shape.sequence) - 1;
-  int64_t begin = firstKey(shape, query) / kKeys * kKeys, end = visibleKeys(shape, last);
+  Sight sight(shape);
+  int query = int(gridDim.x - 1 - blockIdx.x) * kQueries;
+  int begin = sight.first(query) / kKeys * kKeys;
+  int end = sight.end(min(query + kQueries, sight.queries) - 1);
   HeadRows<const T> keyRows = headOf(call.k, b, kv), valueRows = headOf(call.v, b, kv);
-  copyTile<kQueries, D>(queries, headOf(call.q, b, h), query, shape.sequence, int(shape.headDim),
+  copyTile<kQueries, D>(queries, headOf(call.q, b, h), query, sight.queries, int(shape.headDim),
                         call.qPacks);
-  copyTile<kKeys, D>(keys, keyRows, begin, shape.keySequence, int(shape.headDim), call.kPacks);
+  copyTile<kKeys, D>(keys, keyRows, begin, sight.keys, int(shape.headDim), call.kPacks);
   commitCopies();
 
   T *ownQueries = queries + warp * kQueriesOfWarp * kMmaPitch<D>;
-  int64_t first = query + warp * kQueriesOfWarp;
-  int64_t warpLast = least(first + kQueriesOfWarp, shape.sequence) - 1;
+  int first = query + warp * kQueriesOfWarp;
+  int warpLast = min(first + kQueriesOfWarp, sight.queries) - 1;
   float out[kTilesOfWarp][D / 8][4] = {};
   Softmax softmax;
-  for (int64_t key = begin; key < end; key += kKeys) {
+  for (int key = begin; key < end; key += kKeys) {
     waitForCopies<0>();
     __syncthreads(); // the keys are there, and all are done with the last values
-    copyTile<kKeys, D>(values, valueRows, key, shape.keySequence, int(shape.valueDim), call.vPacks);
+    copyTile<kKeys, D>(values, valueRows, key, sight.keys, int(shape.valueDim), call.vPacks);
     commitCopies();
-    bool some = meetsKeys(shape, first, warpLast, key, key + kKeys);
+    bool some = meetsKeys(sight, first, warpLast, key, key + kKeys);
     float scores[kTilesOfWarp][kKeys / 8][4] = {};
     if (some) // the whole warp
       multiplyByRows<kTilesOfWarp, kKeys, D>(scores, ownQueries + laneOfA<D>(lane),
@@ -111,13 +112,12 @@ __global__ void __launch_bounds__(kMmaThreads) forwardOnTensorCores(Forward<T> c
     waitForCopies<0>();
     __syncthreads(); // the values are there, and all are done with the keys
     if (key + kKeys < end)
-      copyTile<kKeys, D>(keys, keyRows, key + kKeys, shape.keySequence, int(shape.headDim),
-                         call.kPacks);
+      copyTile<kKeys, D>(keys, keyRows, key + kKeys, sight.keys, int(shape.headDim), call.kPacks);
     commitCopies();
     if (!some)
       continue;
-    if (hidesKeys(shape, first, warpLast, key, key + kKeys))
-      hideKeys<kTilesOfWarp, kKeys>(scores, shape, first + lane / 4, key);
+    if (hidesKeys(sight, first, warpLast, key, key + kKeys))
+      hideKeys<kTilesOfWarp, kKeys>(scores, sight, first + lane / 4, key);
     softmax.add(scores, out, shape.scale * kLog2E);
     addWeighted<kTilesOfWarp, kKeys, D>(out, scores, values + laneOfA<D>(lane));
   }
@@ -136,12 +136,12 @@ __global__ void __launch_bounds__(kMmaThreads) forwardOnTensorCores(Forward<T> c
 #pragma unroll
         for (int e = 2 * half; e < 2 * half + 2; ++e)
           out[i][j][e] = hidden ? 0.0f : out[i][j][e] * inverse;
-      int64_t row = first + 16 * i + 8 * half + lane / 4;
-      if (call.logSumExp && lane % 4 == 0 && row < shape.sequence)
+      int row = first + 16 * i + 8 * half + lane / 4;
+      if (call.logSumExp && lane % 4 == 0 && row < sight.queries)
         call.logSumExp[(b * shape.heads + h) * shape.sequence + row] =
             hidden ? Largest::kNone : softmax.largest[i][half] * kLn2 + logf(total);
     }
-  storeRowsOfC<kTilesOfWarp, D>(headOf(call.out, b, h), out, ownQueries, first, shape.sequence,
+  storeRowsOfC<kTilesOfWarp, D>(headOf(call.out, b, h), out, ownQueries, first, sight.queries,
                                 int(shape.valueDim), call.outPacks);
 }
 
@@ -158,7 +158,7 @@ void attentionForwardMma(const Stream &stream, const HeadsOf<T> &out, float *log
   withMmaHead(shape, [&](auto head) {
     constexpr int D = head();
     PARTITA_RT_LAUNCH((forwardOnTensorCores<T, D>), attentionGrid(tiles, shape.heads, shape.batch),
-                      kMmaThreads, mmaTileBytes<D>(kQueries + 2 * kKeys), stream, call);
+                      kMmaThreads, (mmaTileBytes<D, kQueries + 2 * kKeys>()), stream, call);
   });
 }
 

@@ -144,6 +144,41 @@ TYPED_TEST(AttentionOnTensorCores, Backward) {
   }
 }
 
+TYPED_TEST(AttentionOnTensorCores, PackedProjections) {
+  using T = TypeParam;
+  AttentionShape a = shapeOf(2, 3, 37, 37, 16, true);
+  Call<T> plain(a);
+  plain.forward();
+  plain.backward();
+  int64_t width = plain.qWidth, rows = a.batch * a.sequence;
+  Tensor<T> qkv(rows * 3 * width), dqkv(rows * 3 * width);
+  auto copy = [&](int i, const Tensor<T> &from) {
+    for (int64_t row = 0; row < rows; ++row)
+      std::copy_n(from.in() + row * width, width, qkv.data() + (3 * row + i) * width);
+  };
+  copy(0, plain.q);
+  copy(1, plain.k);
+  copy(2, plain.v);
+  auto packed = [&](auto *data, int i) {
+    return HeadsOf<std::remove_pointer_t<decltype(data)>>{data + i * width, a.sequence * 3 * width,
+                                                          3 * width, 16};
+  };
+  Call<T> call(a);
+  const T *in = qkv.in();
+  SimulatedStream stream;
+  attentionForward(stream, call.of(call.out.data(), a.sequence, width, 16), call.lse.data(),
+                   packed(in, 0), packed(in, 1), packed(in, 2), a);
+  EXPECT_BITS(call.out, plain.out.floats());
+  attentionBackward(stream, packed(dqkv.data(), 0), packed(dqkv.data(), 1), packed(dqkv.data(), 2),
+                    call.workspace.data(), call.of(call.dout.in(), a.sequence, width, 16),
+                    call.of(call.out.in(), a.sequence, width, 16), call.lse.in(), packed(in, 0),
+                    packed(in, 1), packed(in, 2), a);
+  copy(0, plain.dq);
+  copy(1, plain.dk);
+  copy(2, plain.dv);
+  EXPECT_BITS(dqkv, qkv.floats());
+}
+
 /// One warp: c = a b^T + c of a [16, 16], b [16, 16] and d = a b.
 template <typename T> __global__ void products(float *c, float *d, const T *a, const T *b) {
   alignas(16) __shared__ T tiles[2][16][16];

@@ -180,6 +180,8 @@ inline float __int_as_float(int bits) {
   std::memcpy(&x, &bits, sizeof(x));
   return x;
 }
+inline int min(int a, int b) { return a < b ? a : b; }
+inline int max(int a, int b) { return a > b ? a : b; }
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
 inline int __ffs(int x) { return __builtin_ffs(x); }
 inline float __expf(float x) { return expf(x); }
