@@ -11,6 +11,7 @@
 #include "partita_rt/kernels.h"
 #include "partita_rt/varints.h"
 
+#include <algorithm>
 #include <cstdio>
 
 namespace partita_rt {
@@ -80,7 +81,7 @@ template <typename T> struct Values {
       for (int64_t first = 0; first < count; first += kChunk) {
         int64_t n = std::min(kChunk, count - first);
         make(chunk, first, n);
-        convert(data + local + first, chunk, n);
+        std::copy_n(chunk, n, data + local + first);
       }
     }
   }
@@ -91,7 +92,7 @@ template <typename T> void fillPadding(const Rank &rank, const Parameter &parame
   int64_t inside = 0;
   forPiece(rank, parameter, [&](int64_t, int64_t, int64_t count) { inside += count; });
   if (inside != parameter.localShape.elements())
-    fill(values, 0.0f, parameter.localShape.elements());
+    std::fill_n(values, parameter.localShape.elements(), T(0.0f));
 }
 
 template <typename T>
@@ -100,7 +101,7 @@ void fillFromRule(const Rank &rank, const Parameter &parameter, Values<T> values
   if (rule.std == 0)
     return forPiece(rank, parameter, [&](int64_t, int64_t local, int64_t count) {
       values.put(local, count,
-                 [&](float *to, int64_t, int64_t n) { fill(to, float(rule.mean), n); });
+                 [&](float *to, int64_t, int64_t n) { std::fill_n(to, n, float(rule.mean)); });
     });
   uint64_t key = randomKey(seed, parameter.name);
   forPiece(rank, parameter, [&](int64_t global, int64_t local, int64_t count) {

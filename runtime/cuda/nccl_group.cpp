@@ -10,6 +10,14 @@
 
 namespace partita_rt::cuda {
 
+/// cudaEventQuery, after which "not ready" is no error that a kernel's launch would find.
+static cudaError_t query(cudaEvent_t event) {
+  cudaError_t answer = cudaEventQuery(event);
+  if (answer == cudaErrorNotReady)
+    (void)cudaGetLastError();
+  return answer;
+}
+
 NcclGroup::NcclGroup(const char *axis, std::string key, int rank, int size, ncclComm_t comm,
                      const Device &device, std::shared_ptr<Watchdog> itsWatchdog)
     : Communicator(axis, rank, size), name(std::move(key)), comm(comm), device(device),
@@ -56,7 +64,7 @@ cudaEvent_t NcclGroup::takeEvent() {
 void NcclGroup::retire(bool capturing) {
   while (!entries.empty() && entries.front().waitedFor) {
     Entry &entry = entries.front();
-    if (!entry.captured && (capturing || cudaEventQuery(entry.done) != cudaSuccess))
+    if (!entry.captured && (capturing || query(entry.done) != cudaSuccess))
       break;
     idle.push_back(entry.reached);
     idle.push_back(entry.done);
@@ -97,7 +105,7 @@ Pending NcclGroup::start(Request request) {
 
 /// The watchdog's questions: of events that are recorded, and not in a capture.
 bool NcclGroup::isUnderWay(const Entry &entry) const {
-  return !entry.issued || (!entry.captured && cudaEventQuery(entry.done) == cudaErrorNotReady);
+  return !entry.issued || (!entry.captured && query(entry.done) == cudaErrorNotReady);
 }
 
 void NcclGroup::finish(uint64_t number) {
@@ -120,7 +128,7 @@ bool NcclGroup::isComplete(uint64_t number) const {
   std::lock_guard<std::mutex> lock(mutex);
   for (const Entry &entry : entries)
     if (entry.signature.number == number)
-      return !entry.captured && cudaEventQuery(entry.done) == cudaSuccess;
+      return !entry.captured && query(entry.done) == cudaSuccess;
   return number <= started;
 }
 
@@ -145,7 +153,7 @@ std::string NcclGroup::whereIs(uint64_t number, const std::string &text) {
     std::string own = entry.signature.text() + " over axis " + axis();
     if (own != text)
       return "is at " + own;
-    if (entry.issued && !entry.captured && cudaEventQuery(entry.reached) == cudaErrorNotReady)
+    if (entry.issued && !entry.captured && query(entry.reached) == cudaErrorNotReady)
       return "has not reached it: its GPU is at what comes before";
     if (isUnderWay(entry))
       return "";

@@ -12,14 +12,10 @@ namespace partita_rt::cuda {
 
 /// Where a __device__ array stands.
 template <typename T, size_t N> const T *deviceTable(const T (&table)[N]) {
-#if defined(__CUDACC__)
   void *at = nullptr;
   if (cudaError_t error = cudaGetSymbolAddress(&at, table); error != cudaSuccess)
     fail("a constant array of the program: %s", cudaGetErrorString(error));
   return static_cast<const T *>(at);
-#else
-  return table;
-#endif
 }
 
 } // namespace partita_rt::cuda

@@ -173,6 +173,11 @@ cudaError_t cudaMemcpy2DAsync(void *dst, size_t dpitch, const void *src, size_t 
                               cudaStream_t stream = nullptr);
 cudaError_t cudaMemsetAsync(void *devPtr, int value, size_t count, cudaStream_t stream = nullptr);
 
+/// Of a __device__ array; NVIDIA's knows the size by itself.
+cudaError_t cudaGetSymbolAddress(void **devPtr, const void *symbol, size_t size);
+template <typename T> cudaError_t cudaGetSymbolAddress(void **devPtr, const T &symbol) {
+  return cudaGetSymbolAddress(devPtr, &symbol, sizeof(symbol));
+}
 inline cudaError_t cudaMallocHost(void **ptr, size_t size, unsigned flags = 0) {
   return cudaHostAlloc(ptr, size, flags);
 }

@@ -297,6 +297,26 @@ cudaError_t allocate(Range &range, void **result, size_t size, const char *funct
   return *result ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 
+/// The device's copy of a __device__ array, which is the host's otherwise: made at the first
+/// question, as CUDA loads a module.
+cudaError_t symbolAddress(void **result, const void *symbol, size_t size) {
+  static std::map<const void *, char *> copies;
+  if (!result)
+    return cudaErrorInvalidValue;
+  if (cudaError_t error = bindDevice(); error != cudaSuccess)
+    return error;
+  char *&copy = copies[symbol];
+  if (!copy) {
+    copy = space().device.allocate(size);
+    if (!copy)
+      return cudaErrorMemoryAllocation;
+    simulated::DeviceAccess access;
+    std::memcpy(copy, symbol, size);
+  }
+  *result = copy;
+  return cudaSuccess;
+}
+
 cudaError_t release(Range &range, void *pointer, const char *function) {
   if (cudaError_t error = unsafeInCapture(function); error != cudaSuccess)
     return error;
@@ -316,6 +336,9 @@ cudaError_t release(Range &range, void *pointer, const char *function) {
 
 cudaError_t cudaMalloc(void **devPtr, size_t size) {
   return call([&] { return allocate(space().device, devPtr, size, "cudaMalloc"); });
+}
+cudaError_t cudaGetSymbolAddress(void **devPtr, const void *symbol, size_t size) {
+  return call([&] { return symbolAddress(devPtr, symbol, size); });
 }
 cudaError_t cudaFree(void *devPtr) {
   return call([&] { return release(space().device, devPtr, "cudaFree"); });

@@ -1,0 +1,64 @@
+"""A program compiled for CUDA, run without a GPU by the simulated one of test/Support: its losses are the CPU program's,
+its bits the same whatever order streams, warps and ranks run in, and its checkpoints the CPU program's to go on from.
+
+usage: simulated.py MODEL FOLDER STEPS TOLERANCE [OPTION OF compile...]    (PARTITA_BUILD, PARTITA_SOURCE: the folders)
+"""
+import csv
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+from commands import call
+
+model, folder, steps, tolerance, *options = sys.argv[1:]
+build, source = os.environ["PARTITA_BUILD"], os.environ["PARTITA_SOURCE"]
+SEEDS = {"1": "forward", "2": "random", "3": "reverse"}
+
+
+def compiled(target, *more):
+    program = os.path.join(folder, target)
+    call("partita", "compile", model, *options, "--target", target, *more, "-o", program)
+    return program
+
+
+def built(program):
+    """By g++, with the simulated CUDA beside the CUDA runtime's own sources."""
+    name = json.load(open(program + "/manifest.json"))["program"]
+    support, libraries = source + "/test/Support", build + "/lib/libpartita_rt_cuda_"
+    call("g++", "-std=c++17", "-O1", "-march=native", "-fno-math-errno", "-ffp-contract=off", "-Wno-unknown-pragmas", "-xc++",
+         program + "/model.cu", "-xnone", *("-I" + path for path in (source + "/runtime/include", source + "/runtime", support,
+                                                                    support + "/simulated")),
+         libraries + "process.a", libraries + "kernels.a", "-lpthread", "-o", program + "/" + name)
+    return program
+
+
+def run(program, log, seed, *more):
+    """Losses of the steps, parameters at the end as bytes."""
+    parameters = os.path.join(folder, log + ".safetensors")
+    environment = dict(os.environ, PARTITA_SIMULATED_SEED=seed, PARTITA_SIMULATED_ORDER=SEEDS[seed],
+                       PARTITA_RT_SHARE_GPU="1", PARTITA_RT_TIMEOUT="120")
+    done = subprocess.run(["partita", "run", program, "--data", folder + "/tokens.bin", "--steps", steps, "--init", "seed:1",
+                           "--log", os.path.join(folder, log + ".csv"), "--dump-parameters", parameters, *more],
+                          env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, (program, done.stdout, done.stderr)
+    with open(os.path.join(folder, log + ".csv")) as file:
+        losses = [float(row["loss"]) for row in csv.DictReader(file)]
+    with open(parameters, "rb") as file:
+        return np.array(losses), file.read(), done.stdout
+
+
+os.makedirs(folder, exist_ok=True)
+np.random.default_rng(5).integers(0, 60, 4000).astype(np.uint16).tofile(folder + "/tokens.bin")
+expected, _, _ = run(compiled("cpu"), "cpu", "1")
+program = built(compiled("cuda", "--no-build"))
+losses, bits, output = run(program, "cuda", "1")
+worst = float(np.max(np.abs(losses - expected) / np.abs(expected)))
+assert worst <= float(tolerance), (losses, expected)
+print(f"losses of {len(losses)} steps within {tolerance} of the CPU's")
+for seed in ("2", "3"):
+    again, others, _ = run(program, "cuda" + seed, seed)
+    assert np.array_equal(again, losses), (seed, again, losses)
+    assert others == bits, f"other parameters under seed {seed}"
+print("the same bits in every order of streams and warps")
