@@ -27,6 +27,7 @@ namespace simulated {
 namespace {
 
 constexpr size_t kPage = 4096, kAlignment = 256;
+constexpr size_t kHugePage = size_t(2) << 20; // opened and closed 512 times faster
 constexpr unsigned char kMargin = 0xa5;
 
 size_t roundUp(size_t n, size_t to) { return (n + to - 1) / to * to; }
@@ -95,8 +96,9 @@ void Range::reserve() {
         mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (mapped == MAP_FAILED)
       continue;
-    begin = next = static_cast<char *>(mapped);
+    begin = static_cast<char *>(mapped);
     end = begin + size;
+    begin = next = begin + (kHugePage - reinterpret_cast<uintptr_t>(begin) % kHugePage);
     break;
   }
   static bool handled = false;
@@ -112,11 +114,16 @@ void Range::reserve() {
 char *Range::allocate(size_t size) {
   reserve();
   size_t pageBytes = roundUp(roundUp(size, kAlignment), kPage);
-  if (pageBytes < size || size_t(end - next) < pageBytes + 2 * kPage)
+  size_t guard = kPage;
+  if (pageBytes >= kHugePage)
+    guard += roundUp(size_t(next + kPage - begin), kHugePage) - size_t(next + kPage - begin);
+  if (pageBytes < size || size_t(end - next) < pageBytes + guard + kPage)
     return nullptr;
-  char *pages = next + kPage;
+  char *pages = next + guard;
   if (mprotect(pages, pageBytes, PROT_READ | PROT_WRITE) != 0)
     return nullptr;
+  if (pageBytes >= kHugePage)
+    madvise(pages, pageBytes, MADV_HUGEPAGE);
   next = pages + pageBytes;
   char *at = pages + pageBytes - roundUp(size, kAlignment);
   std::memset(pages, kMargin, size_t(at - pages));
