@@ -31,7 +31,7 @@ inline std::vector<Ended> runRanks(int ranks, const std::function<void(int)> &bo
     outputs.push_back(std::tmpfile());
     pid_t child = fork();
     if (child == 0) {
-      alarm(60);
+      alarm(300); // long on a machine that is busy with other things
       dup2(fileno(outputs.back()), STDERR_FILENO);
       try {
         body(rank);
