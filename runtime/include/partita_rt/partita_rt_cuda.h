@@ -6,10 +6,10 @@
 
 #include "partita_rt/partita_rt.h"
 
+#include "partita_rt/cuda/comm.h"
 #include "partita_rt/cuda/device.h"
 #include "partita_rt/cuda/host_update.h"
 #include "partita_rt/cuda/kernels.h"
-#include "partita_rt/cuda/part.h"
 
 #include "cuda/map.cuh"
 #include "cuda/table.cuh"
