@@ -164,7 +164,7 @@ static std::string foreignEntry(StringRef folder) {
        entry.increment(error)) {
     StringRef name = path::filename(entry->path());
     if (name != "manifest.json" && name != "model.cpp" && name != "model.cu" &&
-        name != "Makefile" && name != *program && !name.ends_with(".o"))
+        name != "products.json" && name != "Makefile" && name != *program && !name.ends_with(".o"))
       return ("'" + name + "', which is not part of a program").str();
   }
   return "";
