@@ -223,6 +223,7 @@ TYPED_TEST(AttentionOnTensorCores, FragmentsAreMatrices) {
   });
 }
 
+#if !defined(PARTITA_TEST_ON_GPU) // of the simulation itself
 /// Reads what was copied without waiting for it.
 __global__ void forgottenWait(float *y, const float *x) {
   alignas(16) __shared__ float tile[4];
@@ -239,6 +240,7 @@ TEST(Simt, AForgottenWaitShows) {
   EXPECT_THROW(launch(), simt::LaunchError);
   EXPECT_EQ(y, 0.0f);
 }
+#endif
 
 } // namespace
 } // namespace partita_rt::cuda

@@ -13,9 +13,11 @@
 
 namespace partita_rt::cuda {
 
-/// Scratch memory of exactly so many bytes, which holds NaN at first.
+/// Scratch memory of exactly so many bytes, which holds NaN at first. What kernels write is on the
+/// heap or the stack: test/gpu runs the tests on a GPU, which reaches nothing else.
 struct SimulatedStream : Stream {
-  Fault faults{};
+  const std::unique_ptr<Fault> ownFaults{new Fault{}};
+  Fault &faults = *ownFaults;
   explicit SimulatedStream(int64_t bytes = 0)
       : memory(new (std::align_val_t(16)) unsigned char[size_t(bytes)]) {
     std::memset(memory.get(), 0xff, size_t(bytes));
