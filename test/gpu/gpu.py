@@ -1,0 +1,156 @@
+"""What pack, run and bench/gpu share: the list of programs, tokens, finding nvcc and the GPU, running
+a command or the ranks of a program with a time limit. Standard library only."""
+
+import collections
+import csv
+import os
+import pathlib
+import random
+import shlex
+import shutil
+import socket
+import struct
+import subprocess
+import tempfile
+import time
+
+TOKENS = 1 << 20  # of the benchmarks' data
+TINY_STEPS = 8
+
+Program = collections.namedtuple("Program", "name keys model options")
+
+
+def read_programs(path):
+    """The lines of test/gpu/programs."""
+    programs = []
+    for number, line in enumerate(pathlib.Path(path).read_text().splitlines(), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        head, colon, tail = line.partition(" : ")
+        words = head.split()
+        if not colon or len(words) != 2 or not tail.split():
+            raise SystemExit(f"{path}:{number}: NAME KEY=VALUE,... : MODEL OPTIONS is expected")
+        keys = dict(each.partition("=")[::2] for each in words[1].split(","))
+        unknown = set(keys) - {"tolerance", "like", "bench"}
+        if unknown or ("bench" in keys) == ("tolerance" in keys):
+            raise SystemExit(f"{path}:{number}: tolerance=T[,like=NAME] or bench=N is expected")
+        model, *options = shlex.split(tail)
+        programs.append(Program(words[0], keys, model, options))
+    return programs
+
+
+def is_bench(program):
+    return "bench" in program.keys
+
+
+def write_tokens(path, vocabulary, count):
+    """A .bin of uint16 tokens, as nanoGPT writes them."""
+    generator = random.Random(1)
+    with open(path, "wb") as file:
+        file.write(struct.pack(f"<{count}H", *(int(generator.random() * vocabulary)
+                                               for _ in range(count))))
+
+
+def losses_of(path):
+    with open(path, newline="") as file:
+        return [row["loss"] for row in csv.DictReader(file)]
+
+
+def column(path, name):
+    with open(path, newline="") as file:
+        return [float(row[name]) for row in csv.DictReader(file)]
+
+
+def find_nvcc():
+    home = os.environ.get("CUDA_HOME")
+    for folder in [home and os.path.join(home, "bin"), *os.get_exec_path(), "/usr/local/cuda/bin"]:
+        path = folder and os.path.join(folder, "nvcc")
+        if path and os.access(path, os.X_OK):
+            return path
+    return None
+
+
+def query_gpu(fields):
+    """What nvidia-smi says of the first GPU, by field; None where there is none."""
+    if not shutil.which("nvidia-smi"):
+        return None
+    done = subprocess.run(["nvidia-smi", "--id=0", "--format=csv,noheader,nounits",
+                           "--query-gpu=" + ",".join(fields)], capture_output=True, text=True)
+    values = [each.strip() for each in done.stdout.strip().split(",")]
+    return dict(zip(fields, values)) if done.returncode == 0 and len(values) == len(fields) else None
+
+
+GPU_FIELDS = ["name", "driver_version", "compute_cap", "memory.total", "clocks.sm", "clocks.max.sm",
+              "clocks.mem", "power.limit"]
+
+
+class Result:
+    """Exit status, output and seconds; what is wrong in one line, or nothing."""
+
+    def __init__(self, status, output, seconds, limit=None):
+        self.status, self.output, self.seconds = status, output, seconds
+        self.timed_out = limit is not None
+        lines = [line for line in output.strip().splitlines() if line.strip()]
+        self.problem = (f"ran past {limit:.0f} s" if self.timed_out else "" if status == 0 else
+                        f"exit {status}: {lines[-1][:200] if lines else 'no output'}")
+
+
+def run(command, limit, environment=None, folder=None):
+    """Runs to the end, or ends it after `limit` seconds with all that it started."""
+    return run_all([(command, environment)], limit, folder)
+
+
+def run_all(commands, limit, folder=None):
+    """Runs (command, environment) side by side; the first that fails ends the others. The result is
+    the first that failed, or the first."""
+    start = time.monotonic()
+    running = []
+    for command, environment in commands:
+        output = tempfile.TemporaryFile("w+")
+        child = subprocess.Popen([str(word) for word in command], stdout=output, stderr=subprocess.STDOUT,
+                                 stdin=subprocess.DEVNULL, cwd=folder, start_new_session=True,
+                                 env={**os.environ, **(environment or {})})
+        running.append((child, output))
+    worst, late = None, False
+    grace = None  # ranks that have lost one end by themselves, with a message
+    while any(child.poll() is None for child, _ in running):
+        late = time.monotonic() - start > limit
+        failed = [i for i, (child, _) in enumerate(running) if child.poll() not in (None, 0)]
+        if failed and worst is None:
+            worst, grace = failed[0], time.monotonic() + 15
+        if late or (grace and time.monotonic() > grace):
+            for child, _ in running:
+                if child.poll() is None:
+                    os.killpg(child.pid, 9)
+            for child, _ in running:
+                child.wait()
+            break
+        time.sleep(0.02)
+    seconds = time.monotonic() - start
+    if worst is None:
+        worst = next((i for i, (child, _) in enumerate(running) if child.returncode != 0), 0)
+    child, output = running[worst]
+    output.seek(0)
+    return Result(child.returncode, output.read(), seconds, limit if late else None)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def run_ranks(program, ranks, arguments, limit):
+    """One process per rank, all on one GPU if there are not more: NCCL takes processes of different
+    NCCL_HOSTIDs for different hosts, which may share a GPU; it then goes through sockets."""
+    if ranks == 1:
+        return run([program, *arguments], limit)
+    port = str(free_port())
+    commands = []
+    for rank in range(ranks):
+        commands.append(([program, *arguments], {
+            "RANK": str(rank), "WORLD_SIZE": str(ranks), "LOCAL_RANK": str(rank),
+            "LOCAL_WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port,
+            "PARTITA_RT_SHARE_GPU": "1", "NCCL_HOSTID": f"partita-{port}-{rank}", "NCCL_NET": "Socket",
+            "NCCL_SOCKET_IFNAME": "lo", "NCCL_IB_DISABLE": "1", "NCCL_MNNVL_ENABLE": "0"}))
+    return run_all(commands, limit)
