@@ -10,7 +10,7 @@ namespace partita_rt::cuda {
 namespace {
 
 struct map_add_mul_element {
-  void operator()(float &out0, float &out1, float a, float b, float c) const {
+  __host__ __device__ void operator()(float &out0, float &out1, float a, float b, float c) const {
     const float t0 = a + b;
     const float t1 = t0 * c;
     out0 = t0;
@@ -49,13 +49,14 @@ TYPED_TEST(MapOf, Rows) {
     }
 }
 
+struct Negate {
+  __device__ void operator()(float &out, float x) const { out = -x; }
+};
+
 TEST(Map, FourLoops) {
   const int64_t n[] = {2, 3, 2, 5};
   Floats a = randomFloats(200, "a"), expected(60);
   Tensor<float> x(a), y(60);
-  struct Negate {
-    void operator()(float &out, float x) const { out = -x; }
-  };
   mapElements(SimulatedStream(), {n[0], n[1], n[2], n[3]}, Negate(), each(y.data(), {30, 10, 5}),
               each(x.in(), {7, 20, 60}));
   for (int64_t i = 0; i < 60; ++i)
@@ -63,14 +64,15 @@ TEST(Map, FourLoops) {
   EXPECT_BITS(y, expected);
 }
 
+struct Select {
+  __device__ void operator()(int64_t &out, bool &big, bool c, int64_t a, int32_t b) const {
+    out = select(c, a, int64_t(b));
+    big = a > int64_t(b);
+  }
+};
+
 /// Whole numbers and truth values go through registers as they are: 2^53 + 1 is no double.
 TEST(Map, OtherTypes) {
-  struct Select {
-    void operator()(int64_t &out, bool &big, bool c, int64_t a, int32_t b) const {
-      out = select(c, a, int64_t(b));
-      big = a > int64_t(b);
-    }
-  };
   constexpr int64_t n = 37;
   Tensor<int64_t> a(n, 1), out(n);
   Tensor<int32_t> b(n, 3);
@@ -90,11 +92,12 @@ TEST(Map, OtherTypes) {
     EXPECT_TRUE(big[i]);
 }
 
+struct Double {
+  __device__ void operator()(float &out, float x) const { out = 2 * x; }
+};
+
 /// An output may stand where an operand stood.
 TEST(Map, InPlace) {
-  struct Double {
-    void operator()(float &out, float x) const { out = 2 * x; }
-  };
   Floats x = randomFloats(1001, "x"), expected = x;
   for (float &each : expected)
     each *= 2;
@@ -114,7 +117,7 @@ struct momentum_step {
     float rate_f, keep_f;
     uint64_t key;
     bool applies, nearest;
-    void operator()(int64_t i, float &p, float &m, float &rounded, float g) const {
+    __device__ void operator()(int64_t i, float &p, float &m, float &rounded, float g) const {
       if (!applies) {
         rounded =
             nearest ? p : float(roundStochastically(p, uint16_t(mix64(key + uint64_t(i)) >> 48)));
@@ -126,7 +129,7 @@ struct momentum_step {
     }
   };
 
-  Element prepare() const {
+  __device__ Element prepare() const {
     const double rate = rate_at.read();
     const double beta = beta_at.read();
     const double apply = apply_at.read();
@@ -180,13 +183,13 @@ struct squares_step {
   Scalar scale_at;
   struct Element {
     float scale_f;
-    void operator()(int64_t, double (&sums)[2], float p, float g) const {
+    __device__ void operator()(int64_t, double (&sums)[2], float p, float g) const {
       const float u = scale_f * g;
       sums[0] += double(p) * double(p);
       sums[1] += double(u) * double(u);
     }
   };
-  Element prepare() const { return {float(scale_at.read())}; }
+  __device__ Element prepare() const { return {float(scale_at.read())}; }
 };
 
 TEST(Updates, Squares) {
