@@ -16,10 +16,6 @@
 
 namespace partita_rt {
 
-double roundingKey(const Rank &rank, int64_t parameter, float applied) {
-  return keyOfRounding(rank.seed, rank.update, parameter, applied);
-}
-
 /// The files that values are read from, each opened once.
 class InitialFiles {
 public:

@@ -1,4 +1,4 @@
-// The random numbers that parameters begin as (init.h): by seed, parameter and element alone.
+// The random numbers that parameters begin as, and are rounded by (init.h).
 
 #include "partita_rt/random.h"
 #include "partita_rt/init.h"
@@ -10,6 +10,10 @@ uint64_t randomKey(uint64_t seed, const char *name) {
   for (const char *p = name; *p; ++p)
     hash = (hash ^ static_cast<unsigned char>(*p)) * 0x100000001B3u;
   return mix64(mix64(seed) ^ hash);
+}
+
+double roundingKey(const Rank &rank, int64_t parameter, float applied) {
+  return keyOfRounding(rank.seed, rank.update, parameter, applied);
 }
 
 /// The four 16-bit fields of x, added.
