@@ -48,9 +48,10 @@ GpuName takeGpu(const cuda::Rendezvous &rendezvous) {
   bool own = count == 1 && visible && *visible;
   int number = rendezvous.localRank();
   if (number >= count && !own && !sharesGpu())
-    fail("it is process %d on %s, which has %d GPUs: each rank needs one of its own; start fewer "
-         "ranks there, or compile with another --mesh",
-         number + 1, rendezvous.peers()[size_t(rendezvous.rank())].host.c_str(), count);
+    fail("%s has %d GPU%s and at least %d ranks, each of which needs one of its own; start fewer "
+         "there, or compile with another --mesh",
+         rendezvous.peers()[size_t(rendezvous.rank())].host.c_str(), count, count == 1 ? "" : "s",
+         number + 1);
   checkCuda(cudaSetDevice(own ? 0 : number % count), "cudaSetDevice");
   int device = 0;
   cudaDeviceProp properties;

@@ -3,6 +3,7 @@
 #include "cuda/memory.h"
 
 #include "common/launch.h"
+#include "common/metrics.h"
 #include "common/options.h"
 #include "cuda/cuda.h"
 #include "partita_rt/cuda/shapes.h"
@@ -51,13 +52,6 @@ std::vector<Need> deviceNeeds(const Program &program, const RunOptions *options)
           {"workspace of matrix products", kProductsWorkspace}};
 }
 
-static std::string gigabytes(int64_t bytes) {
-  char text[32];
-  std::snprintf(text, sizeof(text), bytes < 100'000'000 ? "%.3f GB" : "%.2f GB",
-                double(bytes) / 1e9);
-  return text;
-}
-
 void checkFits(const std::vector<Need> &needs) {
   size_t free = 0, total = 0;
   checkCuda(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
@@ -66,7 +60,7 @@ void checkFits(const std::vector<Need> &needs) {
   for (const Need &need : needs) {
     sum += need.bytes;
     if (need.bytes > 0)
-      parts += (parts.empty() ? "" : ", ") + gigabytes(need.bytes) + " " + need.what;
+      parts += (parts.empty() ? "" : ", ") + grouped(need.bytes) + " " + need.what;
   }
   if (sum <= int64_t(free))
     return;
@@ -74,11 +68,12 @@ void checkFits(const std::vector<Need> &needs) {
   cudaDeviceProp properties;
   checkCuda(cudaGetDevice(&device), "cudaGetDevice");
   checkCuda(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
-  fail("the program needs %s of its GPU's memory (%s); %s has %s, of which %s are free (CUDA's "
+  fail("the program needs %s bytes of its GPU's memory (%s); %s has %s, of which %s are free "
+       "(CUDA's "
        "context, NCCL and other programs have the rest); free it, or compile with a smaller batch, "
        "--recompute, a higher --zero-stage or more ranks",
-       gigabytes(sum).c_str(), parts.c_str(), properties.name, gigabytes(int64_t(total)).c_str(),
-       gigabytes(int64_t(free)).c_str());
+       grouped(sum).c_str(), parts.c_str(), properties.name, grouped(int64_t(total)).c_str(),
+       grouped(int64_t(free)).c_str());
 }
 
 } // namespace partita_rt::cuda

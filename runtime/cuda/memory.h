@@ -43,8 +43,8 @@ struct Need {
 };
 std::vector<Need> deviceNeeds(const Program &program, const RunOptions *options);
 
-/// Throws Error if less than the needs is free on the current device: "the program needs 81.2 GB of
-/// the GPU (2.1 GB persistent, ...), NVIDIA H100 has 79.1 GB, of which 78.4 GB are free; ...".
+/// Throws Error if less than the needs is free on the current device: "the program needs
+/// 81,234,567,890 bytes of its GPU's memory (2,123,456 persistent, ...); NVIDIA H100 has ...".
 void checkFits(const std::vector<Need> &needs);
 
 } // namespace partita_rt::cuda
