@@ -4,6 +4,7 @@
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
 #include "partita/Lower/Lowering.h"
+#include "runtime/include/partita_rt/cuda/shapes.h"
 
 using namespace mlir;
 using namespace partita;
@@ -128,16 +129,28 @@ struct CrossEntropyGrad : KernelInterface::ExternalModel<CrossEntropyGrad, tx::C
 
 /// Tokens and columns of the vocabulary that a classifier works on at once: as many as keep matrix
 /// products fast and a block in the cache, the tokens in even parts.
-std::array<int64_t, 2> classifierBlock(Value labels) {
+///
+/// A GPU takes whole rows of logits, as many as the block's memory has room for: `copies` times so
+/// many rows of floats, 1 of the loss alone, 2 with its gradients. A thousand keep products large,
+/// of 16 bits they are two or four thousand, and the weight's gradient is rarely read again.
+std::array<int64_t, 2> classifierBlock(Operation *op, int64_t copies) {
+  auto labels = cast<RankedTensorType>(op->getOperand(2).getType());
+  int64_t all = std::max<int64_t>(labels.getNumElements(), 1);
+  if (isForCuda(op)) {
+    auto w = cast<RankedTensorType>(op->getOperand(1).getType());
+    int64_t bytes = all * elementBytes(w.getElementType());
+    int64_t rows =
+        llvm::divideCeil(static_cast<uint64_t>(bytes), static_cast<uint64_t>(4 * copies));
+    return {std::min<int64_t>(1024, rows), partita_rt::cuda::classifierStride(w.getDimSize(0))};
+  }
   constexpr int64_t rows = 512, columns = 512;
-  int64_t all = std::max<int64_t>(cast<RankedTensorType>(labels.getType()).getNumElements(), 1);
   return {static_cast<int64_t>(llvm::divideCeil(all, llvm::divideCeil(all, rows))), columns};
 }
 
 struct ClassifierLoss : KernelInterface::ExternalModel<ClassifierLoss, tx::ClassifierLossOp> {
   StringRef resultName(Operation *, unsigned) const { return "loss"; }
   int64_t workspaceElements(Operation *op) const {
-    auto [rows, columns] = classifierBlock(op->getOperand(2));
+    auto [rows, columns] = classifierBlock(op, 1);
     return rows * columns;
   }
   LogicalResult lower(Operation *op, Lowering &l) const {
@@ -145,7 +158,7 @@ struct ClassifierLoss : KernelInterface::ExternalModel<ClassifierLoss, tx::Class
     l.create<rt::ClassifierLossOp>(l.result(0), l.operand(0), l.operand(1), l.operand(2),
                                    l.scratch(), l.elements(op->getOperand(2)), w[1], w[0],
                                    cast<tx::ClassifierLossOp>(op).getIgnoreIndex(),
-                                   classifierBlock(op->getOperand(2)));
+                                   classifierBlock(op, 1));
     return success();
   }
 };
@@ -161,7 +174,7 @@ struct ClassifierLossGrad
   }
   int64_t workspaceElements(Operation *op) const {
     int64_t vocabulary = cast<RankedTensorType>(op->getOperand(1).getType()).getDimSize(0);
-    auto [rows, columns] = classifierBlock(op->getOperand(2));
+    auto [rows, columns] = classifierBlock(op, 2);
     auto x = cast<RankedTensorType>(op->getOperand(0).getType());
     int64_t dx = x.getElementType().isF32() ? 0 : x.getShape().back(); // summed up in floats
     return rows * (static_cast<int64_t>(llvm::alignTo(vocabulary, columns)) + columns + dx);
@@ -173,7 +186,7 @@ struct ClassifierLossGrad
     l.create<rt::ClassifierLossGradOp>(
         l.result(0), l.result(1), l.result(2), l.operand(3), l.operand(0), l.operand(1),
         l.operand(2), l.scratch(), scalar ? 0 : 1, rows, w[1], w[0],
-        cast<tx::ClassifierLossGradOp>(op).getIgnoreIndex(), classifierBlock(op->getOperand(2)));
+        cast<tx::ClassifierLossGradOp>(op).getIgnoreIndex(), classifierBlock(op, 2));
     return success();
   }
 };
