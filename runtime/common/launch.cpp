@@ -26,8 +26,13 @@ int64_t arenaBytes(const Program &program, const RunOptions *options) {
 
 double timeoutSeconds() {
   const char *text = std::getenv("PARTITA_RT_TIMEOUT");
-  double seconds = text ? std::atof(text) : 0;
-  return seconds > 0 ? seconds : 1800;
+  if (!text || !*text)
+    return 1800;
+  char *end = nullptr;
+  double seconds = std::strtod(text, &end);
+  if (*end || !(seconds > 0 && seconds < 1e9))
+    fail("PARTITA_RT_TIMEOUT=%.40s: a number of seconds above 0 is expected", text);
+  return seconds;
 }
 
 } // namespace partita_rt

@@ -15,8 +15,9 @@ namespace partita_rt {
 /// The process's place in the launch. One object per process, made before anything is printed.
 class World {
 public:
-  /// Joins the other processes when the environment says that a launcher made this one.
-  World();
+  /// Joins the other processes when the environment says that a launcher made this one, if they are
+  /// as many as the program's ranks or may be told so by check().
+  explicit World(const Program &program);
   ~World();
   World(const World &) = delete;
   World &operator=(const World &) = delete;
@@ -57,6 +58,7 @@ std::vector<int64_t> inputOffsets(const Program &program);
 int64_t arenaBytes(const Program &program, const RunOptions *options);
 
 /// PARTITA_RT_TIMEOUT: how many seconds a rank waits for another (1800).
+/// Throws Error if PARTITA_RT_TIMEOUT is no such number.
 double timeoutSeconds();
 
 /// Threads that BLAS uses in each rank.

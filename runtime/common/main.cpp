@@ -194,7 +194,8 @@ int programMain(int argc, char **argv, const Program &program) {
     return 1;
   };
   try {
-    joined = std::make_unique<World>();
+    joined = std::make_unique<World>(program);
+    timeoutSeconds(); // what is wrong with it is said now
   } catch (const std::exception &exception) {
     return say(exception.what());
   }

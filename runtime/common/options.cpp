@@ -291,6 +291,11 @@ RunOptions parseOptions(int argc, char **argv, const Program &program) {
       fail("%s is given twice", option.name);
     option.set(options, value);
   }
+  if (options.tune) {
+    if (given.count("--init"))
+      fail("--tune goes alone: no value of a parameter makes a product faster");
+    options.init = InitFrom::Seed; // no file is needed
+  }
   if (!options.help) {
     applyDefaults(options, given, program);
     settleSchedule(options, given, program);

@@ -248,7 +248,7 @@ static void runProcess(int number, const Program &program, const RunOptions *opt
 /// Is there for processes that mpirun made; without it the program's ranks are threads.
 struct World::Launch {};
 
-World::World() {
+World::World(const Program &) {
   bool mpi = false;
   for (const char *name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"})
     mpi = mpi || std::getenv(name);

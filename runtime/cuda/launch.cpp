@@ -33,7 +33,24 @@ struct GpuName {
 /// hosts (NCCL_HOSTID), and nothing is fast.
 bool sharesGpu() {
   const char *text = std::getenv("PARTITA_RT_SHARE_GPU");
-  return text && std::string(text) == "1";
+  std::string value = text ? text : "";
+  if (!value.empty() && value != "0" && value != "1")
+    fail("PARTITA_RT_SHARE_GPU=%.40s: 0 or 1 is expected", value.c_str());
+  return value == "1";
+}
+
+/// The architecture that the program was built for, as nvcc.mk says it ("sm_90"): its machine code
+/// runs on GPUs of that major number, from that minor number on.
+void checkArchitecture(const cudaDeviceProp &gpu) {
+#ifdef PARTITA_RT_ARCH
+  int built = std::atoi(PARTITA_RT_ARCH + 3), has = gpu.major * 10 + gpu.minor;
+  if (built / 10 != gpu.major || built > has)
+    fail("the program was built for " PARTITA_RT_ARCH
+         ", %s is sm_%d; build it for this GPU: make -B ARCH=sm_%d",
+         gpu.name, has, has);
+#else
+  (void)gpu;
+#endif
 }
 
 /// Takes the rank's GPU: of those that the process sees, the one with its number on its host; the
@@ -57,6 +74,7 @@ GpuName takeGpu(const cuda::Rendezvous &rendezvous) {
   cudaDeviceProp properties;
   checkCuda(cudaGetDevice(&device), "cudaGetDevice");
   checkCuda(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
+  checkArchitecture(properties);
   char bus[32] = {};
   checkCuda(cudaDeviceGetPCIBusId(bus, sizeof(bus), device), "cudaDeviceGetPCIBusId");
   return {std::string(properties.name) + ", compute capability " +
@@ -90,7 +108,7 @@ void shareChoices(const Rank &rank, cuda::Rendezvous &rendezvous) {
       if (gpu.matrixProducts().readChoices(path))
         text = gpu.matrixProducts().choicesText();
     } catch (const std::exception &exception) {
-      error = exception.what();
+      error = exception.what() + std::string("; tune the program again, or remove the file");
     }
   if (error = rendezvous.agree(error); !error.empty())
     throw Error(error);
@@ -111,17 +129,21 @@ void endCollectives(Rank &rank) {
 
 //===-- World -------------------------------------------------------------------------------===//
 
-/// A process that no launcher started is alone.
+/// Is not there where the program's ranks are others than the processes.
 struct World::Launch {
   explicit Launch(const cuda::LaunchEnvironment &environment) : rendezvous(environment) {}
   cuda::Rendezvous rendezvous;
 };
 
-World::World() {
+/// Processes that are not as many as the ranks do not wait for each other to learn it.
+World::World(const Program &program) {
   cuda::LaunchEnvironment environment = cuda::readEnvironment();
   processRank = environment.rank;
   processCount = environment.ranks;
+  if (processCount != rankCount(program))
+    return;
   launch = std::make_unique<Launch>(environment);
+  launch->rendezvous.setName(program.name);
 }
 
 World::~World() = default;
@@ -133,7 +155,6 @@ std::string World::usage(const Program &program) {
 
 void World::check(const Program &program) const {
   int ranks = rankCount(program);
-  launch->rendezvous.setName(program.name);
   if (processCount != ranks)
     fail("the program was compiled for %d ranks (%s), %d %s; start %d, as `partita run` does, or "
          "compile it with another --mesh",
@@ -141,7 +162,9 @@ void World::check(const Program &program) const {
          processCount == 1 ? "process was started" : "processes were started", ranks);
 }
 
-std::string World::agree(const std::string &error) { return launch->rendezvous.agree(error); }
+std::string World::agree(const std::string &error) {
+  return launch ? launch->rendezvous.agree(error) : error;
+}
 
 std::string World::run(const Program &program, const RunOptions *options,
                        const std::function<void(Rank &)> &body) {

@@ -5,5 +5,5 @@ ifeq ($(NVCC),)
 $(error nvcc is neither in CUDA_HOME nor in the PATH nor in /usr/local/cuda; set NVCC)
 endif
 # 1675: what is for g++ alone (GCC optimize) is no news
-NVCCFLAGS = -std=c++17 -O3 -arch=$(ARCH) -diag-suppress=1675 -Xcompiler -Wall,-Wno-unknown-pragmas
+NVCCFLAGS = -std=c++17 -O3 -arch=$(ARCH) -DPARTITA_RT_ARCH='"$(ARCH)"' -diag-suppress=1675 -Xcompiler -Wall,-Wno-unknown-pragmas
 CUDA_LIBS = -lcublasLt -lnccl -lpthread

@@ -134,7 +134,7 @@ protected:
   /// failure.
   std::string write(const Plan &plan, int64_t save) const {
     Tables tables(plan);
-    World world;
+    World world(tables.program);
     FolderClaim claim;
     return world.run(tables.program, nullptr, [&](Rank &rank) {
       std::vector<TensorPiece> pieces = persistentPieces(rank);
@@ -160,7 +160,7 @@ protected:
   /// failure.
   std::string read(const Plan &plan, int64_t save) const {
     Tables tables(plan);
-    World world;
+    World world(tables.program);
     std::string error = errorOf([&] {
       EXPECT_EQ(readCheckpointInfo(folder).step, save);
       EXPECT_EQ(readCheckpointInfo(folder).seed, 7u);
@@ -385,7 +385,7 @@ TEST_F(Checkpoints, AnotherCheckpointMeanwhileIsRefused) {
   ASSERT_EQ(write(plan, 2), "");
   Tables tables(plan);
   std::string error =
-      World().run(tables.program, nullptr, [&](Rank &rank) { readCheckpoint(rank, folder, 1); });
+      World(tables.program).run(tables.program, nullptr, [&](Rank &rank) { readCheckpoint(rank, folder, 1); });
   EXPECT_NE(error.find("became another checkpoint while it was opened"), std::string::npos)
       << error;
 }

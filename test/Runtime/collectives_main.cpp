@@ -252,13 +252,13 @@ uint64_t exerciseGathersAhead(Rank &rank, uint64_t hash, bool polls) {
 } // namespace
 
 int main(int argc, char **argv) {
-  World world;
   int ranks = argc > 1 ? std::atoi(argv[1]) : 2;
   std::string mode = argc > 2 ? argv[2] : "";
   Axis mesh[] = {{"dp", ranks, /*gathersAhead=*/true}};
   Program program;
   program.name = "collectives";
   program.mesh = mesh;
+  World world(program);
   RunOptions options;
   std::string error = world.run(program, &options, [&](Rank &rank) {
     uint64_t hash = exerciseEnds(rank, exerciseBlocks(rank, exercise(rank, mode == "poll")));

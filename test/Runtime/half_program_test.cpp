@@ -63,7 +63,7 @@ protected:
   std::string run(int ranks, RunOptions options, bool save) const {
     Tables<T> tables(ranks);
     options.programFolder = folder;
-    World world;
+    World world(tables.program);
     FolderClaim claim;
     return world.run(tables.program, &options, [&](Rank &rank) {
       rank.options = &options;
@@ -119,7 +119,7 @@ TEST(HalfPrograms, TypesThatParametersCannotHave) {
   tables.parameters[1].dtype = DType::BFloat16;
   RunOptions options;
   options.init = InitFrom::Seed;
-  World world;
+  World world(tables.program);
   EXPECT_NE(world
                 .run(tables.program, &options,
                      [&](Rank &rank) {

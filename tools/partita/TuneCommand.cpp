@@ -17,8 +17,11 @@ int partita::tool::tuneMain(Arguments arguments) {
                     "machine's, and writes the fastest to DIR/products.json, which all runs of the "
                     "program use: all ranks make their products alike.");
   options.positional("DIR", folder, "the folder that 'partita compile --target cuda -o DIR' wrote");
-  options.epilogue("The file names the GPU and the version of cuBLASLt; for others, tune again. "
-                   "Without it every product takes the library's first suggestion.");
+  options.epilogue(
+      "The file names the GPU and the version of cuBLASLt; for others, tune again. Without it "
+      "every\n"
+      "product takes the library's first suggestion. For a program on several hosts start its own\n"
+      "--tune as its runs are started: torchrun --no-python ... DIR/NAME --tune.");
   if (std::optional<int> done = options.parse(arguments))
     return *done;
   std::string problem;
@@ -30,5 +33,5 @@ int partita::tool::tuneMain(Arguments arguments) {
                             manifest->getString("target").value_or("?") +
                             "; there is something to tune where cuBLASLt computes: compile it with "
                             "--target cuda");
-  return runProgram("tune", folder, {"--init", "seed:1", "--tune"});
+  return runProgram("tune", folder, {"--tune"});
 }

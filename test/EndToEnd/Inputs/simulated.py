@@ -34,31 +34,40 @@ def built(program):
     return program
 
 
-def run(program, log, seed, *more):
+def run(program, log, seed, *more, steps=steps, init=("--init", "seed:1")):
     """Losses of the steps, parameters at the end as bytes."""
     parameters = os.path.join(folder, log + ".safetensors")
     environment = dict(os.environ, PARTITA_SIMULATED_SEED=seed, PARTITA_SIMULATED_ORDER=SEEDS[seed],
                        PARTITA_RT_SHARE_GPU="1", PARTITA_RT_TIMEOUT="120")
-    done = subprocess.run(["partita", "run", program, "--data", folder + "/tokens.bin", "--steps", steps, "--init", "seed:1",
+    done = subprocess.run(["partita", "run", program, "--data", folder + "/tokens.bin", "--steps", steps, *init,
                            "--log", os.path.join(folder, log + ".csv"), "--dump-parameters", parameters, *more],
                           env=environment, capture_output=True, text=True)
     assert done.returncode == 0, (program, done.stdout, done.stderr)
     with open(os.path.join(folder, log + ".csv")) as file:
         losses = [float(row["loss"]) for row in csv.DictReader(file)]
     with open(parameters, "rb") as file:
-        return np.array(losses), file.read(), done.stdout
+        return np.array(losses), file.read()
 
 
 os.makedirs(folder, exist_ok=True)
 np.random.default_rng(5).integers(0, 60, 4000).astype(np.uint16).tofile(folder + "/tokens.bin")
-expected, _, _ = run(compiled("cpu"), "cpu", "1")
+whole = compiled("cpu")
+expected, _ = run(whole, "cpu", "1", steps=str(int(steps) + 1))
+expected, following = expected[:-1], expected[-1]
 program = built(compiled("cuda", "--no-build"))
-losses, bits, output = run(program, "cuda", "1")
+losses, bits = run(program, "cuda", "1", "--checkpoint", folder + "/checkpoint")
 worst = float(np.max(np.abs(losses - expected) / np.abs(expected)))
 assert worst <= float(tolerance), (losses, expected)
 print(f"losses of {len(losses)} steps within {tolerance} of the CPU's")
 for seed in ("2", "3"):
-    again, others, _ = run(program, "cuda" + seed, seed)
+    again, others = run(program, "cuda" + seed, seed)
     assert np.array_equal(again, losses), (seed, again, losses)
     assert others == bits, f"other parameters under seed {seed}"
 print("the same bits in every order of streams and warps")
+for target, resumed in ("cpu", whole), ("cuda", program):
+    after, _ = run(resumed, target + "_resumed", "1", "--resume", "--checkpoint", folder + "/checkpoint",
+                   steps=str(int(steps) + 1), init=())
+    assert abs(after[-1] - following) <= float(tolerance) * following, (target, after, following)
+    if target == "cpu":  # which has gone on, and saved that
+        run(program, "cuda", "1", "--checkpoint", folder + "/checkpoint")
+print("either program goes on from the checkpoint")

@@ -75,8 +75,10 @@ struct sigaction previousAction;
 /// On the thread that has made the access; it may be within malloc, and the process ends here.
 void onSegmentationFault(int number, siginfo_t *info, void *) {
   const void *at = info->si_addr;
-  if (!space().device.has(at) && !space().pinned.has(at)) {
+  if (info->si_code <= 0 || (!space().device.has(at) && !space().pinned.has(at))) {
     sigaction(number, &previousAction, nullptr); // it happens again, to whom it belongs
+    if (info->si_code <= 0)
+      raise(number); // another process's signal does not by itself
     return;
   }
   std::string who = runningEntry ? "entry \"" + std::string(runningEntry) + "\"" : "host code";

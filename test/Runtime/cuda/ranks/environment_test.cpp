@@ -12,7 +12,8 @@ namespace {
 
 using Variables = std::map<std::string, std::string>;
 
-LaunchEnvironment read(const Variables &variables) {
+/// As if no launcher had started the process, which other tests are run by too.
+void clearVariables() {
   for (const char *name : {"RANK",
                            "WORLD_SIZE",
                            "LOCAL_RANK",
@@ -35,8 +36,15 @@ LaunchEnvironment read(const Variables &variables) {
                            "SLURM_JOB_ID",
                            "SLURM_STEP_ID"})
     unsetenv(name);
+}
+
+LaunchEnvironment read(const Variables &variables) {
+  clearVariables();
   for (const auto &[name, value] : variables)
     setenv(name.c_str(), value.c_str(), 1);
+  struct Clear {
+    ~Clear() { clearVariables(); }
+  } afterwards;
   return readEnvironment();
 }
 

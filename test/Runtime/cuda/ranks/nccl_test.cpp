@@ -226,7 +226,7 @@ struct Expected {
 };
 std::vector<Expected> onThreads(const Program &program) {
   std::vector<Expected> expected(size_t(rankCount(program)));
-  std::string error = World().run(program, nullptr, [&](Rank &rank) {
+  std::string error = World(program).run(program, nullptr, [&](Rank &rank) {
     HostArrays arrays;
     exerciseAll(rank, arrays);
     expected[size_t(rank.rank)] = {std::move(arrays.arrays), countsOf(rank)};
