@@ -190,21 +190,14 @@ void Gpu::tune(Rank &rank, void (*function)(Rank &), const std::string &path) {
   barrier(*rank.world, "the choices of matrix products");
 }
 
-std::string Gpu::memoryText(const Program &program) const {
+std::string Gpu::memoryText(const Rank &rank) const {
   int64_t announced = 0;
-  for (const Need &need : deviceNeeds(program, nullptr))
+  for (const Need &need : deviceNeeds(*rank.program, rank.options))
     announced += need.bytes;
   int64_t taken = freeBefore - freeMemory();
   return grouped(taken) + " bytes less free on the GPU than before: " + grouped(announced) +
          " as announced, with scratch and workspace, " + grouped(taken - announced) +
          " by libraries (NCCL's buffers, kernels' code)";
-}
-
-int Gpu::graphs() const {
-  int count = 0;
-  for (const auto &[function, state] : functions)
-    count += state.graph != nullptr;
-  return count;
 }
 
 } // namespace partita_rt::cuda
@@ -238,7 +231,7 @@ void tune(Rank &rank, void (*function)(Rank &), const std::string &path) {
   Gpu::of(rank).tune(rank, function, path);
 }
 
-std::string deviceMemoryText(const Rank &rank) { return Gpu::of(rank).memoryText(*rank.program); }
+std::string deviceMemoryText(const Rank &rank) { return Gpu::of(rank).memoryText(rank); }
 
 std::string whyNotHere(const std::string &option) {
   return option == "--threads" ? "the program computes on GPUs" : "";

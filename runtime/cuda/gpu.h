@@ -28,14 +28,11 @@ public:
   void sendInputs(Rank &rank, int64_t microBatches);
   void call(Rank &rank, void (*function)(Rank &));
   void tune(Rank &rank, void (*function)(Rank &), const std::string &path);
-  std::string memoryText(const Program &program) const;
+  std::string memoryText(const Rank &rank) const;
   /// Returns when all that the rank has begun is complete.
   void finish();
 
   Products &matrixProducts() { return *products; }
-
-  /// How many functions run as graphs, and the nodes of the largest, for tests and the summary.
-  int graphs() const;
 
 private:
   /// One of the program's functions: called as it is once, then captured, then launched.
