@@ -1,6 +1,6 @@
 // Updates on the host, tile by tile (transfer.h).
 
-#include "partita_rt/transfer.h"
+#include "common/staging.h"
 
 #include <algorithm>
 
@@ -8,10 +8,7 @@ namespace partita_rt {
 
 namespace {
 
-/// Of the staging memory: a tile of each of the arrays that live on the device.
-struct Staging {
-  char *gradient, *rounded;
-  float *parameter;
+struct Staging : StagingHalf {
   HostCopy in, out;
 };
 
@@ -20,15 +17,7 @@ struct Staging {
 void updateOnHost(Rank &rank, const HostUpdate &arrays, const TileUpdate &update) {
   bool moves = arrays.home == Home::Device;
   const int64_t n = arrays.n, tile = arrays.tile;
-  Staging halves[2];
-  for (int h = 0; h < 2; ++h) {
-    auto *base = reinterpret_cast<char *>(
-        arrays.staging +
-        h * stagingElements(arrays.home, tile, arrays.gradientWidth, arrays.roundedWidth) / 2);
-    float *parameter = moves ? reinterpret_cast<float *>(base) : nullptr; // the widest first
-    char *gradient = base + (moves ? tile * 4 : 0);
-    halves[h] = {gradient, gradient + tile * arrays.gradientWidth, parameter, {}, {}};
-  }
+  Staging halves[2] = {{stagingHalf(arrays, 0), {}, {}}, {stagingHalf(arrays, 1), {}, {}}};
   const auto *gradient = static_cast<const char *>(arrays.gradient);
   auto *rounded = static_cast<char *>(arrays.rounded);
   auto fetch = [&](int64_t index) {

@@ -6,6 +6,7 @@
 
 #include "partita_rt/cuda/host_update.h"
 
+#include "common/staging.h"
 #include "cuda/cuda.h"
 #include "cuda/transfer.h"
 
@@ -16,24 +17,9 @@ namespace partita_rt::cuda {
 
 namespace {
 
-/// Of the staging memory: a tile of each of the arrays that live on the device.
-struct Half {
-  float *parameter;
-  char *gradient, *rounded;
+struct Staging : StagingHalf {
   cudaEvent_t free = nullptr; ///< when the tile before has gone
 };
-
-Half halfOf(const HostUpdate &arrays, int number) {
-  bool moves = arrays.home == Home::Device;
-  int64_t floats =
-      stagingElements(arrays.home, arrays.tile, arrays.gradientWidth, arrays.roundedWidth) / 2;
-  auto *base = reinterpret_cast<char *>(arrays.staging + number * floats);
-  Half half;
-  half.parameter = moves ? reinterpret_cast<float *>(base) : nullptr; // the widest first
-  half.gradient = base + (moves ? arrays.tile * 4 : 0);
-  half.rounded = half.gradient + arrays.tile * arrays.gradientWidth;
-  return half;
-}
 
 } // namespace
 
@@ -47,13 +33,13 @@ void updateOnHost(const Stream &stream, Rank &rank, const HostUpdate &arrays,
   gatherScalars(stream, const_cast<double *>(values), scalars);
   engine.hostwardAfterCompute();
   auto shared = std::make_shared<HostTileUpdate>(std::move(update));
-  Half halves[2] = {halfOf(arrays, 0), halfOf(arrays, 1)};
+  Staging halves[2] = {{stagingHalf(arrays, 0)}, {stagingHalf(arrays, 1)}};
   const auto *gradient = static_cast<const char *>(arrays.gradient);
   auto *rounded = static_cast<char *>(arrays.rounded);
   bool moves = arrays.home == Home::Device;
   int64_t index = 0;
   for (int64_t from = 0; from < n; from += tile, ++index) {
-    Half &half = halves[index % 2];
+    Staging &half = halves[index % 2];
     int64_t count = std::min(tile, n - from);
     if (half.free)
       engine.waitHostward(half.free);
@@ -73,7 +59,7 @@ void updateOnHost(const Stream &stream, Rank &rank, const HostUpdate &arrays,
     half.free = engine.endTile(moves || rounded);
   }
   // What the device has is new, and the staging memory free for others, when the last two are done.
-  for (Half &half : halves)
+  for (Staging &half : halves)
     if (half.free)
       engine.waitCompute(half.free);
 }
