@@ -3,12 +3,12 @@
 // shapes. Needs nvcc, a driver and runtime/ alone; begun as bench/gpu/attention [DEVICE].
 //
 //   nvcc -std=c++17 -O3 -arch=sm_90 -I runtime/include -I runtime -o attention \
-//     bench/gpu/attention.cu runtime/cuda/attention_*.cu runtime/common/types.cpp
+//     bench/gpu/attention.cu runtime/cuda/attention/*.cu runtime/common/types.cpp
 //
 // Work is counted as FlashAttention's benchmarks do: 4 b h s s d operations forward, half of it
 // causal, backward 2.5 times as many, although dQ's own launch makes 3.5 of them.
 
-#include "cuda/device.cuh"
+#include "cuda/kernels/device.cuh"
 #include "partita_rt/cuda/kernels.h"
 
 #include <algorithm>

@@ -1,10 +1,12 @@
-// The matrix products of a model's training step and nothing else, back to back by cuBLASLt, each by the fastest of its suggestions: what the
-// whole step is measured against. bfloat16, random operands; one JSON line with milliseconds, tokens/s and TFLOP/s.
+// The matrix products of a model's training step and nothing else, back to back by cuBLASLt, each
+// by the fastest of its suggestions: what the whole step is measured against. bfloat16, random
+// operands; one JSON line with milliseconds, tokens/s and TFLOP/s.
 //
-//   gemm_ceiling TOKENS LAYERS VOCABULARY WIDTH  OUTxIN...      the products of a layer, forward; the head is VOCABULARYxWIDTH
+//   gemm_ceiling TOKENS LAYERS VOCABULARY WIDTH  OUTxIN...      the products of a layer, forward;
+//   the head is VOCABULARYxWIDTH
 
-#include "cuda/device.cuh"
-#include "cuda/products.h"
+#include "cuda/kernels/device.cuh"
+#include "cuda/products/products.h"
 #include "partita_rt/cuda/kernels.h"
 
 #include <algorithm>
@@ -45,7 +47,8 @@ struct Layer {
 };
 
 /// y = x w, and of the backward pass dx = dy w^T, dw = x^T dy.
-void products(const Stream &stream, int64_t tokens, Layer l, BFloat16 *x, BFloat16 *w, BFloat16 *y) {
+void products(const Stream &stream, int64_t tokens, Layer l, BFloat16 *x, BFloat16 *w,
+              BFloat16 *y) {
   gemm(stream, Trans::No, Trans::No, tokens, l.out, l.in, 1.0f, x, l.in, w, l.out, 0.0f, y, l.out);
   gemm(stream, Trans::No, Trans::Yes, tokens, l.in, l.out, 1.0f, y, l.out, w, l.out, 0.0f, x, l.in);
   gemm(stream, Trans::Yes, Trans::No, l.in, l.out, tokens, 1.0f, x, l.in, y, l.out, 0.0f, w, l.out);

@@ -1,6 +1,6 @@
 //===- Ranks.cpp - starting ranks, and ending them together -----------------------------------===//
 //
-// The ranks find each other by themselves (runtime/cuda/rendezvous.h) and end together when one
+// The ranks find each other by themselves (runtime/cuda/ranks/rendezvous.h) and end together when one
 // fails; what is left to do here is to see that none outlives the others, whatever happened.
 //
 //===------------------------------------------------------------------------------------------------===//

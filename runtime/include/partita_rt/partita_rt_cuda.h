@@ -11,8 +11,8 @@
 #include "partita_rt/cuda/host_update.h"
 #include "partita_rt/cuda/kernels.h"
 
-#include "cuda/map.cuh"
-#include "cuda/table.cuh"
-#include "cuda/update.cuh"
+#include "cuda/kernels/map.cuh"
+#include "cuda/kernels/table.cuh"
+#include "cuda/kernels/update.cuh"
 
 #endif // PARTITA_RT_PARTITA_RT_CUDA_H

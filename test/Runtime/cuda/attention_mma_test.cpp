@@ -2,7 +2,7 @@
 // that it makes; bits that depend on no schedule and no alignment.
 
 #include "attention_reference.h"
-#include "cuda/mma.cuh"
+#include "cuda/attention/mma.cuh"
 #include "simulated.h"
 
 #include <utility>

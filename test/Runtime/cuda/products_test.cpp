@@ -4,7 +4,7 @@
 
 #include "simulated.h"
 
-#include "cuda/products.h"
+#include "cuda/products/products.h"
 
 #include <cstdio>
 #include <fstream>

@@ -24,7 +24,7 @@ namespace partita_rt::cuda {
 
 //===-- Matrix products ---------------------------------------------------------------------===//
 
-/// By cuBLASLt (runtime/cuda/products.h); sums in float, float operands without TF32. Stored
+/// By cuBLASLt (runtime/cuda/products/products.h); sums in float, float operands without TF32. Stored
 /// matrices whose rows begin at multiples of 16 bytes go to the tensor cores. Types as on the CPU;
 /// those that are not isDirect (shapes.h) are widened into scratch memory, gemmScratch, first.
 template <typename A, typename B, typename C>

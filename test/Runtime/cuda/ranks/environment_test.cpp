@@ -1,6 +1,6 @@
 // What launchers' variables say of a process.
 
-#include "cuda/launch_environment.h"
+#include "cuda/ranks/launch_environment.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 #include "common/launch.h"
 #include "common/mesh.h"
 #include "cuda/cuda.h"
-#include "cuda/nccl_group.h"
+#include "cuda/ranks/nccl_group.h"
 #include "processes.h"
 #include "simulated/queue.h"
 

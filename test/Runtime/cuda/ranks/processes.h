@@ -3,8 +3,8 @@
 #ifndef PARTITA_TEST_RUNTIME_CUDA_RANKS_PROCESSES_H
 #define PARTITA_TEST_RUNTIME_CUDA_RANKS_PROCESSES_H
 
-#include "cuda/rendezvous.h"
-#include "cuda/wire.h"
+#include "cuda/ranks/rendezvous.h"
+#include "cuda/ranks/wire.h"
 
 #include <cstdio>
 #include <cstdlib>

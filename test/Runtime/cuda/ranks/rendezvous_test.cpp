@@ -1,7 +1,7 @@
 // The rendezvous of ranks that are processes: they meet, and they end together.
 
-#include "cuda/hub.h"
-#include "cuda/joining.h"
+#include "cuda/ranks/hub.h"
+#include "cuda/ranks/joining.h"
 #include "processes.h"
 
 #include <gtest/gtest.h>

@@ -1,0 +1,161 @@
+// What the passes of attention share: which keys a query sees, tiles of rows in shared memory, a
+// tile of scores.
+//
+// A block has kTileRows queries and kTileRows keys at a time. For scores its warps have
+// kRowsOfWarp rows each and lanes are keys; for products with rows of V, K, Q and dO lanes are
+// elements of a head.
+
+#ifndef PARTITA_RT_CUDA_ATTENTION_CUH
+#define PARTITA_RT_CUDA_ATTENTION_CUH
+
+#include "cuda/kernels/row.cuh"
+
+namespace partita_rt::cuda {
+
+constexpr int kTileRows = 32, kTileWarps = 8, kRowsOfWarp = kTileRows / kTileWarps;
+constexpr int kTileThreads = kTileWarps * kWarp;
+constexpr int64_t kLargestHead = 256;
+
+/// One head of one sequence.
+template <typename T> struct HeadRows {
+  T *data;
+  int64_t stride;
+  __device__ T *row(int64_t i) const { return data + i * stride; }
+};
+
+template <typename T>
+__device__ HeadRows<T> headOf(const HeadsOf<T> &tensor, int64_t batch, int64_t head) {
+  return {tensor.data + batch * tensor.batchStride + head * tensor.headStride, tensor.rowStride};
+}
+
+/// Query i sees keys firstKey(i) .. visibleKeys(i) - 1.
+__device__ inline int64_t visibleKeys(const AttentionShape &shape, int64_t query) {
+  int64_t seen = query + 1 + shape.keySequence - shape.sequence;
+  if (!shape.causal || seen > shape.keySequence)
+    return shape.keySequence;
+  return seen > 0 ? seen : 0;
+}
+__device__ inline int64_t firstKey(const AttentionShape &shape, int64_t query) {
+  int64_t first = shape.window ? visibleKeys(shape, query) - shape.window : 0;
+  return first > 0 ? first : 0;
+}
+
+/// The tiles of keys that queries [query, query + kTileRows) see some of: first and end, in keys.
+struct KeyRange {
+  int64_t first, end;
+  __device__ KeyRange(const AttentionShape &shape, int64_t query)
+      : first(firstKey(shape, query) / kTileRows * kTileRows),
+        end(visibleKeys(shape, least(query + kTileRows, shape.sequence) - 1)) {}
+};
+
+/// A bias as a kernel has it.
+template <typename T> struct Bias {
+  FloatOrArray<const T> data;
+  int64_t batchStride = 0, headStride = 0, rowStride = 0, columnStride = 0;
+  Bias(const ScoresOf<const T> &scores)
+      : data(scores.data), batchStride(scores.batchStride), headStride(scores.headStride),
+        rowStride(scores.rowStride), columnStride(scores.columnStride) {}
+  __device__ explicit operator bool() const { return bool(data); }
+  __device__ float at(int64_t batch, int64_t head, int64_t query, int64_t key) const {
+    int64_t i = batch * batchStride + head * headStride + query * rowStride + key * columnStride;
+    return data.isFloat ? data.floats()[i] : float(data.others()[i]);
+  }
+};
+
+/// Elements between rows of a tile: odd, so that lanes that read one column of 32 rows meet 32
+/// banks.
+__device__ __host__ constexpr int pitchOf(int64_t width) { return int(width) | 1; }
+
+/// tile[kTileRows, pitch] = rows [first, first + kTileRows) of a head of `count`, zeros behind.
+template <typename T>
+__device__ void loadTile(float *tile, const HeadRows<const T> &head, int64_t first, int64_t count,
+                         int64_t width) {
+  int pitch = pitchOf(width), packs = int(ceilDiv(width, kPack));
+  for (int i = int(threadIdx.x); i < kTileRows * packs; i += kTileThreads) {
+    int row = i / packs, column = (i - row * packs) * kPack;
+    float v[kPack] = {};
+    if (first + row < count)
+      load(v, head.row(first + row) + column, width - column);
+#pragma unroll
+    for (int j = 0; j < kPack; ++j)
+      if (column + j < width)
+        tile[row * pitch + column + j] = v[j];
+  }
+}
+
+/// products[i] = row kRowsOfWarp * warp + i of tile a times row `lane` of tile b.
+__device__ inline void multiplyTiles(float (&products)[kRowsOfWarp], const float *a, const float *b,
+                                     int64_t width) {
+  int pitch = pitchOf(width), lane = int(threadIdx.x) % kWarp, warp = int(threadIdx.x) / kWarp;
+  const float *rows = a + warp * kRowsOfWarp * pitch, *column = b + lane * pitch;
+#pragma unroll
+  for (float &each : products)
+    each = 0.0f;
+  for (int d = 0; d < int(width); ++d)
+#pragma unroll
+    for (int i = 0; i < kRowsOfWarp; ++i)
+      products[i] += rows[i * pitch + d] * column[d];
+}
+
+/// sums[i][c] += the products of weights[row, j] and rows j of a tile, at element lane + 32 c, for
+/// the warp's rows i. byColumn: weights [j, row].
+template <int kParts, bool byColumn>
+__device__ void addWeightedRows(float (&sums)[kRowsOfWarp][kParts], const float *weights,
+                                const float *tile, int64_t width) {
+  int pitch = pitchOf(width), lane = int(threadIdx.x) % kWarp, warp = int(threadIdx.x) / kWarp;
+  for (int j = 0; j < kTileRows; ++j) {
+    float weight[kRowsOfWarp];
+#pragma unroll
+    for (int i = 0; i < kRowsOfWarp; ++i) {
+      int row = warp * kRowsOfWarp + i;
+      weight[i] =
+          byColumn ? weights[j * (kTileRows + 1) + row] : weights[row * (kTileRows + 1) + j];
+    }
+#pragma unroll
+    for (int c = 0; c < kParts; ++c)
+      if (lane + kWarp * c < int(width)) {
+        float x = tile[j * pitch + lane + kWarp * c];
+#pragma unroll
+        for (int i = 0; i < kRowsOfWarp; ++i)
+          sums[i][c] += weight[i] * x;
+      }
+  }
+}
+
+/// Writes the warp's rows, each element once: factor * sums.
+template <int kParts, typename T>
+__device__ void storeRows(const HeadRows<T> &head, const float (&sums)[kRowsOfWarp][kParts],
+                          int64_t first, int64_t count, int64_t width, float factor) {
+  int lane = int(threadIdx.x) % kWarp, warp = int(threadIdx.x) / kWarp;
+#pragma unroll
+  for (int i = 0; i < kRowsOfWarp; ++i) {
+    int64_t row = first + warp * kRowsOfWarp + i;
+#pragma unroll
+    for (int c = 0; c < kParts; ++c)
+      if (row < count && lane + kWarp * c < int(width))
+        head.row(row)[lane + kWarp * c] = factor * sums[i][c];
+  }
+}
+
+/// body(parts): how many elements of a head a lane has, a constant.
+template <typename Body> void withHeadParts(const AttentionShape &shape, Body body) {
+  int64_t widest = most(shape.headDim, shape.valueDim);
+  if (widest > kLargestHead)
+    fail("attention: heads of %lld elements, at most %lld are possible", (long long)widest,
+         (long long)kLargestHead);
+  if (widest <= 128)
+    body(std::integral_constant<int, 4>());
+  else
+    body(std::integral_constant<int, 8>());
+}
+
+inline dim3 attentionGrid(int64_t tiles, int64_t heads, int64_t batch) {
+  if (heads > 65535 || batch > 65535)
+    fail("attention: %lld heads of %lld sequences, at most 65535 of each are possible",
+         (long long)heads, (long long)batch);
+  return dim3(gridOf(tiles).x, unsigned(heads), unsigned(batch));
+}
+
+} // namespace partita_rt::cuda
+
+#endif // PARTITA_RT_CUDA_ATTENTION_CUH

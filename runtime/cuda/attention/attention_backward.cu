@@ -1,0 +1,313 @@
+// Attention backward (FlashAttention: Dao et al., arXiv 2205.14135), with probabilities made again
+// tile by tile from logSumExp:
+//
+//     delta = sum_d dO O per query;  P = exp(scale * Q K^T + bias - logSumExp);  dP = dO V^T
+//     dS = P (dP - delta);  dbias = dS;  dV = P^T dO;  dK = scale dS^T Q;  dQ = scale dS K
+//
+// Nothing is added by atomics: one launch has the keys to itself and makes dK and dV over all
+// queries of all heads that share them, one has the queries and makes dQ, and one, if it is
+// wanted, has the elements of dbias and goes over all that repeat them. Every sum stays in
+// registers and has one order; scores are made twice (three times). Shapes as in
+// attention_forward.cu. workspace: delta and the share (below) of every query.
+
+#include "partita_rt/cuda/kernels.h"
+
+#include "cuda/attention/attention_mma.cuh"
+
+namespace partita_rt::cuda {
+
+namespace {
+
+/// One call's operands.
+template <typename T> struct Backward {
+  HeadsOf<T> dq, dk, dv;
+  float *delta, *share; ///< [batch, heads, sequence]
+  HeadsOf<const T> dout, out;
+  const float *logSumExp;
+  HeadsOf<const T> q, k, v;
+  AttentionShape shape;
+  Bias<T> bias;
+  __device__ int64_t rowOf(int64_t b, int64_t h, int64_t query) const {
+    return (b * shape.heads + h) * shape.sequence + query;
+  }
+};
+
+/// Below this, a float holds no trace of scores (or of the logarithm of a count) that are added.
+constexpr float kOnlyBias = -1e30f;
+
+/// delta, and share: 1, but for a query all of whose scores drown in a bias like the lowest float,
+/// so that logSumExp is that bias: one over the number of keys that have it. A warp has a query.
+template <typename T>
+__global__ void __launch_bounds__(kTileThreads) prepareRows(Backward<T> call) {
+  const AttentionShape &shape = call.shape;
+  int lane = int(threadIdx.x) % kWarp;
+  int64_t h = blockIdx.y, b = blockIdx.z;
+  int64_t query = int64_t(blockIdx.x) * kTileWarps + threadIdx.x / kWarp;
+  if (query >= shape.sequence)
+    return;
+  const T *dout = headOf(call.dout, b, h).row(query), *out = headOf(call.out, b, h).row(query);
+  float sum = 0.0f, shift = call.logSumExp[call.rowOf(b, h, query)];
+  for (int64_t d = lane; d < shape.valueDim; d += kWarp)
+    sum += float(dout[d]) * float(out[d]);
+  sum = overWarp<Sum>(sum);
+  float count = 0.0f;
+  bool onlyBias = call.bias && shift < kOnlyBias && shift != Largest::kNone;
+  if (onlyBias) { // the whole warp
+    for (int64_t j = firstKey(shape, query) + lane; j < visibleKeys(shape, query); j += kWarp)
+      count += call.bias.at(b, h, query, j) >= shift ? 1.0f : 0.0f;
+    count = overWarp<Sum>(count);
+  }
+  if (lane == 0) {
+    call.delta[call.rowOf(b, h, query)] = sum;
+    call.share[call.rowOf(b, h, query)] = onlyBias && count > 0.0f ? 1.0f / count : 1.0f;
+  }
+}
+
+/// P and dS of the warp's queries and the key of its lane, 0 where it is not seen.
+template <typename T>
+__device__ void differentiate(float (&p)[kRowsOfWarp], float (&ds)[kRowsOfWarp],
+                              const Backward<T> &call, int64_t b, int64_t h, int64_t query,
+                              int64_t key) {
+  const AttentionShape &shape = call.shape;
+  int lane = int(threadIdx.x) % kWarp, warp = int(threadIdx.x) / kWarp;
+#pragma unroll
+  for (int i = 0; i < kRowsOfWarp; ++i) {
+    int64_t at = query + warp * kRowsOfWarp + i, column = key + lane;
+    bool seen =
+        at < shape.sequence && column < visibleKeys(shape, at) && column >= firstKey(shape, at);
+    float shift = seen ? call.logSumExp[call.rowOf(b, h, at)] : 0.0f;
+    seen = seen && shift != Largest::kNone; // else its output is constant
+    float score = p[i] * shape.scale, gradient = 0.0f, probability = 0.0f;
+    if (seen) {
+      score += call.bias ? call.bias.at(b, h, at, column) : 0.0f;
+      probability = expf(score - shift) * call.share[call.rowOf(b, h, at)];
+      gradient = probability * (ds[i] - call.delta[call.rowOf(b, h, at)]);
+    }
+    p[i] = probability;
+    ds[i] = gradient;
+  }
+}
+
+/// The four tiles in dynamic shared memory.
+struct Tiles {
+  float *q, *dout, *k, *v;
+  __device__ Tiles(unsigned char *memory, const AttentionShape &shape)
+      : q(reinterpret_cast<float *>(memory)), dout(q + kTileRows * pitchOf(shape.headDim)),
+        k(dout + kTileRows * pitchOf(shape.valueDim)), v(k + kTileRows * pitchOf(shape.headDim)) {}
+  static int bytes(const AttentionShape &shape) {
+    return 2 * kTileRows * (pitchOf(shape.headDim) + pitchOf(shape.valueDim)) * 4;
+  }
+  template <typename T>
+  __device__ void loadQueries(const Backward<T> &call, int64_t b, int64_t h, int64_t query) const {
+    loadTile(q, headOf(call.q, b, h), query, call.shape.sequence, call.shape.headDim);
+    loadTile(dout, headOf(call.dout, b, h), query, call.shape.sequence, call.shape.valueDim);
+  }
+  template <typename T>
+  __device__ void loadKeys(const Backward<T> &call, int64_t b, int64_t kv, int64_t key) const {
+    loadTile(k, headOf(call.k, b, kv), key, call.shape.keySequence, call.shape.headDim);
+    loadTile(v, headOf(call.v, b, kv), key, call.shape.keySequence, call.shape.valueDim);
+  }
+  template <typename T>
+  __device__ void scores(float (&p)[kRowsOfWarp], float (&ds)[kRowsOfWarp], const Backward<T> &call,
+                         int64_t b, int64_t h, int64_t query, int64_t key) const {
+    multiplyTiles(p, q, k, call.shape.headDim);
+    multiplyTiles(ds, dout, v, call.shape.valueDim);
+    differentiate(p, ds, call, b, h, query, key);
+  }
+};
+
+/// Does a tile of queries see anything of a tile of keys?
+__device__ inline bool meet(const AttentionShape &shape, int64_t query, int64_t key) {
+  KeyRange range(shape, query);
+  return key >= range.first && key < range.end;
+}
+
+constexpr int kWeights = kTileRows * (kTileRows + 1);
+
+/// dk and dv of a tile of keys (x) of a head of keys (y).
+template <typename T, int kParts>
+__global__ void __launch_bounds__(kTileThreads) keyGradients(Backward<T> call) {
+  PARTITA_RT_DYNAMIC_SHARED(dynamic);
+  __shared__ float pTile[kWeights], dsTile[kWeights];
+  const AttentionShape &shape = call.shape;
+  Tiles tiles(dynamic, shape);
+  int lane = int(threadIdx.x) % kWarp, warp = int(threadIdx.x) / kWarp;
+  int64_t key = int64_t(blockIdx.x) * kTileRows, kv = blockIdx.y, b = blockIdx.z;
+  float dk[kRowsOfWarp][kParts] = {}, dv[kRowsOfWarp][kParts] = {};
+  tiles.loadKeys(call, b, kv, key);
+  for (int64_t h = kv * shape.groups; h < (kv + 1) * shape.groups; ++h)
+    for (int64_t query = 0; query < shape.sequence; query += kTileRows) {
+      if (!meet(shape, query, key)) // the whole block
+        continue;
+      __syncthreads(); // all are done with the last queries
+      tiles.loadQueries(call, b, h, query);
+      __syncthreads();
+      float p[kRowsOfWarp], ds[kRowsOfWarp];
+      tiles.scores(p, ds, call, b, h, query, key);
+#pragma unroll
+      for (int i = 0; i < kRowsOfWarp; ++i) {
+        pTile[(warp * kRowsOfWarp + i) * (kTileRows + 1) + lane] = p[i];
+        dsTile[(warp * kRowsOfWarp + i) * (kTileRows + 1) + lane] = ds[i];
+      }
+      __syncthreads();
+      addWeightedRows<kParts, true>(dv, pTile, tiles.dout, shape.valueDim);
+      addWeightedRows<kParts, true>(dk, dsTile, tiles.q, shape.headDim);
+    }
+  storeRows(headOf(call.dk, b, kv), dk, key, shape.keySequence, shape.headDim, shape.scale);
+  storeRows(headOf(call.dv, b, kv), dv, key, shape.keySequence, shape.valueDim, 1.0f);
+}
+
+/// dq of a tile of queries (x) of a head (y).
+template <typename T, int kParts>
+__global__ void __launch_bounds__(kTileThreads) queryGradients(Backward<T> call) {
+  PARTITA_RT_DYNAMIC_SHARED(dynamic);
+  __shared__ float dsTile[kWeights];
+  const AttentionShape &shape = call.shape;
+  Tiles tiles(dynamic, shape);
+  int lane = int(threadIdx.x) % kWarp, warp = int(threadIdx.x) / kWarp;
+  int64_t h = blockIdx.y, b = blockIdx.z;
+  int64_t query = (int64_t(gridDim.x) - 1 - blockIdx.x) * kTileRows;
+  float dq[kRowsOfWarp][kParts] = {};
+  tiles.loadQueries(call, b, h, query);
+  KeyRange range(shape, query);
+  for (int64_t key = range.first; key < range.end; key += kTileRows) {
+    __syncthreads(); // all are done with the last keys
+    tiles.loadKeys(call, b, h / shape.groups, key);
+    __syncthreads();
+    float p[kRowsOfWarp], ds[kRowsOfWarp];
+    tiles.scores(p, ds, call, b, h, query, key);
+#pragma unroll
+    for (int i = 0; i < kRowsOfWarp; ++i)
+      dsTile[(warp * kRowsOfWarp + i) * (kTileRows + 1) + lane] = ds[i];
+    __syncwarp(); // a warp reads its own rows
+    addWeightedRows<kParts, false>(dq, dsTile, tiles.k, shape.headDim);
+  }
+  storeRows(headOf(call.dq, b, h), dq, query, shape.sequence, shape.headDim, shape.scale);
+}
+
+/// The dimensions in which dbias has elements of its own; in the others it has one for all.
+struct BiasGradient {
+  Scores scores;
+  int64_t batches, heads, queryTiles, keyTiles; ///< blocks
+};
+
+/// A block has a tile of dbias and adds up dS over everything that repeats it, in order.
+template <typename T>
+__global__ void __launch_bounds__(kTileThreads)
+    biasGradients(Backward<T> call, BiasGradient gradient) {
+  PARTITA_RT_DYNAMIC_SHARED(dynamic);
+  __shared__ float columns[kTileWarps][kWarp];
+  const AttentionShape &shape = call.shape;
+  const Scores &to = gradient.scores;
+  Tiles tiles(dynamic, shape);
+  int lane = int(threadIdx.x) % kWarp, warp = int(threadIdx.x) / kWarp;
+  int64_t queryTile = blockIdx.x % gradient.queryTiles, keyTile = blockIdx.x / gradient.queryTiles;
+  bool ownRows = to.rowStride != 0, ownKeys = to.columnStride != 0;
+  int64_t query0 = ownRows ? queryTile * kTileRows : 0, key0 = ownKeys ? keyTile * kTileRows : 0;
+  int64_t queryEnd = ownRows ? least(query0 + 1, shape.sequence) : shape.sequence;
+  int64_t keyEnd = ownKeys ? least(key0 + 1, shape.keySequence) : shape.keySequence;
+  int64_t bEnd = gradient.batches > 1 ? int64_t(blockIdx.z) + 1 : shape.batch;
+  int64_t hEnd = gradient.heads > 1 ? int64_t(blockIdx.y) + 1 : shape.heads;
+  float sums[kRowsOfWarp] = {};
+  for (int64_t b = blockIdx.z; b < bEnd; ++b)
+    for (int64_t h = blockIdx.y; h < hEnd; ++h)
+      for (int64_t query = query0; query < queryEnd; query += kTileRows)
+        for (int64_t key = key0; key < keyEnd; key += kTileRows) {
+          if (!meet(shape, query, key)) // the whole block
+            continue;
+          __syncthreads();
+          tiles.loadQueries(call, b, h, query);
+          tiles.loadKeys(call, b, h / shape.groups, key);
+          __syncthreads();
+          float p[kRowsOfWarp], ds[kRowsOfWarp];
+          tiles.scores(p, ds, call, b, h, query, key);
+#pragma unroll
+          for (int i = 0; i < kRowsOfWarp; ++i)
+            sums[i] += ds[i];
+        }
+  float *data = static_cast<float *>(to.data);
+  data += int64_t(blockIdx.z) * to.batchStride + int64_t(blockIdx.y) * to.headStride;
+  if (!ownKeys)
+#pragma unroll
+    for (float &each : sums)
+      each = overWarp<Sum>(each);
+  bool mine = ownKeys ? key0 + lane < shape.keySequence : lane == 0;
+  if (ownRows) {
+    for (int i = 0; i < kRowsOfWarp; ++i)
+      if (int64_t row = query0 + warp * kRowsOfWarp + i; mine && row < shape.sequence)
+        data[row * to.rowStride + (key0 + lane) * to.columnStride] = sums[i];
+    return;
+  }
+  float sum = 0.0f;
+  for (float each : sums)
+    sum += each;
+  columns[warp][lane] = sum;
+  __syncthreads();
+  if (warp != 0 || !mine)
+    return;
+  sum = 0.0f;
+  for (int w = 0; w < kTileWarps; ++w)
+    sum += columns[w][lane];
+  data[(key0 + lane) * to.columnStride] = sum;
+}
+
+template <typename T>
+void launchBiasGradients(const Stream &stream, const Backward<T> &call, const Scores &dbias) {
+  const AttentionShape &shape = call.shape;
+  BiasGradient gradient{dbias, dbias.batchStride ? shape.batch : 1,
+                        dbias.headStride ? shape.heads : 1,
+                        dbias.rowStride ? ceilDiv(shape.sequence, kTileRows) : 1,
+                        dbias.columnStride ? ceilDiv(shape.keySequence, kTileRows) : 1};
+  PARTITA_RT_LAUNCH(
+      biasGradients<T>,
+      attentionGrid(gradient.queryTiles * gradient.keyTiles, gradient.heads, gradient.batches),
+      kTileThreads, Tiles::bytes(shape), stream, call, gradient);
+}
+
+template <typename T>
+void backward(const Stream &stream, const Backward<T> &call, const Scores &dbias) {
+  const AttentionShape &shape = call.shape;
+  int64_t batch = shape.batch, kvHeads = shape.heads / shape.groups;
+  int64_t queryTiles = ceilDiv(shape.sequence, kTileRows);
+  int64_t keyTiles = ceilDiv(shape.keySequence, kTileRows);
+  withHeadParts(shape, [&](auto parts) {
+    if (batch * shape.heads == 0)
+      return;
+    int shared = Tiles::bytes(shape);
+    if (queryTiles > 0)
+      PARTITA_RT_LAUNCH(prepareRows<T>,
+                        attentionGrid(ceilDiv(shape.sequence, kTileWarps), shape.heads, batch),
+                        kTileThreads, 0, stream, call);
+    if (keyTiles > 0)
+      PARTITA_RT_LAUNCH((keyGradients<T, parts()>), attentionGrid(keyTiles, kvHeads, batch),
+                        kTileThreads, shared, stream, call);
+    if (queryTiles > 0)
+      PARTITA_RT_LAUNCH((queryGradients<T, parts()>), attentionGrid(queryTiles, shape.heads, batch),
+                        kTileThreads, shared, stream, call);
+    if (dbias.data && queryTiles * keyTiles > 0)
+      launchBiasGradients(stream, call, dbias);
+  });
+}
+
+} // namespace
+
+#define ATTENTION_BACKWARD(T)                                                                      \
+  void attentionBackward(const Stream &stream, HeadsOf<T> dq, HeadsOf<T> dk, HeadsOf<T> dv,        \
+                         float *workspace, HeadsOf<const T> dout, HeadsOf<const T> out,            \
+                         const float *logSumExp, HeadsOf<const T> q, HeadsOf<const T> k,           \
+                         HeadsOf<const T> v, const AttentionShape &shape, ScoresOf<const T> bias,  \
+                         Scores dbias) {                                                           \
+    if constexpr (sizeof(T) == 2)                                                                  \
+      if (onTensorCores(shape, bias, dbias))                                                       \
+        return attentionBackwardMma<T>(                                                            \
+            stream, {dq, dk, dv, workspace, dout, out, logSumExp, q, k, v, shape});                \
+    float *share = workspace + shape.batch * shape.heads * shape.sequence;                         \
+    backward<T>(                                                                                   \
+        stream,                                                                                    \
+        {dq, dk, dv, workspace, share, dout, out, logSumExp, q, k, v, shape, Bias<T>(bias)},       \
+        dbias);                                                                                    \
+  }
+FOR_STORAGE(ATTENTION_BACKWARD)
+#undef ATTENTION_BACKWARD
+
+} // namespace partita_rt::cuda

@@ -1,0 +1,121 @@
+// Attention forward without the matrix of scores: tiles with a running maximum and sum per query
+// (FlashAttention: Dao et al., arXiv 2205.14135). Causal, windows, biases, grouped queries;
+// q, out [batch, sequence, heads, dim], k, v [batch, keySequence, heads / groups, dim] in T, in any
+// layout; logSumExp [batch, heads, sequence] float.
+//
+//     S = scale * Q K^T + bias;  m' = max(m, rows of S);  P = exp(S - m')
+//     l = l * exp(m - m') + sum(P);  O = O * exp(m - m') + P V;  at last O / l, m + log(l)
+//
+// The portable form, on ordinary arithmetic, for float and for what attention_mma_forward.cu does
+// not take: tiles of 32 queries against 32 keys, which lie in shared memory as floats. Reads K and
+// V once per 32 queries (from L2 as a rule), Q and O once. Blocks with the most keys begin first.
+
+#include "partita_rt/cuda/kernels.h"
+
+#include "cuda/attention/attention_mma.cuh"
+
+namespace partita_rt::cuda {
+
+namespace {
+
+template <typename T, int kParts>
+__global__ void __launch_bounds__(kTileThreads)
+    forwardTiles(HeadsOf<T> out, float *logSumExp, HeadsOf<const T> q, HeadsOf<const T> k,
+                 HeadsOf<const T> v, AttentionShape shape, Bias<T> bias) {
+  PARTITA_RT_DYNAMIC_SHARED(dynamic);
+  __shared__ float weights[kTileRows * (kTileRows + 1)];
+  auto *queries = reinterpret_cast<float *>(dynamic);
+  float *keys = queries + kTileRows * pitchOf(shape.headDim); // or values
+  int lane = int(threadIdx.x) % kWarp, warp = int(threadIdx.x) / kWarp;
+  int64_t h = blockIdx.y, b = blockIdx.z, kv = h / shape.groups;
+  int64_t query = (int64_t(gridDim.x) - 1 - blockIdx.x) * kTileRows;
+  HeadRows<const T> keyRows = headOf(k, b, kv), valueRows = headOf(v, b, kv);
+  loadTile(queries, headOf(q, b, h), query, shape.sequence, shape.headDim);
+  float sums[kRowsOfWarp][kParts] = {}, largest[kRowsOfWarp], total[kRowsOfWarp] = {};
+#pragma unroll
+  for (float &each : largest)
+    each = Largest::kNone;
+  KeyRange range(shape, query);
+  for (int64_t key = range.first; key < range.end; key += kTileRows) {
+    __syncthreads();
+    loadTile(keys, keyRows, key, shape.keySequence, shape.headDim);
+    __syncthreads();
+    float scores[kRowsOfWarp];
+    multiplyTiles(scores, queries, keys, shape.headDim);
+#pragma unroll
+    for (int i = 0; i < kRowsOfWarp; ++i) {
+      int row = warp * kRowsOfWarp + i;
+      int64_t at = query + row, column = key + lane;
+      bool seen =
+          at < shape.sequence && column < visibleKeys(shape, at) && column >= firstKey(shape, at);
+      float score = Largest::kNone;
+      if (seen)
+        score = scores[i] * shape.scale + (bias ? bias.at(b, h, at, column) : 0.0f);
+      float before = largest[i];
+      largest[i] = Largest::of(before, overWarp<Largest>(score));
+      float shift = largest[i] == Largest::kNone ? 0.0f : largest[i];
+      float weight = seen ? expf(score - shift) : 0.0f, correction = expf(before - shift);
+      total[i] = total[i] * correction + overWarp<Sum>(weight);
+#pragma unroll
+      for (float &each : sums[i])
+        each *= correction;
+      weights[row * (kTileRows + 1) + lane] = weight;
+    }
+    __syncthreads(); // all have read the keys
+    loadTile(keys, valueRows, key, shape.keySequence, shape.valueDim);
+    __syncthreads();
+    addWeightedRows<kParts, false>(sums, weights, keys, shape.valueDim);
+  }
+  HeadRows<T> outRows = headOf(out, b, h);
+#pragma unroll
+  for (int i = 0; i < kRowsOfWarp; ++i) {
+    int64_t row = query + warp * kRowsOfWarp + i;
+    if (row >= shape.sequence)
+      continue;
+    // Every score is -inf, or there is none.
+    bool hidden = total[i] == 0.0f, undefined = hidden && bias && !shape.zeroHidden;
+    float nan = __int_as_float(0x7fc00000);
+#pragma unroll
+    for (int c = 0; c < kParts; ++c)
+      if (lane + kWarp * c < int(shape.valueDim))
+        outRows.row(row)[lane + kWarp * c] = undefined ? nan
+                                             : hidden  ? 0.0f
+                                                       : sums[i][c] * (1.0f / total[i]);
+    if (logSumExp && lane == 0)
+      logSumExp[(b * shape.heads + h) * shape.sequence + row] = undefined ? nan
+                                                                : hidden
+                                                                    ? Largest::kNone
+                                                                    : largest[i] + logf(total[i]);
+  }
+}
+
+template <typename T>
+void forward(const Stream &stream, const HeadsOf<T> &out, float *logSumExp,
+             const HeadsOf<const T> &q, const HeadsOf<const T> &k, const HeadsOf<const T> &v,
+             const AttentionShape &shape, const ScoresOf<const T> &bias) {
+  if constexpr (sizeof(T) == 2)
+    if (onTensorCores(shape, bias))
+      return attentionForwardMma(stream, out, logSumExp, q, k, v, shape);
+  int64_t tiles = ceilDiv(shape.sequence, kTileRows);
+  withHeadParts(shape, [&](auto parts) {
+    if (tiles * shape.heads * shape.batch == 0)
+      return;
+    int pitches = pitchOf(shape.headDim) + pitchOf(most(shape.headDim, shape.valueDim));
+    PARTITA_RT_LAUNCH((forwardTiles<T, parts()>), attentionGrid(tiles, shape.heads, shape.batch),
+                      kTileThreads, kTileRows * pitches * 4, stream, out, logSumExp, q, k, v, shape,
+                      Bias<T>(bias));
+  });
+}
+
+} // namespace
+
+#define ATTENTION_FORWARD(T)                                                                       \
+  void attentionForward(const Stream &stream, HeadsOf<T> out, float *logSumExp,                    \
+                        HeadsOf<const T> q, HeadsOf<const T> k, HeadsOf<const T> v,                \
+                        const AttentionShape &shape, ScoresOf<const T> bias) {                     \
+    forward<T>(stream, out, logSumExp, q, k, v, shape, bias);                                      \
+  }
+FOR_STORAGE(ATTENTION_FORWARD)
+#undef ATTENTION_FORWARD
+
+} // namespace partita_rt::cuda

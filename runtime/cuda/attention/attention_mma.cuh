@@ -1,0 +1,259 @@
+// Attention of 16-bit heads on tensor cores: which calls it takes, tiles in shared memory, products
+// of fragments. Forward and backward are in attention_mma_*.cu; FlashAttention-2 (Dao, arXiv
+// 2307.08691) is their model.
+//
+// A tile's rows lie D + 8 elements apart, an odd number of 16 bytes: the eight rows of an 8 x 8
+// matrix meet all banks, and addresses are a base and constants.
+
+#ifndef PARTITA_RT_CUDA_ATTENTION_MMA_CUH
+#define PARTITA_RT_CUDA_ATTENTION_MMA_CUH
+
+#include "cuda/attention/attention.cuh"
+#include "cuda/attention/mma.cuh"
+
+namespace partita_rt::cuda {
+
+/// The one rule: tensor cores take 16-bit heads of at most 128 elements without a bias, whose scale
+/// is positive and whose rows an int can number; attention_forward.cu and attention_backward.cu
+/// take the others.
+template <typename T>
+bool onTensorCores(const AttentionShape &shape, const ScoresOf<const T> &bias,
+                   const Scores &dbias = {}) {
+  return sizeof(T) == 2 && !Bias<T>(bias).data.data && !dbias.data && shape.scale > 0.0f &&
+         shape.headDim <= 128 && shape.valueDim <= 128 && shape.window >= 0 &&
+         most(shape.sequence, shape.keySequence) < int64_t(1) << 30;
+}
+
+constexpr float kLog2E = 1.44269504088896341f, kLn2 = 0.693147180559945309f;
+
+/// Every block has four warps.
+constexpr int kMmaWarps = 4, kMmaThreads = kMmaWarps * kWarp;
+
+/// Rows of D elements in shared memory.
+template <int D> constexpr int kMmaPitch = D + 8;
+/// Bytes of so many rows; at most what every GPU has for a block since sm_80 (sm_86).
+template <int D, int kRows> constexpr int mmaTileBytes() {
+  static_assert(kRows * kMmaPitch<D> * 2 <= 98 * 1024);
+  return kRows * kMmaPitch<D> * 2;
+}
+
+/// Are all packs of 8 elements of these heads aligned to 16 bytes?
+template <typename T> bool inPacks(const HeadsOf<T> &heads) {
+  return (heads.batchStride | heads.rowStride | heads.headStride) % kPack == 0 &&
+         reinterpret_cast<uintptr_t>(heads.data) % 16 == 0;
+}
+
+/// Begins to copy rows [first, first + kRows) of a head of `count` rows and `width` elements into a
+/// tile, with zeros around. packs: inPacks of the head; else the copy is complete at once.
+template <int kRows, int D, typename T>
+__device__ void copyTile(T *tile, const HeadRows<const T> &head, int first, int count, int width,
+                         bool packs) {
+  constexpr int kPacks = D / kPack, kTimes = (kRows * kPacks + kMmaThreads - 1) / kMmaThreads;
+  if (packs) {
+#pragma unroll
+    for (int i = 0; i < kTimes; ++i) {
+      int number = i * kMmaThreads + int(threadIdx.x), row = number / kPacks;
+      int column = number % kPacks * kPack, elements = first + row < count ? width - column : 0;
+      elements = elements < 0 ? 0 : elements > kPack ? kPack : elements;
+      if (kRows * kPacks % kMmaThreads != 0 && row >= kRows)
+        continue;
+      copyAsync(tile + row * kMmaPitch<D> + column,
+                elements > 0 ? head.row(first + row) + column : head.data, elements * 2);
+    }
+    return;
+  }
+#pragma unroll 1
+  for (int i = int(threadIdx.x); i < kRows * D; i += kMmaThreads) {
+    int row = i / D, column = i % D;
+    T *to = tile + row * kMmaPitch<D> + column;
+    if (first + row < count && column < width)
+      *to = head.row(first + row)[column];
+    else
+      *to = 0.0f;
+  }
+}
+
+// Where a lane's row of four 8 x 8 matrices stands in a tile, for each role of a tile.
+/// Rows are those of A: 16 rows, 16 columns.
+template <int D> __device__ inline int laneOfA(int lane) {
+  return lane % 16 * kMmaPitch<D> + lane / 16 * 8;
+}
+/// Rows are B's columns (a product with the tile transposed): two times 8 rows, 16 columns.
+template <int D> __device__ inline int laneOfRowsB(int lane) {
+  return (lane / 16 * 8 + lane % 8) * kMmaPitch<D> + lane / 8 % 2 * 8;
+}
+
+/// sums[i][j] += A_i times the transposed tile b: A is rows 16 i of the tile a (kTilesA of them),
+/// b has kRowsB rows; both D columns. a, b: tile + the lane's place (laneOfA, laneOfRowsB).
+template <int kTilesA, int kRowsB, int D, typename T>
+__device__ inline void multiplyByRows(float (&sums)[kTilesA][kRowsB / 8][4], const T *a,
+                                      const T *b) {
+#pragma unroll
+  for (int d = 0; d < D; d += 16) {
+    uint32_t left[kTilesA][4];
+#pragma unroll
+    for (int i = 0; i < kTilesA; ++i)
+      loadMatrices(left[i], a + i * 16 * kMmaPitch<D> + d);
+#pragma unroll
+    for (int j = 0; j < kRowsB; j += 16) {
+      uint32_t right[4];
+      loadMatrices(right, b + j * kMmaPitch<D> + d);
+#pragma unroll
+      for (int i = 0; i < kTilesA; ++i) {
+        multiplyAdd<T>(sums[i][j / 8], left[i], right[0], right[1]);
+        multiplyAdd<T>(sums[i][j / 8 + 1], left[i], right[2], right[3]);
+      }
+    }
+  }
+}
+
+/// sums[i][j] += W_i times the tile b: W is kRowsB columns of weights in registers, as C has them,
+/// rounded to T here; b has kRowsB rows and D columns. b: tile + laneOfA.
+template <int kTilesA, int kRowsB, int D, typename T>
+__device__ inline void addWeighted(float (&sums)[kTilesA][D / 8][4],
+                                   const float (&weights)[kTilesA][kRowsB / 8][4], const T *b) {
+#pragma unroll
+  for (int j = 0; j < kRowsB; j += 16) {
+    uint32_t left[kTilesA][4];
+#pragma unroll
+    for (int i = 0; i < kTilesA; ++i) {
+      const float(&low)[4] = weights[i][j / 8], (&high)[4] = weights[i][j / 8 + 1];
+      left[i][0] = roundPair<T>(low[0], low[1]);
+      left[i][1] = roundPair<T>(low[2], low[3]);
+      left[i][2] = roundPair<T>(high[0], high[1]);
+      left[i][3] = roundPair<T>(high[2], high[3]);
+    }
+#pragma unroll
+    for (int d = 0; d < D; d += 16) {
+      uint32_t right[4];
+      loadTransposed(right, b + j * kMmaPitch<D> + d);
+#pragma unroll
+      for (int i = 0; i < kTilesA; ++i) {
+        multiplyAdd<T>(sums[i][d / 8], left[i], right[0], right[1]);
+        multiplyAdd<T>(sums[i][d / 8 + 1], left[i], right[2], right[3]);
+      }
+    }
+  }
+}
+
+/// What attention.cuh's visibleKeys and firstKey say, in int: query i sees keys first(i) .. end(i)
+/// - 1. Both are later for a later query.
+struct Sight {
+  int queries, keys, window;
+  bool causal;
+  __device__ explicit Sight(const AttentionShape &shape)
+      : queries(int(shape.sequence)), keys(int(shape.keySequence)),
+        window(int(least(shape.window, shape.keySequence))), causal(shape.causal) {}
+  __device__ int end(int query) const {
+    int seen = query + 1 + keys - queries;
+    return !causal || seen > keys ? keys : seen > 0 ? seen : 0;
+  }
+  __device__ int first(int query) const {
+    int first = window ? end(query) - window : 0;
+    return first > 0 ? first : 0;
+  }
+};
+
+/// Does one of queries [first, last] see one of keys [key, end)?
+__device__ inline bool meetsKeys(const Sight &sight, int first, int last, int key, int end) {
+  return first <= last && key < sight.end(last) && end > sight.first(first);
+}
+/// Is one of these keys hidden from one of these queries?
+__device__ inline bool hidesKeys(const Sight &sight, int first, int last, int key, int end) {
+  return end > sight.end(first) || key < sight.first(last);
+}
+
+/// Hides the keys of a tile that the warp's queries do not see. query: of the lane's first row.
+template <int kTilesA, int kKeys>
+__device__ inline void hideKeys(float (&scores)[kTilesA][kKeys / 8][4], const Sight &sight,
+                                int query, int key) {
+  int column = int(threadIdx.x) % 4 * 2;
+#pragma unroll
+  for (int i = 0; i < kTilesA; ++i)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      int at = query + 16 * i + 8 * half;
+      int first = sight.first(at) - key - column;
+      int end = sight.end(at) - key - column;
+#pragma unroll
+      for (int j = 0; j < kKeys / 8; ++j)
+#pragma unroll
+        for (int e = 0; e < 2; ++e)
+          if (8 * j + e < first || 8 * j + e >= end)
+            scores[i][j][2 * half + e] = Largest::kNone;
+    }
+}
+
+/// Over the four lanes that have a row of C.
+template <typename Op> __device__ inline float overRowOfC(float x) {
+  x = Op::of(x, __shfl_xor_sync(kAllLanes, x, 1));
+  return Op::of(x, __shfl_xor_sync(kAllLanes, x, 2));
+}
+
+/// Writes a warp's rows of C, rounded to T, to a head, by way of `rows` of a tile that are the
+/// warp's own, so that a row's elements are written side by side. first: of the warp's rows.
+template <int kTilesA, int D, typename T>
+__device__ void storeRowsOfC(const HeadRows<T> &head, const float (&sums)[kTilesA][D / 8][4],
+                             T *rows, int first, int count, int width, bool packs) {
+  int lane = int(threadIdx.x) % kWarp;
+#pragma unroll
+  for (int i = 0; i < kTilesA; ++i)
+#pragma unroll
+    for (int j = 0; j < D / 8; ++j)
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        T *to = rows + (16 * i + 8 * half + lane / 4) * kMmaPitch<D> + 8 * j + lane % 4 * 2;
+        *reinterpret_cast<uint32_t *>(to) =
+            roundPair<T>(sums[i][j][2 * half], sums[i][j][2 * half + 1]);
+      }
+  __syncwarp();
+  constexpr int kPacks = D / kPack;
+#pragma unroll 4
+  for (int i = lane; i < 16 * kTilesA * kPacks; i += kWarp) {
+    int row = i / kPacks, column = i % kPacks * kPack;
+    if (first + row >= count || column >= width)
+      continue;
+    const T *from = rows + row * kMmaPitch<D> + column;
+    T *to = head.row(first + row) + column;
+    if (packs && column + kPack <= width)
+      *reinterpret_cast<uint4 *>(to) = *reinterpret_cast<const uint4 *>(from);
+    else
+      for (int j = 0; j < kPack && column + j < width; ++j)
+        to[j] = from[j];
+  }
+}
+
+/// body(D): the heads' elements in shared memory, a constant; fewer are filled up with zeros.
+template <typename Body> void withMmaHead(const AttentionShape &shape, Body body) {
+  int64_t widest = most(shape.headDim, shape.valueDim);
+  if (widest <= 64)
+    body(std::integral_constant<int, 64>());
+  else if (widest <= 80)
+    body(std::integral_constant<int, 80>());
+  else if (widest <= 96)
+    body(std::integral_constant<int, 96>());
+  else
+    body(std::integral_constant<int, 128>());
+}
+
+/// attentionForward of a call that is onTensorCores. T: Half, BFloat16.
+template <typename T>
+void attentionForwardMma(const Stream &stream, const HeadsOf<T> &out, float *logSumExp,
+                         const HeadsOf<const T> &q, const HeadsOf<const T> &k,
+                         const HeadsOf<const T> &v, const AttentionShape &shape);
+
+/// The operands of an attentionBackward that is onTensorCores.
+template <typename T> struct MmaBackward {
+  HeadsOf<T> dq, dk, dv;
+  float *workspace;
+  HeadsOf<const T> dout, out;
+  const float *logSumExp;
+  HeadsOf<const T> q, k, v;
+  AttentionShape shape;
+};
+template <typename T>
+void attentionBackwardMma(const Stream &stream, const MmaBackward<T> &operands);
+
+} // namespace partita_rt::cuda
+
+#endif // PARTITA_RT_CUDA_ATTENTION_MMA_CUH

@@ -1,0 +1,390 @@
+// Attention backward on tensor cores, for 16-bit heads. What is computed, and shapes, as in
+// attention_backward.cu; without a bias. Three launches, no atomics: delta per query, dK and dV by
+// tiles of keys, dQ by tiles of queries; scores and dP are made in both of the latter.
+//
+// dK and dV: rows of fragments are keys, S^T = K Q^T and dP^T = V dO^T, so that P^T and dS^T are
+// already the left operands of dV += P^T dO and dK += dS^T Q. All heads that share the keys come
+// one after another. dQ: rows are queries, S = Q K^T, dP = dO V^T, dQ += dS K. A block's own two
+// tiles stay in shared memory, its sums in registers. Of the tiles that pass by, the one that is
+// used last (Q, K) has two buffers and the other (dO, V) one. P and dS are rounded to T for the
+// products that sum over them: each once.
+
+#include "cuda/attention/attention_mma.cuh"
+
+namespace partita_rt::cuda {
+
+namespace {
+
+/// Fragments of 16 keys that a warp has sums for, and queries at a time: sums for 32 keys of wider
+/// heads do not fit into registers.
+template <int D> constexpr int kKeyTiles = D <= 64 ? 2 : 1;
+template <int D> constexpr int kKeysOfBlock = kMmaWarps * 16 * kKeyTiles<D>;
+template <int D> constexpr int kPassingQueries = D <= 64 ? 32 : 64;
+/// The same for dQ.
+constexpr int kQueryTiles = 2, kQueriesOfBlock = kMmaWarps * 16 * kQueryTiles;
+template <int D> constexpr int kPassingKeys = D <= 64 ? 64 : 32;
+
+template <typename T> struct Backward : MmaBackward<T> {
+  bool qPacks, kPacks, vPacks, doutPacks, dqPacks, dkPacks, dvPacks;
+  float *delta, *logSumExp2; ///< [batch, heads, sequence]
+  explicit Backward(const MmaBackward<T> &call)
+      : MmaBackward<T>(call), qPacks(inPacks(call.q)), kPacks(inPacks(call.k)),
+        vPacks(inPacks(call.v)), doutPacks(inPacks(call.dout)), dqPacks(inPacks(call.dq)),
+        dkPacks(inPacks(call.dk)), dvPacks(inPacks(call.dv)), delta(call.workspace),
+        logSumExp2(delta + call.shape.batch * call.shape.heads * call.shape.sequence) {}
+  __device__ int64_t rowOf(int64_t b, int64_t h, int64_t query) const {
+    return (b * this->shape.heads + h) * this->shape.sequence + query;
+  }
+};
+
+constexpr int kPrepareLanes = 128 / kPack, kPrepareRows = kMmaThreads / kPrepareLanes;
+
+/// delta and logSumExp2, in which a query that sees no key has +inf: all its weights are 0.
+/// 16 lanes have a query.
+template <typename T>
+__global__ void __launch_bounds__(kMmaThreads) prepareQueries(Backward<T> call) {
+  const AttentionShape &shape = call.shape;
+  int64_t h = blockIdx.y, b = blockIdx.z;
+  int64_t query = int64_t(blockIdx.x) * kPrepareRows + threadIdx.x / kPrepareLanes;
+  int64_t column = int64_t(threadIdx.x) % kPrepareLanes * kPack;
+  float out[kPack] = {}, dout[kPack] = {}, sum = 0.0f;
+  if (query < shape.sequence && column < shape.valueDim) {
+    load(out, headOf(call.out, b, h).row(query) + column, shape.valueDim - column);
+    load(dout, headOf(call.dout, b, h).row(query) + column, shape.valueDim - column);
+  }
+#pragma unroll
+  for (int i = 0; i < kPack; ++i)
+    sum += out[i] * dout[i];
+#pragma unroll
+  for (int with = kPrepareLanes / 2; with > 0; with /= 2)
+    sum += __shfl_xor_sync(kAllLanes, sum, with);
+  if (query >= shape.sequence || column != 0)
+    return;
+  float saved = call.logSumExp[call.rowOf(b, h, query)];
+  call.delta[call.rowOf(b, h, query)] = sum;
+  call.logSumExp2[call.rowOf(b, h, query)] =
+      saved == Largest::kNone ? -Largest::kNone : saved * kLog2E;
+}
+
+/// Tiles of queries that pass by a tile of keys, those that see some of the keys [key, key +
+/// count): per head queries [first, end), `tiles` in all.
+struct QueryTiles {
+  int first = 0, end, tiles;
+  __device__ QueryTiles(const Sight &sight, int groups, int key, int count, int rows)
+      : end(sight.queries) {
+    int behind = sight.keys - sight.queries;
+    if (sight.causal) // query + behind >= key
+      first = max(key - behind, 0) / rows * rows;
+    if (sight.window && sight.causal) // query + 1 + behind - window < key + count
+      end = min(end, key + count + sight.window - 1 - behind);
+    else if (sight.window && key + count <= sight.keys - sight.window)
+      end = 0;
+    tiles = end > first ? (end - first + rows - 1) / rows * groups : 0;
+  }
+};
+struct QueryTile {
+  int head, query;
+};
+
+/// What of a tile of queries is a number each: logSumExp2 and delta, that of row `number` or
+/// number - kRows. +inf behind the sequence.
+template <int kRows, typename T>
+__device__ float queryNumber(const Backward<T> &call, int64_t b, const QueryTile &tile) {
+  int number = int(threadIdx.x);
+  int at = tile.query + number % kRows;
+  if (number >= 2 * kRows)
+    return 0.0f;
+  if (at >= call.shape.sequence)
+    return number < kRows ? -Largest::kNone : 0.0f;
+  return (number < kRows ? call.logSumExp2 : call.delta)[call.rowOf(b, tile.head, at)];
+}
+
+// Tiles whose rows are the warp's keys and whose columns are queries.
+
+/// Hides keys from queries that do not see them. key: the warp's first.
+template <int kTiles, int kQueries>
+__device__ inline void hideFromQueries(float (&scores)[kTiles][kQueries / 8][4], const Sight &sight,
+                                       int query, int key) {
+  int lane = int(threadIdx.x) % kWarp, row = lane / 4;
+#pragma unroll
+  for (int j = 0; j < kQueries / 8; ++j)
+#pragma unroll
+    for (int e = 0; e < 2; ++e) {
+      int at = query + 8 * j + lane % 4 * 2 + e;
+      int first = sight.first(at) - key - row;
+      int end = sight.end(at) - key - row;
+#pragma unroll
+      for (int t = 0; t < kTiles; ++t)
+#pragma unroll
+        for (int half = 0; half < 2; ++half)
+          if (16 * t + 8 * half < first || 16 * t + 8 * half >= end)
+            scores[t][j][2 * half + e] = Largest::kNone;
+    }
+}
+
+/// Scores become probabilities, 2^(factor * score - logSumExp2 of the query).
+template <int kTiles, int kQueries>
+__device__ inline void weigh(float (&scores)[kTiles][kQueries / 8][4], const float *logSumExp2,
+                             float factor) {
+#pragma unroll
+  for (int j = 0; j < kQueries / 8; ++j)
+#pragma unroll
+    for (int e = 0; e < 2; ++e) {
+      float shift = logSumExp2[8 * j + int(threadIdx.x) % 4 * 2 + e];
+#pragma unroll
+      for (int t = 0; t < kTiles; ++t)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          float &score = scores[t][j][2 * half + e];
+          score = powerOfTwo(fmaf(score, factor, -shift));
+        }
+    }
+}
+
+/// dP becomes dS = P (dP - delta of the query).
+template <int kTiles, int kQueries>
+__device__ inline void differentiate(float (&ds)[kTiles][kQueries / 8][4],
+                                     const float (&p)[kTiles][kQueries / 8][4],
+                                     const float *delta) {
+#pragma unroll
+  for (int j = 0; j < kQueries / 8; ++j)
+#pragma unroll
+    for (int e = 0; e < 2; ++e) {
+      float each = delta[8 * j + int(threadIdx.x) % 4 * 2 + e];
+#pragma unroll
+      for (int t = 0; t < kTiles; ++t)
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+          float &gradient = ds[t][j][2 * half + e];
+          gradient = p[t][j][2 * half + e] * (gradient - each);
+        }
+    }
+}
+
+template <int kTiles, int kColumns>
+__device__ inline void scaleBy(float (&sums)[kTiles][kColumns][4], float factor) {
+#pragma unroll
+  for (int t = 0; t < kTiles; ++t)
+#pragma unroll
+    for (int j = 0; j < kColumns; ++j)
+#pragma unroll
+      for (float &each : sums[t][j])
+        each *= factor;
+}
+
+/// dk and dv of a tile of keys (x) of a head of keys (y).
+template <typename T, int D>
+__global__ void __launch_bounds__(kMmaThreads) keyGradientsOnTensorCores(Backward<T> call) {
+  PARTITA_RT_DYNAMIC_SHARED(dynamic);
+  constexpr int kTiles = kKeyTiles<D>, kKeys = kKeysOfBlock<D>, kQueries = kPassingQueries<D>;
+  constexpr int kRows = 16 * kTiles, kOwn = kRows * kMmaPitch<D>;
+  constexpr int kPassing = kQueries * kMmaPitch<D>;
+  __shared__ float numbers[2][2][kQueries]; // logSumExp2 and delta of two tiles of queries
+  const AttentionShape &shape = call.shape;
+  T *keys = reinterpret_cast<T *>(dynamic), *values = keys + kKeys * kMmaPitch<D>;
+  T *douts = values + kKeys * kMmaPitch<D>, *queries = douts + kPassing;
+  int lane = int(threadIdx.x) % kWarp, warp = int(threadIdx.x) / kWarp;
+  int headDim = int(shape.headDim), valueDim = int(shape.valueDim);
+  int64_t kv = blockIdx.y, b = blockIdx.z;
+  Sight sight(shape);
+  int key = int(blockIdx.x) * kKeys;
+  QueryTiles range(sight, int(shape.groups), key, kKeys, kQueries);
+  QueryTile tile{int(kv * shape.groups), range.first}, next = tile;
+  auto copyQueries = [&](int buffer) {
+    copyTile<kQueries, D>(queries + buffer * kPassing, headOf(call.q, b, next.head), next.query,
+                          sight.queries, headDim, call.qPacks);
+  };
+  auto copyDouts = [&] {
+    copyTile<kQueries, D>(douts, headOf(call.dout, b, next.head), next.query, sight.queries,
+                          valueDim, call.doutPacks);
+  };
+  auto keepNumber = [&](int buffer, float number) {
+    if (int(threadIdx.x) < 2 * kQueries)
+      numbers[buffer][threadIdx.x / kQueries][threadIdx.x % kQueries] = number;
+  };
+  copyTile<kKeys, D>(keys, headOf(call.k, b, kv), key, sight.keys, headDim, call.kPacks);
+  copyTile<kKeys, D>(values, headOf(call.v, b, kv), key, sight.keys, valueDim, call.vPacks);
+  if (range.tiles > 0) {
+    copyQueries(0);
+    copyDouts();
+    keepNumber(0, queryNumber<kQueries>(call, b, tile));
+  }
+  commitCopies();
+
+  int first = key + warp * kRows; // of the warp's keys
+  T *ownKeys = keys + warp * kOwn, *ownValues = values + warp * kOwn;
+  float dk[kTiles][D / 8][4] = {}, dv[kTiles][D / 8][4] = {};
+  for (int i = 0; i < range.tiles; ++i, tile = next) {
+    waitForCopies<0>();
+    __syncthreads(); // the queries are there, and all are done with the last ones
+    bool more = i + 1 < range.tiles;
+    float number = 0.0f;
+    if (more) {
+      next.query += kQueries;
+      if (next.query >= range.end)
+        next = {next.head + 1, range.first};
+      copyQueries((i + 1) % 2);
+      number = queryNumber<kQueries>(call, b, next);
+    }
+    commitCopies();
+    const T *passing = queries + i % 2 * kPassing;
+    float p[kTiles][kQueries / 8][4] = {}, ds[kTiles][kQueries / 8][4] = {};
+    int last = min(tile.query + kQueries, sight.queries) - 1;
+    bool some = meetsKeys(sight, tile.query, last, first, first + kRows);
+    if (some) { // the whole warp
+      multiplyByRows<kTiles, kQueries, D>(p, ownKeys + laneOfA<D>(lane),
+                                          passing + laneOfRowsB<D>(lane));
+      if (hidesKeys(sight, tile.query, last, first, first + kRows))
+        hideFromQueries<kTiles, kQueries>(p, sight, tile.query, first);
+      weigh<kTiles, kQueries>(p, numbers[i % 2][0], shape.scale * kLog2E);
+      addWeighted<kTiles, kQueries, D>(dv, p, douts + laneOfA<D>(lane));
+      multiplyByRows<kTiles, kQueries, D>(ds, ownValues + laneOfA<D>(lane),
+                                          static_cast<const T *>(douts) + laneOfRowsB<D>(lane));
+    }
+    __syncthreads(); // all are done with dO
+    if (more) {
+      copyDouts();
+      keepNumber((i + 1) % 2, number);
+    }
+    commitCopies();
+    if (!some)
+      continue;
+    differentiate<kTiles, kQueries>(ds, p, numbers[i % 2][1]);
+    addWeighted<kTiles, kQueries, D>(dk, ds, passing + laneOfA<D>(lane));
+  }
+
+  waitForCopies<0>(); // of keys and values, if there was no query
+  __syncthreads();
+  scaleBy(dk, shape.scale);
+  storeRowsOfC<kTiles, D>(headOf(call.dk, b, kv), dk, ownKeys, first, sight.keys, headDim,
+                          call.dkPacks);
+  storeRowsOfC<kTiles, D>(headOf(call.dv, b, kv), dv, ownValues, first, sight.keys, valueDim,
+                          call.dvPacks);
+}
+
+/// dq of a tile of queries (x) of a head (y).
+template <typename T, int D>
+__global__ void __launch_bounds__(kMmaThreads) queryGradientsOnTensorCores(Backward<T> call) {
+  PARTITA_RT_DYNAMIC_SHARED(dynamic);
+  constexpr int kKeys = kPassingKeys<D>, kOwn = 16 * kQueryTiles * kMmaPitch<D>;
+  constexpr int kPassing = kKeys * kMmaPitch<D>;
+  const AttentionShape &shape = call.shape;
+  T *queries = reinterpret_cast<T *>(dynamic), *douts = queries + kMmaWarps * kOwn;
+  T *values = douts + kMmaWarps * kOwn, *keys = values + kPassing;
+  int lane = int(threadIdx.x) % kWarp, warp = int(threadIdx.x) / kWarp;
+  int headDim = int(shape.headDim), valueDim = int(shape.valueDim);
+  int64_t h = blockIdx.y, b = blockIdx.z, kv = h / shape.groups;
+  Sight sight(shape);
+  int query = int(gridDim.x - 1 - blockIdx.x) * kQueriesOfBlock;
+  int begin = sight.first(query) / kKeys * kKeys;
+  int end = sight.end(min(query + kQueriesOfBlock, sight.queries) - 1);
+  int tiles = end > begin ? (end - begin + kKeys - 1) / kKeys : 0;
+  auto copyKeys = [&](int i) {
+    copyTile<kKeys, D>(keys + i % 2 * kPassing, headOf(call.k, b, kv), begin + i * kKeys,
+                       sight.keys, headDim, call.kPacks);
+  };
+  auto copyValues = [&](int i) {
+    copyTile<kKeys, D>(values, headOf(call.v, b, kv), begin + i * kKeys, sight.keys, valueDim,
+                       call.vPacks);
+  };
+  copyTile<kQueriesOfBlock, D>(queries, headOf(call.q, b, h), query, sight.queries, headDim,
+                               call.qPacks);
+  copyTile<kQueriesOfBlock, D>(douts, headOf(call.dout, b, h), query, sight.queries, valueDim,
+                               call.doutPacks);
+  if (tiles > 0) {
+    copyKeys(0);
+    copyValues(0);
+  }
+  commitCopies();
+
+  T *ownQueries = queries + warp * kOwn, *ownDouts = douts + warp * kOwn;
+  int first = query + warp * 16 * kQueryTiles;
+  int warpLast = min(first + 16 * kQueryTiles, sight.queries) - 1;
+  float dq[kQueryTiles][D / 8][4] = {}, shift[kQueryTiles][2], delta[kQueryTiles][2];
+#pragma unroll
+  for (int t = 0; t < kQueryTiles; ++t)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      int at = first + 16 * t + 8 * half + lane / 4;
+      bool inside = at < sight.queries;
+      shift[t][half] = inside ? call.logSumExp2[call.rowOf(b, h, at)] : -Largest::kNone;
+      delta[t][half] = inside ? call.delta[call.rowOf(b, h, at)] : 0.0f;
+    }
+  for (int i = 0; i < tiles; ++i) {
+    int key = begin + i * kKeys;
+    waitForCopies<0>();
+    __syncthreads(); // keys and values are there, and all are done with the last keys
+    if (i + 1 < tiles)
+      copyKeys(i + 1);
+    commitCopies();
+    const T *passing = keys + i % 2 * kPassing;
+    float p[kQueryTiles][kKeys / 8][4] = {}, ds[kQueryTiles][kKeys / 8][4] = {};
+    bool some = meetsKeys(sight, first, warpLast, key, key + kKeys);
+    if (some) { // the whole warp
+      multiplyByRows<kQueryTiles, kKeys, D>(p, ownQueries + laneOfA<D>(lane),
+                                            passing + laneOfRowsB<D>(lane));
+      multiplyByRows<kQueryTiles, kKeys, D>(ds, ownDouts + laneOfA<D>(lane),
+                                            static_cast<T *>(values) + laneOfRowsB<D>(lane));
+    }
+    __syncthreads(); // all are done with the values
+    if (i + 1 < tiles)
+      copyValues(i + 1);
+    commitCopies();
+    if (!some)
+      continue;
+    if (hidesKeys(sight, first, warpLast, key, key + kKeys))
+      hideKeys<kQueryTiles, kKeys>(p, sight, first + lane / 4, key);
+#pragma unroll
+    for (int t = 0; t < kQueryTiles; ++t)
+#pragma unroll
+      for (int j = 0; j < kKeys / 8; ++j)
+#pragma unroll
+        for (int e = 0; e < 4; ++e) {
+          float weight = powerOfTwo(fmaf(p[t][j][e], shape.scale * kLog2E, -shift[t][e / 2]));
+          ds[t][j][e] = weight * (ds[t][j][e] - delta[t][e / 2]);
+        }
+    addWeighted<kQueryTiles, kKeys, D>(dq, ds, passing + laneOfA<D>(lane));
+  }
+
+  waitForCopies<0>(); // of queries, if there was no key
+  __syncthreads();
+  scaleBy(dq, shape.scale);
+  storeRowsOfC<kQueryTiles, D>(headOf(call.dq, b, h), dq, ownQueries, first, sight.queries, headDim,
+                               call.dqPacks);
+}
+
+} // namespace
+
+template <typename T>
+void attentionBackwardMma(const Stream &stream, const MmaBackward<T> &operands) {
+  const AttentionShape &shape = operands.shape;
+  if (shape.batch * shape.heads == 0)
+    return;
+  Backward<T> call(operands);
+  if (shape.sequence > 0)
+    PARTITA_RT_LAUNCH(
+        prepareQueries<T>,
+        attentionGrid(ceilDiv(shape.sequence, kPrepareRows), shape.heads, shape.batch), kMmaThreads,
+        0, stream, call);
+  withMmaHead(shape, [&](auto head) {
+    constexpr int D = head();
+    if (shape.keySequence > 0)
+      PARTITA_RT_LAUNCH((keyGradientsOnTensorCores<T, D>),
+                        attentionGrid(ceilDiv(shape.keySequence, kKeysOfBlock<D>),
+                                      shape.heads / shape.groups, shape.batch),
+                        kMmaThreads,
+                        (mmaTileBytes<D, 2 * kKeysOfBlock<D> + 3 * kPassingQueries<D>>()), stream,
+                        call);
+    if (shape.sequence > 0)
+      PARTITA_RT_LAUNCH(
+          (queryGradientsOnTensorCores<T, D>),
+          attentionGrid(ceilDiv(shape.sequence, kQueriesOfBlock), shape.heads, shape.batch),
+          kMmaThreads, (mmaTileBytes<D, 2 * kQueriesOfBlock + 3 * kPassingKeys<D>>()), stream,
+          call);
+  });
+}
+
+template void attentionBackwardMma(const Stream &, const MmaBackward<Half> &);
+template void attentionBackwardMma(const Stream &, const MmaBackward<BFloat16> &);
+
+} // namespace partita_rt::cuda

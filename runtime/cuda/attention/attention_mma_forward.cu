@@ -1,0 +1,173 @@
+// Attention forward on tensor cores, for 16-bit heads (FlashAttention-2: Dao, arXiv 2307.08691).
+// What is computed, and shapes, as in attention_forward.cu; without a bias.
+//
+// A block has 128 queries, 32 per warp: a fragment of K or V that a warp reads from shared memory
+// is multiplied twice, which is what mma.sync needs on sm_90 not to wait for shared memory. Keys
+// come 64 at a time. V is copied while Q K^T is made, the next K during the softmax and P V. Scores
+// and probabilities stay in registers: those that a lane has of Q K^T are its part of P in P V.
+// P is rounded to T for P V, its sum is not: out differs from the float kernel's by at most one
+// rounding of every probability, and the result's own.
+
+#include "cuda/attention/attention_mma.cuh"
+
+namespace partita_rt::cuda {
+
+namespace {
+
+constexpr int kQueriesOfWarp = 32, kQueries = kMmaWarps * kQueriesOfWarp, kKeys = 64;
+constexpr int kTilesOfWarp = kQueriesOfWarp / 16;
+
+template <typename T> struct Forward {
+  HeadsOf<T> out;
+  float *logSumExp;
+  HeadsOf<const T> q, k, v;
+  AttentionShape shape;
+  bool qPacks, kPacks, vPacks, outPacks;
+};
+
+/// The running softmax of a lane's four rows: 16 i + 8 half + lane / 4.
+struct Softmax {
+  float largest[kTilesOfWarp][2]; ///< factor * score
+  float total[kTilesOfWarp][2];   ///< of the lane's own columns
+
+  __device__ Softmax() {
+#pragma unroll
+    for (int i = 0; i < kTilesOfWarp; ++i)
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        largest[i][half] = Largest::kNone;
+        total[i][half] = 0.0f;
+      }
+  }
+
+  /// Scores become weights 2^(factor * score - largest); sums of earlier ones are corrected, by
+  /// exactly 1 if the largest is still the same.
+  template <int kColumns, int kElements>
+  __device__ void add(float (&scores)[kTilesOfWarp][kColumns][4],
+                      float (&sums)[kTilesOfWarp][kElements][4], float factor) {
+#pragma unroll
+    for (int i = 0; i < kTilesOfWarp; ++i)
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        float before = largest[i][half], now = Largest::kNone;
+#pragma unroll
+        for (int j = 0; j < kColumns; ++j)
+          now = fmaxf(now, fmaxf(scores[i][j][2 * half], scores[i][j][2 * half + 1]));
+        now = fmaxf(now, __shfl_xor_sync(kAllLanes, now, 1));
+        now = fmaxf(now, __shfl_xor_sync(kAllLanes, now, 2));
+        now = fmaxf(before, now * factor);
+        largest[i][half] = now;
+        float shift = now == Largest::kNone ? 0.0f : now;
+        float correction = powerOfTwo(before - shift), sum = 0.0f;
+#pragma unroll
+        for (int j = 0; j < kColumns; ++j)
+#pragma unroll
+          for (int e = 2 * half; e < 2 * half + 2; ++e) {
+            scores[i][j][e] = powerOfTwo(fmaf(scores[i][j][e], factor, -shift));
+            sum += scores[i][j][e];
+          }
+        total[i][half] = total[i][half] * correction + sum;
+#pragma unroll
+        for (int j = 0; j < kElements; ++j) {
+          sums[i][j][2 * half] *= correction;
+          sums[i][j][2 * half + 1] *= correction;
+        }
+      }
+  }
+};
+
+template <typename T, int D>
+__global__ void __launch_bounds__(kMmaThreads) forwardOnTensorCores(Forward<T> call) {
+  PARTITA_RT_DYNAMIC_SHARED(dynamic);
+  const AttentionShape &shape = call.shape;
+  T *queries = reinterpret_cast<T *>(dynamic), *keys = queries + kQueries * kMmaPitch<D>;
+  T *values = keys + kKeys * kMmaPitch<D>;
+  int lane = int(threadIdx.x) % kWarp, warp = int(threadIdx.x) / kWarp;
+  int64_t h = blockIdx.y, b = blockIdx.z, kv = h / shape.groups;
+  Sight sight(shape);
+  int query = int(gridDim.x - 1 - blockIdx.x) * kQueries;
+  int begin = sight.first(query) / kKeys * kKeys;
+  int end = sight.end(min(query + kQueries, sight.queries) - 1);
+  HeadRows<const T> keyRows = headOf(call.k, b, kv), valueRows = headOf(call.v, b, kv);
+  copyTile<kQueries, D>(queries, headOf(call.q, b, h), query, sight.queries, int(shape.headDim),
+                        call.qPacks);
+  copyTile<kKeys, D>(keys, keyRows, begin, sight.keys, int(shape.headDim), call.kPacks);
+  commitCopies();
+
+  T *ownQueries = queries + warp * kQueriesOfWarp * kMmaPitch<D>;
+  int first = query + warp * kQueriesOfWarp;
+  int warpLast = min(first + kQueriesOfWarp, sight.queries) - 1;
+  float out[kTilesOfWarp][D / 8][4] = {};
+  Softmax softmax;
+  for (int key = begin; key < end; key += kKeys) {
+    waitForCopies<0>();
+    __syncthreads(); // the keys are there, and all are done with the last values
+    copyTile<kKeys, D>(values, valueRows, key, sight.keys, int(shape.valueDim), call.vPacks);
+    commitCopies();
+    bool some = meetsKeys(sight, first, warpLast, key, key + kKeys);
+    float scores[kTilesOfWarp][kKeys / 8][4] = {};
+    if (some) // the whole warp
+      multiplyByRows<kTilesOfWarp, kKeys, D>(scores, ownQueries + laneOfA<D>(lane),
+                                             keys + laneOfRowsB<D>(lane));
+    waitForCopies<0>();
+    __syncthreads(); // the values are there, and all are done with the keys
+    if (key + kKeys < end)
+      copyTile<kKeys, D>(keys, keyRows, key + kKeys, sight.keys, int(shape.headDim), call.kPacks);
+    commitCopies();
+    if (!some)
+      continue;
+    if (hidesKeys(sight, first, warpLast, key, key + kKeys))
+      hideKeys<kTilesOfWarp, kKeys>(scores, sight, first + lane / 4, key);
+    softmax.add(scores, out, shape.scale * kLog2E);
+    addWeighted<kTilesOfWarp, kKeys, D>(out, scores, values + laneOfA<D>(lane));
+  }
+
+  waitForCopies<0>(); // of queries, if there was no key
+  __syncthreads();
+#pragma unroll
+  for (int i = 0; i < kTilesOfWarp; ++i)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      float total = overRowOfC<Sum>(softmax.total[i][half]);
+      bool hidden = total == 0.0f; // every score is -inf, or there is none
+      float inverse = 1.0f / total;
+#pragma unroll
+      for (int j = 0; j < D / 8; ++j)
+#pragma unroll
+        for (int e = 2 * half; e < 2 * half + 2; ++e)
+          out[i][j][e] = hidden ? 0.0f : out[i][j][e] * inverse;
+      int row = first + 16 * i + 8 * half + lane / 4;
+      if (call.logSumExp && lane % 4 == 0 && row < sight.queries)
+        call.logSumExp[(b * shape.heads + h) * shape.sequence + row] =
+            hidden ? Largest::kNone : softmax.largest[i][half] * kLn2 + logf(total);
+    }
+  storeRowsOfC<kTilesOfWarp, D>(headOf(call.out, b, h), out, ownQueries, first, sight.queries,
+                                int(shape.valueDim), call.outPacks);
+}
+
+} // namespace
+
+template <typename T>
+void attentionForwardMma(const Stream &stream, const HeadsOf<T> &out, float *logSumExp,
+                         const HeadsOf<const T> &q, const HeadsOf<const T> &k,
+                         const HeadsOf<const T> &v, const AttentionShape &shape) {
+  int64_t tiles = ceilDiv(shape.sequence, kQueries);
+  if (tiles * shape.heads * shape.batch == 0)
+    return;
+  Forward<T> call{out, logSumExp, q, k, v, shape, inPacks(q), inPacks(k), inPacks(v), inPacks(out)};
+  withMmaHead(shape, [&](auto head) {
+    constexpr int D = head();
+    PARTITA_RT_LAUNCH((forwardOnTensorCores<T, D>), attentionGrid(tiles, shape.heads, shape.batch),
+                      kMmaThreads, (mmaTileBytes<D, kQueries + 2 * kKeys>()), stream, call);
+  });
+}
+
+#define ATTENTION_FORWARD_MMA(T)                                                                   \
+  template void attentionForwardMma(const Stream &, const HeadsOf<T> &, float *,                   \
+                                    const HeadsOf<const T> &, const HeadsOf<const T> &,            \
+                                    const HeadsOf<const T> &, const AttentionShape &);
+ATTENTION_FORWARD_MMA(Half)
+ATTENTION_FORWARD_MMA(BFloat16)
+#undef ATTENTION_FORWARD_MMA
+
+} // namespace partita_rt::cuda

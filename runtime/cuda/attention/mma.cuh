@@ -1,0 +1,122 @@
+// Tensor cores and asynchronous copies: the few PTX instructions that attention is made of, for
+// sm_80 and later. Without nvcc test/Support/simt/mma.h does the same, lane by lane.
+//
+// Fragments (PTX ISA, "Matrix Fragments for mma.m16n8k16"), lane = 4 g + t, two elements of 16 bits
+// in a register, the lower one first:
+//
+//     A [16, 16]: rows g, g + 8, g, g + 8 at columns 2t, 2t, 2t + 8, 2t + 8     4 registers
+//     B [16, 8]:  rows 2t, 2t + 8 (and the next) of column g                    2 registers
+//     C [16, 8]:  rows g, g, g + 8, g + 8 at columns 2t, 2t + 1, 2t, 2t + 1     4 floats
+//
+// So C's of two neighbours, rounded, are an A, and rows of C are reduced over the four lanes of g.
+
+#ifndef PARTITA_RT_CUDA_MMA_CUH
+#define PARTITA_RT_CUDA_MMA_CUH
+
+#include "cuda/kernels/device.cuh"
+
+#if !defined(__CUDACC__)
+#include "simt/mma.h"
+#endif
+
+namespace partita_rt::cuda {
+
+#if defined(__CUDACC__)
+
+__device__ inline uint32_t sharedAddress(const void *p) {
+  return uint32_t(__cvta_generic_to_shared(p));
+}
+
+/// c += a b, summed in float.
+template <typename T>
+__device__ inline void multiplyAdd(float (&c)[4], const uint32_t (&a)[4], uint32_t b0,
+                                   uint32_t b1) {
+  if constexpr (std::is_same_v<T, Half>)
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, "
+                 "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+  else
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, "
+                 "{%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+
+/// Four 8 x 8 matrices of shared memory, lane 8 i + j naming row j of matrix i (16 aligned bytes):
+/// r[i] = elements 2t, 2t + 1 of row g of matrix i.
+__device__ inline void loadMatrices(uint32_t (&r)[4], const void *row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(sharedAddress(row))
+               : "memory");
+}
+/// r[i] = elements g of rows 2t, 2t + 1 of matrix i.
+__device__ inline void loadTransposed(uint32_t (&r)[4], const void *row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+               : "r"(sharedAddress(row))
+               : "memory");
+}
+
+/// Begins to copy `bytes` <= 16 bytes to shared memory and to fill it up to 16 with zeros. Both
+/// addresses are multiples of 16.
+__device__ inline void copyAsync(void *shared, const void *global, int bytes) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(sharedAddress(shared)),
+               "l"(__cvta_generic_to_global(global)), "r"(bytes)
+               : "memory");
+}
+/// Ends a group of this thread's copies.
+__device__ inline void commitCopies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+/// Waits for all groups of this thread but the last kLeft; other threads see them at a barrier.
+template <int kLeft> __device__ inline void waitForCopies() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(kLeft) : "memory");
+}
+
+/// 2^x to two units in the last place; subnormal results are zeros.
+__device__ inline float powerOfTwo(float x) {
+  float y;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+  return y;
+}
+
+/// Two numbers rounded to T, the first one in the lower half.
+template <typename T> __device__ inline uint32_t roundPair(float first, float second) {
+  uint32_t pair;
+  if constexpr (std::is_same_v<T, Half>)
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
+  else
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
+  return pair;
+}
+
+#else
+
+template <typename T>
+void multiplyAdd(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
+  if constexpr (std::is_same_v<T, Half>)
+    simt::multiplyHalves(c, a, b0, b1, SIMT_WHERE("mma"));
+  else
+    simt::multiplyBFloats(c, a, b0, b1, SIMT_WHERE("mma"));
+}
+inline void loadMatrices(uint32_t (&r)[4], const void *row) {
+  simt::loadMatrices(r, row, false, SIMT_WHERE("ldmatrix"));
+}
+inline void loadTransposed(uint32_t (&r)[4], const void *row) {
+  simt::loadMatrices(r, row, true, SIMT_WHERE("ldmatrix.trans"));
+}
+inline void copyAsync(void *shared, const void *global, int bytes) {
+  simt::copyAsync(shared, global, bytes);
+}
+inline void commitCopies() { simt::commitCopies(); }
+template <int kLeft> void waitForCopies() { simt::waitForCopies(kLeft); }
+inline float powerOfTwo(float x) { return exp2f(x); }
+template <typename T> uint32_t roundPair(float first, float second) {
+  return T(first).bits | uint32_t(T(second).bits) << 16;
+}
+
+#endif
+
+} // namespace partita_rt::cuda
+
+#endif // PARTITA_RT_CUDA_MMA_CUH

@@ -1,0 +1,240 @@
+// Memory, streams and captured functions of a rank (gpu.h).
+
+#include "cuda/gpu/gpu.h"
+
+#include "common/launch.h"
+#include "common/metrics.h"
+#include "common/options.h"
+#include "common/target.h"
+#include "cuda/cuda.h"
+#include "partita_rt/work.h"
+
+#include <cstring>
+
+namespace partita_rt::cuda {
+
+namespace {
+
+/// What the host and the device share.
+struct Shared {
+  Report report;
+  Fault fault;
+};
+
+std::vector<void *> inputsIn(const Program &program, char *base) {
+  std::vector<void *> places;
+  for (int64_t offset : inputOffsets(program))
+    places.push_back(base + offset);
+  return places;
+}
+
+/// How many updates by the host a step makes at most: a parameter's takes two calls where it needs
+/// norms first, and may be made in pieces.
+int64_t hostUpdates(const Program &program) { return 4 * program.parameters.size() + 16; }
+
+} // namespace
+
+static int64_t freeMemory() {
+  size_t free = 0, total = 0;
+  checkCuda(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+  return int64_t(free);
+}
+
+Gpu::Gpu(Rank &rank)
+    : freeBefore(freeMemory()), persistent(rank.program->persistentBytes, "parameters and states"),
+      arena(arenaBytes(*rank.program, rank.options), "arena"),
+      inputs(inputBytes(*rank.program), "inputs"),
+      scratchMemory(rank.program->scratchBytes, "kernels' scratch memory"),
+      productsWorkspace(kProductsWorkspace, "workspace of matrix products"),
+      control(sizeof(Control), "step's control values"),
+      host(rank.program->hostBytes, "host's parameters and states"),
+      pinned(rank.program->pinnedBytes, "copies between device and host"),
+      hostInputs(inputBytes(*rank.program), "inputs"),
+      sent(sizeof(Control), "step's control values"), shared(sizeof(Shared), "step's report"),
+      inputAt(inputsIn(*rank.program, inputs.base)),
+      hostInputAt(inputsIn(*rank.program, hostInputs.base)) {
+  checkCuda(cudaStreamCreateWithFlags(&compute, cudaStreamNonBlocking), "cudaStreamCreate");
+  auto *seen = reinterpret_cast<Shared *>(shared.base);
+  products = std::make_unique<Products>(productsWorkspace.base, kProductsWorkspace);
+  transfers = std::make_unique<TransferEngine>(compute, hostUpdates(*rank.program));
+  stream.handle = compute;
+  stream.fault = &seen->fault;
+  stream.scratch = scratchMemory.base;
+  stream.scratchBytes = rank.program->scratchBytes;
+  stream.products = products.get();
+  Device::control = reinterpret_cast<const Control *>(control.base);
+  report = &seen->report;
+  rank.persistentBase = persistent.base;
+  rank.arenaBase = arena.base;
+  rank.hostBase = host.base;
+  rank.pinnedBase = pinned.base;
+  rank.inputs = inputAt.data();
+  rank.hostInputs = hostInputAt.data();
+  rank.transfers = transfers.get();
+  rank.device = this;
+}
+
+Gpu::~Gpu() {
+  cudaStreamSynchronize(compute); // nothing may be under way in memory that is given back
+  for (auto &[function, state] : functions)
+    if (state.graph)
+      cudaGraphExecDestroy(state.graph);
+  transfers.reset();
+  products.reset();
+  cudaStreamDestroy(compute);
+}
+
+void Gpu::finish() { checkCuda(cudaStreamSynchronize(compute), "waiting for the GPU"); }
+
+void Gpu::sendInputs(Rank &rank, int64_t microBatches) {
+  for (int64_t i = 0; i < rank.program->inputs.size(); ++i) {
+    const Input &input = rank.program->inputs[i];
+    size_t bytes = size_t(microBatches * input.localShape.elements() * sizeOf(input.dtype));
+    checkCuda(cudaMemcpyAsync(inputAt[size_t(i)], hostInputAt[size_t(i)], bytes,
+                              cudaMemcpyHostToDevice, compute),
+              "copying the inputs");
+  }
+}
+
+/// The last call's are complete, so nothing reads them while they change.
+void Gpu::setControl(const Rank &rank) {
+  Control values{rank.learningRate, rank.step, rank.update, rank.seed, rank.hyper};
+  std::memcpy(sent.base, &values, sizeof(values));
+  checkCuda(
+      cudaMemcpyAsync(control.base, sent.base, sizeof(values), cudaMemcpyHostToDevice, compute),
+      "copying a step's control values");
+  *report = {};
+  report->tokenCount = -1;
+  report->firstNonfinite = -1;
+  stream.fault->kind = Fault::None;
+}
+
+void Gpu::takeReport(Rank &rank) {
+  partita_rt::cuda::check(*stream.fault);
+  rank.report.loss = report->loss;
+  rank.report.gradientNorm = report->gradientNorm;
+  rank.report.tokenCount = report->tokenCount;
+  rank.report.lossScale = report->scale.lossScale;
+  rank.report.scaleExhausted = report->scale.scaleExhausted;
+  rank.report.skippedSteps = report->scale.skippedSteps;
+  rank.report.firstNonfinite = report->firstNonfinite;
+}
+
+/// Everything the function does, collectives and copies on their own streams included, as one
+/// graph: launched at once, without the host in between.
+cudaGraphExec_t Gpu::capture(Rank &rank, void (*function)(Rank &)) {
+  checkCuda(cudaStreamBeginCapture(compute, cudaStreamCaptureModeThreadLocal), "capturing a step");
+  cudaGraph_t graph = nullptr;
+  try {
+    function(rank);
+  } catch (...) {
+    cudaStreamEndCapture(compute, &graph);
+    if (graph)
+      cudaGraphDestroy(graph);
+    throw;
+  }
+  checkCuda(cudaStreamEndCapture(compute, &graph), "capturing a step");
+  cudaGraphExec_t executable = nullptr;
+  cudaError_t error = cudaGraphInstantiate(&executable, graph, 0);
+  cudaGraphDestroy(graph);
+  checkCuda(error, "instantiating the graph of a step");
+  return executable;
+}
+
+void Gpu::call(Rank &rank, void (*function)(Rank &)) {
+  setControl(rank);
+  Function &state = functions[function];
+  // The first call loads what libraries load late, and may have its gradients looked at. A call
+  // whose parts are timed is not one launch.
+  bool asGraph = state.calls++ > 0 && !rank.gradientSink && !rank.clock;
+  size_t mark = transfers->begin();
+  if (asGraph && !state.graph)
+    state.graph = capture(rank, function);
+  if (rank.clock)
+    rank.clock->settleBy([this] { finish(); });
+  progress.step = rank.step;
+  ++progress.begun;
+  if (asGraph)
+    checkCuda(cudaGraphLaunch(state.graph, compute), "launching a step");
+  else
+    function(rank);
+  finish();
+  ++progress.complete;
+  if (!asGraph)
+    transfers->end(mark);
+  takeReport(rank);
+}
+
+/// One run of the candidates takes milliseconds; of a few the median is steady enough.
+constexpr int kTuneRepetitions = 7;
+
+void Gpu::tune(Rank &rank, void (*function)(Rank &), const std::string &path) {
+  std::memset(hostInputs.base, 0, size_t(inputBytes(*rank.program)));
+  sendInputs(rank, rank.program->accumulate);
+  rank.step = rank.update = 1;
+  if (rank.rank == 0)
+    products->beginRecording();
+  call(rank, function);
+  if (rank.rank == 0) {
+    std::vector<Choice> choices = products->tuneRecorded(stream, kTuneRepetitions);
+    products->writeChoices(path);
+    int64_t before = 0, after = 0;
+    for (const Choice &choice : choices) {
+      before += choice.first;
+      after += choice.nanoseconds;
+    }
+    std::printf("%-14s %zu shapes of matrix products, each once: %.3f ms with the first "
+                "suggestions, %.3f ms with the choices in %s\n",
+                "tuned", choices.size(), double(before) / 1e6, double(after) / 1e6, path.c_str());
+  }
+  barrier(*rank.world, "the choices of matrix products");
+}
+
+std::string Gpu::memoryText(const Rank &rank) const {
+  int64_t announced = 0;
+  for (const Need &need : deviceNeeds(*rank.program, rank.options))
+    announced += need.bytes;
+  int64_t taken = freeBefore - freeMemory();
+  return grouped(taken) + " bytes less free on the GPU than before: " + grouped(announced) +
+         " as announced, with scratch and workspace, " + grouped(taken - announced) +
+         " by libraries (NCCL's buffers, kernels' code)";
+}
+
+} // namespace partita_rt::cuda
+
+//===-- common/target.h ---------------------------------------------------------------------===//
+
+namespace partita_rt {
+
+using cuda::checkCuda;
+using cuda::Gpu;
+
+bool deviceIsHost() { return false; }
+
+void readDevice(const Rank &rank, void *to, const void *device, int64_t bytes) {
+  Gpu::of(rank).finish();
+  if (bytes > 0)
+    checkCuda(cudaMemcpy(to, device, size_t(bytes), cudaMemcpyDefault), "copying to the host");
+}
+
+void writeDevice(const Rank &rank, void *device, const void *from, int64_t bytes) {
+  Gpu::of(rank).finish();
+  if (bytes > 0)
+    checkCuda(cudaMemcpy(device, from, size_t(bytes), cudaMemcpyDefault), "copying to the GPU");
+}
+
+void sendInputs(Rank &rank, int64_t microBatches) { Gpu::of(rank).sendInputs(rank, microBatches); }
+
+void call(Rank &rank, void (*function)(Rank &)) { Gpu::of(rank).call(rank, function); }
+
+void tune(Rank &rank, void (*function)(Rank &), const std::string &path) {
+  Gpu::of(rank).tune(rank, function, path);
+}
+
+std::string deviceMemoryText(const Rank &rank) { return Gpu::of(rank).memoryText(rank); }
+
+std::string whyNotHere(const std::string &option) {
+  return option == "--threads" ? "the program computes on GPUs" : "";
+}
+
+} // namespace partita_rt

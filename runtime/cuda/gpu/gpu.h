@@ -1,0 +1,59 @@
+// A rank's GPU as the runtime keeps it: memory, streams, captured functions.
+
+#ifndef PARTITA_RT_CUDA_GPU_H
+#define PARTITA_RT_CUDA_GPU_H
+
+#include "cuda/gpu/memory.h"
+#include "cuda/gpu/transfer.h"
+#include "cuda/products/products.h"
+#include "partita_rt/cuda/device.h"
+
+#include <map>
+#include <memory>
+
+namespace partita_rt::cuda {
+
+class Gpu : public Device {
+public:
+  /// On the current device, for a rank whose program, options and place are set. Points the rank's
+  /// bases, inputs and transfers at its memory. Throws Error where there is too little.
+  explicit Gpu(Rank &rank);
+  ~Gpu();
+  Gpu(const Gpu &) = delete;
+  Gpu &operator=(const Gpu &) = delete;
+
+  static Gpu &of(const Rank &rank) { return static_cast<Gpu &>(*rank.device); }
+
+  /// Of common/target.h.
+  void sendInputs(Rank &rank, int64_t microBatches);
+  void call(Rank &rank, void (*function)(Rank &));
+  void tune(Rank &rank, void (*function)(Rank &), const std::string &path);
+  std::string memoryText(const Rank &rank) const;
+  /// Returns when all that the rank has begun is complete.
+  void finish();
+
+  Products &matrixProducts() { return *products; }
+
+private:
+  /// One of the program's functions: called as it is once, then captured, then launched.
+  struct Function {
+    int calls = 0;
+    cudaGraphExec_t graph = nullptr;
+  };
+  void setControl(const Rank &rank);
+  void takeReport(Rank &rank);
+  cudaGraphExec_t capture(Rank &rank, void (*function)(Rank &));
+
+  int64_t freeBefore; ///< bytes of the GPU's memory that were, before this took any
+  DeviceMemory persistent, arena, inputs, scratchMemory, productsWorkspace, control;
+  PinnedMemory host, pinned, hostInputs, sent, shared;
+  std::vector<void *> inputAt, hostInputAt;
+  cudaStream_t compute = nullptr;
+  std::unique_ptr<Products> products;
+  std::unique_ptr<TransferEngine> transfers;
+  std::map<void (*)(Rank &), Function> functions;
+};
+
+} // namespace partita_rt::cuda
+
+#endif // PARTITA_RT_CUDA_GPU_H

@@ -1,0 +1,31 @@
+// The world of a CUDA program for what lies in the host's memory: checkpoints, summaries.
+
+#ifndef PARTITA_RT_CUDA_HOST_GROUP_H
+#define PARTITA_RT_CUDA_HOST_GROUP_H
+
+#include "cuda/ranks/rendezvous.h"
+#include "partita_rt/comm.h"
+
+namespace partita_rt::cuda {
+
+/// Collectives over the rendezvous, complete when they are started. What they move is small, or
+/// written to a file: it takes no memory of the GPUs and no time of a step. Gathers and barriers;
+/// nothing else is asked of a world.
+class HostGroup : public Communicator {
+public:
+  explicit HostGroup(Rendezvous &rendezvous)
+      : Communicator("world", rendezvous.rank(), rendezvous.ranks()), rendezvous(rendezvous) {}
+  Pending start(Request request) override;
+  void finish(uint64_t) override {}
+  int64_t poll(int64_t) override { return 0; }
+  int outstanding() const override { return 0; }
+  bool isComplete(uint64_t) const override { return true; }
+
+private:
+  Rendezvous &rendezvous;
+  uint64_t started = 0;
+};
+
+} // namespace partita_rt::cuda
+
+#endif // PARTITA_RT_CUDA_HOST_GROUP_H

@@ -1,0 +1,213 @@
+// Launching ranks on GPUs (common/launch.h): a process is a rank and has one GPU.
+
+#include "common/launch.h"
+
+#include "common/mesh.h"
+#include "common/options.h"
+#include "common/target.h"
+#include "cuda/cuda.h"
+#include "cuda/gpu/gpu.h"
+#include "cuda/gpu/host_group.h"
+#include "cuda/ranks/nccl_group.h"
+#include "cuda/ranks/rendezvous.h"
+
+#include <cstdlib>
+
+namespace partita_rt {
+
+using cuda::checkCuda;
+
+void setBlasThreads(int) {}
+
+//===-- Which GPU ---------------------------------------------------------------------------===//
+
+namespace {
+
+/// What a rank says of its GPU.
+struct GpuName {
+  std::string kind;  ///< "NVIDIA H200, compute capability 9.0"
+  std::string place; ///< its address on its host's bus
+};
+
+/// May ranks share a GPU? For tests of what they compute: NCCL must take them for ranks of several
+/// hosts (NCCL_HOSTID), and nothing is fast.
+bool sharesGpu() {
+  const char *text = std::getenv("PARTITA_RT_SHARE_GPU");
+  std::string value = text ? text : "";
+  if (!value.empty() && value != "0" && value != "1")
+    fail("PARTITA_RT_SHARE_GPU=%.40s: 0 or 1 is expected", value.c_str());
+  return value == "1";
+}
+
+/// The architecture that the program was built for, as nvcc.mk says it ("sm_90"): its machine code
+/// runs on GPUs of that major number, from that minor number on.
+void checkArchitecture(const cudaDeviceProp &gpu) {
+#ifdef PARTITA_RT_ARCH
+  int built = std::atoi(PARTITA_RT_ARCH + 3), has = gpu.major * 10 + gpu.minor;
+  if (built / 10 != gpu.major || built > has)
+    fail("the program was built for " PARTITA_RT_ARCH
+         ", %s is sm_%d; build it for this GPU: make -B ARCH=sm_%d",
+         gpu.name, has, has);
+#else
+  (void)gpu;
+#endif
+}
+
+/// Takes the rank's GPU: of those that the process sees, the one with its number on its host; the
+/// only one, if the launcher shows each process its own.
+GpuName takeGpu(const cuda::Rendezvous &rendezvous) {
+  int count = 0;
+  cudaError_t error = cudaGetDeviceCount(&count);
+  if (error != cudaSuccess || count == 0)
+    fail("no GPU can be used on %s: %s", rendezvous.peers()[size_t(rendezvous.rank())].host.c_str(),
+         error != cudaSuccess ? cudaGetErrorString(error) : "there is none");
+  const char *visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  bool own = count == 1 && visible && *visible;
+  int number = rendezvous.localRank();
+  if (number >= count && !own && !sharesGpu())
+    fail("%s has %d GPU%s and at least %d ranks, each of which needs one of its own; start fewer "
+         "there, or compile with another --mesh",
+         rendezvous.peers()[size_t(rendezvous.rank())].host.c_str(), count, count == 1 ? "" : "s",
+         number + 1);
+  checkCuda(cudaSetDevice(own ? 0 : number % count), "cudaSetDevice");
+  int device = 0;
+  cudaDeviceProp properties;
+  checkCuda(cudaGetDevice(&device), "cudaGetDevice");
+  checkCuda(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
+  checkArchitecture(properties);
+  char bus[32] = {};
+  checkCuda(cudaDeviceGetPCIBusId(bus, sizeof(bus), device), "cudaDeviceGetPCIBusId");
+  return {std::string(properties.name) + ", compute capability " +
+              std::to_string(properties.major) + "." + std::to_string(properties.minor),
+          bus};
+}
+
+/// All ranks must have GPUs of one kind, as their bits are to be the same; and each its own.
+void compareGpus(cuda::Rendezvous &rendezvous, const GpuName &mine) {
+  const std::vector<cuda::Peer> &peers = rendezvous.peers();
+  std::vector<std::string> kinds = rendezvous.allGather(mine.kind, "kinds of GPUs");
+  std::vector<std::string> places = rendezvous.allGather(mine.place, "places of GPUs");
+  for (size_t r = 1; r < kinds.size(); ++r)
+    if (kinds[r] != kinds[0])
+      fail("the ranks' GPUs are of several kinds: rank 0 on %s has %s, rank %zu on %s has %s; a "
+           "program runs on one kind",
+           peers[0].host.c_str(), kinds[0].c_str(), r, peers[r].host.c_str(), kinds[r].c_str());
+  for (size_t r = 0; r < places.size() && !sharesGpu(); ++r)
+    for (size_t other = 0; other < r; ++other)
+      if (peers[r].host == peers[other].host && places[r] == places[other])
+        fail("ranks %zu and %zu are both on GPU %s of %s: each rank needs one of its own", other, r,
+             places[r].c_str(), peers[r].host.c_str());
+}
+
+/// All ranks make their products by rank 0's choices, so that equal products have equal bits.
+void shareChoices(const Rank &rank, cuda::Rendezvous &rendezvous) {
+  cuda::Gpu &gpu = cuda::Gpu::of(rank);
+  std::string path = productsPath(*rank.options), text, error;
+  if (rank.rank == 0 && !rank.options->tune)
+    try {
+      if (gpu.matrixProducts().readChoices(path))
+        text = gpu.matrixProducts().choicesText();
+    } catch (const std::exception &exception) {
+      error = exception.what() + std::string("; tune the program again, or remove the file");
+    }
+  if (error = rendezvous.agree(error); !error.empty())
+    throw Error(error);
+  text = rendezvous.broadcast(text, "the choices of matrix products");
+  if (rank.rank != 0 && !text.empty())
+    gpu.matrixProducts().useChoices(text, "rank 0's " + path);
+}
+
+/// Says goodbye on all communicators: a rank that waits in one more collective is told so.
+void endCollectives(Rank &rank) {
+  for (int axis = 0; axis < int(rank.program->mesh.size()); ++axis)
+    rank.forGroups(axis, [](Communicator &group) { barrier(group, "the end of the program"); });
+  cuda::Gpu::of(rank).finish();
+  barrier(*rank.world, "the end of the program");
+}
+
+} // namespace
+
+//===-- World -------------------------------------------------------------------------------===//
+
+/// Is not there where the program's ranks are others than the processes.
+struct World::Launch {
+  explicit Launch(const cuda::LaunchEnvironment &environment) : rendezvous(environment) {}
+  cuda::Rendezvous rendezvous;
+};
+
+/// Processes that are not as many as the ranks do not wait for each other to learn it.
+World::World(const Program &program) {
+  cuda::LaunchEnvironment environment = cuda::readEnvironment();
+  processRank = environment.rank;
+  processCount = environment.ranks;
+  if (processCount != rankCount(program))
+    return;
+  launch = std::make_unique<Launch>(environment);
+  launch->rendezvous.setName(program.name);
+}
+
+World::~World() = default;
+
+std::string World::usage(const Program &program) {
+  return std::string("torchrun --no-python --nproc-per-node GPUS ") + program.name +
+         " ... (or partita run, mpirun, srun)";
+}
+
+void World::check(const Program &program) const {
+  int ranks = rankCount(program);
+  if (processCount != ranks)
+    fail("the program was compiled for %d ranks (%s), %d %s; start %d, as `partita run` does, or "
+         "compile it with another --mesh",
+         ranks, meshText(program).c_str(), processCount,
+         processCount == 1 ? "process was started" : "processes were started", ranks);
+}
+
+std::string World::agree(const std::string &error) {
+  return launch ? launch->rendezvous.agree(error) : error;
+}
+
+std::string World::run(const Program &program, const RunOptions *options,
+                       const std::function<void(Rank &)> &body) {
+  cuda::Rendezvous &rendezvous = launch->rendezvous;
+  Rank rank;
+  placeOnMesh(rank, program, processRank);
+  rank.options = options;
+  rank.hyper = program.hyper;
+  rank.learningRate = program.hyper.learningRate;
+  // Until all ranks have memory, an error is everybody's to see, and one says it.
+  GpuName name;
+  std::unique_ptr<cuda::Gpu> gpu;
+  auto together = [&](const std::function<void()> &stage) {
+    std::string error;
+    try {
+      stage();
+    } catch (const std::exception &exception) {
+      error = "rank " + std::to_string(rank.rank) + ": " + exception.what();
+    }
+    return rendezvous.agree(error);
+  };
+  std::string error = together([&] { name = takeGpu(rendezvous); });
+  if (error.empty())
+    error = together([&] {
+      compareGpus(rendezvous, name);
+      cuda::checkFits(cuda::deviceNeeds(program, options));
+      gpu = std::make_unique<cuda::Gpu>(rank);
+    });
+  if (!error.empty())
+    return error;
+  try {
+    cuda::HostGroup world(rendezvous);
+    std::vector<std::unique_ptr<Communicator>> groups =
+        cuda::makeCommunicators(rank, program, rendezvous, *gpu);
+    rank.world = &world;
+    shareChoices(rank, rendezvous);
+    body(rank);
+    endCollectives(rank);
+  } catch (const std::exception &exception) {
+    std::fflush(stdout);
+    rendezvous.fail(exception.what()); // ends all ranks
+  }
+  return "";
+}
+
+} // namespace partita_rt

@@ -1,0 +1,27 @@
+// The sum of a double over a block's threads, in one order.
+
+#ifndef PARTITA_RT_CUDA_BLOCK_SUM_CUH
+#define PARTITA_RT_CUDA_BLOCK_SUM_CUH
+
+#include "cuda/kernels/device.cuh"
+
+namespace partita_rt::cuda {
+
+/// Over the block's kThreads threads, in thread 0. Between two calls stands a barrier.
+template <int kThreads> __device__ double blockSum(double x) {
+  __shared__ double space[kThreads / kWarp];
+  for (int with = kWarp / 2; with > 0; with /= 2)
+    x += __shfl_xor_sync(kAllLanes, x, with);
+  if (threadIdx.x % kWarp == 0)
+    space[threadIdx.x / kWarp] = x;
+  __syncthreads();
+  double sum = 0.0;
+  if (threadIdx.x == 0)
+    for (double each : space)
+      sum += each;
+  return sum;
+}
+
+} // namespace partita_rt::cuda
+
+#endif // PARTITA_RT_CUDA_BLOCK_SUM_CUH

@@ -1,0 +1,96 @@
+// Dropout by counter-based random numbers: element number n of the whole tensor is dropped when
+// mix64(mix64(key + id) + n) >> 32 is below ratio * 2^32, the CPU's rule, so masks are equal bit by
+// bit however the tensor is cut. x, y of `shape` in T. Moves 2 * sizeof(T) bytes per element; no
+// mask is stored, the backward pass draws it again.
+
+#include "partita_rt/cuda/kernels.h"
+
+#include "cuda/kernels/elementwise.cuh"
+#include "partita_rt/random.h"
+
+namespace partita_rt::cuda {
+
+namespace {
+
+/// Numbers of a piece's elements: runs of consecutive ones, at strides of the whole.
+struct Numbers {
+  ElementAt first;
+  int64_t run;
+  int outer; ///< dimensions in front of a run
+  int64_t sizes[kMaxDims], strides[kMaxDims];
+
+  __device__ int64_t ofRun(int64_t index) const {
+    int64_t number = first.read();
+    for (int d = outer - 1; d >= 0; --d) {
+      number += index % sizes[d] * strides[d];
+      index /= sizes[d];
+    }
+    return number;
+  }
+};
+
+Numbers numbersOf(const Shape &shape, const Shape &whole, ElementAt first) {
+  Numbers numbers{first, 1, shape.rank, {}, {}};
+  // From the outermost of the trailing dimensions that may be cut on, numbers are consecutive.
+  for (bool same = true; same && numbers.outer > 0;) {
+    --numbers.outer;
+    numbers.run *= shape[numbers.outer];
+    same = shape[numbers.outer] == whole[numbers.outer];
+  }
+  int64_t stride = 1;
+  for (int d = shape.rank - 1; d >= 0; --d) {
+    numbers.sizes[d] = shape[d];
+    numbers.strides[d] = stride;
+    stride *= whole[d];
+  }
+  return numbers;
+}
+
+template <typename T> struct Drop {
+  T *y;
+  const T *x;
+  Numbers numbers;
+  Whole stepKey;
+  int64_t id;
+  uint64_t bound;
+  float scale;
+  __device__ void operator()(int64_t first, int count) const {
+    float v[kPack];
+    load(v, x + first, count);
+    uint64_t key = mix64(uint64_t(stepKey.read()) + uint64_t(id));
+    int64_t index = first / numbers.run, within = first - index * numbers.run;
+    int64_t number = numbers.ofRun(index) + within;
+#pragma unroll
+    for (int i = 0; i < kPack; ++i) {
+      bool dropped = mix64(key + uint64_t(number)) >> 32 < bound;
+      v[i] = dropped ? 0.0f : v[i] * scale;
+      ++number;
+      if (++within == numbers.run) {
+        within = 0;
+        number = numbers.ofRun(++index);
+      }
+    }
+    store(y + first, v, count);
+  }
+};
+
+} // namespace
+
+template <typename T>
+void dropout(const Stream &stream, T *y, const T *x, const Shape &shape, const Shape &whole,
+             const DropoutAt &dropout, ElementAt first) {
+  double bound = dropout.ratio * 4294967296.0;
+  auto below = uint64_t(bound); // whole numbers below the bound are those below the next whole one
+  launchElementwise<kPack>(stream, shape.elements(),
+                           Drop<T>{y, x, numbersOf(shape, whole, first), dropout.key, dropout.id,
+                                   below + (double(below) < bound),
+                                   float(1.0 / (1.0 - dropout.ratio))});
+}
+
+#define DROPOUT(T)                                                                                 \
+  template void dropout(const Stream &, T *, const T *, const Shape &, const Shape &,              \
+                        const DropoutAt &, ElementAt);
+FOR_STORAGE(DROPOUT)
+#undef DROPOUT
+
+} // namespace partita_rt::cuda

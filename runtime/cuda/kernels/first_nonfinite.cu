@@ -1,0 +1,58 @@
+// Which parameter's gradient has overflowed: the least number among those whose sum of squares is
+// not finite, some hundred sums per launch, by one block.
+
+#include "partita_rt/cuda/kernels.h"
+
+#include "cuda/kernels/device.cuh"
+
+namespace partita_rt::cuda {
+
+namespace {
+
+constexpr int kSums = 224; // 3.6 KiB of arguments
+
+struct Sums {
+  const double *sums[kSums];
+  int32_t parameters[kSums];
+  int count = 0;
+};
+
+__global__ void __launch_bounds__(kSums) findNonfinite(int32_t *report, Sums all, bool first) {
+  __shared__ int32_t found[kSums];
+  int i = int(threadIdx.x);
+  bool wrong = i < all.count && !(fabs(*all.sums[i]) < double(__builtin_inff()));
+  found[i] = wrong ? all.parameters[i] : -1;
+  __syncthreads();
+  if (i > 0)
+    return;
+  int32_t least = first ? -1 : *report;
+  for (int32_t each : found)
+    if (each >= 0 && (least < 0 || each < least))
+      least = each;
+  *report = least;
+}
+
+} // namespace
+
+void firstNonfinite(const Stream &stream, int32_t *report, std::initializer_list<Squares> squares,
+                    std::initializer_list<int> parameters) {
+  Sums some;
+  bool first = true;
+  auto launch = [&] {
+    PARTITA_RT_LAUNCH(findNonfinite, 1, kSums, 0, stream, report, some, first);
+    some.count = 0;
+    first = false;
+  };
+  const int *parameter = parameters.begin();
+  for (const Squares &each : squares)
+    for (int64_t i = 0; i < each.count; ++i, ++parameter) {
+      if (some.count == kSums)
+        launch();
+      some.sums[some.count] = each.sums + i;
+      some.parameters[some.count++] = *parameter;
+    }
+  if (some.count > 0 || first)
+    launch();
+}
+
+} // namespace partita_rt::cuda

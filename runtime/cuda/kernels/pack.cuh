@@ -1,0 +1,126 @@
+// Packs: a few consecutive elements that a thread reads and writes at once, in 16-byte accesses
+// where they are aligned and one by one where they are not. In registers they are float.
+
+#ifndef PARTITA_RT_CUDA_PACK_CUH
+#define PARTITA_RT_CUDA_PACK_CUH
+
+#include "cuda/kernels/device.cuh"
+#include "partita_rt/kernels.h"
+
+namespace partita_rt::cuda {
+
+/// Is it read or written once in this step, so that it need not push other data out of the L2?
+enum class Use { Again, Once };
+
+template <int kBytes> __device__ inline bool isAligned(const void *p) {
+  return reinterpret_cast<uintptr_t>(p) % kBytes == 0;
+}
+
+/// The type of an access of so many bytes.
+template <int kBytes> struct Access;
+template <> struct Access<16> { using Type = uint4; };
+template <> struct Access<8> { using Type = uint2; };
+template <> struct Access<4> { using Type = unsigned; };
+
+template <typename T, int N>
+constexpr int kAccess = N *int(sizeof(T)) < 16 ? N *int(sizeof(T)) : 16;
+
+/// N elements in the bits that memory has.
+template <typename T, int N> struct alignas(kAccess<T, N>) Pack {
+  T values[N];
+  static constexpr int kParts = N * int(sizeof(T)) / kAccess<T, N>;
+};
+
+/// All N elements at p, which is aligned to one access.
+template <Use use = Use::Again, typename T, int N>
+__device__ inline void loadAligned(Pack<T, N> &pack, const T *p) {
+  using Type = typename Access<kAccess<T, N>>::Type;
+  auto *from = reinterpret_cast<const Type *>(p);
+  auto *to = reinterpret_cast<Type *>(&pack);
+#pragma unroll
+  for (int i = 0; i < Pack<T, N>::kParts; ++i)
+    to[i] = use == Use::Once ? __ldcs(from + i) : from[i];
+}
+
+template <Use use = Use::Again, typename T, int N>
+__device__ inline void storeAligned(T *p, const Pack<T, N> &pack) {
+  using Type = typename Access<kAccess<T, N>>::Type;
+  auto *from = reinterpret_cast<const Type *>(&pack);
+  auto *to = reinterpret_cast<Type *>(p);
+#pragma unroll
+  for (int i = 0; i < Pack<T, N>::kParts; ++i)
+    if constexpr (use == Use::Once)
+      __stcs(to + i, from[i]);
+    else
+      to[i] = from[i];
+}
+
+/// x = p[0 .. count), count <= N; `rest` behind. X: float, or T itself.
+template <Use use = Use::Again, typename X, typename T, int N>
+__device__ inline void load(X (&x)[N], const T *p, int64_t count, X rest = X(0)) {
+  if (count >= N && isAligned<kAccess<T, N>>(p)) {
+    Pack<T, N> pack;
+    loadAligned<use>(pack, p);
+#pragma unroll
+    for (int i = 0; i < N; ++i)
+      x[i] = pack.values[i];
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < N; ++i)
+    x[i] = i < count ? X(p[i]) : rest;
+}
+
+/// p[0 .. count) = x, rounded once.
+template <Use use = Use::Again, typename X, typename T, int N>
+__device__ inline void store(T *p, const X (&x)[N], int64_t count) {
+  if (count >= N && isAligned<kAccess<T, N>>(p)) {
+    Pack<T, N> pack;
+#pragma unroll
+    for (int i = 0; i < N; ++i)
+      pack.values[i] = x[i];
+    storeAligned<use>(p, pack);
+    return;
+  }
+#pragma unroll
+  for (int i = 0; i < N; ++i)
+    if (i < count)
+      p[i] = x[i];
+}
+
+/// What a kernel receives of a FloatOr: an array of floats or of T's, or none.
+template <typename T> struct FloatOrArray {
+  void *data = nullptr;
+  bool isFloat = true;
+
+  FloatOrArray() = default;
+  FloatOrArray(FloatOr<T> p) {
+    if constexpr (std::is_pointer_v<FloatOr<T>>) {
+      data = const_cast<std::remove_const_t<T> *>(p);
+    } else {
+      data = p.data;
+      isFloat = p.isFloat;
+    }
+  }
+  __device__ explicit operator bool() const { return data != nullptr; }
+  using Float = std::conditional_t<std::is_const_v<T>, const float, float>;
+  __device__ Float *floats() const { return static_cast<Float *>(data); }
+  __device__ T *others() const { return static_cast<T *>(data); }
+
+  template <int N> __device__ void loadAt(float (&x)[N], int64_t i, int64_t count) const {
+    if (isFloat)
+      load(x, floats() + i, count);
+    else
+      load(x, others() + i, count);
+  }
+  template <int N> __device__ void storeAt(int64_t i, const float (&x)[N], int64_t count) const {
+    if (isFloat)
+      store(floats() + i, x, count);
+    else
+      store(others() + i, x, count);
+  }
+};
+
+} // namespace partita_rt::cuda
+
+#endif // PARTITA_RT_CUDA_PACK_CUH

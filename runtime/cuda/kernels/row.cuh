@@ -1,0 +1,97 @@
+// Rows of a matrix, each with a warp or with a block of its own: its packs in registers, sums over
+// it in one order.
+
+#ifndef PARTITA_RT_CUDA_ROW_CUH
+#define PARTITA_RT_CUDA_ROW_CUH
+
+#include "cuda/kernels/pack.cuh"
+
+namespace partita_rt::cuda {
+
+/// body(n): n packs per thread where a row's threads hold it in registers, else 0; a constant.
+template <int kPacks, typename Body> inline void withHeld(bool held, Body body) {
+  if (held)
+    body(std::integral_constant<int, kPacks>());
+  else
+    body(std::integral_constant<int, 0>());
+}
+
+inline dim3 blockOf(const RowShape &shape) {
+  return dim3(unsigned(shape.threads), unsigned(shape.rows));
+}
+
+/// Threads of a block that has one row.
+inline unsigned rowThreads(int64_t width) { return unsigned(forwardShape(width).threads); }
+
+/// body(k, first, count) for the packs of a row that are this thread's: number k, beginning at
+/// element `first`, with `count` elements. The row's threads are the block's x dimension. kHeld: as
+/// many packs at most (a constant, for registers), or 0.
+template <int kHeld, typename Body> __device__ inline void forPacks(int64_t width, Body body) {
+  if constexpr (kHeld > 0) {
+#pragma unroll
+    for (int k = 0; k < kHeld; ++k) {
+      int first = int(threadIdx.x + k * blockDim.x) * kPack;
+      if (first < width)
+        body(k, first, int(least(width - first, kPack)));
+    }
+  } else {
+    for (int64_t first = int64_t(threadIdx.x) * kPack; first < width;
+         first += int64_t(blockDim.x) * kPack)
+      body(0, first, int(least(width - first, kPack)));
+  }
+}
+
+/// A row's elements as floats: in registers, or read anew in every sweep where kHeld is 0.
+template <typename T, int kHeld> struct Row {
+  const T *data;
+  int64_t width;
+  float held[kHeld > 0 ? kHeld : 1][kPack];
+
+  __device__ Row(const T *data, int64_t width) : data(data), width(width) {
+    if constexpr (kHeld > 0)
+      forPacks<kHeld>(width,
+                      [&](int k, int64_t first, int count) { load(held[k], data + first, count); });
+  }
+  /// The pack that forPacks calls k and first; elements behind the row are 0.
+  __device__ float (&pack(int k, int64_t first, int count))[kPack] {
+    if constexpr (kHeld == 0)
+      load(held[0], data + first, count);
+    return held[k];
+  }
+};
+
+struct Sum {
+  __device__ static float of(float a, float b) { return a + b; }
+  static constexpr float kNone = 0.0f;
+};
+struct Largest {
+  __device__ static float of(float a, float b) { return a > b || a != a ? a : b; }
+  static constexpr float kNone = -__builtin_inff();
+};
+
+/// Over a warp, in a butterfly: the same bits in every lane.
+template <typename Op> __device__ inline float overWarp(float x) {
+#pragma unroll
+  for (int with = kWarp / 2; with > 0; with /= 2)
+    x = Op::of(x, __shfl_xor_sync(kAllLanes, x, with));
+  return x;
+}
+
+/// Over the threads of a row, the same bits in each: a warp, or the whole block with `space` of 32
+/// floats in shared memory, which is free again when it returns.
+template <typename Op> __device__ inline float overRow(float x, float *space) {
+  x = overWarp<Op>(x);
+  if (blockDim.x == kWarp)
+    return x;
+  int lane = int(threadIdx.x) % kWarp, warp = int(threadIdx.x) / kWarp;
+  if (lane == 0)
+    space[warp] = x;
+  __syncthreads();
+  x = overWarp<Op>(lane < int(blockDim.x) / kWarp ? space[lane] : Op::kNone);
+  __syncthreads();
+  return x;
+}
+
+} // namespace partita_rt::cuda
+
+#endif // PARTITA_RT_CUDA_ROW_CUH

@@ -1,0 +1,292 @@
+// gemm, gemmBias, gemmBatched and products with epilogues (kernels.h): each is one call of cuBLASLt
+// (products.h), but for
+//   * types that it does not multiply: operands are widened into scratch memory and multiplied as
+//     floats, a 16-bit result is rounded from there;
+//   * sums over nothing (k == 0), which it refuses: C = beta C + bias by a kernel;
+//   * epilogues that it has no kernel for at a shape: the product, then a kernel.
+
+#include "partita_rt/cuda/kernels.h"
+
+#include "cuda/products/product_parts.h"
+#include "cuda/products/products.h"
+
+namespace partita_rt::cuda {
+
+namespace {
+
+template <typename T> constexpr bool kIsFloat = std::is_same_v<T, float>;
+
+/// The stream's scratch memory, dealt out piece by piece.
+class Scratch {
+public:
+  Scratch(const Stream &stream, int64_t bytes, const char *what)
+      : next(static_cast<char *>(stream.scratch)) {
+    if (bytes > stream.scratchBytes)
+      fail("%s: %lld bytes of scratch memory, but the stream has %lld", what, (long long)bytes,
+           (long long)stream.scratchBytes);
+  }
+  template <typename T> T *take(int64_t elements) {
+    T *piece = reinterpret_cast<T *>(next);
+    next += aligned(elements * int64_t(sizeof(T)));
+    return piece;
+  }
+
+private:
+  char *next;
+};
+
+int64_t alignmentOf(const void *address) {
+  auto bits = reinterpret_cast<uintptr_t>(address);
+  int64_t bytes = 16;
+  while (bits % uint64_t(bytes) != 0)
+    bytes /= 2;
+  return bytes;
+}
+
+Products &productsOf(const Stream &stream) {
+  if (!stream.products)
+    fail("a stream without matrix products");
+  return *stream.products;
+}
+
+/// A shape whose alignments are those of the operands, made.
+bool multiply(const Stream &stream, ProductShape shape, const ProductOperands &operands) {
+  const void *addresses[] = {operands.a, operands.b, operands.c, operands.vector, operands.aux};
+  for (int i = 0; i < 5; ++i)
+    shape.alignment[i] = alignmentOf(addresses[i]);
+  return productsOf(stream).multiply(stream, shape, operands);
+}
+
+template <typename A, typename B, typename C>
+ProductShape shapeOf(Trans transA, Trans transB, int64_t m, int64_t n, int64_t k, const A *,
+                     int64_t lda, const B *, int64_t ldb, const C *, int64_t ldc) {
+  ProductShape shape{};
+  shape.a = kDTypeOf<A>;
+  shape.b = kDTypeOf<B>;
+  shape.c = kDTypeOf<C>;
+  shape.transA = transA;
+  shape.transB = transB;
+  shape.m = m;
+  shape.n = n;
+  shape.k = k;
+  shape.lda = lda;
+  shape.ldb = ldb;
+  shape.ldc = ldc;
+  return shape;
+}
+
+/// The matrix stored [rows, columns] in float, at its place or in scratch memory.
+template <typename T>
+const float *widened(const Stream &stream, Scratch &scratch, const T *x, int64_t rows,
+                     int64_t columns, int64_t &ld) {
+  if constexpr (kIsFloat<T>) {
+    return x;
+  } else {
+    auto *to = scratch.take<float>(rows * columns);
+    convertRows(stream, to, columns, x, ld, rows, columns);
+    ld = columns;
+    return to;
+  }
+}
+
+/// C = alpha op(A) op(B) + beta C (+ bias, float), of types that cuBLASLt does not multiply.
+template <typename A, typename B, typename C>
+void gemmInFloat(const Stream &stream, Scratch &scratch, Trans transA, Trans transB, int64_t m,
+                 int64_t n, int64_t k, float alpha, const A *a, int64_t lda, const B *b,
+                 int64_t ldb, float beta, const float *bias, C *c, int64_t ldc) {
+  bool ta = transA == Trans::Yes, tb = transB == Trans::Yes;
+  const float *left = widened(stream, scratch, a, ta ? k : m, ta ? m : k, lda);
+  const float *right = widened(stream, scratch, b, tb ? n : k, tb ? k : n, ldb);
+  float *result;
+  int64_t ld = ldc;
+  if constexpr (kIsFloat<C>) {
+    result = c;
+  } else {
+    result = scratch.take<float>(m * n);
+    ld = n;
+    if (beta != 0.0f)
+      convertRows(stream, result, ld, c, ldc, m, n);
+  }
+  if (bias)
+    gemmBias(stream, transA, transB, m, n, k, left, lda, right, ldb, bias, result, ld);
+  else
+    gemm(stream, transA, transB, m, n, k, alpha, left, lda, right, ldb, beta, result, ld);
+  if constexpr (!kIsFloat<C>)
+    convertRows(stream, c, ldc, result, ld, m, n);
+}
+
+/// The bias in T, which its product has.
+template <typename T, typename V>
+const T *biasIn(const Stream &stream, Scratch &scratch, const V *bias, int64_t n) {
+  if constexpr (std::is_same_v<T, V>) {
+    return bias;
+  } else {
+    T *to = scratch.take<T>(n);
+    convert(stream, to, bias, n);
+    return to;
+  }
+}
+
+} // namespace
+
+//===-- As on the CPU -----------------------------------------------------------------------===//
+
+template <typename A, typename B, typename C>
+void gemm(const Stream &stream, Trans transA, Trans transB, int64_t m, int64_t n, int64_t k,
+          float alpha, const A *a, int64_t lda, const B *b, int64_t ldb, float beta, C *c,
+          int64_t ldc) {
+  if (m == 0 || n == 0)
+    return;
+  if (k == 0)
+    return scaleRows(stream, c, ldc, beta, m, n);
+  if constexpr (isDirect(kDTypeOf<A>, kDTypeOf<B>, kDTypeOf<C>)) {
+    multiply(stream, shapeOf(transA, transB, m, n, k, a, lda, b, ldb, c, ldc),
+             {alpha, a, b, beta, c});
+  } else {
+    Scratch scratch(stream, gemmScratch(kDTypeOf<A>, kDTypeOf<B>, kDTypeOf<C>, m, n, k), "gemm");
+    gemmInFloat(stream, scratch, transA, transB, m, n, k, alpha, a, lda, b, ldb, beta, nullptr, c,
+                ldc);
+  }
+}
+
+template <typename A, typename B, typename V, typename C>
+void gemmBias(const Stream &stream, Trans transA, Trans transB, int64_t m, int64_t n, int64_t k,
+              const A *a, int64_t lda, const B *b, int64_t ldb, const V *bias, C *c, int64_t ldc) {
+  if (m == 0 || n == 0)
+    return;
+  if (k == 0)
+    return convertRows(stream, c, ldc, bias, 0, m, n);
+  Scratch scratch(stream,
+                  gemmBiasScratch(kDTypeOf<A>, kDTypeOf<B>, kDTypeOf<V>, kDTypeOf<C>, m, n, k),
+                  "gemmBias");
+  if constexpr (isDirect(kDTypeOf<A>, kDTypeOf<B>, kDTypeOf<C>)) {
+    ProductShape shape = shapeOf(transA, transB, m, n, k, a, lda, b, ldb, c, ldc);
+    shape.epilogue = Epilogue::Bias;
+    const C *vector = biasIn<C>(stream, scratch, bias, n);
+    if (multiply(stream, shape, {1.0f, a, b, 0.0f, c, const_cast<C *>(vector)}))
+      return;
+    convertRows(stream, c, ldc, vector, 0, m, n);
+    gemm(stream, transA, transB, m, n, k, 1.0f, a, lda, b, ldb, 1.0f, c, ldc);
+  } else {
+    const float *vector = biasIn<float>(stream, scratch, bias, n);
+    gemmInFloat(stream, scratch, transA, transB, m, n, k, 1.0f, a, lda, b, ldb, 0.0f, vector, c,
+                ldc);
+  }
+}
+
+template <typename A, typename B, typename C>
+void gemmBatched(const Stream &stream, Trans transA, Trans transB, int64_t batch, int64_t m,
+                 int64_t n, int64_t k, float alpha, const A *a, int64_t lda, int64_t strideA,
+                 const B *b, int64_t ldb, int64_t strideB, float beta, C *c, int64_t ldc,
+                 int64_t strideC) {
+  if constexpr (isDirect(kDTypeOf<A>, kDTypeOf<B>, kDTypeOf<C>))
+    if (batch > 0 && m > 0 && n > 0 && k > 0) {
+      ProductShape shape = shapeOf(transA, transB, m, n, k, a, lda, b, ldb, c, ldc);
+      shape.batch = batch;
+      if (batch > 1) {
+        shape.strideA = strideA;
+        shape.strideB = strideB;
+        shape.strideC = strideC;
+      }
+      multiply(stream, shape, {alpha, a, b, beta, c});
+      return;
+    }
+  for (int64_t i = 0; i < batch; ++i)
+    gemm(stream, transA, transB, m, n, k, alpha, a + i * strideA, lda, b + i * strideB, ldb, beta,
+         c + i * strideC, ldc);
+}
+
+//===-- With what follows -------------------------------------------------------------------===//
+
+template <typename T>
+void gemmBiasGelu(const Stream &stream, Trans transA, Trans transB, int64_t m, int64_t n, int64_t k,
+                  const T *a, int64_t lda, const T *b, int64_t ldb, const T *bias, T *c,
+                  int64_t ldc, T *aux, int64_t ldAux) {
+  if (m == 0 || n == 0)
+    return;
+  ProductShape shape = shapeOf(transA, transB, m, n, k, a, lda, b, ldb, c, ldc);
+  shape.epilogue = Epilogue::BiasGelu;
+  shape.ldAux = ldAux;
+  if (k > 0 && multiply(stream, shape, {1.0f, a, b, 0.0f, c, const_cast<T *>(bias), aux}))
+    return;
+  gemmBias(stream, transA, transB, m, n, k, a, lda, b, ldb, bias, aux, ldAux);
+  geluRows(stream, c, ldc, aux, ldAux, m, n);
+}
+
+template <typename T>
+void gemmGeluGrad(const Stream &stream, Trans transA, Trans transB, int64_t m, int64_t n, int64_t k,
+                  const T *a, int64_t lda, const T *b, int64_t ldb, const T *aux, int64_t ldAux,
+                  T *c, int64_t ldc) {
+  if (m == 0 || n == 0)
+    return;
+  ProductShape shape = shapeOf(transA, transB, m, n, k, a, lda, b, ldb, c, ldc);
+  shape.epilogue = Epilogue::GeluGrad;
+  shape.ldAux = ldAux;
+  if (k > 0 && multiply(stream, shape, {1.0f, a, b, 0.0f, c, nullptr, const_cast<T *>(aux)}))
+    return;
+  gemm(stream, transA, transB, m, n, k, 1.0f, a, lda, b, ldb, 0.0f, c, ldc);
+  geluGradRows(stream, c, ldc, aux, ldAux, m, n);
+}
+
+template <typename T, typename G>
+void gemmBiasGrad(const Stream &stream, Cotangent cotangent, int64_t m, int64_t n, int64_t k,
+                  const T *a, int64_t lda, const T *b, int64_t ldb, G *c, int64_t ldc, G *sums,
+                  Write write) {
+  bool first = cotangent == Cotangent::A;
+  int64_t count = first ? m : n;
+  float beta = write == Write::Add ? 1.0f : 0.0f;
+  Scratch scratch(stream, gemmBiasGradScratch(count, k), "gemmBiasGrad");
+  if (m > 0 && n > 0 && k > 0) {
+    ProductShape shape = shapeOf(Trans::Yes, Trans::No, m, n, k, a, lda, b, ldb, c, ldc);
+    shape.epilogue = first ? Epilogue::SumA : Epilogue::SumB;
+    // cuBLASLt does not add to sums.
+    G *made = write == Write::Add ? scratch.take<G>(count) : sums;
+    if (multiply(stream, shape, {1.0f, a, b, beta, c, made})) {
+      if (write == Write::Add)
+        accumulate(stream, sums, made, count);
+      return;
+    }
+  }
+  gemm(stream, Trans::Yes, Trans::No, m, n, k, 1.0f, a, lda, b, ldb, beta, c, ldc);
+  columnSum(stream, sums, first ? a : b, k, count, first ? lda : ldb, write);
+}
+
+//===-- Instances ---------------------------------------------------------------------------===//
+
+#define GEMM(A, B, C)                                                                              \
+  template void gemm(const Stream &, Trans, Trans, int64_t, int64_t, int64_t, float, const A *,    \
+                     int64_t, const B *, int64_t, float, C *, int64_t);                            \
+  template void gemmBatched(const Stream &, Trans, Trans, int64_t, int64_t, int64_t, int64_t,      \
+                            float, const A *, int64_t, int64_t, const B *, int64_t, int64_t,       \
+                            float, C *, int64_t, int64_t);
+#define GEMM_BIAS(A, B, V, C)                                                                      \
+  template void gemmBias(const Stream &, Trans, Trans, int64_t, int64_t, int64_t, const A *,       \
+                         int64_t, const B *, int64_t, const V *, C *, int64_t);
+#define GEMMS(A, B, C, T) GEMM(A, B, C) GEMM_BIAS(A, B, float, C) GEMM_BIAS(A, B, T, C)
+#define GELU(T)                                                                                    \
+  template void gemmBiasGelu(const Stream &, Trans, Trans, int64_t, int64_t, int64_t, const T *,   \
+                             int64_t, const T *, int64_t, const T *, T *, int64_t, T *, int64_t);  \
+  template void gemmGeluGrad(const Stream &, Trans, Trans, int64_t, int64_t, int64_t, const T *,   \
+                             int64_t, const T *, int64_t, const T *, int64_t, T *, int64_t);
+#define BIAS_GRAD(G, T)                                                                            \
+  template void gemmBiasGrad(const Stream &, Cotangent, int64_t, int64_t, int64_t, const T *,      \
+                             int64_t, const T *, int64_t, G *, int64_t, G *, Write);
+#define COMBINATIONS(T)                                                                            \
+  GEMMS(T, T, T, T)                                                                                \
+  GEMMS(T, T, float, T)                                                                            \
+  GEMMS(T, float, T, T)                                                                            \
+  GEMMS(T, float, float, T)                                                                        \
+  GEMMS(float, T, T, T)                                                                            \
+  GEMMS(float, T, float, T)                                                                        \
+  GEMMS(float, float, T, T)                                                                        \
+  GELU(T)                                                                                          \
+  BIAS_GRAD(T, T)                                                                                  \
+  BIAS_GRAD(float, T)
+GEMM(float, float, float)
+GEMM_BIAS(float, float, float, float)
+GELU(float)
+BIAS_GRAD(float, float)
+COMBINATIONS(Half)
+COMBINATIONS(BFloat16)
+
+} // namespace partita_rt::cuda

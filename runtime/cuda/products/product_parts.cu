@@ -1,0 +1,131 @@
+// Around matrix products (product_parts.h): casts of matrices, a product over nothing, the GELU
+// where cuBLASLt has no epilogue for the shape. A thread has a pack of one row. Moves each matrix
+// once: at most 2 * sizeof(T) bytes read and sizeof(T) written per element.
+
+#include "cuda/products/product_parts.h"
+
+#include "cuda/kernels/elementwise.cuh"
+#include "partita_rt/math.h"
+
+namespace partita_rt::cuda {
+
+namespace {
+
+/// Body: operator()(int64_t row, int64_t column, int count) const.
+template <typename Body> struct InRows {
+  int64_t width, padded; ///< padded: rounded up to whole packs
+  Body body;
+  __device__ void operator()(int64_t first, int) const {
+    int64_t row = first / padded, column = first % padded;
+    body(row, column, int(least(width - column, kPack)));
+  }
+};
+
+template <typename Body>
+void launchRows(const Stream &stream, int64_t rows, int64_t width, const Body &body) {
+  int64_t padded = ceilDiv(width, kPack) * kPack;
+  launchElementwise<kPack>(stream, rows * padded, InRows<Body>{width, padded, body});
+}
+
+template <typename D, typename S> struct ConvertRow {
+  D *dst;
+  int64_t dstStride;
+  const S *src;
+  int64_t srcStride;
+  __device__ void operator()(int64_t row, int64_t column, int count) const {
+    float x[kPack];
+    load(x, src + row * srcStride + column, count);
+    store(dst + row * dstStride + column, x, count);
+  }
+};
+
+template <typename T> struct ScaleRow {
+  T *x;
+  int64_t stride;
+  float factor;
+  __device__ void operator()(int64_t row, int64_t column, int count) const {
+    float v[kPack] = {};
+    if (factor != 0.0f)
+      load(v, x + row * stride + column, count);
+#pragma unroll
+    for (float &each : v)
+      each *= factor;
+    store(x + row * stride + column, v, count);
+  }
+};
+
+__device__ inline float geluTanh(float x) {
+  return tanhf(0.7978845608028654f * (x + 0.044715f * x * x * x));
+}
+
+template <typename T> struct GeluRow {
+  T *y;
+  int64_t yStride;
+  const T *x;
+  int64_t xStride;
+  __device__ void operator()(int64_t row, int64_t column, int count) const {
+    float v[kPack];
+    load(v, x + row * xStride + column, count);
+#pragma unroll
+    for (float &each : v)
+      each = 0.5f * each * (1.0f + geluTanh(each));
+    store(y + row * yStride + column, v, count);
+  }
+};
+
+template <typename T> struct GeluGradRow {
+  T *dx;
+  int64_t dxStride;
+  const T *x;
+  int64_t xStride;
+  __device__ void operator()(int64_t row, int64_t column, int count) const {
+    float d[kPack], v[kPack];
+    load(d, dx + row * dxStride + column, count);
+    load(v, x + row * xStride + column, count);
+#pragma unroll
+    for (int i = 0; i < kPack; ++i)
+      d[i] *= gelu_tanh_slope(v[i], geluTanh(v[i]));
+    store(dx + row * dxStride + column, d, count);
+  }
+};
+
+} // namespace
+
+template <typename D, typename S>
+void convertRows(const Stream &stream, D *dst, int64_t dstStride, const S *src, int64_t srcStride,
+                 int64_t rows, int64_t width) {
+  launchRows(stream, rows, width, ConvertRow<D, S>{dst, dstStride, src, srcStride});
+}
+
+template <typename T>
+void scaleRows(const Stream &stream, T *x, int64_t stride, float factor, int64_t rows,
+               int64_t width) {
+  launchRows(stream, rows, width, ScaleRow<T>{x, stride, factor});
+}
+
+template <typename T>
+void geluRows(const Stream &stream, T *y, int64_t yStride, const T *x, int64_t xStride,
+              int64_t rows, int64_t width) {
+  launchRows(stream, rows, width, GeluRow<T>{y, yStride, x, xStride});
+}
+
+template <typename T>
+void geluGradRows(const Stream &stream, T *dx, int64_t dxStride, const T *x, int64_t xStride,
+                  int64_t rows, int64_t width) {
+  launchRows(stream, rows, width, GeluGradRow<T>{dx, dxStride, x, xStride});
+}
+
+#define CONVERT(D, S)                                                                              \
+  template void convertRows(const Stream &, D *, int64_t, const S *, int64_t, int64_t, int64_t);
+#define ROWS(T)                                                                                    \
+  CONVERT(float, T)                                                                                \
+  CONVERT(Half, T)                                                                                 \
+  CONVERT(BFloat16, T)                                                                             \
+  template void scaleRows(const Stream &, T *, int64_t, float, int64_t, int64_t);                  \
+  template void geluRows(const Stream &, T *, int64_t, const T *, int64_t, int64_t, int64_t);      \
+  template void geluGradRows(const Stream &, T *, int64_t, const T *, int64_t, int64_t, int64_t);
+FOR_STORAGE(ROWS)
+#undef ROWS
+#undef CONVERT
+
+} // namespace partita_rt::cuda

@@ -1,0 +1,413 @@
+// Matrix products by cuBLASLt (products.h): descriptors, algorithms, the call.
+//
+// cuBLASLt's matrices are column-major: a row-major matrix is its transpose to it, with the same
+// leading dimension. So it is asked for C^T = op(B)^T op(A)^T: its A is our B and its B is our A.
+
+#include "cuda/products/products.h"
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+#include <limits>
+#include <tuple>
+
+namespace partita_rt::cuda {
+
+namespace {
+
+constexpr int kFirstSuggestions = 8, kTunedSuggestions = 32;
+
+void check(cublasStatus_t status, const char *call, const std::string &shape) {
+  if (status != CUBLAS_STATUS_SUCCESS)
+    fail("%s%s%s: %s", shape.c_str(), shape.empty() ? "" : ": ", call,
+         cublasLtGetStatusString(status));
+}
+
+void check(cudaError_t error, const char *call) {
+  if (error != cudaSuccess)
+    fail("%s: %s", call, cudaGetErrorString(error));
+}
+#define CHECK_CUDA(call) check(call, #call)
+
+cudaDataType_t typeOf(DType type) {
+  return type == DType::Float32 ? CUDA_R_32F : type == DType::Float16 ? CUDA_R_16F : CUDA_R_16BF;
+}
+
+cublasLtEpilogue_t epilogueOf(Epilogue epilogue) {
+  switch (epilogue) {
+  case Epilogue::Bias:
+    return CUBLASLT_EPILOGUE_BIAS;
+  case Epilogue::BiasGelu:
+    return CUBLASLT_EPILOGUE_GELU_AUX_BIAS;
+  case Epilogue::GeluGrad:
+    return CUBLASLT_EPILOGUE_DGELU;
+  case Epilogue::SumA:
+    return CUBLASLT_EPILOGUE_BGRADB; // our A is its B
+  case Epilogue::SumB:
+    return CUBLASLT_EPILOGUE_BGRADA;
+  case Epilogue::None:
+    break;
+  }
+  return CUBLASLT_EPILOGUE_DEFAULT;
+}
+
+const char *nameOf(Epilogue epilogue) {
+  const char *names[] = {
+      "", ", bias", ", bias and gelu", ", gelu gradient", ", sums of a", ", sums of b"};
+  return names[int(epilogue)];
+}
+
+bool hasVector(Epilogue epilogue) {
+  return epilogue != Epilogue::None && epilogue != Epilogue::GeluGrad;
+}
+bool hasAux(Epilogue epilogue) {
+  return epilogue == Epilogue::BiasGelu || epilogue == Epilogue::GeluGrad;
+}
+
+/// Has cuBLASLt no kernel for this epilogue here? (A mistake of ours would show without it.)
+bool isImpossible(const ProductShape &shape, cublasStatus_t status) {
+  return status == CUBLAS_STATUS_NOT_SUPPORTED ||
+         (status == CUBLAS_STATUS_INVALID_VALUE && shape.epilogue != Epilogue::None);
+}
+
+/// What NVIDIA asks of the auxiliary matrix.
+bool allowsEpilogue(const ProductShape &shape) {
+  return !hasAux(shape.epilogue) || (shape.ldAux % 8 == 0 && shape.alignment[4] == 16);
+}
+
+std::string deviceText() {
+  int device = 0;
+  CHECK_CUDA(cudaGetDevice(&device));
+  cudaDeviceProp properties;
+  CHECK_CUDA(cudaGetDeviceProperties(&properties, device));
+  return std::string(properties.name) + ", " + std::to_string(properties.multiProcessorCount) +
+         " multiprocessors";
+}
+
+/// A descriptor of cuBLASLt, destroyed with it.
+template <typename Handle, cublasStatus_t (*destroy)(Handle)> struct Owned {
+  Handle handle = nullptr;
+  Owned() = default;
+  Owned(const Owned &) = delete;
+  Owned &operator=(const Owned &) = delete;
+  ~Owned() {
+    if (handle)
+      destroy(handle);
+  }
+};
+using Operation = Owned<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy>;
+using Layout = Owned<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>;
+using Preference = Owned<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy>;
+
+template <typename T>
+void set(const Operation &to, cublasLtMatmulDescAttributes_t attribute, T value) {
+  check(cublasLtMatmulDescSetAttribute(to.handle, attribute, &value, sizeof value),
+        "cublasLtMatmulDescSetAttribute", "");
+}
+template <typename T>
+void set(const Layout &to, cublasLtMatrixLayoutAttribute_t attribute, T value) {
+  check(cublasLtMatrixLayoutSetAttribute(to.handle, attribute, &value, sizeof value),
+        "cublasLtMatrixLayoutSetAttribute", "");
+}
+template <typename T>
+void set(const Preference &to, cublasLtMatmulPreferenceAttributes_t attribute, T value) {
+  check(cublasLtMatmulPreferenceSetAttribute(to.handle, attribute, &value, sizeof value),
+        "cublasLtMatmulPreferenceSetAttribute", "");
+}
+
+/// A matrix stored [rows, columns], row-major.
+void describe(Layout &layout, DType type, int64_t rows, int64_t columns, int64_t ld, int64_t batch,
+              int64_t stride) {
+  check(cublasLtMatrixLayoutCreate(&layout.handle, typeOf(type), uint64_t(columns), uint64_t(rows),
+                                   ld),
+        "cublasLtMatrixLayoutCreate", "");
+  if (batch == 1)
+    return;
+  if (batch > std::numeric_limits<int32_t>::max())
+    fail("a batch of %lld matrix products", (long long)batch);
+  set(layout, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, int32_t(batch));
+  set(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, stride);
+}
+
+cublasOperation_t flag(Trans trans) { return trans == Trans::Yes ? CUBLAS_OP_T : CUBLAS_OP_N; }
+
+} // namespace
+
+//===-- Shapes ------------------------------------------------------------------------------===//
+
+static auto fieldsOf(const ProductShape &s) {
+  return std::tie(s.a, s.b, s.c, s.transA, s.transB, s.epilogue, s.m, s.n, s.k, s.lda, s.ldb, s.ldc,
+                  s.ldAux, s.batch, s.strideA, s.strideB, s.strideC, s.alignment[0], s.alignment[1],
+                  s.alignment[2], s.alignment[3], s.alignment[4]);
+}
+
+bool operator<(const ProductShape &left, const ProductShape &right) {
+  return fieldsOf(left) < fieldsOf(right);
+}
+
+std::string ProductShape::text() const {
+  auto number = [](int64_t value) { return std::to_string(value); };
+  auto matrix = [&](DType type, int64_t rows, int64_t columns, int64_t ld, int64_t stride) {
+    std::string text = std::string(nameOf(type)) + "[" + number(rows) + ", " + number(columns) +
+                       "] by " + number(ld);
+    return batch > 1 ? text + " and " + number(stride) : text;
+  };
+  bool ta = transA == Trans::Yes, tb = transB == Trans::Yes;
+  std::string text = batch > 1 ? number(batch) + " products " : "product ";
+  text += matrix(a, ta ? k : m, ta ? m : k, lda, strideA) + (ta ? " transposed" : "") + " * " +
+          matrix(b, tb ? n : k, tb ? k : n, ldb, strideB) + (tb ? " transposed" : "") + " -> " +
+          matrix(c, m, n, ldc, strideC) + cuda::nameOf(epilogue);
+  if (hasAux(epilogue))
+    text += " by " + number(ldAux);
+  text += ", aligned";
+  for (int i = 0; i < 5; ++i)
+    if (i < 3 || (i == 3 ? hasVector(epilogue) : hasAux(epilogue)))
+      text += " " + number(alignment[i]);
+  return text;
+}
+
+//===-- Descriptors and algorithms ----------------------------------------------------------===//
+
+struct Products::Plan {
+  ProductShape shape;
+  Operation operation;
+  Layout a, b, c; ///< ours, not cuBLASLt's
+  cublasLtMatmulAlgo_t algorithm{};
+  bool possible = false;
+
+  explicit Plan(const ProductShape &shape);
+};
+
+Products::Plan::Plan(const ProductShape &shape) : shape(shape) {
+  check(cublasLtMatmulDescCreate(&operation.handle, CUBLAS_COMPUTE_32F, CUDA_R_32F),
+        "cublasLtMatmulDescCreate", "");
+  set(operation, CUBLASLT_MATMUL_DESC_TRANSA, int32_t(flag(shape.transB)));
+  set(operation, CUBLASLT_MATMUL_DESC_TRANSB, int32_t(flag(shape.transA)));
+  set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, uint32_t(epilogueOf(shape.epilogue)));
+  if (hasAux(shape.epilogue))
+    set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, shape.ldAux);
+  bool ta = shape.transA == Trans::Yes, tb = shape.transB == Trans::Yes;
+  describe(a, shape.a, ta ? shape.k : shape.m, ta ? shape.m : shape.k, shape.lda, shape.batch,
+           shape.strideA);
+  describe(b, shape.b, tb ? shape.n : shape.k, tb ? shape.k : shape.n, shape.ldb, shape.batch,
+           shape.strideB);
+  describe(c, shape.c, shape.m, shape.n, shape.ldc, shape.batch, shape.strideC);
+}
+
+Products::Products(void *workspace, int64_t workspaceBytes)
+    : workspace(workspace), workspaceBytes(workspaceBytes), device(deviceText()) {
+  check(cublasLtCreate(&handle), "cublasLtCreate", "");
+}
+
+Products::~Products() {
+  plans.clear();
+  cublasLtDestroy(handle);
+}
+
+/// What cuBLASLt proposes within our bounds, the best first.
+std::vector<cublasLtMatmulHeuristicResult_t> Products::suggestions(const Plan &plan,
+                                                                   int most) const {
+  const ProductShape &shape = plan.shape;
+  Preference preference;
+  check(cublasLtMatmulPreferenceCreate(&preference.handle), "cublasLtMatmulPreferenceCreate", "");
+  set(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, uint64_t(workspaceBytes));
+  set(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+      uint32_t(CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
+  set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, uint32_t(shape.alignment[1]));
+  set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, uint32_t(shape.alignment[0]));
+  set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, uint32_t(shape.alignment[2]));
+  set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, uint32_t(shape.alignment[2]));
+  std::vector<cublasLtMatmulHeuristicResult_t> found(static_cast<size_t>(most));
+  int count = 0;
+  cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
+      handle, plan.operation.handle, plan.b.handle, plan.a.handle, plan.c.handle, plan.c.handle,
+      preference.handle, most, found.data(), &count);
+  if (isImpossible(shape, status))
+    count = 0;
+  else
+    check(status, "cublasLtMatmulAlgoGetHeuristic", shape.text());
+  found.resize(size_t(count));
+  auto unusable = [&](const cublasLtMatmulHeuristicResult_t &result) {
+    uint32_t scheme = CUBLASLT_REDUCTION_SCHEME_NONE;
+    size_t written = 0;
+    return result.state != CUBLAS_STATUS_SUCCESS || result.workspaceSize > size_t(workspaceBytes) ||
+           cublasLtMatmulAlgoConfigGetAttribute(&result.algo, CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME,
+                                                &scheme, sizeof scheme,
+                                                &written) != CUBLAS_STATUS_SUCCESS ||
+           (scheme != CUBLASLT_REDUCTION_SCHEME_NONE &&
+            scheme != CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE);
+  };
+  found.erase(std::remove_if(found.begin(), found.end(), unusable), found.end());
+  return found;
+}
+
+void Products::choose(Plan &plan) {
+  if (!allowsEpilogue(plan.shape))
+    return;
+  std::string text = plan.shape.text();
+  if (auto chosen = choices.find(text); chosen != choices.end()) {
+    cublasLtMatmulHeuristicResult_t result{};
+    check(cublasLtMatmulAlgoCheck(handle, plan.operation.handle, plan.b.handle, plan.a.handle,
+                                  plan.c.handle, plan.c.handle, &chosen->second.algorithm, &result),
+          "the algorithm chosen by tuning", text);
+    if (result.workspaceSize > size_t(workspaceBytes))
+      fail("%s: the algorithm chosen by tuning needs %zu bytes of workspace, of %lld", text.c_str(),
+           result.workspaceSize, (long long)workspaceBytes);
+    plan.algorithm = chosen->second.algorithm;
+    plan.possible = true;
+    return;
+  }
+  auto found = suggestions(plan, kFirstSuggestions);
+  if (found.empty() && plan.shape.epilogue == Epilogue::None)
+    fail("%s: cuBLASLt %zu knows no algorithm for it within %lld bytes of workspace", text.c_str(),
+         cublasLtGetVersion(), (long long)workspaceBytes);
+  if (found.empty())
+    return;
+  plan.algorithm = found[0].algo;
+  plan.possible = true;
+}
+
+void Products::setPointers(Plan &plan, void *vector, void *aux) const {
+  if (hasVector(plan.shape.epilogue))
+    set(plan.operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, vector);
+  if (hasAux(plan.shape.epilogue))
+    set(plan.operation, CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, aux);
+}
+
+/// The choice depends on how these addresses are aligned, by the shape alone: not more than it
+/// says.
+static void *addressAligned(int64_t bytes) {
+  return reinterpret_cast<void *>(uintptr_t((1 << 20) + bytes));
+}
+
+Products::Plan &Products::planOf(const ProductShape &shape, const ProductOperands &operands) {
+  std::unique_ptr<Plan> &plan = plans[shape];
+  if (!plan) {
+    auto made = std::make_unique<Plan>(shape);
+    setPointers(*made, addressAligned(shape.alignment[3]), addressAligned(shape.alignment[4]));
+    choose(*made);
+    plan = std::move(made);
+  }
+  setPointers(*plan, operands.vector, operands.aux);
+  return *plan;
+}
+
+cublasStatus_t Products::launch(const Stream &stream, const Plan &plan,
+                                const cublasLtMatmulAlgo_t &algorithm,
+                                const ProductOperands &operands) const {
+  return cublasLtMatmul(handle, plan.operation.handle, &operands.alpha, operands.b, plan.b.handle,
+                        operands.a, plan.a.handle, &operands.beta, operands.c, plan.c.handle,
+                        operands.c, plan.c.handle, &algorithm, workspace, size_t(workspaceBytes),
+                        stream.handle);
+}
+
+bool Products::multiply(const Stream &stream, const ProductShape &shape,
+                        const ProductOperands &operands) {
+  Plan &plan = planOf(shape, operands);
+  if (!plan.possible)
+    return false;
+  cublasStatus_t status = launch(stream, plan, plan.algorithm, operands);
+  if (shape.epilogue != Epilogue::None && isImpossible(shape, status))
+    return plan.possible = false;
+  if (status != CUBLAS_STATUS_SUCCESS)
+    check(status, "cublasLtMatmul", shape.text());
+  if (recording)
+    recorded[shape] = operands;
+  return true;
+}
+
+//===-- Tuning ------------------------------------------------------------------------------===//
+
+void Products::beginRecording() {
+  recording = true;
+  recorded.clear();
+}
+
+namespace {
+
+struct Event {
+  cudaEvent_t handle = nullptr;
+  Event() { CHECK_CUDA(cudaEventCreate(&handle)); }
+  ~Event() { cudaEventDestroy(handle); }
+  Event(const Event &) = delete;
+  Event &operator=(const Event &) = delete;
+};
+
+} // namespace
+
+/// Nanoseconds; -1: it does not run.
+int64_t Products::timeOf(const Stream &stream, const Plan &plan,
+                         const cublasLtMatmulAlgo_t &algorithm,
+                         const ProductOperands &operands) const {
+  Event begin, end;
+  CHECK_CUDA(cudaEventRecord(begin.handle, stream.handle));
+  if (launch(stream, plan, algorithm, operands) != CUBLAS_STATUS_SUCCESS)
+    return -1;
+  CHECK_CUDA(cudaEventRecord(end.handle, stream.handle));
+  CHECK_CUDA(cudaEventSynchronize(end.handle));
+  float milliseconds = 0.0f;
+  CHECK_CUDA(cudaEventElapsedTime(&milliseconds, begin.handle, end.handle));
+  return int64_t(double(milliseconds) * 1e6);
+}
+
+/// All candidates in turn, again and again, so that a changing clock is the same for all.
+Choice Products::tune(const Stream &stream, Plan &plan, const ProductOperands &operands,
+                      int repetitions) {
+  auto found = suggestions(plan, kTunedSuggestions);
+  std::vector<std::vector<int64_t>> times(found.size());
+  repetitions = std::max(1, repetitions);
+  for (int i = -1; i < repetitions; ++i) // the first time loads kernels
+    for (size_t j = 0; j < found.size(); ++j)
+      if (int64_t time = timeOf(stream, plan, found[j].algo, operands); time >= 0 && i >= 0)
+        times[j].push_back(time);
+  Choice best{plan.shape.text(), plan.algorithm, -1, -1};
+  for (size_t j = 0; j < found.size(); ++j) {
+    if (int(times[j].size()) < repetitions)
+      continue; // does not run
+    auto median = times[j].begin() + repetitions / 2;
+    std::nth_element(times[j].begin(), median, times[j].end());
+    if (best.first < 0)
+      best.first = *median;
+    if (best.nanoseconds < 0 || *median < best.nanoseconds) {
+      best.nanoseconds = *median;
+      best.algorithm = found[j].algo;
+    }
+  }
+  if (best.nanoseconds < 0)
+    fail("%s: none of cuBLASLt's algorithms for it runs", best.shape.c_str());
+  plan.algorithm = best.algorithm;
+  return best;
+}
+
+std::vector<Choice> Products::tuneRecorded(const Stream &stream, int repetitions) {
+  recording = false;
+  std::vector<Choice> made;
+  for (const auto &[shape, operands] : recorded) {
+    made.push_back(tune(stream, planOf(shape, operands), operands, repetitions));
+    choices[made.back().shape] = made.back();
+  }
+  recorded.clear();
+  return made;
+}
+
+std::string Products::choicesText() const {
+  ChoicesFile file{device, int64_t(cublasLtGetVersion()), {}};
+  for (const auto &[text, choice] : choices)
+    file.choices.push_back(choice);
+  return writeChoicesText(file);
+}
+
+void Products::useChoices(const std::string &text, const std::string &from) {
+  ChoicesFile file = parseChoicesText(text, from);
+  auto version = int64_t(cublasLtGetVersion());
+  if (file.device != device || file.version != version)
+    fail("%s: tuned on %s with cuBLASLt %lld, but this is %s with cuBLASLt %lld: tune again, or "
+         "remove it",
+         from.c_str(), file.device.c_str(), (long long)file.version, device.c_str(),
+         (long long)version);
+  for (const Choice &choice : file.choices)
+    choices[choice.shape] = choice;
+  plans.clear();
+}
+
+} // namespace partita_rt::cuda

@@ -1,0 +1,162 @@
+// Gathers and the end of all ranks (hub.h).
+
+#include "cuda/ranks/hub.h"
+#include "partita_rt/types.h"
+
+#include <tuple>
+
+namespace partita_rt::cuda {
+
+static Clock::time_point after(Clock::time_point now, double seconds) {
+  return now + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+}
+
+Hub::Hub(std::vector<Peer> all, double timeout, Send send)
+    : peers(std::move(all)), states(peers.size(), State::Alive), timeout(timeout),
+      send(std::move(send)) {}
+
+std::string Hub::nameOf(int rank) const {
+  const Peer &peer = peers[size_t(rank)];
+  return "rank " + std::to_string(rank) + " (host " + peer.host + ", process " +
+         std::to_string(peer.process) + ")";
+}
+
+std::string Hub::namesOf(const std::vector<int> &ranks) const {
+  if (ranks.size() == 1)
+    return nameOf(ranks[0]);
+  std::string text;
+  for (size_t i = 0; i < ranks.size() && i < 16; ++i)
+    text += (i ? ", " : "ranks ") + std::to_string(ranks[i]);
+  return ranks.size() > 16 ? text + ", ..." : text;
+}
+
+void Hub::handle(int rank, const Frame &frame, Clock::time_point now) {
+  switch (frame.kind) {
+  case FrameKind::Gather: {
+    std::vector<std::string> fields = unpack(frame.text, 2);
+    return gather(rank, frame.number, fields[0], fields[1], now);
+  }
+  case FrameKind::Report: {
+    std::vector<std::string> fields = unpack(frame.text, 2);
+    if (frame.number > uint32_t(Cause::Sequel))
+      break;
+    return report(rank, Cause(frame.number), fields[0], fields[1], now);
+  }
+  case FrameKind::Answer:
+    if (!answers.empty())
+      answers[size_t(rank)] = frame.text;
+    return tick(now);
+  case FrameKind::Goodbye:
+    states[size_t(rank)] = State::Left;
+    for (State state : states)
+      if (state == State::Alive)
+        return tick(now);
+    for (size_t r = 0; r < peers.size(); ++r)
+      send(int(r), {FrameKind::Farewell, 0, ""});
+    return;
+  default:
+    break;
+  }
+  fail("a message of rank %d is not what it should be", rank);
+}
+
+void Hub::gather(int rank, uint32_t its, const std::string &where, const std::string &text,
+                 Clock::time_point now) {
+  if (texts.empty()) {
+    number = its;
+    what = where;
+    since = now;
+    first = rank;
+    texts.resize(peers.size());
+  }
+  if (its != number || where != what || texts[size_t(rank)])
+    return report(rank, Cause::Error,
+                  "the ranks differ: rank " + std::to_string(rank) + " is at " + where + ", rank " +
+                      std::to_string(first) + " at " + what,
+                  "", now);
+  texts[size_t(rank)] = text;
+  std::vector<std::string> all;
+  for (const std::optional<std::string> &each : texts) {
+    if (!each)
+      return tick(now);
+    all.push_back(*each);
+  }
+  texts.clear();
+  std::string packed = pack(all);
+  for (size_t r = 0; r < peers.size(); ++r)
+    send(int(r), {FrameKind::Gathered, number, packed});
+}
+
+void Hub::closed(int rank, Clock::time_point now) {
+  bool left = states[size_t(rank)] == State::Left;
+  states[size_t(rank)] = State::Dead;
+  if (!left)
+    report(rank, Cause::Death, nameOf(rank) + " died", "", now);
+}
+
+/// Waits a moment for a better reason: several ranks may see one mistake, or one's end.
+void Hub::report(int rank, Cause cause, std::string message, std::string question,
+                 Clock::time_point now) {
+  if (ended || !answers.empty())
+    return;
+  if (cause != Cause::Death && peers.size() > 1)
+    message = "rank " + std::to_string(rank) + ": " + message;
+  if (!failure || std::tie(cause, rank) < std::tie(failure->cause, failure->rank)) {
+    decideAt = after(now, cause == Cause::Sequel ? 2 : 0.05);
+    failure = Failure{cause, rank, std::move(message), std::move(question)};
+  }
+}
+
+void Hub::tick(Clock::time_point now) {
+  if (ended)
+    return;
+  if (!failure && !texts.empty()) {
+    std::vector<int> missing, gone;
+    for (size_t r = 0; r < peers.size(); ++r)
+      if (!texts[r])
+        (states[r] == State::Alive ? missing : gone).push_back(int(r));
+    if (!gone.empty())
+      report(first, Cause::Error,
+             "waits at " + what + " for " + namesOf(gone) + ", which has ended", "", now);
+    else if (now > after(since, timeout))
+      report(first, Cause::Timeout,
+             "waited " + std::to_string(int64_t(timeout)) + " s at " + what + " for " +
+                 namesOf(missing),
+             "", now);
+  }
+  if (!failure || now < decideAt)
+    return;
+  if (failure->question.empty())
+    return end(failure->message);
+  if (answers.empty())
+    return ask(now);
+  std::string message = failure->message;
+  for (size_t r = 0; r < peers.size(); ++r) {
+    if (answers[r] && !answers[r]->empty())
+      message += "; " + nameOf(int(r)) + " " + *answers[r];
+    else if (!answers[r] && now < after(decideAt, 2))
+      return;
+    else if (!answers[r])
+      message += "; " + nameOf(int(r)) + " does not answer";
+  }
+  end(message);
+}
+
+void Hub::ask(Clock::time_point now) {
+  decideAt = now;
+  answers.resize(peers.size());
+  for (size_t r = 0; r < peers.size(); ++r)
+    if (states[r] == State::Dead)
+      answers[r] = "";
+    else
+      send(int(r), {FrameKind::Question, 0, failure->question});
+}
+
+void Hub::end(const std::string &message) {
+  ended = true;
+  for (size_t r = 0; r < peers.size(); ++r) // itself last: it ends with that
+    if (size_t other = peers.size() - 1 - r; states[other] != State::Dead)
+      send(int(other), {FrameKind::End, 0, message});
+}
+
+} // namespace partita_rt::cuda

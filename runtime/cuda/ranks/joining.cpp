@@ -1,0 +1,375 @@
+// Greetings, and waiting for them (joining.h).
+
+#include "cuda/ranks/joining.h"
+#include "partita_rt/types.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <map>
+#include <poll.h>
+#include <unistd.h>
+
+namespace partita_rt::cuda {
+
+//===-- Greetings ---------------------------------------------------------------------------===//
+
+static constexpr const char *kProtocol = "partita rendezvous 1";
+
+static int numberFrom(const std::string &text) {
+  size_t used = 0;
+  int value = -1;
+  try {
+    value = std::stoi(text, &used);
+  } catch (const std::exception &) {
+  }
+  if (used != text.size() || text.empty() || value < -1)
+    fail("a message of another rank is not what it should be");
+  return value;
+}
+
+std::string textOf(const Greeting &greeting) {
+  return pack({kProtocol, greeting.run, std::to_string(greeting.rank),
+               std::to_string(greeting.ranks), greeting.peer.host,
+               std::to_string(greeting.peer.process), std::to_string(greeting.peer.localRank),
+               std::to_string(greeting.peer.port), greeting.machine});
+}
+
+Greeting greetingFrom(const std::string &text) {
+  std::vector<std::string> fields = unpack(text, 9);
+  if (fields[0] != kProtocol)
+    fail("a rank of another version: %.40s", fields[0].c_str());
+  Greeting greeting;
+  greeting.run = fields[1];
+  greeting.rank = numberFrom(fields[2]);
+  greeting.ranks = numberFrom(fields[3]);
+  greeting.peer.host = fields[4];
+  greeting.peer.process = numberFrom(fields[5]);
+  greeting.peer.localRank = numberFrom(fields[6]);
+  greeting.peer.port = numberFrom(fields[7]);
+  greeting.machine = fields[8];
+  return greeting;
+}
+
+Greeting greetingOf(const LaunchEnvironment &environment, int port) {
+  Greeting greeting;
+  greeting.run = environment.run;
+  greeting.rank = environment.rank;
+  greeting.ranks = environment.ranks;
+  char host[256] = "?";
+  gethostname(host, sizeof(host) - 1);
+  greeting.peer.host = host;
+  greeting.peer.process = int(getpid());
+  greeting.peer.localRank = environment.localRank;
+  greeting.peer.port = port;
+  std::string boot;
+  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
+  greeting.machine = greeting.peer.host + " " + boot;
+  return greeting;
+}
+
+std::string textOf(const std::vector<Peer> &peers) {
+  std::vector<std::string> fields;
+  for (const Peer &peer : peers)
+    for (const std::string &field :
+         {peer.host, std::to_string(peer.process), std::to_string(peer.localRank), peer.address,
+          std::to_string(peer.port)})
+      fields.push_back(field);
+  return pack(fields);
+}
+
+std::vector<Peer> peersFrom(const std::string &text, size_t count) {
+  std::vector<std::string> fields = unpack(text, 5 * count);
+  std::vector<Peer> peers;
+  for (size_t i = 0; i < fields.size(); i += 5)
+    peers.push_back({fields[i], numberFrom(fields[i + 1]), numberFrom(fields[i + 2]), fields[i + 3],
+                     numberFrom(fields[i + 4])});
+  return peers;
+}
+
+//===-- Rank 0 ------------------------------------------------------------------------------===//
+
+namespace {
+
+std::string textOf(const Peer &peer) {
+  return "host " + peer.host + ", process " + std::to_string(peer.process);
+}
+
+/// Waits for greetings, and sorts out who is no rank of this run.
+class Reception {
+public:
+  Reception(const LaunchEnvironment &environment, const Greeting &own)
+      : environment(environment), greetings(size_t(environment.ranks)) {
+    joined.connections.resize(size_t(environment.ranks));
+    greetings[0] = own;
+  }
+
+  Joined run(double seconds) {
+    listen();
+    auto deadline = Clock::now() + std::chrono::milliseconds(int64_t(seconds * 1000));
+    while (missing() > 0 && ending.empty()) {
+      if (Clock::now() > deadline)
+        ending = lateText(seconds);
+      serve();
+    }
+    if (!ending.empty())
+      end();
+    fillPeers();
+    std::string text = partita_rt::cuda::textOf(joined.peers);
+    for (auto &connection : joined.connections)
+      if (connection)
+        connection->send({FrameKind::Welcome, 0, text});
+    return std::move(joined);
+  }
+
+private:
+  /// Somebody who has not said who it is.
+  struct Stranger {
+    std::unique_ptr<Connection> connection;
+    Clock::time_point came = Clock::now();
+    bool refused = false;
+  };
+
+  void listen() {
+    for (int port : environment.ports) {
+      listener = listenOn(port);
+      if (listener.isOpen())
+        return;
+    }
+    std::string ports;
+    for (int port : environment.ports)
+      ports += (ports.empty() ? "" : ", ") + std::to_string(port);
+    throw JoiningFailed{"rank 0 cannot listen on port " + ports + ": " + std::strerror(errno) +
+                            "; another run may have it: choose another MASTER_PORT",
+                        true};
+  }
+
+  int missing() const { return int(std::count(greetings.begin(), greetings.end(), std::nullopt)); }
+
+  std::string lateText(double seconds) const {
+    std::string text;
+    int named = 0;
+    for (size_t r = 1; r < greetings.size() && named < 16; ++r)
+      if (!greetings[r])
+        text += (named++ ? ", " : "") + std::to_string(r);
+    return (missing() == 1 ? "rank " : "ranks ") + text + (named < missing() ? ", ..." : "") +
+           " of " + std::to_string(environment.ranks) + (missing() == 1 ? " has" : " have") +
+           " not come to port " + std::to_string(portOf(listener)) + " of host " +
+           greetings[0]->peer.host + " within " + std::to_string(int64_t(seconds)) + " s";
+  }
+
+  /// Tells all that have come, and those that come a little later: they would look for rank 0 in
+  /// vain.
+  [[noreturn]] void end() {
+    for (auto &connection : joined.connections)
+      if (connection)
+        tellEnd(*connection);
+    auto deadline = Clock::now() + std::chrono::milliseconds(1500);
+    while (Clock::now() < deadline && missing() > 0)
+      serve();
+    usleep(20'000); // a connection that is closed with unread bytes in it loses what was sent
+    throw JoiningFailed{ending, true};
+  }
+
+  void tellEnd(Connection &connection) {
+    connection.send({FrameKind::End, 0, ending});
+    connection.flush();
+  }
+
+  void serve() {
+    std::vector<pollfd> waits{{listener.get(), POLLIN, 0}};
+    for (auto &connection : joined.connections)
+      if (connection)
+        waits.push_back({connection->descriptor(), POLLIN, 0});
+    for (Stranger &stranger : strangers)
+      waits.push_back({stranger.connection->descriptor(), POLLIN, 0});
+    poll(waits.data(), waits.size(), 100);
+    while (strangers.size() < 4096) {
+      Socket socket = acceptFrom(listener);
+      if (!socket.isOpen())
+        break;
+      strangers.push_back({std::make_unique<Connection>(std::move(socket))});
+    }
+    for (size_t r = 1; r < greetings.size(); ++r)
+      if (joined.connections[r])
+        hear(int(r));
+    for (Stranger &stranger : strangers)
+      listenTo(stranger);
+    strangers.erase(std::remove_if(strangers.begin(), strangers.end(),
+                                   [](const Stranger &each) { return !each.connection; }),
+                    strangers.end());
+  }
+
+  /// A rank that has come says nothing more, unless it was not answered in time: then it goes, and
+  /// comes again.
+  void hear(int rank) {
+    auto &connection = joined.connections[size_t(rank)];
+    bool open = connection->receive();
+    if (connection->next())
+      greetings[size_t(rank)].reset();
+    else if (open)
+      return;
+    connection.reset();
+    if (ending.empty() && greetings[size_t(rank)])
+      ending = "rank " + std::to_string(rank) + " (" + textOf(greetings[size_t(rank)]->peer) +
+               ") died before all ranks had come";
+  }
+
+  /// Leaves the stranger without a connection when it is none any more.
+  void listenTo(Stranger &stranger) {
+    bool open = stranger.connection->receive();
+    try {
+      if (!stranger.refused)
+        if (std::optional<Frame> frame = stranger.connection->next()) {
+          if (frame->kind != FrameKind::Hello)
+            fail("a message that is no greeting");
+          greet(stranger, greetingFrom(frame->text));
+        }
+    } catch (const Error &error) {
+      stranger.connection->send({FrameKind::Refused, 0, error.what()});
+      stranger.connection->flush();
+      stranger.refused = true;
+    }
+    // One that is refused closes its end when it has read why.
+    bool late = Clock::now() > stranger.came + std::chrono::seconds(10);
+    if (stranger.connection && (!open || late))
+      stranger.connection.reset();
+  }
+
+  void greet(Stranger &stranger, const Greeting &greeting) {
+    if (greeting.run != environment.run)
+      fail("this is rank 0 of another run");
+    std::string who = "rank " + std::to_string(greeting.rank) + " (" + textOf(greeting.peer) + ")";
+    if (ending.empty() && greeting.ranks != environment.ranks)
+      ending = who + " was started as one of " + std::to_string(greeting.ranks) +
+               " ranks, rank 0 as one of " + std::to_string(environment.ranks);
+    bool known = greeting.rank >= 0 && greeting.rank < environment.ranks;
+    if (ending.empty() && !known)
+      fail("there is no rank %d of %d", greeting.rank, environment.ranks);
+    if (ending.empty() && greetings[size_t(greeting.rank)])
+      ending = "two processes were started as rank " + std::to_string(greeting.rank) + ": " +
+               textOf(greetings[size_t(greeting.rank)]->peer) + ", and " + textOf(greeting.peer);
+    if (!ending.empty()) {
+      tellEnd(*stranger.connection);
+      stranger.refused = true;
+      if (known)
+        greetings[size_t(greeting.rank)] = greeting;
+      return;
+    }
+    greetings[size_t(greeting.rank)] = greeting;
+    greetings[size_t(greeting.rank)]->peer.address = peerOf(stranger.connection->descriptor());
+    stranger.connection->allowLongFrames();
+    stranger.connection->send({FrameKind::Accepted, 0, ""});
+    stranger.connection->flush();
+    joined.connections[size_t(greeting.rank)] = std::move(stranger.connection);
+  }
+
+  /// Where a launcher has not counted the ranks of a host.
+  void fillPeers() {
+    std::map<std::string, int> known;
+    for (std::optional<Greeting> &greeting : greetings) {
+      int number = known[greeting->machine]++;
+      if (greeting->peer.localRank < 0)
+        greeting->peer.localRank = number;
+      joined.peers.push_back(greeting->peer);
+    }
+  }
+
+  const LaunchEnvironment &environment;
+  Socket listener;
+  std::vector<std::optional<Greeting>> greetings; ///< by rank
+  std::vector<Stranger> strangers;
+  std::string ending; ///< why all ranks end, once they do
+  Joined joined;
+};
+
+} // namespace
+
+Joined joinAsFirst(const LaunchEnvironment &environment, const Greeting &own, double seconds) {
+  return Reception(environment, own).run(seconds);
+}
+
+//===-- The others --------------------------------------------------------------------------===//
+
+/// The next frame, or none when the connection ends or `deadline` passes.
+static std::optional<Frame> waitForFrame(Connection &connection, Clock::time_point deadline) {
+  for (bool open = true; open;) {
+    if (std::optional<Frame> frame = connection.next())
+      return frame;
+    auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
+    pollfd wait{connection.descriptor(), POLLIN, 0};
+    if (left.count() <= 0 || poll(&wait, 1, int(std::min<int64_t>(left.count(), 1000))) < 0)
+      return std::nullopt;
+    open = connection.receive();
+  }
+  return connection.next();
+}
+
+/// A connection that rank 0 has accepted; null: `problem` says why there is none.
+static std::unique_ptr<Connection> tryPort(const LaunchEnvironment &environment, int port,
+                                           const Greeting &own, std::string &problem) {
+  Socket socket = connectTo(environment.address, port, 2, problem);
+  if (!socket.isOpen())
+    return nullptr;
+  auto connection = std::make_unique<Connection>(std::move(socket));
+  connection->send({FrameKind::Hello, 0, textOf(own)});
+  connection->flush();
+  std::optional<Frame> frame;
+  problem = "whoever listens there is no rank 0";
+  try {
+    frame = waitForFrame(*connection, Clock::now() + std::chrono::seconds(3));
+  } catch (const Error &) {
+  }
+  if (frame && frame->kind == FrameKind::End)
+    throw JoiningFailed{frame->text, false};
+  if (frame && frame->kind == FrameKind::Refused)
+    problem = "refused: " + frame->text.substr(0, 300);
+  if (!frame || frame->kind != FrameKind::Accepted) {
+    connection->send({FrameKind::Goodbye, 0, ""});
+    connection->flush();
+    return nullptr;
+  }
+  connection->allowLongFrames();
+  return connection;
+}
+
+Joined joinFirst(const LaunchEnvironment &environment, const Greeting &own, double seconds) {
+  auto begin = Clock::now();
+  auto deadline = begin + std::chrono::milliseconds(int64_t(seconds * 1000));
+  std::unique_ptr<Connection> connection;
+  std::string problem, where;
+  for (size_t turn = 0; !connection; ++turn) {
+    int port = environment.ports[turn % environment.ports.size()];
+    std::string its;
+    connection = tryPort(environment, port, own, its);
+    if (turn < environment.ports.size() || its.rfind("refused", 0) == 0) {
+      problem = its;
+      where = environment.address + ":" + std::to_string(port);
+    }
+    if (!connection && Clock::now() > deadline)
+      throw JoiningFailed{"rank " + std::to_string(own.rank) + " (" + textOf(own.peer) +
+                              ") has not found rank 0 at " + where + " within " +
+                              std::to_string(int64_t(seconds)) + " s: " + problem,
+                          true};
+    if (!connection && turn % environment.ports.size() == environment.ports.size() - 1)
+      usleep(Clock::now() - begin < std::chrono::seconds(2) ? 20'000 : 250'000);
+  }
+  // Rank 0 gives up by itself, and says so.
+  std::optional<Frame> frame;
+  try {
+    frame = waitForFrame(*connection, deadline + std::chrono::seconds(30));
+  } catch (const Error &error) {
+    throw JoiningFailed{error.what(), true};
+  }
+  if (frame && frame->kind == FrameKind::End)
+    throw JoiningFailed{frame->text, false};
+  if (!frame || frame->kind != FrameKind::Welcome)
+    throw JoiningFailed{"rank 0 died before all ranks had come", own.rank == 1};
+  Joined joined;
+  joined.peers = peersFrom(frame->text, size_t(environment.ranks));
+  joined.connections.push_back(std::move(connection));
+  return joined;
+}
+
+} // namespace partita_rt::cuda

@@ -1,0 +1,273 @@
+// The thread of a rendezvous (monitor.h).
+
+#include "cuda/ranks/monitor.h"
+#include "common/launch.h"
+
+#include <cstdio>
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+namespace partita_rt::cuda {
+
+//===-- The end of a process ----------------------------------------------------------------===//
+
+void endProcess(const Ending &ending, const std::string &message, bool speaks) {
+  // Another thread may be inside a write to the standard output, and never come out.
+  if (ftrylockfile(stdout) == 0) {
+    std::fflush(stdout);
+    funlockfile(stdout);
+  }
+  if (speaks) {
+    std::string line =
+        (ending.name.empty() ? "error: " : ending.name + ": error: ") + message + "\n";
+    for (size_t at = 0; at < line.size();) {
+      ssize_t n = write(STDERR_FILENO, line.data() + at, line.size() - at);
+      if (n <= 0)
+        break;
+      at += size_t(n);
+    }
+  }
+  if (ending.abort) {
+    struct Done {
+      std::mutex mutex;
+      std::condition_variable changed;
+      bool done = false;
+    };
+    auto state = std::make_shared<Done>();
+    std::thread([state, abort = ending.abort] {
+      abort();
+      std::lock_guard<std::mutex> lock(state->mutex);
+      state->done = true;
+      state->changed.notify_all();
+    }).detach();
+    std::unique_lock<std::mutex> lock(state->mutex);
+    state->changed.wait_for(lock, std::chrono::seconds(3), [&] { return state->done; });
+  }
+  _exit(1); // what other threads are at must not hold it up
+}
+
+//===-- The process's side ------------------------------------------------------------------===//
+
+Monitor::Monitor(int rank, Joined joined, Socket listening, Ending itsEnding)
+    : rank(rank), timeout(timeoutSeconds()), known(std::move(joined.peers)),
+      connections(std::move(joined.connections)), listener(std::move(listening)),
+      ending(std::move(itsEnding)) {
+  if (rank == 0)
+    hub = std::make_unique<Hub>(known, timeout, [this](int to, Frame frame) {
+      if (to == 0)
+        toSelf.push_back(std::move(frame));
+      else if (auto &connection = connections[size_t(to)])
+        connection->send(frame);
+    });
+  int ends[2];
+  if (pipe2(ends, O_NONBLOCK | O_CLOEXEC) != 0)
+    partita_rt::fail("no pipe for the thread that watches the other ranks");
+  wakeRead = Socket(ends[0]);
+  wakeWrite = Socket(ends[1]);
+  thread = std::thread([this] { loop(); });
+}
+
+Monitor::~Monitor() {
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    saidGoodbye = true;
+  }
+  send({FrameKind::Goodbye, 0, ""});
+  thread.join();
+}
+
+void Monitor::send(Frame frame) {
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    outgoing.push_back(std::move(frame));
+  }
+  char byte = 0;
+  (void)!write(wakeWrite.get(), &byte, 1); // a full pipe wakes as well
+}
+
+std::vector<std::string> Monitor::gather(const std::string &what, const std::string &text) {
+  uint32_t number = ++gathers;
+  send({FrameKind::Gather, number, pack({what, text})});
+  std::unique_lock<std::mutex> lock(mutex);
+  // Rank 0 says who is late; if it does not, it is the late one.
+  auto patience = std::chrono::milliseconds(int64_t(timeout * 1000) + 30'000);
+  if (!news.wait_for(lock, patience, [&] { return gathered.count(number) > 0; })) {
+    lock.unlock();
+    report(Cause::Timeout, "rank 0 does not answer at " + what, "");
+  }
+  std::vector<std::string> result = std::move(gathered[number]);
+  gathered.erase(number);
+  return result;
+}
+
+void Monitor::report(Cause cause, const std::string &message, const std::string &question) {
+  send({FrameKind::Report, uint32_t(cause), pack({message, question})});
+  sleep(15); // the thread ends the process, unless rank 0 hangs
+  end("rank " + std::to_string(rank) + ": " + message, true);
+}
+
+void Monitor::setName(const std::string &name) {
+  std::lock_guard<std::mutex> lock(mutex);
+  ending.name = name;
+}
+
+void Monitor::setAnswer(std::function<std::string(const std::string &)> value) {
+  std::lock_guard<std::mutex> lock(mutex);
+  answer = std::move(value);
+}
+
+void Monitor::setAbort(std::function<void()> value) {
+  std::lock_guard<std::mutex> lock(mutex);
+  ending.abort = std::move(value);
+}
+
+//===-- The thread's side -------------------------------------------------------------------===//
+
+void Monitor::loop() {
+  try {
+    while (!farewell) {
+      waitForNews();
+      exchange();
+    }
+    // What is said last must arrive.
+    for (auto &connection : connections)
+      for (int i = 0; connection && connection->hasUnsent() && i < 100 && connection->flush(); ++i)
+        usleep(10'000);
+  } catch (const std::exception &error) {
+    end("rank " + std::to_string(rank) + ": " + error.what(), true);
+  }
+}
+
+void Monitor::waitForNews() {
+  std::vector<pollfd> waits{{wakeRead.get(), POLLIN, 0}};
+  for (auto &connection : connections)
+    if (connection)
+      waits.push_back(
+          {connection->descriptor(), short(POLLIN | (connection->hasUnsent() ? POLLOUT : 0)), 0});
+  poll(waits.data(), waits.size(), hub ? 20 : 500);
+  char bytes[256];
+  while (read(wakeRead.get(), bytes, sizeof(bytes)) > 0)
+    ;
+}
+
+void Monitor::exchange() {
+  auto now = Clock::now();
+  std::deque<Frame> mine;
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    mine.swap(outgoing);
+  }
+  for (const Frame &frame : mine) {
+    if (hub)
+      hub->handle(0, frame, now);
+    else if (connections[0])
+      connections[0]->send(frame);
+  }
+  for (size_t i = 0; i < connections.size(); ++i) {
+    auto &connection = connections[i];
+    if (!connection)
+      continue;
+    bool open = connection->flush();
+    open = connection->receive() && open;
+    while (std::optional<Frame> frame = connection->next()) {
+      if (hub)
+        hub->handle(int(i), *frame, now);
+      else
+        received(*frame);
+    }
+    if (open)
+      continue;
+    connection.reset();
+    if (hub)
+      hub->closed(int(i), now);
+    else if (!farewell)
+      lostFirst();
+  }
+  if (!hub)
+    return;
+  hub->tick(now);
+  for (auto &connection : connections)
+    if (connection)
+      connection->flush();
+  while (!toSelf.empty()) {
+    Frame frame = std::move(toSelf.front());
+    toSelf.pop_front();
+    received(frame);
+  }
+}
+
+void Monitor::received(const Frame &frame) {
+  switch (frame.kind) {
+  case FrameKind::Gathered: {
+    std::vector<std::string> texts = unpack(frame.text, known.size());
+    std::lock_guard<std::mutex> lock(mutex);
+    gathered[frame.number] = std::move(texts);
+    news.notify_all();
+    return;
+  }
+  case FrameKind::Question: {
+    std::function<std::string(const std::string &)> its;
+    {
+      std::lock_guard<std::mutex> lock(mutex);
+      its = answer;
+    }
+    return send({FrameKind::Answer, frame.number, its ? its(frame.text) : ""});
+  }
+  case FrameKind::End:
+    end(frame.text, int(frame.number) == rank);
+  case FrameKind::Farewell:
+    farewell = true;
+    return;
+  default:
+    partita_rt::fail("a message of rank 0 is not what it should be");
+  }
+}
+
+/// Rank 0 is gone: the lowest of those that live says so. It keeps its port open until the others
+/// have seen it.
+void Monitor::lostFirst() {
+  const Peer &first = known[0];
+  bool lowest = true;
+  for (int other = 1; other < rank && lowest; ++other) {
+    std::string problem;
+    const Peer &peer = known[size_t(other)];
+    lowest = !connectTo(peer.address, peer.port, 0.5, problem).isOpen();
+  }
+  if (lowest)
+    usleep(100'000);
+  Ending last;
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    last = ending;
+  }
+  auto abort = std::move(last.abort);
+  last.abort = [abort, lowest] {
+    if (lowest)
+      usleep(500'000);
+    if (abort)
+      abort();
+  };
+  endProcess(last,
+             "rank 0 (host " + first.host + ", process " + std::to_string(first.process) + ") died",
+             lowest);
+}
+
+void Monitor::end(const std::string &message, bool speaks) {
+  for (int i = 0; hub && i < 100; ++i) { // the others are told
+    bool unsent = false;
+    for (auto &connection : connections)
+      unsent = (connection && connection->flush() && connection->hasUnsent()) || unsent;
+    if (!unsent)
+      break;
+    usleep(10'000);
+  }
+  Ending last;
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    last = ending;
+  }
+  endProcess(last, message, speaks);
+}
+
+} // namespace partita_rt::cuda

@@ -1,0 +1,73 @@
+// The thread that reads a process's connections to the other ranks (rendezvous.h), and ends the
+// process when they end.
+
+#ifndef PARTITA_RT_CUDA_MONITOR_H
+#define PARTITA_RT_CUDA_MONITOR_H
+
+#include "cuda/ranks/joining.h"
+
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <thread>
+
+namespace partita_rt::cuda {
+
+/// What the process says and does when it ends because of a failure.
+struct Ending {
+  std::string name;            ///< what the message begins with
+  std::function<void()> abort; ///< given a few seconds
+};
+/// Prints "NAME: error: MESSAGE" if this is the one to speak, aborts, and exits with code 1.
+[[noreturn]] void endProcess(const Ending &ending, const std::string &message, bool speaks);
+
+class Monitor {
+public:
+  /// `listener`: at its port this process is seen to live.
+  Monitor(int rank, Joined joined, Socket listener, Ending ending);
+  /// Says goodbye, and waits until all have.
+  ~Monitor();
+
+  const std::vector<Peer> &peers() const { return known; }
+  /// All ranks' texts.
+  std::vector<std::string> gather(const std::string &what, const std::string &text);
+  [[noreturn]] void report(Cause cause, const std::string &message, const std::string &question);
+
+  void setName(const std::string &name);
+  void setAnswer(std::function<std::string(const std::string &)> value);
+  void setAbort(std::function<void()> value);
+
+private:
+  void send(Frame frame); ///< to rank 0, by the thread
+  void loop();
+  void waitForNews();
+  void exchange();
+  void received(const Frame &frame);
+  void lostFirst();
+  [[noreturn]] void end(const std::string &message, bool speaks);
+
+  const int rank;
+  const double timeout;
+  std::vector<Peer> known;
+  std::vector<std::unique_ptr<Connection>> connections; ///< on rank 0 by rank, else one
+  std::unique_ptr<Hub> hub;                             ///< of rank 0
+  std::deque<Frame> toSelf;                             ///< from the hub
+  Socket listener;
+  Socket wakeRead, wakeWrite;
+
+  std::mutex mutex;
+  std::condition_variable news;
+  std::deque<Frame> outgoing;
+  uint32_t gathers = 0; ///< begun
+  std::map<uint32_t, std::vector<std::string>> gathered;
+  bool saidGoodbye = false, farewell = false;
+  Ending ending;
+  std::function<std::string(const std::string &)> answer;
+
+  std::thread thread; ///< the last member: it uses all others
+};
+
+} // namespace partita_rt::cuda
+
+#endif // PARTITA_RT_CUDA_MONITOR_H

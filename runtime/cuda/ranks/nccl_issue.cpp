@@ -1,0 +1,194 @@
+// A collective as calls of NCCL (nccl_group.h), and what works on the device alone.
+
+#include "cuda/cuda.h"
+#include "cuda/ranks/nccl_check.h"
+#include "cuda/ranks/nccl_group.h"
+
+#include <algorithm>
+
+namespace partita_rt::cuda {
+
+namespace {
+
+ncclDataType_t typeOf(DType type) {
+  switch (type) {
+  case DType::Float32:
+    return ncclFloat32;
+  case DType::Float16:
+    return ncclFloat16;
+  case DType::BFloat16:
+    return ncclBfloat16;
+  case DType::Float64:
+    return ncclFloat64;
+  case DType::Int32:
+    return ncclInt32;
+  case DType::Int64:
+    return ncclInt64;
+  default:
+    fail("collectives cannot move %s", nameOf(type));
+  }
+}
+
+ncclRedOp_t operationOf(Reduce reduce) { return reduce == Reduce::Sum ? ncclSum : ncclMax; }
+
+/// Rows of `width` bytes.
+void copyRows(cudaStream_t stream, char *to, int64_t toPitch, const char *from, int64_t fromPitch,
+              int64_t width, int64_t rows) {
+  // Copies of two dimensions have pitches below 2 GiB.
+  if (std::max(toPitch, fromPitch) < (int64_t(1) << 31) && rows > 1)
+    return checkCuda(cudaMemcpy2DAsync(to, size_t(toPitch), from, size_t(fromPitch), size_t(width),
+                                       size_t(rows), cudaMemcpyDeviceToDevice, stream),
+                     "a copy of blocks");
+  for (int64_t row = 0; row < rows; ++row)
+    checkCuda(cudaMemcpyAsync(to + row * toPitch, from + row * fromPitch, size_t(width),
+                              cudaMemcpyDeviceToDevice, stream),
+              "a copy of blocks");
+}
+
+/// Items from `items` on that are blocks of one transfer: equally long and equally far apart.
+size_t blocksFrom(const std::vector<Item> &items, size_t begin, int64_t fromStep, int64_t toStep) {
+  size_t end = begin + 1;
+  while (end < items.size() && items[begin].whole == INT64_MAX && items[end].whole == INT64_MAX &&
+         items[end].count == items[begin].count &&
+         items[end].from == items[end - 1].from + fromStep &&
+         items[end].to == items[end - 1].to + toStep)
+    ++end;
+  return end - begin;
+}
+
+/// Calls of NCCL that are launched together.
+class Group {
+public:
+  Group() { checkNccl(ncclGroupStart(), nullptr, "ncclGroupStart"); }
+  ~Group() {
+    if (open)
+      ncclGroupEnd();
+  }
+  void end() {
+    open = false;
+    checkNccl(ncclGroupEnd(), nullptr, "ncclGroupEnd");
+  }
+
+private:
+  bool open = true;
+};
+
+} // namespace
+
+/// All that is not packed is one group: one launch for a bucket.
+void NcclGroup::issue(const Request &request) {
+  const std::vector<Item> &items = request.items;
+  int64_t width = sizeOf(request.dtype);
+  bool scatters = request.kind == CollectiveKind::ReduceScatter;
+  bool gathers = request.kind == CollectiveKind::AllGather;
+  std::vector<std::pair<const Item *, size_t>> packed;
+  Group group;
+  if (request.kind == CollectiveKind::Barrier)
+    checkNccl(ncclAllReduce(word.base, word.base, 1, ncclInt32, ncclMax, comm, stream), comm,
+              request.why);
+  for (size_t i = 0; i < items.size();) {
+    int64_t part = items[i].count * width, whole = part * groupSize;
+    size_t blocks = 1;
+    if (scatters || gathers)
+      blocks = blocksFrom(items, i, scatters ? whole : part, scatters ? part : whole);
+    // Of larger blocks each is work enough for a call.
+    if (blocks > kMostBlocks && whole <= kStagingBytes / 4)
+      packed.push_back({&items[i], blocks});
+    else
+      for (size_t block = 0; block < blocks; ++block)
+        issueDirect(request, items[i + block]);
+    i += blocks;
+  }
+  group.end();
+  for (const auto &[first, blocks] : packed)
+    issuePacked(request, first, blocks);
+}
+
+void NcclGroup::issueDirect(const Request &request, const Item &item) {
+  ncclDataType_t type = typeOf(request.dtype);
+  ncclRedOp_t operation = operationOf(request.reduce);
+  int64_t width = sizeOf(request.dtype);
+  size_t n = size_t(item.count);
+  auto check = [&](ncclResult_t result) { checkNccl(result, comm, request.why); };
+  bool shorter = item.whole < item.count * groupSize;
+  if (n == 0)
+    return;
+  switch (request.kind) {
+  case CollectiveKind::AllReduce:
+    return check(ncclAllReduce(item.from, item.to, n, type, operation, comm, stream));
+  case CollectiveKind::Broadcast:
+    return check(ncclBroadcast(item.from, item.to, n, type, request.root, comm, stream));
+  case CollectiveKind::Barrier:
+    return;
+  case CollectiveKind::ReduceScatter:
+    if (!shorter)
+      return check(ncclReduceScatter(item.from, item.to, n, type, operation, comm, stream));
+    for (int r = 0; r < groupSize; ++r)
+      if (size_t inside = size_t(item.inside(r, 0, item.count)))
+        check(ncclReduce(item.from + r * item.count * width, item.to, inside, type, operation, r,
+                         comm, stream));
+    if (int64_t inside = item.inside(groupRank, 0, item.count); inside < item.count)
+      checkCuda(cudaMemsetAsync(item.to + inside * width, 0, size_t((item.count - inside) * width),
+                                stream),
+                "clearing what is beyond the whole");
+    return;
+  case CollectiveKind::AllGather:
+    if (!shorter)
+      return check(ncclAllGather(item.from, item.to, n, type, comm, stream));
+    for (int r = 0; r < groupSize; ++r)
+      if (size_t inside = size_t(item.inside(r, 0, item.count)))
+        check(ncclBroadcast(item.from, item.to + r * item.count * width, inside, type, r, comm,
+                            stream));
+    return;
+  }
+}
+
+/// So many blocks at a time as the staging memory has room for. In it the blocks of a rank stand
+/// one behind the other, as they do in a part.
+void NcclGroup::issuePacked(const Request &request, const Item *items, size_t blocks) {
+  ncclDataType_t type = typeOf(request.dtype);
+  int64_t part = items[0].count * sizeOf(request.dtype), whole = part * groupSize;
+  int64_t most = kStagingBytes / whole;
+  char *memory = stagingMemory();
+  for (int64_t begin = 0; begin < int64_t(blocks); begin += most) {
+    int64_t n = std::min(most, int64_t(blocks) - begin);
+    const Item &first = items[begin];
+    size_t count = size_t(n * first.count);
+    if (request.kind == CollectiveKind::AllGather) {
+      checkNccl(ncclAllGather(first.from, memory, count, type, comm, stream), comm, request.why);
+      for (int r = 0; r < groupSize; ++r)
+        copyRows(stream, first.to + r * part, whole, memory + r * n * part, part, part, n);
+    } else {
+      for (int r = 0; r < groupSize; ++r)
+        copyRows(stream, memory + r * n * part, part, first.from + r * part, whole, part, n);
+      checkNccl(ncclReduceScatter(memory, first.to, count, type, operationOf(request.reduce), comm,
+                                  stream),
+                comm, request.why);
+    }
+  }
+}
+
+char *NcclGroup::stagingMemory() {
+  if (!staging)
+    staging = std::make_unique<DeviceMemory>(kStagingBytes, "staging of collectives");
+  return staging->base;
+}
+
+void takePart(const Stream &stream, const Communicator &group, const void *from, void *to,
+              int64_t count, int64_t blocks, int64_t whole, int64_t width) {
+  auto *source = static_cast<const char *>(from);
+  auto *target = static_cast<char *>(to);
+  int64_t part = count * width, first = group.rank() * part;
+  if (count == 0 || blocks == 0)
+    return;
+  if (!whole)
+    return copyRows(stream.handle, target, part, source + first, part * group.size(), part, blocks);
+  int64_t inside = std::clamp<int64_t>(whole * width - first, 0, part);
+  if (inside > 0)
+    copyRows(stream.handle, target, part, source + first, part, inside, 1);
+  if (inside < part)
+    checkCuda(cudaMemsetAsync(target + inside, 0, size_t(part - inside), stream.handle),
+              "clearing what is beyond the whole");
+}
+
+} // namespace partita_rt::cuda

@@ -1,0 +1,111 @@
+// The communicators of a rank's mesh (nccl_group.h).
+
+#include "common/launch.h"
+#include "common/mesh.h"
+#include "cuda/ranks/nccl_check.h"
+#include "cuda/ranks/nccl_group.h"
+#include "cuda/ranks/watchdog.h"
+#include "cuda/ranks/wire.h"
+
+#include <cstdlib>
+#include <map>
+
+namespace partita_rt::cuda {
+
+namespace {
+
+/// What must be equal on all ranks for their collectives to match.
+std::string programText(const Program &program) {
+  int version = 0;
+  checkNccl(ncclGetVersion(&version), nullptr, "ncclGetVersion");
+  int64_t bytes = 0;
+  for (const CensusEntry &entry : program.census)
+    bytes += entry.calls + entry.bytes;
+  return std::string(program.name) + " (" + std::to_string(program.persistentBytes) + " and " +
+         std::to_string(program.arenaBytes) + " bytes of memory, a census of " +
+         std::to_string(bytes) + ") with NCCL " + std::to_string(version);
+}
+
+void comparePrograms(const Program &program, Rendezvous &rendezvous) {
+  std::vector<std::string> texts = rendezvous.allGather(programText(program), "the programs");
+  for (size_t r = 1; r < texts.size(); ++r)
+    if (texts[r] != texts[0])
+      fail("the ranks run different programs: rank 0 %s, rank %zu %s", texts[0].c_str(), r,
+           texts[r].c_str());
+}
+
+/// "dp/0/3": the fourth group of axis dp, its first communicator.
+std::string keyOf(const Rank &rank, const Axis &axis, int number, int channel) {
+  return std::string(axis.name) + "/" + std::to_string(channel) + "/" +
+         std::to_string(colorOf(rank, number));
+}
+
+/// The unique ids of all groups, made by the first rank of each.
+std::map<std::string, ncclUniqueId> exchangeIds(Rank &rank, Rendezvous &rendezvous) {
+  std::vector<std::string> mine;
+  forCommunicators(rank, [&](Communicator *&, const Axis &axis, int number, int channel) {
+    if (axis.size == 1 || rank.coordinates[number] != 0)
+      return;
+    ncclUniqueId id;
+    checkNccl(ncclGetUniqueId(&id), nullptr, "ncclGetUniqueId");
+    mine.push_back(keyOf(rank, axis, number, channel));
+    mine.push_back(std::string(id.internal, sizeof(id.internal)));
+  });
+  mine.push_back(std::to_string(mine.size()));
+  std::map<std::string, ncclUniqueId> ids;
+  std::string count = mine.back();
+  mine.pop_back();
+  for (const std::string &text :
+       rendezvous.allGather(pack({count, pack(mine)}), "the ids of NCCL's communicators")) {
+    std::vector<std::string> parts = unpack(text, 2);
+    std::vector<std::string> theirs =
+        unpack(parts[1], size_t(std::strtoul(parts[0].c_str(), nullptr, 10)));
+    for (size_t i = 0; i + 1 < theirs.size(); i += 2) {
+      if (theirs[i + 1].size() != sizeof(ncclUniqueId))
+        fail("a message of another rank is not what it should be");
+      std::copy(theirs[i + 1].begin(), theirs[i + 1].end(), ids[theirs[i]].internal);
+    }
+  }
+  return ids;
+}
+
+} // namespace
+
+std::vector<std::unique_ptr<Communicator>> makeCommunicators(Rank &rank, const Program &program,
+                                                             Rendezvous &rendezvous,
+                                                             const Device &device) {
+  std::vector<std::unique_ptr<Communicator>> all;
+  // Sums that the switch makes (NVLS) have other bits in every call; unless somebody wants them.
+  if (!std::getenv("NCCL_ALGO"))
+    setenv("NCCL_NVLS_ENABLE", "0", 0);
+  auto watchdog = Watchdog::start(rendezvous, device, timeoutSeconds());
+  comparePrograms(program, rendezvous);
+  std::map<std::string, ncclUniqueId> ids = exchangeIds(rank, rendezvous);
+  // In one order on all ranks, as each of these waits for the others of its group.
+  forCommunicators(rank, [&](Communicator *&group, const Axis &axis, int number, int channel) {
+    if (axis.size == 1) {
+      all.push_back(std::make_unique<LonelyGroup>(axis.name, device));
+    } else {
+      std::string key = keyOf(rank, axis, number, channel);
+      std::string what = "NCCL's set-up of axis " + std::string(axis.name);
+      auto id = ids.find(key);
+      if (id == ids.end())
+        fail("%s: no rank has made an id", what.c_str());
+      ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+      config.blocking = 1; // what hangs is noticed by the watchdog
+      config.commName = axis.name;
+      ncclComm_t comm = nullptr;
+      watchdog->expect(what);
+      checkNccl(
+          ncclCommInitRankConfig(&comm, axis.size, id->second, rank.coordinates[number], &config),
+          nullptr, what.c_str());
+      watchdog->expect("");
+      all.push_back(std::make_unique<NcclGroup>(axis.name, key, rank.coordinates[number], axis.size,
+                                                comm, device, watchdog));
+    }
+    group = all.back().get();
+  });
+  return all;
+}
+
+} // namespace partita_rt::cuda

@@ -1,0 +1,73 @@
+// The processes of a run (rendezvous.h).
+
+#include "cuda/ranks/rendezvous.h"
+#include "common/launch.h"
+#include "cuda/ranks/monitor.h"
+
+#include <algorithm>
+
+namespace partita_rt::cuda {
+
+Rendezvous::Rendezvous(const LaunchEnvironment &itsEnvironment, const std::string &name)
+    : environment(itsEnvironment), ending(std::make_unique<Ending>()) {
+  ending->name = name;
+  if (environment.ranks == 1) {
+    alone = {greetingOf(environment, 0).peer};
+    alone[0].localRank = std::max(alone[0].localRank, 0);
+    return;
+  }
+  Socket listener = listenOn(0);
+  Greeting own = greetingOf(environment, listener.isOpen() ? portOf(listener) : 0);
+  double seconds = std::min(timeoutSeconds(), 300.0);
+  try {
+    Joined joined = environment.rank == 0 ? joinAsFirst(environment, own, seconds)
+                                          : joinFirst(environment, own, seconds);
+    monitor = std::make_unique<Monitor>(environment.rank, std::move(joined), std::move(listener),
+                                        *ending);
+  } catch (const JoiningFailed &failure) {
+    endProcess(*ending, failure.message, failure.speaks);
+  }
+}
+
+Rendezvous::~Rendezvous() = default;
+
+const std::vector<Peer> &Rendezvous::peers() const { return monitor ? monitor->peers() : alone; }
+
+std::vector<std::string> Rendezvous::allGather(const std::string &mine, const std::string &what) {
+  return monitor ? monitor->gather(what, mine) : std::vector<std::string>{mine};
+}
+
+std::string Rendezvous::broadcast(const std::string &text, const std::string &what, int root) {
+  return allGather(root == rank() ? text : "", what)[size_t(root)];
+}
+
+std::string Rendezvous::agree(const std::string &error) {
+  for (const std::string &each : allGather(error, "the end of the set-up"))
+    if (!each.empty())
+      return each;
+  return "";
+}
+
+void Rendezvous::report(Cause cause, const std::string &message, const std::string &question) {
+  if (monitor)
+    monitor->report(cause, message, question);
+  endProcess(*ending, message, true);
+}
+
+void Rendezvous::setName(const std::string &name) {
+  ending->name = name;
+  if (monitor)
+    monitor->setName(name);
+}
+
+void Rendezvous::setAnswer(std::function<std::string(const std::string &question)> answer) {
+  if (monitor)
+    monitor->setAnswer(std::move(answer));
+}
+
+void Rendezvous::setAbort(std::function<void()> abort) {
+  if (monitor)
+    monitor->setAbort(std::move(abort));
+}
+
+} // namespace partita_rt::cuda

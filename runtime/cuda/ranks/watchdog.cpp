@@ -1,0 +1,135 @@
+// Questions and answers about collectives that do not end (watchdog.h).
+
+#include "cuda/ranks/watchdog.h"
+#include "cuda/ranks/nccl_group.h"
+#include "cuda/ranks/wire.h"
+
+#include <algorithm>
+#include <cuda_runtime.h>
+
+namespace partita_rt::cuda {
+
+std::shared_ptr<Watchdog> Watchdog::start(Rendezvous &rendezvous, const Device &device,
+                                          double seconds) {
+  std::shared_ptr<Watchdog> watchdog(new Watchdog(rendezvous, device, seconds));
+  std::weak_ptr<Watchdog> weak = watchdog;
+  rendezvous.setAnswer([weak](const std::string &question) {
+    std::shared_ptr<Watchdog> its = weak.lock();
+    return its ? its->answer(question) : "has ended its collectives";
+  });
+  rendezvous.setAbort([weak] {
+    if (std::shared_ptr<Watchdog> its = weak.lock())
+      its->abort();
+  });
+  int gpu = 0;
+  cudaGetDevice(&gpu);
+  watchdog->thread = std::thread([its = watchdog.get(), gpu] { its->run(gpu); });
+  return watchdog;
+}
+
+Watchdog::~Watchdog() {
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    ends = true;
+  }
+  changed.notify_all();
+  thread.join();
+}
+
+void Watchdog::add(NcclGroup &group) {
+  std::lock_guard<std::mutex> lock(mutex);
+  groups.push_back(&group);
+}
+
+void Watchdog::remove(NcclGroup &group) {
+  std::lock_guard<std::mutex> lock(mutex);
+  groups.erase(std::find(groups.begin(), groups.end(), &group));
+}
+
+void Watchdog::expect(const std::string &what) {
+  std::lock_guard<std::mutex> lock(mutex);
+  expected = what;
+  expectedSince = std::chrono::steady_clock::now();
+}
+
+bool Watchdog::isLate(Time since) const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - since).count() > seconds;
+}
+
+std::string Watchdog::lateText() const {
+  return " is not complete " + std::to_string(int64_t(seconds)) + " s after it was begun";
+}
+
+void Watchdog::run(int gpu) {
+  // Otherwise this thread would make a context on the first GPU, and break captures of others.
+  cudaSetDevice(gpu);
+  cudaStreamCaptureMode mode = cudaStreamCaptureModeRelaxed;
+  cudaThreadExchangeStreamCaptureMode(&mode);
+  auto pause = std::chrono::milliseconds(std::clamp<int64_t>(int64_t(seconds * 100), 10, 500));
+  std::unique_lock<std::mutex> lock(mutex);
+  while (!ends) {
+    changed.wait_for(lock, pause);
+    if (ends)
+      break;
+    lock.unlock();
+    look();
+    lock.lock();
+  }
+}
+
+/// Reports without the mutex: the answers need it.
+void Watchdog::look() {
+  std::string problem, late, question;
+  bool anyUnderWay = false;
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    for (NcclGroup *group : groups) {
+      if (problem.empty())
+        problem = group->problem();
+      std::optional<NcclGroup::UnderWay> oldest = group->oldest();
+      anyUnderWay = anyUnderWay || oldest;
+      if (oldest && isLate(oldest->since) && late.empty()) {
+        late = oldest->text + lateText();
+        question = pack({group->key(), std::to_string(oldest->number), oldest->text});
+      }
+    }
+    if (late.empty() && !expected.empty() && isLate(expectedSince))
+      late = expected + lateText();
+  }
+  int64_t begun = device.progress.begun, complete = device.progress.complete;
+  if (begun != seenCall) {
+    seenCall = begun;
+    seenSince = std::chrono::steady_clock::now();
+  } else if (late.empty() && !anyUnderWay && begun > complete && isLate(seenSince)) {
+    late = "the GPU's work of step " + std::to_string(device.progress.step.load()) + lateText();
+    question = pack({"", std::to_string(begun), ""});
+  }
+  if (!late.empty())
+    rendezvous.report(Cause::Timeout, late, question);
+  if (!problem.empty())
+    rendezvous.report(Cause::Sequel, problem, "");
+}
+
+std::string Watchdog::answer(const std::string &question) {
+  std::vector<std::string> fields = unpack(question, 3);
+  uint64_t number = std::strtoull(fields[1].c_str(), nullptr, 10);
+  if (fields[0].empty()) {
+    uint64_t begun = uint64_t(device.progress.begun), complete = uint64_t(device.progress.complete);
+    if (begun < number)
+      return "has not begun it: its last is step " + std::to_string(device.progress.step.load());
+    return complete >= number ? "has completed it" : "";
+  }
+  std::lock_guard<std::mutex> lock(mutex);
+  for (NcclGroup *group : groups)
+    if (group->key() == fields[0])
+      return group->whereIs(number, fields[2]);
+  return "";
+}
+
+void Watchdog::abort() {
+  std::lock_guard<std::mutex> lock(mutex);
+  for (NcclGroup *group : groups)
+    group->abort();
+}
+
+} // namespace partita_rt::cuda

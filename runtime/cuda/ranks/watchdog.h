@@ -1,0 +1,69 @@
+// The thread that looks whether collectives come to an end.
+//
+// NCCL waits forever for a rank that does not come. Every half second this thread asks NCCL for
+// errors of its own, and how long the oldest collective of each communicator has been under way;
+// beyond PARTITA_RT_TIMEOUT seconds all ranks are asked where they are (Rendezvous::report), and
+// end. Collectives inside a CUDA graph cannot be asked for one by one: there it is the call of the
+// program's function that is not complete. A process that has died is noticed by the rendezvous,
+// at once.
+
+#ifndef PARTITA_RT_CUDA_WATCHDOG_H
+#define PARTITA_RT_CUDA_WATCHDOG_H
+
+#include "cuda/ranks/rendezvous.h"
+#include "partita_rt/cuda/device.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace partita_rt::cuda {
+
+class NcclGroup;
+
+class Watchdog : public std::enable_shared_from_this<Watchdog> {
+public:
+  /// Watches until nobody has it. The rendezvous must live longer, the device as long as there are
+  /// groups. Call it on the thread that has chosen the GPU.
+  static std::shared_ptr<Watchdog> start(Rendezvous &rendezvous, const Device &device,
+                                         double seconds);
+  ~Watchdog();
+  Watchdog(const Watchdog &) = delete;
+  Watchdog &operator=(const Watchdog &) = delete;
+
+  void add(NcclGroup &group);
+  void remove(NcclGroup &group);
+  /// What the process waits for from here on outside collectives; "": nothing.
+  void expect(const std::string &what);
+
+private:
+  using Time = std::chrono::steady_clock::time_point;
+  Watchdog(Rendezvous &rendezvous, const Device &device, double seconds)
+      : rendezvous(rendezvous), device(device), seconds(seconds) {}
+  void run(int gpu);
+  void look();
+  std::string answer(const std::string &question);
+  void abort();
+  bool isLate(Time since) const;
+  std::string lateText() const;
+
+  Rendezvous &rendezvous;
+  const Device &device;
+  const double seconds;
+  std::mutex mutex; ///< of the groups and what is expected
+  std::condition_variable changed;
+  std::vector<NcclGroup *> groups;
+  std::string expected;
+  Time expectedSince;
+  bool ends = false;
+  int64_t seenCall = 0; ///< the thread's own
+  Time seenSince;
+  std::thread thread;
+};
+
+} // namespace partita_rt::cuda
+
+#endif // PARTITA_RT_CUDA_WATCHDOG_H
