@@ -71,7 +71,12 @@ CallArgument orNull(mlir::Value value);
 /// `{0, 1}`; left out where there is none.
 CallArgument listing(llvm::ArrayRef<int64_t> numbers);
 CallArgument shape(llvm::ArrayRef<int64_t> sizes);
-/// A rank's rows of a vocabulary: `TokenRows{whole, *first, rows}`; all of it where `first` is null.
+/// The `index`-th of `count` equal parts of `numbers`, as a shape.
+inline CallArgument part(llvm::ArrayRef<int64_t> numbers, size_t count, size_t index) {
+  return shape(numbers.slice(index * (numbers.size() / count), numbers.size() / count));
+}
+/// A rank's rows of a vocabulary: `TokenRows{whole, *first, rows}`; all of it where `first` is
+/// null.
 CallArgument tokenRows(int64_t whole, mlir::Value first, int64_t rows);
 /// `Indices{*first, count}`; `Indices{0, count}` where `first` is null.
 CallArgument indices(mlir::Value first, int64_t count);

@@ -107,6 +107,14 @@ def Rt_RotateHalfOp : Rt_Call<"rotate_half", "rotateHalf",
   let summary = "a quarter turn of every pair of a row";
   let arguments = (ins B:$y, B:$x, I64Attr:$rows, I64Attr:$width, BoolAttr:$interleaved);
 }
+def Rt_RotaryOp : Rt_Call<"rotary", "rotary",
+    ["getY()", "part(getStrides(), 4, 0)", "getX()", "part(getStrides(), 4, 1)", "getCos()", "part(getStrides(), 4, 2)", "getSin()",
+     "part(getStrides(), 4, 3)", "shape(getShape())", "\"Pairs::\" + std::string(getInterleaved() ? \"Interleaved\" : \"Halves\")",
+     "\"Turn::\" + std::string(getBack() ? \"Back\" : \"Forth\")"]> {
+  let summary = "x cos + turned(x) sin, or its transpose; `strides` has those of y, x, cos and sin";
+  let arguments = (ins B:$y, B:$x, B:$cos, B:$sin, DenseI64ArrayAttr:$strides, DenseI64ArrayAttr:$shape, BoolAttr:$interleaved,
+                       BoolAttr:$back);
+}
 def Rt_RepeatOp : Rt_Call<"repeat", "repeat",
     ["getY()", "getX()", "getOuter()", "getIndices()", "getTimes()", "indices(getFirst(), getCount())", "getInner()"]> {
   let summary = "each index of a dimension several times after one another";

@@ -2,7 +2,7 @@
 //
 // Created in the fuse phase, after differentiation: they have no gradient. The pass `fuse-elementwise`
 // makes tx.fusion, `fuse-bias` the products with a bias, `fuse-residual-gradients` the norms' gradients that add,
-// `fuse-classifier` the loss of a product; each becomes one kernel when lowered.
+// `fuse-classifier` the loss of a product, `fuse-rotary` the rotary embedding; each becomes one kernel when lowered.
 //
 //===------------------------------------------------------------------------------------------------===//
 
@@ -74,6 +74,22 @@ def Tx_RmsNormGradAddOp : Tx_InferredOp<"rms_norm_grad_add", [],
   let arguments = (ins Tx_Float:$x, Tx_Float:$w, Tx_Float:$rstd, Tx_Float:$dy, Tx_Float:$add);
   let results = (outs Tx_Float:$dx, Tx_Float:$dw);
   let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+}
+
+def Tx_RotaryOp : Tx_InferredOp<"rotary"> {
+  let summary = "x cos + tx.rotate_half(x) sin, or with `back` x cos - tx.rotate_half(x sin)";
+  let description = [{
+    Rotary position embedding (Su et al., arXiv 2104.09864); `back` is its transpose, for cotangents. All have one
+    shape; angles that repeat come through a tx.broadcast, which costs nothing. Created by `fuse-rotary`;
+    becomes a kernel that reads x on any layout of rows, computes in float and rounds once.
+  }];
+  let shardRule = "~* n^, * n^, * n^ -> * n^";
+  let arguments = (ins Tx_Float:$x, Tx_Float:$cos, Tx_Float:$sin, UnitAttr:$interleaved, UnitAttr:$back);
+  let results = (outs Tx_Float:$result);
+  let assemblyFormat = [{
+    $x `,` $cos `,` $sin (`interleaved` $interleaved^)? (`back` $back^)? attr-dict `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
 }
 
 //===------------------------------------------------------------------------------------------------===//

@@ -34,12 +34,16 @@ LogicalResult LogSumExpOp::verify() {
   return success();
 }
 
-LogicalResult RotateHalfOp::verify() {
-  auto type = getX().getType();
+/// Do the rows of `type` consist of pairs?
+static LogicalResult verifyPairs(Operation *op, RankedTensorType type) {
   if (type.getRank() == 0 || type.getShape().back() % 2 != 0)
-    return emitOpError() << "turns pairs of the last dimension, which " << type << " has not";
+    return op->emitOpError() << "turns pairs of the last dimension, which " << type << " has not";
   return success();
 }
+
+LogicalResult RotateHalfOp::verify() { return verifyPairs(*this, getX().getType()); }
+
+LogicalResult RotaryOp::verify() { return verifyPairs(*this, getX().getType()); }
 
 LogicalResult DropoutOp::verify() {
   double ratio = getRatio().convertToDouble();

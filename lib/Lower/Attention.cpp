@@ -114,10 +114,31 @@ struct RotateHalf : KernelInterface::ExternalModel<RotateHalf, tx::RotateHalfOp>
   }
 };
 
+/// Rows may lie anywhere, and angles repeat.
+struct Rotary : KernelInterface::ExternalModel<Rotary, tx::RotaryOp> {
+  static bool hasRows(const View &view) {
+    return view.strides.back() == 1 || view.shape.back() == 1;
+  }
+  bool acceptsOperand(Operation *, unsigned, const View &view) const { return hasRows(view); }
+  bool acceptsResult(Operation *, unsigned, const View &view) const { return hasRows(view); }
+  SmallVector<unsigned> inPlaceOperands(Operation *, unsigned) const { return {0}; }
+  LogicalResult lower(Operation *op, Lowering &l) const {
+    auto rotary = cast<tx::RotaryOp>(op);
+    SmallVector<int64_t> strides;
+    for (Value tensor : {rotary.getResult(), rotary.getX(), rotary.getCos(), rotary.getSin()})
+      llvm::append_range(strides, l.view(tensor).strides);
+    l.create<rt::RotaryOp>(l.result(0), l.operand(0), l.operand(1), l.operand(2), strides,
+                           l.type(rotary.getX()).getShape(), rotary.getInterleaved(),
+                           rotary.getBack());
+    return success();
+  }
+};
+
 } // namespace
 
 void rt::attachAttentionKernels(MLIRContext *context) {
   tx::AttentionOp::attachInterface<Attention>(*context);
   tx::AttentionGradOp::attachInterface<AttentionGrad>(*context);
   tx::RotateHalfOp::attachInterface<RotateHalf>(*context);
+  tx::RotaryOp::attachInterface<Rotary>(*context);
 }

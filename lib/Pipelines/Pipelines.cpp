@@ -68,7 +68,8 @@ static constexpr Phase kPhases[] = {
     {"schedule", "peel-last-micro-batch,canonicalize,cse",
      "the order of the micro-batches is settled before kernels are made and collectives placed"},
     {"fuse",
-     "split-reductions,fuse-classifier,sink-reshapes,fuse-residual-gradients,fuse-elementwise,fuse-"
+     "split-reductions,fuse-classifier,fuse-rotary,canonicalize,sink-reshapes,fuse-residual-"
+     "gradients,fuse-elementwise,fuse-"
      "bias,canonicalize,cse",
      "every kernel boundary is a value written and read again; before the overlap, which counts "
      "what there is to hide behind"},
@@ -82,7 +83,8 @@ static constexpr Phase kPhases[] = {
     {"memory", "plan-memory",
      "the order of all ops is final: lives are known, and with them every offset"},
     {"sync", "check-streams",
-     "two streams that touch the same bytes are a race on a GPU, whichever pass placed them; checked "
+     "two streams that touch the same bytes are a race on a GPU, whichever pass placed them; "
+     "checked "
      "on final offsets, trusting none of the passes before"},
     {"lower", "lower-to-rt{learning-rate=${lr} schedule=${lr-schedule}},rt-to-emitc",
      "every decision is made; what follows is spelling"},

@@ -1,4 +1,4 @@
-// Dropout by counter-based random numbers, and the quarter turn of rotary position embedding.
+// Dropout by counter-based random numbers.
 
 #include "partita_rt/init.h"
 #include "partita_rt/kernels.h"
@@ -45,25 +45,9 @@ void dropout(T *y, const T *x, const Shape &shape, const Shape &whole, const Dro
   }
 }
 
-template <typename T> void rotateHalf(T *y, const T *x, int64_t rows, int64_t width, Pairs pairs) {
-  int64_t half = width / 2;
-  for (int64_t row = 0; row < rows; ++row, x += width, y += width)
-    if (pairs == Pairs::Halves)
-      for (int64_t i = 0; i < half; ++i) {
-        y[i] = -x[half + i];
-        y[half + i] = x[i];
-      }
-    else
-      for (int64_t i = 0; i < half; ++i) {
-        y[2 * i] = -x[2 * i + 1];
-        y[2 * i + 1] = x[2 * i];
-      }
-}
-
-#define ELEMENTS(T)                                                                                \
-  template void dropout(T *, const T *, const Shape &, const Shape &, const Dropout &, int64_t);   \
-  template void rotateHalf(T *, const T *, int64_t, int64_t, Pairs);
-FOR_STORAGE(ELEMENTS)
-#undef ELEMENTS
+#define DROPOUT(T)                                                                                 \
+  template void dropout(T *, const T *, const Shape &, const Shape &, const Dropout &, int64_t);
+FOR_STORAGE(DROPOUT)
+#undef DROPOUT
 
 } // namespace partita_rt

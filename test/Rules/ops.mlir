@@ -520,6 +520,12 @@ func.func @rms_norm_grad_add(%x: tensor<2x4x6xf64>, %w: tensor<6xf64>, %rstd: te
   %0:2 = tx.rms_norm_grad_add %x, %w, %rstd, %dy, %add : (tensor<2x4x6xf64>, tensor<6xf64>, tensor<2x4xf64>, tensor<2x4x6xf64>, tensor<2x4x6xf64>) -> (tensor<2x4x6xf64>, tensor<6xf64>)
   return %0#0, %0#1 : tensor<2x4x6xf64>, tensor<6xf64>
 }
+// CHECK: tx.rotary @rotary: split *0 *1; partial 0{{ *$}}
+// GRAD: gradient of rotary: none{{$}}
+func.func @rotary(%x: tensor<2x4x6xf64>, %cos: tensor<2x4x6xf64>, %sin: tensor<2x4x6xf64>) -> tensor<2x4x6xf64> {
+  %0 = tx.rotary %x, %cos, %sin back : (tensor<2x4x6xf64>, tensor<2x4x6xf64>, tensor<2x4x6xf64>) -> tensor<2x4x6xf64>
+  return %0 : tensor<2x4x6xf64>
+}
 
 // Attention.
 

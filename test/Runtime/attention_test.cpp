@@ -244,6 +244,56 @@ TEST(RotateHalf, TurnsPairs) {
   EXPECT_EQ(y, (Floats{-2, 1, -4, 3, -6, 5, -8, 7}));
 }
 
+/// x cos + turned(x) sin in double, of the definition; `back`: the transpose, element by element.
+Floats rotaryOf(const Floats &x, const Floats &cos, const Floats &sin, int64_t width, Pairs pairs,
+                Turn turn) {
+  Floats y(x.size());
+  for (size_t row = 0; row < x.size(); row += size_t(width))
+    for (int64_t i = 0; i < width; ++i) {
+      bool halves = pairs == Pairs::Halves, second = halves ? i >= width / 2 : i % 2 != 0;
+      int64_t apart = halves ? width / 2 : 1, other = second ? i - apart : i + apart;
+      size_t at = row + size_t(i), to = row + size_t(other);
+      double sine = turn == Turn::Forth ? sin[at] : sin[to];
+      bool minus = second == (turn == Turn::Back);
+      y[at] = float(double(x[at]) * cos[at] + (minus ? -1 : 1) * double(x[to]) * sine);
+    }
+  return y;
+}
+
+TEST(Rotary, TurnsPairsByTheirAngles) {
+  constexpr int64_t b = 2, s = 3, h = 4, d = 6;
+  Floats x = randomFloats(b * s * h * d, "x"), angles = randomFloats(2 * s * d, "angles");
+  Floats cos(x.size()), sin(x.size()), y(x.size());
+  for (int64_t i = 0; i < b * s * h * d; ++i) { // angles [s, d] of x [b, s, h, d]
+    int64_t at = i / (h * d) % s * d + i % d;
+    cos[i] = angles[at];
+    sin[i] = angles[s * d + at];
+  }
+  Shape dense{s * h * d, h * d, d, 1}, perPosition{0, d, 0, 1}, shape{b, s, h, d};
+  for (Pairs pairs : {Pairs::Halves, Pairs::Interleaved})
+    for (Turn turn : {Turn::Forth, Turn::Back}) {
+      rotary(y.data(), dense, x.data(), dense, angles.data(), perPosition, angles.data() + s * d,
+             perPosition, shape, pairs, turn);
+      Floats expected = rotaryOf(x, cos, sin, d, pairs, turn);
+      for (size_t i = 0; i < y.size(); ++i)
+        EXPECT_NEAR(y[i], expected[i], 1e-6);
+      // Out of a packed tensor, into another order, and in place.
+      Floats packed(b * s * 2 * h * d), turned(x.size()), same = x;
+      for (int64_t i = 0; i < b * s; ++i)
+        std::copy_n(x.data() + i * h * d, h * d, packed.data() + i * 2 * h * d + h * d);
+      rotary(turned.data(), {s * h * d, d, s * d, 1}, packed.data() + h * d,
+             {2 * s * h * d, 2 * h * d, d, 1}, angles.data(), perPosition, angles.data() + s * d,
+             perPosition, shape, pairs, turn);
+      for (int64_t i = 0; i < b * s * h * d; ++i) {
+        int64_t batch = i / (s * h * d), row = i / (h * d) % s, head = i / d % h;
+        EXPECT_EQ(turned[batch * s * h * d + head * s * d + row * d + i % d], y[i]);
+      }
+      rotary(same.data(), dense, same.data(), dense, angles.data(), perPosition,
+             angles.data() + s * d, perPosition, shape, pairs, turn);
+      EXPECT_EQ(same, y);
+    }
+}
+
 TEST(Repeat, RepeatsWhatAPieceHolds) {
   Floats x{1, 2, 3, 4, 5, 6, 7, 8}, y(8); // [2, 2, 2], each index 3 times: a piece of 2 of 6
   repeat(y.data(), x.data(), 2, 2, 3, Indices{2, 2}, 2);

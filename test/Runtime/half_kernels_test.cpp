@@ -233,6 +233,14 @@ TYPED_TEST(HalfKernels, CopiesAndCasts) {
     rotateHalf(y.data(), x.data(), 6, 40, pairs);
     rotateHalf(ny.data(), nx.data(), 6, 40, pairs);
     EXPECT_ROUNDED(ny, y);
+    for (Turn turn : {Turn::Forth, Turn::Back}) {
+      Shape dense{40, 1}, repeated{0, 1}, shape{6, 40};
+      rotary(y.data(), dense, x.data(), dense, any.data(), repeated, any.data() + 40, repeated,
+             shape, pairs, turn);
+      rotary(ny.data(), dense, nx.data(), dense, any.data(), repeated, any.data() + 40, repeated,
+             shape, pairs, turn);
+      EXPECT_ROUNDED(ny, y);
+    }
   }
   copyRows(y.data(), 40, x.data() + 8, 40, 5, 32);
   copyRows(ny.data(), 40, nx.data() + 8, 40, 5, 32);

@@ -78,6 +78,24 @@ def FuseResidualGradientsPass : Pass<"fuse-residual-gradients", "::mlir::ModuleO
   let statistics = [Statistic<"fused", "fused", "additions that became part of a norm's gradient">];
 }
 
+def FuseRotaryPass : Pass<"fuse-rotary", "::mlir::ModuleOp"> {
+  let summary = "rotary position embedding is one kernel, forth and back";
+  let description = [{
+    Also where products are rounded between (casts). A transpose in front moves behind, where attention's own undoes it.
+
+    ```mlir
+    %0 = tx.mul %x, %cos
+    %1 = tx.rotate_half %x
+    %2 = tx.mul %1, %sin
+    %3 = tx.add %0, %2
+    // becomes
+    %3 = tx.rotary %x, %cos, %sin
+    ```
+  }];
+  let dependentDialects = ["::partita::tx::TxDialect"];
+  let statistics = [Statistic<"fused", "fused", "rotary embeddings, or their cotangents">];
+}
+
 def FuseElementwisePass : Pass<"fuse-elementwise", "::mlir::ModuleOp"> {
   let summary = "one loop over elementwise ops that feed each other";
   let description = [{

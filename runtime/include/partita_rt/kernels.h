@@ -195,6 +195,18 @@ enum class Pairs : uint8_t { Halves, Interleaved };
 /// A quarter turn of every pair (a, b) of every row: (-b, a). Not in place.
 template <typename T> void rotateHalf(T *y, const T *x, int64_t rows, int64_t width, Pairs pairs);
 
+/// Rotary position embedding (Su et al., arXiv 2104.09864) of the rows of x, whose pairs (a, b)
+/// turn: y = x cos + turned(x) sin, turned(a, b) = (-b, a); or, with Turn::Back, the transpose of
+/// that, y = x cos - turned(x sin), which takes y's cotangent to x's. In float, rounded once.
+///
+/// All have `shape`, rows being the last dimension, and strides in elements: 1 for the last, 0
+/// where angles repeat. In place where y and x have the same strides.
+enum class Turn : uint8_t { Forth, Back };
+template <typename T>
+void rotary(T *y, const Shape &yStrides, const T *x, const Shape &xStrides, const float *cos,
+            const Shape &cosStrides, const float *sin, const Shape &sinStrides, const Shape &shape,
+            Pairs pairs, Turn turn);
+
 //===-- Dropout -----------------------------------------------------------------------------===//
 
 /// The key of a step's random numbers (random.h: keyOfStep).

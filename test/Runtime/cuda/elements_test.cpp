@@ -83,6 +83,38 @@ TYPED_TEST(ElementsOf, RotateHalf) {
             "rotateHalf: rows of 3 elements are no pairs");
 }
 
+/// The angles of d-wide rows, by the position alone, of x's heads within a packed tensor; the
+/// result with heads outside.
+template <typename T>
+Floats rotaryOnGpu(const Floats &x, const Floats &angles, int64_t d, Pairs pairs, Turn turn) {
+  constexpr int64_t b = 2, s = 3, h = 5;
+  Shape packed{2 * s * h * d, 2 * h * d, d, 1}, across{s * h * d, d, s * d, 1},
+      repeated{0, d, 0, 1};
+  Tensor<T> in(x, d % 3), out(b * s * h * d, d % 3);
+  Tensor<float> at(angles, d % 2);
+  rotary(SimulatedStream(), out.data(), across, in.in() + h * d, packed, at.in(), repeated,
+         at.in() + s * d, repeated, {b, s, h, d}, pairs, turn);
+  if constexpr (std::is_same_v<T, float>) {
+    Floats y(b * s * h * d);
+    partita_rt::rotary(y.data(), across, x.data() + h * d, packed, angles.data(), repeated,
+                       angles.data() + s * d, repeated, {b, s, h, d}, pairs, turn);
+    EXPECT_LE(relativeError(out.floats(), widen(y)), 1e-6);
+    EXPECT_TRUE(out.marginsKept());
+  } else {
+    EXPECT_BITS(out, rotaryOnGpu<float>(x, angles, d, pairs, turn));
+  }
+  return out.floats();
+}
+
+TYPED_TEST(ElementsOf, Rotary) {
+  using T = TypeParam;
+  for (int64_t d : {2, 6, 16, 64, 130})
+    for (Pairs pairs : {Pairs::Halves, Pairs::Interleaved})
+      for (Turn turn : {Turn::Forth, Turn::Back})
+        rotaryOnGpu<T>(randomExact<T>(2 * 3 * 2 * 5 * d, "x"), randomFloats(2 * 3 * d, "angles"), d,
+                       pairs, turn);
+}
+
 template <typename P, typename G> void checkAdamW() {
   constexpr int64_t n = 1501;
   Floats p = randomFloats(n, "p"), m = randomFloats(n, "m", 0.1), v = randomFloats(n, "v", 0.1),

@@ -24,9 +24,10 @@ namespace partita_rt::cuda {
 
 //===-- Matrix products ---------------------------------------------------------------------===//
 
-/// By cuBLASLt (runtime/cuda/products/products.h); sums in float, float operands without TF32. Stored
-/// matrices whose rows begin at multiples of 16 bytes go to the tensor cores. Types as on the CPU;
-/// those that are not isDirect (shapes.h) are widened into scratch memory, gemmScratch, first.
+/// By cuBLASLt (runtime/cuda/products/products.h); sums in float, float operands without TF32.
+/// Stored matrices whose rows begin at multiples of 16 bytes go to the tensor cores. Types as on
+/// the CPU; those that are not isDirect (shapes.h) are widened into scratch memory, gemmScratch,
+/// first.
 template <typename A, typename B, typename C>
 void gemm(const Stream &stream, Trans transA, Trans transB, int64_t m, int64_t n, int64_t k,
           float alpha, const A *a, int64_t lda, const B *b, int64_t ldb, float beta, C *c,
@@ -197,6 +198,10 @@ void dropout(const Stream &stream, T *y, const T *x, const Shape &shape, const S
              const DropoutAt &dropout, ElementAt first);
 template <typename T>
 void rotateHalf(const Stream &stream, T *y, const T *x, int64_t rows, int64_t width, Pairs pairs);
+template <typename T>
+void rotary(const Stream &stream, T *y, const Shape &yStrides, const T *x, const Shape &xStrides,
+            const float *cos, const Shape &cosStrides, const float *sin, const Shape &sinStrides,
+            const Shape &shape, Pairs pairs, Turn turn);
 template <typename D, typename S>
 void convert(const Stream &stream, D *dst, const S *src, int64_t n);
 void convertStochastically(const Stream &stream, BFloat16 *dst, const float *src, int64_t n,

@@ -1,0 +1,180 @@
+//===- FuseRotary.cpp - rotary position embedding as one kernel -------------------------------===//
+//
+// x cos + rotate_half(x) sin, and its transpose x cos - rotate_half(x sin), as exporters and
+// differentiation write them: five kernels that each read and write the whole. Casts between are
+// taken along: the kernel computes in float and rounds once. A transpose of x in front moves
+// behind, where it meets the one that undoes it (heads go out of the sequence and back around
+// attention).
+//
+//===------------------------------------------------------------------------------------------===//
+
+#include "dialects/Par/Placement.h"
+#include "dialects/Tx/Tx.h"
+#include "partita/Fuse/Passes.h"
+
+namespace partita {
+#define GEN_PASS_DEF_FUSEROTARYPASS
+#include "partita/Fuse/Passes.h.inc"
+} // namespace partita
+
+using namespace mlir;
+using namespace partita;
+
+namespace {
+
+/// `value` without casts between types of floating point.
+Value withoutCasts(Value value) {
+  while (auto cast = value.getDefiningOp<tx::CastOp>()) {
+    if (!isa<FloatType>(getElementTypeOrSelf(cast.getX().getType())))
+      break;
+    value = cast.getX();
+  }
+  return value;
+}
+
+/// The op behind casts, if all on the way have no other reader; else null.
+template <typename Op> Op onlyRead(Value value) {
+  while (value.hasOneUse()) {
+    if (auto op = value.getDefiningOp<Op>())
+      return op;
+    auto cast = value.getDefiningOp<tx::CastOp>();
+    if (!cast)
+      break;
+    value = cast.getX();
+  }
+  return {};
+}
+
+struct Rotary {
+  Value x, cos, sin;
+  bool interleaved = false, back = false;
+};
+
+/// What a product multiplies `x` by; null if it is another's.
+Value factorOf(tx::MulOp product, Value x) {
+  if (withoutCasts(product.getA()) == x)
+    return product.getB();
+  return withoutCasts(product.getB()) == x ? product.getA() : Value();
+}
+
+/// Angles that a kernel takes: not rounded to 16 bits.
+bool isAngle(Value value) {
+  return value && getElementTypeOrSelf(value.getType()).getIntOrFloatBitWidth() >= 32;
+}
+
+/// `plain` + rotate_half(x) sin.
+std::optional<Rotary> matchForth(tx::MulOp plain, tx::MulOp other) {
+  for (auto [turned, sin] :
+       {std::pair(other.getA(), other.getB()), std::pair(other.getB(), other.getA())})
+    if (auto half = onlyRead<tx::RotateHalfOp>(turned)) {
+      Value x = withoutCasts(half.getX()), cos = factorOf(plain, x);
+      if (isAngle(cos) && isAngle(sin))
+        return Rotary{x, cos, sin, half.getInterleaved(), false};
+    }
+  return std::nullopt;
+}
+
+/// `plain` - rotate_half(x sin), of which `half` is the turn.
+std::optional<Rotary> matchBack(tx::MulOp plain, tx::RotateHalfOp half) {
+  auto product = half ? onlyRead<tx::MulOp>(half.getX()) : tx::MulOp();
+  if (!product)
+    return std::nullopt;
+  for (Value operand : product->getOperands()) {
+    Value x = withoutCasts(operand), cos = factorOf(plain, x), sin = factorOf(product, x);
+    if (isAngle(cos) && isAngle(sin))
+      return Rotary{x, cos, sin, half.getInterleaved(), true};
+  }
+  return std::nullopt;
+}
+
+std::optional<Rotary> match(tx::AddOp add) {
+  for (auto [first, second] :
+       {std::pair(add.getA(), add.getB()), std::pair(add.getB(), add.getA())}) {
+    auto plain = onlyRead<tx::MulOp>(first);
+    if (!plain)
+      continue;
+    std::optional<Rotary> found;
+    if (auto other = onlyRead<tx::MulOp>(second))
+      found = matchForth(plain, other);
+    else if (auto minus = onlyRead<tx::NegOp>(second))
+      found = matchBack(plain, onlyRead<tx::RotateHalfOp>(minus.getX()));
+    if (found && found->x.getType() == add.getType())
+      return found;
+  }
+  return std::nullopt;
+}
+
+/// `value`, which is laid out as `transpose`'s result is, as its operand is. Of x the sum over
+/// ranks may still be open; of angles it is not.
+Value transposedBack(OpBuilder &builder, tx::TransposeOp transpose, Value value) {
+  auto source = cast<RankedTensorType>(transpose.getX().getType());
+  SmallVector<int64_t> inverse(source.getRank());
+  for (auto [to, from] : llvm::enumerate(transpose.getPermutation()))
+    inverse[from] = static_cast<int64_t>(to);
+  par::Layout layout = par::Layout::of(source);
+  layout.partial = par::Layout::of(value.getType()).partial;
+  auto type = RankedTensorType::get(source.getShape(), getElementTypeOrSelf(value.getType()),
+                                    layout.encoding(builder.getContext()));
+  return tx::TransposeOp::create(builder, transpose.getLoc(), type, value, inverse);
+}
+
+Value build(OpBuilder &builder, Location loc, const Rotary &rotary) {
+  auto op = [&](Value x, Value cos, Value sin) -> Value {
+    return tx::RotaryOp::create(builder, loc, x.getType(), x, cos, sin, rotary.interleaved,
+                                rotary.back);
+  };
+  auto transpose = rotary.x.getDefiningOp<tx::TransposeOp>();
+  if (!transpose || transpose.getPermutation().back() != transpose.getType().getRank() - 1)
+    return op(rotary.x, rotary.cos, rotary.sin);
+  Value result = op(transpose.getX(), transposedBack(builder, transpose, rotary.cos),
+                    transposedBack(builder, transpose, rotary.sin));
+  return tx::TransposeOp::create(builder, transpose.getLoc(), rotary.x.getType(), result,
+                                 transpose.getPermutation());
+}
+
+/// Behind the last of the operands, so that x dies early and the kernel stands with x's module.
+void setInsertionPoint(OpBuilder &builder, Operation *add, const Rotary &rotary) {
+  Operation *last = nullptr;
+  for (Value operand : {rotary.x, rotary.cos, rotary.sin})
+    if (Operation *op = operand.getDefiningOp(); op && op->getBlock() == add->getBlock())
+      if (!last || last->isBeforeInBlock(op))
+        last = op;
+  if (last)
+    builder.setInsertionPointAfter(last);
+  else
+    builder.setInsertionPoint(add);
+}
+
+struct FuseRotary : partita::impl::FuseRotaryPassBase<FuseRotary> {
+  void runOnOperation() override {
+    getOperation().walk([&](tx::AddOp add) {
+      std::optional<Rotary> found = match(add);
+      if (!found)
+        return;
+      OpBuilder builder(add);
+      setInsertionPoint(builder, add, *found);
+      add.getResult().replaceAllUsesWith(build(builder, add.getLoc(), *found));
+      eraseDead(add);
+      ++fused;
+    });
+  }
+
+  /// `op`, and what only it read: in the order that no reader is left.
+  static void eraseDead(Operation *op) {
+    SmallVector<Operation *> dead = {op};
+    while (!dead.empty()) {
+      Operation *next = dead.pop_back_val();
+      SmallVector<Operation *> before;
+      for (Value operand : next->getOperands())
+        if (Operation *definition = operand.getDefiningOp();
+            definition && !llvm::is_contained(before, definition))
+          before.push_back(definition);
+      next->erase();
+      for (Operation *definition : before)
+        if (isOpTriviallyDead(definition))
+          dead.push_back(definition);
+    }
+  }
+};
+
+} // namespace

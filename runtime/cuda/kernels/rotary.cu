@@ -1,0 +1,194 @@
+// Rotary position embedding (Su et al., arXiv 2104.09864): every pair (a, b) of a row turns by its
+// angle. x, y [..., width] in T, cosines and sines of the same shape in float, repeated along the
+// dimensions that share them. Moves 2 * sizeof(T) bytes per element, and the angles, which the L2
+// has after the first head. And the quarter turn alone, (-b, a): x, y [rows, width].
+
+#include "partita_rt/cuda/kernels.h"
+
+#include "cuda/kernels/elementwise.cuh"
+
+namespace partita_rt::cuda {
+
+namespace {
+
+/// Pairs i and i + half: a thread has a pack of firsts and one of seconds.
+template <typename T> __global__ void rotateHalves(T *y, const T *x, int64_t rows, int64_t half) {
+  int64_t packs = ceilDiv(half, kPack), number = globalThread();
+  int64_t row = number / packs, first = (number - row * packs) * kPack, count = half - first;
+  if (row >= rows)
+    return;
+  x += row * 2 * half + first;
+  y += row * 2 * half + first;
+  float a[kPack], b[kPack];
+  load(a, x, count);
+  load(b, x + half, count);
+#pragma unroll
+  for (float &each : b)
+    each = -each;
+  store(y, b, count);
+  store(y + half, a, count);
+}
+
+/// Pairs 2i and 2i + 1, of a whole tensor.
+template <typename T> struct RotateInterleaved {
+  T *y;
+  const T *x;
+  __device__ void operator()(int64_t first, int count) const {
+    float v[kPack];
+    load(v, x + first, count);
+#pragma unroll
+    for (int i = 0; i < kPack; i += 2) {
+      float a = v[i];
+      v[i] = -v[i + 1];
+      v[i + 1] = a;
+    }
+    store(y + first, v, count);
+  }
+};
+
+/// The loops around a row: neighbours that follow each other in all tensors are one.
+struct RotaryLoops {
+  int64_t size[kMaxDims], y[kMaxDims], x[kMaxDims], cos[kMaxDims], sin[kMaxDims];
+  int count = 0;
+
+  void add(int64_t n, int64_t yStride, int64_t xStride, int64_t cosStride, int64_t sinStride) {
+    int last = count - 1;
+    if (n == 1)
+      return;
+    if (count > 0 && y[last] == n * yStride && x[last] == n * xStride &&
+        cos[last] == n * cosStride && sin[last] == n * sinStride)
+      n *= size[last--];
+    count = last + 1;
+    size[count] = n;
+    y[count] = yStride;
+    x[count] = xStride;
+    cos[count] = cosStride;
+    sin[count++] = sinStride;
+  }
+};
+
+/// Where a thread's row begins.
+template <typename T> struct RotaryRow {
+  T *y;
+  const T *x;
+  const float *cos, *sin;
+
+  __device__ void find(int64_t row, const RotaryLoops &loops) {
+    for (int i = loops.count - 1; i >= 0; --i) {
+      int64_t outer = row / loops.size[i], at = row - outer * loops.size[i];
+      y += at * loops.y[i];
+      x += at * loops.x[i];
+      cos += at * loops.cos[i];
+      sin += at * loops.sin[i];
+      row = outer;
+    }
+  }
+};
+
+/// One pair. Forth, each meets its own sine; back, the other's.
+template <Turn turn>
+__device__ inline void turnPair(float &a, float &b, float cosA, float cosB, float sinA,
+                                float sinB) {
+  float first = turn == Turn::Forth ? a * cosA - b * sinA : a * cosA + b * sinB;
+  b = turn == Turn::Forth ? b * cosB + a * sinB : b * cosB - a * sinA;
+  a = first;
+}
+
+/// A thread has a pack of firsts and one of seconds.
+template <Turn turn, typename T>
+__global__ void rotaryHalves(RotaryRow<T> at, RotaryLoops loops, int64_t rows, int64_t half) {
+  int64_t packs = ceilDiv(half, kPack), number = globalThread(), row = number / packs;
+  int64_t first = (number - row * packs) * kPack, count = half - first;
+  if (row >= rows)
+    return;
+  at.find(row, loops);
+  float a[kPack], b[kPack], cosA[kPack], cosB[kPack], sinA[kPack], sinB[kPack];
+  load(a, at.x + first, count);
+  load(b, at.x + half + first, count);
+  load(cosA, at.cos + first, count);
+  load(cosB, at.cos + half + first, count);
+  load(sinA, at.sin + first, count);
+  load(sinB, at.sin + half + first, count);
+#pragma unroll
+  for (int i = 0; i < kPack; ++i)
+    turnPair<turn>(a[i], b[i], cosA[i], cosB[i], sinA[i], sinB[i]);
+  store(at.y + first, a, count);
+  store(at.y + half + first, b, count);
+}
+
+/// A thread has a pack of pairs side by side.
+template <Turn turn, typename T>
+__global__ void rotaryInterleaved(RotaryRow<T> at, RotaryLoops loops, int64_t rows, int64_t half) {
+  int64_t packs = ceilDiv(2 * half, kPack), number = globalThread(), row = number / packs;
+  int64_t first = (number - row * packs) * kPack, count = 2 * half - first;
+  if (row >= rows)
+    return;
+  at.find(row, loops);
+  float v[kPack], cos[kPack], sin[kPack];
+  load(v, at.x + first, count);
+  load(cos, at.cos + first, count);
+  load(sin, at.sin + first, count);
+#pragma unroll
+  for (int i = 0; i < kPack; i += 2)
+    turnPair<turn>(v[i], v[i + 1], cos[i], cos[i + 1], sin[i], sin[i + 1]);
+  store(at.y + first, v, count);
+}
+
+template <Turn turn, typename T>
+void launchRotary(const Stream &stream, const RotaryRow<T> &at, const RotaryLoops &loops,
+                  int64_t rows, int64_t half, Pairs pairs) {
+  bool halves = pairs == Pairs::Halves;
+  int64_t threads = rows * ceilDiv(halves ? half : 2 * half, kPack);
+  if (threads == 0)
+    return;
+  dim3 grid = gridOf(ceilDiv(threads, kElementwiseThreads));
+  if (halves)
+    PARTITA_RT_LAUNCH((rotaryHalves<turn, T>), grid, kElementwiseThreads, 0, stream, at, loops,
+                      rows, half);
+  else
+    PARTITA_RT_LAUNCH((rotaryInterleaved<turn, T>), grid, kElementwiseThreads, 0, stream, at, loops,
+                      rows, half);
+}
+
+} // namespace
+
+template <typename T>
+void rotateHalf(const Stream &stream, T *y, const T *x, int64_t rows, int64_t width, Pairs pairs) {
+  if (width % 2 != 0)
+    fail("rotateHalf: rows of %lld elements are no pairs", (long long)width);
+  if (pairs == Pairs::Interleaved)
+    return launchElementwise<kPack>(stream, rows * width, RotateInterleaved<T>{y, x});
+  int64_t threads = rows * ceilDiv(width / 2, kPack);
+  if (threads > 0)
+    PARTITA_RT_LAUNCH(rotateHalves<T>, gridOf(ceilDiv(threads, kElementwiseThreads)),
+                      kElementwiseThreads, 0, stream, y, x, rows, width / 2);
+}
+
+template <typename T>
+void rotary(const Stream &stream, T *y, const Shape &yStrides, const T *x, const Shape &xStrides,
+            const float *cos, const Shape &cosStrides, const float *sin, const Shape &sinStrides,
+            const Shape &shape, Pairs pairs, Turn turn) {
+  int64_t width = shape.rank > 0 ? shape[shape.rank - 1] : 0, rows = 1;
+  if (width % 2 != 0)
+    fail("rotary: rows of %lld elements are no pairs", (long long)width);
+  RotaryLoops loops;
+  for (int i = 0; i + 1 < shape.rank; ++i) {
+    loops.add(shape[i], yStrides[i], xStrides[i], cosStrides[i], sinStrides[i]);
+    rows *= shape[i];
+  }
+  RotaryRow<T> at{y, x, cos, sin};
+  if (turn == Turn::Forth)
+    launchRotary<Turn::Forth>(stream, at, loops, rows, width / 2, pairs);
+  else
+    launchRotary<Turn::Back>(stream, at, loops, rows, width / 2, pairs);
+}
+
+#define ROTARY(T)                                                                                  \
+  template void rotateHalf(const Stream &, T *, const T *, int64_t, int64_t, Pairs);               \
+  template void rotary(const Stream &, T *, const Shape &, const T *, const Shape &,               \
+                       const float *, const Shape &, const float *, const Shape &, const Shape &,  \
+                       Pairs, Turn);
+FOR_STORAGE(ROTARY)
+#undef ROTARY
+
+} // namespace partita_rt::cuda
