@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstring>
 
 namespace partita_rt {
 
@@ -64,28 +65,26 @@ template <typename T> struct Values {
   }
 };
 
-/// What of a piece is beyond the whole is zero, and remains so.
-template <typename T> void fillPadding(const Rank &rank, const Parameter &parameter, T *values) {
+/// Is a part of the piece beyond the whole? It is zero, and remains so.
+bool hasPadding(const Rank &rank, const Parameter &parameter) {
   int64_t inside = 0;
   forPiece(rank, parameter, [&](int64_t, int64_t, int64_t count) { inside += count; });
-  if (inside != parameter.localShape.elements())
-    std::fill_n(values, parameter.localShape.elements(), T(0.0f));
+  return inside != parameter.localShape.elements();
 }
 
+/// By the target itself: a GPU draws faster than a host draws and sends.
 template <typename T>
-void fillFromRule(const Rank &rank, const Parameter &parameter, Values<T> values, Fill rule,
+void fillFromRule(const Rank &rank, const Parameter &parameter, T *values, Fill rule,
                   uint64_t seed) {
-  if (rule.std == 0)
-    return forPiece(rank, parameter, [&](int64_t, int64_t local, int64_t count) {
-      values.put(local, count,
-                 [&](float *to, int64_t, int64_t n) { std::fill_n(to, n, float(rule.mean)); });
-    });
+  int64_t elements = parameter.localShape.elements();
+  if (hasPadding(rank, parameter)) {
+    HostEdit zeros(rank, values, elements * int64_t(sizeof(T)));
+    std::memset(zeros.data(), 0, size_t(elements) * sizeof(T));
+    zeros.send();
+  }
   uint64_t key = randomKey(seed, parameter.name);
   forPiece(rank, parameter, [&](int64_t global, int64_t local, int64_t count) {
-    values.put(local, count, [&](float *to, int64_t first, int64_t n) {
-      for (int64_t i = 0; i < n; ++i)
-        to[i] = float(rule.mean + standardNormal(key, uint64_t(global + first + i)) * rule.std);
-    });
+    drawNormal(rank, values + local, count, key, uint64_t(global), rule.mean, rule.std);
   });
 }
 
@@ -185,12 +184,13 @@ void setInitialValue(Rank &rank, const Parameter &parameter, int index, T *data,
   if (parameter.dtype != kDTypeOf<T>)
     fail("parameter '%s' is %s, init fills it as %s", parameter.name, nameOf(parameter.dtype),
          nameOf(kDTypeOf<T>));
+  if (options.init == InitFrom::Seed)
+    return fillFromRule(rank, parameter, data, fill, options.initSeed);
   HostEdit edit(rank, data, parameter.localShape.elements() * int64_t(sizeof(T)));
   Values<T> values{reinterpret_cast<T *>(edit.data())};
-  fillPadding(rank, parameter, values.data);
-  if (options.init == InitFrom::Seed)
-    fillFromRule(rank, parameter, values, fill, options.initSeed);
-  else if (options.init == InitFrom::Safetensors)
+  if (hasPadding(rank, parameter))
+    std::fill_n(values.data, parameter.localShape.elements(), T(0.0f));
+  if (options.init == InitFrom::Safetensors)
     fillFromWeights(rank, parameter, values, index);
   else
     fillFromModel(rank, parameter, values, source);

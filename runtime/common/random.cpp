@@ -16,16 +16,4 @@ double roundingKey(const Rank &rank, int64_t parameter, float applied) {
   return keyOfRounding(rank.seed, rank.update, parameter, applied);
 }
 
-/// The four 16-bit fields of x, added.
-static int64_t fieldSum(uint64_t x) {
-  return int64_t((x & 0xFFFF) + ((x >> 16) & 0xFFFF) + ((x >> 32) & 0xFFFF) + (x >> 48));
-}
-
-double standardNormal(uint64_t key, uint64_t index) {
-  int64_t sum = 0;
-  for (uint64_t j = 0; j < 3; ++j)
-    sum += fieldSum(mix64(key + 3 * index + j));
-  return double(sum - 393210) / 65536.0;
-}
-
 } // namespace partita_rt

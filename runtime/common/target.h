@@ -1,5 +1,5 @@
 // What a target does for the common code beside kernels, collectives, copies and the launch:
-// implemented in cpu/target.cpp and cuda/target.cpp.
+// implemented in cpu/target.cpp and cuda/gpu/gpu.cpp.
 //
 // Common code is the host's. It touches a rank's memory through HostView and HostEdit alone, and
 // calls the program's functions through call(): on a GPU memory is elsewhere, and a step is
@@ -22,6 +22,13 @@ bool deviceIsHost();
 /// rank has begun. Where deviceIsHost() they are plain copies.
 void readDevice(const Rank &rank, void *to, const void *device, int64_t bytes);
 void writeDevice(const Rank &rank, void *device, const void *from, int64_t bytes);
+
+/// Begins to write the numbers first, first + 1, ... of the normal sequence of `key` (random.h), times
+/// `std`, plus `mean`, to an array in a rank's memory: float, Half or BFloat16, rounded to float and
+/// from that to T.
+template <typename T>
+void drawNormal(const Rank &rank, T *values, int64_t n, uint64_t key, uint64_t first, double mean,
+                double std);
 
 /// Brings what was written to Rank::hostInputs, the first so many micro-batches, to Rank::inputs.
 void sendInputs(Rank &rank, int64_t microBatches);

@@ -2,6 +2,9 @@
 
 #include "common/target.h"
 
+#include "cpu/storage.h"
+#include "partita_rt/random.h"
+
 #include <cstring>
 
 namespace partita_rt {
@@ -16,9 +19,24 @@ void writeDevice(const Rank &, void *device, const void *from, int64_t bytes) {
   std::memcpy(device, from, size_t(bytes));
 }
 
+template <typename T>
+void drawNormal(const Rank &, T *values, int64_t n, uint64_t key, uint64_t from, double mean,
+                double std) {
+  throughFloat(values, n, false, [&](float *to, int64_t first, int64_t count) {
+    for (int64_t i = 0; i < count; ++i)
+      to[i] = float(mean + standardNormal(key, from + uint64_t(first + i)) * std);
+  });
+}
+#define DRAW(T)                                                                                    \
+  template void drawNormal(const Rank &, T *, int64_t, uint64_t, uint64_t, double, double);
+FOR_STORAGE(DRAW)
+#undef DRAW
+
 void sendInputs(Rank &, int64_t) {}
 
-void tune(Rank &, void (*)(Rank &), const std::string &) { fail("%s", whyNotHere("--tune").c_str()); }
+void tune(Rank &, void (*)(Rank &), const std::string &) {
+  fail("%s", whyNotHere("--tune").c_str());
+}
 
 std::string deviceMemoryText(const Rank &) { return ""; }
 

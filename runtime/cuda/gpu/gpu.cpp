@@ -7,6 +7,7 @@
 #include "common/options.h"
 #include "common/target.h"
 #include "cuda/cuda.h"
+#include "partita_rt/cuda/kernels.h"
 #include "partita_rt/work.h"
 
 #include <cstring>
@@ -222,6 +223,15 @@ void writeDevice(const Rank &rank, void *device, const void *from, int64_t bytes
   if (bytes > 0)
     checkCuda(cudaMemcpy(device, from, size_t(bytes), cudaMemcpyDefault), "copying to the GPU");
 }
+
+template <typename T>
+void drawNormal(const Rank &rank, T *values, int64_t n, uint64_t key, uint64_t first, double mean,
+                double std) {
+  cuda::drawNormal(rank.device->stream, values, n, key, first, mean, std);
+}
+template void drawNormal(const Rank &, float *, int64_t, uint64_t, uint64_t, double, double);
+template void drawNormal(const Rank &, Half *, int64_t, uint64_t, uint64_t, double, double);
+template void drawNormal(const Rank &, BFloat16 *, int64_t, uint64_t, uint64_t, double, double);
 
 void sendInputs(Rank &rank, int64_t microBatches) { Gpu::of(rank).sendInputs(rank, microBatches); }
 

@@ -28,8 +28,6 @@ namespace partita_rt {
 
 /// mix(mix(seed) ^ fnv(name)).
 uint64_t randomKey(uint64_t seed, const char *name);
-/// Element `index` of the standard normal sequence of `key`.
-double standardNormal(uint64_t key, uint64_t index);
 
 /// How `--init seed:N` fills a parameter.
 struct Fill {

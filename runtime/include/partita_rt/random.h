@@ -17,6 +17,16 @@ PARTITA_RT_HOST_DEVICE inline uint64_t mix64(uint64_t x) {
   return x ^ (x >> 31);
 }
 
+/// Element `index` of the standard normal sequence of `key` (init.h): the sum of twelve uniforms.
+PARTITA_RT_HOST_DEVICE inline double standardNormal(uint64_t key, uint64_t index) {
+  int64_t sum = 0;
+  for (uint64_t j = 0; j < 3; ++j) {
+    uint64_t x = mix64(key + 3 * index + j);
+    sum += int64_t((x & 0xFFFF) + ((x >> 16) & 0xFFFF) + ((x >> 32) & 0xFFFF) + (x >> 48));
+  }
+  return double(sum - 393210) / 65536.0;
+}
+
 /// The key of a step's random numbers.
 PARTITA_RT_HOST_DEVICE inline uint64_t keyOfStep(uint64_t seed, int64_t step) {
   return mix64(mix64(seed) + uint64_t(step));

@@ -1,6 +1,7 @@
 // Elementwise kernels: casts, dropout, rotation, AdamW; bit by bit where the CPU's kernel does the
 // same arithmetic.
 
+#include "partita_rt/random.h"
 #include "simulated.h"
 
 namespace partita_rt::cuda {
@@ -113,6 +114,18 @@ TYPED_TEST(ElementsOf, Rotary) {
       for (Turn turn : {Turn::Forth, Turn::Back})
         rotaryOnGpu<T>(randomExact<T>(2 * 3 * 2 * 5 * d, "x"), randomFloats(2 * 3 * d, "angles"), d,
                        pairs, turn);
+}
+
+TYPED_TEST(ElementsOf, DrawNormal) {
+  using T = TypeParam;
+  for (int64_t n : {1, 8, 777}) {
+    Floats expected(n);
+    for (int64_t i = 0; i < n; ++i)
+      expected[i] = float(0.5 + standardNormal(99, uint64_t(1000 + i)) * 0.25);
+    Tensor<T> out(n, 1);
+    drawNormal(SimulatedStream(), out.data(), n, 99, 1000, 0.5, 0.25);
+    EXPECT_BITS(out, expected);
+  }
 }
 
 template <typename P, typename G> void checkAdamW() {

@@ -202,6 +202,11 @@ template <typename T>
 void rotary(const Stream &stream, T *y, const Shape &yStrides, const T *x, const Shape &xStrides,
             const float *cos, const Shape &cosStrides, const float *sin, const Shape &sinStrides,
             const Shape &shape, Pairs pairs, Turn turn);
+/// Numbers first, first + 1, ... of the normal sequence of `key` (random.h), times std, plus mean;
+/// rounded to float, and to T.
+template <typename T>
+void drawNormal(const Stream &stream, T *values, int64_t n, uint64_t key, uint64_t first,
+                double mean, double std);
 template <typename D, typename S>
 void convert(const Stream &stream, D *dst, const S *src, int64_t n);
 void convertStochastically(const Stream &stream, BFloat16 *dst, const float *src, int64_t n,
