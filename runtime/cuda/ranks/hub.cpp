@@ -15,7 +15,7 @@ Hub::Hub(std::vector<Peer> all, double timeout, Send send)
     : peers(std::move(all)), states(peers.size(), State::Alive), timeout(timeout),
       send(std::move(send)) {}
 
-std::string Hub::nameOf(int rank) const {
+std::string nameOf(const std::vector<Peer> &peers, int rank) {
   const Peer &peer = peers[size_t(rank)];
   return "rank " + std::to_string(rank) + " (host " + peer.host + ", process " +
          std::to_string(peer.process) + ")";
@@ -54,6 +54,8 @@ void Hub::handle(int rank, const Frame &frame, Clock::time_point now) {
     for (size_t r = 0; r < peers.size(); ++r)
       send(int(r), {FrameKind::Farewell, 0, ""});
     return;
+  case FrameKind::Over: // rank 0 was away for longer than the others wait
+    return ended ? void() : end("", kNobody);
   default:
     break;
   }
@@ -110,6 +112,12 @@ void Hub::report(int rank, Cause cause, std::string message, std::string questio
 void Hub::tick(Clock::time_point now) {
   if (ended)
     return;
+  if (now >= nextBeat) {
+    for (size_t r = 1; r < peers.size(); ++r)
+      if (states[r] != State::Dead)
+        send(int(r), {FrameKind::Beat, 0, ""});
+    nextBeat = now + beatEvery(timeout);
+  }
   if (!failure && !texts.empty()) {
     std::vector<int> missing, gone;
     for (size_t r = 0; r < peers.size(); ++r)
@@ -152,11 +160,11 @@ void Hub::ask(Clock::time_point now) {
       send(int(r), {FrameKind::Question, 0, failure->question});
 }
 
-void Hub::end(const std::string &message) {
+void Hub::end(const std::string &message, uint32_t speaker) {
   ended = true;
   for (size_t r = 0; r < peers.size(); ++r) // itself last: it ends with that
     if (size_t other = peers.size() - 1 - r; states[other] != State::Dead)
-      send(int(other), {FrameKind::End, 0, message});
+      send(int(other), {FrameKind::End, speaker, message});
 }
 
 } // namespace partita_rt::cuda

@@ -7,12 +7,14 @@
 #include "cuda/ranks/rendezvous.h"
 #include "cuda/ranks/wire.h"
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 
 namespace partita_rt::cuda {
 
 /// Frames of the rendezvous. Texts of several fields are packed (wire.h).
+constexpr uint32_t kNobody = ~uint32_t(0);
 enum FrameKind : uint8_t {
   // From a rank to rank 0:
   Hello = 1, ///< the fields of Greeting
@@ -26,11 +28,25 @@ enum FrameKind : uint8_t {
   Welcome,  ///< all peers
   Gathered, ///< number; by rank, text
   Question, ///< number; text
-  End,      ///< number: the rank that speaks; message
+  End,      ///< number: the rank that speaks, or none; message
   Farewell, ///< all have said goodbye
+  Beat,     ///< rank 0 lives
+  // Between ranks that have lost rank 0 (succession.h), at a rank's own port; the run's name,
+  // message:
+  Lost, ///< of one that will not speak if there is an answer
+  Here, ///< the answer
+  Over, ///< all end, it has been said why; also to rank 0, in case it goes on after all
 };
 
 using Clock = std::chrono::steady_clock;
+
+/// How often rank 0 is heard of, whatever it waits for.
+inline Clock::duration beatEvery(double timeout) {
+  return std::chrono::milliseconds(int64_t(std::min(timeout * 250, 1000.0)));
+}
+
+/// "rank 2 (host gpu-3, process 4711)".
+std::string nameOf(const std::vector<Peer> &peers, int rank);
 
 class Hub {
 public:
@@ -46,16 +62,14 @@ public:
   void tick(Clock::time_point now);
   bool hasEnded() const { return ended; }
 
-  /// "rank 2 (host gpu-3, process 4711)".
-  std::string nameOf(int rank) const;
-
 private:
+  std::string nameOf(int rank) const { return partita_rt::cuda::nameOf(peers, rank); }
   void gather(int rank, uint32_t number, const std::string &what, const std::string &text,
               Clock::time_point now);
   void report(int rank, Cause cause, std::string message, std::string question,
               Clock::time_point now);
   void ask(Clock::time_point now);
-  void end(const std::string &message);
+  void end(const std::string &message, uint32_t speaker = 0);
   /// "ranks 1, 3", or one of them with its host.
   std::string namesOf(const std::vector<int> &ranks) const;
 
@@ -70,6 +84,7 @@ private:
   std::vector<State> states;
   double timeout;
   Send send;
+  Clock::time_point nextBeat; ///< at once, the first time
 
   // The gather under way: a rank begins no other one before it is complete.
   uint32_t number = 0;

@@ -1,6 +1,7 @@
 // Greetings, and waiting for them (joining.h).
 
 #include "cuda/ranks/joining.h"
+#include "cuda/ranks/first_here.h"
 #include "partita_rt/types.h"
 
 #include <algorithm>
@@ -15,7 +16,7 @@ namespace partita_rt::cuda {
 
 //===-- Greetings ---------------------------------------------------------------------------===//
 
-static constexpr const char *kProtocol = "partita rendezvous 1";
+static constexpr const char *kProtocol = "partita rendezvous 2";
 
 static int numberFrom(const std::string &text) {
   size_t used = 0;
@@ -88,6 +89,19 @@ std::vector<Peer> peersFrom(const std::string &text, size_t count) {
   return peers;
 }
 
+std::string meetingOf(const LaunchEnvironment &environment) {
+  std::string text = environment.run + " at " + environment.address;
+  for (int port : environment.ports)
+    text += " " + std::to_string(port);
+  return text;
+}
+
+/// Silently, where another rank of this machine has given up.
+static void checkNobodyGaveUp(const LaunchEnvironment &environment) {
+  if (FirstHere::hasSpoken(meetingOf(environment)))
+    throw JoiningFailed{"", Speaker::Another};
+}
+
 //===-- Rank 0 ------------------------------------------------------------------------------===//
 
 namespace {
@@ -112,6 +126,7 @@ public:
       if (Clock::now() > deadline)
         ending = lateText(seconds);
       serve();
+      beat(seconds);
     }
     if (!ending.empty())
       end();
@@ -131,6 +146,20 @@ private:
     bool refused = false;
   };
 
+  /// Those that have come hear that rank 0 lives.
+  void beat(double seconds) {
+    if (Clock::now() < nextBeat)
+      return;
+    for (auto &connection : joined.connections)
+      if (connection) {
+        connection->send({FrameKind::Beat, 0, ""});
+        connection->flush();
+      }
+    nextBeat = Clock::now() + beatEvery(seconds);
+    if (ending.empty())
+      checkNobodyGaveUp(environment);
+  }
+
   void listen() {
     for (int port : environment.ports) {
       listener = listenOn(port);
@@ -142,7 +171,7 @@ private:
       ports += (ports.empty() ? "" : ", ") + std::to_string(port);
     throw JoiningFailed{"rank 0 cannot listen on port " + ports + ": " + std::strerror(errno) +
                             "; another run may have it: choose another MASTER_PORT",
-                        true};
+                        Speaker::First};
   }
 
   int missing() const { return int(std::count(greetings.begin(), greetings.end(), std::nullopt)); }
@@ -169,7 +198,7 @@ private:
     while (Clock::now() < deadline && missing() > 0)
       serve();
     usleep(20'000); // a connection that is closed with unread bytes in it loses what was sent
-    throw JoiningFailed{ending, true};
+    throw JoiningFailed{ending, Speaker::This};
   }
 
   void tellEnd(Connection &connection) {
@@ -280,7 +309,8 @@ private:
   Socket listener;
   std::vector<std::optional<Greeting>> greetings; ///< by rank
   std::vector<Stranger> strangers;
-  std::string ending; ///< why all ranks end, once they do
+  std::string ending;         ///< why all ranks end, once they do
+  Clock::time_point nextBeat; ///< at once, the first time
   Joined joined;
 };
 
@@ -292,84 +322,132 @@ Joined joinAsFirst(const LaunchEnvironment &environment, const Greeting &own, do
 
 //===-- The others --------------------------------------------------------------------------===//
 
-/// The next frame, or none when the connection ends or `deadline` passes.
-static std::optional<Frame> waitForFrame(Connection &connection, Clock::time_point deadline) {
-  for (bool open = true; open;) {
-    if (std::optional<Frame> frame = connection.next())
-      return frame;
-    auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
-    pollfd wait{connection.descriptor(), POLLIN, 0};
-    if (left.count() <= 0 || poll(&wait, 1, int(std::min<int64_t>(left.count(), 1000))) < 0)
-      return std::nullopt;
-    open = connection.receive();
-  }
-  return connection.next();
-}
+namespace {
 
-/// A connection that rank 0 has accepted; null: `problem` says why there is none.
-static std::unique_ptr<Connection> tryPort(const LaunchEnvironment &environment, int port,
-                                           const Greeting &own, std::string &problem) {
-  Socket socket = connectTo(environment.address, port, 2, problem);
-  if (!socket.isOpen())
-    return nullptr;
-  auto connection = std::make_unique<Connection>(std::move(socket));
-  connection->send({FrameKind::Hello, 0, textOf(own)});
-  connection->flush();
-  std::optional<Frame> frame;
-  problem = "whoever listens there is no rank 0";
-  try {
-    frame = waitForFrame(*connection, Clock::now() + std::chrono::seconds(3));
-  } catch (const Error &) {
+/// Looks for rank 0, and waits until it has found all others.
+class Arrival {
+public:
+  Arrival(const LaunchEnvironment &environment, const Greeting &own, double seconds)
+      : environment(environment), own(own), seconds(seconds) {}
+
+  Joined run() {
+    find();
+    // Rank 0 gives up by itself, and says so. It may have begun later than this rank.
+    std::optional<Frame> frame;
+    do
+      frame = waitForFrame(seconds);
+    while (frame && frame->kind == FrameKind::Beat);
+    if (frame && frame->kind == FrameKind::End)
+      throw JoiningFailed{frame->text, Speaker::Another};
+    if (!frame && open)
+      giveUp(" has not heard of rank 0 at " + where + " for " + secondsText() +
+             ": not all ranks had come");
+    if (!frame || frame->kind != FrameKind::Welcome)
+      throw JoiningFailed{"rank 0 died before all ranks had come", Speaker::First};
+    Joined joined;
+    joined.peers = peersFrom(frame->text, size_t(environment.ranks));
+    joined.connections.push_back(std::move(connection));
+    return joined;
   }
-  if (frame && frame->kind == FrameKind::End)
-    throw JoiningFailed{frame->text, false};
-  if (frame && frame->kind == FrameKind::Refused)
-    problem = "refused: " + frame->text.substr(0, 300);
-  if (!frame || frame->kind != FrameKind::Accepted) {
-    connection->send({FrameKind::Goodbye, 0, ""});
+
+private:
+  std::string secondsText() const { return std::to_string(int64_t(seconds)) + " s"; }
+  [[noreturn]] void giveUp(const std::string &message) const {
+    throw JoiningFailed{"rank " + std::to_string(own.rank) + " (" + textOf(own.peer) + ")" +
+                            message,
+                        Speaker::First};
+  }
+
+  /// The next frame, or none when the connection is no longer `open`, or the seconds pass.
+  std::optional<Frame> waitForFrame(double most) {
+    auto deadline = Clock::now() + std::chrono::milliseconds(int64_t(most * 1000));
+    for (open = true;;) {
+      if (std::optional<Frame> frame = connection->next())
+        return frame;
+      auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
+      pollfd wait{connection->descriptor(), POLLIN, 0};
+      if (!open || left.count() <= 0 ||
+          poll(&wait, 1, int(std::min<int64_t>(left.count(), 250))) < 0)
+        return std::nullopt;
+      checkNobodyGaveUp(environment);
+      open = connection->receive();
+    }
+  }
+
+  void find() {
+    auto begin = Clock::now();
+    std::string problem;
+    const std::vector<int> &ports = environment.ports;
+    for (size_t turn = 0; !connection; ++turn) {
+      int port = ports[turn % ports.size()];
+      std::string its = tryPort(port);
+      if (turn < ports.size() || its.rfind("refused", 0) == 0 || connection) {
+        problem = its;
+        where = environment.address + ":" + std::to_string(port);
+      }
+      if (connection)
+        return;
+      if (Clock::now() - begin > std::chrono::milliseconds(int64_t(seconds * 1000)))
+        giveUp(" has not found rank 0 at " + where + " within " + secondsText() + ": " + problem);
+      if (turn % ports.size() == ports.size() - 1) {
+        checkNobodyGaveUp(environment);
+        usleep(Clock::now() - begin < std::chrono::seconds(2) ? 20'000 : 250'000);
+      }
+    }
+  }
+
+  /// Leaves a connection that rank 0 has accepted, or says why there is none.
+  std::string tryPort(int port) {
+    std::string problem;
+    Socket socket;
+    try {
+      socket = connectTo(environment.address, port, 2, problem);
+    } catch (const Error &error) {
+      giveUp(std::string(" cannot look for rank 0: ") + error.what());
+    }
+    if (!socket.isOpen())
+      return problem;
+    connection = std::make_unique<Connection>(std::move(socket));
+    connection->send({FrameKind::Hello, 0, textOf(own)});
     connection->flush();
-    return nullptr;
+    std::optional<Frame> frame;
+    problem = "whoever listens there is no rank 0";
+    try {
+      frame = waitForFrame(std::min(seconds, 3.0));
+      if (!frame && open)
+        problem = "whoever listens there does not answer";
+    } catch (const Error &) {
+    }
+    if (frame && frame->kind == FrameKind::End)
+      throw JoiningFailed{frame->text, Speaker::Another};
+    if (frame && frame->kind == FrameKind::Refused)
+      problem = "refused: " + frame->text.substr(0, 300);
+    if (!frame || frame->kind != FrameKind::Accepted) {
+      connection->send({FrameKind::Goodbye, 0, ""});
+      connection->flush();
+      connection.reset();
+      return problem;
+    }
+    connection->allowLongFrames();
+    return "";
   }
-  connection->allowLongFrames();
-  return connection;
-}
+
+  const LaunchEnvironment &environment;
+  const Greeting &own;
+  const double seconds;
+  std::unique_ptr<Connection> connection; ///< to rank 0, once it is found
+  std::string where;                      ///< it is looked for, or has been found
+  bool open = false;
+};
+
+} // namespace
 
 Joined joinFirst(const LaunchEnvironment &environment, const Greeting &own, double seconds) {
-  auto begin = Clock::now();
-  auto deadline = begin + std::chrono::milliseconds(int64_t(seconds * 1000));
-  std::unique_ptr<Connection> connection;
-  std::string problem, where;
-  for (size_t turn = 0; !connection; ++turn) {
-    int port = environment.ports[turn % environment.ports.size()];
-    std::string its;
-    connection = tryPort(environment, port, own, its);
-    if (turn < environment.ports.size() || its.rfind("refused", 0) == 0) {
-      problem = its;
-      where = environment.address + ":" + std::to_string(port);
-    }
-    if (!connection && Clock::now() > deadline)
-      throw JoiningFailed{"rank " + std::to_string(own.rank) + " (" + textOf(own.peer) +
-                              ") has not found rank 0 at " + where + " within " +
-                              std::to_string(int64_t(seconds)) + " s: " + problem,
-                          true};
-    if (!connection && turn % environment.ports.size() == environment.ports.size() - 1)
-      usleep(Clock::now() - begin < std::chrono::seconds(2) ? 20'000 : 250'000);
-  }
-  // Rank 0 gives up by itself, and says so.
-  std::optional<Frame> frame;
   try {
-    frame = waitForFrame(*connection, deadline + std::chrono::seconds(30));
-  } catch (const Error &error) {
-    throw JoiningFailed{error.what(), true};
+    return Arrival(environment, own, seconds).run();
+  } catch (const Error &error) { // of a message that is none
+    throw JoiningFailed{error.what(), Speaker::First};
   }
-  if (frame && frame->kind == FrameKind::End)
-    throw JoiningFailed{frame->text, false};
-  if (!frame || frame->kind != FrameKind::Welcome)
-    throw JoiningFailed{"rank 0 died before all ranks had come", own.rank == 1};
-  Joined joined;
-  joined.peers = peersFrom(frame->text, size_t(environment.ranks));
-  joined.connections.push_back(std::move(connection));
-  return joined;
 }
 
 } // namespace partita_rt::cuda

@@ -30,11 +30,18 @@ struct Joined {
   std::vector<std::unique_ptr<Connection>> connections;
 };
 
-/// All ranks fail for one reason, which rank 0 has told them; `speaks`: this one says it.
+/// All ranks fail for one reason. Who says it?
+enum class Speaker : uint8_t {
+  This,    ///< it has told the others that it does
+  Another, ///< which has told this one
+  First,   ///< of those on this machine that notice it: nobody knows the others (first_here.h)
+};
 struct JoiningFailed {
   std::string message;
-  bool speaks;
+  Speaker speaker;
 };
+/// What names the run's occasion of FirstHere.
+std::string meetingOf(const LaunchEnvironment &environment);
 
 /// Waits at most so many seconds. Throws JoiningFailed.
 Joined joinAsFirst(const LaunchEnvironment &environment, const Greeting &own, double seconds);

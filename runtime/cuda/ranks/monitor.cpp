@@ -1,8 +1,9 @@
 // The thread of a rendezvous (monitor.h).
 
 #include "cuda/ranks/monitor.h"
-#include "common/launch.h"
+#include "partita_rt/types.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <fcntl.h>
 #include <poll.h>
@@ -49,10 +50,11 @@ void endProcess(const Ending &ending, const std::string &message, bool speaks) {
 
 //===-- The process's side ------------------------------------------------------------------===//
 
-Monitor::Monitor(int rank, Joined joined, Socket listening, Ending itsEnding)
-    : rank(rank), timeout(timeoutSeconds()), known(std::move(joined.peers)),
-      connections(std::move(joined.connections)), listener(std::move(listening)),
-      ending(std::move(itsEnding)) {
+Monitor::Monitor(int rank, Joined joined, double timeout, std::string itsRun, Socket listener,
+                 Ending itsEnding)
+    : rank(rank), timeout(timeout), run(std::move(itsRun)), known(std::move(joined.peers)),
+      connections(std::move(joined.connections)), port(std::move(listener), run),
+      heard(Clock::now()), ending(std::move(itsEnding)) {
   if (rank == 0)
     hub = std::make_unique<Hub>(known, timeout, [this](int to, Frame frame) {
       if (to == 0)
@@ -69,10 +71,6 @@ Monitor::Monitor(int rank, Joined joined, Socket listening, Ending itsEnding)
 }
 
 Monitor::~Monitor() {
-  {
-    std::lock_guard<std::mutex> lock(mutex);
-    saidGoodbye = true;
-  }
   send({FrameKind::Goodbye, 0, ""});
   thread.join();
 }
@@ -90,21 +88,21 @@ std::vector<std::string> Monitor::gather(const std::string &what, const std::str
   uint32_t number = ++gathers;
   send({FrameKind::Gather, number, pack({what, text})});
   std::unique_lock<std::mutex> lock(mutex);
-  // Rank 0 says who is late; if it does not, it is the late one.
-  auto patience = std::chrono::milliseconds(int64_t(timeout * 1000) + 30'000);
-  if (!news.wait_for(lock, patience, [&] { return gathered.count(number) > 0; })) {
-    lock.unlock();
-    report(Cause::Timeout, "rank 0 does not answer at " + what, "");
-  }
+  // Rank 0 says who is late; if it says nothing at all, that is noticed.
+  news.wait(lock, [&] { return gathered.count(number) > 0; });
   std::vector<std::string> result = std::move(gathered[number]);
   gathered.erase(number);
   return result;
 }
 
 void Monitor::report(Cause cause, const std::string &message, const std::string &question) {
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    reported = "rank " + std::to_string(rank) + ": " + message;
+  }
   send({FrameKind::Report, uint32_t(cause), pack({message, question})});
-  sleep(15); // the thread ends the process, unless rank 0 hangs
-  end("rank " + std::to_string(rank) + ": " + message, true);
+  for (;;) // the thread ends the process
+    pause();
 }
 
 void Monitor::setName(const std::string &name) {
@@ -145,7 +143,9 @@ void Monitor::waitForNews() {
     if (connection)
       waits.push_back(
           {connection->descriptor(), short(POLLIN | (connection->hasUnsent() ? POLLOUT : 0)), 0});
-  poll(waits.data(), waits.size(), hub ? 20 : 500);
+  if (!hub)
+    port.addTo(waits);
+  poll(waits.data(), waits.size(), hub ? 20 : int(std::clamp(timeout * 100, 10.0, 500.0)));
   char bytes[256];
   while (read(wakeRead.get(), bytes, sizeof(bytes)) > 0)
     ;
@@ -171,6 +171,7 @@ void Monitor::exchange() {
     bool open = connection->flush();
     open = connection->receive() && open;
     while (std::optional<Frame> frame = connection->next()) {
+      heard = now;
       if (hub)
         hub->handle(int(i), *frame, now);
       else
@@ -182,10 +183,10 @@ void Monitor::exchange() {
     if (hub)
       hub->closed(int(i), now);
     else if (!farewell)
-      lostFirst();
+      succeed(nameOf(known, 0) + " died");
   }
   if (!hub)
-    return;
+    return checkSilence();
   hub->tick(now);
   for (auto &connection : connections)
     if (connection)
@@ -219,38 +220,58 @@ void Monitor::received(const Frame &frame) {
   case FrameKind::Farewell:
     farewell = true;
     return;
+  case FrameKind::Beat:
+    return;
   default:
     partita_rt::fail("a message of rank 0 is not what it should be");
   }
 }
 
-/// Rank 0 is gone: the lowest of those that live says so. It keeps its port open until the others
-/// have seen it.
-void Monitor::lostFirst() {
-  const Peer &first = known[0];
-  bool lowest = true;
-  for (int other = 1; other < rank && lowest; ++other) {
-    std::string problem;
-    const Peer &peer = known[size_t(other)];
-    lowest = !connectTo(peer.address, peer.port, 0.5, problem).isOpen();
-  }
-  if (lowest)
-    usleep(100'000);
-  Ending last;
+/// Has rank 0 not been heard of, or another rank not? Who has reported something waits a moment for
+/// what becomes of it; the others a second longer than a collective may take, whose report says
+/// more.
+void Monitor::checkSilence() {
+  std::string mine;
   {
     std::lock_guard<std::mutex> lock(mutex);
-    last = ending;
+    mine = reported;
   }
-  auto abort = std::move(last.abort);
-  last.abort = [abort, lowest] {
-    if (lowest)
-      usleep(500'000);
-    if (abort)
-      abort();
-  };
-  endProcess(last,
-             "rank 0 (host " + first.host + ", process " + std::to_string(first.process) + ") died",
-             lowest);
+  double silence = std::chrono::duration<double>(Clock::now() - heard).count();
+  if (!farewell && silence > (mine.empty() ? timeout + 1 : std::min(timeout, 3.0)))
+    succeed(mine.empty() ? nameOf(known, 0) + " has not answered for " +
+                               std::to_string(int64_t(timeout)) + " s"
+                         : mine + "; " + nameOf(known, 0) + " does not answer");
+  for (const Frame &frame : port.serve()) {
+    if (frame.kind == FrameKind::Over)
+      end("", false);
+    succeed(frame.text);
+  }
+}
+
+/// Rank 0 is lost. The thread goes on answering others that ask, so another one asks.
+void Monitor::succeed(const std::string &message) {
+  if (succeeding)
+    return;
+  succeeding = true;
+  std::thread([this, message] {
+    if (anotherSpeaks(known, rank, run, message)) {
+      sleep(10); // until it has said so: launchers end all ranks when one has ended
+      end("", false);
+    }
+    Ending last;
+    {
+      std::lock_guard<std::mutex> lock(mutex);
+      last = ending;
+    }
+    last.abort = [this, abort = std::move(last.abort)] {
+      send({FrameKind::Over, 0, ""}); // to rank 0
+      tellOver(known, rank, run);
+      usleep(500'000); // for those that ask still
+      if (abort)
+        abort();
+    };
+    endProcess(last, message, true);
+  }).detach();
 }
 
 void Monitor::end(const std::string &message, bool speaks) {

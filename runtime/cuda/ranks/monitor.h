@@ -5,6 +5,7 @@
 #define PARTITA_RT_CUDA_MONITOR_H
 
 #include "cuda/ranks/joining.h"
+#include "cuda/ranks/succession.h"
 
 #include <condition_variable>
 #include <deque>
@@ -24,8 +25,9 @@ struct Ending {
 
 class Monitor {
 public:
-  /// `listener`: at its port this process is seen to live.
-  Monitor(int rank, Joined joined, Socket listener, Ending ending);
+  /// Waits so many seconds for other ranks. `run`: its name; `listener`: at its port this process
+  /// is seen to live.
+  Monitor(int rank, Joined joined, double timeout, std::string run, Socket listener, Ending ending);
   /// Says goodbye, and waits until all have.
   ~Monitor();
 
@@ -44,16 +46,20 @@ private:
   void waitForNews();
   void exchange();
   void received(const Frame &frame);
-  void lostFirst();
+  void checkSilence();
+  void succeed(const std::string &message);
   [[noreturn]] void end(const std::string &message, bool speaks);
 
   const int rank;
   const double timeout;
+  const std::string run;
   std::vector<Peer> known;
   std::vector<std::unique_ptr<Connection>> connections; ///< on rank 0 by rank, else one
   std::unique_ptr<Hub> hub;                             ///< of rank 0
   std::deque<Frame> toSelf;                             ///< from the hub
-  Socket listener;
+  OwnPort port;
+  Clock::time_point heard; ///< of rank 0
+  bool succeeding = false;
   Socket wakeRead, wakeWrite;
 
   std::mutex mutex;
@@ -61,7 +67,8 @@ private:
   std::deque<Frame> outgoing;
   uint32_t gathers = 0; ///< begun
   std::map<uint32_t, std::vector<std::string>> gathered;
-  bool saidGoodbye = false, farewell = false;
+  std::string reported; ///< what this process ends with, if rank 0 does not say otherwise
+  bool farewell = false;
   Ending ending;
   std::function<std::string(const std::string &)> answer;
 

@@ -1,14 +1,15 @@
 // The processes of a run (rendezvous.h).
 
 #include "cuda/ranks/rendezvous.h"
-#include "common/launch.h"
+#include "cuda/ranks/first_here.h"
 #include "cuda/ranks/monitor.h"
 
 #include <algorithm>
 
 namespace partita_rt::cuda {
 
-Rendezvous::Rendezvous(const LaunchEnvironment &itsEnvironment, const std::string &name)
+Rendezvous::Rendezvous(const LaunchEnvironment &itsEnvironment, const std::string &name,
+                       double timeout)
     : environment(itsEnvironment), ending(std::make_unique<Ending>()) {
   ending->name = name;
   if (environment.ranks == 1) {
@@ -18,14 +19,18 @@ Rendezvous::Rendezvous(const LaunchEnvironment &itsEnvironment, const std::strin
   }
   Socket listener = listenOn(0);
   Greeting own = greetingOf(environment, listener.isOpen() ? portOf(listener) : 0);
-  double seconds = std::min(timeoutSeconds(), 300.0);
+  double seconds = std::min(timeout, 300.0);
   try {
     Joined joined = environment.rank == 0 ? joinAsFirst(environment, own, seconds)
                                           : joinFirst(environment, own, seconds);
-    monitor = std::make_unique<Monitor>(environment.rank, std::move(joined), std::move(listener),
-                                        *ending);
+    monitor = std::make_unique<Monitor>(environment.rank, std::move(joined), timeout,
+                                        environment.run, std::move(listener), *ending);
   } catch (const JoiningFailed &failure) {
-    endProcess(*ending, failure.message, failure.speaks);
+    if (failure.speaker != Speaker::First)
+      endProcess(*ending, failure.message, failure.speaker == Speaker::This);
+    FirstHere first(meetingOf(environment));
+    ending->abort = [&] { first.linger(); };
+    endProcess(*ending, failure.message, first.speaks());
   }
 }
 

@@ -2,8 +2,9 @@
 //
 // Rank 0 listens; every other rank keeps a TCP connection to it. A thread of each process reads the
 // connections, whatever the process itself does meanwhile: a rank that fails, dies (its connection
-// ends without a goodbye) or was started for another number of ranks ends all of them: each exits
-// with code 1, and one, the lowest that lives, says why. Nobody waits for those that are gone.
+// ends without a goodbye), hangs or was started for another number of ranks ends all of them: each
+// exits with code 1, and one, the lowest that lives, says why. Nobody waits for those that are
+// gone.
 //
 //     Rendezvous rendezvous(readEnvironment(), program.name);    // "gpt2: error: rank 2 ... died"
 //     std::vector<std::string> ids = rendezvous.allGather(id, "NCCL ids");
@@ -11,11 +12,17 @@
 //     rendezvous.fail("cudaMalloc: out of memory");              // all ranks end here
 //
 // Contract: all ranks call allGather, broadcast, agree and barrier in one order with the same
-// `what`; else, and when PARTITA_RT_TIMEOUT seconds pass, all ranks fail with who is where.
+// `what`; else, and when PARTITA_RT_TIMEOUT seconds pass, all ranks fail with who is where. That
+// rank 0 lives the others hear about every second; of one that is silent for as long (a process
+// that is stopped, a host that is gone) those that live say so by themselves (succession.h).
+//
+// Before they have met ranks know of rank 0 alone. If that is not there, or their environment is
+// wrong, one of each machine says so (first_here.h).
 
 #ifndef PARTITA_RT_CUDA_RENDEZVOUS_H
 #define PARTITA_RT_CUDA_RENDEZVOUS_H
 
+#include "common/launch.h"
 #include "cuda/ranks/launch_environment.h"
 
 #include <functional>
@@ -49,9 +56,10 @@ struct Ending;
 class Rendezvous {
 public:
   /// Meets the other ranks. Ends the process with a message, as fail does, when they do not come
-  /// within PARTITA_RT_TIMEOUT (at most 300) seconds or contradict each other. `name`: what
-  /// messages begin with.
-  explicit Rendezvous(const LaunchEnvironment &environment, const std::string &name = "");
+  /// within `timeout` (at most 300) seconds or contradict each other. `name`: what messages begin
+  /// with.
+  explicit Rendezvous(const LaunchEnvironment &environment, const std::string &name = "",
+                      double timeout = timeoutSeconds());
   /// Says goodbye, and waits until all have.
   ~Rendezvous();
   Rendezvous(const Rendezvous &) = delete;

@@ -377,6 +377,20 @@ TEST_F(Timeouts, AGraphThatDoesNotEndIsNamed) {
                      nameOf(all[1], 1) + " has not begun it: its last is step 2");
 }
 
+TEST_F(Timeouts, Rank0ThatHangsIsNamedWithTheCollective) {
+  auto all = runGpus(freePort(), [](GpuRank &gpu) {
+    gpu.rendezvous.barrier("before");
+    if (gpu.rank.rank == 0)
+      raise(SIGSTOP);
+    float *data = deviceFloats(10);
+    allReduce(gpu.rank.group(0), {{data, 10}}, "h.1.mlp");
+  });
+  EXPECT_EQ(all[1].code, 1);
+  EXPECT_EQ(textOf(all), "test: error: rank 1: all_reduce #1 (float32, 40 bytes in 1 piece) for "
+                         "h.1.mlp over axis dp is not complete 1 s after it was begun; " +
+                             nameOf(all[0], 0) + " does not answer\n");
+}
+
 TEST(NcclGroup, ARankThatDiesEndsTheOther) {
   auto all = runGpus(freePort(), [](GpuRank &gpu) {
     if (gpu.rank.rank == 1)

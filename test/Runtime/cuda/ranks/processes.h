@@ -6,6 +6,7 @@
 #include "cuda/ranks/rendezvous.h"
 #include "cuda/ranks/wire.h"
 
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -23,7 +24,8 @@ struct Ended {
   std::string text;
 };
 
-/// body(rank) in a process each; 0 if it returns, 3 with its message if it throws.
+/// body(rank) in a process each; 0 if it returns, 3 with its message if it throws. One that stops
+/// is killed when the others have ended.
 inline std::vector<Ended> runRanks(int ranks, const std::function<void(int)> &body) {
   std::vector<Ended> all;
   std::vector<std::FILE *> outputs;
@@ -44,9 +46,15 @@ inline std::vector<Ended> runRanks(int ranks, const std::function<void(int)> &bo
     }
     all.push_back({child, 0, ""});
   }
+  std::vector<int> statuses(all.size());
+  for (size_t rank = 0; rank < all.size(); ++rank)
+    waitpid(all[rank].process, &statuses[rank], WUNTRACED);
   for (size_t rank = 0; rank < all.size(); ++rank) {
-    int status = 0;
-    waitpid(all[rank].process, &status, 0);
+    int status = statuses[rank];
+    if (WIFSTOPPED(status)) {
+      kill(all[rank].process, SIGKILL);
+      waitpid(all[rank].process, &status, 0);
+    }
     all[rank].code = WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
     std::rewind(outputs[rank]);
     char buffer[4096];

@@ -9,14 +9,16 @@
 #include <csignal>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 
 namespace partita_rt::cuda {
 namespace {
 
-/// All ranks ended with code 1 (but `except`), and one said so, in these words.
+/// All ranks ended with code 1 (but `except` and those that were killed), and one said so, in these
+/// words.
 void expectEnd(const std::vector<Ended> &all, const std::string &message, int except = -1) {
   for (size_t r = 0; r < all.size(); ++r)
-    if (int(r) != except) {
+    if (int(r) != except && all[r].code != -SIGKILL) {
       EXPECT_EQ(all[r].code, 1) << r << ": " << all[r].text;
     }
   EXPECT_EQ(textOf(all), "test: error: " + message + "\n");
@@ -109,6 +111,110 @@ TEST(Rendezvous, Rank0ThatDiesEndsAll) {
   expectEnd(all, nameOf(all[0], 0) + " died", 0);
 }
 
+/// Of ranks that wait for a second.
+class Patience : public testing::Test {
+protected:
+  Patience() { setenv("PARTITA_RT_TIMEOUT", "1", 1); }
+  ~Patience() override { unsetenv("PARTITA_RT_TIMEOUT"); }
+};
+
+TEST_F(Patience, Rank0ThatHangsEndsAll) {
+  int port = freePort();
+  auto all = runRanks(4, [&](int rank) {
+    Rendezvous ranks(placeOf(rank, 4, port), "test");
+    ranks.barrier("before");
+    if (rank == 0)
+      raise(SIGSTOP);
+    if (rank == 3)
+      ranks.barrier("after");
+    pause();
+  });
+  EXPECT_EQ(all[0].code, -SIGKILL);
+  expectEnd(all, nameOf(all[0], 0) + " has not answered for 1 s");
+}
+
+/// Of those that live the lowest says what another one has reported.
+TEST_F(Patience, Rank0ThatHangsAsARankReports) {
+  int port = freePort();
+  auto all = runRanks(4, [&](int rank) {
+    Rendezvous ranks(placeOf(rank, 4, port), "test");
+    ranks.barrier("before");
+    if (rank < 2)
+      raise(SIGSTOP);
+    if (rank == 3)
+      ranks.report(Cause::Timeout, "all_reduce #4 is not complete", "#4");
+    pause();
+  });
+  EXPECT_EQ(all[1].code, -SIGKILL);
+  expectEnd(all,
+            "rank 3: all_reduce #4 is not complete; " + nameOf(all[0], 0) + " does not answer");
+}
+
+/// One that goes on after all is told so by those that have ended, before it sees that they have.
+TEST(Rendezvous, Rank0ThatComesBackSaysNothing) {
+  std::vector<Frame> sent;
+  Hub hub(std::vector<Peer>(3), 1, [&](int rank, const Frame &frame) {
+    if (rank == 0)
+      sent.push_back(frame);
+  });
+  auto now = Clock::now();
+  hub.closed(1, now);
+  hub.handle(2, {FrameKind::Over, 0, ""}, now);
+  hub.closed(2, now);
+  hub.tick(now + std::chrono::seconds(1));
+  ASSERT_EQ(sent.size(), 1u);
+  EXPECT_EQ(sent[0].kind, FrameKind::End);
+  EXPECT_EQ(sent[0].number, kNobody);
+}
+
+/// All of three ranks ended with code 1, and one of them said so, a line with these words.
+void expectOneLine(const std::vector<Ended> &all, const std::string &words) {
+  std::string text = textOf(all);
+  EXPECT_NE(text.find(words), std::string::npos) << text;
+  EXPECT_EQ(text.find('\n'), text.size() - 1) << text;
+  for (const Ended &each : all)
+    EXPECT_TRUE(each.code == 1 || each.code == -SIGKILL) << each.code;
+}
+
+TEST_F(Patience, Rank0ThatDoesNotComeEndsAll) {
+  int port = freePort();
+  auto all = runRanks(3, [&](int rank) {
+    usleep(100'000 * useconds_t(rank));
+    Rendezvous ranks(placeOf(rank + 1, 4, port), "test");
+  });
+  expectOneLine(all, " has not found rank 0 at 127.0.0.1:" + std::to_string(port) +
+                         " within 1 s: Connection refused\n");
+}
+
+/// Rank 1 has been let in by then, rank 2 comes later.
+TEST_F(Patience, Rank0ThatHangsAsRanksMeetEndsAll) {
+  int port = freePort();
+  auto all = runRanks(3, [&](int rank) {
+    if (rank == 0) {
+      struct sigaction stop {};
+      stop.sa_handler = [](int) { raise(SIGSTOP); };
+      sigaction(SIGALRM, &stop, nullptr);
+      itimerval soon{{}, {0, 400'000}};
+      setitimer(ITIMER_REAL, &soon, nullptr);
+    }
+    if (rank == 2)
+      usleep(800'000);
+    Rendezvous ranks(placeOf(rank, 3, port), "test");
+  });
+  expectOneLine(all, nameOf(all[1], 1) + " has not heard of rank 0 at 127.0.0.1:" +
+                         std::to_string(port) + " for 1 s: not all ranks had come\n");
+}
+
+TEST_F(Patience, AHostThatIsNoneEndsAll) {
+  int port = freePort();
+  auto all = runRanks(3, [&](int rank) {
+    LaunchEnvironment place = placeOf(rank, 3, port);
+    place.address = "no host";
+    Rendezvous ranks(place, "test");
+  });
+  expectOneLine(all, " cannot look for rank 0: no host: ");
+}
+
 TEST(Rendezvous, AFailureEndsAllAndTheLowestRanksCounts) {
   int port = freePort();
   auto all = runRanks(3, [&](int rank) {
@@ -161,9 +267,8 @@ TEST(Rendezvous, RanksThatDifferOrLeaveFail) {
   expectEnd(all, "rank 0: waits at NCCL's ids for " + nameOf(all[1], 1) + ", which has ended");
 }
 
-TEST(Rendezvous, ARankThatIsLateEndsAll) {
+TEST_F(Patience, ARankThatIsLateEndsAll) {
   int port = freePort();
-  setenv("PARTITA_RT_TIMEOUT", "1", 1);
   auto all = runRanks(2, [&](int rank) {
     Rendezvous ranks(placeOf(rank, 2, port), "test");
     if (rank == 1)
@@ -184,7 +289,6 @@ TEST(Rendezvous, ARankThatIsLateEndsAll) {
   all = runRanks(1, [&](int) { Rendezvous ranks(placeOf(1, 2, port), "test"); });
   expectEnd(all, nameOf(all[0], 1) + " has not found rank 0 at 127.0.0.1:" + std::to_string(port) +
                      " within 1 s: Connection refused");
-  unsetenv("PARTITA_RT_TIMEOUT");
 }
 
 /// Connects, sends so many bytes, and returns what comes back until the other end closes.

@@ -1,0 +1,107 @@
+// Ranks that ask each other who speaks (succession.h).
+
+#include "cuda/ranks/succession.h"
+#include "partita_rt/types.h"
+
+#include <algorithm>
+
+namespace partita_rt::cuda {
+
+//===-- Who is asked ------------------------------------------------------------------------===//
+
+void OwnPort::addTo(std::vector<pollfd> &waits) const {
+  if (listener.isOpen())
+    waits.push_back({listener.get(), POLLIN, 0});
+  for (const Visitor &visitor : visitors)
+    waits.push_back({visitor.connection->descriptor(), POLLIN, 0});
+}
+
+std::vector<Frame> OwnPort::serve() {
+  std::vector<Frame> said;
+  auto now = Clock::now();
+  while (listener.isOpen() && visitors.size() < 4096) {
+    Socket socket = acceptFrom(listener);
+    if (!socket.isOpen())
+      break;
+    visitors.push_back({std::make_unique<Connection>(std::move(socket)), now});
+  }
+  for (Visitor &visitor : visitors) {
+    bool open = visitor.connection->receive() && now < visitor.came + std::chrono::seconds(10);
+    try {
+      while (std::optional<Frame> frame = visitor.connection->next()) {
+        std::vector<std::string> fields = unpack(frame->text, 2);
+        if (fields[0] != run || (frame->kind != FrameKind::Lost && frame->kind != FrameKind::Over))
+          fail("no rank of this run");
+        if (frame->kind == FrameKind::Lost)
+          visitor.connection->send({FrameKind::Here, 0, run});
+        said.push_back({frame->kind, 0, fields[1]});
+      }
+      open = visitor.connection->flush() && open;
+    } catch (const Error &) {
+      open = false; // a stranger
+    }
+    if (!open)
+      visitor.connection.reset();
+  }
+  visitors.erase(std::remove_if(visitors.begin(), visitors.end(),
+                                [](const Visitor &each) { return !each.connection; }),
+                 visitors.end());
+  return said;
+}
+
+//===-- Who asks ----------------------------------------------------------------------------===//
+
+/// How long a process that lives takes to answer, at most, in seconds.
+constexpr double kAnswers = 0.5;
+
+/// A connection to the rank over which it has been sent the frame; null if it cannot be reached.
+static std::unique_ptr<Connection> send(const Peer &peer, FrameKind kind, const std::string &run,
+                                        const std::string &message) {
+  std::string problem;
+  try {
+    Socket socket = connectTo(peer.address, peer.port, kAnswers, problem);
+    if (!socket.isOpen())
+      return nullptr;
+    auto connection = std::make_unique<Connection>(std::move(socket));
+    // What does not fit into a stranger's message is cut.
+    connection->send({kind, 0, pack({run, message.substr(0, Connection::kGreetingBytes / 2)})});
+    return connection->flush() ? std::move(connection) : nullptr;
+  } catch (const Error &) {
+    return nullptr;
+  }
+}
+
+static bool lives(const Peer &peer, const std::string &run, const std::string &message) {
+  std::unique_ptr<Connection> connection = send(peer, FrameKind::Lost, run, message);
+  auto deadline = Clock::now() + std::chrono::milliseconds(int64_t(kAnswers * 1000));
+  for (bool open = bool(connection); open;) {
+    try {
+      if (std::optional<Frame> frame = connection->next())
+        return frame->kind == FrameKind::Here && frame->text == run;
+    } catch (const Error &) {
+      return false;
+    }
+    auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
+    pollfd wait{connection->descriptor(), POLLIN, 0};
+    if (left.count() <= 0 || poll(&wait, 1, int(left.count())) < 0)
+      return false;
+    open = connection->receive();
+  }
+  return false;
+}
+
+bool anotherSpeaks(const std::vector<Peer> &peers, int rank, const std::string &run,
+                   const std::string &message) {
+  for (int other = 1; other < rank; ++other)
+    if (lives(peers[size_t(other)], run, message))
+      return true;
+  return false;
+}
+
+void tellOver(const std::vector<Peer> &peers, int rank, const std::string &run) {
+  auto deadline = Clock::now() + std::chrono::milliseconds(1500);
+  for (size_t other = size_t(rank) + 1; other < peers.size() && Clock::now() < deadline; ++other)
+    send(peers[other], FrameKind::Over, run, "");
+}
+
+} // namespace partita_rt::cuda
