@@ -195,7 +195,6 @@ int programMain(int argc, char **argv, const Program &program) {
   };
   try {
     joined = std::make_unique<World>(program);
-    timeoutSeconds(); // what is wrong with it is said now
   } catch (const std::exception &exception) {
     return say(exception.what());
   }
@@ -203,6 +202,7 @@ int programMain(int argc, char **argv, const Program &program) {
   Session session;
   std::string error;
   try {
+    timeoutSeconds(); // what is wrong with it is said now
     checkProgram(program);
     session.options = parseOptions(argc, argv, program);
     if (!session.options.help && !onlyCensus(session.options))

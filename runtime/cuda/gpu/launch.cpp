@@ -8,9 +8,11 @@
 #include "cuda/cuda.h"
 #include "cuda/gpu/gpu.h"
 #include "cuda/gpu/host_group.h"
+#include "cuda/ranks/first_here.h"
 #include "cuda/ranks/nccl_group.h"
 #include "cuda/ranks/rendezvous.h"
 
+#include <cstdio>
 #include <cstdlib>
 
 namespace partita_rt {
@@ -131,13 +133,36 @@ void endCollectives(Rank &rank) {
 
 /// Is not there where the program's ranks are others than the processes.
 struct World::Launch {
-  explicit Launch(const cuda::LaunchEnvironment &environment) : rendezvous(environment) {}
+  explicit Launch(const cuda::LaunchEnvironment &environment)
+      : rendezvous(environment, "", secondsToMeet()) {}
   cuda::Rendezvous rendezvous;
+
+  /// What is wrong with the environment's is said when the ranks have met.
+  static double secondsToMeet() {
+    try {
+      return timeoutSeconds();
+    } catch (const std::exception &) {
+      return 300;
+    }
+  }
 };
+
+/// Ranks whose launcher's variables are wrong cannot meet: of those on a machine one says so.
+static cuda::LaunchEnvironment readEnvironment(const char *program) {
+  try {
+    return cuda::readEnvironment();
+  } catch (const std::exception &exception) {
+    cuda::FirstHere first(cuda::launchName());
+    if (first.speaks())
+      std::fprintf(stderr, "%s: error: %s\n", program, exception.what());
+    first.linger();
+    std::exit(1);
+  }
+}
 
 /// Processes that are not as many as the ranks do not wait for each other to learn it.
 World::World(const Program &program) {
-  cuda::LaunchEnvironment environment = cuda::readEnvironment();
+  cuda::LaunchEnvironment environment = readEnvironment(program.name);
   processRank = environment.rank;
   processCount = environment.ranks;
   if (processCount != rankCount(program))

@@ -181,6 +181,16 @@ LaunchEnvironment readEnvironment() {
   return {};
 }
 
+std::string launchName() {
+  std::string text = "launch";
+  for (const char *name :
+       {"WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "PARTITA_RUN_ID", "TORCHELASTIC_RUN_ID",
+        "TORCHELASTIC_RESTART_COUNT", "OMPI_COMM_WORLD_SIZE", "PMIX_NAMESPACE",
+        "OMPI_MCA_ess_base_jobid", "SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_STEP_NUM_TASKS"})
+    text += " " + textOf(name);
+  return text;
+}
+
 std::string firstHost(const std::string &list) {
   std::string host;
   size_t at = 0;

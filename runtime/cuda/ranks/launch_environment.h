@@ -28,6 +28,10 @@ struct LaunchEnvironment {
 /// rank where no launcher is seen. Throws Error for values that are none, or contradict each other.
 LaunchEnvironment readEnvironment();
 
+/// What tells the ranks of this launch from others, however wrong their variables are: all that are
+/// the same for each of them.
+std::string launchName();
+
 /// "gpu-003" of "gpu-[003-007,9],login". Throws Error for what is no list of hosts.
 std::string firstHost(const std::string &list);
 
