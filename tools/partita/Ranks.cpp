@@ -1,7 +1,7 @@
 //===- Ranks.cpp - starting ranks, and ending them together -----------------------------------===//
 //
-// The ranks find each other by themselves (runtime/cuda/ranks/rendezvous.h) and end together when one
-// fails; what is left to do here is to see that none outlives the others, whatever happened.
+// The ranks find each other by themselves (runtime/cuda/ranks/rendezvous.h) and end together when
+// one fails; what is left to do here is to see that none outlives the others, whatever happened.
 //
 //===------------------------------------------------------------------------------------------------===//
 
@@ -118,27 +118,37 @@ private:
       if ((failed || interrupted) && !ending)
         ending = Clock::now();
       double seconds = ending ? std::chrono::duration<double>(Clock::now() - *ending).count() : 0;
-      if (signals == 0 && (interrupted || seconds > kGrace))
+      if (signals == 0 && (interrupted || seconds > kGrace)) {
+        sayDeath();
         signalAll(SIGTERM), ++signals;
-      else if (signals == 1 && seconds > kGrace + kAsked)
+      } else if (signals == 1 && seconds > kGrace + kAsked)
         signalAll(SIGKILL), ++signals;
       usleep(20'000);
     }
+    sayDeath();
     return interrupted ? 128 + interrupted : failed;
   }
 
-  /// Has the rank done all it should? What it could not say itself is said here.
+  /// Of a rank that was killed the others say so, unless they have come to the same end.
+  void sayDeath() {
+    if (!death.empty() && !othersSpeak && !interrupted)
+      fail(command, death);
+    death.clear();
+  }
+
+  /// Has the rank done all it should?
   bool note(pid_t process, int status) {
     auto place = std::find(processes.begin(), processes.end(), process);
     if (place == processes.end())
       return true;
     size_t rank = place - processes.begin();
     *place = 0;
-    if (WIFSIGNALED(status) && !interrupted && signals == 0)
-      fail(command, "rank " + std::to_string(rank) + " was ended by signal " +
-                        std::to_string(WTERMSIG(status)) + " (" + strsignal(WTERMSIG(status)) +
-                        ")");
-    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    if (WIFSIGNALED(status) && signals == 0 && death.empty())
+      death = "rank " + std::to_string(rank) + " was ended by signal " +
+              std::to_string(WTERMSIG(status)) + " (" + strsignal(WTERMSIG(status)) + ")";
+    bool done = WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    othersSpeak |= WIFEXITED(status) && !done;
+    return done;
   }
 
   int alive() const { return int(processes.size() - llvm::count(processes, 0)); }
@@ -157,6 +167,8 @@ private:
   StringRef command;
   std::vector<pid_t> processes; ///< by rank; 0: has ended
   int signals = 0;              ///< how many they have been sent
+  std::string death;            ///< of the first rank that a signal ended, to be said
+  bool othersSpeak = false;     ///< a rank has failed by itself, so one has said why
 };
 
 } // namespace
