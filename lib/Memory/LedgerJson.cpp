@@ -288,15 +288,94 @@ static json::Object describe(ModuleOp module, Side side) {
       {"ledger", std::move(buffers)}};
 }
 
-json::Object memory::describe(ModuleOp module) {
-  json::Object result = ::describe(module, Side::Device);
-  if (auto forward = module->getAttrOfType<IntegerAttr>(RtDialect::kForwardArenaBytes))
-    result["forward_arena"] = forward.getInt();
-  if (rt::isForCuda(module)) { // beside the arenas, as long as the program lives
-    auto scratch = module->getAttrOfType<IntegerAttr>(RtDialect::kScratchBytes);
-    result["scratch"] = scratch ? scratch.getInt() : 0;
+//===----------------------------------------------------------------------------------------------===//
+// The device's memory, part by part
+//===----------------------------------------------------------------------------------------------===//
+
+ArrayRef<Part> memory::deviceParts() {
+  static constexpr Part parts[] = {
+      {"persistent", "persistent", true},
+      {"arena", "arena", true},
+      {"inputs", "inputs", false},
+      {"scratch", "scratch", false},
+      {"products_workspace", "workspace of matrix products", false},
+  };
+  return parts;
+}
+
+int64_t memory::deviceBytes(const json::Object &memory) {
+  int64_t sum = 0;
+  for (const Part &part : deviceParts())
+    sum += number(memory, part.key);
+  return sum;
+}
+
+/// The inputs of a program by name, each with the type of one rank's micro-batch; how many of these
+/// a step has. Those of several functions, one name, are one.
+static int64_t collectInputs(ModuleOp module, llvm::StringMap<RankedTensorType> &types) {
+  auto note = [&](StringRef name, Type type) {
+    if (auto tensor = dyn_cast<RankedTensorType>(type); tensor && tensor.hasStaticShape())
+      types[name] = tensor;
+  };
+  if (auto program = module->getAttrOfType<DictionaryAttr>(RtDialect::kProgram)) {
+    if (auto inputs = program.getAs<ArrayAttr>("inputs"))
+      for (Attribute each : inputs)
+        if (auto input = dyn_cast<DictionaryAttr>(each))
+          if (auto type = input.getAs<TypeAttr>("type"))
+            note(string(input, "name"), type.getValue());
+    return number(program, "accumulate");
+  }
+  int64_t accumulate = 1;
+  for (auto function : module.getOps<func::FuncOp>())
+    for (unsigned i = 0; i < function.getNumArguments(); ++i) {
+      auto type = dyn_cast<RankedTensorType>(function.getArgumentTypes()[i]);
+      if (type && type.getRank() > 0 && function.getName() == "train_step") {
+        accumulate = type.getDimSize(0);
+        type = train::AccumulateOp::microBatchType(type);
+      }
+      for (StringRef key : {train::TrainDialect::kName, train::TrainDialect::kRole})
+        if (auto name = function.getArgAttrOfType<StringAttr>(i, key);
+            type && name && !name.getValue().empty()) {
+          note(name.getValue(), type);
+          break;
+        }
+    }
+  return accumulate;
+}
+
+/// Bytes of a step's inputs as the runtime allocates them (runtime/common/launch.h): all of its
+/// micro-batches.
+static int64_t inputBytes(ModuleOp module) {
+  llvm::StringMap<RankedTensorType> types;
+  int64_t accumulate = collectInputs(module, types), sum = 0;
+  for (const auto &entry : types) {
+    RankedTensorType type = entry.getValue();
+    sum += align(accumulate * type.getNumElements() * rt::elementBytes(type.getElementType()));
+  }
+  return sum;
+}
+
+json::Object memory::deviceSizes(ModuleOp module) {
+  auto count = [&](StringRef key) {
+    auto attribute = module->getAttrOfType<IntegerAttr>(key);
+    return attribute ? attribute.getInt() : 0;
+  };
+  json::Object result{{"persistent", count(RtDialect::kPersistentBytes)},
+                      {"arena", count(RtDialect::kArenaBytes)},
+                      {"inputs", inputBytes(module)}};
+  if (rt::isForCuda(module)) {
+    result["scratch"] = count(RtDialect::kScratchBytes);
     result["products_workspace"] = partita_rt::cuda::kProductsWorkspace;
   }
+  return result;
+}
+
+json::Object memory::describe(ModuleOp module) {
+  json::Object result = ::describe(module, Side::Device);
+  for (auto &[key, value] : deviceSizes(module))
+    result[key] = std::move(value);
+  if (auto forward = module->getAttrOfType<IntegerAttr>(RtDialect::kForwardArenaBytes))
+    result["forward_arena"] = forward.getInt();
   if (module->hasAttr(RtDialect::kHostBytes) || module->hasAttr(RtDialect::kPinnedBytes))
     result["host"] = ::describe(module, Side::Host);
   return result;

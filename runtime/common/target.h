@@ -15,6 +15,8 @@
 
 namespace partita_rt {
 
+struct RunOptions;
+
 /// Is a rank's device memory the host's, at the same addresses?
 bool deviceIsHost();
 
@@ -40,6 +42,14 @@ void call(Rank &rank, void (*function)(Rank &));
 /// Tries the algorithms of matrix products (--tune) in one call of the function, whose inputs are
 /// all zero, and writes the choices to `path`. All ranks call it; rank 0 chooses.
 void tune(Rank &rank, void (*function)(Rank &), const std::string &path);
+
+/// What a rank takes of its device's memory, in bytes, and why: the sum that the compiler
+/// announces.
+struct MemoryPart {
+  const char *what;
+  int64_t bytes;
+};
+std::vector<MemoryPart> deviceParts(const Program &program, const RunOptions *options);
 
 /// What the device says of its memory, for the summary; "" where it is the host's.
 std::string deviceMemoryText(const Rank &rank);

@@ -185,10 +185,13 @@ int64_t residentAtMost() {
 
 void printMemory(const Rank &rank, const RunOptions &options) {
   const Program &program = *rank.program;
-  int64_t inputs = inputBytes(program), arena = arenaBytes(program, &options);
-  writeLine("memory", grouped(program.persistentBytes + arena + inputs) +
-                          " bytes per rank: " + grouped(program.persistentBytes) + " persistent, " +
-                          grouped(arena) + " arena, " + grouped(inputs) + " inputs");
+  int64_t sum = 0;
+  std::string parts;
+  for (const MemoryPart &part : deviceParts(program, &options)) {
+    sum += part.bytes;
+    parts += (parts.empty() ? "" : ", ") + grouped(part.bytes) + " " + part.what;
+  }
+  writeLine("memory", grouped(sum) + " bytes per rank: " + parts);
   if (program.hostBytes + program.pinnedBytes > 0)
     writeLine("", grouped(program.hostBytes + program.pinnedBytes) +
                       " bytes of the host's memory: " + grouped(program.hostBytes) +

@@ -2,6 +2,7 @@
 
 #include "common/target.h"
 
+#include "common/launch.h"
 #include "cpu/storage.h"
 #include "partita_rt/random.h"
 
@@ -36,6 +37,12 @@ void sendInputs(Rank &, int64_t) {}
 
 void tune(Rank &, void (*)(Rank &), const std::string &) {
   fail("%s", whyNotHere("--tune").c_str());
+}
+
+std::vector<MemoryPart> deviceParts(const Program &program, const RunOptions *options) {
+  return {{"persistent", program.persistentBytes},
+          {"arena", arenaBytes(program, options)},
+          {"inputs", inputBytes(program)}};
 }
 
 std::string deviceMemoryText(const Rank &) { return ""; }

@@ -2,6 +2,7 @@
 
 #include "dialects/Rt/Rt.h"
 #include "partita/Emit/Emit.h"
+#include "partita/Memory/Ledger.h"
 #include "partita/Pipelines/Pipelines.h"
 #include "tools/partita/ConfigOptions.h"
 #include "tools/partita/Expectations.h"
@@ -214,7 +215,14 @@ static std::optional<Footprint> planAgain(Session &session, const CompileOptions
   if (first < 0 || !setTarget(*module, first, o).empty() ||
       failed(runPhases(*module, first, phaseIndex("memory"), request.plan)))
     return {};
-  return footprintOf(*module);
+  std::optional<Footprint> footprint = footprintOf(*module);
+  // What kernels of GPUs need beside it is known a phase later, which leaves nothing to count.
+  if (footprint && rt::isForCuda(*module)) {
+    if (failed(runPhases(*module, phaseIndex("lower"), phaseIndex("lower"), request.plan)))
+      return {};
+    footprint->bytes = memory::deviceBytes(memory::deviceSizes(*module));
+  }
+  return footprint;
 }
 
 int partita::tool::compileMain(Arguments arguments) {

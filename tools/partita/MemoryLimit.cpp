@@ -13,8 +13,8 @@
 #include "partita/Analysis/Transfers.h"
 #include "partita/Analysis/Work.h"
 #include "partita/Memory/Ledger.h"
-#include "runtime/include/partita_rt/cuda/shapes.h"
 #include "tools/partita/Options.h"
+#include "tools/partita/Program.h"
 #include "tools/partita/Session.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -201,22 +201,13 @@ static std::string listChanges(const Request &request, Footprint before, uint64_
   return text;
 }
 
-/// Of a GPU, beside the arenas: what kernels and matrix products have. What kernels need is known
-/// when they are chosen, in phase 'lower'.
-static int64_t workspaceOf(ModuleOp module) {
-  if (!rt::isForCuda(module))
-    return 0;
-  auto scratch = module->getAttrOfType<IntegerAttr>(RtDialect::kScratchBytes);
-  return partita_rt::cuda::kProductsWorkspace + (scratch ? scratch.getInt() : 0);
-}
-
 std::optional<Footprint> partita::tool::footprintOf(ModuleOp module) {
   auto arena = module->getAttrOfType<IntegerAttr>(RtDialect::kArenaBytes);
   auto persistent = module->getAttrOfType<IntegerAttr>(RtDialect::kPersistentBytes);
   if (!arena || !persistent)
     return {};
   Footprint footprint;
-  footprint.bytes = arena.getInt() + persistent.getInt() + workspaceOf(module);
+  footprint.bytes = memory::deviceBytes(memory::deviceSizes(module));
   for (StringRef name : {RtDialect::kHostBytes, RtDialect::kPinnedBytes})
     if (auto bytes = module->getAttrOfType<IntegerAttr>(name))
       footprint.host += bytes.getInt();
@@ -244,12 +235,15 @@ std::string partita::tool::checkMemory(ModuleOp module, const Request &request, 
     return {};
   int64_t arena = module->getAttrOfType<IntegerAttr>(RtDialect::kArenaBytes).getInt();
   std::optional<Ledger> held = Ledger::of(module, hungriest(ledger, arena));
-  int64_t workspace = workspaceOf(module),
-          persistent = static_cast<int64_t>(needed->bytes) - arena - workspace;
-  return "a rank needs " + formatBytes(needed->bytes) + " (" + std::to_string(needed->bytes) +
-         " bytes: " + std::to_string(persistent) + " persistent, " + std::to_string(arena) +
-         " arena" + (workspace ? ", " + std::to_string(workspace) + " workspace" : "") +
-         "), the limit is " + formatBytes(limit) + " (" + std::to_string(limit) + " bytes); " +
-         (held ? "the largest holders are " + holders(*held, 4) : "") +
+  llvm::json::Object sizes = memory::deviceSizes(module);
+  // Which no change of the plan makes smaller.
+  int64_t floor = sizes.getInteger("products_workspace").value_or(0);
+  return "a rank needs " + formatBytes(needed->bytes) + " (" + grouped(needed->bytes) +
+         " bytes: " + partsText(sizes, ", ") + "), the limit is " + formatBytes(limit) + " (" +
+         grouped(limit) + " bytes)" +
+         (floor > static_cast<int64_t>(limit) ? ", less than the workspace of matrix products "
+                                                "alone, which every program for GPUs has"
+                                              : "") +
+         "; " + (held ? "the largest holders are " + holders(*held, 4) : "") +
          listChanges(request, *needed, limit, planner);
 }

@@ -12,7 +12,7 @@ namespace partita::tool {
 
 /// What a plan needs of a rank.
 struct Footprint {
-  uint64_t bytes = 0; ///< of the device's memory: persistent and arena
+  uint64_t bytes = 0; ///< of the device's memory (memory::deviceParts)
   uint64_t host = 0;  ///< of the host's: persistent and pinned
   int64_t sent = 0;   ///< bytes per training step, by the runtime's convention
   int64_t moved = 0;  ///< bytes per training step between device and host

@@ -134,15 +134,9 @@ std::string partita::tool::momentText(const Ledger &ledger) {
 
 void partita::tool::printMemorySummary(raw_ostream &os, const json::Object &memory,
                                        const Ledger *ledger) {
-  int64_t persistent = number(memory, "persistent"), arena = number(memory, "arena");
-  int64_t scratch = number(memory, "scratch"), products = number(memory, "products_workspace");
-  os << formatv("\nMemory of a rank: {0} bytes = {1} persistent + {2} arena",
-                grouped(persistent + arena + scratch + products), grouped(persistent),
-                grouped(arena));
-  if (scratch + products > 0)
-    os << formatv(" + {0} kernels' scratch + {1} workspace of matrix products", grouped(scratch),
-                  grouped(products));
-  os << '\n';
+  int64_t arena = number(memory, "arena");
+  os << "\nMemory of a rank: " << grouped(memory::deviceBytes(memory))
+     << " bytes = " << partsText(memory, " + ") << '\n';
   printPersistent(os, "persistent", memory);
   if (ledger)
     printKinds(os, "arena", *ledger);

@@ -1,12 +1,14 @@
 //===- Program.cpp - a compiled program's folder ----------------------------------------------===//
 
 #include "tools/partita/Program.h"
+#include "partita/Memory/Ledger.h"
 #include "tools/partita/Session.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 
 using namespace llvm;
+using namespace partita;
 using namespace partita::tool;
 
 static std::string inFolder(StringRef folder, StringRef name) {
@@ -87,22 +89,26 @@ std::string partita::tool::describeProgram(const json::Object &manifest) {
   return text + ", target " + manifest.getString("target").value_or("unknown").str();
 }
 
+std::string partita::tool::partsText(const json::Object &memory, StringRef separator) {
+  std::string text;
+  for (const memory::Part &part : memory::deviceParts())
+    if (std::optional<int64_t> bytes = memory.getInteger(part.key); bytes || part.always)
+      text += (text.empty() ? "" : separator.str()) + grouped(bytes.value_or(0)) + " " +
+              part.title.str();
+  return text;
+}
+
 std::string partita::tool::describeMemory(const json::Object &manifest) {
   const json::Object *memory = manifest.getObject("memory");
-  int64_t persistent = memory ? memory->getInteger("persistent").value_or(0) : 0;
-  int64_t arena = memory ? memory->getInteger("arena").value_or(0) : 0;
-  int64_t scratch = memory ? memory->getInteger("scratch").value_or(0) : 0;
-  int64_t products = memory ? memory->getInteger("products_workspace").value_or(0) : 0;
-  std::string text = grouped(persistent + arena + scratch + products) +
-                     " bytes per rank: " + grouped(persistent) + " persistent, " + grouped(arena) +
-                     " arena";
-  if (scratch + products > 0)
-    text += ", " + grouped(scratch) + " scratch, " + grouped(products) + " for matrix products";
+  json::Object none;
+  const json::Object &device = memory ? *memory : none;
+  std::string text =
+      grouped(memory::deviceBytes(device)) + " bytes per rank: " + partsText(device, ", ");
   const json::Object *host = memory ? memory->getObject("host") : nullptr;
   if (!host)
     return text;
-  persistent = host->getInteger("persistent").value_or(0);
-  arena = host->getInteger("arena").value_or(0);
+  int64_t persistent = host->getInteger("persistent").value_or(0);
+  int64_t arena = host->getInteger("arena").value_or(0);
   return text + "; of the host's " + grouped(persistent + arena) + ": " + grouped(persistent) +
          " persistent, " + grouped(arena) + " pinned";
 }

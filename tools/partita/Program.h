@@ -4,7 +4,7 @@
 //
 //     "program":     name of the executable beside it
 //     "model":       the ONNX file that was compiled, as an absolute path
-//     "target":      "cpu"
+//     "target":      "cpu" or "cuda"
 //     "plan":        object, plan option -> value as text
 //     "mesh":        [{"axis": "dp", "size": 2}], outermost first; "ranks": their product
 //     "accumulate":  micro-batches per step
@@ -17,7 +17,8 @@
 //     "work":        [{"place": layer, -1 in front of them, -2 behind, -3 beside the micro-batches,
 //                      "products", "elementwise": FLOPs of a step's forward pass, "backward":
 //                      products of its backward pass, "parameters"}]
-//     "memory":      {"persistent", "parameters", "optimizer_states", "arena", "kinds",
+//     "memory":      {"persistent", "arena", "inputs", of GPUs "scratch" and "products_workspace":
+//                     what a rank takes in all; "parameters", "optimizer_states", "kinds",
 //                     "functions", "ledger_of", "ledger"}; sums count each buffer filled up to
 //                     64 bytes; "forward_arena" where a run with --forward has a larger arena
 //       "kinds":     what persists: [{"kind", "title", "buffers", "bytes",
@@ -52,6 +53,8 @@ std::optional<llvm::json::Object> readManifest(llvm::StringRef folder, std::stri
 /// "gpt2: 2 ranks (dp = 2), 1 micro-batch per step, target cpu".
 std::string describeProgram(const llvm::json::Object &manifest);
 
+/// "3,000,000 persistent, 1,234,567 arena", of the manifest's entry "memory".
+std::string partsText(const llvm::json::Object &memory, llvm::StringRef separator);
 /// "4,234,567 bytes per rank: 3,000,000 persistent, 1,234,567 arena".
 std::string describeMemory(const llvm::json::Object &manifest);
 

@@ -105,6 +105,20 @@ struct Ledger {
   llvm::json::Object toJson() const;
 };
 
+/// What a rank takes of its device's memory, for as long as the program lives, is the sum of these
+/// entries of `describe`: announced when it is compiled and when it runs, held against limits. On
+/// GPUs CUDA's context and the buffers of NCCL come on top (runtime/cuda/README.md).
+struct Part {
+  llvm::StringLiteral key, title;
+  bool always; ///< is told of also where the entry is not there
+};
+llvm::ArrayRef<Part> deviceParts();
+/// Of what `describe` wrote.
+int64_t deviceBytes(const llvm::json::Object &memory);
+/// These entries alone, of a module after phase `memory`. What kernels of GPUs need as scratch
+/// memory is known when they are chosen, in phase `lower`.
+llvm::json::Object deviceSizes(mlir::ModuleOp module);
+
 /// All that is known of a module's memory after phase `memory`: the manifest's entry "memory"
 /// (tools/partita/Program.h). Where the host keeps something, its entry "host" says the same of the
 /// host's memory, "arena" being what is pinned.

@@ -7,6 +7,7 @@
 #include "common/options.h"
 #include "common/target.h"
 #include "cuda/cuda.h"
+#include "cuda/ranks/nccl_group.h"
 #include "partita_rt/cuda/kernels.h"
 #include "partita_rt/work.h"
 
@@ -192,13 +193,18 @@ void Gpu::tune(Rank &rank, void (*function)(Rank &), const std::string &path) {
 }
 
 std::string Gpu::memoryText(const Rank &rank) const {
-  int64_t announced = 0;
-  for (const Need &need : deviceNeeds(*rank.program, rank.options))
-    announced += need.bytes;
+  int64_t announced = 0, staging = 0;
+  for (const MemoryPart &part : deviceParts(*rank.program, rank.options))
+    announced += part.bytes;
+  for (int axis = 0; axis < rank.program->mesh.size(); ++axis)
+    rank.forGroups(axis, [&](const Communicator &group) {
+      if (auto *nccl = dynamic_cast<const NcclGroup *>(&group))
+        staging += nccl->stagingBytes();
+    });
   int64_t taken = freeBefore - freeMemory();
   return grouped(taken) + " bytes less free on the GPU than before: " + grouped(announced) +
-         " as announced, with scratch and workspace, " + grouped(taken - announced) +
-         " by libraries (NCCL's buffers, kernels' code)";
+         " as announced, " + (staging ? grouped(staging) + " staging of collectives, " : "") +
+         grouped(taken - announced - staging) + " by libraries (NCCL's buffers, kernels' code)";
 }
 
 } // namespace partita_rt::cuda

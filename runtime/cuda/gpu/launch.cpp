@@ -215,7 +215,7 @@ std::string World::run(const Program &program, const RunOptions *options,
   if (error.empty())
     error = together([&] {
       compareGpus(rendezvous, name);
-      cuda::checkFits(cuda::deviceNeeds(program, options));
+      cuda::checkFits(deviceParts(program, options));
       gpu = std::make_unique<cuda::Gpu>(rank);
     });
   if (!error.empty())

@@ -44,20 +44,12 @@ PinnedMemory::~PinnedMemory() {
     cudaFreeHost(base);
 }
 
-std::vector<Need> deviceNeeds(const Program &program, const RunOptions *options) {
-  return {{"persistent", program.persistentBytes},
-          {"arena", arenaBytes(program, options)},
-          {"inputs", inputBytes(program)},
-          {"scratch", program.scratchBytes},
-          {"workspace of matrix products", kProductsWorkspace}};
-}
-
-void checkFits(const std::vector<Need> &needs) {
+void checkFits(const std::vector<MemoryPart> &needs) {
   size_t free = 0, total = 0;
   checkCuda(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
   int64_t sum = 0;
   std::string parts;
-  for (const Need &need : needs) {
+  for (const MemoryPart &need : needs) {
     sum += need.bytes;
     if (need.bytes > 0)
       parts += (parts.empty() ? "" : ", ") + grouped(need.bytes) + " " + need.what;
@@ -77,3 +69,13 @@ void checkFits(const std::vector<Need> &needs) {
 }
 
 } // namespace partita_rt::cuda
+
+/// The compiler's ledger, an allocation each. CUDA's context and NCCL's buffers are not in it.
+std::vector<partita_rt::MemoryPart> partita_rt::deviceParts(const Program &program,
+                                                            const RunOptions *options) {
+  return {{"persistent", program.persistentBytes},
+          {"arena", arenaBytes(program, options)},
+          {"inputs", inputBytes(program)},
+          {"scratch", program.scratchBytes},
+          {"workspace of matrix products", cuda::kProductsWorkspace}};
+}

@@ -3,14 +3,7 @@
 #ifndef PARTITA_RT_CUDA_MEMORY_H
 #define PARTITA_RT_CUDA_MEMORY_H
 
-#include "partita_rt/program.h"
-
-#include <string>
-#include <vector>
-
-namespace partita_rt {
-struct RunOptions;
-}
+#include "common/target.h"
 
 namespace partita_rt::cuda {
 
@@ -35,17 +28,9 @@ public:
   char *base = nullptr;
 };
 
-/// What a rank takes of its GPU's memory, in bytes, and why: the compiler's ledger, with what the
-/// runtime adds to it. CUDA's context and NCCL's buffers are not in it.
-struct Need {
-  const char *what;
-  int64_t bytes;
-};
-std::vector<Need> deviceNeeds(const Program &program, const RunOptions *options);
-
-/// Throws Error if less than the needs is free on the current device: "the program needs
+/// Throws Error if less than these is free on the current device: "the program needs
 /// 81,234,567,890 bytes of its GPU's memory (2,123,456 persistent, ...); NVIDIA H100 has ...".
-void checkFits(const std::vector<Need> &needs);
+void checkFits(const std::vector<MemoryPart> &parts);
 
 } // namespace partita_rt::cuda
 

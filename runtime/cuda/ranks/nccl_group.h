@@ -44,6 +44,8 @@ public:
   int64_t poll(int64_t) override { return 0; }
   int outstanding() const override;
   bool isComplete(uint64_t number) const override;
+  /// Of the device's memory, taken so far to pack blocks in.
+  int64_t stagingBytes() const { return staging ? kStagingBytes : 0; }
 
   //===-- For the watchdog, from its thread -----------------------------------------------===//
 

@@ -1,10 +1,10 @@
-# compare_memory.py COMPILE.txt RUN.txt MANIFEST: the three announce the same persistent and arena bytes, and no two
+# compare_memory.py COMPILE.txt RUN.txt MANIFEST: the three announce the same bytes and the same parts of them, and no two
 # buffers of the ledger that live at once overlap.
 import json
 import re
 import sys
 
-PATTERN = r"([\d,]+) persistent, ([\d,]+) arena"
+PATTERN = r"([\d,]+) bytes per rank: ([\d,]+) persistent, ([\d,]+) arena, ([\d,]+) inputs\n"
 
 
 def numbers(path):
@@ -14,7 +14,8 @@ def numbers(path):
 
 with open(sys.argv[3]) as file:
     memory = json.load(file)["memory"]
-expected = [memory["persistent"], memory["arena"]]
+expected = [memory["persistent"], memory["arena"], memory["inputs"]]
+expected = [sum(expected), *expected]
 assert numbers(sys.argv[1]) == expected == numbers(sys.argv[2]), (numbers(sys.argv[1]), numbers(sys.argv[2]), expected)
 
 functions = {}
@@ -31,4 +32,4 @@ for buffers in functions.values():
             assert apart or not together, (a, b)
             checked += 1
 assert checked > 1000, checked
-print(f"{expected[0]} persistent and {expected[1]} arena bytes; {checked} pairs of buffers do not overlap")
+print(f"{expected[1]} persistent and {expected[2]} arena bytes; {checked} pairs of buffers do not overlap")

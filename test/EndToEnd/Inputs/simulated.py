@@ -6,6 +6,7 @@ usage: simulated.py MODEL FOLDER STEPS TOLERANCE [OPTION OF compile...]    (PART
 import csv
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -14,13 +15,19 @@ from commands import call
 
 model, folder, steps, tolerance, *options = sys.argv[1:]
 build, source = os.environ["PARTITA_BUILD"], os.environ["PARTITA_SOURCE"]
+announced = {}
 SEEDS = {"1": "forward", "2": "random", "3": "reverse"}
 
 
 def compiled(target, *more):
     program = os.path.join(folder, target)
-    call("partita", "compile", model, *options, "--target", target, *more, "-o", program)
+    announced[program] = memory(call("partita", "compile", model, *options, "--target", target, *more, "-o", program))
     return program
+
+
+def memory(text):
+    """The bytes of a rank and their parts, as the compiler and the run say them."""
+    return re.search(r"([\d,]+ bytes per rank: .*?)(;|\n)", text).group(1)
 
 
 def built(program):
@@ -43,6 +50,7 @@ def run(program, log, seed, *more, steps=steps, init=("--init", "seed:1")):
                            "--log", os.path.join(folder, log + ".csv"), "--dump-parameters", parameters, *more],
                           env=environment, capture_output=True, text=True)
     assert done.returncode == 0, (program, done.stdout, done.stderr)
+    assert memory(done.stdout) == announced[program], (done.stdout, announced[program])
     with open(os.path.join(folder, log + ".csv")) as file:
         losses = [float(row["loss"]) for row in csv.DictReader(file)]
     with open(parameters, "rb") as file:
