@@ -52,8 +52,8 @@ config.substitutions.append(("%onnx-tests", onnx_tests))
 if os.path.exists("/usr/bin/chromium-headless-shell"):
     config.available_features.add("chromium-headless-shell")
 # CUDA's compiler: kernels are compiled where it is installed.
-cuda_folders = [os.path.join(os.environ.get("CUDA_HOME", "/usr/local/cuda"), "bin"), "/usr/local/cuda/bin"]
-if any(os.path.exists(os.path.join(folder, "nvcc")) for folder in cuda_folders):
+cuda_home = os.environ.get("CUDA_HOME") or "/usr/local/cuda"
+if os.path.exists(os.path.join(cuda_home, "bin", "nvcc")):
     config.available_features.add("nvcc")
 # The fuzz target is there when the compiler is clang and partita-test-depends was built.
 if os.path.exists(os.path.join(tools, "import_fuzzer")):

@@ -103,7 +103,7 @@ static std::string makeText(StringRef text) {
 /// Makefile.
 static void printCudaMakefile(const EmitOptions &options, llvm::raw_ostream &os) {
   os << "# Builds " << options.program
-     << " with nvcc: that of CUDA_HOME, or of the PATH, or of /usr/local/cuda.\n"
+     << " with nvcc: that of CUDA_HOME if it is set, else of the PATH or of /usr/local/cuda.\n"
      << "# The runtime's sources, and the folder that it is built in, may be set on the command "
         "line.\n"
      << "PARTITA_RT ?= " << makeText(options.runtimeSource) << "\n"

@@ -62,10 +62,11 @@ def column(path, name):
 
 
 def find_nvcc():
+    """As runtime/cuda/nvcc.mk does; None where there is none."""
     home = os.environ.get("CUDA_HOME")
-    for folder in [home and os.path.join(home, "bin"), *os.get_exec_path(), "/usr/local/cuda/bin"]:
-        path = folder and os.path.join(folder, "nvcc")
-        if path and os.access(path, os.X_OK):
+    for folder in [os.path.join(home, "bin")] if home else [*os.get_exec_path(), "/usr/local/cuda/bin"]:
+        path = os.path.join(folder, "nvcc")
+        if os.access(path, os.X_OK):
             return path
     return None
 

@@ -144,16 +144,19 @@ static std::string setTarget(ModuleOp module, int nextPhase, const CompileOption
   return {};
 }
 
-/// Is there an nvcc, where a program's Makefile would find it?
-static bool findNvcc() {
+/// Why a program's Makefile would find no nvcc; nothing where it finds one (runtime/cuda/nvcc.mk).
+static std::string missingNvcc() {
   if (std::getenv("NVCC")) // whatever it is, make says so
-    return true;
-  const char *home = std::getenv("CUDA_HOME");
-  std::string inHome = home ? std::string(home) + "/bin" : "";
-  if (home && llvm::sys::fs::can_execute(inHome + "/nvcc"))
-    return true;
-  return bool(llvm::sys::findProgramByName("nvcc")) ||
-         llvm::sys::fs::can_execute("/usr/local/cuda/bin/nvcc");
+    return {};
+  StringRef home = std::getenv("CUDA_HOME") ? std::getenv("CUDA_HOME") : "";
+  if (!home.empty())
+    return llvm::sys::fs::can_execute(home + "/bin/nvcc")
+               ? ""
+               : "CUDA_HOME is " + home.str() + ", which has no bin/nvcc";
+  if (llvm::sys::findProgramByName("nvcc") ||
+      llvm::sys::fs::can_execute("/usr/local/cuda/bin/nvcc"))
+    return {};
+  return "nvcc is neither in the PATH nor in /usr/local/cuda, and CUDA_HOME is not set";
 }
 
 /// Where the runtime is: beside the tool, in the build folder, and in the source.
@@ -164,13 +167,13 @@ static std::string findRuntime(EmitOptions &options, bool cuda) {
   options.runtimeLibrary = library.str().str();
   options.runtimeInclude = PARTITA_RUNTIME_INCLUDE;
   options.runtimeSource = llvm::sys::path::parent_path(PARTITA_RUNTIME_INCLUDE).str();
-  if (cuda) // its library is built with the first program
-    return options.build && !findNvcc() ? "a program for --target cuda is built by nvcc, which is "
-                                          "neither in CUDA_HOME nor in "
-                                          "the PATH; --no-build writes the program, and 'make' in "
-                                          "its folder builds it where "
-                                          "there is one"
-                                        : "";
+  if (cuda) { // its library is built with the first program
+    std::string problem = options.build ? missingNvcc() : "";
+    return problem.empty() ? ""
+                           : "a program for --target cuda is built by nvcc, and " + problem +
+                                 "; --no-build writes the program, and 'make' in its folder builds "
+                                 "it where there is one";
+  }
   SmallString<128> archive(library);
   llvm::sys::path::append(archive, "libpartita_rt_cpu.a");
   if (!llvm::sys::fs::exists(archive))
