@@ -169,6 +169,8 @@ void openSession(Session &session, const World &world, const Program &program) {
   checkWritable("--grads", options.grads);
   checkWritable("--dump-parameters", options.dumpParameters);
   checkWritable("--forward", options.forward);
+  if (options.tune)
+    checkWritable("--tune", productsPath(options));
   if (world.speaks() && !options.checkpoint.empty() && !options.resume)
     checkCheckpoints(program, options.checkpoint);
   if (world.speaks() && !options.tensorboard.empty())

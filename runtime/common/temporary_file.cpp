@@ -76,7 +76,7 @@ TemporaryFile::TemporaryFile(const std::string &path) : path(path), name(path + 
   struct stat status;
   bool exists = stat(path.c_str(), &status) == 0;
   if (exists && !S_ISREG(status.st_mode))
-    fail("%s is not a regular file; tensors cannot be written there", path.c_str());
+    fail("%s is not a regular file, so it cannot be replaced", path.c_str());
   descriptor = mkostemps(name.data(), 4, O_CLOEXEC);
   if (descriptor < 0)
     fail("cannot write %s: %s", path.c_str(), std::strerror(errno));

@@ -110,7 +110,7 @@ void shareChoices(const Rank &rank, cuda::Rendezvous &rendezvous) {
       if (gpu.matrixProducts().readChoices(path))
         text = gpu.matrixProducts().choicesText();
     } catch (const std::exception &exception) {
-      error = exception.what() + std::string("; tune the program again, or remove the file");
+      error = exception.what();
     }
   if (error = rendezvous.agree(error); !error.empty())
     throw Error(error);

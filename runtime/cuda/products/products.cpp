@@ -247,12 +247,16 @@ void Products::choose(Plan &plan) {
   std::string text = plan.shape.text();
   if (auto chosen = choices.find(text); chosen != choices.end()) {
     cublasLtMatmulHeuristicResult_t result{};
-    check(cublasLtMatmulAlgoCheck(handle, plan.operation.handle, plan.b.handle, plan.a.handle,
-                                  plan.c.handle, plan.c.handle, &chosen->second.algorithm, &result),
-          "the algorithm chosen by tuning", text);
+    cublasStatus_t status =
+        cublasLtMatmulAlgoCheck(handle, plan.operation.handle, plan.b.handle, plan.a.handle,
+                                plan.c.handle, plan.c.handle, &chosen->second.algorithm, &result);
+    if (status != CUBLAS_STATUS_SUCCESS)
+      fail("%s: the algorithm of '%s' is refused by cuBLASLt: %s; tune the program again",
+           choicesFrom.c_str(), text.c_str(), cublasLtGetStatusString(status));
     if (result.workspaceSize > size_t(workspaceBytes))
-      fail("%s: the algorithm chosen by tuning needs %zu bytes of workspace, of %lld", text.c_str(),
-           result.workspaceSize, (long long)workspaceBytes);
+      fail(
+          "%s: the algorithm of '%s' needs %zu bytes of workspace, of %lld; tune the program again",
+          choicesFrom.c_str(), text.c_str(), result.workspaceSize, (long long)workspaceBytes);
     plan.algorithm = chosen->second.algorithm;
     plan.possible = true;
     return;
@@ -407,6 +411,7 @@ void Products::useChoices(const std::string &text, const std::string &from) {
          (long long)version);
   for (const Choice &choice : file.choices)
     choices[choice.shape] = choice;
+  choicesFrom = from;
   plans.clear();
 }
 

@@ -121,6 +121,7 @@ private:
   std::string device; ///< its name and number of multiprocessors
   std::map<ProductShape, std::unique_ptr<Plan>> plans;
   std::map<std::string, Choice> choices;
+  std::string choicesFrom = "the tuning"; ///< what messages call the choices' file
   bool recording = false;
   std::map<ProductShape, ProductOperands> recorded;
 };

@@ -29,6 +29,9 @@ std::string hexOf(const cublasLtMatmulAlgo_t &algorithm) {
   return text;
 }
 
+/// What there is to do about a damaged file.
+constexpr const char *kAgain = "; tune the program again, or remove the file";
+
 /// False: these are not 64 bytes.
 bool fromHex(cublasLtMatmulAlgo_t &algorithm, const std::string &text) {
   unsigned char bytes[sizeof algorithm.data];
@@ -76,8 +79,8 @@ std::string lineOf(const Choice &choice) {
 const Json &member(const Json &object, const char *name, Json::Kind kind, const std::string &from) {
   const Json *value = object.kind == Json::Object ? object.find(name) : nullptr;
   if (!value || value->kind != kind)
-    fail("%s: not a file of matrix products' algorithms: '%s' is missing or of another kind",
-         from.c_str(), name);
+    fail("%s: not a file of matrix products' algorithms: '%s' is missing or of another kind%s",
+         from.c_str(), name, kAgain);
   return *value;
 }
 
@@ -101,7 +104,7 @@ ChoicesFile parseChoicesText(const std::string &text, const std::string &from) {
   try {
     root = parseJson(text);
   } catch (const Error &error) {
-    fail("%s: %s", from.c_str(), error.what());
+    fail("%s: %s%s", from.c_str(), error.what(), kAgain);
   }
   ChoicesFile file;
   file.device = member(root, "device", Json::String, from).string;
@@ -112,8 +115,8 @@ ChoicesFile parseChoicesText(const std::string &text, const std::string &from) {
     choice.nanoseconds = member(item, "nanoseconds", Json::Integer, from).integer;
     choice.first = member(item, "untuned", Json::Integer, from).integer;
     if (!fromHex(choice.algorithm, member(item, "algorithm", Json::String, from).string))
-      fail("%s: the algorithm of '%s' is not 64 bytes in hexadecimal digits", from.c_str(),
-           choice.shape.c_str());
+      fail("%s: the algorithm of '%s' is not 64 bytes in hexadecimal digits%s", from.c_str(),
+           choice.shape.c_str(), kAgain);
     file.choices.push_back(choice);
   }
   return file;
@@ -135,6 +138,8 @@ bool Products::readChoices(const std::string &path) {
   size_t count = 0;
   while (file && (count = std::fread(part, 1, sizeof part, file.get())) > 0)
     text.append(part, count);
+  if (file && std::ferror(file.get()) && errno == EISDIR)
+    fail("%s: is a folder; the choices of matrix products are a file", path.c_str());
   if (!file || std::ferror(file.get()))
     fail("%s: %s", path.c_str(), std::strerror(errno));
   useChoices(text, path);

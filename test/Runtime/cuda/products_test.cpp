@@ -460,7 +460,16 @@ TEST_F(Tuning, AnAlgorithmForAnotherShapeIsNamed) {
     gemm(other, Trans::No, Trans::No, 4, 8, 16, 1.0f, left.in(), 16, right.in(), 8, 0.0f, c.data(),
          8);
   });
-  EXPECT_NE(message.find("the algorithm chosen by tuning"), std::string::npos) << message;
+  EXPECT_EQ(message.find("rank 0's products: the algorithm of 'product float32[4, 16] by 16 * "),
+            0u)
+      << message;
+  EXPECT_NE(message.find("' is refused by cuBLASLt: "), std::string::npos) << message;
+}
+
+TEST_F(Tuning, AFolderIsNoFile) {
+  ProductsStream stream;
+  EXPECT_EQ(errorOf([&] { stream.made.readChoices(testing::TempDir()); }),
+            testing::TempDir() + ": is a folder; the choices of matrix products are a file");
 }
 #endif
 
