@@ -53,6 +53,8 @@ std::vector<MemoryPart> deviceParts(const Program &program, const RunOptions *op
 
 /// What the device says of its memory, for the summary; "" where it is the host's.
 std::string deviceMemoryText(const Rank &rank);
+/// Who makes attention, if there is a choice; "" otherwise.
+std::string attentionText(const Rank &rank);
 
 /// Why programs of this target have not the option; "" where they have.
 std::string whyNotHere(const std::string &option);

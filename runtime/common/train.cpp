@@ -200,6 +200,8 @@ void printMemory(const Rank &rank, const RunOptions &options) {
     writeLine("", text);
   if (int64_t bytes = residentAtMost())
     writeLine("", grouped(bytes) + " bytes resident at the most, whole process");
+  if (std::string text = attentionText(rank); !text.empty())
+    writeLine("attention", text);
 }
 
 /// All that the loop keeps between steps.

@@ -46,6 +46,7 @@ std::vector<MemoryPart> deviceParts(const Program &program, const RunOptions *op
 }
 
 std::string deviceMemoryText(const Rank &) { return ""; }
+std::string attentionText(const Rank &) { return ""; }
 
 std::string whyNotHere(const std::string &option) {
   return option == "--tune" ? "matrix products are BLAS's here; programs for GPUs are tuned" : "";

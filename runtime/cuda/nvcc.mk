@@ -11,4 +11,4 @@ $(error nvcc is neither in the PATH nor in /usr/local/cuda; set CUDA_HOME, or NV
 endif
 # 1675: what is for g++ alone (GCC optimize) is no news
 NVCCFLAGS = -std=c++17 -O3 -arch=$(ARCH) -DPARTITA_RT_ARCH='"$(ARCH)"' -diag-suppress=1675 -Xcompiler -Wall,-Wno-unknown-pragmas
-CUDA_LIBS = -lcublasLt -lnccl -lpthread
+CUDA_LIBS = -lcublasLt -lnccl -lpthread -ldl

@@ -13,6 +13,7 @@
 #include "partita_rt/cuda/kernels.h"
 
 #include "cuda/attention/attention_mma.cuh"
+#include "cuda/attention/fused_attention.h"
 
 namespace partita_rt::cuda {
 
@@ -265,7 +266,7 @@ void launchBiasGradients(const Stream &stream, const Backward<T> &call, const Sc
 }
 
 template <typename T>
-void backward(const Stream &stream, const Backward<T> &call, const Scores &dbias) {
+void backwardInTiles(const Stream &stream, const Backward<T> &call, const Scores &dbias) {
   const AttentionShape &shape = call.shape;
   int64_t batch = shape.batch, kvHeads = shape.heads / shape.groups;
   int64_t queryTiles = ceilDiv(shape.sequence, kTileRows);
@@ -289,6 +290,42 @@ void backward(const Stream &stream, const Backward<T> &call, const Scores &dbias
   });
 }
 
+/// Has a library made it?
+template <typename T>
+bool backwardFused(const Stream &stream, const Backward<T> &operands, const Scores &dbias) {
+  if (!stream.attention)
+    return false;
+  FusedCall call{};
+  call.dtype = kDTypeOf<T>;
+  call.backward = true;
+  call.shape = operands.shape;
+  call.bias = operands.bias.data.data || dbias.data;
+  call.q = untyped(operands.q);
+  call.k = untyped(operands.k);
+  call.v = untyped(operands.v);
+  call.logSumExp = const_cast<float *>(operands.logSumExp);
+  call.dq = untyped(operands.dq);
+  call.dk = untyped(operands.dk);
+  call.dv = untyped(operands.dv);
+  call.dout = untyped(operands.dout);
+  call.forwardOut = untyped(operands.out);
+  call.workspace = operands.delta;
+  return stream.attention->run(stream, call);
+}
+
+template <typename T>
+void backward(const Stream &stream, const Backward<T> &call, const ScoresOf<const T> &bias,
+              const Scores &dbias) {
+  if (backwardFused(stream, call, dbias))
+    return;
+  if constexpr (sizeof(T) == 2)
+    if (onTensorCores(call.shape, bias, dbias))
+      return attentionBackwardMma<T>(stream,
+                                     {call.dq, call.dk, call.dv, call.delta, call.dout, call.out,
+                                      call.logSumExp, call.q, call.k, call.v, call.shape});
+  backwardInTiles(stream, call, dbias);
+}
+
 } // namespace
 
 #define ATTENTION_BACKWARD(T)                                                                      \
@@ -297,14 +334,10 @@ void backward(const Stream &stream, const Backward<T> &call, const Scores &dbias
                          const float *logSumExp, HeadsOf<const T> q, HeadsOf<const T> k,           \
                          HeadsOf<const T> v, const AttentionShape &shape, ScoresOf<const T> bias,  \
                          Scores dbias) {                                                           \
-    if constexpr (sizeof(T) == 2)                                                                  \
-      if (onTensorCores(shape, bias, dbias))                                                       \
-        return attentionBackwardMma<T>(                                                            \
-            stream, {dq, dk, dv, workspace, dout, out, logSumExp, q, k, v, shape});                \
     float *share = workspace + shape.batch * shape.heads * shape.sequence;                         \
     backward<T>(                                                                                   \
         stream,                                                                                    \
-        {dq, dk, dv, workspace, share, dout, out, logSumExp, q, k, v, shape, Bias<T>(bias)},       \
+        {dq, dk, dv, workspace, share, dout, out, logSumExp, q, k, v, shape, Bias<T>(bias)}, bias, \
         dbias);                                                                                    \
   }
 FOR_STORAGE(ATTENTION_BACKWARD)

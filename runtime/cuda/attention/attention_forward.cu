@@ -13,6 +13,7 @@
 #include "partita_rt/cuda/kernels.h"
 
 #include "cuda/attention/attention_mma.cuh"
+#include "cuda/attention/fused_attention.h"
 
 namespace partita_rt::cuda {
 
@@ -89,10 +90,31 @@ __global__ void __launch_bounds__(kTileThreads)
   }
 }
 
+/// Has a library made it?
+template <typename T>
+bool forwardFused(const Stream &stream, const HeadsOf<T> &out, float *logSumExp,
+                  const HeadsOf<const T> &q, const HeadsOf<const T> &k, const HeadsOf<const T> &v,
+                  const AttentionShape &shape, const ScoresOf<const T> &bias) {
+  if (!stream.attention)
+    return false;
+  FusedCall call{};
+  call.dtype = kDTypeOf<T>;
+  call.shape = shape;
+  call.bias = Bias<T>(bias).data.data != nullptr;
+  call.q = untyped(q);
+  call.k = untyped(k);
+  call.v = untyped(v);
+  call.out = untyped(out);
+  call.logSumExp = logSumExp;
+  return stream.attention->run(stream, call);
+}
+
 template <typename T>
 void forward(const Stream &stream, const HeadsOf<T> &out, float *logSumExp,
              const HeadsOf<const T> &q, const HeadsOf<const T> &k, const HeadsOf<const T> &v,
              const AttentionShape &shape, const ScoresOf<const T> &bias) {
+  if (forwardFused(stream, out, logSumExp, q, k, v, shape, bias))
+    return;
   if constexpr (sizeof(T) == 2)
     if (onTensorCores(shape, bias))
       return attentionForwardMma(stream, out, logSumExp, q, k, v, shape);

@@ -48,6 +48,7 @@ Gpu::Gpu(Rank &rank)
       inputs(inputBytes(*rank.program), "inputs"),
       scratchMemory(rank.program->scratchBytes, "kernels' scratch memory"),
       productsWorkspace(kProductsWorkspace, "workspace of matrix products"),
+      attentionWorkspace(fusedWorkspaceBytes(), "workspace of cuDNN's attention"),
       control(sizeof(Control), "step's control values"),
       host(rank.program->hostBytes, "host's parameters and states"),
       pinned(rank.program->pinnedBytes, "copies between device and host"),
@@ -58,12 +59,14 @@ Gpu::Gpu(Rank &rank)
   checkCuda(cudaStreamCreateWithFlags(&compute, cudaStreamNonBlocking), "cudaStreamCreate");
   auto *seen = reinterpret_cast<Shared *>(shared.base);
   products = std::make_unique<Products>(productsWorkspace.base, kProductsWorkspace);
+  attention = fusedAttention(attentionWorkspace.base, ownAttention);
   transfers = std::make_unique<TransferEngine>(compute, hostUpdates(*rank.program));
   stream.handle = compute;
   stream.fault = &seen->fault;
   stream.scratch = scratchMemory.base;
   stream.scratchBytes = rank.program->scratchBytes;
   stream.products = products.get();
+  stream.attention = attention.get();
   Device::control = reinterpret_cast<const Control *>(control.base);
   report = &seen->report;
   rank.persistentBase = persistent.base;
@@ -82,6 +85,7 @@ Gpu::~Gpu() {
     if (state.graph)
       cudaGraphExecDestroy(state.graph);
   transfers.reset();
+  attention.reset();
   products.reset();
   cudaStreamDestroy(compute);
 }
@@ -207,6 +211,12 @@ std::string Gpu::memoryText(const Rank &rank) const {
          grouped(taken - announced - staging) + " by libraries (NCCL's buffers, kernels' code)";
 }
 
+std::string Gpu::attentionText() const {
+  if (attention)
+    return attention->text();
+  return ownAttention.empty() ? "" : "own kernels: " + ownAttention;
+}
+
 } // namespace partita_rt::cuda
 
 //===-- common/target.h ---------------------------------------------------------------------===//
@@ -248,6 +258,7 @@ void tune(Rank &rank, void (*function)(Rank &), const std::string &path) {
 }
 
 std::string deviceMemoryText(const Rank &rank) { return Gpu::of(rank).memoryText(rank); }
+std::string attentionText(const Rank &rank) { return Gpu::of(rank).attentionText(); }
 
 std::string whyNotHere(const std::string &option) {
   return option == "--threads" ? "the program computes on GPUs" : "";

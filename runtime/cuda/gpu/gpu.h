@@ -3,6 +3,7 @@
 #ifndef PARTITA_RT_CUDA_GPU_H
 #define PARTITA_RT_CUDA_GPU_H
 
+#include "cuda/attention/fused_attention.h"
 #include "cuda/gpu/memory.h"
 #include "cuda/gpu/transfer.h"
 #include "cuda/products/products.h"
@@ -29,6 +30,7 @@ public:
   void call(Rank &rank, void (*function)(Rank &));
   void tune(Rank &rank, void (*function)(Rank &), const std::string &path);
   std::string memoryText(const Rank &rank) const;
+  std::string attentionText() const;
   /// Returns when all that the rank has begun is complete.
   void finish();
 
@@ -45,11 +47,14 @@ private:
   cudaGraphExec_t capture(Rank &rank, void (*function)(Rank &));
 
   int64_t freeBefore; ///< bytes of the GPU's memory that were, before this took any
-  DeviceMemory persistent, arena, inputs, scratchMemory, productsWorkspace, control;
+  DeviceMemory persistent, arena, inputs, scratchMemory, productsWorkspace, attentionWorkspace,
+      control;
   PinnedMemory host, pinned, hostInputs, sent, shared;
   std::vector<void *> inputAt, hostInputAt;
   cudaStream_t compute = nullptr;
   std::unique_ptr<Products> products;
+  std::unique_ptr<FusedAttention> attention; ///< null: own kernels
+  std::string ownAttention;                  ///< why, if cuDNN was asked for
   std::unique_ptr<TransferEngine> transfers;
   std::map<void (*)(Rank &), Function> functions;
 };

@@ -5,6 +5,7 @@
 #include "common/mesh.h"
 #include "common/options.h"
 #include "common/target.h"
+#include "cuda/attention/fused_attention.h"
 #include "cuda/cuda.h"
 #include "cuda/gpu/gpu.h"
 #include "cuda/gpu/host_group.h"
@@ -27,8 +28,9 @@ namespace {
 
 /// What a rank says of its GPU.
 struct GpuName {
-  std::string kind;  ///< "NVIDIA H200, compute capability 9.0"
-  std::string place; ///< its address on its host's bus
+  std::string kind;      ///< "NVIDIA H200, compute capability 9.0"
+  std::string place;     ///< its address on its host's bus
+  std::string attention; ///< who makes it there
 };
 
 /// May ranks share a GPU? For tests of what they compute: NCCL must take them for ranks of several
@@ -81,7 +83,7 @@ GpuName takeGpu(const cuda::Rendezvous &rendezvous) {
   checkCuda(cudaDeviceGetPCIBusId(bus, sizeof(bus), device), "cudaDeviceGetPCIBusId");
   return {std::string(properties.name) + ", compute capability " +
               std::to_string(properties.major) + "." + std::to_string(properties.minor),
-          bus};
+          bus, cuda::attentionMakers()};
 }
 
 /// All ranks must have GPUs of one kind, as their bits are to be the same; and each its own.
@@ -94,6 +96,12 @@ void compareGpus(cuda::Rendezvous &rendezvous, const GpuName &mine) {
       fail("the ranks' GPUs are of several kinds: rank 0 on %s has %s, rank %zu on %s has %s; a "
            "program runs on one kind",
            peers[0].host.c_str(), kinds[0].c_str(), r, peers[r].host.c_str(), kinds[r].c_str());
+  std::vector<std::string> makers = rendezvous.allGather(mine.attention, "makers of attention");
+  for (size_t r = 1; r < makers.size(); ++r)
+    if (makers[r] != makers[0])
+      fail("attention is made by several: on rank 0, on %s, by %s; on rank %zu, on %s, by %s; set "
+           "PARTITA_RT_ATTENTION=own, or the same variables and libraries everywhere",
+           peers[0].host.c_str(), makers[0].c_str(), r, peers[r].host.c_str(), makers[r].c_str());
   for (size_t r = 0; r < places.size() && !sharesGpu(); ++r)
     for (size_t other = 0; other < r; ++other)
       if (peers[r].host == peers[other].host && places[r] == places[other])

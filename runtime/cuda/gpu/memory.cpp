@@ -5,6 +5,7 @@
 #include "common/launch.h"
 #include "common/metrics.h"
 #include "common/options.h"
+#include "cuda/attention/fused_attention.h"
 #include "cuda/cuda.h"
 #include "partita_rt/cuda/shapes.h"
 
@@ -77,5 +78,6 @@ std::vector<partita_rt::MemoryPart> partita_rt::deviceParts(const Program &progr
           {"arena", arenaBytes(program, options)},
           {"inputs", inputBytes(program)},
           {"scratch", program.scratchBytes},
-          {"workspace of matrix products", cuda::kProductsWorkspace}};
+          {"workspace of matrix products", cuda::kProductsWorkspace},
+          {"workspace of cuDNN's attention", cuda::fusedWorkspaceBytes()}};
 }

@@ -316,24 +316,6 @@ TEST(CudaProduct, MistakesAreNamed) {
             "a stream without matrix products");
 }
 
-/// Device memory of n elements, which begin as `values`.
-template <typename T> struct OnDevice {
-  T *data = nullptr;
-  explicit OnDevice(const std::vector<T> &values) : n(values.size()) {
-    EXPECT_EQ(cudaMalloc(reinterpret_cast<void **>(&data), n * sizeof(T)), cudaSuccess);
-    EXPECT_EQ(cudaMemcpy(data, values.data(), n * sizeof(T), cudaMemcpyHostToDevice), cudaSuccess);
-  }
-  ~OnDevice() { cudaFree(data); }
-  std::vector<T> values() const {
-    std::vector<T> host(n);
-    EXPECT_EQ(cudaMemcpy(host.data(), data, n * sizeof(T), cudaMemcpyDeviceToHost), cudaSuccess);
-    return host;
-  }
-
-private:
-  size_t n;
-};
-
 TEST(CudaProduct, InAGraphOnDeviceMemory) {
   OnDevice<unsigned char> space(std::vector<unsigned char>(kProductsWorkspace, 0));
   Products products(space.data, kProductsWorkspace);

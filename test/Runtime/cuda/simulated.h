@@ -8,6 +8,7 @@
 #include "partita_rt/cuda/kernels.h"
 #include "simt/simt.h"
 
+#include <cuda_runtime.h>
 #include <memory>
 #include <new>
 
@@ -60,6 +61,24 @@ template <typename T> struct AlignedAllocator {
   void deallocate(T *p, size_t) { operator delete(p, std::align_val_t(16)); }
   bool operator==(const AlignedAllocator &) const { return true; }
   bool operator!=(const AlignedAllocator &) const { return false; }
+};
+
+/// Device memory of n elements, which begin as `values`.
+template <typename T> struct OnDevice {
+  T *data = nullptr;
+  explicit OnDevice(const std::vector<T> &values) : n(values.size()) {
+    EXPECT_EQ(cudaMalloc(reinterpret_cast<void **>(&data), n * sizeof(T)), cudaSuccess);
+    EXPECT_EQ(cudaMemcpy(data, values.data(), n * sizeof(T), cudaMemcpyHostToDevice), cudaSuccess);
+  }
+  ~OnDevice() { cudaFree(data); }
+  std::vector<T> values() const {
+    std::vector<T> host(n);
+    EXPECT_EQ(cudaMemcpy(host.data(), data, n * sizeof(T), cudaMemcpyDeviceToHost), cudaSuccess);
+    return host;
+  }
+
+private:
+  size_t n;
 };
 
 /// n elements of T, the first one `offset` elements behind a 16-byte boundary, with a margin of

@@ -89,6 +89,9 @@ constexpr int64_t rowSumScratch(int64_t n, int64_t width) {
 /// Memory of Products (cuBLASLt's workspace), for each stream that makes matrix products.
 constexpr int64_t kProductsWorkspace = 32 << 20;
 
+/// Memory of FusedAttention (cuDNN's workspace, which has gradients of scores), where it is used.
+constexpr int64_t kAttentionWorkspace = 512 << 20;
+
 /// Types that cuBLASLt multiplies: A and B of one type, C of that or float.
 constexpr bool isDirect(DType a, DType b, DType c) {
   return a == b && (c == a || c == DType::Float32);

@@ -26,6 +26,7 @@ struct Fault {
 void check(const Fault &fault);
 
 class Products;
+class FusedAttention;
 
 /// A stream and what goes with it. Kernels of one stream run in order, so one scratch region serves
 /// them all: it must have the largest of the sizes that shapes.h announces for the calls made, and
@@ -37,6 +38,7 @@ struct Stream {
   int64_t scratchBytes = 0;
   Products *products =
       nullptr; ///< matrix products on this stream: cuBLASLt, its workspace, algorithms
+  FusedAttention *attention = nullptr; ///< attention by cuDNN where it can; null: own kernels
 };
 
 } // namespace partita_rt::cuda

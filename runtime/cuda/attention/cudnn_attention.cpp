@@ -1,0 +1,170 @@
+// Plans of cuDNN for attention (fused_library.h): of the engines that its heuristics propose, the
+// best first, the first that is deterministic and that it can build.
+
+#include "cuda/attention/cudnn_attention.h"
+
+#ifdef PARTITA_RT_CUDNN
+
+#include "cuda/cuda.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace partita_rt::cuda {
+
+namespace {
+
+constexpr int64_t kMostProposals = 32;
+
+class CudnnPlan : public FusedPlan {
+public:
+  /// Keeps what the plan was made of, as long as it is.
+  CudnnPlan(const CudnnLibrary &library, cudnnHandle_t handle,
+            std::shared_ptr<const CudnnGraph> graph, CudnnDescriptor config)
+      : library(library), handle(handle), graph(std::move(graph)), config(std::move(config)),
+        plan(library, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR) {
+    plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, this->config.handle()).finalize();
+    plan.get(CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &workspaceBytes);
+  }
+
+  void run(CUstream_st *stream, const FusedPointers &pointers, void *workspace) override {
+    float scale = pointers.scale, hidden = -std::numeric_limits<float>::infinity(), one = 1.0f;
+    void *numbers[] = {&scale, &hidden, &one};
+    std::vector<void *> data;
+    const std::vector<int64_t> &operands = graph->operands();
+    for (int64_t operand : operands)
+      data.push_back(operand < kFusedOperands ? pointers.data[operand]
+                                              : numbers[operand - kCudnnScale]);
+    CudnnDescriptor pack(library, CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+    pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, int64_t(operands.size()),
+             operands.data())
+        .set(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, int64_t(data.size()),
+             data.data())
+        .set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, 1, &workspace)
+        .finalize();
+    library.check(library.cudnnSetStream(handle, stream), "cudnnSetStream");
+    library.check(library.cudnnBackendExecute(handle, plan.handle(), pack.handle()),
+                  "cudnnBackendExecute");
+  }
+
+private:
+  const CudnnLibrary &library;
+  cudnnHandle_t handle;
+  std::shared_ptr<const CudnnGraph> graph;
+  CudnnDescriptor config, plan;
+};
+
+/// Not what makes a backward pass deterministic (its graph does, cudnn_graph.h): cuDNN 9.19 notes
+/// this of no engine for attention. One that is noted is not taken.
+bool isDeterministic(const CudnnLibrary &library, const CudnnDescriptor &config) {
+  CudnnDescriptor engine(library, CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+  cudnnBackendDescriptor_t handle = engine.handle();
+  config.get(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &handle);
+  cudnnBackendNumericalNote_t notes[CUDNN_NUMERICAL_NOTE_TYPE_COUNT];
+  int64_t count = engine.get(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
+                             CUDNN_NUMERICAL_NOTE_TYPE_COUNT, notes);
+  for (int64_t i = 0; i < count; ++i)
+    if (notes[i] == CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC)
+      return false;
+  return true;
+}
+
+} // namespace
+
+const char *whyNotCudnn(const FusedShape &shape, int capability) {
+  if (capability < 80)
+    return "compute capability 8.0 is needed";
+  if (!shape.backward)
+    return nullptr;
+  if (shape.sequence == 1 && shape.keySequence == 1)
+    return "a single query and key have no gradients";
+  if (capability >= 100) // they need an engine of their own, which heuristics do not propose
+    return "its gradients are not deterministic from compute capability 10.0 on";
+  if (capability < 90 && std::max(shape.headDim, shape.valueDim) > 128)
+    return "gradients of heads of more than 128 elements need compute capability 9.0";
+  return nullptr;
+}
+
+CudnnAttention::CudnnAttention(const CudnnLibrary &library) : library(library) {
+  name = "cuDNN " + library.version();
+}
+
+CudnnAttention::~CudnnAttention() {
+  if (handle)
+    library.cudnnDestroy(handle);
+}
+
+void CudnnAttention::useCurrentDevice(int capability) {
+  this->capability = capability;
+  library.check(library.cudnnCreate(&handle), "cudnnCreate");
+  device.emplace_back(library, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR)
+      .set(CUDNN_ATTR_DEVICEPROP_HANDLE, CUDNN_TYPE_HANDLE, 1, &handle)
+      .finalize();
+}
+
+void CudnnAttention::useDevice(int capability, const std::string &properties) {
+  this->capability = capability;
+  device.emplace_back(library, CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR)
+      .set(CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION, CUDNN_TYPE_CHAR, int64_t(properties.size()),
+           properties.data())
+      .finalize();
+}
+
+std::vector<CudnnDescriptor> CudnnAttention::proposals(const CudnnGraph &graph) const {
+  CudnnDescriptor heuristics(library, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
+  cudnnBackendHeurMode_t mode = CUDNN_HEUR_MODE_A;
+  heuristics.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph.operations().handle())
+      .set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode)
+      .set(CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, device.back().handle())
+      .finalize();
+  std::vector<CudnnDescriptor> configs;
+  std::vector<cudnnBackendDescriptor_t> handles;
+  for (int64_t i = 0; i < kMostProposals; ++i) {
+    configs.emplace_back(library, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
+    handles.push_back(configs.back().handle());
+  }
+  int64_t count = heuristics.get(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                                 kMostProposals, handles.data());
+  while (int64_t(configs.size()) > count)
+    configs.pop_back();
+  return configs;
+}
+
+std::unique_ptr<FusedPlan> CudnnAttention::plan(const FusedShape &shape) {
+  if (const char *why = whyNotCudnn(shape, capability))
+    fail("%s", why);
+  auto graph = std::make_shared<const CudnnGraph>(library, shape);
+  std::string why = "it proposes no kernel";
+  for (CudnnDescriptor &config : proposals(*graph))
+    try {
+      if (isDeterministic(library, config))
+        return std::make_unique<CudnnPlan>(library, handle, graph, std::move(config));
+      why = "its kernels are not deterministic";
+    } catch (const Error &error) {
+      why = error.what();
+    }
+  fail("%s", why.c_str());
+}
+
+std::unique_ptr<FusedLibrary> openCudnn(std::string &why) {
+  CudnnLibrary library;
+  if (!library.load(why))
+    return nullptr;
+  auto made = std::make_unique<CudnnAttention>(library);
+  try {
+    int device = 0;
+    cudaDeviceProp properties;
+    checkCuda(cudaGetDevice(&device), "cudaGetDevice");
+    checkCuda(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
+    made->useCurrentDevice(10 * properties.major + properties.minor);
+  } catch (const Error &error) {
+    why = error.what();
+    return nullptr;
+  }
+  return made;
+}
+
+} // namespace partita_rt::cuda
+
+#endif // PARTITA_RT_CUDNN

@@ -1,0 +1,87 @@
+// Attention as graphs of operations that cuDNN knows as attention, and has fused kernels for: the
+// pattern that NVIDIA's cudnn-frontend lowers `sdpa` and `sdpa_backward` to, the latter in its
+// deterministic form.
+
+#ifndef PARTITA_RT_CUDA_CUDNN_GRAPH_H
+#define PARTITA_RT_CUDA_CUDNN_GRAPH_H
+
+#include "cuda/attention/cudnn_library.h"
+#include "cuda/attention/fused_library.h"
+
+#ifdef PARTITA_RT_CUDNN
+
+#include <deque>
+#include <vector>
+
+namespace partita_rt::cuda {
+
+/// Operands beside FusedOperand's: numbers, whose pointers are the host's.
+enum CudnnOperand : int64_t {
+  kCudnnScale = kFusedOperands,
+  kCudnnHidden,
+  kCudnnOne,
+  kCudnnOperands
+};
+
+class CudnnGraph {
+public:
+  /// Throws Error if cuDNN refuses an operation.
+  CudnnGraph(const CudnnLibrary &library, const FusedShape &shape);
+  CudnnGraph(const CudnnGraph &) = delete;
+  CudnnGraph &operator=(const CudnnGraph &) = delete;
+
+  const CudnnDescriptor &operations() const { return graph.back(); }
+  /// The operands that a call must give pointers of.
+  const std::vector<int64_t> &operands() const { return given; }
+
+private:
+  using Sizes = std::array<int64_t, 4>;
+  /// A tensor [batch, heads, rows, columns] of the graph.
+  struct Value {
+    cudnnBackendDescriptor_t tensor;
+    Sizes sizes, strides;
+  };
+  struct Layout {
+    Sizes sizes, strides;
+  };
+  /// -1: the graph's own, which no one else sees.
+  Value value(int64_t operand, cudnnDataType_t type, const Layout &layout, bool number = false);
+  Value own(cudnnDataType_t type, const Sizes &sizes);
+  Value number(int64_t operand);
+  Value statistics(int64_t operand);
+  Layout heads(const FusedShape::Strides &strides, int64_t heads, int64_t rows,
+               int64_t width) const;
+  static Layout transposed(const Layout &layout);
+
+  void matmul(const Value &a, const Value &b, const Value &c);
+  Value matmul(const Value &a, const Value &b, cudnnDataType_t type);
+  void pointwise(cudnnPointwiseMode_t mode, const Value &x, const Value *b, const Value *condition,
+                 const Value &y, cudnnDataType_t math = CUDNN_DATA_FLOAT, int64_t axis = -1);
+  Value pointwise(cudnnPointwiseMode_t mode, const Value &x);
+  Value pointwise(cudnnPointwiseMode_t mode, const Value &x, const Value &b);
+  void reduce(cudnnReduceTensorOp_t op, const Value &x, const Value &y);
+  Value overRows(cudnnReduceTensorOp_t op, const Value &x);
+  /// The same elements in memory, in another layout.
+  Value relaid(const Value &x, cudnnDataType_t type, const Layout &layout);
+  Value hideLaterKeys(const Value &scores);
+  void addOperation(CudnnDescriptor &operation);
+
+  void forward();
+  void backward();
+  void sumOfHeads(const Value &a, const Value &b, const Value &gradient);
+
+  const CudnnLibrary &library;
+  const FusedShape shape;
+  cudnnDataType_t type; ///< of the operands
+  std::deque<CudnnDescriptor> parts;
+  std::vector<cudnnBackendDescriptor_t> steps;
+  std::vector<int64_t> given;
+  int64_t next = kCudnnOperands; ///< number of the graph's own next tensor
+  std::deque<CudnnDescriptor> graph;
+};
+
+} // namespace partita_rt::cuda
+
+#endif // PARTITA_RT_CUDNN
+
+#endif // PARTITA_RT_CUDA_CUDNN_GRAPH_H

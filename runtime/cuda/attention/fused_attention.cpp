@@ -1,0 +1,269 @@
+// Attention by a library's fused kernels (fused_attention.h): which calls, which pieces, the call.
+
+#include "cuda/attention/fused_attention.h"
+
+#include "partita_rt/cuda/shapes.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <tuple>
+
+namespace partita_rt::cuda {
+
+AttentionBy attentionBy() {
+  const char *text = std::getenv("PARTITA_RT_ATTENTION");
+  std::string value = text ? text : "";
+  if (value.empty() || value == "own")
+    return AttentionBy::Own;
+  if (value == "auto")
+    return AttentionBy::Auto;
+  if (value != "cudnn")
+    fail("PARTITA_RT_ATTENTION=%.40s: own, auto or cudnn is expected", value.c_str());
+  return AttentionBy::Cudnn;
+}
+
+std::string attentionMakers() {
+  AttentionBy by = attentionBy();
+  if (by == AttentionBy::Own)
+    return "own kernels";
+  std::string why, name = findCudnn(why);
+  if (!name.empty())
+    return name + (by == AttentionBy::Auto ? " where it can" : " alone");
+  if (by == AttentionBy::Cudnn)
+    fail("PARTITA_RT_ATTENTION=cudnn: %s", why.c_str());
+  return "own kernels";
+}
+
+int64_t fusedWorkspaceBytes() {
+  std::string why;
+  return attentionBy() != AttentionBy::Own && !findCudnn(why).empty() ? kAttentionWorkspace : 0;
+}
+
+//===-- Shapes ------------------------------------------------------------------------------===//
+
+static auto fieldsOf(const FusedShape::Strides &s) { return std::tie(s.batch, s.head, s.row); }
+static auto fieldsOf(const FusedShape &s) {
+  return std::tuple_cat(std::tie(s.dtype, s.backward, s.causal, s.stats, s.batch, s.heads, s.groups,
+                                 s.sequence, s.keySequence, s.headDim, s.valueDim, s.rowsOfBatch),
+                        fieldsOf(s.q), fieldsOf(s.k), fieldsOf(s.v), fieldsOf(s.out),
+                        fieldsOf(s.dout), fieldsOf(s.dq), fieldsOf(s.dk), fieldsOf(s.dv));
+}
+bool operator<(const FusedShape &left, const FusedShape &right) {
+  return fieldsOf(left) < fieldsOf(right);
+}
+
+std::string FusedShape::text() const {
+  auto number = [](int64_t value) { return std::to_string(value); };
+  std::string text = std::string(backward ? "attention backward, " : "attention forward, ") +
+                     nameOf(dtype) + ", " + number(batch) + " x " + number(sequence) +
+                     " queries, " + number(keySequence) + " keys, " + number(heads) + " heads of " +
+                     number(headDim);
+  if (valueDim != headDim)
+    text += " with values of " + number(valueDim);
+  if (groups != 1)
+    text += ", groups of " + number(groups);
+  return text + (causal ? ", causal" : "");
+}
+
+template <typename T> static FusedShape::Strides stridesOf(const HeadsOf<T> &heads) {
+  return {heads.batchStride, heads.headStride, heads.rowStride};
+}
+
+static FusedShape shapeOf(const FusedCall &call) {
+  const AttentionShape &a = call.shape;
+  FusedShape shape{};
+  shape.dtype = call.dtype;
+  shape.backward = call.backward;
+  shape.causal = a.causal;
+  shape.stats = call.logSumExp != nullptr;
+  shape.batch = a.batch;
+  shape.heads = a.heads;
+  shape.groups = a.groups;
+  shape.sequence = a.sequence;
+  shape.keySequence = a.keySequence;
+  shape.headDim = a.headDim;
+  shape.valueDim = a.valueDim;
+  shape.rowsOfBatch = a.heads * a.sequence;
+  shape.q = stridesOf(call.q);
+  shape.k = stridesOf(call.k);
+  shape.v = stridesOf(call.v);
+  shape.out = call.backward ? stridesOf(call.forwardOut) : stridesOf(call.out);
+  if (call.backward) {
+    shape.dout = stridesOf(call.dout);
+    shape.dq = stridesOf(call.dq);
+    shape.dk = stridesOf(call.dk);
+    shape.dv = stridesOf(call.dv);
+  }
+  return shape;
+}
+
+//===-- Which calls -------------------------------------------------------------------------===//
+
+static bool isAligned(const void *address) {
+  return reinterpret_cast<uintptr_t>(address) % 16 == 0;
+}
+
+/// Do all rows of all heads begin at 16-byte addresses? (Of 16-bit elements.)
+template <typename T> static bool inPacks(const HeadsOf<T> &heads) {
+  return (heads.batchStride | heads.rowStride | heads.headStride) % kPack == 0 &&
+         isAligned(heads.data);
+}
+
+std::string whyNotFused(const FusedCall &call) {
+  const AttentionShape &a = call.shape;
+  if (call.dtype == DType::Float32)
+    return "float32";
+  if (call.bias)
+    return "a bias";
+  if (a.window != 0)
+    return "a window";
+  if (a.batch < 1 || a.heads < 1 || a.sequence < 1 || a.keySequence < 1 || a.headDim < 1 ||
+      a.valueDim < 1)
+    return "nothing to do";
+  if (a.causal && a.sequence != a.keySequence)
+    return "causal, with other keys than queries";
+  if (most(a.headDim, a.valueDim) > 256)
+    return "heads of more than 256 elements";
+  if (a.headDim % kPack != 0 || a.valueDim % kPack != 0)
+    return "heads that are no multiple of 8 elements";
+  bool packs = inPacks(call.q) && inPacks(call.k) && inPacks(call.v) && isAligned(call.logSumExp);
+  if (call.backward)
+    packs = packs && inPacks(call.dout) && inPacks(call.forwardOut) && inPacks(call.dq) &&
+            inPacks(call.dk) && inPacks(call.dv) && isAligned(call.workspace);
+  else
+    packs = packs && inPacks(call.out);
+  return packs ? "" : "rows that do not begin at multiples of 16 bytes";
+}
+
+FusedAttention::FusedAttention(AttentionBy by, std::unique_ptr<FusedLibrary> library,
+                               void *workspace, int64_t workspaceBytes)
+    : by(by), library(std::move(library)), workspace(workspace), workspaceBytes(workspaceBytes) {}
+
+std::unique_ptr<FusedAttention> fusedAttention(void *workspace, std::string &why) {
+  AttentionBy by = attentionBy();
+  if (by == AttentionBy::Own)
+    return nullptr;
+  if (findCudnn(why).empty()) {
+    if (by == AttentionBy::Cudnn)
+      fail("PARTITA_RT_ATTENTION=cudnn: %s", why.c_str());
+    return nullptr;
+  }
+  std::unique_ptr<FusedLibrary> library = openCudnn(why);
+  if (!library) // on another rank it may be there
+    fail("PARTITA_RT_ATTENTION=%s: %s", by == AttentionBy::Auto ? "auto" : "cudnn", why.c_str());
+  return std::make_unique<FusedAttention>(by, std::move(library), workspace, kAttentionWorkspace);
+}
+
+//===-- Plans -------------------------------------------------------------------------------===//
+
+/// Bytes of workspace that a plan takes whatever its size, at most.
+constexpr int64_t kPlanBytes = 4096;
+
+/// The most sequences of the whole, or heads of keys of one, that divide it and whose numbers
+/// begin at 16-byte addresses, for which `bytes` of the whole become at most `most`. 0: none.
+static int64_t largestPiece(int64_t count, int64_t rows, int64_t bytes, int64_t most) {
+  for (int64_t piece = count; piece > 0; --piece)
+    if (count % piece == 0 && ceilDiv(bytes, count) * piece + kPlanBytes <= most &&
+        (piece == count || rows * piece % 4 == 0))
+      return piece;
+  return 0;
+}
+
+FusedAttention::Plan FusedAttention::plan(const FusedShape &whole) {
+  Plan made{nullptr, whole, ""};
+  try {
+    made.plan = library->plan(whole);
+    int64_t bytes = made.plan->workspaceBytes;
+    if (bytes <= workspaceBytes)
+      return made;
+    FusedShape &piece = made.piece;
+    piece.batch = largestPiece(whole.batch, whole.rowsOfBatch, bytes, workspaceBytes);
+    if (piece.batch == 0) {
+      piece.batch = 1;
+      int64_t groups = largestPiece(whole.heads / whole.groups, whole.groups * whole.sequence,
+                                    ceilDiv(bytes, whole.batch), workspaceBytes);
+      piece.heads = groups * whole.groups;
+    }
+    if (piece.heads > 0)
+      made.plan = library->plan(piece);
+    if (piece.heads > 0 && made.plan->workspaceBytes <= workspaceBytes)
+      return made;
+    made.why = library->name + " needs " + std::to_string(bytes) + " bytes of workspace, of " +
+               std::to_string(workspaceBytes);
+  } catch (const Error &error) {
+    made.why = error.what();
+  }
+  made.plan.reset();
+  return made;
+}
+
+/// `data` moved to a sequence and a head.
+template <typename T> static void *at(const HeadsOf<T> &heads, int64_t batch, int64_t head) {
+  int64_t elements = batch * heads.batchStride + head * heads.headStride;
+  return const_cast<char *>(static_cast<const char *>(heads.data)) + 2 * elements;
+}
+
+void FusedAttention::launch(const Stream &stream, const Plan &plan, const FusedCall &call) {
+  const AttentionShape &a = call.shape;
+  FusedPointers pointers;
+  pointers.scale = a.scale;
+  for (int64_t b = 0; b < a.batch; b += plan.piece.batch)
+    for (int64_t h = 0; h < a.heads; h += plan.piece.heads) {
+      int64_t keyHead = h / a.groups, rows = (b * a.heads + h) * a.sequence;
+      void **data = pointers.data;
+      data[kFusedQ] = at(call.q, b, h);
+      data[kFusedK] = at(call.k, b, keyHead);
+      data[kFusedV] = at(call.v, b, keyHead);
+      data[kFusedOut] = call.backward ? at(call.forwardOut, b, h) : at(call.out, b, h);
+      if (call.logSumExp)
+        data[kFusedStats] = call.logSumExp + rows;
+      if (call.backward) {
+        data[kFusedDout] = at(call.dout, b, h);
+        data[kFusedDelta] = call.workspace + rows;
+        data[kFusedDq] = at(call.dq, b, h);
+        data[kFusedDk] = at(call.dk, b, keyHead);
+        data[kFusedDv] = at(call.dv, b, keyHead);
+      }
+      plan.plan->run(stream.handle, pointers, workspace);
+    }
+}
+
+bool FusedAttention::run(const Stream &stream, const FusedCall &call) {
+  std::string why = whyNotFused(call);
+  if (!why.empty()) {
+    refused.insert(why);
+  } else {
+    FusedShape shape = shapeOf(call);
+    auto found = plans.find(shape);
+    if (found == plans.end())
+      found = plans.emplace(shape, plan(shape)).first;
+    if (found->second.plan) {
+      launch(stream, found->second, call);
+      return true;
+    }
+    why = found->second.why;
+  }
+  if (by == AttentionBy::Cudnn)
+    fail("PARTITA_RT_ATTENTION=cudnn: %s cannot make %s: %s", library->name.c_str(),
+         shapeOf(call).text().c_str(), why.c_str());
+  return false;
+}
+
+std::string FusedAttention::text() const {
+  int64_t made = 0;
+  std::set<std::string> others = refused;
+  for (const auto &[shape, plan] : plans) {
+    made += plan.plan != nullptr;
+    if (!plan.plan)
+      others.insert(plan.why);
+  }
+  std::string reasons;
+  for (const std::string &why : others)
+    reasons += (reasons.empty() ? "" : "; ") + why;
+  if (made == 0)
+    return reasons.empty() ? "" : "own kernels alone; " + library->name + " makes none: " + reasons;
+  return library->name + " makes " + std::to_string(made) + (made == 1 ? " shape" : " shapes") +
+         " of it" + (reasons.empty() ? "" : ", own kernels the others: " + reasons);
+}
+
+} // namespace partita_rt::cuda
