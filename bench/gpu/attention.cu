@@ -1,13 +1,16 @@
-// Attention on a GPU: first, on small shapes, its distance from the float kernel, which must be
-// that of 16-bit roundings; then time and TFLOP/s, forward and backward, of GPT-2's and LLaMA's
-// shapes. Needs nvcc, a driver and runtime/ alone; begun as bench/gpu/attention [DEVICE].
+// Attention on a GPU, by own kernels and by cuDNN, if it is there: first, on small shapes, its
+// distance from the float kernel, which must be that of 16-bit roundings, and whether a second call
+// gives the same bits; then time and TFLOP/s, forward and backward, of GPT-2's and LLaMA's shapes.
+// Needs nvcc, a driver and runtime/ alone; begun as bench/gpu/attention [DEVICE].
 //
-//   nvcc -std=c++17 -O3 -arch=sm_90 -I runtime/include -I runtime -o attention \
-//     bench/gpu/attention.cu runtime/cuda/attention/*.cu runtime/common/types.cpp
+//   nvcc -std=c++17 -O3 -arch=sm_90 -I runtime/include -I runtime -o attention
+//   bench/gpu/attention.cu \
+//     runtime/cuda/attention/*.cu runtime/cuda/attention/*.cpp runtime/common/types.cpp -ldl
 //
 // Work is counted as FlashAttention's benchmarks do: 4 b h s s d operations forward, half of it
-// causal, backward 2.5 times as many, although dQ's own launch makes 3.5 of them.
+// causal, backward 2.5 times as many, although the own dQ's launch makes 3.5 of them.
 
+#include "cuda/attention/fused_attention.h"
 #include "cuda/kernels/device.cuh"
 #include "partita_rt/cuda/kernels.h"
 
@@ -66,10 +69,12 @@ template <typename T> struct Call {
   Array<float> lse, workspace;
   Stream stream;
 
-  explicit Call(const AttentionShape &shape)
+  explicit Call(const AttentionShape &shape, FusedAttention *fused = nullptr)
       : a(shape), q(queries(), 1), k(keys(), 2), v(keys(), 3), dout(queries(), 4), out(queries()),
         dq(queries()), dk(keys()), dv(keys()), lse(a.batch * a.heads * a.sequence),
-        workspace(attentionBackwardWorkspace(a)) {}
+        workspace(attentionBackwardWorkspace(a)) {
+    stream.attention = fused;
+  }
   int64_t queries() const { return a.batch * a.sequence * a.heads * d; }
   int64_t keys() const { return a.batch * a.keySequence * kvHeads * d; }
   template <typename P> HeadsOf<P> ofQ(P *p) const {
@@ -101,8 +106,10 @@ template <typename T> double distance(const Array<T> &actual, const Array<float>
   return most / largest;
 }
 
-template <typename T> bool compare(const char *type, const AttentionShape &shape, double rounding) {
-  Call<T> call(shape), again(shape);
+template <typename T>
+bool compare(const char *type, const AttentionShape &shape, double rounding,
+             FusedAttention *fused) {
+  Call<T> call(shape, fused), again(shape, fused);
   Call<float> wanted(shape);
   call.forward();
   call.backward();
@@ -118,13 +125,14 @@ template <typename T> bool compare(const char *type, const AttentionShape &shape
   };
   bool repeats = same(call.dq, again.dq) && same(call.dk, again.dk) && same(call.dv, again.dv);
   bool good = far <= 4 * rounding && repeats;
-  printf("%-8s %4lld queries %4lld keys, heads %lld of %3lld, groups %lld%s: %.2f roundings%s\n",
-         type, (long long)shape.sequence, (long long)shape.keySequence, (long long)shape.heads,
-         (long long)shape.headDim, (long long)shape.groups, shape.causal ? ", causal" : "",
-         far / rounding,
-         good      ? ""
-         : repeats ? "  WRONG"
-                   : "  OTHER BITS");
+  printf(
+      "%-5s %-8s %4lld queries %4lld keys, heads %lld of %3lld, groups %lld%s: %.2f roundings%s\n",
+      fused ? "cuDNN" : "own", type, (long long)shape.sequence, (long long)shape.keySequence,
+      (long long)shape.heads, (long long)shape.headDim, (long long)shape.groups,
+      shape.causal ? ", causal" : "", far / rounding,
+      good      ? ""
+      : repeats ? "  WRONG"
+                : "  OTHER BITS");
   return good;
 }
 
@@ -156,32 +164,50 @@ AttentionShape shapeOf(int64_t batch, int64_t heads, int64_t sequence, int64_t k
   return {batch, heads, sequence, keys, dim, dim, groups, causal, 1.0f / std::sqrt(float(dim))};
 }
 
-void measure(const char *name, const AttentionShape &shape) {
-  Call<BFloat16> call(shape);
+void measure(const char *name, const AttentionShape &shape, FusedAttention *fused) {
+  Call<BFloat16> call(shape, fused);
   double work = 4e-9 * double(shape.batch * shape.heads) * double(shape.sequence) *
                 double(shape.keySequence) * double(shape.headDim) * (shape.causal ? 0.5 : 1.0);
   double forward = milliseconds([&] { call.forward(); });
   double backward = milliseconds([&] { call.backward(); });
-  printf("%-24s forward %8.3f ms %6.1f TFLOP/s   backward %8.3f ms %6.1f TFLOP/s\n", name, forward,
-         work / forward, backward, 2.5 * work / backward);
+  printf("%-24s %-5s forward %8.3f ms %6.1f TFLOP/s   backward %8.3f ms %6.1f TFLOP/s\n", name,
+         fused ? "cuDNN" : "own", forward, work / forward, backward, 2.5 * work / backward);
 }
 
 } // namespace
 
 int main(int argc, char **argv) {
   check(cudaSetDevice(argc > 1 ? atoi(argv[1]) : 0), "cudaSetDevice");
+  std::string why;
+  std::unique_ptr<FusedLibrary> library = openCudnn(why);
+  std::vector<std::unique_ptr<FusedAttention>> makers(1); // null: own kernels
+  Array<unsigned char> workspace(kAttentionWorkspace);
+  if (library)
+    makers.push_back(std::make_unique<FusedAttention>(AttentionBy::Auto, std::move(library),
+                                                      workspace.data, workspace.n));
+  else
+    printf("cuDNN is left out: %s\n", why.c_str());
   bool good = true;
-  for (int64_t dim : {64, 80, 96, 128}) {
-    for (AttentionShape shape :
-         {shapeOf(2, 4, 333, 333, dim, true, 2), shapeOf(1, 2, 100, 259, dim, false)}) {
-      good &= compare<BFloat16>("bfloat16", shape, 0x1p-8);
-      good &= compare<Half>("float16", shape, 0x1p-11);
+  for (const auto &maker : makers)
+    for (int64_t dim : {64, 80, 96, 128}) {
+      for (AttentionShape shape :
+           {shapeOf(2, 4, 333, 333, dim, true, 2), shapeOf(1, 2, 100, 259, dim, false)}) {
+        good &= compare<BFloat16>("bfloat16", shape, 0x1p-8, maker.get());
+        good &= compare<Half>("float16", shape, 0x1p-11, maker.get());
+      }
     }
-  }
-  measure("GPT-2 124M, 32 x 1024", shapeOf(32, 12, 1024, 1024, 64, true));
-  measure("GPT-2 1.5B, 8 x 1024", shapeOf(8, 25, 1024, 1024, 64, true));
-  measure("LLaMA 1B, 4 x 4096", shapeOf(4, 32, 4096, 4096, 64, true, 4));
-  measure("LLaMA 8B, 2 x 8192", shapeOf(2, 32, 8192, 8192, 128, true, 4));
-  measure("not causal, 4 x 4096", shapeOf(4, 16, 4096, 4096, 128, false));
+  struct Shape {
+    const char *name;
+    AttentionShape shape;
+  } shapes[] = {{"GPT-2 124M, 32 x 1024", shapeOf(32, 12, 1024, 1024, 64, true)},
+                {"GPT-2 1.5B, 8 x 1024", shapeOf(8, 25, 1024, 1024, 64, true)},
+                {"LLaMA 1B, 4 x 4096", shapeOf(4, 32, 4096, 4096, 64, true, 4)},
+                {"LLaMA 8B, 2 x 8192", shapeOf(2, 32, 8192, 8192, 128, true, 4)},
+                {"not causal, 4 x 4096", shapeOf(4, 16, 4096, 4096, 128, false)}};
+  for (const Shape &each : shapes)
+    for (const auto &maker : makers)
+      measure(each.name, each.shape, maker.get());
+  if (makers.size() > 1)
+    printf("%s\n", makers[1]->text().c_str());
   return good ? 0 : 1;
 }

@@ -31,7 +31,7 @@ def read_programs(path):
         if not colon or len(words) != 2 or not tail.split():
             raise SystemExit(f"{path}:{number}: NAME KEY=VALUE,... : MODEL OPTIONS is expected")
         keys = dict(each.partition("=")[::2] for each in words[1].split(","))
-        unknown = set(keys) - {"tolerance", "like", "bench"}
+        unknown = set(keys) - {"tolerance", "like", "attention", "bench"}
         if unknown or ("bench" in keys) == ("tolerance" in keys):
             raise SystemExit(f"{path}:{number}: tolerance=T[,like=NAME] or bench=N is expected")
         model, *options = shlex.split(tail)
@@ -141,16 +141,16 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def run_ranks(program, ranks, arguments, limit):
+def run_ranks(program, ranks, arguments, limit, environment=None):
     """One process per rank, all on one GPU if there are not more: NCCL takes processes of different
     NCCL_HOSTIDs for different hosts, which may share a GPU; it then goes through sockets."""
     if ranks == 1:
-        return run([program, *arguments], limit)
+        return run([program, *arguments], limit, environment)
     port = str(free_port())
     commands = []
     for rank in range(ranks):
         commands.append(([program, *arguments], {
-            "RANK": str(rank), "WORLD_SIZE": str(ranks), "LOCAL_RANK": str(rank),
+            **(environment or {}), "RANK": str(rank), "WORLD_SIZE": str(ranks), "LOCAL_RANK": str(rank),
             "LOCAL_WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port,
             "PARTITA_RT_SHARE_GPU": "1", "NCCL_HOSTID": f"partita-{port}-{rank}", "NCCL_NET": "Socket",
             "NCCL_SOCKET_IFNAME": "lo", "NCCL_IB_DISABLE": "1", "NCCL_MNNVL_ENABLE": "0"}))
