@@ -1,6 +1,6 @@
 // Captures and graphs of the simulated CUDA runtime (test/Support/simulated).
 
-#include "simulated/queue.h"
+#include "two_streams.h"
 
 #include <gtest/gtest.h>
 #include <set>
@@ -9,23 +9,8 @@
 
 namespace {
 
-class SimulatedGraph : public testing::Test {
+class SimulatedGraph : public TwoStreams {
 protected:
-  void SetUp() override {
-    for (cudaStream_t *stream : {&a, &b})
-      ASSERT_EQ(cudaStreamCreateWithFlags(stream, cudaStreamNonBlocking), cudaSuccess);
-    for (cudaEvent_t *event : {&fork, &join})
-      ASSERT_EQ(cudaEventCreateWithFlags(event, cudaEventDisableTiming), cudaSuccess);
-  }
-  void TearDown() override {
-    cudaGetLastError();
-    EXPECT_EQ(cudaDeviceReset(), cudaSuccess);
-    simulated::setSeed(1);
-  }
-  cudaError_t letter(cudaStream_t stream, char c) {
-    return simulated::enqueue(stream, "letter", [this, c] { trace += c; });
-  }
-  std::string take() { return std::exchange(trace, ""); }
   void begin(cudaStreamCaptureMode mode = cudaStreamCaptureModeThreadLocal) {
     ASSERT_EQ(cudaStreamBeginCapture(a, mode), cudaSuccess);
   }
@@ -38,10 +23,6 @@ protected:
     EXPECT_EQ(cudaEventRecord(by, from), cudaSuccess);
     EXPECT_EQ(cudaStreamWaitEvent(to, by), cudaSuccess);
   }
-
-  cudaStream_t a, b;
-  cudaEvent_t fork, join;
-  std::string trace;
 };
 
 TEST_F(SimulatedGraph, IsReplayed) {

@@ -2,6 +2,7 @@
 // what a program forgets shows.
 
 #include "simulated/launch.h"
+#include "two_streams.h"
 
 #include <atomic>
 #include <cstdlib>
@@ -15,29 +16,11 @@ namespace {
 
 constexpr int kSeeds = 40;
 
-class SimulatedCuda : public testing::Test {
+class SimulatedCuda : public TwoStreams {
 public:
   void addFromHost() { trace += '2'; }
 
 protected:
-  void SetUp() override {
-    for (cudaStream_t *stream : {&a, &b})
-      ASSERT_EQ(cudaStreamCreateWithFlags(stream, cudaStreamNonBlocking), cudaSuccess);
-    for (cudaEvent_t *event : {&fork, &join})
-      ASSERT_EQ(cudaEventCreateWithFlags(event, cudaEventDisableTiming), cudaSuccess);
-  }
-  void TearDown() override {
-    cudaGetLastError();
-    EXPECT_EQ(cudaDeviceReset(), cudaSuccess);
-    simulated::setSeed(1);
-  }
-
-  /// An entry that adds a letter to `trace`.
-  void letter(cudaStream_t stream, char c) {
-    ASSERT_EQ(simulated::enqueue(stream, "letter", [this, c] { trace += c; }), cudaSuccess);
-  }
-  std::string take() { return std::exchange(trace, ""); }
-
   float *deviceFloats(size_t n) {
     float *x = nullptr;
     EXPECT_EQ(cudaMalloc(&x, n * sizeof(float)), cudaSuccess);
@@ -48,10 +31,6 @@ protected:
     EXPECT_EQ(cudaMallocHost(&x, n * sizeof(float)), cudaSuccess);
     return x;
   }
-
-  cudaStream_t a, b;
-  cudaEvent_t fork, join;
-  std::string trace;
 };
 
 __global__ void scale(float *y, const float *x, float by) {
