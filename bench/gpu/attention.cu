@@ -3,45 +3,24 @@
 // gives the same bits; then time and TFLOP/s, forward and backward, of GPT-2's and LLaMA's shapes.
 // Needs nvcc, a driver and runtime/ alone; begun as bench/gpu/attention [DEVICE].
 //
-//   nvcc -std=c++17 -O3 -arch=sm_90 -I runtime/include -I runtime -o attention
-//   bench/gpu/attention.cu \
-//     runtime/cuda/attention/*.cu runtime/cuda/attention/*.cpp runtime/common/types.cpp -ldl
+//   nvcc -std=c++17 -O3 -arch=sm_90 -I runtime/include -I runtime -o attention \
+//     bench/gpu/attention.cu runtime/cuda/attention/*.cu runtime/cuda/attention/*.cpp runtime/common/types.cpp -ldl
 //
 // Work is counted as FlashAttention's benchmarks do: 4 b h s s d operations forward, half of it
 // causal, backward 2.5 times as many, although the own dQ's launch makes 3.5 of them.
 
+#include "bench.cuh"
 #include "cuda/attention/fused_attention.h"
-#include "cuda/kernels/device.cuh"
 #include "partita_rt/cuda/kernels.h"
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
 #include <vector>
 
 using namespace partita_rt;
 using namespace partita_rt::cuda;
 
 namespace {
-
-void check(cudaError_t error, const char *what) {
-  if (error == cudaSuccess)
-    return;
-  fprintf(stderr, "%s: %s\n", what, cudaGetErrorString(error));
-  exit(1);
-}
-
-/// Numbers between -1.7 and 1.7, of variance 1; the same ones for every type.
-template <typename T> __global__ void randomize(T *x, int64_t n, uint64_t seed) {
-  int64_t i = globalThread();
-  if (i >= n)
-    return;
-  uint64_t bits = (uint64_t(i) + seed) * 0x9E3779B97F4A7C15ull;
-  bits = (bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9ull;
-  bits = (bits ^ (bits >> 27)) * 0x94D049BB133111EBull;
-  x[i] = float(BFloat16((float(bits >> 40) / float(1 << 24) - 0.5f) * 3.4641016f));
-}
 
 template <typename T> struct Array {
   T *data = nullptr;
@@ -50,7 +29,7 @@ template <typename T> struct Array {
     check(cudaMalloc(&data, size_t(n) * sizeof(T)), "cudaMalloc");
   }
   Array(int64_t n, uint64_t seed) : Array(n) {
-    randomize<<<unsigned((n + 255) / 256), 256>>>(data, n, seed << 40);
+    randomize(data, n, seed, 3.4641016f); // of variance 1
   }
   Array(const Array &) = delete;
   ~Array() { cudaFree(data); }

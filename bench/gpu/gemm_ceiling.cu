@@ -5,13 +5,11 @@
 //   gemm_ceiling TOKENS LAYERS VOCABULARY WIDTH  OUTxIN...      the products of a layer, forward;
 //   the head is VOCABULARYxWIDTH
 
-#include "cuda/kernels/device.cuh"
+#include "bench.cuh"
 #include "cuda/products/products.h"
 #include "partita_rt/cuda/kernels.h"
 
 #include <algorithm>
-#include <cstdio>
-#include <cstdlib>
 #include <vector>
 
 using namespace partita_rt;
@@ -19,26 +17,10 @@ using namespace partita_rt::cuda;
 
 namespace {
 
-void check(cudaError_t error, const char *what) {
-  if (error == cudaSuccess)
-    return;
-  fprintf(stderr, "%s: %s\n", what, cudaGetErrorString(error));
-  exit(1);
-}
-
-__global__ void randomize(BFloat16 *x, int64_t n) {
-  for (int64_t i = globalThread(); i < n; i += int64_t(gridDim.x) * blockDim.x) {
-    uint64_t bits = uint64_t(i) * 0x9E3779B97F4A7C15ull;
-    bits = (bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9ull;
-    x[i] = BFloat16(float(bits >> 40) / float(1 << 24) - 0.5f);
-  }
-}
-
 BFloat16 *numbers(int64_t n) {
   BFloat16 *x = nullptr;
   check(cudaMalloc(&x, size_t(n) * sizeof(BFloat16)), "cudaMalloc");
-  randomize<<<1024, 256>>>(x, n);
-  check(cudaGetLastError(), "randomize");
+  randomize(x, n, 0, 1.0f);
   return x;
 }
 
@@ -104,8 +86,8 @@ int main(int argc, char **argv) {
   std::vector<float> times;
   for (int turn = 0; turn < 8; ++turn) {
     // What is multiplied must stay finite: fresh numbers each turn.
-    randomize<<<1024, 256>>>(x, tokens * mostIn);
-    randomize<<<1024, 256>>>(w, mostWeight);
+    randomize(x, tokens * mostIn, 0, 1.0f);
+    randomize(w, mostWeight, 0, 1.0f);
     check(cudaEventRecord(begin), "cudaEventRecord");
     step();
     check(cudaEventRecord(end), "cudaEventRecord");
