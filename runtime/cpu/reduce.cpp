@@ -139,43 +139,7 @@ template <typename T> double sumOfSquares(const T *x, int64_t n) {
   return blockedDouble(x, n, [](double value) { return value * value; });
 }
 
-template <typename T> double sumAll(const T *x, int64_t n) {
-  return blockedDouble(x, n, [](double value) { return value; });
-}
-
-namespace {
-
-/// Bits without the sign, and those of infinity: what is not below them is not finite.
-uint32_t magnitude(float x) { return half::bitsOf(x) & 0x7fffffffu; }
-uint16_t magnitude(Half x) { return x.bits & 0x7fff; }
-uint16_t magnitude(BFloat16 x) { return x.bits & 0x7fff; }
-template <typename T> constexpr int32_t kInfinity = 0x7f800000;
-template <> constexpr int32_t kInfinity<Half> = 0x7c00;
-template <> constexpr int32_t kInfinity<BFloat16> = 0x7f80;
-
-} // namespace
-
-template <typename T> NonFinite nonFinite(const T *x, int64_t n) {
-  NonFinite found{0, -1};
-  for (int64_t begin = 0; begin < n; begin += kElementBlock) {
-    int64_t end = std::min(n, begin + kElementBlock);
-    int32_t count = 0;
-    for (int64_t i = begin; i < end; ++i)
-      count += int32_t(magnitude(x[i])) >= kInfinity<T>;
-    if (count > 0 && found.count == 0) {
-      found.first = begin;
-      while (int32_t(magnitude(x[found.first])) < kInfinity<T>)
-        ++found.first;
-    }
-    found.count += count;
-  }
-  return found;
-}
-
-#define WHOLE(T)                                                                                   \
-  template double sumOfSquares(const T *, int64_t);                                                \
-  template double sumAll(const T *, int64_t);                                                      \
-  template NonFinite nonFinite(const T *, int64_t);
+#define WHOLE(T) template double sumOfSquares(const T *, int64_t);
 FOR_STORAGE(WHOLE)
 #undef WHOLE
 

@@ -79,13 +79,10 @@ TEST(Reduce, EqualsPlainSums) {
 
 TEST(Reduce, SumOfSquaresIsPreciseAndIndependentOfSplitsAtBlocks) {
   Floats x = randomFloats(4096 * 3 + 5, "x", 100.0);
-  double sum = 0, plain = 0;
-  for (float value : x) {
+  double sum = 0;
+  for (float value : x)
     sum += double(value) * value;
-    plain += value;
-  }
   EXPECT_NEAR(sumOfSquares(x.data(), int64_t(x.size())) / sum, 1.0, 1e-12);
-  EXPECT_NEAR(sumAll(x.data(), int64_t(x.size())), plain, 1e-8 * std::sqrt(sum));
   double parts = 0;
   for (int64_t begin = 0; begin < int64_t(x.size()); begin += 4096)
     parts += sumOfSquares(x.data() + begin, std::min<int64_t>(4096, int64_t(x.size()) - begin));

@@ -60,7 +60,6 @@ public:
   void closed(int rank, Clock::time_point now);
   /// To be called every few hundredths of a second.
   void tick(Clock::time_point now);
-  bool hasEnded() const { return ended; }
 
 private:
   std::string nameOf(int rank) const { return partita_rt::cuda::nameOf(peers, rank); }

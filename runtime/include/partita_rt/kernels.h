@@ -386,16 +386,6 @@ void columnSum(Y *y, const T *x, int64_t rows, int64_t width, int64_t stride,
 /// Sum of squares in double over blocks of 4096 elements, the blocks added in order.
 template <typename T> double sumOfSquares(const T *x, int64_t n);
 
-/// Sum of all elements, in double, by the same blocks.
-template <typename T> double sumAll(const T *x, int64_t n);
-
-/// Elements that are infinite or not a number.
-struct NonFinite {
-  int64_t count; ///< how many
-  int64_t first; ///< the index of the first; -1: none
-};
-template <typename T> NonFinite nonFinite(const T *x, int64_t n);
-
 //===-- Norms -------------------------------------------------------------------------------===//
 
 /// An array with so many elements.

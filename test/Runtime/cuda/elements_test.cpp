@@ -1,4 +1,4 @@
-// Elementwise kernels: casts, dropout, rotation, AdamW; bit by bit where the CPU's kernel does the
+// Elementwise kernels: casts, dropout, rotation; bit by bit where the CPU's kernel does the
 // same arithmetic.
 
 #include "partita_rt/random.h"
@@ -126,61 +126,6 @@ TYPED_TEST(ElementsOf, DrawNormal) {
     drawNormal(SimulatedStream(), out.data(), n, 99, 1000, 0.5, 0.25);
     EXPECT_BITS(out, expected);
   }
-}
-
-template <typename P, typename G> void checkAdamW() {
-  constexpr int64_t n = 1501;
-  Floats p = randomFloats(n, "p"), m = randomFloats(n, "m", 0.1), v = randomFloats(n, "v", 0.1),
-         g = randomExact<G>(n, "g");
-  for (float &each : v)
-    each = std::fabs(each);
-  AdamW options{0.9, 0.95, 1e-8, 0.1};
-  float rate = 0.01f, scale = 0.5f, apply = 1;
-  int64_t t = 3;
-  Doubles ep(n), em(n), ev(n);
-  for (int64_t i = 0; i < n; ++i) {
-    double gradient = 0.5 * g[i];
-    em[i] = m[i] + (1 - 0.9) * (gradient - m[i]);
-    ev[i] = v[i] + (1 - 0.95) * (gradient * gradient - v[i]);
-    double direction =
-        em[i] / (1 - std::pow(0.9, 3)) / (std::sqrt(ev[i] / (1 - std::pow(0.95, 3))) + 1e-8);
-    ep[i] = p[i] - double(rate) * (direction + 0.1 * p[i]);
-  }
-  for (bool stochastic : {false, true}) {
-    Tensor<float> ap(p), am(m, 1), av(v);
-    Tensor<G> ag(g, 2);
-    Tensor<P> stored(n, 1);
-    UpdateControl control{&rate, &t, &scale, &apply, stochastic, 42, 700};
-    adamw(SimulatedStream(), ap.data(), am.data(), av.data(), stored.data(), ag.in(), n, options,
-          control);
-    EXPECT_CLOSE(ap.floats(), ep, 1e-6);
-    EXPECT_CLOSE(am.floats(), em, 1e-6);
-    EXPECT_CLOSE(av.floats(), ev, 1e-6);
-    Floats expected = ap.floats();
-    if (stochastic && std::is_same_v<P, BFloat16>) {
-      Narrow<BFloat16> rounded(n);
-      partita_rt::convertStochastically(rounded.data(), ap.in(), n, 42, 700);
-      expected = widened(rounded);
-    }
-    EXPECT_BITS(stored, expected);
-    EXPECT_TRUE(ap.marginsKept() && am.marginsKept() && av.marginsKept());
-    apply = 0;
-    Floats before = ap.floats();
-    adamw<P, G>(SimulatedStream(), ap.data(), am.data(), av.data(), nullptr, ag.in(), n, options,
-                control);
-    EXPECT_EQ(ap.floats(), before);
-    apply = 1;
-    adamw<P, G>(SimulatedStream(), ap.data(), am.data(), av.data(), nullptr, ag.in(), n, options,
-                control);
-    EXPECT_NE(ap.floats(), before);
-  }
-}
-
-TEST(Elements, AdamW) {
-  checkAdamW<BFloat16, float>();
-  checkAdamW<BFloat16, BFloat16>();
-  checkAdamW<Half, float>();
-  checkAdamW<Half, Half>();
 }
 
 } // namespace

@@ -220,30 +220,6 @@ template <typename T> void iota(const Stream &stream, T *dst, double start, doub
 template <typename G, typename T>
 void accumulate(const Stream &stream, G *sum, const T *x, int64_t n);
 
-//===-- Updates -----------------------------------------------------------------------------===//
-
-struct AdamW {
-  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8, decay = 0.0;
-  bool biasCorrection = true;
-};
-
-/// What an update reads from device memory.
-struct UpdateControl {
-  const float *rate;
-  const int64_t *t;             ///< this update's number, from 1
-  const float *scale = nullptr; ///< the gradient's factor; null: 1
-  const float *apply = nullptr; ///< 0: nothing changes; null: the update applies
-  bool stochastic = false;      ///< a BFloat16 is rounded by chance, as convertStochastically does
-  uint64_t key = 0;             ///< the random numbers' key, and the number of the first element
-  int64_t first = 0;
-};
-
-/// p, m, v [n] in place. stored: the parameter as it is used, rounded from p; null: not wanted.
-/// P: BFloat16 or Half. G: float or P.
-template <typename P, typename G>
-void adamw(const Stream &stream, float *p, float *m, float *v, P *stored, const G *g, int64_t n,
-           const AdamW &options, const UpdateControl &control);
-
 //===-- Reductions --------------------------------------------------------------------------===//
 
 /// Scratch of columnSum: columnSumScratch(rows, width); of reduceSum and reduceMean with inner != 1
@@ -258,11 +234,6 @@ template <typename Y, typename T>
 void reduceMean(const Stream &stream, Y *y, const T *x, int64_t outer, int64_t n, int64_t inner);
 template <typename Y, typename T>
 void reduceMax(const Stream &stream, Y *y, const T *x, int64_t outer, int64_t n, int64_t inner);
-
-/// *sum. Scratch: wholeScratch(n).
-template <typename T> void sumOfSquares(const Stream &stream, double *sum, const T *x, int64_t n);
-template <typename T> void sumAll(const Stream &stream, double *sum, const T *x, int64_t n);
-template <typename T> void nonFinite(const Stream &stream, NonFinite *found, const T *x, int64_t n);
 
 //===-- Scalars of a step -------------------------------------------------------------------===//
 

@@ -67,10 +67,10 @@ constexpr int64_t normBackwardScratch(int64_t rows, int64_t width) {
   return 2 * parts * width * 4;
 }
 
-/// Elements of a block of sumOfSquares, sumAll, squareSum and nonFinite, the CPU's number.
+/// Elements of a block of squareSum, the CPU's number.
 constexpr int64_t kWholeBlock = 4096;
-/// Of each of them, for n elements.
-constexpr int64_t wholeScratch(int64_t n) { return ceilDiv(n, kWholeBlock) * 16; }
+/// Of its scratch memory, for n elements.
+constexpr int64_t wholeScratch(int64_t n) { return ceilDiv(n, kWholeBlock) * 8; }
 
 /// Of an emitted kernel that adds up so many squares of each of n elements.
 constexpr int64_t updateSquaresScratch(int64_t n, int64_t sums) {
