@@ -4,9 +4,11 @@
 
 using namespace mlir;
 using namespace partita;
+using Arguments = SmallVectorImpl<OpAsmParser::Argument>;
 
 ParseResult partita::parseBoundRegion(OpAsmParser &parser, OperationState &result,
-                                      function_ref<Type(Type)> argumentType) {
+                                      function_ref<Type(Type)> argumentType,
+                                      function_ref<ParseResult(Arguments &)> more) {
   SmallVector<OpAsmParser::Argument> arguments;
   SmallVector<OpAsmParser::UnresolvedOperand> operands;
   FunctionType type;
@@ -23,12 +25,13 @@ ParseResult partita::parseBoundRegion(OpAsmParser &parser, OperationState &resul
     if (!(argument.type = argumentType(input)))
       return failure();
   result.addTypes(type.getResults());
-  if (parser.parseRegion(*result.addRegion(), arguments))
+  if ((more && more(arguments)) || parser.parseRegion(*result.addRegion(), arguments))
     return failure();
   return parser.parseOptionalAttrDict(result.attributes);
 }
 
-void partita::printBoundRegion(OpAsmPrinter &printer, Operation *op) {
+void partita::printBoundRegion(OpAsmPrinter &printer, Operation *op, function_ref<void()> more,
+                               ArrayRef<StringRef> elided) {
   Region &region = op->getRegion(0);
   printer << " (";
   llvm::interleaveComma(
@@ -37,6 +40,8 @@ void partita::printBoundRegion(OpAsmPrinter &printer, Operation *op) {
   printer << ") : "
           << FunctionType::get(op->getContext(), op->getOperandTypes(), op->getResultTypes())
           << " ";
+  if (more)
+    more();
   printer.printRegion(region, /*printEntryBlockArgs=*/false);
-  printer.printOptionalAttrDict(op->getAttrs());
+  printer.printOptionalAttrDict(op->getAttrs(), elided);
 }

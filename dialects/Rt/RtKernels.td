@@ -32,6 +32,28 @@ def Rt_GemmBiasOp : Rt_Call<"gemm_bias", "gemmBias",
   let arguments = (ins B:$c, B:$a, B:$b, B:$bias, BoolAttr:$transA, BoolAttr:$transB, I64Attr:$m, I64Attr:$n,
                        I64Attr:$k, I64Attr:$lda, I64Attr:$ldb, I64Attr:$ldc);
 }
+def Rt_GemmBiasGeluOp : Rt_Call<"gemm_bias_gelu", "gemmBiasGelu",
+    ["trans(getTransA())", "trans(getTransB())", "getM()", "getN()", "getK()", "getA()", "getLda()",
+     "getB()", "getLdb()", "getBias()", "getC()", "getLdc()", "getAux()", "getLdAux()"]> {
+  let summary = "aux = op(a) op(b) + bias, c = its GELU; on CUDA, as those below";
+  let arguments = (ins B:$c, B:$aux, B:$a, B:$b, B:$bias, BoolAttr:$transA, BoolAttr:$transB, I64Attr:$m, I64Attr:$n,
+                       I64Attr:$k, I64Attr:$lda, I64Attr:$ldb, I64Attr:$ldc, I64Attr:$ldAux);
+}
+def Rt_GemmGeluGradOp : Rt_Call<"gemm_gelu_grad", "gemmGeluGrad",
+    ["trans(getTransA())", "trans(getTransB())", "getM()", "getN()", "getK()", "getA()", "getLda()",
+     "getB()", "getLdb()", "getAux()", "getLdAux()", "getC()", "getLdc()"]> {
+  let summary = "c = op(a) op(b) times the GELU's slope at aux";
+  let arguments = (ins B:$c, B:$a, B:$b, B:$aux, BoolAttr:$transA, BoolAttr:$transB, I64Attr:$m, I64Attr:$n,
+                       I64Attr:$k, I64Attr:$lda, I64Attr:$ldb, I64Attr:$ldc, I64Attr:$ldAux);
+}
+def Rt_GemmBiasGradOp : Rt_Call<"gemm_bias_grad", "gemmBiasGrad",
+    ["\"Cotangent::\" + std::string(getCotangentIsA() ? \"A\" : \"B\")", "getM()", "getN()", "getK()", "getA()",
+     "getLda()", "getB()", "getLdb()", "getC()", "getLdc()", "getSums()", "write(getAdd())"], [],
+    "gemmBiasGradScratch(getCotangentIsA() ? getM() : getN(), getK())"> {
+  let summary = "c = a^T b, and the sums of the cotangent's rows, set or added to what is there";
+  let arguments = (ins B:$c, B:$sums, B:$a, B:$b, BoolAttr:$cotangentIsA, I64Attr:$m, I64Attr:$n, I64Attr:$k,
+                       I64Attr:$lda, I64Attr:$ldb, I64Attr:$ldc, BoolAttr:$add);
+}
 def Rt_GemmBatchedOp : Rt_Call<"gemm_batched", "gemmBatched",
     ["\"Trans::No\"", "\"Trans::No\"", "getBatch()", "getM()", "getN()", "getK()", "\"1.0f\"", "getA()",
      "getK()", "getM() * getK()", "getB()", "getN()", "getK() * getN()", "\"0.0f\"", "getC()",

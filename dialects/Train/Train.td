@@ -180,14 +180,20 @@ def Train_AccumulateOp : Train_Op<"accumulate", [RecursiveMemoryEffects, SingleB
     Values from outside (parameters) may be used inside; their gradients are sums over micro-batches, so an
     `f` outside reduces once per step and one inside on every micro-batch. Sums of 16-bit gradients are of 32 bits, where
     there are several (`differentiate`).
+    A sum that is listed in `grown` the region makes itself: it sees it as it is so far, zero at first, as an argument behind
+    the batches', and yields what it becomes, of the sum's own type (`fuse-accumulation`: by the kernel of a product).
     Created by `objective`; a single micro-batch is inlined by `inline-accumulate`, more become an `rt` loop.
 
         %loss = train.accumulate (%ids = %0) : (tensor<2x8x128xi64>) -> tensor<f32> {
           ...
           train.yield %part : tensor<f32>
         }
+        %loss, %dw = train.accumulate (%ids = %0) : (tensor<2x8x128xi64>) -> (tensor<f32>, tensor<4x6xf32>) onto (%so_far = 1) {
+          ...
+          train.yield %part, %more : tensor<f32>, tensor<4x6xf32>
+        }
   }];
-  let arguments = (ins Variadic<AnyRankedTensor>:$batches);
+  let arguments = (ins Variadic<AnyRankedTensor>:$batches, OptionalAttr<DenseI64ArrayAttr>:$grown);
   let results = (outs Variadic<AnyRankedTensor>:$sums);
   let regions = (region SizedRegion<1>:$body);
   let hasCustomAssemblyFormat = 1;
@@ -197,6 +203,14 @@ def Train_AccumulateOp : Train_Op<"accumulate", [RecursiveMemoryEffects, SingleB
     int64_t getCount();
     /// The type of one micro-batch of a batch of this type: the first dimension dropped.
     static ::mlir::RankedTensorType microBatchType(::mlir::Type batch);
+    /// The batch that an argument of the region is one micro-batch of; null if it is a sum.
+    ::mlir::Value getBatchOf(::mlir::BlockArgument argument);
+    /// The sum that an argument of the region is so far; null if it is a micro-batch.
+    ::mlir::Value getSumOf(::mlir::BlockArgument argument);
+    /// Where the region sees the sum with this number; null if it does not.
+    ::mlir::BlockArgument getSoFar(unsigned sum);
+    /// From here on the region makes the sum: adds an argument for what it is so far and returns it.
+    ::mlir::BlockArgument growSum(unsigned sum);
   }];
 }
 

@@ -2,6 +2,7 @@
 
 #include "dialects/Interfaces/BoundRegion.h"
 #include "dialects/Interfaces/Scalar.h"
+#include "dialects/Tx/FusedProduct.h"
 #include "dialects/Tx/GradientBuilder.h"
 #include "mlir/IR/OpImplementation.h"
 
@@ -43,4 +44,170 @@ LogicalResult FusionOp::verify() {
       return op.emitOpError() << "is neither elementwise nor a splat constant, in a fusion";
   }
   return success();
+}
+
+//===------------------------------------------------------------------------------------------===//
+// Products
+//===------------------------------------------------------------------------------------------===//
+
+ParseResult FusedProductOp::parse(OpAsmParser &parser, OperationState &result) {
+  if (parseBoundRegion(parser, result, [](Type input) { return input; }))
+    return failure();
+  ensureTerminator(*result.regions.front(), parser.getBuilder(), result.location);
+  return success();
+}
+
+void FusedProductOp::print(OpAsmPrinter &printer) { printBoundRegion(printer, *this); }
+
+LogicalResult FusedProductOp::verify() {
+  Block &block = getBody().front();
+  if (block.getArgumentTypes() != getInputs().getTypes())
+    return emitOpError() << "the region's arguments differ from the inputs";
+  if (block.getTerminator()->getOperandTypes() != getOutputs().getTypes())
+    return emitOpError() << "the region's values differ from the outputs";
+  return success();
+}
+
+LogicalResult FusedProductOp::verifyRegions() {
+  FusedProduct parts;
+  std::string problem = parts.read(*this);
+  return problem.empty() ? success() : emitOpError() << problem;
+}
+
+namespace {
+
+/// Reads a region op by op; every function says what is wrong, or nothing.
+class RegionReader {
+public:
+  RegionReader(FusedProductOp op, FusedProduct &parts) : op(op), parts(parts) {}
+
+  std::string run() {
+    Block &block = op.getBody().front();
+    for (Operation &inner : block.without_terminator())
+      if (std::string problem = readOp(&inner); !problem.empty())
+        return problem;
+    if (!parts.product)
+      return "its region has no product";
+    return checkResults(block.getTerminator()->getOperands());
+  }
+
+private:
+  static std::string cannot(Operation *inner) {
+    return "'" + inner->getName().getStringRef().str() +
+           "' is nothing that a product's kernel does along with this product";
+  }
+
+  std::string readOp(Operation *inner) {
+    if (isa<MatMulOp, MatMulNTOp, MatMulTNOp, MatMulBiasOp, MatMulNTBiasOp>(inner)) {
+      if (parts.product)
+        return "its region has two products";
+      parts.product = inner;
+      parts.sum = inner->getResult(0);
+      return {};
+    }
+    bool isGradient = isa_and_nonnull<MatMulTNOp>(parts.product);
+    if (auto gelu = dyn_cast<GeluTanhOp>(inner);
+        gelu && isa_and_nonnull<MatMulBiasOp, MatMulNTBiasOp>(parts.product) && !parts.gelu &&
+        gelu.getX() == parts.sum) {
+      parts.gelu = gelu;
+      return {};
+    }
+    if (auto slope = dyn_cast<GeluTanhGradOp>(inner);
+        slope && isa_and_nonnull<MatMulOp, MatMulNTOp>(parts.product) && !parts.slope &&
+        slope.getDy() == parts.sum && isa<BlockArgument>(slope.getX())) {
+      parts.slope = slope;
+      return {};
+    }
+    if (auto rows = dyn_cast<ReduceSumOp>(inner); rows && isGradient && !parts.rowSums)
+      return readRowSums(rows);
+    if (isGradient && isa<CastOp, AddOp>(inner))
+      return readAddition(inner);
+    return cannot(inner);
+  }
+
+  /// All rows of one of the product's operands.
+  std::string readRowSums(ReduceSumOp rows) {
+    bool first = rows.getX() == parts.product->getOperand(0),
+         second = rows.getX() == parts.product->getOperand(1);
+    if ((!first && !second) || rows.getType().getRank() != 1 ||
+        llvm::is_contained(rows.getDims(), rows.getX().getType().getRank() - 1))
+      return "its region sums up something else than the rows of one of the product's operands";
+    parts.rowSums = rows;
+    parts.rowSum = rows.getResult();
+    return {};
+  }
+
+  /// A cast of the product or the sums of rows, or their addition to an argument.
+  std::string readAddition(Operation *inner) {
+    for (auto [sum, soFar] :
+         {std::pair(&parts.sum, &parts.soFar), std::pair(&parts.rowSum, &parts.rowsSoFar)}) {
+      if (!*sum || *soFar || !llvm::is_contained(inner->getOperands(), *sum))
+        continue;
+      Value other =
+          inner->getOperand(inner->getOperand(0) == *sum ? inner->getNumOperands() - 1 : 0);
+      if (isa<AddOp>(inner) && !isa<BlockArgument>(other))
+        continue;
+      if (isa<AddOp>(inner))
+        *soFar = other;
+      *sum = inner->getResult(0);
+      return {};
+    }
+    return cannot(inner);
+  }
+
+  std::string checkResults(ValueRange results) {
+    SmallVector<Value> made;
+    if (parts.gelu)
+      made = {parts.gelu.getResult(), parts.sum};
+    else if (parts.slope)
+      made = {parts.slope.getResult()};
+    else if (parts.rowSums)
+      made = {parts.sum, parts.rowSum};
+    else if (parts.soFar)
+      made = {parts.sum};
+    else
+      return "its region does nothing along with its product";
+    if (!llvm::equal(results, made))
+      return "its results are not what its region makes, in that order";
+    if (parts.rowSums && bool(parts.soFar) != bool(parts.rowsSoFar))
+      return "of a weight's gradient and its bias's it adds one to what is there and not the other";
+    return checkTypes();
+  }
+
+  static Type element(Value value) { return getElementTypeOrSelf(value.getType()); }
+
+  /// One type of numbers for all, but sums of 16-bit products may be of 32 bits.
+  std::string checkTypes() {
+    Type one = element(parts.product->getOperand(0)), sum = element(parts.sum);
+    auto isSum = [&](Value value) { return value == parts.soFar || value == parts.rowsSoFar; };
+    bool same = llvm::all_of(op.getBody().getArguments(), [&](Value argument) {
+      return element(argument) == (isSum(argument) ? sum : one);
+    });
+    same &= !parts.rowSum || element(parts.rowSum) == sum;
+    bool wide = sum.isF32() && (one.isF16() || one.isBF16()) && isa<MatMulTNOp>(parts.product);
+    return same && (sum == one || wide) ? "" : "its kernel has no such types of elements";
+  }
+
+  FusedProductOp op;
+  FusedProduct &parts;
+};
+
+} // namespace
+
+std::string FusedProduct::read(FusedProductOp op) { return RegionReader(op, *this).run(); }
+
+FusedProduct FusedProduct::of(FusedProductOp op) {
+  FusedProduct parts;
+  (void)parts.read(op); // verified
+  return parts;
+}
+
+Value FusedProduct::input(Value argument) const {
+  auto fused = cast<FusedProductOp>(product->getParentOp());
+  return fused.getInputs()[cast<BlockArgument>(argument).getArgNumber()];
+}
+
+Value FusedProduct::addedTo(unsigned result) const {
+  Value argument = result == 0 ? soFar : rowsSoFar;
+  return argument ? input(argument) : Value();
 }

@@ -1,8 +1,9 @@
 //===- TxFused.td - op table: kernels made of several ops ---------------------------------------------===//
 //
 // Created in the fuse phase, after differentiation: they have no gradient. The pass `fuse-elementwise`
-// makes tx.fusion, `fuse-bias` the products with a bias, `fuse-residual-gradients` the norms' gradients that add,
-// `fuse-classifier` the loss of a product, `fuse-rotary` the rotary embedding; each becomes one kernel when lowered.
+// makes tx.fusion, `fuse-bias` the products with a bias, `fuse-epilogues` and `fuse-accumulation` what else a product's
+// kernel does, `fuse-residual-gradients` the norms' gradients that add, `fuse-classifier` the loss of a product,
+// `fuse-rotary` the rotary embedding; each becomes one kernel when lowered.
 //
 //===------------------------------------------------------------------------------------------------===//
 
@@ -32,7 +33,38 @@ def Tx_FusionOp : Op<Tx_Dialect, "fusion", [Pure, IsolatedFromAbove, SingleBlock
   let hasVerifier = 1;
 }
 
-def Tx_FusedOp : Op<Tx_Dialect, "fused", [Pure, Terminator, ParentOneOf<["FusionOp"]>]> {
+def Tx_FusedProductOp : Op<Tx_Dialect, "fused_product", [Pure, IsolatedFromAbove, SingleBlockImplicitTerminator<"FusedOp">]> {
+  let summary = "a matrix product and what its kernel does along with it";
+  let description = [{
+    The region is the ops themselves, each with its rule, so that whatever placement they had they keep; it has one
+    argument per operand, and is one of
+
+        %pre = tx.matmul_bias %a, %b plus %bias        // or matmul_nt_bias
+        %y = tx.gelu_tanh %pre
+        tx.fused %y, %pre                              // both: the backward pass wants the second
+        // a product times the slope of what it is the cotangent of
+        %dy = tx.matmul_nt %g, %w                      // or matmul
+        %dx = tx.gelu_tanh_grad %pre, %dy
+        tx.fused %dx
+        // a weight's gradient, its bias's, or both, onto what is there already
+        %dw = tx.matmul_tn %x, %dy                     // or %dy, %x
+        %db = tx.reduce_sum %dy [0]                    // not always there: of all rows
+        %wide = tx.cast %dw                            // where the sum is wider
+        %sum = tx.add %so_far, %wide                   // not always there; with a bias's gradient for both
+        tx.fused %sum, %db
+
+    In between nothing is rounded: what the kernel stores is made of sums in float. Created by `fuse-epilogues` and
+    `fuse-accumulation`; becomes a kernel, which adds in place where the sum so far dies.
+  }];
+  let arguments = (ins Variadic<Tx_Tensor>:$inputs);
+  let results = (outs Variadic<Tx_Tensor>:$outputs);
+  let regions = (region SizedRegion<1>:$body);
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+}
+
+def Tx_FusedOp : Op<Tx_Dialect, "fused", [Pure, Terminator, ParentOneOf<["FusionOp", "FusedProductOp"]>]> {
   let summary = "the results of a fusion";
   let arguments = (ins Variadic<Tx_Tensor>:$values);
   let assemblyFormat = "attr-dict ($values^ `:` type($values))?";

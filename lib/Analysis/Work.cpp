@@ -88,6 +88,11 @@ Work analysis::workOf(Operation *op) {
     return {};
   Work work;
   work.flops = flopsOf(op);
+  if (op->hasTrait<OpTrait::IsIsolatedFromAbove>())
+    op->walk([&](Operation *inner) { // what is elementwise takes as long as its bytes do
+      if (!isa<ScalarInterface>(inner))
+        work.flops += flopsOf(inner);
+    });
   for (TypeRange types : {TypeRange(op->getOperandTypes()), TypeRange(op->getResultTypes())})
     for (Type type : types) {
       auto tensor = cast<RankedTensorType>(type);

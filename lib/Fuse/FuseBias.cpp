@@ -1,7 +1,6 @@
 //===- FuseBias.cpp - a bias goes into the product's kernel -----------------------------------===//
 
-#include "dialects/Tx/Tx.h"
-#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "lib/Fuse/Products.h"
 #include "partita/Fuse/Passes.h"
 
 namespace partita {
@@ -13,16 +12,6 @@ using namespace mlir;
 using namespace partita;
 
 namespace {
-
-/// The vector that `value` repeats along all dimensions but the last, or null.
-Value repeatedRow(Value value) {
-  auto broadcast = value.getDefiningOp<tx::BroadcastOp>();
-  if (!broadcast)
-    return {};
-  auto row = cast<RankedTensorType>(broadcast.getX().getType());
-  bool fits = row.getRank() == 1 && row.getDimSize(0) == broadcast.getType().getShape().back();
-  return fits ? broadcast.getX() : Value();
-}
 
 /// The product of `add` with its bias, or null.
 template <typename Product, typename Biased> Value fuse(tx::AddOp add) {

@@ -201,7 +201,8 @@ static LogicalResult runLocal(Execution &execution, Operation *op, ArrayRef<Rank
 bool Execution::rounds(Operation *op) const {
   auto isStored = [](Operation *user) { return isa<tx::FusedOp>(user); };
   return interpreter.options.roundCasts &&
-         (!isa<tx::FusionOp>(op->getParentOp()) || llvm::any_of(op->getUsers(), isStored));
+         (!isa<tx::FusionOp, tx::FusedProductOp>(op->getParentOp()) ||
+          llvm::any_of(op->getUsers(), isStored));
 }
 
 /// What is stored in 16 bits is rounded, whatever computed it.

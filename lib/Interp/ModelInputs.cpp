@@ -35,7 +35,8 @@ static llvm::SetVector<unsigned> sources(func::FuncOp function, Value value) {
     if (parent == function)
       arguments.insert(argument.getArgNumber());
     else if (auto loop = dyn_cast<train::AccumulateOp>(parent))
-      seen.insert(loop.getBatches()[argument.getArgNumber()]);
+      if (Value batch = loop.getBatchOf(argument))
+        seen.insert(batch);
   }
   return arguments;
 }

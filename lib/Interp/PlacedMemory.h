@@ -30,6 +30,8 @@ public:
   mlir::LogicalResult putResults(mlir::Operation *op, llvm::ArrayRef<const Tensor *> results);
   /// Puts and checks one of an op's results, by the op's own account: the sums of a loop.
   mlir::LogicalResult put(mlir::OpResult result, const Tensor &tensor);
+  /// The value stands where `other` does.
+  void putWhere(mlir::Value value, mlir::Value other) { places[value] = places.lookup(other); }
   mlir::LogicalResult check(mlir::Operation *user, mlir::Value value, const Tensor &tensor);
   /// A return: copies what it returns to where the host looks, one after the other.
   mlir::LogicalResult putReturned(mlir::Operation *end, llvm::ArrayRef<const Tensor *> values);

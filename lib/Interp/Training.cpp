@@ -93,19 +93,28 @@ static RankTensors sumOf(const RankTensors &a, const RankTensors &b) {
   return result.front();
 }
 
-/// In planned memory the sums stand where they are added up, from before the first micro-batch on.
+/// In planned memory the sums stand where they are added up, from before the first micro-batch on;
+/// those that the region makes it has written there, or they are copied.
 static LogicalResult keepSums(Execution &execution, train::AccumulateOp op, RankOutputs before,
                               RankOutputs after) {
   for (auto [i, sum] : llvm::enumerate(op.getSums())) {
     Tensor zero(cast<RankedTensorType>(sum.getType()));
-    if (!before.empty() &&
+    if (!before.empty() && !op.getSoFar(i) &&
         failed(execution.memory->check(op, sum, before[i].empty() ? zero : *before[i].front())))
       return failure();
     if (failed(execution.memory->put(cast<OpResult>(sum),
                                      after[i].empty() ? zero : *after[i].front())))
       return failure();
+    if (BlockArgument soFar = op.getSoFar(i))
+      execution.memory->putWhere(soFar, sum);
   }
   return success();
+}
+
+/// What a sum that the region makes is before the first micro-batch.
+static RankTensors zeros(Execution &execution, Type type) {
+  auto zero = std::make_shared<Tensor>(cast<RankedTensorType>(type));
+  return RankTensors(execution.rankCount(), zero);
 }
 
 static LogicalResult accumulate(Execution &execution, train::AccumulateOp op, RankInputs in,
@@ -119,18 +128,24 @@ static LogicalResult accumulate(Execution &execution, train::AccumulateOp op, Ra
     SmallVector<RankTensors> arguments, before(out);
     for (auto [argument, batches] : llvm::zip(body.getArguments(), in))
       arguments.push_back(microBatch(batches, cast<RankedTensorType>(argument.getType()), i));
+    for (BlockArgument argument : body.getArguments().drop_front(in.size())) {
+      Value sum = op.getSumOf(argument);
+      arguments.push_back(i == 0 ? zeros(execution, sum.getType())
+                                 : out[cast<OpResult>(sum).getResultNumber()]);
+    }
     auto yielded = execution.run(body, arguments);
     if (failed(yielded))
       return failure();
-    for (auto [sum, part] : llvm::zip(out, *yielded))
-      sum = i == 0 ? part : sumOf(sum, part);
+    for (auto [number, sum, part] : llvm::enumerate(out, *yielded))
+      sum = i == 0 || op.getSoFar(number) ? part : sumOf(sum, part);
     if (execution.memory && failed(keepSums(execution, op, before, out)))
       return failure();
   }
   return success();
 }
 
-static LogicalResult fusion(Execution &execution, tx::FusionOp op, RankInputs in, RankOutputs out) {
+template <typename Fusion>
+static LogicalResult fusion(Execution &execution, Fusion op, RankInputs in, RankOutputs out) {
   auto results =
       execution.run(op.getBody().front(), SmallVector<RankTensors>(in.begin(), in.end()));
   if (failed(results))
@@ -209,7 +224,8 @@ void partita::interp::addTrainKernels(KernelTable &table) {
   table.addRanks<train::WriteOp>(write);
   table.add<train::TokenCountOp>(tokenCount);
   table.addRanks<train::AccumulateOp>(accumulate);
-  table.addRanks<tx::FusionOp>(fusion);
+  table.addRanks<tx::FusionOp>(fusion<tx::FusionOp>);
+  table.addRanks<tx::FusedProductOp>(fusion<tx::FusedProductOp>);
   table.addRanks<train::MinimizeOp>(minimize);
   table.addRanks<train::UpdateOp>(update);
   table.addRanks<train::BarrierOp>(barrier);

@@ -17,6 +17,7 @@ void rt::registerKernelModels(DialectRegistry &registry) {
         attachAttentionKernels(context);
         attachCollectives(context);
         attachElementwiseKernels(context);
+        attachFusedProducts(context);
         attachGemmKernels(context);
         attachInitialValues(context);
         attachMovementKernels(context);

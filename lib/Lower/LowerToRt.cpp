@@ -107,7 +107,8 @@ private:
     return success();
   }
 
-  /// Zeroes the sums, runs the region per micro-batch and adds what it yields.
+  /// Zeroes the sums, runs the region per micro-batch and adds what it yields, or keeps it where
+  /// the region has added it up itself.
   LogicalResult lowerLoop(train::AccumulateOp loop) {
     for (Value sum : loop.getSums()) {
       if (!isa<FloatType>(l.type(sum).getElementType()))
@@ -118,7 +119,7 @@ private:
     OpBuilder::InsertionGuard guard(builder);
     Block &body = made.getBody().front();
     builder.setInsertionPoint(body.getTerminator());
-    l.enterLoop(loop.getBody().front(), loop.getBatches(), body.getArgument(0));
+    l.enterLoop(loop, body.getArgument(0));
     forgetWork(); // a micro-batch begins with another kind than the one before ended with
     for (Operation &op : loop.getBody().front()) {
       l.begin(&op);
@@ -135,8 +136,11 @@ private:
   }
 
   void addUp(train::YieldOp yield, train::AccumulateOp loop) {
-    for (auto [value, sum] : llvm::zip(yield.getValues(), loop.getSums()))
-      l.create<AccumulateOp>(l.buffer(sum), l.buffer(value), l.elements(sum));
+    for (auto [i, value, sum] : llvm::enumerate(yield.getValues(), loop.getSums()))
+      if (!loop.getSoFar(i))
+        l.create<AccumulateOp>(l.buffer(sum), l.buffer(value), l.elements(sum));
+      else if (!l.samePlace(value, sum))
+        l.copy(l.buffer(sum), l.view(sum), value);
   }
 
   LogicalResult lowerReturn(func::ReturnOp end) {

@@ -5,7 +5,7 @@
 #include "dialects/Par/Par.h"
 #include "dialects/Rt/Names.h"
 #include "dialects/Train/Train.h"
-#include "dialects/Tx/Tx.h"
+#include "dialects/Tx/FusedProduct.h"
 #include "dialects/Zero/Zero.h"
 #include "mlir/IR/Matchers.h"
 
@@ -28,6 +28,8 @@ AtAttr Lowering::at(Value tensor) const {
     auto batch = microBatches.find(tensor);
     if (batch != microBatches.end())
       return at(batch->second.first);
+    if (Value sum = sums.lookup(tensor))
+      return at(sum);
     auto input = shared.inputIndex.find(argument);
     return AtAttr::get(context, Space::Input,
                        input == shared.inputIndex.end() ? argument.getArgNumber() : input->second,
@@ -45,6 +47,8 @@ AtAttr Lowering::at(Value tensor) const {
 }
 
 View Lowering::view(Value tensor) const {
+  if (Value sum = sums.lookup(tensor))
+    return view(sum);
   if (isa<BlockArgument>(tensor))
     return View::dense(type(tensor).getShape());
   return viewOf(at(tensor), type(tensor));
@@ -116,7 +120,8 @@ Value Lowering::pointer(AtAttr at, Type element, ArrayRef<int64_t> shape, String
   }
 }
 
-/// The value that another one has its memory from: a view's operand, what a wait was given.
+/// The value that another one has its memory from: a view's operand, what a wait was given, what a
+/// product was added to.
 static Value sourceOf(Value tensor) {
   Operation *definer = tensor.getDefiningOp();
   if (!definer)
@@ -130,6 +135,8 @@ static Value sourceOf(Value tensor) {
   }
   if (isa<par::AllReduceOp, par::AllReduceMaxOp>(definer))
     return definer->getOperand(number);
+  if (auto fused = dyn_cast<tx::FusedProductOp>(definer))
+    return tx::FusedProduct::of(fused).addedTo(number);
   return isa<par::WaitOp, zero::WaitOp, offload::WaitOp>(definer) ? definer->getOperand(number + 1)
                                                                   : Value();
 }
@@ -137,6 +144,8 @@ static Value sourceOf(Value tensor) {
 Value Lowering::buffer(Value tensor) {
   if (Value known = pointers.lookup(tensor))
     return known;
+  if (Value sum = sums.lookup(tensor))
+    return buffer(sum);
   if (Value source = sourceOf(tensor); source && at(source).getSpace() == at(tensor).getSpace() &&
                                        at(source).getOffset() == at(tensor).getOffset())
     return buffer(source);
@@ -186,9 +195,12 @@ void Lowering::copy(Value destination, const View &to, Value tensor) {
 // Loops
 //===------------------------------------------------------------------------------------------===//
 
-void Lowering::enterLoop(Block &body, ValueRange batches, Value micro) {
-  for (auto [argument, batch] : llvm::zip(body.getArguments(), batches))
-    microBatches[argument] = {batch, micro};
+void Lowering::enterLoop(train::AccumulateOp loop, Value micro) {
+  for (BlockArgument argument : loop.getBody().getArguments())
+    if (Value batch = loop.getBatchOf(argument))
+      microBatches[argument] = {batch, micro};
+    else
+      sums[argument] = loop.getSumOf(argument);
   outer.push_back(pointers);
 }
 

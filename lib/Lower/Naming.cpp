@@ -5,7 +5,7 @@
 #include "dialects/Rt/Names.h"
 #include "dialects/Rt/Rt.h"
 #include "dialects/Train/Train.h"
-#include "dialects/Tx/Tx.h"
+#include "dialects/Tx/FusedProduct.h"
 #include "dialects/Zero/Zero.h"
 
 using namespace mlir;
@@ -75,6 +75,8 @@ void Naming::nameGradient(Value gradient, std::string name) {
       gradient = definer->getOperand(0).getDefiningOp()->getOperand(number);
     else if (isa<tx::ReshapeOp>(definer))
       gradient = definer->getOperand(0);
+    else if (auto fused = dyn_cast<tx::FusedProductOp>(definer))
+      gradient = tx::FusedProduct::of(fused).addedTo(number);
     else if (auto loop = dyn_cast<train::AccumulateOp>(definer))
       gradient = loop.getBody().front().getTerminator()->getOperand(number);
     else

@@ -40,7 +40,8 @@ private:
   static BlockArgument sourceOf(Value value) {
     if (auto argument = dyn_cast<BlockArgument>(value)) {
       auto loop = dyn_cast<train::AccumulateOp>(argument.getOwner()->getParentOp());
-      return loop ? sourceOf(loop.getBatches()[argument.getArgNumber()]) : argument;
+      Value batch = loop ? loop.getBatchOf(argument) : Value();
+      return batch ? sourceOf(batch) : loop ? BlockArgument() : argument;
     }
     Operation *op = value.getDefiningOp();
     if (isa<tx::ReshapeOp, tx::SliceOp, tx::CastOp, par::NarrowOp>(op))

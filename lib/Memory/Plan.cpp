@@ -247,12 +247,38 @@ LogicalResult Planner::planLoop(train::AccumulateOp loop) {
     place(argument, from.storage, View::dense(tensorType(argument).getShape(), from.view.offset));
     plan.storages[from.storage].last = std::max(plan.storages[from.storage].last, ends[loop]);
   }
-  for (Value sum : loop.getSums()) {
-    placeNew(sum);
-    Storage &storage = plan.storages[plan.places[sum].storage];
-    storage.last = std::max(storage.last, ends[loop]);
+  for (OpResult sum : loop->getResults()) {
+    BlockArgument soFar = loop.getSoFar(sum.getResultNumber());
+    if (soFar) // dies where the region makes it another one, which may take its place
+      place(soFar, newStorage(Space::Arena, sum, bytesOf(tensorType(sum))),
+            View::dense(tensorType(sum).getShape()));
+    else
+      placeNew(sum);
+    Storage &storage = plan.storages[plan.places[soFar ? Value(soFar) : Value(sum)].storage];
+    storage.last = std::max(storage.last, soFar ? now : ends[loop]);
   }
-  return planBlock(loop.getBody().front());
+  if (failed(planBlock(loop.getBody().front())))
+    return failure();
+  return keepSums(loop);
+}
+
+LogicalResult Planner::keepSums(train::AccumulateOp loop) {
+  Operation *yield = loop.getBody().front().getTerminator();
+  for (OpResult sum : loop->getResults()) {
+    BlockArgument soFar = loop.getSoFar(sum.getResultNumber());
+    if (!soFar)
+      continue;
+    int storage = plan.places[soFar].storage;
+    for (OpOperand &made : yield->getOpOperands())
+      if (made.getOperandNumber() != sum.getResultNumber() &&
+          plan.places.lookup(made.get()).storage == storage)
+        return loop.emitOpError() << "yields as sum number " << made.getOperandNumber()
+                                  << " what stands in the memory of number "
+                                  << sum.getResultNumber();
+    place(sum, storage, View::dense(tensorType(sum).getShape()));
+    plan.storages[storage].last = std::max(plan.storages[storage].last, ends[loop]);
+  }
+  return success();
 }
 
 FailureOr<FunctionPlan> memory::planFunction(func::FuncOp function,

@@ -106,6 +106,8 @@ private:
   /// What does not stand in the arena by itself is copied there.
   void planResults(mlir::func::ReturnOp end);
   mlir::LogicalResult planLoop(train::AccumulateOp loop);
+  /// The sums that the loop's region makes, after its ops: where the argument stands.
+  mlir::LogicalResult keepSums(train::AccumulateOp loop);
 
   mlir::func::FuncOp function;
   const llvm::StringMap<Persistent> &persistent;

@@ -165,6 +165,10 @@ private:
     for (OpResult result : op->getResults())
       if (isa<RankedTensorType>(result.getType()) && number < buffers.size())
         places[result] = dyn_cast<rt::AtAttr>(buffers[number++]);
+    if (auto loop = dyn_cast<train::AccumulateOp>(op))
+      for (OpResult sum : loop->getResults())
+        if (BlockArgument soFar = loop.getSoFar(sum.getResultNumber()))
+          places[soFar] = places.lookup(sum);
   }
 
   static void add(SmallVectorImpl<Access> &list, rt::AtAttr at, Type type) {

@@ -24,6 +24,21 @@ module attributes {par.mesh = #par.mesh<dp = 2>} {
     %y = tx.matmul %x, %f : (tensor<4x16xf32, #par.place<[8 @dp, 16]>>, tensor<16x32xf32, #par.place<[16, 32], replicated [dp]>>) -> tensor<4x32xf32, #par.place<[8 @dp, 32]>>
     return %y : tensor<4x32xf32, #par.place<[8 @dp, 32]>>
   }
+  // CHECK-LABEL: func @sums
+  func.func @sums(%x: tensor<3x8x4xf32>, %y: tensor<3x8x6xf32>) -> (tensor<8x4xf32>, tensor<4x6xf32>) {
+    // CHECK: %{{.*}}:2 = train.accumulate (%[[A:.*]] = %{{.*}}, %[[B:.*]] = %{{.*}}) : {{.*}} -> (tensor<8x4xf32>, tensor<4x6xf32>) onto (%[[S:.*]] = 1) {
+    %0:2 = train.accumulate (%a = %x, %b = %y) : (tensor<3x8x4xf32>, tensor<3x8x6xf32>) -> (tensor<8x4xf32>, tensor<4x6xf32>) onto (%so_far = 1) {
+      // CHECK: tx.fused_product (%[[P:.*]] = %[[A]], %[[Q:.*]] = %[[B]], %[[R:.*]] = %[[S]]) : (tensor<8x4xf32>, tensor<8x6xf32>, tensor<4x6xf32>) -> tensor<4x6xf32> {
+      %1 = tx.fused_product (%p = %a, %q = %b, %r = %so_far) : (tensor<8x4xf32>, tensor<8x6xf32>, tensor<4x6xf32>) -> tensor<4x6xf32> {
+        %2 = tx.matmul_tn %p, %q : (tensor<8x4xf32>, tensor<8x6xf32>) -> tensor<4x6xf32>
+        %3 = tx.add %r, %2 : (tensor<4x6xf32>, tensor<4x6xf32>) -> tensor<4x6xf32>
+        // CHECK: tx.fused
+        tx.fused %3 : tensor<4x6xf32>
+      }
+      train.yield %a, %1 : tensor<8x4xf32>, tensor<4x6xf32>
+    }
+    return %0#0, %0#1 : tensor<8x4xf32>, tensor<4x6xf32>
+  }
   // CHECK-LABEL: func @unequal
   // CHECK-SAME: tensor<4x4xf32, #par.place<[4, 4 + 2 + 2 @dp]>>
   func.func @unequal(%x: tensor<4x4xf32, #par.place<[4, 4 + 2 + 2 @dp]>>) -> tensor<4x1xf32, #par.place<[4, 2 @dp]>> {

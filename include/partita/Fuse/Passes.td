@@ -96,6 +96,38 @@ def FuseRotaryPass : Pass<"fuse-rotary", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"fused", "fused", "rotary embeddings, or their cotangents">];
 }
 
+def FuseAccumulationPass : Pass<"fuse-accumulation", "::mlir::ModuleOp"> {
+  let summary = "a weight's gradient is added to its sum by the product's kernel";
+  let description = [{
+    Saves a buffer of the weight's size, and writing and reading it, in each micro-batch. Behind the loop over
+    micro-batches the product adds to what the loop has summed up; in it, to the sum so far. Sums of 32 bits take products
+    of 16-bit numbers as they are, before they are rounded.
+
+    ```mlir
+    %sum = train.accumulate (%x = %xs, %dy = %dys) : (tensor<3x8x4xf32>, tensor<3x8x6xf32>) -> tensor<4x6xf32> {
+      %0 = tx.matmul_tn %x, %dy
+      train.yield %0
+    }
+    %1 = tx.matmul_tn %x3, %dy3
+    %2 = tx.add %sum, %1
+    // becomes
+    %sum = train.accumulate (%x = %xs, %dy = %dys) : (...) -> tensor<4x6xf32> onto (%so_far = 0) {
+      %0 = tx.fused_product (%a = %x, %b = %dy, %c = %so_far) : ... {
+        %3 = tx.matmul_tn %a, %b
+        %4 = tx.add %c, %3
+        tx.fused %4
+      }
+      train.yield %0
+    }
+    %2 = tx.fused_product (%a = %x3, %b = %dy3, %c = %sum) : ... { ... }
+    ```
+
+    In front of `fuse-elementwise`, which would take the additions.
+  }];
+  let dependentDialects = ["::partita::tx::TxDialect"];
+  let statistics = [Statistic<"fused", "fused", "gradients that became part of their sum">];
+}
+
 def FuseElementwisePass : Pass<"fuse-elementwise", "::mlir::ModuleOp"> {
   let summary = "one loop over elementwise ops that feed each other";
   let description = [{

@@ -15,6 +15,10 @@
 #include "llvm/ADT/StringSet.h"
 #include <map>
 
+namespace partita::train {
+class AccumulateOp;
+}
+
 namespace partita::rt {
 
 /// Dimensions that the runtime's shapes have at most.
@@ -100,9 +104,9 @@ public:
   /// Copies a tensor to a pointer, in the tensor's shape, into dense memory or `to`'s layout.
   void copy(mlir::Value destination, const View &to, mlir::Value tensor);
 
-  /// Inside a loop over micro-batches: arguments stand in batches. Ends with the loop's pointers
-  /// forgotten.
-  void enterLoop(mlir::Block &body, mlir::ValueRange batches, mlir::Value micro);
+  /// Inside a loop over micro-batches: arguments stand in batches, or where sums are made. Ends
+  /// with the loop's pointers forgotten.
+  void enterLoop(train::AccumulateOp loop, mlir::Value micro);
   void leaveLoop();
 
   /// Another value's name: unique in the function.
@@ -116,7 +120,8 @@ private:
   llvm::DenseMap<mlir::Value, mlir::Value> pointers;
   std::vector<llvm::DenseMap<mlir::Value, mlir::Value>> outer;
   llvm::DenseMap<mlir::Value, std::pair<mlir::Value, mlir::Value>>
-      microBatches; // argument -> (batch, micro)
+      microBatches;                              // argument -> (batch, micro)
+  llvm::DenseMap<mlir::Value, mlir::Value> sums; // argument -> what it is so far
   llvm::StringMap<unsigned> names;
 };
 
@@ -138,6 +143,7 @@ void registerKernelModels(mlir::DialectRegistry &registry);
 
 /// One per theme.
 void attachGemmKernels(mlir::MLIRContext *context);
+void attachFusedProducts(mlir::MLIRContext *context);
 void attachElementwiseKernels(mlir::MLIRContext *context);
 void attachRowKernels(mlir::MLIRContext *context);
 void attachAttentionKernels(mlir::MLIRContext *context);

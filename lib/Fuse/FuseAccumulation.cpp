@@ -1,0 +1,148 @@
+//===- FuseAccumulation.cpp - weights' gradients go straight into their sums ------------------===//
+//
+// A weight's gradient is a product over the rows of a micro-batch (matmul_tn), with its bias's
+// perhaps. All that becomes of it is to be added to a sum: by an addition, behind the loop over
+// micro-batches, or by being yielded from it. The addition becomes the kernel's own; a loop lets
+// its region make that sum. What is added to is another gradient that nobody else looks at, so that
+// the kernel can work in its memory. A sum that more arithmetic follows, a cast to what ranks
+// exchange, is left to fuse-elementwise: one loop from the product on moves fewer bytes.
+//
+//===------------------------------------------------------------------------------------------===//
+
+#include "dialects/Train/Train.h"
+#include "dialects/Tx/FusedProduct.h"
+#include "lib/Fuse/Products.h"
+#include "partita/Fuse/Passes.h"
+
+namespace partita {
+#define GEN_PASS_DEF_FUSEACCUMULATIONPASS
+#include "partita/Fuse/Passes.h.inc"
+} // namespace partita
+
+using namespace mlir;
+using namespace partita;
+
+namespace {
+
+/// Where a gradient is added to a sum: by `add`, or by the loop that yields it.
+struct Addition {
+  tx::CastOp widened; // in between; null where there is none
+  tx::AddOp add;
+  train::AccumulateOp loop;
+  unsigned number = 0; // of the loop's sum
+
+  Value sum() { return add ? Value(add.getResult()) : Value(loop.getSums()[number]); }
+  Value soFar(Value part) {
+    if (loop)
+      return loop.growSum(number);
+    return add.getA() == part ? add.getB() : add.getA();
+  }
+};
+
+bool isGradient(Operation *op) {
+  if (auto fused = dyn_cast_or_null<tx::FusedProductOp>(op)) {
+    auto parts = tx::FusedProduct::of(fused);
+    return parts.rowSums && !parts.soFar;
+  }
+  return isa_and_nonnull<tx::MatMulTNOp>(op) && !isa<tx::FusedProductOp>(op->getParentOp());
+}
+
+/// Does a product of such operands go into a sum of this type?
+bool fits(Operation *gradient, Value sum) {
+  Type one = getElementTypeOrSelf(gradient->getOperand(0).getType()),
+       wide = getElementTypeOrSelf(sum.getType());
+  return llvm::all_of(gradient->getOperandTypes(),
+                      [&](Type type) { return getElementTypeOrSelf(type) == one; }) &&
+         (wide == one || (wide.isF32() && (one.isF16() || one.isBF16())));
+}
+
+/// Is the value a gradient that stands in memory of its own by the time that `op` runs?
+bool isSumBefore(Value value, Operation *op) {
+  Operation *definer = value.getDefiningOp();
+  return isa_and_nonnull<train::AccumulateOp, tx::MatMulTNOp, tx::FusedProductOp>(definer) &&
+         value.hasOneUse() && definer->getBlock() == op->getBlock() && definer->isBeforeInBlock(op);
+}
+
+std::optional<Addition> additionOf(Operation *gradient, Value part) {
+  Addition found;
+  if (!part.hasOneUse())
+    return std::nullopt;
+  found.widened = dyn_cast<tx::CastOp>(*part.getUsers().begin());
+  if (found.widened)
+    part = found.widened.getResult();
+  if (!part.hasOneUse() || (*part.getUsers().begin())->getBlock() != gradient->getBlock())
+    return std::nullopt;
+  OpOperand &use = *part.getUses().begin();
+  found.add = dyn_cast<tx::AddOp>(use.getOwner());
+  if (found.add) {
+    Value other = found.add->getOperand(1 - use.getOperandNumber());
+    if (!isSumBefore(other, gradient) ||
+        llvm::any_of(found.add->getUsers(), llvm::IsaPred<ScalarInterface, tx::CastOp>))
+      return std::nullopt;
+  } else if (isa<train::YieldOp>(use.getOwner())) {
+    found.loop = cast<train::AccumulateOp>(use.getOwner()->getParentOp());
+    found.number = use.getOperandNumber();
+    if (found.loop.getSoFar(found.number) || found.widened)
+      return std::nullopt;
+  } else {
+    return std::nullopt;
+  }
+  return fits(gradient, found.sum()) ? std::optional(found) : std::nullopt;
+}
+
+struct FuseAccumulation : partita::impl::FuseAccumulationPassBase<FuseAccumulation> {
+  void runOnOperation() override {
+    SmallVector<Operation *> gradients;
+    getOperation().walk([&](Operation *op) {
+      if (isGradient(op))
+        gradients.push_back(op);
+    });
+    for (Operation *gradient : gradients) {
+      SmallVector<Addition> additions;
+      for (Value part : gradient->getResults())
+        if (std::optional<Addition> addition = additionOf(gradient, part))
+          additions.push_back(*addition);
+      if (additions.size() != gradient->getNumResults())
+        continue;
+      fuse(gradient, additions);
+      ++fused;
+    }
+  }
+
+private:
+  void fuse(Operation *gradient, MutableArrayRef<Addition> additions) {
+    OpBuilder builder(gradient);
+    Location loc = gradient->getLoc();
+    Unfused parts = unfused(builder, gradient);
+    auto append = [&](Operation *op) {
+      parts.ops.push_back(op);
+      return op->getResult(0);
+    };
+    for (auto [part, old, addition] : llvm::zip(parts.results, gradient->getResults(), additions)) {
+      Type type = addition.sum().getType();
+      Value soFar = addition.soFar(addition.widened ? addition.widened.getResult() : Value(old));
+      if (part.getType() != type)
+        part = append(tx::CastOp::create(builder, loc, type, part));
+      part = append(tx::AddOp::create(builder, loc, TypeRange{type}, ValueRange{soFar, part}));
+    }
+    tx::FusedProductOp both = fuseProduct(builder, loc, parts.ops, parts.results);
+    eraseUnused(parts.ops);
+    for (auto [sum, addition] : llvm::zip(both.getResults(), additions))
+      put(sum, addition);
+    gradient->erase();
+  }
+
+  /// The sum in place of the addition.
+  static void put(Value sum, Addition &addition) {
+    if (addition.loop) {
+      addition.loop.getBody().front().getTerminator()->setOperand(addition.number, sum);
+      return;
+    }
+    addition.add.getResult().replaceAllUsesWith(sum);
+    addition.add.erase();
+    if (addition.widened)
+      addition.widened.erase();
+  }
+};
+
+} // namespace

@@ -1,0 +1,122 @@
+//===- FusedProducts.cpp - products and what their kernels do along with them -----------------===//
+
+#include "dialects/Tx/FusedProduct.h"
+#include "partita/Lower/Lowering.h"
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::rt;
+
+namespace {
+
+/// A product's operands as a call has them: how they are stored and how large the product is.
+struct Sizes {
+  Value a, b;
+  bool transA, transB;
+  int64_t m, n, k, lda, ldb;
+
+  Sizes(const tx::FusedProduct &parts, Lowering &l)
+      : a(parts.input(parts.product->getOperand(0))), b(parts.input(parts.product->getOperand(1))),
+        transA(isa<tx::MatMulTNOp>(parts.product)),
+        transB(isa<tx::MatMulNTOp, tx::MatMulNTBiasOp>(parts.product)), lda(*l.view(a).rowStride()),
+        ldb(*l.view(b).rowStride()) {
+    auto least1 = [](int64_t size) { return std::max<int64_t>(size, 1); };
+    Value c = parts.product->getResult(0);
+    int64_t width = l.type(a).getShape().back();
+    n = l.type(c).getShape().back();
+    m = l.elements(c) / least1(n);
+    k = transA ? l.elements(a) / least1(width) : width;
+  }
+};
+
+/// Matrices may have any stride between rows; vectors, and what is added to, are dense.
+struct FusedProduct : KernelInterface::ExternalModel<FusedProduct, tx::FusedProductOp> {
+  bool acceptsOperand(Operation *op, unsigned number, const View &view) const {
+    auto parts = partsOf(op);
+    Value argument = op->getRegion(0).getArgument(number);
+    bool isMatrix = llvm::is_contained(parts.product->getOperands().take_front(2), argument) ||
+                    (parts.slope && parts.slope.getX() == argument);
+    return isMatrix && view.rowStride().has_value();
+  }
+  bool acceptsResult(Operation *op, unsigned number, const View &view) const {
+    auto parts = partsOf(op);
+    bool isMatrix = number == 0 || parts.gelu;
+    return isMatrix && !parts.soFar && view.rowStride().has_value();
+  }
+  SmallVector<unsigned> inPlaceOperands(Operation *op, unsigned number) const {
+    auto parts = partsOf(op);
+    Value soFar = number == 0 ? parts.soFar : parts.rowsSoFar;
+    return soFar ? SmallVector<unsigned>{cast<BlockArgument>(soFar).getArgNumber()}
+                 : SmallVector<unsigned>();
+  }
+
+  StringRef resultName(Operation *op, unsigned number) const {
+    auto parts = partsOf(op);
+    if (parts.gelu)
+      return number == 0 ? "gelu" : "pre_gelu";
+    return parts.slope ? "gelu_grad" : "";
+  }
+
+  LogicalResult lower(Operation *op, Lowering &l) const {
+    auto parts = partsOf(op);
+    if (!isForCuda(op) && (parts.gelu || parts.slope || parts.rowSums))
+      return op->emitOpError() << "has no kernel on this target; fuse-epilogues is for CUDA";
+    Sizes s(parts, l);
+    if (parts.gelu)
+      lowerGelu(parts, s, l);
+    else if (parts.slope)
+      lowerSlope(parts, s, l);
+    else
+      lowerGradient(parts, s, l);
+    return success();
+  }
+
+private:
+  static tx::FusedProduct partsOf(Operation *op) {
+    return tx::FusedProduct::of(cast<tx::FusedProductOp>(op));
+  }
+
+  static int64_t stride(Lowering &l, Value matrix) { return *l.view(matrix).rowStride(); }
+
+  static void lowerGelu(tx::FusedProduct &parts, const Sizes &s, Lowering &l) {
+    Value bias = parts.input(parts.product->getOperand(2)), c = l.op->getResult(0),
+          aux = l.op->getResult(1);
+    l.create<GemmBiasGeluOp>(l.buffer(c), l.buffer(aux), l.buffer(s.a), l.buffer(s.b),
+                             l.buffer(bias), s.transA, s.transB, s.m, s.n, s.k, s.lda, s.ldb,
+                             stride(l, c), stride(l, aux));
+  }
+
+  static void lowerSlope(tx::FusedProduct &parts, const Sizes &s, Lowering &l) {
+    Value aux = parts.input(parts.slope.getX()), c = l.op->getResult(0);
+    l.create<GemmGeluGradOp>(l.buffer(c), l.buffer(s.a), l.buffer(s.b), l.buffer(aux), s.transA,
+                             s.transB, s.m, s.n, s.k, s.lda, s.ldb, stride(l, c), stride(l, aux));
+  }
+
+  /// What was not given its place in what it is added to begins as a copy of that.
+  static void begin(Lowering &l, const tx::FusedProduct &parts, unsigned result) {
+    Value made = l.op->getResult(result), soFar = parts.addedTo(result);
+    if (soFar && !l.samePlace(made, soFar))
+      l.copy(l.buffer(made), l.view(made), soFar);
+  }
+
+  static void lowerGradient(tx::FusedProduct &parts, const Sizes &s, Lowering &l) {
+    Value c = l.op->getResult(0);
+    begin(l, parts, 0);
+    if (!parts.rowSums) {
+      l.create<GemmOp>(l.buffer(c), l.buffer(s.a), l.buffer(s.b), s.transA, s.transB, s.m, s.n, s.k,
+                       s.lda, s.ldb, stride(l, c), APFloat(1.0));
+      return;
+    }
+    Value sums = l.op->getResult(1);
+    begin(l, parts, 1);
+    l.create<GemmBiasGradOp>(l.buffer(c), l.buffer(sums), l.buffer(s.a), l.buffer(s.b),
+                             parts.sumsFirst(), s.m, s.n, s.k, s.lda, s.ldb, stride(l, c),
+                             bool(parts.soFar));
+  }
+};
+
+} // namespace
+
+void rt::attachFusedProducts(MLIRContext *context) {
+  tx::FusedProductOp::attachInterface<FusedProduct>(*context);
+}

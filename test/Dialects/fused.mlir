@@ -1,0 +1,147 @@
+// What the loop over micro-batches and a product's kernel may be, and what not.
+// RUN: partita-opt %s --split-input-file --verify-diagnostics
+
+func.func @grown(%x: tensor<3x4xf32>) -> tensor<4xf32> {
+  // expected-error @+1 {{has 1 batches and 1 sums that its region makes, but the region 1 arguments}}
+  %0 = "train.accumulate"(%x) <{grown = array<i64: 0>}> ({
+  ^bb0(%a: tensor<4xf32>):
+    train.yield %a : tensor<4xf32>
+  }) : (tensor<3x4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+func.func @no_such_sum(%x: tensor<3x4xf32>) -> tensor<4xf32> {
+  // expected-error @+1 {{there is no sum number 1 of 1}}
+  %0 = train.accumulate (%a = %x) : (tensor<3x4xf32>) -> tensor<4xf32> onto (%s = 1) {
+    train.yield %a : tensor<4xf32>
+  }
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+func.func @twice(%x: tensor<3x4xf32>) -> tensor<4xf32> {
+  // expected-error @+1 {{has a region that makes sum number 0 twice}}
+  %0 = train.accumulate (%a = %x) : (tensor<3x4xf32>) -> tensor<4xf32> onto (%s = 0, %t = 0) {
+    train.yield %a : tensor<4xf32>
+  }
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+func.func @narrow(%x: tensor<3x4xbf16>) -> tensor<4xf32> {
+  // expected-error @+1 {{makes sum number 0, a 'tensor<4xf32>', a 'tensor<4xbf16>' out of a 'tensor<4xf32>'}}
+  %0 = train.accumulate (%a = %x) : (tensor<3x4xbf16>) -> tensor<4xf32> onto (%s = 0) {
+    train.yield %a : tensor<4xbf16>
+  }
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+func.func @nothing(%x: tensor<8x4xf32>, %w: tensor<4x6xf32>) -> tensor<8x6xf32> {
+  // expected-error @+1 {{its region does nothing along with its product}}
+  %0 = tx.fused_product (%a = %x, %b = %w) : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32> {
+    %1 = tx.matmul %a, %b : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
+    tx.fused %1 : tensor<8x6xf32>
+  }
+  return %0 : tensor<8x6xf32>
+}
+
+// -----
+
+func.func @other(%x: tensor<8x4xf32>, %w: tensor<4x6xf32>) -> tensor<8x6xf32> {
+  // expected-error @+1 {{'tx.silu' is nothing that a product's kernel does along with this product}}
+  %0 = tx.fused_product (%a = %x, %b = %w) : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32> {
+    %1 = tx.matmul %a, %b : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
+    %2 = tx.silu %1 : (tensor<8x6xf32>) -> tensor<8x6xf32>
+    tx.fused %2 : tensor<8x6xf32>
+  }
+  return %0 : tensor<8x6xf32>
+}
+
+// -----
+
+func.func @no_bias(%x: tensor<8x4xf32>, %w: tensor<4x6xf32>) -> (tensor<8x6xf32>, tensor<8x6xf32>) {
+  // expected-error @+1 {{'tx.gelu_tanh' is nothing that a product's kernel does along with this product}}
+  %0:2 = tx.fused_product (%a = %x, %b = %w) : (tensor<8x4xf32>, tensor<4x6xf32>) -> (tensor<8x6xf32>, tensor<8x6xf32>) {
+    %1 = tx.matmul %a, %b : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
+    %2 = tx.gelu_tanh %1 : (tensor<8x6xf32>) -> tensor<8x6xf32>
+    tx.fused %2, %1 : tensor<8x6xf32>, tensor<8x6xf32>
+  }
+  return %0#0, %0#1 : tensor<8x6xf32>, tensor<8x6xf32>
+}
+
+// -----
+
+func.func @only_activation(%x: tensor<8x4xf32>, %w: tensor<4x6xf32>, %v: tensor<6xf32>) -> tensor<8x6xf32> {
+  // expected-error @+1 {{its results are not what its region makes, in that order}}
+  %0 = tx.fused_product (%a = %x, %b = %w, %c = %v) : (tensor<8x4xf32>, tensor<4x6xf32>, tensor<6xf32>) -> tensor<8x6xf32> {
+    %1 = tx.matmul_bias %a, %b plus %c : (tensor<8x4xf32>, tensor<4x6xf32>, tensor<6xf32>) -> tensor<8x6xf32>
+    %2 = tx.gelu_tanh %1 : (tensor<8x6xf32>) -> tensor<8x6xf32>
+    tx.fused %2 : tensor<8x6xf32>
+  }
+  return %0 : tensor<8x6xf32>
+}
+
+// -----
+
+func.func @no_product(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
+  // expected-error @+1 {{'tx.gelu_tanh' is nothing that a product's kernel does along with this product}}
+  %0 = tx.fused_product (%a = %x) : (tensor<8x4xf32>) -> tensor<8x4xf32> {
+    %1 = tx.gelu_tanh %a : (tensor<8x4xf32>) -> tensor<8x4xf32>
+    tx.fused %1 : tensor<8x4xf32>
+  }
+  return %0 : tensor<8x4xf32>
+}
+
+// -----
+
+func.func @empty(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
+  // expected-error @+1 {{its region has no product}}
+  %0 = tx.fused_product (%a = %x) : (tensor<8x4xf32>) -> tensor<8x4xf32> {
+    tx.fused %a : tensor<8x4xf32>
+  }
+  return %0 : tensor<8x4xf32>
+}
+
+// -----
+
+func.func @one_added(%x: tensor<8x4xf32>, %dy: tensor<8x6xf32>, %s: tensor<4x6xf32>) -> (tensor<4x6xf32>, tensor<6xf32>) {
+  // expected-error @+1 {{of a weight's gradient and its bias's it adds one to what is there and not the other}}
+  %0:2 = tx.fused_product (%a = %x, %b = %dy, %c = %s) : (tensor<8x4xf32>, tensor<8x6xf32>, tensor<4x6xf32>) -> (tensor<4x6xf32>, tensor<6xf32>) {
+    %1 = tx.matmul_tn %a, %b : (tensor<8x4xf32>, tensor<8x6xf32>) -> tensor<4x6xf32>
+    %2 = tx.reduce_sum %b [0] : tensor<8x6xf32> -> tensor<6xf32>
+    %3 = tx.add %c, %1 : (tensor<4x6xf32>, tensor<4x6xf32>) -> tensor<4x6xf32>
+    tx.fused %3, %2 : tensor<4x6xf32>, tensor<6xf32>
+  }
+  return %0#0, %0#1 : tensor<4x6xf32>, tensor<6xf32>
+}
+
+// -----
+
+func.func @columns(%x: tensor<8x4xf32>, %dy: tensor<8x8xf32>) -> (tensor<4x8xf32>, tensor<8xf32>) {
+  // expected-error @+1 {{its region sums up something else than the rows of one of the product's operands}}
+  %0:2 = tx.fused_product (%a = %x, %b = %dy) : (tensor<8x4xf32>, tensor<8x8xf32>) -> (tensor<4x8xf32>, tensor<8xf32>) {
+    %1 = tx.matmul_tn %a, %b : (tensor<8x4xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+    %2 = tx.reduce_sum %b [1] : tensor<8x8xf32> -> tensor<8xf32>
+    tx.fused %1, %2 : tensor<4x8xf32>, tensor<8xf32>
+  }
+  return %0#0, %0#1 : tensor<4x8xf32>, tensor<8xf32>
+}
+
+// -----
+
+func.func @mixed(%x: tensor<8x4xbf16>, %dy: tensor<8x6xf32>, %s: tensor<4x6xf32>) -> tensor<4x6xf32> {
+  // expected-error @+1 {{its kernel has no such types of elements}}
+  %0 = tx.fused_product (%a = %x, %b = %dy, %c = %s) : (tensor<8x4xbf16>, tensor<8x6xf32>, tensor<4x6xf32>) -> tensor<4x6xf32> {
+    %1 = tx.matmul_tn %a, %b : (tensor<8x4xbf16>, tensor<8x6xf32>) -> tensor<4x6xbf16>
+    %2 = tx.cast %1 : tensor<4x6xbf16> -> tensor<4x6xf32>
+    %3 = tx.add %c, %2 : (tensor<4x6xf32>, tensor<4x6xf32>) -> tensor<4x6xf32>
+    tx.fused %3 : tensor<4x6xf32>
+  }
+  return %0 : tensor<4x6xf32>
+}
