@@ -134,9 +134,12 @@ static std::string setTarget(ModuleOp module, int nextPhase, const CompileOption
     return "--gpu-arch: has no effect with --compile-to, which writes a module";
   if (cuda == wanted)
     return {};
-  if (nextPhase > phaseIndex("memory"))
-    return "--target: phase 'memory' has laid out this module's memory for the target '" +
-           std::string(cuda ? "cuda" : "cpu") + "'; start again from a phase before it";
+  // A GPU has all kernels that the CPU has; where memory lies depends on the target either way.
+  std::string phase = wanted ? "memory" : "fuse",
+              done = wanted ? "laid out this module's memory" : "made this module's kernels";
+  if (nextPhase > phaseIndex(phase))
+    return "--target: phase '" + phase + "' has " + done + " for the target '" +
+           (cuda ? "cuda" : "cpu") + "'; start again from a phase before it";
   if (wanted)
     module->setAttr(rt::RtDialect::kTarget, StringAttr::get(module.getContext(), "cuda"));
   else

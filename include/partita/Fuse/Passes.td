@@ -96,6 +96,38 @@ def FuseRotaryPass : Pass<"fuse-rotary", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"fused", "fused", "rotary embeddings, or their cotangents">];
 }
 
+def FuseEpiloguesPass : Pass<"fuse-epilogues", "::mlir::ModuleOp"> {
+  let summary = "on a GPU, what follows a product goes into its kernel";
+  let description = [{
+    A GELU (in the tanh form) whose argument the backward pass wants, and the slope of one:
+
+    ```mlir
+    %0 = tx.matmul %x, %w
+    %1 = tx.broadcast %b : tensor<6xf32> -> tensor<8x6xf32>
+    %2 = tx.add %0, %1
+    %3 = tx.gelu_tanh %2
+    // becomes, when %2 is used elsewhere too
+    %3, %2 = tx.fused_product (%a = %x, %c = %w, %d = %b) : ... {
+      %4 = tx.matmul_bias %a, %c plus %d
+      %5 = tx.gelu_tanh %4
+      tx.fused %5, %4
+    }
+
+    %0 = tx.matmul_nt %g, %w
+    %1 = tx.gelu_tanh_grad %x, %0
+    // becomes
+    %1 = tx.fused_product (%a = %g, %c = %w, %d = %x) : ... { ... }
+    ```
+
+    In front of `fuse-elementwise`, which would take the GELUs; those that more arithmetic follows are left to it, so
+    that it is done in one loop.
+    For the target `cuda` alone (`rt.target`): the CPU's runtime has no such kernels.
+  }];
+  let dependentDialects = ["::partita::tx::TxDialect"];
+  let statistics = [Statistic<"gelus", "gelus", "GELUs that became part of a product">,
+                    Statistic<"slopes", "slopes", "slopes of GELUs that did">];
+}
+
 def FuseAccumulationPass : Pass<"fuse-accumulation", "::mlir::ModuleOp"> {
   let summary = "a weight's gradient is added to its sum by the product's kernel";
   let description = [{

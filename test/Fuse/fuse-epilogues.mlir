@@ -1,0 +1,101 @@
+// RUN: partita-opt %s --fuse-epilogues | FileCheck %s
+// RUN: partita-opt %s --fuse-epilogues -o %t.mlir
+// RUN: bash %S/equal.sh %s %t.mlir gelu flat slope alone erf arithmetic
+// RUN: partita-opt %s --fuse-epilogues --plan-memory --lower-to-rt | FileCheck %s --check-prefix=RT
+// The CPU's runtime has no such kernels.
+// RUN: sed '/^module/s/cuda/cpu/' %s | partita-opt --fuse-epilogues | FileCheck %s --check-prefix=CPU --implicit-check-not=fused_product
+// CPU: func.func @gelu
+// RUN: sed '/^module/s/cuda/cpu/' %t.mlir | not partita-opt --plan-memory --lower-to-rt 2>&1 | FileCheck %s --check-prefix=NONE
+// NONE: error: 'tx.fused_product' op has no kernel on this target; fuse-epilogues is for CUDA
+
+module attributes {rt.target = "cuda"} {
+  // CHECK-LABEL: func.func @gelu(
+  // CHECK: %[[F:.*]]:2 = tx.fused_product (%[[A:.*]] = %arg0, %[[W:.*]] = %arg1, %[[B:.*]] = %arg2) : {{.*}} {
+  // CHECK-NEXT:   %[[PRE:.*]] = tx.matmul_bias %[[A]], %[[W]] plus %[[B]]
+  // CHECK-NEXT:   %[[Y:.*]] = tx.gelu_tanh %[[PRE]]
+  // CHECK-NEXT:   tx.fused %[[Y]], %[[PRE]]
+  // CHECK: return %[[F]]#0, %[[F]]#1
+  // RT-LABEL: func.func @gelu(
+  // RT: rt.gemm_bias_gelu {{.*}} {k = 4 : i64, ldAux = 6 : i64, lda = 4 : i64, ldb = 6 : i64, ldc = 6 : i64, m = 8 : i64, n = 6 : i64, transA = false, transB = false}
+  func.func @gelu(%x: tensor<8x4xf32>, %w: tensor<4x6xf32>, %b: tensor<6xf32>) -> (tensor<8x6xf32>, tensor<8x6xf32>) {
+    %0 = tx.matmul %x, %w : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
+    %1 = tx.broadcast %b : tensor<6xf32> -> tensor<8x6xf32>
+    %2 = tx.add %0, %1 : (tensor<8x6xf32>, tensor<8x6xf32>) -> tensor<8x6xf32>
+    %3 = tx.gelu_tanh %2 : (tensor<8x6xf32>) -> tensor<8x6xf32>
+    return %3, %2 : tensor<8x6xf32>, tensor<8x6xf32>
+  }
+
+  // In another shape than the product's, of a weight that is stored transposed.
+  // CHECK-LABEL: func.func @flat(
+  // CHECK: %[[F:.*]]:2 = tx.fused_product
+  // CHECK-NEXT: tx.matmul_nt_bias
+  // CHECK: tx.reshape %[[F]]#0 : tensor<8x6xf16> -> tensor<2x4x6xf16>
+  func.func @flat(%x: tensor<8x4xf16>, %w: tensor<6x4xf16>, %b: tensor<6xf16>) -> (tensor<2x4x6xf16>, tensor<8x6xf16>) {
+    %0 = tx.matmul_nt %x, %w : (tensor<8x4xf16>, tensor<6x4xf16>) -> tensor<8x6xf16>
+    %1 = tx.broadcast %b : tensor<6xf16> -> tensor<8x6xf16>
+    %2 = tx.add %1, %0 : (tensor<8x6xf16>, tensor<8x6xf16>) -> tensor<8x6xf16>
+    %3 = tx.reshape %2 : tensor<8x6xf16> -> tensor<2x4x6xf16>
+    %4 = tx.gelu_tanh %3 : (tensor<2x4x6xf16>) -> tensor<2x4x6xf16>
+    return %4, %2 : tensor<2x4x6xf16>, tensor<8x6xf16>
+  }
+
+  // CHECK-LABEL: func.func @slope(
+  // CHECK: tx.fused_product (%[[G:.*]] = %arg0, %[[W:.*]] = %arg1, %[[PRE:.*]] = %arg2) : {{.*}} {
+  // CHECK-NEXT:   %[[DY:.*]] = tx.matmul_nt %[[G]], %[[W]]
+  // CHECK-NEXT:   %[[DX:.*]] = tx.gelu_tanh_grad %[[PRE]], %[[DY]]
+  // CHECK-NEXT:   tx.fused %[[DX]]
+  // RT-LABEL: func.func @slope(
+  // RT: rt.gemm_gelu_grad {{.*}} {k = 4 : i64, ldAux = 6 : i64, lda = 4 : i64, ldb = 4 : i64, ldc = 6 : i64, m = 8 : i64, n = 6 : i64, transA = false, transB = true}
+  func.func @slope(%g: tensor<8x4xf32>, %w: tensor<6x4xf32>, %x: tensor<8x6xf32>) -> tensor<8x6xf32> {
+    %0 = tx.matmul_nt %g, %w : (tensor<8x4xf32>, tensor<6x4xf32>) -> tensor<8x6xf32>
+    %1 = tx.gelu_tanh_grad %x, %0 : (tensor<8x6xf32>, tensor<8x6xf32>) -> tensor<8x6xf32>
+    return %1 : tensor<8x6xf32>
+  }
+
+  // Nobody wants the GELU's argument (one loop behind the product writes less), the product is used by others too, or what is
+  // added is no row.
+  // CHECK-LABEL: func.func @alone(
+  // CHECK-NOT: tx.fused_product
+  func.func @alone(%x: tensor<8x4xf32>, %w: tensor<4x6xf32>, %b: tensor<6xf32>, %c: tensor<8x6xf32>) -> (tensor<8x6xf32>, tensor<8x6xf32>, tensor<8x6xf32>, tensor<8x6xf32>, tensor<8x6xf32>) {
+    %0 = tx.matmul %x, %w : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
+    %1 = tx.broadcast %b : tensor<6xf32> -> tensor<8x6xf32>
+    %2 = tx.add %0, %1 : (tensor<8x6xf32>, tensor<8x6xf32>) -> tensor<8x6xf32>
+    %3 = tx.gelu_tanh %2 : (tensor<8x6xf32>) -> tensor<8x6xf32>
+    %4 = tx.matmul %x, %w : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
+    %5 = tx.add %4, %c : (tensor<8x6xf32>, tensor<8x6xf32>) -> tensor<8x6xf32>
+    %6 = tx.gelu_tanh %5 : (tensor<8x6xf32>) -> tensor<8x6xf32>
+    %7 = tx.add %4, %1 : (tensor<8x6xf32>, tensor<8x6xf32>) -> tensor<8x6xf32>
+    %8 = tx.gelu_tanh %7 : (tensor<8x6xf32>) -> tensor<8x6xf32>
+    return %3, %5, %6, %7, %8 : tensor<8x6xf32>, tensor<8x6xf32>, tensor<8x6xf32>, tensor<8x6xf32>, tensor<8x6xf32>
+  }
+
+  // Another GELU.
+  // CHECK-LABEL: func.func @erf(
+  // CHECK-NOT: tx.fused_product
+  func.func @erf(%x: tensor<8x4xf32>, %w: tensor<4x6xf32>, %b: tensor<6xf32>, %dy: tensor<8x4xf32>) -> (tensor<8x6xf32>, tensor<8x6xf32>) {
+    %0 = tx.matmul %x, %w : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
+    %1 = tx.broadcast %b : tensor<6xf32> -> tensor<8x6xf32>
+    %2 = tx.add %0, %1 : (tensor<8x6xf32>, tensor<8x6xf32>) -> tensor<8x6xf32>
+    %3 = tx.gelu %2 : (tensor<8x6xf32>) -> tensor<8x6xf32>
+    %4 = tx.matmul %dy, %w : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
+    %5 = tx.gelu_grad %2, %4 : (tensor<8x6xf32>, tensor<8x6xf32>) -> tensor<8x6xf32>
+    return %3, %5 : tensor<8x6xf32>, tensor<8x6xf32>
+  }
+
+  // More arithmetic follows, here a gate's: all of it is one loop. A cotangent that others read too stays as well.
+  // CHECK-LABEL: func.func @arithmetic(
+  // CHECK-NOT: tx.fused_product
+  func.func @arithmetic(%x: tensor<8x4xf32>, %w: tensor<4x6xf32>, %b: tensor<6xf32>, %gate: tensor<8x6xf32>) -> (tensor<8x6xf32>, tensor<8x6xf32>, tensor<8x6xf32>, tensor<8x6xf32>, tensor<8x6xf32>) {
+    %0 = tx.matmul %x, %w : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
+    %1 = tx.broadcast %b : tensor<6xf32> -> tensor<8x6xf32>
+    %2 = tx.add %0, %1 : (tensor<8x6xf32>, tensor<8x6xf32>) -> tensor<8x6xf32>
+    %3 = tx.gelu_tanh %2 : (tensor<8x6xf32>) -> tensor<8x6xf32>
+    %4 = tx.mul %3, %gate : (tensor<8x6xf32>, tensor<8x6xf32>) -> tensor<8x6xf32>
+    %5 = tx.matmul %x, %w : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
+    %6 = tx.gelu_tanh_grad %gate, %5 : (tensor<8x6xf32>, tensor<8x6xf32>) -> tensor<8x6xf32>
+    %7 = tx.matmul %x, %w : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
+    %8 = tx.gelu_tanh_grad %gate, %7 : (tensor<8x6xf32>, tensor<8x6xf32>) -> tensor<8x6xf32>
+    %9 = tx.neg %8 : (tensor<8x6xf32>) -> tensor<8x6xf32>
+    return %2, %4, %5, %6, %9 : tensor<8x6xf32>, tensor<8x6xf32>, tensor<8x6xf32>, tensor<8x6xf32>, tensor<8x6xf32>
+  }
+}
