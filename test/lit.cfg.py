@@ -56,8 +56,7 @@ cuda_home = os.environ.get("CUDA_HOME") or "/usr/local/cuda"
 if os.path.exists(os.path.join(cuda_home, "bin", "nvcc")):
     config.available_features.add("nvcc")
 # cuDNN, with the driver's stub beside it: plans are made without a GPU.
-cuda = os.path.dirname(next((folder for folder in cuda_folders if os.path.exists(os.path.join(folder, "nvcc"))), ""))
-if all(os.path.exists(os.path.join(cuda, name)) for name in ["include/cudnn_graph.h", "lib64/libcudnn.so.9", "lib64/stubs/libcuda.so"]):
+if all(os.path.exists(os.path.join(cuda_home, name)) for name in ["include/cudnn_graph.h", "lib64/libcudnn.so.9", "lib64/stubs/libcuda.so"]):
     config.available_features.add("cudnn")
 # The fuzz target is there when the compiler is clang and partita-test-depends was built.
 if os.path.exists(os.path.join(tools, "import_fuzzer")):
