@@ -71,13 +71,16 @@ void checkFits(const std::vector<MemoryPart> &needs) {
 
 } // namespace partita_rt::cuda
 
-/// The compiler's ledger, an allocation each. CUDA's context and NCCL's buffers are not in it.
+/// The compiler's ledger, an allocation each; and what cuDNN has where the user asks for it. CUDA's
+/// context and NCCL's buffers are not in it.
 std::vector<partita_rt::MemoryPart> partita_rt::deviceParts(const Program &program,
                                                             const RunOptions *options) {
-  return {{"persistent", program.persistentBytes},
-          {"arena", arenaBytes(program, options)},
-          {"inputs", inputBytes(program)},
-          {"scratch", program.scratchBytes},
-          {"workspace of matrix products", cuda::kProductsWorkspace},
-          {"workspace of cuDNN's attention", cuda::fusedWorkspaceBytes()}};
+  std::vector<MemoryPart> parts = {{"persistent", program.persistentBytes},
+                                   {"arena", arenaBytes(program, options)},
+                                   {"inputs", inputBytes(program)},
+                                   {"scratch", program.scratchBytes},
+                                   {"workspace of matrix products", cuda::kProductsWorkspace}};
+  if (int64_t bytes = cuda::fusedWorkspaceBytes())
+    parts.push_back({"workspace of cuDNN's attention", bytes});
+  return parts;
 }

@@ -26,8 +26,13 @@ def compiled(target, *more):
 
 
 def memory(text):
-    """The bytes of a rank and their parts, as the compiler and the run say them."""
-    return re.search(r"([\d,]+ bytes per rank: .*?)(;|\n)", text).group(1)
+    """A rank's bytes part by part, as the compiler and the run say them, but for what cuDNN has, of which only the run
+    knows."""
+    whole, parts = re.search(r"([\d,]+) bytes per rank: (.*?)(?:;|\n)", text).groups()
+    parts = {name: int(number.replace(",", "")) for number, name in re.findall(r"([\d,]+) ([^,]+)", parts)}
+    assert int(whole.replace(",", "")) == sum(parts.values()), text
+    parts.pop("workspace of cuDNN's attention", None)
+    return parts
 
 
 def built(program):
