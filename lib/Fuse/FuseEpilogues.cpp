@@ -1,8 +1,8 @@
 //===- FuseEpilogues.cpp - what follows a product goes into its kernel ------------------------===//
 //
-// Two patterns, each found from its last op: a GELU and the slope of a GELU. Reshapes that stand
-// between them are looked through. What is fused stands where all of its operands are there and
-// nobody has used a result yet.
+// Three patterns: a GELU, the slope of a GELU, and a bias's gradient next to the gradient of its
+// weight. Reshapes that stand between them are looked through. What is fused stands where all of
+// its operands are there and nobody has used a result yet.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -124,12 +124,78 @@ bool fuseSlope(tx::GeluTanhGradOp slope) {
   return true;
 }
 
+//===------------------------------------------------------------------------------------------===//
+// A bias's gradient
+//===------------------------------------------------------------------------------------------===//
+
+/// Sums of all rows of the matrix, perhaps in another shape, in this block; null if nobody has any.
+tx::ReduceSumOp rowSumsOf(Value matrix, Block *block) {
+  auto shape = cast<RankedTensorType>(matrix.getType()).getShape();
+  for (Operation *user : usersOf(unshaped(matrix))) {
+    auto sums = dyn_cast<tx::ReduceSumOp>(user);
+    if (!sums || sums->getBlock() != block || sums.getType().getRank() != 1 ||
+        sums.getType().getDimSize(0) != shape.back())
+      continue;
+    auto summed = cast<RankedTensorType>(sums.getX().getType());
+    bool rows = !llvm::is_contained(sums.getDims(), summed.getRank() - 1) &&
+                summed.getShape().back() == shape.back();
+    if (rows)
+      return sums;
+  }
+  return {};
+}
+
+bool isBefore(Value value, Operation *op) {
+  Operation *definer = value.getDefiningOp();
+  return !definer || definer->getBlock() != op->getBlock() || definer->isBeforeInBlock(op);
+}
+
+/// Where both can be computed at once: at the first if the other's operands are there, at the
+/// second if nobody uses the first one's result before; null if neither.
+Operation *meetingPoint(Operation *first, Operation *second) {
+  if (second->isBeforeInBlock(first))
+    std::swap(first, second);
+  if (llvm::all_of(second->getOperands(), [&](Value operand) { return isBefore(operand, first); }))
+    return first;
+  Block *block = first->getBlock();
+  bool isEarly = llvm::any_of(first->getUsers(), [&](Operation *user) {
+    return block->findAncestorOpInBlock(*user)->isBeforeInBlock(second);
+  });
+  return isEarly ? nullptr : second;
+}
+
+bool fuseBiasGradient(tx::MatMulTNOp product) {
+  for (Value cotangent : {product.getB(), product.getA()}) {
+    tx::ReduceSumOp sums = rowSumsOf(cotangent, product->getBlock());
+    if (!sums || !sameElements({product.getA(), product.getB(), product.getResult(), sums.getX(),
+                                sums.getResult()}))
+      continue;
+    // The sums are made of the product's operand, in whatever shape others have it.
+    Operation *place = meetingPoint(sums, product);
+    if (!place || !isBefore(cotangent, place))
+      continue;
+    OpBuilder builder(place);
+    Location loc = builder.getFusedLoc({product.getLoc(), sums.getLoc()});
+    auto rows = llvm::to_vector(
+        llvm::seq<int64_t>(0, cast<RankedTensorType>(cotangent.getType()).getRank() - 1));
+    auto same = tx::ReduceSumOp::create(builder, sums.getLoc(), sums.getType(), cotangent, rows);
+    auto fused =
+        fuseProduct(builder, loc, {product, same}, {product.getResult(), same.getResult()});
+    product.getResult().replaceAllUsesWith(fused.getResult(0));
+    sums.getResult().replaceAllUsesWith(fused.getResult(1));
+    eraseUnused({product, sums, same});
+    return true;
+  }
+  return false;
+}
+
 struct FuseEpilogues : partita::impl::FuseEpiloguesPassBase<FuseEpilogues> {
   void runOnOperation() override {
     if (!rt::isForCuda(getOperation()))
       return;
     gelus += fuseAll<tx::GeluTanhOp>(fuseGelu);
     slopes += fuseAll<tx::GeluTanhGradOp>(fuseSlope);
+    biases += fuseAll<tx::MatMulTNOp>(fuseBiasGradient);
   }
 
 private:

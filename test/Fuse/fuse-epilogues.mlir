@@ -1,6 +1,6 @@
 // RUN: partita-opt %s --fuse-epilogues | FileCheck %s
 // RUN: partita-opt %s --fuse-epilogues -o %t.mlir
-// RUN: bash %S/equal.sh %s %t.mlir gelu flat slope alone erf arithmetic
+// RUN: bash %S/equal.sh %s %t.mlir gelu flat slope bias_gradient first_operand alone erf arithmetic other_cotangent wide needed
 // RUN: partita-opt %s --fuse-epilogues --plan-memory --lower-to-rt | FileCheck %s --check-prefix=RT
 // The CPU's runtime has no such kernels.
 // RUN: sed '/^module/s/cuda/cpu/' %s | partita-opt --fuse-epilogues | FileCheck %s --check-prefix=CPU --implicit-check-not=fused_product
@@ -52,6 +52,35 @@ module attributes {rt.target = "cuda"} {
     return %1 : tensor<8x6xf32>
   }
 
+  // Where the first of the two stood; what is summed up is the product's operand, in the shape that the product has it in.
+  // CHECK-LABEL: func.func @bias_gradient(
+  // CHECK: %[[DY:.*]] = tx.reshape %arg1
+  // CHECK-NEXT: %[[F:.*]]:2 = tx.fused_product (%[[X:.*]] = %arg0, %[[B:.*]] = %[[DY]]) : {{.*}} {
+  // CHECK-NEXT:   %[[DW:.*]] = tx.matmul_tn %[[X]], %[[B]]
+  // CHECK-NEXT:   %[[DB:.*]] = tx.reduce_sum %[[B]] [0]
+  // CHECK-NEXT:   tx.fused %[[DW]], %[[DB]]
+  // CHECK: tx.neg
+  // RT-LABEL: func.func @bias_gradient(
+  // RT: rt.gemm_bias_grad {{.*}} {add = false, cotangentIsA = false, k = 8 : i64, lda = 4 : i64, ldb = 6 : i64, ldc = 6 : i64, m = 4 : i64, n = 6 : i64}
+  func.func @bias_gradient(%x: tensor<8x4xf32>, %dy: tensor<2x4x6xf32>) -> (tensor<4x6xf32>, tensor<6xf32>) {
+    %0 = tx.reshape %dy : tensor<2x4x6xf32> -> tensor<8x6xf32>
+    %1 = tx.reduce_sum %dy [0, 1] : tensor<2x4x6xf32> -> tensor<6xf32>
+    %2 = tx.neg %1 : (tensor<6xf32>) -> tensor<6xf32>
+    %3 = tx.matmul_tn %x, %0 : (tensor<8x4xf32>, tensor<8x6xf32>) -> tensor<4x6xf32>
+    return %3, %2 : tensor<4x6xf32>, tensor<6xf32>
+  }
+
+  // A weight that is stored transposed: the cotangent is the first operand.
+  // CHECK-LABEL: func.func @first_operand(
+  // CHECK: tx.fused_product
+  // RT-LABEL: func.func @first_operand(
+  // RT: rt.gemm_bias_grad {{.*}} {add = false, cotangentIsA = true,
+  func.func @first_operand(%x: tensor<8x4xf32>, %dy: tensor<8x6xf32>) -> (tensor<6x4xf32>, tensor<6xf32>) {
+    %0 = tx.matmul_tn %dy, %x : (tensor<8x6xf32>, tensor<8x4xf32>) -> tensor<6x4xf32>
+    %1 = tx.reduce_sum %dy [0] : tensor<8x6xf32> -> tensor<6xf32>
+    return %0, %1 : tensor<6x4xf32>, tensor<6xf32>
+  }
+
   // Nobody wants the GELU's argument (one loop behind the product writes less), the product is used by others too, or what is
   // added is no row.
   // CHECK-LABEL: func.func @alone(
@@ -97,5 +126,37 @@ module attributes {rt.target = "cuda"} {
     %8 = tx.gelu_tanh_grad %gate, %7 : (tensor<8x6xf32>, tensor<8x6xf32>) -> tensor<8x6xf32>
     %9 = tx.neg %8 : (tensor<8x6xf32>) -> tensor<8x6xf32>
     return %2, %4, %5, %6, %9 : tensor<8x6xf32>, tensor<8x6xf32>, tensor<8x6xf32>, tensor<8x6xf32>, tensor<8x6xf32>
+  }
+
+  // The sum of another cotangent, of columns, or of a part of the rows.
+  // CHECK-LABEL: func.func @other_cotangent(
+  // CHECK-NOT: tx.fused_product
+  func.func @other_cotangent(%x: tensor<8x4xf32>, %dy: tensor<8x8xf32>, %dz: tensor<8x8xf32>) -> (tensor<4x8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<2x8xf32>) {
+    %0 = tx.matmul_tn %x, %dy : (tensor<8x4xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+    %1 = tx.reduce_sum %dz [0] : tensor<8x8xf32> -> tensor<8xf32>
+    %2 = tx.reduce_sum %dy [1] : tensor<8x8xf32> -> tensor<8xf32>
+    %3 = tx.reshape %dy : tensor<8x8xf32> -> tensor<2x4x8xf32>
+    %4 = tx.reduce_sum %3 [1] : tensor<2x4x8xf32> -> tensor<2x8xf32>
+    return %0, %1, %2, %4 : tensor<4x8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<2x8xf32>
+  }
+
+  // A kernel has one type of gradients.
+  // CHECK-LABEL: func.func @wide(
+  // CHECK-NOT: tx.fused_product
+  func.func @wide(%x: tensor<8x4xbf16>, %dy: tensor<8x6xbf16>) -> (tensor<4x6xbf16>, tensor<6xf32>) {
+    %0 = tx.cast %dy : tensor<8x6xbf16> -> tensor<8x6xf32>
+    %1 = tx.reduce_sum %0 [0] : tensor<8x6xf32> -> tensor<6xf32>
+    %2 = tx.matmul_tn %x, %dy : (tensor<8x4xbf16>, tensor<8x6xbf16>) -> tensor<4x6xbf16>
+    return %2, %1 : tensor<4x6xbf16>, tensor<6xf32>
+  }
+
+  // The product can only be made of what becomes of the sum.
+  // CHECK-LABEL: func.func @needed(
+  // CHECK-NOT: tx.fused_product
+  func.func @needed(%dy: tensor<8x6xf32>) -> (tensor<6x6xf32>, tensor<6xf32>) {
+    %0 = tx.reduce_sum %dy [0] : tensor<8x6xf32> -> tensor<6xf32>
+    %1 = tx.broadcast %0 : tensor<6xf32> -> tensor<8x6xf32>
+    %2 = tx.matmul_tn %1, %dy : (tensor<8x6xf32>, tensor<8x6xf32>) -> tensor<6x6xf32>
+    return %2, %0 : tensor<6x6xf32>, tensor<6xf32>
   }
 }

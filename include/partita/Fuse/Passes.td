@@ -99,7 +99,8 @@ def FuseRotaryPass : Pass<"fuse-rotary", "::mlir::ModuleOp"> {
 def FuseEpiloguesPass : Pass<"fuse-epilogues", "::mlir::ModuleOp"> {
   let summary = "on a GPU, what follows a product goes into its kernel";
   let description = [{
-    A GELU (in the tanh form) whose argument the backward pass wants, and the slope of one:
+    A GELU (in the tanh form) whose argument the backward pass wants, the slope of one, and a bias's gradient
+    beside its weight's:
 
     ```mlir
     %0 = tx.matmul %x, %w
@@ -117,6 +118,11 @@ def FuseEpiloguesPass : Pass<"fuse-epilogues", "::mlir::ModuleOp"> {
     %1 = tx.gelu_tanh_grad %x, %0
     // becomes
     %1 = tx.fused_product (%a = %g, %c = %w, %d = %x) : ... { ... }
+
+    %db = tx.reduce_sum %dy [0]
+    %dw = tx.matmul_tn %x, %dy
+    // becomes
+    %dw, %db = tx.fused_product (%a = %x, %c = %dy) : ... { ... }
     ```
 
     In front of `fuse-elementwise`, which would take the GELUs; those that more arithmetic follows are left to it, so
@@ -125,7 +131,8 @@ def FuseEpiloguesPass : Pass<"fuse-epilogues", "::mlir::ModuleOp"> {
   }];
   let dependentDialects = ["::partita::tx::TxDialect"];
   let statistics = [Statistic<"gelus", "gelus", "GELUs that became part of a product">,
-                    Statistic<"slopes", "slopes", "slopes of GELUs that did">];
+                    Statistic<"slopes", "slopes", "slopes of GELUs that did">,
+                    Statistic<"biases", "biases", "gradients of biases that did">];
 }
 
 def FuseAccumulationPass : Pass<"fuse-accumulation", "::mlir::ModuleOp"> {
@@ -154,7 +161,8 @@ def FuseAccumulationPass : Pass<"fuse-accumulation", "::mlir::ModuleOp"> {
     %2 = tx.fused_product (%a = %x3, %b = %dy3, %c = %sum) : ... { ... }
     ```
 
-    In front of `fuse-elementwise`, which would take the additions.
+    A bias's gradient that `fuse-epilogues` has put beside its weight's is added along. After it, and in front of
+    `fuse-elementwise`, which would take the additions.
   }];
   let dependentDialects = ["::partita::tx::TxDialect"];
   let statistics = [Statistic<"fused", "fused", "gradients that became part of their sum">];
