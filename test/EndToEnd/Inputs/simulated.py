@@ -29,7 +29,7 @@ def memory(text):
     """A rank's bytes part by part, as the compiler and the run say them, but for what cuDNN has, of which only the run
     knows."""
     whole, parts = re.search(r"([\d,]+) bytes per rank: (.*?)(?:;|\n)", text).groups()
-    parts = {name: int(number.replace(",", "")) for number, name in re.findall(r"([\d,]+) ([^,]+)", parts)}
+    parts = {name: int(number.replace(",", "")) for number, name in re.findall(r"(\d[\d,]*) ([^,]+)", parts)}
     assert int(whole.replace(",", "")) == sum(parts.values()), text
     parts.pop("workspace of cuDNN's attention", None)
     return parts
