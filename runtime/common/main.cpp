@@ -1,6 +1,7 @@
 // The main() of emitted programs: everything that can go wrong in the set-up is found before a rank
 // starts, and said once.
 
+#include "common/census.h"
 #include "common/checkpoint.h"
 #include "common/data.h"
 #include "common/launch.h"

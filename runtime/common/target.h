@@ -10,6 +10,7 @@
 
 #include "partita_rt/program.h"
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -32,12 +33,15 @@ template <typename T>
 void drawNormal(const Rank &rank, T *values, int64_t n, uint64_t key, uint64_t first, double mean,
                 double std);
 
-/// Brings what was written to Rank::hostInputs, the first so many micro-batches, to Rank::inputs.
+/// Brings what was written to Rank::hostInputs, the first so many micro-batches, to Rank::inputs,
+/// behind all that the rank has begun. The next inputs are written to Rank::hostInputs as it is
+/// then: on a GPU other memory than these were.
 void sendInputs(Rank &rank, int64_t microBatches);
 
 /// Runs one of the program's functions; its report and all it computes are there when it returns.
-/// Throws what a kernel found wrong (a token that is none).
-void call(Rank &rank, void (*function)(Rank &));
+/// Throws what a kernel found wrong (a token that is none). `meanwhile`: what the host may do while
+/// the device computes; not called where the host is the device.
+void call(Rank &rank, void (*function)(Rank &), const std::function<void()> &meanwhile = {});
 
 /// Tries the algorithms of matrix products (--tune) in one call of the function, whose inputs are
 /// all zero, and writes the choices to `path`. All ranks call it; rank 0 chooses.

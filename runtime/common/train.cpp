@@ -2,6 +2,7 @@
 
 #include "common/train.h"
 
+#include "common/census.h"
 #include "common/checkpoint.h"
 #include "common/launch.h"
 #include "common/metrics.h"
@@ -23,66 +24,6 @@ using Clock = std::chrono::steady_clock;
 
 double secondsSince(Clock::time_point begin) {
   return std::chrono::duration<double>(Clock::now() - begin).count();
-}
-
-/// Calls and bytes per (axis, kind) so far, and what was copied.
-struct Issued {
-  CollectiveCount counts[kMaxAxes][kCollectiveKinds];
-  TransferBytes transfers;
-  explicit Issued(const Rank &rank) : transfers(transferred(rank)) {
-    for (int axis = 0; axis < rank.program->mesh.size(); ++axis)
-      for (int kind = 0; kind < kCollectiveKinds; ++kind)
-        rank.forGroups(axis, [&](const Communicator &group) {
-          counts[axis][kind].calls += group.count(CollectiveKind(kind)).calls;
-          counts[axis][kind].bytes += group.count(CollectiveKind(kind)).bytes;
-        });
-  }
-};
-
-/// The compiler announced what a step issues; a difference is a bug in one of the two.
-void checkCensus(const Rank &rank, const Issued &before, const Issued &after) {
-  const Program &program = *rank.program;
-  if (program.census.empty())
-    return;
-  for (int axis = 0; axis < program.mesh.size(); ++axis)
-    for (int kind = 0; kind < kCollectiveKinds && program.mesh[axis].size > 1; ++kind) {
-      CollectiveCount announced;
-      for (const CensusEntry &entry : program.census)
-        if (int(entry.kind) == kind && std::string(entry.axis) == program.mesh[axis].name) {
-          announced.calls += entry.calls;
-          announced.bytes += entry.bytes;
-        }
-      int64_t calls = after.counts[axis][kind].calls - before.counts[axis][kind].calls;
-      int64_t bytes = after.counts[axis][kind].bytes - before.counts[axis][kind].bytes;
-      if (calls != announced.calls || bytes != announced.bytes)
-        fail("the first step issued %lld %s of %lld bytes over axis %s, the census announces %lld "
-             "of %lld bytes",
-             (long long)calls, nameOf(CollectiveKind(kind)), (long long)bytes,
-             program.mesh[axis].name, (long long)announced.calls, (long long)announced.bytes);
-    }
-}
-
-/// Likewise of copies between device and host.
-void checkTransfers(const Rank &rank, const TransferBytes &before, const TransferBytes &after) {
-  const TransferBytes &announced = rank.program->transfers;
-  int64_t toHost = after.toHost - before.toHost, toDevice = after.toDevice - before.toDevice;
-  if (toHost != announced.toHost || toDevice != announced.toDevice)
-    fail("the first step copied %lld bytes to the host and %lld to the device, the program "
-         "announces %lld and %lld",
-         (long long)toHost, (long long)toDevice, (long long)announced.toHost,
-         (long long)announced.toDevice);
-}
-
-void checkNothingUnderWay(const Rank &rank) {
-  if (int64_t n = transfersUnderWay(rank))
-    fail("%lld copies between device and host were started and not waited for in step %lld",
-         (long long)n, (long long)rank.step);
-  for (int axis = 0; axis < rank.program->mesh.size(); ++axis)
-    rank.forGroups(axis, [&](const Communicator &group) {
-      if (int n = group.outstanding())
-        fail("%d collectives over axis %s were started and not waited for in step %lld", n,
-             group.axis(), (long long)rank.step);
-    });
 }
 
 /// Mean loss over the unmasked tokens of the validation batches.
@@ -216,7 +157,8 @@ struct Loop {
   WorkTimes workSeconds = {};       ///< of all steps
   std::optional<double> validationBefore, validationAfter;
   float firstLoss = 0, lastLoss = 0;
-  int64_t skipped = 0; ///< steps that made no update: they do not advance the schedule
+  int64_t skipped = 0;  ///< steps that made no update: they do not advance the schedule
+  int64_t gathered = 0; ///< the step whose samples are in the inputs
   double trainSeconds = 0;
   std::optional<Issued> beforeStep, afterStep; ///< around the first train_step
 
@@ -225,6 +167,8 @@ struct Loop {
   std::string nonfinite() const;
   void setControls(int64_t number);
   void checkReport(int64_t number) const;
+  bool evaluatesAfter(int64_t number) const;
+  void gatherNext(int64_t number);
   void step(int64_t number);
   void train();
   void setClock(WorkClock *value);
@@ -296,6 +240,25 @@ void Loop::checkReport(int64_t number) const {
          (long long)number, double(rank.report.gradientNorm), nonfinite().c_str());
 }
 
+bool Loop::evaluatesAfter(int64_t number) const {
+  const RunOptions &options = session.options;
+  return session.eval &&
+         (number == *options.steps || (options.evalEvery > 0 && number % options.evalEvery == 0));
+}
+
+/// The samples of the step after this one, while the device is at this one. What is wrong with them
+/// is said when it is their turn.
+void Loop::gatherNext(int64_t number) {
+  // Samples of an evaluation come in between; a breakdown shows the time that gathering takes.
+  if (number == *session.options.steps || evaluatesAfter(number) || clock)
+    return;
+  try {
+    session.data->fill(rank, number, rank.program->accumulate);
+    gathered = number + 1;
+  } catch (const std::exception &) {
+  }
+}
+
 void Loop::step(int64_t number) {
   const RunOptions &options = session.options;
   const Program &program = *rank.program;
@@ -304,7 +267,8 @@ void Loop::step(int64_t number) {
     setClock(clock.get());
     clock->start();
   }
-  session.data->fill(rank, number - 1, program.accumulate);
+  if (gathered != number)
+    session.data->fill(rank, number - 1, program.accumulate);
   beginWork(rank, Work::Forward);
   setControls(number);
   GradientSink sink;
@@ -313,7 +277,7 @@ void Loop::step(int64_t number) {
   rank.gradientSink = wantsGradients ? &sink : nullptr;
   if (first)
     beforeStep.emplace(rank);
-  call(rank, program.trainStep);
+  call(rank, program.trainStep, [&] { gatherNext(number); });
   rank.gradientSink = nullptr;
   if (clock) {
     clock->stop();
@@ -338,7 +302,7 @@ void Loop::step(int64_t number) {
 
   std::optional<double> validation;
   bool last = number == *options.steps;
-  if (session.eval && (last || (options.evalEvery > 0 && number % options.evalEvery == 0)))
+  if (evaluatesAfter(number))
     validation = validationAfter = evaluate(rank, session);
   if (!options.checkpoint.empty() &&
       (last || (options.checkpointEvery > 0 && number % options.checkpointEvery == 0)))
@@ -475,16 +439,6 @@ void runRankProgram(Rank &rank, const Session &session) {
   }
   if (!options.dumpParameters.empty())
     writeParameters(rank, options.dumpParameters);
-}
-
-std::string censusText(const Program &program) {
-  std::string text = "collectives of one train_step, per rank:\n";
-  for (const CensusEntry &entry : program.census)
-    text += "  " + grouped(entry.calls) + " " + nameOf(entry.kind) + " over " + entry.axis + ", " +
-            grouped(entry.bytes) + " bytes: " + entry.why + "\n";
-  if (program.census.empty())
-    text += "  none\n";
-  return text;
 }
 
 } // namespace partita_rt

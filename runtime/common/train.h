@@ -26,9 +26,6 @@ void initialize(Rank &rank, int64_t startStep);
 /// Initializes, trains, evaluates, writes files; rank 0 prints.
 void runRankProgram(Rank &rank, const Session &session);
 
-/// The census as text: every collective of a step and why.
-std::string censusText(const Program &program);
-
 } // namespace partita_rt
 
 #endif // PARTITA_RT_COMMON_TRAIN_H

@@ -52,6 +52,6 @@ std::string whyNotHere(const std::string &option) {
   return option == "--tune" ? "matrix products are BLAS's here; programs for GPUs are tuned" : "";
 }
 
-void call(Rank &rank, void (*function)(Rank &)) { function(rank); }
+void call(Rank &rank, void (*function)(Rank &), const std::function<void()> &) { function(rank); }
 
 } // namespace partita_rt

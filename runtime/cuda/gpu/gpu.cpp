@@ -42,6 +42,13 @@ static int64_t freeMemory() {
   return int64_t(free);
 }
 
+Gpu::HostInputs::HostInputs(const Program &program)
+    : memory(inputBytes(program), "inputs"), at(inputsIn(program, memory.base)) {
+  checkCuda(cudaEventCreateWithFlags(&copied, cudaEventDisableTiming), "cudaEventCreate");
+}
+
+Gpu::HostInputs::~HostInputs() { cudaEventDestroy(copied); }
+
 Gpu::Gpu(Rank &rank)
     : freeBefore(freeMemory()), persistent(rank.program->persistentBytes, "parameters and states"),
       arena(arenaBytes(*rank.program, rank.options), "arena"),
@@ -52,11 +59,12 @@ Gpu::Gpu(Rank &rank)
       control(sizeof(Control), "step's control values"),
       host(rank.program->hostBytes, "host's parameters and states"),
       pinned(rank.program->pinnedBytes, "copies between device and host"),
-      hostInputs(inputBytes(*rank.program), "inputs"),
-      sent(sizeof(Control), "step's control values"), shared(sizeof(Shared), "step's report"),
-      inputAt(inputsIn(*rank.program, inputs.base)),
-      hostInputAt(inputsIn(*rank.program, hostInputs.base)) {
+      sent(sizeof(Control), "step's control values"),
+      shared(sizeof(Shared), "step's report"), hostInputs{HostInputs(*rank.program),
+                                                          HostInputs(*rank.program)},
+      inputAt(inputsIn(*rank.program, inputs.base)) {
   checkCuda(cudaStreamCreateWithFlags(&compute, cudaStreamNonBlocking), "cudaStreamCreate");
+  checkCuda(cudaEventCreateWithFlags(&computed, cudaEventDisableTiming), "cudaEventCreate");
   auto *seen = reinterpret_cast<Shared *>(shared.base);
   products = std::make_unique<Products>(productsWorkspace.base, kProductsWorkspace);
   attention = fusedAttention(attentionWorkspace.base, ownAttention);
@@ -74,7 +82,7 @@ Gpu::Gpu(Rank &rank)
   rank.hostBase = host.base;
   rank.pinnedBase = pinned.base;
   rank.inputs = inputAt.data();
-  rank.hostInputs = hostInputAt.data();
+  rank.hostInputs = hostInputs[written].at.data();
   rank.transfers = transfers.get();
   rank.device = this;
 }
@@ -87,6 +95,7 @@ Gpu::~Gpu() {
   transfers.reset();
   attention.reset();
   products.reset();
+  cudaEventDestroy(computed);
   cudaStreamDestroy(compute);
 }
 
@@ -96,10 +105,14 @@ void Gpu::sendInputs(Rank &rank, int64_t microBatches) {
   for (int64_t i = 0; i < rank.program->inputs.size(); ++i) {
     const Input &input = rank.program->inputs[i];
     size_t bytes = size_t(microBatches * input.localShape.elements() * sizeOf(input.dtype));
-    checkCuda(cudaMemcpyAsync(inputAt[size_t(i)], hostInputAt[size_t(i)], bytes,
-                              cudaMemcpyHostToDevice, compute),
+    checkCuda(cudaMemcpyAsync(inputAt[size_t(i)], rank.hostInputs[i], bytes, cudaMemcpyHostToDevice,
+                              compute),
               "copying the inputs");
   }
+  checkCuda(cudaEventRecord(hostInputs[written].copied, compute), "cudaEventRecord");
+  written = 1 - written; // whose own copy was begun a step ago
+  checkCuda(cudaEventSynchronize(hostInputs[written].copied), "copying the inputs");
+  rank.hostInputs = hostInputs[written].at.data();
 }
 
 /// The last call's are complete, so nothing reads them while they change.
@@ -147,7 +160,7 @@ cudaGraphExec_t Gpu::capture(Rank &rank, void (*function)(Rank &)) {
   return executable;
 }
 
-void Gpu::call(Rank &rank, void (*function)(Rank &)) {
+void Gpu::call(Rank &rank, void (*function)(Rank &), const std::function<void()> &meanwhile) {
   setControl(rank);
   Function &state = functions[function];
   // The first call loads what libraries load late, and may have its gradients looked at. A call
@@ -164,7 +177,10 @@ void Gpu::call(Rank &rank, void (*function)(Rank &)) {
     checkCuda(cudaGraphLaunch(state.graph, compute), "launching a step");
   else
     function(rank);
-  finish();
+  checkCuda(cudaEventRecord(computed, compute), "cudaEventRecord");
+  if (meanwhile)
+    meanwhile();
+  checkCuda(cudaEventSynchronize(computed), "waiting for the GPU");
   ++progress.complete;
   if (!asGraph)
     transfers->end(mark);
@@ -175,7 +191,7 @@ void Gpu::call(Rank &rank, void (*function)(Rank &)) {
 constexpr int kTuneRepetitions = 7;
 
 void Gpu::tune(Rank &rank, void (*function)(Rank &), const std::string &path) {
-  std::memset(hostInputs.base, 0, size_t(inputBytes(*rank.program)));
+  std::memset(hostInputs[written].memory.base, 0, size_t(inputBytes(*rank.program)));
   sendInputs(rank, rank.program->accumulate);
   rank.step = rank.update = 1;
   if (rank.rank == 0)
@@ -251,7 +267,9 @@ template void drawNormal(const Rank &, BFloat16 *, int64_t, uint64_t, uint64_t, 
 
 void sendInputs(Rank &rank, int64_t microBatches) { Gpu::of(rank).sendInputs(rank, microBatches); }
 
-void call(Rank &rank, void (*function)(Rank &)) { Gpu::of(rank).call(rank, function); }
+void call(Rank &rank, void (*function)(Rank &), const std::function<void()> &meanwhile) {
+  Gpu::of(rank).call(rank, function, meanwhile);
+}
 
 void tune(Rank &rank, void (*function)(Rank &), const std::string &path) {
   Gpu::of(rank).tune(rank, function, path);

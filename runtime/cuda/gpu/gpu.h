@@ -27,7 +27,7 @@ public:
 
   /// Of common/target.h.
   void sendInputs(Rank &rank, int64_t microBatches);
-  void call(Rank &rank, void (*function)(Rank &));
+  void call(Rank &rank, void (*function)(Rank &), const std::function<void()> &meanwhile = {});
   void tune(Rank &rank, void (*function)(Rank &), const std::string &path);
   std::string memoryText(const Rank &rank) const;
   std::string attentionText() const;
@@ -42,6 +42,14 @@ private:
     int calls = 0;
     cudaGraphExec_t graph = nullptr;
   };
+  /// Where the host writes inputs: it goes on in the other one while they are copied.
+  struct HostInputs {
+    explicit HostInputs(const Program &program);
+    ~HostInputs();
+    PinnedMemory memory;
+    std::vector<void *> at;
+    cudaEvent_t copied = nullptr; ///< to the device
+  };
   void setControl(const Rank &rank);
   void takeReport(Rank &rank);
   cudaGraphExec_t capture(Rank &rank, void (*function)(Rank &));
@@ -49,9 +57,12 @@ private:
   int64_t freeBefore; ///< bytes of the GPU's memory that were, before this took any
   DeviceMemory persistent, arena, inputs, scratchMemory, productsWorkspace, attentionWorkspace,
       control;
-  PinnedMemory host, pinned, hostInputs, sent, shared;
-  std::vector<void *> inputAt, hostInputAt;
+  PinnedMemory host, pinned, sent, shared;
+  HostInputs hostInputs[2];
+  int written = 0; ///< the one of these that rank.hostInputs is
+  std::vector<void *> inputAt;
   cudaStream_t compute = nullptr;
+  cudaEvent_t computed = nullptr; ///< what call() has begun
   std::unique_ptr<Products> products;
   std::unique_ptr<FusedAttention> attention; ///< null: own kernels
   std::string ownAttention;                  ///< why, if cuDNN was asked for

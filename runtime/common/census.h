@@ -1,0 +1,32 @@
+// What a step has issued, collectives and copies, against what the compiler announced: a difference
+// is a bug in one of the two.
+
+#ifndef PARTITA_RT_COMMON_CENSUS_H
+#define PARTITA_RT_COMMON_CENSUS_H
+
+#include "partita_rt/comm.h"
+#include "partita_rt/transfer.h"
+
+#include <string>
+
+namespace partita_rt {
+
+/// Calls and bytes per (axis, kind) so far, and what was copied.
+struct Issued {
+  CollectiveCount counts[kMaxAxes][kCollectiveKinds];
+  TransferBytes transfers;
+  explicit Issued(const Rank &rank);
+};
+
+/// Of one step. Throws Error where it differs from the program's census, or from its transfers.
+void checkCensus(const Rank &rank, const Issued &before, const Issued &after);
+void checkTransfers(const Rank &rank, const TransferBytes &before, const TransferBytes &after);
+/// Throws Error if a collective or a copy was started and not waited for.
+void checkNothingUnderWay(const Rank &rank);
+
+/// The census as text: every collective of a step and why.
+std::string censusText(const Program &program);
+
+} // namespace partita_rt
+
+#endif // PARTITA_RT_COMMON_CENSUS_H

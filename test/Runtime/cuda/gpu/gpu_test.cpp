@@ -1,0 +1,78 @@
+// A rank's GPU (runtime/cuda/gpu/gpu.h): calls, and inputs that are written ahead.
+
+#include "cuda/gpu/gpu.h"
+
+#include "common/mesh.h"
+#include "cuda/cuda.h"
+#include "simulated/queue.h"
+
+#include <gtest/gtest.h>
+
+namespace partita_rt::cuda {
+namespace {
+
+const Input kInputs[] = {{"x", InputRole::Data, DType::Float32, {4}, {4}, {}, 0}};
+
+std::string trace;
+
+/// What the input is.
+void step(Rank &rank) {
+  cudaStream_t stream = rank.device->stream.handle;
+  checkCuda(
+      cudaMemcpyAsync(rank.persistentBase, rank.inputs[0], 16, cudaMemcpyDeviceToDevice, stream),
+      "copy");
+  checkCuda(cudaLaunchHostFunc(
+                stream, [](void *) { trace += 's'; }, nullptr),
+            "host");
+}
+
+struct OneGpu {
+  Program program;
+  Rank rank;
+  std::unique_ptr<Gpu> gpu;
+  OneGpu() {
+    program.name = "test";
+    program.inputs = kInputs;
+    program.persistentBytes = 16;
+    placeOnMesh(rank, program, 0);
+    gpu = std::make_unique<Gpu>(rank);
+  }
+  void send(float value) {
+    std::fill_n(static_cast<float *>(rank.hostInputs[0]), 4, value);
+    sendInputs(rank, 1);
+  }
+  std::vector<float> result() {
+    std::vector<float> x(4);
+    readDevice(rank, x.data(), rank.persistentBase, 16);
+    return x;
+  }
+};
+
+TEST(Gpu, TheHostWorksWhileTheGpuDoes) {
+  OneGpu one;
+  one.send(1);
+  for (int calls = 0; calls < 3; ++calls) { // the second one is a graph
+    trace.clear();
+    call(one.rank, step, [] { trace += 'm'; });
+    EXPECT_EQ(trace, "ms");
+  }
+}
+
+/// The next call's inputs, written while this one has not even begun to read its own.
+TEST(Gpu, InputsAreSentAhead) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    simulated::setSeed(seed);
+    OneGpu one;
+    one.send(0);
+    for (int i = 0; i < 6; ++i) {
+      call(one.rank, step, [&] { one.send(float(i + 1)); });
+      EXPECT_EQ(one.result(), std::vector<float>(4, float(i))) << seed;
+    }
+    one.send(70); // instead
+    call(one.rank, step);
+    EXPECT_EQ(one.result(), std::vector<float>(4, 70)) << seed;
+  }
+}
+
+} // namespace
+} // namespace partita_rt::cuda
