@@ -1,6 +1,7 @@
 //===- Naming.cpp - what a value is called in the program -------------------------------------===//
 
 #include "partita/Lower/Naming.h"
+#include "dialects/Offload/Offload.h"
 #include "dialects/Par/Par.h"
 #include "dialects/Rt/Names.h"
 #include "dialects/Rt/Rt.h"
@@ -37,14 +38,32 @@ StringRef Naming::shorten(StringRef name) const {
   return name;
 }
 
-StringRef Naming::parameterOf(Operation *op) const {
-  for (Value operand : op->getOperands()) {
-    Operation *definer = operand.getDefiningOp();
-    while (definer && isa<tx::BroadcastOp, tx::ReshapeOp, tx::TransposeOp>(definer))
-      definer = definer->getOperand(0).getDefiningOp();
-    if (auto read = dyn_cast_or_null<train::ReadOp>(definer))
+/// The parameter that a value is, whole or in pieces, in whichever memory; "" where it is none.
+static StringRef parameterOf(Value value) {
+  while (Operation *definer = value.getDefiningOp()) {
+    unsigned number = cast<OpResult>(value).getResultNumber();
+    if (auto read = dyn_cast<train::ReadOp>(definer))
       return read.getSymbol();
+    if (isa<tx::BroadcastOp, tx::ReshapeOp, tx::TransposeOp>(definer))
+      value = definer->getOperand(0);
+    else if (isa<zero::GatherOp>(definer))
+      value = definer->getOperand(number);
+    else if (isa<zero::GatherStartOp>(definer) && number > 0)
+      value = definer->getOperand(number - 1);
+    else if (isa<offload::ToDeviceOp, offload::ToDeviceStartOp>(definer))
+      value = definer->getOperand(0);
+    else if (isa<zero::WaitOp, offload::WaitOp>(definer))
+      value = definer->getOperand(number + 1);
+    else
+      return "";
   }
+  return "";
+}
+
+StringRef Naming::parameterOf(Operation *op) const {
+  for (Value operand : op->getOperands())
+    if (StringRef parameter = ::parameterOf(operand); !parameter.empty())
+      return parameter;
   return "";
 }
 
@@ -128,6 +147,9 @@ std::string Naming::of(Value tensor) const {
     return shorten(initial.getSymbol()).str();
   if (auto gradient = gradients.find(tensor); gradient != gradients.end())
     return gradient->second;
+  if (isa<zero::GatherOp, zero::GatherStartOp>(definer))
+    if (StringRef parameter = ::parameterOf(tensor); !parameter.empty())
+      return (shorten(parameter) + ".whole").str();
   StringRef node = rawName(definer->getLoc());
   std::string base = moduleOf(definer);
   bool backward = definer->getName().getStringRef().contains("_grad");
