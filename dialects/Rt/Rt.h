@@ -64,8 +64,10 @@ CallArgument real(const llvm::APFloat &value);
 CallArgument element(mlir::Value buffer, const llvm::APFloat &value);
 /// `Fill::constant(mean)` or `Fill::normal(deviation)`.
 CallArgument filling(const llvm::APFloat &mean, const llvm::APFloat &deviation);
+/// The number that an attribute has, or the column that it is (RtDialect::kColumns).
+std::string numbered(mlir::Operation *op, llvm::StringRef attribute);
 /// `{file, offset, type}`; left out where there is no file.
-CallArgument source(mlir::StringAttr file, mlir::IntegerAttr offset, mlir::TypeAttr type,
+CallArgument source(mlir::StringAttr file, const std::string &offset, mlir::TypeAttr type,
                     mlir::IntegerAttr varints);
 CallArgument orNull(mlir::Value value);
 /// `{0, 1}`; left out where there is none.
@@ -90,7 +92,7 @@ CallArgument attention(llvm::ArrayRef<int64_t> shape, bool causal, const llvm::A
 /// there.
 CallArgument scores(mlir::Value data, llvm::ArrayRef<int64_t> strides);
 /// `{ratio, id, *key}`
-CallArgument dropout(const llvm::APFloat &ratio, int64_t id, mlir::Value key);
+CallArgument dropout(const llvm::APFloat &ratio, const std::string &id, mlir::Value key);
 /// The number of a micro-batch's, or its piece's, first element.
 CallArgument element(mlir::Value micro, llvm::ArrayRef<int64_t> whole, mlir::Value first);
 /// A hyperparameter: a literal, or the rank's, which the command line may change, where there is no
@@ -131,6 +133,14 @@ std::string dtypeName(mlir::Type element);
 #include "dialects/Rt/RtKernels.h.inc"
 
 namespace partita::rt {
+/// The column that an attribute of an op in a layer's function is; null where it is none.
+ColumnAttr columnOf(mlir::Operation *op, llvm::StringRef attribute);
+/// How the function reads it: "at.ln_1", "at.persistent + 512"; "" where it is none.
+std::string columnText(mlir::Operation *op, llvm::StringRef attribute);
+/// Does it make a pointer, without reading or writing memory?
+bool isPointer(mlir::Operation *op);
+/// The variable that a collective or a copy begins or waits for; null where the op does neither.
+mlir::StringAttr pendingName(mlir::Operation *op);
 /// The view that `at` describes for a tensor of this type; `offset` in elements from the byte
 /// offset 0.
 View viewOf(AtAttr at, mlir::RankedTensorType type);

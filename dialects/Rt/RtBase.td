@@ -42,6 +42,11 @@ def Rt_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kPinnedBytes = "rt.pinned_bytes";
     /// On the module, by `plan-memory`: a dictionary per function, see partita/Memory/Ledger.h.
     static constexpr ::llvm::StringLiteral kLedger = "rt.ledger";
+    /// On an op of a layer's function, by `outline-layers`: which of its attributes are columns of the table, a dictionary of
+    /// #rt.column by the attributes' names. What such an attribute has itself is the first row's.
+    static constexpr ::llvm::StringLiteral kColumns = "rt.columns";
+    /// On what stands for a layer's function, and for its table, by `rt-to-emitc`: calls alone.
+    static constexpr ::llvm::StringLiteral kLayer = "rt.layer";
     /// On the module, by `lower-to-rt`: inputs, outputs and census for the program's tables.
     static constexpr ::llvm::StringLiteral kProgram = "rt.program";
   }];
@@ -67,15 +72,30 @@ def Rt_AtAttr : AttrDef<Rt_Dialect, "At"> {
   let hasCustomAssemblyFormat = 1;
 }
 
+def Rt_ColumnAttr : AttrDef<Rt_Dialect, "Column"> {
+  let mnemonic = "column";
+  let summary = "a column of a layer's table, and what is added to its numbers";
+  let parameters = (ins StringRefParameter<>:$name, DefaultValuedParameter<"int64_t", "0">:$plus);
+  let assemblyFormat = "`<` $name (`plus` $plus^)? `>`";
+}
+
+/// The declaration that DataInterface asks for.
+class Rt_Data<list<string> names> {
+  string declaration = [{
+    ::llvm::SmallVector<::llvm::StringRef> getDataAttributes() { return {"}] # !interleave(names, "\", \"") # [{"}; }
+  }];
+}
+
 class Rt_Op<string mnemonic, list<Trait> traits = []> : Op<Rt_Dialect, mnemonic, traits>;
 
 /// A call of the runtime's `callee`: `call` are C++ expressions for the arguments, over the op's
 /// accessors and the functions of CallArgument (Rt.h), in the order of the callee's parameters; `scratch` is
-/// one for the bytes of scratch memory that it takes on a GPU, of the functions of partita_rt/cuda/shapes.h.
-class Rt_Call<string mnemonic, string callee, list<string> call, list<Trait> traits = [], string scratch = "0">
-    : Rt_Op<mnemonic, traits # [CallInterface]> {
+/// one for the bytes of scratch memory that it takes on a GPU, of the functions of partita_rt/cuda/shapes.h. `data`: see
+/// DataInterface; the call has them as `numbered`.
+class Rt_Call<string mnemonic, string callee, list<string> call, list<Trait> traits = [], string scratch = "0", list<string> data = []>
+    : Rt_Op<mnemonic, traits # !if(!empty(data), [CallInterface], [CallInterface, DataInterface])> {
   let assemblyFormat = "operands attr-dict `:` type(operands)";
-  let extraClassDeclaration = [{
+  let extraClassDeclaration = !if(!empty(data), "", Rt_Data<data>.declaration) # [{
     ::llvm::StringRef getCallee() { return "}] # callee # [{"; }
     ::llvm::SmallVector<::partita::rt::CallArgument> getCallArguments();
     int64_t getScratchBytes();

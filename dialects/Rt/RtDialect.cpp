@@ -201,14 +201,21 @@ CallArgument argument::filling(const APFloat &mean, const APFloat &deviation) {
          (mean.isZero() ? "" : ", " + center) + ")";
 }
 
-CallArgument argument::source(StringAttr file, IntegerAttr offset, TypeAttr type,
+std::string argument::numbered(Operation *op, StringRef attribute) {
+  if (std::string column = columnText(op, attribute); !column.empty())
+    return column;
+  auto number = op->getAttrOfType<IntegerAttr>(attribute);
+  return number ? std::to_string(number.getInt()) : "";
+}
+
+CallArgument argument::source(StringAttr file, const std::string &offset, TypeAttr type,
                               IntegerAttr varints) {
   if (!file)
     return "";
   std::string name;
   for (char c : stringLiteral(file.getValue())) // a brace means something in an argument's text
     name += c == '{' ? "\\173" : c == '}' ? "\\175" : std::string(1, c);
-  return "{{" + name + ", " + std::to_string(offset.getInt()) + ", " + dtypeName(type.getValue()) +
+  return "{{" + name + ", " + offset + ", " + dtypeName(type.getValue()) +
          (varints ? ", " + std::to_string(varints.getInt()) : "") + "}";
 }
 
@@ -262,8 +269,8 @@ CallArgument argument::scores(Value data, ArrayRef<int64_t> strides) {
       data);
 }
 
-CallArgument argument::dropout(const APFloat &ratio, int64_t id, Value key) {
-  std::string before = "{{" + doubleLiteral(ratio.convertToDouble()) + ", " + std::to_string(id);
+CallArgument argument::dropout(const APFloat &ratio, const std::string &id, Value key) {
+  std::string before = "{{" + doubleLiteral(ratio.convertToDouble()) + ", " + id;
   return CallArgument(before + ", *{}}", key).orOnCuda(before + ", {}}");
 }
 

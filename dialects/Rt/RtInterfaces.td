@@ -17,6 +17,17 @@ def CallInterface : OpInterface<"CallInterface"> {
   ];
 }
 
+def DataInterface : OpInterface<"DataInterface"> {
+  let cppNamespace = "::partita::rt";
+  let description = [{
+    An op of which some attributes place, number or name things: equal work for two layers differs in these alone. In a layer's
+    function they may be columns of its table (RtDialect::kColumns).
+  }];
+  let methods = [
+    InterfaceMethod<"The names of these attributes.", "::llvm::SmallVector<::llvm::StringRef>", "getDataAttributes">,
+  ];
+}
+
 def KernelInterface : OpInterface<"KernelInterface"> {
   let cppNamespace = "::partita::rt";
   let description = [{

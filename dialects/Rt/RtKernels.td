@@ -148,8 +148,8 @@ def Rt_RepeatSumOp : Rt_Call<"repeat_sum", "repeatSum",
   let arguments = (ins B:$dx, B:$dy, Optional<B>:$first, I64Attr:$outer, I64Attr:$indices, I64Attr:$times, I64Attr:$count, I64Attr:$inner);
 }
 def Rt_DropoutOp : Rt_Call<"dropout", "dropout",
-    ["getY()", "getX()", "shape(getShape())", "shape(getWhole())", "dropout(getRatio(), getId(), getKey())",
-     "element(getMicro(), getWhole(), getFirst())"]> {
+    ["getY()", "getX()", "shape(getShape())", "shape(getWhole())", "dropout(getRatio(), numbered(getOperation(), \"id\"), getKey())",
+     "element(getMicro(), getWhole(), getFirst())"], [], "0", ["id"]> {
   let summary = "elements zeroed at random by their number in the whole tensor, the others scaled";
   let arguments = (ins B:$y, B:$x, B:$key, B:$micro, Optional<B>:$first, DenseI64ArrayAttr:$shape, DenseI64ArrayAttr:$whole,
                        F64Attr:$ratio, I64Attr:$id);
@@ -293,7 +293,8 @@ def Rt_ColumnSumOp : Rt_Call<"column_sum", "columnSum",
 //===------------------------------------------------------------------------------------------===//
 
 class Rt_Initial<string mnemonic, string callee> : Rt_Call<mnemonic, callee,
-    ["\"rank\"", "getIndex()", "getDst()", "filling(getMean(), getDeviation())", "source(getFileAttr(), getOffsetAttr(), getElementAttr(), getVarintsAttr())"]> {
+    ["\"rank\"", "numbered(getOperation(), \"index\")", "getDst()", "filling(getMean(), getDeviation())",
+     "source(getFileAttr(), numbered(getOperation(), \"offset\"), getElementAttr(), getVarintsAttr())"], [], "0", ["index", "offset"]> {
   let description = "Numbers around `mean`, or what stands in the model's file at `offset`, as `element` or as `varints` bytes of its bits.";
   let arguments = (ins B:$dst, I64Attr:$index, F64Attr:$mean, F64Attr:$deviation, OptionalAttr<StrAttr>:$file,
                        OptionalAttr<I64Attr>:$offset, OptionalAttr<TypeAttr>:$element, OptionalAttr<I64Attr>:$varints);
@@ -381,7 +382,7 @@ def Rt_UpdateScaleOp : Rt_Call<"update_scale", "updateScale",
                        I64Attr:$window, I64Attr:$hysteresis, BoolAttr:$consecutive, F64Attr:$minimum);
 }
 def Rt_ExposeGradientOp : Rt_Call<"expose_gradient", "exposeGradient",
-    ["\"rank\"", "getIndex()", "getGradient()", "listing(getFlatOver())"]> {
+    ["\"rank\"", "numbered(getOperation(), \"index\")", "getGradient()", "listing(getFlatOver())"], [], "0", ["index"]> {
   let summary = "shows parameter number `index`'s complete gradient, or its flat piece over these mesh axes, to the host (--grads)";
   let arguments = (ins B:$gradient, I64Attr:$index, DenseI64ArrayAttr:$flatOver);
 }

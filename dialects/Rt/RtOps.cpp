@@ -1,6 +1,7 @@
 //===- RtOps.cpp - see RtOps.td ---------------------------------------------------------------===//
 
 #include "dialects/Rt/Rt.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace partita;
@@ -14,4 +15,103 @@ void ForOp::build(OpBuilder &builder, OperationState &state, int64_t count) {
   Region *body = state.addRegion();
   body->emplaceBlock().addArgument(builder.getI64Type(), state.location);
   ensureTerminator(*body, builder, state.location);
+}
+
+//===------------------------------------------------------------------------------------------===//
+// Layers
+//===------------------------------------------------------------------------------------------===//
+
+ColumnAttr rt::columnOf(Operation *op, StringRef attribute) {
+  auto columns = op->getAttrOfType<DictionaryAttr>(RtDialect::kColumns);
+  return columns ? dyn_cast_or_null<ColumnAttr>(columns.get(attribute)) : ColumnAttr();
+}
+
+std::string rt::columnText(Operation *op, StringRef attribute) {
+  ColumnAttr column = columnOf(op, attribute);
+  if (!column)
+    return "";
+  return "at." + column.getName().str() +
+         (column.getPlus() ? " + " + std::to_string(column.getPlus()) : "");
+}
+
+bool rt::isPointer(Operation *op) {
+  return op->getNumResults() == 1 && isa<BufferType>(op->getResult(0).getType());
+}
+
+StringAttr rt::pendingName(Operation *op) {
+  auto name =
+      isa<CallOp, LayerOp, PendingOp>(op) ? StringAttr() : op->getAttrOfType<StringAttr>("pending");
+  return name && !name.empty() ? name : StringAttr();
+}
+
+/// What an op of a layer's function has of the table, is it there and of the attribute's type?
+static LogicalResult verifyColumns(Operation *op, LayerOp layer) {
+  Attribute attribute = op->getAttr(RtDialect::kColumns);
+  if (!attribute)
+    return success();
+  auto columns = dyn_cast<DictionaryAttr>(attribute);
+  auto data = dyn_cast<DataInterface>(op);
+  if (!columns || !data)
+    return op->emitOpError() << "has no attribute that could be a column";
+  for (NamedAttribute entry : columns) {
+    auto column = dyn_cast<ColumnAttr>(entry.getValue());
+    if (!column || !llvm::is_contained(data.getDataAttributes(), entry.getName().getValue()))
+      return op->emitOpError() << "'" << entry.getName().getValue() << "' cannot be a column";
+    const auto *found = llvm::find_if(layer.getColumns().getValue(), [&](Attribute name) {
+      return cast<StringAttr>(name).getValue() == column.getName();
+    });
+    if (found == layer.getColumns().end())
+      return op->emitOpError() << "reads column '" << column.getName() << "', which the table of @"
+                               << layer.getSymName() << " does not have";
+    bool isText = isa<ArrayAttr>(layer.getValues()[found - layer.getColumns().begin()]);
+    Attribute own = op->getAttr(entry.getName());
+    if (!own || isa<StringAttr>(own) != isText || (isText && column.getPlus()))
+      return op->emitOpError() << "'" << entry.getName().getValue() << "' and column '"
+                               << column.getName() << "' are of different types";
+  }
+  return success();
+}
+
+LogicalResult LayerOp::verifyRegions() {
+  if (getColumns().size() != getValues().size())
+    return emitOpError() << "has " << getColumns().size() << " columns, values of "
+                         << getValues().size();
+  llvm::StringSet<> names;
+  for (auto [name, values] : llvm::zip(getColumns().getAsRange<StringAttr>(), getValues())) {
+    auto numbers = dyn_cast<DenseI64ArrayAttr>(values);
+    auto texts = dyn_cast<ArrayAttr>(values);
+    if (!numbers && !(texts && llvm::all_of(texts, llvm::IsaPred<StringAttr>)))
+      return emitOpError() << "column '" << name.getValue() << "' has neither numbers nor strings";
+    size_t count = numbers ? static_cast<size_t>(numbers.size()) : texts.size();
+    if (count != getLabels().size())
+      return emitOpError() << "column '" << name.getValue() << "' has " << count << " values for "
+                           << getLabels().size() << " rows";
+    if (!names.insert(name.getValue()).second)
+      return emitOpError() << "has two columns '" << name.getValue() << "'";
+  }
+  for (BlockArgument argument : getBody().getArguments())
+    if (!isa<BufferType>(argument.getType()))
+      return emitOpError() << "takes buffers, not " << argument.getType();
+  WalkResult result =
+      getBody().walk([&](Operation *op) -> WalkResult { return verifyColumns(op, *this); });
+  return failure(result.wasInterrupted());
+}
+
+LogicalResult CallOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  auto layer = symbols.lookupNearestSymbolFrom<LayerOp>(*this, getCalleeAttr());
+  if (!layer)
+    return emitOpError() << "calls " << getCalleeAttr() << ", which is no layer's function";
+  auto rows = static_cast<int64_t>(layer.getLabels().size());
+  int64_t row = getRow(), times = getTimes();
+  if (row < 0 || times < 1 || row >= rows || times > rows - row)
+    return emitOpError() << "takes " << times << " rows from " << row << " on of the " << rows
+                         << " of " << getCalleeAttr();
+  if (getPendings().size() != layer.getPendings().size() ||
+      getCopies().size() != layer.getCopies().size())
+    return emitOpError() << "names " << getPendings().size() << " collectives and "
+                         << getCopies().size() << " copies, " << getCalleeAttr() << " has "
+                         << layer.getPendings().size() << " and " << layer.getCopies().size();
+  if (getBuffers().getTypes() != layer.getBody().getArgumentTypes())
+    return emitOpError() << "gives other buffers than " << getCalleeAttr() << " takes";
+  return success();
 }

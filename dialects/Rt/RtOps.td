@@ -9,30 +9,33 @@ include "dialects/Rt/RtBase.td"
 // Pointers. The location's name is the variable's.
 //===------------------------------------------------------------------------------------------===//
 
-class Rt_Pointer<string mnemonic> : Rt_Op<mnemonic> { let results = (outs Rt_BufferType:$buffer); }
+class Rt_Pointer<string mnemonic, list<string> data = []> : Rt_Op<mnemonic, !if(!empty(data), [], [DataInterface])> {
+  let results = (outs Rt_BufferType:$buffer);
+  let extraClassDeclaration = !if(!empty(data), "", Rt_Data<data>.declaration);
+}
 
-def Rt_ArenaOp : Rt_Pointer<"arena"> {
+def Rt_ArenaOp : Rt_Pointer<"arena", ["offset"]> {
   let summary = "memory of one call, at a byte offset: activations, gradients";
   let description = "`shape` is for the reader. Created by `lower-to-rt`; removed by `rt-to-emitc`, as every op here.";
   let arguments = (ins I64Attr:$offset, DenseI64ArrayAttr:$shape);
   let assemblyFormat = "$offset $shape attr-dict `:` type($buffer)";
 }
-def Rt_PersistentOp : Rt_Pointer<"persistent"> {
+def Rt_PersistentOp : Rt_Pointer<"persistent", ["offset"]> {
   let summary = "a parameter or state, at a byte offset";
   let arguments = (ins I64Attr:$offset, DenseI64ArrayAttr:$shape);
   let assemblyFormat = "$offset $shape attr-dict `:` type($buffer)";
 }
-def Rt_HostOp : Rt_Pointer<"host"> {
+def Rt_HostOp : Rt_Pointer<"host", ["offset"]> {
   let summary = "a parameter or state in the host's memory, at a byte offset";
   let arguments = (ins I64Attr:$offset, DenseI64ArrayAttr:$shape);
   let assemblyFormat = "$offset $shape attr-dict `:` type($buffer)";
 }
-def Rt_PinnedOp : Rt_Pointer<"pinned"> {
+def Rt_PinnedOp : Rt_Pointer<"pinned", ["offset"]> {
   let summary = "pinned host memory of one call, at a byte offset: what is on its way";
   let arguments = (ins I64Attr:$offset, DenseI64ArrayAttr:$shape);
   let assemblyFormat = "$offset $shape attr-dict `:` type($buffer)";
 }
-def Rt_InputOp : Rt_Pointer<"input"> {
+def Rt_InputOp : Rt_Pointer<"input", ["index"]> {
   let summary = "argument number `index`, micro-batch `micro` of it; read only";
   let arguments = (ins I64Attr:$index, Optional<I64>:$micro, DenseI64ArrayAttr:$shape);
   let assemblyFormat = "$index (`micro` $micro^)? $shape attr-dict `:` type($buffer)";
@@ -47,7 +50,7 @@ def Rt_TableOp : Rt_Pointer<"table"> {
   let arguments = (ins ElementsAttr:$value);
   let assemblyFormat = "$value attr-dict `:` type($buffer)";
 }
-def Rt_OffsetOp : Rt_Pointer<"offset"> {
+def Rt_OffsetOp : Rt_Pointer<"offset", ["elements"]> {
   let summary = "base + elements";
   let arguments = (ins Rt_BufferType:$base, I64Attr:$elements);
   let assemblyFormat = "$base `plus` $elements attr-dict `:` type($base) `->` type($buffer)";
@@ -69,9 +72,48 @@ def Rt_ForOp : Rt_Op<"for", [SingleBlockImplicitTerminator<"EndOp">]> {
   let assemblyFormat = "$count $body attr-dict";
   let builders = [OpBuilder<(ins "int64_t":$count)>];
 }
-def Rt_EndOp : Rt_Op<"end", [Terminator, Pure, ParentOneOf<["ForOp"]>]> {
-  let summary = "ends a loop's region";
+def Rt_EndOp : Rt_Op<"end", [Terminator, Pure, ParentOneOf<["ForOp", "LayerOp"]>]> {
+  let summary = "ends a loop's or a layer's region";
   let assemblyFormat = "attr-dict";
+}
+
+//===------------------------------------------------------------------------------------------===//
+// Layers that differ in data alone. Created by `outline-layers`
+//===------------------------------------------------------------------------------------------===//
+
+def Rt_LayerOp : Rt_Op<"layer", [Symbol, IsolatedFromAbove, SingleBlockImplicitTerminator<"EndOp">]> {
+  let summary = "the calls of a layer, as a function of a row of a table";
+  let description = [{
+    The table has a row for each of `labels`. Of `columns` and their `values`, of one row after another, one each: numbers or strings. An op of the region
+    says with RtDialect::kColumns which of its attributes are columns. The region's arguments are buffers; `pendings` and
+    `copies` are what the region starts or waits for and its caller declares: collectives, and copies from and to the host.
+
+        rt.layer @h_forward of ["h.0", "h.1"] columns ["ln_1"] [array<i64: 64, 128>] pending [] copies [] {
+          %y = rt.arena 64 [2, 4] {rt.columns = {offset = #rt.column<"ln_1">}} : <f32>
+          rt.softmax_forward %y, %y {rows = 2 : i64, width = 4 : i64} : !rt.buffer<f32>, !rt.buffer<f32>
+        }
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, StrArrayAttr:$labels, StrArrayAttr:$columns, ArrayAttr:$values,
+                       StrArrayAttr:$pendings, StrArrayAttr:$copies);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $sym_name `of` $labels `columns` $columns $values `pending` $pendings `copies` $copies attr-dict-with-keyword $body
+  }];
+  let hasRegionVerifier = 1;
+}
+def Rt_CallOp : Rt_Op<"call", [DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
+  let summary = "a layer's function on `times` rows of its table, one after another, from `row` on";
+  let arguments = (ins FlatSymbolRefAttr:$callee, I64Attr:$row, I64Attr:$times, Variadic<Rt_BufferType>:$buffers,
+                       StrArrayAttr:$pendings, StrArrayAttr:$copies);
+  let assemblyFormat = [{
+    $callee $row `times` $times (`(` $buffers^ `:` type($buffers) `)`)? `pending` $pendings `copies` $copies attr-dict
+  }];
+}
+def Rt_PendingOp : Rt_Op<"pending"> {
+  let summary = "declares a variable for a collective, or a `copy`, that a layer's function starts or waits for";
+  let description = "What begins one without such a declaration in front of it declares the variable itself.";
+  let arguments = (ins StrAttr:$name, UnitAttr:$copy);
+  let assemblyFormat = "$name (`copy` $copy^)? attr-dict";
 }
 
 //===------------------------------------------------------------------------------------------===//
@@ -127,7 +169,8 @@ def Rt_LaunchOp : Rt_Op<"launch"> {
 // Collectives
 //===------------------------------------------------------------------------------------------===//
 
-class Rt_Collective<string mnemonic> : Rt_Op<mnemonic> {
+class Rt_Collective<string mnemonic> : Rt_Op<mnemonic, [DataInterface]> {
+  let extraClassDeclaration = Rt_Data<["reason"]>.declaration;
   let arguments = (ins Variadic<Rt_BufferType>:$buffers, DenseI64ArrayAttr:$counts, StrAttr:$axis, I64Attr:$group,
                        StrAttr:$reason, StrAttr:$pending);
   let assemblyFormat = "$pending $buffers $counts `over` $axis $group `because` $reason attr-dict `:` type($buffers)";
@@ -143,7 +186,8 @@ def Rt_AllReduceStartOp : Rt_Collective<"all_reduce_start"> {
 }
 /// Of the i-th pair of buffers: `blocks[i]` times, `counts[i]` elements of each rank; `wholes[i]` are the elements of a whole that
 /// is smaller than all parts together, else 0. A `pending` that is not empty names the variable to wait for.
-class Rt_Move<string mnemonic> : Rt_Op<mnemonic, [SameVariadicOperandSize]> {
+class Rt_Move<string mnemonic> : Rt_Op<mnemonic, [SameVariadicOperandSize, DataInterface]> {
+  let extraClassDeclaration = Rt_Data<["reason"]>.declaration;
   let arguments = (ins Variadic<Rt_BufferType>:$from, Variadic<Rt_BufferType>:$to, DenseI64ArrayAttr:$blocks,
                        DenseI64ArrayAttr:$counts, DenseI64ArrayAttr:$wholes, StrAttr:$axis, I64Attr:$group,
                        StrAttr:$reason, StrAttr:$pending);
@@ -166,7 +210,8 @@ def Rt_WaitOp : Rt_Op<"wait"> {
   let arguments = (ins StrAttr:$pending);
   let assemblyFormat = "$pending attr-dict";
 }
-def Rt_PollOp : Rt_Op<"poll"> {
+def Rt_PollOp : Rt_Op<"poll", [DataInterface]> {
+  let extraClassDeclaration = Rt_Data<["bytes"]>.declaration;
   let summary = "works on a group's collectives that are under way, up to about `bytes` of memory, without waiting";
   let arguments = (ins StrAttr:$axis, I64Attr:$group, I64Attr:$bytes);
   let assemblyFormat = "`over` $axis $group `bytes` $bytes attr-dict";

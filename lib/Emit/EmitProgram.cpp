@@ -60,14 +60,15 @@ LogicalResult partita::printProgram(ModuleOp module, const EmitOptions &options,
       auto text = dyn_cast<emitc::VerbatimOp>(op);
       auto function = dyn_cast<emitc::FuncOp>(op);
       StringRef purpose = function ? purposeOf(function.getName()) : "";
-      if ((!text && !function) || purpose.empty() == entry)
+      bool calls = !purpose.empty() || op.hasAttr(rt::RtDialect::kLayer);
+      if ((!text && !function) || calls != entry)
         continue;
       if (!entry && !kernels)
         os << "\n// Elementwise kernels, generated from the scalar expressions of the ops.\n";
       kernels = true;
       if (!inText)
         os << '\n';
-      if (entry)
+      if (!purpose.empty())
         os << "// " << purpose << '\n';
       if (text)
         printer.print(text);

@@ -124,7 +124,9 @@ LogicalResult FunctionPrinter::print(emitc::FuncOp function) {
 
 void FunctionPrinter::print(emitc::VerbatimOp text) {
   StringRef whole = text.getValue(), trimmed = whole.ltrim(' ');
-  line(static_cast<unsigned>((whole.size() - trimmed.size()) / 2), trimmed);
+  auto remark = text->getAttrOfType<StringAttr>("rt.comment");
+  line(static_cast<unsigned>((whole.size() - trimmed.size()) / 2), trimmed,
+       remark ? remark.getValue() : "");
 }
 
 LogicalResult FunctionPrinter::printBlock(Block &block, unsigned depth) {
@@ -215,16 +217,18 @@ void FunctionPrinter::printVerbatim(emitc::VerbatimOp verbatim, unsigned depth) 
   }
   StringRef trimmed = StringRef(result).ltrim(' ');
   size_t extra = result.size() - trimmed.size();
-  line(depth + static_cast<unsigned>(extra / 2), trimmed);
+  auto remark = verbatim->getAttrOfType<StringAttr>("rt.comment");
+  line(depth + static_cast<unsigned>(extra / 2), trimmed, remark ? remark.getValue() : "");
 }
 
 LogicalResult FunctionPrinter::printFor(emitc::ForOp loop, unsigned depth) {
   // EmitC's text form drops the location, and with it the name, of a loop's variable.
-  std::string name = nameFor(loop.getInductionVar(), "micro");
+  std::string name = nameFor(loop.getInductionVar(), loop->hasAttr("rt.layer") ? "layer" : "micro");
   line(depth, "for (int64_t " + name + " = " + use(loop.getLowerBound()) + "; " + name + " < " +
                   use(loop.getUpperBound()) + "; ++" + name + ") {");
   if (failed(printBlock(*loop.getBody(), depth + 1)))
     return failure();
   line(depth, "}");
+  taken.erase(name); // the next loop's may be called so, too
   return success();
 }

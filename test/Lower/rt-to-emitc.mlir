@@ -46,3 +46,45 @@ func.func @f() {
   }
   return
 }
+
+// A layer's function has a table in front; the numbers that differ are its columns. A call of several rows is a loop.
+// CHECK: emitc.verbatim "// h./.0 to h.2: what they differ in, places in bytes."
+// CHECK: emitc.verbatim "struct HForwardRow {"
+// CHECK: emitc.verbatim " int64_t ln_1, index;"
+// CHECK: emitc.verbatim " const char *why;"
+// CHECK: emitc.verbatim "static const HForwardRow kHForward[] = {"
+// CHECK: emitc.verbatim " {64, 3, \22a\\042{\22}," {rt.comment = "h./.0", rt.layer}
+// CHECK: emitc.func @h_forward(%[[RANK:.*]]: !emitc.opaque<"Rank &">, %[[AT:.*]]: !emitc.opaque<"const HForwardRow &">, %[[MASK:.*]]: !emitc.ptr<!emitc.opaque<"const float">>, %{{.*}}: !emitc.opaque<"Pending &">, %{{.*}}: !emitc.opaque<"HostCopy &">)
+// CHECK: call_opaque "rank.at"() {args = [#emitc.opaque<"at.ln_1">],
+// CHECK: call_opaque "rank.at"() {args = [#emitc.opaque<"at.ln_1 + 512">],
+// CHECK: literal "at.index + 4" : i64
+// CHECK: call_opaque "initialValue"(%{{.*}}) {args = [#emitc.opaque<"rank">, #emitc.opaque<"at.index">,
+// CHECK: verbatim "started = allReduceStart(rank.group(0), {{.*}}, at.why);"
+// CHECK: verbatim "wait(started);"
+// CHECK: verbatim "copied = toHostStart(rank, {}, {}, 8);"
+rt.layer @h_forward of ["h*/.0", "h.1", "h.2"] columns ["why", "ln_1", "index"] [["a\22{", "b", "c"], array<i64: 64, 128, 192>, array<i64: 3, 5, 7>] pending ["started"] copies ["copied"] {
+^bb0(%mask: !rt.buffer<f32>):
+  %x = rt.arena 64 [2] {rt.columns = {offset = #rt.column<"ln_1">}} : !rt.buffer<f32>
+  %y = rt.arena 576 [2] {rt.columns = {offset = #rt.column<"ln_1" plus 512>}} : !rt.buffer<f32>
+  %z = rt.offset %y plus 7 {rt.columns = {elements = #rt.column<"index" plus 4>}} : !rt.buffer<f32> -> !rt.buffer<f32>
+  rt.accumulate %z, %mask {n = 2 : i64} : !rt.buffer<f32>, !rt.buffer<f32>
+  rt.initial_value %y {index = 3 : i64, mean = 1.0 : f64, deviation = 0.0 : f64, rt.columns = {index = #rt.column<"index">}} : !rt.buffer<f32>
+  rt.all_reduce_start "started" %x [2] over "dp" 0 because "a" {rt.columns = {reason = #rt.column<"why">}} : !rt.buffer<f32>
+  rt.wait "started"
+  rt.transfer "copied" %y from %x 8 host true : !rt.buffer<f32>, !rt.buffer<f32>
+}
+// CHECK: emitc.func @layers
+func.func @layers() {
+  %mask = rt.input 0 [2] : !rt.buffer<f32>
+  // CHECK: verbatim "Pending p;"
+  rt.pending "p"
+  // CHECK: verbatim "HostCopy q;"
+  rt.pending "q" copy
+  // CHECK: verbatim "h_forward(rank, kHForward[0], {}, p, q);" args %[[M:.*]] :
+  rt.call @h_forward 0 times 1(%mask : !rt.buffer<f32>) pending ["p"] copies ["q"]
+  // CHECK: verbatim "// h.1 to h.2"
+  // CHECK: for %[[ROW:.*]] =
+  // CHECK: verbatim "h_forward(rank, kHForward[{}], {}, p, q);" args %[[ROW]], %[[M]] :
+  rt.call @h_forward 1 times 2(%mask : !rt.buffer<f32>) pending ["p"] copies ["q"]
+  return
+}
