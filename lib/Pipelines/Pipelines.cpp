@@ -85,8 +85,8 @@ static constexpr Phase kPhases[] = {
      "two streams that touch the same bytes are a race on a GPU, whichever pass placed them; "
      "checked "
      "on final offsets, trusting none of the passes before"},
-    {"lower", "lower-to-rt{learning-rate=${lr} schedule=${lr-schedule}},rt-to-emitc",
-     "every decision is made; what follows is spelling"},
+    {"lower", "lower-to-rt{learning-rate=${lr} schedule=${lr-schedule}},outline-layers,rt-to-emitc",
+     "every decision is made; what follows is spelling, of layers that differ in data alone once"},
 };
 
 ArrayRef<Phase> partita::phases() { return kPhases; }
