@@ -48,7 +48,12 @@ private:
     Operation *yield = loop.getBody().front().getTerminator();
     OpBuilder builder(yield);
     auto inside = llvm::cast<zero::ReduceScatterOp>(builder.clone(*scatter));
-    inside->setOperand(0, yield->getOperand(sum.getResultNumber()));
+    Value part = yield->getOperand(sum.getResultNumber());
+    if (part.getType() != exchanged.getType()) { // so is one micro-batch's, where it is not yet
+      builder.setInsertionPoint(inside);
+      part = tx::CastOp::create(builder, part.getLoc(), exchanged.getType(), part);
+    }
+    inside->setOperand(0, part);
     yield->setOperand(sum.getResultNumber(), inside.getPieces()[0]);
     auto piece = llvm::cast<RankedTensorType>(inside.getPieces()[0].getType());
     sum.setType(piece.clone(getElementTypeOrSelf(sum.getType())));
