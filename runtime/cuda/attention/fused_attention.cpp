@@ -180,8 +180,11 @@ FusedAttention::Plan FusedAttention::plan(const FusedShape &whole) {
     piece.batch = largestPiece(whole.batch, whole.rowsOfBatch, bytes, workspaceBytes);
     if (piece.batch == 0) {
       piece.batch = 1;
-      int64_t groups = largestPiece(whole.heads / whole.groups, whole.groups * whole.sequence,
-                                    ceilDiv(bytes, whole.batch), workspaceBytes);
+      bool begins = whole.batch == 1 || whole.rowsOfBatch % 4 == 0; // at 16-byte addresses
+      int64_t groups = begins
+                           ? largestPiece(whole.heads / whole.groups, whole.groups * whole.sequence,
+                                          ceilDiv(bytes, whole.batch), workspaceBytes)
+                           : 0;
       piece.heads = groups * whole.groups;
     }
     if (piece.heads > 0)
@@ -189,7 +192,7 @@ FusedAttention::Plan FusedAttention::plan(const FusedShape &whole) {
     if (piece.heads > 0 && made.plan->workspaceBytes <= workspaceBytes)
       return made;
     made.why = library->name + " needs " + std::to_string(bytes) + " bytes of workspace, of " +
-               std::to_string(workspaceBytes);
+               std::to_string(workspaceBytes) + ", and it has no pieces that need less";
   } catch (const Error &error) {
     made.why = error.what();
   }

@@ -15,6 +15,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <unistd.h>
 
 namespace partita_rt {
 
@@ -155,12 +156,14 @@ struct World::Launch {
   }
 };
 
-/// Ranks whose launcher's variables are wrong cannot meet: of those on a machine one says so.
+/// Ranks whose launcher's variables are wrong cannot meet: of those that one launcher has started
+/// on a machine, one says so.
 static cuda::LaunchEnvironment readEnvironment(const char *program) {
   try {
     return cuda::readEnvironment();
   } catch (const std::exception &exception) {
-    cuda::FirstHere first(cuda::launchName());
+    cuda::FirstHere first(cuda::launchName() + " of " + std::to_string(getppid()) + ": " + program +
+                          ": " + exception.what());
     if (first.speaks())
       std::fprintf(stderr, "%s: error: %s\n", program, exception.what());
     first.linger();

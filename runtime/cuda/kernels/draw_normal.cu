@@ -1,5 +1,6 @@
-// Initial values of --init seed:N: counter-based normal deviates (random.h), the CPU's bits. Arrays
-// of n elements in T. Moves sizeof(T) bytes per element; three integer hashes of 64 bits for each.
+// Initial values of --init seed:N: counter-based normal deviates (random.h), the CPU's bits but for
+// how a mean that is not zero, as no model has it, is rounded in when it is added. Arrays of n
+// elements in T. Moves sizeof(T) bytes per element; three integer hashes of 64 bits for each.
 
 #include "partita_rt/cuda/kernels.h"
 

@@ -171,7 +171,7 @@ private:
       ports += (ports.empty() ? "" : ", ") + std::to_string(port);
     throw JoiningFailed{"rank 0 cannot listen on port " + ports + ": " + std::strerror(errno) +
                             "; another run may have it: choose another MASTER_PORT",
-                        Speaker::First};
+                        Speaker::This}; // no name is taken: that run may meet under the same one
   }
 
   int missing() const { return int(std::count(greetings.begin(), greetings.end(), std::nullopt)); }
@@ -235,10 +235,13 @@ private:
   void hear(int rank) {
     auto &connection = joined.connections[size_t(rank)];
     bool open = connection->receive();
-    if (connection->next())
-      greetings[size_t(rank)].reset();
-    else if (open)
-      return;
+    try {
+      if (connection->next())
+        greetings[size_t(rank)].reset();
+      else if (open)
+        return;
+    } catch (const Error &) { // no frame: it is none of ours any more
+    }
     connection.reset();
     if (ending.empty() && greetings[size_t(rank)])
       ending = "rank " + std::to_string(rank) + " (" + textOf(greetings[size_t(rank)]->peer) +

@@ -73,6 +73,8 @@ Monitor::Monitor(int rank, Joined joined, double timeout, std::string itsRun, So
 Monitor::~Monitor() {
   send({FrameKind::Goodbye, 0, ""});
   thread.join();
+  if (successor.joinable())
+    successor.join();
 }
 
 void Monitor::send(Frame frame) {
@@ -248,16 +250,20 @@ void Monitor::checkSilence() {
   }
 }
 
-/// Rank 0 is lost. The thread goes on answering others that ask, so another one asks.
+/// Rank 0 is lost. The thread goes on answering others that ask, so another one asks. Where rank 0
+/// was only slow, and has said farewell by then, nobody says anything.
 void Monitor::succeed(const std::string &message) {
   if (succeeding)
     return;
   succeeding = true;
-  std::thread([this, message] {
-    if (anotherSpeaks(known, rank, run, message)) {
-      sleep(10); // until it has said so: launchers end all ranks when one has ended
+  successor = std::thread([this, message] {
+    bool another = anotherSpeaks(known, rank, run, message);
+    for (int i = 0; another && !farewell && i < 100; ++i)
+      usleep(100'000); // until it has said so: launchers end all ranks when one has ended
+    if (farewell)
+      return;
+    if (another)
       end("", false);
-    }
     Ending last;
     {
       std::lock_guard<std::mutex> lock(mutex);
@@ -271,7 +277,7 @@ void Monitor::succeed(const std::string &message) {
         abort();
     };
     endProcess(last, message, true);
-  }).detach();
+  });
 }
 
 void Monitor::end(const std::string &message, bool speaks) {

@@ -7,6 +7,7 @@
 #include "cuda/ranks/joining.h"
 #include "cuda/ranks/succession.h"
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <map>
@@ -68,11 +69,12 @@ private:
   uint32_t gathers = 0; ///< begun
   std::map<uint32_t, std::vector<std::string>> gathered;
   std::string reported; ///< what this process ends with, if rank 0 does not say otherwise
-  bool farewell = false;
+  std::atomic<bool> farewell{false};
   Ending ending;
   std::function<std::string(const std::string &)> answer;
 
-  std::thread thread; ///< the last member: it uses all others
+  std::thread successor; ///< begun by `thread` where rank 0 is lost
+  std::thread thread;    ///< the last member: it uses all others
 };
 
 } // namespace partita_rt::cuda

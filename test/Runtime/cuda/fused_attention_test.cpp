@@ -217,6 +217,17 @@ TEST_F(FusedCalls, AreMadeInPieces) {
   }
 }
 
+/// Fifteen floats of statistics per sequence: the second one's do not begin at 16 bytes.
+TEST_F(FusedCalls, AreNotCutWhereAlignmentForbids) {
+  Call<BFloat16> call(shapeOf(2, 3, 5, 5, 32, true));
+  FusedStream little(AttentionBy::Cudnn, 130'000), enough(AttentionBy::Cudnn, 1 << 20);
+  std::string text = errorOf([&] { call.backward(little); });
+  EXPECT_NE(text.find("and it has no pieces that need less"), std::string::npos) << text;
+  call.forward(enough);
+  EXPECT_EQ(errorOf([&] { call.backward(enough); }), "");
+  enough.wait();
+}
+
 TEST_F(FusedCalls, AreCaptured) {
   FusedStream stream;
   Call<BFloat16> call(shapeOf(2, 2, 24, 24, 64, true)), again(call.a);
