@@ -182,7 +182,7 @@ def Train_AccumulateOp : Train_Op<"accumulate", [RecursiveMemoryEffects, SingleB
     there are several (`differentiate`).
     A sum that is listed in `grown` the region makes itself: it sees it as it is so far, zero at first, as an argument behind
     the batches', and yields what it becomes, of the sum's own type (`fuse-accumulation`: by the kernel of a product).
-    Created by `objective`; a single micro-batch is inlined by `inline-accumulate`, more become an `rt` loop.
+    Created by `objective`; a single micro-batch is inlined by `peel-last-micro-batch`, more become an `rt` loop.
 
         %loss = train.accumulate (%ids = %0) : (tensor<2x8x128xi64>) -> tensor<f32> {
           ...

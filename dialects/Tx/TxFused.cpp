@@ -169,6 +169,11 @@ private:
       return "its region does nothing along with its product";
     if (!llvm::equal(results, made))
       return "its results are not what its region makes, in that order";
+    for (Value so : {parts.soFar, parts.rowsSoFar}) // is written while these are read
+      if (so && llvm::is_contained(parts.product->getOperands(), so))
+        return "it adds to an operand of its product";
+    if (parts.soFar && parts.soFar == parts.rowsSoFar)
+      return "it adds two sums to the same one";
     if (parts.rowSums && bool(parts.soFar) != bool(parts.rowsSoFar))
       return "of a weight's gradient and its bias's it adds one to what is there and not the other";
     return checkTypes();

@@ -43,7 +43,16 @@ static LogicalResult verifyPairs(Operation *op, RankedTensorType type) {
 
 LogicalResult RotateHalfOp::verify() { return verifyPairs(*this, getX().getType()); }
 
-LogicalResult RotaryOp::verify() { return verifyPairs(*this, getX().getType()); }
+/// Angles are not rounded to 16 bits: no kernel reads such.
+LogicalResult RotaryOp::verify() {
+  Type element = getX().getType().getElementType();
+  Type angle = element.isF64() ? element : Float32Type::get(getContext());
+  for (Value angles : {getCos(), getSin()})
+    if (getElementTypeOrSelf(angles.getType()) != angle)
+      return emitOpError() << "turns elements of type " << element << " by angles of type " << angle
+                           << ", not " << getElementTypeOrSelf(angles.getType());
+  return verifyPairs(*this, getX().getType());
+}
 
 LogicalResult DropoutOp::verify() {
   double ratio = getRatio().convertToDouble();

@@ -57,9 +57,11 @@ Value factorOf(tx::MulOp product, Value x) {
   return withoutCasts(product.getB()) == x ? product.getA() : Value();
 }
 
-/// Angles that a kernel takes: not rounded to 16 bits.
-bool isAngle(Value value) {
-  return value && getElementTypeOrSelf(value.getType()).getIntOrFloatBitWidth() >= 32;
+/// Angles that a kernel takes for `x`: not rounded to 16 bits (RotaryOp::verify).
+bool isAngle(Value value, Value x) {
+  Type element = getElementTypeOrSelf(x.getType());
+  return value && (element.isF64() ? getElementTypeOrSelf(value.getType()).isF64()
+                                   : getElementTypeOrSelf(value.getType()).isF32());
 }
 
 /// `plain` + rotate_half(x) sin.
@@ -68,7 +70,7 @@ std::optional<Rotary> matchForth(tx::MulOp plain, tx::MulOp other) {
        {std::pair(other.getA(), other.getB()), std::pair(other.getB(), other.getA())})
     if (auto half = onlyRead<tx::RotateHalfOp>(turned)) {
       Value x = withoutCasts(half.getX()), cos = factorOf(plain, x);
-      if (isAngle(cos) && isAngle(sin))
+      if (isAngle(cos, x) && isAngle(sin, x))
         return Rotary{x, cos, sin, half.getInterleaved(), false};
     }
   return std::nullopt;
@@ -81,7 +83,7 @@ std::optional<Rotary> matchBack(tx::MulOp plain, tx::RotateHalfOp half) {
     return std::nullopt;
   for (Value operand : product->getOperands()) {
     Value x = withoutCasts(operand), cos = factorOf(plain, x), sin = factorOf(product, x);
-    if (isAngle(cos) && isAngle(sin))
+    if (isAngle(cos, x) && isAngle(sin, x))
       return Rotary{x, cos, sin, half.getInterleaved(), true};
   }
   return std::nullopt;

@@ -72,7 +72,13 @@ struct PeelLastMicroBatch : partita::impl::PeelLastMicroBatchPassBase<PeelLastMi
   void runOnOperation() override {
     SmallVector<train::AccumulateOp> loops;
     getOperation().walk([&](train::AccumulateOp op) { loops.push_back(op); });
-    llvm::for_each(loops, peel);
+    for (train::AccumulateOp op : loops) {
+      if (op.getGrown()) {
+        op.emitOpError() << "makes sums itself; fuse-accumulation comes after this pass";
+        return signalPassFailure();
+      }
+      peel(op);
+    }
   }
 };
 

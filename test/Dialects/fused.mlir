@@ -145,3 +145,23 @@ func.func @mixed(%x: tensor<8x4xbf16>, %dy: tensor<8x6xf32>, %s: tensor<4x6xf32>
   }
   return %0 : tensor<4x6xf32>
 }
+
+// -----
+
+func.func @onto_itself(%a: tensor<8x8xf32>) -> tensor<8x8xf32> {
+  // expected-error @+1 {{it adds to an operand of its product}}
+  %0 = tx.fused_product (%x = %a) : (tensor<8x8xf32>) -> tensor<8x8xf32> {
+    %1 = tx.matmul_tn %x, %x : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+    %2 = tx.add %x, %1 : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+    tx.fused %2 : tensor<8x8xf32>
+  }
+  return %0 : tensor<8x8xf32>
+}
+
+// -----
+
+func.func @rounded_angles(%x: tensor<2x4xbf16>, %cos: tensor<2x4xbf16>, %sin: tensor<2x4xf32>) -> tensor<2x4xbf16> {
+  // expected-error @+1 {{turns elements of type 'bf16' by angles of type 'f32', not 'bf16'}}
+  %0 = tx.rotary %x, %cos, %sin : (tensor<2x4xbf16>, tensor<2x4xbf16>, tensor<2x4xf32>) -> tensor<2x4xbf16>
+  return %0 : tensor<2x4xbf16>
+}

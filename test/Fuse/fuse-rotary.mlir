@@ -118,3 +118,18 @@ func.func @other_x(%x: tensor<2x4xf64>, %z: tensor<2x4xf64>, %cos: tensor<2x4xf6
   %3 = tx.add %0, %2 : (tensor<2x4xf64>, tensor<2x4xf64>) -> tensor<2x4xf64>
   return %3 : tensor<2x4xf64>
 }
+
+// Nor have wider ones.
+// CHECK-LABEL: @wide_angles(
+// CHECK-NOT:     tx.rotary
+func.func @wide_angles(%x: tensor<2x4xf32>, %cos: tensor<2x4xf64>, %sin: tensor<2x4xf64>) -> tensor<2x4xf32> {
+  %wide = tx.cast %x : tensor<2x4xf32> -> tensor<2x4xf64>
+  %0 = tx.mul %wide, %cos : (tensor<2x4xf64>, tensor<2x4xf64>) -> tensor<2x4xf64>
+  %c = tx.cast %0 : tensor<2x4xf64> -> tensor<2x4xf32>
+  %1 = tx.rotate_half %x : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %w = tx.cast %1 : tensor<2x4xf32> -> tensor<2x4xf64>
+  %2 = tx.mul %w, %sin : (tensor<2x4xf64>, tensor<2x4xf64>) -> tensor<2x4xf64>
+  %s = tx.cast %2 : tensor<2x4xf64> -> tensor<2x4xf32>
+  %3 = tx.add %c, %s : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  return %3 : tensor<2x4xf32>
+}

@@ -1,0 +1,12 @@
+// RUN: partita-opt %s --peel-last-micro-batch --split-input-file --verify-diagnostics
+
+// The loop already adds to its sum by itself: what would be peeled off has no sum to add to.
+func.func @grown(%xs: tensor<1x8x4xf32>, %dys: tensor<1x8x6xf32>) -> tensor<4x6xf32> {
+  // expected-error @+1 {{makes sums itself; fuse-accumulation comes after this pass}}
+  %sum = train.accumulate (%x = %xs, %dy = %dys) : (tensor<1x8x4xf32>, tensor<1x8x6xf32>) -> tensor<4x6xf32> onto (%s = 0) {
+    %0 = tx.matmul_tn %x, %dy : (tensor<8x4xf32>, tensor<8x6xf32>) -> tensor<4x6xf32>
+    %1 = tx.add %s, %0 : (tensor<4x6xf32>, tensor<4x6xf32>) -> tensor<4x6xf32>
+    train.yield %1 : tensor<4x6xf32>
+  }
+  return %sum : tensor<4x6xf32>
+}
