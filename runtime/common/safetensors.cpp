@@ -180,9 +180,8 @@ const StoredTensor &SafetensorsFile::get(const std::string &name, const Shape &s
 
 //===-- Writing -----------------------------------------------------------------------------===//
 
-SafetensorsWriter::SafetensorsWriter(const std::string &path, const std::vector<Entry> &entries,
-                                     const std::map<std::string, std::string> &metadata)
-    : file(path) {
+static std::string headerOf(const std::vector<SafetensorsWriter::Entry> &entries,
+                            const std::map<std::string, std::string> &metadata) {
   std::string header = "{\"__metadata__\":{";
   bool first = true;
   for (const auto &[key, value] : metadata) {
@@ -191,7 +190,7 @@ SafetensorsWriter::SafetensorsWriter(const std::string &path, const std::vector<
   }
   header += "}";
   int64_t offset = 0;
-  for (const Entry &entry : entries) {
+  for (const SafetensorsWriter::Entry &entry : entries) {
     header +=
         "," + quoteJson(entry.name) + ":{\"dtype\":\"" + typeName(entry.dtype) + "\",\"shape\":[";
     for (int d = 0; d < entry.shape.rank; ++d)
@@ -202,10 +201,26 @@ SafetensorsWriter::SafetensorsWriter(const std::string &path, const std::vector<
   }
   header += "}";
   header.resize((header.size() + 7) / 8 * 8, ' '); // tensors start aligned
+  return header;
+}
 
-  uint64_t length = header.size();
+SafetensorsWriter::SafetensorsWriter(const std::string &path, const std::vector<Entry> &entries,
+                                     const std::map<std::string, std::string> &metadata)
+    : file(path), entries(entries) {
+  std::string header = headerOf(entries, metadata);
+  headerBytes = header.size();
+  uint64_t length = headerBytes;
   file.write(&length, 8);
   file.write(header.data(), int64_t(header.size()));
+}
+
+void SafetensorsWriter::commitAs(const std::string &path,
+                                 const std::map<std::string, std::string> &metadata) {
+  std::string header = headerOf(entries, metadata);
+  if (header.size() != headerBytes)
+    fail("%s: its metadata are not as long as those announced", path.c_str());
+  file.rewrite(8, header.data(), int64_t(header.size()));
+  file.commitAs(path);
 }
 
 //===-- Conversion --------------------------------------------------------------------------===//

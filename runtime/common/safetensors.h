@@ -75,9 +75,13 @@ public:
   /// The next tensor's bytes.
   void write(const void *data, int64_t bytes) { file.write(data, bytes); }
   void commit() { file.commit(); }
+  /// Under another name, with other metadata, whose texts are as long as those announced.
+  void commitAs(const std::string &path, const std::map<std::string, std::string> &metadata);
 
 private:
   TemporaryFile file;
+  std::vector<Entry> entries;
+  size_t headerBytes = 0;
 };
 
 /// "F32", as safetensors files spell a type, and back; throws Error for a type that is not

@@ -8,8 +8,10 @@
 #include "common/target.h"
 #include "partita_rt/fingerprint.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <memory>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -59,29 +61,13 @@ template <typename Visit> void forBytes(const Rank &rank, const Part &part, Visi
   visit(packed.data(), int64_t(packed.size()));
 }
 
-/// By which the save is known: of what all ranks write. The same contents are the same save.
-std::string saveOf(Rank &rank, const std::vector<Part> &parts,
-                   const std::map<std::string, std::string> &metadata) {
-  uint64_t hash = 0;
-  for (const Part &part : parts) {
-    hash = mixText(hash, part.piece->name);
-    forBytes(rank, part, [&](const char *bytes, int64_t count) {
-      auto *data = reinterpret_cast<const unsigned char *>(bytes);
-      hash = (hash ^ fingerprint(data, count, count)) * 0x9E3779B97F4A7C15u;
-    });
-  }
-  int64_t own = int64_t(hash);
-  std::vector<int64_t> all(size_t(rank.ranks));
-  allGather(*rank.world, {{&own, all.data(), 1}}, "what a checkpoint holds");
-  hash = fingerprint(reinterpret_cast<const unsigned char *>(all.data()), 8 * rank.ranks,
-                     8 * rank.ranks);
-  for (const auto &[key, value] : metadata)
-    hash = mixText(hash, key + "=" + value);
-  return fingerprintText(hash);
-}
+/// What stands for the save's name until all contents are known; as long as that.
+const std::string kUnknownSave(16, '0');
 
-void writeShard(const Rank &rank, const std::string &path, const std::vector<Part> &parts,
-                const std::map<std::string, std::string> &metadata) {
+/// A rank's file, of which the save's name is not known yet; null where the rank writes none.
+std::unique_ptr<SafetensorsWriter> beginShard(const std::string &path,
+                                              const std::vector<Part> &parts,
+                                              const std::map<std::string, std::string> &metadata) {
   std::vector<SafetensorsWriter::Entry> entries;
   for (const Part &part : parts) {
     Shape shape;
@@ -89,10 +75,33 @@ void writeShard(const Rank &rank, const std::string &path, const std::vector<Par
       shape.dims[shape.rank++] = size;
     entries.push_back({part.piece->name, part.piece->dtype, shape});
   }
-  SafetensorsWriter writer(path, entries, metadata);
-  for (const Part &part : parts)
-    forBytes(rank, part, [&](const char *bytes, int64_t count) { writer.write(bytes, count); });
-  writer.commit();
+  return std::make_unique<SafetensorsWriter>(path, entries, metadata);
+}
+
+/// Writes the parts, which on a GPU are read from there once, and returns a hash of them.
+uint64_t writeParts(const Rank &rank, const std::vector<Part> &parts, SafetensorsWriter *writer) {
+  uint64_t hash = 0;
+  for (const Part &part : parts) {
+    hash = mixText(hash, part.piece->name);
+    forBytes(rank, part, [&](const char *bytes, int64_t count) {
+      auto *data = reinterpret_cast<const unsigned char *>(bytes);
+      hash = (hash ^ fingerprint(data, count, count)) * 0x9E3779B97F4A7C15u;
+      writer->write(bytes, count);
+    });
+  }
+  return hash;
+}
+
+/// By which the save is known: of what all ranks write. The same contents are the same save.
+std::string saveOf(Rank &rank, uint64_t own, const std::map<std::string, std::string> &metadata) {
+  auto mine = int64_t(own);
+  std::vector<int64_t> all(size_t(rank.ranks));
+  allGather(*rank.world, {{&mine, all.data(), 1}}, "what a checkpoint holds");
+  uint64_t hash = fingerprint(reinterpret_cast<const unsigned char *>(all.data()), 8 * rank.ranks,
+                              8 * rank.ranks);
+  for (const auto &[key, value] : metadata)
+    hash = mixText(hash, key + "=" + value);
+  return fingerprintText(hash);
 }
 
 /// What the ranks' files hold, as every rank can tell.
@@ -147,23 +156,31 @@ void writeIndex(const std::string &folder, const std::vector<std::string> &names
 } // namespace
 
 void writeShards(Rank &rank, const std::string &folder,
-                 std::map<std::string, std::string> metadata) {
+                 const std::map<std::string, std::string> &metadata) {
   std::vector<TensorPiece> pieces = persistentPieces(rank);
   std::vector<Part> parts = partsOf(rank, pieces);
-  std::string save = saveOf(rank, parts, metadata); // and the folder is there: all have met
   Contents contents = contentsOf(*rank.program, pieces, rank.ranks);
-  metadata["format"] = kShardedFormat;
-  metadata["save"] = save;
+  int files = int(contents.writers.size());
+  auto own = std::find(contents.writers.begin(), contents.writers.end(), rank.rank);
+  int number = int(own - contents.writers.begin()) + 1;
   std::vector<std::string> names;
-  for (size_t i = 0; i < contents.writers.size(); ++i)
-    names.push_back(shardName(save, int(i) + 1, int(contents.writers.size())));
+  barrier(*rank.world, "a checkpoint"); // the folder is there
   try {
-    for (size_t i = 0; i < names.size(); ++i)
-      if (contents.writers[i] == rank.rank)
-        writeShard(rank, folder + "/" + names[i], parts, metadata);
+    std::map<std::string, std::string> withSave = metadata;
+    withSave["format"] = kShardedFormat;
+    withSave["save"] = kUnknownSave;
+    std::unique_ptr<SafetensorsWriter> writer;
+    if (own != contents.writers.end())
+      writer = beginShard(folder + "/" + shardName(kUnknownSave, number, files), parts, withSave);
+    std::string save = saveOf(rank, writeParts(rank, parts, writer.get()), metadata);
+    for (int i = 1; i <= files; ++i)
+      names.push_back(shardName(save, i, files));
+    withSave["save"] = save;
+    if (writer)
+      writer->commitAs(folder + "/" + names[size_t(number - 1)], withSave);
     barrier(*rank.world, "the pieces of a checkpoint");
     if (rank.rank == 0)
-      writeIndex(folder, names, contents, metadata);
+      writeIndex(folder, names, contents, withSave);
   } catch (const Error &) {
     if (rank.rank == 0)
       removeUnnamedShards(folder);

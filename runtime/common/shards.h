@@ -18,7 +18,7 @@ namespace partita_rt {
 
 /// All ranks call it; the folder is there once rank 0 does. Throws Error.
 void writeShards(Rank &rank, const std::string &folder,
-                 std::map<std::string, std::string> metadata);
+                 const std::map<std::string, std::string> &metadata);
 
 /// Mixes a text into a hash, which is the same on every machine.
 uint64_t mixText(uint64_t hash, const std::string &text);

@@ -107,6 +107,19 @@ void TemporaryFile::write(const void *data, int64_t bytes) {
   }
 }
 
+void TemporaryFile::rewrite(int64_t at, const void *data, int64_t bytes) {
+  int64_t end = lseek(descriptor, 0, SEEK_CUR);
+  if (end < at + bytes || lseek(descriptor, at, SEEK_SET) != at)
+    fail("cannot write %s again", path.c_str());
+  write(data, bytes);
+  lseek(descriptor, end, SEEK_SET);
+}
+
+void TemporaryFile::commitAs(const std::string &other) {
+  path = other;
+  commit();
+}
+
 void TemporaryFile::commit() {
   if (fsync(descriptor) != 0)
     fail("cannot write %s: %s", path.c_str(), std::strerror(errno));

@@ -18,8 +18,12 @@ public:
   TemporaryFile(const TemporaryFile &) = delete;
   TemporaryFile &operator=(const TemporaryFile &) = delete;
   void write(const void *data, int64_t bytes);
+  /// Bytes that have been written, from `at` on, once more.
+  void rewrite(int64_t at, const void *data, int64_t bytes);
   /// Syncs the file, renames it to `path` and syncs the folder.
   void commit();
+  /// To another name in the folder, which is a regular file's or nobody's.
+  void commitAs(const std::string &other);
 
 private:
   std::string path, name;
