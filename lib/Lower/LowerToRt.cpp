@@ -234,7 +234,7 @@ private:
 
   void forgetWork() {
     lastWork = "";
-    inBackward = false;
+    inBackward = backward = false;
   }
 
   func::FuncOp from;
@@ -244,7 +244,7 @@ private:
   std::string lastComment;
   StringRef lastWork;
   bool inBackward = false; ///< of a micro-batch: what follows in it belongs to no forward pass
-  bool backward = false;
+  bool backward = false; ///< for the reader: after the first gradient
 };
 
 /// The hyperparameters that go into the rank's table: those of the first op that has them, and the
