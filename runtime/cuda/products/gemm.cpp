@@ -1,4 +1,4 @@
-// gemm, gemmBias, gemmBatched and products with epilogues (kernels.h): each is one call of cuBLASLt
+// gemm, gemmBias, gemmBatched and products with what follows them (kernels.h): each is one call of cuBLASLt
 // (products.h), but for
 //   * types that it does not multiply: operands are widened into scratch memory and multiplied as
 //     floats, a 16-bit result is rounded from there;
@@ -51,8 +51,9 @@ Products &productsOf(const Stream &stream) {
 
 /// A shape whose alignments are those of the operands, made.
 bool multiply(const Stream &stream, ProductShape shape, const ProductOperands &operands) {
-  const void *addresses[] = {operands.a, operands.b, operands.c, operands.vector, operands.aux};
-  for (int i = 0; i < 5; ++i)
+  const void *addresses[] = {operands.a,      operands.b,   operands.c,
+                             operands.vector, operands.aux, operands.addend};
+  for (int i = 0; i < 6; ++i)
     shape.alignment[i] = alignmentOf(addresses[i]);
   return productsOf(stream).multiply(stream, shape, operands);
 }
@@ -228,6 +229,29 @@ void gemmGeluGrad(const Stream &stream, Trans transA, Trans transB, int64_t m, i
   geluGradRows(stream, c, ldc, aux, ldAux, m, n);
 }
 
+template <typename T>
+void gemmAdd(const Stream &stream, Trans transA, Trans transB, int64_t m, int64_t n, int64_t k,
+             const T *a, int64_t lda, const T *b, int64_t ldb, OrNull<const T *> bias,
+             const T *addend, int64_t ldAddend, T *c, int64_t ldc) {
+  if (m == 0 || n == 0)
+    return;
+  ProductShape shape = shapeOf(transA, transB, m, n, k, a, lda, b, ldb, c, ldc);
+  if (bias)
+    shape.epilogue = Epilogue::Bias;
+  if (addend != c)
+    shape.ldAddend = ldAddend;
+  ProductOperands operands{1.0f, a, b, 1.0f, c, const_cast<T *>(bias), nullptr, addend};
+  if (k > 0 && multiply(stream, shape, operands))
+    return;
+  shape.epilogue = Epilogue::None;
+  if (k > 0)
+    multiply(stream, shape, operands);
+  else if (addend != c)
+    convertRows(stream, c, ldc, addend, ldAddend, m, n);
+  if (bias)
+    addRow(stream, c, ldc, bias, m, n);
+}
+
 template <typename T, typename G>
 void gemmBiasGrad(const Stream &stream, Cotangent cotangent, int64_t m, int64_t n, int64_t k,
                   const T *a, int64_t lda, const T *b, int64_t ldb, G *c, int64_t ldc, G *sums,
@@ -263,11 +287,14 @@ void gemmBiasGrad(const Stream &stream, Cotangent cotangent, int64_t m, int64_t 
   template void gemmBias(const Stream &, Trans, Trans, int64_t, int64_t, int64_t, const A *,       \
                          int64_t, const B *, int64_t, const V *, C *, int64_t);
 #define GEMMS(A, B, C, T) GEMM(A, B, C) GEMM_BIAS(A, B, float, C) GEMM_BIAS(A, B, T, C)
-#define GELU(T)                                                                                    \
+#define WITH_MORE(T)                                                                               \
   template void gemmBiasGelu(const Stream &, Trans, Trans, int64_t, int64_t, int64_t, const T *,   \
                              int64_t, const T *, int64_t, const T *, T *, int64_t, T *, int64_t);  \
   template void gemmGeluGrad(const Stream &, Trans, Trans, int64_t, int64_t, int64_t, const T *,   \
-                             int64_t, const T *, int64_t, const T *, int64_t, T *, int64_t);
+                             int64_t, const T *, int64_t, const T *, int64_t, T *, int64_t);       \
+  template void gemmAdd(const Stream &, Trans, Trans, int64_t, int64_t, int64_t, const T *,        \
+                        int64_t, const T *, int64_t, OrNull<const T *>, const T *, int64_t, T *,   \
+                        int64_t);
 #define BIAS_GRAD(G, T)                                                                            \
   template void gemmBiasGrad(const Stream &, Cotangent, int64_t, int64_t, int64_t, const T *,      \
                              int64_t, const T *, int64_t, G *, int64_t, G *, Write);
@@ -279,12 +306,12 @@ void gemmBiasGrad(const Stream &stream, Cotangent cotangent, int64_t m, int64_t 
   GEMMS(float, T, T, T)                                                                            \
   GEMMS(float, T, float, T)                                                                        \
   GEMMS(float, float, T, T)                                                                        \
-  GELU(T)                                                                                          \
+  WITH_MORE(T)                                                                                     \
   BIAS_GRAD(T, T)                                                                                  \
   BIAS_GRAD(float, T)
 GEMM(float, float, float)
 GEMM_BIAS(float, float, float, float)
-GELU(float)
+WITH_MORE(float)
 BIAS_GRAD(float, float)
 COMBINATIONS(Half)
 COMBINATIONS(BFloat16)

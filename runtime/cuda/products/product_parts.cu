@@ -1,5 +1,5 @@
-// Around matrix products (product_parts.h): casts of matrices, a product over nothing, the GELU
-// where cuBLASLt has no epilogue for the shape. A thread has a pack of one row. Moves each matrix
+// Around matrix products (product_parts.h): casts of matrices, a product over nothing, the bias and
+// the GELU where cuBLASLt has no epilogue for the shape. A thread has a pack of one row. Moves each matrix
 // once: at most 2 * sizeof(T) bytes read and sizeof(T) written per element.
 
 #include "cuda/products/product_parts.h"
@@ -54,6 +54,21 @@ template <typename T> struct ScaleRow {
   }
 };
 
+template <typename T> struct AddRow {
+  T *x;
+  int64_t stride;
+  const T *addend;
+  __device__ void operator()(int64_t row, int64_t column, int count) const {
+    float v[kPack], a[kPack];
+    load(v, x + row * stride + column, count);
+    load(a, addend + column, count);
+#pragma unroll
+    for (int i = 0; i < kPack; ++i)
+      v[i] += a[i];
+    store(x + row * stride + column, v, count);
+  }
+};
+
 __device__ inline float geluTanh(float x) {
   return tanhf(0.7978845608028654f * (x + 0.044715f * x * x * x));
 }
@@ -104,6 +119,11 @@ void scaleRows(const Stream &stream, T *x, int64_t stride, float factor, int64_t
 }
 
 template <typename T>
+void addRow(const Stream &stream, T *x, int64_t stride, const T *row, int64_t rows, int64_t width) {
+  launchRows(stream, rows, width, AddRow<T>{x, stride, row});
+}
+
+template <typename T>
 void geluRows(const Stream &stream, T *y, int64_t yStride, const T *x, int64_t xStride,
               int64_t rows, int64_t width) {
   launchRows(stream, rows, width, GeluRow<T>{y, yStride, x, xStride});
@@ -122,6 +142,7 @@ void geluGradRows(const Stream &stream, T *dx, int64_t dxStride, const T *x, int
   CONVERT(Half, T)                                                                                 \
   CONVERT(BFloat16, T)                                                                             \
   template void scaleRows(const Stream &, T *, int64_t, float, int64_t, int64_t);                  \
+  template void addRow(const Stream &, T *, int64_t, const T *, int64_t, int64_t);                 \
   template void geluRows(const Stream &, T *, int64_t, const T *, int64_t, int64_t, int64_t);      \
   template void geluGradRows(const Stream &, T *, int64_t, const T *, int64_t, int64_t, int64_t);
 FOR_STORAGE(ROWS)

@@ -16,6 +16,9 @@ void convertRows(const Stream &stream, D *dst, int64_t dstStride, const S *src, 
 template <typename T>
 void scaleRows(const Stream &stream, T *x, int64_t stride, float factor, int64_t rows,
                int64_t width);
+/// x[rows, width] += row[width].
+template <typename T>
+void addRow(const Stream &stream, T *x, int64_t stride, const T *row, int64_t rows, int64_t width);
 /// y[rows, width] = gelu(x), the tanh form.
 template <typename T>
 void geluRows(const Stream &stream, T *y, int64_t yStride, const T *x, int64_t xStride,

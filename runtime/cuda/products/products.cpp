@@ -137,8 +137,8 @@ cublasOperation_t flag(Trans trans) { return trans == Trans::Yes ? CUBLAS_OP_T :
 
 static auto fieldsOf(const ProductShape &s) {
   return std::tie(s.a, s.b, s.c, s.transA, s.transB, s.epilogue, s.m, s.n, s.k, s.lda, s.ldb, s.ldc,
-                  s.ldAux, s.batch, s.strideA, s.strideB, s.strideC, s.alignment[0], s.alignment[1],
-                  s.alignment[2], s.alignment[3], s.alignment[4]);
+                  s.ldAux, s.ldAddend, s.batch, s.strideA, s.strideB, s.strideC, s.alignment[0], s.alignment[1],
+                  s.alignment[2], s.alignment[3], s.alignment[4], s.alignment[5]);
 }
 
 bool operator<(const ProductShape &left, const ProductShape &right) {
@@ -159,9 +159,12 @@ std::string ProductShape::text() const {
           matrix(c, m, n, ldc, strideC) + cuda::nameOf(epilogue);
   if (hasAux(epilogue))
     text += " by " + number(ldAux);
+  if (ldAddend > 0)
+    text += ", plus by " + number(ldAddend);
   text += ", aligned";
-  for (int i = 0; i < 5; ++i)
-    if (i < 3 || (i == 3 ? hasVector(epilogue) : hasAux(epilogue)))
+  const bool has[] = {true, true, true, hasVector(epilogue), hasAux(epilogue), ldAddend > 0};
+  for (int i = 0; i < 6; ++i)
+    if (has[i])
       text += " " + number(alignment[i]);
   return text;
 }
@@ -172,6 +175,7 @@ struct Products::Plan {
   ProductShape shape;
   Operation operation;
   Layout a, b, c; ///< ours, not cuBLASLt's
+  Layout addend;
   cublasLtMatmulAlgo_t algorithm{};
   bool possible = false;
 
@@ -192,6 +196,8 @@ Products::Plan::Plan(const ProductShape &shape) : shape(shape) {
   describe(b, shape.b, tb ? shape.n : shape.k, tb ? shape.k : shape.n, shape.ldb, shape.batch,
            shape.strideB);
   describe(c, shape.c, shape.m, shape.n, shape.ldc, shape.batch, shape.strideC);
+  describe(addend, shape.c, shape.m, shape.n, shape.ldAddend > 0 ? shape.ldAddend : shape.ldc,
+           shape.batch, shape.strideC);
 }
 
 Products::Products(void *workspace, int64_t workspaceBytes)
@@ -215,13 +221,14 @@ std::vector<cublasLtMatmulHeuristicResult_t> Products::suggestions(const Plan &p
       uint32_t(CUBLASLT_REDUCTION_SCHEME_NONE | CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE));
   set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, uint32_t(shape.alignment[1]));
   set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, uint32_t(shape.alignment[0]));
-  set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, uint32_t(shape.alignment[2]));
+  set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
+      uint32_t(shape.alignment[shape.ldAddend > 0 ? 5 : 2]));
   set(preference, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, uint32_t(shape.alignment[2]));
   std::vector<cublasLtMatmulHeuristicResult_t> found(static_cast<size_t>(most));
   int count = 0;
   cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(
-      handle, plan.operation.handle, plan.b.handle, plan.a.handle, plan.c.handle, plan.c.handle,
-      preference.handle, most, found.data(), &count);
+      handle, plan.operation.handle, plan.b.handle, plan.a.handle, plan.addend.handle,
+      plan.c.handle, preference.handle, most, found.data(), &count);
   if (isImpossible(shape, status))
     count = 0;
   else
@@ -249,7 +256,8 @@ void Products::choose(Plan &plan) {
     cublasLtMatmulHeuristicResult_t result{};
     cublasStatus_t status =
         cublasLtMatmulAlgoCheck(handle, plan.operation.handle, plan.b.handle, plan.a.handle,
-                                plan.c.handle, plan.c.handle, &chosen->second.algorithm, &result);
+                                plan.addend.handle, plan.c.handle, &chosen->second.algorithm,
+                                &result);
     if (status != CUBLAS_STATUS_SUCCESS)
       fail("%s: the algorithm of '%s' is refused by cuBLASLt: %s; tune the program again",
            choicesFrom.c_str(), text.c_str(), cublasLtGetStatusString(status));
@@ -299,8 +307,9 @@ Products::Plan &Products::planOf(const ProductShape &shape, const ProductOperand
 cublasStatus_t Products::launch(const Stream &stream, const Plan &plan,
                                 const cublasLtMatmulAlgo_t &algorithm,
                                 const ProductOperands &operands) const {
+  const void *addend = plan.shape.ldAddend > 0 ? operands.addend : operands.c;
   return cublasLtMatmul(handle, plan.operation.handle, &operands.alpha, operands.b, plan.b.handle,
-                        operands.a, plan.a.handle, &operands.beta, operands.c, plan.c.handle,
+                        operands.a, plan.a.handle, &operands.beta, addend, plan.addend.handle,
                         operands.c, plan.c.handle, &algorithm, workspace, size_t(workspaceBytes),
                         stream.handle);
 }

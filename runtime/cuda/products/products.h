@@ -43,9 +43,10 @@ struct ProductShape {
   int64_t m, n, k;
   int64_t lda, ldb, ldc;
   int64_t ldAux = 0;
+  int64_t ldAddend = 0; ///< 0: what is added to is C
   int64_t batch = 1, strideA = 0, strideB = 0, strideC = 0;
-  /// Bytes that the addresses of A, B, C, vector and aux are multiples of, 16 at most.
-  int64_t alignment[5] = {16, 16, 16, 16, 16};
+  /// Bytes that the addresses of A, B, C, vector, aux and addend are multiples of, 16 at most.
+  int64_t alignment[6] = {16, 16, 16, 16, 16, 16};
 
   /// "bfloat16[256, 768] * bfloat16[768, 3072]^T -> ...": one text per shape.
   std::string text() const;
@@ -58,6 +59,7 @@ struct ProductOperands {
   float beta;
   void *c;
   void *vector = nullptr, *aux = nullptr; ///< what the epilogue reads or writes
+  const void *addend = nullptr;           ///< where the shape has one
 };
 
 /// An algorithm for a shape.
@@ -77,7 +79,7 @@ public:
   Products(const Products &) = delete;
   Products &operator=(const Products &) = delete;
 
-  /// C = alpha op(A) op(B) + beta C and the epilogue. m, n, k and batch are positive; the types are
+  /// C = alpha op(A) op(B) + beta C, or beta times the addend, and the epilogue. m, n, k and batch are positive; the types are
   /// those of isDirect (shapes.h). False: cuBLASLt cannot do this epilogue at such a shape, and
   /// nothing has been done. Throws Error, with the shape, on everything else that fails.
   bool multiply(const Stream &stream, const ProductShape &shape, const ProductOperands &operands);

@@ -233,6 +233,46 @@ TYPED_TEST(CudaEpilogues, BiasGradient) {
   }
 }
 
+/// n = 16: in one kernel; n = 13: apart from the result, a bias is one of its own. Of integers, which
+/// no order of sums changes.
+template <typename T> void checkAdd(int64_t m, int64_t n, int64_t k, bool hasBias, Trans transB) {
+  SCOPED_TRACE(testing::Message() << m << "x" << n << "x" << k << " " << hasBias << int(transB));
+  ProductsStream stream;
+  const int64_t ldb = transB == Trans::Yes ? k : n, ldAddend = n + 8, ldc = n + 16;
+  Floats a = integers(m * k, "a"), b = integers(k * n, "b"), bias = integers(n, "bias"),
+         addend = integers(m * ldAddend, "addend"), dense(size_t(m * n)), apart(size_t(m * ldc), 7);
+  for (int64_t i = 0; i < m; ++i)
+    for (int64_t j = 0; j < n; ++j) {
+      float x = addend[size_t(i * ldAddend + j)];
+      dense[size_t(i * n + j)] = hasBias ? x + bias[size_t(j)] : x;
+    }
+  if (k > 0)
+    partita_rt::gemm(Trans::No, transB, m, n, k, 1.0f, a.data(), k, b.data(), ldb, 1.0f,
+                     dense.data(), n);
+  Floats inPlace = addend;
+  for (int64_t i = 0; i < m; ++i)
+    for (int64_t j = 0; j < n; ++j)
+      inPlace[size_t(i * ldAddend + j)] = apart[size_t(i * ldc + j)] = dense[size_t(i * n + j)];
+  Tensor<T> left(a), right(b), row(bias), residual(addend), sum(Floats(apart.size(), 7.0f));
+  const T *vector = hasBias ? row.in() : nullptr;
+  gemmAdd(stream, Trans::No, transB, m, n, k, left.in(), std::max<int64_t>(k, 1), right.in(), ldb,
+          vector, residual.in(), ldAddend, sum.data(), ldc);
+  EXPECT_BITS(sum, apart);
+  EXPECT_BITS(residual, addend);
+  gemmAdd(stream, Trans::No, transB, m, n, k, left.in(), std::max<int64_t>(k, 1), right.in(), ldb,
+          vector, residual.in(), ldAddend, residual.data(), ldAddend);
+  EXPECT_BITS(residual, inPlace);
+}
+
+TYPED_TEST(CudaEpilogues, Addend) {
+  for (bool hasBias : {false, true})
+    for (int64_t n : {16, 13}) {
+      checkAdd<TypeParam>(6, n, 8, hasBias, Trans::No);
+      checkAdd<TypeParam>(6, n, 8, hasBias, Trans::Yes);
+      checkAdd<TypeParam>(5, n, 0, hasBias, Trans::No);
+    }
+}
+
 //===-- The classifier ----------------------------------------------------------------------===//
 
 /// Against the CPU's: the logits' roundings are those of a tensor in T.

@@ -117,12 +117,13 @@ cublasStatus_t checkDescriptors(const Operation *operation, const Layout *a, con
 }
 
 /// What an algorithm is made for: it is refused for another problem.
-uint64_t problemOf(const Operation &operation, const Layout &a, const Layout &b, const Layout &d) {
+uint64_t problemOf(const Operation &operation, const Layout &a, const Layout &b, const Layout &c,
+                   const Layout &d) {
   uint64_t hash = 1469598103934665603u;
   auto add = [&](uint64_t value) { hash = (hash ^ value) * 1099511628211u; };
   add(operation.epilogue);
   add(uint64_t(operation.transA) * 2 + uint64_t(operation.transB));
-  for (const Layout *layout : {&a, &b, &d})
+  for (const Layout *layout : {&a, &b, &c, &d})
     for (uint64_t value : {uint64_t(layout->type), layout->rows, layout->cols, uint64_t(layout->ld),
                            uint64_t(layout->batch)})
       add(value);
@@ -137,11 +138,14 @@ int64_t alignmentOf(const Layout &layout) {
              : alignment;
 }
 
-/// Sums of operands exist where tensor cores do. (Of NVIDIA's, too, not every one exists.)
-bool exists(int algorithm, uint32_t epilogue, const Layout &a, const Layout &b, const Layout &d) {
-  if (hasSums(epilogue) && algorithm == kAnywhere)
+/// Sums of operands exist where tensor cores do, and so does a bias next to another matrix than D.
+/// (Of NVIDIA's, too, not every one exists.)
+bool exists(int algorithm, uint32_t epilogue, const Layout &a, const Layout &b, const Layout &c,
+            const Layout &d) {
+  bool isApart = hasBias(epilogue) && c.ld != d.ld;
+  if ((hasSums(epilogue) || isApart) && algorithm == kAnywhere)
     return false;
-  for (const Layout *layout : {&a, &b, &d})
+  for (const Layout *layout : {&a, &b, &c, &d})
     if (alignmentOf(*layout) < kProperties[algorithm].alignment)
       return false;
   return true;
@@ -172,6 +176,7 @@ cublasStatus_t checkMemory(const Product &p, const void *workspace, size_t works
   size_t aux = size_t(((p.n() - 1) * p.operation.auxLd + p.m()) * sizeOf(p.d.type));
   for (const Operand &each :
        {Operand{"A", p.aData, bytesOf(p.a)}, Operand{"B", p.bData, bytesOf(p.b)},
+        Operand{"C", p.cData, p.beta != 0.0f ? bytesOf(p.c) : 0},
         Operand{"D", p.dData, bytesOf(p.d)},
         Operand{"the bias", p.operation.bias, hasBias(p.operation.epilogue) ? vector : 0},
         Operand{"the auxiliary matrix", p.operation.aux, hasAux(p.operation.epilogue) ? aux : 0},
@@ -308,11 +313,11 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
     const Properties &properties = kProperties[i];
     if (properties.workspace > preference->workspace || properties.alignment > least ||
         (properties.scheme & ~preference->schemes) != 0 ||
-        !exists(i, operation->epilogue, *a, *b, *d))
+        !exists(i, operation->epilogue, *a, *b, *c, *d))
       continue;
     cublasLtMatmulHeuristicResult_t &result = results[(*count)++];
     result = {};
-    result.algo = {{kMark, uint64_t(i), problemOf(*operation, *a, *b, *d)}};
+    result.algo = {{kMark, uint64_t(i), problemOf(*operation, *a, *b, *c, *d)}};
     result.workspaceSize = properties.workspace;
     result.wavesCount = 1.0f;
   }
@@ -326,7 +331,7 @@ cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t op
                                        cublasLtMatmulHeuristicResult_t *result) {
   if (cublasStatus_t status = checkDescriptors(operation, a, b, c, d))
     return status;
-  if (cublasStatus_t status = checkAlgorithm(algo, problemOf(*operation, *a, *b, *d)))
+  if (cublasStatus_t status = checkAlgorithm(algo, problemOf(*operation, *a, *b, *c, *d)))
     return status;
   result->workspaceSize = kProperties[algo->data[1]].workspace;
   return CUBLAS_STATUS_SUCCESS;
@@ -360,23 +365,24 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t oper
     return CUBLAS_STATUS_NOT_INITIALIZED;
   if (cublasStatus_t status = checkDescriptors(operation, a, b, c, d))
     return status;
-  if (cublasStatus_t status = checkAlgorithm(algo, problemOf(*operation, *a, *b, *d)))
+  if (cublasStatus_t status = checkAlgorithm(algo, problemOf(*operation, *a, *b, *c, *d)))
     return status;
-  if (C != D)
-    return refuse(CUBLAS_STATUS_NOT_SUPPORTED, "C and D at different addresses");
+  if (C == D && c->ld != d->ld)
+    return refuse(CUBLAS_STATUS_INVALID_VALUE, "C and D at one address with different layouts");
   const Properties &properties = kProperties[algo->data[1]];
   if (properties.workspace > workspaceBytes || !aligned(workspace, 16))
     return refuse(CUBLAS_STATUS_INVALID_VALUE, "%zu bytes of workspace at %p, of %zu",
                   workspaceBytes, workspace, properties.workspace);
-  for (const void *each : {A, B, static_cast<const void *>(D)})
+  for (const void *each : {A, B, C, static_cast<const void *>(D)})
     if (!aligned(each, properties.alignment))
       return refuse(CUBLAS_STATUS_INVALID_VALUE, "algorithm %d wants %lld-byte aligned addresses",
                     int(algo->data[1]), (long long)properties.alignment);
-  Product product{*operation, *a, *b, *d};
+  Product product{*operation, *a, *b, *c, *d};
   std::memcpy(&product.alpha, alpha, 4);
   std::memcpy(&product.beta, beta, 4);
   product.aData = A;
   product.bData = B;
+  product.cData = C;
   product.dData = D;
   product.algorithm = int(algo->data[1]);
   if (stream)

@@ -97,7 +97,7 @@ void multiplyOne(const Product &p, int64_t which, int parts) {
       int64_t at = first + j * p.d.ld + i;
       float x = p.alpha * (sums[0][size_t(i)] + sums[1][size_t(i)]);
       if (p.beta != 0.0f)
-        x += p.beta * elementOf(p.dData, p.d.type, at);
+        x += p.beta * elementOf(p.cData, p.c.type, which * p.c.stride + j * p.c.ld + i);
       setElement(p.dData, p.d.type, at, finish(p, x, i, j));
     }
   }

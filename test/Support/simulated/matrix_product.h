@@ -30,9 +30,9 @@ using Operation = cublasLtMatmulDescOpaque_t;
 /// A product as it was called.
 struct Product {
   Operation operation;
-  Layout a, b, d;
+  Layout a, b, c, d;
   float alpha = 1.0f, beta = 0.0f;
-  const void *aData = nullptr, *bData = nullptr;
+  const void *aData = nullptr, *bData = nullptr, *cData = nullptr;
   void *dData = nullptr;
   int algorithm = 0;
 
@@ -41,7 +41,7 @@ struct Product {
   int64_t k() const { return int64_t(operation.transA == CUBLAS_OP_N ? a.cols : a.rows); }
 };
 
-/// D = alpha op(A) op(B) + beta D and the epilogue, all matrices column-major. parts: of k, 1 or 2,
+/// D = alpha op(A) op(B) + beta C and the epilogue, all matrices column-major. parts: of k, 1 or 2,
 /// which are summed up on their own.
 void multiply(const Product &p, int parts);
 

@@ -57,6 +57,14 @@ template <typename T>
 void gemmGeluGrad(const Stream &stream, Trans transA, Trans transB, int64_t m, int64_t n, int64_t k,
                   const T *a, int64_t lda, const T *b, int64_t ldb, const T *aux, int64_t ldAux,
                   T *c, int64_t ldc);
+/// A pointer that may be given as nullptr: no type is deduced from it.
+template <typename Pointer> using OrNull = std::common_type_t<Pointer>;
+/// c[m, n] = op(A) op(B) + addend[m, n], and bias[n] unless it is null. c may be the addend, with
+/// the same stride between rows.
+template <typename T>
+void gemmAdd(const Stream &stream, Trans transA, Trans transB, int64_t m, int64_t n, int64_t k,
+             const T *a, int64_t lda, const T *b, int64_t ldb, OrNull<const T *> bias,
+             const T *addend, int64_t ldAddend, T *c, int64_t ldc);
 /// A weight's gradient and its bias's: c[m, n] and sums by `write`, c = op(A) op(B) and the sums
 /// over k of the operand that is the cotangent, dense in k: rows of A stored [k, m] (Trans::Yes)
 /// into sums[m], or rows of B stored [k, n] (Trans::No) into sums[n]. Scratch: gemmBiasGradScratch.
