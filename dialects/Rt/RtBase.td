@@ -18,7 +18,7 @@ def Rt_Dialect : Dialect {
   let useDefaultAttributePrinterParser = 1;
   let extraClassDeclaration = [{
     /// On the module, by the driver before the first phase: "cuda" where the program runs on GPUs. It is read by
-    /// `fuse-epilogues` (products' kernels), by `plan-memory` (sizes of workspaces), by the passes behind it and by emission, and nowhere before.
+    /// `fuse-epilogues` and `fuse-addends` (products' kernels), by `plan-memory` (sizes of workspaces), by the passes behind it and by emission, and nowhere before.
     static constexpr ::llvm::StringLiteral kTarget = "rt.target";
     /// On the module, by `lower-to-rt`, for a GPU: the most scratch memory that one call takes (CallInterface).
     static constexpr ::llvm::StringLiteral kScratchBytes = "rt.scratch_bytes";

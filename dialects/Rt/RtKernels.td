@@ -46,6 +46,13 @@ def Rt_GemmGeluGradOp : Rt_Call<"gemm_gelu_grad", "gemmGeluGrad",
   let arguments = (ins B:$c, B:$a, B:$b, B:$aux, BoolAttr:$transA, BoolAttr:$transB, I64Attr:$m, I64Attr:$n,
                        I64Attr:$k, I64Attr:$lda, I64Attr:$ldb, I64Attr:$ldc, I64Attr:$ldAux);
 }
+def Rt_GemmAddOp : Rt_Call<"gemm_add", "gemmAdd",
+    ["trans(getTransA())", "trans(getTransB())", "getM()", "getN()", "getK()", "getA()", "getLda()",
+     "getB()", "getLdb()", "orNull(getBias())", "getAddend()", "getLdAddend()", "getC()", "getLdc()"]> {
+  let summary = "c = op(a) op(b) + addend, and a bias added to every row; c may be the addend";
+  let arguments = (ins B:$c, B:$a, B:$b, Optional<B>:$bias, B:$addend, BoolAttr:$transA, BoolAttr:$transB, I64Attr:$m,
+                       I64Attr:$n, I64Attr:$k, I64Attr:$lda, I64Attr:$ldb, I64Attr:$ldAddend, I64Attr:$ldc);
+}
 def Rt_GemmBiasGradOp : Rt_Call<"gemm_bias_grad", "gemmBiasGrad",
     ["\"Cotangent::\" + std::string(getCotangentIsA() ? \"A\" : \"B\")", "getM()", "getN()", "getK()", "getA()",
      "getLda()", "getB()", "getLdb()", "getC()", "getLdc()", "getSums()", "write(getAdd())"], [],

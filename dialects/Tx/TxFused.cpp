@@ -108,19 +108,19 @@ private:
     bool isGradient = isa_and_nonnull<MatMulTNOp>(parts.product);
     if (auto gelu = dyn_cast<GeluTanhOp>(inner);
         gelu && isa_and_nonnull<MatMulBiasOp, MatMulNTBiasOp>(parts.product) && !parts.gelu &&
-        gelu.getX() == parts.sum) {
+        !parts.soFar && gelu.getX() == parts.sum) {
       parts.gelu = gelu;
       return {};
     }
     if (auto slope = dyn_cast<GeluTanhGradOp>(inner);
         slope && isa_and_nonnull<MatMulOp, MatMulNTOp>(parts.product) && !parts.slope &&
-        slope.getDy() == parts.sum && isa<BlockArgument>(slope.getX())) {
+        !parts.soFar && slope.getDy() == parts.sum && isa<BlockArgument>(slope.getX())) {
       parts.slope = slope;
       return {};
     }
     if (auto rows = dyn_cast<ReduceSumOp>(inner); rows && isGradient && !parts.rowSums)
       return readRowSums(rows);
-    if (isGradient && isa<CastOp, AddOp>(inner))
+    if (isGradient ? isa<CastOp, AddOp>(inner) : isa<AddOp>(inner) && !parts.gelu && !parts.slope)
       return readAddition(inner);
     return cannot(inner);
   }

@@ -1,8 +1,8 @@
 //===- TxFused.td - op table: kernels made of several ops ---------------------------------------------===//
 //
 // Created in the fuse phase, after differentiation: they have no gradient. The pass `fuse-elementwise`
-// makes tx.fusion, `fuse-bias` the products with a bias, `fuse-epilogues` and `fuse-accumulation` what else a product's
-// kernel does, `fuse-residual-gradients` the norms' gradients that add, `fuse-classifier` the loss of a product,
+// makes tx.fusion, `fuse-bias` the products with a bias, `fuse-epilogues`, `fuse-addends` and `fuse-accumulation` what else
+// a product's kernel does, `fuse-residual-gradients` the norms' gradients that add, `fuse-classifier` the loss of a product,
 // `fuse-rotary` the rotary embedding; each becomes one kernel when lowered.
 //
 //===------------------------------------------------------------------------------------------------===//
@@ -46,6 +46,10 @@ def Tx_FusedProductOp : Op<Tx_Dialect, "fused_product", [Pure, IsolatedFromAbove
         %dy = tx.matmul_nt %g, %w                      // or matmul
         %dx = tx.gelu_tanh_grad %pre, %dy
         tx.fused %dx
+        // a product, perhaps with a bias, added to what is there: a residual, the product of another operand
+        %y = tx.matmul_bias %a, %b plus %bias          // or any other but matmul_tn
+        %sum = tx.add %so_far, %y
+        tx.fused %sum
         // a weight's gradient, its bias's, or both, onto what is there already
         %dw = tx.matmul_tn %x, %dy                     // or %dy, %x
         %db = tx.reduce_sum %dy [0]                    // not always there: of all rows
@@ -53,8 +57,8 @@ def Tx_FusedProductOp : Op<Tx_Dialect, "fused_product", [Pure, IsolatedFromAbove
         %sum = tx.add %so_far, %wide                   // not always there; with a bias's gradient for both
         tx.fused %sum, %db
 
-    In between nothing is rounded: what the kernel stores is made of sums in float. Created by `fuse-epilogues` and
-    `fuse-accumulation`; becomes a kernel, which adds in place where the sum so far dies.
+    In between nothing is rounded: what the kernel stores is made of sums in float. Created by `fuse-epilogues`,
+    `fuse-addends` and `fuse-accumulation`; becomes a kernel, which adds in place where the sum so far dies.
   }];
   let arguments = (ins Variadic<Tx_Tensor>:$inputs);
   let results = (outs Variadic<Tx_Tensor>:$outputs);

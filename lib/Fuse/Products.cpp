@@ -16,6 +16,52 @@ Value partita::repeatedRow(Value value) {
   return fits ? broadcast.getX() : Value();
 }
 
+Value partita::unshaped(Value value) {
+  while (auto reshape = value.getDefiningOp<tx::ReshapeOp>())
+    value = reshape.getX();
+  return value;
+}
+
+SmallVector<Operation *> partita::usersOf(Value value) {
+  SmallVector<Operation *> users;
+  for (Operation *user : value.getUsers())
+    if (isa<tx::ReshapeOp>(user))
+      llvm::append_range(users, usersOf(user->getResult(0)));
+    else
+      users.push_back(user);
+  return users;
+}
+
+bool partita::isFollowedByArithmetic(Value value) {
+  return llvm::any_of(usersOf(value), llvm::IsaPred<ScalarInterface, tx::CastOp>);
+}
+
+bool partita::sameElements(ArrayRef<Value> values) {
+  return llvm::all_of(values, [&](Value value) {
+    return getElementTypeOrSelf(value.getType()) == getElementTypeOrSelf(values[0].getType());
+  });
+}
+
+bool partita::isProduct(Operation *op) { return isa_and_nonnull<tx::MatMulOp, tx::MatMulNTOp>(op); }
+
+BiasedProduct BiasedProduct::of(tx::AddOp add) {
+  for (auto [product, other] :
+       {std::pair{add.getA(), add.getB()}, std::pair{add.getB(), add.getA()}})
+    if (Value row = repeatedRow(other); row && isProduct(product.getDefiningOp()) &&
+                                        product.hasOneUse() && product.getType() == add.getType())
+      return {product.getDefiningOp(), row};
+  return {};
+}
+
+Value BiasedProduct::create(OpBuilder &builder, Location loc) const {
+  Type type = product->getResult(0).getType();
+  SmallVector<Value> operands(product->getOperands());
+  operands.push_back(row);
+  if (isa<tx::MatMulOp>(product))
+    return tx::MatMulBiasOp::create(builder, loc, TypeRange{type}, operands)->getResult(0);
+  return tx::MatMulNTBiasOp::create(builder, loc, TypeRange{type}, operands)->getResult(0);
+}
+
 tx::FusedProductOp partita::fuseProduct(OpBuilder &builder, Location loc, ArrayRef<Operation *> ops,
                                         ValueRange results) {
   llvm::SmallDenseSet<Operation *> inside(ops.begin(), ops.end());

@@ -10,6 +10,29 @@ namespace partita {
 /// The vector that `value` repeats along all dimensions but the last, or null.
 mlir::Value repeatedRow(mlir::Value value);
 
+/// What the value is a reshape of.
+mlir::Value unshaped(mlir::Value value);
+/// Who uses the value, also in another shape; an op as often as it does.
+llvm::SmallVector<mlir::Operation *> usersOf(mlir::Value value);
+/// Does arithmetic follow, which can be done in one loop with what makes the value?
+bool isFollowedByArithmetic(mlir::Value value);
+/// Are all these values of one type of elements?
+bool sameElements(llvm::ArrayRef<mlir::Value> values);
+
+/// Is it a product whose rows are rows of a result: tx.matmul or tx.matmul_nt?
+bool isProduct(mlir::Operation *op);
+
+/// Such a product and the row that is added to it.
+struct BiasedProduct {
+  mlir::Operation *product = nullptr; ///< null where there is none
+  mlir::Value row;
+
+  /// What `add` adds up, if nobody else uses the product.
+  static BiasedProduct of(tx::AddOp add);
+  /// Both as one op.
+  mlir::Value create(mlir::OpBuilder &builder, mlir::Location loc) const;
+};
+
 /// A tx.fused_product of these ops, in this order, whose results are `results`; the ops are left
 /// for the caller to erase.
 tx::FusedProductOp fuseProduct(mlir::OpBuilder &builder, mlir::Location loc,

@@ -29,19 +29,22 @@ struct Sizes {
   }
 };
 
-/// Matrices may have any stride between rows; vectors, and what is added to, are dense.
+bool isGradient(const tx::FusedProduct &parts) { return isa<tx::MatMulTNOp>(parts.product); }
+
+/// Matrices may have any stride between rows; vectors, and what a gradient is added to, are dense.
 struct FusedProduct : KernelInterface::ExternalModel<FusedProduct, tx::FusedProductOp> {
   bool acceptsOperand(Operation *op, unsigned number, const View &view) const {
     auto parts = partsOf(op);
     Value argument = op->getRegion(0).getArgument(number);
     bool isMatrix = llvm::is_contained(parts.product->getOperands().take_front(2), argument) ||
-                    (parts.slope && parts.slope.getX() == argument);
+                    (parts.slope && parts.slope.getX() == argument) ||
+                    (!isGradient(parts) && parts.soFar == argument);
     return isMatrix && view.rowStride().has_value();
   }
   bool acceptsResult(Operation *op, unsigned number, const View &view) const {
     auto parts = partsOf(op);
     bool isMatrix = number == 0 || parts.gelu;
-    return isMatrix && !parts.soFar && view.rowStride().has_value();
+    return isMatrix && !(isGradient(parts) && parts.soFar) && view.rowStride().has_value();
   }
   SmallVector<unsigned> inPlaceOperands(Operation *op, unsigned number) const {
     auto parts = partsOf(op);
@@ -54,18 +57,23 @@ struct FusedProduct : KernelInterface::ExternalModel<FusedProduct, tx::FusedProd
     auto parts = partsOf(op);
     if (parts.gelu)
       return number == 0 ? "gelu" : "pre_gelu";
-    return parts.slope ? "gelu_grad" : "";
+    if (parts.slope)
+      return "gelu_grad";
+    return parts.soFar && !isGradient(parts) ? "sum" : "";
   }
 
   LogicalResult lower(Operation *op, Lowering &l) const {
     auto parts = partsOf(op);
-    if (!isForCuda(op) && (parts.gelu || parts.slope || parts.rowSums))
-      return op->emitOpError() << "has no kernel on this target; fuse-epilogues is for CUDA";
+    if (!isForCuda(op) && (parts.rowSums || !isGradient(parts)))
+      return op->emitOpError()
+             << "has no kernel on this target; fuse-epilogues and fuse-addends are for CUDA";
     Sizes s(parts, l);
     if (parts.gelu)
       lowerGelu(parts, s, l);
     else if (parts.slope)
       lowerSlope(parts, s, l);
+    else if (!isGradient(parts))
+      lowerAdd(parts, s, l);
     else
       lowerGradient(parts, s, l);
     return success();
@@ -90,6 +98,15 @@ private:
     Value aux = parts.input(parts.slope.getX()), c = l.op->getResult(0);
     l.create<GemmGeluGradOp>(l.buffer(c), l.buffer(s.a), l.buffer(s.b), l.buffer(aux), s.transA,
                              s.transB, s.m, s.n, s.k, s.lda, s.ldb, stride(l, c), stride(l, aux));
+  }
+
+  /// Where the addend died, its place is the result's.
+  static void lowerAdd(tx::FusedProduct &parts, const Sizes &s, Lowering &l) {
+    Value addend = parts.addedTo(0), c = l.op->getResult(0), bias;
+    if (isa<tx::MatMulBiasOp, tx::MatMulNTBiasOp>(parts.product))
+      bias = l.buffer(parts.input(parts.product->getOperand(2)));
+    l.create<GemmAddOp>(l.buffer(c), l.buffer(s.a), l.buffer(s.b), bias, l.buffer(addend), s.transA,
+                        s.transB, s.m, s.n, s.k, s.lda, s.ldb, stride(l, addend), stride(l, c));
   }
 
   /// What was not given its place in what it is added to begins as a copy of that.

@@ -69,7 +69,8 @@ static constexpr Phase kPhases[] = {
      "the order of the micro-batches is settled before kernels are made and collectives placed"},
     {"fuse",
      "split-reductions,fuse-classifier,fuse-rotary,canonicalize,sink-reshapes,fuse-residual-"
-     "gradients,fuse-epilogues,fuse-accumulation,fuse-elementwise,fuse-bias,canonicalize,cse",
+     "gradients,fuse-epilogues,fuse-addends,fuse-accumulation,fuse-elementwise,fuse-bias,"
+     "canonicalize,cse",
      "every kernel boundary is a value written and read again; before the overlap, which counts "
      "what there is to hide behind"},
     {"overlap",

@@ -165,3 +165,42 @@ func.func @rounded_angles(%x: tensor<2x4xbf16>, %cos: tensor<2x4xbf16>, %sin: te
   %0 = tx.rotary %x, %cos, %sin : (tensor<2x4xbf16>, tensor<2x4xbf16>, tensor<2x4xf32>) -> tensor<2x4xbf16>
   return %0 : tensor<2x4xbf16>
 }
+
+// -----
+
+func.func @gelu_of_sum(%x: tensor<8x4xf32>, %w: tensor<4x6xf32>, %v: tensor<6xf32>, %s: tensor<8x6xf32>) -> (tensor<8x6xf32>, tensor<8x6xf32>) {
+  // expected-error @+1 {{'tx.gelu_tanh' is nothing that a product's kernel does along with this product}}
+  %0:2 = tx.fused_product (%a = %x, %b = %w, %c = %v, %d = %s) : (tensor<8x4xf32>, tensor<4x6xf32>, tensor<6xf32>, tensor<8x6xf32>) -> (tensor<8x6xf32>, tensor<8x6xf32>) {
+    %1 = tx.matmul_bias %a, %b plus %c : (tensor<8x4xf32>, tensor<4x6xf32>, tensor<6xf32>) -> tensor<8x6xf32>
+    %2 = tx.add %d, %1 : (tensor<8x6xf32>, tensor<8x6xf32>) -> tensor<8x6xf32>
+    %3 = tx.gelu_tanh %2 : (tensor<8x6xf32>) -> tensor<8x6xf32>
+    tx.fused %3, %2 : tensor<8x6xf32>, tensor<8x6xf32>
+  }
+  return %0#0, %0#1 : tensor<8x6xf32>, tensor<8x6xf32>
+}
+
+// -----
+
+func.func @added_gelu(%x: tensor<8x4xf32>, %w: tensor<4x6xf32>, %v: tensor<6xf32>, %s: tensor<8x6xf32>) -> (tensor<8x6xf32>, tensor<8x6xf32>) {
+  // expected-error @+1 {{'tx.add' is nothing that a product's kernel does along with this product}}
+  %0:2 = tx.fused_product (%a = %x, %b = %w, %c = %v, %d = %s) : (tensor<8x4xf32>, tensor<4x6xf32>, tensor<6xf32>, tensor<8x6xf32>) -> (tensor<8x6xf32>, tensor<8x6xf32>) {
+    %1 = tx.matmul_bias %a, %b plus %c : (tensor<8x4xf32>, tensor<4x6xf32>, tensor<6xf32>) -> tensor<8x6xf32>
+    %2 = tx.gelu_tanh %1 : (tensor<8x6xf32>) -> tensor<8x6xf32>
+    %3 = tx.add %d, %1 : (tensor<8x6xf32>, tensor<8x6xf32>) -> tensor<8x6xf32>
+    tx.fused %2, %3 : tensor<8x6xf32>, tensor<8x6xf32>
+  }
+  return %0#0, %0#1 : tensor<8x6xf32>, tensor<8x6xf32>
+}
+
+// -----
+
+func.func @wide_sum(%x: tensor<8x4xbf16>, %w: tensor<4x6xbf16>, %s: tensor<8x6xf32>) -> tensor<8x6xf32> {
+  // expected-error @+1 {{'tx.cast' is nothing that a product's kernel does along with this product}}
+  %0 = tx.fused_product (%a = %x, %b = %w, %c = %s) : (tensor<8x4xbf16>, tensor<4x6xbf16>, tensor<8x6xf32>) -> tensor<8x6xf32> {
+    %1 = tx.matmul %a, %b : (tensor<8x4xbf16>, tensor<4x6xbf16>) -> tensor<8x6xbf16>
+    %2 = tx.cast %1 : tensor<8x6xbf16> -> tensor<8x6xf32>
+    %3 = tx.add %c, %2 : (tensor<8x6xf32>, tensor<8x6xf32>) -> tensor<8x6xf32>
+    tx.fused %3 : tensor<8x6xf32>
+  }
+  return %0 : tensor<8x6xf32>
+}

@@ -135,6 +135,34 @@ def FuseEpiloguesPass : Pass<"fuse-epilogues", "::mlir::ModuleOp"> {
                     Statistic<"biases", "biases", "gradients of biases that did">];
 }
 
+def FuseAddendsPass : Pass<"fuse-addends", "::mlir::ModuleOp"> {
+  let summary = "on a GPU, what a product is added to goes into its kernel";
+  let description = [{
+    A residual, or the cotangent of a value that several products read, which is a sum of products. The kernel reads the
+    addend where an addition would have read both and written a third tensor; it works in the addend's memory if that
+    dies there. A bias in between goes along; reshapes are looked through.
+
+    ```mlir
+    %0 = tx.matmul %x, %w
+    %1 = tx.broadcast %b : tensor<6xf32> -> tensor<8x6xf32>
+    %2 = tx.add %0, %1
+    %3 = tx.add %residual, %2
+    // becomes
+    %3 = tx.fused_product (%a = %x, %c = %w, %d = %b, %e = %residual) : ... {
+      %4 = tx.matmul_bias %a, %c plus %d
+      %5 = tx.add %e, %4
+      tx.fused %5
+    }
+    ```
+
+    Behind `fuse-residual-gradients`, which gives an addition to a norm's gradient, and in front of
+    `fuse-elementwise`, which would take it; one that more arithmetic follows is left to that.
+    For the target `cuda` alone (`rt.target`): the CPU's products have no second matrix to add.
+  }];
+  let dependentDialects = ["::partita::tx::TxDialect"];
+  let statistics = [Statistic<"fused", "fused", "additions that became part of a product">];
+}
+
 def FuseAccumulationPass : Pass<"fuse-accumulation", "::mlir::ModuleOp"> {
   let summary = "a weight's gradient is added to its sum by the product's kernel";
   let description = [{

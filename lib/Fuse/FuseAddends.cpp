@@ -1,0 +1,104 @@
+//===- FuseAddends.cpp - what a product is added to goes into its kernel ----------------------===//
+//
+// Residuals, and cotangents of values that several products read. The last addition first: a
+// residual's sum is the addend of the next one, which is arithmetic behind it until that has been
+// fused.
+
+#include "dialects/Rt/Rt.h"
+#include "lib/Fuse/Products.h"
+#include "partita/Fuse/Passes.h"
+
+namespace partita {
+#define GEN_PASS_DEF_FUSEADDENDSPASS
+#include "partita/Fuse/Passes.h.inc"
+} // namespace partita
+
+using namespace mlir;
+using namespace partita;
+
+namespace {
+
+/// One of the two that `add` adds up, a product with a bias or without.
+struct Term {
+  Value value;
+  tx::AddOp bias;       ///< null where there is none
+  BiasedProduct biased; ///< without a bias, without a row
+
+  /// Without a product if it is none, or if somebody else uses it.
+  Term(Value operand, tx::AddOp add) : value(unshaped(operand)) {
+    Operation *op = value.getDefiningOp();
+    if (!op || op->getBlock() != add->getBlock() || usersOf(value).size() != 1)
+      return;
+    bias = dyn_cast<tx::AddOp>(op);
+    if (bias)
+      biased = BiasedProduct::of(bias);
+    else if (isProduct(op))
+      biased.product = op;
+    if (biased.product && biased.product->getBlock() != add->getBlock())
+      biased = {};
+  }
+};
+
+/// The first place behind the product at which all of these are there.
+Operation *placeBehind(Operation *product, ArrayRef<Value> values) {
+  Operation *last = product;
+  for (Value value : values)
+    if (Operation *definer = value ? value.getDefiningOp() : nullptr;
+        definer && definer->getBlock() == last->getBlock() && last->isBeforeInBlock(definer))
+      last = definer;
+  return last->getNextNode();
+}
+
+/// `old`: ops that this leaves without users, behind their users.
+bool fuse(tx::AddOp add, Value operand, Value addend, SmallVectorImpl<Operation *> &old) {
+  Term term(operand, add);
+  Operation *product = term.biased.product;
+  // What is repeated costs nothing where one loop reads it: a bias, for one, is not for here.
+  if (!product || unshaped(addend).getDefiningOp<tx::BroadcastOp>() ||
+      isFollowedByArithmetic(add.getResult()) ||
+      llvm::is_contained(product->getOperands(), addend) ||
+      !sameElements({term.value, addend, product->getOperand(0), product->getOperand(1),
+                     term.biased.row ? term.biased.row : addend}))
+    return false;
+  OpBuilder builder(placeBehind(product, {addend, term.biased.row}));
+  Location loc = builder.getFusedLoc({product->getLoc(), add.getLoc()});
+  Type type = term.value.getType();
+  if (addend.getType() != type)
+    addend = tx::ReshapeOp::create(builder, add.getLoc(), type, addend);
+  Value made = term.bias ? term.biased.create(builder, loc) : term.value;
+  auto sum = tx::AddOp::create(builder, loc, TypeRange{type}, ValueRange{addend, made});
+  Value result = fuseProduct(builder, loc, {made.getDefiningOp(), sum}, {sum->getResult(0)})
+                     .getResult(0);
+  if (result.getType() != add.getType())
+    result = tx::ReshapeOp::create(builder, add.getLoc(), add.getType(), result);
+  add.getResult().replaceAllUsesWith(result);
+  for (Value value = operand; value != term.value; value = value.getDefiningOp()->getOperand(0))
+    old.push_back(value.getDefiningOp());
+  if (term.bias)
+    llvm::append_values(old, term.bias, term.bias.getA().getDefiningOp(),
+                        term.bias.getB().getDefiningOp(), made.getDefiningOp());
+  else
+    old.push_back(product);
+  sum.erase();
+  add.erase();
+  return true;
+}
+
+struct FuseAddends : partita::impl::FuseAddendsPassBase<FuseAddends> {
+  void runOnOperation() override {
+    if (!rt::isForCuda(getOperation()))
+      return;
+    SmallVector<tx::AddOp> adds;
+    getOperation().walk([&](tx::AddOp add) {
+      if (!isa<tx::FusedProductOp, tx::FusionOp>(add->getParentOp()))
+        adds.push_back(add);
+    });
+    SmallVector<Operation *> old; // biases' additions, which are among `adds`
+    for (tx::AddOp add : llvm::reverse(adds))
+      fused += fuse(add, add.getB(), add.getA(), old) || fuse(add, add.getA(), add.getB(), old);
+    std::reverse(old.begin(), old.end());
+    eraseUnused(old);
+  }
+};
+
+} // namespace
