@@ -89,14 +89,19 @@ Gpu::Gpu(Rank &rank)
 
 Gpu::~Gpu() {
   cudaStreamSynchronize(compute); // nothing may be under way in memory that is given back
-  for (auto &[function, state] : functions)
-    if (state.graph)
-      cudaGraphExecDestroy(state.graph);
+  dropGraphs();
   transfers.reset();
   attention.reset();
   products.reset();
   cudaEventDestroy(computed);
   cudaStreamDestroy(compute);
+}
+
+void Gpu::dropGraphs() {
+  for (auto &[function, state] : functions)
+    if (state.graph)
+      cudaGraphExecDestroy(state.graph);
+  functions.clear();
 }
 
 void Gpu::finish() { checkCuda(cudaStreamSynchronize(compute), "waiting for the GPU"); }
@@ -200,14 +205,16 @@ void Gpu::tune(Rank &rank, void (*function)(Rank &), const std::string &path) {
   if (rank.rank == 0) {
     std::vector<Choice> choices = products->tuneRecorded(stream, kTuneRepetitions);
     products->writeChoices(path);
-    int64_t before = 0, after = 0;
+    int64_t before = 0, after = 0, apart = 0;
     for (const Choice &choice : choices) {
       before += choice.first;
       after += choice.nanoseconds;
+      apart += choice.apart;
     }
     std::printf("%-14s %zu shapes of matrix products, each once: %.3f ms with the first "
-                "suggestions, %.3f ms with the choices in %s\n",
-                "tuned", choices.size(), double(before) / 1e6, double(after) / 1e6, path.c_str());
+                "suggestions, %.3f ms with the choices in %s; %lld of them apart from what follows\n",
+                "tuned", choices.size(), double(before) / 1e6, double(after) / 1e6, path.c_str(),
+                (long long)apart);
   }
   barrier(*rank.world, "the choices of matrix products");
 }
@@ -252,8 +259,12 @@ void readDevice(const Rank &rank, void *to, const void *device, int64_t bytes) {
 
 void writeDevice(const Rank &rank, void *device, const void *from, int64_t bytes) {
   Gpu::of(rank).finish();
-  if (bytes > 0)
-    checkCuda(cudaMemcpy(device, from, size_t(bytes), cudaMemcpyDefault), "copying to the GPU");
+  if (bytes == 0)
+    return;
+  checkCuda(cudaMemcpy(device, from, size_t(bytes), cudaMemcpyDefault), "copying to the GPU");
+  // From pageable memory it may return before all has arrived, and the rank's stream does not wait
+  // for the legacy one.
+  checkCuda(cudaStreamSynchronize(nullptr), "copying to the GPU");
 }
 
 template <typename T>

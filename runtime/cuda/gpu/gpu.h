@@ -33,6 +33,9 @@ public:
   std::string attentionText() const;
   /// Returns when all that the rank has begun is complete.
   void finish();
+  /// Forgets what was captured. Before communicators go: ncclCommDestroy waits until no graph has
+  /// collectives of theirs.
+  void dropGraphs();
 
   Products &matrixProducts() { return *products; }
 

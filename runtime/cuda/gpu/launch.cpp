@@ -133,6 +133,7 @@ void endCollectives(Rank &rank) {
   for (int axis = 0; axis < int(rank.program->mesh.size()); ++axis)
     rank.forGroups(axis, [](Communicator &group) { barrier(group, "the end of the program"); });
   cuda::Gpu::of(rank).finish();
+  cuda::Gpu::of(rank).dropGraphs();
   barrier(*rank.world, "the end of the program");
 }
 

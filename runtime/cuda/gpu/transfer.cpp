@@ -109,6 +109,8 @@ void TransferEngine::copyHostward(void *host, const void *device, int64_t bytes)
 
 void TransferEngine::copyDeviceward(void *device, const void *host, int64_t bytes) {
   count.toDevice += bytes;
+  // Here, not behind the work: a stream that waits in a capture and then does nothing is not joined.
+  checkCuda(cudaStreamWaitEvent(deviceward, worked, 0), "cudaStreamWaitEvent");
   checkCuda(cudaMemcpyAsync(device, host, size_t(bytes), cudaMemcpyHostToDevice, deviceward),
             "a copy to the device");
 }
@@ -119,8 +121,8 @@ void TransferEngine::work(std::function<void()> work) {
   checkCuda(cudaStreamWaitEvent(working, ofTiles.back(), 0), "cudaStreamWaitEvent");
   auto run = [](void *given) { (*static_cast<std::function<void()> *>(given))(); };
   checkCuda(cudaLaunchHostFunc(working, run, &works.back()), "cudaLaunchHostFunc");
-  ofTiles.push_back(record(working));
-  checkCuda(cudaStreamWaitEvent(deviceward, ofTiles.back(), 0), "cudaStreamWaitEvent");
+  worked = record(working);
+  ofTiles.push_back(worked);
 }
 
 cudaEvent_t TransferEngine::endTile(bool copiesDeviceward) {

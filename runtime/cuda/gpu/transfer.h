@@ -40,6 +40,7 @@ public:
   void copyHostward(void *host, const void *device, int64_t bytes);
   /// The host's, when all copies hostward so far are complete.
   void work(std::function<void()> work);
+  /// Behind the last work.
   void copyDeviceward(void *device, const void *host, int64_t bytes);
   /// When the tile's work, or the copies behind it, are complete. The event is the engine's, and
   /// good until the function of the program ends.
@@ -62,7 +63,7 @@ private:
   cudaEvent_t record(cudaStream_t stream);
 
   cudaStream_t compute, hostward = nullptr, deviceward = nullptr, working = nullptr;
-  cudaEvent_t begun = nullptr;
+  cudaEvent_t begun = nullptr, worked = nullptr; ///< worked: the last of the host's
   std::deque<Copy> underWay; ///< in the order of their numbers
   std::vector<cudaEvent_t> idle, ofTiles;
   int64_t started = 0;

@@ -50,12 +50,20 @@ Products &productsOf(const Stream &stream) {
 }
 
 /// A shape whose alignments are those of the operands, made.
-bool multiply(const Stream &stream, ProductShape shape, const ProductOperands &operands) {
+bool multiply(const Stream &stream, ProductShape shape, const ProductOperands &operands,
+              const Apart &apart = {}) {
   const void *addresses[] = {operands.a,      operands.b,   operands.c,
                              operands.vector, operands.aux, operands.addend};
   for (int i = 0; i < 6; ++i)
     shape.alignment[i] = alignmentOf(addresses[i]);
-  return productsOf(stream).multiply(stream, shape, operands);
+  return productsOf(stream).multiply(stream, shape, operands, apart);
+}
+
+/// In one kernel, if that is possible and not slower, else apart.
+void multiplyOr(const Stream &stream, const ProductShape &shape, const ProductOperands &operands,
+                const Apart &apart) {
+  if (shape.k == 0 || !multiply(stream, shape, operands, apart))
+    apart(stream);
 }
 
 template <typename A, typename B, typename C>
@@ -164,10 +172,11 @@ void gemmBias(const Stream &stream, Trans transA, Trans transB, int64_t m, int64
     ProductShape shape = shapeOf(transA, transB, m, n, k, a, lda, b, ldb, c, ldc);
     shape.epilogue = Epilogue::Bias;
     const C *vector = biasIn<C>(stream, scratch, bias, n);
-    if (multiply(stream, shape, {1.0f, a, b, 0.0f, c, const_cast<C *>(vector)}))
-      return;
-    convertRows(stream, c, ldc, vector, 0, m, n);
-    gemm(stream, transA, transB, m, n, k, 1.0f, a, lda, b, ldb, 1.0f, c, ldc);
+    multiplyOr(stream, shape, {1.0f, a, b, 0.0f, c, const_cast<C *>(vector)},
+               [=](const Stream &on) {
+                 convertRows(on, c, ldc, vector, 0, m, n);
+                 gemm(on, transA, transB, m, n, k, 1.0f, a, lda, b, ldb, 1.0f, c, ldc);
+               });
   } else {
     const float *vector = biasIn<float>(stream, scratch, bias, n);
     gemmInFloat(stream, scratch, transA, transB, m, n, k, 1.0f, a, lda, b, ldb, 0.0f, vector, c,
@@ -208,10 +217,11 @@ void gemmBiasGelu(const Stream &stream, Trans transA, Trans transB, int64_t m, i
   ProductShape shape = shapeOf(transA, transB, m, n, k, a, lda, b, ldb, c, ldc);
   shape.epilogue = Epilogue::BiasGelu;
   shape.ldAux = ldAux;
-  if (k > 0 && multiply(stream, shape, {1.0f, a, b, 0.0f, c, const_cast<T *>(bias), aux}))
-    return;
-  gemmBias(stream, transA, transB, m, n, k, a, lda, b, ldb, bias, aux, ldAux);
-  geluRows(stream, c, ldc, aux, ldAux, m, n);
+  multiplyOr(stream, shape, {1.0f, a, b, 0.0f, c, const_cast<T *>(bias), aux},
+             [=](const Stream &on) {
+               gemmBias(on, transA, transB, m, n, k, a, lda, b, ldb, bias, aux, ldAux);
+               geluRows(on, c, ldc, aux, ldAux, m, n);
+             });
 }
 
 template <typename T>
@@ -223,10 +233,11 @@ void gemmGeluGrad(const Stream &stream, Trans transA, Trans transB, int64_t m, i
   ProductShape shape = shapeOf(transA, transB, m, n, k, a, lda, b, ldb, c, ldc);
   shape.epilogue = Epilogue::GeluGrad;
   shape.ldAux = ldAux;
-  if (k > 0 && multiply(stream, shape, {1.0f, a, b, 0.0f, c, nullptr, const_cast<T *>(aux)}))
-    return;
-  gemm(stream, transA, transB, m, n, k, 1.0f, a, lda, b, ldb, 0.0f, c, ldc);
-  geluGradRows(stream, c, ldc, aux, ldAux, m, n);
+  multiplyOr(stream, shape, {1.0f, a, b, 0.0f, c, nullptr, const_cast<T *>(aux)},
+             [=](const Stream &on) {
+               gemm(on, transA, transB, m, n, k, 1.0f, a, lda, b, ldb, 0.0f, c, ldc);
+               geluGradRows(on, c, ldc, aux, ldAux, m, n);
+             });
 }
 
 template <typename T>
@@ -241,15 +252,20 @@ void gemmAdd(const Stream &stream, Trans transA, Trans transB, int64_t m, int64_
   if (addend != c)
     shape.ldAddend = ldAddend;
   ProductOperands operands{1.0f, a, b, 1.0f, c, const_cast<T *>(bias), nullptr, addend};
-  if (k > 0 && multiply(stream, shape, operands))
-    return;
-  shape.epilogue = Epilogue::None;
-  if (k > 0)
-    multiply(stream, shape, operands);
-  else if (addend != c)
-    convertRows(stream, c, ldc, addend, ldAddend, m, n);
+  ProductShape plain = shape;
+  plain.epilogue = Epilogue::None;
+  auto apart = [=](const Stream &on) {
+    if (k > 0)
+      multiply(on, plain, operands);
+    else if (addend != c)
+      convertRows(on, c, ldc, addend, ldAddend, m, n);
+    if (bias)
+      addRow(on, c, ldc, bias, m, n);
+  };
   if (bias)
-    addRow(stream, c, ldc, bias, m, n);
+    multiplyOr(stream, shape, operands, apart);
+  else
+    apart(stream);
 }
 
 template <typename T, typename G>
@@ -259,20 +275,23 @@ void gemmBiasGrad(const Stream &stream, Cotangent cotangent, int64_t m, int64_t 
   bool first = cotangent == Cotangent::A;
   int64_t count = first ? m : n;
   float beta = write == Write::Add ? 1.0f : 0.0f;
+  auto apart = [=](const Stream &on) {
+    gemm(on, Trans::Yes, Trans::No, m, n, k, 1.0f, a, lda, b, ldb, beta, c, ldc);
+    columnSum(on, sums, first ? a : b, k, count, first ? lda : ldb, write);
+  };
+  if (m == 0 || n == 0)
+    return apart(stream);
   Scratch scratch(stream, gemmBiasGradScratch(count, k), "gemmBiasGrad");
-  if (m > 0 && n > 0 && k > 0) {
-    ProductShape shape = shapeOf(Trans::Yes, Trans::No, m, n, k, a, lda, b, ldb, c, ldc);
-    shape.epilogue = first ? Epilogue::SumA : Epilogue::SumB;
-    // cuBLASLt does not add to sums.
-    G *made = write == Write::Add ? scratch.take<G>(count) : sums;
-    if (multiply(stream, shape, {1.0f, a, b, beta, c, made})) {
-      if (write == Write::Add)
-        accumulate(stream, sums, made, count);
-      return;
-    }
-  }
-  gemm(stream, Trans::Yes, Trans::No, m, n, k, 1.0f, a, lda, b, ldb, beta, c, ldc);
-  columnSum(stream, sums, first ? a : b, k, count, first ? lda : ldb, write);
+  ProductShape shape = shapeOf(Trans::Yes, Trans::No, m, n, k, a, lda, b, ldb, c, ldc);
+  shape.epilogue = first ? Epilogue::SumA : Epilogue::SumB;
+  if (write == Write::Set)
+    return multiplyOr(stream, shape, {1.0f, a, b, beta, c, sums}, apart);
+  // cuBLASLt does not add to sums.
+  G *made = scratch.take<G>(count);
+  if (k > 0 && multiply(stream, shape, {1.0f, a, b, beta, c, made}, apart))
+    accumulate(stream, sums, made, count);
+  else
+    apart(stream);
 }
 
 //===-- Instances ---------------------------------------------------------------------------===//

@@ -3,9 +3,8 @@
 // cuBLASLt's matrices are column-major: a row-major matrix is its transpose to it, with the same
 // leading dimension. So it is asked for C^T = op(B)^T op(A)^T: its A is our B and its B is our A.
 
-#include "cuda/products/products.h"
-
-#include <cuda_runtime.h>
+#include "cuda/cuda.h"
+#include "cuda/products/plan.h"
 
 #include <algorithm>
 #include <limits>
@@ -15,19 +14,13 @@ namespace partita_rt::cuda {
 
 namespace {
 
-constexpr int kFirstSuggestions = 8, kTunedSuggestions = 32;
+constexpr int kFirstSuggestions = 8;
 
 void check(cublasStatus_t status, const char *call, const std::string &shape) {
   if (status != CUBLAS_STATUS_SUCCESS)
     fail("%s%s%s: %s", shape.c_str(), shape.empty() ? "" : ": ", call,
          cublasLtGetStatusString(status));
 }
-
-void check(cudaError_t error, const char *call) {
-  if (error != cudaSuccess)
-    fail("%s: %s", call, cudaGetErrorString(error));
-}
-#define CHECK_CUDA(call) check(call, #call)
 
 cudaDataType_t typeOf(DType type) {
   return type == DType::Float32 ? CUDA_R_32F : type == DType::Float16 ? CUDA_R_16F : CUDA_R_16BF;
@@ -77,27 +70,12 @@ bool allowsEpilogue(const ProductShape &shape) {
 
 std::string deviceText() {
   int device = 0;
-  CHECK_CUDA(cudaGetDevice(&device));
+  checkCuda(cudaGetDevice(&device), "cudaGetDevice");
   cudaDeviceProp properties;
-  CHECK_CUDA(cudaGetDeviceProperties(&properties, device));
+  checkCuda(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
   return std::string(properties.name) + ", " + std::to_string(properties.multiProcessorCount) +
          " multiprocessors";
 }
-
-/// A descriptor of cuBLASLt, destroyed with it.
-template <typename Handle, cublasStatus_t (*destroy)(Handle)> struct Owned {
-  Handle handle = nullptr;
-  Owned() = default;
-  Owned(const Owned &) = delete;
-  Owned &operator=(const Owned &) = delete;
-  ~Owned() {
-    if (handle)
-      destroy(handle);
-  }
-};
-using Operation = Owned<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy>;
-using Layout = Owned<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>;
-using Preference = Owned<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy>;
 
 template <typename T>
 void set(const Operation &to, cublasLtMatmulDescAttributes_t attribute, T value) {
@@ -171,17 +149,6 @@ std::string ProductShape::text() const {
 
 //===-- Descriptors and algorithms ----------------------------------------------------------===//
 
-struct Products::Plan {
-  ProductShape shape;
-  Operation operation;
-  Layout a, b, c; ///< ours, not cuBLASLt's
-  Layout addend;
-  cublasLtMatmulAlgo_t algorithm{};
-  bool possible = false;
-
-  explicit Plan(const ProductShape &shape);
-};
-
 Products::Plan::Plan(const ProductShape &shape) : shape(shape) {
   check(cublasLtMatmulDescCreate(&operation.handle, CUBLAS_COMPUTE_32F, CUDA_R_32F),
         "cublasLtMatmulDescCreate", "");
@@ -248,23 +215,32 @@ std::vector<cublasLtMatmulHeuristicResult_t> Products::suggestions(const Plan &p
   return found;
 }
 
+cublasStatus_t Products::checkAlgorithm(const Plan &plan, const cublasLtMatmulAlgo_t &algorithm,
+                                        size_t &workspace) const {
+  cublasLtMatmulHeuristicResult_t result{};
+  cublasStatus_t status = cublasLtMatmulAlgoCheck(handle, plan.operation.handle, plan.b.handle,
+                                                  plan.a.handle, plan.addend.handle, plan.c.handle,
+                                                  &algorithm, &result);
+  workspace = result.workspaceSize;
+  return status;
+}
+
 void Products::choose(Plan &plan) {
   if (!allowsEpilogue(plan.shape))
     return;
   std::string text = plan.shape.text();
   if (auto chosen = choices.find(text); chosen != choices.end()) {
-    cublasLtMatmulHeuristicResult_t result{};
-    cublasStatus_t status =
-        cublasLtMatmulAlgoCheck(handle, plan.operation.handle, plan.b.handle, plan.a.handle,
-                                plan.addend.handle, plan.c.handle, &chosen->second.algorithm,
-                                &result);
+    if (chosen->second.apart && plan.shape.epilogue != Epilogue::None)
+      return;
+    size_t needed = 0;
+    cublasStatus_t status = checkAlgorithm(plan, chosen->second.algorithm, needed);
     if (status != CUBLAS_STATUS_SUCCESS)
       fail("%s: the algorithm of '%s' is refused by cuBLASLt: %s; tune the program again",
            choicesFrom.c_str(), text.c_str(), cublasLtGetStatusString(status));
-    if (result.workspaceSize > size_t(workspaceBytes))
+    if (needed > size_t(workspaceBytes))
       fail(
           "%s: the algorithm of '%s' needs %zu bytes of workspace, of %lld; tune the program again",
-          choicesFrom.c_str(), text.c_str(), result.workspaceSize, (long long)workspaceBytes);
+          choicesFrom.c_str(), text.c_str(), needed, (long long)workspaceBytes);
     plan.algorithm = chosen->second.algorithm;
     plan.possible = true;
     return;
@@ -315,7 +291,7 @@ cublasStatus_t Products::launch(const Stream &stream, const Plan &plan,
 }
 
 bool Products::multiply(const Stream &stream, const ProductShape &shape,
-                        const ProductOperands &operands) {
+                        const ProductOperands &operands, const Apart &apart) {
   Plan &plan = planOf(shape, operands);
   if (!plan.possible)
     return false;
@@ -325,83 +301,11 @@ bool Products::multiply(const Stream &stream, const ProductShape &shape,
   if (status != CUBLAS_STATUS_SUCCESS)
     check(status, "cublasLtMatmul", shape.text());
   if (recording)
-    recorded[shape] = operands;
+    recorded[shape] = {operands, apart};
   return true;
 }
 
-//===-- Tuning ------------------------------------------------------------------------------===//
-
-void Products::beginRecording() {
-  recording = true;
-  recorded.clear();
-}
-
-namespace {
-
-struct Event {
-  cudaEvent_t handle = nullptr;
-  Event() { CHECK_CUDA(cudaEventCreate(&handle)); }
-  ~Event() { cudaEventDestroy(handle); }
-  Event(const Event &) = delete;
-  Event &operator=(const Event &) = delete;
-};
-
-} // namespace
-
-/// Nanoseconds; -1: it does not run.
-int64_t Products::timeOf(const Stream &stream, const Plan &plan,
-                         const cublasLtMatmulAlgo_t &algorithm,
-                         const ProductOperands &operands) const {
-  Event begin, end;
-  CHECK_CUDA(cudaEventRecord(begin.handle, stream.handle));
-  if (launch(stream, plan, algorithm, operands) != CUBLAS_STATUS_SUCCESS)
-    return -1;
-  CHECK_CUDA(cudaEventRecord(end.handle, stream.handle));
-  CHECK_CUDA(cudaEventSynchronize(end.handle));
-  float milliseconds = 0.0f;
-  CHECK_CUDA(cudaEventElapsedTime(&milliseconds, begin.handle, end.handle));
-  return int64_t(double(milliseconds) * 1e6);
-}
-
-/// All candidates in turn, again and again, so that a changing clock is the same for all.
-Choice Products::tune(const Stream &stream, Plan &plan, const ProductOperands &operands,
-                      int repetitions) {
-  auto found = suggestions(plan, kTunedSuggestions);
-  std::vector<std::vector<int64_t>> times(found.size());
-  repetitions = std::max(1, repetitions);
-  for (int i = -1; i < repetitions; ++i) // the first time loads kernels
-    for (size_t j = 0; j < found.size(); ++j)
-      if (int64_t time = timeOf(stream, plan, found[j].algo, operands); time >= 0 && i >= 0)
-        times[j].push_back(time);
-  Choice best{plan.shape.text(), plan.algorithm, -1, -1};
-  for (size_t j = 0; j < found.size(); ++j) {
-    if (int(times[j].size()) < repetitions)
-      continue; // does not run
-    auto median = times[j].begin() + repetitions / 2;
-    std::nth_element(times[j].begin(), median, times[j].end());
-    if (best.first < 0)
-      best.first = *median;
-    if (best.nanoseconds < 0 || *median < best.nanoseconds) {
-      best.nanoseconds = *median;
-      best.algorithm = found[j].algo;
-    }
-  }
-  if (best.nanoseconds < 0)
-    fail("%s: none of cuBLASLt's algorithms for it runs", best.shape.c_str());
-  plan.algorithm = best.algorithm;
-  return best;
-}
-
-std::vector<Choice> Products::tuneRecorded(const Stream &stream, int repetitions) {
-  recording = false;
-  std::vector<Choice> made;
-  for (const auto &[shape, operands] : recorded) {
-    made.push_back(tune(stream, planOf(shape, operands), operands, repetitions));
-    choices[made.back().shape] = made.back();
-  }
-  recorded.clear();
-  return made;
-}
+//===-- Choices -----------------------------------------------------------------------------===//
 
 std::string Products::choicesText() const {
   ChoicesFile file{device, int64_t(cublasLtGetVersion()), {}};

@@ -7,8 +7,8 @@
 // algorithm that splits k must add the parts up in float, in an order of its own (reduction schemes
 // "none" and "compute type"): the other schemes round sums to the result's type on the way.
 //
-// Tuning: beginRecording, a step, tuneRecorded, which tries the suggestions on the operands of the
-// step, and writeChoices; readChoices in later runs.
+// Tuning (tuning.cpp): beginRecording, a step, tuneRecorded, which tries the suggestions on the
+// operands of the step, and writeChoices; readChoices in later runs.
 
 #ifndef PARTITA_RT_CUDA_PRODUCTS_H
 #define PARTITA_RT_CUDA_PRODUCTS_H
@@ -18,6 +18,7 @@
 
 #include <cublasLt.h>
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -62,12 +63,16 @@ struct ProductOperands {
   const void *addend = nullptr;           ///< where the shape has one
 };
 
+/// A product and what follows it by kernels of their own, on the same operands.
+using Apart = std::function<void(const Stream &)>;
+
 /// An algorithm for a shape.
 struct Choice {
   std::string shape; ///< ProductShape::text
   cublasLtMatmulAlgo_t algorithm;
   int64_t nanoseconds; ///< as measured
   int64_t first;       ///< those of cuBLASLt's first suggestion
+  bool apart = false;  ///< kernels of their own are faster; the algorithm is none
 };
 
 class Products {
@@ -79,17 +84,19 @@ public:
   Products(const Products &) = delete;
   Products &operator=(const Products &) = delete;
 
-  /// C = alpha op(A) op(B) + beta C, or beta times the addend, and the epilogue. m, n, k and batch are positive; the types are
-  /// those of isDirect (shapes.h). False: cuBLASLt cannot do this epilogue at such a shape, and
-  /// nothing has been done. Throws Error, with the shape, on everything else that fails.
-  bool multiply(const Stream &stream, const ProductShape &shape, const ProductOperands &operands);
+  /// C = alpha op(A) op(B) + beta C, or beta times the addend, and the epilogue. m, n, k and batch
+  /// are positive; the types are those of isDirect (shapes.h). False: cuBLASLt cannot do this
+  /// epilogue at such a shape, or `apart` is faster, and nothing has been done. Throws Error, with
+  /// the shape, on everything else that fails. Tuning calls `apart` later, with these operands.
+  bool multiply(const Stream &stream, const ProductShape &shape, const ProductOperands &operands,
+                const Apart &apart = {});
 
   //===-- Tuning ----------------------------------------------------------------------------===//
 
   /// From here on the products made are remembered, with their operands.
   void beginRecording();
-  /// The fastest of cuBLASLt's suggestions for each of them, by the median of `repetitions` runs
-  /// (at least one), in use from now on. Waits, and may not be captured; leaves anything in the
+  /// The fastest of cuBLASLt's suggestions for each of them, and of the kernels apart, by the median
+  /// of `repetitions` measurements (at least one), in use from now on. Waits, and may not be captured; leaves anything in the
   /// results' memory, so the run must not go on with it.
   std::vector<Choice> tuneRecorded(const Stream &stream, int repetitions);
 
@@ -106,16 +113,21 @@ public:
 
 private:
   struct Plan;
+  struct Recorded {
+    ProductOperands operands;
+    Apart apart;
+  };
   Plan &planOf(const ProductShape &shape, const ProductOperands &operands);
   std::vector<cublasLtMatmulHeuristicResult_t> suggestions(const Plan &plan, int most) const;
   void choose(Plan &plan);
   void setPointers(Plan &plan, void *vector, void *aux) const;
+  /// Does cuBLASLt take the algorithm for the plan? workspace: the bytes that it needs.
+  cublasStatus_t checkAlgorithm(const Plan &plan, const cublasLtMatmulAlgo_t &algorithm,
+                                size_t &workspace) const;
   cublasStatus_t launch(const Stream &stream, const Plan &plan,
                         const cublasLtMatmulAlgo_t &algorithm,
                         const ProductOperands &operands) const;
-  int64_t timeOf(const Stream &stream, const Plan &plan, const cublasLtMatmulAlgo_t &algorithm,
-                 const ProductOperands &operands) const;
-  Choice tune(const Stream &stream, Plan &plan, const ProductOperands &operands, int repetitions);
+  Choice tune(const Stream &stream, Plan &plan, const Recorded &product, int repetitions);
 
   cublasLtHandle_t handle = nullptr;
   void *workspace;
@@ -125,7 +137,7 @@ private:
   std::map<std::string, Choice> choices;
   std::string choicesFrom = "the tuning"; ///< what messages call the choices' file
   bool recording = false;
-  std::map<ProductShape, ProductOperands> recorded;
+  std::map<ProductShape, Recorded> recorded;
 };
 
 /// products_file.cpp: choices as text.

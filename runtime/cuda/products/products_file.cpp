@@ -5,6 +5,8 @@
 //     {"device": "NVIDIA H200, 132 multiprocessors", "cublasLt": 130002, "products": [
 //     {"shape": "product ...", "nanoseconds": 81920, "untuned": 90112, "id": 66, "tile": 20, ...,
 //      "algorithm": "4200000..."},
+//     {"shape": "product ..., sums of b", "nanoseconds": 40960, "untuned": 71680,
+//      "algorithm": "apart"},
 
 #include "cuda/products/products.h"
 
@@ -28,6 +30,9 @@ std::string hexOf(const cublasLtMatmulAlgo_t &algorithm) {
       text += "0123456789abcdef"[digit];
   return text;
 }
+
+/// In the place of an algorithm: kernels of their own are faster.
+constexpr const char *kApart = "apart";
 
 /// What there is to do about a damaged file.
 constexpr const char *kAgain = "; tune the program again, or remove the file";
@@ -68,6 +73,8 @@ std::string lineOf(const Choice &choice) {
   const cublasLtMatmulAlgo_t &algorithm = choice.algorithm;
   add("nanoseconds", choice.nanoseconds);
   add("untuned", choice.first);
+  if (choice.apart)
+    return line + ", \"algorithm\": \"" + kApart + "\"}";
   add("id", configuration<int32_t>(algorithm, CUBLASLT_ALGO_CONFIG_ID));
   add("tile", configuration<uint32_t>(algorithm, CUBLASLT_ALGO_CONFIG_TILE_ID));
   add("stages", configuration<uint32_t>(algorithm, CUBLASLT_ALGO_CONFIG_STAGES_ID));
@@ -114,7 +121,9 @@ ChoicesFile parseChoicesText(const std::string &text, const std::string &from) {
     choice.shape = member(item, "shape", Json::String, from).string;
     choice.nanoseconds = member(item, "nanoseconds", Json::Integer, from).integer;
     choice.first = member(item, "untuned", Json::Integer, from).integer;
-    if (!fromHex(choice.algorithm, member(item, "algorithm", Json::String, from).string))
+    const std::string &algorithm = member(item, "algorithm", Json::String, from).string;
+    choice.apart = algorithm == kApart;
+    if (!choice.apart && !fromHex(choice.algorithm, algorithm))
       fail("%s: the algorithm of '%s' is not 64 bytes in hexadecimal digits%s", from.c_str(),
            choice.shape.c_str(), kAgain);
     file.choices.push_back(choice);

@@ -78,6 +78,9 @@ std::vector<std::unique_ptr<Communicator>> makeCommunicators(Rank &rank, const P
   // Sums that the switch makes (NVLS) have other bits in every call; unless somebody wants them.
   if (!std::getenv("NCCL_ALGO"))
     setenv("NCCL_NVLS_ENABLE", "0", 0);
+  // Collectives of several communicators are in one order on all ranks; a graph's branches have
+  // none but for this (from NCCL 2.26 on).
+  setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);
   auto watchdog = Watchdog::start(rendezvous, device, timeoutSeconds());
   comparePrograms(program, rendezvous);
   std::map<std::string, ncclUniqueId> ids = exchangeIds(rank, rendezvous);

@@ -400,8 +400,9 @@ class Tuning : public testing::Test {
 protected:
   Tuning() : left(integers(128, "a")), right(integers(128, "b")), c(64) {}
   ~Tuning() override {
-    simulated::slowDown(simulated::kAligned, 0);
-    simulated::slowDown(simulated::kAnywhere, 0);
+    for (simulated::Algorithm each :
+         {simulated::kAligned, simulated::kSplit, simulated::kAnywhere})
+      simulated::slowDown(each, 0);
     std::remove(path.c_str());
   }
   void make(Stream &stream) { makeOne(stream, left, right, c); }
@@ -444,6 +445,36 @@ TEST_F(Tuning, TakesTheFastestAndKeepsIt) {
   ProductsStream untuned;
   EXPECT_FALSE(untuned.made.readChoices(path + ".none"));
   EXPECT_EQ(counted(simulated::kAligned, [&] { make(untuned); }), 1);
+}
+
+/// Sums of operands exist with the slow ones alone.
+TEST_F(Tuning, ApartWhereThatIsFaster) {
+  const int64_t m = 16, n = 8, k = 24;
+  Floats a = integers(k * m, "a"), b = integers(k * n, "b"), expected(size_t(m * n));
+  Tensor<float> x(a), dy(b), dw(m * n), sums(n);
+  auto make = [&](Stream &stream) {
+    gemmBiasGrad(stream, Cotangent::B, m, n, k, x.in(), m, dy.in(), n, dw.data(), n, sums.data());
+  };
+  ProductsStream stream;
+  simulated::slowDown(simulated::kAligned, 3000);
+  simulated::slowDown(simulated::kSplit, 3000);
+  stream.made.beginRecording();
+  make(stream);
+  std::vector<Choice> choices = stream.made.tuneRecorded(stream, 3);
+  ASSERT_EQ(choices.size(), 2u); // the product alone, too
+  EXPECT_FALSE(choices[0].apart);
+  EXPECT_TRUE(choices[1].apart);
+  EXPECT_GE(choices[1].first, 3000000);
+  EXPECT_LT(choices[1].nanoseconds, 3000000);
+  stream.made.writeChoices(path);
+  ProductsStream other;
+  EXPECT_TRUE(other.made.readChoices(path));
+  EXPECT_EQ(other.made.choicesText(), stream.made.choicesText());
+  for (ProductsStream *each : {&stream, &other})
+    EXPECT_EQ(counted(simulated::kAnywhere, [&] { make(*each); }), 1);
+  partita_rt::gemm(Trans::Yes, Trans::No, m, n, k, 1.0f, a.data(), m, b.data(), n, 0.0f,
+                   expected.data(), n);
+  EXPECT_BITS(dw, expected);
 }
 
 TEST_F(Tuning, FilesForOthersAreRefused) {

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <memory>
@@ -91,6 +92,7 @@ struct ncclComm {
   Board *board;
   std::vector<int> files; ///< by rank
   uint64_t number = 0;    ///< of the collective under way
+  int inGraphs = 0;       ///< captured collectives of graphs that live
   cudaStream_t stream = nullptr;
 
   ~ncclComm() {
@@ -293,6 +295,11 @@ struct Queued {
   Comm comm;
   cudaStream_t stream;
   std::vector<Operation> operations;
+  bool captured = false;
+  ~Queued() {
+    if (captured)
+      --comm->inGraphs;
+  }
 };
 thread_local std::vector<Queued> queued; ///< of the group that is open
 
@@ -305,6 +312,10 @@ ncclResult_t submit(Queued all) {
                      std::to_string(all.operations.size()) + " parts, rank " +
                      std::to_string(comm.rank) + " of " + std::to_string(comm.size);
   auto state = std::make_shared<Queued>(std::move(all));
+  cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+  cudaStreamIsCapturing(state->stream, &capture);
+  state->captured = capture != cudaStreamCaptureStatusNone;
+  state->comm->inGraphs += state->captured;
   cudaError_t error = simulated::enqueue(
       state->stream, "hand over " + name, [state] { give(*state->comm, state->operations); },
       // The last contribution is overwritten when nobody needs it any more.
@@ -482,6 +493,12 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   Comm owner = ownerOf(comm);
   if (!owner)
     return wrong(ncclInvalidArgument, "no communicator");
+  if (owner->inGraphs > 0 && !comm->board->aborted.load()) {
+    wrong(ncclInvalidUsage, "ncclCommDestroy would never return: graphs have " +
+                                std::to_string(owner->inGraphs) +
+                                " collectives of the communicator");
+    std::abort();
+  }
   std::lock_guard<std::mutex> lock(commsMutex);
   comms().erase(std::find(comms().begin(), comms().end(), owner));
   return ncclSuccess;

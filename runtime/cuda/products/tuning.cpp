@@ -1,0 +1,110 @@
+// Which of cuBLASLt's algorithms is the fastest (products.h), and whether a product with what follows
+// it is faster apart: an epilogue that sums up an operand's rows, for one, may exclude that k is
+// split, which a small result of a long sum needs.
+
+#include "cuda/cuda.h"
+#include "cuda/products/plan.h"
+
+#include <algorithm>
+
+namespace partita_rt::cuda {
+
+namespace {
+
+constexpr int kTunedSuggestions = 32;
+/// Runs between two events.
+constexpr int kRuns = 4;
+
+struct Event {
+  cudaEvent_t handle = nullptr;
+  Event() { checkCuda(cudaEventCreate(&handle), "cudaEventCreate"); }
+  ~Event() { cudaEventDestroy(handle); }
+  Event(const Event &) = delete;
+  Event &operator=(const Event &) = delete;
+};
+
+/// Nanoseconds of one run; -1: it does not run. The first one keeps the stream busy while the host
+/// goes ahead, whose time is not to be measured.
+int64_t timeOf(const Stream &stream, const std::function<bool()> &run) {
+  Event begin, end;
+  if (!run())
+    return -1;
+  checkCuda(cudaEventRecord(begin.handle, stream.handle), "cudaEventRecord");
+  for (int i = 0; i < kRuns; ++i)
+    if (!run())
+      return -1;
+  checkCuda(cudaEventRecord(end.handle, stream.handle), "cudaEventRecord");
+  checkCuda(cudaEventSynchronize(end.handle), "cudaEventSynchronize");
+  float milliseconds = 0.0f;
+  checkCuda(cudaEventElapsedTime(&milliseconds, begin.handle, end.handle), "cudaEventElapsedTime");
+  return int64_t(double(milliseconds) * 1e6 / kRuns);
+}
+
+} // namespace
+
+void Products::beginRecording() {
+  recording = true;
+  recorded.clear();
+}
+
+/// All candidates in turn, again and again, so that a changing clock is the same for all.
+Choice Products::tune(const Stream &stream, Plan &plan, const Recorded &product, int repetitions) {
+  auto found = suggestions(plan, kTunedSuggestions);
+  auto refused = [&](const cublasLtMatmulHeuristicResult_t &each) {
+    size_t needed = 0;
+    return checkAlgorithm(plan, each.algo, needed) != CUBLAS_STATUS_SUCCESS ||
+           needed > size_t(workspaceBytes);
+  };
+  found.erase(std::remove_if(found.begin(), found.end(), refused), found.end());
+  std::vector<std::function<bool()>> candidates;
+  for (const cublasLtMatmulHeuristicResult_t &each : found)
+    candidates.push_back([&] {
+      return launch(stream, plan, each.algo, product.operands) == CUBLAS_STATUS_SUCCESS;
+    });
+  if (product.apart)
+    candidates.push_back([&] { return product.apart(stream), true; });
+  std::vector<std::vector<int64_t>> times(candidates.size());
+  repetitions = std::max(1, repetitions);
+  for (int i = -1; i < repetitions; ++i) // the first time loads kernels
+    for (size_t j = 0; j < candidates.size(); ++j)
+      if (int64_t time = timeOf(stream, candidates[j]); time >= 0 && i >= 0)
+        times[j].push_back(time);
+  Choice best{plan.shape.text(), plan.algorithm, -1, -1};
+  for (size_t j = 0; j < candidates.size(); ++j) {
+    if (int(times[j].size()) < repetitions)
+      continue; // does not run
+    auto median = times[j].begin() + repetitions / 2;
+    std::nth_element(times[j].begin(), median, times[j].end());
+    if (best.first < 0)
+      best.first = *median;
+    if (best.nanoseconds >= 0 && *median >= best.nanoseconds)
+      continue;
+    best.nanoseconds = *median;
+    best.apart = j >= found.size();
+    best.algorithm = best.apart ? cublasLtMatmulAlgo_t{} : found[j].algo;
+  }
+  if (best.nanoseconds < 0)
+    fail("%s: none of cuBLASLt's algorithms for it runs", best.shape.c_str());
+  plan.algorithm = best.algorithm;
+  plan.possible = !best.apart;
+  return best;
+}
+
+std::vector<Choice> Products::tuneRecorded(const Stream &stream, int repetitions) {
+  // The products of those that are made apart are tuned as well, and first.
+  for (const auto &[shape, product] : std::map<ProductShape, Recorded>(recorded))
+    if (product.apart)
+      product.apart(stream);
+  recording = false;
+  std::vector<Choice> made;
+  for (bool plain : {true, false})
+    for (const auto &[shape, product] : recorded)
+      if ((shape.epilogue == Epilogue::None) == plain) {
+        made.push_back(tune(stream, planOf(shape, product.operands), product, repetitions));
+        choices[made.back().shape] = made.back();
+      }
+  recorded.clear();
+  return made;
+}
+
+} // namespace partita_rt::cuda
