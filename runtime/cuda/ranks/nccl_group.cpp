@@ -21,7 +21,7 @@ static cudaError_t query(cudaEvent_t event) {
 NcclGroup::NcclGroup(const char *axis, std::string key, int rank, int size, ncclComm_t comm,
                      const Device &device, std::shared_ptr<Watchdog> itsWatchdog)
     : Communicator(axis, rank, size), name(std::move(key)), comm(comm), device(device),
-      watchdog(std::move(itsWatchdog)), word(4, "barriers") {
+      watchdog(std::move(itsWatchdog)), word(4, "barriers"), marks(device) {
   checkCuda(cudaMemset(word.base, 0, 4), "cudaMemset");
   // Before the compute stream's kernels: what waits for a collective is idle meanwhile.
   int least = 0, greatest = 0;
@@ -93,10 +93,15 @@ Pending NcclGroup::start(Request request) {
   entry.reached = takeEvent();
   entry.done = takeEvent();
   latest = entry.signature.text();
-  lock.unlock();
+  uint64_t number = entry.signature.number;
   checkCuda(cudaEventRecord(entry.reached, compute), "cudaEventRecord");
   checkCuda(cudaStreamWaitEvent(stream, entry.reached, 0), "cudaStreamWaitEvent");
+  if (captured)
+    marks.before(stream, number, textOf(entry.signature));
+  lock.unlock();
   issue(request);
+  if (captured)
+    marks.behind(stream, number);
   checkCuda(cudaEventRecord(entry.done, stream), "cudaEventRecord");
   lock.lock();
   entry.issued = true;
@@ -134,23 +139,28 @@ bool NcclGroup::isComplete(uint64_t number) const {
 
 //===-- For the watchdog --------------------------------------------------------------------===//
 
+std::string NcclGroup::textOf(const Signature &signature) const {
+  return signature.text() + " over axis " + axis();
+}
+
 std::optional<NcclGroup::UnderWay> NcclGroup::oldest() {
   std::lock_guard<std::mutex> lock(mutex);
   for (const Entry &entry : entries)
     if (isUnderWay(entry))
-      return UnderWay{entry.signature.number, entry.signature.text() + " over axis " + axis(),
-                      entry.since};
-  return std::nullopt;
+      return UnderWay{0, entry.signature.number, textOf(entry.signature), entry.since};
+  return marks.underWay();
 }
 
-std::string NcclGroup::whereIs(uint64_t number, const std::string &text) {
+std::string NcclGroup::whereIs(int64_t step, uint64_t number, const std::string &text) {
   std::lock_guard<std::mutex> lock(mutex);
+  if (step > 0)
+    return marks.whereIs(step, number, text);
   if (number > started)
     return "has not come to it: its last over this axis is " + (started == 0 ? "none" : latest);
   for (const Entry &entry : entries) {
     if (entry.signature.number != number)
       continue;
-    std::string own = entry.signature.text() + " over axis " + axis();
+    std::string own = textOf(entry.signature);
     if (own != text)
       return "is at " + own;
     if (entry.issued && !entry.captured && query(entry.reached) == cudaErrorNotReady)
@@ -177,6 +187,8 @@ std::string NcclGroup::problem() {
   for (const Entry &entry : entries)
     if (isUnderWay(entry))
       return text + ", in " + entry.signature.text();
+  if (auto underWay = marks.underWay())
+    return text + ", in " + underWay->text;
   return text;
 }
 

@@ -6,6 +6,7 @@
 
 #include "common/request.h"
 #include "cuda/gpu/memory.h"
+#include "cuda/ranks/graph_marks.h"
 #include "cuda/ranks/rendezvous.h"
 #include "partita_rt/cuda/comm.h"
 #include "partita_rt/cuda/device.h"
@@ -50,15 +51,12 @@ public:
   //===-- For the watchdog, from its thread -----------------------------------------------===//
 
   const std::string &key() const { return name; }
-  /// The oldest collective that is under way and not part of a graph.
-  struct UnderWay {
-    uint64_t number;
-    std::string text;
-    std::chrono::steady_clock::time_point since;
-  };
+  /// The oldest collective that is under way; step: 0 if it is not a graph's.
+  using UnderWay = GraphMarks::UnderWay;
   std::optional<UnderWay> oldest();
-  /// Where this rank is, seen from collective `number`, which another one calls `text`; "": in it.
-  std::string whereIs(uint64_t number, const std::string &text);
+  /// Where this rank is, seen from collective `number` of the graph of `step` (0: of none), which
+  /// another one calls `text`; "": in it.
+  std::string whereIs(int64_t step, uint64_t number, const std::string &text);
   /// What NCCL says of the communicator's state; "": it is well.
   std::string problem();
   void abort();
@@ -71,11 +69,12 @@ private:
     cudaEvent_t reached = nullptr; ///< recorded on the compute stream at the start
     cudaEvent_t done = nullptr;    ///< recorded on the own stream behind the collective
     bool issued = false;           ///< both are recorded
-    bool captured = false;         ///< its events are a graph's, and say nothing
+    bool captured = false;         ///< its events are a graph's, and say nothing: marks do
     bool waitedFor = false;
   };
   cudaEvent_t takeEvent();
   bool isUnderWay(const Entry &entry) const;
+  std::string textOf(const Signature &signature) const;
   void retire(bool capturing);
   void issue(const Request &request);
   void issueDirect(const Request &request, const Item &item);
@@ -92,6 +91,7 @@ private:
 
   mutable std::mutex mutex;  ///< of what follows; the watchdog looks at it
   std::deque<Entry> entries; ///< the last one is number `started`
+  GraphMarks marks;
   std::vector<cudaEvent_t> idle;
   uint64_t started = 0;
   std::string latest; ///< the text of the last one started

@@ -89,8 +89,10 @@ void Watchdog::look() {
       std::optional<NcclGroup::UnderWay> oldest = group->oldest();
       anyUnderWay = anyUnderWay || oldest;
       if (oldest && isLate(oldest->since) && late.empty()) {
-        late = oldest->text + lateText();
-        question = pack({group->key(), std::to_string(oldest->number), oldest->text});
+        std::string inStep = oldest->step > 0 ? " in step " + std::to_string(oldest->step) : "";
+        late = oldest->text + inStep + lateText();
+        question = pack({group->key(), std::to_string(oldest->number), oldest->text,
+                         std::to_string(oldest->step)});
       }
     }
     if (late.empty() && !expected.empty() && isLate(expectedSince))
@@ -102,7 +104,7 @@ void Watchdog::look() {
     seenSince = std::chrono::steady_clock::now();
   } else if (late.empty() && !anyUnderWay && begun > complete && isLate(seenSince)) {
     late = "the GPU's work of step " + std::to_string(device.progress.step.load()) + lateText();
-    question = pack({"", std::to_string(begun), ""});
+    question = pack({"", std::to_string(begun), "", ""});
   }
   if (!late.empty())
     rendezvous.report(Cause::Timeout, late, question);
@@ -111,7 +113,7 @@ void Watchdog::look() {
 }
 
 std::string Watchdog::answer(const std::string &question) {
-  std::vector<std::string> fields = unpack(question, 3);
+  std::vector<std::string> fields = unpack(question, 4);
   uint64_t number = std::strtoull(fields[1].c_str(), nullptr, 10);
   if (fields[0].empty()) {
     uint64_t begun = uint64_t(device.progress.begun), complete = uint64_t(device.progress.complete);
@@ -122,7 +124,7 @@ std::string Watchdog::answer(const std::string &question) {
   std::lock_guard<std::mutex> lock(mutex);
   for (NcclGroup *group : groups)
     if (group->key() == fields[0])
-      return group->whereIs(number, fields[2]);
+      return group->whereIs(std::strtoll(fields[3].c_str(), nullptr, 10), number, fields[2]);
   return "";
 }
 

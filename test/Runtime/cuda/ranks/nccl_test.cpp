@@ -358,24 +358,95 @@ TEST_F(Timeouts, AGpuThatDoesNotGetThereIsNamed) {
   EXPECT_EQ(all[1].code, 1);
 }
 
-TEST_F(Timeouts, AGraphThatDoesNotEndIsNamed) {
+/// Three steps, each a launch of what `body` does; before each, `between`.
+void runSteps(GpuRank &gpu, const std::function<void()> &body,
+              const std::function<void(int step)> &between) {
+  DeviceMemory control(sizeof(Control), "control");
+  gpu.device.control = reinterpret_cast<const Control *>(control.base);
+  cudaGraphExec_t graph = capture(gpu, body);
+  for (int step = 1; step <= 3; ++step) {
+    between(step);
+    Control values{};
+    values.step = step;
+    checkCuda(cudaMemcpy(control.base, &values, sizeof(values), cudaMemcpyHostToDevice), "copy");
+    gpu.device.progress.step = step;
+    ++gpu.device.progress.begun;
+    checkCuda(cudaGraphLaunch(graph, gpu.device.stream.handle), "launch");
+    gpu.synchronize();
+    ++gpu.device.progress.complete;
+  }
+  cudaGraphExecDestroy(graph);
+}
+
+TEST_F(Timeouts, ACollectiveOfAGraphIsNamed) {
   auto all = runGpus(freePort(), [](GpuRank &gpu) {
     float *data = deviceFloats(10);
-    cudaGraphExec_t graph = capture(gpu, [&] {
-      allReduce(gpu.rank.group(0), {{data, 10}}, "h.1.mlp");
-    });
-    for (int step = 1; step <= 3; ++step) {
-      if (step == 3 && gpu.rank.rank == 1)
-        pause();
-      gpu.device.progress.step = step;
-      ++gpu.device.progress.begun;
-      checkCuda(cudaGraphLaunch(graph, gpu.device.stream.handle), "launch");
-      gpu.synchronize();
-      ++gpu.device.progress.complete;
-    }
+    runSteps(
+        gpu, [&] { allReduce(gpu.rank.group(0), {{data, 10}}, "h.1.mlp"); },
+        [&](int step) {
+          if (step == 3 && gpu.rank.rank == 1)
+            pause();
+        });
   });
-  expectEnd(all, "rank 0: the GPU's work of step 3 is not complete 1 s after it was begun; " +
-                     nameOf(all[1], 1) + " has not begun it: its last is step 2");
+  expectEnd(all, "rank 0: all_reduce #1 (float32, 40 bytes in 1 piece) for h.1.mlp over axis dp in "
+                 "step 3 is not complete 1 s after it was begun; " +
+                     nameOf(all[1], 1) + " has not begun step 3: its last is step 2");
+}
+
+TEST_F(Timeouts, AGpuThatDoesNotGetThereInAGraphIsNamed) {
+  auto all = runGpus(freePort(), [](GpuRank &gpu) {
+    float *data = deviceFloats(10);
+    static GpuRank *mine;
+    mine = &gpu;
+    runSteps(
+        gpu,
+        [&] {
+          allReduce(gpu.rank.group(0), {{data, 10}}, "h.2.mlp");
+          cudaLaunchHostFunc(
+              gpu.device.stream.handle,
+              [](void *) {
+                if (mine->rank.rank == 1 && mine->device.progress.step == 2)
+                  pause();
+              },
+              nullptr);
+          allReduce(gpu.rank.group(0), {{data, 10}}, "h.1.mlp");
+        },
+        [](int) {});
+  });
+  std::string text = textOf(all);
+  // Rank 1 sees its own step alone; rank 0 may be the first to notice.
+  EXPECT_TRUE(text.find("rank 0: all_reduce #2 (float32, 40 bytes in 1 piece) for h.1.mlp over axis "
+                        "dp in step 2 is not complete 1 s after it was begun; " +
+                        nameOf(all[1], 1) +
+                        " has not come to it: its last over this axis is all_reduce #1 (float32, 40 "
+                        "bytes in 1 piece) for h.2.mlp over axis dp") != std::string::npos ||
+              text.find("rank 1: the GPU's work of step 2 is not complete") != std::string::npos)
+      << text;
+  EXPECT_EQ(all[0].code, 1);
+  EXPECT_EQ(all[1].code, 1);
+}
+
+/// Without a collective: the step.
+TEST_F(Timeouts, AGraphThatDoesNotEndIsNamed) {
+  auto all = runGpus(freePort(), [](GpuRank &gpu) {
+    static int number;
+    number = gpu.rank.rank;
+    runSteps(
+        gpu,
+        [&] {
+          cudaLaunchHostFunc(
+              gpu.device.stream.handle,
+              [](void *) {
+                if (number == 0)
+                  pause();
+              },
+              nullptr);
+        },
+        [](int) {});
+    pause();
+  });
+  expectEnd(all, "rank 0: the GPU's work of step 1 is not complete 1 s after it was begun; " +
+                     nameOf(all[1], 1) + " has completed it");
 }
 
 TEST_F(Timeouts, Rank0ThatHangsIsNamedWithTheCollective) {

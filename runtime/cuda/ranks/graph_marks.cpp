@@ -1,0 +1,70 @@
+// What the marks of a graph's collectives say (graph_marks.h).
+
+#include "cuda/ranks/graph_marks.h"
+
+namespace partita_rt::cuda {
+
+/// On a stream that is a communicator's.
+static Stream streamOf(cudaStream_t handle) {
+  Stream stream;
+  stream.handle = handle;
+  return stream;
+}
+
+void GraphMarks::before(cudaStream_t stream, uint64_t number, std::string text) {
+  texts[number] = std::move(text);
+  writeMark(streamOf(stream), at(Reached), device.control, number);
+}
+
+void GraphMarks::behind(cudaStream_t stream, uint64_t number) {
+  writeMark(streamOf(stream), at(Done), device.control, number);
+}
+
+GraphMark GraphMarks::read(Which which) const {
+  const volatile GraphMark *mark = at(which);
+  GraphMark read{};
+  read.number = mark->number;
+  read.step = mark->step;
+  return read;
+}
+
+const std::string &GraphMarks::textOf(uint64_t number) const {
+  static const std::string unknown = "one that is not known";
+  auto found = texts.find(number);
+  return found == texts.end() ? unknown : found->second;
+}
+
+std::optional<GraphMarks::UnderWay> GraphMarks::underWay() {
+  GraphMark done = read(Done), reached = read(Reached);
+  bool isIn = reached.step == device.progress.step &&
+              (reached.step != done.step || reached.number != done.number) &&
+              device.progress.begun > device.progress.complete;
+  if (!isIn) {
+    seen = {};
+    return std::nullopt;
+  }
+  if (reached.step != seen.step || reached.number != seen.number)
+    seenSince = std::chrono::steady_clock::now();
+  seen = reached;
+  return UnderWay{reached.step, reached.number, textOf(reached.number), seenSince};
+}
+
+std::string GraphMarks::whereIs(int64_t step, uint64_t number, const std::string &text) const {
+  if (device.progress.step < step)
+    return "has not begun step " + std::to_string(step) + ": its last is step " +
+           std::to_string(device.progress.step.load());
+  GraphMark done = read(Done), reached = read(Reached);
+  if (reached.step < step)
+    return "has come to none of step " + std::to_string(step) + " over this axis";
+  if (reached.step > step)
+    return "has completed it";
+  auto own = texts.find(number);
+  if (own != texts.end() && own->second != text)
+    return "is at " + own->second;
+  if (reached.number < number)
+    return "has not come to it: its last over this axis is " + textOf(reached.number);
+  bool isIn = reached.number == number && (done.step != step || done.number != number);
+  return isIn ? "" : "has completed it";
+}
+
+} // namespace partita_rt::cuda

@@ -1,0 +1,27 @@
+// The mark that a stream writes around a captured collective (graph_marks.h): 16 bytes to pinned
+// memory by one thread.
+
+#include "cuda/ranks/graph_marks.h"
+
+#include "cuda/kernels/device.cuh"
+#include "partita_rt/cuda/scalar.h"
+
+namespace partita_rt::cuda {
+
+namespace {
+
+/// The host reads the number first: with a number it finds its step or a later one.
+__global__ void markCollective(GraphMark *mark, const Control *control, uint64_t number) {
+  auto *at = static_cast<volatile GraphMark *>(mark);
+  at->step = control ? control->step : 0;
+  __threadfence_system();
+  at->number = number;
+}
+
+} // namespace
+
+void writeMark(const Stream &stream, GraphMark *mark, const Control *control, uint64_t number) {
+  PARTITA_RT_LAUNCH(markCollective, 1, 1, 0, stream, mark, control, number);
+}
+
+} // namespace partita_rt::cuda

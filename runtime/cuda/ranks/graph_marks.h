@@ -1,0 +1,66 @@
+// Where the collectives of a CUDA graph are, for the watchdog. A graph's events say nothing to the
+// host, so the stream of a communicator writes, in front of each collective and behind it, which
+// one it is to memory that the host sees.
+
+#ifndef PARTITA_RT_CUDA_GRAPH_MARKS_H
+#define PARTITA_RT_CUDA_GRAPH_MARKS_H
+
+#include "cuda/gpu/memory.h"
+#include "partita_rt/cuda/device.h"
+
+#include <chrono>
+#include <cuda_runtime.h>
+#include <map>
+#include <optional>
+#include <string>
+
+namespace partita_rt::cuda {
+
+/// A collective of a step; written by the device.
+struct GraphMark {
+  int64_t step;    ///< Control::step; 0: none yet
+  uint64_t number; ///< of the collective, in its communicator
+};
+
+/// Writes {the step under way, number} on the stream. control: device memory, or null.
+void writeMark(const Stream &stream, GraphMark *mark, const Control *control, uint64_t number);
+
+/// Of one communicator. Its caller locks.
+class GraphMarks {
+public:
+  explicit GraphMarks(const Device &device)
+      : device(device), shared(2 * sizeof(GraphMark), "collectives' marks") {}
+
+  /// A collective is being captured on the stream; `text` is what reports call it.
+  void before(cudaStream_t stream, uint64_t number, std::string text);
+  /// It has been.
+  void behind(cudaStream_t stream, uint64_t number);
+
+  /// The collective that the step under way is in.
+  struct UnderWay {
+    int64_t step;
+    uint64_t number;
+    std::string text;
+    std::chrono::steady_clock::time_point since; ///< when this was first asked and in it
+  };
+  std::optional<UnderWay> underWay();
+  /// Where this rank is, seen from collective `number` of `step`, which another one calls `text`;
+  /// "": in it.
+  std::string whereIs(int64_t step, uint64_t number, const std::string &text) const;
+
+private:
+  enum Which { Reached, Done };
+  GraphMark *at(Which which) const { return reinterpret_cast<GraphMark *>(shared.base) + which; }
+  GraphMark read(Which which) const;
+  const std::string &textOf(uint64_t number) const;
+
+  const Device &device;
+  PinnedMemory shared;
+  std::map<uint64_t, std::string> texts; ///< of what was captured
+  GraphMark seen{};                      ///< what underWay last found
+  std::chrono::steady_clock::time_point seenSince;
+};
+
+} // namespace partita_rt::cuda
+
+#endif // PARTITA_RT_CUDA_GRAPH_MARKS_H
