@@ -8,6 +8,7 @@
 #include "dialects/Par/Par.h"
 #include "dialects/Rt/Names.h"
 #include "dialects/Rt/Rt.h"
+#include "lib/Emit/CopyRuntime.h"
 #include "lib/Emit/Printer.h"
 #include "lib/Emit/Tables.h"
 #include "partita/Support/TemporaryFolder.h"
@@ -103,13 +104,20 @@ static std::string makeText(StringRef text) {
 /// nvcc alone suffices: what it is linked with is built from the runtime's sources by their
 /// Makefile.
 static void printCudaMakefile(const EmitOptions &options, llvm::raw_ostream &os) {
+  std::string source = options.withRuntime ? "$(CURDIR)/runtime" : makeText(options.runtimeSource),
+              library = options.withRuntime ? "$(CURDIR)/runtime/build"
+                                            : makeText(options.runtimeLibrary);
   os << "# Builds " << options.program
      << " with nvcc: that of CUDA_HOME if it is set, else of the PATH or of /usr/local/cuda.\n"
      << "# The runtime's sources, and the folder that it is built in, may be set on the command "
         "line.\n"
-     << "PARTITA_RT ?= " << makeText(options.runtimeSource) << "\n"
-     << "PARTITA_RT_LIB ?= " << makeText(options.runtimeLibrary) << "\n"
+     << "PARTITA_RT ?= " << source << "\n"
+     << "PARTITA_RT_LIB ?= " << library << "\n"
      << "ARCH ?= " << options.architecture << "\n\n"
+     << "ifeq ($(wildcard $(PARTITA_RT)/cuda/nvcc.mk),)\n"
+     << "$(error the runtime's sources are not at $(PARTITA_RT): say where they are, make "
+        "PARTITA_RT=FOLDER PARTITA_RT_LIB=FOLDER, or compile the model again --with-runtime)\n"
+     << "endif\n"
      << "include $(PARTITA_RT)/cuda/nvcc.mk\n\n"
      << "RUNTIME = $(PARTITA_RT_LIB)/libpartita_rt_cuda_$(ARCH).a\n\n"
      << options.program << ": model.cu runtime\n"
@@ -165,7 +173,8 @@ static std::string foreignEntry(StringRef folder) {
        entry.increment(error)) {
     StringRef name = path::filename(entry->path());
     if (name != "manifest.json" && name != "model.cpp" && name != "model.cu" &&
-        name != "products.json" && name != "Makefile" && name != *program && !name.ends_with(".o"))
+        name != "products.json" && name != "Makefile" && name != "runtime" && name != *program &&
+        !name.ends_with(".o"))
       return ("'" + name + "', which is not part of a program").str();
   }
   return "";
@@ -223,6 +232,8 @@ LogicalResult partita::emitProgram(ModuleOp module, StringRef folder, const Emit
                                {"Makefile", &makefile}})
     if (problem.empty())
       problem = temporary.write(file, *content);
+  if (problem.empty() && cuda && options.withRuntime)
+    problem = emit::copyRuntime(options.runtimeSource, temporary.in("runtime"));
   if (problem.empty() && options.build)
     problem = build(temporary);
   if (problem.empty())

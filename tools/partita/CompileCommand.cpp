@@ -24,7 +24,7 @@ struct CompileOptions {
   std::string model, output, lastPhase, target, architecture;
   std::vector<std::string> dims;
   std::optional<uint64_t> memoryLimit;
-  bool printPipeline = false, noBuild = false;
+  bool printPipeline = false, noBuild = false, withRuntime = false;
   Plan plan;
   ConfigOptions config;
   Expectations expectations;
@@ -76,6 +76,9 @@ static void declareOutput(OptionSet &options, CompileOptions &o) {
       });
   o.expectations.declare(options);
   options.flag("no-build", o.noBuild, "writes the source and leaves 'make -C DIR' to you");
+  options.flag("with-runtime", o.withRuntime,
+               "with --target cuda: copies the runtime's sources into DIR, to be built where this "
+               "installation is not");
   options.custom(
       "compile-to", "PHASE", "", "stops after a phase and writes the module", [&o](StringRef text) {
         o.lastPhase = text.str();
@@ -132,6 +135,10 @@ static std::string setTarget(ModuleOp module, int nextPhase, const CompileOption
     return "--gpu-arch: has no effect without --target cuda";
   if (!o.architecture.empty() && !o.lastPhase.empty())
     return "--gpu-arch: has no effect with --compile-to, which writes a module";
+  if (o.withRuntime && !wanted)
+    return "--with-runtime: has no effect without --target cuda";
+  if (o.withRuntime && !o.lastPhase.empty())
+    return "--with-runtime: has no effect with --compile-to, which writes a module";
   if (cuda == wanted)
     return {};
   // A GPU has all kernels that the CPU has; where memory lies depends on the target either way.
@@ -191,6 +198,7 @@ static int emit(Session &session, ModuleOp module, const CompileOptions &o) {
   EmitOptions options;
   options.program = programName(folder);
   options.build = !o.noBuild;
+  options.withRuntime = o.withRuntime;
   auto model = module->getAttrOfType<StringAttr>("train.model");
   options.model = absolute(model ? model.getValue() : StringRef(o.model));
   options.modelFolder = llvm::sys::path::parent_path(options.model).str();

@@ -5,6 +5,7 @@
 //     model.cpp       kernels, functions, tables, main; model.cu for a GPU
 //     Makefile        builds it with g++, or with nvcc; PARTITA_RT says where the runtime is
 //     manifest.json   plan, mesh, parameters, census of collectives, memory
+//     runtime/        the runtime's sources, where EmitOptions::withRuntime asks for them
 //     (tools/partita/Program.h)
 //
 //===------------------------------------------------------------------------------------------===//
@@ -31,6 +32,8 @@ struct EmitOptions {
   std::string runtimeInclude, runtimeLibrary;
   /// Of a program for GPUs: the runtime's source folder, and for which GPUs ("sm_90").
   std::string runtimeSource, architecture;
+  /// Of such a program: copies these sources to runtime/ in the folder, which then needs no other.
+  bool withRuntime = false;
   /// Also run make in the folder.
   bool build = true;
 };

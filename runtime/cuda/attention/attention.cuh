@@ -151,7 +151,8 @@ template <typename Body> void withHeadParts(const AttentionShape &shape, Body bo
 
 inline dim3 attentionGrid(int64_t tiles, int64_t heads, int64_t batch) {
   if (heads > 65535 || batch > 65535)
-    fail("attention: %lld heads of %lld sequences, at most 65535 of each are possible",
+    fail("attention: %lld heads of %lld sequences on a rank, at most 65535 of each are possible; "
+         "compile with a smaller batch and more micro-batches (--accumulate)",
          (long long)heads, (long long)batch);
   return dim3(gridOf(tiles).x, unsigned(heads), unsigned(batch));
 }

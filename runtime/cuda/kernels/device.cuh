@@ -39,7 +39,8 @@ inline void allowShared(const void *kernel, const char *name, size_t bytes) {
   cudaError_t error =
       cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(bytes));
   if (error != cudaSuccess)
-    fail("%s: %zu bytes of shared memory: %s", name, bytes, cudaGetErrorString(error));
+    fail("%s: a block of this GPU cannot have the %zu bytes of shared memory that it needs: %s",
+         name, bytes, cudaGetErrorString(error));
 }
 
 } // namespace partita_rt::cuda
