@@ -80,6 +80,14 @@ void Naming::nameGradients(func::FuncOp function) {
   });
 }
 
+/// Of an addition the sum over earlier micro-batches; null if it has none.
+static Value earlierMicroBatches(tx::AddOp add) {
+  for (Value term : add->getOperands())
+    if (term.getDefiningOp<train::AccumulateOp>())
+      return term;
+  return {};
+}
+
 void Naming::nameGradient(Value gradient, std::string name) {
   while (gradient && gradients.try_emplace(gradient, name).second) {
     Operation *definer = gradient.getDefiningOp();
@@ -96,6 +104,8 @@ void Naming::nameGradient(Value gradient, std::string name) {
       gradient = definer->getOperand(0);
     else if (auto fused = dyn_cast<tx::FusedProductOp>(definer))
       gradient = tx::FusedProduct::of(fused).addedTo(number);
+    else if (auto add = dyn_cast<tx::AddOp>(definer))
+      gradient = earlierMicroBatches(add);
     else if (auto loop = dyn_cast<train::AccumulateOp>(definer))
       gradient = loop.getBody().front().getTerminator()->getOperand(number);
     else
