@@ -125,7 +125,10 @@ std::string partita::tool::findProgram(StringRef folder, std::string &problem) {
   }
   std::string program = inFolder(folder, *name);
   if (!sys::fs::can_execute(program)) {
-    problem = program + ": is not there; 'make -C " + folder.str() + "' builds it";
+    problem = sys::fs::exists(program)
+                  ? program + ": cannot be executed; chmod +x lets it, 'make -B -C " +
+                        folder.str() + "' builds it anew"
+                  : program + ": is not there; 'make -C " + folder.str() + "' builds it";
     return "";
   }
   return program;

@@ -63,9 +63,14 @@ void checkArchitecture(const cudaDeviceProp &gpu) {
 GpuName takeGpu(const cuda::Rendezvous &rendezvous) {
   int count = 0;
   cudaError_t error = cudaGetDeviceCount(&count);
-  if (error != cudaSuccess || count == 0)
+  if (error != cudaSuccess || count == 0) {
+    int driver = 0; // stays 0 without one, which CUDA calls a driver that is too old
+    bool has = cudaDriverGetVersion(&driver) == cudaSuccess && driver > 0;
     fail("no GPU can be used on %s: %s", rendezvous.peers()[size_t(rendezvous.rank())].host.c_str(),
-         error != cudaSuccess ? cudaGetErrorString(error) : "there is none");
+         !has                   ? "no driver of NVIDIA's is there"
+         : error != cudaSuccess ? cudaGetErrorString(error)
+                                : "there is none");
+  }
   const char *visible = std::getenv("CUDA_VISIBLE_DEVICES");
   bool own = count == 1 && visible && *visible;
   int number = rendezvous.localRank();
