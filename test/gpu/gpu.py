@@ -8,9 +8,11 @@ import pathlib
 import random
 import shlex
 import shutil
+import signal
 import socket
 import struct
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -49,6 +51,13 @@ def write_tokens(path, vocabulary, count):
     with open(path, "wb") as file:
         file.write(struct.pack(f"<{count}H", *(int(generator.random() * vocabulary)
                                                for _ in range(count))))
+
+
+def write_whole(path, text):
+    """A file that whoever reads it, or ends this process, finds as it was or as it will be."""
+    part = pathlib.Path(f"{path}.part")
+    part.write_text(text)
+    os.replace(part, path)
 
 
 def losses_of(path):
@@ -101,38 +110,60 @@ def run(command, limit, environment=None, folder=None):
     return run_all([(command, environment)], limit, folder)
 
 
+def end_on_signal():
+    """SIGTERM ends the program as an exception does: with what it had started."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by a signal"))
+
+
+def end(children):
+    """With all that they started, which may want to do the same."""
+    for number, patience in ((signal.SIGTERM, 3), (signal.SIGKILL, None)):
+        for child in children:
+            if child.poll() is None:
+                os.killpg(child.pid, number)
+        until = time.monotonic() + (patience or 0)
+        while patience and any(child.poll() is None for child in children) and time.monotonic() < until:
+            time.sleep(0.02)
+    for child in children:
+        child.wait()
+
+
 def run_all(commands, limit, folder=None):
     """Runs (command, environment) side by side; the first that fails ends the others. The result is
     the first that failed, or the first."""
     start = time.monotonic()
     running = []
-    for command, environment in commands:
-        output = tempfile.TemporaryFile("w+")
-        child = subprocess.Popen([str(word) for word in command], stdout=output, stderr=subprocess.STDOUT,
-                                 stdin=subprocess.DEVNULL, cwd=folder, start_new_session=True,
-                                 env={**os.environ, **(environment or {})})
-        running.append((child, output))
-    worst, late = None, False
-    grace = None  # ranks that have lost one end by themselves, with a message
-    while any(child.poll() is None for child, _ in running):
-        late = time.monotonic() - start > limit
-        failed = [i for i, (child, _) in enumerate(running) if child.poll() not in (None, 0)]
-        if failed and worst is None:
-            worst, grace = failed[0], time.monotonic() + 15
-        if late or (grace and time.monotonic() > grace):
-            for child, _ in running:
-                if child.poll() is None:
-                    os.killpg(child.pid, 9)
-            for child, _ in running:
-                child.wait()
-            break
-        time.sleep(0.02)
+    try:
+        for command, environment in commands:
+            output = tempfile.TemporaryFile("w+")
+            child = subprocess.Popen([str(word) for word in command], stdout=output, stderr=subprocess.STDOUT,
+                                     stdin=subprocess.DEVNULL, cwd=folder, start_new_session=True,
+                                     env={**os.environ, **(environment or {})})
+            running.append((child, output))
+        worst, late = wait_for([child for child, _ in running], start, limit)
+    finally:
+        end([child for child, _ in running])
     seconds = time.monotonic() - start
     if worst is None:
         worst = next((i for i, (child, _) in enumerate(running) if child.returncode != 0), 0)
     child, output = running[worst]
     output.seek(0)
     return Result(child.returncode, output.read(), seconds, limit if late else None)
+
+
+def wait_for(children, start, limit):
+    """Until all have ended, or are late. Returns the first that failed, and whether it is late."""
+    worst, late = None, False
+    grace = None  # ranks that have lost one end by themselves, with a message
+    while any(child.poll() is None for child in children):
+        late = time.monotonic() - start > limit
+        failed = [i for i, child in enumerate(children) if child.poll() not in (None, 0)]
+        if failed and worst is None:
+            worst, grace = failed[0], time.monotonic() + 15
+        if late or (grace and time.monotonic() > grace):
+            break
+        time.sleep(0.02)
+    return worst, late
 
 
 def free_port():

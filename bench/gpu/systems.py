@@ -1,0 +1,218 @@
+"""What bench/gpu/compare measures: one training run of a system, as a dictionary of what was found or a "problem"."""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import statistics
+import struct
+import sys
+import threading
+import time
+
+import gpu
+
+HERE = pathlib.Path(__file__).resolve().parent
+RUNTIME = HERE.parents[1] / "runtime"
+LIMIT = 240  # seconds of a command
+WARMUP = 5
+
+CASES = {  # the most important first; batches from the largest; the products of a layer, OUTxIN
+    "gpt2_124m": dict(batches=[128, 64, 32], sequence=1024, layers=12, vocab=50257, width=768, llmc="d12",
+                      products=["2304x768", "768x768", "3072x768", "768x3072"],
+                      peer=["--layers", 12, "--width", 768, "--heads", 12]),
+    "llama_1b": dict(batches=[8, 4], sequence=4096, layers=16, vocab=50257, width=2048, llmc=None,
+                     products=["2048x2048", "512x2048", "512x2048", "2048x2048", "8192x2048", "8192x2048", "2048x8192"],
+                     peer=["--kind", "llama", "--layers", 16, "--width", 2048, "--heads", 32, "--key-heads", 8,
+                           "--inner", 8192]),
+    "gpt2_1558m": dict(batches=[32, 16], sequence=1024, layers=48, vocab=50257, width=1600, llmc="d48",
+                       products=["4800x1600", "1600x1600", "6400x1600", "1600x6400"],
+                       peer=["--layers", 48, "--width", 1600, "--heads", 25]),
+}
+
+
+class Bench:
+    """Where things are, how many steps are timed, and until when."""
+
+    def __init__(self, pack, nvcc, architecture, steps, llmc_sources=None, seconds=float("inf")):
+        self.pack, self.nvcc, self.architecture, self.steps = pack, nvcc, architecture, steps
+        self.build = pack / "build"
+        self.build.mkdir(parents=True, exist_ok=True)
+        self.llmc_sources = llmc_sources or pack / "llm.c"
+        self.end = time.monotonic() + seconds
+        self.built = {}  # what was built, or why not, by the function that does it
+        self.build_seconds = 0.0
+
+    def left(self):
+        return self.end - time.monotonic()
+
+    def run(self, command, environment=None):
+        return gpu.run(command, max(min(LIMIT, self.left()), 1), environment)
+
+    def once(self, build):
+        """A build's result; its time is no measurement's."""
+        if build not in self.built:
+            start = time.monotonic()
+            self.built[build] = build(self)
+            self.build_seconds += time.monotonic() - start
+        return self.built[build]
+
+
+class Memory:
+    """MiB in use on the GPU at the most while a body runs, less those before; by nvidia-smi."""
+
+    def __enter__(self):
+        self.before, self.most, self.ends = self.now(), 0, False
+        self.thread = threading.Thread(target=self.watch)
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.ends = True
+        self.thread.join()
+
+    @staticmethod
+    def now():
+        return int((gpu.query_gpu(["memory.used"]) or {"memory.used": "0"})["memory.used"])
+
+    def watch(self):
+        while not self.ends:
+            self.most = max(self.most, self.now() - self.before)
+            time.sleep(0.2)
+
+
+def tokens_per_second(seconds, tokens):
+    return tokens / statistics.median(seconds)
+
+
+def tokens_of(bench):
+    path = bench.build / "tokens50257.bin"
+    gpu.write_tokens(path, 50257, gpu.TOKENS)
+    return path
+
+
+def ours(bench, case, batch):
+    folder = bench.pack / "programs" / f"{case}_b{batch}"
+    manifest = folder / "manifest.json"
+    program = folder / json.loads(manifest.read_text())["program"] if manifest.exists() else None
+    if not program or not os.access(program, os.X_OK):
+        return {"problem": f"{folder.name} is not built"}
+    log = bench.build / f"{folder.name}.csv"
+    words = [program, "--data", bench.once(tokens_of), "--init", "seed:1", "--log", log, "--steps"]
+    one = bench.run([*words, 1])
+    if one.problem:
+        return {"problem": one.problem}
+    tuned = bench.run([program, "--tune"])
+    if tuned.problem:
+        return {"problem": f"--tune: {tuned.problem}"}
+    with Memory() as memory:
+        done = bench.run([*words, WARMUP + bench.steps])
+    if done.problem:
+        return {"problem": done.problem}
+    tokens = batch * CASES[case]["sequence"]
+    rates = gpu.column(log, "tokens_per_second")[WARMUP:]
+    at = re.search(r"([\d,]+) bytes less free on the GPU than before: ([\d,]+) as announced", done.output)
+    return {"tokens_per_second": tokens_per_second([tokens / rate for rate in rates], tokens),
+            "memory": memory.most, "start": one.seconds, "said": at.group(0) if at else ""}
+
+
+def build_llmc(bench):
+    """A copy of llm.c, built as its README says, or why not."""
+    if not (bench.llmc_sources / "train_gpt2.cu").exists():
+        return None, "no sources: --llmc DIR"
+    folder = bench.build / "llm.c"
+    shutil.copytree(bench.llmc_sources, folder, dirs_exist_ok=True)
+    cudnn = ["USE_CUDNN=1"] if os.environ.get("CUDNN_FRONTEND_PATH") else []
+    path = os.pathsep.join([os.path.dirname(bench.nvcc), os.environ.get("PATH", "")])
+    done = bench.run(["make", "-C", folder, "train_gpt2cu", "NO_MULTI_GPU=1", *cudnn],
+                     {"GPU_COMPUTE_CAPABILITY": bench.architecture.removeprefix("sm_"), "PATH": path})
+    name = "llm.c with cuDNN" if cudnn else "llm.c without cuDNN"
+    return (None, f"build: {done.problem}") if done.problem else (folder / "train_gpt2cu", name)
+
+
+def llmc_tokens(bench):
+    """The same in llm.c's form: magic, version, number of tokens."""
+    path, data = bench.build / "llmc_tokens.bin", pathlib.Path(bench.once(tokens_of)).read_bytes()
+    path.write_bytes(struct.pack("<256i", 20240520, 1, len(data) // 2, *[0] * 253) + data)
+    return path
+
+
+def llmc(bench, case, batch):
+    model = CASES[case]["llmc"]
+    if not model:
+        return {"problem": "llm.c has no such model"}
+    program, name = bench.once(build_llmc)
+    if not program:
+        return {"problem": name}
+    data, sequence = bench.once(llmc_tokens), CASES[case]["sequence"]
+    with Memory() as memory:
+        done = bench.run([program, "-i", data, "-j", data, "-e", model, "-b", batch, "-t", sequence,
+                          "-d", batch * sequence, "-x", WARMUP + bench.steps, "-v", 1000000, "-m", 1, "-s", 0,
+                          "-h", 0, "-c", 0.1, "-n", 0])
+    (bench.build / f"llmc_{case}_b{batch}.log").write_text(done.output)
+    milliseconds = [float(each) for each in re.findall(r"^step .*?([\d.]+) ms ", done.output, re.M)]
+    if done.problem or len(milliseconds) <= WARMUP:
+        return {"problem": done.problem or "no steps in its output"}
+    return {"tokens_per_second": tokens_per_second([ms / 1e3 for ms in milliseconds[WARMUP:]], batch * sequence),
+            "memory": memory.most, "name": name}
+
+
+def pytorch(bench, case, batch, mode):
+    with Memory() as memory:
+        done = bench.run([sys.executable, HERE / "pytorch_peer.py", *CASES[case]["peer"], "--batch", batch,
+                          "--sequence", CASES[case]["sequence"], "--mode", mode, "--steps", bench.steps,
+                          "--warmup", WARMUP])
+    if done.problem:
+        return {"problem": done.problem}
+    told = json.loads(done.output.strip().splitlines()[-1])
+    return {"tokens_per_second": tokens_per_second(told["seconds"], told["tokens_per_step"]),
+            "memory": memory.most, "start": told["first_step"], "allocated": told["peak_bytes"] >> 20,
+            "name": f"PyTorch {told['torch']}, torch.compile, {mode} bfloat16"}
+
+
+def build_gemm(bench):
+    """The program, or why not."""
+    program, cuda = bench.build / "gemm_ceiling", RUNTIME / "cuda"
+    if program.exists():
+        return program, ""
+    done = bench.run([bench.nvcc, "-std=c++17", "-O3", f"-arch={bench.architecture}", "-diag-suppress=1675",
+                      "-I", RUNTIME / "include", "-I", RUNTIME, "-o", program, HERE / "gemm_ceiling.cu",
+                      *(cuda / "products" / name for name in ("gemm.cpp", "products.cpp", "products_file.cpp",
+                                                              "tuning.cpp", "product_parts.cu")),
+                      *(cuda / "kernels" / name for name in ("convert.cu", "reduce.cu", "copy.cu")),
+                      *(RUNTIME / "common" / name for name in ("types.cpp", "json.cpp", "temporary_file.cpp")),
+                      "-lcublasLt"])
+    (bench.build / "gemm_ceiling.log").write_text(done.output)
+    return (None, f"build: {done.problem}") if done.problem else (program, "")
+
+
+def gemm(bench, case, batch):
+    shape = CASES[case]
+    program, problem = bench.once(build_gemm)
+    if problem:
+        return {"problem": problem}
+    done = bench.run([program, batch * shape["sequence"], shape["layers"], shape["vocab"], shape["width"],
+                      *shape["products"]])
+    if done.problem:
+        return {"problem": done.problem}
+    return {**json.loads(done.output.strip().splitlines()[-1]), "name": "matrix products alone, tuned"}
+
+
+class System:
+    """A line of each case: its function, what the table calls it until it names itself, which of --systems asks
+    for it, how many seconds one takes until one has been measured, and what is built for it in how many."""
+
+    def __init__(self, measure, title, family, seconds, build=None, build_seconds=0):
+        self.measure, self.title, self.family, self.seconds = measure, title, family, seconds
+        self.build, self.build_seconds = build, build_seconds
+
+
+SYSTEMS = {  # of a case, the most important first
+    "ours": System(ours, "Partita", "ours", 60),
+    "llmc": System(llmc, "llm.c", "llmc", 40, build_llmc, 90),
+    "pytorch": System(lambda *of: pytorch(*of, "autocast"), "PyTorch, autocast", "pytorch", 90),
+    "pytorch_pure": System(lambda *of: pytorch(*of, "pure"), "PyTorch, pure bfloat16", "pytorch", 90),
+    "gemm": System(gemm, "matrix products alone", "gemm", 30, build_gemm, 60),
+}
+FAMILIES = list(dict.fromkeys(system.family for system in SYSTEMS.values()))
