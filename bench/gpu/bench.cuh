@@ -32,8 +32,8 @@ __global__ void randomizeElements(T *x, int64_t n, uint64_t seed, float width) {
 }
 
 template <typename T> void randomize(T *x, int64_t n, uint64_t seed, float width) {
-  randomizeElements<<<unsigned((n + 255) / 256), 256>>>(x, n, seed << 40, width);
-  check(cudaGetLastError(), "randomize");
+  PARTITA_RT_LAUNCH(randomizeElements<T>, unsigned((n + 255) / 256), 256, 0, Stream(), x, n,
+                    seed << 40, width);
 }
 
 } // namespace partita_rt::cuda

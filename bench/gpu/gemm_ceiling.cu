@@ -1,15 +1,30 @@
 // The matrix products of a model's training step and nothing else, back to back by cuBLASLt, each
-// by the fastest of its suggestions: what the whole step is measured against. bfloat16, random
-// operands; one JSON line with milliseconds, tokens/s and TFLOP/s.
+// by the fastest of its suggestions: what the whole step is measured against. bfloat16; one JSON
+// line with milliseconds, tokens/s and TFLOP/s.
 //
 //   gemm_ceiling TOKENS LAYERS VOCABULARY WIDTH  OUTxIN...      the products of a layer, forward;
 //   the head is VOCABULARYxWIDTH
+//
+// What is in it: per weight the product forward and two backward, once per layer, and the head's.
+// What is not: attention's own products, and what a product's kernel does beside it. A step of
+// Partita's has bias, GELU, residuals and bias gradients as epilogues of these same products; here
+// they are plain, which costs a product nothing and a step something.
+//
+// As much as possible is in their favour. Leading dimensions are multiples of 8, as Partita's of
+// its logits are: GPT-2's 50257 columns are 50264 apart. The head's logits are made of all tokens
+// at once, as far as they fit, and its weight is the embedding's table, VOCABULARY rows. All layers
+// share their operands, so a small weight may still be in the cache.
+//
+// Operands are random numbers that no product overwrites: a GPU that multiplies infinities or NaNs
+// draws less power, and its clocks are higher.
 
 #include "bench.cuh"
 #include "cuda/products/products.h"
 #include "partita_rt/cuda/kernels.h"
+#include "partita_rt/cuda/shapes.h"
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 using namespace partita_rt;
@@ -17,88 +32,163 @@ using namespace partita_rt::cuda;
 
 namespace {
 
-BFloat16 *numbers(int64_t n) {
-  BFloat16 *x = nullptr;
-  check(cudaMalloc(&x, size_t(n) * sizeof(BFloat16)), "cudaMalloc");
-  randomize(x, n, 0, 1.0f);
-  return x;
-}
+/// Rows of logits that are made at once: 6.6 GB of them, and as much of their gradients.
+constexpr int64_t kHeadRows = 65536;
+
+int64_t padded(int64_t columns) { return classifierStride(columns); }
 
 struct Layer {
   int64_t out, in;
 };
 
-/// y = x w, and of the backward pass dx = dy w^T, dw = x^T dy.
-void products(const Stream &stream, int64_t tokens, Layer l, BFloat16 *x, BFloat16 *w,
-              BFloat16 *y) {
-  gemm(stream, Trans::No, Trans::No, tokens, l.out, l.in, 1.0f, x, l.in, w, l.out, 0.0f, y, l.out);
-  gemm(stream, Trans::No, Trans::Yes, tokens, l.in, l.out, 1.0f, y, l.out, w, l.out, 0.0f, x, l.in);
-  gemm(stream, Trans::Yes, Trans::No, l.in, l.out, tokens, 1.0f, x, l.in, y, l.out, 0.0f, w, l.out);
-}
+struct Matrix {
+  BFloat16 *at = nullptr;
+  int64_t size = 0;
 
-} // namespace
+  void needs(int64_t rows, int64_t columns) { size = std::max(size, rows * padded(columns)); }
+  void allocate() {
+    check(cudaMalloc(reinterpret_cast<void **>(&at), size_t(size) * sizeof(BFloat16)), "cudaMalloc");
+  }
+};
 
-int main(int argc, char **argv) {
+/// Operands, which stay as they are, and results: of as many elements as the largest layer's.
+struct Step {
+  int64_t tokens = 0, layers = 0;
+  std::vector<Layer> block;
+  Layer head{0, 0};
+  Matrix x, w, dy;  ///< operands
+  Matrix y, dx, dw; ///< results
+
+  int64_t headRows() const { return std::min(tokens, kHeadRows); }
+
+  void allocate() {
+    for (Layer l : block) {
+      x.needs(tokens, l.in);
+      w.needs(l.in, l.out);
+      dy.needs(tokens, l.out);
+    }
+    x.needs(tokens, head.in);
+    w.needs(head.out, head.in);
+    dy.needs(headRows(), head.out);
+    dx.size = x.size, dw.size = w.size, y.size = dy.size;
+    uint64_t seed = 0;
+    for (Matrix *matrix : {&x, &w, &dy, &dx, &dw, &y}) {
+      matrix->allocate();
+      randomize(matrix->at, matrix->size, ++seed, 1.0f);
+    }
+  }
+
+  /// y = x w, and of the backward pass dx = dy w^T, dw = x^T dy.
+  void multiply(const Stream &stream, Layer l) const {
+    int64_t in = padded(l.in), out = padded(l.out);
+    gemm(stream, Trans::No, Trans::No, tokens, l.out, l.in, 1.0f, x.at, in, w.at, out, 0.0f, y.at,
+         out);
+    gemm(stream, Trans::No, Trans::Yes, tokens, l.in, l.out, 1.0f, dy.at, out, w.at, out, 0.0f,
+         dx.at, in);
+    gemm(stream, Trans::Yes, Trans::No, l.in, l.out, tokens, 1.0f, x.at, in, dy.at, out, 0.0f,
+         dw.at, out);
+  }
+
+  /// The same with w as the embedding has it, transposed; later rows add to dw.
+  void multiplyHead(const Stream &stream) const {
+    int64_t in = padded(head.in), out = padded(head.out);
+    for (int64_t first = 0; first < tokens; first += headRows()) {
+      int64_t rows = std::min(headRows(), tokens - first);
+      gemm(stream, Trans::No, Trans::Yes, rows, head.out, head.in, 1.0f, x.at + first * in, in,
+           w.at, in, 0.0f, y.at, out);
+      gemm(stream, Trans::No, Trans::No, rows, head.in, head.out, 1.0f, dy.at, out, w.at, in, 0.0f,
+           dx.at + first * in, in);
+      gemm(stream, Trans::Yes, Trans::No, head.out, head.in, rows, 1.0f, dy.at, out,
+           x.at + first * in, in, first > 0 ? 1.0f : 0.0f, dw.at, in);
+    }
+  }
+
+  void run(const Stream &stream, int64_t times) const {
+    for (int64_t i = 0; i < times; ++i)
+      for (Layer layer : block)
+        multiply(stream, layer);
+    multiplyHead(stream);
+  }
+
+  double flops() const {
+    double work = 6.0 * double(head.in * head.out);
+    for (Layer layer : block)
+      work += 6.0 * double(layers) * double(layer.in * layer.out);
+    return work * double(tokens);
+  }
+};
+
+Step read(int argc, char **argv) {
   if (argc < 6) {
     fprintf(stderr, "usage: gemm_ceiling TOKENS LAYERS VOCABULARY WIDTH OUTxIN...\n");
-    return 1;
+    exit(1);
   }
-  int64_t tokens = atoll(argv[1]), layers = atoll(argv[2]);
-  std::vector<Layer> block;
-  Layer head{atoll(argv[3]), atoll(argv[4])};
-  int64_t mostIn = head.in, mostOut = head.out, mostWeight = head.in * head.out;
+  Step step;
+  step.tokens = atoll(argv[1]), step.layers = atoll(argv[2]);
+  step.head = {atoll(argv[3]), atoll(argv[4])};
   for (int i = 5; i < argc; ++i) {
     char *end = nullptr;
     Layer layer{strtoll(argv[i], &end, 10), 0};
     layer.in = *end == 'x' ? atoll(end + 1) : 0;
     if (layer.out < 1 || layer.in < 1) {
       fprintf(stderr, "%s: OUTxIN is expected\n", argv[i]);
-      return 1;
+      exit(1);
     }
-    block.push_back(layer);
-    mostIn = std::max(mostIn, layer.in);
-    mostOut = std::max(mostOut, layer.out);
-    mostWeight = std::max(mostWeight, layer.in * layer.out);
+    step.block.push_back(layer);
   }
-  BFloat16 *x = numbers(tokens * mostIn), *w = numbers(mostWeight), *y = numbers(tokens * mostOut);
+  return step;
+}
+
+/// Infinities in a result are some in operands: then the time says nothing.
+void checkFinite(const Matrix &matrix, const char *name) {
+  std::vector<BFloat16> some(size_t(std::min<int64_t>(matrix.size, 1 << 20)));
+  check(cudaMemcpy(some.data(), matrix.at, some.size() * sizeof(BFloat16), cudaMemcpyDeviceToHost),
+        "cudaMemcpy");
+  for (BFloat16 each : some)
+    if (!std::isfinite(float(each))) {
+      fprintf(stderr, "%s is not finite\n", name);
+      exit(1);
+    }
+}
+
+float median(std::vector<float> times) {
+  std::sort(times.begin(), times.end());
+  return times[times.size() / 2];
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  Step step = read(argc, argv);
+  step.allocate();
+  Stream stream;
+  check(cudaStreamCreate(&stream.handle), "cudaStreamCreate");
+  check(cudaDeviceSynchronize(), "random numbers");
   void *workspace = nullptr;
   check(cudaMalloc(&workspace, kProductsWorkspace), "cudaMalloc");
   Products chosen(workspace, kProductsWorkspace);
-  Stream stream;
   stream.products = &chosen;
   chosen.beginRecording();
-  for (Layer layer : block)
-    products(stream, tokens, layer, x, w, y);
-  products(stream, tokens, head, x, w, y);
+  step.run(stream, 1);
   chosen.tuneRecorded(stream, 5);
-  double work = 6.0 * double(head.in * head.out);
-  for (Layer layer : block)
-    work += 6.0 * double(layers) * double(layer.in * layer.out);
-  auto step = [&] {
-    for (int64_t i = 0; i < layers; ++i)
-      for (Layer layer : block)
-        products(stream, tokens, layer, x, w, y);
-    products(stream, tokens, head, x, w, y);
-  };
   cudaEvent_t begin, end;
   check(cudaEventCreate(&begin), "cudaEventCreate");
   check(cudaEventCreate(&end), "cudaEventCreate");
   std::vector<float> times;
   for (int turn = 0; turn < 8; ++turn) {
-    // What is multiplied must stay finite: fresh numbers each turn.
-    randomize(x, tokens * mostIn, 0, 1.0f);
-    randomize(w, mostWeight, 0, 1.0f);
-    check(cudaEventRecord(begin), "cudaEventRecord");
-    step();
-    check(cudaEventRecord(end), "cudaEventRecord");
+    check(cudaEventRecord(begin, stream.handle), "cudaEventRecord");
+    step.run(stream, step.layers);
+    check(cudaEventRecord(end, stream.handle), "cudaEventRecord");
     check(cudaEventSynchronize(end), "a step of products");
     float ms = 0.0f;
     check(cudaEventElapsedTime(&ms, begin, end), "cudaEventElapsedTime");
     if (turn >= 3)
       times.push_back(ms);
   }
-  std::sort(times.begin(), times.end());
-  double ms = times[times.size() / 2];
+  checkFinite(step.y, "y");
+  checkFinite(step.dx, "dx");
+  checkFinite(step.dw, "dw");
+  double ms = median(times);
   printf("{\"milliseconds\": %.3f, \"tokens_per_second\": %.0f, \"tflops\": %.1f}\n", ms,
-         double(tokens) / ms * 1e3, work * double(tokens) / ms * 1e-9);
+         double(step.tokens) / ms * 1e3, step.flops() / ms * 1e-9);
 }
