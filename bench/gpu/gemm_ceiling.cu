@@ -47,7 +47,9 @@ struct Matrix {
 
   void needs(int64_t rows, int64_t columns) { size = std::max(size, rows * padded(columns)); }
   void allocate() {
-    check(cudaMalloc(reinterpret_cast<void **>(&at), size_t(size) * sizeof(BFloat16)), "cudaMalloc");
+    void *memory = nullptr;
+    check(cudaMalloc(&memory, size_t(size) * sizeof(BFloat16)), "cudaMalloc");
+    at = static_cast<BFloat16 *>(memory);
   }
 };
 
