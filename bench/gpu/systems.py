@@ -92,8 +92,8 @@ def tokens_of(bench):
     return path
 
 
-def ours(bench, case, batch):
-    folder = bench.pack / "programs" / f"{case}_b{batch}"
+def ours(bench, case, batch, variant=""):
+    folder = bench.pack / "programs" / f"{case}_b{batch}{variant}"
     manifest = folder / "manifest.json"
     program = folder / json.loads(manifest.read_text())["program"] if manifest.exists() else None
     if not program or not os.access(program, os.X_OK):
@@ -201,11 +201,12 @@ def gemm(bench, case, batch):
 
 class System:
     """A line of each case: its function, what the table calls it until it names itself, which of --systems asks
-    for it, how many seconds one takes until one has been measured, and what is built for it in how many."""
+    for it, how many seconds one takes until one has been measured, what is built for it in how many, and whether it
+    is measured with the largest batch only."""
 
-    def __init__(self, measure, title, family, seconds, build=None, build_seconds=0):
+    def __init__(self, measure, title, family, seconds, build=None, build_seconds=0, largest_only=False):
         self.measure, self.title, self.family, self.seconds = measure, title, family, seconds
-        self.build, self.build_seconds = build, build_seconds
+        self.build, self.build_seconds, self.largest_only = build, build_seconds, largest_only
 
 
 SYSTEMS = {  # of a case, the most important first
@@ -213,6 +214,8 @@ SYSTEMS = {  # of a case, the most important first
     "llmc": System(llmc, "llm.c", "llmc", 40, build_llmc, 90),
     "pytorch": System(lambda *of: pytorch(*of, "autocast"), "PyTorch, autocast", "pytorch", 90),
     "pytorch_pure": System(lambda *of: pytorch(*of, "pure"), "PyTorch, pure bfloat16", "pytorch", 90),
+    "ours_selective": System(lambda *of: ours(*of, "_selective"), "Partita, --recompute selective", "ours", 60,
+                             largest_only=True),
     "gemm": System(gemm, "matrix products alone", "gemm", 30, build_gemm, 60),
 }
 FAMILIES = list(dict.fromkeys(system.family for system in SYSTEMS.values()))
