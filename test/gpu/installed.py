@@ -1,0 +1,104 @@
+"""Which NCCL and cuDNN programs are built with, and what is there: for nvcc where it looks, or in Python's wheels, whose folder
+Makefiles then get as NCCL_HOME and CUDNN_HOME (runtime/cuda/nvcc.mk). Standard library only."""
+
+import glob
+import importlib.metadata
+import importlib.util
+import os
+import pathlib
+import re
+import subprocess
+
+import gpu
+
+HEADERS = ["/usr/local/include", "/usr/include", "/usr/include/x86_64-linux-gnu"]
+LIBRARIES = ["/usr/local/lib", "/usr/lib/x86_64-linux-gnu", "/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib"]
+
+
+def paths(variable):
+    return [each for each in os.environ.get(variable, "").split(os.pathsep) if each]
+
+
+def first(folders, pattern):
+    """The path of the first such file, or nothing."""
+    return next((found for folder in folders for found in sorted(glob.glob(os.path.join(folder, pattern)))), "")
+
+
+def wheel(package):
+    """The folder of nvidia.PACKAGE in this Python's packages, or nothing."""
+    try:
+        spec = importlib.util.find_spec(f"nvidia.{package}")
+    except ModuleNotFoundError:
+        return ""
+    return next(iter(spec.submodule_search_locations), "") if spec else ""
+
+
+class Library:
+    """NCCL or cuDNN: its header and library where nvcc and the loader look, or in one folder, `home`."""
+
+    def __init__(self, name, prefix, header, library, nvcc, linked):
+        """linked: nvcc must find the library under its name without a version; else a program loads it."""
+        self.name, self.variable = name, f"{prefix}_HOME"
+        cuda = pathlib.Path(nvcc).resolve().parents[1]
+        folders = [cuda / "lib64", cuda / "lib", cuda / "targets/x86_64-linux/lib", *LIBRARIES]
+        headers = [*paths("CPATH"), cuda / "include", cuda / "targets/x86_64-linux/include", *HEADERS]
+        self.home = os.environ.get(self.variable, "")
+        self.header = "" if self.home else first(headers, header)
+        self.library = "" if self.home else first(
+            [*paths("LIBRARY_PATH" if linked else "LD_LIBRARY_PATH"), *folders], library + ("" if linked else ".*"))
+        if not (self.header and self.library):
+            self.home = self.home or wheel(prefix.lower())
+            self.header = first([os.path.join(self.home, "include")], header) if self.home else ""
+            self.library = first([os.path.join(self.home, lib) for lib in ("lib", "lib64")], library + "*") if self.home else ""
+        self.there = bool(self.header and self.library)
+        if not self.there:
+            self.home = ""
+        elif self.home:
+            os.environ[self.variable] = self.home
+        self.version = self.read_version(prefix)
+
+    def read_version(self, prefix):
+        """From the header, or the one beside it that has nothing else."""
+        texts = [pathlib.Path(path).read_text(errors="replace") for path in
+                 (self.header, os.path.join(os.path.dirname(self.header), f"{prefix.lower()}_version.h"))
+                 if self.there and os.path.exists(path)]
+        numbers = [re.search(rf"^#define {prefix}_{part}\s+(\d+)", "\n".join(texts), re.M)
+                   for part in ("MAJOR", "MINOR", "PATCH" if prefix == "NCCL" else "PATCHLEVEL")]
+        return ".".join(each[1] for each in numbers if each)
+
+    def flags(self):
+        """nvcc's, beside what names the library itself."""
+        if not self.home:
+            return []
+        folder = os.path.dirname(self.library)
+        return ["-I", os.path.join(self.home, "include"), f"-L{folder}", "-Xlinker", f"-rpath={folder}"]
+
+    def link(self):
+        return f"-l:{os.path.basename(self.library)}" if self.home else "-l" + self.name.lower()
+
+    def line(self, without):
+        return f"{self.version}, {self.home or self.header}" if self.there else f"not found: {without}"
+
+
+def find(nvcc):
+    return (Library("NCCL", "NCCL", "nccl.h", "libnccl.so", nvcc, linked=True),
+            Library("cuDNN", "CUDNN", "cudnn_graph.h", "libcudnn.so", nvcc, linked=False))
+
+
+def torch_line():
+    try:
+        return importlib.metadata.version("torch")
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed for this python3: its lines of bench will say so"
+
+
+def lines(nvcc, nccl, cudnn):
+    """(name, what was found) of all that a run needs or compares with."""
+    told = subprocess.run([nvcc, "--version"], capture_output=True, text=True).stdout
+    release = re.search(r"release [^\n]*", told)
+    driver = gpu.query_gpu(["driver_version", "name"]) or {}
+    return [("nvcc", f"{nvcc}, {release[0] if release else 'of an unknown version'}"),
+            ("driver", ", ".join(driver.values()) or "not found"),
+            ("NCCL", nccl.line("no program can be built; pip install nvidia-nccl-cu13, or set NCCL_HOME")),
+            ("cuDNN", cudnn.line("attention is our own kernels'; pip install nvidia-cudnn-cu13, or set CUDNN_HOME")),
+            ("PyTorch", torch_line())]
