@@ -4,12 +4,11 @@
 
 #include <nccl.h>
 
-#include "partita_rt/half.h"
+#include "simulated/collective.h"
 #include "simulated/queue.h"
 
 #include <algorithm>
 #include <atomic>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -23,6 +22,9 @@
 #include <vector>
 
 namespace {
+
+using simulated::Collective, simulated::nameOf, simulated::received, simulated::widthOf;
+using Kind = Collective::Kind;
 
 constexpr int kMostRanks = 64;
 
@@ -38,46 +40,8 @@ struct Board {
   Rank ranks[kMostRanks];
 };
 
-enum class Kind : uint8_t { AllReduce, Reduce, Broadcast, ReduceScatter, AllGather };
-const char *const kKinds[] = {"all_reduce", "reduce", "broadcast", "reduce_scatter", "all_gather"};
-
-/// One call; equal on all ranks.
-struct Call {
-  size_t count;
-  int type, op, root;
-  Kind kind;
-};
-struct Operation : Call {
-  const char *from;
-  char *to;
-};
-
 thread_local std::string lastError;
 thread_local int groupDepth = 0;
-
-size_t widthOf(int type) {
-  switch (type) {
-  case ncclFloat16:
-  case ncclBfloat16:
-    return 2;
-  case ncclInt32:
-  case ncclUint32:
-  case ncclFloat32:
-    return 4;
-  case ncclInt64:
-  case ncclUint64:
-  case ncclFloat64:
-    return 8;
-  default:
-    return 1;
-  }
-}
-
-std::string textOf(const Call &call) {
-  return std::string(kKinds[int(call.kind)]) + " of " + std::to_string(call.count) +
-         " elements of type " + std::to_string(call.type) + ", operation " +
-         std::to_string(call.op) + ", root " + std::to_string(call.root);
-}
 
 ncclResult_t wrong(ncclResult_t result, const std::string &text) {
   lastError = text;
@@ -128,89 +92,10 @@ Comm ownerOf(ncclComm_t comm) {
   return nullptr;
 }
 
-//===-- What a collective computes ----------------------------------------------------------===//
+//===-- Contributions -------------------------------------------------------------------------===//
 
-template <typename T, typename S = T>
-void reduce(char *to, const std::vector<const char *> &from, size_t count, int op) {
-  for (size_t i = 0; i < count; ++i) {
-    auto element = [&](size_t r) {
-      T value;
-      std::memcpy(&value, from[r] + i * sizeof(T), sizeof(T));
-      return S(value);
-    };
-    S result = element(0);
-    for (size_t r = 1; r < from.size(); ++r) {
-      S x = element(r);
-      if (op == ncclSum)
-        result = S(result + x);
-      else // as fmaxf: a NaN loses
-        result = x > result || result != result ? x : result;
-    }
-    T rounded = T(result);
-    std::memcpy(to + i * sizeof(T), &rounded, sizeof(T));
-  }
-}
-
-void reduce(char *to, const std::vector<const char *> &from, size_t count, int type, int op) {
-  using namespace partita_rt;
-  switch (type) {
-  case ncclFloat32:
-    return reduce<float>(to, from, count, op);
-  case ncclFloat64:
-    return reduce<double>(to, from, count, op);
-  case ncclFloat16:
-    return reduce<Half, float>(to, from, count, op);
-  case ncclBfloat16:
-    return reduce<BFloat16, float>(to, from, count, op);
-  case ncclInt32:
-    return reduce<int32_t>(to, from, count, op);
-  case ncclInt64:
-    return reduce<int64_t>(to, from, count, op);
-  default:
-    throw std::runtime_error("NCCL: the simulation does not reduce type " + std::to_string(type));
-  }
-}
-
-/// Elements that a rank contributes to a call.
-size_t given(const Call &call, int rank, int size) {
-  switch (call.kind) {
-  case Kind::ReduceScatter:
-    return call.count * size_t(size);
-  case Kind::Broadcast:
-    return rank == call.root ? call.count : 0;
-  default:
-    return call.count;
-  }
-}
-
-/// Elements that it receives.
-size_t received(const Call &call, int rank, int size) {
-  switch (call.kind) {
-  case Kind::AllGather:
-    return call.count * size_t(size);
-  case Kind::Reduce:
-    return rank == call.root ? call.count : 0;
-  default:
-    return call.count;
-  }
-}
-
-/// The calls, then what each of them reads.
-void give(ncclComm &comm, const std::vector<Operation> &operations) {
-  std::string text;
-  for (const Operation &each : operations) {
-    Call call;
-    std::memset(static_cast<void *>(&call), 0, sizeof(call)); // padding is compared too
-    call.count = each.count;
-    call.type = each.type;
-    call.op = each.op;
-    call.root = each.root;
-    call.kind = each.kind;
-    text.append(reinterpret_cast<const char *>(&call), sizeof(call));
-  }
-  for (const Operation &each : operations)
-    if (size_t n = given(each, comm.rank, comm.size))
-      text.append(each.from, n * widthOf(each.type));
+void give(ncclComm &comm, const std::vector<Collective> &operations) {
+  std::string text = simulated::contribution(operations, comm.rank, comm.size);
   int file = comm.files[size_t(comm.rank)];
   for (size_t at = 0; at < text.size();) {
     ssize_t n = pwrite(file, text.data() + at, text.size() - at, off_t(at));
@@ -234,58 +119,11 @@ std::string readContribution(const ncclComm &comm, int rank) {
   return text;
 }
 
-void compare(const std::vector<std::string> &texts, size_t calls) {
-  for (size_t r = 1; r < texts.size(); ++r)
-    for (size_t c = 0; c < calls; ++c) {
-      Call mine, other;
-      std::memcpy(static_cast<void *>(&mine), texts[0].data() + c * sizeof(Call), sizeof(Call));
-      if (texts[r].size() >= (c + 1) * sizeof(Call))
-        std::memcpy(static_cast<void *>(&other), texts[r].data() + c * sizeof(Call), sizeof(Call));
-      else
-        throw std::runtime_error("NCCL: rank " + std::to_string(r) + " has fewer calls in a group");
-      if (std::memcmp(&mine, &other, sizeof(Call)) != 0)
-        throw std::runtime_error("NCCL would hang or compute nonsense: rank 0 is at " +
-                                 textOf(mine) + "; rank " + std::to_string(r) + " at " +
-                                 textOf(other));
-    }
-}
-
-void take(ncclComm &comm, const std::vector<Operation> &operations) {
+void take(ncclComm &comm, const std::vector<Collective> &operations) {
   std::vector<std::string> texts;
   for (int r = 0; r < comm.size; ++r)
     texts.push_back(readContribution(comm, r));
-  compare(texts, operations.size());
-  std::vector<size_t> at(texts.size(), operations.size() * sizeof(Call));
-  for (const Operation &each : operations) {
-    size_t width = widthOf(each.type);
-    std::vector<const char *> from;
-    for (int r = 0; r < comm.size; ++r) {
-      from.push_back(texts[size_t(r)].data() + at[size_t(r)]);
-      at[size_t(r)] += given(each, r, comm.size) * width;
-      if (at[size_t(r)] > texts[size_t(r)].size())
-        throw std::runtime_error("NCCL would hang or compute nonsense: the ranks' groups differ");
-    }
-    switch (each.kind) {
-    case Kind::ReduceScatter:
-      for (const char *&x : from)
-        x += size_t(comm.rank) * each.count * width;
-      [[fallthrough]];
-    case Kind::AllReduce:
-      reduce(each.to, from, each.count, each.type, each.op);
-      break;
-    case Kind::Reduce:
-      if (comm.rank == each.root)
-        reduce(each.to, from, each.count, each.type, each.op);
-      break;
-    case Kind::Broadcast:
-      std::memcpy(each.to, from[size_t(each.root)], each.count * width);
-      break;
-    case Kind::AllGather:
-      for (size_t r = 0; r < from.size(); ++r)
-        std::memcpy(each.to + r * each.count * width, from[r], each.count * width);
-      break;
-    }
-  }
+  simulated::compute(operations, comm.rank, texts);
   comm.board->ranks[comm.rank].taken.store(comm.number, std::memory_order_release);
 }
 
@@ -294,7 +132,7 @@ void take(ncclComm &comm, const std::vector<Operation> &operations) {
 struct Queued {
   Comm comm;
   cudaStream_t stream;
-  std::vector<Operation> operations;
+  std::vector<Collective> operations;
   bool captured = false;
   ~Queued() {
     if (captured)
@@ -308,7 +146,7 @@ ncclResult_t submit(Queued all) {
   if (comm.stream && comm.stream != all.stream)
     return wrong(ncclInvalidUsage, "the runtime uses a communicator on one stream");
   comm.stream = all.stream;
-  std::string name = std::string(kKinds[int(all.operations[0].kind)]) + " of " +
+  std::string name = std::string(nameOf(all.operations[0].kind)) + " of " +
                      std::to_string(all.operations.size()) + " parts, rank " +
                      std::to_string(comm.rank) + " of " + std::to_string(comm.size);
   auto state = std::make_shared<Queued>(std::move(all));
@@ -329,11 +167,11 @@ ncclResult_t submit(Queued all) {
 
 bool overlap(const char *a, size_t n, const char *b, size_t m) { return a < b + m && b < a + n; }
 
-ncclResult_t call(ncclComm_t handle, cudaStream_t stream, Operation operation) {
+ncclResult_t call(ncclComm_t handle, cudaStream_t stream, Collective operation) {
   Comm comm = ownerOf(handle);
   if (!comm)
     return wrong(ncclInvalidArgument, "no communicator");
-  const char *what = kKinds[int(operation.kind)];
+  const char *what = nameOf(operation.kind);
   size_t width = widthOf(operation.type);
   size_t in = given(operation, comm->rank, comm->size) * width;
   size_t out = received(operation, comm->rank, comm->size) * width;
@@ -367,9 +205,9 @@ ncclResult_t call(ncclComm_t handle, cudaStream_t stream, Operation operation) {
   return submit(std::move(all));
 }
 
-Operation operationOf(Kind kind, const void *from, void *to, size_t count, int type, int op,
+Collective collectiveOf(Kind kind, const void *from, void *to, size_t count, int type, int op,
                       int root) {
-  Operation result{};
+  Collective result{};
   result.kind = kind;
   result.from = static_cast<const char *>(from);
   result.to = static_cast<char *>(to);
@@ -416,23 +254,23 @@ ncclResult_t ncclGroupEnd() {
 
 ncclResult_t ncclAllReduce(const void *from, void *to, size_t count, ncclDataType_t type,
                            ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
-  return call(comm, stream, operationOf(Kind::AllReduce, from, to, count, type, op, 0));
+  return call(comm, stream, collectiveOf(Kind::AllReduce, from, to, count, type, op, 0));
 }
 ncclResult_t ncclReduce(const void *from, void *to, size_t count, ncclDataType_t type,
                         ncclRedOp_t op, int root, ncclComm_t comm, cudaStream_t stream) {
-  return call(comm, stream, operationOf(Kind::Reduce, from, to, count, type, op, root));
+  return call(comm, stream, collectiveOf(Kind::Reduce, from, to, count, type, op, root));
 }
 ncclResult_t ncclBroadcast(const void *from, void *to, size_t count, ncclDataType_t type, int root,
                            ncclComm_t comm, cudaStream_t stream) {
-  return call(comm, stream, operationOf(Kind::Broadcast, from, to, count, type, 0, root));
+  return call(comm, stream, collectiveOf(Kind::Broadcast, from, to, count, type, 0, root));
 }
 ncclResult_t ncclReduceScatter(const void *from, void *to, size_t count, ncclDataType_t type,
                                ncclRedOp_t op, ncclComm_t comm, cudaStream_t stream) {
-  return call(comm, stream, operationOf(Kind::ReduceScatter, from, to, count, type, op, 0));
+  return call(comm, stream, collectiveOf(Kind::ReduceScatter, from, to, count, type, op, 0));
 }
 ncclResult_t ncclAllGather(const void *from, void *to, size_t count, ncclDataType_t type,
                            ncclComm_t comm, cudaStream_t stream) {
-  return call(comm, stream, operationOf(Kind::AllGather, from, to, count, type, 0, 0));
+  return call(comm, stream, collectiveOf(Kind::AllGather, from, to, count, type, 0, 0));
 }
 
 ncclResult_t ncclGetVersion(int *version) {

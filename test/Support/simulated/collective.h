@@ -1,0 +1,41 @@
+// What a simulated NCCL's collective is, and what it computes of all ranks' contributions.
+
+#ifndef PARTITA_TEST_SIMULATED_COLLECTIVE_H
+#define PARTITA_TEST_SIMULATED_COLLECTIVE_H
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace simulated {
+
+/// One call; equal on all ranks.
+struct CollectiveCall {
+  enum class Kind : uint8_t { AllReduce, Reduce, Broadcast, ReduceScatter, AllGather };
+  size_t count;
+  int type, op, root; ///< type: an ncclDataType_t; op: an ncclRedOp_t
+  Kind kind;
+};
+struct Collective : CollectiveCall {
+  const char *from;
+  char *to;
+};
+
+const char *nameOf(CollectiveCall::Kind kind);
+/// Bytes of an element.
+size_t widthOf(int type);
+/// Elements that a rank of so many contributes to a call, and that it receives.
+size_t given(const CollectiveCall &call, int rank, int size);
+size_t received(const CollectiveCall &call, int rank, int size);
+
+/// What a rank contributes to a group: the calls, then what each of them reads.
+std::string contribution(const std::vector<Collective> &group, int rank, int size);
+/// Writes a rank's results, from the contributions of all ranks: sums in the order of the ranks, in
+/// float for 16-bit types, rounded once. Throws std::runtime_error where the ranks' calls differ.
+void compute(const std::vector<Collective> &group, int rank,
+             const std::vector<std::string> &contributions);
+
+} // namespace simulated
+
+#endif // PARTITA_TEST_SIMULATED_COLLECTIVE_H
