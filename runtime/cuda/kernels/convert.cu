@@ -64,9 +64,13 @@ template <typename G, typename T> struct Accumulate {
   G *sum;
   const T *x;
   __device__ void operator()(int64_t first, int count) const {
+    Pack<G, kPack> before;
+    Pack<T, kPack> more;
+    loadBits(before, sum + first, count);
+    loadBits(more, x + first, count);
     float a[kPack], b[kPack];
-    load(a, sum + first, count);
-    load(b, x + first, count);
+    widen(a, before);
+    widen(b, more);
 #pragma unroll
     for (int i = 0; i < kPack; ++i)
       a[i] += b[i];

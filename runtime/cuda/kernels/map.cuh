@@ -80,10 +80,12 @@ template <int kLoops> struct PackPlace {
   }
 };
 
-/// A thread's pack of an operand.
+/// A thread's pack of an operand: read by the constructor, used from widen() on, so that the packs
+/// of all operands are under way before the first is waited for.
 template <int N, typename Operand> struct Held {
   using T = typename Operand::Type;
   T *at;
+  Pack<std::remove_const_t<T>, N> bits;
   Lane<T> values[Operand::step ? N : 1];
 
   template <int kLoops>
@@ -93,9 +95,13 @@ template <int N, typename Operand> struct Held {
     for (int loop = 0; loop < Operand::outer; ++loop)
       at += place.outer[loop] * operand.strides[loop];
     if constexpr (Operand::isRead && Operand::step)
-      load(values, at, place.count);
+      loadBits(bits, at, place.count);
     else if constexpr (Operand::isRead)
       values[0] = Lane<T>(*at);
+  }
+  __device__ void widen() {
+    if constexpr (Operand::isRead && Operand::step)
+      cuda::widen(values, bits);
   }
   __device__ Lane<T> &operator[](int i) { return values[Operand::step ? i : 0]; }
   __device__ void storeResult(int count) const {
@@ -106,6 +112,7 @@ template <int N, typename Operand> struct Held {
 
 template <int N, typename Element, typename... Packs>
 __device__ void mapPack(const Element &element, int count, Packs... packs) {
+  (packs.widen(), ...);
 #pragma unroll
   for (int i = 0; i < N; ++i)
     element(packs[i]...); // what lies behind `count` is not stored

@@ -30,6 +30,7 @@ __global__ void __launch_bounds__(kMostRowThreads)
   if (row >= rows) // whole warps, in blocks of rows that need no barrier
     return;
   Row<T, kHeld> in(x + row * width, width);
+  in.widen();
   float m = 0.0f;
   if constexpr (kCentered) {
     float sum = 0.0f;
@@ -108,6 +109,8 @@ __global__ void __launch_bounds__(kMostRowThreads)
   float dweight[kHeld > 0 ? kHeld : 1][kPack] = {}, dbias[kHeld > 0 ? kHeld : 1][kPack] = {};
   for (int64_t row = int64_t(blockIdx.x) * blockDim.y + threadIdx.y; row < in.rows; row += stride) {
     Row<T, kHeld> dy(in.dy + row * width, width), x(in.x + row * width, width);
+    dy.widen();
+    x.widen();
     float m = in.meanOf(row), s = in.rstd[row], sum = 0.0f, dot = 0.0f;
     forPacks<kHeld>(width, [&](int k, int64_t first, int count) {
       float(&g)[kPack] = dy.pack(k, first, count), (&v)[kPack] = x.pack(k, first, count), w[kPack];
@@ -162,10 +165,14 @@ __global__ void __launch_bounds__(kMostRowThreads)
 /// The sums of columns of rows that are too wide for registers. `kBias`: of dy alone.
 template <typename T, bool kBias> __global__ void normColumns(float *partials, NormRows<T> in) {
   partialColumns(partials, in.rows, in.width, [&](int64_t row, int64_t first, float(&x)[kPack]) {
-    load(x, in.dy + row * in.width + first, in.width - first);
+    Pack<T, kPack> dy, bits;
+    loadBits(dy, in.dy + row * in.width + first, in.width - first);
+    if constexpr (!kBias)
+      loadBits(bits, in.x + row * in.width + first, in.width - first);
+    widen(x, dy);
     if constexpr (!kBias) {
       float v[kPack], m = in.meanOf(row), s = in.rstd[row];
-      load(v, in.x + row * in.width + first, in.width - first);
+      widen(v, bits);
 #pragma unroll
       for (int i = 0; i < kPack; ++i)
         x[i] *= (v[i] - m) * s;

@@ -55,20 +55,52 @@ __device__ inline void storeAligned(T *p, const Pack<T, N> &pack) {
       to[i] = from[i];
 }
 
+/// A copy in whole accesses: the compiler, too, sees words between a load and widen(). Of elements
+/// it would take words apart, and wait for them, at the end of each branch that loads.
+template <typename T, int N>
+__device__ inline void copyWords(Pack<T, N> &to, const Pack<T, N> &from) {
+  using Type = typename Access<kAccess<T, N>>::Type;
+#pragma unroll
+  for (int i = 0; i < Pack<T, N>::kParts; ++i)
+    reinterpret_cast<Type *>(&to)[i] = reinterpret_cast<const Type *>(&from)[i];
+}
+
+/// x = the pack's elements. X: float, or T itself.
+template <typename X, typename T, int N>
+__device__ inline void widen(X (&x)[N], const Pack<T, N> &pack) {
+  Pack<T, N> bits;
+  copyWords(bits, pack);
+#pragma unroll
+  for (int i = 0; i < N; ++i)
+    x[i] = bits.values[i];
+}
+
+/// p[0 .. count), one by one, and `rest` behind.
+template <typename T, int N>
+__device__ inline void loadSingly(Pack<T, N> &pack, const T *p, int64_t count, T rest) {
+  Pack<T, N> bits;
+#pragma unroll
+  for (int i = 0; i < N; ++i)
+    bits.values[i] = i < count ? p[i] : rest;
+  copyWords(pack, bits);
+}
+
+/// The bits of p[0 .. count), count <= N; `rest` behind. Uses none of them, so that a kernel which
+/// loads several packs before it widens the first waits for memory once.
+template <Use use = Use::Again, typename T, int N>
+__device__ inline void loadBits(Pack<T, N> &pack, const T *p, int64_t count, T rest = T(0)) {
+  if (count >= N && isAligned<kAccess<T, N>>(p))
+    loadAligned<use>(pack, p);
+  else
+    loadSingly(pack, p, count, rest);
+}
+
 /// x = p[0 .. count), count <= N; `rest` behind. X: float, or T itself.
 template <Use use = Use::Again, typename X, typename T, int N>
 __device__ inline void load(X (&x)[N], const T *p, int64_t count, X rest = X(0)) {
-  if (count >= N && isAligned<kAccess<T, N>>(p)) {
-    Pack<T, N> pack;
-    loadAligned<use>(pack, p);
-#pragma unroll
-    for (int i = 0; i < N; ++i)
-      x[i] = pack.values[i];
-    return;
-  }
-#pragma unroll
-  for (int i = 0; i < N; ++i)
-    x[i] = i < count ? X(p[i]) : rest;
+  Pack<T, N> pack;
+  loadBits<use>(pack, p, count, T(rest));
+  widen(x, pack);
 }
 
 /// p[0 .. count) = x, rounded once.

@@ -19,9 +19,12 @@ template <typename T> __global__ void rotateHalves(T *y, const T *x, int64_t row
     return;
   x += row * 2 * half + first;
   y += row * 2 * half + first;
+  Pack<T, kPack> firsts, seconds;
+  loadBits(firsts, x, count);
+  loadBits(seconds, x + half, count);
   float a[kPack], b[kPack];
-  load(a, x, count);
-  load(b, x + half, count);
+  widen(a, firsts);
+  widen(b, seconds);
 #pragma unroll
   for (float &each : b)
     each = -each;
@@ -102,13 +105,16 @@ __global__ void rotaryHalves(RotaryRow<T> at, RotaryLoops loops, int64_t rows, i
   if (row >= rows)
     return;
   at.find(row, loops);
+  Pack<T, kPack> firsts, seconds;
+  loadBits(firsts, at.x + first, count);
+  loadBits(seconds, at.x + half + first, count);
   float a[kPack], b[kPack], cosA[kPack], cosB[kPack], sinA[kPack], sinB[kPack];
-  load(a, at.x + first, count);
-  load(b, at.x + half + first, count);
   load(cosA, at.cos + first, count);
   load(cosB, at.cos + half + first, count);
   load(sinA, at.sin + first, count);
   load(sinB, at.sin + half + first, count);
+  widen(a, firsts);
+  widen(b, seconds);
 #pragma unroll
   for (int i = 0; i < kPack; ++i)
     turnPair<turn>(a[i], b[i], cosA[i], cosB[i], sinA[i], sinB[i]);
@@ -124,10 +130,12 @@ __global__ void rotaryInterleaved(RotaryRow<T> at, RotaryLoops loops, int64_t ro
   if (row >= rows)
     return;
   at.find(row, loops);
+  Pack<T, kPack> bits;
+  loadBits(bits, at.x + first, count);
   float v[kPack], cos[kPack], sin[kPack];
-  load(v, at.x + first, count);
   load(cos, at.cos + first, count);
   load(sin, at.sin + first, count);
+  widen(v, bits);
 #pragma unroll
   for (int i = 0; i < kPack; i += 2)
     turnPair<turn>(v[i], v[i + 1], cos[i], cos[i + 1], sin[i], sin[i + 1]);

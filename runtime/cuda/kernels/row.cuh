@@ -41,16 +41,36 @@ template <int kHeld, typename Body> __device__ inline void forPacks(int64_t widt
   }
 }
 
-/// A row's elements as floats: in registers, or read anew in every sweep where kHeld is 0.
+/// The packs of a row that are its thread's, zeros behind the row. One question for all of them:
+/// are they whole and aligned? And no use of any, so that all are under way before the first
+/// arrives.
+template <typename T, int kHeld>
+__device__ inline void loadRow(Pack<T, kPack> (&packs)[kHeld], const T *data, int64_t width) {
+  if (width % kPack == 0 && isAligned<kAccess<T, kPack>>(data))
+    forPacks<kHeld>(width, [&](int k, int64_t first, int) { loadAligned(packs[k], data + first); });
+  else
+    forPacks<kHeld>(width, [&](int k, int64_t first, int count) {
+      loadSingly(packs[k], data + first, count, T(0));
+    });
+}
+
+/// A row's elements as floats: in registers, or read anew in every sweep where kHeld is 0. The
+/// constructor has them loaded, widen() waits for them: other rows are loaded in between.
 template <typename T, int kHeld> struct Row {
   const T *data;
   int64_t width;
+  Pack<T, kPack> bits[kHeld > 0 ? kHeld : 1] = {};
   float held[kHeld > 0 ? kHeld : 1][kPack];
 
   __device__ Row(const T *data, int64_t width) : data(data), width(width) {
     if constexpr (kHeld > 0)
-      forPacks<kHeld>(width,
-                      [&](int k, int64_t first, int count) { load(held[k], data + first, count); });
+      loadRow(bits, data, width);
+  }
+  __device__ void widen() {
+    if constexpr (kHeld > 0)
+#pragma unroll
+      for (int k = 0; k < kHeld; ++k)
+        cuda::widen(held[k], bits[k]);
   }
   /// The pack that forPacks calls k and first; elements behind the row are 0.
   __device__ float (&pack(int k, int64_t first, int count))[kPack] {

@@ -20,6 +20,7 @@ __global__ void __launch_bounds__(kMostRowThreads)
   if (row >= rows) // whole warps, in blocks of rows that need no barrier
     return;
   Row<T, kHeld> in(x + row * width, width);
+  in.widen();
   float largest = Largest::kNone;
   forPacks<kHeld>(width, [&](int k, int64_t first, int count) {
     float(&v)[kPack] = in.pack(k, first, count);
@@ -59,6 +60,8 @@ __global__ void __launch_bounds__(kMostRowThreads)
   if (row >= rows)
     return;
   Row<T, kHeld> gradient(dy + row * width, width), value(y + row * width, width);
+  gradient.widen();
+  value.widen();
   float dot = 0.0f;
   forPacks<kHeld>(width, [&](int k, int64_t first, int count) {
     float(&g)[kPack] = gradient.pack(k, first, count), (&p)[kPack] = value.pack(k, first, count);

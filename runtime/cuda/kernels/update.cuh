@@ -31,6 +31,7 @@ static_assert(kUpdateBlock == kWholeBlock, "a block of an update is one of a sum
 
 template <typename Element, typename... Packs>
 __device__ void updatePack(const Element &element, int64_t first, int count, Packs... packs) {
+  (packs.widen(), ...);
 #pragma unroll
   for (int i = 0; i < kUpdatePack; ++i)
     if (i < count)
@@ -70,6 +71,7 @@ void updateElements(const Stream &stream, int64_t n, const Step &step,
 template <int kSums, typename Element, typename... Packs>
 __device__ void addSquares(const Element &element, double (&sums)[kSums], int64_t first, int count,
                            Packs... packs) {
+  (packs.widen(), ...);
 #pragma unroll
   for (int i = 0; i < kUpdatePack; ++i)
     if (i < count)

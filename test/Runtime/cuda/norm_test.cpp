@@ -9,9 +9,11 @@ namespace {
 struct Size {
   int64_t rows, width, offset;
 };
-/// One warp per row and a block per row, held in registers or not; odd widths and addresses.
-constexpr Size kSizes[] = {{1, 1, 0},    {5, 7, 0},     {33, 64, 0},  {9, 100, 3}, {40, 385, 0},
-                           {3, 1031, 1}, {21, 1200, 0}, {2, 8200, 0}, {0, 8, 0}};
+/// One warp per row and a block per row, held in registers or not; whole packs, aligned or not, odd
+/// widths and addresses.
+constexpr Size kSizes[] = {{1, 1, 0},     {5, 7, 0},    {33, 64, 0},  {9, 100, 3},
+                           {40, 385, 0},  {19, 768, 0}, {7, 768, 4},  {3, 1031, 1},
+                           {21, 1200, 0}, {5, 2048, 1}, {2, 8200, 0}, {0, 8, 0}};
 
 /// What the kernels make of float operands, and what they read.
 struct Results {
