@@ -9,9 +9,9 @@
 // CPU, not differences of sums.
 //
 // Backward: one read of dy and x, one write of dx (3 * sizeof(T) bytes per element), in one pass:
-// a block takes every gridDim-th row and keeps the sums of its columns in registers, which go to
-// scratch memory once and are added up by a second launch. Rows wider than 8192 are read again
-// for the columns.
+// a block takes every gridDim-th row, or eight of them, a warp each, and keeps the sums of its
+// columns in registers and the weight in shared memory. The sums go to scratch memory once and are
+// added up by a second launch. Rows wider than 8192 are read again for the columns.
 
 #include "partita_rt/cuda/kernels.h"
 
@@ -96,61 +96,101 @@ template <typename T> struct NormRows {
   __device__ float meanOf(int64_t row) const { return mean ? mean[row] : 0.0f; }
 };
 
+/// What the rows of a block are multiplied by: held rows read it from shared memory, as floats and
+/// with ones if there is none; others from where it stands.
+template <typename T, int kHeld> struct NormWeight {
+  FloatOrArray<const T> weight;
+  ColumnPack *shared;
+
+  __device__ NormWeight(FloatOrArray<const T> weight, ColumnPack *shared, int64_t width)
+      : weight(weight), shared(shared) {
+    if constexpr (kHeld == 0)
+      return;
+    if (threadIdx.y == 0)
+      forPacks<kHeld>(width, [&](int, int64_t first, int count) {
+        ColumnPack w;
+        loadAt(w.values, first, count);
+        copyWords(shared[first / kPack], w);
+      });
+    __syncthreads();
+  }
+  __device__ void loadAt(float (&w)[kPack], int64_t first, int count) const {
+    if (weight)
+      return weight.loadAt(w, first, count);
+#pragma unroll
+    for (float &each : w)
+      each = 1.0f;
+  }
+  __device__ void read(float (&w)[kPack], int64_t first, int count) const {
+    if constexpr (kHeld > 0)
+      widen(w, shared[first / kPack]);
+    else
+      loadAt(w, first, count);
+  }
+};
+
+/// Threads of a block of normBackward: of one row, or of rows that have a warp each; and how many
+/// blocks a multiprocessor should have room for. Rows of three packs of floats leave room for one.
+template <int kHeld>
+constexpr int kBackwardThreads = kHeld > 2 ? kRowsBackward *kWarp : kMostRowThreads;
+template <typename T, int kHeld>
+constexpr int kBackwardBlocks = kHeld > 2 && sizeof(T) == 2 ? 2 : 1;
+
 /// dx = rstd * (g - mean(g) - xhat * mean(g xhat)) with g = dy * weight, without the middle term
 /// where no mean was subtracted. partials: null, or the block's sums of dy * xhat [gridDim, width]
 /// and behind them those of dy.
 template <typename T, int kHeld>
-__global__ void __launch_bounds__(kMostRowThreads)
-    normBackward(T *dx, float *partials, NormRows<T> in, FloatOrArray<const T> weight,
+__global__ void __launch_bounds__(kBackwardThreads<kHeld>, kBackwardBlocks<T, kHeld>)
+    normBackward(T *dx, float *partials, NormRows<T> in, FloatOrArray<const T> weights,
                  Write write) {
   PARTITA_RT_DYNAMIC_SHARED(dynamic);
-  __shared__ float space[kWarp];
+  __shared__ float space[2 * kWarp];
   int64_t width = in.width, stride = int64_t(gridDim.x) * blockDim.y;
+  NormWeight<T, kHeld> weight(weights, reinterpret_cast<ColumnPack *>(dynamic), width);
   float dweight[kHeld > 0 ? kHeld : 1][kPack] = {}, dbias[kHeld > 0 ? kHeld : 1][kPack] = {};
   for (int64_t row = int64_t(blockIdx.x) * blockDim.y + threadIdx.y; row < in.rows; row += stride) {
-    Row<T, kHeld> dy(in.dy + row * width, width), x(in.x + row * width, width);
-    dy.widen();
-    x.widen();
-    float m = in.meanOf(row), s = in.rstd[row], sum = 0.0f, dot = 0.0f;
+    RowBits<T, kHeld> dy(in.dy + row * width, width), x(in.x + row * width, width);
+    T *out = dx ? dx + row * width : nullptr;
+    RowBits<T, kHeld> before(out, out && write == Write::Add ? width : 0);
+    float m = in.meanOf(row), s = in.rstd[row], sums[2] = {}; // of g and of g * xhat
     forPacks<kHeld>(width, [&](int k, int64_t first, int count) {
-      float(&g)[kPack] = dy.pack(k, first, count), (&v)[kPack] = x.pack(k, first, count), w[kPack];
-      if (weight)
-        weight.loadAt(w, first, count);
+      float g[kPack], v[kPack], w[kPack];
+      dy.read(g, k, first, count);
+      x.read(v, k, first, count);
+      weight.read(w, first, count);
 #pragma unroll
       for (int i = 0; i < kPack; ++i) {
-        float xhat = (v[i] - m) * s, weighted = weight ? g[i] * w[i] : g[i]; // 0 behind the row
-        sum += weighted;
-        dot += weighted * xhat;
+        float xhat = (v[i] - m) * s, weighted = g[i] * w[i]; // 0 behind the row
+        sums[0] += weighted;
+        sums[1] += weighted * xhat;
         if constexpr (kHeld > 0) {
           dweight[k][i] += g[i] * xhat;
           dbias[k][i] += g[i];
         }
       }
     });
-    float meanG = in.mean ? overRow<Sum>(sum, space) / float(width) : 0.0f;
-    float meanDot = overRow<Sum>(dot, space) / float(width);
-    if (!dx)
+    overRow<Sum>(sums, space);
+    float meanG = in.mean ? sums[0] / float(width) : 0.0f, meanDot = sums[1] / float(width);
+    if (!out)
       continue;
-    T *out = dx + row * width;
     forPacks<kHeld>(width, [&](int k, int64_t first, int count) {
-      float(&g)[kPack] = dy.pack(k, first, count), (&v)[kPack] = x.pack(k, first, count), w[kPack];
-      float value[kPack] = {};
-      if (weight)
-        weight.loadAt(w, first, count);
+      float g[kPack], v[kPack], w[kPack], value[kPack] = {};
+      dy.read(g, k, first, count);
+      x.read(v, k, first, count);
+      weight.read(w, first, count);
       if (write == Write::Add)
-        load(value, out + first, count);
+        before.read(value, k, first, count);
 #pragma unroll
-      for (int i = 0; i < kPack; ++i) {
-        float weighted = weight ? g[i] * w[i] : g[i];
-        value[i] += (weighted - meanG - (v[i] - m) * s * meanDot) * s;
-      }
+      for (int i = 0; i < kPack; ++i)
+        value[i] += (g[i] * w[i] - meanG - (v[i] - m) * s * meanDot) * s;
       store(out + first, value, count);
     });
   }
   if constexpr (kHeld > 0) {
     if (!partials)
       return;
-    auto *rowSums = reinterpret_cast<float *>(dynamic);
+    auto *rowSums = reinterpret_cast<ColumnPack *>(dynamic);
+    __syncthreads(); // the weight's memory becomes theirs
     forPacks<kHeld>(int64_t(kHeld) * blockDim.x * kPack, [&](int k, int64_t first, int) {
       addRowsOfBlock(dweight[k], rowSums);
       addRowsOfBlock(dbias[k], rowSums);
@@ -180,6 +220,14 @@ template <typename T, bool kBias> __global__ void normColumns(float *partials, N
   });
 }
 
+/// body(n): n packs per thread of a row that is held, else 0; a constant.
+template <typename Body> void withHeldBackward(int64_t width, Body body) {
+  if (heldPacksBackward(width) == 3)
+    body(std::integral_constant<int, 3>());
+  else
+    withHeld<2>(backwardShape(width).held, body);
+}
+
 template <typename T>
 void launchNormBackward(const Stream &stream, T *dx, FloatOrArray<T> dweight, FloatOrArray<T> dbias,
                         const NormRows<T> &in, FloatOrArray<const T> weight, Write write,
@@ -198,17 +246,14 @@ void launchNormBackward(const Stream &stream, T *dx, FloatOrArray<T> dweight, Fl
     PARTITA_RT_LAUNCH((normColumns<T, true>), grid, block, 0, stream, partials + parts * width, in);
   }
   if (rows > 0 && (dx || (wanted && shape.held)))
-    withHeld<kHeldPacksBackward>(shape.held, [&](auto held) {
+    withHeldBackward(width, [&](auto held) {
+      int64_t packs = most(rowSumSpace(shape.threads, shape.rows), held() * shape.threads);
       PARTITA_RT_LAUNCH((normBackward<T, held()>), gridOf(blocks), blockOf(shape),
-                        shape.threads * kPack * 4, stream, dx, shape.held ? partials : nullptr, in,
+                        packs * sizeof(ColumnPack), stream, dx, shape.held ? partials : nullptr, in,
                         weight, dxWrite);
     });
-  if (rows == 0)
-    parts = 0;
-  if (dweight.data)
-    launchAddPartials(stream, dweight, partials, parts, width, write);
-  if (dbias.data)
-    launchAddPartials(stream, dbias, partials + parts * width, parts, width, write);
+  if (wanted)
+    launchAddPartials(stream, dweight, dbias, partials, rows == 0 ? 0 : parts, width, write);
 }
 
 } // namespace

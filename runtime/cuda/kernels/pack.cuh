@@ -75,6 +75,16 @@ __device__ inline void widen(X (&x)[N], const Pack<T, N> &pack) {
     x[i] = bits.values[i];
 }
 
+/// From here on the compiler knows nothing of these bits.
+template <typename T, int N> __device__ inline void hide([[maybe_unused]] Pack<T, N> &pack) {
+#if defined(__CUDA_ARCH__)
+  auto *words = reinterpret_cast<unsigned *>(&pack);
+#pragma unroll
+  for (int i = 0; i < int(sizeof(pack) / sizeof(unsigned)); ++i)
+    asm volatile("" : "+r"(words[i]));
+#endif
+}
+
 /// p[0 .. count), one by one, and `rest` behind.
 template <typename T, int N>
 __device__ inline void loadSingly(Pack<T, N> &pack, const T *p, int64_t count, T rest) {

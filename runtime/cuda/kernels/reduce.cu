@@ -82,7 +82,7 @@ void sumColumns(const Stream &stream, Y *y, const T *x, int64_t outer, int64_t n
                       partials + o * inner, x + o * n * stride, n, inner, stride, n * stride,
                       width);
   }
-  launchAddPartials(stream, FloatOrArray<Y>(FloatOr<Y>(y)), partials, parts, width, write, divisor);
+  launchAddPartials<Y>(stream, FloatOr<Y>(y), {}, partials, parts, width, write, divisor);
 }
 
 template <typename Op, typename Y, typename T>

@@ -80,6 +80,25 @@ template <typename T, int kHeld> struct Row {
   }
 };
 
+/// A row that stays in memory's bits, for few registers: every sweep widens them, and hides them
+/// from the compiler first, which else would keep the floats of the sweep before.
+template <typename T, int kHeld> struct RowBits {
+  const T *data;
+  int64_t width;
+  Pack<T, kPack> bits[kHeld > 0 ? kHeld : 1] = {};
+
+  __device__ RowBits(const T *data, int64_t width) : data(data), width(width) {
+    if constexpr (kHeld > 0)
+      loadRow(bits, data, width);
+  }
+  __device__ void read(float (&x)[kPack], int k, int64_t first, int count) {
+    if constexpr (kHeld == 0)
+      return load(x, data + first, count);
+    hide(bits[k]);
+    widen(x, bits[k]);
+  }
+};
+
 struct Sum {
   __device__ static float of(float a, float b) { return a + b; }
   static constexpr float kNone = 0.0f;
@@ -89,27 +108,43 @@ struct Largest {
   static constexpr float kNone = -__builtin_inff();
 };
 
-/// Over a warp, in a butterfly: the same bits in every lane.
-template <typename Op> __device__ inline float overWarp(float x) {
+/// Each of N numbers over a warp, in a butterfly: the same bits in every lane.
+template <typename Op, int N> __device__ inline void overWarp(float (&x)[N]) {
 #pragma unroll
   for (int with = kWarp / 2; with > 0; with /= 2)
-    x = Op::of(x, __shfl_xor_sync(kAllLanes, x, with));
-  return x;
+#pragma unroll
+    for (int i = 0; i < N; ++i)
+      x[i] = Op::of(x[i], __shfl_xor_sync(kAllLanes, x[i], with));
 }
 
-/// Over the threads of a row, the same bits in each: a warp, or the whole block with `space` of 32
-/// floats in shared memory, which is free again when it returns.
-template <typename Op> __device__ inline float overRow(float x, float *space) {
-  x = overWarp<Op>(x);
+template <typename Op> __device__ inline float overWarp(float x) {
+  float one[1] = {x};
+  overWarp<Op>(one);
+  return one[0];
+}
+
+/// Each of N numbers over the threads of a row, the same bits in each: a warp, or the whole block
+/// with `space` of N * 32 floats in shared memory, which is free again when it returns.
+template <typename Op, int N> __device__ inline void overRow(float (&x)[N], float *space) {
+  overWarp<Op>(x);
   if (blockDim.x == kWarp)
-    return x;
+    return;
   int lane = int(threadIdx.x) % kWarp, warp = int(threadIdx.x) / kWarp;
   if (lane == 0)
-    space[warp] = x;
+#pragma unroll
+    for (int i = 0; i < N; ++i)
+      space[i * kWarp + warp] = x[i];
   __syncthreads();
-  x = overWarp<Op>(lane < int(blockDim.x) / kWarp ? space[lane] : Op::kNone);
+#pragma unroll
+  for (int i = 0; i < N; ++i)
+    x[i] = lane < int(blockDim.x) / kWarp ? space[i * kWarp + lane] : Op::kNone;
+  overWarp<Op>(x);
   __syncthreads();
-  return x;
+}
+template <typename Op> __device__ inline float overRow(float x, float *space) {
+  float one[1] = {x};
+  overRow<Op>(one, space);
+  return one[0];
 }
 
 } // namespace partita_rt::cuda

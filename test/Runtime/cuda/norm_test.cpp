@@ -43,7 +43,7 @@ struct OnCpu {
 };
 struct OnGpu {
   static Stream &stream() {
-    static SimulatedStream stream(1 << 22);
+    static SimulatedStream stream(1 << 23);
     return stream;
   }
   template <typename... A> static void layerForward(A... a) { layerNormForward(stream(), a...); }
@@ -148,6 +148,24 @@ TYPED_TEST(Norm, RmsNorm) {
     EXPECT_BITS(dw, gpu.dwAdded);
     simt::setOrder(simt::Order::Forward);
   }
+}
+
+TEST(Norm, RowsThatFollowInABlock) {
+  for (const Size &s : {Size{2200, 10, 0}, Size{135, 4104, 0}}) {
+    ASSERT_LT(normBackwardBlocks(s.rows, s.width) * backwardShape(s.width).rows, s.rows);
+    Operands o = operandsOf<float>(s);
+    expectClose(layerNorm<OnGpu>(o, s), layerNorm<OnCpu>(o, s), s);
+  }
+}
+
+/// As many as a second launch adds up in a moment, whatever the number of rows.
+TEST(Norm, PartialSumsAreFew) {
+  for (int64_t width : {8, 512, 513, 768, 769, 1024, 1600, 4096, 8192})
+    EXPECT_LE(normBackwardBlocks(1 << 24, width), 8 * kMultiprocessors) << width;
+  EXPECT_EQ(normBackwardBlocks(1 << 24, 768), 2 * kMultiprocessors);
+  EXPECT_EQ(backwardShape(768).threads, kWarp);
+  EXPECT_EQ(normBackwardBlocks(3, 768), 1);
+  EXPECT_EQ(normBackwardBlocks(3, 1600), 3);
 }
 
 TEST(Norm, WithoutWeightsIsWithOnes) {

@@ -15,9 +15,8 @@ namespace partita_rt::cuda {
 /// One number for all types, so that a kernel adds in one order whatever its operands are stored
 /// in.
 constexpr int kPack = 8;
-/// Packs of a row that a thread keeps in registers; in a norm's backward pass, which also keeps
-/// sums.
-constexpr int kHeldPacks = 4, kHeldPacksBackward = 2;
+/// Packs of a row that a thread keeps in registers.
+constexpr int kHeldPacks = 4;
 constexpr int kWarp = 32;
 constexpr int kMostRowThreads = 512; ///< of a row: leaves each 128 registers
 constexpr int kMultiprocessors = 132;
@@ -40,18 +39,31 @@ constexpr RowShape rowShape(int64_t width, int held, int rowsOfWarps) {
   return {threads, threads == kWarp ? rowsOfWarps : 1, packs <= int64_t(threads) * held};
 }
 constexpr RowShape forwardShape(int64_t width) { return rowShape(width, kHeldPacks, 4); }
-constexpr RowShape backwardShape(int64_t width) { return rowShape(width, kHeldPacksBackward, 8); }
+
+/// The same in a norm's backward pass, which also keeps two sums of each: 2, or 3 where one warp
+/// then has the row.
+constexpr int heldPacksBackward(int64_t width) {
+  return ceilDiv(width, kPack * kWarp) == 3 ? 3 : 2;
+}
+constexpr int kRowsBackward = 8; ///< of a block, where each has one warp
+constexpr RowShape backwardShape(int64_t width) {
+  return rowShape(width, heldPacksBackward(width), kRowsBackward);
+}
 
 /// Blocks of a norm's backward pass, each of which makes one partial sum of every parameter's
-/// gradient. A row too wide to be held has its sums made by columnSum's blocks.
+/// gradient: as many as are at work at once, 512 threads per multiprocessor, so that there is
+/// little to add up. A row too wide to be held has its sums made by columnSum's blocks.
 constexpr int64_t normBackwardBlocks(int64_t rows, int64_t width) {
   RowShape shape = backwardShape(width);
-  int64_t resident = 1024 / (shape.threads * shape.rows);
+  int64_t resident = 512 / (shape.threads * shape.rows);
   return least(ceilDiv(rows, shape.rows), kMultiprocessors * most(resident, 1));
 }
 
-/// Column sums: a block has 32 packs of columns and 8 rows at a time.
+/// Column sums: a block has 32 packs of columns and 8 rows at a time. Partial sums are added by
+/// blocks of 4 packs and 32 parts at a time: there are few of them, and more blocks are sooner
+/// done.
 constexpr int kColumnPacks = 32, kColumnRows = 8;
+constexpr int kPartPacks = 4, kPartRows = 32;
 constexpr int64_t columnBlocks(int64_t rows, int64_t width) {
   int64_t across = most(1, ceilDiv(width, kColumnPacks * kPack));
   return most(1, least(ceilDiv(rows, kColumnRows * 8), ceilDiv(8 * kMultiprocessors, across)));
