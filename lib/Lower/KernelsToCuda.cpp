@@ -245,12 +245,20 @@ private:
                   ");");
   }
 
+  /// A power is one of a step's number: update.cuh has a short way to it.
+  static std::string preparedText(StringRef text) {
+    std::string result = text.str();
+    for (size_t at = 0; (at = result.find("pow(", at)) != std::string::npos; at += 6)
+      result.replace(at, 4, "power(");
+    return result;
+  }
+
   void printPreparation() {
     for (StringRef scalar : scalars)
       if (isPrepared(scalar))
         made.line("    const double " + scalar + " = " + scalar + "_at.read();");
     for (StringRef text : kernel.getPrepared().getAsValueRange<StringAttr>())
-      made.line("    " + text);
+      made.line("    " + preparedText(text));
     std::string result;
     auto add = [&](const Twine &text) { result += (result.empty() ? "" : ", ") + text.str(); };
     for (StringRef name : kernel.getFactors().getAsValueRange<StringAttr>())

@@ -14,7 +14,7 @@ __global__ void __launch_bounds__(kThreads)
     countLabelsOnce(float *count, const int64_t *labels, int64_t n, int64_t ignoreIndex) {
   __shared__ int64_t counts[kThreads / kWarp];
   int mine = 0;
-#pragma unroll 4
+#pragma unroll 16 // so many are under way
   for (int64_t i = threadIdx.x; i < n; i += kThreads)
     mine += labels[i] != ignoreIndex ? 1 : 0;
   for (int with = kWarp / 2; with > 0; with /= 2)

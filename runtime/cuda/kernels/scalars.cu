@@ -1,6 +1,6 @@
 // Scalars of a step, each by one thread, from device memory to device memory: the norm of all
-// gradients, what it is clipped by, LAMB's trust ratio, the loss scale. In double where the CPU's
-// are, with operations that IEEE rounds: the same bits.
+// gradients (whose sums a block reads), what it is clipped by, LAMB's trust ratio, the loss scale.
+// In double where the CPU's are, with operations that IEEE rounds: the same bits.
 
 #include "partita_rt/cuda/device.h"
 
@@ -10,18 +10,44 @@ namespace partita_rt::cuda {
 
 namespace {
 
-constexpr int kPointers = 128;
+constexpr int kPointers = 128, kAddThreads = 256;
+/// Sums that are numbered through: those of pointer i begin at number first[i].
 struct Pointers {
-  Squares values[kPointers];
+  const double *sums[kPointers];
+  int64_t first[kPointers + 1] = {};
   int count = 0;
+
+  void add(const Squares &squares) {
+    sums[count] = squares.sums;
+    first[count + 1] = first[count] + squares.count;
+    ++count;
+  }
+  __device__ double read(int64_t number) const {
+    int pointer = 0;
+    while (number >= first[pointer + 1])
+      ++pointer;
+    return sums[pointer][number - first[pointer]];
+  }
 };
 
-/// *total += all that is there, in order; the last launch takes the root.
-__global__ void addScalars(double *total, Pointers pointers, bool first, float *root) {
+/// *total += all that is there, in order; the last launch takes the root. A block reads them, 256
+/// at a time, and one thread adds.
+__global__ void __launch_bounds__(kAddThreads)
+    addScalars(double *total, Pointers pointers, bool first, float *root) {
+  __shared__ double space[kAddThreads];
   double sum = first ? 0.0 : *total;
-  for (int i = 0; i < pointers.count; ++i)
-    for (int64_t j = 0; j < pointers.values[i].count; ++j)
-      sum += pointers.values[i].sums[j];
+  int64_t all = pointers.first[pointers.count];
+  for (int64_t begin = 0; begin < all; begin += kAddThreads) {
+    if (begin + threadIdx.x < all)
+      space[threadIdx.x] = pointers.read(begin + threadIdx.x);
+    __syncthreads();
+    if (threadIdx.x == 0)
+      for (int i = 0; i < least(all - begin, kAddThreads); ++i)
+        sum += space[i];
+    __syncthreads();
+  }
+  if (threadIdx.x > 0)
+    return;
   *total = sum;
   if (root)
     *root = float(sqrt(sum));
@@ -82,14 +108,13 @@ __global__ void computeScale(LossScaleReport *report, float *scale, int64_t *ste
 
 void rootOfSum(const Stream &stream, float *norm, std::initializer_list<Squares> squares) {
   auto *total = scratchOf<double>(stream, 8, "rootOfSum");
-  Pointers pointers;
   const Squares *next = squares.begin();
   bool first = true;
   do {
-    pointers.count = 0;
+    Pointers pointers;
     while (next != squares.end() && pointers.count < kPointers)
-      pointers.values[pointers.count++] = *next++;
-    PARTITA_RT_LAUNCH(addScalars, 1, 1, 0, stream, total, pointers, first,
+      pointers.add(*next++);
+    PARTITA_RT_LAUNCH(addScalars, 1, kAddThreads, 0, stream, total, pointers, first,
                       next == squares.end() ? norm : nullptr);
     first = false;
   } while (next != squares.end());

@@ -13,8 +13,9 @@
 //     each(g));
 //
 // What is computed in double is the same for all elements: one thread of a block does, and the
-// block has kUpdatePacks packs per thread so that this is little. A pack has four elements, a
-// 16-byte access of floats. Memory moved: each operand read and written once.
+// block has kUpdatePacks packs per thread so that this is little; its pow(x, t) is power(x, t). A
+// pack has four elements, a 16-byte access of floats. Memory moved: each operand read and written
+// once.
 
 #ifndef PARTITA_RT_CUDA_UPDATE_CUH
 #define PARTITA_RT_CUDA_UPDATE_CUH
@@ -28,6 +29,19 @@ namespace partita_rt::cuda {
 constexpr int kUpdatePack = 4, kUpdatePacks = 4;
 constexpr int64_t kUpdateBlock = int64_t(kElementwiseThreads) * kUpdatePack * kUpdatePacks;
 static_assert(kUpdateBlock == kWholeBlock, "a block of an update is one of a sum");
+
+/// base to the power of a step's number, by squares: a dozen multiplications, which IEEE rounds,
+/// where all threads of a block would wait microseconds for pow of doubles. Of other exponents pow.
+__device__ inline double power(double base, double exponent) {
+  if (!(exponent >= 0 && exponent <= 0x1p31 && exponent == floor(exponent)))
+    return pow(base, exponent);
+  double result = 1.0;
+  for (auto rest = uint32_t(exponent); rest > 0; rest /= 2) {
+    result *= rest % 2 ? base : 1.0;
+    base *= base;
+  }
+  return result;
+}
 
 template <typename Element, typename... Packs>
 __device__ void updatePack(const Element &element, int64_t first, int count, Packs... packs) {

@@ -61,8 +61,8 @@ struct adamw_step {
     const double bias_correction = bias_correction_at.read();
     const double keep1 = 1.0 - beta1;
     const double keep2 = 1.0 - beta2;
-    const double correction1 = select(bias_correction != 0.0, 1.0 / (1.0 - pow(beta1, t)), 1.0);
-    const double correction2 = select(bias_correction != 0.0, 1.0 / (1.0 - pow(beta2, t)), 1.0);
+    const double correction1 = select(bias_correction != 0.0, 1.0 / (1.0 - power(beta1, t)), 1.0);
+    const double correction2 = select(bias_correction != 0.0, 1.0 / (1.0 - power(beta2, t)), 1.0);
     return {float(keep1), float(keep2), float(rate), float(correction1), float(correction2),
         float(epsilon), float(decay)};
   }

@@ -179,6 +179,14 @@ TEST(Updates, ScalarsComeFromMemory) {
       }
 }
 
+TEST(Updates, PowersOfAStepsNumber) {
+  for (double base : {0.0, 0.9, 0.95, 0.999, 1.0})
+    for (double t : {0.0, 1.0, 2.0, 7.0, 1000.0, 123456.0, 1e9})
+      EXPECT_NEAR(power(base, t), std::pow(base, t), 1e-13) << base << " to the power of " << t;
+  EXPECT_EQ(power(0.25, 0.5), 0.5);
+  EXPECT_EQ(power(2.0, -1.0), 0.5);
+}
+
 struct squares_step {
   Scalar scale_at;
   struct Element {

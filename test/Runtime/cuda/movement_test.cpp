@@ -123,6 +123,10 @@ TYPED_TEST(Movement, Embedding) {
   checkEmbedding<T, int64_t>(0, 8, false);
 }
 
+TEST(Embedding, OfManyBlocks) {
+  checkEmbedding<float, int32_t>(33000, 1, false); // more counts than are scanned at once
+}
+
 TYPED_TEST(Movement, Take) {
   using T = TypeParam;
   constexpr int64_t tables = 3, rows = 105, n = 70, width = 33;

@@ -107,6 +107,13 @@ TEST(Scalars, AreTheCpus) {
   partita_rt::rootOfSum(&expected, {{&squares[0], 2}, {&squares[2], 1}});
   rootOfSum(stream, &norm, {{&squares[0], 2}, {&squares[2], 1}});
   EXPECT_EQ(norm, expected);
+  std::vector<double> many(700, 0.0);
+  for (size_t i = 0; i < many.size(); ++i)
+    many[i] = 1.0 / double(i + 1);
+  std::initializer_list<Squares> lists = {{&many[0], 1}, {&many[1], 0}, {&many[1], 699}};
+  partita_rt::rootOfSum(&expected, lists);
+  rootOfSum(stream, &norm, lists);
+  EXPECT_EQ(norm, expected);
   rootOfSum(stream, &norm, {});
   EXPECT_EQ(norm, 0.0f);
   for (float length : {0.5f, 3.0f, INFINITY, NAN})
