@@ -32,7 +32,7 @@ static_assert(kUpdateBlock == kWholeBlock, "a block of an update is one of a sum
 
 /// base to the power of a step's number, by squares: a dozen multiplications, which IEEE rounds,
 /// where all threads of a block would wait microseconds for pow of doubles. Of other exponents pow.
-__device__ inline double power(double base, double exponent) {
+PARTITA_RT_HOST_DEVICE inline double power(double base, double exponent) {
   if (!(exponent >= 0 && exponent <= 0x1p31 && exponent == floor(exponent)))
     return pow(base, exponent);
   double result = 1.0;
