@@ -9,6 +9,7 @@
 
 #include "partita_rt/cuda/kernels.h"
 
+#include "cuda/kernels/divisor.cuh"
 #include "cuda/kernels/elementwise.cuh"
 #include "cuda/kernels/row_copy.cuh"
 
@@ -18,7 +19,8 @@ namespace {
 
 /// One loop of a copy; strides in elements.
 struct Loop {
-  int64_t size, dst, src;
+  Divisor size;
+  int64_t dst, src;
 };
 struct Loops {
   Loop loops[kMaxDims];
@@ -39,7 +41,7 @@ struct Loops {
   /// Where element number `index` of these loops stands.
   __device__ void find(int64_t index, int64_t &dst, int64_t &src) const {
     for (int i = count - 1; i >= 0; --i) {
-      int64_t outer = index / loops[i].size, at = index - outer * loops[i].size;
+      int64_t outer = loops[i].size.quotient(index), at = index - outer * loops[i].size;
       dst += at * loops[i].dst;
       src += at * loops[i].src;
       index = outer;
@@ -76,25 +78,14 @@ template <typename E> __global__ void copyElements(E *dst, const E *src, Loops l
   dst[to] = src[from];
 }
 
-/// Rows of `inner.size` contiguous elements, a warp each.
+/// Rows of `width` contiguous elements.
 template <typename E>
 __global__ void copyStridedRows(E *dst, const E *src, Loops outer, int64_t rows, int64_t width) {
-  constexpr int kChunk = 16 / int(sizeof(E));
   int64_t row = int64_t(blockIdx.x) * blockDim.y + threadIdx.y, to = 0, from = 0;
   if (row >= rows)
     return;
   outer.find(row, to, from);
-  int64_t done = 0;
-  if (isAligned<16>(dst + to) && isAligned<16>(src + from)) {
-    done = width / kChunk * kChunk;
-    for (int64_t i = int64_t(threadIdx.x) * kChunk; i < done; i += int64_t(kWarp) * kChunk) {
-      Pack<E, kChunk> pack;
-      loadAligned(pack, src + from + i);
-      storeAligned(dst + to + i, pack);
-    }
-  }
-  for (int64_t i = done + threadIdx.x; i < width; i += kWarp)
-    dst[to + i] = src[from + i];
+  copyRow(dst + to, src + from, width);
 }
 
 constexpr int kTile = 32, kTileRows = 8;
@@ -132,8 +123,9 @@ template <typename E> void copyLoops(const Stream &stream, E *dst, const E *src,
   Loop last = loops.loops[loops.count - 1];
   if (last.dst == 1 && last.src == 1 && last.size >= kWarp) {
     --loops.count;
-    PARTITA_RT_LAUNCH(copyStridedRows<E>, gridOf(ceilDiv(n / last.size, 8)), dim3(kWarp, 8), 0,
-                      stream, dst, src, loops, n / last.size, last.size);
+    dim3 block = rowCopyBlock<E>(last.size);
+    PARTITA_RT_LAUNCH(copyStridedRows<E>, gridOf(ceilDiv(n / last.size, block.y)), block, 0, stream,
+                      dst, src, loops, n / last.size, last.size);
     return;
   }
   int across = -1;
@@ -170,21 +162,23 @@ template <typename T> struct RowsAt {
 /// Row (o, i) of a piece is row (o, (first + i) / times) of x.
 template <typename T> struct Repeated {
   const T *x;
-  int64_t indices, times;
+  int64_t indices;
+  Divisor times, count;
   IndicesAt piece;
   int64_t inner;
   __device__ const T *operator()(int64_t row) const {
-    int64_t o = row / piece.count, i = row - o * piece.count;
-    return x + (o * indices + (piece.first.read() + i) / times) * inner;
+    int64_t o = count.quotient(row), i = row - o * count;
+    return x + (o * indices + times.quotient(piece.first.read() + i)) * inner;
   }
 };
 
 /// A thread has a pack of a row (o, index) of dx.
 template <typename T>
-__global__ void sumRepeated(T *dx, const T *dy, int64_t rows, int64_t indices, int64_t times,
-                            IndicesAt piece, int64_t inner) {
-  int64_t packs = ceilDiv(inner, kPack), number = globalThread(), row = number / packs;
-  int64_t column = (number - row * packs) * kPack, o = row / indices, index = row - o * indices;
+__global__ void sumRepeated(T *dx, const T *dy, int64_t rows, Divisor indices, int64_t times,
+                            IndicesAt piece, int64_t inner, Divisor packs) {
+  int64_t number = globalThread(), row = packs.quotient(number);
+  int64_t column = (number - row * packs) * kPack;
+  int64_t o = indices.quotient(row), index = row - o * indices;
   if (row >= rows)
     return;
   int64_t count = piece.count, begin = index * times - piece.first.read();
@@ -234,16 +228,16 @@ template <typename T>
 void repeat(const Stream &stream, T *y, const T *x, int64_t outer, int64_t indices, int64_t times,
             IndicesAt piece, int64_t inner) {
   launchCopyRows(stream, y, inner, outer * piece.count, inner,
-                 Repeated<T>{x, indices, times, piece, inner});
+                 Repeated<T>{x, indices, times, piece.count, piece, inner});
 }
 
 template <typename T>
 void repeatSum(const Stream &stream, T *dx, const T *dy, int64_t outer, int64_t indices,
                int64_t times, IndicesAt piece, int64_t inner) {
-  int64_t threads = outer * indices * ceilDiv(inner, kPack);
+  int64_t packs = ceilDiv(inner, kPack), threads = outer * indices * packs;
   if (threads > 0)
     PARTITA_RT_LAUNCH(sumRepeated<T>, gridOf(ceilDiv(threads, 128)), 128, 0, stream, dx, dy,
-                      outer * indices, indices, times, piece, inner);
+                      outer * indices, indices, times, piece, inner, packs);
 }
 
 #define COPIES(T)                                                                                  \

@@ -5,6 +5,7 @@
 
 #include "partita_rt/cuda/kernels.h"
 
+#include "cuda/kernels/divisor.cuh"
 #include "cuda/kernels/elementwise.cuh"
 #include "partita_rt/random.h"
 
@@ -15,7 +16,7 @@ namespace {
 /// Numbers of a piece's elements: runs of consecutive ones, at strides of the whole.
 struct Numbers {
   ElementAt first;
-  int64_t run;
+  Divisor run;
   int outer; ///< dimensions in front of a run
   int64_t sizes[kMaxDims], strides[kMaxDims];
 
@@ -34,7 +35,7 @@ Numbers numbersOf(const Shape &shape, const Shape &whole, ElementAt first) {
   // From the outermost of the trailing dimensions that may be cut on, numbers are consecutive.
   for (bool same = true; same && numbers.outer > 0;) {
     --numbers.outer;
-    numbers.run *= shape[numbers.outer];
+    numbers.run = numbers.run * shape[numbers.outer];
     same = shape[numbers.outer] == whole[numbers.outer];
   }
   int64_t stride = 1;
@@ -58,7 +59,7 @@ template <typename T> struct Drop {
     float v[kPack];
     load(v, x + first, count);
     uint64_t key = mix64(uint64_t(stepKey.read()) + uint64_t(id));
-    int64_t index = first / numbers.run, within = first - index * numbers.run;
+    int64_t index = numbers.run.quotient(first), within = first - index * numbers.run;
     int64_t number = numbers.ofRun(index) + within;
 #pragma unroll
     for (int i = 0; i < kPack; ++i) {

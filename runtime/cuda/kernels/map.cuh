@@ -16,6 +16,7 @@
 #ifndef PARTITA_RT_CUDA_MAP_CUH
 #define PARTITA_RT_CUDA_MAP_CUH
 
+#include "cuda/kernels/divisor.cuh"
 #include "cuda/kernels/elementwise.cuh"
 
 namespace partita_rt::cuda {
@@ -57,8 +58,8 @@ Operand<T, 0, int(kOuter)> same(T *data, const int64_t (&strides)[kOuter]) {
 
 /// Loops around a kernel, outermost first.
 template <int kLoops> struct LoopNest {
-  int64_t sizes[kLoops];
-  int64_t packs; ///< of a row, which is what the innermost loop walks through
+  Divisor sizes[kLoops];
+  Divisor packs; ///< of a row, which is what the innermost loop walks through
 };
 
 /// Where a thread's pack begins.
@@ -68,12 +69,12 @@ template <int kLoops> struct PackPlace {
   int count;
 
   __device__ PackPlace(const LoopNest<kLoops> &nest, int64_t pack, int packed) {
-    int64_t row = kLoops == 1 ? 0 : pack / nest.packs;
+    int64_t row = kLoops == 1 ? 0 : nest.packs.quotient(pack);
     first = (pack - row * nest.packs) * packed;
     count = int(least(nest.sizes[kLoops - 1] - first, packed));
 #pragma unroll
     for (int loop = kLoops - 2; loop >= 0; --loop) {
-      int64_t above = loop == 0 ? 0 : row / nest.sizes[loop];
+      int64_t above = loop == 0 ? 0 : nest.sizes[loop].quotient(row);
       outer[loop] = row - above * nest.sizes[loop];
       row = above;
     }

@@ -6,6 +6,7 @@
 #include "partita_rt/cuda/kernels.h"
 
 #include "cuda/kernels/column_sum.cuh"
+#include "cuda/kernels/divisor.cuh"
 
 namespace partita_rt::cuda {
 
@@ -46,8 +47,9 @@ __global__ void partialSums(float *partials, const T *x, int64_t rows, int64_t w
 
 /// y[outer, inner] = the maximum over n: a thread has a pack of columns.
 template <typename Y, typename T>
-__global__ void maxColumns(Y *y, const T *x, int64_t outer, int64_t n, int64_t inner) {
-  int64_t packs = ceilDiv(inner, kPack), number = globalThread(), o = number / packs;
+__global__ void maxColumns(Y *y, const T *x, int64_t outer, int64_t n, int64_t inner,
+                           Divisor packs) {
+  int64_t number = globalThread(), o = packs.quotient(number);
   int64_t first = (number - o * packs) * kPack;
   if (o >= outer)
     return;
@@ -124,10 +126,10 @@ template <typename Y, typename T>
 void reduceMax(const Stream &stream, Y *y, const T *x, int64_t outer, int64_t n, int64_t inner) {
   if (inner == 1)
     return launchReduceRows<Largest>(stream, y, x, outer, n, 1.0f, Write::Set);
-  int64_t threads = outer * ceilDiv(inner, kPack);
+  int64_t packs = ceilDiv(inner, kPack), threads = outer * packs;
   if (threads > 0)
     PARTITA_RT_LAUNCH((maxColumns<Y, T>), gridOf(ceilDiv(threads, 128)), 128, 0, stream, y, x,
-                      outer, n, inner);
+                      outer, n, inner, packs);
 }
 
 #define REDUCE(Y, T)                                                                               \

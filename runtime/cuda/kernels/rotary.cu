@@ -5,6 +5,7 @@
 
 #include "partita_rt/cuda/kernels.h"
 
+#include "cuda/kernels/divisor.cuh"
 #include "cuda/kernels/elementwise.cuh"
 
 namespace partita_rt::cuda {
@@ -12,9 +13,10 @@ namespace partita_rt::cuda {
 namespace {
 
 /// Pairs i and i + half: a thread has a pack of firsts and one of seconds.
-template <typename T> __global__ void rotateHalves(T *y, const T *x, int64_t rows, int64_t half) {
-  int64_t packs = ceilDiv(half, kPack), number = globalThread();
-  int64_t row = number / packs, first = (number - row * packs) * kPack, count = half - first;
+template <typename T>
+__global__ void rotateHalves(T *y, const T *x, int64_t rows, int64_t half, Divisor packs) {
+  int64_t number = globalThread(), row = packs.quotient(number);
+  int64_t first = (number - row * packs) * kPack, count = half - first;
   if (row >= rows)
     return;
   x += row * 2 * half + first;
@@ -51,7 +53,8 @@ template <typename T> struct RotateInterleaved {
 
 /// The loops around a row: neighbours that follow each other in all tensors are one.
 struct RotaryLoops {
-  int64_t size[kMaxDims], y[kMaxDims], x[kMaxDims], cos[kMaxDims], sin[kMaxDims];
+  Divisor size[kMaxDims];
+  int64_t y[kMaxDims], x[kMaxDims], cos[kMaxDims], sin[kMaxDims];
   int count = 0;
 
   void add(int64_t n, int64_t yStride, int64_t xStride, int64_t cosStride, int64_t sinStride) {
@@ -78,7 +81,7 @@ template <typename T> struct RotaryRow {
 
   __device__ void find(int64_t row, const RotaryLoops &loops) {
     for (int i = loops.count - 1; i >= 0; --i) {
-      int64_t outer = row / loops.size[i], at = row - outer * loops.size[i];
+      int64_t outer = loops.size[i].quotient(row), at = row - outer * loops.size[i];
       y += at * loops.y[i];
       x += at * loops.x[i];
       cos += at * loops.cos[i];
@@ -99,8 +102,9 @@ __device__ inline void turnPair(float &a, float &b, float cosA, float cosB, floa
 
 /// A thread has a pack of firsts and one of seconds.
 template <Turn turn, typename T>
-__global__ void rotaryHalves(RotaryRow<T> at, RotaryLoops loops, int64_t rows, int64_t half) {
-  int64_t packs = ceilDiv(half, kPack), number = globalThread(), row = number / packs;
+__global__ void rotaryHalves(RotaryRow<T> at, RotaryLoops loops, int64_t rows, int64_t half,
+                             Divisor packs) {
+  int64_t number = globalThread(), row = packs.quotient(number);
   int64_t first = (number - row * packs) * kPack, count = half - first;
   if (row >= rows)
     return;
@@ -124,8 +128,9 @@ __global__ void rotaryHalves(RotaryRow<T> at, RotaryLoops loops, int64_t rows, i
 
 /// A thread has a pack of pairs side by side.
 template <Turn turn, typename T>
-__global__ void rotaryInterleaved(RotaryRow<T> at, RotaryLoops loops, int64_t rows, int64_t half) {
-  int64_t packs = ceilDiv(2 * half, kPack), number = globalThread(), row = number / packs;
+__global__ void rotaryInterleaved(RotaryRow<T> at, RotaryLoops loops, int64_t rows, int64_t half,
+                                  Divisor packs) {
+  int64_t number = globalThread(), row = packs.quotient(number);
   int64_t first = (number - row * packs) * kPack, count = 2 * half - first;
   if (row >= rows)
     return;
@@ -146,16 +151,16 @@ template <Turn turn, typename T>
 void launchRotary(const Stream &stream, const RotaryRow<T> &at, const RotaryLoops &loops,
                   int64_t rows, int64_t half, Pairs pairs) {
   bool halves = pairs == Pairs::Halves;
-  int64_t threads = rows * ceilDiv(halves ? half : 2 * half, kPack);
+  int64_t packs = ceilDiv(halves ? half : 2 * half, kPack), threads = rows * packs;
   if (threads == 0)
     return;
   dim3 grid = gridOf(ceilDiv(threads, kElementwiseThreads));
   if (halves)
     PARTITA_RT_LAUNCH((rotaryHalves<turn, T>), grid, kElementwiseThreads, 0, stream, at, loops,
-                      rows, half);
+                      rows, half, packs);
   else
     PARTITA_RT_LAUNCH((rotaryInterleaved<turn, T>), grid, kElementwiseThreads, 0, stream, at, loops,
-                      rows, half);
+                      rows, half, packs);
 }
 
 } // namespace
@@ -166,10 +171,10 @@ void rotateHalf(const Stream &stream, T *y, const T *x, int64_t rows, int64_t wi
     fail("rotateHalf: rows of %lld elements are no pairs", (long long)width);
   if (pairs == Pairs::Interleaved)
     return launchElementwise<kPack>(stream, rows * width, RotateInterleaved<T>{y, x});
-  int64_t threads = rows * ceilDiv(width / 2, kPack);
+  int64_t packs = ceilDiv(width / 2, kPack), threads = rows * packs;
   if (threads > 0)
     PARTITA_RT_LAUNCH(rotateHalves<T>, gridOf(ceilDiv(threads, kElementwiseThreads)),
-                      kElementwiseThreads, 0, stream, y, x, rows, width / 2);
+                      kElementwiseThreads, 0, stream, y, x, rows, width / 2, packs);
 }
 
 template <typename T>

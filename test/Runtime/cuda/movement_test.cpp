@@ -1,5 +1,6 @@
 // Copies, embeddings and take: bits as they are; sums of rows in the order of their numbers.
 
+#include "cuda/kernels/divisor.cuh"
 #include "simulated.h"
 
 #include <numeric>
@@ -38,7 +39,8 @@ template <typename E> void checkStridedCopies() {
   add({3, 0, 2}, {0, 1, 2}, {2, 1, 0});
   cases.push_back({{4, 6, 40}, {240, 40, 1}, {40, 0, 1}}); // a broadcast
   cases.push_back({{4, 40, 40}, {1600, 40, 1}, {0, 0, 0}});
-  cases.push_back({{7, 36}, {50, 1}, {99, 1}}); // a slice
+  cases.push_back({{7, 36}, {50, 1}, {99, 1}});       // a slice
+  cases.push_back({{2, 6003}, {6400, 1}, {6032, 1}}); // of many chunks per thread
   for (const Case &c : cases) {
     SCOPED_TRACE(toString(c.shape));
     int64_t size = 13000;
@@ -121,6 +123,18 @@ TYPED_TEST(Movement, Embedding) {
   checkEmbedding<T, int32_t>(64, 1030, true);
   checkEmbedding<T, int64_t>(5000, 1, false); // three blocks to sort
   checkEmbedding<T, int64_t>(0, 8, false);
+}
+
+TEST(Divisor, IsExact) {
+  constexpr int64_t kMost = INT32_MAX;
+  for (int64_t by : {int64_t(1), int64_t(2), int64_t(3), int64_t(7), int64_t(64), int64_t(641),
+                     int64_t(65537), kMost / 2 + 1, kMost - 1, kMost, kMost + 1, 5 * kMost}) {
+    Divisor divisor(by);
+    EXPECT_EQ(int64_t(divisor), by);
+    for (int64_t near : {int64_t(0), by, 2 * by, 3 * by, kMost / by * by, kMost, 9 * kMost})
+      for (int64_t n = std::max<int64_t>(near - 2, 0); n < near + 3; ++n)
+        ASSERT_EQ(divisor.quotient(n), n / by) << n << " / " << by;
+  }
 }
 
 TEST(Embedding, OfManyBlocks) {

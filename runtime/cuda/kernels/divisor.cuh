@@ -1,0 +1,42 @@
+// Division by what a launch knows: a multiplication, where 64-bit numbers take a hundred
+// instructions (Granlund and Montgomery, Division by Invariant Integers using Multiplication,
+// 1994).
+
+#ifndef PARTITA_RT_CUDA_DIVISOR_CUH
+#define PARTITA_RT_CUDA_DIVISOR_CUH
+
+#include "cuda/kernels/device.cuh"
+
+namespace partita_rt::cuda {
+
+/// A number above 0, made on the host. Numbers below 2^31 are multiplied: n / by =
+/// (n * factor / 2^32 + n) / 2^shift with 2^shift the power of two that is not below it; others,
+/// and by others, are divided.
+class Divisor {
+public:
+  Divisor(int64_t by = 1) : by(by) {
+    if (by < 1 || by > INT32_MAX)
+      return;
+    while (int64_t(1) << shift < by)
+      ++shift;
+    uint64_t above = (uint64_t(1) << shift) - uint64_t(by);
+    factor = uint32_t((above << 32) / uint64_t(by) + 1);
+  }
+  PARTITA_RT_HOST_DEVICE operator int64_t() const { return by; }
+
+  /// n / by of n >= 0.
+  PARTITA_RT_HOST_DEVICE int64_t quotient(int64_t n) const {
+    if (factor == 0 || n > INT32_MAX)
+      return n / by;
+    auto small = uint32_t(n);
+    return (uint32_t(uint64_t(small) * factor >> 32) + small) >> shift;
+  }
+
+private:
+  int64_t by;
+  uint32_t factor = 0, shift = 0; ///< factor 0: too large
+};
+
+} // namespace partita_rt::cuda
+
+#endif // PARTITA_RT_CUDA_DIVISOR_CUH
