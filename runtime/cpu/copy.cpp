@@ -1,10 +1,8 @@
 // Copies between layouts.
 
-#include "partita_rt/init.h"
 #include "partita_rt/kernels.h"
 
 #include "cpu/storage.h"
-#include "partita_rt/random.h"
 
 #include <algorithm>
 #include <cstring>
@@ -148,22 +146,5 @@ template <typename G, typename T> void accumulate(G *sum, const T *x, int64_t n)
 #define ACCUMULATE(G, T) template void accumulate(G *, const T *, int64_t);
 FOR_RESULTS(ACCUMULATE)
 #undef ACCUMULATE
-
-template <typename D, typename S> void convert(D *dst, const S *src, int64_t n) {
-  convertArray(dst, src, n);
-}
-
-#define CONVERT(S)                                                                                 \
-  template void convert(float *, const S *, int64_t);                                              \
-  template void convert(Half *, const S *, int64_t);                                               \
-  template void convert(BFloat16 *, const S *, int64_t);
-FOR_STORAGE(CONVERT)
-#undef CONVERT
-
-void convertStochastically(BFloat16 *__restrict dst, const float *__restrict src, int64_t n,
-                           uint64_t key, int64_t first) {
-  for (int64_t i = 0; i < n; ++i)
-    dst[i] = roundStochastically(src[i], uint16_t(mix64(key + uint64_t(first + i)) >> 48));
-}
 
 } // namespace partita_rt
