@@ -127,6 +127,17 @@ struct CrossEntropyGrad : KernelInterface::ExternalModel<CrossEntropyGrad, tx::C
   }
 };
 
+/// As many tokens as the labels are, on a GPU the rows of a block in whose memory their logits are
+/// in w's type, `copies` times over.
+int64_t rowsOfAllTokens(Operation *op, int64_t copies) {
+  auto labels = cast<RankedTensorType>(op->getOperand(2).getType());
+  int64_t all = std::max<int64_t>(labels.getNumElements(), 1);
+  if (!isForCuda(op))
+    return all;
+  int64_t bytes = all * elementBytes(getElementTypeOrSelf(op->getOperand(1).getType()));
+  return llvm::divideCeil(static_cast<uint64_t>(bytes), static_cast<uint64_t>(4 * copies));
+}
+
 /// Tokens and columns of the vocabulary that a classifier works on at once: as many as keep matrix
 /// products fast and a block in the cache, the tokens in even parts.
 ///
@@ -134,17 +145,37 @@ struct CrossEntropyGrad : KernelInterface::ExternalModel<CrossEntropyGrad, tx::C
 /// many rows of floats, 1 of the loss alone, 2 with its gradients. A thousand keep products large,
 /// of 16 bits they are two or four thousand, and the weight's gradient is rarely read again.
 std::array<int64_t, 2> classifierBlock(Operation *op, int64_t copies) {
-  auto labels = cast<RankedTensorType>(op->getOperand(2).getType());
-  int64_t all = std::max<int64_t>(labels.getNumElements(), 1);
+  int64_t all = rowsOfAllTokens(op, copies);
   if (isForCuda(op)) {
     auto w = cast<RankedTensorType>(op->getOperand(1).getType());
-    int64_t bytes = all * elementBytes(w.getElementType());
-    int64_t rows =
-        llvm::divideCeil(static_cast<uint64_t>(bytes), static_cast<uint64_t>(4 * copies));
-    return {std::min<int64_t>(1024, rows), partita_rt::cuda::classifierStride(w.getDimSize(0))};
+    return {std::min<int64_t>(1024, all), partita_rt::cuda::classifierStride(w.getDimSize(0))};
   }
   constexpr int64_t rows = 512, columns = 512;
   return {static_cast<int64_t>(llvm::divideCeil(all, llvm::divideCeil(all, rows))), columns};
+}
+
+/// How a classifier's gradients are made, and in how much memory.
+struct GradientWork {
+  std::array<int64_t, 2> block;
+  int64_t floatsPerRow; ///< logits, one block of their cotangents, a 16-bit dx
+  int64_t weightSums;   ///< floats in which several blocks of rows add up a 16-bit dw
+};
+
+/// All tokens are one block where that takes no more memory than the sums of several; on the CPU at
+/// most twice as many as fit the cache well.
+GradientWork gradientWork(Operation *op) {
+  auto x = cast<RankedTensorType>(op->getOperand(0).getType());
+  auto dw = cast<RankedTensorType>(op->getResult(2).getType());
+  auto [rows, columns] = classifierBlock(op, 2);
+  int64_t perRow = static_cast<int64_t>(llvm::alignTo(dw.getDimSize(0), columns)) + columns;
+  if (!isForCuda(op) && !x.getElementType().isF32())
+    perRow += x.getShape().back();
+  int64_t all = rowsOfAllTokens(op, 2);
+  int64_t sums = dw.getElementType().isF32() || rows == all ? 0 : dw.getNumElements();
+  bool fits = isForCuda(op) || all <= 1024;
+  if (fits && (all - rows) * perRow <= sums)
+    rows = all, sums = 0;
+  return {{rows, columns}, perRow, sums};
 }
 
 struct ClassifierLoss : KernelInterface::ExternalModel<ClassifierLoss, tx::ClassifierLossOp> {
@@ -163,7 +194,8 @@ struct ClassifierLoss : KernelInterface::ExternalModel<ClassifierLoss, tx::Class
   }
 };
 
-/// The logits of the tokens at work and one block of their cotangents are scratch.
+/// The logits of the tokens at work and one block of their cotangents are scratch, with the sums of
+/// 16-bit results that several blocks add to.
 struct ClassifierLossGrad
     : KernelInterface::ExternalModel<ClassifierLossGrad, tx::ClassifierLossGradOp> {
   bool acceptsOperand(Operation *, unsigned operand, const View &view) const {
@@ -173,11 +205,8 @@ struct ClassifierLossGrad
     return ArrayRef<StringRef>{"loss", "dx", "dw"}[result];
   }
   int64_t workspaceElements(Operation *op) const {
-    int64_t vocabulary = cast<RankedTensorType>(op->getOperand(1).getType()).getDimSize(0);
-    auto [rows, columns] = classifierBlock(op, 2);
-    auto x = cast<RankedTensorType>(op->getOperand(0).getType());
-    int64_t dx = x.getElementType().isF32() ? 0 : x.getShape().back(); // summed up in floats
-    return rows * (static_cast<int64_t>(llvm::alignTo(vocabulary, columns)) + columns + dx);
+    GradientWork work = gradientWork(op);
+    return work.block[0] * work.floatsPerRow + work.weightSums;
   }
   LogicalResult lower(Operation *op, Lowering &l) const {
     auto w = l.type(op->getOperand(1)).getShape();
@@ -186,7 +215,7 @@ struct ClassifierLossGrad
     l.create<rt::ClassifierLossGradOp>(
         l.result(0), l.result(1), l.result(2), l.operand(3), l.operand(0), l.operand(1),
         l.operand(2), l.scratch(), scalar ? 0 : 1, rows, w[1], w[0],
-        cast<tx::ClassifierLossGradOp>(op).getIgnoreIndex(), classifierBlock(op, 2));
+        cast<tx::ClassifierLossGradOp>(op).getIgnoreIndex(), gradientWork(op).block);
     return success();
   }
 };

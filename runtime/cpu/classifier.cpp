@@ -4,7 +4,8 @@
 // block by block, [rows, block.columns] each, and keeps every row's running maximum and sum
 // while the block is in the cache. A second one turns each block into the logits' cotangent and
 // multiplies it into dx and dw there and then: only the logits of the rows at work ever exist, and
-// what is made of them never leaves the cache.
+// what is made of them never leaves the cache. Sums over blocks are float: 16-bit results are
+// rounded of them when they are complete.
 
 #include "partita_rt/kernels.h"
 
@@ -111,8 +112,10 @@ void classifierLossGrad(float *loss, T *dx, G *dw, const float *dloss, int64_t d
   checkLabels(c, rows);
   const int64_t blocks = (vocabulary + block.columns - 1) / block.columns;
   float *sums = scratch + block.rows * block.columns * (blocks + 1); // of a 16-bit dx
+  float *dwSums = sums + (kIsFloat<T> ? 0 : block.rows * width);
   block.rows = std::min(block.rows, kMostRows);
   RowStatistics statistics;
+  const bool sumsUp = !kIsFloat<G> && rows > block.rows;
   const int64_t size = block.rows * block.columns;
   float *d = scratch, *kept = scratch + size;
   for (int64_t first = 0; first < rows; first += block.rows) {
@@ -132,12 +135,17 @@ void classifierLossGrad(float *loss, T *dx, G *dw, const float *dloss, int64_t d
                        labels[first + row] - column);
       gemm(Trans::No, Trans::No, count, width, columns, 1.0f, d, block.columns, w + column * width,
            width, column > 0 ? 1.0f : 0.0f, sums, width);
-      gemm(Trans::Yes, Trans::No, columns, width, count, 1.0f, d, block.columns, x + first * width,
-           width, first > 0 ? 1.0f : 0.0f, dw + column * width, width);
+      auto addTo = [&](auto *of) {
+        gemm(Trans::Yes, Trans::No, columns, width, count, 1.0f, d, block.columns,
+             x + first * width, width, first > 0 ? 1.0f : 0.0f, of + column * width, width);
+      };
+      sumsUp ? addTo(dwSums) : addTo(dw);
     }
     if constexpr (!kIsFloat<T>)
       convert(dx + first * width, sums, count * width);
   }
+  if (sumsUp)
+    convert(dw, dwSums, vocabulary * width);
 }
 
 #define CLASSIFIER(T)                                                                              \

@@ -1,6 +1,6 @@
 // The classifier's loss and gradients against the definition in double.
 
-#include "reference.h"
+#include "half_reference.h"
 
 namespace partita_rt {
 namespace {
@@ -11,22 +11,27 @@ struct Size {
   int64_t rows, width, vocabulary, rowsAtOnce;
 };
 
-class Classifier : public testing::TestWithParam<Size> {};
+/// Inputs, and what the definition makes of them in double.
+struct Definition {
+  Floats x, w, seeds;
+  std::vector<int64_t> labels;
+  Doubles loss, dx, dw;
 
-TEST_P(Classifier, EqualsItsDefinition) {
-  auto [rows, width, vocabulary, rowsAtOnce] = GetParam();
-  Floats x = randomFloats(rows * width, "x", 3.0), w = randomFloats(vocabulary * width, "w");
-  Floats seeds = randomFloats(rows, "dloss");
-  std::vector<int64_t> labels(rows);
-  for (int64_t i = 0; i < rows; ++i)
-    labels[i] = i % 5 == 3 ? -100 : (i * 7919 + vocabulary - 1) % vocabulary;
-  Doubles loss(rows), dx(x.size()), dw(w.size()), logits(vocabulary);
-  for (int64_t i = 0; i < rows; ++i) {
-    if (labels[i] == -100)
-      continue;
+  Definition(const Size &size, Floats x, Floats w)
+      : x(std::move(x)), w(std::move(w)), seeds(randomFloats(size.rows, "dloss")),
+        labels(size.rows), loss(size.rows), dx(this->x.size()), dw(this->w.size()) {
+    for (int64_t i = 0; i < size.rows; ++i) {
+      labels[i] = i % 5 == 3 ? -100 : (i * 7919 + size.vocabulary - 1) % size.vocabulary;
+      if (labels[i] != -100)
+        addRow(i, size.width, size.vocabulary);
+    }
+  }
+
+private:
+  void addRow(int64_t i, int64_t width, int64_t vocabulary) {
+    Doubles logits(vocabulary);
     double sum = 0, largest = -1e300;
     for (int64_t j = 0; j < vocabulary; ++j) {
-      logits[j] = 0;
       for (int64_t k = 0; k < width; ++k)
         logits[j] += double(x[i * width + k]) * w[j * width + k];
       largest = std::max(largest, logits[j]);
@@ -42,6 +47,15 @@ TEST_P(Classifier, EqualsItsDefinition) {
       }
     }
   }
+};
+
+class Classifier : public testing::TestWithParam<Size> {};
+
+TEST_P(Classifier, EqualsItsDefinition) {
+  auto [rows, width, vocabulary, rowsAtOnce] = GetParam();
+  auto [x, w, seeds, labels, loss, dx, dw] =
+      Definition(GetParam(), randomFloats(rows * width, "x", 3.0),
+                 randomFloats(vocabulary * width, "w"));
   int64_t blocks = (vocabulary + kColumns - 1) / kColumns;
   Floats scratch(size_t(rowsAtOnce * kColumns * (blocks + 1)), NAN);
   Floats ours(rows, NAN), oursAlone(rows, NAN), oursDx(x.size(), NAN), oursDw(w.size(), NAN);
@@ -61,6 +75,31 @@ INSTANTIATE_TEST_SUITE_P(Sizes, Classifier,
                          testing::Values(Size{1, 1, 1, 1}, Size{7, 5, 16, 7}, Size{7, 5, 100, 3},
                                          Size{40, 24, 128, 20}, Size{33, 16, 1031, 16},
                                          Size{20, 8, 65, 20}));
+
+/// However many blocks of rows add to it: each element has the error of one rounding.
+template <typename T> class SixteenBitClassifier : public testing::Test {};
+TYPED_TEST_SUITE(SixteenBitClassifier, NarrowTypes);
+TYPED_TEST(SixteenBitClassifier, RoundsTheWeightsGradientOnce) {
+  using T = TypeParam;
+  constexpr Size size{2048, 8, 40, 8};
+  auto [rows, width, vocabulary, rowsAtOnce] = size;
+  Floats x = randomExact<T>(rows * width, "x"), w = randomExact<T>(vocabulary * width, "w");
+  for (float &each : x) // sums that grow lose what is small beside them
+    each = std::fabs(each);
+  Definition wanted(size, x, w);
+  Narrow<T> nx = rounded<T>(x), nw = rounded<T>(w), dx(x.size()), dw(w.size(), T(NAN));
+  Floats loss(rows), scratch(size_t(rowsAtOnce * (2 * kColumns + width) + vocabulary * width), NAN);
+  classifierLossGrad(loss.data(), dx.data(), dw.data(), wanted.seeds.data(), 1, nx.data(),
+                     nw.data(), wanted.labels.data(), rows, width, vocabulary, -100, scratch.data(),
+                     {rowsAtOnce, kColumns});
+  const double half = std::is_same_v<T, Half> ? 0x1p-11 : 0x1p-8;
+  double largest = 0;
+  for (double each : wanted.dw)
+    largest = std::max(largest, std::fabs(each));
+  for (size_t i = 0; i < dw.size(); ++i)
+    EXPECT_NEAR(double(float(dw[i])), wanted.dw[i],
+                half * std::fabs(wanted.dw[i]) + 1e-5 * largest);
+}
 
 TEST(Classifier, OneSeedForAllRows) {
   Floats x = randomFloats(3 * 4, "x"), w = randomFloats(9 * 4, "w"), seeds(3, 0.25f);

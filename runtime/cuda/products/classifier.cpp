@@ -2,7 +2,8 @@
 // has room for get their logits by one product, x w^T, rounded to T as a tensor of logits would be;
 // cross_entropy.cu makes the loss and, in place, the logits' gradient of them; two more products
 // make dx of it and add to dw. Per row 2 * vocabulary * sizeof(T) bytes are written and read,
-// thrice with gradients.
+// thrice with gradients. A 16-bit dw is the only product's result where all rows fit, else it is
+// added up in float: rounded block by block, sums lose what is small beside them.
 
 #include "partita_rt/cuda/kernels.h"
 
@@ -54,6 +55,8 @@ void classifierLossGrad(const Stream &stream, float *loss, T *dx, G *dw, const f
   int64_t stride = classifierStride(vocabulary), blocks = ceilDiv(vocabulary, block.columns);
   int64_t most = rowsAtOnce<T>(block.rows * block.columns * (blocks + 1), rows, vocabulary);
   auto *logits = reinterpret_cast<T *>(scratch);
+  float *sums = scratch + block.rows * block.columns * (blocks + 1);
+  const bool sumsUp = !std::is_same_v<G, float> && most < rows;
   for (int64_t first = 0; first < rows; first += most) {
     int64_t count = std::min(most, rows - first);
     gemm(stream, Trans::No, Trans::Yes, count, vocabulary, width, 1.0f, x + first * width, width, w,
@@ -62,9 +65,14 @@ void classifierLossGrad(const Stream &stream, float *loss, T *dx, G *dw, const f
                          labels + first, count, vocabulary, stride, ignoreIndex, first);
     gemm(stream, Trans::No, Trans::No, count, width, vocabulary, 1.0f, logits, stride, w, width,
          0.0f, dx + first * width, width);
-    gemm(stream, Trans::Yes, Trans::No, vocabulary, width, count, 1.0f, logits, stride,
-         x + first * width, width, first > 0 ? 1.0f : 0.0f, dw, width);
+    auto addTo = [&](auto *of) {
+      gemm(stream, Trans::Yes, Trans::No, vocabulary, width, count, 1.0f, logits, stride,
+           x + first * width, width, first > 0 ? 1.0f : 0.0f, of, width);
+    };
+    sumsUp ? addTo(sums) : addTo(dw);
   }
+  if (sumsUp)
+    convert(stream, dw, sums, vocabulary * width);
 }
 
 #define CLASSIFIER(T)                                                                              \

@@ -313,8 +313,8 @@ void classifierLoss(float *loss, const T *x, const T *w, const int64_t *labels, 
 /// The same with the gradients dx [rows, width] and dw [vocabulary, width] for the cotangent dloss
 /// (as in crossEntropyBackward). The logits of block.rows rows exist at a time; scratch:
 /// block.rows * (vocabulary rounded up to whole blocks + block.columns), of 16-bit x another
-/// block.rows * width behind. G: float or T. A 16-bit dw is read, added to and rounded once for
-/// every block of rows.
+/// block.rows * width behind. G: float or T. A 16-bit dw of more rows than block.rows has its sums
+/// in another vocabulary * width behind.
 template <typename T, typename G>
 void classifierLossGrad(float *loss, T *dx, G *dw, const float *dloss, int64_t dlossStride,
                         const T *x, const T *w, const int64_t *labels, int64_t rows, int64_t width,

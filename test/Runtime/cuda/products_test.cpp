@@ -2,30 +2,13 @@
 // which every sum is exact, bit for bit in all combinations of types; epilogues and real numbers
 // within roundings; which algorithm is taken, and the tuning file.
 
-#include "simulated.h"
-
-#include "cuda/products/products.h"
+#include "products_stream.h"
 
 #include <cstdio>
 #include <fstream>
 
 namespace partita_rt::cuda {
 namespace {
-
-/// A stream with products and a workspace of its own.
-struct ProductsStream : SimulatedStream {
-  explicit ProductsStream(int64_t scratchBytes = 1 << 20,
-                          int64_t workspaceBytes = kProductsWorkspace)
-      : SimulatedStream(scratchBytes), space(new Line[size_t(workspaceBytes) / sizeof(Line)]),
-        made(space.get(), workspaceBytes) {
-    products = &made;
-  }
-  struct alignas(256) Line {
-    unsigned char bytes[256];
-  };
-  std::unique_ptr<Line[]> space; // never written: no time for its pages
-  Products made;
-};
 
 Floats integers(int64_t n, const char *name) {
   Floats values = randomFloats(n, name, 2.0);
@@ -233,8 +216,8 @@ TYPED_TEST(CudaEpilogues, BiasGradient) {
   }
 }
 
-/// n = 16: in one kernel; n = 13: apart from the result, a bias is one of its own. Of integers, which
-/// no order of sums changes.
+/// n = 16: in one kernel; n = 13: apart from the result, a bias is one of its own. Of integers,
+/// which no order of sums changes.
 template <typename T> void checkAdd(int64_t m, int64_t n, int64_t k, bool hasBias, Trans transB) {
   SCOPED_TRACE(testing::Message() << m << "x" << n << "x" << k << " " << hasBias << int(transB));
   ProductsStream stream;
@@ -271,49 +254,6 @@ TYPED_TEST(CudaEpilogues, Addend) {
       checkAdd<TypeParam>(6, n, 8, hasBias, Trans::Yes);
       checkAdd<TypeParam>(5, n, 0, hasBias, Trans::No);
     }
-}
-
-//===-- The classifier ----------------------------------------------------------------------===//
-
-/// Against the CPU's: the logits' roundings are those of a tensor in T.
-TYPED_TEST(CudaEpilogues, Classifier) {
-  using T = TypeParam;
-  const int64_t rows = 21, width = 16, vocabulary = 51, atOnce = 8, columns = 16;
-  ProductsStream stream;
-  Floats x = randomExact<T>(rows * width, "x"), w = randomExact<T>(vocabulary * width, "w", 0.3),
-         seeds = randomFloats(rows, "dloss");
-  std::vector<int64_t> labels(size_t(rows), 0);
-  for (int64_t i = 0; i < rows; ++i)
-    labels[size_t(i)] = i % 5 == 3 ? -100 : (i * 7919 + vocabulary - 1) % vocabulary;
-  Floats loss(size_t(rows), NAN), dx(x.size(), NAN), dw(w.size(), NAN),
-      scratch(size_t(atOnce * (64 + columns)), NAN);
-  partita_rt::classifierLossGrad(loss.data(), dx.data(), dw.data(), seeds.data(), 1, x.data(),
-                                 w.data(), labels.data(), rows, width, vocabulary, -100,
-                                 scratch.data(), {atOnce, columns});
-  Tensor<T> left(x), right(w), ourDx(rows * width);
-  Tensor<float> ourDw(vocabulary * width), ourLoss(rows), alone(rows),
-      space(atOnce * (64 + columns)), block(rows * 56);
-  classifierLossGrad(stream, ourLoss.data(), ourDx.data(), ourDw.data(), seeds.data(), 1, left.in(),
-                     right.in(), labels.data(), rows, width, vocabulary, -100, space.data(),
-                     {atOnce, columns});
-  EXPECT_NEAR_ALL(ourLoss, loss, this->kTolerance);
-  EXPECT_NEAR_ALL(ourDx, dx, this->kTolerance);
-  EXPECT_NEAR_ALL(ourDw, dw, this->kTolerance);
-  EXPECT_TRUE(space.marginsKept());
-  classifierLoss(stream, alone.data(), left.in(), right.in(), labels.data(), rows, width,
-                 vocabulary, -100, block.data(), {rows, 56});
-  EXPECT_BITS(alone, ourLoss.floats());
-  EXPECT_NE(errorOf([&] {
-              classifierLoss(stream, alone.data(), left.in(), right.in(), labels.data(), rows,
-                             width, vocabulary, -100, block.data(), {1, 16});
-            }).find("no room for a row of 51 logits"),
-            std::string::npos);
-  labels[20] = vocabulary;
-  classifierLossGrad(stream, ourLoss.data(), ourDx.data(), ourDw.data(), seeds.data(), 1, left.in(),
-                     right.in(), labels.data(), rows, width, vocabulary, -100, space.data(),
-                     {atOnce, columns});
-  EXPECT_EQ(stream.faults.position, 20);
-  EXPECT_EQ(stream.faults.value, vocabulary);
 }
 
 //===-- Which algorithm ---------------------------------------------------------------------===//

@@ -153,8 +153,9 @@ void crossEntropyLossGrad(const Stream &stream, float *loss, T *logits, const fl
 
 /// All logits of as many rows as `scratch` has room for exist at a time, rounded to T, as if they
 /// were a tensor: rows of classifierStride(vocabulary) (shapes.h). scratch, 16-byte aligned:
-/// block.rows * block.columns floats, here and in classifierLossGrad as on the CPU (the latter's
-/// have room for block.rows rows).
+/// block.rows * block.columns floats, in classifierLossGrad as on the CPU, but none for dx (the
+/// latter's have room for block.rows rows). If rows do not fit at once, a 16-bit dw has its sums
+/// in another vocabulary * width floats behind.
 template <typename T>
 void classifierLoss(const Stream &stream, float *loss, const T *x, const T *w,
                     const int64_t *labels, int64_t rows, int64_t width, int64_t vocabulary,

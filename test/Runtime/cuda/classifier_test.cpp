@@ -1,0 +1,91 @@
+// The classifier's loss and gradients of runtime/cuda against the CPU's.
+
+#include "products_stream.h"
+
+namespace partita_rt::cuda {
+namespace {
+
+template <typename T> class CudaClassifier : public testing::Test {
+protected:
+  static constexpr double kTolerance = std::is_same_v<T, float>  ? 1e-6
+                                       : std::is_same_v<T, Half> ? 2e-3
+                                                                 : 1.6e-2;
+};
+TYPED_TEST_SUITE(CudaClassifier, StorageTypes);
+
+/// Against the CPU's: the logits' roundings are those of a tensor in T.
+TYPED_TEST(CudaClassifier, EqualsTheCpus) {
+  using T = TypeParam;
+  const int64_t rows = 21, width = 16, vocabulary = 51, atOnce = 8, columns = 16;
+  ProductsStream stream;
+  Floats x = randomExact<T>(rows * width, "x"), w = randomExact<T>(vocabulary * width, "w", 0.3),
+         seeds = randomFloats(rows, "dloss");
+  std::vector<int64_t> labels(size_t(rows), 0);
+  for (int64_t i = 0; i < rows; ++i)
+    labels[size_t(i)] = i % 5 == 3 ? -100 : (i * 7919 + vocabulary - 1) % vocabulary;
+  Floats loss(size_t(rows), NAN), dx(x.size(), NAN), dw(w.size(), NAN),
+      scratch(size_t(atOnce * (64 + columns)), NAN);
+  partita_rt::classifierLossGrad(loss.data(), dx.data(), dw.data(), seeds.data(), 1, x.data(),
+                                 w.data(), labels.data(), rows, width, vocabulary, -100,
+                                 scratch.data(), {atOnce, columns});
+  Tensor<T> left(x), right(w), ourDx(rows * width);
+  Tensor<float> ourDw(vocabulary * width), ourLoss(rows), alone(rows),
+      space(atOnce * (64 + columns)), block(rows * 56);
+  classifierLossGrad(stream, ourLoss.data(), ourDx.data(), ourDw.data(), seeds.data(), 1, left.in(),
+                     right.in(), labels.data(), rows, width, vocabulary, -100, space.data(),
+                     {atOnce, columns});
+  EXPECT_NEAR_ALL(ourLoss, loss, this->kTolerance);
+  EXPECT_NEAR_ALL(ourDx, dx, this->kTolerance);
+  EXPECT_NEAR_ALL(ourDw, dw, this->kTolerance);
+  EXPECT_TRUE(space.marginsKept());
+  classifierLoss(stream, alone.data(), left.in(), right.in(), labels.data(), rows, width,
+                 vocabulary, -100, block.data(), {rows, 56});
+  EXPECT_BITS(alone, ourLoss.floats());
+  EXPECT_NE(errorOf([&] {
+              classifierLoss(stream, alone.data(), left.in(), right.in(), labels.data(), rows,
+                             width, vocabulary, -100, block.data(), {1, 16});
+            }).find("no room for a row of 51 logits"),
+            std::string::npos);
+  labels[20] = vocabulary;
+  classifierLossGrad(stream, ourLoss.data(), ourDx.data(), ourDw.data(), seeds.data(), 1, left.in(),
+                     right.in(), labels.data(), rows, width, vocabulary, -100, space.data(),
+                     {atOnce, columns});
+  EXPECT_EQ(stream.faults.position, 20);
+  EXPECT_EQ(stream.faults.value, vocabulary);
+}
+
+/// However many blocks of rows there are, a 16-bit gradient of the weight is the float one,
+/// rounded; where all rows fit it needs no memory for its sums.
+template <typename T> void checkWeightGradient(int64_t atOnce, bool sumsUp) {
+  const int64_t rows = 150, width = 8, vocabulary = 24, logits = atOnce * 2 * vocabulary;
+  ProductsStream stream;
+  Tensor<T> x(randomExact<T>(rows * width, "x")), w(randomExact<T>(vocabulary * width, "w")),
+      dx(rows * width), dw(vocabulary * width);
+  Tensor<float> loss(rows), wide(vocabulary * width), alone(logits),
+      space(logits + (sumsUp ? vocabulary * width : 0));
+  Floats seeds = randomFloats(rows, "dloss");
+  std::vector<int64_t> labels(size_t(rows), 0);
+  for (int64_t i = 0; i < rows; ++i)
+    labels[size_t(i)] = i * 7919 % vocabulary;
+  auto make = [&](auto *gradient, float *scratch) {
+    classifierLossGrad(stream, loss.data(), dx.data(), gradient, seeds.data(), 1, x.in(), w.in(),
+                       labels.data(), rows, width, vocabulary, -100, scratch, {atOnce, vocabulary});
+  };
+  make(wide.data(), alone.data());
+  make(dw.data(), space.data());
+  EXPECT_TRUE(alone.marginsKept() && space.marginsKept());
+  Floats expected = wide.floats();
+  for (float &each : expected)
+    each = T(each);
+  EXPECT_BITS(dw, expected);
+}
+
+TYPED_TEST(CudaClassifier, RoundsTheWeightsGradientOnce) {
+  if constexpr (!std::is_same_v<TypeParam, float>) {
+    checkWeightGradient<TypeParam>(2, true); // 19 blocks of 8 rows
+    checkWeightGradient<TypeParam>(38, false);
+  }
+}
+
+} // namespace
+} // namespace partita_rt::cuda
