@@ -123,8 +123,9 @@ struct momentum_step {
             nearest ? p : float(roundStochastically(p, uint16_t(mix64(key + uint64_t(i)) >> 48)));
         return;
       }
-      m = m + keep_f * (g - m);
-      p = p - rate_f * m;
+      // Fused by hand: nvcc would do so, the host's compiler would not.
+      m = fmaf(keep_f, g - m, m);
+      p = fmaf(-rate_f, m, p);
       rounded = roundStochastically(p, uint16_t(mix64(key + uint64_t(i)) >> 48));
     }
   };
@@ -157,8 +158,8 @@ TEST(Updates, ScalarsComeFromMemory) {
         Narrow<BFloat16> rounded(static_cast<size_t>(n));
         for (size_t i = 0; i < size_t(n); ++i) {
           if (applied != 0) {
-            newM[i] = m[i] + kept * (g[i] - m[i]);
-            newP[i] = p[i] - rate * newM[i];
+            newM[i] = std::fma(kept, g[i] - m[i], m[i]);
+            newP[i] = std::fma(-rate, newM[i], p[i]);
           }
           auto random = uint16_t(mix64(uint64_t(key) + 7 + i) >> 48);
           rounded[i] = key < 0 ? BFloat16(newP[i]) : roundStochastically(newP[i], random);

@@ -10,13 +10,6 @@
 namespace partita_rt::cuda {
 namespace {
 
-Floats integers(int64_t n, const char *name) {
-  Floats values = randomFloats(n, name, 2.0);
-  for (float &each : values)
-    each = std::max(-4.0f, std::min(4.0f, std::round(each)));
-  return values;
-}
-
 struct Size {
   int64_t m, n, k, pad;
 };
@@ -145,9 +138,15 @@ double geluSlope(double x) {
   return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * 0.7978845608028654 * (1 + 3 * 0.044715 * x * x);
 }
 
+#if defined(PARTITA_TEST_ON_GPU)
+constexpr double kOfTanh = 1e-3; ///< cuBLASLt does not say how it makes its own
+#else
+constexpr double kOfTanh = 1e-6;
+#endif
+
 template <typename T> class CudaEpilogues : public testing::Test {
 protected:
-  static constexpr double kTolerance = std::is_same_v<T, float>  ? 1e-6
+  static constexpr double kTolerance = std::is_same_v<T, float>  ? kOfTanh
                                        : std::is_same_v<T, Half> ? 2e-3
                                                                  : 1.6e-2;
 };
