@@ -10,10 +10,11 @@
 // Partita's has bias, GELU, residuals and bias gradients as epilogues of these same products; here
 // they are plain, which costs a product nothing and a step something.
 //
-// As much as possible is in their favour. Leading dimensions are multiples of 8, as Partita's of
-// its logits are: GPT-2's 50257 columns are 50264 apart. The head's logits are made of all tokens
-// at once, as far as they fit, and its weight is the embedding's table, VOCABULARY rows. All layers
-// share their operands, so a small weight may still be in the cache.
+// As much as possible is in their favour. Leading dimensions are multiples of 8, and so are the
+// head's extents, which tensor cores are at their best with: GPT-2's 50257 columns are multiplied
+// as 50264 and counted as what they are (Partita multiplies 50256 and 1). The head's logits are
+// made of all tokens at once, as far as they fit, and its weight is the embedding's table. All
+// layers share their operands, so a small weight may still be in the cache.
 //
 // Operands are random numbers that no product overwrites: a GPU that multiplies infinities or NaNs
 // draws less power, and its clocks are higher.
@@ -70,7 +71,7 @@ struct Step {
       dy.needs(tokens, l.out);
     }
     x.needs(tokens, head.in);
-    w.needs(head.out, head.in);
+    w.needs(padded(head.out), head.in);
     dy.needs(headRows(), head.out);
     dx.size = x.size, dw.size = w.size, y.size = dy.size;
     uint64_t seed = 0;
@@ -91,17 +92,18 @@ struct Step {
          dw.at, out);
   }
 
-  /// The same with w as the embedding has it, transposed; later rows add to dw.
+  /// The same with w as the embedding has it, transposed, and whole packs of the vocabulary; later
+  /// rows add to dw.
   void multiplyHead(const Stream &stream) const {
     int64_t in = padded(head.in), out = padded(head.out);
     for (int64_t first = 0; first < tokens; first += headRows()) {
       int64_t rows = std::min(headRows(), tokens - first);
-      gemm(stream, Trans::No, Trans::Yes, rows, head.out, head.in, 1.0f, x.at + first * in, in,
-           w.at, in, 0.0f, y.at, out);
-      gemm(stream, Trans::No, Trans::No, rows, head.in, head.out, 1.0f, dy.at, out, w.at, in, 0.0f,
+      gemm(stream, Trans::No, Trans::Yes, rows, out, head.in, 1.0f, x.at + first * in, in, w.at, in,
+           0.0f, y.at, out);
+      gemm(stream, Trans::No, Trans::No, rows, head.in, out, 1.0f, dy.at, out, w.at, in, 0.0f,
            dx.at + first * in, in);
-      gemm(stream, Trans::Yes, Trans::No, head.out, head.in, rows, 1.0f, dy.at, out,
-           x.at + first * in, in, first > 0 ? 1.0f : 0.0f, dw.at, in);
+      gemm(stream, Trans::Yes, Trans::No, out, head.in, rows, 1.0f, dy.at, out, x.at + first * in,
+           in, first > 0 ? 1.0f : 0.0f, dw.at, in);
     }
   }
 

@@ -1,5 +1,5 @@
 // A classifier's loss without the logits of all tokens (kernels.h): as many rows as scratch memory
-// has room for get their logits by one product, x w^T, rounded to T as a tensor of logits would be;
+// has room for get their logits by a product, x w^T, rounded to T as a tensor of logits would be;
 // cross_entropy.cu makes the loss and, in place, the logits' gradient of them; two more products
 // make dx of it and add to dw. Per row 2 * vocabulary * sizeof(T) bytes are written and read,
 // thrice with gradients. A 16-bit dw is the only product's result where all rows fit, else it is
@@ -8,6 +8,7 @@
 #include "partita_rt/cuda/kernels.h"
 
 #include <algorithm>
+#include <vector>
 
 namespace partita_rt::cuda {
 
@@ -24,6 +25,49 @@ template <typename T> int64_t rowsAtOnce(int64_t floats, int64_t rows, int64_t v
   return fit >= rows || fit < 8 ? fit : fit / 8 * 8;
 }
 
+/// Columns of the vocabulary that products take at once.
+struct Columns {
+  int64_t first, count;
+};
+
+/// Tensor cores are at their best with rows of whole 16 bytes (cuBLAS documentation, "Tensor Core
+/// Usage"), which a stride alone does not make of GPT-2's 50,257: what is over is a product of its
+/// own, the first one, so that sums of both are rounded when the large one is added.
+template <typename T> std::vector<Columns> columnsOf(int64_t vocabulary) {
+  constexpr int64_t kEven = 16 / int64_t(sizeof(T));
+  int64_t even = std::is_same_v<T, float> ? 0 : vocabulary / kEven * kEven;
+  std::vector<Columns> parts;
+  if (vocabulary > even)
+    parts.push_back({even, vocabulary - even});
+  if (even > 0)
+    parts.push_back({0, even});
+  return parts;
+}
+
+/// logits[rows, vocabulary] = x w^T.
+template <typename T>
+void makeLogits(const Stream &stream, T *logits, int64_t stride, const T *x, const T *w,
+                int64_t rows, int64_t width, int64_t vocabulary) {
+  for (Columns part : columnsOf<T>(vocabulary))
+    gemm(stream, Trans::No, Trans::Yes, rows, part.count, width, 1.0f, x, width,
+         w + part.first * width, width, 0.0f, logits + part.first, stride);
+}
+
+/// dx[rows, width] = logits w; dw[vocabulary, width] = logits^T x, or added to what is there.
+template <typename T, typename G>
+void multiplyGradients(const Stream &stream, T *dx, G *dw, bool adds, const T *logits,
+                       int64_t stride, const T *x, const T *w, int64_t rows, int64_t width,
+                       int64_t vocabulary) {
+  float beta = 0.0f;
+  for (Columns part : columnsOf<T>(vocabulary)) {
+    gemm(stream, Trans::No, Trans::No, rows, width, part.count, 1.0f, logits + part.first, stride,
+         w + part.first * width, width, beta, dx, width);
+    beta = 1.0f;
+    gemm(stream, Trans::Yes, Trans::No, part.count, width, rows, 1.0f, logits + part.first, stride,
+         x, width, adds ? 1.0f : 0.0f, dw + part.first * width, width);
+  }
+}
+
 } // namespace
 
 template <typename T>
@@ -37,8 +81,7 @@ void classifierLoss(const Stream &stream, float *loss, const T *x, const T *w,
   auto *logits = reinterpret_cast<T *>(scratch);
   for (int64_t first = 0; first < rows; first += most) {
     int64_t count = std::min(most, rows - first);
-    gemm(stream, Trans::No, Trans::Yes, count, vocabulary, width, 1.0f, x + first * width, width, w,
-         width, 0.0f, logits, stride);
+    makeLogits(stream, logits, stride, x + first * width, w, count, width, vocabulary);
     crossEntropyForward(stream, loss + first, static_cast<float *>(nullptr),
                         static_cast<const T *>(logits), labels + first, count, vocabulary, stride,
                         ignoreIndex, first);
@@ -59,15 +102,12 @@ void classifierLossGrad(const Stream &stream, float *loss, T *dx, G *dw, const f
   const bool sumsUp = !std::is_same_v<G, float> && most < rows;
   for (int64_t first = 0; first < rows; first += most) {
     int64_t count = std::min(most, rows - first);
-    gemm(stream, Trans::No, Trans::Yes, count, vocabulary, width, 1.0f, x + first * width, width, w,
-         width, 0.0f, logits, stride);
+    makeLogits(stream, logits, stride, x + first * width, w, count, width, vocabulary);
     crossEntropyLossGrad(stream, loss + first, logits, dloss + first * dlossStride, dlossStride,
                          labels + first, count, vocabulary, stride, ignoreIndex, first);
-    gemm(stream, Trans::No, Trans::No, count, width, vocabulary, 1.0f, logits, stride, w, width,
-         0.0f, dx + first * width, width);
     auto addTo = [&](auto *of) {
-      gemm(stream, Trans::Yes, Trans::No, vocabulary, width, count, 1.0f, logits, stride,
-           x + first * width, width, first > 0 ? 1.0f : 0.0f, of, width);
+      multiplyGradients(stream, dx + first * width, of, first > 0, logits, stride,
+                        x + first * width, w, count, width, vocabulary);
     };
     sumsUp ? addTo(sums) : addTo(dw);
   }
