@@ -53,9 +53,8 @@ class Classifier : public testing::TestWithParam<Size> {};
 
 TEST_P(Classifier, EqualsItsDefinition) {
   auto [rows, width, vocabulary, rowsAtOnce] = GetParam();
-  auto [x, w, seeds, labels, loss, dx, dw] =
-      Definition(GetParam(), randomFloats(rows * width, "x", 3.0),
-                 randomFloats(vocabulary * width, "w"));
+  auto [x, w, seeds, labels, loss, dx, dw] = Definition(
+      GetParam(), randomFloats(rows * width, "x", 3.0), randomFloats(vocabulary * width, "w"));
   int64_t blocks = (vocabulary + kColumns - 1) / kColumns;
   Floats scratch(size_t(rowsAtOnce * kColumns * (blocks + 1)), NAN);
   Floats ours(rows, NAN), oursAlone(rows, NAN), oursDx(x.size(), NAN), oursDw(w.size(), NAN);

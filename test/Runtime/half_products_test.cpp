@@ -130,8 +130,8 @@ TYPED_TEST(HalfProducts, Classifier) {
     labels[i] = i % 5 == 3 ? -100 : (i * 7919) % vocabulary;
   Narrow<T> nx = rounded<T>(x), nw = rounded<T>(w), ndx(x.size()), ndw(w.size());
   for (int64_t rowsAtOnce : {rows, int64_t{16}}) {
-    Floats scratch(size_t(rowsAtOnce * (columns * 6 + width) + vocabulary * width), NAN), loss(rows), alone(rows),
-        dx(x.size()), dw(w.size()), narrowLoss(rows), wide(w.size());
+    Floats scratch(size_t(rowsAtOnce * (columns * 6 + width) + vocabulary * width), NAN),
+        loss(rows), alone(rows), dx(x.size()), dw(w.size()), narrowLoss(rows), wide(w.size());
     classifierLossGrad(loss.data(), dx.data(), dw.data(), seeds.data(), 1, x.data(), w.data(),
                        labels.data(), rows, width, vocabulary, -100, scratch.data(),
                        {rowsAtOnce, columns});
