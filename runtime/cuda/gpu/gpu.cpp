@@ -122,7 +122,8 @@ void Gpu::sendInputs(Rank &rank, int64_t microBatches) {
 
 /// The last call's are complete, so nothing reads them while they change.
 void Gpu::setControl(const Rank &rank) {
-  Control values{rank.learningRate, rank.step, rank.update, rank.seed, rank.hyper};
+  Control values{rank.learningRate, rank.step,  rank.update,
+                 rank.seed,         rank.hyper, progress.begun + 1};
   std::memcpy(sent.base, &values, sizeof(values));
   checkCuda(
       cudaMemcpyAsync(control.base, sent.base, sizeof(values), cudaMemcpyHostToDevice, compute),
@@ -212,7 +213,8 @@ void Gpu::tune(Rank &rank, void (*function)(Rank &), const std::string &path) {
       apart += choice.apart;
     }
     std::printf("%-14s %zu shapes of matrix products, each once: %.3f ms with the first "
-                "suggestions, %.3f ms with the choices in %s; %lld of them apart from what follows\n",
+                "suggestions, %.3f ms with the choices in %s; %lld of them are made apart from "
+                "what follows\n",
                 "tuned", choices.size(), double(before) / 1e6, double(after) / 1e6, path.c_str(),
                 (long long)apart);
   }

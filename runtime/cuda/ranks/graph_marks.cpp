@@ -2,6 +2,8 @@
 
 #include "cuda/ranks/graph_marks.h"
 
+#include <atomic>
+
 namespace partita_rt::cuda {
 
 /// On a stream that is a communicator's.
@@ -24,7 +26,8 @@ GraphMark GraphMarks::read(Which which) const {
   const volatile GraphMark *mark = at(which);
   GraphMark read{};
   read.number = mark->number;
-  read.step = mark->step;
+  std::atomic_thread_fence(std::memory_order_acquire);
+  read.call = mark->call;
   return read;
 }
 
@@ -36,34 +39,32 @@ const std::string &GraphMarks::textOf(uint64_t number) const {
 
 std::optional<GraphMarks::UnderWay> GraphMarks::underWay() {
   GraphMark done = read(Done), reached = read(Reached);
-  bool isIn = reached.step == device.progress.step &&
-              (reached.step != done.step || reached.number != done.number) &&
-              device.progress.begun > device.progress.complete;
+  bool isIn = reached.call == device.progress.begun && reached.call > device.progress.complete &&
+              (reached.call != done.call || reached.number != done.number);
   if (!isIn) {
     seen = {};
     return std::nullopt;
   }
-  if (reached.step != seen.step || reached.number != seen.number)
+  if (reached.call != seen.call || reached.number != seen.number)
     seenSince = std::chrono::steady_clock::now();
   seen = reached;
-  return UnderWay{reached.step, reached.number, textOf(reached.number), seenSince};
+  return UnderWay{reached.call, reached.number, textOf(reached.number), seenSince};
 }
 
-std::string GraphMarks::whereIs(int64_t step, uint64_t number, const std::string &text) const {
-  if (device.progress.step < step)
-    return "has not begun step " + std::to_string(step) + ": its last is step " +
-           std::to_string(device.progress.step.load());
+std::string GraphMarks::whereIs(int64_t call, uint64_t number, const std::string &text) const {
+  if (device.progress.begun < call)
+    return "has not begun it: its last is step " + std::to_string(device.progress.step.load());
   GraphMark done = read(Done), reached = read(Reached);
-  if (reached.step < step)
-    return "has come to none of step " + std::to_string(step) + " over this axis";
-  if (reached.step > step)
+  if (reached.call < call)
+    return "has come to none of the step's collectives over this axis";
+  if (reached.call > call)
     return "has completed it";
   auto own = texts.find(number);
   if (own != texts.end() && own->second != text)
     return "is at " + own->second;
   if (reached.number < number)
     return "has not come to it: its last over this axis is " + textOf(reached.number);
-  bool isIn = reached.number == number && (done.step != step || done.number != number);
+  bool isIn = reached.number == number && (done.call != call || done.number != number);
   return isIn ? "" : "has completed it";
 }
 

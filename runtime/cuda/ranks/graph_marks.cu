@@ -10,10 +10,10 @@ namespace partita_rt::cuda {
 
 namespace {
 
-/// The host reads the number first: with a number it finds its step or a later one.
+/// The host reads the number first: with a number it finds its call or a later one.
 __global__ void markCollective(GraphMark *mark, const Control *control, uint64_t number) {
   auto *at = static_cast<volatile GraphMark *>(mark);
-  at->step = control ? control->step : 0;
+  at->call = control ? control->call : 0;
   __threadfence_system();
   at->number = number;
 }

@@ -16,13 +16,13 @@
 
 namespace partita_rt::cuda {
 
-/// A collective of a step; written by the device.
+/// A collective of a call of one of the program's functions; written by the device.
 struct GraphMark {
-  int64_t step;    ///< Control::step; 0: none yet
+  int64_t call;    ///< Control::call; 0: none yet
   uint64_t number; ///< of the collective, in its communicator
 };
 
-/// Writes {the step under way, number} on the stream. control: device memory, or null.
+/// Writes {the call under way, number} on the stream. control: device memory, or null.
 void writeMark(const Stream &stream, GraphMark *mark, const Control *control, uint64_t number);
 
 /// Of one communicator. Its caller locks.
@@ -36,17 +36,17 @@ public:
   /// It has been.
   void behind(cudaStream_t stream, uint64_t number);
 
-  /// The collective that the step under way is in.
+  /// The collective that the call under way is in.
   struct UnderWay {
-    int64_t step;
+    int64_t call; ///< 0: of no graph
     uint64_t number;
     std::string text;
     std::chrono::steady_clock::time_point since; ///< when this was first asked and in it
   };
   std::optional<UnderWay> underWay();
-  /// Where this rank is, seen from collective `number` of `step`, which another one calls `text`;
+  /// Where this rank is, seen from collective `number` of `call`, which another one calls `text`;
   /// "": in it.
-  std::string whereIs(int64_t step, uint64_t number, const std::string &text) const;
+  std::string whereIs(int64_t call, uint64_t number, const std::string &text) const;
 
 private:
   enum Which { Reached, Done };

@@ -151,10 +151,10 @@ std::optional<NcclGroup::UnderWay> NcclGroup::oldest() {
   return marks.underWay();
 }
 
-std::string NcclGroup::whereIs(int64_t step, uint64_t number, const std::string &text) {
+std::string NcclGroup::whereIs(int64_t call, uint64_t number, const std::string &text) {
   std::lock_guard<std::mutex> lock(mutex);
-  if (step > 0)
-    return marks.whereIs(step, number, text);
+  if (call > 0)
+    return marks.whereIs(call, number, text);
   if (number > started)
     return "has not come to it: its last over this axis is " + (started == 0 ? "none" : latest);
   for (const Entry &entry : entries) {

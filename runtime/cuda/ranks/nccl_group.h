@@ -51,12 +51,12 @@ public:
   //===-- For the watchdog, from its thread -----------------------------------------------===//
 
   const std::string &key() const { return name; }
-  /// The oldest collective that is under way; step: 0 if it is not a graph's.
+  /// The oldest collective that is under way.
   using UnderWay = GraphMarks::UnderWay;
   std::optional<UnderWay> oldest();
-  /// Where this rank is, seen from collective `number` of the graph of `step` (0: of none), which
+  /// Where this rank is, seen from collective `number` of the graph of `call` (0: of none), which
   /// another one calls `text`; "": in it.
-  std::string whereIs(int64_t step, uint64_t number, const std::string &text);
+  std::string whereIs(int64_t call, uint64_t number, const std::string &text);
   /// What NCCL says of the communicator's state; "": it is well.
   std::string problem();
   void abort();

@@ -89,10 +89,11 @@ void Watchdog::look() {
       std::optional<NcclGroup::UnderWay> oldest = group->oldest();
       anyUnderWay = anyUnderWay || oldest;
       if (oldest && isLate(oldest->since) && late.empty()) {
-        std::string inStep = oldest->step > 0 ? " in step " + std::to_string(oldest->step) : "";
+        std::string inStep =
+            oldest->call > 0 ? " in step " + std::to_string(device.progress.step.load()) : "";
         late = oldest->text + inStep + lateText();
         question = pack({group->key(), std::to_string(oldest->number), oldest->text,
-                         std::to_string(oldest->step)});
+                         std::to_string(oldest->call)});
       }
     }
     if (late.empty() && !expected.empty() && isLate(expectedSince))

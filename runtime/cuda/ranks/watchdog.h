@@ -4,8 +4,8 @@
 // errors of its own, and how long the oldest collective of each communicator has been under way;
 // beyond PARTITA_RT_TIMEOUT seconds all ranks are asked where they are (Rendezvous::report), and
 // end. Collectives inside a CUDA graph leave marks (graph_marks.h); where none is under way it is
-// the call of the program's function that is not complete. A process that has died is noticed by the
-// rendezvous, at once.
+// the call of the program's function that is not complete. A process that has died is noticed by
+// the rendezvous, at once.
 
 #ifndef PARTITA_RT_CUDA_WATCHDOG_H
 #define PARTITA_RT_CUDA_WATCHDOG_H

@@ -18,6 +18,7 @@ struct Control {
   int64_t update;     ///< Rank::update
   uint64_t seed;      ///< Rank::seed
   Hyper hyper;        ///< Rank::hyper
+  int64_t call = 0;   ///< which of the calls of the program's functions this is: Progress::begun
 };
 
 /// A constant, a number in device memory times a constant, or a key of random numbers.

@@ -1,17 +1,11 @@
 // Collectives over the simulated NCCL: the bits of the CPU's between threads, for all kinds, types,
-// blocks and paddings, whatever order streams run in, in calls and in graphs; and collectives that
-// do not end.
+// blocks and paddings, whatever order streams run in, in calls and in graphs.
 
 #include "common/launch.h"
-#include "common/mesh.h"
-#include "cuda/cuda.h"
-#include "cuda/ranks/nccl_group.h"
-#include "processes.h"
+#include "gpu_rank.h"
 #include "simulated/queue.h"
 
 #include <gtest/gtest.h>
-
-#include <csignal>
 
 namespace partita_rt::cuda {
 namespace {
@@ -187,37 +181,8 @@ std::vector<int64_t> countsOf(const Rank &rank) {
   return counts;
 }
 
-/// A rank with a GPU and its communicators.
-struct GpuRank {
-  GpuRank(const Program &program, int number, int port)
-      : rendezvous(placeOf(number, rankCount(program), port), "test") {
-    placeOnMesh(rank, program, number);
-    checkCuda(cudaStreamCreateWithFlags(&device.stream.handle, cudaStreamNonBlocking), "stream");
-    rank.device = &device;
-    groups = makeCommunicators(rank, program, rendezvous, device);
-  }
-  ~GpuRank() {
-    groups.clear();
-    cudaStreamDestroy(device.stream.handle);
-  }
-  void synchronize() {
-    checkCuda(cudaStreamSynchronize(device.stream.handle), "cudaStreamSynchronize");
-  }
-  Rendezvous rendezvous;
-  Device device;
-  Rank rank;
-  std::vector<std::unique_ptr<Communicator>> groups;
-};
-
 constexpr Axis kThree[] = {{"dp", 3, true}}, kFour[] = {{"dp", 2, true}, {"tp", 2}},
-               kTwo[] = {{"dp", 2}}, kLonely[] = {{"dp", 2}, {"tp", 1, true}};
-
-template <size_t n> Program programOf(const Axis (&mesh)[n]) {
-  Program program;
-  program.name = "test";
-  program.mesh = mesh;
-  return program;
-}
+               kLonely[] = {{"dp", 2}, {"tp", 1, true}};
 
 /// What the CPU's ranks, which are threads, have at the end.
 struct Expected {
@@ -241,18 +206,6 @@ void compare(const std::deque<Bytes> &found, const Expected &expected, const std
   for (size_t i = 0; i < found.size(); ++i)
     if (found[i] != expected.arrays[i])
       fail("%s: array %zu differs", what.c_str(), i);
-}
-
-cudaGraphExec_t capture(const GpuRank &gpu, const std::function<void()> &body) {
-  cudaGraph_t graph = nullptr;
-  cudaGraphExec_t executable = nullptr;
-  checkCuda(cudaStreamBeginCapture(gpu.device.stream.handle, cudaStreamCaptureModeThreadLocal),
-            "capture");
-  body();
-  checkCuda(cudaStreamEndCapture(gpu.device.stream.handle, &graph), "capture");
-  checkCuda(cudaGraphInstantiate(&executable, graph, 0), "instantiate");
-  cudaGraphDestroy(graph);
-  return executable;
 }
 
 void expectSame(const Program &program, uint64_t seeds) {
@@ -290,201 +243,6 @@ TEST(NcclGroup, AMeshHasTheBitsOfThreads) { expectSame(programOf(kFour), 1); }
 TEST(NcclGroup, AnAxisOfOneRankCopies) { expectSame(programOf(kLonely), 1); }
 
 //===-- What goes wrong ---------------------------------------------------------------------===//
-
-std::vector<Ended> runGpus(int port, const std::function<void(GpuRank &)> &body) {
-  Program program = programOf(kTwo);
-  return runRanks(2, [&](int number) {
-    GpuRank gpu(program, number, port);
-    body(gpu);
-    gpu.synchronize();
-  });
-}
-
-float *deviceFloats(size_t n) {
-  float *data = nullptr;
-  checkCuda(cudaMalloc(&data, n * sizeof(float)), "cudaMalloc");
-  checkCuda(cudaMemset(data, 0, n * sizeof(float)), "cudaMemset");
-  return data;
-}
-
-std::string nameOf(const Ended &rank, int number) {
-  char host[256];
-  gethostname(host, sizeof(host));
-  return "rank " + std::to_string(number) + " (host " + host + ", process " +
-         std::to_string(rank.process) + ")";
-}
-
-void expectEnd(const std::vector<Ended> &all, const std::string &message) {
-  EXPECT_EQ(all[0].code, 1) << all[0].text;
-  EXPECT_EQ(textOf(all), "test: error: " + message + "\n");
-}
-
-/// Of ranks of which one may wait in vain, for a second.
-class Timeouts : public testing::Test {
-protected:
-  Timeouts() { setenv("PARTITA_RT_TIMEOUT", "1", 1); }
-  ~Timeouts() override { unsetenv("PARTITA_RT_TIMEOUT"); }
-};
-
-TEST_F(Timeouts, ARankThatDoesNotComeIsNamed) {
-  auto all = runGpus(freePort(), [](GpuRank &gpu) {
-    float *data = deviceFloats(10);
-    allReduce(gpu.rank.group(0), {{data, 10}}, "h.2.mlp");
-    if (gpu.rank.rank == 1)
-      pause();
-    allReduce(gpu.rank.group(0), {{data, 10}}, "h.1.mlp");
-  });
-  expectEnd(all, "rank 0: all_reduce #2 (float32, 40 bytes in 1 piece) for h.1.mlp over axis dp is "
-                 "not complete 1 s after it was begun; " +
-                     nameOf(all[1], 1) +
-                     " has not come to it: its last over this axis is all_reduce #1 (float32, 40 "
-                     "bytes in 1 piece) for h.2.mlp");
-}
-
-TEST_F(Timeouts, AGpuThatDoesNotGetThereIsNamed) {
-  auto all = runGpus(freePort(), [](GpuRank &gpu) {
-    float *data = deviceFloats(10);
-    if (gpu.rank.rank == 1)
-      cudaLaunchHostFunc(
-          gpu.device.stream.handle, [](void *) { pause(); }, nullptr);
-    allReduce(gpu.rank.group(0), {{data, 10}}, "h.1.mlp");
-  });
-  std::string text = textOf(all);
-  // Either may be the first to notice.
-  EXPECT_NE(text.find(": all_reduce #1 "), std::string::npos) << text;
-  EXPECT_NE(text.find(nameOf(all[1], 1) + " has not reached it: its GPU is at what comes before"),
-            std::string::npos)
-      << text;
-  EXPECT_EQ(all[1].code, 1);
-}
-
-/// Three steps, each a launch of what `body` does; before each, `between`.
-void runSteps(GpuRank &gpu, const std::function<void()> &body,
-              const std::function<void(int step)> &between) {
-  DeviceMemory control(sizeof(Control), "control");
-  gpu.device.control = reinterpret_cast<const Control *>(control.base);
-  cudaGraphExec_t graph = capture(gpu, body);
-  for (int step = 1; step <= 3; ++step) {
-    between(step);
-    Control values{};
-    values.step = step;
-    checkCuda(cudaMemcpy(control.base, &values, sizeof(values), cudaMemcpyHostToDevice), "copy");
-    gpu.device.progress.step = step;
-    ++gpu.device.progress.begun;
-    checkCuda(cudaGraphLaunch(graph, gpu.device.stream.handle), "launch");
-    gpu.synchronize();
-    ++gpu.device.progress.complete;
-  }
-  cudaGraphExecDestroy(graph);
-}
-
-TEST_F(Timeouts, ACollectiveOfAGraphIsNamed) {
-  auto all = runGpus(freePort(), [](GpuRank &gpu) {
-    float *data = deviceFloats(10);
-    runSteps(
-        gpu, [&] { allReduce(gpu.rank.group(0), {{data, 10}}, "h.1.mlp"); },
-        [&](int step) {
-          if (step == 3 && gpu.rank.rank == 1)
-            pause();
-        });
-  });
-  expectEnd(all, "rank 0: all_reduce #1 (float32, 40 bytes in 1 piece) for h.1.mlp over axis dp in "
-                 "step 3 is not complete 1 s after it was begun; " +
-                     nameOf(all[1], 1) + " has not begun step 3: its last is step 2");
-}
-
-TEST_F(Timeouts, AGpuThatDoesNotGetThereInAGraphIsNamed) {
-  auto all = runGpus(freePort(), [](GpuRank &gpu) {
-    float *data = deviceFloats(10);
-    static GpuRank *mine;
-    mine = &gpu;
-    runSteps(
-        gpu,
-        [&] {
-          allReduce(gpu.rank.group(0), {{data, 10}}, "h.2.mlp");
-          cudaLaunchHostFunc(
-              gpu.device.stream.handle,
-              [](void *) {
-                if (mine->rank.rank == 1 && mine->device.progress.step == 2)
-                  pause();
-              },
-              nullptr);
-          allReduce(gpu.rank.group(0), {{data, 10}}, "h.1.mlp");
-        },
-        [](int) {});
-  });
-  std::string text = textOf(all);
-  // Rank 1 sees its own step alone; rank 0 may be the first to notice.
-  EXPECT_TRUE(text.find("rank 0: all_reduce #2 (float32, 40 bytes in 1 piece) for h.1.mlp over axis "
-                        "dp in step 2 is not complete 1 s after it was begun; " +
-                        nameOf(all[1], 1) +
-                        " has not come to it: its last over this axis is all_reduce #1 (float32, 40 "
-                        "bytes in 1 piece) for h.2.mlp over axis dp") != std::string::npos ||
-              text.find("rank 1: the GPU's work of step 2 is not complete") != std::string::npos)
-      << text;
-  EXPECT_EQ(all[0].code, 1);
-  EXPECT_EQ(all[1].code, 1);
-}
-
-/// Without a collective: the step.
-TEST_F(Timeouts, AGraphThatDoesNotEndIsNamed) {
-  auto all = runGpus(freePort(), [](GpuRank &gpu) {
-    static int number;
-    number = gpu.rank.rank;
-    runSteps(
-        gpu,
-        [&] {
-          cudaLaunchHostFunc(
-              gpu.device.stream.handle,
-              [](void *) {
-                if (number == 0)
-                  pause();
-              },
-              nullptr);
-        },
-        [](int) {});
-    pause();
-  });
-  expectEnd(all, "rank 0: the GPU's work of step 1 is not complete 1 s after it was begun; " +
-                     nameOf(all[1], 1) + " has completed it");
-}
-
-TEST_F(Timeouts, Rank0ThatHangsIsNamedWithTheCollective) {
-  auto all = runGpus(freePort(), [](GpuRank &gpu) {
-    gpu.rendezvous.barrier("before");
-    if (gpu.rank.rank == 0)
-      raise(SIGSTOP);
-    float *data = deviceFloats(10);
-    allReduce(gpu.rank.group(0), {{data, 10}}, "h.1.mlp");
-  });
-  EXPECT_EQ(all[1].code, 1);
-  EXPECT_EQ(textOf(all), "test: error: rank 1: all_reduce #1 (float32, 40 bytes in 1 piece) for "
-                         "h.1.mlp over axis dp is not complete 1 s after it was begun; " +
-                             nameOf(all[0], 0) + " does not answer\n");
-}
-
-TEST(NcclGroup, ARankThatDiesEndsTheOther) {
-  auto all = runGpus(freePort(), [](GpuRank &gpu) {
-    if (gpu.rank.rank == 1)
-      raise(SIGKILL);
-    float *data = deviceFloats(10);
-    allReduce(gpu.rank.group(0), {{data, 10}}, "h.1.mlp");
-  });
-  expectEnd(all, nameOf(all[1], 1) + " died");
-}
-
-TEST(NcclGroup, AnErrorOfNcclsGivesWayToItsCause) {
-  auto all = runGpus(freePort(), [](GpuRank &gpu) {
-    if (gpu.rank.rank == 1) {
-      static_cast<NcclGroup &>(gpu.rank.group(0)).abort(); // rank 0 sees an error
-      usleep(1'000'000);
-      gpu.rendezvous.fail("out of memory");
-    }
-    float *data = deviceFloats(10);
-    allReduce(gpu.rank.group(0), {{data, 10}}, "h.1.mlp");
-  });
-  expectEnd(all, "rank 1: out of memory");
-}
 
 TEST(NcclGroup, RanksThatDisagreeAreSaidByTheSimulation) {
   auto all = runGpus(freePort(), [](GpuRank &gpu) {

@@ -1,0 +1,88 @@
+// Ranks with simulated GPUs and communicators, for tests of what they do together.
+
+#ifndef PARTITA_TEST_CUDA_GPU_RANK_H
+#define PARTITA_TEST_CUDA_GPU_RANK_H
+
+#include "common/mesh.h"
+#include "cuda/cuda.h"
+#include "cuda/ranks/nccl_group.h"
+#include "processes.h"
+
+#include <gtest/gtest.h>
+
+namespace partita_rt::cuda {
+
+/// A rank with a GPU and its communicators.
+struct GpuRank {
+  GpuRank(const Program &program, int number, int port)
+      : rendezvous(placeOf(number, rankCount(program), port), "test") {
+    placeOnMesh(rank, program, number);
+    checkCuda(cudaStreamCreateWithFlags(&device.stream.handle, cudaStreamNonBlocking), "stream");
+    rank.device = &device;
+    groups = makeCommunicators(rank, program, rendezvous, device);
+  }
+  ~GpuRank() {
+    groups.clear();
+    cudaStreamDestroy(device.stream.handle);
+  }
+  void synchronize() {
+    checkCuda(cudaStreamSynchronize(device.stream.handle), "cudaStreamSynchronize");
+  }
+  Rendezvous rendezvous;
+  Device device;
+  Rank rank;
+  std::vector<std::unique_ptr<Communicator>> groups;
+};
+
+template <size_t n> Program programOf(const Axis (&mesh)[n]) {
+  Program program;
+  program.name = "test";
+  program.mesh = mesh;
+  return program;
+}
+
+constexpr Axis kTwo[] = {{"dp", 2}};
+
+inline cudaGraphExec_t capture(const GpuRank &gpu, const std::function<void()> &body) {
+  cudaGraph_t graph = nullptr;
+  cudaGraphExec_t executable = nullptr;
+  checkCuda(cudaStreamBeginCapture(gpu.device.stream.handle, cudaStreamCaptureModeThreadLocal),
+            "capture");
+  body();
+  checkCuda(cudaStreamEndCapture(gpu.device.stream.handle, &graph), "capture");
+  checkCuda(cudaGraphInstantiate(&executable, graph, 0), "instantiate");
+  cudaGraphDestroy(graph);
+  return executable;
+}
+
+inline std::vector<Ended> runGpus(int port, const std::function<void(GpuRank &)> &body) {
+  Program program = programOf(kTwo);
+  return runRanks(2, [&](int number) {
+    GpuRank gpu(program, number, port);
+    body(gpu);
+    gpu.synchronize();
+  });
+}
+
+inline float *deviceFloats(size_t n) {
+  float *data = nullptr;
+  checkCuda(cudaMalloc(&data, n * sizeof(float)), "cudaMalloc");
+  checkCuda(cudaMemset(data, 0, n * sizeof(float)), "cudaMemset");
+  return data;
+}
+
+inline std::string nameOf(const Ended &rank, int number) {
+  char host[256];
+  gethostname(host, sizeof(host));
+  return "rank " + std::to_string(number) + " (host " + host + ", process " +
+         std::to_string(rank.process) + ")";
+}
+
+inline void expectEnd(const std::vector<Ended> &all, const std::string &message) {
+  EXPECT_EQ(all[0].code, 1) << all[0].text;
+  EXPECT_EQ(textOf(all), "test: error: " + message + "\n");
+}
+
+} // namespace partita_rt::cuda
+
+#endif // PARTITA_TEST_CUDA_GPU_RANK_H

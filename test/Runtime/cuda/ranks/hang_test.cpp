@@ -1,0 +1,196 @@
+// Collectives that do not end, and ranks that die in them: one message, on all ranks' behalf.
+
+#include "gpu_rank.h"
+
+#include <csignal>
+
+namespace partita_rt::cuda {
+namespace {
+
+/// Of ranks of which one may wait in vain, for a second.
+class Timeouts : public testing::Test {
+protected:
+  Timeouts() { setenv("PARTITA_RT_TIMEOUT", "1", 1); }
+  ~Timeouts() override { unsetenv("PARTITA_RT_TIMEOUT"); }
+};
+
+TEST_F(Timeouts, ARankThatDoesNotComeIsNamed) {
+  auto all = runGpus(freePort(), [](GpuRank &gpu) {
+    float *data = deviceFloats(10);
+    allReduce(gpu.rank.group(0), {{data, 10}}, "h.2.mlp");
+    if (gpu.rank.rank == 1)
+      pause();
+    allReduce(gpu.rank.group(0), {{data, 10}}, "h.1.mlp");
+  });
+  expectEnd(all, "rank 0: all_reduce #2 (float32, 40 bytes in 1 piece) for h.1.mlp over axis dp is "
+                 "not complete 1 s after it was begun; " +
+                     nameOf(all[1], 1) +
+                     " has not come to it: its last over this axis is all_reduce #1 (float32, 40 "
+                     "bytes in 1 piece) for h.2.mlp");
+}
+
+TEST_F(Timeouts, AGpuThatDoesNotGetThereIsNamed) {
+  auto all = runGpus(freePort(), [](GpuRank &gpu) {
+    float *data = deviceFloats(10);
+    if (gpu.rank.rank == 1)
+      cudaLaunchHostFunc(
+          gpu.device.stream.handle, [](void *) { pause(); }, nullptr);
+    allReduce(gpu.rank.group(0), {{data, 10}}, "h.1.mlp");
+  });
+  std::string text = textOf(all);
+  // Either may be the first to notice.
+  EXPECT_NE(text.find(": all_reduce #1 "), std::string::npos) << text;
+  EXPECT_NE(text.find(nameOf(all[1], 1) + " has not reached it: its GPU is at what comes before"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(all[1].code, 1);
+}
+
+/// Three calls, each a launch of what `body` does; before each, `between`. A call is a step, or all
+/// are of step 1, as batches of an evaluation are.
+void runCalls(GpuRank &gpu, const std::function<void()> &body,
+              const std::function<void(int call)> &between, bool areSteps = true) {
+  DeviceMemory control(sizeof(Control), "control");
+  gpu.device.control = reinterpret_cast<const Control *>(control.base);
+  cudaGraphExec_t graph = capture(gpu, body);
+  for (int call = 1; call <= 3; ++call) {
+    between(call);
+    Control values{};
+    values.call = call;
+    checkCuda(cudaMemcpy(control.base, &values, sizeof(values), cudaMemcpyHostToDevice), "copy");
+    gpu.device.progress.step = areSteps ? call : 1;
+    ++gpu.device.progress.begun;
+    checkCuda(cudaGraphLaunch(graph, gpu.device.stream.handle), "launch");
+    gpu.synchronize();
+    ++gpu.device.progress.complete;
+  }
+  cudaGraphExecDestroy(graph);
+}
+
+TEST_F(Timeouts, ACollectiveOfAGraphIsNamed) {
+  auto all = runGpus(freePort(), [](GpuRank &gpu) {
+    float *data = deviceFloats(10);
+    runCalls(
+        gpu, [&] { allReduce(gpu.rank.group(0), {{data, 10}}, "h.1.mlp"); },
+        [&](int call) {
+          if (call == 3 && gpu.rank.rank == 1)
+            pause();
+        });
+  });
+  expectEnd(all, "rank 0: all_reduce #1 (float32, 40 bytes in 1 piece) for h.1.mlp over axis dp in "
+                 "step 3 is not complete 1 s after it was begun; " +
+                     nameOf(all[1], 1) + " has not begun it: its last is step 2");
+}
+
+/// Each batch of an evaluation has the same collectives, in the same step.
+TEST_F(Timeouts, ACollectiveOfAnEvaluationIsNamed) {
+  auto all = runGpus(freePort(), [](GpuRank &gpu) {
+    float *data = deviceFloats(10);
+    runCalls(
+        gpu, [&] { allReduce(gpu.rank.group(0), {{data, 10}}, "loss"); },
+        [&](int call) {
+          if (call == 3 && gpu.rank.rank == 1)
+            pause();
+        },
+        false);
+  });
+  expectEnd(all, "rank 0: all_reduce #1 (float32, 40 bytes in 1 piece) for loss over axis dp in "
+                 "step 1 is not complete 1 s after it was begun; " +
+                     nameOf(all[1], 1) + " has not begun it: its last is step 1");
+}
+
+TEST_F(Timeouts, AGpuThatDoesNotGetThereInAGraphIsNamed) {
+  auto all = runGpus(freePort(), [](GpuRank &gpu) {
+    float *data = deviceFloats(10);
+    static GpuRank *mine;
+    mine = &gpu;
+    runCalls(
+        gpu,
+        [&] {
+          allReduce(gpu.rank.group(0), {{data, 10}}, "h.2.mlp");
+          cudaLaunchHostFunc(
+              gpu.device.stream.handle,
+              [](void *) {
+                if (mine->rank.rank == 1 && mine->device.progress.step == 2)
+                  pause();
+              },
+              nullptr);
+          allReduce(gpu.rank.group(0), {{data, 10}}, "h.1.mlp");
+        },
+        [](int) {});
+  });
+  std::string text = textOf(all);
+  // Rank 1 sees its own step alone; rank 0 may be the first to notice.
+  EXPECT_TRUE(text.find("rank 0: all_reduce #2 (float32, 40 bytes in 1 piece) for h.1.mlp over axis "
+                        "dp in step 2 is not complete 1 s after it was begun; " +
+                        nameOf(all[1], 1) +
+                        " has not come to it: its last over this axis is all_reduce #1 (float32, 40 "
+                        "bytes in 1 piece) for h.2.mlp over axis dp") != std::string::npos ||
+              text.find("rank 1: the GPU's work of step 2 is not complete") != std::string::npos)
+      << text;
+  EXPECT_EQ(all[0].code, 1);
+  EXPECT_EQ(all[1].code, 1);
+}
+
+/// Without a collective: the step.
+TEST_F(Timeouts, AGraphThatDoesNotEndIsNamed) {
+  auto all = runGpus(freePort(), [](GpuRank &gpu) {
+    static int number;
+    number = gpu.rank.rank;
+    runCalls(
+        gpu,
+        [&] {
+          cudaLaunchHostFunc(
+              gpu.device.stream.handle,
+              [](void *) {
+                if (number == 0)
+                  pause();
+              },
+              nullptr);
+        },
+        [](int) {});
+    pause();
+  });
+  expectEnd(all, "rank 0: the GPU's work of step 1 is not complete 1 s after it was begun; " +
+                     nameOf(all[1], 1) + " has completed it");
+}
+
+TEST_F(Timeouts, Rank0ThatHangsIsNamedWithTheCollective) {
+  auto all = runGpus(freePort(), [](GpuRank &gpu) {
+    gpu.rendezvous.barrier("before");
+    if (gpu.rank.rank == 0)
+      raise(SIGSTOP);
+    float *data = deviceFloats(10);
+    allReduce(gpu.rank.group(0), {{data, 10}}, "h.1.mlp");
+  });
+  EXPECT_EQ(all[1].code, 1);
+  EXPECT_EQ(textOf(all), "test: error: rank 1: all_reduce #1 (float32, 40 bytes in 1 piece) for "
+                         "h.1.mlp over axis dp is not complete 1 s after it was begun; " +
+                             nameOf(all[0], 0) + " does not answer\n");
+}
+
+TEST(NcclGroup, ARankThatDiesEndsTheOther) {
+  auto all = runGpus(freePort(), [](GpuRank &gpu) {
+    if (gpu.rank.rank == 1)
+      raise(SIGKILL);
+    float *data = deviceFloats(10);
+    allReduce(gpu.rank.group(0), {{data, 10}}, "h.1.mlp");
+  });
+  expectEnd(all, nameOf(all[1], 1) + " died");
+}
+
+TEST(NcclGroup, AnErrorOfNcclsGivesWayToItsCause) {
+  auto all = runGpus(freePort(), [](GpuRank &gpu) {
+    if (gpu.rank.rank == 1) {
+      static_cast<NcclGroup &>(gpu.rank.group(0)).abort(); // rank 0 sees an error
+      usleep(1'000'000);
+      gpu.rendezvous.fail("out of memory");
+    }
+    float *data = deviceFloats(10);
+    allReduce(gpu.rank.group(0), {{data, 10}}, "h.1.mlp");
+  });
+  expectEnd(all, "rank 1: out of memory");
+}
+
+} // namespace
+} // namespace partita_rt::cuda
