@@ -19,7 +19,7 @@ static bool isSource(StringRef name) {
 }
 
 static std::string copyFolder(const Twine &source, const Twine &to) {
-  if (std::error_code error = fs::create_directories(to))
+  if (std::error_code error = fs::create_directories(to, true, fs::perms::all_all))
     return to.str() + ": " + error.message();
   std::error_code error;
   for (fs::recursive_directory_iterator entry(source, error), end; !error && entry != end;
@@ -29,7 +29,7 @@ static std::string copyFolder(const Twine &source, const Twine &to) {
     StringRef relative = StringRef(entry->path()).drop_front(source.str().size() + 1);
     SmallString<128> file(to.str());
     path::append(file, relative);
-    std::error_code problem = fs::create_directories(path::parent_path(file));
+    std::error_code problem = fs::create_directories(path::parent_path(file), true, fs::perms::all_all);
     if (!problem)
       problem = fs::copy_file(entry->path(), file);
     if (problem)

@@ -114,6 +114,10 @@ static void printCudaMakefile(const EmitOptions &options, llvm::raw_ostream &os)
      << "PARTITA_RT ?= " << source << "\n"
      << "PARTITA_RT_LIB ?= " << library << "\n"
      << "ARCH ?= " << options.architecture << "\n\n"
+     << "ifneq ($(words $(PARTITA_RT) $(PARTITA_RT_LIB)),2)\n"
+     << "$(error make cannot build in a folder whose path has spaces: $(PARTITA_RT), "
+        "$(PARTITA_RT_LIB))\n"
+     << "endif\n"
      << "ifeq ($(wildcard $(PARTITA_RT)/cuda/nvcc.mk),)\n"
      << "$(error the runtime's sources are not at $(PARTITA_RT): say where they are, make "
         "PARTITA_RT=FOLDER PARTITA_RT_LIB=FOLDER, or compile the model again --with-runtime)\n"
@@ -172,9 +176,10 @@ static std::string foreignEntry(StringRef folder) {
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
        entry.increment(error)) {
     StringRef name = path::filename(entry->path());
+    if (name == "runtime" && fs::exists(entry->path() + "/cuda/nvcc.mk")) // --with-runtime
+      continue;
     if (name != "manifest.json" && name != "model.cpp" && name != "model.cu" &&
-        name != "products.json" && name != "Makefile" && name != "runtime" && name != *program &&
-        !name.ends_with(".o"))
+        name != "products.json" && name != "Makefile" && name != *program && !name.ends_with(".o"))
       return ("'" + name + "', which is not part of a program").str();
   }
   return "";

@@ -124,7 +124,8 @@ static std::string programName(StringRef folder) {
   std::string name;
   for (char c : llvm::sys::path::filename(folder))
     name += llvm::isAlnum(c) || c == '_' || c == '-' ? c : '_';
-  bool usable = !name.empty() && name != "_" && name[0] != '-' && name != "Makefile";
+  bool usable = !name.empty() && name != "_" && name[0] != '-' && name != "Makefile" &&
+                name != "runtime" && name != "clean";
   return usable ? name : "program";
 }
 
