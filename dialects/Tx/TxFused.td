@@ -57,7 +57,7 @@ def Tx_FusedProductOp : Op<Tx_Dialect, "fused_product", [Pure, IsolatedFromAbove
         %sum = tx.add %so_far, %wide                   // not always there; with a bias's gradient for both
         tx.fused %sum, %db
 
-    In between nothing is rounded: what the kernel stores is made of sums in float. Created by `fuse-epilogues`,
+    In between nothing is rounded, unless tuning finds kernels apart faster. Created by `fuse-epilogues`,
     `fuse-addends` and `fuse-accumulation`; becomes a kernel, which adds in place where the sum so far dies.
   }];
   let arguments = (ins Variadic<Tx_Tensor>:$inputs);

@@ -109,7 +109,7 @@ void TransferEngine::copyHostward(void *host, const void *device, int64_t bytes)
 
 void TransferEngine::copyDeviceward(void *device, const void *host, int64_t bytes) {
   count.toDevice += bytes;
-  // Here, not behind the work: a stream that waits in a capture and then does nothing is not joined.
+  // Not behind the work: a stream that waits in a capture and then does nothing is not joined.
   checkCuda(cudaStreamWaitEvent(deviceward, worked, 0), "cudaStreamWaitEvent");
   checkCuda(cudaMemcpyAsync(device, host, size_t(bytes), cudaMemcpyHostToDevice, deviceward),
             "a copy to the device");

@@ -1,9 +1,9 @@
-// gemm, gemmBias, gemmBatched and products with what follows them (kernels.h): each is one call of cuBLASLt
-// (products.h), but for
+// gemm, gemmBias, gemmBatched and products with what follows them (kernels.h): each is one call of
+// cuBLASLt (products.h), but for
 //   * types that it does not multiply: operands are widened into scratch memory and multiplied as
 //     floats, a 16-bit result is rounded from there;
 //   * sums over nothing (k == 0), which it refuses: C = beta C + bias by a kernel;
-//   * epilogues that it has no kernel for at a shape: the product, then a kernel.
+//   * epilogues that it has no kernel for at a shape, or a slower one: the product, then a kernel.
 
 #include "partita_rt/cuda/kernels.h"
 

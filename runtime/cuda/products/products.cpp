@@ -115,8 +115,8 @@ cublasOperation_t flag(Trans trans) { return trans == Trans::Yes ? CUBLAS_OP_T :
 
 static auto fieldsOf(const ProductShape &s) {
   return std::tie(s.a, s.b, s.c, s.transA, s.transB, s.epilogue, s.m, s.n, s.k, s.lda, s.ldb, s.ldc,
-                  s.ldAux, s.ldAddend, s.batch, s.strideA, s.strideB, s.strideC, s.alignment[0], s.alignment[1],
-                  s.alignment[2], s.alignment[3], s.alignment[4], s.alignment[5]);
+                  s.ldAux, s.ldAddend, s.batch, s.strideA, s.strideB, s.strideC, s.alignment[0],
+                  s.alignment[1], s.alignment[2], s.alignment[3], s.alignment[4], s.alignment[5]);
 }
 
 bool operator<(const ProductShape &left, const ProductShape &right) {

@@ -96,8 +96,8 @@ public:
   /// From here on the products made are remembered, with their operands.
   void beginRecording();
   /// The fastest of cuBLASLt's suggestions for each of them, and of the kernels apart, by the median
-  /// of `repetitions` measurements (at least one), in use from now on. Waits, and may not be captured; leaves anything in the
-  /// results' memory, so the run must not go on with it.
+  /// of `repetitions` measurements (at least one), in use from now on. Waits, and may not be
+  /// captured; leaves anything in the results' memory, so the run must not go on with it.
   std::vector<Choice> tuneRecorded(const Stream &stream, int repetitions);
 
   /// The choices in use that tuneRecorded has made or that were read: a file's text, JSON, which

@@ -1,5 +1,5 @@
-// Which of cuBLASLt's algorithms is the fastest (products.h), and whether a product with what follows
-// it is faster apart: an epilogue that sums up an operand's rows, for one, may exclude that k is
+// Which of cuBLASLt's algorithms is the fastest (products.h), and whether a product and what follows
+// it are faster apart: an epilogue that sums up an operand's rows, for one, may exclude that k is
 // split, which a small result of a long sum needs.
 
 #include "cuda/cuda.h"
@@ -91,10 +91,13 @@ Choice Products::tune(const Stream &stream, Plan &plan, const Recorded &product,
 }
 
 std::vector<Choice> Products::tuneRecorded(const Stream &stream, int repetitions) {
-  // The products of those that are made apart are tuned as well, and first.
-  for (const auto &[shape, product] : std::map<ProductShape, Recorded>(recorded))
-    if (product.apart)
-      product.apart(stream);
+  // The products of those that are made apart are tuned as well, and first; so are theirs.
+  for (size_t known = 0; known < recorded.size();) {
+    known = recorded.size();
+    for (const auto &[shape, product] : std::map<ProductShape, Recorded>(recorded))
+      if (product.apart)
+        product.apart(stream);
+  }
   recording = false;
   std::vector<Choice> made;
   for (bool plain : {true, false})

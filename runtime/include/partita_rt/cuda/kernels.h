@@ -10,7 +10,8 @@
 //   * Workspace that is not an argument is the stream's scratch memory (shapes.h).
 //   * Sums have another order than the CPU's, the same one on every device and for every storage
 //     type: a kernel of 16-bit operands is the float kernel of the same numbers, rounded once, bit
-//     for bit, here as there. Attention on tensor cores is the exception.
+//     for bit, here as there. Attention on tensor cores is an exception, and the classifier's dx
+//     where the vocabulary is not a multiple of 8.
 
 #ifndef PARTITA_RT_CUDA_KERNELS_H
 #define PARTITA_RT_CUDA_KERNELS_H
@@ -42,9 +43,10 @@ void gemmBatched(const Stream &stream, Trans transA, Trans transB, int64_t batch
                  const B *b, int64_t ldb, int64_t strideB, float beta, C *c, int64_t ldc,
                  int64_t strideC);
 
-/// The same with what follows a product in a step, in one kernel where cuBLASLt has one and in two
-/// where it has none (a GELU's wants ldAux a multiple of 8 and aux at a 16-byte address). All of
-/// one type T, and gradients of parameters (gemmBiasGrad) in T or float.
+/// The same with what follows a product in a step, in one kernel where cuBLASLt has one (a GELU's
+/// wants ldAux a multiple of 8 and aux at a 16-byte address), in two where it has none or tuning
+/// found two faster: what is stored in between is rounded then. All of one type T, and gradients of
+/// parameters (gemmBiasGrad) in T or float.
 ///
 /// aux[m, n] = op(A) op(B) + bias[n]; c = gelu(aux) in the tanh form, of the sum before it is
 /// rounded where the kernel is one.
