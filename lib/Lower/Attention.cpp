@@ -78,7 +78,7 @@ struct AttentionGrad : KernelInterface::ExternalModel<AttentionGrad, tx::Attenti
   }
   bool needsResult(Operation *, unsigned result) const { return result < 3; }
   /// What attentionWorkspace of the runtime says, for a GPU attentionBackwardWorkspace.
-  int64_t workspaceElements(Operation *op) const {
+  static int64_t kernelWorkspace(Operation *op) {
     auto grad = cast<tx::AttentionGradOp>(op);
     int64_t delta = grad.getLse().getType().getNumElements();
     if (isForCuda(op))
@@ -86,6 +86,17 @@ struct AttentionGrad : KernelInterface::ExternalModel<AttentionGrad, tx::Attenti
     auto q = grad.getQ().getType(), k = grad.getK().getType();
     int64_t groups = q.getDimSize(2) / k.getDimSize(2), dim = llvm::alignTo(q.getDimSize(3), 16);
     return delta + (q.getElementType().isF32() ? 0 : groups * q.getDimSize(1) * dim);
+  }
+  /// The kernel adds the bias's gradient up in float; one of 16 bits has its sums behind the
+  /// kernel's workspace.
+  static bool hasBiasSums(tx::AttentionGradOp grad) {
+    auto dbias = grad.getDbias();
+    return dbias && !dbias.use_empty() && !dbias.getType().getElementType().isF32();
+  }
+  int64_t workspaceElements(Operation *op) const {
+    auto grad = cast<tx::AttentionGradOp>(op);
+    return kernelWorkspace(op) +
+           (hasBiasSums(grad) ? grad.getDbias().getType().getNumElements() : 0);
   }
   LogicalResult lower(Operation *op, Lowering &l) const {
     auto grad = cast<tx::AttentionGradOp>(op);
@@ -95,12 +106,17 @@ struct AttentionGrad : KernelInterface::ExternalModel<AttentionGrad, tx::Attenti
       appendStrides(strides, l.view(tensor));
     Value bias = grad.getBias();
     appendBiasStrides(strides, bias);
+    Value dbias = bias ? l.resultOrNull(3) : Value(), biasSums = dbias;
+    if (hasBiasSums(grad))
+      biasSums = l.scratch(kernelWorkspace(op), "dbias_sums");
     l.create<AttentionBackwardOp>(
-        l.result(0), l.result(1), l.result(2), bias ? l.resultOrNull(3) : Value(), l.scratch(),
-        l.buffer(grad.getDout()), l.buffer(grad.getOut()), l.buffer(grad.getLse()), l.operand(0),
-        l.operand(1), l.operand(2), bias ? l.buffer(bias) : Value(), strides,
+        l.result(0), l.result(1), l.result(2), biasSums, l.scratch(), l.buffer(grad.getDout()),
+        l.buffer(grad.getOut()), l.buffer(grad.getLse()), l.operand(0), l.operand(1), l.operand(2),
+        bias ? l.buffer(bias) : Value(), strides,
         shapeOf(l.type(grad.getQ()), l.type(grad.getK()), l.type(grad.getV())), grad.getCausal(),
         grad.getScale(), grad.getWindow().value_or(0), grad.getZeroHidden());
+    if (biasSums != dbias)
+      l.convert(dbias, biasSums, l.elements(grad.getDbias()));
     return success();
   }
 };

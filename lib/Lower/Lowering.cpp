@@ -166,10 +166,11 @@ Value Lowering::buffer(Value tensor) {
   return pointers[tensor] = made; // buffer() may have moved the map
 }
 
-Value Lowering::scratch() {
-  auto at = op->getAttrOfType<AtAttr>(RtDialect::kWorkspace);
-  int64_t count = cast<KernelInterface>(op).workspaceElements();
-  return pointer(at, builder.getF32Type(), {count}, "scratch");
+Value Lowering::scratch(int64_t first, StringRef name) {
+  auto whole = op->getAttrOfType<AtAttr>(RtDialect::kWorkspace);
+  auto at = AtAttr::get(op->getContext(), whole.getSpace(), whole.getOffset() + 4 * first, {});
+  int64_t count = cast<KernelInterface>(op).workspaceElements() - first;
+  return pointer(at, builder.getF32Type(), {count}, name);
 }
 
 void Lowering::copy(Value destination, const View &to, Value tensor) {
@@ -189,6 +190,19 @@ void Lowering::copy(Value destination, const View &to, Value tensor) {
   }
   create<CopyOp>(destination, source, to.strides, from.strides, from.shape,
                  elementBytes(type(tensor).getElementType()));
+}
+
+void Lowering::convert(Value destination, Value source, int64_t elements) {
+  auto typeOf = [&](Value pointer) {
+    return builder.getTypeArrayAttr({cast<BufferType>(pointer.getType()).getElement()});
+  };
+  OpBuilder atTop(shared.module.getBody(), shared.module.getBody()->begin());
+  auto kernel = KernelOp::create(atTop, builder.getUnknownLoc(), "kernel", /*loops=*/1,
+                                 builder.getStrArrayAttr({"out"}), typeOf(destination),
+                                 builder.getStrArrayAttr({"x"}), typeOf(source), /*steps=*/{1, 1},
+                                 builder.getStrArrayAttr({}), builder.getStrArrayAttr({"$x"}));
+  create<LaunchOp>(shared.kernel(kernel, "map_cast").getValue(), ValueRange{destination, source},
+                   ArrayRef<int64_t>{elements}, ArrayRef<int64_t>{});
 }
 
 //===------------------------------------------------------------------------------------------===//

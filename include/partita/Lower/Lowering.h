@@ -98,11 +98,13 @@ public:
   /// A pointer to a place without a tensor.
   mlir::Value pointer(AtAttr at, mlir::Type element, llvm::ArrayRef<int64_t> shape,
                       llvm::StringRef name);
-  /// The op's scratch memory.
-  mlir::Value scratch();
+  /// The op's scratch memory, from one of its floats on.
+  mlir::Value scratch(int64_t first = 0, llvm::StringRef name = "scratch");
 
   /// Copies a tensor to a pointer, in the tensor's shape, into dense memory or `to`'s layout.
   void copy(mlir::Value destination, const View &to, mlir::Value tensor);
+  /// Casts the elements at a pointer to those at another one, by the kernel that a cast has.
+  void convert(mlir::Value destination, mlir::Value source, int64_t elements);
 
   /// Inside a loop over micro-batches: arguments stand in batches, or where sums are made. Ends
   /// with the loop's pointers forgotten.
