@@ -230,14 +230,13 @@ private:
   }
 
   static void addWorkspace(Operation *op, Accesses &accesses) {
-    auto workspace = op->getAttrOfType<ArrayAttr>(RtDialect::kWorkspace);
+    auto workspace = op->getAttrOfType<rt::AtAttr>(RtDialect::kWorkspace);
     auto kernel = dyn_cast<rt::KernelInterface>(op);
     if (!workspace || !kernel)
       return;
     auto type =
         RankedTensorType::get({kernel.workspaceElements()}, Float32Type::get(op->getContext()));
-    for (Attribute at : workspace)
-      add(accesses.writes, dyn_cast<rt::AtAttr>(at), type);
+    add(accesses.writes, workspace, type);
   }
 
   /// What train.write copies to; nothing where the value was computed there.

@@ -79,3 +79,18 @@ module attributes {par.mesh = #par.mesh<dp = 2>, rt.arena_bytes = 4096 : i64, rt
 // expected-error @below {{has no attribute 'rt.arena_bytes'; run plan-memory first}}
 module {
 }
+
+// -----
+
+// A kernel's workspace is written as well: here two floats of it.
+module attributes {rt.arena_bytes = 4096 : i64, rt.persistent_bytes = 0 : i64} {
+  func.func @workspace(%x: tensor<64xf32>, %q: tensor<1x2x1x4xf32>, %lse: tensor<1x1x2xf32>) {
+    %a = tx.neg %x {rt.buffers = [#rt.at<arena 0>]} : (tensor<64xf32>) -> tensor<64xf32>
+    // expected-note @below {{it begins here}}
+    %token, %host = offload.to_host_start %a {rt.buffers = [#rt.at<pinned 0>]} : tensor<64xf32>
+    // expected-error @below {{writes byte 64 of the arena, which 'offload.to_host_start' on the stream of copies to the host still reads}}
+    %0:3 = tx.attention_grad %q, %q, %q, %q, %lse, %q scale 0.5 causal {rt.buffers = [#rt.at<arena 1024>, #rt.at<arena 1056>, #rt.at<arena 1088>], rt.workspace = #rt.at<arena 64>} : (tensor<1x2x1x4xf32>, tensor<1x2x1x4xf32>, tensor<1x2x1x4xf32>, tensor<1x2x1x4xf32>, tensor<1x1x2xf32>, tensor<1x2x1x4xf32>) -> (tensor<1x2x1x4xf32>, tensor<1x2x1x4xf32>, tensor<1x2x1x4xf32>)
+    %h = offload.wait %token, %host {rt.buffers = [#rt.at<pinned 0>]} : tensor<64xf32>
+    return
+  }
+}

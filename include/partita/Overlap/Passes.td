@@ -154,6 +154,8 @@ def CheckStreamsPass : Pass<"check-streams", "::mlir::ModuleOp"> {
     %r = zero.wait %t, %w {rt.buffers = [#rt.at<arena 0>]}
     ```
   }];
+  // What kernels say of their workspaces hangs on these.
+  let dependentDialects = ["::partita::tx::TxDialect", "::partita::train::TrainDialect", "::partita::par::ParDialect"];
 }
 
 #endif // PARTITA_OVERLAP_PASSES
