@@ -1,0 +1,104 @@
+"""Checks what the documentation says.
+
+    pages.py ir PAGE IR...        the fenced mlir blocks of a page are the functions of these modules, with the operands'
+                                  types left out
+    pages.py commands PAGE...     prints the lines of the pages' sh blocks that call partita, as they stand
+    pages.py links ROOT           every relative link of every page leads to a file, and its anchor to a heading
+    pages.py lines PAGE MOST      a page has at most so many lines
+"""
+
+import os
+import re
+import sys
+
+
+def blocks(path, language):
+    with open(path) as file:
+        return re.findall(rf"^```{language}\n(.*?)^```$", file.read(), re.DOTALL | re.MULTILINE)
+
+
+def short(line):
+    line = re.sub(r"#par\.place<((?:[^<>]|<[^<>]*>)*)>", r"\1", line.strip())
+    line = re.sub(r" attributes \{.*\} \{$", " {", re.sub(r" \{train\.batch = 0 : i64\}", "", line))
+    if line.startswith("func.func"):
+        return line.replace("func.func", "func")
+    head, colon, types = line.partition(" : ")
+    if not colon or head.startswith(("train.minimize", "train.update")):
+        return "  " + head
+    if head.startswith("%") and "tx.constant" in head:
+        types = types.split(" : ")[-1]
+    return f"  {head} : {types.split(' -> ')[-1]}"
+
+
+def function(path):
+    with open(path) as file:
+        lines = file.read().splitlines()
+    start = next(i for i, line in enumerate(lines) if "func.func" in line)
+    end = next(i for i in range(start, len(lines)) if lines[i].strip() == "return")
+    return [short(line) for line in lines[start:end]] + ["}"]
+
+
+def check_ir(readme, *modules):
+    shown = blocks(readme, "mlir")
+    assert len(shown) == len(modules), f"{len(shown)} mlir blocks, {len(modules)} modules"
+    for block, path in zip(shown, modules):
+        expected = "\n".join(function(path)) + "\n"
+        if block != expected:
+            sys.exit(f"the README shows\n{block}\nbut {path} has\n{expected}")
+    print(f"{len(shown)} blocks are what the passes print")
+
+
+def print_commands(*pages):
+    for page in pages:
+        for block in blocks(page, "sh"):
+            for line in block.replace("\\\n", "").splitlines():
+                if line.startswith("partita "):
+                    print(line)
+
+
+def pages_below(root):
+    for folder, folders, files in os.walk(root):
+        folders[:] = [name for name in folders if not name.startswith((".", "build"))]
+        yield from (os.path.join(folder, name) for name in files if name.endswith(".md"))
+
+
+def without_code(text):
+    return re.sub(r"`[^`\n]*`", "", re.sub(r"^```.*?^```$", "", text, flags=re.DOTALL | re.MULTILINE))
+
+
+def anchors(path):
+    """GitHub's: lower case, punctuation dropped, blanks as hyphens."""
+    with open(path) as file:
+        headings = re.findall(r"^#+ (.*)$", file.read(), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def check_links(root):
+    pages, links, broken = sorted(pages_below(root)), 0, []
+    for page in pages:
+        with open(page) as file:
+            targets = re.findall(r"\]\(([^)\s]+)\)", without_code(file.read()))
+        for target in targets:
+            if re.match(r"[a-z]+:", target):
+                continue
+            links += 1
+            path, _, anchor = target.partition("#")
+            path = os.path.join(os.path.dirname(page), path) if path else page
+            if not os.path.exists(path):
+                broken.append(f"{page}: {target} leads nowhere")
+            elif anchor and anchor not in anchors(path):
+                broken.append(f"{page}: {target}: no such heading")
+    if broken:
+        sys.exit("\n".join(broken))
+    print(f"{links} links of {len(pages)} pages")
+
+
+def check_lines(page, most):
+    with open(page) as file:
+        lines = len(file.readlines())
+    if lines > int(most):
+        sys.exit(f"{page} has {lines} lines, more than {most}")
+
+
+MODES = {"ir": check_ir, "commands": print_commands, "links": check_links, "lines": check_lines}
+MODES[sys.argv[1]](*sys.argv[2:])
