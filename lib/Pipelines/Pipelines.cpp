@@ -1,4 +1,4 @@
-//===- Pipelines.cpp - phase name -> textual pipeline -> the reason it stands there -----------===//
+//===- Pipelines.cpp - phase name -> its passes -> the reason it stands there -----------------===//
 
 #include "partita/Pipelines/Pipelines.h"
 #include "mlir/Pass/PassManager.h"
@@ -8,86 +8,181 @@
 using namespace mlir;
 using namespace partita;
 
+// A phase's passes in running order, one a line, so that grep finds a flag where it runs.
+
+static constexpr StringLiteral kImport[] = {
+    "single-precision",
+    "canonicalize",
+    "cse",
+};
+
+static constexpr StringLiteral kRaise[] = {
+    "func.func(raise-layer-norm)",
+    "func.func(raise-rms-norm)",
+    "func.func(raise-activation)",
+    "func.func(raise-rotate-half)",
+    "func.func(raise-attention)",
+    "canonicalize",
+    "cse",
+};
+
+static constexpr StringLiteral kObjective[] = {
+    "assign-fill{residual-scale=${scale-residual-init}}",
+    "make-init",
+    "objective{kind=${objective} accumulate=${accumulate} ignore-index=${ignore-index} inputs=${input} freeze=${freeze}}",
+    "key-dropout",
+    "canonicalize",
+    "cse",
+    "mark-layers",
+    "note-flops",
+};
+
+static constexpr StringLiteral kPrecision[] = {
+    "lower-precision{type=${precision}}",
+    "elide-casts",
+    "canonicalize",
+    "cse",
+};
+
+static constexpr StringLiteral kPartition[] = {
+    "partition-unshare",
+    "partition-seed{mesh=${mesh}}",
+    "partition-seed-user{shard=${shard}}",
+    "partition-seed-annotated{configuration=${configuration}}",
+    "partition-seed-tensor",
+    "partition-seed-sequence{on=${sequence-parallel}}",
+    "partition-split-forms",
+    "partition-propagate",
+    "partition-materialize",
+    "simplify-collectives",
+    "partition-verify",
+};
+
+static constexpr StringLiteral kParameters[] = {
+    "zero-shard-parameters{stage=${zero-stage} strategy=${fsdp-strategy} keep=${persistence-threshold}}",
+};
+
+static constexpr StringLiteral kDifferentiate[] = {
+    "scale-loss{scale=${loss-scale} power=${initial-scale-power} window=${loss-scale-window} hysteresis=${hysteresis} consecutive=${consecutive-hysteresis} minimum=${min-loss-scale}}",
+    "differentiate{accumulate-type=${accumulate-type}}",
+    "recompute{policy=${recompute} budget=${recompute-budget} partition=${recompute-partition}}",
+    "gather-again{strategy=${fsdp-strategy} keep=${keep-gathered} always=${gather-always}}",
+    "expand-conjugates",
+    "join-slice-gradients",
+    "canonicalize",
+    "cse",
+};
+
+static constexpr StringLiteral kOptimize[] = {
+    "optimize{kind=${optimizer} betas=${betas} epsilon=${eps} momentum=${momentum} nesterov=${nesterov} no-bias-correction=${no-bias-correction} weight-decay=${weight-decay} lamb-bounds=${lamb-bounds} stochastic-rounding=${stochastic-rounding} groups=${group} clip=${clip}}",
+    "canonicalize",
+    "cse",
+};
+
+static constexpr StringLiteral kStates[] = {
+    "zero-shard-states{stage=${zero-stage}}",
+    "canonicalize",
+    "zero-shard-gradients{stage=${zero-stage}}",
+    "canonicalize",
+    "type-gradients{reduce-type=${reduce-type}}",
+    "expand-norms",
+    "cse",
+};
+
+static constexpr StringLiteral kOffload[] = {
+    "offload-states{what=${offload}}",
+    "offload-parameters{what=${offload} keep=${persistence-threshold}}",
+    "offload-activations{what=${offload} least-bytes=${offload-threshold}}",
+    "offload-verify",
+};
+
+static constexpr StringLiteral kSchedule[] = {
+    "peel-last-micro-batch",
+    "canonicalize",
+    "cse",
+};
+
+static constexpr StringLiteral kFuse[] = {
+    "split-reductions",
+    "fuse-classifier",
+    "fuse-rotary",
+    "canonicalize",
+    "sink-reshapes",
+    "fuse-residual-gradients",
+    "fuse-epilogues",
+    "fuse-addends",
+    "fuse-accumulation",
+    "fuse-elementwise",
+    "fuse-bias",
+    "canonicalize",
+    "cse",
+};
+
+static constexpr StringLiteral kOverlap[] = {
+    "zero-prefetch-parameters{ahead-bytes=${prefetch-bytes} always=${gather-always}}",
+    "bucket-all-reduces{bytes=${bucket-bytes}}",
+    "order-updates",
+    "bucket-gathers{bytes=${bucket-bytes}}",
+    "offload-fetch-ahead{ahead-bytes=${prefetch-bytes}}",
+    "start-collectives",
+    "start-transfers",
+    "poll-collectives",
+};
+
+static constexpr StringLiteral kMemory[] = {
+    "plan-memory",
+};
+
+static constexpr StringLiteral kSync[] = {
+    "check-streams",
+};
+
+static constexpr StringLiteral kLower[] = {
+    "lower-to-rt{learning-rate=${lr} schedule=${lr-schedule}}",
+    "outline-layers",
+    "rt-to-emitc",
+};
+
 static constexpr Phase kPhases[] = {
-    {"import", "single-precision,canonicalize,cse",
-     "training computes in 32 bits, whatever a file stores; exporters write the same shape and "
-     "mask arithmetic once per layer; what is equal becomes one "
-     "before anything matches patterns"},
-    {"raise",
-     "func.func(raise-layer-norm,raise-rms-norm,"
-     "raise-activation,raise-rotate-half,raise-attention),canonicalize,cse",
+    {"import", kImport,
+     "training computes in float32 whatever a file stores; exporters repeat the same shape and mask "
+     "arithmetic in every layer, and equal ops become one before anything matches patterns"},
+    {"raise", kRaise,
      "composites are recognized while the program is as the exporter wrote it; rules, gradients "
-     "and kernels belong to the whole op"},
-    {"objective",
-     "assign-fill{residual-scale=${scale-residual-init}},make-init,"
-     "objective{kind=${objective} accumulate=${accumulate} ignore-index=${ignore-index} "
-     "inputs=${input} freeze=${freeze}},key-dropout,canonicalize,cse,mark-layers,note-flops",
+     "and kernels belong to the composite op"},
+    {"objective", kObjective,
      "the loss belongs to the program before it is split: its sum and count are split like all "
      "else; layers, and what they compute, are seen best in the forward program alone"},
-    {"precision", "lower-precision{type=${precision}},elide-casts,canonicalize,cse",
-     "of the whole forward program, so that partitioning sees what ranks will exchange, and the "
-     "backward pass is of the types of what it differentiates"},
-    {"partition",
-     "partition-unshare,partition-seed{mesh=${mesh}},partition-seed-user{shard=${shard}},"
-     "partition-seed-annotated{configuration=${configuration}},partition-seed-tensor,"
-     "partition-seed-sequence{on=${sequence-parallel}},partition-split-forms,"
-     "partition-propagate,partition-materialize,simplify-collectives,partition-verify",
+    {"precision", kPrecision,
+     "on the full forward program, so that partitioning sees the types that ranks communicate, and "
+     "backward ops get the types of what they differentiate"},
+    {"partition", kPartition,
      "the forward program alone, all axes alike; the backward halves follow from it"},
-    {"parameters",
-     "zero-shard-parameters{stage=${zero-stage} strategy=${fsdp-strategy} "
-     "keep=${persistence-threshold}}",
-     "the gathers of parameters take the place of their conjugates, before differentiation"},
-    {"differentiate",
-     "scale-loss{scale=${loss-scale} power=${initial-scale-power} window=${loss-scale-window} "
-     "hysteresis=${hysteresis} consecutive=${consecutive-hysteresis} minimum=${min-loss-scale}},"
-     "differentiate{accumulate-type=${accumulate-type}},recompute{policy=${recompute} "
-     "budget=${recompute-budget} "
-     "partition=${recompute-partition}},gather-again{strategy=${fsdp-strategy} "
-     "keep=${keep-gathered} always=${gather-always}},expand-conjugates,join-"
-     "slice-gradients,canonicalize,"
-     "cse",
+    {"parameters", kParameters,
+     "gathers of parameters replace their conjugates before differentiation"},
+    {"differentiate", kDifferentiate,
      "after partitioning, so that the conjugates of what it inserted come out of the table"},
-    {"optimize",
-     "optimize{kind=${optimizer} betas=${betas} epsilon=${eps} momentum=${momentum} "
-     "nesterov=${nesterov} no-bias-correction=${no-bias-correction} weight-decay=${weight-decay} "
-     "lamb-bounds=${lamb-bounds} stochastic-rounding=${stochastic-rounding} groups=${group} "
-     "clip=${clip}},canonicalize,cse",
-     "gradients are complete here, whatever reduced them"},
-    {"states",
-     "zero-shard-states{stage=${zero-stage}},canonicalize,zero-shard-gradients{stage=${zero-stage}}"
-     ","
-     "canonicalize,type-gradients{reduce-type=${reduce-type}},expand-norms,cse",
-     "who keeps which states and gradients follows from the updates by algebra, and from that over "
-     "which ranks a norm is summed"},
-    {"offload",
-     "offload-states{what=${offload}},offload-parameters{what=${offload} "
-     "keep=${persistence-threshold}},offload-activations{what=${offload} "
-     "least-bytes=${offload-threshold}},offload-verify",
-     "what lives on the host follows from who uses it, which is settled here; where the copies "
-     "stand in the step is the overlap's to say"},
-    {"schedule", "peel-last-micro-batch,canonicalize,cse",
+    {"optimize", kOptimize, "gradients are complete here, whatever reduced them"},
+    {"states", kStates,
+     "which rank owns which states and gradients follows from the updates by algebra, and from that "
+     "over which ranks a norm is summed"},
+    {"offload", kOffload,
+     "what lives in host memory follows from its uses, which are settled here; overlap decides where "
+     "the copies stand in the step"},
+    {"schedule", kSchedule,
      "the order of the micro-batches is settled before kernels are made and collectives placed"},
-    {"fuse",
-     "split-reductions,fuse-classifier,fuse-rotary,canonicalize,sink-reshapes,fuse-residual-"
-     "gradients,fuse-epilogues,fuse-addends,fuse-accumulation,fuse-elementwise,fuse-bias,"
-     "canonicalize,cse",
-     "every kernel boundary is a value written and read again; before the overlap, which counts "
-     "what there is to hide behind"},
-    {"overlap",
-     "zero-prefetch-parameters{ahead-bytes=${prefetch-bytes} always=${gather-always}},"
-     "bucket-all-reduces{bytes=${bucket-bytes}},order-updates,bucket-gathers{bytes=${bucket-bytes}}"
-     ","
-     "offload-fetch-ahead{ahead-bytes=${prefetch-bytes}},start-collectives,start-transfers,poll-"
-     "collectives",
+    {"fuse", kFuse,
+     "every kernel boundary is a value written and read again; before overlap, which counts the "
+     "work that a collective can hide behind"},
+    {"overlap", kOverlap,
      "after the last pass that moves computation, before buffers: an operand lives until its wait"},
-    {"memory", "plan-memory",
-     "the order of all ops is final: lives are known, and with them every offset"},
-    {"sync", "check-streams",
-     "two streams that touch the same bytes are a race on a GPU, whichever pass placed them; "
-     "checked "
-     "on final offsets, trusting none of the passes before"},
-    {"lower", "lower-to-rt{learning-rate=${lr} schedule=${lr-schedule}},outline-layers,rt-to-emitc",
-     "every decision is made; what follows is spelling, of layers that differ in data alone once"},
+    {"memory", kMemory,
+     "the order of all ops is final: lifetimes are known, and with them every offset"},
+    {"sync", kSync,
+     "two streams that touch the same bytes race on a GPU, whichever pass placed them; checked on "
+     "final offsets, trusting none of the passes before"},
+    {"lower", kLower,
+     "every decision is made; what follows is spelling, once for layers that differ in data alone"},
 };
 
 ArrayRef<Phase> partita::phases() { return kPhases; }
@@ -100,8 +195,8 @@ int partita::phaseIndex(StringRef name) {
 }
 
 std::string partita::pipelineText(const Phase &phase, const Plan &plan) {
-  std::string text;
-  StringRef rest = phase.pipeline;
+  std::string pipeline = llvm::join(phase.passes, ","), text;
+  StringRef rest = pipeline;
   while (true) {
     auto [before, after] = rest.split("${");
     text += before;
@@ -116,7 +211,7 @@ std::string partita::pipelineText(const Phase &phase, const Plan &plan) {
 int partita::firstReader(StringRef option) {
   std::string wanted = ("${" + option + "}").str();
   for (auto [index, phase] : llvm::enumerate(phases()))
-    if (phase.pipeline.contains(wanted))
+    if (llvm::any_of(phase.passes, [&](StringRef pass) { return pass.contains(wanted); }))
       return index;
   return -1;
 }

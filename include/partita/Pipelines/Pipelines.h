@@ -1,8 +1,8 @@
 //===- Pipelines.h - the phases, joined by name -------------------------------------*- C++ -*-===//
 //
-// A phase is a name, a textual pipeline and the reason it stands where it stands. The text may say
-// ${option}: the value of that plan option (Plan.h). Any phase's output can be the next one's
-// input: a module remembers the last phase that it went through in the attribute `train.phase`.
+// A phase is a name, a list of passes and the reason it stands where it stands. A pass may read
+// ${option}, the value of that plan option (Plan.h). Any phase's output can be the next one's
+// input: a module remembers the last phase it went through in the attribute `train.phase`.
 //
 //===------------------------------------------------------------------------------------------------===//
 
@@ -17,8 +17,8 @@ namespace partita {
 
 struct Phase {
   llvm::StringLiteral name;
-  llvm::StringLiteral pipeline; ///< passes on the module, separated by commas
-  llvm::StringLiteral reason;   ///< why it stands here
+  llvm::ArrayRef<llvm::StringLiteral> passes; ///< on the module, in running order
+  llvm::StringLiteral reason;                 ///< why it stands here
 };
 
 /// All phases in running order.
