@@ -2,7 +2,6 @@
 
 #include "lib/Emit/CopyRuntime.h"
 #include "llvm/ADT/SmallString.h"
-#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -19,8 +18,6 @@ static bool isSource(StringRef name) {
 }
 
 static std::string copyFolder(const Twine &source, const Twine &to) {
-  if (std::error_code error = fs::create_directories(to, true, fs::perms::all_all))
-    return to.str() + ": " + error.message();
   std::error_code error;
   for (fs::recursive_directory_iterator entry(source, error), end; !error && entry != end;
        entry.increment(error)) {
@@ -29,7 +26,8 @@ static std::string copyFolder(const Twine &source, const Twine &to) {
     StringRef relative = StringRef(entry->path()).drop_front(source.str().size() + 1);
     SmallString<128> file(to.str());
     path::append(file, relative);
-    std::error_code problem = fs::create_directories(path::parent_path(file), true, fs::perms::all_all);
+    std::error_code problem =
+        fs::create_directories(path::parent_path(file), true, fs::perms::all_all);
     if (!problem)
       problem = fs::copy_file(entry->path(), file);
     if (problem)

@@ -54,7 +54,8 @@ bool fuse(tx::AddOp add, Value operand, Value addend, SmallVectorImpl<Operation 
   Term term(operand, add);
   Operation *product = term.biased.product;
   // What is repeated costs nothing where one loop reads it: a bias, for one, is not for here.
-  if (!product || unshaped(addend).getDefiningOp<tx::BroadcastOp>() ||
+  if (!product || !term.biased.hasType(term.value.getType()) ||
+      unshaped(addend).getDefiningOp<tx::BroadcastOp>() ||
       isFollowedByArithmetic(add.getResult()) ||
       llvm::is_contained(product->getOperands(), addend) ||
       !sameElements({term.value, addend, product->getOperand(0), product->getOperand(1),
@@ -65,7 +66,7 @@ bool fuse(tx::AddOp add, Value operand, Value addend, SmallVectorImpl<Operation 
   Type type = term.value.getType();
   if (addend.getType() != type)
     addend = tx::ReshapeOp::create(builder, add.getLoc(), type, addend);
-  Value made = term.bias ? term.biased.create(builder, loc) : term.value;
+  Value made = term.bias ? term.biased.create(builder, loc, type) : term.value;
   auto sum = tx::AddOp::create(builder, loc, TypeRange{type}, ValueRange{addend, made});
   Value result = fuseProduct(builder, loc, {made.getDefiningOp(), sum}, {sum->getResult(0)})
                      .getResult(0);

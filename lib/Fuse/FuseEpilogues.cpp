@@ -29,7 +29,8 @@ bool fuseGelu(tx::GeluTanhOp gelu) {
   auto add = argument.getDefiningOp<tx::AddOp>();
   BiasedProduct biased =
       add && add->getBlock() == gelu->getBlock() ? BiasedProduct::of(add) : BiasedProduct();
-  if (!biased.product || isFollowedByArithmetic(gelu.getResult()) ||
+  if (!biased.product || !biased.hasType(add.getType()) ||
+      isFollowedByArithmetic(gelu.getResult()) ||
       !sameElements(
           {argument, biased.row, biased.product->getOperand(0), biased.product->getOperand(1)}))
     return false;
@@ -37,7 +38,7 @@ bool fuseGelu(tx::GeluTanhOp gelu) {
     return false; // nobody wants the argument: one kernel behind the product writes one tensor less
   OpBuilder builder(add);
   Location loc = builder.getFusedLoc({biased.product->getLoc(), add.getLoc(), gelu.getLoc()});
-  Value sum = biased.create(builder, loc);
+  Value sum = biased.create(builder, loc, add.getType());
   auto activation = tx::GeluTanhOp::create(builder, loc, TypeRange{add.getType()}, sum);
   auto fused =
       fuseProduct(builder, loc, {sum.getDefiningOp(), activation}, {activation->getResult(0), sum});

@@ -47,14 +47,13 @@ bool partita::isProduct(Operation *op) { return isa_and_nonnull<tx::MatMulOp, tx
 BiasedProduct BiasedProduct::of(tx::AddOp add) {
   for (auto [product, other] :
        {std::pair{add.getA(), add.getB()}, std::pair{add.getB(), add.getA()}})
-    if (Value row = repeatedRow(other); row && isProduct(product.getDefiningOp()) &&
-                                        product.hasOneUse() && product.getType() == add.getType())
+    if (Value row = repeatedRow(other);
+        row && isProduct(product.getDefiningOp()) && product.hasOneUse())
       return {product.getDefiningOp(), row};
   return {};
 }
 
-Value BiasedProduct::create(OpBuilder &builder, Location loc) const {
-  Type type = product->getResult(0).getType();
+Value BiasedProduct::create(OpBuilder &builder, Location loc, Type type) const {
   SmallVector<Value> operands(product->getOperands());
   operands.push_back(row);
   if (isa<tx::MatMulOp>(product))

@@ -29,8 +29,10 @@ struct BiasedProduct {
 
   /// What `add` adds up, if nobody else uses the product.
   static BiasedProduct of(tx::AddOp add);
-  /// Both as one op.
-  mlir::Value create(mlir::OpBuilder &builder, mlir::Location loc) const;
+  /// Both as one op, with a result of the addition's type.
+  mlir::Value create(mlir::OpBuilder &builder, mlir::Location loc, mlir::Type type) const;
+  /// Is the product of the addition's type?
+  bool hasType(mlir::Type type) const { return product->getResult(0).getType() == type; }
 };
 
 /// A tx.fused_product of these ops, in this order, whose results are `results`; the ops are left

@@ -132,14 +132,13 @@ static std::string programName(StringRef folder) {
 /// Says on the module what the program runs on; what a phase has used stays.
 static std::string setTarget(ModuleOp module, int nextPhase, const CompileOptions &o) {
   bool cuda = rt::isForCuda(module), wanted = o.target.empty() ? cuda : o.target == "cuda";
-  if (!o.architecture.empty() && !wanted)
-    return "--gpu-arch: has no effect without --target cuda";
-  if (!o.architecture.empty() && !o.lastPhase.empty())
-    return "--gpu-arch: has no effect with --compile-to, which writes a module";
-  if (o.withRuntime && !wanted)
-    return "--with-runtime: has no effect without --target cuda";
-  if (o.withRuntime && !o.lastPhase.empty())
-    return "--with-runtime: has no effect with --compile-to, which writes a module";
+  for (auto [option, given] : {std::pair("--gpu-arch", !o.architecture.empty()),
+                               {"--with-runtime", o.withRuntime}}) {
+    if (given && !wanted)
+      return std::string(option) + ": has no effect without --target cuda";
+    if (given && !o.lastPhase.empty())
+      return std::string(option) + ": has no effect with --compile-to, which writes a module";
+  }
   if (cuda == wanted)
     return {};
   // A GPU has all kernels that the CPU has; where memory lies depends on the target either way.

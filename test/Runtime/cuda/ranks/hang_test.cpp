@@ -67,16 +67,22 @@ void runCalls(GpuRank &gpu, const std::function<void()> &body,
   cudaGraphExecDestroy(graph);
 }
 
-TEST_F(Timeouts, ACollectiveOfAGraphIsNamed) {
-  auto all = runGpus(freePort(), [](GpuRank &gpu) {
+/// Two ranks, of which rank 1 does not come to the third call; each has a collective for `why`.
+std::vector<Ended> thirdCallAlone(const char *why, bool areSteps) {
+  return runGpus(freePort(), [&](GpuRank &gpu) {
     float *data = deviceFloats(10);
     runCalls(
-        gpu, [&] { allReduce(gpu.rank.group(0), {{data, 10}}, "h.1.mlp"); },
+        gpu, [&] { allReduce(gpu.rank.group(0), {{data, 10}}, why); },
         [&](int call) {
           if (call == 3 && gpu.rank.rank == 1)
             pause();
-        });
+        },
+        areSteps);
   });
+}
+
+TEST_F(Timeouts, ACollectiveOfAGraphIsNamed) {
+  auto all = thirdCallAlone("h.1.mlp", true);
   expectEnd(all, "rank 0: all_reduce #1 (float32, 40 bytes in 1 piece) for h.1.mlp over axis dp in "
                  "step 3 is not complete 1 s after it was begun; " +
                      nameOf(all[1], 1) + " has not begun it: its last is step 2");
@@ -84,16 +90,7 @@ TEST_F(Timeouts, ACollectiveOfAGraphIsNamed) {
 
 /// Each batch of an evaluation has the same collectives, in the same step.
 TEST_F(Timeouts, ACollectiveOfAnEvaluationIsNamed) {
-  auto all = runGpus(freePort(), [](GpuRank &gpu) {
-    float *data = deviceFloats(10);
-    runCalls(
-        gpu, [&] { allReduce(gpu.rank.group(0), {{data, 10}}, "loss"); },
-        [&](int call) {
-          if (call == 3 && gpu.rank.rank == 1)
-            pause();
-        },
-        false);
-  });
+  auto all = thirdCallAlone("loss", false);
   expectEnd(all, "rank 0: all_reduce #1 (float32, 40 bytes in 1 piece) for loss over axis dp in "
                  "step 1 is not complete 1 s after it was begun; " +
                      nameOf(all[1], 1) + " has not begun it: its last is step 1");
