@@ -118,6 +118,12 @@ std::string rt::stringLiteral(StringRef bytes) {
   return result + "\"";
 }
 
+std::string rt::axisName(StringRef axis) {
+  std::string name = "k" + identifier(axis);
+  name[1] = toUpper(name[1]);
+  return name;
+}
+
 std::string rt::modulePath(StringRef name) {
   auto [path, node] = name.rsplit('/');
   if (node.empty() || path.empty())

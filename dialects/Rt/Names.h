@@ -25,6 +25,9 @@ std::string commentText(llvm::StringRef name);
 /// With quotes, every byte outside printable ASCII as an octal escape, no trigraph.
 std::string stringLiteral(llvm::StringRef bytes);
 
+/// The program's constant for a mesh axis: "dp" -> "kDp".
+std::string axisName(llvm::StringRef axis);
+
 /// The part of an ONNX node's name that names its module: "/transformer/h.0/attn/MatMul" ->
 /// "transformer.h.0.attn"; "" where the name has no path.
 std::string modulePath(llvm::StringRef name);

@@ -12,6 +12,7 @@
 #include "lib/Emit/Printer.h"
 #include "lib/Emit/Tables.h"
 #include "partita/Support/TemporaryFolder.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -35,6 +36,15 @@ static std::string meshText(ModuleOp module) {
   return text.empty() ? "one rank" : rt::commentText(text);
 }
 
+/// The mesh's axes by name, in their order: "enum MeshAxis { kDp, kTp };"
+static std::string axesText(ModuleOp module) {
+  std::string names = llvm::join(
+      llvm::map_range(par::MeshAttr::of(module).getAxes(),
+                      [](StringAttr axis) { return rt::axisName(axis.getValue()); }),
+      ", ");
+  return names.empty() ? "" : "\nenum MeshAxis { " + names + " };\n";
+}
+
 /// What a function of this name is for, as its comment.
 static StringRef purposeOf(StringRef name) {
   return llvm::StringSwitch<StringRef>(name)
@@ -52,7 +62,8 @@ LogicalResult partita::printProgram(ModuleOp module, const EmitOptions &options,
      << (rt::isForCuda(module)
              ? "#include <partita_rt/partita_rt_cuda.h>\n\nusing namespace partita_rt;\n"
                "using namespace partita_rt::cuda;\n"
-             : "#include <partita_rt/partita_rt.h>\n\nusing namespace partita_rt;\n");
+             : "#include <partita_rt/partita_rt.h>\n\nusing namespace partita_rt;\n")
+     << axesText(module);
   emit::FunctionPrinter printer(os);
   bool kernels = false;
   auto print = [&](bool entry) -> LogicalResult {

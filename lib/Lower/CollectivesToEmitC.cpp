@@ -14,7 +14,7 @@ using namespace partita::rt;
 template <typename Op>
 void Converter::collective(Op op, StringRef callee, const std::string &before, StringRef last) {
   std::string line =
-      before + callee.str() + "(rank.group(" + std::to_string(op.getGroup()) + "), {{";
+      before + callee.str() + "(rank.group(" + axisName(op.getAxis()) + "), {{";
   for (auto [i, count] : llvm::enumerate(op.getCounts()))
     line += (i ? ", {{{}, " : "{{{}, ") + std::to_string(count) + "}";
   line += "}, " + textOf(op, "reason") + last.str() + ");";
@@ -33,7 +33,7 @@ template <typename Op> void Converter::move(Op op, StringRef callee) {
   bool starts = !op.getPending().empty(), ahead = starts && std::is_same_v<Op, rt::AllGatherOp>;
   std::string line = starts ? begins(op, "Pending") : "";
   line += callee.str() + (starts ? "Start" : "") + (ahead ? "(rank.gathers(" : "(rank.group(") +
-          std::to_string(op.getGroup()) + "), {{";
+          axisName(op.getAxis()) + "), {{";
   SmallVector<Value> operands;
   for (auto [i, from, to] : llvm::enumerate(op.getFrom(), op.getTo())) {
     line += (i ? ", {{{}, {}, " : "{{{}, {}, ") + std::to_string(op.getCounts()[i]) +
@@ -54,7 +54,7 @@ void Converter::emit(rt::ReduceScatterOp op) { move(op, "reduceScatter"); }
 void Converter::emit(TakePartOp op) {
   std::string whole = op.getWholes()[0] ? ", " + std::to_string(op.getWholes()[0]) : "";
   std::string line = llvm::formatv("takePart(rank.group({0}), {{}, {{}, {1}, {2}{3});",
-                                   op.getGroup(), op.getCounts()[0], op.getBlocks()[0], whole);
+                                   axisName(op.getAxis()), op.getCounts()[0], op.getBlocks()[0], whole);
   kernel(op.getLoc(), line, {mapped(op.getFrom()[0]), mapped(op.getTo()[0])});
 }
 

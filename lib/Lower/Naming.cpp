@@ -88,6 +88,14 @@ static Value earlierMicroBatches(tx::AddOp add) {
   return {};
 }
 
+/// The term of an addition that a reduce-scatter has made: this micro-batch's gradient.
+static Value reducedOf(tx::AddOp add) {
+  for (Value term : add->getOperands())
+    if (isa_and_nonnull<zero::WaitOp, zero::ReduceScatterOp>(term.getDefiningOp()))
+      return term;
+  return {};
+}
+
 void Naming::nameGradient(Value gradient, std::string name) {
   while (gradient && gradients.try_emplace(gradient, name).second) {
     Operation *definer = gradient.getDefiningOp();
@@ -96,16 +104,19 @@ void Naming::nameGradient(Value gradient, std::string name) {
     unsigned number = cast<OpResult>(gradient).getResultNumber();
     if (isa<par::AllReduceOp, zero::ReduceScatterOp>(definer))
       gradient = definer->getOperand(number);
-    else if (isa<par::WaitOp>(definer))
+    else if (isa<par::WaitOp, zero::WaitOp>(definer))
       gradient = definer->getOperand(number + 1);
-    else if (isa<zero::WaitOp>(definer) && definer->getOperand(0).getDefiningOp())
-      gradient = definer->getOperand(0).getDefiningOp()->getOperand(number);
+    else if (isa<zero::ReduceScatterStartOp>(definer) && number > 0)
+      gradient = definer->getOperand(number - 1);
     else if (isa<tx::ReshapeOp>(definer))
       gradient = definer->getOperand(0);
     else if (auto fused = dyn_cast<tx::FusedProductOp>(definer))
       gradient = tx::FusedProduct::of(fused).addedTo(number);
-    else if (auto add = dyn_cast<tx::AddOp>(definer))
+    else if (auto add = dyn_cast<tx::AddOp>(definer)) {
       gradient = earlierMicroBatches(add);
+      if (Value own = reducedOf(add))
+        nameGradient(own, name);
+    }
     else if (auto loop = dyn_cast<train::AccumulateOp>(definer))
       gradient = loop.getBody().front().getTerminator()->getOperand(number);
     else
@@ -159,7 +170,7 @@ std::string Naming::of(Value tensor) const {
     return gradient->second;
   if (isa<zero::GatherOp, zero::GatherStartOp>(definer))
     if (StringRef parameter = ::parameterOf(tensor); !parameter.empty())
-      return (shorten(parameter) + ".whole").str();
+      return (shorten(parameter) + ".full").str();
   StringRef node = rawName(definer->getLoc());
   std::string base = moduleOf(definer);
   bool backward = definer->getName().getStringRef().contains("_grad");

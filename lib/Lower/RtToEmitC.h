@@ -142,7 +142,7 @@ private:
     if (cuda) // nobody works on a collective but the GPU
       return;
     verbatim(op.getLoc(),
-             llvm::formatv("poll(rank, {0}, {1});", op.getGroup(), argument::numbered(op, "bytes"))
+             llvm::formatv("poll(rank, {0}, {1});", axisName(op.getAxis()), argument::numbered(op, "bytes"))
                  .str());
   }
   void emit(ReportOp op);

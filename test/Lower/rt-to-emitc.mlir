@@ -24,14 +24,14 @@ func.func @f() {
   // CHECK: call_opaque "initialValue"(%[[W]]) {args = [#emitc.opaque<"rank">, #emitc.opaque<"1">, 0 : index, #emitc.opaque<"Fill::normal(0.5)">, #emitc.opaque<"{\22a\\173\\173b\22, 64, DType::Float16}">]}
   rt.initial_value %w {index = 1 : i64, mean = 0.0 : f64, deviation = 0.5 : f64, file = "a{{b", offset = 64 : i64, element = f16} : !rt.buffer<f32>
   // A reason is untrusted text.
-  // CHECK: verbatim "Pending p = allReduceStart(rank.group(0), {{[{][{][{][{]}}{}, 8}, {{[{][{]}}{}, 4}}, \22a \\042quoted\\042 {{[{][{]}}reason\\134\22);" args %[[X]], %[[W]]
+  // CHECK: verbatim "Pending p = allReduceStart(rank.group(kDp), {{[{][{][{][{]}}{}, 8}, {{[{][{]}}{}, 4}}, \22a \\042quoted\\042 {{[{][{]}}reason\\134\22);" args %[[X]], %[[W]]
   rt.all_reduce_start "p" %x, %w [8, 4] over "dp" 0 because "a \22quoted\22 {reason\\" : !rt.buffer<f32>, !rt.buffer<f32>
   // Gathers that begin ahead of their use do not queue behind sums.
-  // CHECK: verbatim "Pending g = allGatherStart(rank.gathers(0), {{.*}}, \22ahead\22);" args %[[X]], %[[W]]
+  // CHECK: verbatim "Pending g = allGatherStart(rank.gathers(kDp), {{.*}}, \22ahead\22);" args %[[X]], %[[W]]
   rt.all_gather "g" %x to %w [1] blocks of [4] of [0] over "dp" 0 because "ahead" : !rt.buffer<f32> to !rt.buffer<f32>
-  // CHECK: verbatim "allGather(rank.group(0), {{.*}}, \22now\22);" args %[[X]], %[[W]]
+  // CHECK: verbatim "allGather(rank.group(kDp), {{.*}}, \22now\22);" args %[[X]], %[[W]]
   rt.all_gather "" %x to %w [1] blocks of [4] of [0] over "dp" 0 because "now" : !rt.buffer<f32> to !rt.buffer<f32>
-  // CHECK: verbatim "poll(rank, 0, 65536);"
+  // CHECK: verbatim "poll(rank, kDp, 65536);"
   rt.poll over "dp" 0 bytes 65536
   // CHECK: verbatim "beginWork(rank, Work::Backward);"
   rt.work "Backward"
@@ -59,7 +59,7 @@ func.func @f() {
 // CHECK: call_opaque "rank.at"() {args = [#emitc.opaque<"at.ln_1 + 512">],
 // CHECK: literal "at.index + 4" : i64
 // CHECK: call_opaque "initialValue"(%{{.*}}) {args = [#emitc.opaque<"rank">, #emitc.opaque<"at.index">,
-// CHECK: verbatim "started = allReduceStart(rank.group(0), {{.*}}, at.why);"
+// CHECK: verbatim "started = allReduceStart(rank.group(kDp), {{.*}}, at.why);"
 // CHECK: verbatim "wait(started);"
 // CHECK: verbatim "copied = toHostStart(rank, {}, {}, 8);"
 rt.layer @h_forward of ["h*/.0", "h.1", "h.2"] columns ["why", "ln_1", "index"] [["a\22{", "b", "c"], array<i64: 64, 128, 192>, array<i64: 3, 5, 7>] pending ["started"] copies ["copied"] {

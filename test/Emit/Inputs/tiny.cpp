@@ -5,6 +5,8 @@
 
 using namespace partita_rt;
 
+enum MeshAxis { kDp };
+
 // Elementwise kernels, generated from the scalar expressions of the ops.
 
 static void sgd(float *p, const float *g, int64_t n, double rate, double decay) {
@@ -108,7 +110,7 @@ static void train_step(Rank &rank) {
   float *token_count = rank.at(640);
   const int64_t *labels = rank.input<int64_t>(1); // [1, 2, 4]
   *token_count = float(countLabels(labels, 8, -100));
-  allReduce(rank.group(0), {{token_count, 1}}, "loss");
+  allReduce(rank.group(kDp), {{token_count, 1}}, "loss");
   rank.report.tokenCount = int64_t(*token_count);
   float *reciprocal = rank.at(640);
   map_reciprocal(reciprocal, token_count, 1);
@@ -139,7 +141,7 @@ static void train_step(Rank &rank) {
   reduceSum(model_head_reduce_sum, model_head_cross_entropy_loss, 1, 8, 1);
   float *model_head_mul = rank.at(1344);
   map_mul(model_head_mul, model_head_reduce_sum, reciprocal, 1);
-  allReduce(rank.group(0), {{model_head_mul, 1}}, "loss");
+  allReduce(rank.group(kDp), {{model_head_mul, 1}}, "loss");
 
   // model.head, backward
   beginWork(rank, Work::Backward);
@@ -151,7 +153,7 @@ static void train_step(Rank &rank) {
       model_head_cross_entropy_grad_dlogits, 16, 0.0f, head_weight_grad, 16);
   float *head_bias_grad = rank.at(1280); // [16]
   reduceSum(head_bias_grad, model_head_cross_entropy_grad_dlogits, 1, 8, 16);
-  Pending pending = allReduceStart(rank.group(0), {{head_weight_grad, 128}, {head_bias_grad, 16}},
+  Pending pending = allReduceStart(rank.group(kDp), {{head_weight_grad, 128}, {head_bias_grad, 16}},
       "gradients of \042head\042 */ \134");
   float *model_head_MatMul_2 = rank.at(1024); // [2, 4, 8]
   gemm(Trans::No, Trans::Yes, 8, 8, 16, 1.0f, model_head_cross_entropy_grad_dlogits, 16,
@@ -164,7 +166,7 @@ static void train_step(Rank &rank) {
   // model.embed, backward
   float *table_grad = rank.at(0); // [16, 8]
   embeddingBackward(table_grad, model_act_Gelu_2, input_ids, 8, 8, 16, Write::Set);
-  allReduce(rank.group(0), {{table_grad, 128}}, "gradient of table");
+  allReduce(rank.group(kDp), {{table_grad, 128}}, "gradient of table");
   wait(pending);
   float *step_number = rank.at(1024);
   *step_number = float(rank.update);
