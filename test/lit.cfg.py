@@ -48,6 +48,9 @@ onnx_tests = "/usr/share/libonnx-testdata/data/node"
 if os.path.isdir(onnx_tests) and os.path.isdir("/usr/lib/python3/dist-packages/onnx"):
     config.available_features.add("onnx-testdata")
 config.substitutions.append(("%onnx-tests", onnx_tests))
+# What makes the site of the documentation.
+if os.path.exists("/usr/bin/mkdocs"):
+    config.available_features.add("mkdocs")
 # The browser that opens the reports' pages.
 if os.path.exists("/usr/bin/chromium-headless-shell"):
     config.available_features.add("chromium-headless-shell")

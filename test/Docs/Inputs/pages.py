@@ -5,6 +5,7 @@
     pages.py commands PAGE...     prints the lines of the pages' sh blocks that call partita, as they stand
     pages.py links ROOT           every relative link of every page leads to a file, and its anchor to a heading
     pages.py lines PAGE MOST      a page has at most so many lines
+    pages.py site FOLDER          every relative link of every HTML page below leads to a file
 """
 
 import os
@@ -100,5 +101,21 @@ def check_lines(page, most):
         sys.exit(f"{page} has {lines} lines, more than {most}")
 
 
-MODES = {"ir": check_ir, "commands": print_commands, "links": check_links, "lines": check_lines}
+def check_site(root):
+    links, broken = 0, []
+    for folder, _, files in os.walk(root):
+        for name in (name for name in files if name.endswith(".html")):
+            with open(os.path.join(folder, name)) as file:
+                targets = re.findall(r'(?:href|src)="([^"#?]+)', file.read())
+            for target in targets:
+                if not re.match(r"[a-z]+:|/", target):
+                    links += 1
+                    if not os.path.exists(os.path.join(folder, target)):
+                        broken.append(f"{os.path.join(folder, name)}: {target} leads nowhere")
+    if broken:
+        sys.exit("\n".join(broken))
+    print(f"{links} links")
+
+
+MODES = {"ir": check_ir, "commands": print_commands, "links": check_links, "lines": check_lines, "site": check_site}
 MODES[sys.argv[1]](*sys.argv[2:])
