@@ -15,25 +15,39 @@ constexpr int64_t kLeastMessageBytes = 64 << 10; ///< below, latency is most of 
 
 void MessageGroup::Messages::send(const void *data, int64_t bytes, int to, int tag, MPI_Comm comm) {
   requests.emplace_back();
+  peerOf.push_back(to);
   MPI_Isend(data, int(bytes), MPI_BYTE, to, tag, comm, &requests.back());
 }
 
 void MessageGroup::Messages::receive(void *data, int64_t bytes, int from, int tag, MPI_Comm comm) {
   requests.emplace_back();
+  peerOf.push_back(from);
   MPI_Irecv(data, int(bytes), MPI_BYTE, from, tag, comm, &requests.back());
 }
 
 void MessageGroup::Messages::broadcast(void *data, int64_t bytes, int root, MPI_Comm comm) {
   requests.emplace_back();
+  peerOf.push_back(root);
   MPI_Ibcast(data, int(bytes), MPI_BYTE, root, comm, &requests.back());
 }
 
 bool MessageGroup::Messages::test() {
   int done = 0;
   MPI_Testall(int(requests.size()), requests.data(), &done, MPI_STATUSES_IGNORE);
-  if (done)
+  if (done) {
     requests.clear();
+    peerOf.clear();
+  }
   return done != 0;
+}
+
+void MessageGroup::Messages::addPeers(std::set<int> &peers) const {
+  for (size_t i = 0; i < requests.size(); ++i) {
+    int done = 0;
+    MPI_Request_get_status(requests[i], &done, MPI_STATUS_IGNORE);
+    if (!done)
+      peers.insert(peerOf[i]);
+  }
 }
 
 //===-- Agreement ---------------------------------------------------------------------------===//
@@ -63,7 +77,25 @@ bool MessageGroup::agree(uint64_t number) {
 }
 
 std::string MessageGroup::awaited() const {
-  return signature(completed + 1).text() + " of axis " + axisName;
+  uint64_t number = completed + 1;
+  std::set<int> missing;
+  announcements[number % kRing].messages.addPeers(missing);
+  const char *why =
+      missing.size() == 1 ? ", which has not started it" : ", which have not started it";
+  if (missing.empty()) {
+    for (const Place &place : places)
+      place.messages.addPeers(missing);
+    why = ", data are on their way";
+  }
+  missing.erase(groupRank); // the root of a broadcast does not know who lacks it
+  std::string text = signature(number).text();
+  if (missing.empty())
+    return text + " of axis " + axisName;
+  std::string ranks;
+  for (int rank : missing)
+    ranks += (ranks.empty() ? "" : ", ") + std::to_string(rank);
+  return text + (missing.size() == 1 ? " for rank " : " for ranks ") + ranks + " of axis " +
+         axisName + why;
 }
 
 //===-- Segments ----------------------------------------------------------------------------===//

@@ -8,6 +8,7 @@
 #include "cpu/segmented_group.h"
 
 #include <mpi.h>
+#include <set>
 
 namespace partita_rt {
 
@@ -26,9 +27,12 @@ private:
     void broadcast(void *data, int64_t bytes, int root, MPI_Comm comm);
     /// Have all arrived? Gives MPI the time to move them.
     bool test();
+    /// Adds the ranks with which messages are under way.
+    void addPeers(std::set<int> &peers) const;
 
   private:
     std::vector<MPI_Request> requests;
+    std::vector<int> peerOf; ///< by request
   };
   /// The ranks' signatures of one collective.
   struct Announcement {

@@ -6,11 +6,13 @@
 //     partita_rt_collectives RANKS types    rank 1 reduces bfloat16, the others float16
 //     partita_rt_collectives RANKS die      rank 1 throws while the others wait
 //     partita_rt_collectives RANKS leave    rank 1 returns early
+//     partita_rt_collectives RANKS stop     rank 1 is stopped while the others wait
 
 #include "common/launch.h"
 #include "common/options.h"
 
 #include <cmath>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -249,6 +251,15 @@ uint64_t exerciseGathersAhead(Rank &rank, uint64_t hash, bool polls) {
   return hashOf(hash, gathered.data(), whole * 4);
 }
 
+/// Rank 1 is stopped before it comes to the others' collective.
+void stop(Rank &rank) {
+  barrier(*rank.world, "all are there");
+  if (rank.rank == 1)
+    raise(SIGSTOP);
+  float x[4] = {1, 2, 3, 4};
+  allReduce(*rank.world, {{x, 4}}, "h.0.mlp");
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
@@ -261,6 +272,8 @@ int main(int argc, char **argv) {
   World world(program);
   RunOptions options;
   std::string error = world.run(program, &options, [&](Rank &rank) {
+    if (mode == "stop")
+      return stop(rank);
     uint64_t hash = exerciseEnds(rank, exerciseBlocks(rank, exercise(rank, mode == "poll")));
     hash = exerciseGathersAhead(rank, hash, mode == "poll");
     hash = exerciseNarrow<Half>(rank, hash, mode == "poll");
