@@ -28,6 +28,7 @@ for name in ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "OMPI_M
 # Under test/sanitize programs are linked with a sanitized runtime. MPI and MLIR keep what they never free, and the
 # order of our static objects and theirs is theirs. Checks that need every library instrumented are off: LLVM's are not.
 if config.sanitize:
+    config.available_features.add("sanitized")  # AddressSanitizer maps terabytes: no ulimit -v
     config.environment["MAKEFLAGS"] = "CXX=g++\\ -fsanitize=address,undefined\\ -fno-sanitize-recover=undefined"
     config.environment["ASAN_OPTIONS"] = "detect_leaks=0:detect_container_overflow=0:allow_user_poisoning=0"
     config.environment["UBSAN_OPTIONS"] = "print_stacktrace=1"

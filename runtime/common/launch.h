@@ -61,9 +61,6 @@ int64_t arenaBytes(const Program &program, const RunOptions *options);
 /// Throws Error if PARTITA_RT_TIMEOUT is no such number.
 double timeoutSeconds();
 
-/// Threads that BLAS uses in each rank.
-void setBlasThreads(int threads);
-
 } // namespace partita_rt
 
 #endif // PARTITA_RT_COMMON_LAUNCH_H

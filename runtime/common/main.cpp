@@ -178,7 +178,6 @@ void openSession(Session &session, const World &world, const Program &program) {
     checkCanMake("--tensorboard", tensorboardFolder(program, options));
   if (options.init == InitFrom::ModelFile && !options.resume)
     checkModelFiles(program, options);
-  setBlasThreads(int(options.threads));
 }
 
 bool onlyCensus(const RunOptions &options) {

@@ -2,6 +2,8 @@
 
 #include "common/launch.h"
 #include "common/mesh.h"
+#include "common/options.h"
+#include "cpu/blas_buffers.h"
 #include "cpu/message_group.h"
 #include "cpu/thread_group.h"
 #include "cpu/transfer.h"
@@ -9,8 +11,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <map>
 #include <new>
 #include <sys/mman.h>
@@ -22,7 +27,12 @@ extern "C" void openblas_set_num_threads(int);
 
 namespace partita_rt {
 
-void setBlasThreads(int threads) { openblas_set_num_threads(threads); }
+/// Of the ranks that are in this process.
+static void prepareProducts(int ranks, const RunOptions *options) {
+  int threads = options ? int(options->threads) : 1;
+  takeBlasBuffers(ranks, threads);
+  openblas_set_num_threads(threads);
+}
 
 //===-- Memory ------------------------------------------------------------------------------===//
 
@@ -36,8 +46,12 @@ public:
       return;
     void *memory =
         mmap(nullptr, size_t(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED)
-      fail("cannot allocate %lld bytes for the %s of rank %d", (long long)bytes, what, rank);
+    if (memory == MAP_FAILED) {
+      std::string why = std::strerror(errno);
+      why += addressSpaceText();
+      fail("cannot allocate %lld bytes for the %s of rank %d: %s", (long long)bytes, what, rank,
+           why.c_str());
+    }
     madvise(memory, size_t(bytes), MADV_HUGEPAGE);
     base = static_cast<char *>(memory);
   }
@@ -231,6 +245,7 @@ static void runProcess(int number, const Program &program, const RunOptions *opt
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     groups.push_back(joinProcesses("world", rank.rank, rank.ranks, comm, 64 << 10));
     rank.world = groups.back().get();
+    prepareProducts(1, options);
     runRank(rank, memory, body);
   } catch (const std::exception &error) {
     // Several ranks may see one mistake: the lowest speaks first, and its abort silences the rest.
@@ -248,12 +263,68 @@ static void runProcess(int number, const Program &program, const RunOptions *opt
 /// Is there for processes that mpirun made; without it the program's ranks are threads.
 struct World::Launch {};
 
+namespace {
+
+int numberOf(const char *variable) {
+  const char *text = std::getenv(variable);
+  return text ? std::atoi(text) : 0;
+}
+
+/// A launcher that tells its processes their number, and whose processes MPI need not have joined:
+/// each of them would train the whole model by itself.
+struct Launcher {
+  const char *name, *rank, *ranks;
+  bool started() const { return std::getenv(rank) && numberOf(ranks) > 1; }
+};
+/// A batch script, and a shell of one task, have SLURM_PROCID too; the number of tasks tells.
+constexpr Launcher kLaunchers[] = {{"torchrun or the like", "RANK", "WORLD_SIZE"},
+                                   {"another MPI's launcher", "PMI_RANK", "PMI_SIZE"},
+                                   {"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"}};
+
+/// That which has started the process as one of several; null where none has. What Open MPI's
+/// mpirun starts it has joined, whatever is around mpirun.
+const Launcher *foreignLauncher() {
+  if (std::getenv("OMPI_COMM_WORLD_SIZE"))
+    return nullptr;
+  for (const Launcher &launcher : kLaunchers)
+    if (launcher.started())
+      return &launcher;
+  return nullptr;
+}
+
+/// " ./gpt2 --data 'my tokens.bin' ...": the words that this process was started with, for a shell.
+std::string ownCommand() {
+  std::string text;
+  for (const std::string &word : commandLine()) {
+    bool plain = !word.empty();
+    for (char c : word)
+      plain =
+          plain && (std::isalnum(static_cast<unsigned char>(c)) || std::strchr("-_./:=,+@%", c));
+    text += " ";
+    if (plain) {
+      text += word;
+      continue;
+    }
+    text += "'";
+    for (char c : word)
+      text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    text += "'";
+  }
+  return text;
+}
+
+} // namespace
+
 World::World(const Program &) {
+  startWithoutBlasThreads();
   bool mpi = false;
   for (const char *name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"})
     mpi = mpi || std::getenv(name);
-  if (!mpi)
+  if (!mpi) {
+    if (const Launcher *launcher = foreignLauncher())
+      processRank = numberOf(launcher->rank); // the first of them says what is wrong
     return;
+  }
   launch = std::make_unique<Launch>();
   int provided = 0;
   MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided);
@@ -272,16 +343,18 @@ std::string World::usage(const Program &program) {
 
 void World::check(const Program &program) const {
   int ranks = rankCount(program);
+  const Launcher *launcher = processCount == 1 ? foreignLauncher() : nullptr;
+  if (launcher)
+    fail(
+        "started as process %d of %d by %s (%s, %s), each of which would train the whole model: "
+        "this program's ranks are threads of one process, or processes of Open MPI's mpirun; start "
+        "it once: mpirun -np %d%s",
+        numberOf(launcher->rank), numberOf(launcher->ranks), launcher->name, launcher->rank,
+        launcher->ranks, ranks, ownCommand().c_str());
   if (launch && processCount != ranks)
     fail("the program was compiled for %d ranks (%s), mpirun started %d processes; start %d, or "
          "compile it with another --mesh",
          ranks, meshText(program).c_str(), processCount, ranks);
-  // Of processes that another launcher made each would train the whole model by itself.
-  const char *size = std::getenv("WORLD_SIZE");
-  if (!launch && size && std::atoi(size) > 1 && std::getenv("RANK"))
-    fail("started as one of %s processes by torchrun or the like (RANK, WORLD_SIZE); this program "
-         "starts its ranks itself, or is started by mpirun",
-         size);
 }
 
 std::string World::agree(const std::string &error) {
@@ -301,10 +374,16 @@ std::string World::agree(const std::string &error) {
 
 std::string World::run(const Program &program, const RunOptions *options,
                        const std::function<void(Rank &)> &body) {
-  if (!launch)
-    return runThreads(program, options, body);
-  runProcess(processRank, program, options, body);
-  return "";
+  if (launch) {
+    runProcess(processRank, program, options, body);
+    return "";
+  }
+  try {
+    prepareProducts(rankCount(program), options);
+  } catch (const std::exception &error) {
+    return error.what();
+  }
+  return runThreads(program, options, body);
 }
 
 } // namespace partita_rt

@@ -21,8 +21,6 @@ namespace partita_rt {
 
 using cuda::checkCuda;
 
-void setBlasThreads(int) {}
-
 //===-- Which GPU ---------------------------------------------------------------------------===//
 
 namespace {

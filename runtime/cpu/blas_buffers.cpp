@@ -1,0 +1,100 @@
+// Taking OpenBLAS's buffers (blas_buffers.h).
+
+#include "cpu/blas_buffers.h"
+
+#include "common/metrics.h"
+#include "partita_rt/types.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+#include <vector>
+
+// What OpenBLAS's own products call. A library that exports neither (another build, another BLAS)
+// takes its memory by itself.
+extern "C" __attribute__((weak)) void *blas_memory_alloc(int);
+extern "C" __attribute__((weak)) void blas_memory_free(void *);
+
+namespace partita_rt {
+
+/// What OpenBLAS 0.3 maps for one on x86-64 and 64-bit ARM.
+static constexpr size_t kBufferBytes = size_t(128) << 20;
+/// It remembers at least so many; more threads than that at a time are rare.
+static constexpr int kMostBuffers = 64;
+
+static bool limitsAddressSpace(rlimit &limit) {
+  return getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+}
+
+std::string addressSpaceText() {
+  rlimit limit;
+  if (!limitsAddressSpace(limit))
+    return "";
+  int64_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  return " (ulimit -v allows " + grouped(int64_t(limit.rlim_cur)) + " bytes of address space, " +
+         grouped(pages * sysconf(_SC_PAGESIZE)) + " are in use)";
+}
+
+std::vector<std::string> commandLine() {
+  std::vector<std::string> words;
+  std::ifstream line("/proc/self/cmdline");
+  for (std::string word; std::getline(line, word, '\0');)
+    words.push_back(word);
+  return words;
+}
+
+void startWithoutBlasThreads() {
+  rlimit limit;
+  const char *threads = std::getenv("OPENBLAS_NUM_THREADS");
+  if (!limitsAddressSpace(limit) || (threads && std::string(threads) == "1"))
+    return;
+  std::vector<std::string> words = commandLine();
+  std::vector<char *> argv;
+  for (std::string &word : words)
+    argv.push_back(word.data());
+  argv.push_back(nullptr);
+  setenv("OPENBLAS_NUM_THREADS", "1", 1);
+  if (argv.size() > 1)
+    execv("/proc/self/exe", argv.data()); // where that is not possible, it goes on as it is
+}
+
+/// Could OpenBLAS map another buffer now?
+static bool fitsOne() {
+  void *probe =
+      mmap(nullptr, kBufferBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (probe == MAP_FAILED)
+    return false;
+  munmap(probe, kBufferBytes);
+  return true;
+}
+
+void takeBlasBuffers(int ranks, int threads) {
+  if (!blas_memory_alloc || !blas_memory_free)
+    return;
+  int needed = ranks + threads - 1; // the threads are those of the process
+  std::vector<void *> taken;
+  while (int(taken.size()) < std::min(needed, kMostBuffers) && fitsOne())
+    taken.push_back(blas_memory_alloc(0));
+  int error = errno;
+  for (void *buffer : taken)
+    blas_memory_free(buffer); // it stays mapped, for whoever needs one
+  if (int(taken.size()) < std::min(needed, kMostBuffers))
+    fail("matrix products need %s bytes of address space for OpenBLAS's packing buffers, %s for "
+         "each of %d %s, and only %zu of these can be had: %s%s; %s",
+         grouped(int64_t(kBufferBytes) * needed).c_str(), grouped(int64_t(kBufferBytes)).c_str(),
+         needed,
+         threads > 1   ? "ranks and threads"
+         : needed == 1 ? "rank"
+                       : "ranks",
+         taken.size(), std::strerror(error), addressSpaceText().c_str(),
+         addressSpaceText().empty() ? "see vm.overcommit_memory"
+                                    : "raise it (ulimit -v unlimited)");
+}
+
+} // namespace partita_rt
