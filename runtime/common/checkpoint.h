@@ -24,7 +24,8 @@ struct CheckpointInfo {
 /// The file that makes the folder's checkpoint one when this program writes it.
 std::string checkpointPath(const Program &program, const std::string &folder);
 
-/// Of the checkpoint in `folder`; throws Error when there is none or it is not one.
+/// Of the checkpoint in `folder` (checkpoint_files.h: hasCheckpoint); throws Error when there is
+/// none or it is not one.
 CheckpointInfo readCheckpointInfo(const std::string &folder);
 
 /// This rank's pieces of everything, of the checkpoint after `step` updates. All ranks call it.

@@ -31,6 +31,18 @@ std::string findCheckpoint(const std::string &folder) {
   return hasWhole && time(whole) > time(index) ? wholePath(folder) : indexPath(folder);
 }
 
+bool hasCheckpoint(const std::string &folder) {
+  for (const std::string &path : {wholePath(folder), indexPath(folder)}) {
+    struct stat status; // of a link too that leads nowhere: it is no reason to begin anew
+    if (lstat(path.c_str(), &status) == 0)
+      return true;
+    if (errno != ENOENT && errno != ENOTDIR)
+      fail("is there a checkpoint in %s? %s: %s", folder.c_str(), path.c_str(),
+           std::strerror(errno));
+  }
+  return false;
+}
+
 std::string shardName(const std::string &save, int number, int count) {
   char text[64];
   std::snprintf(text, sizeof(text), "-%05d-of-%05d.safetensors", number, count);

@@ -47,6 +47,9 @@ std::string indexPath(const std::string &folder); ///< DIR/checkpoint.safetensor
 /// then the one written last.
 std::string findCheckpoint(const std::string &folder);
 
+/// Has a save into the folder ever been completed? Throws Error where that cannot be known.
+bool hasCheckpoint(const std::string &folder);
+
 /// A file of pieces: checkpoint-SAVE-00001-of-00004.safetensors.
 std::string shardName(const std::string &save, int number, int count);
 /// Removes the folder's files of pieces that are none of these, and what killed runs left.

@@ -218,7 +218,21 @@ void initialMaster(Rank &rank, int state, float *values, Fill fill, FileSource s
   setInitialValue(rank, piece, master.parameter, values, fill, source);
 }
 
+/// Of ranks that are processes each has looked into the folder by itself.
+static void checkAllResume(Rank &rank) {
+  int64_t mine = rank.options->resume;
+  std::vector<int64_t> all(size_t(rank.ranks));
+  allGather(*rank.world, {{&mine, all.data(), 1}}, "whether to resume");
+  for (int r = 1; r < rank.ranks; ++r)
+    if (all[size_t(r)] != all[0])
+      fail("--resume auto: rank %d finds a checkpoint in %s, rank %d none; all hosts must see one "
+           "folder",
+           all[0] ? 0 : r, rank.options->checkpoint.c_str(), all[0] ? r : 0);
+}
+
 void initialize(Rank &rank, int64_t startStep) {
+  if (rank.options->resumeIfThere)
+    checkAllResume(rank);
   if (rank.options->resume)
     return readCheckpoint(rank, rank.options->checkpoint, startStep);
   if (!rank.program->init)

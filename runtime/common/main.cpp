@@ -3,6 +3,7 @@
 
 #include "common/census.h"
 #include "common/checkpoint.h"
+#include "common/checkpoint_files.h"
 #include "common/data.h"
 #include "common/launch.h"
 #include "common/mesh.h"
@@ -138,6 +139,8 @@ void openSession(Session &session, const World &world, const Program &program) {
   world.check(program);
   session.seed = options.seed.value_or(1);
   CheckpointInfo info;
+  if (options.resumeIfThere)
+    options.resume = hasCheckpoint(options.checkpoint);
   if (options.resume) {
     info = readCheckpointInfo(options.checkpoint);
     if (options.seed && *options.seed != info.seed)

@@ -21,7 +21,7 @@ namespace {
 
 struct Option {
   const char *name;
-  const char *argument; ///< null: a flag
+  const char *argument; ///< null: a flag; in brackets: may be left out
   const char *help;
   std::function<void(RunOptions &, const std::string &)> set;
 };
@@ -58,6 +58,15 @@ void parseInit(RunOptions &options, const std::string &text) {
   }
   options.init = InitFrom::Safetensors;
   options.initFile = text;
+}
+
+void parseResume(RunOptions &options, const std::string &text) {
+  if (!text.empty() && text != "auto")
+    fail("--resume: '%s' is unknown; --resume alone needs a checkpoint, --resume auto takes one if "
+         "it is there",
+         text.c_str());
+  options.resume = text.empty();
+  options.resumeIfThere = !text.empty();
 }
 
 #define PATH(member) [](RunOptions &o, const std::string &text) { o.member = text; }
@@ -133,7 +142,10 @@ const std::vector<Option> &optionTable() {
       {"--checkpoint", "DIR", "write a checkpoint into DIR at the end", PATH(checkpoint)},
       {"--checkpoint-every", "K", "and after every K steps",
        INTEGER("--checkpoint-every", checkpointEvery, 1)},
-      {"--resume", nullptr, "continue from the checkpoint, bit for bit", FLAG(resume)},
+      {"--resume", "[auto]",
+       "continue from the checkpoint, bit for bit; auto: if there is one, else start as --init "
+       "says",
+       parseResume},
       {"--new-data", nullptr, "let --resume go on with other data than the checkpoint's",
        FLAG(newData)},
       {"--grads", "FILE.safetensors", "write the gradients of the first step", PATH(grads)},
@@ -193,8 +205,8 @@ void checkCombinations(const RunOptions &o, const Program &program) {
   needs(!o.data.empty() || program.inputs.empty(), !o.forward.empty(), "--forward", "--data FILE");
   needs(!o.evalData.empty(), o.evalEvery > 0, "--eval-every", "--eval-data FILE");
   needs(!o.checkpoint.empty(), o.checkpointEvery > 0, "--checkpoint-every", "--checkpoint DIR");
-  needs(!o.checkpoint.empty(), o.resume, "--resume", "--checkpoint DIR");
-  needs(o.resume, o.newData, "--new-data", "--resume");
+  needs(!o.checkpoint.empty(), o.resume || o.resumeIfThere, "--resume", "--checkpoint DIR");
+  needs(o.resume || o.resumeIfThere, o.newData, "--new-data", "--resume");
   needs(!o.tensorboard.empty(), !o.jobName.empty(), "--job-name", "--tensorboard DIR");
   needs(o.steps.value_or(0) > 0, !o.tensorboard.empty(), "--tensorboard", "--steps of at least 1");
   needs(o.steps.value_or(0) > 0, o.breakdown, "--breakdown", "--steps of at least 1");
@@ -209,8 +221,9 @@ void checkCombinations(const RunOptions &o, const Program &program) {
         "a program with an eval_step");
   needs(program.forward != nullptr, !o.forward.empty(), "--forward", "a program with a forward");
   if (o.resume && o.init != InitFrom::ModelFile)
-    fail("--resume takes the parameters from the checkpoint; leave out --init");
-  if (o.tune && (!o.data.empty() || !o.evalData.empty() || o.steps || o.resume ||
+    fail("--resume takes the parameters from the checkpoint; leave out --init, or say --resume "
+         "auto to start with --init where there is no checkpoint");
+  if (o.tune && (!o.data.empty() || !o.evalData.empty() || o.steps || o.resume || o.resumeIfThere ||
                  !o.dumpParameters.empty() || !o.forward.empty()))
     fail("--tune goes alone: it computes on made up data, and writes products.json only");
   needs(program.trainStep || program.forward, o.tune, "--tune", "a program with a train_step");
@@ -278,12 +291,15 @@ RunOptions parseOptions(int argc, char **argv, const Program &program) {
     const Option &option = findOption(name);
     if (!option.argument && attached)
       fail("%s takes no argument, '%s' given", option.name, value.c_str());
-    if (option.argument && !attached) {
+    bool mayLack = option.argument && option.argument[0] == '[';
+    if (mayLack && !attached && i + 1 < argc && argv[i + 1][0] && argv[i + 1][0] != '-') {
+      value = argv[++i];
+    } else if (option.argument && !mayLack && !attached) {
       if (i + 1 >= argc)
         fail("%s needs an argument: %s", option.name, option.argument);
       value = argv[++i];
     }
-    if (option.argument && value.empty())
+    if (option.argument && value.empty() && (attached || !mayLack))
       fail("%s needs an argument: %s", option.name, option.argument);
     if (std::string why = whyNotRead(option.name, program); !why.empty())
       fail("%s: %s", option.name, why.c_str());

@@ -45,6 +45,7 @@ struct RunOptions {
   std::string checkpoint; ///< folder
   int64_t checkpointEvery = 0;
   bool resume = false;
+  bool resumeIfThere = false; ///< --resume auto: `resume` becomes what the folder says
   bool newData = false;   ///< resume on other data than the checkpoint's
   int64_t printEvery = 0; ///< 0: ten lines in all
   std::string grads, dumpParameters, forward;
