@@ -5,6 +5,7 @@
 #include "common/checkpoint.h"
 #include "common/checkpoint_files.h"
 #include "common/data.h"
+#include "common/interruption.h"
 #include "common/launch.h"
 #include "common/mesh.h"
 #include "common/metrics.h"
@@ -12,6 +13,7 @@
 #include "partita_rt/fingerprint.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -191,6 +193,7 @@ bool onlyCensus(const RunOptions &options) {
 } // namespace
 
 int programMain(int argc, char **argv, const Program &program) {
+  handleSignals(program.name);
   std::unique_ptr<World> joined;
   auto say = [&](const std::string &error) {
     std::fflush(stdout);
@@ -222,12 +225,20 @@ int programMain(int argc, char **argv, const Program &program) {
     std::printf("%s", helpText(program).c_str());
   if (world.speaks() && session.options.census && !session.options.help)
     std::printf("%s", censusText(program).c_str());
+  setCheckpointFolder(session.options.checkpoint);
+  std::atomic<int> signal{0};
   if (!session.options.help && !onlyCensus(session.options))
-    error =
-        world.run(program, &session.options, [&](Rank &rank) { runRankProgram(rank, session); });
+    error = world.run(program, &session.options,
+                      [&](Rank &rank) { signal = runRankProgram(rank, session); });
   if (error.empty() && (std::fflush(stdout) != 0 || std::ferror(stdout)))
     error = std::string("cannot write to the standard output: ") + std::strerror(errno);
-  return error.empty() ? 0 : say(error);
+  if (!error.empty())
+    return say(error);
+  if (signal) {
+    joined.reset(); // all ranks are done: none ends before the others know
+    endBySignal(signal);
+  }
+  return 0;
 }
 
 } // namespace partita_rt

@@ -32,9 +32,7 @@ Doomed doomed[64]; // a file per rank of a large process
 constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
 
 extern "C" void removeAndEnd(int signal) {
-  for (Doomed &each : doomed)
-    if (each.ready)
-      unlink(each.name);
+  removeTemporaryFiles();
   std::signal(signal, SIG_DFL);
   raise(signal);
 }
@@ -69,6 +67,12 @@ std::string folderOf(const std::string &path) {
 }
 
 } // namespace
+
+void removeTemporaryFiles() {
+  for (Doomed &each : doomed)
+    if (each.ready)
+      unlink(each.name);
+}
 
 //===-- TemporaryFile -----------------------------------------------------------------------===//
 

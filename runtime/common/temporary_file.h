@@ -30,6 +30,9 @@ private:
   int descriptor = -1, slot = -1;
 };
 
+/// Removes the files that are not committed. For handlers of signals: it looks at plain memory.
+void removeTemporaryFiles();
+
 /// A folder that one process at a time writes into, until its object goes.
 class FolderClaim {
 public:

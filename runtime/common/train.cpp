@@ -4,6 +4,7 @@
 
 #include "common/census.h"
 #include "common/checkpoint.h"
+#include "common/interruption.h"
 #include "common/launch.h"
 #include "common/metrics.h"
 #include "common/target.h"
@@ -11,6 +12,7 @@
 #include "partita_rt/transfer.h"
 #include "partita_rt/work.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
@@ -159,16 +161,20 @@ struct Loop {
   float firstLoss = 0, lastLoss = 0;
   int64_t skipped = 0;  ///< steps that made no update: they do not advance the schedule
   int64_t gathered = 0; ///< the step whose samples are in the inputs
+  int64_t done;         ///< the last step that was made
+  int interruptedBy = 0; ///< the signal after which training ends
   double trainSeconds = 0;
   std::optional<Issued> beforeStep, afterStep; ///< around the first train_step
 
-  Loop(Rank &rank, const Session &session) : rank(rank), session(session) {}
+  Loop(Rank &rank, const Session &session)
+      : rank(rank), session(session), done(session.startStep) {}
   bool speaks() const { return rank.rank == 0; }
   std::string nonfinite() const;
   void setControls(int64_t number);
   void checkReport(int64_t number) const;
   bool evaluatesAfter(int64_t number) const;
   void gatherNext(int64_t number);
+  int signalOfAnyRank();
   void step(int64_t number);
   void train();
   void setClock(WorkClock *value);
@@ -259,6 +265,19 @@ void Loop::gatherNext(int64_t number) {
   }
 }
 
+/// What another rank was told counts for all of them, so that they end with the same step.
+int Loop::signalOfAnyRank() {
+  if (session.options.checkpoint.empty())
+    return 0; // signals have not waited
+  int64_t mine = notedSignal();
+  std::vector<int64_t> all(size_t(rank.ranks));
+  allGather(*rank.world, {{&mine, all.data(), 1}}, "a signal to end");
+  int signal = int(*std::max_element(all.begin(), all.end()));
+  if (speaks() && signal && !mine)
+    sayNoted(signal);
+  return signal;
+}
+
 void Loop::step(int64_t number) {
   const RunOptions &options = session.options;
   const Program &program = *rank.program;
@@ -304,8 +323,11 @@ void Loop::step(int64_t number) {
   bool last = number == *options.steps;
   if (evaluatesAfter(number))
     validation = validationAfter = evaluate(rank, session);
+  done = number;
+  interruptedBy = signalOfAnyRank();
   if (!options.checkpoint.empty() &&
-      (last || (options.checkpointEvery > 0 && number % options.checkpointEvery == 0)))
+      (last || interruptedBy ||
+       (options.checkpointEvery > 0 && number % options.checkpointEvery == 0)))
     writeCheckpoint(rank, options.checkpoint, {number, session.seed, session.dataIdentity}, claim);
   if (!speaks())
     return;
@@ -379,8 +401,13 @@ void Loop::train() {
   }
   if (speaks())
     progress = std::make_unique<Progress>(options, first);
-  for (int64_t number = first; number <= last; ++number)
+  SignalsWait waiting;
+  waiting.begin();
+  for (int64_t number = first; number <= last && !interruptedBy; ++number)
     step(number);
+  waiting.end();
+  if (int signal = interruptedBy ? 0 : notedSignal())
+    endBySignal(signal); // too late for a step to end with it
   ReducedCount reduced = reducedByAll(rank);
   if (speaks()) {
     progress->finish();
@@ -390,7 +417,7 @@ void Loop::train() {
 
 void Loop::summarize(const ReducedCount &reduced) const {
   const RunOptions &options = session.options;
-  int64_t steps = options.steps.value_or(0) - session.startStep;
+  int64_t steps = done - session.startStep;
   if (steps > 0) {
     writeLine("loss", lossChange(firstLoss, lastLoss) + " in " + grouped(steps) + " steps" +
                           (skipped > 0 ? ", " + grouped(skipped) + " of all skipped" : ""));
@@ -415,21 +442,30 @@ void Loop::summarize(const ReducedCount &reduced) const {
   }
   printMemory(rank, session.options);
   if (!options.checkpoint.empty() && steps > 0)
-    writeLine("checkpoint", checkpointPath(*rank.program, options.checkpoint));
+    writeLine("checkpoint",
+              checkpointPath(*rank.program, options.checkpoint) +
+                  (interruptedBy ? " after step " + std::to_string(done) + " of " +
+                                       std::to_string(*options.steps) + ", ended by " +
+                                       signalName(interruptedBy) + "; --resume goes on from there"
+                                 : ""));
 }
 
 } // namespace
 
-void runRankProgram(Rank &rank, const Session &session) {
+int runRankProgram(Rank &rank, const Session &session) {
   const Program &program = *rank.program;
   const RunOptions &options = session.options;
   rank.hyper = options.hyper;
   rank.seed = session.seed;
   initialize(rank, session.startStep);
-  if (options.tune)
-    return tune(rank, program.trainStep ? program.trainStep : program.forward,
-                productsPath(options));
-  Loop{rank, session}.train();
+  if (options.tune) {
+    tune(rank, program.trainStep ? program.trainStep : program.forward, productsPath(options));
+    return 0;
+  }
+  Loop loop{rank, session};
+  loop.train();
+  if (loop.interruptedBy)
+    return loop.interruptedBy;
   if (!options.forward.empty()) {
     if (session.first)
       session.first->fill(rank, 0, 1);
@@ -439,6 +475,7 @@ void runRankProgram(Rank &rank, const Session &session) {
   }
   if (!options.dumpParameters.empty())
     writeParameters(rank, options.dumpParameters);
+  return 0;
 }
 
 } // namespace partita_rt

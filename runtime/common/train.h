@@ -23,8 +23,9 @@ struct Session {
 /// Reads the checkpoint to resume from, or calls the program's init (init.cpp).
 void initialize(Rank &rank, int64_t startStep);
 
-/// Initializes, trains, evaluates, writes files; rank 0 prints.
-void runRankProgram(Rank &rank, const Session &session);
+/// Initializes, trains, evaluates, writes files; rank 0 prints. Returns the signal that has ended
+/// the training early, after a checkpoint, or 0: the same on all ranks.
+int runRankProgram(Rank &rank, const Session &session);
 
 } // namespace partita_rt
 

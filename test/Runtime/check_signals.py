@@ -1,0 +1,109 @@
+"""check_signals.py BIN MPIRUN...: what SIGINT, SIGTERM and SIGHUP do to the example program. With a folder for checkpoints all
+ranks save after the same step, from which --resume goes on to the bits of a run that nobody has interrupted; the exit status is the signal's."""
+import json, os, re, signal, subprocess, sys, time
+
+bin, mpirun = sys.argv[1], sys.argv[2:]
+two = bin + "/partita_rt_example_dp2"
+training = ["--data", "text:/usr/share/common-licenses/GPL-3", "--init", "seed:3"]
+endless = ["--steps", "100000000", "--print-every", "100000000"]
+
+
+def until(condition, process):
+    for _ in range(6000):
+        if condition():
+            return
+        assert process.poll() is None, (process.returncode, process.communicate())
+        time.sleep(0.02)
+    raise AssertionError("nothing happens")
+
+
+def steps(log):
+    return max(0, len(open(log).read().splitlines()) - 1) if os.path.exists(log) else 0
+
+
+def ranks(process):
+    """The processes that mpirun has started, by rank."""
+    found = {}
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            parent = open(f"/proc/{pid}/stat").read().rsplit(")", 1)[1].split()[1]
+            variables = open(f"/proc/{pid}/environ").read()
+        except OSError:
+            continue
+        rank = re.search(r"OMPI_COMM_WORLD_RANK=(\d+)", variables)
+        if int(parent) == process.pid and rank:
+            found[int(rank[1])] = int(pid)
+    return found
+
+
+def start(name, *options, launcher=(), transport="", ignored=None):
+    def prepare():
+        for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(each, signal.SIG_IGN if each == ignored else signal.SIG_DFL)
+    process = subprocess.Popen([*launcher, two, *training, *endless, "--log", name + ".csv", *options], stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True, env={**os.environ, "PARTITA_RT_TRANSPORT": transport}, preexec_fn=prepare)
+    until(lambda: steps(name + ".csv") >= 3, process)
+    return process
+
+
+def finished(name, process, number):
+    """How many steps a run that was interrupted has made and saved."""
+    out, err = process.communicate(timeout=120)
+    assert process.returncode in (-number, 128 + number), (process.returncode, err)
+    lines = [line for line in err.splitlines() if line.startswith("example:")]
+    called = signal.Signals(number).name
+    assert lines == [f"example: {called}: finishes this step, writes a checkpoint into {name} and ends; another signal ends it at once"], err
+    step = int(re.search(rf"checkpoint +{name}/checkpoint.safetensors after step (\d+) of 100000000, ended by {called};", out)[1])
+    header = open(name + "/checkpoint.safetensors", "rb").read()
+    metadata = json.loads(header[8:8 + int.from_bytes(header[:8], "little")])["__metadata__"]
+    assert int(metadata["step"]) == step == steps(name + ".csv"), (metadata, step)
+    assert os.listdir(name) == ["checkpoint.safetensors"], os.listdir(name)
+    return step
+
+
+def run(*options):
+    subprocess.run([two, *training[:2], *options], check=True, stdout=subprocess.PIPE, timeout=300)
+
+
+for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    name = signal.Signals(number).name
+    process = start(name, "--checkpoint", name, "--dump-parameters", "none")
+    process.send_signal(number)
+    step = finished(name, process, number)
+    assert not os.path.exists("none")
+    process = start("unsaved" + name)
+    process.send_signal(number)
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == -number and err == f"example: ended by {name}\n", (process.returncode, err)
+run("--checkpoint", name, "--resume", "--steps", str(step + 2), "--dump-parameters", "resumed")
+run("--init", "seed:3", "--steps", str(step + 2), "--dump-parameters", "whole")
+assert open("resumed", "rb").read() == open("whole", "rb").read()
+print("threads save, end, and can go on")
+
+process = start("hangup", "--checkpoint", "hangup", ignored=signal.SIGHUP)
+process.send_signal(signal.SIGHUP)
+before = steps("hangup.csv")
+until(lambda: steps("hangup.csv") > before + 3, process)
+process.send_signal(signal.SIGTERM)
+finished("hangup", process, signal.SIGTERM)
+print("what is ignored stays ignored")
+
+for transport in ("window", "messages"):
+    process = start(transport, "--checkpoint", transport, launcher=mpirun, transport=transport)
+    os.kill(ranks(process)[1], signal.SIGTERM)
+    finished(transport, process, signal.SIGTERM)
+    print(transport, "save together")
+
+# A step that is never finished, as rank 1 is stopped: the second signal ends it. (Two within a second are taken for one.)
+process = start("stopped", "--checkpoint", "stopped", launcher=mpirun)
+pids = ranks(process)
+os.kill(pids[1], signal.SIGSTOP)
+os.kill(pids[0], signal.SIGTERM)
+first = process.stderr.readline()
+os.kill(pids[0], signal.SIGTERM)
+time.sleep(1.1)
+assert process.poll() is None
+os.kill(pids[0], signal.SIGTERM)
+_, err = process.communicate(timeout=120)
+assert process.returncode == 128 + signal.SIGTERM and "finishes this step" in first and "example: ended by SIGTERM\n" in err, (process.returncode, first, err)
+print("a second signal ends at once")
