@@ -26,8 +26,25 @@ using namespace partita::tool;
 /// of it takes them a moment. Then they are asked to end, and then ended.
 static constexpr int kGrace = 5, kAsked = 3;
 
-static volatile sig_atomic_t interrupted = 0;
-static void noteSignal(int signal) { interrupted = signal; }
+static constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
+static volatile sig_atomic_t interrupted = 0; ///< the last signal to this process
+static volatile sig_atomic_t arrived = 0;     ///< how many have come
+static void noteSignal(int signal) {
+  interrupted = signal;
+  arrived = arrived + 1;
+}
+
+/// Signals are noted from here on; those that are ignored (nohup) stay so, for the ranks too.
+static void noteSignals() {
+  for (int signal : kSignals) {
+    struct sigaction action {};
+    if (sigaction(signal, nullptr, &action) != 0 || action.sa_handler == SIG_IGN)
+      continue;
+    action = {};
+    action.sa_handler = noteSignal;
+    sigaction(signal, &action, nullptr);
+  }
+}
 
 /// A port of this host that nobody uses, or -1. Somebody else may take it before rank 0 does, which
 /// then takes another one that the run's name leads all ranks to.
@@ -65,10 +82,7 @@ public:
     setenv("MASTER_ADDR", "127.0.0.1", 1);
     setenv("PARTITA_RUN_ID",
            (std::to_string(getpid()) + "-" + std::to_string(time(nullptr))).c_str(), 1);
-    struct sigaction action {};
-    action.sa_handler = noteSignal;
-    for (int signal : {SIGINT, SIGTERM, SIGHUP})
-      sigaction(signal, &action, nullptr);
+    noteSignals();
     for (int rank = 0; rank < count; ++rank)
       if (!start(program, argv, rank)) {
         std::string why = std::strerror(errno);
@@ -84,18 +98,23 @@ private:
   }
 
   bool start(const std::string &program, std::vector<char *> &argv, int rank) {
+    sigset_t all, before; // a signal to a child that is not the program yet is not lost
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &before);
     pid_t parent = getpid(), child = fork();
-    if (child < 0)
-      return false;
-    if (child > 0) {
-      processes.push_back(child);
-      return true;
+    if (child != 0) {
+      sigprocmask(SIG_SETMASK, &before, nullptr);
+      if (child > 0)
+        processes.push_back(child);
+      return child > 0;
     }
+    for (int number : kSignals)
+      if (signal(number, SIG_DFL) == SIG_IGN)
+        signal(number, SIG_IGN);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent) // it is gone already
       _exit(1);
-    for (int signal : {SIGINT, SIGTERM, SIGHUP})
-      ::signal(signal, SIG_DFL);
+    sigprocmask(SIG_SETMASK, &before, nullptr);
     setVariable("RANK", rank);
     setVariable("LOCAL_RANK", rank);
     if (int none = rank > 0 ? open("/dev/null", O_RDONLY | O_CLOEXEC) : -1; none >= 0)
@@ -115,18 +134,34 @@ private:
         failed |= !note(ended, status);
         continue;
       }
-      if ((failed || interrupted) && !ending)
+      passSignalsOn();
+      if ((failed || passed > 1) && !ending)
         ending = Clock::now();
       double seconds = ending ? std::chrono::duration<double>(Clock::now() - *ending).count() : 0;
-      if (signals == 0 && (interrupted || seconds > kGrace)) {
+      if (signals == 0 && seconds > kGrace) {
         sayDeath();
         signalAll(SIGTERM), ++signals;
       } else if (signals == 1 && seconds > kGrace + kAsked)
         signalAll(SIGKILL), ++signals;
       usleep(20'000);
     }
+    if (interrupted && failed)
+      endedBy = interrupted;
+    if (endedBy && (interrupted || !othersSpeak)) { // as if the program were one process
+      signal(endedBy, SIG_DFL);
+      raise(endedBy);
+    }
     sayDeath();
-    return interrupted ? 128 + interrupted : failed;
+    return failed;
+  }
+
+  /// The ranks know what to do about a signal: at the first one they may have a step to finish and
+  /// a checkpoint to write, which takes as long as it takes. After a second one they have to end.
+  void passSignalsOn() {
+    if (passed == arrived)
+      return;
+    passed = arrived;
+    signalAll(interrupted);
   }
 
   /// Of a rank that was killed the others say so, unless they have come to the same end.
@@ -146,6 +181,8 @@ private:
     if (WIFSIGNALED(status) && signals == 0 && death.empty())
       death = "rank " + std::to_string(rank) + " was ended by signal " +
               std::to_string(WTERMSIG(status)) + " (" + strsignal(WTERMSIG(status)) + ")";
+    if (WIFSIGNALED(status) && signals == 0 && is_contained(kSignals, WTERMSIG(status)))
+      endedBy = WTERMSIG(status);
     bool done = WIFEXITED(status) && WEXITSTATUS(status) == 0;
     othersSpeak |= WIFEXITED(status) && !done;
     return done;
@@ -166,9 +203,11 @@ private:
 
   StringRef command;
   std::vector<pid_t> processes; ///< by rank; 0: has ended
-  int signals = 0;              ///< how many they have been sent
+  int passed = 0;               ///< signals to this process that they have been sent too
+  int signals = 0;              ///< how many they have been sent to end them
   std::string death;            ///< of the first rank that a signal ended, to be said
   bool othersSpeak = false;     ///< a rank has failed by itself, so one has said why
+  int endedBy = 0;              ///< one of kSignals that has ended a rank
 };
 
 } // namespace
@@ -178,7 +217,9 @@ static bool isLaunched() {
   for (const char *name : {"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"})
     if (getenv(name))
       return true;
-  return getenv("SLURM_PROCID") && getenv("SLURM_STEP_ID");
+  // A shell that srun has started is a task of Slurm's as well, the only one of its step.
+  const char *tasks = getenv("SLURM_STEP_NUM_TASKS");
+  return getenv("SLURM_PROCID") && tasks && std::atoi(tasks) > 1;
 }
 
 int partita::tool::runProgram(StringRef command, StringRef folder,

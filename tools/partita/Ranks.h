@@ -13,7 +13,8 @@ namespace partita::tool {
 /// program for GPUs that no launcher has started already is started once per rank on this host,
 /// with torchrun's variables. Returns its exit code, 0 only if all ranks have ended with 0; does
 /// not return where this process becomes the program. When a rank fails the others are ended, and
-/// when this process is interrupted or dies, all of them. `command` stands in messages.
+/// when this process dies, all of them; SIGINT, SIGTERM and SIGHUP are passed on to them, and end
+/// this process when they have ended the ranks. `command` stands in messages.
 int runProgram(llvm::StringRef command, llvm::StringRef folder,
                llvm::ArrayRef<std::string> arguments);
 

@@ -4,6 +4,7 @@
 #include "tools/partita/Options.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/InitLLVM.h"
+#include <csignal>
 #include <new>
 #include <unistd.h>
 
@@ -49,7 +50,14 @@ static int finish(int code) {
 }
 
 int main(int argc, char **argv) {
+  // LLVM would handle what whoever has started partita has it ignore (nohup).
+  SmallVector<int> ignored;
+  for (int signal : {SIGHUP, SIGINT, SIGTERM})
+    if (std::signal(signal, SIG_DFL) == SIG_IGN)
+      ignored.push_back(signal);
   InitLLVM init(argc, argv);
+  for (int signal : ignored)
+    std::signal(signal, SIG_IGN);
   std::set_new_handler(endWithoutMemory);
   SmallVector<StringRef> words(argv + 1, argv + argc);
   if (words.empty()) {
