@@ -38,15 +38,19 @@ struct PartitionSplitForms : partita::impl::PartitionSplitFormsPassBase<Partitio
   }
 
 private:
-  /// Into how many parts the letter marked '!' is split; 1 where it is not.
+  /// Into how many parts the letter marked '!' is split; 1 where it is not. Several operands may have
+  /// it, each split over the same axes: every axis counts once.
   static int64_t splitParts(Operation *op, const Propagation &propagation, par::MeshAttr mesh) {
     const ShardRule &rule = propagation.ruleOf(op);
-    int64_t parts = 1;
+    llvm::SmallSetVector<StringAttr, 2> split;
     for (auto [pattern, operand] : llvm::zip(rule.operands, op->getOperands()))
       for (auto [dim, axes] : llvm::zip(pattern.dims, propagation.layoutOf(operand).splits))
         if (llvm::any_of(dim.letters, [&](unsigned l) { return rule.letters[l].byForm; }))
           for (const par::AxisSplit &axis : axes)
-            parts *= mesh.sizeOf(axis.axis.getValue());
+            split.insert(axis.axis);
+    int64_t parts = 1;
+    for (StringAttr axis : split)
+      parts *= mesh.sizeOf(axis.getValue());
     return parts;
   }
 

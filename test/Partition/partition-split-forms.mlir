@@ -1,4 +1,4 @@
-// RUN: partita-opt %s --partition-split-forms --mlir-print-debuginfo | FileCheck %s
+// RUN: partita-opt %s --split-input-file --partition-split-forms --mlir-print-debuginfo | FileCheck %s
 
 module attributes {par.mesh = #par.mesh<tp = 2>} {
 // The greatest and the sum over parts are ordinary reductions of whole values, which partitioning completes.
@@ -38,3 +38,40 @@ func.func @whole(%logits: tensor<8x16xf32>, %labels: tensor<8xi64>) -> tensor<8x
 }
 // CHECK-DAG: #[[SQUARES]] = loc("queries, sum of squares"
 // CHECK-DAG: #[[MEAN]] = loc("layer, sum"
+
+// -----
+
+// All operands of a norm have its letter, split over the same axis: 24 columns over 3 ranks are 3 parts, neither 9 nor 27.
+module attributes {par.mesh = #par.mesh<tp = 3>} {
+// CHECK-LABEL: @three_ranks
+// CHECK-NOT: _norm
+// CHECK: return
+func.func @three_ranks(%x: tensor<8x24xf32> {par.split = #par.place<[8, 24 @tp]>}, %w: tensor<24xf32>) -> tensor<8x24xf32> {
+  %y, %rstd = tx.rms_norm %x, %w eps 1.0e-6 : (tensor<8x24xf32>, tensor<24xf32>) -> (tensor<8x24xf32>, tensor<8xf32>)
+  return %y : tensor<8x24xf32>
+}
+}
+
+// -----
+
+module attributes {par.mesh = #par.mesh<tp = 4>} {
+// CHECK-LABEL: @four_ranks
+// CHECK-NOT: _norm
+// CHECK: return
+func.func @four_ranks(%x: tensor<8x24xf32> {par.split = #par.place<[8, 24 @tp]>}, %w: tensor<24xf32>, %b: tensor<24xf32>) -> tensor<8x24xf32> {
+  %y, %mean, %rstd = tx.layer_norm %x, %w, %b eps 1.0e-6 : (tensor<8x24xf32>, tensor<24xf32>, tensor<24xf32>) -> (tensor<8x24xf32>, tensor<8xf32>, tensor<8xf32>)
+  return %y : tensor<8x24xf32>
+}
+}
+
+// -----
+
+// Two axes that split one letter multiply.
+module attributes {par.mesh = #par.mesh<dp = 2, tp = 3>} {
+// CHECK-LABEL: @two_axes
+// CHECK: tx.log_sum_exp %arg0 : (tensor<8x24xf32>) -> tensor<8x6xf32>
+func.func @two_axes(%logits: tensor<8x24xf32> {par.split = #par.place<[8, 24 @dp @tp]>}, %labels: tensor<8xi64>) -> tensor<8xf32> {
+  %loss, %lse = tx.cross_entropy %logits, %labels ignore -100 : (tensor<8x24xf32>, tensor<8xi64>) -> (tensor<8xf32>, tensor<8xf32>)
+  return %loss : tensor<8xf32>
+}
+}
