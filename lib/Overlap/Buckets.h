@@ -26,6 +26,11 @@ public:
   /// about `bytes`.
   static mlir::FailureOr<int64_t> joinAll(mlir::Operation *module, Predicate joins, int64_t bytes);
 
+  /// What may join: axis, reason, element type, kind, and whether it is done once per step for
+  /// parameters.
+  using Key = std::tuple<mlir::Attribute, mlir::Attribute, mlir::Type, mlir::Attribute, unsigned>;
+  static Key keyOf(mlir::Operation *op);
+
 private:
   /// `joins` says which ops; a bucket is closed at `bytes`, 0: an eighth of all, 256 KiB to 25 MB.
   Buckets(Predicate joins, int64_t bytes) : joins(std::move(joins)), bytes(bytes) {}
@@ -36,10 +41,6 @@ private:
     Ops members;
     int64_t bytes = 0;
   };
-  /// What may join: axis, reason, element type, kind, and whether it is done once per step for
-  /// parameters.
-  using Key = std::tuple<mlir::Attribute, mlir::Attribute, mlir::Type, mlir::Attribute, unsigned>;
-  static Key keyOf(mlir::Operation *op);
 
   mlir::Operation *firstUse(mlir::Block *block, mlir::Operation *op) const;
   unsigned heightOf(mlir::Operation *op) const;

@@ -120,6 +120,7 @@ static constexpr StringLiteral kFuse[] = {
 
 static constexpr StringLiteral kOverlap[] = {
     "zero-prefetch-parameters{ahead-bytes=${prefetch-bytes} always=${gather-always}}",
+    "defer-uses",
     "bucket-all-reduces{bytes=${bucket-bytes}}",
     "order-updates",
     "bucket-gathers{bytes=${bucket-bytes}}",

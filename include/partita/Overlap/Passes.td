@@ -23,6 +23,30 @@ def PeelLastMicroBatchPass : Pass<"peel-last-micro-batch", "::mlir::ModuleOp"> {
   let dependentDialects = ["::partita::tx::TxDialect", "::partita::train::TrainDialect"];
 }
 
+def DeferUsesPass : Pass<"defer-uses", "::mlir::ModuleOp"> {
+  let summary = "moves what needs an all-reduce's sum behind the next all-reduce that does not need it";
+  let description = [{
+    Runs before `bucket-all-reduces`, which joins two reductions unless the first one's result is used before the second one's operand
+    is defined. The backward pass follows one path at a time: multi-head latent attention reduces the cotangents of its queries, of its
+    keys and of the keys that all heads share one after another, each followed by the gradient of its projection, although none depends on
+    another. Once the projections stand behind all three, one collective does. Only reductions that may share a bucket are
+    considered, and moved ops keep their order.
+
+    ```mlir
+    %a1 = par.all_reduce %a over "tp" because "gradient"
+    %q = tx.matmul %a1, %w
+    %b = tx.neg %x
+    %b1 = par.all_reduce %b over "tp" because "gradient"
+    // becomes
+    %a1 = par.all_reduce %a over "tp" because "gradient"
+    %b = tx.neg %x
+    %b1 = par.all_reduce %b over "tp" because "gradient"
+    %q = tx.matmul %a1, %w
+    ```
+  }];
+  let statistics = [Statistic<"deferred", "deferred", "ops moved behind a sum that does not need them">];
+}
+
 def BucketAllReducesPass : Pass<"bucket-all-reduces", "::mlir::ModuleOp"> {
   let summary = "joins all-reduces over one axis into buckets, in the order in which they become ready";
   let description = [{
