@@ -13,6 +13,7 @@
 #include "lib/Objective/Freeze.h"
 #include "lib/Objective/Inputs.h"
 #include "lib/Objective/LossOutput.h"
+#include "lib/Objective/TokenScores.h"
 #include "mlir/IR/IRMapping.h"
 #include "partita/Objective/Passes.h"
 
@@ -33,14 +34,17 @@ constexpr int64_t kDefaultIgnoreIndex = -100;
 /// What a kind of objective compares the model's output with.
 struct Kind {
   StringLiteral name;
-  enum Loss { CrossEntropy, SquaredError, InGraph } loss;
+  enum Loss { CrossEntropy, BinaryCrossEntropy, SquaredError, InGraph } loss;
   StringLiteral role; ///< of what is predicted; "" when nothing is
+  /// Are there labels, some of which may not count?
+  bool hasLabels() const { return loss == CrossEntropy || loss == BinaryCrossEntropy; }
 };
 
 constexpr Kind kKinds[] = {
     {"causal", Kind::CrossEntropy, "labels"},
     {"masked", Kind::CrossEntropy, "targets"},
     {"classification", Kind::CrossEntropy, "targets"},
+    {"binary", Kind::BinaryCrossEntropy, "targets"},
     {"mse", Kind::SquaredError, "targets"},
     {"output", Kind::InGraph, ""},
 };
@@ -80,6 +84,7 @@ struct Objective : partita::impl::ObjectivePassBase<Objective> {
         failed(checkIgnoreIndex(module)))
       return signalPassFailure();
     warnOfOpenAttention();
+    warnOfTokenScores();
     tell(chosen->name + " of '" + outputName(output) + "'" +
          (reason.empty() ? "" : " (auto: " + reason + ")"));
     buildStep(module, "train_step", /*training=*/true);
@@ -179,10 +184,19 @@ private:
   }
 
   /// `auto`: the next token where the model has tokens and scores for each, one of several classes
-  /// where it has one vector of scores a sample.
+  /// where it has one vector of scores a sample, yes or no where it has one score per token.
   void chooseKind() {
     std::optional<unsigned> tokens = argumentWith("ids"), shifted = argumentWith("shifted");
-    if (outputType().getRank() == 2) {
+    if (tokens)
+      tokenScores = objective::findTokenScores(forward, *tokens);
+    if (llvm::is_contained(tokenScores, output)) {
+      // Several such outputs usually select tokens: where a span begins, where it ends.
+      bool alone = tokenScores.size() == 1;
+      chosen = kindNamed(alone ? "binary" : "classification");
+      reason = (alone ? "it has one score for each of "
+                      : "it is one of several outputs with one score for each of ") +
+               objective::nameOf(forward, *tokens);
+    } else if (outputType().getRank() == 2) {
       chosen = kindNamed("classification");
       reason = "it has one vector of scores a sample";
     } else if (shifted || !tokens) {
@@ -227,7 +241,8 @@ private:
       labelType = RankedTensorType::get(scores.getShape(), b.getF32Type());
       return success();
     }
-    labelType = RankedTensorType::get(scores.getShape().drop_back(), b.getI64Type());
+    bool isBinary = chosen->loss == Kind::BinaryCrossEntropy;
+    labelType = RankedTensorType::get(scores.getShape().drop_back(isBinary ? 0 : 1), b.getI64Type());
     if (chosen->role != "labels")
       return success();
     std::optional<unsigned> tokens = argumentWith("ids");
@@ -247,7 +262,7 @@ private:
 
   /// Only a cross-entropy that is added here leaves labels out.
   LogicalResult checkIgnoreIndex(ModuleOp module) {
-    if (chosen->loss == Kind::CrossEntropy || ignoreIndex == kDefaultIgnoreIndex)
+    if (chosen->hasLabels() || ignoreIndex == kDefaultIgnoreIndex)
       return success();
     InFlightDiagnostic diagnostic = module.emitError();
     diagnostic << "ignore-index: has no effect with objective '" << chosen->name << "'";
@@ -270,6 +285,23 @@ private:
         << open.size()
         << ", this is the first), so that it sees what it predicts; a model of masked tokens wants "
            "--objective masked, with labels in the data";
+  }
+
+  /// One score per token is a yes-or-no question about each token, or selects one token per sample:
+  /// nothing in the file tells which.
+  void warnOfTokenScores() {
+    if (!llvm::is_contained(tokenScores, output))
+      return;
+    InFlightDiagnostic warning = emitWarning(outputValue().getLoc());
+    warning << "output '" << outputName(output) << "' has one score per token";
+    if (chosen->loss == Kind::BinaryCrossEntropy)
+      warning << ", taken as a yes-or-no question about each token (objective 'binary'); if it selects "
+                 "one token per sample, pass --objective classification";
+    else
+      warning << ", as another output has, and is trained alone, to select one token per sample "
+                 "(objective 'classification'); if it asks yes or no about each token, pass "
+                 "--objective binary:"
+              << outputName(output);
   }
 
   //===- What is built
@@ -300,7 +332,7 @@ private:
     list.set(TrainDialect::kName, b.getStringAttr(taken ? "targets" : "labels"));
     list.set(TrainDialect::kRole, b.getStringAttr(chosen->role));
     list.set(TrainDialect::kBatch, b.getI64IntegerAttr(0));
-    if (chosen->loss == Kind::CrossEntropy)
+    if (chosen->hasLabels())
       list.set(TrainDialect::kFiller, b.getI64IntegerAttr(ignoreIndex));
     add(labelType, list);
   }
@@ -349,7 +381,7 @@ private:
   std::pair<Value, Value> buildShare(OpBuilder &builder, Location loc, Block &block,
                                      bool training) {
     auto scalar = RankedTensorType::get({}, builder.getF32Type());
-    if (chosen->loss == Kind::CrossEntropy) {
+    if (chosen->hasLabels()) {
       Value count = train::TokenCountOp::create(builder, loc, scalar, block.getArguments().back(),
                                                 ignoreIndex);
       return {count, tx::ReciprocalOp::create(builder, loc, ValueRange{count})->getResult(0)};
@@ -378,13 +410,27 @@ private:
       sum = type.getRank() == 0 ? scores
                                 : tx::ReshapeOp::create(builder, loc, scalar, scores).getResult();
     } else {
-      Value each = chosen->loss == Kind::SquaredError
-                       ? squaredError(builder, loc, scores, block.getArguments().back())
-                       : crossEntropy(builder, loc, scores, block.getArguments().back());
+      Value wanted = block.getArguments().back();
+      if (chosen->loss == Kind::BinaryCrossEntropy)
+        scores = againstZero(builder, loc, scores);
+      Value each = chosen->loss == Kind::SquaredError ? squaredError(builder, loc, scores, wanted)
+                                                      : crossEntropy(builder, loc, scores, wanted);
       auto dims = llvm::to_vector(llvm::seq<int64_t>(0, labelType.getRank()));
       sum = tx::ReduceSumOp::create(builder, loc, scalar, each, dims);
     }
     return tx::MulOp::create(builder, loc, ValueRange{sum, share})->getResult(0);
+  }
+
+  /// Binary cross-entropy of a score x is cross-entropy of two classes with scores 0 and x:
+  /// log(1 + exp(x)) - x * label.
+  Value againstZero(OpBuilder &builder, Location loc, Value scores) {
+    auto type = cast<RankedTensorType>(scores.getType());
+    SmallVector<int64_t> one(type.getShape()), two(type.getShape());
+    one.push_back(1);
+    two.push_back(2);
+    Value no = tx::createSplat(builder, loc, type.clone(one), 0);
+    Value yes = tx::ReshapeOp::create(builder, loc, type.clone(one), scores);
+    return tx::ConcatOp::create(builder, loc, type.clone(two), ValueRange{no, yes}, one.size() - 1);
   }
 
   Value crossEntropy(OpBuilder &builder, Location loc, Value scores, Value labels) {
@@ -403,6 +449,7 @@ private:
   const Kind *chosen = nullptr;
   unsigned output = 0;
   std::string reason;         ///< of the choice, where none was asked for
+  SmallVector<unsigned> tokenScores; ///< outputs with one score per token, where no kind was given
   RankedTensorType labelType; ///< of one micro-batch; null when nothing is added
 };
 

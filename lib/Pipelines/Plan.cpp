@@ -67,13 +67,11 @@ static constexpr PlanOption kOptions[] = {
      "far as more than one bucket ahead goes; 0: one bucket ahead"},
     {"bucket-bytes", PlanOption::Integer, "BYTES", "0", 0, kMost,
      "gradients reduced as one; 0: an eighth of all of them, 256 KiB to 25 MB"},
-    {"objective", PlanOption::Named, "auto|causal|masked|classification|mse|output|none", "auto", 0,
+    {"objective", PlanOption::Named, "auto|causal|masked|classification|binary|mse|output|none", "auto", 0,
      0,
      "what is minimized, and of which output (mse:OUTPUT): next-token, per-token or per-sample "
-     "cross-entropy, squared error, an output that is the loss; auto: the loss that the model "
-     "computes, "
-     "or cross-entropy by the shapes; "
-     "none: inference only"},
+     "cross-entropy, binary cross-entropy, squared error, an output that is the loss; auto: "
+     "the loss that the model computes, or cross-entropy by the shapes; none: inference only"},
     {"input", PlanOption::Bindings, "NAME=ROLE,...", "", 0, 0,
      "what inputs mean: ids, labels, targets, positions, ones, zeros, shifted:TOKEN or data"},
     {"freeze", PlanOption::List, "PATTERN,...", "", 0, 0,

@@ -25,7 +25,7 @@
 // FROZEN: error: freeze: all parameters are frozen, so nothing would be trained; --objective none makes a program for inference
 // CLASSES: error: objective 'classification' wants one vector of scores a sample, output '0' is 'tensor<8x15x4xf32>'; 'masked' compares a class per token
 // FREEZE: error: freeze: no parameter matches 'h.0.*.wieght'; the nearest names are 'h.0.weight', 'h.1.weight', 'bias'
-// KIND: error: objective 'lm' is unknown; known: auto, none, causal, masked, classification, mse, output
+// KIND: error: objective 'lm' is unknown; known: auto, none, causal, masked, classification, binary, mse, output
 // OUTPUT: error: objective: the model has no output 'hidden'; it has 'scores'
 // LOSS: error: no result is a floating-point tensor that could be the loss, a single number
 // CAUSAL: error: no input is an integer tensor [batch, sequence] that carries the tokens; bind one with --input NAME=ids, or take another objective than 'causal'

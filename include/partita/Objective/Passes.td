@@ -81,14 +81,18 @@ def ObjectivePass : Pass<"objective", "::mlir::ModuleOp"> {
     | `causal` | cross-entropy of the token after each one |
     | `masked` | cross-entropy of a label for each token |
     | `classification` | cross-entropy of a label for each sample, or for each of what the output scores |
+    | `binary` | binary cross-entropy of each score with a label 0 or 1: PyTorch's `binary_cross_entropy_with_logits`, averaged over the labels that count |
     | `mse` | the mean squared difference from targets of the output's shape |
     | `output` | an output that is a loss already, averaged over the micro-batches |
-    | `auto` | the loss, where the model computes one (`LossOutput.h` says how one sees that); else `causal`, `masked` or `classification`, by the shapes of inputs and output |
+    | `auto` | the loss, where the model computes one (`LossOutput.h` says how one sees that); else `causal`, `masked`, `classification` or `binary`, by the shapes of inputs and output |
     | `none` | nothing: inference alone |
 
     Every argument gets a `train.role` (lib/Objective/Inputs.cpp lists them), by `inputs`, by what it has, or by
     the conventions of exporters. What was chosen, and why, stands in the module's `train.objective`. `causal` is warned
-    of where the model has attention and none of it is causal: what it is to predict is then an input that it sees.
+    of where the model has attention and none of it is causal: what it is to predict is then an input that it sees. An
+    output [batch, sequence] whose second dimension is that of the tokens (`TokenScores.h`) is taken for `binary`, with a warning: nothing in
+    the file tells a yes-or-no question about each token from scores that select one token per sample. Several such outputs (the beginning and the
+    end of a span) are taken for `classification`, with a warning too.
 
     ```mlir
     func.func @forward(%ids: tensor<8x16xi64>) -> tensor<8x16x256xf32>
