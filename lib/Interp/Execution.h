@@ -43,6 +43,9 @@ public:
   bool rounds(mlir::Operation *op) const;
   mlir::LogicalResult recordGradient(mlir::Operation *op, llvm::StringRef parameter,
                                      mlir::Value gradient);
+  /// Of a program of one rank.
+  void recordUpdate(mlir::Operation *op, llvm::StringRef parameter,
+                    llvm::ArrayRef<RankTensors> operands);
 
 private:
   mlir::LogicalResult run(mlir::Operation *op);
@@ -117,6 +120,8 @@ mlir::LogicalResult onDistinctRanks(llvm::ArrayRef<RankTensors> in,
   return mlir::success();
 }
 
+/// The results of an optimizer op (train::OptimizerInterface) on one rank.
+llvm::SmallVector<Tensor> evaluateUpdate(mlir::Operation *op, Inputs inputs);
 /// An elementwise op by its scalar expression.
 mlir::LogicalResult evaluateElementwise(mlir::Operation *op, Inputs in, Outputs out);
 /// tx.cast, which rounds when asked to.

@@ -74,6 +74,7 @@ FailureOr<SmallVector<Tensor>> Interpreter::call(StringRef name, ArrayRef<Tensor
   }
   written.clear();
   theGradients.clear();
+  theUpdates.clear();
   Execution execution(*this);
   execution.memory = PlacedMemory::create(theModule);
   auto results = execution.run(function.getBody().front(), arguments);
@@ -131,6 +132,15 @@ LogicalResult Execution::recordGradient(Operation *op, StringRef parameter, Valu
     return failure();
   interpreter.theGradients[parameter.str()] = std::move(*whole);
   return success();
+}
+
+void Execution::recordUpdate(Operation *op, StringRef parameter, ArrayRef<RankTensors> operands) {
+  if (rankCount() != 1)
+    return;
+  Interpreter::Update &update = interpreter.theUpdates[parameter.str()];
+  update = {op, {}};
+  for (const RankTensors &operand : operands)
+    update.operands.push_back(operand.front());
 }
 
 Operation *partita::interp::lastUse(Block &block, Value value) {

@@ -11,12 +11,13 @@ using namespace partita::interp;
 using RankInputs = ArrayRef<RankTensors>;
 using RankOutputs = MutableArrayRef<RankTensors>;
 
-/// Records the gradient of the parameter that the optimizer op updates.
-static LogicalResult recordGradientOf(Execution &execution, train::OptimizerInterface update) {
+/// Records the op and the gradient of the parameter that it updates.
+static LogicalResult record(Execution &execution, train::OptimizerInterface update, RankInputs in) {
   FlatSymbolRefAttr parameter = train::updatedParameter(update);
-  return parameter
-             ? execution.recordGradient(update, parameter.getValue(), update.getUpdatingGradient())
-             : success();
+  if (!parameter)
+    return success();
+  execution.recordUpdate(update, parameter.getValue(), in);
+  return execution.recordGradient(update, parameter.getValue(), update.getUpdatingGradient());
 }
 
 /// All elements of one rank's value, gradient and states.
@@ -44,19 +45,24 @@ static void updateElements(train::OptimizerInterface update, Inputs inputs, Outp
   }
 }
 
+SmallVector<Tensor> partita::interp::evaluateUpdate(Operation *op, Inputs inputs) {
+  SmallVector<Tensor> outputs;
+  for (Type type : op->getResultTypes())
+    outputs.emplace_back(cast<RankedTensorType>(type));
+  updateElements(cast<train::OptimizerInterface>(op), inputs, outputs);
+  return outputs;
+}
+
 static LogicalResult update(Execution &execution, Operation *op, RankInputs in, RankOutputs out) {
   for (Type type : llvm::concat<Type>(SmallVector<Type>(op->getOperandTypes()),
                                       SmallVector<Type>(op->getResultTypes())))
     if (!isa<FloatType>(getElementTypeOrSelf(type)))
       return op->emitError() << "works on floating-point numbers, not on " << type;
-  auto optimizer = cast<train::OptimizerInterface>(op);
-  if (failed(recordGradientOf(execution, optimizer)))
+  if (failed(record(execution, cast<train::OptimizerInterface>(op), in)))
     return failure();
   return onDistinctRanks(in, out, execution.rankCount(),
                          [&](Inputs inputs, SmallVectorImpl<Tensor> &outputs) {
-                           for (Type type : op->getResultTypes())
-                             outputs.emplace_back(cast<RankedTensorType>(type));
-                           updateElements(optimizer, inputs, outputs);
+                           outputs = evaluateUpdate(op, inputs);
                            return success();
                          });
 }

@@ -2,6 +2,7 @@
 
 #include "partita/Interp/Verify.h"
 #include "Execution.h"
+#include "Undecided.h"
 #include "dialects/Par/Placement.h"
 #include "dialects/Train/Train.h"
 #include "llvm/Support/Format.h"
@@ -182,7 +183,8 @@ static LogicalResult compareForward(Comparison &comparison, Side &whole, Side &p
 
 /// Optimizer steps: their losses, gradients, and what they leave behind.
 static LogicalResult compareTraining(Comparison &comparison, Side &whole, Side &partitioned,
-                                     const VerifyOptions &options, std::optional<double> &loss) {
+                                     const VerifyOptions &options, Undecided &undecided,
+                                     std::optional<double> &loss) {
   loss = 0;
   for (int64_t step = 0; step < options.steps; ++step) {
     whole.interpreter.options.stepNumber = partitioned.interpreter.options.stepNumber = step + 1;
@@ -192,6 +194,8 @@ static LogicalResult compareTraining(Comparison &comparison, Side &whole, Side &
     if (whole.interpreter.gradients().empty())
       return whole.interpreter.module().emitError() << "@train_step updates no parameter";
     comparison.add("gradient", partitioned.interpreter.gradients(), whole.interpreter.gradients());
+    if (failed(undecided.settle(whole.interpreter, partitioned.interpreter)))
+      return failure();
   }
   return success(
       succeeded(compareSymbols<train::ParameterOp>(comparison, whole, partitioned, "parameter")) &&
@@ -263,11 +267,15 @@ FailureOr<VerifyReport> partita::interp::comparePrograms(ModuleOp wholeModule,
       failed(initialize(partitioned.interpreter, options.values)))
     return failure();
   Comparison comparison;
+  Undecided undecided(options.tolerance);
   std::optional<double> loss;
   if (failed(compareForward(comparison, whole, partitioned, options.seed)) ||
-      (trains && failed(compareTraining(comparison, whole, partitioned, options, loss))))
+      (trains && failed(compareTraining(comparison, whole, partitioned, options, undecided, loss))))
     return failure();
-  return comparison.report(loss);
+  VerifyReport report = comparison.report(loss);
+  report.undecidedElements = undecided.elements;
+  report.undecidedParameters = static_cast<int64_t>(undecided.parameters.size());
+  return report;
 }
 
 void VerifyReport::print(llvm::raw_ostream &os, size_t most) const {
@@ -277,4 +285,7 @@ void VerifyReport::print(llvm::raw_ostream &os, size_t most) const {
        << "  " << entry.name << "\n";
   if (entries.size() > most)
     os << "  and " << entries.size() - most << " more, none worse\n";
+  if (undecidedElements > 0)
+    os << "  rounding decides the update of " << undecidedElements << " element(s) of "
+       << undecidedParameters << " parameter(s), whose gradients are zero but for it\n";
 }

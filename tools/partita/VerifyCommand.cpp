@@ -64,7 +64,10 @@ static std::optional<int> parseOptions(Arguments arguments, VerifyCommandOptions
       "verify", "MODEL.onnx|MODEL.mlir [OPTIONS] --mesh AXIS=SIZE,...",
       "Runs the partitioned program against the whole one, on virtual ranks in double precision: "
       "logits, loss, every gradient, every parameter and optimizer state after the step; of a "
-      "program for inference (--objective none) its outputs.");
+      "program for inference (--objective none) its outputs. A tensor's error is max|a-b| / "
+      "max(max|b|, 1e-3 x the largest of its kind). Where an update magnifies the rounding of a "
+      "gradient (Lion's sign of a key bias's, which is zero), an element may take any value that "
+      "the gradient gives within 1e-13 of its scale.");
   options.positional("MODEL", o.model, "an ONNX file, or a module from before phase 'partition'");
   options.text("against", "PROGRAM.mlir", o.against,
                "the partitioned program, as a phase from 'partition' on wrote it and perhaps "

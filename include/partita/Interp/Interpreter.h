@@ -67,12 +67,21 @@ public:
   /// operand of `train.update`, or of the optimizer op whose result the parameter becomes.
   const std::map<std::string, Tensor> &gradients() const { return theGradients; }
 
+  /// An optimizer op (train::OptimizerInterface) and its operands.
+  struct Update {
+    mlir::Operation *op;
+    llvm::SmallVector<std::shared_ptr<const Tensor>> operands;
+  };
+  /// The updates of the last call by their parameters' names, of a program of one rank.
+  const std::map<std::string, Update> &updates() const { return theUpdates; }
+
 private:
   friend class Execution;
   mlir::ModuleOp theModule;
   par::MeshAttr theMesh;
   std::map<std::string, Stored> store, written;
   std::map<std::string, Tensor> theGradients;
+  std::map<std::string, Update> theUpdates;
 };
 
 } // namespace partita::interp

@@ -6,7 +6,10 @@
 //
 //     max |a - b| / max(max |b|, 1e-3 x the largest value of its kind in the model)
 //
-// because some gradients are mathematically zero (a key bias's).
+// because some gradients are mathematically zero (a key bias's). An element of a parameter whose
+// update depends on the rounding of such a gradient, as the sign in Lion does, may differ within what
+// gradients that are equal to double precision give; the step after it starts from the whole
+// program's element.
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -32,6 +35,8 @@ struct VerifyReport {
   };
   std::vector<Entry> entries; ///< the worst first
   std::optional<double> loss; ///< of the whole program, last step; none without @train_step
+  /// Elements of so many parameters, of all steps, that differ by what rounding decides.
+  int64_t undecidedElements = 0, undecidedParameters = 0;
   double worst() const { return entries.empty() ? INFINITY : entries.front().error; }
   /// A table of the `most` worst errors.
   void print(llvm::raw_ostream &os, size_t most) const;

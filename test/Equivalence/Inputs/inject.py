@@ -36,6 +36,11 @@ elif fault == "unreduced":  # the sum over ranks left out
     _, name, _ = gradient(BIASES[0])
     part, kind = re.search(rf"{name} = par\.all_reduce (\S+) over .* : (tensor<.*>) -> ", text).groups()
     text = re.sub(rf"by {name} : (\S+), \S+", rf"by {part} : \1, {kind}", text)
+elif fault == "faster":  # Lion moves one bias twice as far
+    start = text.index("func.func @train_step")
+    name = re.search(r"(%\d+) = train\.read @transformer\.h\.0\.attn\.c_attn\.bias ", text[start:])[1]
+    text, count = re.subn(rf"(train\.lion {name}, .*){{", r"\1{rate_scale = 2.0 : f64, ", text)
+    assert count == 1, count
 elif fault == "initial":  # one parameter starts as another
     text, count = re.subn(f"train.initial_value @{re.escape(BIASES[0])} ", f"train.initial_value @{BIASES[1]} ", text)
     assert count == 1, count
