@@ -55,7 +55,8 @@ struct MemoryPart {
 };
 std::vector<MemoryPart> deviceParts(const Program &program, const RunOptions *options);
 
-/// What the device says of its memory, for the summary; "" where it is the host's.
+/// What there is beside the announced memory, for the summary: as the device says, or, of the
+/// host's, as it can be counted.
 std::string deviceMemoryText(const Rank &rank);
 /// Who makes attention, if there is a choice; "" otherwise.
 std::string attentionText(const Rank &rank);

@@ -3,6 +3,7 @@
 #include "cpu/blas_buffers.h"
 
 #include "common/metrics.h"
+#include "cpu/process.h"
 #include "partita_rt/types.h"
 
 #include <algorithm>
@@ -27,32 +28,12 @@ static constexpr size_t kBufferBytes = size_t(128) << 20;
 /// It remembers at least so many; more threads than that at a time are rare.
 static constexpr int kMostBuffers = 64;
 
-static bool limitsAddressSpace(rlimit &limit) {
-  return getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
-}
-
-std::string addressSpaceText() {
-  rlimit limit;
-  if (!limitsAddressSpace(limit))
-    return "";
-  int64_t pages = 0;
-  std::ifstream("/proc/self/statm") >> pages;
-  return " (ulimit -v allows " + grouped(int64_t(limit.rlim_cur)) + " bytes of address space, " +
-         grouped(pages * sysconf(_SC_PAGESIZE)) + " are in use)";
-}
-
-std::vector<std::string> commandLine() {
-  std::vector<std::string> words;
-  std::ifstream line("/proc/self/cmdline");
-  for (std::string word; std::getline(line, word, '\0');)
-    words.push_back(word);
-  return words;
-}
+/// Where they are: OpenBLAS's are the process's too. Written before there are ranks.
+static std::vector<void *> buffers;
 
 void startWithoutBlasThreads() {
-  rlimit limit;
   const char *threads = std::getenv("OPENBLAS_NUM_THREADS");
-  if (!limitsAddressSpace(limit) || (threads && std::string(threads) == "1"))
+  if (addressSpaceText().empty() || (threads && std::string(threads) == "1"))
     return;
   std::vector<std::string> words = commandLine();
   std::vector<char *> argv;
@@ -82,6 +63,7 @@ void takeBlasBuffers(int ranks, int threads) {
   while (int(taken.size()) < std::min(needed, kMostBuffers) && fitsOne())
     taken.push_back(blas_memory_alloc(0));
   int error = errno;
+  buffers = taken;
   for (void *buffer : taken)
     blas_memory_free(buffer); // it stays mapped, for whoever needs one
   if (int(taken.size()) < std::min(needed, kMostBuffers))
@@ -95,6 +77,13 @@ void takeBlasBuffers(int ranks, int threads) {
          taken.size(), std::strerror(error), addressSpaceText().c_str(),
          addressSpaceText().empty() ? "see vm.overcommit_memory"
                                     : "raise it (ulimit -v unlimited)");
+}
+
+int64_t blasBuffersResident() {
+  int64_t bytes = 0;
+  for (const void *buffer : buffers)
+    bytes += residentBytes(buffer, int64_t(kBufferBytes));
+  return bytes;
 }
 
 } // namespace partita_rt

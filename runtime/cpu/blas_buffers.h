@@ -5,13 +5,9 @@
 #ifndef PARTITA_RT_CPU_BLAS_BUFFERS_H
 #define PARTITA_RT_CPU_BLAS_BUFFERS_H
 
-#include <string>
-#include <vector>
+#include <cstdint>
 
 namespace partita_rt {
-
-/// The words that the process was started with.
-std::vector<std::string> commandLine();
 
 /// OpenBLAS starts a thread per core as soon as it is loaded, each with a buffer, of which a rank
 /// needs none. Where address space is limited the process starts itself again without them. To be
@@ -22,9 +18,8 @@ void startWithoutBlasThreads();
 /// Throws Error where they do not fit.
 void takeBlasBuffers(int ranks, int threads);
 
-/// " (ulimit -v allows ... bytes of address space, ... are in use)", or "" where nothing is
-/// limited.
-std::string addressSpaceText();
+/// Bytes of these buffers that are in memory: what products have packed into them so far.
+int64_t blasBuffersResident();
 
 } // namespace partita_rt
 

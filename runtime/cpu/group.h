@@ -30,6 +30,9 @@ public:
   int64_t poll(int64_t bytes) override;
   bool isComplete(uint64_t number) const override { return number <= completed; }
   int outstanding() const override { return int(open.size()); }
+  /// Calls visit(address, bytes) for the memory that data pass through on their way.
+  using Visit = std::function<void(const void *, int64_t)>;
+  virtual void forStaging(const Visit &) const {}
 
 protected:
   /// More may be under way; the oldest is then completed early.

@@ -5,6 +5,7 @@
 #include "common/options.h"
 #include "cpu/blas_buffers.h"
 #include "cpu/message_group.h"
+#include "cpu/process.h"
 #include "cpu/thread_group.h"
 #include "cpu/transfer.h"
 #include "cpu/window_group.h"

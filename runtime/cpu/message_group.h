@@ -18,6 +18,12 @@ public:
   MessageGroup(std::string axis, int rank, int size, MPI_Comm communicator)
       : SegmentedGroup(std::move(axis), rank, size), comm(communicator) {}
 
+  void forStaging(const Visit &visit) const override {
+    for (const Place &place : places)
+      for (const std::vector<char> *each : {&place.outgoing, &place.incoming})
+        visit(each->data(), int64_t(each->capacity()));
+  }
+
 private:
   /// Messages under way.
   class Messages {

@@ -3,6 +3,10 @@
 #include "common/target.h"
 
 #include "common/launch.h"
+#include "common/metrics.h"
+#include "cpu/blas_buffers.h"
+#include "cpu/group.h"
+#include "cpu/process.h"
 #include "cpu/storage.h"
 #include "partita_rt/random.h"
 
@@ -45,7 +49,20 @@ std::vector<MemoryPart> deviceParts(const Program &program, const RunOptions *op
           {"inputs", inputBytes(program)}};
 }
 
-std::string deviceMemoryText(const Rank &) { return ""; }
+std::string deviceMemoryText(const Rank &rank) {
+  int64_t staging = 0;
+  auto add = [&](const Communicator &group) {
+    if (auto *ordered = dynamic_cast<const OrderedGroup *>(&group))
+      ordered->forStaging(
+          [&](const void *at, int64_t bytes) { staging += residentBytes(at, bytes); });
+  };
+  for (int axis = 0; axis < int(rank.program->mesh.size()); ++axis)
+    rank.forGroups(axis, add);
+  add(*rank.world);
+  std::string text = staging > 0 ? grouped(staging) + " bytes of the collectives' staging, " : "";
+  return text + grouped(blasBuffersResident()) +
+         " bytes of OpenBLAS's packing buffers, this process";
+}
 std::string attentionText(const Rank &) { return ""; }
 
 std::string whyNotHere(const std::string &option) {

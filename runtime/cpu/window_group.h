@@ -17,6 +17,11 @@ public:
       : SegmentedGroup(std::move(axis), rank, size), board(axisName, rank, size, slots),
         staging(staging, staging + size), placeBytes(placeBytes), window(std::move(window)) {}
 
+  void forStaging(const Visit &visit) const override {
+    for (const char *each : staging) // the others' pages that it reads are in its memory too
+      visit(each, placeBytes * int64_t(kPlaces));
+  }
+
 private:
   void publish(uint64_t number) override { board.publish(signature(number)); }
   std::string awaited() const override { return board.awaited(signature(completed + 1)); }

@@ -1,0 +1,32 @@
+"""resident_ranks.py MODEL FOLDER MPIRUN...: what README says of the memory of processes, for 2, 8 and 16 ranks as threads and as
+processes on both transports: announced for the process's ranks, 5 %, 16 MiB (32 under mpirun), half a MiB per rank, and what the run counts."""
+import os, re, sys
+import numpy as np
+from commands import call
+
+model, folder, *mpirun = sys.argv[1:]
+np.random.default_rng(0).integers(0, 256, 60000).astype("uint16").tofile(folder + "/tokens.bin")
+MiB = 2**20
+
+
+def number(pattern, text):
+    found = re.search(pattern, text)
+    return int(found[1].replace(",", "")) if found else 0
+
+
+for ranks in (2, 8, 16):
+    program = f"{folder}/dp{ranks}"
+    call("partita", "compile", model, "--dim", "batch=16", "--dim", "sequence=16", "--mesh", f"dp={ranks}", "-o", program)
+    for transport in ("threads", "window", "messages"):
+        os.environ["PARTITA_RT_TRANSPORT"] = transport
+        processes = transport != "threads"
+        launcher = [*mpirun, "-np", str(ranks)] if processes else []
+        text = call(*launcher, "partita", "run", program, "--data", folder + "/tokens.bin", "--init", "seed:1", "--steps", "2")
+        announced = (1 if processes else ranks) * number(r"memory +([\d,]+) bytes per rank", text)
+        staging = number(r"([\d,]+) bytes of the collectives' staging", text)
+        packing = number(r"([\d,]+) bytes of OpenBLAS's packing buffers", text)
+        resident = number(r"([\d,]+) bytes resident at the most", text)
+        bound = 1.05 * announced + (32 if processes else 16) * MiB + ranks * MiB / 2 + staging + packing
+        assert 0 < announced < resident <= bound and packing > 0 and (staging > 0) == processes, (ranks, transport, text, bound)
+        print(f"{ranks} ranks, {transport}: announced {announced}, staging {staging}, packing {packing}, resident {resident}")
+print("resident within the bound")
