@@ -5,13 +5,16 @@
 //===------------------------------------------------------------------------------------------===//
 
 #include "lib/Export/Safetensors.h"
+#include "lib/Import/ModelFile.h"
+#include "runtime/include/partita_rt/checksum.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Path.h"
 
 using namespace llvm;
 using namespace partita;
 
-static constexpr StringRef kFormat = "partita sharded checkpoint 1";
+static constexpr StringRef kFormat = "partita sharded checkpoint 2";
+static constexpr StringRef kOldFormat = "partita sharded checkpoint 1"; // without checksums
 
 /// A list of integers; none when it is not one.
 static std::optional<std::vector<int64_t>> integers(const json::Value *value) {
@@ -62,7 +65,7 @@ std::string WeightFile::parseTensor(const json::Object &entry, WeightTensor &ten
     return "it lacks dtype, shape or pieces";
   int64_t width = widthOf(*dtype), size = width;
   if (!width)
-    return "it has the unknown type '" + dtype->str() + "'";
+    return "it has the unknown type " + importer::quoted(*dtype);
   for (int64_t dim : *shape)
     if (dim < 0 || MulOverflow(size, dim, size))
       return "its shape is no list of sizes, or of too large ones";
@@ -88,13 +91,15 @@ std::string WeightFile::parseTensor(const json::Object &entry, WeightTensor &ten
              llvm::join(llvm::map_range(inFile, [](int64_t n) { return std::to_string(n); }),
                         ", ") +
              "]";
-    tensor.pieces.push_back({slices, stored->whole});
+    tensor.pieces.push_back({slices, stored->whole, files[file - 1].get(), stored->checksums});
     all.push_back(std::move(slices));
   }
   return partita_rt::problemOfAll(*shape, std::move(all));
 }
 
 std::string WeightFile::parseIndex(StringRef folder) {
+  if (std::string damage = partita_rt::textDamage(buffer->getBuffer()); !damage.empty())
+    return damage;
   Expected<json::Value> index = json::parse(buffer->getBuffer());
   if (!index)
     return toString(index.takeError());
@@ -104,15 +109,21 @@ std::string WeightFile::parseIndex(StringRef folder) {
   const json::Object *table = top ? top->getObject("tensors") : nullptr;
   if (!metadata || !entries || !table)
     return "it lacks metadata, files or tensors";
-  if (StringRef format = metadata->getString("format").value_or(""); format != kFormat)
-    return ("its format is '" + format + "', not '" + kFormat + "'").str();
+  StringRef format = metadata->getString("format").value_or("");
+  if (format != kFormat && format != kOldFormat)
+    return "its format is " + importer::quoted(format) + ", not '" + kFormat.str() + "' or '" +
+           kOldFormat.str() + "'";
+  if (std::string problem =
+          checkFormat(format, metadata->getString(partita_rt::kTextChecksum).has_value());
+      !problem.empty())
+    return problem;
   save = metadata->getString("save").value_or("").str();
   for (const json::Value &value : *entries) {
     const json::Object *entry = value.getAsObject();
     StringRef name = entry ? entry->getString("name").value_or("") : "";
     if (name.empty() || name.contains('/') || name.contains('\0') ||
         !name.ends_with(".safetensors"))
-      return "'" + name.str() + "' is no file beside it";
+      return importer::quoted(name) + " is no file beside it";
     SmallString<128> path(folder);
     sys::path::append(path, name);
     std::string problem;
@@ -132,7 +143,7 @@ std::string WeightFile::parseIndex(StringRef folder) {
     std::string problem =
         entry ? parseTensor(*entry, tensors[StringRef(name)], name) : "it is no object";
     if (!problem.empty())
-      return "tensor '" + StringRef(name).str() + "': " + problem;
+      return "tensor " + importer::quoted(name) + ": " + problem;
   }
   return {};
 }

@@ -212,19 +212,24 @@ std::string Exporter::assign() {
       return about + " is there twice";
     if (!weights)
       continue;
+    std::string trained = name;
     tensor.weights = weights->find(name);
     if (!tensor.weights)
       return about + " is not in " + request.weights;
     // What a 16-bit program trains is the master of its parameter.
     if (auto *master = weights->find(name + ".master");
-        master && tensor.weights->dtype != "F32" && master->dtype == "F32")
+        master && tensor.weights->dtype != "F32" && master->dtype == "F32") {
       tensor.weights = master;
+      trained += ".master";
+    }
     if (tensor.weights->dtype != "F32")
       return about + " is of type " + tensor.weights->dtype + " in " + request.weights +
              ", not F32, and there is no master of it";
     auto sizes = [](ArrayRef<int64_t> shape) {
       return "[" + join(map_range(shape, [](int64_t d) { return std::to_string(d); }), ", ") + "]";
     };
+    if (std::string damage = weights->damageOf(trained); !damage.empty())
+      return damage;
     if (tensor.weights->shape != tensor.dims)
       return about + " has shape " + sizes(tensor.dims) + ", its trained value in " +
              request.weights + " has " + sizes(tensor.weights->shape);
@@ -461,6 +466,8 @@ std::string Exporter::run() {
     weights = WeightFile::open(request.weights, problem);
     if (!weights)
       return problem;
+    if (request.note)
+      *request.note = weights->note().str();
   }
   problem = wire::walk(model->getBuffer(),
                        [&](const wire::Field &field) { return readModelField(field); });

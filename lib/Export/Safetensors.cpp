@@ -1,6 +1,9 @@
 //===- Safetensors.cpp - reading a checkpoint's tensors ---------------------------------------===//
 
 #include "lib/Export/Safetensors.h"
+#include "lib/Import/ModelFile.h"
+#include "runtime/include/partita_rt/checksum.h"
+#include "runtime/include/partita_rt/safetensors_names.h"
 #include "llvm/Support/Endian.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
@@ -30,6 +33,7 @@ std::unique_ptr<WeightFile> WeightFile::open(StringRef path, std::string &proble
     return nullptr;
   }
   auto file = std::make_unique<WeightFile>();
+  file->name = path.str();
   file->buffer = std::move(*buffer);
   bool index = path.ends_with(".json");
   problem = index ? file->parseIndex(sys::path::parent_path(path)) : file->parse();
@@ -49,50 +53,142 @@ std::string WeightFile::parse() {
   if (length > kMostHeaderBytes || length > all.size() - 8)
     return "its header would have " + std::to_string(length) + " bytes, the file has " +
            std::to_string(all.size());
-  Expected<json::Value> header = json::parse(all.substr(8, length));
+  StringRef text = all.substr(8, length);
+  if (std::string damage = partita_rt::textDamage(text); !damage.empty())
+    return "header: " + damage;
+  Expected<json::Value> header = json::parse(text);
   if (!header)
     return toString(header.takeError());
   const json::Object *entries = header->getAsObject();
   if (!entries)
     return "its header is no JSON object";
-  StringRef data = all.drop_front(8 + length);
-  for (const auto &[name, value] : *entries) {
-    if (StringRef(name) == "__metadata__") {
-      if (const json::Object *metadata = value.getAsObject())
-        save = metadata->getString("save").value_or("").str();
+  return parseHeader(*entries, all.drop_front(8 + length));
+}
+
+/// One entry of the header.
+static std::string parseEntry(const json::Value &value, StringRef data, WeightTensor &tensor) {
+  const json::Object *entry = value.getAsObject();
+  const json::Array *shape = entry ? entry->getArray("shape") : nullptr;
+  const json::Array *range = entry ? entry->getArray("data_offsets") : nullptr;
+  std::optional<StringRef> dtype = entry ? entry->getString("dtype") : std::nullopt;
+  if (!shape || !range || !dtype || range->size() != 2)
+    return "lacks dtype, shape or data_offsets";
+  tensor.dtype = dtype->str();
+  bool overflow = false;
+  uint64_t bytes = widthOf(*dtype);
+  if (!bytes)
+    return "has the unknown type " + importer::quoted(*dtype);
+  for (const json::Value &dim : *shape) {
+    int64_t size = dim.getAsInteger().value_or(-1);
+    if (size < 0)
+      return "has a wrong shape";
+    bool wraps;
+    bytes = SaturatingMultiply<uint64_t>(bytes, size, &wraps);
+    overflow |= wraps;
+    tensor.shape.push_back(size);
+  }
+  int64_t begin = (*range)[0].getAsInteger().value_or(-1),
+          end = (*range)[1].getAsInteger().value_or(-1);
+  if (overflow || begin < 0 || end < begin || uint64_t(end) > data.size() ||
+      uint64_t(end - begin) != bytes)
+    return "has a range that does not fit its shape and the file";
+  tensor.whole = data.slice(begin, end);
+  tensor.size = bytes;
+  return {};
+}
+
+std::string WeightFile::parseHeader(const json::Object &entries, StringRef data) {
+  std::string format;
+  bool hasChecksums = false;
+  for (const auto &[key, value] : entries) {
+    if (StringRef(key) == partita_rt::kMetadataKey) {
+      const json::Object *metadata = value.getAsObject();
+      if (!metadata)
+        continue;
+      save = metadata->getString("save").value_or("").str();
+      format = metadata->getString("format").value_or("").str();
+      if (auto digits = metadata->getString(partita_rt::kBlockChecksums)) {
+        checksums = digits->str();
+        hasChecksums = true;
+        if (!metadata->getString(partita_rt::kTextChecksum))
+          return "it has checksums of the data, but none of its header: it is damaged";
+      }
       continue;
     }
-    const json::Object *entry = value.getAsObject();
-    const json::Array *shape = entry ? entry->getArray("shape") : nullptr;
-    const json::Array *range = entry ? entry->getArray("data_offsets") : nullptr;
-    std::optional<StringRef> dtype = entry ? entry->getString("dtype") : std::nullopt;
-    std::string about = "tensor '" + StringRef(name).str() + "'";
-    if (!shape || !range || !dtype || range->size() != 2)
-      return about + " lacks dtype, shape or data_offsets";
-    WeightTensor tensor;
-    tensor.dtype = dtype->str();
-    bool overflow = false;
-    uint64_t bytes = widthOf(*dtype);
-    if (!bytes)
-      return about + " has the unknown type '" + dtype->str() + "'";
-    for (const json::Value &dim : *shape) {
-      int64_t size = dim.getAsInteger().value_or(-1);
-      if (size < 0)
-        return about + " has a wrong shape";
-      bool wraps;
-      bytes = SaturatingMultiply<uint64_t>(bytes, size, &wraps);
-      overflow |= wraps;
-      tensor.shape.push_back(size);
-    }
-    int64_t begin = (*range)[0].getAsInteger().value_or(-1),
-            end = (*range)[1].getAsInteger().value_or(-1);
-    if (overflow || begin < 0 || end < begin || uint64_t(end) > data.size() ||
-        uint64_t(end - begin) != bytes)
-      return about + " has a range that does not fit its shape and the file";
-    tensor.whole = data.slice(begin, end);
-    tensor.size = bytes;
-    tensors[StringRef(name)] = std::move(tensor);
+    std::string tensor = partita_rt::nameOfStored(StringRef(key).str());
+    if (std::string problem = parseEntry(value, data, tensors[tensor]); !problem.empty())
+      return "tensor " + importer::quoted(tensor) + " " + problem;
   }
+  if (std::string problem = numberBlocks(data); !problem.empty())
+    return problem;
+  return checkFormat(format, hasChecksums);
+}
+
+/// All data are some tensor's, as the format demands it; which checksums are whose.
+std::string WeightFile::numberBlocks(StringRef data) {
+  SmallVector<WeightTensor *> ordered;
+  for (auto &entry : tensors)
+    ordered.push_back(&entry.second);
+  sort(ordered, [](const WeightTensor *a, const WeightTensor *b) {
+    return std::pair(a->whole.begin(), a->size) < std::pair(b->whole.begin(), b->size);
+  });
+  const char *at = data.begin();
+  StringRef digits = checksums;
+  for (WeightTensor *tensor : ordered) {
+    if (tensor->whole.begin() != at)
+      return tensor->whole.begin() < at ? "two of its tensors overlap"
+                                        : "some of its bytes are no tensor's";
+    at = tensor->whole.end();
+    size_t count = partita_rt::checksumBlocks(tensor->size) * partita_rt::kChecksumDigits;
+    if (!checksums.empty() && digits.size() < count)
+      return "it has fewer checksums than its data have blocks";
+    tensor->checksums = digits.take_front(count);
+    digits = digits.drop_front(tensor->checksums.size());
+  }
+  if (at != data.end())
+    return "its last " + std::to_string(data.end() - at) + " bytes are no tensor's";
+  return digits.empty() ? "" : "it has more checksums than its data have blocks";
+}
+
+/// Checkpoints have checksums from format 2 on.
+std::string WeightFile::checkFormat(StringRef format, bool hasChecksums) {
+  if (format.consume_front("partita sharded checkpoint ") ||
+      format.consume_front("partita checkpoint ")) {
+    if (format == "2" && !hasChecksums)
+      return "a checkpoint of format 2 has checksums, but they are not there: it is damaged";
+    if (format == "1")
+      said = name + " is a checkpoint of format 1, which has no checksums: damage to it would not "
+                    "be seen";
+  }
+  return {};
+}
+
+static std::string damageOf(StringRef bytes, StringRef checksums) {
+  for (uint64_t from = 0; !checksums.empty() && from < bytes.size();
+       from += partita_rt::kChecksumBlock) {
+    StringRef block = bytes.substr(from, partita_rt::kChecksumBlock);
+    std::string found = partita_rt::checksumText(
+        partita_rt::crc32c(reinterpret_cast<const unsigned char *>(block.data()), block.size()));
+    StringRef written = checksums.take_front(partita_rt::kChecksumDigits);
+    checksums = checksums.drop_front(partita_rt::kChecksumDigits);
+    if (written != found)
+      return "its bytes " + std::to_string(from) + " .. " + std::to_string(from + block.size()) +
+             " have CRC-32C " + found + ", " + written.str() + " was written: the file is damaged";
+  }
+  return {};
+}
+
+std::string WeightFile::damageOf(StringRef tensor) const {
+  const WeightTensor *found = find(tensor);
+  auto check = [&](const WeightFile &file, StringRef bytes, StringRef digits) {
+    std::string damage = ::damageOf(bytes, digits);
+    return damage.empty() ? "" : file.name + ": tensor " + importer::quoted(tensor) + ": " + damage;
+  };
+  if (found->pieces.empty())
+    return check(*this, found->whole, found->checksums);
+  for (const WeightTensor::Piece &piece : found->pieces)
+    if (std::string damage = check(*piece.file, piece.bytes, piece.checksums); !damage.empty())
+      return damage;
   return {};
 }
 

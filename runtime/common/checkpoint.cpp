@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
@@ -118,14 +119,21 @@ CheckpointInfo readCheckpointInfo(const std::string &folder) {
   if (info.step < 0)
     fail("%s is not a checkpoint: its step is not within 0 to 2^63 - 1", file.path().c_str());
   auto format = file.metadata().find("format");
-  if (format == file.metadata().end() ||
-      (format->second != kWholeFormat && format->second != kShardedFormat))
-    fail("%s: its format is '%s', this program reads '%s' and '%s'", file.path().c_str(),
-         format == file.metadata().end() ? "" : format->second.c_str(), kWholeFormat,
-         kShardedFormat);
+  std::string found = format == file.metadata().end() ? "" : format->second;
+  const std::vector<std::string> known = {kWholeFormat, kShardedFormat, kOldWholeFormat,
+                                          kOldShardedFormat};
+  if (std::find(known.begin(), known.end(), found) == known.end())
+    fail("%s: its format is '%s', this program reads '%s' and '%s', and their older forms 1",
+         file.path().c_str(), found.c_str(), kWholeFormat, kShardedFormat);
   if (auto data = file.metadata().find("data"); data != file.metadata().end())
     info.data = data->second;
   return info;
+}
+
+/// One line in front of those about the training.
+void sayOfCheckpoint(const std::string &note) {
+  if (!note.empty())
+    std::printf("%-14s %s\n", "checkpoint", note.c_str());
 }
 
 namespace {
@@ -149,6 +157,8 @@ void checkSameCheckpoint(Rank &rank, const CheckpointFiles &file, int64_t step) 
 void readCheckpoint(Rank &rank, const std::string &folder, int64_t step) {
   CheckpointFiles file(findCheckpoint(folder));
   checkSameCheckpoint(rank, file, step);
+  if (rank.rank == 0)
+    sayOfCheckpoint(file.note());
   auto noted = file.metadata().find("samples_per_step");
   std::string before = noted == file.metadata().end() ? "" : noted->second;
   if (std::string now = stepOf(*rank.program); before != now)
@@ -166,7 +176,7 @@ void readCheckpoint(Rank &rank, const std::string &folder, int64_t step) {
   for (const TensorPiece &piece : pieces) { // all that can be wrong, before anything is changed
     file.get(piece.name, piece.dtype, piece.global);
     runs.push_back(runsOf(rank, piece));
-    file.forParts(piece.name, runs.back(), [](const unsigned char *, const Run &) {});
+    file.openParts(piece.name, runs.back());
   }
   for (size_t i = 0; i < pieces.size(); ++i) {
     const TensorPiece &piece = pieces[i];

@@ -33,6 +33,9 @@ CheckpointInfo readCheckpointInfo(const std::string &folder);
 /// meanwhile.
 void readCheckpoint(Rank &rank, const std::string &folder, int64_t step);
 
+/// Prints what CheckpointFiles::note() says.
+void sayOfCheckpoint(const std::string &note);
+
 /// All ranks call these. Rank 0 keeps other runs out of the checkpoints' folder, and writes the
 /// other files.
 void writeCheckpoint(Rank &rank, const std::string &folder, const CheckpointInfo &info,

@@ -3,6 +3,7 @@
 #include "common/checkpoint_files.h"
 
 #include "common/json.h"
+#include "partita_rt/checksum.h"
 
 #include <cerrno>
 #include <cstring>
@@ -192,12 +193,17 @@ void CheckpointFiles::readIndex() {
   std::string folder = slash == std::string::npos ? "" : name.substr(0, slash + 1), where;
   MappedFile file(name, "checkpoint index");
   try {
+    std::string_view text(reinterpret_cast<const char *>(file.data()), size_t(file.size()));
+    if (std::string damage = textDamage(text); !damage.empty())
+      fail("%s", damage.c_str());
     Json index = parseFileAsJson(file);
     for (const auto &[key, value] : member(index, "metadata", Json::Object).members)
       if (value.kind == Json::String)
         meta[key] = value.string;
-    if (meta["format"] != kShardedFormat)
-      fail("its format is '%s', this program reads '%s'", meta["format"].c_str(), kShardedFormat);
+    if (meta["format"] != kShardedFormat && meta["format"] != kOldShardedFormat)
+      fail("its format is '%s', this program reads '%s' and '%s'", meta["format"].c_str(),
+           kShardedFormat, kOldShardedFormat);
+    said = formatNote(meta, meta.count(kTextChecksum) > 0, name);
     for (const Json &entry : member(index, "files", Json::Array).items)
       files.push_back({parseFile(entry, folder), nullptr});
     for (const auto &[tensor, entry] : member(index, "tensors", Json::Object).members) {
@@ -224,9 +230,10 @@ void removeUnnamedShards(const std::string &folder) {
   removeOtherShards(folder, names);
 }
 
-std::string indexText(const std::map<std::string, std::string> &metadata,
+std::string indexText(std::map<std::string, std::string> metadata,
                       const std::vector<std::pair<std::string, int64_t>> &files,
                       const std::vector<std::pair<std::string, LogicalTensor>> &tensors) {
+  metadata[kTextChecksum] = std::string(kChecksumDigits, '0');
   std::string text = "{\"metadata\": {", separator;
   for (const auto &[key, value] : metadata) {
     text += separator + quoteJson(key) + ": " + quoteJson(value);
@@ -255,10 +262,26 @@ std::string indexText(const std::map<std::string, std::string> &metadata,
     }
     text += "]}", separator = ",\n";
   }
-  return text + "}}\n";
+  text += "}}\n";
+  setTextChecksum(text);
+  return text;
 }
 
 //===-- Reading -----------------------------------------------------------------------------===//
+
+std::string formatNote(const std::map<std::string, std::string> &metadata, bool hasChecksums,
+                       const std::string &path) {
+  auto format = metadata.find("format");
+  if (format == metadata.end())
+    return "";
+  if ((format->second == kWholeFormat || format->second == kShardedFormat) && !hasChecksums)
+    fail("%s: its format, '%s', has checksums, but they are not there: it is damaged", path.c_str(),
+         format->second.c_str());
+  if (format->second == kOldWholeFormat || format->second == kOldShardedFormat)
+    return path + " is of format '" + format->second +
+           "', which has no checksums: damage to it would not be seen";
+  return "";
+}
 
 CheckpointFiles::CheckpointFiles(const std::string &path) : name(path) {
   if (path.size() > 5 && path.compare(path.size() - 5, 5, ".json") == 0)
@@ -270,6 +293,7 @@ CheckpointFiles::CheckpointFiles(const std::string &path) : name(path) {
 void CheckpointFiles::readWhole() {
   files.push_back({name, std::make_unique<SafetensorsFile>(name)});
   meta = files[0].opened->metadata();
+  said = formatNote(meta, files[0].opened->hasChecksums(), name);
   for (const auto &[tensor, stored] : files[0].opened->tensors()) {
     LogicalTensor logical{stored.dtype, stored.shape, {{0, {}}}};
     for (int64_t size : sizesOf(stored.shape))
@@ -296,15 +320,16 @@ const LogicalTensor &CheckpointFiles::get(const std::string &tensor, DType dtype
   return logical;
 }
 
-/// The bytes of a piece. What its file says of it is compared with the index.
-const unsigned char *CheckpointFiles::open(const std::string &tensor, const LogicalTensor &logical,
-                                           const LogicalTensor::Piece &piece) const {
+/// A piece in its file. What that says of it is compared with the index.
+const StoredTensor &CheckpointFiles::open(const std::string &tensor, const LogicalTensor &logical,
+                                          const LogicalTensor::Piece &piece) const {
   File &file = files[piece.file];
   if (!file.opened) {
     auto opened = std::make_unique<SafetensorsFile>(file.path);
     auto save = opened->metadata().find("save"), own = meta.find("save");
     if (save == opened->metadata().end() || own == meta.end() || save->second != own->second)
       fail("checkpoint index %s: its file %s is of another save", name.c_str(), file.path.c_str());
+    formatNote(opened->metadata(), opened->hasChecksums(), file.path);
     file.opened = std::move(opened);
   }
   const StoredTensor *stored = file.opened->find(tensor);
@@ -316,14 +341,17 @@ const unsigned char *CheckpointFiles::open(const std::string &tensor, const Logi
     fail("checkpoint index %s: the piece of tensor '%s' in %s is %s %s, it should be %s %s",
          name.c_str(), tensor.c_str(), file.path.c_str(), nameOf(stored->dtype),
          toString(stored->shape).c_str(), nameOf(logical.dtype), listed(shape).c_str());
-  return stored->data;
+  return *stored;
 }
 
-void CheckpointFiles::forParts(const std::string &tensor, const std::vector<Run> &runs,
-                               const Visit &visit) const {
+/// Calls visit(stored, byte, run) for parts of the runs, which begin at this byte of what a file
+/// has of the tensor.
+template <typename VisitPart>
+void CheckpointFiles::walk(const std::string &tensor, const std::vector<Run> &runs,
+                           VisitPart visit) const {
   const LogicalTensor &logical = table.at(tensor);
   for (const LogicalTensor::Piece &piece : logical.pieces) {
-    const unsigned char *bytes = nullptr;
+    const StoredTensor *stored = nullptr;
     int64_t before = 0, width = sizeOf(logical.dtype);
     size_t run = 0;
     // Both ascend: a walk along the two finds what they have in common.
@@ -333,14 +361,26 @@ void CheckpointFiles::forParts(const std::string &tensor, const std::vector<Run>
       for (size_t r = run; r < runs.size() && runs[r].global < index + n; ++r) {
         int64_t begin = std::max(index, runs[r].global);
         int64_t end = std::min(index + n, runs[r].global + runs[r].count);
-        if (!bytes)
-          bytes = open(tensor, logical, piece);
-        visit(bytes + (before + begin - index) * width,
-              {begin, runs[r].local + begin - runs[r].global, end - begin});
+        if (!stored)
+          stored = &open(tensor, logical, piece);
+        visit(*stored, (before + begin - index) * width,
+              Run{begin, runs[r].local + begin - runs[r].global, end - begin});
       }
       before += n;
     });
   }
+}
+
+void CheckpointFiles::forParts(const std::string &tensor, const std::vector<Run> &runs,
+                               const Visit &visit) const {
+  walk(tensor, runs, [&](const StoredTensor &stored, int64_t byte, const Run &run) {
+    stored.check(tensor, byte, byte + run.count * sizeOf(stored.dtype));
+    visit(stored.data + byte, run);
+  });
+}
+
+void CheckpointFiles::openParts(const std::string &tensor, const std::vector<Run> &runs) const {
+  walk(tensor, runs, [](const StoredTensor &, int64_t, const Run &) {});
 }
 
 } // namespace partita_rt

@@ -3,7 +3,8 @@
 // or
 //
 //     DIR/checkpoint.safetensors.index.json
-//     {"metadata": {"format": "partita sharded checkpoint 1", "step": "12", "save": "5b0c", ...},
+//     {"metadata": {"format": "partita sharded checkpoint 2", "crc32c": "0e3f...", "step": "12",
+//                   "save": "5b0c", ...},
 //      "files": [{"name": "checkpoint-5b0c-00001-of-00002.safetensors", "bytes": 8312}, ...],
 //      "tensors": {
 //       "wte": {"dtype": "F32", "shape": [256, 64], "pieces": [
@@ -16,7 +17,8 @@
 // make one checkpoint.
 //
 // Files are untrusted: pieces must be all elements of their tensor, each once; files lie in the
-// index's folder and have the size that it says.
+// index's folder and have the size that it says. Whoever reads elements compares the checksums of
+// the blocks that they are in (partita_rt/checksum.h), so nobody reads what others need.
 
 #ifndef PARTITA_RT_COMMON_CHECKPOINT_FILES_H
 #define PARTITA_RT_COMMON_CHECKPOINT_FILES_H
@@ -28,8 +30,16 @@
 
 namespace partita_rt {
 
-constexpr char kWholeFormat[] = "partita checkpoint 1";
-constexpr char kShardedFormat[] = "partita sharded checkpoint 1";
+constexpr char kWholeFormat[] = "partita checkpoint 2";
+constexpr char kShardedFormat[] = "partita sharded checkpoint 2";
+/// The same without checksums.
+constexpr char kOldWholeFormat[] = "partita checkpoint 1";
+constexpr char kOldShardedFormat[] = "partita sharded checkpoint 1";
+
+/// Throws Error when a file that says to be of a format with checksums has none. What the user
+/// should know of one that says to be of a format without; "" of all others.
+std::string formatNote(const std::map<std::string, std::string> &metadata, bool hasChecksums,
+                       const std::string &path);
 
 struct LogicalTensor {
   struct Piece {
@@ -67,27 +77,33 @@ public:
   /// A tensor that the program needs so.
   const LogicalTensor &get(const std::string &tensor, DType dtype, const Shape &shape) const;
   /// Calls visit(bytes, run) for parts of these runs, which ascend, that lie in one piece; opens
-  /// only the files that have them.
+  /// only the files that have them, and compares the checksums of what it passes on.
   using Visit = std::function<void(const unsigned char *bytes, const Run &run)>;
   void forParts(const std::string &tensor, const std::vector<Run> &runs, const Visit &visit) const;
+  /// Are their files there and what the index says? Their contents are not read.
+  void openParts(const std::string &tensor, const std::vector<Run> &runs) const;
+  /// What the user should know of how the checkpoint was written; "" when there is nothing.
+  const std::string &note() const { return said; }
 
 private:
   void readIndex();
   void readWhole();
-  const unsigned char *open(const std::string &tensor, const LogicalTensor &logical,
-                            const LogicalTensor::Piece &piece) const;
+  const StoredTensor &open(const std::string &tensor, const LogicalTensor &logical,
+                           const LogicalTensor::Piece &piece) const;
+  template <typename VisitPart>
+  void walk(const std::string &tensor, const std::vector<Run> &runs, VisitPart visit) const;
   struct File {
     std::string path;
     std::unique_ptr<SafetensorsFile> opened;
   };
-  std::string name;
+  std::string name, said;
   mutable std::vector<File> files;
   std::map<std::string, LogicalTensor> table;
   std::map<std::string, std::string> meta;
 };
 
 /// The text of an index.
-std::string indexText(const std::map<std::string, std::string> &metadata,
+std::string indexText(std::map<std::string, std::string> metadata,
                       const std::vector<std::pair<std::string, int64_t>> &files,
                       const std::vector<std::pair<std::string, LogicalTensor>> &tensors);
 

@@ -2,6 +2,7 @@
 
 #include "common/event_file.h"
 
+#include "partita_rt/checksum.h"
 #include "partita_rt/types.h"
 
 #include <array>
@@ -26,7 +27,8 @@ template <typename T> std::string littleEndian(T value) {
 }
 
 uint32_t maskedCrc(const std::string &bytes) {
-  uint32_t crc = crc32c(bytes);
+  uint32_t crc =
+      crc32c(reinterpret_cast<const unsigned char *>(bytes.data()), int64_t(bytes.size()));
   return ((crc >> 15) | (crc << 17)) + 0xa282ead8u;
 }
 
@@ -61,22 +63,6 @@ void makeFolders(const std::string &folder) {
 }
 
 } // namespace
-
-uint32_t crc32c(const std::string &bytes) {
-  static const std::array<uint32_t, 256> table = [] {
-    std::array<uint32_t, 256> t{};
-    for (uint32_t i = 0; i < 256; ++i) {
-      t[i] = i;
-      for (int bit = 0; bit < 8; ++bit)
-        t[i] = (t[i] >> 1) ^ (t[i] & 1 ? 0x82f63b78u : 0u);
-    }
-    return t;
-  }();
-  uint32_t crc = ~0u;
-  for (char c : bytes)
-    crc = table[(crc ^ uint8_t(c)) & 255] ^ (crc >> 8);
-  return ~crc;
-}
 
 EventFile::EventFile(const std::string &folder, int64_t firstStep) {
   makeFolders(folder);

@@ -24,9 +24,6 @@
 
 namespace partita_rt {
 
-/// CRC-32 with Castagnoli's polynomial.
-uint32_t crc32c(const std::string &bytes);
-
 class EventFile {
 public:
   /// Makes the folder, with those around it, and in it events.out.tfevents.TIME.HOST.PID.N; of what

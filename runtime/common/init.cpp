@@ -5,6 +5,7 @@
 #include "common/checkpoint.h"
 #include "common/layout.h"
 #include "common/options.h"
+#include "common/printable.h"
 #include "common/target.h"
 #include "common/train.h"
 #include "common/weights.h"
@@ -143,8 +144,16 @@ void fillTransposed(const Rank &rank, const Parameter &parameter, Values<T> valu
 template <typename T>
 void fillFromWeights(const Rank &rank, const Parameter &parameter, Values<T> values, int index) {
   const WeightMatch &match = rank.initialFiles->matches[size_t(index)];
+  std::vector<Run> runs;
+  forPiece(rank, parameter, [&](int64_t global, int64_t local, int64_t count) {
+    runs.push_back({global, local, count});
+  });
+  std::sort(runs.begin(), runs.end(),
+            [](const Run &a, const Run &b) { return a.global < b.global; });
+  if (match.transposed) // rows from everywhere
+    runs = {{0, 0, parameter.globalShape.elements()}};
   std::vector<unsigned char> storage;
-  const unsigned char *bytes = rank.initialFiles->given->bytesOf(*match.name, storage);
+  const unsigned char *bytes = rank.initialFiles->given->bytesOf(*match.name, runs, storage);
   if (match.transposed)
     fillTransposed(rank, parameter, values, bytes, match.tensor->dtype);
   else
@@ -152,8 +161,8 @@ void fillFromWeights(const Rank &rank, const Parameter &parameter, Values<T> val
   // A parameter that has a master is filled twice.
   if (rank.rank == 0 && match.byShape && parameter.dtype == rank.program->parameters[index].dtype)
     std::printf("%-14s %s is '%s' of %s, the only one of its shape %s\n", "parameter",
-                parameter.name, match.name->c_str(), rank.options->initFile.c_str(),
-                toString(match.tensor->shape).c_str());
+                printable(parameter.name).c_str(), printable(*match.name).c_str(),
+                rank.options->initFile.c_str(), toString(match.tensor->shape).c_str());
 }
 
 template <typename T>
@@ -238,6 +247,8 @@ void initialize(Rank &rank, int64_t startStep) {
   if (!rank.program->init)
     return; // nothing to fill: checkProgram refuses parameters without it
   InitialFiles files(rank);
+  if (rank.rank == 0 && files.given)
+    sayOfCheckpoint(files.given->note());
   rank.initialFiles = &files;
   call(rank, rank.program->init);
   rank.initialFiles = nullptr;

@@ -9,6 +9,7 @@
 #include "common/launch.h"
 #include "common/mesh.h"
 #include "common/metrics.h"
+#include "common/printable.h"
 #include "common/train.h"
 #include "partita_rt/fingerprint.h"
 
@@ -198,7 +199,7 @@ int programMain(int argc, char **argv, const Program &program) {
   auto say = [&](const std::string &error) {
     std::fflush(stdout);
     if (!joined || joined->speaks())
-      std::fprintf(stderr, "%s: error: %s\n", program.name, error.c_str());
+      std::fprintf(stderr, "%s: error: %s\n", program.name, printable(error).c_str());
     return 1;
   };
   try {

@@ -3,7 +3,9 @@
 #include "common/safetensors.h"
 
 #include "common/json.h"
+#include "partita_rt/checksum.h"
 #include "partita_rt/half.h"
+#include "partita_rt/safetensors_names.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -132,34 +134,102 @@ SafetensorsFile::SafetensorsFile(const std::string &path) : file(path, "safetens
   if (headerBytes > uint64_t(kLargestHeader) || int64_t(headerBytes) > file.size() - 8)
     fail("safetensors file %s: its header of %llu bytes does not fit into a file of %lld bytes",
          path.c_str(), (unsigned long long)headerBytes, (long long)file.size());
-  const unsigned char *data = file.data() + 8 + headerBytes;
-  int64_t dataBytes = file.size() - 8 - int64_t(headerBytes);
+  std::string header(reinterpret_cast<const char *>(file.data() + 8), size_t(headerBytes));
+  if (std::string damage = textDamage(header); !damage.empty())
+    fail("safetensors file %s, header: %s", path.c_str(), damage.c_str());
+  parse(header, file.data() + 8 + headerBytes, file.size() - 8 - int64_t(headerBytes));
+}
+
+void SafetensorsFile::parse(const std::string &text, const unsigned char *data, int64_t dataBytes) {
   std::vector<std::pair<int64_t, int64_t>> ranges;
   std::string where = "header";
   try {
-    Json header = parseJson(
-        std::string(reinterpret_cast<const char *>(file.data() + 8), size_t(headerBytes)));
+    Json header = parseJson(text);
     if (header.kind != Json::Object)
       fail("it is not an object");
-    for (const auto &[name, entry] : header.members) {
-      where = name == "__metadata__" ? "metadata" : "tensor '" + name + "'";
-      if (name == "__metadata__") {
+    for (const auto &[key, entry] : header.members) {
+      bool isMetadata = key == kMetadataKey;
+      std::string name = isMetadata ? key : nameOfStored(key);
+      where = isMetadata ? "metadata" : "tensor '" + name + "'";
+      if (isMetadata) {
         for (const auto &[key, value] : entry.members)
           if (value.kind == Json::String)
             meta[key] = value.string;
         continue;
       }
       ranges.emplace_back();
-      table.emplace(name, parseEntry(entry, data, dataBytes, ranges.back()));
+      StoredTensor tensor = parseEntry(entry, data, dataBytes, ranges.back());
+      tensor.file = this;
+      table.emplace(name, tensor);
     }
-    std::sort(ranges.begin(), ranges.end());
-    for (size_t i = 1; i < ranges.size(); ++i)
-      if (ranges[i].first < ranges[i - 1].second) {
-        where = "header";
-        fail("two tensors overlap at byte %lld", (long long)ranges[i].first);
-      }
+    where = "header";
+    checkRanges(std::move(ranges), dataBytes);
+    numberBlocks();
   } catch (const Error &error) {
-    fail("safetensors file %s, %s: %s", path.c_str(), where.c_str(), error.what());
+    fail("safetensors file %s, %s: %s", path().c_str(), where.c_str(), error.what());
+  }
+}
+
+/// As the format demands it, all data are some tensor's: what is not would be read by nobody.
+void SafetensorsFile::checkRanges(std::vector<std::pair<int64_t, int64_t>> ranges,
+                                  int64_t dataBytes) const {
+  std::sort(ranges.begin(), ranges.end());
+  int64_t at = 0;
+  for (const auto &[begin, end] : ranges) {
+    if (begin < at)
+      fail("two tensors overlap at byte %lld", (long long)begin);
+    if (begin > at)
+      fail("bytes %lld .. %lld of the data are no tensor's", (long long)at, (long long)begin);
+    at = end;
+  }
+  if (at != dataBytes)
+    fail("its tensors have %lld bytes, %lld follow the header: the file has %lld bytes too many",
+         (long long)at, (long long)dataBytes, (long long)(dataBytes - at));
+}
+
+/// Which checksums are whose: they are in the order of the data.
+void SafetensorsFile::numberBlocks() {
+  auto entry = meta.find(kBlockChecksums);
+  if (entry == meta.end())
+    return;
+  if (!meta.count(kTextChecksum)) // the damage is in its name
+    fail("it has checksums of the data, but none of its own: it is damaged");
+  std::vector<StoredTensor *> tensors;
+  for (auto &[name, tensor] : table)
+    tensors.push_back(&tensor);
+  std::sort(tensors.begin(), tensors.end(),
+            [](const StoredTensor *a, const StoredTensor *b) { return a->data < b->data; });
+  int64_t blocks = 0;
+  for (StoredTensor *tensor : tensors) {
+    tensor->firstBlock = blocks;
+    blocks += checksumBlocks(tensor->shape.elements() * sizeOf(tensor->dtype));
+  }
+  if (entry->second.size() != size_t(blocks) * kChecksumDigits)
+    fail("it has %zu digits of checksums, its data have %lld blocks of %lld bytes, with %zu each",
+         entry->second.size(), (long long)blocks, (long long)kChecksumBlock, kChecksumDigits);
+  checksums = std::move(entry->second);
+  meta.erase(entry);
+  checked.resize(size_t(blocks));
+  isChecked = true;
+}
+
+void StoredTensor::check(const std::string &name, int64_t begin, int64_t end) const {
+  if (!file || !file->hasChecksums() || begin >= end)
+    return;
+  int64_t bytes = shape.elements() * sizeOf(dtype);
+  for (int64_t i = begin / kChecksumBlock; i <= (end - 1) / kChecksumBlock; ++i) {
+    auto number = size_t(firstBlock + i);
+    if (file->checked[number])
+      continue;
+    int64_t from = i * kChecksumBlock, to = std::min(from + kChecksumBlock, bytes);
+    std::string found = checksumText(crc32c(data + from, to - from));
+    std::string written = file->checksums.substr(number * kChecksumDigits, kChecksumDigits);
+    if (found != written)
+      fail("safetensors file %s, tensor '%s': its bytes %lld .. %lld have CRC-32C %s, %s was "
+           "written: the file is damaged",
+           file->path().c_str(), name.c_str(), (long long)from, (long long)to, found.c_str(),
+           written.c_str());
+    file->checked[number] = true;
   }
 }
 
@@ -182,7 +252,7 @@ const StoredTensor &SafetensorsFile::get(const std::string &name, const Shape &s
 
 static std::string headerOf(const std::vector<SafetensorsWriter::Entry> &entries,
                             const std::map<std::string, std::string> &metadata) {
-  std::string header = "{\"__metadata__\":{";
+  std::string header = "{" + quoteJson(kMetadataKey) + ":{";
   bool first = true;
   for (const auto &[key, value] : metadata) {
     header += (first ? "" : ",") + quoteJson(key) + ":" + quoteJson(value);
@@ -191,8 +261,8 @@ static std::string headerOf(const std::vector<SafetensorsWriter::Entry> &entries
   header += "}";
   int64_t offset = 0;
   for (const SafetensorsWriter::Entry &entry : entries) {
-    header +=
-        "," + quoteJson(entry.name) + ":{\"dtype\":\"" + typeName(entry.dtype) + "\",\"shape\":[";
+    header += "," + quoteJson(storedName(entry.name)) + ":{\"dtype\":\"" + typeName(entry.dtype) +
+              "\",\"shape\":[";
     for (int d = 0; d < entry.shape.rank; ++d)
       header += (d ? "," : "") + std::to_string(entry.shape[d]);
     int64_t end = offset + entry.shape.elements() * sizeOf(entry.dtype);
@@ -204,22 +274,72 @@ static std::string headerOf(const std::vector<SafetensorsWriter::Entry> &entries
   return header;
 }
 
+static int64_t bytesOf(const SafetensorsWriter::Entry &entry) {
+  return entry.shape.elements() * sizeOf(entry.dtype);
+}
+
+/// The header's length stays when the checksums are known: until then zeros stand for them.
 SafetensorsWriter::SafetensorsWriter(const std::string &path, const std::vector<Entry> &entries,
                                      const std::map<std::string, std::string> &metadata)
-    : file(path), entries(entries) {
-  std::string header = headerOf(entries, metadata);
-  headerBytes = header.size();
-  uint64_t length = headerBytes;
-  file.write(&length, 8);
-  file.write(header.data(), int64_t(header.size()));
+    : path(path), file(path), entries(entries), announced(metadata) {
+  int64_t blocks = 0;
+  for (const Entry &entry : entries)
+    blocks += checksumBlocks(bytesOf(entry));
+  checksums.assign(size_t(blocks) * kChecksumDigits, '0');
+  writeHeader(metadata);
+  checksums.clear();
+}
+
+void SafetensorsWriter::writeHeader(const std::map<std::string, std::string> &metadata) {
+  std::map<std::string, std::string> all = metadata;
+  all[kTextChecksum] = std::string(kChecksumDigits, '0');
+  all[kBlockChecksums] = checksums;
+  std::string header = headerOf(entries, all);
+  setTextChecksum(header);
+  if (headerBytes == 0) {
+    headerBytes = header.size();
+    uint64_t length = headerBytes;
+    file.write(&length, 8);
+    file.write(header.data(), int64_t(header.size()));
+    return;
+  }
+  if (header.size() != headerBytes)
+    fail("%s: its metadata or tensors are not as long as those announced", path.c_str());
+  file.rewrite(8, header.data(), int64_t(header.size()));
+}
+
+void SafetensorsWriter::write(const void *data, int64_t bytes) {
+  file.write(data, bytes);
+  auto *from = static_cast<const unsigned char *>(data);
+  while (bytes > 0) {
+    while (entry < entries.size() && written == bytesOf(entries[entry])) {
+      ++entry;
+      written = 0;
+    }
+    if (entry == entries.size())
+      fail("%s: more is written than the tensors that were announced", path.c_str());
+    int64_t end = std::min(written / kChecksumBlock * kChecksumBlock + kChecksumBlock,
+                           bytesOf(entries[entry]));
+    int64_t count = std::min(bytes, end - written);
+    block = crc32c(from, count, block);
+    from += count;
+    bytes -= count;
+    written += count;
+    if (written == end) {
+      checksums += checksumText(block);
+      block = 0;
+    }
+  }
+}
+
+void SafetensorsWriter::commit() {
+  writeHeader(announced);
+  file.commit();
 }
 
 void SafetensorsWriter::commitAs(const std::string &path,
                                  const std::map<std::string, std::string> &metadata) {
-  std::string header = headerOf(entries, metadata);
-  if (header.size() != headerBytes)
-    fail("%s: its metadata are not as long as those announced", path.c_str());
-  file.rewrite(8, header.data(), int64_t(header.size()));
+  writeHeader(metadata);
   file.commitAs(path);
 }
 

@@ -4,7 +4,9 @@
 //      "data_offsets": [0, 65536]}}
 //
 // Files are untrusted: the header is at most 100 MB and lies within the file, every tensor's range
-// lies within the data, has the size of its shape and type, and overlaps no other.
+// has the size of its shape and type, and the ranges are all of the data, without overlap or hole.
+// What a run writes has checksums (partita_rt/checksum.h): that of the header is compared when the
+// file is opened, those of the data by whoever reads them (StoredTensor::check).
 
 #ifndef PARTITA_RT_COMMON_SAFETENSORS_H
 #define PARTITA_RT_COMMON_SAFETENSORS_H
@@ -37,15 +39,24 @@ private:
   int64_t length = 0;
 };
 
+class SafetensorsFile;
+
 struct StoredTensor {
   DType dtype;
   Shape shape;
   const unsigned char *data;
+  const SafetensorsFile *file = nullptr;
+  int64_t firstBlock = 0; ///< of the checksums, where the file has any
+
+  /// Compares the checksums of the blocks that have bytes begin ... end - 1, each once. Throws
+  /// Error when they are not what was written.
+  void check(const std::string &name, int64_t begin, int64_t end) const;
 };
 
 class SafetensorsFile {
 public:
   explicit SafetensorsFile(const std::string &path);
+  SafetensorsFile(const SafetensorsFile &) = delete; // its tensors name it
   const std::string &path() const { return file.path(); }
   const MappedFile &mapped() const { return file; }
   /// null when the file has no such tensor.
@@ -54,9 +65,17 @@ public:
   const StoredTensor &get(const std::string &name, const Shape &shape) const;
   const std::map<std::string, StoredTensor> &tensors() const { return table; }
   const std::map<std::string, std::string> &metadata() const { return meta; }
+  bool hasChecksums() const { return isChecked; }
 
 private:
+  friend struct StoredTensor;
+  void parse(const std::string &header, const unsigned char *data, int64_t dataBytes);
+  void checkRanges(std::vector<std::pair<int64_t, int64_t>> ranges, int64_t dataBytes) const;
+  void numberBlocks();
   MappedFile file;
+  bool isChecked = false;            ///< other people's files have no checksums
+  std::string checksums;             ///< of all blocks
+  mutable std::vector<bool> checked; ///< blocks
   std::map<std::string, StoredTensor> table;
   std::map<std::string, std::string> meta;
 };
@@ -72,16 +91,24 @@ public:
   };
   SafetensorsWriter(const std::string &path, const std::vector<Entry> &entries,
                     const std::map<std::string, std::string> &metadata);
-  /// The next tensor's bytes.
-  void write(const void *data, int64_t bytes) { file.write(data, bytes); }
-  void commit() { file.commit(); }
+  /// The next tensor's bytes, or some of them.
+  void write(const void *data, int64_t bytes);
+  void commit();
   /// Under another name, with other metadata, whose texts are as long as those announced.
   void commitAs(const std::string &path, const std::map<std::string, std::string> &metadata);
 
 private:
+  void writeHeader(const std::map<std::string, std::string> &metadata);
+  std::string path;
   TemporaryFile file;
   std::vector<Entry> entries;
+  std::map<std::string, std::string> announced; ///< the metadata
   size_t headerBytes = 0;
+  // Blocks' checksums: those that are complete, and what of the next one has been written.
+  std::string checksums;
+  size_t entry = 0;
+  int64_t written = 0; ///< bytes of `entry`
+  uint32_t block = 0;
 };
 
 /// "F32", as safetensors files spell a type, and back; throws Error for a type that is not

@@ -25,6 +25,7 @@ WeightsFile::WeightsFile(const std::string &given) : name(given) {
       stat(path.c_str(), &status) != 0 && stat(index.c_str(), &status) == 0)
     fail("weights %s: no such file, but its index is there; give %s", path.c_str(), index.c_str());
   auto &file = files[path] = std::make_unique<SafetensorsFile>(path);
+  said = formatNote(file->metadata(), file->hasChecksums(), path);
   table = file->tensors();
 }
 
@@ -39,6 +40,7 @@ static Json parseIndex(const std::string &path) {
 
 void WeightsFile::readCheckpoint(const std::string &path) {
   checkpoint = std::make_unique<CheckpointFiles>(path);
+  said = checkpoint->note();
   for (const auto &[tensor, logical] : checkpoint->tensors())
     table.emplace(tensor, StoredTensor{logical.dtype, logical.shape, nullptr});
 }
@@ -69,15 +71,18 @@ void WeightsFile::readIndex(const std::string &path) {
   }
 }
 
-const unsigned char *WeightsFile::bytesOf(const std::string &tensor,
+const unsigned char *WeightsFile::bytesOf(const std::string &tensor, const std::vector<Run> &runs,
                                           std::vector<unsigned char> &storage) const {
   const StoredTensor &stored = table.at(tensor);
-  if (stored.data || !checkpoint)
+  int64_t width = sizeOf(stored.dtype);
+  if (stored.data || !checkpoint) {
+    for (const Run &run : runs)
+      stored.check(tensor, run.global * width, (run.global + run.count) * width);
     return stored.data;
-  int64_t width = sizeOf(stored.dtype), elements = stored.shape.elements();
-  storage.resize(size_t(elements * width));
-  checkpoint->forParts(tensor, {{0, 0, elements}}, [&](const unsigned char *bytes, const Run &run) {
-    std::memcpy(storage.data() + run.local * width, bytes, size_t(run.count * width));
+  }
+  storage.resize(size_t(stored.shape.elements() * width));
+  checkpoint->forParts(tensor, runs, [&](const unsigned char *bytes, const Run &run) {
+    std::memcpy(storage.data() + run.global * width, bytes, size_t(run.count * width));
   });
   return storage.data();
 }

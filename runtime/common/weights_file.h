@@ -23,14 +23,17 @@ public:
   const std::map<std::string, StoredTensor> &tensors() const { return table; }
   /// null when there is no such tensor.
   const StoredTensor *find(const std::string &tensor) const;
-  /// A tensor's bytes: in its file, or put together from pieces, in `storage`.
-  const unsigned char *bytesOf(const std::string &tensor,
+  /// Bytes of the whole tensor, of which these runs, which ascend, are there and as they were
+  /// written: in its file, or put together from pieces, in `storage`.
+  const unsigned char *bytesOf(const std::string &tensor, const std::vector<Run> &runs,
                                std::vector<unsigned char> &storage) const;
+  /// What the user should know of a checkpoint; "" when there is nothing.
+  const std::string &note() const { return said; }
 
 private:
   void readIndex(const std::string &path);
   void readCheckpoint(const std::string &path);
-  std::string name;
+  std::string name, said;
   std::map<std::string, std::unique_ptr<SafetensorsFile>> files; ///< by name, opened once
   std::unique_ptr<CheckpointFiles> checkpoint; ///< of pieces: `data` of its tensors are null
   std::map<std::string, StoredTensor> table;

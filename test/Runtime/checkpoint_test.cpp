@@ -8,6 +8,7 @@
 #include "common/launch.h"
 #include "common/layout.h"
 #include "common/options.h"
+#include "partita_rt/checksum.h"
 
 #include <csignal>
 #include <cstdlib>
@@ -213,6 +214,31 @@ protected:
   void put(const std::string &path, const std::string &text) const {
     std::ofstream(path, std::ios::binary) << text;
   }
+  /// Replaces a text of a file, by one as long in a safetensors file, and writes the checksum anew:
+  /// what a program could have written.
+  void edit(const std::string &path, const std::string &from, const std::string &to) const {
+    std::string bytes = textOf(path);
+    size_t at = bytes.find(from);
+    ASSERT_NE(at, std::string::npos) << from << " is not in " << path;
+    bytes.replace(at, from.size(), to);
+    if (path == indexPath(folder)) {
+      setTextChecksum(bytes);
+    } else {
+      uint64_t length;
+      std::memcpy(&length, bytes.data(), 8);
+      std::string header = bytes.substr(8, length);
+      setTextChecksum(header);
+      bytes.replace(8, length, header);
+    }
+    put(path, bytes);
+  }
+  /// Files of pieces, and the one that names them or has everything.
+  std::vector<std::string> files() const {
+    std::vector<std::string> paths;
+    for (const std::string &name : names())
+      paths.push_back(folder + "/" + name);
+    return paths;
+  }
   std::string folder;
 };
 
@@ -392,12 +418,73 @@ TEST_F(Checkpoints, AnotherCheckpointMeanwhileIsRefused) {
 
 TEST_F(Checkpoints, AnUnknownFormatIsRefused) {
   ASSERT_EQ(write(plans()[0], 1), "");
-  std::string bytes = textOf(wholePath(folder));
-  bytes.replace(bytes.find("partita checkpoint 1"), 20, "partita checkpoint 2");
-  put(wholePath(folder), bytes);
+  edit(wholePath(folder), "partita checkpoint 2", "partita checkpoint 3");
   EXPECT_EQ(read(plans()[0], 1), wholePath(folder) +
-                                     ": its format is 'partita checkpoint 2', this program reads "
-                                     "'partita checkpoint 1' and 'partita sharded checkpoint 1'");
+                                     ": its format is 'partita checkpoint 3', this program reads "
+                                     "'partita checkpoint 2' and 'partita sharded checkpoint 2', "
+                                     "and their older forms 1");
+}
+
+/// One bit of any byte of any file, in either form; bytes behind the end; bytes that are missing.
+TEST_F(Checkpoints, AnyDamageIsSeen) {
+  for (const Plan &plan : {plans()[0], plans()[7]}) {
+    ASSERT_EQ(write(plan, 1), "");
+    for (const std::string &path : files()) {
+      const std::string good = textOf(path);
+      auto expectError = [&](const std::string &bytes, const std::string &what) {
+        put(path, bytes);
+        std::string error = read(plan, 1);
+        EXPECT_NE(error.find(folder + "/checkpoint"), std::string::npos)
+            << path << ", " << what << ": " << error;
+        EXPECT_EQ(error.find("is not what was written"), std::string::npos) << error;
+        EXPECT_EQ(error.find('\n'), std::string::npos) << error;
+      };
+      for (size_t at = 0; at < good.size(); at += at < 16 ? 1 : 11) {
+        std::string bad = good;
+        bad[at] = char(bad[at] ^ 1 << at % 8);
+        expectError(bad, "bit " + std::to_string(at % 8) + " of byte " + std::to_string(at));
+      }
+      expectError(good + '\0', "a byte more");
+      expectError(good.substr(0, good.size() - 1), "a byte less");
+      put(path, good);
+    }
+    EXPECT_EQ(read(plan, 1), "");
+  }
+}
+
+TEST_F(Checkpoints, DamageIsSaidWithFileTensorAndBothChecksums) {
+  ASSERT_EQ(write(plans()[0], 1), "");
+  std::string bytes = textOf(wholePath(folder));
+  bytes[bytes.size() - 8] ^= 1; // "count" is the last tensor
+  put(wholePath(folder), bytes);
+  std::string error = read(plans()[0], 1),
+              begin = "safetensors file " + wholePath(folder) +
+                      ", tensor 'count': its bytes 0 .. 8 have CRC-32C ";
+  EXPECT_EQ(error.substr(0, begin.size()), begin);
+  const std::string end = " was written: the file is damaged";
+  EXPECT_EQ(error.size(), begin.size() + 8 + 2 + 8 + end.size());
+  EXPECT_EQ(error.substr(error.size() - end.size()), end);
+}
+
+/// Checkpoints that were written before there were checksums.
+TEST_F(Checkpoints, WithoutChecksumsAreReadIfTheirFormatHasNone) {
+  for (const Plan &plan : {plans()[0], plans()[7]}) {
+    ASSERT_EQ(write(plan, 1), "");
+    EXPECT_EQ(CheckpointFiles(findCheckpoint(folder)).note(), "");
+    for (const std::string &path : files()) {
+      edit(path, "\"crc32c\"", "\"xrc32c\"");
+      if (path != indexPath(folder))
+        edit(path, "\"block_crc32c\"", "\"block_xrc32c\"");
+    }
+    std::string error = read(plan, 1);
+    EXPECT_NE(error.find("checkpoint 2', has checksums, but they are not there"), std::string::npos)
+        << error;
+    for (const std::string &path : files())
+      edit(path, "checkpoint 2", "checkpoint 1");
+    EXPECT_EQ(read(plan, 1), "");
+    std::string note = CheckpointFiles(findCheckpoint(folder)).note();
+    EXPECT_NE(note.find("checkpoint 1', which has no checksums"), std::string::npos) << note;
+  }
 }
 
 TEST_F(Checkpoints, WhatIsWrongWithFilesIsOneMessage) {
@@ -422,14 +509,12 @@ TEST_F(Checkpoints, WhatIsWrongWithTheIndexIsOneMessage) {
   ASSERT_EQ(write(plan, 1), "");
   const std::string good = textOf(indexPath(folder));
   auto error = [&](const std::string &from, const std::string &to) {
-    std::string bad = good;
-    size_t at = bad.find(from);
-    EXPECT_NE(at, std::string::npos) << from << " is not in\n" << good;
-    put(indexPath(folder), bad.replace(at, from.size(), to));
+    put(indexPath(folder), good);
+    edit(indexPath(folder), from, to);
     return read(plan, 1);
   };
   const std::pair<const char *, const char *> wrong[] = {
-      {"partita sharded checkpoint 1", "partita sharded checkpoint 9"},
+      {"partita sharded checkpoint 2", "partita sharded checkpoint 9"},
       {"\"name\": \"", "\"name\": \"../"},
       {"\"name\": \"checkpoint", "\"name\": \"/etc/checkpoint"},
       {"\"name\": \"", "\"nome\": \""},

@@ -7,7 +7,9 @@
 #include "common/layout.h"
 #include "common/mesh.h"
 #include "common/options.h"
+#include "common/printable.h"
 #include "common/samples.h"
+#include "partita_rt/checksum.h"
 #include "partita_rt/fingerprint.h"
 
 #include <csignal>
@@ -343,6 +345,98 @@ TEST_F(Files, SafetensorsRefusesWhatDoesNotFit) {
         "\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[2,6]}}"})
     EXPECT_NE(error(header), "") << header;
   EXPECT_NE(error(std::string(300, '[')).find("nesting"), std::string::npos);
+  // The format wants all data to be some tensor's.
+  auto words = [&](const char *first, const char *second, int bytes) {
+    std::string one = std::string("{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[");
+    return error("{\"a\":" + one + first + "]},\"b\":" + one + second + "]}}",
+                 std::string(size_t(bytes), 'x'));
+  };
+  EXPECT_EQ(words("4,8", "0,4", 8), "");
+  EXPECT_NE(words("0,4", "8,12", 12).find("header: bytes 4 .. 8 of the data are no tensor's"),
+            std::string::npos);
+  EXPECT_NE(words("4,8", "8,12", 12).find("header: bytes 0 .. 4 of the data are no tensor's"),
+            std::string::npos);
+  EXPECT_NE(words("0,4", "4,8", 9)
+                .find("header: its tensors have 8 bytes, 9 follow the header: "
+                      "the file has 1 bytes too many"),
+            std::string::npos);
+}
+
+/// The header's own key is nobody's name.
+TEST_F(Files, ATensorMayBeCalledMetadata) {
+  const std::vector<std::string> names = {"__metadata__", "__metadata__.tensor",
+                                          "__metadata__.tensor.tensor", "__metadata__.tensors"};
+  std::string path = folder + "/x.safetensors";
+  {
+    std::vector<SafetensorsWriter::Entry> entries;
+    for (const std::string &name : names)
+      entries.push_back({name, DType::Float32, {}});
+    SafetensorsWriter writer(path, entries, {{"step", "7"}});
+    for (size_t i = 0; i < names.size(); ++i) {
+      float value = float(i);
+      writer.write(&value, 4);
+    }
+    writer.commit();
+  }
+  SafetensorsFile file(path);
+  EXPECT_EQ(file.metadata().at("step"), "7");
+  ASSERT_EQ(file.tensors().size(), names.size());
+  for (size_t i = 0; i < names.size(); ++i)
+    EXPECT_EQ(*reinterpret_cast<const float *>(file.get(names[i], {}).data), float(i));
+}
+
+TEST(Printable, EscapesWhatIsNoCharacter) {
+  EXPECT_EQ(printable("a\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80 'b'"),
+            "a\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80 'b'");
+  EXPECT_EQ(printable(std::string("\0\n\x1b[31m\x7f", 8)), "\\x00\\x0A\\x1B[31m\\x7F");
+  // Half a character, one in too many bytes, a surrogate, control characters of two bytes.
+  EXPECT_EQ(printable("\xc3"), "\\xC3");
+  EXPECT_EQ(printable("\xc0\xaf"), "\\xC0\\xAF");
+  EXPECT_EQ(printable("\xed\xa0\x80"), "\\xED\\xA0\\x80");
+  EXPECT_EQ(printable("\xc2\x9b"
+                      "m"),
+            "\\xC2\\x9Bm");
+  EXPECT_EQ(printable("\xff\xfe"), "\\xFF\\xFE");
+}
+
+TEST(Checksum, IsCrc32c) {
+  auto of = [](const std::string &text) {
+    return crc32c(reinterpret_cast<const unsigned char *>(text.data()), int64_t(text.size()));
+  };
+  EXPECT_EQ(of("123456789"), 0xE3069283u);           // the check value of the catalogue of CRCs
+  EXPECT_EQ(of(std::string(32, '\0')), 0x8A9136AAu); // RFC 3720, B.4
+  EXPECT_EQ(of(std::string(32, '\xff')), 0x62A8AB43u);
+  std::string text = "any text, of which a part comes first";
+  for (size_t i = 0; i <= text.size(); ++i)
+    EXPECT_EQ(crc32c(reinterpret_cast<const unsigned char *>(text.data()) + i,
+                     int64_t(text.size() - i), of(text.substr(0, i))),
+              of(text));
+}
+
+/// Who reads a part of a tensor compares its blocks, not those of others.
+TEST_F(Files, BlocksAreCheckedByWhoReadsThem) {
+  std::string path = folder + "/x.safetensors";
+  Floats values(size_t(kChecksumBlock / 2 + 1), 1.5f); // two blocks and four bytes
+  {
+    SafetensorsWriter writer(
+        path, {{"b", DType::Float32, {}}, {"a", DType::Float32, {int64_t(values.size())}}}, {});
+    writer.write(values.data(), 4);
+    for (size_t at = 0, n = 777; at < values.size(); at += n) // as it comes
+      writer.write(values.data() + at, int64_t(4 * std::min(n, values.size() - at)));
+    writer.commit();
+  }
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(-8, std::ios::end); // the last element of the second block
+  file.put('x');
+  file.close();
+  SafetensorsFile damaged(path);
+  const StoredTensor &a = *damaged.find("a");
+  damaged.find("b")->check("b", 0, 4);
+  a.check("a", 0, kChecksumBlock);
+  a.check("a", 2 * kChecksumBlock, 2 * kChecksumBlock + 4);
+  std::string error = errorOf([&] { a.check("a", kChecksumBlock - 4, kChecksumBlock + 4); });
+  EXPECT_NE(error.find("tensor 'a': its bytes 65536 .. 131072 have CRC-32C "), std::string::npos)
+      << error;
 }
 
 TEST(Convert, EveryFloatType) {

@@ -180,8 +180,12 @@ int partita::tool::exportMain(Arguments arguments) {
     return fail("export", problem);
   request.parameters = names;
   request.plan = plan.get();
+  std::string note;
+  request.note = &note;
   if (problem = exportOnnx(request); !problem.empty())
     return fail("export", problem);
+  if (!note.empty())
+    outs() << note << '\n';
   outs() << "wrote " << request.output << ": ";
   if (checkpoint.empty())
     outs() << "the graph of " << model;

@@ -25,6 +25,7 @@ struct ExportRequest {
                       ///< it larger than 2 GB, go to `output`.data
   llvm::ArrayRef<std::string> parameters; ///< each must be in both files
   const DevicePlan *plan = nullptr;       ///< written as sharding annotations when there is one
+  std::string *note = nullptr; ///< what the user should know of the weights' file, if anything
 };
 
 /// What went wrong, complete and lower case, or nothing. Files appear whole or not at all.

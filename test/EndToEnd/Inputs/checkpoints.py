@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Reads checkpoints of either form. checkpoints.py A B...: have all the bits of A, and its step, seed and data?
+"""Reads checkpoints of either form. checkpoints.py A B...: have all the bits of A, and its step, seed and data? Their checksums
+are compared too, by what runtime/README.md says of them.
 
 A and B are folders, or files; of a folder the one form that it has.
 """
 import json
 import os
+import re
 import sys
 
 import numpy as np
@@ -12,12 +14,43 @@ import numpy as np
 TYPES = {"F32": "<f4", "F64": "<f8", "I64": "<i8", "I32": "<i4", "F16": "<f2", "BF16": "<u2"}  # bfloat16: its bits
 
 
+def table():
+    for byte in range(256):
+        for _ in range(8):
+            byte = byte >> 1 ^ (0x82F63B78 if byte & 1 else 0)
+        yield byte
+
+
+TABLE = list(table())
+CHECKS = False  # in Python they are slow
+
+
+def crc32c(data):
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc = crc >> 8 ^ TABLE[(crc ^ byte) & 255]
+    return f"{crc ^ 0xFFFFFFFF:08x}"
+
+
+def check(text, metadata):
+    """The checksum of a JSON text, which names it."""
+    named = re.search(rb'"crc32c": ?"([0-9a-f]{8})"', text)
+    assert named[1].decode() == metadata["crc32c"]
+    assert crc32c(text[: named.start(1)] + b"00000000" + text[named.end(1) :]) == metadata["crc32c"]
+
+
 def safetensors(path):
     """({name: array}, metadata) of one file."""
     with open(path, "rb") as file:
-        header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+        text = file.read(int.from_bytes(file.read(8), "little"))
         data = file.read()
+    header = json.loads(text)
     metadata = header.pop("__metadata__", {})
+    if CHECKS:
+        check(text, metadata)
+        ranges = sorted(entry["data_offsets"] for entry in header.values())
+        blocks = [data[at : min(at + 65536, end)] for begin, end in ranges for at in range(begin, end, 65536)]
+        assert "".join(map(crc32c, blocks)) == metadata["block_crc32c"], path
     return {name: np.frombuffer(data[slice(*entry["data_offsets"])], TYPES[entry["dtype"]]).reshape(entry["shape"])
             for name, entry in header.items()}, metadata
 
@@ -44,8 +77,11 @@ def read(path):
         path = there[0]
     if not path.endswith(".json"):
         return safetensors(path)
-    with open(path) as file:
-        index = json.load(file)
+    with open(path, "rb") as file:
+        text = file.read()
+    index = json.loads(text)
+    if CHECKS:
+        check(text, index["metadata"])
     files = [safetensors(os.path.join(os.path.dirname(path), file["name"])) for file in index["files"]]
     assert all(metadata["save"] == index["metadata"]["save"] for _, metadata in files)
     return {name: gather(entry, [files[piece["file"] - 1][0][name] for piece in entry["pieces"]])
@@ -66,6 +102,7 @@ def same(a, b):
 
 
 if __name__ == "__main__":
+    CHECKS = True
     first = read(sys.argv[1])
     for path in sys.argv[2:]:
         if difference := same(first, read(path)):

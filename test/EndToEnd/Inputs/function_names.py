@@ -1,4 +1,4 @@
-"""function_names.py MODEL: a model whose parameters are called like functions, and MODEL.txt, tokens for it.
+"""function_names.py MODEL: a model whose parameters are called like functions, one like a safetensors file's own key, and MODEL.txt, tokens for it.
 function_names.py MODEL TRAINED: which of them have other values."""
 import random
 import sys
@@ -26,8 +26,8 @@ def weight(name, *dims):
 
 save(path, model(graph(
     [node("Gather", ["train_step", "ids"], ["rows"]), node("MatMul", ["rows", "forward"], ["wide"]),
-     node("Add", ["wide", "init"], ["sum"]), node("Tanh", ["sum"], ["bent"]), node("MatMul", ["bent", "eval_step"], ["logits"])],
+     node("Add", ["wide", "init"], ["moved"]), node("Mul", ["moved", "__metadata__"], ["sum"]), node("Tanh", ["sum"], ["bent"]), node("MatMul", ["bent", "eval_step"], ["logits"])],
     [value("ids", INT64, ["batch", 6])], [value("logits", FLOAT, ["batch", 6, 16])],
-    [weight("train_step", 16, 8), weight("forward", 8, 12), weight("init", 12), weight("eval_step", 12, 16)])))
+    [weight("train_step", 16, 8), weight("forward", 8, 12), weight("init", 12), weight("__metadata__", 12), weight("eval_step", 12, 16)])))
 with open(path + ".txt", "wb") as file:
     file.write(bytes(i * i % 16 for i in range(100)))

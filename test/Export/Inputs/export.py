@@ -1,6 +1,9 @@
 # export.py make MODEL DIR: a manifest and a checkpoint with random values for every float tensor.
 #   Names after DIR are copies of parameters, not parameters.
 # export.py split DIR: the checkpoint in pieces.
+# export.py checksums DIR: the checkpoint, of either form, with checksums.
+# export.py damage FILE BYTE [BIT]: flips a bit of it.
+# export.py hostile FILE: a safetensors file whose names are for terminals.
 # export.py transposed DIR TRAINED TABLE COPY: the copy holds the checkpoint's table, transposed.
 # export.py compare MODEL DIR TRAINED: the same file but for those values.
 import json
@@ -8,7 +11,7 @@ import os
 import sys
 
 import numpy as np
-from safetensors import fields, onnx_tensors, read_safetensors, split_checkpoint, write_safetensors
+from safetensors import add_checksums, damage, fields, onnx_tensors, read_safetensors, split_checkpoint, write_safetensors
 
 
 def parameters(model):
@@ -66,4 +69,11 @@ def transposed(folder, trained, table, copy):
     print("the copy is the table transposed")
 
 
-{"make": make, "compare": compare, "split": split_checkpoint, "transposed": transposed}[sys.argv[1]](*sys.argv[2:])
+def hostile(path):
+    header = json.dumps({"\x1b[31mred\n": {"dtype": "F33\a", "shape": [1], "data_offsets": [0, 4]}}).encode()
+    with open(path, "wb") as file:
+        file.write(len(header).to_bytes(8, "little") + header + b"data")
+
+
+{"make": make, "compare": compare, "split": split_checkpoint, "transposed": transposed, "checksums": add_checksums,
+ "damage": damage, "hostile": hostile}[sys.argv[1]](*sys.argv[2:])

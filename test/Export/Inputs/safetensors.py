@@ -20,6 +20,65 @@ def write_safetensors(path, tensors, metadata=None):
         file.write(struct.pack("<Q", len(text)) + text + data)
 
 
+def crc32c(data, table=[]):
+    if not table:
+        for byte in range(256):
+            for _ in range(8):
+                byte = byte >> 1 ^ (0x82F63B78 if byte & 1 else 0)
+            table.append(byte)
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc = crc >> 8 ^ table[(crc ^ byte) & 255]
+    return crc ^ 0xFFFFFFFF
+
+
+def with_checksum(text):
+    """A JSON text whose "crc32c" is eight zeros, with what it is."""
+    zeros = b'"crc32c": "00000000"'
+    assert text.count(zeros) == 1
+    return text.replace(zeros, b'"crc32c": "%08x"' % crc32c(text))
+
+
+def add_checksums(folder):
+    """A checkpoint of format 1, as it is of format 2: by runtime/README.md."""
+    for name in sorted(os.listdir(folder)):
+        path = f"{folder}/{name}"
+        if name.endswith(".safetensors"):
+            with open(path, "rb") as file:
+                data = file.read()
+            length = struct.unpack("<Q", data[:8])[0]
+            header, data = json.loads(data[8 : 8 + length]), data[8 + length :]
+            metadata = header.setdefault("__metadata__", {})
+            metadata["format"] = metadata.get("format", "partita sharded checkpoint 1").replace("1", "2")
+            ranges = sorted(entry["data_offsets"] for name, entry in header.items() if name != "__metadata__")
+            blocks = [data[at : min(at + 65536, end)] for begin, end in ranges for at in range(begin, end, 65536)]
+            metadata["block_crc32c"] = "".join(f"{crc32c(block):08x}" for block in blocks)
+            metadata["crc32c"] = "00000000"
+            text = with_checksum(json.dumps(header).encode())
+            with open(path, "wb") as file:
+                file.write(struct.pack("<Q", len(text)) + text + data)
+    path = f"{folder}/checkpoint.safetensors.index.json"
+    if os.path.exists(path):
+        with open(path) as file:
+            index = json.load(file)
+        index["metadata"].update(format="partita sharded checkpoint 2", crc32c="00000000")
+        for file in index["files"]:
+            file["bytes"] = os.path.getsize(f"{folder}/{file['name']}")
+        with open(path, "wb") as file:
+            file.write(with_checksum(json.dumps(index, indent=1).encode()))
+
+
+def damage(path, at, bit=0):
+    """Flips a bit of the byte at `at`; of the last ones where that is negative, of the data for "data:N"."""
+    with open(path, "r+b") as file:
+        if at.startswith("data:"):
+            at = struct.unpack("<Q", file.read(8))[0] + 8 + int(at[5:])
+        file.seek(int(at), os.SEEK_END if int(at) < 0 else os.SEEK_SET)
+        byte = file.read(1)[0]
+        file.seek(-1, os.SEEK_CUR)
+        file.write(bytes([byte ^ 1 << int(bit)]))
+
+
 def read_safetensors(path):
     with open(path, "rb") as file:
         data = file.read()

@@ -1,0 +1,122 @@
+// Checksums of the files that a run writes: CRC-32C, which finds every error of up to three bits in
+// a block and every burst of up to 32. The compiler reads these files too: this header stands for
+// itself.
+//
+//   - The JSON text of a file (the header of safetensors, the index of a checkpoint) names its own
+//     checksum, as `"crc32c": "1f2e3d4c"`, computed with zeros for these eight digits.
+//   - The data of a safetensors file are checked in blocks of kChecksumBlock bytes. Each tensor
+//     begins a block of its own, so a reader checks what it reads and nothing else. The metadata's
+//     "block_crc32c" has eight digits per block, in the order of the data.
+
+#ifndef PARTITA_RT_CHECKSUM_H
+#define PARTITA_RT_CHECKSUM_H
+
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+namespace partita_rt {
+
+constexpr int64_t kChecksumBlock = 64 << 10;
+constexpr size_t kChecksumDigits = 8;
+constexpr char kTextChecksum[] = "crc32c";
+constexpr char kBlockChecksums[] = "block_crc32c";
+
+/// Of eight bytes at once: entry [k][b] is byte b followed by k zero bytes.
+struct ChecksumTables {
+  uint32_t of[8][256] = {};
+  constexpr ChecksumTables() {
+    for (uint32_t byte = 0; byte < 256; ++byte) {
+      uint32_t crc = byte;
+      for (int bit = 0; bit < 8; ++bit)
+        crc = crc >> 1 ^ (crc & 1 ? 0x82F63B78u : 0);
+      of[0][byte] = crc;
+    }
+    for (int k = 1; k < 8; ++k)
+      for (uint32_t byte = 0; byte < 256; ++byte)
+        of[k][byte] = of[k - 1][byte] >> 8 ^ of[0][of[k - 1][byte] & 255];
+  }
+};
+inline constexpr ChecksumTables kChecksumTables;
+
+/// CRC-32C of what `before` is the checksum of, followed by these bytes.
+inline uint32_t crc32c(const unsigned char *data, int64_t size, uint32_t before = 0) {
+  uint32_t crc = ~before;
+  for (; size >= 8; data += 8, size -= 8) {
+    uint64_t word;
+    std::memcpy(&word, data, 8);
+#ifdef __SSE4_2__
+    crc = uint32_t(__builtin_ia32_crc32di(crc, word));
+#else
+    word ^= crc;
+    crc = 0;
+    for (int k = 0; k < 8; ++k)
+      crc ^= kChecksumTables.of[7 - k][word >> 8 * k & 255];
+#endif
+  }
+  for (; size > 0; ++data, --size)
+    crc = crc >> 8 ^ kChecksumTables.of[0][(crc ^ *data) & 255];
+  return ~crc;
+}
+
+inline std::string checksumText(uint32_t checksum) {
+  char text[kChecksumDigits + 1];
+  std::snprintf(text, sizeof(text), "%08x", unsigned(checksum));
+  return text;
+}
+
+/// Blocks of a tensor that has so many bytes.
+constexpr int64_t checksumBlocks(int64_t bytes) {
+  return bytes / kChecksumBlock + (bytes % kChecksumBlock != 0);
+}
+
+/// Where a JSON text has the digits of its own checksum; npos when it has none. The quotes of a
+/// string's own are escaped, so nothing but the key reads like it.
+inline size_t findTextChecksum(std::string_view text) {
+  const std::string key = std::string("\"") + kTextChecksum + "\":";
+  size_t at = text.find(key);
+  if (at == text.npos)
+    return at;
+  at += key.size();
+  at += at < text.size() && text[at] == ' ';
+  if (at >= text.size() || text[at] != '"' || text.size() - at < kChecksumDigits + 2)
+    return text.npos;
+  return at + 1;
+}
+
+/// The checksum of a text whose own has its digits at `at`.
+inline uint32_t textChecksum(std::string_view text, size_t at) {
+  const std::string zeros(kChecksumDigits, '0');
+  auto add = [](uint32_t before, std::string_view part) {
+    return crc32c(reinterpret_cast<const unsigned char *>(part.data()), int64_t(part.size()),
+                  before);
+  };
+  return add(add(add(0, text.substr(0, at)), zeros), text.substr(at + kChecksumDigits));
+}
+
+/// Writes its checksum into a text that has zeros, or any digits, there.
+inline void setTextChecksum(std::string &text) {
+  if (size_t at = findTextChecksum(text); at != text.npos)
+    text.replace(at, kChecksumDigits, checksumText(textChecksum(text, at)));
+}
+
+/// What is wrong with a text that names its checksum; "" when nothing is, or it names none.
+inline std::string textDamage(std::string_view text) {
+  size_t at = findTextChecksum(text);
+  if (at == text.npos)
+    return "";
+  std::string written(text.substr(at, kChecksumDigits));
+  std::string found = checksumText(textChecksum(text, at));
+  for (char &c : written) // damage can be anything
+    if (c < ' ' || c > '~')
+      c = '?';
+  return written == found ? ""
+                          : "it has CRC-32C " + found + ", " + written +
+                                " was written: it is damaged, or was edited";
+}
+
+} // namespace partita_rt
+
+#endif // PARTITA_RT_CHECKSUM_H

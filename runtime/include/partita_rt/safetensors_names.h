@@ -1,0 +1,38 @@
+// What a tensor is called in a safetensors file. The key "__metadata__" of a header is not a
+// tensor's, so one of that name is written as "__metadata__.tensor", one of that name as
+// "__metadata__.tensor.tensor", and so on: every name has its own. The compiler reads these files
+// too: this header stands for itself.
+
+#ifndef PARTITA_RT_SAFETENSORS_NAMES_H
+#define PARTITA_RT_SAFETENSORS_NAMES_H
+
+#include <string>
+
+namespace partita_rt {
+
+constexpr char kMetadataKey[] = "__metadata__";
+constexpr char kTensorEnding[] = ".tensor";
+
+/// "__metadata__", perhaps with endings behind it.
+inline bool isLikeMetadata(const std::string &name) {
+  const std::string key = kMetadataKey, ending = kTensorEnding;
+  if (name.compare(0, key.size(), key) != 0)
+    return false;
+  size_t at = key.size();
+  while (name.compare(at, ending.size(), ending) == 0)
+    at += ending.size();
+  return at == name.size();
+}
+
+inline std::string storedName(const std::string &tensor) {
+  return isLikeMetadata(tensor) ? tensor + kTensorEnding : tensor;
+}
+
+/// Of a key that is not "__metadata__" itself.
+inline std::string nameOfStored(const std::string &key) {
+  return isLikeMetadata(key) ? key.substr(0, key.size() - sizeof(kTensorEnding) + 1) : key;
+}
+
+} // namespace partita_rt
+
+#endif // PARTITA_RT_SAFETENSORS_NAMES_H
