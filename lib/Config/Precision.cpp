@@ -11,7 +11,7 @@ static constexpr double kSmall = 1e-30;
 static constexpr Key kRows[] = {
     {"bf16", block, "{}", Obeyed, "also spelled bfloat16, as DeepSpeed's older versions have it"},
     {"bf16.enabled", boolean, "false", Obeyed, "--precision bfloat16",
-     "--precision, else true unless fp16 is enabled"},
+     "--precision, without it false"},
     {"bf16.immediate_grad_update", boolean, "false", NoEffect,
      "gradients are added up where the backward pass makes them"},
     {"bf16.check_grad_overflow", boolean, "true", Obeyed,
@@ -23,7 +23,7 @@ static constexpr Key kRows[] = {
      "optimizer states are float32; --zero-stage 1 to 3 divide them by the ranks"},
     {"fp16", block, "{}", Obeyed, "float16 with loss scaling"},
     {"fp16.enabled", boolean, "false", Obeyed, "--precision float16",
-     "--precision, else true unless bf16 is enabled or \"auto\""},
+     "--precision, without it false"},
     {"fp16.auto_cast", boolean, "false", NoEffect,
      "what the model computes with is cast where it is used"},
     {"fp16.loss_scale", number(0, 1e38), "0", Obeyed,
@@ -91,11 +91,12 @@ static bool agrees(Resolver &r, StringRef path, StringRef type, Want want,
                           "; leave one of them out");
 }
 
-/// Which type, and why.
+/// Which type, and why. An "auto" is what Hugging Face's Trainer makes of it: the command line's
+/// word (there --bf16 and --fp16), and without one, false.
 static bool choosePrecision(Resolver &r) {
   constexpr StringLiteral half = "fp16.enabled", brain = "bf16.enabled";
   Want fp16 = wanted(r, half), bf16 = wanted(r, brain);
-  std::string from = "default";
+  std::string from = "no --precision on the command line";
   if (fp16 == Want::Yes && bf16 == Want::Yes) {
     r.fail(brain, "bf16 and fp16 are both enabled; a program computes in one 16-bit type");
     r.document.note(r.placeOf(half), "fp16 is enabled here");
@@ -109,12 +110,9 @@ static bool choosePrecision(Resolver &r) {
   } else if (fp16 == Want::Yes) {
     r.precision = "float16";
     from = "fp16 is enabled";
-  } else if (bf16 == Want::Yes || bf16 == Want::Auto) {
+  } else if (bf16 == Want::Yes) {
     r.precision = "bfloat16";
-    from = bf16 == Want::Yes ? "bf16 is enabled" : "default: bfloat16 unless fp16 is enabled";
-  } else if (fp16 == Want::Auto) {
-    r.precision = "float16";
-    from = "default: bf16 is not enabled";
+    from = "bf16 is enabled";
   }
   if (fp16 == Want::Auto)
     r.value(half, r.precision == "float16" ? "true" : "false", from);

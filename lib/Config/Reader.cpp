@@ -22,8 +22,10 @@ public:
     skip();
     value.at = here();
     value.kind = Value::Block;
-    bool braces = at != end && *at == '{';
-    if (at != end && *at == '[')
+    if (at == end)
+      return fail(here(), "the file says nothing; a configuration without keys is {}");
+    bool braces = *at == '{';
+    if (*at == '[')
       return fail(here(), "a configuration is a block { ... } of keys and values");
     if (braces)
       ++at;

@@ -116,11 +116,12 @@ TEST(Auto, Sample) {
   facts.dims = {{"batch", 8}};
   Outcome outcome = resolveText(kAuto, facts);
   ASSERT_TRUE(outcome.ok) << outcome.said;
-  EXPECT_EQ(outcome.plan("precision"), "bfloat16");
-  EXPECT_EQ(outcome.value("bf16.enabled"), "true");
+  EXPECT_EQ(outcome.plan("precision"), ""); // --bf16 and --fp16 are the command line's there too
+  EXPECT_EQ(outcome.value("bf16.enabled"), "false");
   EXPECT_EQ(outcome.value("fp16.enabled"), "false");
-  EXPECT_EQ(outcome.plan("loss-scale"), "1"); // bf16.check_grad_overflow: overflows are skipped
-  EXPECT_EQ(outcome.idle("fp16.loss_scale"), "no loss is scaled in bfloat16");
+  EXPECT_EQ(outcome.from("bf16.enabled"), "no --precision on the command line");
+  EXPECT_EQ(outcome.plan("loss-scale"), "");
+  EXPECT_EQ(outcome.idle("fp16.loss_scale"), "no loss is scaled in float32");
   EXPECT_EQ(outcome.plan("optimizer"), "adamw");
   EXPECT_EQ(outcome.plan("lr"), "0.001");
   EXPECT_EQ(outcome.plan("betas"), "0.9,0.999");
@@ -131,7 +132,7 @@ TEST(Auto, Sample) {
   EXPECT_EQ(outcome.plan("clip"), "1");
   EXPECT_EQ(outcome.plan("zero-stage"), "2");
   EXPECT_EQ(outcome.plan("offload"), "optimizer");
-  EXPECT_EQ(outcome.plan("bucket-bytes"), "400000000"); // of two bytes each
+  EXPECT_EQ(outcome.plan("bucket-bytes"), "800000000"); // of four bytes each
   EXPECT_EQ(outcome.plan("accumulate"), "1");
   EXPECT_EQ(outcome.run("print-every"), "100000");
   EXPECT_EQ(outcome.value("train_batch_size"), "8");
@@ -216,12 +217,13 @@ TEST(Auto, Precision) {
     Outcome outcome = resolveText(text + "}");
     return outcome.ok ? outcome.plan("precision") : "error";
   };
-  EXPECT_EQ(precision("\"auto\"", "\"auto\""), "bfloat16");
+  // Hugging Face's: what no command line asks for is not enabled.
+  EXPECT_EQ(precision("\"auto\"", "\"auto\""), "");
   EXPECT_EQ(precision("true", "\"auto\""), "float16");
-  EXPECT_EQ(precision("false", "\"auto\""), "bfloat16");
+  EXPECT_EQ(precision("false", "\"auto\""), "");
   EXPECT_EQ(precision("\"auto\"", "true"), "bfloat16");
-  EXPECT_EQ(precision("\"auto\"", "false"), "float16");
-  EXPECT_EQ(precision("\"auto\"", ""), "float16");
+  EXPECT_EQ(precision("\"auto\"", "false"), "");
+  EXPECT_EQ(precision("\"auto\"", ""), "");
   EXPECT_EQ(precision("", ""), "");
   EXPECT_EQ(precision("false", "false"), "");
   EXPECT_EQ(precision("true", "true"), "error");
