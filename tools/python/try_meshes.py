@@ -18,7 +18,7 @@ import sys
 import tempfile
 
 import numpy
-from try_families import MODELS, ROOT, Failed, family_files, run
+from try_goldens import MODELS, ROOT, Failed, family_files, run
 
 sys.path.insert(0, os.path.join(ROOT, "test", "EndToEnd", "Inputs"))
 import checkpoints  # noqa: E402
