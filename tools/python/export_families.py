@@ -4,12 +4,13 @@ exporters, as a user would: the library's own code, its default attention, its o
 
     export_families.py --exporter torchscript --out DIR [--training] [--loss] [--fold] [FAMILY...]
 
-Families: those of FAMILIES below, or those named, of FURTHER too. All dimensions of inputs but
+Families: those of FAMILIES in family_models.py, or those named, of all there. All dimensions of inputs but
 those of pixels are dynamic. The weights are stripped as in export_gpt2.py: a file declares its
 parameters and holds the values of constants only. Needs the environment of make_venv.
 """
 
 import argparse
+import inspect
 import os
 import sys
 import tempfile
@@ -20,94 +21,7 @@ import torch
 import transformers
 
 from export_gpt2 import VALUE_FIELDS
-
-HIDDEN, LAYERS, HEADS, VOCAB, POSITIONS = 32, 2, 4, 64, 32
-LLAMA = dict(vocab_size=VOCAB, hidden_size=HIDDEN, intermediate_size=48, num_hidden_layers=LAYERS,
-             num_attention_heads=HEADS, num_key_value_heads=2, max_position_embeddings=POSITIONS,
-             tie_word_embeddings=False)
-TOKENS = dict(pad_token_id=0, bos_token_id=1, eos_token_id=2)
-BERT = dict(vocab_size=VOCAB, hidden_size=HIDDEN, intermediate_size=64, num_hidden_layers=LAYERS,
-            num_attention_heads=HEADS, type_vocab_size=2, hidden_dropout_prob=0.0,
-            attention_probs_dropout_prob=0.0)
-GPTJ = dict(vocab_size=VOCAB, n_positions=POSITIONS, n_embd=HIDDEN, n_layer=LAYERS, n_head=HEADS,
-            rotary_dim=4, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, bos_token_id=1,
-            eos_token_id=2)
-
-# family: class, configuration, inputs in the order of the file
-FAMILIES = {
-    "gpt2": ("GPT2LMHeadModel", "GPT2Config", dict(
-        vocab_size=VOCAB, n_positions=POSITIONS, n_embd=HIDDEN, n_layer=LAYERS, n_head=HEADS,
-        resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0), ["input_ids"]),
-    "bert": ("BertForMaskedLM", "BertConfig", dict(
-        BERT, max_position_embeddings=POSITIONS),
-        ["input_ids", "attention_mask", "token_type_ids"]),
-    "roberta": ("RobertaForMaskedLM", "RobertaConfig", dict(
-        BERT, max_position_embeddings=POSITIONS + 2, pad_token_id=1),
-        ["input_ids", "attention_mask"]),
-    "t5": ("T5ForConditionalGeneration", "T5Config", dict(
-        vocab_size=VOCAB, d_model=HIDDEN, d_kv=8, d_ff=64, num_layers=LAYERS, num_heads=HEADS,
-        relative_attention_num_buckets=8, relative_attention_max_distance=16, dropout_rate=0.0),
-        ["input_ids", "attention_mask", "decoder_input_ids"]),
-    "llama": ("LlamaForCausalLM", "LlamaConfig", LLAMA, ["input_ids"]),
-    "mistral": ("MistralForCausalLM", "MistralConfig", dict(LLAMA, sliding_window=None),
-                ["input_ids", "attention_mask"]),
-    "qwen2": ("Qwen2ForCausalLM", "Qwen2Config", LLAMA,
-              ["input_ids", "attention_mask", "position_ids"]),
-    "opt": ("OPTForCausalLM", "OPTConfig", dict(
-        vocab_size=VOCAB, hidden_size=HIDDEN, word_embed_proj_dim=HIDDEN, ffn_dim=64,
-        num_hidden_layers=LAYERS, num_attention_heads=HEADS, max_position_embeddings=POSITIONS,
-        dropout=0.0), ["input_ids", "attention_mask"]),
-    "gpt_neox": ("GPTNeoXForCausalLM", "GPTNeoXConfig", dict(
-        vocab_size=VOCAB, hidden_size=HIDDEN, intermediate_size=64, num_hidden_layers=LAYERS,
-        num_attention_heads=HEADS, max_position_embeddings=POSITIONS, rotary_pct=0.5,
-        use_parallel_residual=True), ["input_ids"]),
-    "vit": ("ViTForImageClassification", "ViTConfig", dict(
-        hidden_size=HIDDEN, num_hidden_layers=LAYERS, num_attention_heads=HEADS,
-        intermediate_size=64, image_size=16, patch_size=4, num_channels=3, num_labels=10,
-        hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0), ["pixel_values"]),
-}
-# Models of other heads and families, exported when named: they look elements up by the batch, or have attention that
-# is split in other ways: slopes of ALiBi, queries, keys and values of unequal sizes in one weight, scaled logits, norms of
-# all queries and of all keys, attention written out; or have tables that exporters compute when they fold constants (sines
-# beside cosines, biases of ALiBi).
-FURTHER = {
-    "gpt2_classifier": ("GPT2ForSequenceClassification", "GPT2Config", dict(
-        FAMILIES["gpt2"][2], pad_token_id=0, num_labels=5), ["input_ids"]),
-    "clip_text": ("CLIPTextModel", "CLIPTextConfig", dict(
-        vocab_size=VOCAB, hidden_size=HIDDEN, intermediate_size=64, num_hidden_layers=LAYERS,
-        num_attention_heads=HEADS, max_position_embeddings=POSITIONS, bos_token_id=62,
-        eos_token_id=63), ["input_ids", "attention_mask"]),
-    "deberta": ("DebertaV2ForMaskedLM", "DebertaV2Config", dict(
-        BERT, max_position_embeddings=POSITIONS, type_vocab_size=0, relative_attention=True,
-        pos_att_type=["p2c", "c2p"], position_buckets=8, norm_rel_ebd="layer_norm",
-        share_att_key=True, position_biased_input=False), ["input_ids", "attention_mask"]),
-    "bloom": ("BloomForCausalLM", "BloomConfig", dict(
-        vocab_size=VOCAB, hidden_size=HIDDEN, n_layer=LAYERS, n_head=HEADS),
-        ["input_ids", "attention_mask"]),
-    "phi3": ("Phi3ForCausalLM", "Phi3Config", dict(
-        LLAMA, original_max_position_embeddings=POSITIONS, **TOKENS), ["input_ids"]),
-    "falcon": ("FalconForCausalLM", "FalconConfig", dict(
-        vocab_size=VOCAB, hidden_size=HIDDEN, num_hidden_layers=LAYERS, num_attention_heads=HEADS,
-        max_position_embeddings=POSITIONS), ["input_ids"]),
-    "falcon_grouped": ("FalconForCausalLM", "FalconConfig", dict(
-        vocab_size=VOCAB, hidden_size=HIDDEN, num_hidden_layers=LAYERS, num_attention_heads=HEADS,
-        num_kv_heads=2, new_decoder_architecture=True, max_position_embeddings=POSITIONS),
-        ["input_ids"]),
-    "cohere": ("CohereForCausalLM", "CohereConfig", dict(
-        LLAMA, vocab_size=VOCAB + 1, logit_scale=0.0625, **TOKENS), ["input_ids"]),
-    "gptj": ("GPTJForCausalLM", "GPTJConfig", GPTJ, ["input_ids"]),
-    "codegen": ("CodeGenForCausalLM", "CodeGenConfig", dict(GPTJ, n_ctx=POSITIONS), ["input_ids"]),
-    "mpt": ("MptForCausalLM", "MptConfig", dict(
-        vocab_size=VOCAB, d_model=HIDDEN, expansion_ratio=2, n_layers=LAYERS, n_heads=HEADS,
-        max_seq_len=POSITIONS), ["input_ids"]),
-    "gpt_bigcode": ("GPTBigCodeForCausalLM", "GPTBigCodeConfig", dict(
-        FAMILIES["gpt2"][2], multi_query=True), ["input_ids"]),
-    "olmo2": ("Olmo2ForCausalLM", "Olmo2Config", dict(LLAMA, **TOKENS), ["input_ids"]),
-    "gemma2": ("Gemma2ForCausalLM", "Gemma2Config", dict(
-        LLAMA, head_dim=8, query_pre_attn_scalar=8, sliding_window=8,
-        attn_implementation="eager", **TOKENS), ["input_ids"]),
-}
-ALL = {**FAMILIES, **FURTHER}
+from family_models import ALL, FAMILIES, VOCAB
 
 
 def logits_only(cls, names, loss=False):
@@ -116,8 +30,8 @@ def logits_only(cls, names, loss=False):
     names = names + ["labels"] * loss
     arguments = ", ".join(names)
     keywords = ", ".join(f"{name}={name}" for name in names)
-    uncached = "pixel_values" in names or "Masked" in cls.__name__ or "CLIP" in cls.__name__
-    options = "" if uncached else ", use_cache=False"
+    cached = "use_cache" in inspect.signature(cls.forward).parameters
+    options = ", use_cache=False" if cached else ""
     output = "pooler_output" if "CLIP" in cls.__name__ else "logits"
     scope = {"cls": cls}
     exec(f"def forward(self, {arguments}):\n"

@@ -1,0 +1,292 @@
+#!/usr/bin/env python3
+"""Tries families of models as users export them: those of family_models.py, with two versions of PyTorch and
+Transformers, in six ways. Each export is compiled for one rank and trained for three SGD steps, verified on two
+virtual ranks (partita verify), and compiled and trained again on two. Losses, the logits of the trained model and every
+parameter that kept its name must equal those of PyTorch in double precision. A cell is
+
+    equal       they are, on one rank and on two
+    refused     the compiler reports why it does not compile the file
+    no export   the library or PyTorch's exporter fails
+    warned      training differs; a warning of the compiler says so and names the option that decides otherwise
+    different   training differs without such a warning, or something crashes or hangs
+
+    try_families.py --cache DIR [-j N] [--python LABEL=PYTHON]... [--ways WAY,...] [--table docs/families.md] [FAMILY...]
+
+The cache keeps exports and results; a cell is tried again only when the compiler or the export changed. Exporting needs
+both environments of make_venv; trying needs numpy, and partita in the PATH. Prints a line per cell; exit code 1 when one
+is different.
+"""
+
+import argparse
+import concurrent.futures
+import csv
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+
+import numpy
+
+import family_table
+from family_models import MATRIX
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.join(HERE, "..", "..")
+sys.path.insert(0, os.path.join(ROOT, "test", "Golden"))
+from family_files import read_safetensors  # noqa: E402
+
+WAYS = ["torchscript", "torchscript_folded", "dynamo", "dynamo_unoptimized", "dynamo_18", "dynamo_newest"]
+MESHES = {"dp=1": "1", "dp=2": "2"}
+TOLERANCE = 1e-5  # of the largest, or ten times what PyTorch's single precision is off
+DECIDING = ("--trainable", "--freeze", "--tie")  # what a warning about a guess names
+ENVIRONMENT = dict(os.environ, OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1", MKL_NUM_THREADS="1",
+                   TF_CPP_MIN_LOG_LEVEL="3")
+
+
+class Stopped(Exception):
+    """Ends the trial of a cell: its outcome and the reason."""
+
+    def __init__(self, outcome, reason):
+        super().__init__(reason)
+        self.outcome, self.reason = outcome, reason
+
+
+def python_of(label):
+    variable, folder = {"pinned": ("PARTITA_VENV", ".venv"), "newest": ("PARTITA_VENV_NEWEST", ".venv-newest")}[label]
+    return os.path.join(os.environ.get(variable, os.path.join(ROOT, folder)), "bin", "python")
+
+
+# ---- Exports --------------------------------------------------------------------------------------
+
+
+def missing(folder, family, ways):
+    at = os.path.join(folder, family)
+    has = set(os.listdir(at)) if os.path.isdir(at) else set()
+    if "reference.error" in has:
+        return False
+    return "case.json" not in has or any(not {way + ".onnx", way + ".error"} & has for way in ways)
+
+
+def export(folder, python, families, ways, seconds):
+    """Makes what the cache lacks of one version. One process makes all files, as loading PyTorch costs more than an
+    export. If it crashes or hangs, that is the answer for the file it was making; a new process does the rest."""
+    while todo := [family for family in families if missing(folder, family, ways)]:
+        worker = subprocess.Popen(
+            [python, os.path.join(HERE, "family_cases.py"), "--out", folder, "--ways", ",".join(ways), *todo],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=ENVIRONMENT)
+        at, timer, late = None, None, threading.Event()
+
+        def stop(process=worker, flag=late):
+            flag.set()
+            process.kill()
+
+        for line in worker.stdout:
+            if timer:
+                timer.cancel()
+            at = line.split()
+            print("exporting", os.path.basename(folder), *at, flush=True)
+            timer = threading.Timer(seconds, stop)
+            timer.start()
+        if timer:
+            timer.cancel()
+        if worker.wait() == 0:
+            return
+        if at is None:
+            sys.exit(f"{python} {HERE}/family_cases.py: exit code {worker.returncode}; tools/python/make_venv makes "
+                     "the environment, --no-export does without")
+        why = f"takes more than {seconds} s" if late.is_set() else f"dies with exit code {worker.returncode}"
+        with open(os.path.join(folder, at[0], at[1] + ".error"), "w") as file:
+            file.write(f"the exporter {why}\n")
+
+
+# ---- Trials ---------------------------------------------------------------------------------------
+
+
+def identity(*paths):
+    """Sizes and times of files, which change when the files do."""
+    stats = [os.stat(os.path.realpath(path)) for path in paths]
+    return [[stat.st_size, stat.st_mtime_ns] for stat in stats]
+
+
+def last_error(done):
+    lines = (done.stderr.strip() or done.stdout.strip()).splitlines() or ["no message"]
+    return next((line for line in lines if "error:" in line), lines[-1])
+
+
+class Trial:
+    def __init__(self, folder, way, work, seconds):
+        self.folder, self.way, self.seconds = folder, way, seconds
+        self.model, self.work = os.path.join(folder, way + ".onnx"), work
+        with open(os.path.join(folder, "case.json")) as file:
+            self.case = json.load(file)
+        self.expected = read_safetensors(os.path.join(folder, "expected.safetensors"))
+        self.warnings, self.error = [], 0.0
+
+    def path(self, name):
+        return os.path.join(self.work, name)
+
+    def run(self, *command):
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=self.seconds, env=ENVIRONMENT)
+        except subprocess.TimeoutExpired:
+            raise Stopped("different", f"{' '.join(command[:2])} takes more than {self.seconds} s") from None
+        self.warnings += [line for line in done.stderr.splitlines()
+                          if "warning:" in line and line not in self.warnings]
+        if done.returncode == 0:
+            return
+        reason = last_error(done)
+        if done.returncode != 1:
+            raise Stopped("different", f"{' '.join(command[:2])}: exit code {done.returncode}: {reason}")
+        if command[1] == "run" or "differs from the whole" in reason:
+            raise Stopped("different", reason)
+        raise Stopped("refused", reason)
+
+    def options(self):
+        dims = [text for name, size in self.case["dims"].items() for text in ("--dim", f"{name}={size}")]
+        return [*dims, "--objective", self.case["objective"], "--optimizer", "sgd", "--lr", str(self.case["lr"])]
+
+    def note(self, what, found, expected, scale=None):
+        error = float(numpy.max(numpy.abs(found - expected), initial=0)) / (scale or float(numpy.abs(expected).max()))
+        self.error = max(self.error, error)
+        if not error <= max(TOLERANCE, 10 * self.case["single"]):  # true for NaN, too
+            raise Stopped("different", f"{what} off by {error:.1e}")
+
+    def compare(self, mesh):
+        with open(self.path("log.csv"), newline="") as file:
+            losses = numpy.array([float(row["loss"]) for row in csv.DictReader(file)])
+        if len(losses) != len(self.case["losses"]):
+            raise Stopped("different", f"{mesh}: {len(losses)} steps in the log, not {len(self.case['losses'])}")
+        for step, (found, expected) in enumerate(zip(losses, self.case["losses"])):
+            self.note(f"{mesh}: loss of step {step + 1}", found, expected, abs(expected))
+        found, expected = read_safetensors(self.path("logits")).get("logits"), self.expected["logits"]
+        if found is None or found.shape != expected.shape:
+            raise Stopped("different", f"{mesh}: logits are {None if found is None else found.shape}, "
+                          f"PyTorch's {expected.shape}")
+        self.note(f"{mesh}: logits after {len(losses)} steps", found, expected)
+        # Small parameters are measured against 0.1: some only carry rounding errors, as a key's bias does.
+        for name, value in read_safetensors(self.path("parameters")).items():
+            expected = self.expected.get("parameter:" + name)
+            if expected is not None and expected.shape == value.shape:
+                self.note(f"{mesh}: {name}", value, expected, max(float(numpy.abs(expected).max()), 0.1))
+
+    def train(self, mesh):
+        self.run("partita", "compile", self.model, *self.options(), "--mesh", mesh, "-o", self.path("program"))
+        self.run("partita", "run", self.path("program"), "-n", MESHES[mesh], "--data",
+                 os.path.join(self.folder, "data.safetensors"), "--steps", str(len(self.case["losses"])), "--log",
+                 self.path("log.csv"), "--forward", self.path("logits"), "--dump-parameters", self.path("parameters"))
+        self.compare(mesh)
+
+    def result(self):
+        done = []
+        try:
+            self.train("dp=1")
+            done.append("one rank is equal")
+            self.run("partita", "verify", self.model, *self.options(), "--mesh", "dp=2", "--init", "file")
+            done.append("verify passes")
+            self.train("dp=2")
+            outcome, reason = "equal", ""
+        except Stopped as stop:
+            outcome, reason = stop.outcome, stop.reason
+            told = [line for line in self.warnings if any(option in line for option in DECIDING)]
+            if outcome == "different" and " off by " in reason and told:
+                outcome, reason = "warned", f"{reason}; {told[0]}"
+        return {"outcome": outcome, "reason": family_table.readable(reason), "done": done, "error": self.error,
+                "warnings": [family_table.readable(line) for line in self.warnings],
+                "command": " ".join(["partita compile", self.model, *self.options(), "--mesh", "dp=1"])}
+
+
+def try_cell(folder, way, compiler, args):
+    """The result of one cell, from the cache if the compiler and the export are still the same."""
+    kept = os.path.join(folder, way + ".result.json")
+    for what in ("reference", way):
+        if os.path.exists(os.path.join(folder, what + ".error")):
+            with open(os.path.join(folder, what + ".error")) as file:
+                return {"outcome": "no export", "reason": file.read().strip()}
+    if not os.path.exists(os.path.join(folder, way + ".onnx")):
+        return {"outcome": "not tried", "reason": ""}
+    key = [*compiler, *identity(*[os.path.join(folder, name) for name in (way + ".onnx", "case.json")])]
+    if os.path.exists(kept):
+        with open(kept) as file:
+            result = json.load(file)
+        if result["key"] == key or args.as_it_is:
+            return result
+    if args.as_it_is:
+        return {"outcome": "not tried", "reason": ""}
+    with tempfile.TemporaryDirectory(dir=args.work) as work:
+        result = {"key": key, **Trial(folder, way, work, args.timeout).result()}
+    with open(kept + ".partial", "w") as file:
+        json.dump(result, file)
+    os.replace(kept + ".partial", kept)
+    return result
+
+
+def try_all(args, families, ways):
+    compiler = shutil.which("partita")
+    if compiler is None:
+        sys.exit("partita is not in the PATH; tools/setup builds it into build/bin")
+    runtime = os.path.join(os.path.dirname(os.path.realpath(compiler)), "..", "lib", "libpartita_rt_cpu.a")
+    known = identity(compiler, runtime)
+    cells = [(family, label, way) for family in families for label in args.python for way in ways]
+    results = {}
+
+    def one(cell):
+        family, label, way = cell
+        result = try_cell(os.path.join(args.cache, label, family), way, known, args)
+        results[cell] = result
+        print(f"{family} {label} {way}: {result['outcome']}" + f": {result['reason']}" * bool(result["reason"]),
+              flush=True)
+
+    with concurrent.futures.ThreadPoolExecutor(args.j) as pool:
+        list(pool.map(one, cells))
+    return {cell: results[cell] for cell in cells}
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("families", nargs="*", metavar="FAMILY", help=", ".join(MATRIX))
+    parser.add_argument("--cache", required=True, metavar="DIR")
+    parser.add_argument("--python", action="append", default=[], metavar="LABEL=PYTHON",
+                        help="a version's name and the Python interpreter that exports it [pinned and newest, of make_venv]")
+    parser.add_argument("--ways", default=",".join(WAYS), metavar="WAY,...")
+    parser.add_argument("-j", type=int, default=2, metavar="N", help="cells at a time [2]")
+    parser.add_argument("--timeout", type=int, default=300, metavar="SECONDS", help="of one command or export [300]")
+    parser.add_argument("--no-export", action="store_true", help="try only what the cache has")
+    parser.add_argument("--as-it-is", action="store_true", help="try nothing: show the results that the cache has")
+    parser.add_argument("--work", metavar="DIR", help="where programs are built [the system's temporary folder]")
+    parser.add_argument("--table", metavar="FILE.md", help="replaces the table between its markers")
+    args = parser.parse_args()
+    for family in args.families:
+        if family not in MATRIX:
+            parser.error(f"no family '{family}', there are {', '.join(MATRIX)}")
+    for way in args.ways.split(","):
+        if way not in WAYS:
+            parser.error(f"no way '{way}', there are {', '.join(WAYS)}")
+    try:
+        args.python = dict(pair.split("=", 1) for pair in args.python) or \
+            {label: python_of(label) for label in ("pinned", "newest")}
+    except ValueError:
+        parser.error("--python: LABEL=PYTHON, such as newest=.venv-newest/bin/python")
+    return args
+
+
+def main():
+    args = parse()
+    families, ways = args.families or list(MATRIX), args.ways.split(",")
+    args.cache = os.path.abspath(args.cache)
+    if not args.no_export and not args.as_it_is:
+        with concurrent.futures.ThreadPoolExecutor(min(args.j, len(args.python))) as pool:
+            list(pool.map(lambda item: export(os.path.join(args.cache, item[0]), item[1], families, ways,
+                                              args.timeout), args.python.items()))
+    results = try_all(args, families, ways)
+    print(family_table.summary(results))
+    if args.table:
+        family_table.replace(args.table, results, family_table.versions(args.cache, args.python))
+    if any(result["outcome"] == "different" for result in results.values()):
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()
