@@ -1,7 +1,7 @@
-//===- Indexing.cpp - Gather, Scatter, Trilu, CumSum ------------------------------------------===//
+//===- Indexing.cpp - Gather, Scatter and their kin -------------------------------------------===//
 //
 // Token and position embeddings are the gathers that stay in most programs; what belongs to masks
-// and positions folds; the rest is looked up (Lookup.h).
+// and positions folds, or is no lookup at all (Grid.h); the rest is looked up (Lookup.h).
 //
 //===----------------------------------------------------------------------------------------===//
 
@@ -80,14 +80,43 @@ LogicalResult gather(Node &node) {
     return failure();
   if (indices->host && indices->host->size() == 1)
     return gatherOne(node, data, axis, *indices, shape);
+  bool isTable = axis == 0 && isParameter(node.value(data));
+  // A table of positions stays one that is looked up: its rows may be split.
+  if (std::optional<Grid> grid = isTable ? std::nullopt : gridOf(node, indices, dims[axis]))
+    if (Value taken = takeGrid(node, node.value(data), axis, 1, *grid, indices->shape))
+      return node.set(0, taken);
   if (axis == 0 && !indices->host)
     if (Value taken = gatherNumbered(node, data, node.value(indices)))
       return node.set(0, node.reshape(taken, shape));
   // Tokens into a parameter are what an embedding is: an id below zero is none, and said to be so
   // when the program runs. Elsewhere it counts from the end.
-  bool isTable = axis == 0 && !indices->host && isParameter(node.value(data));
-  Value at = isTable ? node.value(indices) : positions(node, indices, dims[axis]);
+  bool areTokens = isTable && !indices->host;
+  Value at = areTokens ? node.value(indices) : positions(node, indices, dims[axis]);
   return node.set(0, takeAlong(node, node.value(data), axis, at));
+}
+
+/// The positions 0, 1, 2, ... along dimension `axis` of a tensor of this shape.
+Grid countAlong(llvm::ArrayRef<int64_t> shape, int64_t axis) {
+  Grid grid;
+  for (auto [i, size] : llvm::enumerate(shape))
+    if (size > 1)
+      grid.dims.push_back({size, static_cast<int64_t>(i) == axis ? 1 : 0});
+  return grid;
+}
+
+/// Of GatherElements and ScatterElements: where the indices point to in data of this shape, its
+/// elements in one row.
+std::optional<Grid> elementGrid(Node &node, Tensor *indices, llvm::ArrayRef<int64_t> shape,
+                                int64_t axis) {
+  llvm::SmallVector<Grid> grids;
+  for (int64_t dim = 0; dim < static_cast<int64_t>(shape.size()); ++dim) {
+    std::optional<Grid> grid = dim == axis ? gridOf(node, indices, shape[axis])
+                                           : std::optional(countAlong(indices->shape, dim));
+    if (!grid)
+      return std::nullopt;
+    grids.push_back(*grid);
+  }
+  return combine(grids, rowMajor(shape));
 }
 
 LogicalResult gatherElements(Node &node) {
@@ -110,6 +139,10 @@ LogicalResult gatherElements(Node &node) {
       return node.set(0, *host);
   if (failed(node.emittable({data, indices})))
     return failure();
+  if (std::optional<Grid> grid = elementGrid(node, indices, data->shape, axis))
+    if (Value taken =
+            takeGrid(node, node.value(data), 0, data->shape.size(), *grid, indices->shape))
+      return node.set(0, taken);
   Math m(node);
   Shape sizes(indices->shape), ones(sizes.size(), 1);
   sizes[axis] = data->shape[axis];
@@ -193,6 +226,24 @@ Value asRows(Node &node, Tensor *tensor, int64_t from) {
                       {*elementCount(dims.take_front(from)), *elementCount(dims.drop_front(from))});
 }
 
+/// Where the tuples point to in the dimensions of data that they and the batch index, as one.
+std::optional<Grid> tupleGrid(Node &node, const Tensor &data, Tensor *indices,
+                              int64_t batchDims = 0) {
+  llvm::ArrayRef<int64_t> tuples = llvm::ArrayRef<int64_t>(indices->shape).drop_back();
+  int64_t depth = indices->shape.back();
+  llvm::SmallVector<Grid> grids;
+  for (int64_t dim = 0; dim < batchDims; ++dim)
+    grids.push_back(countAlong(tuples, dim));
+  for (int64_t k = 0; k < depth; ++k) {
+    std::optional<Grid> grid = gridOf(node, indices, data.shape[batchDims + k], k);
+    if (!grid)
+      return std::nullopt;
+    grids.push_back(*grid);
+  }
+  return combine(grids,
+                 rowMajor(llvm::ArrayRef<int64_t>(data.shape).take_front(batchDims + depth)));
+}
+
 /// Are the tuples [0, ...], [1, ...], [2, ...], ... (x[arange(n), ids])?
 bool areNumbered(Value tuples) {
   auto concat = tuples.getDefiningOp<tx::ConcatOp>();
@@ -230,6 +281,10 @@ LogicalResult gatherND(Node &node) {
       return node.set(0, *host);
   if (failed(node.emittable({data, indices})))
     return failure();
+  if (std::optional<Grid> grid = tupleGrid(node, *data, indices, batchDims))
+    if (Value taken = takeGrid(node, node.value(data), 0, batchDims + indices->shape.back(), *grid,
+                               llvm::ArrayRef<int64_t>(indices->shape).drop_back()))
+      return node.set(0, taken);
   bool numbered = batchDims == 0 && indices->shape.back() > 1 &&
                   indices->shape.front() == data->shape.front() && areNumbered(node.value(indices));
   if (numbered)
@@ -257,11 +312,11 @@ LogicalResult scatterND(Node &node) {
       return node.set(0, *host);
   if (failed(node.emittable({data, indices, updates})))
     return failure();
-  MaybeHost rowsOf = knownRowPositions(node, *indices, *data);
-  if (kind == Scatter::replace && rowsOf)
-    if (Value written = writeBox(node, node.value(data), rowsOf->ints(), indices->shape.back(),
-                                 node.value(updates)))
+  if (std::optional<Grid> grid = tupleGrid(node, *data, indices))
+    if (Value written = writeGrid(node, node.value(data), indices->shape.back(), *grid,
+                                  node.value(updates), kind))
       return node.set(0, written);
+  MaybeHost rowsOf = knownRowPositions(node, *indices, *data);
   int64_t tuples = indices->shape.size() - 1;
   Value at = rowPositions(node, indices, *data);
   FailureOr<Value> rows = scatterRows(node, asRows(node, data, indices->shape.back()),
@@ -307,137 +362,19 @@ LogicalResult scatterElements(Node &node) {
                         << typeText(*updates) << " do not fit data " << typeText(*data);
   if (failed(node.emittable({data, indices, updates})))
     return failure();
+  if (std::optional<Grid> grid = elementGrid(node, indices, data->shape, axis))
+    if (Value written =
+            writeGrid(node, node.value(data), data->shape.size(), *grid, node.value(updates), kind))
+      return node.set(0, written);
   Value at = flatPositions(node, positions(node, indices, data->shape[axis]), data->shape, axis);
   int64_t count = *elementCount(indices->shape);
   MaybeHost known;
-  if (indices->host && node.folder().admit(indices->shape)) {
-    Shape tuples = flatKnown(*indices->host, data->shape, axis);
-    if (kind == Scatter::replace)
-      if (Value written =
-              writeBox(node, node.value(data), tuples, data->shape.size(), node.value(updates)))
-        return node.set(0, written);
-    known = HostTensor::vector(tuples);
-  }
+  if (indices->host && node.folder().admit(indices->shape))
+    known = HostTensor::vector(flatKnown(*indices->host, data->shape, axis));
   FailureOr<Value> rows = scatterRows(
       node, node.reshape(node.value(data), {*elementCount(data->shape), 1}),
       node.reshape(at, count), known, node.reshape(node.value(updates), {count, 1}), kind);
   return failed(rows) ? failure() : node.set(0, node.reshape(*rows, data->shape));
-}
-
-/// On a value: multiply-free, a select against a known triangle.
-LogicalResult trilu(Node &node) {
-  int64_t upper = 1, diagonal = 0;
-  if (failed(node.arity(1, 2)) || failed(node.attribute("upper", upper)) ||
-      (node.input(1) && failed(node.knownInt(1, "the diagonal", diagonal))))
-    return failure();
-  Tensor *x = node.input(0);
-  if (x->shape.size() < 2)
-    return node.error() << "of " << typeText(*x) << ", expected at least two dimensions";
-  if (x->host)
-    if (MaybeHost host = node.folder().trilu(*x->host, diagonal, upper))
-      return node.set(0, *host);
-  if (failed(node.emittable(x)))
-    return failure();
-  llvm::ArrayRef<int64_t> matrix = llvm::ArrayRef<int64_t>(x->shape).take_back(2);
-  HostTensor ones = HostTensor::scalarInt(DType::boolean, 1).broadcast(matrix);
-  Math m(node);
-  auto triangle = [&]() -> Value {
-    if (MaybeHost mask = node.folder().trilu(ones, diagonal, upper))
-      return node.value(node.importer.create(*mask));
-    Value row = m.iota(m.i64(), 2, 0, matrix[0], static_cast<double>(diagonal));
-    Value column = m.iota(m.i64(), 2, 1, matrix[1]);
-    return upper ? m.apply<tx::GreaterEqualOp>(column, row)
-                 : m.apply<tx::GreaterEqualOp>(row, column);
-  };
-  Value keep = node.broadcast(triangle(), x->shape);
-  Value zero = tx::createSplat(node.builder(), node.loc, node.value(x).getType(), 0);
-  return node.set(0, node.emit<tx::SelectOp>({keep, node.value(x), zero}));
-}
-
-LogicalResult cumSum(Node &node) {
-  int64_t exclusive = 0, reverse = 0, axis = 0;
-  if (failed(node.arity(2, 2)) || failed(node.attribute("exclusive", exclusive)) ||
-      failed(node.attribute("reverse", reverse)) || failed(node.knownInt(1, "the axis", axis)))
-    return failure();
-  Tensor *x = node.input(0);
-  if (failed(node.normalizeAxis(axis, x->shape.size())))
-    return failure();
-  if (x->host)
-    if (MaybeHost host = node.folder().cumSum(*x->host, axis, exclusive, reverse))
-      return node.set(0, *host);
-  if (x->type == DType::boolean)
-    return node.error() << "of " << typeText(*x) << " is not supported";
-  if (failed(node.emittable(x)))
-    return failure();
-  // Sums of 1, 2, 4, ... neighbours: as many additions as the length has bits, exact for integers.
-  Math m(node);
-  Value sum = node.value(x);
-  int64_t length = x->shape[axis];
-  auto shifted = [&](Value v, int64_t by) {
-    Value kept = m.piece(v, axis, reverse ? by : 0, length - by);
-    Shape gap(x->shape);
-    gap[axis] = by;
-    Value zeros = m.constant(getElementTypeOrSelf(v.getType()), gap, 0);
-    return reverse ? m.concat({kept, zeros}, axis) : m.concat({zeros, kept}, axis);
-  };
-  for (int64_t step = 1; step < length; step *= 2)
-    sum = m.add(sum, shifted(sum, step));
-  if (exclusive)
-    sum = length == 1 ? m.like(sum, 0) : shifted(sum, 1);
-  return node.set(0, sum);
-}
-
-/// `on` where the class is the index, `off` elsewhere, along a new dimension.
-LogicalResult oneHot(Node &node) {
-  int64_t axis = -1;
-  if (failed(node.arity(3, 3)) || failed(node.attribute("axis", axis)))
-    return failure();
-  Tensor *indices = node.input(0), *depth = node.input(1), *values = node.input(2);
-  if (!depth->host)
-    return node.notKnown("the number of classes");
-  if (*elementCount(depth->shape) != 1 || values->shape != Shape{2} ||
-      indices->type == DType::boolean)
-    return node.error() << "of " << typeText(*indices) << " with " << typeText(*depth)
-                        << " classes and values " << typeText(*values);
-  int64_t classes = depth->host->onlyInt(), rank = indices->shape.size() + 1;
-  if (failed(node.normalizeAxis(axis, rank)))
-    return failure();
-  Shape shape(indices->shape);
-  shape.insert(shape.begin() + axis, classes);
-  if (classes < 1 || !elementCount(shape))
-    return node.error() << "has " << classes << " classes, which is not possible";
-  if (failed(node.emittable({indices, values})))
-    return failure();
-  Math m(node);
-  Shape apart(indices->shape);
-  apart.insert(apart.begin() + axis, 1);
-  Value index = node.reshape(m.cast(node.value(indices), m.i64()), apart);
-  index = m.select(m.apply<tx::LessOp>(index, m.like(index, 0)),
-                   m.add(index, static_cast<double>(classes)), index);
-  Value hit = m.apply<tx::EqualOp>(index, m.iota(m.i64(), rank, axis, classes));
-  auto value = [&](int64_t at) {
-    return node.reshape(m.piece(node.value(values), 0, at, 1), llvm::ArrayRef<int64_t>());
-  };
-  return node.set(0, m.select(hit, value(1), value(0)));
-}
-
-/// One on the k-th diagonal.
-LogicalResult eyeLike(Node &node) {
-  if (failed(node.arity(1, 1)))
-    return failure();
-  int64_t type = static_cast<int64_t>(node.input(0)->type), k = 0;
-  if (failed(node.attribute("dtype", type)) || failed(node.attribute("k", k)))
-    return failure();
-  std::optional<DType> known = dtypeFromOnnx(type);
-  Type element = known ? mlirType(*known, node.importer.context()) : Type();
-  llvm::ArrayRef<int64_t> shape(node.input(0)->shape);
-  if (!element || shape.size() != 2 || *elementCount(shape) == 0 || k > 1 << 30 || k < -(1 << 30))
-    return node.error() << "of " << typeText(*node.input(0)) << " as " << dtypeName(type)
-                        << " with diagonal " << k << " is not supported";
-  Math m(node);
-  Value row = m.iota(m.i64(), 2, 0, shape[0], static_cast<double>(k));
-  Value column = m.iota(m.i64(), 2, 1, shape[1]);
-  return node.set(0, m.cast(m.apply<tx::EqualOp>(row, column), element));
 }
 
 const OpRow indexingRows[] = {
@@ -447,10 +384,6 @@ const OpRow indexingRows[] = {
     {"ScatterND", "", 11, anyLater, scatterND},
     {"ScatterElements", "", 11, anyLater, scatterElements},
     {"Scatter", "", 9, 10, scatterElements},
-    {"Trilu", "", 14, anyLater, trilu},
-    {"CumSum", "", 11, anyLater, cumSum},
-    {"OneHot", "", 9, anyLater, oneHot},
-    {"EyeLike", "", 9, anyLater, eyeLike},
 };
 
 } // namespace

@@ -93,7 +93,7 @@ Value takeProgression(Node &node, Value data, int64_t axis, int64_t start, int64
       m.iota(m.i64(), 1, 0, count, static_cast<double>(start), static_cast<double>(step)));
 }
 
-static Shape rowMajor(llvm::ArrayRef<int64_t> shape) {
+Shape rowMajor(llvm::ArrayRef<int64_t> shape) {
   Shape strides(shape.size());
   int64_t step = 1;
   for (size_t i = shape.size(); i-- > 0; step *= shape[i])
@@ -186,67 +186,6 @@ static FailureOr<Value> combineRows(Node &node, Value rows, Value at, Value upda
   return m.apply<Op>(rows, node.reshape(m.halve<Op>(relevant, 1), {count, width}));
 }
 
-/// Elements `first` to `last` of every dimension.
-struct Box {
-  Shape first, last;
-};
-
-/// The box in `shape` that these row-major numbers are, in order.
-static std::optional<Box> findBox(llvm::ArrayRef<int64_t> numbers, llvm::ArrayRef<int64_t> shape) {
-  if (numbers.empty())
-    return std::nullopt;
-  Shape strides = rowMajor(shape);
-  Box box;
-  int64_t count = 1;
-  for (size_t i = 0; i < shape.size(); ++i) {
-    box.first.push_back(numbers.front() / strides[i] % shape[i]);
-    box.last.push_back(numbers.back() / strides[i] % shape[i]);
-    if (box.last[i] < box.first[i])
-      return std::nullopt;
-    count *= box.last[i] - box.first[i] + 1;
-  }
-  if (count != static_cast<int64_t>(numbers.size()))
-    return std::nullopt;
-  for (auto [next, number] : llvm::enumerate(numbers)) {
-    int64_t left = next, expected = 0;
-    for (size_t i = shape.size(); i-- > 0;) {
-      int64_t extent = box.last[i] - box.first[i] + 1;
-      expected += (box.first[i] + left % extent) * strides[i];
-      left /= extent;
-    }
-    if (number != expected)
-      return std::nullopt;
-  }
-  return box;
-}
-
-/// Dimension by dimension: what is before and behind the box stays.
-static Value writeBox(Node &node, Value data, const Box &box, size_t dim, Value updates) {
-  llvm::ArrayRef<int64_t> shape = shapeOf(data);
-  if (dim == box.first.size())
-    return node.reshape(updates, shape);
-  auto piece = [&](int64_t from, int64_t to) {
-    Shape offsets(shape.size(), 0), sizes(shape), strides(shape.size(), 1);
-    offsets[dim] = from;
-    sizes[dim] = to - from;
-    return node.slice(data, offsets, sizes, strides);
-  };
-  int64_t first = box.first[dim], end = box.last[dim] + 1, size = shape[dim];
-  llvm::SmallVector<Value> pieces;
-  if (first > 0)
-    pieces.push_back(piece(0, first));
-  Value within = end - first == size ? data : piece(first, end);
-  pieces.push_back(writeBox(node, within, box, dim + 1, updates));
-  if (end < size)
-    pieces.push_back(piece(end, size));
-  return pieces.size() == 1 ? pieces[0] : Math(node).concat(pieces, dim);
-}
-
-Value writeBox(Node &node, Value data, llvm::ArrayRef<int64_t> rows, int64_t depth, Value updates) {
-  std::optional<Box> box = findBox(rows, shapeOf(data).take_front(depth));
-  return box ? writeBox(node, data, *box, 0, updates) : Value();
-}
-
 FailureOr<Value> scatterRows(Node &node, Value rows, Value at, const MaybeHost &known,
                              Value updates, Scatter kind) {
   Math m(node);
@@ -273,6 +212,155 @@ FailureOr<Value> scatterRows(Node &node, Value rows, Value at, const MaybeHost &
   if (failed(inverse))
     return failure();
   return node.emit<tx::EmbeddingOp>({m.concat({rows, updates}, 0), *inverse});
+}
+
+//===------------------------------------------------------------------------------------------===//
+// Grids
+//===------------------------------------------------------------------------------------------===//
+
+std::optional<Grid> gridOf(Node &node, Tensor *indices, int64_t size,
+                           std::optional<int64_t> column) {
+  std::optional<Grid> grid;
+  int64_t last = static_cast<int64_t>(indices->shape.size()) - 1;
+  if (indices->host) {
+    HostTensor host = *indices->host;
+    if (column) {
+      Shape offsets(last + 1, 0), sizes(host.shape());
+      offsets[last] = *column;
+      sizes[last] = 1;
+      host = host.slice(offsets, sizes, Shape(last + 1, 1));
+    }
+    grid = findGrid(host);
+  } else {
+    Value value = node.value(indices);
+    grid = findGrid(column ? Math(node).piece(value, last, *column, 1) : value);
+  }
+  return grid ? within(*grid, size) : std::nullopt;
+}
+
+/// The grid's dimensions that count through one of the box, in the box's order.
+static Shape movingDims(const Box &box) {
+  Shape dims;
+  for (int64_t dim : box.gridDims)
+    if (dim >= 0)
+      dims.push_back(dim);
+  return dims;
+}
+
+/// Where the elements of a sorted `order` stand in it.
+static Shape ranksIn(llvm::ArrayRef<int64_t> order) {
+  Shape sorted(order), ranks;
+  llvm::sort(sorted);
+  for (int64_t each : sorted)
+    ranks.push_back(llvm::find(order, each) - order.begin());
+  return ranks;
+}
+
+Value takeGrid(Node &node, Value data, int64_t from, int64_t count, const Grid &grid,
+               llvm::ArrayRef<int64_t> shape) {
+  llvm::ArrayRef<int64_t> dims = shapeOf(data), before = dims.take_front(from),
+                          behind = dims.drop_front(from + count);
+  std::optional<Box> box = findBox(grid, dims.slice(from, count));
+  if (!box)
+    return {};
+  auto around = [&](llvm::ArrayRef<int64_t> middle, std::optional<int64_t> otherwise = {}) {
+    Shape all(before);
+    all.append(middle.begin(), middle.end());
+    all.append(behind.begin(), behind.end());
+    for (size_t i = 0; otherwise && i < all.size(); ++i)
+      if (i < before.size() || i >= before.size() + middle.size())
+        all[i] = *otherwise;
+    return all;
+  };
+  Value taken = node.slice(node.reshape(data, around(box->sizes)), around(box->offsets, 0),
+                           around(box->extents), around(box->steps, 1));
+  // The box's dimensions that move, in the grid's order; those that stand still repeat.
+  Shape moving = movingDims(*box), apart, order, placed, all;
+  if (!llvm::is_sorted(moving)) {
+    for (int64_t dim : moving)
+      apart.push_back(grid.dims[dim].size);
+    taken = node.reshape(taken, around(apart));
+    llvm::append_range(order, llvm::seq<int64_t>(0, from));
+    for (int64_t rank : ranksIn(moving))
+      order.push_back(from + rank);
+    llvm::append_range(order, llvm::seq<int64_t>(from + moving.size(), shapeOf(taken).size()));
+    taken = node.transpose(taken, order);
+  }
+  for (auto [i, dim] : llvm::enumerate(grid.dims)) {
+    placed.push_back(llvm::is_contained(moving, static_cast<int64_t>(i)) ? dim.size : 1);
+    all.push_back(dim.size);
+  }
+  taken = node.broadcast(node.reshape(taken, around(placed)), around(all));
+  return node.reshape(taken, around(shape));
+}
+
+/// Dimension by dimension: what is before and behind the box stays.
+static Value replaceBox(Node &node, Value data, const Box &box, size_t dim, Value updates) {
+  llvm::ArrayRef<int64_t> shape = shapeOf(data);
+  if (dim == box.sizes.size())
+    return node.reshape(updates, shape);
+  auto piece = [&](int64_t from, int64_t to) {
+    Shape offsets(shape.size(), 0), sizes(shape), strides(shape.size(), 1);
+    offsets[dim] = from;
+    sizes[dim] = to - from;
+    return node.slice(data, offsets, sizes, strides);
+  };
+  int64_t first = box.offsets[dim], end = first + box.extents[dim], size = shape[dim];
+  llvm::SmallVector<Value> pieces;
+  if (first > 0)
+    pieces.push_back(piece(0, first));
+  pieces.push_back(replaceBox(node, piece(first, end), box, dim + 1, updates));
+  if (end < size)
+    pieces.push_back(piece(end, size));
+  return pieces.size() == 1 ? pieces[0] : Math(node).concat(pieces, dim);
+}
+
+static Value combined(Node &node, Value old, Value update, Scatter kind) {
+  switch (kind) {
+  case Scatter::add:
+    return node.emit<tx::AddOp>({old, update});
+  case Scatter::mul:
+    return node.emit<tx::MulOp>({old, update});
+  case Scatter::max:
+    return node.emit<tx::MaxOp>({old, update});
+  case Scatter::min:
+    return node.emit<tx::MinOp>({old, update});
+  case Scatter::replace:
+    break;
+  }
+  return update;
+}
+
+Value writeGrid(Node &node, Value data, int64_t count, const Grid &grid, Value updates,
+                Scatter kind) {
+  llvm::ArrayRef<int64_t> dims = shapeOf(data), behind = dims.drop_front(count);
+  std::optional<Box> box = findBox(grid, dims.take_front(count));
+  Shape moving = box ? movingDims(*box) : Shape();
+  if (!box || moving.size() != grid.dims.size() ||
+      llvm::any_of(box->steps, [](int64_t step) { return step != 1; }))
+    return {};
+  auto inFront = [&](llvm::ArrayRef<int64_t> front) {
+    Shape all(front);
+    all.append(behind.begin(), behind.end());
+    return all;
+  };
+  if (!llvm::is_sorted(moving)) {
+    Shape counted, order(moving);
+    for (Grid::Dim dim : grid.dims)
+      counted.push_back(dim.size);
+    updates = node.reshape(updates, inFront(counted));
+    llvm::append_range(order, llvm::seq<int64_t>(moving.size(), shapeOf(updates).size()));
+    updates = node.transpose(updates, order);
+  }
+  Value update = node.reshape(updates, inFront(box->extents));
+  Value whole = node.reshape(data, inFront(box->sizes));
+  if (kind != Scatter::replace) {
+    Shape offsets(box->offsets), ones(shapeOf(whole).size(), 1);
+    offsets.resize(ones.size(), 0);
+    Value old = node.slice(whole, offsets, shapeOf(update), ones);
+    update = combined(node, old, update, kind);
+  }
+  return node.reshape(replaceBox(node, whole, *box, 0, update), dims);
 }
 
 } // namespace partita::importer

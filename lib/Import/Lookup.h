@@ -9,6 +9,7 @@
 #ifndef PARTITA_LIB_IMPORT_LOOKUP_H
 #define PARTITA_LIB_IMPORT_LOOKUP_H
 
+#include "Grid.h"
 #include "Math.h"
 
 namespace partita::importer {
@@ -31,6 +32,8 @@ mlir::Value takeOfEach(Node &node, mlir::Value data, mlir::Value positions);
 mlir::Value takeProgression(Node &node, mlir::Value data, int64_t axis, int64_t start, int64_t step,
                             int64_t count);
 
+/// How far apart the elements of each dimension stand when all are in one row.
+Shape rowMajor(llvm::ArrayRef<int64_t> shape);
 /// Of ONNX's GatherElements and ScatterElements: where in `shape`, its elements in one row, index
 /// i0..in along `axis` points to.
 mlir::Value flatPositions(Node &node, mlir::Value positions, llvm::ArrayRef<int64_t> shape,
@@ -44,11 +47,19 @@ mlir::LogicalResult scatterKind(Node &node, Scatter &kind);
 mlir::FailureOr<mlir::Value> scatterRows(Node &node, mlir::Value rows, mlir::Value at,
                                          const MaybeHost &known, mlir::Value updates, Scatter kind);
 
-/// `data` with a box of it replaced by `updates`, in slices and joints, which split as their
-/// operands do: if the known `rows`, numbers of elements in its first `depth` dimensions, are one,
-/// in its order (x[:, a:b] = updates); else null.
-mlir::Value writeBox(Node &node, mlir::Value data, llvm::ArrayRef<int64_t> rows, int64_t depth,
-                     mlir::Value updates);
+/// Indices that are positions along dimensions, and so within a dimension of this size, as a grid.
+/// `column`: of tuples, their element of that number.
+std::optional<Grid> gridOf(Node &node, Tensor *indices, int64_t size,
+                           std::optional<int64_t> column = std::nullopt);
+/// What the grid points to in `count` dimensions of `data` from `from` on, in their place and in
+/// `shape`, by slices, transposes and broadcasts, which split as their operands do. Null if it is no
+/// box of them.
+mlir::Value takeGrid(Node &node, mlir::Value data, int64_t from, int64_t count, const Grid &grid,
+                     llvm::ArrayRef<int64_t> shape);
+/// `data` with what the grid points to in its first `count` dimensions replaced by, or combined with,
+/// `updates`, by slices and joints. Null if it is no box, or several updates meet an element.
+mlir::Value writeGrid(Node &node, mlir::Value data, int64_t count, const Grid &grid,
+                      mlir::Value updates, Scatter kind);
 
 } // namespace partita::importer
 

@@ -16,9 +16,11 @@ static const llvm::StringMap<Rows> &registry() {
   static const llvm::StringMap<Rows> rows = [] {
     llvm::StringMap<Rows> result;
     for (llvm::ArrayRef<OpRow> table :
-         {elementwiseOps(), activationOps(), logicOps(), shapeOps(), pieceOps(), padOps(),
-          indexingOps(), generatorOps(), linearOps(), einsumOps(), convOps(), attentionOps(),
-          microsoftOps(), microsoftNormOps(), lossOps(), normOps(), reductionOps(), controlOps()})
+         {elementwiseOps(), activationOps(),    logicOps(),  shapeOps(),    pieceOps(),
+             padOps(),           indexingOps(), countingOps(),
+          generatorOps(),   linearOps(),        einsumOps(), convOps(),     attentionOps(),
+          microsoftOps(),   microsoftNormOps(), lossOps(),   normOps(),     reductionOps(),
+          controlOps()})
       for (const OpRow &row : table)
         result[row.type].push_back(&row);
     return result;
