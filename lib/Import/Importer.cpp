@@ -157,6 +157,26 @@ Importer::checkOpsets(const google::protobuf::RepeatedPtrField<onnx::OperatorSet
 // Inputs and outputs (initializers: Initializers.cpp)
 //===------------------------------------------------------------------------------------------===//
 
+/// The values of an input that is the same in every run, where its type allows what `role` says.
+MaybeHost Importer::fixedInput(llvm::StringRef name, DType type, llvm::ArrayRef<int64_t> shape,
+                               llvm::StringRef &role) {
+  auto found =
+      llvm::find_if(options.fixedInputs, [&](const auto &each) { return each.first == name; });
+  if (found == options.fixedInputs.end())
+    return std::nullopt;
+  role = found->second;
+  if (role == "ones" || role == "zeros")
+    return (isFloat(type) ? HostTensor::scalar(type, role == "ones")
+                          : HostTensor::scalarInt(type, role == "ones"))
+        .broadcast(shape);
+  if (role != "positions" || isFloat(type) || type == DType::boolean || shape.empty())
+    return std::nullopt;
+  HostBuffer buffer(type, {shape.back()});
+  for (int64_t i = 0; i < shape.back(); ++i)
+    buffer.putInt(i, i);
+  return buffer.finish().broadcast(shape);
+}
+
 LogicalResult Importer::importInputs(Frame &frame) {
   const onnx::GraphProto &graph = file.model().graph();
   llvm::SmallVector<Shape> shapes;
@@ -168,6 +188,7 @@ LogicalResult Importer::importInputs(Frame &frame) {
   llvm::SmallVector<DictionaryAttr> attributes;
   llvm::SmallVector<Location> locations;
   llvm::SmallVector<const onnx::ValueInfoProto *> arguments;
+  llvm::SmallVector<MaybeHost> fixed; // of the arguments
   auto define = [&](const onnx::ValueInfoProto &input, Tensor *tensor) -> LogicalResult {
     if (frame.scope.values.insert({input.name(), tensor}).second)
       return success();
@@ -193,9 +214,12 @@ LogicalResult Importer::importInputs(Frame &frame) {
     arguments.push_back(input);
     types.push_back(RankedTensorType::get(shape, element));
     StringAttr name = builder.getStringAttr(input->name());
+    llvm::StringRef role = "input", fixedRole;
+    fixed.push_back(fixedInput(input->name(), *type, shape, fixedRole));
     attributes.push_back(builder.getDictionaryAttr(
         {builder.getNamedAttr(train::TrainDialect::kName, name),
-         builder.getNamedAttr(train::TrainDialect::kRole, builder.getStringAttr("input"))}));
+         builder.getNamedAttr(train::TrainDialect::kRole,
+                              builder.getStringAttr(fixed.back() ? fixedRole : role))}));
     locations.push_back(NameLoc::get(name, file.location()));
   }
   builder.setInsertionPointToEnd(module->getBody());
@@ -203,8 +227,8 @@ LogicalResult Importer::importInputs(Frame &frame) {
       func::FuncOp::create(builder, file.location(), "forward", builder.getFunctionType(types, {}));
   Block *body = builder.createBlock(&forward.getBody(), {}, types, locations);
   forward.setAllArgAttrs(attributes);
-  for (auto [input, argument] : llvm::zip_equal(arguments, body->getArguments()))
-    if (failed(define(*input, create(argument))))
+  for (auto [input, argument, known] : llvm::zip_equal(arguments, body->getArguments(), fixed))
+    if (failed(define(*input, known ? create(*known) : create(argument))))
       return failure();
   return success();
 }

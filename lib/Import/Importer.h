@@ -112,6 +112,8 @@ public:
 
 private:
   mlir::LogicalResult importInputs(Frame &frame);
+  MaybeHost fixedInput(llvm::StringRef name, DType type, llvm::ArrayRef<int64_t> shape,
+                       llvm::StringRef &role);
   mlir::LogicalResult importOutputs(const Frame &frame);
   mlir::LogicalResult importNode(const onnx::NodeProto &proto, Frame &frame);
   mlir::LogicalResult

@@ -129,6 +129,11 @@ static bool areTokens(Value value) {
   });
 }
 
+/// A role that says all that an input holds.
+static bool isFixed(StringRef role) {
+  return role == "ones" || role == "zeros" || role == "positions";
+}
+
 static LogicalResult bindInput(func::FuncOp forward, StringRef binding,
                                llvm::SmallBitVector &bound) {
   Builder b(forward.getContext());
@@ -154,6 +159,11 @@ static LogicalResult bindInput(func::FuncOp forward, StringRef binding,
     return forward.emitError() << "input '" << name << "' cannot be '" << role
                                << "': it looks up no table and no loss compares with it, so it has "
                                   "no tokens";
+  if (StringRef fixed = roleOf(forward, *argument);
+      isFixed(fixed) && role != fixed && forward.getArgument(*argument).use_empty())
+    return forward.emitError() << "input '" << name << "' cannot be '" << role
+                               << "': nothing reads it, as it has been taken for '" << fixed
+                               << "' since the import; import the model again";
   forward.setArgAttr(*argument, TrainDialect::kRole, b.getStringAttr(role));
   bound.set(*argument);
   if (!text.contains(':'))

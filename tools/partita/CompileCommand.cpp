@@ -224,7 +224,7 @@ static int emit(Session &session, ModuleOp module, const CompileOptions &o) {
 static std::optional<Footprint> planAgain(Session &session, const CompileOptions &o,
                                           const Request &request) {
   ScopedDiagnosticHandler silent(&session.context(), [](Diagnostic &) { return success(); });
-  OwningOpRef<ModuleOp> module = session.load(o.model, request.dims);
+  OwningOpRef<ModuleOp> module = session.load(o.model, request.dims, request.plan.get("input"));
   int first = module ? nextPhase(*module) : -1;
   if (first < 0 || !setTarget(*module, first, o).empty() ||
       failed(runPhases(*module, first, phaseIndex("memory"), request.plan)))

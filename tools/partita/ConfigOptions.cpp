@@ -184,7 +184,7 @@ OwningOpRef<ModuleOp> partita::tool::loadWithConfig(Session &session, const Conf
                                                     Plan &plan) {
   if (o.file.empty()) {
     if (!o.warmupSteps && !o.totalSteps)
-      return session.load(model, dims);
+      return session.load(model, dims, plan.get("input"));
     session.fail(StringRef(o.warmupSteps ? "--warmup-steps" : "--total-steps") +
                  ": has no effect without --config, whose scheduler it is for");
     return {};
@@ -207,7 +207,7 @@ OwningOpRef<ModuleOp> partita::tool::loadWithConfig(Session &session, const Conf
     return {};
   for (const auto &[name, size] : resolution.dims)
     dims.push_back(name + "=" + std::to_string(size));
-  if (!module && !(module = session.load(model, dims)))
+  if (!module && !(module = session.load(model, dims, plan.get("input"))))
     return {};
   attachDefaults(*module, resolution);
   return module;

@@ -117,7 +117,17 @@ static LogicalResult checkStaticShapes(ModuleOp module) {
   return success(!result.wasInterrupted());
 }
 
-OwningOpRef<ModuleOp> Session::load(StringRef path, ArrayRef<std::string> dims) {
+/// Of --input's roles those that leave nothing to a run's data. Wrong ones are the objective's to
+/// tell of.
+static void addFixedInputs(StringRef inputs, ImportOptions &options) {
+  for (StringRef binding : llvm::split(inputs, ',')) {
+    auto [name, role] = binding.rsplit('=');
+    if (role == "ones" || role == "zeros" || role == "positions")
+      options.fixedInputs.emplace_back(name, role);
+  }
+}
+
+OwningOpRef<ModuleOp> Session::load(StringRef path, ArrayRef<std::string> dims, StringRef inputs) {
   if (!isMlirFile(path)) {
     ImportOptions options;
     options.keepGoing = tellsAll;
@@ -126,6 +136,7 @@ OwningOpRef<ModuleOp> Session::load(StringRef path, ArrayRef<std::string> dims) 
         fail("--dim: " + problem);
         return {};
       }
+    addFixedInputs(inputs, options);
     FailureOr<OwningOpRef<ModuleOp>> module = importOnnx(path, options, mlirContext.get());
     return succeeded(module) ? std::move(*module) : OwningOpRef<ModuleOp>();
   }

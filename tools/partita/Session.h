@@ -31,8 +31,9 @@ public:
   void tellAllErrors() { tellsAll = true; }
 
   /// Reads MLIR (text or bytecode, by the file's beginning) or imports ONNX; `dims` are --dim's
-  /// "NAME=SIZE". Null after a message.
-  mlir::OwningOpRef<mlir::ModuleOp> load(llvm::StringRef path, llvm::ArrayRef<std::string> dims);
+  /// "NAME=SIZE", `inputs` --input's "NAME=ROLE,...". Null after a message.
+  mlir::OwningOpRef<mlir::ModuleOp> load(llvm::StringRef path, llvm::ArrayRef<std::string> dims,
+                                         llvm::StringRef inputs = {});
 
 private:
   std::string command;

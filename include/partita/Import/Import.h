@@ -34,6 +34,10 @@ struct ImportOptions {
   /// program. 0: as many as the model's files have bytes, or 64 masks of the largest of `dims` have
   /// elements, but at least 2^14 and at most 2^24.
   int64_t foldLimit = 0;
+  /// Inputs that are the same in every run, by name, with the role that says what they are: "ones",
+  /// "zeros" or "positions". What depends on these alone is computed during import; the argument
+  /// keeps its place and its role, and nothing reads it.
+  std::vector<std::pair<std::string, std::string>> fixedInputs;
   /// After a node that cannot be imported, go on: with those that do not need its results, and with
   /// what is wrong with the others whatever these are. So all that is wrong with a model is told,
   /// an error each.
