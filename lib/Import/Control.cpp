@@ -106,7 +106,7 @@ LogicalResult branch(Node &node) {
 }
 
 const OpRow controlRows[] = {
-    {"Identity", "", 1, anyLater, identity},
+    {"Identity", "", 1, anyLater, identity, /*takesSequences=*/true},
     {"Dropout", "", 7, anyLater, dropout},
     {"If", "", 1, anyLater, branch},
 };

@@ -74,6 +74,13 @@ Tensor *Importer::create(Value value) {
   return &tensor;
 }
 
+Tensor *Importer::createSequence(DType type, llvm::ArrayRef<Tensor *> parts) {
+  Tensor &tensor = tensors.emplace_back();
+  tensor.type = type;
+  tensor.sequence = std::make_shared<const llvm::SmallVector<Tensor *>>(parts);
+  return &tensor;
+}
+
 FailureOr<OwningOpRef<ModuleOp>> Importer::run() {
   const onnx::ModelProto &model = file.model();
   for (const onnx::FunctionProto &function : model.functions()) {
@@ -241,6 +248,9 @@ LogicalResult Importer::importOutput(const onnx::ValueInfoProto &output, const F
     return error() << "output " << quoted(output.name()) << " is not computed by any node";
   if (tensor->lost || failed(loadInitializer(*tensor)))
     return failure();
+  if (tensor->sequence)
+    return error() << "output " << quoted(output.name()) << " is a sequence of tensors, "
+                   << "which a program cannot return";
   const onnx::TensorShapeProto &declared = output.type().tensor_type().shape();
   bool fits = declared.dim_size() == static_cast<int>(tensor->shape.size());
   for (int i = 0; fits && i < declared.dim_size(); ++i)
@@ -332,6 +342,13 @@ LogicalResult Importer::importNode(const onnx::NodeProto &proto, Frame &frame) {
     return failure(); // told with all others that are missing
   if (!row)
     return node.error() << "is not supported in opset " << version;
+  for (const std::string &input : proto.input())
+    if (Tensor *tensor = frame.scope.find(input);
+        tensor && tensor->sequence && !row->takesSequences)
+      return node.error() << "its input " << quoted(input)
+                          << " is a sequence of tensors, expected one tensor";
+  if (behindLost && row->takesSequences)
+    return failure(); // stand-ins are no sequences
   if (behindLost) {
     tryStandIns(*row, proto, frame, version);
     return failure();

@@ -28,6 +28,8 @@ struct Tensor {
   bool isBuffer = false;                          // of an initializer: read, no parameter
   Tensor *copyOf = nullptr; // of an initializer: the table that it repeats (TiedWeights.h)
   bool copyTransposed = false;
+  /// A list of tensors of one element type, which only operators on sequences take.
+  std::shared_ptr<const llvm::SmallVector<Tensor *>> sequence;
   /// Of a node that failed, where the import keeps going: nothing is known of it, though `type` and
   /// `shape` may be what it probably has been.
   bool lost = false, isGuessed = false;
@@ -78,6 +80,7 @@ public:
 
   Tensor *create(HostTensor host);
   Tensor *create(mlir::Value value);
+  Tensor *createSequence(DType type, llvm::ArrayRef<Tensor *> parts);
   /// The tensor as a value of the program. Its type must be one that `tx` has.
   mlir::Value materialize(Tensor *tensor, mlir::Location loc);
 

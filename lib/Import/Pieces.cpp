@@ -1,17 +1,11 @@
 //===- Pieces.cpp - slicing, splitting, joining, repeating ------------------------------------===//
 
+#include "Pieces.h"
 #include "Lookup.h"
 
 using namespace mlir;
 
 namespace partita::importer {
-namespace {
-
-struct Piece {
-  Shape offsets, sizes, strides;
-  explicit Piece(llvm::ArrayRef<int64_t> shape)
-      : offsets(shape.size(), 0), sizes(shape), strides(shape.size(), 1) {}
-};
 
 FailureOr<Tensor *> takePiece(Node &node, Tensor *x, const Piece &piece) {
   if (x->host)
@@ -30,6 +24,8 @@ FailureOr<Tensor *> takePiece(Node &node, Tensor *x, const Piece &piece) {
     }
   return node.importer.create(node.slice(value, forward.offsets, forward.sizes, forward.strides));
 }
+
+namespace {
 
 /// One axis of ONNX's Slice: start:end:step, out-of-range values clamped. Unlike numpy's, a start
 /// before the first element is the first element even when stepping backwards.
@@ -92,6 +88,28 @@ LogicalResult slice(Node &node) {
   return failed(result) ? failure() : node.set(0, *result);
 }
 
+} // namespace
+
+Shape equalSizes(int64_t size, int64_t parts, int64_t each) {
+  Shape sizes;
+  for (int64_t i = 0; i < parts; ++i)
+    sizes.push_back(std::clamp<int64_t>(size - i * each, 0, each));
+  return sizes;
+}
+
+LogicalResult checkSizes(Node &node, int64_t size, llvm::ArrayRef<int64_t> sizes) {
+  std::optional<int64_t> sum = 0;
+  for (int64_t each : sizes)
+    sum = each < 0 || each > size ? std::nullopt : sum ? std::optional(*sum + each) : sum;
+  if (sum == size)
+    return success();
+  InFlightDiagnostic diagnostic = node.error() << "cannot split " << size << " into [";
+  llvm::interleaveComma(sizes, diagnostic);
+  return diagnostic << "]";
+}
+
+namespace {
+
 /// Sizes from attribute (before 13) or input; else equal parts, the last one smaller.
 LogicalResult splitSizes(Node &node, int64_t size, Shape &sizes) {
   int64_t parts = node.proto.output_size();
@@ -111,22 +129,11 @@ LogicalResult splitSizes(Node &node, int64_t size, Shape &sizes) {
   }
   if (parts < 1)
     return node.error() << "has no results";
-  if (sizes.empty()) {
-    int64_t each = (size + parts - 1) / parts;
-    for (int64_t i = 0; i < parts; ++i)
-      sizes.push_back(std::clamp<int64_t>(size - i * each, 0, each));
-  }
+  if (sizes.empty())
+    sizes = equalSizes(size, parts, (size + parts - 1) / parts);
   if (static_cast<int64_t>(sizes.size()) != parts)
     return node.error() << "has " << sizes.size() << " sizes for " << parts << " results";
-  std::optional<int64_t> sum = 0;
-  for (int64_t each : sizes)
-    sum = each < 0 || each > size ? std::nullopt : sum ? std::optional(*sum + each) : sum;
-  if (sum != size) {
-    InFlightDiagnostic diagnostic = node.error() << "cannot split " << size << " into [";
-    llvm::interleaveComma(sizes, diagnostic);
-    return diagnostic << "]";
-  }
-  return success();
+  return checkSizes(node, size, sizes);
 }
 
 LogicalResult split(Node &node) {
@@ -149,50 +156,65 @@ LogicalResult split(Node &node) {
   return success();
 }
 
-LogicalResult concat(Node &node) {
-  int64_t axis = 0;
-  if (failed(node.arity(1, anyLater)))
-    return failure();
-  if (!node.has("axis"))
-    return node.error() << "has no attribute 'axis'";
-  Tensor *first = node.input(0);
-  if (failed(node.attribute("axis", axis)) || failed(node.normalizeAxis(axis, first->shape.size())))
+} // namespace
+
+FailureOr<Tensor *> join(Node &node, llvm::ArrayRef<Tensor *> joined, int64_t axis) {
+  Tensor *first = joined[0];
+  if (failed(node.normalizeAxis(axis, first->shape.size())))
     return failure();
   llvm::SmallVector<Tensor *> parts;
   llvm::SmallVector<HostTensor> hosts;
   Shape shape(first->shape);
   shape[axis] = 0;
-  for (int64_t i = 0; i < node.inputCount(); ++i) {
-    Tensor *part = node.input(i);
-    if (!part)
-      return node.error() << "input " << i << " is missing";
+  for (Tensor *part : joined) {
     Shape expected(first->shape);
     if (part->shape.size() == expected.size())
       expected[axis] = part->shape[axis];
     if (part->type != first->type || part->shape != expected)
-      return node.error() << "cannot join " << typeText(*first) << " and " << typeText(*part)
-                          << " along dimension " << axis;
+      return FailureOr<Tensor *>(node.error() << "cannot join " << typeText(*first) << " and "
+                                              << typeText(*part) << " along dimension " << axis);
     shape[axis] += part->shape[axis];
     if (part->host)
       hosts.push_back(*part->host);
     parts.push_back(part);
   }
   if (!elementCount(shape))
-    return node.error() << "its result would have shape " << shapeText(shape)
-                        << ", which is too large";
+    return FailureOr<Tensor *>(node.error() << "its result would have shape " << shapeText(shape)
+                                            << ", which is too large");
   if (hosts.size() == parts.size())
     if (MaybeHost host = node.folder().concat(hosts, axis))
-      return node.set(0, *host);
+      return node.importer.create(*host);
   llvm::erase_if(parts, [](Tensor *part) { return *elementCount(part->shape) == 0; });
   if (parts.size() <= 1)
-    return node.set(0, parts.empty() ? first : parts[0]);
+    return parts.empty() ? first : parts[0];
   if (failed(node.emittable(parts)))
     return failure();
   llvm::SmallVector<Value> values;
   for (Tensor *part : parts)
     values.push_back(node.value(part));
   auto type = RankedTensorType::get(shape, mlirType(first->type, node.importer.context()));
-  return node.set(0, tx::ConcatOp::create(node.builder(), node.loc, type, values, axis));
+  return node.importer.create(
+      tx::ConcatOp::create(node.builder(), node.loc, type, values, axis).getResult());
+}
+
+namespace {
+
+LogicalResult concat(Node &node) {
+  int64_t axis = 0;
+  if (failed(node.arity(1, anyLater)))
+    return failure();
+  if (!node.has("axis"))
+    return node.error() << "has no attribute 'axis'";
+  llvm::SmallVector<Tensor *> parts;
+  for (int64_t i = 0; i < node.inputCount(); ++i) {
+    if (!node.input(i))
+      return node.error() << "input " << i << " is missing";
+    parts.push_back(node.input(i));
+  }
+  if (failed(node.attribute("axis", axis)))
+    return failure();
+  FailureOr<Tensor *> joined = join(node, parts, axis);
+  return failed(joined) ? failure() : node.set(0, *joined);
 }
 
 /// Tile repeats whole tensors: [n] -> [1, n] -> [r, n] -> [r n], for all dimensions at once.

@@ -17,7 +17,7 @@ static const llvm::StringMap<Rows> &registry() {
     llvm::StringMap<Rows> result;
     for (llvm::ArrayRef<OpRow> table :
          {elementwiseOps(), activationOps(),    logicOps(),  shapeOps(),    pieceOps(),
-             padOps(),           indexingOps(), countingOps(),
+          sequenceOps(),    padOps(),           indexingOps(), countingOps(),
           generatorOps(),   linearOps(),        einsumOps(), convOps(),     attentionOps(),
           microsoftOps(),   microsoftNormOps(), lossOps(),   normOps(),     reductionOps(),
           controlOps()})

@@ -25,6 +25,7 @@ struct OpRow {
   /// Versions of the opset for which the handler is right, both ends included.
   int64_t since, until;
   Handler handler;
+  bool takesSequences = false; ///< of tensors (Sequences.cpp)
 };
 
 /// The tables, each at the end of its file.
@@ -33,6 +34,7 @@ llvm::ArrayRef<OpRow> activationOps();    // Activations.cpp
 llvm::ArrayRef<OpRow> logicOps();         // Logic.cpp
 llvm::ArrayRef<OpRow> shapeOps();         // Shape.cpp
 llvm::ArrayRef<OpRow> pieceOps();         // Pieces.cpp
+llvm::ArrayRef<OpRow> sequenceOps();      // Sequences.cpp
 llvm::ArrayRef<OpRow> padOps();           // Pad.cpp
 llvm::ArrayRef<OpRow> indexingOps();      // Indexing.cpp
 llvm::ArrayRef<OpRow> countingOps();      // Counting.cpp
