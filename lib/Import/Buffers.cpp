@@ -104,6 +104,8 @@ bool takesConstant(const onnx::NodeProto &node, int operand) {
     });
     return (operand == 3 || operand == 4) && !training && node.output_size() == 1;
   }
+  if (op == "Resize" || op == "Upsample") // the region of interest and the scales
+    return operand == 1 || operand == 2;
   return (op == "RotaryEmbedding" && (operand == 1 || operand == 2)) ||
          ((op == "SoftmaxCrossEntropyLoss" || op == "NegativeLogLikelihoodLoss") && operand == 2);
 }

@@ -9,7 +9,7 @@
 //     computed from integers, which positions and masks are, or from positions that an exporter
 //     has written as floats: rows that count
 //   - what an operator takes as no parameter: weights of classes of a loss, cosines and sines of a
-//     rotary embedding, mean and variance of a batch normalization for inference
+//     rotary embedding, scales of a resize, mean and variance of a batch normalization for inference
 //   - biases of ALiBi that exporters have computed: they are added to scores of attention, whose
 //     softmax weighs the rows of a matrix, and every row, of a head or of a query of one, rises or
 //     falls evenly, as slope x (j - i), slope x j and slope x |j - i| do, but for what a mask in it

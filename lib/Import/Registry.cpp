@@ -17,7 +17,7 @@ static const llvm::StringMap<Rows> &registry() {
     llvm::StringMap<Rows> result;
     for (llvm::ArrayRef<OpRow> table :
          {elementwiseOps(), activationOps(),    logicOps(),  shapeOps(),    pieceOps(),
-          sequenceOps(),    padOps(),           indexingOps(), countingOps(),
+          sequenceOps(),    padOps(),           resizeOps(), indexingOps(), countingOps(),
           generatorOps(),   linearOps(),        einsumOps(), convOps(),     attentionOps(),
           microsoftOps(),   microsoftNormOps(), lossOps(),   normOps(),     reductionOps(),
           controlOps()})

@@ -36,6 +36,7 @@ llvm::ArrayRef<OpRow> shapeOps();         // Shape.cpp
 llvm::ArrayRef<OpRow> pieceOps();         // Pieces.cpp
 llvm::ArrayRef<OpRow> sequenceOps();      // Sequences.cpp
 llvm::ArrayRef<OpRow> padOps();           // Pad.cpp
+llvm::ArrayRef<OpRow> resizeOps();        // Resize.cpp
 llvm::ArrayRef<OpRow> indexingOps();      // Indexing.cpp
 llvm::ArrayRef<OpRow> countingOps();      // Counting.cpp
 llvm::ArrayRef<OpRow> generatorOps();     // Generators.cpp

@@ -321,7 +321,8 @@ operators, {len(cases)} in all: each is imported (inputs that determine shapes a
 precision by the interpreter and compiled for the CPU; the outputs of both are compared with those that ONNX gives, by
 ONNX's own tolerances. {total['passed']} pass in both ways, {total['refused']} are refused with a located message, {total['failed']} fail,
 {total['crashed']} crash or hang. Cases of random outputs are left out. Operators that no case of passes
-are listed at the end. Sequences and optional values are refused whole: a program's values are tensors, each of one shape.
+are listed at the end. Inputs and outputs that are sequences or optional are refused: those of a
+program are tensors, each of one shape. (Sequences inside of a model: test/Import/sequences.test.)
 
 `./check` runs all node tests that Debian has (onnx 1.12, opsets up to 17) in the interpreter, and up to four cases of each
 operator of this table as compiled programs too.
