@@ -9,6 +9,7 @@
 
 #include "Importer.h"
 #include "Devices.h"
+#include "FixedDims.h"
 #include "Node.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
@@ -24,7 +25,27 @@ FailureOr<OwningOpRef<ModuleOp>> importOnnx(llvm::StringRef path, const ImportOp
   auto file = importer::ModelFile::open(path, context);
   if (failed(file))
     return failure();
-  return importer::Importer(**file, options, context).run();
+  importer::Importer importer(**file, options, context);
+  if (options.keepGoing)
+    return importer.run();
+  // An error may be due to a dimension's size: it waits until that is known.
+  std::optional<std::pair<Location, std::string>> problem;
+  FailureOr<OwningOpRef<ModuleOp>> module = [&] {
+    ScopedDiagnosticHandler catcher(context, [&](Diagnostic &diagnostic) {
+      if (diagnostic.getSeverity() != DiagnosticSeverity::Error)
+        return failure(); // someone else's
+      if (!problem)
+        problem.emplace(diagnostic.getLocation(), diagnostic.str());
+      return success();
+    });
+    return importer.run();
+  }();
+  if (succeeded(module) || !problem)
+    return module;
+  emitError(problem->first) << problem->second
+                            << importer::explainFixedDims(**file, options, context,
+                                                          importer.whyFailed);
+  return failure();
 }
 
 namespace importer {
@@ -255,11 +276,14 @@ LogicalResult Importer::importOutput(const onnx::ValueInfoProto &output, const F
   bool fits = declared.dim_size() == static_cast<int>(tensor->shape.size());
   for (int i = 0; fits && i < declared.dim_size(); ++i)
     fits = !declared.dim(i).has_dim_value() || declared.dim(i).dim_value() == tensor->shape[i];
-  if (output.type().tensor_type().has_shape() && !fits)
+  if (output.type().tensor_type().has_shape() && !fits) {
+    for (const auto &dim : declared.dim())
+      if (dim.has_dim_value())
+        whyFailed.numbers.push_back(dim.dim_value());
+    whyFailed.shapesClash = true;
     return error() << "output " << quoted(output.name()) << " has shape "
-                   << shapeText(tensor->shape)
-                   << ", which is not what the model declares for it: was it exported with fixed "
-                      "sizes?";
+                   << shapeText(tensor->shape) << ", which is not what the model declares for it";
+  }
   if (!mlirType(tensor->type, context()))
     return error() << "output " << quoted(output.name()) << " has element type "
                    << dtypeName(tensor->type) << ", which is not supported";
@@ -276,8 +300,10 @@ LogicalResult Importer::importOutputs(const Frame &frame) {
   if (graph.output_size() == 0)
     return error() << "the graph has no outputs";
   for (const onnx::ValueInfoProto &output : graph.output()) {
-    if (succeeded(importOutput(output, frame, results, attributes)))
+    if (succeeded(importOutput(output, frame, results, attributes))) {
+      ++whyFailed.done;
       continue;
+    }
     if (!options.keepGoing)
       return failure();
     broken = true;
@@ -303,8 +329,10 @@ LogicalResult
 Importer::importNodes(const google::protobuf::RepeatedPtrField<onnx::NodeProto> &nodes,
                       Frame &frame) {
   for (const onnx::NodeProto &node : nodes) {
-    if (succeeded(importNode(node, frame)))
+    if (succeeded(importNode(node, frame))) {
+      ++whyFailed.done;
       continue;
+    }
     if (!options.keepGoing)
       return failure();
     broken = true;
@@ -370,10 +398,24 @@ static LogicalResult handle(const OpRow &row, Node &node) {
   return success();
 }
 
+void Importer::noteNumbers(const Tensor *tensor) {
+  constexpr int64_t mostInts = 8; // of a list of sizes
+  if (!tensor || tensor->sequence)
+    return;
+  llvm::append_range(whyFailed.numbers, tensor->shape);
+  if (tensor->host && !isFloat(tensor->type) && tensor->host->size() <= mostInts)
+    llvm::append_range(whyFailed.numbers, tensor->host->ints());
+}
+
 LogicalResult Importer::runNode(const OpRow &row, Node &node) {
-  if (!options.keepGoing)
-    return success(succeeded(handle(row, node)) && succeeded(node.checkAllRead()) &&
-                   succeeded(devices->annotate(node)));
+  if (!options.keepGoing) {
+    if (succeeded(handle(row, node)))
+      return success(succeeded(node.checkAllRead()) && succeeded(devices->annotate(node)));
+    if (whyFailed.numbers.empty()) // the innermost of nodes within nodes
+      for (int64_t i = 0; i < node.inputCount(); ++i)
+        noteNumbers(node.input(i));
+    return failure();
+  }
   // Results with a type are good enough for what comes behind.
   llvm::SmallVector<std::string> errors;
   LogicalResult result = catchErrors([&] { return handle(row, node); }, errors);

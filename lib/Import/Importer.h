@@ -112,6 +112,13 @@ public:
   /// Training-mode dropouts met so far.
   int64_t dropouts = 0;
   bool keepsGoing() const { return options.keepGoing; }
+  /// How far an import that has failed came.
+  struct Failure {
+    llvm::SmallVector<int64_t> numbers; // sizes and short lists of integers that it met there
+    int64_t done = 0;                   // nodes and outputs before
+    bool shapesClash = false;           // sizes that should be the same are not
+  };
+  Failure whyFailed;
 
 private:
   mlir::LogicalResult importInputs(Frame &frame);
@@ -132,6 +139,7 @@ private:
   mlir::LogicalResult catchErrors(llvm::function_ref<mlir::LogicalResult()> body,
                                   llvm::SmallVectorImpl<std::string> &errors);
   mlir::LogicalResult runNode(const OpRow &row, class Node &node);
+  void noteNumbers(const Tensor *tensor);
   void tryStandIns(const OpRow &row, const onnx::NodeProto &proto, Frame &frame, int64_t version);
   Tensor *standIn(size_t number);
   void noteProblem(const class Node &node, llvm::StringRef text);

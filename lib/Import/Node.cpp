@@ -331,6 +331,7 @@ LogicalResult Node::broadcastShape(llvm::ArrayRef<Tensor *> tensors, Shape &shap
       if (common == 1)
         common = dim;
       else if (dim != 1 && dim != common) {
+        importer.whyFailed.shapesClash = true;
         InFlightDiagnostic diagnostic = error() << "shapes do not broadcast: ";
         llvm::interleaveComma(tensors, diagnostic,
                               [&](Tensor *each) { diagnostic << shapeText(each->shape); });

@@ -44,8 +44,8 @@ LogicalResult reshapeError(Node &node, const Tensor &x, llvm::ArrayRef<int64_t> 
   diagnostic << "cannot reshape " << shapeText(x.shape) << " (" << *elementCount(x.shape)
              << " elements) to [";
   llvm::interleaveComma(wanted, diagnostic);
-  return diagnostic << "]; if these numbers are those that the model was exported with, it was "
-                       "traced with fixed sizes: export it with dynamic dimensions";
+  node.importer.whyFailed.shapesClash = true;
+  return diagnostic << "]";
 }
 
 /// 0 copies a dimension of x (unless allowzero), one -1 is what remains.

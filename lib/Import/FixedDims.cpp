@@ -1,0 +1,148 @@
+//===- FixedDims.cpp --------------------------------------------------------------------------===//
+
+#include "FixedDims.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+
+namespace partita::importer {
+namespace {
+
+using Dims = std::vector<std::pair<std::string, int64_t>>;
+
+class Prober {
+public:
+  Prober(ModelFile &file, const ImportOptions &options, MLIRContext *context)
+      : file(file), options(options), context(context) {}
+
+  /// The dimensions that are fixed, with the sizes that they are fixed at. Found one after the other,
+  /// or two at once: with its size the import comes further.
+  Dims find(const Importer::Failure &failure) {
+    Dims fixed;
+    for (Importer::Failure now = failure; fixed.size() < mostDims;) {
+      std::optional<Step> best = findStep(fixed, now, /*pairs=*/false);
+      if (!best)
+        best = findStep(fixed, now, /*pairs=*/true);
+      if (!best)
+        return {};
+      fixed = best->fixed;
+      now = best->failure;
+      if (best->complete)
+        return areFixed(fixed) ? fixed : Dims();
+    }
+    return {};
+  }
+
+private:
+  // An import that fails is fast, but a large model may fail late.
+  static constexpr int64_t mostTrials = 256, mostNodes = int64_t(1) << 17;
+  static constexpr size_t mostOfPairs = 8, mostDims = 4;
+  static constexpr int64_t mostSize = int64_t(1) << 20, mostFactored = 1 << 10;
+
+  struct Step {
+    Dims fixed;
+    bool complete = false;
+    Importer::Failure failure;
+  };
+
+  static llvm::SmallSetVector<int64_t, 16> sizesOf(const Importer::Failure &failure) {
+    llvm::SmallSetVector<int64_t, 16> sizes;
+    for (int64_t number : failure.numbers)
+      if (number >= 1 && number <= mostSize)
+        sizes.insert(number);
+    // A number may also be a product with the size, as [sequence, batch * heads, features] has it.
+    for (int64_t number : llvm::to_vector(sizes))
+      for (int64_t factor = 2; factor < number && number <= mostFactored; ++factor)
+        if (number % factor == 0)
+          sizes.insert(factor);
+    return sizes;
+  }
+
+  /// One more dimension fixed, or two, with which all is imported or else the most.
+  std::optional<Step> findStep(const Dims &fixed, const Importer::Failure &now, bool pairs) {
+    llvm::SmallSetVector<int64_t, 16> sizes = sizesOf(now);
+    llvm::ArrayRef<int64_t> few = sizes.getArrayRef();
+    if (pairs)
+      few = few.take_front(mostOfPairs);
+    llvm::SmallVector<std::string> names;
+    for (const auto &dim : options.dims)
+      if (llvm::none_of(fixed, [&](const auto &each) { return each.first == dim.first; }))
+        names.push_back(dim.first);
+    std::optional<Step> best;
+    auto consider = [&](Dims more) {
+      Step step = attempt(fixed, std::move(more));
+      if (!best || !best->complete)
+        if (step.complete || step.failure.done > (best ? best->failure.done : now.done))
+          best = std::move(step);
+    };
+    for (size_t first = 0; first < names.size(); ++first)
+      for (int64_t size : few) {
+        if (!pairs)
+          consider({{names[first], size}});
+        for (size_t second = first + 1; pairs && second < names.size(); ++second)
+          for (int64_t other : few)
+            consider({{names[first], size}, {names[second], other}});
+        if (best && best->complete)
+          return best;
+      }
+    return best;
+  }
+
+  Step attempt(Dims fixed, Dims more) {
+    fixed.insert(fixed.end(), more.begin(), more.end());
+    Step step{fixed, false, {}};
+    ImportOptions other = options;
+    for (const auto &[name, size] : fixed)
+      for (auto &[known, value] : other.dims)
+        if (known == name)
+          value = size;
+    if (++trials > mostTrials || nodes > mostNodes || other.dims == options.dims)
+      return step;
+    ScopedDiagnosticHandler silent(context, [](Diagnostic &) { return success(); });
+    Importer importer(file, other, context);
+    step.complete = succeeded(importer.run());
+    step.failure = importer.whyFailed;
+    nodes += step.failure.done;
+    return step;
+  }
+
+  /// A model that takes smaller or larger sizes too is not fixed at one: it has a largest. (One
+  /// broadcasts, and says nothing.)
+  bool areFixed(const Dims &dims) {
+    for (size_t i = 0; i < dims.size(); ++i)
+      for (int64_t by : {-1, 1}) {
+        Dims other = dims;
+        other[i].second += by;
+        if (other[i].second > 1 && attempt(other, {}).complete)
+          return false;
+      }
+    return true;
+  }
+
+  ModelFile &file;
+  const ImportOptions &options;
+  MLIRContext *context;
+  int64_t trials = 0, nodes = 0;
+};
+
+} // namespace
+
+std::string explainFixedDims(ModelFile &file, const ImportOptions &options, MLIRContext *context,
+                             const Importer::Failure &failure) {
+  Dims fixed = Prober(file, options, context).find(failure);
+  if (fixed.empty())
+    return failure.shapesClash
+               ? "; the model may have been traced with fixed sizes: export it with "
+                 "dynamo=True and dynamic_shapes"
+               : "";
+  std::string text, way;
+  for (const auto &[name, size] : fixed) {
+    text += (text.empty() ? "" : " and ") + quoted(name) + " at " + std::to_string(size);
+    way += (way.empty() ? "--dim " : " --dim ") + name + "=" + std::to_string(size);
+  }
+  return "; the export has fixed " + text + " (with " + way +
+         " the model can be imported): name the dimension in dynamic_axes or dynamic_shapes, and "
+         "where tracing keeps a number of it all the same, export with dynamo=True";
+}
+
+} // namespace partita::importer
