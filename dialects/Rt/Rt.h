@@ -68,7 +68,7 @@ CallArgument filling(const llvm::APFloat &mean, const llvm::APFloat &deviation);
 std::string numbered(mlir::Operation *op, llvm::StringRef attribute);
 /// `{file, offset, type}`; left out where there is no file.
 CallArgument source(mlir::StringAttr file, const std::string &offset, mlir::TypeAttr type,
-                    mlir::IntegerAttr varints);
+                    mlir::IntegerAttr varints, bool transposed);
 CallArgument orNull(mlir::Value value);
 /// `{0, 1}`; left out where there is none.
 CallArgument listing(llvm::ArrayRef<int64_t> numbers);

@@ -209,14 +209,17 @@ std::string argument::numbered(Operation *op, StringRef attribute) {
 }
 
 CallArgument argument::source(StringAttr file, const std::string &offset, TypeAttr type,
-                              IntegerAttr varints) {
+                              IntegerAttr varints, bool transposed) {
   if (!file)
     return "";
   std::string name;
   for (char c : stringLiteral(file.getValue())) // a brace means something in an argument's text
     name += c == '{' ? "\\173" : c == '}' ? "\\175" : std::string(1, c);
   return "{{" + name + ", " + offset + ", " + dtypeName(type.getValue()) +
-         (varints ? ", " + std::to_string(varints.getInt()) : "") + "}";
+         (varints      ? ", " + std::to_string(varints.getInt())
+          : transposed ? ", 0"
+                       : "") +
+         (transposed ? ", /*transposed=*/true" : "") + "}";
 }
 
 CallArgument argument::listing(ArrayRef<int64_t> numbers) {

@@ -301,10 +301,13 @@ def Rt_ColumnSumOp : Rt_Call<"column_sum", "columnSum",
 
 class Rt_Initial<string mnemonic, string callee> : Rt_Call<mnemonic, callee,
     ["\"rank\"", "numbered(getOperation(), \"index\")", "getDst()", "filling(getMean(), getDeviation())",
-     "source(getFileAttr(), numbered(getOperation(), \"offset\"), getElementAttr(), getVarintsAttr())"], [], "0", ["index", "offset"]> {
-  let description = "Numbers around `mean`, or what stands in the model's file at `offset`, as `element` or as `varints` bytes of its bits.";
+     "source(getFileAttr(), numbered(getOperation(), \"offset\"), getElementAttr(), getVarintsAttr(), getTransposed())"], [], "0", ["index", "offset"]> {
+  let description = [{
+    Numbers around `mean`, or what stands in the model's file at `offset`, as `element` or as `varints` bytes of its bits;
+    `transposed`: the file holds the matrix's transpose.
+  }];
   let arguments = (ins B:$dst, I64Attr:$index, F64Attr:$mean, F64Attr:$deviation, OptionalAttr<StrAttr>:$file,
-                       OptionalAttr<I64Attr>:$offset, OptionalAttr<TypeAttr>:$element, OptionalAttr<I64Attr>:$varints);
+                       OptionalAttr<I64Attr>:$offset, OptionalAttr<TypeAttr>:$element, OptionalAttr<I64Attr>:$varints, UnitAttr:$transposed);
 }
 def Rt_InitialValueOp : Rt_Initial<"initial_value", "initialValue"> {
   let summary = "this rank's piece of parameter number `index`'s initial value, as --init chooses";

@@ -1,7 +1,7 @@
 //===- InitialValues.cpp - the values that parameters start with ------------------------------===//
 
 #include "partita/Interp/InitialValues.h"
-#include "dialects/Train/Train.h"
+#include "dialects/Train/Tensors.h"
 #include "lib/Import/ExternalData.h"
 #include "partita/Interp/Interpreter.h"
 #include "partita/Interp/Random.h"
@@ -39,6 +39,14 @@ static bool decodeAll(train::InitialAttr initial, const char *bytes, Tensor &val
   return reader.atEnd();
 }
 
+/// The matrix whose transpose these numbers are.
+static void transpose(Tensor &value, int64_t rows, int64_t columns) {
+  auto stored = value.reals;
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t column = 0; column < columns; ++column)
+      value.reals[row * columns + column] = stored[column * rows + row];
+}
+
 static FailureOr<Tensor> readFile(train::ParameterOp parameter, train::InitialAttr initial,
                                   StringRef folder) {
   Tensor value(cast<RankedTensorType>(parameter.getType()));
@@ -71,6 +79,12 @@ static FailureOr<Tensor> readFile(train::ParameterOp parameter, train::InitialAt
   if (!decodeAll(initial, (*buffer)->getBufferStart(), value))
     return parameter.emitError() << "has not the " << value.size() << " values of its type in '"
                                  << initial.getFile().getValue() << "'";
+  auto type = cast<RankedTensorType>(parameter.getType());
+  bool isTransposed = train::isStoredTransposed(parameter);
+  if (isTransposed && type.getRank() != 2)
+    return parameter.emitError() << "is stored transposed, but is no matrix: " << type;
+  if (isTransposed)
+    transpose(value, type.getDimSize(0), type.getDimSize(1));
   return value;
 }
 

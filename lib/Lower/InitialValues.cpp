@@ -6,7 +6,7 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
-#include "dialects/Train/Train.h"
+#include "dialects/Train/Tensors.h"
 #include "partita/Lower/Lowering.h"
 
 using namespace mlir;
@@ -45,6 +45,9 @@ private:
       return parameter.emitOpError() << "has no `fill` that says how to make a value from a seed; "
                                         "run assign-fill first";
     train::InitialAttr initial = parameter.getInitialAttr();
+    if (auto type = cast<RankedTensorType>(parameter.getType());
+        initial && train::isStoredTransposed(parameter) && type.getRank() != 2)
+      return parameter.emitOpError() << "is stored transposed, but is no matrix: " << type;
     Builder &b = l.builder;
     l.create<Call>(l.result(0), index, fill.getMeanValue(), fill.getStdValue(),
                    initial ? initial.getFile() : StringAttr(),
@@ -53,7 +56,8 @@ private:
                    initial ? TypeAttr::get(initial.getElement()) : TypeAttr(),
                    initial && initial.getVarints()
                        ? b.getI64IntegerAttr(static_cast<int64_t>(initial.getBytes()))
-                       : IntegerAttr());
+                       : IntegerAttr(),
+                   /*transposed=*/initial && train::isStoredTransposed(parameter));
     return success();
   }
 };

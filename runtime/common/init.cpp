@@ -182,6 +182,8 @@ void fillFromModel(const Rank &rank, const Parameter &parameter, Values<T> value
          (long long)file.size());
   if (source.varints)
     return fillFromVarints(rank, parameter, values, file.data() + source.offset, source);
+  if (source.transposed)
+    return fillTransposed(rank, parameter, values, file.data() + source.offset, source.dtype);
   fillFromBytes(rank, parameter, values, file.data() + source.offset, source.dtype);
 }
 

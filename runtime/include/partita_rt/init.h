@@ -43,6 +43,7 @@ struct FileSource {
   DType dtype = DType::Float32; ///< Float32, Float64, Float16, BFloat16
   /// Not 0: the elements' bits are varints (varints.h), so many bytes in all.
   int64_t varints = 0;
+  bool transposed = false; ///< the file holds the transpose of the matrix
 };
 
 /// Emitted `init` calls it for each parameter: writes this rank's piece of parameter number `index`

@@ -1,0 +1,79 @@
+//===- Tensors.h - which tensors of the model's file hold a parameter ---------------*- C++ -*-===//
+//
+// Exporters fold constants: the file may hold a parameter transposed, sliced or several times, under
+// names that they have made. The attribute `train.tensors` of a parameter lists these tensors, the
+// one that `initial` names first: an array of dictionaries
+//
+//   name        the tensor's
+//   transposed  it is the transpose of the parameter, a matrix, or of the slice
+//   reshaped    it has the same elements in another shape
+//   slice       array<i64: dimension, begin, size>: it is this part of the parameter
+//
+// Without the attribute there is one, of the parameter's name, as it is. Import and --tie create it;
+// export writes trained values to all of them.
+//
+//===----------------------------------------------------------------------------------------===//
+#ifndef PARTITA_DIALECTS_TRAIN_TENSORS_H
+#define PARTITA_DIALECTS_TRAIN_TENSORS_H
+
+#include "dialects/Train/Train.h"
+
+namespace partita::train {
+
+constexpr llvm::StringLiteral kTensors = "train.tensors";
+/// On the module: what import had to guess, and training depends on. An array of dictionaries:
+/// `text`, a sentence, and `tensors`, the names that it is about.
+constexpr llvm::StringLiteral kNotes = "train.notes";
+
+struct StoredTensor {
+  std::string name;
+  bool transposed = false, reshaped = false;
+  llvm::SmallVector<int64_t, 3> slice; ///< empty or dimension, begin, size
+};
+
+inline mlir::ArrayAttr toAttribute(llvm::ArrayRef<StoredTensor> tensors,
+                                   mlir::MLIRContext *context) {
+  mlir::Builder b(context);
+  llvm::SmallVector<mlir::Attribute> entries;
+  for (const StoredTensor &tensor : tensors) {
+    llvm::SmallVector<mlir::NamedAttribute> entry{
+        b.getNamedAttr("name", b.getStringAttr(tensor.name))};
+    if (tensor.reshaped)
+      entry.push_back(b.getNamedAttr("reshaped", b.getUnitAttr()));
+    if (!tensor.slice.empty())
+      entry.push_back(b.getNamedAttr("slice", b.getDenseI64ArrayAttr(tensor.slice)));
+    if (tensor.transposed)
+      entry.push_back(b.getNamedAttr("transposed", b.getUnitAttr()));
+    entries.push_back(b.getDictionaryAttr(entry));
+  }
+  return b.getArrayAttr(entries);
+}
+
+/// The tensors of a parameter, the one that `initial` names first. What has not the form above is
+/// left out: the attribute may come from any text.
+inline llvm::SmallVector<StoredTensor> tensorsOf(ParameterOp parameter) {
+  llvm::SmallVector<StoredTensor> tensors;
+  auto entries = parameter->getAttrOfType<mlir::ArrayAttr>(kTensors);
+  for (mlir::Attribute each : entries ? entries.getValue() : llvm::ArrayRef<mlir::Attribute>()) {
+    auto entry = llvm::dyn_cast<mlir::DictionaryAttr>(each);
+    auto name = entry ? entry.getAs<mlir::StringAttr>("name") : mlir::StringAttr();
+    if (!name)
+      continue;
+    auto slice = entry.getAs<mlir::DenseI64ArrayAttr>("slice");
+    tensors.push_back({name.str(), bool(entry.get("transposed")), bool(entry.get("reshaped")), {}});
+    if (slice && slice.size() == 3)
+      tensors.back().slice.assign(slice.asArrayRef().begin(), slice.asArrayRef().end());
+  }
+  if (tensors.empty())
+    tensors.push_back({parameter.getModelName().str(), false, false, {}});
+  return tensors;
+}
+
+/// Does the file hold the transpose of the parameter where `initial` says?
+inline bool isStoredTransposed(ParameterOp parameter) {
+  return tensorsOf(parameter).front().transposed;
+}
+
+} // namespace partita::train
+
+#endif // PARTITA_DIALECTS_TRAIN_TENSORS_H
