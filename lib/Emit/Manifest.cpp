@@ -3,7 +3,7 @@
 #include "dialects/Par/Placement.h"
 #include "dialects/Rt/Names.h"
 #include "dialects/Rt/Rt.h"
-#include "dialects/Train/Train.h"
+#include "dialects/Train/Tensors.h"
 #include "lib/Emit/Tables.h"
 #include "partita/Analysis/Collectives.h"
 #include "partita/Analysis/Flops.h"
@@ -96,6 +96,32 @@ json::Array reasonsOf(ModuleOp module) {
   return result;
 }
 
+/// The tensors of the model's file that hold the parameter.
+json::Array storedTensors(train::ParameterOp parameter) {
+  json::Array result;
+  for (const train::StoredTensor &tensor : train::tensorsOf(parameter)) {
+    json::Object entry{{"name", utf8(tensor.name)}};
+    if (tensor.transposed)
+      entry["transposed"] = true;
+    if (tensor.reshaped)
+      entry["reshaped"] = true;
+    if (!tensor.slice.empty())
+      entry["slice"] = shapeOf(tensor.slice);
+    result.push_back(std::move(entry));
+  }
+  return result;
+}
+
+/// What import had to guess.
+json::Array notesOf(ModuleOp module) {
+  json::Array result;
+  auto notes = module->getAttrOfType<ArrayAttr>(train::kNotes);
+  for (Attribute each : notes ? notes.getValue() : ArrayRef<Attribute>())
+    if (auto note = dyn_cast<DictionaryAttr>(each))
+      result.push_back(utf8(string(note, "text")));
+  return result;
+}
+
 json::Array parametersOf(ModuleOp module) {
   json::Array result;
   for (auto parameter : module.getOps<train::ParameterOp>()) {
@@ -106,6 +132,7 @@ json::Array parametersOf(ModuleOp module) {
                      {"shape", shapeOf(cast<RankedTensorType>(parameter.getType()).getShape())},
                      {"local", shapeOf(local.getShape())},
                      {"placement", placementText(local)},
+                     {"tensors", storedTensors(parameter)},
                      {"bytes", local.getNumElements() * rt::elementBytes(local.getElementType())}});
   }
   return result;
@@ -156,6 +183,7 @@ LogicalResult partita::printManifest(ModuleOp module, const EmitOptions &options
                         {"inputs", inputsOf(program)},
                         {"files", filesOf(module)},
                         {"parameters", parametersOf(module)},
+                        {"notes", notesOf(module)},
                         {"collectives", collectivesOf(program, mesh)},
                         {"transfers", json::Object{{"to_host", number(program, "to_host")},
                                                    {"to_device", number(program, "to_device")}}},

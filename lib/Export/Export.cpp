@@ -14,17 +14,16 @@
 //===------------------------------------------------------------------------------------------------===//
 
 #include "partita/Export/Export.h"
-#include "lib/Export/Safetensors.h"
+#include "lib/Export/StoredValues.h"
 #include "lib/Export/Wire.h"
 #include "lib/Import/ExternalData.h"
+#include "lib/Import/ModelFile.h"
 #include "lib/Import/TiedWeights.h"
 #include "partita/Export/DevicePlan.h"
 #include "partita/Support/WriteFile.h"
-#include "llvm/ADT/APFloat.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
-#include "llvm/Support/Endian.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/Path.h"
@@ -41,18 +40,6 @@ constexpr uint64_t kAlignment = 64;       // of a tensor in the data file: reade
 constexpr uint64_t kMostInline = INT_MAX; // a protobuf message has fewer than 2 GB
 constexpr uint64_t kPlanVersion = 11;     // the first of ONNX's IR with sharding annotations
 
-/// The stored types that a float parameter can have, by ONNX's number.
-struct FloatType {
-  int number;
-  const char *name;
-  uint64_t width;
-  const fltSemantics &(*semantics)();
-};
-const FloatType kFloats[] = {{1, "float32", 4, &APFloat::IEEEsingle},
-                             {10, "float16", 2, &APFloat::IEEEhalf},
-                             {11, "float64", 8, &APFloat::IEEEdouble},
-                             {16, "bfloat16", 2, &APFloat::BFloat}};
-
 struct Tensor {
   std::string name;
   SmallVector<int64_t> dims;
@@ -64,11 +51,13 @@ struct Tensor {
   bool hasLength = false;
 
   const WeightTensor *weights = nullptr; // of a parameter
-  bool transposed = false;               // the weights are the transposed values
+  ExportTensor part;                     // what of them it holds
   const FloatType *stored = nullptr;
   uint64_t newOffset = 0; // in the new data file
   bool toFile = false;
-  uint64_t bytes() const { return weights ? weights->size / 4 * stored->width : length; }
+  uint64_t bytes() const {
+    return weights ? countElements(*weights, part) * stored->width : length;
+  }
 };
 
 /// A stretch of the graph: bytes of the old file, or an initializer.
@@ -89,7 +78,8 @@ private:
   std::string readModelField(const wire::Field &field);
   StringRef keep(std::string bytes) { return rewritten.emplace_back(std::move(bytes)); }
   std::string assign();
-  std::string assignCopies();
+  std::string assignTo(Tensor &tensor, const std::string &parameter, const ExportTensor &part);
+  std::string assignTableCopies();
   std::string place();
   std::string messageOf(const Tensor &tensor) const;
   std::string writeData();
@@ -100,7 +90,6 @@ private:
   const ExportRequest &request;
   std::unique_ptr<MemoryBuffer> model;
   std::unique_ptr<WeightFile> weights;
-  StringSet<> parameters;
   std::vector<Piece> before, graph, after; // `graph` is the inside of field 7
   std::vector<Tensor> tensors;
   std::deque<std::string> rewritten; // nodes and fields of the model with annotations
@@ -200,56 +189,75 @@ std::string Exporter::readGraph(StringRef message) {
   });
 }
 
-/// Gives every parameter its weights; each must be in the model once and fit.
-std::string Exporter::assign() {
-  StringSet<> seen;
-  for (Tensor &tensor : tensors) {
-    std::string name = importer::symbolName(tensor.name);
-    if (!parameters.contains(name))
-      continue;
-    std::string about = request.model + ": parameter '" + name + "'";
-    if (!seen.insert(name).second)
-      return about + " is there twice";
-    if (!weights)
-      continue;
-    std::string trained = name;
-    tensor.weights = weights->find(name);
-    if (!tensor.weights)
-      return about + " is not in " + request.weights;
-    // What a 16-bit program trains is the master of its parameter.
-    if (auto *master = weights->find(name + ".master");
-        master && tensor.weights->dtype != "F32" && master->dtype == "F32") {
-      tensor.weights = master;
-      trained += ".master";
-    }
-    if (tensor.weights->dtype != "F32")
-      return about + " is of type " + tensor.weights->dtype + " in " + request.weights +
-             ", not F32, and there is no master of it";
-    auto sizes = [](ArrayRef<int64_t> shape) {
-      return "[" + join(map_range(shape, [](int64_t d) { return std::to_string(d); }), ", ") + "]";
-    };
-    if (std::string damage = weights->damageOf(trained); !damage.empty())
-      return damage;
-    if (tensor.weights->shape != tensor.dims)
-      return about + " has shape " + sizes(tensor.dims) + ", its trained value in " +
-             request.weights + " has " + sizes(tensor.weights->shape);
-    for (const FloatType &type : kFloats)
-      if (type.number == tensor.type)
-        tensor.stored = &type;
-    if (!tensor.stored)
-      return about + " has ONNX's element type " + std::to_string(tensor.type) +
-             ", which holds no trained value";
+static std::string sizes(ArrayRef<int64_t> shape) {
+  return "[" + join(map_range(shape, [](int64_t d) { return std::to_string(d); }), ", ") + "]";
+}
+
+/// Gives a tensor the weights of its parameter, which must be there and fit.
+std::string Exporter::assignTo(Tensor &tensor, const std::string &parameter,
+                               const ExportTensor &part) {
+  std::string about = request.model + ": parameter '" + parameter + "'";
+  tensor.part = part;
+  tensor.weights = weights->find(parameter);
+  if (!tensor.weights)
+    return about + " is not in " + request.weights;
+  // What a 16-bit program trains is the master of its parameter.
+  std::string trained = parameter;
+  if (auto *master = weights->find(parameter + ".master");
+      master && tensor.weights->dtype != "F32" && master->dtype == "F32") {
+    tensor.weights = master;
+    trained += ".master";
   }
-  for (const std::string &name : request.parameters)
-    if (!seen.contains(name))
-      return request.model + ": has no initializer '" + name +
-             "'; is it the model that the program was compiled from?";
+  if (tensor.weights->dtype != "F32")
+    return about + " is of type " + tensor.weights->dtype + " in " + request.weights +
+           ", not F32, and there is no master of it";
+  if (std::string damage = weights->damageOf(trained); !damage.empty())
+    return damage;
+  if (!fits(tensor.weights->shape, part, tensor.dims))
+    return about + " has shape " + sizes(tensor.dims) + ", its trained value in " +
+           request.weights + " has " + sizes(tensor.weights->shape);
+  tensor.stored = floatType(tensor.type);
+  if (!tensor.stored)
+    return about + " has ONNX's element type " + std::to_string(tensor.type) +
+           ", which holds no trained value";
   return {};
 }
 
-/// The import took an embedding table that the file holds twice for one parameter: its copy gets
-/// the trained values too.
-std::string Exporter::assignCopies() {
+/// Gives all tensors of all parameters their weights; each must be in the model once.
+std::string Exporter::assign() {
+  StringMap<Tensor *> byName;
+  StringSet<> twice;
+  for (Tensor &tensor : tensors) {
+    std::string name = importer::symbolName(tensor.name);
+    if (!byName.try_emplace(name, &tensor).second)
+      twice.insert(name);
+  }
+  bool listsTensors = false;
+  for (const ExportParameter &parameter : request.parameters) {
+    SmallVector<ExportTensor> parts(parameter.tensors.begin(), parameter.tensors.end());
+    listsTensors |= !parts.empty();
+    if (parts.empty())
+      parts.push_back({parameter.name});
+    for (const ExportTensor &part : parts) {
+      Tensor *tensor = byName.lookup(part.name);
+      if (!tensor)
+        return request.model + ": has no initializer '" + part.name +
+               "'; is it the model that the program was compiled from?";
+      if (twice.contains(part.name))
+        return request.model + ": parameter '" + part.name + "' is there twice";
+      if (!weights)
+        continue;
+      std::string problem = assignTo(*tensor, parameter.name, part);
+      if (!problem.empty())
+        return problem;
+    }
+  }
+  return listsTensors ? "" : assignTableCopies();
+}
+
+/// Of a program whose manifest does not list tensors: an embedding table that the file holds twice
+/// is one parameter, and its copy gets the trained values too.
+std::string Exporter::assignTableCopies() {
   if (!weights)
     return {};
   mlir::MLIRContext context(mlir::MLIRContext::Threading::DISABLED);
@@ -265,11 +273,11 @@ std::string Exporter::assignCopies() {
     byName[tensor.name] = &tensor;
   for (const importer::WeightCopy &copy : importer::findCopies(**file)) {
     Tensor *table = byName.lookup(copy.table), *tensor = byName.lookup(copy.name);
-    if (parameters.contains(importer::symbolName(copy.name)) || !table->weights)
+    if (tensor->weights || !table->weights)
       continue;
     tensor->weights = table->weights;
     tensor->stored = table->stored;
-    tensor->transposed = copy.transposed;
+    tensor->part = {copy.name, copy.transposed};
   }
   return {};
 }
@@ -315,32 +323,6 @@ std::string Exporter::messageOf(const Tensor &tensor) const {
   return out;
 }
 
-/// The weights in the type that the file declares, rounded to nearest even.
-static void writeWeights(const Tensor &tensor, raw_ostream &os) {
-  std::string storage;
-  StringRef bytes = tensor.weights->read(storage);
-  if (tensor.stored->number == 1 && !tensor.transposed) {
-    os << bytes;
-    return;
-  }
-  uint64_t count = bytes.size() / 4;
-  uint64_t rows = tensor.transposed ? tensor.weights->shape[0] : 1, columns = count / rows;
-  for (uint64_t i = 0; i < count; ++i) {
-    const char *from = bytes.data() + (i % rows * columns + i / rows) * 4;
-    if (tensor.stored->number == 1) {
-      os.write(from, 4);
-      continue;
-    }
-    APFloat value(APFloat::IEEEsingle(), APInt(32, support::endian::read32le(from)));
-    bool lost;
-    value.convert(tensor.stored->semantics(), APFloat::rmNearestTiesToEven, &lost);
-    uint64_t bits = value.bitcastToAPInt().getZExtValue();
-    char little[8];
-    support::endian::write64le(little, bits);
-    os.write(little, tensor.stored->width);
-  }
-}
-
 std::string Exporter::copyExternal(const Tensor &tensor, raw_ostream &os) {
   std::string about = request.model + ": external tensor '" + tensor.name + "': ";
   StringRef folder = sys::path::parent_path(request.model);
@@ -376,7 +358,7 @@ std::string Exporter::writeData() {
         continue;
       os.write_zeros(tensor.newOffset - at);
       if (tensor.weights)
-        writeWeights(tensor, os);
+        writeValues(*tensor.weights, tensor.part, *tensor.stored, os);
       else if (std::string problem = copyExternal(tensor, os); !problem.empty())
         return problem;
       at = tensor.newOffset + tensor.bytes();
@@ -419,7 +401,8 @@ std::string Exporter::writeModel() {
       }
       os << messages[piece.tensor];
       if (!tensors[piece.tensor].toFile)
-        writeWeights(tensors[piece.tensor], os);
+        writeValues(*tensors[piece.tensor].weights, tensors[piece.tensor].part,
+                    *tensors[piece.tensor].stored, os);
     }
     for (const Piece &piece : after)
       os << piece.copied;
@@ -454,8 +437,6 @@ std::string Exporter::readModelField(const wire::Field &field) {
 }
 
 std::string Exporter::run() {
-  for (const std::string &name : request.parameters)
-    parameters.insert(name);
   auto buffer =
       MemoryBuffer::getFile(request.model, /*IsText=*/false, /*RequiresNullTerminator=*/false);
   if (!buffer)
@@ -480,7 +461,7 @@ std::string Exporter::run() {
     wire::putBytes(configuration, 26, request.plan->describe());
     after.push_back({keep(std::move(configuration))});
   }
-  for (auto step : {&Exporter::assign, &Exporter::assignCopies, &Exporter::place})
+  for (auto step : {&Exporter::assign, &Exporter::place})
     if (problem = (this->*step)(); !problem.empty())
       return problem;
   if (anyToFile)

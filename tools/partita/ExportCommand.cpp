@@ -46,6 +46,46 @@ forEachParameter(const json::Object &manifest,
   return {};
 }
 
+/// The tensors of the model that hold a parameter; none where the manifest does not list them.
+static std::string readTensors(const json::Object &parameter, std::vector<ExportTensor> &tensors) {
+  const json::Array *entries = parameter.getArray("tensors");
+  for (const json::Value &value : entries ? *entries : json::Array()) {
+    const json::Object *entry = value.getAsObject();
+    std::optional<StringRef> name = entry ? entry->getString("name") : std::nullopt;
+    if (!name)
+      return "manifest.json: a tensor of a parameter has no name";
+    ExportTensor tensor{name->str(), entry->getBoolean("transposed").value_or(false),
+                        entry->getBoolean("reshaped").value_or(false)};
+    if (const json::Array *slice = entry->getArray("slice")) {
+      SmallVector<int64_t> numbers;
+      for (const json::Value &number : *slice)
+        numbers.push_back(number.getAsInteger().value_or(-1));
+      if (numbers.size() != 3 || llvm::any_of(numbers, [](int64_t n) { return n < 0; }))
+        return ("manifest.json: tensor '" + *name + "' is no slice of three numbers").str();
+      tensor.dim = numbers[0], tensor.begin = numbers[1], tensor.size = numbers[2];
+    }
+    tensors.push_back(std::move(tensor));
+  }
+  return {};
+}
+
+/// Says of each tensor of a parameter how it is kept, as far as it has the parameter's dimensions.
+static void addToPlan(DevicePlan &plan, const ExportParameter &parameter,
+                      const par::Layout &layout) {
+  if (parameter.tensors.empty())
+    return plan.add(parameter.name, layout);
+  for (const ExportTensor &tensor : parameter.tensors) {
+    if (tensor.dim >= 0 || tensor.reshaped || (tensor.transposed && layout.splits.size() != 2))
+      continue; // a node that reads a slice says nothing of the whole
+    par::Layout own = layout;
+    if (tensor.transposed) {
+      std::swap(own.shape[0], own.shape[1]);
+      std::swap(own.splits[0], own.splits[1]);
+    }
+    plan.add(tensor.name, own);
+  }
+}
+
 static par::MeshAttr readMesh(const json::Object &manifest, mlir::MLIRContext *context) {
   SmallVector<mlir::StringAttr> axes;
   SmallVector<int64_t> sizes;
@@ -98,8 +138,10 @@ static std::unique_ptr<DevicePlan> readPlan(const json::Object &manifest,
               "of a program compiled with --shard '" +
               name + "=replicated'")
           .str();
-    plan->add(name, *layout);
-    return std::string();
+    ExportParameter named{name.str(), {}};
+    std::string wrong = readTensors(parameter, named.tensors);
+    addToPlan(*plan, named, *layout);
+    return wrong;
   });
   return problem.empty() ? std::move(plan) : nullptr;
 }
@@ -157,10 +199,9 @@ int partita::tool::exportMain(Arguments arguments) {
   std::optional<json::Object> manifest = readManifest(folder, problem);
   if (!manifest)
     return fail("export", problem);
-  std::vector<std::string> names;
-  problem = forEachParameter(*manifest, [&](StringRef name, const json::Object &) {
-    names.push_back(name.str());
-    return std::string();
+  std::vector<ExportParameter> parameters;
+  problem = forEachParameter(*manifest, [&](StringRef name, const json::Object &parameter) {
+    return readTensors(parameter, parameters.emplace_back(ExportParameter{name.str(), {}}).tensors);
   });
   if (!problem.empty())
     return fail("export", problem);
@@ -178,7 +219,7 @@ int partita::tool::exportMain(Arguments arguments) {
     request.weights = weightsFile(checkpoint);
   if (problem = checkOutputs(request, folder, *manifest); !problem.empty())
     return fail("export", problem);
-  request.parameters = names;
+  request.parameters = parameters;
   request.plan = plan.get();
   std::string note;
   request.note = &note;
@@ -190,7 +231,8 @@ int partita::tool::exportMain(Arguments arguments) {
   if (checkpoint.empty())
     outs() << "the graph of " << model;
   else
-    outs() << names.size() << " parameters of " << request.weights << " in the graph of " << model;
+    outs() << parameters.size() << " parameters of " << request.weights << " in the graph of "
+           << model;
   if (plan)
     outs() << "; how tensors are split stands there as device configuration '" << plan->name()
            << "'";

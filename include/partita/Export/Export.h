@@ -1,7 +1,7 @@
 //===- Export.h - trained weights and the plan back into the ONNX file --------------*- C++ -*-===//
 //
 // The graph that comes out is byte for byte the one that came in: only the values of the
-// parameters' initializers are others, each in the type that the file declares for it, and the
+// parameters' initializers, and of all tensors that hold them again, are others, each in the type that the file declares for it, and the
 // nodes that read them may say how they are split (DevicePlan.h). The file is
 // patched in its wire format, streaming: neither the model nor the weights are ever held in memory.
 //
@@ -12,10 +12,24 @@
 
 #include "llvm/ADT/ArrayRef.h"
 #include <string>
+#include <vector>
 
 namespace partita {
 
 class DevicePlan;
+
+/// A tensor of the model that holds a parameter: all of it in one shape or another, or the slice of
+/// `size` elements of dimension `dim` from `begin` on (-1: no slice), or the transpose of that.
+struct ExportTensor {
+  std::string name;
+  bool transposed = false, reshaped = false;
+  int64_t dim = -1, begin = 0, size = 0;
+};
+
+struct ExportParameter {
+  std::string name;                  ///< in the weights
+  std::vector<ExportTensor> tensors; ///< in the model; none: one of the parameter's name
+};
 
 struct ExportRequest {
   std::string model;   ///< the ONNX file that was compiled
@@ -23,7 +37,7 @@ struct ExportRequest {
                        ///< values stay
   std::string output; ///< the ONNX file to write; weights that were outside the model, or that make
                       ///< it larger than 2 GB, go to `output`.data
-  llvm::ArrayRef<std::string> parameters; ///< each must be in both files
+  llvm::ArrayRef<ExportParameter> parameters; ///< each must be in both files
   const DevicePlan *plan = nullptr;       ///< written as sharding annotations when there is one
   std::string *note = nullptr; ///< what the user should know of the weights' file, if anything
 };
