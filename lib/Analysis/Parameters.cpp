@@ -1,6 +1,7 @@
 //===- Parameters.cpp - parameters by the names that a user gives -----------------------------===//
 
 #include "partita/Analysis/Parameters.h"
+#include "dialects/Train/Tensors.h"
 #include "partita/Support/NearestNames.h"
 #include "llvm/Support/GlobPattern.h"
 
@@ -21,7 +22,9 @@ analysis::parametersNamed(ModuleOp module, ArrayRef<std::string> patterns, Strin
     SmallVector<StringRef> names;
     for (auto parameter : module.getOps<train::ParameterOp>()) {
       names.push_back(parameter.getModelName());
-      if (glob->match(parameter.getModelName()))
+      if (glob->match(parameter.getModelName()) ||
+          llvm::any_of(train::tensorsOf(parameter),
+                       [&](const train::StoredTensor &each) { return glob->match(each.name); }))
         any = true, result.insert(parameter);
     }
     if (!any)

@@ -3,6 +3,8 @@
 
 #include "Devices.h"
 #include "Node.h"
+#include "dialects/Train/Tensors.h"
+#include "dialects/Tx/Tx.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
@@ -241,11 +243,34 @@ static std::string inWords(train::ShardingAttr sharding) {
   return text;
 }
 
+/// The parameter that an op reads: as it is, or turned to the layout that the file has it in.
+static train::ParameterOp readWhole(Importer &importer, Operation *op) {
+  auto transpose = dyn_cast_if_present<tx::TransposeOp>(op);
+  auto read = dyn_cast_if_present<train::ReadOp>(transpose ? transpose.getX().getDefiningOp() : op);
+  train::ParameterOp parameter = read ? importer.parameter(read.getSymbol()) : train::ParameterOp();
+  bool isStored = parameter && (!transpose || train::isStoredTransposed(parameter));
+  return isStored ? parameter : train::ParameterOp();
+}
+
+/// Of the transposed matrix.
+static train::ShardingAttr transposed(train::ShardingAttr sharding) {
+  Builder b(sharding.getContext());
+  SmallVector<Attribute> dims;
+  for (Attribute dim : sharding.getDims())
+    dims.push_back(b.getI64IntegerAttr(1 - cast<IntegerAttr>(dim).getInt()));
+  return train::ShardingAttr::get(b.getContext(), sharding.getConfiguration(), sharding.getNode(),
+                                  b.getArrayAttr(dims), sharding.getBlocks(), sharding.getShards(),
+                                  sharding.getDevices());
+}
+
 LogicalResult Devices::attach(Node &node, const std::string &tensor, train::ShardingAttr sharding) {
   Tensor *value = node.frame.scope.find(tensor);
   Operation *target = value->value.getDefiningOp();
-  if (auto read = dyn_cast_if_present<train::ReadOp>(target))
-    target = importer.parameter(read.getSymbol());
+  if (train::ParameterOp parameter = readWhole(importer, target)) {
+    if (!isa<train::ReadOp>(target))
+      sharding = transposed(sharding);
+    target = parameter;
+  }
   Configuration &configuration = configurations[sharding.getConfiguration()];
   if (!target || target->getNumResults() > 1) {
     ++configuration.tensors; // and so it is seen that one is not followed

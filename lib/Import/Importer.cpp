@@ -66,7 +66,7 @@ static int64_t foldLimit(const ModelFile &file, const ImportOptions &options) {
 }
 
 Importer::Importer(ModelFile &file, const ImportOptions &options, MLIRContext *context)
-    : file(file), folder(0, 0), builder(context), options(options),
+    : file(file), folder(0, 0), builder(context), options(options), weights(file, options),
       devices(std::make_unique<Devices>(*this)) {}
 
 Importer::~Importer() = default;
@@ -130,17 +130,14 @@ FailureOr<OwningOpRef<ModuleOp>> Importer::run() {
     broken = true;
     toldMissing.insert_range(missing);
   }
-  if (failed(devices->readConfigurations(model)) || failed(importInputs(frame)))
+  if (failed(devices->readConfigurations(model)) || failed(importInputs(frame)) ||
+      failed(weights.decide()))
     return failure();
   if (failed(importInitializers(model.graph(), frame.scope)))
     return failure();
   folder = Folder(foldLimit(file, options), 16 * mostFold);
   maxInlinedNodes = std::max<int64_t>(leastInlinedNodes, file.bytes() / bytesOfInlinedNode);
   tieWeights(frame.scope);
-  if (!options.keepGoing) { // a report lists them
-    warnOfMerged();
-    warnOfFolded();
-  }
   LogicalResult complete = success(succeeded(importNodes(model.graph().node(), frame)) &&
                                    succeeded(importOutputs(frame)));
   tellProblems();
@@ -162,6 +159,7 @@ FailureOr<OwningOpRef<ModuleOp>> Importer::run() {
   llvm::erase_if(noted, [&](Attribute file) {
     return !used.contains(cast<StringAttr>(cast<DictionaryAttr>(file).get("file")).getValue());
   });
+  noteGuesses();
   if (!noted.empty())
     (*module)->setAttr(train::TrainDialect::kFiles, builder.getArrayAttr(noted));
   return std::move(module);

@@ -5,6 +5,7 @@
 #include "Folder.h"
 #include "ModelFile.h"
 #include "Registry.h"
+#include "Weights.h"
 #include "dialects/Train/Train.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
@@ -26,8 +27,8 @@ struct Tensor {
   mlir::Value value;
   const onnx::TensorProto *initializer = nullptr; // read, or made a parameter, on first use
   bool isBuffer = false;                          // of an initializer: read, no parameter
-  Tensor *copyOf = nullptr; // of an initializer: the table that it repeats (TiedWeights.h)
-  bool copyTransposed = false;
+  Tensor *copyOf = nullptr;                       // of an initializer: the one that it repeats, as
+  const WeightCopy *copy = nullptr;               // this says
   /// A list of tensors of one element type, which only operators on sequences take.
   std::shared_ptr<const llvm::SmallVector<Tensor *>> sequence;
   /// Of a node that failed, where the import keeps going: nothing is known of it, though `type` and
@@ -95,9 +96,8 @@ public:
                  const Frame &frame);
 
   void tieWeights(Scope &scope);
-  /// Of parameters that an exporter has made one.
-  void warnOfMerged();
-  void warnOfFolded();
+  /// Puts what had to be guessed of the weights on the module.
+  void noteGuesses();
   /// On the first use of an initializer: reads it, or makes it a parameter.
   mlir::LogicalResult loadInitializer(Tensor &tensor);
   /// The parameter of this symbol; one that has been used.
@@ -121,6 +121,12 @@ public:
   Failure whyFailed;
 
 private:
+  mlir::Value readParameter(const Tensor &tensor, train::ParameterOp parameter);
+  mlir::Value readCopy(const Tensor &tensor);
+  mlir::LogicalResult makeParameter(Tensor &tensor, const TensorData &data);
+  /// The tensors of the file that hold the parameter which this one is; empty where it is alone,
+  /// and as it stands.
+  mlir::ArrayAttr tensorsOf(const onnx::TensorProto &proto);
   mlir::LogicalResult importInputs(Frame &frame);
   MaybeHost fixedInput(llvm::StringRef name, DType type, llvm::ArrayRef<int64_t> shape,
                        llvm::StringRef &role);
@@ -150,6 +156,7 @@ private:
   mlir::LogicalResult callFunction(const onnx::FunctionProto &function, class Node &call);
 
   const ImportOptions &options;
+  Weights weights;
   std::unique_ptr<class Devices> devices;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   mlir::func::FuncOp forward;

@@ -1,9 +1,9 @@
 //===- Report.cpp - what an ONNX file holds ---------------------------------------------------===//
 
 #include "Buffers.h"
-#include "FoldedWeights.h"
 #include "Importer.h"
 #include "SharedWeights.h"
+#include "Weights.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -134,7 +134,11 @@ FailureOr<OnnxReport> reportOnnx(llvm::StringRef path, MLIRContext *context) {
   addTensors(**file, context, report);
   for (const SharedWeight &each : findShared(**file))
     report.shared.push_back({each.name, each.uses, each.mergedValue.has_value()});
-  report.folded = describeFolded(**file);
+  ImportOptions options;
+  Weights weights(**file, options);
+  if (succeeded(weights.decide()))
+    for (const WeightNote &each : weights.notes())
+      report.guessed.push_back(each.text);
   return report;
 }
 
@@ -169,7 +173,7 @@ void OnnxReport::print(llvm::raw_ostream &os) const {
     os << "shared " << quoted(each.name) << ": read by " << each.uses << " nodes"
        << (each.merged ? ", merged by the exporter: several parameters would be trained as one\n"
                        : "\n");
-  for (const std::string &each : folded)
+  for (const std::string &each : guessed)
     os << "warning: " << each << "\n";
   os << "nodes: " << nodes << ", functions: " << functions << "\n";
   for (const Operator &each : operators) {
@@ -189,7 +193,7 @@ llvm::json::Object OnnxReport::toJson() const {
   auto text = [](llvm::StringRef raw) { return fixUTF8(raw); };
   auto named = [&](const std::string &domain) { return domain.empty() ? "ai.onnx" : text(domain); };
   Array sets, ins, outs, ops, read, devices, warnings;
-  for (const std::string &each : folded)
+  for (const std::string &each : guessed)
     warnings.push_back(text(each));
   for (const auto &[name, count] : configurations)
     devices.push_back(Object{{"name", text(name)}, {"devices", count}});

@@ -55,7 +55,8 @@ private:
   int descriptor = -1;
 };
 
-/// Is `b` the table `a` again (or its transpose), and `a` not one value throughout?
+} // namespace
+
 bool repeats(const ModelFile &file, const TensorData &a, const TensorData &b, bool transposed) {
   int64_t rows = a.shape[0], columns = a.shape[1], size = byteSize(a.type);
   int64_t height = std::max<int64_t>(blockBytes / (columns * size), 1);
@@ -84,6 +85,8 @@ bool repeats(const ModelFile &file, const TensorData &a, const TensorData &b, bo
   }
   return varies;
 }
+
+namespace {
 
 struct Matrix {
   const onnx::TensorProto *proto;

@@ -15,9 +15,35 @@ namespace partita::importer {
 
 struct WeightCopy {
   std::string name;  // the initializer that is a copy
-  std::string table; // the initializer that it repeats: some Gather's table
-  bool transposed;
+  std::string table; // the initializer that it repeats
+  bool transposed = false;
+  /// Of a copy of a part: the part is `size` elements of dimension `dim` from `begin` on, before it
+  /// is transposed. Whole: -1.
+  int64_t dim = -1, begin = 0, size = 0;
 };
+
+/// Is the matrix `b` the matrix `a` again (or its transpose), and `a` not one value throughout?
+/// Both are raw and in the file.
+bool repeats(const ModelFile &file, const TensorData &a, const TensorData &b, bool transposed);
+
+/// How `copy` holds values of `table`, which it is said to be computed from by moving elements: all
+/// of them, in any shape or transposed, or those of a slice. None where the values are others, do
+/// not vary or fit several slices. Slices are looked for among at most 2^22 elements.
+std::optional<WeightCopy> findCopyIn(ModelFile &file, const TensorData &table,
+                                     const TensorData &copy);
+
+/// How two tensors of one shape, or of transposed ones, are equal, all one value or not.
+std::optional<WeightCopy> compareWhole(ModelFile &file, const TensorData &a, const TensorData &b);
+
+/// Have two tensors a row or column in common, as slices of one that overlap have? Of vectors: two
+/// neighbours. Of at most 2^22 elements each; one value throughout says nothing.
+bool overlap(ModelFile &file, const TensorData &a, const TensorData &b);
+
+/// Are all elements of a tensor, of at most 2^22, the same?
+bool isOneValue(ModelFile &file, const TensorData &data);
+
+/// Is no row of a table there twice?
+bool hasDistinctRows(ModelFile &file, const TensorData &table);
 
 /// All copies of embedding tables among the initializers of the model's graph. Reads values by
 /// blocks, through file descriptors: neither memory nor the page tables grow with the weights.

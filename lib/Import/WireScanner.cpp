@@ -66,7 +66,8 @@ const Field modelFields[] = {{1, copy},
                              {26, descend, &devicesMessage}};
 const Field graphFields[] = {{1, descend, &nodeMessage},       {2, copy},
                              {5, descend, &tensorMessage},     {11, descend, &valueInfoMessage},
-                             {12, descend, &valueInfoMessage}, {15, descend, &leafMessage}};
+                             {12, descend, &valueInfoMessage}, {13, descend, &valueInfoMessage},
+                             {15, descend, &leafMessage},      {16, descend, &stringPairMessage}};
 const Field nodeFields[] = {{1, copy},
                             {2, copy},
                             {3, copy},
@@ -98,7 +99,8 @@ const Field tensorFields[] = {{1, copy},
                               {11, locate},
                               {13, descend, &stringPairMessage},
                               {14, copy}};
-const Field valueInfoFields[] = {{1, copy}, {2, descend, &typeMessage}};
+const Field valueInfoFields[] = {
+    {1, copy}, {2, descend, &typeMessage}, {4, descend, &stringPairMessage}};
 const Field functionFields[] = {{1, copy},
                                 {4, copy},
                                 {5, copy},

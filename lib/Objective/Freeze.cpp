@@ -1,6 +1,7 @@
-//===- Freeze.cpp - parameters that are not trained -------------------------------------------===//
+//===- Freeze.cpp - which parameters are trained ----------------------------------------------===//
 
 #include "lib/Objective/Freeze.h"
+#include "dialects/Train/Tensors.h"
 #include "partita/Analysis/Parameters.h"
 
 using namespace mlir;
@@ -15,11 +16,40 @@ LogicalResult objective::checkSomethingTrains(ModuleOp module) {
                                "--objective none makes a program for inference";
 }
 
-LogicalResult objective::freezeParameters(ModuleOp module, ArrayRef<std::string> patterns) {
-  auto named = analysis::parametersNamed(module, patterns, "freeze");
-  if (failed(named))
+LogicalResult objective::chooseTrained(ModuleOp module, ArrayRef<std::string> freeze,
+                                       ArrayRef<std::string> trainable) {
+  auto frozen = analysis::parametersNamed(module, freeze, "freeze");
+  auto trained =
+      failed(frozen) ? frozen : analysis::parametersNamed(module, trainable, "trainable");
+  if (failed(trained))
     return failure();
-  for (train::ParameterOp parameter : *named)
+  for (train::ParameterOp parameter : *frozen) {
+    if (trained->contains(parameter))
+      return module.emitError() << "parameter '" << parameter.getModelName()
+                                << "' matches patterns of both trainable and freeze";
     parameter.setFrozen(true);
+  }
+  for (train::ParameterOp parameter : *trained)
+    parameter.setFrozen(false);
+  return success();
+}
+
+LogicalResult objective::checkTied(ModuleOp module, ArrayRef<std::string> pairs) {
+  for (StringRef pair : pairs) {
+    auto [first, second] = pair.rsplit('=');
+    bool isTied = pair.empty();
+    for (auto parameter : module.getOps<train::ParameterOp>()) {
+      auto has = [&](StringRef name) {
+        return parameter.getModelName() == name ||
+               llvm::any_of(train::tensorsOf(parameter),
+                            [&](const train::StoredTensor &each) { return each.name == name; });
+      };
+      isTied |= has(first) && has(second);
+    }
+    if (!isTied)
+      return module.emitError() << "tie: '" << first << "' and '" << second
+                                << "' are not one parameter of this module; tensors are tied where "
+                                   "the ONNX file is read: give the option to partita import";
+  }
   return success();
 }

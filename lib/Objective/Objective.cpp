@@ -64,7 +64,8 @@ struct Objective : partita::impl::ObjectivePassBase<Objective> {
       return signalPassFailure();
     }
     auto [name, wanted] = StringRef(kind).split(':');
-    if (failed(objective::freezeParameters(module, freeze)) ||
+    if (failed(objective::chooseTrained(module, freeze, trainable)) ||
+        failed(objective::checkTied(module, tie)) ||
         failed(objective::assignRoles(forward, inputs)))
       return signalPassFailure();
     objective::markBatches(forward);

@@ -82,6 +82,8 @@ static constexpr std::pair<StringLiteral, Idle> kIneffective[] = {
     {"recompute-budget", kInfers},
     {"recompute-partition", kInfers},
     {"freeze", kInfers},
+    {"trainable", kInfers},
+    {"tie", kInfers},
     {"ignore-index", kInfers},
     {"optimizer", kInfers},
     {"lr", kInfers},

@@ -29,7 +29,7 @@ static constexpr StringLiteral kRaise[] = {
 static constexpr StringLiteral kObjective[] = {
     "assign-fill{residual-scale=${scale-residual-init}}",
     "make-init",
-    "objective{kind=${objective} accumulate=${accumulate} ignore-index=${ignore-index} inputs=${input} freeze=${freeze}}",
+    "objective{kind=${objective} accumulate=${accumulate} ignore-index=${ignore-index} inputs=${input} freeze=${freeze} trainable=${trainable} tie=${tie}}",
     "key-dropout",
     "canonicalize",
     "cse",

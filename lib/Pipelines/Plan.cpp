@@ -76,6 +76,11 @@ static constexpr PlanOption kOptions[] = {
      "what inputs mean: ids, labels, targets, positions, ones, zeros, shifted:TOKEN or data"},
     {"freeze", PlanOption::List, "PATTERN,...", "", 0, 0,
      "parameters that are not trained: glob patterns over their names"},
+    {"trainable", PlanOption::List, "PATTERN,...", "", 0, 0,
+     "tensors of the model's file that are parameters, whatever they look like or the file says: glob "
+     "patterns over their names"},
+    {"tie", PlanOption::Bindings, "A=B,...", "", 0, 0,
+     "two tensors of the model's file that are one parameter: their values are equal, or transposed"},
     {"scale-residual-init", PlanOption::Flag, "", "false", 0, 0,
      "--init seed:N of a run draws matrices whose products are added to a residual stream with a "
      "deviation divided by the square root of the number of such products, as GPT-2 starts"},

@@ -145,3 +145,18 @@ def unary_model(op, dims=(2, 4), dtype=FLOAT, opset=17, result=None, **attribute
     return model(graph([node(op, ["x"], ["y"], **attributes)], [value("x", dtype, dims)],
                        [value("y", dtype, result if result is not None else dims)]), opset)
 
+
+
+def exported(graph, inputs, folded=None, kinds=None):
+    """A graph with the record that PyTorch's dynamo exporter leaves: of the program's inputs (kind, target), of folded
+    tensors what each was computed from, of others their kind where it is not the one of their input."""
+    lines = [f"{'b' if kind == 'BUFFER' else 'p'}_{target.replace('.', '_')}: {kind} target='{target}'"
+             + (" persistent=True" if kind == "BUFFER" else "") for kind, target in inputs]
+    signature = "\n# inputs\n" + "\n".join(lines + ["x: USER_INPUT"]) + "\n\n# outputs\ny: USER_OUTPUT\n"
+    kinds = {**{target: kind for kind, target in inputs}, **(kinds or {})}
+    prefix = "pkg.torch.export.graph_signature.InputSpec."
+    values = [(name, [(prefix + "kind", kind), (prefix + "persistent", "None")]) for name, kind in kinds.items()]
+    values += [(name, [("pkg.onnxscript.optimizer.folded_from", source if isinstance(source, str) else repr(sorted(source)))])
+               for name, source in (folded or {}).items()]
+    return graph + [(13, [(1, name)] + [(4, [(1, k), (2, v)]) for k, v in entries]) for name, entries in values] \
+        + [(16, [(1, "pkg.torch.export.ExportedProgram.graph_signature"), (2, signature)])]

@@ -11,6 +11,9 @@
 // RUN: not partita-opt %s --objective=inputs=pixels=ones --split-input-file 2>&1 | FileCheck %s --check-prefix=FIXED
 // RUN: not partita-opt %s --objective=kind=classification --split-input-file 2>&1 | FileCheck %s --check-prefix=CLASSES
 // RUN: not partita-opt %s --objective="freeze=*" --split-input-file 2>&1 | FileCheck %s --check-prefix=FROZEN
+// RUN: not partita-opt %s --objective="freeze=h.* trainable=h.0.*" --split-input-file 2>&1 | FileCheck %s --check-prefix=BOTH
+// RUN: not partita-opt %s --objective="trainable=h.2.*" --split-input-file 2>&1 | FileCheck %s --check-prefix=TRAINABLE
+// RUN: not partita-opt %s --objective="tie=h.0.weight=h.1.weight" --split-input-file 2>&1 | FileCheck %s --check-prefix=TIE
 // RUN: not partita-opt %s --objective=inputs=pixels=ones:3 --split-input-file 2>&1 | FileCheck %s --check-prefix=FILLER
 // RUN: not partita-opt %s --objective=inputs=pixels=data,pixels=ones --split-input-file 2>&1 | FileCheck %s --check-prefix=TWICE
 // RUN: not partita-opt %s --objective=inputs=one=labels,two=labels --split-input-file 2>&1 | FileCheck %s --check-prefix=LABELS
@@ -25,6 +28,9 @@
 // FROZEN: error: freeze: all parameters are frozen, so nothing would be trained; --objective none makes a program for inference
 // CLASSES: error: objective 'classification' wants one vector of scores a sample, output '0' is 'tensor<8x15x4xf32>'; 'masked' compares a class per token
 // FREEZE: error: freeze: no parameter matches 'h.0.*.wieght'; the nearest names are 'h.0.weight', 'h.1.weight', 'bias'
+// BOTH: error: parameter 'h.0.weight' matches patterns of both trainable and freeze
+// TRAINABLE: error: trainable: no parameter matches 'h.2.*'; the nearest names are
+// TIE: error: tie: 'h.0.weight' and 'h.1.weight' are not one parameter of this module; tensors are tied where the ONNX file is read: give the option to partita import
 // KIND: error: objective 'lm' is unknown; known: auto, none, causal, masked, classification, binary, mse, output
 // OUTPUT: error: objective: the model has no output 'hidden'; it has 'scores'
 // LOSS: error: no result is a floating-point tensor that could be the loss, a single number

@@ -1,5 +1,6 @@
 // RUN: partita-opt %s --objective=accumulate=2 | FileCheck %s
 // RUN: partita-opt %s --objective="freeze=w* kind=none" | FileCheck %s --check-prefix=FROZEN
+// RUN: partita-opt %s --objective="trainable=val_3 tie=wpe=val_3 kind=none" | FileCheck %s --check-prefix=TRAINABLE
 // RUN: partita-opt %s --objective=kind=none | FileCheck %s --check-prefix=NONE
 
 // CHECK-LABEL: func.func @forward(%arg0: tensor<8x16xi64> {train.batch = 0 : i64, train.role = "ids"})
@@ -31,3 +32,7 @@ train.parameter @wte : tensor<256x4xf32>
 
 // NONE: func.func @forward(%arg0: tensor<8x16xi64> {train.batch = 0 : i64, train.role = "ids"})
 // NONE-NOT: @train_step
+
+// What import has frozen, by a name that it has in the file.
+// TRAINABLE: train.parameter @wpe : tensor<4x8xf32> {train.tensors
+train.parameter @wpe : tensor<4x8xf32> frozen {train.tensors = [{name = "val_3", transposed}]}

@@ -224,7 +224,7 @@ static int emit(Session &session, ModuleOp module, const CompileOptions &o) {
 static std::optional<Footprint> planAgain(Session &session, const CompileOptions &o,
                                           const Request &request) {
   ScopedDiagnosticHandler silent(&session.context(), [](Diagnostic &) { return success(); });
-  OwningOpRef<ModuleOp> module = session.load(o.model, request.dims, request.plan.get("input"));
+  OwningOpRef<ModuleOp> module = session.load(o.model, request.dims, request.plan);
   int first = module ? nextPhase(*module) : -1;
   if (first < 0 || !setTarget(*module, first, o).empty() ||
       failed(runPhases(*module, first, phaseIndex("memory"), request.plan)))
@@ -260,6 +260,7 @@ int partita::tool::compileMain(Arguments arguments) {
   int first = nextPhase(*module);
   if (first < 0 || !settlePlan(session, *module, first, o.plan))
     return 1;
+  session.tellGuesses(*module, o.plan);
   if (std::string problem = setTarget(*module, first, o); !problem.empty())
     return session.fail(problem);
   int last = o.lastPhase.empty() ? int(phases().size()) - 1 : phaseIndex(o.lastPhase);

@@ -184,7 +184,7 @@ OwningOpRef<ModuleOp> partita::tool::loadWithConfig(Session &session, const Conf
                                                     Plan &plan) {
   if (o.file.empty()) {
     if (!o.warmupSteps && !o.totalSteps)
-      return session.load(model, dims, plan.get("input"));
+      return session.load(model, dims, plan);
     session.fail(StringRef(o.warmupSteps ? "--warmup-steps" : "--total-steps") +
                  ": has no effect without --config, whose scheduler it is for");
     return {};
@@ -197,7 +197,7 @@ OwningOpRef<ModuleOp> partita::tool::loadWithConfig(Session &session, const Conf
     return {};
   }
   OwningOpRef<ModuleOp> module;
-  if (isMlirFile(model) && !(module = session.load(model, dims)))
+  if (isMlirFile(model) && !(module = session.load(model, dims, plan)))
     return {};
   std::optional<Facts> facts =
       findFacts(session, o, model, module ? *module : ModuleOp(), dims, plan);
@@ -207,7 +207,7 @@ OwningOpRef<ModuleOp> partita::tool::loadWithConfig(Session &session, const Conf
     return {};
   for (const auto &[name, size] : resolution.dims)
     dims.push_back(name + "=" + std::to_string(size));
-  if (!module && !(module = session.load(model, dims, plan.get("input"))))
+  if (!module && !(module = session.load(model, dims, plan)))
     return {};
   attachDefaults(*module, resolution);
   return module;

@@ -200,6 +200,7 @@ static std::optional<json::Object> explainModel(Session &session, ExplainOptions
     }
   if (first < 0 || !settlePlan(session, *module, first, o.plan))
     return std::nullopt;
+  session.tellGuesses(*module, o.plan);
   if (failed(runPhases(*module, first, phaseIndex(o.plansMemory() ? "memory" : "overlap"), o.plan)))
     return std::nullopt;
   return describeModel(o, *module);

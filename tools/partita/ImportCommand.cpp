@@ -5,6 +5,7 @@
 #include "partita/Import/Import.h"
 #include "partita/Objective/Report.h"
 #include "partita/Raise/Report.h"
+#include "tools/partita/PlanOptions.h"
 #include "tools/partita/Session.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -78,7 +79,7 @@ static llvm::json::Object describeImport(ModuleOp module, const RaiseReport &rai
 /// of it: `module`. With `json` the whole is one object, in which `blocked` says why there is no
 /// module.
 static int report(Session &session, const std::string &model, const std::vector<std::string> &dims,
-                  bool json, bool wantsImport, OwningOpRef<ModuleOp> &module) {
+                  const Plan &plan, bool json, bool wantsImport, OwningOpRef<ModuleOp> &module) {
   session.tellAllErrors();
   std::vector<std::string> errors;
   ScopedDiagnosticHandler catcher(&session.context(), [&](Diagnostic &diagnostic) {
@@ -94,7 +95,7 @@ static int report(Session &session, const std::string &model, const std::vector<
   if (succeeded(file))
     object["file"] = file->toJson();
   if (succeeded(file) && (wantsImport || file->isStatic()) &&
-      (module = session.load(model, dims))) {
+      (module = session.load(model, dims, plan))) {
     FailureOr<RaiseReport> raising = reportRaising(*module);
     if (succeeded(raising))
       object["program"] = describeImport(*module, *raising, reportObjective(*module),
@@ -124,6 +125,7 @@ static int report(Session &session, const std::string &model, const std::vector<
 int partita::tool::importMain(Arguments arguments) {
   std::string model, output;
   std::vector<std::string> dims;
+  Plan plan; // of which import takes what says which tensors are parameters
   bool wantsReport = false, json = false;
   OptionSet options("import", "MODEL.onnx [--dim NAME=SIZE]... [-o MODEL.mlir]",
                     "Turns an ONNX file into a module of tx: static shapes, shape arithmetic "
@@ -132,6 +134,9 @@ int partita::tool::importMain(Arguments arguments) {
   options.group("Shapes");
   options.list("dim", "NAME=SIZE", dims,
                "binds a dimension, by its name in the file or as INPUT.AXIS (input_ids.0)");
+  options.group("Weights");
+  for (StringRef name : {"trainable", "tie"})
+    declarePlanOption(options, *findPlanOption(name), plan);
   options.group("Output");
   options.text("o", "FILE", output, "where the module goes [-: the standard output]");
   options.flag(
@@ -153,14 +158,16 @@ int partita::tool::importMain(Arguments arguments) {
     return session.fail(model + " is a module already: give it to partita compile");
   OwningOpRef<ModuleOp> module;
   if (wantsReport) {
-    int code = report(session, model, dims, json, !dims.empty() || !output.empty(), module);
+    int code = report(session, model, dims, plan, json, !dims.empty() || !output.empty(), module);
     if (code != 0 || output.empty())
       return code;
   } else {
-    module = session.load(model, dims);
+    module = session.load(model, dims, plan);
   }
   if (!module)
     return 1;
+  if (!wantsReport) // which lists them
+    session.tellGuesses(*module, plan);
   if (std::string problem = checkNotModel(output, *module); !problem.empty())
     return session.fail(problem);
   std::string problem = writeOutput(output.empty() ? "-" : output, [&](llvm::raw_ostream &os) {

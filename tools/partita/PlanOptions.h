@@ -8,6 +8,8 @@
 
 namespace partita::tool {
 
+/// Declares a plan option; what is given goes into `plan`, checked.
+void declarePlanOption(OptionSet &options, const PlanOption &option, Plan &plan);
 /// Declares every plan option; what is given goes into `plan`, checked.
 void declarePlanOptions(OptionSet &options, Plan &plan);
 

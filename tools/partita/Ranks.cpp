@@ -7,6 +7,7 @@
 
 #include "tools/partita/Ranks.h"
 #include "tools/partita/Program.h"
+#include "llvm/Support/WithColor.h"
 #include <arpa/inet.h>
 #include <cerrno>
 #include <chrono>
@@ -222,6 +223,26 @@ static bool isLaunched() {
   return getenv("SLURM_PROCID") && tasks && std::atoi(tasks) > 1;
 }
 
+/// Is it the one that speaks for all ranks that a launcher has started?
+static bool isFirst() {
+  for (const char *name : {"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"})
+    if (const char *rank = getenv(name))
+      return StringRef(rank) == "0";
+  return true;
+}
+
+/// What import had to guess of the weights that are trained here.
+static void tellNotes(const json::Object &manifest, StringRef folder) {
+  if (const json::Array *notes = manifest.getArray("notes"))
+    for (const json::Value &note : *notes)
+      if (std::optional<StringRef> text = note.getAsString()) {
+        errs() << folder << ": ";
+        WithColor(errs(), HighlightColor::Warning) << "warning: ";
+        errs() << *text << '\n';
+      }
+  errs().flush();
+}
+
 int partita::tool::runProgram(StringRef command, StringRef folder,
                               ArrayRef<std::string> arguments) {
   std::string problem, program = findProgram(folder, problem);
@@ -236,6 +257,8 @@ int partita::tool::runProgram(StringRef command, StringRef folder,
   bool processes = manifest && manifest->getString("target") == "cuda";
   int64_t ranks = manifest ? manifest->getInteger("ranks").value_or(1) : 1;
   bool onlyText = is_contained(words, "--help") || is_contained(words, "-h");
+  if (manifest && !onlyText && isFirst())
+    tellNotes(*manifest, folder);
   if (processes && ranks > 1 && !isLaunched() && !onlyText)
     return Ranks(command).run(program, argv, static_cast<int>(ranks));
   execv(program.c_str(), argv.data());

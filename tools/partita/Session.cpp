@@ -1,7 +1,7 @@
 //===- Session.cpp - what the commands share: context, diagnostics, files ---------------------===//
 
 #include "tools/partita/Session.h"
-#include "dialects/Train/Train.h"
+#include "dialects/Train/Tensors.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
 #include "partita/Import/Import.h"
@@ -9,6 +9,7 @@
 #include "partita/Support/WriteFile.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
+#include "llvm/Support/GlobPattern.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/SourceMgr.h"
@@ -127,16 +128,26 @@ static void addFixedInputs(StringRef inputs, ImportOptions &options) {
   }
 }
 
-OwningOpRef<ModuleOp> Session::load(StringRef path, ArrayRef<std::string> dims, StringRef inputs) {
+/// The words of a plan option that is a list.
+static std::vector<std::string> wordsOf(const Plan &plan, StringRef option) {
+  SmallVector<StringRef> words;
+  plan.get(option).split(words, ',', -1, /*KeepEmpty=*/false);
+  return {words.begin(), words.end()};
+}
+
+OwningOpRef<ModuleOp> Session::load(StringRef path, ArrayRef<std::string> dims, const Plan &plan) {
   if (!isMlirFile(path)) {
     ImportOptions options;
     options.keepGoing = tellsAll;
+    options.trainable = wordsOf(plan, "trainable");
+    options.freeze = wordsOf(plan, "freeze");
+    options.tie = wordsOf(plan, "tie");
     for (const std::string &text : dims)
       if (std::string problem = parseDim(text, options.dims.emplace_back()); !problem.empty()) {
         fail("--dim: " + problem);
         return {};
       }
-    addFixedInputs(inputs, options);
+    addFixedInputs(plan.get("input"), options);
     FailureOr<OwningOpRef<ModuleOp>> module = importOnnx(path, options, mlirContext.get());
     return succeeded(module) ? std::move(*module) : OwningOpRef<ModuleOp>();
   }
@@ -155,6 +166,40 @@ OwningOpRef<ModuleOp> Session::load(StringRef path, ArrayRef<std::string> dims, 
   auto module = parseSourceFile<ModuleOp>(sources, ParserConfig(mlirContext.get()));
   return module && succeeded(checkStaticShapes(*module)) ? std::move(module)
                                                          : OwningOpRef<ModuleOp>();
+}
+
+void Session::tellGuesses(ModuleOp module, const Plan &plan) {
+  if (plan.get("objective") == "none")
+    module->removeAttr(train::kNotes); // nothing is trained
+  std::vector<std::string> patterns = wordsOf(plan, "trainable");
+  for (const std::string &pattern : wordsOf(plan, "freeze"))
+    patterns.push_back(pattern);
+  auto isDecided = [&](StringRef name) {
+    return llvm::any_of(patterns, [&](const std::string &pattern) {
+      auto glob = llvm::GlobPattern::create(pattern);
+      if (!glob)
+        llvm::consumeError(glob.takeError());
+      return glob && glob->match(name);
+    });
+  };
+  SmallVector<Attribute> open;
+  auto notes = module->getAttrOfType<ArrayAttr>(train::kNotes);
+  for (Attribute each : notes ? notes.getValue() : ArrayRef<Attribute>()) {
+    auto note = dyn_cast<DictionaryAttr>(each);
+    auto text = note ? note.getAs<StringAttr>("text") : StringAttr();
+    auto names = note ? note.getAs<ArrayAttr>("tensors") : ArrayAttr();
+    bool decided = names && !names.empty() && llvm::all_of(names, [&](Attribute name) {
+                     return isa<StringAttr>(name) && isDecided(cast<StringAttr>(name).getValue());
+                   });
+    if (!text || decided)
+      continue;
+    open.push_back(note);
+    module.emitWarning() << text.getValue();
+  }
+  if (open.empty())
+    module->removeAttr(train::kNotes);
+  else
+    module->setAttr(train::kNotes, ArrayAttr::get(module.getContext(), open));
 }
 
 std::string partita::tool::checkNotInput(StringRef output, StringRef input, StringRef option) {

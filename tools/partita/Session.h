@@ -8,6 +8,7 @@
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/Support/LLVM.h"
+#include "partita/Pipelines/Plan.h"
 #include "tools/partita/Options.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 
@@ -31,9 +32,13 @@ public:
   void tellAllErrors() { tellsAll = true; }
 
   /// Reads MLIR (text or bytecode, by the file's beginning) or imports ONNX; `dims` are --dim's
-  /// "NAME=SIZE", `inputs` --input's "NAME=ROLE,...". Null after a message.
+  /// "NAME=SIZE", and the plan says which inputs are fixed and which tensors are parameters. Null
+  /// after a message.
   mlir::OwningOpRef<mlir::ModuleOp> load(llvm::StringRef path, llvm::ArrayRef<std::string> dims,
-                                         llvm::StringRef inputs = {});
+                                         const Plan &plan = {});
+  /// Warns of what import had to guess of a module's weights, unless the plan decides it, or trains
+  /// nothing.
+  void tellGuesses(mlir::ModuleOp module, const Plan &plan);
 
 private:
   std::string command;

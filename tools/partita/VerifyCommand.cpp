@@ -142,6 +142,7 @@ int partita::tool::verifyMain(Arguments arguments) {
   OwningOpRef<ModuleOp> partitioned = loadPartitioned(session, o, *whole);
   if (!partitioned || !compileTo(session, *partitioned, o.plan, o.lastPhase))
     return 1;
+  session.tellGuesses(*partitioned, o.plan);
   if (o.plan.get("mesh").empty() && o.plan.get("precision") == "float32")
     return session.fail("--mesh AXIS=SIZE,... is missing: one rank would be compared with itself");
   Plan onOneRank = o.plan; // settled with what the partitioned program was compiled with

@@ -10,7 +10,7 @@
 
 namespace partita::analysis {
 
-/// The parameters whose names in the model match one of the glob patterns. A pattern that is none,
+/// The parameters whose names, in the model or in its file, match one of the glob patterns. A pattern that is none,
 /// or matches none, is an error of `option` that names the nearest.
 mlir::FailureOr<llvm::SetVector<train::ParameterOp>>
 parametersNamed(mlir::ModuleOp module, llvm::ArrayRef<std::string> patterns,

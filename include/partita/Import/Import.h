@@ -9,6 +9,8 @@
 // (lib/Import/Buffers.h). What depends on no input (shape arithmetic, masks) has been computed.
 // Every op carries the name of its ONNX node as a NameLoc inside the file's location.
 //
+// What had to be guessed, and training depends on, is on the module as train::kNotes.
+//
 // All errors are diagnostics at the model's location that begin with the node's, tensor's or
 // input's name; on failure exactly one error has been emitted.
 //
@@ -38,6 +40,11 @@ struct ImportOptions {
   /// "zeros" or "positions". What depends on these alone is computed during import; the argument
   /// keeps its place and its role, and nothing reads it.
   std::vector<std::pair<std::string, std::string>> fixedInputs;
+  /// Glob patterns over tensors' names: `trainable` says that they are parameters, `freeze` that
+  /// they are not trained, which the objective sees to; what they match is no guess any more.
+  std::vector<std::string> trainable, freeze;
+  /// "A=B": two tensors that are one parameter; their values are equal, or transposed.
+  std::vector<std::string> tie;
   /// After a node that cannot be imported, go on: with those that do not need its results, and with
   /// what is wrong with the others whatever these are. So all that is wrong with a model is told,
   /// an error each.
@@ -77,8 +84,8 @@ struct OnnxReport {
   std::vector<std::string> outputs;
   Tensors stored, external, declared; ///< in the file, in external data, without values
   std::vector<Shared> shared;
-  /// Of parameters that an exporter seems to have computed of others: what training them means.
-  std::vector<std::string> folded;
+  /// What had to be guessed of its weights, and training depends on.
+  std::vector<std::string> guessed;
   std::vector<Operator>
       operators; ///< functions and branches once; the most frequent first, then by name
   /// What keeps it from being imported, in functions and branches too; and wrong tensors.

@@ -118,6 +118,8 @@ def ObjectivePass : Pass<"objective", "::mlir::ModuleOp"> {
     Option<"ignoreIndex", "ignore-index", "int64_t", "-100", "the label that does not count">,
     ListOption<"inputs", "inputs", "std::string", "what inputs mean: NAME=ROLE">,
     ListOption<"freeze", "freeze", "std::string", "parameters that are not trained: glob patterns over their names">,
+    ListOption<"trainable", "trainable", "std::string", "parameters that are trained, whatever import took them for: glob patterns">,
+    ListOption<"tie", "tie", "std::string", "A=B: tensors of the model's file that are one parameter, which import has seen to">,
   ];
   let dependentDialects = ["::partita::train::TrainDialect", "::partita::tx::TxDialect"];
 }

@@ -1,0 +1,81 @@
+//===- Origins.h - what an exporter says a tensor comes from ------------------------*- C++ -*-===//
+//
+// PyTorch's exporter (torch.onnx.export with dynamo=True) folds constants like others, but records
+// what it has done: the graph's metadata lists the inputs of the exported program, each a PARAMETER,
+// a BUFFER or a constant with its name in the model, and the metadata of a folded value lists the
+// values that it was computed from. So it is known that ones and zeros which a decomposition has
+// made are no parameters, and which tensors are a parameter again, transposed or sliced.
+//
+// Metadata is text of an untrusted file. It is parsed strictly, a record that contradicts itself
+// says nothing, and what would make two tensors one is checked against their values by who asks.
+//
+//===----------------------------------------------------------------------------------------===//
+#ifndef PARTITA_LIB_IMPORT_ORIGINS_H
+#define PARTITA_LIB_IMPORT_ORIGINS_H
+
+#include "onnx.pb.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace partita::importer {
+
+struct Origin {
+  enum Kind {
+    Unknown,   ///< the file does not say
+    Parameter, ///< a parameter of the model, under its own name
+    Constant,  ///< computed from no parameter, or a buffer
+    Derived    ///< computed from parameters
+  };
+  Kind kind = Unknown;
+  std::vector<std::string> parameters; ///< that it is, or is computed from; sorted
+  bool folded = false;                 ///< computed, of parameters or of others
+  /// Of a derived one: all that was done, by the names that the exporter gives results, is moving
+  /// elements (transpose, reshape, slice, concatenation): each is one of a parameter's.
+  bool moved = false;
+  /// Of a derived one: a single operation inside the decomposition of another, without operands
+  /// beside the parameter. Of a matrix that is multiplied with, it is the transpose of a linear
+  /// layer's weight.
+  bool direct = false;
+  /// Rows of a table, looked up by whatever indices.
+  bool lookedUp = false;
+  /// Nothing but operations inside the decomposition of another.
+  bool inside = false;
+};
+
+class Origins {
+public:
+  explicit Origins(const onnx::GraphProto &graph);
+
+  /// Does the file say what its inputs were?
+  bool known() const { return isKnown; }
+  /// Why its record is not believed; empty where it is, or where there is none.
+  const std::string &problem() const { return trouble; }
+  const Origin &of(llvm::StringRef initializer) const;
+  /// Is it the name of one of the model's parameters?
+  bool isParameter(llvm::StringRef name) const { return parameters.contains(name); }
+  /// A parameter that no initializer is or comes from; empty where there is none. Exporters keep one
+  /// of several that are tied, or equal, and a second optimizer does not know what the first has
+  /// folded.
+  const std::string &lost() const { return lostParameter; }
+
+private:
+  void readSignature(llvm::StringRef text);
+  void readLine(llvm::StringRef line);
+  Origin derived(llvm::StringRef name, llvm::StringRef text) const;
+
+  llvm::StringSet<> parameters, constants;
+  llvm::StringMap<Origin> origins;
+  bool isKnown = false;
+  std::string trouble, lostParameter;
+};
+
+/// The strings of a list as Python's repr() writes it; none if it is not one.
+std::optional<std::vector<std::string>> parsePythonList(llvm::StringRef text);
+
+} // namespace partita::importer
+
+#endif // PARTITA_LIB_IMPORT_ORIGINS_H
