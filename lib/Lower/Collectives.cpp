@@ -53,6 +53,13 @@ LogicalResult rt::lowerWait(Operation *op, Lowering &l) {
 
 namespace {
 
+/// Integers are summed like floats; truth values have no sum.
+LogicalResult checkSummed(Operation *op, Type element) {
+  if (element.isInteger(1))
+    return op->emitOpError() << "adds up numbers, not " << element;
+  return success();
+}
+
 /// The buffers that the sum takes place in, with the operands' values in them.
 SmallVector<Value> prepare(Operation *op, Lowering &l) {
   SmallVector<Value> buffers;
@@ -79,8 +86,8 @@ LogicalResult lowerSum(Operation *op, Lowering &l, StringRef pending) {
     return failure();
   SmallVector<int64_t> counts;
   for (Value operand : op->getOperands()) {
-    if (Type element = l.type(operand).getElementType(); !isa<FloatType>(element))
-      return op->emitOpError() << "reduces floats on this target, not " << element;
+    if (failed(checkSummed(op, l.type(operand).getElementType())))
+      return failure();
     counts.push_back(l.elements(operand));
   }
   SmallVector<Value> buffers = prepare(op, l);
@@ -116,9 +123,9 @@ struct Move : KernelInterface::ExternalModel<Move<Op, Call>, Op> {
     FailureOr<int64_t> group = groupOf(op, move.getAxis());
     if (failed(group))
       return failure();
-    Type element = l.type(move.getValue()).getElementType();
-    if (!std::is_same_v<Op, par::NarrowOp> && !isa<FloatType>(element))
-      return op->emitOpError() << "moves floats on this target, not " << element;
+    if (std::is_same_v<Op, par::ReduceScatterOp> &&
+        failed(checkSummed(op, l.type(move.getValue()).getElementType())))
+      return failure();
     auto [blocks, count] = move.getInterleaving();
     l.create<Call>(ValueRange(l.operand(0)), ValueRange(l.result(0)), ArrayRef(blocks),
                    ArrayRef(count), ArrayRef<int64_t>(0), move.getAxis(), *group,

@@ -24,6 +24,8 @@ ncclDataType_t typeOf(DType type) {
     return ncclInt32;
   case DType::Int64:
     return ncclInt64;
+  case DType::Bool: // gathered only
+    return ncclUint8;
   default:
     fail("collectives cannot move %s", nameOf(type));
   }

@@ -82,6 +82,11 @@ struct Transfer {
       : from(from), to(to), count(count), blocks(blocks), whole(whole), dtype(DType::Float64) {}
   Transfer(const int64_t *from, int64_t *to, int64_t count, int64_t blocks = 1, int64_t whole = 0)
       : from(from), to(to), count(count), blocks(blocks), whole(whole), dtype(DType::Int64) {}
+  Transfer(const int32_t *from, int32_t *to, int64_t count, int64_t blocks = 1, int64_t whole = 0)
+      : from(from), to(to), count(count), blocks(blocks), whole(whole), dtype(DType::Int32) {}
+  /// Gathered only: truth values have no sum.
+  Transfer(const bool *from, bool *to, int64_t count, int64_t blocks = 1, int64_t whole = 0)
+      : from(from), to(to), count(count), blocks(blocks), whole(whole), dtype(DType::Bool) {}
 };
 
 /// A collective under way. Default-constructed: nothing to wait for.
