@@ -2,6 +2,8 @@
 
 #include "common/metrics.h"
 
+#include "common/temporary_file.h"
+
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
@@ -9,6 +11,7 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <vector>
 
@@ -116,11 +119,27 @@ StepLog::StepLog(const std::string &path, int64_t resumedAt, bool breakdown) : p
   known = columnsOf(known) < columns ? header : known;
   for (std::string &line : kept)
     line.append(columns - std::min(columns, columnsOf(line)), ',');
-  file = std::fopen(path.c_str(), "w");
+  begin(kept, resumedAt > 0);
+}
+
+/// With these lines. A log that goes on takes its own place at once: a run that is killed meanwhile
+/// has lost nothing of it.
+void StepLog::begin(const std::vector<std::string> &lines, bool goesOn) {
+  std::string text;
+  for (const std::string &line : lines)
+    text += line + "\n";
+  struct stat status;
+  bool replaced = goesOn && lstat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
+  if (replaced) {
+    TemporaryFile whole(path);
+    whole.write(text.data(), int64_t(text.size()));
+    whole.commit();
+  }
+  file = std::fopen(path.c_str(), replaced ? "a" : "w");
   if (!file)
     fail("--log: cannot write %s: %s", path.c_str(), std::strerror(errno));
-  for (const std::string &line : kept)
-    std::fprintf(file, "%s\n", line.c_str());
+  if (!replaced)
+    std::fputs(text.c_str(), file);
   std::fflush(file);
 }
 

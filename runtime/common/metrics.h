@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace partita_rt {
 
@@ -47,6 +48,7 @@ public:
   void add(const StepLine &line);
 
 private:
+  void begin(const std::vector<std::string> &lines, bool goesOn);
   std::string path;
   FILE *file;
   size_t columns; ///< of the file

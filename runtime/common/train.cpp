@@ -176,6 +176,8 @@ struct Loop {
   void gatherNext(int64_t number);
   int signalOfAnyRank();
   void step(int64_t number);
+  void tell(int64_t number, const StepReport &report, double seconds,
+            std::optional<double> validation, bool skips);
   void train();
   void setClock(WorkClock *value);
   WorkTimes stepTimes();
@@ -323,14 +325,20 @@ void Loop::step(int64_t number) {
   bool last = number == *options.steps;
   if (evaluatesAfter(number))
     validation = validationAfter = evaluate(rank, session);
+  if (speaks())
+    tell(number, report, seconds, validation, skips);
   done = number;
   interruptedBy = signalOfAnyRank();
   if (!options.checkpoint.empty() &&
       (last || interruptedBy ||
        (options.checkpointEvery > 0 && number % options.checkpointEvery == 0)))
     writeCheckpoint(rank, options.checkpoint, {number, session.seed, session.dataIdentity}, claim);
-  if (!speaks())
-    return;
+}
+
+/// Of a step, before its checkpoint: a run that goes on from there writes later steps only.
+void Loop::tell(int64_t number, const StepReport &report, double seconds,
+                std::optional<double> validation, bool skips) {
+  const Program &program = *rank.program;
   double tokens = double(session.data->unitsPerMicroBatch() * program.accumulate);
   StepLine line{number,
                 number * samplesPerStep(),
