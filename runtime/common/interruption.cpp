@@ -134,6 +134,8 @@ void SignalsWait::end() {
 int notedSignal() { return noted; }
 
 void sayNoted(int signal) {
+  // What reads the output, tee for instance, has been sent the signal as well and is gone.
+  std::signal(SIGPIPE, SIG_IGN);
   if (speaks)
     (lineOf(": ", signal) << ": finishes this step, writes a checkpoint into " << folder
                           << " and ends; another signal ends it at once")

@@ -34,7 +34,7 @@ private:
 
 /// The signal that was noted, 0 when none was.
 int notedSignal();
-/// Says for a signal that another process has noted what this one does about it.
+/// Says what this process does about a signal that it, or another rank's, has noted.
 void sayNoted(int signal);
 /// "SIGTERM".
 const char *signalName(int signal);

@@ -231,7 +231,8 @@ int programMain(int argc, char **argv, const Program &program) {
   if (!session.options.help && !onlyCensus(session.options))
     error = world.run(program, &session.options,
                       [&](Rank &rank) { signal = runRankProgram(rank, session); });
-  if (error.empty() && (std::fflush(stdout) != 0 || std::ferror(stdout)))
+  bool told = std::fflush(stdout) == 0 && !std::ferror(stdout);
+  if (error.empty() && !told && !signal) // who reads the output may have been interrupted as well
     error = std::string("cannot write to the standard output: ") + std::strerror(errno);
   if (!error.empty())
     return say(error);

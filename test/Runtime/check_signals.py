@@ -78,6 +78,11 @@ for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
 run("--checkpoint", name, "--resume", "--steps", str(step + 2), "--dump-parameters", "resumed")
 run("--init", "seed:3", "--steps", str(step + 2), "--dump-parameters", "whole")
 assert open("resumed", "rb").read() == open("whole", "rb").read()
+process = start("unread", "--checkpoint", "unread")
+process.stdout.close()
+process.send_signal(signal.SIGINT)
+process.wait(timeout=120)
+assert process.returncode == -signal.SIGINT and os.listdir("unread") == ["checkpoint.safetensors"], process.returncode
 print("threads save, end, and can go on")
 
 process = start("hangup", "--checkpoint", "hangup", ignored=signal.SIGHUP)
