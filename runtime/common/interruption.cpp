@@ -24,6 +24,7 @@ constexpr int64_t kSameNanoseconds = 1'000'000'000; ///< two signals within this
 std::atomic<int> waiting{0}; ///< ranks of this process for which signals wait
 std::atomic<int> noted{0};
 std::atomic<int64_t> notedAt{0};
+std::atomic<int> endedBy{0}; ///< the signal of all ranks, when they are done
 bool speaks = true;
 char program[256];
 char folder[PATH_MAX];
@@ -74,10 +75,10 @@ extern "C" void takeSignal(int signal) {
       return;
     }
   }
-  if (speaks)
+  if (speaks && !endedBy)
     lineOf(": ended by ", signal).write();
   removeTemporaryFiles();
-  endBySignal(signal);
+  endBySignal(endedBy ? int(endedBy) : signal);
 }
 
 /// Of processes that one launcher has started the first; it alone speaks.
@@ -132,6 +133,8 @@ void SignalsWait::end() {
 }
 
 int notedSignal() { return noted; }
+
+void setEndedBy(int signal) { endedBy = signal; }
 
 void sayNoted(int signal) {
   // What reads the output, tee for instance, has been sent the signal as well and is gone.

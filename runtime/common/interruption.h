@@ -36,6 +36,9 @@ private:
 int notedSignal();
 /// Says what this process does about a signal that it, or another rank's, has noted.
 void sayNoted(int signal);
+/// The ranks have ended with a step for this signal: a launcher that ends the last of them when the
+/// first has gone has nothing more to tell.
+void setEndedBy(int signal);
 /// "SIGTERM".
 const char *signalName(int signal);
 /// Ends the process as if it had never been handled.

@@ -413,6 +413,8 @@ void Loop::train() {
   waiting.begin();
   for (int64_t number = first; number <= last && !interruptedBy; ++number)
     step(number);
+  if (interruptedBy)
+    setEndedBy(interruptedBy);
   waiting.end();
   if (int signal = interruptedBy ? 0 : notedSignal())
     endBySignal(signal); // too late for a step to end with it
