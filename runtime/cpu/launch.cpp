@@ -293,6 +293,15 @@ const Launcher *foreignLauncher() {
   return nullptr;
 }
 
+/// Has something started the process that MPI can ask for its place?
+bool isMpiProcess() {
+  if (std::getenv("OMPI_COMM_WORLD_SIZE"))
+    return true;
+  // Slurm offers PMI to steps of one task as well, where all ranks are to be threads of that.
+  bool alone = numberOf("PMI_SIZE") == 1 || numberOf("SLURM_STEP_NUM_TASKS") == 1;
+  return !alone && (std::getenv("PMI_SIZE") || std::getenv("PMIX_RANK"));
+}
+
 /// " ./gpt2 --data 'my tokens.bin' ...": the words that this process was started with, for a shell.
 std::string ownCommand() {
   std::string text;
@@ -318,10 +327,7 @@ std::string ownCommand() {
 
 World::World(const Program &) {
   startWithoutBlasThreads();
-  bool mpi = false;
-  for (const char *name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK"})
-    mpi = mpi || std::getenv(name);
-  if (!mpi) {
+  if (!isMpiProcess()) {
     if (const Launcher *launcher = foreignLauncher())
       processRank = numberOf(launcher->rank); // the first of them says what is wrong
     return;
