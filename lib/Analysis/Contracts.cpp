@@ -2,6 +2,7 @@
 
 #include "partita/Analysis/Contracts.h"
 #include "dialects/Par/Par.h"
+#include "partita/Support/ParseBytes.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -15,22 +16,11 @@ static constexpr StringRef kRelations[] = {"<=", ">=", "==", "<", ">"}; // the l
 
 /// "12"; of bytes also "1.5G", "2GB".
 static bool parseNumber(StringRef text, bool bytes, int64_t &number) {
-  double factor = 1;
-  if (bytes && !text.empty()) {
-    text.consume_back("B");
-    size_t unit = StringRef("KMGT").find(text.empty() ? '\0' : text.back());
-    if (unit != StringRef::npos) {
-      factor = double(int64_t(1) << (10 * (unit + 1)));
-      text = text.drop_back();
-    }
-  }
-  double value = 0;
-  bool digits = !text.empty() && text.find_first_not_of("0123456789.") == StringRef::npos;
-  if (!digits || text.getAsDouble(value) || value * factor > 9e18 ||
-      (factor == 1 && text.contains('.')))
-    return false;
-  number = static_cast<int64_t>(value * factor);
-  return true;
+  if (!bytes)
+    return !text.getAsInteger(10, number) && number >= 0;
+  std::optional<int64_t> size = parseBytes(text);
+  number = size.value_or(0);
+  return size.has_value();
 }
 
 std::string Contract::parse(StringRef text, Contract &contract) {

@@ -3,8 +3,10 @@
 #include "partita/Pipelines/Plan.h"
 #include "dialects/Par/Par.h"
 #include "dialects/Train/Train.h"
+#include "partita/Support/ParseBytes.h"
 #include "runtime/include/partita_rt/schedule_text.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <cmath>
@@ -49,24 +51,23 @@ static constexpr PlanOption kOptions[] = {
     {"recompute", PlanOption::Choice, "none|selective|block", "none", 0, 0,
      "activations that the backward pass computes again: those that are cheap, or all but what "
      "enters each layer"},
-    {"recompute-budget", PlanOption::Integer, "BYTES", "0", 0, kMost,
-     "activations of a micro-batch that may be kept; what is over it is recomputed, the cheapest "
-     "first"},
+    {"recompute-budget", PlanOption::Bytes, "SIZE", "0", 0, kMost,
+     "bytes of activations of a micro-batch that may be kept (20000, 2M); what is over it is "
+     "recomputed, the cheapest first"},
     {"offload", PlanOption::Words, "optimizer,parameters,activations", "", 0, 0,
      "what the host's memory keeps: the optimizer's states (the host makes the updates), "
      "parameters (fetched where they are used; at stage 3 a rank's pieces), activations that the "
      "backward pass needs"},
-    {"offload-threshold", PlanOption::Integer, "BYTES", "65536", 0, kMost,
-     "activations of less bytes stay on the device"},
+    {"offload-threshold", PlanOption::Bytes, "SIZE", "65536", 0, kMost,
+     "activations of fewer bytes stay on the device"},
     {"recompute-partition", PlanOption::Flag, "", "false", 0, 0,
      "of what recomputation keeps alike on every rank of tp, each keeps a piece; they gather it to "
      "compute the layer again"},
-    {"prefetch-bytes", PlanOption::Integer, "BYTES", "0", 0, kMost,
-     "parameters gathered (at stage 3), or fetched from the host, while they wait for their use, "
-     "as "
-     "far as more than one bucket ahead goes; 0: one bucket ahead"},
-    {"bucket-bytes", PlanOption::Integer, "BYTES", "0", 0, kMost,
-     "gradients reduced as one; 0: an eighth of all of them, 256 KiB to 25 MB"},
+    {"prefetch-bytes", PlanOption::Bytes, "SIZE", "0", 0, kMost,
+     "bytes of parameters gathered (at stage 3), or fetched from the host, while they wait for "
+     "their use, as far as more than one bucket ahead goes; 0: one bucket ahead"},
+    {"bucket-bytes", PlanOption::Bytes, "SIZE", "0", 0, kMost,
+     "bytes of gradients reduced as one; 0: an eighth of all of them, 256 KiB to 25 MB"},
     {"objective", PlanOption::Named, "auto|causal|masked|classification|binary|mse|output|none", "auto", 0,
      0,
      "what is minimized, and of which output (mse:OUTPUT): next-token, per-token or per-sample "
@@ -113,9 +114,9 @@ static constexpr PlanOption kOptions[] = {
      "factor of the learning rate) or both, PATTERN:weight-decay=0:lr-scale=2; the first pattern "
      "that matches counts"},
     {"precision", PlanOption::Choice, "float32|bfloat16|float16", "float32", 0, 0,
-     "what parameters, activations and gradients are stored in; arithmetic, norms inside, losses "
-     "and "
-     "the optimizer's states, among them a master of each parameter, are of 32 bits"},
+     "what parameters, activations and gradients are stored in (also fp32, bf16, fp16); "
+     "arithmetic, norms inside, losses and the optimizer's states, among them a master of each "
+     "parameter, are of 32 bits"},
     {"reduce-type", PlanOption::Choice, "auto|float32|bfloat16|float16", "auto", 0, 0,
      "what gradients are exchanged in; auto: --precision"},
     {"accumulate-type", PlanOption::Choice, "float32|bfloat16|float16", "float32", 0, 0,
@@ -270,6 +271,35 @@ static std::string checkNamed(const PlanOption &option, StringRef text) {
   return {};
 }
 
+/// What PyTorch, DeepSpeed and Hugging Face call the types that a Choice is among.
+static StringRef fullName(StringRef type) {
+  return llvm::StringSwitch<StringRef>(type)
+      .Cases({"fp32", "float"}, "float32")
+      .Case("bf16", "bfloat16")
+      .Cases({"fp16", "half"}, "float16")
+      .Default(type);
+}
+
+static bool isChoice(const PlanOption &option, StringRef text) {
+  SmallVector<StringRef> values;
+  StringRef(option.value).split(values, '|');
+  return llvm::is_contained(values, text);
+}
+
+std::string partita::plainPlanValue(const PlanOption &option, StringRef text) {
+  if (option.kind == PlanOption::Choice && isChoice(option, fullName(text)))
+    return fullName(text).str();
+  if (option.kind == PlanOption::Bytes)
+    if (std::optional<int64_t> bytes = parseBytes(text))
+      return std::to_string(*bytes);
+  return text.str();
+}
+
+void Plan::set(StringRef name, StringRef value) {
+  const PlanOption *option = findPlanOption(name);
+  values[name] = option ? plainPlanValue(*option, value) : value.str();
+}
+
 std::string partita::checkPlanValue(const PlanOption &option, StringRef text) {
   switch (option.kind) {
   case PlanOption::Named:
@@ -298,10 +328,10 @@ std::string partita::checkPlanValue(const PlanOption &option, StringRef text) {
   case PlanOption::Flag:
     return text == "true" || text == "false" ? "" : ("'" + text + "' is not true or false").str();
   case PlanOption::Choice: {
+    if (isChoice(option, fullName(text)))
+      return {};
     SmallVector<StringRef> values;
     StringRef(option.value).split(values, '|');
-    if (llvm::is_contained(values, text))
-      return {};
     return ("'" + text + "' is none of " + llvm::join(values, ", ")).str();
   }
   case PlanOption::Integer: {
@@ -311,6 +341,14 @@ std::string partita::checkPlanValue(const PlanOption &option, StringRef text) {
     if (value < option.low || value > option.high)
       return llvm::formatv("{0} is not within {1} to {2}", value, int64_t(option.low),
                            int64_t(option.high));
+    return {};
+  }
+  case PlanOption::Bytes: {
+    std::optional<int64_t> bytes = parseBytes(text);
+    if (!bytes)
+      return ("'" + text + "' is no size in bytes, such as 4000000, 512K or 1.5G").str();
+    if (*bytes > option.high)
+      return ("'" + text + "' is more than " + numberText(option.high) + " bytes").str();
     return {};
   }
   case PlanOption::Rate:

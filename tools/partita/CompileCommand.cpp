@@ -4,6 +4,7 @@
 #include "partita/Emit/Emit.h"
 #include "partita/Memory/Ledger.h"
 #include "partita/Pipelines/Pipelines.h"
+#include "partita/Support/ParseBytes.h"
 #include "tools/partita/ConfigOptions.h"
 #include "tools/partita/Expectations.h"
 #include "tools/partita/MemoryLimit.h"

@@ -33,23 +33,6 @@ StringRef partita::tool::nearest(StringRef word, ArrayRef<StringRef> known) {
   return best;
 }
 
-std::optional<uint64_t> partita::tool::parseBytes(StringRef text) {
-  text.consume_back("B");
-  text.consume_back("i");
-  static constexpr StringLiteral kUnits = "KMGT";
-  double factor = 1;
-  if (!text.empty())
-    if (size_t unit = kUnits.find(toUpper(text.back())); unit != StringRef::npos) {
-      for (size_t i = 0; i <= unit; ++i)
-        factor *= 1024;
-      text = text.drop_back().rtrim();
-    }
-  double value;
-  if (text.empty() || text.getAsDouble(value) || !(value >= 0) || value * factor > 9e18)
-    return std::nullopt;
-  return static_cast<uint64_t>(value * factor);
-}
-
 std::string partita::tool::formatBytes(uint64_t bytes) {
   static constexpr const char *kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
   double value = bytes;

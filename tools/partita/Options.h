@@ -35,8 +35,6 @@ int fail(llvm::StringRef command, const llvm::Twine &message);
 /// The word of `known` that `word` was meant to be, or "".
 llvm::StringRef nearest(llvm::StringRef word, llvm::ArrayRef<llvm::StringRef> known);
 
-/// "512", "64K", "1.5G" (powers of 1024, B may follow) as bytes; nothing when it is no size.
-std::optional<uint64_t> parseBytes(llvm::StringRef text);
 /// "1.5 GiB", "320 KiB".
 std::string formatBytes(uint64_t bytes);
 

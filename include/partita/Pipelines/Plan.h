@@ -20,6 +20,7 @@ struct PlanOption {
   enum Kind {
     Mesh,     ///< axis=size,... ; empty is one rank
     Integer,  ///< within [low, high]
+    Bytes,    ///< the same, perhaps with a unit (partita/Support/ParseBytes.h)
     Real,     ///< within [low, high]; or nothing, where that is the initial value
     Rate,     ///< within [low, high), as runs read it (partita_rt/schedule_text.h)
     Choice,   ///< one of `values`, separated by '|'
@@ -55,14 +56,18 @@ inline bool addsUp(const PlanOption &option) {
 /// Empty when `text` is a value of the option, else what is wrong with it.
 std::string checkPlanValue(const PlanOption &option, llvm::StringRef text);
 
-/// The values of the plan options, each as checked text.
+/// The one spelling of a value that checkPlanValue accepts: bytes without a unit, types by their
+/// full names.
+std::string plainPlanValue(const PlanOption &option, llvm::StringRef text);
+
+/// The values of the plan options, each as checked text in its one spelling.
 class Plan {
 public:
   /// The value that was set, or the option's initial one.
   llvm::StringRef get(llvm::StringRef name) const;
   bool isSet(llvm::StringRef name) const { return values.contains(name); }
   /// Sets a value that checkPlanValue accepts.
-  void set(llvm::StringRef name, llvm::StringRef value) { values[name] = value.str(); }
+  void set(llvm::StringRef name, llvm::StringRef value);
   /// The plainest program of the same steps: one rank, nothing recomputed.
   void setOneRank();
 

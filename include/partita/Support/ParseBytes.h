@@ -1,0 +1,18 @@
+//===- ParseBytes.h - sizes as users write them -------------------------------------*- C++ -*-===//
+
+#ifndef PARTITA_SUPPORT_PARSEBYTES_H
+#define PARTITA_SUPPORT_PARSEBYTES_H
+
+#include "llvm/ADT/StringRef.h"
+#include <cstdint>
+#include <optional>
+
+namespace partita {
+
+/// "512", "64K", "1.5G" as bytes: a number, K, M, G or T for powers of 1024, and perhaps B or iB
+/// ("2 MiB"). A fraction needs a unit. Nothing when the text is no such size.
+std::optional<int64_t> parseBytes(llvm::StringRef text);
+
+} // namespace partita
+
+#endif // PARTITA_SUPPORT_PARSEBYTES_H
