@@ -12,12 +12,17 @@
 #include "lib/Emit/Printer.h"
 #include "lib/Emit/Tables.h"
 #include "partita/Support/TemporaryFolder.h"
+#include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
+#include <cerrno>
+#include <cstring>
+#include <sys/mman.h>
+#include <unistd.h>
 
 using namespace mlir;
 using namespace partita;
@@ -212,22 +217,51 @@ static std::string checkTarget(StringRef folder) {
       .str();
 }
 
-/// Runs make; its output is told where it failed.
+/// The line of make's output that says so, when a device is full, and how much is free on those
+/// that a build writes to.
+static std::string fullDevice(StringRef output, StringRef folder) {
+  size_t at = output.find(std::strerror(ENOSPC));
+  if (at == StringRef::npos)
+    return {};
+  StringRef line = output.take_front(output.find('\n', at));
+  std::string text = "a device is full, so the program cannot be built: " +
+                     line.substr(line.rfind('\n') + 1).str();
+  llvm::SmallString<64> temporary;
+  path::system_temp_directory(/*ErasedOnReboot=*/true, temporary); // the compiler's
+  for (StringRef place : {folder, temporary.str()})
+    if (auto space = fs::disk_space(place))
+      text += "; " + std::to_string(space->available >> 10) + " KiB are free in " +
+              (place == folder ? path::parent_path(place.rtrim('/')) : place).str();
+  return text;
+}
+
+/// A file in memory that another process can open; "" when there is none.
+static std::string memoryFile(int &descriptor) {
+  descriptor = memfd_create("build.log", 0);
+  return descriptor < 0 ? "" : "/proc/self/fd/" + std::to_string(descriptor);
+}
+
+/// Runs make; its output is told where it failed. It goes into memory: the disk may be full.
 static std::string build(const TemporaryFolder &folder) {
   llvm::ErrorOr<std::string> make = llvm::sys::findProgramByName("make");
   if (!make)
     return "cannot build the program: make is not installed";
-  std::string log = folder.in("build.log"), directory = folder.in("");
+  int descriptor;
+  std::string log = memoryFile(descriptor), directory = folder.in("");
+  if (log.empty())
+    return std::string("cannot build the program: no file in memory: ") + std::strerror(errno);
+  auto close = llvm::scope_exit([&] { ::close(descriptor); });
   std::optional<StringRef> redirects[] = {StringRef(""), StringRef(log), StringRef(log)};
   int code =
       llvm::sys::ExecuteAndWait(*make, {*make, "-s", "-C", directory}, std::nullopt, redirects);
-  if (code == 0) {
-    fs::remove(log);
+  if (code == 0)
     return {};
-  }
-  auto text = llvm::MemoryBuffer::getFile(log);
+  auto text = llvm::MemoryBuffer::getFileAsStream(log);
+  StringRef output = text ? (*text)->getBuffer() : "";
+  if (std::string full = fullDevice(output, directory); !full.empty())
+    return full;
   return "the emitted program does not build:\n" +
-         (text ? (*text)->getBuffer().take_front(4000).str() : "no output");
+         (output.empty() ? "no output" : output.take_front(4000).str());
 }
 
 LogicalResult partita::emitProgram(ModuleOp module, StringRef folder, const EmitOptions &options) {

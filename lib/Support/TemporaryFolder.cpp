@@ -1,10 +1,16 @@
 //===- TemporaryFolder.cpp - folders that appear whole or not at all --------------------------===//
 
 #include "partita/Support/TemporaryFolder.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
+#include <cerrno>
 #include <cstring>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -49,10 +55,75 @@ void TemporaryFolder::unwatchSignals() {
 }
 
 TemporaryFolder::~TemporaryFolder() {
-  if (name.empty())
-    return;
-  sys::fs::remove_directories(name);
-  unwatchSignals();
+  if (!name.empty()) {
+    sys::fs::remove_directories(name);
+    unwatchSignals();
+  }
+  unlock();
+}
+
+/// By what this boot of this machine is known, or "": 16 hexadecimal digits.
+static std::string bootOf() {
+  auto text = MemoryBuffer::getFileAsStream("/proc/sys/kernel/random/boot_id");
+  std::string digits;
+  for (char c : text ? (*text)->getBuffer() : "")
+    if (isHexDigit(c) && digits.size() < 16)
+      digits += c;
+  return digits.size() == 16 ? digits : "";
+}
+
+/// Opens a folder and locks it, if nobody else has; -1 if that failed, or the path is no longer the
+/// folder that was opened.
+static int lockFolder(const char *path) {
+  int descriptor = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  struct stat opened, now;
+  if (descriptor >= 0 && flock(descriptor, LOCK_EX | LOCK_NB) == 0 &&
+      fstat(descriptor, &opened) == 0 && lstat(path, &now) == 0 && opened.st_ino == now.st_ino &&
+      opened.st_dev == now.st_dev)
+    return descriptor;
+  if (descriptor >= 0)
+    close(descriptor);
+  return -1;
+}
+
+void TemporaryFolder::unlock() {
+  if (descriptor >= 0)
+    close(descriptor);
+  descriptor = -1;
+}
+
+void TemporaryFolder::removeAbandoned(StringRef boot) const {
+  std::string begin = (sys::path::filename(target) + ".partial-" + boot + "-").str();
+  StringRef around = sys::path::parent_path(target);
+  std::error_code error;
+  SmallVector<std::string> found;
+  for (sys::fs::directory_iterator entry(around.empty() ? "." : around, error), end;
+       !error && entry != end; entry.increment(error)) {
+    StringRef file = sys::path::filename(entry->path());
+    if (file.consume_front(begin) && file.size() == 6 && all_of(file, isHexDigit))
+      found.push_back(entry->path());
+  }
+  for (const std::string &path : found)
+    if (int lock = lockFolder(path.c_str()); lock >= 0) {
+      sys::fs::remove_directories(path);
+      close(lock);
+    }
+}
+
+/// Makes the folder with a lock from the beginning on: who looks for abandoned ones between the two
+/// may remove it, and then it is made once more.
+std::string TemporaryFolder::createLocked(StringRef boot) {
+  for (int attempt = 0; attempt < 8 && !boot.empty(); ++attempt) {
+    if (std::error_code error =
+            sys::fs::createUniqueDirectory((target + ".partial-" + boot).str(), name))
+      return target + ": " + error.message();
+    if (descriptor = lockFolder(name.c_str()); descriptor >= 0)
+      return {};
+    sys::fs::remove(name);
+  }
+  if (std::error_code error = sys::fs::createUniqueDirectory(target + ".partial", name))
+    return target + ": " + error.message();
+  return {};
 }
 
 std::string TemporaryFolder::create() {
@@ -60,8 +131,13 @@ std::string TemporaryFolder::create() {
   if (!around.empty())
     if (std::error_code error = sys::fs::create_directories(around))
       return (around + ": " + error.message()).str();
-  if (std::error_code error = sys::fs::createUniqueDirectory(target + ".partial", name))
-    return target + ": " + error.message();
+  std::string boot = bootOf();
+  if (!boot.empty())
+    removeAbandoned(boot);
+  if (std::string problem = createLocked(boot); !problem.empty()) {
+    name.clear();
+    return problem;
+  }
   watchSignals();
   // createUniqueDirectory makes it private; what it becomes may be read by others.
   sys::fs::setPermissions(name, sys::fs::perms(0755));
@@ -94,5 +170,6 @@ std::string TemporaryFolder::becomeTarget() {
     return target + ": " + error.message();
   unwatchSignals();
   name.clear();
+  unlock();
   return {};
 }

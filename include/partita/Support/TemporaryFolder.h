@@ -14,6 +14,13 @@ namespace partita {
 /// A folder beside the one that it becomes; it disappears unless `becomeTarget` is called, also
 /// where SIGINT, SIGTERM or SIGHUP end the process. One at a time. What returns a text returns what
 /// went wrong, with the path before it, or nothing.
+///
+/// What SIGKILL or a crash leaves, the next one for the same target removes:
+/// TARGET.partial-BOOT-xxxxxx of this boot of this machine that no process holds a lock on. The
+/// kernel drops a lock with its process, so no number is mistaken for that of a dead one. Folders
+/// of other machines that share the file system stay, since not every file system tells one machine
+/// of another's locks; so do those from before a restart. Where the file system has no locks the
+/// name has no BOOT, and the folder is nobody's to remove.
 class TemporaryFolder {
 public:
   explicit TemporaryFolder(llvm::StringRef target) : target(target) {}
@@ -30,12 +37,16 @@ public:
   std::string becomeTarget();
 
 private:
+  std::string createLocked(llvm::StringRef boot);
+  void removeAbandoned(llvm::StringRef boot) const;
+  void unlock();
   void watchSignals();
   void unwatchSignals();
 
   static constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
   std::string target;
   llvm::SmallString<128> name;
+  int descriptor = -1; ///< of the folder, locked
   struct sigaction before[std::size(kSignals)];
 };
 
