@@ -65,10 +65,12 @@ std::string flopsText(double flops, const char *unit) {
 //===-- Log ---------------------------------------------------------------------------------===//
 
 /// The log's columns, in their order: readers know the first six from before there were others.
-static std::string logHeader(bool breakdown) {
+static std::string logHeader(LogColumns which) {
   std::string header = "step,loss,gradient_norm,learning_rate,tokens_per_second,validation_loss,"
                        "loss_scale,skipped_steps,model_flops_per_second,first_nonfinite";
-  for (int kind = 0; breakdown && kind < kWorkKinds; ++kind)
+  if (which.betas)
+    header += ",beta1,beta2";
+  for (int kind = 0; which.times && kind < kWorkKinds; ++kind)
     header += std::string(",") + nameOf(Work(kind)) + "_seconds";
   return header;
 }
@@ -96,8 +98,9 @@ static std::string textCell(std::string name) {
   return "\"" + cell + "\"";
 }
 
-StepLog::StepLog(const std::string &path, int64_t resumedAt, bool breakdown) : path(path) {
-  std::string header = logHeader(breakdown);
+StepLog::StepLog(const std::string &path, int64_t resumedAt, LogColumns which)
+    : path(path), which(which) {
+  std::string header = logHeader(which);
   std::vector<std::string> kept;
   if (resumedAt > 0) {
     std::ifstream old(path);
@@ -160,6 +163,8 @@ void StepLog::add(const StepLine &line) {
   cell(true, "%.0f", double(line.report.skippedSteps));
   cell(line.flopsPerSecond > 0, "%.0f", line.flopsPerSecond);
   text += "," + textCell(line.nonfinite);
+  for (int i = 0; which.betas && i < 2; ++i)
+    cell(line.betas.has_value(), "%.9g", line.betas ? (*line.betas)[size_t(i)] : 0);
   for (int kind = 0; line.times && kind < kWorkKinds; ++kind)
     cell(true, "%.6f", (*line.times)[size_t(kind)]);
   text.append(columns - std::min(columns, columnsOf(text)), ',');
@@ -181,6 +186,10 @@ void TensorBoard::add(const StepLine &line) {
   };
   add("train_loss", double(line.report.loss));
   add("lr", double(line.learningRate));
+  if (line.betas) {
+    add("beta1", (*line.betas)[0]);
+    add("beta2", (*line.betas)[1]);
+  }
   if (line.report.lossScale > 0) {
     add("loss_scale", double(line.report.lossScale));
     add("skipped_steps", double(line.report.skippedSteps));
@@ -220,8 +229,10 @@ std::string Progress::text(const StepLine &line) const {
                     format("%.4f", double(line.report.loss));
   if (line.report.gradientNorm > 0)
     out += "  norm " + format("%.3f", double(line.report.gradientNorm));
+  if (line.betas)
+    out += "  beta1 " + format("%.4g", (*line.betas)[0]);
   if (line.report.lossScale > 0)
-    out += "  scale " + format("%g", double(line.report.lossScale));
+    out += "  scale " + format("%.12g", double(line.report.lossScale));
   if (line.report.skippedSteps > 0)
     out += "  skipped " + grouped(line.report.skippedSteps);
   if (!skippedFor.empty())

@@ -34,14 +34,21 @@ struct StepLine {
   /// Of a step that was skipped: the first parameter whose gradient is not finite. Else "".
   std::string nonfinite;
   std::optional<WorkTimes> times; ///< with --breakdown
+  std::optional<std::array<double, 2>> betas; ///< of a schedule that sets them
 };
 
-/// CSV with a header line; times by kind are columns of their own, behind all others. On resume,
+/// Columns that not every log has.
+struct LogColumns {
+  bool betas = false, times = false;
+};
+
+/// CSV with a header line; betas that the schedule sets, and times by kind, are columns of their
+/// own, behind all others. On resume,
 /// lines after the checkpoint's step are dropped first, and lines that lack columns filled up: of
 /// the log's columns and this run's one begins with the other. Throws Error where they do not.
 class StepLog {
 public:
-  StepLog(const std::string &path, int64_t resumedAt, bool breakdown);
+  StepLog(const std::string &path, int64_t resumedAt, LogColumns which);
   ~StepLog();
   StepLog(const StepLog &) = delete;
   StepLog &operator=(const StepLog &) = delete;
@@ -51,6 +58,7 @@ private:
   void begin(const std::vector<std::string> &lines, bool goesOn);
   std::string path;
   FILE *file;
+  LogColumns which;
   size_t columns; ///< of the file
 };
 

@@ -350,7 +350,10 @@ void Loop::tell(int64_t number, const StepReport &report, double seconds,
                 program.modelFlops / seconds,
                 validation,
                 skips ? nonfinite() : "",
+                {},
                 {}};
+  if (scheduledRates(session.options.schedule, 0, 1).setsBetas)
+    line.betas = {rank.hyper.beta1, rank.hyper.beta2};
   if (clock)
     line.times = stepTimes();
   if (log)
@@ -394,7 +397,9 @@ void Loop::train() {
   if (speaks() && !options.checkpoint.empty() && access(options.checkpoint.c_str(), F_OK) == 0)
     claim.take("--checkpoint", options.checkpoint);
   if (speaks() && !options.log.empty())
-    log = std::make_unique<StepLog>(options.log, session.startStep, options.breakdown);
+    log = std::make_unique<StepLog>(
+        options.log, session.startStep,
+        LogColumns{scheduledRates(options.schedule, 0, 1).setsBetas, options.breakdown});
   if (speaks() && !options.tensorboard.empty())
     board = std::make_unique<TensorBoard>(
         tensorboardFolder(*rank.program, options),
@@ -447,8 +452,8 @@ void Loop::summarize(const ReducedCount &reduced) const {
     writeLine("validation", lossChange(*validationBefore, *validationAfter));
   if (steps > 0) {
     printCollectives(rank, *beforeStep, *afterStep);
+    printOverlap(reduced); // a line of the collectives'
     printTransfers(*beforeStep, *afterStep);
-    printOverlap(reduced);
   }
   printMemory(rank, session.options);
   if (!options.checkpoint.empty() && steps > 0)

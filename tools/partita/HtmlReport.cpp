@@ -145,6 +145,7 @@ private:
       os << "<p>The loss was not scaled.</p>\n";
     section("rate", "Learning rate");
     drawCurves(os, {curveOf("learning_rate", "learning rate", "#2b8a3e")});
+    drawCurves(os, {curveOf("beta1", "beta1", "#7a3e9d")}); // of a schedule that sets it
     section("speed", "Speed");
     drawCurves(os,
                {curveOf("tokens_per_second", (unitOf(manifest) + " per second").str(), "#1f5fa8")});
