@@ -11,7 +11,7 @@ using namespace partita::tool;
 
 namespace {
 
-constexpr int kWidth = 960, kHeight = 300, kLeft = 80, kRight = 20, kTop = 14, kBottom = 54;
+constexpr int kWidth = 960, kHeight = 300, kLeft = 84, kRight = 34, kTop = 14, kBottom = 54;
 constexpr int kAreaWidth = kWidth - kLeft - kRight, kAreaHeight = kHeight - kTop - kBottom;
 /// Points of a curve are drawn one by one up to here; finer would be finer than the screen.
 constexpr size_t kMostPoints = 1200;
@@ -25,9 +25,20 @@ double tickOf(double range, int parts) {
   return 10 * power;
 }
 
-std::string shortNumber(double value) {
+/// `digits` of them identify a float at nine.
+std::string numberText(double value, int digits = 9) {
   char text[32];
-  std::snprintf(text, sizeof(text), "%.6g", value);
+  std::snprintf(text, sizeof(text), "%.*g", digits, value);
+  return text;
+}
+
+/// 2 with the exponent raised.
+std::string powerText(int exponent) {
+  static constexpr const char *kRaised[] = {"\u2070", "\u00b9", "\u00b2", "\u00b3", "\u2074",
+                                            "\u2075", "\u2076", "\u2077", "\u2078", "\u2079"};
+  std::string text = exponent < 0 ? "2\u207b" : "2";
+  for (char digit : std::to_string(std::abs(exponent)))
+    text += kRaised[digit - '0'];
   return text;
 }
 
@@ -45,15 +56,16 @@ public:
       }
     if (right == left)
       right = left + 1;
-    double pad = high > low ? 0.05 * (high - low) : std::max(0.5 * std::abs(high), 0.5);
+    double alone = doubling ? 1 : high != 0 ? 0.5 * std::abs(high) : 0.5; // of one value
+    double pad = high > low ? 0.05 * (high - low) : alone;
     low -= pad, high += pad;
   }
 
   void draw() {
     os << formatv("<svg class=\"curves\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" height=\"{1}\" "
                   "data-left=\"{2}\" data-first=\"{3}\" data-per-step=\"{4}\">\n",
-                  kWidth, kHeight, kLeft, shortNumber(left),
-                  shortNumber(kAreaWidth / (right - left)));
+                  kWidth, kHeight, kLeft, numberText(left),
+                  numberText(kAreaWidth / (right - left)));
     drawValues();
     drawSteps();
     int legend = kLeft;
@@ -84,12 +96,18 @@ private:
   void drawValues() {
     double tick = doubling ? std::max(1.0, std::ceil((high - low) / 6)) : tickOf(high - low, 6);
     double at = std::ceil(low / tick) * tick;
+    bool asPowers = high >= 20 || low < -6; // the axis has no room for all their digits
+    // As many digits as tell two ticks apart.
+    double most = std::max(std::abs(low), std::abs(high));
+    int digits = std::clamp(1 + int(std::ceil(std::log10(most / tick))), 6, 9);
     // Counted: of numbers that hardly differ a tick may be less than what they are exact to.
     for (int i = 0; i < 32 && at <= high; ++i, at += tick) {
-      double value = doubling ? std::exp2(at) : at, line = y(value);
+      double line = y(doubling ? std::exp2(at) : at);
       os << formatv("<line x1=\"{0}\" y1=\"{2:f1}\" x2=\"{1}\" y2=\"{2:f1}\" stroke=\"#ddd\"/>",
                     kLeft, kLeft + kAreaWidth, line);
-      text(kLeft - 8, line + 4, "end", shortNumber(std::abs(at) < 1e-12 * tick ? 0 : value));
+      text(kLeft - 8, line + 4, "end",
+           doubling ? asPowers ? powerText(int(at)) : numberText(std::exp2(at))
+                    : numberText(std::abs(at) < 1e-12 * tick ? 0 : at, digits));
     }
   }
 
@@ -97,7 +115,7 @@ private:
     double tick = std::max(1.0, tickOf(right - left, 10));
     double step = std::ceil(left / tick) * tick;
     for (int i = 0; i < 32 && step <= right; ++i, step += tick)
-      text(x(step), kTop + kAreaHeight + 18, "middle", shortNumber(step));
+      text(x(step), kTop + kAreaHeight + 18, "middle", numberText(step));
     os << formatv("<line x1=\"{0}\" y1=\"{2}\" x2=\"{1}\" y2=\"{2}\" stroke=\"black\"/>\n", kLeft,
                   kLeft + kAreaWidth, kTop + kAreaHeight);
     text(kLeft + kAreaWidth, kTop + kAreaHeight + 34, "end", "step");
@@ -133,7 +151,7 @@ private:
       if (i && curve.steps)
         path += formatv("H{0:f1}", px).str();
       path += formatv("{0}{1:f1} {2:f1}", i ? "L" : "M", px, py).str();
-      data += (i ? " " : "") + shortNumber(point.first) + "," + shortNumber(point.second);
+      data += (i ? " " : "") + numberText(point.first) + "," + numberText(point.second);
     }
     os << formatv("<path data-name=\"{0}\" data-points=\"{1}\" fill=\"none\" stroke=\"{2}\" "
                   "stroke-width=\"1.5\" d=\"{3}\"/>\n",

@@ -48,7 +48,7 @@ static void printRun(const RunLog &run, StringRef unit) {
     outs() << formatv("               {0:e3} model FLOP/s: {1}\n", median(speeds),
                       partita::kModelFlopsFormula);
   if (std::vector<double> scales = numbers("loss_scale"); !scales.empty())
-    outs() << "loss scale     " << format("%g -> %g\n", scales.front(), scales.back());
+    outs() << "loss scale     " << format("%.12g -> %.12g\n", scales.front(), scales.back());
   if (std::vector<double> skipped = numbers("skipped_steps");
       !skipped.empty() && skipped.back() > 0)
     outs() << "skipped        " << format("%.0f", skipped.back())

@@ -47,10 +47,29 @@ class Page(html.parser.HTMLParser):
         self.sections[self.at][1].append(data)
 
 
+# Texts that leave their picture, or that two ticks share, as far as fonts go.
+LOOK = """<script>
+const wrong = [];
+for (const svg of document.querySelectorAll('svg')) {
+  const area = svg.viewBox.baseVal, labels = new Set();
+  for (const text of svg.querySelectorAll('text')) {
+    const box = text.getBBox();
+    if (box.x < area.x || box.y < area.y || box.x + box.width > area.x + area.width || box.y + box.height > area.y + area.height)
+      wrong.push(text.textContent + ' is cut off');
+    if (svg.matches('.curves') && labels.has(text.textContent))
+      wrong.push(text.textContent + ' is there twice');
+    if (text.getAttribute('text-anchor') == 'end')
+      labels.add(text.textContent);
+  }
+}
+document.body.dataset.wrong = wrong.join('; ');
+</script>"""
 with tempfile.TemporaryDirectory() as home:
+    looked = pathlib.Path(home, "page.html")
+    looked.write_text(options.page.read_text().replace("</body>", LOOK + "</body>"))
     run = subprocess.run(
-        ["chromium-headless-shell", "--no-sandbox", "--disable-gpu", f"--user-data-dir={home}",
-         "--enable-logging=stderr", "--dump-dom", options.page.resolve().as_uri()],
+        ["chromium-headless-shell", "--no-sandbox", "--disable-gpu", f"--user-data-dir={home}/browser",
+         "--enable-logging=stderr", "--dump-dom", looked.as_uri()],
         capture_output=True, text=True, timeout=120)
 check(run.returncode == 0, "the browser failed:", run.stderr[-2000:])
 said = [line for line in run.stderr.splitlines() if "CONSOLE" in line]
@@ -75,6 +94,7 @@ for name, (elements, text) in page.sections.items():
             check("NaN" not in attributes["d"] and "inf" not in attributes["d"], attributes["d"][:100])
 expected = ["loss", "scale", "rate", "speed", "time", "memory", "work", "collectives", "plan"]
 check(list(page.sections)[1:] == expected, list(page.sections))
+check(page.body.get("data-wrong") == "", page.body.get("data-wrong", "the page was not looked at"))
 check(page.body.get("data-curves") == str(len(curves)), "the script found", page.body, "of", len(curves))
 for curve, column in {"training loss": "loss", "validation loss": "validation_loss", "learning rate": "learning_rate",
                       "loss scale": "loss_scale", "tokens per second": "tokens_per_second"}.items():
