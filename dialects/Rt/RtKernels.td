@@ -330,7 +330,7 @@ def Rt_UpdateOp : Rt_Op<"update", [CallInterface, AttrSizedOperandSegments]> {
                        StrArrayAttr:$scalars, I64Attr:$tile, BoolAttr:$parameterOnHost, BoolAttr:$rounds);
   let assemblyFormat = [{
     $kernel `(` $values `)` $n `with` $scalars `at` `(` $pointers `)` `tile` $tile (`staging` $staging^)? `on_host`
-    $parameterOnHost `rounds` $rounds attr-dict `:` type($values) `,` type($pointers) (`,` type($staging)^)?
+    $parameterOnHost `rounds` $rounds attr-dict `:` type($values) (`at` type($pointers)^)? (`staging` type($staging)^)?
   }];
   let extraClassDeclaration = [{
     ::llvm::StringRef getCallee() { return getTile() ? "updateOnHost" : getKernel(); }

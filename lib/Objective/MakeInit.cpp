@@ -18,7 +18,13 @@ namespace {
 struct MakeInit : partita::impl::MakeInitPassBase<MakeInit> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    auto init = module.lookupSymbol<func::FuncOp>(train::TrainDialect::kInit);
+    Operation *symbol = module.lookupSymbol(train::TrainDialect::kInit);
+    auto init = dyn_cast_or_null<func::FuncOp>(symbol);
+    if (symbol && !init) {
+      symbol->emitError() << "@init is a '" << symbol->getName()
+                          << "'; make-init is for a program before lower-to-rt, where it is a 'func.func'";
+      return signalPassFailure();
+    }
     if (init && (!init.getBody().hasOneBlock() || init.getNumArguments() != 0)) {
       init.emitError() << "@init takes no arguments and has a body of one block";
       return signalPassFailure();

@@ -15,6 +15,7 @@
 #include "lib/Objective/LossOutput.h"
 #include "lib/Objective/TokenScores.h"
 #include "mlir/IR/IRMapping.h"
+#include "partita/Analysis/Preconditions.h"
 #include "partita/Objective/Passes.h"
 
 namespace partita {
@@ -54,6 +55,13 @@ struct Objective : partita::impl::ObjectivePassBase<Objective> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
+    if (failed(expectWholeForward(*this, module)))
+      return signalPassFailure();
+    for (StringRef made : {"train_step", "eval_step"})
+      if (Operation *step = module.lookupSymbol(made)) {
+        step->emitError() << "objective makes '@" << made << "', which the module has already";
+        return signalPassFailure();
+      }
     forward = module.lookupSymbol<func::FuncOp>("forward");
     if (!forward || forward.isExternal()) {
       module.emitError() << "the module has no function @forward with a body to train";

@@ -9,6 +9,7 @@
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "partita/Analysis/Preconditions.h"
 #include "partita/Objective/Passes.h"
 
 namespace partita {
@@ -54,6 +55,8 @@ ElementsAttr inSingle(ElementsAttr value) {
 
 struct SinglePrecision : partita::impl::SinglePrecisionPassBase<SinglePrecision> {
   void runOnOperation() override {
+    if (failed(expectForward(*this, getOperation())))
+      return signalPassFailure();
     getOperation().walk([&](Operation *op) {
       for (Value result : op->getResults())
         convert(result);

@@ -53,16 +53,15 @@ void peel(train::AccumulateOp op) {
     builder.clone(inner, mapping);
   for (auto [i, sum, part] : llvm::enumerate(op.getSums(), yield->getOperands())) {
     Value last = mapping.lookupOrDefault(part);
-    if (loop) {
-      // Right after the part is made, so that what waits for the sum need not wait for the rest.
-      OpBuilder::InsertionGuard guard(builder);
-      builder.setInsertionPointAfterValue(last);
-      if (getElementTypeOrSelf(last.getType()) != getElementTypeOrSelf(sum.getType()))
-        last = tx::CastOp::create(builder, part.getLoc(), sum.getType(), last);
+    // Right after the part is made, so that what waits for the sum need not wait for the rest.
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointAfterValue(last);
+    if (getElementTypeOrSelf(last.getType()) != getElementTypeOrSelf(sum.getType()))
+      last = tx::CastOp::create(builder, part.getLoc(), sum.getType(), last);
+    if (loop)
       last = tx::AddOp::create(builder, part.getLoc(), TypeRange{sum.getType()},
                                ValueRange{loop.getSums()[i], last})
                  ->getResult(0);
-    }
     sum.replaceAllUsesWith(last);
   }
   op.erase();

@@ -22,6 +22,7 @@
 #include "lib/Partition/SeparateBlocks.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Iterators.h"
+#include "partita/Analysis/Preconditions.h"
 #include "partita/Partition/Passes.h"
 
 namespace partita {
@@ -470,6 +471,8 @@ void placeInitialValues(ModuleOp module) {
 
 struct PartitionMaterialize : partita::impl::PartitionMaterializePassBase<PartitionMaterialize> {
   void runOnOperation() override {
+    if (failed(expectWholeForward(*this, getOperation())))
+      return signalPassFailure();
     par::MeshAttr mesh = par::MeshAttr::of(getOperation());
     for (auto parameter : getOperation().getOps<train::ParameterOp>()) {
       parameter->removeAttr(kArgumentSplit); // their reads have it

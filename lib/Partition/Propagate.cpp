@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------------------------------===//
 
 #include "lib/Partition/Propagation.h"
+#include "partita/Analysis/Preconditions.h"
 #include "partita/Partition/Passes.h"
 
 namespace partita {
@@ -19,6 +20,8 @@ namespace {
 
 struct PartitionPropagate : partita::impl::PartitionPropagatePassBase<PartitionPropagate> {
   void runOnOperation() override {
+    if (failed(expectWholeForward(*this, getOperation())))
+      return signalPassFailure();
     Propagation propagation(getOperation(), par::MeshAttr::of(getOperation()));
     if (failed(propagation.run()))
       return signalPassFailure();

@@ -4,6 +4,7 @@
 #include "dialects/Train/Train.h"
 #include "lib/Partition/Flow.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "partita/Analysis/Preconditions.h"
 #include "partita/Partition/Passes.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -21,6 +22,8 @@ struct PartitionSeed : partita::impl::PartitionSeedPassBase<PartitionSeed> {
   using PartitionSeedPassBase::PartitionSeedPassBase;
 
   void runOnOperation() override {
+    if (failed(expectWholeForward(*this, getOperation())))
+      return signalPassFailure();
     ModuleOp module = getOperation();
     par::MeshAttr mesh = par::MeshAttr::of(module);
     if (!this->mesh.getValue().empty()) {

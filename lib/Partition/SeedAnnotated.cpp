@@ -12,6 +12,7 @@
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
 #include "lib/Partition/Plant.h"
+#include "partita/Analysis/Preconditions.h"
 #include "partita/Partition/Passes.h"
 
 namespace partita {
@@ -36,6 +37,8 @@ struct PartitionSeedAnnotated
   using PartitionSeedAnnotatedPassBase::PartitionSeedAnnotatedPassBase;
 
   void runOnOperation() override {
+    if (failed(expectWholeForward(*this, getOperation())))
+      return signalPassFailure();
     ModuleOp module = getOperation();
     mesh = par::MeshAttr::of(module);
     // Whatever is wrong with the annotations, there is a way without them.

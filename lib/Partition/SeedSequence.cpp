@@ -24,6 +24,7 @@
 #include "lib/Partition/Propagation.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "partita/Analysis/Collectives.h"
+#include "partita/Analysis/Preconditions.h"
 #include "partita/Partition/Passes.h"
 
 namespace partita {
@@ -365,6 +366,8 @@ struct PartitionSeedSequence : partita::impl::PartitionSeedSequencePassBase<Part
   using PartitionSeedSequencePassBase::PartitionSeedSequencePassBase;
 
   void runOnOperation() override {
+    if (failed(expectWholeForward(*this, getOperation())))
+      return signalPassFailure();
     ModuleOp module = getOperation();
     if (!on) {
       // Whoever asks for less memory or fewer bytes is told of it only where it can be had.

@@ -29,6 +29,7 @@
 #include "lib/Partition/Seeds.h"
 #include "lib/Partition/SeparateBlocks.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "partita/Analysis/Preconditions.h"
 #include "partita/Partition/Passes.h"
 #include "llvm/ADT/SmallVectorExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -52,6 +53,8 @@ struct Candidate {
 
 struct PartitionSeedTensor : partita::impl::PartitionSeedTensorPassBase<PartitionSeedTensor> {
   void runOnOperation() override {
+    if (failed(expectWholeForward(*this, getOperation())))
+      return signalPassFailure();
     ModuleOp module = getOperation();
     mesh = par::MeshAttr::of(module);
     axis = StringAttr::get(&getContext(), "tp");

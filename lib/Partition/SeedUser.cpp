@@ -11,6 +11,7 @@
 #include "dialects/Tx/Tx.h"
 #include "lib/Partition/Plant.h"
 
+#include "partita/Analysis/Preconditions.h"
 #include "partita/Partition/Passes.h"
 #include "partita/Support/NearestNames.h"
 #include "llvm/ADT/StringExtras.h"
@@ -38,6 +39,8 @@ struct PartitionSeedUser : partita::impl::PartitionSeedUserPassBase<PartitionSee
   using PartitionSeedUserPassBase::PartitionSeedUserPassBase;
 
   void runOnOperation() override {
+    if (failed(expectWholeForward(*this, getOperation())))
+      return signalPassFailure();
     mesh = par::MeshAttr::of(getOperation());
     SmallVector<Seed> seeds;
     for (const std::string &text : shard)

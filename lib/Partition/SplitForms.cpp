@@ -8,6 +8,7 @@
 
 #include "dialects/Tx/Tx.h"
 #include "lib/Partition/Propagation.h"
+#include "partita/Analysis/Preconditions.h"
 #include "partita/Partition/Passes.h"
 
 namespace partita {
@@ -22,6 +23,8 @@ namespace {
 
 struct PartitionSplitForms : partita::impl::PartitionSplitFormsPassBase<PartitionSplitForms> {
   void runOnOperation() override {
+    if (failed(expectWholeForward(*this, getOperation())))
+      return signalPassFailure();
     par::MeshAttr mesh = par::MeshAttr::of(getOperation());
     Propagation propagation(getOperation(), mesh);
     if (failed(propagation.run()))

@@ -12,6 +12,7 @@
 #include "lib/Partition/Flow.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "partita/Analysis/Preconditions.h"
 #include "partita/Partition/Passes.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -41,6 +42,8 @@ bool repeats(Operation *op) {
 
 struct PartitionUnshare : partita::impl::PartitionUnsharePassBase<PartitionUnshare> {
   void runOnOperation() override {
+    if (failed(expectWholeForward(*this, getOperation())))
+      return signalPassFailure();
     for (auto function : getOperation().getOps<func::FuncOp>())
       run(function);
   }

@@ -165,7 +165,7 @@ def PartitionSplitFormsPass : Pass<"partition-split-forms", "::mlir::ModuleOp"> 
     %loss = tx.token_loss %logits, %labels, %lse ignore -100
     ```
   }];
-  let dependentDialects = ["::partita::tx::TxDialect"];
+  let dependentDialects = ["::partita::par::ParDialect", "::partita::tx::TxDialect"];
   let statistics = [Statistic<"replaced", "replaced", "ops replaced">];
 }
 
@@ -239,6 +239,7 @@ def PartitionVerifyPass : Pass<"partition-verify", "::mlir::ModuleOp"> {
     // error: minimizes a partial sum over "dp"
     ```
   }];
+  let dependentDialects = ["::partita::par::ParDialect"];
 }
 
 #endif // PARTITA_PARTITION_PASSES
