@@ -113,8 +113,9 @@ SmallVector<StateOp> train::stateSymbols(OptimizerInterface update) {
 
 SmallVector<StringRef> train::optimizerNames(MLIRContext *context) {
   SmallVector<StringRef> names;
-  for (RegisteredOperationName name :
-       context->getRegisteredOperationsByDialect(TrainDialect::getDialectNamespace()))
+  // Not getRegisteredOperationsByDialect: MLIR 22 searches it with a comparison that is no order, and finds none in some
+  // contexts.
+  for (RegisteredOperationName name : context->getRegisteredOperations())
     if (name.hasInterface<OptimizerInterface>())
       names.push_back(name.stripDialect());
   llvm::sort(names);

@@ -301,6 +301,10 @@ struct Recompute : partita::impl::RecomputePassBase<Recompute> {
                                  << "' is unknown; known: none, selective, block";
       return signalPassFailure();
     }
+    if (budget < 0) {
+      getOperation().emitError() << "budget=" << budget.getValue() << ", expected a number of bytes from 0 on";
+      return signalPassFailure();
+    }
     bool whole = policy == "block" || (policy == "none" && budget > 0);
     if (partition && !whole)
       return failPartition("only what enters a layer that is computed again as a whole is kept in "

@@ -69,6 +69,10 @@ struct AssignFill : partita::impl::AssignFillPassBase<AssignFill> {
   using AssignFillPassBase::AssignFillPassBase;
 
   void runOnOperation() override {
+    if (!(deviation >= 0 && std::isfinite(deviation))) {
+      getOperation().emitError() << "std=" << deviation.getValue() << ", expected a number from 0 on";
+      return signalPassFailure();
+    }
     llvm::DenseSet<StringAttr> scales, biases;
     getOperation().walk([&](train::ReadOp read) {
       StringAttr symbol = read.getSymbolAttr().getAttr();

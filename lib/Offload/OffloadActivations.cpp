@@ -34,6 +34,10 @@ struct OffloadActivations : partita::impl::OffloadActivationsPassBase<OffloadAct
   using OffloadActivationsPassBase::OffloadActivationsPassBase;
 
   void runOnOperation() override {
+    if (leastBytes < 0) {
+      getOperation().emitError() << "least-bytes=" << leastBytes.getValue() << ", expected a number of bytes from 0 on";
+      return signalPassFailure();
+    }
     FailureOr<bool> wanted = offload::names(getOperation(), what, "activations");
     if (failed(wanted))
       return signalPassFailure();

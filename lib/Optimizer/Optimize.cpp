@@ -13,6 +13,7 @@
 #include "lib/Optimizer/Groups.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "partita/Optimizer/Passes.h"
+#include <cmath>
 
 namespace partita {
 #define GEN_PASS_DEF_OPTIMIZEPASS
@@ -32,6 +33,14 @@ struct Optimize : partita::impl::OptimizePassBase<Optimize> {
     ModuleOp module = getOperation();
     if (!(momentum >= 0 && momentum < 1)) {
       module.emitError() << "momentum: expected a number in [0, 1)";
+      return signalPassFailure();
+    }
+    if (!(weightDecay >= 0 && std::isfinite(weightDecay))) {
+      module.emitError() << "weight-decay=" << weightDecay.getValue() << ", expected a number from 0 on";
+      return signalPassFailure();
+    }
+    if (!(clip >= 0 && std::isfinite(clip))) {
+      module.emitError() << "clip=" << clip.getValue() << ", expected the largest norm, or 0 for any";
       return signalPassFailure();
     }
     if (kind == "sgd" && momentum != 0)

@@ -24,6 +24,10 @@ struct ZeroShardGradients : partita::impl::ZeroShardGradientsPassBase<ZeroShardG
   using ZeroShardGradientsPassBase::ZeroShardGradientsPassBase;
 
   void runOnOperation() override {
+    if (stage < 0 || stage > 3) {
+      getOperation().emitError() << "stage=" << stage.getValue() << ", expected 0, 1, 2 or 3";
+      return signalPassFailure();
+    }
     if (stage < 2)
       return;
     SmallVector<train::AccumulateOp> loops;

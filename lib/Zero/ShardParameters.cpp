@@ -26,7 +26,15 @@ struct ZeroShardParameters : partita::impl::ZeroShardParametersPassBase<ZeroShar
   using ZeroShardParametersPassBase::ZeroShardParametersPassBase;
 
   void runOnOperation() override {
+    if (stage < 0 || stage > 3) {
+      getOperation().emitError() << "stage=" << stage.getValue() << ", expected 0, 1, 2 or 3";
+      return signalPassFailure();
+    }
     ModuleOp module = getOperation();
+    if (keep < 0) {
+      module.emitError() << "keep=" << keep.getValue() << ", expected a number of elements from 0 on";
+      return signalPassFailure();
+    }
     if (failed(checkStrategy(module)))
       return signalPassFailure();
     if (stage < 3)

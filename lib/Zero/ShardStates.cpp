@@ -24,6 +24,10 @@ struct ZeroShardStates : partita::impl::ZeroShardStatesPassBase<ZeroShardStates>
   using ZeroShardStatesPassBase::ZeroShardStatesPassBase;
 
   void runOnOperation() override {
+    if (stage < 0 || stage > 3) {
+      getOperation().emitError() << "stage=" << stage.getValue() << ", expected 0, 1, 2 or 3";
+      return signalPassFailure();
+    }
     ModuleOp module = getOperation();
     if (stage < 1)
       return;

@@ -97,7 +97,7 @@ static FailureOr<SmallVector<Tensor>> callOften(Interpreter &interpreter, String
   ArrayRef<StringRef> numbers = words;
   std::string log = "step,loss\n", problem;
   FailureOr<SmallVector<Tensor>> results = failure();
-  for (unsigned i = 0; i < std::max(run.times, 1u); ++i) {
+  for (unsigned i = 0; i < run.times; ++i) {
     interpreter.options.stepNumber = i + 1;
     auto inputs = file ? takeInputs(function, numbers) : randomInputs(function, run.seed + i);
     if (failed(inputs) || failed(results = interpreter.call(name, *inputs)))
@@ -109,7 +109,13 @@ static FailureOr<SmallVector<Tensor>> callOften(Interpreter &interpreter, String
   }
   if (!run.log.empty()) {
     std::error_code error;
-    llvm::raw_fd_ostream(run.log, error) << log;
+    llvm::raw_fd_ostream os(run.log, error);
+    if (!error) {
+      os << log;
+      os.close();
+      error = os.error();
+      os.clear_error(); // unread, it would end the process
+    }
     if (error)
       problem = run.log + ": " + error.message();
   }
@@ -206,6 +212,8 @@ LogicalResult partita::interp::runFunction(ModuleOp module, const Run &run) {
 
 LogicalResult partita::interp::compareFunctions(ModuleOp module, const Run &run) {
   auto [first, second] = StringRef(run.function).split(',');
+  if (first.empty() || second.empty() || second.contains(','))
+    return module.emitError() << "--equal: '" << run.function << "' is not two functions, a,b";
   Interpreter a(module, run.options), b(module, run.options);
   auto left = callOften(a, first, run), right = callOften(b, second, run);
   if (failed(left) || failed(right))
