@@ -6,6 +6,7 @@
 #include "dialects/Rt/Rt.h"
 #include "dialects/Train/Train.h"
 #include "partita/Analysis/Flops.h"
+#include "partita/Support/Version.h"
 #include "runtime/include/partita_rt/fingerprint.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -263,6 +264,7 @@ private:
   void printProgram(DictionaryAttr program, int64_t arena, int64_t persistent) {
     os << "static Program program() {\n  Program p;\n";
     os << "  p.name = " << rt::stringLiteral(options.program) << ";\n";
+    os << "  p.compiler = " << rt::stringLiteral(versionText()) << ";\n";
     os << "  p.optimizer = "
        << rt::stringLiteral(cast<StringAttr>(program.get("optimizer")).getValue()) << ";\n";
     if (llvm::any_of(module.getOps<train::ParameterOp>(), [](train::ParameterOp parameter) {

@@ -191,6 +191,20 @@ bool onlyCensus(const RunOptions &options) {
          options.dumpParameters.empty() && options.forward.empty();
 }
 
+/// Is there a text to print and no run?
+bool onlyText(const RunOptions &options) {
+  return options.help || options.version || onlyCensus(options);
+}
+
+void printText(const Program &program, const RunOptions &options) {
+  if (options.version)
+    std::printf("%s: written by %s\n", program.name, program.compiler);
+  else if (options.help)
+    std::printf("%s", helpText(program).c_str());
+  else if (options.census)
+    std::printf("%s", censusText(program).c_str());
+}
+
 } // namespace
 
 int programMain(int argc, char **argv, const Program &program) {
@@ -214,7 +228,7 @@ int programMain(int argc, char **argv, const Program &program) {
     timeoutSeconds(); // what is wrong with it is said now
     checkProgram(program);
     session.options = parseOptions(argc, argv, program);
-    if (!session.options.help && !onlyCensus(session.options))
+    if (!onlyText(session.options))
       openSession(session, world, program);
   } catch (const std::exception &exception) {
     error = exception.what();
@@ -222,13 +236,11 @@ int programMain(int argc, char **argv, const Program &program) {
   error = world.agree(error);
   if (!error.empty())
     return say(error);
-  if (world.speaks() && session.options.help)
-    std::printf("%s", helpText(program).c_str());
-  if (world.speaks() && session.options.census && !session.options.help)
-    std::printf("%s", censusText(program).c_str());
+  if (world.speaks())
+    printText(program, session.options);
   setCheckpointFolder(session.options.checkpoint);
   std::atomic<int> signal{0};
-  if (!session.options.help && !onlyCensus(session.options))
+  if (!onlyText(session.options))
     error = world.run(program, &session.options,
                       [&](Rank &rank) { signal = runRankProgram(rank, session); });
   bool told = std::fflush(stdout) == 0 && !std::ferror(stdout);

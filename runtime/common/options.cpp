@@ -162,6 +162,7 @@ const std::vector<Option> &optionTable() {
        FLAG(tune)},
       {"--census", nullptr, "print every collective of a step and why it is there", FLAG(census)},
       {"--help", nullptr, "print this text", FLAG(help)},
+      {"--version", nullptr, "print which compiler wrote the program", FLAG(version)},
   };
   return table;
 }
@@ -312,7 +313,7 @@ RunOptions parseOptions(int argc, char **argv, const Program &program) {
       fail("--tune goes alone: no value of a parameter makes a product faster");
     options.init = InitFrom::Seed; // no file is needed
   }
-  if (!options.help) {
+  if (!options.help && !options.version) {
     applyDefaults(options, given, program);
     settleSchedule(options, given, program);
     checkCombinations(options, program);

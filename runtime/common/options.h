@@ -15,6 +15,7 @@ enum class InitFrom { ModelFile, Seed, Safetensors };
 
 struct RunOptions {
   bool help = false;
+  bool version = false;
   bool census = false;
   bool tune = false;
   std::optional<int64_t> ranks;

@@ -12,6 +12,7 @@
 #include "Modes.h"
 #include "mlir/Parser/Parser.h"
 #include "partita/Pipelines/RegisterAll.h"
+#include "partita/Support/Version.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/Path.h"
@@ -62,6 +63,7 @@ static cl::opt<From>
 
 int main(int argc, char **argv) {
   InitLLVM initLLVM(argc, argv);
+  partita::setVersionPrinter("partita-interp");
   cl::ParseCommandLineOptions(argc, argv, "executes functions on virtual ranks\n");
   mlir::DialectRegistry registry;
   partita::registerEverything(registry);
@@ -73,6 +75,10 @@ int main(int argc, char **argv) {
   auto module = mlir::parseSourceFile<mlir::ModuleOp>(file, sources, &context);
   if (!module)
     return 1;
+  if (times == 0) {
+    errs() << "partita-interp: error: --times is 0, expected at least 1\n";
+    return 1;
+  }
   std::string folder = sys::path::parent_path(file).str();
   Run run{entry,
           {init, seed, folder.empty() ? "." : folder},

@@ -2,8 +2,10 @@
 
 #include "mlir/Tools/mlir-lsp-server/MlirLspServerMain.h"
 #include "partita/Pipelines/RegisterAll.h"
+#include "partita/Support/Version.h"
 
 int main(int argc, char **argv) {
+  partita::setVersionPrinter("partita-lsp-server");
   mlir::DialectRegistry registry;
   partita::registerEverything(registry);
   return mlir::failed(mlir::MlirLspServerMain(argc, argv, registry));

@@ -256,7 +256,8 @@ int partita::tool::runProgram(StringRef command, StringRef folder,
   std::optional<json::Object> manifest = readManifest(folder, problem);
   bool processes = manifest && manifest->getString("target") == "cuda";
   int64_t ranks = manifest ? manifest->getInteger("ranks").value_or(1) : 1;
-  bool onlyText = is_contained(words, "--help") || is_contained(words, "-h");
+  bool onlyText = llvm::any_of(
+      words, [](StringRef word) { return word == "--help" || word == "-h" || word == "--version"; });
   if (manifest && !onlyText && isFirst())
     tellNotes(*manifest, folder);
   if (processes && ranks > 1 && !isLaunched() && !onlyText)

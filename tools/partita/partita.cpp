@@ -1,6 +1,7 @@
 //===- partita.cpp - the command line ---------------------------------------------------------===//
 
 #include "tools/partita/Commands.h"
+#include "partita/Support/Version.h"
 #include "tools/partita/Options.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/InitLLVM.h"
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 using namespace llvm;
+using namespace partita;
 using namespace partita::tool;
 
 /// In the order of use.
@@ -29,7 +31,8 @@ static void printHelp(raw_ostream &os) {
         "Turns a Transformer in an ONNX file into a distributed training program.\n\nCommands:\n";
   for (const Command &command : kCommands)
     os << formatv("  {0,-10}{1}\n", command.name, command.summary);
-  os << "\n'partita COMMAND --help' explains each. Passes one by one: partita-opt --help.\n";
+  os << "\n'partita COMMAND --help' explains each; 'partita --version' says which Partita this is.\n"
+        "Passes one by one: 'partita-opt --help', built by 'tools/setup partita-opt'.\n";
 }
 
 /// Memory that is not there is an error like others, said by what is still possible: one write.
@@ -66,6 +69,10 @@ int main(int argc, char **argv) {
   }
   if (words[0] == "--help" || words[0] == "-h" || words[0] == "help") {
     printHelp(outs());
+    return finish(0);
+  }
+  if (words[0] == "--version") {
+    outs() << versionText() << '\n';
     return finish(0);
   }
   SmallVector<StringRef> names;

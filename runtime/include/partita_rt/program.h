@@ -209,6 +209,7 @@ struct RunDefault {
 
 struct Program {
   const char *name = "program";
+  const char *compiler = "an unknown compiler"; ///< that wrote it, with its version
   const char *optimizer = "adamw"; ///< as printed; the update itself is emitted code
   /// Where the files that `init` names are: absolute, or relative to the program's folder.
   const char *modelFolder = "";

@@ -1,0 +1,18 @@
+//===- Version.h - which Partita this is --------------------------------------------*- C++ -*-===//
+
+#ifndef PARTITA_SUPPORT_VERSION_H
+#define PARTITA_SUPPORT_VERSION_H
+
+#include <string>
+
+namespace partita {
+
+/// "Partita 0.1.0 (f6409ea01234), LLVM 22.1.7"; without the git revision where none is known.
+std::string versionText();
+
+/// Makes `--version` of LLVM's command line print that, for a tool of this name.
+void setVersionPrinter(const char *tool);
+
+} // namespace partita
+
+#endif // PARTITA_SUPPORT_VERSION_H
