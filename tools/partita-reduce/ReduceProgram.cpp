@@ -1,0 +1,191 @@
+//===- ReduceProgram.cpp - less of a program that still fails ---------------------------------===//
+//
+// Upstream's reduction-tree erases ops without regard to their users and does not survive a chain of values. This pass
+// leaves a valid program at every step: of a chunk of ops, each result becomes an operand of the same type (the first, then
+// the last), or else zeros, or else the op stays; what nothing uses goes. Chunks are halved until they are single ops, and all begins anew as long
+// as something became smaller (delta debugging: Zeller and Hildebrandt, 2002). Then functions lose their results.
+//
+//===------------------------------------------------------------------------------------------===//
+
+#include "tools/partita-reduce/ReduceProgram.h"
+#include "dialects/Tx/Tx.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Reducer/Tester.h"
+#include "llvm/Support/FileSystem.h"
+
+using namespace mlir;
+using namespace partita;
+
+namespace {
+
+/// Zeros of the type, in front of the op; null where there is no such constant.
+Value zerosBefore(Operation *op, Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  OpBuilder builder(op);
+  TypedAttr zero = tensor ? builder.getZeroAttr(tensor.getElementType()) : TypedAttr();
+  if (!zero)
+    return {};
+  auto plain = RankedTensorType::get(tensor.getShape(), tensor.getElementType());
+  return tx::ConstantOp::create(builder, op->getLoc(), type,
+                                DenseElementsAttr::get(plain, Attribute(zero)));
+}
+
+/// Which of several operands of the same type takes an op's place.
+enum class Take { First, Last };
+
+/// Takes the op out of its block, if something can take its place.
+void cut(Operation *op, Take take) {
+  if (op->hasTrait<OpTrait::IsTerminator>() ||
+      (op->hasTrait<OpTrait::ConstantLike>() && !op->use_empty()))
+    return;
+  if (auto symbol = dyn_cast<SymbolOpInterface>(op)) {
+    if (SymbolTable::symbolKnownUseEmpty(op, op->getParentOp()))
+      op->erase();
+    return;
+  }
+  for (Value result : op->getResults()) {
+    if (result.use_empty())
+      continue;
+    Value other;
+    for (Value operand : op->getOperands())
+      if (operand.getType() == result.getType() && (!other || take == Take::Last))
+        other = operand;
+    if (!other)
+      other = zerosBefore(op, result.getType());
+    if (!other)
+      return;
+    result.replaceAllUsesWith(other);
+  }
+  op->erase();
+}
+
+/// Pure ops and symbols of declarations that nothing uses.
+void eraseUnused(ModuleOp module) {
+  SmallVector<Operation *> ops;
+  module.walk([&](Operation *op) { ops.push_back(op); });
+  for (Operation *op : llvm::reverse(ops))
+    if (isOpTriviallyDead(op))
+      op->erase();
+}
+
+/// A function that nothing calls loses the arguments that nothing uses and, if `results`, what it returns.
+void shorten(FunctionOpInterface function, bool results) {
+  Operation *op = function;
+  if (!isa<func::FuncOp>(op) || function.isExternal() ||
+      !SymbolTable::symbolKnownUseEmpty(op, op->getParentOp()))
+    return;
+  if (results) {
+    for (Block &block : function.getFunctionBody())
+      if (auto end = dyn_cast<func::ReturnOp>(block.getTerminator()))
+        end->setOperands({});
+    (void)function.eraseResults(llvm::BitVector(function.getNumResults(), true));
+    eraseUnused(op->getParentOfType<ModuleOp>());
+  }
+  llvm::BitVector unused(function.getNumArguments());
+  for (BlockArgument argument : function.getArguments())
+    unused[argument.getArgNumber()] = argument.use_empty();
+  (void)function.eraseArguments(unused);
+}
+
+struct ReduceProgram : PassWrapper<ReduceProgram, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ReduceProgram)
+  ReduceProgram() = default;
+  ReduceProgram(const ReduceProgram &other) : PassWrapper(other) {}
+  StringRef getArgument() const override { return "reduce-program"; }
+  StringRef getDescription() const override {
+    return "takes ops out of the module as long as the test finds it interesting";
+  }
+  void getDependentDialects(DialectRegistry &registry) const override {
+    registry.insert<tx::TxDialect>();
+  }
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    if (!llvm::sys::fs::can_execute(test)) {
+      module.emitError() << "reduce-program: test: '" << test.getValue()
+                         << "' is not a program that can be run; test=./SCRIPT, which gets a file's name and "
+                            "exits with 1 where it still fails";
+      return signalPassFailure();
+    }
+    Tester tester(test, {});
+    if (tester.isInteresting(module).first != Tester::Interestingness::True) {
+      module.emitError() << "reduce-program: '" << test.getValue()
+                         << "' exits with 0 on the whole module, so there is nothing to reduce";
+      return signalPassFailure();
+    }
+    while (takeOut(tester))
+      ;
+  }
+
+private:
+  /// Applies `change` to a copy; takes it over if it is valid, differs and is interesting.
+  bool attempt(const Tester &tester, llvm::function_ref<void(ModuleOp)> change) {
+    OwningOpRef<ModuleOp> copy = getOperation().clone();
+    change(*copy);
+    eraseUnused(*copy);
+    ScopedDiagnosticHandler silent(&getContext(), [](Diagnostic &) { return success(); });
+    if (count(*copy) >= count(getOperation()) || failed(verify(*copy)) ||
+        tester.isInteresting(*copy).first != Tester::Interestingness::True)
+      return false;
+    getOperation().getBodyRegion().takeBody(copy->getBodyRegion());
+    return true;
+  }
+
+  /// What is to become less: ops, and the arguments and results of functions.
+  static int64_t count(ModuleOp module) {
+    int64_t size = 0;
+    module.walk([&](Operation *op) {
+      size += !op->hasTrait<OpTrait::ConstantLike>();
+      if (auto function = dyn_cast<FunctionOpInterface>(op))
+        size += function.getNumArguments() + function.getNumResults();
+    });
+    return size;
+  }
+
+  /// Users before what they use, what is inside an op before the op.
+  static SmallVector<Operation *> opsOf(ModuleOp module) {
+    SmallVector<Operation *> ops;
+    module.walk<WalkOrder::PreOrder>([&](Operation *op) { ops.push_back(op); });
+    std::reverse(ops.begin(), ops.end());
+    ops.pop_back(); // the module itself
+    return ops;
+  }
+
+  /// One round over chunks of all sizes; did anything become smaller?
+  bool takeOut(const Tester &tester) {
+    bool any = false;
+    for (size_t size = std::max<size_t>(1, opsOf(getOperation()).size() / 2);; size /= 2) {
+      for (size_t begin = 0; begin < opsOf(getOperation()).size();) {
+        bool smaller = llvm::any_of(ArrayRef({Take::First, Take::Last}), [&](Take take) {
+          return attempt(tester, [&](ModuleOp copy) {
+            SmallVector<Operation *> ops = opsOf(copy);
+            for (Operation *op : ArrayRef(ops).slice(begin).take_front(size))
+              cut(op, take);
+          });
+        });
+        any |= smaller;
+        begin += smaller ? 0 : size;
+      }
+      if (size == 1)
+        break;
+    }
+    size_t functions = llvm::range_size(getOperation().getOps<FunctionOpInterface>());
+    for (size_t i = 0; i < functions; ++i)
+      for (bool results : {true, false})
+        any |= attempt(tester, [&](ModuleOp copy) {
+          auto all = llvm::to_vector(copy.getOps<FunctionOpInterface>());
+          shorten(all[i], results);
+        });
+    return any;
+  }
+
+  Option<std::string> test{*this, "test",
+                           llvm::cl::desc("gets a file's name, exits with 1 where the module still fails")};
+};
+
+} // namespace
+
+void partita::registerReduceProgramPass() { PassRegistration<ReduceProgram>(); }
