@@ -177,7 +177,7 @@ struct Loop {
   int signalOfAnyRank();
   void step(int64_t number);
   void tell(int64_t number, const StepReport &report, double seconds,
-            std::optional<double> validation, bool skips);
+            std::optional<double> validation, const std::string &notFinite);
   void train();
   void setClock(WorkClock *value);
   WorkTimes stepTimes();
@@ -318,7 +318,8 @@ void Loop::step(int64_t number) {
   checkReport(number);
   StepReport report = rank.report;
   lastLoss = report.loss;
-  bool skips = report.skippedSteps > skipped;
+  // The name before the validation, whose own report takes this one's place.
+  std::string notFinite = report.skippedSteps > skipped ? nonfinite() : "";
   skipped = report.skippedSteps;
 
   std::optional<double> validation;
@@ -326,7 +327,7 @@ void Loop::step(int64_t number) {
   if (evaluatesAfter(number))
     validation = validationAfter = evaluate(rank, session);
   if (speaks())
-    tell(number, report, seconds, validation, skips);
+    tell(number, report, seconds, validation, notFinite);
   done = number;
   interruptedBy = signalOfAnyRank();
   if (!options.checkpoint.empty() &&
@@ -337,7 +338,7 @@ void Loop::step(int64_t number) {
 
 /// Of a step, before its checkpoint: a run that goes on from there writes later steps only.
 void Loop::tell(int64_t number, const StepReport &report, double seconds,
-                std::optional<double> validation, bool skips) {
+                std::optional<double> validation, const std::string &notFinite) {
   const Program &program = *rank.program;
   double tokens = double(session.data->unitsPerMicroBatch() * program.accumulate);
   StepLine line{number,
@@ -349,7 +350,7 @@ void Loop::tell(int64_t number, const StepReport &report, double seconds,
                 session.data->unit(),
                 program.modelFlops / seconds,
                 validation,
-                skips ? nonfinite() : "",
+                notFinite,
                 {},
                 {}};
   if (scheduledRates(session.options.schedule, 0, 1).setsBetas)
