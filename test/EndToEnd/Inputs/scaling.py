@@ -84,7 +84,8 @@ write(f"{folder}/active.safetensors", values)
 named = set()
 for layout in results:
     name = "dynamic" + layout.replace(" ", "_").replace("=", "")
-    board = ["--tensorboard", f"{folder}/board"] if not layout else []
+    # A validation after the step has a report of its own, which must not hide the step's.
+    board = ["--tensorboard", f"{folder}/board", "--eval-data", tokens, "--eval-every", "1"] if not layout else []
     log, _, _ = run(name, 2, name + ".active", "--init", f"{folder}/active.safetensors", *board)
     expected = first_nonfinite(f"{folder}/{name}.active.grads")
     assert log[0]["first_nonfinite"] == expected == "transformer.h.1.mlp.c_proj.weight", (layout, log[0], expected)
