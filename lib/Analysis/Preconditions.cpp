@@ -33,10 +33,11 @@ LogicalResult partita::expectWholeForward(const Pass &pass, ModuleOp module) {
     auto type = dyn_cast<RankedTensorType>(value.getType());
     if (!type || !isa_and_nonnull<par::PlacementAttr>(type.getEncoding()))
       return false;
-    emitError(value.getLoc()) << pass.getArgument()
-                              << " is for a whole program, before partition-materialize; this value "
-                                 "is placed already: "
-                              << type;
+    emitError(value.getLoc())
+        << pass.getArgument()
+        << " is for a whole program, before partition-materialize; this value "
+           "is placed already: "
+        << type;
     return true;
   };
   return expectNone(module, [&](Operation *op) {

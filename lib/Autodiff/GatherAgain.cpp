@@ -32,9 +32,11 @@ struct GatherAgain : partita::impl::GatherAgainPassBase<GatherAgain> {
   using GatherAgainPassBase::GatherAgainPassBase;
 
   void runOnOperation() override {
-    if (!llvm::is_contained({"none", "no-shard", "shard-grad-op", "full-shard"}, strategy.getValue())) {
-      getOperation().emitError() << "fsdp strategy '" << strategy
-                                 << "' is unknown; known: none, no-shard, shard-grad-op, full-shard";
+    if (!llvm::is_contained({"none", "no-shard", "shard-grad-op", "full-shard"},
+                            strategy.getValue())) {
+      getOperation().emitError()
+          << "fsdp strategy '" << strategy
+          << "' is unknown; known: none, no-shard, shard-grad-op, full-shard";
       return signalPassFailure();
     }
     auto named = analysis::parametersNamed(getOperation(), keep, "keep-gathered");

@@ -302,7 +302,8 @@ struct Recompute : partita::impl::RecomputePassBase<Recompute> {
       return signalPassFailure();
     }
     if (budget < 0) {
-      getOperation().emitError() << "budget=" << budget.getValue() << ", expected a number of bytes from 0 on";
+      getOperation().emitError() << "budget=" << budget.getValue()
+                                 << ", expected a number of bytes from 0 on";
       return signalPassFailure();
     }
     bool whole = policy == "block" || (policy == "none" && budget > 0);

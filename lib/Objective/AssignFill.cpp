@@ -70,7 +70,8 @@ struct AssignFill : partita::impl::AssignFillPassBase<AssignFill> {
 
   void runOnOperation() override {
     if (!(deviation >= 0 && std::isfinite(deviation))) {
-      getOperation().emitError() << "std=" << deviation.getValue() << ", expected a number from 0 on";
+      getOperation().emitError() << "std=" << deviation.getValue()
+                                 << ", expected a number from 0 on";
       return signalPassFailure();
     }
     llvm::DenseSet<StringAttr> scales, biases;

@@ -21,8 +21,9 @@ struct MakeInit : partita::impl::MakeInitPassBase<MakeInit> {
     Operation *symbol = module.lookupSymbol(train::TrainDialect::kInit);
     auto init = dyn_cast_or_null<func::FuncOp>(symbol);
     if (symbol && !init) {
-      symbol->emitError() << "@init is a '" << symbol->getName()
-                          << "'; make-init is for a program before lower-to-rt, where it is a 'func.func'";
+      symbol->emitError()
+          << "@init is a '" << symbol->getName()
+          << "'; make-init is for a program before lower-to-rt, where it is a 'func.func'";
       return signalPassFailure();
     }
     if (init && (!init.getBody().hasOneBlock() || init.getNumArguments() != 0)) {

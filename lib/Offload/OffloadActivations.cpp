@@ -35,7 +35,8 @@ struct OffloadActivations : partita::impl::OffloadActivationsPassBase<OffloadAct
 
   void runOnOperation() override {
     if (leastBytes < 0) {
-      getOperation().emitError() << "least-bytes=" << leastBytes.getValue() << ", expected a number of bytes from 0 on";
+      getOperation().emitError() << "least-bytes=" << leastBytes.getValue()
+                                 << ", expected a number of bytes from 0 on";
       return signalPassFailure();
     }
     FailureOr<bool> wanted = offload::names(getOperation(), what, "activations");

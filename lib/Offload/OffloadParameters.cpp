@@ -33,7 +33,8 @@ struct OffloadParameters : partita::impl::OffloadParametersPassBase<OffloadParam
   void runOnOperation() override {
     ModuleOp module = getOperation();
     if (keep < 0) {
-      module.emitError() << "keep=" << keep.getValue() << ", expected a number of elements from 0 on";
+      module.emitError() << "keep=" << keep.getValue()
+                         << ", expected a number of elements from 0 on";
       return signalPassFailure();
     }
     FailureOr<bool> wanted = offload::names(module, what, "parameters");

@@ -36,11 +36,13 @@ struct Optimize : partita::impl::OptimizePassBase<Optimize> {
       return signalPassFailure();
     }
     if (!(weightDecay >= 0 && std::isfinite(weightDecay))) {
-      module.emitError() << "weight-decay=" << weightDecay.getValue() << ", expected a number from 0 on";
+      module.emitError() << "weight-decay=" << weightDecay.getValue()
+                         << ", expected a number from 0 on";
       return signalPassFailure();
     }
     if (!(clip >= 0 && std::isfinite(clip))) {
-      module.emitError() << "clip=" << clip.getValue() << ", expected the largest norm, or 0 for any";
+      module.emitError() << "clip=" << clip.getValue()
+                         << ", expected the largest norm, or 0 for any";
       return signalPassFailure();
     }
     if (kind == "sgd" && momentum != 0)

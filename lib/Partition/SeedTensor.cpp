@@ -243,8 +243,11 @@ private:
 
   Stop sizeInTheWay(unsigned dim, const Attempt &attempt) {
     int64_t parts = mesh.sizeOf("tp");
-    return {attempt.indivisibleAt, llvm::formatv("dimension {0} {1} over tp = {2}", dim,
-                                                 Forms::reason(attempt, parts), parts)};
+    Stop stop;
+    stop.op = attempt.indivisibleAt;
+    stop.why =
+        llvm::formatv("dimension {0} {1} over tp = {2}", dim, Forms::reason(attempt, parts), parts);
+    return stop;
   }
 
   /// Tells of these, and what was in the way of the first.

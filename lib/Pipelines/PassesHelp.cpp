@@ -38,7 +38,8 @@ void partita::printPassesHelp() {
     if (auto options = planOptionsOf(phase); !options.empty())
       os << "  options: " << llvm::join(options, ", ") << "\n";
     for (StringRef pass : phase.passes)
-      if (const PassInfo *info = PassInfo::lookup(nameOf(pass)); info && told.insert(nameOf(pass)).second)
+      if (const PassInfo *info = PassInfo::lookup(nameOf(pass));
+          info && told.insert(nameOf(pass)).second)
         info->printHelpStr(/*indent=*/4, /*descIndent=*/36);
   }
   os << "\n";

@@ -32,7 +32,8 @@ struct ZeroShardParameters : partita::impl::ZeroShardParametersPassBase<ZeroShar
     }
     ModuleOp module = getOperation();
     if (keep < 0) {
-      module.emitError() << "keep=" << keep.getValue() << ", expected a number of elements from 0 on";
+      module.emitError() << "keep=" << keep.getValue()
+                         << ", expected a number of elements from 0 on";
       return signalPassFailure();
     }
     if (failed(checkStrategy(module)))

@@ -102,7 +102,8 @@ int run(ModuleOp module, const Invocation &invocation, std::string &said) {
     bad += message.empty() || StringRef(message).contains('\n');
   });
   auto [name, options] = split(invocation);
-  PassManager manager(module.getContext(), ModuleOp::getOperationName(), PassManager::Nesting::Implicit);
+  PassManager manager(module.getContext(), ModuleOp::getOperationName(),
+                      PassManager::Nesting::Implicit);
   manager.enableVerifier(false);
   auto report = [&](const Twine &message) {
     said = message.str();
@@ -111,10 +112,15 @@ int run(ModuleOp module, const Invocation &invocation, std::string &said) {
   const PassInfo *info = PassInfo::lookup(name);
   if (!info || failed(info->addToPipeline(manager, options, report)))
     return NoSuchPass;
+  OperationFingerPrint before(module);
   if (failed(manager.run(module)))
     return errors == 0 ? Silent : bad ? BadMessage : Refuses;
-  if (errors || failed(verify(module)))
+  if (errors)
     return BadResult; // it has said that it fails, and succeeded
+  if (OperationFingerPrint(module) == before)
+    return Works; // nothing to do
+  if (failed(verify(module)))
+    return BadResult;
   std::string result;
   llvm::raw_string_ostream os(result);
   module->print(os, OpPrintingFlags().enableDebugInfo());
@@ -126,7 +132,8 @@ struct Counts {
 };
 
 /// Runs one pass in a child; prints what is wrong.
-void tryOne(ModuleOp module, StringRef where, const Invocation &invocation, bool show, Counts &counts) {
+void tryOne(ModuleOp module, StringRef where, const Invocation &invocation, bool show,
+            Counts &counts) {
   FILE *output = tmpfile();
   pid_t child = fork();
   if (child == 0) {
@@ -148,11 +155,18 @@ void tryOne(ModuleOp module, StringRef where, const Invocation &invocation, bool
   size_t count = fread(buffer, 1, sizeof(buffer), output);
   fclose(output);
   StringRef said(buffer, count);
-  static constexpr StringLiteral kWords[] = {"works", "refuses", "FAILS WITHOUT A WORD", "MESSAGE IS NOT ONE LINE",
-      "RESULT DOES NOT VERIFY", "RESULT CANNOT BE PARSED", "IS NO PASS"};
+  static constexpr StringLiteral kWords[] = {"works",
+                                             "refuses",
+                                             "FAILS WITHOUT A WORD",
+                                             "MESSAGE IS NOT ONE LINE",
+                                             "RESULT DOES NOT VERIFY",
+                                             "RESULT CANNOT BE PARSED",
+                                             "IS NO PASS"};
   std::string word;
   if (WIFSIGNALED(status))
-    word = WTERMSIG(status) == SIGALRM ? "RUNS FOR EVER" : llvm::formatv("DIES OF SIGNAL {0}", WTERMSIG(status)).str();
+    word = WTERMSIG(status) == SIGALRM
+               ? "RUNS FOR EVER"
+               : llvm::formatv("DIES OF SIGNAL {0}", WTERMSIG(status)).str();
   else if (WEXITSTATUS(status) < int(std::size(kWords)))
     word = kWords[WEXITSTATUS(status)].str();
   else
@@ -161,7 +175,8 @@ void tryOne(ModuleOp module, StringRef where, const Invocation &invocation, bool
   bool refuses = WIFEXITED(status) && WEXITSTATUS(status) == Refuses;
   (works ? counts.works : refuses ? counts.refuses : counts.findings)++;
   if (show || !(works || refuses))
-    llvm::outs() << where << ": " << invocation << ": " << word << (said.empty() ? "" : ": ") << said << "\n";
+    llvm::outs() << where << ": " << invocation << ": " << word << (said.empty() ? "" : ": ")
+                 << said << "\n";
   llvm::outs().flush();
 }
 
@@ -175,7 +190,8 @@ int main(int argc, char **argv) {
   registerEverything(registry);
   bool show = StringRef(argv[argc - 1]) == "--show";
   std::vector<Invocation> registered = registeredPasses();
-  llvm::erase_if(registered, [&](const Invocation &pass) { return llvm::is_contained(upstream, pass); });
+  llvm::erase_if(registered,
+                 [&](const Invocation &pass) { return llvm::is_contained(upstream, pass); });
   if (argc == 2 && StringRef(argv[1]) == "--list") {
     llvm::interleave(registered, llvm::outs(), "\n");
     llvm::outs() << "\n";
@@ -192,7 +208,8 @@ int main(int argc, char **argv) {
       if (!module)
         return 1;
       Plan plan;
-      if (std::string problem = plan.fromAttribute((*module)->getAttr("train.plan")); !problem.empty()) {
+      if (std::string problem = plan.fromAttribute((*module)->getAttr("train.plan"));
+          !problem.empty()) {
         llvm::errs() << argv[i] << ": " << problem << "\n";
         return 1;
       }
@@ -215,12 +232,13 @@ int main(int argc, char **argv) {
       auto module = parseSourceString<ModuleOp>(output, &context);
       if (!module)
         return 1;
-      std::string where = llvm::formatv("{0} after {1}", llvm::sys::path::filename(argv[i]), phase.name);
+      std::string where =
+          llvm::formatv("{0} after {1}", llvm::sys::path::filename(argv[i]), phase.name);
       for (const Invocation &invocation : invocations)
         tryOne(*module, where, invocation, show, counts);
     }
   }
-  llvm::outs() << registered.size() << " passes registered; " << counts.works << " work, " << counts.refuses
-               << " refuse, " << counts.findings << " findings\n";
+  llvm::outs() << registered.size() << " passes registered; " << counts.works << " work, "
+               << counts.refuses << " refuse, " << counts.findings << " findings\n";
   return counts.findings != 0;
 }

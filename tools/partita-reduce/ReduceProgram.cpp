@@ -105,9 +105,10 @@ struct ReduceProgram : PassWrapper<ReduceProgram, OperationPass<ModuleOp>> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     if (!llvm::sys::fs::can_execute(test)) {
-      module.emitError() << "reduce-program: test: '" << test.getValue()
-                         << "' is not a program that can be run; test=./SCRIPT, which gets a file's name and "
-                            "exits with 1 where it still fails";
+      module.emitError()
+          << "reduce-program: test: '" << test.getValue()
+          << "' is not a program that can be run; test=./SCRIPT, which gets a file's name and "
+             "exits with 1 where it still fails";
       return signalPassFailure();
     }
     Tester tester(test, {});
@@ -182,8 +183,9 @@ private:
     return any;
   }
 
-  Option<std::string> test{*this, "test",
-                           llvm::cl::desc("gets a file's name, exits with 1 where the module still fails")};
+  Option<std::string> test{
+      *this, "test",
+      llvm::cl::desc("gets a file's name, exits with 1 where the module still fails")};
 };
 
 } // namespace
