@@ -4,6 +4,7 @@
 #include "Buffers.h"
 #include "SingleBiases.h"
 #include "partita/Support/NearestNames.h"
+#include "partita/Support/StableSort.h"
 
 using namespace mlir;
 
@@ -214,7 +215,7 @@ void Weights::findDerivedCopies() {
       byParameter[origin.parameters.front()].push_back(name);
   }
   for (auto &[parameter, members] : byParameter) {
-    llvm::stable_sort(members, [&](const std::string &a, const std::string &b) {
+    partita::stableSort(members, [&](const std::string &a, const std::string &b) {
       bool isWhole = a == parameter, isOther = b == parameter;
       return isWhole != isOther ? isWhole : known(a)->data.count > known(b)->data.count;
     });

@@ -13,6 +13,7 @@
 #include "dialects/Train/Train.h"
 #include "partita/Memory/Passes.h"
 #include "partita/Memory/Plan.h"
+#include "partita/Support/StableSort.h"
 
 namespace partita {
 #define GEN_PASS_DEF_PLANMEMORY
@@ -134,7 +135,7 @@ private:
     auto bytesOf = [](RankedTensorType type) {
       return type.getNumElements() * rt::elementBytes(type.getElementType());
     };
-    llvm::stable_sort(symbols, [&](auto a, auto b) { // whole lines first
+    stableSort(symbols, [&](auto a, auto b) { // whole lines first
       return bytesOf(a.second) % kAlignment == 0 && bytesOf(b.second) % kAlignment != 0;
     });
     for (auto [op, local] : symbols) {

@@ -14,6 +14,7 @@
 #include "dialects/Zero/Zero.h"
 #include "partita/Analysis/Ahead.h"
 #include "partita/Offload/Passes.h"
+#include "partita/Support/StableSort.h"
 
 namespace partita {
 #define GEN_PASS_DEF_OFFLOADFETCHAHEADPASS
@@ -64,7 +65,7 @@ private:
     for (auto op : block->getOps<ToDeviceOp>())
       if (Operation *use = analysis::firstUse(op))
         copies.push_back({use, op});
-    llvm::stable_sort(copies, [](auto a, auto b) {
+    stableSort(copies, [](auto a, auto b) {
       return a.first != b.first && a.first->isBeforeInBlock(b.first);
     });
     std::vector<Group> groups;

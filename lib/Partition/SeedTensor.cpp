@@ -31,6 +31,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "partita/Analysis/Preconditions.h"
 #include "partita/Partition/Passes.h"
+#include "partita/Support/StableSort.h"
 #include "llvm/ADT/SmallVectorExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -160,7 +161,7 @@ private:
       if (price.first > 0)
         priced.push_back({price, candidate});
     }
-    llvm::stable_sort(priced, llvm::less_first());
+    stableSort(priced, llvm::less_first());
     return llvm::map_to_vector(priced, [](const auto &each) { return each.second; });
   }
 

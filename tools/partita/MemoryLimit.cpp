@@ -13,6 +13,7 @@
 #include "partita/Analysis/Transfers.h"
 #include "partita/Analysis/Work.h"
 #include "partita/Memory/Ledger.h"
+#include "partita/Support/StableSort.h"
 #include "tools/partita/Options.h"
 #include "tools/partita/Program.h"
 #include "tools/partita/Session.h"
@@ -47,7 +48,7 @@ static std::string holders(const Ledger &ledger, size_t most) {
     sums.push_back({use.atPeak, use.kind});
   for (auto [kind, bytes] : llvm::enumerate(ledger.persistent))
     sums.push_back({bytes, static_cast<memory::Kind>(kind)});
-  llvm::stable_sort(sums, [](auto a, auto b) { return a.first > b.first; });
+  stableSort(sums, [](auto a, auto b) { return a.first > b.first; });
   std::vector<const Buffer *> buffers = ledger.holders(ledger.buffers.size());
   std::string text;
   for (auto [bytes, kind] : ArrayRef(sums).take_front(most)) {
