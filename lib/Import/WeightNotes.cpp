@@ -82,7 +82,9 @@ void Weights::noteComputed() {
 /// Of one parameter, and not the same elements: slices that overlap, or what contradicts the file's
 /// record. Slices without a common element are trained as the whole is.
 void Weights::noteApart() {
-  for (const auto &[parameter, group] : groups) {
+  for (const auto &entry : groups) {
+    const auto &parameter = entry.first; // lambdas of C++17 capture no structured binding
+    const auto &group = entry.second;
     std::vector<std::string> apart;
     for (const std::string &name : group) {
       const Tensor &tensor = *known(name);

@@ -214,7 +214,9 @@ void Weights::findDerivedCopies() {
     if (origin.parameters.size() == 1 && tensor.isParameter && !tensor.isFrozen && !tensor.isCopy)
       byParameter[origin.parameters.front()].push_back(name);
   }
-  for (auto &[parameter, members] : byParameter) {
+  for (auto &entry : byParameter) {
+    const std::string &parameter = entry.first;
+    std::vector<std::string> &members = entry.second;
     partita::stableSort(members, [&](const std::string &a, const std::string &b) {
       bool isWhole = a == parameter, isOther = b == parameter;
       return isWhole != isOther ? isWhole : known(a)->data.count > known(b)->data.count;
