@@ -5,8 +5,8 @@
 
 DIR/FAMILY gets data.safetensors (a column per input, masks with holes), expected.safetensors (logits and parameters after
 three SGD steps in float64), case.json (dimensions, objective, learning rate, losses, and the error of PyTorch in float32)
-and, per way, WAY.onnx with its weights, or WAY.error with the exporter's message (reference.error where the library
-fails). Files that are there already stay. Needs an environment of make_venv.
+and, per way, WAY.onnx with its weights (and WAY.eager if its attention is not the library's default), or WAY.error with
+the exporter's message (reference.error where the library fails). Files that are there already stay. Needs an environment of make_venv.
 """
 
 import argparse
@@ -34,16 +34,16 @@ SHAPES = {"pixel_values": (3, 16, 16), "input_values": (160,), "input_features":
 NEWEST = torch.onnx._constants.ONNX_MAX_OPSET
 
 
-def build(family, dtype):
+def build(family, dtype, **settings):
     """Random weights, those of norms around one, no two tensors equal. Mamba's decays stay near their initial values."""
-    name, config, settings, inputs = MATRIX[family]
+    name, config, usual, inputs = MATRIX[family]
     if config is not None and not hasattr(transformers, name):
         raise LookupError(f"transformers {transformers.__version__} has no {name}")
     torch.manual_seed(1)
     if config is None:
         model = getattr(torch_models, name)()
     else:
-        config = getattr(transformers, config)(**settings)
+        config = getattr(transformers, config)(**{**usual, **settings})
         model = logits_only(getattr(transformers, name), inputs)(config)
     model.eval()
     generator = torch.Generator().manual_seed(1)
@@ -212,17 +212,26 @@ def write_error(folder, what, error):
 
 
 def export(family, way, folder):
-    path = os.path.join(folder, way + ".onnx")
-    names = MATRIX[family][3]
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            WAYS[way](build(family, torch.float32), {name: dynamic_axes(name) for name in names},
-                      example(family), path + ".partial")
-        onnx.load(path + ".partial", load_external_data=False)
-        os.replace(path + ".partial", path)
-    except Exception as error:  # exporters raise anything
-        write_error(folder, way, error)
+    """With the library's default attention; where an exporter cannot export that, with attention written out, which
+    WAY.eager notes."""
+    path, names = os.path.join(folder, way), MATRIX[family][3]
+    attentions = [{}] if MATRIX[family][1] is None else [{}, {"attn_implementation": "eager"}]
+    errors = []
+    for settings in attentions:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                WAYS[way](build(family, torch.float32, **settings), {name: dynamic_axes(name) for name in names},
+                          example(family), path + ".partial")
+            onnx.load(path + ".partial", load_external_data=False)
+        except Exception as error:  # exporters raise anything
+            errors.append(error)
+            continue
+        if settings:
+            open(path + ".eager", "w").close()
+        os.replace(path + ".partial", path + ".onnx")
+        return
+    write_error(folder, way, errors[0])
 
 
 def main():

@@ -51,6 +51,7 @@ def table(results, made_by):
     def cell(result):
         outcome, reason = result["outcome"], result["reason"]
         text = f"**{outcome}**" if outcome in ("different", "warned") else outcome
+        text += ", eager" * result.get("eager", False)
         if not reason:
             return text
         two = "one rank equal, two: " * (outcome == "refused" and "one rank is equal" in result["done"])

@@ -217,7 +217,8 @@ def try_cell(folder, way, compiler, args):
     if args.as_it_is:
         return {"outcome": "not tried", "reason": ""}
     with tempfile.TemporaryDirectory(dir=args.work) as work:
-        result = {"key": key, **Trial(folder, way, work, args.timeout).result()}
+        result = {"key": key, "eager": os.path.exists(os.path.join(folder, way + ".eager")),
+                  **Trial(folder, way, work, args.timeout).result()}
     with open(kept + ".partial", "w") as file:
         json.dump(result, file)
     os.replace(kept + ".partial", kept)
