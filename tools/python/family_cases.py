@@ -29,6 +29,7 @@ from family_files import write_safetensors  # noqa: E402
 
 BATCH, SEQUENCE, DECODER, STEPS = 4, 8, 6, 3
 IGNORED = -100
+SINGLE = 1e-6  # error of float32 where it is less or not known
 STRIDE = 0.03  # relative length of the first update: lr = STRIDE |parameters| / |gradients|
 SHAPES = {"pixel_values": (3, 16, 16), "input_values": (160,), "input_features": (8, 20)}
 NEWEST = torch.onnx._constants.ONNX_MAX_OPSET
@@ -138,8 +139,11 @@ def make_reference(family, folder):
     with torch.no_grad():
         logits = build(family, torch.float32)(*[torch.tensor(column) for column in data.values()])
     labels = make_labels(family, logits, inside, random)
-    losses, logits, parameters, rate = train(family, data, labels, torch.float64)
-    losses32, logits32, _, _ = train(family, data, labels, torch.float32, rate)
+    losses32, logits32, single, rate = train(family, data, labels, torch.float32)
+    try:
+        losses, logits, parameters, _ = train(family, data, labels, torch.float64, rate)
+    except RuntimeError:  # masks of CLIP and MPT exist in float32 only
+        losses, logits, parameters = losses32, logits32, single
     write_safetensors(os.path.join(folder, "data.safetensors"),
                       {name: column if column.dtype == numpy.float32 else column.astype(numpy.int64)
                        for name, column in {**data, **labels}.items()})
@@ -151,7 +155,8 @@ def make_reference(family, folder):
                 *(abs(a - b) / abs(b) for a, b in zip(losses32, losses)))
     with open(os.path.join(folder, "case.json"), "w") as file:
         json.dump({"dims": {name: size for name, size in dims.items() if name in used},
-                   "objective": objective(family), "lr": rate, "losses": losses, "single": float(error),
+                   "objective": objective(family), "lr": rate, "losses": losses,
+                   "single": max(float(error), SINGLE),
                    "torch": torch.__version__.split("+")[0], "transformers": transformers.__version__}, file)
 
 
