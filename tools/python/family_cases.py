@@ -51,6 +51,8 @@ def build(family, dtype, **settings):
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             noise = torch.randn(parameter.shape, generator=generator)
+            if not parameter.requires_grad:  # tables of sines, which import knows by their values
+                continue
             module = model.get_submodule(name.rpartition(".")[0])
             if "Norm" in type(module).__name__ and name.endswith("weight"):
                 parameter.copy_(1.0 + 0.1 * noise)
