@@ -62,11 +62,20 @@ void Weights::locateTensors() {
 void Weights::countUses(const google::protobuf::RepeatedPtrField<onnx::NodeProto> &nodes,
                         bool isOuter) {
   for (const onnx::NodeProto &node : nodes) {
-    for (int i = 0; i < node.input_size(); ++i)
-      if (Tensor *tensor = known(node.input(i))) {
-        tensor->isRead = true;
+    // What reads a cast tensor reads the tensor (a model exported in another precision).
+    bool passesOn = (node.op_type() == "Cast" || node.op_type() == "Identity") &&
+                    node.input_size() == 1 && node.output_size() == 1;
+    for (int i = 0; i < node.input_size(); ++i) {
+      auto passed = passedOn.find(node.input(i));
+      Tensor *tensor = passed == passedOn.end() ? known(node.input(i)) : passed->second;
+      if (!tensor)
+        continue;
+      tensor->isRead = true;
+      if (passesOn)
+        passedOn[node.output(0)] = tensor;
+      else
         tensor->uses.push_back({&node, i});
-      }
+    }
     for (const std::string &output : node.output())
       if (isOuter)
         makers[output] = &node;

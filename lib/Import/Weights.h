@@ -113,6 +113,7 @@ private:
   llvm::StringMap<Tensor> tensors;
   std::vector<std::string> order;                  ///< their names, as in the file
   llvm::StringMap<const onnx::NodeProto *> makers; ///< by result
+  llvm::StringMap<Tensor *> passedOn;              ///< by a cast or copy of it
   std::map<std::string, Group> groups;             ///< by parameter, of those that are one's alone
   std::vector<WeightCopy> found;
   std::vector<std::string> doubted; ///< constants by the exporter's record that are trained
