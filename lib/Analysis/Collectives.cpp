@@ -6,6 +6,7 @@
 #include "dialects/Train/Train.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "partita/Analysis/Transfers.h"
+#include "partita/Support/ParseJson.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -109,7 +110,7 @@ static std::vector<Collective> notedIn(DictionaryAttr program) {
   std::vector<Collective> result;
   if (auto noted = dyn_cast_or_null<ArrayAttr>(program.get("explained")))
     for (auto text : noted.getAsRange<StringAttr>()) {
-      llvm::Expected<json::Value> value = json::parse(text.getValue());
+      llvm::Expected<json::Value> value = parseJson(text.getValue());
       if (!value)
         llvm::consumeError(value.takeError());
       else if (const json::Object *object = value->getAsObject())

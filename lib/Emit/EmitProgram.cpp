@@ -12,6 +12,7 @@
 #include "lib/Emit/Printer.h"
 #include "lib/Emit/Tables.h"
 #include "partita/Support/TemporaryFolder.h"
+#include "partita/Support/ParseJson.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
@@ -179,7 +180,7 @@ static std::string foreignEntry(StringRef folder) {
   auto buffer = llvm::MemoryBuffer::getFile(manifest);
   if (!buffer)
     return "no manifest.json";
-  auto parsed = llvm::json::parse((*buffer)->getBuffer());
+  auto parsed = parseJson((*buffer)->getBuffer());
   if (!parsed) {
     llvm::consumeError(parsed.takeError());
     return "a manifest.json that is not a program's";

@@ -6,6 +6,7 @@
 
 #include "lib/Export/Safetensors.h"
 #include "lib/Import/ModelFile.h"
+#include "partita/Support/ParseJson.h"
 #include "runtime/include/partita_rt/checksum.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Path.h"
@@ -100,7 +101,7 @@ std::string WeightFile::parseTensor(const json::Object &entry, WeightTensor &ten
 std::string WeightFile::parseIndex(StringRef folder) {
   if (std::string damage = partita_rt::textDamage(buffer->getBuffer()); !damage.empty())
     return damage;
-  Expected<json::Value> index = json::parse(buffer->getBuffer());
+  Expected<json::Value> index = parseJson(buffer->getBuffer());
   if (!index)
     return toString(index.takeError());
   const json::Object *top = index->getAsObject();

@@ -2,6 +2,7 @@
 
 #include "lib/Export/Safetensors.h"
 #include "lib/Import/ModelFile.h"
+#include "partita/Support/ParseJson.h"
 #include "runtime/include/partita_rt/checksum.h"
 #include "runtime/include/partita_rt/safetensors_names.h"
 #include "llvm/Support/Endian.h"
@@ -56,7 +57,7 @@ std::string WeightFile::parse() {
   StringRef text = all.substr(8, length);
   if (std::string damage = partita_rt::textDamage(text); !damage.empty())
     return "header: " + damage;
-  Expected<json::Value> header = json::parse(text);
+  Expected<json::Value> header = parseJson(text);
   if (!header)
     return toString(header.takeError());
   const json::Object *entries = header->getAsObject();

@@ -2,6 +2,9 @@
 
 #include "cpu/board.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace partita_rt {
 
 void Board::publish(const Signature &signature) {
@@ -37,13 +40,22 @@ uint64_t Board::least(BoardSlot::Counter BoardSlot::*counter) const {
 }
 
 std::string Board::awaited(const Signature &mine) const {
-  int last = 0;
+  // Whoever asks waits itself, so it is another one; of those that have started, the one that has
+  // done least of its share.
+  auto progress = [&](int r) {
+    const BoardSlot &slot = *slots[size_t(r)];
+    return std::pair(std::min(slot.started.load(), mine.number),
+                     slot.filled.load() + slot.reduced.load() + slot.read.load());
+  };
+  int last = rank == 0 && slots.size() > 1 ? 1 : 0;
   for (int r = 0; r < int(slots.size()); ++r)
-    if (slots[size_t(r)]->started.load() < slots[size_t(last)]->started.load())
+    if (r != rank && progress(r) < progress(last))
       last = r;
+  uint64_t started = slots[size_t(last)]->started.load();
   return mine.text() + " for rank " + std::to_string(last) + " of axis " + axis +
-         ", which has started " + std::to_string(slots[size_t(last)]->started.load()) +
-         " collectives";
+         (started >= mine.number
+              ? ", which has started it and done less of it than the others"
+              : ", which has started " + std::to_string(started) + " collectives");
 }
 
 } // namespace partita_rt

@@ -2,6 +2,7 @@
 
 #include "tools/partita/Program.h"
 #include "partita/Memory/Ledger.h"
+#include "partita/Support/ParseJson.h"
 #include "tools/partita/Session.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -30,7 +31,7 @@ std::optional<json::Object> partita::tool::readManifest(StringRef folder, std::s
               " the folder of a compiled program?";
     return std::nullopt;
   }
-  Expected<json::Value> value = json::parse((*buffer)->getBuffer());
+  Expected<json::Value> value = parseJson((*buffer)->getBuffer());
   if (!value) {
     problem = path + ": " + toString(value.takeError());
     return std::nullopt;

@@ -71,7 +71,9 @@ int main(int argc, char **argv) {
     printHelp(outs());
     return finish(0);
   }
-  if (words[0] == "--version") {
+  auto isNamed = [&](const Command &command) { return command.name == words[0]; };
+  if (words[0] == "--version" ||
+      (words.size() == 2 && words[1] == "--version" && any_of(kCommands, isNamed))) {
     outs() << versionText() << '\n';
     return finish(0);
   }
