@@ -17,9 +17,8 @@
 //   - tables of cosines and sines that are multiplied with rows of: two of one shape, or one that
 //     holds both, as halves or next to one another in one of its dimensions, repeated or not, whose
 //     squares add up to one number everywhere
-//   - sines and cosines of positions, which are added to what tokens are embedded as: as a table
-//   they
-//     would start the training of one that is learned, but no model known here learns it from there
+//   - sines and cosines of positions, which are added to what tokens are embedded as: they would
+//     start the training of a table that is learned, but no model known here learns it from there
 //   - masks that are computed with element by element: zeros and one number that is minus infinity
 //     or near it, or a lower triangle of ones
 //

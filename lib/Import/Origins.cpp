@@ -4,6 +4,7 @@
 #include "ModelFile.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/ConvertUTF.h"
 
 namespace partita::importer {
@@ -13,6 +14,7 @@ namespace {
 constexpr llvm::StringLiteral signatureKey = "pkg.torch.export.ExportedProgram.graph_signature";
 constexpr llvm::StringLiteral kindKey = "pkg.torch.export.graph_signature.InputSpec.kind";
 constexpr llvm::StringLiteral foldedKey = "pkg.onnxscript.optimizer.folded_from";
+constexpr llvm::StringLiteral tracedKey = "pkg.torch.onnx.fx_node";
 
 using Metadata = google::protobuf::RepeatedPtrField<onnx::StringStringEntryProto>;
 
@@ -74,6 +76,18 @@ bool movesElements(llvm::StringRef name) {
                                                   "_to_copy",
                                                   "_unsafe_view"};
   return llvm::is_contained(moves, operationOf(name));
+}
+
+/// Of "%linear : [num_users=1] = call_function[target=torch.ops.aten.linear.default](args = ...",
+/// which the exporter writes to each node that it decomposes an operation to: "linear".
+llvm::StringRef tracedOperation(const onnx::NodeProto &node) {
+  const std::string *traced = valueOf(node.metadata_props(), tracedKey);
+  if (!traced)
+    return "";
+  auto [name, call] = llvm::StringRef(*traced).split(" = ");
+  if (!name.starts_with("%") || !call.consume_front("call_function[target=torch.ops.aten."))
+    return "?";
+  return call.split(']').first.split('.').first;
 }
 
 /// One character of a Python string behind its backslash, appended as UTF-8.
@@ -178,8 +192,9 @@ Origin Origins::derived(llvm::StringRef name, llvm::StringRef text) const {
   Origin origin;
   if (!from || from->empty())
     return origin;
-  origin.moved = isInner(name) || movesElements(name);
-  origin.inside = isInner(name);
+  origin.inner = isInner(name);
+  origin.moved = origin.inner || movesElements(name);
+  origin.inside = origin.inner;
   origin.lookedUp = operationOf(name) == "embedding";
   for (const std::string &each : *from) {
     if (parameters.contains(each)) {
@@ -229,6 +244,32 @@ Origins::Origins(const onnx::GraphProto &graph) {
   for (const auto &entry : parameters) // the first by name: the set has no order
     if (!found.contains(entry.first()) && (lostParameter.empty() || entry.first() < lostParameter))
       lostParameter = entry.first().str();
+}
+
+Decomposed Origins::decomposed(const Origin &origin, const onnx::NodeProto &reader, int operand) {
+  struct Known {
+    llvm::StringLiteral traced, reader;
+    int operand; ///< or any: -1
+    Decomposed how;
+  };
+  static constexpr Known known[] = {{"linear", "MatMul", 1, Decomposed::Transposed},
+                                    {"group_norm", "Mul", -1, Decomposed::Vector},
+                                    {"group_norm", "Add", -1, Decomposed::Vector},
+                                    {"prelu", "PRelu", 1, Decomposed::Vector},
+                                    {"index", "GatherND", 0, Decomposed::Moved}};
+  llvm::StringRef traced = tracedOperation(reader);
+  if (traced.empty()) // a tool that has dropped the record, or a node that an optimizer has made
+    return origin.direct && operand == 1
+               ? llvm::StringSwitch<Decomposed>(reader.op_type())
+                     .Case("MatMul", Decomposed::Transposed)
+                     .Case("Gemm", Decomposed::Moved)
+                     .Default(Decomposed::Unknown)
+               : Decomposed::Unknown;
+  for (const Known &each : known)
+    if (each.traced == traced && each.reader == reader.op_type() &&
+        (each.operand == -1 || each.operand == operand))
+      return each.how;
+  return Decomposed::Unknown;
 }
 
 const Origin &Origins::of(llvm::StringRef initializer) const {

@@ -33,17 +33,27 @@ struct Origin {
   Kind kind = Unknown;
   std::vector<std::string> parameters; ///< that it is, or is computed from; sorted
   bool folded = false;                 ///< computed, of parameters or of others
-  /// Of a derived one: all that was done, by the names that the exporter gives results, is moving
-  /// elements (transpose, reshape, slice, concatenation): each is one of a parameter's.
+  /// Of a derived one: all operations that have names in the traced program move elements
+  /// (transpose, reshape, slice, concatenation).
   bool moved = false;
+  /// Made inside the decomposition of the operation that reads it, which has no name of its own: it
+  /// may be an operand that is scaled, so what it is must be known of the reader.
+  bool inner = false;
   /// Of a derived one: a single operation inside the decomposition of another, without operands
-  /// beside the parameter. Of a matrix that is multiplied with, it is the transpose of a linear
-  /// layer's weight.
+  /// beside the parameter.
   bool direct = false;
   /// Rows of a table, looked up by whatever indices.
   bool lookedUp = false;
   /// Nothing but operations inside the decomposition of another.
   bool inside = false;
+};
+
+/// What the decomposition of an operation does to a parameter before one of its nodes reads it.
+enum class Decomposed {
+  Unknown,    ///< it may compute
+  Moved,      ///< moves elements
+  Transposed, ///< of a linear layer's weight
+  Vector      ///< adds dimensions of size 1 to a vector
 };
 
 class Origins {
@@ -55,6 +65,10 @@ public:
   /// Why its record is not believed; empty where it is, or where there is none.
   const std::string &problem() const { return trouble; }
   const Origin &of(llvm::StringRef initializer) const;
+  /// Of an inner tensor, as operand of a node. By what the exporter says of that, or where it says
+  /// nothing by its operator: the only matrix that is multiplied with and comes from one operand by
+  /// one operation is the transpose of a linear layer's weight.
+  static Decomposed decomposed(const Origin &origin, const onnx::NodeProto &reader, int operand);
   /// Is it the name of one of the model's parameters?
   bool isParameter(llvm::StringRef name) const { return parameters.contains(name); }
   /// A parameter that no initializer is or comes from; empty where there is none. Exporters keep one

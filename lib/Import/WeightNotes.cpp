@@ -13,7 +13,7 @@ using namespace mlir;
 namespace partita::importer {
 
 static constexpr llvm::StringLiteral unfolded =
-    "export it without folding constants (torch.onnx.export: "
+    "export the model without folding constants (torch.onnx.export: "
     "do_constant_folding=False, or with dynamo optimize=False)";
 
 /// "'a', 'b' and 3 more".
@@ -68,12 +68,14 @@ void Weights::noteDoubted() {
 void Weights::noteComputed() {
   for (const std::string &name : order) {
     const Tensor &tensor = *known(name);
+    bool isOne = origin.parameters.size() == 1;
     const Origin &origin = origins.of(name);
-    if (origin.kind != Origin::Derived || !isTrained(tensor) || tensor.isDecided || origin.moved ||
+    if (origin.kind != Origin::Derived || !isTrained(tensor) || tensor.isDecided || isMoved(tensor) ||
         (origin.lookedUp && origin.parameters.size() == 1 && hasDistinctRows(file, tensor.data)))
       continue;
     note("tensor " + quoted(name) + " is computed from " + listed(origin.parameters) +
-             ": it is trained itself, in their place; to train these, " + unfolded.str() +
+             " and trained in " + (isOne ? "its" : "their") + " place; to train " +
+             (isOne ? quoted(origin.parameters.front()) : "these") + ", " + unfolded.str() +
              ", or keep it as it is by --freeze " + quoted(name),
          {name});
   }
@@ -106,7 +108,7 @@ void Weights::noteApart() {
   for (const std::string &name : order) { // a concatenation of what is used elsewhere too
     const Origin &origin = origins.of(name);
     const Tensor &tensor = *known(name);
-    if (origin.parameters.size() < 2 || !origin.moved || !isTrained(tensor) || tensor.isDecided)
+    if (origin.parameters.size() < 2 || !isMoved(tensor) || !isTrained(tensor) || tensor.isDecided)
       continue;
     auto shared = llvm::find_if(origin.parameters, [&](const std::string &parameter) {
       return known(parameter) || groups.count(parameter);

@@ -254,22 +254,40 @@ void Weights::restoreNames() {
   for (const auto &[parameter, group] : groups)
     if (group.size() == 1 && group.front() != parameter && !known(parameter))
       restoreName(parameter, group.front());
+/// By what reads it, if all that do agree.
+Decomposed Weights::decomposed(const Tensor &tensor) const {
+  const Origin &origin = origins.of(tensor.proto->name());
+  std::optional<Decomposed> how;
+  for (const Use &use : tensor.uses) {
+    Decomposed here = Origins::decomposed(origin, *use.node, use.operand);
+    if (how && *how != here)
+      return Decomposed::Unknown;
+    how = here;
+  }
+  return how.value_or(Decomposed::Unknown);
+}
+
+/// Is each element one of a parameter's, as far as the file says?
+bool Weights::isMoved(const Tensor &tensor) const {
+  const Origin &origin = origins.of(tensor.proto->name());
+  return origin.moved && (!origin.inner || decomposed(tensor) != Decomposed::Unknown);
+}
+
 }
 
 void Weights::restoreName(const std::string &parameter, const std::string &name) {
   const Tensor &tensor = *known(name);
   const Origin &origin = origins.of(name);
   Shape shape = tensor.data.shape;
-  bool transposed = false;
-  if (origin.direct && shape.size() == 2 && tensor.data.isRaw() && isUsedAs(tensor, "MatMul", 1)) {
+  Decomposed how = origin.inside ? decomposed(tensor) : Decomposed::Unknown;
+  bool transposed = how == Decomposed::Transposed && origin.direct;
+  if (transposed && shape.size() == 2 && tensor.data.isRaw())
     std::swap(shape[0], shape[1]);
-    transposed = true;
-  } else if (origin.inside && !isSliced(name) && shape.size() > 1 &&
-             llvm::count(shape, 1) + 1 == static_cast<int64_t>(shape.size())) {
-    llvm::erase(shape, 1); // of a vector that is broadcast
-  } else if (!origin.direct || shape.size() != 1) {
+  else if (how == Decomposed::Vector && !isSliced(name) && shape.size() > 1 &&
+           llvm::count(shape, 1) + 1 == static_cast<int64_t>(shape.size()))
+    llvm::erase(shape, 1);
+  else
     return;
-  }
   originals[name] = {parameter, shape, transposed};
 }
 

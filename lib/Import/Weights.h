@@ -90,6 +90,8 @@ private:
   bool isSliced(llvm::StringRef name) const;
   void restoreNames();
   void restoreName(const std::string &parameter, const std::string &tensor);
+  Decomposed decomposed(const Tensor &tensor) const;
+  bool isMoved(const Tensor &tensor) const;
 
   // Notes (WeightNotes.cpp).
   void writeNotes();

@@ -23,6 +23,7 @@ namespace partita::importer {
 namespace {
 
 constexpr int maxDepth = 64;
+constexpr llvm::StringLiteral tracedKey = "pkg.torch.onnx.fx_node"; // what Origins reads
 constexpr uint32_t payloadField = 1000;
 constexpr size_t paddedLength = 5;
 
@@ -49,7 +50,7 @@ struct Message {
 };
 
 extern const Message modelMessage, graphMessage, nodeMessage, attributeMessage, tensorMessage,
-    valueInfoMessage, functionMessage, leafMessage, opsetMessage, stringPairMessage, typeMessage,
+    valueInfoMessage, functionMessage, leafMessage, opsetMessage, stringPairMessage, nodeNoteMessage, typeMessage,
     tensorTypeMessage, shapeMessage, dimensionMessage, devicesMessage, nodeDevicesMessage,
     shardingMessage, deviceGroupMessage, shardedDimMessage, simpleShardingMessage;
 
@@ -75,6 +76,7 @@ const Field nodeFields[] = {{1, copy},
                             {5, descend, &attributeMessage},
                             {7, copy},
                             {8, copy},
+                            {9, descend, &nodeNoteMessage},
                             {10, descend, &nodeDevicesMessage}};
 const Field attributeFields[] = {{1, copy},
                                  {2, copy},
@@ -135,6 +137,7 @@ const Message functionMessage{"function", functionFields};
 const Message leafMessage{"message that is not read", {}};
 const Message opsetMessage{"version of an operator set", pairFields};
 const Message stringPairMessage{"pair of strings", pairFields};
+const Message nodeNoteMessage{"node's metadata", pairFields};
 const Message typeMessage{"type", typeFields};
 const Message tensorTypeMessage{"tensor's type", tensorTypeFields};
 const Message shapeMessage{"shape", shapeFields};
@@ -217,9 +220,17 @@ private:
       return fail(llvm::formatv("damaged or truncated: a field of a {0} at byte {1} says that it "
                                 "has {2} bytes, {3} remain",
                                 message.name, start, length, end - begin));
-    if (field && field->action == descend)
-      return nested(field->number,
-                    [&] { return scan(*field->message, begin + length, depth + 1); });
+    if (field && field->action == descend) {
+      size_t before = result.skeleton.size();
+      if (!nested(field->number,
+                  [&] { return scan(*field->message, begin + length, depth + 1); }))
+        return false;
+      // Of a node's metadata most is the trace of the Python program that has made it.
+      if (field->message == &nodeNoteMessage &&
+          !llvm::StringRef(result.skeleton).drop_front(before).contains(tracedKey))
+        result.skeleton.resize(before);
+      return true;
+    }
     if (field && field->action == locate && !putPayload(field->number, begin, length))
       return false;
     in.Skip(static_cast<int>(length));

@@ -146,6 +146,12 @@ def unary_model(op, dims=(2, 4), dtype=FLOAT, opset=17, result=None, **attribute
                        [value("y", dtype, result if result is not None else dims)]), opset)
 
 
+def traced(node, operation):
+    """A node with what the exporter writes of the operation that it was made for, such as "aten.linear.default"."""
+    entries = [("pkg.torch.onnx.stack_trace", "File ..."),
+               ("pkg.torch.onnx.fx_node", f"%y : [num_users=1] = call_function[target=torch.ops.{operation}](args = (%x,), kwargs = {{}})")]
+    return node + [(9, [(1, key), (2, text)]) for key, text in entries]
+
 
 def exported(graph, inputs, folded=None, kinds=None):
     """A graph with the record that PyTorch's dynamo exporter leaves: of the program's inputs (kind, target), of folded

@@ -63,6 +63,17 @@ class Buffer(nn.Module):
         return x + self.row
 
 
+class Scaled(nn.Module):
+    """A parameter that is scaled inside the decomposition of the operation that reads it."""
+
+    def __init__(self, operation, alpha):
+        super().__init__()
+        self.row, self.operation, self.alpha = nn.Parameter(torch.randn(1, 8)), operation, alpha
+
+    def forward(self, x):
+        return self.operation(x, self.row, alpha=self.alpha)
+
+
 class Tied(nn.Module):
     def __init__(self):
         super().__init__()
@@ -109,6 +120,9 @@ MODULES = {
     "layernorm-without-weights": lambda: Chain(nn.LayerNorm(8, elementwise_affine=False)),
     "groupnorm": Groups,
     "buffer": lambda: Chain(Buffer()),
+    "add-scaled": lambda: Chain(Scaled(torch.add, 0.5)),
+    "subtract-scaled": lambda: Chain(Scaled(torch.sub, 2.0)),
+    "prelu": lambda: Chain(nn.PReLU(8)),
     "weightnorm": lambda: Chain(nn.Identity(), weight_norm(nn.Linear(4, 8))),
     "weightnorm-on-sequences": lambda: Chain(nn.Identity(), weight_norm(nn.Linear(4, 8)), long=True),
     "linear-on-sequences": lambda: Chain(nn.Identity(), long=True),
