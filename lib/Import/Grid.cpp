@@ -4,6 +4,7 @@
 #include "Bounds.h"
 #include "dialects/Tx/Tx.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 
@@ -104,8 +105,11 @@ std::optional<Dims> nest(llvm::SmallVector<int64_t> sequence) {
   Dims dims;
   while (sequence.size() > 1) {
     size_t run = 1;
-    int64_t stride = sequence[1] - sequence[0];
-    while (run < sequence.size() && sequence[run] - sequence[run - 1] == stride)
+    int64_t stride = 0, step = 0; // of any constants
+    if (llvm::SubOverflow(sequence[1], sequence[0], stride))
+      return std::nullopt;
+    while (run < sequence.size() && !llvm::SubOverflow(sequence[run], sequence[run - 1], step) &&
+           step == stride)
       ++run;
     if (sequence.size() % run != 0 || dims.size() == mostDims)
       return std::nullopt;

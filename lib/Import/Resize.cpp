@@ -169,6 +169,8 @@ LogicalResult readAxes(Node &node, const Settings &s, llvm::SmallVector<Axis> &a
   for (int64_t axis : listed) {
     if (failed(node.normalizeAxis(axis, x->shape.size())))
       return failure();
+    if (llvm::any_of(axes, [&](const Axis &other) { return other.axis == axis; }))
+      return node.error() << "axis " << axis << " is listed twice";
     axes.push_back({axis, x->shape[axis], x->shape[axis], 1, static_cast<double>(x->shape[axis])});
   }
   // An exporter that gives sizes leaves the scales out, or gives none.
