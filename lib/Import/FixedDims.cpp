@@ -12,8 +12,8 @@ using Dims = std::vector<std::pair<std::string, int64_t>>;
 
 class Prober {
 public:
-  Prober(ModelFile &file, const ImportOptions &options, MLIRContext *context)
-      : file(file), options(options), context(context) {}
+  Prober(ModelFile &file, const ImportOptions &options, MLIRContext *context, Weights &weights)
+      : file(file), options(options), context(context), weights(weights) {}
 
   /// The dimensions that are fixed, with the sizes that they are fixed at. Found one after the other,
   /// or two at once: with its size the import comes further.
@@ -99,10 +99,10 @@ private:
     if (++trials > mostTrials || nodes > mostNodes || other.dims == options.dims)
       return step;
     ScopedDiagnosticHandler silent(context, [](Diagnostic &) { return success(); });
-    Importer importer(file, other, context);
+    Importer importer(file, other, context, &weights);
     step.complete = succeeded(importer.run());
     step.failure = importer.whyFailed;
-    nodes += step.failure.done;
+    nodes += step.failure.done + file.model().graph().initializer_size();
     return step;
   }
 
@@ -122,14 +122,15 @@ private:
   ModelFile &file;
   const ImportOptions &options;
   MLIRContext *context;
+  Weights &weights; ///< they do not depend on dimensions: decided once
   int64_t trials = 0, nodes = 0;
 };
 
 } // namespace
 
 std::string explainFixedDims(ModelFile &file, const ImportOptions &options, MLIRContext *context,
-                             const Importer::Failure &failure) {
-  Dims fixed = Prober(file, options, context).find(failure);
+                             const Importer::Failure &failure, Weights &weights) {
+  Dims fixed = Prober(file, options, context, weights).find(failure);
   if (fixed.empty())
     return failure.shapesClash
                ? "; the model may have been traced with fixed sizes: export it with "

@@ -16,7 +16,8 @@ namespace partita::importer {
 /// For the error of an import that has failed: which of its dimensions are fixed in the model and
 /// how to export it. "" if the error is not about such.
 std::string explainFixedDims(ModelFile &file, const ImportOptions &options,
-                             mlir::MLIRContext *context, const Importer::Failure &failure);
+                             mlir::MLIRContext *context, const Importer::Failure &failure,
+                             Weights &weights);
 
 } // namespace partita::importer
 

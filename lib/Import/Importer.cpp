@@ -44,7 +44,7 @@ FailureOr<OwningOpRef<ModuleOp>> importOnnx(llvm::StringRef path, const ImportOp
     return module;
   emitError(problem->first) << problem->second
                             << importer::explainFixedDims(**file, options, context,
-                                                          importer.whyFailed);
+                                                          importer.whyFailed, importer.decidedWeights());
   return failure();
 }
 
@@ -52,7 +52,9 @@ namespace importer {
 
 /// What a file may make of itself is in proportion to it, so that a small one cannot ask for much
 /// memory. A model's functions, called layer by layer, amount to fewer nodes than a small file has.
+/// Sequences are lists, and each node that inserts into one makes another.
 constexpr int64_t leastInlinedNodes = 1 << 12, bytesOfInlinedNode = 8;
+constexpr int64_t leastListed = 1 << 22, bytesOfListed = 8;
 constexpr int64_t leastFold = 1 << 14, mostFold = 1 << 24, masks = 64;
 
 static int64_t foldLimit(const ModelFile &file, const ImportOptions &options) {
@@ -65,8 +67,11 @@ static int64_t foldLimit(const ModelFile &file, const ImportOptions &options) {
   return static_cast<int64_t>(std::clamp<uint64_t>(wanted, leastFold, mostFold));
 }
 
-Importer::Importer(ModelFile &file, const ImportOptions &options, MLIRContext *context)
-    : file(file), folder(0, 0), builder(context), options(options), weights(file, options),
+Importer::Importer(ModelFile &file, const ImportOptions &options, MLIRContext *context,
+                   Weights *decided)
+    : file(file), folder(0, 0), builder(context), options(options),
+      ownWeights(decided ? nullptr : std::make_unique<Weights>(file, options)),
+      weights(decided ? *decided : *ownWeights),
       devices(std::make_unique<Devices>(*this)) {}
 
 Importer::~Importer() = default;
@@ -93,6 +98,11 @@ Tensor *Importer::create(Value value) {
   tensor.shape.assign(type.getShape().begin(), type.getShape().end());
   tensor.value = value;
   return &tensor;
+}
+
+bool Importer::mayList(int64_t count) {
+  listed += count;
+  return listed <= std::max<int64_t>(leastListed, file.bytes() / bytesOfListed);
 }
 
 Tensor *Importer::createSequence(DType type, llvm::ArrayRef<Tensor *> parts) {

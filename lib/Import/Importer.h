@@ -71,7 +71,9 @@ constexpr int64_t mostStandInDims = 5;
 
 class Importer {
 public:
-  Importer(ModelFile &file, const ImportOptions &options, mlir::MLIRContext *context);
+  /// With `decided`, what is trained has been decided already, for another size of a dimension.
+  Importer(ModelFile &file, const ImportOptions &options, mlir::MLIRContext *context,
+           Weights *decided = nullptr);
   ~Importer();
 
   mlir::FailureOr<mlir::OwningOpRef<mlir::ModuleOp>> run();
@@ -81,6 +83,11 @@ public:
 
   Tensor *create(HostTensor host);
   Tensor *create(mlir::Value value);
+  /// What is trained, for another import of the file.
+  Weights &decidedWeights() { return weights; }
+
+  /// Counts elements of sequences; false when all that the model makes have become too many.
+  bool mayList(int64_t count);
   Tensor *createSequence(DType type, llvm::ArrayRef<Tensor *> parts);
   /// The tensor as a value of the program. Its type must be one that `tx` has.
   mlir::Value materialize(Tensor *tensor, mlir::Location loc);
@@ -156,7 +163,8 @@ private:
   mlir::LogicalResult callFunction(const onnx::FunctionProto &function, class Node &call);
 
   const ImportOptions &options;
-  Weights weights;
+  std::unique_ptr<Weights> ownWeights;
+  Weights &weights;
   std::unique_ptr<class Devices> devices;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   mlir::func::FuncOp forward;
@@ -170,6 +178,7 @@ private:
   llvm::StringSet<> notedFiles;
   llvm::SmallVector<mlir::Attribute> noted;               // TrainDialect::kFiles
   llvm::DenseMap<mlir::Attribute, mlir::Value> constants; // each stands once
+  int64_t listed = 0; ///< in sequences
   int64_t inlinedNodes = 0, maxInlinedNodes = 0;
 
   struct Problem {

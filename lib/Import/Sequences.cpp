@@ -19,6 +19,9 @@ LogicalResult setSequence(Node &node, DType type, llvm::ArrayRef<Tensor *> parts
   if (static_cast<int64_t>(parts.size()) > mostParts)
     return node.error() << "makes a sequence of " << parts.size() << " tensors, more than "
                         << mostParts;
+  if (!node.importer.mayList(static_cast<int64_t>(parts.size())))
+    return node.error() << "makes a sequence of " << parts.size()
+                        << " tensors, with which the model's sequences have too many in all";
   for (Tensor *part : parts)
     if (part->sequence || part->type != type)
       return node.error() << "cannot put " << (part->sequence ? "a sequence" : typeText(*part))

@@ -1,9 +1,9 @@
-//===- TiedWeights.h - an embedding table that a file holds twice -------------------*- C++ -*-===//
+//===- TiedWeights.h - weights that a file holds twice ------------------------------*- C++ -*-===//
 //
 // GPT-2's output layer multiplies by the transposed embedding table. An exporter that folds
 // constants computes the transpose and stores it as a second initializer: training would then
-// pull the two apart. A copy is recognized by its values, all of them, so a file without values
-// (a stripped one) keeps two parameters.
+// pull the two apart; and so it does with slices of a weight. A copy, whole or a part, is recognized
+// by its values, all of them, so a file without values (a stripped one) keeps two parameters.
 //
 //===----------------------------------------------------------------------------------------===//
 #ifndef PARTITA_LIB_IMPORT_TIEDWEIGHTS_H
@@ -26,18 +26,27 @@ struct WeightCopy {
 /// Both are raw and in the file.
 bool repeats(const ModelFile &file, const TensorData &a, const TensorData &b, bool transposed);
 
+/// Bytes that may still be compared and read when slices are looked for, in proportion to the file:
+/// values that nearly repeat could be compared for ever. Copies that are not found are trained apart.
+struct SearchBudget {
+  explicit SearchBudget(const ModelFile &file);
+  bool spend(int64_t count) { return (bytes -= count) >= 0; }
+  int64_t bytes;
+};
+
 /// How `copy` holds values of `table`, which it is said to be computed from by moving elements: all
 /// of them, in any shape or transposed, or those of a slice. None where the values are others, do
 /// not vary or fit several slices. Slices are looked for among at most 2^22 elements.
 std::optional<WeightCopy> findCopyIn(ModelFile &file, const TensorData &table,
-                                     const TensorData &copy);
+                                     const TensorData &copy, SearchBudget &budget);
 
 /// How two tensors of one shape, or of transposed ones, are equal, all one value or not.
 std::optional<WeightCopy> compareWhole(ModelFile &file, const TensorData &a, const TensorData &b);
 
-/// Have two tensors a row or column in common, as slices of one that overlap have? Of vectors: two
-/// neighbours. Of at most 2^22 elements each; one value throughout says nothing.
-bool overlap(ModelFile &file, const TensorData &a, const TensorData &b);
+/// Which of several tensors have a row or column in common with another, as slices of one that
+/// overlap have? Of vectors: two neighbours. Of at most 2^22 elements each, and at most 2^22 rows,
+/// columns and neighbours in all; one value throughout says nothing.
+std::vector<bool> findOverlaps(ModelFile &file, llvm::ArrayRef<const TensorData *> tensors);
 
 /// Are all elements of a tensor, of at most 2^22, the same?
 bool isOneValue(ModelFile &file, const TensorData &data);

@@ -2,7 +2,9 @@
 
 #include "TiedWeights.h"
 #include "onnx.pb.h"
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Support/xxhash.h"
 #include <cstring>
 
 using namespace mlir;
@@ -36,10 +38,22 @@ std::string transposedBytes(const char *bytes, int64_t rows, int64_t columns, in
   return result;
 }
 
+/// Compares so many bytes only as there are up to the first block that differs.
+bool isSame(const char *a, const char *b, int64_t count, SearchBudget &budget) {
+  constexpr int64_t block = 256;
+  for (int64_t at = 0; at < count; at += block) {
+    int64_t length = std::min(block, count - at);
+    if (!budget.spend(length) || std::memcmp(a + at, b + at, length) != 0)
+      return false;
+  }
+  return true;
+}
+
 /// Where in dimension `dim` of the table a slice of these values and this size begins; none where
 /// it is nowhere or in several places.
 std::optional<int64_t> findSlice(const char *table, llvm::ArrayRef<int64_t> shape, int64_t dim,
-                                 const char *part, int64_t size, int64_t width) {
+                                 const char *part, int64_t size, int64_t width,
+                                 SearchBudget &budget) {
   int64_t outer = 1, inner = width;
   for (auto [i, length] : llvm::enumerate(shape))
     (static_cast<int64_t>(i) < dim ? outer : inner) *= static_cast<int64_t>(i) == dim ? 1 : length;
@@ -47,9 +61,9 @@ std::optional<int64_t> findSlice(const char *table, llvm::ArrayRef<int64_t> shap
   for (int64_t begin = 0; begin + size <= shape[dim]; ++begin) {
     bool same = true;
     for (int64_t i = 0; same && i < outer; ++i)
-      same = std::memcmp(table + (i * shape[dim] + begin) * inner, part + i * size * inner,
-                         size * inner) == 0;
-    if (same && found)
+      same = isSame(table + (i * shape[dim] + begin) * inner, part + i * size * inner, size * inner,
+                    budget);
+    if (budget.bytes < 0 || (same && found))
       return std::nullopt;
     if (same)
       found = begin;
@@ -60,7 +74,7 @@ std::optional<int64_t> findSlice(const char *table, llvm::ArrayRef<int64_t> shap
 /// The slice of the table that a tensor of this shape and these values is; a slice of one element
 /// may have lost its dimension.
 std::optional<WeightCopy> findPart(const HostTensor &table, llvm::ArrayRef<int64_t> shape,
-                                   const char *part) {
+                                   const char *part, SearchBudget &budget) {
   llvm::ArrayRef<int64_t> whole = table.shape();
   for (int64_t dim = 0; dim < static_cast<int64_t>(whole.size()); ++dim) {
     Shape expected(whole.begin(), whole.end()), dropped = expected;
@@ -72,39 +86,62 @@ std::optional<WeightCopy> findPart(const HostTensor &table, llvm::ArrayRef<int64
         (!isDropped && llvm::ArrayRef<int64_t>(expected) != shape))
       continue;
     if (std::optional<int64_t> begin =
-            findSlice(table.bytes(0), whole, dim, part, size, byteSize(table.type())))
+            findSlice(table.bytes(0), whole, dim, part, size, byteSize(table.type()), budget))
       return WeightCopy{"", "", false, dim, *begin, size};
   }
   return std::nullopt;
 }
 
-/// Keys of all rows of a matrix that are not one value throughout.
-void addRows(const char *bytes, int64_t rows, int64_t width, int64_t size, llvm::StringSet<> &to) {
-  for (int64_t row = 0; row < rows; ++row)
-    if (varies(bytes + row * width * size, width, size))
-      to.insert(llvm::StringRef(bytes + row * width * size, width * size));
-}
+/// The tensors of several that a row, column or pair of neighbours has been seen in.
+class Lines {
+public:
+  explicit Lines(size_t tensors) : overlaps(tensors) {}
 
-/// Rows and columns; of a vector its pairs of neighbours.
-llvm::StringSet<> linesOf(const HostTensor &values) {
-  llvm::StringSet<> lines;
-  int64_t size = byteSize(values.type()), count = values.size();
-  int64_t rows = values.rank() > 1 ? values.shape()[0] : 1, width = count / rows;
-  const char *bytes = values.bytes(0);
-  if (rows == 1 || width == 1) {
-    for (int64_t i = 0; i + 1 < count; ++i)
-      addRows(bytes + i * size, 1, 2, size, lines);
-    return lines;
+  /// Rows and columns; of a vector its pairs of neighbours.
+  void add(const HostTensor &values, size_t tensor) {
+    int64_t size = byteSize(values.type()), count = values.size();
+    int64_t rows = values.rank() > 1 ? values.shape()[0] : 1, width = count / rows;
+    const char *bytes = values.bytes(0);
+    if (rows == 1 || width == 1) {
+      for (int64_t i = 0; i + 1 < count; ++i)
+        addRows(bytes + i * size, 1, 2, size, tensor);
+      return;
+    }
+    addRows(bytes, rows, width, size, tensor);
+    addRows(transposedBytes(bytes, rows, width, size).data(), width, rows, size, tensor);
   }
-  addRows(bytes, rows, width, size, lines);
-  addRows(transposedBytes(bytes, rows, width, size).data(), width, rows, size, lines);
-  return lines;
-}
+
+  std::vector<bool> overlaps;
+
+private:
+  static constexpr size_t most = 1 << 22;
+
+  /// All rows of a matrix that are not one value throughout.
+  void addRows(const char *bytes, int64_t rows, int64_t width, int64_t size, size_t tensor) {
+    for (int64_t row = 0; row < rows && firsts.size() < most; ++row) {
+      const char *begin = bytes + row * width * size;
+      if (!varies(begin, width, size))
+        continue;
+      auto hash = llvm::xxh3_128bits({reinterpret_cast<const uint8_t *>(begin),
+                                      static_cast<size_t>(width * size)});
+      size_t first = firsts.try_emplace({hash.high64, hash.low64}, tensor).first->second;
+      if (first != tensor)
+        overlaps[first] = overlaps[tensor] = true;
+    }
+  }
+
+  llvm::DenseMap<std::pair<uint64_t, uint64_t>, size_t> firsts;
+};
 
 } // namespace
 
+SearchBudget::SearchBudget(const ModelFile &file)
+    : bytes(static_cast<int64_t>(
+          std::clamp<uint64_t>(file.bytes(), uint64_t(1) << 29, uint64_t(1) << 40)) *
+            8) {}
+
 std::optional<WeightCopy> findCopyIn(ModelFile &file, const TensorData &table,
-                                     const TensorData &copy) {
+                                     const TensorData &copy, SearchBudget &budget) {
   bool areMatrices = table.shape.size() == 2 && copy.shape.size() == 2;
   bool isTurned = areMatrices && table.shape[0] == copy.shape[1] && table.shape[1] == copy.shape[0];
   if (table.type != copy.type || copy.count < 2 || table.place == TensorData::declared ||
@@ -116,7 +153,8 @@ std::optional<WeightCopy> findCopyIn(ModelFile &file, const TensorData &table,
     if (isTurned && repeats(file, table, copy, /*transposed=*/true))
       return WeightCopy{"", "", true};
   }
-  if (table.count > maxSearched || copy.count > table.count)
+  if (table.count > maxSearched || copy.count > table.count ||
+      !budget.spend((table.count + copy.count) * byteSize(table.type)))
     return std::nullopt;
   std::optional<HostTensor> whole = valuesOf(file, table), part = valuesOf(file, copy);
   int64_t size = byteSize(table.type);
@@ -126,12 +164,12 @@ std::optional<WeightCopy> findCopyIn(ModelFile &file, const TensorData &table,
     return std::memcmp(whole->bytes(0), part->bytes(0), copy.count * size) == 0
                ? std::optional<WeightCopy>(WeightCopy{})
                : std::nullopt;
-  if (std::optional<WeightCopy> found = findPart(*whole, copy.shape, part->bytes(0)))
+  if (std::optional<WeightCopy> found = findPart(*whole, copy.shape, part->bytes(0), budget))
     return found;
   if (!areMatrices)
     return std::nullopt;
   std::string turned = transposedBytes(part->bytes(0), copy.shape[0], copy.shape[1], size);
-  std::optional<WeightCopy> found = findPart(*whole, {copy.shape[1], copy.shape[0]}, turned.data());
+  std::optional<WeightCopy> found = findPart(*whole, {copy.shape[1], copy.shape[0]}, turned.data(), budget);
   if (found)
     found->transposed = true;
   return found;
@@ -154,15 +192,13 @@ std::optional<WeightCopy> compareWhole(ModelFile &file, const TensorData &a, con
   return WeightCopy{"", "", true};
 }
 
-bool overlap(ModelFile &file, const TensorData &a, const TensorData &b) {
-  if (a.type != b.type || a.count > maxSearched || b.count > maxSearched)
-    return false;
-  std::optional<HostTensor> first = valuesOf(file, a), second = valuesOf(file, b);
-  if (!first || !second)
-    return false;
-  llvm::StringSet<> lines = linesOf(*first);
-  return llvm::any_of(linesOf(*second),
-                      [&](const auto &line) { return lines.contains(line.first()); });
+std::vector<bool> findOverlaps(ModelFile &file, llvm::ArrayRef<const TensorData *> tensors) {
+  Lines lines(tensors.size());
+  for (const auto &[i, data] : llvm::enumerate(tensors))
+    if (data->count <= maxSearched && data->type == tensors.front()->type)
+      if (std::optional<HostTensor> values = valuesOf(file, *data))
+        lines.add(*values, i);
+  return lines.overlaps;
 }
 
 bool isOneValue(ModelFile &file, const TensorData &data) {

@@ -28,12 +28,8 @@ static std::string listed(llvm::ArrayRef<std::string> names) {
 }
 
 void Weights::note(std::string text, std::vector<std::string> tensors) {
+  toldOf.insert_range(tensors);
   told.push_back({std::move(text), std::move(tensors)});
-}
-
-bool Weights::isNoted(llvm::StringRef name) const {
-  return llvm::any_of(
-      told, [&](const WeightNote &each) { return llvm::is_contained(each.tensors, name); });
 }
 
 void Weights::writeNotes() {
@@ -68,11 +64,11 @@ void Weights::noteDoubted() {
 void Weights::noteComputed() {
   for (const std::string &name : order) {
     const Tensor &tensor = *known(name);
-    bool isOne = origin.parameters.size() == 1;
     const Origin &origin = origins.of(name);
     if (origin.kind != Origin::Derived || !isTrained(tensor) || tensor.isDecided || isMoved(tensor) ||
         (origin.lookedUp && origin.parameters.size() == 1 && hasDistinctRows(file, tensor.data)))
       continue;
+    bool isOne = origin.parameters.size() == 1;
     note("tensor " + quoted(name) + " is computed from " + listed(origin.parameters) +
              " and trained in " + (isOne ? "its" : "their") + " place; to train " +
              (isOne ? quoted(origin.parameters.front()) : "these") + ", " + unfolded.str() +
@@ -87,16 +83,20 @@ void Weights::noteApart() {
   for (const auto &entry : groups) {
     const auto &parameter = entry.first; // lambdas of C++17 capture no structured binding
     const auto &group = entry.second;
+    if (group.size() < 2)
+      continue;
+    // What a group with the whole parameter holds besides has elements of that.
+    bool hasWhole = llvm::is_contained(group, parameter);
+    std::vector<const TensorData *> members;
+    for (const std::string &name : group)
+      members.push_back(&known(name)->data);
+    std::vector<bool> overlap(group.size(), true);
+    if (!hasWhole)
+      overlap = findOverlaps(file, members);
     std::vector<std::string> apart;
-    for (const std::string &name : group) {
+    for (const auto &[i, name] : llvm::enumerate(group)) {
       const Tensor &tensor = *known(name);
-      if (!isTrained(tensor) || tensor.isDecided || isNoted(name))
-        continue;
-      bool shares = llvm::any_of(group, [&](const std::string &other) {
-        return other != name && (other == parameter || name == parameter ||
-                                 overlap(file, known(other)->data, tensor.data));
-      });
-      if (shares)
+      if (overlap[i] && isTrained(tensor) && !tensor.isDecided && !isNoted(name))
         apart.push_back(name);
     }
     if (apart.size() > 1)

@@ -14,7 +14,7 @@ namespace partita::importer {
 constexpr int64_t maxConstant = 1 << 22;
 
 Weights::Weights(ModelFile &file, const ImportOptions &options)
-    : file(file), graph(file.model().graph()), options(options), origins(graph) {}
+    : file(file), graph(file.model().graph()), options(options), origins(graph), budget(file) {}
 
 const Weights::Tensor *Weights::known(llvm::StringRef name) const {
   auto entry = tensors.find(name);
@@ -32,6 +32,12 @@ const OriginalParameter *Weights::original(llvm::StringRef name) const {
 }
 
 LogicalResult Weights::decide() {
+  if (!decided)
+    decided = succeeded(decideOnce());
+  return success(*decided);
+}
+
+LogicalResult Weights::decideOnce() {
   locateTensors();
   countUses(graph.node(), /*isOuter=*/true);
   for (const onnx::ValueInfoProto &output : graph.output())
@@ -234,7 +240,7 @@ void Weights::findDerivedCopies() {
     for (const std::string &name : members) {
       std::optional<WeightCopy> copy;
       for (const std::string &table : group)
-        if (!copy && (copy = findCopyIn(file, known(table)->data, known(name)->data)))
+        if (!copy && (copy = findCopyIn(file, known(table)->data, known(name)->data, budget)))
           addCopy(*copy, name, table);
       if (!copy)
         group.push_back(name);
@@ -248,12 +254,6 @@ bool Weights::isSliced(llvm::StringRef name) const {
                       [&](const WeightCopy &each) { return each.table == name && each.dim >= 0; });
 }
 
-/// A folded weight gets the name, and a linear layer's the layout, that it has in the model, so that
-/// weights and checkpoints are the model's own.
-void Weights::restoreNames() {
-  for (const auto &[parameter, group] : groups)
-    if (group.size() == 1 && group.front() != parameter && !known(parameter))
-      restoreName(parameter, group.front());
 /// By what reads it, if all that do agree.
 Decomposed Weights::decomposed(const Tensor &tensor) const {
   const Origin &origin = origins.of(tensor.proto->name());
@@ -273,6 +273,12 @@ bool Weights::isMoved(const Tensor &tensor) const {
   return origin.moved && (!origin.inner || decomposed(tensor) != Decomposed::Unknown);
 }
 
+/// A folded weight gets the name, and a linear layer's the layout, that it has in the model, so that
+/// weights and checkpoints are the model's own.
+void Weights::restoreNames() {
+  for (const auto &[parameter, group] : groups)
+    if (group.size() == 1 && group.front() != parameter && !known(parameter))
+      restoreName(parameter, group.front());
 }
 
 void Weights::restoreName(const std::string &parameter, const std::string &name) {

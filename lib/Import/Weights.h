@@ -41,7 +41,8 @@ class Weights {
 public:
   Weights(ModelFile &file, const ImportOptions &options);
 
-  /// Fails after one error: an option that names no such tensor, or ties what is not equal.
+  /// Fails after one error: an option that names no such tensor, or ties what is not equal. Does
+  /// its work once, however often it is asked.
   mlir::LogicalResult decide();
 
   /// Is this initializer a parameter, trained or frozen? Else its values are constants.
@@ -72,6 +73,7 @@ private:
   };
   using Group = std::vector<std::string>; ///< tensors of one parameter, none a copy of another
 
+  mlir::LogicalResult decideOnce();
   const Tensor *known(llvm::StringRef name) const;
   Tensor *known(llvm::StringRef name);
   void locateTensors();
@@ -88,10 +90,10 @@ private:
   void findTableCopies();
   void findDerivedCopies();
   bool isSliced(llvm::StringRef name) const;
-  void restoreNames();
-  void restoreName(const std::string &parameter, const std::string &tensor);
   Decomposed decomposed(const Tensor &tensor) const;
   bool isMoved(const Tensor &tensor) const;
+  void restoreNames();
+  void restoreName(const std::string &parameter, const std::string &tensor);
 
   // Notes (WeightNotes.cpp).
   void writeNotes();
@@ -103,7 +105,7 @@ private:
   void noteBiases();
   void noteLeadingOnes();
   void noteNameless();
-  bool isNoted(llvm::StringRef name) const;
+  bool isNoted(llvm::StringRef name) const { return toldOf.contains(name); }
   bool isTrained(const Tensor &tensor) const {
     return tensor.isRead && tensor.isParameter && !tensor.isFrozen && !tensor.isCopy;
   }
@@ -112,6 +114,8 @@ private:
   const onnx::GraphProto &graph;
   const ImportOptions &options;
   Origins origins;
+  std::optional<bool> decided; ///< with success?
+  SearchBudget budget;
   llvm::StringMap<Tensor> tensors;
   std::vector<std::string> order;                  ///< their names, as in the file
   llvm::StringMap<const onnx::NodeProto *> makers; ///< by result
@@ -121,6 +125,7 @@ private:
   std::vector<std::string> doubted; ///< constants by the exporter's record that are trained
   llvm::StringMap<OriginalParameter> originals; ///< by tensor
   std::vector<WeightNote> told;
+  llvm::StringSet<> toldOf;
 };
 
 } // namespace partita::importer
