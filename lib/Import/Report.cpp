@@ -101,7 +101,8 @@ std::string unquoted(llvm::StringRef text) {
 
 } // namespace
 
-FailureOr<OnnxReport> reportOnnx(llvm::StringRef path, MLIRContext *context) {
+FailureOr<OnnxReport> reportOnnx(llvm::StringRef path, const ImportOptions &options,
+                                 MLIRContext *context) {
   auto file = ModelFile::open(path, context);
   if (failed(file))
     return failure();
@@ -134,7 +135,10 @@ FailureOr<OnnxReport> reportOnnx(llvm::StringRef path, MLIRContext *context) {
   addTensors(**file, context, report);
   for (const SharedWeight &each : findShared(**file))
     report.shared.push_back({each.name, each.uses, each.mergedValue.has_value()});
-  ImportOptions options;
+  ScopedDiagnosticHandler collect(context, [&](Diagnostic &diagnostic) {
+    report.wrongTensors.push_back(diagnostic.str()); // an option that names no tensor, for example
+    return success();
+  });
   Weights weights(**file, options);
   if (succeeded(weights.decide()))
     for (const WeightNote &each : weights.notes())

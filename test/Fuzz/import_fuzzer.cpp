@@ -91,7 +91,7 @@ static bool import(mlir::MLIRContext &context, const std::string &path,
 /// As text and as JSON.
 static void report(mlir::MLIRContext &context, const std::string &path) {
   Errors errors(context);
-  auto report = partita::reportOnnx(path, &context);
+  auto report = partita::reportOnnx(path, {}, &context);
   if (errors.count != (mlir::failed(report) ? 1 : 0))
     wrong("its report failed without exactly one error");
   if (mlir::failed(report))

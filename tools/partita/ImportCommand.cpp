@@ -88,7 +88,7 @@ static int report(Session &session, const std::string &model, const std::vector<
     errors.push_back(diagnostic.str());
     return success(json); // there told as part of the object alone
   });
-  FailureOr<OnnxReport> file = reportOnnx(model, &session.context());
+  FailureOr<OnnxReport> file = reportOnnx(model, weightOptions(plan), &session.context());
   llvm::json::Object object;
   if (succeeded(file) && !json)
     file->print(llvm::outs());

@@ -135,13 +135,18 @@ static std::vector<std::string> wordsOf(const Plan &plan, StringRef option) {
   return {words.begin(), words.end()};
 }
 
+ImportOptions partita::tool::weightOptions(const Plan &plan) {
+  ImportOptions options;
+  options.trainable = wordsOf(plan, "trainable");
+  options.freeze = wordsOf(plan, "freeze");
+  options.tie = wordsOf(plan, "tie");
+  return options;
+}
+
 OwningOpRef<ModuleOp> Session::load(StringRef path, ArrayRef<std::string> dims, const Plan &plan) {
   if (!isMlirFile(path)) {
-    ImportOptions options;
+    ImportOptions options = weightOptions(plan);
     options.keepGoing = tellsAll;
-    options.trainable = wordsOf(plan, "trainable");
-    options.freeze = wordsOf(plan, "freeze");
-    options.tie = wordsOf(plan, "tie");
     for (const std::string &text : dims)
       if (std::string problem = parseDim(text, options.dims.emplace_back()); !problem.empty()) {
         fail("--dim: " + problem);

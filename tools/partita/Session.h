@@ -8,11 +8,15 @@
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/Support/LLVM.h"
+#include "partita/Import/Import.h"
 #include "partita/Pipelines/Plan.h"
 #include "tools/partita/Options.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 
 namespace partita::tool {
+
+/// What a plan says of which tensors are parameters, for an import.
+ImportOptions weightOptions(const Plan &plan);
 
 /// A context with everything registered, whose first error is printed as one located message:
 ///

@@ -97,8 +97,10 @@ struct OnnxReport {
   llvm::json::Object toJson() const;
 };
 
-/// Reads the file at `path` without importing it.
-mlir::FailureOr<OnnxReport> reportOnnx(llvm::StringRef path, mlir::MLIRContext *context);
+/// Reads the file at `path` without importing it. Of the options those count that say which tensors
+/// are parameters.
+mlir::FailureOr<OnnxReport> reportOnnx(llvm::StringRef path, const ImportOptions &options,
+                                       mlir::MLIRContext *context);
 
 /// What a model's graph alone says, in no time: no tensor's values are looked for.
 struct OnnxSummary {
