@@ -1,0 +1,183 @@
+// What is wrong with checkpoints: files of another save or format, damage, indexes that lie.
+
+#include "checkpoints.h"
+
+namespace partita_rt {
+namespace {
+
+TEST_F(Checkpoints, PiecesOfTwoSavesAreNoCheckpoint) {
+  const Plan plan = plans()[5];
+  ASSERT_EQ(write(plan, 1), "");
+  std::string second = textOf(folder + "/" + shards()[1]);
+  ASSERT_EQ(write(plan, 2), "");
+  put(folder + "/" + shards()[1], second);
+  std::string error = read(plan, 2);
+  EXPECT_NE(error.find(shards()[1] + " is of another save"), std::string::npos) << error;
+}
+
+/// Saved after the set-up looked at the step.
+TEST_F(Checkpoints, AnotherCheckpointMeanwhileIsRefused) {
+  const Plan plan = plans()[5];
+  ASSERT_EQ(write(plan, 1), "");
+  ASSERT_EQ(readCheckpointInfo(folder).step, 1);
+  ASSERT_EQ(write(plan, 2), "");
+  Tables tables(plan);
+  std::string error =
+      World(tables.program).run(tables.program, nullptr, [&](Rank &rank) { readCheckpoint(rank, folder, 1); });
+  EXPECT_NE(error.find("became another checkpoint while it was opened"), std::string::npos)
+      << error;
+}
+
+TEST_F(Checkpoints, AnUnknownFormatIsRefused) {
+  ASSERT_EQ(write(plans()[0], 1), "");
+  edit(wholePath(folder), "partita checkpoint 2", "partita checkpoint 3");
+  EXPECT_EQ(read(plans()[0], 1), wholePath(folder) +
+                                     ": its format is 'partita checkpoint 3', this program reads "
+                                     "'partita checkpoint 2' and 'partita sharded checkpoint 2', "
+                                     "and their older forms 1");
+}
+
+/// One bit of each of the first 16 bytes of every file, in either form, and of every eleventh one
+/// behind them; a byte behind the end; the last byte missing.
+TEST_F(Checkpoints, DamageIsSeen) {
+  for (const Plan &plan : {plans()[0], plans()[7]}) {
+    ASSERT_EQ(write(plan, 1), "");
+    for (const std::string &path : files()) {
+      const std::string good = textOf(path);
+      auto expectError = [&](const std::string &bytes, const std::string &what) {
+        put(path, bytes);
+        std::string error = read(plan, 1);
+        EXPECT_NE(error.find(folder + "/checkpoint"), std::string::npos)
+            << path << ", " << what << ": " << error;
+        EXPECT_EQ(error.find("is not what was written"), std::string::npos) << error;
+        EXPECT_EQ(error.find('\n'), std::string::npos) << error;
+      };
+      for (size_t at = 0; at < good.size(); at += at < 16 ? 1 : 11) {
+        std::string bad = good;
+        bad[at] = char(bad[at] ^ 1 << at % 8);
+        expectError(bad, "bit " + std::to_string(at % 8) + " of byte " + std::to_string(at));
+      }
+      expectError(good + '\0', "a byte more");
+      expectError(good.substr(0, good.size() - 1), "a byte less");
+      put(path, good);
+    }
+    EXPECT_EQ(read(plan, 1), "");
+  }
+}
+
+TEST_F(Checkpoints, DamageIsSaidWithFileTensorAndBothChecksums) {
+  ASSERT_EQ(write(plans()[0], 1), "");
+  std::string bytes = textOf(wholePath(folder));
+  bytes[bytes.size() - 8] ^= 1; // "count" is the last tensor
+  put(wholePath(folder), bytes);
+  std::string error = read(plans()[0], 1),
+              begin = "safetensors file " + wholePath(folder) +
+                      ", tensor 'count': its bytes 0 .. 8 have CRC-32C ";
+  EXPECT_EQ(error.substr(0, begin.size()), begin);
+  const std::string end = " was written: the file is damaged";
+  EXPECT_EQ(error.size(), begin.size() + 8 + 2 + 8 + end.size());
+  EXPECT_EQ(error.substr(error.size() - end.size()), end);
+}
+
+/// Checkpoints that were written before there were checksums.
+TEST_F(Checkpoints, WithoutChecksumsAreReadIfTheirFormatHasNone) {
+  for (const Plan &plan : {plans()[0], plans()[7]}) {
+    ASSERT_EQ(write(plan, 1), "");
+    EXPECT_EQ(CheckpointFiles(findCheckpoint(folder)).note(), "");
+    for (const std::string &path : files()) {
+      edit(path, "\"crc32c\"", "\"xrc32c\"");
+      if (path != indexPath(folder))
+        edit(path, "\"block_crc32c\"", "\"block_xrc32c\"");
+    }
+    std::string error = read(plan, 1);
+    EXPECT_NE(error.find("checkpoint 2', has checksums, but they are not there"), std::string::npos)
+        << error;
+    for (const std::string &path : files())
+      edit(path, "checkpoint 2", "checkpoint 1");
+    EXPECT_EQ(read(plan, 1), "");
+    std::string note = CheckpointFiles(findCheckpoint(folder)).note();
+    EXPECT_NE(note.find("checkpoint 1', which has no checksums"), std::string::npos) << note;
+  }
+}
+
+TEST_F(Checkpoints, WhatIsWrongWithFilesIsOneMessage) {
+  const Plan plan = plans()[5];
+  ASSERT_EQ(write(plan, 1), "");
+  std::string first = folder + "/" + shards()[0], bytes = textOf(first);
+  fs::remove(first);
+  EXPECT_EQ(read(plan, 1), "checkpoint index " + indexPath(folder) + ": its file " + first +
+                               ": No such file or directory");
+  put(first, bytes.substr(0, bytes.size() - 4));
+  std::string error = read(plan, 1);
+  EXPECT_NE(error.find("its file " + first + " has "), std::string::npos) << error;
+  put(first, bytes);
+  EXPECT_EQ(read(plan, 1), "");
+  fs::remove(indexPath(folder));
+  EXPECT_EQ(read(plan, 1), "no checkpoint in " + folder + ": neither " + wholePath(folder) +
+                               " nor " + indexPath(folder) + " is there");
+}
+
+TEST_F(Checkpoints, WhatIsWrongWithTheIndexIsOneMessage) {
+  const Plan plan = plans()[7];
+  ASSERT_EQ(write(plan, 1), "");
+  const std::string good = textOf(indexPath(folder));
+  auto error = [&](const std::string &from, const std::string &to) {
+    put(indexPath(folder), good);
+    edit(indexPath(folder), from, to);
+    return read(plan, 1);
+  };
+  const std::pair<const char *, const char *> wrong[] = {
+      {"partita sharded checkpoint 2", "partita sharded checkpoint 9"},
+      {"\"name\": \"", "\"name\": \"../"},
+      {"\"name\": \"checkpoint", "\"name\": \"/etc/checkpoint"},
+      {"\"name\": \"", "\"nome\": \""},
+      {"\"bytes\": 1", "\"bytes\": -1"},
+      {"\"file\": 1", "\"file\": 0"},
+      {"\"file\": 1", "\"file\": 5"},
+      {"\"file\": 1", "\"file\": 2"},
+      {"\"dtype\": \"F32\"", "\"dtype\": \"F33\""},
+      {"\"dtype\": \"F32\"", "\"dtype\": \"I32\""},
+      {"\"shape\": [7, 6]", "\"shape\": [7, 7]"},
+      {"\"shape\": [7, 6]", "\"shape\": [8, 6]"},
+      {"\"shape\": [7, 6]", "\"shape\": [42]"},
+      {"\"shape\": [7, 6]", "\"shape\": [4611686018427387904, 6]"},
+      {"\"shape\": [7, 6]", "\"shape\": [-7, 6]"},
+      {"[[0, 4], [0, 6]]", "[[0, 3], [0, 6]]"}, // missing rows
+      {"[[0, 4], [0, 6]]", "[[0, 5], [0, 6]]"}, // rows twice
+      {"[[0, 4], [0, 6]]", "[[3, 7], [0, 6]]"}, // both
+      {"[[0, 4], [0, 6]]", "[[0, 4], [0, 7]]"}, // beyond
+      {"[[0, 4], [0, 6]]", "[[-1, 4], [0, 6]]"},
+      {"[[0, 4], [0, 6]]", "[[4, 0], [0, 6]]"},
+      {"[[0, 4], [0, 6]]", "[[0, 4]]"},
+      {"[[0, 4], [0, 6]]", "[[0, 4], []]"},
+      {"[[0, 4], [0, 6]]", "[[0, 4], [0, 6, 6]]"},
+      {"[[0, 4], [0, 6]]", "[[0, \"4\"], [0, 6]]"},
+      {"\"elements\": [0, 12]", "\"elements\": [1, 12]"},
+      {"\"elements\": [0, 12]", "\"elements\": [0, 13]"},
+      {"\"elements\": [0, 12]", "\"elements\": [0, 11]"},
+      {"\"elements\": [0, 12]", "\"elements\": [0, 99]"},
+      {"\"elements\": [0, 12]", "\"elements\": [0]"},
+      {"\"table\"", "\"tables\""},
+      {"\"step\": \"1\"", "\"step\": \"x\""},
+      {"\"save\": \"", "\"save\": \"0"},
+      {"}}", "}"},
+      {"\"tensors\"", "\"tenors\""}};
+  for (auto [from, to] : wrong) {
+    std::string text = error(from, to);
+    EXPECT_NE(text.find(folder), std::string::npos) << from << " -> " << to << ": " << text;
+    EXPECT_EQ(text.find("not what was written"), std::string::npos) << from << " -> " << to;
+    EXPECT_EQ(text.find('\n'), std::string::npos);
+  }
+  EXPECT_NE(error("[[0, 4], [0, 6]]", "[[0, 5], [0, 6]]")
+                .find("tensor 'table': two of its pieces "
+                      "have the same elements"),
+            std::string::npos);
+  EXPECT_NE(error("\"elements\": [0, 12]", "\"elements\": [0, 11]")
+                .find("tensor 'table.m': its pieces lack some of its elements"),
+            std::string::npos);
+  put(indexPath(folder), good);
+  EXPECT_EQ(read(plan, 1), "");
+}
+
+} // namespace
+} // namespace partita_rt

@@ -1,0 +1,245 @@
+// Checkpoints for tests: plans that split the same tensors in many ways, and a folder that is written
+// and read under them.
+
+#ifndef PARTITA_TEST_RUNTIME_CHECKPOINTS_H
+#define PARTITA_TEST_RUNTIME_CHECKPOINTS_H
+
+#include "reference.h"
+
+#include "common/checkpoint.h"
+#include "common/checkpoint_files.h"
+#include "common/launch.h"
+#include "common/layout.h"
+#include "common/options.h"
+#include "partita_rt/checksum.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <unistd.h>
+
+namespace partita_rt {
+
+namespace fs = std::filesystem;
+
+/// The tensors of all plans: a table whose rows divide by nothing, a weight of three blocks in its
+/// columns, one of unequal blocks in its rows, a bias, and a scalar.
+inline const char *const kNames[] = {"table", "qkv.weight", "packed \"weight\"", "bias", "count"};
+inline const char *const kStates[] = {"table.m", "qkv.weight.m", "packed \"weight\".m", "bias.m"};
+inline const Shape kShapes[] = {{7, 6}, {4, 24}, {16, 3}, {5}};
+
+/// A mesh, and how parameters and states are split over it.
+struct Plan {
+  std::vector<Axis> mesh;
+  std::vector<Splits> parameters, states;
+};
+
+inline Shape localOf(const Plan &plan, Shape shape, const Splits &splits) {
+  int64_t parts = 1;
+  for (const Split &split : splits) {
+    int size = plan.mesh[size_t(split.axis)].size;
+    if (split.dim == kFlat)
+      parts *= size;
+    else
+      shape.dims[split.dim] = pieceSize(shape[split.dim], size);
+  }
+  return parts == 1 ? shape : Shape{pieceSize(shape.elements(), parts)};
+}
+
+template <typename T> Table<T> tableOf(const std::vector<T> &values) {
+  Table<T> table;
+  table.data = values.data();
+  table.count = int64_t(values.size());
+  return table;
+}
+
+struct Tables {
+  Program program;
+  std::vector<Axis> mesh;
+  std::vector<Parameter> parameters;
+  std::vector<OptimizerState> states;
+  std::vector<ScalarState> scalars;
+
+  explicit Tables(const Plan &plan) : mesh(plan.mesh) {
+    auto place = [&](int64_t bytes) {
+      int64_t at = program.persistentBytes;
+      program.persistentBytes += (bytes + 63) / 64 * 64;
+      return at;
+    };
+    for (size_t i = 0; i < 4; ++i) {
+      Shape local = localOf(plan, kShapes[i], plan.parameters[i]);
+      parameters.push_back(
+          {kNames[i], kShapes[i], local, plan.parameters[i], place(local.elements() * 4)});
+      local = localOf(plan, kShapes[i], plan.states[i]);
+      states.push_back({kStates[i], int(i), local, plan.states[i], place(local.elements() * 4)});
+    }
+    scalars.push_back({kNames[4], DType::Int64, place(8)});
+    program.name = "plan";
+    program.init = [](Rank &) {};
+    program.mesh = tableOf(mesh);
+    program.parameters = tableOf(parameters);
+    program.optimizerStates = tableOf(states);
+    program.scalarStates = tableOf(scalars);
+    checkProgram(program);
+  }
+  Tables(const Tables &) = delete;
+};
+
+inline std::vector<Splits> repeated(const Splits &splits) { return std::vector<Splits>(4, splits); }
+
+/// Splits over `axis` as tensor parallelism makes them.
+inline std::vector<Splits> tensorParallel(int axis) {
+  return {{{0, axis}}, {{1, axis, 3}}, {{0, axis, 3, {8, 4, 4}}}, {}};
+}
+inline std::vector<Splits> andFlat(std::vector<Splits> splits, int axis) {
+  for (Splits &each : splits)
+    each.list[each.count++] = {kFlat, axis};
+  return splits;
+}
+
+inline std::vector<Plan> plans() {
+  std::vector<Splits> whole = repeated({}), flat = repeated({{kFlat, 0}}), tp = tensorParallel(0);
+  return {{{}, whole, whole},
+          {{{"dp", 2}}, whole, whole},
+          {{{"dp", 2}}, whole, flat},
+          {{{"dp", 3}}, flat, flat},
+          {{{"dp", 16}}, whole, flat}, // more ranks than elements of the bias
+          {{{"tp", 2}}, tp, tp},
+          {{{"tp", 4}}, tp, tp}, // the table's rows: 2, 2, 2, 1
+          {{{"dp", 2}, {"tp", 2}}, tensorParallel(1), andFlat(tensorParallel(1), 0)},
+          {{{"tp", 4}, {"dp", 3}}, andFlat(tp, 1), andFlat(tp, 1)},
+          {{{"dp", 2}, {"fsdp", 2}}, repeated({{kFlat, 1}}), repeated({{kFlat, 0}, {kFlat, 1}})},
+          {{{"a", 2}, {"b", 2}},
+           {{{1, 0}}, {{0, 0}, {1, 1, 3}}, {{0, 0}, {0, 1, 4}}, {}},
+           {{{1, 1}}, {{1, 0}, {1, 1, 4}}, {{0, 1}}, {{kFlat, 1}}}}};
+}
+
+inline float valueOf(size_t tensor, int64_t element, int64_t save) {
+  return float(tensor * 1000) + float(element) + float(save) / 64;
+}
+
+class Checkpoints : public testing::Test {
+protected:
+  void SetUp() override {
+    char pattern[] = "/tmp/partita-XXXXXX";
+    ASSERT_TRUE(mkdtemp(pattern));
+    folder = pattern;
+  }
+  void TearDown() override { fs::remove_all(folder); }
+
+  /// Save number `save` under a plan; what is beyond a whole is no number. The message of its
+  /// failure.
+  std::string write(const Plan &plan, int64_t save) const {
+    Tables tables(plan);
+    World world(tables.program);
+    FolderClaim claim;
+    return world.run(tables.program, nullptr, [&](Rank &rank) {
+      std::vector<TensorPiece> pieces = persistentPieces(rank);
+      for (size_t i = 0; i < pieces.size(); ++i) {
+        const TensorPiece &piece = pieces[i];
+        if (piece.dtype == DType::Int64) {
+          *static_cast<int64_t *>(piece.data) = save;
+          continue;
+        }
+        auto *data = static_cast<float *>(piece.data);
+        std::fill_n(data, piece.local.elements(), NAN);
+        forRuns(tables.program, rank.coordinates, piece.global, piece.splits,
+                [&](int64_t global, int64_t local, int64_t n) {
+                  for (int64_t k = 0; k < n; ++k)
+                    data[local + k] = valueOf(i, global + k, save);
+                });
+      }
+      writeCheckpoint(rank, folder, {save, 7, "data"}, claim);
+    });
+  }
+
+  /// Reads under a plan. Expects save number `save`, and zeros beyond a whole; the message of its
+  /// failure.
+  std::string read(const Plan &plan, int64_t save) const {
+    Tables tables(plan);
+    World world(tables.program);
+    std::string error = errorOf([&] {
+      EXPECT_EQ(readCheckpointInfo(folder).step, save);
+      EXPECT_EQ(readCheckpointInfo(folder).seed, 7u);
+    });
+    if (!error.empty())
+      return error;
+    return world.run(tables.program, nullptr, [&](Rank &rank) {
+      std::vector<TensorPiece> pieces = persistentPieces(rank);
+      for (const TensorPiece &piece : pieces)
+        std::memset(piece.data, 0x55, size_t(piece.local.elements() * sizeOf(piece.dtype)));
+      readCheckpoint(rank, folder, save);
+      for (size_t i = 0; i < pieces.size(); ++i) {
+        const TensorPiece &piece = pieces[i];
+        if (piece.dtype == DType::Int64) {
+          if (*static_cast<int64_t *>(piece.data) != save)
+            fail("%s is of another save", piece.name);
+          continue;
+        }
+        std::vector<float> expected(size_t(piece.local.elements()), 0.0f);
+        forRuns(tables.program, rank.coordinates, piece.global, piece.splits,
+                [&](int64_t global, int64_t local, int64_t n) {
+                  for (int64_t k = 0; k < n; ++k)
+                    expected[size_t(local + k)] = valueOf(i, global + k, save);
+                });
+        if (std::memcmp(expected.data(), piece.data, expected.size() * 4) != 0)
+          fail("%s is not what was written", piece.name);
+      }
+    });
+  }
+
+  std::set<std::string> names() const {
+    std::set<std::string> result;
+    for (const auto &entry : fs::directory_iterator(folder))
+      result.insert(entry.path().filename().string());
+    return result;
+  }
+  /// Names of files of pieces, in order.
+  std::vector<std::string> shards() const {
+    std::vector<std::string> result;
+    for (const std::string &name : names())
+      if (name.find("-of-") != std::string::npos)
+        result.push_back(name);
+    return result;
+  }
+  std::string textOf(const std::string &path) const {
+    std::ostringstream text;
+    text << std::ifstream(path, std::ios::binary).rdbuf();
+    return text.str();
+  }
+  void put(const std::string &path, const std::string &text) const {
+    std::ofstream(path, std::ios::binary) << text;
+  }
+  /// Replaces a text of a file, by one as long in a safetensors file, and writes the checksum anew:
+  /// what a program could have written.
+  void edit(const std::string &path, const std::string &from, const std::string &to) const {
+    std::string bytes = textOf(path);
+    size_t at = bytes.find(from);
+    ASSERT_NE(at, std::string::npos) << from << " is not in " << path;
+    bytes.replace(at, from.size(), to);
+    if (path == indexPath(folder)) {
+      setTextChecksum(bytes);
+    } else {
+      uint64_t length;
+      std::memcpy(&length, bytes.data(), 8);
+      std::string header = bytes.substr(8, length);
+      setTextChecksum(header);
+      bytes.replace(8, length, header);
+    }
+    put(path, bytes);
+  }
+  /// Files of pieces, and the one that names them or has everything.
+  std::vector<std::string> files() const {
+    std::vector<std::string> paths;
+    for (const std::string &name : names())
+      paths.push_back(folder + "/" + name);
+    return paths;
+  }
+  std::string folder;
+};
+
+} // namespace partita_rt
+
+#endif // PARTITA_TEST_RUNTIME_CHECKPOINTS_H
