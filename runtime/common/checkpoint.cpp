@@ -43,9 +43,10 @@ const void *wholeOf(Rank &rank, const TensorPiece &piece, HeldWhole &storage) {
                 reinterpret_cast<T *>(all.data()), bytes / int64_t(sizeof(T))}},
               piece.name);
   };
-  if (bytes % 2 != 0)
-    fail("tensor %s of %s cannot be gathered", piece.name, nameOf(piece.dtype));
-  bytes % 4 == 0 ? gather(float()) : gather(Half());
+  if (bytes % 4 == 0)
+    gather(float());
+  else
+    bytes % 2 == 0 ? gather(Half()) : gather(bool());
   if (rank.rank != 0)
     return nullptr;
   storage.joined.resize(size_t(piece.global.elements() * width));

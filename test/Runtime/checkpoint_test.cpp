@@ -45,6 +45,23 @@ TEST_F(Checkpoints, EveryElementIsWrittenOnce) {
   }
 }
 
+/// What --forward writes of a mask that each rank has three bytes of.
+TEST_F(Checkpoints, AnOddNumberOfBytesIsGathered) {
+  Tables tables({{{"dp", 2}}, repeated({}), repeated({})});
+  std::vector<Input> inputs = {
+      {"mask", InputRole::Data, DType::Bool, {2, 3}, {1, 3}, {{0, 0}}, 0}};
+  tables.program.inputs = tableOf(inputs);
+  const bool mask[2][3] = {{true, false, true}, {false, true, true}};
+  std::string path = folder + "/outputs.safetensors",
+              error = World(tables.program).run(tables.program, nullptr, [&](Rank &rank) {
+                std::memcpy(rank.hostInputs[0], mask[rank.rank], sizeof(mask[0]));
+                writeOutputs(rank, path);
+              });
+  ASSERT_EQ(error, "");
+  SafetensorsFile file(path);
+  EXPECT_EQ(std::memcmp(file.get("mask", {2, 3}).data, mask, sizeof(mask)), 0);
+}
+
 TEST_F(Checkpoints, SameContentsAreTheSameFiles) {
   const Plan plan = plans()[7];
   ASSERT_EQ(write(plan, 1), "");
