@@ -156,10 +156,12 @@ LogicalTensor parseTensor(const Json &entry, size_t files) {
   return tensor;
 }
 
-/// The text of a file as JSON.
-Json parseFileAsJson(const MappedFile &file) {
-  return parseJson(std::string(reinterpret_cast<const char *>(file.data()), size_t(file.size())));
+std::string_view textOf(const MappedFile &file) {
+  return {reinterpret_cast<const char *>(file.data()), size_t(file.size())};
 }
+
+/// The text of a file as JSON.
+Json parseFileAsJson(const MappedFile &file) { return parseJson(std::string(textOf(file))); }
 
 /// A file beside the index, as it was when that was written.
 std::string parseFile(const Json &entry, const std::string &folder) {
@@ -193,8 +195,7 @@ void CheckpointFiles::readIndex() {
   std::string folder = slash == std::string::npos ? "" : name.substr(0, slash + 1), where;
   MappedFile file(name, "checkpoint index");
   try {
-    std::string_view text(reinterpret_cast<const char *>(file.data()), size_t(file.size()));
-    if (std::string damage = textDamage(text); !damage.empty())
+    if (std::string damage = textDamage(textOf(file)); !damage.empty())
       fail("%s", damage.c_str());
     Json index = parseFileAsJson(file);
     for (const auto &[key, value] : member(index, "metadata", Json::Object).members)
@@ -220,7 +221,10 @@ void removeUnnamedShards(const std::string &folder) {
   struct stat status;
   if (stat(indexPath(folder).c_str(), &status) == 0 && S_ISREG(status.st_mode)) {
     try {
-      Json index = parseFileAsJson(MappedFile(indexPath(folder), "checkpoint index"));
+      MappedFile file(indexPath(folder), "checkpoint index");
+      if (!textDamage(textOf(file)).empty())
+        return; // a name that is not what was written would not spare its file
+      Json index = parseFileAsJson(file);
       for (const Json &entry : member(index, "files", Json::Array).items)
         names.push_back(member(entry, "name", Json::String).string);
     } catch (const Error &) {

@@ -65,6 +65,17 @@ TEST_F(Checkpoints, DamageIsSeen) {
   }
 }
 
+/// The next save would remove, before its own files are there, one whose name is damaged.
+TEST_F(Checkpoints, ADamagedIndexRemovesNothing) {
+  ASSERT_EQ(write(plans()[7], 1), "");
+  const std::set<std::string> before = names();
+  std::string index = textOf(indexPath(folder));
+  index[index.find("-00001-of-") + 5] ^= 2;
+  put(indexPath(folder), index);
+  removeUnnamedShards(folder);
+  EXPECT_EQ(names(), before);
+}
+
 TEST_F(Checkpoints, DamageIsSaidWithFileTensorAndBothChecksums) {
   ASSERT_EQ(write(plans()[0], 1), "");
   std::string bytes = textOf(wholePath(folder));
