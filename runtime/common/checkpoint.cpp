@@ -174,7 +174,7 @@ void readCheckpoint(Rank &rank, const std::string &folder, int64_t step) {
          optimizer->second.c_str(), rank.program->optimizer);
   std::vector<TensorPiece> pieces = persistentPieces(rank);
   std::vector<std::vector<Run>> runs;
-  for (const TensorPiece &piece : pieces) { // all that can be wrong, before anything is changed
+  for (const TensorPiece &piece : pieces) { // all but damage is seen before anything is changed
     file.get(piece.name, piece.dtype, piece.global);
     runs.push_back(runsOf(rank, piece));
     file.openParts(piece.name, runs.back());
