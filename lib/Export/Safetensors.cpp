@@ -135,12 +135,14 @@ std::string WeightFile::numberBlocks(StringRef data) {
   });
   const char *at = data.begin();
   StringRef digits = checksums;
+  checksumBlock = partita_rt::checksumBlock(int64_t(data.size()));
   for (WeightTensor *tensor : ordered) {
     if (tensor->whole.begin() != at)
       return tensor->whole.begin() < at ? "two of its tensors overlap"
                                         : "some of its bytes are no tensor's";
     at = tensor->whole.end();
-    size_t count = partita_rt::checksumBlocks(tensor->size) * partita_rt::kChecksumDigits;
+    size_t count = partita_rt::checksumBlocks(int64_t(tensor->size), checksumBlock) *
+                   partita_rt::kChecksumDigits;
     if (!checksums.empty() && digits.size() < count)
       return "it has fewer checksums than its data have blocks";
     tensor->checksums = digits.take_front(count);
@@ -164,10 +166,9 @@ std::string WeightFile::checkFormat(StringRef format, bool hasChecksums) {
   return {};
 }
 
-static std::string damageOf(StringRef bytes, StringRef checksums) {
-  for (uint64_t from = 0; !checksums.empty() && from < bytes.size();
-       from += partita_rt::kChecksumBlock) {
-    StringRef block = bytes.substr(from, partita_rt::kChecksumBlock);
+static std::string damageOf(StringRef bytes, StringRef checksums, size_t blockBytes) {
+  for (uint64_t from = 0; !checksums.empty() && from < bytes.size(); from += blockBytes) {
+    StringRef block = bytes.substr(from, blockBytes);
     std::string found = partita_rt::checksumText(
         partita_rt::crc32c(reinterpret_cast<const unsigned char *>(block.data()), block.size()));
     StringRef written = checksums.take_front(partita_rt::kChecksumDigits);
@@ -182,7 +183,7 @@ static std::string damageOf(StringRef bytes, StringRef checksums) {
 std::string WeightFile::damageOf(StringRef tensor) const {
   const WeightTensor *found = find(tensor);
   auto check = [&](const WeightFile &file, StringRef bytes, StringRef digits) {
-    std::string damage = ::damageOf(bytes, digits);
+    std::string damage = ::damageOf(bytes, digits, size_t(file.checksumBlock));
     return damage.empty() ? "" : file.name + ": tensor " + importer::quoted(tensor) + ": " + damage;
   };
   if (found->pieces.empty())

@@ -68,6 +68,7 @@ private:
   std::string name;
   std::unique_ptr<llvm::MemoryBuffer> buffer;
   std::string checksums, said;
+  int64_t checksumBlock = 0;                      ///< bytes of each block
   std::string save;                               ///< what the metadata say that it is a part of
   std::vector<std::unique_ptr<WeightFile>> files; ///< of an index
   llvm::StringMap<WeightTensor> tensors;

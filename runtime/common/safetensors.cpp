@@ -164,7 +164,7 @@ void SafetensorsFile::parse(const std::string &text, const unsigned char *data, 
     }
     where = "header";
     checkRanges(std::move(ranges), dataBytes);
-    numberBlocks();
+    numberBlocks(dataBytes);
   } catch (const Error &error) {
     fail("safetensors file %s, %s: %s", path().c_str(), where.c_str(), error.what());
   }
@@ -188,7 +188,7 @@ void SafetensorsFile::checkRanges(std::vector<std::pair<int64_t, int64_t>> range
 }
 
 /// Which checksums are whose: they are in the order of the data.
-void SafetensorsFile::numberBlocks() {
+void SafetensorsFile::numberBlocks(int64_t dataBytes) {
   auto entry = meta.find(kBlockChecksums);
   if (entry == meta.end())
     return;
@@ -199,14 +199,15 @@ void SafetensorsFile::numberBlocks() {
     tensors.push_back(&tensor);
   std::sort(tensors.begin(), tensors.end(),
             [](const StoredTensor *a, const StoredTensor *b) { return a->data < b->data; });
+  block = checksumBlock(dataBytes);
   int64_t blocks = 0;
   for (StoredTensor *tensor : tensors) {
     tensor->firstBlock = blocks;
-    blocks += checksumBlocks(tensor->shape.elements() * sizeOf(tensor->dtype));
+    blocks += checksumBlocks(tensor->shape.elements() * sizeOf(tensor->dtype), block);
   }
   if (entry->second.size() != size_t(blocks) * kChecksumDigits)
     fail("it has %zu digits of checksums, its data have %lld blocks of %lld bytes, with %zu each",
-         entry->second.size(), (long long)blocks, (long long)kChecksumBlock, kChecksumDigits);
+         entry->second.size(), (long long)blocks, (long long)block, kChecksumDigits);
   checksums = std::move(entry->second);
   meta.erase(entry);
   checked.resize(size_t(blocks));
@@ -216,12 +217,12 @@ void SafetensorsFile::numberBlocks() {
 void StoredTensor::check(const std::string &name, int64_t begin, int64_t end) const {
   if (!file || !file->hasChecksums() || begin >= end)
     return;
-  int64_t bytes = shape.elements() * sizeOf(dtype);
-  for (int64_t i = begin / kChecksumBlock; i <= (end - 1) / kChecksumBlock; ++i) {
+  int64_t bytes = shape.elements() * sizeOf(dtype), block = file->block;
+  for (int64_t i = begin / block; i <= (end - 1) / block; ++i) {
     auto number = size_t(firstBlock + i);
     if (file->checked[number])
       continue;
-    int64_t from = i * kChecksumBlock, to = std::min(from + kChecksumBlock, bytes);
+    int64_t from = i * block, to = std::min(from + block, bytes);
     std::string found = checksumText(crc32c(data + from, to - from));
     std::string written = file->checksums.substr(number * kChecksumDigits, kChecksumDigits);
     if (found != written)
@@ -282,9 +283,12 @@ static int64_t bytesOf(const SafetensorsWriter::Entry &entry) {
 SafetensorsWriter::SafetensorsWriter(const std::string &path, const std::vector<Entry> &entries,
                                      const std::map<std::string, std::string> &metadata)
     : path(path), file(path), entries(entries), announced(metadata) {
-  int64_t blocks = 0;
+  int64_t total = 0, blocks = 0;
   for (const Entry &entry : entries)
-    blocks += checksumBlocks(bytesOf(entry));
+    total += bytesOf(entry);
+  blockBytes = checksumBlock(total);
+  for (const Entry &entry : entries)
+    blocks += checksumBlocks(bytesOf(entry), blockBytes);
   checksums.assign(size_t(blocks) * kChecksumDigits, '0');
   writeHeader(metadata);
   checksums.clear();
@@ -295,6 +299,9 @@ void SafetensorsWriter::writeHeader(const std::map<std::string, std::string> &me
   all[kTextChecksum] = std::string(kChecksumDigits, '0');
   all[kBlockChecksums] = checksums;
   std::string header = headerOf(entries, all);
+  if (int64_t(header.size()) > kLargestHeader)
+    fail("cannot write %s: its header would have %zu bytes, the format allows %lld", path.c_str(),
+         header.size(), (long long)kLargestHeader);
   setTextChecksum(header);
   if (headerBytes == 0) {
     headerBytes = header.size();
@@ -318,8 +325,7 @@ void SafetensorsWriter::write(const void *data, int64_t bytes) {
     }
     if (entry == entries.size())
       fail("%s: more is written than the tensors that were announced", path.c_str());
-    int64_t end = std::min(written / kChecksumBlock * kChecksumBlock + kChecksumBlock,
-                           bytesOf(entries[entry]));
+    int64_t end = std::min(written / blockBytes * blockBytes + blockBytes, bytesOf(entries[entry]));
     int64_t count = std::min(bytes, end - written);
     block = crc32c(from, count, block);
     from += count;

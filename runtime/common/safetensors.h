@@ -71,10 +71,11 @@ private:
   friend struct StoredTensor;
   void parse(const std::string &header, const unsigned char *data, int64_t dataBytes);
   void checkRanges(std::vector<std::pair<int64_t, int64_t>> ranges, int64_t dataBytes) const;
-  void numberBlocks();
+  void numberBlocks(int64_t dataBytes);
   MappedFile file;
   bool isChecked = false;            ///< other people's files have no checksums
   std::string checksums;             ///< of all blocks
+  int64_t block = 0;                 ///< bytes of each
   mutable std::vector<bool> checked; ///< blocks
   std::map<std::string, StoredTensor> table;
   std::map<std::string, std::string> meta;
@@ -106,6 +107,7 @@ private:
   size_t headerBytes = 0;
   // Blocks' checksums: those that are complete, and what of the next one has been written.
   std::string checksums;
+  int64_t blockBytes = 0;
   size_t entry = 0;
   int64_t written = 0; ///< bytes of `entry`
   uint32_t block = 0;

@@ -22,8 +22,9 @@ TEST_F(Checkpoints, AnotherCheckpointMeanwhileIsRefused) {
   ASSERT_EQ(readCheckpointInfo(folder).step, 1);
   ASSERT_EQ(write(plan, 2), "");
   Tables tables(plan);
-  std::string error =
-      World(tables.program).run(tables.program, nullptr, [&](Rank &rank) { readCheckpoint(rank, folder, 1); });
+  std::string error = World(tables.program).run(tables.program, nullptr, [&](Rank &rank) {
+    readCheckpoint(rank, folder, 1);
+  });
   EXPECT_NE(error.find("became another checkpoint while it was opened"), std::string::npos)
       << error;
 }
@@ -109,6 +110,48 @@ TEST_F(Checkpoints, WithoutChecksumsAreReadIfTheirFormatHasNone) {
     std::string note = CheckpointFiles(findCheckpoint(folder)).note();
     EXPECT_NE(note.find("checkpoint 1', which has no checksums"), std::string::npos) << note;
   }
+}
+
+/// The blocks of large files are larger, so that their checksums fit into the header. (This one has
+/// no bytes on the disk.)
+TEST_F(Checkpoints, LargeFilesHaveLargerBlocks) {
+  const int64_t limit = kMostFullBlocks * kChecksumBlock;
+  EXPECT_EQ(checksumBlock(limit - 1), kChecksumBlock);
+  EXPECT_EQ(checksumBlock(limit), 2 * kChecksumBlock);
+  EXPECT_EQ(checksumBlock(int64_t(1) << 62) % kChecksumBlock, 0);
+  const int64_t block = 2 * kChecksumBlock, blocks = limit / block;
+  const std::string zero(size_t(block), '\0');
+  std::string digits,
+      each = checksumText(crc32c(reinterpret_cast<const unsigned char *>(zero.data()), block));
+  for (int64_t i = 0; i < blocks; ++i)
+    digits += each;
+  std::string header = "{\"__metadata__\":{\"crc32c\":\"00000000\",\"block_crc32c\":\"" + digits +
+                       "\"},\"a\":{\"dtype\":\"U8\",\"shape\":[" + std::to_string(limit) +
+                       "],\"data_offsets\":[0," + std::to_string(limit) + "]}}";
+  setTextChecksum(header);
+  const uint64_t length = header.size();
+  std::string path = folder + "/large.safetensors";
+  put(path, std::string(reinterpret_cast<const char *>(&length), 8) + header);
+  fs::resize_file(path, 8 + length + uint64_t(limit));
+  auto check = [&] { SafetensorsFile(path).find("a")->check("a", limit - 1, limit); };
+  EXPECT_EQ(errorOf(check), "");
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(-block, std::ios::end);
+  file.put('x');
+  file.close();
+  std::string error = errorOf(check),
+              bytes = std::to_string(limit - block) + " .. " + std::to_string(limit);
+  EXPECT_NE(error.find("tensor 'a': its bytes " + bytes + " have CRC-32C "), std::string::npos)
+      << error;
+}
+
+/// What no reader would accept is not written.
+TEST_F(Checkpoints, AHeaderLargerThanTheFormatAllowsIsAnError) {
+  std::string path = folder + "/x.safetensors", name(100'000'000, 'x'),
+              error = errorOf([&] { SafetensorsWriter(path, {{name, DType::Float32, {1}}}, {}); });
+  EXPECT_EQ(error.rfind("cannot write " + path + ": its header would have 1000001", 0), 0u)
+      << error.substr(0, 200);
+  EXPECT_TRUE(names().empty());
 }
 
 TEST_F(Checkpoints, WhatIsWrongWithFilesIsOneMessage) {

@@ -4,7 +4,7 @@
 //
 //   - The JSON text of a file (the header of safetensors, the index of a checkpoint) names its own
 //     checksum, as `"crc32c": "1f2e3d4c"`, computed with zeros for these eight digits.
-//   - The data of a safetensors file are checked in blocks of kChecksumBlock bytes. Each tensor
+//   - The data of a safetensors file are checked in blocks of checksumBlock() bytes. Each tensor
 //     begins a block of its own, so a reader checks what it reads and nothing else. The metadata's
 //     "block_crc32c" has eight digits per block, in the order of the data.
 
@@ -19,7 +19,9 @@
 
 namespace partita_rt {
 
-constexpr int64_t kChecksumBlock = 64 << 10;
+constexpr int64_t kChecksumBlock = 64 << 10; ///< the smallest blocks
+/// Their digits leave room for what else is in a header, which may have 100 MB.
+constexpr int64_t kMostFullBlocks = 10'000'000;
 constexpr size_t kChecksumDigits = 8;
 constexpr char kTextChecksum[] = "crc32c";
 constexpr char kBlockChecksums[] = "block_crc32c";
@@ -67,9 +69,17 @@ inline std::string checksumText(uint32_t checksum) {
   return text;
 }
 
-/// Blocks of a tensor that has so many bytes.
-constexpr int64_t checksumBlocks(int64_t bytes) {
-  return bytes / kChecksumBlock + (bytes % kChecksumBlock != 0);
+/// Bytes of the blocks of a file with so many bytes of data.
+constexpr int64_t checksumBlock(int64_t data) {
+  int64_t block = kChecksumBlock;
+  while (data / block >= kMostFullBlocks)
+    block *= 2;
+  return block;
+}
+
+/// Blocks, of so many bytes, of a tensor.
+constexpr int64_t checksumBlocks(int64_t bytes, int64_t block) {
+  return bytes / block + (bytes % block != 0);
 }
 
 /// Where a JSON text has the digits of its own checksum; npos when it has none. The quotes of a
