@@ -13,8 +13,9 @@
 #include "mlir/IR/Verifier.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Pass/Pass.h"
-#include "mlir/Reducer/Tester.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FileUtilities.h"
+#include "llvm/Support/Program.h"
 
 using namespace mlir;
 using namespace partita;
@@ -62,7 +63,7 @@ void cut(Operation *op, Take take) {
   op->erase();
 }
 
-/// Pure ops and symbols of declarations that nothing uses.
+/// Pure ops that nothing uses.
 void eraseUnused(ModuleOp module) {
   SmallVector<Operation *> ops;
   module.walk([&](Operation *op) { ops.push_back(op); });
@@ -90,6 +91,48 @@ void shorten(FunctionOpInterface function, bool results) {
   (void)function.eraseArguments(unused);
 }
 
+/// The script that says of a module whether it still fails. (Upstream's Tester takes every exit code
+/// but 0 for that, also those of a script that fails itself.)
+class Script {
+public:
+  explicit Script(StringRef path) : path(path) {}
+
+  /// Does the script exit with 1? No, from the first time on that there is a problem with it.
+  bool stillFails(ModuleOp module) {
+    if (!said.empty())
+      return false;
+    SmallString<128> file;
+    int descriptor = -1;
+    if (std::error_code error =
+            llvm::sys::fs::createTemporaryFile("partita-reduce", "mlir", descriptor, file)) {
+      said = "no temporary file: " + error.message();
+      return false;
+    }
+    llvm::FileRemover remover(file);
+    llvm::raw_fd_ostream text(descriptor, /*shouldClose=*/true);
+    module.print(text);
+    text.close();
+    if (text.has_error()) {
+      said = ("cannot write " + file.str() + ": " + text.error().message()).str();
+      text.clear_error(); // unread, it would end the process
+      return false;
+    }
+    std::string why;
+    int code = llvm::sys::ExecuteAndWait(path, {path, file}, std::nullopt, {}, 0, 0, &why);
+    if (code < 0)
+      said = "'" + path.str() + "' cannot be run: " + why + "; a script begins with #!/bin/sh";
+    else if (code > 1)
+      said = "'" + path.str() + "' exits with " + std::to_string(code) +
+             "; 1 means that the module still fails, 0 that it does not";
+    return code == 1;
+  }
+  StringRef problem() const { return said; }
+
+private:
+  StringRef path;
+  std::string said;
+};
+
 struct ReduceProgram : PassWrapper<ReduceProgram, OperationPass<ModuleOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(ReduceProgram)
   ReduceProgram() = default;
@@ -111,25 +154,27 @@ struct ReduceProgram : PassWrapper<ReduceProgram, OperationPass<ModuleOp>> {
              "exits with 1 where it still fails";
       return signalPassFailure();
     }
-    Tester tester(test, {});
-    if (tester.isInteresting(module).first != Tester::Interestingness::True) {
+    Script script(test);
+    bool fails = script.stillFails(module);
+    while (fails && takeOut(script))
+      ;
+    if (!script.problem().empty())
+      module.emitError() << "reduce-program: " << script.problem();
+    else if (!fails)
       module.emitError() << "reduce-program: '" << test.getValue()
                          << "' exits with 0 on the whole module, so there is nothing to reduce";
-      return signalPassFailure();
-    }
-    while (takeOut(tester))
-      ;
+    if (!fails || !script.problem().empty())
+      signalPassFailure();
   }
 
 private:
   /// Applies `change` to a copy; takes it over if it is valid, differs and is interesting.
-  bool attempt(const Tester &tester, llvm::function_ref<void(ModuleOp)> change) {
+  bool attempt(Script &script, llvm::function_ref<void(ModuleOp)> change) {
     OwningOpRef<ModuleOp> copy = getOperation().clone();
     change(*copy);
     eraseUnused(*copy);
     ScopedDiagnosticHandler silent(&getContext(), [](Diagnostic &) { return success(); });
-    if (count(*copy) >= count(getOperation()) || failed(verify(*copy)) ||
-        tester.isInteresting(*copy).first != Tester::Interestingness::True)
+    if (count(*copy) >= count(getOperation()) || failed(verify(*copy)) || !script.stillFails(*copy))
       return false;
     getOperation().getBodyRegion().takeBody(copy->getBodyRegion());
     return true;
@@ -156,12 +201,12 @@ private:
   }
 
   /// One round over chunks of all sizes; did anything become smaller?
-  bool takeOut(const Tester &tester) {
+  bool takeOut(Script &script) {
     bool any = false;
     for (size_t size = std::max<size_t>(1, opsOf(getOperation()).size() / 2);; size /= 2) {
       for (size_t begin = 0; begin < opsOf(getOperation()).size();) {
         bool smaller = llvm::any_of(ArrayRef({Take::First, Take::Last}), [&](Take take) {
-          return attempt(tester, [&](ModuleOp copy) {
+          return attempt(script, [&](ModuleOp copy) {
             SmallVector<Operation *> ops = opsOf(copy);
             for (Operation *op : ArrayRef(ops).slice(begin).take_front(size))
               cut(op, take);
@@ -176,7 +221,7 @@ private:
     size_t functions = llvm::range_size(getOperation().getOps<FunctionOpInterface>());
     for (size_t i = 0; i < functions; ++i)
       for (bool results : {true, false})
-        any |= attempt(tester, [&](ModuleOp copy) {
+        any |= attempt(script, [&](ModuleOp copy) {
           auto all = llvm::to_vector(copy.getOps<FunctionOpInterface>());
           shorten(all[i], results);
         });
