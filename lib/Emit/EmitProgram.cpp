@@ -242,6 +242,16 @@ static std::string memoryFile(int &descriptor) {
   return descriptor < 0 ? "" : "/proc/self/fd/" + std::to_string(descriptor);
 }
 
+/// This process's environment, but for messages that are not translated: they are looked through.
+static std::vector<StringRef> untranslated() {
+  std::vector<StringRef> variables;
+  for (char **variable = environ; *variable; ++variable)
+    if (!StringRef(*variable).starts_with("LC_ALL="))
+      variables.push_back(*variable);
+  variables.push_back("LC_ALL=C");
+  return variables;
+}
+
 /// Runs make; its output is told where it failed. It goes into memory: the disk may be full.
 static std::string build(const TemporaryFolder &folder) {
   llvm::ErrorOr<std::string> make = llvm::sys::findProgramByName("make");
@@ -253,8 +263,9 @@ static std::string build(const TemporaryFolder &folder) {
     return std::string("cannot build the program: no file in memory: ") + std::strerror(errno);
   auto close = llvm::scope_exit([&] { ::close(descriptor); });
   std::optional<StringRef> redirects[] = {StringRef(""), StringRef(log), StringRef(log)};
-  int code =
-      llvm::sys::ExecuteAndWait(*make, {*make, "-s", "-C", directory}, std::nullopt, redirects);
+  std::vector<StringRef> environment = untranslated();
+  int code = llvm::sys::ExecuteAndWait(*make, {*make, "-s", "-C", directory},
+                                       ArrayRef<StringRef>(environment), redirects);
   if (code == 0)
     return {};
   auto text = llvm::MemoryBuffer::getFileAsStream(log);
