@@ -53,14 +53,22 @@ static int finish(int code) {
 }
 
 int main(int argc, char **argv) {
-  // LLVM would handle what whoever has started partita has it ignore (nohup).
+  // LLVM would handle what whoever has started partita has it ignore (nohup); meanwhile it waits.
   SmallVector<int> ignored;
-  for (int signal : {SIGHUP, SIGINT, SIGTERM})
-    if (std::signal(signal, SIG_DFL) == SIG_IGN)
-      ignored.push_back(signal);
+  sigset_t waiting, before;
+  sigemptyset(&waiting);
+  for (int signal : {SIGHUP, SIGINT, SIGTERM}) {
+    struct sigaction action{};
+    if (sigaction(signal, nullptr, &action) != 0 || action.sa_handler != SIG_IGN)
+      continue;
+    ignored.push_back(signal);
+    sigaddset(&waiting, signal);
+  }
+  sigprocmask(SIG_BLOCK, &waiting, &before);
   InitLLVM init(argc, argv);
   for (int signal : ignored)
-    std::signal(signal, SIG_IGN);
+    std::signal(signal, SIG_IGN); // and what has come is forgotten
+  sigprocmask(SIG_SETMASK, &before, nullptr);
   std::set_new_handler(endWithoutMemory);
   SmallVector<StringRef> words(argv + 1, argv + argc);
   if (words.empty()) {
