@@ -8,7 +8,6 @@
 #include <atomic>
 #include <cerrno>
 #include <climits>
-#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
@@ -29,22 +28,9 @@ struct Doomed {
   char name[PATH_MAX];
 };
 Doomed doomed[64]; // a file per rank of a large process
-constexpr int kSignals[] = {SIGINT, SIGTERM, SIGHUP};
-
-extern "C" void removeAndEnd(int signal) {
-  removeTemporaryFiles();
-  std::signal(signal, SIG_DFL);
-  raise(signal);
-}
 
 /// The place of a file that signals remove; -1 when there is none left.
 int doom(const std::string &name) {
-  for (int signal : kSignals) {
-    struct sigaction now;
-    // What somebody ignores (nohup) or handles stays so.
-    if (sigaction(signal, nullptr, &now) == 0 && now.sa_handler == SIG_DFL)
-      std::signal(signal, removeAndEnd);
-  }
   for (int slot = 0; slot < int(std::size(doomed)) && name.size() < PATH_MAX; ++slot)
     if (!doomed[slot].taken.exchange(true)) {
       std::memcpy(doomed[slot].name, name.c_str(), name.size() + 1);

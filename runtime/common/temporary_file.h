@@ -1,6 +1,6 @@
 // A file that appears whole or not at all: written under another name beside its own, brought to
-// the disk, renamed. What is not committed is removed, also where SIGINT, SIGTERM or SIGHUP end the
-// process.
+// the disk, renamed. What is not committed is removed, also by the handler of signals that end a
+// program (interruption.h).
 
 #ifndef PARTITA_RT_COMMON_TEMPORARY_FILE_H
 #define PARTITA_RT_COMMON_TEMPORARY_FILE_H

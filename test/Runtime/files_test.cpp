@@ -2,6 +2,7 @@
 
 #include "reference.h"
 
+#include "common/interruption.h"
 #include "common/json.h"
 #include "common/launch.h"
 #include "common/layout.h"
@@ -293,6 +294,7 @@ TEST_F(Files, SignalsRemoveWhatIsNotCommitted) {
   std::string path = folder + "/half.safetensors";
   pid_t child = fork();
   if (child == 0) {
+    handleSignals("files", false);
     SafetensorsWriter writer(path, {{"a", DType::Float32, {1}}}, {});
     raise(SIGTERM);
     _exit(0);
