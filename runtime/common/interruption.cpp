@@ -10,7 +10,6 @@
 #include <climits>
 #include <csignal>
 #include <cstdint>
-#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <unistd.h>
@@ -81,14 +80,6 @@ extern "C" void takeSignal(int signal) {
   endBySignal(endedBy ? int(endedBy) : signal);
 }
 
-/// Of processes that one launcher has started the first; it alone speaks.
-bool isFirstProcess() {
-  for (const char *name : {"RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"})
-    if (const char *rank = std::getenv(name))
-      return std::atoi(rank) == 0;
-  return true;
-}
-
 void copyText(char *to, size_t size, const char *from) {
   std::strncpy(to, from, size - 1);
   to[size - 1] = 0;
@@ -103,9 +94,9 @@ const char *signalName(int signal) {
                              : "a signal";
 }
 
-void handleSignals(const char *name) {
+void handleSignals(const char *name, bool isFirst) {
   copyText(program, sizeof(program), name);
-  speaks = isFirstProcess();
+  speaks = isFirst;
   for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction action;
     if (sigaction(signal, nullptr, &action) != 0 || action.sa_handler == SIG_IGN)

@@ -13,8 +13,8 @@
 
 namespace partita_rt {
 
-/// From here on signals are handled. One process of a launch says what they do.
-void handleSignals(const char *program);
+/// From here on signals are handled. One process of a launch, the first, says what they do.
+void handleSignals(const char *program, bool isFirst);
 /// Where a signal that waits leads to a checkpoint; before ranks start.
 void setCheckpointFolder(const std::string &folder);
 

@@ -24,6 +24,9 @@ public:
 
   int process() const { return processRank; }
   int processes() const { return processCount; }
+  /// Is this process the first of its launcher's, as far as the environment tells? For what is
+  /// said before the processes have joined.
+  static bool isFirstStarted();
   /// How a run of the program is started, for its help: "mpirun -np RANKS NAME ...".
   static std::string usage(const Program &program);
   /// Throws Error if the processes that were started cannot be the program's ranks.

@@ -208,7 +208,7 @@ void printText(const Program &program, const RunOptions &options) {
 } // namespace
 
 int programMain(int argc, char **argv, const Program &program) {
-  handleSignals(program.name);
+  handleSignals(program.name, World::isFirstStarted());
   std::unique_ptr<World> joined;
   auto say = [&](const std::string &error) {
     std::fflush(stdout);

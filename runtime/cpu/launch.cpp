@@ -344,6 +344,13 @@ World::~World() {
     MPI_Finalize();
 }
 
+bool World::isFirstStarted() {
+  if (const Launcher *launcher = foreignLauncher())
+    return numberOf(launcher->rank) == 0;
+  // MPI's own, 0 where there is none.
+  return numberOf(std::getenv("OMPI_COMM_WORLD_SIZE") ? "OMPI_COMM_WORLD_RANK" : "PMIX_RANK") == 0;
+}
+
 std::string World::usage(const Program &program) {
   return std::string("mpirun -np RANKS ") + program.name + " ...";
 }

@@ -36,12 +36,13 @@ def ranks(process):
     return found
 
 
+# RANK alone is nobody's: who speaks depends on those variables that have made the ranks.
 def start(name, *options, launcher=(), transport="", ignored=None):
     def prepare():
         for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(each, signal.SIG_IGN if each == ignored else signal.SIG_DFL)
     process = subprocess.Popen([*launcher, two, *training, *endless, "--log", name + ".csv", *options], stdout=subprocess.PIPE,
-                               stderr=subprocess.PIPE, text=True, env={**os.environ, "PARTITA_RT_TRANSPORT": transport}, preexec_fn=prepare)
+                               stderr=subprocess.PIPE, text=True, env={**os.environ, "PARTITA_RT_TRANSPORT": transport, "RANK": "1"}, preexec_fn=prepare)
     until(lambda: steps(name + ".csv") >= 3, process)
     return process
 

@@ -188,6 +188,14 @@ World::World(const Program &program) {
 
 World::~World() = default;
 
+bool World::isFirstStarted() {
+  try {
+    return cuda::readEnvironment().rank == 0;
+  } catch (const std::exception &) {
+    return true; // there is no telling
+  }
+}
+
 std::string World::usage(const Program &program) {
   return std::string("torchrun --no-python --nproc-per-node GPUS ") + program.name +
          " ... (or partita run, mpirun, srun)";
