@@ -73,13 +73,14 @@ std::vector<Invocation> registeredPasses() {
   return passes;
 }
 
-/// The passes of a pipeline with their options, nested ones included.
+/// The module passes of a pipeline with their options; those nested on its functions are tried as
+/// registered alone.
 void collect(OpPassManager &manager, std::vector<Invocation> &into) {
   for (Pass &pass : manager) {
     std::string text;
     llvm::raw_string_ostream os(text);
     pass.printAsTextualPipeline(os);
-    if (text.find("(") == std::string::npos) // an adaptor's text nests its own
+    if (text.find("(") == std::string::npos) // an adaptor of nested passes
       into.push_back(text);
   }
 }

@@ -1,4 +1,4 @@
-"""resident_ranks.py MODEL FOLDER MPIRUN...: what README says of the memory of processes, for 2, 8 and 16 ranks as threads and as
+"""resident_ranks.py MODEL FOLDER MPIRUN...: what docs/memory.md says of the memory of processes, for 2, 8 and 16 ranks as threads and as
 processes on both transports: announced for the process's ranks, 5 %, 16 MiB (32 under mpirun), half a MiB per rank, and what the run counts."""
 import os, re, sys
 import numpy as np
