@@ -21,8 +21,8 @@ def make(folder):
         return tensor(name, FLOAT, values.shape, numpy.ascontiguousarray(values).tobytes())
 
     def nodes(linear, gate, part, head):
-        return [node("Gather", ["table", "x"], ["a"]), node("MatMul", ["a", linear], ["b"]), node("Mul", ["b", gate], ["c"]),
-                node("Tanh", ["c"], ["d"]), node("MatMul", ["d", "mul"], ["e"]), node("Add", ["e", part], ["f"]),
+        return [node("Gather", ["table", "x"], ["a"]), node("MatMul", ["a", linear], ["b"]),
+                traced(node("Mul", ["b", gate], ["c"]), "aten.group_norm.default"), node("Tanh", ["c"], ["d"]), node("MatMul", ["d", "mul"], ["e"]), node("Add", ["e", part], ["f"]),
                 node("MatMul", ["f", "rest"], ["g"]), node("Add", ["g", "a"], ["h"]), node("MatMul", ["h", head], ["y"])]
 
     ends = [value("x", INT64, ["batch", 6])], [value("y", FLOAT, ["batch", 6, 16])]
