@@ -128,8 +128,38 @@ bool isTensorOfNumbers(const onnx::TensorProto &tensor) {
   return isFloatType(tensor.data_type()) && tensor.dims_size() > 0;
 }
 
-/// Values that integers, and scalars, are all that they are computed from; `counts` are positions
-/// that are written as floats.
+/// Is what it makes of single numbers one again? Not of Range, which counts.
+bool keepsSingle(const onnx::NodeProto &node) {
+  static constexpr llvm::StringLiteral ops[] = {
+      "Add", "Cast", "CastLike",   "Div",  "Gather",  "Identity", "Mul",
+      "Neg", "Pow",  "Reciprocal", "Sqrt", "Squeeze", "Sub"};
+  return llvm::is_contained(ops, llvm::StringRef(node.op_type()));
+}
+
+/// A number, or the sizes of a tensor, and what is computed from such: they scale a weight, as the
+/// factor of torch.add(x, b, alpha=0.5) does, and are no positions.
+llvm::StringSet<> findSingleNumbers(const onnx::GraphProto &graph) {
+  llvm::StringSet<> single;
+  for (const onnx::TensorProto &tensor : graph.initializer())
+    if (tensor.dims_size() == 0)
+      single.insert(tensor.name());
+  for (const onnx::NodeProto &node : graph.node()) {
+    bool isSingle = node.op_type() == "Shape" || node.op_type() == "Size";
+    if (node.op_type() == "Constant")
+      isSingle = llvm::all_of(node.attribute(), [](const onnx::AttributeProto &each) {
+        return each.has_f() || each.has_i() || (each.has_t() && each.t().dims_size() == 0);
+      });
+    else if (keepsSingle(node))
+      isSingle = llvm::all_of(node.input(),
+                              [&](const std::string &input) { return single.contains(input); });
+    if (isSingle)
+      single.insert_range(node.output());
+  }
+  return single;
+}
+
+/// Values that integers, and scalars beside them, are all that they are computed from; `counts` are
+/// positions that are written as floats.
 llvm::StringSet<> findFromIntegers(const onnx::GraphProto &graph, const llvm::StringSet<> &counts) {
   llvm::StringSet<> floats; // the others
   for (const onnx::ValueInfoProto &input : graph.input())
@@ -138,7 +168,7 @@ llvm::StringSet<> findFromIntegers(const onnx::GraphProto &graph, const llvm::St
   for (const onnx::TensorProto &tensor : graph.initializer())
     if (isTensorOfNumbers(tensor) && !counts.contains(tensor.name()))
       floats.insert(tensor.name());
-  llvm::StringSet<> result = counts;
+  llvm::StringSet<> result = counts, single = findSingleNumbers(graph);
   for (const onnx::NodeProto &node : graph.node()) {
     bool fromIntegers = llvm::all_of(node.attribute(), [](const onnx::AttributeProto &each) {
       return !each.has_g() && !(each.has_t() && isTensorOfNumbers(each.t()));
@@ -148,7 +178,8 @@ llvm::StringSet<> findFromIntegers(const onnx::GraphProto &graph, const llvm::St
       for (const std::string &input : node.input())
         fromIntegers &= !floats.contains(input);
     for (const std::string &output : node.output())
-      (fromIntegers ? result : floats).insert(output);
+      if (!single.contains(output))
+        (fromIntegers ? result : floats).insert(output);
   }
   return result;
 }
