@@ -44,7 +44,8 @@ FailureOr<OwningOpRef<ModuleOp>> importOnnx(llvm::StringRef path, const ImportOp
     return module;
   emitError(problem->first) << problem->second
                             << importer::explainFixedDims(**file, options, context,
-                                                          importer.whyFailed, importer.decidedWeights());
+                                                          importer.whyFailed,
+                                                          importer.decidedWeights());
   return failure();
 }
 
@@ -71,8 +72,7 @@ Importer::Importer(ModelFile &file, const ImportOptions &options, MLIRContext *c
                    Weights *decided)
     : file(file), folder(0, 0), builder(context), options(options),
       ownWeights(decided ? nullptr : std::make_unique<Weights>(file, options)),
-      weights(decided ? *decided : *ownWeights),
-      devices(std::make_unique<Devices>(*this)) {}
+      weights(decided ? *decided : *ownWeights), devices(std::make_unique<Devices>(*this)) {}
 
 Importer::~Importer() = default;
 
@@ -216,8 +216,7 @@ MaybeHost Importer::fixedInput(llvm::StringRef name, DType type, llvm::ArrayRef<
 LogicalResult Importer::importInputs(Frame &frame) {
   const onnx::GraphProto &graph = file.model().graph();
   llvm::SmallVector<Shape> shapes;
-  if (failed(bindDims(
-          graph, options, [&] { return error(); }, shapes)))
+  if (failed(bindDims(graph, options, [&] { return error(); }, shapes)))
     return failure();
   llvm::SmallVector<const onnx::ValueInfoProto *> inputs = realInputs(graph);
   llvm::SmallVector<Type> types;

@@ -178,7 +178,7 @@ private:
   llvm::StringSet<> notedFiles;
   llvm::SmallVector<mlir::Attribute> noted;               // TrainDialect::kFiles
   llvm::DenseMap<mlir::Attribute, mlir::Value> constants; // each stands once
-  int64_t listed = 0; ///< in sequences
+  int64_t listed = 0;                                     ///< in sequences
   int64_t inlinedNodes = 0, maxInlinedNodes = 0;
 
   struct Problem {

@@ -259,12 +259,11 @@ Decomposed Origins::decomposed(const Origin &origin, const onnx::NodeProto &read
                                     {"index", "GatherND", 0, Decomposed::Moved}};
   llvm::StringRef traced = tracedOperation(reader);
   if (traced.empty()) // a tool that has dropped the record, or a node that an optimizer has made
-    return origin.direct && operand == 1
-               ? llvm::StringSwitch<Decomposed>(reader.op_type())
-                     .Case("MatMul", Decomposed::Transposed)
-                     .Case("Gemm", Decomposed::Moved)
-                     .Default(Decomposed::Unknown)
-               : Decomposed::Unknown;
+    return origin.direct && operand == 1 ? llvm::StringSwitch<Decomposed>(reader.op_type())
+                                               .Case("MatMul", Decomposed::Transposed)
+                                               .Case("Gemm", Decomposed::Moved)
+                                               .Default(Decomposed::Unknown)
+                                         : Decomposed::Unknown;
   for (const Known &each : known)
     if (each.traced == traced && each.reader == reader.op_type() &&
         (each.operand == -1 || each.operand == operand))

@@ -122,8 +122,8 @@ private:
       const char *begin = bytes + row * width * size;
       if (!varies(begin, width, size))
         continue;
-      auto hash = llvm::xxh3_128bits({reinterpret_cast<const uint8_t *>(begin),
-                                      static_cast<size_t>(width * size)});
+      auto hash = llvm::xxh3_128bits(
+          {reinterpret_cast<const uint8_t *>(begin), static_cast<size_t>(width * size)});
       size_t first = firsts.try_emplace({hash.high64, hash.low64}, tensor).first->second;
       if (first != tensor)
         overlaps[first] = overlaps[tensor] = true;
@@ -137,7 +137,7 @@ private:
 
 SearchBudget::SearchBudget(const ModelFile &file)
     : bytes(static_cast<int64_t>(
-          std::clamp<uint64_t>(file.bytes(), uint64_t(1) << 29, uint64_t(1) << 40)) *
+                std::clamp<uint64_t>(file.bytes(), uint64_t(1) << 29, uint64_t(1) << 40)) *
             8) {}
 
 std::optional<WeightCopy> findCopyIn(ModelFile &file, const TensorData &table,
@@ -169,7 +169,8 @@ std::optional<WeightCopy> findCopyIn(ModelFile &file, const TensorData &table,
   if (!areMatrices)
     return std::nullopt;
   std::string turned = transposedBytes(part->bytes(0), copy.shape[0], copy.shape[1], size);
-  std::optional<WeightCopy> found = findPart(*whole, {copy.shape[1], copy.shape[0]}, turned.data(), budget);
+  std::optional<WeightCopy> found =
+      findPart(*whole, {copy.shape[1], copy.shape[0]}, turned.data(), budget);
   if (found)
     found->transposed = true;
   return found;

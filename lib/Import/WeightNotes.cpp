@@ -65,7 +65,8 @@ void Weights::noteComputed() {
   for (const std::string &name : order) {
     const Tensor &tensor = *known(name);
     const Origin &origin = origins.of(name);
-    if (origin.kind != Origin::Derived || !isTrained(tensor) || tensor.isDecided || isMoved(tensor) ||
+    if (origin.kind != Origin::Derived || !isTrained(tensor) || tensor.isDecided ||
+        isMoved(tensor) ||
         (origin.lookedUp && origin.parameters.size() == 1 && hasDistinctRows(file, tensor.data)))
       continue;
     bool isOne = origin.parameters.size() == 1;

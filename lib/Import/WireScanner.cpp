@@ -50,9 +50,10 @@ struct Message {
 };
 
 extern const Message modelMessage, graphMessage, nodeMessage, attributeMessage, tensorMessage,
-    valueInfoMessage, functionMessage, leafMessage, opsetMessage, stringPairMessage, nodeNoteMessage, typeMessage,
-    tensorTypeMessage, shapeMessage, dimensionMessage, devicesMessage, nodeDevicesMessage,
-    shardingMessage, deviceGroupMessage, shardedDimMessage, simpleShardingMessage;
+    valueInfoMessage, functionMessage, leafMessage, opsetMessage, stringPairMessage,
+    nodeNoteMessage, typeMessage, tensorTypeMessage, shapeMessage, dimensionMessage, devicesMessage,
+    nodeDevicesMessage, shardingMessage, deviceGroupMessage, shardedDimMessage,
+    simpleShardingMessage;
 
 constexpr auto copy = Field::copy;
 constexpr auto descend = Field::descend;
@@ -222,8 +223,7 @@ private:
                                 message.name, start, length, end - begin));
     if (field && field->action == descend) {
       size_t before = result.skeleton.size();
-      if (!nested(field->number,
-                  [&] { return scan(*field->message, begin + length, depth + 1); }))
+      if (!nested(field->number, [&] { return scan(*field->message, begin + length, depth + 1); }))
         return false;
       // Of a node's metadata most is the trace of the Python program that has made it.
       if (field->message == &nodeNoteMessage &&
