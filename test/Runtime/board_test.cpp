@@ -16,6 +16,8 @@ protected:
     for (int r = 0; r < kRanks; ++r) {
       slots[r].started = 7;
       slots[r].filled = 3;
+      slots[r].reduced = 0;
+      slots[r].read = 0;
       places[r] = &slots[r];
     }
   }
