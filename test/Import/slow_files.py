@@ -10,14 +10,14 @@ partita, folder = sys.argv[1:]
 SECONDS = 60  # each takes some seconds, and minutes where work grows with the square
 
 
-def imports(name, written):
+def imports(name, written, *dims):
     path = os.path.join(folder, name + ".onnx")
     save(path, written)
-    done = subprocess.run([partita, "import", name + ".onnx", "-o", os.devnull], cwd=folder, capture_output=True, text=True, timeout=SECONDS)
+    done = subprocess.run([partita, "import", name + ".onnx", *dims, "-o", os.devnull], cwd=folder, capture_output=True, text=True, timeout=SECONDS)
     print(f"{name}: {done.returncode} {done.stderr.strip()}", flush=True)
 
 
-def many_slices(count=200, size=256):
+def many_slices(count=200, size=256, batch=1, ends=()):
     """Parts of one weight without a common element: each might overlap each."""
     numbers, last, nodes, tensors, folded = random.Random(0), "x", [], [], {}
     for i in range(count):
@@ -25,7 +25,9 @@ def many_slices(count=200, size=256):
         tensors.append(tensor(name, FLOAT, [size, size], numbers.randbytes(4 * size * size)))
         nodes.append(node("MatMul", [last, name], [f"h{i}"], f"/m{i}"))
         folded[name], last = ["w"], f"h{i}"
-    g = graph(nodes, [value("x", FLOAT, [1, size])], [value(last, FLOAT, [1, size])], tensors)
+    nodes += [node("Reshape", [last, "sizes"], ["y"])] if ends else []
+    tensors += [tensor("sizes", INT64, [len(ends)], int64s(ends))] if ends else []
+    g = graph(nodes, [value("x", FLOAT, [batch, size])], [value("y" if ends else last, FLOAT, [*(ends or [batch, size])])], tensors)
     return model(exported(g, [("PARAMETER", "w")], folded))
 
 
@@ -50,3 +52,5 @@ def long_sequence(count=20000):
 imports("slices", many_slices())
 imports("part", part_of_zeros())
 imports("sequence", long_sequence())
+# The size that the export has fixed is found by importing again and again; what is trained is the same each time.
+imports("fixed", many_slices(batch="n", ends=[720, 256]), "--dim", "n=7")
