@@ -46,7 +46,8 @@ private:
     if (op == "Transpose" && node.input_size() == 1 && node.output_size() == 1) {
       if (const onnx::TensorProto *matrix = tensorOf(node.input(0)); matrix && hasOneRow(*matrix))
         columns.insert(node.output(0));
-    } else if (op == "MatMul" && node.input_size() == 2 && isColumn(node.input(1))) {
+    } else if (op == "MatMul" && node.input_size() == 2 && node.output_size() == 1 &&
+               isColumn(node.input(1))) {
       products.insert(node.output(0));
     } else if (op == "Add" && node.input_size() == 2) {
       for (int i : {0, 1})
