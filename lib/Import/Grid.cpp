@@ -165,13 +165,9 @@ private:
       Grid grid{dense.getSplatValue<APInt>().getSExtValue(), {{dense.getNumElements(), 0}}};
       return isSmall(grid) ? std::optional(grid) : std::nullopt;
     }
-    auto type = cast<RankedTensorType>(constant.getType());
-    llvm::SmallVector<int64_t> values;
-    for (const APInt &value : dense.getValues<APInt>())
-      values.push_back(value.getSExtValue());
-    HostBuffer buffer(DType::i64, type.getShape());
-    for (auto [i, value] : llvm::enumerate(values))
-      buffer.putInt(i, value);
+    HostBuffer buffer(DType::i64, dense.getType().getShape());
+    for (auto [i, value] : llvm::enumerate(dense.getValues<APInt>()))
+      buffer.putInt(i, value.getSExtValue());
     return findGrid(buffer.finish());
   }
   static std::optional<Grid> of(tx::IotaOp iota) {
@@ -183,44 +179,51 @@ private:
               {{iota.getType().getDimSize(0), static_cast<int64_t>(step)}}};
     return isSmall(grid) ? std::optional(grid) : std::nullopt;
   }
+  /// A value's grid, and for each dimension of the value those of the grid that it consists of.
+  struct Aligned {
+    int64_t offset;
+    llvm::SmallVector<Dims> groups;
+  };
+  std::optional<Aligned> findAligned(Value value) {
+    std::optional<Grid> grid = find(value);
+    auto groups = grid ? align(grid->dims, shapeOf(value)) : std::nullopt;
+    return groups ? std::optional(Aligned{grid->offset, std::move(*groups)}) : std::nullopt;
+  }
   std::optional<Grid> of(tx::BroadcastOp op) {
-    std::optional<Grid> grid = find(op.getX());
+    std::optional<Aligned> x = findAligned(op.getX());
     llvm::ArrayRef<int64_t> from = shapeOf(op.getX()), to = shapeOf(op);
-    auto groups = grid ? align(grid->dims, from) : std::nullopt;
-    if (!groups)
+    if (!x)
       return std::nullopt;
     size_t added = to.size() - from.size();
-    groups->insert(groups->begin(), added, Dims());
-    for (auto [i, group] : llvm::enumerate(*groups))
+    x->groups.insert(x->groups.begin(), added, Dims());
+    for (auto [i, group] : llvm::enumerate(x->groups))
       if (i < added || from[i - added] != to[i])
         group.push_back({to[i], 0});
-    return Grid{grid->offset, flatten(*groups)};
+    return Grid{x->offset, flatten(x->groups)};
   }
   std::optional<Grid> of(tx::TransposeOp op) {
-    std::optional<Grid> grid = find(op.getX());
-    auto groups = grid ? align(grid->dims, shapeOf(op.getX())) : std::nullopt;
-    if (!groups)
+    std::optional<Aligned> x = findAligned(op.getX());
+    if (!x)
       return std::nullopt;
     llvm::SmallVector<Dims> permuted;
     for (int64_t from : op.getPermutation())
-      permuted.push_back((*groups)[from]);
-    return Grid{grid->offset, flatten(permuted)};
+      permuted.push_back(x->groups[from]);
+    return Grid{x->offset, flatten(permuted)};
   }
   std::optional<Grid> of(tx::SliceOp op) {
-    std::optional<Grid> grid = find(op.getX());
+    std::optional<Aligned> x = findAligned(op.getX());
     llvm::ArrayRef<int64_t> from = shapeOf(op.getX()), to = shapeOf(op);
-    auto groups = grid ? align(grid->dims, from) : std::nullopt;
-    if (!groups)
+    if (!x)
       return std::nullopt;
-    for (auto [i, group] : llvm::enumerate(*groups)) {
+    for (auto [i, group] : llvm::enumerate(x->groups)) {
       if (from[i] == to[i])
         continue;
       if (group.size() != 1)
         return std::nullopt;
-      grid->offset += op.getOffsets()[i] * group[0].stride;
+      x->offset += op.getOffsets()[i] * group[0].stride;
       group[0] = {to[i], group[0].stride * op.getStrides()[i]};
     }
-    return Grid{grid->offset, flatten(*groups)};
+    return Grid{x->offset, flatten(x->groups)};
   }
   /// index < 0 ? index + size : index, where one of the two holds for all.
   std::optional<Grid> of(tx::SelectOp op) {
@@ -294,7 +297,7 @@ std::optional<Grid> findGrid(const HostTensor &indices) {
   if (indices.size() == 0)
     return std::nullopt;
   HostTensor distinct = indices.withoutRepeats();
-  Grid grid{distinct.onlyInt(), {}}, whole;
+  Grid grid{distinct.onlyInt(), {}};
   llvm::SmallVector<Dims> groups;
   for (auto [dim, size] : llvm::enumerate(distinct.shape())) {
     Shape line(distinct.rank(), 1);
