@@ -49,7 +49,7 @@ void checkRate(const RunOptions &options, const std::set<std::string> &given) {
 void checkBetas(const RunOptions &options, const std::set<std::string> &given,
                 const Program &program) {
   const Schedule &schedule = options.schedule;
-  if (!scheduledRates(schedule, 0, 1).setsBetas)
+  if (!setsBetas(schedule))
     return;
   if (!program.reads.beta1 || !program.reads.beta2)
     fail("--lr-schedule: %s cycles beta1, and the program's optimizer, %s, has no betas; give "
@@ -73,6 +73,8 @@ void checkBetas(const RunOptions &options, const std::set<std::string> &given,
 }
 
 } // namespace
+
+bool setsBetas(const Schedule &schedule) { return scheduledRates(schedule, 0, 1).setsBetas; }
 
 void settleSchedule(RunOptions &options, const std::set<std::string> &given,
                     const Program &program) {

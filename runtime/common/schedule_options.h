@@ -16,6 +16,9 @@ namespace partita_rt {
 void settleSchedule(RunOptions &options, const std::set<std::string> &given,
                     const Program &program);
 
+/// Does the schedule cycle the optimizer's betas, at every step or at none?
+bool setsBetas(const Schedule &schedule);
+
 } // namespace partita_rt
 
 #endif // PARTITA_RT_COMMON_SCHEDULE_OPTIONS_H

@@ -7,6 +7,7 @@
 #include "common/interruption.h"
 #include "common/launch.h"
 #include "common/metrics.h"
+#include "common/schedule_options.h"
 #include "common/target.h"
 #include "partita_rt/init.h"
 #include "partita_rt/transfer.h"
@@ -353,7 +354,7 @@ void Loop::tell(int64_t number, const StepReport &report, double seconds,
                 notFinite,
                 {},
                 {}};
-  if (scheduledRates(session.options.schedule, 0, 1).setsBetas)
+  if (setsBetas(session.options.schedule))
     line.betas = {rank.hyper.beta1, rank.hyper.beta2};
   if (clock)
     line.times = stepTimes();
@@ -398,9 +399,8 @@ void Loop::train() {
   if (speaks() && !options.checkpoint.empty() && access(options.checkpoint.c_str(), F_OK) == 0)
     claim.take("--checkpoint", options.checkpoint);
   if (speaks() && !options.log.empty())
-    log = std::make_unique<StepLog>(
-        options.log, session.startStep,
-        LogColumns{scheduledRates(options.schedule, 0, 1).setsBetas, options.breakdown});
+    log = std::make_unique<StepLog>(options.log, session.startStep,
+                                    LogColumns{setsBetas(options.schedule), options.breakdown});
   if (speaks() && !options.tensorboard.empty())
     board = std::make_unique<TensorBoard>(
         tensorboardFolder(*rank.program, options),
