@@ -5,6 +5,7 @@
 #define PARTITA_TEST_RUNTIME_CHECKPOINTS_H
 
 #include "reference.h"
+#include "temporary_folder.h"
 
 #include "common/checkpoint.h"
 #include "common/checkpoint_files.h"
@@ -120,14 +121,8 @@ inline float valueOf(size_t tensor, int64_t element, int64_t save) {
   return float(tensor * 1000) + float(element) + float(save) / 64;
 }
 
-class Checkpoints : public testing::Test {
+class Checkpoints : public InTemporaryFolder {
 protected:
-  void SetUp() override {
-    char pattern[] = "/tmp/partita-XXXXXX";
-    ASSERT_TRUE(mkdtemp(pattern));
-    folder = pattern;
-  }
-  void TearDown() override { fs::remove_all(folder); }
 
   /// Save number `save` under a plan; what is beyond a whole is no number. The message of its
   /// failure.
@@ -237,7 +232,6 @@ protected:
       paths.push_back(folder + "/" + name);
     return paths;
   }
-  std::string folder;
 };
 
 } // namespace partita_rt

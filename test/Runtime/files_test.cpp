@@ -1,6 +1,7 @@
 // Data files, batches, initial values, safetensors and the layout of pieces.
 
 #include "reference.h"
+#include "temporary_folder.h"
 
 #include "common/interruption.h"
 #include "common/json.h"
@@ -26,14 +27,8 @@
 namespace partita_rt {
 namespace {
 
-class Files : public testing::Test {
+class Files : public InTemporaryFolder {
 protected:
-  void SetUp() override {
-    char pattern[] = "/tmp/partita-XXXXXX";
-    ASSERT_TRUE(mkdtemp(pattern));
-    folder = pattern;
-  }
-  void TearDown() override { ASSERT_EQ(std::system(("rm -r " + folder).c_str()), 0); }
   std::string write(const char *name, const std::string &bytes) {
     std::string path = folder + "/" + name;
     std::ofstream(path, std::ios::binary) << bytes;
@@ -45,7 +40,6 @@ protected:
   int64_t filesInFolder() const {
     return std::distance(std::filesystem::directory_iterator(folder), {});
   }
-  std::string folder;
 };
 
 using Data = Files;

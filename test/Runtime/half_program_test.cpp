@@ -1,6 +1,7 @@
 // Parameters and states that are stored in 16 bit: initial values, files, checkpoints.
 
 #include "half_reference.h"
+#include "temporary_folder.h"
 
 #include "common/checkpoint.h"
 #include "common/launch.h"
@@ -51,14 +52,8 @@ template <typename T> struct Tables {
   }
 };
 
-template <typename T> class HalfPrograms : public testing::Test {
+template <typename T> class HalfPrograms : public InTemporaryFolder {
 protected:
-  void SetUp() override {
-    char pattern[] = "/tmp/partita-XXXXXX";
-    ASSERT_TRUE(mkdtemp(pattern));
-    folder = pattern;
-  }
-  void TearDown() override { fs::remove_all(folder); }
   /// All values as the ranks have them, in a file.
   std::string run(int ranks, RunOptions options, bool save) const {
     Tables<T> tables(ranks);
@@ -73,7 +68,6 @@ protected:
         writeCheckpoint(rank, folder, {5, 7, "data"}, claim);
     });
   }
-  std::string folder;
 };
 TYPED_TEST_SUITE(HalfPrograms, NarrowTypes);
 
