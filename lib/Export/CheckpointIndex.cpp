@@ -1,11 +1,11 @@
 //===- CheckpointIndex.cpp - tensors in pieces ------------------------------------------------===//
 //
-// What runtime/common/checkpoint_files.h describes, read once more for the compiler.
+// What runtime/common/checkpoint/checkpoint_files.h describes, read once more for the compiler.
 //
 //===------------------------------------------------------------------------------------------===//
 
 #include "lib/Export/Safetensors.h"
-#include "lib/Import/ModelFile.h"
+#include "partita/Import/ModelFile.h"
 #include "partita/Support/ParseJson.h"
 #include "runtime/include/partita_rt/checksum.h"
 #include "llvm/ADT/StringExtras.h"

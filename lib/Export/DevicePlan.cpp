@@ -2,7 +2,7 @@
 
 #include "partita/Export/DevicePlan.h"
 #include "lib/Export/Wire.h"
-#include "lib/Import/ModelFile.h"
+#include "partita/Import/ModelFile.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace llvm;

@@ -1,7 +1,7 @@
 //===- Safetensors.cpp - reading a checkpoint's tensors ---------------------------------------===//
 
 #include "lib/Export/Safetensors.h"
-#include "lib/Import/ModelFile.h"
+#include "partita/Import/ModelFile.h"
 #include "partita/Support/ParseJson.h"
 #include "runtime/include/partita_rt/checksum.h"
 #include "runtime/include/partita_rt/safetensors_names.h"

@@ -8,9 +8,9 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "Importer.h"
-#include "Devices.h"
+#include "lib/Import/File/Devices.h"
 #include "FixedDims.h"
-#include "Node.h"
+#include "lib/Import/File/Node.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
 #include "llvm/ADT/StringExtras.h"

@@ -2,10 +2,10 @@
 #ifndef PARTITA_LIB_IMPORT_IMPORTER_H
 #define PARTITA_LIB_IMPORT_IMPORTER_H
 
-#include "Folder.h"
-#include "ModelFile.h"
-#include "Registry.h"
-#include "Weights.h"
+#include "lib/Import/Folding/Folder.h"
+#include "partita/Import/ModelFile.h"
+#include "lib/Import/Operators/Registry.h"
+#include "lib/Import/Weights/Weights.h"
 #include "dialects/Train/Train.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"

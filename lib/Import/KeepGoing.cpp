@@ -10,7 +10,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "Importer.h"
-#include "Node.h"
+#include "lib/Import/File/Node.h"
 #include "dialects/Tx/Tx.h"
 #include "llvm/ADT/SetVector.h"
 

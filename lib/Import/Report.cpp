@@ -1,9 +1,9 @@
 //===- Report.cpp - what an ONNX file holds ---------------------------------------------------===//
 
-#include "Buffers.h"
+#include "lib/Import/Weights/Buffers.h"
 #include "Importer.h"
-#include "SharedWeights.h"
-#include "Weights.h"
+#include "lib/Import/Weights/SharedWeights.h"
+#include "lib/Import/Weights/Weights.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 

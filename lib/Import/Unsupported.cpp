@@ -8,7 +8,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "Importer.h"
-#include "Norm.h"
+#include "lib/Import/Operators/Norm.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
 #include <memory>

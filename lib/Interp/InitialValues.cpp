@@ -2,7 +2,7 @@
 
 #include "partita/Interp/InitialValues.h"
 #include "dialects/Train/Tensors.h"
-#include "lib/Import/ExternalData.h"
+#include "partita/Import/ExternalData.h"
 #include "partita/Interp/Interpreter.h"
 #include "partita/Interp/Random.h"
 #include "runtime/include/partita_rt/varints.h"

@@ -9,8 +9,8 @@
 
 #include "lib/Objective/CausalAttention.h"
 #include "dialects/Tx/Tx.h"
-#include "lib/Raise/IndexEvaluator.h"
-#include "lib/Raise/Products.h"
+#include "partita/Raise/IndexEvaluator.h"
+#include "partita/Raise/Products.h"
 
 using namespace mlir;
 using namespace partita;

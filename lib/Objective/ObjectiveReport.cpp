@@ -6,6 +6,7 @@
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Transforms/Passes.h"
+#include "partita/Import/Passes.h"
 #include "partita/Objective/Passes.h"
 #include "partita/Objective/Report.h"
 

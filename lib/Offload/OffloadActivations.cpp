@@ -10,7 +10,7 @@
 #include "dialects/Par/Par.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Zero/Zero.h"
-#include "lib/Offload/What.h"
+#include "lib/Offload/OffloadWords.h"
 #include "partita/Analysis/Work.h"
 #include "partita/Offload/Passes.h"
 

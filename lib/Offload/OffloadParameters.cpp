@@ -11,7 +11,7 @@
 #include "dialects/Par/Par.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Zero/Zero.h"
-#include "lib/Offload/What.h"
+#include "lib/Offload/OffloadWords.h"
 #include "partita/Analysis/Ahead.h"
 #include "partita/Offload/Passes.h"
 #include "llvm/ADT/MapVector.h"

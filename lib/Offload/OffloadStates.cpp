@@ -2,7 +2,7 @@
 
 #include "dialects/Offload/Offload.h"
 #include "dialects/Train/Train.h"
-#include "lib/Offload/What.h"
+#include "lib/Offload/OffloadWords.h"
 #include "partita/Offload/Passes.h"
 
 namespace partita {

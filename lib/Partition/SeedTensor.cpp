@@ -25,7 +25,7 @@
 
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
-#include "lib/Partition/Plant.h"
+#include "lib/Partition/RequestedSplits.h"
 #include "lib/Partition/Seeds.h"
 #include "lib/Partition/SeparateBlocks.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"

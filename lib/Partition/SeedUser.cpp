@@ -9,7 +9,7 @@
 
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
-#include "lib/Partition/Plant.h"
+#include "lib/Partition/RequestedSplits.h"
 
 #include "partita/Analysis/Preconditions.h"
 #include "partita/Partition/Passes.h"

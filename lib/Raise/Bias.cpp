@@ -3,7 +3,7 @@
 #include "Bias.h"
 #include "Layout.h"
 #include "NumericCheck.h"
-#include "Subgraph.h"
+#include "partita/Raise/Subgraph.h"
 #include <cmath>
 
 using namespace mlir;

@@ -1,6 +1,6 @@
 //===- IndexEvaluator.cpp - see IndexEvaluator.h ----------------------------------------------===//
 
-#include "IndexEvaluator.h"
+#include "partita/Raise/IndexEvaluator.h"
 #include <cmath>
 #include <cstring>
 

@@ -1,7 +1,7 @@
 //===- Layout.cpp - see Layout.h --------------------------------------------------------------===//
 
 #include "Layout.h"
-#include "Subgraph.h"
+#include "partita/Raise/Subgraph.h"
 
 using namespace mlir;
 using namespace partita;

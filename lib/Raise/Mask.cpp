@@ -1,7 +1,7 @@
 //===- Mask.cpp - see Mask.h ------------------------------------------------------------------===//
 
 #include "Mask.h"
-#include "IndexEvaluator.h"
+#include "partita/Raise/IndexEvaluator.h"
 #include "NumericCheck.h"
 #include <cmath>
 

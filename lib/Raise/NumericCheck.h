@@ -9,7 +9,7 @@
 #define PARTITA_LIB_RAISE_NUMERICCHECK_H
 
 #include "Layout.h"
-#include "Subgraph.h"
+#include "partita/Raise/Subgraph.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 

@@ -1,6 +1,6 @@
 //===- Products.cpp ---------------------------------------------------------------------------===//
 
-#include "Products.h"
+#include "partita/Raise/Products.h"
 #include "dialects/Train/Train.h"
 #include "llvm/Support/FormatVariadic.h"
 

@@ -14,10 +14,10 @@
 //===------------------------------------------------------------------------------------------===//
 
 #include "Bias.h"
-#include "IndexEvaluator.h"
+#include "partita/Raise/IndexEvaluator.h"
 #include "Mask.h"
 #include "NumericCheck.h"
-#include "Products.h"
+#include "partita/Raise/Products.h"
 #include "Remarks.h"
 #include "dialects/Par/Par.h"
 #include "partita/Raise/Passes.h"

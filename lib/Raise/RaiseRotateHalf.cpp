@@ -10,7 +10,7 @@
 #include "Layout.h"
 #include "NumericCheck.h"
 #include "Remarks.h"
-#include "Subgraph.h"
+#include "partita/Raise/Subgraph.h"
 #include "dialects/Par/Par.h"
 #include "partita/Raise/Passes.h"
 

@@ -1,6 +1,6 @@
 //===- Subgraph.cpp - see Subgraph.h ----------------------------------------------------------===//
 
-#include "Subgraph.h"
+#include "partita/Raise/Subgraph.h"
 
 using namespace mlir;
 using namespace partita;

@@ -1,7 +1,7 @@
 // Order, bookkeeping and waiting (group.h).
 
 #include "cpu/group.h"
-#include "common/launch.h"
+#include "common/run/launch.h"
 
 #include <algorithm>
 #include <chrono>

@@ -1,8 +1,8 @@
-// Launching ranks on CPUs (common/launch.h).
+// Launching ranks on CPUs (common/run/launch.h).
 
-#include "common/launch.h"
-#include "common/mesh.h"
-#include "common/options.h"
+#include "common/run/launch.h"
+#include "common/run/mesh.h"
+#include "common/run/options.h"
 #include "cpu/blas_buffers.h"
 #include "cpu/message_group.h"
 #include "cpu/process.h"

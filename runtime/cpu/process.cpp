@@ -2,7 +2,7 @@
 
 #include "cpu/process.h"
 
-#include "common/metrics.h"
+#include "common/run/metrics.h"
 
 #include <algorithm>
 #include <fcntl.h>

@@ -2,8 +2,8 @@
 
 #include "common/target.h"
 
-#include "common/launch.h"
-#include "common/metrics.h"
+#include "common/run/launch.h"
+#include "common/run/metrics.h"
 #include "cpu/blas_buffers.h"
 #include "cpu/group.h"
 #include "cpu/process.h"

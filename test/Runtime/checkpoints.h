@@ -7,11 +7,11 @@
 #include "reference.h"
 #include "temporary_folder.h"
 
-#include "common/checkpoint.h"
-#include "common/checkpoint_files.h"
-#include "common/launch.h"
-#include "common/layout.h"
-#include "common/options.h"
+#include "common/checkpoint/checkpoint.h"
+#include "common/checkpoint/checkpoint_files.h"
+#include "common/run/launch.h"
+#include "common/weights/layout.h"
+#include "common/run/options.h"
 #include "partita_rt/checksum.h"
 
 #include <cstdlib>

@@ -8,8 +8,8 @@
 //     partita_rt_collectives RANKS leave    rank 1 returns early
 //     partita_rt_collectives RANKS stop     rank 1 is stopped while the others wait
 
-#include "common/launch.h"
-#include "common/options.h"
+#include "common/run/launch.h"
+#include "common/run/options.h"
 
 #include <cmath>
 #include <csignal>

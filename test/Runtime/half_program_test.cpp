@@ -3,11 +3,11 @@
 #include "half_reference.h"
 #include "temporary_folder.h"
 
-#include "common/checkpoint.h"
-#include "common/launch.h"
-#include "common/options.h"
-#include "common/safetensors.h"
-#include "common/train.h"
+#include "common/checkpoint/checkpoint.h"
+#include "common/run/launch.h"
+#include "common/run/options.h"
+#include "common/weights/safetensors.h"
+#include "common/run/train.h"
 
 #include <cstdlib>
 #include <filesystem>

@@ -11,7 +11,7 @@
 #include "dialects/Train/Train.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "partita/Interp/Verify.h"
-#include "partita/Pipelines/Pipelines.h"
+#include "partita/Phases/Phases.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/PrettyStackTrace.h"

@@ -11,7 +11,7 @@
 
 #include "Modes.h"
 #include "mlir/Parser/Parser.h"
-#include "partita/Pipelines/RegisterAll.h"
+#include "partita/Phases/RegisterAll.h"
 #include "partita/Support/Version.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/InitLLVM.h"

@@ -1,7 +1,7 @@
 //===- partita-lsp-server.cpp - diagnostics, hovers and definitions in editors ----------------===//
 
 #include "mlir/Tools/mlir-lsp-server/MlirLspServerMain.h"
-#include "partita/Pipelines/RegisterAll.h"
+#include "partita/Phases/RegisterAll.h"
 #include "partita/Support/Version.h"
 
 int main(int argc, char **argv) {

@@ -1,8 +1,8 @@
 //===- partita-opt.cpp - any pass, any pipeline, any phase's IR -------------------------------===//
 
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
-#include "partita/Pipelines/PassesHelp.h"
-#include "partita/Pipelines/RegisterAll.h"
+#include "partita/Phases/PassesHelp.h"
+#include "partita/Phases/RegisterAll.h"
 #include "partita/Support/Version.h"
 
 int main(int argc, char **argv) {

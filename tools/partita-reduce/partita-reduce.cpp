@@ -8,7 +8,7 @@
 
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Tools/mlir-reduce/MlirReduceMain.h"
-#include "partita/Pipelines/RegisterAll.h"
+#include "partita/Phases/RegisterAll.h"
 #include "partita/Support/Version.h"
 #include "tools/partita-reduce/ReduceProgram.h"
 

@@ -4,7 +4,7 @@
 #include "dialects/Train/Train.h"
 #include "partita/Emit/Emit.h"
 #include "partita/Import/Import.h"
-#include "partita/Pipelines/Pipelines.h"
+#include "partita/Phases/Phases.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;

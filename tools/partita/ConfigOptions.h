@@ -3,8 +3,8 @@
 #ifndef PARTITA_TOOLS_CONFIGOPTIONS_H
 #define PARTITA_TOOLS_CONFIGOPTIONS_H
 
-#include "partita/Config/Resolve.h"
-#include "partita/Pipelines/Plan.h"
+#include "partita/DeepSpeed/Resolve.h"
+#include "partita/Phases/Plan.h"
 #include "tools/partita/Session.h"
 
 namespace partita::tool {

@@ -4,7 +4,7 @@
 #define PARTITA_TOOLS_MEMORYLIMIT_H
 
 #include "mlir/IR/BuiltinOps.h"
-#include "partita/Pipelines/Plan.h"
+#include "partita/Phases/Plan.h"
 #include <functional>
 #include <optional>
 

@@ -18,7 +18,7 @@
 #ifndef PARTITA_TOOLS_OPTIONS_H
 #define PARTITA_TOOLS_OPTIONS_H
 
-#include "tools/partita/Commands.h"
+#include "tools/partita/Commands/Commands.h"
 #include "llvm/ADT/Twine.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cstdint>

@@ -3,7 +3,7 @@
 #ifndef PARTITA_TOOLS_PLANOPTIONS_H
 #define PARTITA_TOOLS_PLANOPTIONS_H
 
-#include "partita/Pipelines/Pipelines.h"
+#include "partita/Phases/Phases.h"
 #include "tools/partita/Session.h"
 
 namespace partita::tool {

@@ -5,7 +5,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
 #include "partita/Import/Import.h"
-#include "partita/Pipelines/RegisterAll.h"
+#include "partita/Phases/RegisterAll.h"
 #include "partita/Support/WriteFile.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"

@@ -9,7 +9,7 @@
 #include "mlir/IR/OwningOpRef.h"
 #include "mlir/Support/LLVM.h"
 #include "partita/Import/Import.h"
-#include "partita/Pipelines/Plan.h"
+#include "partita/Phases/Plan.h"
 #include "tools/partita/Options.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 

@@ -1,7 +1,7 @@
 //===- partita.cpp - the command line ---------------------------------------------------------===//
 
 #include "partita/Support/Version.h"
-#include "tools/partita/Commands.h"
+#include "tools/partita/Commands/Commands.h"
 #include "tools/partita/Options.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/InitLLVM.h"

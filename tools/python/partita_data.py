@@ -1,5 +1,5 @@
 """The order in which a program's runtime reads its training data, in numpy: the same windows as
-runtime/common/data.h, which states the algorithm."""
+runtime/common/data/data.h, which states the algorithm."""
 
 import numpy
 

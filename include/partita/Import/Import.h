@@ -6,7 +6,7 @@
 // keep their ONNX names (`train.name`). Float tensors of the file with more than one element, and
 // biases of layers with one output, are parameters: `train.parameter` symbols that name file,
 // offset and type; their values are not kept. Buffers, which are no parameters, are constants
-// (lib/Import/Buffers.h). What depends on no input (shape arithmetic, masks) has been computed.
+// (lib/Import/Weights/Buffers.h). What depends on no input (shape arithmetic, masks) has been computed.
 // Every op carries the name of its ONNX node as a NameLoc inside the file's location.
 //
 // What had to be guessed, and training depends on, is on the module as train::kNotes.

@@ -2,9 +2,9 @@
 
 #include "cuda/gpu/gpu.h"
 
-#include "common/launch.h"
-#include "common/metrics.h"
-#include "common/options.h"
+#include "common/run/launch.h"
+#include "common/run/metrics.h"
+#include "common/run/options.h"
 #include "common/target.h"
 #include "cuda/cuda.h"
 #include "cuda/ranks/nccl_group.h"

@@ -2,7 +2,7 @@
 
 #include "cuda/gpu/host_group.h"
 
-#include "common/request.h"
+#include "common/run/request.h"
 
 #include <algorithm>
 #include <cstring>

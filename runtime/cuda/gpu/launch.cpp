@@ -1,9 +1,9 @@
-// Launching ranks on GPUs (common/launch.h): a process is a rank and has one GPU.
+// Launching ranks on GPUs (common/run/launch.h): a process is a rank and has one GPU.
 
-#include "common/launch.h"
+#include "common/run/launch.h"
 
-#include "common/mesh.h"
-#include "common/options.h"
+#include "common/run/mesh.h"
+#include "common/run/options.h"
 #include "common/target.h"
 #include "cuda/attention/fused_attention.h"
 #include "cuda/cuda.h"

@@ -2,9 +2,9 @@
 
 #include "cuda/gpu/memory.h"
 
-#include "common/launch.h"
-#include "common/metrics.h"
-#include "common/options.h"
+#include "common/run/launch.h"
+#include "common/run/metrics.h"
+#include "common/run/options.h"
 #include "cuda/attention/fused_attention.h"
 #include "cuda/cuda.h"
 #include "partita_rt/cuda/shapes.h"

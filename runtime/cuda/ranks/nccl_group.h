@@ -4,7 +4,7 @@
 #ifndef PARTITA_RT_CUDA_NCCL_GROUP_H
 #define PARTITA_RT_CUDA_NCCL_GROUP_H
 
-#include "common/request.h"
+#include "common/run/request.h"
 #include "cuda/gpu/memory.h"
 #include "cuda/ranks/graph_marks.h"
 #include "cuda/ranks/rendezvous.h"

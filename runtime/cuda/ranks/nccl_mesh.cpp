@@ -1,7 +1,7 @@
 // The communicators of a rank's mesh (nccl_group.h).
 
-#include "common/launch.h"
-#include "common/mesh.h"
+#include "common/run/launch.h"
+#include "common/run/mesh.h"
 #include "cuda/ranks/nccl_check.h"
 #include "cuda/ranks/nccl_group.h"
 #include "cuda/ranks/watchdog.h"

@@ -74,7 +74,7 @@ struct Splits {
   constexpr const Split *end() const { return list + count; }
 };
 
-/// What an input means to the data loader (common/samples.h).
+/// What an input means to the data loader (common/data/samples.h).
 enum class InputRole : uint8_t {
   TokenIds,    ///< tokens: of a window, or a column
   Labels,      ///< the tokens after those of TokenIds, or a column

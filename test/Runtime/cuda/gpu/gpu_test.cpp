@@ -2,7 +2,7 @@
 
 #include "cuda/gpu/gpu.h"
 
-#include "common/mesh.h"
+#include "common/run/mesh.h"
 #include "cuda/cuda.h"
 #include "simulated/queue.h"
 

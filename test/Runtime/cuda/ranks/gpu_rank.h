@@ -3,7 +3,7 @@
 #ifndef PARTITA_TEST_CUDA_GPU_RANK_H
 #define PARTITA_TEST_CUDA_GPU_RANK_H
 
-#include "common/mesh.h"
+#include "common/run/mesh.h"
 #include "cuda/cuda.h"
 #include "cuda/ranks/nccl_group.h"
 #include "processes.h"

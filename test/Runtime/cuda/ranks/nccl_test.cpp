@@ -1,7 +1,7 @@
 // Collectives over the simulated NCCL: the bits of the CPU's between threads, for all kinds, types,
 // blocks and paddings, whatever order streams run in, in calls and in graphs.
 
-#include "common/launch.h"
+#include "common/run/launch.h"
 #include "gpu_rank.h"
 #include "simulated/queue.h"
 

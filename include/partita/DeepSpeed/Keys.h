@@ -1,0 +1,97 @@
+//===- Keys.h - every key of a DeepSpeed configuration: one table -------------------*- C++ -*-===//
+//
+// One row per key is all that is known of it: where it stands, what its value may be, DeepSpeed's
+// default, and what becomes of it here. The reader's checks, the nearest known key of a typing
+// error and the page of all keys come from the same row. Rows stand in the file of their block in
+// lib/DeepSpeed.
+//
+//===------------------------------------------------------------------------------------------------===//
+
+#ifndef PARTITA_DEEPSPEED_KEYS_H
+#define PARTITA_DEEPSPEED_KEYS_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/raw_ostream.h"
+#include <functional>
+#include <vector>
+
+namespace partita::config {
+
+/// What becomes of a key.
+enum class Use {
+  Obeyed,   ///< `about` says what it sets, or what it is held against
+  NoEffect, ///< accepted; `about` says why nothing follows from it here
+  Refused,  ///< any value but the default; `about` says why, and what there is instead
+  Part,     ///< of something that is refused as a whole, which `about` names
+};
+
+/// What a value may be.
+struct Shape {
+  enum Kind {
+    Boolean,
+    Integer, ///< within [low, high]
+    Number,  ///< within [low, high]
+    Text,
+    Choice,   ///< one of `values`, separated by '|', in any case
+    Betas,    ///< two numbers within [0, 1)
+    Anything, ///< a value that nobody looks into
+    Block,    ///< keys whose path begins with this one's
+    Foreign   ///< a block that nobody looks into, but for its "enabled"
+  };
+  Kind kind = Anything;
+  double low = 0, high = 0;
+  llvm::StringLiteral values = "";
+};
+
+struct Key {
+  llvm::StringLiteral path; ///< "zero_optimization.stage"
+  Shape shape;
+  llvm::StringLiteral initial; ///< DeepSpeed's default, as JSON; "null" where there is none
+  Use use;
+  llvm::StringLiteral about;
+  /// Where the value "auto" comes from, as a message says it: "the command line's --lr, else
+  /// 0.001". Empty: DeepSpeed drops the key ("auto" in a block that it checks), or "auto" is an
+  /// error.
+  llvm::StringLiteral automatic = "";
+
+  /// The last part of the path.
+  llvm::StringRef name() const { return path.substr(path.rfind('.') + 1); }
+  /// The path of the block it stands in; "" at the top.
+  llvm::StringRef block() const {
+    return path.contains('.') ? path.rsplit('.').first : llvm::StringRef();
+  }
+  bool isBlock() const { return shape.kind == Shape::Block || shape.kind == Shape::Foreign; }
+};
+
+/// The rows of one file of lib/DeepSpeed, under a title on the page.
+struct Section {
+  llvm::StringLiteral title;
+  llvm::ArrayRef<Key> keys;
+};
+
+/// All rows, in the order of the page.
+llvm::ArrayRef<Section> sections();
+std::vector<const Key *> allKeys();
+const Key *findKey(llvm::StringRef path);
+
+/// The key that a path was meant to be: the nearest one of its block, or one of that name in
+/// another block; null where none is near.
+const Key *nearestKey(llvm::StringRef path);
+
+/// Another spelling of a key or of a block, which DeepSpeed reads or its documentation uses.
+struct Alias {
+  llvm::StringLiteral path, current;
+};
+llvm::ArrayRef<Alias> aliases();
+
+/// "0 to 3", "one of cpu, nvme, none", "a number of at least 0".
+std::string describeShape(const Shape &shape);
+
+/// Every key: what its value may be, DeepSpeed's default, what becomes of it. Markdown. `knows`
+/// says which plan and run options there are; a key that needs another one is refused.
+void printPage(llvm::raw_ostream &os, const std::function<bool(llvm::StringRef)> &knows = {});
+
+} // namespace partita::config
+
+#endif // PARTITA_DEEPSPEED_KEYS_H

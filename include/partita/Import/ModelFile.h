@@ -1,0 +1,97 @@
+//===- ModelFile.h - an ONNX file and the data files beside it --------------------------------===//
+//
+// Maps the model, parses it without its tensors' values (WireScanner) and finds those values: in
+// the model or in external files. Everything a file says about sizes and places is checked here,
+// before anything believes it.
+//
+//===----------------------------------------------------------------------------------------===//
+#ifndef PARTITA_IMPORT_MODELFILE_H
+#define PARTITA_IMPORT_MODELFILE_H
+
+#include "partita/Import/HostTensor.h"
+#include "mlir/IR/Diagnostics.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace partita::onnx {
+class ModelProto;
+class TensorProto;
+} // namespace partita::onnx
+
+namespace partita::importer {
+
+/// A name from a model, safe to print: in single quotes, control characters and bytes that are
+/// not UTF-8 escaped, cut after 200 bytes.
+std::string quoted(llvm::StringRef name);
+
+/// The symbol of the parameter of this name: the name itself, which is UTF-8 in a valid file. What
+/// is not, or has a zero byte, could not pass through C++, JSON and safetensors: there, backslashes
+/// and bytes outside printable ASCII become \xNN. The exporter recognizes an initializer by it.
+std::string symbolName(llvm::StringRef name);
+
+/// A whole file mapped for reading; unmapped when the last view of it goes.
+struct Mapping {
+  std::shared_ptr<const char> data;
+  size_t size = 0;
+};
+
+/// Where the values of a tensor are, all sizes checked.
+struct TensorData {
+  /// `declared`: the file states type and shape but carries no values (they were stripped).
+  enum Place { declared, inModel, external };
+
+  DType type = DType::f32;
+  Shape shape;
+  int64_t count = 0; // elements
+  Place place = declared;
+  std::string file;     // path to open; the model's own or the external file's
+  std::string location; // of external data, as the model writes it
+  uint64_t offset = 0;  // bytes
+  uint64_t length = 0;  // bytes
+  int payloadField = 9; // the TensorProto field; 9 is raw bytes
+
+  /// The bytes at `offset` are the elements in memory order, little endian.
+  bool isRaw() const;
+  /// A tensor that can be trained, where it is no buffer.
+  bool isParameter() const { return isFloat(type) && !shape.empty() && count > 1; }
+};
+
+class ModelFile {
+public:
+  /// Reads the model at `path`; on failure one error has been emitted.
+  static mlir::FailureOr<std::unique_ptr<ModelFile>> open(llvm::StringRef path,
+                                                          mlir::MLIRContext *context);
+  ~ModelFile();
+
+  const onnx::ModelProto &model() const { return *proto; }
+  llvm::StringRef path() const { return modelPath; }
+  /// Bytes of the model, and of the external files that `locate` has met.
+  uint64_t bytes() const;
+  mlir::Location location() const { return fileLocation; }
+
+  using EmitError = llvm::function_ref<mlir::InFlightDiagnostic()>;
+  /// Finds and checks a tensor's values. `emitError` starts the message that names the tensor.
+  mlir::FailureOr<TensorData> locate(const onnx::TensorProto &tensor, EmitError emitError);
+  /// Are a parameter's values, which are read by pieces, raw bytes or the bits of 16-bit floats, as
+  /// many as it has elements?
+  mlir::LogicalResult checkParameter(const TensorData &data, EmitError emitError);
+  /// The whole file that a tensor's values are in.
+  mlir::FailureOr<Mapping> map(const TensorData &data, EmitError emitError);
+  /// The values themselves: a view of the mapped file where they are raw, else decoded.
+  mlir::FailureOr<HostTensor> read(const TensorData &data, EmitError emitError);
+
+private:
+  ModelFile(llvm::StringRef path, mlir::MLIRContext *context);
+  mlir::LogicalResult locateExternal(const onnx::TensorProto &tensor, TensorData &data,
+                                     EmitError emitError);
+
+  std::string modelPath;
+  mlir::Location fileLocation;
+  Mapping mapping;
+  std::unique_ptr<onnx::ModelProto> proto;
+  llvm::StringMap<uint64_t> externalSizes; // by location, as it stands in the model
+  llvm::StringMap<Mapping> externalMappings;
+};
+
+} // namespace partita::importer
+
+#endif // PARTITA_IMPORT_MODELFILE_H

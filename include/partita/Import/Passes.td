@@ -1,0 +1,25 @@
+//===- Passes.td - what follows the import of a file ------------------------------------------------===//
+
+#ifndef PARTITA_IMPORT_PASSES
+#define PARTITA_IMPORT_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def SinglePrecisionPass : Pass<"single-precision", "::mlir::ModuleOp"> {
+  let summary = "a model stored in 16 or 64 bits computes in 32";
+  let description = [{
+    Parameters, constants and values of f16, bf16 and f64 become f32, finite numbers the nearest finite ones;
+    the file's type stays in a parameter's `initial`.
+
+    ```mlir
+    %0 = train.read @w : tensor<4x8xf16>
+    %1 = tx.matmul %x, %0 : (tensor<2x4xf16>, tensor<4x8xf16>) -> tensor<2x8xf16>
+    // becomes
+    %0 = train.read @w : tensor<4x8xf32>
+    %1 = tx.matmul %x, %0 : (tensor<2x4xf32>, tensor<4x8xf32>) -> tensor<2x8xf32>
+    ```
+  }];
+  let statistics = [Statistic<"values", "values", "tensors whose type changed">];
+}
+
+#endif // PARTITA_IMPORT_PASSES

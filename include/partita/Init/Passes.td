@@ -1,0 +1,54 @@
+//===- Passes.td - how parameters get their first values --------------------------------------------===//
+
+#ifndef PARTITA_INIT_PASSES
+#define PARTITA_INIT_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def AssignFillPass : Pass<"assign-fill", "::mlir::ModuleOp"> {
+  let summary = "says how each parameter is filled when no file gives its value";
+  let description = [{
+    By use, not by name, as most Transformers are initialized: the scale of a normalization, also one per
+    head, is one; biases and other vectors are zero; matrices, convolutions' kernels, tables of tokens and
+    positions and single rows that are no bias are normal with deviation `std`. With `residual-scale`, as GPT-2
+    and Megatron start, that of matrices whose products are added to a residual stream is divided by the
+    square root of the number of products that are (GPT-2: two a layer); where they are, the structure says,
+    but whether a model wants it does not (LLaMA has the same structure and is started without). T5's
+    deviations by width are that model's recipe: what needs them takes its values from a file.
+
+    ```mlir
+    train.parameter @w : tensor<4x8xf32>
+    // becomes
+    train.parameter @w : tensor<4x8xf32> fill(<0.0, normal 0.02>)
+    ```
+  }];
+  let options = [
+    Option<"deviation", "std", "double", "0.02", "deviation of tables and matrices">,
+    Option<"residualScale", "residual-scale", "bool", "false",
+           "smaller deviations of what is added to a residual stream">,
+  ];
+  let dependentDialects = ["::partita::train::TrainDialect"];
+}
+
+def MakeInitPass : Pass<"make-init", "::mlir::ModuleOp"> {
+  let summary = "makes @init, which gives every parameter its initial value";
+  let description = [{
+    A function like the others: partitioning places what it writes, `optimize` adds its states, and a run
+    calls it once, unless it resumes. Parameters that it writes already are left alone; a module without
+    parameters gets none.
+
+    ```mlir
+    train.parameter @w : tensor<4x8xf32> fill(<0.0, normal 0.02>)
+    // becomes
+    train.parameter @w : tensor<4x8xf32> fill(<0.0, normal 0.02>)
+    func.func @init() {
+      %0 = train.initial_value @w : tensor<4x8xf32>
+      train.write @w, %0 : tensor<4x8xf32>
+      return
+    }
+    ```
+  }];
+  let dependentDialects = ["::partita::train::TrainDialect", "::mlir::func::FuncDialect"];
+}
+
+#endif // PARTITA_INIT_PASSES

@@ -1,0 +1,54 @@
+//===- Phases.h - the phases, joined by name -------------------------------------*- C++ -*-===//
+//
+// A phase is a name, a list of passes and the reason it stands where it stands. A pass may read
+// ${option}, the value of that plan option (Plan.h). Any phase's output can be the next one's
+// input: a module remembers the last phase it went through in the attribute `train.phase`.
+//
+//===------------------------------------------------------------------------------------------------===//
+
+#ifndef PARTITA_PHASES_PHASES_H
+#define PARTITA_PHASES_PHASES_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "partita/Phases/Plan.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+
+namespace partita {
+
+struct Phase {
+  llvm::StringLiteral name;
+  llvm::ArrayRef<llvm::StringLiteral> passes; ///< on the module, in running order
+  llvm::StringLiteral reason;                 ///< why it stands here
+};
+
+/// All phases in running order.
+llvm::ArrayRef<Phase> phases();
+
+/// The phase's place in phases(), or -1.
+int phaseIndex(llvm::StringRef name);
+
+/// The phase's pipeline with the plan's values in it.
+std::string pipelineText(const Phase &phase, const Plan &plan);
+
+/// The first phase whose pipeline reads the plan option, or -1.
+int firstReader(llvm::StringRef option);
+
+/// Registers each phase as the pass pipeline `--partita-PHASE`, whose options are plan options:
+/// `--partita-partition="mesh=dp=2"`.
+void registerPhases();
+
+/// Runs the phases from `first` to `last` (places in phases()) one by one and records each on the
+/// module; `begins` is told of each before it runs. Errors are diagnostics.
+mlir::LogicalResult runPhases(mlir::ModuleOp module, int first, int last, const Plan &plan,
+                              llvm::function_ref<void(const Phase &)> begins = nullptr);
+
+/// The place of the first phase that the module has not gone through; -1 and a diagnostic when its
+/// train.phase names none.
+int nextPhase(mlir::ModuleOp module);
+
+/// On the module: the name of the last phase that it went through.
+constexpr llvm::StringLiteral kPhaseAttr = "train.phase";
+
+} // namespace partita
+
+#endif // PARTITA_PHASES_PHASES_H

@@ -1,0 +1,44 @@
+//===- IndexEvaluator.h - elements of values that depend on nothing, on demand ------*- C++ -*-===//
+//
+// A causal mask has as many elements as there are pairs of positions, and the program writes it as
+// a graph: comparisons of iotas, slices, broadcasts over batch and heads. This evaluates any
+// element or any row of such a graph in double precision, without storing more than a row.
+//
+//===------------------------------------------------------------------------------------------===//
+
+#ifndef PARTITA_RAISE_INDEXEVALUATOR_H
+#define PARTITA_RAISE_INDEXEVALUATOR_H
+
+#include "dialects/Tx/Tx.h"
+#include <optional>
+#include <vector>
+
+namespace partita::raise {
+
+class IndexEvaluator {
+public:
+  /// Values to take as given: every element of `value` is `element`. For the scores under a mask.
+  void assume(mlir::Value value, double element) { assumed[value] = element; }
+
+  /// One element; none (see `obstacle`) when an op on the way is not understood.
+  std::optional<double> element(mlir::Value value, llvm::ArrayRef<int64_t> index);
+  /// The elements along the last dimension at the given leading indices.
+  std::optional<std::vector<double>> row(mlir::Value value, llvm::ArrayRef<int64_t> leading);
+  /// May elements differ along dimension `dim`? False is certain.
+  bool variesAlong(mlir::Value value, int64_t dim);
+
+  /// The op that was not understood, if any.
+  mlir::Operation *obstacle = nullptr;
+
+private:
+  std::optional<std::vector<double>> scalarRow(mlir::Operation *op,
+                                               llvm::ArrayRef<int64_t> leading);
+  std::optional<std::vector<double>> rowByElement(mlir::Value value,
+                                                  llvm::ArrayRef<int64_t> leading);
+
+  llvm::DenseMap<mlir::Value, double> assumed;
+};
+
+} // namespace partita::raise
+
+#endif // PARTITA_RAISE_INDEXEVALUATOR_H

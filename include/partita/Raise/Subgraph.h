@@ -1,0 +1,61 @@
+//===- Subgraph.h - subgraphs around an op with one way out and few ways in ---------*- C++ -*-===//
+
+#ifndef PARTITA_RAISE_SUBGRAPH_H
+#define PARTITA_RAISE_SUBGRAPH_H
+
+#include "dialects/Tx/Tx.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include <optional>
+#include <vector>
+
+namespace partita::raise {
+
+/// The value all of whose elements `value` has, when that can be seen: a constant through
+/// broadcasts, reshapes, transposes, slices and casts.
+std::optional<double> splatOf(mlir::Value value);
+
+/// The values of a function that depend on no input, parameter or state.
+class Independent {
+public:
+  explicit Independent(mlir::Operation *function);
+  bool contains(mlir::Value value) const { return values.contains(value); }
+
+private:
+  llvm::DenseSet<mlir::Value> values;
+};
+
+using IsInterior = llvm::function_ref<bool(mlir::Operation *)>;
+
+/// The values through which everything computed from `anchor` by interior ops passes, nearest
+/// first; the last may have users of any kind. At most `limit` ops are looked at.
+llvm::SmallVector<mlir::Value> findExits(mlir::Operation *anchor, IsInterior isInterior,
+                                         unsigned limit = 32);
+
+/// A subgraph that computes `root` from `leaves`. Values that depend on nothing are neither: they
+/// are operands that the subgraph brings along.
+struct Subgraph {
+  mlir::Value root;
+  llvm::SmallVector<mlir::Operation *> ops; // in block order
+  llvm::SmallVector<mlir::Value> leaves;
+};
+
+/// Grows a subgraph backward from `root`, the latest op first, and calls `visit` for every stage.
+/// Stops when `visit` returns false, when nothing interior is left or after `limit` ops. A value
+/// for which `isLeaf` holds is never entered.
+void growBackward(mlir::Value root, IsInterior isInterior,
+                  llvm::function_ref<bool(mlir::Value)> isLeaf, const Independent &independent,
+                  llvm::function_ref<bool(const Subgraph &)> visit, unsigned limit = 48);
+
+/// Equal for subgraphs that compute the same function of their leaves: the ops with attributes,
+/// types and the way they are connected, including all that the operands which depend on nothing
+/// are made of.
+using StructuralKey = std::vector<uintptr_t>;
+StructuralKey structuralKey(const Subgraph &subgraph);
+
+/// Erases what nobody uses any more.
+void eraseDead(mlir::Operation *function);
+
+} // namespace partita::raise
+
+#endif // PARTITA_RAISE_SUBGRAPH_H

@@ -1,0 +1,120 @@
+//===- Keys.cpp - looking rows up -------------------------------------------------------------===//
+
+#include "partita/DeepSpeed/Keys.h"
+#include "lib/DeepSpeed/Rows.h"
+#include "partita/DeepSpeed/Document.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
+
+using namespace llvm;
+using namespace partita::config;
+
+ArrayRef<Section> partita::config::sections() {
+  static const Section all[] = {
+      batchKeys(), stepKeys(),    precisionKeys(),       optimizerKeys(),  schedulerKeys(),
+      zeroKeys(),  offloadKeys(), checkpointingKeys(),   monitorKeys(),    parallelKeys(),
+      filesKeys(), compileKeys(), sparseAttentionKeys(), elasticityKeys(), outOfScopeKeys()};
+  return all;
+}
+
+std::vector<const Key *> partita::config::allKeys() {
+  std::vector<const Key *> keys;
+  for (const Section &section : sections())
+    for (const Key &key : section.keys)
+      keys.push_back(&key);
+  return keys;
+}
+
+const Key *partita::config::findKey(StringRef path) {
+  static const StringMap<const Key *> byPath = [] {
+    StringMap<const Key *> map;
+    for (const Key *key : allKeys())
+      map[key->path] = key;
+    return map;
+  }();
+  return byPath.lookup(path);
+}
+
+static constexpr Alias kAliases[] = {
+    {"bfloat16", "bf16"},
+    {"bf16.check_overflow", "bf16.check_grad_overflow"},
+    {"aio.thread_count", "aio.intra_op_parallelism"},
+    {"zero_optimization.stage3_gather_fp16_weights_on_model_save",
+     "zero_optimization.stage3_gather_16bit_weights_on_model_save"},
+    {"zero_optimization.gather_16bit_weights_on_model_save",
+     "zero_optimization.stage3_gather_16bit_weights_on_model_save"},
+    {"zero_optimization.prefetch_bucket_size", "zero_optimization.stage3_prefetch_bucket_size"},
+    {"zero_optimization.param_persistence_threshold",
+     "zero_optimization.stage3_param_persistence_threshold"},
+    {"zero_optimization.model_persistence_threshold",
+     "zero_optimization.stage3_model_persistence_threshold"},
+    {"zero_optimization.max_live_parameters", "zero_optimization.stage3_max_live_parameters"},
+    {"zero_optimization.max_reuse_distance", "zero_optimization.stage3_max_reuse_distance"},
+    {"zero_optimization.module_granularity_threshold",
+     "zero_optimization.stage3_module_granularity_threshold"},
+    {"zero_optimization.use_all_reduce_for_fetch_params",
+     "zero_optimization.stage3_use_all_reduce_for_fetch_params"},
+    {"zero_optimization.allgather_sequential", "zero_optimization.stage3_allgather_sequential"},
+};
+
+ArrayRef<Alias> partita::config::aliases() { return kAliases; }
+
+/// How far a typing error may be from what was meant.
+static unsigned farthest(StringRef word) { return std::max<unsigned>(2, word.size() / 3); }
+
+const Key *partita::config::nearestKey(StringRef path) {
+  StringRef name = path.substr(path.rfind('.') + 1),
+            block = path.contains('.') ? path.rsplit('.').first : StringRef();
+  const Key *best = nullptr;
+  unsigned bestDistance = farthest(name) + 1;
+  auto consider = [&](const Key *key, unsigned distance) {
+    if (distance < bestDistance) {
+      best = key;
+      bestDistance = distance;
+    }
+  };
+  std::string lower = name.lower();
+  for (const Key *key : allKeys())
+    if (key->block() == block)
+      consider(key, StringRef(lower).edit_distance(key->name().lower()));
+  if (best)
+    return best;
+  // The right word in the wrong place, or nearly so.
+  bestDistance = farthest(name) / 2 + 1;
+  for (const Key *key : allKeys())
+    consider(key, StringRef(lower).edit_distance(key->name().lower()));
+  return best;
+}
+
+std::string partita::config::describeShape(const Shape &shape) {
+  auto bounds = [&](StringRef what) {
+    std::string result = what.str();
+    if (shape.high >= kMost)
+      return shape.low <= -kMost ? result : result + " of at least " + numberText(shape.low);
+    return result + " from " + numberText(shape.low) + " to " + numberText(shape.high);
+  };
+  switch (shape.kind) {
+  case Shape::Boolean:
+    return "true or false";
+  case Shape::Integer:
+    return bounds("a whole number");
+  case Shape::Number:
+    return bounds("a number");
+  case Shape::Text:
+    return "a text";
+  case Shape::Choice: {
+    SmallVector<StringRef> words;
+    shape.values.split(words, '|');
+    return "one of " + join(words, ", ");
+  }
+  case Shape::Betas:
+    return "a list of two numbers from 0 to below 1";
+  case Shape::Anything:
+    return "any value";
+  case Shape::Block:
+  case Shape::Foreign:
+    return "a block";
+  }
+  return {};
+}

@@ -1,0 +1,225 @@
+//===- Batch.cpp - the batch triple -----------------------------------------------------------===//
+//
+// train_batch_size = train_micro_batch_size_per_gpu x gradient_accumulation_steps x data-parallel
+// ranks. What the file leaves out, or gives as "auto", comes from the command line and the model,
+// and from the equation. The data-parallel ranks are those of the mesh's axes dp and fsdp: the
+// world divided by the others.
+//
+//===----------------------------------------------------------------------------------------===//
+
+#include "lib/DeepSpeed/Resolver.h"
+
+using namespace llvm;
+using namespace partita::config;
+
+static constexpr StringLiteral kTrain = "train_batch_size",
+                               kMicro = "train_micro_batch_size_per_gpu",
+                               kSteps = "gradient_accumulation_steps",
+                               kManaged = "managed_gradient_accumulation";
+
+static constexpr Key kRows[] = {
+    {kTrain, integer(1, 1e9), "null", Obeyed,
+     "samples per update; equals train_micro_batch_size_per_gpu x gradient_accumulation_steps x "
+     "data-parallel ranks (the mesh's dp x fsdp)",
+     "the product"},
+    {kMicro, integer(1, 1e9), "null", Obeyed,
+     "samples of a rank in one micro-batch: times dp it is the model's batch dimension (--dim)",
+     "--dim of the batch, or the batch of the model's file, divided by dp; else by the equation"},
+    {kSteps, integer(1, 1 << 20), "null", Obeyed, "--accumulate; 1 where nothing says otherwise",
+     "--accumulate, else by the equation, else 1"},
+    {kManaged, boolean, "true", Refused,
+     "the program adds up the gradients of its micro-batches itself; a script of yours has no part "
+     "in it"},
+};
+
+Section partita::config::batchKeys() { return {"Batch", kRows}; }
+
+namespace {
+
+/// A member of the triple, and where it comes from.
+struct Size {
+  std::optional<int64_t> value;
+  std::string from; ///< empty: the file itself
+};
+
+class Triple {
+public:
+  explicit Triple(Resolver &r) : r(r), dp(r.dataParallel()) {}
+
+  bool solve() {
+    r.flag(kManaged);
+    if (!readFile() || !readCommandLine() || !readModel())
+      return false;
+    if (!train.value && !micro.value && !isAnyGiven())
+      return true; // the command line's --dim and --accumulate say it all
+    if (!complete())
+      return false;
+    if (isOpen)
+      return true;
+    if (*train.value != *micro.value * *steps.value * dp)
+      return r.fail(r.has(kTrain) && !r.isAuto(kTrain) ? kTrain : kMicro, unequal());
+    return write();
+  }
+
+private:
+  bool isAnyGiven() { return r.has(kTrain) || r.has(kMicro) || r.has(kSteps); }
+
+  bool readFile() {
+    for (auto [path, size] : {std::pair(kTrain, &train), {kMicro, &micro}, {kSteps, &steps}})
+      if (r.has(path) && !r.isAuto(path))
+        size->value = r.whole(path);
+    return true;
+  }
+
+  bool readCommandLine() {
+    const std::string *accumulate = r.commandLine("accumulate");
+    int64_t count;
+    if (!accumulate || StringRef(*accumulate).getAsInteger(10, count))
+      return true;
+    if (steps.value && *steps.value != count)
+      return r.fail(kSteps, r.name(kSteps) + " is " + Twine(*steps.value) +
+                                ", but the command line says --accumulate " + *accumulate +
+                                "; leave one of them out");
+    if (!steps.value)
+      steps = {count, "command line, --accumulate"};
+    return true;
+  }
+
+  /// The batch that --dim binds, or that the model's file has.
+  std::optional<int64_t> wholeBatch(std::string &from) const {
+    if (!r.facts.model) {
+      for (const auto &[name, size] : r.facts.dims)
+        if (name == "batch")
+          return from = "command line, --dim " + name, size;
+      return {};
+    }
+    for (const auto &[name, size] : r.facts.dims)
+      if (is_contained(r.facts.model->batchNames, name) || name == r.facts.model->batchAxis)
+        return from = "command line, --dim " + name, size;
+    if (r.facts.model->batch)
+      from = "model, " + r.facts.model->path;
+    return r.facts.model->batch;
+  }
+
+  bool readModel() {
+    std::string from;
+    std::optional<int64_t> batch = wholeBatch(from);
+    if (!batch)
+      return true;
+    StringRef what =
+        StringRef(from).starts_with("model") ? "the model's batch," : "the batch of --dim,";
+    if (micro.value && *micro.value * dp != *batch)
+      return r.fail(kMicro, r.name(kMicro) + " " + Twine(*micro.value) + " x " + ranks() + " = " +
+                                Twine(*micro.value * dp) + " is not " + what + " " + Twine(*batch) +
+                                ", which is the whole program's for one micro-step" + why());
+    if (micro.value)
+      return true;
+    if (*batch % dp != 0)
+      return isAnyGiven()
+                 ? r.fail(r.has(kMicro)   ? kMicro
+                          : r.has(kTrain) ? kTrain
+                                          : kSteps,
+                          what + " " + Twine(*batch) + ", is not a multiple of " + ranks() + why())
+                 : true;
+    micro = {*batch / dp, from + " / dp"};
+    return true;
+  }
+
+  /// Fills in what the equation gives. False after a message.
+  bool complete() {
+    if (train.value && micro.value && !steps.value)
+      return divide(steps, kSteps, *micro.value, kMicro);
+    if (train.value && !micro.value) {
+      if (!steps.value)
+        steps = {1, "default"};
+      return divide(micro, kMicro, *steps.value, kSteps);
+    }
+    if (!train.value && micro.value) {
+      if (!steps.value)
+        steps = {1, "default"};
+      train = {*micro.value * *steps.value * dp, equation("x")};
+      return true;
+    }
+    if (train.value)
+      return true;
+    if (!steps.value)
+      steps = {1, "default"};
+    if (!steps.from.empty())
+      r.value(kSteps, std::to_string(*steps.value), steps.from);
+    // Accumulation alone: --dim gives the batch, which is not known here unless a model is.
+    if (!r.isAuto(kTrain) && !r.isAuto(kMicro)) {
+      isOpen = true;
+      return r.set(kSteps, "accumulate", std::to_string(*steps.value));
+    }
+    for (StringRef path : {StringRef(kTrain), StringRef(kMicro)})
+      if (r.isAuto(path))
+        r.lacks(path, "--dim batch=N");
+    isOpen = true;
+    return true;
+  }
+
+  /// train / (other x dp), which must be whole.
+  bool divide(Size &result, StringRef resultPath, int64_t other, StringRef otherPath) {
+    int64_t divisor = other * dp;
+    if (*train.value % divisor != 0)
+      return r.fail(kTrain, r.name(kTrain) + " " + Twine(*train.value) + " is not a multiple of " +
+                                otherPath + " " + Twine(other) + " x " + ranks() + " = " +
+                                Twine(divisor) + why());
+    result = {*train.value / divisor, equation("/")};
+    return true;
+  }
+
+  static std::string equation(StringRef sign) {
+    return sign == "x" ? "micro-batch x accumulation x dp" : "by the equation";
+  }
+
+  /// "dp 4", and what else there is: "dp 2 (8 ranks / tp 4)".
+  std::string ranks() const {
+    std::string text = "dp " + std::to_string(dp), others;
+    for (const auto &[axis, size] : r.facts.mesh)
+      if (axis != "dp" && axis != "fsdp")
+        others += " / " + axis + " " + std::to_string(size);
+    if (r.size("fsdp") > 1)
+      text += " (dp " + std::to_string(r.size("dp")) + " x fsdp " + std::to_string(r.size("fsdp")) +
+              ")";
+    return others.empty() ? text
+                          : text + " (" + std::to_string(r.world()) + " ranks" + others + ")";
+  }
+
+  /// The reason that most people look for.
+  std::string why() const {
+    return r.facts.mesh.empty() ? "; dp is 1 because no --mesh is given" : "";
+  }
+
+  std::string unequal() const {
+    int64_t product = *micro.value * *steps.value * dp;
+    std::string text = "train_batch_size " + std::to_string(*train.value) +
+                       " is not train_micro_batch_size_per_gpu " + std::to_string(*micro.value) +
+                       " x gradient_accumulation_steps " + std::to_string(*steps.value) + " x " +
+                       ranks() + " = " + std::to_string(product) + why();
+    int64_t perRank = *micro.value * *steps.value;
+    if (*train.value % perRank == 0 && *train.value / perRank > 1)
+      text += "; it is with dp " + std::to_string(*train.value / perRank);
+    return text;
+  }
+
+  bool write() {
+    for (auto [path, size] : {std::pair(kTrain, &train), {kMicro, &micro}, {kSteps, &steps}})
+      if (!size->from.empty())
+        r.value(path, std::to_string(*size->value), size->from);
+    std::string from;
+    if (r.facts.model && !wholeBatch(from))
+      for (const std::string &name : r.facts.model->batchNames)
+        r.out.dims.push_back({name, *micro.value * dp});
+    return r.set(kSteps, "accumulate", std::to_string(*steps.value));
+  }
+
+  Resolver &r;
+  int64_t dp;
+  Size train, micro, steps;
+  bool isOpen = false; ///< without a model there is no batch to divide
+};
+
+} // namespace
+
+bool partita::config::resolveBatch(Resolver &r) { return Triple(r).solve(); }

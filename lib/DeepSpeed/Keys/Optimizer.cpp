@@ -1,0 +1,245 @@
+//===- Optimizer.cpp - which optimizer, and its parameters ------------------------------------===//
+
+#include "lib/DeepSpeed/Resolver.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace llvm;
+using namespace partita::config;
+
+static constexpr StringLiteral kType = "optimizer.type";
+static constexpr Key kRows[] = {
+    {"optimizer", block, "null", Obeyed, "how parameters are updated"},
+    {kType, text, "null", Obeyed,
+     "--optimizer: Adam and AdamW (both AdamW unless adam_w_mode is false, as in DeepSpeed's "
+     "code), "
+     "SGD, Lion, Adagrad, Lamb, in any case of letters; the 1-bit and mu-parametrized ones and "
+     "Muon "
+     "are refused"},
+    {"optimizer.legacy_fusion", boolean, "false", NoEffect,
+     "updates are compiled with the program"},
+    {"optimizer.params", block, "{}", Obeyed, "a parameter that the optimizer lacks is an error"},
+    {"optimizer.params.lr", number(0), "0.001", Obeyed, "--lr", "--lr, else 0.001"},
+    {"optimizer.params.betas", betas, "[0.9, 0.999]", Obeyed,
+     "--betas; absent, Lion has 0.9 and 0.99", "--betas, else 0.9 and 0.999"},
+    {"optimizer.params.eps", number(0, 1), "1e-8", Obeyed, "--eps; absent, Adagrad has 1e-10",
+     "--eps, else 1e-8"},
+    {"optimizer.params.weight_decay", number(0), "0", Obeyed,
+     "--weight-decay: of parameters with two dimensions or more (no norms, no biases), which are "
+     "the "
+     "groups that Hugging Face's Trainer makes",
+     "--weight-decay, else 0"},
+    {"optimizer.params.bias_correction", boolean, "true", Obeyed, "false: --no-bias-correction"},
+    {"optimizer.params.adam_w_mode", boolean, "true", Obeyed,
+     "of Adam: false adds the decay to the gradient (--optimizer adam)"},
+    {"optimizer.params.torch_adam", boolean, "false", NoEffect,
+     "one implementation, whose results are PyTorch's"},
+    {"optimizer.params.fused", boolean, "false", NoEffect, "updates are one kernel each"},
+    {"optimizer.params.set_grad_none", boolean, "true", NoEffect,
+     "gradients live as long as they are used"},
+    {"optimizer.params.amsgrad", boolean, "false", Refused, "there is no AMSGrad; use Adam"},
+    {"optimizer.params.momentum", number(0, 1), "0", Obeyed, "--momentum, of SGD"},
+    {"optimizer.params.dampening", number(0, 1), "0", Refused, "SGD's momentum is not dampened"},
+    {"optimizer.params.nesterov", boolean, "false", Obeyed, "--nesterov, of SGD with a momentum"},
+    {"optimizer.params.max_coeff", number(0), "10.0", Obeyed, "--lamb-bounds, the upper, of Lamb"},
+    {"optimizer.params.min_coeff", number(0), "0.01", Obeyed, "--lamb-bounds, the lower, of Lamb"},
+    {"optimizer.params.eps_inside_sqrt", boolean, "false", Refused,
+     "epsilon is added to the root of the second moment"},
+    {"optimizer.params.max_grad_norm", number(0), "0", Obeyed,
+     "--clip: gradient_clipping by another name (DeepSpeed's code refuses it, its tutorials print "
+     "it); "
+     "0 asks for nothing"},
+    {"optimizer.params.lr_decay", number(0), "0", Refused,
+     "Adagrad's rate does not decay by itself; give a \"scheduler\""},
+    {"optimizer.params.freeze_step", integer(0), "100000", Part, "of the 1-bit optimizers"},
+    {"optimizer.params.cuda_aware", boolean, "false", Part, "of the 1-bit optimizers"},
+    {"optimizer.params.comm_backend_name", choice("nccl|mpi|hccl|compressed"), "\"nccl\"", Part,
+     "of the 1-bit optimizers"},
+    {"optimizer.params.var_freeze_step", integer(0), "100000", Part, "of 0/1 Adam"},
+    {"optimizer.params.var_update_scaler", integer(1), "16", Part, "of 0/1 Adam"},
+    {"optimizer.params.local_step_scaler", integer(1), "32678", Part, "of 0/1 Adam"},
+    {"optimizer.params.local_step_clipper", integer(1), "16", Part, "of 0/1 Adam"},
+    {"optimizer.params.coeff_beta", number(0, 1), "0.9", Part, "of 1-bit Lamb"},
+    {"optimizer.params.factor_max", number(0), "4.0", Part, "of 1-bit Lamb"},
+    {"optimizer.params.factor_min", number(0), "0.5", Part, "of 1-bit Lamb"},
+    {"optimizer.params.factor_threshold", number(0), "0.1", Part, "of 1-bit Lamb"},
+    {"optimizer.params.muon_lr", number(0), "0.001", Part, "of Muon"},
+    {"optimizer.params.adam_lr", number(0), "0.001", Part, "of Muon"},
+    {"optimizer.params.ns_method", text, "\"gram\"", Part, "of Muon"},
+};
+
+Section partita::config::optimizerKeys() { return {"Optimizer", kRows}; }
+
+namespace {
+/// An optimizer of DeepSpeed's, by its name in small letters.
+struct Type {
+  StringLiteral name, option; ///< option empty: refused
+  StringLiteral params;       ///< separated by '|'; of a refused one the reason
+  StringLiteral rate = "0.001", betas = "", eps = "";
+};
+} // namespace
+
+static constexpr StringLiteral kAdamParams =
+    "lr|betas|eps|weight_decay|bias_correction|adam_w_mode|torch_adam|fused|set_grad_none|amsgrad|"
+    "max_grad_norm";
+static constexpr StringLiteral
+    kOneBit = "gradients are reduced in full (nor does DeepSpeed allow it with ZeRO)",
+    kMu = "mu-parametrization scales rates by the shape of each parameter";
+static constexpr Type kTypes[] = {
+    {"adam", "adamw", kAdamParams},
+    {"adamw", "adamw", kAdamParams},
+    {"sgd", "sgd", "lr|momentum|dampening|nesterov|weight_decay"},
+    {"lion", "lion", "lr|betas|weight_decay", "0.001", "0.9,0.99"},
+    {"adagrad", "adagrad", "lr|eps|weight_decay|lr_decay", "0.01", "", "1e-10"},
+    {"lamb", "lamb",
+     "lr|betas|eps|weight_decay|bias_correction|max_coeff|min_coeff|eps_inside_sqrt|amsgrad|"
+     "max_grad_norm"},
+    {"onebitadam", "", kOneBit},
+    {"onebitlamb", "", kOneBit},
+    {"zerooneadam", "", kOneBit},
+    {"muon", "", "its updates need whole matrices on every rank"},
+    {"muadam", "", kMu},
+    {"muadamw", "", kMu},
+    {"musgd", "", kMu},
+};
+
+/// By its name, in any case of letters; null for one that is not there or refused.
+static const Type *findType(StringRef name) {
+  const Type *type = find_if(kTypes, [&](const Type &each) { return each.name == name.lower(); });
+  return type == std::end(kTypes) || type->option.empty() ? nullptr : type;
+}
+
+std::string partita::config::optimizerProblem(StringRef said) {
+  if (findType(said))
+    return {};
+  StringRef best;
+  unsigned least = 3;
+  std::string name = said.lower();
+  for (const Type &type : kTypes) {
+    if (type.name == name)
+      return "the optimizer " + quoted(said) + " is not there: " + type.params.str() +
+             "; use AdamW or Lamb";
+    if (unsigned distance = StringRef(name).edit_distance(type.name);
+        distance < least && !type.option.empty()) {
+      best = type.name;
+      least = distance;
+    }
+  }
+  return "there is no optimizer " + quoted(said) +
+         (best.empty() ? "; there are Adam, AdamW, SGD, Lion, Adagrad and Lamb"
+                       : "; did you mean '" + best.str() + "'?");
+}
+
+static std::string paramPath(StringRef name) { return ("optimizer.params." + name).str(); }
+
+/// Every parameter that is given is one of the type's.
+static bool checkParams(Resolver &r, ArrayRef<StringRef> known) {
+  for (const Key &key : kRows) {
+    if (key.block() != "optimizer.params" || !r.isGiven(key.path) ||
+        is_contained(known, key.name()))
+      continue;
+    return r.document.error(r.given[key.path].at,
+                            quoted(key.name()) + " is no parameter of the optimizer " +
+                                quoted(r.word(kType)) + ", which has " + join(known, ", ")),
+           false;
+  }
+  return true;
+}
+
+static bool resolveBetas(Resolver &r, StringRef initial) {
+  constexpr StringLiteral path = "optimizer.params.betas";
+  const Given *given = r.find(path);
+  if (given && !r.isAuto(path))
+    return r.set(path, "betas",
+                 numberText(given->value->items[0].real) + "," +
+                     numberText(given->value->items[1].real));
+  if (const std::string *other = r.commandLine("betas")) {
+    r.value(path, jsonOf(path, *other), "command line, --betas");
+    return true;
+  }
+  if (!given && initial.empty())
+    return true;
+  std::string text = initial.empty() ? "0.9,0.999" : initial.str();
+  r.value(path, jsonOf(path, text), "default");
+  return r.set(path, "betas", text);
+}
+
+/// A number that the file gives, or whose default is not the plan option's.
+static bool resolveNumber(Resolver &r, StringRef name, StringRef option, StringRef initial,
+                          StringRef usual) {
+  std::string path = paramPath(name), text;
+  if (!r.has(path) && (initial.empty() || initial == usual) && !r.commandLine(option))
+    return true;
+  return r.settle(path, option, initial.empty() ? usual : initial, text);
+}
+
+static bool resolveLamb(Resolver &r) {
+  constexpr StringLiteral most = "optimizer.params.max_coeff", least = "optimizer.params.min_coeff";
+  if (!r.has(most) && !r.has(least))
+    return true;
+  StringRef path = r.has(most) ? most : least;
+  if (r.real(least) > r.real(most))
+    return r.fail(path, "min_coeff " + numberText(r.real(least)) + " is above max_coeff " +
+                            numberText(r.real(most)));
+  return r.set(path, "lamb-bounds", numberText(r.real(least)) + "," + numberText(r.real(most)));
+}
+
+static bool resolveRate(Resolver &r, StringRef initial) {
+  std::string text;
+  if (!r.settle("optimizer.params.lr", "lr", initial, text))
+    return false;
+  StringRef(text).getAsDouble(r.rate);
+  return true;
+}
+
+/// A switch that becomes a plan option where it is `sets`.
+static bool resolveSwitch(Resolver &r, StringRef path, StringRef option, bool sets) {
+  if (r.flag(path) == sets)
+    return r.set(path, option, "true");
+  if (!r.commandLine(option))
+    return true;
+  if (r.isGiven(path))
+    return r.fail(path, r.name(path) + " is " + (sets ? "false" : "true") +
+                            ", but the command line says --" + option + "; leave one of them out");
+  r.value(path, sets ? "true" : "false", ("command line, --" + option).str());
+  return true;
+}
+
+bool partita::config::resolveOptimizer(Resolver &r) {
+  if (const std::string *rate = r.commandLine("lr"))
+    StringRef(*rate).getAsDouble(r.rate);
+  if (!r.has("optimizer"))
+    return true;
+  if (!r.has(kType))
+    return r.document.error(r.given["optimizer"].at,
+                            r.name("optimizer") + " has no \"type\", such as \"AdamW\""),
+           false;
+  const Type *type = findType(r.word(kType)); // the keys' check has looked
+  if (!type)
+    return r.fail(kType, optimizerProblem(r.word(kType)));
+  SmallVector<StringRef> known;
+  type->params.split(known, '|');
+  if (!checkParams(r, known))
+    return false;
+  bool isPlainAdam = type->name == "adam" && !r.flag("optimizer.params.adam_w_mode");
+  if (!r.set(kType, "optimizer", isPlainAdam ? "adam" : type->option) ||
+      !resolveRate(r, type->rate))
+    return false;
+  if (type->name == "adamw" && !r.flag("optimizer.params.adam_w_mode"))
+    r.idle("optimizer.params.adam_w_mode", "of Adam alone: AdamW is AdamW");
+  if (is_contained(known, "betas") && !resolveBetas(r, type->betas))
+    return false;
+  if (is_contained(known, "eps") && !resolveNumber(r, "eps", "eps", type->eps, "1e-08"))
+    return false;
+  if (!resolveNumber(r, "weight_decay", "weight-decay", "", "0") ||
+      (is_contained(known, "momentum") && !resolveNumber(r, "momentum", "momentum", "", "0")))
+    return false;
+  constexpr StringLiteral corrects = "optimizer.params.bias_correction",
+                          nesterov = "optimizer.params.nesterov";
+  if (is_contained(known, corrects.rsplit('.').second) &&
+      !resolveSwitch(r, corrects, "no-bias-correction", false))
+    return false;
+  if (is_contained(known, nesterov.rsplit('.').second) &&
+      !resolveSwitch(r, nesterov, "nesterov", true))
+    return false;
+  return type->name != "lamb" || resolveLamb(r);
+}

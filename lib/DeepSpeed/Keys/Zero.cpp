@@ -1,0 +1,235 @@
+//===- Zero.cpp - ZeRO's stages and buckets ---------------------------------------------------===//
+//
+// DeepSpeed's buckets and thresholds are elements; the plan's buckets are bytes.
+//
+//===----------------------------------------------------------------------------------------===//
+
+#include "lib/DeepSpeed/Resolver.h"
+#include <cmath>
+
+using namespace llvm;
+using namespace partita::config;
+
+#define ZERO "zero_optimization."
+
+static constexpr StringLiteral kStage = ZERO "stage", kReduce = ZERO "reduce_bucket_size",
+                               kPrefetch = ZERO "stage3_prefetch_bucket_size",
+                               kPersistence = ZERO "stage3_param_persistence_threshold",
+                               kShard = ZERO "mics_shard_size";
+
+static constexpr Key kRows[] = {
+    {"zero_optimization", block, "{}", Obeyed,
+     "what data-parallel ranks keep pieces of; true is stage 1, as in DeepSpeed's first versions"},
+    {kStage, integer(0, 3), "0", Obeyed, "--zero-stage", "--zero-stage, else 0"},
+    {kReduce, number(1), "5e8", Obeyed,
+     "--bucket-bytes, times the size of a gradient's element; absent, an eighth of the gradients",
+     "--bucket-bytes, else the square of the model's hidden size"},
+    {kPrefetch, number(0), "5e7", Obeyed,
+     "--prefetch-bytes at stage 3, times the size of a parameter's element (the documentation's "
+     "default is 5e8, the code's 5e7); absent, one bucket ahead",
+     "--prefetch-bytes, else 0.9 x the square of the hidden size"},
+    {kPersistence, number(0), "1e5", Obeyed,
+     "--persistence-threshold at stage 3 (the documentation says 1e6 and 1e5, the code 1e5); "
+     "absent, "
+     "every parameter is split",
+     "--persistence-threshold, else 10 x the hidden size"},
+    {kShard, integer(-1), "-1", Obeyed,
+     "MiCS: ranks that share the model's state; held against the mesh's axis fsdp, which is that "
+     "(--mesh dp=REPLICAS,fsdp=SIZE)"},
+    {ZERO "allgather_partitions", boolean, "true", NoEffect,
+     "parameters are gathered, never broadcast one by one"},
+    {ZERO "allgather_bucket_size", number(1), "5e8", NoEffect,
+     "parameters are gathered in buckets of the size that gradients are reduced in"},
+    {ZERO "overlap_comm", boolean, "null", NoEffect,
+     "collectives run beside the computation wherever the program allows it; the sums are the "
+     "same"},
+    {ZERO "reduce_scatter", boolean, "true", NoEffect,
+     "gradients are reduced to their owners wherever these need no more; the sums are the same"},
+    {ZERO "contiguous_gradients", boolean, "true", NoEffect,
+     "every buffer has its place in one arena, planned at compile time; nothing fragments"},
+    {ZERO "use_multi_rank_bucket_allreduce", boolean, "true", NoEffect,
+     "a bucket is reduced by one collective whoever owns its pieces"},
+    {ZERO "load_from_fp32_weights", boolean, "true", NoEffect,
+     "a checkpoint's float32 masters are what is read, whatever type its parameters have"},
+    {ZERO "elastic_checkpoint", boolean, "false", NoEffect,
+     "checkpoints hold whole tensors by name, which any plan reads"},
+    {ZERO "sub_group_size", number(1), "1e9", NoEffect,
+     "updates are made parameter by parameter; there is no larger group to cut (the "
+     "documentation's "
+     "default is 1e12, the code's 1e9)"},
+    {ZERO "stage3_max_live_parameters", number(0), "1e9", NoEffect,
+     "when a parameter is gathered and dropped is planned at compile time; --prefetch-bytes bounds "
+     "what is gathered ahead"},
+    {ZERO "stage3_max_reuse_distance", number(0), "1e9", NoEffect,
+     "when a parameter is gathered and dropped is planned at compile time; --keep-gathered names "
+     "those that stay"},
+    {ZERO "stage3_model_persistence_threshold", number(0), "9223372036854775807", NoEffect,
+     "there is no cap on what the threshold keeps whole; --memory-limit holds the sum against the "
+     "memory"},
+    {ZERO "stage3_gather_16bit_weights_on_model_save", boolean, "false", NoEffect,
+     "checkpoints and exports hold whole tensors at every stage"},
+    {ZERO "stage3_module_granularity_threshold", number(0), "0", NoEffect,
+     "gathers are planned by use, not by module"},
+    {ZERO "stage3_use_all_reduce_for_fetch_params", boolean, "false", NoEffect,
+     "parameters are gathered by all-gathers, with the same result"},
+    {ZERO "stage3_allgather_sequential", boolean, "false", NoEffect,
+     "the order of all collectives is settled at compile time, the same on every rank"},
+    {ZERO "leaf_module", anything, "{}", NoEffect,
+     "all ranks issue all collectives in one order; no module can make them wait for each other"},
+    {ZERO "ignore_unused_parameters", boolean, "true", NoEffect,
+     "a parameter without a gradient is known at compile time"},
+    {ZERO "legacy_stage1", boolean, "false", Refused,
+     "DeepSpeed has removed it too; use \"stage\": 1"},
+    {ZERO "round_robin_gradients", boolean, "false", NoEffect,
+     "every rank copies the pieces that it owns, which are equally large"},
+    {ZERO "zero_hpz_partition_size", integer(1), "1", Refused,
+     "there is no second, smaller group of pieces (ZeRO++); --mesh dp=NODES,fsdp=RANKS keeps all "
+     "pieces within groups"},
+    {ZERO "zero_quantized_weights", boolean, "false", Refused,
+     "weights are gathered in their own type (no ZeRO++)"},
+    {ZERO "zero_quantized_nontrainable_weights", boolean, "false", Refused,
+     "weights are gathered in their own type (no ZeRO++)"},
+    {ZERO "zero_quantized_gradients", boolean, "false", Refused,
+     "gradients are not quantized on the wire (no ZeRO++); communication_data_type halves them"},
+    {ZERO "zeropp_loco_param", block, "null", Refused, "gradients are not quantized (no ZeRO++)"},
+    {ZERO "zeropp_loco_param.err_beta", number(0, 1), "0.8", Part, "of zeropp_loco_param"},
+    {ZERO "zeropp_loco_param.reset_T", integer(1), "1024", Part, "of zeropp_loco_param"},
+    {ZERO "mics_hierarchical_params_gather", boolean, "false", NoEffect,
+     "how a gather runs within a group is the communication library's to say"},
+    {ZERO "memory_efficient_linear", boolean, "true", NoEffect,
+     "what the backward pass keeps is planned at compile time"},
+    {ZERO "pipeline_loading_checkpoint", boolean, "false", NoEffect,
+     "every rank reads its own pieces of a checkpoint"},
+    {ZERO "override_module_apply", boolean, "true", NoEffect,
+     "no module of Python's is there to override"},
+    {ZERO "log_trace_cache_warnings", boolean, "false", NoEffect,
+     "gathers are planned, not traced; nothing can miss"},
+    {ZERO "enable_sanity_checks", boolean, "false", NoEffect,
+     "partita verify compares the partitioned program with the whole one"},
+    {ZERO "save_muon_momentum_buffer_in_memory", boolean, "false", Refused,
+     "of Muon, which is not there"},
+    {ZERO "zenflow", block, "null", Refused,
+     "ZenFlow updates parameters late, by importance; \"offload_optimizer\" updates all on the "
+     "host"},
+    {ZERO "cpu_offload", boolean, "false", Obeyed,
+     "an older key for offload_optimizer's \"device\": \"cpu\""},
+    {ZERO "cpu_offload_params", boolean, "false", Obeyed,
+     "an older key for offload_param's \"device\": \"cpu\""},
+    {ZERO "cpu_offload_param", boolean, "false", Obeyed,
+     "an older key for offload_param's \"device\": \"cpu\""},
+    {ZERO "cpu_offload_use_pin_memory", boolean, "false", NoEffect,
+     "what is copied to and from the host is pinned"},
+};
+
+Section partita::config::zeroKeys() { return {"ZeRO", kRows}; }
+
+/// The stage as a plan option. On one data-parallel rank DeepSpeed runs any stage, and nothing is
+/// split.
+static bool setStage(Resolver &r, StringRef path) {
+  if (r.stage > 0 && r.dataParallel() == 1 && !r.commandLine("zero-stage")) {
+    r.idle(path, "one data-parallel rank keeps all");
+    return true;
+  }
+  return r.set(path, "zero-stage", std::to_string(r.stage));
+}
+
+static bool resolveStage(Resolver &r) {
+  const Given *whole = r.find("zero_optimization");
+  if (whole && whole->value->kind == Value::Boolean) {
+    r.stage = whole->value->boolean;
+    return !r.stage || setStage(r, "zero_optimization");
+  }
+  const std::string *said = r.commandLine("zero-stage");
+  const std::string *strategy = r.commandLine("fsdp-strategy");
+  if (r.has(kStage) && !r.isAuto(kStage)) {
+    r.stage = r.whole(kStage);
+    bool isWhole = strategy && (*strategy == "full-shard" || *strategy == "shard-grad-op");
+    if (isWhole && !said && r.stage != 3)
+      return r.fail(kStage, r.name(kStage) + " is " + Twine(r.stage) +
+                                ", but the command line says --fsdp-strategy " + *strategy +
+                                ", which is stage 3; leave one of them out");
+    return setStage(r, kStage);
+  }
+  if (said)
+    StringRef(*said).getAsInteger(10, r.stage);
+  if (r.isAuto(kStage))
+    r.value(kStage, std::to_string(r.stage), said ? "command line, --zero-stage" : "default");
+  return true;
+}
+
+/// What "auto" makes of the model's hidden size: factor x hidden^power elements.
+static std::optional<double> byHidden(const Resolver &r, double factor, int power) {
+  if (!r.facts.model || !r.facts.model->hidden)
+    return std::nullopt;
+  double hidden = *r.facts.model->hidden;
+  return std::floor(factor * (power == 2 ? hidden * hidden : hidden));
+}
+
+/// A number of elements as a plan option in units of `unit` bytes (1: elements).
+static bool resolveElements(Resolver &r, StringRef path, StringRef option, int64_t unit,
+                            double factor, int power) {
+  if (!r.isAuto(path)) {
+    double elements = std::min(r.real(path), 1e15);
+    return r.set(path, option, std::to_string(int64_t(elements) * unit));
+  }
+  if (const std::string *other = r.commandLine(option)) {
+    int64_t amount = 0;
+    StringRef(*other).getAsInteger(10, amount);
+    r.value(path, std::to_string(amount / unit), ("command line, --" + option).str());
+    return true;
+  }
+  std::optional<double> elements = byHidden(r, factor, power);
+  if (!elements) {
+    r.lacks(path, ("the model, whose hidden size gives it, or --" + option + " N").str());
+    return true;
+  }
+  r.value(path, numberText(*elements),
+          "model, hidden size " + std::to_string(*r.facts.model->hidden));
+  return r.set(path, option, std::to_string(int64_t(*elements) * unit));
+}
+
+static bool resolveBuckets(Resolver &r) {
+  if (r.has(kReduce) && r.world() == 1)
+    r.idle(kReduce, "one rank reduces nothing");
+  else if (r.has(kReduce) && !resolveElements(r, kReduce, "bucket-bytes", r.elementBytes(), 1, 2))
+    return false;
+  for (StringRef path : {StringRef(kPrefetch), StringRef(kPersistence)}) {
+    if (!r.has(path))
+      continue;
+    bool isPrefetch = path == kPrefetch;
+    bool isSplit = r.stage == 3 && r.dataParallel() > 1;
+    if (!isSplit && !r.offloadsParameters)
+      r.idle(path, r.stage == 3 ? "one data-parallel rank keeps all"
+                                : "parameters are split at stage 3 alone");
+    else if (!resolveElements(r, path, isPrefetch ? "prefetch-bytes" : "persistence-threshold",
+                              isPrefetch ? r.elementBytes() : 1, isPrefetch ? 0.9 : 10,
+                              isPrefetch ? 2 : 1))
+      return false;
+  }
+  return true;
+}
+
+static bool checkShardSize(Resolver &r) {
+  int64_t size = r.whole(kShard), fsdp = r.size("fsdp");
+  if (!r.has(kShard) || size == -1 || size == fsdp)
+    return true;
+  int64_t ranks = r.dataParallel();
+  std::string mesh = size > 0 && ranks % size == 0
+                         ? "--mesh dp=" + std::to_string(ranks / size) +
+                               ",fsdp=" + std::to_string(size) + " is that"
+                         : "it must divide the data-parallel ranks, " + std::to_string(ranks);
+  return r.fail(kShard, r.name(kShard) + " is " + Twine(size) + ", but the mesh's axis fsdp has " +
+                            Twine(fsdp) + " ranks; " + mesh);
+}
+
+bool partita::config::resolveZero(Resolver &r) {
+  if (!resolveStage(r))
+    return false;
+  if (r.flag("sparse_gradients") && r.stage > 0)
+    return r.fail("sparse_gradients",
+                  "sparse gradients do not go with ZeRO (stage " + Twine(r.stage) +
+                      "): reduced to their owners, they are pieces; leave sparse_gradients out");
+  if (r.word("gradient_allreduce_op") != "mean") // refused by its row
+    return false;
+  return checkShardSize(r) && resolveOffload(r) && resolveBuckets(r);
+}

@@ -1,0 +1,15 @@
+//===- Reader.h - the grammar of configurations -------------------------------------*- C++ -*-===//
+
+#ifndef PARTITA_LIB_CONFIG_READER_H
+#define PARTITA_LIB_CONFIG_READER_H
+
+#include "partita/DeepSpeed/Document.h"
+
+namespace partita::config {
+
+/// Reads `text`, a part of the document's file, into `value`, a block. False after one message.
+bool readDocument(const Document &document, llvm::StringRef text, Value &value);
+
+} // namespace partita::config
+
+#endif // PARTITA_LIB_CONFIG_READER_H

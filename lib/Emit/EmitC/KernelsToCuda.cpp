@@ -1,0 +1,327 @@
+//===- KernelsToCuda.cpp - kernels as the arithmetic of one element ---------------------------===//
+//
+// A kernel becomes a struct with the arithmetic of one element, as text of the module, and a
+// function of the kernel's name that runs it over its operands: runtime/cuda/kernels/map.cuh and update.cuh
+// say what around it is the runtime's.
+//
+//===------------------------------------------------------------------------------------------===//
+
+#include "dialects/Interfaces/Floats.h"
+#include "dialects/Rt/Rt.h"
+#include "lib/Emit/EmitC/KernelsToEmitC.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::rt;
+
+namespace {
+
+/// A kernel's function and the lines in front of it.
+class CudaKernel {
+public:
+  explicit CudaKernel(Operation *kernel)
+      : kernel(kernel), b(kernel), name(SymbolTable::getSymbolName(kernel).getValue()) {
+    argument(emitc::OpaqueType::get(b.getContext(), "const Stream &"), "stream");
+  }
+
+  void line(const Twine &text) {
+    emitc::VerbatimOp::create(b, kernel->getLoc(), b.getStringAttr(text));
+  }
+  void argument(Type type, StringRef called) {
+    types.push_back(type);
+    names.push_back(called.str());
+  }
+  /// The function: one statement, in which words that are arguments become them.
+  void finish(StringRef statement) {
+    Block &body = makeKernelFunction(b, kernel, types, names).getBody().front();
+    addKernelLine(b, kernel->getLoc(), statement, names, body);
+    emitc::ReturnOp::create(b, kernel->getLoc(), Value());
+    kernel->erase();
+  }
+
+  Operation *kernel;
+  OpBuilder b;
+  StringRef name;
+
+private:
+  SmallVector<Type> types;
+  SmallVector<std::string> names;
+};
+
+} // namespace
+
+/// What an element is computed with.
+static StringRef laneName(Type element) {
+  return isa<FloatType>(element) && !element.isF64() ? "float" : cppName(element);
+}
+
+/// The expression with each `$name`, and of 16-bit floats `float($name)`, as `name`: these are
+/// floats already.
+static std::string elementText(StringRef text, const llvm::StringSet<> &shortFloats) {
+  constexpr StringLiteral widen = "float(";
+  std::string result;
+  while (true) {
+    auto [before, after] = text.split('$');
+    result += before;
+    if (before.size() == text.size())
+      return result;
+    StringRef name =
+        after.take_while([](char c) { return isalnum(static_cast<unsigned char>(c)) || c == '_'; });
+    text = after.drop_front(name.size());
+    if (shortFloats.contains(name) && before.ends_with(widen) && text.consume_front(")"))
+      result.resize(result.size() - widen.size());
+    result += name;
+  }
+}
+
+//===------------------------------------------------------------------------------------------===//
+// Elementwise kernels
+//===------------------------------------------------------------------------------------------===//
+
+static void convert(KernelOp kernel) {
+  CudaKernel made(kernel);
+  struct Operand {
+    std::string name;
+    Type element;
+    bool written;
+  };
+  SmallVector<Operand> operands;
+  auto add = [&](ArrayAttr names, ArrayAttr types, bool written) {
+    for (auto [name, type] : llvm::zip(names, types))
+      operands.push_back(
+          {cast<StringAttr>(name).getValue().str(), cast<TypeAttr>(type).getValue(), written});
+  };
+  add(kernel.getOutputs(), kernel.getOutputTypes(), true);
+  add(kernel.getInputs(), kernel.getInputTypes(), false);
+  llvm::StringSet<> shortFloats;
+  for (const Operand &operand : operands)
+    if (isShortFloat(operand.element))
+      shortFloats.insert(operand.name);
+
+  std::string parameters;
+  for (const Operand &operand : operands)
+    parameters += (parameters.empty() ? "" : ", ") + laneName(operand.element).str() +
+                  (operand.written ? " &" : " ") + operand.name;
+  made.line("struct " + made.name + "_element {");
+  made.line("  __device__ void operator()(" + parameters + ") const {");
+  for (StringRef local : kernel.getLocals().getAsValueRange<StringAttr>())
+    made.line("    " + elementText(local, shortFloats));
+  for (auto [output, expression] : llvm::zip(kernel.getOutputs().getAsValueRange<StringAttr>(),
+                                             kernel.getExpressions().getAsValueRange<StringAttr>()))
+    made.line("    " + output + " = " + elementText(expression, shortFloats) + ";");
+  made.line("  }");
+  made.line("};");
+
+  static constexpr const char *counters[] = {"i", "j", "k", "l", "m", "n", "o", "p"};
+  for (const Operand &operand : operands)
+    made.argument(cppPointer(operand.element, !operand.written), operand.name);
+  std::string sizes, call;
+  int64_t loops = kernel.getLoops();
+  for (int64_t loop = 0; loop < loops; ++loop) {
+    std::string size = std::string("n") + counters[loop % 8];
+    made.argument(made.b.getI64Type(), size);
+    sizes += (loop ? ", " : "") + size;
+  }
+  for (auto [i, operand] : llvm::enumerate(operands)) {
+    std::string strides;
+    for (int64_t loop = 0; loop + 1 < loops; ++loop) {
+      std::string stride = operand.name + "_" + counters[loop % 8];
+      made.argument(made.b.getI64Type(), stride);
+      strides += (loop ? ", " : "") + stride;
+    }
+    call += std::string(", ") + (kernel.getSteps()[i] ? "each(" : "same(") + operand.name +
+            (strides.empty() ? "" : ", {" + strides + "}") + ")";
+  }
+  made.finish("mapElements(stream, {" + sizes + "}, " + made.name.str() + "_element()" + call +
+              ");");
+}
+
+//===------------------------------------------------------------------------------------------===//
+// Updates
+//===------------------------------------------------------------------------------------------===//
+
+namespace {
+
+/// The struct of an update and its function.
+class CudaUpdate {
+public:
+  explicit CudaUpdate(UpdateKernelOp kernel)
+      : kernel(kernel), made(kernel), squares(kernel.getSquaresAttr()) {
+    for (auto [name, type] : llvm::zip(kernel.getValues(), kernel.getTypes()))
+      values.push_back({cast<StringAttr>(name).getValue(), cast<TypeAttr>(type).getValue()});
+    llvm::append_range(scalars, kernel.getScalars().getAsValueRange<StringAttr>());
+    applies = llvm::is_contained(scalars, "apply");
+    byChance = llvm::is_contained(scalars, "rounding_key");
+    rounds = llvm::any_of(values, [](auto &value) { return value.first == "rounded"; });
+  }
+
+  void convert() {
+    made.line("struct " + made.name + "_step {");
+    printScalars();
+    made.line("");
+    made.line("  struct Element {");
+    printFields();
+    made.line("    __device__ void operator()(" + parameters() + ") const {");
+    printElement();
+    made.line("    }");
+    made.line("  };");
+    made.line("");
+    made.line("  __device__ Element prepare() const {");
+    printPreparation();
+    made.line("  }");
+    made.line("};");
+    printFunction();
+  }
+
+private:
+  void printScalars() {
+    std::string list;
+    for (StringRef scalar : scalars)
+      list += (list.empty() ? "" : ", ") + scalar.str() + "_at";
+    made.line("  Scalar " + list + ";");
+  }
+
+  void printFields() {
+    std::string floats;
+    for (StringRef name : kernel.getFactors().getAsValueRange<StringAttr>())
+      floats += (floats.empty() ? "" : ", ") + name.str() + "_f";
+    if (!floats.empty())
+      made.line("    float " + floats + ";");
+    if (byChance)
+      made.line("    uint64_t key;");
+    if (applies)
+      made.line(byChance ? "    bool applies, nearest;" : "    bool applies;");
+  }
+
+  /// Does what is prepared speak of it?
+  bool isPrepared(StringRef scalar) const {
+    if (scalar == "apply" || scalar.starts_with("rounding_") ||
+        llvm::is_contained(kernel.getFactors().getAsValueRange<StringAttr>(), scalar))
+      return true;
+    auto isWord = [](char c) { return isalnum(static_cast<unsigned char>(c)) || c == '_'; };
+    for (StringRef text : kernel.getPrepared().getAsValueRange<StringAttr>())
+      for (size_t at = text.find(scalar); at != StringRef::npos; at = text.find(scalar, at + 1)) {
+        size_t end = at + scalar.size();
+        if ((at == 0 || !isWord(text[at - 1])) && (end == text.size() || !isWord(text[end])))
+          return true;
+      }
+    return false;
+  }
+
+  /// An element of an array is a float: what is stored in 16 bits is rounded when it is stored.
+  std::string parameters() const {
+    std::string text = byChance ? "int64_t i" : "int64_t";
+    if (squares)
+      text += ", double (&sums)[" + std::to_string(squares.size()) + "]";
+    for (auto [i, value] : llvm::enumerate(values))
+      text += (squares || i + 1 == values.size() ? ", float " : ", float &") + value.first.str();
+    return text;
+  }
+
+  /// The loop's statements, of arrays' elements `p[i]` as `p`.
+  static std::string statementText(StringRef text) {
+    std::string result = text.str();
+    for (size_t at; (at = result.find("[i]")) != std::string::npos;)
+      result.erase(at, 3);
+    return result;
+  }
+
+  void printElement() {
+    std::string chance = "float(roundStochastically(p, uint16_t(mix64(key + uint64_t(i)) >> 48)))";
+    if (applies && !rounds)
+      made.line("      if (!applies) return;");
+    else if (applies) {
+      made.line("      if (!applies) {");
+      made.line("        rounded = " + (byChance ? "nearest ? p : " + chance : "p") + ";");
+      made.line("        return;");
+      made.line("      }");
+    }
+    for (StringRef text : kernel.getStatements().getAsValueRange<StringAttr>())
+      made.line("      " + statementText(text));
+    if (squares)
+      for (auto [i, element] : llvm::enumerate(squares.getAsValueRange<StringAttr>()))
+        made.line("      sums[" + Twine(i) + "] += double(" + element + ") * double(" + element +
+                  ");");
+  }
+
+  /// A power is one of a step's number: update.cuh has a short way to it.
+  static std::string preparedText(StringRef text) {
+    std::string result = text.str();
+    for (size_t at = 0; (at = result.find("pow(", at)) != std::string::npos; at += 6)
+      result.replace(at, 4, "power(");
+    return result;
+  }
+
+  void printPreparation() {
+    for (StringRef scalar : scalars)
+      if (isPrepared(scalar))
+        made.line("    const double " + scalar + " = " + scalar + "_at.read();");
+    for (StringRef text : kernel.getPrepared().getAsValueRange<StringAttr>())
+      made.line("    " + preparedText(text));
+    std::string result;
+    auto add = [&](const Twine &text) { result += (result.empty() ? "" : ", ") + text.str(); };
+    for (StringRef name : kernel.getFactors().getAsValueRange<StringAttr>())
+      add("float(" + name + ")");
+    if (byChance)
+      add("uint64_t(rounding_key) + uint64_t(rounding_first)");
+    if (applies)
+      add("apply != 0");
+    if (applies && byChance)
+      add("rounding_key < 0");
+    made.line("    return {" + result + "};");
+  }
+
+  void printFunction() {
+    if (squares)
+      made.argument(cppPointer(made.b.getF64Type()), "sums");
+    std::string operands, list;
+    for (auto [i, value] : llvm::enumerate(values)) {
+      bool isRead = squares || i + 1 == values.size();
+      made.argument(cppPointer(value.second, isRead), value.first);
+      operands += std::string(isRead || value.first == "rounded" ? ", each(" : ", updated(") +
+                  value.first.str() + ")";
+    }
+    made.argument(made.b.getI64Type(), "n");
+    for (StringRef scalar : scalars) {
+      made.argument(emitc::OpaqueType::get(made.b.getContext(), "Scalar"), scalar);
+      list += (list.empty() ? "" : ", ") + scalar.str();
+    }
+    std::string step = made.name.str() + "_step{" + list + "}";
+    made.finish(squares ? "sumSquares<" + std::to_string(squares.size()) + ">(stream, sums, n, " +
+                              step + operands + ");"
+                        : "updateElements(stream, n, " + step + operands + ");");
+  }
+
+  mutable UpdateKernelOp kernel;
+  CudaKernel made;
+  ArrayAttr squares;
+  SmallVector<std::pair<StringRef, Type>> values;
+  SmallVector<StringRef> scalars;
+  bool applies, byChance, rounds;
+};
+
+} // namespace
+
+/// Of an update that the host makes the kernel is a loop, too.
+static void addHostKernels(ModuleOp module) {
+  llvm::StringSet<> onHost, onDevice;
+  module.walk(
+      [&](UpdateOp update) { (update.getTile() ? onHost : onDevice).insert(update.getKernel()); });
+  for (auto kernel : llvm::make_early_inc_range(module.getOps<UpdateKernelOp>()))
+    if (StringRef name = kernel.getSymName(); onHost.contains(name)) {
+      UpdateKernelOp loop = kernel;
+      if (onDevice.contains(name))
+        loop = cast<UpdateKernelOp>(OpBuilder(kernel).clone(*kernel));
+      loop.setSymName((name + "_on_host").str());
+      convertKernel(loop);
+    }
+}
+
+void rt::convertKernelsToCuda(ModuleOp module) {
+  addHostKernels(module);
+  for (auto kernel : llvm::make_early_inc_range(module.getOps<KernelOp>()))
+    convert(kernel);
+  for (auto kernel : llvm::make_early_inc_range(module.getOps<UpdateKernelOp>()))
+    CudaUpdate(kernel).convert();
+}

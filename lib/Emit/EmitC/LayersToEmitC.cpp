@@ -1,0 +1,175 @@
+//===- LayersToEmitC.cpp - layers as functions, their tables as structures --------------------===//
+
+#include "lib/Emit/EmitC/RtToEmitC.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::rt;
+
+/// "HForward"
+static std::string camelCase(StringRef function) {
+  std::string type;
+  bool up = true;
+  for (char c : function) {
+    if (c != '_')
+      type += up ? llvm::toUpper(c) : c;
+    up = c == '_';
+  }
+  return type;
+}
+
+/// The type of a row of the table that the function `h_forward` takes: "HForwardRow".
+static std::string tableType(StringRef function) { return camelCase(function) + "Row"; }
+/// The table: "kHForward".
+static std::string tableName(StringRef function) { return "k" + camelCase(function); }
+
+static bool isText(Attribute column) { return isa<ArrayAttr>(column); }
+
+/// Numbers stand in front of text, in the type as in its rows.
+template <typename F> static void forEachColumn(LayerOp layer, F visit) {
+  for (bool ofText : {false, true})
+    for (auto [name, column] :
+         llvm::zip(layer.getColumns().getAsRange<StringAttr>(), layer.getValues()))
+      if (isText(column) == ofText)
+        visit(name.getValue(), column);
+}
+
+/// "  {64, 128, "wte"},"
+static std::string rowText(LayerOp layer, size_t row) {
+  std::string text;
+  forEachColumn(layer, [&](StringRef, Attribute column) {
+    text += text.empty() ? "  {" : ", ";
+    text += isText(column)
+                ? stringLiteral(cast<StringAttr>(cast<ArrayAttr>(column)[row]).getValue())
+                : std::to_string(cast<DenseI64ArrayAttr>(column)[row]);
+  });
+  return text + "},";
+}
+
+/// "  int64_t ln_1, ln_1_mean;" and "  const char *why;", what there is of them.
+static SmallVector<std::string> memberLines(LayerOp layer) {
+  std::string numbers, texts;
+  forEachColumn(layer, [&](StringRef name, Attribute column) {
+    std::string &line = isText(column) ? texts : numbers;
+    line += !line.empty() ? ", " : isText(column) ? "  const char " : "  int64_t ";
+    line += (isText(column) ? "*" : "") + name.str();
+  });
+  SmallVector<std::string> lines;
+  for (std::string &line : {std::ref(numbers), std::ref(texts)})
+    if (!line.empty())
+      lines.push_back(line + ";");
+  return lines;
+}
+
+static std::string rangeText(LayerOp layer, uint64_t first, uint64_t last) {
+  auto label = [&](uint64_t row) {
+    return commentText(cast<StringAttr>(layer.getLabels()[row]).getValue());
+  };
+  return first == last ? label(first) : label(first) + " to " + label(last);
+}
+
+static bool hasLabels(LayerOp layer) {
+  return llvm::none_of(layer.getLabels().getAsValueRange<StringAttr>(),
+                       [](StringRef label) { return label.empty(); });
+}
+
+/// "h.0 to h.3": the layers that a call is for; "" where they have no names.
+static std::string labelText(rt::CallOp call, LayerOp layer) {
+  uint64_t first = call.getRow();
+  return hasLabels(layer) ? rangeText(layer, first, first + call.getTimes() - 1) : "";
+}
+
+/// Writes type and table as text in front of the insertion point; false where the layers differ in
+/// nothing and there is none.
+static bool printTable(OpBuilder &b, LayerOp layer) {
+  auto line = [&](const Twine &text) {
+    auto made = emitc::VerbatimOp::create(b, layer.getLoc(), b.getStringAttr(text), ValueRange());
+    made->setAttr(RtDialect::kLayer, b.getUnitAttr());
+    return made;
+  };
+  auto labels = llvm::to_vector(layer.getLabels().getAsValueRange<StringAttr>());
+  std::string type = tableType(layer.getSymName());
+  if (hasLabels(layer))
+    line("// " + rangeText(layer, 0, labels.size() - 1) +
+         ": what they differ in, places in bytes.");
+  if (layer.getColumns().empty())
+    return false;
+  line("struct " + type + " {");
+  for (const std::string &members : memberLines(layer))
+    line(members);
+  line("};");
+  line("static const " + type + " " + tableName(layer.getSymName()) + "[] = {");
+  for (auto [row, label] : llvm::enumerate(labels))
+    line(rowText(layer, row))->setAttr("rt.comment", b.getStringAttr(commentText(label)));
+  line("};");
+  return true;
+}
+
+LogicalResult Converter::convert(LayerOp layer) {
+  b.setInsertionPoint(layer);
+  variables.clear();
+  SmallVector<Type> types = {opaque("Rank &")};
+  SmallVector<StringRef> names = {"rank"};
+  if (printTable(b, layer)) {
+    types.push_back(opaque("const " + tableType(layer.getSymName()) + " &"));
+    names.push_back("at");
+  }
+  size_t first = types.size();
+  ArrayRef<Type> given = bufferTypes[layer.getSymNameAttr()];
+  for (BlockArgument buffer : layer.getBody().getArguments()) {
+    types.push_back(given.empty() ? pointerType(buffer) : given[buffer.getArgNumber()]);
+    names.push_back(rawName(buffer.getLoc()));
+  }
+  for (auto [list, type] :
+       {std::pair(layer.getPendings(), "Pending &"), std::pair(layer.getCopies(), "HostCopy &")})
+    for (auto name : list.getAsRange<StringAttr>()) {
+      types.push_back(opaque(type));
+      names.push_back(name);
+      variables.insert(name);
+    }
+  emitc::FuncOp made = begin(layer.getLoc(), layer.getSymName(), types, names);
+  made->setAttr(RtDialect::kLayer, b.getUnitAttr());
+  for (auto [i, buffer] : llvm::enumerate(layer.getBody().getArguments()))
+    values[buffer] = made.getBody().getArgument(static_cast<unsigned>(first + i));
+  if (failed(convertBody(layer.getBody().front())))
+    return failure();
+  layer.erase();
+  return success();
+}
+
+/// h_forward(rank, kHForward[3], buffers..., variables...); of several rows in a loop.
+void Converter::emit(rt::CallOp op) {
+  auto layer = SymbolTable::lookupNearestSymbolFrom<LayerOp>(op, op.getCalleeAttr());
+  bool loops = op.getTimes() > 1;
+  SmallVector<Value> operands;
+  std::string row = loops ? "{}" : std::to_string(op.getRow()), label = labelText(op, layer);
+  if (loops || !isa_and_nonnull<rt::CallOp>(op->getPrevNode()))
+    verbatim(op.getLoc(), "");
+  OpBuilder::InsertionGuard guard(b);
+  if (loops) {
+    if (!label.empty())
+      verbatim(op.getLoc(), "// " + escaped(label));
+    emitc::ForOp loop = count("layer", op.getRow(), op.getRow() + op.getTimes());
+    loop->setAttr(RtDialect::kLayer, b.getUnitAttr());
+    b.setInsertionPointToStart(loop.getBody());
+    operands.push_back(loop.getInductionVar());
+  }
+  std::string line = op.getCallee().str() + "(rank";
+  if (!layer.getColumns().empty())
+    line += ", " + tableName(op.getCallee()) + "[" + row + "]";
+  else
+    operands.clear();
+  SmallVector<Value> buffers = mapped(op.getBuffers());
+  for (Value buffer : buffers) {
+    line += ", {}";
+    operands.push_back(buffer);
+  }
+  bufferTypes[op.getCalleeAttr().getAttr()] = llvm::to_vector(ValueRange(buffers).getTypes());
+  for (ArrayAttr names : {op.getPendings(), op.getCopies()})
+    for (auto name : names.getAsRange<StringAttr>())
+      line += ", " + name.getValue().str();
+  auto call = emitc::VerbatimOp::create(b, op.getLoc(), b.getStringAttr(line + ");"), operands);
+  if (!loops && !label.empty())
+    call->setAttr("rt.comment", b.getStringAttr(label));
+}

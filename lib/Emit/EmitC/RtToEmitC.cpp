@@ -1,0 +1,284 @@
+//===- RtToEmitC.cpp - rt-to-emitc ------------------------------------------------------------===//
+//
+// For the CPU or for CUDA, as the module says: there kernels get the rank's stream in front, and
+// numbers from memory stay pointers (CallArgument); who is given the rank finds both.
+//
+// One op to one. The rank is every function's argument; a pointer is a call of its accessor; a call
+// with an aggregate among its arguments (`{data, strides...}`) is verbatim text with operands,
+// since EmitC has no such expression. Kernels are functions of plain loops (KernelsToEmitC.cpp),
+// layers functions of a row of their table (LayersToEmitC.cpp); collectives and copies are in
+// CollectivesToEmitC.cpp.
+//
+//===------------------------------------------------------------------------------------------===//
+
+#include "lib/Emit/EmitC/RtToEmitC.h"
+#include "lib/Emit/EmitC/KernelsToEmitC.h"
+#include "partita/Emit/Passes.h"
+
+namespace partita {
+#define GEN_PASS_DEF_RTTOEMITC
+#include "partita/Emit/Passes.h.inc"
+} // namespace partita
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::rt;
+
+static std::string shapeComment(ArrayRef<int64_t> shape) {
+  std::string text = "[";
+  llvm::raw_string_ostream stream(text);
+  llvm::interleaveComma(shape, stream);
+  return text + "]";
+}
+
+LogicalResult Converter::convert(func::FuncOp function) {
+  b.setInsertionPoint(function);
+  variables.clear();
+  begin(function.getLoc(), function.getName(), {opaque("Rank &")}, {"rank"});
+  if (failed(convertBody(function.getBody().front())))
+    return failure();
+  function.erase();
+  return success();
+}
+
+emitc::FuncOp Converter::begin(Location loc, StringRef name, ArrayRef<Type> types,
+                               ArrayRef<StringRef> names) {
+  auto made = emitc::FuncOp::create(b, loc, name, b.getFunctionType(types, {}));
+  made.setSpecifiersAttr(b.getStrArrayAttr({"static"}));
+  Block *body = made.addEntryBlock();
+  for (auto [argument, called] : llvm::zip(body->getArguments(), names))
+    argument.setLoc(NameLoc::get(b.getStringAttr(called)));
+  rank = body->getArgument(0);
+  b.setInsertionPointToEnd(body);
+  if (cuda)
+    stream = emitc::LiteralOp::create(b, NameLoc::get(b.getStringAttr("stream")),
+                                      opaque("const Stream &"), "rank.device->stream");
+  return made;
+}
+LogicalResult Converter::convertBody(Block &block) {
+  for (Operation &op : block)
+    if (failed(convertOp(&op)))
+      return failure();
+  if (isa<LayerOp>(block.getParentOp()))
+    emitc::ReturnOp::create(b, block.getParentOp()->getLoc(), Value());
+  if (cuda && stream.use_empty())
+    stream.getDefiningOp()->erase();
+  return success();
+}
+
+LogicalResult Converter::convertOp(Operation *op) {
+  if (auto call = dyn_cast<CallInterface>(op))
+    return convertCall(call), success();
+  return llvm::TypeSwitch<Operation *, LogicalResult>(op)
+      .Case<ArenaOp, PersistentOp, HostOp, PinnedOp, TransferOp, TransferWaitOp, InputOp, ControlOp,
+            TableOp, OffsetOp, AdvanceOp, ForOp, LaunchOp, rt::AllReduceOp, rt::AllReduceMaxOp,
+            AllReduceStartOp, rt::AllGatherOp, rt::ReduceScatterOp, TakePartOp, WaitOp, rt::PollOp,
+            ReportOp, CommentOp, WorkOp, CountLabelsOp, IotaOp, StepNumberOp, rt::FirstIndexOp,
+            rt::RandomKeyOp, rt::FirstElementOp, rt::CallOp, PendingOp>([&](auto typed) {
+        emit(typed);
+        return success();
+      })
+      .Case<EndOp>([](auto) { return success(); })
+      .Case<func::ReturnOp>([&](auto end) {
+        emitc::ReturnOp::create(b, end.getLoc(), Value());
+        return success();
+      })
+      .Default([](Operation *other) {
+        return other->emitOpError() << "is not part of the exit dialect; run lower-to-rt first";
+      });
+}
+
+/// A pointer variable: `callee<T>(arguments)`, with its shape for the reader.
+void Converter::pointer(Operation *op, StringRef callee, ArrayRef<Attribute> arguments,
+                        ValueRange operands, ArrayRef<int64_t> shape, bool readOnly) {
+  Value buffer = op->getResult(0);
+  Type element = cast<BufferType>(buffer.getType()).getElement();
+  ArrayAttr templates =
+      element.isF32() && !readOnly ? nullptr : b.getArrayAttr({text(cppName(element))});
+  auto call = emitc::CallOpaqueOp::create(b, op->getLoc(), TypeRange{pointerType(buffer, readOnly)},
+                                          callee, b.getArrayAttr(arguments), templates, operands);
+  if (!shape.empty())
+    call->setAttr("rt.comment", b.getStringAttr(shapeComment(shape)));
+  values[buffer] = call.getResult(0);
+}
+
+void Converter::convertCall(CallInterface call) {
+  Operation *op = call;
+  SmallVector<CallArgument> arguments = call.getCallArguments();
+  llvm::erase_if(arguments, [](auto &argument) { return argument.text.empty(); });
+  if (cuda)
+    for (CallArgument &argument : arguments)
+      if (!argument.onCuda.empty())
+        argument.text = argument.onCuda;
+  bool onStream = cuda && (arguments.empty() || arguments[0].text != "rank");
+  bool aggregate = llvm::any_of(
+      arguments, [](auto &argument) { return !argument.values.empty() && !argument.isValue(); });
+  if (aggregate) {
+    std::string line = call.getCallee().str() + "(";
+    SmallVector<Value> operands;
+    for (auto [i, argument] : llvm::enumerate(arguments)) {
+      line += (i ? ", " : "") + argument.text;
+      llvm::append_range(operands, mapped(argument.values));
+    }
+    return onStream ? kernelLine(op->getLoc(), line + ");", operands)
+                    : verbatim(op->getLoc(), line + ");", operands);
+  }
+  SmallVector<Attribute> parts;
+  SmallVector<Value> operands;
+  if (onStream) {
+    parts.push_back(b.getIndexAttr(0));
+    operands.push_back(stream);
+  }
+  for (CallArgument &argument : arguments) {
+    if (argument.isValue()) {
+      parts.push_back(b.getIndexAttr(operands.size()));
+      operands.push_back(mapped(argument.values[0]));
+      continue;
+    }
+    for (size_t at; (at = argument.text.find("{{")) != std::string::npos;)
+      argument.text.erase(at, 1);
+    parts.push_back(text(argument.text));
+  }
+  emitc::CallOpaqueOp::create(b, op->getLoc(), TypeRange{}, call.getCallee(), b.getArrayAttr(parts),
+                              ArrayAttr(), operands);
+}
+
+/// A constant array, `static const` within the function; on CUDA in front of it.
+void Converter::emit(TableOp op) {
+  std::string name = "table" + std::to_string(tables++);
+  auto dense = cast<DenseElementsAttr>(op.getValue());
+  Type element = dense.getElementType();
+  SmallVector<std::string> numbers;
+  if (isa<FloatType>(element))
+    for (const APFloat &value : dense.getValues<APFloat>())
+      numbers.push_back(floatLiteral(value.convertToDouble()));
+  else
+    for (const APInt &value : dense.getValues<APInt>())
+      numbers.push_back(element.isInteger(1) ? (value.isZero() ? "false" : "true")
+                                             : std::to_string(value.getSExtValue()));
+  std::string array = cppName(element).str() + " " + name + "[] = {" + (cuda ? "" : "{") +
+                      llvm::join(numbers, ", ") + "};";
+  if (cuda) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(b.getBlock()->getParentOp());
+    while (!isa<ModuleOp>(b.getBlock()->getParentOp()))
+      b.setInsertionPoint(b.getBlock()->getParentOp());
+    verbatim(op.getLoc(), "static __device__ const " + array); // text of the module, as it is
+    name = "deviceTable(" + name + ")";
+  } else {
+    verbatim(op.getLoc(), "static const " + array);
+  }
+  values[op.getBuffer()] =
+      emitc::LiteralOp::create(b, op.getLoc(), pointerType(op.getBuffer(), true), name);
+}
+
+/// A loop over [first, end).
+emitc::ForOp Converter::count(StringRef name, uint64_t first, uint64_t end) {
+  Location loc = b.getUnknownLoc(); // a location's name would be a variable's
+  auto bound = [&](uint64_t value) -> Value {
+    return emitc::LiteralOp::create(b, loc, b.getI64Type(), std::to_string(value));
+  };
+  auto loop = emitc::ForOp::create(b, loc, bound(first), bound(end), bound(1));
+  loop.getInductionVar().setLoc(NameLoc::get(b.getStringAttr(name)));
+  return loop;
+}
+
+void Converter::emit(ForOp op) {
+  emitc::ForOp loop = count("micro", 0, op.getCount());
+  values[op.getBody().getArgument(0)] = loop.getInductionVar();
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  for (Operation &inner : op.getBody().front())
+    (void)convertOp(&inner);
+}
+
+/// kernel(buffers..., sizes..., strides...).
+void Converter::emit(LaunchOp op) {
+  SmallVector<Attribute> arguments;
+  SmallVector<Value> operands;
+  if (cuda)
+    operands.push_back(stream);
+  llvm::append_range(operands, mapped(op.getBuffers()));
+  for (size_t i = 0; i < operands.size(); ++i)
+    arguments.push_back(b.getIndexAttr(i));
+  for (int64_t size : op.getSizes())
+    arguments.push_back(b.getI64IntegerAttr(size));
+  for (int64_t stride : op.getStrides())
+    arguments.push_back(b.getI64IntegerAttr(stride));
+  emitc::CallOpaqueOp::create(b, op.getLoc(), TypeRange{}, op.getKernel(),
+                              b.getArrayAttr(arguments), ArrayAttr(), operands);
+}
+
+void Converter::emit(ReportOp op) {
+  if (cuda) {
+    SmallVector<Value> numbers = {mapped(op.getValue())};
+    if (op.getDivisor())
+      numbers.push_back(mapped(op.getDivisor()));
+    return kernelLine(op.getLoc(),
+                      "report(&rank.device->report->" + op.getField() + ", {}" +
+                          (op.getDivisor() ? ", {});" : ");"),
+                      numbers);
+  }
+  std::string line = "rank.report." + op.getField().str() + " = ";
+  SmallVector<Value> operands = {mapped(op.getValue())};
+  if (op.getDivisor()) {
+    line += "*{} / *{};";
+    operands.push_back(mapped(op.getDivisor()));
+  } else {
+    line += op.getField() == "tokenCount" ? "int64_t(*{});" : "*{};";
+  }
+  verbatim(op.getLoc(), line, operands);
+}
+
+void Converter::emit(FirstElementOp op) {
+  std::string sum;
+  for (auto [axis, stride] : llvm::zip_equal(op.getAxes(), op.getStrides()))
+    sum += (sum.empty() ? "" : " + ") +
+           llvm::formatv("int64_t(rank.coordinates[{0}]) * {1}", axis, stride).str();
+  setNumber(op.getLoc(), op.getIndex(), sum);
+}
+void Converter::emit(IotaOp op) {
+  std::string type = cppName(cast<BufferType>(op.getDst().getType()).getElement()).str();
+  if (cuda)
+    return kernelLine(op.getLoc(),
+                      "iota({}, " + doubleLiteral(op.getStart().convertToDouble()) + ", " +
+                          doubleLiteral(op.getStep().convertToDouble()) + ", " + Twine(op.getN()) +
+                          ");",
+                      {mapped(op.getDst())});
+  verbatim(op.getLoc(), llvm::formatv("for (int64_t i = 0; i < {0}; ++i)", op.getN()).str());
+  verbatim(op.getLoc(),
+           "  {}[i] = " + type + "(" + doubleLiteral(op.getStart().convertToDouble()) + " + " +
+               doubleLiteral(op.getStep().convertToDouble()) + " * double(i));",
+           {mapped(op.getDst())});
+}
+
+void Converter::emit(rt::FirstIndexOp op) {
+  std::string number;
+  for (auto [axis, size] : llvm::zip(op.getAxes(), op.getSizes())) {
+    std::string coordinate = "rank.coordinates[" + std::to_string(axis) + "]";
+    number = number.empty()
+                 ? coordinate
+                 : "(" + number + " * " + std::to_string(size) + " + " + coordinate + ")";
+  }
+  setNumber(op.getLoc(), op.getFirst(),
+            number + " * int64_t(" + std::to_string(op.getPiece()) + ")");
+}
+
+namespace {
+
+struct RtToEmitC : partita::impl::RtToEmitCBase<RtToEmitC> {
+  void runOnOperation() override {
+    bool cuda = isForCuda(getOperation());
+    Converter converter(&getContext(), cuda);
+    cuda ? convertKernelsToCuda(getOperation()) : convertKernels(getOperation());
+    // Functions first: a call asks its layer how it is called.
+    for (auto function : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>()))
+      if (failed(converter.convert(function)))
+        return signalPassFailure();
+    for (auto layer : llvm::make_early_inc_range(getOperation().getOps<LayerOp>()))
+      if (failed(converter.convert(layer)))
+        return signalPassFailure();
+  }
+};
+
+} // namespace

@@ -1,0 +1,102 @@
+//===- Node.h - what a handler sees of an ONNX node -------------------------------------------===//
+//
+// Attributes with their types checked, inputs by position, results by position, and the small
+// emitters that several handlers share. An attribute that no handler asked for is an error when
+// the node is done: none is ever ignored in silence.
+//
+//===----------------------------------------------------------------------------------------===//
+#ifndef PARTITA_LIB_IMPORT_NODE_H
+#define PARTITA_LIB_IMPORT_NODE_H
+
+#include "lib/Import/Importer.h"
+#include "dialects/Tx/Tx.h"
+
+namespace partita::importer {
+
+class Node {
+public:
+  Node(Importer &importer, const onnx::NodeProto &proto, Frame &frame, int64_t version);
+
+  Importer &importer;
+  const onnx::NodeProto &proto;
+  Frame &frame;
+  const int64_t version; // of the operator's domain
+  const std::string name;
+  const mlir::Location loc;
+  /// Are some of its inputs in the place of others, that are lost?
+  bool hasStandIns = false;
+
+  /// Starts an error: "node 'name' (Type): ".
+  mlir::InFlightDiagnostic error();
+  Folder &folder() { return importer.folder; }
+  mlir::OpBuilder &builder() { return importer.builder; }
+
+  // Attributes. A getter leaves `value` as it is when the node has no such attribute.
+  bool has(llvm::StringRef key);
+  mlir::LogicalResult attribute(llvm::StringRef key, int64_t &value);
+  mlir::LogicalResult attribute(llvm::StringRef key, float &value);
+  mlir::LogicalResult attribute(llvm::StringRef key, std::string &value);
+  mlir::LogicalResult attribute(llvm::StringRef key, Shape &values);
+  mlir::LogicalResult attribute(llvm::StringRef key, llvm::SmallVector<float> &values);
+  mlir::LogicalResult attribute(llvm::StringRef key, const onnx::TensorProto *&value);
+  mlir::LogicalResult attribute(llvm::StringRef key, const onnx::GraphProto *&value);
+  /// The raw attribute, references to the calling function's attributes resolved; or null.
+  const onnx::AttributeProto *findAttribute(llvm::StringRef key);
+  /// Errors out if an attribute was never asked for.
+  mlir::LogicalResult checkAllRead();
+
+  // Inputs.
+  int64_t inputCount() const { return proto.input_size(); }
+  /// An optional input: null when absent.
+  Tensor *input(int64_t index);
+  /// Errors unless there are between `least` and `most` inputs, the first `least` present.
+  mlir::LogicalResult arity(int64_t least, int64_t most);
+  /// The contents of an input that must be known, as integers. `what` says what it is.
+  mlir::LogicalResult knownInts(int64_t index, const char *what, Shape &values);
+  mlir::LogicalResult knownInt(int64_t index, const char *what, int64_t &value);
+  /// Are the contents of all present inputs known?
+  bool allKnown();
+
+  // Results.
+  mlir::LogicalResult set(int64_t index, Tensor *tensor);
+  mlir::LogicalResult set(int64_t index, mlir::Value value);
+  mlir::LogicalResult set(int64_t index, HostTensor host);
+  bool wants(int64_t index) const {
+    return index < proto.output_size() && !proto.output(index).empty();
+  }
+
+  // Helpers for emission.
+  /// Errors if one of `tensors` has an element type that a program cannot have, or no elements. To
+  /// be asked before value().
+  mlir::LogicalResult emittable(llvm::ArrayRef<Tensor *> tensors);
+  mlir::Value value(Tensor *tensor) { return importer.materialize(tensor, loc); }
+  mlir::Value broadcast(mlir::Value x, llvm::ArrayRef<int64_t> shape);
+  mlir::Value reshape(mlir::Value x, llvm::ArrayRef<int64_t> shape);
+  mlir::Value transpose(mlir::Value x, llvm::ArrayRef<int64_t> permutation);
+  mlir::Value slice(mlir::Value x, llvm::ArrayRef<int64_t> offsets, llvm::ArrayRef<int64_t> sizes,
+                    llvm::ArrayRef<int64_t> strides);
+  template <typename Op> mlir::Value emit(mlir::ValueRange operands) {
+    return Op::create(builder(), loc, operands)->getResult(0);
+  }
+
+  /// An axis in [-rank, rank) made non-negative; errors otherwise.
+  mlir::LogicalResult normalizeAxis(int64_t &axis, int64_t rank);
+  /// The numpy broadcast of shapes; errors with both shapes.
+  mlir::LogicalResult broadcastShape(llvm::ArrayRef<Tensor *> tensors, Shape &shape);
+  /// The error that ends an operation whose operands depend on the input though they must not.
+  mlir::LogicalResult notKnown(const char *what);
+
+private:
+  llvm::SmallVector<llvm::StringRef> read;
+};
+
+llvm::ArrayRef<int64_t> shapeOf(mlir::Value value);
+/// The double that a person means by this float: 1e-05f is 1e-05, not 9.99999975e-06. Epsilons and
+/// ratios are written as decimals, and the exporter rounded them.
+double asWritten(float value);
+/// "2x3 of int64"
+std::string typeText(const Tensor &tensor);
+
+} // namespace partita::importer
+
+#endif // PARTITA_LIB_IMPORT_NODE_H

@@ -1,0 +1,280 @@
+//===- Origins.cpp ----------------------------------------------------------------------------===//
+
+#include "lib/Import/File/Origins.h"
+#include "partita/Import/ModelFile.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/ConvertUTF.h"
+
+namespace partita::importer {
+
+namespace {
+
+constexpr llvm::StringLiteral signatureKey = "pkg.torch.export.ExportedProgram.graph_signature";
+constexpr llvm::StringLiteral kindKey = "pkg.torch.export.graph_signature.InputSpec.kind";
+constexpr llvm::StringLiteral foldedKey = "pkg.onnxscript.optimizer.folded_from";
+constexpr llvm::StringLiteral tracedKey = "pkg.torch.onnx.fx_node";
+
+using Metadata = google::protobuf::RepeatedPtrField<onnx::StringStringEntryProto>;
+
+/// The only value of a key; null where there is none or several.
+const std::string *valueOf(const Metadata &metadata, llvm::StringRef key) {
+  const std::string *found = nullptr;
+  for (const onnx::StringStringEntryProto &entry : metadata) {
+    if (entry.key() != key)
+      continue;
+    if (found)
+      return nullptr;
+    found = &entry.value();
+  }
+  return found;
+}
+
+/// Is it a value that has no name in the traced program: made inside an operation's decomposition?
+bool isInner(llvm::StringRef name) {
+  return name.consume_front("val_") && !name.empty() && llvm::all_of(name, llvm::isDigit);
+}
+
+/// A traced value is called after its operation, with a number behind it from the second on.
+llvm::StringRef operationOf(llvm::StringRef name) {
+  llvm::StringRef base = name.rtrim("0123456789");
+  return base.size() < name.size() && base.consume_back("_") ? base : name;
+}
+
+/// Does an operation of PyTorch that is called so hand elements on, none of them twice?
+bool movesElements(llvm::StringRef name) {
+  static constexpr llvm::StringLiteral moves[] = {"alias",
+                                                  "cat",
+                                                  "chunk",
+                                                  "clone",
+                                                  "contiguous",
+                                                  "detach",
+                                                  "flatten",
+                                                  "flip",
+                                                  "getitem",
+                                                  "mT",
+                                                  "movedim",
+                                                  "narrow",
+                                                  "numpy_t",
+                                                  "permute",
+                                                  "reshape",
+                                                  "select",
+                                                  "slice",
+                                                  "split",
+                                                  "split_with_sizes",
+                                                  "squeeze",
+                                                  "stack",
+                                                  "swapaxes",
+                                                  "t",
+                                                  "to",
+                                                  "transpose",
+                                                  "unbind",
+                                                  "unflatten",
+                                                  "unsqueeze",
+                                                  "view",
+                                                  "_to_copy",
+                                                  "_unsafe_view"};
+  return llvm::is_contained(moves, operationOf(name));
+}
+
+/// Of "%linear : [num_users=1] = call_function[target=torch.ops.aten.linear.default](args = ...",
+/// which the exporter writes to each node that it decomposes an operation to: "linear".
+llvm::StringRef tracedOperation(const onnx::NodeProto &node) {
+  const std::string *traced = valueOf(node.metadata_props(), tracedKey);
+  if (!traced)
+    return "";
+  auto [name, call] = llvm::StringRef(*traced).split(" = ");
+  if (!name.starts_with("%") || !call.consume_front("call_function[target=torch.ops.aten."))
+    return "?";
+  return call.split(']').first.split('.').first;
+}
+
+/// One character of a Python string behind its backslash, appended as UTF-8.
+bool unescape(llvm::StringRef &text, std::string &to) {
+  if (text.empty())
+    return false;
+  char escape = text.front();
+  text = text.drop_front();
+  static constexpr std::pair<char, char> plain[] = {{'\\', '\\'}, {'\'', '\''}, {'"', '"'},
+                                                    {'n', '\n'},  {'r', '\r'},  {'t', '\t'}};
+  for (auto [letter, meant] : plain)
+    if (letter == escape)
+      return to += meant, true;
+  size_t digits = escape == 'x' ? 2 : escape == 'u' ? 4 : escape == 'U' ? 8 : 0;
+  uint32_t code = 0;
+  llvm::StringRef number = text.take_front(digits);
+  if (digits == 0 || number.size() < digits || !llvm::all_of(number, llvm::isHexDigit) ||
+      number.getAsInteger(16, code))
+    return false;
+  text = text.drop_front(digits);
+  char bytes[UNI_MAX_UTF8_BYTES_PER_CODE_POINT], *end = bytes;
+  if (!llvm::ConvertCodePointToUTF8(code, end))
+    return false;
+  to.append(bytes, end);
+  return true;
+}
+
+} // namespace
+
+std::optional<std::vector<std::string>> parsePythonList(llvm::StringRef text) {
+  std::vector<std::string> items;
+  if (!text.consume_front("["))
+    return std::nullopt;
+  while (!text.consume_front("]")) {
+    if (!items.empty() && !text.consume_front(", "))
+      return std::nullopt;
+    if (text.empty() || (text.front() != '\'' && text.front() != '"'))
+      return std::nullopt;
+    char quote = text.front();
+    text = text.drop_front();
+    std::string &item = items.emplace_back();
+    while (!text.empty() && text.front() != quote) {
+      char c = text.front();
+      text = text.drop_front();
+      if (c != '\\')
+        item += c;
+      else if (!unescape(text, item))
+        return std::nullopt;
+    }
+    if (text.empty())
+      return std::nullopt;
+    text = text.drop_front();
+  }
+  if (!text.empty())
+    return std::nullopt;
+  return items;
+}
+
+/// "p_weight: PARAMETER target='weight'", "b_mask: BUFFER target='mask' persistent=True",
+/// "x: USER_INPUT". Names are not escaped.
+void Origins::readLine(llvm::StringRef line) {
+  auto fail = [&](const char *what) {
+    if (trouble.empty())
+      trouble = what + (" in the line " + quoted(line));
+  };
+  auto [name, rest] = line.split(": ");
+  auto [kind, target] = rest.split(' ');
+  if (name.empty() || kind.empty() ||
+      !llvm::all_of(kind, [](char c) { return llvm::isUpper(c) || c == '_'; }))
+    return fail("no input with its kind");
+  bool isParameter = kind == "PARAMETER",
+       isConstant = kind == "BUFFER" || kind == "CONSTANT_TENSOR";
+  if (!isParameter && !isConstant)
+    return;
+  if (!target.consume_back(" persistent=True"))
+    target.consume_back(" persistent=False");
+  if (!target.consume_front("target='") || !target.consume_back("'") || target.empty())
+    return fail("no target");
+  if (!(isParameter ? parameters : constants).insert(target).second ||
+      (isParameter ? constants : parameters).contains(target))
+    fail("a target that is listed twice");
+}
+
+void Origins::readSignature(llvm::StringRef text) {
+  llvm::SmallVector<llvm::StringRef> lines;
+  text.split(lines, '\n');
+  bool isInput = false, sawInputs = false;
+  for (llvm::StringRef line : lines) {
+    if (line.starts_with("# ")) {
+      isInput = line == "# inputs";
+      sawInputs |= isInput;
+    } else if (isInput && !line.empty()) {
+      readLine(line);
+    }
+  }
+  if (!sawInputs && trouble.empty())
+    trouble = "no inputs";
+}
+
+Origin Origins::derived(llvm::StringRef name, llvm::StringRef text) const {
+  std::optional<std::vector<std::string>> from = parsePythonList(text);
+  Origin origin;
+  if (!from || from->empty())
+    return origin;
+  origin.inner = isInner(name);
+  origin.moved = origin.inner || movesElements(name);
+  origin.inside = origin.inner;
+  origin.lookedUp = operationOf(name) == "embedding";
+  for (const std::string &each : *from) {
+    if (parameters.contains(each)) {
+      origin.parameters.push_back(each);
+      continue;
+    }
+    origin.moved &= isInner(each) || movesElements(each);
+    origin.inside &= isInner(each);
+  }
+  origin.folded = true;
+  origin.kind = origin.parameters.empty() ? Origin::Constant : Origin::Derived;
+  origin.direct = isInner(name) && from->size() == 1 && origin.parameters.size() == 1;
+  llvm::sort(origin.parameters);
+  return origin;
+}
+
+Origins::Origins(const onnx::GraphProto &graph) {
+  const std::string *signature = valueOf(graph.metadata_props(), signatureKey);
+  if (!signature)
+    return;
+  readSignature(*signature);
+  if (!trouble.empty())
+    return;
+  isKnown = true;
+  llvm::StringMap<const Metadata *> metadata;
+  for (const onnx::ValueInfoProto &value : graph.value_info())
+    if (value.metadata_props_size() > 0)
+      if (!metadata.try_emplace(value.name(), &value.metadata_props()).second)
+        metadata[value.name()] = nullptr; // described twice: said nothing
+  llvm::StringSet<> found;
+  for (const onnx::TensorProto &tensor : graph.initializer()) {
+    const Metadata *own = metadata.lookup(tensor.name());
+    const std::string *folded = own ? valueOf(*own, foldedKey) : nullptr;
+    const std::string *kind = own ? valueOf(*own, kindKey) : nullptr;
+    Origin origin;
+    if (folded && !kind && !parameters.contains(tensor.name()) &&
+        !constants.contains(tensor.name()))
+      origin = derived(tensor.name(), *folded);
+    else if (!folded && parameters.contains(tensor.name()) && (!kind || *kind == "PARAMETER"))
+      origin = {Origin::Parameter, {tensor.name()}};
+    else if (!folded && constants.contains(tensor.name()) && (!kind || *kind != "PARAMETER"))
+      origin = {Origin::Constant, {}};
+    found.insert_range(origin.parameters);
+    if (origin.kind != Origin::Unknown)
+      origins[tensor.name()] = std::move(origin);
+  }
+  for (const auto &entry : parameters) // the first by name: the set has no order
+    if (!found.contains(entry.first()) && (lostParameter.empty() || entry.first() < lostParameter))
+      lostParameter = entry.first().str();
+}
+
+Decomposed Origins::decomposed(const Origin &origin, const onnx::NodeProto &reader, int operand) {
+  struct Known {
+    llvm::StringLiteral traced, reader;
+    int operand; ///< or any: -1
+    Decomposed how;
+  };
+  static constexpr Known known[] = {{"linear", "MatMul", 1, Decomposed::Transposed},
+                                    {"group_norm", "Mul", -1, Decomposed::Vector},
+                                    {"group_norm", "Add", -1, Decomposed::Vector},
+                                    {"prelu", "PRelu", 1, Decomposed::Vector},
+                                    {"index", "GatherND", 0, Decomposed::Moved}};
+  llvm::StringRef traced = tracedOperation(reader);
+  if (traced.empty()) // a tool that has dropped the record, or a node that an optimizer has made
+    return origin.direct && operand == 1 ? llvm::StringSwitch<Decomposed>(reader.op_type())
+                                               .Case("MatMul", Decomposed::Transposed)
+                                               .Case("Gemm", Decomposed::Moved)
+                                               .Default(Decomposed::Unknown)
+                                         : Decomposed::Unknown;
+  for (const Known &each : known)
+    if (each.traced == traced && each.reader == reader.op_type() &&
+        (each.operand == -1 || each.operand == operand))
+      return each.how;
+  return Decomposed::Unknown;
+}
+
+const Origin &Origins::of(llvm::StringRef initializer) const {
+  static const Origin unknown;
+  auto found = origins.find(initializer);
+  return found == origins.end() ? unknown : found->second;
+}
+
+} // namespace partita::importer

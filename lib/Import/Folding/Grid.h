@@ -1,0 +1,55 @@
+//===- Grid.h - indices that are positions along dimensions -----------------------------------===//
+//
+// x[arange(batch)[:, None], arange(keys)] is x itself, whatever operator an exporter writes it with,
+// and however it spells the index: a Range that is unsqueezed, expanded, concatenated with others,
+// or multiplied by a row's length and added to the next. Taken for what it is, a lookup becomes a
+// slice, a transpose and a broadcast, which split as x does; a lookup by unknown rows never splits.
+//
+// The index tensor is a grid if its elements, in row-major order, count through some dimensions at
+// a fixed stride each.
+//
+//===----------------------------------------------------------------------------------------===//
+#ifndef PARTITA_LIB_IMPORT_GRID_H
+#define PARTITA_LIB_IMPORT_GRID_H
+
+#include "partita/Import/HostTensor.h"
+#include "mlir/IR/Value.h"
+
+namespace partita::importer {
+
+/// The element at row-major position (i0, i1, ...) of `dims` is offset + sum of i_d * stride_d. The
+/// tensor's own shape may be coarser than `dims`: arange(6) // 2 is one dimension and two here.
+struct Grid {
+  struct Dim {
+    int64_t size, stride;
+  };
+  int64_t offset = 0;
+  llvm::SmallVector<Dim, 6> dims;
+
+  int64_t low() const;
+  int64_t high() const;
+};
+
+std::optional<Grid> findGrid(const HostTensor &indices);
+std::optional<Grid> findGrid(mlir::Value indices);
+
+/// Of a grid into a dimension of this size: negative indices counted from its start. None if some
+/// are negative and others are not, or lie outside.
+std::optional<Grid> within(Grid grid, int64_t size);
+/// sum of grids[k] * strides[k], which have the same number of elements.
+std::optional<Grid> combine(llvm::ArrayRef<Grid> grids, llvm::ArrayRef<int64_t> strides);
+
+/// What a grid points to, as a box: the indexed dimension seen as several, `sizes`; of these
+/// `extents` elements from `offsets` on, every `steps`-th. Dimension d of the box is counted by
+/// dimension gridDims[d] of the grid, or by none (-1).
+struct Box {
+  Shape sizes, offsets, extents, steps;
+  llvm::SmallVector<int64_t, 4> gridDims;
+};
+/// None if the elements are not a box. `shape`: the dimensions that were indexed together; the box
+/// has these where it can.
+std::optional<Box> findBox(const Grid &grid, llvm::ArrayRef<int64_t> shape);
+
+} // namespace partita::importer
+
+#endif // PARTITA_LIB_IMPORT_GRID_H

@@ -1,0 +1,329 @@
+//===- Elementwise.cpp - arithmetic, functions of one number, casts ---------------------------===//
+
+#include "lib/Import/Operators/Math.h"
+#include "lib/Import/Operators/Scalars.h"
+
+using namespace mlir;
+
+namespace partita::importer {
+namespace {
+
+/// Folds when everything is known and small enough.
+bool fold(Node &node, DType type, llvm::ArrayRef<int64_t> shape, llvm::ArrayRef<Tensor *> tensors,
+          const ScalarFunction &function, LogicalResult &result) {
+  llvm::SmallVector<HostTensor> hosts;
+  for (Tensor *tensor : tensors) {
+    if (!tensor->host)
+      return false;
+    hosts.push_back(*tensor->host);
+  }
+  MaybeHost host = node.folder().elementwise(type, shape, hosts, function);
+  if (!host)
+    return false;
+  result = node.set(0, *host);
+  return true;
+}
+
+LogicalResult onlyAtImport(Node &node, const Tensor &tensor) {
+  return node.error() << "on " << typeText(tensor)
+                      << " that depends on the model's input is not supported";
+}
+
+/// Op is void for operators that `tx` has not: these must fold.
+template <typename Op, const ScalarFunction &function> LogicalResult unary(Node &node) {
+  if (failed(node.arity(1, 1)))
+    return failure();
+  Tensor *x = node.input(0);
+  LogicalResult result = success();
+  if (fold(node, x->type, x->shape, x, function, result))
+    return result;
+  if constexpr (std::is_void_v<Op>) {
+    return onlyAtImport(node, *x);
+  } else {
+    if (!isFloat(x->type))
+      return onlyAtImport(node, *x);
+    if (failed(node.emittable(x)))
+      return failure();
+    return node.set(0, node.emit<Op>(node.value(x)));
+  }
+}
+
+/// Of integers too, by a formula of comparisons.
+template <typename Op, const ScalarFunction &function, Value (*ofInts)(Math &, Value)>
+LogicalResult unaryOrInts(Node &node) {
+  Tensor *x = node.inputCount() == 1 ? node.input(0) : nullptr;
+  if (!x || x->host || isFloat(x->type) || x->type == DType::boolean)
+    return unary<Op, function>(node);
+  if (failed(node.emittable(x)))
+    return failure();
+  Math m(node);
+  return node.set(0, ofInts(m, node.value(x)));
+}
+
+Value absoluteInts(Math &m, Value x) { return m.apply<tx::MaxOp>(x, m.negate(x)); }
+Value signOfInts(Math &m, Value x) {
+  Value one = m.like(x, 1), zero = m.like(x, 0);
+  Value below = m.select(m.apply<tx::LessOp>(x, zero), m.negate(one), zero);
+  return m.select(m.apply<tx::GreaterOp>(x, zero), one, below);
+}
+
+/// Checks two operands of one type and broadcasts their shapes.
+LogicalResult sameTypes(Node &node, llvm::ArrayRef<Tensor *> tensors, Shape &shape) {
+  for (Tensor *tensor : tensors)
+    if (tensor->type != tensors[0]->type)
+      return node.error() << "operands have different types: " << typeText(*tensors[0]) << " and "
+                          << typeText(*tensor);
+  return node.broadcastShape(tensors, shape);
+}
+
+template <typename Op, const ScalarFunction &function>
+FailureOr<Tensor *> combine(Node &node, Tensor *a, Tensor *b) {
+  Shape shape;
+  if (failed(sameTypes(node, {a, b}, shape)))
+    return failure();
+  if (a->host && b->host)
+    if (MaybeHost host = node.folder().elementwise(a->type, shape, {*a->host, *b->host}, function))
+      return node.importer.create(*host);
+  if constexpr (std::is_void_v<Op>) {
+    return onlyAtImport(node, a->host ? *b : *a);
+  } else {
+    if (failed(node.emittable({a, b})))
+      return failure();
+    if (a->type == DType::boolean)
+      return FailureOr<Tensor *>(node.error() << "on bool is not supported");
+    return node.importer.create(node.emit<Op>(
+        {node.broadcast(node.value(a), shape), node.broadcast(node.value(b), shape)}));
+  }
+}
+
+template <typename Op, const ScalarFunction &function> LogicalResult binary(Node &node) {
+  if (failed(node.arity(2, 2)))
+    return failure();
+  FailureOr<Tensor *> result = combine<Op, function>(node, node.input(0), node.input(1));
+  return failed(result) ? failure() : node.set(0, *result);
+}
+
+template <typename Op, const ScalarFunction &function> FailureOr<Tensor *> accumulate(Node &node) {
+  if (failed(node.arity(1, anyLater)))
+    return failure();
+  FailureOr<Tensor *> result = node.input(0);
+  for (int64_t i = 1; i < node.inputCount(); ++i) {
+    if (!node.input(i))
+      return FailureOr<Tensor *>(node.error() << "input " << i << " is missing");
+    result = combine<Op, function>(node, *result, node.input(i));
+    if (failed(result))
+      return failure();
+  }
+  return result;
+}
+
+template <typename Op, const ScalarFunction &function> LogicalResult variadic(Node &node) {
+  FailureOr<Tensor *> result = accumulate<Op, function>(node);
+  return failed(result) ? failure() : node.set(0, *result);
+}
+
+/// Of integers whose divisor is known: never by zero.
+LogicalResult checkDivisor(Node &node) {
+  Tensor *b = node.input(1);
+  if (!b || isFloat(b->type) || !b->host)
+    return success();
+  bool hasZero = false;
+  HostTensor distinct = b->host->withoutRepeats();
+  forEachElement(distinct.shape(), {&distinct},
+                 [&](llvm::ArrayRef<int64_t> at) { hasZero |= distinct.toInt(at[0]) == 0; });
+  if (hasZero)
+    return node.error() << "divides by zero";
+  return success();
+}
+
+LogicalResult divide(Node &node) {
+  if (failed(node.arity(2, 2)) || failed(checkDivisor(node)))
+    return failure();
+  return isFloat(node.input(0)->type) ? binary<tx::DivOp, scalars::div>(node)
+                                      : binary<tx::QuotientOp, scalars::div>(node);
+}
+
+LogicalResult modulo(Node &node) {
+  int64_t likeC = 0;
+  if (failed(node.arity(2, 2)) || failed(node.attribute("fmod", likeC)) ||
+      failed(checkDivisor(node)))
+    return failure();
+  if (!likeC && isFloat(node.input(0)->type))
+    return node.error() << "of floats needs attribute 'fmod' = 1";
+  return likeC ? binary<tx::RemainderOp, scalars::fmod>(node)
+               : binary<tx::ModuloOp, scalars::mod>(node);
+}
+
+/// The sum over their number.
+LogicalResult mean(Node &node) {
+  FailureOr<Tensor *> sum = accumulate<tx::AddOp, scalars::add>(node);
+  if (failed(sum))
+    return failure();
+  if (!isFloat((*sum)->type))
+    return onlyAtImport(node, **sum);
+  if (node.inputCount() == 1)
+    return node.set(0, *sum);
+  if (failed(node.emittable(*sum)))
+    return failure();
+  return node.set(0, Math(node).div(node.value(*sum), static_cast<double>(node.inputCount())));
+}
+
+/// max(low, min(high, x)), the bounds as inputs since opset 11; where they cross, all is `high`.
+LogicalResult clip(Node &node) {
+  if (failed(node.arity(1, node.version < 11 ? 1 : 3)))
+    return failure();
+  Tensor *x = node.input(0), *low = node.input(1), *high = node.input(2);
+  if (node.version < 11) {
+    float least = -std::numeric_limits<float>::infinity(), most = -least;
+    if (failed(node.attribute("min", least)) || failed(node.attribute("max", most)))
+      return failure();
+    if (!isFloat(x->type))
+      return onlyAtImport(node, *x);
+    low = node.importer.create(HostTensor::scalar(x->type, least));
+    high = node.importer.create(HostTensor::scalar(x->type, most));
+  }
+  for (Tensor *bound : {low, high})
+    if (bound && (*elementCount(bound->shape) != 1 || bound->shape.size() > x->shape.size()))
+      return node.error() << "has a bound that is " << typeText(*bound) << ", expected a scalar";
+  FailureOr<Tensor *> result = x;
+  if (low)
+    result = combine<tx::MaxOp, scalars::maximum>(node, *result, low);
+  if (succeeded(result) && high)
+    result = combine<tx::MinOp, scalars::minimum>(node, *result, high);
+  return failed(result) ? failure() : node.set(0, *result);
+}
+
+LogicalResult negate(Node &node) {
+  if (failed(node.arity(1, 1)))
+    return failure();
+  Tensor *x = node.input(0);
+  if (x->host || isFloat(x->type))
+    return unary<tx::NegOp, scalars::neg>(node);
+  if (failed(node.emittable(x)))
+    return failure();
+  Value zero = tx::createSplat(node.builder(), node.loc, node.value(x).getType(), 0);
+  return node.set(0, node.emit<tx::SubOp>({zero, node.value(x)}));
+}
+
+/// The exponents of LayerNorm and GELU become products: cheaper, and one spelling less to raise.
+LogicalResult power(Node &node) {
+  if (failed(node.arity(2, 2)))
+    return failure();
+  Tensor *x = node.input(0), *exponent = node.input(1);
+  Shape shape;
+  if (failed(node.broadcastShape({x, exponent}, shape)))
+    return failure();
+  LogicalResult result = success();
+  if (fold(node, x->type, shape, {x, exponent}, scalars::pow, result))
+    return result;
+  if (x->type == DType::boolean)
+    return onlyAtImport(node, *x);
+  if (failed(node.emittable({x, exponent})))
+    return failure();
+  Math m(node);
+  Value base = node.broadcast(node.value(x), shape);
+  if (!isFloat(x->type)) { // exact in double precision up to 2^53
+    Type wide = node.builder().getF64Type();
+    Value power = m.apply<tx::PowOp>(m.cast(base, wide), m.cast(node.value(exponent), wide));
+    return node.set(0, m.cast(power, getElementTypeOrSelf(base.getType())));
+  }
+  if (exponent->host && exponent->host->size() == 1) {
+    double known = exponent->host->onlyDouble();
+    if (known == 1)
+      return node.set(0, base);
+    if (known == 2)
+      return node.set(0, node.emit<tx::MulOp>({base, base}));
+    if (known == 3)
+      return node.set(0, node.emit<tx::MulOp>({node.emit<tx::MulOp>({base, base}), base}));
+    if (known == 0.5)
+      return node.set(0, node.emit<tx::SqrtOp>(base));
+    if (known == -0.5)
+      return node.set(0, node.emit<tx::RsqrtOp>(base));
+    if (known == -1)
+      return node.set(0, node.emit<tx::ReciprocalOp>(base));
+  }
+  Value power = node.value(exponent);
+  Type element = getElementTypeOrSelf(base.getType());
+  if (getElementTypeOrSelf(power.getType()) != element)
+    power = tx::CastOp::create(node.builder(), node.loc,
+                               RankedTensorType::get(shapeOf(power), element), power);
+  return node.set(0, node.emit<tx::PowOp>({base, node.broadcast(power, shape)}));
+}
+
+FailureOr<Tensor *> castTo(Node &node, Tensor *x, DType type) {
+  if (x->type == type)
+    return x;
+  if (x->host)
+    if (MaybeHost host = node.folder().cast(*x->host, type))
+      return node.importer.create(*host);
+  Type element = mlirType(type, node.importer.context());
+  if (!element)
+    return FailureOr<Tensor *>(node.error() << "to " << dtypeName(type)
+                                            << " is not supported on values that depend on the "
+                                               "model's input");
+  if (failed(node.emittable(x)))
+    return failure();
+  return node.importer.create(tx::CastOp::create(
+      node.builder(), node.loc, RankedTensorType::get(x->shape, element), node.value(x)));
+}
+
+LogicalResult castOp(Node &node) {
+  int64_t to = 0, saturate = 1;
+  std::string roundMode; // the last two matter for 8-bit floats only, which are refused
+  if (failed(node.arity(1, 1)) || failed(node.attribute("to", to)) ||
+      failed(node.attribute("saturate", saturate)) ||
+      failed(node.attribute("round_mode", roundMode)))
+    return failure();
+  std::optional<DType> type = dtypeFromOnnx(to);
+  if (!type)
+    return node.error() << "to " << dtypeName(to) << " is not supported";
+  FailureOr<Tensor *> result = castTo(node, node.input(0), *type);
+  return failed(result) ? failure() : node.set(0, *result);
+}
+
+LogicalResult castLike(Node &node) {
+  int64_t saturate = 1;
+  if (failed(node.arity(2, 2)) || failed(node.attribute("saturate", saturate)))
+    return failure();
+  FailureOr<Tensor *> result = castTo(node, node.input(0), node.input(1)->type);
+  return failed(result) ? failure() : node.set(0, *result);
+}
+
+const OpRow elementwiseRows[] = {
+    // Before opset 7 operands broadcast by an attribute.
+    {"Add", "", 7, anyLater, binary<tx::AddOp, scalars::add>},
+    {"Sub", "", 7, anyLater, binary<tx::SubOp, scalars::sub>},
+    {"Mul", "", 7, anyLater, binary<tx::MulOp, scalars::mul>},
+    {"Div", "", 7, anyLater, divide},
+    {"Mod", "", 10, anyLater, modulo},
+    {"Pow", "", 7, anyLater, power},
+    {"Max", "", 8, anyLater, variadic<tx::MaxOp, scalars::maximum>},
+    {"Min", "", 8, anyLater, variadic<tx::MinOp, scalars::minimum>},
+    {"Sum", "", 8, anyLater, variadic<tx::AddOp, scalars::add>},
+    {"Mean", "", 8, anyLater, mean},
+    {"Clip", "", 6, anyLater, clip},
+    {"Neg", "", 6, anyLater, negate},
+    {"Abs", "", 6, anyLater, unaryOrInts<tx::AbsOp, scalars::absolute, absoluteInts>},
+    {"Sign", "", 9, anyLater, unaryOrInts<tx::SignOp, scalars::sign, signOfInts>},
+    {"Exp", "", 6, anyLater, unary<tx::ExpOp, scalars::exp>},
+    {"Log", "", 6, anyLater, unary<tx::LogOp, scalars::log>},
+    {"Sqrt", "", 6, anyLater, unary<tx::SqrtOp, scalars::sqrt>},
+    {"Reciprocal", "", 6, anyLater, unary<tx::ReciprocalOp, scalars::reciprocal>},
+    {"Tanh", "", 6, anyLater, unary<tx::TanhOp, scalars::tanh>},
+    {"Erf", "", 9, anyLater, unary<tx::ErfOp, scalars::erf>},
+    {"Sigmoid", "", 6, anyLater, unary<tx::SigmoidOp, scalars::sigmoid>},
+    {"Relu", "", 6, anyLater, unary<tx::ReluOp, scalars::relu>},
+    {"Cos", "", 7, anyLater, unary<tx::CosOp, scalars::cos>},
+    {"Sin", "", 7, anyLater, unary<tx::SinOp, scalars::sin>},
+    {"Floor", "", 6, anyLater, unary<tx::FloorOp, scalars::floor>},
+    {"Ceil", "", 6, anyLater, unary<tx::CeilOp, scalars::ceil>},
+    {"Round", "", 11, anyLater, unary<tx::RoundOp, scalars::round>},
+    {"Cast", "", 6, anyLater, castOp},
+    {"CastLike", "", 15, anyLater, castLike},
+};
+
+} // namespace
+
+llvm::ArrayRef<OpRow> elementwiseOps() { return elementwiseRows; }
+
+} // namespace partita::importer

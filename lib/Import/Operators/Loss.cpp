@@ -1,0 +1,113 @@
+//===- Loss.cpp - losses as operators of the graph --------------------------------------------===//
+
+#include "lib/Import/Operators/Lookup.h"
+
+using namespace mlir;
+
+namespace partita::importer {
+namespace {
+
+/// Scores with the classes last, labels, and what the attributes say.
+struct LossParts {
+  Value scores, labels; // [n, d..., c], [n, d...]
+  Value weights;        // of every label's class, zero where it is ignored; null: all one
+  std::string reduction = "mean";
+  int64_t ignored = INT32_MIN; // a label that none has
+};
+
+LogicalResult readLoss(Node &node, LossParts &parts) {
+  if (failed(node.arity(2, 3)) || failed(node.attribute("reduction", parts.reduction)) ||
+      failed(node.attribute("ignore_index", parts.ignored)))
+    return failure();
+  if (parts.reduction != "mean" && parts.reduction != "sum" && parts.reduction != "none")
+    return node.error() << "attribute 'reduction' is " << quoted(parts.reduction)
+                        << ", expected 'mean', 'sum' or 'none'";
+  Tensor *scores = node.input(0), *labels = node.input(1), *weights = node.input(2);
+  Shape expected(scores->shape);
+  if (expected.size() >= 2)
+    expected.erase(expected.begin() + 1);
+  if (!isFloat(scores->type) || scores->shape.size() < 2 || labels->shape != expected)
+    return node.error() << "of " << typeText(*scores) << " with labels " << typeText(*labels)
+                        << ", expected floats of n classes in the second dimension and one label "
+                           "for each position";
+  int64_t classes = scores->shape[1];
+  if (weights && (weights->type != scores->type || weights->shape != Shape{classes}))
+    return node.error() << "has weights that are " << typeText(*weights) << ", expected " << classes
+                        << " of " << dtypeName(scores->type);
+  if (failed(checkIndexType(node, *labels)) || failed(node.emittable({scores, labels})) ||
+      (weights && failed(node.emittable(weights))))
+    return failure();
+  Math m(node);
+  parts.scores = m.axisToLast(node.value(scores), 1);
+  parts.labels = m.cast(node.value(labels), m.i64());
+  if (!weights && !node.has("ignore_index"))
+    return success();
+  Value kept = m.apply<tx::NotOp>(
+      m.apply<tx::EqualOp>(parts.labels, m.like(parts.labels, static_cast<double>(parts.ignored))));
+  Type element = getElementTypeOrSelf(parts.scores.getType());
+  parts.weights = m.cast(kept, element);
+  if (weights) {
+    Value known = m.select(kept, parts.labels, m.like(parts.labels, 0));
+    parts.weights = m.mul(parts.weights, takeAlong(node, node.value(weights), 0, known));
+  }
+  return success();
+}
+
+/// `losses`: one for every label, zero where it is ignored.
+LogicalResult reduceLoss(Node &node, const LossParts &parts, Value losses) {
+  Math m(node);
+  Shape all(llvm::to_vector(llvm::seq<int64_t>(0, shapeOf(losses).size())));
+  if (parts.weights)
+    losses = m.mul(losses, parts.weights);
+  if (parts.reduction == "none")
+    return node.set(0, losses);
+  Value result =
+      parts.reduction == "mean" && !parts.weights ? m.mean(losses, all) : m.sum(losses, all);
+  if (parts.reduction == "mean" && parts.weights)
+    result = m.div(result, m.sum(parts.weights, all));
+  return node.set(0, node.reshape(result, llvm::ArrayRef<int64_t>()));
+}
+
+LogicalResult crossEntropy(Node &node) {
+  LossParts parts;
+  if (failed(readLoss(node, parts)))
+    return failure();
+  Math m(node);
+  auto loss = tx::CrossEntropyOp::create(
+      node.builder(), node.loc, ValueRange{parts.scores, parts.labels},
+      node.builder().getNamedAttr("ignore_index", node.builder().getI64IntegerAttr(parts.ignored)));
+  if (node.wants(1)) {
+    Value logits = node.value(node.input(0));
+    if (failed(node.set(1, m.sub(logits, m.logSumExp(logits, 1)))))
+      return failure();
+  }
+  return reduceLoss(node, parts, loss.getLoss());
+}
+
+/// The scores are logarithms of probabilities already.
+LogicalResult negativeLogLikelihood(Node &node) {
+  LossParts parts;
+  if (failed(readLoss(node, parts)))
+    return failure();
+  Math m(node);
+  Value labels = parts.labels;
+  if (node.has("ignore_index"))
+    labels = m.select(m.apply<tx::EqualOp>(labels, m.like(labels, double(parts.ignored))),
+                      m.like(labels, 0), labels);
+  Shape apart(shapeOf(labels));
+  apart.push_back(1);
+  Value chosen = takeOfEach(node, parts.scores, node.reshape(labels, apart));
+  chosen = node.reshape(chosen, shapeOf(labels));
+  return reduceLoss(node, parts, m.negate(chosen));
+}
+
+const OpRow lossRows[] = {
+    {"SoftmaxCrossEntropyLoss", "", 12, anyLater, crossEntropy},
+    {"NegativeLogLikelihoodLoss", "", 12, anyLater, negativeLogLikelihood},
+};
+
+} // namespace
+
+llvm::ArrayRef<OpRow> lossOps() { return lossRows; }
+
+} // namespace partita::importer

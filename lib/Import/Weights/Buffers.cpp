@@ -1,0 +1,373 @@
+//===- Buffers.cpp - float initializers that are no parameters --------------------------------===//
+
+#include "lib/Import/Weights/Buffers.h"
+#include "lib/Import/Weights/BufferValues.h"
+#include "partita/Import/HostTensor.h"
+#include "lib/Import/Operators/Registry.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringRef.h"
+#include <functional>
+#include <map>
+#include <memory>
+
+namespace partita::importer {
+
+namespace {
+
+/// What is known of all uses of a value so far.
+struct Uses {
+  bool angles = true;      ///< they end in a sine or cosine
+  bool fixed = true;       ///< they are angles, or scale what is computed from integers
+  bool constant = true;    ///< they end as operands that are no parameters
+  bool multiplied = true;  ///< they end in products, element by element
+  bool elementwise = true; ///< they end in arithmetic, element by element, or as masks of attention
+  bool scored = true;      ///< they end in scores of attention, by sums and products with numbers
+  bool whole = true;       ///< the same, and no rows are looked up
+
+  Uses &operator&=(const Uses &other) {
+    angles &= other.angles;
+    fixed &= other.fixed;
+    constant &= other.constant;
+    multiplied &= other.multiplied;
+    elementwise &= other.elementwise;
+    scored &= other.scored;
+    whole &= other.whole;
+    return *this;
+  }
+};
+
+constexpr Uses anyUse{false, false, false, false, false, false, false};
+
+/// Does the operator hand on its numbers as they are?
+bool reshapes(llvm::StringRef op) {
+  static constexpr llvm::StringLiteral kOps[] = {"Cast",    "Expand",    "Identity", "Reshape",
+                                                 "Squeeze", "Transpose", "Unsqueeze"};
+  return llvm::is_contained(kOps, op);
+}
+
+/// Does it hand angles on, as products with positions and in other shapes?
+bool handsAnglesOn(llvm::StringRef op) {
+  static constexpr llvm::StringLiteral kOps[] = {"Concat", "Div", "Einsum", "Gather",
+                                                 "MatMul", "Mul", "Neg",    "Slice"};
+  return reshapes(op) || llvm::is_contained(kOps, op);
+}
+
+/// Does it take elements of its first operand and hand them on as they are, or negated?
+bool selects(llvm::StringRef op) {
+  static constexpr llvm::StringLiteral kOps[] = {"Concat", "Gather", "GatherElements", "GatherND",
+                                                 "Neg",    "Slice",  "Split",          "Tile"};
+  return reshapes(op) || llvm::is_contained(kOps, op);
+}
+
+/// Does it look elements of its first operand up?
+bool looksUp(llvm::StringRef op) {
+  static constexpr llvm::StringLiteral kOps[] = {"Gather", "GatherElements", "GatherND"};
+  return llvm::is_contained(kOps, op);
+}
+
+/// Does it compute with its operands element by element?
+bool isElementwise(llvm::StringRef op) {
+  static constexpr llvm::StringLiteral kOps[] = {"Add", "Equal", "Greater", "Less",
+                                                 "Mul", "Sub",   "Where"};
+  return llvm::is_contained(kOps, op);
+}
+
+/// Does it hand scores of attention on, with what was added to them?
+bool handsScoresOn(llvm::StringRef op) {
+  static constexpr llvm::StringLiteral kOps[] = {"Add", "Div", "Max", "Mul", "Sub", "Where"};
+  return selects(op) || llvm::is_contained(kOps, op);
+}
+
+/// Does it ask something of scores?
+bool asksScores(llvm::StringRef op) {
+  static constexpr llvm::StringLiteral kOps[] = {"Equal", "IsInf", "IsNaN"};
+  return llvm::is_contained(kOps, op);
+}
+
+/// Does it hand on the weights that a softmax makes?
+bool handsWeightsOn(llvm::StringRef op) {
+  return selects(op) || op == "Dropout" || op == "Mul" || op == "Where";
+}
+
+/// Is this operand of an operator none that is trained, by the operator's definition?
+bool takesConstant(const onnx::NodeProto &node, int operand) {
+  llvm::StringRef op = node.op_type(), domain = canonicalDomain(node.domain());
+  if (domain == "com.microsoft")
+    return (op == "RotaryEmbedding" && (operand == 2 || operand == 3)) ||
+           (op == "GroupQueryAttention" && (operand == 7 || operand == 8));
+  if (!domain.empty())
+    return false;
+  if (op == "BatchNormalization") {
+    bool training = llvm::any_of(node.attribute(), [](const onnx::AttributeProto &each) {
+      return each.name() == "training_mode" && each.i() != 0;
+    });
+    return (operand == 3 || operand == 4) && !training && node.output_size() == 1;
+  }
+  if (op == "Resize" || op == "Upsample") // the region of interest and the scales
+    return operand == 1 || operand == 2;
+  return (op == "RotaryEmbedding" && (operand == 1 || operand == 2)) ||
+         ((op == "SoftmaxCrossEntropyLoss" || op == "NegativeLogLikelihoodLoss") && operand == 2);
+}
+
+/// Is it what an attention adds to its scores?
+bool takesMask(const onnx::NodeProto &node, int operand) {
+  llvm::StringRef op = node.op_type(), domain = canonicalDomain(node.domain());
+  return (domain.empty() && op == "Attention" && operand == 3) ||
+         (domain == "com.microsoft" &&
+          ((op == "MultiHeadAttention" && operand == 5) || (op == "Attention" && operand == 5) ||
+           (op == "GroupQueryAttention" && operand == 10)));
+}
+
+bool isFloatType(int32_t type) {
+  std::optional<DType> known = dtypeFromOnnx(type);
+  return known && isFloat(*known);
+}
+
+bool isTensorOfNumbers(const onnx::TensorProto &tensor) {
+  return isFloatType(tensor.data_type()) && tensor.dims_size() > 0;
+}
+
+/// Is what it makes of single numbers one again? Not of Range, which counts.
+bool keepsSingle(const onnx::NodeProto &node) {
+  static constexpr llvm::StringLiteral ops[] = {
+      "Add", "Cast", "CastLike",   "Div",  "Gather",  "Identity", "Mul",
+      "Neg", "Pow",  "Reciprocal", "Sqrt", "Squeeze", "Sub"};
+  return llvm::is_contained(ops, llvm::StringRef(node.op_type()));
+}
+
+/// A number, or the sizes of a tensor, and what is computed from such: they scale a weight, as the
+/// factor of torch.add(x, b, alpha=0.5) does, and are no positions.
+llvm::StringSet<> findSingleNumbers(const onnx::GraphProto &graph) {
+  llvm::StringSet<> single;
+  for (const onnx::TensorProto &tensor : graph.initializer())
+    if (tensor.dims_size() == 0)
+      single.insert(tensor.name());
+  for (const onnx::NodeProto &node : graph.node()) {
+    bool isSingle = node.op_type() == "Shape" || node.op_type() == "Size";
+    if (node.op_type() == "Constant")
+      isSingle = llvm::all_of(node.attribute(), [](const onnx::AttributeProto &each) {
+        return each.has_f() || each.has_i() || (each.has_t() && each.t().dims_size() == 0);
+      });
+    else if (keepsSingle(node))
+      isSingle = llvm::all_of(node.input(),
+                              [&](const std::string &input) { return single.contains(input); });
+    if (isSingle)
+      single.insert_range(node.output());
+  }
+  return single;
+}
+
+/// Values that integers, and scalars beside them, are all that they are computed from; `counts` are
+/// positions that are written as floats.
+llvm::StringSet<> findFromIntegers(const onnx::GraphProto &graph, const llvm::StringSet<> &counts) {
+  llvm::StringSet<> floats; // the others
+  for (const onnx::ValueInfoProto &input : graph.input())
+    if (isFloatType(input.type().tensor_type().elem_type()))
+      floats.insert(input.name());
+  for (const onnx::TensorProto &tensor : graph.initializer())
+    if (isTensorOfNumbers(tensor) && !counts.contains(tensor.name()))
+      floats.insert(tensor.name());
+  llvm::StringSet<> result = counts, single = findSingleNumbers(graph);
+  for (const onnx::NodeProto &node : graph.node()) {
+    bool fromIntegers = llvm::all_of(node.attribute(), [](const onnx::AttributeProto &each) {
+      return !each.has_g() && !(each.has_t() && isTensorOfNumbers(each.t()));
+    });
+    // A shape is integers, whatever has it.
+    if (node.op_type() != "Shape" && node.op_type() != "Size")
+      for (const std::string &input : node.input())
+        fromIntegers &= !floats.contains(input);
+    for (const std::string &output : node.output())
+      if (!single.contains(output))
+        (fromIntegers ? result : floats).insert(output);
+  }
+  return result;
+}
+
+class Finder {
+public:
+  Finder(const onnx::GraphProto &graph, const llvm::StringSet<> &counts)
+      : graph(graph), fromIntegers(findFromIntegers(graph, counts)) {}
+
+  /// A node comes after what it uses, so from the end a name's uses are all known when the node
+  /// that makes it is reached.
+  void run() {
+    for (const onnx::ValueInfoProto &output : graph.output())
+      use(output.name(), anyUse);
+    for (const onnx::NodeProto &node : llvm::reverse(graph.node()))
+      look(node);
+  }
+
+  /// What nothing uses is used in any way.
+  Uses of(llvm::StringRef name) const {
+    auto known = uses.find(name);
+    return known == uses.end() ? anyUse : known->second;
+  }
+
+private:
+  void use(llvm::StringRef name, Uses here) { uses[name] &= here; }
+
+  Uses ofOutputs(const onnx::NodeProto &node) {
+    Uses all;
+    bool isUsed = false;
+    for (const std::string &output : node.output()) {
+      isUsed |= uses.contains(output);
+      all &= of(output);
+    }
+    return isUsed ? all : anyUse;
+  }
+
+  void look(const onnx::NodeProto &node) {
+    llvm::StringRef op = node.op_type();
+    if (op == "Shape" || op == "Size")
+      return; // asks for no values
+    bool isAngle = op == "Sin" || op == "Cos";
+    bool isScored = asksScores(op) || (op == "Softmax" && weighs(node));
+    Uses here{isAngle, isAngle, false, op == "Mul", isElementwise(op), isScored, isScored};
+    if (handsAnglesOn(op) || handsScoresOn(op)) {
+      Uses after = ofOutputs(node);
+      here.angles = handsAnglesOn(op) && after.angles;
+      here.fixed = reshapes(op) ? after.fixed : here.angles;
+      here.scored = handsScoresOn(op) && after.scored;
+      here.whole = handsScoresOn(op) && !looksUp(op) && after.whole;
+      if (selects(op))
+        here = {here.angles,       here.fixed,   after.constant, after.multiplied,
+                after.elementwise, after.scored, here.whole};
+    }
+    if (handsWeightsOn(op) && weighs(node))
+      weights.insert_range(node.input());
+    if (op == "Einsum")
+      weights.insert_range(node.input());
+    else if (op == "MatMul" && node.input_size() > 0)
+      weights.insert(node.input(0));
+    for (int i = 0; i < node.input_size(); ++i) {
+      Uses operand = here;
+      operand.fixed |=
+          op == "Mul" && node.input_size() == 2 && fromIntegers.contains(node.input(1 - i));
+      operand.constant |= takesConstant(node, i);
+      operand.elementwise |= takesMask(node, i);
+      operand.scored |= takesMask(node, i);
+      operand.whole |= takesMask(node, i);
+      use(node.input(i), operand);
+    }
+    for (const onnx::AttributeProto &attribute : node.attribute())
+      if (attribute.has_g())
+        for (const onnx::NodeProto &inner : attribute.g().node())
+          for (const std::string &input : inner.input())
+            use(input, anyUse);
+  }
+
+  /// Does a result weigh the rows of a matrix, as attention's softmax does?
+  bool weighs(const onnx::NodeProto &node) const {
+    return llvm::any_of(node.output(),
+                        [&](const std::string &output) { return weights.contains(output); });
+  }
+
+  const onnx::GraphProto &graph;
+  llvm::StringSet<> fromIntegers, weights;
+  llvm::StringMap<Uses> uses;
+};
+
+/// Elements: a constant is read into memory.
+constexpr int64_t maxBuffer = 1 << 22;
+
+/// Tables of one shape among which the one with sines is looked for.
+constexpr size_t maxTables = 64;
+
+/// The initializers' values, of those that are small enough and lie in the file.
+class Values {
+public:
+  explicit Values(ModelFile &file) : file(file) {}
+
+  bool has(const onnx::TensorProto &proto) {
+    mlir::FailureOr<TensorData> data = file.locate(proto, emitError);
+    return succeeded(data) && data->count <= maxBuffer && data->place != TensorData::declared;
+  }
+
+  std::optional<HostTensor> read(const onnx::TensorProto &proto) {
+    if (!has(proto))
+      return std::nullopt;
+    mlir::FailureOr<HostTensor> values = file.read(*file.locate(proto, emitError), emitError);
+    if (failed(values) || values->size() == 0)
+      return std::nullopt;
+    return *values;
+  }
+
+private:
+  ModelFile &file;
+  std::function<mlir::InFlightDiagnostic()> emitError = [this] {
+    return mlir::emitError(file.location());
+  };
+};
+
+/// Positions, written as floats, that biases of attention are computed from.
+llvm::StringSet<> findCounts(const onnx::GraphProto &graph, const Finder &finder, Values &values) {
+  llvm::StringSet<> counts;
+  for (const onnx::TensorProto &proto : graph.initializer())
+    if (isTensorOfNumbers(proto) && finder.of(proto.name()).scored)
+      if (std::optional<HostTensor> numbers = values.read(proto); numbers && isCounted(*numbers))
+        counts.insert(proto.name());
+  return counts;
+}
+
+} // namespace
+
+llvm::StringSet<> findBuffers(const onnx::GraphProto &graph, ModelFile &file) {
+  // The importer reports what is wrong with a tensor; here it is only left out.
+  mlir::ScopedDiagnosticHandler quiet(file.location().getContext(), [](mlir::Diagnostic &) {});
+  Values values(file);
+  auto finder = std::make_unique<Finder>(graph, llvm::StringSet<>());
+  finder->run();
+  llvm::StringSet<> found = findCounts(graph, *finder, values);
+  if (!found.empty()) {
+    finder = std::make_unique<Finder>(graph, found);
+    finder->run();
+  }
+  std::map<int64_t, std::vector<std::pair<llvm::StringRef, HostTensor>>> tables; // by elements
+  for (const onnx::TensorProto &proto : graph.initializer()) {
+    Uses uses = finder->of(proto.name());
+    bool byUse = uses.fixed || uses.constant,
+         byValue = proto.dims_size() >= 2 && (uses.elementwise || uses.scored);
+    if (!isFloatType(proto.data_type()) || (!byUse && !byValue) || found.contains(proto.name()))
+      continue;
+    if (byUse && values.has(proto))
+      found.insert(proto.name());
+    if (byUse)
+      continue;
+    std::optional<HostTensor> table = values.read(proto);
+    if (!table)
+      continue;
+    if ((uses.elementwise && (isMask(*table) || isSinusoidal(*table))) ||
+        (uses.multiplied && isTurned(*table)) || (uses.scored && isAlibi(*table)))
+      found.insert(proto.name());
+    else if (uses.multiplied)
+      tables[table->size()].push_back({proto.name(), *table});
+  }
+  for (auto &[size, ofSize] : tables) {
+    llvm::ArrayRef few = llvm::ArrayRef(ofSize).take_front(maxTables);
+    for (size_t i = 0; i < few.size(); ++i)
+      for (size_t k = i + 1; k < few.size(); ++k)
+        if (areTurns(few[i].second, few[k].second)) {
+          found.insert(few[i].first);
+          found.insert(few[k].first);
+        }
+  }
+  return found;
+}
+
+std::vector<std::string> findScoreBiases(const onnx::GraphProto &graph, ModelFile &file) {
+  llvm::StringSet<> buffers = findBuffers(graph, file);
+  Finder finder(graph, {});
+  finder.run();
+  std::vector<std::string> found;
+  for (const onnx::TensorProto &proto : graph.initializer()) {
+    int rank = proto.dims_size();
+    bool isOfPairs = rank >= 2 && proto.dims(rank - 2) > 1 && proto.dims(rank - 1) > 1;
+    if (isOfPairs && isFloatType(proto.data_type()) && finder.of(proto.name()).whole &&
+        !buffers.contains(proto.name()))
+      found.push_back(proto.name());
+  }
+  return found;
+}
+
+} // namespace partita::importer

@@ -1,0 +1,105 @@
+//===- SharedWeights.cpp ----------------------------------------------------------------------===//
+
+#include "lib/Import/Weights/SharedWeights.h"
+#include "lib/Import/Weights/Buffers.h"
+#include "onnx.pb.h"
+
+using namespace mlir;
+
+namespace partita::importer {
+
+namespace {
+
+/// Elements: norms and biases are vectors. No more is read to see whether they are all equal.
+constexpr int64_t maxVector = 1 << 20;
+
+struct ReadCounts {
+  int64_t all = 0, rows = 0; ///< `rows`: as a table that rows are taken of
+};
+
+class UseCounter {
+public:
+  explicit UseCounter(const onnx::GraphProto &graph) {
+    for (const onnx::TensorProto &proto : graph.initializer())
+      uses.try_emplace(proto.name());
+    count(graph.node());
+  }
+
+  ReadCounts of(llvm::StringRef name) const { return uses.lookup(name); }
+
+private:
+  void count(const google::protobuf::RepeatedPtrField<onnx::NodeProto> &nodes) {
+    for (const onnx::NodeProto &node : nodes) {
+      if (node.op_type() == "Identity" && node.input_size() == 1 && node.output_size() == 1) {
+        aliases[node.output(0)] = rootOf(node.input(0)); // another name is no use
+        continue;
+      }
+      for (const auto &[i, input] : llvm::enumerate(node.input()))
+        if (auto found = uses.find(rootOf(input)); found != uses.end()) {
+          ++found->second.all;
+          found->second.rows += i == 0 && node.op_type() == "Gather";
+        }
+      for (const onnx::AttributeProto &attribute : node.attribute())
+        if (attribute.has_g())
+          count(attribute.g().node());
+    }
+  }
+
+  std::string rootOf(const std::string &name) const {
+    auto found = aliases.find(name);
+    return found == aliases.end() ? name : found->second;
+  }
+
+  llvm::StringMap<ReadCounts> uses;
+  llvm::StringMap<std::string> aliases;
+};
+
+/// The number that all elements are.
+std::optional<double> onlyValue(ModelFile &file, const TensorData &data) {
+  if (data.shape.size() != 1 || data.count > maxVector || data.place == TensorData::declared)
+    return std::nullopt;
+  FailureOr<HostTensor> host = file.read(data, [&] { return emitError(file.location()); });
+  if (failed(host))
+    return std::nullopt;
+  for (int64_t i = 1; i < data.count; ++i)
+    if (host->toDouble(i) != host->toDouble(0))
+      return std::nullopt;
+  return host->toDouble(0);
+}
+
+} // namespace
+
+std::vector<SharedWeight> findShared(ModelFile &file) {
+  const onnx::GraphProto &graph = file.model().graph();
+  llvm::StringSet<> buffers = findBuffers(graph, file);
+  UseCounter counter(graph);
+  // The importer and the report say what is wrong with a tensor; here it is only left out.
+  ScopedDiagnosticHandler quiet(file.location().getContext(), [](Diagnostic &) {});
+  auto locate = [&](const onnx::TensorProto &proto) -> std::optional<TensorData> {
+    if (buffers.contains(proto.name()))
+      return std::nullopt;
+    FailureOr<TensorData> data = file.locate(proto, [&] { return emitError(file.location()); });
+    if (failed(data) || !isFloat(data->type) || data->shape.empty() || data->count < 2)
+      return std::nullopt;
+    return *data;
+  };
+  int64_t products = 1; // of the matrix that has the most
+  for (const onnx::TensorProto &proto : graph.initializer())
+    if (std::optional<TensorData> data = locate(proto); data && data->shape.size() > 1) {
+      ReadCounts uses = counter.of(proto.name());
+      products = std::max(products, uses.all - uses.rows);
+    }
+  std::vector<SharedWeight> shared;
+  for (const onnx::TensorProto &proto : graph.initializer()) {
+    ReadCounts uses = counter.of(proto.name());
+    std::optional<TensorData> data = uses.all > 1 ? locate(proto) : std::nullopt;
+    if (!data)
+      continue;
+    shared.push_back({proto.name(), uses.all, std::nullopt});
+    if (uses.all > products)
+      shared.back().mergedValue = onlyValue(file, *data);
+  }
+  return shared;
+}
+
+} // namespace partita::importer

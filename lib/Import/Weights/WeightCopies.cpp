@@ -1,0 +1,227 @@
+//===- WeightCopies.cpp - which values of one tensor another one holds ------------------------===//
+
+#include "partita/Import/TiedWeights.h"
+#include "onnx.pb.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Support/xxhash.h"
+#include <cstring>
+
+using namespace mlir;
+
+namespace partita::importer {
+
+namespace {
+
+/// Elements; of larger tensors only whole copies are found.
+constexpr int64_t maxSearched = 1 << 22;
+
+/// The bytes of a tensor's elements, row-major; none where the file has no values, or damaged ones.
+std::optional<HostTensor> valuesOf(ModelFile &file, const TensorData &data) {
+  if (data.place == TensorData::declared || data.count == 0)
+    return std::nullopt;
+  ScopedDiagnosticHandler quiet(file.location().getContext(), [](Diagnostic &) {});
+  FailureOr<HostTensor> values = file.read(data, [&] { return emitError(file.location()); });
+  return failed(values) ? std::nullopt : std::optional<HostTensor>(*values);
+}
+
+bool varies(const char *bytes, int64_t count, int64_t size) {
+  return count > 1 && std::memcmp(bytes, bytes + size, (count - 1) * size) != 0;
+}
+
+std::string transposedBytes(const char *bytes, int64_t rows, int64_t columns, int64_t size) {
+  std::string result(rows * columns * size, '\0');
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t column = 0; column < columns; ++column)
+      std::memcpy(&result[(column * rows + row) * size], bytes + (row * columns + column) * size,
+                  size);
+  return result;
+}
+
+/// Compares so many bytes only as there are up to the first block that differs.
+bool isSame(const char *a, const char *b, int64_t count, SearchBudget &budget) {
+  constexpr int64_t block = 256;
+  for (int64_t at = 0; at < count; at += block) {
+    int64_t length = std::min(block, count - at);
+    if (!budget.spend(length) || std::memcmp(a + at, b + at, length) != 0)
+      return false;
+  }
+  return true;
+}
+
+/// Where in dimension `dim` of the table a slice of these values and this size begins; none where
+/// it is nowhere or in several places.
+std::optional<int64_t> findSlice(const char *table, llvm::ArrayRef<int64_t> shape, int64_t dim,
+                                 const char *part, int64_t size, int64_t width,
+                                 SearchBudget &budget) {
+  int64_t outer = 1, inner = width;
+  for (auto [i, length] : llvm::enumerate(shape))
+    (static_cast<int64_t>(i) < dim ? outer : inner) *= static_cast<int64_t>(i) == dim ? 1 : length;
+  std::optional<int64_t> found;
+  for (int64_t begin = 0; begin + size <= shape[dim]; ++begin) {
+    bool same = true;
+    for (int64_t i = 0; same && i < outer; ++i)
+      same = isSame(table + (i * shape[dim] + begin) * inner, part + i * size * inner, size * inner,
+                    budget);
+    if (budget.bytes < 0 || (same && found))
+      return std::nullopt;
+    if (same)
+      found = begin;
+  }
+  return found;
+}
+
+/// The slice of the table that a tensor of this shape and these values is; a slice of one element
+/// may have lost its dimension.
+std::optional<WeightCopy> findPart(const HostTensor &table, llvm::ArrayRef<int64_t> shape,
+                                   const char *part, SearchBudget &budget) {
+  llvm::ArrayRef<int64_t> whole = table.shape();
+  for (int64_t dim = 0; dim < static_cast<int64_t>(whole.size()); ++dim) {
+    Shape expected(whole.begin(), whole.end()), dropped = expected;
+    dropped.erase(dropped.begin() + dim);
+    bool isDropped = llvm::ArrayRef<int64_t>(dropped) == shape;
+    int64_t size = isDropped ? 1 : shape.size() == whole.size() ? shape[dim] : 0;
+    expected[dim] = size;
+    if (size < 1 || size >= whole[dim] ||
+        (!isDropped && llvm::ArrayRef<int64_t>(expected) != shape))
+      continue;
+    if (std::optional<int64_t> begin =
+            findSlice(table.bytes(0), whole, dim, part, size, byteSize(table.type()), budget))
+      return WeightCopy{"", "", false, dim, *begin, size};
+  }
+  return std::nullopt;
+}
+
+/// The tensors of several that a row, column or pair of neighbours has been seen in.
+class Lines {
+public:
+  explicit Lines(size_t tensors) : overlaps(tensors) {}
+
+  /// Rows and columns; of a vector its pairs of neighbours.
+  void add(const HostTensor &values, size_t tensor) {
+    int64_t size = byteSize(values.type()), count = values.size();
+    int64_t rows = values.rank() > 1 ? values.shape()[0] : 1, width = count / rows;
+    const char *bytes = values.bytes(0);
+    if (rows == 1 || width == 1) {
+      for (int64_t i = 0; i + 1 < count; ++i)
+        addRows(bytes + i * size, 1, 2, size, tensor);
+      return;
+    }
+    addRows(bytes, rows, width, size, tensor);
+    addRows(transposedBytes(bytes, rows, width, size).data(), width, rows, size, tensor);
+  }
+
+  std::vector<bool> overlaps;
+
+private:
+  static constexpr size_t most = 1 << 22;
+
+  /// All rows of a matrix that are not one value throughout.
+  void addRows(const char *bytes, int64_t rows, int64_t width, int64_t size, size_t tensor) {
+    for (int64_t row = 0; row < rows && firsts.size() < most; ++row) {
+      const char *begin = bytes + row * width * size;
+      if (!varies(begin, width, size))
+        continue;
+      auto hash = llvm::xxh3_128bits(
+          {reinterpret_cast<const uint8_t *>(begin), static_cast<size_t>(width * size)});
+      size_t first = firsts.try_emplace({hash.high64, hash.low64}, tensor).first->second;
+      if (first != tensor)
+        overlaps[first] = overlaps[tensor] = true;
+    }
+  }
+
+  llvm::DenseMap<std::pair<uint64_t, uint64_t>, size_t> firsts;
+};
+
+} // namespace
+
+SearchBudget::SearchBudget(const ModelFile &file)
+    : bytes(static_cast<int64_t>(
+                std::clamp<uint64_t>(file.bytes(), uint64_t(1) << 29, uint64_t(1) << 40)) *
+            8) {}
+
+std::optional<WeightCopy> findCopyIn(ModelFile &file, const TensorData &table,
+                                     const TensorData &copy, SearchBudget &budget) {
+  bool areMatrices = table.shape.size() == 2 && copy.shape.size() == 2;
+  bool isTurned = areMatrices && table.shape[0] == copy.shape[1] && table.shape[1] == copy.shape[0];
+  if (table.type != copy.type || copy.count < 2 || table.place == TensorData::declared ||
+      copy.place == TensorData::declared)
+    return std::nullopt;
+  if (areMatrices && table.isRaw() && copy.isRaw() && table.count == copy.count) {
+    if (table.shape == copy.shape && repeats(file, table, copy, /*transposed=*/false))
+      return WeightCopy{};
+    if (isTurned && repeats(file, table, copy, /*transposed=*/true))
+      return WeightCopy{"", "", true};
+  }
+  if (table.count > maxSearched || copy.count > table.count ||
+      !budget.spend((table.count + copy.count) * byteSize(table.type)))
+    return std::nullopt;
+  std::optional<HostTensor> whole = valuesOf(file, table), part = valuesOf(file, copy);
+  int64_t size = byteSize(table.type);
+  if (!whole || !part || !varies(part->bytes(0), copy.count, size))
+    return std::nullopt;
+  if (copy.count == table.count)
+    return std::memcmp(whole->bytes(0), part->bytes(0), copy.count * size) == 0
+               ? std::optional<WeightCopy>(WeightCopy{})
+               : std::nullopt;
+  if (std::optional<WeightCopy> found = findPart(*whole, copy.shape, part->bytes(0), budget))
+    return found;
+  if (!areMatrices)
+    return std::nullopt;
+  std::string turned = transposedBytes(part->bytes(0), copy.shape[0], copy.shape[1], size);
+  std::optional<WeightCopy> found =
+      findPart(*whole, {copy.shape[1], copy.shape[0]}, turned.data(), budget);
+  if (found)
+    found->transposed = true;
+  return found;
+}
+
+std::optional<WeightCopy> compareWhole(ModelFile &file, const TensorData &a, const TensorData &b) {
+  std::optional<HostTensor> first = valuesOf(file, a), second = valuesOf(file, b);
+  if (!first || !second || a.type != b.type)
+    return std::nullopt;
+  int64_t size = byteSize(a.type);
+  if (a.shape == b.shape && std::memcmp(first->bytes(0), second->bytes(0), a.count * size) == 0)
+    return WeightCopy{};
+  if (a.shape.size() != 2 || b.shape != Shape{a.shape[1], a.shape[0]})
+    return std::nullopt;
+  for (int64_t row = 0; row < a.shape[0]; ++row)
+    for (int64_t column = 0; column < a.shape[1]; ++column)
+      if (std::memcmp(first->bytes(row * a.shape[1] + column),
+                      second->bytes(column * a.shape[0] + row), size) != 0)
+        return std::nullopt;
+  return WeightCopy{"", "", true};
+}
+
+std::vector<bool> findOverlaps(ModelFile &file, llvm::ArrayRef<const TensorData *> tensors) {
+  Lines lines(tensors.size());
+  for (const auto &[i, data] : llvm::enumerate(tensors))
+    if (data->count <= maxSearched && data->type == tensors.front()->type)
+      if (std::optional<HostTensor> values = valuesOf(file, *data))
+        lines.add(*values, i);
+  return lines.overlaps;
+}
+
+bool isOneValue(ModelFile &file, const TensorData &data) {
+  if (data.count > maxSearched)
+    return false;
+  std::optional<HostTensor> values = valuesOf(file, data);
+  return values && !varies(values->bytes(0), data.count, byteSize(data.type));
+}
+
+bool hasDistinctRows(ModelFile &file, const TensorData &table) {
+  if (table.shape.empty() || table.count > maxSearched)
+    return false;
+  std::optional<HostTensor> values = valuesOf(file, table);
+  if (!values)
+    return false;
+  int64_t width = table.shape.back() * byteSize(table.type),
+          rows = table.count / table.shape.back();
+  llvm::StringSet<> seen;
+  for (int64_t row = 0; row < rows; ++row)
+    if (!seen.insert(llvm::StringRef(values->bytes(0) + row * width, width)).second)
+      return false;
+  return true;
+}
+
+} // namespace partita::importer

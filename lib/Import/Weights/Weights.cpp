@@ -1,0 +1,373 @@
+//===- Weights.cpp ----------------------------------------------------------------------------===//
+
+#include "lib/Import/Weights/Weights.h"
+#include "lib/Import/Weights/Buffers.h"
+#include "lib/Import/Weights/SingleBiases.h"
+#include "partita/Support/NearestNames.h"
+#include "partita/Support/StableSort.h"
+
+using namespace mlir;
+
+namespace partita::importer {
+
+/// Elements: a constant is read into memory.
+constexpr int64_t maxConstant = 1 << 22;
+
+Weights::Weights(ModelFile &file, const ImportOptions &options)
+    : file(file), graph(file.model().graph()), options(options), origins(graph), budget(file) {}
+
+const Weights::Tensor *Weights::known(llvm::StringRef name) const {
+  auto entry = tensors.find(name);
+  return entry == tensors.end() ? nullptr : &entry->second;
+}
+
+Weights::Tensor *Weights::known(llvm::StringRef name) {
+  auto entry = tensors.find(name);
+  return entry == tensors.end() ? nullptr : &entry->second;
+}
+
+const OriginalParameter *Weights::original(llvm::StringRef name) const {
+  auto entry = originals.find(name);
+  return entry == originals.end() ? nullptr : &entry->second;
+}
+
+LogicalResult Weights::decide() {
+  if (!decided)
+    decided = succeeded(decideOnce());
+  return success(*decided);
+}
+
+LogicalResult Weights::decideOnce() {
+  locateTensors();
+  countUses(graph.node(), /*isOuter=*/true);
+  for (const onnx::ValueInfoProto &output : graph.output())
+    if (Tensor *tensor = known(output.name()))
+      tensor->isRead = true;
+  if (failed(readTrainable()))
+    return failure();
+  decideEach();
+  findTableCopies();
+  findDerivedCopies();
+  restoreNames();
+  if (failed(readTies()))
+    return failure();
+  writeNotes();
+  return success();
+}
+
+/// What is wrong with a tensor is told by the importer and by the report; here it is left out.
+void Weights::locateTensors() {
+  ScopedDiagnosticHandler quiet(file.location().getContext(), [](Diagnostic &) {});
+  for (const onnx::TensorProto &proto : graph.initializer()) {
+    FailureOr<TensorData> data = file.locate(proto, [&] { return emitError(file.location()); });
+    if (succeeded(data) && tensors.try_emplace(proto.name(), Tensor{&proto, *data, {}}).second)
+      order.push_back(proto.name());
+  }
+}
+
+void Weights::countUses(const google::protobuf::RepeatedPtrField<onnx::NodeProto> &nodes,
+                        bool isOuter) {
+  for (const onnx::NodeProto &node : nodes) {
+    // What reads a cast tensor reads the tensor (a model exported in another precision).
+    bool passesOn = (node.op_type() == "Cast" || node.op_type() == "Identity") &&
+                    node.input_size() == 1 && node.output_size() == 1;
+    for (int i = 0; i < node.input_size(); ++i) {
+      auto passed = passedOn.find(node.input(i));
+      Tensor *tensor = passed == passedOn.end() ? known(node.input(i)) : passed->second;
+      if (!tensor)
+        continue;
+      tensor->isRead = true;
+      if (passesOn)
+        passedOn[node.output(0)] = tensor;
+      else
+        tensor->uses.push_back({&node, i});
+    }
+    for (const std::string &output : node.output())
+      if (isOuter)
+        makers[output] = &node;
+    for (const onnx::AttributeProto &attribute : node.attribute())
+      if (attribute.has_g())
+        countUses(attribute.g().node(), /*isOuter=*/false);
+  }
+}
+
+bool Weights::isUsedAs(const Tensor &tensor, llvm::StringRef op, int operand) const {
+  return !tensor.uses.empty() && llvm::all_of(tensor.uses, [&](const Use &use) {
+    return use.node->op_type() == op && use.operand == operand;
+  });
+}
+
+//===------------------------------------------------------------------------------------------===//
+// What is a parameter
+//===------------------------------------------------------------------------------------------===//
+
+/// By what the exporter says. Where it has lost sight of a parameter, though, a folded tensor may be
+/// that: one that several operators read in several ways, since exporters merge equal tensors, and
+/// one whose values differ, since a decomposition makes ones and zeros.
+bool Weights::isConstant(const Tensor &tensor) {
+  const Origin &origin = origins.of(tensor.proto->name());
+  if (origin.kind != Origin::Constant)
+    return false;
+  if (!origin.folded || origins.lost().empty() || tensor.uses.empty())
+    return true;
+  const Use &first = tensor.uses.front();
+  if (isUsedAs(tensor, first.node->op_type(), first.operand) && isOneValue(file, tensor.data))
+    return true;
+  doubted.push_back(tensor.proto->name());
+  return false;
+}
+
+void Weights::decideEach() {
+  llvm::StringSet<> buffers = findBuffers(graph, file), biases = findSingleBiases(graph);
+  for (const std::string &name : order) {
+    Tensor &tensor = *known(name);
+    const TensorData &data = tensor.data;
+    bool isForced = tensor.isParameter; // by --trainable
+    if (!isFloat(data.type) || isForced)
+      continue;
+    bool isNamed = origins.of(name).kind == Origin::Parameter && data.count > 0;
+    tensor.isParameter =
+        (data.isParameter() || isNamed || biases.contains(name)) && !buffers.contains(name);
+    if (!tensor.isParameter || !isConstant(tensor))
+      continue;
+    tensor.isFrozen = data.place == TensorData::declared || data.count > maxConstant;
+    tensor.isParameter = tensor.isFrozen;
+  }
+  for (const std::string &pattern : options.freeze) {
+    llvm::Expected<llvm::GlobPattern> glob = llvm::GlobPattern::create(pattern);
+    if (!glob) {
+      llvm::consumeError(glob.takeError()); // the objective says so
+      continue;
+    }
+    for (auto &entry : tensors)
+      entry.second.isDecided |= matches(*glob, entry.first());
+  }
+}
+
+/// Its name in the file, or that of the only parameter that it comes from.
+bool Weights::matches(const llvm::GlobPattern &pattern, llvm::StringRef name) const {
+  const Origin &origin = origins.of(name);
+  return pattern.match(name) ||
+         (origin.parameters.size() == 1 && pattern.match(origin.parameters.front()));
+}
+
+LogicalResult Weights::readTrainable() {
+  auto error = [&] { return emitError(file.location()) << "trainable: "; };
+  for (const std::string &pattern : options.trainable) {
+    llvm::Expected<llvm::GlobPattern> glob = llvm::GlobPattern::create(pattern);
+    if (!glob)
+      return error() << quoted(pattern)
+                     << " is no glob pattern: " << llvm::toString(glob.takeError());
+    const Tensor *other = nullptr;
+    bool any = false;
+    for (const std::string &name : order) {
+      Tensor &tensor = *known(name);
+      if (!matches(*glob, name))
+        continue;
+      other = other ? other : &tensor;
+      if (!isFloat(tensor.data.type) || !tensor.isRead || tensor.data.count == 0)
+        continue;
+      any = tensor.isParameter = tensor.isDecided = true;
+    }
+    if (any)
+      continue;
+    if (!other) {
+      llvm::SmallVector<llvm::StringRef> names(order.begin(), order.end());
+      return error() << "no tensor of the model matches " << quoted(pattern)
+                     << nearestNames(pattern, names);
+    }
+    InFlightDiagnostic diagnostic = error() << "tensor " << quoted(other->proto->name());
+    if (!isFloat(other->data.type))
+      diagnostic << " is of type " << dtypeName(other->data.type) << "; only floats are trained";
+    else if (other->data.count == 0)
+      diagnostic << " has no elements";
+    else
+      diagnostic << " is read by no node, so nothing would train it";
+    return diagnostic;
+  }
+  return success();
+}
+
+//===------------------------------------------------------------------------------------------===//
+// What is a copy
+//===------------------------------------------------------------------------------------------===//
+
+bool Weights::isReshaped(const WeightCopy &copy) const {
+  const OriginalParameter *original = this->original(copy.table);
+  Shape shape = original && !original->transposed ? original->shape : known(copy.table)->data.shape;
+  if (copy.dim >= 0)
+    shape[copy.dim] = copy.size;
+  return !copy.transposed && shape != known(copy.name)->data.shape;
+}
+
+void Weights::addCopy(WeightCopy copy, llvm::StringRef name, llvm::StringRef table) {
+  copy.name = name.str();
+  copy.table = table.str();
+  known(name)->isCopy = true;
+  found.push_back(std::move(copy));
+}
+
+/// Of embedding tables, by their values, unless the file says that they are two parameters.
+void Weights::findTableCopies() {
+  for (const WeightCopy &copy : findCopies(file)) {
+    const Tensor *tensor = known(copy.name), *table = known(copy.table);
+    const Origin &first = origins.of(copy.name), &second = origins.of(copy.table);
+    bool areOthers = first.kind != Origin::Unknown && second.kind != Origin::Unknown &&
+                     first.parameters != second.parameters;
+    if (tensor->isParameter && table->isParameter && !areOthers)
+      addCopy(copy, copy.name, copy.table);
+  }
+}
+
+/// The tensors that come from one parameter alone, as the file says: those whose values say so too
+/// are the parameter; what remains of a group is trained apart.
+void Weights::findDerivedCopies() {
+  std::map<std::string, std::vector<std::string>> byParameter;
+  for (const std::string &name : order) {
+    const Tensor &tensor = *known(name);
+    const Origin &origin = origins.of(name);
+    if (origin.parameters.size() == 1 && tensor.isParameter && !tensor.isFrozen && !tensor.isCopy)
+      byParameter[origin.parameters.front()].push_back(name);
+  }
+  for (auto &entry : byParameter) {
+    const std::string &parameter = entry.first;
+    std::vector<std::string> &members = entry.second;
+    partita::stableSort(members, [&](const std::string &a, const std::string &b) {
+      bool isWhole = a == parameter, isOther = b == parameter;
+      return isWhole != isOther ? isWhole : known(a)->data.count > known(b)->data.count;
+    });
+    Group &group = groups[parameter];
+    for (const std::string &name : members) {
+      std::optional<WeightCopy> copy;
+      for (const std::string &table : group)
+        if (!copy && (copy = findCopyIn(file, known(table)->data, known(name)->data, budget)))
+          addCopy(*copy, name, table);
+      if (!copy)
+        group.push_back(name);
+    }
+  }
+}
+
+/// Is a part of it there too?
+bool Weights::isSliced(llvm::StringRef name) const {
+  return llvm::any_of(found,
+                      [&](const WeightCopy &each) { return each.table == name && each.dim >= 0; });
+}
+
+/// By what reads it, if all that do agree.
+Decomposed Weights::decomposed(const Tensor &tensor) const {
+  const Origin &origin = origins.of(tensor.proto->name());
+  std::optional<Decomposed> how;
+  for (const Use &use : tensor.uses) {
+    Decomposed here = Origins::decomposed(origin, *use.node, use.operand);
+    if (how && *how != here)
+      return Decomposed::Unknown;
+    how = here;
+  }
+  return how.value_or(Decomposed::Unknown);
+}
+
+/// Is each element one of a parameter's, as far as the file says?
+bool Weights::isMoved(const Tensor &tensor) const {
+  const Origin &origin = origins.of(tensor.proto->name());
+  return origin.moved && (!origin.inner || decomposed(tensor) != Decomposed::Unknown);
+}
+
+/// A folded weight gets the name, and a linear layer's the layout, that it has in the model, so that
+/// weights and checkpoints are the model's own.
+void Weights::restoreNames() {
+  for (const auto &[parameter, group] : groups)
+    if (group.size() == 1 && group.front() != parameter && !known(parameter))
+      restoreName(parameter, group.front());
+}
+
+void Weights::restoreName(const std::string &parameter, const std::string &name) {
+  const Tensor &tensor = *known(name);
+  const Origin &origin = origins.of(name);
+  Shape shape = tensor.data.shape;
+  Decomposed how = origin.inside ? decomposed(tensor) : Decomposed::Unknown;
+  bool transposed = how == Decomposed::Transposed && origin.direct;
+  if (transposed && shape.size() == 2 && tensor.data.isRaw())
+    std::swap(shape[0], shape[1]);
+  else if (how == Decomposed::Vector && !isSliced(name) && shape.size() > 1 &&
+           llvm::count(shape, 1) + 1 == static_cast<int64_t>(shape.size()))
+    llvm::erase(shape, 1);
+  else
+    return;
+  originals[name] = {parameter, shape, transposed};
+}
+
+//===------------------------------------------------------------------------------------------===//
+// --tie
+//===------------------------------------------------------------------------------------------===//
+
+/// By its name in the file, or in the model.
+Weights::Tensor *Weights::named(llvm::StringRef name) {
+  if (Tensor *tensor = known(name))
+    return tensor;
+  for (const auto &entry : originals)
+    if (entry.second.name == name)
+      return known(entry.first());
+  return nullptr;
+}
+
+LogicalResult Weights::readTies() {
+  for (const std::string &pair : options.tie) {
+    auto [first, second] = llvm::StringRef(pair).rsplit('=');
+    if (failed(tie(first, second)))
+      return failure();
+  }
+  return success();
+}
+
+LogicalResult Weights::tie(llvm::StringRef first, llvm::StringRef second) {
+  auto error = [&] { return emitError(file.location()) << "tie: "; };
+  Tensor *table = named(first), *copy = named(second);
+  for (auto [name, tensor] : {std::pair(first, table), std::pair(second, copy)}) {
+    if (!tensor) {
+      llvm::SmallVector<llvm::StringRef> names(order.begin(), order.end());
+      return error() << "the model has no tensor " << quoted(name) << nearestNames(name, names);
+    }
+    if (!tensor->isParameter || !tensor->isRead)
+      return error() << "tensor " << quoted(name)
+                     << (tensor->isRead ? " is no parameter" : " is read by no node");
+  }
+  if (table == copy)
+    return error() << quoted(first) << " and " << quoted(second) << " are one tensor";
+  table->isDecided = copy->isDecided = true;
+  const std::string &tableName = table->proto->name(), &copyName = copy->proto->name();
+  for (const WeightCopy &each : found) {
+    if ((each.name == copyName && each.table == tableName) ||
+        (each.name == tableName && each.table == copyName))
+      return success(); // so they are
+    if (each.name == copyName || each.name == tableName)
+      return error() << quoted(each.name) << " is tied to " << quoted(each.table)
+                     << " already; tie that";
+    if (each.table == copyName)
+      return error() << quoted(each.name) << " is tied to " << quoted(copyName) << " already; give "
+                     << quoted((second + "=" + first).str());
+  }
+  const Shape &a = table->data.shape, &b = copy->data.shape;
+  bool isTurned = a.size() == 2 && b.size() == 2 && a[0] == b[1] && a[1] == b[0];
+  if (table->data.type != copy->data.type || (a != b && !isTurned))
+    return error() << quoted(first) << " is " << shapeText(a) << " of "
+                   << dtypeName(table->data.type) << " and " << quoted(second) << " "
+                   << shapeText(b) << " of " << dtypeName(copy->data.type)
+                   << ", which is neither the same nor transposed";
+  bool hasValues = table->data.place != TensorData::declared;
+  if (hasValues != (copy->data.place != TensorData::declared))
+    return error() << "of " << quoted(first) << " and " << quoted(second)
+                   << " the file has one's values alone, so that they cannot be compared";
+  std::optional<WeightCopy> how = WeightCopy{"", "", a != b};
+  if (hasValues)
+    how = compareWhole(file, table->data, copy->data);
+  if (!how)
+    return error() << quoted(first) << " and " << quoted(second) << ", both " << shapeText(a)
+                   << (isTurned ? " as they are or transposed" : "")
+                   << ", have different values; what is tied begins equal";
+  addCopy(*how, copyName, tableName);
+  originals.erase(copyName);
+  return success();
+}
+
+} // namespace partita::importer

@@ -1,0 +1,104 @@
+//===- AssignFill.cpp - how parameters are filled when no file gives their value --------------===//
+
+#include "dialects/Train/Train.h"
+#include "dialects/Tx/Tx.h"
+#include "lib/Init/ResidualProducts.h"
+#include "partita/Init/Passes.h"
+#include <cmath>
+
+namespace partita {
+#define GEN_PASS_DEF_ASSIGNFILLPASS
+#include "partita/Init/Passes.h.inc"
+} // namespace partita
+
+using namespace mlir;
+using namespace partita;
+
+namespace {
+
+/// Dimensions larger than one.
+int64_t extents(Value value) {
+  return llvm::count_if(cast<RankedTensorType>(value.getType()).getShape(),
+                        [](int64_t size) { return size != 1; });
+}
+
+bool isConstant(Value value) {
+  while (auto broadcast = value.getDefiningOp<tx::BroadcastOp>())
+    value = broadcast.getX();
+  return value.getDefiningOp<tx::ConstantOp>() != nullptr;
+}
+
+/// Does what is read end, unchanged but for its shape, type and constant factors, in a use of this
+/// kind? `repeated`: has it been broadcast on the way?
+bool endsIn(Value value, bool repeated, function_ref<bool(OpOperand &, bool)> kind) {
+  return llvm::any_of(value.getUses(), [&](OpOperand &use) {
+    Operation *user = use.getOwner();
+    if (kind(use, repeated))
+      return true;
+    bool constantFactor =
+        isa<tx::MulOp>(user) && isConstant(user->getOperand(1 - use.getOperandNumber()));
+    if (!isa<tx::BroadcastOp, tx::ReshapeOp, tx::CastOp>(user) && !constantFactor)
+      return false;
+    return endsIn(user->getResult(0), repeated || isa<tx::BroadcastOp>(user), kind);
+  });
+}
+
+/// The scale of a normalization: the second operand of a norm, or what is multiplied elementwise, a
+/// vector or, repeated over samples, a vector per head. (A matrix as large as its other factor is
+/// one that a weight norm scales.)
+bool isScale(Value read) {
+  bool vector = extents(read) < 2;
+  return endsIn(read, false, [&](OpOperand &use, bool repeated) {
+    Operation *user = use.getOwner();
+    if (isa<tx::LayerNormOp, tx::RmsNormOp>(user))
+      return use.getOperandNumber() == 1;
+    return isa<tx::MulOp>(user) && (vector || repeated) &&
+           !isConstant(user->getOperand(1 - use.getOperandNumber()));
+  });
+}
+
+/// A vector, in dimensions of size one or not, that is added. Others of several dimensions (the
+/// token that stands before an image's patches) are tables of one row.
+bool isBias(Value read) {
+  return cast<RankedTensorType>(read.getType()).getRank() < 2 ||
+         (extents(read) < 2 &&
+          endsIn(read, false, [](OpOperand &use, bool) { return isa<tx::AddOp>(use.getOwner()); }));
+}
+
+struct AssignFill : partita::impl::AssignFillPassBase<AssignFill> {
+  using AssignFillPassBase::AssignFillPassBase;
+
+  void runOnOperation() override {
+    if (!(deviation >= 0 && std::isfinite(deviation))) {
+      getOperation().emitError() << "std=" << deviation.getValue()
+                                 << ", expected a number from 0 on";
+      return signalPassFailure();
+    }
+    llvm::DenseSet<StringAttr> scales, biases;
+    getOperation().walk([&](train::ReadOp read) {
+      StringAttr symbol = read.getSymbolAttr().getAttr();
+      if (isScale(read.getResult()))
+        scales.insert(symbol);
+      if (isBias(read.getResult()))
+        biases.insert(symbol);
+    });
+    llvm::DenseMap<StringAttr, unsigned> residual;
+    auto forward = getOperation().lookupSymbol<func::FuncOp>("forward");
+    if (residualScale && forward && forward.getBody().hasOneBlock())
+      residual = objective::countResidualProducts(forward);
+    for (auto parameter : getOperation().getOps<train::ParameterOp>()) {
+      if (parameter.getFill())
+        continue;
+      StringAttr symbol = parameter.getSymNameAttr();
+      bool scale = scales.contains(symbol);
+      bool constant = scale || biases.contains(symbol) ||
+                      cast<RankedTensorType>(parameter.getType()).getRank() < 2;
+      double products = std::max(1u, residual.lookup(symbol));
+      parameter.setFillAttr(
+          train::FillAttr::get(&getContext(), scale ? 1.0 : 0.0,
+                               constant ? 0.0 : double(deviation) / std::sqrt(products)));
+    }
+  }
+};
+
+} // namespace

@@ -1,0 +1,410 @@
+//===- LayerFunction.cpp - steps of several layers as one function ----------------------------===//
+//
+// Position by position: the steps there become one op of the function, their operands one pointer
+// for each distinct tuple of pointers, their data one column for each distinct tuple of values.
+// Tuples of numbers that differ by a constant share a column (parameters of a layer lie behind one
+// another, so where its first one begins says where all are), equal values need none. A variable of
+// a collective that is begun and waited for in every occurrence is the function's own.
+//
+//===------------------------------------------------------------------------------------------===//
+
+#include "lib/Outline/LayerFunction.h"
+#include "dialects/Rt/Names.h"
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringSet.h"
+#include <map>
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::rt;
+
+//===------------------------------------------------------------------------------------------===//
+// Keys
+//===------------------------------------------------------------------------------------------===//
+
+bool rt::isPlace(Value pointer) {
+  Operation *op = pointer.getDefiningOp();
+  if (auto input = dyn_cast_or_null<InputOp>(op))
+    return !input.getMicro();
+  if (auto offset = dyn_cast_or_null<OffsetOp>(op))
+    return isPlace(offset.getBase());
+  return isa_and_nonnull<ArenaOp, PersistentOp, HostOp, PinnedOp, ControlOp>(op);
+}
+
+/// An op's attributes without the data.
+static DictionaryAttr fixedAttributes(Operation *op) {
+  Attribute any = UnitAttr::get(op->getContext());
+  NamedAttrList fixed(op->getAttrDictionary());
+  if (auto data = dyn_cast<DataInterface>(op))
+    for (StringRef name : data.getDataAttributes())
+      if (fixed.get(name))
+        fixed.set(name, any);
+  if (pendingName(op))
+    fixed.set("pending", any);
+  if (isPointer(op))
+    fixed.erase("shape"); // for the reader
+  return fixed.getDictionary(op->getContext());
+}
+
+/// How a pointer is made, without the numbers.
+static Attribute keyOf(Value pointer) {
+  MLIRContext *context = pointer.getContext();
+  SmallVector<Attribute> parts = {TypeAttr::get(pointer.getType())};
+  if (Operation *op = pointer.getDefiningOp())
+    parts.push_back(StringAttr::get(context, op->getName().getStringRef()));
+  if (isPlace(pointer)) {
+    parts.push_back(fixedAttributes(pointer.getDefiningOp()));
+    for (Value base : pointer.getDefiningOp()->getOperands())
+      parts.push_back(keyOf(base));
+  }
+  return ArrayAttr::get(context, parts);
+}
+
+Attribute rt::keyOf(Operation *op) {
+  if (!isa<RtDialect>(op->getDialect()) || op->getNumResults() || op->getNumRegions() ||
+      op->hasTrait<OpTrait::IsTerminator>() || isa<rt::CallOp, PendingOp>(op))
+    return {};
+  Builder b(op->getContext());
+  SmallVector<Attribute> parts = {b.getStringAttr(op->getName().getStringRef()),
+                                  fixedAttributes(op)};
+  for (Value operand : op->getOperands()) {
+    if (!isa<BufferType>(operand.getType()))
+      return {};
+    parts.push_back(::keyOf(operand));
+  }
+  return b.getArrayAttr(parts);
+}
+
+//===------------------------------------------------------------------------------------------===//
+// Columns
+//===------------------------------------------------------------------------------------------===//
+
+namespace {
+
+/// The table, as far as the steps have been seen.
+class Columns {
+public:
+  explicit Columns(Builder &b) : b(b) {}
+
+  /// `attribute` of the function's op is these values, one per row. A column that it has for itself
+  /// is called `name`, one with others `shared`.
+  void add(Operation *op, StringRef attribute, ArrayRef<Attribute> values, StringRef name,
+           StringRef shared);
+  /// Says to all ops which columns they read.
+  void finish(SmallVector<Attribute> &names, SmallVector<Attribute> &values);
+
+private:
+  struct Reader {
+    Operation *op;
+    StringAttr attribute;
+    int64_t first; ///< the first row's number
+  };
+  struct Column {
+    std::string name, shared;
+    SmallVector<Reader> readers;
+    SmallVector<Attribute> texts;
+    SmallVector<int64_t> steps; ///< from the first row's number
+  };
+  std::string unique(StringRef name);
+
+  Builder &b;
+  llvm::MapVector<Attribute, Column> columns;
+  llvm::StringSet<> taken;
+};
+
+void Columns::add(Operation *op, StringRef attribute, ArrayRef<Attribute> values, StringRef name,
+                  StringRef shared) {
+  if (llvm::all_equal(values))
+    return;
+  bool isText = isa<StringAttr>(values[0]);
+  int64_t first = isText ? 0 : cast<IntegerAttr>(values[0]).getInt();
+  SmallVector<int64_t> steps;
+  for (Attribute value : values)
+    steps.push_back(isText ? 0 : cast<IntegerAttr>(value).getInt() - first);
+  Attribute tuple = isText ? Attribute(b.getArrayAttr(values)) : b.getDenseI64ArrayAttr(steps);
+  Column &column = columns[b.getArrayAttr({b.getStringAttr(shared), tuple})];
+  if (column.readers.empty()) {
+    column.name = name.str();
+    column.shared = shared.str();
+    column.steps = steps;
+    if (isText)
+      column.texts.assign(values.begin(), values.end());
+  }
+  column.readers.push_back({op, b.getStringAttr(attribute), first});
+}
+
+std::string Columns::unique(StringRef name) {
+  std::string base = identifier(name), result = base;
+  for (unsigned i = 2; !taken.insert(result).second; ++i)
+    result = base + "_" + std::to_string(i);
+  return result;
+}
+
+void Columns::finish(SmallVector<Attribute> &names, SmallVector<Attribute> &values) {
+  std::map<Operation *, NamedAttrList> read;
+  for (auto &[key, column] : columns) {
+    int64_t base = llvm::min_element(column.readers, [](auto &a, auto &b) {
+                     return a.first < b.first;
+                   })->first;
+    bool alone = llvm::all_of(column.readers, [&](auto &reader) { return reader.first == base; });
+    std::string name = unique(alone ? column.name : column.shared);
+    names.push_back(b.getStringAttr(name));
+    if (!column.texts.empty()) {
+      values.push_back(b.getArrayAttr(column.texts));
+    } else {
+      SmallVector<int64_t> numbers;
+      for (int64_t step : column.steps)
+        numbers.push_back(base + step);
+      values.push_back(b.getDenseI64ArrayAttr(numbers));
+    }
+    for (Reader &reader : column.readers)
+      read[reader.op].set(reader.attribute,
+                          ColumnAttr::get(b.getContext(), name, reader.first - base));
+  }
+  for (auto &[op, attributes] : read)
+    op->setAttr(RtDialect::kColumns, attributes.getDictionary(b.getContext()));
+}
+
+//===------------------------------------------------------------------------------------------===//
+// The function
+//===------------------------------------------------------------------------------------------===//
+
+class FunctionMaker {
+public:
+  FunctionMaker(ArrayRef<ArrayRef<Step>> occurrences, const PendingUses &uses, SymbolTable &symbols)
+      : occurrences(occurrences), uses(uses), symbols(symbols),
+        b(occurrences[0][0].op->getContext()), columns(b) {}
+
+  LayerFunction run();
+
+private:
+  /// At one position, what `get` says of every occurrence's step.
+  template <typename T, typename F> SmallVector<T> tuple(size_t position, F get) {
+    return llvm::map_to_vector(occurrences,
+                               [&](ArrayRef<Step> steps) -> T { return get(steps[position]); });
+  }
+
+  void nameLayers();
+  std::string functionName();
+  void addComment(size_t position);
+  void addStep(size_t position);
+  Value pointer(ArrayRef<Value> tuple);
+  Value place(ArrayRef<Value> tuple, StringRef name);
+  void namePending(size_t position, Operation *made);
+  bool isLocal(ArrayRef<Attribute> names);
+  std::string commonNameOf(ArrayRef<Value> tuple);
+
+  ArrayRef<ArrayRef<Step>> occurrences;
+  const PendingUses &uses;
+  SymbolTable &symbols;
+  OpBuilder b;
+  Columns columns;
+  LayerFunction result;
+  std::vector<LayerLabel> layers; ///< per occurrence
+  std::map<SmallVector<void *>, Value> pointers;
+  llvm::MapVector<Attribute, StringAttr> variables; ///< of tuples of names
+  llvm::StringMap<unsigned> variableNames;
+};
+
+/// An occurrence is of the layer that most of its steps are of.
+void FunctionMaker::nameLayers() {
+  for (ArrayRef<Step> steps : occurrences) {
+    std::vector<std::string> texts;
+    for (const Step &step : steps)
+      if (!step.layer.isNone())
+        texts.push_back(step.layer.text());
+    layers.push_back(LayerLabel::of(mostFrequent(texts)));
+  }
+}
+
+/// What a reader calls the part of the program that a step stands in.
+std::string partOf(Step step) {
+  StringRef function = step.function.getName();
+  if (function == "train_step")
+    return StringRef(step.path).ends_with(", backward") ? "backward"
+           : step.path == "update"                      ? "update"
+                                                        : "forward";
+  return function == "init" ? "init" : "eval"; // also what @forward does
+}
+
+/// "h_forward", after the layers and the part.
+std::string FunctionMaker::functionName() {
+  std::vector<std::string> kinds, parts;
+  for (const LayerLabel &layer : layers)
+    if (!layer.isNone())
+      kinds.push_back(llvm::join(layer.kind, "_"));
+  for (const Step &step : occurrences[0])
+    parts.push_back(partOf(step));
+  std::string base = identifier((kinds.empty() ? "repeated" : mostFrequent(kinds)) + "_" +
+                                mostFrequent(parts)),
+              name = base;
+  for (unsigned i = 2; symbols.lookup(name); ++i)
+    name = base + "_" + std::to_string(i);
+  return name;
+}
+
+/// What most occurrences have there.
+void FunctionMaker::addComment(size_t position) {
+  std::vector<std::string> comments;
+  for (ArrayRef<Step> steps : occurrences)
+    if (!steps[position].comment.empty())
+      comments.push_back(steps[position].comment);
+  if (comments.size() * 2 >= occurrences.size())
+    CommentOp::create(b, occurrences[0][position].op->getLoc(), commonComment(comments));
+}
+
+std::string FunctionMaker::commonNameOf(ArrayRef<Value> tuple) {
+  std::vector<std::string> names;
+  for (Value value : tuple)
+    names.push_back(rawName(value.getLoc()).str());
+  return commonName(names, layers);
+}
+
+/// For the reader, what most of the tensors are; of a first layer's input, another.
+Attribute mostFrequentShape(ArrayRef<Value> tuple) {
+  Attribute best;
+  int64_t most = 0;
+  for (Value value : tuple) {
+    Attribute shape = value.getDefiningOp()->getAttr("shape");
+    int64_t count = llvm::count_if(
+        tuple, [&](Value other) { return other.getDefiningOp()->getAttr("shape") == shape; });
+    if (count > most) {
+      best = shape;
+      most = count;
+    }
+  }
+  return best;
+}
+
+/// A pointer's data become columns; of an offset the base's, too.
+Value FunctionMaker::place(ArrayRef<Value> tuple, StringRef name) {
+  Operation *first = tuple[0].getDefiningOp();
+  IRMapping bases;
+  for (unsigned i = 0; i < first->getNumOperands(); ++i)
+    bases.map(first->getOperand(i), pointer(llvm::map_to_vector(tuple, [&](Value value) {
+                return value.getDefiningOp()->getOperand(i);
+              })));
+  Operation *made = b.clone(*first, bases);
+  made->setLoc(NameLoc::get(b.getStringAttr(name)));
+  if (Attribute shape = mostFrequentShape(tuple))
+    made->setAttr("shape", shape);
+  if (auto data = dyn_cast<DataInterface>(made))
+    for (StringRef attribute : data.getDataAttributes())
+      columns.add(
+          made, attribute,
+          llvm::map_to_vector(
+              tuple, [&](Value value) { return value.getDefiningOp()->getAttr(attribute); }),
+          name, attribute == "offset" ? made->getName().stripDialect() : attribute);
+  return made->getResult(0);
+}
+
+/// The function's pointer for one of every occurrence.
+Value FunctionMaker::pointer(ArrayRef<Value> tuple) {
+  SmallVector<void *> key =
+      llvm::map_to_vector(tuple, [](Value value) { return value.getAsOpaquePointer(); });
+  if (auto known = pointers.find(key); known != pointers.end())
+    return known->second;
+  std::string name = commonNameOf(tuple);
+  Value made;
+  if (isPlace(tuple[0])) {
+    made = place(tuple, name);
+  } else {
+    made = result.op.getBody().addArgument(tuple[0].getType(), NameLoc::get(b.getStringAttr(name)));
+    for (auto [buffers, value] : llvm::zip(result.buffers, tuple))
+      buffers.push_back(value);
+  }
+  return pointers[key] = made;
+}
+
+/// Is a variable of this name in every occurrence named nowhere else?
+bool FunctionMaker::isLocal(ArrayRef<Attribute> names) {
+  for (size_t i = 0; i < names.size(); ++i) {
+    Attribute name = names[i];
+    auto mentions = llvm::count_if(occurrences[i],
+                                   [&](const Step &step) { return pendingName(step.op) == name; });
+    func::FuncOp function = occurrences[i][0].function;
+    if (uses.lookup({function, name}) != static_cast<unsigned>(mentions))
+      return false;
+  }
+  return true;
+}
+
+/// The variable of a start or wait, the function's own or one of its parameters.
+void FunctionMaker::namePending(size_t position, Operation *made) {
+  auto names = tuple<Attribute>(position, [](const Step &step) { return pendingName(step.op); });
+  StringAttr &variable = variables[b.getArrayAttr(names)];
+  if (!variable) {
+    bool local = isLocal(names), waits = isa<rt::WaitOp, TransferWaitOp>(made);
+    std::string base = local ? "pending" : waits ? "awaited" : "started";
+    unsigned number = ++variableNames[base];
+    variable = b.getStringAttr(number == 1 ? base : base + "_" + std::to_string(number));
+    if (!local) {
+      bool copy = isa<TransferOp, TransferWaitOp>(made);
+      ArrayAttr own = copy ? result.op.getCopiesAttr() : result.op.getPendingsAttr();
+      SmallVector<Attribute> all(own.begin(), own.end());
+      all.push_back(variable);
+      copy ? result.op.setCopiesAttr(b.getArrayAttr(all))
+           : result.op.setPendingsAttr(b.getArrayAttr(all));
+      for (auto [handed, name] : llvm::zip(copy ? result.copies : result.pendings, names))
+        handed.push_back(name);
+    }
+  }
+  made->setAttr("pending", variable);
+}
+
+void FunctionMaker::addStep(size_t position) {
+  addComment(position);
+  Operation *first = occurrences[0][position].op;
+  IRMapping operands;
+  SmallVector<Value> mapped;
+  for (unsigned i = 0; i < first->getNumOperands(); ++i)
+    mapped.push_back(
+        pointer(tuple<Value>(position, [&](const Step &step) { return step.op->getOperand(i); })));
+  Operation *made = b.clone(*first);
+  made->setOperands(mapped);
+  if (auto data = dyn_cast<DataInterface>(made))
+    for (StringRef attribute : data.getDataAttributes())
+      if (made->hasAttr(attribute)) {
+        StringRef name = attribute == "reason" ? "why" : attribute;
+        columns.add(made, attribute,
+                    tuple<Attribute>(position,
+                                     [&](const Step &step) { return step.op->getAttr(attribute); }),
+                    name, name);
+      }
+  if (pendingName(made))
+    namePending(position, made);
+}
+
+LayerFunction FunctionMaker::run() {
+  nameLayers();
+  size_t count = occurrences.size();
+  result.buffers.resize(count);
+  result.pendings.resize(count);
+  result.copies.resize(count);
+  SmallVector<Attribute> labels;
+  for (const LayerLabel &layer : layers)
+    labels.push_back(b.getStringAttr(layer.text()));
+  b.setInsertionPoint(occurrences[0][0].function);
+  ArrayAttr none = b.getArrayAttr({});
+  result.op = LayerOp::create(b, occurrences[0][0].op->getLoc(), functionName(),
+                              b.getArrayAttr(labels), none, none, none, none);
+  Block &body = result.op.getBody().emplaceBlock();
+  LayerOp::ensureTerminator(result.op.getBody(), b, result.op.getLoc());
+  b.setInsertionPoint(body.getTerminator());
+  for (size_t position = 0; position < occurrences[0].size(); ++position)
+    addStep(position);
+  SmallVector<Attribute> names, values;
+  columns.finish(names, values);
+  result.op.setColumnsAttr(b.getArrayAttr(names));
+  result.op.setValuesAttr(b.getArrayAttr(values));
+  symbols.insert(result.op);
+  return std::move(result);
+}
+
+} // namespace
+
+LayerFunction rt::makeLayerFunction(ArrayRef<ArrayRef<Step>> occurrences, const PendingUses &uses,
+                                    SymbolTable &symbols) {
+  return FunctionMaker(occurrences, uses, symbols).run();
+}

@@ -1,0 +1,281 @@
+//===- OutlineLayers.cpp - outline-layers -----------------------------------------------------===//
+//
+// Pointers are numbers and may be made anywhere, so what a block does is the sequence of its other
+// ops: its steps. Steps that differ in data alone are equal (keyOf); sequences of equal steps are
+// chosen over all blocks of the module at once (Repeats.h), and become a function each
+// (LayerFunction.h), which is called with a row of its table. Calls of one row after another become
+// one. What pointers are left are moved to where they are needed, and comments are set anew behind
+// a call.
+//
+//===------------------------------------------------------------------------------------------===//
+
+#include "dialects/Rt/Names.h"
+#include "lib/Outline/LayerFunction.h"
+#include "lib/Outline/Repeats.h"
+#include "partita/Outline/Passes.h"
+#include <map>
+
+namespace partita {
+#define GEN_PASS_DEF_OUTLINELAYERS
+#include "partita/Outline/Passes.h.inc"
+} // namespace partita
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::rt;
+
+namespace {
+
+/// All steps of a module, block by block, an empty one behind each.
+class Steps {
+public:
+  explicit Steps(ModuleOp module) {
+    for (auto function : module.getOps<func::FuncOp>())
+      if (!function.isExternal())
+        addBlock(function.getBody().front(), function, "");
+  }
+
+  std::vector<Step> steps;
+  PendingUses uses;
+  SmallVector<Block *> blocks;
+
+private:
+  void addBlock(Block &block, func::FuncOp function, std::string path);
+  static LayerLabel layerOf(const Step &step);
+};
+
+/// What the comment says, else what the first pointer that belongs to a layer is called.
+LayerLabel Steps::layerOf(const Step &step) {
+  LayerLabel label = LayerLabel::of(step.path);
+  for (Value operand : step.op->getOperands())
+    if (label.isNone())
+      label = LayerLabel::of(rawName(operand.getLoc()));
+  return label;
+}
+
+void Steps::addBlock(Block &block, func::FuncOp function, std::string path) {
+  blocks.push_back(&block);
+  std::string comment;
+  for (Operation &op : block) {
+    if (auto text = dyn_cast<CommentOp>(op)) {
+      path = comment = text.getText().str();
+      continue;
+    }
+    if (isPointer(&op))
+      continue;
+    Step &step = steps.emplace_back();
+    step.op = &op;
+    step.function = function;
+    step.comment = std::move(comment);
+    step.path = path;
+    step.layer = layerOf(step);
+    step.key = keyOf(&op);
+    comment.clear();
+    if (StringAttr name = pendingName(&op))
+      ++uses[{function, name}];
+  }
+  steps.emplace_back();
+  for (Operation &op : block)
+    if (auto loop = dyn_cast<rt::ForOp>(op))
+      addBlock(loop.getBody().front(), function, path);
+}
+
+/// What is left where steps were.
+class Caller {
+public:
+  explicit Caller(std::vector<Step> &steps) : steps(steps) {}
+
+  /// Says what step `index`, behind a call, belongs to, if that was known before.
+  void commentOn(size_t index);
+  /// Puts a call of row `row` in the place of `count` steps from `first` on.
+  void replace(size_t first, size_t count, LayerFunction &function, int64_t row);
+
+private:
+  static void moveInFront(Value pointer, Operation *op);
+  std::vector<Step> &steps;
+};
+
+/// A pointer, and what it is made from, if they stand behind the op.
+void Caller::moveInFront(Value pointer, Operation *op) {
+  Operation *made = pointer.getDefiningOp();
+  if (!made || made->getBlock() != op->getBlock() || made->isBeforeInBlock(op))
+    return;
+  made->moveBefore(op);
+  for (Value operand : made->getOperands())
+    moveInFront(operand, made);
+}
+
+void Caller::commentOn(size_t index) {
+  Step &step = steps[index];
+  if (!step.op || !step.comment.empty() || step.path.empty() ||
+      step.op->hasTrait<OpTrait::IsTerminator>())
+    return;
+  OpBuilder b(step.op);
+  Operation *front = step.op;
+  while (front->getPrevNode() && isPointer(front->getPrevNode()))
+    front = front->getPrevNode();
+  b.setInsertionPoint(front);
+  CommentOp::create(b, step.op->getLoc(), step.path);
+  step.comment = step.path;
+}
+
+void Caller::replace(size_t first, size_t count, LayerFunction &function, int64_t row) {
+  Operation *front = steps[first].op;
+  for (size_t i = first; i < first + count; ++i)
+    if (!steps[i].comment.empty()) {
+      Operation *comment = steps[i].op->getPrevNode();
+      while (!isa<CommentOp>(comment))
+        comment = comment->getPrevNode();
+      comment->erase();
+    }
+  for (Value buffer : function.buffers[row])
+    moveInFront(buffer, front);
+  OpBuilder b(front);
+  auto call = rt::CallOp::create(b, front->getLoc(), function.op.getSymName(), row, 1,
+                                 function.buffers[row], b.getArrayAttr(function.pendings[row]),
+                                 b.getArrayAttr(function.copies[row]));
+  for (size_t i = first; i < first + count; ++i)
+    steps[i].op->erase();
+  steps[first].op = call;
+  for (size_t i = first + 1; i < first + count; ++i)
+    steps[i].op = nullptr;
+  for (size_t i = first; i < first + count; ++i) {
+    steps[i].comment.clear();
+    steps[i].path.clear();
+  }
+}
+
+/// Variables that calls name are declared in front of the first of them, unless the op that begins
+/// the collective did.
+void declarePendings(Block &block, llvm::DenseSet<Attribute> declared) {
+  for (Operation &op : llvm::make_early_inc_range(block)) {
+    if (StringAttr name = pendingName(&op))
+      declared.insert(name);
+    if (auto call = dyn_cast<rt::CallOp>(op)) {
+      OpBuilder b(call);
+      auto declare = [&](ArrayAttr names, bool copy) {
+        for (auto name : names.getAsRange<StringAttr>())
+          if (declared.insert(name).second)
+            PendingOp::create(b, call.getLoc(), name, copy);
+      };
+      declare(call.getPendings(), false);
+      declare(call.getCopies(), true);
+    }
+    if (auto loop = dyn_cast<rt::ForOp>(op))
+      declarePendings(loop.getBody().front(), declared);
+  }
+}
+
+/// Of pointers that outlining left, those that nothing needs go; others stand where they are
+/// needed.
+void sinkPointers(Block &block) {
+  llvm::DenseMap<Operation *, Operation *> front; // of what needs them
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block))) {
+    if (!isPointer(&op))
+      continue;
+    if (op.use_empty()) {
+      op.erase();
+      continue;
+    }
+    Operation *user = nullptr;
+    for (Operation *each : op.getUsers())
+      if (Operation *inBlock = block.findAncestorOpInBlock(*each);
+          !user || inBlock->isBeforeInBlock(user))
+        user = inBlock;
+    Operation *between = op.getNextNode();
+    while (between != user && isPointer(between))
+      between = between->getNextNode();
+    if (between != user)
+      op.moveBefore(front.lookup(user) ? front.lookup(user) : user);
+    front[user] = &op;
+  }
+}
+
+/// One call for calls of one row after another.
+void joinCalls(Block &block) {
+  rt::CallOp last;
+  for (Operation &op : llvm::make_early_inc_range(block)) {
+    auto call = dyn_cast<rt::CallOp>(op);
+    if (call && last && call.getCallee() == last.getCallee() &&
+        call.getRow() == last.getRow() + last.getTimes() &&
+        call.getBuffers() == last.getBuffers() && call.getPendings().empty() &&
+        call.getCopies().empty()) {
+      last.setTimes(last.getTimes() + 1);
+      call.erase();
+      continue;
+    }
+    if (call || !isPointer(&op))
+      last = call;
+  }
+}
+
+struct OutlineLayers : partita::impl::OutlineLayersBase<OutlineLayers> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    if (isForCuda(module)) // nobody polls there
+      module.walk([](rt::PollOp poll) { poll.erase(); });
+    Steps all(module);
+    SmallVector<Repeat> repeats = choose(all.steps);
+    SymbolTable symbols(module);
+    std::vector<LayerFunction> made;
+    for (const Repeat &repeat : repeats) {
+      auto occurrences = llvm::map_to_vector(repeat.starts, [&](unsigned start) {
+        return ArrayRef(all.steps).slice(start, repeat.length);
+      });
+      made.push_back(makeLayerFunction(occurrences, all.uses, symbols));
+      outlined += repeat.starts.size();
+      ++functions;
+    }
+    Caller caller(all.steps);
+    for (auto [repeat, function] : llvm::zip(repeats, made))
+      for (auto [row, start] : llvm::enumerate(repeat.starts))
+        caller.replace(start, repeat.length, function, static_cast<int64_t>(row));
+    for (const Repeat &repeat : repeats)
+      for (unsigned start : repeat.starts)
+        caller.commentOn(start + repeat.length);
+    if (repeats.empty())
+      return;
+    for (Block *block : all.blocks)
+      if (isa<func::FuncOp>(block->getParentOp()))
+        declarePendings(*block, {});
+    for (Block *block : all.blocks) {
+      sinkPointers(*block);
+      joinCalls(*block);
+    }
+  }
+
+private:
+  static SmallVector<Repeat> choose(ArrayRef<Step> steps);
+};
+
+/// Training, inference and the first values share no function: who reads one is not to read
+/// another.
+Attribute partOfProgram(Step step) {
+  StringAttr name = step.function.getNameAttr();
+  return name == "train_step" || name == "init" ? Attribute(name) : Attribute();
+}
+
+/// Tokens number the keys; what must stay where it is has one of its own.
+SmallVector<Repeat> OutlineLayers::choose(ArrayRef<Step> steps) {
+  llvm::DenseMap<std::pair<Attribute, Attribute>, unsigned> numbers;
+  std::map<LayerLabel, unsigned> layerNumbers;
+  unsigned next = 0;
+  SmallVector<unsigned> tokens, lines, layers;
+  for (const Step &step : steps) {
+    unsigned token = next;
+    if (step.key)
+      token = numbers.try_emplace({step.key, partOfProgram(step)}, next).first->second;
+    next += token == next;
+    tokens.push_back(token);
+    // A call, and the pointers that it is the first to need; a wait is not worth a function.
+    unsigned operands = step.op ? step.op->getNumOperands() : 0;
+    lines.push_back(operands ? 1 + (operands + 1) / 2 : 0);
+    layers.push_back(
+        step.layer.isNone()
+            ? 0
+            : layerNumbers.try_emplace(step.layer, layerNumbers.size() + 1).first->second);
+  }
+  return chooseRepeats(tokens, lines, layers);
+}
+
+} // namespace

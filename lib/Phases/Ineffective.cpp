@@ -1,0 +1,152 @@
+//===- Ineffective.cpp - options that a plan leaves without effect ----------------------------===//
+//
+// An option that is given and does nothing is an error: one row says which option, and what leaves
+// it without effect.
+//
+//===------------------------------------------------------------------------------------------===//
+
+#include "partita/Phases/Plan.h"
+#include "runtime/include/partita_rt/schedule_text.h"
+
+using namespace mlir;
+using namespace partita;
+
+/// What leaves an option without effect, and how a message goes on that says so.
+struct Idle {
+  bool (*holds)(const Plan &plan);
+  StringLiteral reason;
+};
+
+static bool offloads(const Plan &plan, StringRef what) {
+  SmallVector<StringRef> words;
+  plan.get("offload").split(words, ',');
+  return llvm::is_contained(words, what);
+}
+static bool gathersParameters(const Plan &plan) { return plan.get("zero-stage") == "3"; }
+
+static constexpr Idle kInfers = {[](const Plan &plan) { return plan.get("objective") == "none"; },
+                                 "with --objective none, a program for inference"};
+/// Is the optimizer none of these?
+template <typename... Words> static bool isNone(const Plan &plan, Words... words) {
+  return ((plan.get("optimizer") != words) && ...);
+}
+static constexpr Idle kNoMoments = {
+    [](const Plan &plan) { return isNone(plan, "adamw", "adam", "lion", "lamb"); },
+    "with this --optimizer, which has no moments that decay"};
+static constexpr Idle kNoRoot = {
+    [](const Plan &plan) { return isNone(plan, "adamw", "adam", "adagrad", "lamb"); },
+    "with this --optimizer, which divides by no root"};
+static constexpr Idle kNotAdam = {
+    [](const Plan &plan) { return isNone(plan, "adamw", "adam", "lamb"); },
+    "with this --optimizer, which is no Adam"};
+static constexpr Idle kFixedScale = {[](const Plan &plan) {
+                                       double scale = 0;
+                                       return plan.get("loss-scale").empty() ||
+                                              (!plan.get("loss-scale").getAsDouble(scale) &&
+                                               scale > 0);
+                                     },
+                                     "without a dynamic loss scale (--loss-scale 0)"};
+static constexpr Idle kSingle = {
+    [](const Plan &plan) { return plan.get("precision") == "float32"; },
+    "without a --precision of 16 bits: all is float32"};
+static constexpr Idle kNotBrain = {
+    [](const Plan &plan) { return plan.get("precision") != "bfloat16"; },
+    "without --precision bfloat16: no master is rounded to it"};
+static constexpr Idle kOneMicroBatch = {
+    [](const Plan &plan) { return plan.get("accumulate") == "1"; },
+    "without --accumulate: one micro-batch adds nothing up"};
+static constexpr Idle kNotLamb = {[](const Plan &plan) { return isNone(plan, "lamb"); },
+                                  "with this --optimizer, which is not lamb"};
+static constexpr Idle kNotSgd = {[](const Plan &plan) { return isNone(plan, "sgd"); },
+                                 "with this --optimizer, which is not sgd"};
+static constexpr Idle kNoMomentum = {[](const Plan &plan) { return plan.get("momentum") == "0"; },
+                                     "without a --momentum"};
+static constexpr Idle kParametersStay = {
+    [](const Plan &plan) { return !gathersParameters(plan) && !offloads(plan, "parameters"); },
+    "on parameters that are neither gathered (--zero-stage 3) nor fetched (--offload parameters)"};
+static constexpr Idle kGathersNothing = {
+    [](const Plan &plan) { return !gathersParameters(plan); },
+    "on parameters that are not gathered, with a stage before --zero-stage 3"};
+static constexpr Idle kKeepsAll = {
+    [](const Plan &plan) { return plan.get("fsdp-strategy") == "shard-grad-op"; },
+    "with --fsdp-strategy shard-grad-op, which keeps all that is gathered"};
+static constexpr Idle kActivationsStay = {
+    [](const Plan &plan) { return !offloads(plan, "activations"); },
+    "without --offload activations"};
+static constexpr Idle kOneRank = {[](const Plan &plan) { return plan.get("mesh").empty(); },
+                                  "without a --mesh: one rank reduces nothing"};
+
+static constexpr std::pair<StringLiteral, Idle> kIneffective[] = {
+    {"accumulate", kInfers},
+    {"recompute", kInfers},
+    {"recompute-budget", kInfers},
+    {"recompute-partition", kInfers},
+    {"freeze", kInfers},
+    {"trainable", kInfers},
+    {"tie", kInfers},
+    {"ignore-index", kInfers},
+    {"optimizer", kInfers},
+    {"lr", kInfers},
+    {"lr-schedule", kInfers},
+    {"weight-decay", kInfers},
+    {"betas", kInfers},
+    {"eps", kInfers},
+    {"momentum", kInfers},
+    {"nesterov", kInfers},
+    {"no-bias-correction", kInfers},
+    {"group", kInfers},
+    {"clip", kInfers},
+    {"loss-scale", kInfers},
+    {"initial-scale-power", kFixedScale},
+    {"loss-scale-window", kFixedScale},
+    {"hysteresis", kFixedScale},
+    {"consecutive-hysteresis", kFixedScale},
+    {"min-loss-scale", kFixedScale},
+    {"lamb-bounds", kInfers},
+    {"lamb-bounds", kNotLamb},
+    {"betas", kNoMoments},
+    {"eps", kNoRoot},
+    {"momentum", kNotSgd},
+    {"nesterov", kNotSgd},
+    {"nesterov", kNoMomentum},
+    {"no-bias-correction", kNotAdam},
+    {"prefetch-bytes", kParametersStay},
+    {"persistence-threshold", kParametersStay},
+    {"gather-always", kGathersNothing},
+    {"gather-always", kKeepsAll},
+    {"keep-gathered", kKeepsAll},
+    {"offload-threshold", kActivationsStay},
+    {"bucket-bytes", kOneRank},
+    {"stochastic-rounding", kNotBrain},
+    {"stochastic-rounding", kInfers},
+    {"reduce-type", kOneRank},
+    {"reduce-type", kInfers},
+    {"accumulate-type", kSingle},
+    {"accumulate-type", kOneMicroBatch},
+    {"accumulate-type", kInfers},
+};
+
+/// Does the schedule cycle betas?
+static bool cyclesBetas(const Plan &plan) {
+  partita_rt::Schedule schedule;
+  std::string problem = partita_rt::parseSchedule(plan.get("lr-schedule").str(), schedule);
+  return problem.empty() && partita_rt::scheduledRates(schedule, 0, 1).setsBetas;
+}
+
+std::string Plan::findIneffective() const {
+  if (cyclesBetas(*this) && kNoMoments.holds(*this))
+    return ("--lr-schedule: " + get("lr-schedule").split(',').first +
+            " cycles beta1, and --optimizer " + get("optimizer") +
+            " has no betas; give cycle_momentum=false")
+        .str();
+  if (get("accumulate-type") != "float32" && get("accumulate-type") != get("precision") &&
+      get("precision") != "float32")
+    return ("--accumulate-type: gradients are " + get("precision") +
+            ", by --precision; they are added up in that or in float32, not in " +
+            get("accumulate-type"))
+        .str();
+  for (const auto &[option, idle] : kIneffective)
+    if (isSet(option) && get(option) != findPlanOption(option)->initial && idle.holds(*this))
+      return ("--" + option + ": has no effect " + idle.reason).str();
+  return {};
+}

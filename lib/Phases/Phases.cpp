@@ -1,0 +1,286 @@
+//===- Phases.cpp - phase name -> its passes -> the reason it stands there -----------------===//
+
+#include "partita/Phases/Phases.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using namespace partita;
+
+// A phase's passes in running order, one a line, so that grep finds a flag where it runs.
+
+static constexpr StringLiteral kImport[] = {
+    "single-precision",
+    "canonicalize",
+    "cse",
+};
+
+static constexpr StringLiteral kRaise[] = {
+    "func.func(raise-layer-norm)",
+    "func.func(raise-rms-norm)",
+    "func.func(raise-activation)",
+    "func.func(raise-rotate-half)",
+    "func.func(raise-attention)",
+    "canonicalize",
+    "cse",
+};
+
+static constexpr StringLiteral kObjective[] = {
+    "assign-fill{residual-scale=${scale-residual-init}}",
+    "make-init",
+    "objective{kind=${objective} accumulate=${accumulate} ignore-index=${ignore-index} inputs=${input} freeze=${freeze} trainable=${trainable} tie=${tie}}",
+    "key-dropout",
+    "canonicalize",
+    "cse",
+    "mark-layers",
+    "note-flops",
+};
+
+static constexpr StringLiteral kPrecision[] = {
+    "lower-precision{type=${precision}}",
+    "elide-casts",
+    "canonicalize",
+    "cse",
+};
+
+static constexpr StringLiteral kPartition[] = {
+    "partition-unshare",
+    "partition-seed{mesh=${mesh}}",
+    "partition-seed-user{shard=${shard}}",
+    "partition-seed-annotated{configuration=${configuration}}",
+    "partition-seed-tensor",
+    "partition-seed-sequence{on=${sequence-parallel}}",
+    "partition-split-forms",
+    "partition-propagate",
+    "partition-materialize",
+    "simplify-collectives",
+    "partition-verify",
+};
+
+static constexpr StringLiteral kParameters[] = {
+    "zero-shard-parameters{stage=${zero-stage} strategy=${fsdp-strategy} keep=${persistence-threshold}}",
+};
+
+static constexpr StringLiteral kDifferentiate[] = {
+    "scale-loss{scale=${loss-scale} power=${initial-scale-power} window=${loss-scale-window} hysteresis=${hysteresis} consecutive=${consecutive-hysteresis} minimum=${min-loss-scale}}",
+    "differentiate{accumulate-type=${accumulate-type}}",
+    "recompute{policy=${recompute} budget=${recompute-budget} partition=${recompute-partition}}",
+    "gather-again{strategy=${fsdp-strategy} keep=${keep-gathered} always=${gather-always}}",
+    "expand-conjugates",
+    "join-slice-gradients",
+    "canonicalize",
+    "cse",
+};
+
+static constexpr StringLiteral kOptimize[] = {
+    "optimize{kind=${optimizer} betas=${betas} epsilon=${eps} momentum=${momentum} nesterov=${nesterov} no-bias-correction=${no-bias-correction} weight-decay=${weight-decay} lamb-bounds=${lamb-bounds} stochastic-rounding=${stochastic-rounding} groups=${group} clip=${clip}}",
+    "canonicalize",
+    "cse",
+};
+
+static constexpr StringLiteral kStates[] = {
+    "zero-shard-states{stage=${zero-stage}}",
+    "canonicalize",
+    "zero-shard-gradients{stage=${zero-stage}}",
+    "canonicalize",
+    "type-gradients{reduce-type=${reduce-type}}",
+    "expand-norms",
+    "cse",
+};
+
+static constexpr StringLiteral kOffload[] = {
+    "offload-states{what=${offload}}",
+    "offload-parameters{what=${offload} keep=${persistence-threshold}}",
+    "offload-activations{what=${offload} least-bytes=${offload-threshold}}",
+    "offload-verify",
+};
+
+static constexpr StringLiteral kSchedule[] = {
+    "peel-last-micro-batch",
+    "canonicalize",
+    "cse",
+};
+
+static constexpr StringLiteral kFuse[] = {
+    "split-reductions",
+    "fuse-classifier",
+    "fuse-rotary",
+    "canonicalize",
+    "sink-reshapes",
+    "fuse-residual-gradients",
+    "fuse-epilogues",
+    "fuse-addends",
+    "fuse-accumulation",
+    "fuse-elementwise",
+    "fuse-bias",
+    "canonicalize",
+    "cse",
+};
+
+static constexpr StringLiteral kOverlap[] = {
+    "zero-prefetch-parameters{ahead-bytes=${prefetch-bytes} always=${gather-always}}",
+    "defer-uses",
+    "bucket-all-reduces{bytes=${bucket-bytes}}",
+    "order-updates",
+    "bucket-gathers{bytes=${bucket-bytes}}",
+    "offload-fetch-ahead{ahead-bytes=${prefetch-bytes}}",
+    "start-collectives",
+    "start-transfers",
+    "poll-collectives",
+};
+
+static constexpr StringLiteral kMemory[] = {
+    "plan-memory",
+};
+
+static constexpr StringLiteral kSync[] = {
+    "check-streams",
+};
+
+static constexpr StringLiteral kLower[] = {
+    "lower-to-rt{learning-rate=${lr} schedule=${lr-schedule}}",
+    "outline-layers",
+    "rt-to-emitc",
+};
+
+static constexpr Phase kPhases[] = {
+    {"import", kImport,
+     "training computes in float32 whatever a file stores; exporters repeat the same shape and mask "
+     "arithmetic in every layer, and equal ops become one before anything matches patterns"},
+    {"raise", kRaise,
+     "composites are recognized while the program is as the exporter wrote it; rules, gradients "
+     "and kernels belong to the composite op"},
+    {"objective", kObjective,
+     "the loss belongs to the program before it is split: its sum and count are split like all "
+     "else; layers, and what they compute, are seen best in the forward program alone"},
+    {"precision", kPrecision,
+     "on the full forward program, so that partitioning sees the types that ranks communicate, and "
+     "backward ops get the types of what they differentiate"},
+    {"partition", kPartition,
+     "the forward program alone, all axes alike; the backward halves follow from it"},
+    {"parameters", kParameters,
+     "gathers of parameters replace their conjugates before differentiation"},
+    {"differentiate", kDifferentiate,
+     "after partitioning, so that the conjugates of what it inserted come out of the table"},
+    {"optimize", kOptimize, "gradients are complete here, whatever reduced them"},
+    {"states", kStates,
+     "which rank owns which states and gradients follows from the updates by algebra, and from that "
+     "over which ranks a norm is summed"},
+    {"offload", kOffload,
+     "what lives in host memory follows from its uses, which are settled here; overlap decides where "
+     "the copies stand in the step"},
+    {"schedule", kSchedule,
+     "the order of the micro-batches is settled before kernels are made and collectives placed"},
+    {"fuse", kFuse,
+     "every kernel boundary is a value written and read again; before overlap, which counts the "
+     "work that a collective can hide behind"},
+    {"overlap", kOverlap,
+     "after the last pass that moves computation, before buffers: an operand lives until its wait"},
+    {"memory", kMemory,
+     "the order of all ops is final: lifetimes are known, and with them every offset"},
+    {"sync", kSync,
+     "two streams that touch the same bytes race on a GPU, whichever pass placed them; checked on "
+     "final offsets, trusting none of the passes before"},
+    {"lower", kLower,
+     "every decision is made; what follows is spelling, once for layers that differ in data alone"},
+};
+
+ArrayRef<Phase> partita::phases() { return kPhases; }
+
+int partita::phaseIndex(StringRef name) {
+  for (auto [index, phase] : llvm::enumerate(phases()))
+    if (phase.name == name)
+      return index;
+  return -1;
+}
+
+std::string partita::pipelineText(const Phase &phase, const Plan &plan) {
+  std::string pipeline = llvm::join(phase.passes, ","), text;
+  StringRef rest = pipeline;
+  while (true) {
+    auto [before, after] = rest.split("${");
+    text += before;
+    if (after.empty())
+      return text;
+    auto [option, behind] = after.split('}');
+    text += plan.get(option);
+    rest = behind;
+  }
+}
+
+int partita::firstReader(StringRef option) {
+  std::string wanted = ("${" + option + "}").str();
+  for (auto [index, phase] : llvm::enumerate(phases()))
+    if (llvm::any_of(phase.passes, [&](StringRef pass) { return pass.contains(wanted); }))
+      return index;
+  return -1;
+}
+
+/// Reads "mesh=dp=2 accumulate=4" into a plan; returns what is wrong, or nothing.
+static std::string parsePlanText(StringRef text, Plan &plan) {
+  SmallVector<StringRef> items;
+  text.split(items, ' ', -1, /*KeepEmpty=*/false);
+  for (StringRef item : items) {
+    auto [name, value] = item.split('=');
+    const PlanOption *option = findPlanOption(name);
+    if (!option)
+      return ("there is no plan option '" + name + "'").str();
+    if (std::string problem = checkPlanValue(*option, value); !problem.empty())
+      return (name + ": " + problem).str();
+    plan.set(name, value);
+  }
+  return {};
+}
+
+void partita::registerPhases() {
+  for (const Phase &phase : phases())
+    registerPassPipeline(
+        ("partita-" + phase.name).str(), phase.reason,
+        [&phase](OpPassManager &manager, StringRef options,
+                 function_ref<LogicalResult(const Twine &)> error) -> LogicalResult {
+          Plan plan;
+          if (std::string problem = parsePlanText(options, plan); !problem.empty())
+            return error(problem);
+          std::string problem;
+          llvm::raw_string_ostream os(problem);
+          if (failed(parsePassPipeline(pipelineText(phase, plan), manager, os)))
+            return error(problem);
+          return success();
+        },
+        [](function_ref<void(const mlir::detail::PassOptions &)>) {});
+}
+
+LogicalResult partita::runPhases(ModuleOp module, int first, int last, const Plan &plan,
+                                 llvm::function_ref<void(const Phase &)> begins) {
+  for (int index = first; index <= last; ++index) {
+    const Phase &phase = phases()[index];
+    if (begins)
+      begins(phase);
+    PassManager manager(module.getContext(), ModuleOp::getOperationName());
+    std::string problem;
+    llvm::raw_string_ostream os(problem);
+    if (failed(parsePassPipeline(pipelineText(phase, plan), manager, os)))
+      return module.emitError() << "phase '" << phase.name << "': " << problem;
+    if (failed(manager.run(module)))
+      return failure();
+    module->setAttr(kPhaseAttr, StringAttr::get(module.getContext(), phase.name));
+  }
+  return success();
+}
+
+int partita::nextPhase(ModuleOp module) {
+  Attribute attribute = module->getAttr(kPhaseAttr);
+  if (!attribute)
+    return 0;
+  auto name = dyn_cast<StringAttr>(attribute);
+  int index = name ? phaseIndex(name) : -1;
+  if (index >= 0)
+    return index + 1;
+  SmallVector<StringRef> names;
+  for (const Phase &phase : phases())
+    names.push_back(phase.name);
+  module.emitError() << kPhaseAttr << " is " << attribute << ", which is no phase; the phases are "
+                     << llvm::join(names, ", ");
+  return -1;
+}

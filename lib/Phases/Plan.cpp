@@ -1,0 +1,428 @@
+//===- Plan.cpp - the plan options ------------------------------------------------------------===//
+
+#include "partita/Phases/Plan.h"
+#include "dialects/Par/Par.h"
+#include "dialects/Train/Train.h"
+#include "partita/Support/ParseBytes.h"
+#include "runtime/include/partita_rt/schedule_text.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/FormatVariadic.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace partita;
+
+static constexpr double kMost = 1e18;
+static constexpr PlanOption kOptions[] = {
+    {"mesh", PlanOption::Mesh, "AXIS=SIZE,...", "", 0, 0,
+     "ranks per mesh axis, outermost first; dp splits the batch, tp the weights (ranks = the "
+     "product)"},
+    {"shard", PlanOption::Bindings, "PATTERN=AXIS@DIM,...", "", 0, 0,
+     "parameters that are split along a dimension, or kept whole (PATTERN=replicated): glob "
+     "patterns over their names; the rest is decided by the model's structure"},
+    {"configuration", PlanOption::Text, "NAME", "", 0, 0,
+     "which of the device configurations of the model's file says how tensors are split; none: "
+     "none "
+     "(the one that fits the mesh)"},
+    {"accumulate", PlanOption::Integer, "N", "1", 1, 1 << 20,
+     "micro-batches per step, whose gradients are added before the update"},
+    {"sequence-parallel", PlanOption::Flag, "", "false", 0, 0,
+     "split what tp leaves whole (norms, dropout, residual sums) along the sequence"},
+    {"zero-stage", PlanOption::Integer, "STAGE", "0", 0, 3,
+     "what the data-parallel ranks keep pieces of (ZeRO): 0 nothing, 1 the optimizer's states, 2 "
+     "and "
+     "the gradients, 3 and the parameters"},
+    {"fsdp-strategy", PlanOption::Choice, "none|no-shard|shard-grad-op|full-shard", "none", 0, 0,
+     "stages by FSDP's names: full-shard is stage 3; shard-grad-op keeps gathered parameters from "
+     "the "
+     "forward to the backward pass"},
+    {"persistence-threshold", PlanOption::Integer, "ELEMENTS", "0", 0, kMost,
+     "parameters of at most this many elements of a rank stay whole at stage 3, and on the device "
+     "with --offload parameters"},
+    {"keep-gathered", PlanOption::List, "PATTERN,...", "", 0, 0,
+     "parameters that stay gathered from the forward to the backward pass at stage 3: glob "
+     "patterns "
+     "over their names"},
+    {"gather-always", PlanOption::Flag, "", "false", 0, 0,
+     "gather parameters for the backward pass even where they are still there from the forward "
+     "pass"},
+    {"recompute", PlanOption::Choice, "none|selective|block", "none", 0, 0,
+     "activations that the backward pass computes again: those that are cheap, or all but what "
+     "enters each layer"},
+    {"recompute-budget", PlanOption::Bytes, "SIZE", "0", 0, kMost,
+     "bytes of activations of a micro-batch that may be kept (20000, 2M); what is over it is "
+     "recomputed, the cheapest first"},
+    {"offload", PlanOption::Words, "optimizer,parameters,activations", "", 0, 0,
+     "what the host's memory keeps: the optimizer's states (the host makes the updates), "
+     "parameters (fetched where they are used; at stage 3 a rank's pieces), activations that the "
+     "backward pass needs"},
+    {"offload-threshold", PlanOption::Bytes, "SIZE", "65536", 0, kMost,
+     "activations of fewer bytes stay on the device"},
+    {"recompute-partition", PlanOption::Flag, "", "false", 0, 0,
+     "of what recomputation keeps alike on every rank of tp, each keeps a piece; they gather it to "
+     "compute the layer again"},
+    {"prefetch-bytes", PlanOption::Bytes, "SIZE", "0", 0, kMost,
+     "bytes of parameters gathered (at stage 3), or fetched from the host, while they wait for "
+     "their use, as far as more than one bucket ahead goes; 0: one bucket ahead"},
+    {"bucket-bytes", PlanOption::Bytes, "SIZE", "0", 0, kMost,
+     "bytes of gradients reduced as one; 0: an eighth of all of them, 256 KiB to 25 MB"},
+    {"objective", PlanOption::Named, "auto|causal|masked|classification|binary|mse|output|none", "auto", 0,
+     0,
+     "what is minimized, and of which output (mse:OUTPUT): next-token, per-token or per-sample "
+     "cross-entropy, binary cross-entropy, squared error, an output that is the loss; auto: "
+     "the loss that the model computes, or cross-entropy by the shapes; none: inference only"},
+    {"input", PlanOption::Bindings, "NAME=ROLE,...", "", 0, 0,
+     "what inputs mean: ids, labels, targets, positions, ones, zeros, shifted:TOKEN or data"},
+    {"freeze", PlanOption::List, "PATTERN,...", "", 0, 0,
+     "parameters that are not trained: glob patterns over their names"},
+    {"trainable", PlanOption::List, "PATTERN,...", "", 0, 0,
+     "tensors of the model's file that are parameters, whatever they look like or the file says: glob "
+     "patterns over their names"},
+    {"tie", PlanOption::Bindings, "A=B,...", "", 0, 0,
+     "two tensors of the model's file that are one parameter: their values are equal, or transposed"},
+    {"scale-residual-init", PlanOption::Flag, "", "false", 0, 0,
+     "--init seed:N of a run draws matrices whose products are added to a residual stream with a "
+     "deviation divided by the square root of the number of such products, as GPT-2 starts"},
+    {"ignore-index", PlanOption::Integer, "TOKEN", "-100", -kMost, kMost,
+     "labels with this value count neither for the loss nor for its mean"},
+    {"optimizer", PlanOption::Choice, "adamw|adam|sgd|lion|adagrad|lamb", "adamw", 0, 0,
+     "how parameters are updated"},
+    {"lr", PlanOption::Rate, "RATE", "0.001", 0, partita_rt::kMostRate,
+     "learning rate; the run may set another or a schedule"},
+    {"lr-schedule", PlanOption::Schedule, "NAME[,key=value]...", "constant", 0, 0,
+     "the program's schedule of learning rates, unless the run sets another: constant or cosine, "
+     "or "
+     "one of DeepSpeed's with its parameters (WarmupLR,warmup_num_steps=100): WarmupLR, "
+     "WarmupDecayLR, WarmupCosineLR, OneCycle, LRRangeTest"},
+    {"weight-decay", PlanOption::Rate, "DECAY", "0", 0, partita_rt::kMostRate,
+     "weight decay of parameters with two dimensions or more (no norms, no biases); of adamw and "
+     "lion decoupled, times the learning rate per step, else part of the gradient"},
+    {"betas", PlanOption::Betas, "B1,B2", "", 0, 0,
+     "decay of the two moments (0.9,0.999; of lion 0.9,0.99)"},
+    {"eps", PlanOption::Real, "EPSILON", "", 0, 1,
+     "addition to the denominator (1e-08; of adagrad 1e-10)"},
+    {"momentum", PlanOption::Real, "M", "0", 0, 0.999999, "sgd with momentum"},
+    {"nesterov", PlanOption::Flag, "", "false", 0, 0, "sgd with Nesterov's momentum"},
+    {"no-bias-correction", PlanOption::Flag, "", "false", 0, 0,
+     "leaves Adam's moments uncorrected for their first value"},
+    {"lamb-bounds", PlanOption::Bounds, "MIN,MAX", "", 0, 0,
+     "bounds of LAMB's ratio of a parameter's length to its direction's (0.01,10)"},
+    {"group", PlanOption::Groups, "PATTERN:KEY=NUMBER,...", "", 0, 0,
+     "other updates of parameters whose names match a glob pattern: weight-decay=W, lr-scale=S (a "
+     "factor of the learning rate) or both, PATTERN:weight-decay=0:lr-scale=2; the first pattern "
+     "that matches counts"},
+    {"precision", PlanOption::Choice, "float32|bfloat16|float16", "float32", 0, 0,
+     "what parameters, activations and gradients are stored in (also fp32, bf16, fp16); "
+     "arithmetic, norms inside, losses and the optimizer's states, among them a master of each "
+     "parameter, are of 32 bits"},
+    {"reduce-type", PlanOption::Choice, "auto|float32|bfloat16|float16", "auto", 0, 0,
+     "what gradients are exchanged in; auto: --precision"},
+    {"accumulate-type", PlanOption::Choice, "float32|bfloat16|float16", "float32", 0, 0,
+     "what gradients of several micro-batches are added up in: float32, or --precision"},
+    {"stochastic-rounding", PlanOption::Flag, "", "false", 0, 0,
+     "round masters to bfloat16 by chance instead of to the nearest: what is too small to show in "
+     "one "
+     "update shows in many; reproducible by the run's seed"},
+    {"loss-scale", PlanOption::Real, "SCALE", "", 0, 0x1p127,
+     "multiplies the loss for the backward pass; a step with an infinite gradient is skipped; 0 "
+     "for "
+     "a scale that follows from such steps, as DeepSpeed's does"},
+    {"initial-scale-power", PlanOption::Integer, "N", "16", 0, 127,
+     "a dynamic loss scale begins as 2 to this power"},
+    {"loss-scale-window", PlanOption::Integer, "STEPS", "1000", 1, kMost,
+     "steps without overflow between two doublings of a dynamic loss scale"},
+    {"hysteresis", PlanOption::Integer, "N", "2", 1, kMost,
+     "overflows until a dynamic loss scale is halved"},
+    {"consecutive-hysteresis", PlanOption::Flag, "", "false", 0, 0,
+     "a step without overflow forgives those before it"},
+    {"min-loss-scale", PlanOption::Real, "SCALE", "1", 1e-30, 0x1p127,
+     "an overflow at this dynamic loss scale ends the run"},
+    {"clip", PlanOption::Real, "NORM", "0", 0, kMost,
+     "the largest norm of all gradients together, 0 for any; the run may set another"},
+};
+
+ArrayRef<PlanOption> partita::planOptions() { return kOptions; }
+
+const PlanOption *partita::findPlanOption(StringRef name) {
+  for (const PlanOption &option : kOptions)
+    if (option.name == name)
+      return &option;
+  return nullptr;
+}
+
+static bool parseReal(StringRef text, double &value) {
+  return !text.empty() && !text.getAsDouble(value) && std::isfinite(value);
+}
+
+/// As few digits as say what it is.
+static std::string numberText(double value) {
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::format("%.9g", value);
+  return text;
+}
+
+static std::string checkMesh(StringRef text) {
+  SmallVector<StringRef> items, seen;
+  text.split(items, ',', -1, /*KeepEmpty=*/true);
+  if (text.empty())
+    return {};
+  for (StringRef item : items) {
+    auto [axis, size] = item.split('=');
+    int64_t count;
+    if (axis.empty() || size.empty() || size.getAsInteger(10, count))
+      return ("'" + item + "' is not an axis with its size, such as dp=2").str();
+    if (!llvm::is_contained(par::kAxes, axis))
+      return ("there is no mesh axis '" + axis +
+              "'; this version knows dp (data parallel), fsdp (the same, with the model's state "
+              "shared by --zero-stage) and tp (tensor parallel)")
+          .str();
+    if (count < 1 || count > 65536)
+      return ("axis '" + axis + "' has size " + size + ", which is not within 1 to 65536").str();
+    if (llvm::is_contained(seen, axis))
+      return ("axis '" + axis + "' is given twice").str();
+    seen.push_back(axis);
+  }
+  return {};
+}
+
+/// Empty, or two numbers that `problem` finds nothing wrong with.
+static std::string checkPair(StringRef text,
+                             llvm::function_ref<std::string(double, double)> problem) {
+  if (text.empty())
+    return {};
+  auto [first, second] = text.split(',');
+  double a, b;
+  if (!parseReal(first, a) || !parseReal(second, b))
+    return ("'" + text + "' is not two numbers separated by a comma").str();
+  return problem(a, b);
+}
+
+static std::string checkBetas(double first, double second) {
+  for (double beta : {first, second})
+    if (beta < 0 || beta >= 1)
+      return llvm::formatv("{0} is not within [0, 1)", beta).str();
+  return {};
+}
+
+static std::string checkBounds(double least, double most) {
+  if (least < 0 || most < least)
+    return llvm::formatv("{0} and {1} are no bounds from 0 on", least, most).str();
+  return {};
+}
+
+/// A name of the model, as far as it can stand in a pipeline's text.
+static bool isName(StringRef text) {
+  return !text.empty() && text.find_first_of(" \t\n{}(),\"'=") == StringRef::npos;
+}
+
+static std::string checkWords(const PlanOption &option, StringRef text) {
+  SmallVector<StringRef> words;
+  text.split(words, ',', -1, /*KeepEmpty=*/true);
+  if (text.empty())
+    return {};
+  for (StringRef word : words) {
+    auto [name, value] = word.rsplit('=');
+    if (option.kind == PlanOption::List && !isName(word))
+      return ("'" + word + "' is not a word without spaces, quotes and brackets").str();
+    if (option.kind == PlanOption::Bindings && (!isName(name) || !isName(value)))
+      return ("'" + word + "' is not of the form NAME=WORD, without spaces, quotes and brackets")
+          .str();
+  }
+  return {};
+}
+
+static std::string checkGroups(StringRef text) {
+  SmallVector<StringRef> words;
+  text.split(words, ',', -1, /*KeepEmpty=*/true);
+  for (StringRef word : text.empty() ? ArrayRef<StringRef>() : ArrayRef(words))
+    if (!word.contains(':') || !word.contains('=') ||
+        word.find_first_of(" \t\n{}()\"'") != StringRef::npos)
+      return ("'" + word +
+              "' is not of the form PATTERN:KEY=NUMBER, without spaces, quotes and "
+              "brackets")
+          .str();
+  return {};
+}
+
+static std::string checkChosen(const PlanOption &option, StringRef text) {
+  SmallVector<StringRef> words, known, seen;
+  StringRef(option.value).split(known, ',');
+  text.split(words, ',', -1, /*KeepEmpty=*/true);
+  for (StringRef word : text.empty() ? ArrayRef<StringRef>() : ArrayRef(words)) {
+    if (!llvm::is_contained(known, word))
+      return ("'" + word + "' is none of " + llvm::join(known, ", ")).str();
+    if (llvm::is_contained(seen, word))
+      return ("'" + word + "' is given twice").str();
+    seen.push_back(word);
+  }
+  return {};
+}
+
+static std::string checkNamed(const PlanOption &option, StringRef text) {
+  auto [word, name] = text.split(':');
+  SmallVector<StringRef> values;
+  StringRef(option.value).split(values, '|');
+  if (!llvm::is_contained(values, word))
+    return ("'" + word + "' is none of " + llvm::join(values, ", ")).str();
+  if (text.contains(':') && !isName(name))
+    return ("'" + name + "' is not a name without spaces, quotes and brackets").str();
+  return {};
+}
+
+/// What PyTorch, DeepSpeed and Hugging Face call the types that a Choice is among.
+static StringRef fullName(StringRef type) {
+  return llvm::StringSwitch<StringRef>(type)
+      .Cases({"fp32", "float"}, "float32")
+      .Case("bf16", "bfloat16")
+      .Cases({"fp16", "half"}, "float16")
+      .Default(type);
+}
+
+static bool isChoice(const PlanOption &option, StringRef text) {
+  SmallVector<StringRef> values;
+  StringRef(option.value).split(values, '|');
+  return llvm::is_contained(values, text);
+}
+
+std::string partita::plainPlanValue(const PlanOption &option, StringRef text) {
+  if (option.kind == PlanOption::Choice && isChoice(option, fullName(text)))
+    return fullName(text).str();
+  if (option.kind == PlanOption::Bytes)
+    if (std::optional<int64_t> bytes = parseBytes(text))
+      return std::to_string(*bytes);
+  return text.str();
+}
+
+void Plan::set(StringRef name, StringRef value) {
+  const PlanOption *option = findPlanOption(name);
+  values[name] = option ? plainPlanValue(*option, value) : value.str();
+}
+
+std::string partita::checkPlanValue(const PlanOption &option, StringRef text) {
+  switch (option.kind) {
+  case PlanOption::Named:
+    return checkNamed(option, text);
+  case PlanOption::Text:
+    return text.empty() || isName(text)
+               ? ""
+               : ("'" + text + "' is not a name without spaces, quotes and brackets").str();
+  case PlanOption::Words:
+    return checkChosen(option, text);
+  case PlanOption::List:
+  case PlanOption::Bindings:
+    return checkWords(option, text);
+  case PlanOption::Mesh:
+    return checkMesh(text);
+  case PlanOption::Groups:
+    return checkGroups(text);
+  case PlanOption::Betas:
+    return checkPair(text, checkBetas);
+  case PlanOption::Bounds:
+    return checkPair(text, checkBounds);
+  case PlanOption::Schedule: {
+    partita_rt::Schedule schedule;
+    return partita_rt::parseSchedule(text.str(), schedule);
+  }
+  case PlanOption::Flag:
+    return text == "true" || text == "false" ? "" : ("'" + text + "' is not true or false").str();
+  case PlanOption::Choice: {
+    if (isChoice(option, fullName(text)))
+      return {};
+    SmallVector<StringRef> values;
+    StringRef(option.value).split(values, '|');
+    return ("'" + text + "' is none of " + llvm::join(values, ", ")).str();
+  }
+  case PlanOption::Integer: {
+    int64_t value;
+    if (text.getAsInteger(10, value))
+      return ("'" + text + "' is not a whole number").str();
+    if (value < option.low || value > option.high)
+      return llvm::formatv("{0} is not within {1} to {2}", value, int64_t(option.low),
+                           int64_t(option.high));
+    return {};
+  }
+  case PlanOption::Bytes: {
+    std::optional<int64_t> bytes = parseBytes(text);
+    if (!bytes)
+      return ("'" + text + "' is no size in bytes, such as 4000000, 512K or 1.5G").str();
+    if (*bytes > option.high)
+      return ("'" + text + "' is more than " + numberText(option.high) + " bytes").str();
+    return {};
+  }
+  case PlanOption::Rate:
+    return partita_rt::numberProblem(text.str(), option.low, option.high);
+  case PlanOption::Real: {
+    double value;
+    if (text.empty() && option.initial.empty())
+      return {};
+    if (!parseReal(text, value))
+      return ("'" + text + "' is not a number").str();
+    if (value < option.low || value > option.high)
+      return (text + " is not within " + numberText(option.low) + " to " + numberText(option.high))
+          .str();
+    return {};
+  }
+  }
+  return {};
+}
+
+/// FSDP's strategies are stages by other names; zero-shard-parameters checks that both agree.
+static StringRef stageOf(StringRef strategy) {
+  return strategy == "full-shard" || strategy == "shard-grad-op" ? "3" : "0";
+}
+
+StringRef Plan::get(StringRef name) const {
+  auto found = values.find(name);
+  if (found != values.end())
+    return found->second;
+  if (name == "zero-stage" && isSet("fsdp-strategy"))
+    return stageOf(get("fsdp-strategy"));
+  const PlanOption *option = findPlanOption(name);
+  return option ? StringRef(option->initial) : StringRef();
+}
+
+void Plan::setOneRank() {
+  for (auto [name, value] : {std::pair("mesh", ""),
+                             {"shard", ""},
+                             {"configuration", "none"},
+                             {"sequence-parallel", "false"},
+                             {"zero-stage", "0"},
+                             {"fsdp-strategy", "none"},
+                             {"recompute", "none"},
+                             {"recompute-budget", "0"},
+                             {"recompute-partition", "false"},
+                             {"keep-gathered", ""},
+                             {"offload", ""},
+                             {"precision", "float32"},
+                             {"stochastic-rounding", "false"}})
+    set(name, value);
+  for (StringRef name : {"persistence-threshold", "prefetch-bytes", "gather-always",
+                         "offload-threshold", "bucket-bytes", "reduce-type", "accumulate-type"})
+    set(name, findPlanOption(name)->initial);
+}
+
+Attribute Plan::toAttribute(MLIRContext *context) const {
+  SmallVector<NamedAttribute> entries;
+  for (const PlanOption &option : planOptions())
+    entries.push_back(
+        {StringAttr::get(context, option.name), StringAttr::get(context, get(option.name))});
+  return train::PlanAttr::get(context, DictionaryAttr::get(context, entries));
+}
+
+std::string Plan::fromAttribute(Attribute attribute) {
+  auto plan = dyn_cast_or_null<train::PlanAttr>(attribute);
+  if (!plan)
+    return "the module's train.plan is not a #train.plan";
+  for (NamedAttribute entry : plan.getOptions()) {
+    const PlanOption *option = findPlanOption(entry.getName());
+    auto value = dyn_cast<StringAttr>(entry.getValue());
+    if (!option || !value)
+      return ("there is no plan option '" + entry.getName().getValue() + "'").str();
+    if (std::string problem = checkPlanValue(*option, value); !problem.empty())
+      return (entry.getName().getValue() + ": " + problem).str();
+    set(option->name, value.getValue());
+  }
+  return {};
+}

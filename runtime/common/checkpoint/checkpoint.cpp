@@ -1,0 +1,352 @@
+// Writing and reading the tensors of a run (checkpoint.h).
+
+#include "common/checkpoint/checkpoint.h"
+
+#include "common/checkpoint/checkpoint_files.h"
+#include "common/run/launch.h"
+#include "common/weights/layout.h"
+#include "common/run/mesh.h"
+#include "common/checkpoint/shards.h"
+#include "common/target.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <optional>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace partita_rt {
+
+namespace {
+
+/// What a whole tensor is kept in while it is looked at.
+struct HeldWhole {
+  std::optional<HostView> piece;
+  std::vector<char> joined;
+};
+
+/// The whole of a tensor, on rank 0; all ranks take part when it is split.
+const void *wholeOf(Rank &rank, const TensorPiece &piece, HeldWhole &storage) {
+  const Program &program = *rank.program;
+  int64_t width = sizeOf(piece.dtype), bytes = piece.local.elements() * width;
+  storage.piece.emplace(rank, piece.data, bytes);
+  if (piece.splits.count == 0)
+    return storage.piece->data();
+  std::vector<char> all(size_t(bytes * rank.ranks));
+  auto gather = [&](auto type) { // of whatever elements of this size: they are only moved
+    using T = decltype(type);
+    allGather(*rank.world,
+              {{reinterpret_cast<const T *>(storage.piece->data()),
+                reinterpret_cast<T *>(all.data()), bytes / int64_t(sizeof(T))}},
+              piece.name);
+  };
+  if (bytes % 4 == 0)
+    gather(float());
+  else
+    bytes % 2 == 0 ? gather(Half()) : gather(bool());
+  if (rank.rank != 0)
+    return nullptr;
+  storage.joined.resize(size_t(piece.global.elements() * width));
+  for (int r = 0; r < rank.ranks; ++r) {
+    Rank other;
+    placeOnMesh(other, program, r);
+    forRuns(program, other.coordinates, piece.global, piece.splits,
+            [&](int64_t global, int64_t local, int64_t n) {
+              std::memcpy(storage.joined.data() + global * width,
+                          all.data() + r * bytes + local * width, size_t(n * width));
+            });
+  }
+  return storage.joined.data();
+}
+
+void writePieces(Rank &rank, const std::string &path, const std::vector<TensorPiece> &pieces,
+                 const std::map<std::string, std::string> &metadata) {
+  std::unique_ptr<SafetensorsWriter> writer;
+  if (rank.rank == 0) {
+    std::vector<SafetensorsWriter::Entry> entries;
+    for (const TensorPiece &piece : pieces)
+      entries.push_back({piece.name, piece.dtype, piece.global});
+    writer = std::make_unique<SafetensorsWriter>(path, entries, metadata);
+  }
+  HeldWhole storage;
+  for (const TensorPiece &piece : pieces) {
+    const void *whole = wholeOf(rank, piece, storage);
+    if (writer)
+      writer->write(whole, piece.global.elements() * sizeOf(piece.dtype));
+  }
+  if (writer)
+    writer->commit();
+  barrier(*rank.world, "the end of writing a file"); // nobody goes on before the file is there
+}
+
+uint64_t metadataNumber(const CheckpointFiles &file, const char *key) {
+  auto entry = file.metadata().find(key);
+  char *end = nullptr;
+  uint64_t value =
+      entry == file.metadata().end() ? 0 : std::strtoull(entry->second.c_str(), &end, 10);
+  if (!end || *end || end == entry->second.c_str())
+    fail("%s is not a checkpoint: its metadata have no valid '%s'", file.path().c_str(), key);
+  return value;
+}
+
+/// What a step reads: "16 samples of 128 tokens". The data order is a function of the seed and of
+/// how many samples the steps so far have taken, so a run can continue only with steps of this
+/// size.
+std::string stepOf(const Program &program) {
+  for (const Input &input : program.inputs)
+    if (input.role == InputRole::TokenIds && input.globalShape.rank == 2)
+      return std::to_string(input.globalShape.dims[0] * program.accumulate) + " samples of " +
+             std::to_string(input.globalShape.dims[1]) + " tokens";
+  for (const Input &input : program.inputs)
+    if (input.batched)
+      return std::to_string(input.globalShape.dims[0] * program.accumulate) + " samples";
+  return "";
+}
+
+} // namespace
+
+std::string checkpointPath(const Program &program, const std::string &folder) {
+  return isSplit(program) ? indexPath(folder) : wholePath(folder);
+}
+
+CheckpointInfo readCheckpointInfo(const std::string &folder) {
+  CheckpointFiles file(findCheckpoint(folder));
+  CheckpointInfo info;
+  info.step = int64_t(metadataNumber(file, "step"));
+  info.seed = metadataNumber(file, "seed");
+  if (info.step < 0)
+    fail("%s is not a checkpoint: its step is not within 0 to 2^63 - 1", file.path().c_str());
+  auto format = file.metadata().find("format");
+  std::string found = format == file.metadata().end() ? "" : format->second;
+  const std::vector<std::string> known = {kWholeFormat, kShardedFormat, kOldWholeFormat,
+                                          kOldShardedFormat};
+  if (std::find(known.begin(), known.end(), found) == known.end())
+    fail("%s: its format is '%s', this program reads '%s' and '%s', and their older forms 1",
+         file.path().c_str(), found.c_str(), kWholeFormat, kShardedFormat);
+  if (auto data = file.metadata().find("data"); data != file.metadata().end())
+    info.data = data->second;
+  return info;
+}
+
+/// One line in front of those about the training.
+void sayOfCheckpoint(const std::string &note) {
+  if (!note.empty())
+    std::printf("%-14s %s\n", "checkpoint", note.c_str());
+}
+
+namespace {
+
+/// Somebody may save there since the step was looked at, or before a rank that is another process.
+void checkSameCheckpoint(Rank &rank, const CheckpointFiles &file, int64_t step) {
+  uint64_t hash = 0;
+  for (const auto &[key, value] : file.metadata())
+    hash = mixText(hash, key + "=" + value);
+  int64_t own = int64_t(hash);
+  std::vector<int64_t> all(size_t(rank.ranks));
+  allGather(*rank.world, {{&own, all.data(), 1}}, "the checkpoint that ranks read");
+  bool same = int64_t(metadataNumber(file, "step")) == step;
+  if (!same || std::count(all.begin(), all.end(), own) != rank.ranks)
+    fail("--resume: %s became another checkpoint while it was opened; let no other run save there",
+         file.path().c_str());
+}
+
+} // namespace
+
+void readCheckpoint(Rank &rank, const std::string &folder, int64_t step) {
+  CheckpointFiles file(findCheckpoint(folder));
+  checkSameCheckpoint(rank, file, step);
+  if (rank.rank == 0)
+    sayOfCheckpoint(file.note());
+  auto noted = file.metadata().find("samples_per_step");
+  std::string before = noted == file.metadata().end() ? "" : noted->second;
+  if (std::string now = stepOf(*rank.program); before != now)
+    fail("--resume: a step of the checkpoint took %s, one of this program takes %s: the data order "
+         "would not continue",
+         before.empty() ? "an unknown number of samples" : before.c_str(),
+         now.empty() ? "none" : now.c_str());
+  auto optimizer = file.metadata().find("optimizer"); // not in older checkpoints
+  if (optimizer != file.metadata().end() && optimizer->second != rank.program->optimizer)
+    fail("--resume: the checkpoint's states are those of %s, this program updates by %s; --init "
+         "with its folder starts anew from its parameters",
+         optimizer->second.c_str(), rank.program->optimizer);
+  std::vector<TensorPiece> pieces = persistentPieces(rank);
+  std::vector<std::vector<Run>> runs;
+  for (const TensorPiece &piece : pieces) { // all but damage is seen before anything is changed
+    file.get(piece.name, piece.dtype, piece.global);
+    runs.push_back(runsOf(rank, piece));
+    file.openParts(piece.name, runs.back());
+  }
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    const TensorPiece &piece = pieces[i];
+    int64_t width = sizeOf(piece.dtype), size = piece.local.elements() * width;
+    HostEdit values(rank, piece.data, size);
+    std::memset(values.data(), 0, size_t(size)); // a piece's padding is zero
+    file.forParts(piece.name, runs[i], [&](const unsigned char *bytes, const Run &run) {
+      std::memcpy(values.data() + run.local * width, bytes, size_t(run.count * width));
+    });
+    values.send();
+  }
+}
+
+namespace {
+
+/// Makes a folder, with those around it, and removes what it made unless keep() is called.
+class NewFolders {
+public:
+  void make(const std::string &path) {
+    for (size_t slash = path.find('/', 1); slash != std::string::npos;
+         slash = path.find('/', slash + 1))
+      makeOne(path.substr(0, slash));
+    makeOne(path);
+  }
+  void keep() { made.clear(); }
+  ~NewFolders() {
+    for (auto path = made.rbegin(); path != made.rend(); ++path)
+      rmdir(path->c_str()); // not if there is something in it
+  }
+
+private:
+  void makeOne(const std::string &path) {
+    if (mkdir(path.c_str(), 0777) == 0)
+      made.push_back(path);
+    else if (errno != EEXIST)
+      fail("--checkpoint: cannot make the folder %s: %s", path.c_str(), std::strerror(errno));
+  }
+  std::vector<std::string> made;
+};
+
+} // namespace
+
+void writeCheckpoint(Rank &rank, const std::string &folder, const CheckpointInfo &info,
+                     FolderClaim &claim) {
+  NewFolders folders; // not before there is something to put in
+  if (rank.rank == 0) {
+    folders.make(folder);
+    claim.take("--checkpoint", folder);
+    removeUnnamedShards(folder); // they may be what there is no room for
+  }
+  std::map<std::string, std::string> metadata = {{"program", rank.program->name},
+                                                 {"optimizer", rank.program->optimizer},
+                                                 {"samples_per_step", stepOf(*rank.program)},
+                                                 {"step", std::to_string(info.step)},
+                                                 {"seed", std::to_string(info.seed)},
+                                                 {"data", info.data}};
+  if (isSplit(*rank.program)) {
+    writeShards(rank, folder, metadata);
+  } else {
+    metadata["format"] = kWholeFormat;
+    writePieces(rank, wholePath(folder), persistentPieces(rank), metadata);
+    if (rank.rank == 0) {
+      unlink(indexPath(folder).c_str()); // an earlier save's
+      removeOtherShards(folder, {});
+    }
+    barrier(*rank.world, "the end of a checkpoint");
+  }
+  folders.keep();
+}
+
+void writeParameters(Rank &rank, const std::string &path) {
+  writePieces(rank, path, parameterPieces(rank), {{"program", rank.program->name}});
+}
+
+void writeOutputs(Rank &rank, const std::string &path) {
+  const Program &program = *rank.program;
+  std::vector<TensorPiece> pieces;
+  for (const Output &o : program.outputs)
+    pieces.push_back(
+        {o.name, o.dtype, o.globalShape, o.localShape, o.splits, rank.at<char>(o.offset)});
+  for (int64_t i = 0; i < program.inputs.size(); ++i) {
+    const Input &in = program.inputs[i];
+    pieces.push_back({in.name, in.dtype, in.globalShape, in.localShape, in.splits, rank.inputs[i]});
+  }
+  writePieces(rank, path, pieces, {{"program", program.name}});
+}
+
+//===-- Gradients ---------------------------------------------------------------------------===//
+
+template <typename T>
+static void expose(Rank &rank, int parameter, const T *gradient,
+                   std::initializer_list<int> flatOver) {
+  if (rank.gradientSink)
+    rank.gradientSink->add(rank, parameter, gradient, kDTypeOf<T>, flatOver);
+}
+
+void exposeGradient(Rank &rank, int parameter, const float *gradient,
+                    std::initializer_list<int> flatOver) {
+  expose(rank, parameter, gradient, flatOver);
+}
+void exposeGradient(Rank &rank, int parameter, const Half *gradient,
+                    std::initializer_list<int> flatOver) {
+  expose(rank, parameter, gradient, flatOver);
+}
+void exposeGradient(Rank &rank, int parameter, const BFloat16 *gradient,
+                    std::initializer_list<int> flatOver) {
+  expose(rank, parameter, gradient, flatOver);
+}
+
+void GradientSink::add(Rank &rank, int parameter, const void *gradient, DType dtype,
+                       std::initializer_list<int> flatOver) {
+  const Parameter &p = rank.program->parameters[parameter];
+  TensorPiece piece{p.name,       dtype,    p.globalShape,
+                    p.localShape, p.splits, const_cast<void *>(gradient)};
+  for (int axis : flatOver)
+    piece.splits.list[piece.splits.count++] = {kFlat, axis};
+  if (flatOver.size() > 0)
+    piece.local = {pieceSize(p.localShape.elements(),
+                             flatPiece(*rank.program, rank.coordinates, piece.splits).parts)};
+  HeldWhole storage;
+  const char *whole = static_cast<const char *>(wholeOf(rank, piece, storage));
+  ++seen[parameter];
+  if (rank.rank == 0)
+    gradients[parameter] = {
+        dtype, std::vector<char>(whole, whole + p.globalShape.elements() * sizeOf(dtype))};
+}
+
+/// The elements divided by the scale of the loss that they are of.
+static std::vector<float> unscaled(const std::vector<char> &bytes, DType dtype, float scale) {
+  std::vector<float> result;
+  auto divide = [&](auto element) {
+    using T = decltype(element);
+    const T *elements = reinterpret_cast<const T *>(bytes.data());
+    for (size_t i = 0; i < bytes.size() / sizeof(T); ++i)
+      result.push_back(float(elements[i]) / scale);
+  };
+  if (dtype == DType::Float16)
+    divide(Half());
+  else if (dtype == DType::BFloat16)
+    divide(BFloat16());
+  else
+    divide(0.0f);
+  return result;
+}
+
+void GradientSink::write(Rank &rank, const std::string &path) const {
+  const Program &program = *rank.program;
+  for (int i = 0; i < program.parameters.size(); ++i)
+    if (program.parameters[i].trainable && !seen.count(i))
+      fail("--grads: train_step did not expose the gradient of %s", program.parameters[i].name);
+  if (rank.rank == 0) {
+    bool scaled = rank.report.lossScale > 0;
+    std::vector<SafetensorsWriter::Entry> entries;
+    for (const auto &[parameter, gradient] : gradients)
+      entries.push_back({program.parameters[parameter].name,
+                         scaled ? DType::Float32 : gradient.dtype,
+                         program.parameters[parameter].globalShape});
+    SafetensorsWriter writer(path, entries, {{"program", program.name}});
+    for (const auto &[parameter, gradient] : gradients) {
+      if (!scaled) {
+        writer.write(gradient.bytes.data(), int64_t(gradient.bytes.size()));
+        continue;
+      }
+      std::vector<float> own = unscaled(gradient.bytes, gradient.dtype, rank.report.lossScale);
+      writer.write(own.data(), int64_t(4 * own.size()));
+    }
+    writer.commit();
+  }
+  barrier(*rank.world, "the end of writing a file");
+}
+
+} // namespace partita_rt

@@ -1,0 +1,390 @@
+// Reading checkpoints of either form, naming their files (checkpoint_files.h).
+
+#include "common/checkpoint/checkpoint_files.h"
+
+#include "common/json.h"
+#include "partita_rt/checksum.h"
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <sys/stat.h>
+
+namespace partita_rt {
+
+//===-- Names -------------------------------------------------------------------------------===//
+
+std::string wholePath(const std::string &folder) { return folder + "/checkpoint.safetensors"; }
+std::string indexPath(const std::string &folder) { return wholePath(folder) + ".index.json"; }
+
+std::string findCheckpoint(const std::string &folder) {
+  struct stat whole, index;
+  bool hasWhole = stat(wholePath(folder).c_str(), &whole) == 0;
+  if (stat(indexPath(folder).c_str(), &index) != 0) {
+    if (!hasWhole)
+      fail("no checkpoint in %s: neither %s nor %s is there", folder.c_str(),
+           wholePath(folder).c_str(), indexPath(folder).c_str());
+    return wholePath(folder);
+  }
+  auto time = [](const struct stat &status) {
+    return std::make_pair(status.st_mtim.tv_sec, status.st_mtim.tv_nsec);
+  };
+  return hasWhole && time(whole) > time(index) ? wholePath(folder) : indexPath(folder);
+}
+
+bool hasCheckpoint(const std::string &folder) {
+  for (const std::string &path : {wholePath(folder), indexPath(folder)}) {
+    struct stat status; // of a link too that leads nowhere: it is no reason to begin anew
+    if (lstat(path.c_str(), &status) == 0)
+      return true;
+    if (errno != ENOENT && errno != ENOTDIR)
+      fail("is there a checkpoint in %s? %s: %s", folder.c_str(), path.c_str(),
+           std::strerror(errno));
+  }
+  return false;
+}
+
+std::string shardName(const std::string &save, int number, int count) {
+  char text[64];
+  std::snprintf(text, sizeof(text), "-%05d-of-%05d.safetensors", number, count);
+  return "checkpoint-" + save + text;
+}
+
+/// A file of pieces; or one of a checkpoint's under the name that it has while it is written.
+static bool isShard(const std::string &name, bool &temporary) {
+  int length = 0;
+  std::sscanf(name.c_str(), "checkpoint-%*16[0-9a-f]-%*u-of-%*u.safetensors%n", &length);
+  for (const char *other : {"checkpoint.safetensors.index.json", "checkpoint.safetensors"})
+    if (length == 0 && name.compare(0, std::strlen(other), other) == 0)
+      length = int(std::strlen(other));
+  std::string rest = name.substr(size_t(length));
+  temporary = rest.size() == 11 && rest[0] == '.' && rest.compare(7, 4, ".tmp") == 0;
+  return length > 0 && (temporary || (rest.empty() && name[10] == '-'));
+}
+
+void removeOtherShards(const std::string &folder, const std::vector<std::string> &names) {
+  std::error_code ignored; // what stays is found by the next save
+  std::vector<std::filesystem::path> stale;
+  for (std::filesystem::directory_iterator entry(folder, ignored), end; !ignored && entry != end;
+       entry.increment(ignored)) {
+    std::string name = entry->path().filename().string();
+    bool temporary = false;
+    if (isShard(name, temporary) &&
+        (temporary || std::find(names.begin(), names.end(), name) == names.end()))
+      stale.push_back(entry->path());
+  }
+  for (const std::filesystem::path &path : stale)
+    std::filesystem::remove(path, ignored);
+}
+
+//===-- The index ---------------------------------------------------------------------------===//
+
+namespace {
+
+const Json &member(const Json &object, const char *key, Json::Kind kind) {
+  const Json *value = object.kind == Json::Object ? object.find(key) : nullptr;
+  if (!value || value->kind != kind)
+    fail("it has no valid \"%s\"", key);
+  return *value;
+}
+
+int64_t integer(const Json &value, const char *of) {
+  if (value.kind != Json::Integer)
+    fail("its %s are not integers", of);
+  return value.integer;
+}
+
+Slices parseSlices(const Json &entry) {
+  Slices slices;
+  for (const Json &dim : member(entry, "slices", Json::Array).items) {
+    slices.dims.emplace_back();
+    if (dim.kind != Json::Array)
+      fail("its slices are not lists of ranges");
+    for (const Json &bound : dim.items)
+      slices.dims.back().push_back(integer(bound, "slices"));
+  }
+  return slices;
+}
+
+LogicalTensor::Piece parsePiece(const Json &entry, const std::vector<int64_t> &shape,
+                                size_t files) {
+  LogicalTensor::Piece piece{0, parseSlices(entry)};
+  int64_t file = member(entry, "file", Json::Integer).integer;
+  if (file < 1 || file > int64_t(files))
+    fail("a piece is in file %lld of %zu", (long long)file, files);
+  piece.file = size_t(file - 1);
+  Slices all = piece.slices; // whose ranges are looked at before they are counted
+  all.last = 1;
+  if (std::string problem = problemOf(shape, all); !problem.empty())
+    fail("%s", problem.c_str());
+  piece.slices.last = piece.slices.boxElements();
+  if (const Json *elements = entry.find("elements")) {
+    if (elements->kind != Json::Array || elements->items.size() != 2)
+      fail("its elements are not two integers");
+    piece.slices.first = integer(elements->items[0], "elements");
+    piece.slices.last = integer(elements->items[1], "elements");
+  }
+  if (std::string problem = problemOf(shape, piece.slices); !problem.empty())
+    fail("%s", problem.c_str());
+  return piece;
+}
+
+LogicalTensor parseTensor(const Json &entry, size_t files) {
+  LogicalTensor tensor{parseType(member(entry, "dtype", Json::String).string), {}, {}};
+  const Json &shape = member(entry, "shape", Json::Array);
+  if (shape.items.size() > size_t(kMaxDims))
+    fail("its shape has %zu dimensions, at most %d are possible", shape.items.size(), kMaxDims);
+  int64_t bytes = sizeOf(tensor.dtype);
+  for (const Json &dim : shape.items) {
+    int64_t size = integer(dim, "sizes");
+    if (size < 0 || __builtin_mul_overflow(bytes, size, &bytes))
+      fail("its shape is no list of sizes, or of too large ones");
+    tensor.shape.dims[tensor.shape.rank++] = size;
+  }
+  std::vector<Slices> all;
+  std::vector<bool> seen(files);
+  for (const Json &piece : member(entry, "pieces", Json::Array).items) {
+    LogicalTensor::Piece next = parsePiece(piece, sizesOf(tensor.shape), files);
+    if (seen[next.file]) // which has one piece under a name
+      fail("two of its pieces are in file %zu", next.file + 1);
+    seen[next.file] = true;
+    tensor.pieces.push_back(std::move(next));
+    all.push_back(tensor.pieces.back().slices);
+  }
+  if (std::string problem = problemOfAll(sizesOf(tensor.shape), all); !problem.empty())
+    fail("%s", problem.c_str());
+  return tensor;
+}
+
+std::string_view textOf(const MappedFile &file) {
+  return {reinterpret_cast<const char *>(file.data()), size_t(file.size())};
+}
+
+/// The text of a file as JSON.
+Json parseFileAsJson(const MappedFile &file) { return parseJson(std::string(textOf(file))); }
+
+/// A file beside the index, as it was when that was written.
+std::string parseFile(const Json &entry, const std::string &folder) {
+  const std::string &file = member(entry, "name", Json::String).string;
+  const std::string end = ".safetensors";
+  if (file.size() <= end.size() || file.compare(file.size() - end.size(), end.size(), end) != 0 ||
+      file.find('/') != std::string::npos || file.find('\0') != std::string::npos)
+    fail("'%s' is no file beside it", file.c_str());
+  std::string path = folder + file;
+  int64_t bytes = member(entry, "bytes", Json::Integer).integer;
+  struct stat status;
+  if (stat(path.c_str(), &status) != 0)
+    fail("its file %s: %s", path.c_str(), std::strerror(errno));
+  if (!S_ISREG(status.st_mode) || status.st_size != bytes)
+    fail("its file %s has %lld bytes, it should have %lld", path.c_str(), (long long)status.st_size,
+         (long long)bytes);
+  return path;
+}
+
+std::string listed(const std::vector<int64_t> &numbers) {
+  std::string text = "[";
+  for (size_t i = 0; i < numbers.size(); ++i)
+    text += (i ? ", " : "") + std::to_string(numbers[i]);
+  return text + "]";
+}
+
+} // namespace
+
+void CheckpointFiles::readIndex() {
+  size_t slash = name.rfind('/');
+  std::string folder = slash == std::string::npos ? "" : name.substr(0, slash + 1), where;
+  MappedFile file(name, "checkpoint index");
+  try {
+    if (std::string damage = textDamage(textOf(file)); !damage.empty())
+      fail("%s", damage.c_str());
+    Json index = parseFileAsJson(file);
+    for (const auto &[key, value] : member(index, "metadata", Json::Object).members)
+      if (value.kind == Json::String)
+        meta[key] = value.string;
+    if (meta["format"] != kShardedFormat && meta["format"] != kOldShardedFormat)
+      fail("its format is '%s', this program reads '%s' and '%s'", meta["format"].c_str(),
+           kShardedFormat, kOldShardedFormat);
+    said = formatNote(meta, meta.count(kTextChecksum) > 0, name);
+    for (const Json &entry : member(index, "files", Json::Array).items)
+      files.push_back({parseFile(entry, folder), nullptr});
+    for (const auto &[tensor, entry] : member(index, "tensors", Json::Object).members) {
+      where = ", tensor '" + tensor + "'";
+      table.emplace(tensor, parseTensor(entry, files.size()));
+    }
+  } catch (const Error &error) {
+    fail("checkpoint index %s%s: %s", name.c_str(), where.c_str(), error.what());
+  }
+}
+
+void removeUnnamedShards(const std::string &folder) {
+  std::vector<std::string> names;
+  struct stat status;
+  if (stat(indexPath(folder).c_str(), &status) == 0 && S_ISREG(status.st_mode)) {
+    try {
+      MappedFile file(indexPath(folder), "checkpoint index");
+      if (!textDamage(textOf(file)).empty())
+        return; // a name that is not what was written would not spare its file
+      Json index = parseFileAsJson(file);
+      for (const Json &entry : member(index, "files", Json::Array).items)
+        names.push_back(member(entry, "name", Json::String).string);
+    } catch (const Error &) {
+      return; // somebody may want to mend it
+    }
+  }
+  removeOtherShards(folder, names);
+}
+
+std::string indexText(std::map<std::string, std::string> metadata,
+                      const std::vector<std::pair<std::string, int64_t>> &files,
+                      const std::vector<std::pair<std::string, LogicalTensor>> &tensors) {
+  metadata[kTextChecksum] = std::string(kChecksumDigits, '0');
+  std::string text = "{\"metadata\": {", separator;
+  for (const auto &[key, value] : metadata) {
+    text += separator + quoteJson(key) + ": " + quoteJson(value);
+    separator = ", ";
+  }
+  text += "},\n \"files\": [", separator = "\n";
+  for (const auto &[file, bytes] : files) {
+    text += separator + "  {\"name\": " + quoteJson(file) +
+            ", \"bytes\": " + std::to_string(bytes) + "}";
+    separator = ",\n";
+  }
+  text += "],\n \"tensors\": {", separator = "\n";
+  for (const auto &[tensor, logical] : tensors) {
+    text += separator + "  " + quoteJson(tensor) + ": {\"dtype\": \"" + typeName(logical.dtype) +
+            "\", \"shape\": " + listed(sizesOf(logical.shape)) + ", \"pieces\": [";
+    separator = "\n";
+    for (const LogicalTensor::Piece &piece : logical.pieces) {
+      text += separator + "   {\"file\": " + std::to_string(piece.file + 1) + ", \"slices\": [";
+      for (size_t d = 0; d < piece.slices.dims.size(); ++d)
+        text += (d ? ", " : "") + listed(piece.slices.dims[d]);
+      text += "]";
+      if (piece.slices.elements() != piece.slices.boxElements())
+        text += ", \"elements\": " + listed({piece.slices.first, piece.slices.last});
+      text += "}";
+      separator = ",\n";
+    }
+    text += "]}", separator = ",\n";
+  }
+  text += "}}\n";
+  setTextChecksum(text);
+  return text;
+}
+
+//===-- Reading -----------------------------------------------------------------------------===//
+
+std::string formatNote(const std::map<std::string, std::string> &metadata, bool hasChecksums,
+                       const std::string &path) {
+  auto format = metadata.find("format");
+  if (format == metadata.end())
+    return "";
+  if ((format->second == kWholeFormat || format->second == kShardedFormat) && !hasChecksums)
+    fail("%s: its format, '%s', has checksums, but they are not there: it is damaged", path.c_str(),
+         format->second.c_str());
+  if (format->second == kOldWholeFormat || format->second == kOldShardedFormat)
+    return path + " is of format '" + format->second +
+           "', which has no checksums: damage to it would not be seen";
+  return "";
+}
+
+CheckpointFiles::CheckpointFiles(const std::string &path) : name(path) {
+  if (path.size() > 5 && path.compare(path.size() - 5, 5, ".json") == 0)
+    readIndex();
+  else
+    readWhole();
+}
+
+void CheckpointFiles::readWhole() {
+  files.push_back({name, std::make_unique<SafetensorsFile>(name)});
+  meta = files[0].opened->metadata();
+  said = formatNote(meta, files[0].opened->hasChecksums(), name);
+  for (const auto &[tensor, stored] : files[0].opened->tensors()) {
+    LogicalTensor logical{stored.dtype, stored.shape, {{0, {}}}};
+    for (int64_t size : sizesOf(stored.shape))
+      logical.pieces[0].slices.dims.push_back({0, size});
+    logical.pieces[0].slices.last = stored.shape.elements();
+    table.emplace(tensor, std::move(logical));
+  }
+}
+
+const LogicalTensor &CheckpointFiles::get(const std::string &tensor, DType dtype,
+                                          const Shape &shape) const {
+  auto entry = table.find(tensor);
+  if (entry == table.end())
+    fail("checkpoint %s has no tensor '%s'", name.c_str(), tensor.c_str());
+  const LogicalTensor &logical = entry->second;
+  if (logical.shape == shape && logical.dtype != dtype)
+    fail("checkpoint %s: tensor '%s' is %s, the program needs %s: it is of another --precision; "
+         "--init with the checkpoint begins anew with its weights",
+         name.c_str(), tensor.c_str(), nameOf(logical.dtype), nameOf(dtype));
+  if (logical.shape != shape || logical.dtype != dtype)
+    fail("checkpoint %s: tensor '%s' is %s %s, the program needs %s %s", name.c_str(),
+         tensor.c_str(), nameOf(logical.dtype), toString(logical.shape).c_str(), nameOf(dtype),
+         toString(shape).c_str());
+  return logical;
+}
+
+/// A piece in its file. What that says of it is compared with the index.
+const StoredTensor &CheckpointFiles::open(const std::string &tensor, const LogicalTensor &logical,
+                                          const LogicalTensor::Piece &piece) const {
+  File &file = files[piece.file];
+  if (!file.opened) {
+    auto opened = std::make_unique<SafetensorsFile>(file.path);
+    auto save = opened->metadata().find("save"), own = meta.find("save");
+    if (save == opened->metadata().end() || own == meta.end() || save->second != own->second)
+      fail("checkpoint index %s: its file %s is of another save", name.c_str(), file.path.c_str());
+    formatNote(opened->metadata(), opened->hasChecksums(), file.path);
+    file.opened = std::move(opened);
+  }
+  const StoredTensor *stored = file.opened->find(tensor);
+  if (!stored)
+    fail("checkpoint index %s: tensor '%s' is not in %s", name.c_str(), tensor.c_str(),
+         file.path.c_str());
+  std::vector<int64_t> shape = piece.slices.shapeInFile();
+  if (stored->dtype != logical.dtype || sizesOf(stored->shape) != shape)
+    fail("checkpoint index %s: the piece of tensor '%s' in %s is %s %s, it should be %s %s",
+         name.c_str(), tensor.c_str(), file.path.c_str(), nameOf(stored->dtype),
+         toString(stored->shape).c_str(), nameOf(logical.dtype), listed(shape).c_str());
+  return *stored;
+}
+
+/// Calls visit(stored, byte, run) for parts of the runs, which begin at this byte of what a file
+/// has of the tensor.
+template <typename VisitPart>
+void CheckpointFiles::walk(const std::string &tensor, const std::vector<Run> &runs,
+                           VisitPart visit) const {
+  const LogicalTensor &logical = table.at(tensor);
+  for (const LogicalTensor::Piece &piece : logical.pieces) {
+    const StoredTensor *stored = nullptr;
+    int64_t before = 0, width = sizeOf(logical.dtype);
+    size_t run = 0;
+    // Both ascend: a walk along the two finds what they have in common.
+    forSlices(sizesOf(logical.shape), piece.slices, [&](int64_t index, int64_t n) {
+      while (run < runs.size() && runs[run].global + runs[run].count <= index)
+        ++run;
+      for (size_t r = run; r < runs.size() && runs[r].global < index + n; ++r) {
+        int64_t begin = std::max(index, runs[r].global);
+        int64_t end = std::min(index + n, runs[r].global + runs[r].count);
+        if (!stored)
+          stored = &open(tensor, logical, piece);
+        visit(*stored, (before + begin - index) * width,
+              Run{begin, runs[r].local + begin - runs[r].global, end - begin});
+      }
+      before += n;
+    });
+  }
+}
+
+void CheckpointFiles::forParts(const std::string &tensor, const std::vector<Run> &runs,
+                               const Visit &visit) const {
+  walk(tensor, runs, [&](const StoredTensor &stored, int64_t byte, const Run &run) {
+    stored.check(tensor, byte, byte + run.count * sizeOf(stored.dtype));
+    visit(stored.data + byte, run);
+  });
+}
+
+void CheckpointFiles::openParts(const std::string &tensor, const std::vector<Run> &runs) const {
+  walk(tensor, runs, [](const StoredTensor &, int64_t, const Run &) {});
+}
+
+} // namespace partita_rt

@@ -1,0 +1,196 @@
+// Every rank writes its pieces, rank 0 the index (shards.h).
+
+#include "common/checkpoint/shards.h"
+
+#include "common/checkpoint/checkpoint_files.h"
+#include "common/run/launch.h"
+#include "common/run/mesh.h"
+#include "common/target.h"
+#include "partita_rt/fingerprint.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace partita_rt {
+
+uint64_t mixText(uint64_t hash, const std::string &text) {
+  auto *bytes = reinterpret_cast<const unsigned char *>(text.data());
+  int64_t size = int64_t(text.size());
+  return (hash ^ fingerprint(bytes, size, size)) * 0x9E3779B97F4A7C15u;
+}
+
+namespace {
+
+/// What of a piece goes into the rank's file.
+struct Part {
+  const TensorPiece *piece;
+  Slices slices;
+  std::vector<Run> runs; ///< where the piece has padding; else none: it is written as it lies
+};
+
+std::vector<Part> partsOf(const Rank &rank, const std::vector<TensorPiece> &pieces) {
+  std::vector<Part> parts;
+  for (const TensorPiece &piece : pieces) {
+    if (!isFirstOwner(*rank.program, rank.coordinates, piece.splits))
+      continue;
+    Part part{&piece, slicesOf(*rank.program, rank.coordinates, piece.global, piece.splits), {}};
+    if (part.slices.elements() == 0)
+      continue;
+    if (part.slices.elements() != piece.local.elements())
+      part.runs = runsOf(rank, piece);
+    parts.push_back(std::move(part));
+  }
+  return parts;
+}
+
+/// Calls visit(bytes, count) with the part's elements in order.
+template <typename Visit> void forBytes(const Rank &rank, const Part &part, Visit visit) {
+  int64_t width = sizeOf(part.piece->dtype);
+  HostView piece(rank, part.piece->data, part.piece->local.elements() * width);
+  const char *data = piece.data();
+  if (part.runs.empty())
+    return visit(data, part.slices.elements() * width);
+  std::vector<char> packed;
+  packed.reserve(size_t(part.slices.elements() * width));
+  for (const Run &run : part.runs)
+    packed.insert(packed.end(), data + run.local * width, data + (run.local + run.count) * width);
+  visit(packed.data(), int64_t(packed.size()));
+}
+
+/// What stands for the save's name until all contents are known; as long as that.
+const std::string kUnknownSave(16, '0');
+
+/// A rank's file, of which the save's name is not known yet; null where the rank writes none.
+std::unique_ptr<SafetensorsWriter> beginShard(const std::string &path,
+                                              const std::vector<Part> &parts,
+                                              const std::map<std::string, std::string> &metadata) {
+  std::vector<SafetensorsWriter::Entry> entries;
+  for (const Part &part : parts) {
+    Shape shape;
+    for (int64_t size : part.slices.shapeInFile())
+      shape.dims[shape.rank++] = size;
+    entries.push_back({part.piece->name, part.piece->dtype, shape});
+  }
+  return std::make_unique<SafetensorsWriter>(path, entries, metadata);
+}
+
+/// Writes the parts, which on a GPU are read from there once, and returns a hash of them.
+uint64_t writeParts(const Rank &rank, const std::vector<Part> &parts, SafetensorsWriter *writer) {
+  uint64_t hash = 0;
+  for (const Part &part : parts) {
+    hash = mixText(hash, part.piece->name);
+    forBytes(rank, part, [&](const char *bytes, int64_t count) {
+      auto *data = reinterpret_cast<const unsigned char *>(bytes);
+      hash = (hash ^ fingerprint(data, count, count)) * 0x9E3779B97F4A7C15u;
+      writer->write(bytes, count);
+    });
+  }
+  return hash;
+}
+
+/// By which the save is known: of what all ranks write. The same contents are the same save.
+std::string saveOf(Rank &rank, uint64_t own, const std::map<std::string, std::string> &metadata) {
+  auto mine = int64_t(own);
+  std::vector<int64_t> all(size_t(rank.ranks));
+  allGather(*rank.world, {{&mine, all.data(), 1}}, "what a checkpoint holds");
+  uint64_t hash = fingerprint(reinterpret_cast<const unsigned char *>(all.data()), 8 * rank.ranks,
+                              8 * rank.ranks);
+  for (const auto &[key, value] : metadata)
+    hash = mixText(hash, key + "=" + value);
+  return fingerprintText(hash);
+}
+
+/// What the ranks' files hold, as every rank can tell.
+struct Contents {
+  std::vector<int> writers; ///< ranks with a file, in the order of the files
+  std::vector<std::pair<std::string, LogicalTensor>> tensors;
+};
+
+Contents contentsOf(const Program &program, const std::vector<TensorPiece> &pieces, int ranks) {
+  Contents contents;
+  for (const TensorPiece &piece : pieces)
+    contents.tensors.push_back({piece.name, {piece.dtype, piece.global, {}}});
+  for (int r = 0; r < ranks; ++r) {
+    Rank other;
+    placeOnMesh(other, program, r);
+    bool writes = false;
+    for (size_t i = 0; i < pieces.size(); ++i) {
+      if (!isFirstOwner(program, other.coordinates, pieces[i].splits))
+        continue;
+      Slices slices = slicesOf(program, other.coordinates, pieces[i].global, pieces[i].splits);
+      if (slices.elements() == 0)
+        continue;
+      contents.tensors[i].second.pieces.push_back({contents.writers.size(), std::move(slices)});
+      writes = true;
+    }
+    if (writes)
+      contents.writers.push_back(r);
+  }
+  return contents;
+}
+
+/// On rank 0, when all files are there.
+void writeIndex(const std::string &folder, const std::vector<std::string> &names,
+                const Contents &contents, const std::map<std::string, std::string> &metadata) {
+  std::vector<std::pair<std::string, int64_t>> files;
+  for (size_t i = 0; i < names.size(); ++i) {
+    struct stat status;
+    std::string path = folder + "/" + names[i];
+    if (stat(path.c_str(), &status) != 0)
+      fail(
+          "--checkpoint: rank 0 does not see %s, which rank %d wrote: %s; all ranks must share the "
+          "folder",
+          path.c_str(), contents.writers[i], std::strerror(errno));
+    files.emplace_back(names[i], int64_t(status.st_size));
+  }
+  std::string text = indexText(metadata, files, contents.tensors);
+  TemporaryFile index(indexPath(folder));
+  index.write(text.data(), int64_t(text.size()));
+  index.commit();
+}
+
+} // namespace
+
+void writeShards(Rank &rank, const std::string &folder,
+                 const std::map<std::string, std::string> &metadata) {
+  std::vector<TensorPiece> pieces = persistentPieces(rank);
+  std::vector<Part> parts = partsOf(rank, pieces);
+  Contents contents = contentsOf(*rank.program, pieces, rank.ranks);
+  int files = int(contents.writers.size());
+  auto own = std::find(contents.writers.begin(), contents.writers.end(), rank.rank);
+  int number = int(own - contents.writers.begin()) + 1;
+  std::vector<std::string> names;
+  barrier(*rank.world, "a checkpoint"); // the folder is there
+  try {
+    std::map<std::string, std::string> withSave = metadata;
+    withSave["format"] = kShardedFormat;
+    withSave["save"] = kUnknownSave;
+    std::unique_ptr<SafetensorsWriter> writer;
+    if (own != contents.writers.end())
+      writer = beginShard(folder + "/" + shardName(kUnknownSave, number, files), parts, withSave);
+    std::string save = saveOf(rank, writeParts(rank, parts, writer.get()), metadata);
+    for (int i = 1; i <= files; ++i)
+      names.push_back(shardName(save, i, files));
+    withSave["save"] = save;
+    if (writer)
+      writer->commitAs(folder + "/" + names[size_t(number - 1)], withSave);
+    barrier(*rank.world, "the pieces of a checkpoint");
+    if (rank.rank == 0)
+      writeIndex(folder, names, contents, withSave);
+  } catch (const Error &) {
+    if (rank.rank == 0)
+      removeUnnamedShards(folder);
+    throw;
+  }
+  if (rank.rank == 0) {
+    unlink(wholePath(folder).c_str()); // an earlier save's
+    removeOtherShards(folder, names);
+  }
+  barrier(*rank.world, "the end of a checkpoint");
+}
+
+} // namespace partita_rt

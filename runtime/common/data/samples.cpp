@@ -1,0 +1,262 @@
+// Windows of token files and columns of safetensors files (samples.h).
+
+#include "common/data/samples.h"
+
+#include "partita_rt/fingerprint.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+namespace partita_rt {
+
+namespace {
+
+const Input *inputOf(const Program &program, InputRole role) {
+  for (const Input &input : program.inputs)
+    if (input.role == role)
+      return &input;
+  return nullptr;
+}
+
+bool isConstant(InputRole role) {
+  return role == InputRole::PositionIds || role == InputRole::Ones || role == InputRole::Zeros;
+}
+
+/// Writes numbers, of which `next` gives one after the other, as `dtype`.
+template <typename Next> void write(void *out, DType dtype, int64_t n, Next next) {
+  auto all = [&](auto *to) {
+    for (int64_t i = 0; i < n; ++i)
+      to[i] = static_cast<std::remove_pointer_t<decltype(to)>>(next(i));
+  };
+  switch (dtype) {
+  case DType::Int64:
+    return all(static_cast<int64_t *>(out));
+  case DType::Int32:
+    return all(static_cast<int32_t *>(out));
+  case DType::Float32:
+    return all(static_cast<float *>(out));
+  case DType::Bool:
+    return all(static_cast<uint8_t *>(out));
+  default:
+    fail("an input cannot be filled as %s", nameOf(dtype));
+  }
+}
+
+//===-- Windows of tokens -------------------------------------------------------------------===//
+
+class TokenWindows : public Samples {
+public:
+  TokenWindows(const std::string &argument, const char *option, const Program &program)
+      : file(argument, option, checkedVocabulary(argument, option, program)) {
+    sequence = inputOf(program, InputRole::TokenIds)->globalShape[1];
+    windows = (file.tokens() - 1) / sequence;
+  }
+
+  /// Tokens fill ids and the tokens after them, and nothing else.
+  static int64_t checkedVocabulary(const std::string &argument, const char *option,
+                                   const Program &program) {
+    std::string missing, columns, hint;
+    auto append = [](std::string &list, const char *name) {
+      list += (list.empty() ? "'" : ", '") + std::string(name) + "'";
+    };
+    int64_t vocabulary = vocabularyOf(program);
+    for (const Input &input : program.inputs) {
+      if (isConstant(input.role) || input.role == InputRole::Shifted)
+        continue; // made of nothing or of the tokens
+      append(columns, input.name);
+      bool isData = input.role == InputRole::Data;
+      if (isData || input.role == InputRole::Targets)
+        append(missing, input.name);
+      if (isData)
+        hint = ", or compile with --input NAME=ones, zeros or positions for what these fill";
+    }
+    if (!missing.empty())
+      fail("%s: %s has tokens alone, and this program reads %s too: give a .safetensors file with "
+           "the columns %s, one row per sample%s",
+           option, argument.c_str(), missing.c_str(), columns.c_str(), hint.c_str());
+    return vocabulary;
+  }
+
+  int64_t count() const override { return windows; }
+  std::string text() const override {
+    return std::to_string(file.tokens()) + " tokens give " + std::to_string(windows) +
+           " samples of " + std::to_string(sequence) + " + 1 tokens";
+  }
+  std::string identity() const override { return file.identity(); }
+  bool provides(const Input &input) const override {
+    return input.role == InputRole::TokenIds || input.role == InputRole::Labels ||
+           input.role == InputRole::Shifted;
+  }
+  /// Labels are the tokens after those of the window; moved by one, those are the window's again,
+  /// with the filler in place of the first.
+  void read(const Input &input, int64_t sample, int64_t first, int64_t n,
+            void *out) const override {
+    int64_t start = sample * sequence + first + (input.role == InputRole::Labels ? 1 : 0);
+    bool fills = input.role == InputRole::Shifted && first == 0;
+    write(out, input.dtype, n,
+          [&](int64_t i) { return fills && i == 0 ? input.filler : file.token(start + i); });
+  }
+
+private:
+  TokenFile file;
+  int64_t sequence = 0, windows = 0;
+};
+
+//===-- Columns -----------------------------------------------------------------------------===//
+
+bool isFloat(DType dtype) {
+  return dtype == DType::Float32 || dtype == DType::Float64 || dtype == DType::Float16 ||
+         dtype == DType::BFloat16;
+}
+
+class Columns : public Samples {
+public:
+  Columns(const std::string &path, const char *option, const Program &program)
+      : option(option), file(path), ids(inputOf(program, InputRole::TokenIds)),
+        targets(inputOf(program, InputRole::Targets)) {
+    if (!targets)
+      targets = inputOf(program, InputRole::Labels);
+    if (const Input *shifted = inputOf(program, InputRole::Shifted); shifted && !targets) {
+      implied = *shifted; // a program that only infers
+      implied.name = "labels";
+      implied.role = InputRole::Targets;
+      implied.filler = -100;
+      targets = &implied;
+    }
+    for (const Input &input : program.inputs) {
+      if (file.find(input.name))
+        checkColumn(input);
+      else if (!isConstant(input.role) && !derived(input))
+        fail("%s: %s has no column '%s' (%s); it has %s", option, path.c_str(), input.name,
+             toString(input.globalShape).c_str(), names().c_str());
+    }
+    if (rows == 0)
+      fail("%s: %s has no samples", option, path.c_str());
+    if (rows < 0)
+      rows = 1; // no column carries the batch
+  }
+
+  int64_t count() const override { return rows; }
+  std::string text() const override { return "the file has " + std::to_string(rows) + " samples"; }
+  std::string identity() const override {
+    const MappedFile &bytes = file.mapped();
+    return std::to_string(rows) + " samples with fingerprint " +
+           fingerprintText(fingerprint(bytes.data(), bytes.size(), kDataFingerprintBytes));
+  }
+  bool provides(const Input &input) const override {
+    return file.find(input.name) || derived(input);
+  }
+
+  void read(const Input &input, int64_t sample, int64_t first, int64_t n,
+            void *out) const override {
+    if (file.find(input.name))
+      return write(out, input.dtype, n,
+                   [&](int64_t i) { return number(input, sample, first + i); });
+    // The tokens after those of `ids`; the targets after a first token.
+    const Input &from = input.role == InputRole::Labels ? *ids : *targets;
+    int64_t step = input.role == InputRole::Labels ? 1 : -1, size = from.globalShape[1];
+    write(out, input.dtype, n, [&](int64_t i) {
+      int64_t at = first + i + step;
+      double value = at >= 0 && at < size ? number(from, sample, at) : double(input.filler);
+      bool ignored = step < 0 && value == double(from.filler);
+      return ignored ? double(input.filler) : value;
+    });
+  }
+
+private:
+  bool derived(const Input &input) const {
+    const Input *from = input.role == InputRole::Labels    ? ids
+                        : input.role == InputRole::Shifted ? targets
+                                                           : nullptr;
+    return from && file.find(from->name) && input.globalShape.rank == 2 &&
+           from->globalShape == input.globalShape;
+  }
+
+  std::string names() const {
+    std::string text;
+    for (const auto &[name, tensor] : file.tensors())
+      text += (text.empty() ? "" : ", ") + name + " " + toString(tensor.shape);
+    return text.empty() ? "none" : text;
+  }
+
+  /// A row per sample, or, of an input that does not carry the batch, the whole input.
+  void checkColumn(const Input &input) {
+    const StoredTensor &column = *file.find(input.name);
+    Shape wanted = input.globalShape;
+    if (input.batched)
+      wanted.dims[0] = column.shape.rank > 0 ? column.shape[0] : 0;
+    if (column.shape != wanted)
+      fail("%s: %s: column '%s' is %s, the program needs %s%s", option.c_str(), file.path().c_str(),
+           input.name, toString(column.shape).c_str(), toString(input.globalShape).c_str(),
+           input.batched ? " with any number of samples first" : "");
+    if (isFloat(column.dtype) && input.dtype != DType::Float32)
+      fail("%s: %s: column '%s' is %s, the program needs %s", option.c_str(), file.path().c_str(),
+           input.name, nameOf(column.dtype), nameOf(input.dtype));
+    if (!input.batched)
+      return;
+    if (rows >= 0 && rows != wanted[0])
+      fail("%s: %s: column '%s' has %lld samples, the others have %lld", option.c_str(),
+           file.path().c_str(), input.name, (long long)wanted[0], (long long)rows);
+    rows = wanted[0];
+  }
+
+  /// Element `at` of a sample's row. Tokens and labels are checked: files are untrusted.
+  double number(const Input &input, int64_t sample, int64_t at) const {
+    const StoredTensor &column = *file.find(input.name);
+    int64_t width = 1;
+    for (int d = input.batched ? 1 : 0; d < input.globalShape.rank; ++d)
+      width *= input.globalShape[d];
+    double value = element(column, (input.batched ? sample * width : 0) + at);
+    bool ignored = value == double(input.filler);
+    if (input.vocabulary > 0 && !ignored && !(value >= 0 && value < double(input.vocabulary)))
+      fail("%s: %s: '%s' of sample %lld is %.0f, which is not within 0 to %lld", option.c_str(),
+           file.path().c_str(), input.name, (long long)sample, value,
+           (long long)input.vocabulary - 1);
+    return value;
+  }
+
+  static double element(const StoredTensor &column, int64_t index) {
+    const unsigned char *at = column.data + index * sizeOf(column.dtype);
+    auto as = [&](auto value) {
+      std::memcpy(&value, at, sizeof(value));
+      return double(value);
+    };
+    switch (column.dtype) {
+    case DType::Int64:
+      return as(int64_t());
+    case DType::Int32:
+      return as(int32_t());
+    case DType::UInt32:
+      return as(uint32_t());
+    case DType::UInt16:
+      return as(uint16_t());
+    case DType::UInt8:
+    case DType::Bool:
+      return as(uint8_t());
+    default:
+      float value;
+      convertToFloat(&value, at, column.dtype, 1);
+      return double(value);
+    }
+  }
+
+  std::string option;
+  SafetensorsFile file;
+  const Input *ids, *targets;
+  Input implied{};
+  int64_t rows = -1;
+};
+
+} // namespace
+
+std::unique_ptr<Samples> openSamples(const std::string &argument, const char *option,
+                                     const Program &program) {
+  const std::string ending = ".safetensors";
+  if (argument.size() > ending.size() &&
+      argument.compare(argument.size() - ending.size(), ending.size(), ending) == 0)
+    return std::make_unique<Columns>(argument, option, program);
+  return std::make_unique<TokenWindows>(argument, option, program);
+}
+
+} // namespace partita_rt

@@ -1,0 +1,173 @@
+// Checks the tables of a program before anything runs: an emitter's mistake is one message too.
+
+#include "common/weights/layout.h"
+#include "common/run/options.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+namespace partita_rt {
+
+namespace {
+
+void checkPiece(const Program &program, const std::string &what, const Shape &global,
+                const Shape &local, const Splits &splits) {
+  Shape expected = global;
+  Splits alike = splits; // unequal blocks as one, which is as much
+  int64_t factors = global.rank;
+  for (const Split &split : splits) {
+    if (split.axis < 0 || split.axis >= program.mesh.size())
+      fail("%s is split over mesh axis %d of %lld", what.c_str(), split.axis,
+           (long long)program.mesh.size());
+    if (split.dim == kFlat)
+      continue;
+    if (split.dim < 0 || split.dim >= global.rank)
+      fail("%s is split in dimension %d, its shape is %s", what.c_str(), split.dim,
+           toString(global).c_str());
+    if (split.sizes[0] != 0) {
+      int64_t together = 0, parts = program.mesh[split.axis].size;
+      bool divide = split.blocks >= 1 && split.blocks <= kMaxBlocks;
+      for (int64_t b = 0; divide && b < split.blocks; ++b) {
+        together += split.sizes[b];
+        divide &= split.sizes[b] > 0 && split.sizes[b] % parts == 0;
+      }
+      for (const Split &other : splits)
+        divide &= &other == &split || other.dim != split.dim;
+      if (!divide || together != global[split.dim])
+        fail("%s: dimension %d of %s has no %lld blocks of its table's sizes that divide by %lld",
+             what.c_str(), split.dim, toString(global).c_str(), (long long)split.blocks,
+             (long long)parts);
+      alike.list[&split - splits.list] = {split.dim, split.axis};
+      continue;
+    }
+    int64_t before = 1;
+    for (const Split *other = splits.begin(); other != &split; ++other)
+      if (other->dim == split.dim)
+        before = other->blocks;
+    factors += split.blocks != before;
+    if (split.blocks < before || split.blocks % before != 0 ||
+        global[split.dim] % split.blocks != 0)
+      fail("%s: dimension %d of %s has no %lld blocks within %lld", what.c_str(), split.dim,
+           toString(global).c_str(), (long long)split.blocks, (long long)before);
+  }
+  if (factors > kMaxDims)
+    fail("%s has %lld factors, more than %d", what.c_str(), (long long)factors, kMaxDims);
+  auto [shape, plain] = factored(global, alike);
+  const Split *next = plain.begin(); // in the order of the dimensions
+  for (int dim = 0; dim < global.rank; ++dim)
+    for (const Split &split : alike) {
+      if (split.dim != dim)
+        continue;
+      int64_t &left = shape.dims[next++->dim];
+      int size = program.mesh[split.axis].size;
+      bool alone = split.blocks == 1 &&
+                   1 == std::count_if(splits.begin(), splits.end(),
+                                      [&](const Split &other) { return other.dim == dim; });
+      int64_t piece = alone ? pieceSize(left, size) : left / size;
+      if (alone ? piece * (size - 1) >= left && left % size != 0 : left % size != 0)
+        fail("%s: dimension %d of %s does not divide by %d, the size of mesh axis %s", what.c_str(),
+             dim, toString(global).c_str(), size, program.mesh[split.axis].name);
+      expected.dims[dim] = alone ? piece : expected[dim] / size;
+      left = piece;
+    }
+  static constexpr int kNowhere[kMaxAxes] = {};
+  if (int64_t parts = flatPiece(program, kNowhere, splits).parts; parts > 1)
+    expected = {pieceSize(expected.elements(), parts)};
+  if (expected != local)
+    fail("%s: the local shape of %s is %s by its splits, the table says %s", what.c_str(),
+         toString(global).c_str(), toString(expected).c_str(), toString(local).c_str());
+}
+
+void checkOffset(const std::string &what, int64_t offset, int64_t bytes, int64_t limit,
+                 const char *memory) {
+  if (offset < 0 || offset > limit || bytes > limit - offset)
+    fail("%s at offset %lld with %lld bytes does not fit into %s of %lld bytes", what.c_str(),
+         (long long)offset, (long long)bytes, memory, (long long)limit);
+}
+
+/// A parameter or state within its home's memory, of a type that initial values are rounded to.
+template <typename Tensor>
+void checkHome(const Program &program, const std::string &what, const Tensor &tensor) {
+  if (tensor.dtype != DType::Float32 && tensor.dtype != DType::Float16 &&
+      tensor.dtype != DType::BFloat16)
+    fail("%s is %s; parameters and their states are float32, float16 or bfloat16", what.c_str(),
+         nameOf(tensor.dtype));
+  bool host = tensor.home == Home::Host;
+  checkOffset(what, tensor.offset, tensor.localShape.elements() * sizeOf(tensor.dtype),
+              host ? program.hostBytes : program.persistentBytes,
+              host ? "the host's memory" : "persistent memory");
+}
+
+void checkInput(const Program &program, const Input &input) {
+  std::string what = std::string("input ") + input.name;
+  checkPiece(program, what, input.globalShape, input.localShape, input.splits);
+  bool integers = input.dtype == DType::Int64 || input.dtype == DType::Int32;
+  if (!integers && input.dtype != DType::Float32 && input.dtype != DType::Bool)
+    fail("%s: its role cannot be filled as %s", what.c_str(), nameOf(input.dtype));
+  bool tokens = input.role == InputRole::TokenIds || input.role == InputRole::Labels;
+  bool sequence = tokens || input.role == InputRole::Shifted;
+  if (sequence && (!integers || input.globalShape.rank != 2))
+    fail("%s: tokens are integers [batch, sequence], it is %s %s", what.c_str(),
+         nameOf(input.dtype), toString(input.globalShape).c_str());
+  if (input.role == InputRole::PositionIds && (!integers || input.globalShape.rank < 1))
+    fail("%s: positions are integers along a dimension, it is %s %s", what.c_str(),
+         nameOf(input.dtype), toString(input.globalShape).c_str());
+  if (tokens && input.vocabulary <= 0)
+    fail("%s: its vocabulary has %lld tokens", what.c_str(), (long long)input.vocabulary);
+  if (input.batched && input.globalShape.rank < 1)
+    fail("%s: it has no dimension for the batch", what.c_str());
+}
+
+} // namespace
+
+void checkProgram(const Program &program) {
+  if (program.mesh.size() > kMaxAxes)
+    fail("the mesh has %lld axes, at most %d are possible", (long long)program.mesh.size(),
+         kMaxAxes);
+  for (const Axis &axis : program.mesh)
+    if (axis.size < 1)
+      fail("mesh axis %s has size %d", axis.name, axis.size);
+  if (program.accumulate < 1)
+    fail("the program accumulates %lld micro-batches", (long long)program.accumulate);
+  for (const Input &input : program.inputs)
+    checkInput(program, input);
+
+  if (!program.parameters.empty() && !program.init)
+    fail("the program has %lld parameters and no init that fills them",
+         (long long)program.parameters.size());
+  std::set<std::string> names;
+  auto unique = [&](const char *name) {
+    if (!names.insert(name).second)
+      fail("two tensors of the program are named %s", name);
+  };
+  for (const Parameter &parameter : program.parameters) {
+    std::string what = std::string("parameter ") + parameter.name;
+    unique(parameter.name);
+    checkPiece(program, what, parameter.globalShape, parameter.localShape, parameter.splits);
+    checkHome(program, what, parameter);
+  }
+  for (const OptimizerState &state : program.optimizerStates) {
+    unique(state.name);
+    if (state.parameter < 0 || state.parameter >= program.parameters.size())
+      fail("optimizer state %s belongs to parameter %d of %lld", state.name, state.parameter,
+           (long long)program.parameters.size());
+    std::string what = std::string("optimizer state ") + state.name;
+    checkPiece(program, what, program.parameters[state.parameter].globalShape, state.localShape,
+               state.splits);
+    checkHome(program, what, state);
+  }
+  for (const ScalarState &state : program.scalarStates) {
+    unique(state.name);
+    checkOffset(std::string("scalar state ") + state.name, state.offset, sizeOf(state.dtype),
+                program.persistentBytes, "persistent memory");
+  }
+  for (const Output &output : program.outputs) {
+    std::string what = std::string("output ") + output.name;
+    checkPiece(program, what, output.globalShape, output.localShape, output.splits);
+    checkOffset(what, output.offset, output.localShape.elements() * sizeOf(output.dtype),
+                std::max(program.arenaBytes, program.forwardArenaBytes), "the arena");
+  }
+}
+
+} // namespace partita_rt

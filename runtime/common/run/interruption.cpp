@@ -1,0 +1,144 @@
+// Handling signals (interruption.h). A handler may look at plain memory and atomics alone, and
+// signals are the process's: what is global here is so because they are.
+
+#include "common/run/interruption.h"
+
+#include "common/temporary_file.h"
+
+#include <atomic>
+#include <cerrno>
+#include <climits>
+#include <csignal>
+#include <cstdint>
+#include <cstring>
+#include <ctime>
+#include <unistd.h>
+
+namespace partita_rt {
+
+namespace {
+
+constexpr int64_t kSameNanoseconds = 1'000'000'000; ///< two signals within this are one
+
+std::atomic<int> waiting{0}; ///< ranks of this process for which signals wait
+std::atomic<int> noted{0};
+std::atomic<int64_t> notedAt{0};
+std::atomic<int> endedBy{0}; ///< the signal of all ranks, when they are done
+bool speaks = true;
+char program[256];
+char folder[PATH_MAX];
+
+/// Text put together without memory of its own.
+class Line {
+public:
+  Line &operator<<(const char *more) {
+    for (; *more && size + 1 < sizeof(text); ++more)
+      text[size++] = *more;
+    return *this;
+  }
+  void write() {
+    text[size++] = '\n';
+    ssize_t ignored = ::write(STDERR_FILENO, text, size); // there is nobody else to tell
+    (void)ignored;
+  }
+
+private:
+  char text[PATH_MAX + 512];
+  size_t size = 0;
+};
+
+Line lineOf(const char *before, int signal) {
+  Line line;
+  // Over the line of progress that stands there.
+  line << (isatty(STDERR_FILENO) ? "\r\033[K" : "") << program << before << signalName(signal);
+  return line;
+}
+
+int64_t now() {
+  timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return int64_t(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
+}
+
+extern "C" void takeSignal(int signal) {
+  int before = errno;
+  if (waiting > 0) {
+    int64_t time = now();
+    int none = 0;
+    if (noted == 0)
+      notedAt = time;
+    if (noted.compare_exchange_strong(none, signal))
+      sayNoted(signal);
+    if (none == 0 || time - notedAt < kSameNanoseconds) {
+      errno = before;
+      return;
+    }
+  }
+  if (speaks && !endedBy)
+    lineOf(": ended by ", signal).write();
+  removeTemporaryFiles();
+  endBySignal(endedBy ? int(endedBy) : signal);
+}
+
+void copyText(char *to, size_t size, const char *from) {
+  std::strncpy(to, from, size - 1);
+  to[size - 1] = 0;
+}
+
+} // namespace
+
+const char *signalName(int signal) {
+  return signal == SIGINT    ? "SIGINT"
+         : signal == SIGTERM ? "SIGTERM"
+         : signal == SIGHUP  ? "SIGHUP"
+                             : "a signal";
+}
+
+void handleSignals(const char *name, bool isFirst) {
+  copyText(program, sizeof(program), name);
+  speaks = isFirst;
+  for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction action;
+    if (sigaction(signal, nullptr, &action) != 0 || action.sa_handler == SIG_IGN)
+      continue;
+    action = {};
+    action.sa_handler = takeSignal;
+    action.sa_flags = SA_RESTART;
+    sigaction(signal, &action, nullptr);
+  }
+}
+
+void setCheckpointFolder(const std::string &path) {
+  copyText(folder, sizeof(folder), path.c_str());
+}
+
+void SignalsWait::begin() {
+  waits = folder[0] != 0;
+  waiting += waits;
+}
+
+void SignalsWait::end() {
+  if (waits)
+    --waiting;
+  waits = false;
+}
+
+int notedSignal() { return noted; }
+
+void setEndedBy(int signal) { endedBy = signal; }
+
+void sayNoted(int signal) {
+  // What reads the output, tee for instance, has been sent the signal as well and is gone.
+  std::signal(SIGPIPE, SIG_IGN);
+  if (speaks)
+    (lineOf(": ", signal) << ": finishes this step, writes a checkpoint into " << folder
+                          << " and ends; another signal ends it at once")
+        .write();
+}
+
+void endBySignal(int signal) {
+  std::signal(signal, SIG_DFL);
+  raise(signal); // a handler of the same signal has to return before it acts
+}
+
+} // namespace partita_rt

@@ -1,0 +1,38 @@
+// What every target's launch needs (launch.h).
+
+#include "common/run/launch.h"
+#include "common/run/options.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace partita_rt {
+
+std::vector<int64_t> inputOffsets(const Program &program) {
+  std::vector<int64_t> offsets{0};
+  for (const Input &input : program.inputs) {
+    int64_t bytes = program.accumulate * input.localShape.elements() * sizeOf(input.dtype);
+    offsets.push_back(offsets.back() + (bytes + 63) / 64 * 64);
+  }
+  return offsets;
+}
+
+int64_t inputBytes(const Program &program) { return inputOffsets(program).back(); }
+
+int64_t arenaBytes(const Program &program, const RunOptions *options) {
+  bool forward = options && !options->forward.empty();
+  return std::max(program.arenaBytes, forward ? program.forwardArenaBytes : 0);
+}
+
+double timeoutSeconds() {
+  const char *text = std::getenv("PARTITA_RT_TIMEOUT");
+  if (!text || !*text)
+    return 1800;
+  char *end = nullptr;
+  double seconds = std::strtod(text, &end);
+  if (*end || !(seconds > 0 && seconds < 1e9))
+    fail("PARTITA_RT_TIMEOUT=%.40s: a number of seconds above 0 is expected", text);
+  return seconds;
+}
+
+} // namespace partita_rt

@@ -1,0 +1,258 @@
+// The main() of emitted programs: everything that can go wrong in the set-up is found before a rank
+// starts, and said once.
+
+#include "common/run/census.h"
+#include "common/checkpoint/checkpoint.h"
+#include "common/checkpoint/checkpoint_files.h"
+#include "common/data/data.h"
+#include "common/run/interruption.h"
+#include "common/run/launch.h"
+#include "common/run/mesh.h"
+#include "common/run/metrics.h"
+#include "common/printable.h"
+#include "common/run/train.h"
+#include "partita_rt/fingerprint.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace partita_rt {
+
+namespace {
+
+/// Files that are written at the end must not turn out impossible then.
+void checkWritable(const char *option, const std::string &path) {
+  if (path.empty())
+    return;
+  size_t slash = path.rfind('/');
+  std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  if (access(folder.c_str(), W_OK | X_OK) != 0)
+    fail("%s: cannot write into %s: %s", option, folder.c_str(), std::strerror(errno));
+  struct stat status;
+  if (stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode))
+    fail("%s: %s is a folder", option, path.c_str());
+}
+
+/// A folder that is made later: a run that fails before leaves none.
+void checkCanMake(const char *option, const std::string &path) {
+  struct stat status;
+  std::string around = path; // the innermost of the folders around it that is there
+  while (stat(around.c_str(), &status) != 0 && errno == ENOENT) {
+    size_t end = around.find_last_not_of('/');
+    size_t slash = end == std::string::npos ? end : around.rfind('/', end);
+    around = slash == std::string::npos ? "." : around.substr(0, std::max<size_t>(slash, 1));
+  }
+  bool there = stat(around.c_str(), &status) == 0;
+  if (there && !S_ISDIR(status.st_mode))
+    fail("%s: cannot make the folder %s: %s is not a folder", option, path.c_str(), around.c_str());
+  if (!there || access(around.c_str(), W_OK | X_OK) != 0)
+    fail("%s: cannot make the folder %s: %s", option, path.c_str(), std::strerror(errno));
+}
+
+/// That for checkpoints is made with the first one.
+void checkCheckpoints(const Program &program, const std::string &path) {
+  struct stat status;
+  if (stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode))
+    return checkWritable("--checkpoint", checkpointPath(program, path));
+  checkCanMake("--checkpoint", path);
+}
+
+/// One file on the disk, whatever the names are; also before it is there. Of what is no regular
+/// file, a terminal or /dev/null, nothing can be lost.
+bool isSameFile(const std::string &a, const std::string &b) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  if (fs::exists(a, error) && !fs::is_regular_file(a, error))
+    return false;
+  if (fs::equivalent(a, b, error))
+    return true;
+  std::error_code noPlace; // whoever opens the file says why
+  auto place = [&](const std::string &path) {
+    return fs::weakly_canonical(fs::absolute(path, noPlace), noPlace);
+  };
+  return place(a) == place(b) && !noPlace;
+}
+
+/// Outputs that would write over what the run reads, over the program or over one another.
+void checkOutputs(const Program &program, const RunOptions &o) {
+  std::vector<std::pair<const char *, std::string>> written;
+  auto add = [&](const char *option, const std::string &path) {
+    if (path.empty())
+      return;
+    auto check = [&](const std::string &other, const std::string &what) {
+      if (!other.empty() && isSameFile(path, other))
+        fail("%s: %s is %s; choose another name", option, path.c_str(), what.c_str());
+    };
+    check(dataPath(o.data), "what --data reads");
+    check(dataPath(o.evalData), "what --eval-data reads");
+    if (option != std::string("--dump-parameters")) // whole or not at all, and read before
+      check(o.initFile, "what --init reads");
+    for (const char *file : {"model.cpp", "model.cu", "manifest.json", "Makefile", program.name})
+      check(o.programFolder + "/" + file, "a file of the program");
+    if (*program.model)
+      check(modelPath(program, o, program.model), "a file of the model");
+    for (const ModelFile &file : program.modelFiles)
+      check(modelPath(program, o, file.path), "a file of the model");
+    for (const auto &[other, file] : written)
+      check(file, std::string("what ") + other + " writes");
+    written.push_back({option, path});
+  };
+  if (!o.checkpoint.empty())
+    written.push_back({"--checkpoint", checkpointPath(program, o.checkpoint)});
+  add("--log", o.log);
+  add("--grads", o.grads);
+  add("--dump-parameters", o.dumpParameters);
+  add("--forward", o.forward);
+}
+
+/// Are the files with initial values still those that the program was compiled against?
+void checkModelFiles(const Program &program, const RunOptions &options) {
+  for (const ModelFile &known : program.modelFiles) {
+    std::string path = modelPath(program, options, known.path);
+    MappedFile file(path, "model file");
+    uint64_t now = fingerprint(file.data(), file.size(), kModelFingerprintBytes);
+    if (file.size() != known.bytes || now != known.fingerprint)
+      fail("model file %s: the program was compiled against one of %lld bytes with fingerprint %s, "
+           "this one has %lld bytes with fingerprint %s; compile the program again, or take other "
+           "initial values with --init",
+           path.c_str(), (long long)known.bytes, fingerprintText(known.fingerprint).c_str(),
+           (long long)file.size(), fingerprintText(now).c_str());
+  }
+}
+
+/// A step's samples are a function of its number and of the data, so other data are another run.
+void checkSameData(const Session &session, const CheckpointInfo &info) {
+  const RunOptions &options = session.options;
+  if (info.data != session.dataIdentity && !options.newData)
+    fail("--resume: the checkpoint was trained on %s, %s has %s; give the same data, or --new-data "
+         "to go on with these",
+         info.data.empty() ? "data that it does not name" : info.data.c_str(), options.data.c_str(),
+         session.dataIdentity.c_str());
+}
+
+void openSession(Session &session, const World &world, const Program &program) {
+  RunOptions &options = session.options;
+  world.check(program);
+  session.seed = options.seed.value_or(1);
+  CheckpointInfo info;
+  if (options.resumeIfThere)
+    options.resume = hasCheckpoint(options.checkpoint);
+  if (options.resume) {
+    info = readCheckpointInfo(options.checkpoint);
+    if (options.seed && *options.seed != info.seed)
+      fail("--seed: the checkpoint's data order has seed %llu, %llu asked for",
+           (unsigned long long)info.seed, (unsigned long long)*options.seed);
+    session.startStep = info.step;
+    session.seed = info.seed;
+    if (options.steps && *options.steps < info.step)
+      fail("--steps: the checkpoint has done %lld steps, %lld asked for", (long long)info.step,
+           (long long)*options.steps);
+  }
+  if (!options.data.empty()) {
+    session.dataFile = openSamples(options.data, "--data", program);
+    if (options.steps)
+      session.data = std::make_unique<Batches>(*session.dataFile, "--data", program, session.seed,
+                                               true, program.accumulate);
+    if (!options.forward.empty())
+      session.first = std::make_unique<Batches>(*session.dataFile, "--data", program, 0, false, 1);
+    session.dataIdentity = session.dataFile->identity();
+    if (options.resume)
+      checkSameData(session, info);
+  }
+  if (!options.evalData.empty()) {
+    session.evalFile = openSamples(options.evalData, "--eval-data", program);
+    session.eval =
+        std::make_unique<Batches>(*session.evalFile, "--eval-data", program, 0, false, 1);
+  }
+  checkOutputs(program, options);
+  checkWritable("--log", options.log);
+  checkWritable("--grads", options.grads);
+  checkWritable("--dump-parameters", options.dumpParameters);
+  checkWritable("--forward", options.forward);
+  if (options.tune)
+    checkWritable("--tune", productsPath(options));
+  if (world.speaks() && !options.checkpoint.empty() && !options.resume)
+    checkCheckpoints(program, options.checkpoint);
+  if (world.speaks() && !options.tensorboard.empty())
+    checkCanMake("--tensorboard", tensorboardFolder(program, options));
+  if (options.init == InitFrom::ModelFile && !options.resume)
+    checkModelFiles(program, options);
+}
+
+bool onlyCensus(const RunOptions &options) {
+  return options.census && options.data.empty() && options.evalData.empty() && !options.steps &&
+         options.dumpParameters.empty() && options.forward.empty();
+}
+
+/// Is there a text to print and no run?
+bool onlyText(const RunOptions &options) {
+  return options.help || options.version || onlyCensus(options);
+}
+
+void printText(const Program &program, const RunOptions &options) {
+  if (options.version)
+    std::printf("%s: written by %s\n", program.name, program.compiler);
+  else if (options.help)
+    std::printf("%s", helpText(program).c_str());
+  else if (options.census)
+    std::printf("%s", censusText(program).c_str());
+}
+
+} // namespace
+
+int programMain(int argc, char **argv, const Program &program) {
+  handleSignals(program.name, World::isFirstStarted());
+  std::unique_ptr<World> joined;
+  auto say = [&](const std::string &error) {
+    std::fflush(stdout);
+    if (!joined || joined->speaks())
+      std::fprintf(stderr, "%s: error: %s\n", program.name, printable(error).c_str());
+    return 1;
+  };
+  try {
+    joined = std::make_unique<World>(program);
+  } catch (const std::exception &exception) {
+    return say(exception.what());
+  }
+  World &world = *joined;
+  Session session;
+  std::string error;
+  try {
+    timeoutSeconds(); // what is wrong with it is said now
+    checkProgram(program);
+    session.options = parseOptions(argc, argv, program);
+    if (!onlyText(session.options))
+      openSession(session, world, program);
+  } catch (const std::exception &exception) {
+    error = exception.what();
+  }
+  error = world.agree(error);
+  if (!error.empty())
+    return say(error);
+  if (world.speaks())
+    printText(program, session.options);
+  setCheckpointFolder(session.options.checkpoint);
+  std::atomic<int> signal{0};
+  if (!onlyText(session.options))
+    error = world.run(program, &session.options,
+                      [&](Rank &rank) { signal = runRankProgram(rank, session); });
+  bool told = std::fflush(stdout) == 0 && !std::ferror(stdout);
+  if (error.empty() && !told && !signal) // who reads the output may have been interrupted as well
+    error = std::string("cannot write to the standard output: ") + std::strerror(errno);
+  if (!error.empty())
+    return say(error);
+  if (signal) {
+    joined.reset(); // all ranks are done: none ends before the others know
+    endBySignal(signal);
+  }
+  return 0;
+}
+
+} // namespace partita_rt

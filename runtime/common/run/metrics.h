@@ -1,0 +1,110 @@
+// What a run says: progress, the log, the summary. Rank 0 only.
+
+#ifndef PARTITA_RT_COMMON_METRICS_H
+#define PARTITA_RT_COMMON_METRICS_H
+
+#include "common/run/event_file.h"
+#include "common/run/options.h"
+#include "partita_rt/work.h"
+
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace partita_rt {
+
+/// Seconds by kind of work.
+using WorkTimes = std::array<double, kWorkKinds>;
+
+/// One step's line.
+struct StepLine {
+  int64_t step;
+  int64_t samples; ///< of the run so far, this step's included
+  StepReport report;
+  float learningRate;
+  double seconds; ///< of the step
+  double unitsPerSecond;
+  const char *unit;      ///< "tokens" or "samples"
+  double flopsPerSecond; ///< model FLOP/s of all ranks together; 0 where it is not known
+  std::optional<double> validationLoss;
+  /// Of a step that was skipped: the first parameter whose gradient is not finite. Else "".
+  std::string nonfinite;
+  std::optional<WorkTimes> times; ///< with --breakdown
+  std::optional<std::array<double, 2>> betas; ///< of a schedule that sets them
+};
+
+/// Columns that not every log has.
+struct LogColumns {
+  bool betas = false, times = false;
+};
+
+/// CSV with a header line; betas that the schedule sets, and times by kind, are columns of their
+/// own, behind all others. On resume,
+/// lines after the checkpoint's step are dropped first, and lines that lack columns filled up: of
+/// the log's columns and this run's one begins with the other. Throws Error where they do not.
+class StepLog {
+public:
+  StepLog(const std::string &path, int64_t resumedAt, LogColumns which);
+  ~StepLog();
+  StepLog(const StepLog &) = delete;
+  StepLog &operator=(const StepLog &) = delete;
+  void add(const StepLine &line);
+
+private:
+  void begin(const std::vector<std::string> &lines, bool goesOn);
+  std::string path;
+  FILE *file;
+  LogColumns which;
+  size_t columns; ///< of the file
+};
+
+/// The same as TensorBoard's scalars, over samples: those that DeepSpeed's monitor writes under its
+/// tags (Train/Samples/train_loss, lr, loss_scale, elapsed_time_ms_forward, ...), others beside
+/// them; the parameter for which a step was skipped as text.
+class TensorBoard {
+public:
+  /// `firstSample`: the sample behind those of the checkpoint; 0 in a fresh run.
+  TensorBoard(const std::string &folder, int64_t firstSample) : file(folder, firstSample) {}
+  void add(const StepLine &line);
+
+private:
+  EventFile file;
+};
+
+/// Where its files go: DIR/NAME.
+std::string tensorboardFolder(const Program &program, const RunOptions &options);
+
+/// On a terminal one line is rewritten several times a second; everywhere, every print-every steps
+/// (default: ten times in all) and after each validation a line stays.
+class Progress {
+public:
+  Progress(const RunOptions &options, int64_t firstStep);
+  void step(const StepLine &line);
+  void finish();
+
+private:
+  std::string text(const StepLine &line) const;
+  bool terminal;
+  WorkTimes sinceLine = {}; ///< of the steps since the last line that stays
+  int64_t stepsSinceLine = 0;
+  std::string skippedFor; ///< the last name among them
+  int64_t first, last, every;
+  std::chrono::steady_clock::time_point begin, drawn;
+};
+
+/// Milliseconds of one of `steps` steps by kind: "data 0.1 ms, forward 3.2 ms (31 %), ...".
+std::string breakdownText(const WorkTimes &times, int64_t steps);
+/// 1.5e9 -> "1.5 GFLOP/s".
+std::string flopsText(double flops, const char *unit);
+/// 1234567 -> "1,234,567".
+std::string grouped(int64_t value);
+/// 3725 -> "1 h 02 min"; 75 -> "1 min 15 s"; 3.2 -> "3.2 s".
+std::string duration(double seconds);
+
+} // namespace partita_rt
+
+#endif // PARTITA_RT_COMMON_METRICS_H

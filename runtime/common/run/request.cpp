@@ -1,0 +1,153 @@
+// Collectives: entry points of comm.h, and signatures.
+
+#include "common/run/request.h"
+#include "partita_rt/work.h"
+
+namespace partita_rt {
+
+int64_t Communicator::Request::elements() const {
+  int64_t n = 0;
+  for (const Item &item : items)
+    n += item.count;
+  return n;
+}
+
+int64_t Communicator::Request::bytes(int groupSize) const {
+  bool whole = kind == CollectiveKind::ReduceScatter || kind == CollectiveKind::AllGather;
+  return elements() * sizeOf(dtype) * (whole ? groupSize : 1);
+}
+
+std::string Signature::text() const {
+  std::string text = std::string(nameOf(CollectiveKind(kind))) + " #" + std::to_string(number);
+  if (CollectiveKind(kind) != CollectiveKind::Barrier)
+    text += std::string(" (") + nameOf(DType(dtype)) + ", " + std::to_string(bytes) + " bytes in " +
+            std::to_string(pieces) + (pieces == 1 ? " piece)" : " pieces)");
+  return text + " for " + why;
+}
+
+Signature signatureOf(const Communicator::Request &request, uint64_t number, int groupSize) {
+  Signature signature;
+  signature.number = number;
+  signature.bytes = request.bytes(groupSize);
+  signature.pieces = int64_t(request.items.size());
+  signature.kind = uint8_t(request.kind);
+  signature.dtype = uint8_t(request.dtype);
+  signature.reduce = uint8_t(request.reduce);
+  signature.root = request.root;
+  std::strncpy(signature.why, request.why, sizeof(signature.why) - 1);
+  return signature;
+}
+
+std::string mismatchText(const std::string &axis, int rankA, const Signature &a, int rankB,
+                         const Signature &b) {
+  if (rankA < rankB)
+    return mismatchText(axis, rankB, b, rankA, a);
+  return "collectives differ between the ranks of axis " + axis + ": rank " +
+         std::to_string(rankA) + " is at " + a.text() + ", rank " + std::to_string(rankB) + " at " +
+         b.text();
+}
+
+namespace {
+
+void addItems(std::vector<Item> &items, const Piece &piece, CollectiveKind, int) {
+  items.push_back(
+      {static_cast<const char *>(piece.data), static_cast<char *>(piece.data), piece.count});
+}
+
+/// One item per block.
+void addItems(std::vector<Item> &items, const Transfer &transfer, CollectiveKind kind, int ranks) {
+  int64_t part = transfer.count * sizeOf(transfer.dtype), whole = part * ranks;
+  bool gathers = kind == CollectiveKind::AllGather;
+  for (int64_t block = 0; block < transfer.blocks; ++block)
+    items.push_back({static_cast<const char *>(transfer.from) + block * (gathers ? part : whole),
+                     static_cast<char *>(transfer.to) + block * (gathers ? whole : part),
+                     transfer.count, transfer.whole ? transfer.whole : INT64_MAX});
+}
+
+/// `pieces`: a Bucket or Transfers.
+template <typename Pieces>
+Communicator::Request requestFor(const Communicator &group, CollectiveKind kind, Pieces pieces,
+                                 const char *why) {
+  Communicator::Request request;
+  request.kind = kind;
+  request.why = why;
+  for (const auto &piece : pieces) {
+    if (piece.dtype != pieces.begin()->dtype)
+      fail("%s for %s: the pieces of a bucket have one type, found %s and %s", nameOf(kind), why,
+           nameOf(pieces.begin()->dtype), nameOf(piece.dtype));
+    request.dtype = piece.dtype;
+    addItems(request.items, piece, kind, group.size());
+  }
+  return request;
+}
+
+} // namespace
+
+Pending allReduceStart(Communicator &group, Bucket bucket, const char *why, Reduce reduce) {
+  WorkScope scope(group.clock(), Work::Collectives);
+  auto request = requestFor(group, CollectiveKind::AllReduce, bucket, why);
+  request.reduce = reduce;
+  return group.start(std::move(request));
+}
+
+Pending reduceScatterStart(Communicator &group, Transfers transfers, const char *why) {
+  WorkScope scope(group.clock(), Work::Collectives);
+  return group.start(requestFor(group, CollectiveKind::ReduceScatter, transfers, why));
+}
+
+Pending allGatherStart(Communicator &group, Transfers transfers, const char *why) {
+  WorkScope scope(group.clock(), Work::Collectives);
+  return group.start(requestFor(group, CollectiveKind::AllGather, transfers, why));
+}
+
+Pending broadcastStart(Communicator &group, Bucket bucket, int root, const char *why) {
+  auto request = requestFor(group, CollectiveKind::Broadcast, bucket, why);
+  if (root < 0 || root >= group.size())
+    fail("broadcast for %s: root %d is not one of %d ranks", why, root, group.size());
+  request.root = root;
+  return group.start(std::move(request));
+}
+
+void wait(Pending pending) {
+  if (!pending.group)
+    return;
+  WorkScope scope(pending.group->clock(), Work::Collectives);
+  pending.group->finish(pending.number);
+}
+
+void poll(Communicator &group, int64_t bytes) {
+  WorkScope scope(group.clock(), Work::Collectives);
+  group.poll(bytes);
+}
+
+void poll(Rank &rank, int axis, int64_t bytes) {
+  WorkScope scope(rank.clock, Work::Collectives);
+  if (Communicator *gathers = rank.gatherGroups[axis])
+    bytes -= gathers->poll(bytes);
+  if (bytes > 0)
+    rank.group(axis).poll(bytes);
+}
+
+void allReduce(Communicator &group, Bucket bucket, const char *why, Reduce reduce) {
+  wait(allReduceStart(group, bucket, why, reduce));
+}
+
+void reduceScatter(Communicator &group, Transfers transfers, const char *why) {
+  wait(reduceScatterStart(group, transfers, why));
+}
+
+void allGather(Communicator &group, Transfers transfers, const char *why) {
+  wait(allGatherStart(group, transfers, why));
+}
+
+void broadcast(Communicator &group, Bucket bucket, int root, const char *why) {
+  wait(broadcastStart(group, bucket, root, why));
+}
+
+Pending barrierStart(Communicator &group, const char *why) {
+  return group.start(requestFor(group, CollectiveKind::Barrier, Bucket{}, why));
+}
+
+void barrier(Communicator &group, const char *why) { wait(barrierStart(group, why)); }
+
+} // namespace partita_rt

@@ -1,0 +1,94 @@
+// The options that shape a run's learning rates (schedule_options.h).
+
+#include "common/run/schedule_options.h"
+
+#include "partita_rt/schedule_text.h"
+
+namespace partita_rt {
+
+namespace {
+
+/// The option's name among the keys of a kind; "" where the kind has nothing like it.
+std::string keyFor(const std::string &option, ScheduleKind kind) {
+  bool ours = kind == ScheduleKind::Constant || kind == ScheduleKind::Cosine;
+  std::string wanted = option == "--warmup-steps"   ? ours ? "warmup_steps" : "warmup_num_steps"
+                       : option == "--min-lr-ratio" ? ours ? "min_lr_ratio" : "cos_min_ratio"
+                       : ours                       ? "schedule_steps"
+                                                    : "total_num_steps";
+  for (const ScheduleKey &key : scheduleKeys())
+    if (key.kind == kind && key.name == wanted)
+      return wanted;
+  return {};
+}
+
+/// An option of ours in a run with another schedule.
+void checkOurs(const std::string &option, const RunOptions &options) {
+  const Schedule &schedule = options.schedule;
+  std::string name = nameOf(schedule.kind), key = keyFor(option, schedule.kind);
+  if (key.empty())
+    fail("%s: has no effect on the schedule %s", option.c_str(), name.c_str());
+  if (schedule.kind != ScheduleKind::Constant && schedule.kind != ScheduleKind::Cosine)
+    fail("%s: %s has a key for it: --lr-schedule %s,%s=...", option.c_str(), name.c_str(),
+         name.c_str(), key.c_str());
+  if (options.scheduleText.find("," + key + "=") != std::string::npos)
+    fail("%s: --lr-schedule says %s already", option.c_str(), key.c_str());
+}
+
+void checkRate(const RunOptions &options, const std::set<std::string> &given) {
+  const Schedule &schedule = options.schedule;
+  if (!given.count("--lr") || !ignoresBaseRate(schedule))
+    return;
+  std::string name = nameOf(schedule.kind);
+  fail("--lr: has no effect, %s has its own rates: --lr-schedule %s,%s=...", name.c_str(),
+       name.c_str(),
+       schedule.kind == ScheduleKind::OneCycle      ? "cycle_max_lr"
+       : schedule.kind == ScheduleKind::LRRangeTest ? "lr_range_test_min_lr"
+                                                    : "warmup_max_lr");
+}
+
+void checkBetas(const RunOptions &options, const std::set<std::string> &given,
+                const Program &program) {
+  const Schedule &schedule = options.schedule;
+  if (!setsBetas(schedule))
+    return;
+  if (!program.reads.beta1 || !program.reads.beta2)
+    fail("--lr-schedule: %s cycles beta1, and the program's optimizer, %s, has no betas; give "
+         "cycle_momentum=false",
+         nameOf(schedule.kind), program.optimizer);
+  for (const char *option : {"--beta1", "--beta2"})
+    if (given.count(option))
+      fail("%s: has no effect, %s sets both betas; give cycle_momentum=false", option,
+           nameOf(schedule.kind));
+  for (double beta : {schedule.minMomentum, schedule.maxMomentum})
+    if (!(float(beta) < 1))
+      fail(
+          "--lr-schedule: %s cycles beta1 through %.10g, which is 1 as a float; it must stay below "
+          "1",
+          nameOf(schedule.kind), beta);
+  int64_t last = options.steps.value_or(0);
+  if (double beta = scheduledRates(schedule, last - 1, 1).beta1; last > 0 && !(float(beta) < 1))
+    fail("--lr-schedule: %s lets beta1 grow to %g in step %lld, it must stay below 1; a smaller "
+         "decay_mom_rate, or a larger decay_step_size",
+         nameOf(schedule.kind), beta, (long long)last);
+}
+
+} // namespace
+
+bool setsBetas(const Schedule &schedule) { return scheduledRates(schedule, 0, 1).setsBetas; }
+
+void settleSchedule(RunOptions &options, const std::set<std::string> &given,
+                    const Program &program) {
+  Schedule &schedule = options.schedule;
+  for (const char *option : {"--warmup-steps", "--schedule-steps", "--min-lr-ratio"})
+    if (given.count(option))
+      checkOurs(option, options);
+  schedule.warmupSteps = options.warmupSteps.value_or(schedule.warmupSteps);
+  schedule.endRatio = options.minRateRatio.value_or(schedule.endRatio);
+  schedule.totalSteps = options.scheduleSteps.value_or(schedule.totalSteps);
+  if (schedule.kind == ScheduleKind::Cosine && schedule.totalSteps == 0)
+    schedule.totalSteps = options.steps.value_or(0);
+  checkRate(options, given);
+  checkBetas(options, given, program);
+}
+
+} // namespace partita_rt

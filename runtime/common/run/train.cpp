@@ -1,0 +1,497 @@
+// The training loop: fill the inputs, call train_step, report; validate and save when it is time.
+
+#include "common/run/train.h"
+
+#include "common/run/census.h"
+#include "common/checkpoint/checkpoint.h"
+#include "common/run/interruption.h"
+#include "common/run/launch.h"
+#include "common/run/metrics.h"
+#include "common/run/schedule_options.h"
+#include "common/target.h"
+#include "partita_rt/init.h"
+#include "partita_rt/transfer.h"
+#include "partita_rt/work.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <unistd.h>
+
+namespace partita_rt {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double secondsSince(Clock::time_point begin) {
+  return std::chrono::duration<double>(Clock::now() - begin).count();
+}
+
+/// Mean loss over the unmasked tokens of the validation batches.
+double evaluate(Rank &rank, const Session &session) {
+  int64_t batches = session.eval->microBatches();
+  if (session.options.evalBatches > 0)
+    batches = std::min(batches, session.options.evalBatches);
+  double sum = 0;
+  int64_t tokens = 0;
+  for (int64_t b = 0; b < batches; ++b) {
+    session.eval->fill(rank, b, 1);
+    rank.report = {};
+    call(rank, rank.program->evalStep);
+    checkNothingUnderWay(rank);
+    sum += double(rank.report.loss) * double(rank.report.tokenCount);
+    tokens += rank.report.tokenCount;
+  }
+  if (tokens == 0)
+    fail("--eval-data: the validation batches hold no unmasked label");
+  return sum / double(tokens);
+}
+
+void writeLine(const char *label, const std::string &text) {
+  std::printf("%-14s %s\n", label, text.c_str());
+}
+
+std::string number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof(text), "%.4f", value);
+  return text;
+}
+
+std::string lossChange(double before, double after) {
+  return number(before) + " -> " + number(after);
+}
+
+void printCollectives(const Rank &rank, const Issued &before, const Issued &after) {
+  const Program &program = *rank.program;
+  bool any = false;
+  for (int axis = 0; axis < program.mesh.size(); ++axis)
+    for (int kind = 0; kind < kCollectiveKinds; ++kind) {
+      int64_t calls = after.counts[axis][kind].calls - before.counts[axis][kind].calls;
+      int64_t bytes = after.counts[axis][kind].bytes - before.counts[axis][kind].bytes;
+      if (calls == 0)
+        continue;
+      writeLine(any ? "" : "collectives",
+                grouped(calls) + " " + nameOf(CollectiveKind(kind)) + " over " +
+                    program.mesh[axis].name + " (" + std::to_string(program.mesh[axis].size) +
+                    " ranks), " + grouped(bytes) + " bytes per step and rank");
+      any = true;
+    }
+  if (!any)
+    writeLine("collectives", "none");
+}
+
+/// Bytes of sums made so far, over all axes and ranks. All ranks call it.
+ReducedCount reducedByAll(Rank &rank) {
+  int64_t mine[2] = {0, 0};
+  for (int axis = 0; axis < rank.program->mesh.size(); ++axis)
+    rank.forGroups(axis, [&](const Communicator &group) {
+      mine[0] += group.reduced().inPolls;
+      mine[1] += group.reduced().inWaits;
+    });
+  std::vector<int64_t> all(size_t(2 * rank.ranks));
+  allGather(*rank.world, {{mine, all.data(), 2}}, "the summary");
+  ReducedCount sum;
+  for (size_t r = 0; r < all.size(); r += 2) {
+    sum.inPolls += all[r];
+    sum.inWaits += all[r + 1];
+  }
+  return sum;
+}
+
+/// How much of the collectives' work was done between kernels rather than in waits.
+void printOverlap(const ReducedCount &reduced) {
+  int64_t all = reduced.inPolls + reduced.inWaits;
+  if (all > 0)
+    writeLine("", "overlapped " + std::to_string(100 * reduced.inPolls / all) +
+                      " %: " + grouped(reduced.inPolls) + " bytes of sums made between kernels, " +
+                      grouped(reduced.inWaits) + " in waits");
+}
+
+void printTransfers(const Issued &before, const Issued &after) {
+  int64_t toHost = after.transfers.toHost - before.transfers.toHost,
+          toDevice = after.transfers.toDevice - before.transfers.toDevice;
+  if (toHost + toDevice > 0)
+    writeLine("transfers", grouped(toHost) + " bytes to the host, " + grouped(toDevice) +
+                               " to the device per step and rank");
+}
+
+/// Bytes that the process had in memory at the most; 0 where the system does not tell. (Not what
+/// getrusage says: that begins with what the program had that this one took the place of.)
+int64_t residentAtMost() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.compare(0, 6, "VmHWM:") == 0)
+      return std::atoll(line.c_str() + 6) * 1024;
+  return 0;
+}
+
+void printMemory(const Rank &rank, const RunOptions &options) {
+  const Program &program = *rank.program;
+  int64_t sum = 0;
+  std::string parts;
+  for (const MemoryPart &part : deviceParts(program, &options)) {
+    sum += part.bytes;
+    parts += (parts.empty() ? "" : ", ") + grouped(part.bytes) + " " + part.what;
+  }
+  writeLine("memory", grouped(sum) + " bytes per rank: " + parts);
+  if (program.hostBytes + program.pinnedBytes > 0)
+    writeLine("", grouped(program.hostBytes + program.pinnedBytes) +
+                      " bytes of the host's memory: " + grouped(program.hostBytes) +
+                      " persistent, " + grouped(program.pinnedBytes) + " pinned");
+  if (std::string text = deviceMemoryText(rank); !text.empty())
+    writeLine("", text);
+  if (int64_t bytes = residentAtMost())
+    writeLine("", grouped(bytes) + " bytes resident at the most, whole process");
+  if (std::string text = attentionText(rank); !text.empty())
+    writeLine("attention", text);
+}
+
+/// All that the loop keeps between steps.
+struct Loop {
+  Rank &rank;
+  const Session &session;
+  FolderClaim claim; ///< of the checkpoints' folder, from the start where it is there
+  std::unique_ptr<Progress> progress;
+  std::unique_ptr<StepLog> log;
+  std::unique_ptr<TensorBoard> board;
+  std::unique_ptr<WorkClock> clock; ///< with --breakdown
+  WorkTimes workSeconds = {};       ///< of all steps
+  std::optional<double> validationBefore, validationAfter;
+  float firstLoss = 0, lastLoss = 0;
+  int64_t skipped = 0;  ///< steps that made no update: they do not advance the schedule
+  int64_t gathered = 0; ///< the step whose samples are in the inputs
+  int64_t done;         ///< the last step that was made
+  int interruptedBy = 0; ///< the signal after which training ends
+  double trainSeconds = 0;
+  std::optional<Issued> beforeStep, afterStep; ///< around the first train_step
+
+  Loop(Rank &rank, const Session &session)
+      : rank(rank), session(session), done(session.startStep) {}
+  bool speaks() const { return rank.rank == 0; }
+  std::string nonfinite() const;
+  void setControls(int64_t number);
+  void checkReport(int64_t number) const;
+  bool evaluatesAfter(int64_t number) const;
+  void gatherNext(int64_t number);
+  int signalOfAnyRank();
+  void step(int64_t number);
+  void tell(int64_t number, const StepReport &report, double seconds,
+            std::optional<double> validation, const std::string &notFinite);
+  void train();
+  void setClock(WorkClock *value);
+  WorkTimes stepTimes();
+  int64_t samplesPerStep() const {
+    return session.data->samplesPerMicroBatch() * rank.program->accumulate;
+  }
+  void summarize(const ReducedCount &reduced) const;
+};
+
+/// " (-100)", the label that does not count.
+std::string ignoredLabel(const Program &program) {
+  for (const Input &input : program.inputs)
+    if (input.role == InputRole::Labels || input.role == InputRole::Targets)
+      return " (" + std::to_string(input.filler) + ")";
+  return {};
+}
+
+/// What the step reads of the host: its number, the update's, the scheduled rates.
+void Loop::setControls(int64_t number) {
+  rank.step = number;
+  rank.update = number - skipped;
+  const RunOptions &options = session.options;
+  ScheduledRates rates =
+      scheduledRates(options.schedule, rank.update - 1, options.hyper.learningRate);
+  rank.learningRate = float(rates.rate);
+  if (rates.setsBetas) {
+    rank.hyper.beta1 = rates.beta1;
+    rank.hyper.beta2 = rates.beta2;
+  }
+  rank.report = {};
+}
+
+/// Of the step's gradients the first that has an element which is infinite or no number, by its
+/// parameter's name.
+std::string Loop::nonfinite() const {
+  int index = rank.report.firstNonfinite;
+  return index < 0 ? "the norm alone" : rank.program->parameters[index].name;
+}
+
+/// A step that nothing good can follow ends the run; one that was skipped does not.
+void Loop::checkReport(int64_t number) const {
+  if (rank.report.tokenCount == 0)
+    fail("no label of step %lld counts, all are ignored%s: its loss would be the mean of nothing; "
+         "leave such samples out of the data, or take more per step (batch, --accumulate)",
+         (long long)number, ignoredLabel(*rank.program).c_str());
+  if (rank.report.scaleExhausted && !std::isfinite(rank.report.loss))
+    fail("the loss of step %lld is %f, which no loss scale changes: the forward pass itself is "
+         "beyond its type; --precision bfloat16 has the range of float32, float16 ends at 65504",
+         (long long)number, double(rank.report.loss));
+  if (rank.report.scaleExhausted)
+    fail("the gradients of step %lld are infinite at the smallest loss scale, %g, first that of "
+         "%.200s: they are too large even so; a lower --lr or a --warmup-steps may help, or a "
+         "smaller minimum",
+         (long long)number, double(rank.report.lossScale), nonfinite().c_str());
+  bool skips = rank.report.skippedSteps > skipped; // the scale was too large, the next one is not
+  if (!std::isfinite(rank.report.loss) && !skips)
+    fail("the loss of step %lld is %f; a lower --lr or a --warmup-steps%s may help%s",
+         (long long)number, double(rank.report.loss),
+         rank.program->reads.gradientClip ? " or a --clip" : "",
+         rank.report.tokenCount < 0
+             ? ", or labels of which one counts at least: the model computes "
+               "its loss itself"
+             : "");
+  if (!std::isfinite(rank.report.gradientNorm) && !skips)
+    fail("the norm of the gradients of step %lld is %f, and with it what they are multiplied by to "
+         "be clipped; the first that is not finite is %.200s; a lower --lr or a --warmup-steps may "
+         "help",
+         (long long)number, double(rank.report.gradientNorm), nonfinite().c_str());
+}
+
+bool Loop::evaluatesAfter(int64_t number) const {
+  const RunOptions &options = session.options;
+  return session.eval &&
+         (number == *options.steps || (options.evalEvery > 0 && number % options.evalEvery == 0));
+}
+
+/// The samples of the step after this one, while the device is at this one. What is wrong with them
+/// is said when it is their turn.
+void Loop::gatherNext(int64_t number) {
+  // Samples of an evaluation come in between; a breakdown shows the time that gathering takes.
+  if (number == *session.options.steps || evaluatesAfter(number) || clock)
+    return;
+  try {
+    session.data->fill(rank, number, rank.program->accumulate);
+    gathered = number + 1;
+  } catch (const std::exception &) {
+  }
+}
+
+/// What another rank was told counts for all of them, so that they end with the same step.
+int Loop::signalOfAnyRank() {
+  if (session.options.checkpoint.empty())
+    return 0; // signals have not waited
+  int64_t mine = notedSignal();
+  std::vector<int64_t> all(size_t(rank.ranks));
+  allGather(*rank.world, {{&mine, all.data(), 1}}, "a signal to end");
+  int signal = int(*std::max_element(all.begin(), all.end()));
+  if (speaks() && signal && !mine)
+    sayNoted(signal);
+  return signal;
+}
+
+void Loop::step(int64_t number) {
+  const RunOptions &options = session.options;
+  const Program &program = *rank.program;
+  Clock::time_point begin = Clock::now();
+  if (clock) {
+    setClock(clock.get());
+    clock->start();
+  }
+  if (gathered != number)
+    session.data->fill(rank, number - 1, program.accumulate);
+  beginWork(rank, Work::Forward);
+  setControls(number);
+  GradientSink sink;
+  bool first = number == session.startStep + 1;
+  bool wantsGradients = first && !options.grads.empty();
+  rank.gradientSink = wantsGradients ? &sink : nullptr;
+  if (first)
+    beforeStep.emplace(rank);
+  call(rank, program.trainStep, [&] { gatherNext(number); });
+  rank.gradientSink = nullptr;
+  if (clock) {
+    clock->stop();
+    setClock(nullptr);
+  }
+  double seconds = secondsSince(begin);
+  trainSeconds += seconds;
+  checkNothingUnderWay(rank);
+  if (first) {
+    afterStep.emplace(rank);
+    checkCensus(rank, *beforeStep, *afterStep);
+    checkTransfers(rank, beforeStep->transfers, afterStep->transfers);
+    firstLoss = rank.report.loss;
+  }
+  if (wantsGradients)
+    sink.write(rank, options.grads);
+  checkReport(number);
+  StepReport report = rank.report;
+  lastLoss = report.loss;
+  // The name before the validation, whose own report takes this one's place.
+  std::string notFinite = report.skippedSteps > skipped ? nonfinite() : "";
+  skipped = report.skippedSteps;
+
+  std::optional<double> validation;
+  bool last = number == *options.steps;
+  if (evaluatesAfter(number))
+    validation = validationAfter = evaluate(rank, session);
+  if (speaks())
+    tell(number, report, seconds, validation, notFinite);
+  done = number;
+  interruptedBy = signalOfAnyRank();
+  if (!options.checkpoint.empty() &&
+      (last || interruptedBy ||
+       (options.checkpointEvery > 0 && number % options.checkpointEvery == 0)))
+    writeCheckpoint(rank, options.checkpoint, {number, session.seed, session.dataIdentity}, claim);
+}
+
+/// Of a step, before its checkpoint: a run that goes on from there writes later steps only.
+void Loop::tell(int64_t number, const StepReport &report, double seconds,
+                std::optional<double> validation, const std::string &notFinite) {
+  const Program &program = *rank.program;
+  double tokens = double(session.data->unitsPerMicroBatch() * program.accumulate);
+  StepLine line{number,
+                number * samplesPerStep(),
+                report,
+                rank.learningRate,
+                seconds,
+                tokens / seconds,
+                session.data->unit(),
+                program.modelFlops / seconds,
+                validation,
+                notFinite,
+                {},
+                {}};
+  if (setsBetas(session.options.schedule))
+    line.betas = {rank.hyper.beta1, rank.hyper.beta2};
+  if (clock)
+    line.times = stepTimes();
+  if (log)
+    log->add(line);
+  if (board)
+    board->add(line);
+  progress->step(line);
+}
+
+/// Of the last step; adds them to the run's.
+WorkTimes Loop::stepTimes() {
+  WorkTimes times;
+  for (int kind = 0; kind < kWorkKinds; ++kind) {
+    times[size_t(kind)] = clock->seconds(Work(kind));
+    workSeconds[size_t(kind)] += times[size_t(kind)];
+  }
+  return times;
+}
+
+/// Waits for collectives and copies know the clock as well as the emitted step.
+void Loop::setClock(WorkClock *value) {
+  rank.clock = value;
+  for (int axis = 0; axis < rank.program->mesh.size(); ++axis)
+    rank.forGroups(axis, [&](Communicator &group) { group.setClock(value); });
+  rank.world->setClock(value);
+}
+
+/// Steps of earlier runs that were skipped, as the checkpoint has them.
+static int64_t skippedBefore(const Rank &rank) {
+  for (const ScalarState &state : rank.program->scalarStates)
+    if (std::string(state.name) == "loss_scale.skipped")
+      return *reinterpret_cast<const int64_t *>(
+          HostView(rank, rank.persistent<int64_t>(state.offset), 8).data());
+  return 0;
+}
+
+void Loop::train() {
+  const RunOptions &options = session.options;
+  skipped = skippedBefore(rank);
+  int64_t first = session.startStep + 1, last = options.steps.value_or(0);
+  if (speaks() && !options.checkpoint.empty() && access(options.checkpoint.c_str(), F_OK) == 0)
+    claim.take("--checkpoint", options.checkpoint);
+  if (speaks() && !options.log.empty())
+    log = std::make_unique<StepLog>(options.log, session.startStep,
+                                    LogColumns{setsBetas(options.schedule), options.breakdown});
+  if (speaks() && !options.tensorboard.empty())
+    board = std::make_unique<TensorBoard>(
+        tensorboardFolder(*rank.program, options),
+        session.startStep > 0 ? session.startStep * samplesPerStep() + 1 : 0);
+  if (speaks() && options.breakdown)
+    clock = std::make_unique<WorkClock>();
+  if (session.eval) {
+    validationBefore = validationAfter = evaluate(rank, session);
+    if (speaks())
+      writeLine("validation",
+                number(*validationBefore) + (last >= first ? " before training" : ""));
+  }
+  if (speaks())
+    progress = std::make_unique<Progress>(options, first);
+  SignalsWait waiting;
+  waiting.begin();
+  for (int64_t number = first; number <= last && !interruptedBy; ++number)
+    step(number);
+  if (interruptedBy)
+    setEndedBy(interruptedBy);
+  waiting.end();
+  if (int signal = interruptedBy ? 0 : notedSignal())
+    endBySignal(signal); // too late for a step to end with it
+  ReducedCount reduced = reducedByAll(rank);
+  if (speaks()) {
+    progress->finish();
+    summarize(reduced);
+  }
+}
+
+void Loop::summarize(const ReducedCount &reduced) const {
+  const RunOptions &options = session.options;
+  int64_t steps = done - session.startStep;
+  if (steps > 0) {
+    writeLine("loss", lossChange(firstLoss, lastLoss) + " in " + grouped(steps) + " steps" +
+                          (skipped > 0 ? ", " + grouped(skipped) + " of all skipped" : ""));
+    double tokens = double(session.data->unitsPerMicroBatch() * rank.program->accumulate);
+    writeLine("speed", grouped(int64_t(tokens * double(steps) / trainSeconds)) + " " +
+                           session.data->unit() + "/s, " + duration(trainSeconds));
+    if (double flops = rank.program->modelFlops; flops > 0)
+      writeLine("", flopsText(flops * double(steps) / trainSeconds, "FLOP/s") +
+                        " of the model: " + flopsText(flops, "FLOP") +
+                        " per step, matrix products and attention (without its mask) of the "
+                        "forward program, times 3, less those for gradients that nothing trained "
+                        "needs");
+    if (clock)
+      writeLine("time per step", breakdownText(workSeconds, steps) + " on rank 0");
+  }
+  if (validationBefore && steps > 0)
+    writeLine("validation", lossChange(*validationBefore, *validationAfter));
+  if (steps > 0) {
+    printCollectives(rank, *beforeStep, *afterStep);
+    printOverlap(reduced); // a line of the collectives'
+    printTransfers(*beforeStep, *afterStep);
+  }
+  printMemory(rank, session.options);
+  if (!options.checkpoint.empty() && steps > 0)
+    writeLine("checkpoint",
+              checkpointPath(*rank.program, options.checkpoint) +
+                  (interruptedBy ? " after step " + std::to_string(done) + " of " +
+                                       std::to_string(*options.steps) + ", ended by " +
+                                       signalName(interruptedBy) + "; --resume goes on from there"
+                                 : ""));
+}
+
+} // namespace
+
+int runRankProgram(Rank &rank, const Session &session) {
+  const Program &program = *rank.program;
+  const RunOptions &options = session.options;
+  rank.hyper = options.hyper;
+  rank.seed = session.seed;
+  initialize(rank, session.startStep);
+  if (options.tune) {
+    tune(rank, program.trainStep ? program.trainStep : program.forward, productsPath(options));
+    return 0;
+  }
+  Loop loop{rank, session};
+  loop.train();
+  if (loop.interruptedBy)
+    return loop.interruptedBy;
+  if (!options.forward.empty()) {
+    if (session.first)
+      session.first->fill(rank, 0, 1);
+    call(rank, program.forward);
+    checkNothingUnderWay(rank);
+    writeOutputs(rank, options.forward);
+  }
+  if (!options.dumpParameters.empty())
+    writeParameters(rank, options.dumpParameters);
+  return 0;
+}
+
+} // namespace partita_rt

@@ -1,0 +1,32 @@
+// The training loop of one rank.
+
+#ifndef PARTITA_RT_COMMON_TRAIN_H
+#define PARTITA_RT_COMMON_TRAIN_H
+
+#include "common/run/options.h"
+#include "common/data/samples.h"
+
+#include <memory>
+
+namespace partita_rt {
+
+/// What a process opens before its ranks start; read-only afterwards.
+struct Session {
+  RunOptions options;
+  int64_t startStep = 0; ///< updates that the checkpoint has done
+  uint64_t seed = 1;
+  std::string dataIdentity; ///< of the training data
+  std::unique_ptr<Samples> dataFile, evalFile;
+  std::unique_ptr<Batches> data, eval, first; ///< `first`: for --forward
+};
+
+/// Reads the checkpoint to resume from, or calls the program's init (init.cpp).
+void initialize(Rank &rank, int64_t startStep);
+
+/// Initializes, trains, evaluates, writes files; rank 0 prints. Returns the signal that has ended
+/// the training early, after a checkpoint, or 0: the same on all ranks.
+int runRankProgram(Rank &rank, const Session &session);
+
+} // namespace partita_rt
+
+#endif // PARTITA_RT_COMMON_TRAIN_H

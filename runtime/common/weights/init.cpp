@@ -1,0 +1,259 @@
+// Initial values (init.h).
+
+#include "partita_rt/init.h"
+
+#include "common/checkpoint/checkpoint.h"
+#include "common/weights/layout.h"
+#include "common/run/options.h"
+#include "common/printable.h"
+#include "common/target.h"
+#include "common/run/train.h"
+#include "common/weights/weights.h"
+#include "partita_rt/kernels.h"
+#include "partita_rt/varints.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+
+namespace partita_rt {
+
+/// The files that values are read from, each opened once.
+class InitialFiles {
+public:
+  explicit InitialFiles(const Rank &rank) {
+    if (rank.options->init != InitFrom::Safetensors)
+      return;
+    given = std::make_unique<WeightsFile>(rank.options->initFile);
+    matches = matchWeights(*given, *rank.program);
+  }
+  const MappedFile &model(const std::string &path) {
+    std::unique_ptr<MappedFile> &file = models[path];
+    if (!file)
+      file = std::make_unique<MappedFile>(path, "model file");
+    return *file;
+  }
+  std::unique_ptr<WeightsFile> given; ///< --init FILE
+  std::vector<WeightMatch> matches;   ///< of each parameter, in `given`
+
+private:
+  std::map<std::string, std::unique_ptr<MappedFile>> models;
+};
+
+namespace {
+
+/// forRuns over this rank's piece of a parameter.
+template <typename Visit> void forPiece(const Rank &rank, const Parameter &parameter, Visit visit) {
+  forRuns(*rank.program, rank.coordinates, parameter.globalShape, parameter.splits, visit);
+}
+
+/// A parameter's memory. `put(local, count, make)` sets elements from `local` on: make(to, first,
+/// n) writes numbers first ... first + n - 1 of them as floats, which are rounded if it is 16-bit.
+template <typename T> struct Values {
+  T *data;
+  template <typename Make> void put(int64_t local, int64_t count, Make make) const {
+    if constexpr (std::is_same_v<T, float>) {
+      make(data + local, int64_t{0}, count);
+    } else {
+      constexpr int64_t kChunk = 1024;
+      float chunk[kChunk];
+      for (int64_t first = 0; first < count; first += kChunk) {
+        int64_t n = std::min(kChunk, count - first);
+        make(chunk, first, n);
+        std::copy_n(chunk, n, data + local + first);
+      }
+    }
+  }
+};
+
+/// Is a part of the piece beyond the whole? It is zero, and remains so.
+bool hasPadding(const Rank &rank, const Parameter &parameter) {
+  int64_t inside = 0;
+  forPiece(rank, parameter, [&](int64_t, int64_t, int64_t count) { inside += count; });
+  return inside != parameter.localShape.elements();
+}
+
+/// By the target itself: a GPU draws faster than a host draws and sends.
+template <typename T>
+void fillFromRule(const Rank &rank, const Parameter &parameter, T *values, Fill rule,
+                  uint64_t seed) {
+  int64_t elements = parameter.localShape.elements();
+  if (hasPadding(rank, parameter)) {
+    HostEdit zeros(rank, values, elements * int64_t(sizeof(T)));
+    std::memset(zeros.data(), 0, size_t(elements) * sizeof(T));
+    zeros.send();
+  }
+  uint64_t key = randomKey(seed, parameter.name);
+  forPiece(rank, parameter, [&](int64_t global, int64_t local, int64_t count) {
+    drawNormal(rank, values + local, count, key, uint64_t(global), rule.mean, rule.std);
+  });
+}
+
+template <typename T>
+void fillFromBytes(const Rank &rank, const Parameter &parameter, Values<T> values,
+                   const unsigned char *bytes, DType dtype) {
+  forPiece(rank, parameter, [&](int64_t global, int64_t local, int64_t count) {
+    values.put(local, count, [&](float *to, int64_t first, int64_t n) {
+      convertToFloat(to, bytes + (global + first) * sizeOf(dtype), dtype, n);
+    });
+  });
+}
+
+/// The runs of a piece come in the order of the whole, so one walk over the numbers finds them all.
+template <typename T>
+void fillFromVarints(const Rank &rank, const Parameter &parameter, Values<T> values,
+                     const unsigned char *bytes, const FileSource &source) {
+  VarintReader reader(bytes, bytes + source.varints);
+  int64_t at = 0;
+  auto next = [&] {
+    uint64_t bits = 0;
+    if (!reader.next(bits))
+      fail("model file %s: parameter '%s' ends after %lld of %lld values", source.path,
+           parameter.name, (long long)at, (long long)parameter.globalShape.elements());
+    ++at;
+    return uint16_t(bits);
+  };
+  forPiece(rank, parameter, [&](int64_t global, int64_t local, int64_t count) {
+    while (at < global)
+      next();
+    values.put(local, count, [&](float *to, int64_t, int64_t n) {
+      for (int64_t i = 0; i < n; ++i) {
+        uint16_t half = next();
+        convertToFloat(to + i, reinterpret_cast<const unsigned char *>(&half), source.dtype, 1);
+      }
+    });
+  });
+}
+
+/// The columns of the stored matrix are the parameter's rows.
+template <typename T>
+void fillTransposed(const Rank &rank, const Parameter &parameter, Values<T> values,
+                    const unsigned char *bytes, DType dtype) {
+  int64_t rows = parameter.globalShape[0], columns = parameter.globalShape[1];
+  forPiece(rank, parameter, [&](int64_t global, int64_t local, int64_t count) {
+    values.put(local, count, [&](float *to, int64_t first, int64_t n) {
+      for (int64_t i = 0; i < n; ++i) {
+        int64_t at = global + first + i, from = at % columns * rows + at / columns;
+        convertToFloat(to + i, bytes + from * sizeOf(dtype), dtype, 1);
+      }
+    });
+  });
+}
+
+/// From a weights file; rank 0 says which parameters it recognized by their shape alone.
+template <typename T>
+void fillFromWeights(const Rank &rank, const Parameter &parameter, Values<T> values, int index) {
+  const WeightMatch &match = rank.initialFiles->matches[size_t(index)];
+  std::vector<Run> runs;
+  forPiece(rank, parameter, [&](int64_t global, int64_t local, int64_t count) {
+    runs.push_back({global, local, count});
+  });
+  std::sort(runs.begin(), runs.end(),
+            [](const Run &a, const Run &b) { return a.global < b.global; });
+  if (match.transposed) // rows from everywhere
+    runs = {{0, 0, parameter.globalShape.elements()}};
+  std::vector<unsigned char> storage;
+  const unsigned char *bytes = rank.initialFiles->given->bytesOf(*match.name, runs, storage);
+  if (match.transposed)
+    fillTransposed(rank, parameter, values, bytes, match.tensor->dtype);
+  else
+    fillFromBytes(rank, parameter, values, bytes, match.tensor->dtype);
+  // A parameter that has a master is filled twice.
+  if (rank.rank == 0 && match.byShape && parameter.dtype == rank.program->parameters[index].dtype)
+    std::printf("%-14s %s is '%s' of %s, the only one of its shape %s\n", "parameter",
+                printable(parameter.name).c_str(), printable(*match.name).c_str(),
+                rank.options->initFile.c_str(), toString(match.tensor->shape).c_str());
+}
+
+template <typename T>
+void fillFromModel(const Rank &rank, const Parameter &parameter, Values<T> values,
+                   const FileSource &source) {
+  if (!source.path)
+    fail("parameter '%s' has no value in the model's file; give --init seed:N or --init "
+         "FILE.safetensors",
+         parameter.name);
+  std::string path = modelPath(*rank.program, *rank.options, source.path);
+  const MappedFile &file = rank.initialFiles->model(path);
+  int64_t bytes =
+      source.varints ? source.varints : parameter.globalShape.elements() * sizeOf(source.dtype);
+  if (source.offset < 0 || source.offset > file.size() || bytes > file.size() - source.offset)
+    fail("model file %s: parameter '%s' should be its bytes %lld .. %lld, the file has %lld",
+         path.c_str(), parameter.name, (long long)source.offset, (long long)(source.offset + bytes),
+         (long long)file.size());
+  if (source.varints)
+    return fillFromVarints(rank, parameter, values, file.data() + source.offset, source);
+  if (source.transposed)
+    return fillTransposed(rank, parameter, values, file.data() + source.offset, source.dtype);
+  fillFromBytes(rank, parameter, values, file.data() + source.offset, source.dtype);
+}
+
+/// `parameter` says which piece: the one of parameter number `index` or of a state of its.
+template <typename T>
+void setInitialValue(Rank &rank, const Parameter &parameter, int index, T *data, Fill fill,
+                     const FileSource &source) {
+  const RunOptions &options = *rank.options;
+  if (parameter.dtype != kDTypeOf<T>)
+    fail("parameter '%s' is %s, init fills it as %s", parameter.name, nameOf(parameter.dtype),
+         nameOf(kDTypeOf<T>));
+  if (options.init == InitFrom::Seed)
+    return fillFromRule(rank, parameter, data, fill, options.initSeed);
+  HostEdit edit(rank, data, parameter.localShape.elements() * int64_t(sizeof(T)));
+  Values<T> values{reinterpret_cast<T *>(edit.data())};
+  if (hasPadding(rank, parameter))
+    std::fill_n(values.data, parameter.localShape.elements(), T(0.0f));
+  if (options.init == InitFrom::Safetensors)
+    fillFromWeights(rank, parameter, values, index);
+  else
+    fillFromModel(rank, parameter, values, source);
+  edit.send();
+}
+
+} // namespace
+
+void initialValue(Rank &rank, int index, float *values, Fill fill, FileSource source) {
+  setInitialValue(rank, rank.program->parameters[index], index, values, fill, source);
+}
+void initialValue(Rank &rank, int index, Half *values, Fill fill, FileSource source) {
+  setInitialValue(rank, rank.program->parameters[index], index, values, fill, source);
+}
+void initialValue(Rank &rank, int index, BFloat16 *values, Fill fill, FileSource source) {
+  setInitialValue(rank, rank.program->parameters[index], index, values, fill, source);
+}
+
+void initialMaster(Rank &rank, int state, float *values, Fill fill, FileSource source) {
+  const OptimizerState &master = rank.program->optimizerStates[state];
+  Parameter piece = rank.program->parameters[master.parameter];
+  piece.localShape = master.localShape;
+  piece.splits = master.splits;
+  piece.dtype = master.dtype;
+  setInitialValue(rank, piece, master.parameter, values, fill, source);
+}
+
+/// Of ranks that are processes each has looked into the folder by itself.
+static void checkAllResume(Rank &rank) {
+  int64_t mine = rank.options->resume;
+  std::vector<int64_t> all(size_t(rank.ranks));
+  allGather(*rank.world, {{&mine, all.data(), 1}}, "whether to resume");
+  for (int r = 1; r < rank.ranks; ++r)
+    if (all[size_t(r)] != all[0])
+      fail("--resume auto: rank %d finds a checkpoint in %s, rank %d none; all hosts must see one "
+           "folder",
+           all[0] ? 0 : r, rank.options->checkpoint.c_str(), all[0] ? r : 0);
+}
+
+void initialize(Rank &rank, int64_t startStep) {
+  if (rank.options->resumeIfThere)
+    checkAllResume(rank);
+  if (rank.options->resume)
+    return readCheckpoint(rank, rank.options->checkpoint, startStep);
+  if (!rank.program->init)
+    return; // nothing to fill: checkProgram refuses parameters without it
+  InitialFiles files(rank);
+  if (rank.rank == 0 && files.given)
+    sayOfCheckpoint(files.given->note());
+  rank.initialFiles = &files;
+  call(rank, rank.program->init);
+  rank.initialFiles = nullptr;
+}
+
+} // namespace partita_rt

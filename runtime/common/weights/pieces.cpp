@@ -1,0 +1,129 @@
+// Pieces of tensors as slices and as runs (pieces.h).
+
+#include "common/weights/pieces.h"
+
+#include "common/weights/layout.h"
+
+namespace partita_rt {
+
+std::vector<TensorPiece> parameterPieces(const Rank &rank) {
+  std::vector<TensorPiece> pieces;
+  for (const Parameter &p : rank.program->parameters)
+    pieces.push_back({p.name, p.dtype, p.globalShape, p.localShape, p.splits, rank.dataOf(p)});
+  return pieces;
+}
+
+std::vector<TensorPiece> persistentPieces(const Rank &rank) {
+  const Program &program = *rank.program;
+  std::vector<TensorPiece> pieces = parameterPieces(rank);
+  for (const OptimizerState &state : program.optimizerStates) {
+    const Parameter &p = program.parameters[state.parameter];
+    pieces.push_back({state.name, state.dtype, p.globalShape, state.localShape, state.splits,
+                      rank.dataOf(state)});
+  }
+  for (const ScalarState &state : program.scalarStates)
+    pieces.push_back({state.name, state.dtype, {}, {}, {}, rank.persistent<char>(state.offset)});
+  return pieces;
+}
+
+std::vector<int64_t> sizesOf(const Shape &shape) {
+  return std::vector<int64_t>(shape.dims, shape.dims + shape.rank);
+}
+
+namespace {
+
+/// Only the splits of one dimension, as if it were alone; or all but the flat ones.
+Splits splitsOf(const Splits &splits, int dim) {
+  Splits own;
+  for (Split split : splits)
+    if (split.dim == dim) {
+      split.dim = 0;
+      own.list[own.count++] = split;
+    }
+  return own;
+}
+Splits withoutFlat(const Splits &splits) {
+  Splits rest;
+  for (const Split &split : splits)
+    if (split.dim != kFlat)
+      rest.list[rest.count++] = split;
+  return rest;
+}
+
+std::vector<int64_t> rangesOf(const Program &program, const int *coordinates, int64_t size,
+                              const Splits &splits) {
+  std::vector<std::pair<int64_t, int64_t>> runs;
+  forRuns(program, coordinates, Shape{size}, splits,
+          [&](int64_t global, int64_t, int64_t n) { runs.emplace_back(global, global + n); });
+  std::sort(runs.begin(), runs.end());
+  std::vector<int64_t> ranges;
+  for (auto [begin, end] : runs)
+    if (!ranges.empty() && ranges.back() == begin)
+      ranges.back() = end;
+    else
+      ranges.insert(ranges.end(), {begin, end});
+  return ranges;
+}
+
+} // namespace
+
+Slices slicesOf(const Program &program, const int *coordinates, const Shape &global,
+                const Splits &splits) {
+  Slices slices;
+  for (int d = 0; d < global.rank; ++d)
+    slices.dims.push_back(rangesOf(program, coordinates, global[d], splitsOf(splits, d)));
+  slices.last = slices.boxElements();
+  auto [parts, number] = flatPiece(program, coordinates, splits);
+  if (parts == 1)
+    return slices;
+  // Pieces of a piece are counted with its padding, slices without.
+  auto [shape, plain] = factored(global, alike(splits));
+  for (const Split &split : plain)
+    shape.dims[split.dim] = pieceSize(shape[split.dim], program.mesh[split.axis].size);
+  int64_t count = pieceSize(shape.elements(), parts), begin = number * count, end = begin + count;
+  if (shape.elements() == slices.last) {
+    slices.first = std::min(begin, slices.last);
+    slices.last = std::min(end, slices.last);
+    return slices;
+  }
+  slices.last = 0;
+  forRuns(program, coordinates, global, withoutFlat(splits),
+          [&](int64_t, int64_t local, int64_t n) {
+            slices.first += std::clamp<int64_t>(begin - local, 0, n);
+            slices.last += std::clamp<int64_t>(end - local, 0, n);
+          });
+  return slices;
+}
+
+bool isFirstOwner(const Program &program, const int *coordinates, const Splits &splits) {
+  bool split[kMaxAxes] = {};
+  for (const Split &each : splits)
+    split[each.axis] = true;
+  for (int axis = 0; axis < program.mesh.size(); ++axis)
+    if (!split[axis] && coordinates[axis] != 0)
+      return false;
+  return true;
+}
+
+bool isSplit(const Program &program) {
+  auto less = [&](const auto &tensor) {
+    return std::any_of(tensor.splits.begin(), tensor.splits.end(),
+                       [&](const Split &split) { return program.mesh[split.axis].size > 1; });
+  };
+  return std::any_of(program.parameters.begin(), program.parameters.end(), less) ||
+         std::any_of(program.optimizerStates.begin(), program.optimizerStates.end(), less);
+}
+
+std::vector<Run> runsOf(const Rank &rank, const TensorPiece &piece) {
+  std::vector<Run> runs;
+  forRuns(*rank.program, rank.coordinates, piece.global, piece.splits,
+          [&](int64_t global, int64_t local, int64_t n) {
+            runs.push_back({global, local, n});
+          });
+  auto before = [](const Run &a, const Run &b) { return a.global < b.global; };
+  if (!std::is_sorted(runs.begin(), runs.end(), before)) // unequal blocks, one after another
+    std::sort(runs.begin(), runs.end(), before);
+  return runs;
+}
+
+} // namespace partita_rt

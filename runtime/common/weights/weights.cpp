@@ -1,0 +1,145 @@
+// Matching by name and shape (weights.h).
+
+#include "common/weights/weights.h"
+
+#include <set>
+
+namespace partita_rt {
+
+namespace {
+
+/// What a user of an exporter can do about lost names.
+constexpr char kKeepNames[] = "exporters that fold constants lose names: torch.onnx.export(..., "
+                              "do_constant_folding=False) keeps them";
+
+bool endsIn(const std::string &text, const std::string &end) {
+  return text.size() > end.size() + 1 && text[text.size() - end.size() - 1] == '.' &&
+         text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+bool isTransposed(const Shape &a, const Shape &b) {
+  return a.rank == 2 && b.rank == 2 && a[0] == b[1] && a[1] == b[0];
+}
+
+class Matcher {
+public:
+  Matcher(const WeightsFile &file, const Program &program)
+      : file(file), program(program), matches(program.parameters.size()) {}
+
+  std::vector<WeightMatch> run() {
+    for (int64_t i = 0; i < program.parameters.size(); ++i)
+      if (file.find(program.parameters[i].name))
+        takeNamed(i, unrounded(program.parameters[i].name));
+    for (int64_t i = 0; i < program.parameters.size(); ++i)
+      if (!matches[i].tensor)
+        matchSuffix(i);
+    for (int64_t i = 0; i < program.parameters.size(); ++i)
+      if (!matches[i].tensor)
+        matchShape(i);
+    return std::move(matches);
+  }
+
+private:
+  using Names = std::vector<const std::string *>;
+
+  bool fits(int64_t parameter, const StoredTensor &tensor) const {
+    const Shape &wanted = program.parameters[parameter].globalShape;
+    return tensor.shape == wanted || isTransposed(tensor.shape, wanted);
+  }
+
+  void take(int64_t parameter, const std::string &name) {
+    auto entry = file.tensors().find(name);
+    used.insert(name);
+    matches[parameter].name = &entry->first;
+    matches[parameter].tensor = &entry->second;
+    matches[parameter].transposed =
+        entry->second.shape != program.parameters[parameter].globalShape;
+  }
+
+  /// Of a 16-bit tensor that a checkpoint has with its master, the master.
+  std::string unrounded(const std::string &name) {
+    const StoredTensor *tensor = file.find(name), *master = file.find(name + ".master");
+    bool isShort = tensor->dtype == DType::Float16 || tensor->dtype == DType::BFloat16;
+    if (!isShort || !master || master->dtype != DType::Float32 || master->shape != tensor->shape)
+      return name;
+    used.insert(name);
+    return name + ".master";
+  }
+
+  void takeNamed(int64_t i, const std::string &name) {
+    if (!fits(i, *file.find(name)))
+      fail("weights %s: tensor '%s' is %s, the program needs %s", file.path().c_str(), name.c_str(),
+           toString(file.find(name)->shape).c_str(),
+           toString(program.parameters[i].globalShape).c_str());
+    take(i, name);
+  }
+
+  static std::string listed(const Names &names) {
+    std::string text;
+    for (const std::string *name : names)
+      text += (text.empty() ? "'" : ", '") + *name + "'";
+    return text;
+  }
+
+  [[noreturn]] void ambiguous(int64_t i, const Names &candidates) const {
+    fail("weights %s: parameter '%s' %s could be %s; rename the one that it is to the "
+         "parameter's name; %s",
+         file.path().c_str(), program.parameters[i].name,
+         toString(program.parameters[i].globalShape).c_str(), listed(candidates).c_str(),
+         kKeepNames);
+  }
+
+  void matchSuffix(int64_t i) {
+    std::string wanted = program.parameters[i].name;
+    Names candidates;
+    for (const auto &[name, tensor] : file.tensors())
+      if (!used.count(name) && fits(i, tensor) && (endsIn(name, wanted) || endsIn(wanted, name)))
+        candidates.push_back(&name);
+    if (candidates.size() > 1)
+      ambiguous(i, candidates);
+    if (!candidates.empty())
+      take(i, *candidates.front());
+  }
+
+  void matchShape(int64_t i) {
+    const Shape &shape = program.parameters[i].globalShape;
+    Names candidates;
+    for (const auto &[name, tensor] : file.tensors())
+      if (!used.count(name) && fits(i, tensor))
+        candidates.push_back(&name);
+    if (candidates.empty())
+      fail("weights %s has no tensor '%s', and none of its other %lld tensors, which no "
+           "parameter has taken by name, is %s; %s",
+           file.path().c_str(), program.parameters[i].name,
+           (long long)(file.tensors().size() - used.size()), toString(shape).c_str(), kKeepNames);
+    if (candidates.size() > 1)
+      ambiguous(i, candidates);
+    for (int64_t j = 0; j < program.parameters.size(); ++j)
+      if (j != i && !matches[j].tensor && fits(j, *file.find(*candidates.front())))
+        fail("weights %s: tensor '%s' %s could be parameter '%s' or '%s'; rename it to "
+             "that which it is; %s",
+             file.path().c_str(), candidates.front()->c_str(), toString(shape).c_str(),
+             program.parameters[i].name, program.parameters[j].name, kKeepNames);
+    if (shape.rank == 2 && shape[0] == shape[1] && shape[0] > 1)
+      fail("weights %s: parameter '%s' %s could be '%s' as it is or transposed, which a square "
+           "matrix "
+           "does not show; rename the tensor to the parameter's name, transposed if need be; %s",
+           file.path().c_str(), program.parameters[i].name, toString(shape).c_str(),
+           candidates.front()->c_str(), kKeepNames);
+    take(i, *candidates.front());
+    matches[i].byShape = true;
+  }
+
+  const WeightsFile &file;
+  const Program &program;
+  std::vector<WeightMatch> matches;
+  std::set<std::string> used;
+};
+
+} // namespace
+
+std::vector<WeightMatch> matchWeights(const WeightsFile &file, const Program &program) {
+  return Matcher(file, program).run();
+}
+
+} // namespace partita_rt

@@ -1,0 +1,292 @@
+//===- CompileCommand.cpp - partita compile ---------------------------------------------------===//
+
+#include "dialects/Rt/Rt.h"
+#include "partita/Emit/Emit.h"
+#include "partita/Memory/Ledger.h"
+#include "partita/Phases/Phases.h"
+#include "partita/Support/ParseBytes.h"
+#include "tools/partita/ConfigOptions.h"
+#include "tools/partita/Expectations.h"
+#include "tools/partita/MemoryLimit.h"
+#include "tools/partita/PlanOptions.h"
+#include "tools/partita/Program.h"
+#include "tools/partita/Session.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Program.h"
+#include <cstdlib>
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::tool;
+
+namespace {
+struct CompileOptions {
+  std::string model, output, lastPhase, target, architecture;
+  std::vector<std::string> dims;
+  std::optional<uint64_t> memoryLimit;
+  bool printPipeline = false, noBuild = false, withRuntime = false;
+  Plan plan;
+  ConfigOptions config;
+  Expectations expectations;
+};
+} // namespace
+
+static std::string phaseList() {
+  std::string text = "Phases:\n";
+  for (const Phase &phase : phases())
+    text += "  " + phase.name.str() + "\n";
+  return text;
+}
+
+/// What is wrong with the name of a GPU's architecture; nothing if it is one that kernels are
+/// written for (bfloat16 in hardware, asynchronous copies) and that the newest nvcc knows.
+static std::string checkArchitecture(StringRef text) {
+  static constexpr StringLiteral known[] = {"sm_80",  "sm_86",  "sm_87",  "sm_88",
+                                            "sm_89",  "sm_90",  "sm_100", "sm_103",
+                                            "sm_110", "sm_120", "sm_121"};
+  if (llvm::is_contained(known, text))
+    return {};
+  return ("'" + text + "' is no architecture that programs are written for; there are: " +
+          llvm::join(ArrayRef(known), ", "))
+      .str();
+}
+
+static void declareOutput(OptionSet &options, CompileOptions &o) {
+  options.group("Output");
+  options.text("o", "DIR", o.output, "where the program goes; with --compile-to the module's file");
+  options.custom("target", "cpu|cuda", "cpu", "what the program runs on", [&o](StringRef text) {
+    o.target = text.str();
+    bool known = text == "cpu" || text == "cuda";
+    return std::string(known ? "" : ("'" + text + "' is no target; there are: cpu, cuda").str());
+  });
+  options.custom(
+      "gpu-arch", "sm_NN", "sm_90",
+      "with --target cuda: the GPU's architecture; sm_80: A100, sm_90: H100, sm_100: B200",
+      [&o](StringRef text) {
+        o.architecture = text.str();
+        return checkArchitecture(text);
+      });
+  options.custom(
+      "memory-limit", "SIZE", "", "refuses a program that needs more bytes per rank: 512M, 1.5G",
+      [&o](StringRef text) {
+        o.memoryLimit = parseBytes(text);
+        return std::string(o.memoryLimit.value_or(0) > 0
+                               ? ""
+                               : ("'" + text + "' is no size above 0, such as 512M").str());
+      });
+  o.expectations.declare(options);
+  options.flag("no-build", o.noBuild, "writes the source and leaves 'make -C DIR' to you");
+  options.flag("with-runtime", o.withRuntime,
+               "with --target cuda: copies the runtime's sources into DIR, to be built where this "
+               "installation is not");
+  options.custom(
+      "compile-to", "PHASE", "", "stops after a phase and writes the module", [&o](StringRef text) {
+        o.lastPhase = text.str();
+        return std::string(phaseIndex(text) < 0 ? ("'" + text + "' is no phase").str() : "");
+      });
+  options.flag("print-pipeline", o.printPipeline,
+               "prints the --pass-pipeline= that was run, for partita-opt");
+}
+
+static std::optional<int> parseOptions(Arguments arguments, CompileOptions &o) {
+  OptionSet options(
+      "compile", "MODEL.onnx|MODEL.mlir [OPTIONS] -o DIR",
+      "Compiles a model and a plan into a training program: a folder of readable C++ "
+      "that needs no MLIR, built, with a manifest of its collectives and its memory.");
+  options.positional("MODEL", o.model, "an ONNX file, or the module that any phase wrote");
+  options.group("Model");
+  options.list("dim", "NAME=SIZE", o.dims,
+               "binds a symbolic dimension; batch is the whole program's for one micro-step");
+  o.config.declare(options);
+  declarePlanOptions(options, o.plan);
+  declareOutput(options, o);
+  options.epilogue(phaseList());
+  return options.parse(arguments);
+}
+
+static int writeModule(Session &session, ModuleOp module, StringRef output) {
+  std::string problem = writeOutput(output.empty() ? "-" : output, [&](raw_ostream &os) {
+    module->print(os, OpPrintingFlags().enableDebugInfo());
+    os << '\n';
+  });
+  return problem.empty() ? 0 : session.fail(problem);
+}
+
+static std::string absolute(StringRef path) {
+  SmallString<128> result(path);
+  llvm::sys::fs::make_absolute(result);
+  llvm::sys::path::remove_dots(result, /*remove_dot_dot=*/false);
+  return result.str().str();
+}
+
+/// The executable's name: the folder's, in the letters that a file and a C++ program may have.
+static std::string programName(StringRef folder) {
+  std::string name;
+  for (char c : llvm::sys::path::filename(folder))
+    name += llvm::isAlnum(c) || c == '_' || c == '-' ? c : '_';
+  bool usable = !name.empty() && name != "_" && name[0] != '-' && name != "Makefile" &&
+                name != "runtime" && name != "clean";
+  return usable ? name : "program";
+}
+
+/// Says on the module what the program runs on; what a phase has used stays.
+static std::string setTarget(ModuleOp module, int nextPhase, const CompileOptions &o) {
+  bool cuda = rt::isForCuda(module), wanted = o.target.empty() ? cuda : o.target == "cuda";
+  for (auto [option, given] : {std::pair("--gpu-arch", !o.architecture.empty()),
+                               {"--with-runtime", o.withRuntime}}) {
+    if (given && !wanted)
+      return std::string(option) + ": has no effect without --target cuda";
+    if (given && !o.lastPhase.empty())
+      return std::string(option) + ": has no effect with --compile-to, which writes a module";
+  }
+  if (cuda == wanted)
+    return {};
+  // A GPU has all kernels that the CPU has; where memory lies depends on the target either way.
+  std::string phase = wanted ? "memory" : "fuse",
+              done = wanted ? "laid out this module's memory" : "made this module's kernels";
+  if (nextPhase > phaseIndex(phase))
+    return "--target: phase '" + phase + "' has " + done + " for the target '" +
+           (cuda ? "cuda" : "cpu") + "'; start again from a phase before it";
+  if (wanted)
+    module->setAttr(rt::RtDialect::kTarget, StringAttr::get(module.getContext(), "cuda"));
+  else
+    module->removeAttr(rt::RtDialect::kTarget);
+  return {};
+}
+
+/// Why a program's Makefile would find no nvcc; nothing where it finds one (runtime/cuda/nvcc.mk).
+static std::string missingNvcc() {
+  if (std::getenv("NVCC")) // whatever it is, make says so
+    return {};
+  StringRef home = std::getenv("CUDA_HOME") ? std::getenv("CUDA_HOME") : "";
+  if (!home.empty())
+    return llvm::sys::fs::can_execute(home + "/bin/nvcc")
+               ? ""
+               : "CUDA_HOME is " + home.str() + ", which has no bin/nvcc";
+  if (llvm::sys::findProgramByName("nvcc") ||
+      llvm::sys::fs::can_execute("/usr/local/cuda/bin/nvcc"))
+    return {};
+  return "nvcc is neither in the PATH nor in /usr/local/cuda, and CUDA_HOME is not set";
+}
+
+/// Where the runtime is: beside the tool, in the build folder, and in the source.
+static std::string findRuntime(EmitOptions &options, bool cuda) {
+  std::string self = llvm::sys::fs::getMainExecutable(nullptr, nullptr);
+  SmallString<128> library(llvm::sys::path::parent_path(llvm::sys::path::parent_path(self)));
+  llvm::sys::path::append(library, "lib");
+  options.runtimeLibrary = library.str().str();
+  options.runtimeInclude = PARTITA_RUNTIME_INCLUDE;
+  options.runtimeSource = llvm::sys::path::parent_path(PARTITA_RUNTIME_INCLUDE).str();
+  if (cuda) { // its library is built with the first program
+    std::string problem = options.build ? missingNvcc() : "";
+    return problem.empty() ? ""
+                           : "a program for --target cuda is built by nvcc, and " + problem +
+                                 "; --no-build writes the program, and 'make' in its folder builds "
+                                 "it where there is one";
+  }
+  SmallString<128> archive(library);
+  llvm::sys::path::append(archive, "libpartita_rt_cpu.a");
+  if (!llvm::sys::fs::exists(archive))
+    return "the runtime " + archive.str().str() + " is not there; build the target partita_rt";
+  return {};
+}
+
+static int emit(Session &session, ModuleOp module, const CompileOptions &o) {
+  std::string folder = absolute(o.output);
+  while (folder.size() > 1 && folder.back() == '/')
+    folder.pop_back();
+  EmitOptions options;
+  options.program = programName(folder);
+  options.build = !o.noBuild;
+  options.withRuntime = o.withRuntime;
+  auto model = module->getAttrOfType<StringAttr>("train.model");
+  options.model = absolute(model ? model.getValue() : StringRef(o.model));
+  options.modelFolder = llvm::sys::path::parent_path(options.model).str();
+  bool cuda = rt::isForCuda(module);
+  options.architecture = o.architecture.empty() ? "sm_90" : o.architecture;
+  if (std::string problem = findRuntime(options, cuda); !problem.empty())
+    return session.fail(problem);
+  showProgress(o.noBuild ? "emit" : cuda ? "emit, nvcc" : "emit, g++");
+  LogicalResult emitted = emitProgram(module, folder, options);
+  showProgress("");
+  if (failed(emitted))
+    return session.hasFailed() ? 1 : session.fail("no program could be written to " + o.output);
+  std::string problem;
+  std::optional<llvm::json::Object> manifest = readManifest(folder, problem);
+  if (!manifest)
+    return session.fail(problem);
+  llvm::outs() << "wrote " << o.output << ": " << describeProgram(*manifest) << "; "
+               << describeMemory(*manifest) << '\n';
+  return 0;
+}
+
+/// What the model needs of a rank under another request; errors are no news, and are not told.
+static std::optional<Footprint> planAgain(Session &session, const CompileOptions &o,
+                                          const Request &request) {
+  ScopedDiagnosticHandler silent(&session.context(), [](Diagnostic &) { return success(); });
+  OwningOpRef<ModuleOp> module = session.load(o.model, request.dims, request.plan);
+  int first = module ? nextPhase(*module) : -1;
+  if (first < 0 || !setTarget(*module, first, o).empty() ||
+      failed(runPhases(*module, first, phaseIndex("memory"), request.plan)))
+    return {};
+  std::optional<Footprint> footprint = footprintOf(*module);
+  // What kernels of GPUs need beside it is known a phase later, which leaves nothing to count.
+  if (footprint && rt::isForCuda(*module)) {
+    if (failed(runPhases(*module, phaseIndex("lower"), phaseIndex("lower"), request.plan)))
+      return {};
+    footprint->bytes = memory::deviceBytes(memory::deviceSizes(*module));
+  }
+  return footprint;
+}
+
+int partita::tool::compileMain(Arguments arguments) {
+  CompileOptions o;
+  if (std::optional<int> done = parseOptions(arguments, o))
+    return *done;
+  if (o.lastPhase.empty() && o.output.empty())
+    return fail("compile", "-o DIR is missing: where should the program go?");
+  if (!o.lastPhase.empty() && o.noBuild)
+    return fail("compile", "--no-build: --compile-to writes a module, which is not built anyway");
+  Session session("compile");
+  for (const std::string &input : {o.model, o.config.file})
+    if (std::string problem = checkNotInput(o.output, input); !problem.empty())
+      return session.fail(problem);
+  showProgress("import");
+  OwningOpRef<ModuleOp> module = loadWithConfig(session, o.config, o.model, o.dims, o.plan);
+  if (!module)
+    return 1;
+  if (std::string problem = checkNotModel(o.output, *module); !problem.empty())
+    return session.fail(problem);
+  int first = nextPhase(*module);
+  if (first < 0 || !settlePlan(session, *module, first, o.plan))
+    return 1;
+  session.tellGuesses(*module, o.plan);
+  if (std::string problem = setTarget(*module, first, o); !problem.empty())
+    return session.fail(problem);
+  int last = o.lastPhase.empty() ? int(phases().size()) - 1 : phaseIndex(o.lastPhase);
+  if (last < first - 1)
+    return session.fail("--compile-to: the module is already past phase '" + o.lastPhase + "'");
+  if (o.expectations.any() && last < phaseIndex("overlap"))
+    return session.fail(
+        "--expect: what is exchanged is settled in phase 'overlap', and --compile-to " +
+        o.lastPhase + " stops before it");
+  LogicalResult result =
+      runPhases(*module, first, last, o.plan, [](const Phase &phase) { showProgress(phase.name); });
+  showProgress("");
+  if (failed(result) || !o.expectations.hold(analysis::collectivesOf(*module), module->getLoc()))
+    return 1;
+  if (o.memoryLimit)
+    if (std::string problem =
+            checkMemory(*module, {o.dims, o.plan}, *o.memoryLimit,
+                        [&](const Request &request) { return planAgain(session, o, request); });
+        !problem.empty())
+      return session.fail("--memory-limit: " + problem);
+  if (o.printPipeline) {
+    llvm::errs() << "--pass-pipeline='builtin.module(";
+    for (int index = first; index <= last; ++index)
+      llvm::errs() << (index > first ? "," : "") << pipelineText(phases()[index], o.plan);
+    llvm::errs() << ")'\n";
+  }
+  return o.lastPhase.empty() ? emit(session, *module, o) : writeModule(session, *module, o.output);
+}

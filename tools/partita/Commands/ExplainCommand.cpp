@@ -1,0 +1,353 @@
+//===- ExplainCommand.cpp - partita explain ---------------------------------------------------===//
+//
+// What the compiler knows of a program before it runs, for a reader: every collective with its
+// reason, bytes and group, a census by layers, and what the memory of a rank holds. Of a compiled
+// program from manifest.json (Program.h); of a model and a plan from the phases up to 'overlap',
+// which settle what is exchanged.
+//
+//===------------------------------------------------------------------------------------------------===//
+
+#include "dialects/Par/Par.h"
+#include "partita/Analysis/Transfers.h"
+#include "partita/Memory/Ledger.h"
+#include "partita/Phases/Phases.h"
+#include "tools/partita/ConfigOptions.h"
+#include "tools/partita/Expectations.h"
+#include "tools/partita/Report/ExplainText.h"
+#include "tools/partita/Report/FlopsText.h"
+#include "tools/partita/Report/MemoryPicture.h"
+#include "tools/partita/Report/MemoryText.h"
+#include "tools/partita/PlanOptions.h"
+#include "tools/partita/Program.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/Path.h"
+#include <set>
+
+using namespace llvm;
+using namespace partita;
+using namespace partita::tool;
+using analysis::Census;
+using analysis::Collective;
+
+namespace {
+struct ExplainOptions {
+  std::string subject; ///< a compiled program's folder, or a model
+  std::vector<std::string> dims;
+  std::string picture;
+  bool all = false, asJson = false, memory = false, flops = false;
+  /// A model's memory is planned where it is asked for.
+  bool plansMemory() const { return memory || !picture.empty(); }
+  Plan plan;
+  ConfigOptions config;
+  Expectations expectations;
+};
+} // namespace
+
+static std::string text(const json::Object &object, StringRef key) {
+  return printable(object.getString(key).value_or(""));
+}
+
+static int64_t number(const json::Object &object, StringRef key) {
+  return object.getInteger(key).value_or(0);
+}
+
+/// The objects of an array; entries of another kind are left out.
+static std::vector<const json::Object *> objects(const json::Array *array) {
+  std::vector<const json::Object *> result;
+  if (array)
+    for (const json::Value &value : *array)
+      if (const json::Object *object = value.getAsObject())
+        result.push_back(object);
+  return result;
+}
+
+static std::string nameList(const json::Array &names) {
+  std::string list;
+  for (const json::Value &name : names)
+    list += (list.empty() ? "" : ", ") + printable(name.getAsString().value_or(""));
+  return list;
+}
+
+/// The groups of ranks along an axis, the last axis of the mesh varying fastest: "0,1 | 2,3".
+static std::string groupsOf(const json::Object &manifest, StringRef axis, size_t most) {
+  int64_t size = 1, stride = 1, ranks = 1;
+  std::vector<const json::Object *> axes = objects(manifest.getArray("mesh"));
+  for (const json::Object *each : llvm::reverse(axes)) {
+    if (text(*each, "axis") == axis)
+      size = number(*each, "size"), stride = ranks;
+    ranks *= std::max<int64_t>(number(*each, "size"), 1);
+  }
+  std::string list;
+  size_t shown = 0;
+  for (int64_t first = 0; first < ranks; ++first) {
+    if (first / stride % std::max<int64_t>(size, 1) != 0)
+      continue;
+    if (++shown > most)
+      return list + " | ...";
+    list += list.empty() ? "" : " | ";
+    for (int64_t i = 0; i < size; ++i)
+      list += (i ? "," : "") + std::to_string(first + i * stride);
+  }
+  return list;
+}
+
+static void explainGroups(const json::Object &manifest, bool all) {
+  outs() << '\n';
+  for (const json::Object *axis : objects(manifest.getArray("mesh")))
+    if (number(*axis, "size") > 1)
+      outs() << formatv("Groups of {0}: {1}\n", text(*axis, "axis"),
+                        groupsOf(manifest, text(*axis, "axis"), all ? 1 << 20 : 8));
+}
+
+/// As the program's own census has them: added up by name, with the tensors.
+static void explainCalls(const json::Object &manifest) {
+  std::vector<const json::Object *> collectives = objects(manifest.getArray("collectives"));
+  std::string function;
+  for (const json::Object *collective : collectives) {
+    if (std::string of = text(*collective, "function"); of != function) {
+      function = of;
+      outs() << "\nCollectives of " << function << ", per rank and call of it\n";
+    }
+    outs() << formatv("  {0,3} x {1} over {2} ({3} ranks), {4} bytes: {5}\n",
+                      number(*collective, "calls"), text(*collective, "kind"),
+                      text(*collective, "axis"), number(*collective, "ranks"),
+                      grouped(number(*collective, "bytes")), text(*collective, "name"));
+    const json::Array *tensors = collective->getArray("tensors");
+    if (tensors && tensors->size())
+      outs() << "        of " << nameList(*tensors) << '\n';
+  }
+}
+
+static std::optional<int> parseOptions(Arguments arguments, ExplainOptions &o) {
+  OptionSet options(
+      "explain", "DIR|MODEL.onnx|MODEL.mlir [OPTIONS]",
+      "Says what a program exchanges between ranks, and why: node, letter of the op's rule, seed "
+      "of the split, and what would remove it; by layers, forward and backward. Of a compiled "
+      "program also what the memory of a rank holds. A layer is what repeats in the graph "
+      "(partita/Analysis/Layers.h), whatever its nodes are called.");
+  options.positional("DIR|MODEL", o.subject,
+                     "the folder that 'partita compile -o DIR' wrote; or a model, to be explained "
+                     "with a plan and not compiled");
+  options.group("Model, where one is given");
+  options.list("dim", "NAME=SIZE", o.dims, "binds a symbolic dimension");
+  o.config.declare(options);
+  declarePlanOptions(options, o.plan);
+  options.group("Output");
+  o.expectations.declare(options);
+  options.flag(
+      "all", o.all,
+      "every layer, every bucket, the collectives of all functions with their tensors, every "
+      "buffer of the ledger");
+  options.flag("memory", o.memory,
+               "the ledger of memory, and nothing else: by kind and layer, the peak and the op at "
+               "which it is, the largest that live there; a model's memory is planned for it");
+  options.flag(
+      "flops", o.flops,
+      "what each layer computes, holds and exchanges, and nothing else: parameters, FLOPs of "
+      "the forward and the backward pass, bytes");
+  options.custom("memory-picture", "FILE.svg", "",
+                 "draws memory over the step's ops, stacked by kind", [&o](StringRef file) {
+                   o.picture = file.str();
+                   return std::string(file.empty() || file == "-"
+                                          ? "a picture needs a file of its own, such as memory.svg"
+                                          : "");
+                 });
+  options.flag("json", o.asJson, "the same as one JSON object, always complete");
+  return options.parse(arguments);
+}
+
+/// What explain needs of a manifest, of a model that is not compiled.
+static json::Object describeModel(const ExplainOptions &o, mlir::ModuleOp module) {
+  par::MeshAttr mesh = par::MeshAttr::of(module);
+  json::Array axes;
+  for (auto [axis, size] : llvm::zip(mesh.getAxes(), mesh.getSizes()))
+    axes.push_back(json::Object{{"axis", axis.getValue()}, {"size", size}});
+  int64_t accumulate = 1;
+  StringRef(o.plan.get("accumulate")).getAsInteger(10, accumulate);
+  json::Array explained;
+  for (const Collective &collective : analysis::collectivesOf(module))
+    explained.push_back(collective.toJson());
+  json::Object manifest{{"program", sys::path::filename(o.subject)},
+                        {"target", "cpu"},
+                        {"model", o.subject},
+                        {"mesh", std::move(axes)},
+                        {"ranks", mesh.rankCount()},
+                        {"accumulate", accumulate},
+                        {"explained", std::move(explained)},
+                        {"work", workToJson(notedWork(module))}};
+  if (auto step = module.lookupSymbol<mlir::func::FuncOp>("train_step")) {
+    auto transfers = analysis::Transfers::of(step);
+    manifest["transfers"] =
+        json::Object{{"to_host", transfers.toHost}, {"to_device", transfers.toDevice}};
+  }
+  if (o.plansMemory())
+    manifest["memory"] = memory::describe(module);
+  return manifest;
+}
+
+/// Runs the phases that settle what is exchanged, and what is kept where.
+static std::optional<json::Object> explainModel(Session &session, ExplainOptions &o) {
+  mlir::OwningOpRef<mlir::ModuleOp> module =
+      loadWithConfig(session, o.config, o.subject, o.dims, o.plan);
+  int first = module ? nextPhase(*module) : -1;
+  if (module && !o.picture.empty())
+    if (std::string problem = checkNotModel(o.picture, *module, "--memory-picture");
+        !problem.empty()) {
+      session.fail(problem);
+      return std::nullopt;
+    }
+  if (first < 0 || !settlePlan(session, *module, first, o.plan))
+    return std::nullopt;
+  session.tellGuesses(*module, o.plan);
+  if (failed(runPhases(*module, first, phaseIndex(o.plansMemory() ? "memory" : "overlap"), o.plan)))
+    return std::nullopt;
+  return describeModel(o, *module);
+}
+
+static std::optional<json::Object> readProgram(Session &session, const ExplainOptions &o) {
+  if (!o.dims.empty() || o.config.isSet() ||
+      llvm::any_of(planOptions(),
+                   [&](const PlanOption &option) { return o.plan.isSet(option.name); })) {
+    session.fail(o.subject +
+                 ": is compiled already; --config, --dim and the plan's options go with a model");
+    return std::nullopt;
+  }
+  std::string problem;
+  std::optional<json::Object> manifest =
+      readManifest(o.subject, problem, {"program", "ranks", "target", "mesh", "memory"});
+  if (!manifest)
+    session.fail(problem);
+  return manifest;
+}
+
+static void printJson(json::Object &manifest, ArrayRef<Collective> collectives) {
+  json::Object result;
+  for (StringRef key :
+       {"mesh", "ranks", "accumulate", "collectives", "explained", "transfers", "work", "memory"})
+    if (json::Value *value = manifest.get(key))
+      result[key] = *value;
+  json::Array census;
+  std::set<std::string> functions;
+  for (const Collective &collective : collectives)
+    if (functions.insert(collective.function).second)
+      census.push_back(Census::of(collectives, collective.function).toJson());
+  result["census"] = std::move(census);
+  outs() << formatv("{0:2}", json::Value(std::move(result))) << '\n';
+}
+
+static std::optional<memory::Ledger> ledgerOf(const json::Object &manifest) {
+  const json::Object *memory = manifest.getObject("memory");
+  return memory ? memory::Ledger::fromJson(*memory) : std::nullopt;
+}
+
+/// Between device and host, where there is any.
+static void printTransfers(const json::Object &manifest) {
+  const json::Object *transfers = manifest.getObject("transfers");
+  int64_t toHost = transfers ? number(*transfers, "to_host") : 0,
+          toDevice = transfers ? number(*transfers, "to_device") : 0;
+  if (toHost + toDevice > 0)
+    outs() << formatv("\nCopied by a rank per step: {0} bytes to the host, {1} to the device\n",
+                      grouped(toHost), grouped(toDevice));
+}
+
+static void printText(const json::Object &manifest, ArrayRef<Collective> collectives, bool all) {
+  outs() << describeProgram(manifest) << '\n';
+  if (collectives.empty() && objects(manifest.getArray("collectives")).empty())
+    outs() << "\nNo collectives: one rank, or nothing to exchange.\n";
+  else
+    explainGroups(manifest, all);
+  if (!collectives.empty()) {
+    std::string function = Census::mainFunction(collectives);
+    printCensus(outs(), Census::of(collectives, function));
+    printReasons(outs(), collectives, function, all);
+  }
+  if (all)
+    explainCalls(manifest);
+  printTransfers(manifest);
+  if (const json::Object *memory = manifest.getObject("memory")) {
+    std::optional<memory::Ledger> ledger = ledgerOf(manifest);
+    if (all && ledger)
+      printMemory(outs(), *memory, *ledger, all);
+    else
+      printMemorySummary(outs(), *memory, ledger ? &*ledger : nullptr);
+  }
+}
+
+/// The ledger as text, unless JSON tells it, and as a picture.
+static bool tellMemory(Session &session, const json::Object &manifest, const ExplainOptions &o) {
+  std::optional<memory::Ledger> ledger = ledgerOf(manifest);
+  if (!ledger) {
+    session.fail(o.subject + ": has no ledger of memory op by op; 'partita compile' writes one");
+    return false;
+  }
+  if (o.memory && !o.asJson) {
+    outs() << describeProgram(manifest) << '\n';
+    printMemory(outs(), *manifest.getObject("memory"), *ledger, o.all);
+  }
+  if (o.picture.empty())
+    return true;
+  std::string problem;
+  for (const std::string &input : {o.subject, o.config.file})
+    if (problem.empty())
+      problem = checkNotInput(o.picture, input, "--memory-picture");
+  if (problem.empty())
+    problem = checkNotProgram(o.picture, o.subject, manifest, "--memory-picture");
+  if (problem.empty())
+    problem = writeOutput(
+        o.picture, [&](raw_ostream &os) { drawMemory(os, *ledger, describeProgram(manifest)); });
+  if (!problem.empty())
+    session.fail(problem);
+  return problem.empty();
+}
+
+/// The table of FLOPs; fails where the program was compiled without one.
+static bool tellFlops(Session &session, const json::Object &manifest,
+                      ArrayRef<Collective> collectives, const ExplainOptions &o) {
+  const json::Array *noted = manifest.getArray("work");
+  std::vector<LayerWork> work = noted ? workFromJson(*noted) : std::vector<LayerWork>();
+  if (work.empty()) {
+    session.fail(o.subject +
+                 ": does not say what its layers compute; 'partita compile' of a model, "
+                 "not of a phase behind 'objective', notes it");
+    return false;
+  }
+  if (o.asJson)
+    return true;
+  outs() << describeProgram(manifest) << '\n';
+  const json::Object *plan = manifest.getObject("plan");
+  bool trains =
+      !(plan ? plan->getString("objective") == "none" : o.plan.get("objective") == "none");
+  printFlops(outs(), work, collectives, trains);
+  return true;
+}
+
+int partita::tool::explainMain(Arguments arguments) {
+  ExplainOptions o;
+  if (std::optional<int> done = parseOptions(arguments, o))
+    return *done;
+  Session session("explain");
+  bool isModel =
+      !sys::fs::is_directory(o.subject) && (sys::fs::exists(o.subject) || isMlirFile(o.subject) ||
+                                            StringRef(o.subject).ends_with(".onnx"));
+  std::optional<json::Object> manifest =
+      isModel ? explainModel(session, o) : readProgram(session, o);
+  if (!manifest)
+    return 1;
+  std::vector<Collective> collectives;
+  for (const json::Object *record : objects(manifest->getArray("explained")))
+    collectives.push_back(Collective::fromJson(*record));
+  std::string model = manifest->getString("model").value_or(o.subject).str();
+  if (!o.expectations.hold(collectives, mlir::FileLineColLoc::get(&session.context(), model, 0, 0)))
+    return 1;
+  if (o.plansMemory() && !tellMemory(session, *manifest, o))
+    return 1;
+  if (o.flops && !tellFlops(session, *manifest, collectives, o))
+    return 1;
+  if (o.asJson)
+    printJson(*manifest, collectives);
+  else if (!o.memory && !o.flops)
+    printText(*manifest, collectives, o.all);
+  return 0;
+}

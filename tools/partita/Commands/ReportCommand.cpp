@@ -1,0 +1,117 @@
+//===- ReportCommand.cpp - partita report -----------------------------------------------------===//
+//
+// One screen about a program and, when there is a log, about its last run; or one page.
+//
+//===------------------------------------------------------------------------------------------------===//
+
+#include "partita/Analysis/Flops.h"
+#include "tools/partita/Report/HtmlReport.h"
+#include "tools/partita/Program.h"
+#include "tools/partita/Session.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/FormatVariadic.h"
+#include <cmath>
+
+using namespace llvm;
+using namespace partita::tool;
+
+static void printRun(const RunLog &run, StringRef unit) {
+  if (run.rows.empty()) {
+    outs() << "log            empty\n";
+    return;
+  }
+  auto cell = [](const std::vector<std::optional<double>> &row, size_t column) {
+    return row[column].value_or(0);
+  };
+  outs() << formatv("steps          {0}, up to step {1}\n", grouped(int64_t(run.rows.size())),
+                    grouped(int64_t(cell(run.rows.back(), 0))));
+  outs() << formatv("loss           {0:F4} -> {1:F4}\n", cell(run.rows.front(), 1),
+                    cell(run.rows.back(), 1));
+  /// The column's numbers, in the order of the steps.
+  auto numbers = [&](StringRef column) {
+    std::vector<double> result;
+    for (std::optional<double> each : run.column(column))
+      if (each && std::isfinite(*each))
+        result.push_back(*each);
+    return result;
+  };
+  if (std::vector<double> losses = numbers("validation_loss"); !losses.empty())
+    outs() << formatv("validation     {0:F4} -> {1:F4}\n", losses.front(), losses.back());
+  auto median = [](std::vector<double> values) {
+    sort(values);
+    return values[values.size() / 2];
+  };
+  if (std::vector<double> speeds = numbers("tokens_per_second"); !speeds.empty())
+    outs() << formatv("speed          {0} {1}/s (median of the steps)\n",
+                      grouped(int64_t(median(speeds))), unit);
+  if (std::vector<double> speeds = numbers("model_flops_per_second"); !speeds.empty())
+    outs() << formatv("               {0:e3} model FLOP/s: {1}\n", median(speeds),
+                      partita::kModelFlopsFormula);
+  if (std::vector<double> scales = numbers("loss_scale"); !scales.empty())
+    outs() << "loss scale     " << format("%.12g -> %.12g\n", scales.front(), scales.back());
+  if (std::vector<double> skipped = numbers("skipped_steps");
+      !skipped.empty() && skipped.back() > 0)
+    outs() << "skipped        " << format("%.0f", skipped.back())
+           << (skipped.back() == 1 ? " step\n" : " steps\n");
+}
+
+static void printCollectives(const json::Object &manifest) {
+  int64_t calls = 0, bytes = 0;
+  if (const json::Array *collectives = manifest.getArray("collectives"))
+    for (const json::Value &value : *collectives)
+      if (const json::Object *collective = value.getAsObject())
+        if (collective->getString("function") == "train_step") {
+          calls += collective->getInteger("calls").value_or(0);
+          bytes += collective->getInteger("bytes").value_or(0);
+        }
+  outs() << formatv("collectives    {0} per step and rank, {1} bytes\n", calls, grouped(bytes));
+}
+
+int partita::tool::reportMain(Arguments arguments) {
+  std::string folder, log, html;
+  OptionSet options("report", "DIR [--log FILE.csv] [--html FILE.html]",
+                    "A summary of a compiled program and of a run's log.");
+  options.positional("DIR", folder, "the folder that 'partita compile -o DIR' wrote");
+  options.group("Input");
+  options.text("log", "FILE.csv", log, "what 'partita run --log FILE.csv' wrote");
+  options.group("Output");
+  options.text(
+      "html", "FILE.html", html,
+      "one page that needs nothing else, and no network: loss, rate and loss scale over the "
+      "steps, time by kind of work, memory over the step, work by layer, what is exchanged, "
+      "the plan");
+  if (std::optional<int> done = options.parse(arguments))
+    return *done;
+  std::string problem;
+  std::optional<json::Object> manifest =
+      readManifest(folder, problem, {"program", "ranks", "target", "mesh", "memory"});
+  if (!manifest)
+    return fail("report", problem);
+  RunLog run;
+  if (!log.empty())
+    if (problem = run.read(log); !problem.empty())
+      return fail("report", problem);
+  if (!html.empty()) {
+    problem = checkNotInput(html, log, "--html");
+    if (problem.empty())
+      problem = checkNotProgram(html, folder, *manifest, "--html");
+    if (problem.empty())
+      problem = writeOutput(html, [&](raw_ostream &os) {
+        writeHtmlReport(os, *manifest, log.empty() ? nullptr : &run);
+      });
+    if (!problem.empty())
+      return fail("report", problem);
+    if (html == "-")
+      return 0;
+  }
+  outs() << "program        " << describeProgram(*manifest) << '\n';
+  outs() << "model          " << manifest->getString("model").value_or("unknown") << '\n';
+  outs() << "objective      " << manifest->getString("objective").value_or("unknown") << '\n';
+  if (const json::Array *parameters = manifest->getArray("parameters"))
+    outs() << "parameters     " << parameters->size() << " tensors\n";
+  printCollectives(*manifest);
+  outs() << "memory         " << describeMemory(*manifest) << '\n';
+  if (!log.empty())
+    printRun(run, unitOf(*manifest));
+  return 0;
+}

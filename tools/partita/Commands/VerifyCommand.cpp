@@ -1,0 +1,180 @@
+//===- VerifyCommand.cpp - partita verify -----------------------------------------------------===//
+//
+// Compiles the model twice, whole (one rank) and partitioned, and runs both in the interpreter, on
+// virtual ranks in double precision. With --against the partitioned program is one that a phase
+// wrote: what people or other tools changed in it is held against the model.
+//
+//===------------------------------------------------------------------------------------------===//
+
+#include "dialects/Par/Par.h"
+#include "partita/Interp/Verify.h"
+#include "partita/Phases/Phases.h"
+#include "tools/partita/ConfigOptions.h"
+#include "tools/partita/PlanOptions.h"
+#include "tools/partita/Session.h"
+#include "llvm/Support/Path.h"
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::tool;
+using interp::InitialValues;
+
+namespace {
+struct VerifyCommandOptions {
+  std::string model, against,
+      lastPhase = phases()[phaseIndex("lower") - 1].name.str(); // the last of tensors
+  std::vector<std::string> dims;
+  int64_t seed = 1, steps = 1, most = 10;
+  double tolerance = 1e-10;
+  InitialValues::From from = InitialValues::From::Perturbed;
+  Plan plan;
+  ConfigOptions config;
+};
+} // namespace
+
+static std::string setPhase(VerifyCommandOptions &o, StringRef text) {
+  int phase = phaseIndex(text), last = phaseIndex("lower") - 1;
+  if (phase < phaseIndex("optimize") || phase > last)
+    return ("'" + text + "' is no phase from 'optimize' to '" + phases()[last].name + "'").str();
+  o.lastPhase = text.str();
+  return {};
+}
+
+static std::string setInit(VerifyCommandOptions &o, StringRef text) {
+  StringRef seed = text;
+  if (text == "random")
+    o.from = InitialValues::From::Perturbed;
+  else if (text == "file")
+    o.from = InitialValues::From::File;
+  else if (!seed.consume_front("seed:") || seed.getAsInteger(10, o.seed))
+    return ("'" + text + "' is none of random, file, seed:N").str();
+  else
+    o.from = InitialValues::From::Seed;
+  return {};
+}
+
+static std::string setTolerance(VerifyCommandOptions &o, StringRef text) {
+  if (text.getAsDouble(o.tolerance) || !(o.tolerance >= 0 && o.tolerance < 1))
+    return ("'" + text + "' is not a number from 0 to below 1").str();
+  return {};
+}
+
+static std::optional<int> parseOptions(Arguments arguments, VerifyCommandOptions &o) {
+  OptionSet options(
+      "verify", "MODEL.onnx|MODEL.mlir [OPTIONS] --mesh AXIS=SIZE,...",
+      "Runs the partitioned program against the whole one, on virtual ranks in double precision: "
+      "logits, loss, every gradient, every parameter and optimizer state after the step; of a "
+      "program for inference (--objective none) its outputs. A tensor's error is max|a-b| / "
+      "max(max|b|, 1e-3 x the largest of its kind). Where an update magnifies the rounding of a "
+      "gradient (Lion's sign of a key bias's, which is zero), an element may take any value that "
+      "the gradient gives within 1e-13 of its scale.");
+  options.positional("MODEL", o.model, "an ONNX file, or a module from before phase 'partition'");
+  options.text("against", "PROGRAM.mlir", o.against,
+               "the partitioned program, as a phase from 'partition' on wrote it and perhaps "
+               "changed since; compiled from MODEL when not given");
+  options.group("Model");
+  options.list("dim", "NAME=SIZE", o.dims, "binds a symbolic dimension");
+  o.config.declare(options);
+  declarePlanOptions(options, o.plan);
+  options.group("Comparison");
+  options.custom(
+      "init", "random|file|seed:N", "random",
+      "parameters: all random, biases and norms too; the file's; those of run --init seed:N",
+      [&o](StringRef text) { return setInit(o, text); });
+  options.integer("seed", "N", o.seed, 0, int64_t(1) << 62,
+                  "of tokens, labels and random parameters");
+  options.integer("steps", "N", o.steps, 1, 1000, "optimizer steps, each on new tokens");
+  options.custom("tolerance", "ERROR", "1e-10", "the largest relative error that passes",
+                 [&o](StringRef text) { return setTolerance(o, text); });
+  options.integer("most", "N", o.most, 0, 1 << 20, "how many of the worst errors are listed");
+  options.custom("compile-to", "PHASE", o.lastPhase, "the phase whose program is compared",
+                 [&o](StringRef text) { return setPhase(o, text); });
+  return options.parse(arguments);
+}
+
+/// The program that MODEL is held against: what `--against` names, or the clone of the model.
+static OwningOpRef<ModuleOp> loadPartitioned(Session &session, const VerifyCommandOptions &o,
+                                             ModuleOp model) {
+  if (o.against.empty())
+    return model.clone();
+  OwningOpRef<ModuleOp> module = session.load(o.against, {});
+  int next = module ? nextPhase(*module) : -1;
+  if (next < 0)
+    return {};
+  if (next > phaseIndex("partition") && next <= phaseIndex("lower"))
+    return module;
+  session.fail("--against " + o.against + ": is " +
+               (next > phaseIndex("lower") ? "past phase 'sync', and has no tensors any more"
+                                           : "not partitioned yet; give it as MODEL"));
+  return {};
+}
+
+/// Runs the phases from the module's own to `last`, by the plan as it is settled with the module's.
+static bool compileTo(Session &session, ModuleOp module, Plan &plan, StringRef last) {
+  int first = nextPhase(module);
+  if (first < 0 || !settlePlan(session, module, first, plan))
+    return false;
+  return succeeded(runPhases(module, first, phaseIndex(last), plan));
+}
+
+static std::string meshText(ModuleOp module) {
+  par::MeshAttr mesh = par::MeshAttr::of(module);
+  std::string text;
+  for (auto [axis, size] : llvm::zip(mesh.getAxes(), mesh.getSizes()))
+    text += (text.empty() ? "" : ",") + axis.getValue().str() + "=" + std::to_string(size);
+  return text.empty() ? "of one rank" : text;
+}
+
+int partita::tool::verifyMain(Arguments arguments) {
+  VerifyCommandOptions o;
+  if (std::optional<int> done = parseOptions(arguments, o))
+    return *done;
+  Session session("verify");
+  OwningOpRef<ModuleOp> whole = loadWithConfig(session, o.config, o.model, o.dims, o.plan);
+  if (!whole)
+    return 1;
+  int first = nextPhase(*whole);
+  if (first < 0)
+    return 1;
+  if (first > phaseIndex("partition"))
+    return session.fail(o.model +
+                        ": is past phase 'partition'; verify needs the program as it was before");
+  OwningOpRef<ModuleOp> partitioned = loadPartitioned(session, o, *whole);
+  if (!partitioned || !compileTo(session, *partitioned, o.plan, o.lastPhase))
+    return 1;
+  session.tellGuesses(*partitioned, o.plan);
+  if (o.plan.get("mesh").empty() && o.plan.get("precision") == "float32")
+    return session.fail("--mesh AXIS=SIZE,... is missing: one rank would be compared with itself");
+  Plan onOneRank = o.plan; // settled with what the partitioned program was compiled with
+  onOneRank.setOneRank();
+  if (!compileTo(session, *whole, onOneRank, "optimize"))
+    return 1;
+
+  interp::VerifyOptions options;
+  StringRef folder = llvm::sys::path::parent_path(o.model);
+  options.values = {o.from, static_cast<uint64_t>(o.seed), folder.empty() ? "." : folder.str()};
+  options.seed = o.seed;
+  options.steps = o.steps;
+  options.tolerance = o.tolerance;
+  options.interpreter.learningRate = std::stod(o.plan.get("lr").str());
+  FailureOr<interp::VerifyReport> report = interp::comparePrograms(*whole, *partitioned, options);
+  if (failed(report))
+    return 1;
+  llvm::outs() << "mesh " << meshText(*partitioned);
+  if (report->loss)
+    llvm::outs() << ", " << o.plan.get("accumulate") << " micro-batch(es), loss "
+                 << llvm::formatv("{0:f6}", *report->loss);
+  llvm::outs() << "\n";
+  report->print(llvm::outs(), o.most);
+  if (!(report->worst() <= o.tolerance)) {
+    const auto &worst = report->entries.front();
+    return session.fail(
+        llvm::formatv("the partitioned program differs from the whole one: {0} of '{1}' by {2:e2}, "
+                      "more than {3:e1}",
+                      worst.kind, worst.name, worst.error, o.tolerance)
+            .str());
+  }
+  llvm::outs() << "equal: " << report->entries.size() << " tensors within "
+               << llvm::formatv("{0:e1}", o.tolerance) << "\n";
+  return 0;
+}

@@ -1,0 +1,204 @@
+//===- MemoryPicture.cpp - memory over the ops of a step, as SVG ------------------------------===//
+
+#include "tools/partita/Report/MemoryPicture.h"
+#include "tools/partita/Report/MemoryText.h"
+#include "tools/partita/Options.h"
+#include "tools/partita/Program.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace llvm;
+using namespace partita;
+using namespace partita::tool;
+using memory::kKinds;
+using memory::Ledger;
+using memory::Sums;
+
+namespace {
+
+/// The page, in pixels: the axes' area and what stands around it.
+constexpr int kWidth = 1000, kHeight = 560, kLeft = 90, kTop = 64, kRight = 20, kBottom = 96;
+constexpr int kAreaWidth = kWidth - kLeft - kRight, kAreaHeight = kHeight - kTop - kBottom;
+/// More columns than this would be finer than the screen.
+constexpr int64_t kColumns = 800;
+
+/// What the picture shows from op `begin` on.
+struct Column {
+  int64_t begin;
+  Sums sums;
+};
+
+class Picture {
+public:
+  Picture(raw_ostream &os, const Ledger &ledger) : os(os), ledger(ledger) { sample(); }
+
+  void draw(StringRef title) {
+    os << formatv("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" "
+                  "height=\"{1}\" font-family=\"sans-serif\" font-size=\"12\">\n",
+                  kWidth, kHeight)
+       << formatv("<rect width=\"{0}\" height=\"{1}\" fill=\"white\"/>\n", kWidth, kHeight);
+    text(kLeft, 24, "start", title, " font-size=\"15\"");
+    text(kLeft, 44, "start",
+         "Memory of a rank over the ops of " + ledger.function + ", in program order");
+    drawBytes();
+    drawStack();
+    drawArena();
+    drawPeak();
+    drawOps();
+    drawLegend();
+    os << "</svg>\n";
+  }
+
+private:
+  /// Each column is what lives at one op, so that kinds add up; a bucket's op is its fullest.
+  void sample() {
+    std::vector<Sums> live = ledger.live();
+    int64_t width = (ledger.ops + kColumns - 1) / kColumns;
+    for (int64_t begin = 0; begin < ledger.ops; begin += std::max<int64_t>(width, 1)) {
+      int64_t end = std::min(begin + width, ledger.ops), fullest = begin;
+      for (int64_t op = begin; op < end; ++op)
+        if (memory::total(live[op]) > memory::total(live[fullest]))
+          fullest = op;
+      Column column{begin, live[fullest]};
+      for (size_t kind = 0; kind < kKinds; ++kind)
+        column.sums[kind] += ledger.persistent[kind];
+      if (columns.empty() || columns.back().sums != column.sums)
+        columns.push_back(std::move(column));
+    }
+    held = memory::total(ledger.persistent);
+    int64_t most = std::max<int64_t>(held + std::max(ledger.arena, ledger.peak), 1);
+    for (step = 1; most / step >= 8; step *= 2)
+      ;
+    top = (most + step - 1) / step * step;
+  }
+
+  double x(int64_t op) const {
+    return kLeft + double(op) * kAreaWidth / double(std::max<int64_t>(ledger.ops, 1));
+  }
+  double y(int64_t bytes) const {
+    return kTop + kAreaHeight - double(bytes) * kAreaHeight / double(top);
+  }
+
+  void text(double x, double y, StringRef anchor, StringRef words, StringRef more = "") {
+    os << formatv("<text x=\"{0:f1}\" y=\"{1:f1}\" text-anchor=\"{2}\"{3}>", x, y, anchor, more);
+    printHTMLEscaped(printableUtf8(words), os);
+    os << "</text>\n";
+  }
+
+  /// One line of the page. XML has no way to write most control characters and the code points
+  /// U+FFFE and U+FFFF, nor bytes that are no UTF-8.
+  static std::string printableUtf8(StringRef words) {
+    constexpr size_t most = 150;
+    std::string result = json::fixUTF8(words.take_front(most));
+    for (char &c : result)
+      if (static_cast<unsigned char>(c) < 32 || c == 127)
+        c = '.';
+    for (StringRef refused : {"\xEF\xBF\xBE", "\xEF\xBF\xBF"})
+      for (size_t at; (at = result.find(refused.str())) != std::string::npos;)
+        result.replace(at, refused.size(), ".");
+    return result + (words.size() > most ? "..." : "");
+  }
+
+  void line(double x0, double y0, double x1, double y1, StringRef style) {
+    os << formatv("<line x1=\"{0:f1}\" y1=\"{1:f1}\" x2=\"{2:f1}\" y2=\"{3:f1}\" {4}/>\n", x0, y0,
+                  x1, y1, style);
+  }
+
+  void drawBytes() {
+    for (int64_t bytes = 0; bytes <= top; bytes += step) {
+      line(kLeft, y(bytes), kLeft + kAreaWidth, y(bytes), "stroke=\"#dddddd\"");
+      text(kLeft - 8, y(bytes) + 4, "end", bytes ? formatBytes(bytes) : "0 bytes");
+    }
+  }
+
+  /// From the whole stack down, so that each kind covers what is below it of the one above.
+  void drawStack() {
+    os << formatv("<g transform=\"translate({0} {1}) scale({2} {3})\">\n", kLeft,
+                  kTop + kAreaHeight,
+                  decimal(double(kAreaWidth) / double(std::max<int64_t>(ledger.ops, 1))),
+                  decimal(-double(kAreaHeight) / double(top)));
+    for (size_t above = kKinds; above > 0; --above)
+      if (isUsed(above - 1))
+        drawKind(above - 1);
+    os << "</g>\n";
+  }
+
+  static std::string decimal(double value) { return formatv("{0:e9}", value).str(); }
+
+  bool isUsed(size_t kind) const {
+    return any_of(columns, [&](const Column &column) { return column.sums[kind] > 0; });
+  }
+
+  void drawKind(size_t kind) {
+    const memory::KindRow &row = memory::kinds()[kind];
+    os << formatv("<path data-kind=\"{0}\" fill=\"{1}\" d=\"M0 0", row.name, row.color);
+    int64_t last = 0;
+    for (auto [i, column] : enumerate(columns)) {
+      int64_t height = 0;
+      for (size_t below = 0; below <= kind; ++below)
+        height += column.sums[below];
+      if (i > 0 && height == last)
+        continue;
+      if (column.begin > 0)
+        os << 'H' << column.begin;
+      os << 'V' << height;
+      last = height;
+    }
+    os << 'H' << ledger.ops << "V0Z\"/>\n";
+  }
+
+  /// What the arena has beyond the peak is lost between buffers.
+  void drawArena() {
+    int64_t bytes = held + ledger.arena;
+    line(kLeft, y(bytes), kLeft + kAreaWidth, y(bytes),
+         "stroke=\"#444444\" stroke-dasharray=\"6 4\"");
+    text(kLeft + 4, y(bytes) - 5, "start", "persistent + arena: " + grouped(bytes) + " bytes");
+  }
+
+  void drawPeak() {
+    double at = (x(ledger.at.op) + x(ledger.at.op + 1)) / 2;
+    line(at, y(held + ledger.peak), at, kTop + kAreaHeight,
+         "stroke=\"black\" stroke-dasharray=\"2 2\"");
+    os << formatv(
+        "<circle cx=\"{0:f1}\" cy=\"{1:f1}\" r=\"4\" data-op=\"{2}\" data-bytes=\"{3}\"/>\n", at,
+        y(held + ledger.peak), ledger.at.op, held + ledger.peak);
+    text(kLeft, kHeight - 44, "start",
+         "Peak: " + grouped(held + ledger.peak) + " bytes at " + momentText(ledger));
+  }
+
+  void drawOps() {
+    int64_t every = 1; // 2, 5, 10, 20, ...
+    for (int i = 0; ledger.ops / every > 10; ++i)
+      every = i % 3 == 1 ? every / 2 * 5 : every * 2;
+    for (int64_t op = 0; op <= ledger.ops; op += every) {
+      line(x(op), kTop + kAreaHeight, x(op), kTop + kAreaHeight + 5, "stroke=\"black\"");
+      text(x(op), kTop + kAreaHeight + 18, "middle", std::to_string(op));
+    }
+    line(kLeft, kTop + kAreaHeight, kLeft + kAreaWidth, kTop + kAreaHeight, "stroke=\"black\"");
+    text(kLeft + kAreaWidth, kTop + kAreaHeight + 34, "end", "op");
+  }
+
+  void drawLegend() {
+    int left = kLeft;
+    for (size_t kind = 0; kind < kKinds; ++kind) {
+      if (!isUsed(kind))
+        continue;
+      const memory::KindRow &row = memory::kinds()[kind];
+      os << formatv("<rect x=\"{0}\" y=\"{1}\" width=\"12\" height=\"12\" fill=\"{2}\"/>\n", left,
+                    kHeight - 28, row.color);
+      text(left + 18, kHeight - 18, "start", row.title);
+      left += 18 + 8 * static_cast<int>(row.title.size()) + 18;
+    }
+  }
+
+  raw_ostream &os;
+  const Ledger &ledger;
+  std::vector<Column> columns;
+  int64_t held = 0, top = 1, step = 1; ///< persistent bytes; of the axis
+};
+
+} // namespace
+
+void partita::tool::drawMemory(raw_ostream &os, const Ledger &ledger, StringRef title) {
+  Picture(os, ledger).draw(title);
+}
