@@ -9,10 +9,10 @@
 #include "common/weights/layout.h"
 #include "common/run/mesh.h"
 #include "common/run/options.h"
-#include "common/printable.h"
 #include "common/data/samples.h"
 #include "partita_rt/checksum.h"
 #include "partita_rt/fingerprint.h"
+#include "partita_rt/printable.h"
 
 #include <csignal>
 #include <cstdio>

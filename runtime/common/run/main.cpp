@@ -9,9 +9,9 @@
 #include "common/run/launch.h"
 #include "common/run/mesh.h"
 #include "common/run/metrics.h"
-#include "common/printable.h"
 #include "common/run/train.h"
 #include "partita_rt/fingerprint.h"
+#include "partita_rt/printable.h"
 
 #include <algorithm>
 #include <atomic>

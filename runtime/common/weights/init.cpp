@@ -5,11 +5,11 @@
 #include "common/checkpoint/checkpoint.h"
 #include "common/weights/layout.h"
 #include "common/run/options.h"
-#include "common/printable.h"
 #include "common/target.h"
 #include "common/run/train.h"
 #include "common/weights/weights.h"
 #include "partita_rt/kernels.h"
+#include "partita_rt/printable.h"
 #include "partita_rt/varints.h"
 
 #include <algorithm>

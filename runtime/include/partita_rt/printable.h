@@ -1,14 +1,18 @@
-// Texts for a terminal (printable.h).
+// Texts for a terminal: names from files are anything.
 
-#include "common/printable.h"
+#ifndef PARTITA_RT_PRINTABLE_H
+#define PARTITA_RT_PRINTABLE_H
 
 #include <cstdint>
 #include <cstdio>
+#include <string>
 
 namespace partita_rt {
 
+namespace printable_detail {
+
 /// Bytes of the character that begins at `at`; 0 where none does, or a control character.
-static size_t characterAt(const std::string &text, size_t at) {
+inline size_t characterAt(const std::string &text, size_t at) {
   auto byte = [&](size_t i) { return i < text.size() ? uint8_t(text[i]) : uint8_t(0); };
   uint8_t first = byte(at);
   if (first < 0x80)
@@ -27,10 +31,13 @@ static size_t characterAt(const std::string &text, size_t at) {
   return code >= kLeast[bytes] && code <= 0x10FFFF && !isSurrogate ? bytes : 0;
 }
 
-std::string printable(const std::string &text) {
+} // namespace printable_detail
+
+/// Control characters, and bytes that are no character in UTF-8, as \xNN; all else as it is.
+inline std::string printable(const std::string &text) {
   std::string out;
   for (size_t at = 0; at < text.size();) {
-    size_t bytes = characterAt(text, at);
+    size_t bytes = printable_detail::characterAt(text, at);
     if (bytes == 0) {
       char code[8];
       std::snprintf(code, sizeof(code), "\\x%02X", unsigned(uint8_t(text[at])));
@@ -45,3 +52,5 @@ std::string printable(const std::string &text) {
 }
 
 } // namespace partita_rt
+
+#endif // PARTITA_RT_PRINTABLE_H
