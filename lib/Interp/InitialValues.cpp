@@ -79,6 +79,12 @@ static FailureOr<Tensor> readFile(train::ParameterOp parameter, train::InitialAt
   if (!decodeAll(initial, (*buffer)->getBufferStart(), value))
     return parameter.emitError() << "has not the " << value.size() << " values of its type in '"
                                  << initial.getFile().getValue() << "'";
+  if (int64_t count = llvm::count_if(value.reals, [](double number) { return std::isnan(number); }))
+    return parameter.emitError() << "holds NaN in '" << initial.getFile().getValue()
+                                 << "': " << count << " of " << value.size()
+                                 << " values of parameter '" << parameter.getModelName()
+                                 << "'; repair the file, or take other "
+                                 << "values with --init";
   auto type = cast<RankedTensorType>(parameter.getType());
   bool isTransposed = train::isStoredTransposed(parameter);
   if (isTransposed && type.getRank() != 2)

@@ -24,28 +24,45 @@ double distance(const Tensor &a, const Tensor &b) {
     return INFINITY;
   double worst = 0;
   for (int64_t i = 0; i < a.size(); ++i) {
+    if (a.number(i) == b.number(i)) // the same infinity too
+      continue;
     double difference = std::abs(a.number(i) - b.number(i));
     if (!std::isfinite(difference))
-      return INFINITY; // NaN: a program that computes none agrees with nothing
+      return INFINITY;
     worst = std::max(worst, difference);
   }
   return worst;
 }
 
+/// Of the finite elements.
 double largest(const Tensor &tensor) {
   double result = 0;
   for (int64_t i = 0; i < tensor.size(); ++i)
-    result = std::max(result, std::abs(tensor.number(i)));
+    if (std::isfinite(tensor.number(i)))
+      result = std::max(result, std::abs(tensor.number(i)));
   return result;
+}
+
+int64_t countNaN(const Tensor &tensor) {
+  return llvm::count_if(tensor.reals, [](double number) { return std::isnan(number); });
 }
 
 class Comparison {
 public:
-  /// Measures tensors of one kind by name.
-  void add(StringRef kind, const Named &partitioned, const Named &whole) {
+  explicit Comparison(ModuleOp whole) : wholeModule(whole) {}
+
+  /// Measures tensors of one kind by name. Where the whole program computes NaN, no plan can be
+  /// equal to it or differ from it: an error.
+  LogicalResult add(StringRef kind, const Named &partitioned, const Named &whole) {
     double scale = 0;
-    for (auto &[name, tensor] : whole)
+    for (auto &[name, tensor] : whole) {
+      if (int64_t count = countNaN(tensor))
+        return wholeModule.emitError()
+               << "the unpartitioned program itself computes NaN, in " << count << " of "
+               << tensor.size() << " elements of " << kind << " '" << name
+               << "': there is nothing to compare; other values (--seed, --init) may help";
       scale = std::max(scale, largest(tensor));
+    }
     for (auto &[name, b] : whole) {
       auto a = partitioned.find(name);
       double difference = a == partitioned.end() ? INFINITY : distance(a->second, b);
@@ -54,6 +71,7 @@ public:
     for (auto &[name, tensor] : partitioned)
       if (!whole.count(name))
         note(kind, name, INFINITY);
+    return success();
   }
 
   VerifyReport report(std::optional<double> loss) const {
@@ -72,6 +90,7 @@ private:
     double &slot = worst[{kind.str(), name}];
     slot = std::max(slot, error);
   }
+  ModuleOp wholeModule;
   std::map<std::pair<std::string, std::string>, double> worst;
 };
 
@@ -142,7 +161,8 @@ static LogicalResult compareCall(Comparison &comparison, Side &whole, Side &part
   if (failed(a))
     return failure();
   for (auto &[name, value] : *b)
-    comparison.add("result", {{name, (*a)[name]}}, {{name, value}});
+    if (failed(comparison.add("result", {{name, (*a)[name]}}, {{name, value}})))
+      return failure();
   if (loss && !b->empty() && b->begin()->second.size() == 1)
     *loss = b->begin()->second.number(0);
   return success();
@@ -154,8 +174,7 @@ static LogicalResult compareSymbols(Comparison &comparison, Side &whole, Side &p
   auto b = whole.symbols<Op>(), a = partitioned.symbols<Op>();
   if (failed(a) || failed(b))
     return failure();
-  comparison.add(kind, *a, *b);
-  return success();
+  return comparison.add(kind, *a, *b);
 }
 
 /// Without rounding a master is its parameter, which the whole program has in 32 bits.
@@ -167,8 +186,7 @@ static LogicalResult compareMasters(Comparison &comparison, Side &whole, Side &p
   Named expected;
   for (auto &[name, value] : *masters)
     expected[name] = std::move((*parameters)[name]);
-  comparison.add("master", *masters, expected);
-  return success();
+  return comparison.add("master", *masters, expected);
 }
 
 /// The functions of inference that both programs have.
@@ -193,8 +211,9 @@ static LogicalResult compareTraining(Comparison &comparison, Side &whole, Side &
       return failure();
     if (whole.interpreter.gradients().empty())
       return whole.interpreter.module().emitError() << "@train_step updates no parameter";
-    comparison.add("gradient", partitioned.interpreter.gradients(), whole.interpreter.gradients());
-    if (failed(undecided.settle(whole.interpreter, partitioned.interpreter)))
+    if (failed(comparison.add("gradient", partitioned.interpreter.gradients(),
+                              whole.interpreter.gradients())) ||
+        failed(undecided.settle(whole.interpreter, partitioned.interpreter)))
       return failure();
   }
   return success(
@@ -266,7 +285,7 @@ FailureOr<VerifyReport> partita::interp::comparePrograms(ModuleOp wholeModule,
   if (failed(checkMemory(wholeModule)) || failed(initialize(whole.interpreter, options.values)) ||
       failed(initialize(partitioned.interpreter, options.values)))
     return failure();
-  Comparison comparison;
+  Comparison comparison(wholeModule);
   Undecided undecided(options.tolerance);
   std::optional<double> loss;
   if (failed(compareForward(comparison, whole, partitioned, options.seed)) ||

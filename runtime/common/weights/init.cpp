@@ -4,6 +4,7 @@
 
 #include "common/checkpoint/checkpoint.h"
 #include "common/weights/layout.h"
+#include "common/run/metrics.h"
 #include "common/run/options.h"
 #include "common/target.h"
 #include "common/run/train.h"
@@ -13,15 +14,16 @@
 #include "partita_rt/varints.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 
 namespace partita_rt {
 
-/// The files that values are read from, each opened once.
+/// The files that values are read from, each opened once, and what was found in them.
 class InitialFiles {
 public:
-  explicit InitialFiles(const Rank &rank) {
+  explicit InitialFiles(const Rank &rank) : found(size_t(rank.program->parameters.size())) {
     if (rank.options->init != InitFrom::Safetensors)
       return;
     given = std::make_unique<WeightsFile>(rank.options->initFile);
@@ -35,6 +37,12 @@ public:
   }
   std::unique_ptr<WeightsFile> given; ///< --init FILE
   std::vector<WeightMatch> matches;   ///< of each parameter, in `given`
+
+  /// Of a parameter's values, without those that another rank has as well and counts.
+  struct NotFinite {
+    int64_t nan = 0, infinite = 0;
+  };
+  std::vector<NotFinite> found; ///< of each parameter
 
 private:
   std::map<std::string, std::unique_ptr<MappedFile>> models;
@@ -187,6 +195,32 @@ void fillFromModel(const Rank &rank, const Parameter &parameter, Values<T> value
   fillFromBytes(rank, parameter, values, file.data() + source.offset, source.dtype);
 }
 
+/// Of the ranks that hold the same piece the first.
+bool isFirstHolder(const Rank &rank, const Parameter &parameter) {
+  for (int axis = 0; axis < rank.program->mesh.size(); ++axis) {
+    bool splits = std::any_of(parameter.splits.begin(), parameter.splits.end(),
+                              [&](const Split &split) { return split.axis == axis; });
+    if (!splits && rank.coordinates[axis] != 0)
+      return false;
+  }
+  return true;
+}
+
+/// Notes what a file gave that nothing can be computed with.
+template <typename T>
+void noteNotFinite(const Rank &rank, const Parameter &parameter, int index, Values<T> values) {
+  if (!isFirstHolder(rank, parameter))
+    return;
+  InitialFiles::NotFinite found;
+  int64_t elements = parameter.localShape.elements();
+  for (int64_t i = 0; i < elements; ++i) {
+    float value = values.data[i];
+    found.nan += std::isnan(value);
+    found.infinite += std::isinf(value);
+  }
+  rank.initialFiles->found[size_t(index)] = found;
+}
+
 /// `parameter` says which piece: the one of parameter number `index` or of a state of its.
 template <typename T>
 void setInitialValue(Rank &rank, const Parameter &parameter, int index, T *data, Fill fill,
@@ -205,6 +239,8 @@ void setInitialValue(Rank &rank, const Parameter &parameter, int index, T *data,
     fillFromWeights(rank, parameter, values, index);
   else
     fillFromModel(rank, parameter, values, source);
+  if (parameter.dtype == rank.program->parameters[index].dtype) // not once more of its master
+    noteNotFinite(rank, parameter, index, values);
   edit.send();
 }
 
@@ -241,6 +277,66 @@ static void checkAllResume(Rank &rank) {
            all[0] ? 0 : r, rank.options->checkpoint.c_str(), all[0] ? r : 0);
 }
 
+using NotFinite = InitialFiles::NotFinite;
+
+/// What all ranks have found, of each parameter.
+static std::vector<NotFinite> foundByAll(const Rank &rank) {
+  const std::vector<NotFinite> &found = rank.initialFiles->found;
+  std::vector<int64_t> mine, all(size_t(rank.ranks) * found.size() * 2);
+  for (const NotFinite &each : found)
+    mine.insert(mine.end(), {each.nan, each.infinite});
+  allGather(*rank.world, {{mine.data(), all.data(), int64_t(mine.size())}},
+            "initial values that are not finite");
+  std::vector<NotFinite> sums(found.size());
+  for (size_t i = 0; i < all.size(); i += 2) {
+    NotFinite &sum = sums[i / 2 % found.size()];
+    sum.nan += all[i];
+    sum.infinite += all[i + 1];
+  }
+  return sums;
+}
+
+[[noreturn]] static void failNotFinite(const Rank &rank, const Parameter &parameter, int64_t values,
+                                       const std::string &what, int64_t others) {
+  bool given = rank.options->init == InitFrom::Safetensors;
+  std::string more = others == 0 ? ""
+                                 : ", and " + grouped(others) + " other parameter" +
+                                       (others > 1 ? "s" : "") + " with some as well";
+  fail("parameter '%.200s' would start with %s of its %s values %s, as %s has them%s; repair the "
+       "file, or give other values with --init",
+       parameter.name, grouped(values).c_str(), grouped(parameter.globalShape.elements()).c_str(),
+       what.c_str(), given ? rank.options->initFile.c_str() : "the model's file", more.c_str());
+}
+
+/// A run that starts from NaN computes nothing else; one that trains an infinite value, hardly. What
+/// one rank has found becomes an error of all.
+static void checkAllFinite(const Rank &rank) {
+  const Program &program = *rank.program;
+  if (program.parameters.size() == 0)
+    return;
+  std::vector<NotFinite> found = foundByAll(rank);
+  auto check = [&](auto countOf, const std::string &what) {
+    std::vector<size_t> bad;
+    for (size_t i = 0; i < found.size(); ++i)
+      if (countOf(found[i], program.parameters[int64_t(i)]) > 0)
+        bad.push_back(i);
+    if (bad.empty())
+      return;
+    const Parameter &first = program.parameters[int64_t(bad[0])];
+    bool half = first.dtype == DType::Float16 && what != "NaN";
+    failNotFinite(rank, first, countOf(found[bad[0]], first),
+                  what + (half ? " in float16 (it ends at 65504, bfloat16 does not)" : ""),
+                  int64_t(bad.size()) - 1);
+  };
+  check([](const NotFinite &count, const Parameter &) { return count.nan; }, "NaN");
+  bool trains = rank.options->steps.value_or(0) > 0; // of what stays, a mask may be infinite
+  check(
+      [&](const NotFinite &count, const Parameter &parameter) {
+        return trains && parameter.trainable ? count.infinite : 0;
+      },
+      "infinite");
+}
+
 void initialize(Rank &rank, int64_t startStep) {
   if (rank.options->resumeIfThere)
     checkAllResume(rank);
@@ -253,6 +349,8 @@ void initialize(Rank &rank, int64_t startStep) {
     sayOfCheckpoint(files.given->note());
   rank.initialFiles = &files;
   call(rank, rank.program->init);
+  if (rank.options->init != InitFrom::Seed)
+    checkAllFinite(rank);
   rank.initialFiles = nullptr;
 }
 
