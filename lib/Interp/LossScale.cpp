@@ -3,6 +3,7 @@
 #include "Execution.h"
 #include "dialects/Amp/Amp.h"
 #include "runtime/include/partita_rt/loss_scaler.h"
+#include "runtime/include/partita_rt/scale_text.h"
 
 using namespace mlir;
 using namespace partita;
@@ -30,7 +31,8 @@ static LogicalResult updateScale(amp::UpdateScaleOp op, Inputs in, Outputs out) 
   partita_rt::LossScalerResult next = partita_rt::updateLossScale(
       {in[0]->number(0), count(1), count(2), count(3)}, options, overflow);
   if (next.stop)
-    return op.emitError() << "an overflow at the smallest loss scale, " << options.minimum;
+    return op.emitError() << "an overflow at the smallest loss scale, "
+                          << partita_rt::scaleText(options.minimum);
   double results[] = {next.state.scale, double(next.state.step), double(next.state.lastOverflow),
                       double(next.state.hysteresis), double(count(4) + (overflow ? 1 : 0))};
   for (auto [result, number] : llvm::zip(out, results))

@@ -3,6 +3,7 @@
 #include "common/run/metrics.h"
 
 #include "common/temporary_file.h"
+#include "partita_rt/scale_text.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -159,7 +160,7 @@ void StepLog::add(const StepLine &line) {
   cell(true, "%.9g", double(line.learningRate));
   cell(true, "%.0f", line.unitsPerSecond);
   cell(line.validationLoss.has_value(), "%.9g", line.validationLoss.value_or(0));
-  cell(line.report.lossScale > 0, "%.9g", double(line.report.lossScale));
+  text += "," + (line.report.lossScale > 0 ? scaleText(double(line.report.lossScale)) : "");
   cell(true, "%.0f", double(line.report.skippedSteps));
   cell(line.flopsPerSecond > 0, "%.0f", line.flopsPerSecond);
   text += "," + textCell(line.nonfinite);
@@ -232,7 +233,7 @@ std::string Progress::text(const StepLine &line) const {
   if (line.betas)
     out += "  beta1 " + format("%.4g", (*line.betas)[0]);
   if (line.report.lossScale > 0)
-    out += "  scale " + format("%.12g", double(line.report.lossScale));
+    out += "  scale " + scaleText(double(line.report.lossScale));
   if (line.report.skippedSteps > 0)
     out += "  skipped " + grouped(line.report.skippedSteps);
   if (!skippedFor.empty())

@@ -10,6 +10,7 @@
 #include "common/run/schedule_options.h"
 #include "common/target.h"
 #include "partita_rt/init.h"
+#include "partita_rt/scale_text.h"
 #include "partita_rt/transfer.h"
 #include "partita_rt/work.h"
 
@@ -229,10 +230,10 @@ void Loop::checkReport(int64_t number) const {
          "beyond its type; --precision bfloat16 has the range of float32, float16 ends at 65504",
          (long long)number, double(rank.report.loss));
   if (rank.report.scaleExhausted)
-    fail("the gradients of step %lld are infinite at the smallest loss scale, %g, first that of "
+    fail("the gradients of step %lld are infinite at the smallest loss scale, %s, first that of "
          "%.200s: they are too large even so; a lower --lr or a --warmup-steps may help, or a "
          "smaller minimum",
-         (long long)number, double(rank.report.lossScale), nonfinite().c_str());
+         (long long)number, scaleText(double(rank.report.lossScale)).c_str(), nonfinite().c_str());
   bool skips = rank.report.skippedSteps > skipped; // the scale was too large, the next one is not
   if (!std::isfinite(rank.report.loss) && !skips)
     fail("the loss of step %lld is %f; a lower --lr or a --warmup-steps%s may help%s",

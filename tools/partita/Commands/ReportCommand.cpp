@@ -5,6 +5,7 @@
 //===------------------------------------------------------------------------------------------------===//
 
 #include "partita/Analysis/Flops.h"
+#include "runtime/include/partita_rt/scale_text.h"
 #include "tools/partita/Report/HtmlReport.h"
 #include "tools/partita/Program.h"
 #include "tools/partita/Session.h"
@@ -48,7 +49,8 @@ static void printRun(const RunLog &run, StringRef unit) {
     outs() << formatv("               {0:e3} model FLOP/s: {1}\n", median(speeds),
                       partita::kModelFlopsFormula);
   if (std::vector<double> scales = numbers("loss_scale"); !scales.empty())
-    outs() << "loss scale     " << format("%.12g -> %.12g\n", scales.front(), scales.back());
+    outs() << "loss scale     " << partita_rt::scaleText(scales.front()) << " -> "
+           << partita_rt::scaleText(scales.back()) << "\n";
   if (std::vector<double> skipped = numbers("skipped_steps");
       !skipped.empty() && skipped.back() > 0)
     outs() << "skipped        " << format("%.0f", skipped.back())

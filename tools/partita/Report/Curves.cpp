@@ -1,6 +1,7 @@
 //===- Curves.cpp - numbers over the steps of a run, as SVG -----------------------------------===//
 
 #include "tools/partita/Report/Curves.h"
+#include "runtime/include/partita_rt/scale_text.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <algorithm>
@@ -106,7 +107,7 @@ private:
       os << formatv("<line x1=\"{0}\" y1=\"{2:f1}\" x2=\"{1}\" y2=\"{2:f1}\" stroke=\"#ddd\"/>",
                     kLeft, kLeft + kAreaWidth, line);
       text(kLeft - 8, line + 4, "end",
-           doubling ? asPowers ? powerText(int(at)) : numberText(std::exp2(at))
+           doubling ? asPowers ? powerText(int(at)) : partita_rt::scaleText(std::exp2(at))
                     : numberText(std::abs(at) < 1e-12 * tick ? 0 : at, digits));
     }
   }
@@ -151,7 +152,8 @@ private:
       if (i && curve.steps)
         path += formatv("H{0:f1}", px).str();
       path += formatv("{0}{1:f1} {2:f1}", i ? "L" : "M", px, py).str();
-      data += (i ? " " : "") + numberText(point.first) + "," + numberText(point.second);
+      data += (i ? " " : "") + numberText(point.first) + "," +
+              (doubling ? partita_rt::scaleText(point.second) : numberText(point.second));
     }
     os << formatv("<path data-name=\"{0}\" data-points=\"{1}\" fill=\"none\" stroke=\"{2}\" "
                   "stroke-width=\"1.5\" d=\"{3}\"/>\n",
