@@ -1,7 +1,8 @@
 //===- Document.cpp - files, places and messages of configurations ----------------------------===//
 
 #include "partita/DeepSpeed/Document.h"
-#include "lib/DeepSpeed/Reader.h"
+#include "Reader.h"
+#include "runtime/include/partita_rt/printable.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
@@ -62,15 +63,21 @@ std::string Value::toJson() const {
   return "null";
 }
 
-/// What a terminal would take for something else than text.
-static bool isControl(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
+/// A byte of a character in UTF-8 that is not its first one.
+static bool continues(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
+
+/// What begins with `text` ends at most `size` bytes later, with a whole character.
+static StringRef takeCharacters(StringRef text, size_t size) {
+  while (size > 0 && size < text.size() && continues(text[size]))
+    --size;
+  return text.take_front(size);
+}
+
+static std::string printable(StringRef text) { return partita_rt::printable(text.str()); }
 
 std::string partita::config::quoted(StringRef text) {
-  constexpr size_t kLongest = 80;
-  std::string result = "'";
-  for (char c : text.take_front(kLongest))
-    result += isControl(c) ? "\\x" + toHex(StringRef(&c, 1)) : std::string(1, c);
-  return json::fixUTF8(result) + (text.size() > kLongest ? "...'" : "'");
+  StringRef shown = takeCharacters(text, 80);
+  return "'" + printable(shown) + (shown.size() < text.size() ? "...'" : "'");
 }
 
 //===------------------------------------------------------------------------------------------===//
@@ -85,27 +92,29 @@ std::string Document::lineOf(SMLoc at) const {
 void Document::tell(SMLoc at, bool isError, const Twine &message) const {
   constexpr size_t kWidest = 100;
   auto [line, column] = sources.getLineAndColumn(at);
-  os << file << ':' << line << ':' << column << ": ";
+  os << printable(file) << ':' << line << ':' << column << ": ";
   if (isError)
     WithColor(os, HighlightColor::Error) << "error: ";
   else
     WithColor(os, HighlightColor::Note) << "note: ";
-  os << message << '\n';
+  os << printable(message.str()) << '\n';
   StringRef all = sources.getMemoryBuffer(sources.getMainFileID())->getBuffer();
   size_t place = at.getPointer() - all.begin();
   size_t lineBegin = all.take_front(place).rfind('\n') + 1; // npos + 1 is 0
   size_t begin = place - lineBegin > kWidest / 2 ? place - kWidest / 2 : lineBegin;
-  std::string shown, under;
-  for (size_t i = begin; i < all.size() && i < begin + kWidest; ++i) {
-    if (all[i] == '\n' || all[i] == '\r')
-      break;
-    bool continues = (static_cast<unsigned char>(all[i]) & 0xC0) == 0x80;
-    if (continues && shown.empty())
-      continue; // not the first byte of its character
-    shown += isControl(all[i]) ? ' ' : all[i];
-    under += i < place && !continues ? " " : "";
-  }
-  os << json::fixUTF8(shown) << '\n' << under << "^\n";
+  while (begin < place && begin > lineBegin && continues(all[begin]))
+    ++begin;
+  StringRef rest = all.drop_front(begin).take_until([](char c) { return c == '\n' || c == '\r'; });
+  StringRef shown = takeCharacters(rest, kWidest);
+  auto textOf = [](StringRef text) {
+    std::string spaced = text.str();
+    llvm::replace(spaced, '\t', ' ');
+    return printable(spaced);
+  };
+  size_t split = std::min(place - begin, shown.size()); // a line ends before its "\r\n"
+  std::string before = textOf(shown.take_front(split));
+  os << before << textOf(shown.drop_front(split)) << '\n';
+  os.indent(unsigned(llvm::count_if(before, [](char c) { return !continues(c); }))) << "^\n";
 }
 
 void Document::error(SMLoc at, const Twine &message) const { tell(at, true, message); }
@@ -134,7 +143,7 @@ std::unique_ptr<Document> Document::parse(StringRef name, StringRef text, raw_os
 
 std::unique_ptr<Document> Document::read(StringRef path, raw_ostream &os) {
   auto fail = [&](const Twine &message) {
-    os << path << ": ";
+    os << printable(path) << ": ";
     WithColor(os, HighlightColor::Error) << "error: ";
     os << message << '\n';
     return nullptr;

@@ -1,6 +1,7 @@
 //===- Options.cpp - a command's options: declared, parsed, explained -------------------------===//
 
 #include "tools/partita/Options.h"
+#include "runtime/include/partita_rt/printable.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/StringExtras.h"
@@ -12,13 +13,20 @@
 using namespace llvm;
 using namespace partita::tool;
 
+std::string partita::tool::printableLines(const Twine &text) {
+  std::string all = text.str(), shown;
+  for (StringRef line : split(all, '\n'))
+    shown += (line.data() == all.data() ? "" : "\n") + partita_rt::printable(line.str());
+  return shown;
+}
+
 int partita::tool::fail(StringRef command, const Twine &message) {
   errs() << "partita";
   if (!command.empty())
     errs() << ' ' << command;
   errs() << ": ";
   WithColor(errs(), HighlightColor::Error) << "error: ";
-  errs() << message << '\n';
+  errs() << printableLines(message) << '\n';
   return 1;
 }
 

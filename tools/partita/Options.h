@@ -29,6 +29,10 @@
 
 namespace partita::tool {
 
+/// A message as a terminal can take it, whatever names and values it quotes: but for the ends of
+/// its lines, control characters and bytes that are no text in UTF-8 as \xNN.
+std::string printableLines(const llvm::Twine &text);
+
 /// Prints "partita COMMAND: error: MESSAGE" and returns 1, the exit code.
 int fail(llvm::StringRef command, const llvm::Twine &message);
 

@@ -56,16 +56,18 @@ Session::Session(StringRef command) : command(command) {
     if (isError && failed && !tellsAll)
       return success();
     failed |= isError;
-    llvm::errs() << describe(diagnostic.getLocation());
+    std::string place = describe(diagnostic.getLocation());
+    llvm::errs() << (place.empty() ? "partita " + this->command + ": " : printableLines(place));
     if (isError)
       llvm::WithColor(llvm::errs(), llvm::HighlightColor::Error) << "error: ";
     else if (diagnostic.getSeverity() == DiagnosticSeverity::Warning)
       llvm::WithColor(llvm::errs(), llvm::HighlightColor::Warning) << "warning: ";
     else
       llvm::WithColor(llvm::errs(), llvm::HighlightColor::Remark) << "remark: ";
-    llvm::errs() << diagnostic.str() << '\n';
+    llvm::errs() << printableLines(diagnostic.str()) << '\n';
     for (Diagnostic &note : diagnostic.getNotes())
-      llvm::errs() << "  " << describe(note.getLocation()) << "note: " << note.str() << '\n';
+      llvm::errs() << printableLines("  " + describe(note.getLocation()) + "note: " + note.str())
+                   << '\n';
     return success();
   });
 }

@@ -22,6 +22,7 @@ ImportOptions weightOptions(const Plan &plan);
 ///
 ///     model.onnx: error: node '/h.0/attn/Foo': operator Foo of domain 'ai.onnx' ...
 ///     model.mlir:12:8: error: ...
+///     partita compile: error: ...         where no place of a file is to blame
 ///
 /// Later errors are consequences of the first and stay silent, unless all are asked for.
 class Session {

@@ -43,13 +43,13 @@ static void endWithoutMemory() {
 }
 
 /// The exit code, once what was printed has arrived.
-static int finish(int code) {
+static int finish(int code, StringRef command = "") {
   outs().flush();
   if (!outs().has_error())
     return code;
   std::string why = outs().error().message();
   outs().clear_error(); // unread, it would end the process
-  return fail("", "cannot write to the standard output: " + why);
+  return fail(command, "cannot write to the standard output: " + why);
 }
 
 int main(int argc, char **argv) {
@@ -88,7 +88,7 @@ int main(int argc, char **argv) {
   SmallVector<StringRef> names;
   for (const Command &command : kCommands) {
     if (command.name == words[0])
-      return finish(command.main(ArrayRef(words).drop_front()));
+      return finish(command.main(ArrayRef(words).drop_front()), command.name);
     names.push_back(command.name);
   }
   StringRef best = nearest(words[0], names);
