@@ -6,15 +6,19 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cctype>
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <filesystem>
+#include <fstream>
 #include <iterator>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <vector>
 
 namespace partita_rt {
 
@@ -60,16 +64,94 @@ void removeTemporaryFiles() {
       unlink(each.name);
 }
 
+//===-- What processes leave that nobody could warn -----------------------------------------===//
+
+namespace {
+
+constexpr char kEnd[] = ".tmp";
+constexpr size_t kDrawn = 6; ///< letters and digits that mkostemps puts before it
+
+/// ".BOOT-" by what this boot of this machine is known, or "." where it cannot be told.
+std::string ownersPrefix() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string text, digits;
+  std::getline(file, text);
+  std::copy_if(text.begin(), text.end(), std::back_inserter(digits),
+               [](unsigned char c) { return std::isxdigit(c); });
+  return digits.size() < 16 ? "." : "." + digits.substr(0, 16) + "-";
+}
+
+/// Locks the open file if nobody else has, and if `name` is still its name.
+bool lock(int descriptor, const std::string &name) {
+  struct stat opened, now;
+  return flock(descriptor, LOCK_EX | LOCK_NB) == 0 && fstat(descriptor, &opened) == 0 &&
+         lstat(name.c_str(), &now) == 0 && opened.st_ino == now.st_ino &&
+         opened.st_dev == now.st_dev;
+}
+
+} // namespace
+
+void removeAbandonedFiles(const std::string &path) {
+  std::string prefix = ownersPrefix(), begin = path + prefix;
+  if (prefix == ".")
+    return;
+  std::error_code ignored; // what stays is found by the next one
+  std::string folder = folderOf(begin), first = begin.substr(begin.rfind('/') + 1);
+  std::vector<std::string> found;
+  for (std::filesystem::directory_iterator entry(folder, ignored), end; !ignored && entry != end;
+       entry.increment(ignored)) {
+    std::string name = entry->path().filename().string();
+    if (name.compare(0, first.size(), first) == 0 &&
+        name.size() == first.size() + kDrawn + std::strlen(kEnd) &&
+        name.compare(first.size() + kDrawn, std::string::npos, kEnd) == 0)
+      found.push_back(folder + "/" + name);
+  }
+  for (const std::string &name : found) {
+    int descriptor = open(name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (descriptor < 0)
+      continue;
+    if (lock(descriptor, name))
+      unlink(name.c_str());
+    close(descriptor);
+  }
+}
+
+bool isTemporarySuffix(const std::string &text) {
+  size_t drawn = text.size() == 28 && text[17] == '-' ? 18 : 1; // behind a boot
+  return text.size() == drawn + kDrawn + std::strlen(kEnd) && text[0] == '.' &&
+         text.compare(drawn + kDrawn, std::string::npos, kEnd) == 0;
+}
+
 //===-- TemporaryFile -----------------------------------------------------------------------===//
 
-TemporaryFile::TemporaryFile(const std::string &path) : path(path), name(path + ".XXXXXX.tmp") {
+/// Makes the file with a lock. Who looks for abandoned ones between the two may remove it, and then
+/// it is made once more; where there are no locks it gets the name of nobody's.
+void TemporaryFile::create() {
+  removeAbandonedFiles(path);
+  std::string prefix = ownersPrefix();
+  for (int attempt = 0; descriptor < 0; ++attempt) {
+    if (attempt == 8)
+      prefix = ".";
+    name = path + prefix + std::string(kDrawn, 'X') + kEnd;
+    descriptor = mkostemps(name.data(), int(std::strlen(kEnd)), O_CLOEXEC);
+    if (descriptor < 0 && errno == ENAMETOOLONG && prefix != ".") {
+      prefix = ".";
+    } else if (descriptor < 0) {
+      fail("cannot write %s: %s", path.c_str(), std::strerror(errno));
+    } else if (prefix != "." && !lock(descriptor, name)) {
+      unlink(name.c_str());
+      close(descriptor);
+      descriptor = -1;
+    }
+  }
+}
+
+TemporaryFile::TemporaryFile(const std::string &path) : path(path) {
   struct stat status;
   bool exists = stat(path.c_str(), &status) == 0;
   if (exists && !S_ISREG(status.st_mode))
     fail("%s is not a regular file, so it cannot be replaced", path.c_str());
-  descriptor = mkostemps(name.data(), 4, O_CLOEXEC);
-  if (descriptor < 0)
-    fail("cannot write %s: %s", path.c_str(), std::strerror(errno));
+  create();
   slot = doom(name);
   mode_t mask = umask(0);
   umask(mask);

@@ -1,6 +1,11 @@
 // A file that appears whole or not at all: written under another name beside its own, brought to
 // the disk, renamed. What is not committed is removed, also by the handler of signals that end a
 // program (interruption.h).
+//
+// What SIGKILL or a crash leaves, the next one for the same path removes: PATH.BOOT-xxxxxx.tmp of
+// this boot of this machine that no process holds a lock on. The kernel drops a lock with its
+// process. Files of other machines that share the file system stay, as do those from before a
+// restart. Where the file system has no locks the name has no BOOT.
 
 #ifndef PARTITA_RT_COMMON_TEMPORARY_FILE_H
 #define PARTITA_RT_COMMON_TEMPORARY_FILE_H
@@ -26,9 +31,16 @@ public:
   void commitAs(const std::string &other);
 
 private:
+  void create();
   std::string path, name;
   int descriptor = -1, slot = -1;
 };
+
+/// ".xxxxxx.tmp" or ".BOOT-xxxxxx.tmp": what the name has beside that of the file that it becomes.
+bool isTemporarySuffix(const std::string &text);
+
+/// Removes what processes that are no more have left of files that would have become this one.
+void removeAbandonedFiles(const std::string &path);
 
 /// Removes the files that are not committed. For handlers of signals: it looks at plain memory.
 void removeTemporaryFiles();

@@ -8,6 +8,7 @@
 #include "common/run/launch.h"
 #include "common/weights/layout.h"
 #include "common/run/mesh.h"
+#include "common/run/metrics.h"
 #include "common/run/options.h"
 #include "common/data/samples.h"
 #include "partita_rt/checksum.h"
@@ -297,6 +298,51 @@ TEST_F(Files, SignalsRemoveWhatIsNotCommitted) {
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
   EXPECT_EQ(filesInFolder(), 0);
+}
+
+/// What a process has left that was killed, the next writer of that file removes; not what a living
+/// one writes, nor what may be another machine's.
+TEST_F(Files, TemporaryFilesOfTheDeadGo) {
+  std::string path = folder + "/log.safetensors";
+  std::vector<SafetensorsWriter::Entry> entries{{"a", DType::Float32, {1}}};
+  pid_t child = fork();
+  if (child == 0) {
+    SafetensorsWriter writer(path, entries, {});
+    raise(SIGKILL);
+    _exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+  EXPECT_EQ(filesInFolder(), 1);
+  SafetensorsWriter other(folder + "/log.safetensors.index", entries, {});
+  EXPECT_EQ(filesInFolder(), 2);
+  {
+    SafetensorsWriter living(path, entries, {});
+    EXPECT_EQ(filesInFolder(), 2);
+    write("log.safetensors.0123456789abcdef-0a1b2c.tmp", "another machine's");
+    write("log.safetensors.0a1b2c.tmp", "nobody's");
+    SafetensorsWriter next(path, entries, {});
+    EXPECT_EQ(filesInFolder(), 5);
+  }
+  EXPECT_EQ(filesInFolder(), 3);
+}
+
+/// A log that begins anew has no temporary file of its own.
+TEST_F(Files, ALogRemovesWhatAnotherRunHasLeftOfIt) {
+  std::string path = folder + "/log.csv";
+  pid_t child = fork();
+  if (child == 0) {
+    TemporaryFile file(path);
+    raise(SIGKILL);
+    _exit(0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(filesInFolder(), 1);
+  StepLog log(path, 0, {});
+  EXPECT_EQ(filesInFolder(), 1);
+  EXPECT_TRUE(std::filesystem::exists(path));
 }
 
 /// Two writers of one file do not meet: the file is one's or the other's, whole.

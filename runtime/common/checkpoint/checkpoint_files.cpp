@@ -58,7 +58,7 @@ static bool isShard(const std::string &name, bool &temporary) {
     if (length == 0 && name.compare(0, std::strlen(other), other) == 0)
       length = int(std::strlen(other));
   std::string rest = name.substr(size_t(length));
-  temporary = rest.size() == 11 && rest[0] == '.' && rest.compare(7, 4, ".tmp") == 0;
+  temporary = isTemporarySuffix(rest);
   return length > 0 && (temporary || (rest.empty() && name[10] == '-'));
 }
 

@@ -134,6 +134,7 @@ void StepLog::begin(const std::vector<std::string> &lines, bool goesOn) {
     text += line + "\n";
   struct stat status;
   bool replaced = goesOn && lstat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
+  removeAbandonedFiles(path);
   if (replaced) {
     TemporaryFile whole(path);
     whole.write(text.data(), int64_t(text.size()));
