@@ -114,8 +114,8 @@ static constexpr PlanOption kOptions[] = {
      "factor of the learning rate) or both, PATTERN:weight-decay=0:lr-scale=2; the first pattern "
      "that matches counts"},
     {"precision", PlanOption::Choice, "float32|bfloat16|float16", "float32", 0, 0,
-     "what parameters, activations and gradients are stored in (also fp32, bf16, fp16); "
-     "arithmetic, norms inside, losses and the optimizer's states, among them a master of each "
+     "what parameters, activations and gradients are stored in (also fp32 or float, "
+     "bf16, fp16 or half); arithmetic, norms inside, losses and the optimizer's states, among them a master of each "
      "parameter, are of 32 bits"},
     {"reduce-type", PlanOption::Choice, "auto|float32|bfloat16|float16", "auto", 0, 0,
      "what gradients are exchanged in; auto: --precision"},
@@ -272,18 +272,41 @@ static std::string checkNamed(const PlanOption &option, StringRef text) {
 }
 
 /// What PyTorch, DeepSpeed and Hugging Face call the types that a Choice is among.
+static constexpr std::pair<StringLiteral, StringLiteral> kOtherNames[] = {{"fp32", "float32"},
+                                                                          {"float", "float32"},
+                                                                          {"bf16", "bfloat16"},
+                                                                          {"fp16", "float16"},
+                                                                          {"half", "float16"}};
+
 static StringRef fullName(StringRef type) {
-  return llvm::StringSwitch<StringRef>(type)
-      .Cases({"fp32", "float"}, "float32")
-      .Case("bf16", "bfloat16")
-      .Cases({"fp16", "half"}, "float16")
-      .Default(type);
+  for (auto [other, name] : kOtherNames)
+    if (type == other)
+      return name;
+  return type;
+}
+
+static SmallVector<StringRef> choices(const PlanOption &option) {
+  SmallVector<StringRef> values;
+  StringRef(option.value).split(values, '|');
+  return values;
 }
 
 static bool isChoice(const PlanOption &option, StringRef text) {
-  SmallVector<StringRef> values;
-  StringRef(option.value).split(values, '|');
-  return llvm::is_contained(values, text);
+  return llvm::is_contained(choices(option), text);
+}
+
+/// "float32 (also fp32, float), bfloat16 (also bf16)"
+static std::string choicesText(const PlanOption &option) {
+  return llvm::join(llvm::map_range(choices(option),
+                                    [](StringRef value) {
+                                      std::string others;
+                                      for (auto [other, name] : kOtherNames)
+                                        if (name == value)
+                                          others +=
+                                              (others.empty() ? " (also " : ", ") + other.str();
+                                      return value.str() + others + (others.empty() ? "" : ")");
+                                    }),
+                    ", ");
 }
 
 std::string partita::plainPlanValue(const PlanOption &option, StringRef text) {
@@ -330,9 +353,7 @@ std::string partita::checkPlanValue(const PlanOption &option, StringRef text) {
   case PlanOption::Choice: {
     if (isChoice(option, fullName(text)))
       return {};
-    SmallVector<StringRef> values;
-    StringRef(option.value).split(values, '|');
-    return ("'" + text + "' is none of " + llvm::join(values, ", ")).str();
+    return ("'" + text + "' is none of " + choicesText(option)).str();
   }
   case PlanOption::Integer: {
     int64_t value;
