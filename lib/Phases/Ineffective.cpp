@@ -24,6 +24,12 @@ static bool offloads(const Plan &plan, StringRef what) {
 }
 static bool gathersParameters(const Plan &plan) { return plan.get("zero-stage") == "3"; }
 
+static bool hasDynamicScale(const Plan &plan) {
+  double scale = 0;
+  StringRef text = plan.get("loss-scale");
+  return !text.empty() && (text.getAsDouble(scale) || !(scale > 0));
+}
+
 static constexpr Idle kInfers = {[](const Plan &plan) { return plan.get("objective") == "none"; },
                                  "with --objective none, a program for inference"};
 /// Is the optimizer none of these?
@@ -39,12 +45,7 @@ static constexpr Idle kNoRoot = {
 static constexpr Idle kNotAdam = {
     [](const Plan &plan) { return isNone(plan, "adamw", "adam", "lamb"); },
     "with this --optimizer, which is no Adam"};
-static constexpr Idle kFixedScale = {[](const Plan &plan) {
-                                       double scale = 0;
-                                       return plan.get("loss-scale").empty() ||
-                                              (!plan.get("loss-scale").getAsDouble(scale) &&
-                                               scale > 0);
-                                     },
+static constexpr Idle kFixedScale = {[](const Plan &plan) { return !hasDynamicScale(plan); },
                                      "without a dynamic loss scale (--loss-scale 0)"};
 static constexpr Idle kSingle = {
     [](const Plan &plan) { return plan.get("precision") == "float32"; },
@@ -76,33 +77,40 @@ static constexpr Idle kActivationsStay = {
 static constexpr Idle kOneRank = {[](const Plan &plan) { return plan.get("mesh").empty(); },
                                   "without a --mesh: one rank reduces nothing"};
 
+/// What a program for inference has not: objective, gradients, updates.
+static constexpr StringLiteral kOfTraining[] = {
+    "accumulate",
+    "recompute",
+    "recompute-budget",
+    "recompute-partition",
+    "freeze",
+    "trainable",
+    "tie",
+    "ignore-index",
+    "optimizer",
+    "lr",
+    "lr-schedule",
+    "weight-decay",
+    "betas",
+    "eps",
+    "momentum",
+    "nesterov",
+    "no-bias-correction",
+    "group",
+    "clip",
+    "loss-scale",
+    "lamb-bounds",
+    "stochastic-rounding",
+    "reduce-type",
+    "accumulate-type",
+};
+
 static constexpr std::pair<StringLiteral, Idle> kIneffective[] = {
-    {"accumulate", kInfers},
-    {"recompute", kInfers},
-    {"recompute-budget", kInfers},
-    {"recompute-partition", kInfers},
-    {"freeze", kInfers},
-    {"trainable", kInfers},
-    {"tie", kInfers},
-    {"ignore-index", kInfers},
-    {"optimizer", kInfers},
-    {"lr", kInfers},
-    {"lr-schedule", kInfers},
-    {"weight-decay", kInfers},
-    {"betas", kInfers},
-    {"eps", kInfers},
-    {"momentum", kInfers},
-    {"nesterov", kInfers},
-    {"no-bias-correction", kInfers},
-    {"group", kInfers},
-    {"clip", kInfers},
-    {"loss-scale", kInfers},
     {"initial-scale-power", kFixedScale},
     {"loss-scale-window", kFixedScale},
     {"hysteresis", kFixedScale},
     {"consecutive-hysteresis", kFixedScale},
     {"min-loss-scale", kFixedScale},
-    {"lamb-bounds", kInfers},
     {"lamb-bounds", kNotLamb},
     {"betas", kNoMoments},
     {"eps", kNoRoot},
@@ -118,12 +126,9 @@ static constexpr std::pair<StringLiteral, Idle> kIneffective[] = {
     {"offload-threshold", kActivationsStay},
     {"bucket-bytes", kOneRank},
     {"stochastic-rounding", kNotBrain},
-    {"stochastic-rounding", kInfers},
     {"reduce-type", kOneRank},
-    {"reduce-type", kInfers},
     {"accumulate-type", kSingle},
     {"accumulate-type", kOneMicroBatch},
-    {"accumulate-type", kInfers},
 };
 
 /// Does the schedule cycle betas?
@@ -145,8 +150,17 @@ std::string Plan::findIneffective() const {
             ", by --precision; they are added up in that or in float32, not in " +
             get("accumulate-type"))
         .str();
+  auto idles = [&](StringRef option, const Idle &idle) {
+    return isSet(option) && get(option) != findPlanOption(option)->initial && idle.holds(*this);
+  };
+  auto message = [](StringRef option, const Idle &idle) {
+    return ("--" + option + ": has no effect " + idle.reason).str();
+  };
+  for (StringRef option : kOfTraining)
+    if (idles(option, kInfers))
+      return message(option, kInfers);
   for (const auto &[option, idle] : kIneffective)
-    if (isSet(option) && get(option) != findPlanOption(option)->initial && idle.holds(*this))
-      return ("--" + option + ": has no effect " + idle.reason).str();
+    if (idles(option, idle))
+      return message(option, idle);
   return {};
 }

@@ -76,8 +76,11 @@ void parseResume(RunOptions &options, const std::string &text) {
   [](RunOptions &o, const std::string &text) { o.member = parseNumber(option, text, least, below); }
 #define FLAG(member) [](RunOptions &o, const std::string &) { o.member = true; }
 
-const std::vector<Option> &optionTable() {
-  static const std::vector<Option> table = {
+using Options = std::vector<Option>;
+
+/// What a run starts from.
+Options startOptions() {
+  return {
       {"-n", "RANKS", "number of ranks; must equal the mesh (default: the mesh)",
        INTEGER("-n", ranks, 1)},
       {"--data", "FILE",
@@ -99,6 +102,12 @@ const std::vector<Option> &optionTable() {
        parseInit},
       {"--seed", "N", "order of the training data, and what dropout drops (default 1)",
        [](RunOptions &o, const std::string &text) { o.seed = parseSeed("--seed", text); }},
+  };
+}
+
+/// How parameters are updated.
+Options updateOptions() {
+  return {
       {"--lr", "RATE", "learning rate", NUMBER("--lr", hyper.learningRate, 0, kMostRate)},
       {"--lr-schedule", "NAME[,key=value]...",
        "constant or cosine, after a linear warm-up, or one of DeepSpeed's with its parameters: "
@@ -123,6 +132,12 @@ const std::vector<Option> &optionTable() {
       {"--momentum", "M", "SGD's momentum", NUMBER("--momentum", hyper.momentum, 0, 1)},
       {"--clip", "NORM", "largest global gradient norm, 0 = no clipping",
        NUMBER("--clip", hyper.gradientClip, 0, 1e30)},
+  };
+}
+
+/// Threads, and what a run reports while it goes on.
+Options reportOptions() {
+  return {
       {"--threads", "N", "BLAS threads per rank (default 1)", INTEGER("--threads", threads, 1)},
       {"--log", "FILE.csv",
        "one line per step: step, loss, gradient norm (where the program clips it), rate, tokens/s, "
@@ -139,6 +154,12 @@ const std::vector<Option> &optionTable() {
        FLAG(breakdown)},
       {"--print-every", "K", "steps between lines of output (default: ten lines in all)",
        INTEGER("--print-every", printEvery, 1)},
+  };
+}
+
+/// What it leaves behind, and how another run goes on from there.
+Options resultOptions() {
+  return {
       {"--checkpoint", "DIR", "write a checkpoint into DIR at the end", PATH(checkpoint)},
       {"--checkpoint-every", "K", "and after every K steps",
        INTEGER("--checkpoint-every", checkpointEvery, 1)},
@@ -156,6 +177,12 @@ const std::vector<Option> &optionTable() {
        "its "
        "outputs",
        PATH(forward)},
+  };
+}
+
+/// Runs that do not train.
+Options otherOptions() {
+  return {
       {"--tune", nullptr,
        "try the algorithms for every matrix product of a step on this GPU, write the fastest to "
        "products.json beside the program, where later runs find them, and end",
@@ -164,13 +191,24 @@ const std::vector<Option> &optionTable() {
       {"--help", nullptr, "print this text", FLAG(help)},
       {"--version", nullptr, "print which compiler wrote the program", FLAG(version)},
   };
-  return table;
 }
 
 #undef PATH
 #undef INTEGER
 #undef NUMBER
 #undef FLAG
+
+/// All, in the order of --help.
+const Options &optionTable() {
+  static const Options table = [] {
+    Options all;
+    for (const Options &some :
+         {startOptions(), updateOptions(), reportOptions(), resultOptions(), otherOptions()})
+      all.insert(all.end(), some.begin(), some.end());
+    return all;
+  }();
+  return table;
+}
 
 const Option &findOption(const std::string &name) {
   const Option *nearest = nullptr;
