@@ -213,32 +213,35 @@ private:
 
 } // namespace
 
-/// Has a launcher started this process as one of its ranks?
-static bool isLaunched() {
-  for (const char *name : {"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK"})
-    if (getenv(name))
-      return true;
+/// Where launchers say which of their ranks a process is: torchrun, Open MPI, MPICH, PMIx, Slurm.
+static constexpr StringLiteral kSlurm = "SLURM_PROCID";
+static constexpr StringLiteral kRankVariables[] = {"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK",
+                                                   "PMIX_RANK", kSlurm};
+
+/// This process's rank, where a launcher has started it as one of several.
+static std::optional<StringRef> launchedRank() {
   // A shell that srun has started is a task of Slurm's as well, the only one of its step.
   const char *tasks = getenv("SLURM_STEP_NUM_TASKS");
-  return getenv("SLURM_PROCID") && tasks && std::atoi(tasks) > 1;
+  bool severalTasks = tasks && std::atoi(tasks) > 1;
+  for (StringRef name : kRankVariables)
+    if (const char *rank = getenv(name.data()); rank && (name != kSlurm || severalTasks))
+      return StringRef(rank);
+  return std::nullopt;
 }
 
-/// Is it the one that speaks for all ranks that a launcher has started?
-static bool isFirst() {
-  for (const char *name : {"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"})
-    if (const char *rank = getenv(name))
-      return StringRef(rank) == "0";
-  return true;
-}
+static bool isLaunched() { return launchedRank().has_value(); }
+
+/// Does this process speak for all ranks that a launcher has started?
+static bool isFirst() { return launchedRank().value_or("0") == "0"; }
 
 /// What import had to guess of the weights that are trained here.
 static void tellNotes(const json::Object &manifest, StringRef folder) {
   if (const json::Array *notes = manifest.getArray("notes"))
     for (const json::Value &note : *notes)
       if (std::optional<StringRef> text = note.getAsString()) {
-        errs() << folder << ": ";
+        errs() << printableLines(folder) << ": ";
         WithColor(errs(), HighlightColor::Warning) << "warning: ";
-        errs() << *text << '\n';
+        errs() << printableLines(*text) << '\n';
       }
   errs().flush();
 }
