@@ -22,48 +22,68 @@ using namespace llvm;
 using namespace partita::interp;
 using From = InitialValues::From;
 
-static cl::opt<std::string> file(cl::Positional, cl::desc("FILE.mlir"), cl::init("-"));
-static cl::opt<std::string> entry("entry", cl::desc("calls this function"));
-static cl::opt<std::string> pairOfFunctions("equal", cl::desc("calls these two functions, a,b"));
-static cl::opt<bool> gradients("check-gradients",
-                               cl::desc("checks the gradient of every function"));
+/// The others are LLVM's.
+static cl::OptionCategory ours("Execution");
+
+static cl::opt<std::string> file(cl::Positional, cl::desc("FILE.mlir"), cl::init("-"),
+                                 cl::cat(ours));
+static cl::opt<std::string> entry("entry", cl::desc("calls this function"), cl::cat(ours));
+static cl::opt<std::string> pairOfFunctions("equal", cl::desc("calls these two functions, a,b"),
+                                            cl::cat(ours));
+static cl::opt<bool> gradients("check-gradients", cl::desc("checks the gradient of every function"),
+                               cl::cat(ours));
 static cl::opt<bool> updates("check-updates",
-                             cl::desc("checks the gradients that --entry gives parameters"));
+                             cl::desc("checks the gradients that --entry gives parameters"),
+                             cl::cat(ours));
 static cl::opt<int64_t> samples("samples", cl::desc("elements of each parameter to check"),
-                                cl::init(64));
-static cl::opt<bool> rules("check-rules", cl::desc("checks the rule of every function's op"));
-static cl::list<std::string> rule("rule", cl::desc("OP=RULE: instead of the op's own"));
-static cl::opt<std::string> everyOp("every-op-of",
-                                    cl::desc("a dialect all of whose ops need a function"));
-static cl::opt<bool> twoAxes("two-axes", cl::desc("with --check-rules: also on two axes"));
+                                cl::init(64), cl::cat(ours));
+static cl::opt<bool> rules("check-rules", cl::desc("checks the rule of every function's op"),
+                           cl::cat(ours));
+static cl::list<std::string> rule("rule", cl::desc("OP=RULE: instead of the op's own"),
+                                  cl::cat(ours));
+static cl::opt<std::string>
+    everyOp("every-op-of", cl::desc("a dialect all of whose ops need a function"), cl::cat(ours));
+static cl::opt<bool> twoAxes("two-axes", cl::desc("with --check-rules: also on two axes"),
+                             cl::cat(ours));
 static cl::opt<bool> missing("list-missing",
-                             cl::desc("with --check-rules: what rules forbid without need"));
+                             cl::desc("with --check-rules: what rules forbid without need"),
+                             cl::cat(ours));
 static cl::opt<unsigned> placements(
     "random-placements",
-    cl::desc("partitions the model, as phase 'objective' wrote it, in so many random ways"));
-static cl::opt<uint64_t> seed("seed", cl::desc("of arguments and parameters"), cl::init(1));
-static cl::opt<unsigned> times("times", cl::desc("calls, one after the other"), cl::init(1));
-static cl::opt<std::string> inputs("inputs",
-                                   cl::desc("arguments of all calls, number after number"));
-static cl::opt<std::string> logFile("log", cl::desc("CSV of every call's first result"));
-static cl::opt<std::string> gradientsFile("gradients",
-                                          cl::desc("safetensors of the first call's gradients"));
-static cl::opt<std::string> parametersFile("parameters",
-                                           cl::desc("safetensors of the parameters at the end"));
+    cl::desc("partitions the model, as phase 'objective' wrote it, in so many random ways"),
+    cl::cat(ours));
+static cl::opt<uint64_t> seed("seed", cl::desc("of arguments and parameters"), cl::init(1),
+                              cl::cat(ours));
+static cl::opt<unsigned> times("times", cl::desc("calls, one after the other"), cl::init(1),
+                               cl::cat(ours));
 static cl::opt<std::string>
-    resultsFile("results", cl::desc("safetensors of the last call's results, by their names"));
-static cl::opt<double> tolerance("tolerance", cl::desc("largest relative error"), cl::init(1e-12));
-static cl::opt<double> rate("lr", cl::desc("learning rate"), cl::init(1e-3));
-static cl::opt<bool> roundCasts("round-casts", cl::desc("casts really round"));
+    inputs("inputs", cl::desc("arguments of all calls, number after number"), cl::cat(ours));
+static cl::opt<std::string> logFile("log", cl::desc("CSV of every call's first result"),
+                                    cl::cat(ours));
+static cl::opt<std::string> gradientsFile("gradients",
+                                          cl::desc("safetensors of the first call's gradients"),
+                                          cl::cat(ours));
+static cl::opt<std::string> parametersFile("parameters",
+                                           cl::desc("safetensors of the parameters at the end"),
+                                           cl::cat(ours));
+static cl::opt<std::string>
+    resultsFile("results", cl::desc("safetensors of the last call's results, by their names"),
+                cl::cat(ours));
+static cl::opt<double> tolerance("tolerance", cl::desc("largest relative error"), cl::init(1e-12),
+                                 cl::cat(ours));
+static cl::opt<double> rate("lr", cl::desc("learning rate"), cl::init(1e-3), cl::cat(ours));
+static cl::opt<bool> roundCasts("round-casts", cl::desc("casts really round"), cl::cat(ours));
 static cl::opt<From>
     init("init", cl::desc("parameters' values"), cl::init(From::Seed),
          cl::values(clEnumValN(From::File, "file", "from the model's file"),
                     clEnumValN(From::Seed, "seed", "as the runtime's --init seed:N"),
-                    clEnumValN(From::Perturbed, "perturbed", "all random")));
+                    clEnumValN(From::Perturbed, "perturbed", "all random")),
+         cl::cat(ours));
 
 int main(int argc, char **argv) {
   InitLLVM initLLVM(argc, argv);
   partita::setVersionPrinter("partita-interp");
+  cl::HideUnrelatedOptions(ours);
   cl::ParseCommandLineOptions(argc, argv, "executes functions on virtual ranks\n");
   mlir::DialectRegistry registry;
   partita::registerEverything(registry);
