@@ -37,13 +37,14 @@ FailureOr<llvm::ArrayRef<Tensor *>> sequenceOf(Node &node) {
   return failure();
 }
 
-/// An optional position among `count`, from the end if negative.
-LogicalResult position(Node &node, int64_t input, int64_t count, int64_t &at) {
+/// An optional position among `count`, or behind the last too; from the end if negative.
+LogicalResult position(Node &node, int64_t input, int64_t count, int64_t &at,
+                       bool orBehind = false) {
   if (!node.input(input))
     return success();
   if (failed(node.knownInt(input, "its position in the sequence", at)))
     return failure();
-  if (at < -count || at >= count)
+  if (at < -count || at >= count + orBehind)
     return node.error() << "position " << at << " is outside a sequence of " << count;
   at += at < 0 ? count : 0;
   return success();
@@ -77,15 +78,9 @@ LogicalResult sequenceInsert(Node &node) {
   FailureOr<llvm::ArrayRef<Tensor *>> parts = sequenceOf(node);
   if (failed(parts))
     return failure();
-  // One more place than there are tensors: behind the last, which is the default too.
-  int64_t at = parts->size(), places = at + 1;
-  if (node.input(2)) {
-    if (failed(node.knownInt(2, "its position in the sequence", at)))
-      return failure();
-    if (at < -static_cast<int64_t>(parts->size()) || at >= places)
-      return node.error() << "position " << at << " is outside a sequence of " << parts->size();
-    at += at < 0 ? static_cast<int64_t>(parts->size()) : 0;
-  }
+  int64_t at = parts->size(); // behind the last
+  if (failed(position(node, 2, parts->size(), at, /*orBehind=*/true)))
+    return failure();
   llvm::SmallVector<Tensor *> all(*parts);
   all.insert(all.begin() + at, node.input(1));
   return setSequence(node, node.input(0)->type, all);
