@@ -7,8 +7,8 @@ table, matrix = tensor("table", FLOAT, [4, 2], floats(values)), tensor("matrix",
 one, zero = tensor("one", FLOAT, [2], floats([1, 1])), tensor("zero", FLOAT, [2], floats([0, 0]))
 own = tensor("own", FLOAT, [2], floats([0.25, 0.5]))
 nodes = [node("Gather", ["table", "ids"], ["a"]), node("Mul", ["a", "one"], ["b"], "b"), node("Add", ["b", "zero"], ["c"], "c"),
-         node("Identity", ["one"], ["same"]), node("Mul", ["c", "same"], ["d"], "d"), node("Add", ["d", "zero"], ["e"], "e"),
-         node("Mul", ["e", "one"], ["f"], "f"), node("Mul", ["f", "own"], ["g"], "g"), node("Add", ["g", "own"], ["h"], "h"),
+         node("Identity", ["one"], ["again"]), node("Cast", ["again"], ["same"], to=FLOAT), node("Mul", ["c", "same"], ["d"], "d"), node("Add", ["d", "zero"], ["e"], "e"),
+         node("Mul", ["e", "same"], ["f"], "f"), node("Mul", ["f", "own"], ["g"], "g"), node("Add", ["g", "own"], ["h"], "h"),
          node("MatMul", ["h", "matrix"], ["i"], "i"), node("Transpose", ["table"], ["t"], perm=[1, 0]), node("MatMul", ["i", "t"], ["y"], "y")]
 ids, y = [value("ids", INT64, [2, 3])], [value("y", FLOAT, [2, 3, 4])]
 save("merged.onnx", model(graph(nodes, ids, y, [table, one, zero, own, matrix])))

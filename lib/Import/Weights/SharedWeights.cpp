@@ -2,6 +2,7 @@
 
 #include "lib/Import/Weights/SharedWeights.h"
 #include "lib/Import/Weights/Buffers.h"
+#include "lib/Import/Weights/PassedOn.h"
 #include "onnx.pb.h"
 
 using namespace mlir;
@@ -30,8 +31,8 @@ public:
 private:
   void count(const google::protobuf::RepeatedPtrField<onnx::NodeProto> &nodes) {
     for (const onnx::NodeProto &node : nodes) {
-      if (node.op_type() == "Identity" && node.input_size() == 1 && node.output_size() == 1) {
-        aliases[node.output(0)] = rootOf(node.input(0)); // another name is no use
+      if (passesOn(node)) { // another name is no use
+        aliases[node.output(0)] = rootOf(node.input(0));
         continue;
       }
       for (const auto &[i, input] : llvm::enumerate(node.input()))

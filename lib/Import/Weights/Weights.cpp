@@ -2,6 +2,7 @@
 
 #include "lib/Import/Weights/Weights.h"
 #include "lib/Import/Weights/Buffers.h"
+#include "lib/Import/Weights/PassedOn.h"
 #include "lib/Import/Weights/SingleBiases.h"
 #include "partita/Support/NearestNames.h"
 #include "partita/Support/StableSort.h"
@@ -68,16 +69,14 @@ void Weights::locateTensors() {
 void Weights::countUses(const google::protobuf::RepeatedPtrField<onnx::NodeProto> &nodes,
                         bool isOuter) {
   for (const onnx::NodeProto &node : nodes) {
-    // What reads a cast tensor reads the tensor (a model exported in another precision).
-    bool passesOn = (node.op_type() == "Cast" || node.op_type() == "Identity") &&
-                    node.input_size() == 1 && node.output_size() == 1;
+    bool isPassedOn = passesOn(node);
     for (int i = 0; i < node.input_size(); ++i) {
       auto passed = passedOn.find(node.input(i));
       Tensor *tensor = passed == passedOn.end() ? known(node.input(i)) : passed->second;
       if (!tensor)
         continue;
       tensor->isRead = true;
-      if (passesOn)
+      if (isPassedOn)
         passedOn[node.output(0)] = tensor;
       else
         tensor->uses.push_back({&node, i});
