@@ -1,7 +1,9 @@
 //===- FixedDims.cpp --------------------------------------------------------------------------===//
 
 #include "FixedDims.h"
+#include "partita/Support/StableSort.h"
 #include "llvm/ADT/SetVector.h"
+#include <set>
 
 using namespace mlir;
 
@@ -20,6 +22,7 @@ public:
   Dims find(const Importer::Failure &failure) {
     Dims fixed;
     for (Importer::Failure now = failure; fixed.size() < mostDims;) {
+      bool isFirst = fixed.empty();
       std::optional<Step> best = findStep(fixed, now, /*pairs=*/false);
       if (!best)
         best = findStep(fixed, now, /*pairs=*/true);
@@ -27,15 +30,32 @@ public:
         return {};
       fixed = best->fixed;
       now = best->failure;
-      if (best->complete)
-        return areFixed(fixed) ? fixed : Dims();
+      if (!best->complete)
+        continue;
+      if (!areFixed(fixed))
+        return {};
+      if (!isFirst)
+        tryExchanged(fixed);
+      return fixed;
     }
     return {};
   }
 
+  /// Others with which the model can be imported too, or might: there was no time to try them all.
+  bool isOneOfSeveral() const { return others.size() > 1 || isSpent(); }
+  /// The names of all of them.
+  llvm::SmallVector<std::string> candidates(const Dims &fixed) const {
+    llvm::SmallVector<std::string> names;
+    for (const auto &dim : options.dims)
+      if (llvm::any_of(others, [&](const Dims &dims) { return has(dims, dim.first); }) ||
+          has(fixed, dim.first))
+        names.push_back(dim.first);
+    return names;
+  }
+
 private:
   // An import that fails is fast, but a large model may fail late.
-  static constexpr int64_t mostTrials = 256, mostNodes = int64_t(1) << 17;
+  static constexpr int64_t mostTrials = 1024, mostNodes = int64_t(1) << 17;
   static constexpr size_t mostOfPairs = 8, mostDims = 4;
   static constexpr int64_t mostSize = int64_t(1) << 20, mostFactored = 1 << 10;
 
@@ -69,9 +89,14 @@ private:
       if (llvm::none_of(fixed, [&](const auto &each) { return each.first == dim.first; }))
         names.push_back(dim.first);
     std::optional<Step> best;
+    others.clear();
     auto consider = [&](Dims more) {
       Step step = attempt(fixed, std::move(more));
-      if (!best || !best->complete)
+      if (step.complete && !hasOne(step.fixed))
+        others.insert(sorted(step.fixed));
+      bool isBetter =
+          best && best->complete && step.complete && hasOne(best->fixed) && !hasOne(step.fixed);
+      if (isBetter || !best || !best->complete)
         if (step.complete || step.failure.done > (best ? best->failure.done : now.done))
           best = std::move(step);
     };
@@ -82,11 +107,36 @@ private:
         for (size_t second = first + 1; pairs && second < names.size(); ++second)
           for (int64_t other : few)
             consider({{names[first], size}, {names[second], other}});
-        if (best && best->complete)
-          return best;
       }
     return best;
   }
+
+  /// What was found one after the other may be meant the other way round.
+  void tryExchanged(const Dims &fixed) {
+    for (size_t i = 0; i < fixed.size(); ++i)
+      for (size_t k = i + 1; k < fixed.size(); ++k) {
+        Dims other = fixed;
+        std::swap(other[i].second, other[k].second);
+        if (other != fixed && !hasOne(other) && attempt(other, {}).complete)
+          others.insert(sorted(other));
+      }
+  }
+
+  static bool has(const Dims &dims, llvm::StringRef name) {
+    return llvm::any_of(dims, [&](const auto &each) { return each.first == name; });
+  }
+
+  /// One broadcasts: that a model takes it says nothing of what it was exported with.
+  static bool hasOne(const Dims &dims) {
+    return llvm::any_of(dims, [](const auto &each) { return each.second == 1; });
+  }
+
+  static Dims sorted(Dims dims) {
+    partita::stableSort(dims, [](const auto &a, const auto &b) { return a.first < b.first; });
+    return dims;
+  }
+
+  bool isSpent() const { return trials > mostTrials || nodes > mostNodes; }
 
   Step attempt(Dims fixed, Dims more) {
     fixed.insert(fixed.end(), more.begin(), more.end());
@@ -96,7 +146,10 @@ private:
       for (auto &[known, value] : other.dims)
         if (known == name)
           value = size;
-    if (++trials > mostTrials || nodes > mostNodes || other.dims == options.dims)
+    if (other.dims == options.dims)
+      return step;
+    ++trials;
+    if (isSpent())
       return step;
     ScopedDiagnosticHandler silent(context, [](Diagnostic &) { return success(); });
     Importer importer(file, other, context, &weights);
@@ -122,7 +175,8 @@ private:
   ModelFile &file;
   const ImportOptions &options;
   MLIRContext *context;
-  Weights &weights; ///< they do not depend on dimensions: decided once
+  Weights &weights;      ///< they do not depend on dimensions: decided once
+  std::set<Dims> others; ///< all with which the last step was complete
   int64_t trials = 0, nodes = 0;
 };
 
@@ -130,13 +184,23 @@ private:
 
 std::string explainFixedDims(ModelFile &file, const ImportOptions &options, MLIRContext *context,
                              const Importer::Failure &failure, Weights &weights) {
-  Dims fixed = Prober(file, options, context, weights).find(failure);
+  Prober prober(file, options, context, weights);
+  Dims fixed = prober.find(failure);
   if (fixed.empty())
     return failure.shapesClash
                ? "; the model may have been traced with fixed sizes: export it with "
                  "dynamo=True and dynamic_shapes"
                : "";
   std::string text, way;
+  if (prober.isOneOfSeveral()) {
+    llvm::SmallVector<std::string> names = prober.candidates(fixed);
+    for (const auto &[i, name] : llvm::enumerate(names))
+      text += (i == 0 ? "" : i + 1 == names.size() ? " or " : ", ") + quoted(name);
+    return "; the export has fixed " + text +
+           ", and several sizes would make it fit: name each dimension that varies in dynamic_axes "
+           "or dynamic_shapes, and where tracing keeps a number of it all the same, export with "
+           "dynamo=True";
+  }
   for (const auto &[name, size] : fixed) {
     text += (text.empty() ? "" : " and ") + quoted(name) + " at " + std::to_string(size);
     way += (way.empty() ? "--dim " : " --dim ") + name + "=" + std::to_string(size);
