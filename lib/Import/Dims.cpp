@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#include "Importer.h"
+#include "lib/Import/Importer.h"
 
 using namespace mlir;
 

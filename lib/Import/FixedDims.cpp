@@ -1,6 +1,6 @@
 //===- FixedDims.cpp --------------------------------------------------------------------------===//
 
-#include "FixedDims.h"
+#include "lib/Import/FixedDims.h"
 #include "partita/Support/StableSort.h"
 #include "llvm/ADT/SetVector.h"
 #include <set>

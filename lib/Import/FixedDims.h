@@ -9,7 +9,7 @@
 #ifndef PARTITA_LIB_IMPORT_FIXEDDIMS_H
 #define PARTITA_LIB_IMPORT_FIXEDDIMS_H
 
-#include "Importer.h"
+#include "lib/Import/Importer.h"
 
 namespace partita::importer {
 

@@ -7,9 +7,9 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#include "Importer.h"
+#include "lib/Import/Importer.h"
 #include "lib/Import/File/Devices.h"
-#include "FixedDims.h"
+#include "lib/Import/FixedDims.h"
 #include "lib/Import/File/Node.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"

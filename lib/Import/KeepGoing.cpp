@@ -9,7 +9,7 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#include "Importer.h"
+#include "lib/Import/Importer.h"
 #include "lib/Import/File/Node.h"
 #include "dialects/Tx/Tx.h"
 #include "llvm/ADT/SetVector.h"

@@ -1,9 +1,9 @@
 //===- Report.cpp - what an ONNX file holds ---------------------------------------------------===//
 
 #include "lib/Import/Weights/Buffers.h"
-#include "Importer.h"
+#include "lib/Import/Importer.h"
 #include "lib/Import/Weights/SharedWeights.h"
-#include "lib/Import/Weights/Weights.h"
+#include "lib/Import/Weights/WeightNotes.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -141,8 +141,9 @@ FailureOr<OnnxReport> reportOnnx(llvm::StringRef path, const ImportOptions &opti
   });
   Weights weights(**file, options);
   if (succeeded(weights.decide()))
-    for (const WeightNote &each : weights.notes())
-      report.guessed.push_back(each.text);
+    for (const auto &notes : {noteLost((*file)->model().graph()), weights.notes()})
+      for (const WeightNote &each : notes)
+        report.guessed.push_back(each.text);
   return report;
 }
 

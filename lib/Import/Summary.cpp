@@ -1,6 +1,6 @@
 //===- Summary.cpp - what a model's graph alone says ------------------------------------------===//
 
-#include "Importer.h"
+#include "lib/Import/Importer.h"
 #include "partita/Import/Import.h"
 #include <map>
 

@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#include "Importer.h"
+#include "lib/Import/Importer.h"
 #include "lib/Import/Operators/Norm.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"

@@ -111,9 +111,9 @@ def function(name, inputs, outputs, nodes, domain="local", attributes=(), defaul
             + [(11, d) for d in defaults])
 
 
-def model(graph, opset=17, functions=(), opsets=()):
+def model(graph, opset=17, functions=(), opsets=(), producer="onnx_writer"):
     imports = [("", opset)] + list(opsets) + ([("local", 1)] if functions else [])
-    return ([(1, 8), (2, "onnx_writer"), (7, graph)] + [(8, [(1, d), (2, v)]) for d, v in imports]
+    return ([(1, 8), (2, producer), (7, graph)] + [(8, [(1, d), (2, v)]) for d, v in imports]
             + [(25, f) for f in functions])
 
 
@@ -146,10 +146,10 @@ def unary_model(op, dims=(2, 4), dtype=FLOAT, opset=17, result=None, **attribute
                        [value("y", dtype, result if result is not None else dims)]), opset)
 
 
-def traced(node, operation):
+def traced(node, operation, arguments="%x,"):
     """A node with what the exporter writes of the operation that it was made for, such as "aten.linear.default"."""
     entries = [("pkg.torch.onnx.stack_trace", "File ..."),
-               ("pkg.torch.onnx.fx_node", f"%y : [num_users=1] = call_function[target=torch.ops.{operation}](args = (%x,), kwargs = {{}})")]
+               ("pkg.torch.onnx.fx_node", f"%y : [num_users=1] = call_function[target=torch.ops.{operation}](args = ({arguments}), kwargs = {{}})")]
     return node + [(9, [(1, key), (2, text)]) for key, text in entries]
 
 

@@ -2,6 +2,7 @@
 
 #include "partita/Import/ModelFile.h"
 #include "partita/Import/ExternalData.h"
+#include "lib/Import/Weights/MergedTensors.h"
 #include "lib/Import/File/WireScanner.h"
 #include "mlir/IR/Location.h"
 #include "onnx.pb.h"
@@ -118,6 +119,7 @@ FailureOr<std::unique_ptr<ModelFile>> ModelFile::open(llvm::StringRef path, MLIR
     error() << "not an ONNX file: it has no graph";
     return failure();
   }
+  splitMerged(*file->proto);
   return file;
 }
 

@@ -1,6 +1,8 @@
 //===- Origins.cpp ----------------------------------------------------------------------------===//
 
 #include "lib/Import/File/Origins.h"
+#include "lib/Import/File/ExportRecord.h"
+#include "lib/Import/Weights/MergedTensors.h"
 #include "partita/Import/ModelFile.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -11,25 +13,7 @@ namespace partita::importer {
 
 namespace {
 
-constexpr llvm::StringLiteral signatureKey = "pkg.torch.export.ExportedProgram.graph_signature";
 constexpr llvm::StringLiteral kindKey = "pkg.torch.export.graph_signature.InputSpec.kind";
-constexpr llvm::StringLiteral foldedKey = "pkg.onnxscript.optimizer.folded_from";
-constexpr llvm::StringLiteral tracedKey = "pkg.torch.onnx.fx_node";
-
-using Metadata = google::protobuf::RepeatedPtrField<onnx::StringStringEntryProto>;
-
-/// The only value of a key; null where there is none or several.
-const std::string *valueOf(const Metadata &metadata, llvm::StringRef key) {
-  const std::string *found = nullptr;
-  for (const onnx::StringStringEntryProto &entry : metadata) {
-    if (entry.key() != key)
-      continue;
-    if (found)
-      return nullptr;
-    found = &entry.value();
-  }
-  return found;
-}
 
 /// Is it a value that has no name in the traced program: made inside an operation's decomposition?
 bool isInner(llvm::StringRef name) {
@@ -76,18 +60,6 @@ bool movesElements(llvm::StringRef name) {
                                                   "_to_copy",
                                                   "_unsafe_view"};
   return llvm::is_contained(moves, operationOf(name));
-}
-
-/// Of "%linear : [num_users=1] = call_function[target=torch.ops.aten.linear.default](args = ...",
-/// which the exporter writes to each node that it decomposes an operation to: "linear".
-llvm::StringRef tracedOperation(const onnx::NodeProto &node) {
-  const std::string *traced = valueOf(node.metadata_props(), tracedKey);
-  if (!traced)
-    return "";
-  auto [name, call] = llvm::StringRef(*traced).split(" = ");
-  if (!name.starts_with("%") || !call.consume_front("call_function[target=torch.ops.aten."))
-    return "?";
-  return call.split(']').first.split('.').first;
 }
 
 /// One character of a Python string behind its backslash, appended as UTF-8.
@@ -146,43 +118,21 @@ std::optional<std::vector<std::string>> parsePythonList(llvm::StringRef text) {
   return items;
 }
 
-/// "p_weight: PARAMETER target='weight'", "b_mask: BUFFER target='mask' persistent=True",
-/// "x: USER_INPUT". Names are not escaped.
 void Origins::readLine(llvm::StringRef line) {
-  auto fail = [&](const char *what) {
-    if (trouble.empty())
-      trouble = what + (" in the line " + quoted(line));
-  };
-  auto [name, rest] = line.split(": ");
-  auto [kind, target] = rest.split(' ');
-  if (name.empty() || kind.empty() ||
-      !llvm::all_of(kind, [](char c) { return llvm::isUpper(c) || c == '_'; }))
-    return fail("no input with its kind");
-  bool isParameter = kind == "PARAMETER",
-       isConstant = kind == "BUFFER" || kind == "CONSTANT_TENSOR";
-  if (!isParameter && !isConstant)
-    return;
-  if (!target.consume_back(" persistent=True"))
-    target.consume_back(" persistent=False");
-  if (!target.consume_front("target='") || !target.consume_back("'") || target.empty())
-    return fail("no target");
-  if (!(isParameter ? parameters : constants).insert(target).second ||
-      (isParameter ? constants : parameters).contains(target))
-    fail("a target that is listed twice");
+  const char *problem = nullptr;
+  std::optional<ProgramInput> input = parseInput(line, problem);
+  if (input && input->kind != ProgramInput::Other) {
+    bool isParameter = input->kind == ProgramInput::Parameter;
+    if (!(isParameter ? parameters : constants).insert(input->target).second ||
+        (isParameter ? constants : parameters).contains(input->target))
+      problem = "a target that is listed twice";
+  }
+  if (problem && trouble.empty())
+    trouble = problem + (" in the line " + quoted(line));
 }
 
 void Origins::readSignature(llvm::StringRef text) {
-  llvm::SmallVector<llvm::StringRef> lines;
-  text.split(lines, '\n');
-  bool isInput = false, sawInputs = false;
-  for (llvm::StringRef line : lines) {
-    if (line.starts_with("# ")) {
-      isInput = line == "# inputs";
-      sawInputs |= isInput;
-    } else if (isInput && !line.empty()) {
-      readLine(line);
-    }
-  }
+  bool sawInputs = forInputLines(text, [&](llvm::StringRef line) { readLine(line); });
   if (!sawInputs && trouble.empty())
     trouble = "no inputs";
 }
@@ -232,7 +182,7 @@ Origins::Origins(const onnx::GraphProto &graph) {
     Origin origin;
     if (folded && !kind && !parameters.contains(tensor.name()) &&
         !constants.contains(tensor.name()))
-      origin = derived(tensor.name(), *folded);
+      origin = derived(computedName(tensor.name()), *folded);
     else if (!folded && parameters.contains(tensor.name()) && (!kind || *kind == "PARAMETER"))
       origin = {Origin::Parameter, {tensor.name()}};
     else if (!folded && constants.contains(tensor.name()) && (!kind || *kind != "PARAMETER"))
@@ -257,15 +207,15 @@ Decomposed Origins::decomposed(const Origin &origin, const onnx::NodeProto &read
                                     {"group_norm", "Add", -1, Decomposed::Vector},
                                     {"prelu", "PRelu", 1, Decomposed::Vector},
                                     {"index", "GatherND", 0, Decomposed::Moved}};
-  llvm::StringRef traced = tracedOperation(reader);
-  if (traced.empty()) // a tool that has dropped the record, or a node that an optimizer has made
+  std::optional<ProgramCall> call = callOf(reader);
+  if (!call) // a tool that has dropped the record, or a node that an optimizer has made
     return origin.direct && operand == 1 ? llvm::StringSwitch<Decomposed>(reader.op_type())
                                                .Case("MatMul", Decomposed::Transposed)
                                                .Case("Gemm", Decomposed::Moved)
                                                .Default(Decomposed::Unknown)
                                          : Decomposed::Unknown;
   for (const Known &each : known)
-    if (each.traced == traced && each.reader == reader.op_type() &&
+    if (each.traced == call->operation && each.reader == reader.op_type() &&
         (each.operand == -1 || each.operand == operand))
       return each.how;
   return Decomposed::Unknown;

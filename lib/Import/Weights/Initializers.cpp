@@ -9,6 +9,7 @@
 #include "lib/Import/Importer.h"
 #include "lib/Import/Weights/SharedWeights.h"
 #include "lib/Import/Weights/SingleBiases.h"
+#include "lib/Import/Weights/WeightNotes.h"
 #include "dialects/Train/Tensors.h"
 #include "dialects/Tx/Tx.h"
 #include "runtime/include/partita_rt/fingerprint.h"
@@ -97,7 +98,9 @@ void Importer::noteGuesses() {
           return weights.isParameter(name) && !weights.isFrozen(name) && !weights.isDecided(name);
         }))
       notes.push_back(*merged);
-  notes.insert(notes.end(), weights.notes().begin(), weights.notes().end());
+  for (const std::vector<WeightNote> &more :
+       {noteLost(file.model().graph()), weights.notes()})
+    notes.insert(notes.end(), more.begin(), more.end());
   if (notes.empty())
     return;
   llvm::SmallVector<Attribute> entries;

@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
+#include "lib/Import/Weights/WeightNotes.h"
 #include "lib/Import/Weights/Buffers.h"
-#include "lib/Import/Weights/Weights.h"
+#include "lib/Import/Weights/MergedTensors.h"
 
 using namespace mlir;
 
@@ -16,8 +17,7 @@ static constexpr llvm::StringLiteral unfolded =
     "export the model without folding constants (torch.onnx.export: "
     "do_constant_folding=False, or with dynamo optimize=False)";
 
-/// "'a', 'b' and 3 more".
-static std::string listed(llvm::ArrayRef<std::string> names) {
+std::string listed(llvm::ArrayRef<std::string> names) {
   constexpr size_t most = 4;
   std::string text;
   llvm::ArrayRef<std::string> shown = names.take_front(names.size() > most ? most - 1 : most);
@@ -197,6 +197,33 @@ void Weights::noteLeadingOnes() {
                " that it is a buffer",
            {name});
   }
+}
+
+std::vector<WeightNote> noteLost(const onnx::GraphProto &graph) {
+  MergedTensors merged = findMerged(graph);
+  constexpr llvm::StringLiteral unoptimized =
+      "; export the model with optimize=False, or with values that differ";
+  auto text = [&](const std::vector<std::string> &names, llvm::StringRef one,
+                  llvm::StringRef several) {
+    return (names.size() == 1 ? "parameter " : "parameters ") + listed(names) +
+           (names.size() == 1 ? one : several).str() + unoptimized.str();
+  };
+  std::vector<WeightNote> notes;
+  if (!merged.undecided.empty())
+    notes.push_back({text(merged.undecided,
+                          " is no tensor of the file, as the exporter has merged it with an equal "
+                          "one: both are trained as one",
+                          " are no tensors of the file, as the exporter has merged them with equal "
+                          "ones: what was merged is trained as one"),
+                     {}});
+  if (!merged.removed.empty())
+    notes.push_back({text(merged.removed,
+                          " is no tensor of the file: the exporter has removed it, as it does with "
+                          "biases of zeros, and it is not trained",
+                          " are no tensors of the file: the exporter has removed them, as it does "
+                          "with biases of zeros, and they are not trained"),
+                     {}});
+  return notes;
 }
 
 /// TorchScript's exporter calls what it has folded after the operator that reads it.

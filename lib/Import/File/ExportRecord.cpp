@@ -1,0 +1,96 @@
+//===- ExportRecord.cpp -----------------------------------------------------------------------===//
+
+#include "lib/Import/File/ExportRecord.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+namespace partita::importer {
+
+constexpr llvm::StringLiteral tracedKey = "pkg.torch.onnx.fx_node";
+
+const std::string *valueOf(const Metadata &metadata, llvm::StringRef key) {
+  const std::string *found = nullptr;
+  for (const onnx::StringStringEntryProto &entry : metadata) {
+    if (entry.key() != key)
+      continue;
+    if (found)
+      return nullptr;
+    found = &entry.value();
+  }
+  return found;
+}
+
+bool forInputLines(llvm::StringRef signature, llvm::function_ref<void(llvm::StringRef)> read) {
+  llvm::SmallVector<llvm::StringRef> lines;
+  signature.split(lines, '\n');
+  bool isInput = false, sawInputs = false;
+  for (llvm::StringRef line : lines) {
+    if (line.starts_with("# ")) {
+      isInput = line == "# inputs";
+      sawInputs |= isInput;
+    } else if (isInput && !line.empty()) {
+      read(line);
+    }
+  }
+  return sawInputs;
+}
+
+std::optional<ProgramInput> parseInput(llvm::StringRef line, const char *&problem) {
+  auto [name, rest] = line.split(": ");
+  auto [kind, target] = rest.split(' ');
+  if (name.empty() || kind.empty() ||
+      !llvm::all_of(kind, [](char c) { return llvm::isUpper(c) || c == '_'; })) {
+    problem = "no input with its kind";
+    return std::nullopt;
+  }
+  ProgramInput input;
+  input.name = name;
+  if (kind == "PARAMETER")
+    input.kind = ProgramInput::Parameter;
+  else if (kind == "BUFFER" || kind == "CONSTANT_TENSOR")
+    input.kind = ProgramInput::Constant;
+  else
+    return input;
+  if (!target.consume_back(" persistent=True"))
+    target.consume_back(" persistent=False");
+  if (!target.consume_front("target='") || !target.consume_back("'") || target.empty()) {
+    problem = "no target";
+    return std::nullopt;
+  }
+  input.target = target;
+  return input;
+}
+
+/// The values named in the text of a call's arguments, with their places: commas inside brackets
+/// separate no arguments.
+static void readArguments(llvm::StringRef text, llvm::SmallVectorImpl<ProgramCall::Argument> &to) {
+  int depth = 0, place = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    char c = text[i];
+    depth += c == '(' || c == '[' || c == '{';
+    depth -= c == ')' || c == ']' || c == '}';
+    place += c == ',' && depth <= 1;
+    if (c != '%')
+      continue;
+    llvm::StringRef name =
+        text.drop_front(i + 1).take_while([](char n) { return llvm::isAlnum(n) || n == '_'; });
+    to.push_back({place, name});
+  }
+}
+
+std::optional<ProgramCall> callOf(const onnx::NodeProto &node) {
+  const std::string *traced = valueOf(node.metadata_props(), tracedKey);
+  if (!traced)
+    return std::nullopt;
+  ProgramCall result;
+  auto [name, call] = llvm::StringRef(*traced).split(" = ");
+  auto [target, arguments] = call.split(']');
+  bool isOwn =
+      name.starts_with("%") && target.consume_front("call_function[target=torch.ops.aten.");
+  result.operation = isOwn ? target.split('.').first : "?";
+  if (arguments.consume_front("(args = "))
+    readArguments(arguments, result.arguments);
+  return result;
+}
+
+} // namespace partita::importer

@@ -1,0 +1,291 @@
+//===- MergedTensors.cpp ----------------------------------------------------------------------===//
+
+#include "lib/Import/Weights/MergedTensors.h"
+#include "lib/Import/File/ExportRecord.h"
+#include "partita/Import/HostTensor.h"
+#include "lib/Import/File/Origins.h"
+#include "lib/Import/File/WireScanner.h"
+#include <map>
+#include <set>
+#include <tuple>
+
+namespace partita::importer {
+
+namespace {
+
+/// An operand that is a tensor of the file, and the model's tensor that it is or comes from alone.
+struct Operand {
+  int index;
+  llvm::StringRef tensor, target;
+};
+
+/// An argument that is a parameter or a buffer.
+struct Named {
+  int place;
+  llvm::StringRef target;
+};
+
+struct Reader {
+  int node;
+  llvm::StringRef operation, op;
+  llvm::SmallVector<Operand> operands;
+  llvm::SmallVector<Named> named;
+  bool readsComputed = false; ///< numbers that come from no parameter, by the record
+};
+
+/// Is each argument of PyTorch's operation an operand of one node, in the same order?
+bool keepsOrder(llvm::StringRef operation) {
+  static constexpr llvm::StringLiteral operations[] = {"_native_batch_norm_legit_no_training",
+                                                       "batch_norm",
+                                                       "conv1d",
+                                                       "conv2d",
+                                                       "conv3d",
+                                                       "convolution",
+                                                       "layer_norm",
+                                                       "linear",
+                                                       "prelu",
+                                                       "rms_norm"};
+  return llvm::is_contained(operations, operation);
+}
+
+class Finder {
+public:
+  explicit Finder(const onnx::GraphProto &graph) : graph(graph), origins(graph) {}
+
+  MergedTensors run() {
+    const std::string *signature = valueOf(graph.metadata_props(), signatureKey);
+    if (!signature || !origins.known())
+      return {};
+    readInputs(*signature);
+    readTensors();
+    if (lost.empty())
+      return {};
+    readNodes();
+    for (const Reader &reader : readers)
+      learn(reader);
+    for (const Reader &reader : readers)
+      place(reader);
+    MergedTensors result;
+    for (auto &entry : split)
+      result.tensors.push_back(std::move(entry.second));
+    for (llvm::StringRef target : parameters)
+      if (wanted.contains(target) && !placed.contains(target) && !hidden.contains(target))
+        (confused.contains(target) ? result.undecided : result.removed).push_back(target.str());
+    return result;
+  }
+
+private:
+  void readInputs(llvm::StringRef signature) {
+    forInputLines(signature, [&](llvm::StringRef line) {
+      const char *problem = nullptr;
+      std::optional<ProgramInput> input = parseInput(line, problem);
+      if (!input || input->target.empty())
+        return;
+      targets[input->name] = input->target;
+      lost.insert(input->target);
+      if (input->kind == ProgramInput::Parameter)
+        parameters.push_back(input->target);
+    });
+  }
+
+  void readTensors() {
+    llvm::StringSet<> all = lost;
+    for (const onnx::ValueInfoProto &value : graph.value_info())
+      if (const std::string *folded = valueOf(value.metadata_props(), foldedKey))
+        records[value.name()] = *folded;
+    for (const onnx::TensorProto &tensor : graph.initializer()) {
+      const std::string &name = tensor.name();
+      const Origin &origin = origins.of(name);
+      taken.insert(name);
+      lost.erase(name);
+      for (const std::string &parameter : origin.parameters)
+        lost.erase(parameter);
+      if (all.contains(name) && origin.kind != Origin::Unknown && !origin.folded)
+        sources[name] = name;
+      else if (origin.parameters.size() == 1)
+        sources[name] = origin.parameters.front();
+      else if (std::optional<DType> type = dtypeFromOnnx(tensor.data_type());
+               type && isFloat(*type))
+        computed.insert(name);
+    }
+  }
+
+  void readNodes() {
+    for (const onnx::ValueInfoProto &input : graph.input())
+      taken.insert(input.name());
+    for (const auto &[index, node] : llvm::enumerate(graph.node())) {
+      taken.insert_range(node.output());
+      Reader reader;
+      reader.node = static_cast<int>(index);
+      reader.op = node.op_type();
+      for (const auto &[i, input] : llvm::enumerate(node.input())) {
+        if (auto source = sources.find(input); source != sources.end())
+          reader.operands.push_back({static_cast<int>(i), input, source->second});
+        reader.readsComputed |= computed.contains(input);
+      }
+      std::optional<ProgramCall> call = callOf(node);
+      if (!call)
+        continue;
+      reader.operation = call->operation;
+      for (const ProgramCall::Argument &argument : call->arguments)
+        if (auto target = targets.find(argument.name); target != targets.end()) {
+          reader.named.push_back({argument.place, target->second});
+          if (lost.contains(target->second))
+            wanted.insert(target->second);
+        }
+      if (reader.operation == "embedding")
+        for (const Operand &operand : reader.operands)
+          tables.insert(operand.target);
+      if (!reader.named.empty())
+        readers.push_back(std::move(reader));
+    }
+  }
+
+  static bool isNamed(const Reader &reader, llvm::StringRef target) {
+    return llvm::any_of(reader.named, [&](const Named &each) { return each.target == target; });
+  }
+
+  /// Which argument the operands are that have been merged with none, or with later ones.
+  void learn(const Reader &reader) {
+    for (const Operand &operand : reader.operands)
+      for (const Named &named : reader.named)
+        if (named.target == operand.target)
+          known[{reader.operation, reader.op, operand.index}].insert(named.place);
+  }
+
+  void place(const Reader &reader) {
+    llvm::SmallVector<llvm::StringRef> missing;
+    for (const Named &named : reader.named)
+      if (lost.contains(named.target))
+        missing.push_back(named.target);
+    if (missing.empty())
+      return;
+    if (keepsOrder(reader.operation) && fits(reader)) {
+      for (auto [operand, named] : llvm::zip_equal(reader.operands, reader.named))
+        assign(reader, operand, named.target);
+      return;
+    }
+    if (reader.readsComputed) // one of those, perhaps (Weights::isConstant)
+      hidden.insert_range(missing);
+    llvm::SmallVector<Operand> others;
+    llvm::copy_if(reader.operands, std::back_inserter(others),
+                  [&](const Operand &each) { return !isNamed(reader, each.target); });
+    for (const Operand &operand : others) {
+      auto places = known.find({reader.operation, reader.op, operand.index});
+      std::optional<llvm::StringRef> target;
+      if (places != known.end() && places->second.size() == 1)
+        target = namedAt(reader, *places->second.begin());
+      else if (places == known.end() && others.size() == 1 && missing.size() == 1)
+        target = missing.front();
+      if (target)
+        assign(reader, operand, *target);
+      else
+        confused.insert_range(missing);
+    }
+  }
+
+  /// Is each operand what the argument at its place names, or may it be?
+  bool fits(const Reader &reader) const {
+    return reader.operands.size() == reader.named.size() &&
+           llvm::all_of(llvm::zip_equal(reader.operands, reader.named), [&](const auto &pair) {
+             const auto &[operand, named] = pair;
+             return named.target == operand.target || lost.contains(named.target);
+           });
+  }
+
+  /// The only argument there.
+  static std::optional<llvm::StringRef> namedAt(const Reader &reader, int place) {
+    std::optional<llvm::StringRef> found;
+    for (const Named &each : reader.named)
+      if (each.place == place) {
+        if (found)
+          return std::nullopt;
+        found = each.target;
+      }
+    return found;
+  }
+
+  /// A lookup table and another weight of its values are tied, whatever an exporter names.
+  void assign(const Reader &reader, const Operand &operand, llvm::StringRef target) {
+    if (target == operand.target || !lost.contains(target))
+      return;
+    bool isOwn = operand.tensor == operand.target;
+    std::string record = isOwn ? "" : recordFor(operand, target);
+    std::string name = isOwn ? target.str() : (target + "/" + operand.tensor).str();
+    if (tables.contains(operand.target) || taken.contains(name) || (!isOwn && record.empty())) {
+      confused.insert(target);
+      return;
+    }
+    placed.insert(target);
+    MergedTensor &tensor = split[{target.str(), operand.tensor.str()}];
+    tensor.name = name;
+    tensor.source = operand.tensor.str();
+    tensor.record = record;
+    tensor.readers.push_back({reader.node, operand.index});
+  }
+
+  /// What a tensor is computed from, with another parameter for the one that is its own.
+  std::string recordFor(const Operand &operand, llvm::StringRef target) const {
+    std::optional<std::vector<std::string>> list = parsePythonList(records.lookup(operand.tensor));
+    std::string text;
+    for (const std::string &each : list.value_or(std::vector<std::string>())) {
+      llvm::StringRef name = each == operand.target ? target : llvm::StringRef(each);
+      if (name.find_first_of("'\\\n") != llvm::StringRef::npos)
+        return {};
+      text += (text.empty() ? "['" : ", '") + name.str() + "'";
+    }
+    return text.empty() ? text : text + "]";
+  }
+
+  const onnx::GraphProto &graph;
+  Origins origins;
+  llvm::StringMap<llvm::StringRef> targets;           ///< by the name of an input of the program
+  std::vector<llvm::StringRef> parameters;            ///< targets, in order
+  llvm::StringSet<> lost;                             ///< targets of which the file has nothing
+  llvm::StringMap<std::string> sources;               ///< targets by tensor
+  llvm::StringMap<std::string> records;               ///< of what a value is computed from
+  llvm::StringSet<> taken;                            ///< names
+  llvm::StringSet<> tables;                           ///< targets that rows are looked up in
+  llvm::StringSet<> computed;                         ///< tensors that are numbers and no target's
+  llvm::StringSet<> wanted, placed, confused, hidden; ///< lost targets
+  std::vector<Reader> readers;
+  std::map<std::tuple<llvm::StringRef, llvm::StringRef, int>, std::set<int>> known;
+  std::map<std::pair<std::string, std::string>, MergedTensor> split; ///< by target and source
+};
+
+} // namespace
+
+MergedTensors findMerged(const onnx::GraphProto &graph) { return Finder(graph).run(); }
+
+void splitMerged(onnx::ModelProto &model) {
+  onnx::GraphProto &graph = *model.mutable_graph();
+  MergedTensors merged = findMerged(graph);
+  llvm::StringMap<int> indices;
+  if (!merged.tensors.empty())
+    for (const auto &[i, tensor] : llvm::enumerate(graph.initializer()))
+      indices.try_emplace(tensor.name(), static_cast<int>(i));
+  for (const MergedTensor &tensor : merged.tensors) {
+    onnx::TensorProto copy = graph.initializer(indices.lookup(tensor.source));
+    copy.set_name(tensor.name);
+    *graph.add_initializer() = std::move(copy);
+    if (!tensor.record.empty()) {
+      onnx::ValueInfoProto &value = *graph.add_value_info();
+      value.set_name(tensor.name);
+      onnx::StringStringEntryProto &entry = *value.add_metadata_props();
+      entry.set_key(foldedKey.str());
+      entry.set_value(tensor.record);
+    }
+    for (auto [node, operand] : tensor.readers)
+      graph.mutable_node(node)->set_input(operand, tensor.name);
+  }
+}
+
+MergedTensors findMergedIn(llvm::StringRef file) {
+  ScanResult scan = scanModel(reinterpret_cast<const uint8_t *>(file.data()), file.size());
+  onnx::ModelProto model;
+  if (!scan.error.empty() || !model.ParseFromString(scan.skeleton))
+    return {};
+  return findMerged(model.graph());
+}
+
+} // namespace partita::importer
