@@ -141,7 +141,8 @@ FailureOr<OnnxReport> reportOnnx(llvm::StringRef path, const ImportOptions &opti
   });
   Weights weights(**file, options);
   if (succeeded(weights.decide()))
-    for (const auto &notes : {noteLost((*file)->model().graph()), weights.notes()})
+    for (const auto &notes :
+         {noteLost((*file)->model().graph()), weights.notes(), noteUnnamedKinds(**file, weights)})
       for (const WeightNote &each : notes)
         report.guessed.push_back(each.text);
   return report;

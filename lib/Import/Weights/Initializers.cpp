@@ -99,7 +99,7 @@ void Importer::noteGuesses() {
         }))
       notes.push_back(*merged);
   for (const std::vector<WeightNote> &more :
-       {noteLost(file.model().graph()), weights.notes()})
+       {noteLost(file.model().graph()), weights.notes(), noteUnnamedKinds(file, weights)})
     notes.insert(notes.end(), more.begin(), more.end());
   if (notes.empty())
     return;
