@@ -55,6 +55,8 @@ private:
     bool computes = isOneOf(computing, node.op_type());
     bool takesOff = node.op_type() == "Sub" || node.op_type() == "Div";
     for (const auto &[i, input] : llvm::enumerate(node.input())) {
+      if (node.op_type() == "PRelu" && i == 1) // a slope is learned, whatever its name
+        uses.try_emplace(input);
       auto alias = aliases.find(input);
       auto found = uses.find(alias == aliases.end() ? llvm::StringRef(input) : alias->second);
       if (found == uses.end())
@@ -99,11 +101,12 @@ std::vector<WeightNote> noteUnnamedKinds(ModelFile &file, const Weights &weights
   std::vector<WeightNote> notes;
   if (!singles.empty())
     notes.push_back(
-        {about(singles, " has one element, and the file does not say whether it is a parameter",
-               " have one element each, and the file does not say which are parameters") +
-             (": kept as constants; a learned temperature or gate is trained by "
-              "--trainable " +
-              quoted(singles.front())),
+        {about(singles,
+               " has one element, and the file does not say whether it is a parameter: "
+               "kept as a constant",
+               " have one element each, and the file does not say which are parameters: "
+               "kept as constants") +
+             "; a learned temperature or gate is trained by --trainable " + quoted(singles.front()),
          singles});
   bool isOne = statistics.size() == 1;
   if (!statistics.empty())
