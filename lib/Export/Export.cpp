@@ -14,6 +14,8 @@
 //===------------------------------------------------------------------------------------------------===//
 
 #include "partita/Export/Export.h"
+#include "lib/Export/FileTensor.h"
+#include "lib/Export/SplitTensors.h"
 #include "lib/Export/StoredValues.h"
 #include "lib/Export/Wire.h"
 #include "partita/Import/ExternalData.h"
@@ -40,26 +42,6 @@ constexpr uint64_t kAlignment = 64;       // of a tensor in the data file: reade
 constexpr uint64_t kMostInline = INT_MAX; // a protobuf message has fewer than 2 GB
 constexpr uint64_t kPlanVersion = 11;     // the first of ONNX's IR with sharding annotations
 
-struct Tensor {
-  std::string name;
-  SmallVector<int64_t> dims;
-  int type = 0;
-  std::string kept; // the fields that stay: all but the values and where they are
-  bool external = false;
-  std::string location;
-  uint64_t offset = 0, length = 0;
-  bool hasLength = false;
-
-  const WeightTensor *weights = nullptr; // of a parameter
-  ExportTensor part;                     // what of them it holds
-  const FloatType *stored = nullptr;
-  uint64_t newOffset = 0; // in the new data file
-  bool toFile = false;
-  uint64_t bytes() const {
-    return weights ? countElements(*weights, part) * stored->width : length;
-  }
-};
-
 /// A stretch of the graph: bytes of the old file, or an initializer.
 struct Piece {
   StringRef copied;
@@ -72,121 +54,108 @@ public:
   std::string run();
 
 private:
-  std::string readTensor(StringRef message);
-  std::string readExternal(StringRef message, Tensor &tensor);
   std::string readGraph(StringRef message);
   std::string readModelField(const wire::Field &field);
+  std::string readNode(StringRef message, Piece &piece);
+  void copyValue(StringRef message);
+  void addSplit();
+  bool isSplitOff(StringRef name) const;
   StringRef keep(std::string bytes) { return rewritten.emplace_back(std::move(bytes)); }
   std::string assign();
-  std::string assignTo(Tensor &tensor, const std::string &parameter, const ExportTensor &part);
+  std::string assignTo(FileTensor &tensor, const std::string &parameter, const ExportTensor &part);
   std::string assignTableCopies();
   std::string place();
-  std::string messageOf(const Tensor &tensor) const;
+  std::string messageOf(const FileTensor &tensor) const;
   std::string writeData();
   std::string writeModel();
-  std::string copyExternal(const Tensor &tensor, raw_ostream &os);
+  std::string copyExternal(const FileTensor &tensor, raw_ostream &os);
   std::string dataName() const { return sys::path::filename(request.output).str() + ".data"; }
 
   const ExportRequest &request;
   std::unique_ptr<MemoryBuffer> model;
   std::unique_ptr<WeightFile> weights;
   std::vector<Piece> before, graph, after; // `graph` is the inside of field 7
-  std::vector<Tensor> tensors;
+  std::vector<FileTensor> tensors;
   std::deque<std::string> rewritten; // nodes and fields of the model with annotations
+  std::optional<SplitTensors> split; // for trained weights; else values stay, and so do the tensors
+  int nodes = 0;                     // read so far
   bool hasGraph = false, anyToFile = false;
 };
 
 } // namespace
 
-std::string Exporter::readExternal(StringRef message, Tensor &tensor) {
-  StringRef key, value;
-  std::string problem = wire::walk(message, [&](const wire::Field &field) {
-    (field.number == 1 ? key : field.number == 2 ? value : key) = field.content;
-    return std::string();
-  });
-  if (!problem.empty())
-    return problem;
-  bool bad = false;
-  if (key == "location")
-    tensor.location = value.str();
-  else if (key == "offset")
-    bad = value.getAsInteger(10, tensor.offset);
-  else if (key == "length") {
-    bad = value.getAsInteger(10, tensor.length);
-    tensor.hasLength = true;
-  }
-  return bad ? "tensor '" + tensor.name + "': external " + key.str() + " '" + value.str() +
-                   "' is not a number"
-             : "";
-}
-
-std::string Exporter::readTensor(StringRef message) {
-  Tensor tensor;
-  SmallVector<StringRef> external;
-  std::string problem = wire::walk(message, [&](const wire::Field &field) {
-    switch (field.number) {
-    case 1:
-      if (field.isBytes) {
-        StringRef packed = field.content;
-        for (uint64_t dim; !packed.empty(); tensor.dims.push_back(dim))
-          if (!wire::takeVarint(packed, dim))
-            return std::string("the model is damaged: wrong dims");
-      } else {
-        tensor.dims.push_back(field.value);
-      }
-      break;
-    case 2:
-      tensor.type = field.value;
-      break;
-    case 8:
-      tensor.name = field.content.str();
-      break;
-    case 13:
-      external.push_back(field.content);
-      return std::string();
-    case 14:
-      tensor.external = field.value == 1;
-      return std::string();
-    case 4:
-    case 5:
-    case 6:
-    case 7:
-    case 9:
-    case 10:
-    case 11: // the values
-      return std::string();
-    }
-    tensor.kept += field.whole;
-    return std::string();
-  });
-  for (StringRef entry : external)
-    if (problem.empty())
-      problem = readExternal(entry, tensor);
-  if (problem.empty())
-    tensors.push_back(std::move(tensor));
-  return problem;
-}
-
 std::string Exporter::readGraph(StringRef message) {
   return wire::walk(message, [&](const wire::Field &field) {
     Piece piece{field.whole};
     if (field.number == 5 && field.isBytes) {
-      if (std::string problem = readTensor(field.content); !problem.empty())
+      FileTensor &tensor = tensors.emplace_back();
+      if (std::string problem = tensor.read(field.content); !problem.empty())
         return problem;
       piece.tensor = tensors.size() - 1;
     }
-    std::string node, problem;
-    if (request.plan && field.number == 1 && field.isBytes &&
-        request.plan->annotate(field.content, node, problem)) {
-      std::string whole;
-      wire::putBytes(whole, 1, node);
-      piece.copied = keep(std::move(whole));
-    }
+    std::string problem;
+    if (field.number == 1 && field.isBytes)
+      problem = readNode(field.content, piece);
     if (!problem.empty())
       return problem;
     graph.push_back(piece);
+    if (field.number == 13 && field.isBytes)
+      copyValue(field.content);
     return std::string();
   });
+}
+
+/// A node, which other names of what it reads and annotations change.
+std::string Exporter::readNode(StringRef message, Piece &piece) {
+  std::string rewired, annotated, problem;
+  bool changed = weights && split->rewire(nodes, message, rewired);
+  if (changed)
+    message = keep(std::move(rewired));
+  ++nodes;
+  if (request.plan && request.plan->annotate(message, annotated, problem)) {
+    message = keep(std::move(annotated));
+    changed = true;
+  }
+  if (changed) {
+    std::string whole;
+    wire::putBytes(whole, 1, message);
+    piece.copied = keep(std::move(whole));
+  }
+  return problem;
+}
+
+/// What a tensor that is split is computed from, for the tensors that are split off.
+void Exporter::copyValue(StringRef message) {
+  if (!weights || split->tensors().empty())
+    return;
+  StringRef name = nameOfValue(message);
+  for (const importer::MergedTensor &each : split->tensors())
+    if (each.source == name && !each.record.empty()) {
+      std::string whole;
+      wire::putBytes(whole, 13, renameValue(message, each));
+      graph.push_back({keep(std::move(whole))});
+    }
+}
+
+/// A tensor for each that is split off. Of a constant, with its source's values.
+void Exporter::addSplit() {
+  StringMap<int> pieces;
+  for (const auto &[i, piece] : enumerate(graph))
+    if (piece.tensor >= 0)
+      pieces.try_emplace(tensors[piece.tensor].name, i);
+  for (const importer::MergedTensor &each : split->tensors()) {
+    const Piece &source = graph[pieces.lookup(each.source)];
+    FileTensor tensor = tensors[source.tensor];
+    tensor.name = each.name;
+    tensor.kept = renameTensor(tensor.kept, each.name);
+    std::string whole;
+    (void)wire::walk(source.copied, [&](const wire::Field &field) {
+      wire::putBytes(whole, 5, renameTensor(field.content, each.name));
+      return std::string();
+    });
+    tensors.push_back(std::move(tensor));
+    graph.push_back({keep(std::move(whole)), static_cast<int>(tensors.size()) - 1});
+  }
 }
 
 static std::string sizes(ArrayRef<int64_t> shape) {
@@ -194,7 +163,7 @@ static std::string sizes(ArrayRef<int64_t> shape) {
 }
 
 /// Gives a tensor the weights of its parameter, which must be there and fit.
-std::string Exporter::assignTo(Tensor &tensor, const std::string &parameter,
+std::string Exporter::assignTo(FileTensor &tensor, const std::string &parameter,
                                const ExportTensor &part) {
   std::string about = request.model + ": parameter '" + parameter + "'";
   tensor.part = part;
@@ -223,11 +192,18 @@ std::string Exporter::assignTo(Tensor &tensor, const std::string &parameter,
   return {};
 }
 
+/// Has import made this tensor, of one that the file has?
+bool Exporter::isSplitOff(StringRef name) const {
+  return any_of(split->tensors(), [&](const importer::MergedTensor &each) {
+    return importer::symbolName(each.name) == name;
+  });
+}
+
 /// Gives all tensors of all parameters their weights; each must be in the model once.
 std::string Exporter::assign() {
-  StringMap<Tensor *> byName;
+  StringMap<FileTensor *> byName;
   StringSet<> twice;
-  for (Tensor &tensor : tensors) {
+  for (FileTensor &tensor : tensors) {
     std::string name = importer::symbolName(tensor.name);
     if (!byName.try_emplace(name, &tensor).second)
       twice.insert(name);
@@ -239,7 +215,9 @@ std::string Exporter::assign() {
     if (parts.empty())
       parts.push_back({parameter.name});
     for (const ExportTensor &part : parts) {
-      Tensor *tensor = byName.lookup(part.name);
+      FileTensor *tensor = byName.lookup(part.name);
+      if (!tensor && !weights && isSplitOff(part.name))
+        continue;
       if (!tensor)
         return request.model + ": has no initializer '" + part.name +
                "'; is it the model that the program was compiled from?";
@@ -268,11 +246,11 @@ std::string Exporter::assignTableCopies() {
   auto file = importer::ModelFile::open(request.model, &context);
   if (mlir::failed(file))
     return problem;
-  StringMap<Tensor *> byName;
-  for (Tensor &tensor : tensors)
+  StringMap<FileTensor *> byName;
+  for (FileTensor &tensor : tensors)
     byName[tensor.name] = &tensor;
   for (const importer::WeightCopy &copy : importer::findCopies(**file)) {
-    Tensor *table = byName.lookup(copy.table), *tensor = byName.lookup(copy.name);
+    FileTensor *table = byName.lookup(copy.table), *tensor = byName.lookup(copy.name);
     if (tensor->weights || !table->weights)
       continue;
     tensor->weights = table->weights;
@@ -285,12 +263,12 @@ std::string Exporter::assignTableCopies() {
 /// Decides which values go to the data file, and where.
 std::string Exporter::place() {
   uint64_t total = model->getBufferSize();
-  for (const Tensor &tensor : tensors)
+  for (const FileTensor &tensor : tensors)
     if (tensor.weights && !tensor.external)
       total += tensor.bytes();
   bool tooLarge = total > kMostInline;
   uint64_t end = 0;
-  for (Tensor &tensor : tensors) {
+  for (FileTensor &tensor : tensors) {
     tensor.toFile = tensor.external || (tooLarge && tensor.weights);
     if (!tensor.toFile)
       continue;
@@ -304,7 +282,7 @@ std::string Exporter::place() {
 }
 
 /// The new TensorProto up to its raw values; those are not part of it.
-std::string Exporter::messageOf(const Tensor &tensor) const {
+std::string Exporter::messageOf(const FileTensor &tensor) const {
   std::string out = tensor.kept;
   if (!tensor.toFile) {
     wire::putHeader(out, 9, tensor.bytes());
@@ -323,7 +301,7 @@ std::string Exporter::messageOf(const Tensor &tensor) const {
   return out;
 }
 
-std::string Exporter::copyExternal(const Tensor &tensor, raw_ostream &os) {
+std::string Exporter::copyExternal(const FileTensor &tensor, raw_ostream &os) {
   std::string about = request.model + ": external tensor '" + tensor.name + "': ";
   StringRef folder = sys::path::parent_path(request.model);
   importer::OpenedData data =
@@ -353,7 +331,7 @@ std::string Exporter::writeData() {
   sys::path::append(path, dataName());
   auto write = [&](raw_ostream &os) {
     uint64_t at = 0;
-    for (const Tensor &tensor : tensors) {
+    for (const FileTensor &tensor : tensors) {
       if (!tensor.toFile)
         continue;
       os.write_zeros(tensor.newOffset - at);
@@ -379,7 +357,7 @@ std::string Exporter::writeModel() {
       length += piece.copied.size();
       continue;
     }
-    const Tensor &tensor = tensors[piece.tensor];
+    const FileTensor &tensor = tensors[piece.tensor];
     std::string &message = messages[piece.tensor], fields = messageOf(tensor);
     wire::putHeader(message, 5, fields.size() + (tensor.toFile ? 0 : tensor.bytes()));
     message += fields;
@@ -450,12 +428,15 @@ std::string Exporter::run() {
     if (request.note)
       *request.note = weights->note().str();
   }
+  split.emplace(model->getBuffer(), request.parameters);
   problem = wire::walk(model->getBuffer(),
                        [&](const wire::Field &field) { return readModelField(field); });
   if (problem.empty() && !hasGraph)
     problem = "it has no graph";
   if (!problem.empty())
     return request.model + ": " + problem;
+  if (weights)
+    addSplit();
   if (request.plan) {
     std::string configuration;
     wire::putBytes(configuration, 26, request.plan->describe());

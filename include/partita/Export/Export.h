@@ -2,7 +2,8 @@
 //
 // The graph that comes out is byte for byte the one that came in: only the values of the
 // parameters' initializers, and of all tensors that hold them again, are others, each in the type that the file declares for it, and the
-// nodes that read them may say how they are split (DevicePlan.h). The file is
+// nodes that read them may say how they are split (DevicePlan.h). Parameters that share a tensor of the
+// file, as they were equal when it was exported, get tensors of their own (SplitTensors.h). The file is
 // patched in its wire format, streaming: neither the model nor the weights are ever held in memory.
 //
 //===------------------------------------------------------------------------------------------------===//

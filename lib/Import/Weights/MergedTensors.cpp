@@ -64,6 +64,8 @@ public:
     for (const Reader &reader : readers)
       learn(reader);
     for (const Reader &reader : readers)
+      learnFromRest(reader);
+    for (const Reader &reader : readers)
       place(reader);
     MergedTensors result;
     for (auto &entry : split)
@@ -145,19 +147,43 @@ private:
     return llvm::any_of(reader.named, [&](const Named &each) { return each.target == target; });
   }
 
+  using Key = std::tuple<llvm::StringRef, llvm::StringRef, int>;
+  static Key keyOf(const Reader &reader, const Operand &operand) {
+    return {reader.operation, reader.op, operand.index};
+  }
+
   /// Which argument the operands are that have been merged with none, or with later ones.
   void learn(const Reader &reader) {
     for (const Operand &operand : reader.operands)
       for (const Named &named : reader.named)
         if (named.target == operand.target)
-          known[{reader.operation, reader.op, operand.index}].insert(named.place);
+          known[keyOf(reader, operand)].insert(named.place);
+  }
+
+  /// The only operand that is another's is the only argument that is not there.
+  void learnFromRest(const Reader &reader) {
+    llvm::SmallVector<Operand> others = othersOf(reader);
+    llvm::SmallVector<Named> missing = missingOf(reader);
+    if (others.size() == 1 && missing.size() == 1)
+      known[keyOf(reader, others.front())].insert(missing.front().place);
+  }
+
+  llvm::SmallVector<Named> missingOf(const Reader &reader) const {
+    llvm::SmallVector<Named> missing;
+    llvm::copy_if(reader.named, std::back_inserter(missing),
+                  [&](const Named &each) { return lost.contains(each.target); });
+    return missing;
+  }
+
+  static llvm::SmallVector<Operand> othersOf(const Reader &reader) {
+    llvm::SmallVector<Operand> others;
+    llvm::copy_if(reader.operands, std::back_inserter(others),
+                  [&](const Operand &each) { return !isNamed(reader, each.target); });
+    return others;
   }
 
   void place(const Reader &reader) {
-    llvm::SmallVector<llvm::StringRef> missing;
-    for (const Named &named : reader.named)
-      if (lost.contains(named.target))
-        missing.push_back(named.target);
+    llvm::SmallVector<Named> missing = missingOf(reader);
     if (missing.empty())
       return;
     if (keepsOrder(reader.operation) && fits(reader)) {
@@ -165,23 +191,23 @@ private:
         assign(reader, operand, named.target);
       return;
     }
-    if (reader.readsComputed) // one of those, perhaps (Weights::isConstant)
-      hidden.insert_range(missing);
-    llvm::SmallVector<Operand> others;
-    llvm::copy_if(reader.operands, std::back_inserter(others),
-                  [&](const Operand &each) { return !isNamed(reader, each.target); });
-    for (const Operand &operand : others) {
-      auto places = known.find({reader.operation, reader.op, operand.index});
+    for (const Operand &operand : othersOf(reader)) {
+      auto places = known.find(keyOf(reader, operand));
       std::optional<llvm::StringRef> target;
       if (places != known.end() && places->second.size() == 1)
         target = namedAt(reader, *places->second.begin());
-      else if (places == known.end() && others.size() == 1 && missing.size() == 1)
-        target = missing.front();
       if (target)
         assign(reader, operand, *target);
       else
-        confused.insert_range(missing);
+        addTo(confused, missing);
     }
+    if (reader.readsComputed) // one of those, perhaps (Weights::isConstant)
+      addTo(hidden, missing);
+  }
+
+  static void addTo(llvm::StringSet<> &targets, llvm::ArrayRef<Named> named) {
+    for (const Named &each : named)
+      targets.insert(each.target);
   }
 
   /// Is each operand what the argument at its place names, or may it be?
@@ -249,13 +275,25 @@ private:
   llvm::StringSet<> computed;                         ///< tensors that are numbers and no target's
   llvm::StringSet<> wanted, placed, confused, hidden; ///< lost targets
   std::vector<Reader> readers;
-  std::map<std::tuple<llvm::StringRef, llvm::StringRef, int>, std::set<int>> known;
+  std::map<Key, std::set<int>> known;                                ///< places of arguments
   std::map<std::pair<std::string, std::string>, MergedTensor> split; ///< by target and source
 };
 
 } // namespace
 
 MergedTensors findMerged(const onnx::GraphProto &graph) { return Finder(graph).run(); }
+
+/// Has a node read another tensor, and its sharding annotations speak of that.
+static void replaceInput(onnx::NodeProto &node, int operand, const std::string &name) {
+  std::string before = node.input(operand);
+  node.set_input(operand, name);
+  if (llvm::is_contained(node.input(), before))
+    return; // as another operand
+  for (onnx::NodeDeviceConfigurationProto &each : *node.mutable_device_configurations())
+    for (onnx::ShardingSpecProto &spec : *each.mutable_sharding_spec())
+      if (spec.tensor_name() == before)
+        spec.set_tensor_name(name);
+}
 
 void splitMerged(onnx::ModelProto &model) {
   onnx::GraphProto &graph = *model.mutable_graph();
@@ -276,7 +314,7 @@ void splitMerged(onnx::ModelProto &model) {
       entry.set_value(tensor.record);
     }
     for (auto [node, operand] : tensor.readers)
-      graph.mutable_node(node)->set_input(operand, tensor.name);
+      replaceInput(*graph.mutable_node(node), operand, tensor.name);
   }
 }
 

@@ -1,0 +1,88 @@
+//===- SplitTensors.cpp -----------------------------------------------------------------------===//
+//
+// Field numbers: NodeProto input 1; TensorProto name 8; ValueInfoProto name 1, metadata_props 4 (key
+// 1, value 2).
+//
+//===------------------------------------------------------------------------------------------===//
+
+#include "lib/Export/SplitTensors.h"
+#include "lib/Export/Wire.h"
+#include "lib/Import/ExportRecord.h"
+#include "lib/Import/ModelFile.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace llvm;
+
+namespace partita {
+
+SplitTensors::SplitTensors(StringRef model, ArrayRef<ExportParameter> parameters) {
+  StringSet<> wanted;
+  for (const ExportParameter &parameter : parameters) {
+    if (parameter.tensors.empty())
+      wanted.insert(parameter.name);
+    for (const ExportTensor &tensor : parameter.tensors)
+      wanted.insert(tensor.name);
+  }
+  merged = importer::findMergedIn(model).tensors;
+  if (none_of(merged, [&](const importer::MergedTensor &each) {
+        return wanted.contains(importer::symbolName(each.name));
+      }))
+    merged.clear();
+  for (const importer::MergedTensor &tensor : merged)
+    for (auto [node, operand] : tensor.readers)
+      inputs[node][operand] = tensor.name;
+}
+
+bool SplitTensors::rewire(int node, StringRef message, std::string &to) const {
+  auto changed = inputs.find(node);
+  if (changed == inputs.end())
+    return false;
+  int operand = 0;
+  std::string problem = wire::walk(message, [&](const wire::Field &field) {
+    auto name = changed->second.end();
+    if (field.number == 1 && field.isBytes)
+      name = changed->second.find(operand++);
+    if (name == changed->second.end())
+      to += field.whole;
+    else
+      wire::putBytes(to, 1, name->second);
+    return std::string();
+  });
+  return problem.empty();
+}
+
+std::string renameTensor(StringRef message, StringRef name) {
+  std::string to;
+  wire::putBytes(to, 8, name);
+  (void)wire::walk(message, [&](const wire::Field &field) {
+    if (field.number != 8)
+      to += field.whole;
+    return std::string();
+  });
+  return to;
+}
+
+std::string renameValue(StringRef message, const importer::MergedTensor &tensor) {
+  std::string to, entry;
+  wire::putBytes(to, 1, tensor.name);
+  (void)wire::walk(message, [&](const wire::Field &field) {
+    if (field.number != 1 && field.number != 4)
+      to += field.whole;
+    return std::string();
+  });
+  wire::putBytes(entry, 1, importer::foldedKey);
+  wire::putBytes(entry, 2, tensor.record);
+  wire::putBytes(to, 4, entry);
+  return to;
+}
+
+StringRef nameOfValue(StringRef message) {
+  StringRef name;
+  (void)wire::walk(message, [&](const wire::Field &field) {
+    name = field.number == 1 && field.isBytes ? field.content : name;
+    return std::string();
+  });
+  return name;
+}
+
+} // namespace partita
