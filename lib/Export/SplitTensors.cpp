@@ -7,8 +7,8 @@
 
 #include "lib/Export/SplitTensors.h"
 #include "lib/Export/Wire.h"
-#include "lib/Import/ExportRecord.h"
-#include "lib/Import/ModelFile.h"
+#include "partita/Import/ExportRecord.h"
+#include "partita/Import/ModelFile.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace llvm;

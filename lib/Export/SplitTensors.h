@@ -8,7 +8,7 @@
 #ifndef PARTITA_LIB_EXPORT_SPLITTENSORS_H
 #define PARTITA_LIB_EXPORT_SPLITTENSORS_H
 
-#include "lib/Import/MergedTensors.h"
+#include "partita/Import/MergedTensors.h"
 #include "partita/Export/Export.h"
 #include <map>
 

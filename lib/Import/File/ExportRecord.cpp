@@ -1,6 +1,6 @@
 //===- ExportRecord.cpp -----------------------------------------------------------------------===//
 
-#include "lib/Import/File/ExportRecord.h"
+#include "partita/Import/ExportRecord.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 

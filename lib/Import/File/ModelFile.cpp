@@ -2,7 +2,7 @@
 
 #include "partita/Import/ModelFile.h"
 #include "partita/Import/ExternalData.h"
-#include "lib/Import/Weights/MergedTensors.h"
+#include "partita/Import/MergedTensors.h"
 #include "lib/Import/File/WireScanner.h"
 #include "mlir/IR/Location.h"
 #include "onnx.pb.h"

@@ -1,7 +1,7 @@
 //===- MergedTensors.cpp ----------------------------------------------------------------------===//
 
-#include "lib/Import/Weights/MergedTensors.h"
-#include "lib/Import/File/ExportRecord.h"
+#include "partita/Import/MergedTensors.h"
+#include "partita/Import/ExportRecord.h"
 #include "partita/Import/HostTensor.h"
 #include "lib/Import/File/Origins.h"
 #include "lib/Import/File/WireScanner.h"

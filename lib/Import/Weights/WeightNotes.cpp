@@ -7,7 +7,7 @@
 
 #include "lib/Import/Weights/WeightNotes.h"
 #include "lib/Import/Weights/Buffers.h"
-#include "lib/Import/Weights/MergedTensors.h"
+#include "partita/Import/MergedTensors.h"
 
 using namespace mlir;
 

@@ -14,8 +14,8 @@
 // of the operation whose tensors were not merged, or from the operation.
 //
 //===----------------------------------------------------------------------------------------===//
-#ifndef PARTITA_LIB_IMPORT_MERGEDTENSORS_H
-#define PARTITA_LIB_IMPORT_MERGEDTENSORS_H
+#ifndef PARTITA_IMPORT_MERGEDTENSORS_H
+#define PARTITA_IMPORT_MERGEDTENSORS_H
 
 #include "llvm/ADT/StringRef.h"
 #include <optional>
@@ -61,4 +61,4 @@ MergedTensors findMergedIn(llvm::StringRef file);
 
 } // namespace partita::importer
 
-#endif // PARTITA_LIB_IMPORT_MERGEDTENSORS_H
+#endif // PARTITA_IMPORT_MERGEDTENSORS_H

@@ -5,8 +5,8 @@
 // read as text; Origins.h and MergedTensors.h say what follows from it.
 //
 //===----------------------------------------------------------------------------------------===//
-#ifndef PARTITA_LIB_IMPORT_EXPORTRECORD_H
-#define PARTITA_LIB_IMPORT_EXPORTRECORD_H
+#ifndef PARTITA_IMPORT_EXPORTRECORD_H
+#define PARTITA_IMPORT_EXPORTRECORD_H
 
 #include "onnx.pb.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
@@ -54,4 +54,4 @@ std::optional<ProgramCall> callOf(const onnx::NodeProto &node);
 
 } // namespace partita::importer
 
-#endif // PARTITA_LIB_IMPORT_EXPORTRECORD_H
+#endif // PARTITA_IMPORT_EXPORTRECORD_H
