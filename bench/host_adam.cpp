@@ -49,7 +49,7 @@ struct RankArrays {
         staging(stagingElements(Home::Device, kTile), 0.0f) {
     rank.transfers = &engine;
   }
-  static constexpr int64_t kTile = 1 << 18; // lib/Lower/Optimizer.cpp
+  static constexpr int64_t kTile = 1 << 18; // lib/Lower/Kernels/Updates.cpp
   Array p, m, v, g, staging;
   TransferEngine engine;
   Rank rank;

@@ -1,7 +1,7 @@
 //===- Document.cpp - files, places and messages of configurations ----------------------------===//
 
 #include "partita/DeepSpeed/Document.h"
-#include "Reader.h"
+#include "lib/DeepSpeed/Reader.h"
 #include "runtime/include/partita_rt/printable.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"

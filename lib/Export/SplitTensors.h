@@ -1,15 +1,15 @@
 //===- SplitTensors.h - tensors that import has split off others --------------------*- C++ -*-===//
 //
 // A model's file may hold one tensor for several parameters that were equal when it was exported
-// (lib/Import/MergedTensors.h). Trained, they differ: the trained file has a tensor for each, and
+// (partita/Import/MergedTensors.h). Trained, they differ: the trained file has a tensor for each, and
 // their nodes read it, as if the exporter had not merged them.
 //
 //===------------------------------------------------------------------------------------------===//
 #ifndef PARTITA_LIB_EXPORT_SPLITTENSORS_H
 #define PARTITA_LIB_EXPORT_SPLITTENSORS_H
 
-#include "partita/Import/MergedTensors.h"
 #include "partita/Export/Export.h"
+#include "partita/Import/MergedTensors.h"
 #include <map>
 
 namespace partita {

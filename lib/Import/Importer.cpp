@@ -8,11 +8,11 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Import/Importer.h"
-#include "lib/Import/File/Devices.h"
-#include "lib/Import/FixedDims.h"
-#include "lib/Import/File/Node.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
+#include "lib/Import/File/Devices.h"
+#include "lib/Import/File/Node.h"
+#include "lib/Import/FixedDims.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;

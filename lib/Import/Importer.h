@@ -2,15 +2,15 @@
 #ifndef PARTITA_LIB_IMPORT_IMPORTER_H
 #define PARTITA_LIB_IMPORT_IMPORTER_H
 
+#include "dialects/Train/Train.h"
 #include "lib/Import/Folding/Folder.h"
-#include "partita/Import/ModelFile.h"
 #include "lib/Import/Operators/Registry.h"
 #include "lib/Import/Weights/Weights.h"
-#include "dialects/Train/Train.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
 #include "onnx.pb.h"
 #include "partita/Import/Import.h"
+#include "partita/Import/ModelFile.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"

@@ -9,9 +9,9 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#include "lib/Import/Importer.h"
-#include "lib/Import/File/Node.h"
 #include "dialects/Tx/Tx.h"
+#include "lib/Import/File/Node.h"
+#include "lib/Import/Importer.h"
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;

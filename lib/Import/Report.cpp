@@ -1,7 +1,7 @@
 //===- Report.cpp - what an ONNX file holds ---------------------------------------------------===//
 
-#include "lib/Import/Weights/Buffers.h"
 #include "lib/Import/Importer.h"
+#include "lib/Import/Weights/Buffers.h"
 #include "lib/Import/Weights/SharedWeights.h"
 #include "lib/Import/Weights/WeightNotes.h"
 #include "llvm/ADT/StringExtras.h"

@@ -1,8 +1,8 @@
 //===- Mask.cpp - see Mask.h ------------------------------------------------------------------===//
 
 #include "Mask.h"
-#include "partita/Raise/IndexEvaluator.h"
 #include "NumericCheck.h"
+#include "partita/Raise/IndexEvaluator.h"
 #include <cmath>
 
 using namespace mlir;

@@ -9,9 +9,9 @@
 #define PARTITA_LIB_RAISE_NUMERICCHECK_H
 
 #include "Layout.h"
-#include "partita/Raise/Subgraph.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
+#include "partita/Raise/Subgraph.h"
 
 namespace partita::raise {
 

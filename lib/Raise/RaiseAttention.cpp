@@ -14,13 +14,13 @@
 //===------------------------------------------------------------------------------------------===//
 
 #include "Bias.h"
-#include "partita/Raise/IndexEvaluator.h"
 #include "Mask.h"
 #include "NumericCheck.h"
-#include "partita/Raise/Products.h"
 #include "Remarks.h"
 #include "dialects/Par/Par.h"
+#include "partita/Raise/IndexEvaluator.h"
 #include "partita/Raise/Passes.h"
+#include "partita/Raise/Products.h"
 #include <cmath>
 
 namespace partita {

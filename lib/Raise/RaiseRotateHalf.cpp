@@ -10,9 +10,9 @@
 #include "Layout.h"
 #include "NumericCheck.h"
 #include "Remarks.h"
-#include "partita/Raise/Subgraph.h"
 #include "dialects/Par/Par.h"
 #include "partita/Raise/Passes.h"
+#include "partita/Raise/Subgraph.h"
 
 namespace partita {
 #define GEN_PASS_DEF_RAISEROTATEHALF

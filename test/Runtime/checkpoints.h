@@ -10,8 +10,8 @@
 #include "common/checkpoint/checkpoint.h"
 #include "common/checkpoint/checkpoint_files.h"
 #include "common/run/launch.h"
-#include "common/weights/layout.h"
 #include "common/run/options.h"
+#include "common/weights/layout.h"
 #include "partita_rt/checksum.h"
 
 #include <cstdlib>

@@ -6,8 +6,8 @@
 #include "common/checkpoint/checkpoint.h"
 #include "common/run/launch.h"
 #include "common/run/options.h"
-#include "common/weights/safetensors.h"
 #include "common/run/train.h"
+#include "common/weights/safetensors.h"
 
 #include <cstdlib>
 #include <filesystem>

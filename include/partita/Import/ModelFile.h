@@ -8,8 +8,8 @@
 #ifndef PARTITA_IMPORT_MODELFILE_H
 #define PARTITA_IMPORT_MODELFILE_H
 
-#include "partita/Import/HostTensor.h"
 #include "mlir/IR/Diagnostics.h"
+#include "partita/Import/HostTensor.h"
 #include "llvm/ADT/StringMap.h"
 
 namespace partita::onnx {

@@ -3,8 +3,8 @@
 #ifndef PARTITA_RAISE_PRODUCTS_H
 #define PARTITA_RAISE_PRODUCTS_H
 
-#include "partita/Raise/Subgraph.h"
 #include "dialects/Tx/Tx.h"
+#include "partita/Raise/Subgraph.h"
 
 namespace partita::raise {
 

@@ -2,9 +2,9 @@
 //--------------------------------------------===//
 
 #include "lib/Import/File/Devices.h"
-#include "lib/Import/File/Node.h"
 #include "dialects/Train/Tensors.h"
 #include "dialects/Tx/Tx.h"
+#include "lib/Import/File/Node.h"
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"

@@ -11,8 +11,8 @@
 #ifndef PARTITA_LIB_IMPORT_DEVICES_H
 #define PARTITA_LIB_IMPORT_DEVICES_H
 
-#include "lib/Import/Importer.h"
 #include "dialects/Train/Train.h"
+#include "lib/Import/Importer.h"
 #include "llvm/ADT/MapVector.h"
 
 namespace partita::importer {

@@ -1,11 +1,11 @@
 //===- ModelFile.cpp --------------------------------------------------------------------------===//
 
 #include "partita/Import/ModelFile.h"
-#include "partita/Import/ExternalData.h"
-#include "partita/Import/MergedTensors.h"
 #include "lib/Import/File/WireScanner.h"
 #include "mlir/IR/Location.h"
 #include "onnx.pb.h"
+#include "partita/Import/ExternalData.h"
+#include "partita/Import/MergedTensors.h"
 #include "runtime/include/partita_rt/varints.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"

@@ -8,8 +8,8 @@
 #ifndef PARTITA_LIB_IMPORT_NODE_H
 #define PARTITA_LIB_IMPORT_NODE_H
 
-#include "lib/Import/Importer.h"
 #include "dialects/Tx/Tx.h"
+#include "lib/Import/Importer.h"
 
 namespace partita::importer {
 

@@ -1,8 +1,8 @@
 //===- Grid.cpp -------------------------------------------------------------------------------===//
 
 #include "lib/Import/Folding/Grid.h"
-#include "lib/Import/Folding/Bounds.h"
 #include "dialects/Tx/Tx.h"
+#include "lib/Import/Folding/Bounds.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
 

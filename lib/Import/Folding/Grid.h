@@ -12,8 +12,8 @@
 #ifndef PARTITA_LIB_IMPORT_GRID_H
 #define PARTITA_LIB_IMPORT_GRID_H
 
-#include "partita/Import/HostTensor.h"
 #include "mlir/IR/Value.h"
+#include "partita/Import/HostTensor.h"
 
 namespace partita::importer {
 

@@ -7,8 +7,8 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#include "lib/Import/Importer.h"
 #include "dialects/Tx/Tx.h"
+#include "lib/Import/Importer.h"
 #include <cstring>
 
 using namespace mlir;

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
+#include "dialects/Train/Train.h"
 #include "lib/Import/Folding/Bounds.h"
 #include "lib/Import/Operators/Lookup.h"
-#include "dialects/Train/Train.h"
 
 using namespace mlir;
 

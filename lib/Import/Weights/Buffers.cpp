@@ -1,9 +1,9 @@
 //===- Buffers.cpp - float initializers that are no parameters --------------------------------===//
 
 #include "lib/Import/Weights/Buffers.h"
+#include "lib/Import/Operators/Registry.h"
 #include "lib/Import/Weights/BufferValues.h"
 #include "partita/Import/HostTensor.h"
-#include "lib/Import/Operators/Registry.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringRef.h"

@@ -26,8 +26,8 @@
 #ifndef PARTITA_LIB_IMPORT_BUFFERS_H
 #define PARTITA_LIB_IMPORT_BUFFERS_H
 
-#include "partita/Import/ModelFile.h"
 #include "onnx.pb.h"
+#include "partita/Import/ModelFile.h"
 #include "llvm/ADT/StringSet.h"
 #include <string>
 #include <vector>

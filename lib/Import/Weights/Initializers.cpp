@@ -5,13 +5,13 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
-#include "lib/Import/Weights/Buffers.h"
+#include "dialects/Train/Tensors.h"
+#include "dialects/Tx/Tx.h"
 #include "lib/Import/Importer.h"
+#include "lib/Import/Weights/Buffers.h"
 #include "lib/Import/Weights/SharedWeights.h"
 #include "lib/Import/Weights/SingleBiases.h"
 #include "lib/Import/Weights/WeightNotes.h"
-#include "dialects/Train/Tensors.h"
-#include "dialects/Tx/Tx.h"
 #include "runtime/include/partita_rt/fingerprint.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/Path.h"

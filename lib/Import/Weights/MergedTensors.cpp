@@ -1,10 +1,10 @@
 //===- MergedTensors.cpp ----------------------------------------------------------------------===//
 
 #include "partita/Import/MergedTensors.h"
-#include "partita/Import/ExportRecord.h"
-#include "partita/Import/HostTensor.h"
 #include "lib/Import/File/Origins.h"
 #include "lib/Import/File/WireScanner.h"
+#include "partita/Import/ExportRecord.h"
+#include "partita/Import/HostTensor.h"
 #include <map>
 #include <set>
 #include <tuple>

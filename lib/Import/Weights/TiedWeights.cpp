@@ -1,8 +1,8 @@
 //===- TiedWeights.cpp ------------------------------------------------------------------------===//
 
 #include "partita/Import/TiedWeights.h"
-#include "partita/Import/ExternalData.h"
 #include "onnx.pb.h"
+#include "partita/Import/ExternalData.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/Path.h"

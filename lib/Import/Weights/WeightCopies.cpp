@@ -1,7 +1,7 @@
 //===- WeightCopies.cpp - which values of one tensor another one holds ------------------------===//
 
-#include "partita/Import/TiedWeights.h"
 #include "onnx.pb.h"
+#include "partita/Import/TiedWeights.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/xxhash.h"

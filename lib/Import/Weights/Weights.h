@@ -16,10 +16,10 @@
 #ifndef PARTITA_LIB_IMPORT_WEIGHTS_H
 #define PARTITA_LIB_IMPORT_WEIGHTS_H
 
-#include "partita/Import/ModelFile.h"
 #include "lib/Import/File/Origins.h"
-#include "partita/Import/TiedWeights.h"
 #include "partita/Import/Import.h"
+#include "partita/Import/ModelFile.h"
+#include "partita/Import/TiedWeights.h"
 #include "llvm/Support/GlobPattern.h"
 #include <map>
 

@@ -4,8 +4,8 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
-#include "dialects/Rt/Names.h"
 #include "dialects/Zero/Zero.h"
+#include "dialects/Rt/Names.h"
 #include "partita/Lower/Lowering.h"
 
 using namespace mlir;

@@ -3,11 +3,11 @@
 #include "common/checkpoint/checkpoint.h"
 
 #include "common/checkpoint/checkpoint_files.h"
-#include "common/run/launch.h"
-#include "common/weights/layout.h"
-#include "common/run/mesh.h"
 #include "common/checkpoint/shards.h"
+#include "common/run/launch.h"
+#include "common/run/mesh.h"
 #include "common/target.h"
+#include "common/weights/layout.h"
 
 #include <algorithm>
 #include <cerrno>

@@ -9,8 +9,8 @@
 #ifndef PARTITA_RT_COMMON_CHECKPOINT_H
 #define PARTITA_RT_COMMON_CHECKPOINT_H
 
-#include "common/weights/safetensors.h"
 #include "common/temporary_file.h"
+#include "common/weights/safetensors.h"
 #include "partita_rt/comm.h"
 
 namespace partita_rt {

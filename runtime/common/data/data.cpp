@@ -2,9 +2,9 @@
 
 #include "common/data/data.h"
 
-#include "common/weights/layout.h"
 #include "common/data/samples.h"
 #include "common/target.h"
+#include "common/weights/layout.h"
 #include "partita_rt/fingerprint.h"
 #include "partita_rt/init.h"
 

@@ -1,7 +1,7 @@
 // Checks the tables of a program before anything runs: an emitter's mistake is one message too.
 
-#include "common/weights/layout.h"
 #include "common/run/options.h"
+#include "common/weights/layout.h"
 
 #include <algorithm>
 #include <set>

@@ -1,10 +1,10 @@
 // The main() of emitted programs: everything that can go wrong in the set-up is found before a rank
 // starts, and said once.
 
-#include "common/run/census.h"
 #include "common/checkpoint/checkpoint.h"
 #include "common/checkpoint/checkpoint_files.h"
 #include "common/data/data.h"
+#include "common/run/census.h"
 #include "common/run/interruption.h"
 #include "common/run/launch.h"
 #include "common/run/mesh.h"

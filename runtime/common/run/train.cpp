@@ -2,8 +2,8 @@
 
 #include "common/run/train.h"
 
-#include "common/run/census.h"
 #include "common/checkpoint/checkpoint.h"
+#include "common/run/census.h"
 #include "common/run/interruption.h"
 #include "common/run/launch.h"
 #include "common/run/metrics.h"

@@ -3,8 +3,8 @@
 #ifndef PARTITA_RT_COMMON_TRAIN_H
 #define PARTITA_RT_COMMON_TRAIN_H
 
-#include "common/run/options.h"
 #include "common/data/samples.h"
+#include "common/run/options.h"
 
 #include <memory>
 

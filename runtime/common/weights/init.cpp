@@ -3,11 +3,11 @@
 #include "partita_rt/init.h"
 
 #include "common/checkpoint/checkpoint.h"
-#include "common/weights/layout.h"
 #include "common/run/metrics.h"
 #include "common/run/options.h"
-#include "common/target.h"
 #include "common/run/train.h"
+#include "common/target.h"
+#include "common/weights/layout.h"
 #include "common/weights/weights.h"
 #include "partita_rt/kernels.h"
 #include "partita_rt/printable.h"

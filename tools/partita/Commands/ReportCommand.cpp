@@ -6,8 +6,8 @@
 
 #include "partita/Analysis/Flops.h"
 #include "runtime/include/partita_rt/scale_text.h"
-#include "tools/partita/Report/HtmlReport.h"
 #include "tools/partita/Program.h"
+#include "tools/partita/Report/HtmlReport.h"
 #include "tools/partita/Session.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"

@@ -1,8 +1,8 @@
 //===- FlopsText.cpp - what each layer computes, holds and exchanges --------------------------===//
 
 #include "tools/partita/Report/FlopsText.h"
-#include "tools/partita/Report/ExplainText.h"
 #include "tools/partita/Program.h"
+#include "tools/partita/Report/ExplainText.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 

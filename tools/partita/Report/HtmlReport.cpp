@@ -8,11 +8,11 @@
 #include "tools/partita/Report/HtmlReport.h"
 #include "partita/Analysis/Collectives.h"
 #include "partita/Memory/Ledger.h"
+#include "tools/partita/Program.h"
 #include "tools/partita/Report/Curves.h"
 #include "tools/partita/Report/ExplainText.h"
 #include "tools/partita/Report/FlopsText.h"
 #include "tools/partita/Report/MemoryPicture.h"
-#include "tools/partita/Program.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <cmath>

@@ -1,9 +1,9 @@
 //===- MemoryPicture.cpp - memory over the ops of a step, as SVG ------------------------------===//
 
 #include "tools/partita/Report/MemoryPicture.h"
-#include "tools/partita/Report/MemoryText.h"
 #include "tools/partita/Options.h"
 #include "tools/partita/Program.h"
+#include "tools/partita/Report/MemoryText.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 

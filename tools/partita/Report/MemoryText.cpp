@@ -2,8 +2,8 @@
 
 #include "tools/partita/Report/MemoryText.h"
 #include "partita/Analysis/Collectives.h"
-#include "tools/partita/Report/ExplainText.h"
 #include "tools/partita/Program.h"
+#include "tools/partita/Report/ExplainText.h"
 #include "llvm/Support/FormatVariadic.h"
 #include <map>
 
