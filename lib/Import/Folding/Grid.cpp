@@ -123,7 +123,7 @@ std::optional<Dims> nest(llvm::SmallVector<int64_t> sequence) {
 }
 
 /// Follows a value of the program through the ops that spell positions.
-class Finder {
+class GridFinder {
 public:
   std::optional<Grid> find(Value value) {
     Operation *op = value.getDefiningOp();
@@ -330,7 +330,7 @@ std::optional<Grid> findGrid(const HostTensor &indices) {
   return grid;
 }
 
-std::optional<Grid> findGrid(Value indices) { return Finder().find(indices); }
+std::optional<Grid> findGrid(Value indices) { return GridFinder().find(indices); }
 
 std::optional<Grid> within(Grid grid, int64_t size) {
   if (grid.high() < 0)

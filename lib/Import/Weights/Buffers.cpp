@@ -184,9 +184,9 @@ llvm::StringSet<> findFromIntegers(const onnx::GraphProto &graph, const llvm::St
   return result;
 }
 
-class Finder {
+class BufferFinder {
 public:
-  Finder(const onnx::GraphProto &graph, const llvm::StringSet<> &counts)
+  BufferFinder(const onnx::GraphProto &graph, const llvm::StringSet<> &counts)
       : graph(graph), fromIntegers(findFromIntegers(graph, counts)) {}
 
   /// A node comes after what it uses, so from the end a name's uses are all known when the node
@@ -301,7 +301,8 @@ private:
 };
 
 /// Positions, written as floats, that biases of attention are computed from.
-llvm::StringSet<> findCounts(const onnx::GraphProto &graph, const Finder &finder, Values &values) {
+llvm::StringSet<> findCounts(const onnx::GraphProto &graph, const BufferFinder &finder,
+                             Values &values) {
   llvm::StringSet<> counts;
   for (const onnx::TensorProto &proto : graph.initializer())
     if (isTensorOfNumbers(proto) && finder.of(proto.name()).scored)
@@ -316,11 +317,11 @@ llvm::StringSet<> findBuffers(const onnx::GraphProto &graph, ModelFile &file) {
   // The importer reports what is wrong with a tensor; here it is only left out.
   mlir::ScopedDiagnosticHandler quiet(file.location().getContext(), [](mlir::Diagnostic &) {});
   Values values(file);
-  auto finder = std::make_unique<Finder>(graph, llvm::StringSet<>());
+  auto finder = std::make_unique<BufferFinder>(graph, llvm::StringSet<>());
   finder->run();
   llvm::StringSet<> found = findCounts(graph, *finder, values);
   if (!found.empty()) {
-    finder = std::make_unique<Finder>(graph, found);
+    finder = std::make_unique<BufferFinder>(graph, found);
     finder->run();
   }
   std::map<int64_t, std::vector<std::pair<llvm::StringRef, HostTensor>>> tables; // by elements
@@ -357,7 +358,7 @@ llvm::StringSet<> findBuffers(const onnx::GraphProto &graph, ModelFile &file) {
 
 std::vector<std::string> findScoreBiases(const onnx::GraphProto &graph, ModelFile &file) {
   llvm::StringSet<> buffers = findBuffers(graph, file);
-  Finder finder(graph, {});
+  BufferFinder finder(graph, {});
   finder.run();
   std::vector<std::string> found;
   for (const onnx::TensorProto &proto : graph.initializer()) {

@@ -16,7 +16,7 @@ namespace partita::importer {
 namespace {
 
 /// What is computed with a tensor of the model.
-struct Uses {
+struct OwnUses {
   bool computes = false;   ///< a sum, a product or the like has it for an operand
   bool isTakenOff = false; ///< it is subtracted, or what is divided by
 };
@@ -25,9 +25,9 @@ bool isOneOf(llvm::ArrayRef<llvm::StringLiteral> ops, llvm::StringRef op) {
   return llvm::is_contained(ops, op);
 }
 
-class Finder {
+class UseFinder {
 public:
-  explicit Finder(const onnx::GraphProto &graph) {
+  explicit UseFinder(const onnx::GraphProto &graph) {
     for (const onnx::TensorProto &tensor : graph.initializer())
       if (isOwn(tensor.name()))
         uses.try_emplace(tensor.name());
@@ -35,7 +35,7 @@ public:
       look(node);
   }
 
-  Uses of(llvm::StringRef name) const { return uses.lookup(name); }
+  OwnUses of(llvm::StringRef name) const { return uses.lookup(name); }
 
 private:
   static bool isOwn(llvm::StringRef name) {
@@ -68,7 +68,7 @@ private:
     }
   }
 
-  llvm::StringMap<Uses> uses;
+  llvm::StringMap<OwnUses> uses;
   llvm::StringMap<std::string> aliases; ///< by a function of a tensor's elements
 };
 
@@ -84,12 +84,12 @@ std::vector<WeightNote> noteUnnamedKinds(ModelFile &file, const Weights &weights
   const onnx::GraphProto &graph = file.model().graph();
   if (file.model().producer_name() != "pytorch" || Origins(graph).known())
     return {};
-  Finder finder(graph);
+  UseFinder finder(graph);
   std::vector<std::string> singles, statistics;
   for (const onnx::TensorProto &tensor : graph.initializer()) {
     const std::string &name = tensor.name();
     std::optional<DType> type = dtypeFromOnnx(tensor.data_type());
-    Uses uses = finder.of(name);
+    OwnUses uses = finder.of(name);
     if (!type || !isFloat(*type) || !uses.computes || weights.isDecided(name))
       continue;
     int64_t wide = llvm::count_if(tensor.dims(), [](int64_t size) { return size != 1; });

@@ -48,9 +48,9 @@ bool keepsOrder(llvm::StringRef operation) {
   return llvm::is_contained(operations, operation);
 }
 
-class Finder {
+class MergedFinder {
 public:
-  explicit Finder(const onnx::GraphProto &graph) : graph(graph), origins(graph) {}
+  explicit MergedFinder(const onnx::GraphProto &graph) : graph(graph), origins(graph) {}
 
   MergedTensors run() {
     const std::string *signature = valueOf(graph.metadata_props(), signatureKey);
@@ -281,7 +281,7 @@ private:
 
 } // namespace
 
-MergedTensors findMerged(const onnx::GraphProto &graph) { return Finder(graph).run(); }
+MergedTensors findMerged(const onnx::GraphProto &graph) { return MergedFinder(graph).run(); }
 
 /// Has a node read another tensor, and its sharding annotations speak of that.
 static void replaceInput(onnx::NodeProto &node, int operand, const std::string &name) {

@@ -9,9 +9,9 @@ namespace partita::importer {
 
 namespace {
 
-class Finder {
+class SingleBiasFinder {
 public:
-  explicit Finder(const onnx::GraphProto &graph) : graph(graph) {
+  explicit SingleBiasFinder(const onnx::GraphProto &graph) : graph(graph) {
     for (const onnx::TensorProto &tensor : graph.initializer())
       tensors[tensor.name()] = &tensor;
   }
@@ -92,6 +92,8 @@ private:
 
 } // namespace
 
-llvm::StringSet<> findSingleBiases(const onnx::GraphProto &graph) { return Finder(graph).run(); }
+llvm::StringSet<> findSingleBiases(const onnx::GraphProto &graph) {
+  return SingleBiasFinder(graph).run();
+}
 
 } // namespace partita::importer
