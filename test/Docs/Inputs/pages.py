@@ -3,6 +3,7 @@
     pages.py ir PAGE IR...        the fenced mlir blocks of a page are the functions of these modules, with the operands'
                                   types left out
     pages.py commands PAGE...     prints the lines of the pages' sh blocks that call partita, as they stand
+    pages.py script PAGE          prints all lines of the page's sh blocks
     pages.py links ROOT           every relative link of every page leads to a file, and its anchor to a heading
     pages.py lines PAGE MOST      a page has at most so many lines
     pages.py site FOLDER          every relative link of every HTML page below leads to a file
@@ -55,6 +56,10 @@ def print_commands(*pages):
             for line in block.replace("\\\n", "").splitlines():
                 if line.startswith("partita "):
                     print(line)
+
+
+def print_script(page):
+    print("".join(blocks(page, "sh")), end="")
 
 
 def pages_below(root):
@@ -117,5 +122,5 @@ def check_site(root):
     print(f"{links} links")
 
 
-MODES = {"ir": check_ir, "commands": print_commands, "links": check_links, "lines": check_lines, "site": check_site}
+MODES = {"ir": check_ir, "commands": print_commands, "script": print_script, "links": check_links, "lines": check_lines, "site": check_site}
 MODES[sys.argv[1]](*sys.argv[2:])

@@ -170,14 +170,19 @@ static std::string missingNvcc() {
   return "nvcc is neither in the PATH nor in /usr/local/cuda, and CUDA_HOME is not set";
 }
 
-/// Where the runtime is: beside the tool, in the build folder, and in the source.
+/// Where the runtime is: its library beside the tool's folder, its sources beside that library if the
+/// tool is installed, else in the source that it was built from.
 static std::string findRuntime(EmitOptions &options, bool cuda) {
   std::string self = llvm::sys::fs::getMainExecutable(nullptr, nullptr);
   SmallString<128> library(llvm::sys::path::parent_path(llvm::sys::path::parent_path(self)));
   llvm::sys::path::append(library, "lib");
   options.runtimeLibrary = library.str().str();
-  options.runtimeInclude = PARTITA_RUNTIME_INCLUDE;
-  options.runtimeSource = llvm::sys::path::parent_path(PARTITA_RUNTIME_INCLUDE).str();
+  SmallString<128> installed(llvm::sys::path::parent_path(library));
+  llvm::sys::path::append(installed, "share", "partita", "runtime");
+  options.runtimeSource = llvm::sys::fs::is_directory(installed)
+                              ? installed.str().str()
+                              : llvm::sys::path::parent_path(PARTITA_RUNTIME_INCLUDE).str();
+  options.runtimeInclude = options.runtimeSource + "/include";
   if (cuda) { // its library is built with the first program
     std::string problem = options.build ? missingNvcc() : "";
     return problem.empty() ? ""

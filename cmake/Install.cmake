@@ -1,0 +1,24 @@
+# cmake --install build --prefix FOLDER: the tools, the runtime that programs are built with, and what passes
+# of one's own need (docs/tutorials/writing_a_pass.md): headers, libraries and a CMake package.
+#
+#   bin/                    partita, partita-opt, partita-reduce, partita-interp, partita-lsp-server
+#   lib/                    the CPU runtime; lib/partita: the compiler's libraries; lib/cmake/Partita
+#   include/partita-mlir/   headers and TableGen files, in a folder of their own: `dialects` is no name
+#                           for one that other projects share
+#   share/partita/runtime/  sources and headers of the runtime
+include(CMakePackageConfigHelpers)
+
+install(TARGETS partita partita-opt partita-reduce partita-interp partita-lsp-server RUNTIME DESTINATION bin)
+get_property(libraries GLOBAL PROPERTY PARTITA_LIBRARIES)
+install(TARGETS ${libraries} ARCHIVE DESTINATION lib/partita)
+install(FILES ${PROJECT_BINARY_DIR}/lib/libpartita_rt_cpu.a DESTINATION lib)
+install(DIRECTORY runtime/common runtime/cpu runtime/cuda runtime/include DESTINATION share/partita/runtime)
+foreach(folder include/partita dialects ${PARTITA_GENERATED}/partita ${PARTITA_GENERATED}/dialects)
+  install(DIRECTORY ${folder} DESTINATION include/partita-mlir
+    FILES_MATCHING PATTERN *.h PATTERN *.td PATTERN *.inc PATTERN *.def)
+endforeach()
+configure_package_config_file(cmake/PartitaConfig.cmake.in ${PROJECT_BINARY_DIR}/PartitaConfig.cmake
+  INSTALL_DESTINATION lib/cmake/Partita)
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/PartitaConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/PartitaConfig.cmake ${PROJECT_BINARY_DIR}/PartitaConfigVersion.cmake
+  DESTINATION lib/cmake/Partita)
