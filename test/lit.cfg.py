@@ -49,6 +49,12 @@ onnx_tests = "/usr/share/libonnx-testdata/data/node"
 if os.path.isdir(onnx_tests) and os.path.isdir("/usr/lib/python3/dist-packages/onnx"):
     config.available_features.add("onnx-testdata")
 config.substitutions.append(("%onnx-tests", onnx_tests))
+# Files without a name, in the folder of the tests' outputs.
+try:
+    os.close(os.open(config.partita_build, os.O_TMPFILE | os.O_RDWR))
+    config.available_features.add("unnamed-files")
+except OSError:
+    pass
 # What makes the site of the documentation.
 if os.path.exists("/usr/bin/mkdocs"):
     config.available_features.add("mkdocs")
