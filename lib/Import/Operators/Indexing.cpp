@@ -57,14 +57,19 @@ Value gatherNumbered(Node &node, Tensor *data, Value indices) {
   return {};
 }
 
+/// Counts the axis from the front, and checks that the indices may point along it into data.
+LogicalResult checkAlong(Node &node, int64_t &axis, const Tensor &data, const Tensor &indices) {
+  if (failed(node.normalizeAxis(axis, data.shape.size())) || failed(checkIndexType(node, indices)))
+    return failure();
+  return checkIndices(node, indices, data.shape[axis]);
+}
+
 LogicalResult gather(Node &node) {
   int64_t axis = 0;
   if (failed(node.arity(2, 2)) || failed(node.attribute("axis", axis)))
     return failure();
   Tensor *data = node.input(0), *indices = node.input(1);
-  if (failed(node.normalizeAxis(axis, data->shape.size())) ||
-      failed(checkIndexType(node, *indices)) ||
-      failed(checkIndices(node, *indices, data->shape[axis])))
+  if (failed(checkAlong(node, axis, *data, *indices)))
     return failure();
   llvm::ArrayRef<int64_t> dims(data->shape);
   Shape shape(dims.take_front(axis));
@@ -124,9 +129,7 @@ LogicalResult gatherElements(Node &node) {
   if (failed(node.arity(2, 2)) || failed(node.attribute("axis", axis)))
     return failure();
   Tensor *data = node.input(0), *indices = node.input(1);
-  if (failed(node.normalizeAxis(axis, data->shape.size())) ||
-      failed(checkIndexType(node, *indices)) ||
-      failed(checkIndices(node, *indices, data->shape[axis])))
+  if (failed(checkAlong(node, axis, *data, *indices)))
     return failure();
   bool fits = data->shape.size() == indices->shape.size();
   for (size_t i = 0; fits && i < data->shape.size(); ++i)
@@ -350,9 +353,7 @@ LogicalResult scatterElements(Node &node) {
       failed(scatterKind(node, kind)))
     return failure();
   Tensor *data = node.input(0), *indices = node.input(1), *updates = node.input(2);
-  if (failed(node.normalizeAxis(axis, data->shape.size())) ||
-      failed(checkIndexType(node, *indices)) ||
-      failed(checkIndices(node, *indices, data->shape[axis])))
+  if (failed(checkAlong(node, axis, *data, *indices)))
     return failure();
   bool fits = indices->shape.size() == data->shape.size() && updates->shape == indices->shape;
   for (size_t i = 0; fits && i < data->shape.size(); ++i)
