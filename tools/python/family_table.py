@@ -16,12 +16,12 @@ SHORT = {"torchscript": "TorchScript, unfolded", "torchscript_folded": "TorchScr
 
 def readable(reason):
     """A message without folder names."""
-    return re.sub(r"/[^\s'\"]*/", "", reason)[:300]
+    return re.sub(r"/[^\s'\"]*/", "", reason)[:1000]
 
 
 def alike(reason):
     """What messages of one cause have in common: all but the names of files and nodes."""
-    return re.sub(r"'(?=[^' ]*[/_.\d])[^' ]*'", "'...'", re.sub(MODEL, "", reason))
+    return re.sub(r"'[^' ]*'|\d+(\.\d+)?(e-?\d+)?", "'...'", re.sub(MODEL, "", reason))
 
 
 def summary(results):

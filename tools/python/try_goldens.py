@@ -6,7 +6,7 @@ exported; the exported model is compiled for inference and must give the trained
 With --onnxruntime that model also runs in onnxruntime, whose logits must be those of both programs.
 Needs numpy and partita in the PATH, and for --onnxruntime the environment of make_venv.
 
-    try_goldens.py [--meshes dp=1,dp=2] [--onnxruntime] [--work DIR] [--table docs/models.md] [FAMILY_EXPORTER...]
+    try_goldens.py [--meshes dp=1,dp=2] [--onnxruntime] [--work DIR] [--table docs/families.md] [FAMILY_EXPORTER...]
 
 One line per model; --table replaces the table between the markers of a Markdown file, with the error
 of the worst element of a gradient, of all meshes, beside that of PyTorch's float32 (family_files.py
