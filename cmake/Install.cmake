@@ -6,6 +6,7 @@
 #   include/partita-mlir/   headers and TableGen files, in a folder of their own: `dialects` is no name
 #                           for one that other projects share
 #   share/partita/runtime/  sources and headers of the runtime
+#   share/man/man1/         man pages, if help2man is there
 include(CMakePackageConfigHelpers)
 
 install(TARGETS partita partita-opt partita-reduce partita-interp partita-lsp-server RUNTIME DESTINATION bin)
@@ -17,8 +18,17 @@ foreach(folder include/partita dialects ${PARTITA_GENERATED}/partita ${PARTITA_G
   install(DIRECTORY ${folder} DESTINATION include/partita-mlir
     FILES_MATCHING PATTERN *.h PATTERN *.td PATTERN *.inc PATTERN *.def)
 endforeach()
+# The table of collectives, which the interfaces' header includes.
+install(FILES runtime/include/partita_rt/collectives.h
+  DESTINATION include/partita-mlir/runtime/include/partita_rt)
 configure_package_config_file(cmake/PartitaConfig.cmake.in ${PROJECT_BINARY_DIR}/PartitaConfig.cmake
   INSTALL_DESTINATION lib/cmake/Partita)
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/PartitaConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/PartitaConfig.cmake ${PROJECT_BINARY_DIR}/PartitaConfigVersion.cmake
   DESTINATION lib/cmake/Partita)
+
+find_program(HELP2MAN help2man)
+if(HELP2MAN)
+  install(CODE "execute_process(COMMAND \"${PROJECT_SOURCE_DIR}/docs/man\" \"${CMAKE_RUNTIME_OUTPUT_DIRECTORY}\"
+    \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/share/man/man1\" COMMAND_ERROR_IS_FATAL ANY)")
+endif()

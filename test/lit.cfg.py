@@ -58,6 +58,9 @@ except OSError:
 # What makes the site of the documentation.
 if os.path.exists("/usr/bin/mkdocs"):
     config.available_features.add("mkdocs")
+# What makes the man pages.
+if os.path.exists("/usr/bin/help2man"):
+    config.available_features.add("help2man")
 # The browser that opens the reports' pages.
 if os.path.exists("/usr/bin/chromium-headless-shell"):
     config.available_features.add("chromium-headless-shell")

@@ -6,13 +6,22 @@
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/OpDefinition.h"
+#include "runtime/include/partita_rt/collectives.h"
 
 namespace partita {
+using partita_rt::CollectiveKind;
+using partita_rt::CollectiveRow;
+
 /// What of an op is stored in 16 bits: PrecisionInterface.
 enum class Precision { Low, Follow, High, Exact };
 
 /// Checks the placements in the op's types against its rule (Par/PlacementRule.cpp); reports why.
 mlir::LogicalResult verifyShardRule(mlir::Operation *op);
+
+/// Has the start one wait, in its block, for its token and all that it fills?
+mlir::LogicalResult verifyStart(mlir::Operation *start);
+/// Has the wait a start, in its block, and takes all that this fills?
+mlir::LogicalResult verifyWait(mlir::Operation *wait);
 
 /// Bytes of what a rank holds of tensors of these types.
 int64_t bytesOf(mlir::TypeRange tensors);

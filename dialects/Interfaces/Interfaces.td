@@ -20,7 +20,7 @@ def ShardInterface : OpInterface<"ShardInterface"> {
     Letters are dimensions; a dimension of operand or result is a letter or a group `(a b)`, a
     reshape's outer and inner factor. `*` stands for the leading dimensions, `1` for one of size 1
     that is nobody's letter. `+`: the letter is summed away, a result that lacks it is partial when
-    it is split (`>`: the greatest over ranks). `^`: the op cannot be split along this letter; `!`: its
+    it is split (`>`: the max over ranks). `^`: the op cannot be split along this letter; `!`: its
     splitForm can; `^!`: it can, as a last resort; `|`: not within blocks. `#v`: one number per piece of v. `@v`: an operand that `localize`
     adds, the first index of a rank's piece of v. `~`: linear in this operand while
     the others stand still (a product); `~~`: linear in all so marked together (a sum).
@@ -97,24 +97,73 @@ def PrecisionInterface : OpInterface<"PrecisionInterface"> {
   ];
 }
 
+def AsyncStartInterface : OpInterface<"AsyncStartInterface"> {
+  let cppNamespace = "::partita";
+  let description = [{
+    An op that begins what runs beside the computation (a collective, a copy) and that one AsyncWaitInterface of its block completes.
+    Its first result is the token that the wait takes. Until the wait, the operands may be neither written nor reused, and what the
+    op fills may not be looked at.
+  }];
+  let methods = [
+    InterfaceMethod<"What it runs on: starts of equal streams run in order, others side by side.",
+      "::mlir::Attribute", "getStream">,
+    InterfaceMethod<"Does it work in its operands' buffers? Else it fills the results behind its token.",
+      "bool", "worksInOperands", (ins), [{}], [{ return false; }]>,
+  ];
+  let extraSharedClassDeclaration = [{
+    ::mlir::Value getToken() { return $_op->getResult(0); }
+    /// What it fills; the wait takes these, and has a result for each.
+    ::mlir::ValueRange getFilled() {
+      return $_op.worksInOperands() ? ::mlir::ValueRange($_op->getOperands())
+                                    : ::mlir::ValueRange($_op->getResults().drop_front());
+    }
+  }];
+  let verify = "return ::partita::verifyStart($_op);";
+}
+
+def AsyncWaitInterface : OpInterface<"AsyncWaitInterface"> {
+  let cppNamespace = "::partita";
+  let description = [{
+    An op that completes what an AsyncStartInterface of its block has begun. Its operands are the token and all that the start fills; each
+    of its results is what one of these holds from now on.
+  }];
+  let extraSharedClassDeclaration = [{
+    ::mlir::Value getToken() { return $_op->getOperand(0); }
+    /// Null where the token comes from no start.
+    ::partita::AsyncStartInterface getStart() {
+      return ::llvm::dyn_cast_or_null<::partita::AsyncStartInterface>($_op->getOperand(0).getDefiningOp());
+    }
+    ::mlir::OperandRange getFilled() { return $_op->getOperands().drop_front(); }
+    /// What a result was before it was complete.
+    ::mlir::Value getFilledBy(unsigned result) { return $_op->getOperand(result + 1); }
+  }];
+  let verify = "return ::partita::verifyWait($_op);";
+}
+
 def CollectiveInterface : OpInterface<"CollectiveInterface"> {
   let cppNamespace = "::partita";
   let description = [{
-    An op that all ranks of a mesh axis do together, or the start of one: then its first result is the token that
-    a wait takes.
+    An op that all ranks of a mesh axis do together, or the start of one (AsyncStartInterface). What is done is a row of the table that compiler and runtime share (partita_rt/collectives.h).
   }];
   let methods = [
-    InterfaceMethod<"The runtime's name of what is done: all_reduce, all_gather, reduce_scatter.",
-      "::llvm::StringRef", "getCollectiveKind">,
-    InterfaceMethod<"Bytes of one rank by the runtime's convention (comm.h): a bucket's, or those of the wholes of which ranks have parts.",
+    InterfaceMethod<"What is done.", "::partita::CollectiveKind", "getCollectiveKind">,
+    InterfaceMethod<"Bytes of one rank as the runtime counts them (wireBytes of partita_rt/collectives.h).",
       "int64_t", "getWireBytes">,
     InterfaceMethod<"The mesh axis.", "::mlir::StringAttr", "getAxisAttr">,
   ];
   let extraSharedClassDeclaration = [{
+    /// The row of what is done.
+    const ::partita::CollectiveRow &getRow() { return ::partita_rt::rowOf($_op.getCollectiveKind()); }
     /// Does the op begin what a wait completes?
-    bool isStart() {
-      return $_op->getNumResults() > 0 && !::llvm::isa<::mlir::ShapedType>($_op->getResult(0).getType());
-    }
+    bool isStart() { return ::llvm::isa<::partita::AsyncStartInterface>($_op.getOperation()); }
+  }];
+}
+
+/// What an op of one kind declares for it.
+class CollectiveOf<string kind> {
+  string declaration = [{
+    static constexpr ::partita::CollectiveKind kKind = ::partita::CollectiveKind::}] # kind # [{;
+    ::partita::CollectiveKind getCollectiveKind() { return kKind; }
   }];
 }
 

@@ -56,7 +56,7 @@ private:
     if (text.consume_front("+"))
       rule.letters[l].summed = true;
     else if (text.consume_front(">"))
-      rule.letters[l].greatest = true;
+      rule.letters[l].max = true;
     else if (text.consume_front("^"))
       rule.letters[l].never = true, rule.letters[l].byForm |= text.consume_front("!");
     else if (text.consume_front("!"))
@@ -159,7 +159,7 @@ std::optional<ShardRule> ShardRule::parse(StringRef text, ArrayRef<int64_t> oper
   }
   for (auto [i, letter] : llvm::enumerate(rule.letters)) {
     auto has = [&, l = static_cast<unsigned>(i)](const RulePattern &p) { return p.contains(l); };
-    if (!letter.summed && !letter.greatest && !letter.never && !letter.byForm &&
+    if (!letter.summed && !letter.max && !letter.never && !letter.byForm &&
         llvm::any_of(rule.operands, has) && !llvm::all_of(rule.results, has)) {
       error = llvm::formatv("rule '{0}': letter {1} is missing in a result and marked with none of "
                             "'+', '>', '^' and '!'",

@@ -9,7 +9,7 @@
 //
 // A dimension that is a group is the product of its letters, the first one outermost.
 //
-// A result that lacks a letter marked "+" ("greatest": ">") is a partial sum (maximum) where the
+// A result that lacks a letter marked "+" ("max": ">") is a partial sum (maximum) where the
 // letter is split. "^" is never split; "!" is split by putting other ops in the op's place
 // (splitForm); "^!" likewise, but only where that is asked for, or nothing else can be split: the
 // other ops cost more than what stands whole around them. "|" may be split, but not within blocks:
@@ -53,7 +53,7 @@ struct RulePattern {
 
 struct RuleLetter {
   std::string name;
-  bool summed = false, greatest = false, never = false, byForm = false, unbroken = false;
+  bool summed = false, max = false, never = false, byForm = false, unbroken = false;
   /// Is the operand for its first index missing? Then the op as it stands cannot have it split.
   bool lacksFirstIndex = false;
 };

@@ -2,46 +2,36 @@
 
 #include "dialects/Offload/Offload.h"
 #include "dialects/Train/Train.h"
+#include "mlir/IR/DialectImplementation.h"
 #include "mlir/IR/OpImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace partita;
 using namespace partita::offload;
 
 #include "dialects/Offload/OffloadDialect.cpp.inc"
+#include "dialects/Offload/OffloadEnums.cpp.inc"
+#include "dialects/Offload/OffloadInterfaces.cpp.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialects/Offload/OffloadAttrs.cpp.inc"
 #define GET_OP_CLASSES
 #include "dialects/Offload/OffloadOps.cpp.inc"
 
 void OffloadDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "dialects/Offload/OffloadAttrs.cpp.inc"
+      >();
   addOperations<
 #define GET_OP_LIST
 #include "dialects/Offload/OffloadOps.cpp.inc"
       >();
 }
 
-/// What a copy fills is looked at through its wait alone, of which there is one.
-static LogicalResult verifyStart(Operation *start) {
-  Value token = start->getResult(0), buffer = start->getResult(1);
-  auto isWait = [](Operation *user) { return isa<WaitOp>(user); };
-  if (token.hasOneUse() && buffer.hasOneUse() && isWait(*token.getUsers().begin()) &&
-      *token.getUsers().begin() == *buffer.getUsers().begin() &&
-      (*token.getUsers().begin())->getBlock() == start->getBlock())
-    return success();
-  return start->emitOpError()
-         << "needs one offload.wait in its block, for token and buffer, and no "
-            "other use of them";
-}
-
-LogicalResult ToHostStartOp::verify() { return verifyStart(*this); }
-LogicalResult ToDeviceStartOp::verify() { return verifyStart(*this); }
-
-LogicalResult WaitOp::verify() {
-  Operation *start = getToken().getDefiningOp();
-  if (!isa_and_nonnull<ToHostStartOp, ToDeviceStartOp>(start))
-    return emitOpError() << "waits for a token that no copy of this block started";
-  if (start->getResult(1) != getBuffer())
-    return emitOpError() << "must name what its copy fills";
-  return success();
+std::optional<Direction> offload::directionOf(Operation *op) {
+  auto copy = dyn_cast_or_null<CopyInterface>(op);
+  return copy ? std::optional(copy.getDirection()) : std::nullopt;
 }
 
 bool offload::livesOnHost(Operation *symbol) {
@@ -58,10 +48,10 @@ bool offload::isOnHost(Value value) {
     return false;
   if (auto read = dyn_cast<train::ReadOp>(op))
     return livesOnHost(SymbolTable::lookupNearestSymbolFrom(op, read.getSymbolAttr()));
-  if (isa<ToHostOp, ToHostStartOp>(op))
-    return true;
-  if (auto wait = dyn_cast<WaitOp>(op))
-    return isa_and_nonnull<ToHostStartOp>(wait.getToken().getDefiningOp());
+  if (auto wait = dyn_cast<AsyncWaitInterface>(op))
+    op = wait.getToken().getDefiningOp();
+  if (std::optional<Direction> direction = directionOf(op))
+    return *direction == Direction::ToHost;
   if (!isMadeOnHost(op))
     return false;
   std::optional<unsigned> updated = cast<train::OptimizerInterface>(op).getUpdatedOperand(

@@ -21,7 +21,16 @@ bool isOnHost(mlir::Value value);
 } // namespace partita::offload
 
 #include "dialects/Offload/OffloadDialect.h.inc"
+#include "dialects/Offload/OffloadEnums.h.inc"
+#include "dialects/Offload/OffloadInterfaces.h.inc"
+#define GET_ATTRDEF_CLASSES
+#include "dialects/Offload/OffloadAttrs.h.inc"
 #define GET_OP_CLASSES
 #include "dialects/Offload/OffloadOps.h.inc"
+
+namespace partita::offload {
+/// Where the copy, or the start of one, leads; none of another op, or of null.
+std::optional<Direction> directionOf(mlir::Operation *op);
+} // namespace partita::offload
 
 #endif // PARTITA_DIALECTS_OFFLOAD_H

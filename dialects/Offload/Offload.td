@@ -9,6 +9,7 @@
 #define PARTITA_OFFLOAD
 
 include "mlir/IR/CommonTypeConstraints.td"
+include "mlir/IR/EnumAttr.td"
 include "mlir/IR/OpBase.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "dialects/Interfaces/Interfaces.td"
@@ -17,6 +18,7 @@ def Offload_Dialect : Dialect {
   let name = "offload";
   let cppNamespace = "::partita::offload";
   let summary = "what is kept in the host's memory, and what moves between it and the device's";
+  let useDefaultAttributePrinterParser = 1;
   let extraClassDeclaration = [{
     /// On a parameter or state: it lives in the host's memory; a `train.read` of it is a value there.
     static constexpr ::llvm::StringLiteral kHost = "offload.host";
@@ -24,6 +26,22 @@ def Offload_Dialect : Dialect {
     /// what stands on the device moves through a tile's staging memory, in pinned memory.
     static constexpr ::llvm::StringLiteral kOnHost = "offload.on_host";
   }];
+}
+
+def Offload_Direction : I32EnumAttr<"Direction", "where a copy leads", [
+  I32EnumAttrCase<"ToHost", 0, "to_host">, I32EnumAttrCase<"ToDevice", 1, "to_device">]> {
+  let cppNamespace = "::partita::offload";
+  let genSpecializedAttr = 0;
+}
+def Offload_DirectionAttr : EnumAttr<Offload_Dialect, Offload_Direction, "direction"> {
+  let description = "The stream of a copy that runs beside the computation (AsyncStartInterface): each direction has one.";
+  let assemblyFormat = "`<` $value `>`";
+}
+
+def CopyInterface : OpInterface<"CopyInterface"> {
+  let cppNamespace = "::partita::offload";
+  let description = "A copy of its operand between the device's memory and the host's, or the start of one.";
+  let methods = [InterfaceMethod<"Where it leads.", "::partita::offload::Direction", "getDirection">];
 }
 
 /// What has a size in bytes.
@@ -35,13 +53,16 @@ class Offload_Op<string mnemonic, list<Trait> traits = []> : Op<Offload_Dialect,
 // Copies
 //===----------------------------------------------------------------------------------------------===//
 
-class Offload_Copy<string mnemonic>
-    : Offload_Op<mnemonic, [Pure, ShardInterface, AllTypesMatch<["value", "result"]>]> {
+class Offload_Copy<string mnemonic, string direction>
+    : Offload_Op<mnemonic, [Pure, ShardInterface, CopyInterface, AllTypesMatch<["value", "result"]>]> {
   let results = (outs Offload_Value:$result);
-  let extraClassDeclaration = [{ ::std::string getShardRule() { return "~* -> *"; } }];
+  let extraClassDeclaration = [{
+    ::std::string getShardRule() { return "~* -> *"; }
+    ::partita::offload::Direction getDirection() { return ::partita::offload::Direction::}] # direction # [{; }
+  }];
 }
 
-def Offload_ToHostOp : Offload_Copy<"to_host"> {
+def Offload_ToHostOp : Offload_Copy<"to_host", "ToHost"> {
   let summary = "a copy of a value in the host's memory";
   let description = [{
     Every rank copies what it has; no communication. What stands on the host only `offload` ops and updates that the
@@ -55,7 +76,7 @@ def Offload_ToHostOp : Offload_Copy<"to_host"> {
   let assemblyFormat = "$value attr-dict `:` type($value)";
 }
 
-def Offload_ToDeviceOp : Offload_Copy<"to_device"> {
+def Offload_ToDeviceOp : Offload_Copy<"to_device", "ToDevice"> {
   let summary = "a copy in the device's memory of a value on the host";
   let description = [{
     `for`: who fetches for itself what others have had already ("backward", "update"); nothing merges copies for different
@@ -74,14 +95,18 @@ def Offload_ToDeviceOp : Offload_Copy<"to_device"> {
 // Under way
 //===----------------------------------------------------------------------------------------------===//
 
-class Offload_Start<string mnemonic> : Offload_Op<mnemonic, [Pure, AllTypesMatch<["value", "buffer"]>]> {
+class Offload_Start<string mnemonic, string direction>
+    : Offload_Op<mnemonic, [Pure, CopyInterface, AsyncStartInterface, AllTypesMatch<["value", "buffer"]>]> {
   let arguments = (ins Offload_Value:$value);
   let results = (outs I64:$token, Offload_Value:$buffer);
   let assemblyFormat = "$value attr-dict `:` type($value)";
-  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::partita::offload::Direction getDirection() { return ::partita::offload::Direction::}] # direction # [{; }
+    ::mlir::Attribute getStream() { return ::partita::offload::DirectionAttr::get(getContext(), getDirection()); }
+  }];
 }
 
-def Offload_ToHostStartOp : Offload_Start<"to_host_start"> {
+def Offload_ToHostStartOp : Offload_Start<"to_host_start", "ToHost"> {
   let summary = "begins a copy to the host; what it fills may be looked at after its `wait`";
   let description = [{
     `buffer` is filled until the matching `wait`, whose result it becomes; `value` may be neither written nor reused
@@ -89,17 +114,16 @@ def Offload_ToHostStartOp : Offload_Start<"to_host_start"> {
   }];
 }
 
-def Offload_ToDeviceStartOp : Offload_Start<"to_device_start"> {
+def Offload_ToDeviceStartOp : Offload_Start<"to_device_start", "ToDevice"> {
   let summary = "begins a copy to the device; what it fills may be looked at after its `wait`";
   let description = "As `to_host_start`.";
 }
 
-def Offload_WaitOp : Offload_Op<"wait", [Pure, AllTypesMatch<["buffer", "result"]>]> {
+def Offload_WaitOp : Offload_Op<"wait", [Pure, AsyncWaitInterface, AllTypesMatch<["buffer", "result"]>]> {
   let summary = "completes a copy; its result is what the buffer holds now";
   let arguments = (ins I64:$token, Offload_Value:$buffer);
   let results = (outs Offload_Value:$result);
   let assemblyFormat = "$token `,` $buffer attr-dict `:` type($buffer)";
-  let hasVerifier = 1;
 }
 
 #endif // PARTITA_OFFLOAD

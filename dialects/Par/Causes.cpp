@@ -1,28 +1,29 @@
-//===- Causes.cpp - what made a collective necessary, in its location -------------------------===//
+//===- Causes.cpp - what made a collective necessary ------------------------------------------===//
 
+#include "dialects/Interfaces/Provenance.h"
 #include "dialects/Par/Par.h"
-#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace partita;
 using namespace partita::par;
 
+static SmallVector<CauseAttr> causesIn(Attribute fact) {
+  SmallVector<CauseAttr> causes;
+  if (auto array = dyn_cast_or_null<ArrayAttr>(fact))
+    llvm::append_range(causes, array.getAsRange<CauseAttr>());
+  return causes;
+}
+
+SmallVector<CauseAttr> partita::par::causesOf(Operation *op) {
+  return causesIn(provenance::get(op, provenance::kCauses));
+}
+
 SmallVector<CauseAttr> partita::par::causesOf(Location loc) {
-  llvm::SetVector<CauseAttr> causes;
-  loc->walk([&](Location part) {
-    if (auto fused = dyn_cast<FusedLoc>(part))
-      if (auto cause = dyn_cast_or_null<CauseAttr>(fused.getMetadata()))
-        causes.insert(cause);
-    return WalkResult::advance();
-  });
-  return causes.takeVector();
+  return causesIn(provenance::get(loc, provenance::kCauses));
 }
 
 Location partita::par::withCause(Location loc, CauseAttr cause) {
-  auto fused = dyn_cast<FusedLoc>(loc);
-  if (fused && isa_and_nonnull<CauseAttr>(fused.getMetadata()))
-    return FusedLoc::get(fused.getLocations(), cause, loc.getContext());
-  return FusedLoc::get({loc}, cause, loc.getContext());
+  return provenance::with(loc, provenance::kCauses, ArrayAttr::get(loc.getContext(), cause));
 }
 
 Location partita::par::withRole(Location where, Location from, StringRef role) {
@@ -34,13 +35,4 @@ Location partita::par::withRole(Location where, Location from, StringRef role) {
   return withCause(where, CauseAttr::get(context, StringAttr::get(context, role), cause.getLetter(),
                                          cause.getRule(), cause.getOp(), cause.getNode(),
                                          cause.getLayer(), cause.getLayers(), cause.getSeed()));
-}
-
-bool partita::par::isBackward(Location loc) {
-  WalkResult result = loc->walk([&](Location part) {
-    auto fused = dyn_cast<FusedLoc>(part);
-    auto mark = fused ? dyn_cast_or_null<StringAttr>(fused.getMetadata()) : nullptr;
-    return mark && mark.getValue() == "backward" ? WalkResult::interrupt() : WalkResult::advance();
-  });
-  return result.wasInterrupted();
 }

@@ -17,8 +17,8 @@ StringRef partita::par::toString(Kind kind) {
     return "sharded";
   case Kind::Partial:
     return "partial";
-  case Kind::Greatest:
-    return "greatest";
+  case Kind::Max:
+    return "max";
   case Kind::Flat:
     return "flat";
   }
@@ -47,7 +47,7 @@ Layout Layout::of(PlacementAttr placement) {
   }
   layout.replicated.assign(placement.getReplicated().begin(), placement.getReplicated().end());
   layout.partial.assign(placement.getPartial().begin(), placement.getPartial().end());
-  layout.greatest.assign(placement.getGreatest().begin(), placement.getGreatest().end());
+  layout.max.assign(placement.getMax().begin(), placement.getMax().end());
   layout.flat.assign(placement.getFlat().begin(), placement.getFlat().end());
   return layout;
 }
@@ -92,8 +92,8 @@ Kind Layout::kind(StringAttr axis) const {
     return Kind::Replicated;
   if (llvm::is_contained(partial, axis))
     return Kind::Partial;
-  if (llvm::is_contained(greatest, axis))
-    return Kind::Greatest;
+  if (llvm::is_contained(max, axis))
+    return Kind::Max;
   if (llvm::is_contained(flat, axis))
     return Kind::Flat;
   return dimOf(axis) >= 0 ? Kind::Sharded : Kind::Invariant;
@@ -102,7 +102,7 @@ Kind Layout::kind(StringAttr axis) const {
 void Layout::set(StringAttr axis, Kind kind) {
   llvm::erase(replicated, axis);
   llvm::erase(partial, axis);
-  llvm::erase(greatest, axis);
+  llvm::erase(max, axis);
   llvm::erase(flat, axis);
   for (DimSplit &axes : splits)
     llvm::erase_if(axes, [&](const AxisSplit &split) { return split.axis == axis; });
@@ -114,8 +114,8 @@ void Layout::set(StringAttr axis, Kind kind) {
     add(replicated);
   else if (kind == Kind::Partial)
     add(partial);
-  else if (kind == Kind::Greatest)
-    add(greatest);
+  else if (kind == Kind::Max)
+    add(max);
   else if (kind == Kind::Flat)
     flat.push_back(axis);
 }
@@ -131,7 +131,7 @@ void Layout::axes(llvm::SetVector<StringAttr> &result) const {
   for (const DimSplit &list : splits)
     for (const AxisSplit &split : list)
       result.insert(split.axis);
-  for (const auto *list : {&replicated, &partial, &greatest, &flat})
+  for (const auto *list : {&replicated, &partial, &max, &flat})
     result.insert(list->begin(), list->end());
 }
 
@@ -149,7 +149,7 @@ Layout Layout::factored() const {
   Layout result;
   result.replicated = replicated;
   result.partial = partial;
-  result.greatest = greatest;
+  result.max = max;
   result.flat = flat;
   for (auto [size, list] : llvm::zip(shape, splits)) {
     int64_t begin = 1;
@@ -179,7 +179,7 @@ Layout Layout::dual() const {
   Layout result = *this;
   std::swap(result.replicated, result.partial);
   result.replicated.clear();
-  result.greatest.clear();
+  result.max.clear();
   return result;
 }
 
@@ -191,11 +191,11 @@ Layout Layout::valueOnly() const {
 
 bool Layout::operator==(const Layout &other) const {
   return shape == other.shape && splits == other.splits && replicated == other.replicated &&
-         partial == other.partial && greatest == other.greatest && flat == other.flat;
+         partial == other.partial && max == other.max && flat == other.flat;
 }
 
 Attribute Layout::encoding(MLIRContext *context) const {
-  if (replicated.empty() && partial.empty() && greatest.empty() && flat.empty() &&
+  if (replicated.empty() && partial.empty() && max.empty() && flat.empty() &&
       llvm::all_of(splits, [](const DimSplit &axes) { return axes.empty(); }))
     return {};
   Builder builder(context);
@@ -213,7 +213,7 @@ Attribute Layout::encoding(MLIRContext *context) const {
     lists.push_back(builder.getArrayAttr(entries));
   }
   return PlacementAttr::get(context, shape, builder.getArrayAttr(lists), replicated, partial,
-                            greatest, flat);
+                            max, flat);
 }
 
 std::optional<int64_t> partita::par::pieceSize(int64_t size, int64_t parts) {

@@ -132,7 +132,7 @@ static bool keepsPadding(Operation *op, const ShardRule &rule, unsigned letter) 
     return dim < 0 || (std::get<0>(pair).linearity == Linearity::Together &&
                        !isRepeatedAlong(std::get<1>(pair), dim));
   });
-  return ((isProduct && others) || isSum || isFlatAtZero(op)) && !rule.letters[letter].greatest;
+  return ((isProduct && others) || isSum || isFlatAtZero(op)) && !rule.letters[letter].max;
 }
 
 std::string partita::par::unevenProblem(Operation *op, const ShardRule &rule,

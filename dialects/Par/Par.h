@@ -36,14 +36,14 @@ inline constexpr llvm::StringRef kDataAxes[] = {"dp", "fsdp"};
 /// Fails, after an error, where the op's module has a mesh and that lacks the axis.
 llvm::LogicalResult verifyAxis(mlir::Operation *op, mlir::StringAttr axis);
 
-/// The causes in a location, each once, in order: one, or those of all that was joined.
+/// The causes of an op, each once, in order: one, or those of all that was joined in it.
+llvm::SmallVector<CauseAttr> causesOf(mlir::Operation *op);
+/// Those of a location within a pass (dialects/Interfaces/Provenance.h).
 llvm::SmallVector<CauseAttr> causesOf(mlir::Location loc);
-/// The location with a cause; one that it had before is replaced.
+/// The location with a cause; those that it had before are replaced.
 mlir::Location withCause(mlir::Location loc, CauseAttr cause);
 /// `where` with the first cause of `from` in another role; as it is where that has none.
 mlir::Location withRole(mlir::Location where, mlir::Location from, llvm::StringRef role);
-/// Was what stands at the location built by differentiation?
-bool isBackward(mlir::Location loc);
 } // namespace partita::par
 
 #endif // PARTITA_DIALECTS_PAR_H

@@ -67,7 +67,7 @@ def Par_PlacementAttr : Par_Attr<"Placement", "place"> {
         tensor<4x128xf32, #par.place<[8 @dp, 128]>>           sharded over dp along dimension 0
         tensor<8x48xf32, #par.place<[8, 3 x 32 @tp]>>         each of three blocks of 32 sharded over tp
         tensor<8x128xf32, #par.place<[8, 128], partial [dp]>> the value is the sum over dp's ranks
-        tensor<8xf32, #par.place<[8], greatest [tp]>>         the value is the maximum over tp's ranks
+        tensor<8xf32, #par.place<[8], max [tp]>>         the value is the maximum over tp's ranks
         tensor<96xf32, #par.place<[8, 48 @tp], flat [dp]>>    dp splits the elements of tp's piece, in their order
 
     | placement  | value                       | cotangent                 |
@@ -77,7 +77,7 @@ def Par_PlacementAttr : Par_Attr<"Placement", "place"> {
     | sharded    | a piece                     | the same piece            |
     | flat       | a piece of the elements     | the same piece            |
     | partial    | the sum over ranks          | invariant                 |
-    | greatest   | the maximum over ranks      | none: no gradient flows   |
+    | max   | the maximum over ranks      | none: no gradient flows   |
 
     `splits` has, per dimension, a list of axes; the number of blocks that an axis splits, where it is
     not one, stands in front of it. An axis that is not mentioned is invariant; a tensor without encoding is invariant on all axes.
@@ -89,7 +89,7 @@ def Par_PlacementAttr : Par_Attr<"Placement", "place"> {
   let parameters = (ins ArrayRefParameter<"int64_t">:$shape, "::mlir::ArrayAttr":$splits,
                         ArrayRefParameter<"::mlir::StringAttr">:$replicated,
                         ArrayRefParameter<"::mlir::StringAttr">:$partial,
-                        ArrayRefParameter<"::mlir::StringAttr">:$greatest,
+                        ArrayRefParameter<"::mlir::StringAttr">:$max,
                         ArrayRefParameter<"::mlir::StringAttr">:$flat);
   let hasCustomAssemblyFormat = 1;
   let genVerifyDecl = 1;
@@ -111,17 +111,28 @@ def Par_SeedAttr : Par_Attr<"Seed", "seed"> {
   let assemblyFormat = "`<` $kind $words `of` $parameters `>`";
 }
 
+def Par_StreamAttr : Par_Attr<"Stream", "stream"> {
+  let summary = "the communicator of a mesh axis on which collectives run beside the computation";
+  let description = [{
+    `#par.stream<"tp">`, or, for collectives that begin ahead of their use, `#par.stream<"dp" ahead>`: a communicator of their own,
+    so that they wait for no reduction. The stream of an AsyncStartInterface.
+  }];
+  let parameters = (ins "::mlir::StringAttr":$axis, "bool":$ahead);
+  let hasCustomAssemblyFormat = 1;
+}
+
 def Par_CauseAttr : Par_Attr<"Cause", "cause"> {
   let summary = "what made a conjugate or a move necessary";
   let description = [{
     The letter of an op's rule that an axis splits, the op's node in the model, the seed of the split, and where in the
-    model's layers the op stands. It is the metadata of the location of what `partition-materialize` inserts,
-    so whatever comes of it (its backward half, a bucket, a start) carries it: read it with `par::causesOf`.
+    model's layers the op stands. It is in the array `par.causes` of what `partition-materialize` inserts,
+    and of whatever comes of it: its backward half, a bucket, a start (dialects/Interfaces/Provenance.h). Read it with
+    `par::causesOf`.
 
     | role      | says                                                                       |
     |-----------|----------------------------------------------------------------------------|
     | sum       | the letter is summed away: each rank has a part of the sum                 |
-    | greatest  | the same of a maximum                                                      |
+    | max       | the same of a maximum                                                      |
     | share     | an operand lacks the letter: each rank has a share of its cotangent        |
     | parameter | the same of a value that depends on parameters alone                       |
     | whole     | an operand is in pieces, and the op splits another letter                  |
@@ -175,8 +186,8 @@ def Par_GOp : Par_Conjugate<"g"> {
   }];
 }
 
-def Par_GreatestOp : Par_Conjugate<"g_max"> {
-  let summary = "all-reduce with the maximum forward, no gradient: greatest -> invariant";
+def Par_MaxOp : Par_Conjugate<"max"> {
+  let summary = "all-reduce with the maximum forward, no gradient: max -> invariant";
   let description = [{
     The stable softmax's maximum over a split dimension: the result does not depend on it
     mathematically, so nothing flows back.
@@ -196,7 +207,7 @@ class Par_Move<string mnemonic, list<Trait> traits = []> : Par_Op<mnemonic,
   let hasVerifier = 1;
   string whole = ?;
   string piece = ?;
-  let extraClassDeclaration = [{
+  string declaration = [{
     /// The types of the whole value and of one rank's piece.
     ::mlir::RankedTensorType getWhole() { return ::mlir::cast<::mlir::RankedTensorType>(}] # whole # [{.getType()); }
     ::mlir::RankedTensorType getPiece() { return ::mlir::cast<::mlir::RankedTensorType>(}] # piece # [{.getType()); }
@@ -204,12 +215,18 @@ class Par_Move<string mnemonic, list<Trait> traits = []> : Par_Op<mnemonic,
     ::partita::par::Interleaving getInterleaving() {
       return ::partita::par::interleaving(*this, getPiece(), getAxisAttr(), getDim(), getBlocks());
     }
-    ::llvm::StringRef getCollectiveKind() { return "}] # mnemonic # [{"; }
+  }];
+  let extraClassDeclaration = declaration;
+}
+
+/// Between ranks. The whole is as many pieces as there are ranks: the verifier says so.
+class Par_Exchange<string mnemonic, string kind> : Par_Move<mnemonic, [CollectiveInterface]> {
+  let extraClassDeclaration = declaration # CollectiveOf<kind>.declaration # [{
     int64_t getWireBytes() { return ::partita::bytesOf(getWhole()); }
   }];
 }
 
-def Par_AllGatherOp : Par_Move<"all_gather", [CollectiveInterface]> {
+def Par_AllGatherOp : Par_Exchange<"all_gather", "AllGather"> {
   let summary = "all pieces of a dimension: sharded -> replicated or invariant";
   let description = [{
     The axis splits `dim`, within each of `blocks` equal blocks of it. The result's placement decides
@@ -233,7 +250,7 @@ def Par_AllGatherOp : Par_Move<"all_gather", [CollectiveInterface]> {
   let hasCanonicalizeMethod = 1;
 }
 
-def Par_ReduceScatterOp : Par_Move<"reduce_scatter", [CollectiveInterface]> {
+def Par_ReduceScatterOp : Par_Exchange<"reduce_scatter", "ReduceScatter"> {
   let summary = "the sum over the ranks of an axis, of which each keeps its piece: partial -> sharded";
   let description = [{
     What is left of an all-reduce of which every rank needs a piece alone; its adjoint is `all_gather`.
@@ -287,11 +304,11 @@ def Par_FirstElementOp : Par_Op<"first_element", [Pure]> {
 // Collectives: mechanism ops
 //===----------------------------------------------------------------------------------------------===//
 
-class Par_Reduction<string mnemonic> : Par_Op<mnemonic, [Pure, CollectiveInterface]> {
-  let extraClassDeclaration = [{
-    ::llvm::StringRef getCollectiveKind() { return "all_reduce"; }
+class Par_Reduction<string mnemonic, list<Trait> traits = [], string more = "">
+    : Par_Op<mnemonic, [Pure, CollectiveInterface] # traits> {
+  let extraClassDeclaration = CollectiveOf<"AllReduce">.declaration # [{
     int64_t getWireBytes() { return ::partita::bytesOf((*this)->getOperandTypes()); }
-  }];
+  }] # more;
 }
 
 def Par_AllReduceOp : Par_Reduction<"all_reduce"> {
@@ -310,9 +327,9 @@ def Par_AllReduceOp : Par_Reduction<"all_reduce"> {
 }
 
 def Par_AllReduceMaxOp : Par_Reduction<"all_reduce_max"> {
-  let summary = "the maximum over the ranks of an axis: greatest -> invariant";
+  let summary = "the maximum over the ranks of an axis: max -> invariant";
   let description = [{
-    Created by `expand-conjugates` from `g_max`; becomes an `rt` call in the lower phase.
+    Created by `expand-conjugates` from `par.max`; becomes an `rt` call in the lower phase.
   }];
   let arguments = (ins AnyRankedTensor:$value, StrAttr:$axis, OptionalAttr<StrAttr>:$reason);
   let results = (outs AnyRankedTensor:$result);
@@ -337,7 +354,10 @@ def Par_FirstIndexOp : Par_Op<"first_index", [Pure]> {
   let hasVerifier = 1;
 }
 
-def Par_AllReduceStartOp : Par_Reduction<"all_reduce_start"> {
+def Par_AllReduceStartOp : Par_Reduction<"all_reduce_start", [AsyncStartInterface], [{
+    ::mlir::Attribute getStream() { return ::partita::par::StreamAttr::get(getContext(), getAxisAttr(), ::partita_rt::rowOf(kKind).ahead); }
+    bool worksInOperands() { return true; }
+  }]> {
   let summary = "begins a sum over the ranks of an axis";
   let description = [{
     The operands may be neither written nor reused until the matching `wait`. `par.poll` says where
@@ -351,7 +371,7 @@ def Par_AllReduceStartOp : Par_Reduction<"all_reduce_start"> {
   }];
 }
 
-def Par_WaitOp : Par_Op<"wait", [Pure]> {
+def Par_WaitOp : Par_Op<"wait", [Pure, AsyncWaitInterface]> {
   let summary = "completes a collective; its results are the reduced values";
   let description = [{
     `values` are those that the matching start was given: they live until here, and the result of

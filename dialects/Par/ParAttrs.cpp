@@ -35,6 +35,24 @@ LogicalResult ParDialect::verifyOperationAttribute(Operation *op, NamedAttribute
 }
 
 //===----------------------------------------------------------------------------------------------===//
+// Stream
+//===----------------------------------------------------------------------------------------------===//
+
+Attribute StreamAttr::parse(AsmParser &parser, Type) {
+  StringAttr axis;
+  if (parser.parseLess() || parser.parseAttribute(axis))
+    return {};
+  bool ahead = succeeded(parser.parseOptionalKeyword("ahead"));
+  if (parser.parseGreater())
+    return {};
+  return StreamAttr::get(parser.getContext(), axis, ahead);
+}
+
+void StreamAttr::print(AsmPrinter &printer) const {
+  printer << "<" << getAxis() << (getAhead() ? " ahead>" : ">");
+}
+
+//===----------------------------------------------------------------------------------------------===//
 // Mesh
 //===----------------------------------------------------------------------------------------------===//
 
@@ -137,7 +155,7 @@ MeshAttr MeshAttr::of(Operation *op) {
 LogicalResult PlacementAttr::verify(function_ref<InFlightDiagnostic()> error,
                                     ArrayRef<int64_t> shape, ArrayAttr splits,
                                     ArrayRef<StringAttr> replicated, ArrayRef<StringAttr> partial,
-                                    ArrayRef<StringAttr> greatest, ArrayRef<StringAttr> flat) {
+                                    ArrayRef<StringAttr> max, ArrayRef<StringAttr> flat) {
   if (splits.size() != shape.size())
     return error() << "a placement needs one list of axes per dimension";
   llvm::SmallDenseSet<StringAttr> seen;
@@ -173,7 +191,7 @@ LogicalResult PlacementAttr::verify(function_ref<InFlightDiagnostic()> error,
       before = blocks;
     }
   }
-  for (ArrayRef<StringAttr> list : {replicated, partial, greatest, flat})
+  for (ArrayRef<StringAttr> list : {replicated, partial, max, flat})
     for (StringAttr axis : list)
       if (failed(once(axis)))
         return failure();
@@ -184,7 +202,7 @@ Attribute PlacementAttr::parse(AsmParser &parser, Type) {
   MLIRContext *context = parser.getContext();
   SmallVector<int64_t> shape;
   SmallVector<Attribute> splits;
-  SmallVector<StringAttr> replicated, partial, greatest, flat;
+  SmallVector<StringAttr> replicated, partial, max, flat;
   SMLoc loc = parser.getCurrentLocation();
   auto axis = [&](SmallVectorImpl<StringAttr> &list) -> ParseResult {
     std::string name;
@@ -230,12 +248,12 @@ Attribute PlacementAttr::parse(AsmParser &parser, Type) {
     auto *list = llvm::StringSwitch<SmallVector<StringAttr> *>(word)
                      .Case("replicated", &replicated)
                      .Case("partial", &partial)
-                     .Case("greatest", &greatest)
+                     .Case("max", &max)
                      .Case("flat", &flat)
                      .Default(nullptr);
     if (!list)
       return parser.emitError(loc,
-                              "expected 'replicated', 'partial', 'greatest' or 'flat', found '")
+                              "expected 'replicated', 'partial', 'max' or 'flat', found '")
                  << word << "'",
              Attribute();
     if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, [&] { return axis(*list); }))
@@ -244,7 +262,7 @@ Attribute PlacementAttr::parse(AsmParser &parser, Type) {
   if (parser.parseGreater())
     return {};
   return getChecked([&] { return parser.emitError(loc); }, context, shape,
-                    ArrayAttr::get(context, splits), replicated, partial, greatest, flat);
+                    ArrayAttr::get(context, splits), replicated, partial, max, flat);
 }
 
 /// A dimension as its factors: `8 @dp x 16 @tp`, or as its unequal blocks: `32 + 16 + 16 @tp`.
@@ -289,7 +307,7 @@ void PlacementAttr::print(AsmPrinter &printer) const {
   };
   list("replicated", getReplicated());
   list("partial", getPartial());
-  list("greatest", getGreatest());
+  list("max", getMax());
   list("flat", getFlat());
   printer << ">";
 }

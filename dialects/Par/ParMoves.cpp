@@ -121,6 +121,9 @@ static AllGatherOp gather(OpBuilder &builder, Location loc, Type type, Value pie
                              /*again=*/UnitAttr());
 }
 
+/// What ranks that go on with different work bring back is the row's conjugate; where all go on
+/// alike, each takes its piece.
+static_assert(partita_rt::rowOf(AllGatherOp::kKind).conjugate == ReduceScatterOp::kKind);
 SmallVector<Value> AllGatherOp::buildGradient(OpBuilder &builder, ValueRange cotangents) {
   if (Layout::of(getResult().getType()).kind(getAxisAttr()) == Kind::Replicated)
     return moveBack<ReduceScatterOp>(*this, builder, cotangents);

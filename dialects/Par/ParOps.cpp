@@ -54,13 +54,13 @@ LogicalResult GOp::verify() {
                       Kind::Invariant);
 }
 
-LogicalResult GreatestOp::verify() {
-  return verifyChange(*this, getValue(), getResult().getType(), getAxisAttr(), Kind::Greatest,
+LogicalResult MaxOp::verify() {
+  return verifyChange(*this, getValue(), getResult().getType(), getAxisAttr(), Kind::Max,
                       Kind::Invariant);
 }
 
 LogicalResult AllReduceMaxOp::verify() {
-  return verifyChange(*this, getValue(), getResult().getType(), getAxisAttr(), Kind::Greatest,
+  return verifyChange(*this, getValue(), getResult().getType(), getAxisAttr(), Kind::Max,
                       Kind::Invariant);
 }
 
@@ -106,11 +106,7 @@ LogicalResult AllReduceOp::verify() {
 }
 
 LogicalResult WaitOp::verify() {
-  auto start = getToken().getDefiningOp<AllReduceStartOp>();
-  if (!start)
-    return emitOpError() << "waits for a token that no collective of this block started";
-  if (!llvm::equal(start.getValues(), getValues()))
-    return emitOpError() << "must name the values that its collective was started with";
+  auto start = cast<AllReduceStartOp>(getToken().getDefiningOp()); // by verifyWait
   return verifyReduced(*this, getValues(), getResults(), start.getAxisAttr());
 }
 
@@ -128,4 +124,4 @@ SmallVector<Value> GOp::buildGradient(OpBuilder &, ValueRange cotangents) {
 }
 
 /// No gradient flows through a maximum that the result does not depend on.
-SmallVector<Value> GreatestOp::buildGradient(OpBuilder &, ValueRange) { return {Value()}; }
+SmallVector<Value> MaxOp::buildGradient(OpBuilder &, ValueRange) { return {Value()}; }

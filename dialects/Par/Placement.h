@@ -14,7 +14,7 @@
 
 namespace partita::par {
 
-enum class Kind { Invariant, Replicated, Sharded, Partial, Greatest, Flat };
+enum class Kind { Invariant, Replicated, Sharded, Partial, Max, Flat };
 llvm::StringRef toString(Kind kind);
 
 /// What a dimension consists of, one after another: so many equal blocks, or some of these sizes.
@@ -57,7 +57,7 @@ std::optional<int64_t> pieceSize(int64_t size, int64_t parts);
 struct Layout {
   llvm::SmallVector<int64_t> shape;   // of the whole value
   llvm::SmallVector<DimSplit> splits; // per dimension
-  llvm::SmallVector<mlir::StringAttr> replicated, partial, greatest;
+  llvm::SmallVector<mlir::StringAttr> replicated, partial, max;
   llvm::SmallVector<mlir::StringAttr> flat; // outermost first: they split what the others leave
 
   Layout() = default;

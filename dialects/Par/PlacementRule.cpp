@@ -127,7 +127,7 @@ private:
     };
     return llvm::all_of(rule.operands, same) && llvm::all_of(rule.results, same) &&
            llvm::none_of(rule.letters, [](const RuleLetter &l) {
-             return l.never || l.byForm || l.lacksFirstIndex || l.summed || l.greatest;
+             return l.never || l.byForm || l.lacksFirstIndex || l.summed || l.max;
            });
   }
 
@@ -182,7 +182,7 @@ private:
     for (auto [pattern, layout] : llvm::zip(rule.results, results)) {
       int dim = pattern.dimOf(split.letter);
       if (dim < 0) {
-        layout.set(axis, l.greatest ? Kind::Greatest : Kind::Partial);
+        layout.set(axis, l.max ? Kind::Max : Kind::Partial);
         continue;
       }
       if (layout.dimOf(axis) != dim || !splits(pattern.dims[dim], layout.blocksOf(axis), split))
@@ -226,7 +226,7 @@ private:
   bool applyWhole(StringAttr axis) {
     SmallVector<unsigned> partial, replicated;
     for (auto [i, layout] : llvm::enumerate(operands)) {
-      if (layout.kind(axis) == Kind::Greatest)
+      if (layout.kind(axis) == Kind::Max)
         return refuse(static_cast<int>(i), axis, Kind::Invariant,
                       llvm::formatv("operand {0} is a maximum per rank of {1}, to be completed "
                                     "before it is used",

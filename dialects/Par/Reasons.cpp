@@ -80,21 +80,26 @@ private:
     return index < end->getNumOperands() ? end->getOperand(index) : Value();
   }
 
+  /// What an op over an axis does to the placement over it.
+  static StringRef deedOf(Operation *op) {
+    if (isa<MaxOp, AllReduceMaxOp>(op))
+      return "completes the maximum";
+    if (auto collective = dyn_cast<CollectiveInterface>(op))
+      return collective.getRow().does;
+    return isa<FOp>(op)        ? "lets every rank go on with work of its own"
+           : isa<NarrowOp>(op) ? "leaves each rank its piece"
+           : isa<GOp>(op)      ? partita_rt::rowOf(CollectiveKind::AllReduce).does
+                               : "makes it so";
+  }
+
   /// A conjugate or collective over the axis has made the placement; over another one it has not.
   Value parStep(Operation *op, Value value, Kind kind, int operand) {
     auto wait = dyn_cast<WaitOp>(op);
     Operation *collective = wait ? wait.getToken().getDefiningOp() : op;
     auto over = collective ? collective->getAttrOfType<StringAttr>("axis") : nullptr;
     if (over == axis) {
-      StringRef does = isa<FOp>(op)           ? "lets every rank go on with work of its own"
-                       : isa<AllGatherOp>(op) ? "makes it whole"
-                       : isa<NarrowOp>(op)    ? "leaves each rank its piece"
-                       : isa<ReduceScatterOp>(op)
-                           ? "completes the sum and leaves each rank its piece"
-                       : isa<GreatestOp, AllReduceMaxOp>(op) ? "completes the maximum"
-                                                             : "completes the sum";
       add(value, op, kind, operand, -1,
-          llvm::formatv("'{0}' {1}", op->getName().getStringRef(), does).str());
+          llvm::formatv("'{0}' {1}", op->getName().getStringRef(), deedOf(collective)).str());
       return {};
     }
     unsigned index = cast<OpResult>(value).getResultNumber() + (wait ? 1 : 0);
@@ -120,7 +125,7 @@ private:
                     .str()
               : llvm::formatv(
                     "{0} splits letter {1} of {2}, {3} (rule '{4}')", axis.getValue(), l.name, name,
-                    l.greatest ? "of which it takes the greatest" : "which it sums away", text)
+                    l.max ? "of which it takes the max" : "which it sums away", text)
                     .str());
       return follow(op, splitter);
     }

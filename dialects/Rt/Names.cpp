@@ -1,6 +1,7 @@
 //===- Names.cpp - from names in the model to names in the program ----------------------------===//
 
 #include "dialects/Rt/Names.h"
+#include "dialects/Interfaces/Provenance.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -8,22 +9,9 @@ using namespace llvm;
 using namespace mlir;
 using namespace partita;
 
-StringRef rt::rawName(Location loc) {
-  if (auto name = dyn_cast<NameLoc>(loc))
-    return name.getName().getValue();
-  if (auto fused = dyn_cast<FusedLoc>(loc))
-    for (Location part : fused.getLocations())
-      if (StringRef name = rawName(part); !name.empty())
-        return name;
-  if (auto call = dyn_cast<CallSiteLoc>(loc))
-    return rawName(call.getCallee());
-  return "";
-}
-
-std::string rt::readableName(Location loc, Operation *op) {
-  if (StringRef name = rawName(loc); !name.empty())
-    return name.str();
-  return op ? op->getName().getStringRef().str() : "value";
+std::string rt::readableName(Operation *op) {
+  StringRef name = provenance::nameOf(op);
+  return (name.empty() ? op->getName().getStringRef() : name).str();
 }
 
 static bool isWord(char c) { return isAlnum(c) || c == '_'; }

@@ -13,10 +13,8 @@
 
 namespace partita::rt {
 
-/// The name in a location: the innermost NameLoc's, "" where there is none.
-llvm::StringRef rawName(mlir::Location loc);
-/// For people: the location's name, else the op's.
-std::string readableName(mlir::Location loc, mlir::Operation *op);
+/// For people: the name of the op's node in the model, else of the kind of op.
+std::string readableName(mlir::Operation *op);
 
 /// [A-Za-z_][A-Za-z0-9_]*, no keyword, at most 60 characters; "" becomes "x".
 std::string identifier(llvm::StringRef name);

@@ -3,6 +3,7 @@
 #ifndef PARTITA_DIALECTS_RT_H
 #define PARTITA_DIALECTS_RT_H
 
+#include "dialects/Rt/Target.h"
 #include "dialects/Rt/View.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/Builders.h"
@@ -12,6 +13,7 @@
 #include "mlir/IR/OpImplementation.h"
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "runtime/include/partita_rt/collectives.h"
 
 namespace partita::rt {
 
@@ -28,22 +30,16 @@ inline bool hasOffsets(Space space) {
 /// Does memory in it live as long as the program?
 inline bool isPersistent(Space space) { return space == Space::Persistent || space == Space::Host; }
 
-/// What a program runs on: the module says it (RtDialect::kTarget), and who needs it asks here.
-bool isForCuda(mlir::Operation *op);
+/// Parameters of the tables' attributes: `true` or `false`, and a kind by its row's name.
+mlir::FailureOr<bool> parseFlag(mlir::AsmParser &parser);
+mlir::FailureOr<partita_rt::CollectiveKind> parseCollectiveKind(mlir::AsmParser &parser);
 
 /// One argument of a call: text in which each `{}` stands for one of `values`. Without text it is
-/// left out, for the function's default. A kernel of a GPU reads scalars where they stand, so
-/// wherever the CPU's text has a number from memory, `*{}`, the one for CUDA has a pointer.
+/// left out, for the function's default. What is spelled differently on another target comes from
+/// the target (Target.h).
 struct CallArgument {
   std::string text;
   llvm::SmallVector<mlir::Value, 1> values;
-  std::string onCuda; ///< the text there; empty: the same
-
-  /// The same with another text on CUDA.
-  CallArgument orOnCuda(std::string other) && {
-    onCuda = std::move(other);
-    return std::move(*this);
-  }
 
   CallArgument(mlir::Value value) : text("{}"), values({value}) {}
   CallArgument(const char *text) : text(text) {}
@@ -77,11 +73,6 @@ CallArgument shape(llvm::ArrayRef<int64_t> sizes);
 inline CallArgument part(llvm::ArrayRef<int64_t> numbers, size_t count, size_t index) {
   return shape(numbers.slice(index * (numbers.size() / count), numbers.size() / count));
 }
-/// A rank's rows of a vocabulary: `TokenRows{whole, *first, rows}`; all of it where `first` is
-/// null.
-CallArgument tokenRows(int64_t whole, mlir::Value first, int64_t rows);
-/// `Indices{*first, count}`; `Indices{0, count}` where `first` is null.
-CallArgument indices(mlir::Value first, int64_t count);
 /// `{rows, columns}`.
 CallArgument classifierBlock(llvm::ArrayRef<int64_t> sizes);
 /// `{data, batch stride, row stride, head stride}`, the `index`-th three of `strides`.
@@ -91,24 +82,12 @@ CallArgument attention(llvm::ArrayRef<int64_t> shape, bool causal, const llvm::A
 /// `{data, batch stride, head stride, row stride, column stride}`; nothing for a bias that is not
 /// there.
 CallArgument scores(mlir::Value data, llvm::ArrayRef<int64_t> strides);
-/// `{ratio, id, *key}`
-CallArgument dropout(const llvm::APFloat &ratio, const std::string &id, mlir::Value key);
-/// The number of a micro-batch's, or its piece's, first element.
-CallArgument element(mlir::Value micro, llvm::ArrayRef<int64_t> whole, mlir::Value first);
-/// A hyperparameter: a literal, or the rank's, which the command line may change, where there is no
-/// value.
-CallArgument hyper(llvm::StringRef field, mlir::FloatAttr value);
 /// `LossScalerOptions{dynamic, 0, window, hysteresis, consecutive, minimum}`.
 CallArgument scaler(bool dynamic, int64_t window, int64_t hysteresis, bool consecutive,
                     const llvm::APFloat &minimum);
-/// A field of what a step reports: the rank, which has it, or on CUDA its address.
-CallArgument reported(llvm::StringRef field);
 /// `Home::Host` or `Home::Device`.
 CallArgument home(bool onHost);
 } // namespace argument
-
-/// The field of the rank's hyperparameters, as a number or on CUDA as its address.
-std::string hyperText(llvm::StringRef field, bool onCuda);
 
 /// A float32 literal: "1.0f", "1e-05f", "INFINITY".
 std::string floatLiteral(double value);
@@ -133,6 +112,11 @@ std::string dtypeName(mlir::Type element);
 #include "dialects/Rt/RtKernels.h.inc"
 
 namespace partita::rt {
+/// The elements of a list of #rt.program; none where it is absent.
+template <typename Attr> auto elementsOf(mlir::ArrayAttr list) {
+  return llvm::map_range(list ? list.getValue() : llvm::ArrayRef<mlir::Attribute>(),
+                         [](mlir::Attribute each) { return llvm::cast<Attr>(each); });
+}
 /// The column that an attribute of an op in a layer's function is; null where it is none.
 ColumnAttr columnOf(mlir::Operation *op, llvm::StringRef attribute);
 /// How the function reads it: "at.ln_1", "at.persistent + 512"; "" where it is none.

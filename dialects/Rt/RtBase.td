@@ -16,11 +16,13 @@ def Rt_Dialect : Dialect {
   let summary = "one op = one call of the runtime, on buffers; nothing left to decide";
   let useDefaultTypePrinterParser = 1;
   let useDefaultAttributePrinterParser = 1;
+  let hasOperationAttrVerify = 1;
   let extraClassDeclaration = [{
-    /// On the module, by the driver before the first phase: "cuda" where the program runs on GPUs. It is read by
-    /// `fuse-epilogues` and `fuse-addends` (products' kernels), by `plan-memory` (sizes of workspaces), by the passes behind it and by emission, and nowhere before.
+    /// On the module, by the driver before the first phase: the name of the target (Target.h), where it is not the CPU. Read by
+    /// `fuse-epilogues` and `fuse-addends` (kernels of matmuls), by `plan-memory` (sizes of workspaces), by the passes behind it
+    /// and by emission, and nowhere before.
     static constexpr ::llvm::StringLiteral kTarget = "rt.target";
-    /// On the module, by `lower-to-rt`, for a GPU: the most scratch memory that one call takes (CallInterface).
+    /// On the module, by `lower-to-rt`, where calls take scratch memory: the most that one takes (CallInterface).
     static constexpr ::llvm::StringLiteral kScratchBytes = "rt.scratch_bytes";
     /// On an op, by `plan-memory`: where each result stands, an array of #rt.at.
     static constexpr ::llvm::StringLiteral kBuffers = "rt.buffers";
@@ -47,7 +49,7 @@ def Rt_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kColumns = "rt.columns";
     /// On what stands for a layer's function, and for its table, by `rt-to-emitc`: calls alone.
     static constexpr ::llvm::StringLiteral kLayer = "rt.layer";
-    /// On the module, by `lower-to-rt`: inputs, outputs and census for the program's tables.
+    /// On the module, by `lower-to-rt`: #rt.program, the program's tables.
     static constexpr ::llvm::StringLiteral kProgram = "rt.program";
   }];
 }
@@ -89,19 +91,20 @@ class Rt_Data<list<string> names> {
 class Rt_Op<string mnemonic, list<Trait> traits = []> : Op<Rt_Dialect, mnemonic, traits>;
 
 /// A call of the runtime's `callee`: `call` are C++ expressions for the arguments, over the op's
-/// accessors and the functions of CallArgument (Rt.h), in the order of the callee's parameters; `scratch` is
-/// one for the bytes of scratch memory that it takes on a GPU, of the functions of partita_rt/cuda/shapes.h. `data`: see
+/// accessors, the functions of CallArgument (Rt.h) and `target` (Target.h), in the order of the callee's parameters;
+/// `scratch` is one for the bytes of scratch memory that it takes on a target that has any (Target::takesScratch), of the functions
+/// of partita_rt/cuda/shapes.h. `data`: see
 /// DataInterface; the call has them as `numbered`.
 class Rt_Call<string mnemonic, string callee, list<string> call, list<Trait> traits = [], string scratch = "0", list<string> data = []>
     : Rt_Op<mnemonic, traits # !if(!empty(data), [CallInterface], [CallInterface, DataInterface])> {
   let assemblyFormat = "operands attr-dict `:` type(operands)";
   let extraClassDeclaration = !if(!empty(data), "", Rt_Data<data>.declaration) # [{
     ::llvm::StringRef getCallee() { return "}] # callee # [{"; }
-    ::llvm::SmallVector<::partita::rt::CallArgument> getCallArguments();
+    ::llvm::SmallVector<::partita::rt::CallArgument> getCallArguments(const ::partita::rt::Target &target);
     int64_t getScratchBytes();
   }];
   let extraClassDefinition = [{
-    ::llvm::SmallVector<::partita::rt::CallArgument> $cppClass::getCallArguments() {
+    ::llvm::SmallVector<::partita::rt::CallArgument> $cppClass::getCallArguments([[maybe_unused]] const ::partita::rt::Target &target) {
       using namespace ::partita::rt::argument;
       return {}] # !interleave(call, ", ") # [{};
     }

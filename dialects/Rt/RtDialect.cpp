@@ -4,6 +4,7 @@
 #include "dialects/Rt/Rt.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -35,6 +36,20 @@ void RtDialect::initialize() {
 #define GET_OP_LIST
 #include "dialects/Rt/RtKernels.cpp.inc"
       >();
+}
+
+LogicalResult RtDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
+  if (attribute.getName() == kProgram && !isa<ProgramAttr>(attribute.getValue()))
+    return op->emitError() << kProgram << " is " << attribute.getValue() << ", and no #rt.program";
+  if (attribute.getName() != kTarget)
+    return success();
+  auto name = dyn_cast<StringAttr>(attribute.getValue());
+  if (name && Target::find(name.getValue()))
+    return success();
+  return op->emitError() << kTarget << " is " << attribute.getValue() << "; there are: "
+                         << llvm::join(llvm::map_range(Target::all(), [](const Target *target) {
+                              return target->getName();
+                            }), ", ");
 }
 
 //===------------------------------------------------------------------------------------------===//
@@ -167,22 +182,6 @@ std::string rt::dtypeName(Type element) {
 CallArgument argument::trans(bool transposed) { return transposed ? "Trans::Yes" : "Trans::No"; }
 CallArgument argument::write(bool add) { return add ? "Write::Add" : "Write::Set"; }
 CallArgument argument::real(const APFloat &value) { return floatLiteral(value.convertToDouble()); }
-CallArgument argument::tokenRows(int64_t whole, Value first, int64_t rows) {
-  if (!first)
-    return whole;
-  std::string before = "{{" + std::to_string(whole) + ", ",
-              behind = ", " + std::to_string(rows) + "}";
-  return CallArgument("TokenRows" + before + "*{}" + behind, {first})
-      .orOnCuda("TokenRowsAt" + before + "{}" + behind);
-}
-
-CallArgument argument::indices(Value first, int64_t count) {
-  if (!first)
-    return "Indices{{0, " + std::to_string(count) + "}";
-  return CallArgument("Indices{{*{}, " + std::to_string(count) + "}", {first})
-      .orOnCuda("IndicesAt{{{}, " + std::to_string(count) + "}");
-}
-
 CallArgument argument::element(Value buffer, const APFloat &value) {
   Type type = cast<BufferType>(buffer.getType()).getElement();
   double number = value.convertToDouble();
@@ -270,48 +269,6 @@ CallArgument argument::scores(Value data, ArrayRef<int64_t> strides) {
       llvm::formatv("{{{{{{}, {0}, {1}, {2}, {3}}", strides[0], strides[1], strides[2], strides[3])
           .str(),
       data);
-}
-
-CallArgument argument::dropout(const APFloat &ratio, const std::string &id, Value key) {
-  std::string before = "{{" + doubleLiteral(ratio.convertToDouble()) + ", " + id;
-  return CallArgument(before + ", *{}}", key).orOnCuda(before + ", {}}");
-}
-
-CallArgument argument::element(Value micro, ArrayRef<int64_t> whole, Value first) {
-  int64_t elements = 1;
-  for (int64_t size : whole)
-    elements *= size;
-  std::string text = "*{} * " + std::to_string(elements),
-              onCuda = "ElementAt{{{}, " + std::to_string(elements);
-  SmallVector<Value> values{micro};
-  if (first) {
-    text += " + *{}";
-    onCuda += ", {}";
-    values.push_back(first);
-  }
-  return CallArgument(text, values).orOnCuda(onCuda + "}");
-}
-
-CallArgument argument::hyper(StringRef field, FloatAttr value) {
-  if (value)
-    return doubleLiteral(value.getValueAsDouble());
-  return CallArgument(hyperText(field, false)).orOnCuda(hyperText(field, true));
-}
-
-std::string rt::hyperText(StringRef field, bool onCuda) {
-  return ((onCuda ? "&rank.device->control->hyper." : "rank.hyper.") + field).str();
-}
-
-CallArgument argument::reported(StringRef field) {
-  return CallArgument("rank").orOnCuda(("&rank.device->report->" + field).str());
-}
-
-bool rt::isForCuda(Operation *op) {
-  auto module = dyn_cast<ModuleOp>(op);
-  if (!module)
-    module = op->getParentOfType<ModuleOp>();
-  auto target = module ? module->getAttrOfType<StringAttr>(RtDialect::kTarget) : StringAttr();
-  return target && target.getValue() == "cuda";
 }
 
 CallArgument argument::scaler(bool dynamic, int64_t window, int64_t hysteresis, bool consecutive,

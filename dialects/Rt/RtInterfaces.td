@@ -10,10 +10,57 @@ def CallInterface : OpInterface<"CallInterface"> {
   let description = "An op of `rt` that is one call of a function of the runtime.";
   let methods = [
     InterfaceMethod<"The function.", "::llvm::StringRef", "getCallee">,
-    InterfaceMethod<"Its arguments, in order.",
-      "::llvm::SmallVector<::partita::rt::CallArgument>", "getCallArguments">,
-    InterfaceMethod<"Bytes of scratch memory that it takes on a GPU (partita_rt/cuda/shapes.h).", "int64_t", "getScratchBytes", (ins), [{}],
+    InterfaceMethod<"Its arguments, in order, as the target spells them.",
+      "::llvm::SmallVector<::partita::rt::CallArgument>", "getCallArguments", (ins "const ::partita::rt::Target &":$target)>,
+    InterfaceMethod<"Bytes of scratch memory that it takes where calls take any (partita_rt/cuda/shapes.h).", "int64_t", "getScratchBytes", (ins), [{}],
       [{ return 0; }]>,
+  ];
+}
+
+def ExchangeInterface : OpInterface<"ExchangeInterface"> {
+  let cppNamespace = "::partita::rt";
+  let description = [{
+    A collective as a call of the runtime; how it is spelled is its row's (partita_rt/collectives.h). In place, `from` and `to`
+    are the same buffers; else the i-th of `from` goes to the i-th of `to`: `blocks[i]` times, `counts[i]` elements of each rank.
+    `wholes[i]` are the elements of a whole that is smaller than all parts together, else 0.
+  }];
+  let methods = [
+    InterfaceMethod<"What is done.", "::partita_rt::CollectiveKind", "getCollectiveKind">,
+    InterfaceMethod<"The mesh axis.", "::mlir::StringAttr", "getAxisAttr">,
+    InterfaceMethod<"What it is called in the census.", "::mlir::StringAttr", "getReasonAttr">,
+    InterfaceMethod<"The variable to wait for; empty where the call waits itself.", "::mlir::StringAttr", "getPendingAttr">,
+    InterfaceMethod<"", "::mlir::ValueRange", "getSources">,
+    InterfaceMethod<"", "::mlir::ValueRange", "getTargets">,
+    InterfaceMethod<"", "::llvm::ArrayRef<int64_t>", "getCounts">,
+    InterfaceMethod<"1 each in place.", "int64_t", "blocksOf", (ins "size_t":$i)>,
+    InterfaceMethod<"0 each in place.", "int64_t", "wholeOf", (ins "size_t":$i)>,
+    InterfaceMethod<"The runtime's name of how values are joined, where it is no sum.", "::llvm::StringRef", "getReduction", (ins), [{}],
+      [{ return ""; }]>,
+  ];
+  let extraSharedClassDeclaration = [{
+    const ::partita_rt::CollectiveRow &getRow() { return ::partita_rt::rowOf($_op.getCollectiveKind()); }
+    bool isStart() { return !$_op.getPendingAttr().empty(); }
+  }];
+}
+
+/// What an op of one kind declares for it.
+class ExchangeOf<string kind> {
+  string declaration = [{
+    ::partita_rt::CollectiveKind getCollectiveKind() { return ::partita_rt::CollectiveKind::}] # kind # [{; }
+  }];
+}
+
+def PendingInterface : OpInterface<"PendingInterface"> {
+  let cppNamespace = "::partita::rt";
+  let description = [{
+    A call that may start what a later one waits for, or that waits: both name one variable of the emitted function.
+  }];
+  let methods = [
+    InterfaceMethod<"The variable; empty where the call neither starts nor waits.", "::mlir::StringAttr", "getPendingAttr">,
+    InterfaceMethod<"", "void", "setPendingAttr", (ins "::mlir::StringAttr":$name)>,
+    InterfaceMethod<"Does it wait?", "bool", "waits", (ins), [{}], [{ return false; }]>,
+    InterfaceMethod<"Is it a copy between host and device, whose variable has a type of its own?", "bool", "isCopy", (ins), [{}],
+      [{ return false; }]>,
   ];
 }
 

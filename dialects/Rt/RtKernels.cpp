@@ -35,11 +35,12 @@ static SmallVector<CallArgument> scalarsOf(UpdateOp op) {
 /// What of a scalar's text says where a tile begins.
 static constexpr StringLiteral kFromTile = " + double(from)";
 
-/// The scalars as a tile's update passes them on: themselves, with what they stand for; on CUDA,
-/// where it is called when their places may hold other numbers, the numbers that it is called with.
-static void addTileScalars(UpdateOp op, CallArgument &body) {
+/// The scalars as a tile's update passes them on: themselves, with what they stand for; where it is
+/// queued, and their places may hold other numbers when it is called, the numbers that it is called
+/// with.
+static void addTileScalars(UpdateOp op, bool queued, CallArgument &body) {
   for (auto [i, scalar] : llvm::enumerate(scalarsOf(op))) {
-    if (!isForCuda(op)) {
+    if (!queued) {
       body.text += ", " + scalar.text;
       body.values.append(scalar.values);
       continue;
@@ -65,9 +66,9 @@ static CallArgument tileScalars(UpdateOp op) {
 /// kernel(p, m, v, g, n, scalars...), or
 /// updateOnHost(rank, home, p, g, n, staging, tile, [&](float *p, const float *g, int64_t from,
 /// int64_t n) { kernel(p, m + from, v + from, g, n, scalars...); }); of a master, which the host
-/// has, `rounded` takes the home's place and stands behind the states. On CUDA the scalars stand in
-/// front of the function, which gets their numbers.
-SmallVector<CallArgument> UpdateOp::getCallArguments() {
+/// has, `rounded` takes the home's place and stands behind the states. Where work is queued, the
+/// scalars stand in front of the function, which gets their numbers.
+SmallVector<CallArgument> UpdateOp::getCallArguments(const Target &target) {
   OperandRange values = getValues(), states = values.drop_front().drop_back(getRounds() ? 2 : 1);
   if (!getTile()) {
     SmallVector<CallArgument> arguments(values.begin(), values.end());
@@ -75,24 +76,24 @@ SmallVector<CallArgument> UpdateOp::getCallArguments() {
     arguments.append(scalarsOf(*this));
     return arguments;
   }
-  bool cuda = isForCuda(*this);
+  bool queued = target.queuesWork();
   Value rounded = getRounds() ? values.drop_back().back() : Value();
   auto pointerTo = [](Value value) {
     return cppName(cast<BufferType>(value.getType()).getElement()).str() + " *";
   };
-  CallArgument body((cuda ? "[=](float *p, " : "[&](float *p, ") +
+  CallArgument body((queued ? "[=](float *p, " : "[&](float *p, ") +
                     (rounded ? pointerTo(rounded) + "rounded, " : "") + "const " +
                     pointerTo(values.back()) + "g, int64_t from, int64_t n" +
-                    (cuda ? ", const double *s" : "") + ") {{ " + getKernel().str() +
-                    (cuda ? "_on_host(p" : "(p"));
+                    (queued ? ", const double *s" : "") + ") {{ " + getKernel().str() +
+                    (queued ? "_on_host(p" : "(p"));
   for (Value state : states) {
     body.text += ", {} + from";
     body.values.push_back(state);
   }
   body.text += rounded ? ", rounded, g, n" : ", g, n";
-  addTileScalars(*this, body);
+  addTileScalars(*this, queued, body);
   body.text += "); }";
-  // One argument with the rank: the stream's work stands in front of it on CUDA.
+  // One argument with the rank: a stream's work stands in front of it.
   SmallVector<CallArgument> arguments;
   if (rounded)
     arguments.push_back(CallArgument("rank, {}", values.front()));
@@ -102,7 +103,7 @@ SmallVector<CallArgument> UpdateOp::getCallArguments() {
     arguments.push_back(rounded);
   arguments.append(
       {values.back(), static_cast<int64_t>(getN()), getStaging(), static_cast<int64_t>(getTile())});
-  if (cuda)
+  if (queued)
     arguments.push_back(tileScalars(*this));
   arguments.push_back(std::move(body));
   return arguments;
@@ -117,18 +118,18 @@ static CallArgument withCounts(ValueRange buffers, ArrayRef<int64_t> counts) {
 }
 
 /// squareSum(sums, {{a, 12}, {b, 6}})
-SmallVector<CallArgument> SquareSumOp::getCallArguments() {
+SmallVector<CallArgument> SquareSumOp::getCallArguments(const Target &) {
   return {getSum(), withCounts(getValues(), getCounts())};
 }
 
 /// rootOfSum(norm, {{a, 2}, {b, 1}})
-SmallVector<CallArgument> NormOp::getCallArguments() {
+SmallVector<CallArgument> NormOp::getCallArguments(const Target &) {
   return {getNorm(), withCounts(getSquares(), getCounts())};
 }
 
 /// firstNonfinite(rank, {{a, 2}, {b, 1}}, {0, 3, 2})
-SmallVector<CallArgument> FirstNonfiniteOp::getCallArguments() {
-  return {argument::reported("firstNonfinite"), withCounts(getSquares(), getCounts()),
+SmallVector<CallArgument> FirstNonfiniteOp::getCallArguments(const Target &target) {
+  return {target.reported("firstNonfinite"), withCounts(getSquares(), getCounts()),
           argument::listing(getParameters())};
 }
 

@@ -145,18 +145,18 @@ def Rt_RotaryOp : Rt_Call<"rotary", "rotary",
                        BoolAttr:$back);
 }
 def Rt_RepeatOp : Rt_Call<"repeat", "repeat",
-    ["getY()", "getX()", "getOuter()", "getIndices()", "getTimes()", "indices(getFirst(), getCount())", "getInner()"]> {
+    ["getY()", "getX()", "getOuter()", "getIndices()", "getTimes()", "target.indices(getFirst(), getCount())", "getInner()"]> {
   let summary = "each index of a dimension several times after one another";
   let arguments = (ins B:$y, B:$x, Optional<B>:$first, I64Attr:$outer, I64Attr:$indices, I64Attr:$times, I64Attr:$count, I64Attr:$inner);
 }
 def Rt_RepeatSumOp : Rt_Call<"repeat_sum", "repeatSum",
-    ["getDx()", "getDy()", "getOuter()", "getIndices()", "getTimes()", "indices(getFirst(), getCount())", "getInner()"]> {
+    ["getDx()", "getDy()", "getOuter()", "getIndices()", "getTimes()", "target.indices(getFirst(), getCount())", "getInner()"]> {
   let summary = "repeat's transpose: sums";
   let arguments = (ins B:$dx, B:$dy, Optional<B>:$first, I64Attr:$outer, I64Attr:$indices, I64Attr:$times, I64Attr:$count, I64Attr:$inner);
 }
 def Rt_DropoutOp : Rt_Call<"dropout", "dropout",
-    ["getY()", "getX()", "shape(getShape())", "shape(getWhole())", "dropout(getRatio(), numbered(getOperation(), \"id\"), getKey())",
-     "element(getMicro(), getWhole(), getFirst())"], [], "0", ["id"]> {
+    ["getY()", "getX()", "shape(getShape())", "shape(getWhole())", "target.dropout(getRatio(), numbered(getOperation(), \"id\"), getKey())",
+     "target.firstElement(getMicro(), getWhole(), getFirst())"], [], "0", ["id"]> {
   let summary = "elements zeroed at random by their number in the whole tensor, the others scaled";
   let arguments = (ins B:$y, B:$x, B:$key, B:$micro, Optional<B>:$first, DenseI64ArrayAttr:$shape, DenseI64ArrayAttr:$whole,
                        F64Attr:$ratio, I64Attr:$id);
@@ -169,12 +169,12 @@ def Rt_DropoutOp : Rt_Call<"dropout", "dropout",
 // `vocabulary` is the whole one's size; a rank that has only `rows` of it knows where they begin: `first`.
 
 def Rt_EmbeddingForwardOp : Rt_Call<"embedding_forward", "embeddingForward",
-    ["getY()", "getIds()", "getTable()", "getN()", "getWidth()", "tokenRows(getVocabulary(), getFirst(), getRows())"]> {
+    ["getY()", "getIds()", "getTable()", "getN()", "getWidth()", "target.tokenRows(getVocabulary(), getFirst(), getRows())"]> {
   let summary = "rows of a table";
   let arguments = (ins B:$y, B:$ids, B:$table, Optional<B>:$first, I64Attr:$n, I64Attr:$width, I64Attr:$vocabulary, I64Attr:$rows);
 }
 def Rt_EmbeddingBackwardOp : Rt_Call<"embedding_backward", "embeddingBackward",
-    ["getDtable()", "getDy()", "getIds()", "getN()", "getWidth()", "tokenRows(getVocabulary(), getFirst(), getRows())", "write(getAdd())"],
+    ["getDtable()", "getDy()", "getIds()", "getN()", "getWidth()", "target.tokenRows(getVocabulary(), getFirst(), getRows())", "write(getAdd())"],
     [], "rowSumScratch(getN(), getWidth())"> {
   let summary = "adds rows to a table";
   let arguments = (ins B:$dtable, B:$dy, B:$ids, Optional<B>:$first, I64Attr:$n, I64Attr:$width, I64Attr:$vocabulary, I64Attr:$rows, BoolAttr:$add);
@@ -196,19 +196,19 @@ def Rt_CrossEntropyForwardOp : Rt_Call<"cross_entropy_forward", "crossEntropyFor
   let arguments = (ins B:$loss, B:$lse, B:$logits, B:$labels, I64Attr:$rows, I64Attr:$vocabulary, I64Attr:$ignore);
 }
 def Rt_TokenLossOp : Rt_Call<"token_loss", "tokenLoss",
-    ["getLoss()", "getLogits()", "getLse()", "getLabels()", "getRows()", "tokenRows(getVocabulary(), getFirst(), getWidth())", "static_cast<int64_t>(getIgnore())"]> {
+    ["getLoss()", "getLogits()", "getLse()", "getLabels()", "getRows()", "target.tokenRows(getVocabulary(), getFirst(), getWidth())", "static_cast<int64_t>(getIgnore())"]> {
   let summary = "loss per token whose label is among this rank's logits";
   let arguments = (ins B:$loss, B:$logits, B:$lse, B:$labels, Optional<B>:$first, I64Attr:$rows, I64Attr:$vocabulary, I64Attr:$width, I64Attr:$ignore);
 }
 def Rt_CrossEntropyBackwardOp : Rt_Call<"cross_entropy_backward", "crossEntropyBackward",
     ["getDlogits()", "getDloss()", "getDlossStride()", "getLogits()", "getLse()", "getLabels()", "getRows()",
-     "tokenRows(getVocabulary(), getFirst(), getWidth())", "getWidth()", "static_cast<int64_t>(getIgnore())"]> {
+     "target.tokenRows(getVocabulary(), getFirst(), getWidth())", "getWidth()", "static_cast<int64_t>(getIgnore())"]> {
   let summary = "the logits' gradient";
   let arguments = (ins B:$dlogits, B:$dloss, B:$logits, B:$lse, B:$labels, Optional<B>:$first, I64Attr:$dlossStride, I64Attr:$rows,
                        I64Attr:$vocabulary, I64Attr:$width, I64Attr:$ignore);
 }
 def Rt_LogSumExpOp : Rt_Call<"log_sum_exp", "logSumExp",
-    ["getY()", "getX()", "getRows()", "tokenRows(getVocabulary(), getFirst(), getWidth())"]> {
+    ["getY()", "getX()", "getRows()", "target.tokenRows(getVocabulary(), getFirst(), getWidth())"]> {
   let summary = "log(sum(exp(x))) of every row, as far as it belongs to the vocabulary";
   let arguments = (ins B:$y, B:$x, Optional<B>:$first, I64Attr:$rows, I64Attr:$vocabulary, I64Attr:$width);
 }
@@ -334,7 +334,7 @@ def Rt_UpdateOp : Rt_Op<"update", [CallInterface, AttrSizedOperandSegments]> {
   }];
   let extraClassDeclaration = [{
     ::llvm::StringRef getCallee() { return getTile() ? "updateOnHost" : getKernel(); }
-    ::llvm::SmallVector<::partita::rt::CallArgument> getCallArguments();
+    ::llvm::SmallVector<::partita::rt::CallArgument> getCallArguments(const ::partita::rt::Target &target);
     int64_t getScratchBytes();
   }];
 }
@@ -344,7 +344,7 @@ def Rt_SquareSumOp : Rt_Op<"square_sum", [CallInterface]> {
   let assemblyFormat = "$sum `of` $values $counts attr-dict `:` type(operands)";
   let extraClassDeclaration = [{
     ::llvm::StringRef getCallee() { return "squareSum"; }
-    ::llvm::SmallVector<::partita::rt::CallArgument> getCallArguments();
+    ::llvm::SmallVector<::partita::rt::CallArgument> getCallArguments(const ::partita::rt::Target &target);
     int64_t getScratchBytes();
   }];
 }
@@ -354,7 +354,7 @@ def Rt_NormOp : Rt_Op<"norm", [CallInterface]> {
   let assemblyFormat = "$norm `of` $squares $counts attr-dict `:` type(operands)";
   let extraClassDeclaration = [{
     ::llvm::StringRef getCallee() { return "rootOfSum"; }
-    ::llvm::SmallVector<::partita::rt::CallArgument> getCallArguments();
+    ::llvm::SmallVector<::partita::rt::CallArgument> getCallArguments(const ::partita::rt::Target &target);
     int64_t getScratchBytes() { return 8; }
   }];
 }
@@ -365,14 +365,14 @@ def Rt_FirstNonfiniteOp : Rt_Op<"first_nonfinite", [CallInterface]> {
   let assemblyFormat = "$squares $counts `for` $parameters attr-dict `:` type(operands)";
   let extraClassDeclaration = [{
     ::llvm::StringRef getCallee() { return "firstNonfinite"; }
-    ::llvm::SmallVector<::partita::rt::CallArgument> getCallArguments();
+    ::llvm::SmallVector<::partita::rt::CallArgument> getCallArguments(const ::partita::rt::Target &target);
   }];
 }
-def Rt_ClipOp : Rt_Call<"clip", "clipScale", ["getScale()", "getNorm()", "hyper(\"gradientClip\", getMaxNormAttr())"]> {
+def Rt_ClipOp : Rt_Call<"clip", "clipScale", ["getScale()", "getNorm()", "target.hyper(\"gradientClip\", getMaxNormAttr())"]> {
   let summary = "what gradients of this norm are multiplied by; the largest norm is the rank's where it is absent";
   let arguments = (ins B:$scale, B:$norm, OptionalAttr<F64Attr>:$max_norm);
 }
-def Rt_RatioOp : Rt_Call<"ratio", "trustRatio", ["getRatio()", "getSquares()", "hyper(\"\", getLeastAttr())", "hyper(\"\", getMostAttr())"]> {
+def Rt_RatioOp : Rt_Call<"ratio", "trustRatio", ["getRatio()", "getSquares()", "target.hyper(\"\", getLeastAttr())", "target.hyper(\"\", getMostAttr())"]> {
   let summary = "the root of one square over that of another, within bounds: LAMB's trust ratio";
   let arguments = (ins B:$ratio, B:$squares, F64Attr:$least, F64Attr:$most);
 }
@@ -385,7 +385,7 @@ def Rt_AllFiniteOp : Rt_Call<"all_finite", "allFinite", ["getFinite()", "getNorm
   let arguments = (ins B:$finite, B:$norm);
 }
 def Rt_UpdateScaleOp : Rt_Call<"update_scale", "updateScale",
-    ["reported(\"scale\")", "getScale()", "getSteps()", "getLastOverflow()", "getHysteresisLeft()", "getSkipped()", "getFinite()",
+    ["target.reported(\"scale\")", "getScale()", "getSteps()", "getLastOverflow()", "getHysteresisLeft()", "getSkipped()", "getFinite()",
      "scaler(getDynamic(), getWindow(), getHysteresis(), getConsecutive(), getMinimum())"]> {
   let summary = "the loss scale and its states after a step, in place; the rank reports them";
   let arguments = (ins B:$scale, B:$steps, B:$last_overflow, B:$hysteresis_left, B:$skipped, B:$finite, BoolAttr:$dynamic,

@@ -39,9 +39,8 @@ bool rt::isPointer(Operation *op) {
 }
 
 StringAttr rt::pendingName(Operation *op) {
-  auto name =
-      isa<CallOp, LayerOp, PendingOp>(op) ? StringAttr() : op->getAttrOfType<StringAttr>("pending");
-  return name && !name.empty() ? name : StringAttr();
+  auto call = dyn_cast<PendingInterface>(op);
+  return call && !call.getPendingAttr().empty() ? call.getPendingAttr() : StringAttr();
 }
 
 /// What an op of a layer's function has of the table, is it there and of the attribute's type?

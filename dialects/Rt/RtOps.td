@@ -4,6 +4,7 @@
 #define PARTITA_RT_OPS
 
 include "dialects/Rt/RtBase.td"
+include "dialects/Rt/RtProgram.td"
 
 //===------------------------------------------------------------------------------------------===//
 // Pointers. The location's name is the variable's.
@@ -166,27 +167,35 @@ def Rt_LaunchOp : Rt_Op<"launch"> {
 }
 
 //===------------------------------------------------------------------------------------------===//
-// Collectives
+// Collectives. A `pending` that is not empty names the variable to wait for.
 //===------------------------------------------------------------------------------------------===//
 
-class Rt_Collective<string mnemonic> : Rt_Op<mnemonic, [DataInterface]> {
-  let extraClassDeclaration = Rt_Data<["reason"]>.declaration;
+/// In place.
+class Rt_Collective<string mnemonic, string kind> : Rt_Op<mnemonic, [ExchangeInterface, DataInterface, PendingInterface]> {
+  string declaration = Rt_Data<["reason"]>.declaration # ExchangeOf<kind>.declaration # [{
+    ::mlir::ValueRange getSources() { return getBuffers(); }
+    ::mlir::ValueRange getTargets() { return getBuffers(); }
+    int64_t blocksOf(size_t) { return 1; }
+    int64_t wholeOf(size_t) { return 0; }
+  }];
+  let extraClassDeclaration = declaration;
   let arguments = (ins Variadic<Rt_BufferType>:$buffers, DenseI64ArrayAttr:$counts, StrAttr:$axis, I64Attr:$group,
                        StrAttr:$reason, StrAttr:$pending);
   let assemblyFormat = "$pending $buffers $counts `over` $axis $group `because` $reason attr-dict `:` type($buffers)";
 }
-def Rt_AllReduceOp : Rt_Collective<"all_reduce"> {
-  let summary = "sums buffers over the ranks of a group, in place; `pending` is unused";
+def Rt_AllReduceOp : Rt_Collective<"all_reduce", "AllReduce"> {
+  let summary = "sums buffers over the ranks of a group, in place";
 }
-def Rt_AllReduceMaxOp : Rt_Collective<"all_reduce_max"> {
-  let summary = "the maximum of buffers over the ranks of a group, in place; `pending` is unused";
-}
-def Rt_AllReduceStartOp : Rt_Collective<"all_reduce_start"> {
-  let summary = "begins a sum in place; `pending` names the variable to wait for";
+def Rt_AllReduceMaxOp : Rt_Collective<"all_reduce_max", "AllReduce"> {
+  let summary = "the maximum of buffers over the ranks of a group, in place";
+  let extraClassDeclaration = declaration # [{
+    ::llvm::StringRef getReduction() { return "Reduce::Max"; }
+  }];
 }
 /// Of the i-th pair of buffers: `blocks[i]` times, `counts[i]` elements of each rank; `wholes[i]` are the elements of a whole that
-/// is smaller than all parts together, else 0. A `pending` that is not empty names the variable to wait for.
-class Rt_Move<string mnemonic> : Rt_Op<mnemonic, [SameVariadicOperandSize, DataInterface]> {
+/// is smaller than all parts together, else 0.
+class Rt_Move<string mnemonic, list<Trait> traits = []>
+    : Rt_Op<mnemonic, traits # [SameVariadicOperandSize, DataInterface, PendingInterface]> {
   let extraClassDeclaration = Rt_Data<["reason"]>.declaration;
   let arguments = (ins Variadic<Rt_BufferType>:$from, Variadic<Rt_BufferType>:$to, DenseI64ArrayAttr:$blocks,
                        DenseI64ArrayAttr:$counts, DenseI64ArrayAttr:$wholes, StrAttr:$axis, I64Attr:$group,
@@ -196,17 +205,26 @@ class Rt_Move<string mnemonic> : Rt_Op<mnemonic, [SameVariadicOperandSize, DataI
     `:` type($from) `to` type($to)
   }];
 }
-def Rt_AllGatherOp : Rt_Move<"all_gather"> {
+class Rt_Exchange<string mnemonic, string kind> : Rt_Move<mnemonic, [ExchangeInterface]> {
+  let extraClassDeclaration = Rt_Data<["reason"]>.declaration # ExchangeOf<kind>.declaration # [{
+    ::mlir::ValueRange getSources() { return getFrom(); }
+    ::mlir::ValueRange getTargets() { return getTo(); }
+    int64_t blocksOf(size_t i) { return getBlocks()[i]; }
+    int64_t wholeOf(size_t i) { return getWholes()[i]; }
+  }];
+}
+def Rt_AllGatherOp : Rt_Exchange<"all_gather", "AllGather"> {
   let summary = "wholes from all ranks' parts";
 }
-def Rt_ReduceScatterOp : Rt_Move<"reduce_scatter"> {
+def Rt_ReduceScatterOp : Rt_Exchange<"reduce_scatter", "ReduceScatter"> {
   let summary = "this rank's parts of sums over the ranks";
 }
 def Rt_TakePartOp : Rt_Move<"take_part"> {
   let summary = "this rank's part of a whole; no communication, one pair of buffers";
 }
-def Rt_WaitOp : Rt_Op<"wait"> {
+def Rt_WaitOp : Rt_Op<"wait", [PendingInterface]> {
   let summary = "waits for a collective";
+  let extraClassDeclaration = "bool waits() { return true; }";
   let arguments = (ins StrAttr:$pending);
   let assemblyFormat = "$pending attr-dict";
 }
@@ -221,13 +239,18 @@ def Rt_PollOp : Rt_Op<"poll", [DataInterface]> {
 // Between device and host
 //===------------------------------------------------------------------------------------------===//
 
-def Rt_TransferOp : Rt_Op<"transfer"> {
+def Rt_TransferOp : Rt_Op<"transfer", [PendingInterface]> {
+  let extraClassDeclaration = "bool isCopy() { return true; }";
   let summary = "copies bytes to the host's memory or from it; a `pending` that is not empty names the variable to wait for";
   let arguments = (ins Rt_BufferType:$to, Rt_BufferType:$from, I64Attr:$bytes, BoolAttr:$toHost, StrAttr:$pending);
   let assemblyFormat = "$pending $to `from` $from $bytes `host` $toHost attr-dict `:` type($to) `,` type($from)";
 }
-def Rt_TransferWaitOp : Rt_Op<"transfer_wait"> {
+def Rt_TransferWaitOp : Rt_Op<"transfer_wait", [PendingInterface]> {
   let summary = "waits for a copy";
+  let extraClassDeclaration = [{
+    bool waits() { return true; }
+    bool isCopy() { return true; }
+  }];
   let arguments = (ins StrAttr:$pending);
   let assemblyFormat = "$pending attr-dict";
 }

@@ -8,6 +8,7 @@
 //   transposed  it is the transpose of the parameter, a matrix, or of the slice
 //   reshaped    it has the same elements in another shape
 //   slice       array<i64: dimension, begin, size>: it is this part of the parameter
+//   origin      the model's parameter that it was computed from, where it is not that parameter
 //
 // Without the attribute there is one, of the parameter's name, as it is. Import and --tie create it;
 // export writes trained values to all of them.
@@ -22,13 +23,15 @@ namespace partita::train {
 
 constexpr llvm::StringLiteral kTensors = "train.tensors";
 /// On the module: what import had to guess, and training depends on. An array of dictionaries:
-/// `text`, a sentence, and `tensors`, the names that it is about.
+/// `text`, a sentence, `tensors`, the names that it is about, and `of_parameters` where they are parameters
+/// in any case, so that --trainable decides nothing.
 constexpr llvm::StringLiteral kNotes = "train.notes";
 
 struct StoredTensor {
   std::string name;
   bool transposed = false, reshaped = false;
   llvm::SmallVector<int64_t, 3> slice; ///< empty or dimension, begin, size
+  std::string origin;                  ///< empty where it is the parameter, or comes from several
 };
 
 inline mlir::ArrayAttr toAttribute(llvm::ArrayRef<StoredTensor> tensors,
@@ -38,6 +41,8 @@ inline mlir::ArrayAttr toAttribute(llvm::ArrayRef<StoredTensor> tensors,
   for (const StoredTensor &tensor : tensors) {
     llvm::SmallVector<mlir::NamedAttribute> entry{
         b.getNamedAttr("name", b.getStringAttr(tensor.name))};
+    if (!tensor.origin.empty())
+      entry.push_back(b.getNamedAttr("origin", b.getStringAttr(tensor.origin)));
     if (tensor.reshaped)
       entry.push_back(b.getNamedAttr("reshaped", b.getUnitAttr()));
     if (!tensor.slice.empty())
@@ -60,13 +65,27 @@ inline llvm::SmallVector<StoredTensor> tensorsOf(ParameterOp parameter) {
     if (!name)
       continue;
     auto slice = entry.getAs<mlir::DenseI64ArrayAttr>("slice");
-    tensors.push_back({name.str(), bool(entry.get("transposed")), bool(entry.get("reshaped")), {}});
+    auto origin = entry.getAs<mlir::StringAttr>("origin");
+    tensors.push_back({name.str(),
+                       bool(entry.get("transposed")),
+                       bool(entry.get("reshaped")),
+                       {},
+                       origin ? origin.str() : ""});
     if (slice && slice.size() == 3)
       tensors.back().slice.assign(slice.asArrayRef().begin(), slice.asArrayRef().end());
   }
   if (tensors.empty())
-    tensors.push_back({parameter.getModelName().str(), false, false, {}});
+    tensors.push_back({parameter.getModelName().str(), false, false, {}, ""});
   return tensors;
+}
+
+/// Is it a name of the parameter: the model's, a tensor's that holds it, that of what such a tensor was
+/// computed from?
+template <typename Predicate> bool anyNameOf(ParameterOp parameter, Predicate isWanted) {
+  return isWanted(parameter.getModelName()) ||
+         llvm::any_of(tensorsOf(parameter), [&](const StoredTensor &each) {
+           return isWanted(each.name) || (!each.origin.empty() && isWanted(each.origin));
+         });
 }
 
 /// Does the file hold the transpose of the parameter where `initial` says?

@@ -3,6 +3,7 @@
 #include "dialects/Train/Train.h"
 #include "dialects/Interfaces/BoundRegion.h"
 #include "dialects/Interfaces/Floats.h"
+#include "dialects/Interfaces/Provenance.h"
 #include "dialects/Par/Reasons.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/IR/OpImplementation.h"
@@ -24,6 +25,7 @@ static void printStored(AsmPrinter &printer, Type element, bool varints) {
 }
 
 #include "dialects/Train/TrainDialect.cpp.inc"
+#include "dialects/Train/TrainEnums.cpp.inc"
 #define GET_ATTRDEF_CLASSES
 #include "dialects/Train/TrainAttrs.cpp.inc"
 #define GET_OP_CLASSES
@@ -44,19 +46,13 @@ void TrainDialect::initialize() {
       >();
 }
 
+LayerAttr LayerAttr::of(Operation *op) {
+  return dyn_cast_or_null<LayerAttr>(provenance::get(op, provenance::kLayer));
+}
+
 //===----------------------------------------------------------------------------------------------===//
 // #train.fill<0.0, normal 0.02>, #train.fill<1.0>
 //===----------------------------------------------------------------------------------------------===//
-
-LayerAttr LayerAttr::of(Location loc) {
-  LayerAttr layer;
-  loc->walk([&](Location part) {
-    if (auto fused = dyn_cast<FusedLoc>(part))
-      layer = dyn_cast_or_null<LayerAttr>(fused.getMetadata());
-    return layer ? WalkResult::interrupt() : WalkResult::advance();
-  });
-  return layer;
-}
 
 FillAttr FillAttr::get(MLIRContext *context, double mean, double std) {
   return get(context, APFloat(mean), APFloat(std));
@@ -307,6 +303,34 @@ LogicalResult ShardingAttr::verify(llvm::function_ref<InFlightDiagnostic()> emit
     return emitError() << "has " << devices.size()
                        << " groups of devices, which is not one array for each shard";
   return success();
+}
+
+LogicalResult TrainDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
+  if (attribute.getName() != kEntryPoint)
+    return success();
+  if (!isa<FunctionOpInterface, SymbolOpInterface>(op) ||
+      !isa<EntryPointAttr>(attribute.getValue()))
+    return op->emitError() << kEntryPoint << " is " << attribute.getValue()
+                           << "; a function has a #train.entry_point there";
+  return success();
+}
+
+std::optional<EntryPoint> train::entryPointOf(Operation *function) {
+  if (auto marked = function->getAttrOfType<EntryPointAttr>(TrainDialect::kEntryPoint))
+    return marked.getValue();
+  auto name = function->getAttrOfType<StringAttr>(SymbolTable::getSymbolAttrName());
+  return name ? symbolizeEntryPoint(name.getValue()) : std::nullopt;
+}
+
+Operation *train::lookup(ModuleOp module, EntryPoint what) {
+  for (Operation &op : *module.getBody())
+    if (isa<SymbolOpInterface>(op) && is(&op, what))
+      return &op;
+  return nullptr;
+}
+
+void train::set(Operation *function, EntryPoint what) {
+  function->setAttr(TrainDialect::kEntryPoint, EntryPointAttr::get(function->getContext(), what));
 }
 
 FlatSymbolRefAttr partita::train::parameterReadBy(Value value) {

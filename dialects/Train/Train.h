@@ -5,6 +5,7 @@
 
 #include "dialects/Interfaces/Interfaces.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Dialect.h"
 #include "mlir/IR/SymbolTable.h"
@@ -30,6 +31,7 @@ llvm::LogicalResult verifyOptimizer(mlir::Operation *op);
 } // namespace partita::train
 
 #include "dialects/Train/TrainDialect.h.inc"
+#include "dialects/Train/TrainEnums.h.inc"
 #include "dialects/Train/TrainInterfaces.h.inc"
 #define GET_ATTRDEF_CLASSES
 #include "dialects/Train/TrainAttrs.h.inc"
@@ -39,6 +41,21 @@ llvm::LogicalResult verifyOptimizer(mlir::Operation *op);
 #include "dialects/Train/Optimizers.h.inc"
 
 namespace partita::train {
+/// What a function is to the program: its attribute says it, and of a function without one, as people
+/// write them, its name. None for all other functions.
+std::optional<EntryPoint> entryPointOf(mlir::Operation *function);
+inline bool is(mlir::Operation *function, EntryPoint what) {
+  return entryPointOf(function) == what;
+}
+/// The module's function that is this; null if there is none.
+mlir::Operation *lookup(mlir::ModuleOp module, EntryPoint what);
+template <typename FunctionOp> FunctionOp lookup(mlir::ModuleOp module, EntryPoint what) {
+  return llvm::dyn_cast_or_null<FunctionOp>(lookup(module, what));
+}
+/// "train_step": how a function is called that becomes this.
+inline llvm::StringRef nameOf(EntryPoint what) { return stringifyEntryPoint(what); }
+void set(mlir::Operation *function, EntryPoint what);
+
 /// The parameter that a value is read from: itself, a piece of it, a copy, what was gathered; null
 /// where it is something else.
 mlir::FlatSymbolRefAttr parameterReadBy(mlir::Value value);

@@ -23,8 +23,8 @@ def Train_InitialAttr : Train_Attr<"Initial", "initial"> {
 def Train_LayerAttr : Train_Attr<"Layer", "layer"> {
   let summary = "which layer of the model an op belongs to";
   let description = [{
-    The metadata of the location of every op of the forward program (`mark-layers`), so whatever comes of the op (its
-    gradient, a kernel that it joins, its piece on a rank) carries it: read it with `LayerAttr::of`. `number` is the
+    The attribute `train.layer` of every op of the forward program (`mark-layers`), and of whatever comes of the op: its
+    gradient, a kernel that it joins, its shard on a rank (dialects/Interfaces/Provenance.h). `number` is the
     layer's (partita/Analysis/Layers.h), -1 in front of the first one or where there is none, -2 behind the last one,
     -3 outside of the loop over micro-batches; `count` is how many the function has.
   }];
@@ -32,9 +32,29 @@ def Train_LayerAttr : Train_Attr<"Layer", "layer"> {
   let assemblyFormat = "`<` $number `of` $count `>`";
   let extraClassDeclaration = [{
     static constexpr int64_t kBefore = -1, kAfter = -2, kOnce = -3;
-    /// The first in a location; null where there is none.
-    static LayerAttr of(::mlir::Location loc);
+    /// The layer of an op; null where nobody has said it.
+    static LayerAttr of(::mlir::Operation *op);
   }];
+}
+
+def Train_EntryPoint : I32EnumAttr<"EntryPoint", "what a function is to the program", [
+  I32EnumAttrCase<"Init", 0, "init">, I32EnumAttrCase<"TrainStep", 1, "train_step">,
+  I32EnumAttrCase<"EvalStep", 2, "eval_step">, I32EnumAttrCase<"Forward", 3, "forward">]> {
+  let cppNamespace = "::partita::train";
+  let genSpecializedAttr = 0;
+}
+def Train_EntryPointAttr : EnumAttr<Train_Dialect, Train_EntryPoint, "entry_point"> {
+  let description = [{
+    The attribute `train.entry_point` of a function that the program's run calls, whatever the function is called.
+
+    | entry point  | arguments                            | results                    | created by  |
+    |--------------|--------------------------------------|----------------------------|-------------|
+    | `init`       | none                                 | none: it writes parameters and states | `make-init` |
+    | `train_step` | inputs, all micro-batches of a step  | the loss                   | `objective` |
+    | `eval_step`  | inputs of one batch                  | the loss, how many tokens count | `objective` |
+    | `forward`    | inputs of one batch                  | the model's outputs        | import      |
+  }];
+  let assemblyFormat = "`<` $value `>`";
 }
 
 def Train_FillAttr : Train_Attr<"Fill", "fill"> {

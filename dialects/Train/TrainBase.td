@@ -4,6 +4,7 @@
 #define PARTITA_TRAIN_BASE
 
 include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/EnumAttr.td"
 include "mlir/IR/OpBase.td"
 include "mlir/IR/SymbolInterfaces.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
@@ -15,6 +16,7 @@ def Train_Dialect : Dialect {
   let cppNamespace = "::partita::train";
   let summary = "parameters and states as symbols, accumulation, loss and updates";
   let useDefaultAttributePrinterParser = 1;
+  let hasOperationAttrVerify = 1;
   let extraClassDeclaration = [{
     /// On a function's argument: what it means to who fills it ("ids", "labels", "positions", ...;
     /// lib/Objective/Inputs.cpp has the table).
@@ -39,8 +41,8 @@ def Train_Dialect : Dialect {
     /// On a parameter, or an op with one result: an array of #train.sharding, at most one for each
     /// configuration.
     static constexpr ::llvm::StringLiteral kShardings = "train.shardings";
-    /// The function that writes every parameter's and state's initial value.
-    static constexpr ::llvm::StringLiteral kInit = "init";
+    /// On a function: #train.entry_point; see entryPointOf.
+    static constexpr ::llvm::StringLiteral kEntryPoint = "train.entry_point";
   }];
 }
 

@@ -41,14 +41,14 @@ SmallVector<Value> CrossEntropyOp::splitForm(OpBuilder &builder, int64_t parts) 
     return decltype(op)::create(builder, loc, operands)->getResult(0);
   };
   Value lses = LogSumExpOp::create(builder, loc, of(byPart), getLogits(), /*first=*/Value());
-  Value greatest = ReduceMaxOp::create(builder, named(loc, "loss", "greatest logit"), of(row), lses,
+  Value max = ReduceMaxOp::create(builder, named(loc, "loss", "max logit"), of(row), lses,
                                        ArrayRef<int64_t>{last});
   Value spread = BroadcastOp::create(builder, loc, of(byPart),
-                                     ReshapeOp::create(builder, loc, of(one), greatest));
+                                     ReshapeOp::create(builder, loc, of(one), max));
   Value shares = build(ExpOp(), {build(SubOp(), {lses, spread})});
   Value sum = ReduceSumOp::create(builder, named(loc, "loss", "sum over the vocabulary"), of(row),
                                   shares, ArrayRef<int64_t>{last});
-  Value lse = build(AddOp(), {build(LogOp(), {sum}), greatest});
+  Value lse = build(AddOp(), {build(LogOp(), {sum}), max});
   Value loss = TokenLossOp::create(builder, loc, ValueRange{getLogits(), getLabels(), lse},
                                    (*this)->getAttrs());
   return {loss, lse};

@@ -39,17 +39,17 @@ def Zero_ShardOp : Zero_Op<"shard", [Pure, DeclareOpInterfaceMethods<Differentia
 }
 
 /// Of all ranks' pieces, padding included.
-class Zero_Collective<string mnemonic, string kind, string pieces, list<Trait> traits = []>
+class Zero_Collective<string mnemonic, string kind, string pieces, list<Trait> traits = [], string more = "">
     : Zero_Op<mnemonic, traits # [Pure, CollectiveInterface]> {
-  let extraClassDeclaration = [{
-    ::llvm::StringRef getCollectiveKind() { return "}] # kind # [{"; }
+  let extraClassDeclaration = CollectiveOf<kind>.declaration # [{
     int64_t getWireBytes() {
-      return ::partita::bytesOf(}] # pieces # [{().getTypes()) * ::partita::par::MeshAttr::of(*this).sizeOf(getAxis());
+      return ::partita_rt::wireBytes(kKind, ::partita::bytesOf(}] # pieces # [{().getTypes()),
+                                     ::partita::par::MeshAttr::of(*this).sizeOf(getAxis()));
     }
-  }];
+  }] # more;
 }
 
-def Zero_GatherOp : Zero_Collective<"gather", "all_gather", "getPieces", [DeclareOpInterfaceMethods<DifferentiableInterface>]> {
+def Zero_GatherOp : Zero_Collective<"gather", "AllGather", "getPieces", [DeclareOpInterfaceMethods<DifferentiableInterface>]> {
   let summary = "wholes out of all ranks' flat pieces: flat -> replicated or invariant";
   let description = [{
     A bucket. The adjoint of a gather to a replicated value (a parameter before work on different samples) is
@@ -70,7 +70,7 @@ def Zero_GatherOp : Zero_Collective<"gather", "all_gather", "getPieces", [Declar
   let hasCanonicalizeMethod = 1;
 }
 
-def Zero_ReduceScatterOp : Zero_Collective<"reduce_scatter", "reduce_scatter", "getPieces"> {
+def Zero_ReduceScatterOp : Zero_Collective<"reduce_scatter", "ReduceScatter", "getPieces"> {
   let summary = "sums over the ranks of an axis, of which each rank keeps its flat piece: partial -> flat";
   let description = [{
     A bucket, reduced in rank order: each rank gets of every tensor the very elements that it owns, and nothing else.
@@ -91,7 +91,10 @@ def Zero_ReduceScatterOp : Zero_Collective<"reduce_scatter", "reduce_scatter", "
 // Under way
 //===----------------------------------------------------------------------------------------------===//
 
-class Zero_Start<string mnemonic, string kind, string pieces> : Zero_Collective<mnemonic, kind, pieces> {
+class Zero_Start<string mnemonic, string kind, string pieces>
+    : Zero_Collective<mnemonic, kind, pieces, [AsyncStartInterface], [{
+    ::mlir::Attribute getStream() { return ::partita::par::StreamAttr::get(getContext(), getAxisAttr(), ::partita_rt::rowOf(kKind).ahead); }
+  }]> {
   let arguments = (ins Variadic<AnyRankedTensor>:$values, StrAttr:$axis, OptionalAttr<StrAttr>:$reason);
   let results = (outs I64:$token, Variadic<AnyRankedTensor>:$buffers);
   let assemblyFormat = [{
@@ -100,7 +103,7 @@ class Zero_Start<string mnemonic, string kind, string pieces> : Zero_Collective<
   let hasVerifier = 1;
 }
 
-def Zero_GatherStartOp : Zero_Start<"gather_start", "all_gather", "getValues"> {
+def Zero_GatherStartOp : Zero_Start<"gather_start", "AllGather", "getValues"> {
   let summary = "begins a gather; what it fills may be looked at after its `wait`";
   let description = [{
     `buffers` are the wholes, filled until the matching `wait`, whose results they become; the pieces may be
@@ -108,14 +111,14 @@ def Zero_GatherStartOp : Zero_Start<"gather_start", "all_gather", "getValues"> {
   }];
 }
 
-def Zero_ReduceScatterStartOp : Zero_Start<"reduce_scatter_start", "reduce_scatter", "getBuffers"> {
+def Zero_ReduceScatterStartOp : Zero_Start<"reduce_scatter_start", "ReduceScatter", "getBuffers"> {
   let summary = "begins a reduce-scatter; what it fills may be looked at after its `wait`";
   let description = [{
     As `gather_start`: `buffers` are the pieces of the sums.
   }];
 }
 
-def Zero_WaitOp : Zero_Op<"wait", [Pure]> {
+def Zero_WaitOp : Zero_Op<"wait", [Pure, AsyncWaitInterface]> {
   let summary = "completes a gather or a reduce-scatter; its results are what the buffers hold now";
   let description = "`buffers` are all that the matching start fills; each result stands where its buffer does.";
   let arguments = (ins I64:$token, Variadic<AnyRankedTensor>:$buffers);

@@ -52,6 +52,7 @@ struct ScaleLoss : partita::impl::ScaleLossPassBase<ScaleLoss> {
                                b.getNamedAttr("hysteresis", b.getI64IntegerAttr(hysteresis)),
                                b.getNamedAttr("consecutive", b.getBoolAttr(consecutive)),
                                b.getNamedAttr("minimum", b.getF64FloatAttr(minimum))}));
+    scaled += losses.size();
     makeState(AmpDialect::kScale, b.getF32Type(), first);
     makeState(AmpDialect::kSteps, b.getI64Type(), 0);
     makeState(AmpDialect::kLastOverflow, b.getI64Type(), -1);
@@ -79,7 +80,7 @@ private:
     auto type = RankedTensorType::get({}, element);
     auto state = train::StateOp::create(builder, module.getLoc(), name, type, APFloat(value),
                                         FlatSymbolRefAttr(), StringAttr());
-    auto init = module.lookupSymbol<func::FuncOp>(train::TrainDialect::kInit);
+    auto init = train::lookup<func::FuncOp>(module, train::EntryPoint::Init);
     if (!init)
       return;
     builder.setInsertionPoint(init.getBody().front().getTerminator());

@@ -11,6 +11,7 @@
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace llvm;
+using namespace partita;
 using namespace partita::analysis;
 
 namespace {
@@ -69,7 +70,7 @@ constexpr Role kRoles[] = {
         .scatters(", which it sums away: each rank has a part of the sum, and keeps its piece of "
                   "the whole one")
         .paired(),
-    Role("greatest", ", of which it takes the greatest: each rank has its own"),
+    Role("max", ", of which it takes the max: each rank has its own"),
     Role("share", " and an operand lacks it: each rank has a share of that one's gradient")
         .paired(),
     Role("parameter", " and parameters lack it: each rank has a share of their gradients")
@@ -161,7 +162,7 @@ std::string wholeWeights(const Collective &c) {
   return join(requests, ",");
 }
 
-bool isMove(const Collective &c) { return c.kind == "all_gather" || c.kind == "reduce_scatter"; }
+bool isMove(const Collective &c) { return !c.row().inPlace; }
 
 /// A sum that a residual stream waits for, in either direction: in a layer, of the embedding in
 /// front of the first one or of the head's input behind the last. (Behind that the loss's sums.) Of
@@ -176,18 +177,20 @@ bool hasPair(const Collective &c, const Role &role) {
 } // namespace
 
 /// Where one of a kind is told if not in its layer.
-static std::optional<Place> placeOf(const Role *role, StringRef kind) {
-  bool told = role && (!role->tellsScatters || kind == "reduce_scatter");
+static std::optional<Place> placeOf(const Role *role, CollectiveKind kind) {
+  bool told = role && (!role->tellsScatters || kind == CollectiveKind::ReduceScatter);
   return told ? role->place : std::nullopt;
 }
 
-std::optional<Place> partita::analysis::placeOfRole(StringRef role, StringRef kind) {
+std::optional<Place> partita::analysis::placeOfRole(StringRef role, CollectiveKind kind) {
   return placeOf(roleOf(role), kind);
 }
 
 std::string Collective::name() const {
   if (const Role *row = roleOf(role); placeOf(row, kind))
     return row->title.str();
+  if (role.empty())
+    return called;
   return node + (backward ? ", backward" : "");
 }
 
@@ -200,11 +203,12 @@ std::string Collective::why() const {
     return row->text.str();
   if (!row)
     return text + ": " + role;
-  StringRef says = kind == "all_gather"       ? row->asGather
-                   : kind == "reduce_scatter" ? row->asScatter
-                                              : row->text;
+  bool gathers = kind == CollectiveKind::AllGather;
+  StringRef says = gathers                                 ? row->asGather
+                   : kind == CollectiveKind::ReduceScatter ? row->asScatter
+                                                           : row->text;
   text += says.empty() ? StringRef(row->text) : says;
-  return kind == "all_gather" && backward ? text + row->anew.str() : text;
+  return gathers && backward ? text + row->anew.str() : text;
 }
 
 std::string Collective::seedText() const {
@@ -253,7 +257,7 @@ std::string Collective::removal() const {
 }
 
 std::string Collective::shape() const {
-  return join(ArrayRef<std::string>{function, kind, axis, backward ? "b" : "f",
+  return join(ArrayRef<std::string>{function, this->row().name, axis, backward ? "b" : "f",
                                     std::to_string(bytes), std::to_string(tensors), role, letter,
                                     rule, op, seed},
               "\n");

@@ -1,13 +1,13 @@
 //===- Collectives.cpp - what ranks exchange --------------------------------------------------===//
 
 #include "partita/Analysis/Collectives.h"
+#include "dialects/Interfaces/Provenance.h"
 #include "dialects/Par/Par.h"
+#include "dialects/Rt/Names.h"
 #include "dialects/Rt/Rt.h"
 #include "dialects/Train/Train.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "partita/Analysis/Transfers.h"
-#include "partita/Support/ParseJson.h"
-#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace partita;
@@ -45,7 +45,7 @@ static bool measure(Operation *op, Collective &record) {
 
 /// A training step's inputs have a first dimension of micro-batches.
 static int64_t microBatchesOf(func::FuncOp function) {
-  if (function.getName() == "train_step")
+  if (train::is(function, train::EntryPoint::TrainStep))
     for (Type type : function.getArgumentTypes())
       if (auto tensor = dyn_cast<RankedTensorType>(type); tensor && tensor.getRank() > 0)
         return tensor.getDimSize(0);
@@ -54,7 +54,7 @@ static int64_t microBatchesOf(func::FuncOp function) {
 
 /// A bucket may join what several ops need: a value within a layer tells more of its place than one
 /// outside, and that more than the gradients of parameters, which are reduced when there is time.
-static int tellingPower(par::CauseAttr cause, StringRef kind) {
+static int tellingPower(par::CauseAttr cause, CollectiveKind kind) {
   if (placeOfRole(cause.getRole(), kind))
     return 0;
   return cause.getLayer() >= 0 ? 2 : 1;
@@ -96,48 +96,96 @@ static void takeCause(ArrayRef<par::CauseAttr> causes, Collective &record) {
     }
 }
 
-std::string partita::analysis::nameByCause(Operation *op) {
+static std::string calledWithoutCause(Operation *op) {
+  auto reason = op->getAttrOfType<StringAttr>("reason");
+  return utf8(reason && !reason.empty() ? reason.str() : rt::readableName(op));
+}
+
+std::string partita::analysis::nameOf(Operation *op) {
   Collective record;
   if (auto collective = dyn_cast<CollectiveInterface>(op))
     record.kind = collective.getCollectiveKind();
-  record.backward = par::isBackward(op->getLoc());
-  takeCause(par::causesOf(op->getLoc()), record);
-  return record.role.empty() ? "" : record.name();
+  record.backward = provenance::isBackward(op);
+  takeCause(par::causesOf(op), record);
+  if (record.role.empty())
+    record.called = calledWithoutCause(op);
+  return record.name();
 }
 
-/// What `lower-to-rt` noted, for it leaves no op of tensors.
-static std::vector<Collective> notedIn(DictionaryAttr program) {
-  std::vector<Collective> result;
-  if (auto noted = dyn_cast_or_null<ArrayAttr>(program.get("explained")))
-    for (auto text : noted.getAsRange<StringAttr>()) {
-      llvm::Expected<json::Value> value = parseJson(text.getValue());
-      if (!value)
-        llvm::consumeError(value.takeError());
-      else if (const json::Object *object = value->getAsObject())
-        result.push_back(Collective::fromJson(*object));
-    }
-  return result;
+StringRef partita::analysis::functionName(Operation *function) {
+  std::optional<train::EntryPoint> entry = train::entryPointOf(function);
+  return entry ? train::nameOf(*entry) : SymbolTable::getSymbolName(function).getValue();
 }
 
 std::vector<Collective> partita::analysis::collectivesOf(ModuleOp module) {
-  if (auto program = module->getAttrOfType<DictionaryAttr>(rt::RtDialect::kProgram))
-    return notedIn(program);
   std::vector<Collective> result;
+  if (auto program = rt::ProgramAttr::of(module)) { // no op of tensors is left
+    for (auto noted : rt::elementsOf<rt::CollectiveAttr>(program.getCollectives()))
+      result.push_back(Collective::fromAttr(noted));
+    return result;
+  }
   for (auto function : module.getOps<func::FuncOp>())
     function.walk([&](Operation *op) {
       Collective record;
       if (!measure(op, record))
         return;
-      record.function = function.getName().str();
+      record.function = functionName(function).str();
       record.microBatches = microBatchesOf(function);
       record.axis = op->getAttrOfType<StringAttr>("axis").str();
-      record.backward = par::isBackward(op->getLoc());
+      record.backward = provenance::isBackward(op);
       record.mayScatter = module->hasAttr(kMaySplitSequence);
       record.calls *= timesOf(op);
-      takeCause(par::causesOf(op->getLoc()), record);
+      takeCause(par::causesOf(op), record);
+      if (record.role.empty())
+        record.called = calledWithoutCause(op);
       result.push_back(std::move(record));
     });
   return result;
+}
+
+//===----------------------------------------------------------------------------------------------===//
+// #rt.collective
+//===----------------------------------------------------------------------------------------------===//
+
+static ArrayAttr listOf(MLIRContext *context, ArrayRef<std::string> names) {
+  SmallVector<Attribute> list;
+  for (const std::string &name : names)
+    list.push_back(StringAttr::get(context, name));
+  return list.empty() ? ArrayAttr() : ArrayAttr::get(context, list);
+}
+
+static std::vector<std::string> namesIn(ArrayAttr list) {
+  std::vector<std::string> names;
+  for (StringAttr name : rt::elementsOf<StringAttr>(list))
+    names.push_back(name.str());
+  return names;
+}
+
+rt::CollectiveAttr Collective::toAttr(MLIRContext *context) const {
+  SmallVector<Attribute> together;
+  for (const std::vector<std::string> &names : merged)
+    together.push_back(ArrayAttr::get(context, names.empty() ? ArrayRef<Attribute>()
+                                                             : listOf(context, names).getValue()));
+  return rt::CollectiveAttr::get(
+      context, function, kind, axis, type, called, backward, calls, bytes, tensors, microBatches,
+      place, layers, role, letter, rule, op, node, seed, words, listOf(context, parameters),
+      together.empty() ? ArrayAttr() : ArrayAttr::get(context, together), others, mayScatter);
+}
+
+Collective Collective::fromAttr(rt::CollectiveAttr from) {
+  Collective c;
+  c.kind = from.getKind(), c.function = from.getFunction().str(), c.axis = from.getAxis().str();
+  c.type = from.getType().str(), c.called = from.getCalled().str();
+  c.backward = from.getBackward(), c.calls = from.getCalls(), c.bytes = from.getBytes();
+  c.tensors = from.getTensors(), c.microBatches = from.getMicroBatches();
+  c.place = from.getPlace(), c.layers = from.getLayers();
+  c.role = from.getRole().str(), c.letter = from.getLetter().str(), c.rule = from.getRule().str();
+  c.op = from.getOp().str(), c.node = from.getNode().str(), c.seed = from.getSeed().str();
+  c.words = from.getWords().str(), c.parameters = namesIn(from.getParameters());
+  for (ArrayAttr names : rt::elementsOf<ArrayAttr>(from.getMerged()))
+    c.merged.push_back(namesIn(names));
+  c.others = from.getOthers(), c.mayScatter = from.getMayScatter();
+  return c;
 }
 
 //===----------------------------------------------------------------------------------------------===//
@@ -165,7 +213,7 @@ json::Object Collective::toJson() const {
     together.push_back(arrayOf(names));
   return json::Object{
       {"function", function},
-      {"kind", kind},
+      {"kind", row().name},
       {"name", name()},
       {"axis", axis},
       {"direction", backward ? "backward" : "forward"},
@@ -190,7 +238,7 @@ json::Object Collective::toJson() const {
       {"removed_by", removal()}};
 }
 
-Collective Collective::fromJson(const json::Object &object) {
+llvm::Expected<Collective> Collective::fromJson(const json::Object &object) {
   Collective c;
   auto text = [](const json::Object &from, StringRef key) {
     return from.getString(key).value_or("").str();
@@ -198,8 +246,13 @@ Collective Collective::fromJson(const json::Object &object) {
   auto number = [&](StringRef key, int64_t otherwise) {
     return object.getInteger(key).value_or(otherwise);
   };
-  c.function = text(object, "function"), c.kind = text(object, "kind"),
-  c.type = text(object, "type");
+  std::string kind = text(object, "kind");
+  const CollectiveRow *row = partita_rt::collectiveNamed(kind);
+  if (!row)
+    return llvm::createStringError("'" + kind + "' is no kind of collective");
+  c.kind = row->kind;
+  c.function = text(object, "function"), c.type = text(object, "type");
+  c.called = text(object, "name");
   c.axis = text(object, "axis"), c.backward = text(object, "direction") == "backward";
   c.calls = number("calls", 1), c.bytes = number("bytes", 0), c.tensors = number("tensors", 1);
   c.microBatches = std::max<int64_t>(number("micro_batches", 1), 1);
@@ -216,6 +269,20 @@ Collective Collective::fromJson(const json::Object &object) {
     for (const json::Value &names : *others)
       c.merged.push_back(namesIn(names.getAsArray()));
   return c;
+}
+
+llvm::Expected<std::vector<Collective>>
+partita::analysis::collectivesIn(const json::Array *records) {
+  std::vector<Collective> result;
+  if (records)
+    for (const json::Value &value : *records)
+      if (const json::Object *record = value.getAsObject()) {
+        llvm::Expected<Collective> collective = Collective::fromJson(*record);
+        if (!collective)
+          return collective.takeError();
+        result.push_back(std::move(*collective));
+      }
+  return result;
 }
 
 //===----------------------------------------------------------------------------------------------===//
@@ -239,11 +306,29 @@ std::string partita::analysis::placeText(int64_t place) {
   }
 }
 
+std::vector<CensusRow> partita::analysis::censusRows(ArrayRef<Collective> collectives) {
+  std::vector<CensusRow> rows;
+  for (const Collective &c : collectives) {
+    std::string name = c.name();
+    auto row = llvm::find_if(rows, [&](const CensusRow &row) {
+      return row.function == c.function && row.kind == c.kind && row.axis == c.axis &&
+             row.name == name;
+    });
+    if (row == rows.end())
+      row = rows.insert(row, {c.function, c.kind, c.axis, name});
+    row->calls += c.calls;
+    row->bytes += c.calls * c.bytes;
+  }
+  return rows;
+}
+
 std::string Census::mainFunction(ArrayRef<Collective> collectives) {
-  for (StringRef name : {"train_step", "forward"})
+  for (StringRef name :
+       {train::nameOf(train::EntryPoint::TrainStep), train::nameOf(train::EntryPoint::Forward)})
     if (llvm::any_of(collectives, [&](const Collective &c) { return c.function == name; }))
       return name.str();
-  return collectives.empty() ? "train_step" : collectives.front().function;
+  return collectives.empty() ? train::nameOf(train::EntryPoint::TrainStep).str()
+                             : collectives.front().function;
 }
 
 Census Census::of(ArrayRef<Collective> collectives, StringRef function) {
@@ -254,7 +339,7 @@ Census Census::of(ArrayRef<Collective> collectives, StringRef function) {
       continue;
     census.microBatches = c.microBatches;
     census.layers = std::max(census.layers, c.layers);
-    census.places[c.place][c.backward][c.kind] += Count{c.calls, c.calls * c.bytes};
+    census.places[c.place][c.backward][c.row().name] += Count{c.calls, c.calls * c.bytes};
   }
   for (int64_t layer = 0; layer < std::min<int64_t>(census.layers, 1 << 20); ++layer)
     census.places[layer]; // also one without collectives

@@ -11,8 +11,16 @@ using namespace llvm;
 using namespace partita;
 using namespace partita::analysis;
 
-static constexpr StringRef kKinds[] = {"all_reduce", "all_gather", "reduce_scatter", "total"};
 static constexpr StringRef kRelations[] = {"<=", ">=", "==", "<", ">"}; // the longer ones first
+
+/// "all_reduce, reduce_scatter, all_gather": those that programs have.
+static std::string kindList() {
+  std::string list;
+  for (const CollectiveRow &row : partita_rt::kCollectives)
+    if (row.conjugate)
+      list += (list.empty() ? "" : ", ") + std::string(row.name);
+  return list;
+}
 
 /// "12"; of bytes also "1.5G", "2GB".
 static bool parseNumber(StringRef text, bool bytes, int64_t &number) {
@@ -24,11 +32,15 @@ static bool parseNumber(StringRef text, bool bytes, int64_t &number) {
 }
 
 std::string Contract::parse(StringRef text, Contract &contract) {
-  constexpr StringRef grammar =
-      "expected KIND[@AXIS][.forward|.backward] <=|==|>=|<|> N[/layer|/step], where KIND is "
-      "all_reduce, all_gather, reduce_scatter or total, or bytes.KIND for bytes, such as "
-      "all_reduce.forward<=2/layer or bytes<=2G/step";
-  auto wrong = [&](const Twine &what) { return (what + "; " + grammar).str(); };
+  auto wrong = [&](const Twine &what) {
+    return (what +
+            "; expected KIND[@AXIS][.forward|.backward] <=|==|>=|<|> N[/layer|/step], where KIND "
+            "is " +
+            kindList() +
+            " or total, or bytes.KIND for bytes, such as all_reduce.forward<=2/layer or "
+            "bytes<=2G/step")
+        .str();
+  };
   contract = Contract();
   contract.text = text.str();
   StringRef what = text, rest;
@@ -59,9 +71,13 @@ std::string Contract::parse(StringRef text, Contract &contract) {
       return wrong("'" + contract.direction + "' is neither forward nor backward");
   }
   auto [kind, axis] = what.split('@');
-  contract.kind = kind.str(), contract.axis = axis.str();
-  if (!is_contained(kKinds, kind))
-    return wrong("'" + kind + "' is no kind of collective");
+  contract.axis = axis.str();
+  if (kind != "total") {
+    const CollectiveRow *row = partita_rt::collectiveNamed(kind);
+    if (!row || !row->conjugate)
+      return wrong("'" + kind + "' is no kind of collective");
+    contract.kind = row->kind;
+  }
   if (what.contains('@') && axis.empty())
     return wrong("there is no axis behind '@'");
   if (!axis.empty() && !is_contained(par::kAxes, axis))
@@ -72,7 +88,7 @@ std::string Contract::parse(StringRef text, Contract &contract) {
 }
 
 bool Contract::concerns(const Collective &collective) const {
-  return (kind == "total" || kind == collective.kind) &&
+  return (!kind || *kind == collective.kind) &&
          (axis.empty() || axis == collective.axis) &&
          (direction.empty() || (direction == "backward") == collective.backward);
 }
@@ -115,9 +131,9 @@ std::optional<Breach> partita::analysis::findBreach(const Contract &contract,
     if (contract.allows(value))
       continue;
     Breach breach;
-    bool all = contract.kind == "total";
-    std::string what = contract.bytes ? (all ? "bytes" : "bytes of " + contract.kind)
-                                      : (all ? "collectives" : contract.kind);
+    std::string kind = contract.kind ? partita_rt::rowOf(*contract.kind).name : "";
+    std::string what = contract.bytes ? (kind.empty() ? "bytes" : "bytes of " + kind)
+                                      : (kind.empty() ? "collectives" : kind);
     breach.message =
         formatv("{0} has {1} {2}{3}{4}, not {5} {6}",
                 contract.perLayer ? placeText(place) : function + " of one step", value, what,
@@ -125,7 +141,7 @@ std::optional<Breach> partita::analysis::findBreach(const Contract &contract,
                 contract.direction.empty() ? "" : " in the " + contract.direction + " pass",
                 contract.relation, contract.number)
             .str();
-    StringSet<> seen;
+    llvm::StringSet<> seen;
     for (const Collective &c : collectives)
       if (counts(c) && placeOf(c) == place &&
           seen.insert(contract.perLayer ? c.shape() + c.node : c.shape()).second)

@@ -87,7 +87,7 @@ Flops partita::countFlops(Operation *root) {
 //===----------------------------------------------------------------------------------------------===//
 
 static int64_t placeOf(Operation *op) {
-  train::LayerAttr layer = train::LayerAttr::of(op->getLoc());
+  train::LayerAttr layer = train::LayerAttr::of(op);
   return layer ? layer.getNumber() : train::LayerAttr::kBefore;
 }
 

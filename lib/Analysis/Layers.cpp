@@ -55,8 +55,8 @@ public:
 
 private:
   static bool isLookedThrough(Operation *op) {
-    return isa<par::FOp, par::GOp, par::GreatestOp, par::AllGatherOp, par::NarrowOp,
-               par::ReduceScatterOp>(op);
+    return isa<par::FOp, par::GOp, par::MaxOp, par::NarrowOp, CollectiveInterface>(op) &&
+           op->getNumOperands() == 1;
   }
   static Value through(Value value) {
     while (Operation *op = value.getDefiningOp()) {

@@ -2,8 +2,7 @@
 
 #include "partita/Analysis/Parameters.h"
 #include "dialects/Train/Tensors.h"
-#include "partita/Support/NearestNames.h"
-#include "llvm/Support/GlobPattern.h"
+#include "partita/Support/NamePattern.h"
 
 using namespace mlir;
 using namespace partita;
@@ -14,22 +13,18 @@ analysis::parametersNamed(ModuleOp module, ArrayRef<std::string> patterns, Strin
   for (const std::string &pattern : patterns) {
     if (pattern.empty())
       continue;
-    auto glob = llvm::GlobPattern::create(pattern);
-    if (!glob)
-      return module.emitError() << option << ": '" << pattern
-                                << "' is no glob pattern: " << llvm::toString(glob.takeError());
+    llvm::Expected<NamePattern> wanted = NamePattern::parse(pattern);
+    if (!wanted)
+      return module.emitError() << option << ": " << llvm::toString(wanted.takeError());
     bool any = false;
     SmallVector<StringRef> names;
     for (auto parameter : module.getOps<train::ParameterOp>()) {
       names.push_back(parameter.getModelName());
-      if (glob->match(parameter.getModelName()) ||
-          llvm::any_of(train::tensorsOf(parameter),
-                       [&](const train::StoredTensor &each) { return glob->match(each.name); }))
+      if (train::anyNameOf(parameter, [&](StringRef name) { return wanted->match(name); }))
         any = true, result.insert(parameter);
     }
     if (!any)
-      return module.emitError() << option << ": no parameter matches '" << pattern << "'"
-                                << nearestNames(pattern, names);
+      return module.emitError() << option << ": " << wanted->unmatched("parameter", names);
   }
   return result;
 }

@@ -26,7 +26,7 @@ LogicalResult partita::expectForward(const Pass &pass, ModuleOp module) {
   });
 }
 
-LogicalResult partita::expectWholeForward(const Pass &pass, ModuleOp module) {
+LogicalResult partita::expectUnpartitionedForward(const Pass &pass, ModuleOp module) {
   if (failed(expectForward(pass, module)))
     return failure();
   auto tell = [&](Value value) {
@@ -35,8 +35,8 @@ LogicalResult partita::expectWholeForward(const Pass &pass, ModuleOp module) {
       return false;
     emitError(value.getLoc())
         << pass.getArgument()
-        << " is for a whole program, before partition-materialize; this value "
-           "is placed already: "
+        << " needs an unpartitioned program, as it is before partition-materialize; "
+           "this value already has a placement: "
         << type;
     return true;
   };

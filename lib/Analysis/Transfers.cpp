@@ -19,10 +19,9 @@ int64_t analysis::timesOf(Operation *op) {
 Transfers Transfers::of(func::FuncOp function) {
   Transfers result;
   function.walk([&](Operation *op) {
-    if (isa<offload::ToHostOp, offload::ToHostStartOp>(op))
-      result.toHost += timesOf(op) * bytesOf(op->getOperand(0).getType());
-    if (isa<offload::ToDeviceOp, offload::ToDeviceStartOp>(op))
-      result.toDevice += timesOf(op) * bytesOf(op->getOperand(0).getType());
+    if (std::optional<offload::Direction> direction = offload::directionOf(op))
+      (*direction == offload::Direction::ToHost ? result.toHost : result.toDevice) +=
+          timesOf(op) * bytesOf(op->getOperand(0).getType());
     if (!offload::isMadeOnHost(op))
       return;
     int64_t value = offload::isOnHost(op->getOperand(0)) ? 0 : bytesOf(op->getOperand(0).getType());

@@ -17,6 +17,7 @@
 
 #include "dialects/Amp/Amp.h"
 #include "dialects/Interfaces/Floats.h"
+#include "dialects/Interfaces/Provenance.h"
 #include "dialects/Par/Placement.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
@@ -38,8 +39,7 @@ namespace {
 /// Marks new ops as the backward pass of what they were built for, and records them.
 struct BackwardListener : OpBuilder::Listener {
   void notifyOperationInserted(Operation *op, OpBuilder::InsertPoint) override {
-    op->setLoc(FusedLoc::get({op->getLoc()}, StringAttr::get(op->getContext(), "backward"),
-                             op->getContext()));
+    provenance::set(op, provenance::kBackward, UnitAttr::get(op->getContext()));
   }
 };
 

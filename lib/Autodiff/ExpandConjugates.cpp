@@ -40,11 +40,13 @@ struct ExpandConjugates : partita::impl::ExpandConjugatesPassBase<ExpandConjugat
             llvm::for_each(block.getArguments(), dropReplicated);
         llvm::for_each(op->getResults(), dropReplicated);
       });
-      function.walk([](par::FOp f) {
+      function.walk([&](par::FOp f) {
+        ++dropped;
         f.getResult().replaceAllUsesWith(f.getValue());
         f.erase();
       });
-      function.walk([](par::GreatestOp g) {
+      function.walk([&](par::MaxOp g) {
+        ++reduced;
         OpBuilder builder(g);
         Value reduced = par::AllReduceMaxOp::create(builder, g.getLoc(), g.getResult().getType(),
                                                     g.getValue(), g.getAxisAttr(),
@@ -52,7 +54,8 @@ struct ExpandConjugates : partita::impl::ExpandConjugatesPassBase<ExpandConjugat
         g.getResult().replaceAllUsesWith(reduced);
         g.erase();
       });
-      function.walk([](par::GOp g) {
+      function.walk([&](par::GOp g) {
+        ++reduced;
         OpBuilder builder(g);
         auto reduce =
             par::AllReduceOp::create(builder, g.getLoc(), g.getResult().getType(), g.getValue(),

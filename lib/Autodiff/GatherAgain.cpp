@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------------------------------===//
 
+#include "dialects/Interfaces/Provenance.h"
 #include "dialects/Par/Placement.h"
 #include "dialects/Zero/Zero.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -25,6 +26,7 @@ namespace partita {
 
 using namespace mlir;
 using namespace partita;
+using provenance::isBackward;
 
 namespace {
 
@@ -65,7 +67,6 @@ struct GatherAgain : partita::impl::GatherAgainPassBase<GatherAgain> {
   }
 
 private:
-  static bool isBackward(Operation *op) { return par::isBackward(op->getLoc()); }
 
   /// A gather of one parameter's pieces, perhaps through `f`s of other axes.
   bool isKept(Operation *gather) {
@@ -124,7 +125,7 @@ private:
       if (each == op)
         again->setAttr(kAgain, builder.getUnitAttr());
       again->setLoc(
-          FusedLoc::get({each->getLoc()}, builder.getStringAttr("backward"), builder.getContext()));
+          provenance::backward(each->getLoc()));
       for (auto [before, after] : llvm::zip(each->getResults(), again->getResults()))
         before.replaceUsesWithIf(after, [&](OpOperand &use) {
           return isBackward(use.getOwner()) && use.getOwner() != again;

@@ -16,6 +16,7 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
+#include "dialects/Interfaces/Provenance.h"
 #include "dialects/Par/Placement.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Zero/Zero.h"
@@ -33,17 +34,16 @@ namespace partita {
 
 using namespace mlir;
 using namespace partita;
+using provenance::isBackward;
 
 namespace {
 
 enum class Policy { None, Selective, Block };
 
-bool isBackward(Operation *op) { return par::isBackward(op->getLoc()); }
-
 /// The layer whose forward pass the op belongs to; none of an op outside of all layers, of the
 /// backward pass, or that is no computation of the step.
 std::optional<int64_t> layerOf(Operation *op) {
-  train::LayerAttr layer = train::LayerAttr::of(op->getLoc());
+  train::LayerAttr layer = train::LayerAttr::of(op);
   if (!layer || layer.getNumber() < 0 || isBackward(op) || op->getNumRegions() != 0 ||
       !isMemoryEffectFree(op))
     return std::nullopt;
@@ -133,6 +133,8 @@ public:
     for (auto [whole, gathered] : clones.barriers)
       if (gathered.getDefiningOp<zero::GatherOp>())
         useGathered(whole, gathered);
+    for (auto [entered, again] : clones.entered)
+      useGathered(entered, again);
     return clones.count;
   }
 
@@ -143,6 +145,7 @@ private:
     Policy policy = Policy::None;
     llvm::DenseMap<Operation *, Operation *> mapping;
     llvm::DenseMap<Value, Value> barriers;
+    llvm::DenseMap<Value, Value> entered; ///< by `f`, of what is gathered
     int64_t count = 0;
     Operation *before = nullptr;
   };
@@ -213,12 +216,17 @@ private:
       return clone(definer, clones)->getResult(cast<OpResult>(operand).getResultNumber());
     if (!inside && !isa<BlockArgument>(operand))
       return operand; // from outside the loop: there in every micro-batch
+    if (auto f = operand.getDefiningOp<par::FOp>(); f && inside && sharesPiece(f, clones))
+      return clones.entered[operand] = clone(f, clones)->getResult(0);
     Value &barrier = clones.barriers[operand];
     if (barrier)
       return barrier;
     OpBuilder builder(clones.before);
     Value saved = clones.policy == Policy::Block ? pieceOf(operand) : Value();
-    Location loc = backwardLoc(operand.getLoc());
+    Location loc = provenance::backward(operand.getLoc());
+    if (!provenance::get(loc, provenance::kLayer)) // an argument is of no layer
+      if (Attribute layer = provenance::get(clones.before, provenance::kLayer))
+        loc = provenance::with(loc, provenance::kLayer, layer);
     barrier = train::BarrierOp::create(builder, loc, (saved ? saved : operand).getType(),
                                        saved ? saved : operand);
     if (saved)
@@ -227,6 +235,12 @@ private:
                                        /*again=*/UnitAttr())
                     .getResult(0);
     return barrier;
+  }
+
+  /// What `f` passes on is what it is given, of which each rank may keep a shard.
+  bool sharesPiece(par::FOp f, const Clones &clones) const {
+    return clones.policy == Policy::Block && partitionOver &&
+           par::Layout::of(f.getValue().getType()).kind(partitionOver) == par::Kind::Invariant;
   }
 
   /// What of the backward pass uses the whole itself, as the gradient of a norm does, uses what is
@@ -261,15 +275,11 @@ private:
     MLIRContext *context = whole.getContext();
     auto string = [&](StringRef text) { return StringAttr::get(context, text); };
     auto name = whole.getLoc()->findInstanceOf<NameLoc>();
-    train::LayerAttr mark = train::LayerAttr::of(layers[layer].front()->getLoc());
+    train::LayerAttr mark = train::LayerAttr::of(layers[layer].front());
     auto cause = par::CauseAttr::get(context, string("saved"), string(""), string(""), string(""),
                                      name ? name.getName() : string(""), layer, mark.getCount(),
                                      par::SeedAttr());
-    return par::withCause(backwardLoc(layers[layer].front()->getLoc()), cause);
-  }
-
-  static Location backwardLoc(Location loc) {
-    return FusedLoc::get({loc}, StringAttr::get(loc.getContext(), "backward"), loc.getContext());
+    return par::withCause(provenance::backward(layers[layer].front()->getLoc()), cause);
   }
 
   Operation *clone(Operation *op, Clones &clones) {
@@ -280,7 +290,7 @@ private:
       operands.map(operand, operandOf(operand, clones));
     OpBuilder builder(clones.before);
     Operation *made = builder.clone(*op, operands);
-    made->setLoc(backwardLoc(op->getLoc()));
+    made->setLoc(provenance::backward(op->getLoc()));
     clones.mapping[op] = made;
     ++clones.count;
     return made;
@@ -320,9 +330,10 @@ struct Recompute : partita::impl::RecomputePassBase<Recompute> {
     });
     for (Block *block : blocks)
       run(block);
-    if (partition && recomputed > 0 && pieces == 0)
-      failPartition("no rank of tp has what enters a layer as a whole (sequence parallelism splits "
-                    "it already), so there is nothing to share; leave it out");
+    recomputed += clones;
+    if (partition && clones > 0 && pieces == 0)
+      failPartition("what enters the layers is split over tp already, so there is nothing to share "
+                    "(sequence parallelism splits it); leave it out");
   }
 
 private:
@@ -343,7 +354,7 @@ private:
     for (Policy next : policies)
       for (int64_t layer : layers)
         if (budget == 0 || step.savedBytes() > budget)
-          recomputed += step.apply(layer, next);
+          clones += step.apply(layer, next);
     pieces += step.pieceCount();
     if (budget == 0 || layers.empty())
       return;
@@ -356,7 +367,7 @@ private:
                                           : "in front of, between and behind the layers");
   }
 
-  int64_t pieces = 0;
+  int64_t clones = 0, pieces = 0;
 };
 
 } // namespace

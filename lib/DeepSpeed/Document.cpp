@@ -2,7 +2,7 @@
 
 #include "partita/DeepSpeed/Document.h"
 #include "lib/DeepSpeed/Reader.h"
-#include "runtime/include/partita_rt/printable.h"
+#include "partita/Support/Quoted.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/JSON.h"
@@ -63,22 +63,9 @@ std::string Value::toJson() const {
   return "null";
 }
 
-/// A byte of a character in UTF-8 that is not its first one.
-static bool continues(char c) { return (static_cast<unsigned char>(c) & 0xC0) == 0x80; }
-
-/// What begins with `text` ends at most `size` bytes later, with a whole character.
-static StringRef takeCharacters(StringRef text, size_t size) {
-  while (size > 0 && size < text.size() && continues(text[size]))
-    --size;
-  return text.take_front(size);
-}
-
 static std::string printable(StringRef text) { return partita_rt::printable(text.str()); }
 
-std::string partita::config::quoted(StringRef text) {
-  StringRef shown = takeCharacters(text, 80);
-  return "'" + printable(shown) + (shown.size() < text.size() ? "...'" : "'");
-}
+std::string partita::config::quoted(StringRef text) { return partita::quoted(text, 80); }
 
 //===------------------------------------------------------------------------------------------===//
 // Messages
@@ -102,7 +89,7 @@ void Document::tell(SMLoc at, bool isError, const Twine &message) const {
   size_t place = at.getPointer() - all.begin();
   size_t lineBegin = all.take_front(place).rfind('\n') + 1; // npos + 1 is 0
   size_t begin = place - lineBegin > kWidest / 2 ? place - kWidest / 2 : lineBegin;
-  while (begin < place && begin > lineBegin && continues(all[begin]))
+  while (begin < place && begin > lineBegin && continuesCharacter(all[begin]))
     ++begin;
   StringRef rest = all.drop_front(begin).take_until([](char c) { return c == '\n' || c == '\r'; });
   StringRef shown = takeCharacters(rest, kWidest);
@@ -114,7 +101,8 @@ void Document::tell(SMLoc at, bool isError, const Twine &message) const {
   size_t split = std::min(place - begin, shown.size()); // a line ends before its "\r\n"
   std::string before = textOf(shown.take_front(split));
   os << before << textOf(shown.drop_front(split)) << '\n';
-  os.indent(unsigned(llvm::count_if(before, [](char c) { return !continues(c); }))) << "^\n";
+  auto begins = [](char c) { return !continuesCharacter(c); };
+  os.indent(unsigned(llvm::count_if(before, begins))) << "^\n";
 }
 
 void Document::error(SMLoc at, const Twine &message) const { tell(at, true, message); }

@@ -23,7 +23,7 @@ public:
     value.at = here();
     value.kind = Value::Block;
     if (at == end)
-      return fail(here(), "the file says nothing; a configuration without keys is {}");
+      return fail(here(), "the file is empty; write {} for a configuration without keys");
     bool braces = *at == '{';
     if (*at == '[')
       return fail(here(), "a configuration is a block { ... } of keys and values");

@@ -5,17 +5,20 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
+#include "dialects/Interfaces/Provenance.h"
 #include "dialects/Par/Par.h"
 #include "dialects/Rt/Names.h"
 #include "dialects/Rt/Rt.h"
-#include "lib/Emit/CopyRuntime.h"
+#include "dialects/Train/Train.h"
 #include "lib/Emit/Printer.h"
 #include "lib/Emit/Tables.h"
+#include "lib/Emit/Targets/TargetEmitter.h"
 #include "partita/Support/TemporaryFolder.h"
 #include "partita/Support/ParseJson.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -51,33 +54,38 @@ static std::string axesText(ModuleOp module) {
   return names.empty() ? "" : "\nenum MeshAxis { " + names + " };\n";
 }
 
-/// What a function of this name is for, as its comment.
-static StringRef purposeOf(StringRef name) {
-  return llvm::StringSwitch<StringRef>(name)
-      .Case("init", "Parameters and states as they start; where parameters come from, --init says.")
-      .Case("train_step", "One update of the parameters from the micro-batches in the inputs.")
-      .Case("eval_step", "The loss on one batch.")
-      .Case("forward", "The model's outputs for one batch, left in the arena.")
-      .Default("");
+/// What a function is for, as its comment.
+static StringRef purposeOf(Operation *function) {
+  std::optional<train::EntryPoint> entry = train::entryPointOf(function);
+  if (!entry)
+    return "";
+  switch (*entry) {
+  case train::EntryPoint::Init:
+    return "Parameters and states as they start; where parameters come from, --init says.";
+  case train::EntryPoint::TrainStep:
+    return "One update of the parameters from the micro-batches in the inputs.";
+  case train::EntryPoint::EvalStep:
+    return "The loss on one batch.";
+  case train::EntryPoint::Forward:
+    return "The model's outputs for one batch, left in the arena.";
+  }
+  return "";
 }
 
 LogicalResult partita::printProgram(ModuleOp module, const EmitOptions &options,
                                     llvm::raw_ostream &os) {
+  provenance::load(module, /*setAside=*/false); // variables are called after locations
   os << "// " << options.program << ": " << meshText(module)
      << "\n// Written by partita; compile it with the Makefile beside it.\n\n"
-     << (rt::isForCuda(module)
-             ? "#include <partita_rt/partita_rt_cuda.h>\n\nusing namespace partita_rt;\n"
-               "using namespace partita_rt::cuda;\n"
-             : "#include <partita_rt/partita_rt.h>\n\nusing namespace partita_rt;\n")
-     << axesText(module);
+     << emit::emitterOf(rt::Target::of(module)).getPrelude() << axesText(module);
   emit::FunctionPrinter printer(os);
   bool kernels = false;
   auto print = [&](bool entry) -> LogicalResult {
-    bool inText = false; // a kernel's text for CUDA stands in front of its function
+    bool inText = false; // a kernel may have text in front of its function
     for (Operation &op : *module.getBody()) {
       auto text = dyn_cast<emitc::VerbatimOp>(op);
       auto function = dyn_cast<emitc::FuncOp>(op);
-      StringRef purpose = function ? purposeOf(function.getName()) : "";
+      StringRef purpose = function ? purposeOf(function) : "";
       bool calls = !purpose.empty() || op.hasAttr(rt::RtDialect::kLayer);
       if ((!text && !function) || calls != entry)
         continue;
@@ -110,64 +118,6 @@ LogicalResult partita::printProgram(ModuleOp module, const EmitOptions &options,
   return emit::printTables(module, options, os);
 }
 
-/// A path within a Makefile's value: `$` doubled, a `#` escaped.
-static std::string makeText(StringRef text) {
-  std::string result;
-  for (char c : text)
-    result += c == '$' ? "$$" : c == '#' ? "\\#" : std::string(1, c);
-  return result;
-}
-
-/// nvcc alone suffices: what it is linked with is built from the runtime's sources by their
-/// Makefile.
-static void printCudaMakefile(const EmitOptions &options, llvm::raw_ostream &os) {
-  std::string source = options.withRuntime ? "$(CURDIR)/runtime" : makeText(options.runtimeSource),
-              library = options.withRuntime ? "$(CURDIR)/runtime/build"
-                                            : makeText(options.runtimeLibrary);
-  os << "# Builds " << options.program
-     << " with nvcc: that of CUDA_HOME if it is set, else of the PATH or of /usr/local/cuda.\n"
-     << "# The runtime's sources, and the folder that it is built in, may be set on the command "
-        "line.\n"
-     << "PARTITA_RT ?= " << source << "\n"
-     << "PARTITA_RT_LIB ?= " << library << "\n"
-     << "ARCH ?= " << options.architecture << "\n\n"
-     << "ifneq ($(words $(PARTITA_RT) $(PARTITA_RT_LIB)),2)\n"
-     << "$(error make cannot build in a folder whose path has spaces: $(PARTITA_RT), "
-        "$(PARTITA_RT_LIB))\n"
-     << "endif\n"
-     << "ifeq ($(wildcard $(PARTITA_RT)/cuda/nvcc.mk),)\n"
-     << "$(error the runtime's sources are not at $(PARTITA_RT): say where they are, make "
-        "PARTITA_RT=FOLDER PARTITA_RT_LIB=FOLDER, or compile the model again --with-runtime)\n"
-     << "endif\n"
-     << "include $(PARTITA_RT)/cuda/nvcc.mk\n\n"
-     << "RUNTIME = $(PARTITA_RT_LIB)/libpartita_rt_cuda_$(ARCH).a\n\n"
-     << options.program << ": model.cu runtime\n"
-     << "\t$(NVCC) $(NVCCFLAGS) -I'$(PARTITA_RT)/include' -I'$(PARTITA_RT)' -o $@ model.cu "
-        "'$(RUNTIME)' $(CUDA_LIBS)\n\n"
-     << "# The emitted source alone.\n"
-     << "model.o: model.cu\n"
-     << "\t$(NVCC) $(NVCCFLAGS) -I'$(PARTITA_RT)/include' -I'$(PARTITA_RT)' -c -o $@ model.cu\n\n"
-     << "runtime:\n"
-     << "\t+$(MAKE) -s -C '$(PARTITA_RT)/cuda' OUT='$(PARTITA_RT_LIB)' ARCH=$(ARCH)\n\n"
-     << "clean:\n\trm -f " << options.program << " model.o\n\n.PHONY: clean runtime\n";
-}
-
-static void printMakefile(const EmitOptions &options, llvm::raw_ostream &os) {
-  os << "# Builds " << options.program
-     << ". The runtime is found through these two, which may be set on the command line.\n"
-     << "PARTITA_RT_INCLUDE ?= " << makeText(options.runtimeInclude) << "\n"
-     << "PARTITA_RT_LIB ?= " << makeText(options.runtimeLibrary) << "\n\n"
-     << "CXX = g++\n"
-     << "CXXFLAGS = -std=c++17 -O3 -Wall -Wextra -fno-math-errno -march=native "
-        "-mprefer-vector-width=512\n"
-     << "MPI_LIBS = $(shell mpicxx --showme:link)\n\n"
-     << options.program << ": model.cpp\n"
-     << "\t$(CXX) $(CXXFLAGS) -I'$(PARTITA_RT_INCLUDE)' -o $@ model.cpp "
-        "'$(PARTITA_RT_LIB)/libpartita_rt_cpu.a' "
-        "-lopenblas $(MPI_LIBS) -lpthread\n\n"
-     << "clean:\n\trm -f " << options.program << "\n\n.PHONY: clean\n";
-}
-
 //===------------------------------------------------------------------------------------------===//
 // The folder
 //===------------------------------------------------------------------------------------------===//
@@ -193,10 +143,10 @@ static std::string foreignEntry(StringRef folder) {
   for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
        entry.increment(error)) {
     StringRef name = path::filename(entry->path());
-    if (name == "runtime" && fs::exists(entry->path() + "/cuda/nvcc.mk")) // --with-runtime
-      continue;
-    if (name != "manifest.json" && name != "model.cpp" && name != "model.cu" &&
-        name != "products.json" && name != "Makefile" && name != *program && !name.ends_with(".o"))
+    bool isOwn = llvm::any_of(rt::Target::all(), [&](const rt::Target *each) {
+      return emit::emitterOf(*each).owns(entry->path());
+    });
+    if (!isOwn && name != *program)
       return ("'" + name + "', which is not part of a program").str();
   }
   return "";
@@ -225,7 +175,7 @@ static std::string fullDevice(StringRef output, StringRef folder) {
   if (at == StringRef::npos)
     return {};
   StringRef line = output.take_front(output.find('\n', at));
-  std::string text = "a device is full, so the program cannot be built: " +
+  std::string text = "no space left to build the program: " +
                      line.substr(line.rfind('\n') + 1).str();
   llvm::SmallString<64> temporary;
   path::system_temp_directory(/*ErasedOnReboot=*/true, temporary); // the compiler's
@@ -276,26 +226,33 @@ static std::string build(const TemporaryFolder &folder) {
          (output.empty() ? "no output" : output.take_front(4000).str());
 }
 
-LogicalResult partita::emitProgram(ModuleOp module, StringRef folder, const EmitOptions &options) {
-  std::string program, manifest, makefile;
-  llvm::raw_string_ostream programText(program), manifestText(manifest), makefileText(makefile);
-  if (failed(printProgram(module, options, programText)) ||
-      failed(printManifest(module, options, manifestText)))
+std::string partita::findObstacle(const rt::Target &target, const EmitOptions &options) {
+  return options.build ? emit::emitterOf(target).findObstacle(options) : "";
+}
+StringRef partita::compilerOf(const rt::Target &target) {
+  return emit::emitterOf(target).getCompiler();
+}
+
+LogicalResult partita::emitProgram(ModuleOp module, const llvm::json::Value &manifest,
+                                   StringRef folder, const EmitOptions &options) {
+  std::string program, makefile, manifestText = llvm::formatv("{0:2}\n", manifest).str();
+  llvm::raw_string_ostream programText(program), makefileText(makefile);
+  if (failed(printProgram(module, options, programText)))
     return failure();
-  bool cuda = rt::isForCuda(module);
-  cuda ? printCudaMakefile(options, makefileText) : printMakefile(options, makefileText);
+  const emit::TargetEmitter &emitter = emit::emitterOf(rt::Target::of(module));
+  emitter.printMakefile(options, makefileText);
   StringRef target = folder.rtrim('/');
   std::string problem = target.empty() ? "/: cannot be a program's folder" : checkTarget(target);
   TemporaryFolder temporary(target);
   if (problem.empty())
     problem = temporary.create();
-  for (auto [file, content] : {std::pair(cuda ? "model.cu" : "model.cpp", &program),
-                               {"manifest.json", &manifest},
+  for (auto [file, content] : {std::pair(emitter.getSourceFile(), &program),
+                               {"manifest.json", &manifestText},
                                {"Makefile", &makefile}})
     if (problem.empty())
       problem = temporary.write(file, *content);
-  if (problem.empty() && cuda && options.withRuntime)
-    problem = emit::copyRuntime(options.runtimeSource, temporary.in("runtime"));
+  if (problem.empty())
+    problem = emitter.addFiles(options, temporary);
   if (problem.empty() && options.build)
     problem = build(temporary);
   if (problem.empty())

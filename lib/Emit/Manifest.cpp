@@ -26,10 +26,6 @@ StringRef string(DictionaryAttr entry, StringRef key) {
   auto attribute = dyn_cast_or_null<StringAttr>(entry.get(key));
   return attribute ? attribute.getValue() : "";
 }
-int64_t number(DictionaryAttr entry, StringRef key) {
-  auto attribute = dyn_cast_or_null<IntegerAttr>(entry.get(key));
-  return attribute ? attribute.getInt() : 0;
-}
 
 json::Array shapeOf(ArrayRef<int64_t> shape) {
   json::Array result;
@@ -70,28 +66,27 @@ json::Array meshOf(par::MeshAttr mesh) {
   return axes;
 }
 
-json::Array collectivesOf(DictionaryAttr program, par::MeshAttr mesh) {
+json::Array censusOf(rt::ProgramAttr program, par::MeshAttr mesh) {
   json::Array result;
-  for (DictionaryAttr entry :
-       cast<ArrayAttr>(program.get("collectives")).getAsRange<DictionaryAttr>()) {
+  for (rt::CensusAttr row : rt::elementsOf<rt::CensusAttr>(program.getCensus())) {
     json::Array tensors;
-    for (StringAttr name : cast<ArrayAttr>(entry.get("tensors")).getAsRange<StringAttr>())
+    for (StringAttr name : rt::elementsOf<StringAttr>(row.getTensors()))
       tensors.push_back(utf8(name.getValue()));
-    result.push_back(json::Object{{"function", string(entry, "function")},
-                                  {"kind", string(entry, "kind")},
-                                  {"axis", string(entry, "axis")},
-                                  {"ranks", mesh.sizeOf(string(entry, "axis"))},
-                                  {"calls", number(entry, "calls")},
-                                  {"bytes", number(entry, "bytes")},
+    result.push_back(json::Object{{"function", utf8(row.getFunction())},
+                                  {"kind", partita_rt::rowOf(row.getKind()).name},
+                                  {"axis", utf8(row.getAxis())},
+                                  {"ranks", mesh.sizeOf(row.getAxis())},
+                                  {"calls", row.getCalls()},
+                                  {"bytes", row.getBytes()},
                                   {"tensors", std::move(tensors)},
-                                  {"name", utf8(string(entry, "reason"))}});
+                                  {"name", utf8(row.getReason())}});
   }
   return result;
 }
 
-json::Array reasonsOf(ModuleOp module) {
+json::Array reasonsOf(ArrayRef<analysis::Collective> collectives) {
   json::Array result;
-  for (const analysis::Collective &collective : analysis::collectivesOf(module))
+  for (const analysis::Collective &collective : collectives)
     result.push_back(collective.toJson());
   return result;
 }
@@ -147,49 +142,44 @@ json::Array filesOf(ModuleOp module) {
   return result;
 }
 
-json::Array inputsOf(DictionaryAttr program) {
+json::Array inputsOf(rt::ProgramAttr program) {
   json::Array result;
-  for (DictionaryAttr input : cast<ArrayAttr>(program.get("inputs")).getAsRange<DictionaryAttr>()) {
-    Type type = cast<TypeAttr>(input.get("type")).getValue();
-    result.push_back(json::Object{{"name", utf8(string(input, "name"))},
-                                  {"role", string(input, "role")},
-                                  {"shape", shapeOf(par::wholeType(type).getShape())},
-                                  {"local", shapeOf(cast<RankedTensorType>(type).getShape())},
-                                  {"placement", placementText(type)}});
-  }
+  for (rt::InputAttr input : rt::elementsOf<rt::InputAttr>(program.getInputs()))
+    result.push_back(json::Object{{"name", utf8(input.getName())},
+                                  {"role", input.getRole()},
+                                  {"shape", shapeOf(par::wholeType(input.getType()).getShape())},
+                                  {"local", shapeOf(input.getType().getShape())},
+                                  {"placement", placementText(input.getType())}});
   return result;
 }
 
 } // namespace
 
-LogicalResult partita::printManifest(ModuleOp module, const EmitOptions &options,
-                                     llvm::raw_ostream &os) {
-  auto program = required<DictionaryAttr>(module, rt::RtDialect::kProgram);
+FailureOr<json::Object> partita::makeManifest(ModuleOp module, const EmitOptions &options) {
+  auto program = required<rt::ProgramAttr>(module, rt::RtDialect::kProgram);
   auto arena = required<IntegerAttr>(module, rt::RtDialect::kArenaBytes);
   auto persistent = required<IntegerAttr>(module, rt::RtDialect::kPersistentBytes);
   if (!program || !arena || !persistent)
     return failure();
   auto mesh = par::MeshAttr::of(module);
   auto objective = module->getAttrOfType<StringAttr>(train::TrainDialect::kObjective);
-  json::Object manifest{{"program", options.program},
-                        {"model", utf8(options.model)},
-                        {"target", rt::isForCuda(module) ? "cuda" : "cpu"},
-                        {"plan", planOf(module)},
-                        {"objective", objective ? utf8(objective.getValue()) : ""},
-                        {"mesh", meshOf(mesh)},
-                        {"ranks", mesh.rankCount()},
-                        {"accumulate", number(program, "accumulate")},
-                        {"optimizer", string(program, "optimizer")},
-                        {"inputs", inputsOf(program)},
-                        {"files", filesOf(module)},
-                        {"parameters", parametersOf(module)},
-                        {"notes", notesOf(module)},
-                        {"collectives", collectivesOf(program, mesh)},
-                        {"transfers", json::Object{{"to_host", number(program, "to_host")},
-                                                   {"to_device", number(program, "to_device")}}},
-                        {"explained", reasonsOf(module)},
-                        {"work", workToJson(notedWork(module))},
-                        {"memory", memory::describe(module)}};
-  os << llvm::formatv("{0:2}", json::Value(std::move(manifest))) << '\n';
-  return success();
+  return json::Object{{"program", options.program},
+                      {"model", utf8(options.model)},
+                      {"target", rt::Target::of(module).getName()},
+                      {"plan", planOf(module)},
+                      {"objective", objective ? utf8(objective.getValue()) : ""},
+                      {"mesh", meshOf(mesh)},
+                      {"ranks", mesh.rankCount()},
+                      {"accumulate", program.getAccumulate()},
+                      {"optimizer", program.getOptimizer()},
+                      {"inputs", inputsOf(program)},
+                      {"files", filesOf(module)},
+                      {"parameters", parametersOf(module)},
+                      {"notes", notesOf(module)},
+                      {"collectives", censusOf(program, mesh)},
+                      {"transfers", json::Object{{"to_host", program.getToHost()},
+                                                 {"to_device", program.getToDevice()}}},
+                      {"explained", reasonsOf(analysis::collectivesOf(module))},
+                      {"work", workToJson(notedWork(module))},
+                      {"memory", memory::describe(module)}};
 }

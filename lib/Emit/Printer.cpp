@@ -1,6 +1,7 @@
 //===- Printer.cpp - EmitC as C++ that a person would write -----------------------------------===//
 
 #include "lib/Emit/Printer.h"
+#include "dialects/Interfaces/Provenance.h"
 #include "dialects/Rt/Names.h"
 
 using namespace mlir;
@@ -70,7 +71,7 @@ void FunctionPrinter::line(unsigned depth, StringRef text, StringRef remark) {
 }
 
 std::string FunctionPrinter::nameFor(Value value, StringRef fallback) {
-  StringRef given = rt::rawName(value.getLoc());
+  StringRef given = provenance::nameIn(value.getLoc());
   std::string base = rt::identifier(given.empty() ? fallback : given), name = base;
   for (unsigned i = 2; !taken.insert(name).second; ++i)
     name = base + "_" + std::to_string(i);
@@ -79,7 +80,7 @@ std::string FunctionPrinter::nameFor(Value value, StringRef fallback) {
 
 void FunctionPrinter::define(Value value, std::string expression, unsigned depth,
                              StringRef remark) {
-  if (rt::rawName(value.getLoc()).empty()) {
+  if (provenance::nameIn(value.getLoc()).empty()) {
     names[value] = std::move(expression);
     return;
   }

@@ -32,24 +32,24 @@ public:
       : module(module), options(options), os(os), mesh(par::MeshAttr::of(module)) {}
 
   LogicalResult print() {
-    auto program = required<DictionaryAttr>(module, rt::RtDialect::kProgram);
+    auto program = required<rt::ProgramAttr>(module, rt::RtDialect::kProgram);
     auto arena = required<IntegerAttr>(module, rt::RtDialect::kArenaBytes);
     auto persistent = required<IntegerAttr>(module, rt::RtDialect::kPersistentBytes);
     if (!program || !arena || !persistent)
       return failure();
     if (!module.getOps<train::ParameterOp>().empty() &&
-        !module.lookupSymbol(train::TrainDialect::kInit))
+        !train::lookup(module, train::EntryPoint::Init))
       return module.emitError()
              << "has parameters and no @init that fills them; the pass make-init "
                 "makes it of a module before phase 'optimize'";
-    printMesh(cast<ArrayAttr>(program.get("gathers_ahead")));
-    printInputs(cast<ArrayAttr>(program.get("inputs")));
+    printMesh(program.getGathersAhead());
+    printInputs(program.getInputs());
     printModelFiles();
-    undecayed = cast<ArrayAttr>(program.get("undecayed"));
+    undecayed = program.getUndecayed();
     if (failed(printParameters()) || failed(printStates()))
       return failure();
-    printOutputs(cast<ArrayAttr>(program.get("outputs")));
-    printCensus(cast<ArrayAttr>(program.get("collectives")));
+    printOutputs(program.getOutputs());
+    printCensus(program.getCensus());
     if (failed(printDefaults()))
       return failure();
     printProgram(program, arena.getInt(), persistent.getInt());
@@ -61,7 +61,8 @@ private:
     SmallVector<std::string> list;
     for (auto [axis, size] : llvm::zip(mesh.getAxes(), mesh.getSizes()))
       list.push_back("{" + rt::stringLiteral(axis.getValue()) + ", " + std::to_string(size) +
-                     (llvm::is_contained(gathersAhead, axis) ? ", true}" : "}"));
+                     (llvm::is_contained(rt::elementsOf<StringAttr>(gathersAhead), axis) ? ", true}"
+                                                                                         : "}"));
     rows("Axis", "Mesh", list);
   }
 
@@ -118,9 +119,8 @@ private:
 
   void printInputs(ArrayAttr inputs) {
     rows("Input", "Inputs",
-         llvm::map_to_vector(inputs.getAsRange<DictionaryAttr>(), [&](DictionaryAttr input) {
-           StringRef role = cast<StringAttr>(input.get("role")).getValue();
-           StringRef kind = llvm::StringSwitch<StringRef>(role)
+         llvm::map_to_vector(rt::elementsOf<rt::InputAttr>(inputs), [&](rt::InputAttr input) {
+           StringRef kind = llvm::StringSwitch<StringRef>(input.getRole())
                                 .Case("ids", "TokenIds")
                                 .Case("labels", "Labels")
                                 .Case("targets", "Targets")
@@ -129,14 +129,11 @@ private:
                                 .Case("zeros", "Zeros")
                                 .Case("shifted", "Shifted")
                                 .Default("Data");
-           auto type = cast<RankedTensorType>(cast<TypeAttr>(input.get("type")).getValue());
-           return "{" + rt::stringLiteral(cast<StringAttr>(input.get("name")).getValue()) +
-                  ", InputRole::" + kind.str() + ", " + rt::dtypeName(type.getElementType()) +
-                  ", " + placedText(type) + ", " +
-                  std::to_string(cast<IntegerAttr>(input.get("vocabulary")).getInt()) +
-                  restText(cast<IntegerAttr>(input.get("filler")).getInt(),
-                           cast<BoolAttr>(input.get("batched")).getValue()) +
-                  "}";
+           RankedTensorType type = input.getType();
+           return "{" + rt::stringLiteral(input.getName()) + ", InputRole::" + kind.str() + ", " +
+                  rt::dtypeName(type.getElementType()) + ", " + placedText(type) + ", " +
+                  std::to_string(input.getVocabulary()) +
+                  restText(input.getFiller(), input.getBatched()) + "}";
          }));
   }
 
@@ -149,7 +146,7 @@ private:
   }
 
   bool isDecayed(StringRef name) {
-    return llvm::none_of(undecayed.getAsRange<FlatSymbolRefAttr>(),
+    return llvm::none_of(rt::elementsOf<FlatSymbolRefAttr>(undecayed),
                          [&](FlatSymbolRefAttr symbol) { return symbol.getValue() == name; });
   }
 
@@ -196,7 +193,7 @@ private:
       if (auto of = state.getOfAttr()) {
         auto parameter = indexOf.find(of.getValue());
         if (parameter == indexOf.end())
-          return state.emitOpError() << "belongs to " << of << ", which is no parameter";
+          return state.emitOpError() << "belongs to " << of << ", which is not a parameter";
         moments.push_back("{" + name + ", " + std::to_string(parameter->second) + ", " +
                           shapeText(type.getShape()) + ", " + splitsText(type) + ", " + offset +
                           homeText(state, type) + "}");
@@ -215,31 +212,24 @@ private:
 
   void printOutputs(ArrayAttr outputs) {
     rows("Output", "Outputs",
-         llvm::map_to_vector(outputs.getAsRange<DictionaryAttr>(), [&](DictionaryAttr output) {
-           auto type = cast<RankedTensorType>(cast<TypeAttr>(output.get("type")).getValue());
-           return "{" + rt::stringLiteral(cast<StringAttr>(output.get("name")).getValue()) + ", " +
+         llvm::map_to_vector(rt::elementsOf<rt::OutputAttr>(outputs), [&](rt::OutputAttr output) {
+           RankedTensorType type = output.getType();
+           return "{" + rt::stringLiteral(output.getName()) + ", " +
                   rt::dtypeName(type.getElementType()) + ", " + placedText(type) + ", " +
-                  std::to_string(cast<IntegerAttr>(output.get("offset")).getInt()) + "}";
+                  std::to_string(output.getOffset()) + "}";
          }));
   }
 
   void printCensus(ArrayAttr census) {
-    auto ofStep =
-        llvm::make_filter_range(census.getAsRange<DictionaryAttr>(), [](DictionaryAttr entry) {
-          return cast<StringAttr>(entry.get("function")).getValue() == "train_step";
-        });
-    rows("CensusEntry", "Census", llvm::map_to_vector(ofStep, [&](DictionaryAttr entry) {
-           StringRef kind =
-               llvm::StringSwitch<StringRef>(cast<StringAttr>(entry.get("kind")).getValue())
-                   .Case("all_gather", "AllGather")
-                   .Case("reduce_scatter", "ReduceScatter")
-                   .Default("AllReduce");
-           return "{CollectiveKind::" + kind.str() + ", " +
-                  rt::stringLiteral(cast<StringAttr>(entry.get("axis")).getValue()) + ", " +
-                  std::to_string(cast<IntegerAttr>(entry.get("calls")).getInt()) + ", " +
-                  std::to_string(cast<IntegerAttr>(entry.get("bytes")).getInt()) + ", " +
-                  rt::stringLiteral(cast<StringAttr>(entry.get("reason")).getValue()) + "}";
-         }));
+    SmallVector<std::string> list;
+    for (rt::CensusAttr row : rt::elementsOf<rt::CensusAttr>(census))
+      if (row.getFunction() == train::nameOf(train::EntryPoint::TrainStep))
+        list.push_back(std::string("{CollectiveKind::") +
+                       partita_rt::rowOf(row.getKind()).spelling + ", " +
+                       rt::stringLiteral(row.getAxis()) + ", " + std::to_string(row.getCalls()) +
+                       ", " + std::to_string(row.getBytes()) + ", " +
+                       rt::stringLiteral(row.getReason()) + "}");
+    rows("CensusEntry", "Census", list);
   }
 
   LogicalResult printDefaults() {
@@ -261,12 +251,11 @@ private:
     return success();
   }
 
-  void printProgram(DictionaryAttr program, int64_t arena, int64_t persistent) {
+  void printProgram(rt::ProgramAttr program, int64_t arena, int64_t persistent) {
     os << "static Program program() {\n  Program p;\n";
     os << "  p.name = " << rt::stringLiteral(options.program) << ";\n";
     os << "  p.compiler = " << rt::stringLiteral(versionText()) << ";\n";
-    os << "  p.optimizer = "
-       << rt::stringLiteral(cast<StringAttr>(program.get("optimizer")).getValue()) << ";\n";
+    os << "  p.optimizer = " << rt::stringLiteral(program.getOptimizer()) << ";\n";
     if (llvm::any_of(module.getOps<train::ParameterOp>(), [](train::ParameterOp parameter) {
           return parameter.getInitial().has_value();
         }))
@@ -275,7 +264,7 @@ private:
       os << "  p.model = " << rt::stringLiteral(options.model) << ";\n";
     for (auto &[member, table] : members)
       os << "  p." << member << " = " << table << ";\n";
-    os << "  p.accumulate = " << cast<IntegerAttr>(program.get("accumulate")).getInt() << ";\n";
+    os << "  p.accumulate = " << program.getAccumulate() << ";\n";
     os << "  p.persistentBytes = " << persistent << ";\n  p.arenaBytes = " << arena << ";\n";
     for (auto [name, member] : {std::pair(rt::RtDialect::kHostBytes, "hostBytes"),
                                 {rt::RtDialect::kPinnedBytes, "pinnedBytes"},
@@ -283,31 +272,32 @@ private:
                                 {rt::RtDialect::kScratchBytes, "scratchBytes"}})
       if (auto bytes = module->getAttrOfType<IntegerAttr>(name))
         os << "  p." << member << " = " << bytes.getInt() << ";\n";
-    for (auto [name, member] : {std::pair("to_host", "toHost"), {"to_device", "toDevice"}})
-      if (auto bytes = dyn_cast_or_null<IntegerAttr>(program.get(name)); bytes && bytes.getInt())
-        os << "  p.transfers." << member << " = " << bytes.getInt() << ";\n";
+    for (auto [bytes, member] :
+         {std::pair(program.getToHost(), "toHost"), {program.getToDevice(), "toDevice"}})
+      if (bytes)
+        os << "  p.transfers." << member << " = " << bytes << ";\n";
     if (double flops = modelFlops(notedWork(module));
-        flops > 0 && std::isfinite(flops) && module.lookupSymbol("train_step"))
+        flops > 0 && std::isfinite(flops) && train::lookup(module, train::EntryPoint::TrainStep))
       os << "  p.modelFlops = " << llvm::formatv("{0:f1}", flops) << ";\n";
-    auto hyper = cast<DictionaryAttr>(program.get("hyper"));
+    DictionaryAttr read = program.getHyper();
+    ArrayRef<NamedAttribute> hyper = read ? read.getValue() : ArrayRef<NamedAttribute>();
     for (NamedAttribute field : hyper)
       os << "  p.hyper." << field.getName().getValue() << " = "
          << rt::doubleLiteral(cast<FloatAttr>(field.getValue()).getValueAsDouble()) << ";\n";
     for (NamedAttribute field : hyper) // the command line may set what the updates read
       if (field.getName() != "learningRate")
         os << "  p.reads." << field.getName().getValue() << " = true;\n";
-    if (auto schedule = dyn_cast_or_null<StringAttr>(program.get("schedule"));
-        schedule && schedule.getValue() != "constant")
-      os << "  p.schedule = " << rt::stringLiteral(schedule.getValue()) << ";\n";
-    static constexpr std::pair<StringLiteral, StringLiteral> functions[] = {
-        {"init", "init"},
-        {"train_step", "trainStep"},
-        {"eval_step", "evalStep"},
-        {"forward", "forward"}};
-    for (auto [name, field] : functions)
-      if (module.lookupSymbol(name))
-        os << "  p." << field << " = " << name << ";\n";
-    if (cast<StringAttr>(program.get("optimizer")).getValue() != "none")
+    if (StringRef schedule = program.getSchedule(); !schedule.empty() && schedule != "constant")
+      os << "  p.schedule = " << rt::stringLiteral(schedule) << ";\n";
+    static constexpr std::pair<train::EntryPoint, StringLiteral> functions[] = {
+        {train::EntryPoint::Init, "init"},
+        {train::EntryPoint::TrainStep, "trainStep"},
+        {train::EntryPoint::EvalStep, "evalStep"},
+        {train::EntryPoint::Forward, "forward"}};
+    for (auto [entry, field] : functions)
+      if (Operation *function = train::lookup(module, entry))
+        os << "  p." << field << " = " << SymbolTable::getSymbolName(function).getValue() << ";\n";
+    if (program.getOptimizer() != "none")
       os << "  p.exposesGradients = true;\n";
     os << "  return p;\n}\n\nint main(int argc, char **argv) { return programMain(argc, argv, "
           "program()); }\n";

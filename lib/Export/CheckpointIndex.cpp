@@ -69,7 +69,7 @@ std::string WeightFile::parseTensor(const json::Object &entry, WeightTensor &ten
     return "it has the unknown type " + importer::quoted(*dtype);
   for (int64_t dim : *shape)
     if (dim < 0 || MulOverflow(size, dim, size))
-      return "its shape is no list of sizes, or of too large ones";
+      return "its shape must be a list of sizes, none too large";
   tensor.dtype = dtype->str();
   tensor.shape.assign(shape->begin(), shape->end());
   tensor.size = size;
@@ -79,9 +79,9 @@ std::string WeightFile::parseTensor(const json::Object &entry, WeightTensor &ten
     const json::Object *piece = value.getAsObject();
     int64_t file = piece ? piece->getInteger("file").value_or(0) : 0;
     if (file < 1 || file > int64_t(files.size()))
-      return "a piece is in file " + std::to_string(file) + " of " + std::to_string(files.size());
+      return "a shard is in file " + std::to_string(file) + " of " + std::to_string(files.size());
     if (!seen.insert(file).second) // which has one piece under a name
-      return "two of its pieces are in file " + std::to_string(file);
+      return "two of its shards are in file " + std::to_string(file);
     partita_rt::Slices slices;
     if (std::string problem = parseSlices(*piece, *shape, slices); !problem.empty())
       return problem;
@@ -124,7 +124,7 @@ std::string WeightFile::parseIndex(StringRef folder) {
     StringRef name = entry ? entry->getString("name").value_or("") : "";
     if (name.empty() || name.contains('/') || name.contains('\0') ||
         !name.ends_with(".safetensors"))
-      return importer::quoted(name) + " is no file beside it";
+      return "there is no file " + importer::quoted(name) + " beside it";
     SmallString<128> path(folder);
     sys::path::append(path, name);
     std::string problem;

@@ -58,7 +58,7 @@ private:
   std::string readModelField(const wire::Field &field);
   std::string readNode(StringRef message, Piece &piece);
   void copyValue(StringRef message);
-  void addSplit();
+  std::string addSplit();
   bool isSplitOff(StringRef name) const;
   StringRef keep(std::string bytes) { return rewritten.emplace_back(std::move(bytes)); }
   std::string assign();
@@ -138,13 +138,17 @@ void Exporter::copyValue(StringRef message) {
 }
 
 /// A tensor for each that is split off. Of a constant, with its source's values.
-void Exporter::addSplit() {
+std::string Exporter::addSplit() {
   StringMap<int> pieces;
   for (const auto &[i, piece] : enumerate(graph))
     if (piece.tensor >= 0)
       pieces.try_emplace(tensors[piece.tensor].name, i);
   for (const importer::MergedTensor &each : split->tensors()) {
-    const Piece &source = graph[pieces.lookup(each.source)];
+    auto found = pieces.find(each.source);
+    if (found == pieces.end())
+      return request.model + ": has no tensor " + importer::quoted(each.source) + ", whose values " +
+             importer::quoted(each.name) + " had before it was trained";
+    const Piece &source = graph[found->second];
     FileTensor tensor = tensors[source.tensor];
     tensor.name = each.name;
     tensor.kept = renameTensor(tensor.kept, each.name);
@@ -156,6 +160,7 @@ void Exporter::addSplit() {
     tensors.push_back(std::move(tensor));
     graph.push_back({keep(std::move(whole)), static_cast<int>(tensors.size()) - 1});
   }
+  return {};
 }
 
 static std::string sizes(ArrayRef<int64_t> shape) {
@@ -436,7 +441,8 @@ std::string Exporter::run() {
   if (!problem.empty())
     return request.model + ": " + problem;
   if (weights)
-    addSplit();
+    if (problem = addSplit(); !problem.empty())
+      return problem;
   if (request.plan) {
     std::string configuration;
     wire::putBytes(configuration, 26, request.plan->describe());

@@ -14,7 +14,7 @@
 using namespace llvm;
 using namespace partita;
 
-static constexpr uint64_t kMostHeaderBytes = 100u << 20;
+static constexpr uint64_t kMostHeaderBytes = 100'000'000; // the format's own limit
 
 uint64_t partita::widthOf(StringRef dtype) {
   return StringSwitch<uint64_t>(dtype)
@@ -160,7 +160,7 @@ std::string WeightFile::checkFormat(StringRef format, bool hasChecksums) {
     if (format == "2" && !hasChecksums)
       return "a checkpoint of format 2 has checksums, but they are not there: it is damaged";
     if (format == "1")
-      said = name + " is a checkpoint of format 1, which has no checksums: damage to it would not "
+      said = name + " is a checkpoint of format 1, which has no checksums: damage would go un"
                     "be seen";
   }
   return {};

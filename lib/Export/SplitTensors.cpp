@@ -1,7 +1,7 @@
 //===- SplitTensors.cpp -----------------------------------------------------------------------===//
 //
-// Field numbers: NodeProto input 1; TensorProto name 8; ValueInfoProto name 1, metadata_props 4 (key
-// 1, value 2).
+// Field numbers: ModelProto graph 7; GraphProto initializer 5; NodeProto input 1; TensorProto name 8;
+// ValueInfoProto name 1, metadata_props 4 (key 1, value 2).
 //
 //===------------------------------------------------------------------------------------------===//
 
@@ -15,6 +15,22 @@ using namespace llvm;
 
 namespace partita {
 
+/// Takes the names of the file's tensors out of the set.
+static void dropNamesIn(StringRef model, StringSet<> &names) {
+  auto dropName = [&](const wire::Field &field) {
+    if (field.number == 8 && field.isBytes)
+      names.erase(importer::symbolName(field.content));
+    return std::string();
+  };
+  auto dropTensor = [&](const wire::Field &field) {
+    return field.number == 5 && field.isBytes ? wire::walk(field.content, dropName) : std::string();
+  };
+  (void)wire::walk(model, [&](const wire::Field &field) {
+    return field.number == 7 && field.isBytes ? wire::walk(field.content, dropTensor)
+                                              : std::string();
+  });
+}
+
 SplitTensors::SplitTensors(StringRef model, ArrayRef<ExportParameter> parameters) {
   StringSet<> wanted;
   for (const ExportParameter &parameter : parameters) {
@@ -23,6 +39,9 @@ SplitTensors::SplitTensors(StringRef model, ArrayRef<ExportParameter> parameters
     for (const ExportTensor &tensor : parameter.tensors)
       wanted.insert(tensor.name);
   }
+  dropNamesIn(model, wanted);
+  if (wanted.empty())
+    return; // what is split off has a name of its own
   merged = importer::findMergedIn(model).tensors;
   if (none_of(merged, [&](const importer::MergedTensor &each) {
         return wanted.contains(importer::symbolName(each.name));

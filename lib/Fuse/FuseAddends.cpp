@@ -87,7 +87,7 @@ bool fuse(tx::AddOp add, Value operand, Value addend, SmallVectorImpl<Operation 
 
 struct FuseAddends : partita::impl::FuseAddendsPassBase<FuseAddends> {
   void runOnOperation() override {
-    if (!rt::isForCuda(getOperation()))
+    if (!rt::Target::of(getOperation()).fusesProducts())
       return;
     SmallVector<tx::AddOp> adds;
     getOperation().walk([&](tx::AddOp add) {

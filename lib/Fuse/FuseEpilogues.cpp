@@ -138,7 +138,7 @@ bool fuseBiasGradient(tx::MatMulTNOp product) {
 
 struct FuseEpilogues : partita::impl::FuseEpiloguesPassBase<FuseEpilogues> {
   void runOnOperation() override {
-    if (!rt::isForCuda(getOperation()))
+    if (!rt::Target::of(getOperation()).fusesProducts())
       return;
     gelus += fuseAll<tx::GeluTanhOp>(fuseGelu);
     slopes += fuseAll<tx::GeluTanhGradOp>(fuseSlope);

@@ -37,7 +37,7 @@ size_t lastRun(ArrayRef<int64_t> shape, ArrayRef<int64_t> dims) {
 RankedTensorType reducedType(RankedTensorType type, ArrayRef<int64_t> dims, par::Kind split) {
   par::Layout whole = par::Layout::of(type).valueOnly(), kept;
   kept.partial = whole.partial;
-  kept.greatest = whole.greatest;
+  kept.max = whole.max;
   SmallVector<int64_t> local;
   for (auto [i, size] : llvm::enumerate(type.getShape())) {
     if (llvm::is_contained(dims, static_cast<int64_t>(i))) {
@@ -60,7 +60,7 @@ struct SplitReductions : partita::impl::SplitReductionsPassBase<SplitReductions>
       else if (auto mean = dyn_cast<tx::ReduceMeanOp>(op))
         visit(mean, par::Kind::Invariant);
       else if (auto max = dyn_cast<tx::ReduceMaxOp>(op))
-        visit(max, par::Kind::Greatest);
+        visit(max, par::Kind::Max);
     });
   }
 

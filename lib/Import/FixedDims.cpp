@@ -197,8 +197,8 @@ std::string explainFixedDims(ModelFile &file, const ImportOptions &options, MLIR
     for (const auto &[i, name] : llvm::enumerate(names))
       text += (i == 0 ? "" : i + 1 == names.size() ? " or " : ", ") + quoted(name);
     return "; the export has fixed " + text +
-           ", and several sizes would make it fit: name each dimension that varies in dynamic_axes "
-           "or dynamic_shapes, and where tracing keeps a number of it all the same, export with "
+           ", and several sizes would make it fit: declare each dimension that varies in "
+           "dynamic_axes or dynamic_shapes; if tracing still bakes in its size, export with "
            "dynamo=True";
   }
   for (const auto &[name, size] : fixed) {
@@ -206,8 +206,9 @@ std::string explainFixedDims(ModelFile &file, const ImportOptions &options, MLIR
     way += (way.empty() ? "--dim " : " --dim ") + name + "=" + std::to_string(size);
   }
   return "; the export has fixed " + text + " (with " + way +
-         " the model can be imported): name the dimension in dynamic_axes or dynamic_shapes, and "
-         "where tracing keeps a number of it all the same, export with dynamo=True";
+         " the model can be imported): declare " + (fixed.size() == 1 ? "it" : "them") +
+         " in dynamic_axes or dynamic_shapes; if tracing still bakes in " +
+         (fixed.size() == 1 ? "its size" : "their sizes") + ", export with dynamo=True";
 }
 
 } // namespace partita::importer

@@ -138,7 +138,7 @@ FailureOr<OwningOpRef<ModuleOp>> Importer::run() {
     if (!options.keepGoing)
       return failure();
     broken = true;
-    toldMissing.insert_range(missing);
+    reportedMissing.insert_range(missing);
   }
   if (failed(devices->readConfigurations(model)) || failed(importInputs(frame)) ||
       failed(weights.decide()))
@@ -150,7 +150,7 @@ FailureOr<OwningOpRef<ModuleOp>> Importer::run() {
   tieWeights(frame.scope);
   LogicalResult complete = success(succeeded(importNodes(model.graph().node(), frame)) &&
                                    succeeded(importOutputs(frame)));
-  tellProblems();
+  reportProblems();
   if (failed(complete) || broken)
     return failure();
   devices->describe(*module);
@@ -259,7 +259,9 @@ LogicalResult Importer::importInputs(Frame &frame) {
   }
   builder.setInsertionPointToEnd(module->getBody());
   forward =
-      func::FuncOp::create(builder, file.location(), "forward", builder.getFunctionType(types, {}));
+      func::FuncOp::create(builder, file.location(), train::nameOf(train::EntryPoint::Forward),
+                           builder.getFunctionType(types, {}));
+  train::set(forward, train::EntryPoint::Forward);
   Block *body = builder.createBlock(&forward.getBody(), {}, types, locations);
   forward.setAllArgAttrs(attributes);
   for (auto [input, argument, known] : llvm::zip_equal(arguments, body->getArguments(), fixed))
@@ -374,7 +376,7 @@ LogicalResult Importer::importNode(const onnx::NodeProto &proto, Frame &frame) {
     return success(succeeded(callFunction(*function, node)) && succeeded(devices->annotate(node)));
   const OpRow *row = findOp(domain, proto.op_type(), version);
   if (!row && options.keepGoing)
-    return failure(); // told with all others that are missing
+    return failure(); // reported with all others that are missing
   if (!row)
     return node.error() << "is not supported in opset " << version;
   for (const std::string &input : proto.input())

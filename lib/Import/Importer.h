@@ -97,7 +97,7 @@ public:
                                   Frame &frame);
   /// Makes the initializers of a graph known in `scope`.
   mlir::LogicalResult importInitializers(const onnx::GraphProto &graph, Scope &scope);
-  /// One error that lists all that the nodes of a branch lack, if it has not been told already.
+  /// One error that lists all that the nodes of a branch lack, if it has not been reported already.
   mlir::LogicalResult
   checkSupported(const google::protobuf::RepeatedPtrField<onnx::NodeProto> &nodes,
                  const Frame &frame);
@@ -157,7 +157,7 @@ private:
   Tensor *standIn(size_t number);
   void noteProblem(const class Node &node, llvm::StringRef text);
   void noteProblem(llvm::StringRef nodeName, llvm::StringRef text);
-  void tellProblems();
+  void reportProblems();
 
   const onnx::FunctionProto *findFunction(const onnx::NodeProto &node) const;
   mlir::LogicalResult callFunction(const onnx::FunctionProto &function, class Node &call);
@@ -188,7 +188,7 @@ private:
   std::vector<Problem> problems;
   llvm::StringMap<size_t> problemOf; // by the text without the node's name
   llvm::SmallVector<Tensor *> standIns;
-  llvm::StringSet<> toldMissing; // before the import began
+  llvm::StringSet<> reportedMissing; // before the import began
   bool broken = false;
 };
 

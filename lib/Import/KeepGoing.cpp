@@ -4,7 +4,7 @@
 // be imported, but it can still be wrong by itself. It is tried with several stand-ins for what is
 // lost, of different types and shapes. An attribute that it does not take, and an error in the same
 // words with every stand-in, are not due to what was lost; what it says of one of them only might
-// be, and is not told. An axis that none of them has is outside of what was lost, too, unless that
+// be, and is not reported. An axis that none of them has is outside of what was lost, too, unless that
 // had more dimensions than tensors of Transformers have.
 //
 //===----------------------------------------------------------------------------------------===//
@@ -130,11 +130,11 @@ void Importer::tryStandIns(const OpRow &row, const onnx::NodeProto &proto, Frame
     noteProblem(Node(*this, proto, frame, version), *common);
 }
 
-/// What a function lacks was told of its node before, without the names of its callers.
+/// What a function lacks was reported of its node before, without the names of its callers.
 void Importer::noteProblem(const Node &node, llvm::StringRef text) {
   llvm::StringRef rest = text, name = node.name;
   if (name.consume_front(node.frame.prefix) && rest.consume_front("node " + quoted(node.name)) &&
-      toldMissing.contains(("node " + quoted(name) + rest).str())) {
+      reportedMissing.contains(("node " + quoted(name) + rest).str())) {
     broken = true;
     return;
   }
@@ -143,7 +143,7 @@ void Importer::noteProblem(const Node &node, llvm::StringRef text) {
 
 void Importer::noteProblem(llvm::StringRef nodeName, llvm::StringRef text) {
   broken = true;
-  if (toldMissing.contains(text))
+  if (reportedMissing.contains(text))
     return;
   llvm::StringRef key = text;
   key.consume_front("node " + quoted(nodeName));
@@ -155,7 +155,7 @@ void Importer::noteProblem(llvm::StringRef nodeName, llvm::StringRef text) {
 }
 
 /// Each problem once: a model has many equal layers.
-void Importer::tellProblems() {
+void Importer::reportProblems() {
   for (const Problem &each : problems) {
     InFlightDiagnostic diagnostic = error();
     diagnostic << each.text;

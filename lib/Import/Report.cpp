@@ -3,7 +3,6 @@
 #include "lib/Import/Importer.h"
 #include "lib/Import/Weights/Buffers.h"
 #include "lib/Import/Weights/SharedWeights.h"
-#include "lib/Import/Weights/WeightNotes.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -34,21 +33,18 @@ void addOperands(const Nodes &nodes, llvm::StringSet<> &names) {
 }
 
 /// Where the tensors are; what is wrong with one is among what is missing.
-void addTensors(ModelFile &file, MLIRContext *context, OnnxReport &report) {
+void addTensors(ModelFile &file, const llvm::StringSet<> &buffers, MLIRContext *context,
+                OnnxReport &report) {
   ScopedDiagnosticHandler collect(context, [&](Diagnostic &diagnostic) {
     if (std::string text = diagnostic.str(); !llvm::is_contained(report.missing, text))
       report.wrongTensors.push_back(text);
     return success();
   });
   const onnx::GraphProto &graph = file.model().graph();
-  llvm::StringSet<> buffers = findBuffers(graph, file), used;
+  llvm::StringSet<> used;
   addOperands(graph.node(), used);
   for (const onnx::TensorProto &tensor : graph.initializer()) {
-    auto tensorError = [&] {
-      InFlightDiagnostic diagnostic = emitError(file.location());
-      diagnostic << "tensor " << quoted(tensor.name()) << ": ";
-      return diagnostic;
-    };
+    auto tensorError = [&] { return file.tensorError(tensor.name()); };
     FailureOr<TensorData> data = file.locate(tensor, tensorError);
     if (failed(data))
       continue;
@@ -132,18 +128,20 @@ FailureOr<OnnxReport> reportOnnx(llvm::StringRef path, const ImportOptions &opti
   report.missing = listMissing(model, context);
   if (std::string problem = opsetProblem("", opsets.lookup("")); !problem.empty())
     report.missing.insert(report.missing.begin(), problem);
-  addTensors(**file, context, report);
-  for (const SharedWeight &each : findShared(**file))
-    report.shared.push_back({each.name, each.uses, each.mergedValue.has_value()});
+  Weights weights(**file, options);
+  addTensors(**file, weights.bufferNames(), context, report);
   ScopedDiagnosticHandler collect(context, [&](Diagnostic &diagnostic) {
     report.wrongTensors.push_back(diagnostic.str()); // an option that names no tensor, for example
     return success();
   });
-  Weights weights(**file, options);
-  if (succeeded(weights.decide()))
-    for (const auto &notes :
-         {noteLost((*file)->model().graph()), weights.notes(), noteUnnamedKinds(**file, weights)})
-      for (const WeightNote &each : notes)
+  bool isDecided = succeeded(weights.decide());
+  for (const SharedWeight &each : findShared(**file, weights.bufferNames())) {
+    bool isTrained = isDecided && weights.isParameter(each.name) && !weights.isFrozen(each.name);
+    report.shared.push_back({each.name, each.uses, isTrained && each.mergedValue});
+  }
+  if (isDecided)
+    for (const WeightNote &each : weights.notes())
+      if (!each.isReported)
         report.guessed.push_back(each.text);
   return report;
 }

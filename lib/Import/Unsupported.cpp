@@ -209,7 +209,7 @@ LogicalResult Importer::checkSupported(const Nodes &nodes, const Frame &frame) {
     return error() << llvm::join(missing, "; ");
   broken = true;
   for (const std::string &each : missing)
-    if (toldMissing.empty()) // else told with all branches
+    if (reportedMissing.empty()) // else reported with all branches
       noteProblem("", each);
   return success();
 }

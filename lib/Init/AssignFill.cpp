@@ -83,7 +83,7 @@ struct AssignFill : partita::impl::AssignFillPassBase<AssignFill> {
         biases.insert(symbol);
     });
     llvm::DenseMap<StringAttr, unsigned> residual;
-    auto forward = getOperation().lookupSymbol<func::FuncOp>("forward");
+    auto forward = train::lookup<func::FuncOp>(getOperation(), train::EntryPoint::Forward);
     if (residualScale && forward && forward.getBody().hasOneBlock())
       residual = objective::countResidualProducts(forward);
     for (auto parameter : getOperation().getOps<train::ParameterOp>()) {
@@ -93,6 +93,7 @@ struct AssignFill : partita::impl::AssignFillPassBase<AssignFill> {
       bool scale = scales.contains(symbol);
       bool constant = scale || biases.contains(symbol) ||
                       cast<RankedTensorType>(parameter.getType()).getRank() < 2;
+      ++filled;
       double products = std::max(1u, residual.lookup(symbol));
       parameter.setFillAttr(
           train::FillAttr::get(&getContext(), scale ? 1.0 : 0.0,

@@ -18,7 +18,7 @@ namespace {
 struct MakeInit : partita::impl::MakeInitPassBase<MakeInit> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    Operation *symbol = module.lookupSymbol(train::TrainDialect::kInit);
+    Operation *symbol = train::lookup(module, train::EntryPoint::Init);
     auto init = dyn_cast_or_null<func::FuncOp>(symbol);
     if (symbol && !init) {
       symbol->emitError()
@@ -40,6 +40,7 @@ struct MakeInit : partita::impl::MakeInitPassBase<MakeInit> {
     for (auto parameter : module.getOps<train::ParameterOp>()) {
       if (written.contains(parameter.getSymName()))
         continue;
+      ++initialized;
       Value value =
           train::InitialValueOp::create(builder, parameter.getLoc(), parameter.getType(),
                                         FlatSymbolRefAttr::get(parameter.getSymNameAttr()));
@@ -53,8 +54,10 @@ private:
     OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
     if (auto functions = module.getOps<func::FuncOp>(); !functions.empty())
       builder.setInsertionPoint(*functions.begin());
-    auto init = func::FuncOp::create(builder, module.getLoc(), train::TrainDialect::kInit,
-                                     builder.getFunctionType({}, {}));
+    auto init =
+        func::FuncOp::create(builder, module.getLoc(), train::nameOf(train::EntryPoint::Init),
+                             builder.getFunctionType({}, {}));
+    train::set(init, train::EntryPoint::Init);
     builder.setInsertionPointToStart(init.addEntryBlock());
     func::ReturnOp::create(builder, module.getLoc());
     return init;

@@ -20,15 +20,15 @@ static LogicalResult g(Execution &execution, par::GOp op, RankInputs in, RankOut
   return success();
 }
 
-static LogicalResult gMax(Execution &execution, par::GreatestOp op, RankInputs in,
+static LogicalResult max(Execution &execution, par::MaxOp op, RankInputs in,
                           RankOutputs out) {
-  out[0] = greatestOverGroups(execution.mesh(), op.getAxis(), in[0]);
+  out[0] = maxOverGroups(execution.mesh(), op.getAxis(), in[0]);
   return success();
 }
 
 static LogicalResult allReduceMax(Execution &execution, par::AllReduceMaxOp op, RankInputs in,
                                   RankOutputs out) {
-  out[0] = greatestOverGroups(execution.mesh(), op.getAxis(), in[0]);
+  out[0] = maxOverGroups(execution.mesh(), op.getAxis(), in[0]);
   return success();
 }
 
@@ -129,9 +129,7 @@ static LogicalResult start(Execution &, par::AllReduceStartOp, RankInputs, RankO
 static LogicalResult poll(Execution &, par::PollOp, RankInputs, RankOutputs) { return success(); }
 
 static LogicalResult wait(Execution &execution, par::WaitOp op, RankInputs in, RankOutputs out) {
-  auto started = op.getToken().getDefiningOp<par::AllReduceStartOp>();
-  if (!started)
-    return op.emitError() << "waits for what no collective of its block started";
+  auto started = cast<par::AllReduceStartOp>(op.getToken().getDefiningOp()); // by its verifier
   for (auto [result, value] : llvm::zip(out, in.drop_front()))
     result = sumOverGroups(execution.mesh(), started.getAxis(), value);
   return success();
@@ -140,7 +138,7 @@ static LogicalResult wait(Execution &execution, par::WaitOp op, RankInputs in, R
 void partita::interp::addParKernels(KernelTable &table) {
   table.addRanks<par::FOp>(f);
   table.addRanks<par::GOp>(g);
-  table.addRanks<par::GreatestOp>(gMax);
+  table.addRanks<par::MaxOp>(max);
   table.addRanks<par::FirstIndexOp>(firstIndex);
   table.addRanks<par::AllReduceOp>(allReduce);
   table.addRanks<par::AllReduceMaxOp>(allReduceMax);

@@ -136,8 +136,8 @@ FailureOr<Tensor> partita::interp::initialValue(Operation *symbol, const Initial
 
 LogicalResult partita::interp::initialize(Interpreter &interpreter, const InitialValues &values) {
   interpreter.options.initialValues = values;
-  if (interpreter.module().lookupSymbol<func::FuncOp>(train::TrainDialect::kInit))
-    return failure(failed(interpreter.call(train::TrainDialect::kInit, {})));
+  if (auto init = train::lookup<func::FuncOp>(interpreter.module(), train::EntryPoint::Init))
+    return failure(failed(interpreter.call(init.getName(), {})));
   auto initializeOne = [&](Operation *symbol, Type type) -> LogicalResult {
     if (failed(checkType(type, interpreter.mesh(),
                          [&](const Twine &text) { symbol->emitError() << text; })))

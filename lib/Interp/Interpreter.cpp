@@ -64,7 +64,7 @@ FailureOr<SmallVector<Tensor>> Interpreter::call(StringRef name, ArrayRef<Tensor
   SmallVector<RankTensors> arguments;
   for (auto [i, type] : llvm::enumerate(function.getArgumentTypes())) {
     if (!isa<RankedTensorType>(type))
-      return function.emitError() << "argument " << i << " is no tensor: " << type;
+      return function.emitError() << "argument " << i << " is not a tensor: " << type;
     auto pieces = cut(inputs[i], type, theMesh, i + 1, [&, i = i](const Twine &text) {
       function.emitError() << "argument " << i << ": " << text;
     });

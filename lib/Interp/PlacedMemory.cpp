@@ -131,14 +131,22 @@ LogicalResult PlacedMemory::check(Operation *user, Value value, const Tensor &te
   return user->emitError() << "needs a value at " << at << " that was overwritten in part";
 }
 
+/// The start that the op waits for, if that works in its operands' buffers.
+static AsyncStartInterface completedInOperands(Operation *op) {
+  auto wait = dyn_cast<AsyncWaitInterface>(op);
+  AsyncStartInterface start = wait ? wait.getStart() : AsyncStartInterface();
+  return start && start.worksInOperands() ? start : AsyncStartInterface();
+}
+
 LogicalResult PlacedMemory::checkOperands(Operation *op,
                                           function_ref<const Tensor &(Value)> valueOf) {
-  if (isa<par::WaitOp>(op)) // the collective worked in its buffers, perhaps copies of its operands
-    return endCollective(op->getOperand(0).getDefiningOp());
+  if (AsyncStartInterface start = completedInOperands(op))
+    return endCollective(start); // worked in its buffers, perhaps copies of its operands
   for (Value operand : op->getOperands())
     if (isa<RankedTensorType>(operand.getType()) && failed(check(op, operand, valueOf(operand))))
       return failure();
-  return isa<par::AllReduceStartOp>(op) ? beginCollective(op) : success();
+  auto start = dyn_cast<AsyncStartInterface>(op);
+  return start && start.worksInOperands() ? beginCollective(op) : success();
 }
 
 /// Between start and wait nobody knows what the buffers hold.
@@ -232,7 +240,7 @@ LogicalResult PlacedMemory::put(OpResult result, const Tensor &tensor) {
     return success();
   auto kernel = dyn_cast<rt::KernelInterface>(op);
   bool reduces =
-      isa<par::WaitOp>(op) || (kernel && op->getNumOperands() && kernel.overwritesOperand(0));
+      completedInOperands(op) || (kernel && op->getNumOperands() && kernel.overwritesOperand(0));
   if (!reduces && failed(checkOverwrites(op, result.getResultNumber(), *place)))
     return failure();
   fill(op, *place, &tensor);

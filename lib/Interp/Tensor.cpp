@@ -218,7 +218,7 @@ LogicalResult partita::interp::checkType(Type anyType, par::MeshAttr mesh, Error
     return success();
   std::string message;
   llvm::raw_string_ostream(message)
-      << "one rank's piece should be " << *local << ", the program says " << type;
+      << "one rank's shard should be " << *local << ", the program says " << type;
   error(message);
   return failure();
 }
@@ -307,12 +307,12 @@ RankTensors partita::interp::sumOverGroups(par::MeshAttr mesh, StringRef axis,
   return overGroups(mesh, axis, values, [](Tensor &sum, const Tensor &other) { sum.add(other); });
 }
 
-RankTensors partita::interp::greatestOverGroups(par::MeshAttr mesh, StringRef axis,
+RankTensors partita::interp::maxOverGroups(par::MeshAttr mesh, StringRef axis,
                                                 const RankTensors &values) {
-  return overGroups(mesh, axis, values, [](Tensor &greatest, const Tensor &other) {
+  return overGroups(mesh, axis, values, [](Tensor &max, const Tensor &other) {
     for (int64_t i = 0; i < other.size(); ++i)
-      if (!(greatest.number(i) >= other.number(i))) // also takes a NaN on
-        greatest.setNumber(i, other.number(i));
+      if (!(max.number(i) >= other.number(i))) // also takes a NaN on
+        max.setNumber(i, other.number(i));
   });
 }
 
@@ -324,8 +324,8 @@ FailureOr<Tensor> partita::interp::assemble(const RankTensors &pieces, Type type
   RankTensors sums = pieces;
   for (StringAttr axis : layout.partial)
     sums = sumOverGroups(mesh, axis.getValue(), sums);
-  for (StringAttr axis : layout.greatest)
-    sums = greatestOverGroups(mesh, axis.getValue(), sums);
+  for (StringAttr axis : layout.max)
+    sums = maxOverGroups(mesh, axis.getValue(), sums);
   Tensor whole(layout.shape, pieces.front()->isReal);
   par::Layout factors = alikeFactors(layout);
   SmallVector<int64_t> strides = rowMajorStrides(factors.shape);

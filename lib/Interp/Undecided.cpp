@@ -32,7 +32,7 @@ static Interval intervalOf(const Interpreter::Update &update, double noise) {
       interval = {value, value};
     for (int64_t i = 0; i < value.size(); ++i) {
       interval.least.setNumber(i, std::min(interval.least.number(i), value.number(i)));
-      interval.greatest.setNumber(i, std::max(interval.greatest.number(i), value.number(i)));
+      interval.most.setNumber(i, std::max(interval.most.number(i), value.number(i)));
     }
   }
   return interval;
@@ -50,7 +50,7 @@ LogicalResult Undecided::settle(Interpreter &partitioned, StringRef symbol,
   for (int64_t i = 0; i < expected.size(); ++i) {
     double number = found->number(i);
     bool isInside = number >= interval.least.number(i) - allowed &&
-                    number <= interval.greatest.number(i) + allowed;
+                    number <= interval.most.number(i) + allowed;
     if (std::abs(number - expected.number(i)) <= allowed || !isInside)
       continue;
     found->copyElement(i, expected, i);

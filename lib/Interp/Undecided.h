@@ -23,9 +23,9 @@ namespace partita::interp {
 /// the largest of all gradients). Sums in another order differ by some 1e-15.
 constexpr double kNoise = 1e-13;
 
-/// The least and the greatest value of each element.
+/// The min and max of each element.
 struct Interval {
-  Tensor least, greatest;
+  Tensor least, most;
 };
 
 class Undecided {

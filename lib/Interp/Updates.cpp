@@ -53,7 +53,8 @@ SmallVector<Tensor> partita::interp::evaluateUpdate(Operation *op, Inputs inputs
   return outputs;
 }
 
-static LogicalResult update(Execution &execution, Operation *op, RankInputs in, RankOutputs out) {
+static LogicalResult updateByOptimizer(Execution &execution, Operation *op, RankInputs in,
+                                       RankOutputs out) {
   for (Type type : llvm::concat<Type>(SmallVector<Type>(op->getOperandTypes()),
                                       SmallVector<Type>(op->getResultTypes())))
     if (!isa<FloatType>(getElementTypeOrSelf(type)))
@@ -200,7 +201,7 @@ static LogicalResult wholeRatio(Execution &execution, train::TrustRatioOp op, Ra
 }
 
 template <typename... Ops> static void addUpdates(KernelTable &table) {
-  ((table.ranks[Ops::getOperationName()] = update), ...);
+  ((table.ranks[Ops::getOperationName()] = updateByOptimizer), ...);
 }
 
 void partita::interp::addUpdateKernels(KernelTable &table) {

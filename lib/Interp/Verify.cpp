@@ -99,17 +99,18 @@ struct Side {
   explicit Side(ModuleOp module, const VerifyOptions &options)
       : interpreter(module, options.interpreter) {}
 
-  bool has(StringRef function) {
-    return static_cast<bool>(interpreter.module().lookupSymbol<func::FuncOp>(function));
+  func::FuncOp function(train::EntryPoint entry) {
+    return train::lookup<func::FuncOp>(interpreter.module(), entry);
   }
+  bool has(train::EntryPoint entry) { return static_cast<bool>(function(entry)); }
 
-  FailureOr<Named> call(StringRef function, ArrayRef<Tensor> inputs) {
-    auto results = interpreter.call(function, inputs);
+  FailureOr<Named> call(train::EntryPoint entry, ArrayRef<Tensor> inputs) {
+    auto results = interpreter.call(function(entry).getName(), inputs);
     if (failed(results))
       return failure();
     Named named;
     for (auto [i, result] : llvm::enumerate(*results))
-      named[function.str() + "#" + std::to_string(i)] = std::move(result);
+      named[train::nameOf(entry).str() + "#" + std::to_string(i)] = std::move(result);
     return named;
   }
 
@@ -149,15 +150,14 @@ private:
 } // namespace
 
 static LogicalResult compareCall(Comparison &comparison, Side &whole, Side &partitioned,
-                                 StringRef function, uint64_t seed, double *loss = nullptr) {
-  auto declared = whole.interpreter.module().lookupSymbol<func::FuncOp>(function);
-  auto inputs = modelInputs(declared, seed);
+                                 train::EntryPoint entry, uint64_t seed, double *loss = nullptr) {
+  auto inputs = modelInputs(whole.function(entry), seed);
   if (failed(inputs))
     return failure();
-  auto b = whole.call(function, *inputs);
+  auto b = whole.call(entry, *inputs);
   if (failed(b))
     return failure();
-  auto a = partitioned.call(function, *inputs);
+  auto a = partitioned.call(entry, *inputs);
   if (failed(a))
     return failure();
   for (auto &[name, value] : *b)
@@ -192,9 +192,9 @@ static LogicalResult compareMasters(Comparison &comparison, Side &whole, Side &p
 /// The functions of inference that both programs have.
 static LogicalResult compareForward(Comparison &comparison, Side &whole, Side &partitioned,
                                     uint64_t seed) {
-  for (StringRef name : {"forward", "eval_step"})
-    if (whole.has(name) && partitioned.has(name) &&
-        failed(compareCall(comparison, whole, partitioned, name, seed)))
+  for (auto entry : {train::EntryPoint::Forward, train::EntryPoint::EvalStep})
+    if (whole.has(entry) && partitioned.has(entry) &&
+        failed(compareCall(comparison, whole, partitioned, entry, seed)))
       return failure();
   return success();
 }
@@ -206,8 +206,8 @@ static LogicalResult compareTraining(Comparison &comparison, Side &whole, Side &
   loss = 0;
   for (int64_t step = 0; step < options.steps; ++step) {
     whole.interpreter.options.stepNumber = partitioned.interpreter.options.stepNumber = step + 1;
-    if (failed(
-            compareCall(comparison, whole, partitioned, "train_step", options.seed + step, &*loss)))
+    if (failed(compareCall(comparison, whole, partitioned, train::EntryPoint::TrainStep,
+                           options.seed + step, &*loss)))
       return failure();
     if (whole.interpreter.gradients().empty())
       return whole.interpreter.module().emitError() << "@train_step updates no parameter";
@@ -274,12 +274,13 @@ FailureOr<VerifyReport> partita::interp::comparePrograms(ModuleOp wholeModule,
                                                          ModuleOp partitionedModule,
                                                          const VerifyOptions &options) {
   Side whole(wholeModule, options), partitioned(partitionedModule, options);
-  bool trains = whole.has("train_step") || partitioned.has("train_step");
+  bool trains =
+      whole.has(train::EntryPoint::TrainStep) || partitioned.has(train::EntryPoint::TrainStep);
   for (Side *side : {&whole, &partitioned}) {
-    StringRef needed = trains ? "train_step" : "forward";
+    train::EntryPoint needed = trains ? train::EntryPoint::TrainStep : train::EntryPoint::Forward;
     if (!side->has(needed))
       return side->interpreter.module().emitError()
-             << "has no @" << needed << " to compare"
+             << "has no @" << train::nameOf(needed) << " to compare"
              << (trains ? ", and the other program has one" : "");
   }
   if (failed(checkMemory(wholeModule)) || failed(initialize(whole.interpreter, options.values)) ||
@@ -305,6 +306,7 @@ void VerifyReport::print(llvm::raw_ostream &os, size_t most) const {
   if (entries.size() > most)
     os << "  and " << entries.size() - most << " more, none worse\n";
   if (undecidedElements > 0)
-    os << "  rounding decides the update of " << undecidedElements << " element(s) of "
-       << undecidedParameters << " parameter(s), whose gradients are zero but for it\n";
+    os << "  " << undecidedElements << " element(s) of " << undecidedParameters
+       << " parameter(s) have gradients that are zero but for rounding; their updates are compared "
+          "within it\n";
 }

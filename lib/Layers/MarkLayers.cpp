@@ -1,10 +1,11 @@
 //===- MarkLayers.cpp - mark-layers -----------------------------------------------------------===//
 //
-// While the program is the forward one alone and whole: from then on the layers are in the
-// locations, where no pass can lose them.
+// While the program is the forward one alone and unpartitioned: from then on every op carries its
+// layer (dialects/Interfaces/Provenance.h).
 //
 //===------------------------------------------------------------------------------------------===//
 
+#include "dialects/Interfaces/Provenance.h"
 #include "dialects/Train/Train.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "partita/Analysis/Layers.h"
@@ -25,21 +26,43 @@ struct MarkLayers : partita::impl::MarkLayersPassBase<MarkLayers> {
   void runOnOperation() override {
     for (auto function : getOperation().getOps<func::FuncOp>())
       mark(function);
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      function.walk([&](train::ReadOp read) { markParameter(read); });
+    getOperation().walk([](train::InitialValueOp value) {
+      Operation *parameter = SymbolTable::lookupNearestSymbolFrom(value, value.getSymbolAttr());
+      if (LayerAttr layer = parameter ? LayerAttr::of(parameter) : LayerAttr())
+        provenance::set(value, provenance::kLayer, layer);
+    });
   }
 
 private:
+  /// A parameter belongs to the layer that uses it first; what is made at its location, its updates
+  /// and their states, too.
+  void markParameter(train::ReadOp read) {
+    auto parameter =
+        SymbolTable::lookupNearestSymbolFrom<train::ParameterOp>(read, read.getSymbolAttr());
+    if (!parameter || LayerAttr::of(parameter))
+      return;
+    Operation *first = nullptr;
+    for (Operation *user : read->getUsers())
+      if (!first || (user->getBlock() == first->getBlock() && user->isBeforeInBlock(first)))
+        first = user;
+    if (LayerAttr layer = first ? LayerAttr::of(first) : LayerAttr())
+      provenance::set(parameter, provenance::kLayer, layer);
+  }
+
   /// What stands beside the loop over micro-batches is done once per step, for no layer.
   void mark(func::FuncOp function) {
     analysis::Layers layers(function);
     bool loops = !function.getOps<train::AccumulateOp>().empty();
     function.walk([&](Operation *op) {
-      if (op == function || LayerAttr::of(op->getLoc()))
+      if (op == function || LayerAttr::of(op))
         return;
       bool inside = op->getParentOfType<train::AccumulateOp>() != nullptr;
       int64_t number = loops && !inside ? LayerAttr::kOnce : layers.layerOf(op);
       marked += number >= 0;
       auto layer = LayerAttr::get(&getContext(), number, layers.count());
-      op->setLoc(FusedLoc::get({op->getLoc()}, layer, &getContext()));
+      provenance::set(op, provenance::kLayer, layer);
     });
   }
 };

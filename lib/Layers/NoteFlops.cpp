@@ -1,5 +1,6 @@
 //===- NoteFlops.cpp - note-flops -------------------------------------------------------------===//
 
+#include "dialects/Train/Train.h"
 #include "partita/Analysis/Flops.h"
 #include "partita/Layers/Passes.h"
 
@@ -16,11 +17,12 @@ namespace {
 struct NoteFlops : partita::impl::NoteFlopsPassBase<NoteFlops> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    for (StringRef name : {"train_step", "forward"})
-      if (auto function = module.lookupSymbol<func::FuncOp>(name)) {
+    for (auto entry : {train::EntryPoint::TrainStep, train::EntryPoint::Forward})
+      if (auto function = train::lookup<func::FuncOp>(module, entry)) {
         std::vector<LayerWork> work = workByLayer(function);
         for (LayerWork &each : work)
-          each.backward = name == "train_step" ? each.backward : 0;
+          each.backward = entry == train::EntryPoint::TrainStep ? each.backward : 0;
+        noted += work.size();
         module->setAttr(kNotedWork, noteWork(&getContext(), work));
         return;
       }

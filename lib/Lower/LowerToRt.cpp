@@ -7,6 +7,7 @@
 //===------------------------------------------------------------------------------------------===//
 
 #include "dialects/Amp/Amp.h"
+#include "dialects/Interfaces/Provenance.h"
 #include "dialects/Par/Par.h"
 #include "dialects/Rt/Names.h"
 #include "dialects/Train/Train.h"
@@ -145,13 +146,14 @@ private:
 
   LogicalResult lowerReturn(func::ReturnOp end) {
     OperandRange results = end.getOperands();
-    if (from.getName() == "train_step" && !results.empty())
+    if (train::is(from, train::EntryPoint::TrainStep) && !results.empty())
       l.create<ReportOp>("loss", l.buffer(results[0]), Value());
-    if (from.getName() == "eval_step" && results.size() == 2) {
+    if (train::is(from, train::EntryPoint::EvalStep) && results.size() == 2) {
       l.create<ReportOp>("loss", l.buffer(results[0]), Value()); // the mean already
       l.create<ReportOp>("tokenCount", l.buffer(results[1]), Value());
     }
-    if (from.getName() == "forward" && !results.empty() && failed(lowerResults(end)))
+    if (train::is(from, train::EntryPoint::Forward) && !results.empty() &&
+        failed(lowerResults(end)))
       return failure();
     func::ReturnOp::create(builder, end.getLoc());
     return success();
@@ -176,15 +178,15 @@ private:
   /// reduced.
   Value findTotalCount() {
     Value count;
-    if (from.getName() == "train_step")
+    if (train::is(from, train::EntryPoint::TrainStep))
       from.walk([&](train::TokenCountOp op) { count = op.getCount(); });
     while (count) {
       Value sum;
       for (OpOperand &use : count.getUses()) {
         if (isa<par::AllReduceOp>(use.getOwner()))
           sum = use.getOwner()->getResult(use.getOperandNumber());
-        else if (auto wait = dyn_cast<par::WaitOp>(use.getOwner()))
-          sum = wait->getResult(use.getOperandNumber() - 1);
+        else if (isa<AsyncWaitInterface>(use.getOwner()))
+          sum = use.getOwner()->getResult(use.getOperandNumber() - 1);
       }
       if (!sum)
         break;
@@ -193,10 +195,15 @@ private:
     return count;
   }
 
+  /// Where the loss is fused with its gradients, most of the op's work is theirs.
+  static bool computesGradients(Operation *op) {
+    return provenance::isBackward(op) || isa<tx::ClassifierLossGradOp>(op);
+  }
+
   void comment(Operation *op) {
     if (isa<tx::ConstantOp>(op))
       return;
-    backward |= op->getName().getStringRef().ends_with("_grad");
+    backward |= computesGradients(op);
     std::string path = l.naming.moduleOf(op);
     bool update = isa<train::OptimizerInterface>(op);
     if (update)
@@ -223,9 +230,9 @@ private:
     bool computes = isa<tx::TxDialect, train::TrainDialect, amp::AmpDialect>(op->getDialect()) &&
                     op->hasAttr(RtDialect::kBuffers) && op->getNumOperands() > 0 &&
                     op->getNumRegions() == 0 && !analysis::isView(op);
-    if (from.getName() != "train_step" || !computes)
+    if (!train::is(from, train::EntryPoint::TrainStep) || !computes)
       return;
-    inBackward |= par::isBackward(op->getLoc()) || op->getName().getStringRef().ends_with("_grad");
+    inBackward |= computesGradients(op);
     StringRef work = isUpdateWork(op) ? "Update" : inBackward ? "Backward" : "Forward";
     if (work != lastWork)
       l.create<WorkOp>(work);
@@ -266,7 +273,7 @@ void shareHyperparameters(ModuleLowering &shared) {
 
 /// Nothing else gives a parameter or state its first value.
 LogicalResult checkInit(ModuleOp module) {
-  auto init = module.lookupSymbol<func::FuncOp>(train::TrainDialect::kInit);
+  auto init = train::lookup<func::FuncOp>(module, train::EntryPoint::Init);
   if (!init)
     return success(); // a fragment; emission refuses it
   llvm::StringSet<> written;
@@ -278,9 +285,9 @@ LogicalResult checkInit(ModuleOp module) {
   return success();
 }
 
-/// Kernels of a GPU run one after another, so the largest scratch memory serves them all.
+/// Kernels run one after another, so the largest scratch memory serves them all.
 void noteScratch(ModuleOp module) {
-  if (!isForCuda(module))
+  if (!Target::of(module).takesScratch())
     return;
   int64_t bytes = 0;
   module.walk([&](CallInterface call) { bytes = std::max(bytes, call.getScratchBytes()); });
@@ -304,17 +311,24 @@ struct LowerToRt : partita::impl::LowerToRtBase<LowerToRt> {
     FailureOr<ProgramTables> tables = collectTables(module, shared);
     if (failed(tables) || failed(checkInit(module)))
       return signalPassFailure();
-    SmallVector<func::FuncOp> functions(module.getOps<func::FuncOp>());
-    for (func::FuncOp function : functions) {
+    SmallVector<func::FuncOp> sources(module.getOps<func::FuncOp>());
+    for (func::FuncOp function : sources) {
       OpBuilder at(function);
       auto made = func::FuncOp::create(at, function.getLoc(), function.getName(),
                                        at.getFunctionType({}, {}));
       SymbolTable::setSymbolVisibility(made, SymbolTable::Visibility::Public);
+      if (Attribute entry = function->getAttr(train::TrainDialect::kEntryPoint))
+        made->setAttr(train::TrainDialect::kEntryPoint, entry);
       if (failed(FunctionLowering(shared, function, made).run()))
         return signalPassFailure();
       function.erase();
+      ++functions;
     }
-    module->setAttr(RtDialect::kProgram, tables->asAttribute(module));
+    kernels += llvm::range_size(module.getOps<KernelOp>());
+    FailureOr<ProgramAttr> program = tables->asAttribute(module, shared.schedule);
+    if (failed(program))
+      return signalPassFailure();
+    module->setAttr(RtDialect::kProgram, *program);
     noteScratch(module);
   }
 };

@@ -73,6 +73,15 @@ TypedAttr Lowering::literal(Value tensor) const {
 
 Location Lowering::named(StringRef name) { return NameLoc::get(builder.getStringAttr(name)); }
 
+std::string Lowering::pendingOf(Operation *start) {
+  if (!isa_and_nonnull<AsyncStartInterface>(start))
+    return "";
+  std::string &name = pending[start];
+  if (name.empty())
+    name = uniqueName("pending");
+  return name;
+}
+
 std::string Lowering::uniqueName(StringRef wish) {
   std::string base = identifier(wish);
   while (true) {
@@ -133,12 +142,13 @@ static Value sourceOf(Value tensor) {
     std::optional<unsigned> updated = update.getUpdatedOperand(number);
     return updated ? definer->getOperand(*updated) : Value();
   }
-  if (isa<par::AllReduceOp, par::AllReduceMaxOp>(definer))
+  if (auto collective = dyn_cast<CollectiveInterface>(definer);
+      collective && collective.getRow().inPlace && !collective.isStart())
     return definer->getOperand(number);
   if (auto fused = dyn_cast<tx::FusedProductOp>(definer))
     return tx::FusedProduct::of(fused).addedTo(number);
-  return isa<par::WaitOp, zero::WaitOp, offload::WaitOp>(definer) ? definer->getOperand(number + 1)
-                                                                  : Value();
+  auto wait = dyn_cast<AsyncWaitInterface>(definer);
+  return wait ? wait.getFilledBy(number) : Value();
 }
 
 Value Lowering::buffer(Value tensor) {

@@ -1,6 +1,7 @@
 //===- Naming.cpp - what a value is called in the program -------------------------------------===//
 
 #include "partita/Lower/Naming.h"
+#include "dialects/Interfaces/Provenance.h"
 #include "dialects/Offload/Offload.h"
 #include "dialects/Par/Par.h"
 #include "dialects/Rt/Names.h"
@@ -48,12 +49,12 @@ static StringRef parameterOf(Value value) {
       value = definer->getOperand(0);
     else if (isa<zero::GatherOp>(definer))
       value = definer->getOperand(number);
+    else if (offload::directionOf(definer) == offload::Direction::ToDevice)
+      value = definer->getOperand(0);
     else if (isa<zero::GatherStartOp>(definer) && number > 0)
       value = definer->getOperand(number - 1);
-    else if (isa<offload::ToDeviceOp, offload::ToDeviceStartOp>(definer))
-      value = definer->getOperand(0);
-    else if (isa<zero::WaitOp, offload::WaitOp>(definer))
-      value = definer->getOperand(number + 1);
+    else if (auto wait = dyn_cast<AsyncWaitInterface>(definer))
+      value = wait.getFilledBy(number);
     else
       return "";
   }
@@ -104,8 +105,8 @@ void Naming::nameGradient(Value gradient, std::string name) {
     unsigned number = cast<OpResult>(gradient).getResultNumber();
     if (isa<par::AllReduceOp, zero::ReduceScatterOp>(definer))
       gradient = definer->getOperand(number);
-    else if (isa<par::WaitOp, zero::WaitOp>(definer))
-      gradient = definer->getOperand(number + 1);
+    else if (auto wait = dyn_cast<AsyncWaitInterface>(definer))
+      gradient = wait.getFilledBy(number);
     else if (isa<zero::ReduceScatterStartOp>(definer) && number > 0)
       gradient = definer->getOperand(number - 1);
     else if (isa<tx::ReshapeOp>(definer))
@@ -143,7 +144,7 @@ void Naming::findModules(func::FuncOp function) {
       modules[op] = shorten(parentOf(ownerOf(initial))).str();
       return;
     }
-    std::string path = modulePath(rawName(op->getLoc()));
+    std::string path = modulePath(provenance::nameOf(op));
     StringRef parameter = parameterOf(op);
     if (op->getNumResults() == 0 || !isa<tx::TxDialect>(op->getDialect()))
       return;
@@ -171,9 +172,9 @@ std::string Naming::of(Value tensor) const {
   if (isa<zero::GatherOp, zero::GatherStartOp>(definer))
     if (StringRef parameter = ::parameterOf(tensor); !parameter.empty())
       return (shorten(parameter) + ".full").str();
-  StringRef node = rawName(definer->getLoc());
+  StringRef node = provenance::nameOf(definer);
   std::string base = moduleOf(definer);
-  bool backward = definer->getName().getStringRef().contains("_grad");
+  bool backward = provenance::isBackward(definer);
   StringRef op = definer->getName().stripDialect();
   StringRef parameter = parameterOf(definer);
   if (node.contains('/')) {

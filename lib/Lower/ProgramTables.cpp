@@ -1,13 +1,11 @@
 //===- ProgramTables.cpp - what the program's tables say of inputs, outputs and updates -------===//
 
 #include "lib/Lower/ProgramTables.h"
+#include "dialects/Interfaces/Provenance.h"
 #include "dialects/Par/Placement.h"
 #include "dialects/Rt/Names.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
-#include "partita/Analysis/Collectives.h"
-#include "partita/Analysis/Transfers.h"
-#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace partita;
@@ -22,15 +20,17 @@ public:
 
   FailureOr<ProgramTables> run() {
     module.walk([&](Operation *op) { findVocabulary(op); });
-    for (StringRef name : {"train_step", "eval_step", "forward"})
-      if (auto function = module.lookupSymbol<func::FuncOp>(name))
+    for (auto entry :
+         {train::EntryPoint::TrainStep, train::EntryPoint::EvalStep, train::EntryPoint::Forward})
+      if (auto function = train::lookup<func::FuncOp>(module, entry))
         if (failed(collectInputs(function)))
           return failure();
-    if (auto forward = module.lookupSymbol<func::FuncOp>("forward"))
+    if (auto forward = train::lookup<func::FuncOp>(module, train::EntryPoint::Forward))
       collectOutputs(forward);
     collectUpdate();
-    collectReasons();
-    collectTransfers();
+    collectCollectives();
+    if (auto step = train::lookup<func::FuncOp>(module, train::EntryPoint::TrainStep))
+      tables.transfers = analysis::Transfers::of(step);
     return std::move(tables);
   }
 
@@ -95,10 +95,10 @@ private:
       if (role.empty())
         return function.emitError()
                << "argument " << i << " '" << nameOf(function, i) << "' of @" << function.getName()
-               << " has no " << train::TrainDialect::kRole << "; nobody knows how to fill it";
+               << " has no " << train::TrainDialect::kRole << ", so nothing says how to fill it";
       auto type = cast<RankedTensorType>(argument.getType());
-      if (function.getName() == "train_step") {
-        accumulate = type.getDimSize(0);
+      if (train::is(function, train::EntryPoint::TrainStep)) {
+        tables.accumulate = type.getDimSize(0);
         type = train::AccumulateOp::microBatchType(type);
       }
       if (type.getRank() > kMaxDims)
@@ -112,14 +112,10 @@ private:
         continue;
       auto declared = function.getArgAttrOfType<IntegerAttr>(i, train::TrainDialect::kFiller);
       bool batched = bool(function.getArgAttr(i, train::TrainDialect::kBatch));
-      tables.inputs.push_back(b.getDictionaryAttr(
-          {b.getNamedAttr("name", b.getStringAttr(name)),
-           b.getNamedAttr("role", b.getStringAttr(role)),
-           b.getNamedAttr("type", TypeAttr::get(type)),
-           b.getNamedAttr("batched", b.getBoolAttr(batched)),
-           b.getNamedAttr("filler", b.getI64IntegerAttr(declared ? declared.getInt()
-                                                                 : filler.lookup(argument))),
-           b.getNamedAttr("vocabulary", b.getI64IntegerAttr(vocabulary.lookup(argument)))}));
+      tables.inputs.push_back(
+          InputAttr::get(b.getContext(), name, role, type, batched,
+                         declared ? declared.getInt() : filler.lookup(argument),
+                         vocabulary.lookup(argument)));
     }
     return success();
   }
@@ -132,138 +128,76 @@ private:
     for (auto [i, result] : llvm::enumerate(end.getOperands())) {
       auto at = cast<AtAttr>(places[i]);
       auto name = forward.getResultAttrOfType<StringAttr>(i, train::TrainDialect::kName);
-      tables.outputs.push_back(b.getDictionaryAttr(
-          {b.getNamedAttr("name", name ? name : b.getStringAttr("output" + std::to_string(i))),
-           b.getNamedAttr("type", TypeAttr::get(result.getType())),
-           b.getNamedAttr("offset", b.getI64IntegerAttr(at.getOffset()))}));
+      tables.outputs.push_back(
+          OutputAttr::get(b.getContext(), name ? name.str() : "output" + std::to_string(i),
+                          cast<RankedTensorType>(result.getType()), at.getOffset()));
     }
   }
 
   void collectUpdate() {
-    NamedAttrList hyper;
     if (shared.learningRate)
-      hyper.set("learningRate", b.getF64FloatAttr(*shared.learningRate));
+      tables.hyper.set("learningRate", b.getF64FloatAttr(*shared.learningRate));
     for (auto &[field, value] : shared.hyper)
-      hyper.set(field, b.getF64FloatAttr(value));
-    tables.entries.set("hyper", hyper.getDictionary(b.getContext()));
-    StringRef optimizer = "none";
-    SmallVector<Attribute> undecayed;
+      tables.hyper.set(field, b.getF64FloatAttr(value));
     module.walk([&](train::OptimizerInterface update) {
-      optimizer = update->getName().stripDialect();
+      tables.optimizer = update->getName().stripDialect();
       FlatSymbolRefAttr parameter = train::updatedParameter(update);
       if (parameter && update.getHyper("decay") == 0)
-        undecayed.push_back(parameter);
+        tables.undecayed.push_back(parameter);
     });
-    tables.entries.set("schedule", b.getStringAttr(shared.schedule));
-    tables.entries.set("optimizer", b.getStringAttr(optimizer));
-    tables.entries.set("undecayed", b.getArrayAttr(undecayed));
-    tables.entries.set("accumulate", b.getI64IntegerAttr(accumulate));
   }
 
-  void collectTransfers() {
-    auto step = module.lookupSymbol<func::FuncOp>("train_step");
-    if (!step)
-      return;
-    analysis::Transfers transfers = analysis::Transfers::of(step);
-    tables.entries.set("to_host", b.getI64IntegerAttr(transfers.toHost));
-    tables.entries.set("to_device", b.getI64IntegerAttr(transfers.toDevice));
-  }
-
-  /// As JSON text, which the manifest takes over as it is.
-  void collectReasons() {
-    SmallVector<Attribute> records;
-    for (const analysis::Collective &collective : analysis::collectivesOf(module))
-      records.push_back(
-          b.getStringAttr(llvm::formatv("{0}", llvm::json::Value(collective.toJson())).str()));
-    tables.entries.set("explained", b.getArrayAttr(records));
+  /// While ops are of tensors.
+  void collectCollectives() {
+    std::vector<analysis::Collective> collectives = analysis::collectivesOf(module);
+    tables.census = analysis::censusRows(collectives);
+    for (const analysis::Collective &collective : collectives)
+      tables.collectives.push_back(collective.toAttr(b.getContext()));
   }
 
   ModuleOp module;
   ModuleLowering &shared;
   Builder b;
   ProgramTables tables;
-  int64_t accumulate = 1;
   llvm::DenseMap<Value, int64_t> vocabulary, filler;
   llvm::StringMap<int64_t> indexOf;
 };
 
-/// The runtime's name of what an op has all ranks do together; none for other ops.
-std::optional<StringRef> collectiveKind(Operation *op) {
-  if (isa<rt::AllReduceOp, rt::AllReduceMaxOp, rt::AllReduceStartOp>(op))
-    return StringRef("all_reduce");
-  if (isa<rt::AllGatherOp>(op))
-    return StringRef("all_gather");
-  if (isa<rt::ReduceScatterOp>(op))
-    return StringRef("reduce_scatter");
-  return {};
-}
-
-/// Bytes by the runtime's convention (comm.h): buckets, or the whole of which ranks have parts, all
-/// of one element type.
-int64_t wireBytes(Operation *op) {
-  int64_t elements = 0;
-  if (auto counts = op->getAttrOfType<DenseI64ArrayAttr>("counts"))
-    for (int64_t count : counts.asArrayRef())
-      elements += count;
-  auto moved = [&](auto move) {
-    elements = 0;
-    for (auto [blocks, count] : llvm::zip(move.getBlocks(), move.getCounts()))
-      elements += par::MeshAttr::of(op).sizeOf(move.getAxis()) * blocks * count;
-  };
-  if (auto gather = dyn_cast<rt::AllGatherOp>(op))
-    moved(gather);
-  if (auto scatter = dyn_cast<rt::ReduceScatterOp>(op))
-    moved(scatter);
-  auto buffer = cast<BufferType>(op->getOperand(0).getType());
-  return elements * elementBytes(buffer.getElement());
-}
-
-/// How often an op runs in one call of its function.
-int64_t timesOf(Operation *op) {
-  int64_t times = 1;
-  for (auto loop = op->getParentOfType<rt::ForOp>(); loop;
-       loop = loop->getParentOfType<rt::ForOp>())
-    times *= loop.getCount();
-  return times;
-}
-
-/// What one rank issues in one call of a function: an entry per kind, axis and reason, in order of
-/// first use.
-void takeCensus(func::FuncOp function, Builder &b, SmallVector<Attribute> &entries) {
-  SmallVector<Census> census;
-  function.walk([&](Operation *op) {
-    std::optional<StringRef> kind = collectiveKind(op);
-    if (!kind)
-      return;
-    int64_t bytes = wireBytes(op), times = timesOf(op);
-    StringRef axis = op->getAttrOfType<StringAttr>("axis").getValue();
-    StringRef reason = op->getAttrOfType<StringAttr>("reason").getValue();
-    Census *entry = llvm::find_if(
-        census, [&](Census &e) { return e.kind == *kind && e.axis == axis && e.reason == reason; });
-    if (entry == census.end())
-      entry = &census.emplace_back(Census{kind->str(), axis.str(), reason.str(), {}, 0, 0});
-    entry->calls += times;
-    entry->bytes += times * bytes;
-    for (Value buffer : op->getOperands())
-      entry->tensors.push_back(b.getStringAttr(rawName(buffer.getLoc())));
+/// The census, with the buffers that the calls of each row work on. Whatever is called and not
+/// counted is an error.
+FailureOr<ArrayAttr> withTensors(ArrayRef<analysis::CensusRow> rows, ModuleOp module) {
+  Builder b(module.getContext());
+  std::vector<SmallVector<Attribute>> tensors(rows.size());
+  WalkResult walked = module.walk([&](ExchangeInterface exchange) -> WalkResult {
+    StringRef function = analysis::functionName(exchange->getParentOfType<func::FuncOp>());
+    const analysis::CensusRow *row = llvm::find_if(rows, [&](const analysis::CensusRow &row) {
+      return row.function == function && row.kind == exchange.getCollectiveKind() &&
+             row.axis == exchange.getAxisAttr().getValue() &&
+             row.name == exchange.getReasonAttr().getValue();
+    });
+    if (row == rows.end())
+      return exchange->emitError() << "issues " << exchange.getRow().name << " over "
+                                  << exchange.getAxisAttr() << " for " << exchange.getReasonAttr()
+                                  << ", which the census does not count";
+    for (Value buffer : exchange->getOperands())
+      tensors[row - rows.begin()].push_back(b.getStringAttr(provenance::nameIn(buffer.getLoc())));
+    return WalkResult::advance();
   });
-  for (const Census &entry : census)
-    entries.push_back(
-        b.getDictionaryAttr({b.getNamedAttr("function", function.getNameAttr()),
-                             b.getNamedAttr("kind", b.getStringAttr(entry.kind)),
-                             b.getNamedAttr("axis", b.getStringAttr(entry.axis)),
-                             b.getNamedAttr("reason", b.getStringAttr(entry.reason)),
-                             b.getNamedAttr("tensors", b.getArrayAttr(entry.tensors)),
-                             b.getNamedAttr("calls", b.getI64IntegerAttr(entry.calls)),
-                             b.getNamedAttr("bytes", b.getI64IntegerAttr(entry.bytes))}));
+  if (walked.wasInterrupted())
+    return failure();
+  SmallVector<Attribute> entries;
+  for (auto [row, buffers] : llvm::zip(rows, tensors))
+    entries.push_back(CensusAttr::get(b.getContext(), row.function, row.kind, row.axis, row.name,
+                                      b.getArrayAttr(buffers), row.calls, row.bytes));
+  return b.getArrayAttr(entries);
 }
 
 /// The axes over which gathers begin ahead of their use: such axes have a communicator more.
 ArrayAttr axesOfGathersAhead(ModuleOp module) {
   llvm::SetVector<Attribute> axes;
-  module.walk([&](rt::AllGatherOp gather) {
-    if (!gather.getPending().empty())
-      axes.insert(gather.getAxisAttr());
+  module.walk([&](ExchangeInterface exchange) {
+    if (exchange.isStart() && exchange.getRow().ahead)
+      axes.insert(exchange.getAxisAttr());
   });
   return ArrayAttr::get(module.getContext(), axes.getArrayRef());
 }
@@ -274,14 +208,13 @@ FailureOr<ProgramTables> rt::collectTables(ModuleOp module, ModuleLowering &shar
   return Collector(module, shared).run();
 }
 
-DictionaryAttr ProgramTables::asAttribute(ModuleOp module) {
+FailureOr<ProgramAttr> ProgramTables::asAttribute(ModuleOp module, StringRef schedule) {
+  FailureOr<ArrayAttr> counted = withTensors(census, module);
+  if (failed(counted))
+    return failure();
   Builder b(module.getContext());
-  entries.set("inputs", b.getArrayAttr(inputs));
-  entries.set("outputs", b.getArrayAttr(outputs));
-  SmallVector<Attribute> collectives;
-  for (auto function : module.getOps<func::FuncOp>())
-    takeCensus(function, b, collectives);
-  entries.set("collectives", b.getArrayAttr(collectives));
-  entries.set("gathers_ahead", axesOfGathersAhead(module));
-  return entries.getDictionary(module.getContext());
+  return ProgramAttr::get(b.getContext(), b.getArrayAttr(inputs), b.getArrayAttr(outputs), *counted,
+                          b.getArrayAttr(collectives), b.getArrayAttr(undecayed),
+                          axesOfGathersAhead(module), hyper.getDictionary(b.getContext()),
+                          optimizer, schedule, accumulate, transfers.toHost, transfers.toDevice);
 }

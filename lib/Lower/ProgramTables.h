@@ -3,19 +3,22 @@
 #ifndef PARTITA_LIB_LOWER_PROGRAMTABLES_H
 #define PARTITA_LIB_LOWER_PROGRAMTABLES_H
 
+#include "partita/Analysis/Collectives.h"
+#include "partita/Analysis/Transfers.h"
 #include "partita/Lower/Lowering.h"
 
 namespace partita::rt {
 
-/// The module's `rt.program`:
-///   inputs   [{name, role, type, batched, filler, vocabulary}]   type: one micro-batch of one
-///   rank, with its placement outputs  [{name, type, offset}] collectives [{function, kind, axis,
-///   reason, tensors, calls, bytes}]   per call of the function hyper    {beta1, ...} accumulate,
-///   optimizer explained [JSON text of an analysis::Collective]
+/// What becomes the module's #rt.program.
 struct ProgramTables {
-  llvm::SmallVector<mlir::Attribute> inputs, outputs;
-  mlir::NamedAttrList entries;
-  mlir::DictionaryAttr asAttribute(mlir::ModuleOp module);
+  llvm::SmallVector<mlir::Attribute> inputs, outputs, collectives, undecayed;
+  std::vector<analysis::CensusRow> census;
+  mlir::NamedAttrList hyper;
+  llvm::StringRef optimizer = "none";
+  int64_t accumulate = 1;
+  analysis::Transfers transfers;
+  /// Of the lowered module. An error where it issues a collective that the census lacks.
+  mlir::FailureOr<ProgramAttr> asAttribute(mlir::ModuleOp module, llvm::StringRef schedule);
 };
 
 /// Reads the functions' signatures and returns; notes in `shared` which input each argument is.

@@ -176,7 +176,7 @@ bool Planner::isFree(StringRef symbol) {
 /// itself where none does.
 static Value completed(Value value) {
   for (OpOperand &use : value.getUses())
-    if (isa<zero::WaitOp, offload::WaitOp>(use.getOwner()))
+    if (isa<AsyncWaitInterface>(use.getOwner()) && value.getDefiningOp<AsyncStartInterface>())
       return use.getOwner()->getResult(use.getOperandNumber() - 1);
   return value;
 }

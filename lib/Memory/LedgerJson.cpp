@@ -5,7 +5,6 @@
 #include "dialects/Zero/Zero.h"
 #include "partita/Analysis/Collectives.h"
 #include "partita/Memory/Ledger.h"
-#include "runtime/include/partita_rt/cuda/shapes.h"
 #include <map>
 
 using namespace mlir;
@@ -130,7 +129,8 @@ static Buffer bufferOf(DictionaryAttr entry) {
 }
 
 static StringRef mainFunction(DictionaryAttr ledger) {
-  for (StringRef name : {"train_step", "forward"})
+  for (StringRef name :
+       {train::nameOf(train::EntryPoint::TrainStep), train::nameOf(train::EntryPoint::Forward)})
     if (isa_and_nonnull<DictionaryAttr>(ledger.get(name)))
       return name;
   for (NamedAttribute entry : ledger)
@@ -317,19 +317,16 @@ static int64_t collectInputs(ModuleOp module, llvm::StringMap<RankedTensorType> 
     if (auto tensor = dyn_cast<RankedTensorType>(type); tensor && tensor.hasStaticShape())
       types[name] = tensor;
   };
-  if (auto program = module->getAttrOfType<DictionaryAttr>(RtDialect::kProgram)) {
-    if (auto inputs = program.getAs<ArrayAttr>("inputs"))
-      for (Attribute each : inputs)
-        if (auto input = dyn_cast<DictionaryAttr>(each))
-          if (auto type = input.getAs<TypeAttr>("type"))
-            note(string(input, "name"), type.getValue());
-    return number(program, "accumulate");
+  if (auto program = rt::ProgramAttr::of(module)) {
+    for (rt::InputAttr input : rt::elementsOf<rt::InputAttr>(program.getInputs()))
+      note(input.getName(), input.getType());
+    return program.getAccumulate();
   }
   int64_t accumulate = 1;
   for (auto function : module.getOps<func::FuncOp>())
     for (unsigned i = 0; i < function.getNumArguments(); ++i) {
       auto type = dyn_cast<RankedTensorType>(function.getArgumentTypes()[i]);
-      if (type && type.getRank() > 0 && function.getName() == "train_step") {
+      if (type && type.getRank() > 0 && train::is(function, train::EntryPoint::TrainStep)) {
         accumulate = type.getDimSize(0);
         type = train::AccumulateOp::microBatchType(type);
       }
@@ -363,9 +360,9 @@ json::Object memory::deviceSizes(ModuleOp module) {
   json::Object result{{"persistent", count(RtDialect::kPersistentBytes)},
                       {"arena", count(RtDialect::kArenaBytes)},
                       {"inputs", inputBytes(module)}};
-  if (rt::isForCuda(module)) {
+  if (const rt::Target &target = rt::Target::of(module); target.takesScratch()) {
     result["scratch"] = count(RtDialect::kScratchBytes);
-    result["products_workspace"] = partita_rt::cuda::kProductsWorkspace;
+    result["products_workspace"] = target.getProductsWorkspace();
   }
   return result;
 }

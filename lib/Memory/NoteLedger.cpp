@@ -1,5 +1,6 @@
 //===- NoteLedger.cpp - what each buffer of a plan is for -------------------------------------===//
 
+#include "dialects/Interfaces/Provenance.h"
 #include "dialects/Offload/Offload.h"
 #include "dialects/Par/Par.h"
 #include "dialects/Rt/Names.h"
@@ -33,7 +34,7 @@ static Operation *makerOf(const Storage &storage) {
 /// What of a bucket a result is made of: its parameter, or what made the operand.
 static std::string nameInBucket(OpResult result) {
   Operation *op = result.getDefiningOp();
-  if (!isa<CollectiveInterface, offload::ToDeviceOp, offload::ToDeviceStartOp>(op))
+  if (!isa<CollectiveInterface>(op) && offload::directionOf(op) != offload::Direction::ToDevice)
     return {};
   int64_t tokens = int64_t(op->getNumResults()) - op->getNumOperands(),
           number = int64_t(result.getResultNumber()) - tokens;
@@ -43,7 +44,19 @@ static std::string nameInBucket(OpResult result) {
   if (FlatSymbolRefAttr parameter = train::parameterReadBy(operand))
     return parameter.getValue().str();
   Operation *definer = op->getNumOperands() > 1 ? operand.getDefiningOp() : nullptr;
-  return definer ? rt::readableName(definer->getLoc(), definer) : "";
+  return definer ? rt::readableName(definer) : "";
+}
+
+/// Of an op's result, or of an argument of a loop or of a function, whose inputs have names.
+static std::string readableName(Value value) {
+  if (Operation *definer = value.getDefiningOp())
+    return rt::readableName(definer);
+  auto argument = cast<BlockArgument>(value);
+  auto function = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp());
+  auto name = function ? function.getArgAttrOfType<StringAttr>(argument.getArgNumber(), train::TrainDialect::kName)
+                       : StringAttr();
+  StringRef text = name ? name.getValue() : provenance::nameIn(argument.getLoc());
+  return text.empty() ? "value" : text.str();
 }
 
 static std::string nameOf(const Storage &storage) {
@@ -51,25 +64,32 @@ static std::string nameOf(const Storage &storage) {
     if (std::string name = nameInBucket(result); !name.empty())
       return name;
   Operation *maker = makerOf(storage);
-  std::string name = rt::readableName(maker ? maker->getLoc() : storage.holder.getLoc(), maker);
+  std::string name = maker ? rt::readableName(maker) : readableName(storage.holder);
   if (storage.scratchOf)
     return name + " (workspace)";
   return storage.holder.getDefiningOp<train::AccumulateOp>() ? name + " (sum of micro-batches)"
                                                              : name;
 }
 
+/// Of flat shards: parameters, and what a recomputed layer keeps.
+static bool gathersShards(Operation *op) {
+  auto collective = dyn_cast<CollectiveInterface>(op);
+  return collective && isa<zero::ZeroDialect>(op->getDialect()) &&
+         collective.getCollectiveKind() == zero::GatherOp::kKind;
+}
+
 /// The layer, by the location's mark, or that of the parameters that are gathered.
 static int64_t placeOf(Operation *op) {
   if (!op)
     return analysis::Elsewhere;
-  SmallVector<par::CauseAttr> causes = par::causesOf(op->getLoc());
-  if (isa<zero::GatherOp, zero::GatherStartOp>(op) && !causes.empty())
+  SmallVector<par::CauseAttr> causes = par::causesOf(op);
+  if (gathersShards(op) && !causes.empty())
     return causes.front().getLayer();
-  train::LayerAttr layer = train::LayerAttr::of(op->getLoc());
+  train::LayerAttr layer = train::LayerAttr::of(op);
   return layer ? layer.getNumber() : int64_t(analysis::Elsewhere);
 }
 
-static bool isBackward(Operation *op) { return op && par::isBackward(op->getLoc()); }
+static bool isBackward(Operation *op) { return op && provenance::isBackward(op); }
 
 //===----------------------------------------------------------------------------------------------===//
 // Gradients
@@ -105,13 +125,14 @@ public:
 private:
   /// A collective's operand, of a wait its start's.
   void markExchanged(Operation *op, unsigned number) {
-    bool waits = op->getNumOperands() && !isa<TensorType>(op->getOperand(0).getType());
-    if (waits && isa<zero::WaitOp>(op))
-      mark(op->getOperand(number + 1)); // the buffer that is filled
-    if (waits)
-      op = op->getOperand(0).getDefiningOp();
-    else if (op->getNumResults() > op->getNumOperands())
-      --number; // of a start, whose first result is a token
+    if (auto wait = dyn_cast<AsyncWaitInterface>(op)) {
+      AsyncStartInterface start = wait.getStart();
+      if (start && !start.worksInOperands())
+        mark(wait.getFilledBy(number));
+      op = start.getOperation();
+    } else if (isa<AsyncStartInterface>(op)) {
+      --number; // its first result is the token
+    }
     if (op && number < op->getNumOperands())
       mark(op->getOperand(number));
   }
@@ -124,14 +145,14 @@ private:
 
 /// A copy on the device of what lives on the host.
 static bool isFetchedParameter(Operation *op) {
-  return isa<offload::ToDeviceOp, offload::ToDeviceStartOp>(op) &&
+  return offload::directionOf(op) == offload::Direction::ToDevice &&
          op->getOperand(0).getDefiningOp<train::ReadOp>();
 }
 
 /// What is gathered of flat pieces, or fetched from where it lives, is parameters.
 static void markGathered(func::FuncOp function, FunctionPlan &plan) {
   function.walk([&](Operation *op) {
-    bool gathers = isa<zero::GatherOp, zero::GatherStartOp>(op) &&
+    bool gathers = gathersShards(op) &&
                    !op->getOperand(0).getDefiningOp<train::BarrierOp>(); // an activation's pieces
     if (!gathers && !isFetchedParameter(op))
       return;
@@ -182,7 +203,7 @@ static Ledger ledgerOfPlan(const FunctionPlan &plan, rt::Space space) {
   findPeak(ledger);
   for (auto [op, number] : plan.number)
     if (number == ledger.at.op)
-      ledger.at = {number, rt::rawName(op->getLoc()).str(), op->getName().getStringRef().str(),
+      ledger.at = {number, provenance::nameOf(op).str(), op->getName().getStringRef().str(),
                    placeOf(op), isBackward(op)};
   return ledger;
 }

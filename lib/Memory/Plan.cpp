@@ -23,6 +23,7 @@
 //===------------------------------------------------------------------------------------------===//
 
 #include "lib/Memory/Planner.h"
+#include "dialects/Train/Train.h"
 
 using namespace mlir;
 using namespace partita;
@@ -125,7 +126,7 @@ LogicalResult Planner::planOp(Operation *op) {
   if (auto loop = dyn_cast<train::AccumulateOp>(op))
     return planLoop(loop);
   if (auto end = dyn_cast<func::ReturnOp>(op)) {
-    if (function.getName() == "forward")
+    if (train::is(function, train::EntryPoint::Forward))
       planResults(end);
     return success();
   }

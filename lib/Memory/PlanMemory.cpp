@@ -11,6 +11,7 @@
 #include "dialects/Par/Placement.h"
 #include "dialects/Rt/Names.h"
 #include "dialects/Train/Train.h"
+#include "partita/Analysis/Collectives.h"
 #include "partita/Memory/Passes.h"
 #include "partita/Memory/Plan.h"
 #include "partita/Support/StableSort.h"
@@ -45,9 +46,6 @@ static LogicalResult checkPlannable(func::FuncOp function) {
       if (isa<ShapedType>(value.getType()) && !isPlain(value.getType()))
         return op->emitOpError() << "makes a " << value.getType()
                                  << "; memory is planned for tensors of known size only";
-    if (auto begun = dyn_cast<CollectiveInterface>(op);
-        begun && begun.isStart() && op->getResult(0).use_empty())
-      return op->emitOpError() << "is never waited for";
     return WalkResult::advance();
   });
   return failure(result.wasInterrupted());
@@ -62,7 +60,7 @@ struct PlanMemory : partita::impl::PlanMemoryBase<PlanMemory> {
       return signalPassFailure();
     Builder b(module.getContext());
     // A program that trains calls @forward, whose outputs may be large, when it is asked to.
-    bool trains = bool(module.lookupSymbol("train_step"));
+    bool trains = train::lookup(module, train::EntryPoint::TrainStep) != nullptr;
     int64_t arena = 0, forwardArena = 0, pinned = 0;
     SmallVector<NamedAttribute> ledger;
     for (auto function : module.getOps<func::FuncOp>()) {
@@ -73,11 +71,12 @@ struct PlanMemory : partita::impl::PlanMemoryBase<PlanMemory> {
         return signalPassFailure();
       plan->arenaBytes = assignOffsets(plan->storages, Space::Arena);
       plan->pinnedBytes = assignOffsets(plan->storages, Space::Pinned);
-      int64_t &largest = trains && function.getName() == "forward" ? forwardArena : arena;
+      int64_t &largest =
+          trains && train::is(function, train::EntryPoint::Forward) ? forwardArena : arena;
       largest = std::max(largest, plan->arenaBytes);
       pinned = std::max(pinned, plan->pinnedBytes);
       attach(*plan);
-      ledger.push_back(b.getNamedAttr(function.getName(), ledgerOf(function, *plan)));
+      ledger.push_back(b.getNamedAttr(analysis::functionName(function), ledgerOf(function, *plan)));
       views += plan->views;
       copies += plan->copies;
       inPlace += plan->inPlace;

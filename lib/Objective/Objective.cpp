@@ -55,14 +55,15 @@ struct Objective : partita::impl::ObjectivePassBase<Objective> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    if (failed(expectWholeForward(*this, module)))
+    if (failed(expectUnpartitionedForward(*this, module)))
       return signalPassFailure();
-    for (StringRef made : {"train_step", "eval_step"})
-      if (Operation *step = module.lookupSymbol(made)) {
-        step->emitError() << "objective makes '@" << made << "', which the module has already";
+    for (auto made : {train::EntryPoint::TrainStep, train::EntryPoint::EvalStep})
+      if (Operation *step = train::lookup(module, made)) {
+        step->emitError() << "objective makes '@" << train::nameOf(made)
+                          << "', which the module has already";
         return signalPassFailure();
       }
-    forward = module.lookupSymbol<func::FuncOp>("forward");
+    forward = train::lookup<func::FuncOp>(module, train::EntryPoint::Forward);
     if (!forward || forward.isExternal()) {
       module.emitError() << "the module has no function @forward with a body to train";
       return signalPassFailure();
@@ -96,19 +97,21 @@ struct Objective : partita::impl::ObjectivePassBase<Objective> {
     warnOfTokenScores();
     tell(chosen->name + " of '" + outputName(output) + "'" +
          (reason.empty() ? "" : " (auto: " + reason + ")"));
-    buildStep(module, "train_step", /*training=*/true);
-    buildStep(module, "eval_step", /*training=*/false);
+    buildStep(module, train::EntryPoint::TrainStep);
+    buildStep(module, train::EntryPoint::EvalStep);
+    steps += 2;
   }
 
 private:
   /// A mean over the batch cannot be split with it, a sum divided by the whole count can.
   void sumMeans() {
-    SmallVector<tx::ReduceMeanOp> means;
+    SmallVector<tx::ReduceMeanOp> found;
     forward.walk([&](tx::ReduceMeanOp mean) {
       if (llvm::is_contained(mean.getDims(), 0))
-        means.push_back(mean);
+        found.push_back(mean);
     });
-    for (tx::ReduceMeanOp mean : means) {
+    means += found.size();
+    for (tx::ReduceMeanOp mean : found) {
       OpBuilder builder(mean);
       double count = double(cast<RankedTensorType>(mean.getX().getType()).getNumElements()) /
                      double(mean.getType().getNumElements());
@@ -347,7 +350,8 @@ private:
   }
 
   /// See ObjectivePass's description for what comes out.
-  void buildStep(ModuleOp module, StringRef symbol, bool training) {
+  void buildStep(ModuleOp module, train::EntryPoint entry) {
+    bool training = entry == train::EntryPoint::TrainStep;
     OpBuilder builder(module.getBodyRegion());
     builder.setInsertionPointAfter(forward);
     Location loc = forward.getLoc();
@@ -355,8 +359,9 @@ private:
     SmallVector<DictionaryAttr> attributes;
     signature(training, types, attributes);
     auto scalar = RankedTensorType::get({}, builder.getF32Type());
-    auto function = func::FuncOp::create(builder, loc, symbol,
+    auto function = func::FuncOp::create(builder, loc, train::nameOf(entry),
                                          builder.getFunctionType(types, {scalar, scalar}));
+    train::set(function, entry);
     function.setAllArgAttrs(attributes);
     function.setResultAttr(0, TrainDialect::kName, builder.getStringAttr("loss"));
     function.setResultAttr(1, TrainDialect::kName, builder.getStringAttr("token_count"));

@@ -55,7 +55,7 @@ ObjectiveReport partita::reportObjective(ModuleOp module) {
   if (succeeded(manager.run(*copy)))
     if (auto text = (*copy)->getAttrOfType<StringAttr>(train::TrainDialect::kObjective))
       report.objective = text.str();
-  auto forward = copy->lookupSymbol<func::FuncOp>("forward");
+  auto forward = train::lookup<func::FuncOp>(*copy, train::EntryPoint::Forward);
   for (unsigned i = 0; forward && i < forward.getNumArguments(); ++i) {
     auto name = forward.getArgAttrOfType<StringAttr>(i, train::TrainDialect::kName);
     auto role = forward.getArgAttrOfType<StringAttr>(i, train::TrainDialect::kRole);

@@ -6,6 +6,7 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
+#include "dialects/Interfaces/Provenance.h"
 #include "dialects/Offload/Offload.h"
 #include "dialects/Par/Par.h"
 #include "dialects/Train/Train.h"
@@ -21,14 +22,10 @@ namespace partita {
 
 using namespace mlir;
 using namespace partita;
+using provenance::isBackward;
 
 namespace {
 
-bool isBackward(Operation *op) { return par::isBackward(op->getLoc()); }
-
-Location backwardLoc(Location loc) {
-  return FusedLoc::get({loc}, StringAttr::get(loc.getContext(), "backward"), loc.getContext());
-}
 
 struct OffloadActivations : partita::impl::OffloadActivationsPassBase<OffloadActivations> {
   using OffloadActivationsPassBase::OffloadActivationsPassBase;
@@ -72,7 +69,7 @@ struct OffloadActivations : partita::impl::OffloadActivationsPassBase<OffloadAct
 private:
   /// The last layer's backward pass follows its forward pass at once.
   static bool isInTime(Operation *op) {
-    train::LayerAttr layer = train::LayerAttr::of(op->getLoc());
+    train::LayerAttr layer = train::LayerAttr::of(op);
     return layer && (layer.getNumber() == train::LayerAttr::kBefore ||
                      (layer.getNumber() >= 0 && layer.getNumber() + 1 < layer.getCount()));
   }
@@ -137,7 +134,7 @@ private:
     for (Operation *view : views) {
       Operation *again = builder.clone(*view);
       again->setOperand(0, back);
-      again->setLoc(backwardLoc(view->getLoc()));
+      again->setLoc(provenance::backward(view->getLoc()));
       replaceBackward(view->getResult(0), again->getResult(0), builder);
     }
   }

@@ -8,6 +8,7 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
+#include "dialects/Interfaces/Provenance.h"
 #include "dialects/Offload/Offload.h"
 #include "dialects/Par/Par.h"
 #include "dialects/Train/Train.h"
@@ -56,8 +57,8 @@ private:
       return true;
     if (isa<train::OptimizerInterface, zero::ShardOp, zero::GatherOp>(b))
       return false;
-    return train::LayerAttr::of(a->getLoc()) == train::LayerAttr::of(b->getLoc()) &&
-           par::isBackward(a->getLoc()) == par::isBackward(b->getLoc());
+    return train::LayerAttr::of(a) == train::LayerAttr::of(b) &&
+           provenance::isBackward(a) == provenance::isBackward(b);
   }
 
   std::vector<Group> groupsOf(Block *block) {
@@ -82,7 +83,9 @@ private:
 
   void place(const std::vector<Group> &groups) {
     for (auto [i, group] : llvm::enumerate(groups)) {
-      Operation *moment = groups[analysis::aheadOf(groups, i, aheadBytes)].firstUse;
+      size_t since = analysis::aheadOf(groups, i, aheadBytes);
+      ahead += since < i ? group.members.size() : 0;
+      Operation *moment = groups[since].firstUse;
       for (ToDeviceOp op : group.members)
         bringBefore(op, moment);
     }

@@ -7,6 +7,7 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
+#include "dialects/Interfaces/Provenance.h"
 #include "dialects/Offload/Offload.h"
 #include "dialects/Par/Par.h"
 #include "dialects/Train/Train.h"
@@ -54,6 +55,7 @@ struct OffloadParameters : partita::impl::OffloadParametersPassBase<OffloadParam
                            << " elements, --persistence-threshold's, so all stay on the device";
       return;
     }
+    parameters += reads.size();
     for (auto &[parameter, list] : reads)
       parameter->setAttr(OffloadDialect::kHost, UnitAttr::get(&getContext()));
     for (auto &[parameter, list] : reads)
@@ -78,12 +80,12 @@ private:
   static StringRef purposeOf(Operation *user) {
     if (isa<train::OptimizerInterface, zero::ShardOp>(user))
       return "update";
-    return par::isBackward(user->getLoc()) ? "backward" : "";
+    return provenance::isBackward(user) ? "backward" : "";
   }
 
   /// Does a backward op use another parameter that the host keeps?
   static bool needsOther(Operation *op, train::ReadOp read) {
-    return par::isBackward(op->getLoc()) && llvm::any_of(op->getOperands(), [&](Value operand) {
+    return provenance::isBackward(op) && llvm::any_of(op->getOperands(), [&](Value operand) {
              FlatSymbolRefAttr name = train::parameterReadBy(operand);
              return name && name != read.getSymbolAttr() &&
                     offload::livesOnHost(SymbolTable::lookupNearestSymbolFrom(op, name));

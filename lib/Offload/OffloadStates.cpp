@@ -33,12 +33,13 @@ struct OffloadStates : partita::impl::OffloadStatesPassBase<OffloadStates> {
       auto looksAtStates = [](Operation *user) { return isa<train::DirectionSquaresOp>(user); };
       for (Value value : update->getOperands())
         looked |= train::stateReadBy(value) && llvm::any_of(value.getUsers(), looksAtStates);
-      SmallVector<train::StateOp> states = train::stateSymbols(update);
-      if (states.empty())
+      SmallVector<train::StateOp> kept = train::stateSymbols(update);
+      if (kept.empty())
         return;
+      states += kept.size();
       any = true;
       update->setAttr(OffloadDialect::kOnHost, mark);
-      for (train::StateOp state : states)
+      for (train::StateOp state : kept)
         state->setAttr(OffloadDialect::kHost, mark);
     });
     if (looked) {

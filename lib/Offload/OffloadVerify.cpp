@@ -48,15 +48,16 @@ private:
       return refuse(operand, onHost ? "on the host to what lives on the device"
                                     : "on the device to what lives on the host");
     }
-    if (isa<offload::ToHostOp, offload::ToHostStartOp>(op))
-      return onHost ? refuse(operand, "that is on the host already") : success();
-    if (isa<offload::ToDeviceOp, offload::ToDeviceStartOp>(op))
+    if (std::optional<offload::Direction> direction = offload::directionOf(op)) {
+      if (*direction == offload::Direction::ToHost)
+        return onHost ? refuse(operand, "that is on the host already") : success();
       return onHost ? success() : refuse(operand, "that is on the device already");
+    }
     auto update = dyn_cast<train::OptimizerInterface>(op);
     if (update && offload::isMadeOnHost(op) && !onHost &&
         llvm::is_contained(update.getStateValues(), operand.get()))
       return refuse(operand, "that is on the device; the host updates states that it keeps");
-    if (!onHost || isa<offload::WaitOp>(op) || isHostsOwn(operand))
+    if (!onHost || isa<AsyncWaitInterface>(op) || isHostsOwn(operand))
       return success();
     return refuse(operand, "that is on the host; it needs an offload.to_device");
   }

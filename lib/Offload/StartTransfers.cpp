@@ -32,7 +32,7 @@ private:
   static Operation *secondBehind(Operation *op) {
     int behind = 0;
     for (Operation *next = op->getNextNode(); next; next = next->getNextNode())
-      if (isa<ToHostOp, ToHostStartOp>(next) && ++behind == 2)
+      if (directionOf(next) == Direction::ToHost && ++behind == 2)
         return next;
     return nullptr;
   }
@@ -53,6 +53,7 @@ private:
     Operation *moment = lastMoment(op);
     if (op->getNextNode() == moment) // one call is as good as two
       return;
+    ++started;
     OpBuilder builder(op);
     Type type = op->getResult(0).getType();
     Value value = op->getOperand(0);

@@ -31,6 +31,7 @@ struct ExpandNorms : partita::impl::ExpandNormsPassBase<ExpandNorms> {
       if (isa<train::GlobalNormOp, train::TrustRatioOp>(op))
         ops.push_back(op);
     });
+    norms += ops.size();
     for (Operation *op : ops) {
       if (auto norm = dyn_cast<train::GlobalNormOp>(op))
         expand(norm);

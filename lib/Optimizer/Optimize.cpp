@@ -8,6 +8,7 @@
 
 #include "dialects/Amp/Amp.h"
 #include "dialects/Interfaces/Floats.h"
+#include "dialects/Interfaces/Provenance.h"
 #include "dialects/Par/Placement.h"
 #include "dialects/Train/Train.h"
 #include "lib/Optimizer/Groups.h"
@@ -56,16 +57,17 @@ struct Optimize : partita::impl::OptimizePassBase<Optimize> {
     FailureOr<optimizer::Groups> parsed = optimizer::Groups::parse(module, groups);
     if (failed(parsed) || failed(settleHyperparameters(*found)))
       return signalPassFailure();
-    SmallVector<train::UpdateOp> updates;
-    module.walk([&](train::UpdateOp update) { updates.push_back(update); });
-    if (failed(checkGradients(updates)) || failed(parsed->checkUse(module)))
+    SmallVector<train::UpdateOp> wanted;
+    module.walk([&](train::UpdateOp update) { wanted.push_back(update); });
+    if (failed(checkGradients(wanted)) || failed(parsed->checkUse(module)))
       return signalPassFailure();
     SymbolTable symbols(module);
     findInitialWrites(symbols);
-    if (failed(findScale(updates)))
+    if (failed(findScale(wanted)))
       return signalPassFailure();
     Operation *last = nullptr;
-    for (train::UpdateOp update : updates) {
+    updates += wanted.size();
+    for (train::UpdateOp update : wanted) {
       last = build(update, *found, symbols, *parsed);
       update.erase();
     }
@@ -127,6 +129,17 @@ private:
     return success();
   }
 
+  /// The location of what belongs to no tensor and to no layer.
+  static Location oncePerStep(Operation *update) {
+    Location loc = UnknownLoc::get(update->getContext());
+    train::LayerAttr layer = train::LayerAttr::of(update);
+    return layer ? provenance::with(loc, provenance::kLayer,
+                                    train::LayerAttr::get(update->getContext(),
+                                                          train::LayerAttr::kOnce,
+                                                          layer.getCount()))
+                 : loc;
+  }
+
   static Type scalar(OpBuilder &builder) { return RankedTensorType::get({}, builder.getF32Type()); }
 
   /// What the gradients are multiplied by, behind the last of them; nothing where none is clipped
@@ -153,7 +166,7 @@ private:
         update->moveBefore(last);
     }
     OpBuilder builder(updates.front());
-    Location loc = builder.getUnknownLoc();
+    Location loc = oncePerStep(last);
     Value norm = train::GlobalNormOp::create(builder, loc, scalar(builder), gradients,
                                              builder.getArrayAttr(parameters));
     if (scaling)
@@ -174,7 +187,7 @@ private:
       return;
     OpBuilder builder(lastUpdate);
     builder.setInsertionPointAfter(lastUpdate);
-    Location loc = builder.getUnknownLoc();
+    Location loc = oncePerStep(lastUpdate);
     auto count = RankedTensorType::get({}, builder.getI64Type());
     StringRef names[] = {AmpDialect::kScale, AmpDialect::kSteps, AmpDialect::kLastOverflow,
                          AmpDialect::kHysteresis, AmpDialect::kSkipped};
@@ -211,7 +224,7 @@ private:
 
   /// Where @init writes each parameter. A fragment of a program has no @init.
   void findInitialWrites(SymbolTable &symbols) {
-    if (auto init = symbols.lookup<func::FuncOp>(train::TrainDialect::kInit))
+    if (auto init = train::lookup<func::FuncOp>(getOperation(), train::EntryPoint::Init))
       init.walk([&](train::WriteOp write) { initialWrites[write.getSymbol()] = write; });
   }
 

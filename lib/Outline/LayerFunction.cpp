@@ -9,7 +9,9 @@
 //===------------------------------------------------------------------------------------------===//
 
 #include "lib/Outline/LayerFunction.h"
+#include "dialects/Interfaces/Provenance.h"
 #include "dialects/Rt/Names.h"
+#include "dialects/Train/Train.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringSet.h"
@@ -32,10 +34,10 @@ bool rt::isPlace(Value pointer) {
   return isa_and_nonnull<ArenaOp, PersistentOp, HostOp, PinnedOp, ControlOp>(op);
 }
 
-/// An op's attributes without the data.
+/// An op's attributes without the data, and without the layer that it comes from.
 static DictionaryAttr fixedAttributes(Operation *op) {
   Attribute any = UnitAttr::get(op->getContext());
-  NamedAttrList fixed(op->getAttrDictionary());
+  NamedAttrList fixed(provenance::attributesWithout(op));
   if (auto data = dyn_cast<DataInterface>(op))
     for (StringRef name : data.getDataAttributes())
       if (fixed.get(name))
@@ -88,7 +90,7 @@ public:
   explicit Columns(Builder &b) : b(b) {}
 
   /// `attribute` of the function's op is these values, one per row. A column that it has for itself
-  /// is called `name`, one with others `shared`.
+  /// is called `name`, one with others `shared`, or if that is empty `name` of the least of them.
   void add(Operation *op, StringRef attribute, ArrayRef<Attribute> values, StringRef name,
            StringRef shared);
   /// Says to all ops which columns they read.
@@ -99,9 +101,10 @@ private:
     Operation *op;
     StringAttr attribute;
     int64_t first; ///< the first row's number
+    std::string name;
   };
   struct Column {
-    std::string name, shared;
+    std::string shared;
     SmallVector<Reader> readers;
     SmallVector<Attribute> texts;
     SmallVector<int64_t> steps; ///< from the first row's number
@@ -125,13 +128,12 @@ void Columns::add(Operation *op, StringRef attribute, ArrayRef<Attribute> values
   Attribute tuple = isText ? Attribute(b.getArrayAttr(values)) : b.getDenseI64ArrayAttr(steps);
   Column &column = columns[b.getArrayAttr({b.getStringAttr(shared), tuple})];
   if (column.readers.empty()) {
-    column.name = name.str();
     column.shared = shared.str();
     column.steps = steps;
     if (isText)
       column.texts.assign(values.begin(), values.end());
   }
-  column.readers.push_back({op, b.getStringAttr(attribute), first});
+  column.readers.push_back({op, b.getStringAttr(attribute), first, name.str()});
 }
 
 std::string Columns::unique(StringRef name) {
@@ -144,11 +146,11 @@ std::string Columns::unique(StringRef name) {
 void Columns::finish(SmallVector<Attribute> &names, SmallVector<Attribute> &values) {
   std::map<Operation *, NamedAttrList> read;
   for (auto &[key, column] : columns) {
-    int64_t base = llvm::min_element(column.readers, [](auto &a, auto &b) {
-                     return a.first < b.first;
-                   })->first;
+    const Reader &least =
+        *llvm::min_element(column.readers, [](auto &a, auto &b) { return a.first < b.first; });
+    int64_t base = least.first;
     bool alone = llvm::all_of(column.readers, [&](auto &reader) { return reader.first == base; });
-    std::string name = unique(alone ? column.name : column.shared);
+    std::string name = unique(alone || column.shared.empty() ? least.name : column.shared);
     names.push_back(b.getStringAttr(name));
     if (!column.texts.empty()) {
       values.push_back(b.getArrayAttr(column.texts));
@@ -191,7 +193,7 @@ private:
   void addStep(size_t position);
   Value pointer(ArrayRef<Value> tuple);
   Value place(ArrayRef<Value> tuple, StringRef name);
-  void namePending(size_t position, Operation *made);
+  void namePending(size_t position, PendingInterface made);
   bool isLocal(ArrayRef<Attribute> names);
   std::string commonNameOf(ArrayRef<Value> tuple);
 
@@ -212,20 +214,18 @@ void FunctionMaker::nameLayers() {
   for (ArrayRef<Step> steps : occurrences) {
     std::vector<std::string> texts;
     for (const Step &step : steps)
-      if (!step.layer.isNone())
-        texts.push_back(step.layer.text());
+      if (!step.label.isNone())
+        texts.push_back(step.label.text());
     layers.push_back(LayerLabel::of(mostFrequent(texts)));
   }
 }
 
 /// What a reader calls the part of the program that a step stands in.
 std::string partOf(Step step) {
-  StringRef function = step.function.getName();
-  if (function == "train_step")
-    return StringRef(step.path).ends_with(", backward") ? "backward"
-           : step.path == "update"                      ? "update"
-                                                        : "forward";
-  return function == "init" ? "init" : "eval"; // also what @forward does
+  if (train::is(step.function, train::EntryPoint::TrainStep))
+    return step.part.empty() ? "forward" : StringRef(step.part).lower();
+  return train::is(step.function, train::EntryPoint::Init) ? "init"
+                                                           : "eval"; // also what @forward does
 }
 
 /// "h_forward", after the layers and the part.
@@ -257,7 +257,7 @@ void FunctionMaker::addComment(size_t position) {
 std::string FunctionMaker::commonNameOf(ArrayRef<Value> tuple) {
   std::vector<std::string> names;
   for (Value value : tuple)
-    names.push_back(rawName(value.getLoc()).str());
+    names.push_back(provenance::nameIn(value.getLoc()).str());
   return commonName(names, layers);
 }
 
@@ -275,6 +275,15 @@ Attribute mostFrequentShape(ArrayRef<Value> tuple) {
     }
   }
   return best;
+}
+
+/// What places have in common whose offsets differ by constants: persistent ones are all of the
+/// layer's parameters and states. Those of the arena have no name but the first one's, of which the
+/// others are often parts.
+static StringRef sharedNameOf(Operation *place) {
+  return isa<PersistentOp>(place) ? "parameters"
+         : isa<ArenaOp>(place)    ? ""
+                                  : place->getName().stripDialect();
 }
 
 /// A pointer's data become columns; of an offset the base's, too.
@@ -295,7 +304,7 @@ Value FunctionMaker::place(ArrayRef<Value> tuple, StringRef name) {
           made, attribute,
           llvm::map_to_vector(
               tuple, [&](Value value) { return value.getDefiningOp()->getAttr(attribute); }),
-          name, attribute == "offset" ? made->getName().stripDialect() : attribute);
+          name, attribute == "offset" ? sharedNameOf(made) : attribute);
   return made->getResult(0);
 }
 
@@ -331,16 +340,16 @@ bool FunctionMaker::isLocal(ArrayRef<Attribute> names) {
 }
 
 /// The variable of a start or wait, the function's own or one of its parameters.
-void FunctionMaker::namePending(size_t position, Operation *made) {
+void FunctionMaker::namePending(size_t position, PendingInterface made) {
   auto names = tuple<Attribute>(position, [](const Step &step) { return pendingName(step.op); });
   StringAttr &variable = variables[b.getArrayAttr(names)];
   if (!variable) {
-    bool local = isLocal(names), waits = isa<rt::WaitOp, TransferWaitOp>(made);
-    std::string base = local ? "pending" : waits ? "awaited" : "started";
+    bool local = isLocal(names);
+    std::string base = local ? "pending" : made.waits() ? "awaited" : "started";
     unsigned number = ++variableNames[base];
     variable = b.getStringAttr(number == 1 ? base : base + "_" + std::to_string(number));
     if (!local) {
-      bool copy = isa<TransferOp, TransferWaitOp>(made);
+      bool copy = made.isCopy();
       ArrayAttr own = copy ? result.op.getCopiesAttr() : result.op.getPendingsAttr();
       SmallVector<Attribute> all(own.begin(), own.end());
       all.push_back(variable);
@@ -350,7 +359,7 @@ void FunctionMaker::namePending(size_t position, Operation *made) {
         handed.push_back(name);
     }
   }
-  made->setAttr("pending", variable);
+  made.setPendingAttr(variable);
 }
 
 void FunctionMaker::addStep(size_t position) {
@@ -373,7 +382,7 @@ void FunctionMaker::addStep(size_t position) {
                     name, name);
       }
   if (pendingName(made))
-    namePending(position, made);
+    namePending(position, cast<PendingInterface>(made));
 }
 
 LayerFunction FunctionMaker::run() {

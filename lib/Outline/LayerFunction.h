@@ -15,7 +15,9 @@ struct Step {
   mlir::func::FuncOp function;
   std::string comment; ///< that stands in front of it; "" if none does
   std::string path;    ///< the last comment's, which it belongs to
-  LayerLabel layer;
+  std::string part;    ///< of a training step: "Forward", "Backward", "Update"
+  int64_t layer = -1;  ///< its number; below 0: none
+  LayerLabel label;    ///< what names call the layer
   mlir::Attribute key; ///< equal for steps that differ in data alone; null: never equal
 };
 

@@ -9,7 +9,9 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
+#include "dialects/Interfaces/Provenance.h"
 #include "dialects/Rt/Names.h"
+#include "dialects/Train/Train.h"
 #include "lib/Outline/LayerFunction.h"
 #include "lib/Outline/Repeats.h"
 #include "partita/Outline/Passes.h"
@@ -41,22 +43,24 @@ public:
 
 private:
   void addBlock(Block &block, func::FuncOp function, std::string path);
-  static LayerLabel layerOf(const Step &step);
+  static LayerLabel labelOf(const Step &step);
 };
 
 /// What the comment says, else what the first pointer that belongs to a layer is called.
-LayerLabel Steps::layerOf(const Step &step) {
+LayerLabel Steps::labelOf(const Step &step) {
   LayerLabel label = LayerLabel::of(step.path);
   for (Value operand : step.op->getOperands())
     if (label.isNone())
-      label = LayerLabel::of(rawName(operand.getLoc()));
+      label = LayerLabel::of(provenance::nameIn(operand.getLoc()));
   return label;
 }
 
 void Steps::addBlock(Block &block, func::FuncOp function, std::string path) {
   blocks.push_back(&block);
-  std::string comment;
+  std::string comment, part;
   for (Operation &op : block) {
+    if (auto work = dyn_cast<WorkOp>(op))
+      part = work.getKind().str();
     if (auto text = dyn_cast<CommentOp>(op)) {
       path = comment = text.getText().str();
       continue;
@@ -68,7 +72,10 @@ void Steps::addBlock(Block &block, func::FuncOp function, std::string path) {
     step.function = function;
     step.comment = std::move(comment);
     step.path = path;
-    step.layer = layerOf(step);
+    step.part = part;
+    if (auto layer = train::LayerAttr::of(&op))
+      step.layer = layer.getNumber();
+    step.label = labelOf(step);
     step.key = keyOf(&op);
     comment.clear();
     if (StringAttr name = pendingName(&op))
@@ -212,7 +219,7 @@ void joinCalls(Block &block) {
 struct OutlineLayers : partita::impl::OutlineLayersBase<OutlineLayers> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    if (isForCuda(module)) // nobody polls there
+    if (!Target::of(module).pollsCollectives())
       module.walk([](rt::PollOp poll) { poll.erase(); });
     Steps all(module);
     SmallVector<Repeat> repeats = choose(all.steps);
@@ -251,14 +258,14 @@ private:
 /// Training, inference and the first values share no function: who reads one is not to read
 /// another.
 Attribute partOfProgram(Step step) {
-  StringAttr name = step.function.getNameAttr();
-  return name == "train_step" || name == "init" ? Attribute(name) : Attribute();
+  std::optional<train::EntryPoint> entry = train::entryPointOf(step.function);
+  bool isOwn = entry == train::EntryPoint::TrainStep || entry == train::EntryPoint::Init;
+  return isOwn ? StringAttr::get(step.function->getContext(), train::nameOf(*entry)) : Attribute();
 }
 
 /// Tokens number the keys; what must stay where it is has one of its own.
 SmallVector<Repeat> OutlineLayers::choose(ArrayRef<Step> steps) {
   llvm::DenseMap<std::pair<Attribute, Attribute>, unsigned> numbers;
-  std::map<LayerLabel, unsigned> layerNumbers;
   unsigned next = 0;
   SmallVector<unsigned> tokens, lines, layers;
   for (const Step &step : steps) {
@@ -270,10 +277,7 @@ SmallVector<Repeat> OutlineLayers::choose(ArrayRef<Step> steps) {
     // A call, and the pointers that it is the first to need; a wait is not worth a function.
     unsigned operands = step.op ? step.op->getNumOperands() : 0;
     lines.push_back(operands ? 1 + (operands + 1) / 2 : 0);
-    layers.push_back(
-        step.layer.isNone()
-            ? 0
-            : layerNumbers.try_emplace(step.layer, layerNumbers.size() + 1).first->second);
+    layers.push_back(step.layer < 0 ? 0 : static_cast<unsigned>(step.layer) + 1);
   }
   return chooseRepeats(tokens, lines, layers);
 }

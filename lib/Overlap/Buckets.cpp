@@ -43,7 +43,7 @@ unsigned Buckets::heightOf(Operation *op) const {
 
 Buckets::Key Buckets::keyOf(Operation *op) {
   // What is summed once per step does not wait for what a layer goes on with, nor it for that.
-  SmallVector<par::CauseAttr> causes = par::causesOf(op->getLoc());
+  SmallVector<par::CauseAttr> causes = par::causesOf(op);
   unsigned ofParameters = !causes.empty() && (causes.front().getRole() == "parameter" ||
                                               causes.front().getRole() == "kept");
   return {op->getAttr("axis"), op->getAttr("reason"),

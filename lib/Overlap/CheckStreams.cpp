@@ -83,7 +83,7 @@ std::optional<int64_t> overlap(const Access &a, const Access &b) {
 /// What is under way.
 struct Flight {
   Operation *start;
-  std::string stream;
+  Attribute stream;
   Accesses accesses;
 };
 
@@ -93,9 +93,7 @@ public:
     for (BlockArgument argument : function.getArguments())
       if (auto at = function.getArgAttrOfType<rt::AtAttr>(argument.getArgNumber(), RtDialect::kAt))
         places[argument] = at;
-    if (failed(checkBlock(function.getBody().front())))
-      return failure();
-    return landed();
+    return checkBlock(function.getBody().front());
   }
 
 private:
@@ -117,49 +115,38 @@ private:
         if (failed(checkBlock(block)))
           return failure();
     Accesses accesses = accessesOf(op);
-    std::string stream = streamOf(op);
+    Attribute stream = streamOf(op);
     for (auto &[start, flight] : flights)
-      if ((stream.empty() || stream != flight.stream) && failed(checkPair(op, accesses, flight)))
+      if (stream != flight.stream && failed(checkPair(op, accesses, flight)))
         return failure();
-    if (!stream.empty())
+    if (stream)
       flights.insert({op, {op, stream, std::move(accesses)}});
     return success();
   }
 
-  /// Whatever was started has been waited for at the end.
-  LogicalResult landed() {
-    if (flights.empty())
-      return success();
-    return flights.begin()->first->emitError() << "is not waited for before the function ends";
-  }
-
   /// The start that a wait completes.
   static Operation *startOf(Operation *op) {
-    if (!isa<par::WaitOp, zero::WaitOp, offload::WaitOp>(op))
-      return nullptr;
-    return op->getOperand(0).getDefiningOp();
+    auto wait = dyn_cast<AsyncWaitInterface>(op);
+    return wait ? wait.getStart().getOperation() : nullptr;
   }
 
-  /// "" of what runs on the stream of the computation.
-  static std::string streamOf(Operation *op) {
-    if (isa<offload::ToHostStartOp>(op))
-      return "copies to the host";
-    if (isa<offload::ToDeviceStartOp>(op))
-      return "copies to the device";
-    if (auto gather = dyn_cast<zero::GatherStartOp>(op))
-      return "gathers over " + gather.getAxis().str();
-    if (auto scatter = dyn_cast<zero::ReduceScatterStartOp>(op))
-      return "sums over " + scatter.getAxis().str();
-    if (auto reduce = dyn_cast<par::AllReduceStartOp>(op))
-      return "sums over " + reduce.getAxis().str();
-    return "";
+  /// Null for what runs on the stream of the computation.
+  static Attribute streamOf(Operation *op) {
+    auto start = dyn_cast<AsyncStartInterface>(op);
+    return start ? start.getStream() : Attribute();
   }
 
   //===- Accesses
 
+  /// Are the op's buffers its operands' places, in which it works, and not its results'?
+  static bool worksInOperands(Operation *op) {
+    auto start = dyn_cast<AsyncStartInterface>(op);
+    return isa<func::ReturnOp>(op) || (start && start.worksInOperands());
+  }
+
   void notePlaces(Operation *op) {
     auto buffers = op->getAttrOfType<ArrayAttr>(RtDialect::kBuffers);
-    if (!buffers || isa<par::AllReduceStartOp, func::ReturnOp>(op))
+    if (!buffers || worksInOperands(op))
       return;
     unsigned number = 0;
     for (OpResult result : op->getResults())
@@ -215,7 +202,7 @@ private:
     for (Value operand : op->getOperands())
       add(accesses.reads, places.lookup(operand), operand.getType());
     auto buffers = op->getAttrOfType<ArrayAttr>(RtDialect::kBuffers);
-    if (isa<par::AllReduceStartOp, func::ReturnOp>(op)) { // one per operand: what is worked in
+    if (worksInOperands(op)) { // one per operand
       ArrayRef<Attribute> list = buffers ? buffers.getValue() : ArrayRef<Attribute>();
       for (auto [operand, at] : llvm::zip(op->getOperands(), list))
         add(accesses.writes, dyn_cast<rt::AtAttr>(at), operand.getType());
@@ -255,7 +242,7 @@ private:
                             const char *meanwhile, int64_t byte, rt::Space space) {
     InFlightDiagnostic error = op->emitError();
     error << does << " byte " << byte << " of the " << rt::toString(space) << ", which '"
-          << flight.start->getName().getStringRef() << "' on the stream of " << flight.stream
+          << flight.start->getName().getStringRef() << "' on the stream " << flight.stream
           << meanwhile << "; nothing orders the two";
     error.attachNote(flight.start->getLoc()) << "it begins here, and its wait stands behind";
     return failure();

@@ -77,6 +77,7 @@ struct PeelLastMicroBatch : partita::impl::PeelLastMicroBatchPassBase<PeelLastMi
         return signalPassFailure();
       }
       peel(op);
+      ++peeled;
     }
   }
 };

@@ -58,10 +58,11 @@ private:
         byAxis[start.getAxisAttr()].bytes += start.getWireBytes();
       } else if (CollectiveInterface begun = completedBy(&op)) {
         // Those of one communicator complete in the order of their starts: with this one, all that
-        // began before it.
+        // began before it. Gathers that begin ahead have one of their own (Rank::gathers).
         llvm::erase_if(underWay[begun.getAxisAttr()], [&](CollectiveInterface start) {
-          return start == begun ||
-                 (gathers(start) == gathers(begun) && start->isBeforeInBlock(begun));
+          bool sharesStream = cast<AsyncStartInterface>(start.getOperation()).getStream() ==
+                              cast<AsyncStartInterface>(begun.getOperation()).getStream();
+          return start == begun || (sharesStream && start->isBeforeInBlock(begun));
         });
       }
       int64_t cost = analysis::workOf(&op).cost();
@@ -79,16 +80,11 @@ private:
     return result;
   }
 
-  /// Gathers that begin ahead have a communicator of their own (Rank::gathers of the runtime).
-  static bool gathers(CollectiveInterface start) {
-    return start.getCollectiveKind() == "all_gather";
-  }
-
   /// The start that the op waits for; null where it waits for none.
   static CollectiveInterface completedBy(Operation *op) {
-    if (!op || op->getNumOperands() == 0 || isa<ShapedType>(op->getOperand(0).getType()))
-      return {};
-    return op->getOperand(0).getDefiningOp<CollectiveInterface>();
+    auto wait = dyn_cast_or_null<AsyncWaitInterface>(op);
+    return wait ? dyn_cast_or_null<CollectiveInterface>(wait.getStart().getOperation())
+                : CollectiveInterface();
   }
 
   void place(Overlapped &overlapped) {

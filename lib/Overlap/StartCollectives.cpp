@@ -66,7 +66,11 @@ private:
     if (!isa<zero::ReduceScatterOp>(op))
       return nullptr;
     Operation *next = op->getNextNode();
-    while (next && !isa<zero::ReduceScatterOp, zero::ReduceScatterStartOp>(next))
+    auto scatters = [](Operation *op) {
+      auto collective = dyn_cast<CollectiveInterface>(op);
+      return collective && collective.getCollectiveKind() == zero::ReduceScatterOp::kKind;
+    };
+    while (next && !scatters(next))
       next = next->getNextNode();
     return next;
   }
@@ -82,6 +86,7 @@ private:
     // Nothing in between: one call is as good as two.
     if (op->getNextNode() == use)
       return;
+    ++started;
     op->replaceAllUsesWith(begin(op, use));
     op->erase();
   }

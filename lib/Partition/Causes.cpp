@@ -1,6 +1,7 @@
 //===- Causes.cpp - what each conjugate and move is there for ---------------------------------===//
 
 #include "lib/Partition/Causes.h"
+#include "dialects/Interfaces/Provenance.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
 #include "lib/Partition/Seeds.h"
@@ -9,6 +10,13 @@
 using namespace mlir;
 using namespace partita;
 using par::Layout;
+
+Location partita::inLayerOf(Location loc, Location other) {
+  Attribute layer = provenance::get(other, provenance::kLayer);
+  return layer && !provenance::get(loc, provenance::kLayer)
+             ? provenance::with(loc, provenance::kLayer, layer)
+             : loc;
+}
 
 par::SeedAttr Causes::seedFor(StringRef kind, StringRef words, StringRef parameter) {
   MLIRContext *context = function.getContext();
@@ -114,7 +122,7 @@ void Causes::completes(Operation *inserted, Value value, StringAttr axis) {
   Operation *opener = trails.lookup({value, axis}).opener;
   same(inserted->getResult(0), value);
   trails.erase({inserted->getResult(0), axis});
-  pending.push_back({inserted, isa<par::GreatestOp>(inserted) ? "greatest" : "sum", opener, axis});
+  pending.push_back({inserted, isa<par::MaxOp>(inserted) ? "max" : "sum", opener, axis});
 }
 
 void Causes::enters(Operation *inserted, StringRef role, Operation *user, StringAttr axis) {
@@ -159,23 +167,18 @@ int64_t Causes::layerOf(Operation *inserted, Operation *op) {
 
 /// The first cause of an op; a further one, of another of its users, where another seed asked.
 void Causes::note(Operation *inserted, par::CauseAttr cause) {
-  Location loc = inserted->getLoc();
-  SmallVector<par::CauseAttr> known = noted[inserted];
+  SmallVector<par::CauseAttr> &known = noted[inserted];
   if (llvm::any_of(known, [&](par::CauseAttr other) { return other.getSeed() == cause.getSeed(); }))
     return;
-  noted[inserted].push_back(cause);
-  Location with =
-      known.empty()
-          ? par::withCause(loc, cause)
-          : Location(FusedLoc::get(
-                loc.getContext(), {loc, par::withCause(UnknownLoc::get(loc.getContext()), cause)}));
-  inserted->setLoc(with);
+  known.push_back(cause);
+  SmallVector<Attribute> causes(known.begin(), known.end());
+  provenance::set(inserted, provenance::kCauses, ArrayAttr::get(cause.getContext(), causes));
 }
 
 void Causes::write() {
   MLIRContext *context = function.getContext();
   for (const Pending &each : pending) {
-    bool opened = each.role == "sum" || each.role == "greatest";
+    bool opened = each.role == "sum" || each.role == "max";
     Operation *op =
         opened ? each.op : splitterFrom(each.op ? each.op : each.inserted, each.axis, false);
     auto found = op ? splits.find({op, each.axis}) : splits.end();

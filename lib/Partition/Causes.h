@@ -1,7 +1,7 @@
 //===- Causes.h - what each conjugate and move is there for -------------------------*- C++ -*-===//
 //
 // Materialization tells op by op what it places; from that follow, per value and axis, the seed of
-// a split and the op that left a sum open. What it inserts gets a #par.cause in its location.
+// a split and the op that left a sum open. What it inserts gets #par.cause in its `par.causes`.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -13,6 +13,10 @@
 #include "partita/Analysis/Layers.h"
 
 namespace partita {
+
+/// The location, in the layer of another one where it has none: that of a constant, which upstream's
+/// folders make without, or of a return.
+mlir::Location inLayerOf(mlir::Location loc, mlir::Location other);
 
 class Causes {
 public:

@@ -14,6 +14,7 @@
 //
 //===----------------------------------------------------------------------------------------------===//
 
+#include "dialects/Interfaces/Provenance.h"
 #include "dialects/Par/Reasons.h"
 #include "dialects/Train/Train.h"
 #include "lib/Partition/Causes.h"
@@ -225,7 +226,7 @@ private:
   }
 
   LogicalResult operation(Operation *op) {
-    if (isa<par::FOp, par::GOp, par::GreatestOp, par::FirstIndexOp>(op))
+    if (isa<par::FOp, par::GOp, par::MaxOp, par::FirstIndexOp>(op))
       return success(); // inserted by this sweep
     if (op->getNumRegions() != 0)
       return region(op);
@@ -401,7 +402,8 @@ private:
   }
 
   Value insertF(Value value, StringAttr axis, Operation *user) {
-    Value entered = insert<par::FOp>(value, axis, Kind::Replicated, value.getLoc(), fCount);
+    Value entered = insert<par::FOp>(value, axis, Kind::Replicated,
+                                     inLayerOf(value.getLoc(), user->getLoc()), fCount);
     causes.enters(entered.getDefiningOp(), isOfParameters(value) ? "parameter" : "share", user,
                   axis);
     return entered;
@@ -416,15 +418,16 @@ private:
 
   static bool isIncomplete(Value value, StringAttr axis) {
     Kind kind = Layout::of(value.getType()).kind(axis);
-    return kind == Kind::Partial || kind == Kind::Greatest;
+    return kind == Kind::Partial || kind == Kind::Max;
   }
 
   Value insertG(Value value, StringAttr axis, Operation *before) {
     bool isNew = !conjugates.lookup({value, axis});
-    bool isGreatest = Layout::of(value.getType()).kind(axis) == Kind::Greatest;
-    Value complete =
-        isGreatest ? insert<par::GreatestOp>(value, axis, Kind::Invariant, before->getLoc(), gCount)
-                   : insert<par::GOp>(value, axis, Kind::Invariant, before->getLoc(), gCount);
+    bool isMax = Layout::of(value.getType()).kind(axis) == Kind::Max;
+    Location loc = inLayerOf(before->getLoc(), value.getLoc());
+    Value complete = isMax
+                         ? insert<par::MaxOp>(value, axis, Kind::Invariant, loc, gCount)
+                         : insert<par::GOp>(value, axis, Kind::Invariant, loc, gCount);
     if (isNew)
       causes.completes(complete.getDefiningOp(), value, axis);
     return complete;
@@ -471,7 +474,7 @@ void placeInitialValues(ModuleOp module) {
 
 struct PartitionMaterialize : partita::impl::PartitionMaterializePassBase<PartitionMaterialize> {
   void runOnOperation() override {
-    if (failed(expectWholeForward(*this, getOperation())))
+    if (failed(expectUnpartitionedForward(*this, getOperation())))
       return signalPassFailure();
     par::MeshAttr mesh = par::MeshAttr::of(getOperation());
     for (auto parameter : getOperation().getOps<train::ParameterOp>()) {

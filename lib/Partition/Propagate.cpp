@@ -20,12 +20,13 @@ namespace {
 
 struct PartitionPropagate : partita::impl::PartitionPropagatePassBase<PartitionPropagate> {
   void runOnOperation() override {
-    if (failed(expectWholeForward(*this, getOperation())))
+    if (failed(expectUnpartitionedForward(*this, getOperation())))
       return signalPassFailure();
     Propagation propagation(getOperation(), par::MeshAttr::of(getOperation()));
     if (failed(propagation.run()))
       return signalPassFailure();
     propagation.annotate();
+    getOperation().walk([&](Operation *op) { split += op->hasAttr(kResultSplits); });
   }
 };
 

@@ -22,7 +22,7 @@ struct PartitionSeed : partita::impl::PartitionSeedPassBase<PartitionSeed> {
   using PartitionSeedPassBase::PartitionSeedPassBase;
 
   void runOnOperation() override {
-    if (failed(expectWholeForward(*this, getOperation())))
+    if (failed(expectUnpartitionedForward(*this, getOperation())))
       return signalPassFailure();
     ModuleOp module = getOperation();
     par::MeshAttr mesh = par::MeshAttr::of(module);
@@ -89,8 +89,10 @@ private:
         return function.emitError()
                << "a batch of " << type.getDimSize(dim) << " does not divide over " << parts
                << " data-parallel ranks; take a multiple of " << parts;
-      if (Attribute split = layout.encoding(&getContext()))
+      if (Attribute split = layout.encoding(&getContext())) {
         function.setArgAttr(i, kArgumentSplit, split);
+        ++batches;
+      }
     }
     return success();
   }

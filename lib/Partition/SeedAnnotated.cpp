@@ -37,7 +37,7 @@ struct PartitionSeedAnnotated
   using PartitionSeedAnnotatedPassBase::PartitionSeedAnnotatedPassBase;
 
   void runOnOperation() override {
-    if (failed(expectWholeForward(*this, getOperation())))
+    if (failed(expectUnpartitionedForward(*this, getOperation())))
       return signalPassFailure();
     ModuleOp module = getOperation();
     mesh = par::MeshAttr::of(module);
@@ -158,6 +158,7 @@ private:
     planter.wholeInMemory = keptWhole;
     if (failed(planter.plant([&] { return collect(module); })))
       return failure();
+    followed += found;
     if (found < annotated)
       module.emitRemark() << about() << annotated - found << " of " << annotated
                           << " annotated tensors are inputs or inside other operations by now; "

@@ -169,7 +169,7 @@ private:
     const RuleLetter &description = rule.letters[letter->letter];
     // A piece needs one first index, which pieces of several blocks do not have.
     if (isOfPart(rule, letter->letter) || description.never || description.byForm ||
-        description.greatest ||
+        description.max ||
         ((description.lacksFirstIndex || description.unbroken) && letter->blocks != 1))
       return {};
     return letter;
@@ -366,7 +366,7 @@ struct PartitionSeedSequence : partita::impl::PartitionSeedSequencePassBase<Part
   using PartitionSeedSequencePassBase::PartitionSeedSequencePassBase;
 
   void runOnOperation() override {
-    if (failed(expectWholeForward(*this, getOperation())))
+    if (failed(expectUnpartitionedForward(*this, getOperation())))
       return signalPassFailure();
     ModuleOp module = getOperation();
     if (!on) {

@@ -54,7 +54,7 @@ struct Candidate {
 
 struct PartitionSeedTensor : partita::impl::PartitionSeedTensorPassBase<PartitionSeedTensor> {
   void runOnOperation() override {
-    if (failed(expectWholeForward(*this, getOperation())))
+    if (failed(expectUnpartitionedForward(*this, getOperation())))
       return signalPassFailure();
     ModuleOp module = getOperation();
     mesh = par::MeshAttr::of(module);

@@ -13,9 +13,8 @@
 
 #include "partita/Analysis/Preconditions.h"
 #include "partita/Partition/Passes.h"
-#include "partita/Support/NearestNames.h"
+#include "partita/Support/NamePattern.h"
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/GlobPattern.h"
 
 namespace partita {
 #define GEN_PASS_DEF_PARTITIONSEEDUSERPASS
@@ -39,7 +38,7 @@ struct PartitionSeedUser : partita::impl::PartitionSeedUserPassBase<PartitionSee
   using PartitionSeedUserPassBase::PartitionSeedUserPassBase;
 
   void runOnOperation() override {
-    if (failed(expectWholeForward(*this, getOperation())))
+    if (failed(expectUnpartitionedForward(*this, getOperation())))
       return signalPassFailure();
     mesh = par::MeshAttr::of(getOperation());
     SmallVector<Seed> seeds;
@@ -51,6 +50,8 @@ struct PartitionSeedUser : partita::impl::PartitionSeedUserPassBase<PartitionSee
         return signalPassFailure();
     if (failed(Planter(getOperation(), mesh).plant([&] { return requests(seeds); })))
       return signalPassFailure();
+    for (const Seed &seed : seeds)
+      (seed.axis ? split : kept) += seed.parameters.size();
   }
 
 private:
@@ -87,19 +88,17 @@ private:
 
   LogicalResult match(StringRef text, StringRef pattern,
                       SmallVectorImpl<train::ParameterOp> &parameters) {
-    auto glob = llvm::GlobPattern::create(pattern);
-    if (!glob)
-      return error(text) << "'" << pattern
-                         << "' is no glob pattern: " << llvm::toString(glob.takeError());
+    llvm::Expected<NamePattern> wanted = NamePattern::parse(pattern);
+    if (!wanted)
+      return error(text) << llvm::toString(wanted.takeError());
     SmallVector<StringRef> names;
     for (auto parameter : getOperation().getOps<train::ParameterOp>()) {
       names.push_back(parameter.getSymName());
-      if (glob->match(parameter.getSymName()))
+      if (wanted->match(parameter.getSymName()))
         parameters.push_back(parameter);
     }
     if (parameters.empty())
-      return error(text) << "no parameter matches '" << pattern << "'"
-                         << nearestNames(pattern, names);
+      return error(text) << wanted->unmatched("parameter", names);
     return success();
   }
 

@@ -161,7 +161,7 @@ Value SeparateBlocks::slicedRead(train::ReadOp read, Cut cut) {
 /// Is the op the same on a part of a dimension, whatever part that is?
 static bool worksOnParts(const RuleLetter &letter) {
   return !letter.never && !letter.byForm && !letter.lacksFirstIndex && !letter.summed &&
-         !letter.greatest;
+         !letter.max;
 }
 
 Value SeparateBlocks::slicedOp(OpResult value, Cut cut) {

@@ -18,6 +18,7 @@
 #include "dialects/Tx/Tx.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "lib/Partition/Causes.h"
 #include "partita/Partition/Passes.h"
 
 namespace partita {
@@ -204,7 +205,7 @@ private:
 
   /// The value's f, for the reason of the one that stood behind the entry and of those before it.
   static Value entered(Value value, StringAttr axis, Location reason, PatternRewriter &rewriter) {
-    Location loc = value.getLoc();
+    Location loc = inLayerOf(value.getLoc(), reason);
     if (SmallVector<par::CauseAttr> causes = par::causesOf(reason); !causes.empty()) {
       par::CauseAttr cause = causes.front();
       if (isParameter(value))
@@ -253,8 +254,17 @@ struct SimplifyCollectives : partita::impl::SimplifyCollectivesPassBase<Simplify
     patterns.add<SumOfSums, SharedEntry, LessBeforeGather>(context);
     GreedyRewriteConfig config;
     config.enableFolding(false);
+    int64_t before = countParOps();
     if (failed(applyPatternsGreedily(getOperation(), std::move(patterns), config)))
-      signalPassFailure();
+      return signalPassFailure();
+    removed += std::max<int64_t>(before - countParOps(), 0);
+  }
+
+private:
+  int64_t countParOps() {
+    int64_t count = 0;
+    getOperation().walk([&](Operation *op) { count += isa<par::ParDialect>(op->getDialect()); });
+    return count;
   }
 };
 

@@ -23,7 +23,7 @@ namespace {
 
 struct PartitionSplitForms : partita::impl::PartitionSplitFormsPassBase<PartitionSplitForms> {
   void runOnOperation() override {
-    if (failed(expectWholeForward(*this, getOperation())))
+    if (failed(expectUnpartitionedForward(*this, getOperation())))
       return signalPassFailure();
     par::MeshAttr mesh = par::MeshAttr::of(getOperation());
     Propagation propagation(getOperation(), mesh);

@@ -42,7 +42,7 @@ bool repeats(Operation *op) {
 
 struct PartitionUnshare : partita::impl::PartitionUnsharePassBase<PartitionUnshare> {
   void runOnOperation() override {
-    if (failed(expectWholeForward(*this, getOperation())))
+    if (failed(expectUnpartitionedForward(*this, getOperation())))
       return signalPassFailure();
     for (auto function : getOperation().getOps<func::FuncOp>())
       run(function);
@@ -71,6 +71,7 @@ private:
       Operation *here = op->getBlock()->findAncestorOpInBlock(*user);
       if (i + 1 == users.size())
         return op->moveBefore(here);
+      ++clones;
       Operation *own = OpBuilder(here).clone(*op);
       for (auto [before, after] : llvm::zip(op->getResults(), own->getResults()))
         user->replaceUsesOfWith(before, after);

@@ -52,7 +52,7 @@ private:
       return failure();
     if (*local != type)
       return emitError(value.getLoc())
-             << "one rank's piece is " << *local << ", the type says " << type;
+             << "one rank's shard is " << *local << ", the type says " << type;
     return success();
   }
 

@@ -138,29 +138,30 @@ static bool cyclesBetas(const Plan &plan) {
   return problem.empty() && partita_rt::scheduledRates(schedule, 0, 1).setsBetas;
 }
 
-std::string Plan::findIneffective() const {
+std::optional<Ineffective> Plan::findIneffective() const {
   if (cyclesBetas(*this) && kNoMoments.holds(*this))
-    return ("--lr-schedule: " + get("lr-schedule").split(',').first +
-            " cycles beta1, and --optimizer " + get("optimizer") +
-            " has no betas; give cycle_momentum=false")
-        .str();
+    return Ineffective{"lr-schedule",
+                       (get("lr-schedule").split(',').first + " cycles beta1, and --optimizer " +
+                        get("optimizer") + " has no betas; give cycle_momentum=false")
+                           .str()};
   if (get("accumulate-type") != "float32" && get("accumulate-type") != get("precision") &&
       get("precision") != "float32")
-    return ("--accumulate-type: gradients are " + get("precision") +
-            ", by --precision; they are added up in that or in float32, not in " +
-            get("accumulate-type"))
-        .str();
+    return Ineffective{"accumulate-type", ("gradients are " + get("precision") +
+                                           ", by --precision; they are summed in that or in "
+                                           "float32, not in " +
+                                           get("accumulate-type"))
+                                              .str()};
   auto idles = [&](StringRef option, const Idle &idle) {
     return isSet(option) && get(option) != findPlanOption(option)->initial && idle.holds(*this);
   };
-  auto message = [](StringRef option, const Idle &idle) {
-    return ("--" + option + ": has no effect " + idle.reason).str();
+  auto ineffective = [](StringRef option, const Idle &idle) {
+    return Ineffective{option, ("has no effect " + idle.reason).str()};
   };
   for (StringRef option : kOfTraining)
     if (idles(option, kInfers))
-      return message(option, kInfers);
+      return ineffective(option, kInfers);
   for (const auto &[option, idle] : kIneffective)
     if (idles(option, idle))
-      return message(option, idle);
+      return ineffective(option, idle);
   return {};
 }

@@ -1,8 +1,10 @@
 //===- Phases.cpp - phase name -> its passes -> the reason it stands there -----------------===//
 
 #include "partita/Phases/Phases.h"
+#include "dialects/Interfaces/Provenance.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
+#include "partita/Phases/Provenance.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -14,6 +16,7 @@ static constexpr StringLiteral kImport[] = {
     "single-precision",
     "canonicalize",
     "cse",
+    "verify-phase{after=import}",
 };
 
 static constexpr StringLiteral kRaise[] = {
@@ -24,6 +27,7 @@ static constexpr StringLiteral kRaise[] = {
     "func.func(raise-attention)",
     "canonicalize",
     "cse",
+    "verify-phase{after=raise}",
 };
 
 static constexpr StringLiteral kObjective[] = {
@@ -35,6 +39,7 @@ static constexpr StringLiteral kObjective[] = {
     "cse",
     "mark-layers",
     "note-flops",
+    "verify-phase{after=objective}",
 };
 
 static constexpr StringLiteral kPrecision[] = {
@@ -42,6 +47,7 @@ static constexpr StringLiteral kPrecision[] = {
     "elide-casts",
     "canonicalize",
     "cse",
+    "verify-phase{after=precision}",
 };
 
 static constexpr StringLiteral kPartition[] = {
@@ -56,10 +62,12 @@ static constexpr StringLiteral kPartition[] = {
     "partition-materialize",
     "simplify-collectives",
     "partition-verify",
+    "verify-phase{after=partition}",
 };
 
 static constexpr StringLiteral kParameters[] = {
     "zero-shard-parameters{stage=${zero-stage} strategy=${fsdp-strategy} keep=${persistence-threshold}}",
+    "verify-phase{after=parameters}",
 };
 
 static constexpr StringLiteral kDifferentiate[] = {
@@ -71,12 +79,14 @@ static constexpr StringLiteral kDifferentiate[] = {
     "join-slice-gradients",
     "canonicalize",
     "cse",
+    "verify-phase{after=differentiate}",
 };
 
 static constexpr StringLiteral kOptimize[] = {
     "optimize{kind=${optimizer} betas=${betas} epsilon=${eps} momentum=${momentum} nesterov=${nesterov} no-bias-correction=${no-bias-correction} weight-decay=${weight-decay} lamb-bounds=${lamb-bounds} stochastic-rounding=${stochastic-rounding} groups=${group} clip=${clip}}",
     "canonicalize",
     "cse",
+    "verify-phase{after=optimize}",
 };
 
 static constexpr StringLiteral kStates[] = {
@@ -87,6 +97,7 @@ static constexpr StringLiteral kStates[] = {
     "type-gradients{reduce-type=${reduce-type}}",
     "expand-norms",
     "cse",
+    "verify-phase{after=states}",
 };
 
 static constexpr StringLiteral kOffload[] = {
@@ -94,12 +105,14 @@ static constexpr StringLiteral kOffload[] = {
     "offload-parameters{what=${offload} keep=${persistence-threshold}}",
     "offload-activations{what=${offload} least-bytes=${offload-threshold}}",
     "offload-verify",
+    "verify-phase{after=offload}",
 };
 
 static constexpr StringLiteral kSchedule[] = {
     "peel-last-micro-batch",
     "canonicalize",
     "cse",
+    "verify-phase{after=schedule}",
 };
 
 static constexpr StringLiteral kFuse[] = {
@@ -116,6 +129,7 @@ static constexpr StringLiteral kFuse[] = {
     "fuse-bias",
     "canonicalize",
     "cse",
+    "verify-phase{after=fuse}",
 };
 
 static constexpr StringLiteral kOverlap[] = {
@@ -128,20 +142,24 @@ static constexpr StringLiteral kOverlap[] = {
     "start-collectives",
     "start-transfers",
     "poll-collectives",
+    "verify-phase{after=overlap}",
 };
 
 static constexpr StringLiteral kMemory[] = {
     "plan-memory",
+    "verify-phase{after=memory}",
 };
 
 static constexpr StringLiteral kSync[] = {
     "check-streams",
+    "verify-phase{after=sync}",
 };
 
 static constexpr StringLiteral kLower[] = {
     "lower-to-rt{learning-rate=${lr} schedule=${lr-schedule}}",
     "outline-layers",
     "rt-to-emitc",
+    "verify-phase{after=lower}",
 };
 
 static constexpr Phase kPhases[] = {
@@ -258,6 +276,7 @@ LogicalResult partita::runPhases(ModuleOp module, int first, int last, const Pla
     if (begins)
       begins(phase);
     PassManager manager(module.getContext(), ModuleOp::getOperationName());
+    carryProvenance(manager);
     std::string problem;
     llvm::raw_string_ostream os(problem);
     if (failed(parsePassPipeline(pipelineText(phase, plan), manager, os)))
@@ -266,6 +285,7 @@ LogicalResult partita::runPhases(ModuleOp module, int first, int last, const Pla
       return failure();
     module->setAttr(kPhaseAttr, StringAttr::get(module.getContext(), phase.name));
   }
+  provenance::simplifyLocations(module);
   return success();
 }
 

@@ -20,56 +20,51 @@ static constexpr PlanOption kOptions[] = {
      "ranks per mesh axis, outermost first; dp splits the batch, tp the weights (ranks = the "
      "product)"},
     {"shard", PlanOption::Bindings, "PATTERN=AXIS@DIM,...", "", 0, 0,
-     "parameters that are split along a dimension, or kept whole (PATTERN=replicated): glob "
-     "patterns over their names; the rest is decided by the model's structure"},
+     "shards parameters along a dimension, or keeps them full (PATTERN=replicated): glob patterns "
+     "over their names; the compiler decides the rest"},
     {"configuration", PlanOption::Text, "NAME", "", 0, 0,
      "which of the device configurations of the model's file says how tensors are split; none: "
-     "none "
-     "(the one that fits the mesh)"},
+     "none (the one that fits the mesh)"},
     {"accumulate", PlanOption::Integer, "N", "1", 1, 1 << 20,
      "micro-batches per step, whose gradients are added before the update"},
     {"sequence-parallel", PlanOption::Flag, "", "false", 0, 0,
-     "split what tp leaves whole (norms, dropout, residual sums) along the sequence"},
+     "also split the sequence where tp splits nothing (norms, dropout, residual sums)"},
     {"zero-stage", PlanOption::Integer, "STAGE", "0", 0, 3,
-     "what the data-parallel ranks keep pieces of (ZeRO): 0 nothing, 1 the optimizer's states, 2 "
-     "and "
-     "the gradients, 3 and the parameters"},
+     "what data-parallel ranks shard (ZeRO): 0 nothing, 1 optimizer states, 2 also gradient sums, 3 "
+     "also parameters"},
     {"fsdp-strategy", PlanOption::Choice, "none|no-shard|shard-grad-op|full-shard", "none", 0, 0,
      "stages by FSDP's names: full-shard is stage 3; shard-grad-op keeps gathered parameters from "
-     "the "
-     "forward to the backward pass"},
+     "the forward to the backward pass"},
     {"persistence-threshold", PlanOption::Integer, "ELEMENTS", "0", 0, kMost,
-     "parameters of at most this many elements of a rank stay whole at stage 3, and on the device "
-     "with --offload parameters"},
+     "parameters of at most this many elements per rank are not sharded at stage 3, and stay on the "
+     "device with --offload parameters"},
     {"keep-gathered", PlanOption::List, "PATTERN,...", "", 0, 0,
      "parameters that stay gathered from the forward to the backward pass at stage 3: glob "
-     "patterns "
-     "over their names"},
+     "patterns over their names"},
     {"gather-always", PlanOption::Flag, "", "false", 0, 0,
      "gather parameters for the backward pass even where they are still there from the forward "
      "pass"},
     {"recompute", PlanOption::Choice, "none|selective|block", "none", 0, 0,
-     "activations that the backward pass computes again: those that are cheap, or all but what "
-     "enters each layer"},
+     "activations to recompute in the backward pass: selective, the cheap ones; block, all but each "
+     "layer's input"},
     {"recompute-budget", PlanOption::Bytes, "SIZE", "0", 0, kMost,
      "bytes of activations of a micro-batch that may be kept (20000, 2M); what is over it is "
      "recomputed, the cheapest first"},
     {"offload", PlanOption::Words, "optimizer,parameters,activations", "", 0, 0,
      "what the host's memory keeps: the optimizer's states (the host makes the updates), "
-     "parameters (fetched where they are used; at stage 3 a rank's pieces), activations that the "
+     "parameters (fetched where they are used; at stage 3 a rank's shards), activations that the "
      "backward pass needs"},
     {"offload-threshold", PlanOption::Bytes, "SIZE", "65536", 0, kMost,
      "activations of fewer bytes stay on the device"},
     {"recompute-partition", PlanOption::Flag, "", "false", 0, 0,
-     "of what recomputation keeps alike on every rank of tp, each keeps a piece; they gather it to "
-     "compute the layer again"},
+     "shard over tp what recomputation keeps, and gather it before recomputing"},
     {"prefetch-bytes", PlanOption::Bytes, "SIZE", "0", 0, kMost,
      "bytes of parameters gathered (at stage 3), or fetched from the host, while they wait for "
      "their use, as far as more than one bucket ahead goes; 0: one bucket ahead"},
     {"bucket-bytes", PlanOption::Bytes, "SIZE", "0", 0, kMost,
      "bytes of gradients reduced as one; 0: an eighth of all of them, 256 KiB to 25 MB"},
-    {"objective", PlanOption::Named, "auto|causal|masked|classification|binary|mse|output|none", "auto", 0,
-     0,
+    {"objective", PlanOption::Named, "auto|causal|masked|classification|binary|mse|output|none",
+     "auto", 0, 0,
      "what is minimized, and of which output (mse:OUTPUT): next-token, per-token or per-sample "
      "cross-entropy, binary cross-entropy, squared error, an output that is the loss; auto: "
      "the loss that the model computes, or cross-entropy by the shapes; none: inference only"},
@@ -93,8 +88,7 @@ static constexpr PlanOption kOptions[] = {
      "learning rate; the run may set another or a schedule"},
     {"lr-schedule", PlanOption::Schedule, "NAME[,key=value]...", "constant", 0, 0,
      "the program's schedule of learning rates, unless the run sets another: constant or cosine, "
-     "or "
-     "one of DeepSpeed's with its parameters (WarmupLR,warmup_num_steps=100): WarmupLR, "
+     "or one of DeepSpeed's with its parameters (WarmupLR,warmup_num_steps=100): WarmupLR, "
      "WarmupDecayLR, WarmupCosineLR, OneCycle, LRRangeTest"},
     {"weight-decay", PlanOption::Rate, "DECAY", "0", 0, partita_rt::kMostRate,
      "weight decay of parameters with two dimensions or more (no norms, no biases); of adamw and "
@@ -118,17 +112,15 @@ static constexpr PlanOption kOptions[] = {
      "bf16, fp16 or half); arithmetic, norms inside, losses and the optimizer's states, among them a master of each "
      "parameter, are of 32 bits"},
     {"reduce-type", PlanOption::Choice, "auto|float32|bfloat16|float16", "auto", 0, 0,
-     "what gradients are exchanged in; auto: --precision"},
+     "the type in which gradients are reduced; auto: --precision's"},
     {"accumulate-type", PlanOption::Choice, "float32|bfloat16|float16", "float32", 0, 0,
-     "what gradients of several micro-batches are added up in: float32, or --precision"},
+     "the type in which gradients are summed over micro-batches: float32 or --precision's"},
     {"stochastic-rounding", PlanOption::Flag, "", "false", 0, 0,
-     "round masters to bfloat16 by chance instead of to the nearest: what is too small to show in "
-     "one "
-     "update shows in many; reproducible by the run's seed"},
+     "round masters to bfloat16 stochastically, so that updates too small to show still add up; "
+     "reproducible by the run's seed"},
     {"loss-scale", PlanOption::Real, "SCALE", "", 0, 0x1p127,
-     "multiplies the loss for the backward pass; a step with an infinite gradient is skipped; 0 "
-     "for "
-     "a scale that follows from such steps, as DeepSpeed's does"},
+     "multiplies the loss for the backward pass; a step with an infinite gradient is skipped; 0: "
+     "dynamic, adjusted after such steps as DeepSpeed's is"},
     {"initial-scale-power", PlanOption::Integer, "N", "16", 0, 127,
      "a dynamic loss scale begins as 2 to this power"},
     {"loss-scale-window", PlanOption::Integer, "STEPS", "1000", 1, kMost,

@@ -28,9 +28,9 @@ struct Link {
   Value from;
 };
 
-class Reader {
+class BiasReader {
 public:
-  Reader(Value scores) { known[scores] = true; }
+  BiasReader(Value scores) { known[scores] = true; }
 
   /// Does the value depend on the scores?
   bool depends(Value value) {
@@ -95,7 +95,7 @@ private:
 } // namespace
 
 BiasRecipe raise::readBias(Value masked, Value scores) {
-  Reader reader(scores);
+  BiasReader reader(scores);
   BiasRecipe recipe;
   for (Value value = masked; value != scores;) {
     Operation *op = value.getDefiningOp();

@@ -19,9 +19,9 @@ constexpr double hiddenBelow = -9000;
 constexpr int64_t mostElements = int64_t(1) << 28;
 
 /// Reads one matrix of queries x keys, in row-major order of its leading indices.
-class Reader {
+class MaskReader {
 public:
-  Reader(Value masked, Value scores) : masked(masked) {
+  MaskReader(Value masked, Value scores) : masked(masked) {
     low.assume(scores, lowScore);
     high.assume(scores, highScore);
   }
@@ -43,8 +43,8 @@ private:
 };
 
 /// A window shows in the first query whose first keys are hidden; before, all rows are shorter.
-bool Reader::readWindow(int64_t lastVisible, ArrayRef<double> atLow, ArrayRef<double> atHigh,
-                        Mask &mask) {
+bool MaskReader::readWindow(int64_t lastVisible, ArrayRef<double> atLow, ArrayRef<double> atHigh,
+                            Mask &mask) {
   int64_t first = 0, count = lastVisible + 1;
   while (first < count && atLow[first] < hiddenBelow && atHigh[first] < hiddenBelow)
     ++first;
@@ -55,7 +55,8 @@ bool Reader::readWindow(int64_t lastVisible, ArrayRef<double> atLow, ArrayRef<do
   return first == (mask.window ? std::max<int64_t>(0, count - mask.window) : 0);
 }
 
-bool Reader::readRow(int64_t query, ArrayRef<double> atLow, ArrayRef<double> atHigh, Mask &mask) {
+bool MaskReader::readRow(int64_t query, ArrayRef<double> atLow, ArrayRef<double> atHigh,
+                         Mask &mask) {
   ArrayRef<int64_t> shape = cast<RankedTensorType>(masked.getType()).getShape();
   int64_t keys = shape.back(), queries = shape[shape.size() - 2],
           lastVisible = query + keys - queries;
@@ -96,7 +97,7 @@ bool Reader::readRow(int64_t query, ArrayRef<double> atLow, ArrayRef<double> atH
   return true;
 }
 
-bool Reader::read(SmallVector<int64_t> leading, Mask &mask) {
+bool MaskReader::read(SmallVector<int64_t> leading, Mask &mask) {
   ArrayRef<int64_t> shape = cast<RankedTensorType>(masked.getType()).getShape();
   leading.push_back(0);
   for (int64_t query = 0; query < shape[shape.size() - 2]; ++query) {
@@ -120,7 +121,7 @@ bool Reader::read(SmallVector<int64_t> leading, Mask &mask) {
 
 Mask raise::readMask(Value masked, Value scores) {
   ArrayRef<int64_t> shape = cast<RankedTensorType>(masked.getType()).getShape();
-  Reader reader(masked, scores);
+  MaskReader reader(masked, scores);
   Mask mask;
   // Only the leading dimensions along which anything differs need be looked at.
   SmallVector<int64_t> extents;

@@ -58,7 +58,7 @@ struct Match {
 };
 
 /// What was found out about a structure.
-struct Outcome {
+struct AttentionOutcome {
   double scale = 1;
   bool causal = false, zeroHidden = false;
   int64_t window = 0;
@@ -70,11 +70,11 @@ struct RaiseAttentionPass : partita::impl::RaiseAttentionBase<RaiseAttentionPass
   void runOnOperation() override;
 
 private:
-  Outcome compute(Match &match);
-  const Outcome &outcomeOf(Match &match);
+  AttentionOutcome compute(Match &match);
+  const AttentionOutcome &outcomeOf(Match &match);
   std::string match(tx::SoftmaxOp softmax, const Independent &independent, Match &match,
-                    Outcome &outcome);
-  std::map<StructuralKey, Outcome> known;
+                    AttentionOutcome &outcome);
+  std::map<StructuralKey, AttentionOutcome> known;
 };
 
 constexpr StringLiteral dependsOnMore = "its mask or its weights depend on more than q, k and v";
@@ -197,7 +197,7 @@ Value inLayout(OpBuilder &builder, Location loc, Value source, const Operand &op
 
 /// The replacement's value in place of the product's: [b, h, s, e], or [b * h, s, e].
 Value build(OpBuilder &builder, Location loc, const Match &match, ValueRange sources, Value bias,
-            const Outcome &outcome, ArrayRef<int64_t> shape) {
+            const AttentionOutcome &outcome, ArrayRef<int64_t> shape) {
   Value q = inLayout(builder, loc, sources[0], match.q),
         k = inLayout(builder, loc, sources[1], match.k),
         v = inLayout(builder, loc, sources[2], match.v);
@@ -226,7 +226,7 @@ double rounded(double scale, int64_t features) {
 /// The two computations of a match over two batch elements, a few heads, positions and features.
 class Comparison {
 public:
-  Comparison(Match &match, const Outcome &outcome) : match(match), outcome(outcome) {}
+  Comparison(Match &match, const AttentionOutcome &outcome) : match(match), outcome(outcome) {}
 
   std::optional<double> error();
   /// After none: where it ended, or null.
@@ -258,7 +258,7 @@ private:
   unsigned e() const { return oldSizes[D] == oldSizes[E] ? D : E; }
 
   Match &match;
-  const Outcome &outcome;
+  const AttentionOutcome &outcome;
   SmallVector<int64_t> oldSizes, newSizes;
   SmallVector<ScratchInput> inputs;
 };
@@ -363,9 +363,9 @@ static std::string describeStuck(Operation *op) {
 
 } // namespace
 
-Outcome RaiseAttentionPass::compute(Match &match) {
+AttentionOutcome RaiseAttentionPass::compute(Match &match) {
   ++numChecks;
-  Outcome outcome;
+  AttentionOutcome outcome;
   double scale = match.recipe.scale;
   if (match.biasLeaves.empty()) {
     Mask mask = readMask(match.softmax.getX(), match.scores.getResult());
@@ -391,7 +391,7 @@ Outcome RaiseAttentionPass::compute(Match &match) {
   return outcome;
 }
 
-const Outcome &RaiseAttentionPass::outcomeOf(Match &match) {
+const AttentionOutcome &RaiseAttentionPass::outcomeOf(Match &match) {
   auto [found, isNew] = known.try_emplace(structuralKey(match.subgraph));
   if (isNew)
     found->second = compute(match);
@@ -401,7 +401,7 @@ const Outcome &RaiseAttentionPass::outcomeOf(Match &match) {
 /// Fills `match` and `outcome`: the mask by value where it can be, else as a bias. A reason on
 /// failure.
 std::string RaiseAttentionPass::match(tx::SoftmaxOp softmax, const Independent &independent,
-                                      Match &match, Outcome &outcome) {
+                                      Match &match, AttentionOutcome &outcome) {
   if (!match.product.getA().hasOneUse())
     return "its weights have other users";
   match.recipe = readBias(softmax.getX(), match.scores.getResult());
@@ -458,7 +458,7 @@ void RaiseAttentionPass::runOnOperation() {
                                       "the weights are stored");
       continue;
     }
-    Outcome outcome;
+    AttentionOutcome outcome;
     std::string problem = this->match(softmax, independent, match, outcome);
     if (!problem.empty()) {
       report.reject(softmax.getLoc(), problem);

@@ -19,7 +19,8 @@ using namespace partita::raise;
 
 namespace {
 
-Value build(OpBuilder &builder, Location loc, Value x, Value weight, Value bias, double epsilon) {
+Value buildLayerNorm(OpBuilder &builder, Location loc, Value x, Value weight, Value bias,
+                     double epsilon) {
   return tx::LayerNormOp::create(builder, loc, ValueRange{x, weight, bias},
                                  builder.getNamedAttr("epsilon", builder.getF64FloatAttr(epsilon)))
       .getY();
@@ -29,7 +30,7 @@ struct RaiseLayerNormPass : partita::impl::RaiseLayerNormBase<RaiseLayerNormPass
   using Base::Base;
   void runOnOperation() override {
     Report report("layer_norm", remarks, numRaised, numMissed);
-    RowNorm norm{tx::LayerNormOp::getOperationName(), /*hasBias=*/true, build};
+    RowNorm norm{tx::LayerNormOp::getOperationName(), /*hasBias=*/true, buildLayerNorm};
     RowNormRaiser(norm, report, numChecks).run(getOperation());
   }
 };

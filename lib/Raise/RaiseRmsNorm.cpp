@@ -20,7 +20,7 @@ using namespace partita::raise;
 
 namespace {
 
-Value build(OpBuilder &builder, Location loc, Value x, Value weight, Value, double epsilon) {
+Value buildRmsNorm(OpBuilder &builder, Location loc, Value x, Value weight, Value, double epsilon) {
   return tx::RmsNormOp::create(builder, loc, ValueRange{x, weight},
                                builder.getNamedAttr("epsilon", builder.getF64FloatAttr(epsilon)))
       .getY();
@@ -30,7 +30,7 @@ struct RaiseRmsNormPass : partita::impl::RaiseRmsNormBase<RaiseRmsNormPass> {
   using Base::Base;
   void runOnOperation() override {
     Report report("rms_norm", remarks, numRaised, numMissed);
-    RowNorm norm{tx::RmsNormOp::getOperationName(), /*hasBias=*/false, build};
+    RowNorm norm{tx::RmsNormOp::getOperationName(), /*hasBias=*/false, buildRmsNorm};
     RowNormRaiser(norm, report, numChecks).run(getOperation());
   }
 };

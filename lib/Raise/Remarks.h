@@ -4,15 +4,14 @@
 #define PARTITA_LIB_RAISE_REMARKS_H
 
 #include "mlir/IR/Operation.h"
-#include "mlir/Pass/Pass.h"
+#include "partita/Support/PassStatistic.h"
 
 namespace partita::raise {
 
 /// Counts always, speaks when asked to. RaiseReport.cpp reads the remarks.
 class Report {
 public:
-  Report(llvm::StringRef composite, bool remarks, mlir::Pass::Statistic &raised,
-         mlir::Pass::Statistic &missed)
+  Report(llvm::StringRef composite, bool remarks, PassStatistic &raised, PassStatistic &missed)
       : composite(composite), remarks(remarks), raised(raised), missed(missed) {}
 
   void accept(mlir::Location loc, llvm::StringRef op) {
@@ -29,7 +28,7 @@ public:
 private:
   llvm::StringRef composite;
   bool remarks;
-  mlir::Pass::Statistic &raised, &missed;
+  PassStatistic &raised, &missed;
 };
 
 } // namespace partita::raise

@@ -29,7 +29,7 @@ struct RowNorm {
 
 class RowNormRaiser {
 public:
-  RowNormRaiser(const RowNorm &norm, Report &report, mlir::Pass::Statistic &checks)
+  RowNormRaiser(const RowNorm &norm, Report &report, PassStatistic &checks)
       : norm(norm), report(report), checks(checks) {}
 
   void run(mlir::Operation *function);
@@ -66,7 +66,7 @@ private:
 
   const RowNorm &norm;
   Report &report;
-  mlir::Pass::Statistic &checks;
+  PassStatistic &checks;
   std::map<StructuralKey, Outcome> known;
 };
 

@@ -1,5 +1,6 @@
 //===- Subgraph.cpp - see Subgraph.h ----------------------------------------------------------===//
 
+#include "dialects/Interfaces/Provenance.h"
 #include "partita/Raise/Subgraph.h"
 
 using namespace mlir;
@@ -106,7 +107,7 @@ public:
       if (!numbers.count(operand))
         bring(operand);
     key.push_back(reinterpret_cast<uintptr_t>(op->getName().getAsOpaquePointer()));
-    key.push_back(reinterpret_cast<uintptr_t>(op->getAttrDictionary().getAsOpaquePointer()));
+    key.push_back(reinterpret_cast<uintptr_t>(provenance::attributesWithout(op).getAsOpaquePointer()));
     for (Type type : op->getResultTypes())
       key.push_back(reinterpret_cast<uintptr_t>(type.getAsOpaquePointer()));
     for (Value operand : op->getOperands())

@@ -1,16 +1,14 @@
 //===- TemporaryFolder.cpp - folders that appear whole or not at all --------------------------===//
 
 #include "partita/Support/TemporaryFolder.h"
+#include "runtime/include/partita_rt/abandoned.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -62,24 +60,10 @@ TemporaryFolder::~TemporaryFolder() {
   unlock();
 }
 
-/// By what this boot of this machine is known, or "": 16 hexadecimal digits.
-static std::string bootOf() {
-  auto text = MemoryBuffer::getFileAsStream("/proc/sys/kernel/random/boot_id");
-  std::string digits;
-  for (char c : text ? (*text)->getBuffer() : "")
-    if (isHexDigit(c) && digits.size() < 16)
-      digits += c;
-  return digits.size() == 16 ? digits : "";
-}
-
-/// Opens a folder and locks it, if nobody else has; -1 if that failed, or the path is no longer the
-/// folder that was opened.
+/// Opens a folder and locks it; -1 if that failed.
 static int lockFolder(const char *path) {
   int descriptor = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  struct stat opened, now;
-  if (descriptor >= 0 && flock(descriptor, LOCK_EX | LOCK_NB) == 0 &&
-      fstat(descriptor, &opened) == 0 && lstat(path, &now) == 0 && opened.st_ino == now.st_ino &&
-      opened.st_dev == now.st_dev)
+  if (descriptor >= 0 && partita_rt::lockOpened(descriptor, path))
     return descriptor;
   if (descriptor >= 0)
     close(descriptor);
@@ -131,7 +115,7 @@ std::string TemporaryFolder::create() {
   if (!around.empty())
     if (std::error_code error = sys::fs::create_directories(around))
       return (around + ": " + error.message()).str();
-  std::string boot = bootOf();
+  std::string boot = partita_rt::bootName();
   if (!boot.empty())
     removeAbandoned(boot);
   if (std::string problem = createLocked(boot); !problem.empty()) {

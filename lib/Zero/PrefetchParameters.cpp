@@ -9,6 +9,7 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
+#include "dialects/Interfaces/Provenance.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Zero/Zero.h"
 #include "partita/Analysis/Ahead.h"
@@ -51,9 +52,9 @@ struct ZeroPrefetchParameters
 private:
   /// Do the uses belong to one layer, in one direction?
   static bool sameLayer(Operation *a, Operation *b) {
-    train::LayerAttr first = train::LayerAttr::of(a->getLoc()),
-                     second = train::LayerAttr::of(b->getLoc());
-    return first == second && par::isBackward(a->getLoc()) == par::isBackward(b->getLoc());
+    train::LayerAttr first = train::LayerAttr::of(a),
+                     second = train::LayerAttr::of(b);
+    return first == second && provenance::isBackward(a) == provenance::isBackward(b);
   }
 
   void run(Block *block) {
@@ -89,8 +90,10 @@ private:
     for (auto [i, bucket] : llvm::enumerate(buckets)) {
       Operation *moment = buckets[analysis::aheadOf(buckets, i, aheadBytes)].firstUse;
       elideWhatIsAlive(bucket, moment);
-      if (!bucket.members.empty())
-        join(bucket, moment);
+      if (bucket.members.empty())
+        continue;
+      ahead += moment != bucket.firstUse;
+      join(bucket, moment);
     }
   }
 

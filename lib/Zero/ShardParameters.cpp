@@ -123,7 +123,7 @@ private:
   /// The same cause, in the layer of the op that uses the whole first: there the gather stands, and
   /// of there the gradient is, wherever the parameter's `f` stood.
   static Location inLayerOf(Operation *use, Location loc) {
-    train::LayerAttr layer = train::LayerAttr::of(use->getLoc());
+    train::LayerAttr layer = train::LayerAttr::of(use);
     SmallVector<par::CauseAttr> causes = par::causesOf(loc);
     if (!layer || causes.empty())
       return loc;
@@ -146,6 +146,7 @@ private:
     }
     for (auto [block, first] : firstUses) {
       builder.setInsertionPoint(first);
+      ++gathers;
       auto gather = zero::GatherOp::create(builder, inLayerOf(first, loc), TypeRange(whole), piece,
                                            axis, builder.getStringAttr("parameter"),
                                            /*again=*/UnitAttr());

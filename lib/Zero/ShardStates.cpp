@@ -59,8 +59,7 @@ struct ZeroShardStates : partita::impl::ZeroShardStatesPassBase<ZeroShardStates>
     if (stage < 3 && llvm::all_of(updates, keepsNone) && (stage == 1 || !accumulates(module))) {
       module.emitWarning() << "zero stage " << int64_t(stage)
                            << " splits the optimizer's states, and this one keeps none"
-                           << (stage == 2 ? " (gradients stay in pieces with --accumulate alone)"
-                                          : "")
+                           << (stage == 2 ? " (gradients stay sharded only with --accumulate)" : "")
                            << ": it saves nothing; --zero-stage 3 splits parameters";
     }
     for (train::OptimizerInterface update : updates)
@@ -82,6 +81,7 @@ private:
     RankedTensorType piece = zero::pieceType(whole, axis, mesh);
     if (!piece || par::Layout::of(whole).kind(axis) != par::Kind::Invariant)
       return;
+    ++sharded;
     for (train::StateOp state : train::stateSymbols(update))
       for (Value access : accesses.lookup(state.getSymNameAttr()))
         access.setType(piece);

@@ -2,18 +2,17 @@
 
 #include "common/temporary_file.h"
 
+#include "partita_rt/abandoned.h"
 #include "partita_rt/types.h"
 
 #include <algorithm>
 #include <atomic>
-#include <cctype>
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -71,22 +70,10 @@ namespace {
 constexpr char kEnd[] = ".tmp";
 constexpr size_t kDrawn = 6; ///< letters and digits that mkostemps puts before it
 
-/// ".BOOT-" by what this boot of this machine is known, or "." where it cannot be told.
+/// ".BOOT-", or "." where the boot cannot be told.
 std::string ownersPrefix() {
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
-  std::string text, digits;
-  std::getline(file, text);
-  std::copy_if(text.begin(), text.end(), std::back_inserter(digits),
-               [](unsigned char c) { return std::isxdigit(c); });
-  return digits.size() < 16 ? "." : "." + digits.substr(0, 16) + "-";
-}
-
-/// Locks the open file if nobody else has, and if `name` is still its name.
-bool lock(int descriptor, const std::string &name) {
-  struct stat opened, now;
-  return flock(descriptor, LOCK_EX | LOCK_NB) == 0 && fstat(descriptor, &opened) == 0 &&
-         lstat(name.c_str(), &now) == 0 && opened.st_ino == now.st_ino &&
-         opened.st_dev == now.st_dev;
+  std::string boot = bootName();
+  return boot.empty() ? "." : "." + boot + "-";
 }
 
 } // namespace
@@ -110,7 +97,7 @@ void removeAbandonedFiles(const std::string &path) {
     int descriptor = open(name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     if (descriptor < 0)
       continue;
-    if (lock(descriptor, name))
+    if (lockOpened(descriptor, name))
       unlink(name.c_str());
     close(descriptor);
   }
@@ -138,7 +125,7 @@ void TemporaryFile::create() {
       prefix = ".";
     } else if (descriptor < 0) {
       fail("cannot write %s: %s", path.c_str(), std::strerror(errno));
-    } else if (prefix != "." && !lock(descriptor, name)) {
+    } else if (prefix != "." && !lockOpened(descriptor, name)) {
       unlink(name.c_str());
       close(descriptor);
       descriptor = -1;

@@ -48,19 +48,7 @@ const char *nameOf(DType type) {
 }
 
 const char *nameOf(CollectiveKind kind) {
-  switch (kind) {
-  case CollectiveKind::AllReduce:
-    return "all_reduce";
-  case CollectiveKind::ReduceScatter:
-    return "reduce_scatter";
-  case CollectiveKind::AllGather:
-    return "all_gather";
-  case CollectiveKind::Broadcast:
-    return "broadcast";
-  case CollectiveKind::Barrier:
-    return "barrier";
-  }
-  return "unknown";
+  return int(kind) < kCollectiveKinds ? rowOf(kind).name : "unknown";
 }
 
 std::string toString(const Shape &shape) {

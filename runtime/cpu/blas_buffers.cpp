@@ -67,8 +67,8 @@ void takeBlasBuffers(int ranks, int threads) {
   for (void *buffer : taken)
     blas_memory_free(buffer); // it stays mapped, for whoever needs one
   if (int(taken.size()) < std::min(needed, kMostBuffers))
-    fail("matrix products need %s bytes of address space for OpenBLAS's packing buffers, %s for "
-         "each of %d %s, and only %zu of these can be had: %s%s; %s",
+    fail("matmuls need %s bytes of address space for OpenBLAS's packing buffers, %s for "
+         "each of %d %s, and only %zu of these could be mapped: %s%s; %s",
          grouped(int64_t(kBufferBytes) * needed).c_str(), grouped(int64_t(kBufferBytes)).c_str(),
          needed,
          threads > 1   ? "ranks and threads"

@@ -14,8 +14,8 @@ namespace partita_rt {
 /// called before anything else.
 void startWithoutBlasThreads();
 
-/// Has OpenBLAS map the buffers of this many ranks with so many threads each, which it keeps.
-/// Throws Error where they do not fit.
+/// Has OpenBLAS map a buffer for each of these ranks and for each further thread of the process, and
+/// keep them. Throws Error where they do not fit.
 void takeBlasBuffers(int ranks, int threads);
 
 /// Bytes of these buffers that are in memory: what products have packed into them so far.

@@ -53,9 +53,9 @@ std::string Board::awaited(const Signature &mine) const {
       last = r;
   uint64_t started = slots[size_t(last)]->started.load();
   return mine.text() + " for rank " + std::to_string(last) + " of axis " + axis +
-         (started >= mine.number
-              ? ", which has started it and done less of it than the others"
-              : ", which has started " + std::to_string(started) + " collectives");
+         (started >= mine.number ? ", which has started it and done less of it than the others"
+                                 : ", which has started " + std::to_string(started) +
+                                       (started == 1 ? " collective" : " collectives"));
 }
 
 } // namespace partita_rt

@@ -9,6 +9,8 @@
 #include "cpu/thread_group.h"
 #include "cpu/transfer.h"
 #include "cpu/window_group.h"
+#include "partita_rt/printable.h"
+#include "partita_rt/launchers.h"
 
 #include <algorithm>
 #include <array>
@@ -253,7 +255,8 @@ static void runProcess(int number, const Program &program, const RunOptions *opt
     usleep(useconds_t(200'000) * useconds_t(std::min(number, 20)));
     std::fflush(stdout);
     std::fprintf(stderr, "%s: error: rank %d: %s\n", program.name, number,
-                 dynamic_cast<const std::bad_alloc *>(&error) ? "out of memory" : error.what());
+                 dynamic_cast<const std::bad_alloc *>(&error) ? "out of memory"
+                                                              : printable(error.what()).c_str());
     std::fflush(stderr);
     MPI_Abort(MPI_COMM_WORLD, 1);
   }
@@ -266,40 +269,24 @@ struct World::Launch {};
 
 namespace {
 
-int numberOf(const char *variable) {
-  const char *text = std::getenv(variable);
-  return text ? std::atoi(text) : 0;
-}
-
-/// A launcher that tells its processes their number, and whose processes MPI need not have joined:
-/// each of them would train the whole model by itself.
-struct Launcher {
-  const char *name, *rank, *ranks;
-  bool started() const { return std::getenv(rank) && numberOf(ranks) > 1; }
-};
-/// A batch script, and a shell of one task, have SLURM_PROCID too; the number of tasks tells.
-constexpr Launcher kLaunchers[] = {{"torchrun or the like", "RANK", "WORLD_SIZE"},
-                                   {"another MPI's launcher", "PMI_RANK", "PMI_SIZE"},
-                                   {"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS"}};
-
-/// That which has started the process as one of several; null where none has. What Open MPI's
-/// mpirun starts it has joined, whatever is around mpirun.
+/// The launcher that has started the process as one of several without joining them by MPI, so that
+/// each would train the full model; null where none has. What Open MPI's mpirun starts it has joined,
+/// whatever is around mpirun.
 const Launcher *foreignLauncher() {
-  if (std::getenv("OMPI_COMM_WORLD_SIZE"))
+  if (std::getenv(kOpenMpi.ranks))
     return nullptr;
-  for (const Launcher &launcher : kLaunchers)
-    if (launcher.started())
-      return &launcher;
+  for (const Launcher *launcher : {&kTorchrun, &kPmi, &kSlurm})
+    if (std::getenv(launcher->rank) && launchNumber(launcher->ranks) > 1)
+      return launcher;
   return nullptr;
 }
 
 /// Has something started the process that MPI can ask for its place?
 bool isMpiProcess() {
-  if (std::getenv("OMPI_COMM_WORLD_SIZE"))
+  if (std::getenv(kOpenMpi.ranks))
     return true;
   // Slurm offers PMI to steps of one task as well, where all ranks are to be threads of that.
-  bool alone = numberOf("PMI_SIZE") == 1 || numberOf("SLURM_STEP_NUM_TASKS") == 1;
-  return !alone && (std::getenv("PMI_SIZE") || std::getenv("PMIX_RANK"));
+  return !isOnlyProcess() && (std::getenv(kPmi.ranks) || std::getenv(kPmix.rank));
 }
 
 /// " ./gpt2 --data 'my tokens.bin' ...": the words that this process was started with, for a shell.
@@ -329,7 +316,7 @@ World::World(const Program &) {
   startWithoutBlasThreads();
   if (!isMpiProcess()) {
     if (const Launcher *launcher = foreignLauncher())
-      processRank = numberOf(launcher->rank); // the first of them says what is wrong
+      processRank = launchNumber(launcher->rank); // the first of them says what is wrong
     return;
   }
   launch = std::make_unique<Launch>();
@@ -346,9 +333,9 @@ World::~World() {
 
 bool World::isFirstStarted() {
   if (const Launcher *launcher = foreignLauncher())
-    return numberOf(launcher->rank) == 0;
+    return launchNumber(launcher->rank) == 0;
   // MPI's own, 0 where there is none.
-  return numberOf(std::getenv("OMPI_COMM_WORLD_SIZE") ? "OMPI_COMM_WORLD_RANK" : "PMIX_RANK") == 0;
+  return launchNumber(std::getenv(kOpenMpi.ranks) ? kOpenMpi.rank : kPmix.rank) == 0;
 }
 
 std::string World::usage(const Program &program) {
@@ -360,15 +347,15 @@ void World::check(const Program &program) const {
   const Launcher *launcher = processCount == 1 ? foreignLauncher() : nullptr;
   if (launcher)
     fail(
-        "started as process %d of %d by %s (%s, %s), each of which would train the whole model: "
-        "this program's ranks are threads of one process, or processes of Open MPI's mpirun; start "
-        "it once: mpirun -np %d%s",
-        numberOf(launcher->rank), numberOf(launcher->ranks), launcher->name, launcher->rank,
-        launcher->ranks, ranks, ownCommand().c_str());
+        "%s started %d processes (%s, %s), each of which would train the full model; the ranks of "
+        "a CPU program are threads of one process, or processes of Open MPI's mpirun. Use: mpirun "
+        "-np %d%s",
+        launcher->name, launchNumber(launcher->ranks), launcher->rank, launcher->ranks, ranks,
+        ownCommand().c_str());
   if (launch && processCount != ranks)
-    fail("the program was compiled for %d ranks (%s), mpirun started %d processes; start %d, or "
+    fail("the program was compiled for %d ranks (%s), mpirun started %d process%s; start %d, or "
          "compile it with another --mesh",
-         ranks, meshText(program).c_str(), processCount, ranks);
+         ranks, meshText(program).c_str(), processCount, processCount == 1 ? "" : "es", ranks);
 }
 
 std::string World::agree(const std::string &error) {

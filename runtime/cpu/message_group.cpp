@@ -102,14 +102,15 @@ std::string MessageGroup::awaited() const {
 
 int64_t MessageGroup::segmentElements(const Request &request) const {
   int64_t bytes = std::max(kPieceBytes, kLeastMessageBytes * groupSize);
-  bool whole =
-      request.kind == CollectiveKind::ReduceScatter || request.kind == CollectiveKind::AllGather;
-  return bytes / sizeOf(request.dtype) / (whole ? groupSize : 1);
+  return bytes / wireBytes(request.kind, sizeOf(request.dtype), groupSize);
 }
 
 Range MessageGroup::shareOfRank(const Segment &segment, int c) const {
-  if (segment.request.kind == CollectiveKind::ReduceScatter)
+  const CollectiveRow &row = rowOf(segment.request.kind);
+  if (row.from == Extent::Whole)
     return {c * segment.count, (c + 1) * segment.count};
+  if (!row.inPlace)
+    return {0, segment.count};
   return shareOf(segment.count, c, groupSize);
 }
 
@@ -118,38 +119,20 @@ bool MessageGroup::mayFill(const Segment &segment) { return agree(segment.collec
 void MessageGroup::fill(const Segment &segment) {
   const Request &request = segment.request;
   Place &place = placeOf(segment);
+  if (request.kind == CollectiveKind::Barrier) // the signatures were the barrier
+    return;
+  const CollectiveRow &row = rowOf(request.kind);
   int64_t bytes = segment.count * segment.width;
-  switch (request.kind) {
-  case CollectiveKind::AllReduce:
-    place.outgoing.resize(size_t(bytes));
-    pack(place.outgoing.data(), segment, segment.begin, segment.count);
-    exchangeShares(segment, place);
-    break;
-  case CollectiveKind::ReduceScatter:
-    place.outgoing.resize(size_t(bytes * groupSize));
-    for (int c = 0; c < groupSize; ++c)
+  int blocks = row.from == Extent::Whole ? groupSize : 1;
+  bool isRoots = row.inPlace && !row.sums;
+  place.outgoing.resize(size_t(bytes * blocks));
+  if (!isRoots || groupRank == request.root)
+    for (int c = 0; c < blocks; ++c)
       pack(place.outgoing.data() + c * bytes, segment, segment.begin, segment.count, c);
-    exchangeShares(segment, place);
-    break;
-  case CollectiveKind::AllGather:
-    place.outgoing.resize(size_t(bytes));
-    place.incoming.resize(size_t(bytes * groupSize));
-    pack(place.outgoing.data(), segment, segment.begin, segment.count);
-    for (int r = 0; r < groupSize; ++r)
-      if (r != groupRank) {
-        place.messages.receive(place.incoming.data() + r * bytes, bytes, r, kDataTag, comm);
-        place.messages.send(place.outgoing.data(), bytes, r, kDataTag, comm);
-      }
-    break;
-  case CollectiveKind::Broadcast:
-    place.outgoing.resize(size_t(bytes));
-    if (groupRank == request.root)
-      pack(place.outgoing.data(), segment, segment.begin, segment.count);
+  if (isRoots)
     place.messages.broadcast(place.outgoing.data(), bytes, request.root, comm);
-    break;
-  case CollectiveKind::Barrier: // the signatures were the barrier
-    break;
-  }
+  else
+    exchangeShares(segment, place);
   worked += int64_t(place.outgoing.size());
 }
 
@@ -182,38 +165,40 @@ void MessageGroup::sumShare(const Segment &segment, Place &place) {
 void MessageGroup::reduce(const Segment &segment) {
   const Request &request = segment.request;
   Place &place = placeOf(segment);
+  if (request.kind == CollectiveKind::Barrier)
+    return;
+  const CollectiveRow &row = rowOf(request.kind);
   int64_t bytes = segment.count * segment.width;
-  Range mine = shareOfRank(segment, groupRank);
-  switch (request.kind) {
-  case CollectiveKind::AllReduce:
+  const char *own = place.outgoing.data() + (row.from == Extent::Whole ? groupRank * bytes : 0);
+  if (row.sums)
     sumShare(segment, place);
-    for (int r = 0; r < groupSize; ++r) {
-      if (r == groupRank)
-        continue;
-      Range part = shareOfRank(segment, r);
-      place.messages.receive(place.outgoing.data() + part.begin * segment.width,
-                             (part.end - part.begin) * segment.width, r, kResultTag, comm);
-      place.messages.send(place.outgoing.data() + mine.begin * segment.width,
-                          (mine.end - mine.begin) * segment.width, r, kResultTag, comm);
-    }
-    break;
-  case CollectiveKind::ReduceScatter:
-    sumShare(segment, place);
-    unpack(place.outgoing.data() + groupRank * bytes, segment, segment.begin, segment.count);
-    break;
-  case CollectiveKind::AllGather:
-    for (int r = 0; r < groupSize; ++r)
-      unpack(r == groupRank ? place.outgoing.data() : place.incoming.data() + r * bytes, segment,
-             segment.begin, segment.count, r);
-    worked += bytes * groupSize;
-    break;
-  case CollectiveKind::Broadcast:
+  if (row.inPlace && row.sums) {
+    exchangeSums(segment, place);
+  } else if (row.inPlace) {
     if (groupRank != request.root)
       unpack(place.outgoing.data(), segment, segment.begin, segment.count);
     worked += bytes;
-    break;
-  case CollectiveKind::Barrier:
-    break;
+  } else if (row.sums) {
+    unpack(own, segment, segment.begin, segment.count);
+  } else {
+    for (int r = 0; r < groupSize; ++r)
+      unpack(r == groupRank ? own : place.incoming.data() + r * bytes, segment, segment.begin,
+             segment.count, r);
+    worked += bytes * groupSize;
+  }
+}
+
+/// This rank's share of the sums to all others, and theirs to it.
+void MessageGroup::exchangeSums(const Segment &segment, Place &place) {
+  Range mine = shareOfRank(segment, groupRank);
+  for (int r = 0; r < groupSize; ++r) {
+    if (r == groupRank)
+      continue;
+    Range part = shareOfRank(segment, r);
+    place.messages.receive(place.outgoing.data() + part.begin * segment.width,
+                           (part.end - part.begin) * segment.width, r, kResultTag, comm);
+    place.messages.send(place.outgoing.data() + mine.begin * segment.width,
+                        (mine.end - mine.begin) * segment.width, r, kResultTag, comm);
   }
 }
 

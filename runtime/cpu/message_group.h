@@ -63,10 +63,11 @@ private:
   void read(const Segment &segment) override;
 
   bool agree(uint64_t number);
-  /// What rank c reduces, as elements of what is packed for the segment.
+  /// What rank c reduces or gets, as elements of what is packed for the segment.
   Range shareOfRank(const Segment &segment, int c) const;
   void exchangeShares(const Segment &segment, Place &place);
   void sumShare(const Segment &segment, Place &place);
+  void exchangeSums(const Segment &segment, Place &place);
   Place &placeOf(const Segment &segment) { return places[segment.place()]; }
 
   MPI_Comm comm;

@@ -8,9 +8,9 @@ namespace partita_rt {
 bool SegmentedGroup::advance() {
   if (reading.segment < reducing.segment) {
     Segment segment = at(reading);
-    bool allReduce = segment.request.kind == CollectiveKind::AllReduce;
-    if (!allReduce || mayRead(segment)) {
-      if (allReduce)
+    bool isRead = rowOf(segment.request.kind).inPlace && rowOf(segment.request.kind).sums;
+    if (!isRead || mayRead(segment)) {
+      if (isRead)
         read(segment);
       release(segment);
       completed += step(reading, segment) ? 1 : 0;
@@ -53,7 +53,7 @@ void SegmentedGroup::pack(char *to, const Segment &segment, int64_t begin, int64
   int64_t width = segment.width;
   forItems(segment.request.items, begin, count,
            [&](const Item &item, int64_t offset, int64_t position, int64_t n) {
-             bool ofWhole = segment.request.kind == CollectiveKind::ReduceScatter;
+             bool ofWhole = rowOf(segment.request.kind).from == Extent::Whole;
              int64_t inside = ofWhole ? item.inside(block, offset, n) : n;
              char *at = to + position * width;
              std::memcpy(at, item.from + (block * item.count + offset) * width,

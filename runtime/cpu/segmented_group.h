@@ -4,10 +4,13 @@
 // all have reduced it). Several segments are under way at a time, each with its place in the
 // staging memory, so that no rank stands still because of another's pace.
 //
-//     segment   all_reduce              reduce_scatter       all_gather          broadcast
-//     filled    values                  a block per rank     part                root's values
-//     reduced   own share, in place     own block -> buffer  all -> buffer       root's -> buffer
-//     read      all shares -> buffer    -                    -                   -
+// What a phase does follows from the collective's row (collectives.h):
+//
+//     segment   summed in place         transfers                        in place, not summed
+//     filled    values                  part, or a block per rank        root's values
+//     reduced   own share, in place     sum, or all, of what is for      root's -> buffer
+//                                       this rank -> buffer
+//     read      all shares -> buffer    -                                -
 
 #ifndef PARTITA_RT_CPU_SEGMENTED_GROUP_H
 #define PARTITA_RT_CPU_SEGMENTED_GROUP_H
@@ -48,7 +51,7 @@ protected:
   /// Are all ranks' values there (and their signatures equal)?
   virtual bool mayReduce(const Segment &segment) = 0;
   virtual void reduce(const Segment &segment) = 0;
-  /// Are all ranks' shares there? Asked for all_reduce only.
+  /// Are all ranks' shares there? Asked only of what is summed in place.
   virtual bool mayRead(const Segment &segment) = 0;
   virtual void read(const Segment &segment) = 0;
   /// The segment needs nothing of the other ranks any more.

@@ -36,9 +36,10 @@ bool ThreadGroup::advance() {
 
 /// The elements that this rank works on.
 Range ThreadGroup::shareOfMine(const Request &request) const {
-  bool nothing = request.kind == CollectiveKind::Broadcast && groupRank == request.root;
-  if (request.kind == CollectiveKind::AllReduce)
+  const CollectiveRow &row = rowOf(request.kind);
+  if (row.inPlace && row.sums)
     return shareOf(request.elements(), groupRank, groupSize);
+  bool nothing = row.inPlace && groupRank == request.root;
   return {0, nothing ? 0 : request.elements()};
 }
 
@@ -47,6 +48,7 @@ Range ThreadGroup::shareOfMine(const Request &request) const {
 void ThreadGroup::work(const Request &mine, uint64_t number, int64_t begin, int64_t count) {
   constexpr int64_t kBlock = 16384;
   int64_t width = sizeOf(mine.dtype);
+  const CollectiveRow &row = rowOf(mine.kind);
   std::vector<const char *> sources(static_cast<size_t>(groupSize));
   auto visit = [&](const Item &item, int64_t offset, int64_t, int64_t n) {
     size_t index = size_t(&item - mine.items.data());
@@ -60,31 +62,27 @@ void ThreadGroup::work(const Request &mine, uint64_t number, int64_t begin, int6
       noteReduced(n * width);
     };
     char *to = item.to + offset * width;
-    switch (mine.kind) {
-    case CollectiveKind::AllReduce:
+    if (!row.inPlace) {
+      // What the others have for this rank: of a whole its part.
+      int64_t first = offset + (row.from == Extent::Whole ? groupRank * item.count : 0);
+      if (row.sums) {
+        int64_t inside = item.inside(groupRank, offset, n);
+        reduceTo(to, first, inside);
+        std::memset(to + inside * width, 0, size_t((n - inside) * width));
+        return;
+      }
+      for (int r = 0; r < groupSize; ++r) {
+        char *block = to + r * item.count * width;
+        if (const char *from = of(r).from + first * width; from != block)
+          std::memcpy(block, from, size_t(item.inside(r, offset, n) * width));
+      }
+    } else if (row.sums) {
       reduceTo(to, offset, n);
       for (int r = 0; r < groupSize; ++r)
         if (r != groupRank)
           std::memcpy(of(r).to + offset * width, to, size_t(n * width));
-      break;
-    case CollectiveKind::ReduceScatter: {
-      int64_t inside = item.inside(groupRank, offset, n);
-      reduceTo(to, groupRank * item.count + offset, inside);
-      std::memset(to + inside * width, 0, size_t((n - inside) * width));
-      break;
-    }
-    case CollectiveKind::AllGather:
-      for (int r = 0; r < groupSize; ++r) {
-        char *block = to + r * item.count * width;
-        if (const char *from = of(r).from + offset * width; from != block)
-          std::memcpy(block, from, size_t(item.inside(r, offset, n) * width));
-      }
-      break;
-    case CollectiveKind::Broadcast:
+    } else {
       std::memcpy(to, of(mine.root).from + offset * width, size_t(n * width));
-      break;
-    case CollectiveKind::Barrier:
-      break;
     }
   };
   for (int64_t at = begin; at < begin + count; at += kBlock)

@@ -5,7 +5,7 @@
 namespace partita_rt {
 
 int64_t WindowGroup::segmentElements(const Request &request) const {
-  int64_t blocks = request.kind == CollectiveKind::ReduceScatter ? groupSize : 1;
+  int64_t blocks = rowOf(request.kind).from == Extent::Whole ? groupSize : 1;
   return std::max<int64_t>(1, placeBytes / sizeOf(request.dtype) / blocks);
 }
 
@@ -16,8 +16,9 @@ bool WindowGroup::mayFill(const Segment &segment) {
 void WindowGroup::fill(const Segment &segment) {
   const Request &request = segment.request;
   char *mine = place(groupRank, segment);
-  int blocks = request.kind == CollectiveKind::ReduceScatter ? groupSize : 1;
-  if (request.kind != CollectiveKind::Broadcast || groupRank == request.root)
+  const CollectiveRow &row = rowOf(request.kind);
+  int blocks = row.from == Extent::Whole ? groupSize : 1;
+  if (!row.inPlace || row.sums || groupRank == request.root)
     for (int b = 0; b < blocks; ++b)
       pack(mine + b * segment.count * segment.width, segment, segment.begin, segment.count, b);
   worked += blocks * segment.count * segment.width;
@@ -31,39 +32,33 @@ bool WindowGroup::mayReduce(const Segment &segment) {
 
 void WindowGroup::reduce(const Segment &segment) {
   const Request &request = segment.request;
+  const CollectiveRow &row = rowOf(request.kind);
   int64_t width = segment.width;
+  // Where in a rank's place that stands which is for this rank.
+  int64_t mine = row.from == Extent::Whole ? groupRank * segment.count : 0;
   std::vector<const char *> sources(static_cast<size_t>(groupSize));
-  switch (request.kind) {
-  case CollectiveKind::AllReduce: {
+  if (row.inPlace && row.sums) {
     // Nobody but this rank reads its share of any place before `reduced`: the sums may replace it.
     Range share = shareOf(segment.count, groupRank, groupSize);
     for (int r = 0; r < groupSize; ++r)
       sources[size_t(r)] = place(r, segment) + share.begin * width;
     reduceTo(place(groupRank, segment) + share.begin * width, sources.data(), segment,
              share.end - share.begin);
-    break;
-  }
-  case CollectiveKind::ReduceScatter:
-    forItems(request.items, segment.begin, segment.count,
-             [&](const Item &item, int64_t offset, int64_t position, int64_t n) {
-               for (int r = 0; r < groupSize; ++r)
-                 sources[size_t(r)] =
-                     place(r, segment) + (groupRank * segment.count + position) * width;
-               reduceTo(item.to + offset * width, sources.data(), segment, n);
-             });
-    break;
-  case CollectiveKind::AllGather:
-    for (int r = 0; r < groupSize; ++r)
-      unpack(place(r, segment), segment, segment.begin, segment.count, r);
-    worked += groupSize * segment.count * width;
-    break;
-  case CollectiveKind::Broadcast:
+  } else if (row.inPlace) {
     if (groupRank != request.root)
       unpack(place(request.root, segment), segment, segment.begin, segment.count);
     worked += segment.count * width;
-    break;
-  case CollectiveKind::Barrier:
-    break;
+  } else if (row.sums) {
+    forItems(request.items, segment.begin, segment.count,
+             [&](const Item &item, int64_t offset, int64_t position, int64_t n) {
+               for (int r = 0; r < groupSize; ++r)
+                 sources[size_t(r)] = place(r, segment) + (mine + position) * width;
+               reduceTo(item.to + offset * width, sources.data(), segment, n);
+             });
+  } else {
+    for (int r = 0; r < groupSize; ++r)
+      unpack(place(r, segment) + mine * width, segment, segment.begin, segment.count, r);
+    worked += groupSize * segment.count * width;
   }
   board.set(&BoardSlot::reduced, segment.number + 1);
 }

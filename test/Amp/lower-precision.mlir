@@ -18,6 +18,24 @@ train.parameter @frequencies : tensor<8xf32> frozen
 // CHECK: train.parameter @scale : tensor<8xbf16>
 train.parameter @scale : tensor<8xf32> frozen
 
+// Casts stand around each op but the products.
+// CHECK-LABEL: @example
+// CHECK: %[[X:.*]] = tx.cast %arg0 : tensor<4x8xf32> -> tensor<4x8xbf16>
+// CHECK: %[[Y:.*]] = tx.matmul %[[X]], {{.*}} -> tensor<4x8xbf16>
+// CHECK: %[[WIDE:.*]] = tx.cast %[[Y]] : tensor<4x8xbf16> -> tensor<4x8xf32>
+// CHECK: %[[GELU:.*]] = tx.gelu %[[WIDE]] : (tensor<4x8xf32>) -> tensor<4x8xf32>
+// CHECK: %[[Z:.*]] = tx.cast %[[GELU]] : tensor<4x8xf32> -> tensor<4x8xbf16>
+// CHECK: tx.matmul %[[Z]], {{.*}} -> tensor<4x8xbf16>
+// ELIDED-LABEL: @example
+// ELIDED: tx.gelu {{.*}} : (tensor<4x8xbf16>) -> tensor<4x8xbf16>
+func.func @example(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
+  %w = train.read @w : tensor<8x8xf32>
+  %y = tx.matmul %x, %w : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+  %z = tx.gelu %y : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  %o = tx.matmul %z, %w : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+  return %o : tensor<4x8xf32>
+}
+
 // CHECK-LABEL: @init
 func.func @init() {
   // CHECK: train.initial_value @w : tensor<8x8xbf16>

@@ -8,11 +8,11 @@
 // CHECK-DAG: train.state @loss_scale : tensor<f32> = 6.553600e+04
 // CHECK-DAG: train.state @loss_scale.last_overflow : tensor<i64> = -1.000000e+00
 // CHECK-DAG: train.state @loss_scale.hysteresis : tensor<i64> = 2.000000e+00
+// CHECK-LABEL: func.func @train_step
+// CHECK: train.minimize %{{.*}} {amp.scaled = {consecutive = false, dynamic = true, hysteresis = 2 : i64, minimum = 1.000000e+00 : f64, window = 1000 : i64}}
 // CHECK-LABEL: func.func @init
 // CHECK: train.write @loss_scale,
 // CHECK: train.write @loss_scale.skipped,
-// CHECK-LABEL: func.func @train_step
-// CHECK: train.minimize %{{.*}} {amp.scaled = {consecutive = false, dynamic = true, hysteresis = 2 : i64, minimum = 1.000000e+00 : f64, window = 1000 : i64}}
 // FIXED: train.state @loss_scale : tensor<f32> = 1.024000e+03
 // FIXED: amp.scaled = {{.*}}dynamic = false
 // NONE-NOT: loss_scale
@@ -33,15 +33,15 @@
 // NEGATIVE: error: scale: '-1' is neither a number above 0 nor 0, for a dynamic one
 // MINIMUM: error: a loss scale needs a window
 train.parameter @w : tensor<4xf32>
-func.func @init() {
-  %w = train.initial_value @w : tensor<4xf32>
-  train.write @w, %w : tensor<4xf32>
-  return
-}
 func.func @train_step(%x: tensor<4xf32>) {
   %w = train.read @w : tensor<4xf32>
   %y = tx.mul %w, %x : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   %loss = tx.reduce_sum %y [0] : tensor<4xf32> -> tensor<f32>
   train.minimize %loss : tensor<f32>
+  return
+}
+func.func @init() {
+  %w = train.initial_value @w : tensor<4xf32>
+  train.write @w, %w : tensor<4xf32>
   return
 }

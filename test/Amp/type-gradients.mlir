@@ -1,6 +1,6 @@
 // Gradients reach their updates in 32 bits as far as they are added up in them; with reduce-type, ranks exchange 32 bits too.
-// RUN: partita-opt %s --type-gradients | FileCheck %s
 // RUN: partita-opt %s --type-gradients=reduce-type=float32 | FileCheck %s --check-prefix=WIDE
+// RUN: partita-opt %s --type-gradients | FileCheck %s
 // RUN: not partita-opt %s --type-gradients=reduce-type=int8 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 // UNKNOWN: error: reduce-type 'int8' is unknown; known: auto, float32, bfloat16, float16
 module attributes {par.mesh = #par.mesh<dp = 2>} {

@@ -55,7 +55,7 @@ func.func @tied(%x: tensor<4x4xf32, #par.place<[8 @dp, 4]>>) {
 
 // A rank's piece of two heads is one: nothing was repeated along it, so nothing is summed.
 // CHECK-LABEL: func.func @piece_of_size_one
-// CHECK: tx.reduce_sum {{.*}} [0] : tensor<5x1x4xf32, #par.place<[5, 2 @dp, 4]>> -> tensor<1x4xf32, #par.place<[2 @dp, 4]>>
+// CHECK: tx.reduce_sum {{.*}} [0] {train.backward} : tensor<5x1x4xf32, #par.place<[5, 2 @dp, 4]>> -> tensor<1x4xf32, #par.place<[2 @dp, 4]>>
 // CHECK-NEXT: train.update @heads
 func.func @piece_of_size_one(%x: tensor<5x1x4xf32, #par.place<[5, 2 @dp, 4]>>) {
   %w = train.read @heads : tensor<1x4xf32, #par.place<[2 @dp, 4]>>

@@ -12,7 +12,6 @@
 // CHECK-NOT: zero.gather
 // ALWAYS: func.func @classifier
 // ALWAYS-COUNT-2: zero.gather {{.*}} over "tp" again
-#back = loc(fused<"backward">["node"])
 module attributes {par.mesh = #par.mesh<tp = 2>} {
 train.parameter @q : tensor<4x6xf32>
 train.parameter @r : tensor<6x6xf32>
@@ -23,8 +22,8 @@ func.func @classifier(%x: tensor<8x4xf32>) -> tensor<8x4xf32> attributes {par.no
   %rw = zero.gather %r over "tp" : tensor<18xf32, #par.place<[6, 6], flat [tp]>> -> tensor<6x6xf32>
   %h = tx.matmul %x, %qw : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
   %z = tx.matmul %h, %rw : (tensor<8x6xf32>, tensor<6x6xf32>) -> tensor<8x6xf32>
-  %dh = tx.matmul_nt %z, %rw : (tensor<8x6xf32>, tensor<6x6xf32>) -> tensor<8x6xf32> loc(#back)
-  %dx = tx.matmul_nt %dh, %qw : (tensor<8x6xf32>, tensor<4x6xf32>) -> tensor<8x4xf32> loc(#back)
+  %dh = tx.matmul_nt %z, %rw {train.backward} : (tensor<8x6xf32>, tensor<6x6xf32>) -> tensor<8x6xf32>
+  %dx = tx.matmul_nt %dh, %qw {train.backward} : (tensor<8x6xf32>, tensor<4x6xf32>) -> tensor<8x4xf32>
   return %dx : tensor<8x4xf32>
 }
 }

@@ -15,7 +15,7 @@ train.parameter @p : tensor<4xf64>
 // CHECK: %[[Y:.*]] = tx.mul
 // CHECK: %[[G:.*]] = par.all_gather %[[Y]] over "tp" along 1 : {{.*}} replicated [tp]
 // CHECK-NEXT: tx.matmul %[[G]]
-// CHECK: %[[A:.*]] = par.all_gather %[[Y]] over "tp" along 1 again : {{.*}} replicated [tp]
+// CHECK: %[[A:.*]] = par.all_gather %[[Y]] over "tp" along 1 again {train.backward} : {{.*}} replicated [tp]
 // CHECK-NOT: par.all_gather
 // CHECK: tx.matmul_tn %[[A]]
 // CHECK: par.reduce_scatter %{{.*}} over "tp" along 1 because "gradient"

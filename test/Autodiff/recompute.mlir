@@ -19,15 +19,6 @@
 // WRONG: error: recompute policy 'all' is unknown; known: none, selective, block
 // NONE-NOT: train.barrier
 
-#norm = loc(fused<#train.layer<0 of 1>>["norm"])
-#up = loc(fused<#train.layer<0 of 1>>["up"])
-#act = loc(fused<#train.layer<0 of 1>>["act"])
-#down = loc(fused<#train.layer<0 of 1>>["down"])
-#backward_down = loc(fused<"backward">[#down])
-#backward_act = loc(fused<"backward">[#act])
-#backward_up = loc(fused<"backward">[#up])
-#head = loc("head")
-
 // Kept by `selective`: what enters, and the product in front of the activation; by `block`: what enters. Selective clones
 // stand before their uses, a block is done once more as a whole.
 // CHECK-LABEL: func @example
@@ -55,14 +46,14 @@
 // BLOCK-NEXT: tx.matmul_tn %[[N2]], %[[DU]]
 !t = tensor<4x4xf32>
 func.func @example(%x: !t, %w: !t, %v: !t) -> (!t, !t) attributes {par.no_cotangents} {
-  %n = tx.exp %x : (!t) -> !t loc(#norm)
-  %u = tx.matmul %n, %w : (!t, !t) -> !t loc(#up)
-  %a = tx.tanh %u : (!t) -> !t loc(#act)
-  %y = tx.matmul %a, %v : (!t, !t) -> !t loc(#down)
-  %dy = tx.neg %y : (!t) -> !t loc(#head)
-  %dv = tx.matmul_tn %a, %dy : (!t, !t) -> !t loc(#backward_down)
-  %da = tx.matmul_nt %dy, %v : (!t, !t) -> !t loc(#backward_down)
-  %du = tx.mul %u, %da : (!t, !t) -> !t loc(#backward_act)
-  %dw = tx.matmul_tn %n, %du : (!t, !t) -> !t loc(#backward_up)
+  %n = tx.exp %x {train.layer = #train.layer<0 of 1>} : (!t) -> !t
+  %u = tx.matmul %n, %w {train.layer = #train.layer<0 of 1>} : (!t, !t) -> !t
+  %a = tx.tanh %u {train.layer = #train.layer<0 of 1>} : (!t) -> !t
+  %y = tx.matmul %a, %v {train.layer = #train.layer<0 of 1>} : (!t, !t) -> !t
+  %dy = tx.neg %y : (!t) -> !t loc("head")
+  %dv = tx.matmul_tn %a, %dy {train.backward, train.layer = #train.layer<0 of 1>} : (!t, !t) -> !t
+  %da = tx.matmul_nt %dy, %v {train.backward, train.layer = #train.layer<0 of 1>} : (!t, !t) -> !t
+  %du = tx.mul %u, %da {train.backward, train.layer = #train.layer<0 of 1>} : (!t, !t) -> !t
+  %dw = tx.matmul_tn %n, %du {train.backward, train.layer = #train.layer<0 of 1>} : (!t, !t) -> !t
   return %dv, %dw : !t, !t
 }

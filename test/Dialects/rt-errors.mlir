@@ -96,3 +96,47 @@ func.func @g() {
   rt.call @f 0 times 1 pending [] copies []
   return
 }
+
+// -----
+
+// expected-error@+1 {{rt.target is "tpu"; there are: cpu, cuda}}
+module attributes {rt.target = "tpu"} {}
+
+// -----
+
+// expected-error@+1 {{rt.target is 1 : i64; there are: cpu, cuda}}
+module attributes {rt.target = 1 : i64} {}
+
+// -----
+
+// expected-error@+1 {{rt.program is {inputs = []}, and no #rt.program}}
+module attributes {rt.program = {inputs = []}} {}
+
+// -----
+
+// expected-error@+3 {{'all_reduced' is no kind of collective}}
+// expected-error@+2 {{failed to parse Rt_CensusAttr parameter 'kind'}}
+// expected-error@+1 {{failed to parse Rt_ProgramAttr parameter 'census'}}
+module attributes {rt.program = #rt.program<census = [#rt.census<function = "train_step", kind = all_reduced, axis = "tp", reason = "loss">]>} {}
+
+// -----
+
+// expected-error@+1 {{'inputs' lists #rt.input, and "tokens" is none}}
+module attributes {rt.program = #rt.program<inputs = ["tokens"]>} {}
+
+// -----
+
+// expected-error@+2 {{'type' is 'tensor<?xi64>'; its shape must be static}}
+// expected-error@+1 {{failed to parse Rt_ProgramAttr parameter 'inputs'}}
+module attributes {rt.program = #rt.program<inputs = [#rt.input<name = "ids", type = tensor<?xi64>>]>} {}
+
+// -----
+
+// expected-error@+2 {{'micro_batches' is 0, and at least 1}}
+// expected-error@+1 {{failed to parse Rt_ProgramAttr parameter 'collectives'}}
+module attributes {rt.program = #rt.program<collectives = [#rt.collective<function = "f", kind = all_reduce, axis = "tp", micro_batches = 0, place = 1>]>} {}
+
+// -----
+
+// expected-error@+1 {{'hyper' has numbers, and "beta1" is "0.9"}}
+module attributes {rt.program = #rt.program<hyper = {beta1 = "0.9"}>} {}

@@ -73,8 +73,8 @@ func.func private @twice(tensor<2xf32, #par.place<[4 @dp], flat [dp]>>)
 
 module attributes {par.mesh = #par.mesh<dp = 2>} {
   func.func @wait(%x: tensor<2xf32, #par.place<[4], flat [dp]>>, %b: tensor<4xf32>) {
+    // expected-error @+1 {{'zero.gather_start' op needs one wait in its block, for its token and all that it fills, and no other use of them}}
     %t, %y = zero.gather_start %x over "dp" : tensor<2xf32, #par.place<[4], flat [dp]>> -> i64, tensor<4xf32>
-    // expected-error @+1 {{must name all that its collective fills}}
     %z = zero.wait %t, %b : i64, tensor<4xf32> -> tensor<4xf32>
     return
   }
@@ -84,7 +84,7 @@ module attributes {par.mesh = #par.mesh<dp = 2>} {
 
 module attributes {par.mesh = #par.mesh<dp = 2>} {
   func.func @token(%t: i64, %b: tensor<4xf32>) {
-    // expected-error @+1 {{waits for a token that no collective of this block started}}
+    // expected-error @+1 {{waits for a token that no 'zero' op of this block started}}
     %z = zero.wait %t, %b : i64, tensor<4xf32> -> tensor<4xf32>
     return
   }

@@ -10,8 +10,8 @@ from onnx_writer import *
 partita, folder = sys.argv[1:]
 
 
-def imports(name, *dims):
-    done = subprocess.run([partita, "import", name + ".onnx", *dims], cwd=folder, capture_output=True, text=True)
+def imports(name, *options):
+    done = subprocess.run([partita, "import", name + ".onnx", *options], cwd=folder, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     sizes = [int(size) for size in re.findall(r"train\.parameter .* bytes = (\d+)", done.stdout)]
     kilobytes = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
@@ -44,7 +44,19 @@ def inline_model(elements=375_000_000):
         file.write(after)
 
 
+def tied_model(rows=40000, columns=4000):
+    """A matrix and its transpose, beside the model."""
+    size = rows * columns * 4
+    with open(f"{folder}/tied.bin", "wb") as file:
+        file.truncate(2 * size)
+    nodes = [node("MatMul", ["x", "w"], ["a"]), node("MatMul", ["a", "t"], ["y"])]
+    weights = [external("w", FLOAT, [rows, columns], "tied.bin", 0, size), external("t", FLOAT, [columns, rows], "tied.bin", size, size)]
+    save(f"{folder}/tied.onnx", model(graph(nodes, [value("x", FLOAT, [2, rows])], [value("y", FLOAT, [2, rows])], weights)))
+
+
 external_model()
 imports("external", "--dim", "n=4")
 inline_model()
 imports("inline")
+tied_model()
+imports("tied", "--tie", "w=t")

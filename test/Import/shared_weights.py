@@ -1,4 +1,5 @@
 # merged.onnx: a tied table, a scale and a bias that were several, and a vector of its own that two nodes read.
+# constant.onnx: the same, but the exporter recorded that the scale and the bias are no parameters.
 # again.onnx: one layer applied three times, with the scale and the matrix that it has. newer.onnx: opset 26.
 from onnx_writer import *
 
@@ -13,6 +14,8 @@ nodes = [node("Gather", ["table", "ids"], ["a"]), node("Mul", ["a", "one"], ["b"
 ids, y = [value("ids", INT64, [2, 3])], [value("y", FLOAT, [2, 3, 4])]
 save("merged.onnx", model(graph(nodes, ids, y, [table, one, zero, own, matrix])))
 save("newer.onnx", model(graph(nodes, ids, y, [table, one, zero, own, matrix]), 26))
+record = [("PARAMETER", name) for name in ("table", "own", "matrix")]
+save("constant.onnx", model(exported(graph(nodes, ids, y, [table, one, zero, own, matrix]), record, {"one": ["b", "val_0"], "zero": ["c", "val_1"]})))
 layers, last = [], "x"
 for layer in "pqr":
     layers += [node("Mul", [last, "one"], ["m" + layer], "m" + layer), node("MatMul", ["m" + layer, "matrix"], [layer], layer)]

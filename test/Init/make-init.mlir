@@ -4,11 +4,11 @@
 // RUN: partita-interp %t.mlir --entry init --seed 1 | FileCheck %s --check-prefix=VALUES
 
 // CHECK: train.parameter @w : tensor<4x8xf32> fill(<0.000000e+00, normal 2.000000e-02>)
-// CHECK: func.func @init() {
-// CHECK-NEXT: %[[W:.*]] = train.initial_value @w : tensor<4x8xf32>
-// CHECK-NEXT: train.write @w, %[[W]] : tensor<4x8xf32>
-// CHECK-NEXT: %[[ONE:.*]] = train.initial_value @one : tensor<2xf32>
-// CHECK-NEXT: train.write @one, %[[ONE]] : tensor<2xf32>
+// CHECK: func.func @init() attributes {train.entry_point = #train.entry_point<init>} {
+// CHECK-NEXT: %[[W:.*]] = train.initial_value @w{{.*}} : tensor<4x8xf32>
+// CHECK-NEXT: train.write @w, %[[W]]{{.*}} : tensor<4x8xf32>
+// CHECK-NEXT: %[[ONE:.*]] = train.initial_value @one{{.*}} : tensor<2xf32>
+// CHECK-NEXT: train.write @one, %[[ONE]]{{.*}} : tensor<2xf32>
 // CHECK-NEXT: return
 // CHECK: func.func @forward
 // CHECK-NOT: train.write

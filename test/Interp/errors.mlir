@@ -44,7 +44,7 @@ func.func @f(%x: tensor<3x2xf32, #par.place<[8 @dp, 2]>>) -> tensor<3x2xf32, #pa
 }
 }
 // RUN: not partita-interp %t/piece.mlir 2>&1 | FileCheck %s --check-prefix=PIECE --implicit-check-not=error:
-// PIECE: error: argument 0: one rank's piece should be tensor<4x2xf32, #par.place<[8 @dp, 2]>>, the program says tensor<3x2xf32
+// PIECE: error: argument 0: one rank's shard should be tensor<4x2xf32, #par.place<[8 @dp, 2]>>, the program says tensor<3x2xf32
 
 //--- division.mlir
 func.func @f() -> tensor<i64> {

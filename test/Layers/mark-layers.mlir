@@ -1,20 +1,19 @@
-// RUN: partita-opt %s --mark-layers --mlir-print-debuginfo > %t && FileCheck %s < %t && FileCheck %s --check-prefix=BRANCHES < %t
+// RUN: partita-opt %s --mark-layers > %t && FileCheck %s < %t && FileCheck %s --check-prefix=BRANCHES < %t
 // Carried on by all phases: a rank's gradient still has it, and the ledger reads it there.
 // RUN: partita-opt %s --mark-layers --partita-partition=mesh=dp=2 --partita-differentiate --partita-optimize --partita-schedule --partita-fuse --partita-overlap --plan-memory | FileCheck %s --check-prefix=LEDGER
 
+// A parameter belongs to the layer that uses it first.
+// CHECK: train.parameter @a0 : tensor<4x4xf32> {train.layer = #train.layer<0 of 2>}
+// CHECK: train.parameter @b0 : tensor<4x4xf32> {train.layer = #train.layer<1 of 2>}
 train.parameter @a0 : tensor<4x4xf32>
 train.parameter @b0 : tensor<4x4xf32>
 
 // Two layers, each a product and what is added to the stream.
 // CHECK-LABEL: func.func @forward
-// CHECK: tx.relu %arg0 {{.*}} loc(#[[BEFORE:.+]])
-// CHECK: tx.matmul {{.*}} loc(#[[FIRST:.+]])
-// CHECK: tx.matmul {{.*}} loc(#[[SECOND:.+]])
-// CHECK: tx.exp {{.*}} loc(#[[AFTER:.+]])
-// CHECK-DAG: #[[BEFORE]] = loc(fused<#train.layer<-1 of 2>>[#{{.+}}])
-// CHECK-DAG: #[[FIRST]] = loc(fused<#train.layer<0 of 2>>[#{{.+}}])
-// CHECK-DAG: #[[SECOND]] = loc(fused<#train.layer<1 of 2>>[#{{.+}}])
-// CHECK-DAG: #[[AFTER]] = loc(fused<#train.layer<-2 of 2>>[#{{.+}}])
+// CHECK: tx.relu %arg0 {train.layer = #train.layer<-1 of 2>
+// CHECK: tx.matmul {{.*}} {train.layer = #train.layer<0 of 2>
+// CHECK: tx.matmul {{.*}} {train.layer = #train.layer<1 of 2>
+// CHECK: tx.exp {{.*}} {train.layer = #train.layer<-2 of 2>
 func.func @forward(%x: tensor<2x4xf32>) -> tensor<2x4xf32> {
   %w0 = train.read @a0 : tensor<4x4xf32>
   %w1 = train.read @b0 : tensor<4x4xf32>
@@ -52,18 +51,12 @@ func.func @train_step(%xs: tensor<3x2x4xf32>) -> tensor<f32> {
 // Two branches of one value, added to the stream one after the other: neither feeds the other, and the stream is what
 // both come from, not the longer of them.
 // BRANCHES-LABEL: func.func @branches
-// BRANCHES: tx.relu %arg0 {{.*}} loc(#[[START:.+]])
-// BRANCHES: tx.matmul {{.*}} loc(#[[ONE:.+]])
-// BRANCHES: tx.matmul {{.*}} loc(#[[ONE2:.+]])
-// BRANCHES: tx.matmul {{.*}} loc(#[[TWO:.+]])
-// BRANCHES: tx.matmul {{.*}} loc(#[[TWO2:.+]])
-// BRANCHES: tx.exp {{.*}} loc(#[[END:.+]])
-// BRANCHES-DAG: #[[START]] = loc(fused<#train.layer<-1 of 2>>[#{{.+}}])
-// BRANCHES-DAG: #[[ONE]] = loc(fused<#train.layer<0 of 2>>[#{{.+}}])
-// BRANCHES-DAG: #[[ONE2]] = loc(fused<#train.layer<0 of 2>>[#{{.+}}])
-// BRANCHES-DAG: #[[TWO]] = loc(fused<#train.layer<1 of 2>>[#{{.+}}])
-// BRANCHES-DAG: #[[TWO2]] = loc(fused<#train.layer<1 of 2>>[#{{.+}}])
-// BRANCHES-DAG: #[[END]] = loc(fused<#train.layer<-2 of 2>>[#{{.+}}])
+// BRANCHES: tx.relu %arg0 {train.layer = #train.layer<-1 of 2>
+// BRANCHES: tx.matmul {{.*}} {train.layer = #train.layer<0 of 2>
+// BRANCHES: tx.matmul {{.*}} {train.layer = #train.layer<0 of 2>
+// BRANCHES: tx.matmul {{.*}} {train.layer = #train.layer<1 of 2>
+// BRANCHES: tx.matmul {{.*}} {train.layer = #train.layer<1 of 2>
+// BRANCHES: tx.exp {{.*}} {train.layer = #train.layer<-2 of 2>
 func.func @branches(%x: tensor<2x4xf32>) -> tensor<2x4xf32> {
   %w0 = train.read @a0 : tensor<4x4xf32>
   %w1 = train.read @b0 : tensor<4x4xf32>

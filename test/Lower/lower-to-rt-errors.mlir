@@ -16,7 +16,7 @@ func.func @apart(%x: tensor<2x3x4xf32>) -> tensor<3xf32> {
 
 // -----
 
-// CHECK: error: argument 0 'temperature' of @forward has no train.role; nobody knows how to fill it
+// CHECK: error: argument 0 'temperature' of @forward has no train.role, so nothing says how to fill it
 func.func @forward(%x: tensor<4xf32> {train.name = "temperature"}) -> tensor<4xf32> {
   %0 = tx.exp %x : (tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>

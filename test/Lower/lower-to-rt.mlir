@@ -6,6 +6,9 @@
 // CHECK-DAG: rt.kernel @map_select loops 1 outputs ["out"] [f32] inputs ["c", "a"] [i1, f32] steps [1, 1, 1] locals [] computes ["select($c != 0, $a, (-1.5f))"]
 // CHECK-DAG: rt.kernel @map_add_gelu loops 1 outputs ["out0", "out1"] [f32, f32] inputs ["a", "b"] [f32, f32] steps [1, 1, 1, 1] locals ["const float t0 = $a + $b;", "const float t1 = 0.5f * t0 * (1.0f + erff(t0 * 0.70710677f));"] computes ["t0", "t1"]
 
+// CHECK-DAG: rt.kernel @map_sub loops 1 {{.*}} computes ["$a + 0.5f"]
+// CHECK-DAG: rt.kernel @map_add_{{[0-9]+}} loops 1 {{.*}} computes ["$a - 0.5f"]
+
 // CHECK-LABEL: func.func @products
 func.func @products(%x: tensor<2x4x8xf32>, %w: tensor<8x6xf32>, %b: tensor<6xf32>, %sq: tensor<6x6xf32>) -> tensor<2x4x6xf32> {
   // CHECK: %[[Y:.*]] = rt.arena {{[0-9]+}} [2, 4, 6]
@@ -34,6 +37,15 @@ func.func @elementwise(%c: tensor<4xi1>, %x: tensor<4xf32>) -> (tensor<4xf32>, t
     tx.fused %4, %5 : tensor<4xf32>, tensor<4xf32>
   }
   return %2, %3 : tensor<4xf32>, tensor<4xf32>
+}
+
+// A negative number is added by its sign: what rounds alike reads better.
+// CHECK-LABEL: func.func @negative
+func.func @negative(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %0 = tx.constant dense<-0.5> : tensor<4xf32> : tensor<4xf32>
+  %1 = tx.sub %x, %0 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  %2 = tx.add %x, %0 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return %1, %2 : tensor<4xf32>, tensor<4xf32>
 }
 
 // The loop's sums start at zero and take every micro-batch's share.

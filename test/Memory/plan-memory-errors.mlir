@@ -65,7 +65,7 @@ train.parameter @w : tensor<?xf32>
 
 #p = #par.place<[4], partial [dp]>
 func.func @never_waited(%x: tensor<4xf32, #p>) attributes {par.no_cotangents} {
-  // CHECK: error: 'par.all_reduce_start' op is never waited for
+  // CHECK: error: 'par.all_reduce_start' op needs one wait in its block, for its token and all that it fills, and no other use of them
   %t = par.all_reduce_start %x over "dp" : tensor<4xf32, #p> -> i64
   return
 }

@@ -3,8 +3,6 @@
 
 !heads = tensor<2x4x2x2xf32>
 !partial = tensor<4x4xf32, #par.place<[4, 4], partial [dp]>>
-#forward = loc(fused<#train.layer<3 of 4>>["/h.3/attn"])
-#backward = loc(fused<"backward">[#forward])
 module attributes {par.mesh = #par.mesh<dp = 2>} {
   train.parameter @w : tensor<4x4xf32>
 
@@ -13,8 +11,8 @@ module attributes {par.mesh = #par.mesh<dp = 2>} {
   // CHECK-DAG: {backward = true, begin = 1 : i64, bytes = 64 : i64, end = 1 : i64, kind = "workspace", name = "/h.3/attn (workspace)", offset = {{[0-9]+}} : i64, place = 3 : i64}
   // CHECK-DAG: {backward = true, name = "tx.attention_grad", node = "/h.3/attn", op = 1 : i64, place = 3 : i64}
   func.func @scratch(%q: !heads, %k: !heads, %v: !heads, %dout: !heads) -> (!heads, !heads, !heads) {
-    %out, %lse = tx.attention %q, %k, %v scale 0.5 causal : (!heads, !heads, !heads) -> (!heads, tensor<2x2x4xf32>) loc(#forward)
-    %dq, %dk, %dv = tx.attention_grad %q, %k, %v, %out, %lse, %dout scale 0.5 causal : (!heads, !heads, !heads, !heads, tensor<2x2x4xf32>, !heads) -> (!heads, !heads, !heads) loc(#backward)
+    %out, %lse = tx.attention %q, %k, %v scale 0.5 causal {train.layer = #train.layer<3 of 4>} : (!heads, !heads, !heads) -> (!heads, tensor<2x2x4xf32>) loc("/h.3/attn")
+    %dq, %dk, %dv = tx.attention_grad %q, %k, %v, %out, %lse, %dout scale 0.5 causal {train.backward, train.layer = #train.layer<3 of 4>} : (!heads, !heads, !heads, !heads, tensor<2x2x4xf32>, !heads) -> (!heads, !heads, !heads) loc("/h.3/attn")
     return %dq, %dk, %dv : !heads, !heads, !heads
   }
 
@@ -27,9 +25,9 @@ module attributes {par.mesh = #par.mesh<dp = 2>} {
   func.func @update(%x: !partial) -> !partial attributes {par.no_cotangents} {
     %w = train.read @w : tensor<4x4xf32>
     %rate = train.learning_rate : tensor<f32>
-    %0 = tx.neg %x : (!partial) -> !partial loc(fused<"backward">["first"])
-    %1 = tx.neg %0 : (!partial) -> !partial loc(fused<"backward">["second"])
-    %2 = tx.add %0, %1 : (!partial, !partial) -> !partial loc(fused<"backward">["sum"])
+    %0 = tx.neg %x {train.backward} : (!partial) -> !partial loc("first")
+    %1 = tx.neg %0 {train.backward} : (!partial) -> !partial loc("second")
+    %2 = tx.add %0, %1 {train.backward} : (!partial, !partial) -> !partial loc("sum")
     %p = par.all_reduce_start %2 over "dp" : !partial -> i64
     %g = par.wait %p, %2 : i64, !partial -> tensor<4x4xf32>
     %w1 = train.sgd %w, %g, %rate {decay = 0.0} : (tensor<4x4xf32>, tensor<4x4xf32>, tensor<f32>) -> tensor<4x4xf32>

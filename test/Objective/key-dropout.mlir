@@ -13,6 +13,7 @@
 // CHECK:       train.accumulate ({{.*}}, %[[MICRO:.*]] = %[[NUMBERS]]) : (tensor<2x8x16xi64>, tensor<2x8x16xi64>, tensor<2xi64>)
 // CHECK:         tx.dropout %{{.*}} ratio 1.000000e-01 id 3 key %[[KEY]] micro %[[MICRO]]
 // CHECK:         tx.dropout %{{.*}} ratio 2.000000e-01 id 4 key %[[KEY]] micro %[[MICRO]]
+train.parameter @wte : tensor<256x4xf32>
 func.func @forward(%ids: tensor<8x16xi64>) -> tensor<8x16x256xf32> {
   %w = train.read @wte : tensor<256x4xf32>
   %e = tx.embedding %w, %ids : (tensor<256x4xf32>, tensor<8x16xi64>) -> tensor<8x16x4xf32>
@@ -21,4 +22,3 @@ func.func @forward(%ids: tensor<8x16xi64>) -> tensor<8x16x256xf32> {
   %y = tx.matmul_nt %x, %u : (tensor<8x16x4xf32>, tensor<256x4xf32>) -> tensor<8x16x256xf32>
   return %y : tensor<8x16x256xf32>
 }
-train.parameter @wte : tensor<256x4xf32>

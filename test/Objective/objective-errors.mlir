@@ -1,6 +1,7 @@
 // RUN: partita-opt %s --objective --split-input-file --verify-diagnostics
 // RUN: not partita-opt %s --objective=accumulate=0 --split-input-file 2>&1 | FileCheck %s --check-prefix=ACC
 // RUN: not partita-opt %s --objective="freeze=h.0.*.wieght" --split-input-file 2>&1 | FileCheck %s --check-prefix=FREEZE
+// RUN: not partita-opt %s --objective="freeze=[z-a]" --split-input-file 2>&1 | FileCheck %s --check-prefix=PATTERN
 // RUN: not partita-opt %s --objective=kind=lm --split-input-file 2>&1 | FileCheck %s --check-prefix=KIND
 // RUN: not partita-opt %s --objective=kind=mse:hidden --split-input-file 2>&1 | FileCheck %s --check-prefix=OUTPUT
 // RUN: not partita-opt %s --objective=kind=output --split-input-file 2>&1 | FileCheck %s --check-prefix=LOSS
@@ -28,6 +29,7 @@
 // FROZEN: error: freeze: all parameters are frozen, so nothing would be trained; --objective none makes a program for inference
 // CLASSES: error: objective 'classification' wants one vector of scores a sample, output '0' is 'tensor<8x15x4xf32>'; 'masked' compares a class per token
 // FREEZE: error: freeze: no parameter matches 'h.0.*.wieght'; the nearest names are 'h.0.weight', 'h.1.weight', 'bias'
+// PATTERN: error: freeze: '[z-a]' is no glob pattern:
 // BOTH: error: parameter 'h.0.weight' matches patterns of both trainable and freeze
 // TRAINABLE: error: trainable: no parameter matches 'h.2.*'; the nearest names are
 // TIE: error: tie: 'h.0.weight' and 'h.1.weight' are not one parameter of this module; tensors are tied where the ONNX file is read: give the option to partita import

@@ -3,10 +3,6 @@
 // RUN: not partita-opt %s --offload-fetch-ahead=ahead-bytes=-1 2>&1 | FileCheck %s --check-prefix=WRONG
 // WRONG: error: group-bytes=25000000 ahead-bytes=-1, expected none below 0
 
-#first = loc(fused<#train.layer<0 of 3>>["first"])
-#second = loc(fused<#train.layer<1 of 3>>["second"])
-#third = loc(fused<#train.layer<2 of 3>>["third"])
-
 train.parameter @a : tensor<4xf32> {offload.host}
 train.parameter @b : tensor<4xf32> {offload.host}
 train.parameter @c : tensor<4xf32> {offload.host}
@@ -25,13 +21,13 @@ train.parameter @c : tensor<4xf32> {offload.host}
 func.func @example(%x: tensor<4xf32>) -> tensor<4xf32> {
   %ha = train.read @a : tensor<4xf32>
   %a = offload.to_device %ha : tensor<4xf32>
-  %0 = tx.mul %x, %a : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> loc(#first)
+  %0 = tx.mul %x, %a {train.layer = #train.layer<0 of 3>} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   %hb = train.read @b : tensor<4xf32>
   %b = offload.to_device %hb : tensor<4xf32>
-  %1 = tx.mul %0, %b : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> loc(#second)
+  %1 = tx.mul %0, %b {train.layer = #train.layer<1 of 3>} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   %hc = train.read @c : tensor<4xf32>
   %c = offload.to_device %hc : tensor<4xf32>
-  %2 = tx.mul %1, %c : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> loc(#third)
+  %2 = tx.mul %1, %c {train.layer = #train.layer<2 of 3>} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   return %2 : tensor<4xf32>
 }
 
@@ -44,11 +40,11 @@ func.func @example(%x: tensor<4xf32>) -> tensor<4xf32> {
 func.func @no_earlier(%x: tensor<4xf32>) -> tensor<4xf32> {
   %h = offload.to_host %x : tensor<4xf32>
   %a = offload.to_device %h : tensor<4xf32>
-  %0 = tx.exp %a : (tensor<4xf32>) -> tensor<4xf32> loc(#first)
-  %1 = tx.exp %0 : (tensor<4xf32>) -> tensor<4xf32> loc(#first)
+  %0 = tx.exp %a {train.layer = #train.layer<0 of 3>} : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = tx.exp %0 {train.layer = #train.layer<0 of 3>} : (tensor<4xf32>) -> tensor<4xf32>
   %h1 = offload.to_host %1 : tensor<4xf32>
-  %2 = tx.exp %1 : (tensor<4xf32>) -> tensor<4xf32> loc(#second)
+  %2 = tx.exp %1 {train.layer = #train.layer<1 of 3>} : (tensor<4xf32>) -> tensor<4xf32>
   %b = offload.to_device %h1 : tensor<4xf32>
-  %3 = tx.mul %2, %b : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> loc(#second)
+  %3 = tx.mul %2, %b {train.layer = #train.layer<1 of 3>} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   return %3 : tensor<4xf32>
 }

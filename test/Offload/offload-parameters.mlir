@@ -3,7 +3,6 @@
 // RUN: partita-opt %s --offload-parameters=what=optimizer | FileCheck %s --check-prefix=NOTHING
 // NOTHING-NOT: offload.
 
-#back = loc(fused<"backward">["node"])
 module attributes {par.mesh = #par.mesh<dp = 2>} {
   // CHECK: train.parameter @w : tensor<4x6xf32> {offload.host}
   // KEPT-NOT: @w {{.*}}offload.host
@@ -34,8 +33,8 @@ module attributes {par.mesh = #par.mesh<dp = 2>} {
     %y = tx.matmul %x, %w : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
     %v = train.read @v : tensor<6x6xf32>
     %z = tx.matmul %y, %v : (tensor<8x6xf32>, tensor<6x6xf32>) -> tensor<8x6xf32>
-    %dy = tx.matmul_nt %dz, %v : (tensor<8x6xf32>, tensor<6x6xf32>) -> tensor<8x6xf32> loc(#back)
-    %dx = tx.matmul_nt %dy, %w : (tensor<8x6xf32>, tensor<4x6xf32>) -> tensor<8x4xf32> loc(#back)
+    %dy = tx.matmul_nt %dz, %v {train.backward} : (tensor<8x6xf32>, tensor<6x6xf32>) -> tensor<8x6xf32>
+    %dx = tx.matmul_nt %dy, %w {train.backward} : (tensor<8x6xf32>, tensor<4x6xf32>) -> tensor<8x4xf32>
     %rate = train.learning_rate : tensor<f32>
     %new = train.sgd %w, %g, %rate {decay = 0.0} : (tensor<4x6xf32>, tensor<4x6xf32>, tensor<f32>) -> tensor<4x6xf32>
     train.write @w, %new : tensor<4x6xf32>

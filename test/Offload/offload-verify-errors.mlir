@@ -40,7 +40,7 @@ func.func @is_there(%x: tensor<4xf32>) -> tensor<4xf32> {
 // -----
 
 func.func @wrong_wait(%x: tensor<4xf32>) -> tensor<4xf32> {
-  // expected-error@below {{'offload.to_host_start' op needs one offload.wait in its block, for token and buffer, and no other use of them}}
+  // expected-error@below {{'offload.to_host_start' op needs one wait in its block, for its token and all that it fills, and no other use of them}}
   %token, %buffer = offload.to_host_start %x : tensor<4xf32>
   %h = offload.wait %token, %x : tensor<4xf32>
   return %x : tensor<4xf32>
@@ -50,7 +50,7 @@ func.func @wrong_wait(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 func.func @looks_too_early(%x: tensor<4xf32>) -> tensor<4xf32> {
   %h = offload.to_host %x : tensor<4xf32>
-  // expected-error@below {{'offload.to_device_start' op needs one offload.wait in its block, for token and buffer, and no other use of them}}
+  // expected-error@below {{'offload.to_device_start' op needs one wait in its block, for its token and all that it fills, and no other use of them}}
   %token, %buffer = offload.to_device_start %h : tensor<4xf32>
   %y = tx.exp %buffer : (tensor<4xf32>) -> tensor<4xf32>
   %z = offload.wait %token, %buffer : tensor<4xf32>

@@ -2,12 +2,12 @@
 
 // What layers differ in are the table's columns: numbers that differ by a constant share one. What the function's own rows
 // have in common stays in it.
-// CHECK-LABEL: rt.layer @h_forward of ["h.0", "h.1", "h.2"] columns ["arena", "mlp_weight"]
+// CHECK-LABEL: rt.layer @h_forward of ["h.0", "h.1", "h.2"] columns ["previous_mlp", "mlp_weight"]
 // CHECK-SAME: [array<i64: 0, 64, 128>, array<i64: 0, 128, 256>] pending [] copies []
 // CHECK: rt.comment "mlp"
-// CHECK-NEXT: %[[Y:.*]] = rt.arena 64 [4, 4] {rt.columns = {offset = #rt.column<"arena" plus 64>}} : <f32> loc("mlp")
-// CHECK-NEXT: %[[X:.*]] = rt.arena 0 [4, 4] {rt.columns = {offset = #rt.column<"arena">}} : <f32> loc("previous_mlp")
-// CHECK-NEXT: %[[W:.*]] = rt.persistent 0 [4, 4] {rt.columns = {offset = #rt.column<"mlp_weight">}} : <f32> loc("mlp_weight")
+// CHECK-NEXT: %[[Y:.*]] = rt.arena 64 [4, 4] {rt.columns = {offset = #rt.column<"previous_mlp" plus 64>}{{.*}} : <f32> loc("mlp")
+// CHECK-NEXT: %[[X:.*]] = rt.arena 0 [4, 4] {rt.columns = {offset = #rt.column<"previous_mlp">}{{.*}} : <f32> loc("previous_mlp")
+// CHECK-NEXT: %[[W:.*]] = rt.persistent 0 [4, 4] {rt.columns = {offset = #rt.column<"mlp_weight">}{{.*}} : <f32> loc("mlp_weight")
 // CHECK-NEXT: rt.gemm %[[Y]], %[[X]], %[[W]]
 // CHECK-COUNT-5: rt.gemm %[[Y]], %[[Y]], %[[W]]
 // CHECK-NOT: rt.gemm
@@ -118,12 +118,12 @@ func.func @forward() {
 
 // What a layer begins and another one waits for is declared by their caller; what it waits for itself is its own. Why something is
 // exchanged is a column of text.
-// CHECK-LABEL: rt.layer @h_forward of ["h.0", "h.1", "h.2"] columns ["why", "arena", "mlp_weight"]
+// CHECK-LABEL: rt.layer @h_forward of ["h.0", "h.1", "h.2"] columns ["why", "previous_mlp", "mlp_weight"]
 // CHECK-SAME: {{[[][[]}}"g0", "g1", "g2"], {{.*}} pending ["started", "awaited"] copies []
 // CHECK: rt.all_gather "started"
 // CHECK-SAME: {{[{]}}reason = #rt.column<"why">
 // CHECK: rt.wait "awaited"
-// CHECK: rt.all_reduce_start "pending"
+// CHECK: rt.all_reduce "pending"
 // CHECK-NEXT: rt.wait "pending"
 // CHECK-LABEL: func.func @train_step
 // CHECK: rt.all_gather "p0"
@@ -148,7 +148,7 @@ func.func @train_step() {
   rt.gemm %y0, %y0, %w0 {transA = false, transB = false, m = 4 : i64, n = 4 : i64, k = 4 : i64, lda = 4 : i64, ldb = 4 : i64, ldc = 4 : i64, beta = 0.0 : f64} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>
   rt.gemm %y0, %y0, %w0 {transA = false, transB = false, m = 4 : i64, n = 4 : i64, k = 4 : i64, lda = 4 : i64, ldb = 4 : i64, ldc = 4 : i64, beta = 0.0 : f64} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>
   rt.gemm %y0, %y0, %w0 {transA = false, transB = false, m = 4 : i64, n = 4 : i64, k = 4 : i64, lda = 4 : i64, ldb = 4 : i64, ldc = 4 : i64, beta = 0.0 : f64} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>
-  rt.all_reduce_start "q0" %y0 [16] over "tp" 1 because "sum" : !rt.buffer<f32>
+  rt.all_reduce "q0" %y0 [16] over "tp" 1 because "sum" : !rt.buffer<f32>
   rt.wait "q0"
   rt.comment "h.1.mlp"
   rt.all_gather "p2" %x to %x [1] blocks of [4] of [0] over "dp" 0 because "g1" : !rt.buffer<f32> to !rt.buffer<f32>
@@ -161,7 +161,7 @@ func.func @train_step() {
   rt.gemm %y1, %y1, %w1 {transA = false, transB = false, m = 4 : i64, n = 4 : i64, k = 4 : i64, lda = 4 : i64, ldb = 4 : i64, ldc = 4 : i64, beta = 0.0 : f64} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>
   rt.gemm %y1, %y1, %w1 {transA = false, transB = false, m = 4 : i64, n = 4 : i64, k = 4 : i64, lda = 4 : i64, ldb = 4 : i64, ldc = 4 : i64, beta = 0.0 : f64} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>
   rt.gemm %y1, %y1, %w1 {transA = false, transB = false, m = 4 : i64, n = 4 : i64, k = 4 : i64, lda = 4 : i64, ldb = 4 : i64, ldc = 4 : i64, beta = 0.0 : f64} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>
-  rt.all_reduce_start "q1" %y1 [16] over "tp" 1 because "sum" : !rt.buffer<f32>
+  rt.all_reduce "q1" %y1 [16] over "tp" 1 because "sum" : !rt.buffer<f32>
   rt.wait "q1"
   rt.comment "h.2.mlp"
   rt.all_gather "p3" %x to %x [1] blocks of [4] of [0] over "dp" 0 because "g2" : !rt.buffer<f32> to !rt.buffer<f32>
@@ -174,7 +174,7 @@ func.func @train_step() {
   rt.gemm %y2, %y2, %w2 {transA = false, transB = false, m = 4 : i64, n = 4 : i64, k = 4 : i64, lda = 4 : i64, ldb = 4 : i64, ldc = 4 : i64, beta = 0.0 : f64} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>
   rt.gemm %y2, %y2, %w2 {transA = false, transB = false, m = 4 : i64, n = 4 : i64, k = 4 : i64, lda = 4 : i64, ldb = 4 : i64, ldc = 4 : i64, beta = 0.0 : f64} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>
   rt.gemm %y2, %y2, %w2 {transA = false, transB = false, m = 4 : i64, n = 4 : i64, k = 4 : i64, lda = 4 : i64, ldb = 4 : i64, ldc = 4 : i64, beta = 0.0 : f64} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>
-  rt.all_reduce_start "q2" %y2 [16] over "tp" 1 because "sum" : !rt.buffer<f32>
+  rt.all_reduce "q2" %y2 [16] over "tp" 1 because "sum" : !rt.buffer<f32>
   rt.wait "q2"
   rt.wait "p3"
   return
@@ -191,9 +191,9 @@ func.func @train_step() {
 // CHECK: %[[WHOLE:.*]] = rt.arena 4096
 // CHECK-NEXT: rt.for 2
 // CHECK: %[[PIECE:.*]] = rt.advance %[[WHOLE]]
-// CHECK-NEXT: rt.call @h_forward 0 times 2(%[[PIECE]] : 
+// CHECK-NEXT: rt.call @h_forward 0 times 2(%[[PIECE]]{{.*}} : 
 // CHECK: %[[LAST:.*]] = rt.advance %[[WHOLE]]
-// CHECK-NEXT: rt.call @h_forward 2 times 2(%[[LAST]] : 
+// CHECK-NEXT: rt.call @h_forward 2 times 2(%[[LAST]]{{.*}} : 
 // CHECK-LABEL: rt.layer @h_eval of ["h.0", "h.1", "h.2", "h.0", "h.1", "h.2"]
 // CHECK-LABEL: func.func @eval_step
 // CHECK: rt.call @h_eval 0 times 3
@@ -375,4 +375,49 @@ func.func @train_step() {
   rt.fill %x {value = 3.0 : f64, n = 4 : i64} : !rt.buffer<f32>
   return
 }
+}
+
+// -----
+
+// What several places share is called after what they hold: parameters and states, or the first of the buffers.
+// CHECK-LABEL: rt.layer @h_forward of ["h.0", "h.1", "h.2"] columns ["up", "parameters"]
+// CHECK-SAME: [array<i64: 128, 256, 384>, array<i64: 0, 128, 256>]
+// CHECK: rt.arena 192 [4, 4] {rt.columns = {offset = #rt.column<"up" plus 64>}{{.*}} : <f32> loc("down")
+// CHECK: rt.persistent 64 [4, 4] {rt.columns = {offset = #rt.column<"parameters" plus 64>}{{.*}} : <f32> loc("down_weight")
+func.func @train_step() {
+  %x = rt.arena 0 [4, 4] : <f32> loc("wte")
+  rt.comment "h.0.up"
+  %u0 = rt.arena 128 [4, 4] : <f32> loc("h_0_up")
+  %v0 = rt.persistent 0 [4, 4] : <f32> loc("h_0_up_weight")
+  %d0 = rt.arena 192 [4, 4] : <f32> loc("h_0_down")
+  %w0 = rt.persistent 64 [4, 4] : <f32> loc("h_0_down_weight")
+  rt.gemm %u0, %x, %v0 {transA = false, transB = false, m = 4 : i64, n = 4 : i64, k = 4 : i64, lda = 4 : i64, ldb = 4 : i64, ldc = 4 : i64, beta = 0.0 : f64} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>
+  rt.gemm %u0, %u0, %v0 {transA = false, transB = false, m = 4 : i64, n = 4 : i64, k = 4 : i64, lda = 4 : i64, ldb = 4 : i64, ldc = 4 : i64, beta = 0.0 : f64} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>
+  rt.gemm %u0, %u0, %v0 {transA = false, transB = false, m = 4 : i64, n = 4 : i64, k = 4 : i64, lda = 4 : i64, ldb = 4 : i64, ldc = 4 : i64, beta = 0.0 : f64} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>
+  rt.gemm %d0, %u0, %w0 {transA = false, transB = false, m = 4 : i64, n = 4 : i64, k = 4 : i64, lda = 4 : i64, ldb = 4 : i64, ldc = 4 : i64, beta = 0.0 : f64} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>
+  rt.gemm %d0, %d0, %w0 {transA = false, transB = false, m = 4 : i64, n = 4 : i64, k = 4 : i64, lda = 4 : i64, ldb = 4 : i64, ldc = 4 : i64, beta = 0.0 : f64} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>
+  rt.gemm %d0, %d0, %w0 {transA = false, transB = false, m = 4 : i64, n = 4 : i64, k = 4 : i64, lda = 4 : i64, ldb = 4 : i64, ldc = 4 : i64, beta = 0.0 : f64} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>
+  rt.comment "h.1.up"
+  %u1 = rt.arena 256 [4, 4] : <f32> loc("h_1_up")
+  %v1 = rt.persistent 128 [4, 4] : <f32> loc("h_1_up_weight")
+  %d1 = rt.arena 320 [4, 4] : <f32> loc("h_1_down")
+  %w1 = rt.persistent 192 [4, 4] : <f32> loc("h_1_down_weight")
+  rt.gemm %u1, %x, %v1 {transA = false, transB = false, m = 4 : i64, n = 4 : i64, k = 4 : i64, lda = 4 : i64, ldb = 4 : i64, ldc = 4 : i64, beta = 0.0 : f64} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>
+  rt.gemm %u1, %u1, %v1 {transA = false, transB = false, m = 4 : i64, n = 4 : i64, k = 4 : i64, lda = 4 : i64, ldb = 4 : i64, ldc = 4 : i64, beta = 0.0 : f64} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>
+  rt.gemm %u1, %u1, %v1 {transA = false, transB = false, m = 4 : i64, n = 4 : i64, k = 4 : i64, lda = 4 : i64, ldb = 4 : i64, ldc = 4 : i64, beta = 0.0 : f64} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>
+  rt.gemm %d1, %u1, %w1 {transA = false, transB = false, m = 4 : i64, n = 4 : i64, k = 4 : i64, lda = 4 : i64, ldb = 4 : i64, ldc = 4 : i64, beta = 0.0 : f64} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>
+  rt.gemm %d1, %d1, %w1 {transA = false, transB = false, m = 4 : i64, n = 4 : i64, k = 4 : i64, lda = 4 : i64, ldb = 4 : i64, ldc = 4 : i64, beta = 0.0 : f64} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>
+  rt.gemm %d1, %d1, %w1 {transA = false, transB = false, m = 4 : i64, n = 4 : i64, k = 4 : i64, lda = 4 : i64, ldb = 4 : i64, ldc = 4 : i64, beta = 0.0 : f64} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>
+  rt.comment "h.2.up"
+  %u2 = rt.arena 384 [4, 4] : <f32> loc("h_2_up")
+  %v2 = rt.persistent 256 [4, 4] : <f32> loc("h_2_up_weight")
+  %d2 = rt.arena 448 [4, 4] : <f32> loc("h_2_down")
+  %w2 = rt.persistent 320 [4, 4] : <f32> loc("h_2_down_weight")
+  rt.gemm %u2, %x, %v2 {transA = false, transB = false, m = 4 : i64, n = 4 : i64, k = 4 : i64, lda = 4 : i64, ldb = 4 : i64, ldc = 4 : i64, beta = 0.0 : f64} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>
+  rt.gemm %u2, %u2, %v2 {transA = false, transB = false, m = 4 : i64, n = 4 : i64, k = 4 : i64, lda = 4 : i64, ldb = 4 : i64, ldc = 4 : i64, beta = 0.0 : f64} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>
+  rt.gemm %u2, %u2, %v2 {transA = false, transB = false, m = 4 : i64, n = 4 : i64, k = 4 : i64, lda = 4 : i64, ldb = 4 : i64, ldc = 4 : i64, beta = 0.0 : f64} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>
+  rt.gemm %d2, %u2, %w2 {transA = false, transB = false, m = 4 : i64, n = 4 : i64, k = 4 : i64, lda = 4 : i64, ldb = 4 : i64, ldc = 4 : i64, beta = 0.0 : f64} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>
+  rt.gemm %d2, %d2, %w2 {transA = false, transB = false, m = 4 : i64, n = 4 : i64, k = 4 : i64, lda = 4 : i64, ldb = 4 : i64, ldc = 4 : i64, beta = 0.0 : f64} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>
+  rt.gemm %d2, %d2, %w2 {transA = false, transB = false, m = 4 : i64, n = 4 : i64, k = 4 : i64, lda = 4 : i64, ldb = 4 : i64, ldc = 4 : i64, beta = 0.0 : f64} : !rt.buffer<f32>, !rt.buffer<f32>, !rt.buffer<f32>
+  return
 }

@@ -7,7 +7,7 @@ module attributes {par.mesh = #par.mesh<dp = 2>, rt.arena_bytes = 4096 : i64, rt
     %a = tx.neg %z {rt.buffers = [#rt.at<arena 0>]} : (!p) -> !p
     // expected-note @below {{it begins here, and its wait stands behind}}
     %t = par.all_reduce_start %a over "dp" {rt.buffers = [#rt.at<arena 0>]} : !p -> i64
-    // expected-error @below {{writes byte 128 of the arena, which 'par.all_reduce_start' on the stream of sums over dp writes as well; nothing orders the two}}
+    // expected-error @below {{writes byte 128 of the arena, which 'par.all_reduce_start' on the stream #par.stream<"dp"> writes as well; nothing orders the two}}
     %b = tx.neg %x {rt.buffers = [#rt.at<arena 128>]} : (tensor<64xf32>) -> tensor<64xf32>
     %r = par.wait %t, %a {rt.buffers = [#rt.at<arena 0>]} : i64, !p -> tensor<64xf32>
     return
@@ -22,7 +22,7 @@ module attributes {rt.arena_bytes = 4096 : i64, rt.persistent_bytes = 0 : i64} {
     %a = tx.neg %x {rt.buffers = [#rt.at<arena 0>]} : (tensor<64xf32>) -> tensor<64xf32>
     // expected-note @below {{it begins here}}
     %token, %host = offload.to_host_start %a {rt.buffers = [#rt.at<pinned 0>]} : tensor<64xf32>
-    // expected-error @below {{writes byte 0 of the arena, which 'offload.to_host_start' on the stream of copies to the host still reads}}
+    // expected-error @below {{writes byte 0 of the arena, which 'offload.to_host_start' on the stream #offload.direction<to_host> still reads}}
     %b = tx.neg %x {rt.buffers = [#rt.at<arena 0>]} : (tensor<64xf32>) -> tensor<64xf32>
     %h = offload.wait %token, %host {rt.buffers = [#rt.at<pinned 0>]} : tensor<64xf32>
     return
@@ -38,7 +38,7 @@ module attributes {rt.arena_bytes = 4096 : i64, rt.persistent_bytes = 0 : i64} {
     %c = tx.neg %x {rt.buffers = [#rt.at<arena 64>]} : (tensor<64xf32>) -> tensor<64xf32>
     // expected-note @below {{it begins here}}
     %token, %device = offload.to_device_start %a {rt.buffers = [#rt.at<arena 64>]} : tensor<64xf32>
-    // expected-error @below {{reads byte 64 of the arena, which 'offload.to_device_start' on the stream of copies to the device still writes}}
+    // expected-error @below {{reads byte 64 of the arena, which 'offload.to_device_start' on the stream #offload.direction<to_device> still writes}}
     %b = tx.neg %c {rt.buffers = [#rt.at<arena 1024>]} : (tensor<64xf32>) -> tensor<64xf32>
     %d = offload.wait %token, %device {rt.buffers = [#rt.at<arena 64>]} : tensor<64xf32>
     return
@@ -54,22 +54,10 @@ module attributes {par.mesh = #par.mesh<dp = 2>, rt.arena_bytes = 4096 : i64, rt
     %a = tx.neg %z {rt.buffers = [#rt.at<arena 0>]} : (!p) -> !p
     // expected-note @below {{it begins here}}
     %token, %host = offload.to_host_start %a {rt.buffers = [#rt.at<pinned 0>]} : !p
-    // expected-error @below {{writes byte 0 of the arena, which 'offload.to_host_start' on the stream of copies to the host still reads}}
+    // expected-error @below {{writes byte 0 of the arena, which 'offload.to_host_start' on the stream #offload.direction<to_host> still reads}}
     %t = par.all_reduce_start %a over "dp" {rt.buffers = [#rt.at<arena 0>]} : !p -> i64
     %r = par.wait %t, %a {rt.buffers = [#rt.at<arena 0>]} : i64, !p -> tensor<64xf32>
     %h = offload.wait %token, %host {rt.buffers = [#rt.at<pinned 0>]} : !p
-    return
-  }
-}
-
-// -----
-
-!p = tensor<64xf32, #par.place<[64], partial [dp]>>
-module attributes {par.mesh = #par.mesh<dp = 2>, rt.arena_bytes = 4096 : i64, rt.persistent_bytes = 0 : i64} {
-  func.func @forgotten(%z: !p, %x: tensor<64xf32>) attributes {par.no_cotangents} {
-    %a = tx.neg %z {rt.buffers = [#rt.at<arena 0>]} : (!p) -> !p
-    // expected-error @below {{is not waited for before the function ends}}
-    %t = par.all_reduce_start %a over "dp" {rt.buffers = [#rt.at<arena 0>]} : !p -> i64
     return
   }
 }
@@ -88,7 +76,7 @@ module attributes {rt.arena_bytes = 4096 : i64, rt.persistent_bytes = 0 : i64} {
     %a = tx.neg %x {rt.buffers = [#rt.at<arena 0>]} : (tensor<64xf32>) -> tensor<64xf32>
     // expected-note @below {{it begins here}}
     %token, %host = offload.to_host_start %a {rt.buffers = [#rt.at<pinned 0>]} : tensor<64xf32>
-    // expected-error @below {{writes byte 64 of the arena, which 'offload.to_host_start' on the stream of copies to the host still reads}}
+    // expected-error @below {{writes byte 64 of the arena, which 'offload.to_host_start' on the stream #offload.direction<to_host> still reads}}
     %0:3 = tx.attention_grad %q, %q, %q, %q, %lse, %q scale 0.5 causal {rt.buffers = [#rt.at<arena 1024>, #rt.at<arena 1056>, #rt.at<arena 1088>], rt.workspace = #rt.at<arena 64>} : (tensor<1x2x1x4xf32>, tensor<1x2x1x4xf32>, tensor<1x2x1x4xf32>, tensor<1x2x1x4xf32>, tensor<1x1x2xf32>, tensor<1x2x1x4xf32>) -> (tensor<1x2x1x4xf32>, tensor<1x2x1x4xf32>, tensor<1x2x1x4xf32>)
     %h = offload.wait %token, %host {rt.buffers = [#rt.at<pinned 0>]} : tensor<64xf32>
     return

@@ -16,7 +16,7 @@
 func.func @independent(%a: !p, %w: !t) -> (!t, !t) attributes {par.no_cotangents} {
   %a1 = par.all_reduce %a over "tp" because "gradient" : !p -> !t
   %q = tx.matmul %a1, %w : (!t, !t) -> !t
-  %b = "tx.neg"(%a) : (!p) -> !p
+  %b = tx.neg %a : (!p) -> !p
   %b1 = par.all_reduce %b over "tp" because "gradient" : !p -> !t
   return %q, %b1 : !t, !t
 }
@@ -37,10 +37,10 @@ func.func @three(%a: !p) -> (!t, !t, !t) attributes {par.no_cotangents} {
   %a1 = par.all_reduce %a over "tp" because "gradient" : !p -> !t
   %e = tx.exp %a1 : (!t) -> !t
   %m = tx.mul %e, %a1 : (!t, !t) -> !t
-  %b = "tx.neg"(%a) : (!p) -> !p
+  %b = tx.neg %a : (!p) -> !p
   %b1 = par.all_reduce %b over "tp" because "gradient" : !p -> !t
   %h = tx.tanh %b1 : (!t) -> !t
-  %c = "tx.neg"(%b) : (!p) -> !p
+  %c = tx.neg %b : (!p) -> !p
   %c1 = par.all_reduce %c over "tp" because "gradient" : !p -> !t
   return %m, %h, %c1 : !t, !t, !t
 }
@@ -60,7 +60,7 @@ func.func @chain(%a: !p) -> (!t, !t) attributes {par.no_cotangents} {
   %b = tx.mul %a, %e : (!p, !t) -> !p
   %b1 = par.all_reduce %b over "tp" because "gradient" : !p -> !t
   %h = tx.tanh %b1 : (!t) -> !t
-  %c = "tx.neg"(%a) : (!p) -> !p
+  %c = tx.neg %a : (!p) -> !p
   %c1 = par.all_reduce %c over "tp" because "gradient" : !p -> !t
   return %h, %c1 : !t, !t
 }
@@ -83,7 +83,7 @@ func.func @other(%a: !p, %d: tensor<4x4xf32, #par.place<[4, 4], partial [dp]>>) 
 func.func @writes(%a: !p) -> !t attributes {par.no_cotangents} {
   %a1 = par.all_reduce %a over "tp" because "gradient" : !p -> !t
   train.write @w, %a1 : !t
-  %b = "tx.neg"(%a) : (!p) -> !p
+  %b = tx.neg %a : (!p) -> !p
   %b1 = par.all_reduce %b over "tp" because "gradient" : !p -> !t
   return %b1 : !t
 }

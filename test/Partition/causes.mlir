@@ -1,8 +1,8 @@
 // RUN: partita-opt %s --partition-seed=mesh=tp=2 --partition-seed-tensor | FileCheck %s --check-prefix=SEED
-// RUN: partita-opt %s --partition-seed=mesh=dp=2,tp=2 --partition-seed-user=shard=up=tp@1 --partition-seed-tensor --partition-propagate --partition-materialize --mlir-print-debuginfo | FileCheck %s
-// RUN: partita-opt %s --partition-seed=mesh=tp=2 --partition-seed-tensor --partition-propagate --partition-materialize --simplify-collectives --differentiate --expand-conjugates --bucket-all-reduces --start-collectives --mlir-print-debuginfo | FileCheck %s --check-prefix=BACKWARD
+// RUN: partita-opt %s --partition-seed=mesh=dp=2,tp=2 --partition-seed-user=shard=up=tp@1 --partition-seed-tensor --partition-propagate --partition-materialize | FileCheck %s
+// RUN: partita-opt %s --partition-seed=mesh=tp=2 --partition-seed-tensor --partition-propagate --partition-materialize --simplify-collectives --differentiate --expand-conjugates --bucket-all-reduces --start-collectives | FileCheck %s --check-prefix=BACKWARD
 
-// What is inserted says in its location why: role, letter, rule, op, node, layer, and the seed of the split.
+// What is inserted says why: role, letter, rule, op, node, layer, and the seed of the split.
 module {
 train.parameter @up : tensor<4x16xf32>
 train.parameter @down : tensor<16x4xf32>
@@ -25,13 +25,13 @@ func.func @train_step(%x: tensor<8x4xf32> {train.batch = 0, train.name = "x"}) {
   train.minimize %s : tensor<f32>
   return
 }
-// CHECK-DAG: loc(fused<#par.cause<"share" "n" in "~* k+, ~k+ n -> * n" of "tx.matmul" "node_up" layer -1 of 0 seed <"user" "up=tp@1" of ["up@1", "down@0"]>>>
-// CHECK-DAG: loc(fused<#par.cause<"sum" "k" in "~* k+, ~k+ n -> * n" of "tx.matmul" "node_down" layer -1 of 0 seed <"user" "up=tp@1" of ["up@1", "down@0"]>>>
-// CHECK-DAG: loc(fused<#par.cause<"parameter" "*0" in "~* k+, ~k+ n -> * n" of "tx.matmul" "node_up" layer -1 of 0 seed <"batch" "x" of []>>>
-// CHECK-DAG: loc(fused<#par.cause<"sum" "a" in "~a+ b+ -> " of "tx.reduce_sum" "loss" layer -1 of 0 seed <"batch" "x" of []>>>
+// CHECK-DAG: {par.causes = [#par.cause<"share" "n" in "~* k+, ~k+ n -> * n" of "tx.matmul" "node_up" layer -1 of 0 seed <"user" "up=tp@1" of ["up@1", "down@0"]>>]
+// CHECK-DAG: {par.causes = [#par.cause<"sum" "k" in "~* k+, ~k+ n -> * n" of "tx.matmul" "node_down" layer -1 of 0 seed <"user" "up=tp@1" of ["up@1", "down@0"]>>]
+// CHECK-DAG: {par.causes = [#par.cause<"parameter" "*0" in "~* k+, ~k+ n -> * n" of "tx.matmul" "node_up" layer -1 of 0 seed <"batch" "x" of []>>]
+// CHECK-DAG: {par.causes = [#par.cause<"sum" "a" in "~a+ b+ -> " of "tx.reduce_sum" "loss" layer -1 of 0 seed <"batch" "x" of []>>]
 
 // The backward half and the start of a collective have it too.
-// BACKWARD: par.all_reduce{{.*}} loc([[SUM:#[a-z0-9]+]])
-// BACKWARD-DAG: [[SUM]] = loc(fused<#par.cause<"sum" "k"
-// BACKWARD-DAG: fused<"backward">
+// BACKWARD: par.all_reduce {{.*}} {par.causes = [#par.cause<"sum" "k"
+// BACKWARD: par.all_reduce_start {{.*}} {par.causes = [#par.cause<"share" "n" {{.*}}], train.backward
+// BACKWARD: par.wait {{.*}} {par.causes = [#par.cause<"share" "n" {{.*}}], train.backward
 }

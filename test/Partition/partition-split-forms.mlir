@@ -1,7 +1,7 @@
 // RUN: partita-opt %s --split-input-file --partition-split-forms --mlir-print-debuginfo | FileCheck %s
 
 module attributes {par.mesh = #par.mesh<tp = 2>} {
-// The greatest and the sum over parts are ordinary reductions of whole values, which partitioning completes.
+// The max and the sum over parts are ordinary reductions of whole values, which partitioning completes.
 // CHECK-LABEL: @loss
 // CHECK: %[[L:.*]] = tx.log_sum_exp %arg0 : (tensor<8x16xf32>) -> tensor<8x2xf32>
 // CHECK: tx.reduce_max %[[L]] [1]
@@ -17,9 +17,9 @@ func.func @loss(%logits: tensor<8x16xf32> {par.split = #par.place<[8, 16 @tp]>},
 
 // A row's sum is one of parts; the rest is done element by element.
 // CHECK-LABEL: @norms
-// CHECK: %[[SUM:.*]] = tx.reduce_sum %{{.*}} [1] : {{.*}} loc(#[[SQUARES:.*]])
+// CHECK: %[[SUM:.*]] = tx.reduce_sum %{{.*}} [1]{{.*}} : {{.*}} loc(#[[SQUARES:.*]])
 // CHECK: tx.rsqrt
-// CHECK: tx.reduce_sum {{.*}} [1] : {{.*}} loc(#[[MEAN:.*]])
+// CHECK: tx.reduce_sum {{.*}} [1]{{.*}} : {{.*}} loc(#[[MEAN:.*]])
 // CHECK: tx.reduce_sum {{.*}} [1]
 // CHECK-NOT: _norm
 func.func @norms(%x: tensor<8x16xf32> {par.split = #par.place<[8, 16 @tp]>}, %w: tensor<16xf32>, %b: tensor<16xf32>) -> tensor<8x16xf32> {

@@ -136,4 +136,19 @@ func.func @several(%x: tensor<2xf64, #par.place<[4 @tp]>>) -> (tensor<4xf64>, te
   %f = tx.log %b : (tensor<4xf64>) -> tensor<4xf64>
   return %e, %f : tensor<4xf64>, tensor<4xf64>
 }
+
+// What two entries of a layer are made of is entered instead, in their layer where it has none: a constant, which folders make
+// without.
+// CHECK-LABEL: func.func @constant
+// CHECK: %[[C:.*]] = tx.constant
+// CHECK-NEXT: par.f %[[C]] over "tp" {train.layer = #train.layer<0 of 2>}
+// CHECK-NOT: par.f
+func.func @constant() -> (tensor<4xf64, #par.place<[4], replicated [tp]>>, tensor<8xf64, #par.place<[8], replicated [tp]>>) {
+  %c = tx.constant dense<[2.0]> : tensor<1xf64> : tensor<1xf64>
+  %a = tx.broadcast %c {train.layer = #train.layer<0 of 2>} : tensor<1xf64> -> tensor<4xf64>
+  %b = tx.broadcast %c {train.layer = #train.layer<0 of 2>} : tensor<1xf64> -> tensor<8xf64>
+  %f = par.f %a over "tp" {train.layer = #train.layer<0 of 2>} : tensor<4xf64> -> tensor<4xf64, #par.place<[4], replicated [tp]>>
+  %g = par.f %b over "tp" {train.layer = #train.layer<0 of 2>} : tensor<8xf64> -> tensor<8xf64, #par.place<[8], replicated [tp]>>
+  return %f, %g : tensor<4xf64, #par.place<[4], replicated [tp]>>, tensor<8xf64, #par.place<[8], replicated [tp]>>
+}
 }

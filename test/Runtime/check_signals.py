@@ -53,7 +53,7 @@ def finished(name, process, number):
     assert process.returncode in (-number, 128 + number), (process.returncode, err)
     lines = [line for line in err.splitlines() if line.startswith("example:")]
     called = signal.Signals(number).name
-    assert lines == [f"example: {called}: finishes this step, writes a checkpoint into {name} and ends; another signal ends it at once"], err
+    assert lines == [f"example: {called}: finishing the step and writing a checkpoint to {name}; signal again after a second to stop at once"], err
     step = int(re.search(rf"checkpoint +{name}/checkpoint.safetensors after step (\d+) of 100000000, ended by {called};", out)[1])
     header = open(name + "/checkpoint.safetensors", "rb").read()
     metadata = json.loads(header[8:8 + int.from_bytes(header[:8], "little")])["__metadata__"]
@@ -111,5 +111,5 @@ time.sleep(1.1)
 assert process.poll() is None
 os.kill(pids[0], signal.SIGTERM)
 _, err = process.communicate(timeout=120)
-assert process.returncode == 128 + signal.SIGTERM and "finishes this step" in first and "example: ended by SIGTERM\n" in err, (process.returncode, first, err)
+assert process.returncode == 128 + signal.SIGTERM and "finishing the step" in first and "example: ended by SIGTERM\n" in err, (process.returncode, first, err)
 print("a second signal ends at once")

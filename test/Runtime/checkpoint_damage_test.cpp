@@ -25,8 +25,7 @@ TEST_F(Checkpoints, AnotherCheckpointMeanwhileIsRefused) {
   std::string error = World(tables.program).run(tables.program, nullptr, [&](Rank &rank) {
     readCheckpoint(rank, folder, 1);
   });
-  EXPECT_NE(error.find("became another checkpoint while it was opened"), std::string::npos)
-      << error;
+  EXPECT_NE(error.find("was replaced while it was being read"), std::string::npos) << error;
 }
 
 TEST_F(Checkpoints, AnUnknownFormatIsRefused) {
@@ -223,11 +222,10 @@ TEST_F(Checkpoints, WhatIsWrongWithTheIndexIsOneMessage) {
     EXPECT_EQ(text.find('\n'), std::string::npos);
   }
   EXPECT_NE(error("[[0, 4], [0, 6]]", "[[0, 5], [0, 6]]")
-                .find("tensor 'table': two of its pieces "
-                      "have the same elements"),
+                .find("tensor 'table': two of its shards hold the same elements"),
             std::string::npos);
   EXPECT_NE(error("\"elements\": [0, 12]", "\"elements\": [0, 11]")
-                .find("tensor 'table.m': its pieces lack some of its elements"),
+                .find("tensor 'table.m': its shards lack some of its elements"),
             std::string::npos);
   put(indexPath(folder), good);
   EXPECT_EQ(read(plan, 1), "");

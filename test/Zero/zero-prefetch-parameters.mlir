@@ -6,11 +6,6 @@
 // WRONG: error: bucket-bytes=25000000 ahead-bytes=-1, expected none below 0
 
 !piece = tensor<2xf32, #par.place<[4], flat [dp]>>
-#first = loc(fused<#train.layer<0 of 3>>["first"])
-#second = loc(fused<#train.layer<1 of 3>>["second"])
-#third = loc(fused<#train.layer<2 of 3>>["third"])
-#second_back = loc(fused<"backward">[#second])
-#first_back = loc(fused<"backward">[#first])
 module attributes {par.mesh = #par.mesh<dp = 2>} {
   train.parameter @a : tensor<4xf32>
   train.parameter @b : tensor<4xf32>
@@ -43,14 +38,14 @@ module attributes {par.mesh = #par.mesh<dp = 2>} {
     %b = train.read @b : !piece
     %c = train.read @c : !piece
     %1 = zero.gather %a over "dp" because "parameter" : !piece -> tensor<4xf32>
-    %y = tx.mul %x, %1 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> loc(#first)
+    %y = tx.mul %x, %1 {train.layer = #train.layer<0 of 3>} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
     %2 = zero.gather %b over "dp" because "parameter" : !piece -> tensor<4xf32>
-    %z = tx.mul %y, %2 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> loc(#second)
+    %z = tx.mul %y, %2 {train.layer = #train.layer<1 of 3>} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
     %3 = zero.gather %c over "dp" because "parameter" : !piece -> tensor<4xf32>
-    %u = tx.mul %z, %3 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> loc(#second)
+    %u = tx.mul %z, %3 {train.layer = #train.layer<1 of 3>} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
     %d = train.read @d : !piece
     %4 = zero.gather %d over "dp" because "parameter" : !piece -> tensor<4xf32>
-    %v = tx.mul %u, %4 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> loc(#third)
+    %v = tx.mul %u, %4 {train.layer = #train.layer<2 of 3>} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
     return %v : tensor<4xf32>
   }
 
@@ -68,16 +63,16 @@ module attributes {par.mesh = #par.mesh<dp = 2>} {
     %b = train.read @b : !piece
     %c = train.read @c : !piece
     %1 = zero.gather %a over "dp" because "parameter" : !piece -> tensor<4xf32>
-    %y = tx.mul %x, %1 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> loc(#first)
+    %y = tx.mul %x, %1 {train.layer = #train.layer<0 of 3>} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
     %2 = zero.gather %b over "dp" because "parameter" : !piece -> tensor<4xf32>
-    %z = tx.mul %y, %2 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> loc(#second)
+    %z = tx.mul %y, %2 {train.layer = #train.layer<1 of 3>} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
     %3 = zero.gather %c over "dp" because "parameter" : !piece -> tensor<4xf32>
-    %u = tx.mul %z, %3 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> loc(#third)
-    %v = tx.mul %u, %2 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> loc(#third)
+    %u = tx.mul %z, %3 {train.layer = #train.layer<2 of 3>} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %v = tx.mul %u, %2 {train.layer = #train.layer<2 of 3>} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
     %4 = zero.gather %b over "dp" again because "parameter" : !piece -> tensor<4xf32>
-    %w = tx.mul %v, %4 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> loc(#second_back)
+    %w = tx.mul %v, %4 {train.backward, train.layer = #train.layer<1 of 3>} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
     %5 = zero.gather %a over "dp" again because "parameter" : !piece -> tensor<4xf32>
-    %r = tx.mul %w, %5 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> loc(#first_back)
+    %r = tx.mul %w, %5 {train.backward, train.layer = #train.layer<0 of 3>} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
     return %r : tensor<4xf32>
   }
 }

@@ -15,7 +15,7 @@ module attributes {par.mesh = #par.mesh<dp = 2>} {
   // BELOW: zero.reduce_scatter
   func.func @example(%batches: tensor<4x2x3xf32, #par.place<[4, 2, 3], partial [dp]>>) -> !piece attributes {par.no_cotangents} {
     %sum = train.accumulate (%x = %batches) : (tensor<4x2x3xf32, #par.place<[4, 2, 3], partial [dp]>>) -> !p {
-      %part = "tx.neg"(%x) : (!p) -> !p
+      %part = tx.neg %x : (!p) -> !p
       train.yield %part : !p
     }
     %g = zero.reduce_scatter %sum over "dp" because "gradient" : !p -> !piece

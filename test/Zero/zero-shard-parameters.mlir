@@ -8,14 +8,6 @@ module attributes {par.mesh = #par.mesh<dp = 2, tp = 2>} {
   train.parameter @w : tensor<4x6xf32>
   train.parameter @b : tensor<5xf32>
 
-  // CHECK-LABEL: func @init
-  // CHECK: train.initial_value @w : tensor<12xf32, #par.place<[4, 6], flat [dp]>>
-  func.func @init() {
-    %w = train.initial_value @w : tensor<4x6xf32>
-    train.write @w, %w : tensor<4x6xf32>
-    return
-  }
-
   // CHECK-LABEL: func @example
   // CHECK: %[[W:.*]] = train.read @w : tensor<12xf32, #par.place<[4, 6], flat [dp]>>
   // CHECK-NEXT: %[[G:.*]] = zero.gather %[[W]] over "dp" because "parameter" : tensor<12xf32, #par.place<[4, 6], flat [dp]>> -> tensor<4x6xf32, #par.place<[4, 6], replicated [dp]>>
@@ -25,6 +17,14 @@ module attributes {par.mesh = #par.mesh<dp = 2, tp = 2>} {
     %1 = par.f %w over "dp" : tensor<4x6xf32> -> tensor<4x6xf32, #par.place<[4, 6], replicated [dp]>>
     %y = tx.matmul %x, %1 : (tensor<2x4xf32, #par.place<[4 @dp, 4]>>, tensor<4x6xf32, #par.place<[4, 6], replicated [dp]>>) -> tensor<2x6xf32, #par.place<[4 @dp, 6]>>
     return %y : tensor<2x6xf32, #par.place<[4 @dp, 6]>>
+  }
+
+  // CHECK-LABEL: func @init
+  // CHECK: train.initial_value @w : tensor<12xf32, #par.place<[4, 6], flat [dp]>>
+  func.func @init() {
+    %w = train.initial_value @w : tensor<4x6xf32>
+    train.write @w, %w : tensor<4x6xf32>
+    return
   }
 
   // Another axis's conjugate is of the piece; in a loop every micro-batch gathers, at its first use; 5 elements on 2 ranks.

@@ -3,9 +3,6 @@
 // RUN: partita-opt %s --zero-shard-states=stage=0 | FileCheck %s --check-prefix=ZERO
 
 // Sizes that do not divide are padded; what tp splits is cut again.
-// CHECK-LABEL: func @init
-// CHECK: train.initial_value @w.m : tensor<8xf32, #par.place<[3, 5], flat [dp]>>
-// CHECK: train.initial_value @half.m : tensor<6xf32, #par.place<[3, 8 @tp], flat [dp]>>
 // CHECK-LABEL: func @train_step
 // CHECK: train.read @w.m : tensor<8xf32, #par.place<[3, 5], flat [dp]>>
 // RAW: par.all_reduce
@@ -20,6 +17,9 @@
 // The sum over tp is of pieces then.
 // DONE: %[[PARTIAL:.*]] = zero.reduce_scatter %{{.*}} over "dp" {{.*}} -> tensor<6xf32, #par.place<[3, 8 @tp], flat [dp]>>
 // CHECK: zero.gather {{.*}} -> tensor<3x4xf32, #par.place<[3, 8 @tp]>>
+// CHECK-LABEL: func @init
+// CHECK: train.initial_value @w.m : tensor<8xf32, #par.place<[3, 5], flat [dp]>>
+// CHECK: train.initial_value @half.m : tensor<6xf32, #par.place<[3, 8 @tp], flat [dp]>>
 // ZERO-NOT: flat
 module attributes {par.mesh = #par.mesh<dp = 2, tp = 2>} {
   train.parameter @w : tensor<3x5xf32>
@@ -28,13 +28,6 @@ module attributes {par.mesh = #par.mesh<dp = 2, tp = 2>} {
   train.parameter @half : tensor<3x8xf32>
   train.state @half.m : tensor<3x8xf32> = 0.0 of @half "m"
   train.state @half.v : tensor<3x8xf32> = 0.0 of @half "v"
-  func.func @init() {
-    %m = train.initial_value @w.m : tensor<3x5xf32>
-    train.write @w.m, %m : tensor<3x5xf32>
-    %o = train.initial_value @half.m : tensor<3x4xf32, #par.place<[3, 8 @tp]>>
-    train.write @half.m, %o : tensor<3x4xf32, #par.place<[3, 8 @tp]>>
-    return
-  }
   func.func @train_step(%dw: tensor<3x5xf32, #par.place<[3, 5], partial [dp]>>, %dh: tensor<3x4xf32, #par.place<[3, 8 @tp], partial [dp]>>) attributes {par.no_cotangents} {
     %rate = train.learning_rate : tensor<f32>
     %step = train.step_number : tensor<f32>
@@ -54,6 +47,13 @@ module attributes {par.mesh = #par.mesh<dp = 2, tp = 2>} {
     train.write @half, %onew : tensor<3x4xf32, #par.place<[3, 8 @tp]>>
     train.write @half.m, %onewM : tensor<3x4xf32, #par.place<[3, 8 @tp]>>
     train.write @half.v, %onewV : tensor<3x4xf32, #par.place<[3, 8 @tp]>>
+    return
+  }
+  func.func @init() {
+    %m = train.initial_value @w.m : tensor<3x5xf32>
+    train.write @w.m, %m : tensor<3x5xf32>
+    %o = train.initial_value @half.m : tensor<3x4xf32, #par.place<[3, 8 @tp]>>
+    train.write @half.m, %o : tensor<3x4xf32, #par.place<[3, 8 @tp]>>
     return
   }
 }

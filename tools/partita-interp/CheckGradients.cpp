@@ -95,7 +95,7 @@ static FailureOr<double> weighted(Interpreter &interpreter, StringRef name, Arra
 
 /// The derivative at x of `value`, by five points: (8 (L(x+h) - L(x-h)) - (L(x+2h) - L(x-2h))) / 12
 /// h, whose error is of order h^4.
-static FailureOr<double> derivative(double x, function_ref<FailureOr<double>(double)> value) {
+static FailureOr<double> derivative(double x, llvm::function_ref<FailureOr<double>(double)> value) {
   double h = 1e-3, sum = 0;
   for (auto [steps, factor] : {std::pair(1.0, 8.0), {-1.0, -8.0}, {2.0, -1.0}, {-2.0, 1.0}}) {
     auto there = value(x + steps * h);

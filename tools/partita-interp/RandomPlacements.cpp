@@ -203,7 +203,7 @@ static LogicalResult tryOne(ModuleOp whole, ModuleOp source, const VerifyOptions
   if (failed(report))
     return llvm::errs() << text << ": cannot be run\n", failure();
   if (!(report->worst() <= options.tolerance)) {
-    llvm::errs() << text << ": differs from the whole program\n";
+    llvm::errs() << text << ": differs from the unpartitioned program\n";
     report->print(llvm::errs(), 5);
     return failure();
   }

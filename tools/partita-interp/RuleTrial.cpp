@@ -74,7 +74,7 @@ FailureOr<SmallVector<Tensor>> RuleTrial::evaluate(const Case &placed, par::Mesh
   build(*module, "op", operandTypes, resultTypes, false);
   // No gradient flows through a maximum per rank.
   bool flows = isOwnRule && llvm::all_of(placed.results, [](const par::Layout &layout) {
-                 return layout.greatest.empty();
+                 return layout.max.empty();
                });
   build(*module, "gradient", operandTypes, resultTypes, flows);
   if (isOwnRule && failed(verify(*module)))

@@ -75,7 +75,7 @@ static ModelFacts factsOf(StringRef path, ModuleOp module) {
   for (auto [length, count] : vectors)
     if (!facts.hidden || count > vectors[*facts.hidden])
       facts.hidden = length;
-  auto forward = module.lookupSymbol<func::FuncOp>("forward");
+  auto forward = train::lookup<func::FuncOp>(module, train::EntryPoint::Forward);
   if (!forward || nextPhase(module) > phaseIndex("partition"))
     return facts; // pieces, from there on
   for (Type type : forward.getArgumentTypes())
@@ -133,11 +133,6 @@ std::optional<Facts> partita::tool::findFacts(Session &session, const ConfigOpti
 // The plan
 //===------------------------------------------------------------------------------------------===//
 
-/// The option that a sentence of Plan::findIneffective is about: "--eps: has no effect ...".
-static StringRef optionOf(StringRef sentence) {
-  return sentence.drop_front(2).take_until([](char c) { return c == ':'; });
-}
-
 bool partita::tool::applyToPlan(const config::Document &document,
                                 const config::Resolution &resolution, Plan &plan) {
   auto tell = [&](const config::Setting &setting, const Twine &problem) {
@@ -152,19 +147,16 @@ bool partita::tool::applyToPlan(const config::Document &document,
       return tell(setting, problem);
     plan.set(option->name, setting.value);
   }
-  while (true) {
-    std::string sentence = plan.findIneffective();
-    if (sentence.empty())
-      return true;
-    StringRef name = optionOf(sentence);
-    auto setting = llvm::find_if(resolution.plan,
-                                 [&](const config::Setting &each) { return each.option == name; });
+  while (std::optional<Ineffective> found = plan.findIneffective()) {
+    auto setting = llvm::find_if(
+        resolution.plan, [&](const config::Setting &each) { return each.option == found->option; });
     if (setting == resolution.plan.end())
-      return true; // the command line's own; settlePlan tells
+      return true; // the command line's own; settlePlan reports it
     if (setting->key && resolution.isGiven(*setting->key))
-      return tell(*setting, StringRef(sentence).split(": ").second);
-    plan.set(name, findPlanOption(name)->initial); // nobody asked for it
+      return tell(*setting, found->reason);
+    plan.set(found->option, findPlanOption(found->option)->initial); // nobody asked for it
   }
+  return true;
 }
 
 /// What a run takes where its own command line says nothing.

@@ -13,10 +13,9 @@ void Expectations::declare(OptionSet &options) {
   options.repeated(
       "expect", "CONTRACT",
       "fails unless it holds, before anything is written: all_reduce<=4/layer, "
-      "all_gather.backward==0, total@dp<=9/step, bytes<=2G/step; bytes are those of a "
-      "collective's whole value, so that a reduce_scatter and an all_gather (--sequence-parallel) "
-      "are "
-      "twice those of the all_reduce in whose place they stand, which sends as much",
+      "all_gather.backward==0, total@dp<=9/step, bytes<=2G/step; bytes count a collective's full "
+      "value: a reduce_scatter and an all_gather (--sequence-parallel) count twice the all_reduce "
+      "they replace, and send as much",
       [this](StringRef text) { return analysis::Contract::parse(text, contracts.emplace_back()); });
 }
 
@@ -38,7 +37,7 @@ bool Expectations::hold(ArrayRef<Collective> collectives, Location model) const 
     constexpr size_t most = 16;
     for (const Collective &each : offenders.take_front(most)) {
       Diagnostic &note = error.attachNote(nodeOf(each, model));
-      note << each.kind << " over " << each.axis << " in the "
+      note << each.row().name << " over " << each.axis << " in the "
            << (each.backward ? "backward" : "forward") << " pass, " << grouped(each.bytes)
            << " bytes: " << each.why() << "; seed: " << each.seedText();
       if (std::string removal = each.removal(); !removal.empty())

@@ -93,7 +93,7 @@ static std::optional<Change> with(const Request &request,
     change.request.plan.set(name, value);
     change.text += (change.text.empty() ? "--" : " --") + (name + " " + value).str();
   }
-  if (!change.request.plan.findIneffective().empty())
+  if (change.request.plan.findIneffective())
     return {};
   return change;
 }
@@ -213,9 +213,9 @@ std::optional<Footprint> partita::tool::footprintOf(ModuleOp module) {
     if (auto bytes = module->getAttrOfType<IntegerAttr>(name))
       footprint.host += bytes.getInt();
   for (const analysis::Collective &collective : analysis::collectivesOf(module))
-    if (collective.function == "train_step")
+    if (collective.function == train::nameOf(train::EntryPoint::TrainStep))
       footprint.sent += collective.calls * collective.bytes;
-  if (auto step = module.lookupSymbol<mlir::func::FuncOp>("train_step")) {
+  if (auto step = train::lookup<mlir::func::FuncOp>(module, train::EntryPoint::TrainStep)) {
     step.walk([&](Operation *op) {
       footprint.flops += analysis::timesOf(op) * analysis::workOf(op).flops;
     });

@@ -51,8 +51,8 @@ bool partita::tool::settlePlan(Session &session, ModuleOp module, int nextPhase,
     if (!plan.isSet(option.name) && earlier.isSet(option.name))
       plan.set(option.name, earlier.get(option.name));
   }
-  if (std::string problem = plan.findIneffective(); !problem.empty()) {
-    session.fail(problem);
+  if (std::optional<Ineffective> ineffective = plan.findIneffective()) {
+    session.fail(ineffective->text());
     return false;
   }
   module->setAttr(key, plan.toAttribute(module.getContext()));

@@ -72,6 +72,11 @@ std::string partita::tool::grouped(int64_t value) {
   return text;
 }
 
+const partita::rt::Target &partita::tool::targetOf(const json::Object &manifest) {
+  const rt::Target *named = rt::Target::find(manifest.getString("target").value_or(""));
+  return named ? *named : *rt::Target::all().front();
+}
+
 std::string partita::tool::describeProgram(const json::Object &manifest) {
   std::string mesh;
   if (const json::Array *axes = manifest.getArray("mesh"))

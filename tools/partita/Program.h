@@ -4,7 +4,7 @@
 //
 //     "program":     name of the executable beside it
 //     "model":       the ONNX file that was compiled, as an absolute path
-//     "target":      "cpu" or "cuda"
+//     "target":      "cpu" or "cuda" (dialects/Rt/Target.h)
 //     "plan":        object, plan option -> value as text
 //     "mesh":        [{"axis": "dp", "size": 2}], outermost first; "ranks": their product
 //     "accumulate":  micro-batches per step
@@ -39,6 +39,7 @@
 #ifndef PARTITA_TOOLS_PROGRAM_H
 #define PARTITA_TOOLS_PROGRAM_H
 
+#include "dialects/Rt/Target.h"
 #include "tools/partita/Options.h"
 #include "llvm/Support/JSON.h"
 
@@ -49,6 +50,9 @@ namespace partita::tool {
 /// `keys`.
 std::optional<llvm::json::Object> readManifest(llvm::StringRef folder, std::string &problem,
                                                llvm::ArrayRef<llvm::StringRef> keys = {"program"});
+
+/// The target that the manifest names; the default one where it names none that there is.
+const rt::Target &targetOf(const llvm::json::Object &manifest);
 
 /// "gpt2: 2 ranks (dp = 2), 1 micro-batch per step, target cpu".
 std::string describeProgram(const llvm::json::Object &manifest);

@@ -6,6 +6,7 @@
 //===------------------------------------------------------------------------------------------------===//
 
 #include "tools/partita/Ranks.h"
+#include "runtime/include/partita_rt/launchers.h"
 #include "tools/partita/Program.h"
 #include "llvm/Support/WithColor.h"
 #include <arpa/inet.h>
@@ -213,18 +214,17 @@ private:
 
 } // namespace
 
-/// Where launchers say which of their ranks a process is: torchrun, Open MPI, MPICH, PMIx, Slurm.
-static constexpr StringLiteral kSlurm = "SLURM_PROCID";
-static constexpr StringLiteral kRankVariables[] = {"RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK",
-                                                   "PMIX_RANK", kSlurm};
-
 /// This process's rank, where a launcher has started it as one of several.
 static std::optional<StringRef> launchedRank() {
-  // A shell that srun has started is a task of Slurm's as well, the only one of its step.
-  const char *tasks = getenv("SLURM_STEP_NUM_TASKS");
-  bool severalTasks = tasks && std::atoi(tasks) > 1;
-  for (StringRef name : kRankVariables)
-    if (const char *rank = getenv(name.data()); rank && (name != kSlurm || severalTasks))
+  using namespace partita_rt;
+  for (const Launcher *launcher : {&kTorchrun, &kOpenMpi})
+    if (const char *rank = getenv(launcher->rank); rank && getenv(launcher->ranks))
+      return StringRef(rank); // RANK alone is any system's
+  if (isOnlyProcess())
+    return std::nullopt;
+  for (const Launcher *launcher : {&kPmi, &kPmix, &kSlurm})
+    if (const char *rank = getenv(launcher->rank);
+        rank && (launcher != &kSlurm || getenv(launcher->ranks)))
       return StringRef(rank);
   return std::nullopt;
 }
@@ -257,7 +257,7 @@ int partita::tool::runProgram(StringRef command, StringRef folder,
     argv.push_back(word.data());
   argv.push_back(nullptr);
   std::optional<json::Object> manifest = readManifest(folder, problem);
-  bool processes = manifest && manifest->getString("target") == "cuda";
+  bool processes = manifest && targetOf(*manifest).ranksAreProcesses();
   int64_t ranks = manifest ? manifest->getInteger("ranks").value_or(1) : 1;
   bool onlyText = llvm::any_of(
       words, [](StringRef word) { return word == "--help" || word == "-h" || word == "--version"; });

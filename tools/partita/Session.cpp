@@ -6,10 +6,11 @@
 #include "mlir/Parser/Parser.h"
 #include "partita/Import/Import.h"
 #include "partita/Phases/RegisterAll.h"
+#include "partita/Support/NamePattern.h"
 #include "partita/Support/WriteFile.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FileUtilities.h"
-#include "llvm/Support/GlobPattern.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/SourceMgr.h"
@@ -178,26 +179,39 @@ OwningOpRef<ModuleOp> Session::load(StringRef path, ArrayRef<std::string> dims, 
 void Session::tellGuesses(ModuleOp module, const Plan &plan) {
   if (plan.get("objective") == "none")
     module->removeAttr(train::kNotes); // nothing is trained
-  std::vector<std::string> patterns = wordsOf(plan, "trainable");
-  for (const std::string &pattern : wordsOf(plan, "freeze"))
-    patterns.push_back(pattern);
-  auto isDecided = [&](StringRef name) {
-    return llvm::any_of(patterns, [&](const std::string &pattern) {
-      auto glob = llvm::GlobPattern::create(pattern);
-      if (!glob)
-        llvm::consumeError(glob.takeError());
-      return glob && glob->match(name);
-    });
+  // Tensors of the parameters that an option names in any way. Import has left out what it decided;
+  // a constant that it keeps is decided by nothing here.
+  auto namedBy = [&](StringRef option) {
+    std::vector<std::string> patterns = wordsOf(plan, option);
+    auto matches = [&](StringRef name) {
+      return llvm::any_of(patterns, [&](const std::string &text) {
+        llvm::Expected<NamePattern> pattern = NamePattern::parse(text);
+        if (!pattern)
+          llvm::consumeError(pattern.takeError()); // reported where parameters are looked up
+        return pattern && pattern->match(name);
+      });
+    };
+    llvm::StringSet<> tensors;
+    for (auto parameter : module.getOps<train::ParameterOp>())
+      if (train::anyNameOf(parameter, matches))
+        for (const train::StoredTensor &each : train::tensorsOf(parameter))
+          tensors.insert(each.name);
+    return tensors;
   };
+  llvm::StringSet<> frozen = namedBy("freeze"), trainable = namedBy("trainable");
   SmallVector<Attribute> open;
   auto notes = module->getAttrOfType<ArrayAttr>(train::kNotes);
   for (Attribute each : notes ? notes.getValue() : ArrayRef<Attribute>()) {
     auto note = dyn_cast<DictionaryAttr>(each);
     auto text = note ? note.getAs<StringAttr>("text") : StringAttr();
     auto names = note ? note.getAs<ArrayAttr>("tensors") : ArrayAttr();
-    bool decided = names && !names.empty() && llvm::all_of(names, [&](Attribute name) {
-                     return isa<StringAttr>(name) && isDecided(cast<StringAttr>(name).getValue());
-                   });
+    bool ofParameters = note && note.get("of_parameters");
+    auto isDecided = [&](Attribute attribute) {
+      auto name = dyn_cast<StringAttr>(attribute);
+      return name && (frozen.contains(name.getValue()) ||
+                      (!ofParameters && trainable.contains(name.getValue())));
+    };
+    bool decided = names && !names.empty() && llvm::all_of(names, isDecided);
     if (!text || decided)
       continue;
     open.push_back(note);

@@ -18,9 +18,9 @@ static constexpr Command kCommands[] = {
     {"import", "turns an ONNX file into a module of tx", importMain},
     {"config", "checks a DeepSpeed configuration and says what becomes of it", configMain},
     {"compile", "turns a model and a plan into a training program", compileMain},
-    {"tune", "finds the fastest matrix products for a program's GPU", tuneMain},
+    {"tune", "finds the fastest matmuls for a program's GPU", tuneMain},
     {"run", "trains with a compiled program", runMain},
-    {"verify", "proves the partitioned program equal to the whole one", verifyMain},
+    {"verify", "compares the partitioned program with the unpartitioned model", verifyMain},
     {"explain", "every collective and why; what the memory holds", explainMain},
     {"export", "writes trained weights back into the ONNX file", exportMain},
     {"report", "a summary of a program and of its run", reportMain},
@@ -69,6 +69,7 @@ int main(int argc, char **argv) {
   for (int signal : ignored)
     std::signal(signal, SIG_IGN); // and what has come is forgotten
   sigprocmask(SIG_SETMASK, &before, nullptr);
+  std::signal(SIGXFSZ, SIG_IGN); // a file beyond `ulimit -f` is an error of its write
   std::set_new_handler(endWithoutMemory);
   SmallVector<StringRef> words(argv + 1, argv + argc);
   if (words.empty()) {

@@ -8,15 +8,17 @@ include "mlir/Pass/PassBase.td"
 def ScaleLossPass : Pass<"scale-loss", "::mlir::ModuleOp"> {
   let summary = "gives the program a loss scale";
   let description = [{
+    Phase: differentiate.
+
     Makes the states of the scale, which @init writes, and marks `train.minimize`: its loss's cotangent is the scale, and
     `optimize` divides by it, skips steps with an overflow and updates it. Without a `scale` nothing happens.
 
     ```mlir
     train.minimize %loss
     // becomes, with scale=0
-    train.state @loss_scale : tensor<f32> = 65536.0
-    train.state @loss_scale.steps : tensor<i64> = 0.0
     ...
+    train.state @loss_scale.steps : tensor<i64> = 0.0
+    train.state @loss_scale : tensor<f32> = 65536.0
     train.minimize %loss {amp.scaled = {consecutive = false, dynamic = true, hysteresis = 2, minimum = 1.0, window = 1000}}
     ```
   }];
@@ -28,12 +30,15 @@ def ScaleLossPass : Pass<"scale-loss", "::mlir::ModuleOp"> {
     Option<"consecutive", "consecutive", "bool", "false", "a clean step forgives the overflows before it">,
     Option<"minimum", "minimum", "double", "1.0", "an overflow at this scale ends the run">,
   ];
+  let statistics = [Statistic<"scaled", "scaled", "losses whose gradients are scaled">];
   let dependentDialects = ["::partita::train::TrainDialect", "::partita::amp::AmpDialect"];
 }
 
 def LowerPrecisionPass : Pass<"lower-precision", "::mlir::ModuleOp"> {
   let summary = "stores parameters and activations in 16 bits";
   let description = [{
+    Phase: precision.
+
     Parameters become tensors of the type, and so does what is made of them, as far as each op's precision class lets it
     (PrecisionInterface). Every op still computes in 32 bits between casts, matrix products and attention aside, whose
     kernels accumulate in 32 bits: `elide-casts` lets the others read and store 16 bits themselves.
@@ -43,16 +48,18 @@ def LowerPrecisionPass : Pass<"lower-precision", "::mlir::ModuleOp"> {
     frequencies; products of theirs with positions are not rounded), but for those of norms.
 
     ```mlir
-    %w = train.read @w : tensor<4x6xf32>
-    %y = tx.matmul %x, %w : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
-    %z = tx.gelu %y : (tensor<8x6xf32>) -> tensor<8x6xf32>
+    %w = train.read @w : tensor<8x8xf32>
+    %y = tx.matmul %x, %w : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
+    %z = tx.gelu %y : (tensor<4x8xf32>) -> tensor<4x8xf32>
+    %o = tx.matmul %z, %w : (tensor<4x8xf32>, tensor<8x8xf32>) -> tensor<4x8xf32>
     // becomes, with type=bfloat16
-    %w = train.read @w : tensor<4x6xbf16>
-    %x16 = tx.cast %x : tensor<8x4xf32> -> tensor<8x4xbf16>
-    %y = tx.matmul %x16, %w : (tensor<8x4xbf16>, tensor<4x6xbf16>) -> tensor<8x6xbf16>
-    %y32 = tx.cast %y : tensor<8x6xbf16> -> tensor<8x6xf32>
-    %z32 = tx.gelu %y32 : (tensor<8x6xf32>) -> tensor<8x6xf32>
-    %z = tx.cast %z32 : tensor<8x6xf32> -> tensor<8x6xbf16>
+    %w = train.read @w : tensor<8x8xbf16>
+    %x16 = tx.cast %x : tensor<4x8xf32> -> tensor<4x8xbf16>
+    %y = tx.matmul %x16, %w : (tensor<4x8xbf16>, tensor<8x8xbf16>) -> tensor<4x8xbf16>
+    %y32 = tx.cast %y : tensor<4x8xbf16> -> tensor<4x8xf32>
+    %z32 = tx.gelu %y32 : (tensor<4x8xf32>) -> tensor<4x8xf32>
+    %z = tx.cast %z32 : tensor<4x8xf32> -> tensor<4x8xbf16>
+    %o = tx.matmul %z, %w : (tensor<4x8xbf16>, tensor<8x8xbf16>) -> tensor<4x8xbf16>
     ```
   }];
   let options = [
@@ -65,15 +72,18 @@ def LowerPrecisionPass : Pass<"lower-precision", "::mlir::ModuleOp"> {
 def ElideCastsPass : Pass<"elide-casts", "::mlir::ModuleOp"> {
   let summary = "lets ops read and store the 16-bit values between which they computed";
   let description = [{
+    Phase: precision.
+
     `down(op(up(x), up(y)))` is the op on x and y: a kernel on 16 bits widens what it reads, computes in 32 bits and rounds
     once. Ops whose results stay in 32 bits (losses) read 16 bits. No bit of any result changes.
 
     ```mlir
-    %y32 = tx.cast %y : tensor<8x6xbf16> -> tensor<8x6xf32>
-    %z32 = tx.gelu %y32 : (tensor<8x6xf32>) -> tensor<8x6xf32>
-    %z = tx.cast %z32 : tensor<8x6xf32> -> tensor<8x6xbf16>
+    %a = tx.cast %x : tensor<4x8xbf16> -> tensor<4x8xf32>
+    %b = tx.cast %y : tensor<4x8xbf16> -> tensor<4x8xf32>
+    %s = tx.add %a, %b : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+    %r = tx.cast %s : tensor<4x8xf32> -> tensor<4x8xbf16>
     // becomes
-    %z = tx.gelu %y : (tensor<8x6xbf16>) -> tensor<8x6xbf16>
+    %r = tx.add %x, %y : (tensor<4x8xbf16>, tensor<4x8xbf16>) -> tensor<4x8xbf16>
     ```
   }];
   let statistics = [Statistic<"elided", "elided", "ops that read and store 16 bits">];
@@ -83,21 +93,23 @@ def ElideCastsPass : Pass<"elide-casts", "::mlir::ModuleOp"> {
 def TypeGradientsPass : Pass<"type-gradients", "::mlir::ModuleOp"> {
   let summary = "settles in what gradients are exchanged and reach their updates";
   let description = [{
+    Phase: states.
+
     Sums over micro-batches are of 32 bits and are not rounded for an update, which takes gradients of any type. With a
     `reduce-type` what each rank adds is cast to it before it is exchanged, and the sums over ranks are of that type.
 
     ```mlir
-    %g = par.all_reduce %part over "dp" : tensor<4x6xbf16, partial [dp]> -> tensor<4x6xbf16>
-    %w1, %m1, %v1, %r = train.adamw %w0, %g, %m0, %v0, %rate, %t
+    %g = par.all_reduce %part over "dp" because "gradient" : tensor<4xbf16, #par.place<[4], partial [dp]>> -> tensor<4xbf16>
+    %w1, %r = train.sgd %w, %g, %rate {decay = 0.0}
     // becomes, with reduce-type=float32
-    %wide = tx.cast %part : tensor<4x6xbf16, partial [dp]> -> tensor<4x6xf32, partial [dp]>
-    %g = par.all_reduce %wide over "dp" : tensor<4x6xf32, partial [dp]> -> tensor<4x6xf32>
-    %w1, %m1, %v1, %r = train.adamw %w0, %g, %m0, %v0, %rate, %t
+    %wide = tx.cast %part : tensor<4xbf16, #par.place<[4], partial [dp]>> -> tensor<4xf32, #par.place<[4], partial [dp]>>
+    %g = par.all_reduce %wide over "dp" because "gradient" : tensor<4xf32, #par.place<[4], partial [dp]>> -> tensor<4xf32>
+    %w1, %r = train.sgd %w, %g, %rate {decay = 0.0}
     ```
   }];
   let options = [
     Option<"reduceType", "reduce-type", "std::string", "\"auto\"",
-           "what gradients are exchanged in: auto (their own type), float32, bfloat16 or float16">,
+           "the type in which gradients are reduced: auto (their own), float32, bfloat16 or float16">,
   ];
   let statistics = [Statistic<"changed", "changed", "gradients that are exchanged or updated with in another type">];
   let dependentDialects = ["::partita::tx::TxDialect", "::partita::par::ParDialect"];

@@ -2,17 +2,23 @@
 //
 // One record per collective of a program, with the cause that its location carries (#par.cause):
 // what the runtime will count. From the ops while they are of tensors (phases 'differentiate' to
-// 'memory'); `lower-to-rt` notes the records on the module. The census adds them up by place in the
-// model.
+// 'memory'); `lower-to-rt` notes the records on the module (#rt.collective). Whoever reports or limits what is
+// exchanged adds these records up: by place in the model (Census), or as the rows that the runtime
+// checks (CensusRow). Nobody counts ops again.
 //
 //===----------------------------------------------------------------------------------------------===//
 
 #ifndef PARTITA_ANALYSIS_COLLECTIVES_H
 #define PARTITA_ANALYSIS_COLLECTIVES_H
 
+#include "dialects/Interfaces/Interfaces.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/JSON.h"
 #include <map>
+
+namespace partita::rt {
+class CollectiveAttr;
+} // namespace partita::rt
 
 namespace partita::analysis {
 
@@ -23,8 +29,10 @@ inline constexpr llvm::StringLiteral kMaySplitSequence = "par.may_split_sequence
 enum Place : int64_t { Elsewhere = -5, Gradients = -4, Once = -3, After = -2, Before = -1 };
 
 struct Collective {
-  std::string function, kind, axis; ///< kind: the runtime's name
-  std::string type;                 ///< of the elements: "float32", "bfloat16", "int64"
+  CollectiveKind kind = CollectiveKind::AllReduce;
+  std::string function, axis;
+  std::string type;   ///< of the elements: "float32", "bfloat16", "int64"
+  std::string called; ///< where no cause is noted
   bool backward = false;
   int64_t calls = 1;                     ///< per call of the function
   int64_t bytes = 0, tensors = 1;        ///< of one of them, as the runtime counts; of its bucket
@@ -49,18 +57,42 @@ struct Collective {
   /// Equal for those that differ in the names of nodes and parameters and in the layer alone.
   std::string shape() const;
 
+  const CollectiveRow &row() const { return partita_rt::rowOf(kind); }
+  rt::CollectiveAttr toAttr(mlir::MLIRContext *context) const;
+  static Collective fromAttr(rt::CollectiveAttr attribute);
   llvm::json::Object toJson() const;
-  static Collective fromJson(const llvm::json::Object &object);
+  /// An error where the kind is none.
+  static llvm::Expected<Collective> fromJson(const llvm::json::Object &object);
 };
 
 /// Of all functions, in order.
 std::vector<Collective> collectivesOf(mlir::ModuleOp module);
 
-/// Collective::name() of the op, by its location; "" where no cause is noted.
-std::string nameByCause(mlir::Operation *op);
+/// What a function is called in reports and in the census: as the entry point that it is, whatever its
+/// symbol; any other one by its symbol.
+llvm::StringRef functionName(mlir::Operation *function);
+
+/// What `toJson` made of all of them.
+llvm::Expected<std::vector<Collective>> collectivesIn(const llvm::json::Array *records);
+
+/// Collective::name() of the op: by its cause, else by what the compiler noted, else by the op that
+/// made it necessary.
+std::string nameOf(mlir::Operation *op);
 
 /// Where collectives of a kind for a role of #par.cause are told, if not at their layer.
-std::optional<Place> placeOfRole(llvm::StringRef role, llvm::StringRef kind);
+std::optional<Place> placeOfRole(llvm::StringRef role, CollectiveKind kind);
+
+/// What one rank issues in one call of a function under one name: a row of the program's census,
+/// which the runtime compares with what it counts.
+struct CensusRow {
+  std::string function;
+  CollectiveKind kind;
+  std::string axis, name;
+  int64_t calls = 0, bytes = 0;
+};
+
+/// In order of first use.
+std::vector<CensusRow> censusRows(llvm::ArrayRef<Collective> collectives);
 
 struct Count {
   int64_t calls = 0, bytes = 0;
@@ -73,7 +105,7 @@ struct Count {
 /// The collectives of one function, added up by place, direction and kind: in a layer, in front of
 /// the first and behind the last one per micro-batch, elsewhere per call of the function.
 struct Census {
-  using Kinds = std::map<std::string, Count>;
+  using Kinds = std::map<std::string, Count>; ///< by the kind's name
   std::string function;
   int64_t microBatches = 1, layers = 0;
   std::map<int64_t, std::array<Kinds, 2>> places; ///< forward, backward

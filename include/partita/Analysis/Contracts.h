@@ -2,7 +2,7 @@
 //
 //     contract  := what operator number ["/" scope]
 //     what      := ["bytes."] kind ["@" axis] ["." direction]; "bytes" alone is bytes.total
-//     kind      := all_reduce | all_gather | reduce_scatter | total
+//     kind      := total | what a program's collectives are called (partita_rt/collectives.h)
 //     direction := forward | backward
 //     operator  := "<=" | "==" | ">=" | "<" | ">"
 //     number    := digits; of bytes also 64K, 1.5G (powers of 1024; KB, GB too)
@@ -21,7 +21,8 @@
 namespace partita::analysis {
 
 struct Contract {
-  std::string text, kind, axis, direction, relation; ///< empty axis or direction: any
+  std::string text, axis, direction, relation; ///< empty axis or direction: any
+  std::optional<CollectiveKind> kind;          ///< none: all
   bool bytes = false, perLayer = false;
   int64_t number = 0;
 

@@ -17,8 +17,8 @@ namespace partita {
 /// updates a parameter.
 mlir::LogicalResult expectForward(const mlir::Pass &pass, mlir::ModuleOp module);
 
-/// Such a program before `partition-materialize`: fails too where a value is one rank's piece.
-mlir::LogicalResult expectWholeForward(const mlir::Pass &pass, mlir::ModuleOp module);
+/// Such a program before `partition-materialize`: fails too where a value is a rank's shard.
+mlir::LogicalResult expectUnpartitionedForward(const mlir::Pass &pass, mlir::ModuleOp module);
 
 } // namespace partita
 

@@ -8,23 +8,39 @@ include "mlir/Pass/PassBase.td"
 def DifferentiatePass : Pass<"differentiate", "::mlir::ModuleOp"> {
   let summary = "replaces train.minimize with the backward pass and one train.update per parameter";
   let description = [{
+    Phase: differentiate.
+
     Reverse mode: every op's gradient is its own (DifferentiableInterface), `f` and `g` included, so the
     collectives of the backward pass fall out of the forward's. What is captured by `train.accumulate`
     gets a gradient that the loop adds up.
 
     ```mlir
+    %w = train.read @w
     %f = par.f %w over "dp"
-    %loss = train.accumulate (%i = %ids, %l = %labels) { ... train.yield %part }
+    %s = train.accumulate (%i = %x) : ... {
+      %y = tx.matmul %i, %f
+      ...
+      train.yield %r
+    }
+    %loss = par.g %s over "dp"
     train.minimize %loss
     // becomes
-    %loss, %df = train.accumulate (%i = %ids, %l = %labels) { ... train.yield %part, %df_part }
+    %w = train.read @w
+    %f = par.f %w over "dp"
+    %s, %df = train.accumulate (%i = %x) : ... {
+      %y = tx.matmul %i, %f
+      ...
+      %part = tx.matmul_tn %i, %dy
+      train.yield %r, %part
+    }
+    %loss = par.g %s over "dp"
     %dw = par.all_reduce %df over "dp" because "gradient"
     train.update @w, %w by %dw
     ```
   }];
   let options = [
     Option<"accumulateType", "accumulate-type", "std::string", "\"float32\"",
-           "what 16-bit gradients of several micro-batches are added up in: float32, or their own type">,
+           "the type in which 16-bit gradients are summed over micro-batches: float32, or their own">,
   ];
   let dependentDialects = ["::partita::tx::TxDialect", "::partita::par::ParDialect", "::partita::train::TrainDialect"];
   let statistics = [Statistic<"updates", "updates", "parameters with a gradient">];
@@ -33,6 +49,8 @@ def DifferentiatePass : Pass<"differentiate", "::mlir::ModuleOp"> {
 def RecomputePass : Pass<"recompute", "::mlir::ModuleOp"> {
   let summary = "lets the backward pass compute activations again instead of keeping them (activation checkpointing)";
   let description = [{
+    Phase: differentiate.
+
     `block`: a layer keeps what enters it, and its backward pass begins with the layer's forward ops once more.
     `selective`: what is cheap beside its memory (norms, activations, rotations, softmax; no product, no collective) is
     computed again right before its use, of values that are kept anyhow. With `budget`, bytes of activations that
@@ -42,17 +60,17 @@ def RecomputePass : Pass<"recompute", "::mlir::ModuleOp"> {
     when the layer is computed again. Clones start behind `train.barrier`; dropout's numbers are counted, so a clone's mask is its original's.
 
     ```mlir
-    %n, %mean, %rstd = tx.layer_norm %x, %w, %b
-    %y = tx.matmul %n, %u
+    %n = tx.exp %x
+    %u = tx.matmul %n, %w
     ...                                             // the backward pass:
-    %du = tx.matmul_tn %n, %dy
-    // becomes
-    %n, %mean, %rstd = tx.layer_norm %x, %w, %b
-    %y = tx.matmul %n, %u
+    %dw = tx.matmul_tn %n, %du
+    // becomes, with policy=selective
+    %n = tx.exp %x
+    %u = tx.matmul %n, %w
     ...
     %0 = train.barrier %x
-    %n2, %mean2, %rstd2 = tx.layer_norm %0, %w, %b
-    %du = tx.matmul_tn %n2, %dy
+    %n2 = tx.exp %0
+    %dw = tx.matmul_tn %n2, %du
     ```
   }];
   let options = [Option<"policy", "policy", "std::string", "\"none\"", "none, selective or block">,
@@ -65,6 +83,8 @@ def RecomputePass : Pass<"recompute", "::mlir::ModuleOp"> {
 def GatherAgainPass : Pass<"gather-again", "::mlir::ModuleOp"> {
   let summary = "gathers again for the backward pass what the forward pass gathered";
   let description = [{
+    Phase: differentiate.
+
     Instead of keeping a whole activation from the one pass to the other, a rank keeps its piece, at the
     price of one more gather (Korthikanti et al., arXiv 2205.05198). What a norm made of a gathered activation
     is computed again with it.
@@ -72,12 +92,10 @@ def GatherAgainPass : Pass<"gather-again", "::mlir::ModuleOp"> {
     ```mlir
     %g = par.all_gather %y over "tp" along 1
     %u = tx.matmul %g, %w
-    ...                                             // the backward pass:
-    %dw = tx.matmul_tn %g, %du
-    // becomes
+    // becomes, after differentiation
     %g = par.all_gather %y over "tp" along 1
     %u = tx.matmul %g, %w
-    ...
+    ...                                             // the backward pass:
     %g2 = par.all_gather %y over "tp" along 1 again
     %dw = tx.matmul_tn %g2, %du
     ```
@@ -97,28 +115,36 @@ def GatherAgainPass : Pass<"gather-again", "::mlir::ModuleOp"> {
 def ExpandConjugatesPass : Pass<"expand-conjugates", "::mlir::ModuleOp"> {
   let summary = "f becomes nothing, g an all-reduce; replicated and invariant are one from here on";
   let description = [{
+    Phase: differentiate.
+
     Their conjugates have been built; only their forward halves are left.
 
     ```mlir
     %f = par.f %w over "dp" : tensor<4xf32> -> tensor<4xf32, #par.place<[4], replicated [dp]>>
+    %e = tx.exp %f
     %l = par.g %p over "dp" : tensor<f32, #par.place<[], partial [dp]>> -> tensor<f32>
-    // becomes: %f is %w
-    %l = par.all_reduce %p over "dp" because "loss" : ...
+    // becomes
+    %e = tx.exp %w
+    %l = par.all_reduce %p over "dp" because "mean loss" : tensor<f32, #par.place<[], partial [dp]>> -> tensor<f32>
     ```
   }];
+  let statistics = [Statistic<"dropped", "dropped", "f that became nothing">,
+                    Statistic<"reduced", "reduced", "g that became an all-reduce">];
   let dependentDialects = ["::partita::par::ParDialect"];
 }
 
 def JoinSliceGradientsPass : Pass<"join-slice-gradients", "::mlir::ModuleOp"> {
   let summary = "the sum of the padded gradients of slices that cover a value is their concatenation";
   let description = [{
+    Phase: differentiate.
+
     Query, key and value are slices of one projection; each one's gradient is padded with zeros to the
     projection's size before the three are added.
 
     ```mlir
     %a = tx.pad %x [0, 0] by [1, 1] : tensor<2x3xf32> -> tensor<2x5xf32>
     %b = tx.pad %y [0, 3] by [1, 1] : tensor<2x2xf32> -> tensor<2x5xf32>
-    %c = tx.add %a, %b
+    %c = tx.add %b, %a
     // becomes
     %c = tx.concat %x, %y along 1
     ```

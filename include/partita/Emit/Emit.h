@@ -13,7 +13,9 @@
 #ifndef PARTITA_EMIT_EMIT_H
 #define PARTITA_EMIT_EMIT_H
 
+#include "dialects/Rt/Target.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "llvm/Support/JSON.h"
 #include <string>
 
 namespace partita {
@@ -38,18 +40,23 @@ struct EmitOptions {
   bool build = true;
 };
 
-/// Writes the program into `folder`, which appears complete or not at all; an older one that a
-/// previous compilation made is replaced, anything else is an error.
-mlir::LogicalResult emitProgram(mlir::ModuleOp module, llvm::StringRef folder,
-                                const EmitOptions &options);
+/// What manifest.json says: plan, mesh, parameters, collectives, memory. An error, which is reported,
+/// where the module is not lowered.
+mlir::FailureOr<llvm::json::Object> makeManifest(mlir::ModuleOp module, const EmitOptions &options);
+
+/// Writes the program and its manifest into `folder`, which appears complete or not at all; an older
+/// one that a previous compilation made is replaced, anything else is an error.
+mlir::LogicalResult emitProgram(mlir::ModuleOp module, const llvm::json::Value &manifest,
+                                llvm::StringRef folder, const EmitOptions &options);
+
+/// What a build of a program for this target would lack here, or "".
+std::string findObstacle(const rt::Target &target, const EmitOptions &options);
+/// What compiles it: "g++".
+llvm::StringRef compilerOf(const rt::Target &target);
 
 /// The text of model.cpp or model.cu.
 mlir::LogicalResult printProgram(mlir::ModuleOp module, const EmitOptions &options,
                                  llvm::raw_ostream &os);
-
-/// The text of manifest.json.
-mlir::LogicalResult printManifest(mlir::ModuleOp module, const EmitOptions &options,
-                                  llvm::raw_ostream &os);
 
 } // namespace partita
 

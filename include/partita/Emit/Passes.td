@@ -8,19 +8,24 @@ include "mlir/Pass/PassBase.td"
 def RtToEmitC : Pass<"rt-to-emitc", "::mlir::ModuleOp"> {
   let summary = "the exit dialect to EmitC, one op to one";
   let description = [{
+    Phase: lower.
+
     A call becomes `emitc.call_opaque`, or `emitc.verbatim` where an argument is an aggregate; a kernel
     becomes an `emitc.func`. Names stay in locations. Parameters and states stay for the tables.
 
     ```mlir
-    %x = rt.arena 64 [2, 4] : !rt.buffer<f32>
-    rt.softmax_forward %x, %x {rows = 2, width = 4} : ...
-    rt.count_labels %x, %ids {n = 2, ignore = -100} : ...
+    func.func @f() {
+      %x = rt.arena 64 [2, 4] : !rt.buffer<f32>
+      rt.softmax_forward %x, %x {rows = 2, width = 4}
+      rt.count_labels %x, %ids {n = 2, ignore = -100}
     // becomes
-    %x = emitc.call_opaque "rank.at"() {args = [64], rt.comment = "[2, 4]"} : () -> !emitc.ptr<!emitc.opaque<"float">>
-    emitc.call_opaque "softmaxForward"(%x, %x) {args = [0 : index, 1 : index, #emitc.opaque<"2">, #emitc.opaque<"4">]} : ...
-    emitc.verbatim "*{} = float(countLabels({}, 2, -100));" args %x, %ids : ...
+    emitc.func @f(%rank: !emitc.opaque<"Rank &">) ... {
+      %x = call_opaque "rank.at"() {args = [64], rt.comment = "[2, 4]"} : () -> !emitc.ptr<!emitc.opaque<"float">>
+      call_opaque "softmaxForward"(%x, %x) {args = [0, 1, #emitc.opaque<"2">, #emitc.opaque<"4">]}
+      verbatim "*{} = float(countLabels({}, 2, -100));" args %x, %ids
     ```
   }];
+  let statistics = [Statistic<"functions", "functions", "functions and layers in C++">];
   let dependentDialects = ["::mlir::emitc::EmitCDialect"];
 }
 

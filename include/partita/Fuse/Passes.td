@@ -8,6 +8,8 @@ include "mlir/Pass/PassBase.td"
 def FuseClassifierPass : Pass<"fuse-classifier", "::mlir::ModuleOp"> {
   let summary = "a product and its cross-entropy, forward and backward, become one op";
   let description = [{
+    Phase: fuse.
+
     The logits and their cotangent, tokens x vocabulary, are the largest tensors of most training steps;
     the one op's kernel makes them piece by piece. Needs the loss's cotangent in front of the loss, to which
     what computes it is moved, and nobody else who looks at the logits. A cross-entropy that is split over
@@ -15,12 +17,12 @@ def FuseClassifierPass : Pass<"fuse-classifier", "::mlir::ModuleOp"> {
 
     ```mlir
     %logits = tx.matmul_nt %x, %w
-    %loss, %lse = tx.cross_entropy %logits, %labels ignore -100
-    %dlogits = tx.cross_entropy_grad %logits, %labels, %lse, %dloss ignore -100
+    %loss, %lse = tx.cross_entropy %logits, %labels ignore 3
+    %dlogits = tx.cross_entropy_grad %logits, %labels, %lse, %dloss ignore 3
     %dx = tx.matmul %dlogits, %w
     %dw = tx.matmul_tn %dlogits, %x
     // becomes
-    %loss, %dx, %dw = tx.classifier_loss_grad %x, %w, %labels, %dloss ignore -100
+    %loss, %dx, %dw = tx.classifier_loss_grad %x, %w, %labels, %dloss ignore 3
     ```
 
     Without the gradient, in evaluation, it becomes `tx.classifier_loss`.
@@ -32,6 +34,8 @@ def FuseClassifierPass : Pass<"fuse-classifier", "::mlir::ModuleOp"> {
 def SplitReductionsPass : Pass<"split-reductions", "::mlir::ModuleOp"> {
   let summary = "a reduction over dimensions that are not neighbours becomes one per run of neighbours";
   let description = [{
+    Phase: fuse.
+
     A kernel reduces one stretch of memory. Dimensions of size one stand in nobody's way.
 
     ```mlir
@@ -48,6 +52,8 @@ def SplitReductionsPass : Pass<"split-reductions", "::mlir::ModuleOp"> {
 def SinkReshapesPass : Pass<"sink-reshapes", "::mlir::ModuleOp"> {
   let summary = "elementwise ops move in front of the reshapes of their operands";
   let description = [{
+    Phase: fuse.
+
     Exporters flatten batch and sequence around every product, so a bias and the activation or residual
     that follows stand on two sides of a reshape. A reshape costs nothing but hides the neighbour.
 
@@ -67,6 +73,8 @@ def SinkReshapesPass : Pass<"sink-reshapes", "::mlir::ModuleOp"> {
 def FuseResidualGradientsPass : Pass<"fuse-residual-gradients", "::mlir::ModuleOp"> {
   let summary = "a norm's cotangent is added to the residual branch's as it is computed";
   let description = [{
+    Phase: fuse.
+
     ```mlir
     %dx, %dw, %db = tx.layer_norm_grad %x, %w, %mean, %rstd, %dy
     %0 = tx.add %residual, %dx
@@ -81,6 +89,8 @@ def FuseResidualGradientsPass : Pass<"fuse-residual-gradients", "::mlir::ModuleO
 def FuseRotaryPass : Pass<"fuse-rotary", "::mlir::ModuleOp"> {
   let summary = "rotary position embedding is one kernel, forth and back";
   let description = [{
+    Phase: fuse.
+
     Also where products are rounded between (casts). A transpose in front moves behind, where attention's own undoes it.
 
     ```mlir
@@ -99,30 +109,23 @@ def FuseRotaryPass : Pass<"fuse-rotary", "::mlir::ModuleOp"> {
 def FuseEpiloguesPass : Pass<"fuse-epilogues", "::mlir::ModuleOp"> {
   let summary = "on a GPU, what follows a product goes into its kernel";
   let description = [{
-    A GELU (in the tanh form) whose argument the backward pass wants, the slope of one, and a bias's gradient
-    beside its weight's:
+    Phase: fuse.
+
+    A GELU (in the tanh form) whose argument the backward pass wants. So do the slope of a GELU behind `tx.matmul_nt`, and a bias's gradient
+    (`tx.reduce_sum` of the cotangent) beside its weight's `tx.matmul_tn`.
 
     ```mlir
     %0 = tx.matmul %x, %w
     %1 = tx.broadcast %b : tensor<6xf32> -> tensor<8x6xf32>
     %2 = tx.add %0, %1
     %3 = tx.gelu_tanh %2
-    // becomes, when %2 is used elsewhere too
+    return %3, %2
+    // becomes, because %2 is used elsewhere too
     %3, %2 = tx.fused_product (%a = %x, %c = %w, %d = %b) : ... {
       %4 = tx.matmul_bias %a, %c plus %d
       %5 = tx.gelu_tanh %4
       tx.fused %5, %4
     }
-
-    %0 = tx.matmul_nt %g, %w
-    %1 = tx.gelu_tanh_grad %x, %0
-    // becomes
-    %1 = tx.fused_product (%a = %g, %c = %w, %d = %x) : ... { ... }
-
-    %db = tx.reduce_sum %dy [0]
-    %dw = tx.matmul_tn %x, %dy
-    // becomes
-    %dw, %db = tx.fused_product (%a = %x, %c = %dy) : ... { ... }
     ```
 
     In front of `fuse-elementwise`, which would take the GELUs; those that more arithmetic follows are left to it, so
@@ -138,6 +141,8 @@ def FuseEpiloguesPass : Pass<"fuse-epilogues", "::mlir::ModuleOp"> {
 def FuseAddendsPass : Pass<"fuse-addends", "::mlir::ModuleOp"> {
   let summary = "on a GPU, what a product is added to goes into its kernel";
   let description = [{
+    Phase: fuse.
+
     A residual, or the cotangent of a value that several products read, which is a sum of products. The kernel reads the
     addend where an addition would have read both and written a third tensor; it works in the addend's memory if that
     dies there. A bias in between goes along; reshapes are looked through.
@@ -146,13 +151,16 @@ def FuseAddendsPass : Pass<"fuse-addends", "::mlir::ModuleOp"> {
     %0 = tx.matmul %x, %w
     %1 = tx.broadcast %b : tensor<6xf32> -> tensor<8x6xf32>
     %2 = tx.add %0, %1
-    %3 = tx.add %residual, %2
+    %3 = tx.reshape %2 : tensor<8x6xf32> -> tensor<2x4x6xf32>
+    %4 = tx.add %residual, %3
     // becomes
-    %3 = tx.fused_product (%a = %x, %c = %w, %d = %b, %e = %residual) : ... {
-      %4 = tx.matmul_bias %a, %c plus %d
-      %5 = tx.add %e, %4
-      tx.fused %5
+    %5 = tx.reshape %residual : tensor<2x4x6xf32> -> tensor<8x6xf32>
+    %6 = tx.fused_product (%a = %x, %c = %w, %d = %b, %e = %5) : ... {
+      %7 = tx.matmul_bias %a, %c plus %d
+      %8 = tx.add %e, %7
+      tx.fused %8
     }
+    %4 = tx.reshape %6 : tensor<8x6xf32> -> tensor<2x4x6xf32>
     ```
 
     Behind `fuse-residual-gradients`, which gives an addition to a norm's gradient, and in front of
@@ -166,6 +174,8 @@ def FuseAddendsPass : Pass<"fuse-addends", "::mlir::ModuleOp"> {
 def FuseAccumulationPass : Pass<"fuse-accumulation", "::mlir::ModuleOp"> {
   let summary = "a weight's gradient is added to its sum by the product's kernel";
   let description = [{
+    Phase: fuse.
+
     Saves a buffer of the weight's size, and writing and reading it, in each micro-batch. Behind the loop over
     micro-batches the product adds to what the loop has summed up; in it, to the sum so far. Sums of 32 bits take products
     of 16-bit numbers as they are, before they are rounded.
@@ -178,7 +188,7 @@ def FuseAccumulationPass : Pass<"fuse-accumulation", "::mlir::ModuleOp"> {
     %1 = tx.matmul_tn %x3, %dy3
     %2 = tx.add %sum, %1
     // becomes
-    %sum = train.accumulate (%x = %xs, %dy = %dys) : (...) -> tensor<4x6xf32> onto (%so_far = 0) {
+    %sum = train.accumulate (%x = %xs, %dy = %dys) : ... -> tensor<4x6xf32> onto (%so_far = 0) {
       %0 = tx.fused_product (%a = %x, %b = %dy, %c = %so_far) : ... {
         %3 = tx.matmul_tn %a, %b
         %4 = tx.add %c, %3
@@ -186,7 +196,7 @@ def FuseAccumulationPass : Pass<"fuse-accumulation", "::mlir::ModuleOp"> {
       }
       train.yield %0
     }
-    %2 = tx.fused_product (%a = %x3, %b = %dy3, %c = %sum) : ... { ... }
+    %2 = tx.fused_product (%a = %x3, %b = %dy3, %c = %sum) : ... {
     ```
 
     A bias's gradient that `fuse-epilogues` has put beside its weight's is added along. After it, and in front of
@@ -199,6 +209,8 @@ def FuseAccumulationPass : Pass<"fuse-accumulation", "::mlir::ModuleOp"> {
 def FuseElementwisePass : Pass<"fuse-elementwise", "::mlir::ModuleOp"> {
   let summary = "one loop over elementwise ops that feed each other";
   let description = [{
+    Phase: fuse.
+
     Saves writing and reading what stands between them. Nothing is computed twice: a value that others
     use too becomes one more result.
 
@@ -220,12 +232,14 @@ def FuseElementwisePass : Pass<"fuse-elementwise", "::mlir::ModuleOp"> {
 def FuseBiasPass : Pass<"fuse-bias", "::mlir::ModuleOp"> {
   let summary = "a bias that is added to a product goes into the product's kernel";
   let description = [{
+    Phase: fuse.
+
     After `fuse-elementwise`, which takes a bias along with what follows it at no cost: here are those that
     nothing elementwise follows (query, key and value).
 
     ```mlir
     %0 = tx.matmul %x, %w
-    %1 = tx.broadcast %b : tensor<4xf32> -> tensor<8x4xf32>
+    %1 = tx.broadcast %b : tensor<6xf32> -> tensor<8x6xf32>
     %2 = tx.add %0, %1
     // becomes
     %2 = tx.matmul_bias %x, %w plus %b

@@ -3,10 +3,9 @@
 // The only door to ONNX: everything else in Partita sees `tx` and `train`.
 //
 // A module comes back with static shapes and one function, @forward, whose arguments and results
-// keep their ONNX names (`train.name`). Float tensors of the file with more than one element, and
-// biases of layers with one output, are parameters: `train.parameter` symbols that name file,
-// offset and type; their values are not kept. Buffers, which are no parameters, are constants
-// (lib/Import/Weights/Buffers.h). What depends on no input (shape arithmetic, masks) has been computed.
+// keep their ONNX names (`train.name`). Parameters are `train.parameter` symbols that name file,
+// offset and type; their values are not kept. lib/Import/Weights/Weights.h decides which tensors of
+// the file those are; the others are constants. What depends on no input (shape arithmetic, masks) has been computed.
 // Every op carries the name of its ONNX node as a NameLoc inside the file's location.
 //
 // What had to be guessed, and training depends on, is on the module as train::kNotes.
@@ -46,7 +45,7 @@ struct ImportOptions {
   /// "A=B": two tensors that are one parameter; their values are equal, or transposed.
   std::vector<std::string> tie;
   /// After a node that cannot be imported, go on: with those that do not need its results, and with
-  /// what is wrong with the others whatever these are. So all that is wrong with a model is told,
+  /// what is wrong with the others whatever these are. So all that is wrong with a model is reported,
   /// an error each.
   bool keepGoing = false;
 };

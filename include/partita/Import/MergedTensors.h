@@ -46,11 +46,6 @@ struct MergedTensors {
   std::vector<std::string> removed;
 };
 
-/// The exporter's own name of a computed tensor, of which a name of one split off is made.
-inline llvm::StringRef computedName(llvm::StringRef name) {
-  return name.substr(name.rfind('/') + 1); // npos + 1 is 0
-}
-
 MergedTensors findMerged(const onnx::GraphProto &graph);
 
 /// Gives each its own tensor. What remains undecided or removed is found again in the result.

@@ -24,8 +24,8 @@ namespace partita::importer {
 std::string quoted(llvm::StringRef name);
 
 /// The symbol of the parameter of this name: the name itself, which is UTF-8 in a valid file. What
-/// is not, or has a zero byte, could not pass through C++, JSON and safetensors: there, backslashes
-/// and bytes outside printable ASCII become \xNN. The exporter recognizes an initializer by it.
+/// is not, or has a zero byte, could not pass through C++, JSON and safetensors: there, backslashes,
+/// control characters and bytes of no character become \xNN. The exporter knows an initializer by it.
 std::string symbolName(llvm::StringRef name);
 
 /// A whole file mapped for reading; unmapped when the last view of it goes.
@@ -78,6 +78,13 @@ public:
   mlir::FailureOr<Mapping> map(const TensorData &data, EmitError emitError);
   /// The values themselves: a view of the mapped file where they are raw, else decoded.
   mlir::FailureOr<HostTensor> read(const TensorData &data, EmitError emitError);
+
+  /// As `locate` and `read`, but without an error: the importer and the report say what is wrong
+  /// with a tensor, and whoever else asks leaves it out.
+  std::optional<TensorData> tryLocate(const onnx::TensorProto &tensor);
+  std::optional<HostTensor> tryRead(const TensorData &data);
+  /// Starts an error about a tensor: "tensor 'w': ".
+  mlir::InFlightDiagnostic tensorError(llvm::StringRef name) const;
 
 private:
   ModelFile(llvm::StringRef path, mlir::MLIRContext *context);

@@ -8,6 +8,8 @@ include "mlir/Pass/PassBase.td"
 def SinglePrecisionPass : Pass<"single-precision", "::mlir::ModuleOp"> {
   let summary = "a model stored in 16 or 64 bits computes in 32";
   let description = [{
+    Phase: import.
+
     Parameters, constants and values of f16, bf16 and f64 become f32, finite numbers the nearest finite ones;
     the file's type stays in a parameter's `initial`.
 

@@ -8,6 +8,8 @@ include "mlir/Pass/PassBase.td"
 def AssignFillPass : Pass<"assign-fill", "::mlir::ModuleOp"> {
   let summary = "says how each parameter is filled when no file gives its value";
   let description = [{
+    Phase: objective.
+
     By use, not by name, as most Transformers are initialized: the scale of a normalization, also one per
     head, is one; biases and other vectors are zero; matrices, convolutions' kernels, tables of tokens and
     positions and single rows that are no bias are normal with deviation `std`. With `residual-scale`, as GPT-2
@@ -17,9 +19,13 @@ def AssignFillPass : Pass<"assign-fill", "::mlir::ModuleOp"> {
     deviations by width are that model's recipe: what needs them takes its values from a file.
 
     ```mlir
-    train.parameter @w : tensor<4x8xf32>
+    train.parameter @bias : tensor<4x8xf32>         // the right operand of a matmul, whatever its name
+    train.parameter @table : tensor<8xf32>          // the scale of a norm
+    train.parameter @weight : tensor<8xf32>         // its bias
     // becomes
-    train.parameter @w : tensor<4x8xf32> fill(<0.0, normal 0.02>)
+    train.parameter @bias : tensor<4x8xf32> fill(<0.0, normal 0.02>)
+    train.parameter @table : tensor<8xf32> fill(<1.0>)
+    train.parameter @weight : tensor<8xf32> fill(<0.0>)
     ```
   }];
   let options = [
@@ -27,12 +33,15 @@ def AssignFillPass : Pass<"assign-fill", "::mlir::ModuleOp"> {
     Option<"residualScale", "residual-scale", "bool", "false",
            "smaller deviations of what is added to a residual stream">,
   ];
+  let statistics = [Statistic<"filled", "filled", "parameters that got a fill">];
   let dependentDialects = ["::partita::train::TrainDialect"];
 }
 
 def MakeInitPass : Pass<"make-init", "::mlir::ModuleOp"> {
   let summary = "makes @init, which gives every parameter its initial value";
   let description = [{
+    Phase: objective.
+
     A function like the others: partitioning places what it writes, `optimize` adds its states, and a run
     calls it once, unless it resumes. Parameters that it writes already are left alone; a module without
     parameters gets none.
@@ -41,13 +50,14 @@ def MakeInitPass : Pass<"make-init", "::mlir::ModuleOp"> {
     train.parameter @w : tensor<4x8xf32> fill(<0.0, normal 0.02>)
     // becomes
     train.parameter @w : tensor<4x8xf32> fill(<0.0, normal 0.02>)
-    func.func @init() {
+    func.func @init() attributes {train.entry_point = #train.entry_point<init>} {
       %0 = train.initial_value @w : tensor<4x8xf32>
       train.write @w, %0 : tensor<4x8xf32>
       return
     }
     ```
   }];
+  let statistics = [Statistic<"initialized", "initialized", "parameters that @init writes">];
   let dependentDialects = ["::partita::train::TrainDialect", "::mlir::func::FuncDialect"];
 }
 

@@ -91,10 +91,10 @@ mlir::FailureOr<RankTensors> cut(const Tensor &whole, mlir::Type type, par::Mesh
 mlir::FailureOr<Tensor> assemble(const RankTensors &pieces, mlir::Type type, par::MeshAttr mesh,
                                  ErrorFn error);
 
-/// The sums (the greatest) over each group of ranks that differ along `axis`, in the order of the
+/// The sums (the max) over each group of ranks that differ along `axis`, in the order of the
 /// axis; the group shares the result.
 RankTensors sumOverGroups(par::MeshAttr mesh, llvm::StringRef axis, const RankTensors &values);
-RankTensors greatestOverGroups(par::MeshAttr mesh, llvm::StringRef axis, const RankTensors &values);
+RankTensors maxOverGroups(par::MeshAttr mesh, llvm::StringRef axis, const RankTensors &values);
 
 /// Do ranks hold the same where the placement in `type` says so? Calls error where they do not.
 mlir::LogicalResult checkAgreement(const RankTensors &pieces, mlir::Type type, par::MeshAttr mesh,

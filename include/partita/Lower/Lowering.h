@@ -24,13 +24,6 @@ namespace partita::rt {
 /// Dimensions that the runtime's shapes have at most.
 constexpr int64_t kMaxDims = 8;
 
-/// Collectives of one kind, axis and reason.
-struct Census {
-  std::string kind, axis, reason;
-  llvm::SmallVector<mlir::Attribute> tensors;
-  int64_t calls = 0, bytes = 0;
-};
-
 /// What all functions of a module share.
 struct ModuleLowering {
   mlir::ModuleOp module;
@@ -113,6 +106,8 @@ public:
 
   /// Another value's name: unique in the function.
   std::string uniqueName(llvm::StringRef wish);
+  /// The variable by which an AsyncStartInterface is waited for; "" of any other op.
+  std::string pendingOf(mlir::Operation *start);
 
 private:
   std::string nameOf(mlir::Value tensor);
@@ -125,19 +120,13 @@ private:
       microBatches;                              // argument -> (batch, micro)
   llvm::DenseMap<mlir::Value, mlir::Value> sums; // argument -> what it is so far
   llvm::StringMap<unsigned> names;
+  llvm::DenseMap<mlir::Operation *, std::string> pending; // by start
 };
 
 /// The number of a mesh axis; an error where the mesh has none of the name.
 mlir::FailureOr<int64_t> groupOf(mlir::Operation *op, llvm::StringRef axis);
-/// What a collective is called: by its cause, else by what the compiler noted, else by the op that
-/// made it necessary.
-std::string reasonOf(mlir::Operation *op, std::optional<llvm::StringRef> reason);
 
-/// Names the variable that the collective or copy which `start` begins is waited for by.
-std::string namePending(mlir::Operation *start, Lowering &lowering);
-/// The name that it was given; null where `start` begins nothing.
-mlir::StringAttr pendingOf(mlir::Operation *start);
-/// The wait for what the token that is the op's first operand stands for.
+/// Of any AsyncWaitInterface: the wait, and copies of what has another place than its result.
 mlir::LogicalResult lowerWait(mlir::Operation *op, Lowering &lowering);
 
 /// Attaches KernelInterface to the ops of `tx`, `train`, `par`, `zero` and `offload`.

@@ -8,26 +8,34 @@ include "mlir/Pass/PassBase.td"
 def LowerToRt : Pass<"lower-to-rt", "::mlir::ModuleOp"> {
   let summary = "tensors to buffers, ops to calls of the runtime";
   let description = [{
+    Phase: lower.
+
     Every tensor op becomes the call that its model (KernelInterface) says, on pointers to the places
     that `plan-memory` gave. Collects what the program's tables need (inputs, outputs, census,
     hyperparameters) as the module's `rt.program`.
 
     ```mlir
-    %0 = tx.matmul %x, %w {rt.buffers = [#rt.at<arena 64>]} : ...
-    %1 = tx.broadcast %b {rt.buffers = ...} : tensor<6xf32> -> tensor<2x4x6xf32>
-    %2 = tx.add %0, %1 {rt.buffers = [#rt.at<arena 64>]} : ...
-    // becomes
-    %y = rt.arena 64 [2, 4, 6] : !rt.buffer<f32>
-    rt.gemm %y, %x, %w {m = 8, n = 6, k = 8, ...} : ...
-    rt.launch @map_add(%sum, %y, %b) [8, 6] [6, 6, 0] : ...
-    // where @map_add is made once
+    %0 = tx.matmul %x, %w
+    %1 = tx.broadcast %b : tensor<6xf32> -> tensor<2x4x6xf32>
+    %2 = tx.add %0, %1
+    // becomes, after `plan-memory`
     rt.kernel @map_add loops 2 outputs ["out"] [f32] inputs ["a", "b"] [f32, f32] steps [1, 1, 1] locals [] computes ["$a + $b"]
+    ...
+    %y = rt.arena 0 [2, 4, 6] : <f32>
+    %x = rt.input 0 [2, 4, 8] : <f32>
+    %w = rt.input 1 [8, 6] : <f32>
+    rt.gemm %y, %x, %w {..., k = 8, ... m = 8, n = 6, ...}
+    %sum = rt.arena 0 [2, 4, 6] : <f32>
+    %b = rt.input 2 [6] : <f32>
+    rt.launch @map_add(%sum, %y, %b) [8, 6] [6, 6, 0]
     ```
   }];
   let options = [
     Option<"learningRate", "learning-rate", "double", "0.001", "the program's rate unless a run sets another">,
     Option<"schedule", "schedule", "std::string", "\"constant\"", "the program's schedule of rates unless a run sets another">,
   ];
+  let statistics = [Statistic<"functions", "functions", "functions that became calls of the runtime">,
+                    Statistic<"kernels", "kernels", "kernels made">];
   let dependentDialects = ["::partita::tx::TxDialect", "::partita::train::TrainDialect", "::partita::par::ParDialect", "::partita::rt::RtDialect"];
 }
 

@@ -9,6 +9,7 @@
 #include "dialects/Tx/Tx.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
+#include "partita/Support/PassStatistic.h"
 
 namespace partita {
 #define GEN_PASS_DECL

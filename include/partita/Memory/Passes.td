@@ -8,6 +8,8 @@ include "mlir/Pass/PassBase.td"
 def PlanMemory : Pass<"plan-memory", "::mlir::ModuleOp"> {
   let summary = "gives every tensor its place: persistent memory, or an offset in one arena by lifetime";
   let description = [{
+    Phase: memory.
+
     Parameters and states get fixed offsets in persistent memory; reads are that memory itself, and
     an update that is written back happens in place when nobody reads the old value later. Reshapes, slices,
     transposes and broadcasts are views where all their users take the strides; the operands of a

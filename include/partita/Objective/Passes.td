@@ -8,6 +8,8 @@ include "mlir/Pass/PassBase.td"
 def ObjectivePass : Pass<"objective", "::mlir::ModuleOp"> {
   let summary = "makes @train_step and @eval_step of @forward: what its inputs mean, its loss, what is trained";
   let description = [{
+    Phase: objective.
+
     `kind` says what is minimized; behind a colon it may name the output that it looks at
     (`mse:last_hidden_state`). Cross-entropy is the mean over all labels that are not `ignore-index`, of all
     micro-batches and ranks: the count is known before the first backward pass, and each micro-batch's sum is
@@ -17,7 +19,7 @@ def ObjectivePass : Pass<"objective", "::mlir::ModuleOp"> {
     |---|---|
     | `causal` | cross-entropy of the token after each one |
     | `masked` | cross-entropy of a label for each token |
-    | `classification` | cross-entropy of a label for each sample, or for each of what the output scores |
+    | `classification` | cross-entropy of a label for each sample |
     | `binary` | binary cross-entropy of each score with a label 0 or 1: PyTorch's `binary_cross_entropy_with_logits`, averaged over the labels that count |
     | `mse` | the mean squared difference from targets of the output's shape |
     | `output` | an output that is a loss already, averaged over the micro-batches |
@@ -32,9 +34,9 @@ def ObjectivePass : Pass<"objective", "::mlir::ModuleOp"> {
     end of a span) are taken for `classification`, with a warning too.
 
     ```mlir
-    func.func @forward(%ids: tensor<8x16xi64>) -> tensor<8x16x256xf32>
+    func.func @forward(%ids: tensor<8x16xi64>) -> tensor<8x16x256xf32> {
     // becomes, with accumulate=2
-    func.func @train_step(%ids: tensor<2x8x16xi64>, %labels: tensor<2x8x16xi64>) -> (tensor<f32>, tensor<f32>) {
+    func.func @train_step(%ids: tensor<2x8x16xi64> ..., %labels: tensor<2x8x16xi64> ...) -> (tensor<f32> ..., tensor<f32> ...) attributes {train.entry_point = #train.entry_point<train_step>} {
       %count = train.token_count %labels ignore -100 : (tensor<2x8x16xi64>) -> tensor<f32>
       %share = tx.reciprocal %count
       %loss = train.accumulate (%i = %ids, %l = %labels) : ... {
@@ -46,7 +48,6 @@ def ObjectivePass : Pass<"objective", "::mlir::ModuleOp"> {
       }
       train.minimize %loss
       return %loss, %count
-    }
     ```
   }];
   let options = [
@@ -58,22 +59,27 @@ def ObjectivePass : Pass<"objective", "::mlir::ModuleOp"> {
     ListOption<"trainable", "trainable", "std::string", "parameters that are trained, whatever import took them for: glob patterns">,
     ListOption<"tie", "tie", "std::string", "A=B: tensors of the model's file that are one parameter, which import has seen to">,
   ];
+  let statistics = [Statistic<"steps", "steps", "steps made of @forward">,
+                    Statistic<"means", "means", "means over the batch that became sums">];
   let dependentDialects = ["::partita::train::TrainDialect", "::partita::tx::TxDialect"];
 }
 
 def KeyDropoutPass : Pass<"key-dropout", "::mlir::ModuleOp"> {
   let summary = "dropout gets its key where something is minimized, and goes away elsewhere";
   let description = [{
+    Phase: objective.
+
     After `objective`, which copies the model. The number of the micro-batch becomes one more batch of the loop.
 
     ```mlir
-    %loss = train.accumulate (%i = %ids) : (tensor<2x8x16xi64>) -> tensor<f32> {
-      %y = tx.dropout %x ratio 0.1 id 3
-    // becomes
+    func.func @forward(%ids: tensor<8x16xi64>) -> tensor<8x16x256xf32> {
+      %x = tx.dropout %e ratio 0.1 id 3
+    // becomes, after `objective` with accumulate=2, in @train_step
     %key = train.random_key : tensor<i64>
     %numbers = tx.iota 0.0, 1.0 : tensor<2xi64>
-    %loss = train.accumulate (%i = %ids, %micro = %numbers) : (tensor<2x8x16xi64>, tensor<2xi64>) -> tensor<f32> {
-      %y = tx.dropout %x ratio 0.1 id 3 key %key micro %micro
+    %loss = train.accumulate (%i = %ids, %l = %labels, %micro = %numbers) : ... {
+      %x = tx.dropout %e ratio 0.1 id 3 key %key micro %micro
+      ...
     ```
   }];
   let dependentDialects = ["::partita::train::TrainDialect", "::partita::tx::TxDialect"];

@@ -14,25 +14,30 @@ include "mlir/Pass/PassBase.td"
 def OffloadStatesPass : Pass<"offload-states", "::mlir::ModuleOp"> {
   let summary = "keeps the optimizer's states in the host's memory, and lets the host make the updates";
   let description = [{
+    Phase: offload.
+
     Nothing but the update ever looks at a state, so the update goes where the states are: gradients (and parameters
     that live on the device) go there and new parameters come back, in tiles that pass through pinned memory while
     the tile before them is computed on. `what` must name `optimizer`.
 
     ```mlir
     train.state @w.m : tensor<4x6xf32> = 0.0 of @w "m"
-    %new, %newM, %newV = train.adamw %w, %g, %m, %v, %rate, %step ...
+    %new, %newM, %newV = train.adamw %w, %g, %m, %v, %rate, %step {...}
     // becomes
     train.state @w.m : tensor<4x6xf32> = 0.0 of @w "m" {offload.host}
-    %new, %newM, %newV = train.adamw %w, %g, %m, %v, %rate, %step {offload.on_host} ...
+    %new, %newM, %newV = train.adamw %w, %g, %m, %v, %rate, %step {..., offload.on_host}
     ```
   }];
   let options = [ListOption<"what", "what", "std::string", "what the host keeps: optimizer, parameters, activations">];
+  let statistics = [Statistic<"states", "states", "states that live on the host">];
   let dependentDialects = ["::partita::offload::OffloadDialect"];
 }
 
 def OffloadParametersPass : Pass<"offload-parameters", "::mlir::ModuleOp"> {
   let summary = "keeps parameters in the host's memory, and fetches them where they are used";
   let description = [{
+    Phase: offload.
+
     Of each parameter with more than `keep` elements of a rank: a copy on the device for the uses of each block, one for
     the forward pass, one for the backward pass, one for an update that is made there, so that it needs memory there only while it is used. An update
     whose states are on the host, or that has none, is made there; what is updated on the device goes back to the host.
@@ -50,29 +55,35 @@ def OffloadParametersPass : Pass<"offload-parameters", "::mlir::ModuleOp"> {
   }];
   let options = [ListOption<"what", "what", "std::string", "what the host keeps: optimizer, parameters, activations">,
                  Option<"keep", "keep", "int64_t", "0", "parameters of at most this many elements of a rank stay on the device">];
+  let statistics = [Statistic<"parameters", "parameters", "parameters that live on the host">];
   let dependentDialects = ["::partita::offload::OffloadDialect"];
 }
 
 def OffloadActivationsPass : Pass<"offload-activations", "::mlir::ModuleOp"> {
   let summary = "keeps what the backward pass needs of the forward pass in the host's memory meanwhile";
   let description = [{
+    Phase: offload.
+
     A value that a layer's forward pass computes and the backward pass uses goes to the host when it is there, and comes
     back before its first use in the backward pass. Values of less than `least-bytes` stay, and so do those of the last
     layer and behind it, whose backward pass comes at once. Where the backward pass uses a view of the value, it gets the
     same view of what came back. `what` must name `activations`.
 
     ```mlir
-    %a = tx.gelu %x
-    %y = tx.matmul %a, %w
-    ...
-    %dw = tx.matmul_tn %a, %dy
+    %a = tx.exp %x
+    %r = tx.reshape %a : tensor<4x6xf32> -> tensor<24xf32>
+    %b = tx.exp %r
+    ...                                             // the backward pass:
+    %d = tx.mul %b, %r
     // becomes
-    %a = tx.gelu %x
-    %h = offload.to_host %a : tensor<8x16xf32>
-    %y = tx.matmul %a, %w
+    %a = tx.exp %x
+    %h = offload.to_host %a : tensor<4x6xf32>
+    %r = tx.reshape %a : tensor<4x6xf32> -> tensor<24xf32>
+    %b = tx.exp %r
     ...
-    %b = offload.to_device %h : tensor<8x16xf32>
-    %dw = tx.matmul_tn %b, %dy
+    %c = offload.to_device %h for "backward" : tensor<4x6xf32>
+    %s = tx.reshape %c : tensor<4x6xf32> -> tensor<24xf32>
+    %d = tx.mul %b, %s
     ```
   }];
   let options = [ListOption<"what", "what", "std::string", "what the host keeps: optimizer, parameters, activations">,
@@ -84,13 +95,16 @@ def OffloadActivationsPass : Pass<"offload-activations", "::mlir::ModuleOp"> {
 def OffloadVerifyPass : Pass<"offload-verify", "::mlir::ModuleOp"> {
   let summary = "checks that what stands on the host is used by nobody but copies, updates on the host and writes to the host";
   let description = [{
+    Phase: offload.
+
     Where a value stands follows from where it comes from: a read of a parameter or state that lives on the host, a copy,
     an update that the host makes. This pass ends phase `offload`: behind it the planner gives every value memory in
     its space.
 
     ```mlir
-    %h = train.read @w : tensor<4x6xf32>
-    %w = offload.to_device %h : tensor<4x6xf32>
+    %h = train.read @w : tensor<4xf32>              // @w {offload.host}
+    %y = tx.mul %x, %h
+    // error: 'tx.mul' op takes as operand 1 a value that is on the host; it needs an offload.to_device
     ```
   }];
   let dependentDialects = ["::partita::offload::OffloadDialect"];
@@ -99,47 +113,53 @@ def OffloadVerifyPass : Pass<"offload-verify", "::mlir::ModuleOp"> {
 def OffloadFetchAheadPass : Pass<"offload-fetch-ahead", "::mlir::ModuleOp"> {
   let summary = "places copies to the device ahead of their use, within a bound";
   let description = [{
+    Phase: overlap.
+
     In the order of their first uses; those of one layer, in one direction, belong together, as far as `group-bytes`
     go; those of an update stand alone. A group is fetched before the first use of the group before it, so that it has that one's work to hide behind;
     and earlier as long as all that has been fetched and waits for its first use is at most `ahead-bytes`.
 
     ```mlir
-    %a = offload.to_device %u
-    %x = tx.matmul %0, %a
-    %b = offload.to_device %v
-    %y = tx.matmul %x, %b
+    %a = offload.to_device %ha
+    %0 = tx.mul %x, %a
+    %b = offload.to_device %hb
+    %1 = tx.mul %0, %b
     // becomes
-    %a = offload.to_device %u
-    %b = offload.to_device %v
-    %x = tx.matmul %0, %a
-    %y = tx.matmul %x, %b
+    %a = offload.to_device %ha
+    %b = offload.to_device %hb
+    %0 = tx.mul %x, %a
+    %1 = tx.mul %0, %b
     ```
   }];
   let options = [
     Option<"groupBytes", "group-bytes", "int64_t", "25000000", "a group has at most this many bytes, or one value">,
     Option<"aheadBytes", "ahead-bytes", "int64_t", "0",
            "fetched and not yet used, at most; 0: one group while the one before it is used">];
+  let statistics = [Statistic<"ahead", "ahead", "copies that begin before the use of the group in front of theirs">];
   let dependentDialects = ["::partita::offload::OffloadDialect"];
 }
 
 def StartTransfersPass : Pass<"start-transfers", "::mlir::ModuleOp"> {
   let summary = "splits copies between host and device into start and wait";
   let description = [{
+    Phase: overlap.
+
     A copy to the device is waited for before its first use. A copy to the host is waited for where the second one
     behind it begins, at the latest: while one moves the next is computed, and what has been moved is free (double
     buffering). Where nothing lies between start and wait the copy stays one op.
 
     ```mlir
-    %w = offload.to_device %h : tensor<4x6xf32>
+    %w = offload.to_device %h : tensor<4xf32>
     %x = tx.relu %0
-    %y = tx.matmul %x, %w
+    %y = tx.mul %x, %w
     // becomes
-    %token, %buffer = offload.to_device_start %h : tensor<4x6xf32>
+    %token, %buffer = offload.to_device_start %h : tensor<4xf32>
     %x = tx.relu %0
-    %w = offload.wait %token, %buffer : tensor<4x6xf32>
-    %y = tx.matmul %x, %w
+    %w = offload.wait %token, %buffer : tensor<4xf32>
+    %y = tx.mul %x, %w
     ```
   }];
+  let statistics = [Statistic<"started", "started", "copies that run beside computation">];
   let dependentDialects = ["::partita::offload::OffloadDialect"];
 }
 

@@ -8,6 +8,8 @@ include "mlir/Pass/PassBase.td"
 def OptimizePass : Pass<"optimize", "::mlir::ModuleOp"> {
   let summary = "replaces train.update with an optimizer's arithmetic and states";
   let description = [{
+    Phase: optimize.
+
     `kind` names one of dialects/Train/Optimizers.td. Weight decay acts on parameters with at least two dimensions: not on
     biases and scales of normalizations; `groups` says otherwise (lib/Optimizer/Groups.h). @init, where there is one,
     writes the states' first values too. With `clip` all updates follow the last gradient and take theirs times what
@@ -17,12 +19,12 @@ def OptimizePass : Pass<"optimize", "::mlir::ModuleOp"> {
     ```mlir
     train.update @w, %w by %dw
     // becomes
-    train.state @w.m : tensor<4x6xf32> = 0.0 of @w "m"
     train.state @w.v : tensor<4x6xf32> = 0.0 of @w "v"
+    train.state @w.m : tensor<4x6xf32> = 0.0 of @w "m"
     ...
     %m = train.read @w.m
     %v = train.read @w.v
-    %p, %m1, %v1 = train.adamw %w, %dw, %m, %v, %lr, %t {beta1 = 0.9, ...}
+    %p, %m1, %v1 = train.adamw %w, %dw, %m, %v, %rate, %step {beta1 = 0.9, ...}
     train.write @w, %p
     train.write @w.m, %m1
     train.write @w.v, %v1
@@ -37,28 +39,32 @@ def OptimizePass : Pass<"optimize", "::mlir::ModuleOp"> {
     Option<"noBiasCorrection", "no-bias-correction", "bool", "false", "Adam's moments are not corrected for their first value">,
     Option<"weightDecay", "weight-decay", "double", "0.0", "weight decay (decoupled: per unit of learning rate)">,
     Option<"stochasticRounding", "stochastic-rounding", "bool", "false", "masters are rounded to bfloat16 by chance, which keeps their mean">,
-    ListOption<"lambBounds", "lamb-bounds", "double", "least and greatest trust ratio of lamb; 0.01,10 when not given">,
+    ListOption<"lambBounds", "lamb-bounds", "double", "min and max trust ratio of lamb; 0.01,10 when not given">,
     ListOption<"groups", "groups", "std::string", "PATTERN:weight-decay=W:lr-scale=S">,
     Option<"clip", "clip", "double", "0.0", "the largest norm of all gradients together; 0 for any">,
   ];
+  let statistics = [Statistic<"updates", "updates", "updates of parameters">];
   let dependentDialects = ["::partita::train::TrainDialect", "::partita::amp::AmpDialect"];
 }
 
 def ExpandNormsPass : Pass<"expand-norms", "::mlir::ModuleOp"> {
   let summary = "norms of placed values as local sums of squares and sums over ranks";
   let description = [{
+    Phase: states.
+
     Each element is counted once: values that the same axes split are one `train.square_sum`, which is summed over those
     axes; what no axis splits is the same on all ranks and needs none. After the last pass that changes what is split.
 
     ```mlir
-    %norm = train.global_norm %a, %b        // %a split over dp, %b whole
+    %norm = train.global_norm %a, %b, %c of [@w, @u, @c]    // tp splits %b and %c
     // becomes
-    %0 = train.square_sum %a                // one sum per value, partial over dp
-    %1 = par.all_reduce %0 over "dp"
-    %2 = train.square_sum %b
-    %norm = train.norm %1, %2
+    %0 = train.square_sum %a : (tensor<3x5xf32>) -> tensor<1xf64>
+    %1 = train.square_sum %b, %c : ... -> tensor<2xf64, #par.place<[2], partial [tp]>>
+    %2 = par.all_reduce %1 over "tp" because "norm of the gradients"
+    %norm = train.norm %0, %2 of [@w, @u, @c]
     ```
   }];
+  let statistics = [Statistic<"norms", "norms", "norms and trust ratios that became local sums">];
   let dependentDialects = ["::partita::train::TrainDialect", "::partita::par::ParDialect"];
 }
 

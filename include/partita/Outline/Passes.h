@@ -10,6 +10,7 @@
 #include "mlir/Dialect/EmitC/IR/EmitC.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/Pass.h"
+#include "partita/Support/PassStatistic.h"
 
 namespace partita {
 #define GEN_PASS_DECL

@@ -8,24 +8,37 @@ include "mlir/Pass/PassBase.td"
 def PeelLastMicroBatchPass : Pass<"peel-last-micro-batch", "::mlir::ModuleOp"> {
   let summary = "takes the last micro-batch out of train.accumulate";
   let description = [{
+    Phase: schedule.
+
     A gradient is complete during the last backward pass, not before: out of the loop, that pass can
     overlap with the reductions. A single micro-batch leaves no loop at all.
 
     ```mlir
-    %sum = train.accumulate (%i = %ids) : (tensor<4x8xi64>) -> tensor<f32> { ... }
+    %sum = train.accumulate (%i = %x) : (tensor<4x8xf32>) -> tensor<8xf32> {
+      %y = tx.exp %i
+      train.yield %y
+    }
     // becomes
-    %most = tx.slice %ids [0, 0] by [1, 1] : tensor<4x8xi64> -> tensor<3x8xi64>
-    %part = train.accumulate (%i = %most) : (tensor<3x8xi64>) -> tensor<f32> { ... }
-    %last = ...                              // the region once more, on the last micro-batch
-    %sum = tx.add %part, %last
+    %last = tx.slice %x [3, 0] by [1, 1] : tensor<4x8xf32> -> tensor<1x8xf32>
+    %j = tx.reshape %last : tensor<1x8xf32> -> tensor<8xf32>
+    %most = tx.slice %x [0, 0] by [1, 1] : tensor<4x8xf32> -> tensor<3x8xf32>
+    %part = train.accumulate (%i = %most) : (tensor<3x8xf32>) -> tensor<8xf32> {
+      %y = tx.exp %i
+      train.yield %y
+    }
+    %z = tx.exp %j                           // the region once more, on the last micro-batch
+    %sum = tx.add %part, %z
     ```
   }];
+  let statistics = [Statistic<"peeled", "peeled", "loops without their last micro-batch">];
   let dependentDialects = ["::partita::tx::TxDialect", "::partita::train::TrainDialect"];
 }
 
 def DeferUsesPass : Pass<"defer-uses", "::mlir::ModuleOp"> {
   let summary = "moves what needs an all-reduce's sum behind the next all-reduce that does not need it";
   let description = [{
+    Phase: overlap.
+
     Runs before `bucket-all-reduces`, which joins two reductions unless the first one's result is used before the second one's operand
     is defined. The backward pass follows one path at a time: multi-head latent attention reduces the cotangents of its queries, of its
     keys and of the keys that all heads share one after another, each followed by the gradient of its projection, although none depends on
@@ -35,11 +48,11 @@ def DeferUsesPass : Pass<"defer-uses", "::mlir::ModuleOp"> {
     ```mlir
     %a1 = par.all_reduce %a over "tp" because "gradient"
     %q = tx.matmul %a1, %w
-    %b = tx.neg %x
+    %b = tx.neg %a
     %b1 = par.all_reduce %b over "tp" because "gradient"
     // becomes
     %a1 = par.all_reduce %a over "tp" because "gradient"
-    %b = tx.neg %x
+    %b = tx.neg %a
     %b1 = par.all_reduce %b over "tp" because "gradient"
     %q = tx.matmul %a1, %w
     ```
@@ -50,6 +63,8 @@ def DeferUsesPass : Pass<"defer-uses", "::mlir::ModuleOp"> {
 def BucketAllReducesPass : Pass<"bucket-all-reduces", "::mlir::ModuleOp"> {
   let summary = "joins all-reduces over one axis into buckets, in the order in which they become ready";
   let description = [{
+    Phase: overlap.
+
     The backward pass makes gradients in reverse order of use; each bucket is started when its last
     gradient is there. A bucket's size is an eighth of all that is reduced over the axis for that
     reason, so that most of a model's reductions have something to hide behind, however small it is;
@@ -71,6 +86,8 @@ def BucketAllReducesPass : Pass<"bucket-all-reduces", "::mlir::ModuleOp"> {
 def BucketGathersPass : Pass<"bucket-gathers", "::mlir::ModuleOp"> {
   let summary = "joins gathers of flat pieces over one axis into buckets, in the order in which their pieces become ready";
   let description = [{
+    Phase: overlap.
+
     As `bucket-all-reduces`, for updated parameters that `zero.gather` makes whole again. Runs behind `order-updates`, which
     says in which order parameters are updated.
 
@@ -89,6 +106,8 @@ def BucketGathersPass : Pass<"bucket-gathers", "::mlir::ModuleOp"> {
 def OrderUpdatesPass : Pass<"order-updates", "::mlir::ModuleOp"> {
   let summary = "updates parameters in the order in which their gradients are reduced";
   let description = [{
+    Phase: overlap.
+
     Collectives complete in the order of their starts. With the updates in that order too, the first
     buckets are waited for first, and the last one, behind which no backward pass is left, has the
     updates of the others to hide behind. The gather of an updated value follows its update; what is gathered
@@ -116,27 +135,32 @@ def OrderUpdatesPass : Pass<"order-updates", "::mlir::ModuleOp"> {
 def StartCollectivesPass : Pass<"start-collectives", "::mlir::ModuleOp"> {
   let summary = "splits all-reduces, gathers and reduce-scatters into a start, where the operands are ready, and a wait, before the first use";
   let description = [{
+    Phase: overlap.
+
     A sum stands in its operands' memory, so its wait names those; a gather and a reduce-scatter fill memory of their
     own from the start on. A reduce-scatter is waited for before the next one begins, so that the wholes that they read
     do not pile up.
 
     ```mlir
-    %r = par.all_reduce %a over "dp"
-    ...
-    %y = tx.neg %r
+    %r = par.all_reduce %x over "dp" because "gradient"
+    %e = tx.exp %y
+    %s = tx.add %r, %e
     // becomes
-    %t = par.all_reduce_start %a over "dp"
-    ...
-    %r = par.wait %t, %a
-    %y = tx.neg %r
+    %t = par.all_reduce_start %x over "dp" because "gradient"
+    %e = tx.exp %y
+    %r = par.wait %t, %x
+    %s = tx.add %r, %e
     ```
   }];
+  let statistics = [Statistic<"started", "started", "collectives that run beside computation">];
   let dependentDialects = ["::partita::zero::ZeroDialect"];
 }
 
 def PollCollectivesPass : Pass<"poll-collectives", "::mlir::ModuleOp"> {
   let summary = "places polls between computations while collectives are under way";
   let description = [{
+    Phase: overlap.
+
     On CPUs nobody works on a collective between its start and its wait but the rank itself, between
     two kernels. A poll stands after each stretch of ops whose work (FLOPs by the shard rules, or
     what the memory traffic is worth) is that of `every` average ops, and at least `flops`: the
@@ -167,15 +191,18 @@ def PollCollectivesPass : Pass<"poll-collectives", "::mlir::ModuleOp"> {
 def CheckStreamsPass : Pass<"check-streams", "::mlir::ModuleOp"> {
   let summary = "refuses a planned program in which two streams touch the same memory and nothing orders them";
   let description = [{
+    Phase: sync.
+
     A collective that is started, and a copy between device and host, run on streams of their own. Each begins when all
     before its start is complete, and all behind its wait begins when it is: two events, which the runtime records. In between
     the computation and other streams must keep away from the bytes that it writes, and not write those it reads. The pass
     changes nothing.
 
     ```mlir
-    %t, %w = zero.gather_start %piece over "dp" {rt.buffers = [#rt.at<arena 0>]}
-    %y = tx.neg %x {rt.buffers = [#rt.at<arena 64>]}   // error if the gather fills bytes 0 to 255
-    %r = zero.wait %t, %w {rt.buffers = [#rt.at<arena 0>]}
+    %t = par.all_reduce_start %a over "dp" {rt.buffers = [#rt.at<arena 0>]}     // sums bytes 0 to 255 in place
+    %b = tx.neg %x {rt.buffers = [#rt.at<arena 128>]}
+    %r = par.wait %t, %a {rt.buffers = [#rt.at<arena 0>]}
+    // error: writes byte 128 of the arena, which 'par.all_reduce_start' on the stream #par.stream<"dp"> writes as well; nothing orders the two
     ```
   }];
   // What kernels say of their workspaces hangs on these.

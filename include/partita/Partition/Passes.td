@@ -12,10 +12,12 @@
 include "mlir/Pass/PassBase.td"
 
 def PartitionUnsharePass : Pass<"partition-unshare", "::mlir::ModuleOp"> {
-  let summary = "gives each user its own repetition of what is no parameter's";
+  let summary = "clones broadcasts and constants, one for each user";
   let description = [{
-    An op whose result has a letter that no operand has repeats its operand along it, or is a constant. Read by several
-    layers, it would unite their heads; each user gets a copy, and what is placed alike in the end is made one again by `cse`.
+    Phase: partition.
+
+    A broadcast or a constant that several layers read would tie their splits together. Each user gets a clone; `cse` merges
+    those that end up placed alike.
 
     ```mlir
     %table = tx.broadcast %angles : tensor<6x8xf32> -> tensor<4x6x8xf32>
@@ -28,48 +30,59 @@ def PartitionUnsharePass : Pass<"partition-unshare", "::mlir::ModuleOp"> {
     %1 = tx.mul %p, %again
     ```
   }];
+  let statistics = [Statistic<"clones", "clones", "repetitions made for one more user">];
 }
 
 def PartitionSeedPass : Pass<"partition-seed", "::mlir::ModuleOp"> {
   let summary = "splits the batch of every input over the data-parallel axes";
   let description = [{
+    Phase: partition.
+
     Sets the module's mesh and marks arguments that have a batch dimension.
 
     ```mlir
     func.func @forward(%ids: tensor<8x16xi64> {train.batch = 0})
     // becomes, with mesh=dp=2
-    func.func @forward(%ids: tensor<8x16xi64> {train.batch = 0, par.split = #par.place<[8 @dp, 16]>})
+    module attributes {par.mesh = #par.mesh<dp = 2>} {
+      func.func @forward(%ids: tensor<8x16xi64> {par.split = #par.place<[8 @dp, 16]>, train.batch = 0})
     ```
   }];
   let options = [Option<"mesh", "mesh", "std::string", "\"\"", "axes and sizes, outermost first: dp=4">];
+  let statistics = [Statistic<"batches", "batches", "inputs whose batch is split">];
   let dependentDialects = ["::partita::par::ParDialect"];
 }
 
 def PartitionSeedUserPass : Pass<"partition-seed-user", "::mlir::ModuleOp"> {
   let summary = "splits the dimensions of parameters that the user names";
   let description = [{
+    Phase: partition.
+
     Each of `shard` is PATTERN=AXIS@DIM, a glob pattern over parameters' names, an axis of the module's mesh and a
     dimension of the parameter as it stands in the module; or PATTERN=replicated, which keeps parameters
     whole. All that the rules' letters unite with the dimension is split with it. Each is tried on what those
     before it split; one that cannot hold is an error that says why, and which other it meets.
 
     ```mlir
-    train.parameter @up : tensor<4x16xf32>       // gelu(x up) down
+    train.parameter @up : tensor<4x16xf32>          // gelu(x up) down
     train.parameter @down : tensor<16x4xf32>
     // becomes, with shard=up=tp@1
-    train.parameter @up : tensor<4x16xf32> {par.split = #par.place<[4, 16 @tp]>}
-    train.parameter @down : tensor<16x4xf32> {par.split = #par.place<[16 @tp, 4]>}
+    train.parameter @up : tensor<4x16xf32> {par.seeds = {tp = #par.seed<"user" "up=tp@1" of ["up@1", "down@0"]>}, par.split = #par.place<[4, 16 @tp]>}
+    train.parameter @down : tensor<16x4xf32> {..., par.split = #par.place<[16 @tp, 4]>}
     ```
 
-    `par.seeds` (left out above) notes who asked: `{tp = #par.seed<"user" "up=tp@1" of ["up@1", "down@0"]>}`.
+    `par.seeds` notes who asked, and what is split together.
   }];
   let options = [ListOption<"shard", "shard", "std::string", "PATTERN=AXIS@DIM or PATTERN=replicated">];
+  let statistics = [Statistic<"split", "split", "parameters split on request">,
+                    Statistic<"kept", "kept", "parameters kept full on request">];
   let dependentDialects = ["::partita::par::ParDialect", "::partita::tx::TxDialect"];
 }
 
 def PartitionSeedAnnotatedPass : Pass<"partition-seed-annotated", "::mlir::ModuleOp"> {
   let summary = "splits the dimensions that the model's file annotates";
   let description = [{
+    Phase: partition.
+
     Takes up the sharding annotations of one device configuration of the ONNX file (`train.shardings`): parameters
     are split or kept whole as they say; a result's annotation is followed where the rules let it, else a
     remark says why not. The configuration must be for as many devices as the mesh has ranks, or as
@@ -77,22 +90,24 @@ def PartitionSeedAnnotatedPass : Pass<"partition-seed-annotated", "::mlir::Modul
     taken; `none` leaves all aside.
 
     ```mlir
-    train.parameter @up : tensor<4x16xf32> {train.shardings = [#train.sharding<"pair" by "up_proj", dims = [1],
-        blocks = [1], shards = [2], devices = [array<i64: 0>, array<i64: 1>]>]}
-    train.parameter @down : tensor<16x4xf32>
+    train.parameter @up : tensor<4x16xf32> {train.shardings = [#train.sharding<"pair" by "up_proj", dims = [1], blocks = [1], shards = [2], devices = [array<i64: 0>, array<i64: 1>]>]}
+    train.parameter @down : tensor<16x4xf32>        // gelu(x up) down
     // becomes
-    train.parameter @up : tensor<4x16xf32> {par.split = #par.place<[4, 16 @tp]>}
-    train.parameter @down : tensor<16x4xf32> {par.split = #par.place<[16 @tp, 4]>}
+    train.parameter @up : tensor<4x16xf32> {..., par.split = #par.place<[4, 16 @tp]>}
+    train.parameter @down : tensor<16x4xf32> {..., par.split = #par.place<[16 @tp, 4]>}
     ```
   }];
   let options = [Option<"configuration", "configuration", "std::string", "\"\"",
                         "which of the file's device configurations; none: none">];
+  let statistics = [Statistic<"followed", "followed", "tensors annotated in the model's file">];
   let dependentDialects = ["::partita::par::ParDialect", "::partita::tx::TxDialect"];
 }
 
 def PartitionSeedTensorPass : Pass<"partition-seed-tensor", "::mlir::ModuleOp"> {
   let summary = "chooses the dimensions of parameters that are split over tp, from the rules";
   let description = [{
+    Phase: partition.
+
     A dimension of a parameter is split, with all that the rules' letters unite it with, where no op on the
     way forbids it, a product or a table that data look up gains, and sizes divide. Megatron's layout
     (Shoeybi et al., arXiv 1909.08053) comes out: columns then rows of an MLP, attention by heads, a
@@ -105,14 +120,16 @@ def PartitionSeedTensorPass : Pass<"partition-seed-tensor", "::mlir::ModuleOp"> 
     piece, by `par.narrow`.
 
     ```mlir
-    train.parameter @up : tensor<4x16xf32>       // gelu(x up) down
+    train.parameter @up : tensor<4x16xf32>          // gelu(x up + bias) down
+    train.parameter @bias : tensor<16xf32>
     train.parameter @down : tensor<16x4xf32>
     // becomes
-    train.parameter @up : tensor<4x16xf32> {par.split = #par.place<[4, 16 @tp]>}
-    train.parameter @down : tensor<16x4xf32> {par.split = #par.place<[16 @tp, 4]>}
+    train.parameter @up : tensor<4x16xf32> {par.seeds = {tp = #par.seed<"analysis" "" of ["up@1", "bias@0", "down@0"]>}, par.split = #par.place<[4, 16 @tp]>}
+    train.parameter @bias : tensor<16xf32> {..., par.split = #par.place<[16 @tp]>}
+    train.parameter @down : tensor<16x4xf32> {..., par.split = #par.place<[16 @tp, 4]>}
     ```
 
-    `par.seeds` (left out above) notes what is split together: `{tp = #par.seed<"analysis" "" of ["up@1", "down@0"]>}`.
+    `par.seeds` notes what is split together.
   }];
   let dependentDialects = ["::partita::par::ParDialect", "::partita::tx::TxDialect"];
   let statistics = [Statistic<"families", "families", "families of dimensions that are split">,
@@ -122,6 +139,8 @@ def PartitionSeedTensorPass : Pass<"partition-seed-tensor", "::mlir::ModuleOp"> 
 def PartitionSeedSequencePass : Pass<"partition-seed-sequence", "::mlir::ModuleOp"> {
   let summary = "splits what tensor parallelism leaves whole along the sequence";
   let description = [{
+    Phase: partition.
+
     Where a product leaves its sum over tp open, each rank goes on with its piece of the rows instead
     of all of them, through norms, dropout and residual sums up to the next op that tp splits already
     (Korthikanti et al., arXiv 2205.05198). Which dimension that is follows from the rules: the outermost
@@ -151,8 +170,10 @@ def PartitionSeedSequencePass : Pass<"partition-seed-sequence", "::mlir::ModuleO
 }
 
 def PartitionSplitFormsPass : Pass<"partition-split-forms", "::mlir::ModuleOp"> {
-  let summary = "puts other ops in the place of those that cannot be split as they are";
+  let summary = "replaces ops that cannot be split as they are by their split forms";
   let description = [{
+    Phase: partition.
+
     A letter marked `!` or `^!` that the seeds split makes its op answer with its split form: cross-entropy over a
     split vocabulary becomes log-sum-exps per part, their sum, and each part's share of the loss; a norm of rows
     that are split the sum of their squares, and products with the factor that it makes.
@@ -172,6 +193,8 @@ def PartitionSplitFormsPass : Pass<"partition-split-forms", "::mlir::ModuleOp"> 
 def PartitionPropagatePass : Pass<"partition-propagate", "::mlir::ModuleOp"> {
   let summary = "propagates splits through the ops' rules to a fixpoint";
   let description = [{
+    Phase: partition.
+
     Forward and backward, along letters: a split dimension splits its letter, and with it every
     dimension of that letter. The result is written on the ops and read by `partition-materialize`.
 
@@ -181,12 +204,15 @@ def PartitionPropagatePass : Pass<"partition-propagate", "::mlir::ModuleOp"> {
     %y = tx.matmul %x, %w {par.splits = [#par.place<[8 @dp, 6]>]}
     ```
   }];
+  let statistics = [Statistic<"split", "split", "ops whose results are split">];
   let dependentDialects = ["::partita::par::ParDialect"];
 }
 
 def PartitionMaterializePass : Pass<"partition-materialize", "::mlir::ModuleOp"> {
   let summary = "puts placements into types and f and g where the rules demand them";
   let description = [{
+    Phase: partition.
+
     An operand that lacks a letter which is split must be replicated: an invariant one gets `f`, a
     parameter's at its definition. A partial sum that meets an op that is not linear in it gets `g`. All
     types become those of one rank's pieces. What is inserted gets a `#par.cause` in its location: which letter of
@@ -194,11 +220,20 @@ def PartitionMaterializePass : Pass<"partition-materialize", "::mlir::ModuleOp">
 
     ```mlir
     %w = train.read @w : tensor<4x6xf32>
-    %y = tx.matmul %x, %w {par.splits = [#par.place<[8 @dp, 6]>]} : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
-    // becomes
+    %s = train.accumulate (%i = %x) : (tensor<3x8x4xf32>) -> tensor<f32> {
+      %y = tx.matmul %i, %w : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
+      ...
+    }
+    train.minimize %s
+    // becomes, where `partition-propagate` has split dimension 0 of %y over dp
     %w = train.read @w : tensor<4x6xf32>
     %f = par.f %w over "dp" : tensor<4x6xf32> -> tensor<4x6xf32, #par.place<[4, 6], replicated [dp]>>
-    %y = tx.matmul %x, %f : (tensor<4x4xf32, #par.place<[8 @dp, 4]>>, ...) -> tensor<4x6xf32, #par.place<[8 @dp, 6]>>
+    %s = train.accumulate (%i = %x) : ... -> tensor<f32, #par.place<[], partial [dp]>> {
+      %y = tx.matmul %i, %f : (tensor<4x4xf32, #par.place<[8 @dp, 4]>>, ...) -> tensor<4x6xf32, #par.place<[8 @dp, 6]>>
+      ...
+    }
+    %g = par.g %s over "dp" : tensor<f32, #par.place<[], partial [dp]>> -> tensor<f32>
+    train.minimize %g
     ```
   }];
   let dependentDialects = ["::partita::par::ParDialect"];
@@ -209,6 +244,8 @@ def PartitionMaterializePass : Pass<"partition-materialize", "::mlir::ModuleOp">
 def SimplifyCollectivesPass : Pass<"simplify-collectives", "::mlir::ModuleOp"> {
   let summary = "fewer collectives, or cheaper ones, for the same values";
   let description = [{
+    Phase: partition.
+
     The canonicalization patterns of the dialect `par`, before differentiation, so that the backward
     halves are those of what is left. (Afterwards `canonicalize` applies them to the backward pass.)
     Also: sums of sums over ranks are summed first and reduced once, `g(a) + g(b) = g(a + b)`; branches that begin with small ops on one value share its `f`; and an op
@@ -224,18 +261,21 @@ def SimplifyCollectivesPass : Pass<"simplify-collectives", "::mlir::ModuleOp"> {
     %f = par.all_gather %y over "tp" along 1          // replicated
     ```
   }];
+  let statistics = [Statistic<"removed", "removed", "collectives and conjugates saved">];
   let dependentDialects = ["::partita::par::ParDialect", "::partita::tx::TxDialect"];
 }
 
 def PartitionVerifyPass : Pass<"partition-verify", "::mlir::ModuleOp"> {
   let summary = "the contract of the partition phase";
   let description = [{
+    Phase: partition.
+
     Every value's piece is the whole divided over the axes that split it; nothing is left annotated;
     what a function returns and what is minimized is no partial sum. (That every op's placements follow
     its rule, its verifier has checked.) Notes say how the value at fault came by its placement.
 
     ```mlir
-    train.minimize %loss : tensor<f32, #par.place<[], partial [dp]>>
+    train.minimize %x : tensor<f32, #par.place<[], partial [dp]>>
     // error: minimizes a partial sum over "dp"
     ```
   }];

@@ -60,6 +60,14 @@ std::string checkPlanValue(const PlanOption &option, llvm::StringRef text);
 /// full names.
 std::string plainPlanValue(const PlanOption &option, llvm::StringRef text);
 
+/// An option without effect, and why: "has no effect without --zero-stage 3".
+struct Ineffective {
+  llvm::StringRef option;
+  std::string reason;
+  /// The sentence for the command line.
+  std::string text() const { return "--" + option.str() + ": " + reason; }
+};
+
 /// The values of the plan options, each as checked text in its one spelling.
 class Plan {
 public:
@@ -71,9 +79,9 @@ public:
   /// The plainest program of the same steps: one rank, nothing recomputed.
   void setOneRank();
 
-  /// Says which option is set, to another value than its initial one, although what another is set
-  /// to leaves it without effect; empty when none is.
-  std::string findIneffective() const;
+  /// An option that is set, to another value than its initial one, although what another is set to
+  /// leaves it without effect.
+  std::optional<Ineffective> findIneffective() const;
 
   /// `#train.plan` with every option, set or not, so that the module says how it was made.
   mlir::Attribute toAttribute(mlir::MLIRContext *context) const;

@@ -30,6 +30,8 @@ class Raise_Pass<string flag> : Pass<flag, "::mlir::func::FuncOp"> {
 def RaiseLayerNorm : Raise_Pass<"raise-layer-norm"> {
   let summary = "layer normalization in any spelling becomes tx.layer_norm";
   let description = [{
+    Phase: raise.
+
     Starts at a `tx.sqrt`, `tx.rsqrt` or `tx.pow` by a half, finds the values through which all that
     is computed from it passes, and from each of those the subgraph with one tensor x and at most two
     row vectors as inputs. The row vectors become weight and bias in whichever way the numbers agree.
@@ -51,6 +53,8 @@ def RaiseLayerNorm : Raise_Pass<"raise-layer-norm"> {
 def RaiseRmsNorm : Raise_Pass<"raise-rms-norm"> {
   let summary = "root-mean-square normalization in any spelling becomes tx.rms_norm";
   let description = [{
+    Phase: raise.
+
     As `raise-layer-norm`, which runs before it, with one tensor x and at most one row vector: the weight,
     multiplied before or after the division by the root.
 
@@ -70,6 +74,8 @@ def RaiseRmsNorm : Raise_Pass<"raise-rms-norm"> {
 def RaiseActivation : Raise_Pass<"raise-activation"> {
   let summary = "GELU and SiLU in any spelling become tx.gelu, tx.gelu_tanh, tx.quick_gelu or tx.silu";
   let description = [{
+    Phase: raise.
+
     Starts at a `tx.erf`, `tx.tanh`, `tx.sigmoid` or `tx.exp` and finds the elementwise subgraphs around it that are
     functions of one tensor. Where such a function equals x Phi(x), its tanh approximation, x sigmoid(1.702 x)
     or x sigmoid(x) it is replaced, however it is associated. A constant that stands in the way is named.
@@ -92,6 +98,8 @@ def RaiseActivation : Raise_Pass<"raise-activation"> {
 def RaiseRotateHalf : Raise_Pass<"raise-rotate-half"> {
   let summary = "the quarter turn of rotary position embedding becomes tx.rotate_half";
   let description = [{
+    Phase: raise.
+
     Two ways to write it: the halves of a row, the second one negated, exchanged; or the elements of odd and
     even index, the odd ones negated, interleaved.
 
@@ -109,6 +117,8 @@ def RaiseRotateHalf : Raise_Pass<"raise-rotate-half"> {
 def RaiseAttention : Raise_Pass<"raise-attention"> {
   let summary = "softmax(scale q k^T + mask) v becomes tx.attention";
   let description = [{
+    Phase: raise.
+
     Starts at a `tx.softmax` between two `tx.batch_matmul`. What stands between the scores and the
     softmax is evaluated at every (query, key): where the result is scale * score the key is visible,
     where it is below -9000 it is hidden. All keys visible: attention; exactly the keys up to the query, or

@@ -4,6 +4,7 @@
 #define PARTITA_ZERO_PASSES_H
 
 #include "mlir/Pass/Pass.h"
+#include "partita/Support/PassStatistic.h"
 
 namespace partita {
 #define GEN_PASS_DECL

@@ -14,6 +14,8 @@ include "mlir/Pass/PassBase.td"
 def ZeroShardParametersPass : Pass<"zero-shard-parameters", "::mlir::ModuleOp"> {
   let summary = "keeps a piece of each parameter on each data-parallel rank, and gathers it where it is used (ZeRO stage 3)";
   let description = [{
+    Phase: parameters.
+
     A parameter that all ranks of dp have is read as its flat piece, and gathered right before its first use, in each
     block that uses it: within a loop over micro-batches that is once per micro-batch. The gather takes the place of
     the `f` over dp, so differentiation makes a reduce-scatter of its gradient, to the very piece that the rank
@@ -33,53 +35,60 @@ def ZeroShardParametersPass : Pass<"zero-shard-parameters", "::mlir::ModuleOp"> 
   let options = [Option<"stage", "stage", "int64_t", "3", "below 3: nothing">,
                  Option<"strategy", "strategy", "std::string", "\"none\"", "FSDP's name of the stage, which must be it">,
                  Option<"keep", "keep", "int64_t", "0", "parameters of at most this many elements stay whole">];
+  let statistics = [Statistic<"gathers", "gathers", "gathers inserted">];
   let dependentDialects = ["::partita::par::ParDialect", "::partita::train::TrainDialect", "::partita::zero::ZeroDialect"];
 }
 
 def ZeroShardStatesPass : Pass<"zero-shard-states", "::mlir::ModuleOp"> {
   let summary = "splits the updates, and the optimizer's states, over the data-parallel ranks (ZeRO stage 1)";
   let description = [{
+    Phase: states.
+
     Of each parameter that all ranks of dp update alike, each updates a flat piece: value and gradient are sharded, the
     states are kept as pieces, and the new value is gathered. That the piece of a reduced gradient is a
     reduce-scatter is `zero`'s canonicalization, so nothing is moved that was not moved before: an all-reduce
     becomes a reduce-scatter and a gather. Stage 0 leaves the program as it is.
 
     ```mlir
-    %g = par.all_reduce %dw over "dp" : tensor<3x5xf32, #par.place<[3, 5], partial [dp]>> -> tensor<3x5xf32>
     %m = train.read @w.m : tensor<3x5xf32>
-    %new, %newM, %newV = train.adamw %w, %g, %m, %v, %rate, %step ...
+    %g = par.all_reduce %dw over "dp" because "gradient" : tensor<3x5xf32, #par.place<[3, 5], partial [dp]>> -> tensor<3x5xf32>
+    %new, %newM, %newV = train.adamw %w, %g, %m, %v, %rate, %step {...}
     train.write @w, %new
-    // becomes, once canonical
-    %g = zero.reduce_scatter %dw over "dp" : tensor<3x5xf32, #par.place<[3, 5], partial [dp]>> -> tensor<8xf32, #par.place<[3, 5], flat [dp]>>
+    // becomes
     %m = train.read @w.m : tensor<8xf32, #par.place<[3, 5], flat [dp]>>
-    %piece = zero.shard %w over "dp" : tensor<3x5xf32> -> tensor<8xf32, #par.place<[3, 5], flat [dp]>>
-    %new, %newM, %newV = train.adamw %piece, %g, %m, %v, %rate, %step ...
-    %whole = zero.gather %new over "dp" because "updated parameter" : tensor<8xf32, #par.place<[3, 5], flat [dp]>> -> tensor<3x5xf32>
-    train.write @w, %whole
+    %g = par.all_reduce %dw over "dp" because "gradient" : tensor<3x5xf32, #par.place<[3, 5], partial [dp]>> -> tensor<3x5xf32>
+    %shard = zero.shard %w over "dp" : tensor<3x5xf32> -> tensor<8xf32, #par.place<[3, 5], flat [dp]>>
+    %grad = zero.shard %g over "dp" : tensor<3x5xf32> -> tensor<8xf32, #par.place<[3, 5], flat [dp]>>
+    %new, %newM, %newV = train.adamw %shard, %grad, %m, %v, %rate, %step {...}
+    %full = zero.gather %new over "dp" because "updated parameter" : tensor<8xf32, #par.place<[3, 5], flat [dp]>> -> tensor<3x5xf32>
+    train.write @w, %full
     ```
   }];
   let options = [Option<"stage", "stage", "int64_t", "1", "0: nothing; from 1 on: updates and states">];
+  let statistics = [Statistic<"sharded", "sharded", "updates that the ranks share">];
   let dependentDialects = ["::partita::par::ParDialect", "::partita::train::TrainDialect", "::partita::zero::ZeroDialect"];
 }
 
 def ZeroShardGradientsPass : Pass<"zero-shard-gradients", "::mlir::ModuleOp"> {
   let summary = "adds up pieces of gradients over the micro-batches, not wholes (ZeRO stage 2)";
   let description = [{
+    Phase: states.
+
     A gradient that is reduced and scattered behind the loop over micro-batches is within it, so that a rank never
     keeps a sum of more than its piece; every micro-batch sends what the step sent once. Below stage 2 it leaves the
     program as it is.
 
     ```mlir
-    %sum = train.accumulate (%x = %batches) : (tensor<4x2x3xf32>) -> tensor<2x3xf32, #par.place<[2, 3], partial [dp]>> {
-      ...
-      train.yield %part : tensor<2x3xf32, #par.place<[2, 3], partial [dp]>>
+    %sum = train.accumulate (%x = %batches) : ... -> tensor<2x3xf32, #par.place<[2, 3], partial [dp]>> {
+      %part = tx.neg %x
+      train.yield %part
     }
-    %g = zero.reduce_scatter %sum over "dp"
+    %g = zero.reduce_scatter %sum over "dp" because "gradient"
     // becomes
-    %g = train.accumulate (%x = %batches) : (tensor<4x2x3xf32>) -> tensor<3xf32, #par.place<[2, 3], flat [dp]>> {
-      ...
-      %piece = zero.reduce_scatter %part over "dp"
-      train.yield %piece : tensor<3xf32, #par.place<[2, 3], flat [dp]>>
+    %g = train.accumulate (%x = %batches) : ... -> tensor<3xf32, #par.place<[2, 3], flat [dp]>> {
+      %part = tx.neg %x
+      %shard = zero.reduce_scatter %part over "dp" because "gradient"
+      train.yield %shard
     }
     ```
   }];
@@ -91,6 +100,8 @@ def ZeroShardGradientsPass : Pass<"zero-shard-gradients", "::mlir::ModuleOp"> {
 def ZeroPrefetchParametersPass : Pass<"zero-prefetch-parameters", "::mlir::ModuleOp"> {
   let summary = "joins the gathers of a layer's parameters and places them ahead of their use, within a bound";
   let description = [{
+    Phase: overlap.
+
     Gathers of parameters whose first uses belong to one layer, in one direction, join into buckets of at most
     `bucket-bytes`. A bucket is gathered before the first use of the bucket before it, so that it has that one's work to
     hide behind; and earlier as long as all that is gathered and waits for its first use is at most `ahead-bytes`. Where
@@ -98,15 +109,18 @@ def ZeroPrefetchParametersPass : Pass<"zero-prefetch-parameters", "::mlir::Modul
     the forward pass still uses what it has gathered is not: the backward pass uses that (unless `always`).
 
     ```mlir
-    %a = zero.gather %u over "dp" because "parameter"
-    %x = tx.matmul %0, %a
-    %b = zero.gather %v over "dp" because "parameter"
-    %y = tx.matmul %x, %b
-    // becomes
-    %a = zero.gather %u over "dp" because "parameter"
-    %b = zero.gather %v over "dp" because "parameter"
-    %x = tx.matmul %0, %a
-    %y = tx.matmul %x, %b
+    %1 = zero.gather %a over "dp" because "parameter"
+    %y = tx.mul %x, %1
+    %2 = zero.gather %b over "dp" because "parameter"
+    %z = tx.mul %y, %2
+    %3 = zero.gather %c over "dp" because "parameter"
+    %u = tx.mul %z, %3
+    // becomes, where %b and %c belong to one layer
+    %1 = zero.gather %a over "dp" because "parameter"
+    %2, %3 = zero.gather %b, %c over "dp" because "parameter"
+    %y = tx.mul %x, %1
+    %z = tx.mul %y, %2
+    %u = tx.mul %z, %3
     ```
   }];
   let options = [
@@ -114,7 +128,8 @@ def ZeroPrefetchParametersPass : Pass<"zero-prefetch-parameters", "::mlir::Modul
     Option<"aheadBytes", "ahead-bytes", "int64_t", "0",
            "gathered and not yet used, at most; 0: one bucket while the one before it is used">,
     Option<"always", "always", "bool", "false", "gather again even what is still there">];
-  let statistics = [Statistic<"elided", "elided", "gathers of what was still there">];
+  let statistics = [Statistic<"ahead", "ahead", "buckets gathered before the use of the bucket in front of theirs">,
+                    Statistic<"elided", "elided", "gathers of what was still there">];
   let dependentDialects = ["::partita::zero::ZeroDialect"];
 }
 

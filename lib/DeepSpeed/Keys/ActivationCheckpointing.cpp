@@ -17,11 +17,11 @@ static constexpr StringLiteral kPartition = BLOCK "partition_activations",
                                kContiguous = BLOCK "contiguous_memory_optimization",
                                kCount = BLOCK "number_checkpoints";
 
-static constexpr Key kRows[] = {
+static constexpr Key kActivationCheckpointingRows[] = {
     {"activation_checkpointing", block, "{}", Obeyed,
      "how recomputed activations are kept; --recompute says which are recomputed"},
     {kPartition, boolean, "false", Obeyed,
-     "--recompute-partition: tensor-parallel ranks keep a piece each of what is kept alike; an "
+     "--recompute-partition: each tensor-parallel rank keeps a shard of what all would keep; an "
      "error "
      "without --recompute"},
     {kHost, boolean, "false", Obeyed, "--offload activations"},
@@ -35,7 +35,9 @@ static constexpr Key kRows[] = {
      "'partita explain --memory' says what recomputation keeps"},
 };
 
-Section partita::config::checkpointingKeys() { return {"Activation checkpointing", kRows}; }
+Section partita::config::checkpointingKeys() {
+  return {"Activation checkpointing", kActivationCheckpointingRows};
+}
 
 static bool recomputes(const Resolver &r) {
   const std::string *kind = r.commandLine("recompute");

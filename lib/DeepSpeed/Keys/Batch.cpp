@@ -17,7 +17,7 @@ static constexpr StringLiteral kTrain = "train_batch_size",
                                kSteps = "gradient_accumulation_steps",
                                kManaged = "managed_gradient_accumulation";
 
-static constexpr Key kRows[] = {
+static constexpr Key kBatchRows[] = {
     {kTrain, integer(1, 1e9), "null", Obeyed,
      "samples per update; equals train_micro_batch_size_per_gpu x gradient_accumulation_steps x "
      "data-parallel ranks (the mesh's dp x fsdp)",
@@ -32,7 +32,7 @@ static constexpr Key kRows[] = {
      "in it"},
 };
 
-Section partita::config::batchKeys() { return {"Batch", kRows}; }
+Section partita::config::batchKeys() { return {"Batch", kBatchRows}; }
 
 namespace {
 

@@ -7,7 +7,7 @@ using namespace partita::config;
 static constexpr llvm::StringLiteral kOne =
     "a checkpoint is written whole or not at all, by pieces "
     "that the ranks write themselves";
-static constexpr Key kRows[] = {
+static constexpr Key kCheckpointRows[] = {
     {"checkpoint", block, "{}", NoEffect, "checkpoints: run --checkpoint DIR"},
     {"checkpoint.tag_validation", choice("Warn|Ignore|Fail"), "\"Warn\"", NoEffect,
      "a checkpoint has its step for a tag, the same on every rank"},
@@ -29,4 +29,4 @@ static constexpr Key kRows[] = {
     {"checkpoint.writer.io_multiplier", integer(1), "1", NoEffect, kOne},
 };
 
-Section partita::config::filesKeys() { return {"Checkpoints", kRows}; }
+Section partita::config::filesKeys() { return {"Checkpoints", kCheckpointRows}; }

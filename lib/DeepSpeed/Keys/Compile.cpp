@@ -7,10 +7,9 @@ using namespace partita::config;
 
 static constexpr llvm::StringLiteral kOrder =
     "collectives are ordered and waited for at compile time; partita verify proves the result";
-static constexpr Key kRows[] = {
-    {"compile", block, "{}", NoEffect, "DeepCompile; the whole program is compiled in any case"},
-    {"compile.deepcompile", boolean, "false", NoEffect,
-     "the whole program is compiled in any case"},
+static constexpr Key kCompileRows[] = {
+    {"compile", block, "{}", NoEffect, "DeepCompile; the full program is compiled in any case"},
+    {"compile.deepcompile", boolean, "false", NoEffect, "the full program is compiled in any case"},
     {"compile.free_activation", boolean, "false", NoEffect,
      "activations live as long as they are used"},
     {"compile.free_activation_threshold", integer(0), "10485760", NoEffect,
@@ -34,4 +33,4 @@ static constexpr Key kRows[] = {
     {"compile.passes", anything, "null", NoEffect, "--print-pipeline prints the passes that run"},
 };
 
-Section partita::config::compileKeys() { return {"DeepCompile", kRows}; }
+Section partita::config::compileKeys() { return {"DeepCompile", kCompileRows}; }

@@ -7,7 +7,7 @@ using namespace partita::config;
 
 static constexpr llvm::StringLiteral kElastic = "with elasticity.enabled, which is refused",
                                      kTuning = "with autotuning.enabled, which is refused";
-static constexpr Key kRows[] = {
+static constexpr Key kElasticityRows[] = {
     {"elasticity", block, "{}", NoEffect, "sizes of the batch that fit many numbers of ranks"},
     {"elasticity.enabled", boolean, "false", Refused,
      "a program is compiled for one mesh; a checkpoint goes on under any other (compile again, "
@@ -52,4 +52,4 @@ static constexpr Key kRows[] = {
     {"autotuning.model_info_path", text, "null", NoEffect, kTuning},
 };
 
-Section partita::config::elasticityKeys() { return {"Elasticity and autotuning", kRows}; }
+Section partita::config::elasticityKeys() { return {"Elasticity and autotuning", kElasticityRows}; }

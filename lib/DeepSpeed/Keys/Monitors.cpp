@@ -5,7 +5,7 @@
 using namespace llvm;
 using namespace partita::config;
 
-static constexpr Key kRows[] = {
+static constexpr Key kMonitorsRows[] = {
     {"steps_per_print", integer(1), "null", Obeyed,
      "--print-every of a run; absent, ten lines in all (the documentation's default is 10, the "
      "code "
@@ -70,7 +70,7 @@ static constexpr Key kRows[] = {
      "'partita explain' names what each is there for"},
 };
 
-Section partita::config::monitorKeys() { return {"Monitoring", kRows}; }
+Section partita::config::monitorKeys() { return {"Monitoring", kMonitorsRows}; }
 
 /// A text that can be a run's option: no control characters.
 static bool isPlain(Resolver &r, StringRef path) {

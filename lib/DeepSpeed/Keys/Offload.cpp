@@ -9,7 +9,7 @@ using namespace partita::config;
 #define OPTIMIZER "zero_optimization.offload_optimizer"
 #define PARAMETERS "zero_optimization.offload_param"
 
-static constexpr Key kRows[] = {
+static constexpr Key kOffloadRows[] = {
     {OPTIMIZER, block, "null", Obeyed, "the optimizer's states, which the host updates"},
     {OPTIMIZER ".device", choice("none|cpu|nvme"), "\"none\"", Obeyed,
      "cpu: --offload optimizer, at every stage; nvme is refused (the documentation's default is "
@@ -53,7 +53,7 @@ static constexpr Key kRows[] = {
     {"aio.use_gds", boolean, "false", NoEffect, "of NVMe, which is not used"},
 };
 
-Section partita::config::offloadKeys() { return {"Offload", kRows}; }
+Section partita::config::offloadKeys() { return {"Offload", kOffloadRows}; }
 
 static bool saysOffload(const std::string *list, StringRef what) {
   SmallVector<StringRef> words;

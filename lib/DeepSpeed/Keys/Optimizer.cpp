@@ -7,7 +7,7 @@ using namespace llvm;
 using namespace partita::config;
 
 static constexpr StringLiteral kType = "optimizer.type";
-static constexpr Key kRows[] = {
+static constexpr Key kOptimizerRows[] = {
     {"optimizer", block, "null", Obeyed, "how parameters are updated"},
     {kType, text, "null", Obeyed,
      "--optimizer: Adam and AdamW (both AdamW unless adam_w_mode is false, as in DeepSpeed's "
@@ -67,7 +67,7 @@ static constexpr Key kRows[] = {
     {"optimizer.params.ns_method", text, "\"gram\"", Part, "of Muon"},
 };
 
-Section partita::config::optimizerKeys() { return {"Optimizer", kRows}; }
+Section partita::config::optimizerKeys() { return {"Optimizer", kOptimizerRows}; }
 
 namespace {
 /// An optimizer of DeepSpeed's, by its name in small letters.
@@ -96,7 +96,7 @@ static constexpr Type kTypes[] = {
     {"onebitadam", "", kOneBit},
     {"onebitlamb", "", kOneBit},
     {"zerooneadam", "", kOneBit},
-    {"muon", "", "its updates need whole matrices on every rank"},
+    {"muon", "", "its updates need full matrices on every rank"},
     {"muadam", "", kMu},
     {"muadamw", "", kMu},
     {"musgd", "", kMu},
@@ -133,7 +133,7 @@ static std::string paramPath(StringRef name) { return ("optimizer.params." + nam
 
 /// Every parameter that is given is one of the type's.
 static bool checkParams(Resolver &r, ArrayRef<StringRef> known) {
-  for (const Key &key : kRows) {
+  for (const Key &key : kOptimizerRows) {
     if (key.block() != "optimizer.params" || !r.isGiven(key.path) ||
         is_contained(known, key.name()))
       continue;

@@ -9,7 +9,7 @@
 
 using namespace partita::config;
 
-static constexpr Key kRows[] = {
+static constexpr Key kOutOfScopeRows[] = {
     {"progressive_layer_drop", foreign, "{}", Refused,
      "the model's file says which layers run; none is dropped by chance"},
     {"progressive_layer_drop.enabled", boolean, "false", Part, "of progressive_layer_drop"},
@@ -32,5 +32,5 @@ static constexpr Key kRows[] = {
 };
 
 Section partita::config::outOfScopeKeys() {
-  return {"Training methods that are out of scope", kRows};
+  return {"Training methods that are out of scope", kOutOfScopeRows};
 }

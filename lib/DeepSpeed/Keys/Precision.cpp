@@ -8,7 +8,7 @@ using namespace llvm;
 using namespace partita::config;
 
 static constexpr double kSmall = 1e-30;
-static constexpr Key kRows[] = {
+static constexpr Key kPrecisionRows[] = {
     {"bf16", block, "{}", Obeyed, "also spelled bfloat16, as DeepSpeed's older versions have it"},
     {"bf16.enabled", boolean, "false", Obeyed, "--precision bfloat16",
      "--precision, without it false"},
@@ -44,7 +44,7 @@ static constexpr Key kRows[] = {
      "Apex's mixed precision is not there (nor does DeepSpeed allow it with ZeRO); \"bf16\": "
      "{\"enabled\": true} or \"fp16\" computes in 16 bits"},
     {"torch_autocast", foreign, "{}", Refused,
-     "there is no autocast of PyTorch's here; \"bf16\": {\"enabled\": true} computes matrix "
+     "PyTorch's autocast does not apply; \"bf16\": {\"enabled\": true} computes matrix "
      "products "
      "in 16 bits with float32 master weights"},
     {"amp.enabled", boolean, "false", Part, "of amp"},
@@ -61,14 +61,14 @@ static constexpr Key kRows[] = {
      "gradients of sequence-parallel ranks are reduced with all others"},
     {"data_types", block, "{}", Obeyed, "types of what is kept"},
     {"data_types.grad_accum_dtype", choice("fp32|fp16|bf16"), "null", Obeyed,
-     "--accumulate-type: what gradients are added up in over micro-batches"},
+     "--accumulate-type: the type in which gradients are summed over micro-batches"},
     {"data_types.param_dtype", choice("fp32|fp16|bf16"), "null", Refused,
      "parameters have the type of --precision, with float32 master weights"},
     {"data_types.buffer_dtype", choice("fp32|fp16|bf16"), "null", Refused,
      "buffers have the type that the model's file gives them"},
 };
 
-Section partita::config::precisionKeys() { return {"Precision", kRows}; }
+Section partita::config::precisionKeys() { return {"Precision", kPrecisionRows}; }
 
 namespace {
 enum class Want { Absent, No, Auto, Yes };

@@ -12,7 +12,7 @@ using namespace llvm;
 using namespace partita::config;
 
 static constexpr StringLiteral kType = "scheduler.type";
-static constexpr Key kRows[] = {
+static constexpr Key kSchedulerRows[] = {
     {"scheduler", block, "null", Obeyed, "--lr-schedule; the rate is constant where it is absent"},
     {kType, text, "null", Obeyed,
      "WarmupLR, WarmupDecayLR, WarmupCosineLR, OneCycle or LRRangeTest, with DeepSpeed's formulas; "
@@ -61,7 +61,7 @@ static constexpr Key kRows[] = {
      "a run that goes on takes its step from the checkpoint: run --resume"},
 };
 
-Section partita::config::schedulerKeys() { return {"Scheduler", kRows}; }
+Section partita::config::schedulerKeys() { return {"Scheduler", kSchedulerRows}; }
 
 namespace {
 struct Schedule {
@@ -129,7 +129,7 @@ static std::optional<int64_t> stepsOf(const Resolver &r, StringRef name) {
 
 static bool checkParams(Resolver &r, const Schedule &schedule) {
   SmallVector<StringRef> known = wordsOf(schedule.params);
-  for (const Key &key : kRows)
+  for (const Key &key : kSchedulerRows)
     if (key.block() == "scheduler.params" && r.isGiven(key.path) &&
         !is_contained(known, key.name()))
       return r.document.error(r.given[key.path].at, quoted(key.name()) + " is no parameter of " +

@@ -8,7 +8,7 @@ using namespace partita::config;
 #define SPARSE "sparse_attention."
 
 static constexpr llvm::StringLiteral kOf = "of sparse_attention";
-static constexpr Key kRows[] = {
+static constexpr Key kSparseAttentionRows[] = {
     {"sparse_attention", block, "null", Refused,
      "attention is computed as the model's file has it; there is no block-sparse attention (and "
      "DeepSpeed's needs a version of Triton that is gone)"},
@@ -28,4 +28,6 @@ static constexpr Key kRows[] = {
     {SPARSE "num_sliding_window_blocks", integer(1), "3", Part, kOf},
 };
 
-Section partita::config::sparseAttentionKeys() { return {"Sparse attention", kRows}; }
+Section partita::config::sparseAttentionKeys() {
+  return {"Sparse attention", kSparseAttentionRows};
+}

@@ -5,7 +5,7 @@
 using namespace llvm;
 using namespace partita::config;
 
-static constexpr Key kRows[] = {
+static constexpr Key kStepRows[] = {
     {"gradient_clipping", number(0), "1.0", Obeyed,
      "--clip: the largest global norm of the gradients, 0 for none; 1.0 where the key is absent, "
      "as "
@@ -20,7 +20,7 @@ static constexpr Key kRows[] = {
     {"gradient_allreduce_op", choice("mean|sum"), "\"mean\"", Refused,
      "gradients are those of the mean loss over all tokens; scale --lr instead"},
     {"sparse_gradients", boolean, "false", NoEffect,
-     "an embedding's gradient is reduced whole, which gives the same sums; with ZeRO an error, as "
+     "an embedding's gradient is reduced dense, which gives the same sums; with ZeRO an error, as "
      "in "
      "DeepSpeed"},
     {"disable_allgather", boolean, "false", NoEffect,
@@ -30,7 +30,7 @@ static constexpr Key kRows[] = {
     {"zero_force_ds_cpu_optimizer", boolean, "true", NoEffect,
      "states that the host keeps are updated by the host, with whatever optimizer"},
     {"graph_harvesting", boolean, "false", NoEffect,
-     "a program is compiled whole; there is no loop of kernels to record"},
+     "the full program is compiled; there is no loop of kernels to record"},
     {"dataloader_drop_last", boolean, "false", NoEffect,
      "the program's own data loader goes on with the next epoch in the same batch; nothing is "
      "dropped or left over"},
@@ -38,7 +38,7 @@ static constexpr Key kRows[] = {
      "the vocabulary is that of the model's file; a size that does not divide is padded"},
 };
 
-Section partita::config::stepKeys() { return {"Gradients and steps", kRows}; }
+Section partita::config::stepKeys() { return {"Gradients and steps", kStepRows}; }
 
 bool partita::config::resolveStep(Resolver &r) {
   constexpr StringLiteral clip = "gradient_clipping", older = "optimizer.params.max_grad_norm";

@@ -13,7 +13,7 @@ static constexpr StringLiteral kAuto = "tensor_parallel.autotp_size",
                                kSize = "tensor_parallel.tp.tp_size";
 static constexpr StringLiteral kNoPipeline = "there are no pipeline stages";
 
-static constexpr Key kRows[] = {
+static constexpr Key kTensorParallelRows[] = {
     {"tensor_parallel", block, "{}", Obeyed,
      "how weights are split follows from the model's structure, with --mesh tp=SIZE"},
     {kAuto, integer(0, 65536), "0", Obeyed, "held against the mesh's axis tp"},
@@ -49,7 +49,7 @@ static constexpr Key kRows[] = {
 };
 
 Section partita::config::parallelKeys() {
-  return {"Tensor, sequence and pipeline parallelism", kRows};
+  return {"Tensor, sequence and pipeline parallelism", kTensorParallelRows};
 }
 
 /// A size of tensor parallelism is the mesh's; 0 and 1 ask for nothing.

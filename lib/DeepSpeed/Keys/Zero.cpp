@@ -17,9 +17,9 @@ static constexpr StringLiteral kStage = ZERO "stage", kReduce = ZERO "reduce_buc
                                kPersistence = ZERO "stage3_param_persistence_threshold",
                                kShard = ZERO "mics_shard_size";
 
-static constexpr Key kRows[] = {
+static constexpr Key kZeroRows[] = {
     {"zero_optimization", block, "{}", Obeyed,
-     "what data-parallel ranks keep pieces of; true is stage 1, as in DeepSpeed's first versions"},
+     "what data-parallel ranks shard; true is stage 1, as in DeepSpeed's first versions"},
     {kStage, integer(0, 3), "0", Obeyed, "--zero-stage", "--zero-stage, else 0"},
     {kReduce, number(1), "5e8", Obeyed,
      "--bucket-bytes, times the size of a gradient's element; absent, an eighth of the gradients",
@@ -48,11 +48,11 @@ static constexpr Key kRows[] = {
     {ZERO "contiguous_gradients", boolean, "true", NoEffect,
      "every buffer has its place in one arena, planned at compile time; nothing fragments"},
     {ZERO "use_multi_rank_bucket_allreduce", boolean, "true", NoEffect,
-     "a bucket is reduced by one collective whoever owns its pieces"},
+     "one collective reduces a bucket, whichever ranks own its shards"},
     {ZERO "load_from_fp32_weights", boolean, "true", NoEffect,
      "a checkpoint's float32 masters are what is read, whatever type its parameters have"},
     {ZERO "elastic_checkpoint", boolean, "false", NoEffect,
-     "checkpoints hold whole tensors by name, which any plan reads"},
+     "checkpoints hold full tensors by name, which any plan reads"},
     {ZERO "sub_group_size", number(1), "1e9", NoEffect,
      "updates are made parameter by parameter; there is no larger group to cut (the "
      "documentation's "
@@ -67,7 +67,7 @@ static constexpr Key kRows[] = {
      "there is no cap on what the threshold keeps whole; --memory-limit holds the sum against the "
      "memory"},
     {ZERO "stage3_gather_16bit_weights_on_model_save", boolean, "false", NoEffect,
-     "checkpoints and exports hold whole tensors at every stage"},
+     "checkpoints and exports hold full tensors at every stage"},
     {ZERO "stage3_module_granularity_threshold", number(0), "0", NoEffect,
      "gathers are planned by use, not by module"},
     {ZERO "stage3_use_all_reduce_for_fetch_params", boolean, "false", NoEffect,
@@ -81,10 +81,10 @@ static constexpr Key kRows[] = {
     {ZERO "legacy_stage1", boolean, "false", Refused,
      "DeepSpeed has removed it too; use \"stage\": 1"},
     {ZERO "round_robin_gradients", boolean, "false", NoEffect,
-     "every rank copies the pieces that it owns, which are equally large"},
+     "every rank copies its own shards, which are equally large"},
     {ZERO "zero_hpz_partition_size", integer(1), "1", Refused,
-     "there is no second, smaller group of pieces (ZeRO++); --mesh dp=NODES,fsdp=RANKS keeps all "
-     "pieces within groups"},
+     "there is no second, smaller sharding group (ZeRO++); --mesh dp=NODES,fsdp=RANKS keeps all "
+     "shards within groups"},
     {ZERO "zero_quantized_weights", boolean, "false", Refused,
      "weights are gathered in their own type (no ZeRO++)"},
     {ZERO "zero_quantized_nontrainable_weights", boolean, "false", Refused,
@@ -99,13 +99,13 @@ static constexpr Key kRows[] = {
     {ZERO "memory_efficient_linear", boolean, "true", NoEffect,
      "what the backward pass keeps is planned at compile time"},
     {ZERO "pipeline_loading_checkpoint", boolean, "false", NoEffect,
-     "every rank reads its own pieces of a checkpoint"},
+     "every rank reads its own shards of a checkpoint"},
     {ZERO "override_module_apply", boolean, "true", NoEffect,
      "no module of Python's is there to override"},
     {ZERO "log_trace_cache_warnings", boolean, "false", NoEffect,
      "gathers are planned, not traced; nothing can miss"},
     {ZERO "enable_sanity_checks", boolean, "false", NoEffect,
-     "partita verify compares the partitioned program with the whole one"},
+     "partita verify compares the partitioned program with the unpartitioned model"},
     {ZERO "save_muon_momentum_buffer_in_memory", boolean, "false", Refused,
      "of Muon, which is not there"},
     {ZERO "zenflow", block, "null", Refused,
@@ -121,7 +121,7 @@ static constexpr Key kRows[] = {
      "what is copied to and from the host is pinned"},
 };
 
-Section partita::config::zeroKeys() { return {"ZeRO", kRows}; }
+Section partita::config::zeroKeys() { return {"ZeRO", kZeroRows}; }
 
 /// The stage as a plan option. On one data-parallel rank DeepSpeed runs any stage, and nothing is
 /// split.
@@ -226,9 +226,9 @@ bool partita::config::resolveZero(Resolver &r) {
   if (!resolveStage(r))
     return false;
   if (r.flag("sparse_gradients") && r.stage > 0)
-    return r.fail("sparse_gradients",
-                  "sparse gradients do not go with ZeRO (stage " + Twine(r.stage) +
-                      "): reduced to their owners, they are pieces; leave sparse_gradients out");
+    return r.fail("sparse_gradients", "sparse gradients do not go with ZeRO (stage " +
+                                          Twine(r.stage) +
+                                          "): gradients are sharded; leave sparse_gradients out");
   if (r.word("gradient_allreduce_op") != "mean") // refused by its row
     return false;
   return checkShardSize(r) && resolveOffload(r) && resolveBuckets(r);

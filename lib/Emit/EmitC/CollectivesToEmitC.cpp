@@ -5,21 +5,11 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
-#include "lib/Emit/EmitC/RtToEmitC.h"
+#include "lib/Emit/EmitC/Converter.h"
 
 using namespace mlir;
 using namespace partita;
 using namespace partita::rt;
-
-template <typename Op>
-void Converter::collective(Op op, StringRef callee, const std::string &before, StringRef last) {
-  std::string line =
-      before + callee.str() + "(rank.group(" + axisName(op.getAxis()) + "), {{";
-  for (auto [i, count] : llvm::enumerate(op.getCounts()))
-    line += (i ? ", {{{}, " : "{{{}, ") + std::to_string(count) + "}";
-  line += "}, " + textOf(op, "reason") + last.str() + ");";
-  verbatim(op.getLoc(), line, mapped(op.getBuffers()));
-}
 
 /// ", blocks, whole" of a transfer, as far as they are not what they usually are.
 static std::string usuallyLeftOut(int64_t blocks, int64_t whole) {
@@ -28,28 +18,30 @@ static std::string usuallyLeftOut(int64_t blocks, int64_t whole) {
   return blocks == 1 ? "" : ", " + std::to_string(blocks);
 }
 
-/// callee(communicator, {{from, to, count of the part[, blocks]}}, why);
-template <typename Op> void Converter::move(Op op, StringRef callee) {
-  bool starts = !op.getPending().empty(), ahead = starts && std::is_same_v<Op, rt::AllGatherOp>;
+/// call(communicator, {{buffer, count}}, why), or of transfers:
+/// call(communicator, {{from, to, count of the part[, blocks]}}, why).
+void Converter::convertExchange(ExchangeInterface op) {
+  const partita_rt::CollectiveRow &row = op.getRow();
+  bool starts = op.isStart();
   std::string line = starts ? begins(op, "Pending") : "";
-  line += callee.str() + (starts ? "Start" : "") + (ahead ? "(rank.gathers(" : "(rank.group(") +
-          axisName(op.getAxis()) + "), {{";
+  line += std::string(row.call) + (starts ? "Start" : "") +
+          (starts && row.ahead ? "(rank.gathers(" : "(rank.group(") +
+          axisName(op.getAxisAttr().getValue()) + "), {{";
   SmallVector<Value> operands;
-  for (auto [i, from, to] : llvm::enumerate(op.getFrom(), op.getTo())) {
-    line += (i ? ", {{{}, {}, " : "{{{}, {}, ") + std::to_string(op.getCounts()[i]) +
-            usuallyLeftOut(op.getBlocks()[i], op.getWholes()[i]) + "}";
-    operands.append({mapped(from), mapped(to)});
+  for (auto [i, from, to] : llvm::enumerate(op.getSources(), op.getTargets())) {
+    line += i ? ", {{{}, " : "{{{}, ";
+    operands.push_back(mapped(from));
+    if (!row.inPlace) {
+      line += "{}, ";
+      operands.push_back(mapped(to));
+    }
+    line += std::to_string(op.getCounts()[i]) + usuallyLeftOut(op.blocksOf(i), op.wholeOf(i)) + "}";
   }
-  verbatim(op.getLoc(), line + "}, " + textOf(op, "reason") + ");", operands);
+  line += "}, " + textOf(op, "reason");
+  if (!op.getReduction().empty())
+    line += ", " + op.getReduction().str();
+  verbatim(op->getLoc(), line + ");", operands);
 }
-
-void Converter::emit(rt::AllReduceOp op) { collective(op, "allReduce", ""); }
-void Converter::emit(rt::AllReduceMaxOp op) { collective(op, "allReduce", "", ", Reduce::Max"); }
-void Converter::emit(AllReduceStartOp op) {
-  collective(op, "allReduceStart", begins(op, "Pending"));
-}
-void Converter::emit(rt::AllGatherOp op) { move(op, "allGather"); }
-void Converter::emit(rt::ReduceScatterOp op) { move(op, "reduceScatter"); }
 
 void Converter::emit(TakePartOp op) {
   std::string whole = op.getWholes()[0] ? ", " + std::to_string(op.getWholes()[0]) : "";

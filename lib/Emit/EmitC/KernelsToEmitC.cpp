@@ -1,5 +1,4 @@
-//===- KernelsToEmitC.cpp - kernels as functions of plain loops
-//--------------------------------===//
+//===- KernelsToEmitC.cpp - kernels as functions of plain loops ----------------------------------===//
 
 #include "lib/Emit/EmitC/KernelsToEmitC.h"
 #include "dialects/Rt/Rt.h"
@@ -225,7 +224,7 @@ void rt::convertKernel(UpdateKernelOp kernel) {
   kernel.erase();
 }
 
-void rt::convertKernels(ModuleOp module) {
+void rt::convertKernelsToLoops(ModuleOp module) {
   for (auto kernel : llvm::make_early_inc_range(module.getOps<KernelOp>()))
     convert(kernel);
   for (auto kernel : llvm::make_early_inc_range(module.getOps<UpdateKernelOp>()))

@@ -12,12 +12,10 @@ namespace partita::rt {
 /// `float *`, `const float *`
 mlir::Type cppPointer(mlir::Type element, bool readOnly = false);
 
-/// Replaces all of the module's kernels with functions: for the CPU of loops, for CUDA of one
-/// launch, behind the text of an element's arithmetic.
-void convertKernels(mlir::ModuleOp module);
-void convertKernelsToCuda(mlir::ModuleOp module);
+/// Replaces all of the module's kernels with functions of loops.
+void convertKernelsToLoops(mlir::ModuleOp module);
 
-/// One of an update, with a loop for the CPU.
+/// One of an update.
 void convertKernel(UpdateKernelOp kernel);
 
 /// `static void name(types...)` with an empty body; the arguments are called like this.

@@ -1,6 +1,7 @@
 //===- LayersToEmitC.cpp - layers as functions, their tables as structures --------------------===//
 
-#include "lib/Emit/EmitC/RtToEmitC.h"
+#include "lib/Emit/EmitC/Converter.h"
+#include "dialects/Interfaces/Provenance.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -119,7 +120,7 @@ LogicalResult Converter::convert(LayerOp layer) {
   ArrayRef<Type> given = bufferTypes[layer.getSymNameAttr()];
   for (BlockArgument buffer : layer.getBody().getArguments()) {
     types.push_back(given.empty() ? pointerType(buffer) : given[buffer.getArgNumber()]);
-    names.push_back(rawName(buffer.getLoc()));
+    names.push_back(provenance::nameIn(buffer.getLoc()));
   }
   for (auto [list, type] :
        {std::pair(layer.getPendings(), "Pending &"), std::pair(layer.getCopies(), "HostCopy &")})

@@ -101,7 +101,7 @@ private:
     return success();
   }
 
-  /// The sizes of a dimension's factors; one may be left to be told from the others.
+  /// The sizes of a dimension's factors; one may be left to be derived from the others.
   LogicalResult readFactors(const onnx::ShardedDimProto &dim, int64_t axis,
                             SmallVectorImpl<int64_t> &factors) {
     int64_t known = 1, unknown = 0;

@@ -6,6 +6,7 @@
 #include "onnx.pb.h"
 #include "partita/Import/ExternalData.h"
 #include "partita/Import/MergedTensors.h"
+#include "partita/Support/Quoted.h"
 #include "runtime/include/partita_rt/varints.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
@@ -24,37 +25,17 @@ using namespace mlir;
 
 namespace partita::importer {
 
-std::string quoted(llvm::StringRef name) {
-  constexpr size_t longest = 200;
-  bool cut = name.size() > longest;
-  name = name.take_front(longest);
-  const auto *begin = reinterpret_cast<const llvm::UTF8 *>(name.data());
-  const llvm::UTF8 *end = begin;
-  bool utf8 = llvm::isLegalUTF8String(&end, begin + name.size());
-  std::string text = "'";
-  for (unsigned char c : name) {
-    if (c >= 0x20 && c < 0x7f && c != '\\')
-      text += static_cast<char>(c);
-    else if (c >= 0x80 && utf8)
-      text += static_cast<char>(c);
-    else
-      text += "\\x" + llvm::toHex(llvm::ArrayRef<uint8_t>(c));
-  }
-  return text + (cut ? "...'" : "'");
-}
+std::string quoted(llvm::StringRef name) { return partita::quoted(name, 200); }
 
 std::string symbolName(llvm::StringRef name) {
   const auto *begin = reinterpret_cast<const llvm::UTF8 *>(name.data());
   const llvm::UTF8 *end = begin;
   if (llvm::isLegalUTF8String(&end, begin + name.size()) && !name.contains('\0'))
     return name.str();
-  std::string text;
-  for (unsigned char c : name)
-    if (c >= 0x20 && c < 0x7f && c != '\\')
-      text += static_cast<char>(c);
-    else
-      text += "\\x" + llvm::toHex(llvm::ArrayRef<uint8_t>(c));
-  return text;
+  std::string text; // two names that differ stay two
+  for (char c : name)
+    text += c == '\\' ? "\\x5C" : std::string(1, c);
+  return partita_rt::printable(text);
 }
 
 bool TensorData::isRaw() const {
@@ -344,6 +325,26 @@ FailureOr<HostTensor> ModelFile::read(const TensorData &data, EmitError emitErro
   if (failed(forVarints(bytes.get(), data, emitError, put)))
     return failure();
   return buffer.finish();
+}
+
+std::optional<TensorData> ModelFile::tryLocate(const onnx::TensorProto &tensor) {
+  ScopedDiagnosticHandler quiet(fileLocation.getContext(), [](Diagnostic &) {});
+  FailureOr<TensorData> data = locate(tensor, [&] { return emitError(fileLocation); });
+  return failed(data) ? std::nullopt : std::optional<TensorData>(std::move(*data));
+}
+
+std::optional<HostTensor> ModelFile::tryRead(const TensorData &data) {
+  ScopedDiagnosticHandler quiet(fileLocation.getContext(), [](Diagnostic &) {});
+  if (data.place == TensorData::declared)
+    return std::nullopt;
+  FailureOr<HostTensor> values = read(data, [&] { return emitError(fileLocation); });
+  return failed(values) ? std::nullopt : std::optional<HostTensor>(std::move(*values));
+}
+
+InFlightDiagnostic ModelFile::tensorError(llvm::StringRef name) const {
+  InFlightDiagnostic diagnostic = emitError(fileLocation);
+  diagnostic << "tensor " << quoted(name) << ": ";
+  return diagnostic;
 }
 
 } // namespace partita::importer

@@ -309,7 +309,7 @@ Value Node::slice(Value x, llvm::ArrayRef<int64_t> offsets, llvm::ArrayRef<int64
 }
 
 LogicalResult Node::normalizeAxis(int64_t &axis, int64_t rank) {
-  // With these words for all of them, an axis that none has is told of what they stand for.
+  // With these words for all of them, an axis that none has is reported of what they stand for.
   if (hasStandIns && (axis < -mostStandInDims || axis >= mostStandInDims))
     return error() << "axis " << axis << " is outside a tensor of " << mostStandInDims
                    << " dimensions or fewer";

@@ -1,8 +1,8 @@
 //===- Origins.cpp ----------------------------------------------------------------------------===//
 
 #include "lib/Import/File/Origins.h"
+#include "lib/Import/File/ExporterNames.h"
 #include "partita/Import/ExportRecord.h"
-#include "partita/Import/MergedTensors.h"
 #include "partita/Import/ModelFile.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -14,53 +14,6 @@ namespace partita::importer {
 namespace {
 
 constexpr llvm::StringLiteral kindKey = "pkg.torch.export.graph_signature.InputSpec.kind";
-
-/// Is it a value that has no name in the traced program: made inside an operation's decomposition?
-bool isInner(llvm::StringRef name) {
-  return name.consume_front("val_") && !name.empty() && llvm::all_of(name, llvm::isDigit);
-}
-
-/// A traced value is called after its operation, with a number behind it from the second on.
-llvm::StringRef operationOf(llvm::StringRef name) {
-  llvm::StringRef base = name.rtrim("0123456789");
-  return base.size() < name.size() && base.consume_back("_") ? base : name;
-}
-
-/// Does an operation of PyTorch that is called so hand elements on, none of them twice?
-bool movesElements(llvm::StringRef name) {
-  static constexpr llvm::StringLiteral moves[] = {"alias",
-                                                  "cat",
-                                                  "chunk",
-                                                  "clone",
-                                                  "contiguous",
-                                                  "detach",
-                                                  "flatten",
-                                                  "flip",
-                                                  "getitem",
-                                                  "mT",
-                                                  "movedim",
-                                                  "narrow",
-                                                  "numpy_t",
-                                                  "permute",
-                                                  "reshape",
-                                                  "select",
-                                                  "slice",
-                                                  "split",
-                                                  "split_with_sizes",
-                                                  "squeeze",
-                                                  "stack",
-                                                  "swapaxes",
-                                                  "t",
-                                                  "to",
-                                                  "transpose",
-                                                  "unbind",
-                                                  "unflatten",
-                                                  "unsqueeze",
-                                                  "view",
-                                                  "_to_copy",
-                                                  "_unsafe_view"};
-  return llvm::is_contained(moves, operationOf(name));
-}
 
 /// One character of a Python string behind its backslash, appended as UTF-8.
 bool unescape(llvm::StringRef &text, std::string &to) {
@@ -142,21 +95,25 @@ Origin Origins::derived(llvm::StringRef name, llvm::StringRef text) const {
   Origin origin;
   if (!from || from->empty())
     return origin;
-  origin.inner = isInner(name);
-  origin.moved = origin.inner || movesElements(name);
+  const AtenOperation &own = atenOperation(operationOf(name));
+  origin.inner = isInnerName(name);
+  origin.moved = origin.inner || own.movesElements();
+  origin.joined = own.effect == AtenOperation::Joins;
   origin.inside = origin.inner;
-  origin.lookedUp = operationOf(name) == "embedding";
+  origin.lookedUp = own.effect == AtenOperation::LooksUp;
   for (const std::string &each : *from) {
     if (parameters.contains(each)) {
       origin.parameters.push_back(each);
       continue;
     }
-    origin.moved &= isInner(each) || movesElements(each);
-    origin.inside &= isInner(each);
+    const AtenOperation &operation = atenOperation(operationOf(each));
+    origin.moved &= isInnerName(each) || operation.movesElements();
+    origin.joined |= operation.effect == AtenOperation::Joins;
+    origin.inside &= isInnerName(each);
   }
   origin.folded = true;
   origin.kind = origin.parameters.empty() ? Origin::Constant : Origin::Derived;
-  origin.direct = isInner(name) && from->size() == 1 && origin.parameters.size() == 1;
+  origin.direct = origin.inner && from->size() == 1 && origin.parameters.size() == 1;
   llvm::sort(origin.parameters);
   return origin;
 }
@@ -197,16 +154,6 @@ Origins::Origins(const onnx::GraphProto &graph) {
 }
 
 Decomposed Origins::decomposed(const Origin &origin, const onnx::NodeProto &reader, int operand) {
-  struct Known {
-    llvm::StringLiteral traced, reader;
-    int operand; ///< or any: -1
-    Decomposed how;
-  };
-  static constexpr Known known[] = {{"linear", "MatMul", 1, Decomposed::Transposed},
-                                    {"group_norm", "Mul", -1, Decomposed::Vector},
-                                    {"group_norm", "Add", -1, Decomposed::Vector},
-                                    {"prelu", "PRelu", 1, Decomposed::Vector},
-                                    {"index", "GatherND", 0, Decomposed::Moved}};
   std::optional<ProgramCall> call = callOf(reader);
   if (!call) // a tool that has dropped the record, or a node that an optimizer has made
     return origin.direct && operand == 1 ? llvm::StringSwitch<Decomposed>(reader.op_type())
@@ -214,9 +161,8 @@ Decomposed Origins::decomposed(const Origin &origin, const onnx::NodeProto &read
                                                .Case("Gemm", Decomposed::Moved)
                                                .Default(Decomposed::Unknown)
                                          : Decomposed::Unknown;
-  for (const Known &each : known)
-    if (each.traced == call->operation && each.reader == reader.op_type() &&
-        (each.operand == -1 || each.operand == operand))
+  for (const AtenOperation::Reader &each : atenOperation(call->operation).readers)
+    if (each.op == reader.op_type() && (each.operand == -1 || each.operand == operand))
       return each.how;
   return Decomposed::Unknown;
 }

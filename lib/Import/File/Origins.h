@@ -13,6 +13,7 @@
 #ifndef PARTITA_LIB_IMPORT_ORIGINS_H
 #define PARTITA_LIB_IMPORT_ORIGINS_H
 
+#include "lib/Import/File/AtenOperations.h"
 #include "onnx.pb.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringMap.h"
@@ -36,6 +37,9 @@ struct Origin {
   /// Of a derived one: all operations that have names in the traced program move elements
   /// (transpose, reshape, slice, concatenation).
   bool moved = false;
+  /// One of these concatenates. The record lists what was concatenated once, however often it was:
+  /// whether an element is there twice must be seen in the values.
+  bool joined = false;
   /// Made inside the decomposition of the operation that reads it, which has no name of its own: it
   /// may be an operand that is scaled, so what it is must be known of the reader.
   bool inner = false;
@@ -46,14 +50,6 @@ struct Origin {
   bool lookedUp = false;
   /// Nothing but operations inside the decomposition of another.
   bool inside = false;
-};
-
-/// What the decomposition of an operation does to a parameter before one of its nodes reads it.
-enum class Decomposed {
-  Unknown,    ///< it may compute
-  Moved,      ///< moves elements
-  Transposed, ///< of a linear layer's weight
-  Vector      ///< adds dimensions of size 1 to a vector
 };
 
 class Origins {

@@ -17,7 +17,7 @@ LogicalResult identity(Node &node) {
 constexpr int64_t kSeeded = int64_t(1) << 62;
 
 /// Dropout of a known ratio; in inference mode, which most exports are in, it passes its input on
-/// and its mask is all true. In training mode its random numbers are told apart from other nodes'
+/// and its mask is all true. In training mode its random numbers are kept apart from other nodes'
 /// by the seed, if there is one, else by its number among them.
 LogicalResult dropout(Node &node) {
   float ratio = 0.5f;

@@ -57,7 +57,7 @@ std::optional<Grid> gridOf(Node &node, Tensor *indices, int64_t size,
 mlir::Value takeGrid(Node &node, mlir::Value data, int64_t from, int64_t count, const Grid &grid,
                      llvm::ArrayRef<int64_t> shape);
 /// `data` with what the grid points to in its first `count` dimensions replaced by, or combined with,
-/// `updates`, by slices and joints. Null if it is no box, or several updates meet an element.
+/// `updates`, by slices and concatenations. Null if it is no box, or several updates meet an element.
 mlir::Value writeGrid(Node &node, mlir::Value data, int64_t count, const Grid &grid,
                       mlir::Value updates, Scatter kind);
 

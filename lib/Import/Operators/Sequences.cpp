@@ -180,7 +180,7 @@ LogicalResult concatFromSequence(Node &node) {
   if (failed(sequence) || failed(node.attribute("axis", axis)))
     return failure();
   if (sequence->empty())
-    return node.error() << "joins an empty sequence, whose shape nobody knows";
+    return node.error() << "joins an empty sequence, whose element shape is unknown";
   llvm::SmallVector<Tensor *> parts(*sequence);
   if (isNew) {
     if (failed(node.normalizeAxis(axis, parts[0]->shape.size() + 1)))

@@ -117,18 +117,18 @@ bool isSinusoidal(const HostTensor &values) {
   if (columns < leastRow || columns % 2 != 0)
     return false;
   int64_t rows = values.size() / columns, half = columns / 2;
-  llvm::SmallVector<int64_t> told;
+  llvm::SmallVector<int64_t> known;
   for (int64_t row = 0; row < rows; ++row)
     if (!isZeroRow(values, row, columns))
-      told.push_back(row);
-  int64_t count = static_cast<int64_t>(told.size());
+      known.push_back(row);
+  int64_t count = static_cast<int64_t>(known.size());
   if (count < leastRow || rows - count > 1)
     return false;
   // Angle `i` of a row has its parts `apart` columns from one another.
   auto arePairs = [&](int64_t apart) {
     auto at = [&](int64_t i, int64_t part) {
       int64_t angle = i % half, first = angle / apart * 2 * apart + angle % apart;
-      return values.toDouble(told[i / half] * columns + first + part * apart);
+      return values.toDouble(known[i / half] * columns + first + part * apart);
     };
     return areTurns(
                count * half, values.type(), [&](int64_t i) { return at(i, 0); },
@@ -180,7 +180,7 @@ static bool isMasked(double value, DType type) {
 }
 
 bool isAlibi(const HostTensor &values) {
-  int64_t columns = values.rank() < 2 ? 0 : values.shape().back(), told = 0;
+  int64_t columns = values.rank() < 2 ? 0 : values.shape().back(), known = 0;
   if (columns < leastRow || values.size() == 0)
     return false;
   for (int64_t from = 0; from < values.size(); from += columns) {
@@ -192,9 +192,9 @@ bool isAlibi(const HostTensor &values) {
       continue;
     if (!isSloped(row, values.type()))
       return false;
-    ++told;
+    ++known;
   }
-  return 2 * told * columns >= values.size();
+  return 2 * known * columns >= values.size();
 }
 
 bool isCounted(const HostTensor &values) {

@@ -3,6 +3,7 @@
 #include "lib/Import/Weights/Buffers.h"
 #include "lib/Import/Operators/Registry.h"
 #include "lib/Import/Weights/BufferValues.h"
+#include "lib/Import/Weights/WeightValues.h"
 #include "partita/Import/HostTensor.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
@@ -90,7 +91,7 @@ bool handsWeightsOn(llvm::StringRef op) {
   return selects(op) || op == "Dropout" || op == "Mul" || op == "Where";
 }
 
-/// Is this operand of an operator none that is trained, by the operator's definition?
+/// Is this operand never trained, by the operator's definition?
 bool takesConstant(const onnx::NodeProto &node, int operand) {
   llvm::StringRef op = node.op_type(), domain = canonicalDomain(node.domain());
   if (domain == "com.microsoft")
@@ -268,9 +269,6 @@ private:
   llvm::StringMap<Uses> uses;
 };
 
-/// Elements: a constant is read into memory.
-constexpr int64_t maxBuffer = 1 << 22;
-
 /// Tables of one shape among which the one with sines is looked for.
 constexpr size_t maxTables = 64;
 
@@ -279,25 +277,22 @@ class Values {
 public:
   explicit Values(ModelFile &file) : file(file) {}
 
-  bool has(const onnx::TensorProto &proto) {
-    mlir::FailureOr<TensorData> data = file.locate(proto, emitError);
-    return succeeded(data) && data->count <= maxBuffer && data->place != TensorData::declared;
-  }
+  bool has(const onnx::TensorProto &proto) { return locate(proto).has_value(); }
 
   std::optional<HostTensor> read(const onnx::TensorProto &proto) {
-    if (!has(proto))
-      return std::nullopt;
-    mlir::FailureOr<HostTensor> values = file.read(*file.locate(proto, emitError), emitError);
-    if (failed(values) || values->size() == 0)
-      return std::nullopt;
-    return *values;
+    std::optional<TensorData> data = locate(proto);
+    std::optional<HostTensor> values = data ? file.tryRead(*data) : std::nullopt;
+    return values && values->size() > 0 ? values : std::nullopt;
   }
 
 private:
+  std::optional<TensorData> locate(const onnx::TensorProto &proto) {
+    std::optional<TensorData> data = file.tryLocate(proto);
+    bool isThere = data && data->count <= maxSearched && data->place != TensorData::declared;
+    return isThere ? data : std::nullopt;
+  }
+
   ModelFile &file;
-  std::function<mlir::InFlightDiagnostic()> emitError = [this] {
-    return mlir::emitError(file.location());
-  };
 };
 
 /// Positions, written as floats, that biases of attention are computed from.
@@ -314,8 +309,6 @@ llvm::StringSet<> findCounts(const onnx::GraphProto &graph, const BufferFinder &
 } // namespace
 
 llvm::StringSet<> findBuffers(const onnx::GraphProto &graph, ModelFile &file) {
-  // The importer reports what is wrong with a tensor; here it is only left out.
-  mlir::ScopedDiagnosticHandler quiet(file.location().getContext(), [](mlir::Diagnostic &) {});
   Values values(file);
   auto finder = std::make_unique<BufferFinder>(graph, llvm::StringSet<>());
   finder->run();
@@ -356,8 +349,8 @@ llvm::StringSet<> findBuffers(const onnx::GraphProto &graph, ModelFile &file) {
   return found;
 }
 
-std::vector<std::string> findScoreBiases(const onnx::GraphProto &graph, ModelFile &file) {
-  llvm::StringSet<> buffers = findBuffers(graph, file);
+std::vector<std::string> findScoreBiases(const onnx::GraphProto &graph,
+                                         const llvm::StringSet<> &buffers) {
   BufferFinder finder(graph, {});
   finder.run();
   std::vector<std::string> found;

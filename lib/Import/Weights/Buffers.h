@@ -8,15 +8,15 @@
 //   - ALiBi's slopes (Press et al., arXiv 2108.12409): they do nothing but scale numbers that are
 //     computed from integers, which positions and masks are, or from positions that an exporter
 //     has written as floats: rows that count
-//   - what an operator takes as no parameter: weights of classes of a loss, cosines and sines of a
-//     rotary embedding, scales of a resize, mean and variance of a batch normalization for inference
+//   - operands that are never trained: class weights of a loss, cosines and sines of a rotary
+//     embedding, scales of a resize, mean and variance of a batch normalization for inference
 //   - biases of ALiBi that exporters have computed: they are added to scores of attention, whose
 //     softmax weighs the rows of a matrix, and every row, of a head or of a query of one, rises or
 //     falls evenly, as slope x (j - i), slope x j and slope x |j - i| do, but for what a mask in it
 //     has set to minus infinity
-//   - tables of cosines and sines that are multiplied with rows of: two of one shape, or one that
-//     holds both, as halves or next to one another in one of its dimensions, repeated or not, whose
-//     squares add up to one number everywhere
+//   - tables of cosines and sines that multiply activations: two tensors of one shape, or one tensor
+//     with both, in halves or interleaved along one dimension; recognized because cos^2 + sin^2 is
+//     the same everywhere
 //   - sines and cosines of positions, which are added to what tokens are embedded as: they would
 //     start the training of a table that is learned, but no model known here learns it from there
 //   - masks that are computed with element by element: zeros and one number that is minus infinity
@@ -40,7 +40,8 @@ llvm::StringSet<> findBuffers(const onnx::GraphProto &graph, ModelFile &file);
 
 /// The names of the others that are, whole and nothing else, added to scores of attention: an
 /// element for every query and key. In the file's order.
-std::vector<std::string> findScoreBiases(const onnx::GraphProto &graph, ModelFile &file);
+std::vector<std::string> findScoreBiases(const onnx::GraphProto &graph,
+                                         const llvm::StringSet<> &buffers);
 
 } // namespace partita::importer
 

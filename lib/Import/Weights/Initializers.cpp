@@ -5,15 +5,13 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
+#include "dialects/Train/Train.h"
 #include "dialects/Train/Tensors.h"
 #include "dialects/Tx/Tx.h"
 #include "lib/Import/Importer.h"
 #include "lib/Import/Weights/Buffers.h"
-#include "lib/Import/Weights/SharedWeights.h"
 #include "lib/Import/Weights/SingleBiases.h"
-#include "lib/Import/Weights/WeightNotes.h"
 #include "runtime/include/partita_rt/fingerprint.h"
-#include "llvm/Support/Format.h"
 #include "llvm/Support/Path.h"
 
 using namespace mlir;
@@ -28,11 +26,7 @@ LogicalResult Importer::importInitializers(const onnx::GraphProto &graph, Scope 
     biases = findSingleBiases(graph);
   }
   for (const onnx::TensorProto &proto : graph.initializer()) {
-    auto tensorError = [&] {
-      InFlightDiagnostic diagnostic = error();
-      diagnostic << "tensor " << quoted(proto.name()) << ": ";
-      return diagnostic;
-    };
+    auto tensorError = [&] { return file.tensorError(proto.name()); };
     FailureOr<TensorData> data = failure();
     if (proto.name().empty())
       error() << "an initializer has no name";
@@ -70,54 +64,27 @@ void Importer::tieWeights(Scope &scope) {
   }
 }
 
-/// Of parameters that an exporter has made one.
-static std::optional<WeightNote> noteOfMerged(ModelFile &file) {
-  std::vector<SharedWeight> shared = findShared(file);
-  llvm::erase_if(shared, [](const SharedWeight &each) { return !each.mergedValue; });
-  if (shared.empty())
-    return std::nullopt;
-  std::string rest = shared.size() > 1 ? ", as " + std::to_string(shared.size() - 1) +
-                                             " more are (--report lists them)"
-                                       : "";
-  WeightNote note;
-  llvm::raw_string_ostream(note.text)
-      << "tensor " << quoted(shared[0].name) << ", all "
-      << llvm::format("%g", *shared[0].mergedValue) << ", is read by " << shared[0].uses << " nodes"
-      << rest
-      << ": exporters merge equal tensors, so what were several parameters is trained as one; "
-         "export the model with different values in all of its tensors, and give its own by --init";
-  for (const SharedWeight &each : shared)
-    note.tensors.push_back(each.name);
-  return note;
-}
-
 void Importer::noteGuesses() {
-  std::vector<WeightNote> notes;
-  if (std::optional<WeightNote> merged = noteOfMerged(file))
-    if (llvm::any_of(merged->tensors, [&](const std::string &name) {
-          return weights.isParameter(name) && !weights.isFrozen(name) && !weights.isDecided(name);
-        }))
-      notes.push_back(*merged);
-  for (const std::vector<WeightNote> &more :
-       {noteLost(file.model().graph()), weights.notes(), noteUnnamedKinds(file, weights)})
-    notes.insert(notes.end(), more.begin(), more.end());
-  if (notes.empty())
+  if (weights.notes().empty())
     return;
   llvm::SmallVector<Attribute> entries;
-  for (const WeightNote &note : notes) {
+  for (const WeightNote &note : weights.notes()) {
     llvm::SmallVector<Attribute> names;
     for (const std::string &name : note.tensors)
       names.push_back(builder.getStringAttr(symbolName(name)));
-    entries.push_back(builder.getDictionaryAttr(
-        {builder.getNamedAttr("tensors", builder.getArrayAttr(names)),
-         builder.getNamedAttr("text", builder.getStringAttr(note.text))}));
+    NamedAttrList entry;
+    entry.set("tensors", builder.getArrayAttr(names));
+    entry.set("text", builder.getStringAttr(note.text));
+    if (note.isOfParameters)
+      entry.set("of_parameters", builder.getUnitAttr());
+    entries.push_back(entry.getDictionary(context()));
   }
   (*module)->setAttr(train::kNotes, builder.getArrayAttr(entries));
 }
 
 /// Symbols of the functions that the module has or will have.
 static bool isFunctionName(llvm::StringRef symbol) {
-  return llvm::is_contained({"forward", "init", "train_step", "eval_step"}, symbol);
+  return train::symbolizeEntryPoint(symbol).has_value();
 }
 
 LogicalResult Importer::loadInitializer(Tensor &tensor) {
@@ -125,11 +92,7 @@ LogicalResult Importer::loadInitializer(Tensor &tensor) {
     return success();
   const onnx::TensorProto &proto = *tensor.initializer;
   const TensorData &data = initializerData[&proto];
-  auto tensorError = [&] {
-    InFlightDiagnostic diagnostic = error();
-    diagnostic << "tensor " << quoted(proto.name()) << ": ";
-    return diagnostic;
-  };
+  auto tensorError = [&] { return file.tensorError(proto.name()); };
   if (tensor.copyOf) {
     if (failed(loadInitializer(*tensor.copyOf)))
       return failure();
@@ -195,8 +158,13 @@ ArrayAttr Importer::tensorsOf(const onnx::TensorProto &proto) {
   bool isTurned = original && original->transposed;
   const Shape own(proto.dims().begin(), proto.dims().end());
   llvm::SmallVector<train::StoredTensor> all;
-  all.push_back(
-      {symbolName(proto.name()), isTurned, original && !isTurned && original->shape != own, {}});
+  // A parameter under its own name again has no other.
+  llvm::StringRef origin = original ? "" : weights.originOf(proto.name());
+  all.push_back({symbolName(proto.name()),
+                 isTurned,
+                 original && !isTurned && original->shape != own,
+                 {},
+                 origin.empty() ? "" : symbolName(origin)});
   for (const WeightCopy &copy : weights.copies()) {
     if (copy.table != proto.name())
       continue;
@@ -208,16 +176,13 @@ ArrayAttr Importer::tensorsOf(const onnx::TensorProto &proto) {
       stored.slice = {isTurned ? 1 - copy.dim : copy.dim, copy.begin, copy.size};
     stored.reshaped = weights.isReshaped(copy);
   }
-  return all.size() == 1 && !original ? ArrayAttr() : train::toAttribute(all, context());
+  bool isPlain = all.size() == 1 && !original && origin.empty();
+  return isPlain ? ArrayAttr() : train::toAttribute(all, context());
 }
 
 LogicalResult Importer::makeParameter(Tensor &tensor, const TensorData &data) {
   const onnx::TensorProto &proto = *tensor.initializer;
-  auto tensorError = [&] {
-    InFlightDiagnostic diagnostic = error();
-    diagnostic << "tensor " << quoted(proto.name()) << ": ";
-    return diagnostic;
-  };
+  auto tensorError = [&] { return file.tensorError(proto.name()); };
   const OriginalParameter *original = weights.original(proto.name());
   std::string modelName = symbolName(original ? original->name : proto.name()), symbol = modelName;
   if (isFunctionName(symbol))

@@ -3,10 +3,11 @@
 // PyTorch's TorchScript exporter writes parameters and buffers alike, under their names in the model.
 // What it has computed, and the numbers of the program, it names itself: "onnx::Mul_12", or the path
 // of a Constant node, which begins with a slash. So the tensors that remain are the model's own, and
-// where a use does not tell what they are, a note says what they are taken for.
+// where a use does not say what they are, a note says what they are taken for.
 //
 //===----------------------------------------------------------------------------------------===//
 
+#include "lib/Import/File/ExporterNames.h"
 #include "lib/Import/Weights/PassedOn.h"
 #include "lib/Import/Weights/WeightNotes.h"
 #include "llvm/ADT/STLExtras.h"
@@ -17,8 +18,8 @@ namespace {
 
 /// What is computed with a tensor of the model.
 struct OwnUses {
-  bool computes = false;   ///< a sum, a product or the like has it for an operand
-  bool isTakenOff = false; ///< it is subtracted, or what is divided by
+  bool computes = false;              ///< a sum, a product or the like has it for an operand
+  bool isSubtrahendOrDivisor = false; ///< it is subtracted, or what is divided by
 };
 
 bool isOneOf(llvm::ArrayRef<llvm::StringLiteral> ops, llvm::StringRef op) {
@@ -29,7 +30,7 @@ class UseFinder {
 public:
   explicit UseFinder(const onnx::GraphProto &graph) {
     for (const onnx::TensorProto &tensor : graph.initializer())
-      if (isOwn(tensor.name()))
+      if (isModelName(tensor.name()))
         uses.try_emplace(tensor.name());
     for (const onnx::NodeProto &node : graph.node())
       look(node);
@@ -38,22 +39,21 @@ public:
   OwnUses of(llvm::StringRef name) const { return uses.lookup(name); }
 
 private:
-  static bool isOwn(llvm::StringRef name) {
-    return !name.starts_with("onnx::") && !name.starts_with("/");
-  }
-
   /// Is the result a function of the first operand's elements alone, one by one?
   static bool keepsElements(const onnx::NodeProto &node) {
-    static constexpr llvm::StringLiteral ops[] = {"Clip",    "Exp",      "Expand",   "Neg",
-                                                  "Reshape", "Sigmoid",  "Softplus", "Squeeze",
-                                                  "Tanh",    "Unsqueeze"};
+    static constexpr llvm::StringLiteral ops[] = {
+        "Abs",  "Clip",  "Cos",     "Elu",        "Erf",     "Exp",      "Expand",
+        "Gelu", "Log",   "Neg",     "Reciprocal", "Relu",    "Reshape",  "Sigmoid",
+        "Sin",  "Slice", "Softmax", "Softplus",   "Squeeze", "Sqrt",     "Tanh",
+        "Pow",  "Split", "Gather",  "LeakyRelu",  "Mish",    "Softsign", "Unsqueeze"};
     return passesOn(node) || isOneOf(ops, node.op_type());
   }
 
   void look(const onnx::NodeProto &node) {
-    static constexpr llvm::StringLiteral computing[] = {"Add", "Div", "Mul", "PRelu", "Sub"};
+    static constexpr llvm::StringLiteral computing[] = {"Add", "Concat", "Div", "Max", "Mean",
+                                                        "Min", "Mul",    "PRelu", "Pow", "Sub", "Sum"};
     bool computes = isOneOf(computing, node.op_type());
-    bool takesOff = node.op_type() == "Sub" || node.op_type() == "Div";
+    bool subtractsOrDivides = node.op_type() == "Sub" || node.op_type() == "Div";
     for (const auto &[i, input] : llvm::enumerate(node.input())) {
       if (node.op_type() == "PRelu" && i == 1) // a slope is learned, whatever its name
         uses.try_emplace(input);
@@ -62,9 +62,10 @@ private:
       if (found == uses.end())
         continue;
       found->second.computes |= computes;
-      found->second.isTakenOff |= takesOff && i == 1;
-      if (i == 0 && node.output_size() == 1 && keepsElements(node))
-        aliases[node.output(0)] = found->first().str();
+      found->second.isSubtrahendOrDivisor |= subtractsOrDivides && i == 1;
+      if (i == 0 && keepsElements(node))
+        for (const std::string &output : node.output())
+          aliases[output] = found->first().str();
     }
   }
 
@@ -80,10 +81,11 @@ std::string about(const std::vector<std::string> &names, const char *one, const 
 
 } // namespace
 
-std::vector<WeightNote> noteUnnamedKinds(ModelFile &file, const Weights &weights) {
-  const onnx::GraphProto &graph = file.model().graph();
-  if (file.model().producer_name() != "pytorch" || Origins(graph).known())
-    return {};
+/// Single elements that are kept as they are and may be parameters: a learned temperature; and
+/// vectors that are trained and may be buffers: the mean and deviation of the data.
+void NoteFinder::noteUnnamedKinds() {
+  if (!isFromPyTorch(file.model()) || origins.known())
+    return;
   UseFinder finder(graph);
   std::vector<std::string> singles, statistics;
   for (const onnx::TensorProto &tensor : graph.initializer()) {
@@ -95,30 +97,49 @@ std::vector<WeightNote> noteUnnamedKinds(ModelFile &file, const Weights &weights
     int64_t wide = llvm::count_if(tensor.dims(), [](int64_t size) { return size != 1; });
     if (wide == 0 && !weights.isParameter(name))
       singles.push_back(name);
-    else if (wide == 1 && uses.isTakenOff && weights.isParameter(name) && !weights.isFrozen(name))
+    else if (wide == 1 && uses.isSubtrahendOrDivisor && weights.isParameter(name) &&
+             !weights.isFrozen(name))
       statistics.push_back(name);
   }
-  std::vector<WeightNote> notes;
   if (!singles.empty())
-    notes.push_back(
-        {about(singles,
+    note(about(singles,
                " has one element, and the file does not say whether it is a parameter: "
                "kept as a constant",
                " have one element each, and the file does not say which are parameters: "
                "kept as constants") +
              "; a learned temperature or gate is trained by --trainable " + quoted(singles.front()),
-         singles});
+         singles);
   bool isOne = statistics.size() == 1;
   if (!statistics.empty())
-    notes.push_back(
-        {about(statistics, " is subtracted or divided by", " are subtracted or divided by") +
-             ", as buffers with statistics of the data are, and the file does not say "
-             "what " +
-             (isOne ? "it is: trained as a parameter" : "they are: trained as parameters") +
-             "; --freeze " + quoted(statistics.front()) + " keeps it as it is, --trainable " +
-             quoted(statistics.front()) + " says that it is a parameter",
-         statistics});
-  return notes;
+    note(about(statistics, " is subtracted or is a divisor", " are subtracted or are divisors") +
+             ", like the data's mean or deviation; " + (isOne ? "it is" : "they are") +
+             " trained, because the file does not say whether " +
+             (isOne ? "it is a parameter" : "they are parameters") + ". Use --freeze " +
+             quoted(statistics.front()) + " to keep " + (isOne ? "it" : "the first") +
+             " fixed, --trainable " + quoted(statistics.front()) + " if it is a parameter",
+         statistics);
+}
+
+/// Parameters of PyTorch's own modules have names that tell; what a model has registered itself, as
+/// a parameter or as a buffer, may be either.
+void NoteFinder::noteMayBeBuffers() {
+  if (!isFromPyTorch(file.model()) || origins.known())
+    return;
+  std::vector<std::string> names;
+  for (const std::string &name : order)
+    if (isModelName(name) && !isModuleParameter(name) && isGuessed(tensorOf(name)) &&
+        !isNoted(name))
+      names.push_back(name);
+  if (names.empty())
+    return;
+  bool isOne = names.size() == 1;
+  note(about(names,
+             " is trained, although the file does not say whether it is a parameter or a buffer",
+             " are trained, although the file does not say whether they are parameters or "
+             "buffers") +
+           ". Use --freeze " + quoted(names.front()) + " to keep " + (isOne ? "it" : "the first") +
+           " fixed, --trainable " + quoted(names.front()) + " if it is a parameter",
+       names);
 }
 
 } // namespace partita::importer

@@ -1,6 +1,7 @@
 //===- MergedTensors.cpp ----------------------------------------------------------------------===//
 
 #include "partita/Import/MergedTensors.h"
+#include "lib/Import/File/ExporterNames.h"
 #include "lib/Import/File/Origins.h"
 #include "lib/Import/File/WireScanner.h"
 #include "partita/Import/ExportRecord.h"
@@ -32,21 +33,6 @@ struct Reader {
   llvm::SmallVector<Named> named;
   bool readsComputed = false; ///< numbers that come from no parameter, by the record
 };
-
-/// Is each argument of PyTorch's operation an operand of one node, in the same order?
-bool keepsOrder(llvm::StringRef operation) {
-  static constexpr llvm::StringLiteral operations[] = {"_native_batch_norm_legit_no_training",
-                                                       "batch_norm",
-                                                       "conv1d",
-                                                       "conv2d",
-                                                       "conv3d",
-                                                       "convolution",
-                                                       "layer_norm",
-                                                       "linear",
-                                                       "prelu",
-                                                       "rms_norm"};
-  return llvm::is_contained(operations, operation);
-}
 
 class MergedFinder {
 public:
@@ -135,7 +121,7 @@ private:
           if (lost.contains(target->second))
             wanted.insert(target->second);
         }
-      if (reader.operation == "embedding")
+      if (atenOperation(reader.operation).effect == AtenOperation::LooksUp)
         for (const Operand &operand : reader.operands)
           tables.insert(operand.target);
       if (!reader.named.empty())
@@ -186,7 +172,7 @@ private:
     llvm::SmallVector<Named> missing = missingOf(reader);
     if (missing.empty())
       return;
-    if (keepsOrder(reader.operation) && fits(reader)) {
+    if (atenOperation(reader.operation).keepsOrder && fits(reader)) {
       for (auto [operand, named] : llvm::zip_equal(reader.operands, reader.named))
         assign(reader, operand, named.target);
       return;
@@ -237,7 +223,7 @@ private:
       return;
     bool isOwn = operand.tensor == operand.target;
     std::string record = isOwn ? "" : recordFor(operand, target);
-    std::string name = isOwn ? target.str() : (target + "/" + operand.tensor).str();
+    std::string name = isOwn ? target.str() : splitName(target, operand.tensor);
     if (tables.contains(operand.target) || taken.contains(name) || (!isOwn && record.empty())) {
       confused.insert(target);
       return;

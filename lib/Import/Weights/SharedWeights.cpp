@@ -57,10 +57,10 @@ private:
 
 /// The number that all elements are.
 std::optional<double> onlyValue(ModelFile &file, const TensorData &data) {
-  if (data.shape.size() != 1 || data.count > maxVector || data.place == TensorData::declared)
+  if (data.shape.size() != 1 || data.count > maxVector)
     return std::nullopt;
-  FailureOr<HostTensor> host = file.read(data, [&] { return emitError(file.location()); });
-  if (failed(host))
+  std::optional<HostTensor> host = file.tryRead(data);
+  if (!host)
     return std::nullopt;
   for (int64_t i = 1; i < data.count; ++i)
     if (host->toDouble(i) != host->toDouble(0))
@@ -70,19 +70,15 @@ std::optional<double> onlyValue(ModelFile &file, const TensorData &data) {
 
 } // namespace
 
-std::vector<SharedWeight> findShared(ModelFile &file) {
+std::vector<SharedWeight> findShared(ModelFile &file, const llvm::StringSet<> &buffers) {
   const onnx::GraphProto &graph = file.model().graph();
-  llvm::StringSet<> buffers = findBuffers(graph, file);
   UseCounter counter(graph);
-  // The importer and the report say what is wrong with a tensor; here it is only left out.
-  ScopedDiagnosticHandler quiet(file.location().getContext(), [](Diagnostic &) {});
   auto locate = [&](const onnx::TensorProto &proto) -> std::optional<TensorData> {
     if (buffers.contains(proto.name()))
       return std::nullopt;
-    FailureOr<TensorData> data = file.locate(proto, [&] { return emitError(file.location()); });
-    if (failed(data) || !isFloat(data->type) || data->shape.empty() || data->count < 2)
-      return std::nullopt;
-    return *data;
+    std::optional<TensorData> data = file.tryLocate(proto);
+    bool isWeight = data && isFloat(data->type) && !data->shape.empty() && data->count > 1;
+    return isWeight ? data : std::nullopt;
   };
   int64_t products = 1; // of the matrix that has the most
   for (const onnx::TensorProto &proto : graph.initializer())

@@ -10,6 +10,7 @@
 #define PARTITA_LIB_IMPORT_SHAREDWEIGHTS_H
 
 #include "partita/Import/ModelFile.h"
+#include "llvm/ADT/StringSet.h"
 
 namespace partita::importer {
 
@@ -21,8 +22,9 @@ struct SharedWeight {
   std::optional<double> mergedValue;
 };
 
-/// The float initializers with more than one element that several nodes read, in the file's order.
-std::vector<SharedWeight> findShared(ModelFile &file);
+/// The float initializers with more than one element that several nodes read and that are no buffers,
+/// in the file's order.
+std::vector<SharedWeight> findShared(ModelFile &file, const llvm::StringSet<> &buffers);
 
 } // namespace partita::importer
 

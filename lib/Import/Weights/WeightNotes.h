@@ -1,7 +1,7 @@
-//===- WeightNotes.h - what a file leaves unsaid of its weights ---------------------*- C++ -*-===//
+//===- WeightNotes.h - what had to be guessed of a file's weights -------------------*- C++ -*-===//
 //
-// Notes beside those of Weights: on parameters that are no tensors of the file any more, and, where
-// no record says what a parameter is, on tensors that may be something else than they are taken for.
+// A sentence for each guess on which training depends: what is done, when it would be wrong, and the
+// option or the export that decides. What an option has decided already is left out.
 //
 //===----------------------------------------------------------------------------------------===//
 #ifndef PARTITA_LIB_IMPORT_WEIGHTNOTES_H
@@ -11,15 +11,61 @@
 
 namespace partita::importer {
 
+/// Finds all notes on the weights of a file, once it is decided what they are.
+class NoteFinder {
+public:
+  explicit NoteFinder(const Weights &weights)
+      : weights(weights), file(weights.file), graph(weights.graph), origins(weights.origins),
+        order(weights.order) {}
+
+  std::vector<WeightNote> run();
+
+private:
+  using Tensor = Weights::Tensor;
+
+  // Parameters that an exporter has made one, or removed (LostNotes.cpp).
+  void noteMerged();
+  void noteLost();
+  // By what the exporter recorded.
+  void noteUnreadable();
+  void noteDoubted();
+  void noteKeptParameters();
+  void noteComputed();
+  void noteOverlapping();
+  void noteConcatenated();
+  // By values and structure.
+  void noteRepeated();
+  void noteScoreBiases();
+  void noteLeadingOnes();
+  // By the names that TorchScript's exporter gives.
+  void noteFolded();
+  void noteUnnamedKinds(); // KindNotes.cpp
+  void noteMayBeBuffers(); // KindNotes.cpp
+
+  void note(std::string text, std::vector<std::string> tensors, bool isOfParameters = false);
+  bool isNoted(llvm::StringRef name) const { return noted.contains(name); }
+  const Tensor &tensorOf(llvm::StringRef name) const { return *weights.known(name); }
+  /// Is it trained, and does no option say so?
+  bool isGuessed(const Tensor &tensor) const {
+    return weights.isTrained(tensor) && !tensor.isDecided;
+  }
+  /// Is it trained, and would another copy or part of it be trained apart?
+  bool isTrainedApart(const Tensor &tensor) const {
+    return weights.isTrained(tensor) && !tensor.isHeld;
+  }
+  std::string unfolded() const;
+
+  const Weights &weights;
+  ModelFile &file;
+  const onnx::GraphProto &graph;
+  const Origins &origins;
+  const std::vector<std::string> &order;
+  std::vector<WeightNote> notes;
+  llvm::StringSet<> noted; ///< tensors that `note` was called for
+};
+
 /// "'a', 'b' and 3 more".
 std::string listed(llvm::ArrayRef<std::string> names);
-
-/// Parameters that an exporter has merged with others, inseparably, or removed.
-std::vector<WeightNote> noteLost(const onnx::GraphProto &graph);
-
-/// Single elements that are kept as they are and may be parameters: a learned temperature; and
-/// vectors that are trained and may be buffers: the mean and deviation of the data.
-std::vector<WeightNote> noteUnnamedKinds(ModelFile &file, const Weights &weights);
 
 } // namespace partita::importer
 

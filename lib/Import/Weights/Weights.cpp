@@ -1,9 +1,11 @@
 //===- Weights.cpp ----------------------------------------------------------------------------===//
 
 #include "lib/Import/Weights/Weights.h"
+#include "lib/Import/File/ExporterNames.h"
 #include "lib/Import/Weights/Buffers.h"
 #include "lib/Import/Weights/PassedOn.h"
 #include "lib/Import/Weights/SingleBiases.h"
+#include "lib/Import/Weights/WeightNotes.h"
 #include "partita/Support/NearestNames.h"
 #include "partita/Support/StableSort.h"
 
@@ -11,11 +13,9 @@ using namespace mlir;
 
 namespace partita::importer {
 
-/// Elements: a constant is read into memory.
-constexpr int64_t maxConstant = 1 << 22;
-
 Weights::Weights(ModelFile &file, const ImportOptions &options)
-    : file(file), graph(file.model().graph()), options(options), origins(graph), budget(file) {}
+    : file(file), graph(file.model().graph()), options(options), origins(graph), budget(file),
+      buffers(findBuffers(graph, file)) {}
 
 const Weights::Tensor *Weights::known(llvm::StringRef name) const {
   auto entry = tensors.find(name);
@@ -44,24 +44,23 @@ LogicalResult Weights::decideOnce() {
   for (const onnx::ValueInfoProto &output : graph.output())
     if (Tensor *tensor = known(output.name()))
       tensor->isRead = true;
-  if (failed(readTrainable()))
+  if (failed(readTrainable()) || failed(readFreeze()))
     return failure();
   decideEach();
   findTableCopies();
   findDerivedCopies();
+  findFoldedCopies();
   restoreNames();
   if (failed(readTies()))
     return failure();
-  writeNotes();
+  noted = NoteFinder(*this).run();
   return success();
 }
 
-/// What is wrong with a tensor is told by the importer and by the report; here it is left out.
 void Weights::locateTensors() {
-  ScopedDiagnosticHandler quiet(file.location().getContext(), [](Diagnostic &) {});
   for (const onnx::TensorProto &proto : graph.initializer()) {
-    FailureOr<TensorData> data = file.locate(proto, [&] { return emitError(file.location()); });
-    if (succeeded(data) && tensors.try_emplace(proto.name(), Tensor{&proto, *data, {}}).second)
+    std::optional<TensorData> data = file.tryLocate(proto);
+    if (data && tensors.try_emplace(proto.name(), Tensor{&proto, *data, {}}).second)
       order.push_back(proto.name());
   }
 }
@@ -117,54 +116,67 @@ bool Weights::isConstant(const Tensor &tensor) {
 }
 
 void Weights::decideEach() {
-  llvm::StringSet<> buffers = findBuffers(graph, file), biases = findSingleBiases(graph);
+  llvm::StringSet<> biases = findSingleBiases(graph);
   for (const std::string &name : order) {
     Tensor &tensor = *known(name);
     const TensorData &data = tensor.data;
     bool isForced = tensor.isParameter; // by --trainable
     if (!isFloat(data.type) || isForced)
       continue;
-    bool isNamed = origins.of(name).kind == Origin::Parameter && data.count > 0;
-    tensor.isParameter =
-        (data.isParameter() || isNamed || biases.contains(name)) && !buffers.contains(name);
+    // What was computed from parameters is trained, whatever it looks like, and so is a single element
+    // that is one or became of one. A parameter that looks like a buffer is one: the sines of Marian's
+    // and Whisper's positions are parameters without a gradient, which no file records.
+    Origin::Kind kind = origins.of(name).kind;
+    bool isOwn = kind == Origin::Parameter || kind == Origin::Derived;
+    bool isComputed =
+        kind == Origin::Derived && !isMoved(tensor) && !origins.of(name).lookedUp;
+    bool isNamed = data.count > 0 && isOwn && (isComputed || data.count == 1);
+    tensor.isParameter = isNamed || ((data.isParameter() || biases.contains(name)) &&
+                                     !buffers.contains(name));
+    tensor.mayRepeat = tensor.isParameter && mayRepeat(tensor);
     if (!tensor.isParameter || !isConstant(tensor))
       continue;
-    tensor.isFrozen = data.place == TensorData::declared || data.count > maxConstant;
+    tensor.isFrozen = data.place == TensorData::declared || data.count > maxSearched;
     tensor.isParameter = tensor.isFrozen;
-  }
-  for (const std::string &pattern : options.freeze) {
-    llvm::Expected<llvm::GlobPattern> glob = llvm::GlobPattern::create(pattern);
-    if (!glob) {
-      llvm::consumeError(glob.takeError()); // the objective says so
-      continue;
-    }
-    for (auto &entry : tensors)
-      entry.second.isDecided |= matches(*glob, entry.first());
   }
 }
 
-/// Its name in the file, or that of the only parameter that it comes from.
-bool Weights::matches(const llvm::GlobPattern &pattern, llvm::StringRef name) const {
+llvm::StringRef Weights::originOf(llvm::StringRef name) const {
   const Origin &origin = origins.of(name);
-  return pattern.match(name) ||
-         (origin.parameters.size() == 1 && pattern.match(origin.parameters.front()));
+  bool isOther = origin.parameters.size() == 1 && origin.parameters.front() != name;
+  return isOther ? llvm::StringRef(origin.parameters.front()) : "";
+}
+
+/// Its name in the file, or that of the only parameter that it comes from.
+bool Weights::matches(const NamePattern &pattern, llvm::StringRef name) const {
+  llvm::StringRef origin = originOf(name);
+  return pattern.match(name) || (!origin.empty() && pattern.match(origin));
+}
+
+/// A name says what is a parameter, whatever it looks like. A pattern is not meant for the numbers and
+/// tables that happen to match: 'onnx::*' names weights and single factors alike.
+bool Weights::isMeant(const NamePattern &pattern, const Tensor &tensor) const {
+  const std::string &name = tensor.proto->name();
+  Origin::Kind kind = origins.of(name).kind;
+  return pattern.isName() || kind == Origin::Parameter || kind == Origin::Derived ||
+         (tensor.data.count > 1 && !buffers.contains(name));
 }
 
 LogicalResult Weights::readTrainable() {
   auto error = [&] { return emitError(file.location()) << "trainable: "; };
   for (const std::string &pattern : options.trainable) {
-    llvm::Expected<llvm::GlobPattern> glob = llvm::GlobPattern::create(pattern);
-    if (!glob)
-      return error() << quoted(pattern)
-                     << " is no glob pattern: " << llvm::toString(glob.takeError());
+    llvm::Expected<NamePattern> wanted = NamePattern::parse(pattern);
+    if (!wanted)
+      return error() << llvm::toString(wanted.takeError());
     const Tensor *other = nullptr;
     bool any = false;
     for (const std::string &name : order) {
       Tensor &tensor = *known(name);
-      if (!matches(*glob, name))
+      if (!matches(*wanted, name))
         continue;
       other = other ? other : &tensor;
-      if (!isFloat(tensor.data.type) || !tensor.isRead || tensor.data.count == 0)
+      bool isTrainable = isFloat(tensor.data.type) && tensor.isRead && tensor.data.count > 0;
+      if (!isTrainable || !isMeant(*wanted, tensor))
         continue;
       any = tensor.isParameter = tensor.isDecided = true;
     }
@@ -172,17 +184,33 @@ LogicalResult Weights::readTrainable() {
       continue;
     if (!other) {
       llvm::SmallVector<llvm::StringRef> names(order.begin(), order.end());
-      return error() << "no tensor of the model matches " << quoted(pattern)
-                     << nearestNames(pattern, names);
+      return error() << wanted->unmatched("tensor of the model", names);
     }
     InFlightDiagnostic diagnostic = error() << "tensor " << quoted(other->proto->name());
     if (!isFloat(other->data.type))
       diagnostic << " is of type " << dtypeName(other->data.type) << "; only floats are trained";
     else if (other->data.count == 0)
       diagnostic << " has no elements";
-    else
+    else if (!other->isRead)
       diagnostic << " is read by no node, so nothing would train it";
+    else
+      diagnostic << " matches '" << pattern
+                 << "', but looks like a constant; its name without wildcards makes it a parameter";
     return diagnostic;
+  }
+  return success();
+}
+
+/// What is frozen is no guess. The objective freezes it, and refuses what matches no parameter: here
+/// the tensors of branches are not known.
+LogicalResult Weights::readFreeze() {
+  for (const std::string &pattern : options.freeze) {
+    llvm::Expected<NamePattern> wanted = NamePattern::parse(pattern);
+    if (!wanted)
+      return emitError(file.location()) << "freeze: " << llvm::toString(wanted.takeError());
+    for (auto &entry : tensors)
+      if (matches(*wanted, entry.first()))
+        entry.second.isDecided = entry.second.isHeld = true;
   }
   return success();
 }
@@ -219,7 +247,7 @@ void Weights::findTableCopies() {
 }
 
 /// The tensors that come from one parameter alone, as the file says: those whose values say so too
-/// are the parameter; what remains of a group is trained apart.
+/// are the parameter; what remains of a group is trained independently.
 void Weights::findDerivedCopies() {
   std::map<std::string, std::vector<std::string>> byParameter;
   for (const std::string &name : order) {
@@ -247,6 +275,34 @@ void Weights::findDerivedCopies() {
   }
 }
 
+/// TorchScript's exporter merges equal parameters before it folds any. So what it has folded, and
+/// holds the elements of a tensor that the file has under its name in the model, comes from that.
+void Weights::findFoldedCopies() {
+  if (origins.known() || !isFromPyTorch(file.model()))
+    return;
+  std::vector<const std::string *> folded, named;
+  for (const std::string &name : order) {
+    const Tensor &tensor = *known(name);
+    if (tensor.isRead && tensor.isParameter && !tensor.isFrozen && !tensor.isCopy &&
+        !tensor.isDecided && (isFoldedName(name) || isModelName(name)))
+      (isFoldedName(name) ? folded : named).push_back(&name);
+  }
+  auto mayHold = [](const TensorData &table, const TensorData &copy, bool isWhole) {
+    return isWhole ? table.count == copy.count
+                   : table.count > copy.count && table.shape.size() == copy.shape.size() &&
+                         llvm::any_of(copy.shape, [&](int64_t size) {
+                           return size > 1 && llvm::is_contained(table.shape, size);
+                         });
+  };
+  for (bool isWhole : {true, false})
+    for (const std::string *copy : folded)
+      for (const std::string *table : named)
+        if (const TensorData &data = known(*table)->data, &part = known(*copy)->data;
+            !known(*copy)->isCopy && mayHold(data, part, isWhole))
+          if (std::optional<WeightCopy> found = findCopyIn(file, data, part, budget))
+            addCopy(*found, *copy, *table);
+}
+
 /// Is a part of it there too?
 bool Weights::isSliced(llvm::StringRef name) const {
   return llvm::any_of(found,
@@ -266,10 +322,22 @@ Decomposed Weights::decomposed(const Tensor &tensor) const {
   return how.value_or(Decomposed::Unknown);
 }
 
-/// Is each element one of a parameter's, as far as the file says?
+/// Is each element one of a parameter's, and of each at most once, as far as the file says?
 bool Weights::isMoved(const Tensor &tensor) const {
   const Origin &origin = origins.of(tensor.proto->name());
-  return origin.moved && (!origin.inner || decomposed(tensor) != Decomposed::Unknown);
+  return origin.moved && !tensor.mayRepeat &&
+         (!origin.inner || decomposed(tensor) != Decomposed::Unknown);
+}
+
+/// May a concatenation hold an element twice? A parameter that is concatenated with itself alone is
+/// believed to be in another order only where all of its elements differ. Different parameters may
+/// be equal, as zeros are: only what they repeat in full counts.
+bool Weights::mayRepeat(const Tensor &tensor) const {
+  const Origin &origin = origins.of(tensor.proto->name());
+  if (!origin.moved || !origin.joined)
+    return false;
+  return origin.parameters.size() == 1 ? !hasDistinctPieces(file, tensor.data, 1)
+                                       : repeatsSlice(file, tensor.data);
 }
 
 /// A folded weight gets the name, and a linear layer's the layout, that it has in the model, so that
@@ -357,14 +425,18 @@ LogicalResult Weights::tie(llvm::StringRef first, llvm::StringRef second) {
   if (hasValues != (copy->data.place != TensorData::declared))
     return error() << "of " << quoted(first) << " and " << quoted(second)
                    << " the file has one's values alone, so that they cannot be compared";
-  std::optional<WeightCopy> how = WeightCopy{"", "", a != b};
-  if (hasValues)
-    how = compareWhole(file, table->data, copy->data);
-  if (!how)
+  std::optional<bool> transposed; // a square matrix may be either
+  if (!hasValues)
+    transposed = a != b;
+  else if (a == b && compareElements(file, table->data, copy->data) != Equality::Different)
+    transposed = false;
+  else if (compareTransposed(file, table->data, copy->data) != Equality::Different)
+    transposed = true;
+  if (!transposed)
     return error() << quoted(first) << " and " << quoted(second) << ", both " << shapeText(a)
                    << (isTurned ? " as they are or transposed" : "")
                    << ", have different values; what is tied begins equal";
-  addCopy(*how, copyName, tableName);
+  addCopy(WeightCopy{"", "", *transposed}, copyName, tableName);
   originals.erase(copyName);
   return success();
 }

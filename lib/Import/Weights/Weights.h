@@ -17,17 +17,22 @@
 #define PARTITA_LIB_IMPORT_WEIGHTS_H
 
 #include "lib/Import/File/Origins.h"
+#include "lib/Import/Weights/WeightValues.h"
 #include "partita/Import/Import.h"
 #include "partita/Import/ModelFile.h"
-#include "partita/Import/TiedWeights.h"
-#include "llvm/Support/GlobPattern.h"
+#include "partita/Support/NamePattern.h"
+#include "llvm/ADT/StringSet.h"
 #include <map>
 
 namespace partita::importer {
 
+/// What had to be guessed (WeightNotes.h).
 struct WeightNote {
   std::string text;
   std::vector<std::string> tensors; ///< that it is about
+  bool isReported = false;          ///< the report of a file lists them anyway
+  /// It is not about what is a parameter, so that --trainable decides nothing.
+  bool isOfParameters = false;
 };
 
 /// A parameter under the name, and in the layout, that it had before an exporter folded it.
@@ -51,15 +56,23 @@ public:
   bool isFrozen(llvm::StringRef name) const { return known(name) && known(name)->isFrozen; }
   /// Does an option say what it is?
   bool isDecided(llvm::StringRef name) const { return known(name) && known(name)->isDecided; }
+  /// Does --freeze name it, so that it does not matter how it is trained?
+  bool isHeld(llvm::StringRef name) const { return known(name) && known(name)->isHeld; }
   /// Of one table or several, none of which is a copy itself.
   const std::vector<WeightCopy> &copies() const { return found; }
   /// Has a copy, the transposition aside, another shape than what it repeats, or the slice of it?
   bool isReshaped(const WeightCopy &copy) const;
   /// Null where the parameter is the tensor as it stands.
   const OriginalParameter *original(llvm::StringRef name) const;
-  const std::vector<WeightNote> &notes() const { return told; }
+  const std::vector<WeightNote> &notes() const { return noted; }
+  /// The only parameter that the exporter computed a tensor from; empty where the tensor is that
+  /// parameter, there are several, or nothing is recorded.
+  llvm::StringRef originOf(llvm::StringRef name) const;
+  /// Tensors that their use and values show to be none: constants, unless an option says otherwise.
+  const llvm::StringSet<> &bufferNames() const { return buffers; }
 
 private:
+  friend class NoteFinder;
   struct Use {
     const onnx::NodeProto *node;
     int operand;
@@ -70,6 +83,8 @@ private:
     std::vector<Use> uses;
     bool isRead = false, isParameter = false, isFrozen = false, isCopy = false;
     bool isDecided = false; ///< an option says what it is
+    bool isHeld = false;    ///< --freeze names it
+    bool mayRepeat = false; ///< a concatenation that may hold an element twice
   };
   using Group = std::vector<std::string>; ///< tensors of one parameter, none a copy of another
 
@@ -80,8 +95,10 @@ private:
   void countUses(const google::protobuf::RepeatedPtrField<onnx::NodeProto> &nodes, bool isOuter);
   bool isConstant(const Tensor &tensor);
   bool isUsedAs(const Tensor &tensor, llvm::StringRef op, int operand) const;
-  bool matches(const llvm::GlobPattern &pattern, llvm::StringRef name) const;
+  bool matches(const NamePattern &pattern, llvm::StringRef name) const;
+  bool isMeant(const NamePattern &pattern, const Tensor &tensor) const;
   mlir::LogicalResult readTrainable();
+  mlir::LogicalResult readFreeze();
   mlir::LogicalResult readTies();
   mlir::LogicalResult tie(llvm::StringRef first, llvm::StringRef second);
   Tensor *named(llvm::StringRef name);
@@ -89,23 +106,13 @@ private:
   void addCopy(WeightCopy copy, llvm::StringRef name, llvm::StringRef table);
   void findTableCopies();
   void findDerivedCopies();
+  void findFoldedCopies();
   bool isSliced(llvm::StringRef name) const;
   Decomposed decomposed(const Tensor &tensor) const;
   bool isMoved(const Tensor &tensor) const;
+  bool mayRepeat(const Tensor &tensor) const;
   void restoreNames();
   void restoreName(const std::string &parameter, const std::string &tensor);
-
-  // Notes (WeightNotes.cpp).
-  void writeNotes();
-  void note(std::string text, std::vector<std::string> tensors);
-  void noteDoubted();
-  void noteComputed();
-  void noteApart();
-  void noteRepeated();
-  void noteBiases();
-  void noteLeadingOnes();
-  void noteNameless();
-  bool isNoted(llvm::StringRef name) const { return toldOf.contains(name); }
   bool isTrained(const Tensor &tensor) const {
     return tensor.isRead && tensor.isParameter && !tensor.isFrozen && !tensor.isCopy;
   }
@@ -118,14 +125,14 @@ private:
   SearchBudget budget;
   llvm::StringMap<Tensor> tensors;
   std::vector<std::string> order;                  ///< their names, as in the file
+  llvm::StringSet<> buffers;                       ///< by use and values (Buffers.h)
   llvm::StringMap<const onnx::NodeProto *> makers; ///< by result
   llvm::StringMap<Tensor *> passedOn;              ///< by a cast or copy of it
   std::map<std::string, Group> groups;             ///< by parameter, of those that are one's alone
   std::vector<WeightCopy> found;
   std::vector<std::string> doubted; ///< constants by the exporter's record that are trained
   llvm::StringMap<OriginalParameter> originals; ///< by tensor
-  std::vector<WeightNote> told;
-  llvm::StringSet<> toldOf;
+  std::vector<WeightNote> noted;
 };
 
 } // namespace partita::importer

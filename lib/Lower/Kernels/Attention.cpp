@@ -77,15 +77,10 @@ struct AttentionGrad : KernelInterface::ExternalModel<AttentionGrad, tx::Attenti
     return ArrayRef<StringRef>{"dq", "dk", "dv", "dbias"}[result];
   }
   bool needsResult(Operation *, unsigned result) const { return result < 3; }
-  /// What attentionWorkspace of the runtime says, for a GPU attentionBackwardWorkspace.
   static int64_t kernelWorkspace(Operation *op) {
     auto grad = cast<tx::AttentionGradOp>(op);
-    int64_t delta = grad.getLse().getType().getNumElements();
-    if (isForCuda(op))
-      return 2 * delta;
-    auto q = grad.getQ().getType(), k = grad.getK().getType();
-    int64_t groups = q.getDimSize(2) / k.getDimSize(2), dim = llvm::alignTo(q.getDimSize(3), 16);
-    return delta + (q.getElementType().isF32() ? 0 : groups * q.getDimSize(1) * dim);
+    return Target::of(op).getAttentionGradWorkspace(grad.getQ().getType(), grad.getK().getType(),
+                                                    grad.getLse().getType().getNumElements());
   }
   /// The kernel adds the bias's gradient up in float; one of 16 bits has its sums behind the
   /// kernel's workspace.

@@ -8,6 +8,7 @@
 #include "partita/Analysis/Collectives.h"
 #include "dialects/Par/Placement.h"
 #include "dialects/Rt/Names.h"
+#include "lib/Lower/Kernels/Wait.h"
 #include "partita/Lower/Lowering.h"
 
 using namespace mlir;
@@ -23,31 +24,19 @@ FailureOr<int64_t> rt::groupOf(Operation *op, StringRef axis) {
                            << " does not have";
 }
 
-std::string rt::reasonOf(Operation *op, std::optional<StringRef> reason) {
-  if (std::string name = analysis::nameByCause(op); !name.empty())
-    return name;
-  if (reason && !reason->empty())
-    return reason->str();
-  return readableName(op->getLoc(), op);
-}
-
-static constexpr llvm::StringLiteral kPending = "rt.pending";
-
-std::string rt::namePending(Operation *start, Lowering &l) {
-  std::string pending = l.uniqueName("pending");
-  start->setAttr(kPending, StringAttr::get(start->getContext(), pending));
-  return pending;
-}
-
-StringAttr rt::pendingOf(Operation *start) {
-  return start ? start->getAttrOfType<StringAttr>(kPending) : StringAttr();
-}
-
 LogicalResult rt::lowerWait(Operation *op, Lowering &l) {
-  StringAttr pending = pendingOf(op->getOperand(0).getDefiningOp());
-  if (!pending)
-    return op->emitOpError() << "waits for no collective of this function";
-  l.create<rt::WaitOp>(pending);
+  auto wait = cast<AsyncWaitInterface>(op);
+  AsyncStartInterface start = wait.getStart();
+  std::string pending = l.pendingOf(start);
+  if (isa<offload::CopyInterface>(start.getOperation()))
+    l.create<TransferWaitOp>(pending);
+  else
+    l.create<rt::WaitOp>(pending);
+  if (start.worksInOperands())
+    return success();
+  for (auto [filled, result] : llvm::zip_equal(wait.getFilled(), op->getResults()))
+    if (!l.samePlace(filled, result))
+      l.copy(l.buffer(result), l.view(result), filled);
   return success();
 }
 
@@ -91,8 +80,7 @@ LogicalResult lowerSum(Operation *op, Lowering &l, StringRef pending) {
     counts.push_back(l.elements(operand));
   }
   SmallVector<Value> buffers = prepare(op, l);
-  l.create<Call>(buffers, counts, reduce.getAxis(), *group, reasonOf(op, reduce.getReason()),
-                 pending);
+  l.create<Call>(buffers, counts, reduce.getAxis(), *group, analysis::nameOf(op), pending);
   return success();
 }
 
@@ -115,21 +103,23 @@ struct AllReduceMax : KernelInterface::ExternalModel<AllReduceMax, par::AllReduc
 /// From memory to other memory: nothing of an operand is overwritten.
 template <typename Op, typename Call>
 struct Move : KernelInterface::ExternalModel<Move<Op, Call>, Op> {
-  StringRef resultName(Operation *, unsigned) const {
-    return std::is_same_v<Op, par::AllGatherOp> ? "whole" : "part";
+  StringRef resultName(Operation *op, unsigned) const {
+    auto collective = dyn_cast<CollectiveInterface>(op);
+    return collective && collective.getRow().to == partita_rt::Extent::Whole ? "whole" : "part";
   }
   LogicalResult lower(Operation *op, Lowering &l) const {
     auto move = cast<Op>(op);
     FailureOr<int64_t> group = groupOf(op, move.getAxis());
     if (failed(group))
       return failure();
-    if (std::is_same_v<Op, par::ReduceScatterOp> &&
+    if (auto collective = dyn_cast<CollectiveInterface>(op);
+        collective && collective.getRow().sums &&
         failed(checkSummed(op, l.type(move.getValue()).getElementType())))
       return failure();
     auto [blocks, count] = move.getInterleaving();
     l.create<Call>(ValueRange(l.operand(0)), ValueRange(l.result(0)), ArrayRef(blocks),
                    ArrayRef(count), ArrayRef<int64_t>(0), move.getAxis(), *group,
-                   reasonOf(op, move.getReason()), "");
+                   analysis::nameOf(op), "");
     return success();
   }
 };
@@ -158,13 +148,8 @@ struct FirstIndex : KernelInterface::ExternalModel<FirstIndex, par::FirstIndexOp
 struct AllReduceStart : KernelInterface::ExternalModel<AllReduceStart, par::AllReduceStartOp> {
   bool overwritesOperand(Operation *, unsigned) const { return true; }
   LogicalResult lower(Operation *op, Lowering &l) const {
-    return lowerSum<par::AllReduceStartOp, rt::AllReduceStartOp>(op, l, namePending(op, l));
+    return lowerSum<par::AllReduceStartOp, rt::AllReduceOp>(op, l, l.pendingOf(op));
   }
-};
-
-struct Wait : KernelInterface::ExternalModel<Wait, par::WaitOp> {
-  StringRef resultName(Operation *, unsigned) const { return "sum"; }
-  LogicalResult lower(Operation *op, Lowering &l) const { return lowerWait(op, l); }
 };
 
 struct Poll : KernelInterface::ExternalModel<Poll, par::PollOp> {
@@ -188,6 +173,6 @@ void rt::attachCollectives(MLIRContext *context) {
   par::NarrowOp::attachInterface<Move<par::NarrowOp, rt::TakePartOp>>(*context);
   par::FirstIndexOp::attachInterface<FirstIndex>(*context);
   par::AllReduceStartOp::attachInterface<AllReduceStart>(*context);
-  par::WaitOp::attachInterface<Wait>(*context);
+  par::WaitOp::attachInterface<WaitModel<par::WaitOp>>(*context);
   par::PollOp::attachInterface<Poll>(*context);
 }

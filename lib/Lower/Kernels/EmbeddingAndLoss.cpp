@@ -4,7 +4,6 @@
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
 #include "partita/Lower/Lowering.h"
-#include "runtime/include/partita_rt/cuda/shapes.h"
 
 using namespace mlir;
 using namespace partita;
@@ -74,8 +73,7 @@ struct LogSumExp : KernelInterface::ExternalModel<LogSumExp, tx::LogSumExpOp> {
     int64_t parts = l.type(op->getResult(0)).getShape().back(), width = x.back() / parts;
     Value first = firstIndex(l, 1);
     if (parts != 1 && (first || x.back() % parts != 0))
-      return op->emitOpError()
-             << "has no kernel on this target for several parts of a rank's piece";
+      return op->emitOpError() << "has no kernel on this target for a shard of several parts";
     l.create<rt::LogSumExpOp>(l.result(0), l.operand(0), first,
                               l.elements(op->getOperand(0)) / width,
                               first ? wholeSize(op->getOperand(0), x.size() - 1) : width, width);
@@ -127,61 +125,26 @@ struct CrossEntropyGrad : KernelInterface::ExternalModel<CrossEntropyGrad, tx::C
   }
 };
 
-/// As many tokens as the labels are, on a GPU the rows of a block in whose memory their logits are
-/// in w's type, `copies` times over.
-int64_t rowsOfAllTokens(Operation *op, int64_t copies) {
-  auto labels = cast<RankedTensorType>(op->getOperand(2).getType());
-  int64_t all = std::max<int64_t>(labels.getNumElements(), 1);
-  if (!isForCuda(op))
-    return all;
-  int64_t bytes = all * elementBytes(getElementTypeOrSelf(op->getOperand(1).getType()));
-  return llvm::divideCeil(static_cast<uint64_t>(bytes), static_cast<uint64_t>(4 * copies));
-}
-
-/// Tokens and columns of the vocabulary that a classifier works on at once: as many as keep matrix
-/// products fast and a block in the cache, the tokens in even parts.
-///
-/// A GPU takes whole rows of logits, as many as the block's memory has room for: `copies` times so
-/// many rows of floats, 1 of the loss alone, 2 with its gradients. A thousand keep products large,
-/// of 16 bits they are two or four thousand, and the weight's gradient is rarely read again.
-std::array<int64_t, 2> classifierBlock(Operation *op, int64_t copies) {
-  int64_t all = rowsOfAllTokens(op, copies);
-  if (isForCuda(op)) {
-    auto w = cast<RankedTensorType>(op->getOperand(1).getType());
-    return {std::min<int64_t>(1024, all), partita_rt::cuda::classifierStride(w.getDimSize(0))};
-  }
-  constexpr int64_t rows = 512, columns = 512;
-  return {static_cast<int64_t>(llvm::divideCeil(all, llvm::divideCeil(all, rows))), columns};
-}
-
-/// How a classifier's gradients are made, and in how much memory.
-struct GradientWork {
-  std::array<int64_t, 2> block;
-  int64_t floatsPerRow; ///< logits, one block of their cotangents, a 16-bit dx
-  int64_t weightSums;   ///< floats in which several blocks of rows add up a 16-bit dw
-};
-
-/// All tokens are one block where that takes no more memory than the sums of several; on the CPU at
-/// most twice as many as fit the cache well.
-GradientWork gradientWork(Operation *op) {
+ClassifierSizes sizesOf(Operation *op) {
   auto x = cast<RankedTensorType>(op->getOperand(0).getType());
-  auto dw = cast<RankedTensorType>(op->getResult(2).getType());
-  auto [rows, columns] = classifierBlock(op, 2);
-  int64_t perRow = static_cast<int64_t>(llvm::alignTo(dw.getDimSize(0), columns)) + columns;
-  if (!isForCuda(op) && !x.getElementType().isF32())
-    perRow += x.getShape().back();
-  int64_t all = rowsOfAllTokens(op, 2);
-  int64_t sums = dw.getElementType().isF32() || rows == all ? 0 : dw.getNumElements();
-  bool fits = isForCuda(op) || all <= 1024;
-  if (fits && (all - rows) * perRow <= sums)
-    rows = all, sums = 0;
-  return {{rows, columns}, perRow, sums};
+  auto w = cast<RankedTensorType>(op->getOperand(1).getType());
+  auto labels = cast<RankedTensorType>(op->getOperand(2).getType());
+  return {std::max<int64_t>(labels.getNumElements(), 1),
+          w.getDimSize(0),
+          w.getDimSize(1),
+          x.getElementType(),
+          w.getElementType(),
+          op->getNumResults() > 2 ? getElementTypeOrSelf(op->getResult(2).getType()) : Type()};
+}
+ClassifierWork lossWork(Operation *op) { return Target::of(op).getClassifierLoss(sizesOf(op)); }
+ClassifierWork gradientWork(Operation *op) {
+  return Target::of(op).getClassifierGradient(sizesOf(op));
 }
 
 struct ClassifierLoss : KernelInterface::ExternalModel<ClassifierLoss, tx::ClassifierLossOp> {
   StringRef resultName(Operation *, unsigned) const { return "loss"; }
   int64_t workspaceElements(Operation *op) const {
-    auto [rows, columns] = classifierBlock(op, 1);
+    auto [rows, columns] = lossWork(op).block;
     return rows * columns;
   }
   LogicalResult lower(Operation *op, Lowering &l) const {
@@ -189,7 +152,7 @@ struct ClassifierLoss : KernelInterface::ExternalModel<ClassifierLoss, tx::Class
     l.create<rt::ClassifierLossOp>(l.result(0), l.operand(0), l.operand(1), l.operand(2),
                                    l.scratch(), l.elements(op->getOperand(2)), w[1], w[0],
                                    cast<tx::ClassifierLossOp>(op).getIgnoreIndex(),
-                                   classifierBlock(op, 1));
+                                   lossWork(op).block);
     return success();
   }
 };
@@ -205,7 +168,7 @@ struct ClassifierLossGrad
     return ArrayRef<StringRef>{"loss", "dx", "dw"}[result];
   }
   int64_t workspaceElements(Operation *op) const {
-    GradientWork work = gradientWork(op);
+    ClassifierWork work = gradientWork(op);
     return work.block[0] * work.floatsPerRow + work.weightSums;
   }
   LogicalResult lower(Operation *op, Lowering &l) const {

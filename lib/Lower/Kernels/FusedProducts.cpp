@@ -64,9 +64,9 @@ struct FusedProduct : KernelInterface::ExternalModel<FusedProduct, tx::FusedProd
 
   LogicalResult lower(Operation *op, Lowering &l) const {
     auto parts = partsOf(op);
-    if (!isForCuda(op) && (parts.rowSums || !isGradient(parts)))
+    if (!Target::of(op).fusesProducts() && (parts.rowSums || !isGradient(parts)))
       return op->emitOpError()
-             << "has no kernel on this target; fuse-epilogues and fuse-addends are for CUDA";
+             << "has no kernel on the target '" << Target::of(op).getName() << "'";
     Sizes s(parts, l);
     if (parts.gelu)
       lowerGelu(parts, s, l);

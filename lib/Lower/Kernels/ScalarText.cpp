@@ -20,15 +20,31 @@ static StringRef floatFunction(StringRef name) {
   return name; // select, quotient, gelu_tanh_slope...: the same in both
 }
 
+/// Appends an operand: of a negative number that is added or subtracted the positive one, `a + 0.5f` for
+/// `a - (-0.5f)`, which rounds alike.
+static void appendOperand(std::string &result, StringRef operand) {
+  StringRef before = result, number = operand;
+  bool isNegative = number.consume_front("(-") && number.consume_back(")") &&
+                    all_of(number, [](char c) { return isAlnum(c) || c == '.' || c == '-'; });
+  if (isNegative && (before.ends_with(" - ") || before.ends_with(" + "))) {
+    result[result.size() - 2] = before.ends_with(" - ") ? '+' : '-';
+    operand = number;
+  }
+  result += operand;
+}
+
 static bool startsName(char c) { return isAlpha(c) || c == '_'; }
 
-std::string rt::floatExpression(StringRef text, function_ref<std::string(StringRef)> name) {
+std::string rt::floatExpression(StringRef text, llvm::function_ref<std::string(StringRef)> name) {
   std::string result;
   while (!text.empty()) {
     if (startsName(text[0])) {
       StringRef word = text.take_while([](char c) { return isAlnum(c) || c == '_'; });
       text = text.drop_front(word.size());
-      result += text.ltrim().starts_with("(") ? floatFunction(word).str() : name(word);
+      if (text.ltrim().starts_with("("))
+        result += floatFunction(word);
+      else
+        appendOperand(result, name(word));
     } else if (isDigit(text[0])) {
       StringRef number = text.take_while([](char c) { return isDigit(c) || c == '.'; });
       text = text.drop_front(number.size());

@@ -167,20 +167,16 @@ UpdateKernelOp buildKernel(OpBuilder &b, train::OptimizerInterface update) {
   return text.build(b, update.getPreparations(), update.getAssignments());
 }
 
-/// A number in memory as the argument of a kernel, times a factor; where it stands on CUDA.
+/// A number in memory as the argument of a kernel, times a factor.
 StringRef scalarText(Lowering &l, double factor, llvm::StringSaver &saver) {
-  bool cuda = isForCuda(l.op);
-  if (factor == 1)
-    return cuda ? "{}" : "*{}";
-  std::string literal = doubleLiteral(factor);
-  return saver.save(cuda ? "Scalar({}, " + literal + ")" : "*{} * " + literal);
+  return saver.save(Target::of(l.op).scalar(factor));
 }
 
 /// A hyperparameter as the argument of a kernel: the op's own, or the rank's.
 StringRef hyperText(Lowering &l, StringRef name, double value, llvm::StringSaver &saver) {
   FloatAttr own = l.shared.unlessShared(name, l.builder.getF64FloatAttr(value));
   return saver.save(own ? doubleLiteral(own.getValueAsDouble())
-                        : rt::hyperText(hyperField(name), isForCuda(l.op)));
+                        : Target::of(l.op).hyperparameter(hyperField(name)));
 }
 
 /// What is updated is of 32 bits; gradients are of any type that kernels load.
@@ -236,15 +232,12 @@ void passScalars(train::OptimizerInterface update, Lowering &l, SmallVector<Stri
       pointers.push_back(l.buffer(value));
     }
   if (auto number = update->getAttrOfType<IntegerAttr>(amp::AmpDialect::kStochastic)) {
-    bool cuda = isForCuda(l.op);
-    std::string key =
-        std::string(cuda ? "Scalar::roundingKey(rank.device->control, " : "roundingKey(rank, ") +
-        std::to_string(number.getInt());
+    std::string key = std::to_string(number.getInt());
     if (update.getPredicate()) {
       pointers.push_back(l.buffer(update.getPredicate()));
       key += ", " + scalarText(l, 1, saver).str();
     }
-    texts.push_back(saver.save(key + ")"));
+    texts.push_back(saver.save(Target::of(l.op).roundingKey(key)));
     texts.push_back(saver.save(firstElementText(update.getRounded().getType(), update) +
                                (offload::isMadeOnHost(update) ? " + double(from)" : "")));
   }

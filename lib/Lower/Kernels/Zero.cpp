@@ -6,6 +6,8 @@
 
 #include "dialects/Zero/Zero.h"
 #include "dialects/Rt/Names.h"
+#include "lib/Lower/Kernels/Wait.h"
+#include "partita/Analysis/Collectives.h"
 #include "partita/Lower/Lowering.h"
 
 using namespace mlir;
@@ -53,7 +55,7 @@ LogicalResult lowerMove(Op op, Lowering &l, StringRef reason, StringRef pending)
 struct Shard : KernelInterface::ExternalModel<Shard, zero::ShardOp> {
   StringRef resultName(Operation *, unsigned) const { return "shard"; }
   LogicalResult lower(Operation *op, Lowering &l) const {
-    return lowerMove<TakePartOp>(cast<zero::ShardOp>(op), l, readableName(op->getLoc(), op), "");
+    return lowerMove<TakePartOp>(cast<zero::ShardOp>(op), l, readableName(op), "");
   }
 };
 
@@ -61,24 +63,11 @@ struct Shard : KernelInterface::ExternalModel<Shard, zero::ShardOp> {
 template <typename Op, typename Call>
 struct Bucket : KernelInterface::ExternalModel<Bucket<Op, Call>, Op> {
   StringRef resultName(Operation *, unsigned) const {
-    return std::is_same_v<Call, rt::AllGatherOp> ? "whole" : "shard";
+    return partita_rt::rowOf(Op::kKind).to == partita_rt::Extent::Whole ? "whole" : "shard";
   }
   LogicalResult lower(Operation *op, Lowering &l) const {
     auto bucket = cast<Op>(op);
-    std::string pending = cast<CollectiveInterface>(op).isStart() ? namePending(op, l) : "";
-    return lowerMove<Call>(bucket, l, reasonOf(op, bucket.getReason()), pending);
-  }
-};
-
-struct Wait : KernelInterface::ExternalModel<Wait, zero::WaitOp> {
-  SmallVector<unsigned> inPlaceOperands(Operation *, unsigned result) const { return {result + 1}; }
-  LogicalResult lower(Operation *op, Lowering &l) const {
-    if (failed(lowerWait(op, l)))
-      return failure();
-    for (auto [buffer, result] : llvm::zip(op->getOperands().drop_front(), op->getResults()))
-      if (!l.samePlace(buffer, result))
-        l.copy(l.buffer(result), l.view(result), buffer);
-    return success();
+    return lowerMove<Call>(bucket, l, analysis::nameOf(op), l.pendingOf(op));
   }
 };
 
@@ -93,5 +82,5 @@ void rt::attachShards(MLIRContext *context) {
       *context);
   ReduceScatterStartOp::attachInterface<Bucket<ReduceScatterStartOp, rt::ReduceScatterOp>>(
       *context);
-  zero::WaitOp::attachInterface<Wait>(*context);
+  zero::WaitOp::attachInterface<WaitModel<zero::WaitOp>>(*context);
 }

@@ -149,7 +149,7 @@ void checkSameCheckpoint(Rank &rank, const CheckpointFiles &file, int64_t step) 
   allGather(*rank.world, {{&own, all.data(), 1}}, "the checkpoint that ranks read");
   bool same = int64_t(metadataNumber(file, "step")) == step;
   if (!same || std::count(all.begin(), all.end(), own) != rank.ranks)
-    fail("--resume: %s became another checkpoint while it was opened; let no other run save there",
+    fail("--resume: %s was replaced while it was being read; another run saves into this folder",
          file.path().c_str());
 }
 

@@ -111,7 +111,7 @@ LogicalTensor::Piece parsePiece(const Json &entry, const std::vector<int64_t> &s
   LogicalTensor::Piece piece{0, parseSlices(entry)};
   int64_t file = member(entry, "file", Json::Integer).integer;
   if (file < 1 || file > int64_t(files))
-    fail("a piece is in file %lld of %zu", (long long)file, files);
+    fail("a shard is in file %lld of %zu", (long long)file, files);
   piece.file = size_t(file - 1);
   Slices all = piece.slices; // whose ranges are looked at before they are counted
   all.last = 1;
@@ -138,7 +138,7 @@ LogicalTensor parseTensor(const Json &entry, size_t files) {
   for (const Json &dim : shape.items) {
     int64_t size = integer(dim, "sizes");
     if (size < 0 || __builtin_mul_overflow(bytes, size, &bytes))
-      fail("its shape is no list of sizes, or of too large ones");
+      fail("its shape must be a list of sizes, none too large");
     tensor.shape.dims[tensor.shape.rank++] = size;
   }
   std::vector<Slices> all;
@@ -146,7 +146,7 @@ LogicalTensor parseTensor(const Json &entry, size_t files) {
   for (const Json &piece : member(entry, "pieces", Json::Array).items) {
     LogicalTensor::Piece next = parsePiece(piece, sizesOf(tensor.shape), files);
     if (seen[next.file]) // which has one piece under a name
-      fail("two of its pieces are in file %zu", next.file + 1);
+      fail("two of its shards are in file %zu", next.file + 1);
     seen[next.file] = true;
     tensor.pieces.push_back(std::move(next));
     all.push_back(tensor.pieces.back().slices);
@@ -169,7 +169,7 @@ std::string parseFile(const Json &entry, const std::string &folder) {
   const std::string end = ".safetensors";
   if (file.size() <= end.size() || file.compare(file.size() - end.size(), end.size(), end) != 0 ||
       file.find('/') != std::string::npos || file.find('\0') != std::string::npos)
-    fail("'%s' is no file beside it", file.c_str());
+    fail("there is no file '%s' beside it", file.c_str());
   std::string path = folder + file;
   int64_t bytes = member(entry, "bytes", Json::Integer).integer;
   struct stat status;
@@ -283,7 +283,7 @@ std::string formatNote(const std::map<std::string, std::string> &metadata, bool 
          format->second.c_str());
   if (format->second == kOldWholeFormat || format->second == kOldShardedFormat)
     return path + " is of format '" + format->second +
-           "', which has no checksums: damage to it would not be seen";
+           "', which has no checksums: damage would go unnoticed";
   return "";
 }
 
@@ -342,7 +342,7 @@ const StoredTensor &CheckpointFiles::open(const std::string &tensor, const Logic
          file.path.c_str());
   std::vector<int64_t> shape = piece.slices.shapeInFile();
   if (stored->dtype != logical.dtype || sizesOf(stored->shape) != shape)
-    fail("checkpoint index %s: the piece of tensor '%s' in %s is %s %s, it should be %s %s",
+    fail("checkpoint index %s: the shard of tensor '%s' in %s is %s %s, it should be %s %s",
          name.c_str(), tensor.c_str(), file.path.c_str(), nameOf(stored->dtype),
          toString(stored->shape).c_str(), nameOf(logical.dtype), listed(shape).c_str());
   return *stored;

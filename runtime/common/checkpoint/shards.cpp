@@ -178,7 +178,7 @@ void writeShards(Rank &rank, const std::string &folder,
     withSave["save"] = save;
     if (writer)
       writer->commitAs(folder + "/" + names[size_t(number - 1)], withSave);
-    barrier(*rank.world, "the pieces of a checkpoint");
+    barrier(*rank.world, "the shards of a checkpoint");
     if (rank.rank == 0)
       writeIndex(folder, names, contents, withSave);
   } catch (const Error &) {

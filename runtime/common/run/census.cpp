@@ -3,6 +3,7 @@
 #include "common/run/census.h"
 
 #include "common/run/metrics.h"
+#include "partita_rt/printable.h"
 
 namespace partita_rt {
 
@@ -63,7 +64,7 @@ std::string censusText(const Program &program) {
   std::string text = "collectives of one train_step, per rank:\n";
   for (const CensusEntry &entry : program.census)
     text += "  " + grouped(entry.calls) + " " + nameOf(entry.kind) + " over " + entry.axis + ", " +
-            grouped(entry.bytes) + " bytes: " + entry.why + "\n";
+            grouped(entry.bytes) + " bytes: " + printable(entry.why) + "\n";
   if (program.census.empty())
     text += "  none\n";
   return text;

@@ -131,8 +131,8 @@ void sayNoted(int signal) {
   // What reads the output, tee for instance, has been sent the signal as well and is gone.
   std::signal(SIGPIPE, SIG_IGN);
   if (speaks)
-    (lineOf(": ", signal) << ": finishes this step, writes a checkpoint into " << folder
-                          << " and ends; another signal ends it at once")
+    (lineOf(": ", signal) << ": finishing the step and writing a checkpoint to " << folder
+                          << "; signal again after a second to stop at once")
         .write();
 }
 

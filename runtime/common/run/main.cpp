@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -208,6 +209,7 @@ void printText(const Program &program, const RunOptions &options) {
 } // namespace
 
 int programMain(int argc, char **argv, const Program &program) {
+  std::signal(SIGXFSZ, SIG_IGN); // a file beyond `ulimit -f` is an error of its write
   handleSignals(program.name, World::isFirstStarted());
   std::unique_ptr<World> joined;
   auto say = [&](const std::string &error) {

@@ -3,6 +3,8 @@
 #include "common/run/metrics.h"
 
 #include "common/temporary_file.h"
+#include "partita_rt/launchers.h"
+#include "partita_rt/printable.h"
 #include "partita_rt/scale_text.h"
 
 #include <algorithm>
@@ -216,7 +218,7 @@ void TensorBoard::add(const StepLine &line) {
 //===-- Progress ----------------------------------------------------------------------------===//
 
 /// Open MPI gives its processes a terminal of their own whatever its own output is.
-static bool underMpirun() { return std::getenv("OMPI_COMM_WORLD_SIZE"); }
+static bool underMpirun() { return std::getenv(kOpenMpi.ranks); }
 
 Progress::Progress(const RunOptions &options, int64_t firstStep)
     : terminal(isatty(STDOUT_FILENO) && !underMpirun()), first(firstStep),
@@ -238,7 +240,7 @@ std::string Progress::text(const StepLine &line) const {
   if (line.report.skippedSteps > 0)
     out += "  skipped " + grouped(line.report.skippedSteps);
   if (!skippedFor.empty())
-    out += " (not finite: " + skippedFor + ")";
+    out += " (not finite: " + printable(skippedFor) + ")";
   if (line.validationLoss)
     out += "  validation " + format("%.4f", *line.validationLoss);
   out += "  " + grouped(int64_t(line.unitsPerSecond)) + " " + line.unit + "/s";

@@ -92,7 +92,7 @@ Options startOptions() {
       {"--eval-data", "FILE", "validation data; evaluated before and after training",
        PATH(evalData)},
       {"--eval-every", "K", "and after every K steps", INTEGER("--eval-every", evalEvery, 1)},
-      {"--eval-batches", "N", "micro-batches of an evaluation, 0 = the whole file (default 16)",
+      {"--eval-batches", "N", "micro-batches of an evaluation, 0 = all of the file (default 16)",
        INTEGER("--eval-batches", evalBatches, 0)},
       {"--init", "seed:N|FILE",
        "initial parameters: random (matrices and tables normal with deviation 0.02, biases zero, "
@@ -123,7 +123,8 @@ Options updateOptions() {
        INTEGER("--schedule-steps", scheduleSteps, 1)},
       {"--min-lr-ratio", "R", "end of the cosine, as a share of --lr (default 0.1)",
        NUMBER("--min-lr-ratio", minRateRatio, 0, 1.0001)},
-      {"--weight-decay", "W", "decoupled weight decay of parameters with two dimensions or more",
+      {"--weight-decay", "W",
+       "weight decay of parameters with two or more dimensions (decoupled for adamw and lion)",
        NUMBER("--weight-decay", hyper.weightDecay, 0, kMostRate)},
       {"--beta1", "B", "decay of the first moment", NUMBER("--beta1", hyper.beta1, 0, 1)},
       {"--beta2", "B", "decay of the second moment", NUMBER("--beta2", hyper.beta2, 0, 1)},
@@ -138,7 +139,7 @@ Options updateOptions() {
 /// Threads, and what a run reports while it goes on.
 Options reportOptions() {
   return {
-      {"--threads", "N", "BLAS threads per rank (default 1)", INTEGER("--threads", threads, 1)},
+      {"--threads", "N", "BLAS threads of a process (default 1)", INTEGER("--threads", threads, 1)},
       {"--log", "FILE.csv",
        "one line per step: step, loss, gradient norm (where the program clips it), rate, tokens/s, "
        "validation loss, loss scale, skipped steps, model FLOP/s, and of a step that was skipped "
@@ -264,7 +265,9 @@ void checkCombinations(const RunOptions &o, const Program &program) {
          "auto to start with --init where there is no checkpoint");
   if (o.tune && (!o.data.empty() || !o.evalData.empty() || o.steps || o.resume || o.resumeIfThere ||
                  !o.dumpParameters.empty() || !o.forward.empty()))
-    fail("--tune goes alone: it computes on made up data, and writes products.json only");
+    fail(
+        "--tune cannot be combined with data, steps or outputs: it computes on made-up data and writes "
+        "products.json only");
   needs(program.trainStep || program.forward, o.tune, "--tune", "a program with a train_step");
   bool something = !o.data.empty() || o.tune || !o.evalData.empty() || o.census || o.steps ||
                    !o.dumpParameters.empty() || !o.forward.empty();
@@ -348,7 +351,7 @@ RunOptions parseOptions(int argc, char **argv, const Program &program) {
   }
   if (options.tune) {
     if (given.count("--init"))
-      fail("--tune goes alone: no value of a parameter makes a product faster");
+      fail("--tune takes no --init: values do not change the speed of a matmul");
     options.init = InitFrom::Seed; // no file is needed
   }
   if (!options.help && !options.version) {

@@ -19,7 +19,7 @@ struct RunOptions {
   bool census = false;
   bool tune = false;
   std::optional<int64_t> ranks;
-  int64_t threads = 1; ///< BLAS threads per rank
+  int64_t threads = 1; ///< BLAS threads of a process
 
   std::string data; ///< see data.h for the formats
   std::string evalData;

@@ -13,8 +13,7 @@ int64_t Communicator::Request::elements() const {
 }
 
 int64_t Communicator::Request::bytes(int groupSize) const {
-  bool whole = kind == CollectiveKind::ReduceScatter || kind == CollectiveKind::AllGather;
-  return elements() * sizeOf(dtype) * (whole ? groupSize : 1);
+  return wireBytes(kind, elements() * sizeOf(dtype), groupSize);
 }
 
 std::string Signature::text() const {
@@ -57,10 +56,11 @@ void addItems(std::vector<Item> &items, const Piece &piece, CollectiveKind, int)
 /// One item per block.
 void addItems(std::vector<Item> &items, const Transfer &transfer, CollectiveKind kind, int ranks) {
   int64_t part = transfer.count * sizeOf(transfer.dtype), whole = part * ranks;
-  bool gathers = kind == CollectiveKind::AllGather;
+  int64_t fromStep = rowOf(kind).from == Extent::Whole ? whole : part,
+          toStep = rowOf(kind).to == Extent::Whole ? whole : part;
   for (int64_t block = 0; block < transfer.blocks; ++block)
-    items.push_back({static_cast<const char *>(transfer.from) + block * (gathers ? part : whole),
-                     static_cast<char *>(transfer.to) + block * (gathers ? whole : part),
+    items.push_back({static_cast<const char *>(transfer.from) + block * fromStep,
+                     static_cast<char *>(transfer.to) + block * toStep,
                      transfer.count, transfer.whole ? transfer.whole : INT64_MAX});
 }
 
@@ -73,7 +73,7 @@ Communicator::Request requestFor(const Communicator &group, CollectiveKind kind,
   request.why = why;
   for (const auto &piece : pieces) {
     if (piece.dtype != pieces.begin()->dtype)
-      fail("%s for %s: the pieces of a bucket have one type, found %s and %s", nameOf(kind), why,
+      fail("%s for %s: all tensors of a bucket have one type, found %s and %s", nameOf(kind), why,
            nameOf(pieces.begin()->dtype), nameOf(piece.dtype));
     request.dtype = piece.dtype;
     addItems(request.items, piece, kind, group.size());
@@ -83,21 +83,18 @@ Communicator::Request requestFor(const Communicator &group, CollectiveKind kind,
 
 } // namespace
 
-Pending allReduceStart(Communicator &group, Bucket bucket, const char *why, Reduce reduce) {
+Pending startCollective(Communicator &group, CollectiveKind kind, Bucket bucket, const char *why,
+                        Reduce reduce) {
   WorkScope scope(group.clock(), Work::Collectives);
-  auto request = requestFor(group, CollectiveKind::AllReduce, bucket, why);
+  auto request = requestFor(group, kind, bucket, why);
   request.reduce = reduce;
   return group.start(std::move(request));
 }
 
-Pending reduceScatterStart(Communicator &group, Transfers transfers, const char *why) {
+Pending startCollective(Communicator &group, CollectiveKind kind, Transfers transfers,
+                        const char *why) {
   WorkScope scope(group.clock(), Work::Collectives);
-  return group.start(requestFor(group, CollectiveKind::ReduceScatter, transfers, why));
-}
-
-Pending allGatherStart(Communicator &group, Transfers transfers, const char *why) {
-  WorkScope scope(group.clock(), Work::Collectives);
-  return group.start(requestFor(group, CollectiveKind::AllGather, transfers, why));
+  return group.start(requestFor(group, kind, transfers, why));
 }
 
 Pending broadcastStart(Communicator &group, Bucket bucket, int root, const char *why) {
@@ -126,18 +123,6 @@ void poll(Rank &rank, int axis, int64_t bytes) {
     bytes -= gathers->poll(bytes);
   if (bytes > 0)
     rank.group(axis).poll(bytes);
-}
-
-void allReduce(Communicator &group, Bucket bucket, const char *why, Reduce reduce) {
-  wait(allReduceStart(group, bucket, why, reduce));
-}
-
-void reduceScatter(Communicator &group, Transfers transfers, const char *why) {
-  wait(reduceScatterStart(group, transfers, why));
-}
-
-void allGather(Communicator &group, Transfers transfers, const char *why) {
-  wait(allGatherStart(group, transfers, why));
 }
 
 void broadcast(Communicator &group, Bucket bucket, int root, const char *why) {

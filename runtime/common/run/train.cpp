@@ -144,7 +144,7 @@ void printMemory(const Rank &rank, const RunOptions &options) {
   if (std::string text = deviceMemoryText(rank); !text.empty())
     writeLine("", text);
   if (int64_t bytes = residentAtMost())
-    writeLine("", grouped(bytes) + " bytes resident at the most, whole process");
+    writeLine("", grouped(bytes) + " bytes of resident memory at the peak of the process");
   if (std::string text = attentionText(rank); !text.empty())
     writeLine("attention", text);
 }
@@ -236,18 +236,19 @@ void Loop::checkReport(int64_t number) const {
          (long long)number, scaleText(double(rank.report.lossScale)).c_str(), nonfinite().c_str());
   bool skips = rank.report.skippedSteps > skipped; // the scale was too large, the next one is not
   if (!std::isfinite(rank.report.loss) && !skips)
-    fail("the loss of step %lld is %f; a lower --lr or a --warmup-steps%s may help%s",
-         (long long)number, double(rank.report.loss),
-         rank.program->reads.gradientClip ? " or a --clip" : "",
-         rank.report.tokenCount < 0
-             ? ", or labels of which one counts at least: the model computes "
-               "its loss itself"
-             : "");
+    fail(
+        "the loss of step %lld is %f; a lower --lr or a --warmup-steps%s may help%s",
+        (long long)number, double(rank.report.loss),
+        rank.program->reads.gradientClip ? " or a --clip" : "",
+        rank.report.tokenCount < 0
+            ? ", or data with at least one label that counts per step, since the model computes its "
+              "own loss"
+            : "");
   if (!std::isfinite(rank.report.gradientNorm) && !skips)
-    fail("the norm of the gradients of step %lld is %f, and with it what they are multiplied by to "
-         "be clipped; the first that is not finite is %.200s; a lower --lr or a --warmup-steps may "
-         "help",
-         (long long)number, double(rank.report.gradientNorm), nonfinite().c_str());
+    fail(
+        "the gradient norm of step %lld is %f, so nothing can be clipped by it; the first parameter "
+        "whose gradient is not finite is %.200s; a lower --lr or a --warmup-steps may help",
+        (long long)number, double(rank.report.gradientNorm), nonfinite().c_str());
 }
 
 bool Loop::evaluatesAfter(int64_t number) const {
@@ -397,6 +398,9 @@ void Loop::train() {
   const RunOptions &options = session.options;
   skipped = skippedBefore(rank);
   int64_t first = session.startStep + 1, last = options.steps.value_or(0);
+  if (speaks() && options.resumeIfThere)
+    writeLine("resume", options.resume ? options.checkpoint + ", step " + grouped(first - 1)
+                                       : "no checkpoint in " + options.checkpoint + ": a new run");
   if (speaks() && !options.checkpoint.empty() && access(options.checkpoint.c_str(), F_OK) == 0)
     claim.take("--checkpoint", options.checkpoint);
   if (speaks() && !options.log.empty())

@@ -9,8 +9,8 @@ namespace partita_rt {
 namespace {
 
 /// What a user of an exporter can do about lost names.
-constexpr char kKeepNames[] = "exporters that fold constants lose names: torch.onnx.export(..., "
-                              "do_constant_folding=False) keeps them";
+constexpr char kKeepNames[] = "exporters that fold constants lose names; torch.onnx.export keeps "
+                              "them with optimize=False (dynamo) or do_constant_folding=False";
 
 bool endsIn(const std::string &text, const std::string &end) {
   return text.size() > end.size() + 1 && text[text.size() - end.size() - 1] == '.' &&

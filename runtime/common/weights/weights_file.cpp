@@ -58,8 +58,9 @@ void WeightsFile::readIndex(const std::string &path) {
   for (const auto &[tensor, entry] : map->members) {
     const std::string &file = entry.string;
     if (entry.kind != Json::String || file.empty() || file.find('/') != std::string::npos)
-      fail("index of safetensors files %s: tensor '%s' is in '%s', which is no file beside it",
-           path.c_str(), tensor.c_str(), file.c_str());
+      fail(
+          "index of safetensors files %s: tensor '%s' is in '%s', and there is no such file beside it",
+          path.c_str(), tensor.c_str(), file.c_str());
     std::unique_ptr<SafetensorsFile> &opened = files[file];
     if (!opened)
       opened = std::make_unique<SafetensorsFile>(folder + file);

@@ -12,6 +12,7 @@
 #include "cuda/ranks/first_here.h"
 #include "cuda/ranks/nccl_group.h"
 #include "cuda/ranks/rendezvous.h"
+#include "partita_rt/printable.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -169,7 +170,7 @@ static cuda::LaunchEnvironment readEnvironment(const char *program) {
     cuda::FirstHere first(cuda::launchName() + " of " + std::to_string(getppid()) + ": " + program +
                           ": " + exception.what());
     if (first.speaks())
-      std::fprintf(stderr, "%s: error: %s\n", program, exception.what());
+      std::fprintf(stderr, "%s: error: %s\n", program, printable(exception.what()).c_str());
     first.linger();
     std::exit(1);
   }

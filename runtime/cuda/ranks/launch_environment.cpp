@@ -2,6 +2,7 @@
 
 #include "cuda/ranks/launch_environment.h"
 #include "partita_rt/fingerprint.h"
+#include "partita_rt/launchers.h"
 #include "partita_rt/types.h"
 
 #include <cctype>
@@ -33,18 +34,9 @@ int numberOf(const char *name, int most) {
 
 constexpr int kMostRanks = 1 << 20;
 
-/// Names of a launcher's variables. The optional ones may be null.
-struct Names {
-  const char *launcher, *rank, *ranks, *localRank, *localRanks;
-};
-constexpr Names kTorchrun{"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"};
-constexpr Names kOpenMpi{"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
-                         "OMPI_COMM_WORLD_LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_SIZE"};
-constexpr Names kSlurm{"srun", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", nullptr};
-
-LaunchEnvironment readPlace(const Names &names) {
+LaunchEnvironment readPlace(const Launcher &names) {
   LaunchEnvironment result;
-  result.launcher = names.launcher;
+  result.launcher = names.name;
   result.rank = numberOf(names.rank, kMostRanks);
   result.ranks = numberOf(names.ranks, kMostRanks);
   if (result.rank >= result.ranks)
@@ -66,7 +58,7 @@ LaunchEnvironment readPlace(const Names &names) {
 
 /// Two launchers whose variables are both there must agree, unless the inner one says by a variable
 /// of its own that it started the process.
-void checkSame(const LaunchEnvironment &inner, const Names &innerNames, const Names &outerNames) {
+void checkSame(const LaunchEnvironment &inner, const Launcher &innerNames, const Launcher &outerNames) {
   LaunchEnvironment outer = readPlace(outerNames);
   if (outer.rank != inner.rank || outer.ranks != inner.ranks)
     fail("%s=%d and %s=%d contradict %s=%d and %s=%d: which launcher has started this process?",

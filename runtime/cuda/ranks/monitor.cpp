@@ -1,6 +1,7 @@
 // The thread of a rendezvous (monitor.h).
 
 #include "cuda/ranks/monitor.h"
+#include "partita_rt/printable.h"
 #include "partita_rt/types.h"
 
 #include <algorithm>
@@ -21,7 +22,7 @@ void endProcess(const Ending &ending, const std::string &message, bool speaks) {
   }
   if (speaks) {
     std::string line =
-        (ending.name.empty() ? "error: " : ending.name + ": error: ") + message + "\n";
+        (ending.name.empty() ? "error: " : ending.name + ": error: ") + printable(message) + "\n";
     for (size_t at = 0; at < line.size();) {
       ssize_t n = write(STDERR_FILENO, line.data() + at, line.size() - at);
       if (n <= 0)

@@ -81,8 +81,7 @@ private:
 void NcclGroup::issue(const Request &request) {
   const std::vector<Item> &items = request.items;
   int64_t width = sizeOf(request.dtype);
-  bool scatters = request.kind == CollectiveKind::ReduceScatter;
-  bool gathers = request.kind == CollectiveKind::AllGather;
+  const CollectiveRow &row = rowOf(request.kind);
   std::vector<std::pair<const Item *, size_t>> packed;
   Group group;
   if (request.kind == CollectiveKind::Barrier)
@@ -91,10 +90,11 @@ void NcclGroup::issue(const Request &request) {
   for (size_t i = 0; i < items.size();) {
     int64_t part = items[i].count * width, whole = part * groupSize;
     size_t blocks = 1;
-    if (scatters || gathers)
-      blocks = blocksFrom(items, i, scatters ? whole : part, scatters ? part : whole);
+    if (!row.inPlace)
+      blocks = blocksFrom(items, i, row.from == Extent::Whole ? whole : part,
+                          row.to == Extent::Whole ? whole : part);
     // Of larger blocks each is work enough for a call.
-    if (blocks > kMostBlocks && whole <= kStagingBytes / 4)
+    if (blocks > kMostBlocks && whole <= kStagingBytes / 4 && row.from != row.to)
       packed.push_back({&items[i], blocks});
     else
       for (size_t block = 0; block < blocks; ++block)
@@ -132,7 +132,7 @@ void NcclGroup::issueDirect(const Request &request, const Item &item) {
     if (int64_t inside = item.inside(groupRank, 0, item.count); inside < item.count)
       checkCuda(cudaMemsetAsync(item.to + inside * width, 0, size_t((item.count - inside) * width),
                                 stream),
-                "clearing what is beyond the whole");
+                "clearing the padding");
     return;
   case CollectiveKind::AllGather:
     if (!shorter)
@@ -143,6 +143,7 @@ void NcclGroup::issueDirect(const Request &request, const Item &item) {
                             stream));
     return;
   }
+  fail("%s for %s: NCCL has no call for it here", nameOf(request.kind), request.why);
 }
 
 /// So many blocks at a time as the staging memory has room for. In it the blocks of a rank stand
@@ -160,12 +161,14 @@ void NcclGroup::issuePacked(const Request &request, const Item *items, size_t bl
       checkNccl(ncclAllGather(first.from, memory, count, type, comm, stream), comm, request.why);
       for (int r = 0; r < groupSize; ++r)
         copyRows(stream, first.to + r * part, whole, memory + r * n * part, part, part, n);
-    } else {
+    } else if (request.kind == CollectiveKind::ReduceScatter) {
       for (int r = 0; r < groupSize; ++r)
         copyRows(stream, memory + r * n * part, part, first.from + r * part, whole, part, n);
       checkNccl(ncclReduceScatter(memory, first.to, count, type, operationOf(request.reduce), comm,
                                   stream),
                 comm, request.why);
+    } else {
+      fail("%s for %s: its blocks are not packed for NCCL", nameOf(request.kind), request.why);
     }
   }
 }
@@ -190,7 +193,7 @@ void takePart(const Stream &stream, const Communicator &group, const void *from,
     copyRows(stream.handle, target, part, source + first, part, inside, 1);
   if (inside < part)
     checkCuda(cudaMemsetAsync(target + inside, 0, size_t(part - inside), stream.handle),
-              "clearing what is beyond the whole");
+              "clearing the padding");
 }
 
 } // namespace partita_rt::cuda

@@ -22,13 +22,8 @@
 // of order is allowed; a start that is never waited for is an error at the end of the step.
 // A rank that fails brings the others down: their next wait throws Error.
 //
-// Bytes, as counted here and announced in the census (Program::census), for one rank:
-//     all_reduce      the bucket's bytes
-//     reduce_scatter  the input's bytes (group size x output, padding included)
-//     all_gather      the output's bytes (group size x input, padding included)
-//     broadcast       the buffer's bytes
-//     barrier         0
-// A group of one rank counts nothing and copies only where input and output differ.
+// Bytes are counted as the census announces them (wireBytes in collectives.h). A group of one rank
+// counts nothing and copies only where input and output differ.
 
 #ifndef PARTITA_RT_COMM_H
 #define PARTITA_RT_COMM_H
@@ -58,8 +53,7 @@ struct Piece {
 /// A piece whose whole and part stand in different places. Of each of `blocks` blocks, one after
 /// another, rank r of the group owns elements [r * count, (r + 1) * count): a block of the whole
 /// has size() * count elements, one of the part count. (Several blocks: an inner dimension is
-/// split.)
-///   reduce_scatter: from = whole, to = part;  all_gather: from = part, to = whole.
+/// split.) Which side is a whole and which a part, the collective's row says (collectives.h).
 /// In place is allowed with one block: the part may be the r-th part of the whole itself.
 ///
 /// A whole of one block may have fewer elements than all parts together, `whole`: what the last
@@ -98,12 +92,23 @@ struct Pending {
 using Bucket = std::initializer_list<Piece>;
 using Transfers = std::initializer_list<Transfer>;
 
-/// `why` names what made the collective necessary (a parameter, a node); it appears in error
-/// messages and must outlive the call (a literal).
-Pending allReduceStart(Communicator &group, Bucket bucket, const char *why,
-                       Reduce reduce = Reduce::Sum);
-Pending reduceScatterStart(Communicator &group, Transfers transfers, const char *why);
-Pending allGatherStart(Communicator &group, Transfers transfers, const char *why);
+/// A collective whose kind works in a bucket, or makes transfers. `why` names what made it necessary
+/// (a parameter, a node); it appears in error messages and must outlive the call (a literal).
+Pending startCollective(Communicator &group, CollectiveKind kind, Bucket bucket, const char *why,
+                        Reduce reduce);
+Pending startCollective(Communicator &group, CollectiveKind kind, Transfers transfers,
+                        const char *why);
+
+inline Pending allReduceStart(Communicator &group, Bucket bucket, const char *why,
+                              Reduce reduce = Reduce::Sum) {
+  return startCollective(group, CollectiveKind::AllReduce, bucket, why, reduce);
+}
+inline Pending reduceScatterStart(Communicator &group, Transfers transfers, const char *why) {
+  return startCollective(group, CollectiveKind::ReduceScatter, transfers, why);
+}
+inline Pending allGatherStart(Communicator &group, Transfers transfers, const char *why) {
+  return startCollective(group, CollectiveKind::AllGather, transfers, why);
+}
 /// Copies group rank `root`'s buffer to all.
 Pending broadcastStart(Communicator &group, Bucket bucket, int root, const char *why);
 Pending barrierStart(Communicator &group, const char *why);
@@ -117,9 +122,16 @@ void poll(Communicator &group, int64_t bytes);
 void poll(Rank &rank, int axis, int64_t bytes);
 
 /// Start and wait.
-void allReduce(Communicator &group, Bucket bucket, const char *why, Reduce reduce = Reduce::Sum);
-void reduceScatter(Communicator &group, Transfers transfers, const char *why);
-void allGather(Communicator &group, Transfers transfers, const char *why);
+inline void allReduce(Communicator &group, Bucket bucket, const char *why,
+                      Reduce reduce = Reduce::Sum) {
+  wait(allReduceStart(group, bucket, why, reduce));
+}
+inline void reduceScatter(Communicator &group, Transfers transfers, const char *why) {
+  wait(reduceScatterStart(group, transfers, why));
+}
+inline void allGather(Communicator &group, Transfers transfers, const char *why) {
+  wait(allGatherStart(group, transfers, why));
+}
 void broadcast(Communicator &group, Bucket bucket, int root, const char *why);
 void barrier(Communicator &group, const char *why);
 

@@ -25,6 +25,7 @@
 #ifndef PARTITA_RT_PROGRAM_H
 #define PARTITA_RT_PROGRAM_H
 
+#include "partita_rt/collectives.h"
 #include "partita_rt/half.h"
 #include "partita_rt/types.h"
 
@@ -155,8 +156,7 @@ struct Output {
   int64_t offset; ///< in the arena, valid when `forward` returns
 };
 
-enum class CollectiveKind : uint8_t { AllReduce, ReduceScatter, AllGather, Broadcast, Barrier };
-constexpr int kCollectiveKinds = 5;
+/// "unknown" of a kind that another rank, of another program, sends.
 const char *nameOf(CollectiveKind kind);
 
 /// One row of the compiler's census: what one rank issues during one train_step. The runtime counts
@@ -165,7 +165,7 @@ struct CensusEntry {
   CollectiveKind kind;
   const char *axis; ///< the group's mesh axis
   int64_t calls;    ///< per train_step
-  int64_t bytes;    ///< per train_step, as counted by comm.h
+  int64_t bytes;    ///< per train_step, as counted by collectives.h
   const char *why;  ///< what it is called: the node that made it necessary
 };
 
@@ -198,8 +198,6 @@ struct HyperReads {
   bool gradientClip = false;
 };
 
-/// One constant description of everything. Unset function pointers mean that the program lacks that
-/// entry; the options that need it are then refused.
 /// An option of the program's command line, as a run that trains takes it where its own says
 /// nothing.
 struct RunDefault {
@@ -207,6 +205,8 @@ struct RunDefault {
   const char *value;  ///< "" of a flag
 };
 
+/// One constant description of everything. A function pointer that is null means that the program
+/// lacks that entry point; options that need it are refused.
 struct Program {
   const char *name = "program";
   const char *compiler = "an unknown compiler"; ///< that wrote it, with its version

@@ -141,13 +141,13 @@ inline std::string problemOfAll(const std::vector<int64_t> &shape, std::vector<S
     int64_t box = pieces[i].boxElements(), at = 0;
     for (const auto &dims = boxes.back()->dims; i < pieces.size() && pieces[i].dims == dims; ++i) {
       if (pieces[i].first != at)
-        return pieces[i].first < at ? "two of its pieces have the same elements"
-                                    : "its pieces lack some of its elements";
+        return pieces[i].first < at ? "two of its shards hold the same elements"
+                                    : "its shards lack some of its elements";
       at = pieces[i].last;
     }
     if (at != box || box > elements - total)
-      return at != box ? "its pieces lack some of its elements"
-                       : "two of its pieces have the same elements";
+      return at != box ? "its shards lack some of its elements"
+                       : "two of its shards hold the same elements";
     total += box;
   }
   for (size_t i = 0; i < boxes.size(); ++i)
@@ -156,9 +156,9 @@ inline std::string problemOfAll(const std::vector<int64_t> &shape, std::vector<S
       for (size_t d = 0; d < shape.size() && !apart; ++d)
         apart = !meet(boxes[i]->dims[d], boxes[j]->dims[d]);
       if (!apart)
-        return "two of its pieces have the same elements";
+        return "two of its shards hold the same elements";
     }
-  return total == elements ? "" : "its pieces lack some of its elements";
+  return total == elements ? "" : "its shards lack some of its elements";
 }
 
 } // namespace partita_rt

@@ -21,6 +21,7 @@ def blocks(path, language):
 
 def short(line):
     line = re.sub(r"#par\.place<((?:[^<>]|<[^<>]*>)*)>", r"\1", line.strip())
+    line = re.sub(r" \{par\.causes = \[.*\]\} :", " :", line)
     line = re.sub(r" attributes \{.*\} \{$", " {", re.sub(r" \{train\.batch = 0 : i64\}", "", line))
     if line.startswith("func.func"):
         return line.replace("func.func", "func")

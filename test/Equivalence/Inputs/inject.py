@@ -6,7 +6,7 @@ import sys
 fault, source, target = sys.argv[1:]
 with open(source) as file:
     text = file.read()
-UPDATE = r"train\.update @{}, %\S+ by (%\S+) : \S+, (\S+)"
+UPDATE = r"train\.update @{}, %\S+ by (%\S+) (?:{{.*}} )?: \S+, (\S+)"
 
 
 def gradient(parameter):
@@ -28,14 +28,15 @@ elif fault == "doubled":  # a mean taken for a sum
     span, name, kind = gradient("transformer.h.1.mlp.c_fc.weight")
     line = text.rindex("\n", 0, span[0]) + 1
     text = replace(span, "%doubled")
-    text = text[:line] + f"    %doubled = tx.add {name}, {name} : ({kind}, {kind}) -> {kind}\n" + text[line:]
+    layer = re.search(r"train\.layer = #train\.layer<[^>]*>", text[line:])[0]
+    text = text[:line] + f"    %doubled = tx.add {name}, {name} {{{layer}}} : ({kind}, {kind}) -> {kind}\n" + text[line:]
 elif fault == "offset":  # the values of a fused projection taken for its keys
     start = text.index("func.func @forward")
     text = text[:start] + text[start:].replace("[0, 0, 32] by", "[0, 0, 64] by", 1)
 elif fault == "unreduced":  # the sum over ranks left out
     _, name, _ = gradient(BIASES[0])
     part, kind = re.search(rf"{name} = par\.all_reduce (\S+) over .* : (tensor<.*>) -> ", text).groups()
-    text = re.sub(rf"by {name} : (\S+), \S+", rf"by {part} : \1, {kind}", text)
+    text = re.sub(rf"by {name} ({{.*}} )?: (\S+), \S+", rf"by {part} \1: \2, {kind}", text)
 elif fault == "faster":  # Lion moves one bias twice as far
     start = text.index("func.func @train_step")
     name = re.search(r"(%\d+) = train\.read @transformer\.h\.0\.attn\.c_attn\.bias ", text[start:])[1]

@@ -39,27 +39,49 @@ static std::string phaseList() {
   return text;
 }
 
-/// What is wrong with the name of a GPU's architecture; nothing if it is one that kernels are
-/// written for (bfloat16 in hardware, asynchronous copies) and that the newest nvcc knows.
+static std::string targetNames(StringRef separator,
+                               llvm::function_ref<bool(const rt::Target &)> isWanted) {
+  std::string text;
+  for (const rt::Target *target : rt::Target::all())
+    if (isWanted(*target))
+      text += (text.empty() ? "" : separator.str()) + target->getName().str();
+  return text;
+}
+static std::string allTargets(StringRef separator) {
+  return targetNames(separator, [](const rt::Target &) { return true; });
+}
+/// Those that are built for an architecture, from sources of the runtime.
+static std::string devices() {
+  return targetNames(" or ", [](const rt::Target &each) { return !each.getArchitectures().empty(); });
+}
+
+static std::string checkTarget(StringRef text) {
+  return rt::Target::find(text)
+             ? ""
+             : ("'" + text + "' is no target; there are: " + allTargets(", ")).str();
+}
+
+/// What is wrong with the name of an architecture; nothing if any target has it.
 static std::string checkArchitecture(StringRef text) {
-  static constexpr StringLiteral known[] = {"sm_80",  "sm_86",  "sm_87",  "sm_88",
-                                            "sm_89",  "sm_90",  "sm_100", "sm_103",
-                                            "sm_110", "sm_120", "sm_121"};
+  std::vector<std::string> known;
+  for (const rt::Target *target : rt::Target::all())
+    for (StringRef each : target->getArchitectures())
+      known.push_back(each.str());
   if (llvm::is_contained(known, text))
     return {};
   return ("'" + text + "' is no architecture that programs are written for; there are: " +
-          llvm::join(ArrayRef(known), ", "))
+          llvm::join(known, ", "))
       .str();
 }
 
 static void declareOutput(OptionSet &options, CompileOptions &o) {
   options.group("Output");
   options.text("o", "DIR", o.output, "where the program goes; with --compile-to the module's file");
-  options.custom("target", "cpu|cuda", "cpu", "what the program runs on", [&o](StringRef text) {
-    o.target = text.str();
-    bool known = text == "cpu" || text == "cuda";
-    return std::string(known ? "" : ("'" + text + "' is no target; there are: cpu, cuda").str());
-  });
+  options.custom("target", allTargets("|"), rt::Target::all().front()->getName(),
+                 "what the program runs on", [&o](StringRef text) {
+                   o.target = text.str();
+                   return checkTarget(text);
+                 });
   options.custom(
       "gpu-arch", "sm_NN", "sm_90",
       "with --target cuda: the GPU's architecture; sm_80: A100, sm_90: H100, sm_100: B200",
@@ -132,47 +154,35 @@ static std::string programName(StringRef folder) {
 
 /// Says on the module what the program runs on; what a phase has used stays.
 static std::string setTarget(ModuleOp module, int nextPhase, const CompileOptions &o) {
-  bool cuda = rt::isForCuda(module), wanted = o.target.empty() ? cuda : o.target == "cuda";
+  const rt::Target &now = rt::Target::of(module);
+  const rt::Target &wanted = o.target.empty() ? now : *rt::Target::find(o.target);
   for (auto [option, given] : {std::pair("--gpu-arch", !o.architecture.empty()),
                                {"--with-runtime", o.withRuntime}}) {
-    if (given && !wanted)
-      return std::string(option) + ": has no effect without --target cuda";
+    if (given && wanted.getArchitectures().empty())
+      return std::string(option) + ": has no effect without --target " + devices();
     if (given && !o.lastPhase.empty())
       return std::string(option) + ": has no effect with --compile-to, which writes a module";
   }
-  if (cuda == wanted)
+  if (&now == &wanted)
     return {};
-  // A GPU has all kernels that the CPU has; where memory lies depends on the target either way.
-  std::string phase = wanted ? "memory" : "fuse",
-              done = wanted ? "laid out this module's memory" : "made this module's kernels";
+  // Kernels that only some targets have are chosen in phase 'fuse'; where memory lies depends on the
+  // target either way.
+  bool hasKernels = wanted.fusesProducts() || !now.fusesProducts();
+  std::string phase = hasKernels ? "memory" : "fuse",
+              done = hasKernels ? "laid out this module's memory" : "made this module's kernels";
   if (nextPhase > phaseIndex(phase))
     return "--target: phase '" + phase + "' has " + done + " for the target '" +
-           (cuda ? "cuda" : "cpu") + "'; start again from a phase before it";
-  if (wanted)
-    module->setAttr(rt::RtDialect::kTarget, StringAttr::get(module.getContext(), "cuda"));
-  else
+           now.getName().str() + "'; start again from a phase before it";
+  if (&wanted == rt::Target::all().front())
     module->removeAttr(rt::RtDialect::kTarget);
+  else
+    module->setAttr(rt::RtDialect::kTarget, StringAttr::get(module.getContext(), wanted.getName()));
   return {};
-}
-
-/// Why a program's Makefile would find no nvcc; nothing where it finds one (runtime/cuda/nvcc.mk).
-static std::string missingNvcc() {
-  if (std::getenv("NVCC")) // whatever it is, make says so
-    return {};
-  StringRef home = std::getenv("CUDA_HOME") ? std::getenv("CUDA_HOME") : "";
-  if (!home.empty())
-    return llvm::sys::fs::can_execute(home + "/bin/nvcc")
-               ? ""
-               : "CUDA_HOME is " + home.str() + ", which has no bin/nvcc";
-  if (llvm::sys::findProgramByName("nvcc") ||
-      llvm::sys::fs::can_execute("/usr/local/cuda/bin/nvcc"))
-    return {};
-  return "nvcc is neither in the PATH nor in /usr/local/cuda, and CUDA_HOME is not set";
 }
 
 /// Where the runtime is: its library beside the tool's folder, its sources beside that library if the
 /// tool is installed, else in the source that it was built from.
-static std::string findRuntime(EmitOptions &options, bool cuda) {
+static void findRuntime(EmitOptions &options) {
   std::string self = llvm::sys::fs::getMainExecutable(nullptr, nullptr);
   SmallString<128> library(llvm::sys::path::parent_path(llvm::sys::path::parent_path(self)));
   llvm::sys::path::append(library, "lib");
@@ -183,18 +193,6 @@ static std::string findRuntime(EmitOptions &options, bool cuda) {
                               ? installed.str().str()
                               : llvm::sys::path::parent_path(PARTITA_RUNTIME_INCLUDE).str();
   options.runtimeInclude = options.runtimeSource + "/include";
-  if (cuda) { // its library is built with the first program
-    std::string problem = options.build ? missingNvcc() : "";
-    return problem.empty() ? ""
-                           : "a program for --target cuda is built by nvcc, and " + problem +
-                                 "; --no-build writes the program, and 'make' in its folder builds "
-                                 "it where there is one";
-  }
-  SmallString<128> archive(library);
-  llvm::sys::path::append(archive, "libpartita_rt_cpu.a");
-  if (!llvm::sys::fs::exists(archive))
-    return "the runtime " + archive.str().str() + " is not there; build the target partita_rt";
-  return {};
 }
 
 static int emit(Session &session, ModuleOp module, const CompileOptions &o) {
@@ -208,21 +206,24 @@ static int emit(Session &session, ModuleOp module, const CompileOptions &o) {
   auto model = module->getAttrOfType<StringAttr>("train.model");
   options.model = absolute(model ? model.getValue() : StringRef(o.model));
   options.modelFolder = llvm::sys::path::parent_path(options.model).str();
-  bool cuda = rt::isForCuda(module);
-  options.architecture = o.architecture.empty() ? "sm_90" : o.architecture;
-  if (std::string problem = findRuntime(options, cuda); !problem.empty())
+  const rt::Target &target = rt::Target::of(module);
+  options.architecture =
+      o.architecture.empty() ? target.getDefaultArchitecture().str() : o.architecture;
+  findRuntime(options);
+  if (std::string problem = findObstacle(target, options); !problem.empty())
     return session.fail(problem);
-  showProgress(o.noBuild ? "emit" : cuda ? "emit, nvcc" : "emit, g++");
-  LogicalResult emitted = emitProgram(module, folder, options);
+  showProgress(o.noBuild ? "emit" : "emit, " + compilerOf(target).str());
+  FailureOr<llvm::json::Object> manifest = makeManifest(module, options);
+  LogicalResult emitted = success(succeeded(manifest));
+  std::string summary;
+  if (succeeded(manifest)) {
+    summary = describeProgram(*manifest) + "; " + describeMemory(*manifest);
+    emitted = emitProgram(module, std::move(*manifest), folder, options);
+  }
   showProgress("");
   if (failed(emitted))
     return session.hasFailed() ? 1 : session.fail("no program could be written to " + o.output);
-  std::string problem;
-  std::optional<llvm::json::Object> manifest = readManifest(folder, problem);
-  if (!manifest)
-    return session.fail(problem);
-  llvm::outs() << "wrote " << o.output << ": " << describeProgram(*manifest) << "; "
-               << describeMemory(*manifest) << '\n';
+  llvm::outs() << "wrote " << printableLines(o.output) << ": " << summary << '\n';
   return 0;
 }
 
@@ -236,8 +237,8 @@ static std::optional<Footprint> planAgain(Session &session, const CompileOptions
       failed(runPhases(*module, first, phaseIndex("memory"), request.plan)))
     return {};
   std::optional<Footprint> footprint = footprintOf(*module);
-  // What kernels of GPUs need beside it is known a phase later, which leaves nothing to count.
-  if (footprint && rt::isForCuda(*module)) {
+  // The kernels' scratch memory is known a phase later, which leaves nothing to count.
+  if (footprint && rt::Target::of(*module).takesScratch()) {
     if (failed(runPhases(*module, phaseIndex("lower"), phaseIndex("lower"), request.plan)))
       return {};
     footprint->bytes = memory::deviceBytes(memory::deviceSizes(*module));
@@ -273,13 +274,14 @@ int partita::tool::compileMain(Arguments arguments) {
   if (last < first - 1)
     return session.fail("--compile-to: the module is already past phase '" + o.lastPhase + "'");
   if (o.expectations.any() && last < phaseIndex("overlap"))
-    return session.fail(
-        "--expect: what is exchanged is settled in phase 'overlap', and --compile-to " +
-        o.lastPhase + " stops before it");
+    return session.fail("--expect: collectives are final after phase 'overlap', and --compile-to " +
+                        o.lastPhase + " stops before it");
   LogicalResult result =
       runPhases(*module, first, last, o.plan, [](const Phase &phase) { showProgress(phase.name); });
   showProgress("");
-  if (failed(result) || !o.expectations.hold(analysis::collectivesOf(*module), module->getLoc()))
+  if (failed(result))
+    return 1;
+  if (!o.expectations.hold(analysis::collectivesOf(*module), module->getLoc()))
     return 1;
   if (o.memoryLimit)
     if (std::string problem =

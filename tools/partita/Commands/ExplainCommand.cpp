@@ -8,6 +8,7 @@
 //===------------------------------------------------------------------------------------------------===//
 
 #include "dialects/Par/Par.h"
+#include "dialects/Train/Train.h"
 #include "partita/Analysis/Transfers.h"
 #include "partita/Memory/Ledger.h"
 #include "partita/Phases/Phases.h"
@@ -159,7 +160,8 @@ static std::optional<int> parseOptions(Arguments arguments, ExplainOptions &o) {
 }
 
 /// What explain needs of a manifest, of a model that is not compiled.
-static json::Object describeModel(const ExplainOptions &o, mlir::ModuleOp module) {
+static json::Object describeModel(const ExplainOptions &o, mlir::ModuleOp module,
+                                  ArrayRef<Collective> collectives) {
   par::MeshAttr mesh = par::MeshAttr::of(module);
   json::Array axes;
   for (auto [axis, size] : llvm::zip(mesh.getAxes(), mesh.getSizes()))
@@ -167,7 +169,7 @@ static json::Object describeModel(const ExplainOptions &o, mlir::ModuleOp module
   int64_t accumulate = 1;
   StringRef(o.plan.get("accumulate")).getAsInteger(10, accumulate);
   json::Array explained;
-  for (const Collective &collective : analysis::collectivesOf(module))
+  for (const Collective &collective : collectives)
     explained.push_back(collective.toJson());
   json::Object manifest{{"program", sys::path::filename(o.subject)},
                         {"target", "cpu"},
@@ -177,7 +179,7 @@ static json::Object describeModel(const ExplainOptions &o, mlir::ModuleOp module
                         {"accumulate", accumulate},
                         {"explained", std::move(explained)},
                         {"work", workToJson(notedWork(module))}};
-  if (auto step = module.lookupSymbol<mlir::func::FuncOp>("train_step")) {
+  if (auto step = train::lookup<mlir::func::FuncOp>(module, train::EntryPoint::TrainStep)) {
     auto transfers = analysis::Transfers::of(step);
     manifest["transfers"] =
         json::Object{{"to_host", transfers.toHost}, {"to_device", transfers.toDevice}};
@@ -203,7 +205,7 @@ static std::optional<json::Object> explainModel(Session &session, ExplainOptions
   session.tellGuesses(*module, o.plan);
   if (failed(runPhases(*module, first, phaseIndex(o.plansMemory() ? "memory" : "overlap"), o.plan)))
     return std::nullopt;
-  return describeModel(o, *module);
+  return describeModel(o, *module, analysis::collectivesOf(*module));
 }
 
 static std::optional<json::Object> readProgram(Session &session, const ExplainOptions &o) {
@@ -335,9 +337,11 @@ int partita::tool::explainMain(Arguments arguments) {
       isModel ? explainModel(session, o) : readProgram(session, o);
   if (!manifest)
     return 1;
-  std::vector<Collective> collectives;
-  for (const json::Object *record : objects(manifest->getArray("explained")))
-    collectives.push_back(Collective::fromJson(*record));
+  Expected<std::vector<Collective>> noted =
+      analysis::collectivesIn(manifest->getArray("explained"));
+  if (!noted)
+    return session.fail(o.subject + ": " + toString(noted.takeError()));
+  const std::vector<Collective> &collectives = *noted;
   std::string model = manifest->getString("model").value_or(o.subject).str();
   if (!o.expectations.hold(collectives, mlir::FileLineColLoc::get(&session.context(), model, 0, 0)))
     return 1;

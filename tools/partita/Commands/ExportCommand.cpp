@@ -31,7 +31,7 @@ static std::string weightsFile(StringRef checkpoint) {
 /// Calls `visit` with each of the manifest's parameters and its name.
 static std::string
 forEachParameter(const json::Object &manifest,
-                 function_ref<std::string(StringRef, const json::Object &)> visit) {
+                 llvm::function_ref<std::string(StringRef, const json::Object &)> visit) {
   const json::Array *parameters = manifest.getArray("parameters");
   if (!parameters)
     return "manifest.json: has no array 'parameters'";

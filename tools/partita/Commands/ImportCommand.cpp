@@ -135,7 +135,7 @@ int partita::tool::importMain(Arguments arguments) {
   options.list("dim", "NAME=SIZE", dims,
                "binds a dimension, by its name in the file or as INPUT.AXIS (input_ids.0)");
   options.group("Weights");
-  for (StringRef name : {"trainable", "tie"})
+  for (StringRef name : {"trainable", "freeze", "tie"})
     declarePlanOption(options, *findPlanOption(name), plan);
   options.group("Output");
   options.text("o", "FILE", output, "where the module goes [-: the standard output]");

@@ -4,6 +4,7 @@
 //
 //===------------------------------------------------------------------------------------------------===//
 
+#include "dialects/Train/Train.h"
 #include "partita/Analysis/Flops.h"
 #include "runtime/include/partita_rt/scale_text.h"
 #include "tools/partita/Program.h"
@@ -62,7 +63,8 @@ static void printCollectives(const json::Object &manifest) {
   if (const json::Array *collectives = manifest.getArray("collectives"))
     for (const json::Value &value : *collectives)
       if (const json::Object *collective = value.getAsObject())
-        if (collective->getString("function") == "train_step") {
+        if (collective->getString("function") ==
+            partita::train::nameOf(partita::train::EntryPoint::TrainStep)) {
           calls += collective->getInteger("calls").value_or(0);
           bytes += collective->getInteger("bytes").value_or(0);
         }
@@ -89,6 +91,10 @@ int partita::tool::reportMain(Arguments arguments) {
       readManifest(folder, problem, {"program", "ranks", "target", "mesh", "memory"});
   if (!manifest)
     return fail("report", problem);
+  Expected<std::vector<partita::analysis::Collective>> collectives =
+      partita::analysis::collectivesIn(manifest->getArray("explained"));
+  if (!collectives)
+    return fail("report", folder + ": " + toString(collectives.takeError()));
   RunLog run;
   if (!log.empty())
     if (problem = run.read(log); !problem.empty())
@@ -99,7 +105,7 @@ int partita::tool::reportMain(Arguments arguments) {
       problem = checkNotProgram(html, folder, *manifest, "--html");
     if (problem.empty())
       problem = writeOutput(html, [&](raw_ostream &os) {
-        writeHtmlReport(os, *manifest, log.empty() ? nullptr : &run);
+        writeHtmlReport(os, *manifest, std::move(*collectives), log.empty() ? nullptr : &run);
       });
     if (!problem.empty())
       return fail("report", problem);

@@ -28,7 +28,7 @@ int partita::tool::tuneMain(Arguments arguments) {
   std::optional<json::Object> manifest = readManifest(folder, problem, {"program", "target"});
   if (!manifest)
     return fail("tune", problem);
-  if (manifest->getString("target") != "cuda")
+  if (!targetOf(*manifest).tunesProducts())
     return fail("tune", folder + ": is a program for " +
                             manifest->getString("target").value_or("?") +
                             "; there is something to tune where cuBLASLt computes: compile it with "

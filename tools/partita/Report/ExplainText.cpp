@@ -29,7 +29,8 @@ std::string partita::tool::layersText(ArrayRef<int64_t> layers) {
 }
 
 std::vector<std::vector<int64_t>>
-partita::tool::groupPlaces(ArrayRef<int64_t> places, function_ref<std::string(int64_t)> signature) {
+partita::tool::groupPlaces(ArrayRef<int64_t> places,
+                           llvm::function_ref<std::string(int64_t)> signature) {
   std::vector<std::vector<int64_t>> result;
   StringMap<size_t> known;
   for (int64_t place : places) {
@@ -105,7 +106,8 @@ static std::vector<Told> merge(ArrayRef<const Collective *> collectives, bool al
   keys.reserve(collectives.size());
   for (const Collective *c : collectives) {
     bool bucket = c->place == Gradients;
-    keys.push_back(bucket && !all ? c->kind + "\n" + c->axis + "\n" + c->type + "\n" + c->seed
+    keys.push_back(bucket && !all ? std::string(c->row().name) + "\n" + c->axis + "\n" + c->type +
+                                        "\n" + c->seed
                                   : c->shape() + "\n" + c->node);
     auto [found, isNew] = merged.try_emplace(keys.back(), Told{*c});
     Told &told = found->second;
@@ -123,7 +125,7 @@ static void print(raw_ostream &os, const Told &told) {
   bool gradients = c.place == Gradients;
   int64_t share = Census::isPerMicroBatch(c.place) ? c.microBatches : 1;
   os << formatv("    {0,-8}  {1} x {2} over {3}, {4} bytes", c.backward ? "backward" : "forward",
-                told.calls / share, c.kind, c.axis, grouped(told.bytes / share));
+                told.calls / share, c.row().name, c.axis, grouped(told.bytes / share));
   if (c.type != "float32")
     os << " of " << c.type;
   if (gradients || c.tensors > 1)

@@ -1,6 +1,7 @@
 //===- FlopsText.cpp - what each layer computes, holds and exchanges --------------------------===//
 
 #include "tools/partita/Report/FlopsText.h"
+#include "dialects/Train/Train.h"
 #include "tools/partita/Program.h"
 #include "tools/partita/Report/ExplainText.h"
 #include "llvm/ADT/StringExtras.h"
@@ -24,7 +25,8 @@ static int64_t exchangedAt(const Census &census, int64_t place, bool backward) {
 
 void partita::tool::printFlops(raw_ostream &os, ArrayRef<LayerWork> work,
                                ArrayRef<analysis::Collective> collectives, bool trains) {
-  Census census = Census::of(collectives, trains ? "train_step" : "forward");
+  Census census = Census::of(collectives, train::nameOf(trains ? train::EntryPoint::TrainStep
+                                                               : train::EntryPoint::Forward));
   std::map<int64_t, LayerWork> places;
   std::vector<int64_t> order;
   for (const LayerWork &each : work) {

@@ -61,13 +61,9 @@ namespace {
 
 class Page {
 public:
-  Page(raw_ostream &os, const json::Object &manifest, const RunLog *run)
-      : os(os), manifest(manifest), run(run) {
-    if (const json::Array *explained = manifest.getArray("explained"))
-      for (const json::Value &value : *explained)
-        if (const json::Object *record = value.getAsObject())
-          collectives.push_back(analysis::Collective::fromJson(*record));
-  }
+  Page(raw_ostream &os, const json::Object &manifest,
+       std::vector<analysis::Collective> collectives, const RunLog *run)
+      : os(os), manifest(manifest), run(run), collectives(std::move(collectives)) {}
 
   void write() {
     std::string title = describeProgram(manifest);
@@ -203,7 +199,7 @@ private:
   }
 
   void exchanged() {
-    section("collectives", "What is exchanged");
+    section("collectives", "Collectives");
     if (collectives.empty()) {
       os << "<p>No collectives: one rank, or nothing to exchange.</p>\n";
       return;
@@ -237,6 +233,7 @@ private:
 } // namespace
 
 void partita::tool::writeHtmlReport(raw_ostream &os, const json::Object &manifest,
+                                    std::vector<analysis::Collective> collectives,
                                     const RunLog *run) {
-  Page(os, manifest, run).write();
+  Page(os, manifest, std::move(collectives), run).write();
 }

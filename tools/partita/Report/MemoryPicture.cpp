@@ -17,8 +17,10 @@ using memory::Sums;
 namespace {
 
 /// The page, in pixels: the axes' area and what stands around it.
-constexpr int kWidth = 1000, kHeight = 560, kLeft = 90, kTop = 64, kRight = 20, kBottom = 96;
-constexpr int kAreaWidth = kWidth - kLeft - kRight, kAreaHeight = kHeight - kTop - kBottom;
+constexpr int kPageWidth = 1000, kPageHeight = 560, kPageLeft = 90, kPageTop = 64, kPageRight = 20,
+              kPageBottom = 96;
+constexpr int kPageAreaWidth = kPageWidth - kPageLeft - kPageRight,
+              kPageAreaHeight = kPageHeight - kPageTop - kPageBottom;
 /// More columns than this would be finer than the screen.
 constexpr int64_t kColumns = 800;
 
@@ -35,10 +37,10 @@ public:
   void draw(StringRef title) {
     os << formatv("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" "
                   "height=\"{1}\" font-family=\"sans-serif\" font-size=\"12\">\n",
-                  kWidth, kHeight)
-       << formatv("<rect width=\"{0}\" height=\"{1}\" fill=\"white\"/>\n", kWidth, kHeight);
-    text(kLeft, 24, "start", title, " font-size=\"15\"");
-    text(kLeft, 44, "start",
+                  kPageWidth, kPageHeight)
+       << formatv("<rect width=\"{0}\" height=\"{1}\" fill=\"white\"/>\n", kPageWidth, kPageHeight);
+    text(kPageLeft, 24, "start", title, " font-size=\"15\"");
+    text(kPageLeft, 44, "start",
          "Memory of a rank over the ops of " + ledger.function + ", in program order");
     drawBytes();
     drawStack();
@@ -73,10 +75,10 @@ private:
   }
 
   double x(int64_t op) const {
-    return kLeft + double(op) * kAreaWidth / double(std::max<int64_t>(ledger.ops, 1));
+    return kPageLeft + double(op) * kPageAreaWidth / double(std::max<int64_t>(ledger.ops, 1));
   }
   double y(int64_t bytes) const {
-    return kTop + kAreaHeight - double(bytes) * kAreaHeight / double(top);
+    return kPageTop + kPageAreaHeight - double(bytes) * kPageAreaHeight / double(top);
   }
 
   void text(double x, double y, StringRef anchor, StringRef words, StringRef more = "") {
@@ -106,17 +108,17 @@ private:
 
   void drawBytes() {
     for (int64_t bytes = 0; bytes <= top; bytes += step) {
-      line(kLeft, y(bytes), kLeft + kAreaWidth, y(bytes), "stroke=\"#dddddd\"");
-      text(kLeft - 8, y(bytes) + 4, "end", bytes ? formatBytes(bytes) : "0 bytes");
+      line(kPageLeft, y(bytes), kPageLeft + kPageAreaWidth, y(bytes), "stroke=\"#dddddd\"");
+      text(kPageLeft - 8, y(bytes) + 4, "end", bytes ? formatBytes(bytes) : "0 bytes");
     }
   }
 
   /// From the whole stack down, so that each kind covers what is below it of the one above.
   void drawStack() {
-    os << formatv("<g transform=\"translate({0} {1}) scale({2} {3})\">\n", kLeft,
-                  kTop + kAreaHeight,
-                  decimal(double(kAreaWidth) / double(std::max<int64_t>(ledger.ops, 1))),
-                  decimal(-double(kAreaHeight) / double(top)));
+    os << formatv("<g transform=\"translate({0} {1}) scale({2} {3})\">\n", kPageLeft,
+                  kPageTop + kPageAreaHeight,
+                  decimal(double(kPageAreaWidth) / double(std::max<int64_t>(ledger.ops, 1))),
+                  decimal(-double(kPageAreaHeight) / double(top)));
     for (size_t above = kKinds; above > 0; --above)
       if (isUsed(above - 1))
         drawKind(above - 1);
@@ -150,19 +152,19 @@ private:
   /// What the arena has beyond the peak is lost between buffers.
   void drawArena() {
     int64_t bytes = held + ledger.arena;
-    line(kLeft, y(bytes), kLeft + kAreaWidth, y(bytes),
+    line(kPageLeft, y(bytes), kPageLeft + kPageAreaWidth, y(bytes),
          "stroke=\"#444444\" stroke-dasharray=\"6 4\"");
-    text(kLeft + 4, y(bytes) - 5, "start", "persistent + arena: " + grouped(bytes) + " bytes");
+    text(kPageLeft + 4, y(bytes) - 5, "start", "persistent + arena: " + grouped(bytes) + " bytes");
   }
 
   void drawPeak() {
     double at = (x(ledger.at.op) + x(ledger.at.op + 1)) / 2;
-    line(at, y(held + ledger.peak), at, kTop + kAreaHeight,
+    line(at, y(held + ledger.peak), at, kPageTop + kPageAreaHeight,
          "stroke=\"black\" stroke-dasharray=\"2 2\"");
     os << formatv(
         "<circle cx=\"{0:f1}\" cy=\"{1:f1}\" r=\"4\" data-op=\"{2}\" data-bytes=\"{3}\"/>\n", at,
         y(held + ledger.peak), ledger.at.op, held + ledger.peak);
-    text(kLeft, kHeight - 44, "start",
+    text(kPageLeft, kPageHeight - 44, "start",
          "Peak: " + grouped(held + ledger.peak) + " bytes at " + momentText(ledger));
   }
 
@@ -171,22 +173,24 @@ private:
     for (int i = 0; ledger.ops / every > 10; ++i)
       every = i % 3 == 1 ? every / 2 * 5 : every * 2;
     for (int64_t op = 0; op <= ledger.ops; op += every) {
-      line(x(op), kTop + kAreaHeight, x(op), kTop + kAreaHeight + 5, "stroke=\"black\"");
-      text(x(op), kTop + kAreaHeight + 18, "middle", std::to_string(op));
+      line(x(op), kPageTop + kPageAreaHeight, x(op), kPageTop + kPageAreaHeight + 5,
+           "stroke=\"black\"");
+      text(x(op), kPageTop + kPageAreaHeight + 18, "middle", std::to_string(op));
     }
-    line(kLeft, kTop + kAreaHeight, kLeft + kAreaWidth, kTop + kAreaHeight, "stroke=\"black\"");
-    text(kLeft + kAreaWidth, kTop + kAreaHeight + 34, "end", "op");
+    line(kPageLeft, kPageTop + kPageAreaHeight, kPageLeft + kPageAreaWidth,
+         kPageTop + kPageAreaHeight, "stroke=\"black\"");
+    text(kPageLeft + kPageAreaWidth, kPageTop + kPageAreaHeight + 34, "end", "op");
   }
 
   void drawLegend() {
-    int left = kLeft;
+    int left = kPageLeft;
     for (size_t kind = 0; kind < kKinds; ++kind) {
       if (!isUsed(kind))
         continue;
       const memory::KindRow &row = memory::kinds()[kind];
       os << formatv("<rect x=\"{0}\" y=\"{1}\" width=\"12\" height=\"12\" fill=\"{2}\"/>\n", left,
-                    kHeight - 28, row.color);
-      text(left + 18, kHeight - 18, "start", row.title);
+                    kPageHeight - 28, row.color);
+      text(left + 18, kPageHeight - 18, "start", row.title);
       left += 18 + 8 * static_cast<int>(row.title.size()) + 18;
     }
   }

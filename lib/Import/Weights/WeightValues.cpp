@@ -1,8 +1,9 @@
-//===- WeightCopies.cpp - which values of one tensor another one holds ------------------------===//
+//===- WeightValues.cpp -----------------------------------------------------------------------===//
 
-#include "onnx.pb.h"
-#include "partita/Import/TiedWeights.h"
+#include "lib/Import/Weights/WeightValues.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/xxhash.h"
 #include <cstring>
@@ -12,18 +13,6 @@ using namespace mlir;
 namespace partita::importer {
 
 namespace {
-
-/// Elements; of larger tensors only whole copies are found.
-constexpr int64_t maxSearched = 1 << 22;
-
-/// The bytes of a tensor's elements, row-major; none where the file has no values, or damaged ones.
-std::optional<HostTensor> valuesOf(ModelFile &file, const TensorData &data) {
-  if (data.place == TensorData::declared || data.count == 0)
-    return std::nullopt;
-  ScopedDiagnosticHandler quiet(file.location().getContext(), [](Diagnostic &) {});
-  FailureOr<HostTensor> values = file.read(data, [&] { return emitError(file.location()); });
-  return failed(values) ? std::nullopt : std::optional<HostTensor>(*values);
-}
 
 bool varies(const char *bytes, int64_t count, int64_t size) {
   return count > 1 && std::memcmp(bytes, bytes + size, (count - 1) * size) != 0;
@@ -114,11 +103,9 @@ public:
   std::vector<bool> overlaps;
 
 private:
-  static constexpr size_t most = 1 << 22;
-
   /// All rows of a matrix that are not one value throughout.
   void addRows(const char *bytes, int64_t rows, int64_t width, int64_t size, size_t tensor) {
-    for (int64_t row = 0; row < rows && firsts.size() < most; ++row) {
+    for (int64_t row = 0; row < rows && static_cast<int64_t>(firsts.size()) < maxSearched; ++row) {
       const char *begin = bytes + row * width * size;
       if (!varies(begin, width, size))
         continue;
@@ -135,11 +122,6 @@ private:
 
 } // namespace
 
-SearchBudget::SearchBudget(const ModelFile &file)
-    : bytes(static_cast<int64_t>(
-                std::clamp<uint64_t>(file.bytes(), uint64_t(1) << 29, uint64_t(1) << 40)) *
-            8) {}
-
 std::optional<WeightCopy> findCopyIn(ModelFile &file, const TensorData &table,
                                      const TensorData &copy, SearchBudget &budget) {
   bool areMatrices = table.shape.size() == 2 && copy.shape.size() == 2;
@@ -147,23 +129,20 @@ std::optional<WeightCopy> findCopyIn(ModelFile &file, const TensorData &table,
   if (table.type != copy.type || copy.count < 2 || table.place == TensorData::declared ||
       copy.place == TensorData::declared)
     return std::nullopt;
-  if (areMatrices && table.isRaw() && copy.isRaw() && table.count == copy.count) {
-    if (table.shape == copy.shape && repeats(file, table, copy, /*transposed=*/false))
+  if (copy.count == table.count) {
+    if (compareElements(file, table, copy, &budget) == Equality::Varying)
       return WeightCopy{};
-    if (isTurned && repeats(file, table, copy, /*transposed=*/true))
+    if (isTurned && compareTransposed(file, table, copy, &budget) == Equality::Varying)
       return WeightCopy{"", "", true};
+    return std::nullopt;
   }
   if (table.count > maxSearched || copy.count > table.count ||
       !budget.spend((table.count + copy.count) * byteSize(table.type)))
     return std::nullopt;
-  std::optional<HostTensor> whole = valuesOf(file, table), part = valuesOf(file, copy);
+  std::optional<HostTensor> whole = file.tryRead(table), part = file.tryRead(copy);
   int64_t size = byteSize(table.type);
   if (!whole || !part || !varies(part->bytes(0), copy.count, size))
     return std::nullopt;
-  if (copy.count == table.count)
-    return std::memcmp(whole->bytes(0), part->bytes(0), copy.count * size) == 0
-               ? std::optional<WeightCopy>(WeightCopy{})
-               : std::nullopt;
   if (std::optional<WeightCopy> found = findPart(*whole, copy.shape, part->bytes(0), budget))
     return found;
   if (!areMatrices)
@@ -176,52 +155,66 @@ std::optional<WeightCopy> findCopyIn(ModelFile &file, const TensorData &table,
   return found;
 }
 
-std::optional<WeightCopy> compareWhole(ModelFile &file, const TensorData &a, const TensorData &b) {
-  std::optional<HostTensor> first = valuesOf(file, a), second = valuesOf(file, b);
-  if (!first || !second || a.type != b.type)
-    return std::nullopt;
-  int64_t size = byteSize(a.type);
-  if (a.shape == b.shape && std::memcmp(first->bytes(0), second->bytes(0), a.count * size) == 0)
-    return WeightCopy{};
-  if (a.shape.size() != 2 || b.shape != Shape{a.shape[1], a.shape[0]})
-    return std::nullopt;
-  for (int64_t row = 0; row < a.shape[0]; ++row)
-    for (int64_t column = 0; column < a.shape[1]; ++column)
-      if (std::memcmp(first->bytes(row * a.shape[1] + column),
-                      second->bytes(column * a.shape[0] + row), size) != 0)
-        return std::nullopt;
-  return WeightCopy{"", "", true};
-}
-
 std::vector<bool> findOverlaps(ModelFile &file, llvm::ArrayRef<const TensorData *> tensors) {
   Lines lines(tensors.size());
   for (const auto &[i, data] : llvm::enumerate(tensors))
-    if (data->count <= maxSearched && data->type == tensors.front()->type)
-      if (std::optional<HostTensor> values = valuesOf(file, *data))
+    if (data->count > 0 && data->count <= maxSearched && data->type == tensors.front()->type)
+      if (std::optional<HostTensor> values = file.tryRead(*data))
         lines.add(*values, i);
   return lines.overlaps;
 }
 
 bool isOneValue(ModelFile &file, const TensorData &data) {
-  if (data.count > maxSearched)
+  if (data.count == 0 || data.count > maxSearched)
     return false;
-  std::optional<HostTensor> values = valuesOf(file, data);
+  std::optional<HostTensor> values = file.tryRead(data);
   return values && !varies(values->bytes(0), data.count, byteSize(data.type));
 }
 
-bool hasDistinctRows(ModelFile &file, const TensorData &table) {
-  if (table.shape.empty() || table.count > maxSearched)
+bool hasDistinctPieces(ModelFile &file, const TensorData &data, int64_t width) {
+  if (data.count == 0 || data.count > maxSearched)
     return false;
-  std::optional<HostTensor> values = valuesOf(file, table);
+  std::optional<HostTensor> values = file.tryRead(data);
   if (!values)
     return false;
-  int64_t width = table.shape.back() * byteSize(table.type),
-          rows = table.count / table.shape.back();
+  int64_t length = width * byteSize(data.type);
   llvm::StringSet<> seen;
-  for (int64_t row = 0; row < rows; ++row)
-    if (!seen.insert(llvm::StringRef(values->bytes(0) + row * width, width)).second)
+  for (int64_t i = 0; i < data.count / width; ++i)
+    if (!seen.insert(llvm::StringRef(values->bytes(0) + i * length, length)).second)
       return false;
   return true;
+}
+
+bool repeatsSlice(ModelFile &file, const TensorData &data) {
+  if (data.count == 0 || data.count > maxSearched)
+    return false;
+  std::optional<HostTensor> values = file.tryRead(data);
+  if (!values)
+    return false;
+  // Shorter slices of random numbers are equal by chance in a large tensor.
+  constexpr int64_t leastBytes = 8;
+  int64_t size = byteSize(data.type), least = std::max<int64_t>(leastBytes / size, 2), inner = 1;
+  for (int64_t length : llvm::reverse(data.shape)) {
+    int64_t outer = data.count / (length * inner);
+    // A vector has no slices but its elements: so many of them that are neighbours stand for one.
+    bool isVector = outer * inner == 1;
+    int64_t width = (isVector ? least : inner) * size;
+    llvm::DenseSet<std::pair<uint64_t, uint64_t>> seen;
+    std::string slice;
+    for (int64_t i = 0; i + (isVector ? least : 1) <= length; ++i) {
+      slice.clear();
+      for (int64_t part = 0; part < outer; ++part)
+        slice.append(values->bytes((part * length + i) * inner), width);
+      int64_t count = static_cast<int64_t>(slice.size()) / size;
+      if (count < least || !varies(slice.data(), count, size))
+        continue;
+      auto hash = llvm::xxh3_128bits(llvm::arrayRefFromStringRef(slice));
+      if (!seen.insert({hash.high64, hash.low64}).second)
+        return true;
+    }
+    inner *= length;
+  }
+  return false;
 }
 
 } // namespace partita::importer

@@ -1,4 +1,4 @@
-//===- KernelsToCuda.cpp - kernels as the arithmetic of one element ---------------------------===//
+//===- CudaKernels.cpp - kernels as the arithmetic of one element ---------------------------===//
 //
 // A kernel becomes a struct with the arithmetic of one element, as text of the module, and a
 // function of the kernel's name that runs it over its operands: runtime/cuda/kernels/map.cuh and update.cuh
@@ -9,6 +9,7 @@
 #include "dialects/Interfaces/Floats.h"
 #include "dialects/Rt/Rt.h"
 #include "lib/Emit/EmitC/KernelsToEmitC.h"
+#include "lib/Emit/Targets/CudaKernels.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;

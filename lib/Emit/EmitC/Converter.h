@@ -1,7 +1,11 @@
-//===- RtToEmitC.h - ops of the exit dialect as EmitC -------------------------------*- C++ -*-===//
+//===- Converter.h - ops of the exit dialect as EmitC -------------------------------*- C++ -*-===//
+//
+// What all targets have in common; a target's own spellings are in its subclass (lib/Emit/Targets).
+//
+//===------------------------------------------------------------------------------------------===//
 
-#ifndef PARTITA_LIB_LOWER_RTTOEMITC_H
-#define PARTITA_LIB_LOWER_RTTOEMITC_H
+#ifndef PARTITA_LIB_EMIT_EMITC_CONVERTER_H
+#define PARTITA_LIB_EMIT_EMITC_CONVERTER_H
 
 #include "dialects/Rt/Names.h"
 #include "dialects/Rt/Rt.h"
@@ -11,21 +15,34 @@
 
 namespace partita::rt {
 
-/// Function by function, op by op (RtToEmitC.cpp, CollectivesToEmitC.cpp, LayersToEmitC.cpp).
+/// Function by function, op by op (Converter.cpp, CollectivesToEmitC.cpp, LayersToEmitC.cpp).
 class Converter {
 public:
-  Converter(mlir::MLIRContext *context, bool cuda) : b(context), cuda(cuda) {}
+  Converter(mlir::MLIRContext *context, const Target &target) : b(context), target(target) {}
+  virtual ~Converter() = default;
 
   mlir::LogicalResult convert(mlir::func::FuncOp function);
   /// A function of a row of its table, of buffers, and of what it begins or waits for.
   mlir::LogicalResult convert(LayerOp layer);
 
-private:
-  /// A function whose first argument is the rank, and the stream in it.
-  mlir::emitc::FuncOp begin(mlir::Location loc, llvm::StringRef name,
-                            llvm::ArrayRef<mlir::Type> types,
-                            llvm::ArrayRef<llvm::StringRef> names);
-  mlir::LogicalResult convertBody(mlir::Block &block);
+protected:
+  //===-- A target's own --------------------------------------------------------------------===//
+
+  /// What work is queued on: an argument in front of a kernel's; null where kernels run at once.
+  virtual mlir::Value createStream(mlir::Location loc) = 0;
+  /// "&rank." in front of a field that the host sets before a step.
+  virtual llvm::StringRef controlPrefix() const = 0;
+  /// A constant array.
+  virtual void emit(TableOp op) = 0;
+  virtual void emit(ReportOp op) = 0;
+  virtual void emit(IotaOp op) = 0;
+  virtual void emit(CountLabelsOp op) = 0;
+  virtual void emit(StepNumberOp op) = 0;
+  virtual void emit(RandomKeyOp op) = 0;
+  /// An integer that depends on the rank alone.
+  virtual void setNumber(mlir::Location loc, mlir::Value number, const std::string &value) = 0;
+
+  //===-- What they are made with -----------------------------------------------------------===//
 
   mlir::emitc::OpaqueType opaque(llvm::StringRef text) {
     return mlir::emitc::OpaqueType::get(b.getContext(), text);
@@ -54,13 +71,36 @@ private:
     text.insert(text.find('(') + 1, "{}, ");
     verbatim(loc, text, all);
   }
-  /// The same on CUDA alone.
+  /// The same where there is a stream.
   void kernel(mlir::Location loc, const std::string &line, llvm::ArrayRef<mlir::Value> operands) {
-    cuda ? kernelLine(loc, line, operands) : verbatim(loc, line, operands);
+    stream ? kernelLine(loc, line, operands) : verbatim(loc, line, operands);
   }
   void verbatim(mlir::Location loc, llvm::StringRef line, mlir::ValueRange operands = {}) {
     mlir::emitc::VerbatimOp::create(b, loc, b.getStringAttr(line), operands);
   }
+
+  /// "1.0f, 2.0f"
+  static std::string elementsText(TableOp op);
+  /// Text for `emitc.verbatim`, in which an opening brace is written twice.
+  static std::string escaped(llvm::StringRef raw) {
+    std::string result;
+    for (char c : raw)
+      result += c == '{' ? "{{" : std::string(1, c);
+    return result;
+  }
+
+  mlir::OpBuilder b;
+  const Target &target;
+  mlir::Value rank, stream;
+  llvm::DenseMap<mlir::Value, mlir::Value> values;
+  unsigned tables = 0;
+
+private:
+  /// A function whose first argument is the rank, and the stream in it.
+  mlir::emitc::FuncOp begin(mlir::Location loc, llvm::StringRef name,
+                            llvm::ArrayRef<mlir::Type> types,
+                            llvm::ArrayRef<llvm::StringRef> names);
+  mlir::LogicalResult convertBody(mlir::Block &block);
 
   /// A pointer variable: `callee<T>(arguments)`, with its shape for the reader.
   void pointer(mlir::Operation *op, llvm::StringRef callee,
@@ -88,6 +128,7 @@ private:
 
   mlir::LogicalResult convertOp(mlir::Operation *op);
   void convertCall(CallInterface call);
+  void convertExchange(ExchangeInterface exchange);
   void emit(ArenaOp op) { place(op, "rank.at"); }
   void emit(PersistentOp op) { place(op, "rank.persistent"); }
   void emit(HostOp op) { place(op, "rank.host"); }
@@ -106,9 +147,8 @@ private:
     pointer(op, "rank.input", arguments, operands, op.getShape(), true);
   }
   void emit(ControlOp op) {
-    auto literal = mlir::emitc::LiteralOp::create(b, op.getLoc(), pointerType(op.getBuffer(), cuda),
-                                                  (cuda ? "&rank.device->control->" : "&rank.") +
-                                                      op.getField().str());
+    auto literal = mlir::emitc::LiteralOp::create(b, op.getLoc(), pointerType(op.getBuffer(), target.queuesWork()),
+                                                  controlPrefix().str() + op.getField().str());
     values[op.getBuffer()] = literal;
   }
   void emit(OffsetOp op) {
@@ -127,25 +167,18 @@ private:
                                           mapped(op.getBase()), shift);
     values[op.getBuffer()] = sum;
   }
-  void emit(TableOp op);
   mlir::emitc::ForOp count(llvm::StringRef name, uint64_t first, uint64_t end);
   void emit(ForOp op);
   void emit(LaunchOp op);
-  void emit(rt::AllReduceOp op);
-  void emit(rt::AllReduceMaxOp op);
-  void emit(AllReduceStartOp op);
-  void emit(rt::AllGatherOp op);
-  void emit(rt::ReduceScatterOp op);
   void emit(TakePartOp op);
   void emit(WaitOp op) { verbatim(op.getLoc(), "wait(" + op.getPending().str() + ");"); }
   void emit(rt::PollOp op) {
-    if (cuda) // nobody works on a collective but the GPU
+    if (!target.pollsCollectives())
       return;
     verbatim(op.getLoc(),
              llvm::formatv("poll(rank, {0}, {1});", axisName(op.getAxis()), argument::numbered(op, "bytes"))
                  .str());
   }
-  void emit(ReportOp op);
   void emit(rt::CallOp op);
   void emit(PendingOp op) {
     verbatim(op.getLoc(), (op.getCopy() ? "HostCopy " : "Pending ") + op.getName().str() + ";");
@@ -159,55 +192,14 @@ private:
   void emit(WorkOp op) {
     verbatim(op.getLoc(), "beginWork(rank, Work::" + op.getKind().str() + ");");
   }
-  void emit(CountLabelsOp op) {
-    kernel(op.getLoc(),
-           llvm::formatv(cuda ? "countLabels({{}, {{}, {0}, {1});"
-                              : "*{{} = float(countLabels({{}, {0}, {1}));",
-                         op.getN(), int64_t(op.getIgnore()))
-               .str(),
-           {mapped(op.getCount()), mapped(op.getLabels())});
-  }
-  void emit(StepNumberOp op) {
-    kernel(op.getLoc(),
-           cuda ? "stepNumber({}, rank.device->control);" : "*{} = float(rank.update);",
-           {mapped(op.getNumber())});
-  }
-  void emit(RandomKeyOp op) {
-    kernel(op.getLoc(),
-           cuda ? "stepKey({}, rank.device->control);"
-                : "*{} = int64_t(stepKey(rank.seed, rank.step));",
-           {mapped(op.getKey())});
-  }
   void emit(FirstElementOp op);
   void emit(rt::FirstIndexOp op);
-  void emit(IotaOp op);
-  /// A whole number of the rank's.
-  void setNumber(mlir::Location loc, mlir::Value number, const std::string &value) {
-    kernel(loc, cuda ? "setScalar({}, " + value + ");" : "*{} = " + value + ";", {mapped(number)});
-  }
-  template <typename Op>
-  void collective(Op op, llvm::StringRef callee, const std::string &before,
-                  llvm::StringRef last = "");
-  template <typename Op> void move(Op op, llvm::StringRef callee);
 
-  /// Text for `emitc.verbatim`, in which an opening brace is written twice.
-  static std::string escaped(llvm::StringRef raw) {
-    std::string result;
-    for (char c : raw)
-      result += c == '{' ? "{{" : std::string(1, c);
-    return result;
-  }
-
-  mlir::OpBuilder b;
-  bool cuda;
-  mlir::Value rank, stream;
-  llvm::DenseMap<mlir::Value, mlir::Value> values;
   /// What calls give a layer's function, some of it read only.
   llvm::DenseMap<mlir::StringAttr, llvm::SmallVector<mlir::Type>> bufferTypes;
   llvm::DenseSet<mlir::StringAttr> variables; ///< of collectives and copies, declared already
-  unsigned tables = 0;
 };
 
 } // namespace partita::rt
 
-#endif // PARTITA_LIB_LOWER_RTTOEMITC_H
+#endif // PARTITA_LIB_EMIT_EMITC_CONVERTER_H

@@ -1,0 +1,96 @@
+//===- RtProgram.cpp - the program's tables: spelling and checks ------------------------------===//
+
+#include "dialects/Rt/Rt.h"
+#include "mlir/IR/BuiltinOps.h"
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::rt;
+using partita_rt::CollectiveKind;
+using EmitError = llvm::function_ref<InFlightDiagnostic()>;
+
+FailureOr<bool> rt::parseFlag(AsmParser &parser) {
+  bool isTrue = succeeded(parser.parseOptionalKeyword("true"));
+  if (!isTrue && failed(parser.parseKeyword("false", ": a flag is true or false")))
+    return failure();
+  return isTrue;
+}
+
+FailureOr<partita_rt::CollectiveKind> rt::parseCollectiveKind(AsmParser &parser) {
+  SMLoc loc = parser.getCurrentLocation();
+  StringRef name;
+  if (failed(parser.parseKeyword(&name)))
+    return failure();
+  if (const partita_rt::CollectiveRow *row = partita_rt::collectiveNamed(name))
+    return row->kind;
+  parser.emitError(loc) << "'" << name << "' is no kind of collective";
+  return failure();
+}
+
+/// Is every element of `list` one of these attributes? An absent list has none.
+template <typename Attr>
+static LogicalResult check(EmitError emitError, ArrayAttr list, StringRef member, StringRef what) {
+  for (Attribute each : list ? list.getValue() : ArrayRef<Attribute>())
+    if (!isa<Attr>(each))
+      return emitError() << "'" << member << "' lists " << what << ", and " << each << " is none";
+  return success();
+}
+
+static LogicalResult checkShape(EmitError emitError, RankedTensorType type) {
+  if (!type.hasStaticShape())
+    return emitError() << "'type' is " << type << "; its shape must be static";
+  return success();
+}
+
+LogicalResult InputAttr::verify(EmitError emitError, StringRef, StringRef, RankedTensorType type,
+                                bool, int64_t, int64_t) {
+  return checkShape(emitError, type);
+}
+
+LogicalResult OutputAttr::verify(EmitError emitError, StringRef, RankedTensorType type, int64_t) {
+  return checkShape(emitError, type);
+}
+
+LogicalResult CensusAttr::verify(EmitError emitError, StringRef, CollectiveKind, StringRef,
+                                 StringRef, ArrayAttr tensors, int64_t, int64_t) {
+  return check<StringAttr>(emitError, tensors, "tensors", "names");
+}
+
+LogicalResult CollectiveAttr::verify(EmitError emitError, StringRef, CollectiveKind, StringRef,
+                                     StringRef, StringRef, bool, int64_t, int64_t, int64_t,
+                                     int64_t microBatches, int64_t, int64_t, StringRef, StringRef,
+                                     StringRef, StringRef, StringRef, StringRef, StringRef,
+                                     ArrayAttr parameters, ArrayAttr merged, int64_t, bool) {
+  if (microBatches < 1)
+    return emitError() << "'micro_batches' is " << microBatches << ", and at least 1";
+  if (failed(check<StringAttr>(emitError, parameters, "parameters", "names")) ||
+      failed(check<ArrayAttr>(emitError, merged, "merged", "lists of names")))
+    return failure();
+  for (Attribute names : merged ? merged.getValue() : ArrayRef<Attribute>())
+    if (failed(check<StringAttr>(emitError, cast<ArrayAttr>(names), "merged", "lists of names")))
+      return failure();
+  return success();
+}
+
+LogicalResult ProgramAttr::verify(EmitError emitError, ArrayAttr inputs, ArrayAttr outputs,
+                                  ArrayAttr census, ArrayAttr collectives, ArrayAttr undecayed,
+                                  ArrayAttr gathersAhead, DictionaryAttr hyper, StringRef,
+                                  StringRef, int64_t accumulate, int64_t, int64_t) {
+  if (accumulate < 1)
+    return emitError() << "'accumulate' is " << accumulate << ", and at least 1";
+  for (NamedAttribute field : hyper ? hyper.getValue() : ArrayRef<NamedAttribute>())
+    if (!isa<FloatAttr>(field.getValue()))
+      return emitError() << "'hyper' has numbers, and " << field.getName() << " is "
+                         << field.getValue();
+  return success(
+      succeeded(check<InputAttr>(emitError, inputs, "inputs", "#rt.input")) &&
+      succeeded(check<OutputAttr>(emitError, outputs, "outputs", "#rt.output")) &&
+      succeeded(check<CensusAttr>(emitError, census, "census", "#rt.census")) &&
+      succeeded(check<CollectiveAttr>(emitError, collectives, "collectives", "#rt.collective")) &&
+      succeeded(check<FlatSymbolRefAttr>(emitError, undecayed, "undecayed", "symbols")) &&
+      succeeded(check<StringAttr>(emitError, gathersAhead, "gathers_ahead", "axes")));
+}
+
+ProgramAttr ProgramAttr::of(ModuleOp module) {
+  return module->getAttrOfType<ProgramAttr>(RtDialect::kProgram);
+}

@@ -1,0 +1,93 @@
+//===- RtProgram.td - the program's tables, between lowering and emission ---------------------===//
+
+#ifndef PARTITA_RT_PROGRAM
+#define PARTITA_RT_PROGRAM
+
+include "dialects/Rt/RtBase.td"
+
+class Rt_Table<string name, string tableMnemonic> : AttrDef<Rt_Dialect, name> {
+  let mnemonic = tableMnemonic;
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
+class Rt_Text<string desc> : StringRefParameter<desc, [{""}]>;
+class Rt_Number<string value, string desc> : DefaultValuedParameter<"int64_t", value, desc>;
+class Rt_Flag<string value, string desc> : DefaultValuedParameter<"bool", value, desc> {
+  let parser = "::partita::rt::parseFlag($_parser)";
+  let printer = [{$_printer << ($_self ? "true" : "false")}];
+}
+/// Absent where the list is empty.
+class Rt_List<string desc> : OptionalParameter<"::mlir::ArrayAttr", desc>;
+/// By its name in partita_rt/collectives.h.
+def Rt_Kind : AttrOrTypeParameter<"::partita_rt::CollectiveKind", "what is done"> {
+  let parser = "::partita::rt::parseCollectiveKind($_parser)";
+  let printer = "$_printer << ::partita_rt::rowOf($_self).name";
+}
+
+def Rt_InputAttr : Rt_Table<"Input", "input"> {
+  let summary = "an input of the program: what fills it, and one rank's micro-batch of it";
+  let description = [{
+    `type` is of one micro-batch of one rank, with its placement. `vocabulary` is the number of rows that the input indexes, 0 where it
+    indexes none; `filler` is what pads it. Without `batched`, all ranks have the same values.
+  }];
+  let parameters = (ins StringRefParameter<>:$name, Rt_Text<"train.role">:$role, "::mlir::RankedTensorType":$type,
+                        Rt_Flag<"true", "">:$batched, Rt_Number<"0", "">:$filler, Rt_Number<"0", "">:$vocabulary);
+}
+
+def Rt_OutputAttr : Rt_Table<"Output", "output"> {
+  let summary = "an output of @forward: one rank's part of it, and its byte offset in the arena";
+  let parameters = (ins StringRefParameter<>:$name, "::mlir::RankedTensorType":$type, "int64_t":$offset);
+}
+
+def Rt_CensusAttr : Rt_Table<"Census", "census"> {
+  let summary = "what one rank issues in one call of a function under one name";
+  let description = [{
+    A row of analysis::CensusRow, which the runtime compares with what it counts, and the names of the buffers that the calls work on.
+    `bytes` are those of all calls.
+  }];
+  let parameters = (ins StringRefParameter<>:$function, Rt_Kind:$kind, StringRefParameter<>:$axis, StringRefParameter<>:$reason,
+                        Rt_List<"of strings">:$tensors, Rt_Number<"0", "">:$calls, Rt_Number<"0", "">:$bytes);
+}
+
+def Rt_CollectiveAttr : Rt_Table<"Collective", "collective"> {
+  let summary = "one collective of the program with its cause";
+  let description = "The members of analysis::Collective, for what explains a program after its ops of tensors are gone.";
+  let parameters = (ins
+    StringRefParameter<>:$function, Rt_Kind:$kind, StringRefParameter<>:$axis, Rt_Text<"of the elements">:$type,
+    Rt_Text<"its name where no cause is noted">:$called, Rt_Flag<"false", "">:$backward, Rt_Number<"1", "">:$calls,
+    Rt_Number<"0", "">:$bytes, Rt_Number<"1", "">:$tensors, Rt_Number<"1", "">:$micro_batches, "int64_t":$place, Rt_Number<"0", "">:$layers,
+    Rt_Text<"">:$role, Rt_Text<"">:$letter, Rt_Text<"">:$rule, Rt_Text<"">:$op, Rt_Text<"">:$node, Rt_Text<"">:$seed, Rt_Text<"">:$words,
+    Rt_List<"of strings">:$parameters, Rt_List<"of lists of strings">:$merged, Rt_Number<"0", "">:$others,
+    Rt_Flag<"false", "">:$may_scatter);
+}
+
+def Rt_ProgramAttr : Rt_Table<"Program", "program"> {
+  let summary = "what a program's tables and its manifest say of inputs, outputs, updates and collectives";
+  let description = [{
+    The attribute `rt.program` of a module, created by `lower-to-rt`.
+
+    | member          | what it lists                                                                             |
+    |-----------------|-------------------------------------------------------------------------------------------|
+    | `inputs`        | #rt.input, of all functions; one name, one input                                          |
+    | `outputs`       | #rt.output                                                                                |
+    | `census`        | #rt.census, in order of first use                                                         |
+    | `collectives`   | #rt.collective                                                                            |
+    | `undecayed`     | symbols of parameters without weight decay                                                |
+    | `hyper`         | fields of the runtime's Hyper that updates read, with their values                        |
+    | `gathers_ahead` | axes over which gathers begin ahead of their use: such an axis has a communicator more    |
+
+    `to_host` and `to_device` are the bytes that one step moves.
+  }];
+  let parameters = (ins
+    Rt_List<"">:$inputs, Rt_List<"">:$outputs, Rt_List<"">:$census, Rt_List<"">:$collectives, Rt_List<"">:$undecayed,
+    Rt_List<"">:$gathers_ahead, OptionalParameter<"::mlir::DictionaryAttr">:$hyper, Rt_Text<"the optimizer's op; none without one">:$optimizer,
+    Rt_Text<"of the learning rate">:$schedule, Rt_Number<"1", "micro-batches of a step">:$accumulate,
+    Rt_Number<"0", "">:$to_host, Rt_Number<"0", "">:$to_device);
+  let extraClassDeclaration = [{
+    /// The module's, or null.
+    static ProgramAttr of(::mlir::ModuleOp module);
+  }];
+}
+
+#endif // PARTITA_RT_PROGRAM

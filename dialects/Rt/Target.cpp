@@ -1,0 +1,79 @@
+//===- Target.cpp - see Target.h --------------------------------------------------------------===//
+
+#include "dialects/Rt/Target.h"
+#include "dialects/Rt/Rt.h"
+#include "dialects/Rt/Targets/Targets.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::rt;
+
+ArrayRef<const Target *> Target::all() {
+  static const Target *const targets[] = {&cpuTarget(), &cudaTarget()};
+  return targets;
+}
+
+const Target *Target::find(StringRef name) {
+  auto found = llvm::find_if(all(), [&](const Target *each) { return each->getName() == name; });
+  return found == all().end() ? nullptr : *found;
+}
+
+const Target &Target::of(Operation *op) {
+  auto module = dyn_cast<ModuleOp>(op);
+  if (!module)
+    module = op->getParentOfType<ModuleOp>();
+  auto name = module ? module->getAttrOfType<StringAttr>(RtDialect::kTarget) : StringAttr();
+  const Target *named = name ? find(name.getValue()) : nullptr; // the dialect verifies the name
+  return named ? *named : *all().front();
+}
+
+CallArgument Target::tokenRows(int64_t whole, Value first, int64_t rows) const {
+  if (!first)
+    return whole;
+  return CallArgument(holder("TokenRows") + "{{" + std::to_string(whole) + ", " + number().str() +
+                          ", " + std::to_string(rows) + "}",
+                      {first});
+}
+
+CallArgument Target::indices(Value first, int64_t count) const {
+  if (!first)
+    return "Indices{{0, " + std::to_string(count) + "}";
+  return CallArgument(
+      holder("Indices") + "{{" + number().str() + ", " + std::to_string(count) + "}", {first});
+}
+
+CallArgument Target::dropout(const APFloat &ratio, const std::string &id, Value key) const {
+  return CallArgument("{{" + doubleLiteral(ratio.convertToDouble()) + ", " + id + ", " +
+                          number().str() + "}",
+                      key);
+}
+
+CallArgument Target::firstElement(Value micro, ArrayRef<int64_t> whole, Value first) const {
+  int64_t elements = 1;
+  for (int64_t size : whole)
+    elements *= size;
+  SmallVector<Value> values{micro};
+  if (first)
+    values.push_back(first);
+  return CallArgument(elementNumber(elements, bool(first)), values);
+}
+
+CallArgument Target::hyper(StringRef field, FloatAttr value) const {
+  if (value)
+    return doubleLiteral(value.getValueAsDouble());
+  return hyperparameter(field);
+}
+
+ClassifierWork rt::chooseClassifierGradient(const ClassifierSizes &sizes,
+                                            std::array<int64_t, 2> block, int64_t all,
+                                            int64_t extraPerRow, bool mayBeOne) {
+  auto &[rows, columns] = block;
+  int64_t perRow = static_cast<int64_t>(llvm::alignTo(sizes.vocabulary, columns)) + columns;
+  perRow += extraPerRow;
+  int64_t sums = sizes.gradientElement.isF32() || rows == all ? 0 : sizes.vocabulary * sizes.width;
+  if (mayBeOne && (all - rows) * perRow <= sums)
+    rows = all, sums = 0;
+  return {block, perRow, sums};
+}

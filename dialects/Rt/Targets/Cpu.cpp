@@ -1,0 +1,70 @@
+//===- Cpu.cpp - the target "cpu" -------------------------------------------------------------===//
+//
+// Plain loops and BLAS; ranks are threads, or processes of MPI. A call has done its work when it
+// returns, so the program's text reads numbers where they stand: `*{}`.
+//
+//===------------------------------------------------------------------------------------------===//
+
+#include "dialects/Rt/Rt.h"
+#include "dialects/Rt/Targets/Targets.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::rt;
+
+namespace {
+
+class Cpu final : public Target {
+public:
+  StringRef getName() const override { return "cpu"; }
+
+  /// As many tokens and columns as keep matmuls fast and a block in the cache, the tokens in even
+  /// parts.
+  ClassifierWork getClassifierLoss(const ClassifierSizes &sizes) const override {
+    constexpr uint64_t rows = 512;
+    constexpr int64_t columns = 512;
+    uint64_t all = static_cast<uint64_t>(sizes.tokens);
+    return {{static_cast<int64_t>(llvm::divideCeil(all, llvm::divideCeil(all, rows))), columns}};
+  }
+
+  /// At most twice as many tokens as fit the cache well are one block. A 16-bit dx is made in floats.
+  ClassifierWork getClassifierGradient(const ClassifierSizes &sizes) const override {
+    return chooseClassifierGradient(sizes, getClassifierLoss(sizes).block, sizes.tokens,
+                                    sizes.xElement.isF32() ? 0 : sizes.width,
+                                    /*mayBeOne=*/sizes.tokens <= 1024);
+  }
+
+  /// What attentionWorkspace of the runtime says.
+  int64_t getAttentionGradWorkspace(RankedTensorType q, RankedTensorType k,
+                                    int64_t rows) const override {
+    int64_t groups = q.getDimSize(2) / k.getDimSize(2),
+            width = static_cast<int64_t>(llvm::alignTo(q.getDimSize(3), 16));
+    return rows + (q.getElementType().isF32() ? 0 : groups * q.getDimSize(1) * width);
+  }
+
+  CallArgument reported(StringRef) const override { return "rank"; }
+  std::string scalar(double factor) const override {
+    return factor == 1 ? "*{}" : "*{} * " + doubleLiteral(factor);
+  }
+  std::string hyperparameter(StringRef field) const override {
+    return ("rank.hyper." + field).str();
+  }
+  std::string roundingKey(const std::string &arguments) const override {
+    return "roundingKey(rank, " + arguments + ")";
+  }
+
+protected:
+  StringRef number() const override { return "*{}"; }
+  std::string holder(StringRef type) const override { return type.str(); }
+  std::string elementNumber(int64_t elements, bool hasFirst) const override {
+    return "*{} * " + std::to_string(elements) + (hasFirst ? " + *{}" : "");
+  }
+};
+
+} // namespace
+
+const Target &rt::cpuTarget() {
+  static const Cpu target;
+  return target;
+}

@@ -1,0 +1,95 @@
+//===- Cuda.cpp - the target "cuda" -----------------------------------------------------------===//
+//
+// NVIDIA GPUs: a process per GPU, collectives by NCCL, matmuls by cuBLASLt. Calls queue work on a
+// stream, and what a step has computed stays on the GPU: kernels are passed its address.
+//
+//===------------------------------------------------------------------------------------------===//
+
+#include "dialects/Rt/Rt.h"
+#include "dialects/Rt/Targets/Targets.h"
+#include "runtime/include/partita_rt/cuda/shapes.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::rt;
+
+namespace {
+
+class Cuda final : public Target {
+public:
+  StringRef getName() const override { return "cuda"; }
+
+  /// Those that kernels are written for (bfloat16 in hardware, asynchronous copies) and that the
+  /// newest nvcc knows.
+  ArrayRef<StringLiteral> getArchitectures() const override {
+    static constexpr StringLiteral known[] = {"sm_80",  "sm_86",  "sm_87",  "sm_88",
+                                              "sm_89",  "sm_90",  "sm_100", "sm_103",
+                                              "sm_110", "sm_120", "sm_121"};
+    return known;
+  }
+  StringRef getDefaultArchitecture() const override { return "sm_90"; }
+  bool ranksAreProcesses() const override { return true; }
+
+  bool fusesProducts() const override { return true; }
+  bool pollsCollectives() const override { return false; } // the GPU works on them by itself
+  bool queuesWork() const override { return true; }
+  bool tunesProducts() const override { return true; }
+
+  bool takesScratch() const override { return true; }
+  int64_t getProductsWorkspace() const override { return partita_rt::cuda::kProductsWorkspace; }
+
+  ClassifierWork getClassifierLoss(const ClassifierSizes &sizes) const override {
+    return {block(sizes, rowsOfAllTokens(sizes, 1))};
+  }
+  ClassifierWork getClassifierGradient(const ClassifierSizes &sizes) const override {
+    int64_t all = rowsOfAllTokens(sizes, 2);
+    return chooseClassifierGradient(sizes, block(sizes, all), all, 0, /*mayBeOne=*/true);
+  }
+
+  /// What attentionBackwardWorkspace of the runtime says.
+  int64_t getAttentionGradWorkspace(RankedTensorType, RankedTensorType,
+                                    int64_t rows) const override {
+    return 2 * rows;
+  }
+
+  CallArgument reported(StringRef field) const override {
+    return ("&rank.device->report->" + field).str();
+  }
+  std::string scalar(double factor) const override {
+    return factor == 1 ? "{}" : "Scalar({}, " + doubleLiteral(factor) + ")";
+  }
+  std::string hyperparameter(StringRef field) const override {
+    return ("&rank.device->control->hyper." + field).str();
+  }
+  std::string roundingKey(const std::string &arguments) const override {
+    return "Scalar::roundingKey(rank.device->control, " + arguments + ")";
+  }
+
+protected:
+  StringRef number() const override { return "{}"; }
+  std::string holder(StringRef type) const override { return (type + "At").str(); }
+  std::string elementNumber(int64_t elements, bool hasFirst) const override {
+    return "ElementAt{{{}, " + std::to_string(elements) + (hasFirst ? ", {}}" : "}");
+  }
+
+private:
+  /// The rows of floats in whose memory the logits of all tokens are, in w's type, `copies` times
+  /// over: 1 of the loss alone, 2 with its gradients.
+  static int64_t rowsOfAllTokens(const ClassifierSizes &sizes, int64_t copies) {
+    uint64_t bytes = static_cast<uint64_t>(sizes.tokens * elementBytes(sizes.wElement));
+    return static_cast<int64_t>(llvm::divideCeil(bytes, static_cast<uint64_t>(4 * copies)));
+  }
+  /// Full rows of logits, as many as the block's memory has room for. A thousand keep matmuls large,
+  /// of 16 bits they are two or four thousand, and the weight's gradient is rarely read again.
+  static std::array<int64_t, 2> block(const ClassifierSizes &sizes, int64_t all) {
+    return {std::min<int64_t>(1024, all), partita_rt::cuda::classifierStride(sizes.vocabulary)};
+  }
+};
+
+} // namespace
+
+const Target &rt::cudaTarget() {
+  static const Cuda target;
+  return target;
+}

@@ -1,0 +1,19 @@
+//===- Provenance.h - what ops know of where they come from, through passes ---------*- C++ -*-===//
+#ifndef PARTITA_PHASES_PROVENANCE_H
+#define PARTITA_PHASES_PROVENANCE_H
+
+#include "mlir/Pass/PassManager.h"
+
+namespace partita {
+
+/// Makes every pass of the manager carry provenance (dialects/Interfaces/Provenance.h) from the ops
+/// that it finds to those that it builds from them. Every manager that runs passes on a program
+/// wants it; add it after whatever prints IR.
+void carryProvenance(mlir::PassManager &manager);
+
+/// Adds a last pass: locations say what they are for, places and names, and no facts.
+void simplifyLocationsLast(mlir::PassManager &manager);
+
+} // namespace partita
+
+#endif // PARTITA_PHASES_PROVENANCE_H

@@ -1,0 +1,204 @@
+//===- Converter.cpp - ops of the exit dialect as EmitC ---------------------------------------===//
+//
+// One op to one. The rank is every function's argument; a pointer is a call of its accessor; a call
+// with an aggregate among its arguments (`{data, strides...}`) is verbatim text with operands,
+// since EmitC has no such expression. Where work is queued, kernels get the rank's stream in front;
+// who is given the rank finds it there.
+//
+// Kernels are functions of plain loops (KernelsToEmitC.cpp), layers functions of a row of their
+// table (LayersToEmitC.cpp); collectives and copies are in CollectivesToEmitC.cpp.
+//
+//===------------------------------------------------------------------------------------------===//
+
+#include "lib/Emit/EmitC/Converter.h"
+#include "dialects/Train/Train.h"
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::rt;
+
+static std::string shapeComment(ArrayRef<int64_t> shape) {
+  std::string text = "[";
+  llvm::raw_string_ostream stream(text);
+  llvm::interleaveComma(shape, stream);
+  return text + "]";
+}
+
+LogicalResult Converter::convert(func::FuncOp function) {
+  b.setInsertionPoint(function);
+  variables.clear();
+  emitc::FuncOp made = begin(function.getLoc(), function.getName(), {opaque("Rank &")}, {"rank"});
+  if (Attribute entry = function->getAttr(train::TrainDialect::kEntryPoint))
+    made->setAttr(train::TrainDialect::kEntryPoint, entry);
+  if (failed(convertBody(function.getBody().front())))
+    return failure();
+  function.erase();
+  return success();
+}
+
+emitc::FuncOp Converter::begin(Location loc, StringRef name, ArrayRef<Type> types,
+                               ArrayRef<StringRef> names) {
+  auto made = emitc::FuncOp::create(b, loc, name, b.getFunctionType(types, {}));
+  made.setSpecifiersAttr(b.getStrArrayAttr({"static"}));
+  Block *body = made.addEntryBlock();
+  for (auto [argument, called] : llvm::zip(body->getArguments(), names))
+    argument.setLoc(NameLoc::get(b.getStringAttr(called)));
+  rank = body->getArgument(0);
+  b.setInsertionPointToEnd(body);
+  stream = createStream(NameLoc::get(b.getStringAttr("stream")));
+  return made;
+}
+LogicalResult Converter::convertBody(Block &block) {
+  for (Operation &op : block)
+    if (failed(convertOp(&op)))
+      return failure();
+  if (isa<LayerOp>(block.getParentOp()))
+    emitc::ReturnOp::create(b, block.getParentOp()->getLoc(), Value());
+  if (stream && stream.use_empty())
+    stream.getDefiningOp()->erase();
+  return success();
+}
+
+LogicalResult Converter::convertOp(Operation *op) {
+  if (auto call = dyn_cast<CallInterface>(op))
+    return convertCall(call), success();
+  if (auto exchange = dyn_cast<ExchangeInterface>(op))
+    return convertExchange(exchange), success();
+  return llvm::TypeSwitch<Operation *, LogicalResult>(op)
+      .Case<ArenaOp, PersistentOp, HostOp, PinnedOp, TransferOp, TransferWaitOp, InputOp, ControlOp,
+            TableOp, OffsetOp, AdvanceOp, ForOp, LaunchOp, TakePartOp, WaitOp, rt::PollOp, ReportOp,
+            CommentOp, WorkOp, CountLabelsOp, IotaOp, StepNumberOp, rt::FirstIndexOp,
+            rt::RandomKeyOp, rt::FirstElementOp, rt::CallOp, PendingOp>([&](auto typed) {
+        emit(typed);
+        return success();
+      })
+      .Case<EndOp>([](auto) { return success(); })
+      .Case<func::ReturnOp>([&](auto end) {
+        emitc::ReturnOp::create(b, end.getLoc(), Value());
+        return success();
+      })
+      .Default([](Operation *other) {
+        return other->emitOpError() << "is not part of the exit dialect; run lower-to-rt first";
+      });
+}
+
+/// A pointer variable: `callee<T>(arguments)`, with its shape for the reader.
+void Converter::pointer(Operation *op, StringRef callee, ArrayRef<Attribute> arguments,
+                        ValueRange operands, ArrayRef<int64_t> shape, bool readOnly) {
+  Value buffer = op->getResult(0);
+  Type element = cast<BufferType>(buffer.getType()).getElement();
+  ArrayAttr templates =
+      element.isF32() && !readOnly ? nullptr : b.getArrayAttr({text(cppName(element))});
+  auto call = emitc::CallOpaqueOp::create(b, op->getLoc(), TypeRange{pointerType(buffer, readOnly)},
+                                          callee, b.getArrayAttr(arguments), templates, operands);
+  if (!shape.empty())
+    call->setAttr("rt.comment", b.getStringAttr(shapeComment(shape)));
+  values[buffer] = call.getResult(0);
+}
+
+void Converter::convertCall(CallInterface call) {
+  Operation *op = call;
+  SmallVector<CallArgument> arguments = call.getCallArguments(target);
+  llvm::erase_if(arguments, [](auto &argument) { return argument.text.empty(); });
+  bool onStream = stream && (arguments.empty() || arguments[0].text != "rank");
+  bool aggregate = llvm::any_of(
+      arguments, [](auto &argument) { return !argument.values.empty() && !argument.isValue(); });
+  if (aggregate) {
+    std::string line = call.getCallee().str() + "(";
+    SmallVector<Value> operands;
+    for (auto [i, argument] : llvm::enumerate(arguments)) {
+      line += (i ? ", " : "") + argument.text;
+      llvm::append_range(operands, mapped(argument.values));
+    }
+    return onStream ? kernelLine(op->getLoc(), line + ");", operands)
+                    : verbatim(op->getLoc(), line + ");", operands);
+  }
+  SmallVector<Attribute> parts;
+  SmallVector<Value> operands;
+  if (onStream) {
+    parts.push_back(b.getIndexAttr(0));
+    operands.push_back(stream);
+  }
+  for (CallArgument &argument : arguments) {
+    if (argument.isValue()) {
+      parts.push_back(b.getIndexAttr(operands.size()));
+      operands.push_back(mapped(argument.values[0]));
+      continue;
+    }
+    for (size_t at; (at = argument.text.find("{{")) != std::string::npos;)
+      argument.text.erase(at, 1);
+    parts.push_back(text(argument.text));
+  }
+  emitc::CallOpaqueOp::create(b, op->getLoc(), TypeRange{}, call.getCallee(), b.getArrayAttr(parts),
+                              ArrayAttr(), operands);
+}
+
+std::string Converter::elementsText(TableOp op) {
+  auto dense = cast<DenseElementsAttr>(op.getValue());
+  Type element = dense.getElementType();
+  SmallVector<std::string> numbers;
+  if (isa<FloatType>(element))
+    for (const APFloat &value : dense.getValues<APFloat>())
+      numbers.push_back(floatLiteral(value.convertToDouble()));
+  else
+    for (const APInt &value : dense.getValues<APInt>())
+      numbers.push_back(element.isInteger(1) ? (value.isZero() ? "false" : "true")
+                                             : std::to_string(value.getSExtValue()));
+  return llvm::join(numbers, ", ");
+}
+
+/// A loop over [first, end).
+emitc::ForOp Converter::count(StringRef name, uint64_t first, uint64_t end) {
+  Location loc = b.getUnknownLoc(); // a location's name would be a variable's
+  auto bound = [&](uint64_t value) -> Value {
+    return emitc::LiteralOp::create(b, loc, b.getI64Type(), std::to_string(value));
+  };
+  auto loop = emitc::ForOp::create(b, loc, bound(first), bound(end), bound(1));
+  loop.getInductionVar().setLoc(NameLoc::get(b.getStringAttr(name)));
+  return loop;
+}
+
+void Converter::emit(ForOp op) {
+  emitc::ForOp loop = count("micro", 0, op.getCount());
+  values[op.getBody().getArgument(0)] = loop.getInductionVar();
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  for (Operation &inner : op.getBody().front())
+    (void)convertOp(&inner);
+}
+
+/// kernel(buffers..., sizes..., strides...).
+void Converter::emit(LaunchOp op) {
+  SmallVector<Attribute> arguments;
+  SmallVector<Value> operands;
+  if (stream)
+    operands.push_back(stream);
+  llvm::append_range(operands, mapped(op.getBuffers()));
+  for (size_t i = 0; i < operands.size(); ++i)
+    arguments.push_back(b.getIndexAttr(i));
+  for (int64_t size : op.getSizes())
+    arguments.push_back(b.getI64IntegerAttr(size));
+  for (int64_t stride : op.getStrides())
+    arguments.push_back(b.getI64IntegerAttr(stride));
+  emitc::CallOpaqueOp::create(b, op.getLoc(), TypeRange{}, op.getKernel(),
+                              b.getArrayAttr(arguments), ArrayAttr(), operands);
+}
+
+void Converter::emit(FirstElementOp op) {
+  std::string sum;
+  for (auto [axis, stride] : llvm::zip_equal(op.getAxes(), op.getStrides()))
+    sum += (sum.empty() ? "" : " + ") +
+           llvm::formatv("int64_t(rank.coordinates[{0}]) * {1}", axis, stride).str();
+  setNumber(op.getLoc(), op.getIndex(), sum);
+}
+void Converter::emit(rt::FirstIndexOp op) {
+  std::string number;
+  for (auto [axis, size] : llvm::zip(op.getAxes(), op.getSizes())) {
+    std::string coordinate = "rank.coordinates[" + std::to_string(axis) + "]";
+    number = number.empty()
+                 ? coordinate
+                 : "(" + number + " * " + std::to_string(size) + " + " + coordinate + ")";
+  }
+  setNumber(op.getLoc(), op.getFirst(),
+            number + " * int64_t(" + std::to_string(op.getPiece()) + ")");
+}

@@ -1,0 +1,69 @@
+//===- AtenOperations.cpp ---------------------------------------------------------------------===//
+
+#include "lib/Import/File/AtenOperations.h"
+#include "llvm/ADT/STLExtras.h"
+
+namespace partita::importer {
+
+using Op = AtenOperation;
+
+// name, what it does to elements, whether it keeps the order of its arguments, readers of parameters
+// in its decomposition
+static constexpr AtenOperation operations[] = {
+    {"_native_batch_norm_legit_no_training", Op::Computes, true},
+    {"_to_copy", Op::Moves},
+    {"_unsafe_view", Op::Moves},
+    {"alias", Op::Moves},
+    {"batch_norm", Op::Computes, true},
+    {"cat", Op::Joins},
+    {"chunk", Op::Moves},
+    {"clone", Op::Moves},
+    {"contiguous", Op::Moves},
+    {"conv1d", Op::Computes, true},
+    {"conv2d", Op::Computes, true},
+    {"conv3d", Op::Computes, true},
+    {"convolution", Op::Computes, true},
+    {"detach", Op::Moves},
+    {"embedding", Op::LooksUp},
+    {"flatten", Op::Moves},
+    {"flip", Op::Moves},
+    {"getitem", Op::Moves},
+    {"group_norm",
+     Op::Computes,
+     false,
+     {{"Mul", -1, Decomposed::Vector}, {"Add", -1, Decomposed::Vector}}},
+    {"index", Op::Computes, false, {{"GatherND", 0, Decomposed::Moved}}},
+    {"layer_norm", Op::Computes, true},
+    {"linear", Op::Computes, true, {{"MatMul", 1, Decomposed::Transposed}}},
+    {"mT", Op::Moves},
+    {"movedim", Op::Moves},
+    {"narrow", Op::Moves},
+    {"numpy_t", Op::Moves},
+    {"permute", Op::Moves},
+    {"prelu", Op::Computes, true, {{"PRelu", 1, Decomposed::Vector}}},
+    {"reshape", Op::Moves},
+    {"rms_norm", Op::Computes, true},
+    {"select", Op::Moves},
+    {"slice", Op::Moves},
+    {"split", Op::Moves},
+    {"split_with_sizes", Op::Moves},
+    {"squeeze", Op::Moves},
+    {"stack", Op::Joins},
+    {"swapaxes", Op::Moves},
+    {"t", Op::Moves},
+    {"to", Op::Moves},
+    {"transpose", Op::Moves},
+    {"unbind", Op::Moves},
+    {"unflatten", Op::Moves},
+    {"unsqueeze", Op::Moves},
+    {"view", Op::Moves},
+};
+
+const AtenOperation &atenOperation(llvm::StringRef name) {
+  static constexpr AtenOperation unknown;
+  const AtenOperation *found =
+      llvm::find_if(operations, [&](const AtenOperation &each) { return each.name == name; });
+  return found == std::end(operations) ? unknown : *found;
+}
+
+} // namespace partita::importer

@@ -1,0 +1,45 @@
+//===- ExporterNames.cpp ----------------------------------------------------------------------===//
+
+#include "lib/Import/File/ExporterNames.h"
+#include "onnx.pb.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+namespace partita::importer {
+
+bool isFromPyTorch(const onnx::ModelProto &model) { return model.producer_name() == "pytorch"; }
+
+bool isInnerName(llvm::StringRef name) {
+  return name.consume_front("val_") && !name.empty() && llvm::all_of(name, llvm::isDigit);
+}
+
+llvm::StringRef operationOf(llvm::StringRef name) {
+  llvm::StringRef base = name.rtrim("0123456789");
+  return base.size() < name.size() && base.consume_back("_") ? base : name;
+}
+
+std::string splitName(llvm::StringRef parameter, llvm::StringRef computed) {
+  return (parameter + "/" + computed).str();
+}
+
+llvm::StringRef computedName(llvm::StringRef name) {
+  return name.substr(name.rfind('/') + 1); // npos + 1 is 0
+}
+
+bool isFoldedName(llvm::StringRef name) { return name.starts_with("onnx::"); }
+
+bool isModelName(llvm::StringRef name) { return !isFoldedName(name) && !name.starts_with("/"); }
+
+bool isModuleParameter(llvm::StringRef name) {
+  auto [path, last] = name.rsplit('.');
+  llvm::StringRef called = last.empty() ? path : last;
+  static constexpr llvm::StringLiteral names[] = {
+      "weight",        "bias",          "in_proj_weight", "in_proj_bias", "q_proj_weight",
+      "k_proj_weight", "v_proj_weight", "weight_g",       "weight_v",     "original0",
+      "original1"};
+  return llvm::is_contained(names, called) || called.starts_with("weight_ih_l") ||
+         called.starts_with("weight_hh_l") || called.starts_with("bias_ih_l") ||
+         called.starts_with("bias_hh_l");
+}
+
+} // namespace partita::importer

@@ -1,0 +1,111 @@
+// The collectives, one row each: what compiler and runtime have to know of a kind stands here.
+//
+// Ops of the dialects say their kind; census, `explain`, lowering, emitted programs and transports
+// read the rest from the row. README.md of the runtime says how to add one.
+
+#ifndef PARTITA_RT_COLLECTIVES_H
+#define PARTITA_RT_COLLECTIVES_H
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace partita_rt {
+
+enum class CollectiveKind : uint8_t { AllReduce, ReduceScatter, AllGather, Broadcast, Barrier };
+
+/// What a rank has on one side of a collective.
+enum class Extent : uint8_t {
+  Part, ///< its own part; of what all have alike, all of it
+  Whole ///< the parts of all ranks, in their order
+};
+
+struct CollectiveRow {
+  CollectiveKind kind;
+  const char *spelling; ///< of the kind, in the tables of an emitted program
+  const char *name;     ///< in the dialects, the census, reports and messages
+  const char *call;     ///< the function of comm.h; "Start" behind it: the one that begins it
+  /// What cotangents go back by, where ranks go on with different work. None: the runtime's own,
+  /// which no program issues.
+  std::optional<CollectiveKind> conjugate;
+  Extent from, to;
+  bool inPlace; ///< works in a Bucket's buffers; else Transfers lead from one place to another
+  bool sums;    ///< over the ranks (or takes the max), so it needs numbers
+  /// Begun ahead of its use, on a communicator of its own (Rank::gathers).
+  bool ahead;
+  const char *does; ///< to a value's placement; continues "'par.all_reduce' ..."
+};
+
+inline constexpr CollectiveRow kCollectives[] = {
+    {CollectiveKind::AllReduce, "AllReduce", "all_reduce", "allReduce", CollectiveKind::AllReduce,
+     Extent::Part, Extent::Part, /*inPlace=*/true, /*sums=*/true, /*ahead=*/false,
+     "completes the sum"},
+    {CollectiveKind::ReduceScatter, "ReduceScatter", "reduce_scatter", "reduceScatter",
+     CollectiveKind::AllGather, Extent::Whole, Extent::Part, /*inPlace=*/false, /*sums=*/true,
+     /*ahead=*/false, "completes the sum and leaves each rank its shard"},
+    {CollectiveKind::AllGather, "AllGather", "all_gather", "allGather",
+     CollectiveKind::ReduceScatter, Extent::Part, Extent::Whole, /*inPlace=*/false, /*sums=*/false,
+     /*ahead=*/true, "makes it full"},
+    {CollectiveKind::Broadcast,
+     "Broadcast",
+     "broadcast",
+     "broadcast",
+     {},
+     Extent::Part,
+     Extent::Part,
+     /*inPlace=*/true,
+     /*sums=*/false,
+     /*ahead=*/false,
+     "is the root's"},
+    {CollectiveKind::Barrier,
+     "Barrier",
+     "barrier",
+     "barrier",
+     {},
+     Extent::Part,
+     Extent::Part,
+     /*inPlace=*/true,
+     /*sums=*/false,
+     /*ahead=*/false,
+     "waits for all"},
+};
+inline constexpr int kCollectiveKinds = int(sizeof(kCollectives) / sizeof(kCollectives[0]));
+
+constexpr const CollectiveRow &rowOf(CollectiveKind kind) { return kCollectives[int(kind)]; }
+
+/// nullptr: no collective is called that.
+constexpr const CollectiveRow *collectiveNamed(std::string_view name) {
+  for (const CollectiveRow &row : kCollectives)
+    if (name == row.name)
+      return &row;
+  return nullptr;
+}
+
+/// Bytes of one rank in one call, as the runtime counts and the census announces them: of the whole
+/// where there is one on either side, padding included, else of the buffers. `part`: the bytes of
+/// this rank's parts.
+constexpr int64_t wireBytes(CollectiveKind kind, int64_t part, int64_t ranks) {
+  const CollectiveRow &row = rowOf(kind);
+  return row.from == Extent::Whole || row.to == Extent::Whole ? part * ranks : part;
+}
+
+namespace collectives_detail {
+constexpr bool inOrder() {
+  for (int kind = 0; kind < kCollectiveKinds; ++kind)
+    if (int(kCollectives[kind].kind) != kind)
+      return false;
+  return true;
+}
+constexpr bool conjugatesPair() {
+  for (const CollectiveRow &row : kCollectives)
+    if (row.conjugate && rowOf(*row.conjugate).conjugate != row.kind)
+      return false;
+  return true;
+}
+} // namespace collectives_detail
+static_assert(collectives_detail::inOrder(), "rows stand in the order of the enumeration");
+static_assert(collectives_detail::conjugatesPair(), "a conjugate's conjugate is the kind itself");
+
+} // namespace partita_rt
+
+#endif // PARTITA_RT_COLLECTIVES_H

@@ -1,0 +1,13 @@
+// A parameter is found by its name, by a tensor of the file that holds it, and by what an exporter computed that tensor from.
+// RUN: partita-opt %s --objective="freeze=wte kind=none" | FileCheck %s --check-prefix=FROZEN
+// RUN: partita-opt %s --objective="freeze=val_3 kind=none" | FileCheck %s --check-prefix=FROZEN
+// RUN: partita-opt %s --objective="freeze=embedding.* kind=none" | FileCheck %s --check-prefix=FROZEN
+// FROZEN: train.parameter @wte : tensor<256x4xf32> frozen
+// RUN: not partita-opt %s --objective="freeze=embed kind=none" 2>&1 | FileCheck %s --check-prefix=NONE
+// NONE: error: freeze: no parameter matches 'embed'
+train.parameter @wte : tensor<256x4xf32> {train.tensors = [{name = "val_3", origin = "embedding.scale"}]}
+func.func @forward(%ids: tensor<8x16xi64>) -> tensor<8x16x4xf32> {
+  %w = train.read @wte : tensor<256x4xf32>
+  %x = tx.embedding %w, %ids : (tensor<256x4xf32>, tensor<8x16xi64>) -> tensor<8x16x4xf32>
+  return %x : tensor<8x16x4xf32>
+}

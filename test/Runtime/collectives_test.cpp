@@ -1,0 +1,32 @@
+// The table of collectives: what its readers ask of a row.
+
+#include "partita_rt/comm.h"
+
+#include <gtest/gtest.h>
+
+using namespace partita_rt;
+
+namespace {
+
+TEST(Collectives, BytesAreThoseOfTheWhole) {
+  EXPECT_EQ(wireBytes(CollectiveKind::AllReduce, 100, 4), 100);
+  EXPECT_EQ(wireBytes(CollectiveKind::ReduceScatter, 100, 4), 400);
+  EXPECT_EQ(wireBytes(CollectiveKind::AllGather, 100, 4), 400);
+  EXPECT_EQ(wireBytes(CollectiveKind::Broadcast, 100, 4), 100);
+  EXPECT_EQ(wireBytes(CollectiveKind::Barrier, 0, 4), 0);
+}
+
+TEST(Collectives, NamesLeadBackToTheirRows) {
+  for (const CollectiveRow &row : kCollectives) {
+    EXPECT_EQ(collectiveNamed(row.name), &row);
+    EXPECT_STREQ(nameOf(row.kind), row.name);
+  }
+}
+
+TEST(Collectives, AnUnknownNameOrKindIsNoOther) {
+  EXPECT_EQ(collectiveNamed("all_reduce_max"), nullptr);
+  EXPECT_EQ(collectiveNamed(""), nullptr);
+  EXPECT_STREQ(nameOf(CollectiveKind(kCollectiveKinds)), "unknown");
+}
+
+} // namespace

@@ -1,0 +1,18 @@
+// RUN: partita-opt %s --verify-phase=after=import --verify-diagnostics --split-input-file
+
+// A run calls one function for each entry point, and one without the attribute counts by its name.
+// expected-note@+1 {{that one is here}}
+func.func @forward() { return }
+// expected-error@+1 {{is 'forward' of the program, as @forward is}}
+func.func @other() attributes {train.entry_point = #train.entry_point<forward>} { return }
+
+// -----
+
+// The attribute decides, not the name.
+func.func @forward() attributes {train.entry_point = #train.entry_point<eval_step>} { return }
+func.func @other() attributes {train.entry_point = #train.entry_point<forward>} { return }
+
+// -----
+
+// expected-error@+1 {{train.entry_point is "forward"; a function has a #train.entry_point there}}
+func.func @forward() attributes {train.entry_point = "forward"} { return }
