@@ -160,8 +160,7 @@ std::string WeightFile::checkFormat(StringRef format, bool hasChecksums) {
     if (format == "2" && !hasChecksums)
       return "a checkpoint of format 2 has checksums, but they are not there: it is damaged";
     if (format == "1")
-      said = name + " is a checkpoint of format 1, which has no checksums: damage would go un"
-                    "be seen";
+      said = name + " is a checkpoint of format 1, which has no checksums: damage would go unnoticed";
   }
   return {};
 }
