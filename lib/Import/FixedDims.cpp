@@ -142,6 +142,7 @@ private:
     fixed.insert(fixed.end(), more.begin(), more.end());
     Step step{fixed, false, {}};
     ImportOptions other = options;
+    other.foldLimit = foldLimit(file, options); // a size that is tried asks for no more memory
     for (const auto &[name, size] : fixed)
       for (auto &[known, value] : other.dims)
         if (known == name)

@@ -58,7 +58,7 @@ constexpr int64_t leastInlinedNodes = 1 << 12, bytesOfInlinedNode = 8;
 constexpr int64_t leastListed = 1 << 22, bytesOfListed = 8;
 constexpr int64_t leastFold = 1 << 14, mostFold = 1 << 24, masks = 64;
 
-static int64_t foldLimit(const ModelFile &file, const ImportOptions &options) {
+int64_t foldLimit(const ModelFile &file, const ImportOptions &options) {
   if (options.foldLimit)
     return options.foldLimit;
   uint64_t length = 1;

@@ -69,6 +69,9 @@ struct Frame {
 /// Of what a report puts in the place of a tensor that is lost.
 constexpr int64_t mostStandInDims = 5;
 
+/// How many distinct elements a folded tensor may have: ImportOptions::foldLimit, or what is in proportion to the file.
+int64_t foldLimit(const ModelFile &file, const ImportOptions &options);
+
 class Importer {
 public:
   /// With `decided`, what is trained has been decided already, for another size of a dimension.
