@@ -71,6 +71,3 @@ if os.path.exists(os.path.join(cuda_home, "bin", "nvcc")):
 # cuDNN, with the driver's stub beside it: plans are made without a GPU.
 if all(os.path.exists(os.path.join(cuda_home, name)) for name in ["include/cudnn_graph.h", "lib64/libcudnn.so.9", "lib64/stubs/libcuda.so"]):
     config.available_features.add("cudnn")
-# The fuzz target is there when the compiler is clang and partita-test-depends was built.
-if os.path.exists(os.path.join(tools, "import_fuzzer")):
-    config.available_features.add("fuzzer")
