@@ -8,7 +8,8 @@ using Arguments = SmallVectorImpl<OpAsmParser::Argument>;
 
 ParseResult partita::parseBoundRegion(OpAsmParser &parser, OperationState &result,
                                       function_ref<Type(Type)> argumentType,
-                                      function_ref<ParseResult(Arguments &)> more) {
+                                      function_ref<ParseResult(Arguments &)> more,
+                                      function_ref<ParseResult()> behind) {
   SmallVector<OpAsmParser::Argument> arguments;
   SmallVector<OpAsmParser::UnresolvedOperand> operands;
   FunctionType type;
@@ -25,13 +26,14 @@ ParseResult partita::parseBoundRegion(OpAsmParser &parser, OperationState &resul
     if (!(argument.type = argumentType(input)))
       return failure();
   result.addTypes(type.getResults());
-  if ((more && more(arguments)) || parser.parseRegion(*result.addRegion(), arguments))
+  if ((more && more(arguments)) || parser.parseRegion(*result.addRegion(), arguments) ||
+      (behind && behind()))
     return failure();
   return parser.parseOptionalAttrDict(result.attributes);
 }
 
 void partita::printBoundRegion(OpAsmPrinter &printer, Operation *op, function_ref<void()> more,
-                               ArrayRef<StringRef> elided) {
+                               function_ref<void()> behind, ArrayRef<StringRef> elided) {
   Region &region = op->getRegion(0);
   printer << " (";
   llvm::interleaveComma(
@@ -43,5 +45,7 @@ void partita::printBoundRegion(OpAsmPrinter &printer, Operation *op, function_re
   if (more)
     more();
   printer.printRegion(region, /*printEntryBlockArgs=*/false);
+  if (behind)
+    behind();
   printer.printOptionalAttrDict(op->getAttrs(), elided);
 }

@@ -13,14 +13,16 @@ namespace partita {
 
 /// Parses all of it but the terminator's default; `argumentType` gives the type of the region's
 /// argument from its operand's, or null after it reported an error. `more` parses what stands
-/// between the types and the region, and the arguments of the region that it says.
+/// between the types and the region, and the arguments of the region that it says; `behind` what
+/// stands between the region and the attributes.
 mlir::ParseResult parseBoundRegion(
     mlir::OpAsmParser &parser, mlir::OperationState &result,
     llvm::function_ref<mlir::Type(mlir::Type)> argumentType,
     llvm::function_ref<mlir::ParseResult(llvm::SmallVectorImpl<mlir::OpAsmParser::Argument> &)>
-        more = {});
+        more = {},
+    llvm::function_ref<mlir::ParseResult()> behind = {});
 void printBoundRegion(mlir::OpAsmPrinter &printer, mlir::Operation *op,
-                      llvm::function_ref<void()> more = {},
+                      llvm::function_ref<void()> more = {}, llvm::function_ref<void()> behind = {},
                       llvm::ArrayRef<llvm::StringRef> elided = {});
 
 } // namespace partita

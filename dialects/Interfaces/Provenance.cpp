@@ -144,12 +144,14 @@ void replace(Operation *op, const Keys &keys, ArrayRef<NamedAttribute> provenanc
   op->setDiscardableAttrs(changed);
 }
 
-/// The arguments of an op's only region that may have names in their locations. A function's inputs
-/// have attributes of their own.
-MutableArrayRef<BlockArgument> namedArguments(Operation *op) {
-  if (op->getNumRegions() != 1 || op->getRegion(0).empty() || isa<func::FuncOp>(op))
-    return {};
-  return op->getRegion(0).getArguments();
+/// The arguments of an op's regions, one after the other, that may have names in their locations. A
+/// function's inputs have attributes of their own.
+SmallVector<BlockArgument> namedArguments(Operation *op) {
+  SmallVector<BlockArgument> arguments;
+  if (!isa<func::FuncOp>(op))
+    for (Region &region : op->getRegions())
+      llvm::append_range(arguments, region.getArguments());
+  return arguments;
 }
 
 /// The names of the arguments, null where none has one. One at the op's own place is called after it.
@@ -167,7 +169,7 @@ void loadArgumentNames(Operation *op, const Keys &keys) {
   if (op->getNumRegions() == 0)
     return;
   auto names = op->getAttrOfType<ArrayAttr>(keys.argumentNames);
-  MutableArrayRef<BlockArgument> arguments = namedArguments(op);
+  SmallVector<BlockArgument> arguments = namedArguments(op);
   if (!names || names.size() != arguments.size())
     return;
   for (auto [argument, attribute] : llvm::zip(arguments, names))

@@ -29,7 +29,8 @@ inline constexpr llvm::StringLiteral kBackward = "train.backward";
 inline constexpr llvm::StringLiteral kCauses = "par.causes";
 /// String: the node's name, for people; nothing is decided by it. Of several sources the first one's.
 inline constexpr llvm::StringLiteral kName = "train.name";
-/// Array of strings: the names of the arguments of an op's region, "" for those without.
+/// Array of strings: the names of the arguments of an op's regions, one region after the other, "" for
+/// those without.
 inline constexpr llvm::StringLiteral kArgumentNames = "train.argument_names";
 
 /// One fact of an op, null where it has none. Within a pass that of its location counts, which the

@@ -43,6 +43,7 @@ bool offload::isMadeOnHost(Operation *update) {
 }
 
 bool offload::isOnHost(Value value) {
+  value = train::forwardOf(value);
   Operation *op = value.getDefiningOp();
   if (!op)
     return false;

@@ -1,8 +1,6 @@
-//===- Train.cpp - parameters, states, accumulation, updates ----------------------------------===//
+//===- Train.cpp - parameters, states, updates ----------------------------------===//
 
 #include "dialects/Train/Train.h"
-#include "dialects/Interfaces/BoundRegion.h"
-#include "dialects/Interfaces/Floats.h"
 #include "dialects/Interfaces/Provenance.h"
 #include "dialects/Par/Reasons.h"
 #include "mlir/IR/DialectImplementation.h"
@@ -124,159 +122,6 @@ LogicalResult UpdateOp::verify() {
 }
 
 //===----------------------------------------------------------------------------------------------===//
-// Accumulate
-//===----------------------------------------------------------------------------------------------===//
-
-int64_t AccumulateOp::getCount() {
-  return cast<RankedTensorType>(getBatches().front().getType()).getDimSize(0);
-}
-
-RankedTensorType AccumulateOp::microBatchType(Type batch) {
-  auto type = cast<RankedTensorType>(batch);
-  par::Layout layout = par::Layout::of(type);
-  layout.shape.erase(layout.shape.begin());
-  layout.splits.erase(layout.splits.begin());
-  return RankedTensorType::get(type.getShape().drop_front(), type.getElementType(),
-                               layout.encoding(type.getContext()));
-}
-
-ParseResult AccumulateOp::parse(OpAsmParser &parser, OperationState &result) {
-  SMLoc loc = parser.getCurrentLocation();
-  auto microBatch = [&](Type batch) -> Type {
-    auto tensor = dyn_cast<RankedTensorType>(batch);
-    if (tensor && tensor.getRank() > 0)
-      return microBatchType(batch);
-    parser.emitError(loc, "a batch needs a first dimension to run over, it is ") << batch;
-    return {};
-  };
-  SmallVector<int64_t> grown;
-  auto sumSoFar = [&](OpAsmParser::Argument &argument) -> ParseResult {
-    SMLoc at = parser.getCurrentLocation();
-    if (parser.parseArgument(argument) || parser.parseEqual() ||
-        parser.parseInteger(grown.emplace_back()))
-      return failure();
-    auto count = static_cast<int64_t>(result.types.size());
-    if (grown.back() < 0 || grown.back() >= count)
-      return parser.emitError(at, "there is no sum number ") << grown.back() << " of " << count;
-    argument.type = result.types[grown.back()];
-    return success();
-  };
-  auto onto = [&](SmallVectorImpl<OpAsmParser::Argument> &arguments) -> ParseResult {
-    if (failed(parser.parseOptionalKeyword("onto")))
-      return success();
-    return parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Paren,
-                                          [&] { return sumSoFar(arguments.emplace_back()); });
-  };
-  if (parseBoundRegion(parser, result, microBatch, onto))
-    return failure();
-  if (!grown.empty())
-    result.addAttribute(getGrownAttrName(result.name),
-                        parser.getBuilder().getDenseI64ArrayAttr(grown));
-  ensureTerminator(*result.regions.front(), parser.getBuilder(), result.location);
-  return success();
-}
-
-void AccumulateOp::print(OpAsmPrinter &printer) {
-  auto onto = [&] {
-    if (!getGrown())
-      return;
-    printer << "onto (";
-    llvm::interleaveComma(
-        llvm::zip(getBody().getArguments().drop_front(getBatches().size()), *getGrown()), printer,
-        [&](auto pair) { printer << std::get<0>(pair) << " = " << std::get<1>(pair); });
-    printer << ") ";
-  };
-  printBoundRegion(printer, *this, onto, {getGrownAttrName()});
-}
-
-//===----------------------------------------------------------------------------------------------===//
-// Sums that the region makes
-//===----------------------------------------------------------------------------------------------===//
-
-static ArrayRef<int64_t> grownOf(AccumulateOp op) {
-  return op.getGrown().value_or(ArrayRef<int64_t>());
-}
-
-Value AccumulateOp::getBatchOf(BlockArgument argument) {
-  unsigned number = argument.getArgNumber();
-  return number < getBatches().size() ? getBatches()[number] : Value();
-}
-
-Value AccumulateOp::getSumOf(BlockArgument argument) {
-  size_t number = argument.getArgNumber(), batches = getBatches().size();
-  return number < batches ? Value() : getSums()[grownOf(*this)[number - batches]];
-}
-
-BlockArgument AccumulateOp::getSoFar(unsigned sum) {
-  ArrayRef<int64_t> grown = grownOf(*this);
-  const int64_t *found = llvm::find(grown, static_cast<int64_t>(sum));
-  return found == grown.end()
-             ? BlockArgument()
-             : getBody().getArgument(getBatches().size() + (found - grown.begin()));
-}
-
-BlockArgument AccumulateOp::growSum(unsigned sum) {
-  SmallVector<int64_t> grown(grownOf(*this));
-  grown.push_back(sum);
-  setGrown(grown);
-  return getBody().addArgument(getSums()[sum].getType(), getLoc());
-}
-
-/// Each once, an argument of its type, and yielded in that type.
-static LogicalResult verifyGrown(AccumulateOp op) {
-  ArrayRef<int64_t> grown = grownOf(op);
-  Block &block = op.getBody().front();
-  size_t batches = op.getBatches().size();
-  if (block.getNumArguments() != batches + grown.size())
-    return op.emitOpError() << "has " << batches << " batches and " << grown.size()
-                            << " sums that its region makes, but the region "
-                            << block.getNumArguments() << " arguments";
-  llvm::SmallDenseSet<int64_t> seen;
-  for (auto [i, sum] : llvm::enumerate(grown)) {
-    if (sum < 0 || sum >= static_cast<int64_t>(op.getSums().size()))
-      return op.emitOpError() << "has " << op.getSums().size() << " sums; there is no number "
-                              << sum << " for its region to make";
-    if (!seen.insert(sum).second)
-      return op.emitOpError() << "has a region that makes sum number " << sum << " twice";
-    Type type = op.getSums()[sum].getType(), given = block.getArgument(batches + i).getType(),
-         made = block.getTerminator()->getOperand(sum).getType();
-    if (given != type || made != type)
-      return op.emitOpError() << "makes sum number " << sum << ", a " << type << ", a " << made
-                              << " out of a " << given;
-  }
-  return success();
-}
-
-LogicalResult AccumulateOp::verify() {
-  if (getBatches().empty())
-    return emitOpError() << "needs a batch to run over";
-  Block &block = getBody().front();
-  for (auto [batch, argument] : llvm::zip(getBatches(), block.getArguments())) {
-    auto type = cast<RankedTensorType>(batch.getType());
-    if (type.getRank() == 0 || type.getDimSize(0) != getCount())
-      return emitOpError() << "all batches need the same number of micro-batches, " << getCount()
-                           << " and " << type;
-    if (!par::Layout::of(type).splits[0].empty())
-      return emitOpError() << "the dimension of micro-batches cannot be split: " << type;
-    if (argument.getType() != microBatchType(type))
-      return emitOpError() << "one micro-batch of " << type << " is " << microBatchType(type)
-                           << ", not " << argument.getType();
-  }
-  auto yield = dyn_cast<YieldOp>(block.getTerminator());
-  auto addsUp = [](auto pair) { // in 32 bits what is yielded in 16
-    auto part = cast<RankedTensorType>(std::get<0>(pair).getType()),
-         sum = cast<RankedTensorType>(std::get<1>(pair).getType());
-    return part == sum || inSingleAtLeast(part) == sum;
-  };
-  if (!yield || yield.getValues().size() != getSums().size() ||
-      !llvm::all_of(llvm::zip(yield.getValues(), getSums()), addsUp))
-    return emitOpError() << "yields other types than its sums'";
-  return verifyGrown(*this);
-}
-
-void YieldOp::build(OpBuilder &, OperationState &) {}
-
-//===----------------------------------------------------------------------------------------------===//
 // #train.sharding
 //===----------------------------------------------------------------------------------------------===//
 
@@ -338,9 +183,9 @@ FlatSymbolRefAttr partita::train::parameterReadBy(Value value) {
   auto source = [](Operation *op) {
     SmallVector<Value> tensors = llvm::filter_to_vector(
         op->getOperands(), [](Value value) { return isa<RankedTensorType>(value.getType()); });
-    return tensors.size() == 1 ? tensors.front().getDefiningOp() : nullptr;
+    return tensors.size() == 1 ? forwardOf(tensors.front()).getDefiningOp() : nullptr;
   };
-  Operation *definer = value.getDefiningOp();
+  Operation *definer = forwardOf(value).getDefiningOp();
   while (definer &&
          !isa<ReadOp, BarrierOp>(definer)) // behind one is what was kept of an activation
     definer = source(definer);

@@ -56,6 +56,10 @@ template <typename FunctionOp> FunctionOp lookup(mlir::ModuleOp module, EntryPoi
 inline llvm::StringRef nameOf(EntryPoint what) { return stringifyEntryPoint(what); }
 void set(mlir::Operation *function, EntryPoint what);
 
+/// The value of the forward pass that an argument of an `accumulate`'s backward region is; any other
+/// value itself.
+mlir::Value forwardOf(mlir::Value value);
+
 /// The parameter that a value is read from: itself, a piece of it, a copy, what was gathered; null
 /// where it is something else.
 mlir::FlatSymbolRefAttr parameterReadBy(mlir::Value value);

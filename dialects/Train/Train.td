@@ -194,19 +194,33 @@ def Train_TokenCountOp : Train_Op<"token_count", [Pure, ShardInterface]> {
 }
 
 def Train_AccumulateOp : Train_Op<"accumulate", [RecursiveMemoryEffects, SingleBlockImplicitTerminator<"YieldOp">]> {
-  let summary = "runs its region once per micro-batch and adds up what it yields";
+  let summary = "runs a forward and a backward pass once per micro-batch and adds up what they yield";
   let description = [{
-    Each of `batches` has the micro-batches along its first dimension; the region sees one at a time.
+    Each of `batches` has the micro-batches along its first dimension; a region sees one at a time.
     Values from outside (parameters) may be used inside; their gradients are sums over micro-batches, so an
     `f` outside reduces once per step and one inside on every micro-batch. Sums of 16-bit gradients are of 32 bits, where
     there are several (`differentiate`).
-    A sum that is listed in `grown` the region makes itself: it sees it as it is so far, zero at first, as an argument behind
+
+    The forward pass is a region. `differentiate` adds another one, the backward pass: its arguments are the micro-batches
+    and, in order, what the forward pass `saves` for it. It sees nothing else of the forward pass, so the list is what a micro-batch keeps from
+    the one to the other: `recompute` and `gather-again` shorten it, `offload-activations` moves entries to the host, `save` extends
+    it. The sums are those of the forward pass, then those of the backward pass. `schedule-backward` decides that the one follows the
+    other at once, and makes them one region.
+
+    A sum that is listed in `grown` the joined region makes itself: it sees it as it is so far, zero at first, as an argument behind
     the batches', and yields what it becomes, of the sum's own type (`fuse-accumulation`: by the kernel of a product).
     Created by `objective`; a single micro-batch is inlined by `peel-last-micro-batch`, more become an `rt` loop.
 
         %loss = train.accumulate (%ids = %0) : (tensor<2x8x128xi64>) -> tensor<f32> {
           ...
           train.yield %part : tensor<f32>
+        }
+        %loss, %dw = train.accumulate (%ids = %0) : (tensor<2x8x128xi64>) -> (tensor<f32>, tensor<4x6xf32>) {
+          ...
+          train.yield %part : tensor<f32> saves %h : tensor<8x128x4xf32>
+        } backward (%ids_again, %h_saved) {
+          ...
+          train.yield %more : tensor<4x6xf32>
         }
         %loss, %dw = train.accumulate (%ids = %0) : (tensor<2x8x128xi64>) -> (tensor<f32>, tensor<4x6xf32>) onto (%so_far = 1) {
           ...
@@ -215,15 +229,16 @@ def Train_AccumulateOp : Train_Op<"accumulate", [RecursiveMemoryEffects, SingleB
   }];
   let arguments = (ins Variadic<AnyRankedTensor>:$batches, OptionalAttr<DenseI64ArrayAttr>:$grown);
   let results = (outs Variadic<AnyRankedTensor>:$sums);
-  let regions = (region SizedRegion<1>:$body);
+  let regions = (region SizedRegion<1>:$body, MaxSizedRegion<1>:$backward);
   let hasCustomAssemblyFormat = 1;
+  let hasCanonicalizeMethod = 1;
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     /// Number of micro-batches.
     int64_t getCount();
     /// The type of one micro-batch of a batch of this type: the first dimension dropped.
     static ::mlir::RankedTensorType microBatchType(::mlir::Type batch);
-    /// The batch that an argument of the region is one micro-batch of; null if it is a sum.
+    /// The batch that an argument of a region is one micro-batch of; null if it is something else.
     ::mlir::Value getBatchOf(::mlir::BlockArgument argument);
     /// The sum that an argument of the region is so far; null if it is a micro-batch.
     ::mlir::Value getSumOf(::mlir::BlockArgument argument);
@@ -231,14 +246,29 @@ def Train_AccumulateOp : Train_Op<"accumulate", [RecursiveMemoryEffects, SingleB
     ::mlir::BlockArgument getSoFar(unsigned sum);
     /// From here on the region makes the sum: adds an argument for what it is so far and returns it.
     ::mlir::BlockArgument growSum(unsigned sum);
+
+    /// Is the backward pass a region of its own?
+    bool hasBackward() { return !getBackward().empty(); }
+    /// Where the sum with this number is yielded, by whichever region.
+    ::mlir::OpOperand &getPart(unsigned sum);
+    /// What the forward pass saves for the backward pass.
+    ::mlir::OperandRange getSaved();
+    ::mlir::MutableOperandRange getSavedMutable();
+    /// What a saved value is in the backward pass.
+    ::mlir::BlockArgument getSavedArgument(unsigned number);
+    /// A value of the forward region, as the backward pass sees it: a micro-batch, or what is saved from now on.
+    ::mlir::BlockArgument save(::mlir::Value value);
+    /// Takes off the list what the backward pass does not use, and what stands on it twice. Returns whether there was any.
+    bool dropUnusedSaved();
   }];
 }
 
-def Train_YieldOp : Train_Op<"yield", [Pure, Terminator, ParentOneOf<["AccumulateOp"]>]> {
-  let summary = "what one micro-batch adds";
-  let arguments = (ins Variadic<AnyRankedTensor>:$values);
-  let assemblyFormat = "attr-dict ($values^ `:` type($values))?";
-  let builders = [OpBuilder<(ins), [{}]>];
+def Train_YieldOp : Train_Op<"yield", [Pure, Terminator, AttrSizedOperandSegments, ParentOneOf<["AccumulateOp"]>]> {
+  let summary = "what one micro-batch adds, and what its forward pass saves for its backward pass";
+  let arguments = (ins Variadic<AnyRankedTensor>:$values, Variadic<AnyRankedTensor>:$saved);
+  let assemblyFormat = "attr-dict ($values^ `:` type($values))? (`saves` $saved^ `:` type($saved))?";
+  let builders = [OpBuilder<(ins), [{}]>,
+                  OpBuilder<(ins "::mlir::ValueRange":$values), [{ build($_builder, $_state, values, ::mlir::ValueRange()); }]>];
 }
 
 def Train_MinimizeOp : Train_Op<"minimize"> {

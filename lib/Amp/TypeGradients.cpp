@@ -121,7 +121,7 @@ private:
 
   /// What each micro-batch exchanges before it is added up.
   void settleYield(train::AccumulateOp loop, unsigned number) {
-    OpOperand &part = loop.getBody().front().getTerminator()->getOpOperand(number);
+    OpOperand &part = loop.getPart(number);
     Value before = part.get();
     if (!wire || !before.hasOneUse() || !isExchanged(before))
       return;

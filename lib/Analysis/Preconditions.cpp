@@ -48,3 +48,15 @@ LogicalResult partita::expectUnpartitionedForward(const Pass &pass, ModuleOp mod
     return llvm::any_of(op->getResults(), tell);
   });
 }
+
+LogicalResult partita::expectScheduled(const Pass &pass, ModuleOp module) {
+  return expectNone(module, [&](Operation *op) {
+    auto loop = dyn_cast<train::AccumulateOp>(op);
+    if (!loop || !loop.hasBackward())
+      return false;
+    loop.emitError() << pass.getArgument()
+                     << " is for a program whose micro-batches are scheduled; schedule-backward comes "
+                        "first";
+    return true;
+  });
+}

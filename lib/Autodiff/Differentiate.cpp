@@ -5,9 +5,9 @@
 // 2. From train.minimize upward, each op with an active operand and a cotangent of its first result
 //    builds its vector-Jacobian product; contributions to one value are added in the order in which
 //    they are built, which is the same on every rank.
-// 3. train.accumulate is differentiated from the inside: its region gets the backward ops after the
-//    forward ones, seeded with the cotangent of its sum, and yields one more value per active
-//    captured value, whose sums are the captured values' cotangents.
+// 3. train.accumulate is differentiated from the inside: the backward ops, seeded with the cotangent
+//    of its sum, become a region of their own, which sees of the forward region what that saves for
+//    it. It yields a value per active captured value, and their sums are these values' cotangents.
 //
 // Placements: a value's cotangent has the dual placement (replicated <-> partial), so f's gradient
 // is an all-reduce and g's is nothing; this is where the collectives of the backward pass come
@@ -21,6 +21,7 @@
 #include "dialects/Par/Placement.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
+#include "lib/Autodiff/SavedValues.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "partita/Autodiff/Passes.h"
 #include "llvm/ADT/MapVector.h"
@@ -200,9 +201,38 @@ private:
     return inSingleAtLeast(gradient.getType());
   }
 
+  /// Moves the ops behind `lastForward` into a region of their own, which yields `gradients`.
+  void separate(train::AccumulateOp op, Operation *lastForward, ArrayRef<Value> gradients) {
+    Block &forward = op.getBody().front();
+    Operation *yield = forward.getTerminator();
+    SmallVector<Operation *> backward;
+    for (Operation &each : lastForward ? llvm::make_range(std::next(lastForward->getIterator()),
+                                                          yield->getIterator())
+                                       : llvm::make_range(forward.begin(), yield->getIterator()))
+      backward.push_back(&each);
+    Block &block = op.getBackward().emplaceBlock();
+    for (BlockArgument microBatch : forward.getArguments())
+      block.addArgument(microBatch.getType(), microBatch.getLoc());
+    OpBuilder end = OpBuilder::atBlockEnd(&block, &listener);
+    Operation *last = train::YieldOp::create(end, op.getLoc(), gradients);
+    for (Operation *each : backward)
+      each->moveBefore(last);
+    backward.push_back(last);
+    IRMapping made;
+    for (Operation *each : backward) {
+      OpBuilder before(each);
+      each->walk([&](Operation *inner) {
+        for (OpOperand &operand : inner->getOpOperands())
+          operand.set(autodiff::inBackward(before, op, operand.get(), made));
+      });
+    }
+  }
+
   LogicalResult loop(OpBuilder &builder, train::AccumulateOp op, ArrayRef<Value> seeds) {
+    if (op.hasBackward())
+      return op.emitError() << "has a backward pass already";
     Block &body = op.getBody().front();
-    Operation *yield = body.getTerminator();
+    Operation *yield = body.getTerminator(), *lastForward = yield->getPrevNode();
     llvm::SetVector<Value> captured;
     body.walk([&](Operation *inner) {
       for (Value operand : inner->getOperands())
@@ -226,24 +256,24 @@ private:
         accumulate(inside, value, seed);
     if (failed(block(inside, &body, yield)))
       return failure();
-    SmallVector<Value> yields(yield->getOperands()), sources;
+    SmallVector<Value> gradients, sources;
     SmallVector<Type> types(op.getSums().getTypes());
     for (Value value : captured)
       if (Value gradient = cotangents.lookup(value)) {
         cotangents.erase(value);
         sources.push_back(value);
-        yields.push_back(gradient);
+        gradients.push_back(gradient);
         FailureOr<Type> type = sumType(gradient, op.getCount());
         if (failed(type))
           return failure();
         types.push_back(*type);
       }
-    yield->setOperands(yields);
     OpBuilder plain(op);
-    auto grown = train::AccumulateOp::create(plain, op.getLoc(), types, op.getBatches());
-    grown.getBody().takeBody(op.getBody());
+    auto both = train::AccumulateOp::create(plain, op.getLoc(), types, op.getBatches());
+    both.getBody().takeBody(op.getBody());
+    separate(both, lastForward, gradients);
     size_t count = op.getSums().size();
-    for (auto [before, after] : llvm::zip(op.getSums(), grown.getSums())) {
+    for (auto [before, after] : llvm::zip(op.getSums(), both.getSums())) {
       before.replaceAllUsesWith(after);
       if (Value known = cotangents.lookup(before))
         cotangents[after] = known;
@@ -251,7 +281,7 @@ private:
     for (auto [value, known] : outside)
       cotangents[value] = known;
     for (auto [i, source] : llvm::enumerate(sources)) {
-      Value sum = grown.getSums()[count + i];
+      Value sum = both.getSums()[count + i];
       RankedTensorType type = par::cotangentType(source.getType());
       if (sum.getType() != type)
         sum = tx::CastOp::create(builder, source.getLoc(), type, sum);

@@ -1,9 +1,10 @@
 //===- Recompute.cpp - what the backward pass computes again ---------------------------------===//
 //
 // Activation checkpointing (Chen et al., arXiv 1604.06174; selective: Korthikanti et al., arXiv
-// 2205.05198). A forward value that the backward pass uses is saved from the one to the other; the
-// backward ops of a layer get clones of the forward ops instead, which start from values that are
-// saved anyhow, read through train.barrier so that nothing merges clone and original.
+// 2205.05198). What the backward pass uses of the forward pass stands on the list of saved values of
+// train.accumulate. This pass shortens it: the backward ops of a layer get clones of the forward ops
+// instead, which start from values that are saved anyhow, read through train.barrier so that nothing
+// merges clone and original once the two passes are joined.
 //
 // Per block: all that a layer computes for itself; saved is what enters it from other layers.
 // Selective: what is cheap beside the memory it takes (no product, no collective), as far as it is
@@ -20,12 +21,12 @@
 #include "dialects/Par/Placement.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Zero/Zero.h"
+#include "lib/Autodiff/SavedValues.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/IR/IRMapping.h"
 #include "partita/Analysis/Work.h"
 #include "partita/Autodiff/Passes.h"
 #include "llvm/ADT/MapVector.h"
-#include <set>
+#include <map>
 
 namespace partita {
 #define GEN_PASS_DEF_RECOMPUTEPASS
@@ -34,18 +35,16 @@ namespace partita {
 
 using namespace mlir;
 using namespace partita;
-using provenance::isBackward;
 
 namespace {
 
 enum class Policy { None, Selective, Block };
 
-/// The layer whose forward pass the op belongs to; none of an op outside of all layers, of the
-/// backward pass, or that is no computation of the step.
+/// The layer that an op of the forward pass belongs to; none of an op outside of all layers, or that
+/// is no computation of the step.
 std::optional<int64_t> layerOf(Operation *op) {
   train::LayerAttr layer = train::LayerAttr::of(op);
-  if (!layer || layer.getNumber() < 0 || isBackward(op) || op->getNumRegions() != 0 ||
-      !isMemoryEffectFree(op))
+  if (!layer || layer.getNumber() < 0 || op->getNumRegions() != 0 || !isMemoryEffectFree(op))
     return std::nullopt;
   return layer.getNumber();
 }
@@ -72,23 +71,29 @@ bool isCheap(Operation *op) {
          !isProduct(op);
 }
 
-/// Forward and backward ops that share a block.
+/// The forward and the backward pass of one micro-batch.
 class Step {
 public:
-  Step(Block *block, StringAttr partitionOver) : block(block), partitionOver(partitionOver) {
-    for (Operation &op : *block)
+  Step(train::AccumulateOp loop, StringAttr partitionOver)
+      : loop(loop), forward(&loop.getBody().front()), backward(&loop.getBackward().front()),
+        partitionOver(partitionOver) {
+    for (Operation &op : *forward)
       if (std::optional<int64_t> layer = layerOf(&op))
         layers[*layer].push_back(&op);
+    for (auto [number, value] : llvm::enumerate(loop.getSaved()))
+      arguments.try_emplace(value, loop.getSavedArgument(number));
   }
 
   /// Bytes of activations that live from the forward to the backward pass.
-  int64_t savedBytes() {
+  int64_t savedBytes() const {
+    llvm::SmallSetVector<Value, 32> held;
+    for (auto [value, argument] : arguments)
+      if (!argument.use_empty())
+        if (Value memory = memoryOf(value))
+          held.insert(memory);
     int64_t bytes = 0;
-    for (Operation &op : *block)
-      if (!isBackward(&op) && !isView(&op) && !isGiven(&op))
-        for (Value value : op.getResults())
-          if (isHeld(value) && !train::parameterReadBy(value)) // which is gathered again
-            bytes += bytesOf(value.getType());
+    for (Value value : held)
+      bytes += bytesOf(value.getType());
     return bytes;
   }
 
@@ -108,9 +113,8 @@ public:
     for (Operation *op : layers[layer])
       for (Value value : op->getResults())
         if (isSaved(value) && mayRecompute(op, layer, policy))
-          for (OpOperand &use : value.getUses())
-            if (isBackward(use.getOwner()))
-              again[op].push_back(&use);
+          for (OpOperand &use : arguments.lookup(value).getUses())
+            again[op].push_back(&use);
     if (again.empty())
       return 0;
     Clones clones;
@@ -128,13 +132,11 @@ public:
       }
       Operation *made = clone(op, clones);
       for (OpOperand *use : uses)
-        use->set(made->getResult(cast<OpResult>(use->get()).getResultNumber()));
+        use->set(made->getResult(cast<OpResult>(train::forwardOf(use->get())).getResultNumber()));
     }
     for (auto [whole, gathered] : clones.barriers)
       if (gathered.getDefiningOp<zero::GatherOp>())
         useGathered(whole, gathered);
-    for (auto [entered, again] : clones.entered)
-      useGathered(entered, again);
     return clones.count;
   }
 
@@ -144,13 +146,12 @@ private:
     int64_t layer = 0;
     Policy policy = Policy::None;
     llvm::DenseMap<Operation *, Operation *> mapping;
-    llvm::DenseMap<Value, Value> barriers;
-    llvm::DenseMap<Value, Value> entered; ///< by `f`, of what is gathered
+    llvm::MapVector<Value, Value> barriers;
     int64_t count = 0;
     Operation *before = nullptr;
   };
 
-  Operation *ancestor(Operation *op) { return block->findAncestorOpInBlock(*op); }
+  Operation *ancestor(Operation *op) { return backward->findAncestorOpInBlock(*op); }
   static Operation *earlier(Operation *a, Operation *b) {
     return !a || (b && b->isBeforeInBlock(a)) ? b : a;
   }
@@ -162,25 +163,59 @@ private:
     return first;
   }
 
-  static bool isView(Operation *op) { return analysis::workOf(op).bytes == 0; }
-
-  /// Used by the backward pass (a tensor of some size).
-  static bool isSaved(Value value) {
-    return isa<RankedTensorType>(value.getType()) &&
-           llvm::any_of(value.getUsers(), [](Operation *user) { return isBackward(user); });
+  /// The value whose memory is kept when `value` is saved: what it is a view of, or is gathered or
+  /// reduced from. Null where that takes no memory of the micro-batch, or is gathered again.
+  Value memoryOf(Value value) const {
+    Operation *definer = value.getDefiningOp();
+    while (definer && definer->getBlock() == forward && analysis::workOf(definer).bytes == 0) {
+      if (definer->getNumOperands() != 1)
+        return {};
+      value = definer->getOperand(0);
+      definer = value.getDefiningOp();
+    }
+    bool computed = definer && definer->getBlock() == forward && isa<RankedTensorType>(value.getType());
+    return computed && !train::parameterReadBy(value) ? value : Value();
   }
 
-  /// The same, perhaps through views: its memory is.
-  static bool isHeld(Value value) {
-    return isSaved(value) || llvm::any_of(value.getUsers(), [](Operation *user) {
-             return user->getNumResults() == 1 && isView(user) && isHeld(user->getResult(0));
-           });
+  bool isSaved(Value value) const {
+    BlockArgument argument = arguments.lookup(value);
+    return argument && !argument.use_empty() && isa<RankedTensorType>(value.getType());
+  }
+
+  /// A value for the backward pass, which is saved for it if it was not yet.
+  Value kept(OpBuilder &builder, Value value) {
+    size_t before = loop.getSaved().size();
+    IRMapping made;
+    Value kept = autodiff::inBackward(builder, loop, value, made);
+    for (size_t number = before; number < loop.getSaved().size(); ++number)
+      arguments[loop.getSaved()[number]] = loop.getSavedArgument(number);
+    return kept;
+  }
+
+  /// The values of the backward pass that are a value of the forward pass: what is saved of it, and
+  /// the same views of what is saved.
+  SmallVector<Value> keptOf(Value value) const {
+    SmallVector<Value> found;
+    if (BlockArgument argument = arguments.lookup(value))
+      found.push_back(argument);
+    Operation *definer = value.getDefiningOp();
+    if (!definer || !autodiff::isFree(definer) || definer->getNumOperands() != 1)
+      return found;
+    for (Value source : keptOf(definer->getOperand(0)))
+      for (Operation *user : source.getUsers())
+        if (user->getName() == definer->getName() &&
+            user->getResultTypes() == definer->getResultTypes() &&
+            provenance::attributesWithout(user) == provenance::attributesWithout(definer))
+          found.push_back(user->getResult(0));
+    return found;
   }
 
   /// Does another layer's forward pass, or what follows the layers, use a result?
   bool leaves(Operation *op, int64_t layer) {
-    return llvm::any_of(op->getUsers(), [&](Operation *user) {
-      return !isBackward(user) && layerOf(user) != layer;
+    return llvm::any_of(op->getUses(), [&](OpOperand &use) {
+      auto yield = dyn_cast<train::YieldOp>(use.getOwner());
+      bool isSavedOnly = yield && use.getOperandNumber() >= yield.getValues().size();
+      return !isSavedOnly && layerOf(use.getOwner()) != layer;
     });
   }
 
@@ -194,7 +229,7 @@ private:
       return false;
     return llvm::all_of(op->getOperands(), [&](Value operand) {
       Operation *definer = operand.getDefiningOp();
-      return !definer || definer->getBlock() != block || isGiven(definer) || isSaved(operand) ||
+      return !definer || definer->getBlock() != forward || isGiven(definer) || isSaved(operand) ||
              isCheapAgain(definer, layer, depth - 1);
     });
   }
@@ -207,19 +242,14 @@ private:
 
   /// The operand as a clone sees it.
   Value operandOf(Value operand, Clones &clones) {
-    Operation *definer = operand.getDefiningOp();
-    bool inside = definer && definer->getBlock() == block;
-    if (inside && isGiven(definer))
-      return operand;
-    if (inside && layerOf(definer) == clones.layer &&
-        mayRecompute(definer, clones.layer, clones.policy))
-      return clone(definer, clones)->getResult(cast<OpResult>(operand).getResultNumber());
-    if (!inside && !isa<BlockArgument>(operand))
+    if (operand.getParentBlock() != forward)
       return operand; // from outside the loop: there in every micro-batch
-    if (auto f = operand.getDefiningOp<par::FOp>(); f && inside && sharesPiece(f, clones))
-      return clones.entered[operand] = clone(f, clones)->getResult(0);
-    Value &barrier = clones.barriers[operand];
-    if (barrier)
+    Operation *definer = operand.getDefiningOp();
+    bool isOfLayer = definer && layerOf(definer) == clones.layer &&
+                     mayRecompute(definer, clones.layer, clones.policy);
+    if (isOfLayer || (definer && (isGiven(definer) || sharesPiece(definer, clones))))
+      return clone(definer, clones)->getResult(cast<OpResult>(operand).getResultNumber());
+    if (Value barrier = clones.barriers.lookup(operand))
       return barrier;
     OpBuilder builder(clones.before);
     Value saved = clones.policy == Policy::Block ? pieceOf(operand) : Value();
@@ -227,29 +257,32 @@ private:
     if (!provenance::get(loc, provenance::kLayer)) // an argument is of no layer
       if (Attribute layer = provenance::get(clones.before, provenance::kLayer))
         loc = provenance::with(loc, provenance::kLayer, layer);
-    barrier = train::BarrierOp::create(builder, loc, (saved ? saved : operand).getType(),
-                                       saved ? saved : operand);
+    Value barrier = train::BarrierOp::create(builder, loc, (saved ? saved : operand).getType(),
+                                             kept(builder, saved ? saved : operand));
     if (saved)
       barrier = zero::GatherOp::create(builder, gatherLoc(operand, clones.layer), operand.getType(),
                                        barrier, partitionOver, builder.getStringAttr("kept piece"),
                                        /*again=*/UnitAttr())
                     .getResult(0);
+    clones.barriers[operand] = barrier;
     return barrier;
   }
 
   /// What `f` passes on is what it is given, of which each rank may keep a shard.
-  bool sharesPiece(par::FOp f, const Clones &clones) const {
-    return clones.policy == Policy::Block && partitionOver &&
+  bool sharesPiece(Operation *op, const Clones &clones) const {
+    auto f = dyn_cast<par::FOp>(op);
+    return f && clones.policy == Policy::Block && partitionOver &&
            par::Layout::of(f.getValue().getType()).kind(partitionOver) == par::Kind::Invariant;
   }
 
   /// What of the backward pass uses the whole itself, as the gradient of a norm does, uses what is
   /// gathered: else the whole would live as long.
   void useGathered(Value whole, Value gathered) {
-    whole.replaceUsesWithIf(gathered, [&](OpOperand &use) {
-      Operation *user = ancestor(use.getOwner());
-      return isBackward(use.getOwner()) && user && gathered.getDefiningOp()->isBeforeInBlock(user);
-    });
+    for (Value kept : keptOf(whole))
+      kept.replaceUsesWithIf(gathered, [&](OpOperand &use) {
+        Operation *user = ancestor(use.getOwner());
+        return user && gathered.getDefiningOp()->isBeforeInBlock(user);
+      });
   }
 
   /// This rank's piece of a value that all ranks of tp have, taken where it is made; null where
@@ -260,10 +293,10 @@ private:
         par::Layout::of(type).kind(partitionOver) != par::Kind::Invariant)
       return {};
     Value &piece = pieces[whole];
-    par::MeshAttr mesh = par::MeshAttr::of(block->getParentOp());
+    par::MeshAttr mesh = par::MeshAttr::of(loop);
     if (RankedTensorType part =
             piece ? RankedTensorType() : zero::pieceType(type, partitionOver, mesh)) {
-      OpBuilder builder(block->getParentOp()->getContext());
+      OpBuilder builder(loop.getContext());
       builder.setInsertionPointAfterValue(whole);
       piece = zero::ShardOp::create(builder, whole.getLoc(), part, whole, partitionOver);
     }
@@ -292,12 +325,14 @@ private:
     Operation *made = builder.clone(*op, operands);
     made->setLoc(provenance::backward(op->getLoc()));
     clones.mapping[op] = made;
-    ++clones.count;
+    clones.count += !isGiven(op);
     return made;
   }
 
-  Block *block;
+  train::AccumulateOp loop;
+  Block *forward, *backward;
   StringAttr partitionOver;            ///< the axis tp, where it was asked for
+  llvm::MapVector<Value, BlockArgument> arguments; ///< what saved values are in the backward pass
   llvm::DenseMap<Value, Value> pieces; ///< of what enters layers
   std::map<int64_t, SmallVector<Operation *>> layers;
 };
@@ -323,13 +358,12 @@ struct Recompute : partita::impl::RecomputePassBase<Recompute> {
     if (partition && par::MeshAttr::of(getOperation()).sizeOf("tp") <= 1)
       return failPartition("the ranks of mesh axis 'tp' share what enters a layer, and there is "
                            "one; give it a mesh with tp=2 or more");
-    SmallVector<Block *> blocks;
-    getOperation().walk([&](Block *block) {
-      if (llvm::any_of(*block, [](Operation &op) { return isBackward(&op); }))
-        blocks.push_back(block);
+    getOperation().walk([&](train::AccumulateOp loop) {
+      if (!loop.hasBackward())
+        return;
+      run(loop);
+      loop.dropUnusedSaved();
     });
-    for (Block *block : blocks)
-      run(block);
     recomputed += clones;
     if (partition && clones > 0 && pieces == 0)
       failPartition("what enters the layers is split over tp already, so there is nothing to share "
@@ -342,8 +376,8 @@ private:
     signalPassFailure();
   }
 
-  void run(Block *block) {
-    Step step(block, partition ? StringAttr::get(&getContext(), "tp") : StringAttr());
+  void run(train::AccumulateOp loop) {
+    Step step(loop, partition ? StringAttr::get(&getContext(), "tp") : StringAttr());
     SmallVector<int64_t> layers = step.numbers();
     SmallVector<Policy> policies;
     if (policy == "selective" || (policy == "none" && budget > 0))

@@ -12,6 +12,7 @@
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/FusedProduct.h"
 #include "lib/Fuse/Products.h"
+#include "partita/Analysis/Preconditions.h"
 #include "partita/Fuse/Passes.h"
 
 namespace partita {
@@ -92,6 +93,8 @@ std::optional<Addition> additionOf(Operation *gradient, Value part) {
 
 struct FuseAccumulation : partita::impl::FuseAccumulationPassBase<FuseAccumulation> {
   void runOnOperation() override {
+    if (failed(expectScheduled(*this, getOperation())))
+      return signalPassFailure();
     SmallVector<Operation *> gradients;
     getOperation().walk([&](Operation *op) {
       if (isGradient(op))

@@ -117,6 +117,23 @@ static RankTensors zeros(Execution &execution, Type type) {
   return RankTensors(execution.rankCount(), zero);
 }
 
+/// The backward pass of a micro-batch, where it is a region of its own: takes what the forward pass
+/// saves off `yielded`, and puts behind the rest what this region yields.
+static LogicalResult backward(Execution &execution, train::AccumulateOp op, RankInputs microBatch,
+                              SmallVector<RankTensors> &yielded) {
+  if (!op.hasBackward())
+    return success();
+  SmallVector<RankTensors> arguments(microBatch);
+  size_t parts = yielded.size() - op.getSaved().size();
+  arguments.append(yielded.begin() + parts, yielded.end());
+  yielded.truncate(parts);
+  auto gradients = execution.run(op.getBackward().front(), arguments);
+  if (failed(gradients))
+    return failure();
+  llvm::append_range(yielded, *gradients);
+  return success();
+}
+
 static LogicalResult accumulate(Execution &execution, train::AccumulateOp op, RankInputs in,
                                 RankOutputs out) {
   Block &body = op.getBody().front();
@@ -134,7 +151,7 @@ static LogicalResult accumulate(Execution &execution, train::AccumulateOp op, Ra
                                  : out[cast<OpResult>(sum).getResultNumber()]);
     }
     auto yielded = execution.run(body, arguments);
-    if (failed(yielded))
+    if (failed(yielded) || failed(backward(execution, op, arguments, *yielded)))
       return failure();
     for (auto [number, sum, part] : llvm::enumerate(out, *yielded))
       sum = i == 0 || op.getSoFar(number) ? part : sumOf(sum, part);

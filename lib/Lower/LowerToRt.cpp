@@ -13,6 +13,7 @@
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
 #include "lib/Lower/ProgramTables.h"
+#include "partita/Analysis/Preconditions.h"
 #include "partita/Analysis/Work.h"
 #include "partita/Lower/Lowering.h"
 #include "partita/Lower/Passes.h"
@@ -297,6 +298,8 @@ void noteScratch(ModuleOp module) {
 struct LowerToRt : partita::impl::LowerToRtBase<LowerToRt> {
   using Base::Base;
   void runOnOperation() override {
+    if (failed(expectScheduled(*this, getOperation())))
+      return signalPassFailure();
     ModuleOp module = getOperation();
     ModuleLowering shared;
     shared.module = module;

@@ -119,7 +119,7 @@ void Naming::nameGradient(Value gradient, std::string name) {
         nameGradient(own, name);
     }
     else if (auto loop = dyn_cast<train::AccumulateOp>(definer))
-      gradient = loop.getBody().front().getTerminator()->getOperand(number);
+      gradient = loop.getPart(number).get();
     else
       return;
   }
@@ -174,7 +174,7 @@ std::string Naming::of(Value tensor) const {
       return (shorten(parameter) + ".full").str();
   StringRef node = provenance::nameOf(definer);
   std::string base = moduleOf(definer);
-  bool backward = provenance::isBackward(definer);
+  bool backward = provenance::isBackward(definer) && !isa<offload::CopyInterface>(definer);
   StringRef op = definer->getName().stripDialect();
   StringRef parameter = parameterOf(definer);
   if (node.contains('/')) {

@@ -12,6 +12,7 @@
 #include "dialects/Rt/Names.h"
 #include "dialects/Train/Train.h"
 #include "partita/Analysis/Collectives.h"
+#include "partita/Analysis/Preconditions.h"
 #include "partita/Memory/Passes.h"
 #include "partita/Memory/Plan.h"
 #include "partita/Support/StableSort.h"
@@ -55,6 +56,8 @@ namespace {
 
 struct PlanMemory : partita::impl::PlanMemoryBase<PlanMemory> {
   void runOnOperation() override {
+    if (failed(expectScheduled(*this, getOperation())))
+      return signalPassFailure();
     ModuleOp module = getOperation();
     if (failed(layOutPersistent(module)))
       return signalPassFailure();

@@ -1,18 +1,16 @@
 //===- OffloadActivations.cpp - saved activations in the host's memory ------------------------===//
 //
-// What the forward pass of a layer computes and the backward pass uses, itself or through views,
-// goes to the host where it is made. The backward pass uses what comes back; its views are made of
-// that.
+// What train.accumulate saves of a layer for the backward pass goes to the host where it is made, and
+// the copy is saved in its place. The backward pass brings it back before its first use.
 //
 //===------------------------------------------------------------------------------------------===//
 
-#include "dialects/Interfaces/Provenance.h"
 #include "dialects/Offload/Offload.h"
 #include "dialects/Par/Par.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Zero/Zero.h"
 #include "lib/Offload/OffloadWords.h"
-#include "partita/Analysis/Work.h"
+#include "partita/Analysis/Ahead.h"
 #include "partita/Offload/Passes.h"
 
 namespace partita {
@@ -22,10 +20,8 @@ namespace partita {
 
 using namespace mlir;
 using namespace partita;
-using provenance::isBackward;
 
 namespace {
-
 
 struct OffloadActivations : partita::impl::OffloadActivationsPassBase<OffloadActivations> {
   using OffloadActivationsPassBase::OffloadActivationsPassBase;
@@ -41,29 +37,25 @@ struct OffloadActivations : partita::impl::OffloadActivationsPassBase<OffloadAct
       return signalPassFailure();
     if (!*wanted)
       return;
-    SmallVector<Value> saved;
-    bool trains = false;
-    getOperation().walk([&](Operation *op) {
-      trains |= isBackward(op);
-      for (Value value : op->getResults())
-        if (mayLeave(op, value) && isUsedBackward(value))
-          saved.push_back(value);
+    SmallVector<train::AccumulateOp> loops;
+    getOperation().walk([&](train::AccumulateOp loop) {
+      if (loop.hasBackward())
+        loops.push_back(loop);
     });
-    if (!trains) {
+    if (loops.empty()) {
       getOperation().emitError() << "offload: activations: this program has no backward pass that "
                                     "would need them";
       return signalPassFailure();
     }
-    if (saved.empty()) {
+    int64_t count = 0;
+    for (train::AccumulateOp loop : loops)
+      count += moveSaved(loop);
+    moved += count;
+    if (count == 0)
       getOperation().emitWarning()
           << "offload: activations: none of at least " << int64_t(leastBytes)
           << " bytes waits for the backward pass of its layer; a lower "
              "--offload-threshold takes smaller ones";
-      return;
-    }
-    for (Value value : saved)
-      move(value);
-    moved += saved.size();
   }
 
 private:
@@ -74,69 +66,52 @@ private:
                      (layer.getNumber() >= 0 && layer.getNumber() + 1 < layer.getCount()));
   }
 
-  /// Computed in the forward pass, and of some size. Parameters have their own ways.
-  bool mayLeave(Operation *op, Value value) {
-    auto type = dyn_cast<RankedTensorType>(value.getType());
-    return type && !isBackward(op) && isInTime(op) && op->getNumRegions() == 0 &&
-           isMemoryEffectFree(op) && !op->hasTrait<OpTrait::ConstantLike>() &&
-           !isa<train::ReadOp, zero::GatherOp>(op) &&
-           !isa<offload::OffloadDialect>(op->getDialect()) && !analysis::isView(op) &&
+  /// Of some size, and computed in the forward pass. Parameters have their own ways.
+  bool mayLeave(Value value) {
+    Operation *op = value.getDefiningOp();
+    auto type = cast<RankedTensorType>(value.getType());
+    return op && isInTime(op) && op->getNumRegions() == 0 && isMemoryEffectFree(op) &&
+           !isa<zero::GatherOp>(op) && !isa<offload::OffloadDialect>(op->getDialect()) &&
            bytesOf(type) >= leastBytes;
   }
 
-  /// Itself, or through views of the forward pass.
-  static bool isUsedBackward(Value value) {
-    return llvm::any_of(value.getUsers(), [](Operation *user) {
-      return isBackward(user) || (analysis::isView(user) && isUsedBackward(user->getResult(0)));
+  /// The numbers of what may leave, in the order in which the forward pass makes it.
+  SmallVector<unsigned> leaving(train::AccumulateOp loop) {
+    OperandRange saved = loop.getSaved();
+    auto numbers = llvm::filter_to_vector(llvm::seq<unsigned>(0, saved.size()),
+                                          [&](unsigned number) { return mayLeave(saved[number]); });
+    llvm::sort(numbers, [&](unsigned a, unsigned b) { // no value stands on the list twice
+      auto one = cast<OpResult>(saved[a]), other = cast<OpResult>(saved[b]);
+      return one.getOwner() == other.getOwner()
+                 ? one.getResultNumber() < other.getResultNumber()
+                 : one.getOwner()->isBeforeInBlock(other.getOwner());
     });
+    return numbers;
   }
 
-  /// The first op of the value's block that needs it in the backward pass.
-  static void findFirst(Value value, Block *block, Operation *&first) {
-    for (Operation *user : value.getUsers()) {
-      if (!isBackward(user)) {
-        if (analysis::isView(user))
-          findFirst(user->getResult(0), block, first);
-        continue;
+  /// Returns how many values it moved.
+  int64_t moveSaved(train::AccumulateOp loop) {
+    loop.dropUnusedSaved();
+    int64_t count = 0;
+    for (unsigned number : leaving(loop))
+      if (Operation *first = analysis::firstUseOf(loop.getSavedArgument(number))) {
+        move(loop, number, first);
+        ++count;
       }
-      Operation *inBlock = block->findAncestorOpInBlock(*user);
-      if (inBlock && (!first || inBlock->isBeforeInBlock(first)))
-        first = inBlock;
-    }
+    return count;
   }
 
-  void move(Value value) {
-    Operation *op = value.getDefiningOp(), *first = nullptr;
-    findFirst(value, op->getBlock(), first);
-    if (!first)
-      return;
+  void move(train::AccumulateOp loop, unsigned number, Operation *first) {
+    Value value = loop.getSaved()[number];
+    Operation *op = value.getDefiningOp();
     OpBuilder builder(first);
-    auto back = offload::ToDeviceOp::create(builder, first->getLoc(), value.getType(), value,
+    BlockArgument argument = loop.getSavedArgument(number);
+    auto back = offload::ToDeviceOp::create(builder, first->getLoc(), value.getType(), argument,
                                             builder.getStringAttr("backward"));
-    replaceBackward(value, back, builder);
+    argument.replaceAllUsesExcept(back, back);
     builder.setInsertionPointAfter(op);
     auto away = offload::ToHostOp::create(builder, op->getLoc(), value.getType(), value);
-    back->setOperand(0, away);
-  }
-
-  /// Lets the backward uses of `value` use `back`, and those of its views views of `back`.
-  static void replaceBackward(Value value, Value back, OpBuilder &builder) {
-    SmallVector<Operation *> views;
-    for (OpOperand &use : llvm::make_early_inc_range(value.getUses())) {
-      Operation *user = use.getOwner();
-      if (user == back.getDefiningOp())
-        continue;
-      if (isBackward(user))
-        use.set(back);
-      else if (analysis::isView(user) && isUsedBackward(user->getResult(0)))
-        views.push_back(user);
-    }
-    for (Operation *view : views) {
-      Operation *again = builder.clone(*view);
-      again->setOperand(0, back);
-      again->setLoc(provenance::backward(view->getLoc()));
-      replaceBackward(view->getResult(0), again->getResult(0), builder);
-    }
+    loop.getSavedMutable()[number].set(away);
   }
 };
 

@@ -13,7 +13,6 @@
 #include "dialects/Train/Train.h"
 #include "dialects/Zero/Zero.h"
 #include "lib/Offload/OffloadWords.h"
-#include "partita/Analysis/Ahead.h"
 #include "partita/Offload/Passes.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -83,51 +82,66 @@ private:
     return provenance::isBackward(user) ? "backward" : "";
   }
 
-  /// Does a backward op use another parameter that the host keeps?
-  static bool needsOther(Operation *op, train::ReadOp read) {
-    return provenance::isBackward(op) && llvm::any_of(op->getOperands(), [&](Value operand) {
-             FlatSymbolRefAttr name = train::parameterReadBy(operand);
-             return name && name != read.getSymbolAttr() &&
-                    offload::livesOnHost(SymbolTable::lookupNearestSymbolFrom(op, name));
-           });
+  /// Does an op use another parameter that the host keeps?
+  static bool needsOther(Operation &op, train::ReadOp read) {
+    return llvm::any_of(op.getOperands(), [&](Value operand) {
+      FlatSymbolRefAttr name = train::parameterReadBy(operand);
+      return name && name != read.getSymbolAttr() &&
+             offload::livesOnHost(SymbolTable::lookupNearestSymbolFrom(&op, name));
+    });
   }
 
-  /// One copy for both passes where the backward pass begins with the parameter.
-  template <typename Uses> static void joinPasses(train::ReadOp read, Uses &uses) {
-    for (auto &[where, list] : uses) {
-      auto backward = uses.find(std::pair(where.first, StringRef("backward")));
-      if (!where.second.empty() || backward == uses.end() || backward->second.empty())
-        continue;
-      auto before = [](OpOperand *a, OpOperand *b) {
-        return a->getOwner()->isBeforeInBlock(b->getOwner());
-      };
-      Operation *last = (*llvm::max_element(list, before))->getOwner(),
-                *first = (*llvm::min_element(backward->second, before))->getOwner();
-      if (analysis::usesMeet(last, first, [&](Operation *op) { return needsOther(op, read); }))
-        llvm::append_range(list, std::exchange(backward->second, {}));
-    }
+  using Uses = SmallVector<OpOperand *>;
+
+  /// The first in their block.
+  static Operation *firstOf(const Uses &uses) {
+    auto before = [](OpOperand *a, OpOperand *b) {
+      return a->getOwner()->isBeforeInBlock(b->getOwner());
+    };
+    return (*llvm::min_element(uses, before))->getOwner();
+  }
+
+  static Value copyFor(train::ReadOp read, const Uses &uses, StringRef purpose) {
+    OpBuilder builder(firstOf(uses));
+    auto copy = offload::ToDeviceOp::create(builder, read.getLoc(), read.getType(), read,
+                                            purpose.empty() ? StringAttr()
+                                                            : builder.getStringAttr(purpose));
+    for (OpOperand *use : uses)
+      use->set(copy);
+    return copy;
+  }
+
+  /// The backward pass begins with the parameter with which the forward pass ends: the copy is saved,
+  /// as another one would make room for nothing.
+  static bool savesCopy(train::ReadOp read, Value copy, const Uses &backward) {
+    auto loop = dyn_cast<train::AccumulateOp>(copy.getDefiningOp()->getParentOp());
+    if (!loop || !loop.hasBackward())
+      return false;
+    Block &block = loop.getBackward().front();
+    if (backward.front()->getOwner()->getBlock() != &block ||
+        llvm::any_of(llvm::make_range(block.begin(), firstOf(backward)->getIterator()),
+                     [&](Operation &op) { return needsOther(op, read); }))
+      return false;
+    for (OpOperand *use : backward)
+      use->set(loop.save(copy));
+    return true;
   }
 
   static void fetch(train::ReadOp read) {
-    llvm::MapVector<std::pair<Block *, StringRef>, SmallVector<OpOperand *>> uses;
+    llvm::MapVector<std::pair<Block *, StringRef>, Uses> uses;
     for (OpOperand &use : read->getUses())
       if (!isForHost(use))
         uses[{use.getOwner()->getBlock(), purposeOf(use.getOwner())}].push_back(&use);
-    joinPasses(read, uses);
-    for (auto &[where, list] : uses) {
-      if (list.empty())
-        continue;
-      Operation *first = list.front()->getOwner();
-      for (OpOperand *use : list)
-        if (use->getOwner()->isBeforeInBlock(first))
-          first = use->getOwner();
-      OpBuilder builder(first);
-      StringAttr purpose =
-          where.second.empty() ? StringAttr() : builder.getStringAttr(where.second);
-      auto copy =
-          offload::ToDeviceOp::create(builder, read.getLoc(), read.getType(), read, purpose);
-      for (OpOperand *use : list)
-        use->set(copy);
+    SmallVector<Value> copies;
+    for (auto &[where, list] : uses)
+      if (where.second.empty())
+        copies.push_back(copyFor(read, list, where.second));
+    for (auto &use : uses) {
+      const Uses &list = use.second;
+      StringRef purpose = use.first.second;
+      if (!purpose.empty() &&
+          llvm::none_of(copies, [&](Value copy) { return savesCopy(read, copy, list); }))
+        copyFor(read, list, purpose);
     }
   }
 

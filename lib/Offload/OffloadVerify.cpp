@@ -57,7 +57,7 @@ private:
     if (update && offload::isMadeOnHost(op) && !onHost &&
         llvm::is_contained(update.getStateValues(), operand.get()))
       return refuse(operand, "that is on the device; the host updates states that it keeps");
-    if (!onHost || isa<AsyncWaitInterface>(op) || isHostsOwn(operand))
+    if (!onHost || isa<AsyncWaitInterface>(op) || isHostsOwn(operand) || isSaved(operand))
       return success();
     return refuse(operand, "that is on the host; it needs an offload.to_device");
   }
@@ -66,6 +66,12 @@ private:
   static bool isHostsOwn(OpOperand &operand) {
     Operation *op = operand.getOwner();
     return offload::isMadeOnHost(op) && operand.getOperandNumber() != 1;
+  }
+
+  /// The host keeps it for the backward pass.
+  static bool isSaved(OpOperand &operand) {
+    auto yield = dyn_cast<train::YieldOp>(operand.getOwner());
+    return yield && operand.getOperandNumber() >= yield.getValues().size();
   }
 
   static LogicalResult refuse(OpOperand &operand, StringRef what) {

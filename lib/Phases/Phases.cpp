@@ -109,6 +109,7 @@ static constexpr StringLiteral kOffload[] = {
 };
 
 static constexpr StringLiteral kSchedule[] = {
+    "schedule-backward",
     "peel-last-micro-batch",
     "canonicalize",
     "cse",

@@ -4,11 +4,12 @@
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
 #include "mlir/IR/IRMapping.h"
-#include "partita/Overlap/Passes.h"
+#include "partita/Analysis/Preconditions.h"
+#include "partita/Schedule/Passes.h"
 
 namespace partita {
 #define GEN_PASS_DEF_PEELLASTMICROBATCHPASS
-#include "partita/Overlap/Passes.h.inc"
+#include "partita/Schedule/Passes.h.inc"
 } // namespace partita
 
 using namespace mlir;
@@ -69,6 +70,8 @@ void peel(train::AccumulateOp op) {
 
 struct PeelLastMicroBatch : partita::impl::PeelLastMicroBatchPassBase<PeelLastMicroBatch> {
   void runOnOperation() override {
+    if (failed(expectScheduled(*this, getOperation())))
+      return signalPassFailure();
     SmallVector<train::AccumulateOp> loops;
     getOperation().walk([&](train::AccumulateOp op) { loops.push_back(op); });
     for (train::AccumulateOp op : loops) {

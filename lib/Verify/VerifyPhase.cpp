@@ -33,8 +33,8 @@ struct Contract {
   StringLiteral phase;
   Predicate isKnown; ///< of a dialect that may be there from now on
   Predicate isGone;  ///< may not be there from now on
-  Predicate lacks = nullptr; ///< from now on: what each op must have
-  StringLiteral lacked = "";
+  Predicate isWrong = nullptr; ///< from now on: no op may be
+  StringLiteral has = "";      ///< what such an op has
 };
 
 template <typename... Dialects> bool isOf(Operation *op) {
@@ -62,6 +62,11 @@ bool lacksMemory(Operation *op) {
   return isStep(op) && !op->hasAttr(rt::RtDialect::kBuffers);
 }
 
+bool hasBackwardRegion(Operation *op) {
+  auto loop = dyn_cast<train::AccumulateOp>(op);
+  return loop && loop.hasBackward();
+}
+
 const Contract kContracts[] = {
     // par: a module written by hand may place collectives itself
     {"import",
@@ -77,7 +82,7 @@ const Contract kContracts[] = {
     {"optimize", nullptr, isOneOf<train::UpdateOp>},
     {"states", nullptr, isOneOf<train::GlobalNormOp, train::TrustRatioOp>},
     {"offload", isOf<offload::OffloadDialect>, nullptr},
-    {"schedule", nullptr, nullptr},
+    {"schedule", nullptr, nullptr, hasBackwardRegion, "a backward region of its own"},
     {"fuse", nullptr, nullptr},
     {"overlap", nullptr, nullptr},
     {"memory", nullptr, nullptr, lacksMemory, "no memory (rt.buffers)"},
@@ -143,8 +148,8 @@ private:
     if (!any(&Contract::isKnown))
       return op->emitOpError() << "is of a dialect that phase '" << after << "' does not know";
     for (const Contract &contract : contracts)
-      if (contract.lacks && contract.lacks(op))
-        return op->emitOpError() << "has " << contract.lacked << " after phase '" << after << "'";
+      if (contract.isWrong && contract.isWrong(op))
+        return op->emitOpError() << "has " << contract.has << " after phase '" << after << "'";
     return success();
   }
 

@@ -49,16 +49,16 @@ private:
     auto scatter = dyn_cast<zero::ReduceScatterOp>(*exchanged.getUsers().begin());
     if (!scatter || scatter.getValues().size() != 1)
       return;
-    Operation *yield = loop.getBody().front().getTerminator();
-    OpBuilder builder(yield);
+    OpOperand &summand = loop.getPart(sum.getResultNumber());
+    OpBuilder builder(summand.getOwner());
     auto inside = llvm::cast<zero::ReduceScatterOp>(builder.clone(*scatter));
-    Value part = yield->getOperand(sum.getResultNumber());
+    Value part = summand.get();
     if (part.getType() != exchanged.getType()) { // so is one micro-batch's, where it is not yet
       builder.setInsertionPoint(inside);
       part = tx::CastOp::create(builder, part.getLoc(), exchanged.getType(), part);
     }
     inside->setOperand(0, part);
-    yield->setOperand(sum.getResultNumber(), inside.getPieces()[0]);
+    summand.set(inside.getPieces()[0]);
     auto piece = llvm::cast<RankedTensorType>(inside.getPieces()[0].getType());
     sum.setType(piece.clone(getElementTypeOrSelf(sum.getType())));
     if (cast) { // of what comes out of the loop

@@ -13,8 +13,10 @@ train.parameter @heads : tensor<2x4xf32>
 // CHECK: %[[SEED:.*]] = tx.constant dense<1.0
 // CHECK: %[[SUMS:.*]]:2 = train.accumulate
 // CHECK:   %[[Y:.*]] = tx.matmul %[[I:.*]], %[[F]]
-// CHECK:   tx.matmul_tn %[[I]], {{.*}} -> tensor<4x6xf32, #par.place<[4, 6], partial [dp]>>
-// CHECK:   train.yield {{.*}} : tensor<f32, #par.place<[], partial [dp]>>, tensor<4x6xf32, #par.place<[4, 6], partial [dp]>>
+// CHECK:   train.yield %{{.*}} : tensor<f32, #par.place<[], partial [dp]>>
+// CHECK-NEXT: } backward (%[[J:.*]]) {
+// CHECK:   %[[P:.*]] = tx.matmul_tn %[[J]], {{.*}} -> tensor<4x6xf32, #par.place<[4, 6], partial [dp]>>
+// CHECK:   train.yield %[[P]] : tensor<4x6xf32, #par.place<[4, 6], partial [dp]>>
 // CHECK: par.g %[[SUMS]]#0
 // CHECK: %[[DW:.*]] = par.all_reduce %[[SUMS]]#1 over "dp" because "gradient"
 // CHECK: train.update @w, %[[W]] by %[[DW]]
@@ -35,6 +37,33 @@ func.func @train_step(%x: tensor<3x4x4xf32, #par.place<[3, 8 @dp, 4]>>) -> tenso
   %g = par.g %s over "dp" : tensor<f32, #par.place<[], partial [dp]>> -> tensor<f32>
   train.minimize %g : tensor<f32>
   return %g : tensor<f32>
+}
+
+// The backward pass gets what it needs of the forward pass by name: of exp its result, which is saved; the view of it and the
+// constant are made again.
+// CHECK-LABEL: func.func @saved
+// CHECK: %[[E:.*]] = tx.exp
+// CHECK-NOT: {train.backward}
+// CHECK: train.yield %{{.*}} : tensor<f32> saves %{{.*}}, %[[E]] : tensor<24xf32>, tensor<4x6xf32>
+// CHECK-NEXT: } backward (%{{.*}}, %{{.*}}, %[[E1:.*]]) {
+// CHECK: tx.constant dense<3.0{{.*}} {train.backward}
+// CHECK: tx.reshape %[[E1]] {train.backward} : tensor<4x6xf32> -> tensor<24xf32>
+// CHECK: tx.mul %{{.*}}, %[[E1]] {train.backward}
+// CHECK: return
+func.func @saved(%xs: tensor<2x4x4xf32>) {
+  %w = train.read @w : tensor<4x6xf32>
+  %s = train.accumulate (%x = %xs) : (tensor<2x4x4xf32>) -> tensor<f32> {
+    %c = tx.constant dense<3.0> : tensor<24xf32> : tensor<24xf32>
+    %y = tx.matmul %x, %w : (tensor<4x4xf32>, tensor<4x6xf32>) -> tensor<4x6xf32>
+    %e = tx.exp %y : (tensor<4x6xf32>) -> tensor<4x6xf32>
+    %v = tx.reshape %e : tensor<4x6xf32> -> tensor<24xf32>
+    %q = tx.mul %v, %v : (tensor<24xf32>, tensor<24xf32>) -> tensor<24xf32>
+    %p = tx.mul %q, %c : (tensor<24xf32>, tensor<24xf32>) -> tensor<24xf32>
+    %r = tx.reduce_sum %p [0] : tensor<24xf32> -> tensor<f32>
+    train.yield %r : tensor<f32>
+  }
+  train.minimize %s : tensor<f32>
+  return
 }
 
 // A parameter that is used twice: both contributions are added before anything reduces them.

@@ -5,6 +5,7 @@
 // GRADIENTS: gradient of w
 
 !piece = tensor<2x3x4xf64, #par.place<[2, 6 @tp, 4]>>
+!pieces = tensor<1x2x3x4xf64, #par.place<[1, 2, 6 @tp, 4]>>
 !wide = tensor<2x6x3xf64, #par.place<[2, 6, 6 @tp]>>
 module attributes {par.mesh = #par.mesh<tp = 2>} {
 train.parameter @w : tensor<4x6xf64>
@@ -15,25 +16,30 @@ train.parameter @p : tensor<4xf64>
 // CHECK: %[[Y:.*]] = tx.mul
 // CHECK: %[[G:.*]] = par.all_gather %[[Y]] over "tp" along 1 : {{.*}} replicated [tp]
 // CHECK-NEXT: tx.matmul %[[G]]
-// CHECK: %[[A:.*]] = par.all_gather %[[Y]] over "tp" along 1 again {train.backward} : {{.*}} replicated [tp]
+// CHECK: train.yield {{.*}} saves {{.*}}%[[Y]] :
+// CHECK-NEXT: } backward ({{.*}}, %[[Y1:.*]]) {
+// CHECK: %[[A:.*]] = par.all_gather %[[Y1]] over "tp" along 1 again {train.backward} : {{.*}} replicated [tp]
 // CHECK-NOT: par.all_gather
 // CHECK: tx.matmul_tn %[[A]]
 // CHECK: par.reduce_scatter %{{.*}} over "tp" along 1 because "gradient"
 // CHECK-NOT: par.all_gather
 // CHECK: return
-func.func @train_step(%x: !piece) -> tensor<f64> {
+func.func @train_step(%xs: !pieces) -> tensor<f64> {
   %w = train.read @w : tensor<4x3xf64, #par.place<[4, 6 @tp]>>
   %p = train.read @p : tensor<4xf64>
   %f = par.f %p over "tp" : tensor<4xf64> -> tensor<4xf64, #par.place<[4], replicated [tp]>>
-  %b = tx.broadcast %f : tensor<4xf64, #par.place<[4], replicated [tp]>> -> !piece
-  %y = tx.mul %x, %b : (!piece, !piece) -> !piece
-  %g = par.all_gather %y over "tp" along 1 : !piece -> tensor<2x6x4xf64, #par.place<[2, 6, 4], replicated [tp]>>
-  %u = tx.matmul %g, %w : (tensor<2x6x4xf64, #par.place<[2, 6, 4], replicated [tp]>>, tensor<4x3xf64, #par.place<[4, 6 @tp]>>) -> !wide
-  %v = tx.exp %u : (!wide) -> !wide
-  %s = tx.reduce_sum %v [0, 1, 2] : !wide -> tensor<f64, #par.place<[], partial [tp]>>
-  %l = par.g %s over "tp" : tensor<f64, #par.place<[], partial [tp]>> -> tensor<f64>
-  train.minimize %l : tensor<f64>
-  return %l : tensor<f64>
+  %loss = train.accumulate (%x = %xs) : (!pieces) -> tensor<f64> {
+    %b = tx.broadcast %f : tensor<4xf64, #par.place<[4], replicated [tp]>> -> !piece
+    %y = tx.mul %x, %b : (!piece, !piece) -> !piece
+    %g = par.all_gather %y over "tp" along 1 : !piece -> tensor<2x6x4xf64, #par.place<[2, 6, 4], replicated [tp]>>
+    %u = tx.matmul %g, %w : (tensor<2x6x4xf64, #par.place<[2, 6, 4], replicated [tp]>>, tensor<4x3xf64, #par.place<[4, 6 @tp]>>) -> !wide
+    %v = tx.exp %u : (!wide) -> !wide
+    %s = tx.reduce_sum %v [0, 1, 2] : !wide -> tensor<f64, #par.place<[], partial [tp]>>
+    %l = par.g %s over "tp" : tensor<f64, #par.place<[], partial [tp]>> -> tensor<f64>
+    train.yield %l : tensor<f64>
+  }
+  train.minimize %loss : tensor<f64>
+  return %loss : tensor<f64>
 }
 
 // What the backward pass alone gathers, or the forward pass alone, is gathered once.
@@ -41,14 +47,17 @@ func.func @train_step(%x: !piece) -> tensor<f64> {
 // CHECK-COUNT-1: par.all_gather
 // CHECK-NOT: par.all_gather
 // CHECK: return
-func.func @once(%x: tensor<2x4xf64, #par.place<[4 @tp, 4]>>) {
+func.func @once(%xs: tensor<1x2x4xf64, #par.place<[1, 4 @tp, 4]>>) {
   %p = train.read @p : tensor<4xf64>
   %f = par.f %p over "tp" : tensor<4xf64> -> tensor<4xf64, #par.place<[4], replicated [tp]>>
-  %b = tx.broadcast %f : tensor<4xf64, #par.place<[4], replicated [tp]>> -> tensor<2x4xf64, #par.place<[4 @tp, 4]>>
-  %y = tx.mul %x, %b : (tensor<2x4xf64, #par.place<[4 @tp, 4]>>, tensor<2x4xf64, #par.place<[4 @tp, 4]>>) -> tensor<2x4xf64, #par.place<[4 @tp, 4]>>
-  %g = par.all_gather %y over "tp" along 0 : tensor<2x4xf64, #par.place<[4 @tp, 4]>> -> tensor<4x4xf64>
-  %s = tx.reduce_sum %g [0, 1] : tensor<4x4xf64> -> tensor<f64>
-  train.minimize %s : tensor<f64>
+  %loss = train.accumulate (%x = %xs) : (tensor<1x2x4xf64, #par.place<[1, 4 @tp, 4]>>) -> tensor<f64> {
+    %b = tx.broadcast %f : tensor<4xf64, #par.place<[4], replicated [tp]>> -> tensor<2x4xf64, #par.place<[4 @tp, 4]>>
+    %y = tx.mul %x, %b : (tensor<2x4xf64, #par.place<[4 @tp, 4]>>, tensor<2x4xf64, #par.place<[4 @tp, 4]>>) -> tensor<2x4xf64, #par.place<[4 @tp, 4]>>
+    %g = par.all_gather %y over "tp" along 0 : tensor<2x4xf64, #par.place<[4 @tp, 4]>> -> tensor<4x4xf64>
+    %s = tx.reduce_sum %g [0, 1] : tensor<4x4xf64> -> tensor<f64>
+    train.yield %s : tensor<f64>
+  }
+  train.minimize %loss : tensor<f64>
   return
 }
 
@@ -58,25 +67,30 @@ func.func @once(%x: tensor<2x4xf64, #par.place<[4 @tp, 4]>>) {
 // CHECK: %[[G:.*]] = par.all_gather %[[Y]] over "tp" along 1 : {{.*}} replicated [tp]
 // CHECK-NEXT: %[[N:.*]], %{{.*}} = tx.rms_norm %[[G]]
 // CHECK-NEXT: tx.matmul %[[N]]
-// CHECK: %[[A:.*]] = par.all_gather %[[Y]] over "tp" along 1 again
+// CHECK: train.yield {{.*}} saves {{.*}}%[[Y]] :
+// CHECK-NEXT: } backward ({{.*}}, %[[Y1:.*]]) {
+// CHECK: %[[A:.*]] = par.all_gather %[[Y1]] over "tp" along 1 again
 // CHECK-NEXT: %[[M:.*]], %[[R:.*]] = tx.rms_norm %[[A]]
 // CHECK-NOT: %[[N]]
 // CHECK: tx.matmul_tn %[[M]]
 // CHECK: tx.rms_norm_grad %[[A]], %{{.*}}, %[[R]]
 // CHECK: return
-func.func @norm(%x: !piece) -> tensor<f64> {
+func.func @norm(%xs: !pieces) -> tensor<f64> {
   %w = train.read @w : tensor<4x3xf64, #par.place<[4, 6 @tp]>>
   %p = train.read @p : tensor<4xf64>
   %f = par.f %p over "tp" : tensor<4xf64> -> tensor<4xf64, #par.place<[4], replicated [tp]>>
-  %b = tx.broadcast %f : tensor<4xf64, #par.place<[4], replicated [tp]>> -> !piece
-  %y = tx.mul %x, %b : (!piece, !piece) -> !piece
-  %g = par.all_gather %y over "tp" along 1 : !piece -> tensor<2x6x4xf64, #par.place<[2, 6, 4], replicated [tp]>>
-  %n, %r = tx.rms_norm %g, %f eps 1.0e-5 : (tensor<2x6x4xf64, #par.place<[2, 6, 4], replicated [tp]>>, tensor<4xf64, #par.place<[4], replicated [tp]>>) -> (tensor<2x6x4xf64, #par.place<[2, 6, 4], replicated [tp]>>, tensor<2x6xf64, #par.place<[2, 6], replicated [tp]>>)
-  %u = tx.matmul %n, %w : (tensor<2x6x4xf64, #par.place<[2, 6, 4], replicated [tp]>>, tensor<4x3xf64, #par.place<[4, 6 @tp]>>) -> !wide
-  %v = tx.exp %u : (!wide) -> !wide
-  %s = tx.reduce_sum %v [0, 1, 2] : !wide -> tensor<f64, #par.place<[], partial [tp]>>
-  %l = par.g %s over "tp" : tensor<f64, #par.place<[], partial [tp]>> -> tensor<f64>
-  train.minimize %l : tensor<f64>
-  return %l : tensor<f64>
+  %loss = train.accumulate (%x = %xs) : (!pieces) -> tensor<f64> {
+    %b = tx.broadcast %f : tensor<4xf64, #par.place<[4], replicated [tp]>> -> !piece
+    %y = tx.mul %x, %b : (!piece, !piece) -> !piece
+    %g = par.all_gather %y over "tp" along 1 : !piece -> tensor<2x6x4xf64, #par.place<[2, 6, 4], replicated [tp]>>
+    %n, %r = tx.rms_norm %g, %f eps 1.0e-5 : (tensor<2x6x4xf64, #par.place<[2, 6, 4], replicated [tp]>>, tensor<4xf64, #par.place<[4], replicated [tp]>>) -> (tensor<2x6x4xf64, #par.place<[2, 6, 4], replicated [tp]>>, tensor<2x6xf64, #par.place<[2, 6], replicated [tp]>>)
+    %u = tx.matmul %n, %w : (tensor<2x6x4xf64, #par.place<[2, 6, 4], replicated [tp]>>, tensor<4x3xf64, #par.place<[4, 6 @tp]>>) -> !wide
+    %v = tx.exp %u : (!wide) -> !wide
+    %s = tx.reduce_sum %v [0, 1, 2] : !wide -> tensor<f64, #par.place<[], partial [tp]>>
+    %l = par.g %s over "tp" : tensor<f64, #par.place<[], partial [tp]>> -> tensor<f64>
+    train.yield %l : tensor<f64>
+  }
+  train.minimize %loss : tensor<f64>
+  return %loss : tensor<f64>
 }
 }

@@ -1,6 +1,5 @@
 // RUN: partita-opt %s --recompute=policy=selective | FileCheck %s --check-prefixes=CHECK,SELECTIVE
 // RUN: partita-opt %s --recompute=policy=block | FileCheck %s --check-prefixes=CHECK,BLOCK
-// RUN: partita-opt %s --recompute=policy=block --cse | FileCheck %s --check-prefix=BLOCK
 // RUN: partita-opt %s --recompute | FileCheck %s --check-prefix=NONE
 // RUN: partita-opt %s --recompute=budget=100000 | FileCheck %s --check-prefix=NONE
 // RUN: partita-opt %s --recompute=budget=200 | FileCheck %s --check-prefixes=CHECK,SELECTIVE
@@ -19,41 +18,53 @@
 // WRONG: error: recompute policy 'all' is unknown; known: none, selective, block
 // NONE-NOT: train.barrier
 
+// Once the two passes share a block, nothing merges what is done again with the first time.
+// RUN: partita-opt %s --recompute=policy=block --schedule-backward --cse | FileCheck %s --check-prefix=JOINED
+// JOINED-COUNT-2: tx.exp
+
 // Kept by `selective`: what enters, and the product in front of the activation; by `block`: what enters. Selective clones
-// stand before their uses, a block is done once more as a whole.
+// stand before their uses, a block is done once more as a whole. What is kept is the list of saved values.
 // CHECK-LABEL: func @example
-// CHECK: %[[N:.*]] = tx.exp %arg0
+// CHECK: %[[N:.*]] = tx.exp %{{.*}}
 // CHECK-NEXT: %[[U:.*]] = tx.matmul %[[N]], %arg1
 // CHECK-NEXT: %[[A:.*]] = tx.tanh %[[U]]
 // CHECK-NEXT: %[[Y:.*]] = tx.matmul %[[A]], %arg2
 // CHECK-NEXT: %[[L:.*]] = tx.neg %[[Y]]
-// SELECTIVE: %[[BU:.*]] = train.barrier %[[U]]
+// SELECTIVE-NEXT: train.yield %[[L]] : tensor<4x4xf32> saves %[[U]], %[[L]] :
+// SELECTIVE-NEXT: } backward (%[[X1:.*]], %[[U1:.*]], %[[DY:.*]]) {
+// SELECTIVE-NEXT: %[[BU:.*]] = train.barrier %[[U1]]
 // SELECTIVE-NEXT: %[[A2:.*]] = tx.tanh %[[BU]]
-// SELECTIVE-NEXT: tx.matmul_tn %[[A2]], %[[L]]
-// SELECTIVE-NEXT: %[[DA:.*]] = tx.matmul_nt %[[L]], %arg2
-// SELECTIVE-NEXT: %[[DU:.*]] = tx.mul %[[U]], %[[DA]]
-// SELECTIVE-NEXT: %[[BX:.*]] = train.barrier %arg0
+// SELECTIVE-NEXT: tx.matmul_tn %[[A2]], %[[DY]]
+// SELECTIVE-NEXT: %[[DA:.*]] = tx.matmul_nt %[[DY]], %arg2
+// SELECTIVE-NEXT: %[[DU:.*]] = tx.mul %[[U1]], %[[DA]]
+// SELECTIVE-NEXT: %[[BX:.*]] = train.barrier %[[X1]]
 // SELECTIVE-NEXT: %[[N2:.*]] = tx.exp %[[BX]]
 // SELECTIVE-NEXT: tx.matmul_tn %[[N2]], %[[DU]]
-// BLOCK: %[[BX:.*]] = train.barrier %arg0
+// BLOCK-NEXT: train.yield %[[L]] : tensor<4x4xf32> saves %[[L]] :
+// BLOCK-NEXT: } backward (%[[X1:.*]], %[[DY:.*]]) {
+// BLOCK-NEXT: %[[BX:.*]] = train.barrier %[[X1]]
 // BLOCK-NEXT: %[[N2:.*]] = tx.exp %[[BX]]
-// BLOCK-NEXT: %[[BW:.*]] = train.barrier %arg1
-// BLOCK-NEXT: %[[U2:.*]] = tx.matmul %[[N2]], %[[BW]]
+// BLOCK-NEXT: %[[U2:.*]] = tx.matmul %[[N2]], %arg1
 // BLOCK-NEXT: %[[A2:.*]] = tx.tanh %[[U2]]
-// BLOCK-NEXT: tx.matmul_tn %[[A2]], %{{.*}}
+// BLOCK-NEXT: tx.matmul_tn %[[A2]], %[[DY]]
 // BLOCK-NEXT: %[[DA:.*]] = tx.matmul_nt
 // BLOCK-NEXT: %[[DU:.*]] = tx.mul %[[U2]], %[[DA]]
 // BLOCK-NEXT: tx.matmul_tn %[[N2]], %[[DU]]
 !t = tensor<4x4xf32>
-func.func @example(%x: !t, %w: !t, %v: !t) -> (!t, !t) attributes {par.no_cotangents} {
-  %n = tx.exp %x {train.layer = #train.layer<0 of 1>} : (!t) -> !t
-  %u = tx.matmul %n, %w {train.layer = #train.layer<0 of 1>} : (!t, !t) -> !t
-  %a = tx.tanh %u {train.layer = #train.layer<0 of 1>} : (!t) -> !t
-  %y = tx.matmul %a, %v {train.layer = #train.layer<0 of 1>} : (!t, !t) -> !t
-  %dy = tx.neg %y : (!t) -> !t loc("head")
-  %dv = tx.matmul_tn %a, %dy {train.backward, train.layer = #train.layer<0 of 1>} : (!t, !t) -> !t
-  %da = tx.matmul_nt %dy, %v {train.backward, train.layer = #train.layer<0 of 1>} : (!t, !t) -> !t
-  %du = tx.mul %u, %da {train.backward, train.layer = #train.layer<0 of 1>} : (!t, !t) -> !t
-  %dw = tx.matmul_tn %n, %du {train.backward, train.layer = #train.layer<0 of 1>} : (!t, !t) -> !t
-  return %dv, %dw : !t, !t
+func.func @example(%xs: tensor<1x4x4xf32>, %w: !t, %v: !t) -> (!t, !t, !t) attributes {par.no_cotangents} {
+  %loss, %dv, %dw = train.accumulate (%x = %xs) : (tensor<1x4x4xf32>) -> (!t, !t, !t) {
+    %n = tx.exp %x {train.layer = #train.layer<0 of 1>} : (!t) -> !t
+    %u = tx.matmul %n, %w {train.layer = #train.layer<0 of 1>} : (!t, !t) -> !t
+    %a = tx.tanh %u {train.layer = #train.layer<0 of 1>} : (!t) -> !t
+    %y = tx.matmul %a, %v {train.layer = #train.layer<0 of 1>} : (!t, !t) -> !t
+    %l = tx.neg %y : (!t) -> !t loc("head")
+    train.yield %l : !t saves %n, %u, %a, %l : !t, !t, !t, !t
+  } backward (%x1, %n1, %u1, %a1, %dy) {
+    %0 = tx.matmul_tn %a1, %dy {train.backward, train.layer = #train.layer<0 of 1>} : (!t, !t) -> !t
+    %da = tx.matmul_nt %dy, %v {train.backward, train.layer = #train.layer<0 of 1>} : (!t, !t) -> !t
+    %du = tx.mul %u1, %da {train.backward, train.layer = #train.layer<0 of 1>} : (!t, !t) -> !t
+    %1 = tx.matmul_tn %n1, %du {train.backward, train.layer = #train.layer<0 of 1>} : (!t, !t) -> !t
+    train.yield %0, %1 : !t, !t
+  }
+  return %loss, %dv, %dw : !t, !t, !t
 }

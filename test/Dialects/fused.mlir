@@ -6,7 +6,7 @@ func.func @grown(%x: tensor<3x4xf32>) -> tensor<4xf32> {
   %0 = "train.accumulate"(%x) <{grown = array<i64: 0>}> ({
   ^bb0(%a: tensor<4xf32>):
     train.yield %a : tensor<4xf32>
-  }) : (tensor<3x4xf32>) -> tensor<4xf32>
+  }, {}) : (tensor<3x4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }
 
@@ -203,4 +203,80 @@ func.func @wide_sum(%x: tensor<8x4xbf16>, %w: tensor<4x6xbf16>, %s: tensor<8x6xf
     tx.fused %3 : tensor<8x6xf32>
   }
   return %0 : tensor<8x6xf32>
+}
+
+// -----
+
+func.func @saves_for_nobody(%xs: tensor<3x4xf32>) {
+  // expected-error @+1 {{saves values, and has no backward region that takes them}}
+  %0 = train.accumulate (%x = %xs) : (tensor<3x4xf32>) -> tensor<4xf32> {
+    train.yield %x : tensor<4xf32> saves %x : tensor<4xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @backward_saves(%xs: tensor<3x4xf32>) {
+  // expected-error @+1 {{has a backward region that saves values}}
+  %0:2 = train.accumulate (%x = %xs) : (tensor<3x4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+    train.yield %x : tensor<4xf32>
+  } backward (%x1) {
+    train.yield %x1 : tensor<4xf32> saves %x1 : tensor<4xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @arguments(%xs: tensor<3x4xf32>) {
+  // expected-error @+1 {{has 1 batches and saves 1 values, but its backward region has 1 arguments}}
+  %0:2 = "train.accumulate"(%xs) ({
+  ^bb0(%x: tensor<4xf32>):
+    train.yield %x : tensor<4xf32> saves %x : tensor<4xf32>
+  }, {
+  ^bb0(%x1: tensor<4xf32>):
+    train.yield %x1 : tensor<4xf32>
+  }) : (tensor<3x4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+  return
+}
+
+// -----
+
+func.func @types(%xs: tensor<3x4xf32>) {
+  // expected-error @+1 {{has a backward region whose argument number 0 is 'tensor<4xf64>', in the forward pass 'tensor<4xf32>'}}
+  %0:2 = "train.accumulate"(%xs) ({
+  ^bb0(%x: tensor<4xf32>):
+    train.yield %x : tensor<4xf32>
+  }, {
+  ^bb0(%x1: tensor<4xf64>):
+    %y = tx.cast %x1 : tensor<4xf64> -> tensor<4xf32>
+    train.yield %y : tensor<4xf32>
+  }) : (tensor<3x4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+  return
+}
+
+// -----
+
+func.func @count(%xs: tensor<3x4xf32>) {
+  %0:2 = train.accumulate (%x = %xs) : (tensor<3x4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+    train.yield %x : tensor<4xf32> saves %x : tensor<4xf32>
+  // expected-error @+1 {{the backward region has 3 arguments, of 1 micro-batches and 1 saved values}}
+  } backward (%x1, %y1, %z1) {
+    train.yield %x1 : tensor<4xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @grown(%xs: tensor<3x4xf32>) {
+  // expected-error @+1 {{makes sums itself, so its passes must be joined in one region}}
+  %0:2 = train.accumulate (%x = %xs) : (tensor<3x4xf32>) -> (tensor<4xf32>, tensor<4xf32>) onto (%s = 0) {
+    %1 = tx.add %x, %s : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    train.yield %1 : tensor<4xf32>
+  } backward (%x1) {
+    train.yield %x1 : tensor<4xf32>
+  }
+  return
 }

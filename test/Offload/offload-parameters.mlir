@@ -19,26 +19,33 @@ module attributes {par.mesh = #par.mesh<dp = 2>} {
   // which has no states, is the host's.
   // CHECK-LABEL: func @example
   // CHECK: %[[H:.*]] = train.read @w
-  // CHECK-NEXT: %[[F:.*]] = offload.to_device %[[H]] :
-  // CHECK-NEXT: tx.matmul %arg0, %[[F]]
-  // CHECK: %[[HV:.*]] = train.read @v
+  // CHECK-NEXT: %[[HV:.*]] = train.read @v
+  // CHECK: %[[F:.*]] = offload.to_device %[[H]] :
+  // CHECK-NEXT: tx.matmul %{{.*}}, %[[F]]
   // CHECK-NEXT: %[[V:.*]] = offload.to_device %[[HV]] :
   // CHECK-NEXT: tx.matmul %{{.*}}, %[[V]]
-  // CHECK-NEXT: tx.matmul_nt %arg1, %[[V]]
+  // CHECK-NEXT: train.yield {{.*}} saves %[[V]] :
+  // CHECK-NEXT: } backward (%{{.*}}, %[[V1:.*]]) {
+  // CHECK-NEXT: tx.matmul_nt %arg1, %[[V1]]
   // CHECK-NEXT: %[[B:.*]] = offload.to_device %[[H]] for "backward"
   // CHECK-NEXT: tx.matmul_nt %{{.*}}, %[[B]]
   // CHECK: train.sgd %[[H]], {{.*}}offload.on_host
-  func.func @example(%x: tensor<8x4xf32>, %dz: tensor<8x6xf32>, %g: tensor<4x6xf32>) -> (tensor<8x6xf32>, tensor<8x4xf32>) {
+  func.func @example(%xs: tensor<1x8x4xf32>, %dz: tensor<8x6xf32>, %g: tensor<4x6xf32>) -> (tensor<8x6xf32>, tensor<8x4xf32>) {
     %w = train.read @w : tensor<4x6xf32>
-    %y = tx.matmul %x, %w : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
     %v = train.read @v : tensor<6x6xf32>
-    %z = tx.matmul %y, %v : (tensor<8x6xf32>, tensor<6x6xf32>) -> tensor<8x6xf32>
-    %dy = tx.matmul_nt %dz, %v {train.backward} : (tensor<8x6xf32>, tensor<6x6xf32>) -> tensor<8x6xf32>
-    %dx = tx.matmul_nt %dy, %w {train.backward} : (tensor<8x6xf32>, tensor<4x6xf32>) -> tensor<8x4xf32>
+    %s:2 = train.accumulate (%x = %xs) : (tensor<1x8x4xf32>) -> (tensor<8x6xf32>, tensor<8x4xf32>) {
+      %y = tx.matmul %x, %w : (tensor<8x4xf32>, tensor<4x6xf32>) -> tensor<8x6xf32>
+      %z = tx.matmul %y, %v : (tensor<8x6xf32>, tensor<6x6xf32>) -> tensor<8x6xf32>
+      train.yield %z : tensor<8x6xf32>
+    } backward (%x1) {
+      %dy = tx.matmul_nt %dz, %v {train.backward} : (tensor<8x6xf32>, tensor<6x6xf32>) -> tensor<8x6xf32>
+      %dx = tx.matmul_nt %dy, %w {train.backward} : (tensor<8x6xf32>, tensor<4x6xf32>) -> tensor<8x4xf32>
+      train.yield %dx : tensor<8x4xf32>
+    }
     %rate = train.learning_rate : tensor<f32>
     %new = train.sgd %w, %g, %rate {decay = 0.0} : (tensor<4x6xf32>, tensor<4x6xf32>, tensor<f32>) -> tensor<4x6xf32>
     train.write @w, %new : tensor<4x6xf32>
-    return %z, %dx : tensor<8x6xf32>, tensor<8x4xf32>
+    return %s#0, %s#1 : tensor<8x6xf32>, tensor<8x4xf32>
   }
 
   // A piece is updated on the device: the value goes there for it, and what is gathered goes back.

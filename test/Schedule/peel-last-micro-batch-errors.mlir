@@ -10,3 +10,15 @@ func.func @grown(%xs: tensor<1x8x4xf32>, %dys: tensor<1x8x6xf32>) -> tensor<4x6x
   }
   return %sum : tensor<4x6xf32>
 }
+
+// -----
+
+func.func @two_regions(%xs: tensor<2x8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  // expected-error @+1 {{peel-last-micro-batch is for a program whose micro-batches are scheduled; schedule-backward comes first}}
+  %s:2 = train.accumulate (%x = %xs) : (tensor<2x8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+    train.yield %x : tensor<8xf32>
+  } backward (%x1) {
+    train.yield %x1 : tensor<8xf32>
+  }
+  return %s#0, %s#1 : tensor<8xf32>, tensor<8xf32>
+}

@@ -1,8 +1,7 @@
 //===- Ahead.h - how far ahead of its use something is fetched ----------------------*- C++ -*-===//
 //
 // What gathers of parameters and copies from the host have in common: groups in the order of their
-// first uses, each brought before the first use of a group before it; and that one will do where
-// the backward pass begins with what the forward pass ends with.
+// first uses, each brought before the first use of a group before it.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -13,12 +12,21 @@
 
 namespace partita::analysis {
 
+/// The first op of the value's block that uses it, itself or in a region of it; null when none does.
+inline mlir::Operation *firstUseOf(mlir::Value value) {
+  mlir::Operation *first = nullptr;
+  for (mlir::Operation *user : value.getUsers())
+    if (mlir::Operation *use = value.getParentBlock()->findAncestorOpInBlock(*user);
+        use && (!first || use->isBeforeInBlock(first)))
+      first = use;
+  return first;
+}
+
 /// The first op of its block that uses the op, itself or in a region of it; null when none does.
 inline mlir::Operation *firstUse(mlir::Operation *op) {
   mlir::Operation *first = nullptr;
-  for (mlir::Operation *user : op->getUsers())
-    if (mlir::Operation *use = op->getBlock()->findAncestorOpInBlock(*user);
-        use && (!first || use->isBeforeInBlock(first)))
+  for (mlir::Value result : op->getResults())
+    if (mlir::Operation *use = firstUseOf(result); use && (!first || use->isBeforeInBlock(first)))
       first = use;
   return first;
 }
@@ -33,20 +41,6 @@ template <typename Groups> size_t aheadOf(const Groups &groups, size_t index, in
       break;
   }
   return ahead;
-}
-
-/// Does the backward pass go on with a value where the forward pass leaves it, before it needs
-/// another one of the kind (`isOther(op)`)? So it is with the last product of a model and its
-/// gradient: to fetch the value again would make room for nothing. Both uses are ops of one block.
-template <typename Predicate>
-bool usesMeet(mlir::Operation *lastForward, mlir::Operation *firstBackward, Predicate isOther) {
-  if (!lastForward->isBeforeInBlock(firstBackward))
-    return false;
-  for (mlir::Operation *op = lastForward->getNextNode(); op != firstBackward;
-       op = op->getNextNode())
-    if (isOther(op))
-      return false;
-  return true;
 }
 
 } // namespace partita::analysis

@@ -20,6 +20,9 @@ mlir::LogicalResult expectForward(const mlir::Pass &pass, mlir::ModuleOp module)
 /// Such a program before `partition-materialize`: fails too where a value is a rank's shard.
 mlir::LogicalResult expectUnpartitionedForward(const mlir::Pass &pass, mlir::ModuleOp module);
 
+/// The program as phase `schedule` leaves it: fails where the backward pass is a region of its own.
+mlir::LogicalResult expectScheduled(const mlir::Pass &pass, mlir::ModuleOp module);
+
 } // namespace partita
 
 #endif // PARTITA_ANALYSIS_PRECONDITIONS_H

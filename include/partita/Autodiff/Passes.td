@@ -12,7 +12,8 @@ def DifferentiatePass : Pass<"differentiate", "::mlir::ModuleOp"> {
 
     Reverse mode: every op's gradient is its own (DifferentiableInterface), `f` and `g` included, so the
     collectives of the backward pass fall out of the forward's. What is captured by `train.accumulate`
-    gets a gradient that the loop adds up.
+    gets a gradient that the loop adds up. The backward pass of the loop is a region of its own, and the forward region yields
+    what it saves for it; constants, views and `f` are not saved but made again.
 
     ```mlir
     %w = train.read @w
@@ -30,8 +31,10 @@ def DifferentiatePass : Pass<"differentiate", "::mlir::ModuleOp"> {
     %s, %df = train.accumulate (%i = %x) : ... {
       %y = tx.matmul %i, %f
       ...
-      %part = tx.matmul_tn %i, %dy
-      train.yield %r, %part
+      train.yield %r
+    } backward (%j) {
+      %part = tx.matmul_tn %j, %dy
+      train.yield %part
     }
     %loss = par.g %s over "dp"
     %dw = par.all_reduce %df over "dp" because "gradient"
@@ -51,6 +54,7 @@ def RecomputePass : Pass<"recompute", "::mlir::ModuleOp"> {
   let description = [{
     Phase: differentiate.
 
+    Shortens the list of values that `train.accumulate` saves for the backward pass.
     `block`: a layer keeps what enters it, and its backward pass begins with the layer's forward ops once more.
     `selective`: what is cheap beside its memory (norms, activations, rotations, softmax; no product, no collective) is
     computed again right before its use, of values that are kept anyhow. With `budget`, bytes of activations that
@@ -62,13 +66,20 @@ def RecomputePass : Pass<"recompute", "::mlir::ModuleOp"> {
     ```mlir
     %n = tx.exp %x
     %u = tx.matmul %n, %w
-    ...                                             // the backward pass:
-    %dw = tx.matmul_tn %n, %du
+    ...
+    train.yield %l ... saves %n, %u, %a, %l
+    } backward (%x1, %n1, %u1, %a1, %dy) {
+    ...
+    %dw = tx.matmul_tn %n1, %du
     // becomes, with policy=selective
     %n = tx.exp %x
     %u = tx.matmul %n, %w
     ...
-    %0 = train.barrier %x
+    train.yield %l ... saves %u, %l
+    } backward (%x1, %u1, %dy) {
+    ...
+    %du = tx.mul %u1, ...
+    %0 = train.barrier %x1
     %n2 = tx.exp %0
     %dw = tx.matmul_tn %n2, %du
     ```
@@ -85,7 +96,7 @@ def GatherAgainPass : Pass<"gather-again", "::mlir::ModuleOp"> {
   let description = [{
     Phase: differentiate.
 
-    Instead of keeping a whole activation from the one pass to the other, a rank keeps its piece, at the
+    Instead of saving a full activation for the backward pass, a rank saves its shard, at the
     price of one more gather (Korthikanti et al., arXiv 2205.05198). What a norm made of a gathered activation
     is computed again with it.
 
@@ -95,8 +106,10 @@ def GatherAgainPass : Pass<"gather-again", "::mlir::ModuleOp"> {
     // becomes, after differentiation
     %g = par.all_gather %y over "tp" along 1
     %u = tx.matmul %g, %w
-    ...                                             // the backward pass:
-    %g2 = par.all_gather %y over "tp" along 1 again
+    ...
+    } backward (...) {                              // %y1 is what is saved of %y
+    %du = tx.mul ...
+    %g2 = par.all_gather %y1 over "tp" along 1 again
     %dw = tx.matmul_tn %g2, %du
     ```
 

@@ -64,26 +64,24 @@ def OffloadActivationsPass : Pass<"offload-activations", "::mlir::ModuleOp"> {
   let description = [{
     Phase: offload.
 
-    A value that a layer's forward pass computes and the backward pass uses goes to the host when it is there, and comes
+    A value that `train.accumulate` saves of a layer goes to the host when it is there: the copy is saved in its place, and comes
     back before its first use in the backward pass. Values of less than `least-bytes` stay, and so do those of the last
-    layer and behind it, whose backward pass comes at once. Where the backward pass uses a view of the value, it gets the
-    same view of what came back. `what` must name `activations`.
+    layer and behind it, whose backward pass comes at once. `what` must name `activations`.
 
     ```mlir
     %a = tx.exp %x
-    %r = tx.reshape %a : tensor<4x6xf32> -> tensor<24xf32>
-    %b = tx.exp %r
-    ...                                             // the backward pass:
-    %d = tx.mul %b, %r
+    %b = tx.exp %a
+    train.yield %b ... saves %b, %a
+    } backward (%x1, %b1, %a1) {
+    %d = tx.mul %b1, %a1
     // becomes
     %a = tx.exp %x
     %h = offload.to_host %a : tensor<4x6xf32>
-    %r = tx.reshape %a : tensor<4x6xf32> -> tensor<24xf32>
-    %b = tx.exp %r
-    ...
-    %c = offload.to_device %h for "backward" : tensor<4x6xf32>
-    %s = tx.reshape %c : tensor<4x6xf32> -> tensor<24xf32>
-    %d = tx.mul %b, %s
+    %b = tx.exp %a
+    train.yield %b ... saves %b, %h
+    } backward (%x1, %b1, %h1) {
+    %c = offload.to_device %h1 for "backward"
+    %d = tx.mul %b1, %c
     ```
   }];
   let options = [ListOption<"what", "what", "std::string", "what the host keeps: optimizer, parameters, activations">,

@@ -5,35 +5,6 @@
 
 include "mlir/Pass/PassBase.td"
 
-def PeelLastMicroBatchPass : Pass<"peel-last-micro-batch", "::mlir::ModuleOp"> {
-  let summary = "takes the last micro-batch out of train.accumulate";
-  let description = [{
-    Phase: schedule.
-
-    A gradient is complete during the last backward pass, not before: out of the loop, that pass can
-    overlap with the reductions. A single micro-batch leaves no loop at all.
-
-    ```mlir
-    %sum = train.accumulate (%i = %x) : (tensor<4x8xf32>) -> tensor<8xf32> {
-      %y = tx.exp %i
-      train.yield %y
-    }
-    // becomes
-    %last = tx.slice %x [3, 0] by [1, 1] : tensor<4x8xf32> -> tensor<1x8xf32>
-    %j = tx.reshape %last : tensor<1x8xf32> -> tensor<8xf32>
-    %most = tx.slice %x [0, 0] by [1, 1] : tensor<4x8xf32> -> tensor<3x8xf32>
-    %part = train.accumulate (%i = %most) : (tensor<3x8xf32>) -> tensor<8xf32> {
-      %y = tx.exp %i
-      train.yield %y
-    }
-    %z = tx.exp %j                           // the region once more, on the last micro-batch
-    %sum = tx.add %part, %z
-    ```
-  }];
-  let statistics = [Statistic<"peeled", "peeled", "loops without their last micro-batch">];
-  let dependentDialects = ["::partita::tx::TxDialect", "::partita::train::TrainDialect"];
-}
-
 def DeferUsesPass : Pass<"defer-uses", "::mlir::ModuleOp"> {
   let summary = "moves what needs an all-reduce's sum behind the next all-reduce that does not need it";
   let description = [{

@@ -120,6 +120,8 @@ def tokens(line):
 
 def defined(line):
     """The places of the names that a line defines: its results, and the arguments of its region or function."""
+    if line[:2] == ["}", "backward"]:
+        return {at for at, token in enumerate(line) if token[0] == "%"}
     results = line.index("=") if line[0][0] == "%" and "=" in line else 0
     mark = ":" if line[0].endswith("func") else "="
     return {at for at, token in enumerate(line) if token[0] == "%" and (at < results or line[at + 1:at + 2] == [mark])}

@@ -1,0 +1,315 @@
+//===- Accumulate.cpp - train.accumulate: a forward and a backward pass per micro-batch --------===//
+
+#include "dialects/Interfaces/BoundRegion.h"
+#include "dialects/Interfaces/Floats.h"
+#include "dialects/Par/Placement.h"
+#include "dialects/Train/Train.h"
+#include "mlir/IR/OpImplementation.h"
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::train;
+
+int64_t AccumulateOp::getCount() {
+  return cast<RankedTensorType>(getBatches().front().getType()).getDimSize(0);
+}
+
+RankedTensorType AccumulateOp::microBatchType(Type batch) {
+  auto type = cast<RankedTensorType>(batch);
+  par::Layout layout = par::Layout::of(type);
+  layout.shape.erase(layout.shape.begin());
+  layout.splits.erase(layout.splits.begin());
+  return RankedTensorType::get(type.getShape().drop_front(), type.getElementType(),
+                               layout.encoding(type.getContext()));
+}
+
+//===----------------------------------------------------------------------------------------------===//
+// Syntax
+//===----------------------------------------------------------------------------------------------===//
+
+/// `backward (%ids, %h) { ... }`: the arguments' types are those of the micro-batches and of what the
+/// forward region saves.
+static ParseResult parseBackward(OpAsmParser &parser, OperationState &result) {
+  Region &forward = *result.regions.front(), &backward = *result.addRegion();
+  SMLoc loc = parser.getCurrentLocation();
+  if (failed(parser.parseOptionalKeyword("backward")))
+    return success();
+  SmallVector<OpAsmParser::Argument> arguments;
+  if (parser.parseArgumentList(arguments, OpAsmParser::Delimiter::Paren))
+    return failure();
+  SmallVector<Type> types;
+  for (Value batch : result.operands)
+    types.push_back(AccumulateOp::microBatchType(batch.getType()));
+  auto yield = forward.empty() || forward.front().empty() ? YieldOp()
+                                                          : dyn_cast<YieldOp>(forward.front().back());
+  if (yield)
+    llvm::append_range(types, yield.getSaved().getTypes());
+  if (types.size() != arguments.size())
+    return parser.emitError(loc, "the backward region has ")
+           << arguments.size() << " arguments, of " << result.operands.size()
+           << " micro-batches and " << types.size() - result.operands.size() << " saved values";
+  for (auto [argument, type] : llvm::zip(arguments, types))
+    argument.type = type;
+  return parser.parseRegion(backward, arguments);
+}
+
+ParseResult AccumulateOp::parse(OpAsmParser &parser, OperationState &result) {
+  SMLoc loc = parser.getCurrentLocation();
+  auto microBatch = [&](Type batch) -> Type {
+    auto tensor = dyn_cast<RankedTensorType>(batch);
+    if (tensor && tensor.getRank() > 0)
+      return microBatchType(batch);
+    parser.emitError(loc, "a batch needs a first dimension to run over, it is ") << batch;
+    return {};
+  };
+  SmallVector<int64_t> grown;
+  auto sumSoFar = [&](OpAsmParser::Argument &argument) -> ParseResult {
+    SMLoc at = parser.getCurrentLocation();
+    if (parser.parseArgument(argument) || parser.parseEqual() ||
+        parser.parseInteger(grown.emplace_back()))
+      return failure();
+    auto count = static_cast<int64_t>(result.types.size());
+    if (grown.back() < 0 || grown.back() >= count)
+      return parser.emitError(at, "there is no sum number ") << grown.back() << " of " << count;
+    argument.type = result.types[grown.back()];
+    return success();
+  };
+  auto onto = [&](SmallVectorImpl<OpAsmParser::Argument> &arguments) -> ParseResult {
+    if (failed(parser.parseOptionalKeyword("onto")))
+      return success();
+    return parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Paren,
+                                          [&] { return sumSoFar(arguments.emplace_back()); });
+  };
+  auto backward = [&] { return parseBackward(parser, result); };
+  if (parseBoundRegion(parser, result, microBatch, onto, backward))
+    return failure();
+  if (!grown.empty())
+    result.addAttribute(getGrownAttrName(result.name),
+                        parser.getBuilder().getDenseI64ArrayAttr(grown));
+  ensureTerminator(*result.regions.front(), parser.getBuilder(), result.location);
+  if (!result.regions.back()->empty())
+    ensureTerminator(*result.regions.back(), parser.getBuilder(), result.location);
+  return success();
+}
+
+void AccumulateOp::print(OpAsmPrinter &printer) {
+  auto onto = [&] {
+    if (!getGrown())
+      return;
+    printer << "onto (";
+    llvm::interleaveComma(
+        llvm::zip(getBody().getArguments().drop_front(getBatches().size()), *getGrown()), printer,
+        [&](auto pair) { printer << std::get<0>(pair) << " = " << std::get<1>(pair); });
+    printer << ") ";
+  };
+  auto backward = [&] {
+    if (!hasBackward())
+      return;
+    printer << " backward (";
+    llvm::interleaveComma(getBackward().getArguments(), printer,
+                          [&](Value argument) { printer << argument; });
+    printer << ") ";
+    printer.printRegion(getBackward(), /*printEntryBlockArgs=*/false);
+  };
+  printBoundRegion(printer, *this, onto, backward, {getGrownAttrName()});
+}
+
+//===----------------------------------------------------------------------------------------------===//
+// Sums that the region makes
+//===----------------------------------------------------------------------------------------------===//
+
+static ArrayRef<int64_t> grownOf(AccumulateOp op) {
+  return op.getGrown().value_or(ArrayRef<int64_t>());
+}
+
+Value AccumulateOp::getBatchOf(BlockArgument argument) {
+  unsigned number = argument.getArgNumber();
+  return number < getBatches().size() ? getBatches()[number] : Value();
+}
+
+Value AccumulateOp::getSumOf(BlockArgument argument) {
+  size_t number = argument.getArgNumber(), batches = getBatches().size();
+  return number < batches ? Value() : getSums()[grownOf(*this)[number - batches]];
+}
+
+BlockArgument AccumulateOp::getSoFar(unsigned sum) {
+  ArrayRef<int64_t> grown = grownOf(*this);
+  const int64_t *found = llvm::find(grown, static_cast<int64_t>(sum));
+  return found == grown.end()
+             ? BlockArgument()
+             : getBody().getArgument(getBatches().size() + (found - grown.begin()));
+}
+
+BlockArgument AccumulateOp::growSum(unsigned sum) {
+  SmallVector<int64_t> grown(grownOf(*this));
+  grown.push_back(sum);
+  setGrown(grown);
+  return getBody().addArgument(getSums()[sum].getType(), getLoc());
+}
+
+//===----------------------------------------------------------------------------------------------===//
+// What the forward pass saves for the backward pass
+//===----------------------------------------------------------------------------------------------===//
+
+static YieldOp yieldOf(Region &region) { return cast<YieldOp>(region.front().getTerminator()); }
+
+OpOperand &AccumulateOp::getPart(unsigned sum) {
+  YieldOp forward = yieldOf(getBody());
+  unsigned count = forward.getValues().size();
+  return sum < count ? forward->getOpOperand(sum)
+                     : yieldOf(getBackward())->getOpOperand(sum - count);
+}
+
+OperandRange AccumulateOp::getSaved() { return yieldOf(getBody()).getSaved(); }
+
+MutableOperandRange AccumulateOp::getSavedMutable() { return yieldOf(getBody()).getSavedMutable(); }
+
+BlockArgument AccumulateOp::getSavedArgument(unsigned number) {
+  return getBackward().getArgument(getBatches().size() + number);
+}
+
+Value train::forwardOf(Value value) {
+  auto argument = dyn_cast<BlockArgument>(value);
+  auto loop = argument ? dyn_cast<AccumulateOp>(argument.getOwner()->getParentOp()) : AccumulateOp();
+  if (!loop || argument.getParentRegion() != &loop.getBackward())
+    return value;
+  unsigned number = argument.getArgNumber(), batches = loop.getBatches().size();
+  return number < batches ? Value(loop.getBody().getArgument(number))
+                          : loop.getSaved()[number - batches];
+}
+
+BlockArgument AccumulateOp::save(Value value) {
+  if (auto argument = dyn_cast<BlockArgument>(value);
+      argument && argument.getOwner() == &getBody().front())
+    return getBackward().getArgument(argument.getArgNumber());
+  YieldOp yield = yieldOf(getBody());
+  for (auto [number, saved] : llvm::enumerate(yield.getSaved()))
+    if (saved == value)
+      return getSavedArgument(number);
+  yield.getSavedMutable().append(value);
+  return getBackward().addArgument(value.getType(), value.getLoc());
+}
+
+bool AccumulateOp::dropUnusedSaved() {
+  if (!hasBackward())
+    return false;
+  YieldOp yield = yieldOf(getBody());
+  SmallVector<Value> kept;
+  llvm::BitVector dropped(getBackward().getNumArguments());
+  llvm::SmallDenseMap<Value, BlockArgument> first;
+  for (auto [number, saved] : llvm::enumerate(yield.getSaved())) {
+    BlockArgument argument = getSavedArgument(number);
+    if (BlockArgument other = first.lookup(saved))
+      argument.replaceAllUsesWith(other);
+    if (argument.use_empty()) {
+      dropped.set(argument.getArgNumber());
+      continue;
+    }
+    first[saved] = argument;
+    kept.push_back(saved);
+  }
+  if (dropped.none())
+    return false;
+  yield.getSavedMutable().assign(kept);
+  getBackward().front().eraseArguments(dropped);
+  return true;
+}
+
+LogicalResult AccumulateOp::canonicalize(AccumulateOp op, PatternRewriter &rewriter) {
+  if (!op.dropUnusedSaved())
+    return failure();
+  rewriter.modifyOpInPlace(op, [] {}); // tells the driver
+  return success();
+}
+
+//===----------------------------------------------------------------------------------------------===//
+// Verification
+//===----------------------------------------------------------------------------------------------===//
+
+/// Each once, an argument of its type, and yielded in that type.
+static LogicalResult verifyGrown(AccumulateOp op) {
+  ArrayRef<int64_t> grown = grownOf(op);
+  Block &block = op.getBody().front();
+  size_t batches = op.getBatches().size();
+  if (block.getNumArguments() != batches + grown.size())
+    return op.emitOpError() << "has " << batches << " batches and " << grown.size()
+                            << " sums that its region makes, but the region "
+                            << block.getNumArguments() << " arguments";
+  if (op.hasBackward() && !grown.empty())
+    return op.emitOpError() << "makes sums itself, so its passes must be joined in one region";
+  llvm::SmallDenseSet<int64_t> seen;
+  for (auto [i, sum] : llvm::enumerate(grown)) {
+    if (sum < 0 || sum >= static_cast<int64_t>(op.getSums().size()))
+      return op.emitOpError() << "has " << op.getSums().size() << " sums; there is no number "
+                              << sum << " for its region to make";
+    if (!seen.insert(sum).second)
+      return op.emitOpError() << "has a region that makes sum number " << sum << " twice";
+    Type type = op.getSums()[sum].getType(), given = block.getArgument(batches + i).getType(),
+         made = block.getTerminator()->getOperand(sum).getType();
+    if (given != type || made != type)
+      return op.emitOpError() << "makes sum number " << sum << ", a " << type << ", a " << made
+                              << " out of a " << given;
+  }
+  return success();
+}
+
+/// Its arguments are the micro-batches and what the forward region saves; who has no backward region
+/// saves nothing.
+static LogicalResult verifyBackward(AccumulateOp op) {
+  YieldOp forward = yieldOf(op.getBody());
+  if (!op.hasBackward())
+    return forward.getSaved().empty()
+               ? success()
+               : op.emitOpError() << "saves values, and has no backward region that takes them";
+  size_t batches = op.getBatches().size(), saved = forward.getSaved().size();
+  Block &backward = op.getBackward().front();
+  if (backward.getNumArguments() != batches + saved)
+    return op.emitOpError() << "has " << batches << " batches and saves " << saved
+                            << " values, but its backward region has "
+                            << backward.getNumArguments() << " arguments";
+  for (BlockArgument argument : backward.getArguments())
+    if (Value before = forwardOf(argument); before.getType() != argument.getType())
+      return op.emitOpError() << "has a backward region whose argument number "
+                              << argument.getArgNumber() << " is " << argument.getType()
+                              << ", in the forward pass " << before.getType();
+  if (!yieldOf(op.getBackward()).getSaved().empty())
+    return op.emitOpError() << "has a backward region that saves values";
+  return success();
+}
+
+LogicalResult AccumulateOp::verify() {
+  if (getBatches().empty())
+    return emitOpError() << "needs a batch to run over";
+  Block &block = getBody().front();
+  for (auto [batch, argument] : llvm::zip(getBatches(), block.getArguments())) {
+    auto type = cast<RankedTensorType>(batch.getType());
+    if (type.getRank() == 0 || type.getDimSize(0) != getCount())
+      return emitOpError() << "all batches need the same number of micro-batches, " << getCount()
+                           << " and " << type;
+    if (!par::Layout::of(type).splits[0].empty())
+      return emitOpError() << "the dimension of micro-batches cannot be split: " << type;
+    if (argument.getType() != microBatchType(type))
+      return emitOpError() << "one micro-batch of " << type << " is " << microBatchType(type)
+                           << ", not " << argument.getType();
+  }
+  SmallVector<Value> parts;
+  for (Region *region : {&getBody(), &getBackward()})
+    if (!region->empty()) {
+      auto yield = dyn_cast<YieldOp>(region->front().getTerminator());
+      if (!yield)
+        return emitOpError() << "needs regions that end in train.yield";
+      llvm::append_range(parts, yield.getValues());
+    }
+  auto addsUp = [](auto pair) { // in 32 bits what is yielded in 16
+    auto part = cast<RankedTensorType>(std::get<0>(pair).getType()),
+         sum = cast<RankedTensorType>(std::get<1>(pair).getType());
+    return part == sum || inSingleAtLeast(part) == sum;
+  };
+  if (parts.size() != getSums().size() || !llvm::all_of(llvm::zip(parts, getSums()), addsUp))
+    return emitOpError() << "yields other types than its sums'";
+  if (failed(verifyBackward(*this)))
+    return failure();
+  return verifyGrown(*this);
+}
+
+void YieldOp::build(OpBuilder &, OperationState &) {}

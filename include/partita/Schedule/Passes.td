@@ -1,0 +1,65 @@
+//===- Passes.td - the order of micro-batches and of their passes --------------------------------------===//
+
+#ifndef PARTITA_SCHEDULE_PASSES
+#define PARTITA_SCHEDULE_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def ScheduleBackwardPass : Pass<"schedule-backward", "::mlir::ModuleOp"> {
+  let summary = "runs each micro-batch's backward pass right behind its forward pass";
+  let description = [{
+    Phase: schedule.
+
+    The two regions of `train.accumulate` become one: the saved values are the forward pass's own, the backward ops are marked
+    `train.backward`, and the region yields what both did. One micro-batch's saved values are in memory at a time.
+
+    ```mlir
+    %sum, %dsum = train.accumulate (%i = %x) : (tensor<4x8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+      %y = tx.exp %i
+      train.yield %y ... saves %y
+    } backward (%j, %y_saved) {
+      %d = tx.mul %j, %y_saved
+      train.yield %d
+    }
+    // becomes
+    %sum, %dsum = train.accumulate (%i = %x) : (tensor<4x8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+      %y = tx.exp %i
+      %d = tx.mul %i, %y {train.backward}
+      train.yield %y, %d
+    }
+    ```
+  }];
+  let statistics = [Statistic<"joined", "joined", "loops whose passes became one region">];
+  let dependentDialects = ["::partita::train::TrainDialect"];
+}
+
+def PeelLastMicroBatchPass : Pass<"peel-last-micro-batch", "::mlir::ModuleOp"> {
+  let summary = "takes the last micro-batch out of train.accumulate";
+  let description = [{
+    Phase: schedule.
+
+    A gradient is complete during the last backward pass, not before: out of the loop, that pass can
+    overlap with the reductions. A single micro-batch leaves no loop at all.
+
+    ```mlir
+    %sum = train.accumulate (%i = %x) : (tensor<4x8xf32>) -> tensor<8xf32> {
+      %y = tx.exp %i
+      train.yield %y
+    }
+    // becomes
+    %last = tx.slice %x [3, 0] by [1, 1] : tensor<4x8xf32> -> tensor<1x8xf32>
+    %j = tx.reshape %last : tensor<1x8xf32> -> tensor<8xf32>
+    %most = tx.slice %x [0, 0] by [1, 1] : tensor<4x8xf32> -> tensor<3x8xf32>
+    %part = train.accumulate (%i = %most) : (tensor<3x8xf32>) -> tensor<8xf32> {
+      %y = tx.exp %i
+      train.yield %y
+    }
+    %z = tx.exp %j                           // the region once more, on the last micro-batch
+    %sum = tx.add %part, %z
+    ```
+  }];
+  let statistics = [Statistic<"peeled", "peeled", "loops without their last micro-batch">];
+  let dependentDialects = ["::partita::tx::TxDialect", "::partita::train::TrainDialect"];
+}
+
+#endif // PARTITA_SCHEDULE_PASSES
