@@ -45,9 +45,10 @@ static ParseResult parseBackward(OpAsmParser &parser, OperationState &result) {
   if (yield)
     llvm::append_range(types, yield.getSaved().getTypes());
   if (types.size() != arguments.size())
-    return parser.emitError(loc, "the backward region has ")
-           << arguments.size() << " arguments, of " << result.operands.size()
-           << " micro-batches and " << types.size() - result.operands.size() << " saved values";
+    return parser.emitError(loc, "expects ")
+           << types.size() << " arguments of the backward region (" << result.operands.size()
+           << " micro-batches, " << types.size() - result.operands.size()
+           << " saved values), found " << arguments.size();
   for (auto [argument, type] : llvm::zip(arguments, types))
     argument.type = type;
   return parser.parseRegion(backward, arguments);
@@ -129,7 +130,8 @@ Value AccumulateOp::getBatchOf(BlockArgument argument) {
 
 Value AccumulateOp::getSumOf(BlockArgument argument) {
   size_t number = argument.getArgNumber(), batches = getBatches().size();
-  return number < batches ? Value() : getSums()[grownOf(*this)[number - batches]];
+  bool isSum = argument.getParentRegion() == &getBody() && number >= batches;
+  return isSum ? getSums()[grownOf(*this)[number - batches]] : Value();
 }
 
 BlockArgument AccumulateOp::getSoFar(unsigned sum) {
@@ -190,22 +192,27 @@ BlockArgument AccumulateOp::save(Value value) {
   return getBackward().addArgument(value.getType(), value.getLoc());
 }
 
-bool AccumulateOp::dropUnusedSaved() {
+bool AccumulateOp::simplifySaved() {
   if (!hasBackward())
     return false;
   YieldOp yield = yieldOf(getBody());
   SmallVector<Value> kept;
   llvm::BitVector dropped(getBackward().getNumArguments());
-  llvm::SmallDenseMap<Value, BlockArgument> first;
+  llvm::SmallDenseMap<Value, Value> known; // in the forward pass -> in the backward pass
+  for (auto [microBatch, again] :
+       llvm::zip(getBody().getArguments(), getBackward().getArguments()))
+    known[microBatch] = again;
   for (auto [number, saved] : llvm::enumerate(yield.getSaved())) {
     BlockArgument argument = getSavedArgument(number);
-    if (BlockArgument other = first.lookup(saved))
+    if (saved.getParentRegion() != &getBody())
+      argument.replaceAllUsesWith(saved);
+    else if (Value other = known.lookup(saved))
       argument.replaceAllUsesWith(other);
     if (argument.use_empty()) {
       dropped.set(argument.getArgNumber());
       continue;
     }
-    first[saved] = argument;
+    known[saved] = argument;
     kept.push_back(saved);
   }
   if (dropped.none())
@@ -216,9 +223,12 @@ bool AccumulateOp::dropUnusedSaved() {
 }
 
 LogicalResult AccumulateOp::canonicalize(AccumulateOp op, PatternRewriter &rewriter) {
-  if (!op.dropUnusedSaved())
+  rewriter.startOpModification(op);
+  if (!op.simplifySaved()) {
+    rewriter.cancelOpModification(op);
     return failure();
-  rewriter.modifyOpInPlace(op, [] {}); // tells the driver
+  }
+  rewriter.finalizeOpModification(op);
   return success();
 }
 
@@ -232,23 +242,23 @@ static LogicalResult verifyGrown(AccumulateOp op) {
   Block &block = op.getBody().front();
   size_t batches = op.getBatches().size();
   if (block.getNumArguments() != batches + grown.size())
-    return op.emitOpError() << "has " << batches << " batches and " << grown.size()
-                            << " sums that its region makes, but the region "
-                            << block.getNumArguments() << " arguments";
+    return op.emitOpError() << "expects " << batches + grown.size() << " region arguments ("
+                            << batches << " micro-batches, " << grown.size()
+                            << " running sums), found " << block.getNumArguments();
   if (op.hasBackward() && !grown.empty())
-    return op.emitOpError() << "makes sums itself, so its passes must be joined in one region";
+    return op.emitOpError() << "adds to running sums, but its passes are not joined in one region";
   llvm::SmallDenseSet<int64_t> seen;
   for (auto [i, sum] : llvm::enumerate(grown)) {
     if (sum < 0 || sum >= static_cast<int64_t>(op.getSums().size()))
-      return op.emitOpError() << "has " << op.getSums().size() << " sums; there is no number "
-                              << sum << " for its region to make";
+      return op.emitOpError() << "has " << op.getSums().size() << " sums; there is no #" << sum
+                              << " for its region to add to";
     if (!seen.insert(sum).second)
-      return op.emitOpError() << "has a region that makes sum number " << sum << " twice";
+      return op.emitOpError() << "has a region that receives running sum #" << sum << " twice";
     Type type = op.getSums()[sum].getType(), given = block.getArgument(batches + i).getType(),
          made = block.getTerminator()->getOperand(sum).getType();
     if (given != type || made != type)
-      return op.emitOpError() << "makes sum number " << sum << ", a " << type << ", a " << made
-                              << " out of a " << given;
+      return op.emitOpError() << "has sum #" << sum << " of type " << type
+                              << ", but its region receives " << given << " and yields " << made;
   }
   return success();
 }
@@ -260,18 +270,18 @@ static LogicalResult verifyBackward(AccumulateOp op) {
   if (!op.hasBackward())
     return forward.getSaved().empty()
                ? success()
-               : op.emitOpError() << "saves values, and has no backward region that takes them";
+               : op.emitOpError() << "saves values, but has no backward region that takes them";
   size_t batches = op.getBatches().size(), saved = forward.getSaved().size();
   Block &backward = op.getBackward().front();
   if (backward.getNumArguments() != batches + saved)
-    return op.emitOpError() << "has " << batches << " batches and saves " << saved
-                            << " values, but its backward region has "
-                            << backward.getNumArguments() << " arguments";
+    return op.emitOpError() << "expects " << batches + saved << " arguments of its backward region ("
+                            << batches << " micro-batches, " << saved << " saved values), found "
+                            << backward.getNumArguments();
   for (BlockArgument argument : backward.getArguments())
     if (Value before = forwardOf(argument); before.getType() != argument.getType())
-      return op.emitOpError() << "has a backward region whose argument number "
-                              << argument.getArgNumber() << " is " << argument.getType()
-                              << ", in the forward pass " << before.getType();
+      return op.emitOpError() << "has a backward region whose argument #" << argument.getArgNumber()
+                              << " has type " << argument.getType()
+                              << "; in the forward region it has type " << before.getType();
   if (!yieldOf(op.getBackward()).getSaved().empty())
     return op.emitOpError() << "has a backward region that saves values";
   return success();
@@ -280,6 +290,9 @@ static LogicalResult verifyBackward(AccumulateOp op) {
 LogicalResult AccumulateOp::verify() {
   if (getBatches().empty())
     return emitOpError() << "needs a batch to run over";
+  if (getCount() < 1)
+    return emitOpError() << "needs at least one micro-batch, and has none: "
+                         << getBatches().front().getType();
   Block &block = getBody().front();
   for (auto [batch, argument] : llvm::zip(getBatches(), block.getArguments())) {
     auto type = cast<RankedTensorType>(batch.getType());
@@ -306,10 +319,8 @@ LogicalResult AccumulateOp::verify() {
     return part == sum || inSingleAtLeast(part) == sum;
   };
   if (parts.size() != getSums().size() || !llvm::all_of(llvm::zip(parts, getSums()), addsUp))
-    return emitOpError() << "yields other types than its sums'";
-  if (failed(verifyBackward(*this)))
-    return failure();
-  return verifyGrown(*this);
+    return emitOpError() << "yields types that do not match its sums";
+  return success(succeeded(verifyGrown(*this)) && succeeded(verifyBackward(*this)));
 }
 
 void YieldOp::build(OpBuilder &, OperationState &) {}

@@ -240,7 +240,7 @@ def Train_AccumulateOp : Train_Op<"accumulate", [RecursiveMemoryEffects, SingleB
     static ::mlir::RankedTensorType microBatchType(::mlir::Type batch);
     /// The batch that an argument of a region is one micro-batch of; null if it is something else.
     ::mlir::Value getBatchOf(::mlir::BlockArgument argument);
-    /// The sum that an argument of the region is so far; null if it is a micro-batch.
+    /// The sum that an argument of the region is so far; null if it is something else.
     ::mlir::Value getSumOf(::mlir::BlockArgument argument);
     /// Where the region sees the sum with this number; null if it does not.
     ::mlir::BlockArgument getSoFar(unsigned sum);
@@ -258,13 +258,14 @@ def Train_AccumulateOp : Train_Op<"accumulate", [RecursiveMemoryEffects, SingleB
     ::mlir::BlockArgument getSavedArgument(unsigned number);
     /// A value of the forward region, as the backward pass sees it: a micro-batch, or what is saved from now on.
     ::mlir::BlockArgument save(::mlir::Value value);
-    /// Takes off the list what the backward pass does not use, and what stands on it twice. Returns whether there was any.
-    bool dropUnusedSaved();
+    /// Takes off the list what the backward pass does not use or has anyhow: micro-batches, values from outside, what
+    /// is listed twice. Returns whether there was any.
+    bool simplifySaved();
   }];
 }
 
 def Train_YieldOp : Train_Op<"yield", [Pure, Terminator, AttrSizedOperandSegments, ParentOneOf<["AccumulateOp"]>]> {
-  let summary = "what one micro-batch adds, and what its forward pass saves for its backward pass";
+  let summary = "a micro-batch's contributions to the sums, and the values saved for its backward pass";
   let arguments = (ins Variadic<AnyRankedTensor>:$values, Variadic<AnyRankedTensor>:$saved);
   let assemblyFormat = "attr-dict ($values^ `:` type($values))? (`saves` $saved^ `:` type($saved))?";
   let builders = [OpBuilder<(ins), [{}]>,

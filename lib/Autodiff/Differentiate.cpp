@@ -37,7 +37,7 @@ using namespace partita;
 
 namespace {
 
-/// Marks new ops as the backward pass of what they were built for, and records them.
+/// Marks new ops as the backward pass of what they were built for.
 struct BackwardListener : OpBuilder::Listener {
   void notifyOperationInserted(Operation *op, OpBuilder::InsertPoint) override {
     provenance::set(op, provenance::kBackward, UnitAttr::get(op->getContext()));
@@ -58,6 +58,8 @@ public:
   }
 
   FailureOr<unsigned> run(train::MinimizeOp minimize) {
+    if (failed(mergeReads()))
+      return failure();
     markActive();
     OpBuilder builder(minimize->getContext(), &listener);
     builder.setInsertionPoint(minimize);
@@ -88,6 +90,28 @@ public:
   }
 
 private:
+  /// Each parameter is read once, outside of the loop: all that its uses contribute is one gradient.
+  /// A symbol is read before it is written, so the first read's value is every read's.
+  LogicalResult mergeReads() {
+    SmallVector<train::ReadOp> all;
+    function.walk([&](train::ReadOp read) { all.push_back(read); });
+    for (train::ReadOp read : all) {
+      auto [first, isFirst] = reads.try_emplace(read.getSymbolAttr().getAttr(), read.getResult());
+      if (isFirst) {
+        if (Operation *around = function.getBody().front().findAncestorOpInBlock(*read);
+            around != read)
+          read->moveBefore(around);
+        continue;
+      }
+      if (first->second.getType() != read.getType())
+        return read.emitError() << "reads '" << read.getSymbol() << "' as " << read.getType()
+                                << ", and another read of the step as " << first->second.getType();
+      read.getResult().replaceAllUsesWith(first->second);
+      read.erase();
+    }
+    return success();
+  }
+
   void markActive() {
     llvm::DenseSet<StringAttr> trainable;
     for (auto parameter : module.getOps<train::ParameterOp>())
@@ -95,9 +119,7 @@ private:
         trainable.insert(parameter.getSymNameAttr());
     function.walk<WalkOrder::PreOrder>([&](Operation *op) {
       if (auto read = dyn_cast<train::ReadOp>(op)) {
-        StringAttr symbol = read.getSymbolAttr().getAttr();
-        reads.try_emplace(symbol, read.getResult());
-        if (trainable.contains(symbol) && par::isDifferentiable(read.getType()))
+        if (trainable.contains(read.getSymbolAttr().getAttr()) && par::isDifferentiable(read.getType()))
           active.insert(read.getResult());
         return;
       }
@@ -231,6 +253,10 @@ private:
   LogicalResult loop(OpBuilder &builder, train::AccumulateOp op, ArrayRef<Value> seeds) {
     if (op.hasBackward())
       return op.emitError() << "has a backward pass already";
+    for (auto [number, batch] : llvm::enumerate(op.getBatches()))
+      if (active.contains(batch))
+        return op.emitError() << "batch #" << number
+                              << " depends on a trainable parameter; no gradient flows through batches";
     Block &body = op.getBody().front();
     Operation *yield = body.getTerminator(), *lastForward = yield->getPrevNode();
     llvm::SetVector<Value> captured;

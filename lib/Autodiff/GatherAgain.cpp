@@ -59,6 +59,7 @@ struct GatherAgain : partita::impl::GatherAgainPassBase<GatherAgain> {
 
 private:
   void run(train::AccumulateOp loop) {
+    loop.simplifySaved();
     SmallVector<Operation *> activations, parameters;
     for (Operation &op : loop.getBody().front()) {
       if (isa<par::AllGatherOp>(op))
@@ -69,7 +70,7 @@ private:
     // What is computed again reads parameters in the backward pass.
     llvm::for_each(activations, [&](Operation *op) { split(loop, op); });
     llvm::for_each(parameters, [&](Operation *op) { split(loop, op); });
-    loop.dropUnusedSaved();
+    loop.simplifySaved();
   }
 
   /// A gather of one parameter's pieces, perhaps through `f`s of other axes.

@@ -353,16 +353,17 @@ struct Recompute : partita::impl::RecomputePassBase<Recompute> {
     }
     bool whole = policy == "block" || (policy == "none" && budget > 0);
     if (partition && !whole)
-      return failPartition("only what enters a layer that is computed again as a whole is kept in "
-                           "pieces; use it with --recompute block or --recompute-budget");
+      return failPartition("only inputs of fully recomputed layers are sharded; use --recompute block "
+                           "or --recompute-budget");
     if (partition && par::MeshAttr::of(getOperation()).sizeOf("tp") <= 1)
       return failPartition("the ranks of mesh axis 'tp' share what enters a layer, and there is "
                            "one; give it a mesh with tp=2 or more");
     getOperation().walk([&](train::AccumulateOp loop) {
       if (!loop.hasBackward())
         return;
+      loop.simplifySaved();
       run(loop);
-      loop.dropUnusedSaved();
+      loop.simplifySaved();
     });
     recomputed += clones;
     if (partition && clones > 0 && pieces == 0)
@@ -397,7 +398,7 @@ private:
                                   << " bytes: the backward pass needs " << saved
                                   << " bytes of activations "
                                   << (policy == "selective"
-                                          ? "that are dear to compute, or stand outside of layers"
+                                          ? "that are expensive to recompute, or outside any layer"
                                           : "in front of, between and behind the layers");
   }
 

@@ -137,8 +137,6 @@ static LogicalResult backward(Execution &execution, train::AccumulateOp op, Rank
 static LogicalResult accumulate(Execution &execution, train::AccumulateOp op, RankInputs in,
                                 RankOutputs out) {
   Block &body = op.getBody().front();
-  if (op.getCount() < 1)
-    return op.emitError() << "has no micro-batch to run";
   if (execution.memory && failed(keepSums(execution, op, {}, out)))
     return failure();
   for (int64_t i = 0; i < op.getCount(); ++i) {

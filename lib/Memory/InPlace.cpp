@@ -1,4 +1,4 @@
-//===- Sharing.cpp - memory that several values use -------------------------------------------===//
+//===- InPlace.cpp - memory that several values use -------------------------------------------===//
 //
 // Views of an operand's memory, pieces that are computed into their whole, results that overwrite
 // an operand or a parameter, and the memory that collectives work in.

@@ -78,7 +78,7 @@ static bool gathersShards(Operation *op) {
          collective.getCollectiveKind() == zero::GatherOp::kKind;
 }
 
-/// The layer, by the location's mark, or that of the parameters that are gathered.
+/// The layer of the op, or that of the parameters that are gathered.
 static int64_t placeOf(Operation *op) {
   if (!op)
     return analysis::Elsewhere;

@@ -1,6 +1,6 @@
 //===- Planner.h - the walk that gives every value its memory -----------------------*- C++ -*-===//
 //
-// Plan.cpp says by which rules, and walks; Sharing.cpp finds what can stand in memory that is there
+// Plan.cpp says by which rules, and walks; InPlace.cpp finds what can stand in memory that is there
 // already.
 //
 //===------------------------------------------------------------------------------------------===//

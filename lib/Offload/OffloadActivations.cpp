@@ -53,9 +53,8 @@ struct OffloadActivations : partita::impl::OffloadActivationsPassBase<OffloadAct
     moved += count;
     if (count == 0)
       getOperation().emitWarning()
-          << "offload: activations: none of at least " << int64_t(leastBytes)
-          << " bytes waits for the backward pass of its layer; a lower "
-             "--offload-threshold takes smaller ones";
+          << "offload: activations: no saved activation of at least " << int64_t(leastBytes)
+          << " bytes can be offloaded; lower --offload-threshold";
   }
 
 private:
@@ -91,7 +90,7 @@ private:
 
   /// Returns how many values it moved.
   int64_t moveSaved(train::AccumulateOp loop) {
-    loop.dropUnusedSaved();
+    loop.simplifySaved();
     int64_t count = 0;
     for (unsigned number : leaving(loop))
       if (Operation *first = analysis::firstUseOf(loop.getSavedArgument(number))) {

@@ -63,16 +63,11 @@ struct OffloadParameters : partita::impl::OffloadParametersPassBase<OffloadParam
   }
 
 private:
-  /// An update of the value itself becomes the host's, if what else it changes is there.
+  /// Is it an update of the value itself, and is all else that it changes on the host?
   static bool isForHost(OpOperand &use) {
-    Operation *op = use.getOwner();
-    auto update = dyn_cast<train::OptimizerInterface>(op);
-    if (!update || use.getOperandNumber() != update.kValue)
-      return false;
-    if (!llvm::all_of(train::stateSymbols(update), offload::livesOnHost))
-      return false;
-    op->setAttr(OffloadDialect::kOnHost, UnitAttr::get(op->getContext()));
-    return true;
+    auto update = dyn_cast<train::OptimizerInterface>(use.getOwner());
+    return update && use.getOperandNumber() == update.kValue &&
+           llvm::all_of(train::stateSymbols(update), offload::livesOnHost);
   }
 
   /// A piece that is taken is taken for an update.
@@ -130,7 +125,9 @@ private:
   static void fetch(train::ReadOp read) {
     llvm::MapVector<std::pair<Block *, StringRef>, Uses> uses;
     for (OpOperand &use : read->getUses())
-      if (!isForHost(use))
+      if (isForHost(use))
+        use.getOwner()->setAttr(OffloadDialect::kOnHost, UnitAttr::get(read.getContext()));
+      else
         uses[{use.getOwner()->getBlock(), purposeOf(use.getOwner())}].push_back(&use);
     SmallVector<Value> copies;
     for (auto &[where, list] : uses)

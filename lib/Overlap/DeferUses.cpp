@@ -66,6 +66,8 @@ private:
   /// false and moves nothing if `second` depends on the group too, or if an op to be moved has side
   /// effects.
   bool moveBehind(const Ops &group, Operation *first, Operation *second) {
+    if (!first->isBeforeInBlock(second)) // another group's uses have taken `first` along
+      return false;
     Ops dependent(group.begin(), group.end()), moving;
     for (Operation *op = first->getNextNode(); op != second; op = op->getNextNode()) {
       if (!takesFrom(op, dependent))

@@ -49,14 +49,18 @@ void peel(train::AccumulateOp op) {
     IRMapping copy;
     op.getBody().cloneInto(&loop.getBody(), copy);
   }
-  Operation *yield = op.getBody().front().getTerminator();
+  Operation *yield = op.getBody().front().getTerminator(), *before = op->getPrevNode();
   for (Operation &inner : op.getBody().front().without_terminator())
     builder.clone(inner, mapping);
   for (auto [i, sum, part] : llvm::enumerate(op.getSums(), yield->getOperands())) {
     Value last = mapping.lookupOrDefault(part);
     // Right after the part is made, so that what waits for the sum need not wait for the rest.
     OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointAfterValue(last);
+    Operation *maker = last.getDefiningOp();
+    if (maker && maker->getBlock() == op->getBlock() && before->isBeforeInBlock(maker))
+      builder.setInsertionPointAfter(maker);
+    else // it was there before
+      builder.setInsertionPoint(op);
     if (getElementTypeOrSelf(last.getType()) != getElementTypeOrSelf(sum.getType()))
       last = tx::CastOp::create(builder, part.getLoc(), sum.getType(), last);
     if (loop)

@@ -46,3 +46,17 @@ func.func @nonlinear(%x: tensor<2x4xf32>) {
   train.minimize %q : tensor<f32>
   return
 }
+
+// -----
+
+train.parameter @w : tensor<2x4xf32>
+func.func @batch() {
+  %w = train.read @w : tensor<2x4xf32>
+  // expected-error@+1 {{batch #0 depends on a trainable parameter; no gradient flows through batches}}
+  %s = train.accumulate (%i = %w) : (tensor<2x4xf32>) -> tensor<f32> {
+    %r = tx.reduce_sum %i [0] : tensor<4xf32> -> tensor<f32>
+    train.yield %r : tensor<f32>
+  }
+  train.minimize %s : tensor<f32>
+  return
+}

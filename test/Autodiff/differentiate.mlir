@@ -82,6 +82,27 @@ func.func @tied(%x: tensor<4x4xf32, #par.place<[8 @dp, 4]>>) {
   return
 }
 
+// So are the contributions of two reads, one of them in the loop.
+// CHECK-LABEL: func.func @reads
+// CHECK: %[[W:.*]] = train.read @heads
+// CHECK-NOT: train.read
+// CHECK: %[[S:.*]]:2 = train.accumulate
+// CHECK: %[[D:.*]] = tx.add %{{.*}}, %{{.*}} {train.backward
+// CHECK: train.update @heads, %[[W]] by %[[D]]
+func.func @reads(%xs: tensor<3x2x4xf32>) {
+  %s = train.accumulate (%x = %xs) : (tensor<3x2x4xf32>) -> tensor<f32> {
+    %w = train.read @heads : tensor<2x4xf32>
+    %y = tx.mul %x, %w : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+    %r = tx.reduce_sum %y [0, 1] : tensor<2x4xf32> -> tensor<f32>
+    train.yield %r : tensor<f32>
+  }
+  %v = train.read @heads : tensor<2x4xf32>
+  %q = tx.reduce_sum %v [0, 1] : tensor<2x4xf32> -> tensor<f32>
+  %l = tx.add %s, %q : (tensor<f32>, tensor<f32>) -> tensor<f32>
+  train.minimize %l : tensor<f32>
+  return
+}
+
 // A rank's piece of two heads is one: nothing was repeated along it, so nothing is summed.
 // CHECK-LABEL: func.func @piece_of_size_one
 // CHECK: tx.reduce_sum {{.*}} [0] {train.backward} : tensor<5x1x4xf32, #par.place<[5, 2 @dp, 4]>> -> tensor<1x4xf32, #par.place<[2 @dp, 4]>>

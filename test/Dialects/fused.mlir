@@ -2,7 +2,7 @@
 // RUN: partita-opt %s --split-input-file --verify-diagnostics
 
 func.func @grown(%x: tensor<3x4xf32>) -> tensor<4xf32> {
-  // expected-error @+1 {{has 1 batches and 1 sums that its region makes, but the region 1 arguments}}
+  // expected-error @+1 {{expects 2 region arguments (1 micro-batches, 1 running sums), found 1}}
   %0 = "train.accumulate"(%x) <{grown = array<i64: 0>}> ({
   ^bb0(%a: tensor<4xf32>):
     train.yield %a : tensor<4xf32>
@@ -23,7 +23,7 @@ func.func @no_such_sum(%x: tensor<3x4xf32>) -> tensor<4xf32> {
 // -----
 
 func.func @twice(%x: tensor<3x4xf32>) -> tensor<4xf32> {
-  // expected-error @+1 {{has a region that makes sum number 0 twice}}
+  // expected-error @+1 {{has a region that receives running sum #0 twice}}
   %0 = train.accumulate (%a = %x) : (tensor<3x4xf32>) -> tensor<4xf32> onto (%s = 0, %t = 0) {
     train.yield %a : tensor<4xf32>
   }
@@ -33,7 +33,7 @@ func.func @twice(%x: tensor<3x4xf32>) -> tensor<4xf32> {
 // -----
 
 func.func @narrow(%x: tensor<3x4xbf16>) -> tensor<4xf32> {
-  // expected-error @+1 {{makes sum number 0, a 'tensor<4xf32>', a 'tensor<4xbf16>' out of a 'tensor<4xf32>'}}
+  // expected-error @+1 {{has sum #0 of type 'tensor<4xf32>', but its region receives 'tensor<4xf32>' and yields 'tensor<4xbf16>'}}
   %0 = train.accumulate (%a = %x) : (tensor<3x4xbf16>) -> tensor<4xf32> onto (%s = 0) {
     train.yield %a : tensor<4xbf16>
   }
@@ -208,7 +208,7 @@ func.func @wide_sum(%x: tensor<8x4xbf16>, %w: tensor<4x6xbf16>, %s: tensor<8x6xf
 // -----
 
 func.func @saves_for_nobody(%xs: tensor<3x4xf32>) {
-  // expected-error @+1 {{saves values, and has no backward region that takes them}}
+  // expected-error @+1 {{saves values, but has no backward region that takes them}}
   %0 = train.accumulate (%x = %xs) : (tensor<3x4xf32>) -> tensor<4xf32> {
     train.yield %x : tensor<4xf32> saves %x : tensor<4xf32>
   }
@@ -230,7 +230,7 @@ func.func @backward_saves(%xs: tensor<3x4xf32>) {
 // -----
 
 func.func @arguments(%xs: tensor<3x4xf32>) {
-  // expected-error @+1 {{has 1 batches and saves 1 values, but its backward region has 1 arguments}}
+  // expected-error @+1 {{expects 2 arguments of its backward region (1 micro-batches, 1 saved values), found 1}}
   %0:2 = "train.accumulate"(%xs) ({
   ^bb0(%x: tensor<4xf32>):
     train.yield %x : tensor<4xf32> saves %x : tensor<4xf32>
@@ -244,7 +244,7 @@ func.func @arguments(%xs: tensor<3x4xf32>) {
 // -----
 
 func.func @types(%xs: tensor<3x4xf32>) {
-  // expected-error @+1 {{has a backward region whose argument number 0 is 'tensor<4xf64>', in the forward pass 'tensor<4xf32>'}}
+  // expected-error @+1 {{has a backward region whose argument #0 has type 'tensor<4xf64>'; in the forward region it has type 'tensor<4xf32>'}}
   %0:2 = "train.accumulate"(%xs) ({
   ^bb0(%x: tensor<4xf32>):
     train.yield %x : tensor<4xf32>
@@ -261,7 +261,7 @@ func.func @types(%xs: tensor<3x4xf32>) {
 func.func @count(%xs: tensor<3x4xf32>) {
   %0:2 = train.accumulate (%x = %xs) : (tensor<3x4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
     train.yield %x : tensor<4xf32> saves %x : tensor<4xf32>
-  // expected-error @+1 {{the backward region has 3 arguments, of 1 micro-batches and 1 saved values}}
+  // expected-error @+1 {{expects 2 arguments of the backward region (1 micro-batches, 1 saved values), found 3}}
   } backward (%x1, %y1, %z1) {
     train.yield %x1 : tensor<4xf32>
   }
@@ -271,12 +271,36 @@ func.func @count(%xs: tensor<3x4xf32>) {
 // -----
 
 func.func @grown(%xs: tensor<3x4xf32>) {
-  // expected-error @+1 {{makes sums itself, so its passes must be joined in one region}}
+  // expected-error @+1 {{adds to running sums, but its passes are not joined in one region}}
   %0:2 = train.accumulate (%x = %xs) : (tensor<3x4xf32>) -> (tensor<4xf32>, tensor<4xf32>) onto (%s = 0) {
     %1 = tx.add %x, %s : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
     train.yield %1 : tensor<4xf32>
   } backward (%x1) {
     train.yield %x1 : tensor<4xf32>
+  }
+  return
+}
+
+// -----
+
+func.func @no_argument(%xs: tensor<3x4xf32>) {
+  // expected-error @+1 {{expects 1 region arguments (1 micro-batches, 0 running sums), found 0}}
+  %0:2 = "train.accumulate"(%xs) ({
+    %y = tx.constant dense<1.0> : tensor<4xf32> : tensor<4xf32>
+    train.yield %y : tensor<4xf32>
+  }, {
+  ^bb0(%x1: tensor<4xf32>):
+    train.yield %x1 : tensor<4xf32>
+  }) : (tensor<3x4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+  return
+}
+
+// -----
+
+func.func @no_micro_batch(%xs: tensor<0x4xf32>) {
+  // expected-error @+1 {{needs at least one micro-batch, and has none: 'tensor<0x4xf32>'}}
+  %0 = train.accumulate (%x = %xs) : (tensor<0x4xf32>) -> tensor<4xf32> {
+    train.yield %x : tensor<4xf32>
   }
   return
 }

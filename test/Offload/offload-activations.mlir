@@ -3,7 +3,7 @@
 // RUN: partita-opt %s --offload-activations=what=optimizer | FileCheck %s --check-prefix=NOTHING
 // NOTHING-NOT: offload.
 // RUN: partita-opt %s --offload-activations=what=activations 2>&1 | FileCheck %s --check-prefix=SMALL
-// SMALL: warning: offload: activations: none of at least 65536 bytes waits for the backward pass of its layer; a lower --offload-threshold takes smaller ones
+// SMALL: warning: offload: activations: no saved activation of at least 65536 bytes can be offloaded; lower --offload-threshold
 // SMALL-NOT: offload.to_host
 
 // What the first layer saves goes and comes back; what the last saves stays.

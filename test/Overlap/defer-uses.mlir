@@ -87,4 +87,15 @@ func.func @writes(%a: !p) -> !t attributes {par.no_cotangents} {
   %b1 = par.all_reduce %b over "tp" because "gradient" : !p -> !t
   return %b1 : !t
 }
+// A use that moves may itself be a sum over another axis: its place in that axis's order has changed.
+// CHECK-LABEL: func.func @nested
+// CHECK-COUNT-4: par.all_reduce
+// CHECK: return
+func.func @nested(%a: tensor<4x4xf32, #par.place<[4, 4], partial [tp, dp]>>, %c: tensor<4x4xf32, #par.place<[4, 4], partial [dp]>>, %d: !p) -> (!t, !t, !t) attributes {par.no_cotangents} {
+  %a1 = par.all_reduce %a over "tp" because "gradient" : tensor<4x4xf32, #par.place<[4, 4], partial [tp, dp]>> -> tensor<4x4xf32, #par.place<[4, 4], partial [dp]>>
+  %b1 = par.all_reduce %a1 over "dp" because "gradient" : tensor<4x4xf32, #par.place<[4, 4], partial [dp]>> -> !t
+  %b2 = par.all_reduce %c over "dp" because "gradient" : tensor<4x4xf32, #par.place<[4, 4], partial [dp]>> -> !t
+  %a2 = par.all_reduce %d over "tp" because "gradient" : !p -> !t
+  return %b1, %b2, %a2 : !t, !t, !t
+}
 train.parameter @w : tensor<4x4xf32>

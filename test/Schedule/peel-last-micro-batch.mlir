@@ -29,3 +29,16 @@ func.func @one(%x: tensor<1x8xf32>) -> tensor<8xf32> {
   }
   return %s : tensor<8xf32>
 }
+
+// A sum of what is there anyhow: of a micro-batch as it is, of a value from outside.
+// CHECK-LABEL: func.func @unchanged
+// CHECK: %[[ONE:.*]] = tx.reshape
+// CHECK: %[[S:.*]]:2 = train.accumulate
+// CHECK-DAG: tx.add %[[S]]#0, %[[ONE]]
+// CHECK-DAG: tx.add %[[S]]#1, %arg1
+func.func @unchanged(%x: tensor<4x8xf32>, %y: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  %s:2 = train.accumulate (%i = %x) : (tensor<4x8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+    train.yield %i, %y : tensor<8xf32>, tensor<8xf32>
+  }
+  return %s#0, %s#1 : tensor<8xf32>, tensor<8xf32>
+}

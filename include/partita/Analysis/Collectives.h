@@ -1,6 +1,6 @@
 //===- Collectives.h - what ranks exchange, and why ---------------------------------*- C++ -*-===//
 //
-// One record per collective of a program, with the cause that its location carries (#par.cause):
+// One record per collective of a program, with its cause (#par.cause):
 // what the runtime will count. From the ops while they are of tensors (phases 'differentiate' to
 // 'memory'); `lower-to-rt` notes the records on the module (#rt.collective). Whoever reports or limits what is
 // exchanged adds these records up: by place in the model (Census), or as the rows that the runtime

@@ -57,9 +57,8 @@ def RecomputePass : Pass<"recompute", "::mlir::ModuleOp"> {
     Shortens the list of values that `train.accumulate` saves for the backward pass.
     `block`: a layer keeps what enters it, and its backward pass begins with the layer's forward ops once more.
     `selective`: what is cheap beside its memory (norms, activations, rotations, softmax; no product, no collective) is
-    computed again right before its use, of values that are kept anyhow. With `budget`, bytes of activations that
-    may live from forward to backward pass: layer by layer until it is kept, by the policy, or where it is `none` first selectively,
-    then whole; with a remark where it cannot be.
+    computed again right before its use, of values that are kept anyhow. With a `budget` (bytes), layers are recomputed one by one until the
+    saved activations fit: by the policy, or where it is `none` first selectively, then in full. A remark says if they cannot fit.
     With `partition`, what enters a layer whole on every rank of tp is kept as one piece on each (`zero.shard`), gathered
     when the layer is computed again. Clones start behind `train.barrier`; dropout's numbers are counted, so a clone's mask is its original's.
 
@@ -113,9 +112,9 @@ def GatherAgainPass : Pass<"gather-again", "::mlir::ModuleOp"> {
     %dw = tx.matmul_tn %g2, %du
     ```
 
-    So it does with gathered parameters, but for those whose names match a pattern of `keep`, and all of them with
-    FSDP's strategy shard-grad-op: they are kept from the one pass to the other. So are the classifier's weights, with
-    which the one pass ends and the other begins, unless `always`.
+    Gathered parameters are treated the same way, except those whose names match a pattern of `keep`, and all of them with
+    FSDP's strategy shard-grad-op: these are saved for the backward pass. So are the classifier's weights, with
+    which the forward pass ends and the backward pass begins, unless `always`.
   }];
   let options = [Option<"strategy", "strategy", "std::string", "\"none\"", "FSDP's">,
                  ListOption<"keep", "keep", "std::string",
@@ -126,7 +125,7 @@ def GatherAgainPass : Pass<"gather-again", "::mlir::ModuleOp"> {
 }
 
 def ExpandConjugatesPass : Pass<"expand-conjugates", "::mlir::ModuleOp"> {
-  let summary = "f becomes nothing, g an all-reduce; replicated and invariant are one from here on";
+  let summary = "removes `f`, turns `g` into an all-reduce, and merges `replicated` into `invariant`";
   let description = [{
     Phase: differentiate.
 

@@ -1,6 +1,6 @@
 //===- Interpreter.h - executes tensor programs on virtual ranks --------------------*- C++ -*-===//
 //
-// Any phase's IR before `rt` (dialects tx, train, par, func), on as many virtual ranks as the
+// Any phase's IR before `rt` (dialects tx, train, par, zero, amp, offload, func), on as many virtual ranks as the
 // module's mesh has, in double precision: slow, obvious, the oracle of all tests. The ranks go in
 // lockstep, op by op; a collective sees all ranks' tensors and adds them in rank order.
 //

@@ -38,8 +38,8 @@ def OffloadParametersPass : Pass<"offload-parameters", "::mlir::ModuleOp"> {
   let description = [{
     Phase: offload.
 
-    Of each parameter with more than `keep` elements of a rank: a copy on the device for the uses of each block, one for
-    the forward pass, one for the backward pass, one for an update that is made there, so that it needs memory there only while it is used. An update
+    Each parameter of which a rank has more than `keep` elements is copied to the device once per block and purpose (forward pass,
+    backward pass, an update that is made there), so that it needs device memory only while it is used. An update
     whose states are on the host, or that has none, is made there; what is updated on the device goes back to the host.
     With ZeRO stage 3 it is the pieces that live on the host, and what is fetched is what is gathered.
     `what` must name `parameters`.
@@ -60,7 +60,7 @@ def OffloadParametersPass : Pass<"offload-parameters", "::mlir::ModuleOp"> {
 }
 
 def OffloadActivationsPass : Pass<"offload-activations", "::mlir::ModuleOp"> {
-  let summary = "keeps what the backward pass needs of the forward pass in the host's memory meanwhile";
+  let summary = "offloads saved activations to host memory until the backward pass needs them";
   let description = [{
     Phase: offload.
 
@@ -91,7 +91,7 @@ def OffloadActivationsPass : Pass<"offload-activations", "::mlir::ModuleOp"> {
 }
 
 def OffloadVerifyPass : Pass<"offload-verify", "::mlir::ModuleOp"> {
-  let summary = "checks that what stands on the host is used by nobody but copies, updates on the host and writes to the host";
+  let summary = "verifies that only copies, host updates and host writes use host values";
   let description = [{
     Phase: offload.
 

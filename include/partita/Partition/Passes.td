@@ -215,7 +215,7 @@ def PartitionMaterializePass : Pass<"partition-materialize", "::mlir::ModuleOp">
 
     An operand that lacks a letter which is split must be replicated: an invariant one gets `f`, a
     parameter's at its definition. A partial sum that meets an op that is not linear in it gets `g`. All
-    types become those of one rank's pieces. What is inserted gets a `#par.cause` in its location: which letter of
+    types become those of one rank's pieces. What is inserted gets a `#par.cause`: which letter of
     which op made it necessary, and whose seed split it.
 
     ```mlir

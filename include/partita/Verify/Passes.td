@@ -10,8 +10,8 @@ def VerifyPhasePass : Pass<"verify-phase", "::mlir::ModuleOp"> {
   let description = [{
     Phase: import.
 
-    It ends every other phase as well. A phase may count on what the phases before it promise: which dialects are there, which ops are gone, that every op
-    knows its layer. The contracts are the table in lib/Verify/VerifyPhase.cpp. partition-verify, offload-verify and
+    It ends every other phase as well. A phase may rely on what the phases before it promise: which dialects are there, which ops are gone, that what is
+    built from a layer's ops belongs to a layer. The contracts are the table in lib/Verify/VerifyPhase.cpp. partition-verify, offload-verify and
     check-streams check more of what their phases promise.
 
     ```mlir
