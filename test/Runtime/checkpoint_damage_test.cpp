@@ -166,6 +166,12 @@ TEST_F(Checkpoints, WhatIsWrongWithFilesIsOneMessage) {
   put(first, bytes);
   EXPECT_EQ(read(plan, 1), "");
   fs::remove(indexPath(folder));
+  std::string lost = read(plan, 1);
+  EXPECT_NE(lost.find("but not the index, " + indexPath(folder) + ": restore it"),
+            std::string::npos)
+      << lost;
+  for (const std::string &shard : shards())
+    fs::remove(folder + "/" + shard);
   EXPECT_EQ(read(plan, 1), "no checkpoint in " + folder + ": neither " + wholePath(folder) +
                                " nor " + indexPath(folder) + " is there");
 }

@@ -5,6 +5,7 @@
 #include "common/json.h"
 #include "partita_rt/checksum.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -17,13 +18,55 @@ namespace partita_rt {
 std::string wholePath(const std::string &folder) { return folder + "/checkpoint.safetensors"; }
 std::string indexPath(const std::string &folder) { return wholePath(folder) + ".index.json"; }
 
+/// A file of pieces; or one of a checkpoint's under the name that it has while it is written.
+static bool isShard(const std::string &name, bool &temporary) {
+  int length = 0;
+  std::sscanf(name.c_str(), "checkpoint-%*16[0-9a-f]-%*u-of-%*u.safetensors%n", &length);
+  for (const char *other : {"checkpoint.safetensors.index.json", "checkpoint.safetensors"})
+    if (length == 0 && name.compare(0, std::strlen(other), other) == 0)
+      length = int(std::strlen(other));
+  std::string rest = name.substr(size_t(length));
+  temporary = isTemporarySuffix(rest);
+  return length > 0 && (temporary || (rest.empty() && name[10] == '-'));
+}
+
+/// Names of the folder's shards, and where `unfinished` of what killed runs left of files.
+static std::vector<std::string> shardsIn(const std::string &folder, bool unfinished) {
+  std::error_code ignored; // what is not seen now is found by the next save
+  std::vector<std::string> names;
+  for (std::filesystem::directory_iterator entry(folder, ignored), end; !ignored && entry != end;
+       entry.increment(ignored)) {
+    std::string name = entry->path().filename().string();
+    bool temporary = false;
+    if (isShard(name, temporary) && (unfinished || !temporary))
+      names.push_back(name);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+/// Shards get their names before the index does, so those without an index are of a checkpoint that
+/// has lost it, or of a first save that was killed in between: nothing tells the two apart, and the
+/// next save would delete them. What was not yet complete under its name is no reason to stop.
+static void checkNoIndexIsLost(const std::string &folder) {
+  std::vector<std::string> shards = shardsIn(folder, /*unfinished=*/false);
+  bool one = shards.size() == 1;
+  if (!shards.empty())
+    fail("%s has %zu shard%s of a checkpoint (%s%s) but not the index, %s: restore it, or, if a "
+         "run was killed during its first save, delete the shard%s",
+         folder.c_str(), shards.size(), one ? "" : "s", shards[0].c_str(), one ? "" : ", ...",
+         indexPath(folder).c_str(), one ? "" : "s");
+}
+
 std::string findCheckpoint(const std::string &folder) {
   struct stat whole, index;
   bool hasWhole = stat(wholePath(folder).c_str(), &whole) == 0;
   if (stat(indexPath(folder).c_str(), &index) != 0) {
-    if (!hasWhole)
+    if (!hasWhole) {
+      checkNoIndexIsLost(folder);
       fail("no checkpoint in %s: neither %s nor %s is there", folder.c_str(),
            wholePath(folder).c_str(), indexPath(folder).c_str());
+    }
     return wholePath(folder);
   }
   auto time = [](const struct stat &status) {
@@ -41,6 +84,7 @@ bool hasCheckpoint(const std::string &folder) {
       fail("is there a checkpoint in %s? %s: %s", folder.c_str(), path.c_str(),
            std::strerror(errno));
   }
+  checkNoIndexIsLost(folder);
   return false;
 }
 
@@ -50,31 +94,11 @@ std::string shardName(const std::string &save, int number, int count) {
   return "checkpoint-" + save + text;
 }
 
-/// A file of pieces; or one of a checkpoint's under the name that it has while it is written.
-static bool isShard(const std::string &name, bool &temporary) {
-  int length = 0;
-  std::sscanf(name.c_str(), "checkpoint-%*16[0-9a-f]-%*u-of-%*u.safetensors%n", &length);
-  for (const char *other : {"checkpoint.safetensors.index.json", "checkpoint.safetensors"})
-    if (length == 0 && name.compare(0, std::strlen(other), other) == 0)
-      length = int(std::strlen(other));
-  std::string rest = name.substr(size_t(length));
-  temporary = isTemporarySuffix(rest);
-  return length > 0 && (temporary || (rest.empty() && name[10] == '-'));
-}
-
 void removeOtherShards(const std::string &folder, const std::vector<std::string> &names) {
   std::error_code ignored; // what stays is found by the next save
-  std::vector<std::filesystem::path> stale;
-  for (std::filesystem::directory_iterator entry(folder, ignored), end; !ignored && entry != end;
-       entry.increment(ignored)) {
-    std::string name = entry->path().filename().string();
-    bool temporary = false;
-    if (isShard(name, temporary) &&
-        (temporary || std::find(names.begin(), names.end(), name) == names.end()))
-      stale.push_back(entry->path());
-  }
-  for (const std::filesystem::path &path : stale)
-    std::filesystem::remove(path, ignored);
+  for (const std::string &name : shardsIn(folder, /*unfinished=*/true))
+    if (std::find(names.begin(), names.end(), name) == names.end())
+      std::filesystem::remove(std::filesystem::path(folder) / name, ignored);
 }
 
 //===-- The index ---------------------------------------------------------------------------===//

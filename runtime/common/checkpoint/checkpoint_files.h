@@ -57,7 +57,8 @@ std::string indexPath(const std::string &folder); ///< DIR/checkpoint.safetensor
 /// then the one written last.
 std::string findCheckpoint(const std::string &folder);
 
-/// Has a save into the folder ever been completed? Throws Error where that cannot be known.
+/// Has a save into the folder ever been completed? Throws Error where that cannot be known, as where
+/// there are shards without an index.
 bool hasCheckpoint(const std::string &folder);
 
 /// A file of pieces: checkpoint-SAVE-00001-of-00004.safetensors.
