@@ -132,7 +132,8 @@ def Train_StateOp : Train_Op<"state", [Symbol]> {
   let description = [{
     Starts as `value` everywhere, in @init. `of` is the parameter it belongs to, `kind` its name there ("m", "v").
     A parameter of 16 bits has a `master`, which is updated in its place and starts as it does, unrounded; the parameter
-    is what the master rounds to. Created by `optimize`; lives to the end.
+    is what the master rounds to. It is called `w.m`, or `w.state.m` where the model has a parameter `w.m`.
+    Created by `optimize`; lives to the end.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<AnyRankedTensor>:$type, F64Attr:$value,
                        OptionalAttr<FlatSymbolRefAttr>:$of, OptionalAttr<StrAttr>:$kind);

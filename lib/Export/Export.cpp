@@ -23,6 +23,7 @@
 #include "partita/Import/ModelFile.h"
 #include "partita/Import/TiedWeights.h"
 #include "partita/Support/WriteFile.h"
+#include "runtime/include/partita_rt/state_names.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
@@ -177,10 +178,12 @@ std::string Exporter::assignTo(FileTensor &tensor, const std::string &parameter,
     return about + " is not in " + request.weights;
   // What a 16-bit program trains is the master of its parameter.
   std::string trained = parameter;
-  if (auto *master = weights->find(parameter + ".master");
+  std::string masterName = partita_rt::masterIn(
+      parameter, [&](const std::string &name) { return weights->find(name) != nullptr; });
+  if (auto *master = weights->find(masterName);
       master && tensor.weights->dtype != "F32" && master->dtype == "F32") {
     tensor.weights = master;
-    trained += ".master";
+    trained = masterName;
   }
   if (tensor.weights->dtype != "F32")
     return about + " is of type " + tensor.weights->dtype + " in " + request.weights +

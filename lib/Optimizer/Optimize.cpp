@@ -14,6 +14,8 @@
 #include "lib/Optimizer/Groups.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "partita/Optimizer/Passes.h"
+#include "runtime/include/partita_rt/state_names.h"
+#include "llvm/ADT/StringSet.h"
 #include <cmath>
 
 namespace partita {
@@ -62,6 +64,9 @@ struct Optimize : partita::impl::OptimizePassBase<Optimize> {
     if (failed(checkGradients(wanted)) || failed(parsed->checkUse(module)))
       return signalPassFailure();
     SymbolTable symbols(module);
+    for (auto parameter : module.getOps<train::ParameterOp>())
+      parameterNames.insert_range(
+          ArrayRef({parameter.getSymName(), parameter.getModelName()}));
     findInitialWrites(symbols);
     if (failed(findScale(wanted)))
       return signalPassFailure();
@@ -205,13 +210,20 @@ private:
       train::WriteOp::create(builder, loc, name, result);
   }
 
+  /// What the state of this kind is called, here and in checkpoints.
+  std::string stateSymbol(train::UpdateOp update, StringRef kind) {
+    return partita_rt::stateName(
+        update.getParameter().str(), kind.str(),
+        [&](const std::string &name) { return parameterNames.contains(name); });
+  }
+
   /// A state of this kind, of the parameter's elements in 32 bits.
   Value state(OpBuilder &builder, train::UpdateOp update, SymbolTable &symbols, StringRef name) {
     Type type = inSingleAtLeast(update.getValue().getType());
     auto parameter = symbols.lookup<train::ParameterOp>(update.getParameter());
     OpBuilder outer(parameter);
     outer.setInsertionPointAfter(parameter);
-    std::string symbol = (update.getParameter() + "." + name).str();
+    std::string symbol = stateSymbol(update, name);
     if (!symbols.lookup(symbol)) {
       auto op = train::StateOp::create(outer, parameter.getLoc(), symbol, par::wholeType(type),
                                        APFloat(0.0), update.getParameterAttr(),
@@ -294,10 +306,10 @@ private:
     if (stochasticRounding && getElementTypeOrSelf(stored).isBF16())
       op.addAttribute(AmpDialect::kStochastic, builder.getI64IntegerAttr(numberOf(parameter)));
     auto made = cast<train::OptimizerInterface>(builder.create(op));
-    std::string symbol = update.getParameter().str();
     auto write = [&](StringRef kind, Value result) -> Operation * {
-      return train::WriteOp::create(builder, loc, kind.empty() ? symbol : symbol + "." + kind.str(),
-                                    result);
+      return train::WriteOp::create(
+          builder, loc, kind.empty() ? update.getParameter().str() : stateSymbol(update, kind),
+          result);
     };
     Operation *last = write(stored != type ? StringRef(train::StateOp::kMaster) : StringRef(),
                             made->getResult(0));
@@ -312,6 +324,7 @@ private:
     return std::distance(all.begin(), llvm::find(all, parameter));
   }
 
+  llvm::StringSet<> parameterNames; // as symbols and in the model
   std::map<StringRef, double> hyper;
   double bounds[2] = {0.01, 10};              // DeepSpeed's, of LAMB's ratio
   DictionaryAttr scaling;                     // of the loss; null for none

@@ -2,6 +2,8 @@
 
 #include "common/weights/weights.h"
 
+#include "partita_rt/state_names.h"
+
 #include <set>
 
 namespace partita_rt {
@@ -58,12 +60,13 @@ private:
 
   /// Of a 16-bit tensor that a checkpoint has with its master, the master.
   std::string unrounded(const std::string &name) {
-    const StoredTensor *tensor = file.find(name), *master = file.find(name + ".master");
+    std::string masterName = masterIn(name, [&](const std::string &each) { return file.find(each); });
+    const StoredTensor *tensor = file.find(name), *master = file.find(masterName);
     bool isShort = tensor->dtype == DType::Float16 || tensor->dtype == DType::BFloat16;
     if (!isShort || !master || master->dtype != DType::Float32 || master->shape != tensor->shape)
       return name;
     used.insert(name);
-    return name + ".master";
+    return masterName;
   }
 
   void takeNamed(int64_t i, const std::string &name) {
