@@ -25,10 +25,16 @@ struct WeightCopy {
 /// All copies of embedding tables among the initializers of the model's graph.
 std::vector<WeightCopy> findCopies(ModelFile &file);
 
-/// Other matrices that a file holds several times, none of them large: groups of names
-/// in the file's order. Were they one weight, an exporter that folds constants has transposed or
-/// joined it for each of its uses; or they are layers that start alike, which nothing shows.
-std::vector<std::vector<std::string>> findRepeated(ModelFile &file);
+/// A matrix of several with one value.
+struct RepeatedWeight {
+  std::string name;
+  bool transposed; // with regard to the first of them
+};
+
+/// Other matrices that a file holds several times, as they are or transposed, none of them large:
+/// groups in the file's order. Were they one weight, an exporter that folds constants has transposed
+/// or joined it for each of its uses; or they are layers that start alike, which nothing shows.
+std::vector<std::vector<RepeatedWeight>> findRepeated(ModelFile &file);
 
 } // namespace partita::importer
 

@@ -61,6 +61,51 @@ std::optional<std::string> beginning(ModelFile &file, const Matrix &matrix) {
   return std::string(bytes.begin(), bytes.end());
 }
 
+/// The first and the last element, which a matrix has in common with its transpose.
+std::string corners(ModelFile &file, const Matrix &matrix) {
+  std::vector<char> first = readElements(file, matrix.data, 0, 1),
+                    last = readElements(file, matrix.data, matrix.data.count - 1, 1);
+  return std::string(first.begin(), first.end()) + std::string(last.begin(), last.end());
+}
+
+/// Finds matrices of one value among those that may have it.
+class RepeatedFinder {
+public:
+  explicit RepeatedFinder(ModelFile &file) : file(file), budget(file) {}
+
+  void add(const Matrix &matrix) {
+    std::optional<std::string> begins = beginning(file, matrix);
+    if (!begins)
+      return;
+    const TensorData &data = matrix.data;
+    std::vector<size_t> &alike = byBeginning[{data.type, data.shape, *begins}];
+    std::string ends = corners(file, matrix);
+    for (size_t group : alike)
+      if (compareElements(file, firsts[group]->data, data) == Equality::Varying)
+        return groups[group].push_back({matrix.proto->name(), /*transposed=*/false});
+    for (size_t group : byCorners[{data.type, {data.shape[1], data.shape[0]}, ends}])
+      if (compareTransposed(file, firsts[group]->data, data, &budget) == Equality::Varying)
+        return groups[group].push_back({matrix.proto->name(), /*transposed=*/true});
+    alike.push_back(groups.size());
+    byCorners[{data.type, data.shape, ends}].push_back(groups.size());
+    groups.push_back({{matrix.proto->name(), /*transposed=*/false}});
+    firsts.push_back(&matrix);
+  }
+
+  std::vector<std::vector<RepeatedWeight>> repeated() {
+    llvm::erase_if(groups, [](const auto &group) { return group.size() < 2; });
+    return std::move(groups);
+  }
+
+private:
+  using Key = std::tuple<DType, Shape, std::string>;
+  ModelFile &file;
+  SearchBudget budget;
+  std::map<Key, std::vector<size_t>> byBeginning, byCorners; // groups, by what their first one holds
+  std::vector<std::vector<RepeatedWeight>> groups;
+  std::vector<const Matrix *> firsts; // of each group
+};
+
 } // namespace
 
 std::vector<WeightCopy> findCopies(ModelFile &file) {
@@ -87,42 +132,16 @@ std::vector<WeightCopy> findCopies(ModelFile &file) {
   return copies;
 }
 
-std::vector<std::vector<std::string>> findRepeated(ModelFile &file) {
+std::vector<std::vector<RepeatedWeight>> findRepeated(ModelFile &file) {
   llvm::StringSet<> copies;
   for (const WeightCopy &copy : findCopies(file))
     copies.insert(copy.name);
-  using Group = std::vector<const Matrix *>;
-  std::map<std::tuple<DType, Shape, std::string>, std::vector<Group>> alike; // by how they begin
   Matrices matrices = findMatrices(file);
-  llvm::SmallVector<std::pair<decltype(alike)::key_type, size_t>> order;
-  for (const Matrix &matrix : matrices.others) {
-    if (matrix.data.count > maxSearched || copies.contains(matrix.proto->name()))
-      continue;
-    std::optional<std::string> first = beginning(file, matrix);
-    if (!first)
-      continue;
-    std::tuple<DType, Shape, std::string> key{matrix.data.type, matrix.data.shape, *first};
-    std::vector<Group> &groups = alike[key];
-    auto same = llvm::find_if(groups, [&](const Group &each) {
-      return compareElements(file, each.front()->data, matrix.data) == Equality::Varying;
-    });
-    if (same != groups.end()) {
-      same->push_back(&matrix);
-      continue;
-    }
-    order.push_back({key, groups.size()});
-    groups.push_back({&matrix});
-  }
-  std::vector<std::vector<std::string>> repeated;
-  for (const auto &[key, index] : order) {
-    const Group &group = alike[key][index];
-    if (group.size() < 2)
-      continue;
-    repeated.emplace_back();
-    for (const Matrix *matrix : group)
-      repeated.back().push_back(matrix->proto->name());
-  }
-  return repeated;
+  RepeatedFinder finder(file);
+  for (const Matrix &matrix : matrices.others)
+    if (matrix.data.count <= maxSearched && !copies.contains(matrix.proto->name()))
+      finder.add(matrix);
+  return finder.repeated();
 }
 
 } // namespace partita::importer

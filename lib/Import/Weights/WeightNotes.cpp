@@ -23,9 +23,9 @@ std::vector<WeightNote> NoteFinder::run() {
   static constexpr void (NoteFinder::*finders[])() = {
       &NoteFinder::noteMerged,       &NoteFinder::noteLost,           &NoteFinder::noteUnreadable,
       &NoteFinder::noteDoubted,      &NoteFinder::noteKeptParameters, &NoteFinder::noteComputed,
-      &NoteFinder::noteOverlapping,  &NoteFinder::noteConcatenated,   &NoteFinder::noteRepeated,
-      &NoteFinder::noteScoreBiases,  &NoteFinder::noteLeadingOnes,    &NoteFinder::noteFolded,
-      &NoteFinder::noteUnnamedKinds, &NoteFinder::noteMayBeBuffers,
+      &NoteFinder::noteOverlapping,  &NoteFinder::noteConcatenated,   &NoteFinder::noteTied,
+      &NoteFinder::noteRepeated,     &NoteFinder::noteScoreBiases,    &NoteFinder::noteLeadingOnes,
+      &NoteFinder::noteFolded,       &NoteFinder::noteUnnamedKinds,   &NoteFinder::noteMayBeBuffers,
   };
   for (auto find : finders)
     (this->*find)();
@@ -162,13 +162,33 @@ void NoteFinder::noteConcatenated() {
   }
 }
 
+/// Copies of tables under a name that the model may have given them. What an exporter has named itself
+/// it has computed, so that it comes from the table. Other notes may be about the table.
+void NoteFinder::noteTied() {
+  for (const WeightCopy &copy : weights.copies()) {
+    const Tensor &tensor = tensorOf(copy.name), &table = tensorOf(copy.table);
+    if (!tensor.isRead || tensor.isDecided || table.isHeld || isFoldedName(copy.name) ||
+        isInnerName(copy.name) || origins.of(copy.name).kind != Origin::Unknown ||
+        origins.of(copy.table).kind != Origin::Unknown)
+      continue;
+    notes.push_back({"tensors " + listed({copy.table, copy.name}) + " hold equal values" +
+                         (copy.transposed ? ", one transposed," : "") +
+                         " and are trained as one parameter; if the model has two, use --trainable " +
+                         quoted(copy.name) + "; if it ties them, --tie " +
+                         quoted(copy.table + "=" + copy.name) + " says so",
+                     {copy.table, copy.name},
+                     /*isReported=*/false,
+                     /*isOfParameters=*/true});
+  }
+}
+
 /// Equal matrices of which the file does not say whether they are one.
 void NoteFinder::noteRepeated() {
-  std::vector<std::vector<std::string>> repeated;
-  for (std::vector<std::string> &group : findRepeated(file)) {
-    llvm::erase_if(group, [&](const std::string &name) {
-      const Tensor *tensor = weights.known(name);
-      return !tensor || !isGuessed(*tensor) || origins.of(name).kind != Origin::Unknown;
+  std::vector<std::vector<RepeatedWeight>> repeated;
+  for (std::vector<RepeatedWeight> &group : findRepeated(file)) {
+    llvm::erase_if(group, [&](const RepeatedWeight &each) {
+      const Tensor *tensor = weights.known(each.name);
+      return !tensor || !isGuessed(*tensor) || origins.of(each.name).kind != Origin::Unknown;
     });
     if (group.size() > 1)
       repeated.push_back(std::move(group));
@@ -177,13 +197,22 @@ void NoteFinder::noteRepeated() {
     return;
   std::string others =
       repeated.size() < 2 ? "" : " (one group of " + std::to_string(repeated.size()) + ")";
-  std::vector<std::string> all;
-  for (const std::vector<std::string> &group : repeated)
-    all.insert(all.end(), group.begin(), group.end());
+  std::vector<std::string> all, first;
+  for (const std::vector<RepeatedWeight> &group : repeated)
+    for (const RepeatedWeight &each : group)
+      all.push_back(each.name);
+  for (const RepeatedWeight &each : repeated[0])
+    first.push_back(each.name);
+  bool isTurned = llvm::any_of(repeated[0], [&](const RepeatedWeight &each) {
+    return each.transposed != repeated[0][0].transposed;
+  });
   std::string ties;
-  for (const std::string &copy : llvm::ArrayRef(repeated[0]).drop_front())
-    ties += (ties.empty() ? "--tie " : " --tie ") + quoted(repeated[0][0] + "=" + copy);
-  note("tensors " + listed(repeated[0]) + " hold equal values" + others +
+  for (const std::string &copy : llvm::ArrayRef(first).drop_front())
+    ties += (ties.empty() ? "--tie " : " --tie ") + quoted(first[0] + "=" + copy);
+  note("tensors " + listed(first) + " hold equal values" + others +
+           (!isTurned           ? ""
+            : first.size() == 2 ? ", one transposed,"
+                                : ", some transposed,") +
            " and are trained independently; if they are copies of one weight, " + unfolded() +
            ", or tie them by " + ties,
        std::move(all));

@@ -34,6 +34,7 @@ private:
   void noteOverlapping();
   void noteConcatenated();
   // By values and structure.
+  void noteTied();
   void noteRepeated();
   void noteScoreBiases();
   void noteLeadingOnes();

@@ -179,6 +179,7 @@ LogicalResult Weights::readTrainable() {
       if (!isTrainable || !isMeant(*wanted, tensor))
         continue;
       any = tensor.isParameter = tensor.isDecided = true;
+      tensor.isNamed |= wanted->isName();
     }
     if (any)
       continue;
@@ -234,14 +235,16 @@ void Weights::addCopy(WeightCopy copy, llvm::StringRef name, llvm::StringRef tab
   found.push_back(std::move(copy));
 }
 
-/// Of embedding tables, by their values, unless the file says that they are two parameters.
+/// Of embedding tables, by their values, unless the file says that they are two parameters, or the
+/// user, where it says nothing. A pattern for all weights does not mean that.
 void Weights::findTableCopies() {
   for (const WeightCopy &copy : findCopies(file)) {
     const Tensor *tensor = known(copy.name), *table = known(copy.table);
     const Origin &first = origins.of(copy.name), &second = origins.of(copy.table);
     bool areOthers = first.kind != Origin::Unknown && second.kind != Origin::Unknown &&
                      first.parameters != second.parameters;
-    if (tensor->isParameter && table->isParameter && !areOthers)
+    bool isNamed = tensor->isNamed && first.kind == Origin::Unknown;
+    if (tensor->isParameter && table->isParameter && !areOthers && !isNamed)
       addCopy(copy, copy.name, copy.table);
   }
 }

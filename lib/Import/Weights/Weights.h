@@ -84,6 +84,7 @@ private:
     bool isRead = false, isParameter = false, isFrozen = false, isCopy = false;
     bool isDecided = false; ///< an option says what it is
     bool isHeld = false;    ///< --freeze names it
+    bool isNamed = false;   ///< --trainable names it, without wildcards
     bool mayRepeat = false; ///< a concatenation that may hold an element twice
   };
   using Group = std::vector<std::string>; ///< tensors of one parameter, none a copy of another
