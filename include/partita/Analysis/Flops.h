@@ -39,7 +39,7 @@ struct LayerWork {
   int64_t parameters = 0; ///< elements of those that are read here first
 };
 
-/// Of a function whose ops' locations say where they belong (`mark-layers`), in order of the
+/// Of a function whose ops say where they belong (`mark-layers`), in order of the
 /// places.
 std::vector<LayerWork> workByLayer(mlir::func::FuncOp function);
 

@@ -426,8 +426,8 @@ LogicalResult Weights::tie(llvm::StringRef first, llvm::StringRef second) {
                    << ", which is neither the same nor transposed";
   bool hasValues = table->data.place != TensorData::declared;
   if (hasValues != (copy->data.place != TensorData::declared))
-    return error() << "of " << quoted(first) << " and " << quoted(second)
-                   << " the file has one's values alone, so that they cannot be compared";
+    return error() << "the file holds values for only one of " << quoted(first) << " and "
+                   << quoted(second) << ", so they cannot be compared";
   std::optional<bool> transposed; // a square matrix may be either
   if (!hasValues)
     transposed = a != b;
@@ -438,7 +438,7 @@ LogicalResult Weights::tie(llvm::StringRef first, llvm::StringRef second) {
   if (!transposed)
     return error() << quoted(first) << " and " << quoted(second) << ", both " << shapeText(a)
                    << (isTurned ? " as they are or transposed" : "")
-                   << ", have different values; what is tied begins equal";
+                   << ", have different values; tied tensors must have equal initial values";
   addCopy(WeightCopy{"", "", *transposed}, copyName, tableName);
   originals.erase(copyName);
   return success();

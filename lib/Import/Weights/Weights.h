@@ -31,7 +31,7 @@ struct WeightNote {
   std::string text;
   std::vector<std::string> tensors; ///< that it is about
   bool isReported = false;          ///< the report of a file lists them anyway
-  /// It is not about what is a parameter, so that --trainable decides nothing.
+  /// It is about parameters, not about whether something is one: --trainable decides nothing.
   bool isOfParameters = false;
 };
 
