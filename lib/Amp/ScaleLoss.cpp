@@ -21,6 +21,8 @@ struct ScaleLoss : partita::impl::ScaleLossPassBase<ScaleLoss> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
+    if (failed(checkOptions()))
+      return signalPassFailure();
     if (scale.empty())
       return warnOfFloat16(module);
     double fixed;
@@ -30,13 +32,14 @@ struct ScaleLoss : partita::impl::ScaleLossPassBase<ScaleLoss> {
       return signalPassFailure();
     }
     double first = fixed > 0 ? fixed : std::ldexp(1.0, static_cast<int>(power));
-    if (window < 1 || hysteresis < 1 || !(minimum > 0) || !(first >= minimum || fixed > 0) ||
-        !(first <= 0x1p127)) {
-      module.emitError() << "a loss scale needs a window and a hysteresis of at least 1, a minimum "
-                            "above 0 and no larger than the first scale, and a scale of at most "
-                            "2^127";
+    if (!(first >= minimum || fixed > 0) || !(first <= 0x1p127)) {
+      module.emitError() << "the first loss scale is " << first
+                         << ", expected at least minimum=" << minimum.getValue()
+                         << " and at most 2^127";
       return signalPassFailure();
     }
+    if (failed(checkNames()))
+      return signalPassFailure();
     SmallVector<train::MinimizeOp> losses;
     module.walk([&](train::MinimizeOp minimize) { losses.push_back(minimize); });
     if (losses.empty()) {
@@ -61,6 +64,37 @@ struct ScaleLoss : partita::impl::ScaleLossPassBase<ScaleLoss> {
   }
 
 private:
+  /// Of the ranges that the command line has for them, also where there is no scale.
+  LogicalResult checkOptions() {
+    auto integer = [&](StringRef name, int64_t value, int64_t from, int64_t to) -> LogicalResult {
+      if (value >= from && value <= to)
+        return success();
+      return getOperation().emitError() << name << "=" << value << ", expected an integer from "
+                                        << from << " to " << to;
+    };
+    constexpr int64_t most = 1000000000000000000;
+    if (failed(integer("power", power, 0, 127)) || failed(integer("window", window, 1, most)) ||
+        failed(integer("hysteresis", hysteresis, 1, most)))
+      return failure();
+    if (minimum >= 1e-30 && minimum <= 0x1p127)
+      return success();
+    return getOperation().emitError()
+           << "minimum=" << minimum.getValue() << ", expected a number from 1e-30 to 2^127";
+  }
+
+  /// The states of the scale have fixed names, here and in checkpoints.
+  LogicalResult checkNames() {
+    for (auto parameter : getOperation().getOps<train::ParameterOp>())
+      for (StringRef state : {AmpDialect::kScale, AmpDialect::kSteps, AmpDialect::kLastOverflow,
+                              AmpDialect::kHysteresis, AmpDialect::kSkipped})
+        if (parameter.getSymName() == state || parameter.getModelName() == state)
+          return parameter.emitError()
+                 << "parameter '" << state
+                 << "' is called like a state of the loss scale: rename it in the model's file, or "
+                    "train without --loss-scale";
+    return success();
+  }
+
   /// Its smallest number is 6e-8: of gradients that is not small.
   static void warnOfFloat16(ModuleOp module) {
     auto isHalf = [](train::ParameterOp parameter) {
