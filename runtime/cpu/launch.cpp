@@ -189,10 +189,8 @@ std::unique_ptr<Communicator> joinProcesses(const char *name, int rank, int size
   MPI_Comm_split_type(comm, MPI_COMM_TYPE_SHARED, rank, MPI_INFO_NULL, &node);
   int nodeSize = 0;
   MPI_Comm_size(node, &nodeSize);
-  const char *transport = std::getenv("PARTITA_RT_TRANSPORT");
-  bool messages = transport && std::string(transport) == "messages";
   // Ranks of one node may disagree with those of another: use messages when any needs them.
-  int needed = messages || nodeSize != size, any = 0;
+  int needed = asksForMessages() || nodeSize != size, any = 0;
   MPI_Allreduce(&needed, &any, 1, MPI_INT, MPI_MAX, comm);
   if (any)
     return std::make_unique<MessageGroup>(name, rank, size, comm);

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <unistd.h>
 
 namespace partita_rt {
 
@@ -35,10 +36,23 @@ struct Header {
 constexpr Header kHeaders[] = {{20240520, 1, 2}, {20240801, 7, 4}};
 constexpr int64_t kHeaderBytes = 1024;
 
+/// What looks like a prefix is named where it is none and no file is called so.
+std::string checkedPath(const std::string &argument, const char *option) {
+  std::string path = dataPath(argument);
+  size_t colon = path.find(':');
+  bool isPrefix = path == argument && colon != path.npos && colon > 0 &&
+                  std::all_of(path.begin(), path.begin() + int64_t(colon),
+                              [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); });
+  if (isPrefix && access(path.c_str(), F_OK) != 0)
+    fail("%s: '%s' is unknown; tokens are stored as text: (bytes), uint16: or uint32:", option,
+         path.substr(0, colon + 1).c_str());
+  return path;
+}
+
 } // namespace
 
 TokenFile::TokenFile(const std::string &argument, const char *option, int64_t vocabulary)
-    : option(option), file(dataPath(argument), (std::string(option) + ":").c_str()),
+    : option(option), file(checkedPath(argument, option), (std::string(option) + ":").c_str()),
       vocabulary(vocabulary) {
   if (file.size() == 0)
     fail("%s: %s is empty", option, file.path().c_str());

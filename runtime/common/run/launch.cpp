@@ -24,6 +24,16 @@ int64_t arenaBytes(const Program &program, const RunOptions *options) {
   return std::max(program.arenaBytes, forward ? program.forwardArenaBytes : 0);
 }
 
+bool asksForMessages() {
+  const char *text = std::getenv("PARTITA_RT_TRANSPORT");
+  if (!text || !*text)
+    return false;
+  if (std::string(text) != "messages")
+    fail("PARTITA_RT_TRANSPORT=%.40s: 'messages' is known; unset, ranks of one node share memory",
+         text);
+  return true;
+}
+
 double timeoutSeconds() {
   const char *text = std::getenv("PARTITA_RT_TIMEOUT");
   if (!text || !*text)
@@ -31,7 +41,7 @@ double timeoutSeconds() {
   char *end = nullptr;
   double seconds = std::strtod(text, &end);
   if (*end || !(seconds > 0 && seconds < 1e9))
-    fail("PARTITA_RT_TIMEOUT=%.40s: a number of seconds above 0 is expected", text);
+    fail("PARTITA_RT_TIMEOUT=%.40s: a number of seconds above 0 and below 1e9 is expected", text);
   return seconds;
 }
 

@@ -60,6 +60,10 @@ std::vector<int64_t> inputOffsets(const Program &program);
 /// Bytes of a rank's arena in this run (whose options may be null).
 int64_t arenaBytes(const Program &program, const RunOptions *options);
 
+/// PARTITA_RT_TRANSPORT=messages: do processes of one node communicate as if they were on several?
+/// Throws Error if PARTITA_RT_TRANSPORT is anything else.
+bool asksForMessages();
+
 /// PARTITA_RT_TIMEOUT: how many seconds a rank waits for another (1800).
 /// Throws Error if PARTITA_RT_TIMEOUT is no such number.
 double timeoutSeconds();

@@ -227,7 +227,8 @@ int programMain(int argc, char **argv, const Program &program) {
   Session session;
   std::string error;
   try {
-    timeoutSeconds(); // what is wrong with it is said now
+    timeoutSeconds(); // what is wrong with the environment is said now
+    asksForMessages();
     checkProgram(program);
     session.options = parseOptions(argc, argv, program);
     if (!onlyText(session.options))
