@@ -35,8 +35,7 @@ LogicalResult partita::expectUnpartitionedForward(const Pass &pass, ModuleOp mod
       return false;
     emitError(value.getLoc())
         << pass.getArgument()
-        << " needs an unpartitioned program, as it is before partition-materialize; "
-           "this value already has a placement: "
+        << " needs an unpartitioned program; this value already has a placement: "
         << type;
     return true;
   };

@@ -108,6 +108,9 @@ private:
         return false;
       }
       skip();
+      if (at == end && !braces && block.members.empty())
+        return fail(member.at, "a configuration is a block { ... } of keys and values, found " +
+                                   quoted(member.key));
       if (at == end || *at != ':')
         return member.key == "..."
                    ? fail(member.at, "'...' is no key; write what it stands for")

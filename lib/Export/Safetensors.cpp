@@ -174,7 +174,8 @@ static std::string damageOf(StringRef bytes, StringRef checksums, size_t blockBy
     checksums = checksums.drop_front(partita_rt::kChecksumDigits);
     if (written != found)
       return "its bytes " + std::to_string(from) + " .. " + std::to_string(from + block.size()) +
-             " have CRC-32C " + found + ", " + written.str() + " was written: the file is damaged";
+             " have CRC-32C " + found + ", but " + written.str() +
+             " was recorded: the file is damaged";
   }
   return {};
 }

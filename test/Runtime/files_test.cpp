@@ -400,7 +400,7 @@ TEST_F(Files, SafetensorsRefusesWhatDoesNotFit) {
             std::string::npos);
   EXPECT_NE(words("0,4", "4,8", 9)
                 .find("header: its tensors have 8 bytes, 9 follow the header: "
-                      "the file has 1 bytes too many"),
+                      "the file has 1 byte too many"),
             std::string::npos);
 }
 

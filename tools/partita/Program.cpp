@@ -31,6 +31,10 @@ std::optional<json::Object> partita::tool::readManifest(StringRef folder, std::s
               " the folder of a compiled program?";
     return std::nullopt;
   }
+  if ((*buffer)->getBuffer().trim().empty()) {
+    problem = path + ": is empty; compile the model again";
+    return std::nullopt;
+  }
   Expected<json::Value> value = parseJson((*buffer)->getBuffer());
   if (!value) {
     problem = path + ": " + toString(value.takeError());

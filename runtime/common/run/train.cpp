@@ -441,7 +441,7 @@ void Loop::summarize(const ReducedCount &reduced) const {
   int64_t steps = done - session.startStep;
   if (steps > 0) {
     writeLine("loss", lossChange(firstLoss, lastLoss) + " in " + grouped(steps) + " steps" +
-                          (skipped > 0 ? ", " + grouped(skipped) + " of all skipped" : ""));
+                          (skipped > 0 ? "; " + grouped(skipped) + " skipped since step 1" : ""));
     double tokens = double(session.data->unitsPerMicroBatch() * rank.program->accumulate);
     writeLine("speed", grouped(int64_t(tokens * double(steps) / trainSeconds)) + " " +
                            session.data->unit() + "/s, " + duration(trainSeconds));

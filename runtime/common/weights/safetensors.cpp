@@ -183,8 +183,9 @@ void SafetensorsFile::checkRanges(std::vector<std::pair<int64_t, int64_t>> range
     at = end;
   }
   if (at != dataBytes)
-    fail("its tensors have %lld bytes, %lld follow the header: the file has %lld bytes too many",
-         (long long)at, (long long)dataBytes, (long long)(dataBytes - at));
+    fail("its tensors have %lld bytes, %lld follow the header: the file has %lld byte%s too many",
+         (long long)at, (long long)dataBytes, (long long)(dataBytes - at),
+         dataBytes - at == 1 ? "" : "s");
 }
 
 /// Which checksums are whose: they are in the order of the data.
@@ -226,8 +227,8 @@ void StoredTensor::check(const std::string &name, int64_t begin, int64_t end) co
     std::string found = checksumText(crc32c(data + from, to - from));
     std::string written = file->checksums.substr(number * kChecksumDigits, kChecksumDigits);
     if (found != written)
-      fail("safetensors file %s, tensor '%s': its bytes %lld .. %lld have CRC-32C %s, %s was "
-           "written: the file is damaged",
+      fail("safetensors file %s, tensor '%s': its bytes %lld .. %lld have CRC-32C %s, but %s "
+           "was recorded: the file is damaged",
            file->path().c_str(), name.c_str(), (long long)from, (long long)to, found.c_str(),
            written.c_str());
     file->checked[number] = true;

@@ -123,8 +123,8 @@ inline std::string textDamage(std::string_view text) {
     if (c < ' ' || c > '~')
       c = '?';
   return written == found ? ""
-                          : "it has CRC-32C " + found + ", " + written +
-                                " was written: it is damaged, or was edited";
+                          : "it has CRC-32C " + found + ", but " + written +
+                                " was recorded: it is damaged, or was edited";
 }
 
 } // namespace partita_rt

@@ -231,8 +231,8 @@ int partita::tool::exportMain(Arguments arguments) {
   if (checkpoint.empty())
     outs() << "the graph of " << model;
   else
-    outs() << parameters.size() << " parameters of " << request.weights << " in the graph of "
-           << model;
+    outs() << parameters.size() << (parameters.size() == 1 ? " parameter of " : " parameters of ")
+           << request.weights << " in the graph of " << model;
   if (plan)
     outs() << "; how tensors are split stands there as device configuration '" << plan->name()
            << "'";
