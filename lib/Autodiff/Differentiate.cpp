@@ -119,7 +119,8 @@ private:
         trainable.insert(parameter.getSymNameAttr());
     function.walk<WalkOrder::PreOrder>([&](Operation *op) {
       if (auto read = dyn_cast<train::ReadOp>(op)) {
-        if (trainable.contains(read.getSymbolAttr().getAttr()) && par::isDifferentiable(read.getType()))
+        if (trainable.contains(read.getSymbolAttr().getAttr()) &&
+            par::isDifferentiable(read.getType()))
           active.insert(read.getResult());
         return;
       }

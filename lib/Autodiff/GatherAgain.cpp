@@ -103,11 +103,13 @@ private:
                          needsParameter);
   }
 
-  /// What the backward pass has of an op's results; empty where it needs none.
+  /// What the backward pass has of an op's results; empty where it needs none. What it uses through
+  /// views alone stays saved: masks, for which a gather costs more than their memory.
   static SmallVector<BlockArgument> savedOf(train::AccumulateOp loop, Operation *op) {
     SmallVector<BlockArgument> arguments;
     for (auto [number, value] : llvm::enumerate(loop.getSaved()))
-      if (value.getDefiningOp() == op && !loop.getSavedArgument(number).use_empty())
+      if (value.getDefiningOp() == op &&
+          !llvm::all_of(loop.getSavedArgument(number).getUsers(), autodiff::isFree))
         arguments.push_back(loop.getSavedArgument(number));
     return arguments;
   }

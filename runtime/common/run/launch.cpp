@@ -26,12 +26,12 @@ int64_t arenaBytes(const Program &program, const RunOptions *options) {
 
 bool asksForMessages() {
   const char *text = std::getenv("PARTITA_RT_TRANSPORT");
-  if (!text || !*text)
-    return false;
-  if (std::string(text) != "messages")
-    fail("PARTITA_RT_TRANSPORT=%.40s: 'messages' is known; unset, ranks of one node share memory",
+  std::string transport = text ? text : "";
+  if (!transport.empty() && transport != "window" && transport != "messages")
+    fail("PARTITA_RT_TRANSPORT=%.40s: known are 'window' (shared memory within a node, the default) "
+         "and 'messages'",
          text);
-  return true;
+  return transport == "messages";
 }
 
 double timeoutSeconds() {

@@ -61,7 +61,7 @@ std::vector<int64_t> inputOffsets(const Program &program);
 int64_t arenaBytes(const Program &program, const RunOptions *options);
 
 /// PARTITA_RT_TRANSPORT=messages: do processes of one node communicate as if they were on several?
-/// Throws Error if PARTITA_RT_TRANSPORT is anything else.
+/// Throws Error if PARTITA_RT_TRANSPORT is neither that nor the default, `window`.
 bool asksForMessages();
 
 /// PARTITA_RT_TIMEOUT: how many seconds a rank waits for another (1800).

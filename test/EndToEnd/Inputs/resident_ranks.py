@@ -19,7 +19,9 @@ for ranks, precision in ((2, "float32"), (8, "float32"), (16, "float32"), (8, "b
     program = f"{folder}/dp{ranks}_{precision}"
     call("partita", "compile", model, "--dim", "batch=16", "--dim", "sequence=16", "--mesh", f"dp={ranks}", "--precision", precision, "-o", program)
     for transport in ("threads", "window", "messages") if precision == "float32" else ("threads",):
-        os.environ["PARTITA_RT_TRANSPORT"] = transport
+        os.environ.pop("PARTITA_RT_TRANSPORT", None)
+        if transport == "messages":
+            os.environ["PARTITA_RT_TRANSPORT"] = transport
         processes = transport != "threads"
         launcher = [*mpirun, "-np", str(ranks)] if processes else []
         text = call(*launcher, "partita", "run", program, "--data", folder + "/tokens.bin", "--init", "seed:1", "--steps", "2")
