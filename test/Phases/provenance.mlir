@@ -26,15 +26,21 @@ func.func @fused(%x: tensor<4x4xf32>, %w: tensor<4x4xf32>, %b: tensor<4xf32>) ->
 }
 
 // STRIPPED-LABEL: func.func @recomputed
-// STRIPPED: %[[X:.*]] = tx.neg %arg0
-// STRIPPED: tx.exp %[[X]] {train.layer = #train.layer<0 of 1>} :
-// STRIPPED: %[[B:.*]] = train.barrier %[[X]]
+// STRIPPED: tx.exp {{.*}} {train.layer = #train.layer<0 of 1>} :
+// STRIPPED: saves %[[X:.*]] :
+// STRIPPED-NEXT: } backward (%{{.*}}, %[[X1:.*]]) {
+// STRIPPED-NEXT: %[[B:.*]] = train.barrier %[[X1]]
 // STRIPPED-NEXT: tx.exp %[[B]] {train.backward, train.layer = #train.layer<0 of 1>} :
-func.func @recomputed(%0: tensor<4x4xf32>, %w: tensor<4x4xf32>, %dy: tensor<4x4xf32>)
+func.func @recomputed(%xs: tensor<1x4x4xf32>, %w: tensor<4x4xf32>, %dy: tensor<4x4xf32>)
     -> (tensor<4x4xf32>, tensor<4x4xf32>) attributes {par.no_cotangents} {
-  %x = tx.neg %0 : (tensor<4x4xf32>) -> tensor<4x4xf32>
-  %n = tx.exp %x {train.layer = #train.layer<0 of 1>} : (tensor<4x4xf32>) -> tensor<4x4xf32>
-  %y = tx.matmul %n, %w {train.layer = #train.layer<0 of 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
-  %dw = tx.matmul_tn %n, %dy {train.backward, train.layer = #train.layer<0 of 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
-  return %y, %dw : tensor<4x4xf32>, tensor<4x4xf32>
+  %s:2 = train.accumulate (%0 = %xs) : (tensor<1x4x4xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>) {
+    %x = tx.neg %0 : (tensor<4x4xf32>) -> tensor<4x4xf32>
+    %n = tx.exp %x {train.layer = #train.layer<0 of 1>} : (tensor<4x4xf32>) -> tensor<4x4xf32>
+    %y = tx.matmul %n, %w {train.layer = #train.layer<0 of 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    train.yield %y : tensor<4x4xf32> saves %n : tensor<4x4xf32>
+  } backward (%1, %n1) {
+    %dw = tx.matmul_tn %n1, %dy {train.backward, train.layer = #train.layer<0 of 1>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    train.yield %dw : tensor<4x4xf32>
+  }
+  return %s#0, %s#1 : tensor<4x4xf32>, tensor<4x4xf32>
 }
