@@ -103,13 +103,14 @@ private:
                          needsParameter);
   }
 
-  /// What the backward pass has of an op's results; empty where it needs none. What it uses through
-  /// views alone stays saved: masks, for which a gather costs more than their memory.
+  /// What the backward pass has of an op's results; empty where it needs none. An activation that it
+  /// uses through views alone stays saved: a mask, for which a gather costs more than its memory.
   static SmallVector<BlockArgument> savedOf(train::AccumulateOp loop, Operation *op) {
     SmallVector<BlockArgument> arguments;
     for (auto [number, value] : llvm::enumerate(loop.getSaved()))
       if (value.getDefiningOp() == op &&
-          !llvm::all_of(loop.getSavedArgument(number).getUsers(), autodiff::isFree))
+          (isa<zero::GatherOp>(op) ||
+           !llvm::all_of(loop.getSavedArgument(number).getUsers(), autodiff::isFree)))
         arguments.push_back(loop.getSavedArgument(number));
     return arguments;
   }
