@@ -48,7 +48,7 @@ static const llvm::StringSet<> &reservedWords() {
       "int32_t",      "int64_t",      "uint8_t",       "uint64_t",
       "size_t",       "forward",      "partita_rt",    "gelu_tanh_slope",
       "silu_slope",   "assert",       "stdin",         "stdout",
-      "stderr"};
+      "stderr",       "stage"};
   return words;
 }
 

@@ -52,7 +52,8 @@ public:
     printCensus(program.getCensus());
     if (failed(printDefaults()))
       return failure();
-    printProgram(program, arena.getInt(), persistent.getInt());
+    printStage(program, arena.getInt(), persistent.getInt());
+    printProgram(program);
     return success();
   }
 
@@ -63,17 +64,25 @@ private:
       list.push_back("{" + rt::stringLiteral(axis.getValue()) + ", " + std::to_string(size) +
                      (llvm::is_contained(rt::elementsOf<StringAttr>(gathersAhead), axis) ? ", true}"
                                                                                          : "}"));
-    rows("Axis", "Mesh", list);
+    programRows("Axis", "Mesh", list);
   }
 
-  /// `static const Type kName[] = {rows};`, noted for program().
-  void rows(StringRef type, StringRef name, ArrayRef<std::string> list) {
+  /// `static const Type kName[] = {rows};`
+  /// Is there a table?
+  bool rows(StringRef type, StringRef name, ArrayRef<std::string> list) {
     if (list.empty())
-      return;
+      return false;
     os << "static const " << type << " k" << name << "[] = {\n";
     for (const std::string &row : list)
       os << "    " << row << ",\n";
     os << "};\n\n";
+    return true;
+  }
+
+  /// The same of a table of the program, noted for program().
+  void programRows(StringRef type, StringRef name, ArrayRef<std::string> list) {
+    if (!rows(type, name, list))
+      return;
     std::string member = name.str();
     member[0] = llvm::toLower(member[0]);
     members.push_back({member, ("k" + name).str()});
@@ -118,7 +127,7 @@ private:
   }
 
   void printInputs(ArrayAttr inputs) {
-    rows("Input", "Inputs",
+    programRows("Input", "Inputs",
          llvm::map_to_vector(rt::elementsOf<rt::InputAttr>(inputs), [&](rt::InputAttr input) {
            StringRef kind = llvm::StringSwitch<StringRef>(input.getRole())
                                 .Case("ids", "TokenIds")
@@ -142,7 +151,7 @@ private:
     for (const KnownFile &file : knownFiles(module))
       list.push_back("{" + rt::stringLiteral(file.name) + ", " + std::to_string(file.bytes) +
                      ", 0x" + file.fingerprint + "}");
-    rows("ModelFile", "ModelFiles", list);
+    programRows("ModelFile", "ModelFiles", list);
   }
 
   bool isDecayed(StringRef name) {
@@ -165,7 +174,7 @@ private:
                      (isDecayed(parameter.getSymName()) ? "true" : "false") +
                      homeText(parameter, type) + "}");
     }
-    rows("Parameter", "Parameters", list);
+    programRows("Parameter", "Parameters", list);
     return success();
   }
 
@@ -205,13 +214,13 @@ private:
                << "of type " << type << " belongs to no parameter; only a scalar may";
       }
     }
-    rows("OptimizerState", "OptimizerStates", moments);
-    rows("ScalarState", "ScalarStates", scalars);
+    programRows("OptimizerState", "OptimizerStates", moments);
+    programRows("ScalarState", "ScalarStates", scalars);
     return success();
   }
 
   void printOutputs(ArrayAttr outputs) {
-    rows("Output", "Outputs",
+    programRows("Output", "Outputs",
          llvm::map_to_vector(rt::elementsOf<rt::OutputAttr>(outputs), [&](rt::OutputAttr output) {
            RankedTensorType type = output.getType();
            return "{" + rt::stringLiteral(output.getName()) + ", " +
@@ -229,7 +238,7 @@ private:
                        rt::stringLiteral(row.getAxis()) + ", " + std::to_string(row.getCalls()) +
                        ", " + std::to_string(row.getBytes()) + ", " +
                        rt::stringLiteral(row.getReason()) + "}");
-    rows("CensusEntry", "Census", list);
+    hasCensus = rows("CensusEntry", "Census", list);
   }
 
   LogicalResult printDefaults() {
@@ -247,11 +256,38 @@ private:
       list.push_back("{" + rt::stringLiteral(cast<StringAttr>(pair[0]).getValue()) + ", " +
                      rt::stringLiteral(cast<StringAttr>(pair[1]).getValue()) + "}");
     }
-    rows("RunDefault", "Defaults", list);
+    programRows("RunDefault", "Defaults", list);
     return success();
   }
 
-  void printProgram(rt::ProgramAttr program, int64_t arena, int64_t persistent) {
+  /// One stage, for all ranks.
+  void printStage(rt::ProgramAttr program, int64_t arena, int64_t persistent) {
+    os << "static Stage stage() {\n  Stage s;\n";
+    os << "  s.persistentBytes = " << persistent << ";\n  s.arenaBytes = " << arena << ";\n";
+    for (auto [name, member] : {std::pair(rt::RtDialect::kHostBytes, "hostBytes"),
+                                {rt::RtDialect::kPinnedBytes, "pinnedBytes"},
+                                {rt::RtDialect::kForwardArenaBytes, "forwardArenaBytes"},
+                                {rt::RtDialect::kScratchBytes, "scratchBytes"}})
+      if (auto bytes = module->getAttrOfType<IntegerAttr>(name))
+        os << "  s." << member << " = " << bytes.getInt() << ";\n";
+    if (hasCensus)
+      os << "  s.census = kCensus;\n";
+    for (auto [bytes, member] :
+         {std::pair(program.getToHost(), "toHost"), {program.getToDevice(), "toDevice"}})
+      if (bytes)
+        os << "  s.transfers." << member << " = " << bytes << ";\n";
+    static constexpr std::pair<train::EntryPoint, StringLiteral> functions[] = {
+        {train::EntryPoint::Init, "init"},
+        {train::EntryPoint::TrainStep, "trainStep"},
+        {train::EntryPoint::EvalStep, "evalStep"},
+        {train::EntryPoint::Forward, "forward"}};
+    for (auto [entry, field] : functions)
+      if (Operation *function = train::lookup(module, entry))
+        os << "  s." << field << " = " << SymbolTable::getSymbolName(function).getValue() << ";\n";
+    os << "  return s;\n}\n\nstatic const Stage kStages[] = {stage()};\n\n";
+  }
+
+  void printProgram(rt::ProgramAttr program) {
     os << "static Program program() {\n  Program p;\n";
     os << "  p.name = " << rt::stringLiteral(options.program) << ";\n";
     os << "  p.compiler = " << rt::stringLiteral(versionText()) << ";\n";
@@ -264,18 +300,8 @@ private:
       os << "  p.model = " << rt::stringLiteral(options.model) << ";\n";
     for (auto &[member, table] : members)
       os << "  p." << member << " = " << table << ";\n";
+    os << "  p.stages = kStages;\n";
     os << "  p.accumulate = " << program.getAccumulate() << ";\n";
-    os << "  p.persistentBytes = " << persistent << ";\n  p.arenaBytes = " << arena << ";\n";
-    for (auto [name, member] : {std::pair(rt::RtDialect::kHostBytes, "hostBytes"),
-                                {rt::RtDialect::kPinnedBytes, "pinnedBytes"},
-                                {rt::RtDialect::kForwardArenaBytes, "forwardArenaBytes"},
-                                {rt::RtDialect::kScratchBytes, "scratchBytes"}})
-      if (auto bytes = module->getAttrOfType<IntegerAttr>(name))
-        os << "  p." << member << " = " << bytes.getInt() << ";\n";
-    for (auto [bytes, member] :
-         {std::pair(program.getToHost(), "toHost"), {program.getToDevice(), "toDevice"}})
-      if (bytes)
-        os << "  p.transfers." << member << " = " << bytes << ";\n";
     if (double flops = modelFlops(notedWork(module));
         flops > 0 && std::isfinite(flops) && train::lookup(module, train::EntryPoint::TrainStep))
       os << "  p.modelFlops = " << llvm::formatv("{0:f1}", flops) << ";\n";
@@ -289,14 +315,6 @@ private:
         os << "  p.reads." << field.getName().getValue() << " = true;\n";
     if (StringRef schedule = program.getSchedule(); !schedule.empty() && schedule != "constant")
       os << "  p.schedule = " << rt::stringLiteral(schedule) << ";\n";
-    static constexpr std::pair<train::EntryPoint, StringLiteral> functions[] = {
-        {train::EntryPoint::Init, "init"},
-        {train::EntryPoint::TrainStep, "trainStep"},
-        {train::EntryPoint::EvalStep, "evalStep"},
-        {train::EntryPoint::Forward, "forward"}};
-    for (auto [entry, field] : functions)
-      if (Operation *function = train::lookup(module, entry))
-        os << "  p." << field << " = " << SymbolTable::getSymbolName(function).getValue() << ";\n";
     if (program.getOptimizer() != "none")
       os << "  p.exposesGradients = true;\n";
     os << "  return p;\n}\n\nint main(int argc, char **argv) { return programMain(argc, argv, "
@@ -310,6 +328,7 @@ private:
   ArrayAttr undecayed;
   llvm::StringMap<size_t> indexOf;
   SmallVector<std::pair<std::string, std::string>> members;
+  bool hasCensus = false;
 };
 
 } // namespace

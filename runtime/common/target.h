@@ -53,7 +53,8 @@ struct MemoryPart {
   const char *what;
   int64_t bytes;
 };
-std::vector<MemoryPart> deviceParts(const Program &program, const RunOptions *options);
+std::vector<MemoryPart> deviceParts(const Program &program, const Stage &stage,
+                                    const RunOptions *options);
 
 /// What there is beside the announced memory, for the summary: as the device says, or, of the
 /// host's, as it can be counted.

@@ -73,10 +73,10 @@ private:
 /// All memory of a rank.
 struct RankMemory {
   explicit RankMemory(const Rank &rank)
-      : persistent(rank.program->persistentBytes, "persistent memory", rank.rank),
-        arena(arenaBytes(*rank.program, rank.options), "arena", rank.rank),
-        host(rank.program->hostBytes, "host's memory", rank.rank),
-        pinned(rank.program->pinnedBytes, "pinned memory", rank.rank),
+      : persistent(rank.stage->persistentBytes, "persistent memory", rank.rank),
+        arena(arenaBytes(*rank.stage, rank.options), "arena", rank.rank),
+        host(rank.stage->hostBytes, "host's memory", rank.rank),
+        pinned(rank.stage->pinnedBytes, "pinned memory", rank.rank),
         inputs(inputBytes(*rank.program), "inputs", rank.rank) {}
   Pages persistent, arena, host, pinned, inputs;
   TransferEngine transfers;

@@ -43,9 +43,10 @@ void tune(Rank &, void (*)(Rank &), const std::string &) {
   fail("%s", whyNotHere("--tune").c_str());
 }
 
-std::vector<MemoryPart> deviceParts(const Program &program, const RunOptions *options) {
-  return {{"persistent", program.persistentBytes},
-          {"arena", arenaBytes(program, options)},
+std::vector<MemoryPart> deviceParts(const Program &program, const Stage &stage,
+                                    const RunOptions *options) {
+  return {{"persistent", stage.persistentBytes},
+          {"arena", arenaBytes(stage, options)},
           {"inputs", inputBytes(program)}};
 }
 

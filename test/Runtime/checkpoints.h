@@ -31,10 +31,12 @@ inline const char *const kNames[] = {"table", "qkv.weight", "packed \"weight\"",
 inline const char *const kStates[] = {"table.m", "qkv.weight.m", "packed \"weight\".m", "bias.m"};
 inline const Shape kShapes[] = {{7, 6}, {4, 24}, {16, 3}, {5}};
 
-/// A mesh, and how parameters and states are split over it.
+/// A mesh, how parameters and states are split over it, and over which of its axes are stages.
 struct Plan {
   std::vector<Axis> mesh;
   std::vector<Splits> parameters, states;
+  int stageAxis = -1;
+  std::vector<StageSet> stages = {{}, {}, {}, {}}; ///< of each parameter
 };
 
 inline Shape localOf(const Plan &plan, Shape shape, const Splits &splits) {
@@ -62,23 +64,31 @@ struct Tables {
   std::vector<Parameter> parameters;
   std::vector<OptimizerState> states;
   std::vector<ScalarState> scalars;
+  std::vector<Stage> stages;
 
   explicit Tables(const Plan &plan) : mesh(plan.mesh) {
+    int64_t persistentBytes = 0;
     auto place = [&](int64_t bytes) {
-      int64_t at = program.persistentBytes;
-      program.persistentBytes += (bytes + 63) / 64 * 64;
+      int64_t at = persistentBytes;
+      persistentBytes += (bytes + 63) / 64 * 64;
       return at;
     };
     for (size_t i = 0; i < 4; ++i) {
       Shape local = localOf(plan, kShapes[i], plan.parameters[i]);
       parameters.push_back(
           {kNames[i], kShapes[i], local, plan.parameters[i], place(local.elements() * 4)});
+      parameters.back().stages = plan.stages[i];
       local = localOf(plan, kShapes[i], plan.states[i]);
       states.push_back({kStates[i], int(i), local, plan.states[i], place(local.elements() * 4)});
     }
     scalars.push_back({kNames[4], DType::Int64, place(8)});
     program.name = "plan";
-    program.init = [](Rank &) {};
+    Stage stage;
+    stage.persistentBytes = persistentBytes;
+    stage.init = [](Rank &) {};
+    stages.assign(plan.stageAxis < 0 ? 1 : size_t(mesh[size_t(plan.stageAxis)].size), stage);
+    program.stages = tableOf(stages);
+    program.stageAxis = plan.stageAxis;
     program.mesh = tableOf(mesh);
     program.parameters = tableOf(parameters);
     program.optimizerStates = tableOf(states);
@@ -114,7 +124,16 @@ inline std::vector<Plan> plans() {
           {{{"dp", 2}, {"fsdp", 2}}, repeated({{kFlat, 1}}), repeated({{kFlat, 0}, {kFlat, 1}})},
           {{{"a", 2}, {"b", 2}},
            {{{1, 0}}, {{0, 0}, {1, 1, 3}}, {{0, 0}, {0, 1, 4}}, {}},
-           {{{1, 1}}, {{1, 0}, {1, 1, 4}}, {{0, 1}}, {{kFlat, 1}}}}};
+           {{{1, 1}}, {{1, 0}, {1, 1, 4}}, {{0, 1}}, {{kFlat, 1}}}},
+          // Stages: outermost, the table on the first and the last; alone, rank 0 with nothing but
+          // the scalar; innermost.
+          {{{"pp", 3}, {"dp", 2}}, whole, repeated({{kFlat, 1}}), 0, {{0, 2}, {0}, {1}, {2}}},
+          {{{"pp", 2}}, whole, whole, 0, {{1}, {1}, {1}, {1}}},
+          {{{"dp", 2}, {"tp", 2}, {"pp", 2}},
+           andFlat(tensorParallel(1), 0),
+           andFlat(tensorParallel(1), 0),
+           2,
+           {{0, 1}, {1}, {0}, {1}}}};
 }
 
 inline float valueOf(size_t tensor, int64_t element, int64_t save) {
@@ -134,6 +153,8 @@ protected:
       std::vector<TensorPiece> pieces = persistentPieces(rank);
       for (size_t i = 0; i < pieces.size(); ++i) {
         const TensorPiece &piece = pieces[i];
+        if (!piece.data) // another stage's
+          continue;
         if (piece.dtype == DType::Int64) {
           *static_cast<int64_t *>(piece.data) = save;
           continue;
@@ -163,11 +184,13 @@ protected:
       return error;
     return world.run(tables.program, nullptr, [&](Rank &rank) {
       std::vector<TensorPiece> pieces = persistentPieces(rank);
-      for (const TensorPiece &piece : pieces)
+      for (const TensorPiece &piece : heldPieces(rank))
         std::memset(piece.data, 0x55, size_t(piece.local.elements() * sizeOf(piece.dtype)));
       readCheckpoint(rank, folder, save);
       for (size_t i = 0; i < pieces.size(); ++i) {
         const TensorPiece &piece = pieces[i];
+        if (!piece.data) // another stage's
+          continue;
         if (piece.dtype == DType::Int64) {
           if (*static_cast<int64_t *>(piece.data) != save)
             fail("%s is of another save", piece.name);

@@ -45,7 +45,7 @@ static const Parameter kParameters[] = {
     {"head.weight", {40, 256}, {40, 256}, {}, kHeadWeight, true, true},
 };
 
-static const OptimizerState kStates[] = {
+static const OptimizerState kOptimizerStates[] = {
     {"wte.m", 0, {256, 24}, {}, kM + kWte},
     {"wte.v", 0, {256, 24}, {}, kV + kWte},
     {"fc.weight.m", 1, {24, 40}, {}, kM + kFcWeight},
@@ -218,30 +218,38 @@ static void forward(Rank &rank) {
   std::copy_n(rank.at(kLogits), kRows * kVocabulary, rank.at(kOutput));
 }
 
+static Stage stage() {
+  Stage s;
+#if RANKS > 1
+  s.census = kCensus;
+#endif
+  s.persistentBytes = kPersistentBytes;
+  s.arenaBytes = kArenaBytes;
+  s.forwardArenaBytes = kOutput + 4 * kRows * kVocabulary;
+  s.init = init;
+  s.trainStep = train_step;
+  s.evalStep = eval_step;
+  s.forward = forward;
+  return s;
+}
+
+static const Stage kStages[] = {stage()};
+
 static Program program() {
   Program p;
   p.name = "example";
   p.mesh = kMesh;
   p.inputs = kInputs;
   p.parameters = kParameters;
-  p.optimizerStates = kStates;
+  p.optimizerStates = kOptimizerStates;
   p.outputs = kOutputs;
-#if RANKS > 1
-  p.census = kCensus;
-#endif
+  p.stages = kStages;
   p.accumulate = ACCUMULATE;
-  p.persistentBytes = kPersistentBytes;
-  p.arenaBytes = kArenaBytes;
-  p.forwardArenaBytes = kOutput + 4 * kRows * kVocabulary;
   p.modelFlops = 3.0 * 2 * ACCUMULATE * 8 * 16 * kHidden * (kWidth + kVocabulary);
   p.hyper.learningRate = 1e-2;
   p.hyper.weightDecay = 0.01;
   p.reads = {true, true, true, true, false, true};
   p.exposesGradients = true;
-  p.init = init;
-  p.trainStep = train_step;
-  p.evalStep = eval_step;
-  p.forward = forward;
   return p;
 }
 

@@ -25,6 +25,7 @@ template <typename T> struct Tables {
   Axis mesh[1];
   Parameter parameters[2];
   OptimizerState states[1];
+  Stage stage[1];
 
   explicit Tables(int ranks) : mesh{{"dp", ranks}} {
     int64_t rows = (kRows + ranks - 1) / ranks, flat = (kRows * kColumns + ranks - 1) / ranks;
@@ -40,8 +41,9 @@ template <typename T> struct Tables {
     program.mesh = mesh;
     program.parameters = parameters;
     program.optimizerStates = states;
-    program.persistentBytes = 3 * place;
-    program.init = [](Rank &rank) {
+    program.stages = stage;
+    stage[0].persistentBytes = 3 * place;
+    stage[0].init = [](Rank &rank) {
       const Table<Parameter> &table = rank.program->parameters;
       initialValue(rank, 0, rank.persistent<T>(table[0].offset), Fill::normal(0.5));
       initialValue(rank, 1, rank.persistent<T>(table[1].offset), Fill::normal(0.5));

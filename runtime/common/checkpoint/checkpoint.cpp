@@ -4,63 +4,22 @@
 
 #include "common/checkpoint/checkpoint_files.h"
 #include "common/checkpoint/shards.h"
+#include "common/checkpoint/whole_tensor.h"
 #include "common/run/launch.h"
 #include "common/run/mesh.h"
 #include "common/target.h"
-#include "common/weights/layout.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <optional>
 #include <sys/stat.h>
 #include <unistd.h>
 
 namespace partita_rt {
 
 namespace {
-
-/// What a whole tensor is kept in while it is looked at.
-struct HeldWhole {
-  std::optional<HostView> piece;
-  std::vector<char> joined;
-};
-
-/// The whole of a tensor, on rank 0; all ranks take part when it is split.
-const void *wholeOf(Rank &rank, const TensorPiece &piece, HeldWhole &storage) {
-  const Program &program = *rank.program;
-  int64_t width = sizeOf(piece.dtype), bytes = piece.local.elements() * width;
-  storage.piece.emplace(rank, piece.data, bytes);
-  if (piece.splits.count == 0)
-    return storage.piece->data();
-  std::vector<char> all(size_t(bytes * rank.ranks));
-  auto gather = [&](auto type) { // of whatever elements of this size: they are only moved
-    using T = decltype(type);
-    allGather(*rank.world,
-              {{reinterpret_cast<const T *>(storage.piece->data()),
-                reinterpret_cast<T *>(all.data()), bytes / int64_t(sizeof(T))}},
-              piece.name);
-  };
-  if (bytes % 4 == 0)
-    gather(float());
-  else
-    bytes % 2 == 0 ? gather(Half()) : gather(bool());
-  if (rank.rank != 0)
-    return nullptr;
-  storage.joined.resize(size_t(piece.global.elements() * width));
-  for (int r = 0; r < rank.ranks; ++r) {
-    Rank other;
-    placeOnMesh(other, program, r);
-    forRuns(program, other.coordinates, piece.global, piece.splits,
-            [&](int64_t global, int64_t local, int64_t n) {
-              std::memcpy(storage.joined.data() + global * width,
-                          all.data() + r * bytes + local * width, size_t(n * width));
-            });
-  }
-  return storage.joined.data();
-}
 
 void writePieces(Rank &rank, const std::string &path, const std::vector<TensorPiece> &pieces,
                  const std::map<std::string, std::string> &metadata) {
@@ -71,9 +30,9 @@ void writePieces(Rank &rank, const std::string &path, const std::vector<TensorPi
       entries.push_back({piece.name, piece.dtype, piece.global});
     writer = std::make_unique<SafetensorsWriter>(path, entries, metadata);
   }
-  HeldWhole storage;
+  WholeTensor tensor;
   for (const TensorPiece &piece : pieces) {
-    const void *whole = wholeOf(rank, piece, storage);
+    const void *whole = tensor.gather(rank, piece);
     if (writer)
       writer->write(whole, piece.global.elements() * sizeOf(piece.dtype));
   }
@@ -109,7 +68,7 @@ std::string stepOf(const Program &program) {
 } // namespace
 
 std::string checkpointPath(const Program &program, const std::string &folder) {
-  return isSplit(program) ? indexPath(folder) : wholePath(folder);
+  return isSharded(program) ? indexPath(folder) : wholePath(folder);
 }
 
 CheckpointInfo readCheckpointInfo(const std::string &folder) {
@@ -172,7 +131,7 @@ void readCheckpoint(Rank &rank, const std::string &folder, int64_t step) {
     fail("--resume: the checkpoint's states are those of %s, this program updates by %s; --init "
          "with its folder starts anew from its parameters",
          optimizer->second.c_str(), rank.program->optimizer);
-  std::vector<TensorPiece> pieces = persistentPieces(rank);
+  std::vector<TensorPiece> pieces = heldPieces(rank);
   std::vector<std::vector<Run>> runs;
   for (const TensorPiece &piece : pieces) { // all but damage is seen before anything is changed
     file.get(piece.name, piece.dtype, piece.global);
@@ -234,7 +193,7 @@ void writeCheckpoint(Rank &rank, const std::string &folder, const CheckpointInfo
                                                  {"step", std::to_string(info.step)},
                                                  {"seed", std::to_string(info.seed)},
                                                  {"data", info.data}};
-  if (isSplit(*rank.program)) {
+  if (isSharded(*rank.program)) {
     writeShards(rank, folder, metadata);
   } else {
     metadata["format"] = kWholeFormat;
@@ -255,98 +214,16 @@ void writeParameters(Rank &rank, const std::string &path) {
 void writeOutputs(Rank &rank, const std::string &path) {
   const Program &program = *rank.program;
   std::vector<TensorPiece> pieces;
-  for (const Output &o : program.outputs)
-    pieces.push_back(
-        {o.name, o.dtype, o.globalShape, o.localShape, o.splits, rank.at<char>(o.offset)});
+  for (const Output &o : program.outputs) {
+    bool held = o.stages.contains(rank.stageNumber);
+    pieces.push_back({o.name, o.dtype, o.globalShape, o.localShape, o.splits,
+                      held ? rank.at<char>(o.offset) : nullptr, o.stages});
+  }
   for (int64_t i = 0; i < program.inputs.size(); ++i) {
     const Input &in = program.inputs[i];
-    pieces.push_back({in.name, in.dtype, in.globalShape, in.localShape, in.splits, rank.inputs[i]});
+    pieces.push_back({in.name, in.dtype, in.globalShape, in.localShape, in.splits, rank.inputs[i], {}});
   }
   writePieces(rank, path, pieces, {{"program", program.name}});
-}
-
-//===-- Gradients ---------------------------------------------------------------------------===//
-
-template <typename T>
-static void expose(Rank &rank, int parameter, const T *gradient,
-                   std::initializer_list<int> flatOver) {
-  if (rank.gradientSink)
-    rank.gradientSink->add(rank, parameter, gradient, kDTypeOf<T>, flatOver);
-}
-
-void exposeGradient(Rank &rank, int parameter, const float *gradient,
-                    std::initializer_list<int> flatOver) {
-  expose(rank, parameter, gradient, flatOver);
-}
-void exposeGradient(Rank &rank, int parameter, const Half *gradient,
-                    std::initializer_list<int> flatOver) {
-  expose(rank, parameter, gradient, flatOver);
-}
-void exposeGradient(Rank &rank, int parameter, const BFloat16 *gradient,
-                    std::initializer_list<int> flatOver) {
-  expose(rank, parameter, gradient, flatOver);
-}
-
-void GradientSink::add(Rank &rank, int parameter, const void *gradient, DType dtype,
-                       std::initializer_list<int> flatOver) {
-  const Parameter &p = rank.program->parameters[parameter];
-  TensorPiece piece{p.name,       dtype,    p.globalShape,
-                    p.localShape, p.splits, const_cast<void *>(gradient)};
-  for (int axis : flatOver)
-    piece.splits.list[piece.splits.count++] = {kFlat, axis};
-  if (flatOver.size() > 0)
-    piece.local = {pieceSize(p.localShape.elements(),
-                             flatPiece(*rank.program, rank.coordinates, piece.splits).parts)};
-  HeldWhole storage;
-  const char *whole = static_cast<const char *>(wholeOf(rank, piece, storage));
-  ++seen[parameter];
-  if (rank.rank == 0)
-    gradients[parameter] = {
-        dtype, std::vector<char>(whole, whole + p.globalShape.elements() * sizeOf(dtype))};
-}
-
-/// The elements divided by the scale of the loss that they are of.
-static std::vector<float> unscaled(const std::vector<char> &bytes, DType dtype, float scale) {
-  std::vector<float> result;
-  auto divide = [&](auto element) {
-    using T = decltype(element);
-    const T *elements = reinterpret_cast<const T *>(bytes.data());
-    for (size_t i = 0; i < bytes.size() / sizeof(T); ++i)
-      result.push_back(float(elements[i]) / scale);
-  };
-  if (dtype == DType::Float16)
-    divide(Half());
-  else if (dtype == DType::BFloat16)
-    divide(BFloat16());
-  else
-    divide(0.0f);
-  return result;
-}
-
-void GradientSink::write(Rank &rank, const std::string &path) const {
-  const Program &program = *rank.program;
-  for (int i = 0; i < program.parameters.size(); ++i)
-    if (program.parameters[i].trainable && !seen.count(i))
-      fail("--grads: train_step did not expose the gradient of %s", program.parameters[i].name);
-  if (rank.rank == 0) {
-    bool scaled = rank.report.lossScale > 0;
-    std::vector<SafetensorsWriter::Entry> entries;
-    for (const auto &[parameter, gradient] : gradients)
-      entries.push_back({program.parameters[parameter].name,
-                         scaled ? DType::Float32 : gradient.dtype,
-                         program.parameters[parameter].globalShape});
-    SafetensorsWriter writer(path, entries, {{"program", program.name}});
-    for (const auto &[parameter, gradient] : gradients) {
-      if (!scaled) {
-        writer.write(gradient.bytes.data(), int64_t(gradient.bytes.size()));
-        continue;
-      }
-      std::vector<float> own = unscaled(gradient.bytes, gradient.dtype, rank.report.lossScale);
-      writer.write(own.data(), int64_t(4 * own.size()));
-    }
-    writer.commit();
-  }
-  barrier(*rank.world, "the end of writing a file");
 }
 
 } // namespace partita_rt

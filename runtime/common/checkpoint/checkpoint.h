@@ -44,24 +44,6 @@ void writeParameters(Rank &rank, const std::string &path);
 /// Outputs of `forward`, and the inputs that it ran on.
 void writeOutputs(Rank &rank, const std::string &path);
 
-/// Collects what train_step passes to exposeGradient.
-class GradientSink {
-public:
-  /// All ranks; keeps the whole tensor on rank 0.
-  void add(Rank &rank, int parameter, const void *gradient, DType dtype,
-           std::initializer_list<int> flatOver);
-  /// All ranks; throws Error when a trainable parameter's gradient was not exposed.
-  void write(Rank &rank, const std::string &path) const;
-
-private:
-  struct Whole {
-    DType dtype;
-    std::vector<char> bytes;
-  };
-  std::map<int, Whole> gradients;
-  std::map<int, int> seen;
-};
-
 } // namespace partita_rt
 
 #endif // PARTITA_RT_COMMON_CHECKPOINT_H

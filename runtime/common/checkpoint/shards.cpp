@@ -35,7 +35,7 @@ struct Part {
 std::vector<Part> partsOf(const Rank &rank, const std::vector<TensorPiece> &pieces) {
   std::vector<Part> parts;
   for (const TensorPiece &piece : pieces) {
-    if (!isFirstOwner(*rank.program, rank.coordinates, piece.splits))
+    if (!isFirstOwner(*rank.program, rank.coordinates, piece))
       continue;
     Part part{&piece, slicesOf(*rank.program, rank.coordinates, piece.global, piece.splits), {}};
     if (part.slices.elements() == 0)
@@ -119,7 +119,7 @@ Contents contentsOf(const Program &program, const std::vector<TensorPiece> &piec
     placeOnMesh(other, program, r);
     bool writes = false;
     for (size_t i = 0; i < pieces.size(); ++i) {
-      if (!isFirstOwner(program, other.coordinates, pieces[i].splits))
+      if (!isFirstOwner(program, other.coordinates, pieces[i]))
         continue;
       Slices slices = slicesOf(program, other.coordinates, pieces[i].global, pieces[i].splits);
       if (slices.elements() == 0)

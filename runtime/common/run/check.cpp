@@ -86,17 +86,54 @@ void checkOffset(const std::string &what, int64_t offset, int64_t bytes, int64_t
          (long long)offset, (long long)bytes, memory, (long long)limit);
 }
 
+/// `check(stage)` for all stages of a set, which are stages of the program.
+template <typename Check>
+void forStages(const Program &program, const std::string &what, const StageSet &stages,
+               Check check) {
+  bool any = false;
+  for (int number = 0; number < int(program.stages.size()); ++number)
+    if (stages.contains(number)) {
+      check(program.stages[number]);
+      any = true;
+    }
+  if (!any)
+    fail("%s is on no stage", what.c_str());
+}
+
 /// A parameter or state within its home's memory, of a type that initial values are rounded to.
 template <typename Tensor>
-void checkHome(const Program &program, const std::string &what, const Tensor &tensor) {
+void checkHome(const Program &program, const std::string &what, const Tensor &tensor,
+               const StageSet &stages) {
   if (tensor.dtype != DType::Float32 && tensor.dtype != DType::Float16 &&
       tensor.dtype != DType::BFloat16)
     fail("%s is %s; parameters and their states are float32, float16 or bfloat16", what.c_str(),
          nameOf(tensor.dtype));
   bool host = tensor.home == Home::Host;
-  checkOffset(what, tensor.offset, tensor.localShape.elements() * sizeOf(tensor.dtype),
-              host ? program.hostBytes : program.persistentBytes,
-              host ? "the host's memory" : "persistent memory");
+  forStages(program, what, stages, [&](const Stage &stage) {
+    checkOffset(what, tensor.offset, tensor.localShape.elements() * sizeOf(tensor.dtype),
+                host ? stage.hostBytes : stage.persistentBytes,
+                host ? "the host's memory" : "persistent memory");
+  });
+}
+
+/// As many stages as places along their axis, all with the same entry points.
+void checkStages(const Program &program) {
+  if (program.stageAxis < -1 || program.stageAxis >= program.mesh.size())
+    fail("the stages are along axis %d of %lld", program.stageAxis,
+         (long long)program.mesh.size());
+  int places = program.stageAxis < 0 ? 1 : program.mesh[program.stageAxis].size;
+  if (program.stages.size() != places || places > kMaxStages)
+    fail("the program has %lld stages for %d places on the mesh, at most %d are possible",
+         (long long)program.stages.size(), places, kMaxStages);
+  static constexpr std::pair<void (*Stage::*)(Rank &), const char *> entries[] = {
+      {&Stage::init, "init"},
+      {&Stage::trainStep, "train_step"},
+      {&Stage::evalStep, "eval_step"},
+      {&Stage::forward, "forward"}};
+  for (auto [entry, name] : entries)
+    for (const Stage &stage : program.stages)
+      if (!(stage.*entry) != !program.has(entry))
+        fail("some stages have a function %s, others have not", name);
 }
 
 void checkInput(const Program &program, const Input &input) {
@@ -128,12 +165,13 @@ void checkProgram(const Program &program) {
   for (const Axis &axis : program.mesh)
     if (axis.size < 1)
       fail("mesh axis %s has size %d", axis.name, axis.size);
+  checkStages(program);
   if (program.accumulate < 1)
     fail("the program accumulates %lld micro-batches", (long long)program.accumulate);
   for (const Input &input : program.inputs)
     checkInput(program, input);
 
-  if (!program.parameters.empty() && !program.init)
+  if (!program.parameters.empty() && !program.has(&Stage::init))
     fail("the program has %lld parameters and no init that fills them",
          (long long)program.parameters.size());
   std::set<std::string> names;
@@ -145,7 +183,7 @@ void checkProgram(const Program &program) {
     std::string what = std::string("parameter ") + parameter.name;
     unique(parameter.name);
     checkPiece(program, what, parameter.globalShape, parameter.localShape, parameter.splits);
-    checkHome(program, what, parameter);
+    checkHome(program, what, parameter, parameter.stages);
   }
   for (const OptimizerState &state : program.optimizerStates) {
     unique(state.name);
@@ -155,18 +193,23 @@ void checkProgram(const Program &program) {
     std::string what = std::string("optimizer state ") + state.name;
     checkPiece(program, what, program.parameters[state.parameter].globalShape, state.localShape,
                state.splits);
-    checkHome(program, what, state);
+    checkHome(program, what, state, program.parameters[state.parameter].stages);
   }
   for (const ScalarState &state : program.scalarStates) {
     unique(state.name);
-    checkOffset(std::string("scalar state ") + state.name, state.offset, sizeOf(state.dtype),
-                program.persistentBytes, "persistent memory");
+    std::string what = std::string("scalar state ") + state.name;
+    forStages(program, what, {}, [&](const Stage &stage) {
+      checkOffset(what, state.offset, sizeOf(state.dtype), stage.persistentBytes,
+                  "persistent memory");
+    });
   }
   for (const Output &output : program.outputs) {
     std::string what = std::string("output ") + output.name;
     checkPiece(program, what, output.globalShape, output.localShape, output.splits);
-    checkOffset(what, output.offset, output.localShape.elements() * sizeOf(output.dtype),
-                std::max(program.arenaBytes, program.forwardArenaBytes), "the arena");
+    forStages(program, what, output.stages, [&](const Stage &stage) {
+      checkOffset(what, output.offset, output.localShape.elements() * sizeOf(output.dtype),
+                  std::max(stage.arenaBytes, stage.forwardArenaBytes), "the arena");
+    });
   }
 }
 

@@ -19,9 +19,9 @@ std::vector<int64_t> inputOffsets(const Program &program) {
 
 int64_t inputBytes(const Program &program) { return inputOffsets(program).back(); }
 
-int64_t arenaBytes(const Program &program, const RunOptions *options) {
+int64_t arenaBytes(const Stage &stage, const RunOptions *options) {
   bool forward = options && !options->forward.empty();
-  return std::max(program.arenaBytes, forward ? program.forwardArenaBytes : 0);
+  return std::max(stage.arenaBytes, forward ? stage.forwardArenaBytes : 0);
 }
 
 bool asksForMessages() {

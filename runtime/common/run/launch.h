@@ -58,7 +58,7 @@ int64_t inputBytes(const Program &program);
 std::vector<int64_t> inputOffsets(const Program &program);
 
 /// Bytes of a rank's arena in this run (whose options may be null).
-int64_t arenaBytes(const Program &program, const RunOptions *options);
+int64_t arenaBytes(const Stage &stage, const RunOptions *options);
 
 /// PARTITA_RT_TRANSPORT=messages: do processes of one node communicate as if they were on several?
 /// Throws Error if PARTITA_RT_TRANSPORT is neither that nor the default, `window`.

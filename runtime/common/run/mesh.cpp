@@ -11,6 +11,10 @@ std::string meshText(const Program &program) {
   return text.empty() ? "one rank" : text;
 }
 
+std::string ofStage(const Program &program, int stage) {
+  return program.stages.size() > 1 ? " of stage " + std::to_string(stage) : "";
+}
+
 int rankCount(const Program &program) {
   int n = 1;
   for (const Axis &axis : program.mesh)
@@ -26,6 +30,8 @@ void placeOnMesh(Rank &rank, const Program &program, int number) {
     rank.coordinates[axis] = number % program.mesh[axis].size;
     number /= program.mesh[axis].size;
   }
+  rank.stageNumber = program.stageAxis < 0 ? 0 : rank.coordinates[program.stageAxis];
+  rank.stage = &program.stages[rank.stageNumber];
 }
 
 int colorOf(const Rank &rank, int axis) {

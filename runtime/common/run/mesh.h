@@ -15,7 +15,10 @@ std::string meshText(const Program &program);
 /// Product of the axes' sizes.
 int rankCount(const Program &program);
 
-/// Sets rank, ranks and coordinates: the last axis varies fastest.
+/// " of stage 1", for messages and reports; nothing of a program with one stage.
+std::string ofStage(const Program &program, int stage);
+
+/// Sets rank, ranks, coordinates and stage: the last axis varies fastest.
 void placeOnMesh(Rank &rank, const Program &program, int number);
 
 /// Ranks of the same color form one group of `axis`: all coordinates but that one are equal.

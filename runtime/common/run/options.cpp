@@ -255,11 +255,11 @@ void checkCombinations(const RunOptions &o, const Program &program) {
   needs(o.steps.value_or(0) > 0, !o.grads.empty(), "--grads", "--steps of at least 1");
   needs(program.exposesGradients, !o.grads.empty(), "--grads",
         "a program that exposes its gradients");
-  needs(program.trainStep != nullptr, o.steps.value_or(0) > 0, "--steps",
+  needs(program.has(&Stage::trainStep), o.steps.value_or(0) > 0, "--steps",
         "a program with a train_step");
-  needs(program.evalStep != nullptr, !o.evalData.empty(), "--eval-data",
+  needs(program.has(&Stage::evalStep), !o.evalData.empty(), "--eval-data",
         "a program with an eval_step");
-  needs(program.forward != nullptr, !o.forward.empty(), "--forward", "a program with a forward");
+  needs(program.has(&Stage::forward), !o.forward.empty(), "--forward", "a program with a forward");
   if (o.resume && o.init != InitFrom::ModelFile)
     fail("--resume takes the parameters from the checkpoint; leave out --init, or say --resume "
          "auto to start with --init where there is no checkpoint");
@@ -268,7 +268,7 @@ void checkCombinations(const RunOptions &o, const Program &program) {
     fail(
         "--tune cannot be combined with data, steps or outputs: it computes on made-up data and writes "
         "products.json only");
-  needs(program.trainStep || program.forward, o.tune, "--tune", "a program with a train_step");
+  needs(program.has(&Stage::trainStep) || program.has(&Stage::forward), o.tune, "--tune", "a program with a train_step");
   bool something = !o.data.empty() || o.tune || !o.evalData.empty() || o.census || o.steps ||
                    !o.dumpParameters.empty() || !o.forward.empty();
   if (!something)

@@ -3,11 +3,13 @@
 #include "common/run/train.h"
 
 #include "common/checkpoint/checkpoint.h"
+#include "common/checkpoint/gradients.h"
 #include "common/run/census.h"
 #include "common/run/interruption.h"
 #include "common/run/launch.h"
 #include "common/run/metrics.h"
 #include "common/run/schedule_options.h"
+#include "common/run/summary.h"
 #include "common/target.h"
 #include "partita_rt/init.h"
 #include "partita_rt/scale_text.h"
@@ -17,7 +19,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <fstream>
 #include <unistd.h>
 
 namespace partita_rt {
@@ -40,7 +41,7 @@ double evaluate(Rank &rank, const Session &session) {
   for (int64_t b = 0; b < batches; ++b) {
     session.eval->fill(rank, b, 1);
     rank.report = {};
-    call(rank, rank.program->evalStep);
+    call(rank, rank.stage->evalStep);
     checkNothingUnderWay(rank);
     sum += double(rank.report.loss) * double(rank.report.tokenCount);
     tokens += rank.report.tokenCount;
@@ -48,10 +49,6 @@ double evaluate(Rank &rank, const Session &session) {
   if (tokens == 0)
     fail("--eval-data: the validation batches hold no unmasked label");
   return sum / double(tokens);
-}
-
-void writeLine(const char *label, const std::string &text) {
-  std::printf("%-14s %s\n", label, text.c_str());
 }
 
 std::string number(double value) {
@@ -62,91 +59,6 @@ std::string number(double value) {
 
 std::string lossChange(double before, double after) {
   return number(before) + " -> " + number(after);
-}
-
-void printCollectives(const Rank &rank, const Issued &before, const Issued &after) {
-  const Program &program = *rank.program;
-  bool any = false;
-  for (int axis = 0; axis < program.mesh.size(); ++axis)
-    for (int kind = 0; kind < kCollectiveKinds; ++kind) {
-      int64_t calls = after.counts[axis][kind].calls - before.counts[axis][kind].calls;
-      int64_t bytes = after.counts[axis][kind].bytes - before.counts[axis][kind].bytes;
-      if (calls == 0)
-        continue;
-      writeLine(any ? "" : "collectives",
-                grouped(calls) + " " + nameOf(CollectiveKind(kind)) + " over " +
-                    program.mesh[axis].name + " (" + std::to_string(program.mesh[axis].size) +
-                    " ranks), " + grouped(bytes) + " bytes per step and rank");
-      any = true;
-    }
-  if (!any)
-    writeLine("collectives", "none");
-}
-
-/// Bytes of sums made so far, over all axes and ranks. All ranks call it.
-ReducedCount reducedByAll(Rank &rank) {
-  int64_t mine[2] = {0, 0};
-  for (int axis = 0; axis < rank.program->mesh.size(); ++axis)
-    rank.forGroups(axis, [&](const Communicator &group) {
-      mine[0] += group.reduced().inPolls;
-      mine[1] += group.reduced().inWaits;
-    });
-  std::vector<int64_t> all(size_t(2 * rank.ranks));
-  allGather(*rank.world, {{mine, all.data(), 2}}, "the summary");
-  ReducedCount sum;
-  for (size_t r = 0; r < all.size(); r += 2) {
-    sum.inPolls += all[r];
-    sum.inWaits += all[r + 1];
-  }
-  return sum;
-}
-
-/// How much of the collectives' work was done between kernels rather than in waits.
-void printOverlap(const ReducedCount &reduced) {
-  int64_t all = reduced.inPolls + reduced.inWaits;
-  if (all > 0)
-    writeLine("", "overlapped " + std::to_string(100 * reduced.inPolls / all) +
-                      " %: " + grouped(reduced.inPolls) + " bytes of sums made between kernels, " +
-                      grouped(reduced.inWaits) + " in waits");
-}
-
-void printTransfers(const Issued &before, const Issued &after) {
-  int64_t toHost = after.transfers.toHost - before.transfers.toHost,
-          toDevice = after.transfers.toDevice - before.transfers.toDevice;
-  if (toHost + toDevice > 0)
-    writeLine("transfers", grouped(toHost) + " bytes to the host, " + grouped(toDevice) +
-                               " to the device per step and rank");
-}
-
-/// Bytes that the process had in memory at the most; 0 where the system does not tell. (Not what
-/// getrusage says: that begins with what the program had that this one took the place of.)
-int64_t residentAtMost() {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);)
-    if (line.compare(0, 6, "VmHWM:") == 0)
-      return std::atoll(line.c_str() + 6) * 1024;
-  return 0;
-}
-
-void printMemory(const Rank &rank, const RunOptions &options) {
-  const Program &program = *rank.program;
-  int64_t sum = 0;
-  std::string parts;
-  for (const MemoryPart &part : deviceParts(program, &options)) {
-    sum += part.bytes;
-    parts += (parts.empty() ? "" : ", ") + grouped(part.bytes) + " " + part.what;
-  }
-  writeLine("memory", grouped(sum) + " bytes per rank: " + parts);
-  if (program.hostBytes + program.pinnedBytes > 0)
-    writeLine("", grouped(program.hostBytes + program.pinnedBytes) +
-                      " bytes of the host's memory: " + grouped(program.hostBytes) +
-                      " persistent, " + grouped(program.pinnedBytes) + " pinned");
-  if (std::string text = deviceMemoryText(rank); !text.empty())
-    writeLine("", text);
-  if (int64_t bytes = residentAtMost())
-    writeLine("", grouped(bytes) + " bytes of resident memory at the peak of the process");
-  if (std::string text = attentionText(rank); !text.empty())
-    writeLine("attention", text);
 }
 
 /// All that the loop keeps between steps.
@@ -301,7 +213,7 @@ void Loop::step(int64_t number) {
   rank.gradientSink = wantsGradients ? &sink : nullptr;
   if (first)
     beforeStep.emplace(rank);
-  call(rank, program.trainStep, [&] { gatherNext(number); });
+  call(rank, rank.stage->trainStep, [&] { gatherNext(number); });
   rank.gradientSink = nullptr;
   if (clock) {
     clock->stop();
@@ -474,13 +386,13 @@ void Loop::summarize(const ReducedCount &reduced) const {
 } // namespace
 
 int runRankProgram(Rank &rank, const Session &session) {
-  const Program &program = *rank.program;
   const RunOptions &options = session.options;
   rank.hyper = options.hyper;
   rank.seed = session.seed;
   initialize(rank, session.startStep);
   if (options.tune) {
-    tune(rank, program.trainStep ? program.trainStep : program.forward, productsPath(options));
+    const Stage &stage = *rank.stage;
+    tune(rank, stage.trainStep ? stage.trainStep : stage.forward, productsPath(options));
     return 0;
   }
   Loop loop{rank, session};
@@ -490,7 +402,7 @@ int runRankProgram(Rank &rank, const Session &session) {
   if (!options.forward.empty()) {
     if (session.first)
       session.first->fill(rank, 0, 1);
-    call(rank, program.forward);
+    call(rank, rank.stage->forward);
     checkNothingUnderWay(rank);
     writeOutputs(rank, options.forward);
   }

@@ -342,13 +342,13 @@ void initialize(Rank &rank, int64_t startStep) {
     checkAllResume(rank);
   if (rank.options->resume)
     return readCheckpoint(rank, rank.options->checkpoint, startStep);
-  if (!rank.program->init)
+  if (!rank.stage->init)
     return; // nothing to fill: checkProgram refuses parameters without it
   InitialFiles files(rank);
   if (rank.rank == 0 && files.given)
     sayOfCheckpoint(files.given->note());
   rank.initialFiles = &files;
-  call(rank, rank.program->init);
+  call(rank, rank.stage->init);
   if (rank.options->init != InitFrom::Seed)
     checkAllFinite(rank);
   rank.initialFiles = nullptr;

@@ -6,10 +6,17 @@
 
 namespace partita_rt {
 
+/// A parameter's or state's memory on this rank.
+template <typename Tensor>
+static void *dataIfHeld(const Rank &rank, const Tensor &tensor, const StageSet &stages) {
+  return stages.contains(rank.stageNumber) ? rank.dataOf(tensor) : nullptr;
+}
+
 std::vector<TensorPiece> parameterPieces(const Rank &rank) {
   std::vector<TensorPiece> pieces;
   for (const Parameter &p : rank.program->parameters)
-    pieces.push_back({p.name, p.dtype, p.globalShape, p.localShape, p.splits, rank.dataOf(p)});
+    pieces.push_back({p.name, p.dtype, p.globalShape, p.localShape, p.splits,
+                      dataIfHeld(rank, p, p.stages), p.stages});
   return pieces;
 }
 
@@ -19,11 +26,20 @@ std::vector<TensorPiece> persistentPieces(const Rank &rank) {
   for (const OptimizerState &state : program.optimizerStates) {
     const Parameter &p = program.parameters[state.parameter];
     pieces.push_back({state.name, state.dtype, p.globalShape, state.localShape, state.splits,
-                      rank.dataOf(state)});
+                      dataIfHeld(rank, state, p.stages), p.stages});
   }
   for (const ScalarState &state : program.scalarStates)
-    pieces.push_back({state.name, state.dtype, {}, {}, {}, rank.persistent<char>(state.offset)});
+    pieces.push_back(
+        {state.name, state.dtype, {}, {}, {}, rank.persistent<char>(state.offset), {}});
   return pieces;
+}
+
+std::vector<TensorPiece> heldPieces(const Rank &rank) {
+  std::vector<TensorPiece> held;
+  for (const TensorPiece &piece : persistentPieces(rank))
+    if (piece.stages.contains(rank.stageNumber))
+      held.push_back(piece);
+  return held;
 }
 
 std::vector<int64_t> sizesOf(const Shape &shape) {
@@ -95,17 +111,21 @@ Slices slicesOf(const Program &program, const int *coordinates, const Shape &glo
   return slices;
 }
 
-bool isFirstOwner(const Program &program, const int *coordinates, const Splits &splits) {
+bool isFirstOwner(const Program &program, const int *coordinates, const TensorPiece &piece) {
   bool split[kMaxAxes] = {};
-  for (const Split &each : splits)
+  for (const Split &each : piece.splits)
     split[each.axis] = true;
-  for (int axis = 0; axis < program.mesh.size(); ++axis)
-    if (!split[axis] && coordinates[axis] != 0)
+  for (int axis = 0; axis < program.mesh.size(); ++axis) {
+    int first = axis == program.stageAxis ? piece.stages.first() : 0;
+    if (!split[axis] && coordinates[axis] != first)
       return false;
+  }
   return true;
 }
 
-bool isSplit(const Program &program) {
+bool isSharded(const Program &program) {
+  if (program.stages.size() > 1)
+    return true;
   auto less = [&](const auto &tensor) {
     return std::any_of(tensor.splits.begin(), tensor.splits.end(),
                        [&](const Split &split) { return program.mesh[split.axis].size > 1; });

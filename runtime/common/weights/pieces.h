@@ -8,18 +8,22 @@
 
 namespace partita_rt {
 
-/// One tensor of a rank.
+/// One tensor of a rank, or of ranks of other stages.
 struct TensorPiece {
   const char *name;
   DType dtype;
   Shape global, local;
   Splits splits;
-  void *data;
+  void *data; ///< null where the rank's stage does not hold it
+  StageSet stages;
 };
 
+/// All of the program's, in the same order on every rank.
 std::vector<TensorPiece> parameterPieces(const Rank &rank);
-/// Parameters, optimizer states and scalar states.
+/// The same of parameters, optimizer states and scalar states.
 std::vector<TensorPiece> persistentPieces(const Rank &rank);
+/// Those of them that the rank's stage holds.
+std::vector<TensorPiece> heldPieces(const Rank &rank);
 
 std::vector<int64_t> sizesOf(const Shape &shape);
 
@@ -28,11 +32,11 @@ std::vector<int64_t> sizesOf(const Shape &shape);
 Slices slicesOf(const Program &program, const int *coordinates, const Shape &global,
                 const Splits &splits);
 
-/// Is this the first of the ranks that have the same piece?
-bool isFirstOwner(const Program &program, const int *coordinates, const Splits &splits);
+/// Is the rank at these coordinates the first of those that have the same piece?
+bool isFirstOwner(const Program &program, const int *coordinates, const TensorPiece &piece);
 
-/// Does a rank have less than the whole of anything that a checkpoint holds?
-bool isSplit(const Program &program);
+/// Does rank 0 have less than the whole of anything that a checkpoint holds?
+bool isSharded(const Program &program);
 
 /// n elements of the whole from `global` on, which are those of the piece from `local` on.
 struct Run {

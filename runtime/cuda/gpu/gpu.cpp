@@ -50,15 +50,15 @@ Gpu::HostInputs::HostInputs(const Program &program)
 Gpu::HostInputs::~HostInputs() { cudaEventDestroy(copied); }
 
 Gpu::Gpu(Rank &rank)
-    : freeBefore(freeMemory()), persistent(rank.program->persistentBytes, "parameters and states"),
-      arena(arenaBytes(*rank.program, rank.options), "arena"),
+    : freeBefore(freeMemory()), persistent(rank.stage->persistentBytes, "parameters and states"),
+      arena(arenaBytes(*rank.stage, rank.options), "arena"),
       inputs(inputBytes(*rank.program), "inputs"),
-      scratchMemory(rank.program->scratchBytes, "kernels' scratch memory"),
+      scratchMemory(rank.stage->scratchBytes, "kernels' scratch memory"),
       productsWorkspace(kProductsWorkspace, "workspace of matrix products"),
       attentionWorkspace(fusedWorkspaceBytes(), "workspace of cuDNN's attention"),
       control(sizeof(Control), "step's control values"),
-      host(rank.program->hostBytes, "host's parameters and states"),
-      pinned(rank.program->pinnedBytes, "copies between device and host"),
+      host(rank.stage->hostBytes, "host's parameters and states"),
+      pinned(rank.stage->pinnedBytes, "copies between device and host"),
       sent(sizeof(Control), "step's control values"),
       shared(sizeof(Shared), "step's report"), hostInputs{HostInputs(*rank.program),
                                                           HostInputs(*rank.program)},
@@ -72,7 +72,7 @@ Gpu::Gpu(Rank &rank)
   stream.handle = compute;
   stream.fault = &seen->fault;
   stream.scratch = scratchMemory.base;
-  stream.scratchBytes = rank.program->scratchBytes;
+  stream.scratchBytes = rank.stage->scratchBytes;
   stream.products = products.get();
   stream.attention = attention.get();
   Device::control = reinterpret_cast<const Control *>(control.base);
@@ -223,7 +223,7 @@ void Gpu::tune(Rank &rank, void (*function)(Rank &), const std::string &path) {
 
 std::string Gpu::memoryText(const Rank &rank) const {
   int64_t announced = 0, staging = 0;
-  for (const MemoryPart &part : deviceParts(*rank.program, rank.options))
+  for (const MemoryPart &part : deviceParts(*rank.program, *rank.stage, rank.options))
     announced += part.bytes;
   for (int axis = 0; axis < rank.program->mesh.size(); ++axis)
     rank.forGroups(axis, [&](const Communicator &group) {

@@ -239,7 +239,7 @@ std::string World::run(const Program &program, const RunOptions *options,
   if (error.empty())
     error = together([&] {
       compareGpus(rendezvous, name);
-      cuda::checkFits(deviceParts(program, options));
+      cuda::checkFits(deviceParts(program, *rank.stage, options));
       gpu = std::make_unique<cuda::Gpu>(rank);
     });
   if (!error.empty())

@@ -74,11 +74,12 @@ void checkFits(const std::vector<MemoryPart> &needs) {
 /// The compiler's ledger, an allocation each; and what cuDNN has where the user asks for it. CUDA's
 /// context and NCCL's buffers are not in it.
 std::vector<partita_rt::MemoryPart> partita_rt::deviceParts(const Program &program,
+                                                            const Stage &stage,
                                                             const RunOptions *options) {
-  std::vector<MemoryPart> parts = {{"persistent", program.persistentBytes},
-                                   {"arena", arenaBytes(program, options)},
+  std::vector<MemoryPart> parts = {{"persistent", stage.persistentBytes},
+                                   {"arena", arenaBytes(stage, options)},
                                    {"inputs", inputBytes(program)},
-                                   {"scratch", program.scratchBytes},
+                                   {"scratch", stage.scratchBytes},
                                    {"workspace of matrix products", cuda::kProductsWorkspace}};
   if (int64_t bytes = cuda::fusedWorkspaceBytes())
     parts.push_back({"workspace of cuDNN's attention", bytes});

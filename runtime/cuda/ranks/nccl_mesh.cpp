@@ -18,12 +18,16 @@ namespace {
 std::string programText(const Program &program) {
   int version = 0;
   checkNccl(ncclGetVersion(&version), nullptr, "ncclGetVersion");
-  int64_t bytes = 0;
-  for (const CensusEntry &entry : program.census)
-    bytes += entry.calls + entry.bytes;
-  return std::string(program.name) + " (" + std::to_string(program.persistentBytes) + " and " +
-         std::to_string(program.arenaBytes) + " bytes of memory, a census of " +
-         std::to_string(bytes) + ") with NCCL " + std::to_string(version);
+  std::string stages;
+  for (const Stage &stage : program.stages) {
+    int64_t bytes = 0;
+    for (const CensusEntry &entry : stage.census)
+      bytes += entry.calls + entry.bytes;
+    stages += (stages.empty() ? "" : "; ") + std::to_string(stage.persistentBytes) + " and " +
+              std::to_string(stage.arenaBytes) + " bytes of memory, a census of " +
+              std::to_string(bytes);
+  }
+  return std::string(program.name) + " (" + stages + ") with NCCL " + std::to_string(version);
 }
 
 void comparePrograms(const Program &program, Rendezvous &rendezvous) {

@@ -9,9 +9,17 @@
 //     static const Parameter kParameters[] = {...};
 //     static void train_step(Rank &rank) { ... }
 //
+//     static Stage stage() {
+//       Stage s;
+//       s.arenaBytes = 4096;  s.census = kCensus;  s.trainStep = train_step;
+//       ...
+//       return s;
+//     }
+//     static const Stage kStages[] = {stage()};
+//
 //     static Program program() {
 //       Program p;
-//       p.name = "gpt2";  p.mesh = kMesh;  p.parameters = kParameters;  p.trainStep = train_step;
+//       p.name = "gpt2";  p.mesh = kMesh;  p.parameters = kParameters;  p.stages = kStages;
 //       ...
 //       return p;
 //     }
@@ -113,7 +121,27 @@ struct ModelFile {
 /// Whose memory a parameter or state lives in: the device's, which computes, or the host's.
 enum class Home : uint8_t { Device, Host };
 
-/// A trainable (or frozen) tensor at `offset` of its home's persistent memory.
+constexpr int kMaxStages = 64;
+
+/// The stages whose ranks hold a tensor, by their numbers; {} is all of them.
+struct StageSet {
+  uint64_t bits = ~uint64_t(0);
+  constexpr StageSet() = default;
+  constexpr StageSet(std::initializer_list<int> stages) : bits(0) {
+    for (int stage : stages)
+      bits |= uint64_t(1) << stage;
+  }
+  constexpr bool contains(int stage) const { return bits >> stage & 1; }
+  constexpr int first() const { // of a set that is not empty
+    int stage = 0;
+    while (!contains(stage))
+      ++stage;
+    return stage;
+  }
+};
+
+/// A trainable (or frozen) tensor at `offset` of its home's persistent memory, on every stage that
+/// holds it.
 struct Parameter {
   const char *name;
   Shape globalShape;
@@ -124,10 +152,11 @@ struct Parameter {
   bool weightDecay = true; ///< false: the emitted update uses decay 0 (biases, norms)
   Home home = Home::Device;
   DType dtype = DType::Float32; ///< or Float16, BFloat16
+  StageSet stages = {};
 };
 
-/// A tensor of optimizer state, persistent. As a whole it has its parameter's shape; a
-/// rank may have less of it.
+/// A tensor of optimizer state, persistent, on the stages of its parameter. As a whole it has its
+/// parameter's shape; a rank may have less of it.
 struct OptimizerState {
   const char *name; ///< "<parameter>.m"
   int parameter;    ///< index into Program::parameters
@@ -138,8 +167,8 @@ struct OptimizerState {
   DType dtype = DType::Float32; ///< or Float16, BFloat16
 };
 
-/// A persistent scalar (loss scale, ...), saved in checkpoints. The number of steps done needs
-/// none: Rank::step.
+/// A persistent scalar (loss scale, ...) that is equal on all ranks, saved in checkpoints. The
+/// number of steps done needs none: Rank::step.
 struct ScalarState {
   const char *name;
   DType dtype; ///< Float32, Float64, Int32 or Int64
@@ -154,6 +183,7 @@ struct Output {
   Shape localShape;
   Splits splits;
   int64_t offset; ///< in the arena, valid when `forward` returns
+  StageSet stages = {};
 };
 
 /// "unknown" of a kind that another rank, of another program, sends.
@@ -205,8 +235,31 @@ struct RunDefault {
   const char *value;  ///< "" of a flag
 };
 
-/// One constant description of everything. A function pointer that is null means that the program
-/// lacks that entry point; options that need it are refused.
+/// What the ranks of one pipeline stage run: a program without pipeline parallelism has one stage.
+/// Ranks of different stages may differ in all of this, but every stage has the same entry points.
+/// A function that is null means that the program lacks that entry point; options that need it are
+/// refused.
+struct Stage {
+  int64_t persistentBytes = 0; ///< parameters and states of one rank
+  int64_t hostBytes = 0;       ///< those that live in the host's memory
+  int64_t pinnedBytes = 0;     ///< host memory for what is on its way; as arenaBytes
+  int64_t scratchBytes = 0;    ///< of a CUDA program: the kernels' (cuda/shapes.h)
+  int64_t arenaBytes = 0;      ///< largest of the entry points' needs; contents undefined at entry
+  /// The same of `forward`, where that is another one: allocated for a run with --forward alone.
+  int64_t forwardArenaBytes = 0;
+  Table<CensusEntry> census;
+  TransferBytes transfers;
+
+  void (*init)(Rank &) = nullptr; ///< gives parameters and states their first values
+  void (*trainStep)(Rank &) = nullptr;
+  void (*evalStep)(Rank &) = nullptr;
+  void (*forward)(Rank &) = nullptr;
+};
+
+/// Of a program that says nothing else: one stage, which has no function.
+inline const Stage kEmptyStages[1] = {};
+
+/// One constant description of everything: the model, and the stages that compute it.
 struct Program {
   const char *name = "program";
   const char *compiler = "an unknown compiler"; ///< that wrote it, with its version
@@ -221,18 +274,12 @@ struct Program {
   Table<OptimizerState> optimizerStates;
   Table<ScalarState> scalarStates;
   Table<Output> outputs;
-  Table<CensusEntry> census;
   Table<RunDefault> defaults;
-  TransferBytes transfers;
+  /// In the order of the coordinates along mesh axis number stageAxis; where that is -1, one.
+  Table<Stage> stages = kEmptyStages;
+  int stageAxis = -1;
 
-  int64_t accumulate = 1;      ///< micro-batches per train_step
-  int64_t persistentBytes = 0; ///< parameters and states of one rank
-  int64_t hostBytes = 0;       ///< those that live in the host's memory
-  int64_t pinnedBytes = 0;     ///< host memory for what is on its way; as arenaBytes
-  int64_t scratchBytes = 0;    ///< of a CUDA program: the kernels' (cuda/shapes.h)
-  int64_t arenaBytes = 0;      ///< largest of the entry points' needs; contents undefined at entry
-  /// The same of `forward`, where that is another one: allocated for a run with --forward alone.
-  int64_t forwardArenaBytes = 0;
+  int64_t accumulate = 1; ///< micro-batches per train_step
 
   /// What a step computes in its forward and backward pass, whole program, all micro-batches: the
   /// compiler's count of matrix products and attention of the forward program, times 3, less
@@ -246,10 +293,9 @@ struct Program {
   /// refused.
   bool exposesGradients = false;
 
-  void (*init)(Rank &) = nullptr; ///< gives parameters and states their first values
-  void (*trainStep)(Rank &) = nullptr;
-  void (*evalStep)(Rank &) = nullptr;
-  void (*forward)(Rank &) = nullptr;
+  /// Has the program an entry point? has(&Stage::trainStep); checkProgram sees that no stage lacks
+  /// what another one has.
+  bool has(void (*Stage::*entry)(Rank &)) const { return stages[0].*entry; }
 };
 
 /// What train_step and eval_step report, equal on all ranks (the loss is already reduced).
@@ -277,11 +323,13 @@ struct Rank {
   int rank = 0;
   int ranks = 1;
   int coordinates[kMaxAxes] = {}; ///< position along each mesh axis
+  const Stage *stage = nullptr;   ///< what this rank runs
+  int stageNumber = 0;            ///< of Program::stages
 
-  char *persistentBase = nullptr;      ///< program->persistentBytes
-  char *arenaBase = nullptr;           ///< program->arenaBytes
-  char *hostBase = nullptr;            ///< program->hostBytes
-  char *pinnedBase = nullptr;          ///< program->pinnedBytes
+  char *persistentBase = nullptr;      ///< stage->persistentBytes
+  char *arenaBase = nullptr;           ///< stage->arenaBytes
+  char *hostBase = nullptr;            ///< stage->hostBytes
+  char *pinnedBase = nullptr;          ///< stage->pinnedBytes
   void *const *inputs = nullptr;       ///< one per input of the program
   void *const *hostInputs = nullptr;   ///< the runtime's own: where the host writes what goes there
   Communicator *groups[kMaxAxes] = {}; ///< per mesh axis
@@ -314,7 +362,7 @@ struct Rank {
   template <typename T = float> T *pinned(int64_t offset) const {
     return reinterpret_cast<T *>(pinnedBase + offset);
   }
-  /// A parameter's or state's memory.
+  /// A parameter's or state's memory, if this rank's stage holds it.
   template <typename Tensor> void *dataOf(const Tensor &tensor) const {
     return tensor.home == Home::Host ? host(tensor.offset) : persistent(tensor.offset);
   }

@@ -260,6 +260,19 @@ static const CensusEntry kCensus[] = {
     {CollectiveKind::AllReduce, "dp", 1, 512, "gradient of table"},
 };
 
+static Stage stage() {
+  Stage s;
+  s.persistentBytes = 2112;
+  s.arenaBytes = 1408;
+  s.scratchBytes = 1216;
+  s.census = kCensus;
+  s.init = init;
+  s.trainStep = train_step;
+  return s;
+}
+
+static const Stage kStages[] = {stage()};
+
 static Program program() {
   Program p;
   p.name = "tiny";
@@ -268,11 +281,8 @@ static Program program() {
   p.inputs = kInputs;
   p.parameters = kParameters;
   p.optimizerStates = kOptimizerStates;
-  p.census = kCensus;
+  p.stages = kStages;
   p.accumulate = 1;
-  p.persistentBytes = 2112;
-  p.arenaBytes = 1408;
-  p.scratchBytes = 1216;
   p.hyper.beta1 = 0.9;
   p.hyper.beta2 = 0.999;
   p.hyper.epsilon = 1e-08;
@@ -282,8 +292,6 @@ static Program program() {
   p.reads.beta2 = true;
   p.reads.epsilon = true;
   p.reads.weightDecay = true;
-  p.init = init;
-  p.trainStep = train_step;
   p.exposesGradients = true;
   return p;
 }

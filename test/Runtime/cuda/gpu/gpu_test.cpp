@@ -27,13 +27,15 @@ void step(Rank &rank) {
 }
 
 struct OneGpu {
+  Stage stage[1];
   Program program;
   Rank rank;
   std::unique_ptr<Gpu> gpu;
   OneGpu() {
     program.name = "test";
     program.inputs = kInputs;
-    program.persistentBytes = 16;
+    stage[0].persistentBytes = 16;
+    program.stages = stage;
     placeOnMesh(rank, program, 0);
     gpu = std::make_unique<Gpu>(rank);
   }

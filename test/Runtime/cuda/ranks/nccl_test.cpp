@@ -288,7 +288,9 @@ TEST(NcclGroup, OtherProgramsAreRefused) {
   int port = freePort();
   auto all = runRanks(2, [&](int number) {
     Program program = programOf(kTwo);
-    program.arenaBytes = 64 * number;
+    Stage stage[1];
+    stage[0].arenaBytes = 64 * number;
+    program.stages = stage;
     GpuRank gpu(program, number, port);
   });
   for (const Ended &each : all) {

@@ -1,0 +1,163 @@
+// Gradients of one step as a file (gradients.h).
+
+#include "common/checkpoint/gradients.h"
+
+#include "common/checkpoint/whole_tensor.h"
+#include "common/run/mesh.h"
+#include "common/target.h"
+#include "common/weights/layout.h"
+#include "common/weights/safetensors.h"
+#include "partita_rt/comm.h"
+
+#include <memory>
+
+namespace partita_rt {
+
+template <typename T>
+static void expose(Rank &rank, int parameter, const T *gradient,
+                   std::initializer_list<int> flatOver) {
+  if (rank.gradientSink)
+    rank.gradientSink->add(rank, parameter, gradient, kDTypeOf<T>, flatOver);
+}
+
+void exposeGradient(Rank &rank, int parameter, const float *gradient,
+                    std::initializer_list<int> flatOver) {
+  expose(rank, parameter, gradient, flatOver);
+}
+void exposeGradient(Rank &rank, int parameter, const Half *gradient,
+                    std::initializer_list<int> flatOver) {
+  expose(rank, parameter, gradient, flatOver);
+}
+void exposeGradient(Rank &rank, int parameter, const BFloat16 *gradient,
+                    std::initializer_list<int> flatOver) {
+  expose(rank, parameter, gradient, flatOver);
+}
+
+/// A rank's piece of a gradient, which has its parameter's shape or is a flat piece of it over axes.
+static TensorPiece gradientPiece(const Rank &rank, const Parameter &parameter, DType dtype,
+                                 const std::vector<int> &flatOver) {
+  TensorPiece piece{parameter.name,   dtype,   parameter.globalShape, parameter.localShape,
+                    parameter.splits, nullptr, parameter.stages};
+  for (int axis : flatOver)
+    piece.splits.list[piece.splits.count++] = {kFlat, axis};
+  if (!flatOver.empty())
+    piece.local = {pieceSize(parameter.localShape.elements(),
+                             flatPiece(*rank.program, rank.coordinates, piece.splits).parts)};
+  return piece;
+}
+
+void GradientSink::add(Rank &rank, int parameter, const void *gradient, DType dtype,
+                       std::initializer_list<int> flatOver) {
+  TensorPiece piece =
+      gradientPiece(rank, rank.program->parameters[parameter], dtype, std::vector<int>(flatOver));
+  int64_t bytes = piece.local.elements() * sizeOf(dtype);
+  HostView view(rank, gradient, bytes);
+  exposed[parameter] = {dtype, flatOver, std::vector<char>(view.data(), view.data() + bytes)};
+}
+
+namespace {
+
+/// The type in the lowest digit, then the axes, innermost first; digits of this base.
+constexpr int64_t kDigit = 16;
+
+std::vector<int> axesIn(int64_t format) {
+  std::vector<int> axes;
+  for (format /= kDigit; format > 0; format /= kDigit)
+    axes.insert(axes.begin(), int(format % kDigit) - 1);
+  return axes;
+}
+DType typeIn(int64_t format) { return DType(format % kDigit - 1); }
+
+/// The elements divided by the scale of the loss that they are of.
+std::vector<float> unscaled(const void *elements, int64_t count, DType dtype, float scale) {
+  std::vector<float> result;
+  result.reserve(size_t(count));
+  auto divide = [&](auto element) {
+    for (int64_t i = 0; i < count; ++i)
+      result.push_back(float(static_cast<const decltype(element) *>(elements)[i]) / scale);
+  };
+  if (dtype == DType::Float16)
+    divide(Half());
+  else if (dtype == DType::BFloat16)
+    divide(BFloat16());
+  else
+    divide(0.0f);
+  return result;
+}
+
+} // namespace
+
+std::vector<int64_t> GradientSink::formats(const Program &program) const {
+  std::vector<int64_t> formats(size_t(program.parameters.size()));
+  for (const auto &[parameter, gradient] : exposed) {
+    int64_t format = 0;
+    for (int axis : gradient.flatOver)
+      format = format * kDigit + axis + 1;
+    formats[size_t(parameter)] = format * kDigit + int64_t(gradient.dtype) + 1;
+  }
+  return formats;
+}
+
+std::vector<int64_t> GradientSink::formatsOfAll(Rank &rank) const {
+  const Program &program = *rank.program;
+  std::vector<int64_t> mine = formats(program), all(mine.size() * size_t(rank.ranks)), result;
+  if (mine.empty())
+    return result;
+  allGather(*rank.world, {{mine.data(), all.data(), int64_t(mine.size())}}, "the gradients");
+  for (size_t i = 0; i < mine.size(); ++i) {
+    const Parameter &parameter = program.parameters[int64_t(i)];
+    int64_t format = 0;
+    for (int r = 0; r < rank.ranks; ++r) {
+      Rank other;
+      placeOnMesh(other, program, r);
+      if (!parameter.stages.contains(other.stageNumber))
+        continue;
+      format = all[size_t(r) * mine.size() + i];
+      if (parameter.trainable && format == 0)
+        fail("--grads: train_step did not expose the gradient of %s", parameter.name);
+    }
+    result.push_back(format);
+  }
+  return result;
+}
+
+void GradientSink::write(Rank &rank, const std::string &path) const {
+  const Program &program = *rank.program;
+  std::vector<int64_t> formats = formatsOfAll(rank);
+  bool scaled = rank.report.lossScale > 0;
+  std::unique_ptr<SafetensorsWriter> writer;
+  if (rank.rank == 0) {
+    std::vector<SafetensorsWriter::Entry> entries;
+    for (size_t i = 0; i < formats.size(); ++i)
+      if (formats[i] != 0)
+        entries.push_back({program.parameters[int64_t(i)].name,
+                           scaled ? DType::Float32 : typeIn(formats[i]),
+                           program.parameters[int64_t(i)].globalShape});
+    writer = std::make_unique<SafetensorsWriter>(
+        path, entries, std::map<std::string, std::string>{{"program", program.name}});
+  }
+  WholeTensor tensor;
+  for (size_t i = 0; i < formats.size(); ++i) {
+    if (formats[i] == 0)
+      continue;
+    DType dtype = typeIn(formats[i]);
+    auto own = exposed.find(int(i));
+    const void *whole = tensor.gather(
+        rank, gradientPiece(rank, program.parameters[int64_t(i)], dtype, axesIn(formats[i])),
+        own == exposed.end() ? nullptr : own->second.bytes.data());
+    if (!writer)
+      continue;
+    int64_t elements = program.parameters[int64_t(i)].globalShape.elements();
+    if (!scaled) {
+      writer->write(whole, elements * sizeOf(dtype));
+      continue;
+    }
+    std::vector<float> values = unscaled(whole, elements, dtype, rank.report.lossScale);
+    writer->write(values.data(), 4 * elements);
+  }
+  if (writer)
+    writer->commit();
+  barrier(*rank.world, "the end of writing a file");
+}
+
+} // namespace partita_rt

@@ -1,0 +1,107 @@
+// The closing lines of a run (summary.h).
+
+#include "common/run/summary.h"
+
+#include "common/run/mesh.h"
+#include "common/run/metrics.h"
+#include "common/target.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+
+namespace partita_rt {
+
+void writeLine(const char *label, const std::string &text) {
+  std::printf("%-14s %s\n", label, text.c_str());
+}
+
+void printCollectives(const Rank &rank, const Issued &before, const Issued &after) {
+  const Program &program = *rank.program;
+  bool any = false;
+  for (int axis = 0; axis < program.mesh.size(); ++axis)
+    for (int kind = 0; kind < kCollectiveKinds; ++kind) {
+      int64_t calls = after.counts[axis][kind].calls - before.counts[axis][kind].calls;
+      int64_t bytes = after.counts[axis][kind].bytes - before.counts[axis][kind].bytes;
+      if (calls == 0)
+        continue;
+      writeLine(any ? "" : "collectives",
+                grouped(calls) + " " + nameOf(CollectiveKind(kind)) + " over " +
+                    program.mesh[axis].name + " (" + std::to_string(program.mesh[axis].size) +
+                    " ranks), " + grouped(bytes) + " bytes per step and rank" +
+                    ofStage(program, rank.stageNumber));
+      any = true;
+    }
+  if (!any)
+    writeLine("collectives", "none");
+}
+
+ReducedCount reducedByAll(Rank &rank) {
+  int64_t mine[2] = {0, 0};
+  for (int axis = 0; axis < rank.program->mesh.size(); ++axis)
+    rank.forGroups(axis, [&](const Communicator &group) {
+      mine[0] += group.reduced().inPolls;
+      mine[1] += group.reduced().inWaits;
+    });
+  std::vector<int64_t> all(size_t(2 * rank.ranks));
+  allGather(*rank.world, {{mine, all.data(), 2}}, "the summary");
+  ReducedCount sum;
+  for (size_t r = 0; r < all.size(); r += 2) {
+    sum.inPolls += all[r];
+    sum.inWaits += all[r + 1];
+  }
+  return sum;
+}
+
+void printOverlap(const ReducedCount &reduced) {
+  int64_t all = reduced.inPolls + reduced.inWaits;
+  if (all > 0)
+    writeLine("", "overlapped " + std::to_string(100 * reduced.inPolls / all) +
+                      " %: " + grouped(reduced.inPolls) + " bytes of sums made between kernels, " +
+                      grouped(reduced.inWaits) + " in waits");
+}
+
+void printTransfers(const Issued &before, const Issued &after) {
+  int64_t toHost = after.transfers.toHost - before.transfers.toHost,
+          toDevice = after.transfers.toDevice - before.transfers.toDevice;
+  if (toHost + toDevice > 0)
+    writeLine("transfers", grouped(toHost) + " bytes to the host, " + grouped(toDevice) +
+                               " to the device per step and rank");
+}
+
+/// Bytes that the process had in memory at the most; 0 where the system does not tell. (Not what
+/// getrusage says: that begins with what the program had that this one took the place of.)
+static int64_t residentAtMost() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.compare(0, 6, "VmHWM:") == 0)
+      return std::atoll(line.c_str() + 6) * 1024;
+  return 0;
+}
+
+void printMemory(const Rank &rank, const RunOptions &options) {
+  const Program &program = *rank.program;
+  for (int number = 0; number < int(program.stages.size()); ++number) {
+    const Stage &stage = program.stages[number];
+    int64_t sum = 0;
+    std::string parts;
+    for (const MemoryPart &part : deviceParts(program, stage, &options)) {
+      sum += part.bytes;
+      parts += (parts.empty() ? "" : ", ") + grouped(part.bytes) + " " + part.what;
+    }
+    writeLine(number == 0 ? "memory" : "",
+              grouped(sum) + " bytes per rank" + ofStage(program, number) + ": " + parts);
+    if (stage.hostBytes + stage.pinnedBytes > 0)
+      writeLine("", grouped(stage.hostBytes + stage.pinnedBytes) +
+                        " bytes of the host's memory: " + grouped(stage.hostBytes) +
+                        " persistent, " + grouped(stage.pinnedBytes) + " pinned");
+  }
+  if (std::string text = deviceMemoryText(rank); !text.empty())
+    writeLine("", text);
+  if (int64_t bytes = residentAtMost())
+    writeLine("", grouped(bytes) + " bytes of resident memory at the peak of the process");
+  if (std::string text = attentionText(rank); !text.empty())
+    writeLine("attention", text);
+}
+
+} // namespace partita_rt

@@ -1,0 +1,140 @@
+// A program of two pipeline stages, written by hand, on pp=2,dp=2: its ranks differ in their
+// functions, memory and census. Every parameter moves to a target of its own; `shared` has one on
+// each stage. -DWRONG: the second stage's census is.
+
+#include <partita_rt/partita_rt.h>
+
+using namespace partita_rt;
+
+static const Axis kMesh[] = {{"pp", 2}, {"dp", 2}};
+constexpr int kPp = 0, kDp = 1;
+
+/// Of the training loop: the model reads none.
+static const Input kInputs[] = {
+    {"input_ids", InputRole::TokenIds, DType::Int64, {4, 16}, {2, 16}, {{0, kDp}}, 256},
+};
+
+enum : int64_t { kShared = 0, kFirst = 64, kColumns = 64, kMoments = kColumns + 4 * 3 * 20 + 16 };
+
+static const Parameter kParameters[] = {
+    {"first", {5}, {5}, {}, kFirst, true, true, Home::Device, DType::Float32, {0}},
+    {"columns",
+     {3, 40},
+     {3, 20},
+     {{1, kDp}},
+     kColumns,
+     true,
+     true,
+     Home::Device,
+     DType::Float32,
+     {1}},
+    {"shared", {16}, {16}, {}, kShared},
+};
+static const OptimizerState kStates[] = {
+    {"columns.m", 1, {3, 20}, {{1, kDp}}, kMoments},
+};
+
+static const CensusEntry kCensus0[] = {
+    {CollectiveKind::AllReduce, "pp", 1, 64, "gradient of shared"},
+    {CollectiveKind::AllReduce, "pp", 1, 4, "loss"},
+};
+static const CensusEntry kCensus1[] = {
+    {CollectiveKind::AllReduce, "pp", 1, 64, "gradient of shared"},
+#ifndef WRONG
+    {CollectiveKind::AllReduce, "dp", 1, 4, "loss of the columns"},
+#endif
+    {CollectiveKind::AllReduce, "pp", 1, 4, "loss"},
+};
+
+/// gradients[i] = values[i] - target; the loss.
+static float lossOf(float *gradients, const float *values, int64_t n, float target) {
+  float loss = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    gradients[i] = values[i] - target;
+    loss += 0.5f * gradients[i] * gradients[i];
+  }
+  return loss;
+}
+
+static void descend(Rank &rank, float *values, const float *gradients, int64_t n) {
+  for (int64_t i = 0; i < n; ++i)
+    values[i] -= rank.learningRate * gradients[i];
+}
+
+/// What both stages do, at the same time: the collectives over pp match.
+static void finish(Rank &rank, float *own, float loss) {
+  float *shared = rank.at(0);
+  *own += loss;
+  allReduce(rank.group(kPp), {{shared, 16}}, "gradient of shared");
+  allReduce(rank.group(kPp), {{own, 1}}, "loss");
+  exposeGradient(rank, 2, shared);
+  descend(rank, rank.persistent(kShared), shared, 16);
+  rank.report.loss = *own;
+}
+
+static void init0(Rank &rank) {
+  initialValue(rank, 0, rank.persistent(kFirst), Fill::normal(0.5));
+  initialValue(rank, 2, rank.persistent(kShared), Fill::normal(0.5));
+}
+
+static void step0(Rank &rank) {
+  float *own = rank.at(64), *gradient = rank.at(128);
+  *own = lossOf(gradient, rank.persistent(kFirst), 5, 1);
+  exposeGradient(rank, 0, gradient);
+  descend(rank, rank.persistent(kFirst), gradient, 5);
+  finish(rank, own, lossOf(rank.at(0), rank.persistent(kShared), 16, 1));
+}
+
+static void init1(Rank &rank) {
+  initialValue(rank, 1, rank.persistent(kColumns), Fill::normal(0.5));
+  initialValue(rank, 2, rank.persistent(kShared), Fill::normal(0.5));
+  fill(rank.persistent(kMoments), 0.0f, 3 * 20);
+}
+
+static void step1(Rank &rank) {
+  float *own = rank.at(64), *gradient = rank.at(128), *moments = rank.persistent(kMoments);
+  *own = lossOf(gradient, rank.persistent(kColumns), 3 * 20, 2);
+  allReduce(rank.group(kDp), {{own, 1}}, "loss of the columns");
+  exposeGradient(rank, 1, gradient);
+  for (int64_t i = 0; i < 3 * 20; ++i)
+    moments[i] = 0.5f * moments[i] + gradient[i];
+  descend(rank, rank.persistent(kColumns), moments, 3 * 20);
+  finish(rank, own, lossOf(rank.at(0), rank.persistent(kShared), 16, 3));
+}
+
+static Stage first() {
+  Stage s;
+  s.persistentBytes = 128;
+  s.arenaBytes = 192;
+  s.census = kCensus0;
+  s.init = init0;
+  s.trainStep = step0;
+  return s;
+}
+static Stage second() {
+  Stage s;
+  s.persistentBytes = kMoments + 4 * 3 * 20;
+  s.arenaBytes = 128 + 4 * 3 * 20;
+  s.census = kCensus1;
+  s.init = init1;
+  s.trainStep = step1;
+  return s;
+}
+static const Stage kStages[] = {first(), second()};
+
+static Program program() {
+  Program p;
+  p.name = "stages";
+  p.optimizer = "sgd";
+  p.mesh = kMesh;
+  p.inputs = kInputs;
+  p.parameters = kParameters;
+  p.optimizerStates = kStates;
+  p.stages = kStages;
+  p.stageAxis = kPp;
+  p.hyper.learningRate = 0.125;
+  p.exposesGradients = true;
+  return p;
+}
+
+int main(int argc, char **argv) { return programMain(argc, argv, program()); }
