@@ -91,6 +91,7 @@ void addLossScaleKernels(KernelTable &table);
 void addParKernels(KernelTable &table);
 void addZeroKernels(KernelTable &table);
 void addOffloadKernels(KernelTable &table);
+void addPipeKernels(KernelTable &table);
 
 /// Calls kernel(inputs, outputs) for one of the ranks that hold the same operands, and lets them
 /// share what it appends to `outputs`.

@@ -113,6 +113,7 @@ const KernelTable &KernelTable::get() {
     addParKernels(result);
     addZeroKernels(result);
     addOffloadKernels(result);
+    addPipeKernels(result);
     return result;
   }();
   return table;

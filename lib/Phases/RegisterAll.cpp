@@ -8,6 +8,7 @@
 #include "dialects/Amp/Amp.h"
 #include "dialects/Offload/Offload.h"
 #include "dialects/Par/Par.h"
+#include "dialects/Pipe/Pipe.h"
 #include "dialects/Rt/Rt.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
@@ -23,7 +24,7 @@
 void partita::registerEverything(mlir::DialectRegistry &registry) {
   registry.insert<mlir::func::FuncDialect, mlir::emitc::EmitCDialect, tx::TxDialect,
                   train::TrainDialect, par::ParDialect, zero::ZeroDialect, offload::OffloadDialect,
-                  amp::AmpDialect, rt::RtDialect>();
+                  amp::AmpDialect, pipe::PipeDialect, rt::RtDialect>();
   rt::registerKernelModels(registry);
   mlir::func::registerInlinerExtension(registry);
   mlir::registerTransformsPasses();

@@ -22,6 +22,8 @@ struct Run {
   double tolerance = 1e-12;
   /// How many elements of a parameter checkUpdates tries.
   int64_t samples = 64;
+  /// Of a program of stages: does a stage wait at a send until its value is received?
+  bool blockingSends = false;
 };
 
 /// max |a - b| / max(|b|), 0 for empty tensors; infinity when the shapes or kinds differ.
@@ -34,6 +36,8 @@ std::string writeSafetensors(llvm::StringRef path, const std::map<std::string, T
 
 /// Calls a function, or each, and prints its results, parameters' gradients and new values.
 mlir::LogicalResult runFunction(mlir::ModuleOp module, const Run &run);
+/// Calls a function of every stage at the same time, and prints the results of each.
+mlir::LogicalResult runStages(mlir::ModuleOp module, const Run &run);
 /// Calls two functions ("a,b") on the same random arguments; their results must agree.
 mlir::LogicalResult compareFunctions(mlir::ModuleOp module, const Run &run);
 /// Every function, differentiated op by op from the op table, against numeric derivatives.

@@ -1,6 +1,7 @@
 //===- partita-interp.cpp - executes functions on virtual ranks; a tool of the tests ----------===//
 //
 //     partita-interp FILE [--entry f]             random arguments; f's or every function's results
+//     partita-interp FILE --entry f [--blocking-sends]   of a module of stages: f of each at the same time
 //     partita-interp FILE --equal f,g             both on the same arguments: they must agree
 //     partita-interp FILE --check-gradients       every function against numeric derivatives
 //     partita-interp FILE --check-updates --entry f   f's parameters' gradients, likewise
@@ -11,6 +12,7 @@
 
 #include "Modes.h"
 #include "mlir/Parser/Parser.h"
+#include "partita/Interp/Stages.h"
 #include "partita/Phases/RegisterAll.h"
 #include "partita/Support/Version.h"
 #include "llvm/Support/CommandLine.h"
@@ -73,6 +75,9 @@ static cl::opt<double> tolerance("tolerance", cl::desc("largest relative error")
                                  cl::cat(ours));
 static cl::opt<double> rate("lr", cl::desc("learning rate"), cl::init(1e-3), cl::cat(ours));
 static cl::opt<bool> roundCasts("round-casts", cl::desc("casts really round"), cl::cat(ours));
+static cl::opt<bool> blockingSends("blocking-sends",
+                                   cl::desc("of stages: a send ends when its value is received"),
+                                   cl::cat(ours));
 static cl::opt<From>
     init("init", cl::desc("parameters' values"), cl::init(From::Seed),
          cl::values(clEnumValN(From::File, "file", "from the model's file"),
@@ -111,7 +116,8 @@ int main(int argc, char **argv) {
           parametersFile,
           resultsFile,
           tolerance,
-          samples};
+          samples,
+          blockingSends};
   if (gradients)
     return failed(checkGradients(*module, run));
   if (updates)
@@ -121,6 +127,8 @@ int main(int argc, char **argv) {
         checkRules(*module, run, std::vector<std::string>(rule), everyOp, twoAxes, missing));
   if (placements)
     return failed(tryPlacements(*module, run, placements));
+  if (StageInterpreter::isProgram(*module))
+    return failed(runStages(*module, run));
   if (pairOfFunctions.empty())
     return failed(runFunction(*module, run));
   run.function = pairOfFunctions;

@@ -24,6 +24,8 @@
 
 namespace partita::interp {
 
+class Exchange;
+
 struct Options {
   /// Do casts to f32, f16 and bf16, and all results of 16 bits, really round? Exact otherwise.
   bool roundCasts = false;
@@ -74,6 +76,9 @@ public:
   };
   /// The updates of the last call by their parameters' names, of a program of one rank.
   const std::map<std::string, Update> &updates() const { return theUpdates; }
+
+  /// Of a stage while all run (Stages.h); null otherwise.
+  Exchange *exchange = nullptr;
 
 private:
   friend class Execution;

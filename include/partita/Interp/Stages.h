@@ -1,0 +1,40 @@
+//===- Stages.h - executes a program of pipeline stages -----------------------------*- C++ -*-===//
+//
+// A module of stage modules (dialect pipe): each stage is a program of its own, whose ranks go in
+// lockstep; between stages there are only messages.
+//
+//===------------------------------------------------------------------------------------------===//
+
+#ifndef PARTITA_INTERP_STAGES_H
+#define PARTITA_INTERP_STAGES_H
+
+#include "partita/Interp/Interpreter.h"
+#include <vector>
+
+namespace partita::interp {
+
+class StageInterpreter {
+public:
+  /// Stages are numbered 0 to n-1 and have equal meshes; anything else is an error at the module.
+  /// With blocking sends a stage waits at a send until its value is received, without them never.
+  static mlir::FailureOr<StageInterpreter> create(mlir::ModuleOp program, Options options,
+                                                  bool blockingSends);
+  /// Is it a module of stages?
+  static bool isProgram(mlir::ModuleOp module);
+
+  /// One for each stage.
+  std::vector<Interpreter> stages;
+
+  /// Calls a function of every stage with a list of inputs for each, as Interpreter::call does, and
+  /// returns the results of each. That stages wait for one another in vain is an error that says
+  /// who waits for whom.
+  mlir::FailureOr<std::vector<llvm::SmallVector<Tensor>>>
+  call(llvm::StringRef function, llvm::ArrayRef<llvm::SmallVector<Tensor>> inputs);
+
+private:
+  bool blockingSends = false;
+};
+
+} // namespace partita::interp
+
+#endif // PARTITA_INTERP_STAGES_H

@@ -1,0 +1,93 @@
+//===- Stages.cpp - executes a program of pipeline stages; kernels of the dialect pipe ---------===//
+
+#include "partita/Interp/Stages.h"
+#include "Exchange.h"
+#include "Execution.h"
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::interp;
+
+static bool isStage(ModuleOp module) { return module->hasAttr(pipe::PipeDialect::kStage); }
+
+bool StageInterpreter::isProgram(ModuleOp module) {
+  return llvm::any_of(module.getOps<ModuleOp>(), isStage);
+}
+
+FailureOr<StageInterpreter> StageInterpreter::create(ModuleOp program, Options options,
+                                                     bool blockingSends) {
+  std::map<int64_t, ModuleOp> modules;
+  for (auto module : llvm::make_filter_range(program.getOps<ModuleOp>(), isStage)) {
+    int64_t number = *pipe::stageOf(module);
+    auto [known, isNew] = modules.insert({number, module});
+    if (!isNew) {
+      InFlightDiagnostic error = module.emitError() << "is a second stage " << number;
+      error.attachNote(known->second.getLoc()) << "the first one";
+      return failure();
+    }
+  }
+  StageInterpreter result;
+  result.blockingSends = blockingSends;
+  for (auto &[number, module] : modules) {
+    if (number != static_cast<int64_t>(result.stages.size()))
+      return module.emitError() << "is stage " << number << ", and there is no stage "
+                                << result.stages.size();
+    result.stages.emplace_back(module, options);
+    par::MeshAttr mesh = result.stages.back().mesh(), first = result.stages.front().mesh();
+    if (mesh != first)
+      return module.emitError() << "stage " << number << " has the mesh " << mesh
+                                << ", stage 0 has " << first;
+  }
+  return result;
+}
+
+FailureOr<std::vector<SmallVector<Tensor>>>
+StageInterpreter::call(StringRef function, ArrayRef<SmallVector<Tensor>> inputs) {
+  Exchange exchange(stages.size(), blockingSends);
+  std::vector<SmallVector<Tensor>> results(stages.size());
+  LogicalResult done = exchange.run([&](unsigned stage) -> LogicalResult {
+    stages[stage].exchange = &exchange;
+    auto own = stages[stage].call(function, inputs[stage]);
+    stages[stage].exchange = nullptr;
+    if (succeeded(own))
+      results[stage] = std::move(*own);
+    return own;
+  });
+  if (failed(done))
+    return failure();
+  return results;
+}
+
+//===------------------------------------------------------------------------------------------===//
+// Kernels
+//===------------------------------------------------------------------------------------------===//
+
+/// Without others no stage can communicate.
+static FailureOr<Exchange *> exchangeOf(Execution &execution, Operation *op) {
+  if (Exchange *exchange = execution.interpreter.exchange)
+    return exchange;
+  return op->emitError() << "the stage runs alone";
+}
+
+static LogicalResult send(Execution &execution, pipe::SendOp op, ArrayRef<RankTensors> in,
+                          MutableArrayRef<RankTensors>) {
+  auto exchange = exchangeOf(execution, op);
+  return failed(exchange) ? failure() : (*exchange)->send(op, in[0]);
+}
+
+static LogicalResult recv(Execution &execution, pipe::RecvOp op, ArrayRef<RankTensors>,
+                          MutableArrayRef<RankTensors> out) {
+  auto exchange = exchangeOf(execution, op);
+  if (failed(exchange))
+    return failure();
+  auto value = (*exchange)->receive(op);
+  if (failed(value))
+    return failure();
+  out[0] = std::move(*value);
+  return success();
+}
+
+void partita::interp::addPipeKernels(KernelTable &table) {
+  table.addRanks<pipe::SendOp>(send);
+  table.addRanks<pipe::RecvOp>(recv);
+}
