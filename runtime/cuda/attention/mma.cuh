@@ -13,7 +13,7 @@
 #ifndef PARTITA_RT_CUDA_MMA_CUH
 #define PARTITA_RT_CUDA_MMA_CUH
 
-#include "cuda/kernels/device.cuh"
+#include "partita_rt/cuda/launch.cuh"
 
 #if !defined(__CUDACC__)
 #include "simt/mma.h"
