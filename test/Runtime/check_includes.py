@@ -2,8 +2,9 @@
 
     check_includes.py RUNTIME
 
-Folders of RUNTIME/cuda include one way, by the line of its README.md that says so. Ends with the number of files, or
-with 1 and a line per include that goes the wrong way.
+Folders of RUNTIME/cuda include one way, by the line of its README.md that says so; RUNTIME/include, which programs
+see, includes itself alone; and all of them what is in RUNTIME, so nothing of the tests. Ends with the number of files,
+or with 1 and a line per include that goes the wrong way.
 """
 import pathlib
 import re
@@ -36,6 +37,13 @@ def check_folders(cuda, order):
             yield path, included, f"{part[1]}/ is not below {own}/"
 
 
+def check_found(folder, places, why):
+    """(file, include, why) of what is neither beside the file nor in one of the places."""
+    for path, included in includes_of(folder):
+        if not any((place / included).exists() for place in (path.parent, *places)):
+            yield path, included, why
+
+
 def includes_of(folder):
     for path in sorted(folder.rglob("*")):
         if path.suffix in SOURCES:
@@ -44,7 +52,11 @@ def includes_of(folder):
 
 
 runtime = pathlib.Path(sys.argv[1])
-wrong = list(check_folders(runtime / "cuda", read_order(runtime / "cuda/README.md")))
+public = runtime / "include"
+wrong = [*check_folders(runtime / "cuda", read_order(runtime / "cuda/README.md")),
+         *check_found(public, [public], "it is no public header")]
+for part in ("common", "cpu", "cuda"):
+    wrong += check_found(runtime / part, [runtime, public], "it is no header of the runtime")
 for path, included, why in wrong:
     print(f"{path.relative_to(runtime)} includes {included}: {why}")
 print(len({path for path, _ in includes_of(runtime)}), "files that include others")

@@ -1,6 +1,13 @@
-// What every kernel's source begins with, an emitted one's too. Under nvcc it is CUDA; without it, test/Support, which
-// runs the same sources on a CPU (simt the kernels, simulated the streams). What the two spell
-// differently is a macro here: launches and dynamic shared memory.
+// What every kernel's source begins with, an emitted one's too: launches and dynamic shared memory,
+// which are macros because CUDA has a syntax of its own for them.
+//
+// The sources compile without nvcc as well, for whatever runs them elsewhere. That has two headers
+// among the include folders: <cuda_runtime.h>, and <without_nvcc/launch.h> with the language of
+// kernels (__global__, threadIdx, __syncthreads() and so on) and, in the namespace without_nvcc,
+//
+//     unsigned char *dynamicShared();    // this block's, 16-byte aligned
+//     void launch(const char *name, void (*kernel)(...), dim3 grid, dim3 block, size_t shared,
+//                 cudaStream_t, arguments...);    // its errors are cudaGetLastError's
 
 #ifndef PARTITA_RT_CUDA_LAUNCH_CUH
 #define PARTITA_RT_CUDA_LAUNCH_CUH
@@ -11,7 +18,7 @@
 #include <cuda_runtime.h>
 
 #if !defined(__CUDACC__)
-#include "simulated/launch.h"
+#include <without_nvcc/launch.h>
 #endif
 
 namespace partita_rt::cuda {
@@ -53,11 +60,10 @@ inline void allowShared(const void *kernel, const char *name, size_t bytes) {
 
 #else
 
-#define PARTITA_RT_DYNAMIC_SHARED(name) unsigned char *name = ::simt::dynamicShared()
+#define PARTITA_RT_DYNAMIC_SHARED(name) unsigned char *name = ::without_nvcc::dynamicShared()
 #define PARTITA_RT_LAUNCH(kernel, grid, block, shared, stream, ...)                                \
   do {                                                                                             \
-    ::simulated::launch({#kernel, grid, block, size_t(shared)}, (stream).handle, kernel,           \
-                        __VA_ARGS__);                                                              \
+    ::without_nvcc::launch(#kernel, kernel, grid, block, shared, (stream).handle, __VA_ARGS__);    \
     ::partita_rt::cuda::checkLaunch(#kernel);                                                      \
   } while (0)
 
