@@ -3,7 +3,8 @@
 #ifndef PARTITA_BENCH_GPU_BENCH_CUH
 #define PARTITA_BENCH_GPU_BENCH_CUH
 
-#include "cuda/kernels/device.cuh"
+#include "partita_rt/cuda/launch.cuh"
+#include "partita_rt/half.h"
 #include "partita_rt/types.h"
 
 #include <cstdio>

@@ -1,5 +1,5 @@
 // What a target does for the common code beside kernels, collectives, copies and the launch:
-// implemented in cpu/target.cpp and cuda/gpu/gpu.cpp.
+// implemented in cpu/target.cpp and cuda/launch/target.cpp.
 //
 // Common code is the host's. It touches a rank's memory through HostView and HostEdit alone, and
 // calls the program's functions through call(): on a GPU memory is elsewhere, and a step is

@@ -1,7 +1,7 @@
 //===- CudaKernels.cpp - kernels as the arithmetic of one element ---------------------------===//
 //
 // A kernel becomes a struct with the arithmetic of one element, as text of the module, and a
-// function of the kernel's name that runs it over its operands: runtime/cuda/kernels/map.cuh and update.cuh
+// function of the kernel's name that runs it over its operands: partita_rt/cuda/map.cuh and update.cuh
 // say what around it is the runtime's.
 //
 //===------------------------------------------------------------------------------------------===//

@@ -14,6 +14,7 @@
 
 #include "cuda/attention/attention_mma.cuh"
 #include "cuda/attention/fused_attention.h"
+#include "cuda/kernels/device.cuh"
 
 namespace partita_rt::cuda {
 

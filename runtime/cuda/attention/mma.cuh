@@ -1,5 +1,5 @@
 // Tensor cores and asynchronous copies: the few PTX instructions that attention is made of, for
-// sm_80 and later. Without nvcc test/Support/simt/mma.h does the same, lane by lane.
+// sm_80 and later. Without nvcc (launch.cuh) <without_nvcc/mma.h> has functions of these names.
 //
 // Fragments (PTX ISA, "Matrix Fragments for mma.m16n8k16"), lane = 4 g + t, two elements of 16 bits
 // in a register, the lower one first:
@@ -13,10 +13,10 @@
 #ifndef PARTITA_RT_CUDA_MMA_CUH
 #define PARTITA_RT_CUDA_MMA_CUH
 
-#include "cuda/kernels/device.cuh"
+#include "partita_rt/cuda/launch.cuh"
 
 #if !defined(__CUDACC__)
-#include "simt/mma.h"
+#include <without_nvcc/mma.h>
 #endif
 
 namespace partita_rt::cuda {
@@ -92,28 +92,14 @@ template <typename T> __device__ inline uint32_t roundPair(float first, float se
 
 #else
 
-template <typename T>
-void multiplyAdd(float (&c)[4], const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
-  if constexpr (std::is_same_v<T, Half>)
-    simt::multiplyHalves(c, a, b0, b1, SIMT_WHERE("mma"));
-  else
-    simt::multiplyBFloats(c, a, b0, b1, SIMT_WHERE("mma"));
-}
-inline void loadMatrices(uint32_t (&r)[4], const void *row) {
-  simt::loadMatrices(r, row, false, SIMT_WHERE("ldmatrix"));
-}
-inline void loadTransposed(uint32_t (&r)[4], const void *row) {
-  simt::loadMatrices(r, row, true, SIMT_WHERE("ldmatrix.trans"));
-}
-inline void copyAsync(void *shared, const void *global, int bytes) {
-  simt::copyAsync(shared, global, bytes);
-}
-inline void commitCopies() { simt::commitCopies(); }
-template <int kLeft> void waitForCopies() { simt::waitForCopies(kLeft); }
-inline float powerOfTwo(float x) { return exp2f(x); }
-template <typename T> uint32_t roundPair(float first, float second) {
-  return T(first).bits | uint32_t(T(second).bits) << 16;
-}
+using without_nvcc::commitCopies;
+using without_nvcc::copyAsync;
+using without_nvcc::loadMatrices;
+using without_nvcc::loadTransposed;
+using without_nvcc::multiplyAdd;
+using without_nvcc::powerOfTwo;
+using without_nvcc::roundPair;
+using without_nvcc::waitForCopies;
 
 #endif
 

@@ -3,12 +3,8 @@
 #include "cuda/gpu/gpu.h"
 
 #include "common/run/launch.h"
-#include "common/run/metrics.h"
-#include "common/run/options.h"
-#include "common/target.h"
 #include "cuda/cuda.h"
-#include "cuda/ranks/nccl_group.h"
-#include "partita_rt/cuda/kernels.h"
+#include "partita_rt/comm.h"
 #include "partita_rt/work.h"
 
 #include <cstring>
@@ -221,20 +217,7 @@ void Gpu::tune(Rank &rank, void (*function)(Rank &), const std::string &path) {
   barrier(*rank.world, "the choices of matrix products");
 }
 
-std::string Gpu::memoryText(const Rank &rank) const {
-  int64_t announced = 0, staging = 0;
-  for (const MemoryPart &part : deviceParts(*rank.program, *rank.stage, rank.options))
-    announced += part.bytes;
-  for (int axis = 0; axis < rank.program->mesh.size(); ++axis)
-    rank.forGroups(axis, [&](const Communicator &group) {
-      if (auto *nccl = dynamic_cast<const NcclGroup *>(&group))
-        staging += nccl->stagingBytes();
-    });
-  int64_t taken = freeBefore - freeMemory();
-  return grouped(taken) + " bytes less free on the GPU than before: " + grouped(announced) +
-         " as announced, " + (staging ? grouped(staging) + " staging of collectives, " : "") +
-         grouped(taken - announced - staging) + " by libraries (NCCL's buffers, kernels' code)";
-}
+int64_t Gpu::takenBytes() const { return freeBefore - freeMemory(); }
 
 std::string Gpu::attentionText() const {
   if (attention)
@@ -243,56 +226,3 @@ std::string Gpu::attentionText() const {
 }
 
 } // namespace partita_rt::cuda
-
-//===-- common/target.h ---------------------------------------------------------------------===//
-
-namespace partita_rt {
-
-using cuda::checkCuda;
-using cuda::Gpu;
-
-bool deviceIsHost() { return false; }
-
-void readDevice(const Rank &rank, void *to, const void *device, int64_t bytes) {
-  Gpu::of(rank).finish();
-  if (bytes > 0)
-    checkCuda(cudaMemcpy(to, device, size_t(bytes), cudaMemcpyDefault), "copying to the host");
-}
-
-void writeDevice(const Rank &rank, void *device, const void *from, int64_t bytes) {
-  Gpu::of(rank).finish();
-  if (bytes == 0)
-    return;
-  checkCuda(cudaMemcpy(device, from, size_t(bytes), cudaMemcpyDefault), "copying to the GPU");
-  // From pageable memory it may return before all has arrived, and the rank's stream does not wait
-  // for the legacy one.
-  checkCuda(cudaStreamSynchronize(nullptr), "copying to the GPU");
-}
-
-template <typename T>
-void drawNormal(const Rank &rank, T *values, int64_t n, uint64_t key, uint64_t first, double mean,
-                double std) {
-  cuda::drawNormal(rank.device->stream, values, n, key, first, mean, std);
-}
-template void drawNormal(const Rank &, float *, int64_t, uint64_t, uint64_t, double, double);
-template void drawNormal(const Rank &, Half *, int64_t, uint64_t, uint64_t, double, double);
-template void drawNormal(const Rank &, BFloat16 *, int64_t, uint64_t, uint64_t, double, double);
-
-void sendInputs(Rank &rank, int64_t microBatches) { Gpu::of(rank).sendInputs(rank, microBatches); }
-
-void call(Rank &rank, void (*function)(Rank &), const std::function<void()> &meanwhile) {
-  Gpu::of(rank).call(rank, function, meanwhile);
-}
-
-void tune(Rank &rank, void (*function)(Rank &), const std::string &path) {
-  Gpu::of(rank).tune(rank, function, path);
-}
-
-std::string deviceMemoryText(const Rank &rank) { return Gpu::of(rank).memoryText(rank); }
-std::string attentionText(const Rank &rank) { return Gpu::of(rank).attentionText(); }
-
-std::string whyNotHere(const std::string &option) {
-  return option == "--threads" ? "the program computes on GPUs" : "";
-}
-
-} // namespace partita_rt

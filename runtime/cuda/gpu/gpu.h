@@ -4,11 +4,12 @@
 #define PARTITA_RT_CUDA_GPU_H
 
 #include "cuda/attention/fused_attention.h"
-#include "cuda/gpu/memory.h"
 #include "cuda/gpu/transfer.h"
+#include "cuda/memory/memory.h"
 #include "cuda/products/products.h"
 #include "partita_rt/cuda/device.h"
 
+#include <functional>
 #include <map>
 #include <memory>
 
@@ -29,7 +30,8 @@ public:
   void sendInputs(Rank &rank, int64_t microBatches);
   void call(Rank &rank, void (*function)(Rank &), const std::function<void()> &meanwhile = {});
   void tune(Rank &rank, void (*function)(Rank &), const std::string &path);
-  std::string memoryText(const Rank &rank) const;
+  /// Of the GPU's memory, less free than before this took any.
+  int64_t takenBytes() const;
   std::string attentionText() const;
   /// Returns when all that the rank has begun is complete.
   void finish();

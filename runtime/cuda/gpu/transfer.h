@@ -4,7 +4,7 @@
 #ifndef PARTITA_RT_CUDA_TRANSFER_H
 #define PARTITA_RT_CUDA_TRANSFER_H
 
-#include "cuda/gpu/memory.h"
+#include "cuda/memory/memory.h"
 #include "partita_rt/transfer.h"
 
 #include <cuda_runtime.h>

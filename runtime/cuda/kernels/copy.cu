@@ -9,9 +9,10 @@
 
 #include "partita_rt/cuda/kernels.h"
 
-#include "cuda/kernels/divisor.cuh"
-#include "cuda/kernels/elementwise.cuh"
+#include "cuda/kernels/device.cuh"
 #include "cuda/kernels/row_copy.cuh"
+#include "partita_rt/cuda/divisor.cuh"
+#include "partita_rt/cuda/elementwise.cuh"
 
 namespace partita_rt::cuda {
 

@@ -1,89 +1,13 @@
-// What every kernel's source begins with. Under nvcc it is CUDA; without it, test/Support, which
-// runs the same sources on a CPU (simt the kernels, simulated the streams). What the two spell
-// differently is a macro here: launches and dynamic shared memory.
+// What every kernel of the runtime begins with, beside what emitted ones do (launch.cuh): reports of
+// wrong indices, and the types that kernels are made for.
 
 #ifndef PARTITA_RT_CUDA_DEVICE_CUH
 #define PARTITA_RT_CUDA_DEVICE_CUH
 
-#include "partita_rt/cuda/shapes.h"
-#include "partita_rt/cuda/stream.h"
+#include "partita_rt/cuda/launch.cuh"
 #include "partita_rt/half.h"
 
-#include <cuda_runtime.h>
-
-#if !defined(__CUDACC__)
-#include "simulated/launch.h"
-#endif
-
 namespace partita_rt::cuda {
-
-inline void checkLaunch(const char *name) {
-  if (cudaError_t error = cudaGetLastError(); error != cudaSuccess)
-    fail("%s: %s", name, cudaGetErrorString(error));
-}
-
-} // namespace partita_rt::cuda
-
-#if defined(__CUDACC__)
-
-/// unsigned char *name: this block's dynamic shared memory, 16-byte aligned.
-#define PARTITA_RT_DYNAMIC_SHARED(name) extern __shared__ __align__(16) unsigned char name[]
-
-namespace partita_rt::cuda {
-
-/// Beyond 48 KiB, of which its static shared memory takes a part, a kernel must be allowed what it
-/// asks for. No kernel here has more than 16 KiB of that.
-inline void allowShared(const void *kernel, const char *name, size_t bytes) {
-  if (bytes <= 32 * 1024)
-    return;
-  cudaError_t error =
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, int(bytes));
-  if (error != cudaSuccess)
-    fail("%s: a block of this GPU cannot have the %zu bytes of shared memory that it needs: %s",
-         name, bytes, cudaGetErrorString(error));
-}
-
-} // namespace partita_rt::cuda
-
-#define PARTITA_RT_LAUNCH(kernel, grid, block, shared, stream, ...)                                \
-  do {                                                                                             \
-    ::partita_rt::cuda::allowShared(reinterpret_cast<const void *>(kernel), #kernel, shared);      \
-    kernel<<<grid, block, shared, (stream).handle>>>(__VA_ARGS__);                                 \
-    ::partita_rt::cuda::checkLaunch(#kernel);                                                      \
-  } while (0)
-
-#else
-
-#define PARTITA_RT_DYNAMIC_SHARED(name) unsigned char *name = ::simt::dynamicShared()
-#define PARTITA_RT_LAUNCH(kernel, grid, block, shared, stream, ...)                                \
-  do {                                                                                             \
-    ::simulated::launch({#kernel, grid, block, size_t(shared)}, (stream).handle, kernel,           \
-                        __VA_ARGS__);                                                              \
-    ::partita_rt::cuda::checkLaunch(#kernel);                                                      \
-  } while (0)
-
-#endif
-
-namespace partita_rt::cuda {
-
-constexpr unsigned kAllLanes = 0xffffffffu;
-
-/// The stream's scratch memory as `T`s. `what`: the kernel that needs it.
-template <typename T> T *scratchOf(const Stream &stream, int64_t bytes, const char *what) {
-  if (bytes > stream.scratchBytes)
-    fail("%s: %lld bytes of scratch memory, but the stream has %lld", what, (long long)bytes,
-         (long long)stream.scratchBytes);
-  return static_cast<T *>(stream.scratch);
-}
-
-/// Blocks for so much work: one dimension, which has room for 2^31 - 1.
-inline dim3 gridOf(int64_t blocks) {
-  if (blocks > 0x7fffffff)
-    fail("a kernel of %lld blocks", (long long)blocks);
-  return dim3(unsigned(blocks));
-}
-
-__device__ inline int64_t globalThread() { return int64_t(blockIdx.x) * blockDim.x + threadIdx.x; }
 
 /// The first fault of a step is kept.
 __device__ inline void report(Fault *fault, Fault::Kind kind, int64_t value, int64_t position,

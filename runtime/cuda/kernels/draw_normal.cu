@@ -4,7 +4,8 @@
 
 #include "partita_rt/cuda/kernels.h"
 
-#include "cuda/kernels/elementwise.cuh"
+#include "cuda/kernels/device.cuh"
+#include "partita_rt/cuda/elementwise.cuh"
 #include "partita_rt/random.h"
 
 namespace partita_rt::cuda {

@@ -12,6 +12,7 @@
 
 #include "partita_rt/cuda/kernels.h"
 
+#include "cuda/kernels/device.cuh"
 #include "cuda/kernels/row_copy.cuh"
 #include "cuda/kernels/sort_rows.cuh"
 

@@ -3,7 +3,7 @@
 
 #include "partita_rt/cuda/kernels.h"
 
-#include "cuda/kernels/device.cuh"
+#include "partita_rt/cuda/launch.cuh"
 
 namespace partita_rt::cuda {
 

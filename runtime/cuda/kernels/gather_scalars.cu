@@ -1,7 +1,7 @@
 // Scalars of a step for its host (partita_rt/cuda/host_update.h): one thread each.
 
-#include "cuda/kernels/device.cuh"
 #include "partita_rt/cuda/host_update.h"
+#include "partita_rt/cuda/launch.cuh"
 
 namespace partita_rt::cuda {
 

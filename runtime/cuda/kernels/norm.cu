@@ -16,6 +16,7 @@
 #include "partita_rt/cuda/kernels.h"
 
 #include "cuda/kernels/column_sum.cuh"
+#include "cuda/kernels/device.cuh"
 
 namespace partita_rt::cuda {
 

@@ -6,7 +6,8 @@
 #include "partita_rt/cuda/kernels.h"
 
 #include "cuda/kernels/column_sum.cuh"
-#include "cuda/kernels/divisor.cuh"
+#include "cuda/kernels/device.cuh"
+#include "partita_rt/cuda/divisor.cuh"
 
 namespace partita_rt::cuda {
 

@@ -5,8 +5,9 @@
 
 #include "partita_rt/cuda/kernels.h"
 
-#include "cuda/kernels/divisor.cuh"
-#include "cuda/kernels/elementwise.cuh"
+#include "cuda/kernels/device.cuh"
+#include "partita_rt/cuda/divisor.cuh"
+#include "partita_rt/cuda/elementwise.cuh"
 
 namespace partita_rt::cuda {
 

@@ -4,7 +4,7 @@
 #ifndef PARTITA_RT_CUDA_ROW_CUH
 #define PARTITA_RT_CUDA_ROW_CUH
 
-#include "cuda/kernels/pack.cuh"
+#include "partita_rt/cuda/pack.cuh"
 
 namespace partita_rt::cuda {
 

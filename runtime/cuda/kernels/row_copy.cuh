@@ -5,7 +5,7 @@
 #ifndef PARTITA_RT_CUDA_ROW_COPY_CUH
 #define PARTITA_RT_CUDA_ROW_COPY_CUH
 
-#include "cuda/kernels/pack.cuh"
+#include "partita_rt/cuda/pack.cuh"
 
 namespace partita_rt::cuda {
 

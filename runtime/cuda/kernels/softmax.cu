@@ -6,6 +6,7 @@
 
 #include "partita_rt/cuda/kernels.h"
 
+#include "cuda/kernels/device.cuh"
 #include "cuda/kernels/row.cuh"
 
 namespace partita_rt::cuda {

@@ -11,7 +11,7 @@
 #ifndef PARTITA_RT_CUDA_SORT_ROWS_CUH
 #define PARTITA_RT_CUDA_SORT_ROWS_CUH
 
-#include "cuda/kernels/device.cuh"
+#include "partita_rt/cuda/launch.cuh"
 
 namespace partita_rt::cuda {
 

@@ -6,8 +6,8 @@
 
 #include "partita_rt/cuda/kernels.h"
 
-#include "cuda/kernels/block_sum.cuh"
 #include "cuda/kernels/row.cuh"
+#include "partita_rt/cuda/block_sum.cuh"
 
 namespace partita_rt::cuda {
 

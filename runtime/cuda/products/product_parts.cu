@@ -4,7 +4,8 @@
 
 #include "cuda/products/product_parts.h"
 
-#include "cuda/kernels/elementwise.cuh"
+#include "cuda/kernels/device.cuh"
+#include "partita_rt/cuda/elementwise.cuh"
 #include "partita_rt/math.h"
 
 namespace partita_rt::cuda {

@@ -3,7 +3,7 @@
 
 #include "cuda/ranks/graph_marks.h"
 
-#include "cuda/kernels/device.cuh"
+#include "partita_rt/cuda/launch.cuh"
 #include "partita_rt/cuda/scalar.h"
 
 namespace partita_rt::cuda {

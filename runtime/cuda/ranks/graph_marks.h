@@ -5,7 +5,7 @@
 #ifndef PARTITA_RT_CUDA_GRAPH_MARKS_H
 #define PARTITA_RT_CUDA_GRAPH_MARKS_H
 
-#include "cuda/gpu/memory.h"
+#include "cuda/memory/memory.h"
 #include "partita_rt/cuda/device.h"
 
 #include <chrono>

@@ -5,7 +5,7 @@
 #define PARTITA_RT_CUDA_NCCL_GROUP_H
 
 #include "common/run/request.h"
-#include "cuda/gpu/memory.h"
+#include "cuda/memory/memory.h"
 #include "cuda/ranks/graph_marks.h"
 #include "cuda/ranks/rendezvous.h"
 #include "partita_rt/cuda/comm.h"

@@ -1,5 +1,4 @@
-// All that an emitted CUDA program may call. Its kernels are made of templates that stand beside
-// the runtime's own, so this header wants runtime/ itself among the include folders, too.
+// All that an emitted CUDA program may call, and the templates that its kernels are made of.
 
 #ifndef PARTITA_RT_PARTITA_RT_CUDA_H
 #define PARTITA_RT_PARTITA_RT_CUDA_H
@@ -10,9 +9,8 @@
 #include "partita_rt/cuda/device.h"
 #include "partita_rt/cuda/host_update.h"
 #include "partita_rt/cuda/kernels.h"
-
-#include "cuda/kernels/map.cuh"
-#include "cuda/kernels/table.cuh"
-#include "cuda/kernels/update.cuh"
+#include "partita_rt/cuda/map.cuh"
+#include "partita_rt/cuda/table.cuh"
+#include "partita_rt/cuda/update.cuh"
 
 #endif // PARTITA_RT_PARTITA_RT_CUDA_H

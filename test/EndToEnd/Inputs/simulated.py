@@ -40,8 +40,7 @@ def built(program):
     name = json.load(open(program + "/manifest.json"))["program"]
     support, libraries = source + "/test/Support", build + "/lib/libpartita_rt_cuda_"
     call("g++", "-std=c++17", "-O1", "-march=native", "-fno-math-errno", "-ffp-contract=off", "-Wno-unknown-pragmas", "-xc++",
-         program + "/model.cu", "-xnone", *("-I" + path for path in (source + "/runtime/include", source + "/runtime", support,
-                                                                    support + "/simulated")),
+         program + "/model.cu", "-xnone", *("-I" + path for path in (source + "/runtime/include", support, support + "/simulated")),
          libraries + "process.a", libraries + "kernels.a", "-lpthread", "-o", program + "/" + name)
     return program
 

@@ -1,6 +1,6 @@
 // Copies, embeddings and take: bits as they are; sums of rows in the order of their numbers.
 
-#include "cuda/kernels/divisor.cuh"
+#include "partita_rt/cuda/divisor.cuh"
 #include "simulated.h"
 
 #include <numeric>

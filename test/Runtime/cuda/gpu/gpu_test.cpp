@@ -3,6 +3,7 @@
 #include "cuda/gpu/gpu.h"
 
 #include "common/run/mesh.h"
+#include "common/target.h"
 #include "cuda/cuda.h"
 #include "simulated/queue.h"
 

@@ -3,13 +3,14 @@
 #include "common/run/launch.h"
 
 #include "common/run/mesh.h"
+#include "common/run/metrics.h"
 #include "common/run/options.h"
 #include "common/target.h"
 #include "cuda/attention/fused_attention.h"
 #include "cuda/cuda.h"
 #include "cuda/gpu/gpu.h"
-#include "cuda/gpu/host_group.h"
 #include "cuda/ranks/first_here.h"
+#include "cuda/ranks/host_group.h"
 #include "cuda/ranks/nccl_group.h"
 #include "cuda/ranks/rendezvous.h"
 #include "partita_rt/printable.h"
@@ -112,6 +113,32 @@ void compareGpus(cuda::Rendezvous &rendezvous, const GpuName &mine) {
       if (peers[r].host == peers[other].host && places[r] == places[other])
         fail("ranks %zu and %zu are both on GPU %s of %s: each rank needs one of its own", other, r,
              places[r].c_str(), peers[r].host.c_str());
+}
+
+/// Throws Error if less than these is free on the current device: "the program needs
+/// 81,234,567,890 bytes of its GPU's memory (2,123,456 persistent, ...); NVIDIA H100 has ...".
+void checkFits(const std::vector<MemoryPart> &needs) {
+  size_t free = 0, total = 0;
+  checkCuda(cudaMemGetInfo(&free, &total), "cudaMemGetInfo");
+  int64_t sum = 0;
+  std::string parts;
+  for (const MemoryPart &need : needs) {
+    sum += need.bytes;
+    if (need.bytes > 0)
+      parts += (parts.empty() ? "" : ", ") + grouped(need.bytes) + " " + need.what;
+  }
+  if (sum <= int64_t(free))
+    return;
+  int device = 0;
+  cudaDeviceProp properties;
+  checkCuda(cudaGetDevice(&device), "cudaGetDevice");
+  checkCuda(cudaGetDeviceProperties(&properties, device), "cudaGetDeviceProperties");
+  fail("the program needs %s bytes of its GPU's memory (%s); %s has %s, of which %s are free "
+       "(CUDA's context, NCCL and other programs have the rest); free it, or compile with a "
+       "smaller batch, "
+       "--recompute, a higher --zero-stage or more ranks",
+       grouped(sum).c_str(), parts.c_str(), properties.name, grouped(int64_t(total)).c_str(),
+       grouped(int64_t(free)).c_str());
 }
 
 /// All ranks make their products by rank 0's choices, so that equal products have equal bits.
@@ -239,7 +266,7 @@ std::string World::run(const Program &program, const RunOptions *options,
   if (error.empty())
     error = together([&] {
       compareGpus(rendezvous, name);
-      cuda::checkFits(deviceParts(program, *rank.stage, options));
+      checkFits(deviceParts(program, *rank.stage, options));
       gpu = std::make_unique<cuda::Gpu>(rank);
     });
   if (!error.empty())

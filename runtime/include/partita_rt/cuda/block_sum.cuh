@@ -3,7 +3,7 @@
 #ifndef PARTITA_RT_CUDA_BLOCK_SUM_CUH
 #define PARTITA_RT_CUDA_BLOCK_SUM_CUH
 
-#include "cuda/kernels/device.cuh"
+#include "partita_rt/cuda/launch.cuh"
 
 namespace partita_rt::cuda {
 

@@ -3,7 +3,7 @@
 #ifndef PARTITA_RT_CUDA_MEMORY_H
 #define PARTITA_RT_CUDA_MEMORY_H
 
-#include "common/target.h"
+#include <cstdint>
 
 namespace partita_rt::cuda {
 
@@ -27,10 +27,6 @@ public:
   PinnedMemory &operator=(const PinnedMemory &) = delete;
   char *base = nullptr;
 };
-
-/// Throws Error if less than these is free on the current device: "the program needs
-/// 81,234,567,890 bytes of its GPU's memory (2,123,456 persistent, ...); NVIDIA H100 has ...".
-void checkFits(const std::vector<MemoryPart> &parts);
 
 } // namespace partita_rt::cuda
 

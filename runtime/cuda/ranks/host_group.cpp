@@ -1,6 +1,6 @@
 // Gathers of the host's memory in pieces (host_group.h).
 
-#include "cuda/gpu/host_group.h"
+#include "cuda/ranks/host_group.h"
 
 #include "common/run/request.h"
 

@@ -4,7 +4,7 @@
 #ifndef PARTITA_RT_CUDA_PACK_CUH
 #define PARTITA_RT_CUDA_PACK_CUH
 
-#include "cuda/kernels/device.cuh"
+#include "partita_rt/cuda/launch.cuh"
 #include "partita_rt/kernels.h"
 
 namespace partita_rt::cuda {

@@ -6,7 +6,7 @@
 #ifndef PARTITA_RT_CUDA_TABLE_CUH
 #define PARTITA_RT_CUDA_TABLE_CUH
 
-#include "cuda/kernels/device.cuh"
+#include "partita_rt/cuda/launch.cuh"
 
 namespace partita_rt::cuda {
 

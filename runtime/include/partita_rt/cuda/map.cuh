@@ -16,8 +16,8 @@
 #ifndef PARTITA_RT_CUDA_MAP_CUH
 #define PARTITA_RT_CUDA_MAP_CUH
 
-#include "cuda/kernels/divisor.cuh"
-#include "cuda/kernels/elementwise.cuh"
+#include "partita_rt/cuda/divisor.cuh"
+#include "partita_rt/cuda/elementwise.cuh"
 
 namespace partita_rt::cuda {
 

@@ -5,7 +5,7 @@
 #ifndef PARTITA_RT_CUDA_DIVISOR_CUH
 #define PARTITA_RT_CUDA_DIVISOR_CUH
 
-#include "cuda/kernels/device.cuh"
+#include "partita_rt/cuda/launch.cuh"
 
 namespace partita_rt::cuda {
 

@@ -20,9 +20,9 @@
 #ifndef PARTITA_RT_CUDA_UPDATE_CUH
 #define PARTITA_RT_CUDA_UPDATE_CUH
 
-#include "cuda/kernels/block_sum.cuh"
-#include "cuda/kernels/map.cuh"
+#include "partita_rt/cuda/block_sum.cuh"
 #include "partita_rt/cuda/device.h"
+#include "partita_rt/cuda/map.cuh"
 
 namespace partita_rt::cuda {
 

@@ -1,0 +1,89 @@
+// What common code asks of the CUDA target (common/target.h): of a rank's GPU, and of its
+// collectives.
+
+#include "common/target.h"
+
+#include "common/run/launch.h"
+#include "common/run/metrics.h"
+#include "cuda/cuda.h"
+#include "cuda/gpu/gpu.h"
+#include "cuda/ranks/nccl_group.h"
+#include "partita_rt/cuda/kernels.h"
+
+namespace partita_rt {
+
+using cuda::checkCuda;
+using cuda::Gpu;
+
+bool deviceIsHost() { return false; }
+
+void readDevice(const Rank &rank, void *to, const void *device, int64_t bytes) {
+  Gpu::of(rank).finish();
+  if (bytes > 0)
+    checkCuda(cudaMemcpy(to, device, size_t(bytes), cudaMemcpyDefault), "copying to the host");
+}
+
+void writeDevice(const Rank &rank, void *device, const void *from, int64_t bytes) {
+  Gpu::of(rank).finish();
+  if (bytes == 0)
+    return;
+  checkCuda(cudaMemcpy(device, from, size_t(bytes), cudaMemcpyDefault), "copying to the GPU");
+  // From pageable memory it may return before all has arrived, and the rank's stream does not wait
+  // for the legacy one.
+  checkCuda(cudaStreamSynchronize(nullptr), "copying to the GPU");
+}
+
+template <typename T>
+void drawNormal(const Rank &rank, T *values, int64_t n, uint64_t key, uint64_t first, double mean,
+                double std) {
+  cuda::drawNormal(rank.device->stream, values, n, key, first, mean, std);
+}
+template void drawNormal(const Rank &, float *, int64_t, uint64_t, uint64_t, double, double);
+template void drawNormal(const Rank &, Half *, int64_t, uint64_t, uint64_t, double, double);
+template void drawNormal(const Rank &, BFloat16 *, int64_t, uint64_t, uint64_t, double, double);
+
+void sendInputs(Rank &rank, int64_t microBatches) { Gpu::of(rank).sendInputs(rank, microBatches); }
+
+void call(Rank &rank, void (*function)(Rank &), const std::function<void()> &meanwhile) {
+  Gpu::of(rank).call(rank, function, meanwhile);
+}
+
+void tune(Rank &rank, void (*function)(Rank &), const std::string &path) {
+  Gpu::of(rank).tune(rank, function, path);
+}
+
+/// The compiler's ledger, an allocation each; and what cuDNN has where the user asks for it. CUDA's
+/// context and NCCL's buffers are not in it.
+std::vector<MemoryPart> deviceParts(const Program &program, const Stage &stage,
+                                    const RunOptions *options) {
+  std::vector<MemoryPart> parts = {{"persistent", stage.persistentBytes},
+                                   {"arena", arenaBytes(stage, options)},
+                                   {"inputs", inputBytes(program)},
+                                   {"scratch", stage.scratchBytes},
+                                   {"workspace of matrix products", cuda::kProductsWorkspace}};
+  if (int64_t bytes = cuda::fusedWorkspaceBytes())
+    parts.push_back({"workspace of cuDNN's attention", bytes});
+  return parts;
+}
+
+std::string deviceMemoryText(const Rank &rank) {
+  int64_t announced = 0, staging = 0;
+  for (const MemoryPart &part : deviceParts(*rank.program, *rank.stage, rank.options))
+    announced += part.bytes;
+  for (int axis = 0; axis < rank.program->mesh.size(); ++axis)
+    rank.forGroups(axis, [&](const Communicator &group) {
+      if (auto *nccl = dynamic_cast<const cuda::NcclGroup *>(&group))
+        staging += nccl->stagingBytes();
+    });
+  int64_t taken = Gpu::of(rank).takenBytes();
+  return grouped(taken) + " bytes less free on the GPU than before: " + grouped(announced) +
+         " as announced, " + (staging ? grouped(staging) + " staging of collectives, " : "") +
+         grouped(taken - announced - staging) + " by libraries (NCCL's buffers, kernels' code)";
+}
+std::string attentionText(const Rank &rank) { return Gpu::of(rank).attentionText(); }
+
+std::string whyNotHere(const std::string &option) {
+  return option == "--threads" ? "the program computes on GPUs" : "";
+}
+
+} // namespace partita_rt
