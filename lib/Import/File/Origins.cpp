@@ -144,6 +144,8 @@ Origins::Origins(const onnx::GraphProto &graph) {
       origin = {Origin::Parameter, {tensor.name()}};
     else if (!folded && constants.contains(tensor.name()) && (!kind || *kind != "PARAMETER"))
       origin = {Origin::Constant, {}};
+    else if (kind || parameters.contains(tensor.name()) || constants.contains(tensor.name()))
+      contradictory.push_back(tensor.name());
     found.insert_range(origin.parameters);
     if (origin.kind != Origin::Unknown)
       origins[tensor.name()] = std::move(origin);

@@ -49,6 +49,19 @@ std::string NoteFinder::unfolded() const {
 
 /// A record that contradicts itself, which is not believed.
 void NoteFinder::noteUnreadable() {
+  std::vector<std::string> names;
+  for (const std::string &name : origins.contradicted())
+    if (const Tensor *tensor = weights.known(name);
+        tensor && tensor->isRead && !tensor->isDecided && isFloat(tensor->data.type))
+      names.push_back(name);
+  bool isOne = names.size() == 1;
+  if (!names.empty())
+    note(std::string("the exporter's record contradicts itself on ") +
+             (isOne ? "tensor " : "tensors ") + listed(names) +
+             " (parameter, buffer or computed): whether " + (isOne ? "it is" : "they are") +
+             " trained is decided by the graph's structure; use --trainable " +
+             quoted(names.front()) + " or --freeze " + quoted(names.front()),
+         names);
   if (!origins.problem().empty())
     note("what the exporter recorded of the model's parameters cannot be read (" +
              origins.problem() + "): what is trained is decided by the graph's structure",
