@@ -40,6 +40,10 @@ bool isFoldedName(llvm::StringRef name);
 /// the program, called by the path of a Constant node ("/layer/Constant_output_0").
 bool isModelName(llvm::StringRef name);
 
+/// Of TorchScript: are these the same node of two modules of one list ("/layers.0/fc/MatMul" and
+/// "/layers.1/fc/MatMul")? Not of one module that is called again ("/layer/fc_1/MatMul").
+bool areOfNumberedModules(llvm::StringRef node, llvm::StringRef other);
+
 /// Of TorchScript: is the tensor called as modules of torch.nn call their parameters ("h.0.weight",
 /// "attn.in_proj_bias")?
 bool isModuleParameter(llvm::StringRef name);

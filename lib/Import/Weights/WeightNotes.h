@@ -26,6 +26,8 @@ private:
   // Parameters that an exporter has made one, or removed (LostNotes.cpp).
   void noteMerged();
   void noteLost();
+  void noteRenamed();
+  void noteReadByModules();
   // By what the exporter recorded.
   void noteUnreadable();
   void noteDoubted();
@@ -62,7 +64,8 @@ private:
   const Origins &origins;
   const std::vector<std::string> &order;
   std::vector<WeightNote> notes;
-  llvm::StringSet<> noted; ///< tensors that `note` was called for
+  llvm::StringSet<> noted;    ///< tensors that `note` was called for
+  llvm::StringSet<> oneValue; ///< that noteMerged is about
 };
 
 /// "'a', 'b' and 3 more".
