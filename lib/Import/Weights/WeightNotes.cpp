@@ -124,8 +124,8 @@ void NoteFinder::noteComputed() {
   }
 }
 
-/// Of one parameter, and not the same elements: slices that overlap, or what contradicts the file's
-/// record. Slices without a common element are trained as the whole is.
+/// Of one parameter, and not the same elements in one order: slices that overlap, what is flipped or
+/// permuted in several ways, or what contradicts the file's record. Slices without a common element are trained as the whole is.
 void NoteFinder::noteOverlapping() {
   for (const auto &entry : weights.groups) {
     const auto &parameter = entry.first; // lambdas of C++17 capture no structured binding
@@ -137,20 +137,27 @@ void NoteFinder::noteOverlapping() {
     std::vector<const TensorData *> members;
     for (const std::string &name : group)
       members.push_back(&tensorOf(name).data);
-    std::vector<bool> overlap(group.size(), true);
-    if (!hasWhole)
+    std::vector<bool> overlap(group.size(), true), rearranged(group.size(), false);
+    if (!hasWhole) {
       overlap = findOverlaps(file, members);
+      rearranged = findRearranged(file, members);
+    }
     std::vector<std::string> apart;
+    bool areSlices = true;
     for (const auto &[i, name] : llvm::enumerate(group)) {
       const Tensor &tensor = tensorOf(name);
-      if (overlap[i] && isTrainedApart(tensor) && !isNoted(name))
-        apart.push_back(name);
+      if (!(overlap[i] || rearranged[i]) || !isTrainedApart(tensor) || isNoted(name))
+        continue;
+      apart.push_back(name);
+      areSlices &= !rearranged[i];
     }
     if (apart.size() > 1)
       note("tensors " + listed(apart) +
-               (hasWhole ? " all hold elements of " : " are overlapping slices of ") +
-               quoted(parameter) + " and are trained independently; to train it as one, " +
-               unfolded(),
+               (hasWhole    ? " all hold elements of "
+                : areSlices ? " are overlapping slices of "
+                            : " hold the same elements of ") +
+               quoted(parameter) + (areSlices ? "" : " in different orders") +
+               " and are trained independently; to train it as one, " + unfolded(),
            apart, /*isOfParameters=*/true);
   }
 }
