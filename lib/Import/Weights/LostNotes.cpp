@@ -42,6 +42,8 @@ void NoteFinder::noteMerged() {
 
 namespace {
 
+constexpr llvm::StringLiteral unoptimized =
+    "; export the model with optimize=False, or with values that differ";
 constexpr llvm::StringLiteral keptApart =
     "export with dynamo=True, optimize=False, or with values that differ and load the real ones "
     "with --init";
@@ -140,8 +142,6 @@ void NoteFinder::noteReadByModules() {
 /// By the exporter's record.
 void NoteFinder::noteLost() {
   MergedTensors merged = findMerged(graph);
-  constexpr llvm::StringLiteral unoptimized =
-      "; export the model with optimize=False, or with values that differ";
   auto text = [&](const std::vector<std::string> &names, llvm::StringRef one,
                   llvm::StringRef several) {
     return (names.size() == 1 ? "parameter " : "parameters ") + listed(names) +
@@ -162,6 +162,29 @@ void NoteFinder::noteLost() {
               " are no tensors of the file: the exporter has removed them, as it does "
               "with biases of zeros, and they are not trained"),
          {});
+  noteSeveral(merged);
+}
+
+/// What the exported program has computed from parameters that were equal, perhaps.
+void NoteFinder::noteSeveral(const MergedTensors &merged) {
+  auto apart = llvm::find_if(merged.several, [&](const auto &each) {
+    const Tensor *tensor = weights.known(each.tensor);
+    return tensor && isTrainedApart(*tensor);
+  });
+  if (apart == merged.several.end())
+    return;
+  bool isOne = merged.nowhere.size() == 1;
+  WeightNote note;
+  note.isOfParameters = true;
+  note.tensors = {apart->tensor};
+  note.text = "tensor " + quoted(apart->tensor) + " is read as " + quoted(apart->first) +
+              " and as " + quoted(apart->second) + " of the exported program, and " +
+              (isOne ? "parameter " : "parameters ") + listed(merged.nowhere) +
+              (isOne ? " is no tensor" : " are no tensors") +
+              " of the file: the exporter may have merged equal parameters, which are then trained "
+              "as one" +
+              unoptimized.str();
+  notes.push_back(std::move(note));
 }
 
 } // namespace partita::importer

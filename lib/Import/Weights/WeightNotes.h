@@ -11,6 +11,8 @@
 
 namespace partita::importer {
 
+struct MergedTensors;
+
 /// Finds all notes on the weights of a file, once it is decided what they are.
 class NoteFinder {
 public:
@@ -26,6 +28,7 @@ private:
   // Parameters that an exporter has made one, or removed (LostNotes.cpp).
   void noteMerged();
   void noteLost();
+  void noteSeveral(const MergedTensors &merged);
   void noteRenamed();
   void noteReadByModules();
   // By what the exporter recorded.
