@@ -18,6 +18,8 @@ llvm::StringRef operationOf(llvm::StringRef name) {
   return base.size() < name.size() && base.consume_back("_") ? base : name;
 }
 
+bool isDetached(llvm::StringRef name) { return operationOf(name) == "detach"; }
+
 std::string splitName(llvm::StringRef parameter, llvm::StringRef computed) {
   return (parameter + "/" + computed).str();
 }

@@ -27,6 +27,9 @@ bool isInnerName(llvm::StringRef name);
 /// second on ("cat", "cat_1").
 llvm::StringRef operationOf(llvm::StringRef name);
 
+/// Of dynamo: is the traced value called after detach()?
+bool isDetached(llvm::StringRef name);
+
 /// Of a tensor split off a computed one (MergedTensors.h): the parameter that it is for, and the
 /// exporter's own name of the other one.
 std::string splitName(llvm::StringRef parameter, llvm::StringRef computed);

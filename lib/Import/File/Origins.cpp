@@ -100,6 +100,7 @@ Origin Origins::derived(llvm::StringRef name, llvm::StringRef text) const {
   origin.moved = origin.inner || own.movesElements();
   origin.joined = own.effect == AtenOperation::Joins;
   origin.inside = origin.inner;
+  origin.detached = isDetached(name) || llvm::any_of(*from, isDetached);
   origin.lookedUp = own.effect == AtenOperation::LooksUp;
   for (const std::string &each : *from) {
     if (parameters.contains(each)) {

@@ -48,6 +48,8 @@ struct Origin {
   bool direct = false;
   /// Rows of a table, looked up by whatever indices.
   bool lookedUp = false;
+  /// By detach() among others, which stops its gradient.
+  bool detached = false;
   /// Nothing but operations inside the decomposition of another.
   bool inside = false;
 };

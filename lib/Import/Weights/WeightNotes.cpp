@@ -26,10 +26,10 @@ std::vector<WeightNote> NoteFinder::run() {
       &NoteFinder::noteUnreadable,     &NoteFinder::noteDoubted,
       &NoteFinder::noteKeptParameters, &NoteFinder::noteComputed,
       &NoteFinder::noteOverlapping,    &NoteFinder::noteConcatenated,
-      &NoteFinder::noteTied,           &NoteFinder::noteRepeated,
-      &NoteFinder::noteScoreBiases,    &NoteFinder::noteLeadingOnes,
-      &NoteFinder::noteFolded,         &NoteFinder::noteUnnamedKinds,
-      &NoteFinder::noteMayBeBuffers,
+      &NoteFinder::noteDetached,       &NoteFinder::noteTied,
+      &NoteFinder::noteRepeated,       &NoteFinder::noteScoreBiases,
+      &NoteFinder::noteLeadingOnes,    &NoteFinder::noteFolded,
+      &NoteFinder::noteUnnamedKinds,   &NoteFinder::noteMayBeBuffers,
   };
   for (auto find : finders)
     (this->*find)();

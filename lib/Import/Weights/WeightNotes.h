@@ -38,6 +38,7 @@ private:
   void noteComputed();
   void noteOverlapping();
   void noteConcatenated();
+  void noteDetached(); // DetachNotes.cpp
   // By values and structure.
   void noteTied();
   void noteRepeated();
