@@ -23,8 +23,8 @@ namespace partita::train {
 
 constexpr llvm::StringLiteral kTensors = "train.tensors";
 /// On the module: what import had to guess, and training depends on. An array of dictionaries:
-/// `text`, a sentence, `tensors`, the names that it is about, and `of_parameters` where they are parameters
-/// in any case, so that --trainable decides nothing.
+/// `text`, a sentence, `tensors`, the names that it is about, `of_parameters` where they are parameters
+/// in any case, so that --trainable decides nothing, and `of_forward` where inference depends on it too.
 constexpr llvm::StringLiteral kNotes = "train.notes";
 
 struct StoredTensor {

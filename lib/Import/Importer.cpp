@@ -219,6 +219,7 @@ LogicalResult Importer::importInputs(Frame &frame) {
   if (failed(bindDims(graph, options, [&] { return error(); }, shapes)))
     return failure();
   llvm::SmallVector<const onnx::ValueInfoProto *> inputs = realInputs(graph);
+  batch.bind(inputs, shapes);
   llvm::SmallVector<Type> types;
   llvm::SmallVector<DictionaryAttr> attributes;
   llvm::SmallVector<Location> locations;
@@ -265,8 +266,10 @@ LogicalResult Importer::importInputs(Frame &frame) {
   Block *body = builder.createBlock(&forward.getBody(), {}, types, locations);
   forward.setAllArgAttrs(attributes);
   for (auto [input, argument, known] : llvm::zip_equal(arguments, body->getArguments(), fixed))
-    if (failed(define(*input, known ? create(*known) : create(argument))))
+    if (Tensor *tensor = known ? create(*known) : create(argument); failed(define(*input, tensor)))
       return failure();
+    else
+      batch.begin(*input, *tensor);
   return success();
 }
 
@@ -418,8 +421,10 @@ void Importer::noteNumbers(const Tensor *tensor) {
 
 LogicalResult Importer::runNode(const OpRow &row, Node &node) {
   if (!options.keepGoing) {
-    if (succeeded(handle(row, node)))
+    if (succeeded(handle(row, node))) {
+      batch.follow(node);
       return success(succeeded(node.checkAllRead()) && succeeded(devices->annotate(node)));
+    }
     if (whyFailed.numbers.empty()) // the innermost of nodes within nodes
       for (int64_t i = 0; i < node.inputCount(); ++i)
         noteNumbers(node.input(i));
@@ -428,6 +433,8 @@ LogicalResult Importer::runNode(const OpRow &row, Node &node) {
   // Results with a type are good enough for what comes behind.
   llvm::SmallVector<std::string> errors;
   LogicalResult result = catchErrors([&] { return handle(row, node); }, errors);
+  if (succeeded(result))
+    batch.follow(node);
   if (succeeded(result) && failed(catchErrors(
                                [&] {
                                  return success(succeeded(node.checkAllRead()) &&

@@ -3,6 +3,7 @@
 #define PARTITA_LIB_IMPORT_IMPORTER_H
 
 #include "dialects/Train/Train.h"
+#include "lib/Import/BatchDims.h"
 #include "lib/Import/Folding/Folder.h"
 #include "lib/Import/Operators/Registry.h"
 #include "lib/Import/Weights/Weights.h"
@@ -27,6 +28,7 @@ struct Tensor {
   mlir::Value value;
   const onnx::TensorProto *initializer = nullptr; // read, or made a parameter, on first use
   bool isBuffer = false;                          // of an initializer: read, no parameter
+  bool isMeasured = false, hasBatch = false;      // BatchDims.h: depends on a shape, on the batch
   Tensor *copyOf = nullptr;                       // of an initializer: the one that it repeats, as
   const WeightCopy *copy = nullptr;               // this says
   /// A list of tensors of one element type, which only operators on sequences take.
@@ -193,6 +195,7 @@ private:
   llvm::SmallVector<Tensor *> standIns;
   llvm::StringSet<> reportedMissing; // before the import began
   bool broken = false;
+  BatchDims batch;
 };
 
 /// Sizes for the symbolic dimensions of `graph`'s inputs, from `--dim`. On success every input

@@ -13,8 +13,9 @@
 #include "mlir/IR/Verifier.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Pass/Pass.h"
+#include "partita/Support/TemporaryFolder.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/FileUtilities.h"
+#include "llvm/Support/Path.h"
 #include "llvm/Support/Program.h"
 
 using namespace mlir;
@@ -95,29 +96,17 @@ void shorten(FunctionOpInterface function, bool results) {
 /// but 0 for that, also those of a script that fails itself.)
 class Script {
 public:
-  explicit Script(StringRef path) : path(path) {}
+  explicit Script(StringRef path) : path(path), folder(temporary()) { said = folder.create(); }
 
   /// Does the script exit with 1? No, from the first time on that there is a problem with it.
   bool stillFails(ModuleOp module) {
     if (!said.empty())
       return false;
-    SmallString<128> file;
-    int descriptor = -1;
-    if (std::error_code error =
-            llvm::sys::fs::createTemporaryFile("partita-reduce", "mlir", descriptor, file)) {
-      said = "no temporary file: " + error.message();
+    std::string text, why, file = folder.in(fileName);
+    llvm::raw_string_ostream(text) << module;
+    said = folder.write(fileName, text);
+    if (!said.empty())
       return false;
-    }
-    llvm::FileRemover remover(file);
-    llvm::raw_fd_ostream text(descriptor, /*shouldClose=*/true);
-    module.print(text);
-    text.close();
-    if (text.has_error()) {
-      said = ("cannot write " + file.str() + ": " + text.error().message()).str();
-      text.clear_error(); // unread, it would end the process
-      return false;
-    }
-    std::string why;
     int code = llvm::sys::ExecuteAndWait(path, {path, file}, std::nullopt, {}, 0, 0, &why);
     if (code < 0)
       said = "'" + path.str() + "' cannot be run: " + why + "; a script begins with #!/bin/sh";
@@ -129,7 +118,17 @@ public:
   StringRef problem() const { return said; }
 
 private:
+  static constexpr llvm::StringLiteral fileName = "module.mlir";
+
+  static std::string temporary() {
+    SmallString<128> name;
+    llvm::sys::path::system_temp_directory(/*ErasedOnReboot=*/true, name);
+    llvm::sys::path::append(name, "partita-reduce");
+    return name.str().str();
+  }
+
   StringRef path;
+  TemporaryFolder folder; ///< what a killed one leaves, the next one removes
   std::string said;
 };
 

@@ -3,20 +3,97 @@
 //     partita-reduce failing.mlir --reduce-program=test=./still_fails -o small.mlir
 //
 // The script gets a file's name; it exits with 1 where the module in it still fails, with 0 where it does not.
+// mlir-reduce with our dialects and passes, but for its output: that one opens it before the reduction,
+// which may take hours, and leaves it empty where it is stopped.
 //
 //===------------------------------------------------------------------------------------------===//
 
 #include "mlir/IR/MLIRContext.h"
-#include "mlir/Tools/mlir-reduce/MlirReduceMain.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Reducer/Passes.h"
+#include "mlir/Support/FileUtilities.h"
+#include "mlir/Tools/ParseUtilities.h"
 #include "partita/Phases/RegisterAll.h"
 #include "partita/Support/Version.h"
+#include "partita/Support/WriteFile.h"
 #include "tools/partita-reduce/ReduceProgram.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/SourceMgr.h"
+
+using namespace mlir;
+namespace cl = llvm::cl;
+
+static cl::opt<std::string> input(cl::Positional, cl::desc("<input file>"), cl::init("-"));
+static cl::opt<std::string> output("o", cl::desc("where the reduced module goes"),
+                                   cl::value_desc("file"), cl::init("-"));
+static cl::opt<bool> noImplicitModule("no-implicit-module",
+                                      cl::desc("the file's op is no part of a module"));
+static cl::opt<bool> allowUnregistered("allow-unregistered-dialect",
+                                       cl::desc("ops of unknown dialects are parsed, too"));
+
+static int fail(const llvm::Twine &message) {
+  llvm::errs() << "partita-reduce: " << message << "\n";
+  return 1;
+}
+
+static OwningOpRef<Operation *> load(MLIRContext &context, std::string &problem) {
+  std::unique_ptr<llvm::MemoryBuffer> file = openInputFile(input, &problem);
+  if (!file)
+    return {};
+  auto sources = std::make_shared<llvm::SourceMgr>();
+  sources->AddNewSourceBuffer(std::move(file), llvm::SMLoc());
+  return parseSourceFileForTool(sources, &context, !noImplicitModule);
+}
+
+/// Before the reduction: can there be a file?
+static std::string checkOutput() {
+  llvm::StringRef folder = llvm::sys::path::parent_path(output);
+  if (output == "-")
+    return {};
+  if (std::error_code error =
+          llvm::sys::fs::access(folder.empty() ? "." : folder, llvm::sys::fs::AccessMode::Write))
+    return output + ": " + error.message();
+  return llvm::sys::fs::is_directory(output) ? output + ": is a folder" : std::string();
+}
+
+static std::string write(Operation *op) {
+  auto print = [&](llvm::raw_ostream &os) {
+    op->print(os);
+    os << "\n";
+    return std::string();
+  };
+  return output == "-" ? print(llvm::outs()) : partita::writeFile(output, print);
+}
 
 int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
   partita::setVersionPrinter("partita-reduce");
-  mlir::DialectRegistry registry;
+  DialectRegistry registry;
   partita::registerEverything(registry);
   partita::registerReduceProgramPass();
-  mlir::MLIRContext context(registry);
-  return mlir::failed(mlir::mlirReduceMain(argc, argv, context));
+  registerReducerPasses();
+  PassPipelineCLParser passes("", "Reduction passes to run");
+  cl::ParseCommandLineOptions(argc, argv, "The smallest module that a script finds interesting.\n");
+  if (std::string problem = checkOutput(); !problem.empty())
+    return fail(problem);
+  MLIRContext context(registry);
+  context.allowUnregisteredDialects(allowUnregistered);
+  std::string problem;
+  OwningOpRef<Operation *> op = load(context, problem);
+  if (!op)
+    return problem.empty() ? 1 : fail(problem);
+  PassManager manager(&context, op.get()->getName().getStringRef());
+  auto report = [&](const llvm::Twine &text) {
+    return emitError(UnknownLoc::get(&context)) << text;
+  };
+  if (failed(passes.addToPipeline(manager, report)) || failed(manager.run(*op)))
+    return 1;
+  problem = write(*op);
+  return problem.empty() ? 0 : fail(problem);
 }

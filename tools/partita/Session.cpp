@@ -177,8 +177,7 @@ OwningOpRef<ModuleOp> Session::load(StringRef path, ArrayRef<std::string> dims, 
 }
 
 void Session::tellGuesses(ModuleOp module, const Plan &plan) {
-  if (plan.get("objective") == "none")
-    module->removeAttr(train::kNotes); // nothing is trained
+  bool isTrained = plan.get("objective") != "none";
   // Tensors of the parameters that an option names in any way. Import has left out what it decided;
   // a constant that it keeps is decided by nothing here.
   auto namedBy = [&](StringRef option) {
@@ -212,7 +211,7 @@ void Session::tellGuesses(ModuleOp module, const Plan &plan) {
                       (!ofParameters && trainable.contains(name.getValue())));
     };
     bool decided = names && !names.empty() && llvm::all_of(names, isDecided);
-    if (!text || decided)
+    if (!text || decided || !(isTrained || note.get("of_forward")))
       continue;
     open.push_back(note);
     module.emitWarning() << text.getValue();
@@ -221,6 +220,14 @@ void Session::tellGuesses(ModuleOp module, const Plan &plan) {
     module->removeAttr(train::kNotes);
   else
     module->setAttr(train::kNotes, ArrayAttr::get(module.getContext(), open));
+}
+
+void Session::tellForwardGuesses(ModuleOp module) {
+  auto notes = module->getAttrOfType<ArrayAttr>(train::kNotes);
+  for (Attribute each : notes ? notes.getValue() : ArrayRef<Attribute>())
+    if (auto note = dyn_cast<DictionaryAttr>(each); note && note.get("of_forward"))
+      if (auto text = note.getAs<StringAttr>("text"))
+        module.emitWarning() << text.getValue();
 }
 
 std::string partita::tool::checkNotInput(StringRef output, StringRef input, StringRef option) {

@@ -44,6 +44,8 @@ public:
   /// Warns of what import had to guess of a module's weights, unless the plan decides it, or trains
   /// nothing.
   void tellGuesses(mlir::ModuleOp module, const Plan &plan);
+  /// Those alone on which inference depends too, which the report of a file does not list.
+  void tellForwardGuesses(mlir::ModuleOp module);
 
 private:
   std::string command;

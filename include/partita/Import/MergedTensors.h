@@ -42,6 +42,13 @@ struct MergedTensors {
   std::vector<MergedTensor> tensors;
   /// Parameters that nodes should read and cannot be told from others.
   std::vector<std::string> undecided;
+  /// Computed tensors that nodes read as several values of the program, the names of two of these, and
+  /// parameters that are nowhere: one of them may have been merged once it was computed with too.
+  struct Several {
+    std::string tensor, first, second;
+  };
+  std::vector<Several> several;
+  std::vector<std::string> nowhere;
   /// Parameters that nodes were made for and do not read: an exporter removes biases of zeros.
   std::vector<std::string> removed;
 };

@@ -3,6 +3,7 @@
 #include "partita/Import/ExportRecord.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
 
 namespace partita::importer {
 
@@ -45,11 +46,18 @@ std::optional<ProgramInput> parseInput(llvm::StringRef line, const char *&proble
   }
   ProgramInput input;
   input.name = name;
-  if (kind == "PARAMETER")
-    input.kind = ProgramInput::Parameter;
-  else if (kind == "BUFFER" || kind == "CONSTANT_TENSOR")
-    input.kind = ProgramInput::Constant;
-  else
+  // The names of torch.export's InputKind.
+  auto known = llvm::StringSwitch<std::optional<ProgramInput::Kind>>(kind)
+                   .Case("PARAMETER", ProgramInput::Parameter)
+                   .Cases({"BUFFER", "CONSTANT_TENSOR"}, ProgramInput::Constant)
+                   .Cases({"USER_INPUT", "CUSTOM_OBJ", "TOKEN"}, ProgramInput::Other)
+                   .Default(std::nullopt);
+  if (!known) {
+    problem = "an unknown kind";
+    return std::nullopt;
+  }
+  input.kind = *known;
+  if (input.kind == ProgramInput::Other)
     return input;
   if (!target.consume_back(" persistent=True"))
     target.consume_back(" persistent=False");

@@ -18,6 +18,8 @@ llvm::StringRef operationOf(llvm::StringRef name) {
   return base.size() < name.size() && base.consume_back("_") ? base : name;
 }
 
+bool isDetached(llvm::StringRef name) { return operationOf(name) == "detach"; }
+
 std::string splitName(llvm::StringRef parameter, llvm::StringRef computed) {
   return (parameter + "/" + computed).str();
 }
@@ -29,6 +31,27 @@ llvm::StringRef computedName(llvm::StringRef name) {
 bool isFoldedName(llvm::StringRef name) { return name.starts_with("onnx::"); }
 
 bool isModelName(llvm::StringRef name) { return !isFoldedName(name) && !name.starts_with("/"); }
+
+/// The path of a node's module, without what tells calls of one module apart.
+static std::string modulePath(llvm::StringRef node) {
+  std::string path;
+  llvm::SmallVector<llvm::StringRef> steps;
+  node.rsplit('/').first.split(steps, '/');
+  for (llvm::StringRef step : steps) {
+    llvm::StringRef base = step.rtrim("0123456789");
+    path += "/" + (base.size() < step.size() && base.consume_back("_") ? base : step).str();
+  }
+  return path;
+}
+
+bool areOfNumberedModules(llvm::StringRef node, llvm::StringRef other) {
+  std::string first = modulePath(node), second = modulePath(other);
+  if (first == second)
+    return false;
+  for (std::string *path : {&first, &second})
+    llvm::erase_if(*path, [](char c) { return llvm::isDigit(c); });
+  return first == second;
+}
 
 bool isModuleParameter(llvm::StringRef name) {
   auto [path, last] = name.rsplit('.');

@@ -27,6 +27,9 @@ bool isInnerName(llvm::StringRef name);
 /// second on ("cat", "cat_1").
 llvm::StringRef operationOf(llvm::StringRef name);
 
+/// Of dynamo: is the traced value called after detach()?
+bool isDetached(llvm::StringRef name);
+
 /// Of a tensor split off a computed one (MergedTensors.h): the parameter that it is for, and the
 /// exporter's own name of the other one.
 std::string splitName(llvm::StringRef parameter, llvm::StringRef computed);
@@ -39,6 +42,10 @@ bool isFoldedName(llvm::StringRef name);
 /// Of TorchScript: a tensor of the model, under its name there. It is neither folded nor a number of
 /// the program, called by the path of a Constant node ("/layer/Constant_output_0").
 bool isModelName(llvm::StringRef name);
+
+/// Of TorchScript: are these the same node of two modules of one list ("/layers.0/fc/MatMul" and
+/// "/layers.1/fc/MatMul")? Not of one module that is called again ("/layer/fc_1/MatMul").
+bool areOfNumberedModules(llvm::StringRef node, llvm::StringRef other);
 
 /// Of TorchScript: is the tensor called as modules of torch.nn call their parameters ("h.0.weight",
 /// "attn.in_proj_bias")?

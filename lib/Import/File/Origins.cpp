@@ -100,6 +100,7 @@ Origin Origins::derived(llvm::StringRef name, llvm::StringRef text) const {
   origin.moved = origin.inner || own.movesElements();
   origin.joined = own.effect == AtenOperation::Joins;
   origin.inside = origin.inner;
+  origin.detached = isDetached(name) || llvm::any_of(*from, isDetached);
   origin.lookedUp = own.effect == AtenOperation::LooksUp;
   for (const std::string &each : *from) {
     if (parameters.contains(each)) {
@@ -144,6 +145,8 @@ Origins::Origins(const onnx::GraphProto &graph) {
       origin = {Origin::Parameter, {tensor.name()}};
     else if (!folded && constants.contains(tensor.name()) && (!kind || *kind != "PARAMETER"))
       origin = {Origin::Constant, {}};
+    else if (kind || parameters.contains(tensor.name()) || constants.contains(tensor.name()))
+      contradictory.push_back(tensor.name());
     found.insert_range(origin.parameters);
     if (origin.kind != Origin::Unknown)
       origins[tensor.name()] = std::move(origin);

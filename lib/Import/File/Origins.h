@@ -48,6 +48,8 @@ struct Origin {
   bool direct = false;
   /// Rows of a table, looked up by whatever indices.
   bool lookedUp = false;
+  /// By detach() among others, which stops its gradient.
+  bool detached = false;
   /// Nothing but operations inside the decomposition of another.
   bool inside = false;
 };
@@ -60,6 +62,9 @@ public:
   bool known() const { return isKnown; }
   /// Why its record is not believed; empty where it is, or where there is none.
   const std::string &problem() const { return trouble; }
+  /// Tensors that the inputs' record and their own metadata call different things, so that nothing
+  /// is known of them.
+  const std::vector<std::string> &contradicted() const { return contradictory; }
   const Origin &of(llvm::StringRef initializer) const;
   /// Of an inner tensor, as operand of a node. By what the exporter says of that, or where it says
   /// nothing by its operator: the only matrix that is multiplied with and comes from one operand by
@@ -81,6 +86,7 @@ private:
   llvm::StringMap<Origin> origins;
   bool isKnown = false;
   std::string trouble, lostParameter;
+  std::vector<std::string> contradictory;
 };
 
 /// The strings of a list as Python's repr() writes it; none if it is not one.

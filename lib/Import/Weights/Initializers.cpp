@@ -65,9 +65,14 @@ void Importer::tieWeights(Scope &scope) {
 }
 
 void Importer::noteGuesses() {
-  if (weights.notes().empty())
-    return;
   llvm::SmallVector<Attribute> entries;
+  if (std::string text = batch.warning(); !text.empty()) {
+    NamedAttrList entry;
+    entry.set("tensors", builder.getArrayAttr({}));
+    entry.set("text", builder.getStringAttr(text));
+    entry.set("of_forward", builder.getUnitAttr());
+    entries.push_back(entry.getDictionary(context()));
+  }
   for (const WeightNote &note : weights.notes()) {
     llvm::SmallVector<Attribute> names;
     for (const std::string &name : note.tensors)
@@ -79,7 +84,8 @@ void Importer::noteGuesses() {
       entry.set("of_parameters", builder.getUnitAttr());
     entries.push_back(entry.getDictionary(context()));
   }
-  (*module)->setAttr(train::kNotes, builder.getArrayAttr(entries));
+  if (!entries.empty())
+    (*module)->setAttr(train::kNotes, builder.getArrayAttr(entries));
 }
 
 /// Symbols of the functions that the module has or will have.

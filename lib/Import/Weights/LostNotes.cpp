@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------------------------===//
 
+#include "lib/Import/File/ExporterNames.h"
 #include "lib/Import/Weights/SharedWeights.h"
 #include "lib/Import/Weights/WeightNotes.h"
 #include "partita/Import/MergedTensors.h"
@@ -35,14 +36,112 @@ void NoteFinder::noteMerged() {
       << ": exporters merge equal tensors, so several parameters may have become this one and are "
          "trained as one; export with distinct values in every tensor, and load the real ones with "
          "--init";
+  oneValue.insert_range(note.tensors);
+  notes.push_back(std::move(note));
+}
+
+namespace {
+
+constexpr llvm::StringLiteral unoptimized =
+    "; export the model with optimize=False, or with values that differ";
+constexpr llvm::StringLiteral keptApart =
+    "export with dynamo=True, optimize=False, or with values that differ and load the real ones "
+    "with --init";
+
+/// The tensors that TorchScript's exporter has merged with others, each of which it puts an Identity
+/// for, by the one that it has kept. Tied parameters are one tensor for it.
+std::map<std::string, std::vector<std::string>> findRenamed(const onnx::GraphProto &graph) {
+  llvm::StringSet<> tensors, read, outputs;
+  for (const onnx::TensorProto &tensor : graph.initializer())
+    tensors.insert(tensor.name());
+  for (const onnx::NodeProto &node : graph.node())
+    read.insert_range(node.input());
+  for (const onnx::ValueInfoProto &output : graph.output())
+    outputs.insert(output.name());
+  std::map<std::string, std::vector<std::string>> renamed;
+  for (const onnx::NodeProto &node : graph.node())
+    if (node.op_type() == "Identity" && node.input_size() == 1 && node.output_size() == 1 &&
+        tensors.contains(node.input(0)) && read.contains(node.output(0)) &&
+        !outputs.contains(node.output(0)))
+      renamed[node.input(0)].push_back(node.output(0));
+  return renamed;
+}
+
+} // namespace
+
+/// By the names that the merged tensors have in the model.
+void NoteFinder::noteRenamed() {
+  if (!isFromPyTorch(file.model()) || origins.known())
+    return;
+  WeightNote note;
+  note.isOfParameters = true;
+  std::vector<std::string> merged;
+  for (const auto &[kept, others] : findRenamed(graph)) {
+    const Tensor *tensor = weights.known(kept);
+    if (!tensor || !isModelName(kept) || !isTrainedApart(*tensor) || oneValue.contains(kept))
+      continue;
+    size_t before = merged.size();
+    llvm::copy_if(others, std::back_inserter(merged), isModelName);
+    if (merged.size() > before)
+      note.tensors.push_back(kept);
+  }
+  if (merged.empty())
+    return;
+  bool isOne = merged.size() == 1;
+  std::string first = merged.front();
+  llvm::sort(merged);
+  std::string kept = quoted(note.tensors.front());
+  note.text = (isOne ? "tensor " + quoted(first) +
+                           " of the model is not in the file: the exporter has merged it with " +
+                           kept + ", which equals it, and both are trained as one"
+                     : "tensors " + listed(merged) +
+                           " of the model are not in the file: the exporter has merged them with "
+                           "equal ones (" +
+                           quoted(first) + " with " + kept +
+                           "), and what it has merged is trained as one") +
+              "; " + keptApart.str();
+  notes.push_back(std::move(note));
+}
+
+/// By the modules that read them, where they were merged after they were folded. A module that is
+/// called again has folded its weight again.
+void NoteFinder::noteReadByModules() {
+  if (!isFromPyTorch(file.model()) || origins.known())
+    return;
+  WeightNote note;
+  note.isOfParameters = true;
+  std::string nodes;
+  for (const auto &[kept, others] : findRenamed(graph)) {
+    const Tensor *tensor = weights.known(kept);
+    if (!tensor || !isFoldedName(kept) || !isTrainedApart(*tensor) || tensor->uses.empty())
+      continue;
+    const onnx::NodeProto &first = *tensor->uses.front().node;
+    auto other = llvm::find_if(tensor->uses, [&](const auto &use) {
+      return use.node->op_type() == first.op_type() &&
+             areOfNumberedModules(first.name(), use.node->name());
+    });
+    if (other == tensor->uses.end())
+      continue;
+    if (nodes.empty())
+      nodes = quoted(first.name()) + " and " + quoted(other->node->name());
+    note.tensors.push_back(kept);
+  }
+  if (note.tensors.empty())
+    return;
+  std::string rest = note.tensors.size() > 1
+                         ? ", as " + std::to_string(note.tensors.size() - 1) + " more are"
+                         : "";
+  note.text = "tensor " + quoted(note.tensors.front()) + " is read by " + nodes +
+              ", nodes of different modules" + rest +
+              ": the exporter merges equal weights, and they are trained as one; if the model does "
+              "not tie them, " +
+              keptApart.str();
   notes.push_back(std::move(note));
 }
 
 /// By the exporter's record.
 void NoteFinder::noteLost() {
   MergedTensors merged = findMerged(graph);
-  constexpr llvm::StringLiteral unoptimized =
-      "; export the model with optimize=False, or with values that differ";
   auto text = [&](const std::vector<std::string> &names, llvm::StringRef one,
                   llvm::StringRef several) {
     return (names.size() == 1 ? "parameter " : "parameters ") + listed(names) +
@@ -63,6 +162,29 @@ void NoteFinder::noteLost() {
               " are no tensors of the file: the exporter has removed them, as it does "
               "with biases of zeros, and they are not trained"),
          {});
+  noteSeveral(merged);
+}
+
+/// What the exported program has computed from parameters that were equal, perhaps.
+void NoteFinder::noteSeveral(const MergedTensors &merged) {
+  auto apart = llvm::find_if(merged.several, [&](const auto &each) {
+    const Tensor *tensor = weights.known(each.tensor);
+    return tensor && isTrainedApart(*tensor);
+  });
+  if (apart == merged.several.end())
+    return;
+  bool isOne = merged.nowhere.size() == 1;
+  WeightNote note;
+  note.isOfParameters = true;
+  note.tensors = {apart->tensor};
+  note.text = "tensor " + quoted(apart->tensor) + " is read as " + quoted(apart->first) +
+              " and as " + quoted(apart->second) + " of the exported program, and " +
+              (isOne ? "parameter " : "parameters ") + listed(merged.nowhere) +
+              (isOne ? " is no tensor" : " are no tensors") +
+              " of the file: the exporter may have merged equal parameters, which are then trained "
+              "as one" +
+              unoptimized.str();
+  notes.push_back(std::move(note));
 }
 
 } // namespace partita::importer

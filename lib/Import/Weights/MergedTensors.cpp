@@ -31,6 +31,7 @@ struct Reader {
   llvm::StringRef operation, op;
   llvm::SmallVector<Operand> operands;
   llvm::SmallVector<Named> named;
+  llvm::SmallVector<llvm::StringRef> unnamed; ///< arguments that are values of the program
   bool readsComputed = false; ///< numbers that come from no parameter, by the record
 };
 
@@ -59,6 +60,7 @@ public:
     for (llvm::StringRef target : parameters)
       if (wanted.contains(target) && !placed.contains(target) && !hidden.contains(target))
         (confused.contains(target) ? result.undecided : result.removed).push_back(target.str());
+    findSeveral(result);
     return result;
   }
 
@@ -120,11 +122,13 @@ private:
           reader.named.push_back({argument.place, target->second});
           if (lost.contains(target->second))
             wanted.insert(target->second);
+        } else {
+          reader.unnamed.push_back(argument.name);
         }
       if (atenOperation(reader.operation).effect == AtenOperation::LooksUp)
         for (const Operand &operand : reader.operands)
           tables.insert(operand.target);
-      if (!reader.named.empty())
+      if (!reader.named.empty() || !reader.operands.empty())
         readers.push_back(std::move(reader));
     }
   }
@@ -189,6 +193,44 @@ private:
     }
     if (reader.readsComputed) // one of those, perhaps (Weights::isConstant)
       addTo(hidden, missing);
+  }
+
+  /// Where calls name no parameter, they name what the program has computed from one: "%t" and "%t_1",
+  /// of which the file keeps one value, are transposes of one parameter, or of two that were equal.
+  void findSeveral(MergedTensors &result) const {
+    for (llvm::StringRef target : parameters)
+      if (lost.contains(target) && !wanted.contains(target))
+        result.nowhere.push_back(target.str());
+    if (result.nowhere.empty())
+      return;
+    std::map<llvm::StringRef, llvm::StringRef> names; // by tensor
+    std::set<llvm::StringRef> found;
+    for (const Reader &reader : readers)
+      for (const Operand &operand : reader.operands) {
+        std::optional<llvm::StringRef> name = nameOf(reader, operand);
+        if (!name)
+          continue;
+        llvm::StringRef first = names.try_emplace(operand.tensor, *name).first->second;
+        if (first != *name && found.insert(operand.tensor).second)
+          result.several.push_back({operand.tensor.str(), first.str(), name->str()});
+      }
+  }
+
+  /// What the program calls a computed operand where the call does not name the parameter: the only
+  /// argument that the file has no other value of.
+  std::optional<llvm::StringRef> nameOf(const Reader &reader, const Operand &operand) const {
+    std::optional<llvm::StringRef> found;
+    if (operand.tensor == operand.target || reader.operands.size() != 1 ||
+        isNamed(reader, operand.target) || !missingOf(reader).empty())
+      return std::nullopt;
+    for (llvm::StringRef name : reader.unnamed) {
+      if (name != computedName(operand.tensor) && taken.contains(name))
+        continue;
+      if (found)
+        return std::nullopt;
+      found = name;
+    }
+    return found;
   }
 
   static void addTo(llvm::StringSet<> &targets, llvm::ArrayRef<Named> named) {

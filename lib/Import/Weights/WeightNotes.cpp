@@ -21,11 +21,15 @@ std::string listed(llvm::ArrayRef<std::string> names) {
 std::vector<WeightNote> NoteFinder::run() {
   // In the order in which they are printed. Later ones leave out what earlier ones are about.
   static constexpr void (NoteFinder::*finders[])() = {
-      &NoteFinder::noteMerged,       &NoteFinder::noteLost,           &NoteFinder::noteUnreadable,
-      &NoteFinder::noteDoubted,      &NoteFinder::noteKeptParameters, &NoteFinder::noteComputed,
-      &NoteFinder::noteOverlapping,  &NoteFinder::noteConcatenated,   &NoteFinder::noteTied,
-      &NoteFinder::noteRepeated,     &NoteFinder::noteScoreBiases,    &NoteFinder::noteLeadingOnes,
-      &NoteFinder::noteFolded,       &NoteFinder::noteUnnamedKinds,   &NoteFinder::noteMayBeBuffers,
+      &NoteFinder::noteMerged,         &NoteFinder::noteRenamed,
+      &NoteFinder::noteReadByModules,  &NoteFinder::noteLost,
+      &NoteFinder::noteUnreadable,     &NoteFinder::noteDoubted,
+      &NoteFinder::noteKeptParameters, &NoteFinder::noteComputed,
+      &NoteFinder::noteOverlapping,    &NoteFinder::noteConcatenated,
+      &NoteFinder::noteDetached,       &NoteFinder::noteTied,
+      &NoteFinder::noteRepeated,       &NoteFinder::noteScoreBiases,
+      &NoteFinder::noteLeadingOnes,    &NoteFinder::noteFolded,
+      &NoteFinder::noteUnnamedKinds,   &NoteFinder::noteMayBeBuffers,
   };
   for (auto find : finders)
     (this->*find)();
@@ -49,6 +53,19 @@ std::string NoteFinder::unfolded() const {
 
 /// A record that contradicts itself, which is not believed.
 void NoteFinder::noteUnreadable() {
+  std::vector<std::string> names;
+  for (const std::string &name : origins.contradicted())
+    if (const Tensor *tensor = weights.known(name);
+        tensor && tensor->isRead && !tensor->isDecided && isFloat(tensor->data.type))
+      names.push_back(name);
+  bool isOne = names.size() == 1;
+  if (!names.empty())
+    note(std::string("the exporter's record contradicts itself on ") +
+             (isOne ? "tensor " : "tensors ") + listed(names) +
+             " (parameter, buffer or computed): whether " + (isOne ? "it is" : "they are") +
+             " trained is decided by the graph's structure; use --trainable " +
+             quoted(names.front()) + " or --freeze " + quoted(names.front()),
+         names);
   if (!origins.problem().empty())
     note("what the exporter recorded of the model's parameters cannot be read (" +
              origins.problem() + "): what is trained is decided by the graph's structure",
@@ -107,8 +124,8 @@ void NoteFinder::noteComputed() {
   }
 }
 
-/// Of one parameter, and not the same elements: slices that overlap, or what contradicts the file's
-/// record. Slices without a common element are trained as the whole is.
+/// Of one parameter, and not the same elements in one order: slices that overlap, what is flipped or
+/// permuted in several ways, or what contradicts the file's record. Slices without a common element are trained as the whole is.
 void NoteFinder::noteOverlapping() {
   for (const auto &entry : weights.groups) {
     const auto &parameter = entry.first; // lambdas of C++17 capture no structured binding
@@ -120,20 +137,27 @@ void NoteFinder::noteOverlapping() {
     std::vector<const TensorData *> members;
     for (const std::string &name : group)
       members.push_back(&tensorOf(name).data);
-    std::vector<bool> overlap(group.size(), true);
-    if (!hasWhole)
+    std::vector<bool> overlap(group.size(), true), rearranged(group.size(), false);
+    if (!hasWhole) {
       overlap = findOverlaps(file, members);
+      rearranged = findRearranged(file, members);
+    }
     std::vector<std::string> apart;
+    bool areSlices = true;
     for (const auto &[i, name] : llvm::enumerate(group)) {
       const Tensor &tensor = tensorOf(name);
-      if (overlap[i] && isTrainedApart(tensor) && !isNoted(name))
-        apart.push_back(name);
+      if (!(overlap[i] || rearranged[i]) || !isTrainedApart(tensor) || isNoted(name))
+        continue;
+      apart.push_back(name);
+      areSlices &= !rearranged[i];
     }
     if (apart.size() > 1)
       note("tensors " + listed(apart) +
-               (hasWhole ? " all hold elements of " : " are overlapping slices of ") +
-               quoted(parameter) + " and are trained independently; to train it as one, " +
-               unfolded(),
+               (hasWhole    ? " all hold elements of "
+                : areSlices ? " are overlapping slices of "
+                            : " hold the same elements of ") +
+               quoted(parameter) + (areSlices ? "" : " in different orders") +
+               " and are trained independently; to train it as one, " + unfolded(),
            apart, /*isOfParameters=*/true);
   }
 }

@@ -11,6 +11,8 @@
 
 namespace partita::importer {
 
+struct MergedTensors;
+
 /// Finds all notes on the weights of a file, once it is decided what they are.
 class NoteFinder {
 public:
@@ -26,6 +28,9 @@ private:
   // Parameters that an exporter has made one, or removed (LostNotes.cpp).
   void noteMerged();
   void noteLost();
+  void noteSeveral(const MergedTensors &merged);
+  void noteRenamed();
+  void noteReadByModules();
   // By what the exporter recorded.
   void noteUnreadable();
   void noteDoubted();
@@ -33,6 +38,7 @@ private:
   void noteComputed();
   void noteOverlapping();
   void noteConcatenated();
+  void noteDetached(); // DetachNotes.cpp
   // By values and structure.
   void noteTied();
   void noteRepeated();
@@ -62,7 +68,8 @@ private:
   const Origins &origins;
   const std::vector<std::string> &order;
   std::vector<WeightNote> notes;
-  llvm::StringSet<> noted; ///< tensors that `note` was called for
+  llvm::StringSet<> noted;    ///< tensors that `note` was called for
+  llvm::StringSet<> oneValue; ///< that noteMerged is about
 };
 
 /// "'a', 'b' and 3 more".

@@ -164,6 +164,39 @@ std::vector<bool> findOverlaps(ModelFile &file, llvm::ArrayRef<const TensorData 
   return lines.overlaps;
 }
 
+/// The elements in an order that is the same for all of their permutations.
+static std::string sortedElements(const HostTensor &values) {
+  int64_t size = byteSize(values.type());
+  std::vector<uint64_t> elements(values.size(), 0);
+  for (int64_t i = 0; i < values.size(); ++i)
+    std::memcpy(&elements[i], values.bytes(i), size);
+  llvm::sort(elements);
+  std::string bytes(elements.size() * sizeof(uint64_t), '\0');
+  std::memcpy(bytes.data(), elements.data(), bytes.size());
+  return bytes;
+}
+
+std::vector<bool> findRearranged(ModelFile &file, llvm::ArrayRef<const TensorData *> tensors) {
+  std::vector<bool> rearranged(tensors.size());
+  llvm::DenseMap<std::pair<uint64_t, uint64_t>, size_t> firsts;
+  for (const auto &[i, data] : llvm::enumerate(tensors)) {
+    bool isSearched = data->count > 1 && data->count <= maxSearched &&
+                      data->type == tensors.front()->type &&
+                      llvm::any_of(tensors, [&, data = data](const TensorData *other) {
+                        return other != data && other->count == data->count;
+                      });
+    std::optional<HostTensor> values = isSearched ? file.tryRead(*data) : std::nullopt;
+    if (!values || !varies(values->bytes(0), data->count, byteSize(data->type)))
+      continue;
+    std::string sorted = sortedElements(*values);
+    auto hash = llvm::xxh3_128bits(llvm::arrayRefFromStringRef(sorted));
+    size_t first = firsts.try_emplace({hash.high64, hash.low64}, i).first->second;
+    if (first != i)
+      rearranged[first] = rearranged[i] = true;
+  }
+  return rearranged;
+}
+
 bool isOneValue(ModelFile &file, const TensorData &data) {
   if (data.count == 0 || data.count > maxSearched)
     return false;

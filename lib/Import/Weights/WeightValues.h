@@ -27,6 +27,10 @@ std::optional<WeightCopy> findCopyIn(ModelFile &file, const TensorData &table,
 /// many rows, columns and neighbours in all; one value throughout says nothing.
 std::vector<bool> findOverlaps(ModelFile &file, llvm::ArrayRef<const TensorData *> tensors);
 
+/// Which of several tensors hold the same elements as another, in whatever order, as a flipped and a
+/// permuted weight do? Of at most `maxSearched` elements each; one value throughout says nothing.
+std::vector<bool> findRearranged(ModelFile &file, llvm::ArrayRef<const TensorData *> tensors);
+
 /// Are all elements of a tensor, of at most `maxSearched`, the same?
 bool isOneValue(ModelFile &file, const TensorData &data);
 

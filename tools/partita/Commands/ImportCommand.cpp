@@ -96,6 +96,7 @@ static int report(Session &session, const std::string &model, const std::vector<
     object["file"] = file->toJson();
   if (succeeded(file) && (wantsImport || file->isStatic()) &&
       (module = session.load(model, dims, plan))) {
+    session.tellForwardGuesses(*module);
     FailureOr<RaiseReport> raising = reportRaising(*module);
     if (succeeded(raising))
       object["program"] = describeImport(*module, *raising, reportObjective(*module),

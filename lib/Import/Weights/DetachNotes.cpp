@@ -1,0 +1,147 @@
+//===- DetachNotes.cpp - gradients that the model stops ----------------------------------------===//
+//
+// detach() is an Identity in ONNX, which exporters remove. Dynamo's record still names it: among what
+// a folded tensor was computed by, as the operation of an Identity, or, where that is gone, as
+// "%detach" among the arguments of the call that a node was made for. No op of ours stops a gradient,
+// so that flows.
+//
+//===----------------------------------------------------------------------------------------===//
+
+#include "lib/Import/File/ExporterNames.h"
+#include "lib/Import/Weights/WeightNotes.h"
+#include "partita/Import/ExportRecord.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace partita::importer {
+
+namespace {
+
+/// Parameters and nodes' results through which the model lets no gradient pass.
+class DetachFinder {
+public:
+  DetachFinder(const onnx::GraphProto &graph, const Origins &origins,
+               llvm::function_ref<bool(llvm::StringRef)> isTrained)
+      : graph(graph), origins(origins), isTrained(isTrained) {
+    if (const std::string *signature = valueOf(graph.metadata_props(), signatureKey))
+      forInputLines(*signature, [&](llvm::StringRef line) {
+        const char *problem = nullptr;
+        if (std::optional<ProgramInput> input = parseInput(line, problem))
+          targets[input->name] = input->target;
+      });
+    for (const onnx::TensorProto &tensor : graph.initializer())
+      known.insert(tensor.name());
+    for (const onnx::NodeProto &node : graph.node())
+      known.insert_range(node.output());
+  }
+
+  void run() {
+    for (const onnx::NodeProto &node : graph.node()) {
+      for (const std::string &input : node.input())
+        if (isTrained(input) && origins.of(input).detached)
+          tensors.insert(input);
+      if (std::optional<ProgramCall> call = callOf(node))
+        read(node, *call);
+      if (!stopsGradients(node) &&
+          llvm::any_of(node.input(), [&](const std::string &input) { return hasGradient(input); }))
+        computed.insert_range(node.output());
+    }
+  }
+
+  llvm::SetVector<llvm::StringRef> tensors, values;
+
+private:
+  bool hasGradient(llvm::StringRef value) const {
+    return isTrained(value) || computed.contains(value);
+  }
+
+  static bool stopsGradients(const onnx::NodeProto &node) {
+    static constexpr llvm::StringLiteral ops[] = {
+        "And",  "ArgMax",      "ArgMin", "Equal",   "Greater", "GreaterOrEqual", "IsInf", "IsNaN",
+        "Less", "LessOrEqual", "Not",    "NonZero", "Or",      "Shape",          "Size",  "Xor"};
+    return llvm::is_contained(ops, node.op_type());
+  }
+
+  void add(llvm::StringRef value) {
+    if (isTrained(value))
+      tensors.insert(value);
+    else if (computed.contains(value))
+      values.insert(value);
+  }
+
+  void read(const onnx::NodeProto &node, const ProgramCall &call) {
+    if (call.operation == "detach") {
+      for (const std::string &input : node.input())
+        add(input);
+      return;
+    }
+    bool isGone = llvm::any_of(call.arguments, [&](const ProgramCall::Argument &argument) {
+      return isDetached(argument.name) && !known.contains(argument.name);
+    });
+    if (!isGone)
+      return;
+    for (const std::string &input : node.input())
+      if (!isInnerName(computedName(input)) && !isNamed(input, call))
+        add(input);
+  }
+
+  /// By its own name, or by that which the program has for the parameter.
+  bool isNamed(llvm::StringRef value, const ProgramCall &call) const {
+    return llvm::any_of(call.arguments, [&](const ProgramCall::Argument &argument) {
+      llvm::StringRef target = targets.lookup(argument.name);
+      return argument.name == value || target == value ||
+             llvm::is_contained(origins.of(value).parameters, target);
+    });
+  }
+
+  const onnx::GraphProto &graph;
+  const Origins &origins;
+  llvm::function_ref<bool(llvm::StringRef)> isTrained;
+  llvm::StringMap<llvm::StringRef> targets; ///< by the name of an input of the program
+  llvm::StringSet<> known, computed;        ///< computed: from parameters, with a gradient
+};
+
+} // namespace
+
+void NoteFinder::noteDetached() {
+  if (!origins.known())
+    return;
+  auto isTrained = [&](llvm::StringRef name) {
+    const Tensor *tensor = weights.known(name);
+    return tensor && tensor->isParameter && !tensor->isFrozen && !tensor->isHeld;
+  };
+  DetachFinder finder(graph, origins, isTrained);
+  finder.run();
+  std::vector<std::string> tensors, parameters, values;
+  for (llvm::StringRef name : finder.tensors) {
+    llvm::StringRef origin = weights.originOf(name);
+    std::string called = (origin.empty() ? name : origin).str();
+    if (isNoted(name))
+      continue;
+    tensors.push_back(name.str());
+    if (!llvm::is_contained(parameters, called))
+      parameters.push_back(called);
+  }
+  for (llvm::StringRef name : finder.values)
+    values.push_back(name.str());
+  bool isOne = parameters.size() == 1;
+  if (!parameters.empty())
+    notes.push_back(
+        {(isOne ? "parameter " : "parameters ") + listed(parameters) + (isOne ? " is" : " are") +
+             " read through detach(), which import does not follow: " +
+             (isOne ? "it gets" : "they get") + " a gradient from there too; use --freeze " +
+             quoted(parameters.front()) + " if " + (isOne ? "it" : "the first") + " has no other",
+         std::move(tensors),
+         /*isReported=*/false,
+         /*isOfParameters=*/true});
+  if (!values.empty())
+    notes.push_back({"the model calls detach() on " +
+                         std::string(values.size() == 1 ? "value " : "values ") + listed(values) +
+                         ", which import does not follow: gradients flow through there, unlike in "
+                         "PyTorch; use --freeze for parameters that have no other gradient",
+                     {},
+                     /*isReported=*/false,
+                     /*isOfParameters=*/true});
+}
+
+} // namespace partita::importer
