@@ -164,16 +164,15 @@ std::vector<bool> findOverlaps(ModelFile &file, llvm::ArrayRef<const TensorData 
   return lines.overlaps;
 }
 
-/// The elements in an order that is the same for all of their permutations.
-static std::string sortedElements(const HostTensor &values) {
+/// A number that is the same for all permutations of the elements.
+static llvm::XXH128_hash_t hashOfSorted(const HostTensor &values) {
   int64_t size = byteSize(values.type());
   std::vector<uint64_t> elements(values.size(), 0);
   for (int64_t i = 0; i < values.size(); ++i)
     std::memcpy(&elements[i], values.bytes(i), size);
   llvm::sort(elements);
-  std::string bytes(elements.size() * sizeof(uint64_t), '\0');
-  std::memcpy(bytes.data(), elements.data(), bytes.size());
-  return bytes;
+  return llvm::xxh3_128bits(
+      {reinterpret_cast<const uint8_t *>(elements.data()), elements.size() * sizeof(uint64_t)});
 }
 
 std::vector<bool> findRearranged(ModelFile &file, llvm::ArrayRef<const TensorData *> tensors) {
@@ -188,8 +187,7 @@ std::vector<bool> findRearranged(ModelFile &file, llvm::ArrayRef<const TensorDat
     std::optional<HostTensor> values = isSearched ? file.tryRead(*data) : std::nullopt;
     if (!values || !varies(values->bytes(0), data->count, byteSize(data->type)))
       continue;
-    std::string sorted = sortedElements(*values);
-    auto hash = llvm::xxh3_128bits(llvm::arrayRefFromStringRef(sorted));
+    llvm::XXH128_hash_t hash = hashOfSorted(*values);
     size_t first = firsts.try_emplace({hash.high64, hash.low64}, i).first->second;
     if (first != i)
       rearranged[first] = rearranged[i] = true;
