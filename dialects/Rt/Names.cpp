@@ -112,6 +112,8 @@ std::string rt::axisName(StringRef axis) {
   return name;
 }
 
+std::string rt::gathersName(StringRef axis) { return axisName(axis) + "Gathers"; }
+
 std::string rt::modulePath(StringRef name) {
   auto [path, node] = name.rsplit('/');
   if (node.empty() || path.empty())

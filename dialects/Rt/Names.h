@@ -25,6 +25,8 @@ std::string stringLiteral(llvm::StringRef bytes);
 
 /// The program's constant for a mesh axis: "dp" -> "kDp".
 std::string axisName(llvm::StringRef axis);
+/// kDpGathers: the row of the runtime's groups whose gathers begin ahead of their use.
+std::string gathersName(llvm::StringRef axis);
 
 /// The part of an ONNX node's name that names its module: "/transformer/h.0/attn/MatMul" ->
 /// "transformer.h.0.attn"; "" where the name has no path.

@@ -45,13 +45,22 @@ static std::string meshText(ModuleOp module) {
   return text.empty() ? "one rank" : rt::commentText(text);
 }
 
-/// The mesh's axes by name, in their order: "enum MeshAxis { kDp, kTp };"
+/// The mesh's axes by name, in their order, "enum MeshAxis { kDp, kTp };", and the communicators
+/// beside those of the axes.
 static std::string axesText(ModuleOp module) {
   std::string names = llvm::join(
       llvm::map_range(par::MeshAttr::of(module).getAxes(),
                       [](StringAttr axis) { return rt::axisName(axis.getValue()); }),
       ", ");
-  return names.empty() ? "" : "\nenum MeshAxis { " + names + " };\n";
+  if (names.empty())
+    return "";
+  std::string text = "\nenum MeshAxis { " + names + " };\n", rows;
+  size_t row = par::MeshAttr::of(module).getAxes().size();
+  auto program = rt::ProgramAttr::of(module);
+  for (auto axis : rt::elementsOf<StringAttr>(program ? program.getGathersAhead() : ArrayAttr()))
+    rows += (rows.empty() ? "" : ", ") + rt::gathersName(axis.getValue()) + " = " +
+            std::to_string(row++);
+  return rows.empty() ? text : text + "enum GatherGroup { " + rows + " }; // rows of kGroups, too\n";
 }
 
 /// What a function is for, as its comment.

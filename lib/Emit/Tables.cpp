@@ -42,7 +42,8 @@ public:
       return module.emitError()
              << "has parameters and no @init that fills them; the pass make-init "
                 "makes it of a module before phase 'optimize'";
-    printMesh(program.getGathersAhead());
+    printMesh();
+    printGroups(program.getGathersAhead());
     printInputs(program.getInputs());
     printModelFiles();
     undecayed = program.getUndecayed();
@@ -58,13 +59,24 @@ public:
   }
 
 private:
-  void printMesh(ArrayAttr gathersAhead) {
+  void printMesh() {
     SmallVector<std::string> list;
     for (auto [axis, size] : llvm::zip(mesh.getAxes(), mesh.getSizes()))
-      list.push_back("{" + rt::stringLiteral(axis.getValue()) + ", " + std::to_string(size) +
-                     (llvm::is_contained(rt::elementsOf<StringAttr>(gathersAhead), axis) ? ", true}"
-                                                                                         : "}"));
+      list.push_back("{" + rt::stringLiteral(axis.getValue()) + ", " + std::to_string(size) + "}");
     programRows("Axis", "Mesh", list);
+  }
+
+  /// One row for each axis; then one more of those over which gathers begin ahead of their use. No
+  /// table if there are none of these.
+  void printGroups(ArrayAttr gathersAhead) {
+    SmallVector<StringAttr> axes(mesh.getAxes());
+    llvm::append_range(axes, rt::elementsOf<StringAttr>(gathersAhead));
+    if (axes.size() == mesh.getAxes().size())
+      return;
+    programRows("Group", "Groups", llvm::map_to_vector(axes, [](StringAttr axis) {
+                  return "{" + rt::stringLiteral(axis.getValue()) + ", {" +
+                         rt::axisName(axis.getValue()) + "}}";
+                }));
   }
 
   /// `static const Type kName[] = {rows};`

@@ -103,10 +103,9 @@ void runRank(Rank &rank, std::unique_ptr<RankMemory> &memory,
   // The last collective of every group, started everywhere before it is waited for anywhere: a rank
   // that waits in one more collective of whatever group is told so.
   std::vector<Pending> ends;
-  for (int64_t axis = 0; axis < program.mesh.size(); ++axis)
-    rank.forGroups(int(axis), [&](Communicator &group) {
-      ends.push_back(barrierStart(group, "the end of the program"));
-    });
+  rank.forGroups([&](Communicator &group) {
+    ends.push_back(barrierStart(group, "the end of the program"));
+  });
   ends.push_back(barrierStart(*rank.world, "the end of the program"));
   for (Pending end : ends)
     wait(end);
@@ -120,13 +119,13 @@ static std::string runThreads(const Program &program, const RunOptions *options,
                               const std::function<void(Rank &)> &body) {
   int ranks = rankCount(program);
   FailureFlag failure;
-  // By axis, number of the communicator on that axis, and color.
-  std::map<std::array<int, 3>, std::shared_ptr<ThreadGroup::Shared>> shared;
+  // By the groups' row and first rank.
+  std::map<std::pair<int, int>, std::shared_ptr<ThreadGroup::Shared>> shared;
   std::vector<std::unique_ptr<Communicator>> groups;
   std::vector<Rank> all(static_cast<size_t>(ranks));
   std::vector<std::unique_ptr<RankMemory>> memories(static_cast<size_t>(ranks));
 
-  auto join = [&](std::array<int, 3> key, const char *name, int rank, int size) -> Communicator * {
+  auto join = [&](std::pair<int, int> key, const char *name, int rank, int size) -> Communicator * {
     if (size == 1) {
       groups.push_back(std::make_unique<LonelyGroup>(name));
       return groups.back().get();
@@ -141,11 +140,11 @@ static std::string runThreads(const Program &program, const RunOptions *options,
     Rank &rank = all[size_t(r)];
     placeOnMesh(rank, program, r);
     rank.options = options;
-    forCommunicators(rank, [&](Communicator *&group, const Axis &axis, int number, int channel) {
-      group = join({number, channel, colorOf(rank, number)}, axis.name, rank.coordinates[number],
-                   axis.size);
-    });
-    rank.world = join({-1, 0, 0}, "world", r, ranks);
+    for (const Membership &own : membershipsOf(rank))
+      if (own.size() > 0)
+        rank.groups[own.row] =
+            join({own.row, own.ranks.front()}, own.name, own.position, own.size());
+    rank.world = join({-1, 0}, "world", r, ranks);
   }
 
   auto guarded = [&](Rank &rank) {
@@ -235,13 +234,16 @@ static void runProcess(int number, const Program &program, const RunOptions *opt
   placeOnMesh(rank, program, number);
   rank.options = options;
   try {
-    forCommunicators(rank, [&](Communicator *&group, const Axis &axis, int number, int) {
+    for (const Membership &own : membershipsOf(rank)) {
       MPI_Comm comm;
-      MPI_Comm_split(MPI_COMM_WORLD, colorOf(rank, number), rank.coordinates[number], &comm);
-      groups.push_back(
-          joinProcesses(axis.name, rank.coordinates[number], axis.size, comm, 512 << 10));
-      group = groups.back().get();
-    });
+      bool member = own.size() > 0;
+      MPI_Comm_split(MPI_COMM_WORLD, member ? own.ranks.front() : MPI_UNDEFINED, own.position,
+                     &comm);
+      if (!member)
+        continue;
+      groups.push_back(joinProcesses(own.name, own.position, own.size(), comm, 512 << 10));
+      rank.groups[own.row] = groups.back().get();
+    }
     MPI_Comm comm;
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     groups.push_back(joinProcesses("world", rank.rank, rank.ranks, comm, 64 << 10));

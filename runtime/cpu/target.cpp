@@ -57,8 +57,7 @@ std::string deviceMemoryText(const Rank &rank) {
       ordered->forStaging(
           [&](const void *at, int64_t bytes) { staging += residentBytes(at, bytes); });
   };
-  for (int axis = 0; axis < int(rank.program->mesh.size()); ++axis)
-    rank.forGroups(axis, add);
+  rank.forGroups(add);
   add(*rank.world);
   std::string text = staging > 0 ? grouped(staging) + " bytes of the collectives' staging, " : "";
   return text + grouped(blasBuffersResident()) +

@@ -27,11 +27,11 @@ func.func @f() {
   // CHECK: verbatim "Pending p = allReduceStart(rank.group(kDp), {{[{][{][{][{]}}{}, 8}, {{[{][{]}}{}, 4}}, \22a \\042quoted\\042 {{[{][{]}}reason\\134\22);" args %[[X]], %[[W]]
   rt.all_reduce "p" %x, %w [8, 4] over "dp" 0 because "a \22quoted\22 {reason\\" : !rt.buffer<f32>, !rt.buffer<f32>
   // Gathers that begin ahead of their use do not queue behind sums.
-  // CHECK: verbatim "Pending g = allGatherStart(rank.gathers(kDp), {{.*}}, \22ahead\22);" args %[[X]], %[[W]]
+  // CHECK: verbatim "Pending g = allGatherStart(rank.group(kDpGathers), {{.*}}, \22ahead\22);" args %[[X]], %[[W]]
   rt.all_gather "g" %x to %w [1] blocks of [4] of [0] over "dp" 0 because "ahead" : !rt.buffer<f32> to !rt.buffer<f32>
   // CHECK: verbatim "allGather(rank.group(kDp), {{.*}}, \22now\22);" args %[[X]], %[[W]]
   rt.all_gather "" %x to %w [1] blocks of [4] of [0] over "dp" 0 because "now" : !rt.buffer<f32> to !rt.buffer<f32>
-  // CHECK: verbatim "poll(rank, kDp, 65536);"
+  // CHECK: verbatim "poll(rank, {{[{][{]}}kDp}, 65536);"
   rt.poll over "dp" 0 bytes 65536
   // CHECK: verbatim "beginWork(rank, Work::Backward);"
   rt.work "Backward"

@@ -1,4 +1,4 @@
-# Checks what the two-stage program (stages.cpp) did in its steps, from where its parameters were before.
+# Checks what the program of stages (stages.cpp) did in its steps, from where its parameters were before.
 import csv, sys
 import numpy
 from family_files import read_safetensors

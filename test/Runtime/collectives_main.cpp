@@ -235,11 +235,11 @@ uint64_t exerciseGathersAhead(Rank &rank, uint64_t hash, bool polls) {
     from[i] = value(rank.rank, int64_t(i));
   for (size_t i = 0; i < n; ++i)
     part[i] = value(rank.rank, int64_t(5 * i));
-  Communicator &sums = rank.group(0), &gathers = rank.gathers(0);
+  Communicator &sums = rank.group(0), &gathers = rank.group(1);
   Pending scatter = reduceScatterStart(sums, {{from.data(), scattered.data(), int64_t(n)}}, "sum");
   Pending gather = allGatherStart(gathers, {{part.data(), gathered.data(), int64_t(n)}}, "ahead");
   while (polls && !(gathers.isComplete(gather.number) && sums.isComplete(scatter.number)))
-    poll(rank, 0, 1 << 20);
+    poll(rank, {1, 0}, 1 << 20);
   wait(gather);
   if (!polls && rank.ranks > 1 && sums.isComplete(scatter.number))
     fail("the wait for a gather completed the sum before it");
@@ -265,10 +265,12 @@ void stop(Rank &rank) {
 int main(int argc, char **argv) {
   int ranks = argc > 1 ? std::atoi(argv[1]) : 2;
   std::string mode = argc > 2 ? argv[2] : "";
-  Axis mesh[] = {{"dp", ranks, /*gathersAhead=*/true}};
+  Axis mesh[] = {{"dp", ranks}};
+  Group groups[] = {{"dp", {0}}, {"dp", {0}}}; // sums, and gathers ahead of their use
   Program program;
   program.name = "collectives";
   program.mesh = mesh;
+  program.groups = groups;
   World world(program);
   RunOptions options;
   std::string error = world.run(program, &options, [&](Rank &rank) {

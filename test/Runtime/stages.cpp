@@ -1,13 +1,17 @@
-// A program of two pipeline stages, written by hand, on pp=2,dp=2: its ranks differ in their
-// functions, memory and census. Every parameter moves to a target of its own; `shared` has one on
-// each stage. -DWRONG: the second stage's census is.
+// A program of three pipeline stages, written by hand, on pp=3,dp=2: its ranks differ in their
+// functions, memory and census. Every parameter moves to a target of its own; `shared`, as a tied
+// embedding, is on the first stage and on the last, with a target on each. -DWRONG: the second
+// stage's census is.
 
 #include <partita_rt/partita_rt.h>
 
 using namespace partita_rt;
 
-static const Axis kMesh[] = {{"pp", 2}, {"dp", 2}};
+static const Axis kMesh[] = {{"pp", 3}, {"dp", 2}};
 constexpr int kPp = 0, kDp = 1;
+
+enum Rows { kAll, kData, kEnds };
+static const Group kGroups[] = {{"pp", {kPp}}, {"dp", {kDp}}, {"ends", {kPp}, {0, 2}}};
 
 /// Of the training loop: the model reads none.
 static const Input kInputs[] = {
@@ -28,18 +32,17 @@ static const Parameter kParameters[] = {
      Home::Device,
      DType::Float32,
      {1}},
-    {"shared", {16}, {16}, {}, kShared},
+    {"shared", {16}, {16}, {}, kShared, true, true, Home::Device, DType::Float32, {0, 2}},
 };
-static const OptimizerState kStates[] = {
+static const OptimizerState kOptimizerStates[] = {
     {"columns.m", 1, {3, 20}, {{1, kDp}}, kMoments},
 };
 
-static const CensusEntry kCensus0[] = {
-    {CollectiveKind::AllReduce, "pp", 1, 64, "gradient of shared"},
+static const CensusEntry kEndCensus[] = {
+    {CollectiveKind::AllReduce, "ends", 1, 64, "gradient of shared"},
     {CollectiveKind::AllReduce, "pp", 1, 4, "loss"},
 };
-static const CensusEntry kCensus1[] = {
-    {CollectiveKind::AllReduce, "pp", 1, 64, "gradient of shared"},
+static const CensusEntry kMiddleCensus[] = {
 #ifndef WRONG
     {CollectiveKind::AllReduce, "dp", 1, 4, "loss of the columns"},
 #endif
@@ -61,15 +64,22 @@ static void descend(Rank &rank, float *values, const float *gradients, int64_t n
     values[i] -= rank.learningRate * gradients[i];
 }
 
-/// What both stages do, at the same time: the collectives over pp match.
-static void finish(Rank &rank, float *own, float loss) {
-  float *shared = rank.at(0);
-  *own += loss;
-  allReduce(rank.group(kPp), {{shared, 16}}, "gradient of shared");
-  allReduce(rank.group(kPp), {{own, 1}}, "loss");
-  exposeGradient(rank, 2, shared);
-  descend(rank, rank.persistent(kShared), shared, 16);
-  rank.report.loss = *own;
+/// The first and the last stage at the same time; returns the stage's part of the loss.
+static float updateShared(Rank &rank, float target) {
+  float *gradient = rank.at(0);
+  float loss = lossOf(gradient, rank.persistent(kShared), 16, target);
+  allReduce(rank.group(kEnds), {{gradient, 16}}, "gradient of shared");
+  exposeGradient(rank, 2, gradient);
+  descend(rank, rank.persistent(kShared), gradient, 16);
+  return loss;
+}
+
+/// All stages.
+static void report(Rank &rank, float loss) {
+  float *sum = rank.at(64);
+  *sum = loss;
+  allReduce(rank.group(kAll), {{sum, 1}}, "loss");
+  rank.report.loss = *sum;
 }
 
 static void init0(Rank &rank) {
@@ -78,35 +88,40 @@ static void init0(Rank &rank) {
 }
 
 static void step0(Rank &rank) {
-  float *own = rank.at(64), *gradient = rank.at(128);
-  *own = lossOf(gradient, rank.persistent(kFirst), 5, 1);
+  float *gradient = rank.at(128);
+  float loss = lossOf(gradient, rank.persistent(kFirst), 5, 1);
   exposeGradient(rank, 0, gradient);
   descend(rank, rank.persistent(kFirst), gradient, 5);
-  finish(rank, own, lossOf(rank.at(0), rank.persistent(kShared), 16, 1));
+  report(rank, loss + updateShared(rank, 1));
 }
 
 static void init1(Rank &rank) {
   initialValue(rank, 1, rank.persistent(kColumns), Fill::normal(0.5));
-  initialValue(rank, 2, rank.persistent(kShared), Fill::normal(0.5));
   fill(rank.persistent(kMoments), 0.0f, 3 * 20);
 }
 
 static void step1(Rank &rank) {
   float *own = rank.at(64), *gradient = rank.at(128), *moments = rank.persistent(kMoments);
   *own = lossOf(gradient, rank.persistent(kColumns), 3 * 20, 2);
-  allReduce(rank.group(kDp), {{own, 1}}, "loss of the columns");
+  allReduce(rank.group(kData), {{own, 1}}, "loss of the columns");
   exposeGradient(rank, 1, gradient);
   for (int64_t i = 0; i < 3 * 20; ++i)
     moments[i] = 0.5f * moments[i] + gradient[i];
   descend(rank, rank.persistent(kColumns), moments, 3 * 20);
-  finish(rank, own, lossOf(rank.at(0), rank.persistent(kShared), 16, 3));
+  report(rank, *own);
 }
+
+static void init2(Rank &rank) {
+  initialValue(rank, 2, rank.persistent(kShared), Fill::normal(0.5));
+}
+
+static void step2(Rank &rank) { report(rank, updateShared(rank, 3)); }
 
 static Stage first() {
   Stage s;
   s.persistentBytes = 128;
   s.arenaBytes = 192;
-  s.census = kCensus0;
+  s.census = kEndCensus;
   s.init = init0;
   s.trainStep = step0;
   return s;
@@ -115,21 +130,31 @@ static Stage second() {
   Stage s;
   s.persistentBytes = kMoments + 4 * 3 * 20;
   s.arenaBytes = 128 + 4 * 3 * 20;
-  s.census = kCensus1;
+  s.census = kMiddleCensus;
   s.init = init1;
   s.trainStep = step1;
   return s;
 }
-static const Stage kStages[] = {first(), second()};
+static Stage third() {
+  Stage s;
+  s.persistentBytes = 64;
+  s.arenaBytes = 128;
+  s.census = kEndCensus;
+  s.init = init2;
+  s.trainStep = step2;
+  return s;
+}
+static const Stage kStages[] = {first(), second(), third()};
 
 static Program program() {
   Program p;
   p.name = "stages";
   p.optimizer = "sgd";
   p.mesh = kMesh;
+  p.groups = kGroups;
   p.inputs = kInputs;
   p.parameters = kParameters;
-  p.optimizerStates = kStates;
+  p.optimizerStates = kOptimizerStates;
   p.stages = kStages;
   p.stageAxis = kPp;
   p.hyper.learningRate = 0.125;

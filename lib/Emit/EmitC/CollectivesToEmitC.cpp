@@ -24,9 +24,9 @@ void Converter::convertExchange(ExchangeInterface op) {
   const partita_rt::CollectiveRow &row = op.getRow();
   bool starts = op.isStart();
   std::string line = starts ? begins(op, "Pending") : "";
-  line += std::string(row.call) + (starts ? "Start" : "") +
-          (starts && row.ahead ? "(rank.gathers(" : "(rank.group(") +
-          axisName(op.getAxisAttr().getValue()) + "), {{";
+  StringRef axis = op.getAxisAttr().getValue();
+  line += std::string(row.call) + (starts ? "Start" : "") + "(rank.group(" +
+          (starts && row.ahead ? gathersName(axis) : axisName(axis)) + "), {{";
   SmallVector<Value> operands;
   for (auto [i, from, to] : llvm::enumerate(op.getSources(), op.getTargets())) {
     line += i ? ", {{{}, " : "{{{}, ";

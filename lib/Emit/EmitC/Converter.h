@@ -175,9 +175,12 @@ private:
   void emit(rt::PollOp op) {
     if (!target.pollsCollectives())
       return;
-    verbatim(op.getLoc(),
-             llvm::formatv("poll(rank, {0}, {1});", axisName(op.getAxis()), argument::numbered(op, "bytes"))
-                 .str());
+    std::string rows = axisName(op.getAxis());
+    auto program = ProgramAttr::of(op->getParentOfType<mlir::ModuleOp>());
+    auto ahead = elementsOf<mlir::StringAttr>(program ? program.getGathersAhead() : mlir::ArrayAttr());
+    if (llvm::is_contained(ahead, op.getAxisAttr()))
+      rows = gathersName(op.getAxis()) + ", " + rows;
+    verbatim(op.getLoc(), "poll(rank, {{" + rows + "}, " + argument::numbered(op, "bytes") + ");");
   }
   void emit(rt::CallOp op);
   void emit(PendingOp op) {

@@ -6,15 +6,24 @@
 #include "common/run/metrics.h"
 #include "partita_rt/printable.h"
 
+#include <algorithm>
+
 namespace partita_rt {
 
 Issued::Issued(const Rank &rank) : transfers(transferred(rank)) {
-  for (int axis = 0; axis < rank.program->mesh.size(); ++axis)
-    for (int kind = 0; kind < kCollectiveKinds; ++kind)
-      rank.forGroups(axis, [&](const Communicator &group) {
-        counts[axis][kind].calls += group.count(CollectiveKind(kind)).calls;
-        counts[axis][kind].bytes += group.count(CollectiveKind(kind)).bytes;
-      });
+  std::vector<Group> rows = groupsOf(*rank.program);
+  for (size_t row = 0; row < rows.size(); ++row) {
+    auto named = std::find_if(groups.begin(), groups.end(),
+                              [&](const auto &each) { return each.first == rows[row].name; });
+    if (named == groups.end())
+      named = groups.insert(groups.end(), {rows[row].name, {}});
+    const Communicator *group = rank.groups[row];
+    for (int kind = 0; group && kind < kCollectiveKinds; ++kind) {
+      named->second.ranks = group->size();
+      named->second.counts[kind].calls += group->count(CollectiveKind(kind)).calls;
+      named->second.counts[kind].bytes += group->count(CollectiveKind(kind)).bytes;
+    }
+  }
 }
 
 void checkCensus(const Rank &rank, const Issued &before, const Issued &after) {
@@ -22,23 +31,26 @@ void checkCensus(const Rank &rank, const Issued &before, const Issued &after) {
   const Table<CensusEntry> &census = rank.stage->census;
   if (census.empty())
     return;
-  for (int axis = 0; axis < program.mesh.size(); ++axis)
-    for (int kind = 0; kind < kCollectiveKinds && program.mesh[axis].size > 1; ++kind) {
+  for (size_t i = 0; i < after.groups.size(); ++i) {
+    const auto &[name, now] = after.groups[i];
+    for (int kind = 0; kind < kCollectiveKinds && now.ranks != 1; ++kind) {
       CollectiveCount announced;
       for (const CensusEntry &entry : census)
-        if (int(entry.kind) == kind && std::string(entry.axis) == program.mesh[axis].name) {
+        if (int(entry.kind) == kind && entry.group == name) {
           announced.calls += entry.calls;
           announced.bytes += entry.bytes;
         }
-      int64_t calls = after.counts[axis][kind].calls - before.counts[axis][kind].calls;
-      int64_t bytes = after.counts[axis][kind].bytes - before.counts[axis][kind].bytes;
+      const CollectiveCount &earlier = before.groups[i].second.counts[kind];
+      int64_t calls = now.counts[kind].calls - earlier.calls;
+      int64_t bytes = now.counts[kind].bytes - earlier.bytes;
       if (calls != announced.calls || bytes != announced.bytes)
-        fail("the first step%s issued %lld %s of %lld bytes over axis %s, the census announces "
-             "%lld of %lld bytes",
-             ofStage(program, rank.stageNumber).c_str(),
-             (long long)calls, nameOf(CollectiveKind(kind)), (long long)bytes,
-             program.mesh[axis].name, (long long)announced.calls, (long long)announced.bytes);
+        fail("the first step%s issued %lld %s of %lld bytes over %s, the census announces %lld of "
+             "%lld bytes",
+             ofStage(program, rank.stageNumber).c_str(), (long long)calls,
+             nameOf(CollectiveKind(kind)), (long long)bytes, name.c_str(),
+             (long long)announced.calls, (long long)announced.bytes);
     }
+  }
 }
 
 void checkTransfers(const Rank &rank, const TransferBytes &before, const TransferBytes &after) {
@@ -56,12 +68,11 @@ void checkNothingUnderWay(const Rank &rank) {
   if (int64_t n = transfersUnderWay(rank))
     fail("%lld copies between device and host were started and not waited for in step %lld",
          (long long)n, (long long)rank.step);
-  for (int axis = 0; axis < rank.program->mesh.size(); ++axis)
-    rank.forGroups(axis, [&](const Communicator &group) {
-      if (int n = group.outstanding())
-        fail("%d collectives over axis %s were started and not waited for in step %lld", n,
-             group.axis(), (long long)rank.step);
-    });
+  rank.forGroups([&](const Communicator &group) {
+    if (int n = group.outstanding())
+      fail("%d collectives over %s were started and not waited for in step %lld", n, group.axis(),
+           (long long)rank.step);
+  });
 }
 
 std::string censusText(const Program &program) {
@@ -70,7 +81,7 @@ std::string censusText(const Program &program) {
     const Table<CensusEntry> &census = program.stages[number].census;
     text += "collectives of one train_step, per rank" + ofStage(program, number) + ":\n";
     for (const CensusEntry &entry : census)
-      text += "  " + grouped(entry.calls) + " " + nameOf(entry.kind) + " over " + entry.axis +
+      text += "  " + grouped(entry.calls) + " " + nameOf(entry.kind) + " over " + entry.group +
               ", " + grouped(entry.bytes) + " bytes: " + printable(entry.why) + "\n";
     if (census.empty())
       text += "  none\n";

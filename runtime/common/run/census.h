@@ -8,12 +8,18 @@
 #include "partita_rt/transfer.h"
 
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace partita_rt {
 
-/// Calls and bytes per (axis, kind) so far, and what was copied.
+/// Calls and bytes so far by groups' name and kind, and what was copied.
 struct Issued {
-  CollectiveCount counts[kMaxAxes][kCollectiveKinds];
+  struct OfName {
+    int ranks = 0; ///< of the group that the rank is in; 0 where it is in none
+    CollectiveCount counts[kCollectiveKinds];
+  };
+  std::vector<std::pair<std::string, OfName>> groups; ///< in the order of their first rows
   TransferBytes transfers;
   explicit Issued(const Rank &rank);
 };

@@ -166,6 +166,9 @@ void checkProgram(const Program &program) {
     if (axis.size < 1)
       fail("mesh axis %s has size %d", axis.name, axis.size);
   checkStages(program);
+  if (program.groups.size() > kMaxGroups)
+    fail("the program has %lld kinds of groups, at most %d are possible",
+         (long long)program.groups.size(), kMaxGroups);
   if (program.accumulate < 1)
     fail("the program accumulates %lld micro-batches", (long long)program.accumulate);
   for (const Input &input : program.inputs)

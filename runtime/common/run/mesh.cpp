@@ -34,12 +34,40 @@ void placeOnMesh(Rank &rank, const Program &program, int number) {
   rank.stage = &program.stages[rank.stageNumber];
 }
 
-int colorOf(const Rank &rank, int axis) {
-  int color = 0;
-  for (int64_t other = 0; other < rank.program->mesh.size(); ++other)
-    if (other != axis)
-      color = color * rank.program->mesh[other].size + rank.coordinates[other];
-  return color;
+std::vector<Group> groupsOf(const Program &program) {
+  std::vector<Group> groups(program.groups.begin(), program.groups.end());
+  for (int axis = 0; program.groups.empty() && axis < int(program.mesh.size()); ++axis)
+    groups.push_back({program.mesh[axis].name, {axis}});
+  return groups;
+}
+
+/// Are both of the group's stages, and equal but for its axes?
+static bool together(const Group &group, const Rank &one, const Rank &other) {
+  if (!group.stages.contains(one.stageNumber) || !group.stages.contains(other.stageNumber))
+    return false;
+  for (int axis = 0; axis < int(one.program->mesh.size()); ++axis)
+    if (!group.axes.contains(axis) && one.coordinates[axis] != other.coordinates[axis])
+      return false;
+  return true;
+}
+
+std::vector<Membership> membershipsOf(const Rank &rank) {
+  std::vector<Membership> memberships;
+  std::vector<Group> groups = groupsOf(*rank.program);
+  for (const Group &group : groups)
+    memberships.push_back({int(memberships.size()), group.name, {}});
+  for (int number = 0; number < rank.ranks; ++number) {
+    Rank other;
+    placeOnMesh(other, *rank.program, number);
+    for (size_t row = 0; row < groups.size(); ++row) {
+      if (!together(groups[row], rank, other))
+        continue;
+      if (number == rank.rank)
+        memberships[row].position = memberships[row].size();
+      memberships[row].ranks.push_back(number);
+    }
+  }
+  return memberships;
 }
 
 } // namespace partita_rt

@@ -6,6 +6,7 @@
 #include "partita_rt/program.h"
 
 #include <string>
+#include <vector>
 
 namespace partita_rt {
 
@@ -21,18 +22,20 @@ std::string ofStage(const Program &program, int stage);
 /// Sets rank, ranks, coordinates and stage: the last axis varies fastest.
 void placeOnMesh(Rank &rank, const Program &program, int number);
 
-/// Ranks of the same color form one group of `axis`: all coordinates but that one are equal.
-int colorOf(const Rank &rank, int axis);
+/// The program's groups: its table, or one row for each axis.
+std::vector<Group> groupsOf(const Program &program);
 
-/// `body(place, axis, its number, 0 or 1)` for every communicator that the rank has on an axis.
-template <typename Body> void forCommunicators(Rank &rank, Body body) {
-  for (int number = 0; number < int(rank.program->mesh.size()); ++number) {
-    const Axis &axis = rank.program->mesh[number];
-    body(rank.groups[number], axis, number, 0);
-    if (axis.gathersAhead)
-      body(rank.gatherGroups[number], axis, number, 1);
-  }
-}
+/// A rank's group of one row.
+struct Membership {
+  int row;
+  const char *name;
+  std::vector<int> ranks; ///< in ascending order; empty if the rank is in none
+  int position = -1;      ///< of the rank
+  int size() const { return int(ranks.size()); }
+};
+
+/// One for each row, in their order, which is the same on all ranks.
+std::vector<Membership> membershipsOf(const Rank &rank);
 
 } // namespace partita_rt
 

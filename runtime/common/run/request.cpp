@@ -117,12 +117,11 @@ void poll(Communicator &group, int64_t bytes) {
   group.poll(bytes);
 }
 
-void poll(Rank &rank, int axis, int64_t bytes) {
+void poll(Rank &rank, std::initializer_list<int> rows, int64_t bytes) {
   WorkScope scope(rank.clock, Work::Collectives);
-  if (Communicator *gathers = rank.gatherGroups[axis])
-    bytes -= gathers->poll(bytes);
-  if (bytes > 0)
-    rank.group(axis).poll(bytes);
+  for (int row : rows)
+    if (bytes > 0)
+      bytes -= rank.group(row).poll(bytes);
 }
 
 void broadcast(Communicator &group, Bucket bucket, int root, const char *why) {

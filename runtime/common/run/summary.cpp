@@ -19,15 +19,17 @@ void writeLine(const char *label, const std::string &text) {
 void printCollectives(const Rank &rank, const Issued &before, const Issued &after) {
   const Program &program = *rank.program;
   bool any = false;
-  for (int axis = 0; axis < program.mesh.size(); ++axis)
+  for (size_t i = 0; i < after.groups.size(); ++i)
     for (int kind = 0; kind < kCollectiveKinds; ++kind) {
-      int64_t calls = after.counts[axis][kind].calls - before.counts[axis][kind].calls;
-      int64_t bytes = after.counts[axis][kind].bytes - before.counts[axis][kind].bytes;
+      const auto &[name, now] = after.groups[i];
+      const CollectiveCount &earlier = before.groups[i].second.counts[kind];
+      int64_t calls = now.counts[kind].calls - earlier.calls;
+      int64_t bytes = now.counts[kind].bytes - earlier.bytes;
       if (calls == 0)
         continue;
       writeLine(any ? "" : "collectives",
                 grouped(calls) + " " + nameOf(CollectiveKind(kind)) + " over " +
-                    program.mesh[axis].name + " (" + std::to_string(program.mesh[axis].size) +
+                    name + " (" + std::to_string(now.ranks) +
                     " ranks), " + grouped(bytes) + " bytes per step and rank" +
                     ofStage(program, rank.stageNumber));
       any = true;
@@ -38,11 +40,10 @@ void printCollectives(const Rank &rank, const Issued &before, const Issued &afte
 
 ReducedCount reducedByAll(Rank &rank) {
   int64_t mine[2] = {0, 0};
-  for (int axis = 0; axis < rank.program->mesh.size(); ++axis)
-    rank.forGroups(axis, [&](const Communicator &group) {
-      mine[0] += group.reduced().inPolls;
-      mine[1] += group.reduced().inWaits;
-    });
+  rank.forGroups([&](const Communicator &group) {
+    mine[0] += group.reduced().inPolls;
+    mine[1] += group.reduced().inWaits;
+  });
   std::vector<int64_t> all(size_t(2 * rank.ranks));
   allGather(*rank.world, {{mine, all.data(), 2}}, "the summary");
   ReducedCount sum;

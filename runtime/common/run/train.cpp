@@ -292,8 +292,7 @@ WorkTimes Loop::stepTimes() {
 /// Waits for collectives and copies know the clock as well as the emitted step.
 void Loop::setClock(WorkClock *value) {
   rank.clock = value;
-  for (int axis = 0; axis < rank.program->mesh.size(); ++axis)
-    rank.forGroups(axis, [&](Communicator &group) { group.setClock(value); });
+  rank.forGroups([&](Communicator &group) { group.setClock(value); });
   rank.world->setClock(value);
 }
 

@@ -161,8 +161,7 @@ void shareChoices(const Rank &rank, cuda::Rendezvous &rendezvous) {
 
 /// Says goodbye on all communicators: a rank that waits in one more collective is told so.
 void endCollectives(Rank &rank) {
-  for (int axis = 0; axis < int(rank.program->mesh.size()); ++axis)
-    rank.forGroups(axis, [](Communicator &group) { barrier(group, "the end of the program"); });
+  rank.forGroups([](Communicator &group) { barrier(group, "the end of the program"); });
   cuda::Gpu::of(rank).finish();
   cuda::Gpu::of(rank).dropGraphs();
   barrier(*rank.world, "the end of the program");

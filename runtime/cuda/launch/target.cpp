@@ -70,11 +70,10 @@ std::string deviceMemoryText(const Rank &rank) {
   int64_t announced = 0, staging = 0;
   for (const MemoryPart &part : deviceParts(*rank.program, *rank.stage, rank.options))
     announced += part.bytes;
-  for (int axis = 0; axis < rank.program->mesh.size(); ++axis)
-    rank.forGroups(axis, [&](const Communicator &group) {
-      if (auto *nccl = dynamic_cast<const cuda::NcclGroup *>(&group))
-        staging += nccl->stagingBytes();
-    });
+  rank.forGroups([&](const Communicator &group) {
+    if (auto *nccl = dynamic_cast<const cuda::NcclGroup *>(&group))
+      staging += nccl->stagingBytes();
+  });
   int64_t taken = Gpu::of(rank).takenBytes();
   return grouped(taken) + " bytes less free on the GPU than before: " + grouped(announced) +
          " as announced, " + (staging ? grouped(staging) + " staging of collectives, " : "") +

@@ -113,8 +113,7 @@ private:
   const Device &device;
 };
 
-/// Makes the rank's communicators, which are the caller's, and points rank.groups and
-/// rank.gatherGroups at them. All ranks call it together, on the devices that they will use; the
+/// Makes the rank's communicators, which are the caller's, and points rank.groups at them. All ranks call it together, on the devices that they will use; the
 /// rank is placed on its mesh and has its device. Throws Error where NCCL fails, or the ranks run
 /// different programs.
 std::vector<std::unique_ptr<Communicator>>

@@ -38,23 +38,23 @@ void comparePrograms(const Program &program, Rendezvous &rendezvous) {
            texts[r].c_str());
 }
 
-/// "dp/0/3": the fourth group of axis dp, its first communicator.
-std::string keyOf(const Rank &rank, const Axis &axis, int number, int channel) {
-  return std::string(axis.name) + "/" + std::to_string(channel) + "/" +
-         std::to_string(colorOf(rank, number));
+/// "dp/0/3": the group of row 0, called dp, whose first rank is 3.
+std::string keyOf(const Membership &own) {
+  return std::string(own.name) + "/" + std::to_string(own.row) + "/" +
+         std::to_string(own.ranks.front());
 }
 
 /// The unique ids of all groups, made by the first rank of each.
 std::map<std::string, ncclUniqueId> exchangeIds(Rank &rank, Rendezvous &rendezvous) {
   std::vector<std::string> mine;
-  forCommunicators(rank, [&](Communicator *&, const Axis &axis, int number, int channel) {
-    if (axis.size == 1 || rank.coordinates[number] != 0)
-      return;
+  for (const Membership &own : membershipsOf(rank)) {
+    if (own.size() <= 1 || own.position != 0)
+      continue;
     ncclUniqueId id;
     checkNccl(ncclGetUniqueId(&id), nullptr, "ncclGetUniqueId");
-    mine.push_back(keyOf(rank, axis, number, channel));
+    mine.push_back(keyOf(own));
     mine.push_back(std::string(id.internal, sizeof(id.internal)));
-  });
+  }
   mine.push_back(std::to_string(mine.size()));
   std::map<std::string, ncclUniqueId> ids;
   std::string count = mine.back();
@@ -89,29 +89,31 @@ std::vector<std::unique_ptr<Communicator>> makeCommunicators(Rank &rank, const P
   comparePrograms(program, rendezvous);
   std::map<std::string, ncclUniqueId> ids = exchangeIds(rank, rendezvous);
   // In one order on all ranks, as each of these waits for the others of its group.
-  forCommunicators(rank, [&](Communicator *&group, const Axis &axis, int number, int channel) {
-    if (axis.size == 1) {
-      all.push_back(std::make_unique<LonelyGroup>(axis.name, device));
+  for (const Membership &own : membershipsOf(rank)) {
+    if (own.size() == 0)
+      continue;
+    if (own.size() == 1) {
+      all.push_back(std::make_unique<LonelyGroup>(own.name, device));
     } else {
-      std::string key = keyOf(rank, axis, number, channel);
-      std::string what = "NCCL's set-up of axis " + std::string(axis.name);
+      std::string key = keyOf(own);
+      std::string what = "NCCL's set-up of axis " + std::string(own.name);
       auto id = ids.find(key);
       if (id == ids.end())
         fail("%s: no rank has made an id", what.c_str());
       ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
       config.blocking = 1; // what hangs is noticed by the watchdog
-      config.commName = axis.name;
+      config.commName = own.name;
       ncclComm_t comm = nullptr;
       watchdog->expect(what);
       checkNccl(
-          ncclCommInitRankConfig(&comm, axis.size, id->second, rank.coordinates[number], &config),
-          nullptr, what.c_str());
+          ncclCommInitRankConfig(&comm, own.size(), id->second, own.position, &config), nullptr,
+          what.c_str());
       watchdog->expect("");
-      all.push_back(std::make_unique<NcclGroup>(axis.name, key, rank.coordinates[number], axis.size,
-                                                comm, device, watchdog));
+      all.push_back(std::make_unique<NcclGroup>(own.name, key, own.position, own.size(), comm,
+                                                device, watchdog));
     }
-    group = all.back().get();
-  });
+    rank.groups[own.row] = all.back().get();
+  }
   return all;
 }
 

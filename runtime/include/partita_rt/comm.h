@@ -118,8 +118,8 @@ void wait(Pending pending);
 /// written, as far as nothing must be waited for. Nothing else works on a collective between its
 /// start and its wait: no thread does, which would take the ranks' cores. Changes no bits.
 void poll(Communicator &group, int64_t bytes);
-/// Likewise on all communicators of a mesh axis, the gathers first: they are waited for soonest.
-void poll(Rank &rank, int axis, int64_t bytes);
+/// Likewise on the rank's groups of some rows, the one that is waited for soonest first.
+void poll(Rank &rank, std::initializer_list<int> rows, int64_t bytes);
 
 /// Start and wait.
 inline void allReduce(Communicator &group, Bucket bucket, const char *why,

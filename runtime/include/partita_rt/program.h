@@ -54,8 +54,35 @@ struct Device;
 struct Axis {
   const char *name;
   int size;
-  /// Gathers that begin ahead of their use have a communicator of their own (Rank::gathers).
-  bool gathersAhead = false;
+};
+
+/// Some of the numbers 0 to 63; {} is all of them.
+struct NumberSet {
+  uint64_t bits = ~uint64_t(0);
+  constexpr NumberSet() = default;
+  constexpr NumberSet(std::initializer_list<int> numbers) : bits(0) {
+    for (int number : numbers)
+      bits |= uint64_t(1) << number;
+  }
+  constexpr bool contains(int number) const { return bits >> number & 1; }
+  constexpr int first() const { // of a set that is not empty
+    int number = 0;
+    while (!contains(number))
+      ++number;
+    return number;
+  }
+};
+using AxisSet = NumberSet;
+using StageSet = NumberSet; ///< at most kMaxStages
+constexpr int kMaxStages = 64;
+
+/// Ranks that communicate: those of some stages whose coordinates are equal but for those along
+/// some axes. A rank is in one group of a row, or in none. Each row has a communicator of its own,
+/// whose collectives complete in their order and do not queue behind another row's.
+struct Group {
+  const char *name; ///< in the census and in messages, which add up rows of one name
+  AxisSet axes;
+  StageSet stages = {};
 };
 
 /// Dimension `dim` is `blocks` equal blocks, each of which is split in equal parts over mesh axis
@@ -121,25 +148,6 @@ struct ModelFile {
 /// Whose memory a parameter or state lives in: the device's, which computes, or the host's.
 enum class Home : uint8_t { Device, Host };
 
-constexpr int kMaxStages = 64;
-
-/// The stages whose ranks hold a tensor, by their numbers; {} is all of them.
-struct StageSet {
-  uint64_t bits = ~uint64_t(0);
-  constexpr StageSet() = default;
-  constexpr StageSet(std::initializer_list<int> stages) : bits(0) {
-    for (int stage : stages)
-      bits |= uint64_t(1) << stage;
-  }
-  constexpr bool contains(int stage) const { return bits >> stage & 1; }
-  constexpr int first() const { // of a set that is not empty
-    int stage = 0;
-    while (!contains(stage))
-      ++stage;
-    return stage;
-  }
-};
-
 /// A trainable (or frozen) tensor at `offset` of its home's persistent memory, on every stage that
 /// holds it.
 struct Parameter {
@@ -193,7 +201,7 @@ const char *nameOf(CollectiveKind kind);
 /// what is really issued and programMain fails when the two differ.
 struct CensusEntry {
   CollectiveKind kind;
-  const char *axis; ///< the group's mesh axis
+  const char *group; ///< its name
   int64_t calls;    ///< per train_step
   int64_t bytes;    ///< per train_step, as counted by collectives.h
   const char *why;  ///< what it is called: the node that made it necessary
@@ -268,6 +276,7 @@ struct Program {
   const char *modelFolder = "";
   const char *model = ""; ///< the file that it was compiled from, which no output replaces
   Table<Axis> mesh;       ///< empty: one rank
+  Table<Group> groups;    ///< empty: one row for each axis, of its name and in its order
   Table<Input> inputs;
   Table<ModelFile> modelFiles; ///< may be empty: nothing is checked
   Table<Parameter> parameters;
@@ -332,9 +341,8 @@ struct Rank {
   char *pinnedBase = nullptr;          ///< stage->pinnedBytes
   void *const *inputs = nullptr;       ///< one per input of the program
   void *const *hostInputs = nullptr;   ///< the runtime's own: where the host writes what goes there
-  Communicator *groups[kMaxAxes] = {}; ///< per mesh axis
-  Communicator *gatherGroups[kMaxAxes] = {}; ///< per mesh axis; null where none is its own
-  Communicator *world = nullptr;             ///< all ranks
+  Communicator *groups[kMaxGroups] = {}; ///< by row; null where the rank is in no group
+  Communicator *world = nullptr;         ///< all ranks
 
   Hyper hyper;
   float learningRate = 0;               ///< of this step, after the schedule
@@ -375,18 +383,13 @@ struct Rank {
     return static_cast<const T *>(inputs[index]) +
            micro * program->inputs[index].localShape.elements();
   }
-  /// The ranks that differ from this one only along mesh axis `axis`.
-  Communicator &group(int axis) const { return *groups[axis]; }
-  /// The same ranks again: their gathers do not queue behind the sums of the same axis, nor these
-  /// behind gathers, as each communicator's collectives complete in their order.
-  Communicator &gathers(int axis) const {
-    return gatherGroups[axis] ? *gatherGroups[axis] : *groups[axis];
-  }
-  /// `body(communicator)` for all communicators of the axis.
-  template <typename Body> void forGroups(int axis, Body body) const {
-    body(*groups[axis]);
-    if (gatherGroups[axis])
-      body(*gatherGroups[axis]);
+  /// The rank's group of a row of the program's groups.
+  Communicator &group(int row) const { return *groups[row]; }
+  /// `body(communicator)` for all groups that the rank is in.
+  template <typename Body> void forGroups(Body body) const {
+    for (Communicator *group : groups)
+      if (group)
+        body(*group);
   }
 };
 

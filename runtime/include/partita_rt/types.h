@@ -13,6 +13,7 @@ namespace partita_rt {
 
 /// Limits of the constant tables; a mesh has at most kMaxAxes axes, a shape kMaxDims dimensions.
 constexpr int kMaxAxes = 6;
+constexpr int kMaxGroups = 16; ///< rows of Program::groups
 constexpr int kMaxDims = 8;
 constexpr int kMaxBlocks = 8; ///< unequal ones of a dimension
 

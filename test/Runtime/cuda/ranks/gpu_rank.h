@@ -41,6 +41,13 @@ template <size_t n> Program programOf(const Axis (&mesh)[n]) {
   return program;
 }
 
+template <size_t n, size_t m>
+Program programOf(const Axis (&mesh)[n], const Group (&groups)[m]) {
+  Program program = programOf(mesh);
+  program.groups = groups;
+  return program;
+}
+
 constexpr Axis kTwo[] = {{"dp", 2}};
 
 inline cudaGraphExec_t capture(const GpuRank &gpu, const std::function<void()> &body) {
