@@ -1,7 +1,8 @@
 //===- Scalar.h - the functions that scalar expressions are made of -----------------*- C++ -*-===//
 //
 // The interpreter evaluates the expressions of the op tables (elementwise ops, optimizers) with
-// these; the runtime has the same functions in float32 (partita_rt/math.h), vectorized.
+// these; the runtime has the same functions in float32 (partita_rt/math.h), vectorized, by the names
+// in lib/Lower/Kernels/ScalarText.cpp.
 //
 //===----------------------------------------------------------------------------------------------===//
 

@@ -289,7 +289,7 @@ def Par_FirstElementOp : Par_Op<"first_element", [Pure]> {
     `of` is the piece's type. The result has a dimension per dimension that is split, with one number per piece.
     Created where an op is localized that depends on global indices; becomes arithmetic on the rank's coordinates.
 
-        %0 = par.first_element of tensor<4x16xf32, [8 @dp, 16]> : tensor<1xi64, [2 @dp]>
+        %0 = par.first_element of tensor<4x16xf32, #par.place<[8 @dp, 16]>> : tensor<1xi64, #par.place<[2 @dp]>>
   }];
   let arguments = (ins TypeAttrOf<AnyRankedTensor>:$of);
   let results = (outs AnyRankedTensor:$index);

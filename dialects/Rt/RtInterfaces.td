@@ -108,7 +108,7 @@ def KernelInterface : OpInterface<"KernelInterface"> {
     InterfaceMethod<"Float elements of scratch memory.", "int64_t", "workspaceElements", (ins), [{}], [{ return 0; }]>,
     InterfaceMethod<"The memory space of the scratch memory.", "::partita::rt::Space", "workspaceSpace", (ins), [{}],
       [{ return ::partita::rt::Space::Arena; }]>,
-    InterfaceMethod<"How a result's name ends, \"\" or \"mean\".", "::llvm::StringRef", "resultName",
+    InterfaceMethod<"How a result's name ends, for instance \"mean\" or \"max\"; \"\" for the op's own name.", "::llvm::StringRef", "resultName",
       (ins "unsigned":$result), [{}], [{ return ""; }]>,
     InterfaceMethod<"Builds the `rt` ops.", "::llvm::LogicalResult", "lower", (ins "::partita::rt::Lowering &":$lowering)>,
   ];

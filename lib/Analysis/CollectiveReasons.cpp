@@ -196,7 +196,7 @@ std::string Collective::name() const {
 
 std::string Collective::why() const {
   if (role.empty())
-    return "no reason is noted: the module was written without locations";
+    return "no reason is noted: its op has no par.causes";
   std::string text = formatv("{0} splits letter {1} of {2} ('{3}')", axis, letter, op, rule).str();
   const Role *row = roleOf(role);
   if (row && letter.empty()) // no rule asked for it, but the plan

@@ -13,7 +13,7 @@ using namespace partita::analysis;
 
 static constexpr StringRef kRelations[] = {"<=", ">=", "==", "<", ">"}; // the longer ones first
 
-/// "all_reduce, reduce_scatter, all_gather": those that programs have.
+/// The collectives that programs have, as a list for messages.
 static std::string kindList() {
   std::string list;
   for (const CollectiveRow &row : partita_rt::kCollectives)

@@ -21,6 +21,7 @@
 //===----------------------------------------------------------------------------------------------===//
 
 #include "dialects/Train/Train.h"
+#include "lib/Partition/Causes.h"
 #include "lib/Partition/Propagation.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "partita/Analysis/Collectives.h"
@@ -332,7 +333,9 @@ private:
     behind ? builder.setInsertionPointAfter(behind) : builder.setInsertionPoint(before);
     ++narrows;
     return known =
-               par::NarrowOp::create(builder, (behind ? behind : before)->getLoc(), value.getType(),
+               par::NarrowOp::create(builder,
+                                     inLayerOf((behind ? behind : before)->getLoc(), value.getLoc()),
+                                     value.getType(),
                                      value, axis, builder.getI64IntegerAttr(cut.dim),
                                      builder.getI64IntegerAttr(cut.blocks), StringAttr());
   }
@@ -344,7 +347,8 @@ private:
       return known;
     OpBuilder builder(before);
     ++gathers;
-    return known = par::AllGatherOp::create(builder, before->getLoc(), value.getType(), value, axis,
+    return known = par::AllGatherOp::create(builder, inLayerOf(before->getLoc(), value.getLoc()),
+                                            value.getType(), value, axis,
                                             builder.getI64IntegerAttr(cut.dim),
                                             builder.getI64IntegerAttr(cut.blocks), StringAttr(),
                                             UnitAttr());

@@ -1,5 +1,5 @@
 // Issues one of every collective, with odd sizes and several pieces, over -n ranks, and prints a
-// hash of all results: equal for threads, the shared window and messages. Modes:
+// hash of all results: equal on all ranks, and for threads, the shared window and messages. Modes:
 //     partita_rt_collectives RANKS          results
 //     partita_rt_collectives RANKS poll     the same results, with polls between start and wait
 //     partita_rt_collectives RANKS differ   rank 1 issues another collective: must fail, not hang

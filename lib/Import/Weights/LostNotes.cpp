@@ -162,7 +162,33 @@ void NoteFinder::noteLost() {
               " are no tensors of the file: the exporter has removed them, as it does "
               "with biases of zeros, and they are not trained"),
          {});
+  noteMadeBiases();
   noteSeveral(merged);
+}
+
+/// A bias that the record does not know, of a layer that it does: an optimizer has folded what came
+/// behind the layer into it, and the layer's weight is another one, too.
+void NoteFinder::noteMadeBiases() {
+  if (!origins.known())
+    return;
+  std::vector<std::string> made;
+  for (const onnx::NodeProto &node : graph.node()) {
+    bool isLayer = node.op_type() == "Conv" || node.op_type() == "ConvTranspose" ||
+                   node.op_type() == "Gemm";
+    if (!isLayer || node.input_size() < 3)
+      continue;
+    const Tensor *bias = weights.known(node.input(2));
+    if (bias && isTrainedApart(*bias) && origins.of(node.input(2)).kind == Origin::Unknown)
+      made.push_back(node.input(2));
+  }
+  if (made.empty())
+    return;
+  std::string first = made.front();
+  note("bias " + quoted(first) + (made.size() > 1 ? ", one of " + std::to_string(made.size()) + "," : "") +
+           " is no parameter of the model: the exporter has folded what follows a layer into it (a "
+           "BatchNorm into a Conv), and its weight and bias are trained in place of the model's "
+           "parameters; export the model with optimize=False",
+       std::move(made));
 }
 
 /// What the exported program has computed from parameters that were equal, perhaps.

@@ -28,6 +28,7 @@ private:
   // Parameters that an exporter has made one, or removed (LostNotes.cpp).
   void noteMerged();
   void noteLost();
+  void noteMadeBiases();
   void noteSeveral(const MergedTensors &merged);
   void noteRenamed();
   void noteReadByModules();

@@ -7,8 +7,12 @@
 using namespace llvm;
 using namespace partita;
 
-/// The function's name in partita_rt/math.h.
-static StringRef floatFunction(StringRef name) {
+/// The function's name in partita_rt/math.h. One that has none there would be found among C's, in
+/// double: it gets a name that does not compile.
+static std::string floatFunction(StringRef name) {
+  static constexpr StringLiteral same[] = {"select", "quotient", "modulo",
+                                           "rest",   "sign",     "sigmoid",
+                                           "gelu_tanh_slope", "silu_slope"};
   static constexpr std::pair<StringLiteral, StringLiteral> functions[] = {
       {"abs", "fabsf"},  {"cos", "cosf"},    {"erf", "erff"},    {"exp", "expf"},
       {"log", "logf"},   {"pow", "powf"},    {"sin", "sinf"},    {"sqrt", "sqrtf"},
@@ -16,8 +20,8 @@ static StringRef floatFunction(StringRef name) {
       {"ceil", "ceilf"}, {"round", "rintf"}};
   for (auto [from, to] : functions)
     if (from == name)
-      return to;
-  return name; // select, quotient, gelu_tanh_slope...: the same in both
+      return to.str();
+  return is_contained(same, name) ? name.str() : name.str() + "_is_missing_in_ScalarText";
 }
 
 /// Appends an operand: of a negative number that is added or subtracted the positive one, `a + 0.5f` for

@@ -53,7 +53,8 @@ struct Piece {
 /// A piece whose whole and part stand in different places. Of each of `blocks` blocks, one after
 /// another, rank r of the group owns elements [r * count, (r + 1) * count): a block of the whole
 /// has size() * count elements, one of the part count. (Several blocks: an inner dimension is
-/// split.) Which side is a whole and which a part, the collective's row says (collectives.h).
+/// split.) Which side is a whole and which a part, the collective's row says (collectives.h); where
+/// both are wholes, `count` and `blocks` describe both, and it cannot be done in place.
 /// In place is allowed with one block: the part may be the r-th part of the whole itself.
 ///
 /// A whole of one block may have fewer elements than all parts together, `whole`: what the last
