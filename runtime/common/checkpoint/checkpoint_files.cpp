@@ -58,14 +58,25 @@ static void checkNoIndexIsLost(const std::string &folder) {
          indexPath(folder).c_str(), one ? "" : "s");
 }
 
+/// A folder of Hugging Face's has its weights under another name: "; DIR/model.safetensors is, ..."
+static std::string otherWeights(const std::string &folder) {
+  for (const char *name : {"model.safetensors.index.json", "model.safetensors"}) {
+    struct stat status;
+    std::string path = folder + "/" + name;
+    if (stat(path.c_str(), &status) == 0)
+      return "; " + path + " is, which --init takes as a file";
+  }
+  return "";
+}
+
 std::string findCheckpoint(const std::string &folder) {
   struct stat whole, index;
   bool hasWhole = stat(wholePath(folder).c_str(), &whole) == 0;
   if (stat(indexPath(folder).c_str(), &index) != 0) {
     if (!hasWhole) {
       checkNoIndexIsLost(folder);
-      fail("no checkpoint in %s: neither %s nor %s is there", folder.c_str(),
-           wholePath(folder).c_str(), indexPath(folder).c_str());
+      fail("no checkpoint in %s: neither %s nor %s is there%s", folder.c_str(),
+           wholePath(folder).c_str(), indexPath(folder).c_str(), otherWeights(folder).c_str());
     }
     return wholePath(folder);
   }
