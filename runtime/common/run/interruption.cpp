@@ -24,6 +24,7 @@ std::atomic<int> waiting{0}; ///< ranks of this process for which signals wait
 std::atomic<int> noted{0};
 std::atomic<int64_t> notedAt{0};
 std::atomic<int> endedBy{0}; ///< the signal of all ranks, when they are done
+std::atomic<bool> said{false};
 bool speaks = true;
 char program[256];
 char folder[PATH_MAX];
@@ -130,7 +131,7 @@ void setEndedBy(int signal) { endedBy = signal; }
 void sayNoted(int signal) {
   // What reads the output, tee for instance, has been sent the signal as well and is gone.
   std::signal(SIGPIPE, SIG_IGN);
-  if (speaks)
+  if (speaks && !said.exchange(true)) // the handler and a rank may both come to it
     (lineOf(": ", signal) << ": finishing the step and writing a checkpoint to " << folder
                           << "; signal again after a second to stop at once")
         .write();

@@ -34,7 +34,7 @@ private:
 
 /// The signal that was noted, 0 when none was.
 int notedSignal();
-/// Says what this process does about a signal that it, or another rank's, has noted.
+/// Says once what this process does about a signal that it, or another rank's, has noted.
 void sayNoted(int signal);
 /// The ranks have ended with a step for this signal: a launcher that ends the last of them when the
 /// first has gone has nothing more to tell.
