@@ -48,9 +48,11 @@ constexpr llvm::StringLiteral keptApart =
     "export with dynamo=True, optimize=False, or with values that differ and load the real ones "
     "with --init";
 
+} // namespace
+
 /// The tensors that TorchScript's exporter has merged with others, each of which it puts an Identity
 /// for, by the one that it has kept. Tied parameters are one tensor for it.
-std::map<std::string, std::vector<std::string>> findRenamed(const onnx::GraphProto &graph) {
+NoteFinder::Renamed NoteFinder::findRenamed(const onnx::GraphProto &graph) {
   llvm::StringSet<> tensors, read, outputs;
   for (const onnx::TensorProto &tensor : graph.initializer())
     tensors.insert(tensor.name());
@@ -58,7 +60,7 @@ std::map<std::string, std::vector<std::string>> findRenamed(const onnx::GraphPro
     read.insert_range(node.input());
   for (const onnx::ValueInfoProto &output : graph.output())
     outputs.insert(output.name());
-  std::map<std::string, std::vector<std::string>> renamed;
+  Renamed renamed;
   for (const onnx::NodeProto &node : graph.node())
     if (node.op_type() == "Identity" && node.input_size() == 1 && node.output_size() == 1 &&
         tensors.contains(node.input(0)) && read.contains(node.output(0)) &&
@@ -67,16 +69,21 @@ std::map<std::string, std::vector<std::string>> findRenamed(const onnx::GraphPro
   return renamed;
 }
 
-} // namespace
-
-/// By the names that the merged tensors have in the model.
-void NoteFinder::noteRenamed() {
+/// TorchScript leaves no record.
+void NoteFinder::noteMergedByTorchScript() {
   if (!isFromPyTorch(file.model()) || origins.known())
     return;
+  Renamed renamed = findRenamed(graph);
+  noteRenamed(renamed);
+  noteReadByModules(renamed);
+}
+
+/// By the names that the merged tensors have in the model.
+void NoteFinder::noteRenamed(const Renamed &renamed) {
   WeightNote note;
   note.isOfParameters = true;
   std::vector<std::string> merged;
-  for (const auto &[kept, others] : findRenamed(graph)) {
+  for (const auto &[kept, others] : renamed) {
     const Tensor *tensor = weights.known(kept);
     if (!tensor || !isModelName(kept) || !isTrainedApart(*tensor) || oneValue.contains(kept))
       continue;
@@ -105,13 +112,11 @@ void NoteFinder::noteRenamed() {
 
 /// By the modules that read them, where they were merged after they were folded. A module that is
 /// called again has folded its weight again.
-void NoteFinder::noteReadByModules() {
-  if (!isFromPyTorch(file.model()) || origins.known())
-    return;
+void NoteFinder::noteReadByModules(const Renamed &renamed) {
   WeightNote note;
   note.isOfParameters = true;
   std::string nodes;
-  for (const auto &[kept, others] : findRenamed(graph)) {
+  for (const auto &[kept, others] : renamed) {
     const Tensor *tensor = weights.known(kept);
     if (!tensor || !isFoldedName(kept) || !isTrainedApart(*tensor) || tensor->uses.empty())
       continue;

@@ -21,9 +21,9 @@ std::string listed(llvm::ArrayRef<std::string> names) {
 std::vector<WeightNote> NoteFinder::run() {
   // In the order in which they are printed. Later ones leave out what earlier ones are about.
   static constexpr void (NoteFinder::*finders[])() = {
-      &NoteFinder::noteMerged,         &NoteFinder::noteRenamed,
-      &NoteFinder::noteReadByModules,  &NoteFinder::noteLost,
-      &NoteFinder::noteUnreadable,     &NoteFinder::noteDoubted,
+      &NoteFinder::noteMerged,         &NoteFinder::noteMergedByTorchScript,
+      &NoteFinder::noteLost,           &NoteFinder::noteUnreadable,
+      &NoteFinder::noteDoubted,
       &NoteFinder::noteKeptParameters, &NoteFinder::noteComputed,
       &NoteFinder::noteOverlapping,    &NoteFinder::noteConcatenated,
       &NoteFinder::noteDetached,       &NoteFinder::noteTied,

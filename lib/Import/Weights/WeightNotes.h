@@ -24,14 +24,18 @@ public:
 
 private:
   using Tensor = Weights::Tensor;
+  /// Names of tensors that were merged, by the one that the file has kept.
+  using Renamed = std::map<std::string, std::vector<std::string>>;
+  static Renamed findRenamed(const onnx::GraphProto &graph);
 
   // Parameters that an exporter has made one, or removed (LostNotes.cpp).
   void noteMerged();
   void noteLost();
   void noteMadeBiases();
   void noteSeveral(const MergedTensors &merged);
-  void noteRenamed();
-  void noteReadByModules();
+  void noteMergedByTorchScript();
+  void noteRenamed(const Renamed &renamed);
+  void noteReadByModules(const Renamed &renamed);
   // By what the exporter recorded.
   void noteUnreadable();
   void noteDoubted();

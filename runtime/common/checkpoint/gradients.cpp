@@ -100,23 +100,22 @@ std::vector<int64_t> GradientSink::formats(const Program &program) const {
 
 std::vector<int64_t> GradientSink::formatsOfAll(Rank &rank) const {
   const Program &program = *rank.program;
-  std::vector<int64_t> mine = formats(program), all(mine.size() * size_t(rank.ranks)), result;
+  std::vector<int64_t> mine = formats(program), all(mine.size() * size_t(rank.ranks));
   if (mine.empty())
-    return result;
+    return mine;
   allGather(*rank.world, {{mine.data(), all.data(), int64_t(mine.size())}}, "the gradients");
-  for (size_t i = 0; i < mine.size(); ++i) {
-    const Parameter &parameter = program.parameters[int64_t(i)];
-    int64_t format = 0;
-    for (int r = 0; r < rank.ranks; ++r) {
-      Rank other;
-      placeOnMesh(other, program, r);
+  std::vector<int64_t> result(mine.size());
+  for (int r = 0; r < rank.ranks; ++r) {
+    Rank other;
+    placeOnMesh(other, program, r);
+    for (size_t i = 0; i < mine.size(); ++i) {
+      const Parameter &parameter = program.parameters[int64_t(i)];
       if (!parameter.stages.contains(other.stageNumber))
         continue;
-      format = all[size_t(r) * mine.size() + i];
-      if (parameter.trainable && format == 0)
+      result[i] = all[size_t(r) * mine.size() + i];
+      if (parameter.trainable && result[i] == 0)
         fail("--grads: train_step did not expose the gradient of %s", parameter.name);
     }
-    result.push_back(format);
   }
   return result;
 }

@@ -26,42 +26,48 @@ Issued::Issued(const Rank &rank) : transfers(transferred(rank)) {
   }
 }
 
-void checkCensus(const Rank &rank, const Issued &before, const Issued &after) {
+Issued Issued::since(const Issued &before) const {
+  Issued more = *this;
+  for (size_t i = 0; i < groups.size(); ++i)
+    for (int kind = 0; kind < kCollectiveKinds; ++kind) {
+      more.groups[i].second.counts[kind].calls -= before.groups[i].second.counts[kind].calls;
+      more.groups[i].second.counts[kind].bytes -= before.groups[i].second.counts[kind].bytes;
+    }
+  more.transfers.toHost -= before.transfers.toHost;
+  more.transfers.toDevice -= before.transfers.toDevice;
+  return more;
+}
+
+void checkCensus(const Rank &rank, const Issued &step) {
   const Program &program = *rank.program;
   const Table<CensusEntry> &census = rank.stage->census;
   if (census.empty())
     return;
-  for (size_t i = 0; i < after.groups.size(); ++i) {
-    const auto &[name, now] = after.groups[i];
-    for (int kind = 0; kind < kCollectiveKinds && now.ranks != 1; ++kind) {
+  for (const auto &[name, group] : step.groups)
+    for (int kind = 0; kind < kCollectiveKinds && group.ranks != 1; ++kind) {
       CollectiveCount announced;
       for (const CensusEntry &entry : census)
         if (int(entry.kind) == kind && entry.group == name) {
           announced.calls += entry.calls;
           announced.bytes += entry.bytes;
         }
-      const CollectiveCount &earlier = before.groups[i].second.counts[kind];
-      int64_t calls = now.counts[kind].calls - earlier.calls;
-      int64_t bytes = now.counts[kind].bytes - earlier.bytes;
-      if (calls != announced.calls || bytes != announced.bytes)
+      const CollectiveCount &issued = group.counts[kind];
+      if (issued.calls != announced.calls || issued.bytes != announced.bytes)
         fail("the first step%s issued %lld %s of %lld bytes over %s, the census announces %lld of "
              "%lld bytes",
-             ofStage(program, rank.stageNumber).c_str(), (long long)calls,
-             nameOf(CollectiveKind(kind)), (long long)bytes, name.c_str(),
+             ofStage(program, rank.stageNumber).c_str(), (long long)issued.calls,
+             nameOf(CollectiveKind(kind)), (long long)issued.bytes, name.c_str(),
              (long long)announced.calls, (long long)announced.bytes);
     }
-  }
 }
 
-void checkTransfers(const Rank &rank, const TransferBytes &before, const TransferBytes &after) {
+void checkTransfers(const Rank &rank, const TransferBytes &step) {
   const TransferBytes &announced = rank.stage->transfers;
-  int64_t toHost = after.toHost - before.toHost, toDevice = after.toDevice - before.toDevice;
-  if (toHost != announced.toHost || toDevice != announced.toDevice)
+  if (step.toHost != announced.toHost || step.toDevice != announced.toDevice)
     fail("the first step%s copied %lld bytes to the host and %lld to the device, the program "
          "announces %lld and %lld",
-         ofStage(*rank.program, rank.stageNumber).c_str(),
-         (long long)toHost, (long long)toDevice, (long long)announced.toHost,
-         (long long)announced.toDevice);
+         ofStage(*rank.program, rank.stageNumber).c_str(), (long long)step.toHost,
+         (long long)step.toDevice, (long long)announced.toHost, (long long)announced.toDevice);
 }
 
 void checkNothingUnderWay(const Rank &rank) {

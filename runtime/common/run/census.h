@@ -13,7 +13,7 @@
 
 namespace partita_rt {
 
-/// Calls and bytes so far by groups' name and kind, and what was copied.
+/// Calls and bytes by groups' name and kind, and what was copied: so far, or in between.
 struct Issued {
   struct OfName {
     int ranks = 0; ///< of the group that the rank is in; 0 where it is in none
@@ -22,11 +22,13 @@ struct Issued {
   std::vector<std::pair<std::string, OfName>> groups; ///< in the order of their first rows
   TransferBytes transfers;
   explicit Issued(const Rank &rank);
+  /// What this has more than an earlier one of the same rank.
+  Issued since(const Issued &before) const;
 };
 
 /// Of one step. Throws Error where it differs from the program's census, or from its transfers.
-void checkCensus(const Rank &rank, const Issued &before, const Issued &after);
-void checkTransfers(const Rank &rank, const TransferBytes &before, const TransferBytes &after);
+void checkCensus(const Rank &rank, const Issued &step);
+void checkTransfers(const Rank &rank, const TransferBytes &step);
 /// Throws Error if a collective or a copy was started and not waited for.
 void checkNothingUnderWay(const Rank &rank);
 

@@ -16,22 +16,17 @@ void writeLine(const char *label, const std::string &text) {
   std::printf("%-14s %s\n", label, text.c_str());
 }
 
-void printCollectives(const Rank &rank, const Issued &before, const Issued &after) {
-  const Program &program = *rank.program;
+void printCollectives(const Rank &rank, const Issued &step) {
   bool any = false;
-  for (size_t i = 0; i < after.groups.size(); ++i)
+  for (const auto &[name, group] : step.groups)
     for (int kind = 0; kind < kCollectiveKinds; ++kind) {
-      const auto &[name, now] = after.groups[i];
-      const CollectiveCount &earlier = before.groups[i].second.counts[kind];
-      int64_t calls = now.counts[kind].calls - earlier.calls;
-      int64_t bytes = now.counts[kind].bytes - earlier.bytes;
-      if (calls == 0)
+      const CollectiveCount &issued = group.counts[kind];
+      if (issued.calls == 0)
         continue;
       writeLine(any ? "" : "collectives",
-                grouped(calls) + " " + nameOf(CollectiveKind(kind)) + " over " +
-                    name + " (" + std::to_string(now.ranks) +
-                    " ranks), " + grouped(bytes) + " bytes per step and rank" +
-                    ofStage(program, rank.stageNumber));
+                grouped(issued.calls) + " " + nameOf(CollectiveKind(kind)) + " over " + name +
+                    " (" + std::to_string(group.ranks) + " ranks), " + grouped(issued.bytes) +
+                    " bytes per step and rank" + ofStage(*rank.program, rank.stageNumber));
       any = true;
     }
   if (!any)
@@ -62,11 +57,9 @@ void printOverlap(const ReducedCount &reduced) {
                       grouped(reduced.inWaits) + " in waits");
 }
 
-void printTransfers(const Issued &before, const Issued &after) {
-  int64_t toHost = after.transfers.toHost - before.transfers.toHost,
-          toDevice = after.transfers.toDevice - before.transfers.toDevice;
-  if (toHost + toDevice > 0)
-    writeLine("transfers", grouped(toHost) + " bytes to the host, " + grouped(toDevice) +
+void printTransfers(const TransferBytes &step) {
+  if (step.toHost + step.toDevice > 0)
+    writeLine("transfers", grouped(step.toHost) + " bytes to the host, " + grouped(step.toDevice) +
                                " to the device per step and rank");
 }
 

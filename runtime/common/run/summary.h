@@ -16,14 +16,14 @@ struct RunOptions;
 void writeLine(const char *label, const std::string &text);
 
 /// What this rank issued in one step.
-void printCollectives(const Rank &rank, const Issued &before, const Issued &after);
+void printCollectives(const Rank &rank, const Issued &step);
 
 /// Bytes of sums made so far, over all axes and ranks. All ranks call it.
 ReducedCount reducedByAll(Rank &rank);
 /// How much of the collectives' work was done between kernels rather than in waits.
 void printOverlap(const ReducedCount &reduced);
 
-void printTransfers(const Issued &before, const Issued &after);
+void printTransfers(const TransferBytes &step);
 
 /// What the compiler announced for a rank of each stage, and what the process took.
 void printMemory(const Rank &rank, const RunOptions &options);

@@ -78,7 +78,7 @@ struct Loop {
   int64_t done;         ///< the last step that was made
   int interruptedBy = 0; ///< the signal after which training ends
   double trainSeconds = 0;
-  std::optional<Issued> beforeStep, afterStep; ///< around the first train_step
+  std::optional<Issued> firstStep; ///< what the first train_step issued
 
   Loop(Rank &rank, const Session &session)
       : rank(rank), session(session), done(session.startStep) {}
@@ -211,8 +211,9 @@ void Loop::step(int64_t number) {
   bool first = number == session.startStep + 1;
   bool wantsGradients = first && !options.grads.empty();
   rank.gradientSink = wantsGradients ? &sink : nullptr;
+  std::optional<Issued> before;
   if (first)
-    beforeStep.emplace(rank);
+    before.emplace(rank);
   call(rank, rank.stage->trainStep, [&] { gatherNext(number); });
   rank.gradientSink = nullptr;
   if (clock) {
@@ -223,9 +224,9 @@ void Loop::step(int64_t number) {
   trainSeconds += seconds;
   checkNothingUnderWay(rank);
   if (first) {
-    afterStep.emplace(rank);
-    checkCensus(rank, *beforeStep, *afterStep);
-    checkTransfers(rank, beforeStep->transfers, afterStep->transfers);
+    firstStep = Issued(rank).since(*before);
+    checkCensus(rank, *firstStep);
+    checkTransfers(rank, firstStep->transfers);
     firstLoss = rank.report.loss;
   }
   if (wantsGradients)
@@ -368,9 +369,9 @@ void Loop::summarize(const ReducedCount &reduced) const {
   if (validationBefore && steps > 0)
     writeLine("validation", lossChange(*validationBefore, *validationAfter));
   if (steps > 0) {
-    printCollectives(rank, *beforeStep, *afterStep);
+    printCollectives(rank, *firstStep);
     printOverlap(reduced); // a line of the collectives'
-    printTransfers(*beforeStep, *afterStep);
+    printTransfers(firstStep->transfers);
   }
   printMemory(rank, session.options);
   if (!options.checkpoint.empty() && steps > 0)

@@ -45,9 +45,10 @@ std::string keyOf(const Membership &own) {
 }
 
 /// The unique ids of all groups, made by the first rank of each.
-std::map<std::string, ncclUniqueId> exchangeIds(Rank &rank, Rendezvous &rendezvous) {
+std::map<std::string, ncclUniqueId> exchangeIds(const std::vector<Membership> &memberships,
+                                                Rendezvous &rendezvous) {
   std::vector<std::string> mine;
-  for (const Membership &own : membershipsOf(rank)) {
+  for (const Membership &own : memberships) {
     if (own.size() <= 1 || own.position != 0)
       continue;
     ncclUniqueId id;
@@ -87,9 +88,10 @@ std::vector<std::unique_ptr<Communicator>> makeCommunicators(Rank &rank, const P
   setenv("NCCL_LAUNCH_ORDER_IMPLICIT", "1", 0);
   auto watchdog = Watchdog::start(rendezvous, device, timeoutSeconds());
   comparePrograms(program, rendezvous);
-  std::map<std::string, ncclUniqueId> ids = exchangeIds(rank, rendezvous);
+  std::vector<Membership> memberships = membershipsOf(rank);
+  std::map<std::string, ncclUniqueId> ids = exchangeIds(memberships, rendezvous);
   // In one order on all ranks, as each of these waits for the others of its group.
-  for (const Membership &own : membershipsOf(rank)) {
+  for (const Membership &own : memberships) {
     if (own.size() == 0)
       continue;
     if (own.size() == 1) {
