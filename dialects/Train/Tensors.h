@@ -9,6 +9,7 @@
 //   reshaped    it has the same elements in another shape
 //   slice       array<i64: dimension, begin, size>: it is this part of the parameter
 //   origin      the model's parameter that it was computed from, where it is not that parameter
+//   folded      "moved" or "computed": what the exporter did to parameters to make it, where it is none
 //
 // Without the attribute there is one, of the parameter's name, as it is. Import and --tie create it;
 // export writes trained values to all of them.
@@ -27,11 +28,16 @@ constexpr llvm::StringLiteral kTensors = "train.tensors";
 /// in any case, so that --trainable decides nothing, and `of_forward` where inference depends on it too.
 constexpr llvm::StringLiteral kNotes = "train.notes";
 
+/// What an exporter's constant folding has made of a parameter of the model. A file of the model's
+/// weights (--init) may hold the first, has others than the second, and knows no values of the third.
+enum class Folded { No, Moved, Computed };
+
 struct StoredTensor {
   std::string name;
   bool transposed = false, reshaped = false;
   llvm::SmallVector<int64_t, 3> slice; ///< empty or dimension, begin, size
   std::string origin;                  ///< empty where it is the parameter, or comes from several
+  Folded folded = Folded::No;
 };
 
 inline mlir::ArrayAttr toAttribute(llvm::ArrayRef<StoredTensor> tensors,
@@ -41,6 +47,9 @@ inline mlir::ArrayAttr toAttribute(llvm::ArrayRef<StoredTensor> tensors,
   for (const StoredTensor &tensor : tensors) {
     llvm::SmallVector<mlir::NamedAttribute> entry{
         b.getNamedAttr("name", b.getStringAttr(tensor.name))};
+    if (tensor.folded != Folded::No)
+      entry.push_back(b.getNamedAttr(
+          "folded", b.getStringAttr(tensor.folded == Folded::Moved ? "moved" : "computed")));
     if (!tensor.origin.empty())
       entry.push_back(b.getNamedAttr("origin", b.getStringAttr(tensor.origin)));
     if (tensor.reshaped)
@@ -66,16 +75,20 @@ inline llvm::SmallVector<StoredTensor> tensorsOf(ParameterOp parameter) {
       continue;
     auto slice = entry.getAs<mlir::DenseI64ArrayAttr>("slice");
     auto origin = entry.getAs<mlir::StringAttr>("origin");
+    auto folded = entry.getAs<mlir::StringAttr>("folded");
     tensors.push_back({name.str(),
                        bool(entry.get("transposed")),
                        bool(entry.get("reshaped")),
                        {},
-                       origin ? origin.str() : ""});
+                       origin ? origin.str() : "",
+                       !folded                         ? Folded::No
+                       : folded.getValue() == "moved" ? Folded::Moved
+                                                      : Folded::Computed});
     if (slice && slice.size() == 3)
       tensors.back().slice.assign(slice.asArrayRef().begin(), slice.asArrayRef().end());
   }
   if (tensors.empty())
-    tensors.push_back({parameter.getModelName().str(), false, false, {}, ""});
+    tensors.push_back({parameter.getModelName().str(), false, false, {}, "", Folded::No});
   return tensors;
 }
 

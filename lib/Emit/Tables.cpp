@@ -4,6 +4,7 @@
 #include "dialects/Par/Placement.h"
 #include "dialects/Rt/Names.h"
 #include "dialects/Rt/Rt.h"
+#include "dialects/Train/Tensors.h"
 #include "dialects/Train/Train.h"
 #include "partita/Analysis/Flops.h"
 #include "partita/Support/Version.h"
@@ -184,7 +185,7 @@ private:
                      ", " + std::to_string(offsetOf(parameter)) + ", " +
                      (parameter.getFrozen() ? "false" : "true") + ", " +
                      (isDecayed(parameter.getSymName()) ? "true" : "false") +
-                     homeText(parameter, type) + "}");
+                     parameterTail(parameter, type) + "}");
     }
     programRows("Parameter", "Parameters", list);
     return success();
@@ -194,14 +195,23 @@ private:
     return symbol->getAttrOfType<rt::AtAttr>(rt::RtDialect::kAt).getOffset();
   }
 
-  /// What lives on the host says so, and what is no float.
-  static std::string homeText(Operation *symbol, RankedTensorType type) {
+  /// What lives on the host says so, and what is no float; `isInFull` where fields follow.
+  static std::string homeText(Operation *symbol, RankedTensorType type, bool isInFull = false) {
     bool onHost =
         symbol->getAttrOfType<rt::AtAttr>(rt::RtDialect::kAt).getSpace() == rt::Space::Host;
-    if (!type.getElementType().isF32())
+    if (!type.getElementType().isF32() || isInFull)
       return (onHost ? ", Home::Host, " : ", Home::Device, ") +
              rt::dtypeName(type.getElementType());
     return onHost ? ", Home::Host" : "";
+  }
+
+  /// The last fields of a parameter, as far as they are not the default.
+  static std::string parameterTail(train::ParameterOp parameter, RankedTensorType type) {
+    train::Folded folded = train::tensorsOf(parameter).front().folded;
+    llvm::StringRef text = folded == train::Folded::No      ? ""
+                           : folded == train::Folded::Moved ? ", {}, Folded::Moved"
+                                                            : ", {}, Folded::Computed";
+    return homeText(parameter, type, /*isInFull=*/!text.empty()) + text.str();
   }
 
   LogicalResult printStates() {

@@ -170,7 +170,8 @@ ArrayAttr Importer::tensorsOf(const onnx::TensorProto &proto) {
                  isTurned,
                  original && !isTurned && original->shape != own,
                  {},
-                 origin.empty() ? "" : symbolName(origin)});
+                 origin.empty() ? "" : symbolName(origin),
+                 weights.foldedBy(proto.name())});
   for (const WeightCopy &copy : weights.copies()) {
     if (copy.table != proto.name())
       continue;
@@ -182,7 +183,8 @@ ArrayAttr Importer::tensorsOf(const onnx::TensorProto &proto) {
       stored.slice = {isTurned ? 1 - copy.dim : copy.dim, copy.begin, copy.size};
     stored.reshaped = weights.isReshaped(copy);
   }
-  bool isPlain = all.size() == 1 && !original && origin.empty();
+  bool isPlain = all.size() == 1 && !original && origin.empty() &&
+                 all.front().folded == train::Folded::No;
   return isPlain ? ArrayAttr() : train::toAttribute(all, context());
 }
 

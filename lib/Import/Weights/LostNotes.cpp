@@ -171,21 +171,11 @@ void NoteFinder::noteLost() {
   noteSeveral(merged);
 }
 
-/// A bias that the record does not know, of a layer that it does: an optimizer has folded what came
-/// behind the layer into it, and the layer's weight is another one, too.
+/// What an optimizer has folded into the layer that it follows.
 void NoteFinder::noteMadeBiases() {
-  if (!origins.known())
-    return;
   std::vector<std::string> made;
-  for (const onnx::NodeProto &node : graph.node()) {
-    bool isLayer = node.op_type() == "Conv" || node.op_type() == "ConvTranspose" ||
-                   node.op_type() == "Gemm";
-    if (!isLayer || node.input_size() < 3)
-      continue;
-    const Tensor *bias = weights.known(node.input(2));
-    if (bias && isTrainedApart(*bias) && origins.of(node.input(2)).kind == Origin::Unknown)
-      made.push_back(node.input(2));
-  }
+  llvm::copy_if(weights.madeBiases(), std::back_inserter(made),
+                [&](const std::string &name) { return isTrainedApart(tensorOf(name)); });
   if (made.empty())
     return;
   std::string first = made.front();

@@ -51,6 +51,7 @@ LogicalResult Weights::decideOnce() {
   findDerivedCopies();
   findFoldedCopies();
   restoreNames();
+  findMadeBiases();
   if (failed(readTies()))
     return failure();
   noted = NoteFinder(*this).run();
@@ -145,6 +146,34 @@ llvm::StringRef Weights::originOf(llvm::StringRef name) const {
   const Origin &origin = origins.of(name);
   bool isOther = origin.parameters.size() == 1 && origin.parameters.front() != name;
   return isOther ? llvm::StringRef(origin.parameters.front()) : "";
+}
+
+train::Folded Weights::foldedBy(llvm::StringRef name) const {
+  const Origin &origin = origins.of(name);
+  if (remade.contains(name))
+    return train::Folded::Computed;
+  if (origins.known())
+    return origin.kind != Origin::Derived || original(name) ? train::Folded::No
+           : isMoved(*known(name)) || origin.lookedUp       ? train::Folded::Moved
+                                                            : train::Folded::Computed;
+  return isFromPyTorch(file.model()) && isFoldedName(name) ? train::Folded::Moved
+                                                           : train::Folded::No;
+}
+
+/// By the exporter's record, which does not know the bias of a layer that it knows.
+void Weights::findMadeBiases() {
+  if (!origins.known())
+    return;
+  for (const onnx::NodeProto &node : graph.node()) {
+    bool isLayer = node.op_type() == "Conv" || node.op_type() == "ConvTranspose" ||
+                   node.op_type() == "Gemm";
+    if (!isLayer || node.input_size() < 3 || !isParameter(node.input(2)) ||
+        origins.of(node.input(2)).kind != Origin::Unknown)
+      continue;
+    biasesMade.push_back(node.input(2));
+    for (int operand : {1, 2})
+      remade.insert(node.input(operand));
+  }
 }
 
 /// Its name in the file, or that of the only parameter that it comes from.

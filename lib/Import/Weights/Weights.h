@@ -16,6 +16,7 @@
 #ifndef PARTITA_LIB_IMPORT_WEIGHTS_H
 #define PARTITA_LIB_IMPORT_WEIGHTS_H
 
+#include "dialects/Train/Tensors.h"
 #include "lib/Import/File/Origins.h"
 #include "lib/Import/Weights/WeightValues.h"
 #include "partita/Import/Import.h"
@@ -68,6 +69,11 @@ public:
   /// The only parameter that the exporter computed a tensor from; empty where the tensor is that
   /// parameter, there are several, or nothing is recorded.
   llvm::StringRef originOf(llvm::StringRef name) const;
+  /// What the exporter has made the parameter by; No where it is one of the model, under whatever name.
+  train::Folded foldedBy(llvm::StringRef name) const;
+  /// Biases that the exporter has made by folding what follows a layer into it (a BatchNorm into a
+  /// Conv), in the order of the nodes: the layer's weight is another one, too.
+  const std::vector<std::string> &madeBiases() const { return biasesMade; }
   /// Tensors that their use and values show to be none: constants, unless an option says otherwise.
   const llvm::StringSet<> &bufferNames() const { return buffers; }
 
@@ -113,6 +119,7 @@ private:
   bool isMoved(const Tensor &tensor) const;
   bool mayRepeat(const Tensor &tensor) const;
   void restoreNames();
+  void findMadeBiases();
   void restoreName(const std::string &parameter, const std::string &tensor);
   bool isTrained(const Tensor &tensor) const {
     return tensor.isRead && tensor.isParameter && !tensor.isFrozen && !tensor.isCopy;
@@ -131,6 +138,8 @@ private:
   llvm::StringMap<Tensor *> passedOn;              ///< by a cast or copy of it
   std::map<std::string, Group> groups;             ///< by parameter, of those that are one's alone
   std::vector<WeightCopy> found;
+  std::vector<std::string> biasesMade;
+  llvm::StringSet<> remade;         ///< those, and the weights of their layers
   std::vector<std::string> doubted; ///< constants by the exporter's record that are trained
   llvm::StringMap<OriginalParameter> originals; ///< by tensor
   std::vector<WeightNote> noted;

@@ -30,6 +30,9 @@ public:
 
   std::vector<WeightMatch> run() {
     for (int64_t i = 0; i < program.parameters.size(); ++i)
+      if (program.parameters[i].folded == Folded::Computed)
+        checkComputed(program.parameters[i]);
+    for (int64_t i = 0; i < program.parameters.size(); ++i)
       if (file.find(program.parameters[i].name))
         takeNamed(i, unrounded(program.parameters[i].name));
     for (int64_t i = 0; i < program.parameters.size(); ++i)
@@ -44,9 +47,25 @@ public:
 private:
   using Names = std::vector<const std::string *>;
 
+  /// What came of a model's parameters may have the name or the shape of one of them.
+  void checkComputed(const Parameter &parameter) const {
+    if (!file.isOfProgram() || !file.find(parameter.name))
+      fail("weights %s: parameter '%s' is none of the model's: the exporter has computed it from them, "
+           "and a file of the model's weights does not hold it; start from the values in the ONNX file "
+           "(without --init), or export the model unfolded (torch.onnx.export: optimize=False, or "
+           "do_constant_folding=False) and compile that",
+           file.path().c_str(), parameter.name);
+  }
+
   bool fits(int64_t parameter, const StoredTensor &tensor) const {
     const Shape &wanted = program.parameters[parameter].globalShape;
     return tensor.shape == wanted || isTransposed(tensor.shape, wanted);
+  }
+
+  bool fitsByShape(int64_t parameter, const StoredTensor &tensor) const {
+    bool isKept = program.parameters[parameter].folded == Folded::No;
+    return fits(parameter, tensor) &&
+           (isKept || tensor.shape != program.parameters[parameter].globalShape);
   }
 
   void take(int64_t parameter, const std::string &name) {
@@ -108,17 +127,20 @@ private:
     const Shape &shape = program.parameters[i].globalShape;
     Names candidates;
     for (const auto &[name, tensor] : file.tensors())
-      if (!used.count(name) && fits(i, tensor))
+      if (!used.count(name) && fitsByShape(i, tensor))
         candidates.push_back(&name);
+    bool isKept = program.parameters[i].folded == Folded::No;
     if (candidates.empty())
       fail("weights %s has no tensor '%s', and none of its other %lld tensors, which no "
-           "parameter has taken by name, is %s; %s",
+           "parameter has taken by name, is %s%s%s; %s",
            file.path().c_str(), program.parameters[i].name,
-           (long long)(file.tensors().size() - used.size()), toString(shape).c_str(), kKeepNames);
+           (long long)(file.tensors().size() - used.size()), isKept ? "" : "the transpose of ",
+           toString(shape).c_str(),
+           isKept ? "" : ", as which the exporter would have changed its name", kKeepNames);
     if (candidates.size() > 1)
       ambiguous(i, candidates);
     for (int64_t j = 0; j < program.parameters.size(); ++j)
-      if (j != i && !matches[j].tensor && fits(j, *file.find(*candidates.front())))
+      if (j != i && !matches[j].tensor && fitsByShape(j, *file.find(*candidates.front())))
         fail("weights %s: tensor '%s' %s could be parameter '%s' or '%s'; rename it to "
              "that which it is; %s",
              file.path().c_str(), candidates.front()->c_str(), toString(shape).c_str(),

@@ -26,6 +26,7 @@ WeightsFile::WeightsFile(const std::string &given) : name(given) {
     fail("weights %s: no such file, but its index is there; give %s", path.c_str(), index.c_str());
   auto &file = files[path] = std::make_unique<SafetensorsFile>(path);
   said = formatNote(file->metadata(), file->hasChecksums(), path);
+  ofProgram = file->metadata().count("program");
   table = file->tensors();
 }
 
@@ -41,6 +42,7 @@ static Json parseIndex(const std::string &path) {
 void WeightsFile::readCheckpoint(const std::string &path) {
   checkpoint = std::make_unique<CheckpointFiles>(path);
   said = checkpoint->note();
+  ofProgram = true;
   for (const auto &[tensor, logical] : checkpoint->tensors())
     table.emplace(tensor, StoredTensor{logical.dtype, logical.shape, nullptr});
 }

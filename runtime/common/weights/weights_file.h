@@ -27,6 +27,9 @@ public:
   /// written: in its file, or put together from pieces, in `storage`.
   const unsigned char *bytesOf(const std::string &tensor, const std::vector<Run> &runs,
                                std::vector<unsigned char> &storage) const;
+  /// Is it of a program's parameters, a checkpoint or what --dump-parameters writes? Else it is of a
+  /// model's, which an exporter may have folded since.
+  bool isOfProgram() const { return ofProgram; }
   /// What the user should know of a checkpoint; "" when there is nothing.
   const std::string &note() const { return said; }
 
@@ -34,6 +37,7 @@ private:
   void readIndex(const std::string &path);
   void readCheckpoint(const std::string &path);
   std::string name, said;
+  bool ofProgram = false;
   std::map<std::string, std::unique_ptr<SafetensorsFile>> files; ///< by name, opened once
   std::unique_ptr<CheckpointFiles> checkpoint; ///< of pieces: `data` of its tensors are null
   std::map<std::string, StoredTensor> table;

@@ -148,6 +148,11 @@ struct ModelFile {
 /// Whose memory a parameter or state lives in: the device's, which computes, or the host's.
 enum class Home : uint8_t { Device, Host };
 
+/// What an exporter's constant folding has made of the model's parameters before the program was
+/// compiled, which decides what a file of the model's weights holds of it: `Moved`, the transpose of
+/// a tensor, or nothing; `Computed` (a product of weight_norm), nothing, whatever names and shapes say.
+enum class Folded : uint8_t { No, Moved, Computed };
+
 /// A trainable (or frozen) tensor at `offset` of its home's persistent memory, on every stage that
 /// holds it.
 struct Parameter {
@@ -161,6 +166,7 @@ struct Parameter {
   Home home = Home::Device;
   DType dtype = DType::Float32; ///< or Float16, BFloat16
   StageSet stages = {};
+  Folded folded = Folded::No;
 };
 
 /// A tensor of optimizer state, persistent, on the stages of its parameter. As a whole it has its
