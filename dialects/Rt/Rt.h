@@ -54,6 +54,8 @@ struct CallArgument {
 namespace argument {
 CallArgument trans(bool transposed);
 CallArgument write(bool add);
+/// Left out where there is none.
+CallArgument number(std::optional<int64_t> number);
 /// As a float literal that reads back exactly.
 CallArgument real(const llvm::APFloat &value);
 /// As a literal of the type of `buffer`'s elements.

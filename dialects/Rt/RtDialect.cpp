@@ -181,6 +181,9 @@ std::string rt::dtypeName(Type element) {
 
 CallArgument argument::trans(bool transposed) { return transposed ? "Trans::Yes" : "Trans::No"; }
 CallArgument argument::write(bool add) { return add ? "Write::Add" : "Write::Set"; }
+CallArgument argument::number(std::optional<int64_t> number) {
+  return number ? CallArgument(*number) : CallArgument("");
+}
 CallArgument argument::real(const APFloat &value) { return floatLiteral(value.convertToDouble()); }
 CallArgument argument::element(Value buffer, const APFloat &value) {
   Type type = cast<BufferType>(buffer.getType()).getElement();

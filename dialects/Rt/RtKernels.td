@@ -174,10 +174,11 @@ def Rt_EmbeddingForwardOp : Rt_Call<"embedding_forward", "embeddingForward",
   let arguments = (ins B:$y, B:$ids, B:$table, Optional<B>:$first, I64Attr:$n, I64Attr:$width, I64Attr:$vocabulary, I64Attr:$rows);
 }
 def Rt_EmbeddingBackwardOp : Rt_Call<"embedding_backward", "embeddingBackward",
-    ["getDtable()", "getDy()", "getIds()", "getN()", "getWidth()", "target.tokenRows(getVocabulary(), getFirst(), getRows())", "write(getAdd())"],
+    ["getDtable()", "getDy()", "getIds()", "getN()", "getWidth()", "target.tokenRows(getVocabulary(), getFirst(), getRows())", "write(getAdd())", "number(getPadding())"],
     [], "rowSumScratch(getN(), getWidth())"> {
   let summary = "adds rows to a table";
-  let arguments = (ins B:$dtable, B:$dy, B:$ids, Optional<B>:$first, I64Attr:$n, I64Attr:$width, I64Attr:$vocabulary, I64Attr:$rows, BoolAttr:$add);
+  let arguments = (ins B:$dtable, B:$dy, B:$ids, Optional<B>:$first, I64Attr:$n, I64Attr:$width, I64Attr:$vocabulary, I64Attr:$rows, BoolAttr:$add,
+                       OptionalAttr<I64Attr>:$padding);
 }
 def Rt_TakeForwardOp : Rt_Call<"take_forward", "takeForward",
     ["getY()", "getIds()", "getX()", "getTables()", "getN()", "getRows()", "getWidth()"]> {

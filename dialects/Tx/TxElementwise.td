@@ -53,19 +53,24 @@ def Tx_PowOp : Tx_Binary<"pow", "pow(a, b)"> {
     return {da, g.op<MulOp>(g.dy(), g.op<MulOp>(getResult(), log))};
   }];
 }
-def Tx_MaxOp : Tx_Binary<"max", "max(a, b)"> {
-  let summary = "the larger of a and b; a tie sends the gradient to a";
+/// A tie sends the gradient to a, or half of it to each operand, which PyTorch's maximum and minimum do.
+class Tx_Extreme<string mnemonic, string expression, string compare, string reverse> : Tx_Binary<mnemonic, expression> {
+  let arguments = (ins Tx_Tensor:$a, Tx_Tensor:$b, UnitAttr:$shared);
+  let assemblyFormat = "$a `,` $b (`shared` $shared^)? attr-dict `:` functional-type(operands, results)";
   let gradient = [{
-    Value first = g.op<GreaterEqualOp>(getA(), getB()), zero = g.splat(g.dy().getType(), 0.0);
-    return {g.op<SelectOp>(first, g.dy(), zero), g.op<SelectOp>(first, zero, g.dy())};
+    Value first = g.op<}] # compare # [{>(getA(), getB()), zero = g.splat(g.dy().getType(), 0.0);
+    if (!getShared())
+      return {g.op<SelectOp>(first, g.dy(), zero), g.op<SelectOp>(first, zero, g.dy())};
+    Value second = g.op<}] # reverse # [{>(getA(), getB()), half = g.op<MulOp>(g.dy(), g.splat(getType(), 0.5));
+    return {g.op<SelectOp>(first, g.op<SelectOp>(second, half, g.dy()), zero),
+            g.op<SelectOp>(second, g.op<SelectOp>(first, half, g.dy()), zero)};
   }];
 }
-def Tx_MinOp : Tx_Binary<"min", "min(a, b)"> {
-  let summary = "the smaller of a and b; a tie sends the gradient to a";
-  let gradient = [{
-    Value first = g.op<LessEqualOp>(getA(), getB()), zero = g.splat(g.dy().getType(), 0.0);
-    return {g.op<SelectOp>(first, g.dy(), zero), g.op<SelectOp>(first, zero, g.dy())};
-  }];
+def Tx_MaxOp : Tx_Extreme<"max", "max(a, b)", "GreaterEqualOp", "LessEqualOp"> {
+  let summary = "the larger of a and b; a tie sends the gradient to a, or half of it to each if it is `shared`";
+}
+def Tx_MinOp : Tx_Extreme<"min", "min(a, b)", "LessEqualOp", "GreaterEqualOp"> {
+  let summary = "the smaller of a and b; a tie sends the gradient to a, or half of it to each if it is `shared`";
 }
 
 //===------------------------------------------------------------------------------------------------===//

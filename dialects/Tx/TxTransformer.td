@@ -247,15 +247,16 @@ def Tx_EmbeddingOp : Tx_InferredOp<"embedding"> {
   let precision = "Low";
   let description = [{
     A rank that has only the rows from `first` on (`localize` adds the operand) yields zeros where the id
-    names another rank's row: the sum over ranks is the row (Shoeybi et al., arXiv 1909.08053).
+    names another rank's row: the sum over ranks is the row (Shoeybi et al., arXiv 1909.08053). The row `padding`
+    of the whole table gets no gradient from here.
   }];
   let shardRule = "~v+ h, *, @v -> * h";
-  let arguments = (ins Tx_Tensor:$table, Tx_Int:$ids, Optional<Tx_Int>:$first);
+  let arguments = (ins Tx_Tensor:$table, Tx_Int:$ids, Optional<Tx_Int>:$first, OptionalAttr<I64Attr>:$padding);
   let results = (outs Tx_Tensor:$result);
-  let assemblyFormat = "$table `,` $ids (`from` $first^)? attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = "$table `,` $ids (`from` $first^)? (`padding` $padding^)? attr-dict `:` functional-type(operands, results)";
   let moreDeclarations = "void localize();";
   let gradient = [{
-    Value dtable = EmbeddingGradOp::create(g.builder, getLoc(), par::cotangentType(getTable().getType()), getIds(), g.dy(), getFirst());
+    Value dtable = EmbeddingGradOp::create(g.builder, getLoc(), par::cotangentType(getTable().getType()), getIds(), g.dy(), getFirst(), getPaddingAttr());
     SmallVector<Value> result(getOperation()->getNumOperands());
     result[0] = dtable;
     return result;
@@ -263,15 +264,20 @@ def Tx_EmbeddingOp : Tx_InferredOp<"embedding"> {
 }
 def Tx_EmbeddingGradOp : Tx_Op<"embedding_grad"> {
   let summary = "adds every row of dy to the row of a zero table that its id names";
-  let description = "Ids outside the rows from `first` on belong to other ranks.";
+  let description = "Ids outside the rows from `first` on belong to other ranks; the id `padding` adds nothing.";
   let shardRule = "*+, ~*+ h, @v -> v h";
-  let arguments = (ins Tx_Int:$ids, Tx_Float:$dy, Optional<Tx_Int>:$first);
+  let arguments = (ins Tx_Int:$ids, Tx_Float:$dy, Optional<Tx_Int>:$first, OptionalAttr<I64Attr>:$padding);
   let results = (outs Tx_Float:$dtable);
-  let assemblyFormat = "$ids `,` $dy (`from` $first^)? attr-dict `:` functional-type(operands, results)";
+  let assemblyFormat = "$ids `,` $dy (`from` $first^)? (`padding` $padding^)? attr-dict `:` functional-type(operands, results)";
   let moreDeclarations = "void localize();";
   let gradient = [{
     SmallVector<Value> result(getOperation()->getNumOperands());
-    result[1] = EmbeddingOp::create(g.builder, getLoc(), par::cotangentType(getDy().getType()), g.dy(), getIds(), getFirst());
+    result[1] = EmbeddingOp::create(g.builder, getLoc(), par::cotangentType(getDy().getType()), g.dy(), getIds(), getFirst(), IntegerAttr());
+    if (std::optional<int64_t> padding = getPadding()) {
+      Value isPadding = g.op<EqualOp>(getIds(), g.splat(getIds().getType(), *padding));
+      auto type = cast<RankedTensorType>(result[1].getType());
+      result[1] = g.op<SelectOp>(g.spread(isPadding, type, {type.getRank() - 1}), g.splat(type, 0.0), result[1]);
+    }
     return result;
   }];
 }

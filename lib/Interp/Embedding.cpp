@@ -47,6 +47,8 @@ static LogicalResult embeddingGrad(tx::EmbeddingGradOp op, Inputs in, Outputs ou
     int64_t token = in[0]->ints[i];
     if (failed(checkToken(op, token, rows, i)))
       return failure();
+    if (op.getPadding() == token)
+      continue;
     for (int64_t j = 0; j < width && rows.has(token); ++j)
       out[0].reals[(token - rows.first) * width + j] += in[1]->reals[i * width + j];
   }

@@ -102,20 +102,20 @@ FOR_IDS(bool)
 
 template <typename G, typename T, typename Id>
 void embeddingBackward(G *dtable, const T *dy, const Id *ids, int64_t n, int64_t width,
-                       TokenRows rows, Write write) {
+                       TokenRows rows, Write write, int64_t padding) {
   if (write == Write::Set)
     fill(dtable, 0.0f, rows.count * width);
   sumRows(dtable, dy, n, width, [&](int64_t i) {
     checkId(ids[i], i, rows);
-    return rows.has(ids[i]) ? int64_t(ids[i]) - rows.first : -1;
+    return rows.has(ids[i]) && ids[i] != padding ? int64_t(ids[i]) - rows.first : -1;
   });
 }
 
 #define FOR_IDS(G, T)                                                                              \
   template void embeddingBackward(G *, const T *, const int64_t *, int64_t, int64_t, TokenRows,    \
-                                  Write);                                                          \
+                                  Write, int64_t);                                                 \
   template void embeddingBackward(G *, const T *, const int32_t *, int64_t, int64_t, TokenRows,    \
-                                  Write);
+                                  Write, int64_t);
 FOR_RESULTS(FOR_IDS)
 #undef FOR_IDS
 

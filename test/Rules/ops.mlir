@@ -82,6 +82,12 @@ func.func @max(%a: tensor<2x4xf64>, %b: tensor<2x4xf64>) -> tensor<2x4xf64> {
   %0 = tx.max %a, %b : (tensor<2x4xf64>, tensor<2x4xf64>) -> tensor<2x4xf64>
   return %0 : tensor<2x4xf64>
 }
+// CHECK: tx.max @max_shared: split *0 *1; partial{{ *$}}
+// GRAD: gradient of max_shared: 0 1{{$}}
+func.func @max_shared(%a: tensor<2x4xf64>, %b: tensor<2x4xf64>) -> tensor<2x4xf64> {
+  %0 = tx.max %a, %b shared : (tensor<2x4xf64>, tensor<2x4xf64>) -> tensor<2x4xf64>
+  return %0 : tensor<2x4xf64>
+}
 // CHECK: tx.min @min: split *0 *1; partial{{ *$}}
 // GRAD: gradient of min: 0 1{{$}}
 func.func @min(%a: tensor<2x4xf64>, %b: tensor<2x4xf64>) -> tensor<2x4xf64> {
@@ -675,6 +681,12 @@ func.func @dropout_off(%x: tensor<2x4xf64>) -> tensor<2x4xf64> {
 func.func @embedding(%table: tensor<4x6xf64>, %ids: tensor<2x4xi64>) -> tensor<2x4x6xf64> {
   %0 = tx.embedding %table, %ids : (tensor<4x6xf64>, tensor<2x4xi64>) -> tensor<2x4x6xf64>
   return %0 : tensor<2x4x6xf64>
+}
+// CHECK: tx.embedding_grad @embedding_grad_padding: split v *0 *1 h; partial 1{{ *$}}
+// GRAD: gradient of embedding_grad_padding: 1{{$}}
+func.func @embedding_grad_padding(%ids: tensor<2x4xi64>, %dy: tensor<2x4x6xf64>) -> tensor<4x6xf64> {
+  %0 = tx.embedding_grad %ids, %dy padding 1 : (tensor<2x4xi64>, tensor<2x4x6xf64>) -> tensor<4x6xf64>
+  return %0 : tensor<4x6xf64>
 }
 // CHECK: tx.embedding_grad @embedding_grad: split v *0 *1 h; partial 1{{ *$}}
 // GRAD: gradient of embedding_grad: 1{{$}}

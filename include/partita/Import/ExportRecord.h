@@ -47,6 +47,12 @@ struct ProgramCall {
     llvm::StringRef name;
   };
   llvm::SmallVector<Argument> arguments; ///< that are values of the program
+  llvm::SmallVector<llvm::StringRef> texts; ///< of all arguments without a name, by their places
+
+  /// Of the argument at `place`; empty where the call leaves it out.
+  llvm::StringRef textAt(size_t place) const {
+    return place < texts.size() ? texts[place] : llvm::StringRef();
+  }
 };
 
 /// None where the node has no such record.

@@ -69,20 +69,28 @@ std::optional<ProgramInput> parseInput(llvm::StringRef line, const char *&proble
   return input;
 }
 
-/// The values named in the text of a call's arguments, with their places: commas inside brackets
-/// separate no arguments.
-static void readArguments(llvm::StringRef text, llvm::SmallVectorImpl<ProgramCall::Argument> &to) {
+/// The text of a call's arguments and the values named in them, with their places: commas inside
+/// brackets separate no arguments. Ends where the arguments do.
+static void readArguments(llvm::StringRef text, ProgramCall &call) {
   int depth = 0, place = 0;
+  size_t begin = 1;
+  auto end = [&](size_t at) { call.texts.push_back(text.slice(begin, at).trim()); };
   for (size_t i = 0; i < text.size(); ++i) {
     char c = text[i];
     depth += c == '(' || c == '[' || c == '{';
     depth -= c == ')' || c == ']' || c == '}';
-    place += c == ',' && depth <= 1;
+    if (depth == 0)
+      return end(i);
+    if (c == ',' && depth == 1) {
+      end(i);
+      begin = i + 1;
+      ++place;
+    }
     if (c != '%')
       continue;
     llvm::StringRef name =
         text.drop_front(i + 1).take_while([](char n) { return llvm::isAlnum(n) || n == '_'; });
-    to.push_back({place, name});
+    call.arguments.push_back({place, name});
   }
 }
 
@@ -97,7 +105,7 @@ std::optional<ProgramCall> callOf(const onnx::NodeProto &node) {
       name.starts_with("%") && target.consume_front("call_function[target=torch.ops.aten.");
   result.operation = isOwn ? target.split('.').first : "?";
   if (arguments.consume_front("(args = "))
-    readArguments(arguments, result.arguments);
+    readArguments(arguments, result);
   return result;
 }
 

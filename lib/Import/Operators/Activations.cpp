@@ -80,7 +80,7 @@ FailureOr<Value> leakyRelu(Node &node, Math &m, Value x) {
   float alpha = 0.01f;
   if (failed(node.attribute("alpha", alpha)))
     return failure();
-  return m.select(m.apply<tx::GreaterEqualOp>(x, m.like(x, 0)), x, m.mul(x, alpha));
+  return m.select(m.apply<tx::GreaterOp>(x, m.like(x, 0)), x, m.mul(x, alpha));
 }
 
 FailureOr<Value> thresholdedRelu(Node &node, Math &m, Value x) {
@@ -90,10 +90,10 @@ FailureOr<Value> thresholdedRelu(Node &node, Math &m, Value x) {
   return m.select(m.apply<tx::GreaterOp>(x, m.like(x, alpha)), x, m.like(x, 0));
 }
 
-/// max(0, min(1, alpha x + beta))
+/// max(0, min(1, alpha x + beta)); at a bound, which comes first, x gets no gradient, as in PyTorch.
 Value hardSigmoidOf(Math &m, Value x, double alpha, double beta) {
   Value line = m.add(m.mul(x, alpha), beta);
-  return m.apply<tx::MaxOp>(m.apply<tx::MinOp>(line, m.like(x, 1)), m.like(x, 0));
+  return m.apply<tx::MaxOp>(m.like(x, 0), m.apply<tx::MinOp>(m.like(x, 1), line));
 }
 
 FailureOr<Value> hardSigmoid(Node &node, Math &m, Value x) {
@@ -138,7 +138,7 @@ template <typename Op> LogicalResult biased(Node &node) {
   return node.set(0, m.apply<Op>(bias ? m.add(value, node.value(bias)) : value));
 }
 
-/// x where x >= 0, slope x elsewhere; the slope is broadcast to x.
+/// x where x > 0, slope x elsewhere; the slope is broadcast to x.
 LogicalResult pRelu(Node &node) {
   if (failed(node.arity(2, 2)))
     return failure();
@@ -157,7 +157,7 @@ LogicalResult pRelu(Node &node) {
   Math m(node);
   Value v = node.value(x);
   return node.set(
-      0, m.select(m.apply<tx::GreaterEqualOp>(v, m.like(v, 0)), v, m.mul(v, node.value(slope))));
+      0, m.select(m.apply<tx::GreaterOp>(v, m.like(v, 0)), v, m.mul(v, node.value(slope))));
 }
 
 const OpRow activationRows[] = {

@@ -2,6 +2,7 @@
 
 #include "lib/Import/Operators/Math.h"
 #include "lib/Import/Operators/Scalars.h"
+#include "partita/Import/ExportRecord.h"
 
 using namespace mlir;
 
@@ -168,6 +169,52 @@ LogicalResult mean(Node &node) {
   return node.set(0, Math(node).div(node.value(*sum), static_cast<double>(node.inputCount())));
 }
 
+/// What gets the gradient where the operands of a maximum or minimum are equal.
+enum class Tie { Value, Bound, Both };
+
+/// As PyTorch has it: a clamp passes the gradient on at its bounds, hardtanh and relu6 do not, and
+/// maximum and minimum send half of it to each. Where nothing is recorded, a Clip is a clamp, unless it
+/// is relu6's.
+Tie tieOf(Node &node, Tensor *low = nullptr, Tensor *high = nullptr) {
+  std::optional<ProgramCall> call = callOf(node.proto);
+  llvm::StringRef operation = call ? call->operation : "";
+  if (operation.starts_with("hardtanh") || operation.starts_with("relu6"))
+    return Tie::Bound;
+  if (operation.starts_with("clamp") || operation.starts_with("clip"))
+    return Tie::Value;
+  if (node.proto.op_type() != "Clip")
+    return Tie::Both;
+  auto is = [](Tensor *bound, double number) {
+    return bound && bound->host && bound->host->size() == 1 && isFloat(bound->type) &&
+           bound->host->onlyDouble() == number;
+  };
+  return !call && is(low, 0) && is(high, 6) ? Tie::Bound : Tie::Value;
+}
+
+template <typename Op, const ScalarFunction &function>
+FailureOr<Tensor *> extreme(Node &node, Tensor *x, Tensor *bound, Tie tie) {
+  if (tie == Tie::Bound)
+    std::swap(x, bound);
+  FailureOr<Tensor *> result = combine<Op, function>(node, x, bound);
+  if (succeeded(result) && tie == Tie::Both && isFloat((*result)->type) && !(*result)->host)
+    if (auto op = (*result)->value.template getDefiningOp<Op>())
+      op.setShared(true);
+  return result;
+}
+
+template <typename Op, const ScalarFunction &function> LogicalResult extremes(Node &node) {
+  if (failed(node.arity(1, anyLater)))
+    return failure();
+  Tie tie = tieOf(node);
+  FailureOr<Tensor *> result = node.input(0);
+  for (int64_t i = 1; i < node.inputCount() && succeeded(result); ++i) {
+    if (!node.input(i))
+      return node.error() << "input " << i << " is missing";
+    result = extreme<Op, function>(node, *result, node.input(i), tie);
+  }
+  return failed(result) ? failure() : node.set(0, *result);
+}
+
 /// max(low, min(high, x)), the bounds as inputs since opset 11; where they cross, all is `high`.
 LogicalResult clip(Node &node) {
   if (failed(node.arity(1, node.version < 11 ? 1 : 3)))
@@ -186,10 +233,11 @@ LogicalResult clip(Node &node) {
     if (bound && (*elementCount(bound->shape) != 1 || bound->shape.size() > x->shape.size()))
       return node.error() << "has a bound that is " << typeText(*bound) << ", expected a scalar";
   FailureOr<Tensor *> result = x;
+  Tie tie = tieOf(node, low, high);
   if (low)
-    result = combine<tx::MaxOp, scalars::maximum>(node, *result, low);
+    result = extreme<tx::MaxOp, scalars::maximum>(node, *result, low, tie);
   if (succeeded(result) && high)
-    result = combine<tx::MinOp, scalars::minimum>(node, *result, high);
+    result = extreme<tx::MinOp, scalars::minimum>(node, *result, high, tie);
   return failed(result) ? failure() : node.set(0, *result);
 }
 
@@ -297,8 +345,8 @@ const OpRow elementwiseRows[] = {
     {"Div", "", 7, anyLater, divide},
     {"Mod", "", 10, anyLater, modulo},
     {"Pow", "", 7, anyLater, power},
-    {"Max", "", 8, anyLater, variadic<tx::MaxOp, scalars::maximum>},
-    {"Min", "", 8, anyLater, variadic<tx::MinOp, scalars::minimum>},
+    {"Max", "", 8, anyLater, extremes<tx::MaxOp, scalars::maximum>},
+    {"Min", "", 8, anyLater, extremes<tx::MinOp, scalars::minimum>},
     {"Sum", "", 8, anyLater, variadic<tx::AddOp, scalars::add>},
     {"Mean", "", 8, anyLater, mean},
     {"Clip", "", 6, anyLater, clip},

@@ -8,6 +8,7 @@
 #include "dialects/Train/Train.h"
 #include "lib/Import/Folding/Bounds.h"
 #include "lib/Import/Operators/Lookup.h"
+#include "partita/Import/ExportRecord.h"
 
 using namespace mlir;
 
@@ -64,6 +65,15 @@ LogicalResult checkAlong(Node &node, int64_t &axis, const Tensor &data, const Te
   return checkIndices(node, indices, data.shape[axis]);
 }
 
+/// Of an embedding, the row that its model pads with (`padding_idx`), as dynamo's exporter records it.
+std::optional<int64_t> paddingOf(Node &node, int64_t rows) {
+  std::optional<ProgramCall> call = callOf(node.proto);
+  int64_t padding = -1;
+  bool isThere = call && call->operation == "embedding" &&
+                 !call->textAt(2).getAsInteger(10, padding) && padding >= 0 && padding < rows;
+  return isThere ? std::optional(padding) : std::nullopt;
+}
+
 LogicalResult gather(Node &node) {
   int64_t axis = 0;
   if (failed(node.arity(2, 2)) || failed(node.attribute("axis", axis)))
@@ -97,7 +107,8 @@ LogicalResult gather(Node &node) {
   // when the program runs. Elsewhere it counts from the end.
   bool areTokens = isTable && !indices->host;
   Value at = areTokens ? node.value(indices) : positions(node, indices, dims[axis]);
-  return node.set(0, takeAlong(node, node.value(data), axis, at));
+  return node.set(0, takeAlong(node, node.value(data), axis, at,
+                               isTable ? paddingOf(node, dims[0]) : std::nullopt));
 }
 
 /// The positions 0, 1, 2, ... along dimension `axis` of a tensor of this shape.

@@ -50,7 +50,8 @@ Value positions(Node &node, Tensor *indices, int64_t size) {
                   m.add(index, static_cast<double>(size)), index);
 }
 
-Value takeAlong(Node &node, Value data, int64_t axis, Value positions) {
+Value takeAlong(Node &node, Value data, int64_t axis, Value positions,
+                std::optional<int64_t> padding) {
   Math m(node);
   llvm::ArrayRef<int64_t> dims = shapeOf(data);
   Shape front{axis}, others, shape(dims.take_front(axis));
@@ -62,6 +63,8 @@ Value takeAlong(Node &node, Value data, int64_t axis, Value positions) {
   llvm::ArrayRef<int64_t> taken = shapeOf(positions);
   Value table = node.reshape(node.transpose(data, front), {dims[axis], *elementCount(others)});
   Value rows = node.emit<tx::EmbeddingOp>({table, positions});
+  if (padding)
+    rows.getDefiningOp<tx::EmbeddingOp>().setPadding(*padding);
   // [positions..., before..., after...] -> [before..., positions..., after...]
   Shape apart(taken), order;
   apart.append(others);
@@ -196,7 +199,8 @@ FailureOr<Value> scatterRows(Node &node, Value rows, Value at, const MaybeHost &
   switch (kind) {
   case Scatter::add: {
     auto sums =
-        tx::EmbeddingGradOp::create(node.builder(), node.loc, rows.getType(), at, updates, Value());
+        tx::EmbeddingGradOp::create(node.builder(), node.loc, rows.getType(), at, updates, Value(),
+                                    IntegerAttr());
     return m.add(rows, sums);
   }
   case Scatter::mul:

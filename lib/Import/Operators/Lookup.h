@@ -23,8 +23,9 @@ mlir::LogicalResult checkIndices(Node &node, const Tensor &indices, int64_t size
 /// Indices as int64 values from 0 on; a negative one counts from the end of `size`.
 mlir::Value positions(Node &node, Tensor *indices, int64_t size);
 /// The elements of `data` at positions along `axis`: data's dimensions before it, those of
-/// `positions`, data's dimensions after it.
-mlir::Value takeAlong(Node &node, mlir::Value data, int64_t axis, mlir::Value positions);
+/// `positions`, data's dimensions after it. At position `padding` data gets no gradient from here.
+mlir::Value takeAlong(Node &node, mlir::Value data, int64_t axis, mlir::Value positions,
+                      std::optional<int64_t> padding = {});
 /// Of each of many tables: data [..., n, rest...] at positions [..., m] is [..., m, rest...]. The
 /// positions' rank says how many dimensions the two share.
 mlir::Value takeOfEach(Node &node, mlir::Value data, mlir::Value positions);

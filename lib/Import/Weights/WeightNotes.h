@@ -44,6 +44,8 @@ private:
   void noteOverlapping();
   void noteConcatenated();
   void noteDetached(); // DetachNotes.cpp
+  void noteScaledByFrequency();
+  void noteSmoothedLabels();
   // By values and structure.
   void noteTied();
   void noteRepeated();

@@ -40,7 +40,8 @@ struct EmbeddingGrad : KernelInterface::ExternalModel<EmbeddingGrad, tx::Embeddi
     auto table = l.type(op->getResult(0)).getShape();
     l.create<EmbeddingBackwardOp>(l.result(0), l.operand(1), l.operand(0), firstIndex(l, 2),
                                   l.elements(op->getOperand(0)), table[1],
-                                  wholeSize(op->getResult(0), 0), table[0], false);
+                                  wholeSize(op->getResult(0), 0), table[0], false,
+                                  cast<tx::EmbeddingGradOp>(op).getPaddingAttr());
     return success();
   }
 };

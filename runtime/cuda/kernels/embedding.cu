@@ -20,17 +20,18 @@ namespace partita_rt::cuda {
 
 namespace {
 
-/// Which row an id means: of an embedding's table, -1 where another rank has it.
+/// Which row an id means: of an embedding's table, -1 where another rank has it, and for `padding`.
 template <typename Id> struct TableRow {
   const Id *ids;
   TokenRowsAt rows;
   Fault *fault;
+  int64_t padding = -1;
   __device__ int64_t operator()(int64_t i) const {
     TokenRows here = rows.read();
     auto id = int64_t(ids[i]);
     if (id < 0 || id >= here.whole)
       report(fault, Fault::EmbeddingId, id, i, 0, here.whole);
-    return id >= 0 && id < here.whole && here.has(id) ? id - here.first : -1;
+    return id >= 0 && id < here.whole && here.has(id) && id != padding ? id - here.first : -1;
   }
 };
 
@@ -194,10 +195,10 @@ void embeddingForward(const Stream &stream, T *y, const Id *ids, const T *table,
 
 template <typename G, typename T, typename Id>
 void embeddingBackward(const Stream &stream, G *dtable, const T *dy, const Id *ids, int64_t n,
-                       int64_t width, TokenRowsAt rows, Write write) {
+                       int64_t width, TokenRowsAt rows, Write write, int64_t padding) {
   if (write == Write::Set)
     fill(stream, dtable, 0.0f, rows.count * width);
-  TableRow<Id> rowOf{ids, rows, stream.fault};
+  TableRow<Id> rowOf{ids, rows, stream.fault, padding};
   addRows(stream, dtable, dy, rowOf, n, rows.count, width);
 }
 
@@ -223,7 +224,7 @@ void takeBackward(const Stream &stream, G *dx, const T *dy, const Id *ids, int64
                             int64_t);
 #define BACKWARD(G, T, Id)                                                                         \
   template void embeddingBackward(const Stream &, G *, const T *, const Id *, int64_t, int64_t,    \
-                                  TokenRowsAt, Write);                                             \
+                                  TokenRowsAt, Write, int64_t);                                    \
   template void takeBackward(const Stream &, G *, const T *, const Id *, int64_t, int64_t,         \
                              int64_t, int64_t);
 #define FOR_TYPES(T) FORWARD(T, int64_t) FORWARD(T, int32_t)

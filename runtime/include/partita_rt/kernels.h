@@ -253,11 +253,11 @@ void embeddingForward(T *y, const Id *ids, const T *table, int64_t n, int64_t wi
                       TokenRows rows);
 
 /// dtable[rows.count, width]: row v gets the sum of the dy rows whose id is rows.first + v, added
-/// in the order of n. Write::Set zeroes the table first. G: float or T; a 16-bit table's sums take
-/// another eight bytes of memory per id.
+/// in the order of n; the id `padding` adds nothing. Write::Set zeroes the table first. G: float or T; a
+/// 16-bit table's sums take another eight bytes of memory per id.
 template <typename G, typename T, typename Id>
 void embeddingBackward(G *dtable, const T *dy, const Id *ids, int64_t n, int64_t width,
-                       TokenRows rows, Write write = Write::Set);
+                       TokenRows rows, Write write = Write::Set, int64_t padding = -1);
 
 /// y[t, i, :] = x[t, ids[t, i], :]: of each of the tables [rows, width] n rows. Throws Error on an
 /// id outside 0 .. rows-1. T and Id as in embeddingForward.

@@ -179,7 +179,8 @@ void embeddingForward(const Stream &stream, T *y, const Id *ids, const T *table,
 /// Scratch: rowSumScratch(n, width).
 template <typename G, typename T, typename Id>
 void embeddingBackward(const Stream &stream, G *dtable, const T *dy, const Id *ids, int64_t n,
-                       int64_t width, TokenRowsAt rows, Write write = Write::Set);
+                       int64_t width, TokenRowsAt rows, Write write = Write::Set,
+                       int64_t padding = -1);
 template <typename T, typename Id>
 void takeForward(const Stream &stream, T *y, const Id *ids, const T *x, int64_t tables, int64_t n,
                  int64_t rows, int64_t width);

@@ -1,0 +1,85 @@
+"""Functions at the points where they have several gradients, and what PyTorch's is there.
+
+    kinks.py make DIR           DIR/kinks.onnx, whose loss is the mean of all of them, and DIR/data.safetensors
+    kinks.py check GRADIENTS    a file of --grads against the expected ones
+
+The expected gradients are what torch.autograd gives for the functions named; padding_idx is that of torch.nn.Embedding.
+"""
+import os
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, "..", "..", "Import"), os.path.join(HERE, "..", "..", "Golden")]
+import numpy  # noqa: E402
+from family_files import read_safetensors, write_safetensors  # noqa: E402
+from onnx_writer import FLOAT, INT64, floats, graph, model, node, save, tensor, traced, value  # noqa: E402
+
+# name: operator, its inputs (a number is a constant), the operation that the exporter recorded, the point, the gradient
+FUNCTIONS = {
+    "clamp": ("Clip", ["w", -1, 1], None, [-1, 1, 0, 2], [1, 1, 1, 0]),
+    "clamp_min": ("Max", ["w", 0.5], "aten.clamp_min.default", [0.5, 0], [1, 0]),
+    "hardtanh": ("Clip", ["w", -1, 1], "aten.hardtanh.default", [-1, 1, 0, 2], [0, 0, 1, 0]),
+    "relu6": ("Clip", ["w", 0, 6], None, [0, 6, 3], [0, 0, 1]),
+    "clamp_0_6": ("Clip", ["w", 0, 6], "aten.clamp.default", [0, 6, 3], [1, 1, 1]),
+    "relu": ("Relu", ["w"], None, [0, 1], [0, 1]),
+    "leaky_relu": ("LeakyRelu", ["w"], None, [0, 1], [0.01, 1]),
+    "prelu": ("PRelu", ["w", 0.25], None, [0, 1], [0.25, 1]),
+    "elu": ("Elu", ["w"], None, [0, 1], [1, 1]),
+    "hardswish": ("HardSwish", ["w"], None, [-3, 3, 0], [0, 1, 0.5]),
+    "abs": ("Abs", ["w"], None, [0, -1], [0, -1]),
+    "maximum": ("Max", ["w", "v"], "aten.maximum.default", [1, 2, 3], [0.5, 1, 0]),
+    "minimum": ("Min", ["w", "v"], None, [1, 2, 3], [0.5, 0, 1]),
+}
+OTHER = {"maximum": ([1, 1, 5], [0.5, 0, 1]), "minimum": ([1, 1, 5], [0.5, 1, 0])}  # v and its gradient
+IDS, PADDING, ROWS, WIDTH = [[0, 2, 2], [1, 0, 3]], 2, 4, 2
+
+
+def make(folder):
+    nodes, tensors, parts = [], [tensor("zero_axis", INT64, [1], bytes(8))], []
+    for name, (op, inputs, operation, at, _) in FUNCTIONS.items():
+        names = []
+        for i, each in enumerate(inputs):
+            if isinstance(each, str):  # a parameter, as an activation: added to the input, which is zero
+                at_each = at if each == "w" else OTHER[name][0]
+                tensors.append(tensor(f"{name}.{each}", FLOAT, [len(at_each)], floats(at_each)))
+                names.append(f"{name}_{i}")
+                nodes.append(node("Add", ["x", f"{name}.{each}"], [names[-1]]))
+            else:
+                names.append(f"{name}_bound{i}")
+                tensors.append(tensor(names[-1], FLOAT, [], floats([each])))
+        made = node(op, names, [name])
+        nodes.append(traced(made, operation) if operation else made)
+        parts.append(name)
+    tensors.append(tensor("embedding.weight", FLOAT, [ROWS, WIDTH], floats(range(ROWS * WIDTH))))
+    nodes.append(traced(node("Gather", ["embedding.weight", "ids"], ["rows"]), "aten.embedding.default", f"%p_weight, %ids, {PADDING}"))
+    nodes.append(node("Flatten", ["rows"], ["flat"], axis=1))
+    nodes.append(node("Concat", parts + ["flat"], ["all"], axis=1))
+    nodes.append(node("ReduceMean", ["all"], ["loss"], keepdims=0))
+    save(os.path.join(folder, "kinks.onnx"), model(graph(nodes, [value("x", FLOAT, [2, 1]), value("ids", INT64, [2, 3])],
+                                                         [value("loss", FLOAT, [])], tensors)))
+    write_safetensors(os.path.join(folder, "data.safetensors"),
+                      {"x": numpy.zeros((2, 1), numpy.float32), "ids": numpy.array(IDS, numpy.int64)})
+
+
+def expected():
+    """By parameter, times the number of elements of which the loss is the mean, over the samples."""
+    columns = sum(len(at) for _, _, _, at, _ in FUNCTIONS.values()) + len(IDS[0]) * WIDTH
+    gradients = {f"{name}.w": numpy.array(row[4]) / columns for name, row in FUNCTIONS.items()}
+    gradients.update({f"{name}.v": numpy.array(other[1]) / columns for name, other in OTHER.items()})
+    table = numpy.zeros((ROWS, WIDTH))
+    for row in sum(IDS, []):
+        table[row] += row != PADDING
+    gradients["embedding.weight"] = table / (columns * len(IDS))
+    return gradients
+
+
+if sys.argv[1] == "make":
+    make(sys.argv[2])
+else:
+    found, wanted = read_safetensors(sys.argv[2]), expected()
+    wrong = [name for name, gradient in wanted.items() if not numpy.allclose(found[name], gradient, rtol=1e-6, atol=1e-9)]
+    for name in wrong:
+        print(f"{name}: {found[name].tolist()} instead of {wanted[name].tolist()}")
+    if wrong or set(found) != set(wanted):
+        sys.exit(f"gradients of {len(wrong)} parameters differ; found {sorted(found)}")
+    print(f"{len(wanted)} gradients are PyTorch's")
