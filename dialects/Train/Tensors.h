@@ -9,6 +9,7 @@
 //   reshaped    it has the same elements in another shape
 //   slice       array<i64: dimension, begin, size>: it is this part of the parameter
 //   origin      the model's parameter that it was computed from, where it is not that parameter
+//   shifted     it is `origin`, perhaps negated, plus a constant: trained alike, but decayed otherwise
 //
 // Without the attribute there is one, of the parameter's name, as it is. Import and --tie create it;
 // export writes trained values to all of them.
@@ -32,6 +33,7 @@ struct StoredTensor {
   bool transposed = false, reshaped = false;
   llvm::SmallVector<int64_t, 3> slice; ///< empty or dimension, begin, size
   std::string origin;                  ///< empty where it is the parameter, or comes from several
+  bool shifted = false;
 };
 
 inline mlir::ArrayAttr toAttribute(llvm::ArrayRef<StoredTensor> tensors,
@@ -45,6 +47,8 @@ inline mlir::ArrayAttr toAttribute(llvm::ArrayRef<StoredTensor> tensors,
       entry.push_back(b.getNamedAttr("origin", b.getStringAttr(tensor.origin)));
     if (tensor.reshaped)
       entry.push_back(b.getNamedAttr("reshaped", b.getUnitAttr()));
+    if (tensor.shifted)
+      entry.push_back(b.getNamedAttr("shifted", b.getUnitAttr()));
     if (!tensor.slice.empty())
       entry.push_back(b.getNamedAttr("slice", b.getDenseI64ArrayAttr(tensor.slice)));
     if (tensor.transposed)
@@ -70,12 +74,13 @@ inline llvm::SmallVector<StoredTensor> tensorsOf(ParameterOp parameter) {
                        bool(entry.get("transposed")),
                        bool(entry.get("reshaped")),
                        {},
-                       origin ? origin.str() : ""});
+                       origin ? origin.str() : "",
+                       bool(entry.get("shifted"))});
     if (slice && slice.size() == 3)
       tensors.back().slice.assign(slice.asArrayRef().begin(), slice.asArrayRef().end());
   }
   if (tensors.empty())
-    tensors.push_back({parameter.getModelName().str(), false, false, {}, ""});
+    tensors.push_back({parameter.getModelName().str(), false, false, {}, "", false});
   return tensors;
 }
 

@@ -170,7 +170,8 @@ ArrayAttr Importer::tensorsOf(const onnx::TensorProto &proto) {
                  isTurned,
                  original && !isTurned && original->shape != own,
                  {},
-                 origin.empty() ? "" : symbolName(origin)});
+                 origin.empty() ? "" : symbolName(origin),
+                 weights.isShifted(proto.name())});
   for (const WeightCopy &copy : weights.copies()) {
     if (copy.table != proto.name())
       continue;

@@ -147,6 +147,14 @@ llvm::StringRef Weights::originOf(llvm::StringRef name) const {
   return isOther ? llvm::StringRef(origin.parameters.front()) : "";
 }
 
+bool Weights::isShifted(llvm::StringRef name) const {
+  const Origin &origin = origins.of(name);
+  if (!origin.shifted)
+    return false;
+  auto group = groups.find(origin.parameters.front());
+  return group != groups.end() && group->second.size() == 1 && group->second.front() == name;
+}
+
 /// Its name in the file, or that of the only parameter that it comes from.
 bool Weights::matches(const NamePattern &pattern, llvm::StringRef name) const {
   llvm::StringRef origin = originOf(name);

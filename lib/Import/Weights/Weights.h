@@ -68,6 +68,8 @@ public:
   /// The only parameter that the exporter computed a tensor from; empty where the tensor is that
   /// parameter, there are several, or nothing is recorded.
   llvm::StringRef originOf(llvm::StringRef name) const;
+  /// Is it the only tensor of one parameter, and that plus a constant (Origin::shifted)?
+  bool isShifted(llvm::StringRef name) const;
   /// Tensors that their use and values show to be none: constants, unless an option says otherwise.
   const llvm::StringSet<> &bufferNames() const { return buffers; }
 
