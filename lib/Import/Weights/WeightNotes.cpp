@@ -27,15 +27,15 @@ std::string oneOf(llvm::ArrayRef<std::string> names) {
 std::vector<WeightNote> NoteFinder::run() {
   // In the order in which they are printed. Later ones leave out what earlier ones are about.
   static constexpr void (NoteFinder::*finders[])() = {
-      &NoteFinder::noteMerged,       &NoteFinder::noteMergedByTorchScript,
-      &NoteFinder::noteLost,         &NoteFinder::noteUnreadable,
-      &NoteFinder::noteDoubted,      &NoteFinder::noteKeptParameters,
-      &NoteFinder::noteComputed,     &NoteFinder::noteOverlapping,
-      &NoteFinder::noteConcatenated, &NoteFinder::noteDetached,
-      &NoteFinder::noteTied,         &NoteFinder::noteRepeated,
-      &NoteFinder::noteScoreBiases,  &NoteFinder::noteLeadingOnes,
-      &NoteFinder::noteFolded,       &NoteFinder::noteUnnamedKinds,
-      &NoteFinder::noteMayBeBuffers,
+      &NoteFinder::noteMerged,        &NoteFinder::noteMergedByTorchScript,
+      &NoteFinder::noteLost,          &NoteFinder::noteUnreadable,
+      &NoteFinder::noteDoubted,       &NoteFinder::noteKeptParameters,
+      &NoteFinder::noteComputed,      &NoteFinder::noteOverlapping,
+      &NoteFinder::noteConcatenated,  &NoteFinder::noteDetached,
+      &NoteFinder::noteTied,          &NoteFinder::noteRepeated,
+      &NoteFinder::noteScoreBiases,   &NoteFinder::noteLeadingOnes,
+      &NoteFinder::noteFolded,        &NoteFinder::noteUnnamedKinds,
+      &NoteFinder::noteTablesOfSines, &NoteFinder::noteMayBeBuffers,
   };
   for (auto find : finders)
     (this->*find)();

@@ -51,8 +51,10 @@ private:
   void noteLeadingOnes();
   // By the names that TorchScript's exporter gives.
   void noteFolded();
-  void noteUnnamedKinds(); // KindNotes.cpp
-  void noteMayBeBuffers(); // KindNotes.cpp
+  // Parameters or not, of which TorchScript says nothing (KindNotes.cpp).
+  void noteUnnamedKinds();
+  void noteTablesOfSines();
+  void noteMayBeBuffers();
 
   void note(std::string text, std::vector<std::string> tensors, bool isOfParameters = false);
   bool isNoted(llvm::StringRef name) const { return noted.contains(name); }
