@@ -214,8 +214,12 @@ int programMain(int argc, char **argv, const Program &program) {
   std::unique_ptr<World> joined;
   auto say = [&](const std::string &error) {
     std::fflush(stdout);
-    if (!joined || joined->speaks())
-      std::fprintf(stderr, "%s: error: %s\n", program.name, printable(error).c_str());
+    if (joined && !joined->speaks())
+      return 1;
+    std::string who = joined && joined->process() > 0
+                          ? "rank " + std::to_string(joined->process()) + ": "
+                          : std::string();
+    std::fprintf(stderr, "%s: error: %s%s\n", program.name, who.c_str(), printable(error).c_str());
     return 1;
   };
   try {
