@@ -147,6 +147,7 @@ void openSession(Session &session, const World &world, const Program &program) {
     options.resume = hasCheckpoint(options.checkpoint);
   if (options.resume) {
     info = readCheckpointInfo(options.checkpoint);
+    checkSameModel(program, options.checkpoint);
     if (options.seed && *options.seed != info.seed)
       fail("--seed: the checkpoint's data order has seed %llu, %llu asked for",
            (unsigned long long)info.seed, (unsigned long long)*options.seed);
