@@ -9,7 +9,9 @@
 //   reshaped    it has the same elements in another shape
 //   slice       array<i64: dimension, begin, size>: it is this part of the parameter
 //   origin      the model's parameter that it was computed from, where it is not that parameter
-//   folded      "moved" or "computed": what the exporter did to parameters to make it, where it is none
+//   folded      what the exporter did to parameters to make it, where it is none: "moved" their elements,
+//               "shifted" the one that is `origin`, perhaps negated, by a constant (trained alike, but
+//               decayed otherwise), or "computed" something else
 //
 // Without the attribute there is one, of the parameter's name, as it is. Import and --tie create it;
 // export writes trained values to all of them.
@@ -28,9 +30,17 @@ constexpr llvm::StringLiteral kTensors = "train.tensors";
 /// in any case, so that --trainable decides nothing, and `of_forward` where inference depends on it too.
 constexpr llvm::StringLiteral kNotes = "train.notes";
 
-/// What an exporter's constant folding has made of a parameter of the model. A file of the model's
-/// weights (--init) may hold the first, has others than the second, and knows no values of the third.
-enum class Folded { No, Moved, Computed };
+/// What an exporter's constant folding has made a tensor by. A file of the model's weights (--init) holds
+/// at most the transpose of what it has moved, and nothing of what it has computed.
+enum class Folded { No, Moved, Shifted, Computed };
+constexpr llvm::StringLiteral foldedNames[] = {"", "moved", "shifted", "computed"};
+
+/// A name that is none of these is of text that somebody has changed: nothing may be taken for it.
+inline Folded foldedOf(llvm::StringRef name) {
+  const llvm::StringLiteral *found = llvm::find(foldedNames, name);
+  return found == std::end(foldedNames) ? Folded::Computed
+                                        : static_cast<Folded>(found - std::begin(foldedNames));
+}
 
 struct StoredTensor {
   std::string name;
@@ -49,7 +59,7 @@ inline mlir::ArrayAttr toAttribute(llvm::ArrayRef<StoredTensor> tensors,
         b.getNamedAttr("name", b.getStringAttr(tensor.name))};
     if (tensor.folded != Folded::No)
       entry.push_back(b.getNamedAttr(
-          "folded", b.getStringAttr(tensor.folded == Folded::Moved ? "moved" : "computed")));
+          "folded", b.getStringAttr(foldedNames[static_cast<size_t>(tensor.folded)])));
     if (!tensor.origin.empty())
       entry.push_back(b.getNamedAttr("origin", b.getStringAttr(tensor.origin)));
     if (tensor.reshaped)
@@ -81,9 +91,7 @@ inline llvm::SmallVector<StoredTensor> tensorsOf(ParameterOp parameter) {
                        bool(entry.get("reshaped")),
                        {},
                        origin ? origin.str() : "",
-                       !folded                         ? Folded::No
-                       : folded.getValue() == "moved" ? Folded::Moved
-                                                      : Folded::Computed});
+                       folded ? foldedOf(folded.getValue()) : Folded::No});
     if (slice && slice.size() == 3)
       tensors.back().slice.assign(slice.asArrayRef().begin(), slice.asArrayRef().end());
   }

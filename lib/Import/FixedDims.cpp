@@ -181,6 +181,28 @@ private:
   int64_t trials = 0, nodes = 0;
 };
 
+/// Where no size makes the model fit: the dimension that a size of the file clashes with.
+std::string explainClash(const ImportOptions &options, const Importer::Failure &failure) {
+  auto namesOf = [&](int64_t size) {
+    std::string text;
+    for (const auto &[name, value] : options.dims)
+      if (value == size && size > 1)
+        text += (text.empty() ? "" : " or ") + quoted(name);
+    return text;
+  };
+  auto [first, second] = failure.clash;
+  std::string name = namesOf(first), other = namesOf(second);
+  if (name.empty() == other.empty()) // none, or the sizes of two
+    return "; the model may have been traced with fixed sizes: export it with dynamo=True and "
+           "dynamic_shapes";
+  if (name.empty())
+    std::swap(first, second);
+  return "; " + name + other + " is " + std::to_string(first) + " here and " +
+         std::to_string(second) +
+         " in the file, so tracing has probably fixed it: export the model with dynamo=True and "
+         "dynamic_shapes";
+}
+
 } // namespace
 
 std::string explainFixedDims(ModelFile &file, const ImportOptions &options, MLIRContext *context,
@@ -188,10 +210,7 @@ std::string explainFixedDims(ModelFile &file, const ImportOptions &options, MLIR
   Prober prober(file, options, context, weights);
   Dims fixed = prober.find(failure);
   if (fixed.empty())
-    return failure.shapesClash
-               ? "; the model may have been traced with fixed sizes: export it with "
-                 "dynamo=True and dynamic_shapes"
-               : "";
+    return failure.shapesClash ? explainClash(options, failure) : "";
   std::string text, way;
   if (prober.isOneOfSeveral()) {
     llvm::SmallVector<std::string> names = prober.candidates(fixed);

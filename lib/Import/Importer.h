@@ -129,6 +129,7 @@ public:
     llvm::SmallVector<int64_t> numbers; // sizes and short lists of integers that it met there
     int64_t done = 0;                   // nodes and outputs before
     bool shapesClash = false;           // sizes that should be the same are not
+    std::pair<int64_t, int64_t> clash;  // these two, where it is known which
   };
   Failure whyFailed;
 

@@ -10,7 +10,7 @@
 #include "dialects/Interfaces/Floats.h"
 #include "dialects/Interfaces/Provenance.h"
 #include "dialects/Par/Placement.h"
-#include "dialects/Train/Train.h"
+#include "dialects/Train/Tensors.h"
 #include "lib/Optimizer/Groups.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "partita/Optimizer/Passes.h"
@@ -77,6 +77,7 @@ struct Optimize : partita::impl::OptimizePassBase<Optimize> {
       update.erase();
     }
     updateScale(last);
+    warnOfShifted();
   }
 
 private:
@@ -271,6 +272,38 @@ private:
                                        APFloat(bounds[1]));
   }
 
+  /// Is it what an exporter has made of a parameter by adding a constant, as to Gemma's 1 + w? The
+  /// gradients are equal, but not what decays towards zero or depends on the norm.
+  void noteShifted(train::ParameterOp parameter, double decay, ArrayRef<StringRef> scalars) {
+    train::StoredTensor tensor = train::tensorsOf(parameter).front();
+    usesNorms = llvm::is_contained(scalars, "ratio");
+    if (tensor.folded == train::Folded::Shifted && (decay != 0 || usesNorms))
+      shifted.push_back(std::move(tensor));
+  }
+
+  /// At compile and, like what import had to guess, at run.
+  void warnOfShifted() {
+    if (shifted.empty())
+      return;
+    const train::StoredTensor &first = shifted.front();
+    std::string others = ", one of " + std::to_string(shifted.size()) + ",";
+    std::string text = "tensor '" + first.name + "'" + (shifted.size() > 1 ? others : "") +
+                       " is parameter '" + first.origin +
+                       "' plus a constant that the exporter folded in, and " +
+                       (usesNorms ? std::string(kind) + " scales updates by the norm of the sum"
+                                  : "weight decay pulls the sum toward zero") +
+                       ", not the parameter; to train the parameter, export without constant "
+                       "folding (torch.onnx.export: optimize=False)";
+    getOperation().emitWarning() << text;
+    Builder b(&getContext());
+    auto notes = getOperation()->getAttrOfType<ArrayAttr>(train::kNotes);
+    SmallVector<Attribute> all(notes ? notes.getValue() : ArrayRef<Attribute>());
+    all.push_back(b.getDictionaryAttr({b.getNamedAttr("of_parameters", b.getUnitAttr()),
+                                       b.getNamedAttr("tensors", b.getArrayAttr({})),
+                                       b.getNamedAttr("text", b.getStringAttr(text))}));
+    getOperation()->setAttr(train::kNotes, b.getArrayAttr(all));
+  }
+
   /// Returns the last op that it makes.
   Operation *build(train::UpdateOp update, RegisteredOperationName name, SymbolTable &symbols,
                    const optimizer::Groups &byName) {
@@ -296,6 +329,7 @@ private:
       op.addAttribute("rate_scale", builder.getF64FloatAttr(group.rateScale));
     for (StringRef each : optimizer->getScalarNames())
       op.addOperands(control(builder, op, each));
+    noteShifted(parameter, group.decay, optimizer->getScalarNames());
     if (scale)
       op.addOperands(scale);
     if (applies)
@@ -325,6 +359,8 @@ private:
   }
 
   llvm::StringSet<> parameterNames; // as symbols and in the model
+  std::vector<train::StoredTensor> shifted; // whose values matter to their updates
+  bool usesNorms = false;                   // trust ratios
   std::map<StringRef, double> hyper;
   double bounds[2] = {0.01, 10};              // DeepSpeed's, of LAMB's ratio
   DictionaryAttr scaling;                     // of the loss; null for none

@@ -316,7 +316,7 @@ World::World(const Program &) {
   startWithoutBlasThreads();
   if (!isMpiProcess()) {
     if (const Launcher *launcher = foreignLauncher())
-      processRank = launchNumber(launcher->rank); // the first of them says what is wrong
+      processRank = launchNumber(launcher->rank); // for what it says of itself
     return;
   }
   launch = std::make_unique<Launch>();

@@ -1,11 +1,12 @@
 //===- partita-opt.cpp - any pass, any pipeline, any phase's IR -------------------------------===//
 //
-// mlir-opt with our dialects and passes, but for one thing: its passes carry provenance, as those of
-// `partita compile` do. For that the pass manager has to be set up here, and upstream's main offers
-// no place to do it.
+// mlir-opt with our dialects and passes, but for two things: its passes carry provenance, as those of
+// `partita compile` do, for which the pass manager has to be set up here, since upstream's main offers
+// no place to do it; and an error is its line, without the whole op behind it.
 //
 //===----------------------------------------------------------------------------------------===//
 
+#include "mlir/IR/MLIRContext.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Support/FileUtilities.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
@@ -35,6 +36,14 @@ static MlirOptMainConfig configuration() {
     return result;
   });
   return config;
+}
+
+/// Unless the command line asks for it, no error is followed by its op, which may be the whole module.
+static void printNoOpsOnDiagnostics() {
+  registerMLIRContextCLOptions();
+  auto &options = llvm::cl::getRegisteredOptions();
+  if (auto found = options.find("mlir-print-op-on-diagnostic"); found != options.end())
+    static_cast<llvm::cl::opt<bool> *>(found->second)->setInitialValue(false);
 }
 
 static LogicalResult run(StringRef inputName, StringRef outputName, DialectRegistry &registry) {
@@ -68,6 +77,7 @@ int main(int argc, char **argv) {
   partita::setVersionPrinter("partita-opt");
   DialectRegistry registry;
   partita::registerEverything(registry);
+  printNoOpsOnDiagnostics();
   StringRef only = argc == 2 ? argv[1] : "";
   if (only == "--help" || only == "-help" || only == "-h")
     partita::printPassesHelp(); // upstream's passes and options follow

@@ -29,13 +29,37 @@
 using namespace mlir;
 namespace cl = llvm::cl;
 
-static cl::opt<std::string> input(cl::Positional, cl::desc("<input file>"), cl::init("-"));
+static cl::OptionCategory ours("Reduction");
+
+static cl::opt<std::string> input(cl::Positional, cl::desc("<input file>"), cl::init("-"),
+                                  cl::cat(ours));
 static cl::opt<std::string> output("o", cl::desc("where the reduced module goes"),
-                                   cl::value_desc("file"), cl::init("-"));
+                                   cl::value_desc("file"), cl::init("-"), cl::cat(ours));
 static cl::opt<bool> noImplicitModule("no-implicit-module",
-                                      cl::desc("the file's op is no part of a module"));
+                                      cl::desc("the file's op is no part of a module"),
+                                      cl::cat(ours));
 static cl::opt<bool> allowUnregistered("allow-unregistered-dialect",
-                                       cl::desc("ops of unknown dialects are parsed, too"));
+                                       cl::desc("ops of unknown dialects are parsed, too"),
+                                       cl::cat(ours));
+
+static constexpr char overview[] =
+    "The smallest module that a script finds interesting.\n\n"
+    "    partita-reduce failing.mlir --reduce-program=test=./still_fails -o small.mlir\n\n"
+    "--reduce-program takes ops out of the module as long as the script, which gets a file's name, exits\n"
+    "with 1: where the module in it still fails. With 0 it does not. --help-hidden lists all passes,\n"
+    "upstream's reductions among them, and LLVM's options.\n";
+
+/// What --help leaves out --help-hidden has, unlike after cl::HideUnrelatedOptions: passes are there.
+static void hideOthers() {
+  for (auto &entry : cl::getRegisteredOptions()) {
+    cl::Option *option = entry.second;
+    bool isShown = llvm::any_of(option->Categories, [](const cl::OptionCategory *each) {
+      return each == &ours || each->getName() == "Generic Options"; // --help, --version
+    });
+    if (!isShown && option->getOptionHiddenFlag() == cl::NotHidden)
+      option->setHiddenFlag(cl::Hidden);
+  }
+}
 
 static int fail(const llvm::Twine &message) {
   llvm::errs() << "partita-reduce: " << message << "\n";
@@ -79,11 +103,13 @@ int main(int argc, char **argv) {
   partita::registerReduceProgramPass();
   registerReducerPasses();
   PassPipelineCLParser passes("", "Reduction passes to run");
-  cl::ParseCommandLineOptions(argc, argv, "The smallest module that a script finds interesting.\n");
+  hideOthers();
+  cl::ParseCommandLineOptions(argc, argv, overview);
   if (std::string problem = checkOutput(); !problem.empty())
     return fail(problem);
   MLIRContext context(registry);
   context.allowUnregisteredDialects(allowUnregistered);
+  context.printOpOnDiagnostic(false);
   std::string problem;
   OwningOpRef<Operation *> op = load(context, problem);
   if (!op)

@@ -40,8 +40,13 @@ struct MergedTensor {
 
 struct MergedTensors {
   std::vector<MergedTensor> tensors;
-  /// Parameters that nodes should read and cannot be told from others.
-  std::vector<std::string> undecided;
+  /// Parameters that nodes should read and cannot be told from others, with the tensors that those
+  /// nodes read, one of which each may be.
+  struct Undecided {
+    std::string parameter;
+    std::vector<std::string> tensors;
+  };
+  std::vector<Undecided> undecided;
   /// Computed tensors that nodes read as several values of the program, the names of two of these, and
   /// parameters that are nowhere: one of them may have been merged once it was computed with too.
   struct Several {

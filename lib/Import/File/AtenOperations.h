@@ -24,7 +24,8 @@ struct AtenOperation {
     Computes,
     Moves,  ///< hands elements on, none of them twice
     Joins,  ///< hands the elements of its operands on, none of one operand twice
-    LooksUp ///< hands rows of a table on, whichever the indices name
+    LooksUp, ///< hands rows of a table on, whichever the indices name
+    Shifts   ///< adds or subtracts
   };
   /// A node of its decomposition, and the operand that was a parameter; any: -1.
   struct Reader {

@@ -332,6 +332,7 @@ LogicalResult Node::broadcastShape(llvm::ArrayRef<Tensor *> tensors, Shape &shap
         common = dim;
       else if (dim != 1 && dim != common) {
         importer.whyFailed.shapesClash = true;
+        importer.whyFailed.clash = {common, dim};
         InFlightDiagnostic diagnostic = error() << "shapes do not broadcast: ";
         llvm::interleaveComma(tensors, diagnostic,
                               [&](Tensor *each) { diagnostic << shapeText(each->shape); });

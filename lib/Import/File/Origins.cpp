@@ -90,6 +90,16 @@ void Origins::readSignature(llvm::StringRef text) {
     trouble = "no inputs";
 }
 
+/// Of what a sum comes from: is the parameter's only addend a number of the program? That is one inner
+/// value, while a factor of it (alpha) brings more, and "w + w" none. Either may be in another type.
+static bool isByNumber(llvm::ArrayRef<std::string> from, llvm::StringRef parameter) {
+  static constexpr llvm::StringLiteral casts[] = {"_to_copy", "scalar_tensor_default"};
+  return llvm::count_if(from, isInnerName) == 1 && llvm::all_of(from, [&](llvm::StringRef each) {
+           return each == parameter || isInnerName(each) ||
+                  llvm::is_contained(casts, operationOf(each));
+         });
+}
+
 Origin Origins::derived(llvm::StringRef name, llvm::StringRef text) const {
   std::optional<std::vector<std::string>> from = parsePythonList(text);
   Origin origin;
@@ -115,6 +125,8 @@ Origin Origins::derived(llvm::StringRef name, llvm::StringRef text) const {
   origin.folded = true;
   origin.kind = origin.parameters.empty() ? Origin::Constant : Origin::Derived;
   origin.direct = origin.inner && from->size() == 1 && origin.parameters.size() == 1;
+  origin.shifted = own.effect == AtenOperation::Shifts && origin.parameters.size() == 1 &&
+                   isByNumber(*from, origin.parameters.front());
   llvm::sort(origin.parameters);
   return origin;
 }

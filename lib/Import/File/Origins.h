@@ -52,6 +52,9 @@ struct Origin {
   bool detached = false;
   /// Nothing but operations inside the decomposition of another.
   bool inside = false;
+  /// One parameter, perhaps negated, plus a number of the program, as Gemma's norms scale by 1 + w. Its
+  /// gradient is the parameter's, perhaps negated.
+  bool shifted = false;
 };
 
 class Origins {

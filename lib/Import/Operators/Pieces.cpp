@@ -170,6 +170,13 @@ FailureOr<Tensor *> join(Node &node, llvm::ArrayRef<Tensor *> joined, int64_t ax
     Shape expected(first->shape);
     if (part->shape.size() == expected.size())
       expected[axis] = part->shape[axis];
+    if (part->type == first->type && part->shape.size() == expected.size()) {
+      auto [ours, theirs] = std::mismatch(expected.begin(), expected.end(), part->shape.begin());
+      if (ours != expected.end()) {
+        node.importer.whyFailed.shapesClash = true;
+        node.importer.whyFailed.clash = {*ours, *theirs};
+      }
+    }
     if (part->type != first->type || part->shape != expected)
       return FailureOr<Tensor *>(node.error() << "cannot join " << typeText(*first) << " and "
                                               << typeText(*part) << " along dimension " << axis);

@@ -75,19 +75,25 @@ private:
         add(input);
       return;
     }
-    bool isGone = llvm::any_of(call.arguments, [&](const ProgramCall::Argument &argument) {
-      return isDetached(argument.name) && !known.contains(argument.name);
-    });
-    if (!isGone)
+    bool isDetachGone = false, isOtherGone = false;
+    for (const ProgramCall::Argument &argument : call.arguments)
+      if (!known.contains(argument.name) && !targets.contains(argument.name))
+        (isDetached(argument.name) ? isDetachGone : isOtherGone) = true;
+    if (!isDetachGone)
       return;
-    for (const std::string &input : node.input())
-      if (!isInnerName(computedName(input)) && !isNamed(input, call))
+    for (const std::string &input : node.input()) {
+      // Made inside the decomposition, of the detached argument if that is the only one that is gone.
+      bool isInner = isInnerName(computedName(input));
+      if (isInner && (isOtherGone || !isTrained(input)))
+        continue;
+      if (llvm::count(node.input(), input) > timesNamed(input, call))
         add(input);
+    }
   }
 
   /// By its own name, or by that which the program has for the parameter.
-  bool isNamed(llvm::StringRef value, const ProgramCall &call) const {
-    return llvm::any_of(call.arguments, [&](const ProgramCall::Argument &argument) {
+  int64_t timesNamed(llvm::StringRef value, const ProgramCall &call) const {
+    return llvm::count_if(call.arguments, [&](const ProgramCall::Argument &argument) {
       llvm::StringRef target = targets.lookup(argument.name);
       return argument.name == value || target == value ||
              llvm::is_contained(origins.of(value).parameters, target);
@@ -116,8 +122,6 @@ void NoteFinder::noteDetached() {
   for (llvm::StringRef name : finder.tensors) {
     llvm::StringRef origin = weights.originOf(name);
     std::string called = (origin.empty() ? name : origin).str();
-    if (isNoted(name))
-      continue;
     tensors.push_back(name.str());
     if (!llvm::is_contained(parameters, called))
       parameters.push_back(called);

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------------------------===//
 
 #include "lib/Import/File/ExporterNames.h"
+#include "lib/Import/Weights/BufferValues.h"
 #include "lib/Import/Weights/PassedOn.h"
 #include "lib/Import/Weights/WeightNotes.h"
 #include "llvm/ADT/STLExtras.h"
@@ -118,6 +119,30 @@ void NoteFinder::noteUnnamedKinds() {
              quoted(statistics.front()) + " to keep " + (isOne ? "it" : "the first") +
              " fixed, --trainable " + quoted(statistics.front()) + " if it is a parameter",
          statistics);
+}
+
+/// A table of sines of positions is no parameter here, whatever its name: Marian's has that of an
+/// embedding's weight. Positions may be learned from there.
+void NoteFinder::noteTablesOfSines() {
+  if (!isFromPyTorch(file.model()) || origins.known())
+    return;
+  std::vector<std::string> names;
+  for (const std::string &name : order) {
+    const Tensor &tensor = tensorOf(name);
+    if (!weights.bufferNames().contains(name) || tensor.isParameter || tensor.isDecided ||
+        !tensor.isRead || !(isModelName(name) || isFoldedName(name)))
+      continue;
+    std::optional<HostTensor> values = file.tryRead(tensor.data);
+    if (values && isSinusoidal(*values))
+      names.push_back(name);
+  }
+  if (names.empty())
+    return;
+  note(oneOf(names) +
+           " holds sines and cosines of positions and is not trained, because the file does not "
+           "say whether it is a parameter; use --trainable " +
+           quoted(names.front()) + " if positions are learned from there",
+       names);
 }
 
 /// Parameters of PyTorch's own modules have names that tell; what a model has registered itself, as

@@ -152,8 +152,16 @@ void NoteFinder::noteLost() {
     return (names.size() == 1 ? "parameter " : "parameters ") + listed(names) +
            (names.size() == 1 ? one : several).str() + unoptimized.str();
   };
-  if (!merged.undecided.empty())
-    note(text(merged.undecided,
+  // What a parameter was merged with may be no parameter here: Marian's two tables of positions.
+  std::vector<std::string> undecided;
+  for (const MergedTensors::Undecided &each : merged.undecided)
+    if (llvm::any_of(each.tensors, [&](const std::string &name) {
+          const Tensor *tensor = weights.known(name);
+          return !tensor || isTrainedApart(*tensor);
+        }))
+      undecided.push_back(each.parameter);
+  if (!undecided.empty())
+    note(text(undecided,
               " is no tensor of the file: the exporter has merged it with an equal one, or folded "
               "it into another (a BatchNorm into a Conv), and what it has made is trained as one",
               " are no tensors of the file: the exporter has merged them with equal ones, or "

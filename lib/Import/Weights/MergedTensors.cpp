@@ -58,8 +58,13 @@ public:
     for (auto &entry : split)
       result.tensors.push_back(std::move(entry.second));
     for (llvm::StringRef target : parameters)
-      if (wanted.contains(target) && !placed.contains(target) && !hidden.contains(target))
-        (confused.contains(target) ? result.undecided : result.removed).push_back(target.str());
+      if (wanted.contains(target) && !placed.contains(target) && !hidden.contains(target)) {
+        auto found = confused.find(target);
+        if (found == confused.end())
+          result.removed.push_back(target.str());
+        else
+          result.undecided.push_back({target.str(), {found->second.begin(), found->second.end()}});
+      }
     findSeveral(result);
     return result;
   }
@@ -189,10 +194,12 @@ private:
       if (target)
         assign(reader, operand, *target);
       else
-        addTo(confused, missing);
+        for (const Named &each : missing)
+          confused[each.target].insert(operand.tensor.str());
     }
     if (reader.readsComputed) // one of those, perhaps (Weights::isConstant)
-      addTo(hidden, missing);
+      for (const Named &each : missing)
+        hidden.insert(each.target);
   }
 
   /// Where calls name no parameter, they name what the program has computed from one: "%t" and "%t_1",
@@ -233,11 +240,6 @@ private:
     return found;
   }
 
-  static void addTo(llvm::StringSet<> &targets, llvm::ArrayRef<Named> named) {
-    for (const Named &each : named)
-      targets.insert(each.target);
-  }
-
   /// Is each operand what the argument at its place names, or may it be?
   bool fits(const Reader &reader) const {
     return reader.operands.size() == reader.named.size() &&
@@ -267,7 +269,7 @@ private:
     std::string record = isOwn ? "" : recordFor(operand, target);
     std::string name = isOwn ? target.str() : splitName(target, operand.tensor);
     if (tables.contains(operand.target) || taken.contains(name) || (!isOwn && record.empty())) {
-      confused.insert(target);
+      confused[target].insert(operand.tensor.str());
       return;
     }
     placed.insert(target);
@@ -301,7 +303,8 @@ private:
   llvm::StringSet<> taken;                            ///< names
   llvm::StringSet<> tables;                           ///< targets that rows are looked up in
   llvm::StringSet<> computed;                         ///< tensors that are numbers and no target's
-  llvm::StringSet<> wanted, placed, confused, hidden; ///< lost targets
+  llvm::StringSet<> wanted, placed, hidden;           ///< lost targets
+  llvm::StringMap<std::set<std::string>> confused;    ///< lost targets, with what they may be
   std::vector<Reader> readers;
   std::map<Key, std::set<int>> known;                                ///< places of arguments
   std::map<std::pair<std::string, std::string>, MergedTensor> split; ///< by target and source

@@ -3,6 +3,7 @@
 #include "lib/Import/Weights/WeightNotes.h"
 #include "lib/Import/File/ExporterNames.h"
 #include "lib/Import/Weights/Buffers.h"
+#include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
 
@@ -16,6 +17,11 @@ std::string listed(llvm::ArrayRef<std::string> names) {
     text += (i == 0 ? "" : i + 1 == names.size() ? " and " : ", ") + quoted(name);
   size_t left = names.size() - shown.size();
   return text + (left ? " and " + std::to_string(left) + " more" : "");
+}
+
+std::string oneOf(llvm::ArrayRef<std::string> names) {
+  std::string others = ", one of " + std::to_string(names.size()) + ",";
+  return "tensor " + quoted(names.front()) + (names.size() > 1 ? others : "");
 }
 
 std::vector<WeightNote> NoteFinder::run() {
@@ -39,6 +45,7 @@ std::vector<WeightNote> NoteFinder::run() {
       &NoteFinder::noteLeadingOnes,
       &NoteFinder::noteFolded,
       &NoteFinder::noteUnnamedKinds,
+      &NoteFinder::noteTablesOfSines,
       &NoteFinder::noteMayBeBuffers,
   };
   for (auto find : finders)
@@ -84,59 +91,79 @@ void NoteFinder::noteUnreadable() {
 
 /// Constants by a record that has lost a parameter.
 void NoteFinder::noteDoubted() {
-  for (const std::string &name : weights.doubted) {
-    const Tensor &tensor = tensorOf(name);
-    if (!isGuessed(tensor))
-      continue;
-    note("tensor " + quoted(name) +
-             " is trained, although the exporter's record derives it from no parameter: the "
-             "record does not account for parameter " +
-             quoted(origins.lost()) + ", which it may be; use --trainable " + quoted(name) +
-             " if it is, --freeze " + quoted(name) + " if not",
-         {name});
-  }
+  std::vector<std::string> names;
+  llvm::copy_if(weights.doubted, std::back_inserter(names),
+                [&](const std::string &name) { return isGuessed(tensorOf(name)); });
+  if (names.empty())
+    return;
+  std::string first = quoted(names.front());
+  note(oneOf(names) +
+           " is trained, although the exporter's record derives it from no parameter: the "
+           "record does not account for parameter " +
+           quoted(origins.lost()) + ", which it may be; use --trainable " + first +
+           " if it is, --freeze " + first + " if not",
+       names);
 }
 
 /// Parameters by the exporter's record that look like buffers. Whether they have a gradient is not
 /// recorded: those of Marian and Whisper have none.
 void NoteFinder::noteKeptParameters() {
+  std::vector<std::string> names;
   for (const std::string &name : order) {
     const Tensor &tensor = tensorOf(name);
     const Origin &origin = origins.of(name);
     bool isOwn = origin.kind == Origin::Parameter || origin.kind == Origin::Derived;
-    if (!isOwn || tensor.isParameter || tensor.isDecided || !tensor.isRead ||
-        !weights.bufferNames().contains(name))
-      continue;
-    note("tensor " + quoted(name) +
-             " is not trained: the file records a parameter, but its values are those of a fixed "
-             "table (sines of positions, slopes, frequencies, a mask), and whether it has a "
-             "gradient is not recorded; use --trainable " +
-             quoted(name) + " if it has",
-         {name});
+    if (isOwn && !tensor.isParameter && !tensor.isDecided && tensor.isRead &&
+        weights.bufferNames().contains(name))
+      names.push_back(name);
   }
+  if (names.empty())
+    return;
+  std::string first = quoted(names.front());
+  note(oneOf(names) +
+           " is not trained: the file records a parameter, but its values are those of a fixed "
+           "table (sines of positions, slopes, frequencies, a mask), and whether it has a "
+           "gradient is not recorded; use --trainable " +
+           first + " if it has",
+       names);
 }
 
-/// Computed from parameters, and not by moving their elements: a product of weight_norm.
+/// Computed from parameters, and not by moving their elements: a product of weight_norm. What the same
+/// operation has computed is one note. A sum with a constant is trained as its parameter is, and what
+/// decays the sum is warned of where that is known (`optimize`).
 void NoteFinder::noteComputed() {
+  llvm::MapVector<llvm::StringRef, std::vector<std::string>> byOperation;
   for (const std::string &name : order) {
     const Tensor &tensor = tensorOf(name);
     const Origin &origin = origins.of(name);
     if (origin.kind != Origin::Derived || !isGuessed(tensor) || weights.isMoved(tensor) ||
+        weights.isShifted(name) ||
         (origin.lookedUp && origin.parameters.size() == 1 && !tensor.data.shape.empty() &&
          hasDistinctPieces(file, tensor.data, tensor.data.shape.back())))
       continue;
+    byOperation[operationOf(computedName(name))].push_back(name);
+  }
+  for (auto &entry : byOperation) {
+    std::vector<std::string> &names = entry.second;
+    const Origin &origin = origins.of(names.front());
     bool isOne = origin.parameters.size() == 1;
-    std::string parameters = listed(origin.parameters);
-    note("tensor " + quoted(name) + " was folded from " + (isOne ? "parameter " : "parameters ") +
+    std::string parameters = listed(origin.parameters), first = quoted(names.front());
+    note(oneOf(names) + " was folded from " + (isOne ? "parameter " : "parameters ") +
              parameters + " and is trained in " + (isOne ? "its" : "their") + " place; to train " +
-             parameters + ", " + unfolded() + "; to keep it fixed, use --freeze " + quoted(name),
-         {name});
+             parameters + ", " + unfolded() + "; to keep it fixed, use --freeze " + first,
+         names);
   }
 }
 
 /// Of one parameter, and not the same elements in one order: slices that overlap, what is flipped or
 /// permuted in several ways, or what contradicts the file's record. Slices without a common element are trained as the whole is.
 void NoteFinder::noteOverlapping() {
+  struct Overlap {
+    std::string text;                 ///< of the first parameter
+    int64_t parameters = 0;
+    std::vector<std::string> tensors; ///< of all
+  };
+  llvm::MapVector<llvm::StringRef, Overlap> byCause;
   for (const auto &entry : weights.groups) {
     const auto &parameter = entry.first; // lambdas of C++17 capture no structured binding
     const auto &group = entry.second;
@@ -161,14 +188,24 @@ void NoteFinder::noteOverlapping() {
       apart.push_back(name);
       areSlices &= !rearranged[i];
     }
-    if (apart.size() > 1)
-      note("tensors " + listed(apart) +
-               (hasWhole    ? " all hold elements of "
-                : areSlices ? " are overlapping slices of "
-                            : " hold the same elements of ") +
-               quoted(parameter) + (areSlices ? "" : " in different orders") +
-               " and are trained independently; to train it as one, " + unfolded(),
-           apart, /*isOfParameters=*/true);
+    if (apart.size() < 2)
+      continue;
+    llvm::StringRef cause = hasWhole    ? " all hold elements of "
+                            : areSlices ? " are overlapping slices of "
+                                        : " hold the same elements of ";
+    Overlap &all = byCause[cause];
+    if (all.parameters++ == 0)
+      all.text = "tensors " + listed(apart) + cause.str() + quoted(parameter) +
+                 (areSlices ? "" : " in different orders");
+    llvm::append_range(all.tensors, apart);
+  }
+  for (const auto &entry : byCause) {
+    const Overlap &all = entry.second;
+    std::string others = std::to_string(all.parameters - 1) + " more parameter" +
+                         (all.parameters > 2 ? "s" : "");
+    note(all.text + (all.parameters > 1 ? ", as others are of " + others + "," : "") +
+             " and are trained independently; to train it as one, " + unfolded(),
+         all.tensors, /*isOfParameters=*/true);
   }
 }
 
@@ -179,6 +216,8 @@ void NoteFinder::noteConcatenated() {
     if (const Tensor &tensor = tensorOf(name); weights.isMoved(tensor) && tensor.isRead)
       for (const std::string &parameter : origins.of(name).parameters)
         ++concatenations[parameter];
+  std::vector<std::string> names;
+  std::string firstShared;
   for (const std::string &name : order) {
     const Origin &origin = origins.of(name);
     const Tensor &tensor = tensorOf(name);
@@ -188,12 +227,17 @@ void NoteFinder::noteConcatenated() {
       return weights.known(parameter) || weights.groups.count(parameter) ||
              concatenations[parameter] > 1;
     });
-    if (shared != origin.parameters.end())
-      note("tensor " + quoted(name) + " is a concatenation of " + listed(origin.parameters) +
-               ", and " + quoted(*shared) +
-               " is read elsewhere too: they are trained independently; " + unfolded(),
-           {name}, /*isOfParameters=*/true);
+    if (shared == origin.parameters.end())
+      continue;
+    if (names.empty())
+      firstShared = *shared;
+    names.push_back(name);
   }
+  if (!names.empty())
+    note(oneOf(names) + " is a concatenation of " + listed(origins.of(names.front()).parameters) +
+             ", and " + quoted(firstShared) +
+             " is read elsewhere too: they are trained independently; " + unfolded(),
+         names, /*isOfParameters=*/true);
 }
 
 /// Copies of tables under a name that the model may have given them. What an exporter has named itself
@@ -262,8 +306,7 @@ void NoteFinder::noteScoreBiases() {
   });
   if (names.empty())
     return;
-  std::string others = names.size() < 2 ? "" : ", one of " + std::to_string(names.size()) + ",";
-  note("tensor " + quoted(names[0]) + others +
+  note(oneOf(names) +
            " is added to the scores of attention, an element for every query and key: each element "
            "is trained; if it is a relative position bias, which an exporter has computed from a "
            "smaller table (perhaps with a mask in it), " +
@@ -278,6 +321,7 @@ void NoteFinder::noteLeadingOnes() {
   for (const onnx::NodeProto &node : graph.node())
     if (node.op_type() == "Softmax")
       scores.insert_range(node.input());
+  std::vector<std::string> names;
   for (const std::string &name : order) {
     const Tensor &tensor = tensorOf(name);
     const Shape &shape = tensor.data.shape;
@@ -293,12 +337,16 @@ void NoteFinder::noteLeadingOnes() {
       return maker && (maker->op_type() == "MatMul" || maker->op_type() == "Gemm");
     });
     if (isBias)
-      note("tensor " + quoted(name) + " of shape " + shapeText(shape) +
-               " is added to a matmul's result but has more than one dimension, so it may be a "
-               "buffer; it is trained. Use --freeze " +
-               quoted(name) + " if it is a buffer, --trainable " + quoted(name) + " if not",
-           {name});
+      names.push_back(name);
   }
+  if (names.empty())
+    return;
+  std::string first = quoted(names.front());
+  note(oneOf(names) + " of shape " + shapeText(tensorOf(names.front()).data.shape) +
+           " is added to a matmul's result but has more than one dimension, so it may be a "
+           "buffer; it is trained. Use --freeze " +
+           first + " if it is a buffer, --trainable " + first + " if not",
+       names);
 }
 
 /// TorchScript's exporter calls what it has folded after the operator that reads it.

@@ -53,8 +53,10 @@ private:
   void noteLeadingOnes();
   // By the names that TorchScript's exporter gives.
   void noteFolded();
-  void noteUnnamedKinds(); // KindNotes.cpp
-  void noteMayBeBuffers(); // KindNotes.cpp
+  // Parameters or not, of which TorchScript says nothing (KindNotes.cpp).
+  void noteUnnamedKinds();
+  void noteTablesOfSines();
+  void noteMayBeBuffers();
 
   void note(std::string text, std::vector<std::string> tensors, bool isOfParameters = false);
   bool isNoted(llvm::StringRef name) const { return noted.contains(name); }
@@ -81,6 +83,8 @@ private:
 
 /// "'a', 'b' and 3 more".
 std::string listed(llvm::ArrayRef<std::string> names);
+/// "tensor 'a'" or "tensor 'a', one of 3,", of what one note is about.
+std::string oneOf(llvm::ArrayRef<std::string> names);
 
 } // namespace partita::importer
 

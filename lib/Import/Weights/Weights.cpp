@@ -155,6 +155,7 @@ train::Folded Weights::foldedBy(llvm::StringRef name) const {
   if (origins.known())
     return origin.kind != Origin::Derived || original(name) ? train::Folded::No
            : isMoved(*known(name)) || origin.lookedUp       ? train::Folded::Moved
+           : isShifted(name)                                ? train::Folded::Shifted
                                                             : train::Folded::Computed;
   return isFromPyTorch(file.model()) && isFoldedName(name) ? train::Folded::Moved
                                                            : train::Folded::No;
@@ -174,6 +175,14 @@ void Weights::findMadeBiases() {
     for (int operand : {1, 2})
       remade.insert(node.input(operand));
   }
+}
+
+bool Weights::isShifted(llvm::StringRef name) const {
+  const Origin &origin = origins.of(name);
+  if (!origin.shifted)
+    return false;
+  auto group = groups.find(origin.parameters.front());
+  return group != groups.end() && group->second.size() == 1 && group->second.front() == name;
 }
 
 /// Its name in the file, or that of the only parameter that it comes from.

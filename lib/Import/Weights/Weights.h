@@ -74,6 +74,8 @@ public:
   /// Biases that the exporter has made by folding what follows a layer into it (a BatchNorm into a
   /// Conv), in the order of the nodes: the layer's weight is another one, too.
   const std::vector<std::string> &madeBiases() const { return biasesMade; }
+  /// Is it the only tensor of one parameter, and that plus a constant (Origin::shifted)?
+  bool isShifted(llvm::StringRef name) const;
   /// Tensors that their use and values show to be none: constants, unless an option says otherwise.
   const llvm::StringSet<> &bufferNames() const { return buffers; }
 

@@ -8,12 +8,14 @@
 #include "common/run/launch.h"
 #include "common/run/mesh.h"
 #include "common/target.h"
+#include "partita_rt/state_names.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <set>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -65,6 +67,32 @@ std::string stepOf(const Program &program) {
   return "";
 }
 
+/// A tensor of the file that is neither the program's nor a state of another one in the file, so that it
+/// is a parameter that the program has not; "" if there is none.
+std::string otherParameter(const Program &program, const CheckpointFiles &file) {
+  std::set<std::string> own;
+  for (const Parameter &parameter : program.parameters)
+    own.insert(parameter.name);
+  for (const OptimizerState &state : program.optimizerStates)
+    own.insert(state.name);
+  for (const ScalarState &scalar : program.scalarStates)
+    own.insert(scalar.name);
+  auto isState = [&](const std::string &name) {
+    std::string owner = name.substr(0, name.rfind('.'));
+    while (!file.tensors().count(owner)) {
+      size_t size = owner.size(), ending = std::strlen(kStateEnding);
+      if (size < ending || owner.compare(size - ending, ending, kStateEnding) != 0)
+        return false;
+      owner.resize(size - ending);
+    }
+    return owner != name;
+  };
+  for (const auto &[name, tensor] : file.tensors())
+    if (tensor.shape.rank > 0 && !own.count(name) && !isState(name))
+      return name;
+  return "";
+}
+
 } // namespace
 
 std::string checkpointPath(const Program &program, const std::string &folder) {
@@ -88,6 +116,33 @@ CheckpointInfo readCheckpointInfo(const std::string &folder) {
   if (auto data = file.metadata().find("data"); data != file.metadata().end())
     info.data = data->second;
   return info;
+}
+
+/// Parameters alone: what differs in their states is another optimizer or precision.
+void checkSameModel(const Program &program, const std::string &folder) {
+  CheckpointFiles file(findCheckpoint(folder));
+  int64_t differ = 0;
+  std::string first;
+  for (const Parameter &parameter : program.parameters) {
+    auto found = file.tensors().find(parameter.name);
+    bool isThere = found != file.tensors().end();
+    if (isThere && found->second.shape == parameter.globalShape)
+      continue;
+    if (differ++ == 0)
+      first = "'" + std::string(parameter.name) + "' is " +
+              (isThere ? toString(found->second.shape) : std::string("missing")) + " there, " +
+              toString(parameter.globalShape) + " here";
+  }
+  if (differ > 0)
+    fail("--resume: %s is a checkpoint of another model: %lld of this program's %lld parameters are "
+         "missing or have another shape (%s); give --checkpoint another folder, or resume with the "
+         "program that wrote this one",
+         file.path().c_str(), (long long)differ, (long long)program.parameters.size(), first.c_str());
+  if (std::string other = otherParameter(program, file); !other.empty())
+    fail("--resume: %s is a checkpoint of another model: it has parameter '%s', which this program "
+         "does not have; give --checkpoint another folder, or resume with the program that wrote "
+         "this one",
+         file.path().c_str(), other.c_str());
 }
 
 /// One line in front of those about the training.

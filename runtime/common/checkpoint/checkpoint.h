@@ -27,6 +27,8 @@ std::string checkpointPath(const Program &program, const std::string &folder);
 /// Of the checkpoint in `folder` (checkpoint_files.h: hasCheckpoint); throws Error when there is
 /// none or it is not one.
 CheckpointInfo readCheckpointInfo(const std::string &folder);
+/// Throws Error when that checkpoint has other parameters than the program.
+void checkSameModel(const Program &program, const std::string &folder);
 
 /// This rank's pieces of everything, of the checkpoint after `step` updates. All ranks call it.
 /// Throws Error when a tensor is missing or of another shape, or there is another checkpoint

@@ -31,8 +31,10 @@ public:
   static std::string usage(const Program &program);
   /// Throws Error if the processes that were started cannot be the program's ranks.
   void check(const Program &program) const;
-  /// The one process that prints.
-  bool speaks() const { return processRank == 0; }
+  /// The one process that prints. Those that a launcher has started and that cannot be the program's
+  /// ranks do not know each other: each speaks, because the first may not be there, or be ended by the
+  /// launcher before it has spoken.
+  bool speaks() const { return processRank == 0 || !launch; }
 
   /// Set-up errors: the message of the lowest process that has one ("" when none), on all
   /// processes.

@@ -147,6 +147,7 @@ void openSession(Session &session, const World &world, const Program &program) {
     options.resume = hasCheckpoint(options.checkpoint);
   if (options.resume) {
     info = readCheckpointInfo(options.checkpoint);
+    checkSameModel(program, options.checkpoint);
     if (options.seed && *options.seed != info.seed)
       fail("--seed: the checkpoint's data order has seed %llu, %llu asked for",
            (unsigned long long)info.seed, (unsigned long long)*options.seed);
@@ -214,8 +215,12 @@ int programMain(int argc, char **argv, const Program &program) {
   std::unique_ptr<World> joined;
   auto say = [&](const std::string &error) {
     std::fflush(stdout);
-    if (!joined || joined->speaks())
-      std::fprintf(stderr, "%s: error: %s\n", program.name, printable(error).c_str());
+    if (joined && !joined->speaks())
+      return 1;
+    std::string who = joined && joined->process() > 0
+                          ? "rank " + std::to_string(joined->process()) + ": "
+                          : std::string();
+    std::fprintf(stderr, "%s: error: %s%s\n", program.name, who.c_str(), printable(error).c_str());
     return 1;
   };
   try {
