@@ -276,7 +276,7 @@ def Tx_EmbeddingGradOp : Tx_Op<"embedding_grad"> {
     if (std::optional<int64_t> padding = getPadding()) {
       Value isPadding = g.op<EqualOp>(getIds(), g.splat(getIds().getType(), *padding));
       auto type = cast<RankedTensorType>(result[1].getType());
-      result[1] = g.op<SelectOp>(g.spread(isPadding, type, {type.getRank() - 1}), g.splat(type, 0.0), result[1]);
+      result[1] = g.op<SelectOp>(g.spread(isPadding, type.clone(g.builder.getI1Type()), {type.getRank() - 1}), g.splat(type, 0.0), result[1]);
     }
     return result;
   }];
