@@ -20,6 +20,7 @@
 namespace partita_rt {
 
 class FailureFlag;
+class RankWaits;
 
 class OrderedGroup : public Communicator {
 public:
@@ -30,6 +31,8 @@ public:
   int64_t poll(int64_t bytes) override;
   bool isComplete(uint64_t number) const override { return number <= completed; }
   int outstanding() const override { return int(open.size()); }
+  /// Of a program with channels: the rank's messages move while it waits here.
+  void setWaits(RankWaits *own) { waits = own; }
   /// Calls visit(address, bytes) for the memory that data pass through on their way.
   using Visit = std::function<void(const void *, int64_t)>;
   virtual void forStaging(const Visit &) const {}
@@ -65,6 +68,7 @@ private:
   std::array<Signature, kRing> signatures;
   std::vector<uint64_t> open; ///< started, not waited for
   bool polling = false;
+  RankWaits *waits = nullptr;
 };
 
 /// A group of one: nothing to communicate.
@@ -102,9 +106,12 @@ public:
 
 /// Waits until `ready`: spins briefly, then yields, then sleeps in growing steps, so that more
 /// ranks than cores work. Throws StoppedByOther when `failure` is raised, and Error with
-/// `describe()` after PARTITA_RT_TIMEOUT seconds (default 1800).
+/// `describe()` after PARTITA_RT_TIMEOUT seconds (default 1800). `waits`: the rank's, or null; a
+/// wait that becomes long is kept there, as one for rank `peer` (-1: for no one rank), whose own
+/// waits the error then names.
 void waitUntil(const std::function<bool()> &ready, const FailureFlag *failure,
-               const std::function<std::string()> &describe);
+               const std::function<std::string()> &describe, RankWaits *waits = nullptr,
+               int peer = -1);
 
 } // namespace partita_rt
 

@@ -7,6 +7,7 @@
 #include "common/run/census.h"
 #include "common/run/interruption.h"
 #include "common/run/launch.h"
+#include "common/run/message.h"
 #include "common/run/mesh.h"
 #include "common/run/metrics.h"
 #include "common/run/train.h"
@@ -229,6 +230,7 @@ int programMain(int argc, char **argv, const Program &program) {
   try {
     timeoutSeconds(); // what is wrong with the environment is said now
     asksForMessages();
+    channelTests();
     checkProgram(program);
     session.options = parseOptions(argc, argv, program);
     if (!onlyText(session.options))

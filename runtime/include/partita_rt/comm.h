@@ -119,7 +119,8 @@ void wait(Pending pending);
 /// written, as far as nothing must be waited for. Nothing else works on a collective between its
 /// start and its wait: no thread does, which would take the ranks' cores. Changes no bits.
 void poll(Communicator &group, int64_t bytes);
-/// Likewise on the rank's groups of some rows, the one that is waited for soonest first.
+/// Likewise on the rank's groups of some rows, the one that is waited for soonest first; and on the
+/// rank's messages (channel.h).
 void poll(Rank &rank, std::initializer_list<int> rows, int64_t bytes);
 
 /// Start and wait.
