@@ -10,8 +10,8 @@
 #include "cpu/thread_group.h"
 #include "cpu/transfer.h"
 #include "cpu/window_group.h"
-#include "partita_rt/printable.h"
 #include "partita_rt/launchers.h"
+#include "partita_rt/printable.h"
 
 #include <algorithm>
 #include <array>
@@ -101,9 +101,9 @@ void runRank(Rank &rank, std::unique_ptr<RankMemory> &memory,
   rank.hyper = program.hyper;
   rank.learningRate = program.hyper.learningRate;
   body(rank);
-  // The last collective of every group and what is behind the last message of every channel, started
-  // everywhere before they are waited for anywhere: a rank that waits in one more collective, or in
-  // one more message, is told so.
+  // The last collective of every group and a mark behind the last message of every channel, started
+  // everywhere before they are waited for anywhere: a rank that waits in one more collective or one
+  // more message is told so.
   std::vector<Pending> ends;
   std::vector<PendingMessage> messages;
   rank.forChannels(

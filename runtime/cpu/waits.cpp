@@ -61,8 +61,8 @@ std::string RankWaits::whyOf(int peer) const {
     std::string slot = read(place->slot);
     if (waitsFor == RankPlace::kNoWait)
       return text + (slot.empty() ? ", which waits for nothing" : ", which is at " + slot);
-    text += (slot.empty() ? ", which" : ", which is at " + slot + " and") + std::string(" waits in ") +
-            read(place->wait);
+    text += (slot.empty() ? ", which" : ", which is at " + slot + " and") +
+            std::string(" waits in ") + read(place->wait);
     if (waitsFor < 0)
       return text;
     peer = waitsFor;

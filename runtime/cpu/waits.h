@@ -1,5 +1,5 @@
-// What a rank waits for, where the other ranks see it: of a pipeline in which one stage stalls every
-// other one soon waits, and the report must name the stage at which the chain of waits ends.
+// What a rank waits for, where the other ranks see it. If one stage of a pipeline stalls, all others
+// soon wait, and the report must name the stage at which the chain of waits ends.
 
 #ifndef PARTITA_RT_CPU_WAITS_H
 #define PARTITA_RT_CPU_WAITS_H

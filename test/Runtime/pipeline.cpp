@@ -25,9 +25,9 @@ constexpr int64_t kRing = kStages + 1; // activations in flight, and one that co
 #if STAGES > 1
 static const Axis kMesh[] = {{"pp", kStages}, {"dp", 2}};
 static const Group kGroups[] = {{"pp", {kPp}}, {"dp", {kDp}}};
-#define CHANNELS_OF(i) {"onward " #i, i, i + 1}, {"back " #i, i + 1, i}
-static const Channel kChannels[] = {CHANNELS_OF(0),
-                                    CHANNELS_OF(1),
+#define CHANNELS_OF(i)                                                                             \
+  {"onward " #i, i, i + 1}, { "back " #i, i + 1, i }
+static const Channel kChannels[] = {CHANNELS_OF(0), CHANNELS_OF(1),
 #if STAGES > 3
                                     CHANNELS_OF(2)
 #endif
@@ -48,13 +48,15 @@ static const Input kInputs[] = {
 constexpr int64_t kBytes = (4 * kAll + 63) / 64 * 64; // of one tensor
 
 #if STAGES > 1
-#define PARAMETER(i) {"w" #i, {kAll}, {kAll}, {}, 0, true, true, Home::Device, DType::Float32, {i}}
+#define PARAMETER(i)                                                                               \
+  {                                                                                                \
+    "w" #i, {kAll}, {kAll}, {}, 0, true, true, Home::Device, DType::Float32, { i }                 \
+  }
 #else
-#define PARAMETER(i) {"w" #i, {kAll}, {kAll}, {}, i * kBytes}
+#define PARAMETER(i)                                                                               \
+  { "w" #i, {kAll}, {kAll}, {}, i *kBytes }
 #endif
-static const Parameter kParameters[] = {PARAMETER(0),
-                                        PARAMETER(1),
-                                        PARAMETER(2),
+static const Parameter kParameters[] = {PARAMETER(0), PARAMETER(1), PARAMETER(2),
 #if STAGES > 3
                                         PARAMETER(3)
 #endif
@@ -247,8 +249,9 @@ constexpr int64_t kAnnounced = kMicros + 1;
 constexpr int64_t kAnnounced = kMicros;
 #endif
 #define BELOW(i)                                                                                   \
-  {2 * (i), kAnnounced, 4 * kAll *kMicros, "output of layer " #i},                                 \
-      {2 * (i) + 1, kMicros, 4 * kAll *kMicros, "its cotangent"}
+  {2 * (i), kAnnounced, 4 * kAll * kMicros, "output of layer " #i}, {                              \
+    2 * (i) + 1, kMicros, 4 * kAll *kMicros, "its cotangent"                                       \
+  }
 static const MessageEntry kMessages0[] = {BELOW(0)};
 static const MessageEntry kMessages1[] = {BELOW(0), BELOW(1)};
 #if STAGES > 3
@@ -307,7 +310,9 @@ template <typename Messages> static Stage stageWith(const Messages &messages) {
 }
 static const Stage kStageTable[] = {
 #if STAGES > 1
-    stageWith(kMessages0), stageWith(kMessages1), stageWith(kMessages2),
+    stageWith(kMessages0),
+    stageWith(kMessages1),
+    stageWith(kMessages2),
 #if STAGES > 3
     stageWith(kMessages3),
 #endif

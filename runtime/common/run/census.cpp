@@ -96,6 +96,22 @@ void checkMessages(const Rank &rank, const Issued &step) {
   }
 }
 
+void compareEnds(Rank &rank) {
+  const Program &program = *rank.program;
+  int64_t rows = program.channels.size();
+  if (rows == 0)
+    return;
+  std::vector<int64_t> mine(static_cast<size_t>(rows)), all(size_t(rows * rank.ranks));
+  for (int64_t row = 0; row < rows; ++row)
+    mine[size_t(row)] = rank.channels[row] ? int64_t(rank.channels[row]->history()) : 0;
+  allGather(*rank.world, {{mine.data(), all.data(), rows}}, "what channels have moved");
+  for (const ChannelPlace &place : channelsOf(rank))
+    if (all[size_t(place.peer * rows + place.row)] != mine[size_t(place.row)])
+      fail("messages over channel %s differ: what %s and %s have started in step %lld is not the "
+           "same in type, sizes, micro-batches or order",
+           place.name, place.selfText.c_str(), place.peerText.c_str(), (long long)rank.step);
+}
+
 void checkTransfers(const Rank &rank, const TransferBytes &step) {
   const TransferBytes &announced = rank.stage->transfers;
   if (step.toHost != announced.toHost || step.toDevice != announced.toDevice)

@@ -1,5 +1,5 @@
-// What a step has issued, collectives, messages and copies, against what the compiler announced: a difference
-// is a bug in one of the two.
+// What a step has issued, collectives, messages and copies, against what the compiler announced: a
+// difference is a bug in one of the two.
 
 #ifndef PARTITA_RT_COMMON_CENSUS_H
 #define PARTITA_RT_COMMON_CENSUS_H
@@ -36,6 +36,9 @@ MessageCount announcedMessages(const Stage &stage, int channel);
 /// announces of its messages, or from its transfers.
 void checkCensus(const Rank &rank, const Issued &step);
 void checkMessages(const Rank &rank, const Issued &step);
+/// Throws Error where the ends of a channel have started different messages so far: for transports
+/// that move what does not match (NCCL compares nothing). All ranks call it.
+void compareEnds(Rank &rank);
 void checkTransfers(const Rank &rank, const TransferBytes &step);
 /// Throws Error if a collective, a message or a copy was started and not waited for.
 void checkNothingUnderWay(const Rank &rank);

@@ -51,7 +51,7 @@ struct ChannelPlace {
   int row;
   const char *name;
   bool sends;
-  int self, peer; ///< ranks
+  int self, peer;                 ///< ranks
   std::string selfText, peerText; ///< "rank 2 of stage 1"
 };
 

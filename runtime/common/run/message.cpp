@@ -32,8 +32,8 @@ std::string mismatchText(const ChannelPlace &place, const MessageSignature &mine
   std::string peer = of(place.peerText, !place.sends, theirs);
   MessageSignature alike = theirs;
   alike.sizes = mine.sizes;
-  return std::string("messages over channel ") + place.name + " differ: " +
-         (place.sends ? self + ", " + peer : peer + ", " + self) +
+  return std::string("messages over channel ") + place.name +
+         " differ: " + (place.sends ? self + ", " + peer : peer + ", " + self) +
          (mine.matches(alike) ? ", in pieces of other sizes" : "");
 }
 
@@ -49,8 +49,8 @@ ChannelEnd &endOf(const Rank &rank, int channel, bool sends, const char *why) {
   ChannelEnd *end = rank.channels[channel];
   const Channel &row = program.channels[channel];
   if (!end || end->sends() != sends)
-    fail("%s for %s: channel %s leads from stage %d to stage %d, the rank is of stage %d", verb, why,
-         row.name, row.from, row.to, rank.stageNumber);
+    fail("%s for %s: channel %s leads from stage %d to stage %d, the rank is of stage %d", verb,
+         why, row.name, row.from, row.to, rank.stageNumber);
   return *end;
 }
 
@@ -79,10 +79,18 @@ PendingMessage startMessage(ChannelEnd &end, Bucket pieces, const char *why, int
       fingerprint(reinterpret_cast<const unsigned char *>(sizes.data()), length, length);
   signature.microBatch = microBatch;
   std::strncpy(signature.why, why, sizeof(signature.why) - 1);
+  end.note(message);
   return end.start(std::move(message));
 }
 
 } // namespace
+
+void ChannelEnd::note(const Message &message) {
+  const MessageSignature &signature = message.signature;
+  uint64_t words[] = {seen, uint64_t(signature.bytes), signature.sizes,
+                      uint64_t(signature.microBatch), signature.dtype};
+  seen = fingerprint(reinterpret_cast<const unsigned char *>(words), sizeof(words), sizeof(words));
+}
 
 PendingMessage sendStart(Rank &rank, int channel, Bucket pieces, const char *why,
                          int64_t microBatch) {
@@ -160,9 +168,10 @@ ChannelTests channelTests() {
     if (word.compare(0, 7, "delays:") == 0)
       tests.delays = std::strtoull(word.c_str() + 7, &end, 10);
     if (!end || *end || tests.delays == 0)
-      fail("PARTITA_RT_CHANNELS=%.40s: known are 'rendezvous' and 'delays:SEED' with a seed from 1, "
-           "separated by a comma",
-           text);
+      fail(
+          "PARTITA_RT_CHANNELS=%.40s: known are 'rendezvous' and 'delays:SEED' with a seed from 1, "
+          "separated by a comma",
+          text);
   }
   return tests;
 }

@@ -227,6 +227,7 @@ void Loop::step(int64_t number) {
     firstStep = Issued(rank).since(*before);
     checkCensus(rank, *firstStep);
     checkMessages(rank, *firstStep);
+    compareEnds(rank);
     checkTransfers(rank, firstStep->transfers);
     firstLoss = rank.report.loss;
   }

@@ -40,8 +40,8 @@ struct PendingMessage {
 
 /// Begins to send `pieces`, all of one type, over channel number `channel`, whose `from` is the
 /// rank's stage. `why` names what the message belongs to (a layer, a value) in reports, and must
-/// outlive the call (a literal); `microBatch`: -1 if it belongs to none. Throws Error if the rank is
-/// not at this end of the channel, or the other end has started another message.
+/// outlive the call (a literal); `microBatch`: -1 if it belongs to none. Throws Error if the rank
+/// is not at this end of the channel, or the other end has started another message.
 PendingMessage sendStart(Rank &rank, int channel, Bucket pieces, const char *why,
                          int64_t microBatch = -1);
 /// Likewise to receive, at the other end.
@@ -80,6 +80,8 @@ public:
   const char *name() const { return channelName; }
   bool sends() const { return isSender; }
   const MessageCount &count() const { return counted; }
+  /// A fingerprint of what both ends must have alike of all messages started so far.
+  uint64_t history() const { return seen; }
   /// The clock that counts the time spent here as that of collectives, or null (work.h).
   void setClock(WorkClock *clock) { timer = clock; }
   WorkClock *clock() const { return timer; }
@@ -91,6 +93,7 @@ public:
   /// A message as the transports see it. Internal.
   struct Message;
   virtual PendingMessage start(Message message) = 0;
+  void note(const Message &message);
   virtual void finish(uint64_t number) = 0;
   /// What needs no waiting.
   virtual void advance() {}
@@ -103,6 +106,7 @@ protected:
   const char *channelName;
   bool isSender;
   MessageCount counted;
+  uint64_t seen = 0;
   WorkClock *timer = nullptr;
   uint64_t delays = 0; ///< state of the generator; 0: none
 };
