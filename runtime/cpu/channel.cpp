@@ -3,6 +3,7 @@
 #include "cpu/channel.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace partita_rt {
 
@@ -45,7 +46,7 @@ void OrderedEnd::awaitMessage(uint64_t number) {
         waits.moveMessages();
         return isComplete(number);
       },
-      failure, describe, &waits, place.peer);
+      failure, describe, &waits, [&] { return place.peer; });
 }
 
 void RankChannels::take(Rank &rank,
@@ -60,12 +61,15 @@ void RankChannels::take(Rank &rank,
   }
   rank.channels = byRow.data();
   rank.waits = waits.get();
-  auto join = [&](Communicator &group) {
-    if (auto *ordered = dynamic_cast<OrderedGroup *>(&group))
-      ordered->setWaits(waits.get());
+  auto join = [&](Communicator *group, std::vector<int> ranks) {
+    if (auto *ordered = dynamic_cast<OrderedGroup *>(group))
+      ordered->setWaits(waits.get(), std::move(ranks));
   };
-  rank.forGroups(join);
-  join(*rank.world);
+  for (Membership &membership : membershipsOf(rank))
+    join(rank.groups[membership.row], std::move(membership.ranks));
+  std::vector<int> all(static_cast<size_t>(rank.ranks));
+  std::iota(all.begin(), all.end(), 0);
+  join(rank.world, std::move(all));
 }
 
 } // namespace partita_rt

@@ -53,7 +53,11 @@ void OrderedGroup::completeThrough(uint64_t number) {
             waits->moveMessages();
           return advance();
         },
-        failureFlag(), [&] { return awaited(); }, waits);
+        failureFlag(), [&] { return awaited(); }, waits,
+        [&] {
+          int rank = awaitedRank();
+          return rank < 0 ? -1 : ranksHere[size_t(rank)];
+        });
 }
 
 Pending LonelyGroup::start(Request request) {
@@ -79,7 +83,8 @@ std::string FailureFlag::message() const {
 }
 
 void waitUntil(const std::function<bool()> &ready, const FailureFlag *failure,
-               const std::function<std::string()> &describe, RankWaits *waits, int peer) {
+               const std::function<std::string()> &describe, RankWaits *waits,
+               const std::function<int()> &peer) {
   for (int i = 0; i < 200; ++i) {
     if (ready())
       return;
@@ -98,13 +103,13 @@ void waitUntil(const std::function<bool()> &ready, const FailureFlag *failure,
     }
     bool isLong = turn >= kYields + kShortPauses;
     if (waits && turn == kYields + kShortPauses)
-      waits->noteWait(peer, describe());
+      waits->noteWait(peer(), describe());
     timespec pause{0, isLong ? 200'000 : 20'000};
     nanosleep(&pause, nullptr);
     std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begin;
     if (waited.count() > timeoutSeconds())
       fail("waited %.0f s in %s%s", waited.count(), describe().c_str(),
-           waits && peer >= 0 ? waits->whyOf(peer).c_str() : "");
+           waits ? waits->whyOf(peer()).c_str() : "");
   }
   if (waits)
     waits->noteWaitEnds();

@@ -33,7 +33,7 @@ std::string read(const RankPlace::Text &from) {
 
 RankWaits::RankWaits(const Rank &rank, std::vector<RankPlace *> places,
                      std::shared_ptr<void> memory)
-    : self(rank.rank), places(std::move(places)), memory(std::move(memory)) {}
+    : program(*rank.program), self(rank.rank), places(std::move(places)), memory(std::move(memory)) {}
 
 void RankWaits::noteSlot(const Slot &slot) { write(places[size_t(self)]->slot, slotText(slot)); }
 
@@ -53,21 +53,25 @@ void RankWaits::noteWaitEnds() {
 std::string RankWaits::whyOf(int peer) const {
   std::string text;
   std::set<int> seen{self};
-  while (seen.insert(peer).second) {
+  while (peer >= 0) {
+    if (!seen.insert(peer).second)
+      return text + "; they wait for one another";
+    text += "; " + rankText(program, peer);
     const RankPlace *place = places[size_t(peer)];
     if (!place)
-      return text + ", which is on another node";
+      return text + " is on another node";
     int waitsFor = place->waitsFor.load(std::memory_order_acquire);
+    bool waits = waitsFor != RankPlace::kNoWait;
     std::string slot = read(place->slot);
-    if (waitsFor == RankPlace::kNoWait)
-      return text + (slot.empty() ? ", which waits for nothing" : ", which is at " + slot);
-    text += (slot.empty() ? ", which" : ", which is at " + slot + " and") +
-            std::string(" waits in ") + read(place->wait);
-    if (waitsFor < 0)
-      return text;
-    peer = waitsFor;
+    if (!slot.empty())
+      text += " is at " + slot + (waits ? " and" : "");
+    else if (!waits)
+      text += " waits for no other";
+    if (waits)
+      text += " waits in " + read(place->wait);
+    peer = waits ? waitsFor : -1;
   }
-  return text + ": they wait for one another";
+  return text;
 }
 
 } // namespace partita_rt

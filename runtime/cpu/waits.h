@@ -38,11 +38,12 @@ public:
   void noteSlot(const Slot &slot);
   void noteWait(int peer, const std::string &what);
   void noteWaitEnds();
-  /// Why `peer` does not come: ", which waits in receive #2 ... from rank 4 of stage 2, which is at
-  /// slot 4 (forward of h.7, micro-batch 2)".
+  /// Why `peer` does not come: "; rank 2 of stage 1 waits in receive #2 ... from rank 4 of stage 2;
+  /// rank 4 of stage 2 is at slot 4 (forward of h.7, micro-batch 2)". -1: "".
   std::string whyOf(int peer) const;
 
 private:
+  const Program &program;
   int self;
   std::vector<RankPlace *> places;
   std::shared_ptr<void> memory;

@@ -117,10 +117,10 @@ static void init(Rank &rank) {
 static int onward(int from) { return 2 * from; }
 static int back(int to) { return 2 * to + 1; }
 
-static bool makes(const Rank &rank, const char *mistake, int stage) {
+static bool makes(const Rank &rank, const char *mistake, int stage, int shard = 0) {
   const char *made = std::getenv("MISTAKE");
   return made && !std::strcmp(made, mistake) && rank.stageNumber == stage &&
-         rank.coordinates[kDp] == 0;
+         rank.coordinates[kDp] == shard;
 }
 
 /// One train_step of one rank.
@@ -172,6 +172,8 @@ struct Passes {
     if (m == 2 && makes(rank, "die", 1))
       fail("something broke");
     if (m == 2 && makes(rank, "stop", 2))
+      raise(SIGSTOP);
+    if (m == 2 && makes(rank, "stop1", 2, 1))
       raise(SIGSTOP);
     if (m == 2 && makes(rank, "deadlock", 0)) { // its own output comes before that cotangent
       wait(cotangent);
