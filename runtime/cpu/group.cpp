@@ -92,21 +92,24 @@ void waitUntil(const std::function<bool()> &ready, const FailureFlag *failure,
     __builtin_ia32_pause();
 #endif
   }
-  constexpr int64_t kYields = 2000, kShortPauses = 2000;
+  // By the clock and not by turns, which take long where ranks are more than cores.
+  constexpr double kNoted = 0.02;
+  bool noted = !waits;
   auto begin = std::chrono::steady_clock::now();
   for (int64_t turn = 0; !ready(); ++turn) {
     if (failure && failure->raised())
       throw StoppedByOther("stopped because rank " + std::to_string(failure->rank()) + " failed");
-    if (turn < kYields) {
+    std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begin;
+    if (!noted && waited.count() > kNoted) {
+      waits->noteWait(peer(), describe());
+      noted = true;
+    }
+    if (turn < 2000) {
       sched_yield();
       continue;
     }
-    bool isLong = turn >= kYields + kShortPauses;
-    if (waits && turn == kYields + kShortPauses)
-      waits->noteWait(peer(), describe());
-    timespec pause{0, isLong ? 200'000 : 20'000};
+    timespec pause{0, turn < 4000 ? 20'000 : 200'000};
     nanosleep(&pause, nullptr);
-    std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begin;
     if (waited.count() > timeoutSeconds())
       fail("waited %.0f s in %s%s", waited.count(), describe().c_str(),
            waits ? waits->whyOf(peer()).c_str() : "");
