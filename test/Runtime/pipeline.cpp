@@ -231,8 +231,15 @@ static void train_step(Rank &rank) {
   rank.report.loss = *loss;
 }
 
-/// Where no message follows that would not match.
+/// Truth values travel too. Mistakes: where no message follows that would not match.
 static void forward(Rank &rank) {
+  bool mask[] = {true, false, true}, got[3] = {};
+  if (rank.stageNumber == 0)
+    send(rank, onward(0), {{mask, 3}}, "mask");
+  if (rank.stageNumber == 1)
+    receive(rank, onward(0), {{got, 3}}, "mask");
+  if (rank.stageNumber == 1 && std::memcmp(mask, got, sizeof(mask)) != 0)
+    fail("the mask is another one");
   float *loss = tensor(rank, kLoss);
   if (makes(rank, "many", 0))
     send(rank, onward(0), {{loss, 1}}, "one more");

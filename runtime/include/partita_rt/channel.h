@@ -11,9 +11,13 @@
 //
 // Contract: both ends of a channel start the same messages in the same order, with equal types,
 // counts and micro-batches. Each message has a number within its channel; a mismatch is an error
-// that says what either end is at, before data are touched, and never a hang. A buffer is the
-// message's from start to wait. Waits may come in any order; a message that was started and not
-// waited for is an error at the end of the step.
+// that says what either end is at, before data are touched. (NCCL compares nothing: cuda/README.md
+// says when a mismatch shows.) An end that waits for a message which the other one never starts
+// learns of it when that one's function returns; if that one waits as well, after
+// PARTITA_RT_TIMEOUT, with who waits for whom. A buffer is the message's from start to wait. Waits may come in any order; a message that was started and not
+// waited for is an error at the end of the step. Of more than 64 messages under way at one end a
+// start waits for the oldest. In a CUDA program starts and waits order streams, as those of
+// collectives do (cuda/comm.h), and the host waits for neither.
 //
 // A message moves once both ends have started it, whatever else the ranks wait for meanwhile. The
 // wait for a send may return before or after the message has arrived: small ones may be buffered on

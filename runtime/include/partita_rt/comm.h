@@ -48,6 +48,8 @@ struct Piece {
   Piece(double *data, int64_t count) : data(data), count(count), dtype(DType::Float64) {}
   Piece(int32_t *data, int64_t count) : data(data), count(count), dtype(DType::Int32) {}
   Piece(int64_t *data, int64_t count) : data(data), count(count), dtype(DType::Int64) {}
+  /// Sent only (channel.h): truth values have no sum.
+  Piece(bool *data, int64_t count) : data(data), count(count), dtype(DType::Bool) {}
 };
 
 /// A piece whose whole and part stand in different places. Of each of `blocks` blocks, one after
