@@ -43,6 +43,11 @@ void sendInputs(Rank &rank, int64_t microBatches);
 /// the device computes; not called where the host is the device.
 void call(Rank &rank, void (*function)(Rank &), const std::function<void()> &meanwhile = {});
 
+/// Rank::slot has changed: keeps it where reports of other ranks find it.
+void noteSlot(const Rank &rank);
+/// Behind a function of the program: the rank is at no slot. For call().
+void endSlots(Rank &rank);
+
 /// Tries the algorithms of matrix products (--tune) in one call of the function, whose inputs are
 /// all zero, and writes the choices to `path`. All ranks call it; rank 0 chooses.
 void tune(Rank &rank, void (*function)(Rank &), const std::string &path);

@@ -39,9 +39,7 @@ uint64_t Board::least(BoardSlot::Counter BoardSlot::*counter) const {
   return least;
 }
 
-std::string Board::awaited(const Signature &mine) const {
-  // Whoever asks waits itself, so it is another one; of those that have started, the one that has
-  // done least of its share.
+int Board::awaitedRank(const Signature &mine) const {
   auto progress = [&](int r) {
     const BoardSlot &slot = *slots[size_t(r)];
     return std::pair(std::min(slot.started.load(), mine.number),
@@ -51,6 +49,12 @@ std::string Board::awaited(const Signature &mine) const {
   for (int r = 0; r < int(slots.size()); ++r)
     if (r != rank && progress(r) < progress(last))
       last = r;
+  return last;
+}
+
+/// Whoever asks waits itself, so it is another one.
+std::string Board::awaited(const Signature &mine) const {
+  int last = awaitedRank(mine);
   uint64_t started = slots[size_t(last)]->started.load();
   return mine.text() + " for rank " + std::to_string(last) + " of axis " + axis +
          (started >= mine.number ? ", which has started it and done less of it than the others"

@@ -38,6 +38,8 @@ public:
   }
   /// "all_reduce #214 (...) for rank 1 of axis dp, which has started 213 collectives".
   std::string awaited(const Signature &mine) const;
+  /// Its number: of the others, the one that has done least of its share.
+  int awaitedRank(const Signature &mine) const;
 
 private:
   std::string axis;

@@ -2,6 +2,7 @@
 
 #include "cpu/group.h"
 #include "common/run/launch.h"
+#include "cpu/waits.h"
 
 #include <algorithm>
 #include <chrono>
@@ -46,7 +47,17 @@ int64_t OrderedGroup::poll(int64_t bytes) {
 void OrderedGroup::completeThrough(uint64_t number) {
   polling = false;
   while (completed < number)
-    waitUntil([&] { return advance(); }, failureFlag(), [&] { return awaited(); });
+    waitUntil(
+        [&] {
+          if (waits)
+            waits->moveMessages();
+          return advance();
+        },
+        failureFlag(), [&] { return awaited(); }, waits,
+        [&] {
+          int rank = awaitedRank();
+          return rank < 0 ? -1 : ranksHere[size_t(rank)];
+        });
 }
 
 Pending LonelyGroup::start(Request request) {
@@ -72,7 +83,8 @@ std::string FailureFlag::message() const {
 }
 
 void waitUntil(const std::function<bool()> &ready, const FailureFlag *failure,
-               const std::function<std::string()> &describe) {
+               const std::function<std::string()> &describe, RankWaits *waits,
+               const std::function<int()> &peer) {
   for (int i = 0; i < 200; ++i) {
     if (ready())
       return;
@@ -80,20 +92,30 @@ void waitUntil(const std::function<bool()> &ready, const FailureFlag *failure,
     __builtin_ia32_pause();
 #endif
   }
+  // By the clock and not by turns, which take long where ranks are more than cores.
+  constexpr double kNoted = 0.02;
+  bool noted = !waits;
   auto begin = std::chrono::steady_clock::now();
   for (int64_t turn = 0; !ready(); ++turn) {
     if (failure && failure->raised())
       throw StoppedByOther("stopped because rank " + std::to_string(failure->rank()) + " failed");
+    std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begin;
+    if (!noted && waited.count() > kNoted) {
+      waits->noteWait(peer(), describe());
+      noted = true;
+    }
     if (turn < 2000) {
       sched_yield();
       continue;
     }
     timespec pause{0, turn < 4000 ? 20'000 : 200'000};
     nanosleep(&pause, nullptr);
-    std::chrono::duration<double> waited = std::chrono::steady_clock::now() - begin;
     if (waited.count() > timeoutSeconds())
-      fail("waited %.0f s in %s", waited.count(), describe().c_str());
+      fail("waited %.0f s in %s%s", waited.count(), describe().c_str(),
+           waits ? waits->whyOf(peer()).c_str() : "");
   }
+  if (waits)
+    waits->noteWaitEnds();
 }
 
 } // namespace partita_rt

@@ -20,6 +20,7 @@
 namespace partita_rt {
 
 class FailureFlag;
+class RankWaits;
 
 class OrderedGroup : public Communicator {
 public:
@@ -30,6 +31,12 @@ public:
   int64_t poll(int64_t bytes) override;
   bool isComplete(uint64_t number) const override { return number <= completed; }
   int outstanding() const override { return int(open.size()); }
+  /// Of a program with channels: the rank's messages move while it waits here, and its waits are
+  /// noted. `ranks`: of the group, in its order.
+  void setWaits(RankWaits *own, std::vector<int> ranks) {
+    waits = own;
+    ranksHere = std::move(ranks);
+  }
   /// Calls visit(address, bytes) for the memory that data pass through on their way.
   using Visit = std::function<void(const void *, int64_t)>;
   virtual void forStaging(const Visit &) const {}
@@ -47,6 +54,8 @@ protected:
   virtual bool advance() = 0;
   /// What the oldest collective waits for.
   virtual std::string awaited() const = 0;
+  /// The rank, by its number in the group, that it waits for; -1: for several, or not known.
+  virtual int awaitedRank() const = 0;
   /// Raised when another rank has failed; null where failures travel in other ways.
   virtual const FailureFlag *failureFlag() const { return nullptr; }
 
@@ -65,6 +74,8 @@ private:
   std::array<Signature, kRing> signatures;
   std::vector<uint64_t> open; ///< started, not waited for
   bool polling = false;
+  RankWaits *waits = nullptr;
+  std::vector<int> ranksHere; ///< where there are waits
 };
 
 /// A group of one: nothing to communicate.
@@ -102,9 +113,12 @@ public:
 
 /// Waits until `ready`: spins briefly, then yields, then sleeps in growing steps, so that more
 /// ranks than cores work. Throws StoppedByOther when `failure` is raised, and Error with
-/// `describe()` after PARTITA_RT_TIMEOUT seconds (default 1800).
+/// `describe()` after PARTITA_RT_TIMEOUT seconds (default 1800). `waits`: the rank's, or null; a
+/// wait that becomes long is kept there, as one for the rank `peer()` (-1: for no one rank), whose
+/// own waits the error then names.
 void waitUntil(const std::function<bool()> &ready, const FailureFlag *failure,
-               const std::function<std::string()> &describe);
+               const std::function<std::string()> &describe, RankWaits *waits = nullptr,
+               const std::function<int()> &peer = {});
 
 } // namespace partita_rt
 

@@ -4,13 +4,14 @@
 #include "common/run/mesh.h"
 #include "common/run/options.h"
 #include "cpu/blas_buffers.h"
+#include "cpu/channel.h"
 #include "cpu/message_group.h"
 #include "cpu/process.h"
 #include "cpu/thread_group.h"
 #include "cpu/transfer.h"
 #include "cpu/window_group.h"
-#include "partita_rt/printable.h"
 #include "partita_rt/launchers.h"
+#include "partita_rt/printable.h"
 
 #include <algorithm>
 #include <array>
@@ -100,20 +101,30 @@ void runRank(Rank &rank, std::unique_ptr<RankMemory> &memory,
   rank.hyper = program.hyper;
   rank.learningRate = program.hyper.learningRate;
   body(rank);
-  // The last collective of every group, started everywhere before it is waited for anywhere: a rank
-  // that waits in one more collective of whatever group is told so.
+  // The last collective of every group and a mark behind the last message of every channel, started
+  // everywhere before they are waited for anywhere: a rank that waits in one more collective or one
+  // more message is told so.
   std::vector<Pending> ends;
+  std::vector<PendingMessage> messages;
+  rank.forChannels(
+      [&](ChannelEnd &end) { messages.push_back(markEnd(end, "the end of the program")); });
   rank.forGroups([&](Communicator &group) {
     ends.push_back(barrierStart(group, "the end of the program"));
   });
   ends.push_back(barrierStart(*rank.world, "the end of the program"));
   for (Pending end : ends)
     wait(end);
+  for (PendingMessage end : messages)
+    wait(end);
 }
 
 } // namespace
 
 //===-- Threads -----------------------------------------------------------------------------===//
+
+static std::string textOf(const std::exception &error) {
+  return dynamic_cast<const std::bad_alloc *>(&error) ? "out of memory" : error.what();
+}
 
 static std::string runThreads(const Program &program, const RunOptions *options,
                               const std::function<void(Rank &)> &body) {
@@ -147,14 +158,14 @@ static std::string runThreads(const Program &program, const RunOptions *options,
     rank.world = join({-1, 0}, "world", r, ranks);
   }
 
+  std::vector<RankChannels> channels = makeThreadChannels(all, failure);
+
   auto guarded = [&](Rank &rank) {
     try {
       runRank(rank, memories[size_t(rank.rank)], body);
     } catch (const StoppedByOther &) {
-    } catch (const std::bad_alloc &) {
-      failure.raise(rank.rank, "out of memory");
     } catch (const std::exception &error) {
-      failure.raise(rank.rank, error.what());
+      failure.raise(rank.rank, atSlot(rank) + textOf(error));
     }
   };
   std::vector<std::thread> threads;
@@ -171,7 +182,7 @@ static std::string runThreads(const Program &program, const RunOptions *options,
   if (!failure.raised())
     return "";
   return ranks == 1 ? failure.message()
-                    : "rank " + std::to_string(failure.rank()) + ": " + failure.message();
+                    : rankText(program, failure.rank()) + ": " + failure.message();
 }
 
 //===-- MPI processes -----------------------------------------------------------------------===//
@@ -230,6 +241,7 @@ static void runProcess(int number, const Program &program, const RunOptions *opt
                        const std::function<void(Rank &)> &body) {
   std::vector<std::unique_ptr<Communicator>> groups;
   std::unique_ptr<RankMemory> memory;
+  RankChannels channels;
   Rank rank;
   placeOnMesh(rank, program, number);
   rank.options = options;
@@ -248,15 +260,15 @@ static void runProcess(int number, const Program &program, const RunOptions *opt
     MPI_Comm_dup(MPI_COMM_WORLD, &comm);
     groups.push_back(joinProcesses("world", rank.rank, rank.ranks, comm, 64 << 10));
     rank.world = groups.back().get();
+    channels = makeProcessChannels(rank);
     prepareProducts(1, options);
     runRank(rank, memory, body);
   } catch (const std::exception &error) {
     // Several ranks may see one mistake: the lowest speaks first, and its abort silences the rest.
     usleep(useconds_t(200'000) * useconds_t(std::min(number, 20)));
     std::fflush(stdout);
-    std::fprintf(stderr, "%s: error: rank %d: %s\n", program.name, number,
-                 dynamic_cast<const std::bad_alloc *>(&error) ? "out of memory"
-                                                              : printable(error.what()).c_str());
+    std::fprintf(stderr, "%s: error: %s: %s\n", program.name, rankText(program, number).c_str(),
+                 printable(atSlot(rank) + textOf(error)).c_str());
     std::fflush(stderr);
     MPI_Abort(MPI_COMM_WORLD, 1);
   }

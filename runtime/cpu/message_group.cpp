@@ -76,6 +76,16 @@ bool MessageGroup::agree(uint64_t number) {
   return true;
 }
 
+int MessageGroup::awaitedRank() const {
+  std::set<int> missing;
+  announcements[(completed + 1) % kRing].messages.addPeers(missing);
+  for (const Place &place : places)
+    if (missing.empty())
+      place.messages.addPeers(missing);
+  missing.erase(groupRank);
+  return missing.empty() ? -1 : *missing.begin();
+}
+
 std::string MessageGroup::awaited() const {
   uint64_t number = completed + 1;
   std::set<int> missing;

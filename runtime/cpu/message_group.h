@@ -53,6 +53,7 @@ private:
   /// Sends the signature ahead, so that a rank that waits in another collective learns of it.
   void publish(uint64_t number) override;
   std::string awaited() const override;
+  int awaitedRank() const override;
   int64_t segmentElements(const Request &request) const override;
   /// Not before the signatures are known to agree: messages of another size would end the job.
   bool mayFill(const Segment &segment) override;

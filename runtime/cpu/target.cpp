@@ -3,11 +3,13 @@
 #include "common/target.h"
 
 #include "common/run/launch.h"
+#include "common/run/message.h"
 #include "common/run/metrics.h"
 #include "cpu/blas_buffers.h"
 #include "cpu/group.h"
 #include "cpu/process.h"
 #include "cpu/storage.h"
+#include "cpu/waits.h"
 #include "partita_rt/random.h"
 
 #include <cstring>
@@ -39,6 +41,11 @@ FOR_STORAGE(DRAW)
 
 void sendInputs(Rank &, int64_t) {}
 
+void noteSlot(const Rank &rank) {
+  if (rank.waits)
+    rank.waits->noteSlot(rank.slot);
+}
+
 void tune(Rank &, void (*)(Rank &), const std::string &) {
   fail("%s", whyNotHere("--tune").c_str());
 }
@@ -69,6 +76,10 @@ std::string whyNotHere(const std::string &option) {
   return option == "--tune" ? "matrix products are BLAS's here; programs for GPUs are tuned" : "";
 }
 
-void call(Rank &rank, void (*function)(Rank &), const std::function<void()> &) { function(rank); }
+void call(Rank &rank, void (*function)(Rank &), const std::function<void()> &) {
+  function(rank);
+  endSlots(rank);
+  rank.forChannels([](ChannelEnd &end) { markEnd(end, "the end of a step"); });
+}
 
 } // namespace partita_rt

@@ -28,6 +28,7 @@ private:
   void publish(uint64_t number) override { board.publish(signature(number)); }
   bool advance() override;
   std::string awaited() const override { return board.awaited(signature(completed + 1)); }
+  int awaitedRank() const override { return board.awaitedRank(signature(completed + 1)); }
   const FailureFlag *failureFlag() const override { return failure; }
 
   Range shareOfMine(const Request &request) const;

@@ -25,6 +25,7 @@ public:
 private:
   void publish(uint64_t number) override { board.publish(signature(number)); }
   std::string awaited() const override { return board.awaited(signature(completed + 1)); }
+  int awaitedRank() const override { return board.awaitedRank(signature(completed + 1)); }
   int64_t segmentElements(const Request &request) const override;
   bool mayFill(const Segment &segment) override;
   void fill(const Segment &segment) override;

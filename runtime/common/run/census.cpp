@@ -10,7 +10,11 @@
 
 namespace partita_rt {
 
-Issued::Issued(const Rank &rank) : transfers(transferred(rank)) {
+Issued::Issued(const Rank &rank)
+    : messages(size_t(rank.program->channels.size())), transfers(transferred(rank)) {
+  for (size_t row = 0; rank.channels && row < messages.size(); ++row)
+    if (rank.channels[row])
+      messages[row] = rank.channels[row]->count();
   std::vector<Group> rows = groupsOf(*rank.program);
   for (size_t row = 0; row < rows.size(); ++row) {
     auto named = std::find_if(groups.begin(), groups.end(),
@@ -33,6 +37,10 @@ Issued Issued::since(const Issued &before) const {
       more.groups[i].second.counts[kind].calls -= before.groups[i].second.counts[kind].calls;
       more.groups[i].second.counts[kind].bytes -= before.groups[i].second.counts[kind].bytes;
     }
+  for (size_t row = 0; row < messages.size(); ++row) {
+    more.messages[row].messages -= before.messages[row].messages;
+    more.messages[row].bytes -= before.messages[row].bytes;
+  }
   more.transfers.toHost -= before.transfers.toHost;
   more.transfers.toDevice -= before.transfers.toDevice;
   return more;
@@ -61,6 +69,49 @@ void checkCensus(const Rank &rank, const Issued &step) {
     }
 }
 
+MessageCount announcedMessages(const Stage &stage, int channel) {
+  MessageCount announced;
+  for (const MessageEntry &entry : stage.messages)
+    if (entry.channel == channel) {
+      announced.messages += entry.messages;
+      announced.bytes += entry.bytes;
+    }
+  return announced;
+}
+
+void checkMessages(const Rank &rank, const Issued &step) {
+  const Program &program = *rank.program;
+  if (rank.stage->census.empty() && rank.stage->messages.empty())
+    return;
+  for (int row = 0; row < int(step.messages.size()); ++row) {
+    const MessageCount &issued = step.messages[size_t(row)];
+    MessageCount announced = announcedMessages(*rank.stage, row);
+    if (issued.messages != announced.messages || issued.bytes != announced.bytes)
+      fail("the first step%s %s %lld messages of %lld bytes over channel %s, the census announces "
+           "%lld of %lld bytes",
+           ofStage(program, rank.stageNumber).c_str(),
+           program.channels[row].from == rank.stageNumber ? "sent" : "received",
+           (long long)issued.messages, (long long)issued.bytes, program.channels[row].name,
+           (long long)announced.messages, (long long)announced.bytes);
+  }
+}
+
+void compareEnds(Rank &rank) {
+  const Program &program = *rank.program;
+  int64_t rows = program.channels.size();
+  if (rows == 0)
+    return;
+  std::vector<int64_t> mine(static_cast<size_t>(rows)), all(size_t(rows * rank.ranks));
+  for (int64_t row = 0; row < rows; ++row)
+    mine[size_t(row)] = rank.channels[row] ? int64_t(rank.channels[row]->history()) : 0;
+  allGather(*rank.world, {{mine.data(), all.data(), rows}}, "what channels have moved");
+  for (const ChannelPlace &place : channelsOf(rank))
+    if (all[size_t(place.peer * rows + place.row)] != mine[size_t(place.row)])
+      fail("messages over channel %s differ: what %s and %s have started in step %lld is not the "
+           "same in type, sizes, micro-batches or order",
+           place.name, place.selfText.c_str(), place.peerText.c_str(), (long long)rank.step);
+}
+
 void checkTransfers(const Rank &rank, const TransferBytes &step) {
   const TransferBytes &announced = rank.stage->transfers;
   if (step.toHost != announced.toHost || step.toDevice != announced.toDevice)
@@ -79,6 +130,11 @@ void checkNothingUnderWay(const Rank &rank) {
       fail("%d collectives over %s were started and not waited for in step %lld", n, group.axis(),
            (long long)rank.step);
   });
+  rank.forChannels([&](const ChannelEnd &end) {
+    if (int n = end.outstanding())
+      fail("%d message%s over channel %s %s started and not waited for in step %lld", n,
+           n == 1 ? "" : "s", end.name(), n == 1 ? "was" : "were", (long long)rank.step);
+  });
 }
 
 std::string censusText(const Program &program) {
@@ -91,6 +147,16 @@ std::string censusText(const Program &program) {
               ", " + grouped(entry.bytes) + " bytes: " + printable(entry.why) + "\n";
     if (census.empty())
       text += "  none\n";
+    const Table<MessageEntry> &messages = program.stages[number].messages;
+    if (!messages.empty())
+      text += "messages of one train_step, per rank" + ofStage(program, number) + ":\n";
+    for (const MessageEntry &entry : messages) {
+      const Channel &channel = program.channels[entry.channel];
+      bool sends = channel.from == number;
+      text += "  " + grouped(entry.messages) + (sends ? " sent to" : " received from") + " stage " +
+              std::to_string(sends ? channel.to : channel.from) + " over " + channel.name + ", " +
+              grouped(entry.bytes) + " bytes: " + printable(entry.why) + "\n";
+    }
   }
   return text;
 }

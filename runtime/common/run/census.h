@@ -1,9 +1,10 @@
-// What a step has issued, collectives and copies, against what the compiler announced: a difference
-// is a bug in one of the two.
+// What a step has issued, collectives, messages and copies, against what the compiler announced: a
+// difference is a bug in one of the two.
 
 #ifndef PARTITA_RT_COMMON_CENSUS_H
 #define PARTITA_RT_COMMON_CENSUS_H
 
+#include "partita_rt/channel.h"
 #include "partita_rt/comm.h"
 #include "partita_rt/transfer.h"
 
@@ -13,26 +14,36 @@
 
 namespace partita_rt {
 
-/// Calls and bytes by groups' name and kind, and what was copied: so far, or in between.
+/// Calls and bytes by groups' name and kind, messages by channel, and what was copied: so far, or
+/// in between.
 struct Issued {
   struct OfName {
     int ranks = 0; ///< of the group that the rank is in; 0 where it is in none
     CollectiveCount counts[kCollectiveKinds];
   };
   std::vector<std::pair<std::string, OfName>> groups; ///< in the order of their first rows
+  std::vector<MessageCount> messages; ///< by row; zero where the rank is at neither end
   TransferBytes transfers;
   explicit Issued(const Rank &rank);
   /// What this has more than an earlier one of the same rank.
   Issued since(const Issued &before) const;
 };
 
-/// Of one step. Throws Error where it differs from the program's census, or from its transfers.
+/// What the stage announces of a channel.
+MessageCount announcedMessages(const Stage &stage, int channel);
+
+/// Of one step. Throws Error where it differs from the program's census, from what its stage
+/// announces of its messages, or from its transfers.
 void checkCensus(const Rank &rank, const Issued &step);
+void checkMessages(const Rank &rank, const Issued &step);
+/// Throws Error where the ends of a channel have started different messages so far: for transports
+/// that move what does not match (NCCL compares nothing). All ranks call it.
+void compareEnds(Rank &rank);
 void checkTransfers(const Rank &rank, const TransferBytes &step);
-/// Throws Error if a collective or a copy was started and not waited for.
+/// Throws Error if a collective, a message or a copy was started and not waited for.
 void checkNothingUnderWay(const Rank &rank);
 
-/// The census as text: every collective of a step and why.
+/// The census as text: every collective and message of a step and why.
 std::string censusText(const Program &program);
 
 } // namespace partita_rt

@@ -1,5 +1,6 @@
 // Checks the tables of a program before anything runs: an emitter's mistake is one message too.
 
+#include "common/run/census.h"
 #include "common/run/options.h"
 #include "common/weights/layout.h"
 
@@ -136,6 +137,42 @@ void checkStages(const Program &program) {
         fail("some stages have a function %s, others have not", name);
 }
 
+/// Directed pairs of two stages; what one end's stage announces the other's does as well.
+void checkChannels(const Program &program) {
+  if (program.channels.size() > kMaxChannels)
+    fail("the program has %lld channels, at most %d are possible",
+         (long long)program.channels.size(), kMaxChannels);
+  std::set<std::string> names;
+  for (int row = 0; row < int(program.channels.size()); ++row) {
+    const Channel &channel = program.channels[row];
+    for (int stage : {channel.from, channel.to})
+      if (stage < 0 || stage >= program.stages.size())
+        fail("channel %s joins stage %d, the program has %lld", channel.name, stage,
+             (long long)program.stages.size());
+    if (channel.from == channel.to)
+      fail("channel %s leads from stage %d to itself", channel.name, channel.from);
+    if (!names.insert(channel.name).second)
+      fail("two channels of the program are named %s", channel.name);
+    MessageCount sent = announcedMessages(program.stages[channel.from], row);
+    MessageCount received = announcedMessages(program.stages[channel.to], row);
+    if (sent.messages != received.messages || sent.bytes != received.bytes)
+      fail("stage %d announces that it sends %lld messages of %lld bytes over channel %s, stage %d "
+           "that it receives %lld of %lld bytes",
+           channel.from, (long long)sent.messages, (long long)sent.bytes, channel.name, channel.to,
+           (long long)received.messages, (long long)received.bytes);
+  }
+  for (int number = 0; number < int(program.stages.size()); ++number)
+    for (const MessageEntry &entry : program.stages[number].messages) {
+      if (entry.channel < 0 || entry.channel >= program.channels.size())
+        fail("stage %d announces messages over channel %d of %lld", number, entry.channel,
+             (long long)program.channels.size());
+      const Channel &channel = program.channels[entry.channel];
+      if (channel.from != number && channel.to != number)
+        fail("stage %d announces messages over channel %s, which joins stages %d and %d", number,
+             channel.name, channel.from, channel.to);
+    }
+}
+
 void checkInput(const Program &program, const Input &input) {
   std::string what = std::string("input ") + input.name;
   checkPiece(program, what, input.globalShape, input.localShape, input.splits);
@@ -169,6 +206,7 @@ void checkProgram(const Program &program) {
   if (program.groups.size() > kMaxGroups)
     fail("the program has %lld kinds of groups, at most %d are possible",
          (long long)program.groups.size(), kMaxGroups);
+  checkChannels(program);
   if (program.accumulate < 1)
     fail("the program accumulates %lld micro-batches", (long long)program.accumulate);
   for (const Input &input : program.inputs)

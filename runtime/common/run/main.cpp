@@ -8,6 +8,7 @@
 #include "common/run/interruption.h"
 #include "common/run/launch.h"
 #include "common/run/mesh.h"
+#include "common/run/message.h"
 #include "common/run/metrics.h"
 #include "common/run/train.h"
 #include "partita_rt/fingerprint.h"
@@ -234,6 +235,7 @@ int programMain(int argc, char **argv, const Program &program) {
   try {
     timeoutSeconds(); // what is wrong with the environment is said now
     asksForMessages();
+    channelTests();
     checkProgram(program);
     session.options = parseOptions(argc, argv, program);
     if (!onlyText(session.options))

@@ -15,6 +15,26 @@ std::string ofStage(const Program &program, int stage) {
   return program.stages.size() > 1 ? " of stage " + std::to_string(stage) : "";
 }
 
+std::string rankText(const Program &program, int number) {
+  Rank rank;
+  placeOnMesh(rank, program, number);
+  return "rank " + std::to_string(number) + ofStage(program, rank.stageNumber);
+}
+
+std::string slotText(const Slot &slot) {
+  if (slot.number < 0)
+    return "";
+  std::string text = "slot " + std::to_string(slot.number) + " (" + slot.what;
+  if (slot.microBatch >= 0)
+    text += ", micro-batch " + std::to_string(slot.microBatch);
+  return text + ")";
+}
+
+std::string atSlot(const Rank &rank) {
+  std::string text = slotText(rank.slot);
+  return text.empty() ? "" : text + ": ";
+}
+
 int rankCount(const Program &program) {
   int n = 1;
   for (const Axis &axis : program.mesh)
@@ -68,6 +88,25 @@ std::vector<Membership> membershipsOf(const Rank &rank) {
     }
   }
   return memberships;
+}
+
+std::vector<ChannelPlace> channelsOf(const Rank &rank) {
+  const Program &program = *rank.program;
+  std::vector<ChannelPlace> places;
+  int below = 1; // ranks from one stage to the next
+  for (int64_t axis = program.mesh.size() - 1; axis > program.stageAxis; --axis)
+    below *= program.mesh[axis].size;
+  for (int row = 0; row < int(program.channels.size()); ++row) {
+    const Channel &channel = program.channels[row];
+    if (channel.from != rank.stageNumber && channel.to != rank.stageNumber)
+      continue;
+    bool sends = channel.from == rank.stageNumber;
+    int other = sends ? channel.to : channel.from;
+    int peer = rank.rank + (other - rank.stageNumber) * below;
+    places.push_back({row, channel.name, sends, rank.rank, peer, rankText(program, rank.rank),
+                      rankText(program, peer)});
+  }
+  return places;
 }
 
 } // namespace partita_rt

@@ -19,6 +19,15 @@ int rankCount(const Program &program);
 /// " of stage 1", for messages and reports; nothing of a program with one stage.
 std::string ofStage(const Program &program, int stage);
 
+/// "rank 2", or "rank 2 of stage 1" of a program with several stages.
+std::string rankText(const Program &program, int rank);
+
+/// "slot 4 (forward of h.2, micro-batch 1)"; "" of none.
+std::string slotText(const Slot &slot);
+
+/// "slot 4 (...): ", in front of what is wrong with the rank, if it is at a slot.
+std::string atSlot(const Rank &rank);
+
 /// Sets rank, ranks, coordinates and stage: the last axis varies fastest.
 void placeOnMesh(Rank &rank, const Program &program, int number);
 
@@ -36,6 +45,18 @@ struct Membership {
 
 /// One for each row, in their order, which is the same on all ranks.
 std::vector<Membership> membershipsOf(const Rank &rank);
+
+/// A rank's place at one end of a channel.
+struct ChannelPlace {
+  int row;
+  const char *name;
+  bool sends;
+  int self, peer;                 ///< ranks
+  std::string selfText, peerText; ///< "rank 2 of stage 1"
+};
+
+/// One for each channel that the rank is at an end of, in the order of their rows.
+std::vector<ChannelPlace> channelsOf(const Rank &rank);
 
 } // namespace partita_rt
 

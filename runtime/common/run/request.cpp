@@ -1,6 +1,7 @@
 // Collectives: entry points of comm.h, and signatures.
 
 #include "common/run/request.h"
+#include "partita_rt/channel.h"
 #include "partita_rt/work.h"
 
 namespace partita_rt {
@@ -119,6 +120,7 @@ void poll(Communicator &group, int64_t bytes) {
 
 void poll(Rank &rank, std::initializer_list<int> rows, int64_t bytes) {
   WorkScope scope(rank.clock, Work::Collectives);
+  pollMessages(rank);
   for (int row : rows)
     if (bytes > 0)
       bytes -= rank.group(row).poll(bytes);

@@ -33,6 +33,22 @@ void printCollectives(const Rank &rank, const Issued &step) {
     writeLine("collectives", "none");
 }
 
+void printMessages(const Rank &rank, const Issued &step) {
+  const char *label = "messages";
+  for (size_t row = 0; row < step.messages.size(); ++row) {
+    const Channel &channel = rank.program->channels[int64_t(row)];
+    const MessageCount &count = step.messages[row];
+    if (count.messages == 0)
+      continue;
+    bool sends = channel.from == rank.stageNumber;
+    writeLine(label, grouped(count.messages) + (sends ? " sent to" : " received from") + " stage " +
+                         std::to_string(sends ? channel.to : channel.from) + " over " +
+                         channel.name + ", " + grouped(count.bytes) +
+                         " bytes per step and rank of stage " + std::to_string(rank.stageNumber));
+    label = "";
+  }
+}
+
 ReducedCount reducedByAll(Rank &rank) {
   int64_t mine[2] = {0, 0};
   rank.forGroups([&](const Communicator &group) {

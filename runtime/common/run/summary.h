@@ -18,6 +18,9 @@ void writeLine(const char *label, const std::string &text);
 /// What this rank issued in one step.
 void printCollectives(const Rank &rank, const Issued &step);
 
+/// What this rank sent and received in one step; nothing of a program without channels.
+void printMessages(const Rank &rank, const Issued &step);
+
 /// Bytes of sums made so far, over all axes and ranks. All ranks call it.
 ReducedCount reducedByAll(Rank &rank);
 /// How much of the collectives' work was done between kernels rather than in waits.

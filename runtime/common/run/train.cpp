@@ -226,6 +226,8 @@ void Loop::step(int64_t number) {
   if (first) {
     firstStep = Issued(rank).since(*before);
     checkCensus(rank, *firstStep);
+    checkMessages(rank, *firstStep);
+    compareEnds(rank);
     checkTransfers(rank, firstStep->transfers);
     firstLoss = rank.report.loss;
   }
@@ -294,6 +296,7 @@ WorkTimes Loop::stepTimes() {
 void Loop::setClock(WorkClock *value) {
   rank.clock = value;
   rank.forGroups([&](Communicator &group) { group.setClock(value); });
+  rank.forChannels([&](ChannelEnd &end) { end.setClock(value); });
   rank.world->setClock(value);
 }
 
@@ -371,6 +374,7 @@ void Loop::summarize(const ReducedCount &reduced) const {
   if (steps > 0) {
     printCollectives(rank, *firstStep);
     printOverlap(reduced); // a line of the collectives'
+    printMessages(rank, *firstStep);
     printTransfers(firstStep->transfers);
   }
   printMemory(rank, session.options);

@@ -179,6 +179,7 @@ void Gpu::call(Rank &rank, void (*function)(Rank &), const std::function<void()>
     checkCuda(cudaGraphLaunch(state.graph, compute), "launching a step");
   else
     function(rank);
+  rank.slot = {};
   checkCuda(cudaEventRecord(computed, compute), "cudaEventRecord");
   if (meanwhile)
     meanwhile();

@@ -173,8 +173,9 @@ void endCollectives(Rank &rank) {
 
 /// Is not there where the program's ranks are others than the processes.
 struct World::Launch {
-  explicit Launch(const cuda::LaunchEnvironment &environment)
-      : rendezvous(environment, "", secondsToMeet()) {}
+  Launch(const cuda::LaunchEnvironment &environment, const Program &program)
+      : rendezvous(environment, "", secondsToMeet(),
+                   [&](int rank) { return rankText(program, rank); }) {}
   cuda::Rendezvous rendezvous;
 
   /// What is wrong with the environment's is said when the ranks have met.
@@ -209,7 +210,7 @@ World::World(const Program &program) {
   processCount = environment.ranks;
   if (processCount != rankCount(program))
     return;
-  launch = std::make_unique<Launch>(environment);
+  launch = std::make_unique<Launch>(environment, program);
   launch->rendezvous.setName(program.name);
 }
 
@@ -257,7 +258,7 @@ std::string World::run(const Program &program, const RunOptions *options,
     try {
       stage();
     } catch (const std::exception &exception) {
-      error = "rank " + std::to_string(rank.rank) + ": " + exception.what();
+      error = rankText(program, rank.rank) + ": " + exception.what();
     }
     return rendezvous.agree(error);
   };
@@ -272,15 +273,14 @@ std::string World::run(const Program &program, const RunOptions *options,
     return error;
   try {
     cuda::HostGroup world(rendezvous);
-    std::vector<std::unique_ptr<Communicator>> groups =
-        cuda::makeCommunicators(rank, program, rendezvous, *gpu);
+    cuda::Communicators communicators = cuda::makeCommunicators(rank, program, rendezvous, *gpu);
     rank.world = &world;
     shareChoices(rank, rendezvous);
     body(rank);
     endCollectives(rank);
   } catch (const std::exception &exception) {
     std::fflush(stdout);
-    rendezvous.fail(exception.what()); // ends all ranks
+    rendezvous.fail(atSlot(rank) + exception.what()); // ends all ranks
   }
   return "";
 }

@@ -13,8 +13,8 @@ static Stream streamOf(cudaStream_t handle) {
   return stream;
 }
 
-void GraphMarks::before(cudaStream_t stream, uint64_t number, std::string text) {
-  texts[number] = std::move(text);
+void GraphMarks::before(cudaStream_t stream, uint64_t number, Names names) {
+  captured[number] = std::move(names);
   writeMark(streamOf(stream), at(Reached), device.control, number);
 }
 
@@ -31,10 +31,10 @@ GraphMark GraphMarks::read(Which which) const {
   return read;
 }
 
-const std::string &GraphMarks::textOf(uint64_t number) const {
-  static const std::string unknown = "one that is not known";
-  auto found = texts.find(number);
-  return found == texts.end() ? unknown : found->second;
+const GraphMarks::Names &GraphMarks::namesOf(uint64_t number) const {
+  static const Names unknown{"one that is not known", ""};
+  auto found = captured.find(number);
+  return found == captured.end() ? unknown : found->second;
 }
 
 std::optional<GraphMarks::UnderWay> GraphMarks::underWay() {
@@ -48,22 +48,23 @@ std::optional<GraphMarks::UnderWay> GraphMarks::underWay() {
   if (reached.call != seen.call || reached.number != seen.number)
     seenSince = std::chrono::steady_clock::now();
   seen = reached;
-  return UnderWay{reached.call, reached.number, textOf(reached.number), seenSince};
+  return UnderWay{reached.call, reached.number, namesOf(reached.number), seenSince};
 }
 
-std::string GraphMarks::whereIs(int64_t call, uint64_t number, const std::string &text) const {
+std::string GraphMarks::whereIs(int64_t call, uint64_t number, const std::string &alike) const {
   if (device.progress.begun < call)
     return "has not begun it: its last is step " + std::to_string(device.progress.step.load());
   GraphMark done = read(Done), reached = read(Reached);
   if (reached.call < call)
-    return "has come to none of the step's collectives over this axis";
+    return "has come to none of the step's " + of;
   if (reached.call > call)
     return "has completed it";
-  auto own = texts.find(number);
-  if (own != texts.end() && own->second != text)
-    return "is at " + own->second;
+  auto own = captured.find(number);
+  if (own != captured.end() && own->second.alike != alike)
+    return "is at " + own->second.text;
   if (reached.number < number)
-    return "has not come to it: its last over this axis is " + textOf(reached.number);
+    return "has not come to it: its last over this " + of.substr(of.rfind(' ') + 1) + " is " +
+           namesOf(reached.number).text;
   bool isIn = reached.number == number && (done.call != call || done.number != number);
   return isIn ? "" : "has completed it";
 }

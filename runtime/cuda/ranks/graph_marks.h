@@ -1,6 +1,6 @@
-// Where the collectives of a CUDA graph are, for the watchdog. A graph's events say nothing to the
-// host, so the stream of a communicator writes, in front of each collective and behind it, which
-// one it is to memory that the host sees.
+// Where the collectives and messages of a CUDA graph are, for the watchdog. A graph's events say
+// nothing to the host, so the stream of a communicator writes, in front of each of them and behind
+// it, which one it is to memory that the host sees.
 
 #ifndef PARTITA_RT_CUDA_GRAPH_MARKS_H
 #define PARTITA_RT_CUDA_GRAPH_MARKS_H
@@ -28,11 +28,16 @@ void writeMark(const Stream &stream, GraphMark *mark, const Control *control, ui
 /// Of one communicator. Its caller locks.
 class GraphMarks {
 public:
-  explicit GraphMarks(const Device &device)
-      : device(device), shared(2 * sizeof(GraphMark), "collectives' marks") {}
+  /// `of`: "collectives over this axis".
+  GraphMarks(const Device &device, std::string of)
+      : device(device), of(std::move(of)), shared(2 * sizeof(GraphMark), "collectives' marks") {}
 
-  /// A collective is being captured on the stream; `text` is what reports call it.
-  void before(cudaStream_t stream, uint64_t number, std::string text);
+  /// What reports call a collective, and what ranks compare of it.
+  struct Names {
+    std::string text, alike;
+  };
+  /// A collective is being captured on the stream.
+  void before(cudaStream_t stream, uint64_t number, Names names);
   /// It has been.
   void behind(cudaStream_t stream, uint64_t number);
 
@@ -40,23 +45,24 @@ public:
   struct UnderWay {
     int64_t call; ///< 0: of no graph
     uint64_t number;
-    std::string text;
+    Names names;
     std::chrono::steady_clock::time_point since; ///< when this was first asked and in it
   };
   std::optional<UnderWay> underWay();
-  /// Where this rank is, seen from collective `number` of `call`, which another one calls `text`;
+  /// Where this rank is, seen from collective `number` of `call`, which another one calls `alike`;
   /// "": in it.
-  std::string whereIs(int64_t call, uint64_t number, const std::string &text) const;
+  std::string whereIs(int64_t call, uint64_t number, const std::string &alike) const;
 
 private:
   enum Which { Reached, Done };
   GraphMark *at(Which which) const { return reinterpret_cast<GraphMark *>(shared.base) + which; }
   GraphMark read(Which which) const;
-  const std::string &textOf(uint64_t number) const;
+  const Names &namesOf(uint64_t number) const;
 
   const Device &device;
+  const std::string of;
   PinnedMemory shared;
-  std::map<uint64_t, std::string> texts; ///< of what was captured
+  std::map<uint64_t, Names> captured;
   GraphMark seen{};                      ///< what underWay last found
   std::chrono::steady_clock::time_point seenSince;
 };

@@ -17,8 +17,7 @@ Hub::Hub(std::vector<Peer> all, double timeout, Send send)
 
 std::string nameOf(const std::vector<Peer> &peers, int rank) {
   const Peer &peer = peers[size_t(rank)];
-  return "rank " + std::to_string(rank) + " (host " + peer.host + ", process " +
-         std::to_string(peer.process) + ")";
+  return peer.name + " (host " + peer.host + ", process " + std::to_string(peer.process) + ")";
 }
 
 std::string Hub::namesOf(const std::vector<int> &ranks) const {
@@ -102,7 +101,7 @@ void Hub::report(int rank, Cause cause, std::string message, std::string questio
   if (ended || !answers.empty())
     return;
   if (cause != Cause::Death && peers.size() > 1)
-    message = "rank " + std::to_string(rank) + ": " + message;
+    message = peers[size_t(rank)].name + ": " + message;
   if (!failure || std::tie(cause, rank) < std::tie(failure->cause, failure->rank)) {
     decideAt = after(now, cause == Cause::Sequel ? 2 : 0.05);
     failure = Failure{cause, rank, std::move(message), std::move(question)};

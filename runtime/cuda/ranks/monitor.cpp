@@ -101,7 +101,7 @@ std::vector<std::string> Monitor::gather(const std::string &what, const std::str
 void Monitor::report(Cause cause, const std::string &message, const std::string &question) {
   {
     std::lock_guard<std::mutex> lock(mutex);
-    reported = "rank " + std::to_string(rank) + ": " + message;
+    reported = known[size_t(rank)].name + ": " + message;
   }
   send({FrameKind::Report, uint32_t(cause), pack({message, question})});
   for (;;) // the thread ends the process
@@ -136,7 +136,7 @@ void Monitor::loop() {
       for (int i = 0; connection && connection->hasUnsent() && i < 100 && connection->flush(); ++i)
         usleep(10'000);
   } catch (const std::exception &error) {
-    end("rank " + std::to_string(rank) + ": " + error.what(), true);
+    end(known[size_t(rank)].name + ": " + error.what(), true);
   }
 }
 

@@ -1,7 +1,8 @@
-// The communicators of a rank's mesh (nccl_group.h).
+// The communicators of a rank's mesh and of its channels (nccl_group.h).
 
 #include "common/run/launch.h"
 #include "common/run/mesh.h"
+#include "cuda/ranks/nccl_channel.h"
 #include "cuda/ranks/nccl_check.h"
 #include "cuda/ranks/nccl_group.h"
 #include "cuda/ranks/watchdog.h"
@@ -27,6 +28,9 @@ std::string programText(const Program &program) {
               std::to_string(stage.arenaBytes) + " bytes of memory, a census of " +
               std::to_string(bytes);
   }
+  for (const Channel &channel : program.channels)
+    stages += std::string("; ") + channel.name + " from " + std::to_string(channel.from) + " to " +
+              std::to_string(channel.to);
   return std::string(program.name) + " (" + stages + ") with NCCL " + std::to_string(version);
 }
 
@@ -44,16 +48,33 @@ std::string keyOf(const Membership &own) {
          std::to_string(own.ranks.front());
 }
 
-/// The unique ids of all groups, made by the first rank of each.
-std::map<std::string, ncclUniqueId> exchangeIds(const std::vector<Membership> &memberships,
+/// "channel/2/3": of row 2, from rank 3.
+std::string keyOf(const ChannelPlace &own) {
+  return "channel/" + std::to_string(own.row) + "/" +
+         std::to_string(own.sends ? own.self : own.peer);
+}
+
+/// The keys of the communicators whose first rank this one is.
+std::vector<std::string> keysToMake(const std::vector<Membership> &memberships,
+                                    const std::vector<ChannelPlace> &channels) {
+  std::vector<std::string> keys;
+  for (const Membership &own : memberships)
+    if (own.size() > 1 && own.position == 0)
+      keys.push_back(keyOf(own));
+  for (const ChannelPlace &own : channels)
+    if (own.sends)
+      keys.push_back(keyOf(own));
+  return keys;
+}
+
+/// The unique ids of all communicators by their keys; `keys`: those that this rank makes.
+std::map<std::string, ncclUniqueId> exchangeIds(const std::vector<std::string> &keys,
                                                 Rendezvous &rendezvous) {
   std::vector<std::string> mine;
-  for (const Membership &own : memberships) {
-    if (own.size() <= 1 || own.position != 0)
-      continue;
+  for (const std::string &key : keys) {
     ncclUniqueId id;
     checkNccl(ncclGetUniqueId(&id), nullptr, "ncclGetUniqueId");
-    mine.push_back(keyOf(own));
+    mine.push_back(key);
     mine.push_back(std::string(id.internal, sizeof(id.internal)));
   }
   mine.push_back(std::to_string(mine.size()));
@@ -74,12 +95,30 @@ std::map<std::string, ncclUniqueId> exchangeIds(const std::vector<Membership> &m
   return ids;
 }
 
+/// Joins the communicator whose key is `key` as rank `position` of `size`; the others do too.
+ncclComm_t join(const std::map<std::string, ncclUniqueId> &ids, const std::string &key,
+                const std::string &where, const char *name, int position, int size,
+                Watchdog &watchdog) {
+  std::string what = "NCCL's set-up of " + where;
+  auto id = ids.find(key);
+  if (id == ids.end())
+    fail("%s: no rank has made an id", what.c_str());
+  ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+  config.blocking = 1; // what hangs is noticed by the watchdog
+  config.commName = name;
+  ncclComm_t comm = nullptr;
+  watchdog.expect(what);
+  checkNccl(ncclCommInitRankConfig(&comm, size, id->second, position, &config), nullptr,
+            what.c_str());
+  watchdog.expect("");
+  return comm;
+}
+
 } // namespace
 
-std::vector<std::unique_ptr<Communicator>> makeCommunicators(Rank &rank, const Program &program,
-                                                             Rendezvous &rendezvous,
-                                                             const Device &device) {
-  std::vector<std::unique_ptr<Communicator>> all;
+Communicators makeCommunicators(Rank &rank, const Program &program, Rendezvous &rendezvous,
+                                const Device &device) {
+  Communicators all;
   // Sums that the switch makes (NVLS) have other bits in every call; unless somebody wants them.
   if (!std::getenv("NCCL_ALGO"))
     setenv("NCCL_NVLS_ENABLE", "0", 0);
@@ -89,33 +128,34 @@ std::vector<std::unique_ptr<Communicator>> makeCommunicators(Rank &rank, const P
   auto watchdog = Watchdog::start(rendezvous, device, timeoutSeconds());
   comparePrograms(program, rendezvous);
   std::vector<Membership> memberships = membershipsOf(rank);
-  std::map<std::string, ncclUniqueId> ids = exchangeIds(memberships, rendezvous);
-  // In one order on all ranks, as each of these waits for the others of its group.
+  std::vector<ChannelPlace> channels = channelsOf(rank);
+  auto ids = exchangeIds(keysToMake(memberships, channels), rendezvous);
+  // In one order on all ranks, as each of these waits for the others of its group: by rows.
   for (const Membership &own : memberships) {
     if (own.size() == 0)
       continue;
     if (own.size() == 1) {
-      all.push_back(std::make_unique<LonelyGroup>(own.name, device));
+      all.groups.push_back(std::make_unique<LonelyGroup>(own.name, device));
     } else {
       std::string key = keyOf(own);
-      std::string what = "NCCL's set-up of axis " + std::string(own.name);
-      auto id = ids.find(key);
-      if (id == ids.end())
-        fail("%s: no rank has made an id", what.c_str());
-      ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-      config.blocking = 1; // what hangs is noticed by the watchdog
-      config.commName = own.name;
-      ncclComm_t comm = nullptr;
-      watchdog->expect(what);
-      checkNccl(
-          ncclCommInitRankConfig(&comm, own.size(), id->second, own.position, &config), nullptr,
-          what.c_str());
-      watchdog->expect("");
-      all.push_back(std::make_unique<NcclGroup>(own.name, key, own.position, own.size(), comm,
-                                                device, watchdog));
+      ncclComm_t comm = join(ids, key, "axis " + std::string(own.name), own.name, own.position,
+                             own.size(), *watchdog);
+      all.groups.push_back(std::make_unique<NcclGroup>(own.name, key, own.position, own.size(),
+                                                       comm, device, watchdog));
     }
-    rank.groups[own.row] = all.back().get();
+    rank.groups[own.row] = all.groups.back().get();
   }
+  all.channelsByRow.resize(size_t(program.channels.size()));
+  ChannelTests tests = channelTests();
+  for (const ChannelPlace &own : channels) {
+    std::string key = keyOf(own);
+    ncclComm_t comm = join(ids, key, "channel " + std::string(own.name), own.name,
+                           own.sends ? 0 : 1, 2, *watchdog);
+    all.channels.push_back(std::make_unique<NcclChannel>(own, key, comm, device, watchdog));
+    all.channels.back()->setDelays(delaysOf(tests, rank.rank, own.row));
+    all.channelsByRow[size_t(own.row)] = all.channels.back().get();
+  }
+  rank.channels = all.channelsByRow.data();
   return all;
 }
 

@@ -9,7 +9,7 @@
 namespace partita_rt::cuda {
 
 Rendezvous::Rendezvous(const LaunchEnvironment &itsEnvironment, const std::string &name,
-                       double timeout)
+                       double timeout, const std::function<std::string(int rank)> &rankName)
     : environment(itsEnvironment), ending(std::make_unique<Ending>()) {
   ending->name = name;
   if (environment.ranks == 1) {
@@ -23,6 +23,8 @@ Rendezvous::Rendezvous(const LaunchEnvironment &itsEnvironment, const std::strin
   try {
     Joined joined = environment.rank == 0 ? joinAsFirst(environment, own, seconds)
                                           : joinFirst(environment, own, seconds);
+    for (size_t r = 0; r < joined.peers.size(); ++r)
+      joined.peers[r].name = rankName ? rankName(int(r)) : "rank " + std::to_string(r);
     monitor = std::make_unique<Monitor>(environment.rank, std::move(joined), timeout,
                                         environment.run, std::move(listener), *ending);
   } catch (const JoiningFailed &failure) {

@@ -38,7 +38,8 @@ struct Peer {
   int process = 0;
   int localRank = 0; ///< among the ranks of its host
   std::string address;
-  int port = 0; ///< where it can be seen to live, by ranks that have lost rank 0
+  int port = 0;          ///< where it can be seen to live, by ranks that have lost rank 0
+  std::string name = {}; ///< "rank 2 of stage 1"
 };
 
 /// Why all ranks end. Of failures that are reported at about the same time the first kind counts,
@@ -57,9 +58,10 @@ class Rendezvous {
 public:
   /// Meets the other ranks. Ends the process with a message, as fail does, when they do not come
   /// within `timeout` (at most 300) seconds or contradict each other. `name`: what messages begin
-  /// with.
+  /// with; `rankName`: what they call a rank, if not "rank 2".
   explicit Rendezvous(const LaunchEnvironment &environment, const std::string &name = "",
-                      double timeout = timeoutSeconds());
+                      double timeout = timeoutSeconds(),
+                      const std::function<std::string(int rank)> &rankName = {});
   /// Says goodbye, and waits until all have.
   ~Rendezvous();
   Rendezvous(const Rendezvous &) = delete;

@@ -1,7 +1,7 @@
 // Questions and answers about collectives that do not end (watchdog.h).
 
 #include "cuda/ranks/watchdog.h"
-#include "cuda/ranks/nccl_group.h"
+#include "cuda/ranks/nccl_queue.h"
 #include "cuda/ranks/wire.h"
 
 #include <algorithm>
@@ -36,14 +36,14 @@ Watchdog::~Watchdog() {
   thread.join();
 }
 
-void Watchdog::add(NcclGroup &group) {
+void Watchdog::add(NcclQueue &queue) {
   std::lock_guard<std::mutex> lock(mutex);
-  groups.push_back(&group);
+  queues.push_back(&queue);
 }
 
-void Watchdog::remove(NcclGroup &group) {
+void Watchdog::remove(NcclQueue &queue) {
   std::lock_guard<std::mutex> lock(mutex);
-  groups.erase(std::find(groups.begin(), groups.end(), &group));
+  queues.erase(std::find(queues.begin(), queues.end(), &queue));
 }
 
 void Watchdog::expect(const std::string &what) {
@@ -83,16 +83,16 @@ void Watchdog::look() {
   bool anyUnderWay = false;
   {
     std::lock_guard<std::mutex> lock(mutex);
-    for (NcclGroup *group : groups) {
+    for (NcclQueue *queue : queues) {
       if (problem.empty())
-        problem = group->problem();
-      std::optional<NcclGroup::UnderWay> oldest = group->oldest();
+        problem = queue->problem();
+      std::optional<NcclQueue::UnderWay> oldest = queue->oldest();
       anyUnderWay = anyUnderWay || oldest;
       if (oldest && isLate(oldest->since) && late.empty()) {
         std::string inStep =
             oldest->call > 0 ? " in step " + std::to_string(device.progress.step.load()) : "";
-        late = oldest->text + inStep + lateText();
-        question = pack({group->key(), std::to_string(oldest->number), oldest->text,
+        late = oldest->names.text + inStep + lateText();
+        question = pack({queue->key(), std::to_string(oldest->number), oldest->names.alike,
                          std::to_string(oldest->call)});
       }
     }
@@ -123,16 +123,16 @@ std::string Watchdog::answer(const std::string &question) {
     return complete >= number ? "has completed it" : "";
   }
   std::lock_guard<std::mutex> lock(mutex);
-  for (NcclGroup *group : groups)
-    if (group->key() == fields[0])
-      return group->whereIs(std::strtoll(fields[3].c_str(), nullptr, 10), number, fields[2]);
+  for (NcclQueue *queue : queues)
+    if (queue->key() == fields[0])
+      return queue->whereIs(std::strtoll(fields[3].c_str(), nullptr, 10), number, fields[2]);
   return "";
 }
 
 void Watchdog::abort() {
   std::lock_guard<std::mutex> lock(mutex);
-  for (NcclGroup *group : groups)
-    group->abort();
+  for (NcclQueue *queue : queues)
+    queue->abort();
 }
 
 } // namespace partita_rt::cuda

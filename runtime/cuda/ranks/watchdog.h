@@ -22,20 +22,20 @@
 
 namespace partita_rt::cuda {
 
-class NcclGroup;
+class NcclQueue;
 
 class Watchdog : public std::enable_shared_from_this<Watchdog> {
 public:
   /// Watches until nobody has it. The rendezvous must live longer, the device as long as there are
-  /// groups. Call it on the thread that has chosen the GPU.
+  /// queues. Call it on the thread that has chosen the GPU.
   static std::shared_ptr<Watchdog> start(Rendezvous &rendezvous, const Device &device,
                                          double seconds);
   ~Watchdog();
   Watchdog(const Watchdog &) = delete;
   Watchdog &operator=(const Watchdog &) = delete;
 
-  void add(NcclGroup &group);
-  void remove(NcclGroup &group);
+  void add(NcclQueue &queue);
+  void remove(NcclQueue &queue);
   /// What the process waits for from here on outside collectives; "": nothing.
   void expect(const std::string &what);
 
@@ -53,9 +53,9 @@ private:
   Rendezvous &rendezvous;
   const Device &device;
   const double seconds;
-  std::mutex mutex; ///< of the groups and what is expected
+  std::mutex mutex; ///< of the queues and what is expected
   std::condition_variable changed;
-  std::vector<NcclGroup *> groups;
+  std::vector<NcclQueue *> queues;
   std::string expected;
   Time expectedSince;
   bool ends = false;

@@ -48,6 +48,8 @@ struct Piece {
   Piece(double *data, int64_t count) : data(data), count(count), dtype(DType::Float64) {}
   Piece(int32_t *data, int64_t count) : data(data), count(count), dtype(DType::Int32) {}
   Piece(int64_t *data, int64_t count) : data(data), count(count), dtype(DType::Int64) {}
+  /// Sent only (channel.h): truth values have no sum.
+  Piece(bool *data, int64_t count) : data(data), count(count), dtype(DType::Bool) {}
 };
 
 /// A piece whose whole and part stand in different places. Of each of `blocks` blocks, one after
@@ -119,7 +121,8 @@ void wait(Pending pending);
 /// written, as far as nothing must be waited for. Nothing else works on a collective between its
 /// start and its wait: no thread does, which would take the ranks' cores. Changes no bits.
 void poll(Communicator &group, int64_t bytes);
-/// Likewise on the rank's groups of some rows, the one that is waited for soonest first.
+/// Likewise on the rank's groups of some rows, the one that is waited for soonest first; and on the
+/// rank's messages (channel.h).
 void poll(Rank &rank, std::initializer_list<int> rows, int64_t bytes);
 
 /// Start and wait.

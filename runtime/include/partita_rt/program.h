@@ -39,6 +39,7 @@
 
 namespace partita_rt {
 
+class ChannelEnd;
 class Communicator;
 class GradientSink;
 class InitialFiles;
@@ -83,6 +84,15 @@ struct Group {
   const char *name; ///< in the census and in messages, which add up rows of one name
   AxisSet axes;
   StageSet stages = {};
+};
+
+/// A directed pair of stages: each rank of stage `from` sends messages to the rank of stage `to`
+/// whose other coordinates are equal (channel.h). Messages of one channel arrive in the order in
+/// which they are sent; there is no order between two channels, of which several may join the same
+/// stages.
+struct Channel {
+  const char *name; ///< in messages and reports; unique
+  int from, to;     ///< stages, which differ
 };
 
 /// Dimension `dim` is `blocks` equal blocks, each of which is split in equal parts over mesh axis
@@ -213,6 +223,14 @@ struct CensusEntry {
   const char *why;  ///< what it is called: the node that made it necessary
 };
 
+/// What one rank of a stage sends over a channel during one train_step, or receives, whichever end
+/// it is at; checked as the census is. Rows of one channel are added up.
+struct MessageEntry {
+  int channel; ///< row of Program::channels
+  int64_t messages, bytes;
+  const char *why;
+};
+
 /// Bytes that one rank copies between the device's and the host's memory during one train_step; as
 /// with the census, programMain fails when other are counted.
 struct TransferBytes {
@@ -262,6 +280,7 @@ struct Stage {
   /// The same of `forward`, where that is another one: allocated for a run with --forward alone.
   int64_t forwardArenaBytes = 0;
   Table<CensusEntry> census;
+  Table<MessageEntry> messages;
   TransferBytes transfers;
 
   void (*init)(Rank &) = nullptr; ///< gives parameters and states their first values
@@ -283,6 +302,7 @@ struct Program {
   const char *model = ""; ///< the file that it was compiled from, which no output replaces
   Table<Axis> mesh;       ///< empty: one rank
   Table<Group> groups;    ///< empty: one row for each axis, of its name and in its order
+  Table<Channel> channels; ///< at most kMaxChannels
   Table<Input> inputs;
   Table<ModelFile> modelFiles; ///< may be empty: nothing is checked
   Table<Parameter> parameters;
@@ -331,6 +351,13 @@ struct StepReport {
   bool scaleExhausted = false;
 };
 
+/// A slot of a pipeline stage's schedule: what a rank is at (channel.h's beginSlot).
+struct Slot {
+  int64_t number = -1;     ///< in the stage's schedule; -1: at none
+  int64_t microBatch = -1; ///< -1: of none
+  const char *what = "";   ///< "forward of h.2"; a literal
+};
+
 /// One rank: all that emitted code may touch. Ranks may be threads of one process, so emitted code
 /// keeps no other state.
 struct Rank {
@@ -349,6 +376,8 @@ struct Rank {
   void *const *hostInputs = nullptr;   ///< the runtime's own: where the host writes what goes there
   Communicator *groups[kMaxGroups] = {}; ///< by row; null where the rank is in no group
   Communicator *world = nullptr;         ///< all ranks
+  /// By row of the program's channels; null where the rank is at neither end.
+  ChannelEnd *const *channels = nullptr;
 
   Hyper hyper;
   float learningRate = 0;               ///< of this step, after the schedule
@@ -362,6 +391,8 @@ struct Rank {
   TransferEngine *transfers = nullptr;  ///< the runtime's own
   cuda::Device *device = nullptr;       ///< of a CUDA program: its GPU (cuda/device.h)
   WorkClock *clock = nullptr;           ///< the runtime's own, with --breakdown (work.h)
+  Slot slot;                            ///< that the schedule is at, for reports (beginSlot)
+  class RankWaits *waits = nullptr;     ///< the runtime's own
   const struct RunOptions *options = nullptr; ///< the runtime's own
 
   /// Persistent memory (parameters, optimizer states) at a byte offset.
@@ -396,6 +427,12 @@ struct Rank {
     for (Communicator *group : groups)
       if (group)
         body(*group);
+  }
+  /// `body(end)` for all ends of channels that the rank is at.
+  template <typename Body> void forChannels(Body body) const {
+    for (int64_t row = 0; channels && row < program->channels.size(); ++row)
+      if (channels[row])
+        body(*channels[row]);
   }
 };
 

@@ -14,6 +14,7 @@ namespace partita_rt {
 /// Limits of the constant tables; a mesh has at most kMaxAxes axes, a shape kMaxDims dimensions.
 constexpr int kMaxAxes = 6;
 constexpr int kMaxGroups = 16; ///< rows of Program::groups
+constexpr int kMaxChannels = 1024; ///< rows of Program::channels
 constexpr int kMaxDims = 8;
 constexpr int kMaxBlocks = 8; ///< unequal ones of a dimension
 

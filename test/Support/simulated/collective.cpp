@@ -12,7 +12,7 @@ using Kind = CollectiveCall::Kind;
 
 const char *nameOf(Kind kind) {
   static const char *const names[] = {"all_reduce", "reduce", "broadcast", "reduce_scatter",
-                                      "all_gather"};
+                                      "all_gather", "send",   "receive"};
   return names[int(kind)];
 }
 
@@ -40,6 +40,8 @@ size_t given(const CollectiveCall &call, int rank, int size) {
     return call.count * size_t(size);
   case Kind::Broadcast:
     return rank == call.root ? call.count : 0;
+  case Kind::Receive:
+    return 0;
   default:
     return call.count;
   }
@@ -51,6 +53,8 @@ size_t received(const CollectiveCall &call, int rank, int size) {
     return call.count * size_t(size);
   case Kind::Reduce:
     return rank == call.root ? call.count : 0;
+  case Kind::Send:
+    return 0;
   default:
     return call.count;
   }
@@ -112,13 +116,24 @@ CollectiveCall callAt(const std::string &contribution, size_t number) {
   return call;
 }
 
+/// What rank 0 must be at if rank 1 is at this.
+CollectiveCall counterpart(CollectiveCall call) {
+  if (call.kind == Kind::Send || call.kind == Kind::Receive) {
+    call.kind = call.kind == Kind::Send ? Kind::Receive : Kind::Send;
+    call.root = 1 - call.root;
+  }
+  return call;
+}
+
 void compare(const std::vector<std::string> &texts, size_t calls) {
   constexpr size_t bytes = sizeof(CollectiveCall);
   for (size_t r = 1; r < texts.size(); ++r)
     for (size_t c = 0; c < calls; ++c) {
       if (texts[r].size() < (c + 1) * bytes)
         throw std::runtime_error("NCCL: rank " + std::to_string(r) + " has fewer calls in a group");
-      if (texts[r].compare(c * bytes, bytes, texts[0], c * bytes, bytes) != 0)
+      CollectiveCall theirs = callAt(texts[0], c), mine = counterpart(callAt(texts[r], c));
+      if (theirs.count != mine.count || theirs.type != mine.type || theirs.op != mine.op ||
+          theirs.root != mine.root || theirs.kind != mine.kind)
         throw std::runtime_error("NCCL would hang or compute nonsense: rank 0 is at " +
                                  textOf(callAt(texts[0], c)) + "; rank " + std::to_string(r) +
                                  " at " + textOf(callAt(texts[r], c)));
@@ -150,12 +165,13 @@ void compute(const std::vector<Collective> &group, int rank,
   compare(texts, group.size());
   int size = int(texts.size());
   std::vector<size_t> at(texts.size(), group.size() * sizeof(CollectiveCall));
-  for (const Collective &each : group) {
+  for (size_t c = 0; c < group.size(); ++c) {
+    const Collective &each = group[c];
     size_t width = widthOf(each.type);
     std::vector<const char *> from;
     for (int r = 0; r < size; ++r) {
       from.push_back(texts[size_t(r)].data() + at[size_t(r)]);
-      at[size_t(r)] += given(each, r, size) * width;
+      at[size_t(r)] += given(callAt(texts[size_t(r)], c), r, size) * width;
       if (at[size_t(r)] > texts[size_t(r)].size())
         throw std::runtime_error("NCCL would hang or compute nonsense: the ranks' groups differ");
     }
@@ -172,6 +188,11 @@ void compute(const std::vector<Collective> &group, int rank,
         reduce(each.to, from, each.count, each.type, each.op);
       break;
     case Kind::Broadcast:
+      std::memcpy(each.to, from[size_t(each.root)], each.count * width);
+      break;
+    case Kind::Send:
+      break;
+    case Kind::Receive:
       std::memcpy(each.to, from[size_t(each.root)], each.count * width);
       break;
     case Kind::AllGather:

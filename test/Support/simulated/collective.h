@@ -10,11 +10,19 @@
 
 namespace simulated {
 
-/// One call; equal on all ranks.
+/// One call; equal on all ranks, but for a send, which is the other one's receive.
 struct CollectiveCall {
-  enum class Kind : uint8_t { AllReduce, Reduce, Broadcast, ReduceScatter, AllGather };
+  enum class Kind : uint8_t {
+    AllReduce,
+    Reduce,
+    Broadcast,
+    ReduceScatter,
+    AllGather,
+    Send,
+    Receive
+  };
   size_t count;
-  int type, op, root; ///< type: an ncclDataType_t; op: an ncclRedOp_t
+  int type, op, root; ///< type: an ncclDataType_t; op: an ncclRedOp_t; root: also the peer
   Kind kind;
 };
 struct Collective : CollectiveCall {

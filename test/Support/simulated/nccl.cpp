@@ -273,6 +273,22 @@ ncclResult_t ncclAllGather(const void *from, void *to, size_t count, ncclDataTyp
   return call(comm, stream, collectiveOf(Kind::AllGather, from, to, count, type, 0, 0));
 }
 
+static ncclResult_t callBetweenTwo(Kind kind, const void *from, void *to, size_t count,
+                                   ncclDataType_t type, int peer, ncclComm_t comm,
+                                   cudaStream_t stream) {
+  if (comm->size != 2 || peer != 1 - comm->rank)
+    return wrong(ncclInvalidArgument, "messages are between the ranks of a communicator of two");
+  return call(comm, stream, collectiveOf(kind, from, to, count, type, 0, peer));
+}
+ncclResult_t ncclSend(const void *from, size_t count, ncclDataType_t type, int peer,
+                      ncclComm_t comm, cudaStream_t stream) {
+  return callBetweenTwo(Kind::Send, from, nullptr, count, type, peer, comm, stream);
+}
+ncclResult_t ncclRecv(void *to, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+                      cudaStream_t stream) {
+  return callBetweenTwo(Kind::Receive, nullptr, to, count, type, peer, comm, stream);
+}
+
 ncclResult_t ncclGetVersion(int *version) {
   *version = NCCL_VERSION_CODE;
   return ncclSuccess;

@@ -15,14 +15,15 @@ namespace partita_rt::cuda {
 /// A rank with a GPU and its communicators.
 struct GpuRank {
   GpuRank(const Program &program, int number, int port)
-      : rendezvous(placeOf(number, rankCount(program), port), "test") {
+      : rendezvous(placeOf(number, rankCount(program), port), "test", timeoutSeconds(),
+                   [&](int rank) { return rankText(program, rank); }) {
     placeOnMesh(rank, program, number);
     checkCuda(cudaStreamCreateWithFlags(&device.stream.handle, cudaStreamNonBlocking), "stream");
     rank.device = &device;
-    groups = makeCommunicators(rank, program, rendezvous, device);
+    communicators = makeCommunicators(rank, program, rendezvous, device);
   }
   ~GpuRank() {
-    groups.clear();
+    communicators = {};
     cudaStreamDestroy(device.stream.handle);
   }
   void synchronize() {
@@ -31,7 +32,7 @@ struct GpuRank {
   Rendezvous rendezvous;
   Device device;
   Rank rank;
-  std::vector<std::unique_ptr<Communicator>> groups;
+  Communicators communicators;
 };
 
 template <size_t n> Program programOf(const Axis (&mesh)[n]) {

@@ -1,0 +1,64 @@
+// A message as the transports of all targets see it, and what the ends of its channel compare.
+
+#ifndef PARTITA_RT_COMMON_MESSAGE_H
+#define PARTITA_RT_COMMON_MESSAGE_H
+
+#include "common/run/mesh.h"
+#include "partita_rt/channel.h"
+
+#include <vector>
+
+namespace partita_rt {
+
+/// What the ends compare; plain memory, so that it can travel in a message.
+struct MessageSignature {
+  uint64_t number = 0;  ///< in its channel, from 1, marks included
+  int64_t messages = 0; ///< that were started so far, this one included: what reports number it by
+  int64_t bytes = 0;
+  int64_t pieces = 0;
+  uint64_t sizes = 0; ///< of the pieces, as a fingerprint
+  int64_t microBatch = -1;
+  uint8_t dtype = 0;
+  uint8_t isMark = 0; ///< no message: the end of a step, or of the program
+  char why[96] = {};
+
+  bool matches(const MessageSignature &other) const {
+    return number == other.number && bytes == other.bytes && pieces == other.pieces &&
+           sizes == other.sizes && microBatch == other.microBatch && dtype == other.dtype &&
+           isMark == other.isMark;
+  }
+  /// "#3 (float32, 4096 bytes in 1 piece, micro-batch 2) for h.3".
+  std::string text() const;
+};
+
+struct ChannelEnd::Message {
+  struct Buffer {
+    char *data;
+    int64_t bytes;
+  };
+  MessageSignature signature; ///< the number is the transport's to set
+  std::vector<Buffer> pieces;
+};
+
+/// "messages over channel onward differ: rank 0 of stage 0 sends #3 (...), rank 2 of stage 1
+/// receives #3 (...)", whichever end notices.
+std::string mismatchText(const ChannelPlace &place, const MessageSignature &mine,
+                         const MessageSignature &theirs);
+
+/// A mark behind the messages of a step, or of the program, which both ends make: one that has
+/// started a message too many learns of it. Its wait may be left out. `why`: "the end of a step".
+PendingMessage markEnd(ChannelEnd &end, const char *why);
+
+/// PARTITA_RT_CHANNELS, for tests: `rendezvous` and `delays:SEED`, separated by a comma.
+struct ChannelTests {
+  bool rendezvous = false; ///< no wait for a send returns before its receive has started
+  uint64_t delays = 0;     ///< a seed; 0: none
+};
+/// Throws Error if PARTITA_RT_CHANNELS is anything else.
+ChannelTests channelTests();
+/// The seed of one rank's end of a row.
+uint64_t delaysOf(const ChannelTests &tests, int rank, int row);
+
+} // namespace partita_rt
+
+#endif // PARTITA_RT_COMMON_MESSAGE_H

@@ -1,0 +1,71 @@
+// Messages between processes (message_channel.h). MPI's default error handler ends the job with
+// MPI's own message, so return codes are not checked here.
+
+#include "cpu/message_channel.h"
+
+#include <algorithm>
+
+namespace partita_rt {
+
+/// MPI counts in int.
+constexpr int64_t kMostBytes = int64_t(1) << 30;
+
+void MessageChannel::send(const void *data, int64_t bytes, int tag, UnderWay &entry) {
+  entry.requests.emplace_back();
+  auto begin = synchronous ? MPI_Issend : MPI_Isend;
+  begin(data, int(bytes), MPI_BYTE, place.peer, tag, comm, &entry.requests.back());
+}
+
+void MessageChannel::receive(void *data, int64_t bytes, int tag, UnderWay &entry) {
+  entry.requests.emplace_back();
+  MPI_Irecv(data, int(bytes), MPI_BYTE, place.peer, tag, comm, &entry.requests.back());
+}
+
+void MessageChannel::post(Message message) {
+  UnderWay &entry = underWay.emplace_back(); // which stays where it is until it is complete
+  entry.message = std::move(message);
+  if (place.sends) {
+    send(&entry.message.signature, sizeof(MessageSignature), signatureTag(), entry);
+    moveData(entry);
+  } else {
+    receive(&entry.theirs, sizeof(MessageSignature), signatureTag(), entry);
+  }
+  advance();
+}
+
+void MessageChannel::moveData(UnderWay &entry) {
+  entry.agreed = true;
+  for (const Message::Buffer &piece : entry.message.pieces)
+    for (int64_t at = 0; at < piece.bytes; at += kMostBytes) {
+      int64_t bytes = std::min(kMostBytes, piece.bytes - at);
+      if (place.sends)
+        send(piece.data + at, bytes, dataTag(), entry);
+      else
+        receive(piece.data + at, bytes, dataTag(), entry);
+    }
+}
+
+/// Data are asked for in the order of their messages, as messages of one tag arrive in the order in
+/// which they were sent.
+void MessageChannel::advance() {
+  for (UnderWay &entry : underWay) {
+    int done = 0;
+    MPI_Testall(int(entry.requests.size()), entry.requests.data(), &done, MPI_STATUSES_IGNORE);
+    if (!entry.agreed) {
+      if (!done)
+        break;
+      if (!entry.message.signature.matches(entry.theirs))
+        throw Error(mismatchText(place, entry.message.signature, entry.theirs));
+      entry.requests.clear();
+      moveData(entry);
+    } else if (done) {
+      entry.requests.clear();
+    }
+  }
+  while (!underWay.empty() && underWay.front().agreed && underWay.front().requests.empty()) {
+    underWay.pop_front();
+    ++completed;
+  }
+}
+
+} // namespace partita_rt

@@ -1,0 +1,66 @@
+// The channels of MPI processes (channel.h), and the window in which those of one node see each
+// other's places (waits.h).
+
+#include "common/run/message.h"
+#include "cpu/message_channel.h"
+
+#include <new>
+
+namespace partita_rt {
+
+/// By rank; null for those of other nodes.
+static std::vector<RankPlace *> sharePlaces(const Rank &rank, std::shared_ptr<void> &owner) {
+  MPI_Comm node;
+  MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank.rank, MPI_INFO_NULL, &node);
+  int size = 0;
+  MPI_Comm_size(node, &size);
+  auto *window = new MPI_Win;
+  char *base = nullptr;
+  MPI_Win_allocate_shared(MPI_Aint(sizeof(RankPlace) + 64), 1, MPI_INFO_NULL, node, &base, window);
+  MPI_Win_lock_all(MPI_MODE_NOCHECK, *window);
+  owner = std::shared_ptr<void>(window, [](void *pointer) {
+    auto *window = static_cast<MPI_Win *>(pointer);
+    MPI_Win_unlock_all(*window);
+    MPI_Win_free(window);
+    delete window;
+  });
+  std::vector<int> ranks(static_cast<size_t>(size));
+  MPI_Allgather(&rank.rank, 1, MPI_INT, ranks.data(), 1, MPI_INT, node);
+  std::vector<RankPlace *> places(static_cast<size_t>(rank.ranks));
+  for (int r = 0; r < size; ++r) {
+    MPI_Aint bytes;
+    int unit;
+    char *at;
+    MPI_Win_shared_query(*window, r, &bytes, &unit, &at);
+    at += (64 - reinterpret_cast<uintptr_t>(at) % 64) % 64;
+    places[size_t(ranks[size_t(r)])] = reinterpret_cast<RankPlace *>(at);
+  }
+  new (places[size_t(rank.rank)]) RankPlace();
+  MPI_Barrier(node); // every place is constructed before anybody looks at it
+  return places;
+}
+
+RankChannels makeProcessChannels(Rank &rank) {
+  RankChannels own;
+  if (rank.program->channels.empty())
+    return own;
+  std::shared_ptr<void> memory;
+  std::vector<RankPlace *> places = sharePlaces(rank, memory);
+  own.waits = std::make_unique<RankWaits>(rank, std::move(places), std::move(memory));
+  MPI_Comm comm;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  own.take(rank, [&](ChannelPlace place) {
+    return std::make_unique<MessageChannel>(std::move(place), *own.waits, comm,
+                                            channelTests().rendezvous);
+  });
+  std::vector<ChannelEnd *> ends;
+  for (auto &end : own.ends)
+    ends.push_back(end.get());
+  own.waits->setMoveMessages([ends] {
+    for (ChannelEnd *end : ends)
+      end->advance();
+  });
+  return own;
+}
+
+} // namespace partita_rt

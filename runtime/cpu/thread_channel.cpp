@@ -1,0 +1,55 @@
+// Messages between threads (thread_channel.h).
+
+#include "cpu/thread_channel.h"
+
+#include <cstring>
+#include <map>
+
+namespace partita_rt {
+
+void ThreadChannel::post(Message mine) {
+  uint64_t number = mine.signature.number;
+  Shared::Entry &entry = shared->ring[number % kRing];
+  Message theirs;
+  {
+    std::lock_guard<std::mutex> lock(shared->mutex);
+    shared->started[place.sends] = number;
+    if (shared->started[!place.sends] < number) {
+      entry.message = std::move(mine);
+      return;
+    }
+    theirs = std::move(entry.message);
+  }
+  if (!mine.signature.matches(theirs.signature))
+    throw Error(mismatchText(place, mine.signature, theirs.signature));
+  const Message &from = place.sends ? mine : theirs, &to = place.sends ? theirs : mine;
+  for (size_t i = 0; i < from.pieces.size(); ++i)
+    if (from.pieces[i].bytes > 0)
+      std::memcpy(to.pieces[i].data, from.pieces[i].data, size_t(from.pieces[i].bytes));
+  entry.complete.store(number, std::memory_order_release);
+}
+
+std::vector<RankChannels> makeThreadChannels(std::vector<Rank> &ranks, const FailureFlag &failure) {
+  std::vector<RankChannels> all;
+  if (ranks[0].program->channels.empty())
+    return all;
+  // Found by all of the ranks' waits, which keep them.
+  auto places = std::make_shared<std::vector<RankPlace>>(ranks.size());
+  std::vector<RankPlace *> byRank;
+  for (RankPlace &place : *places)
+    byRank.push_back(&place);
+  std::map<std::pair<int, int>, std::shared_ptr<ThreadChannel::Shared>> shared; // row and sender
+  for (Rank &rank : ranks) {
+    RankChannels &own = all.emplace_back();
+    own.waits = std::make_unique<RankWaits>(rank, byRank, places);
+    own.take(rank, [&](ChannelPlace place) {
+      auto &state = shared[{place.row, place.sends ? place.self : place.peer}];
+      if (!state)
+        state = std::make_shared<ThreadChannel::Shared>();
+      return std::make_unique<ThreadChannel>(std::move(place), *own.waits, &failure, state);
+    });
+  }
+  return all;
+}
+
+} // namespace partita_rt

@@ -1,0 +1,56 @@
+// What a rank waits for, where the other ranks see it. If one stage of a pipeline stalls, all others
+// soon wait, and the report must name the stage at which the chain of waits ends.
+
+#ifndef PARTITA_RT_CPU_WAITS_H
+#define PARTITA_RT_CPU_WAITS_H
+
+#include "partita_rt/channel.h"
+
+#include <array>
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace partita_rt {
+
+/// Where a rank is; written by that rank alone. Lock-free atomics, so it may lie in a window shared
+/// by processes. A text that changes while it is read may come out as a mixture: it is for people.
+struct alignas(64) RankPlace {
+  static constexpr int32_t kNobody = -1, kNoWait = -2;
+  using Text = std::array<std::atomic<uint64_t>, 32>;
+  std::atomic<int32_t> waitsFor{kNoWait}; ///< a rank, or one of these
+  Text slot{}, wait{};
+};
+
+class RankWaits {
+public:
+  /// `places`: by rank, null where another node has it; `memory` is what they lie in.
+  RankWaits(const Rank &rank, std::vector<RankPlace *> places, std::shared_ptr<void> memory);
+
+  /// What moves the rank's messages while it waits for whatever it is.
+  void setMoveMessages(std::function<void()> move) { moves = std::move(move); }
+  void moveMessages() const {
+    if (moves)
+      moves();
+  }
+  void noteSlot(const Slot &slot);
+  void noteWait(int peer, const std::string &what);
+  void noteWaitEnds();
+  /// Why `peer` does not come: "; rank 2 of stage 1 waits in receive #2 ... from rank 4 of stage 2;
+  /// rank 4 of stage 2 is at slot 4 (forward of h.7, micro-batch 2)". -1: "".
+  std::string whyOf(int peer) const;
+
+private:
+  const Program &program;
+  int self;
+  std::vector<RankPlace *> places;
+  std::shared_ptr<void> memory;
+  bool waiting = false; ///< a wait was noted
+  std::function<void()> moves;
+};
+
+} // namespace partita_rt
+
+#endif // PARTITA_RT_CPU_WAITS_H

@@ -1,0 +1,33 @@
+// Messages as calls of NCCL (nccl_channel.h).
+
+#include "cuda/ranks/nccl_channel.h"
+#include "cuda/ranks/nccl_check.h"
+
+namespace partita_rt::cuda {
+
+PendingMessage NcclChannel::start(Message message) {
+  MessageSignature &signature = message.signature;
+  counted.bytes += signature.bytes;
+  signature.number = signature.messages = ++counted.messages;
+  MessageSignature alike = signature; // of the same value either end may have a name of its own
+  alike.why[0] = 0;
+  std::string text = (isSender ? "send " : "receive ") + signature.text();
+  return {this,
+          begin(text, alike.text() + std::to_string(signature.sizes), [&] { issue(message); })};
+}
+
+/// As bytes, which NCCL moves as they are.
+void NcclChannel::issue(const Message &message) {
+  const char *why = message.signature.why;
+  checkNccl(ncclGroupStart(), comm, why);
+  ncclResult_t result = ncclSuccess;
+  for (const Message::Buffer &piece : message.pieces)
+    if (size_t bytes = size_t(piece.bytes); bytes > 0 && result == ncclSuccess)
+      result = isSender ? ncclSend(piece.data, bytes, ncclUint8, 1, comm, stream)
+                        : ncclRecv(piece.data, bytes, ncclUint8, 0, comm, stream);
+  ncclResult_t ended = ncclGroupEnd();
+  checkNccl(result, comm, why);
+  checkNccl(ended, comm, why);
+}
+
+} // namespace partita_rt::cuda

@@ -1,0 +1,39 @@
+// Messages over NCCL (partita_rt/channel.h): a channel is a communicator of two ranks with a stream
+// of its own at either end.
+//
+// One communicator for all channels would have one order: a receive that is begun ahead of its use
+// would hold back a send that the other stage needs first, and two stages could wait for each
+// other.
+
+#ifndef PARTITA_RT_CUDA_NCCL_CHANNEL_H
+#define PARTITA_RT_CUDA_NCCL_CHANNEL_H
+
+#include "common/run/message.h"
+#include "cuda/ranks/nccl_queue.h"
+
+namespace partita_rt::cuda {
+
+/// A start puts the message on the channel's stream, behind what the compute stream has been given;
+/// a wait lets the compute stream go on behind it. The pieces are one group of NCCL calls. NCCL
+/// compares nothing: ends that differ hang, and are named by the watchdog.
+class NcclChannel final : public ChannelEnd, public NcclQueue {
+public:
+  /// Takes the communicator, whose rank 0 sends.
+  NcclChannel(const ChannelPlace &place, std::string key, ncclComm_t comm, const Device &device,
+              std::shared_ptr<Watchdog> watchdog)
+      : ChannelEnd(place.name, place.sends),
+        NcclQueue({std::move(key), "channel", place.name, "message"}, comm, device,
+                  std::move(watchdog)) {}
+
+  PendingMessage start(Message message) override;
+  void finish(uint64_t number) override { await(number); }
+  int outstanding() const override { return notAwaited(); }
+  bool isComplete(uint64_t number) const override { return isDone(number); }
+
+private:
+  void issue(const Message &message);
+};
+
+} // namespace partita_rt::cuda
+
+#endif // PARTITA_RT_CUDA_NCCL_CHANNEL_H

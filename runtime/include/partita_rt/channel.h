@@ -1,0 +1,120 @@
+// Point-to-point messages between the ranks of two pipeline stages, over the channels of the
+// program's table (Program::channels).
+//
+//     PendingMessage in = receiveStart(rank, kActivations, {{x, 8 * 384}}, "h.3", micro);
+//     ...                                       // what needs no x
+//     wait(in);                                 // x holds what the stage before has sent
+//     ...
+//     PendingMessage out = sendStart(rank, kOnward, {{y, 8 * 384}}, "h.6", micro);
+//     ...                                       // what does not write y
+//     wait(out);                                // y may be written again
+//
+// Contract: both ends of a channel start the same messages in the same order, with equal types,
+// counts and micro-batches. Each message has a number within its channel; a mismatch is an error
+// that says what either end is at, before data are touched. (NCCL compares nothing: cuda/README.md
+// says when a mismatch shows.) An end that waits for a message which the other one never starts
+// learns of it when that one's function returns; if that one waits as well, after
+// PARTITA_RT_TIMEOUT, with who waits for whom. A buffer is the message's from start to wait. Waits may come in any order; a message that was started and not
+// waited for is an error at the end of the step. Of more than 64 messages under way at one end a
+// start waits for the oldest. In a CUDA program starts and waits order streams, as those of
+// collectives do (cuda/comm.h), and the host waits for neither.
+//
+// A message moves once both ends have started it, whatever else the ranks wait for meanwhile. The
+// wait for a send may return before or after the message has arrived: small ones may be buffered on
+// their way. A schedule must therefore end where no wait for a send returns before its receive has
+// started, which PARTITA_RT_CHANNELS=rendezvous makes so (README.md, "Build").
+//
+// Bytes are counted once at either end. Neither end adds or converts anything: what arrives are the
+// bits that were sent.
+
+#ifndef PARTITA_RT_CHANNEL_H
+#define PARTITA_RT_CHANNEL_H
+
+#include "partita_rt/comm.h"
+
+namespace partita_rt {
+
+class ChannelEnd;
+
+/// A message under way. Default-constructed: nothing to wait for.
+struct PendingMessage {
+  ChannelEnd *end = nullptr;
+  uint64_t number = 0;
+};
+
+/// Begins to send `pieces`, all of one type, over channel number `channel`, whose `from` is the
+/// rank's stage. `why` names what the message belongs to (a layer, a value) in reports, and must
+/// outlive the call (a literal); `microBatch`: -1 if it belongs to none. Throws Error if the rank
+/// is not at this end of the channel, or the other end has started another message.
+PendingMessage sendStart(Rank &rank, int channel, Bucket pieces, const char *why,
+                         int64_t microBatch = -1);
+/// Likewise to receive, at the other end.
+PendingMessage receiveStart(Rank &rank, int channel, Bucket pieces, const char *why,
+                            int64_t microBatch = -1);
+/// Returns when the buffers are the rank's again: sent, or received.
+void wait(PendingMessage message);
+
+/// Start and wait.
+inline void send(Rank &rank, int channel, Bucket pieces, const char *why, int64_t microBatch = -1) {
+  wait(sendStart(rank, channel, pieces, why, microBatch));
+}
+inline void receive(Rank &rank, int channel, Bucket pieces, const char *why,
+                    int64_t microBatch = -1) {
+  wait(receiveStart(rank, channel, pieces, why, microBatch));
+}
+
+/// Moves the rank's messages as far as nothing must be waited for, as starts, waits and polls of
+/// groups (`poll(rank, rows, bytes)`) also do.
+void pollMessages(Rank &rank);
+
+/// The rank begins a slot of its stage's schedule. Reports name it: of a rank that fails, or for
+/// which others wait in vain. `what` is a literal: "forward of h.2".
+void beginSlot(Rank &rank, int64_t number, int64_t microBatch, const char *what);
+
+/// Messages and bytes started so far.
+struct MessageCount {
+  int64_t messages = 0;
+  int64_t bytes = 0;
+};
+
+/// One rank's end of a channel. Made by the launcher.
+class ChannelEnd {
+public:
+  virtual ~ChannelEnd() = default;
+  const char *name() const { return channelName; }
+  bool sends() const { return isSender; }
+  const MessageCount &count() const { return counted; }
+  /// A fingerprint of what both ends must have alike of all messages started so far.
+  uint64_t history() const { return seen; }
+  /// The clock that counts the time spent here as that of collectives, or null (work.h).
+  void setClock(WorkClock *clock) { timer = clock; }
+  WorkClock *clock() const { return timer; }
+  /// Messages started but not waited for.
+  virtual int outstanding() const = 0;
+  /// Would the wait for message `number` return at once?
+  virtual bool isComplete(uint64_t number) const = 0;
+
+  /// A message as the transports see it. Internal.
+  struct Message;
+  virtual PendingMessage start(Message message) = 0;
+  void note(const Message &message);
+  virtual void finish(uint64_t number) = 0;
+  /// What needs no waiting.
+  virtual void advance() {}
+  /// For tests (PARTITA_RT_CHANNELS=delays:SEED): starts and waits sleep first, for up to 2 ms.
+  void setDelays(uint64_t seed) { delays = seed; }
+  void delay();
+
+protected:
+  ChannelEnd(const char *name, bool sends) : channelName(name), isSender(sends) {}
+  const char *channelName;
+  bool isSender;
+  MessageCount counted;
+  uint64_t seen = 0;
+  WorkClock *timer = nullptr;
+  uint64_t delays = 0; ///< state of the generator; 0: none
+};
+
+} // namespace partita_rt
+
+#endif // PARTITA_RT_CHANNEL_H
