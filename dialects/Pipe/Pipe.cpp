@@ -26,16 +26,53 @@ void PipeDialect::initialize() {
       >();
 }
 
-LogicalResult PipeDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
-  if (attribute.getName() != kStage)
-    return op->emitError() << attribute.getName() << " is no attribute of an op";
-  auto number = dyn_cast<IntegerAttr>(attribute.getValue());
-  if (!number || !number.getType().isInteger(64) || number.getInt() < 0)
-    return op->emitError() << kStage << " is " << attribute.getValue()
+static bool isOfAtLeast(Attribute attribute, int64_t least) {
+  auto number = dyn_cast<IntegerAttr>(attribute);
+  return number && number.getType().isInteger(64) && number.getInt() >= least;
+}
+
+static LogicalResult verifyStageAttribute(Operation *op, Attribute stage) {
+  if (!isOfAtLeast(stage, 0))
+    return op->emitError() << PipeDialect::kStage << " is " << stage
                            << ", expected the number of a stage, an i64 from 0";
   if (!isa<ModuleOp>(op) || !isa_and_nonnull<ModuleOp>(op->getParentOp()))
-    return op->emitError() << kStage << " belongs on a module within the program's module";
+    return op->emitError() << PipeDialect::kStage
+                           << " belongs on a module within the program's module";
   return success();
+}
+
+static LogicalResult verifyStagesAttribute(Operation *op, Attribute stages) {
+  if (!isOfAtLeast(stages, 2))
+    return op->emitError() << PipeDialect::kStages << " is " << stages
+                           << ", expected a number of stages, an i64 from 2";
+  if (!isa<ModuleOp>(op))
+    return op->emitError() << PipeDialect::kStages << " belongs on a module";
+  return success();
+}
+
+/// One at least, ascending, each of the program's.
+static LogicalResult verifyStageList(Operation *op, ArrayRef<int64_t> list) {
+  auto module = op->getParentOfType<ModuleOp>();
+  auto count = module ? module->getAttrOfType<IntegerAttr>(PipeDialect::kStages) : IntegerAttr();
+  for (auto [i, stage] : llvm::enumerate(list))
+    if (stage < (i == 0 ? 0 : list[i - 1] + 1) || (count && stage >= count.getInt()))
+      return op->emitError() << "has the stages [" << list
+                             << "], expected different ones in ascending order"
+                             << (count ? " of " + std::to_string(count.getInt()) : "");
+  return list.empty() ? op->emitError() << "is on no stage" : success();
+}
+
+LogicalResult PipeDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
+  if (attribute.getName() == kStage)
+    return verifyStageAttribute(op, attribute.getValue());
+  if (attribute.getName() == kStages)
+    return verifyStagesAttribute(op, attribute.getValue());
+  if (attribute.getName() != kOn)
+    return op->emitError() << attribute.getName() << " is no attribute of an op";
+  auto list = dyn_cast<DenseI64ArrayAttr>(attribute.getValue());
+  if (!list)
+    return op->emitError() << kOn << " is " << attribute.getValue() << ", expected stages";
+  return verifyStageList(op, list.asArrayRef());
 }
 
 LogicalResult ChannelAttr::verify(function_ref<InFlightDiagnostic()> emitError, int64_t from,
@@ -68,3 +105,39 @@ static LogicalResult verifyEnd(Operation *op, int64_t stage, StringRef verb) {
 LogicalResult SendOp::verify() { return verifyEnd(*this, getChannel().getFrom(), "sends"); }
 
 LogicalResult RecvOp::verify() { return verifyEnd(*this, getChannel().getTo(), "receives"); }
+
+//===----------------------------------------------------------------------------------------------===//
+// One program of all stages
+//===----------------------------------------------------------------------------------------------===//
+
+LogicalResult MoveOp::verify() {
+  if (stageOf(*this))
+    return emitOpError() << "is within a stage; values leave one by pipe.send";
+  int64_t ends[] = {std::min(getChannel().getFrom(), getChannel().getTo()),
+                    std::max(getChannel().getFrom(), getChannel().getTo())};
+  return verifyStageList(*this, ends);
+}
+
+SmallVector<Value> MoveOp::buildGradient(OpBuilder &builder, ValueRange cotangents) {
+  auto back = ChannelAttr::get(getContext(), getChannel().getTo(), getChannel().getFrom(),
+                               getChannel().getNumber());
+  return {MoveOp::create(builder, getLoc(), cotangents[0].getType(), cotangents[0], back)};
+}
+
+LogicalResult ShareOp::verify() { return verifyStageList(*this, getStages()); }
+
+SmallVector<Value> ShareOp::buildGradient(OpBuilder &builder, ValueRange cotangents) {
+  return {SumOp::create(builder, getLoc(), cotangents[0].getType(), cotangents[0], getStages())};
+}
+
+LogicalResult SumOp::verify() { return verifyStageList(*this, getStages()); }
+
+SmallVector<Value> SumOp::buildGradient(OpBuilder &builder, ValueRange cotangents) {
+  return {ShareOp::create(builder, getLoc(), cotangents[0].getType(), cotangents[0], getStages())};
+}
+
+LogicalResult PinOp::verify() { return verifyStageList(*this, getStage()); }
+
+SmallVector<Value> PinOp::buildGradient(OpBuilder &builder, ValueRange cotangents) {
+  return {PinOp::create(builder, getLoc(), cotangents[0].getType(), cotangents[0], getStage())};
+}

@@ -3,6 +3,7 @@
 #ifndef PARTITA_DIALECTS_PIPE_H
 #define PARTITA_DIALECTS_PIPE_H
 
+#include "dialects/Interfaces/Interfaces.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/BuiltinTypes.h"

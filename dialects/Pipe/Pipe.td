@@ -12,6 +12,7 @@ include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/CommonTypeConstraints.td"
 include "mlir/IR/OpBase.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
+include "dialects/Interfaces/Interfaces.td"
 
 def Pipe_Dialect : Dialect {
   let name = "pipe";
@@ -22,6 +23,10 @@ def Pipe_Dialect : Dialect {
   let extraClassDeclaration = [{
     /// On a module within the program's: the number of the stage that it is, an i64.
     static constexpr ::llvm::StringLiteral kStage = "pipe.stage";
+    /// On a program's module, by `pipe-place`: how many stages it is to be cut into, an i64 of at least 2.
+    static constexpr ::llvm::StringLiteral kStages = "pipe.stages";
+    /// On a parameter of such a program: the stages that hold it, in ascending order.
+    static constexpr ::llvm::StringLiteral kOn = "pipe.on";
   }];
 }
 
@@ -70,6 +75,65 @@ def Pipe_RecvOp : Pipe_Op<"recv", [MemoryEffects<[MemRead, MemWrite]>]> {
   let arguments = (ins Pipe_ChannelAttr:$channel);
   let results = (outs Pipe_Value:$value);
   let assemblyFormat = "`over` $channel attr-dict `:` type($value)";
+}
+
+//===----------------------------------------------------------------------------------------------===//
+// One program of all stages
+//===----------------------------------------------------------------------------------------------===//
+
+/// The same value; what changes is where it is. One program of all stages computes what the cut one does.
+class Pipe_Conjugate<string mnemonic> : Pipe_Op<mnemonic, [Pure, ShardInterface, DeclareOpInterfaceMethods<DifferentiableInterface>,
+    AllTypesMatch<["value", "result"]>]> {
+  let results = (outs Pipe_Value:$result);
+  let extraClassDeclaration = [{ ::std::string getShardRule() { return "~* -> *"; } }];
+}
+
+def Pipe_MoveOp : Pipe_Conjugate<"move"> {
+  let summary = "a value on the next stage that needs it; its gradient moves back";
+  let description = [{
+    The only op that takes an activation from one stage to another. Its channel is its own: no other move of the program has
+    the same stages and number. Created by `pipe-place`; becomes `pipe.send` and `pipe.recv` in `pipe-cut`.
+
+        %1 = pipe.move %0 over <0 to 1> : tensor<2x8xf32>
+  }];
+  let arguments = (ins Pipe_Value:$value, Pipe_ChannelAttr:$channel);
+  let assemblyFormat = "$value `over` $channel attr-dict `:` type($value)";
+}
+
+def Pipe_ShareOp : Pipe_Conjugate<"share"> {
+  let summary = "a parameter that several stages hold, for them to read: identity forward, sum over the stages backward";
+  let description = [{
+    The `f` of stages: each contributes a part of the gradient. Stands once per step, outside of the loop over micro-batches.
+    Created by `pipe-place`.
+
+        %1 = pipe.share %0 on [0, 3] : tensor<64x32xf32>
+  }];
+  let arguments = (ins Pipe_Value:$value, DenseI64ArrayAttr:$stages);
+  let assemblyFormat = "$value `on` $stages attr-dict `:` type($value)";
+}
+
+def Pipe_SumOp : Pipe_Conjugate<"sum"> {
+  let summary = "completes a sum of which each of some stages has a part, on all of them";
+  let description = [{
+    Before the cut the parts have been added already; after it this is an all-reduce of these stages' ranks with equal other
+    coordinates. The gradient of `pipe.share`.
+
+        %1 = pipe.sum %0 on [0, 3] : tensor<64x32xf32>
+  }];
+  let arguments = (ins Pipe_Value:$value, DenseI64ArrayAttr:$stages);
+  let assemblyFormat = "$value `on` $stages attr-dict `:` type($value)";
+}
+
+def Pipe_PinOp : Pipe_Conjugate<"pin"> {
+  let summary = "a value that several stages have, as one of them uses it";
+  let description = [{
+    What is computed of the result is that stage's alone, and so is its gradient: a part of the sum over the stages. Created by
+    `pipe-place`; nothing after `pipe-cut`.
+
+        %2 = pipe.pin %1 to 3 : tensor<64x32xf32>
+  }];
+  let arguments = (ins Pipe_Value:$value, I64Attr:$stage);
+  let assemblyFormat = "$value `to` $stage attr-dict `:` type($value)";
 }
 
 #endif // PARTITA_PIPE

@@ -52,6 +52,8 @@ bool Exchange::canGoOn(const Stage &stage) {
     return false;
   if (!stage.waitsAt || stopping)
     return true;
+  if (auto sum = dyn_cast<pipe::SumOp>(stage.waitsAt))
+    return meetings[{sum.getStages().vec(), stage.message}].parts.size() == sum.getStages().size();
   const Channel &channel = channels[keyOf(channelAt(stage.waitsAt))];
   return stage.message <= (isa<pipe::SendOp>(stage.waitsAt) ? channel.received : channel.sent);
 }
@@ -91,6 +93,15 @@ std::string Exchange::whyNot(int64_t stage) const {
 
 std::string Exchange::waitText(unsigned stage) const {
   Operation *op = stages[stage].waitsAt;
+  if (auto sum = dyn_cast<pipe::SumOp>(op)) {
+    const Meeting &meeting = meetings.at({sum.getStages().vec(), stages[stage].message});
+    const int64_t *missing = llvm::find_if(
+        sum.getStages(), [&](int64_t each) { return !meeting.parts.count(static_cast<unsigned>(each)); });
+    std::string why = whyNot(*missing);
+    return "stage " + std::to_string(stage) + " waits for stage " + std::to_string(*missing) +
+           " to come to sum " + std::to_string(stages[stage].message) +
+           (why.empty() ? why : ", but " + why);
+  }
   pipe::ChannelAttr channel = channelAt(op);
   bool sends = isa<pipe::SendOp>(op);
   int64_t other = sends ? channel.getTo() : channel.getFrom();
@@ -140,4 +151,25 @@ FailureOr<RankTensors> Exchange::receive(pipe::RecvOp op) {
   error << "message " << channel.received << " is of type " << sent << ", not " << expected;
   error.attachNote(message.op.getLoc()) << "sent here";
   return failure();
+}
+
+FailureOr<RankTensors> Exchange::sum(pipe::SumOp op, RankTensors part) {
+  Lock lock(mutex);
+  auto own = static_cast<unsigned>(*pipe::stageOf(op));
+  Stages list = op.getStages().vec();
+  int64_t number = ++came[{list, own}];
+  Meeting &meeting = meetings[{list, number}];
+  meeting.parts[own] = std::move(part);
+  if (failed(wait(lock, own, op, number)))
+    return failure();
+  RankTensors total;
+  for (size_t rank = 0; rank < meeting.parts.begin()->second.size(); ++rank) {
+    auto sum = std::make_shared<Tensor>(*meeting.parts.begin()->second[rank]);
+    for (const auto &[stage, other] : llvm::drop_begin(meeting.parts))
+      sum->add(*other[rank]);
+    total.push_back(std::move(sum));
+  }
+  if (++meeting.left == list.size())
+    meetings.erase({list, number});
+  return total;
 }

@@ -32,6 +32,8 @@ public:
   /// Called by the bodies. They fail if the run does.
   mlir::LogicalResult send(pipe::SendOp op, RankTensors value);
   mlir::FailureOr<RankTensors> receive(pipe::RecvOp op);
+  /// What all stages of the op bring, added up in the order of the stages.
+  mlir::FailureOr<RankTensors> sum(pipe::SumOp op, RankTensors part);
 
 private:
   struct Message {
@@ -42,9 +44,14 @@ private:
     std::deque<Message> underWay;
     int64_t sent = 0, received = 0;
   };
+  /// One sum of some stages, which each of them comes to.
+  struct Meeting {
+    std::map<unsigned, RankTensors> parts; ///< by stage
+    unsigned left = 0;                     ///< stages that have taken the sum
+  };
   struct Stage {
     mlir::Operation *waitsAt = nullptr;
-    int64_t message = 0; ///< the number in its channel of the one that it waits for
+    int64_t message = 0; ///< the number in its channel, or among its sums, of the one that it waits for
     bool done = false;
   };
   using Lock = std::unique_lock<std::mutex>;
@@ -62,6 +69,9 @@ private:
   std::vector<Stage> stages;
   bool blockingSends;
   std::map<std::tuple<int64_t, int64_t, int64_t>, Channel> channels; ///< from, to, number
+  using Stages = std::vector<int64_t>;
+  std::map<std::pair<Stages, int64_t>, Meeting> meetings; ///< by the stages and the number of the sum
+  std::map<std::pair<Stages, unsigned>, int64_t> came;    ///< how often a stage has
   std::mutex mutex;
   std::condition_variable changed;
   unsigned turn = 0;     ///< the stage that runs

@@ -87,7 +87,33 @@ static LogicalResult recv(Execution &execution, pipe::RecvOp op, ArrayRef<RankTe
   return success();
 }
 
+/// In one program of all stages the value is there, and the sum is complete.
+template <typename Op>
+static LogicalResult sameValue(Execution &, Op, ArrayRef<RankTensors> in,
+                               MutableArrayRef<RankTensors> out) {
+  out[0] = in[0];
+  return success();
+}
+
+static LogicalResult sum(Execution &execution, pipe::SumOp op, ArrayRef<RankTensors> in,
+                         MutableArrayRef<RankTensors> out) {
+  if (!pipe::stageOf(op))
+    return sameValue(execution, op, in, out);
+  auto exchange = exchangeOf(execution, op);
+  if (failed(exchange))
+    return failure();
+  auto value = (*exchange)->sum(op, in[0]);
+  if (failed(value))
+    return failure();
+  out[0] = std::move(*value);
+  return success();
+}
+
 void partita::interp::addPipeKernels(KernelTable &table) {
+  table.addRanks<pipe::MoveOp>(sameValue<pipe::MoveOp>);
+  table.addRanks<pipe::ShareOp>(sameValue<pipe::ShareOp>);
+  table.addRanks<pipe::PinOp>(sameValue<pipe::PinOp>);
+  table.addRanks<pipe::SumOp>(sum);
   table.addRanks<pipe::SendOp>(send);
   table.addRanks<pipe::RecvOp>(recv);
 }

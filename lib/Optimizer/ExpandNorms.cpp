@@ -4,12 +4,14 @@
 // these axes, and one sum over ranks per axis: as few collectives are made as there are ways to be
 // split. Squares are doubles: those of finite gradients are finite, and sums that are grouped
 // otherwise round to the same norm. A value's own sum says on every rank whether all of its
-// elements, on all ranks, are finite.
+// elements, on all ranks, are finite. In a program of pipeline stages each stage has the squares of its
+// own gradients, and the sum of all goes to all.
 //
 //===----------------------------------------------------------------------------------------------===//
 
 #include "dialects/Par/Par.h"
 #include "dialects/Par/Placement.h"
+#include "dialects/Pipe/Pipe.h"
 #include "dialects/Train/Train.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "partita/Optimizer/Passes.h"
@@ -58,17 +60,27 @@ private:
         if (norm.getParameters())
           parameters.push_back((*norm.getParameters())[number]);
       }
-      squares.push_back(sum(builder, norm, axes, {static_cast<int64_t>(values.size())},
-                            "norm of the gradients", [&](Type type) {
-                              return train::SquareSumOp::create(builder, norm.getLoc(), type,
-                                                                values);
-                            }));
+      squares.push_back(
+          ofAllStages(builder, norm, sum(builder, norm, axes, {static_cast<int64_t>(values.size())},
+                                         "norm of the gradients", [&](Type type) {
+                                           return train::SquareSumOp::create(
+                                               builder, norm.getLoc(), type, values);
+                                         })));
     }
     auto made = train::NormOp::create(builder, norm.getLoc(), norm.getType(), squares,
                                       norm.getParameters() ? builder.getArrayAttr(parameters)
                                                            : ArrayAttr());
     norm.replaceAllUsesWith(made.getNorm());
     norm.erase();
+  }
+
+  static Value ofAllStages(OpBuilder &builder, train::GlobalNormOp norm, Value squares) {
+    auto count = norm->getParentOfType<ModuleOp>()->getAttrOfType<IntegerAttr>(
+        pipe::PipeDialect::kStages);
+    if (!count)
+      return squares;
+    auto all = llvm::to_vector(llvm::seq<int64_t>(0, count.getInt()));
+    return pipe::SumOp::create(builder, norm.getLoc(), squares.getType(), squares, all);
   }
 
   static void expand(train::TrustRatioOp ratio) {

@@ -8,6 +8,7 @@
 #include "dialects/Amp/Amp.h"
 #include "dialects/Offload/Offload.h"
 #include "dialects/Par/Par.h"
+#include "dialects/Pipe/Pipe.h"
 #include "dialects/Rt/Rt.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
@@ -75,7 +76,7 @@ const Contract kContracts[] = {
     {"raise", nullptr, nullptr},
     {"objective", nullptr, nullptr, lacksLayer, "no train.layer"},
     {"precision", nullptr, nullptr},
-    {"partition", nullptr, nullptr},
+    {"partition", isOf<pipe::PipeDialect>, nullptr},
     {"parameters", isOf<zero::ZeroDialect>, nullptr},
     {"differentiate", isOf<amp::AmpDialect>,
      isOneOf<par::FOp, par::GOp, par::MaxOp, train::MinimizeOp>},

@@ -148,3 +148,21 @@ module {
 }
 // RUN: not partita-interp %t/alone.mlir --entry f 2>&1 | FileCheck %s --check-prefix=ALONE --implicit-check-not=error:
 // ALONE: alone.mlir:4:7: error: is never received: there is no stage 1
+
+// One stage never comes to a sum that the other waits for.
+//--- sum.mlir
+module attributes {pipe.stage = 0} {
+  func.func @f(%x: tensor<1xf32>) -> tensor<1xf32> {
+    %0 = pipe.sum %x on [0, 1] : tensor<1xf32>
+    %1 = pipe.sum %0 on [0, 1] : tensor<1xf32>
+    return %1 : tensor<1xf32>
+  }
+}
+module attributes {pipe.stage = 1} {
+  func.func @f(%x: tensor<1xf32>) -> tensor<1xf32> {
+    %0 = pipe.sum %x on [0, 1] : tensor<1xf32>
+    return %0 : tensor<1xf32>
+  }
+}
+// RUN: not partita-interp %t/sum.mlir --entry f 2>&1 | FileCheck %s --check-prefix=SUM --implicit-check-not=error:
+// SUM: sum.mlir:4:10: error: no stage can go on: stage 0 waits for stage 1 to come to sum 2, but stage 1 has returned

@@ -54,5 +54,65 @@ func.func private @f() attributes {pipe.stage = 0}
 
 // -----
 
-// expected-error@+1 {{"pipe.stages" is no attribute of an op}}
-module attributes {pipe.stages = 2} {}
+// expected-error@+1 {{"pipe.colour" is no attribute of an op}}
+module attributes {pipe.colour = 2} {}
+
+// -----
+
+// expected-error@+1 {{pipe.stages is 1 : i64, expected a number of stages, an i64 from 2}}
+module attributes {pipe.stages = 1} {}
+
+// -----
+
+// expected-error@+1 {{pipe.stages belongs on a module}}
+func.func private @f() attributes {pipe.stages = 2}
+
+// -----
+
+module attributes {pipe.stages = 2} {
+  // expected-error@+1 {{has the stages [1, 2], expected different ones in ascending order of 2}}
+  func.func private @f() attributes {pipe.on = array<i64: 1, 2>}
+}
+
+// -----
+
+// expected-error@+1 {{pipe.on is 1 : i64, expected stages}}
+func.func private @f() attributes {pipe.on = 1}
+
+// -----
+
+func.func @f(%x: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-error@+1 {{has the stages [1, 0], expected different ones in ascending order}}
+  %0 = pipe.share %x on [1, 0] : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+
+// -----
+
+func.func @f(%x: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-error@+1 {{is on no stage}}
+  %0 = pipe.sum %x on [] : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+
+// -----
+
+module attributes {pipe.stages = 2} {
+func.func @f(%x: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-error@+1 {{has the stages [1, 2], expected different ones in ascending order of 2}}
+  %0 = pipe.move %x over <2 to 1> : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+}
+
+// -----
+
+module {
+module attributes {pipe.stage = 0} {
+func.func @f(%x: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-error@+1 {{is within a stage; values leave one by pipe.send}}
+  %0 = pipe.move %x over <0 to 1> : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+}
+}

@@ -19,3 +19,17 @@ module attributes {pipe.stage = 0, par.mesh = #par.mesh<dp = 2>} {
   }
 }
 }
+
+// One program of all stages, and its gradient: what crosses stages goes back, what several share is summed.
+// CHECK: @g
+func.func @g(%x: tensor<8xf32>) -> tensor<8xf32> {
+  // CHECK-NEXT: pipe.share %{{.*}} on [0, 2] : tensor<8xf32>
+  // CHECK-NEXT: pipe.pin %{{.*}} to 0 : tensor<8xf32>
+  // CHECK-NEXT: pipe.move %{{.*}} over <0 to 1> : tensor<8xf32>
+  // CHECK-NEXT: pipe.sum %{{.*}} on [0, 1] : tensor<8xf32>
+  %0 = pipe.share %x on [0, 2] : tensor<8xf32>
+  %1 = pipe.pin %0 to 0 : tensor<8xf32>
+  %2 = pipe.move %1 over <0 to 1> : tensor<8xf32>
+  %3 = pipe.sum %2 on [0, 1] : tensor<8xf32>
+  return %3 : tensor<8xf32>
+}

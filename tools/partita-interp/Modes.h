@@ -26,6 +26,8 @@ struct Run {
   bool blockingSends = false;
 };
 
+/// The values of the parameters and states of the interpreter's module, by symbol.
+mlir::FailureOr<std::map<std::string, Tensor>> valuesOf(Interpreter &interpreter);
 /// max |a - b| / max(|b|), 0 for empty tensors; infinity when the shapes or kinds differ.
 double relativeError(const Tensor &a, const Tensor &b);
 /// "2x3 = [[1, 2, 3], [4, 5, 6]]"; of more than 64 elements the sum and the extremes.
@@ -36,8 +38,9 @@ std::string writeSafetensors(llvm::StringRef path, const std::map<std::string, T
 
 /// Calls a function, or each, and prints its results, parameters' gradients and new values.
 mlir::LogicalResult runFunction(mlir::ModuleOp module, const Run &run);
-/// Calls a function of every stage at the same time, and prints the results of each.
-mlir::LogicalResult runStages(mlir::ModuleOp module, const Run &run);
+/// Calls a function of every stage at the same time, and prints the results of each. With the program of all
+/// stages, calls its function too: results, parameters and states must agree.
+mlir::LogicalResult runStages(mlir::ModuleOp module, mlir::ModuleOp whole, const Run &run);
 /// Calls two functions ("a,b") on the same random arguments; their results must agree.
 mlir::LogicalResult compareFunctions(mlir::ModuleOp module, const Run &run);
 /// Every function, differentiated op by op from the op table, against numeric derivatives.

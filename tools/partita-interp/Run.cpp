@@ -163,13 +163,9 @@ static std::map<std::string, Tensor> namedResults(func::FuncOp function, ArrayRe
   return named;
 }
 
-static LogicalResult runOne(ModuleOp module, StringRef name, const Run &run) {
-  Interpreter interpreter(module, run.options);
-  auto results = callOften(interpreter, name, run);
-  if (failed(results))
-    return failure();
+FailureOr<std::map<std::string, Tensor>> partita::interp::valuesOf(Interpreter &interpreter) {
   std::map<std::string, Tensor> values;
-  for (Operation &op : module.getOps())
+  for (Operation &op : interpreter.module().getOps())
     if (isa<train::ParameterOp, train::StateOp>(op)) {
       StringRef symbol = SymbolTable::getSymbolName(&op);
       auto value = interpreter.parameter(symbol);
@@ -177,8 +173,19 @@ static LogicalResult runOne(ModuleOp module, StringRef name, const Run &run) {
         return failure();
       values[symbol.str()] = std::move(*value);
     }
+  return values;
+}
+
+static LogicalResult runOne(ModuleOp module, StringRef name, const Run &run) {
+  Interpreter interpreter(module, run.options);
+  auto results = callOften(interpreter, name, run);
+  if (failed(results))
+    return failure();
+  auto values = valuesOf(interpreter);
+  if (failed(values))
+    return failure();
   if (!run.parameters.empty())
-    if (std::string problem = writeSafetensors(run.parameters, values); !problem.empty())
+    if (std::string problem = writeSafetensors(run.parameters, *values); !problem.empty())
       return module.emitError() << problem;
   if (!run.results.empty()) {
     auto function = module.lookupSymbol<func::FuncOp>(name);
@@ -194,7 +201,7 @@ static LogicalResult runOne(ModuleOp module, StringRef name, const Run &run) {
     show("result " + Twine(i), result);
   for (auto &[parameter, gradient] : interpreter.gradients())
     show("gradient " + parameter, gradient);
-  for (auto &[symbol, value] : values)
+  for (auto &[symbol, value] : *values)
     show("value " + symbol, value);
   return success();
 }

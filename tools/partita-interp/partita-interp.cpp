@@ -1,7 +1,8 @@
 //===- partita-interp.cpp - executes functions on virtual ranks; a tool of the tests ----------===//
 //
 //     partita-interp FILE [--entry f]             random arguments; f's or every function's results
-//     partita-interp FILE --entry f [--blocking-sends]   of a module of stages: f of each at the same time
+//     partita-interp FILE --entry f [--blocking-sends] [--whole W]   of a module of stages: f of each at
+//                                                 the same time, and of W, the program before the cut
 //     partita-interp FILE --equal f,g             both on the same arguments: they must agree
 //     partita-interp FILE --check-gradients       every function against numeric derivatives
 //     partita-interp FILE --check-updates --entry f   f's parameters' gradients, likewise
@@ -78,6 +79,9 @@ static cl::opt<bool> roundCasts("round-casts", cl::desc("casts really round"), c
 static cl::opt<bool> blockingSends("blocking-sends",
                                    cl::desc("of stages: a send ends when its value is received"),
                                    cl::cat(ours));
+static cl::opt<std::string> wholeFile("whole",
+                                      cl::desc("of stages: the program of all stages, which must do the same"),
+                                      cl::cat(ours));
 static cl::opt<From>
     init("init", cl::desc("parameters' values"), cl::init(From::Seed),
          cl::values(clEnumValN(From::File, "file", "from the model's file"),
@@ -127,8 +131,12 @@ int main(int argc, char **argv) {
         checkRules(*module, run, std::vector<std::string>(rule), everyOp, twoAxes, missing));
   if (placements)
     return failed(tryPlacements(*module, run, placements));
-  if (StageInterpreter::isProgram(*module))
-    return failed(runStages(*module, run));
+  if (StageInterpreter::isProgram(*module)) {
+    mlir::OwningOpRef<mlir::ModuleOp> whole;
+    if (!wholeFile.empty() && !(whole = mlir::parseSourceFile<mlir::ModuleOp>(wholeFile, &context)))
+      return 1;
+    return failed(runStages(*module, whole ? *whole : mlir::ModuleOp(), run));
+  }
   if (pairOfFunctions.empty())
     return failed(runFunction(*module, run));
   run.function = pairOfFunctions;

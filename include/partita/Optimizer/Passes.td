@@ -66,7 +66,7 @@ def ExpandNormsPass : Pass<"expand-norms", "::mlir::ModuleOp"> {
     ```
   }];
   let statistics = [Statistic<"norms", "norms", "norms and trust ratios that became local sums">];
-  let dependentDialects = ["::partita::train::TrainDialect", "::partita::par::ParDialect"];
+  let dependentDialects = ["::partita::train::TrainDialect", "::partita::par::ParDialect", "::partita::pipe::PipeDialect"];
 }
 
 #endif // PARTITA_OPTIMIZER_PASSES

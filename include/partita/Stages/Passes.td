@@ -1,0 +1,83 @@
+//===- Passes.td - pipeline stages: what runs where ------------------------------------------------===//
+
+#ifndef PARTITA_STAGES_PASSES
+#define PARTITA_STAGES_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def PipePlacePass : Pass<"pipe-place", "::mlir::ModuleOp"> {
+  let summary = "assigns layers to pipeline stages, and moves what a later stage needs";
+  let description = [{
+    Phase: none.
+
+    The program stays one program of all stages, so that what follows sees all of it; `pipe-cut` takes it apart. The first stage
+    also computes what precedes the first layer, the last one what follows the last layer. An activation moves from stage to
+    stage as far as it is needed, once. What depends on parameters alone is computed on each stage that needs it: the
+    parameter is then shared, and its gradient is a sum over its stages. What depends on neither (masks, tables of angles) is
+    computed wherever it is needed.
+
+    `assign` says how: `uniform` gives each stage the same number of layers, the last ones one more where they do not divide;
+    `parameters` and `auto` make the largest stage as small as it can be, in elements of parameters and in FLOPs;
+    `cuts:4,8` names the first layer of each stage but the first.
+
+    ```mlir
+    %1 = tx.add %s, %0                       // of layer 0
+    %2 = tx.matmul %1, %w1                   // of layer 1
+    // becomes, with stages=2
+    %1 = tx.add %s, %0
+    %2 = pipe.move %1 over <0 to 1> ... : tensor<2x4xf32>
+    %3 = tx.matmul %2, %w1
+    ```
+  }];
+  let options = [
+    Option<"stages", "stages", "int64_t", "1", "how many; 1: the program stays as it is">,
+    Option<"assign", "assign", "std::string", "\"auto\"", "auto, uniform, parameters, or cuts:LAYER,...">,
+  ];
+  let dependentDialects = ["::partita::pipe::PipeDialect", "::partita::train::TrainDialect"];
+  let statistics = [Statistic<"moves", "moves", "values moved to the next stage">,
+                    Statistic<"shared", "shared", "parameters on several stages">];
+}
+
+def PipeCutPass : Pass<"pipe-cut", "::mlir::ModuleOp"> {
+  let summary = "makes a program of each stage";
+  let description = [{
+    Phase: none.
+
+    Each stage becomes a module within the module, with its part of every function, its parameters and their states; `pipe.move`
+    becomes a send and a receive. Where an op stands follows from its operands: a parameter is where `pipe.on` says, a moved
+    value where it was moved to, and what depends on neither is everywhere. A value that is needed where it is not, and a sum
+    over stages that nothing completes, are errors.
+
+    ```mlir
+    module attributes {pipe.stages = 2} {
+      train.parameter @a : tensor<4x4xf32> {pipe.on = array<i64: 0>}
+      train.parameter @b : tensor<4x4xf32> {pipe.on = array<i64: 1>}
+      func.func @forward(%x: tensor<2x4xf32>) -> tensor<2x4xf32> {
+        %w0 = train.read @a : tensor<4x4xf32>
+        %w1 = train.read @b : tensor<4x4xf32>
+        %0 = tx.matmul %x, %w0
+        %1 = pipe.move %0 over <0 to 1> : tensor<2x4xf32>
+        %2 = tx.matmul %1, %w1
+        return %2 : tensor<2x4xf32>
+    // becomes
+      module attributes {pipe.stage = 0 : i64} {
+        train.parameter @a : tensor<4x4xf32>
+        func.func @forward(%x: tensor<2x4xf32>) {
+          %w0 = train.read @a : tensor<4x4xf32>
+          %0 = tx.matmul %x, %w0
+          pipe.send %0 over <0 to 1> : tensor<2x4xf32>
+          return
+      module attributes {pipe.stage = 1 : i64} {
+        train.parameter @b : tensor<4x4xf32>
+        func.func @forward(%y: tensor<2x4xf32>) -> tensor<2x4xf32> {
+          %w1 = train.read @b : tensor<4x4xf32>
+          %1 = pipe.recv over <0 to 1> : tensor<2x4xf32>
+          %2 = tx.matmul %1, %w1
+          return %2 : tensor<2x4xf32>
+    ```
+  }];
+  let dependentDialects = ["::partita::pipe::PipeDialect", "::partita::train::TrainDialect"];
+  let statistics = [Statistic<"cut", "cut", "stages made">];
+}
+
+#endif // PARTITA_STAGES_PASSES

@@ -1,0 +1,79 @@
+// RUN: partita-opt %s --pipe-cut --split-input-file --verify-diagnostics
+
+module attributes {pipe.stages = 2} {
+train.parameter @a : tensor<4xf32> {pipe.on = array<i64: 0>}
+train.parameter @b : tensor<4xf32> {pipe.on = array<i64: 1>}
+func.func @f() -> tensor<4xf32> {
+  %a = train.read @a : tensor<4xf32>
+  %b = train.read @b : tensor<4xf32>
+  // expected-error@+1 {{'tx.mul' reads values of different stages: operand 0 is on stage 0, operand 1 is on stage 1}}
+  %0 = tx.mul %a, %b : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+}
+
+// -----
+
+module attributes {pipe.stages = 2} {
+train.parameter @a : tensor<4xf32> {pipe.on = array<i64: 0>}
+train.parameter @b : tensor<4xf32> {pipe.on = array<i64: 1>}
+func.func @f() {
+  %a = train.read @a : tensor<4xf32>
+  // expected-error@+1 {{'train.write' reads values of different stages: operand 0 is on stage 0}}
+  train.write @b, %a : tensor<4xf32>
+  return
+}
+}
+
+// -----
+
+// A sum that nothing completes: what reads it may not be linear.
+module attributes {pipe.stages = 2} {
+train.parameter @a : tensor<4xf32> {pipe.on = array<i64: 0>}
+train.parameter @b : tensor<4xf32> {pipe.on = array<i64: 1>}
+train.parameter @c : tensor<4xf32> {pipe.on = array<i64: 0, 1>}
+func.func @f() {
+  %a = train.read @a : tensor<4xf32>
+  %b = train.read @b : tensor<4xf32>
+  %0 = tx.add %a, %b : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  // expected-error@+1 {{'train.write' reads values of different stages: operand 0 is in parts on stages 0, 1}}
+  train.write @c, %0 : tensor<4xf32>
+  return
+}
+}
+
+// -----
+
+module attributes {pipe.stages = 3} {
+train.parameter @a : tensor<4xf32> {pipe.on = array<i64: 0>}
+func.func @f() -> tensor<4xf32> {
+  %a = train.read @a : tensor<4xf32>
+  // expected-error@+1 {{'pipe.move' moves a value of stage 1, and the value is on stage 0}}
+  %0 = pipe.move %a over <1 to 2> : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+}
+
+// -----
+
+module attributes {pipe.stages = 2} {
+train.parameter @a : tensor<4xf32> {pipe.on = array<i64: 0, 1>}
+func.func @f() -> tensor<4xf32> {
+  %a = train.read @a : tensor<4xf32>
+  // expected-error@+1 {{'pipe.sum' is of stages 0, 1, and the value is on stages 0, 1}}
+  %0 = pipe.sum %a on [0, 1] : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+}
+
+// -----
+
+module attributes {pipe.stages = 2} {
+train.parameter @a : tensor<4xf32> {pipe.on = array<i64: 1>}
+func.func @f() -> tensor<4xf32> {
+  %a = train.read @a : tensor<4xf32>
+  // expected-error@+1 {{'pipe.pin' is to stage 0, and the value is on stage 1}}
+  %0 = pipe.pin %a to 0 : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+}

@@ -1,0 +1,30 @@
+// RUN: not partita-opt %s --mark-layers --note-flops --pipe-place=stages=3 2>&1 | FileCheck %s --check-prefix=MANY
+// MANY: error: 3 stages need as many layers, and the model has 2: parts of it that repeat (partita explain --flops lists them)
+// RUN: not partita-opt %s --mark-layers --note-flops --pipe-place=stages=0 2>&1 | FileCheck %s --check-prefix=NONE
+// NONE: error: stages: 0 are not possible, but 1 to 64 are
+// RUN: not partita-opt %s --mark-layers --note-flops --pipe-place="stages=2 assign=evenly" 2>&1 | FileCheck %s --check-prefix=WORD
+// WORD: error: assign: 'evenly' is none of auto, uniform, parameters, cuts:LAYER,...
+// RUN: not partita-opt %s --mark-layers --note-flops --pipe-place="stages=2 assign=cuts:2" 2>&1 | FileCheck %s --check-prefix=BEHIND
+// BEHIND: error: cuts: '2' is not the number of a layer behind 0 and before 2; a cut is the first layer of its stage
+// RUN: not partita-opt %s --mark-layers --note-flops --pipe-place="stages=2 assign=cuts:x" 2>&1 | FileCheck %s --check-prefix=NUMBER
+// NUMBER: error: cuts: 'x' is not the number of a layer
+// RUN: not partita-opt %s --pipe-place="stages=2" 2>&1 | FileCheck %s --check-prefix=UNMARKED
+// UNMARKED: error: 2 stages need as many layers, and the model has 0
+// RUN: partita-opt %s --pipe-place | FileCheck %s --check-prefix=ONE
+// ONE-NOT: pipe.
+// ONE: return
+
+train.parameter @a0 : tensor<4x4xf32>
+train.parameter @b0 : tensor<4x4xf32>
+
+func.func @forward(%x: tensor<2x4xf32>) -> tensor<2x4xf32> attributes {train.entry_point = #train.entry_point<forward>} {
+  %w0 = train.read @a0 : tensor<4x4xf32>
+  %w1 = train.read @b0 : tensor<4x4xf32>
+  %s = tx.relu %x : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %0 = tx.matmul %s, %w0 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %1 = tx.add %s, %0 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %2 = tx.matmul %1, %w1 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32>
+  %3 = tx.add %1, %2 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %4 = tx.exp %3 : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  return %4 : tensor<2x4xf32>
+}

@@ -1,0 +1,66 @@
+// RUN: partita-opt %s --mark-layers --note-flops --pipe-place=stages=2 | FileCheck %s
+
+// CHECK: module attributes {{.*}}pipe.stages = 2
+// CHECK: train.parameter @a0 : tensor<4x4xf32> {pipe.on = array<i64: 0>
+// CHECK: train.parameter @b0 : tensor<4x4xf32> {pipe.on = array<i64: 1>
+// CHECK: train.parameter @table : tensor<8x4xf32> {pipe.on = array<i64: 0, 1>
+// CHECK: train.parameter @unread : tensor<4xf32> {pipe.on = array<i64: 0>}
+train.parameter @a0 : tensor<4x4xf32>
+train.parameter @b0 : tensor<4x4xf32>
+train.parameter @table : tensor<8x4xf32>
+train.parameter @unread : tensor<4xf32>
+
+// Two layers: what the second one needs of the first moves to it, and is what the end needs as well.
+// CHECK-LABEL: func.func @forward
+// CHECK: %[[A:.*]] = tx.matmul %{{.*}}, %{{.*}} {train.layer = #train.layer<0 of 2>
+// CHECK: %[[S:.*]] = tx.add %{{.*}}, %[[A]]
+// CHECK-NEXT: %[[M:.*]] = pipe.move %[[S]] over <0 to 1>
+// CHECK-NEXT: %[[B:.*]] = tx.matmul %[[M]], %{{.*}} {train.layer = #train.layer<1 of 2>
+// CHECK-NEXT: %[[T:.*]] = tx.add %[[M]], %[[B]]
+// CHECK-NEXT: tx.exp %[[T]]
+// CHECK-NOT: pipe.move
+func.func @forward(%x: tensor<2x4xf32>) -> tensor<2x4xf32> attributes {train.entry_point = #train.entry_point<forward>} {
+  %w0 = train.read @a0 : tensor<4x4xf32>
+  %w1 = train.read @b0 : tensor<4x4xf32>
+  %s = tx.relu %x : (tensor<2x4xf32>) -> tensor<2x4xf32> loc("start")
+  %0 = tx.matmul %s, %w0 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32> loc("/h.0/MatMul")
+  %1 = tx.add %s, %0 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32> loc("/h.0/Add")
+  %2 = tx.matmul %1, %w1 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32> loc("/h.1/MatMul")
+  %3 = tx.add %1, %2 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32> loc("/h.1/Add")
+  %4 = tx.exp %3 : (tensor<2x4xf32>) -> tensor<2x4xf32> loc("end")
+  return %4 : tensor<2x4xf32>
+}
+
+// A table that both ends read is on both stages, and what is computed of it alone is computed there: nothing of its size
+// moves. The mask depends on no parameter and is nobody's.
+// CHECK-LABEL: func.func @tied
+// CHECK: %[[R:.*]] = train.read @table
+// CHECK-NEXT: %[[W:.*]] = pipe.share %[[R]] on [0, 1]
+// CHECK: %[[MASK:.*]] = tx.less
+// CHECK: %[[W0:.*]] = pipe.pin %[[W]] to 0
+// CHECK: tx.embedding %[[W0]], %arg0
+// CHECK: pipe.move %{{.*}} over <0 to 1>
+// CHECK: %[[MASKED:.*]] = tx.select %[[MASK]]
+// CHECK: %[[T:.*]] = tx.transpose %[[W]] [1, 0]
+// CHECK: %[[T1:.*]] = pipe.pin %[[T]] to 1
+// CHECK: tx.matmul %[[MASKED]], %[[T1]]
+// CHECK-NOT: pipe.
+func.func @tied(%ids: tensor<2xi64>) -> tensor<2x8xf32> {
+  %table = train.read @table : tensor<8x4xf32>
+  %w0 = train.read @a0 : tensor<4x4xf32>
+  %w1 = train.read @b0 : tensor<4x4xf32>
+  %zero = tx.constant dense<0.0> : tensor<2x4xf32> : tensor<2x4xf32>
+  %one = tx.constant dense<1> : tensor<2x4xi64> : tensor<2x4xi64>
+  %column = tx.reshape %ids : tensor<2xi64> -> tensor<2x1xi64>
+  %wide = tx.broadcast %column : tensor<2x1xi64> -> tensor<2x4xi64>
+  %mask = tx.less %wide, %one : (tensor<2x4xi64>, tensor<2x4xi64>) -> tensor<2x4xi1>
+  %x = tx.embedding %table, %ids : (tensor<8x4xf32>, tensor<2xi64>) -> tensor<2x4xf32> loc("embed")
+  %0 = tx.matmul %x, %w0 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32> loc("/h.0/MatMul")
+  %1 = tx.add %x, %0 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32> loc("/h.0/Add")
+  %2 = tx.matmul %1, %w1 : (tensor<2x4xf32>, tensor<4x4xf32>) -> tensor<2x4xf32> loc("/h.1/MatMul")
+  %3 = tx.add %1, %2 : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32> loc("/h.1/Add")
+  %4 = tx.select %mask, %3, %zero : (tensor<2x4xi1>, tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32> loc("masked")
+  %t = tx.transpose %table [1, 0] : tensor<8x4xf32> -> tensor<4x8xf32> loc("turned")
+  %5 = tx.matmul %4, %t : (tensor<2x4xf32>, tensor<4x8xf32>) -> tensor<2x8xf32> loc("head")
+  return %5 : tensor<2x8xf32>
+}
