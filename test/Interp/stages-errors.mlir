@@ -166,3 +166,56 @@ module attributes {pipe.stage = 1} {
 }
 // RUN: not partita-interp %t/sum.mlir --entry f 2>&1 | FileCheck %s --check-prefix=SUM --implicit-check-not=error:
 // SUM: sum.mlir:4:10: error: no stage can go on: stage 0 waits for stage 1 to come to sum 2, but stage 1 has returned
+
+// Stages that do something else than the program of all stages: another result, another parameter, a parameter too few.
+//--- one.mlir
+module attributes {pipe.stage = 0} {
+  func.func @f(%x: tensor<2xf32>) -> tensor<2xf32> {
+    %0 = tx.add %x, %x : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+    return %0 : tensor<2xf32>
+  }
+  func.func @g(%x: tensor<2xf32>) {
+    %w = train.read @w : tensor<2xf32>
+    %0 = tx.add %w, %w : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+    train.write @w, %0 : tensor<2xf32>
+    return
+  }
+  train.parameter @w : tensor<2xf32> fill(<0.0, normal 1.0>)
+}
+module attributes {pipe.stage = 1} {
+  func.func @f(%x: tensor<2xf32>) {
+    return
+  }
+  func.func @g(%x: tensor<2xf32>) {
+    return
+  }
+}
+//--- whole.mlir
+func.func @f(%x: tensor<2xf32> {train.name = "x", train.role = "data"}) -> tensor<2xf32> {
+  %0 = tx.mul %x, %x : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+  return %0 : tensor<2xf32>
+}
+func.func @g(%x: tensor<2xf32> {train.name = "x", train.role = "data"}) {
+  return
+}
+train.parameter @w : tensor<2xf32> fill(<0.0, normal 1.0>)
+//--- more.mlir
+func.func @f(%x: tensor<2xf32> {train.name = "x", train.role = "data"}) -> tensor<2xf32> {
+  %0 = tx.add %x, %x : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+  return %0 : tensor<2xf32>
+}
+func.func @g(%x: tensor<2xf32> {train.name = "x", train.role = "data"}) -> tensor<2xf32> {
+  %w = train.read @w : tensor<2xf32>
+  %0 = tx.add %w, %w : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32>
+  train.write @w, %0 : tensor<2xf32>
+  return %0 : tensor<2xf32>
+}
+train.parameter @w : tensor<2xf32> fill(<0.0, normal 1.0>)
+// RUN: partita-interp %t/one.mlir --entry f --whole %t/more.mlir | FileCheck %s --check-prefix=SAME
+// SAME: equal: 2 stages, 2 values; largest error 0.0e+00
+// RUN: not partita-interp %t/one.mlir --entry f --whole %t/whole.mlir 2>&1 | FileCheck %s --check-prefix=RESULT
+// RESULT: error: result 0 of stage 0 differs by {{.*}}, more than 1.0e-12
+// RUN: not partita-interp %t/one.mlir --entry g --whole %t/whole.mlir 2>&1 | FileCheck %s --check-prefix=VALUE
+// VALUE: error: 'w' of stage 0 differs by {{.*}}, more than 1.0e-12
+// RUN: not partita-interp %t/one.mlir --entry g --whole %t/more.mlir 2>&1 | FileCheck %s --check-prefix=NORESULT
+// NORESULT: error: no stage has result 0
