@@ -193,6 +193,7 @@ struct PipeCut : partita::impl::PipeCutPassBase<PipeCut> {
     }
     for (Operation *op : llvm::reverse(whole))
       op->erase();
+    module->removeAttr(pipe::PipeDialect::kStages);
   }
 
 private:

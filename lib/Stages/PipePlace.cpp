@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------------------------------===//
 
+#include "dialects/Interfaces/Provenance.h"
 #include "dialects/Pipe/Pipe.h"
 #include "dialects/Train/Train.h"
 #include "lib/Stages/Cuts.h"
@@ -227,10 +228,8 @@ struct PipePlace : partita::impl::PipePlacePassBase<PipePlace> {
     if (stages == 1)
       return;
     std::string problem;
-    if (stages < 1 || stages > 64) {
-      module.emitError() << "stages: " << stages.getValue() << " are not possible, but 1 to 64 are";
+    if (failed(check(module)))
       return signalPassFailure();
-    }
     FailureOr<Cuts> cuts = Cuts::choose(assign, stages, notedWork(module), problem);
     if (failed(cuts)) {
       module.emitError() << problem;
@@ -256,6 +255,24 @@ struct PipePlace : partita::impl::PipePlacePassBase<PipePlace> {
     }
     for (FunctionPlacer &function : functions)
       moves += function.insert(needed);
+  }
+
+private:
+  LogicalResult check(ModuleOp module) {
+    if (stages < 1 || stages > 64)
+      return module.emitError() << "stages: " << stages.getValue()
+                                << " are not possible, but 1 to 64 are";
+    if (module->hasAttr(pipe::PipeDialect::kStages) || !module.getOps<ModuleOp>().empty())
+      return module.emitError() << "stages: the program has some already";
+    WalkResult result = module.walk([](Operation *op) {
+      auto loop = dyn_cast<train::AccumulateOp>(op);
+      return provenance::isBackward(op) || (loop && loop.hasBackward()) ? WalkResult::interrupt()
+                                                                       : WalkResult::advance();
+    });
+    if (result.wasInterrupted())
+      return module.emitError() << "stages: the program is differentiated already, and what crosses "
+                                   "stages backward follows from what crosses them forward";
+    return success();
   }
 };
 

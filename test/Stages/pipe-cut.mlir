@@ -1,6 +1,6 @@
 // RUN: partita-opt %s --pipe-cut | FileCheck %s
 
-// CHECK: module attributes {pipe.stages = 2 : i64} {
+// CHECK: module {
 module attributes {pipe.stages = 2} {
 
 // CHECK-NEXT: module attributes {pipe.stage = 0 : i64} {

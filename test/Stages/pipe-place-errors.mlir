@@ -10,6 +10,12 @@
 // NUMBER: error: cuts: 'x' is not the number of a layer
 // RUN: not partita-opt %s --pipe-place="stages=2" 2>&1 | FileCheck %s --check-prefix=UNMARKED
 // UNMARKED: error: 2 stages need as many layers, and the model has 0
+// RUN: not partita-opt %s --mark-layers --note-flops --pipe-place=stages=2 --pipe-place=stages=2 2>&1 | FileCheck %s --check-prefix=TWICE
+// TWICE: error: stages: the program has some already
+// RUN: not partita-opt %s --mark-layers --note-flops --pipe-place=stages=2 --pipe-cut --pipe-place=stages=2 2>&1 | FileCheck %s --check-prefix=TWICE
+// RUN: partita-opt %S/Inputs/trained.mlir --mark-layers --note-flops --partita-partition=mesh=dp=1 --partita-differentiate -o %t
+// RUN: not partita-opt %t --pipe-place=stages=2 2>&1 | FileCheck %s --check-prefix=LATE
+// LATE: error: stages: the program is differentiated already, and what crosses stages backward follows from what crosses them forward
 // RUN: partita-opt %s --pipe-place | FileCheck %s --check-prefix=ONE
 // ONE-NOT: pipe.
 // ONE: return
