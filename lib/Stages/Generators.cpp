@@ -1,0 +1,192 @@
+//===- Generators.cpp - the published schedules -------------------------------------------------===//
+//
+// Each says what one stage does; p stages, m micro-batches. Where they wait, and how many
+// micro-batches are in flight, is nobody's formula here but follows from the slots (ScheduleReport);
+// test/Stages/ScheduleTests.cpp compares it with the papers'.
+//
+//===----------------------------------------------------------------------------------------------===//
+
+#include "partita/Stages/Schedule.h"
+#include "llvm/ADT/STLExtras.h"
+#include <algorithm>
+#include <array>
+
+using namespace partita::stages;
+
+namespace {
+
+/// Writes one stage's slots: the next micro-batch of each kind and chunk, as long as there is one.
+class Writer {
+public:
+  Writer(std::vector<Slot> &slots, int microBatches) : slots(slots), m(microBatches) {}
+
+  /// Nothing where there is no such micro-batch, or its pass before this one is still to come.
+  void put(Slot::Kind kind, int chunk = 0) {
+    int &next = done[kind][chunk];
+    int ready = kind == Slot::Forward ? m : done[kind - 1][chunk];
+    if (next < ready)
+      slots.push_back({kind, chunk, next++});
+  }
+  void forward(int chunk = 0) { put(Slot::Forward, chunk); }
+  void backward(int chunk = 0) { put(Slot::Backward, chunk); }
+  void weights(int chunk = 0) { put(Slot::Weights, chunk); }
+  bool has(Slot::Kind kind, int chunk = 0) const { return done[kind][chunk] < m; }
+
+private:
+  std::vector<Slot> &slots;
+  int m;
+  std::array<std::array<int, 2>, 3> done{};
+};
+
+} // namespace
+
+static void gpipe(Schedule &schedule) {
+  for (std::vector<Slot> &slots : schedule.slots) {
+    Writer stage(slots, schedule.microBatches);
+    while (stage.has(Slot::Forward))
+      stage.forward();
+    while (stage.has(Slot::Backward))
+      stage.backward();
+  }
+}
+
+/// As many forward passes as stages follow, then one of each in turn.
+static void oneForwardOneBackward(Schedule &schedule) {
+  int p = schedule.stages;
+  for (auto [s, slots] : llvm::enumerate(schedule.slots)) {
+    Writer stage(slots, schedule.microBatches);
+    for (int i = 0; i < p - static_cast<int>(s) - 1; ++i)
+      stage.forward();
+    while (stage.has(Slot::Backward)) {
+      stage.forward();
+      stage.backward();
+    }
+  }
+}
+
+/// 1F1B over the chunks: micro-batches in groups of p, each group through one chunk after the other.
+static void interleaved(Schedule &schedule) {
+  int p = schedule.stages, v = schedule.chunks, m = schedule.microBatches, total = m * v;
+  auto slotAt = [&](Slot::Kind kind, int i) {
+    int chunk = i % (p * v) / p;
+    return Slot{kind, kind == Slot::Forward ? chunk : v - 1 - chunk, i / (p * v) * p + i % p};
+  };
+  for (auto [s, slots] : llvm::enumerate(schedule.slots)) {
+    int ahead = m == p ? total : std::min(total, (p - static_cast<int>(s) - 1) * 2 + (v - 1) * p);
+    for (int i = 0; i < total + ahead; ++i) {
+      if (i < total)
+        slots.push_back(slotAt(Slot::Forward, i));
+      if (i >= ahead)
+        slots.push_back(slotAt(Slot::Backward, i - ahead));
+    }
+  }
+}
+
+/// 1F1B with `ahead` times as many forward passes in front; the weights' part of the backward pass
+/// waits until the stages behind need no more of this stage's time: on stage s for s micro-batches,
+/// times `ahead`.
+static void zeroBubble(Schedule &schedule, int ahead) {
+  int p = schedule.stages;
+  for (auto [number, slots] : llvm::enumerate(schedule.slots)) {
+    int s = static_cast<int>(number);
+    Writer stage(slots, schedule.microBatches);
+    for (int i = 0; i < ahead * (p - s - 1); ++i)
+      stage.forward();
+    for (int i = 0; stage.has(Slot::Backward); ++i) {
+      stage.forward();
+      stage.backward();
+      if (i >= ahead * s)
+        stage.weights();
+    }
+    while (stage.has(Slot::Weights))
+      stage.weights();
+  }
+}
+
+/// Two chunks a stage, the second ones in reverse, so that the last layers stand beside the first ones: as
+/// many values in flight as 1F1B has, on all stages alike.
+static void zeroBubbleWave(Schedule &schedule) {
+  int p = schedule.stages;
+  for (auto [number, slots] : llvm::enumerate(schedule.slots)) {
+    int s = static_cast<int>(number);
+    Writer stage(slots, schedule.microBatches);
+    auto pass = [&](int chunk) {
+      stage.forward(chunk);
+      stage.backward(chunk);
+      stage.weights(chunk);
+    };
+    for (int i = 0; i < 2 * (p - s) - 1; ++i)
+      stage.forward(0);
+    for (int i = 0; i < s; ++i) {
+      stage.forward(1);
+      stage.forward(0);
+    }
+    for (int i = 0; i < p - s; ++i)
+      pass(1);
+    while (stage.has(Slot::Forward, 0) || stage.has(Slot::Forward, 1)) {
+      pass(0);
+      pass(1);
+    }
+    for (int i = 0; i < s; ++i) {
+      stage.backward(0);
+      stage.backward(1);
+    }
+    for (int i = 0; i < p - s; ++i) {
+      stage.backward(0);
+      stage.weights(0);
+    }
+    for (int chunk : {1, 0})
+      while (stage.has(Slot::Weights, chunk)) {
+        stage.backward(chunk);
+        stage.weights(chunk);
+      }
+  }
+}
+
+namespace {
+struct Generator {
+  llvm::StringLiteral name;
+  void (*fill)(Schedule &);
+  bool splitsBackward = false;
+};
+} // namespace
+
+static constexpr Generator kGenerators[] = {
+    {"gpipe", gpipe},
+    {"1f1b", oneForwardOneBackward},
+    {"interleaved", interleaved},
+    {"zb-h1", [](Schedule &schedule) { zeroBubble(schedule, 1); }, true},
+    {"zb-h2", [](Schedule &schedule) { zeroBubble(schedule, 2); }, true},
+    {"zb-v", zeroBubbleWave, true},
+};
+
+std::optional<Schedule> partita::stages::makeSchedule(llvm::StringRef name, int stages, int microBatches,
+                                                      int chunks, std::string &problem) {
+  const Generator *generator =
+      llvm::find_if(kGenerators, [&](const Generator &each) { return each.name == name; });
+  if (generator == std::end(kGenerators)) {
+    problem = "there is no schedule '" + name.str() + "'; there are";
+    for (const Generator &each : kGenerators)
+      problem += (&each == kGenerators ? " " : ", ") + each.name.str();
+    return std::nullopt;
+  }
+  if (stages < 1 || microBatches < 1 || chunks < 1) {
+    problem = "a schedule has one stage, one micro-batch and one chunk at least";
+    return std::nullopt;
+  }
+  bool isWave = name == "zb-v";
+  if (chunks != 1 && name != "interleaved" && !(isWave && chunks == 2)) {
+    problem = name.str() + " has " + (isWave ? "two chunks a stage" : "one chunk a stage") + ", not " +
+              std::to_string(chunks) + "; interleaved has any number";
+    return std::nullopt;
+  }
+  if (name == "interleaved" && microBatches % stages != 0) {
+    problem = "interleaved runs micro-batches in groups of as many as there are stages: " +
+              std::to_string(microBatches) + " are no multiple of " + std::to_string(stages);
+    return std::nullopt;
+  }
+  Schedule schedule{stages, microBatches, isWave ? 2 : chunks, isWave, generator->splitsBackward, {}};
+  schedule.slots.resize(stages);
+  generator->fill(schedule);
+  return schedule;
+}

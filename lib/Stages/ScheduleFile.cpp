@@ -1,0 +1,72 @@
+//===- ScheduleFile.cpp - a user's own schedule --------------------------------------------------===//
+
+#include "partita/Stages/Schedule.h"
+#include "llvm/Support/Error.h"
+#include "llvm/Support/JSON.h"
+
+using namespace partita::stages;
+namespace json = llvm::json;
+
+/// "F3", "B0.1".
+static std::optional<Slot> parseSlot(llvm::StringRef text) {
+  Slot slot{};
+  if (text.consume_front("F"))
+    slot.kind = Slot::Forward;
+  else if (text.consume_front("B"))
+    slot.kind = Slot::Backward;
+  else if (text.consume_front("W"))
+    slot.kind = Slot::Weights;
+  else
+    return std::nullopt;
+  auto [microBatch, chunk] = text.split('.');
+  bool isWrong = microBatch.getAsInteger(10, slot.microBatch) || slot.microBatch < 0 ||
+                 slot.microBatch >= 1 << 20 ||
+                 (text.contains('.') && (chunk.getAsInteger(10, slot.chunk) || slot.chunk < 0));
+  return isWrong ? std::nullopt : std::optional(slot);
+}
+
+std::optional<Schedule> partita::stages::parseSchedule(llvm::StringRef text, std::string &problem) {
+  auto wrong = [&](const llvm::Twine &what) -> std::optional<Schedule> {
+    problem = what.str();
+    return std::nullopt;
+  };
+  llvm::Expected<json::Value> value = json::parse(text);
+  if (!value)
+    return wrong("the schedule is no JSON: " + llvm::toString(value.takeError()));
+  const json::Object *object = value->getAsObject();
+  const json::Array *stages = object ? object->getArray("slots") : nullptr;
+  if (!stages || stages->empty())
+    return wrong("the schedule has no \"slots\", a list of slots for each stage");
+  for (const auto &[key, member] : *object)
+    if (key != "slots" && key != "chunks" && key != "wave")
+      return wrong("the schedule has \"" + key.str() + "\", expected slots, chunks, wave");
+  Schedule schedule;
+  schedule.stages = static_cast<int>(stages->size());
+  if (const json::Value *chunks = object->get("chunks")) {
+    std::optional<int64_t> number = chunks->getAsInteger();
+    if (!number || *number < 1 || *number > 1 << 10)
+      return wrong("\"chunks\" is no number from 1 to 1024");
+    schedule.chunks = static_cast<int>(*number);
+  }
+  if (const json::Value *wave = object->get("wave")) {
+    if (!wave->getAsBoolean())
+      return wrong("\"wave\" is neither true nor false");
+    schedule.isWave = *wave->getAsBoolean();
+  }
+  for (const auto &[number, list] : llvm::enumerate(*stages)) {
+    std::vector<Slot> &slots = schedule.slots.emplace_back();
+    if (!list.getAsArray())
+      return wrong("stage " + llvm::Twine(number) + " has no list of slots");
+    for (const json::Value &each : *list.getAsArray()) {
+      std::optional<Slot> slot = parseSlot(each.getAsString().value_or(""));
+      if (!slot)
+        return wrong("stage " + llvm::Twine(number) + ", slot " + llvm::Twine(slots.size()) + ": '" +
+                     each.getAsString().value_or("") +
+                     "' is no slot; F, B or W with a micro-batch is one, perhaps with a chunk: F3, B0.1");
+      schedule.microBatches = std::max(schedule.microBatches, slot->microBatch + 1);
+      schedule.splitsBackward |= slot->kind == Slot::Weights;
+      slots.push_back(*slot);
+    }
+  }
+  return schedule;
+}

@@ -1,0 +1,246 @@
+//===- ScheduleTests.cpp - schedules, against the papers that they are from ---------------------===//
+
+#include "partita/Stages/Schedule.h"
+#include <gtest/gtest.h>
+#include <numeric>
+#include <random>
+
+using namespace partita::stages;
+
+static Schedule make(llvm::StringRef name, int stages, int microBatches, int chunks = 1) {
+  std::string problem;
+  std::optional<Schedule> schedule = makeSchedule(name, stages, microBatches, chunks, problem);
+  EXPECT_TRUE(schedule) << problem;
+  EXPECT_EQ(findProblem(*schedule), "") << name.str() << " " << stages << " " << microBatches;
+  return *schedule;
+}
+
+static std::string letters(const std::vector<Slot> &slots) {
+  std::string text;
+  for (const Slot &slot : slots)
+    text += "FBW"[slot.kind];
+  return text;
+}
+
+/// DeepSpeed's instruction streams for four micro-batches on three stages.
+TEST(Schedule, OneForwardOneBackwardIsDeepSpeeds) {
+  Schedule schedule = make("1f1b", 3, 4);
+  EXPECT_EQ(letters(schedule.slots[0]), "FFFBFBBB");
+  EXPECT_EQ(letters(schedule.slots[1]), "FFBFBFBB");
+  EXPECT_EQ(letters(schedule.slots[2]), "FBFBFBFB");
+}
+
+/// The bubble by the papers' formulas, for costs that are exact in binary; `m` from where on it holds.
+TEST(Schedule, BubblesAreThePapers) {
+  const SlotCosts some{10, 13, 7}, equal{1, 1, 1};
+  for (int p : {2, 3, 4, 8, 16})
+    for (int m : {p, 2 * p - 1, 2 * p, 4 * p, 64}) {
+      double both = some.forward + some.backward, all = both + some.weights;
+      EXPECT_EQ(report(make("gpipe", p, m), some).bubble, (p - 1) * both);
+      EXPECT_EQ(report(make("gpipe", p, m), some).seconds, (m + p - 1) * both);
+      if (m < p)
+        continue;
+      EXPECT_EQ(report(make("1f1b", p, m), some).bubble, (p - 1) * both);
+      EXPECT_EQ(report(make("1f1b", p, m), some).seconds, (m + p - 1) * both);
+      EXPECT_EQ(report(make("zb-h1", p, m), some).bubble, (p - 1) * (both - some.weights));
+      EXPECT_EQ(report(make("zb-h1", p, m), some).seconds, m * all + (p - 1) * (both - some.weights));
+      if (m >= 2 * p - 1) {
+        EXPECT_EQ(report(make("zb-h2", p, m), some).bubble, (p - 1) * (both - 2 * some.weights));
+        EXPECT_EQ(report(make("zb-v", p, m, 2), equal).bubble, 0);
+      }
+      // Of a chunk's cost: each stage has v of them.
+      for (int v : {1, 2, 3, 4})
+        if (m % p == 0)
+          EXPECT_EQ(report(make("interleaved", p, m, v), some).bubble, (p - 1) * both);
+    }
+}
+
+/// How many micro-batches' values a stage keeps, in chunks.
+TEST(Schedule, InFlightIsThePapers) {
+  for (int p : {2, 3, 4, 8})
+    for (int m : {2 * p, 4 * p}) {
+      EXPECT_EQ(report(make("gpipe", p, m), {}).inFlight, std::vector<int>(p, m));
+      std::vector<int> falling(p);
+      std::iota(falling.rbegin(), falling.rend(), 1);
+      EXPECT_EQ(report(make("1f1b", p, m), {}).inFlight, falling);
+      EXPECT_EQ(report(make("zb-h1", p, m), {}).inFlight, std::vector<int>(p, p));
+      EXPECT_EQ(report(make("zb-h2", p, m), {}).inFlight, std::vector<int>(p, 2 * p - 1));
+      EXPECT_EQ(report(make("zb-v", p, m, 2), {}).inFlight, std::vector<int>(p, 2 * p));
+      EXPECT_EQ(report(make("interleaved", p, m, 2), {}).inFlight.front(), 3 * p - 1);
+    }
+}
+
+/// Every schedule runs, and finishes even if each send waits for its receive.
+TEST(Schedule, AllFinishWithBlockingSends) {
+  int count = 0;
+  for (int p = 1; p <= 16; ++p)
+    for (int m : {1, 2, 3, 5, 8, 16, 17, 64}) {
+      std::vector<std::pair<const char *, int>> all = {{"gpipe", 1}, {"1f1b", 1},  {"zb-h1", 1},
+                                                       {"zb-h2", 1}, {"zb-v", 2}};
+      for (int v = 1; v <= 4 && m % p == 0; ++v)
+        all.push_back({"interleaved", v});
+      for (auto [name, chunks] : all) {
+        Schedule schedule = make(name, p, m, chunks);
+        ASSERT_EQ(findProblem(schedule, stepsOf(schedule)), "") << name << " " << p << " " << m << " " << chunks;
+        ++count;
+      }
+    }
+  EXPECT_GT(count, 700);
+}
+
+static Schedule any(std::mt19937 &random) {
+  static const std::pair<const char *, int> names[] = {{"gpipe", 1}, {"1f1b", 1},  {"zb-h1", 1},
+                                                       {"zb-h2", 1}, {"zb-v", 2}, {"interleaved", 3}};
+  auto [name, chunks] = names[random() % std::size(names)];
+  int p = 2 + static_cast<int>(random() % 5);
+  return make(name, p, p * (1 + static_cast<int>(random() % 3)), chunks);
+}
+
+/// Slots that are dropped, doubled, of another micro-batch, or in front of what they need on their own stage.
+TEST(Schedule, WrongSlotsAreRefused) {
+  std::mt19937 random(5);
+  for (int i = 0; i < 200; ++i) {
+    Schedule schedule = any(random);
+    std::vector<Slot> &slots = schedule.slots[random() % schedule.slots.size()];
+    size_t at = random() % slots.size();
+    switch (i % 4) {
+    case 0:
+      slots.erase(slots.begin() + static_cast<ptrdiff_t>(at));
+      break;
+    case 1:
+      slots.push_back(slots[at]);
+      break;
+    case 2:
+      slots[at].microBatch = (slots[at].microBatch + 1) % schedule.microBatches;
+      if (schedule.microBatches == 1)
+        slots[at].chunk = schedule.chunks;
+      break;
+    default: { // a backward pass in front of its forward pass
+      Slot backward{Slot::Backward, slots[at].chunk, slots[at].microBatch}, forward = backward;
+      forward.kind = Slot::Forward;
+      std::swap(*std::find(slots.begin(), slots.end(), backward), *std::find(slots.begin(), slots.end(), forward));
+    }
+    }
+    EXPECT_NE(findProblem(schedule), "") << i;
+  }
+}
+
+/// Messages that are dropped, doubled, in another order than at the other end, or for somebody else.
+TEST(Schedule, WrongMessagesAreRefused) {
+  std::mt19937 random(7);
+  int tried = 0;
+  while (tried < 200) {
+    Schedule schedule = any(random);
+    std::vector<std::vector<Step>> all = stepsOf(schedule);
+    std::vector<Step> &steps = all[random() % all.size()];
+    std::vector<size_t> messages;
+    for (size_t i = 0; i < steps.size(); ++i)
+      if (steps[i].kind != Step::Run)
+        messages.push_back(i);
+    size_t at = messages[random() % messages.size()];
+    auto place = steps.begin() + static_cast<ptrdiff_t>(at);
+    switch (tried % 4) {
+    case 0:
+      steps.erase(place);
+      break;
+    case 1:
+      steps.insert(place, *place);
+      break;
+    case 2: { // two messages to or from the same stage
+      auto other = std::find_if(place + 1, steps.end(), [&](const Step &step) {
+        return step.kind == place->kind && step.peer == place->peer;
+      });
+      if (other == steps.end())
+        continue;
+      std::swap(*place, *other);
+      break;
+    }
+    default:
+      place->kind = place->kind == Step::Send ? Step::Receive : Step::Send;
+    }
+    EXPECT_NE(findProblem(schedule, all), "") << tried;
+    ++tried;
+  }
+}
+
+/// The last stage would send a cotangent before it receives the next activation, which the first stage sends before it
+/// receives the cotangent.
+TEST(Schedule, SendsThatWaitForOneAnotherAreRefused) {
+  Schedule schedule = make("1f1b", 2, 2);
+  std::vector<std::vector<Step>> all = stepsOf(schedule);
+  std::vector<Step> &steps = all[1];
+  auto is = [](Step::Kind kind) { return [kind](const Step &step) { return step.kind == kind; }; };
+  auto second = std::find_if(steps.begin() + 1, steps.end(), is(Step::Receive));
+  ASSERT_NE(second, steps.end());
+  Step receive = *second;
+  steps.erase(second);
+  steps.insert(std::find_if(steps.begin(), steps.end(), is(Step::Send)) + 1, receive);
+  EXPECT_EQ(findProblem(schedule, all), "stage 0, step 3 (forward of micro-batch 1): sends to stage 1, which is at its step 3");
+}
+
+TEST(Schedule, ProblemsNameTheSlot) {
+  Schedule schedule = make("1f1b", 2, 2);
+  std::swap(schedule.slots[1][0], schedule.slots[1][1]);
+  EXPECT_EQ(findProblem(schedule), "stage 0, slot 2 (backward of micro-batch 0): waits for the backward of micro-batch 0 on "
+                                   "stage 1, which does not get there: it waits at its slot 0");
+  schedule = make("zb-h1", 2, 2);
+  schedule.slots[1].pop_back();
+  EXPECT_EQ(findProblem(schedule), "stage 1 has no slot for the weights of micro-batch 1");
+  schedule = make("gpipe", 2, 2);
+  schedule.slots[0].push_back({Slot::Forward, 0, 1});
+  EXPECT_EQ(findProblem(schedule), "stage 0, slot 4 (forward of micro-batch 1): runs already in slot 1");
+}
+
+TEST(Schedule, NumbersThatDoNotFit) {
+  std::string problem;
+  EXPECT_FALSE(makeSchedule("interleaved", 4, 6, 2, problem));
+  EXPECT_EQ(problem, "interleaved runs micro-batches in groups of as many as there are stages: 6 are no multiple of 4");
+  EXPECT_FALSE(makeSchedule("1f1b", 4, 8, 2, problem));
+  EXPECT_EQ(problem, "1f1b has one chunk a stage, not 2; interleaved has any number");
+  EXPECT_FALSE(makeSchedule("zb-v", 4, 8, 3, problem));
+  EXPECT_EQ(problem, "zb-v has two chunks a stage, not 3; interleaved has any number");
+  EXPECT_FALSE(makeSchedule("1b1f", 4, 8, 1, problem));
+  EXPECT_EQ(problem, "there is no schedule '1b1f'; there are gpipe, 1f1b, interleaved, zb-h1, zb-h2, zb-v");
+  EXPECT_FALSE(makeSchedule("gpipe", 0, 8, 1, problem));
+  EXPECT_FALSE(makeSchedule("gpipe", 2, 0, 1, problem));
+}
+
+TEST(ScheduleFile, IsReadAsItStands) {
+  std::string problem;
+  auto schedule = parseSchedule(R"({"slots": [["F0", "F1", "B0", "W0", "B1", "W1"], ["F0", "B0", "W0", "F1", "B1", "W1"]]})", problem);
+  ASSERT_TRUE(schedule) << problem;
+  EXPECT_EQ(schedule->stages, 2);
+  EXPECT_EQ(schedule->microBatches, 2);
+  EXPECT_TRUE(schedule->splitsBackward);
+  EXPECT_EQ(findProblem(*schedule), "");
+  schedule = parseSchedule(R"({"chunks": 2, "wave": true, "slots": [["F0", "F0.1", "B0.1", "B0"], ["F0", "F0.1", "B0.1", "B0"]]})", problem);
+  ASSERT_TRUE(schedule) << problem;
+  EXPECT_EQ(findProblem(*schedule), "");
+  EXPECT_EQ(schedule->positionOf(1, 1), 2);
+}
+
+TEST(ScheduleFile, SaysWhatIsWrong) {
+  const std::pair<const char *, const char *> wrong[] = {
+      {"[", "the schedule is no JSON: "},
+      {"{}", "the schedule has no \"slots\""},
+      {R"({"slots": [], "x": 1})", "the schedule has no \"slots\""},
+      {R"({"slots": [["F0"]], "x": 1})", "the schedule has \"x\", expected slots, chunks, wave"},
+      {R"({"slots": [["F0", "X1"]]})", "stage 0, slot 1: 'X1' is no slot; F, B or W with a micro-batch is one"},
+      {R"({"slots": [["F0", 3]]})", "stage 0, slot 1: '' is no slot"},
+      {R"({"slots": [["F-1"]]})", "stage 0, slot 0: 'F-1' is no slot"},
+      {R"({"slots": [["F0.x"]]})", "stage 0, slot 0: 'F0.x' is no slot"},
+      {R"({"slots": [["F99999999"]]})", "stage 0, slot 0: 'F99999999' is no slot"},
+      {R"({"slots": ["F0"]})", "stage 0 has no list of slots"},
+      {R"({"slots": [["F0"]], "chunks": 0})", "\"chunks\" is no number from 1 to 1024"},
+      {R"({"slots": [["F0"]], "wave": 1})", "\"wave\" is neither true nor false"},
+  };
+  for (auto [text, expected] : wrong) {
+    std::string problem;
+    EXPECT_FALSE(parseSchedule(text, problem)) << text;
+    EXPECT_EQ(problem.substr(0, std::string(expected).size()), expected);
+  }
+  std::string problem;
+  auto schedule = parseSchedule(R"({"slots": [["F0", "B0"], ["B0", "F0"]]})", problem);
+  EXPECT_EQ(findProblem(*schedule), "stage 0, slot 1 (backward of micro-batch 0): waits for the backward of micro-batch 0 on stage 1, "
+                                    "which does not get there: it waits at its slot 0");
+}
