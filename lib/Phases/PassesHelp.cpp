@@ -26,12 +26,19 @@ static llvm::SetVector<StringRef> planOptionsOf(const Phase &phase) {
   return options;
 }
 
+/// Of pipeline stages: programs of several stages are not emitted yet.
+static constexpr StringLiteral kOfNoPhase[] = {"pipe-place", "pipe-cut"};
+
 void partita::printPassesHelp() {
   llvm::raw_ostream &os = llvm::outs();
   os << "Partita's phases and passes, in running order. A phase is a pipeline with the plan's options ('partita compile\n"
         "--help'): --partita-partition=\"mesh=dp=2,tp=2\". A pass alone: --partition-seed=\"mesh=dp=2\"; several:\n"
         "--pass-pipeline='builtin.module(partition-seed{mesh=dp=2},partition-propagate)'. The passes of a plan, with their\n"
         "options: partita compile --print-pipeline. Upstream's passes and options follow.\n";
+  os << "\nOf no phase yet, for pipeline stages:\n";
+  for (StringRef pass : kOfNoPhase)
+    if (const PassInfo *info = PassInfo::lookup(pass))
+      info->printHelpStr(/*indent=*/4, /*descIndent=*/36);
   llvm::StringSet<> told; // upstream's stand in several phases
   for (const Phase &phase : phases()) {
     os << "\n--partita-" << phase.name << ": " << phase.reason << "\n";
