@@ -42,9 +42,10 @@ static LogicalResult verifyStageAttribute(Operation *op, Attribute stage) {
 }
 
 static LogicalResult verifyStagesAttribute(Operation *op, Attribute stages) {
-  if (!isOfAtLeast(stages, 2))
+  if (!isOfAtLeast(stages, 2) || isOfAtLeast(stages, PipeDialect::kMaxStages + 1))
     return op->emitError() << PipeDialect::kStages << " is " << stages
-                           << ", expected a number of stages, an i64 from 2";
+                           << ", expected a number of stages, an i64 from 2 to "
+                           << PipeDialect::kMaxStages;
   if (!isa<ModuleOp>(op))
     return op->emitError() << PipeDialect::kStages << " belongs on a module";
   return success();
@@ -54,12 +55,12 @@ static LogicalResult verifyStagesAttribute(Operation *op, Attribute stages) {
 static LogicalResult verifyStageList(Operation *op, ArrayRef<int64_t> list) {
   auto module = op->getParentOfType<ModuleOp>();
   auto count = module ? module->getAttrOfType<IntegerAttr>(PipeDialect::kStages) : IntegerAttr();
+  int64_t end = count ? count.getInt() : PipeDialect::kMaxStages;
   for (auto [i, stage] : llvm::enumerate(list))
-    if (stage < (i == 0 ? 0 : list[i - 1] + 1) || (count && stage >= count.getInt()))
-      return op->emitError() << "has the stages [" << list
-                             << "], expected different ones in ascending order"
-                             << (count ? " of " + std::to_string(count.getInt()) : "");
-  return list.empty() ? op->emitError() << "is on no stage" : success();
+    if (stage < (i == 0 ? 0 : list[i - 1] + 1) || stage >= end)
+      return op->emitError() << "lists stages [" << list << "]; expected distinct stages below "
+                             << end << ", in ascending order";
+  return list.empty() ? op->emitError() << "lists no stage" : success();
 }
 
 LogicalResult PipeDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
@@ -130,7 +131,12 @@ SmallVector<Value> ShareOp::buildGradient(OpBuilder &builder, ValueRange cotange
   return {SumOp::create(builder, getLoc(), cotangents[0].getType(), cotangents[0], getStages())};
 }
 
-LogicalResult SumOp::verify() { return verifyStageList(*this, getStages()); }
+LogicalResult SumOp::verify() {
+  std::optional<int64_t> own = stageOf(*this);
+  if (own && !llvm::is_contained(getStages(), *own))
+    return emitOpError() << "is of stage " << *own << ", which is none of those that it adds up";
+  return verifyStageList(*this, getStages());
+}
 
 SmallVector<Value> SumOp::buildGradient(OpBuilder &builder, ValueRange cotangents) {
   return {ShareOp::create(builder, getLoc(), cotangents[0].getType(), cotangents[0], getStages())};

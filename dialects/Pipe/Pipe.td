@@ -23,7 +23,8 @@ def Pipe_Dialect : Dialect {
   let extraClassDeclaration = [{
     /// On a module within the program's: the number of the stage that it is, an i64.
     static constexpr ::llvm::StringLiteral kStage = "pipe.stage";
-    /// On a program's module, by `pipe-place`: how many stages it is to be cut into, an i64 of at least 2.
+    static constexpr int64_t kMaxStages = 64; // runtime/include/partita_rt/program.h
+    /// On a program's module, by `pipe-place`: how many stages it is to be cut into, an i64 from 2 to kMaxStages.
     static constexpr ::llvm::StringLiteral kStages = "pipe.stages";
     /// On a parameter of such a program: the stages that hold it, in ascending order.
     static constexpr ::llvm::StringLiteral kOn = "pipe.on";
@@ -91,7 +92,7 @@ class Pipe_Conjugate<string mnemonic> : Pipe_Op<mnemonic, [Pure, ShardInterface,
 def Pipe_MoveOp : Pipe_Conjugate<"move"> {
   let summary = "a value on the next stage that needs it; its gradient moves back";
   let description = [{
-    The only op that takes an activation from one stage to another. Its channel is its own: no other move of the program has
+    The only op that takes an activation from one stage to another. Its channel is its own: no other move of the function has
     the same stages and number. Created by `pipe-place`; becomes `pipe.send` and `pipe.recv` in `pipe-cut`.
 
         %1 = pipe.move %0 over <0 to 1> : tensor<2x8xf32>

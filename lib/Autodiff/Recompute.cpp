@@ -19,6 +19,7 @@
 
 #include "dialects/Interfaces/Provenance.h"
 #include "dialects/Par/Placement.h"
+#include "dialects/Pipe/Pipe.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Zero/Zero.h"
 #include "lib/Autodiff/SavedValues.h"
@@ -65,10 +66,10 @@ bool isProduct(Operation *op) {
   return false;
 }
 
-/// Does it compute without products and without other ranks? Then memory's bandwidth is its cost.
+/// Does it compute without products and without other ranks or stages? Then memory's bandwidth is its cost.
 bool isCheap(Operation *op) {
-  return !isa_and_nonnull<par::ParDialect>(op->getDialect()) && !isa<CollectiveInterface>(op) &&
-         !isProduct(op);
+  return !isa_and_nonnull<par::ParDialect, pipe::PipeDialect>(op->getDialect()) &&
+         !isa<CollectiveInterface>(op) && !isProduct(op);
 }
 
 /// The forward and the backward pass of one micro-batch.

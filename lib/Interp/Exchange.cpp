@@ -162,6 +162,11 @@ FailureOr<RankTensors> Exchange::sum(pipe::SumOp op, RankTensors part) {
   meeting.parts[own] = std::move(part);
   if (failed(wait(lock, own, op, number)))
     return failure();
+  for (const auto &[stage, other] : meeting.parts)
+    if (other.size() != meeting.parts.begin()->second.size() ||
+        other.front()->shape != meeting.parts.begin()->second.front()->shape)
+      return op.emitError() << "stage " << stage << " brings another shape to sum " << number
+                            << " than stage " << meeting.parts.begin()->first;
   RankTensors total;
   for (size_t rank = 0; rank < meeting.parts.begin()->second.size(); ++rank) {
     auto sum = std::make_shared<Tensor>(*meeting.parts.begin()->second[rank]);

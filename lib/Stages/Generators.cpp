@@ -64,7 +64,8 @@ static void oneForwardOneBackward(Schedule &schedule) {
   }
 }
 
-/// 1F1B over the chunks: micro-batches in groups of p, each group through one chunk after the other.
+/// 1F1B over the chunks: micro-batches in groups of p, each group through one chunk after the other. A
+/// single group runs all of its forward passes first, as Megatron-LM's does.
 static void interleaved(Schedule &schedule) {
   int p = schedule.stages, v = schedule.chunks, m = schedule.microBatches, total = m * v;
   auto slotAt = [&](Slot::Kind kind, int i) {
@@ -82,9 +83,8 @@ static void interleaved(Schedule &schedule) {
   }
 }
 
-/// 1F1B with `ahead` times as many forward passes in front; the weights' part of the backward pass
-/// waits until the stages behind need no more of this stage's time: on stage s for s micro-batches,
-/// times `ahead`.
+/// 1F1B with `ahead` times as many forward passes in front. Stage s delays each weight gradient by
+/// `ahead` * s micro-batches, so that input cotangents reach the stages in front sooner.
 static void zeroBubble(Schedule &schedule, int ahead) {
   int p = schedule.stages;
   for (auto [number, slots] : llvm::enumerate(schedule.slots)) {

@@ -1,8 +1,8 @@
 //===- PipeCut.cpp - pipe-cut -------------------------------------------------------------------===//
 //
 // Each stage's module is built op by op from the program of all stages: what is not on the stage is
-// never copied, so the work is that of the program, not of the program times its stages. What is
-// everywhere is copied to each; canonicalize and cse take away what a stage does not use.
+// looked at and not copied. What is everywhere is copied to each; canonicalize and cse take away what
+// a stage does not use.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -12,6 +12,7 @@
 #include "dialects/Tx/Tx.h"
 #include "lib/Stages/Where.h"
 #include "mlir/IR/IRMapping.h"
+#include "partita/Analysis/Flops.h"
 #include "partita/Stages/Passes.h"
 
 namespace partita {
@@ -178,6 +179,8 @@ struct PipeCut : partita::impl::PipeCutPassBase<PipeCut> {
       return;
     llvm::MapVector<Operation *, StageMap> functions;
     for (auto function : module.getOps<func::FuncOp>()) {
+      if (function.isDeclaration())
+        continue;
       FailureOr<StageMap> map = StageMap::of(function);
       if (failed(map))
         return signalPassFailure();
@@ -202,6 +205,7 @@ private:
     auto part = ModuleOp::create(builder, module.getLoc());
     part->setDiscardableAttrs(module->getDiscardableAttrDictionary());
     part->removeDiscardableAttr(pipe::PipeDialect::kStages);
+    part->removeDiscardableAttr(kNotedWork); // of all stages
     part->setAttr(pipe::PipeDialect::kStage, builder.getI64IntegerAttr(stage));
     OpBuilder inside = OpBuilder::atBlockEnd(part.getBody());
     for (Operation *op : whole) {

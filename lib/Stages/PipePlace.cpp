@@ -16,7 +16,7 @@
 #include "lib/Stages/Cuts.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "partita/Stages/Passes.h"
-#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SmallPtrSet.h"
 #include <map>
 #include <set>
 
@@ -149,7 +149,6 @@ private:
       builder.setInsertionPointAfter(read);
       auto shared = pipe::ShareOp::create(builder, read.getLoc(), read.getType(), read.getResult(),
                                           SmallVector<int64_t>(found->second.begin(), found->second.end()));
-      inherit(shared, read);
       read.getResult().replaceAllUsesExcept(shared.getResult(), shared);
       kinds[shared.getResult()] = kinds.lookup(read.getResult());
       needed[shared.getResult()] = found->second;
@@ -158,13 +157,16 @@ private:
   }
 
   /// All that is computed from it is on all of its stages.
-  void markShared(Value value, const StageSet &set) {
-    for (Operation *user : value.getUsers())
-      for (Value result : user->getResults())
-        if (isOfParameters(result)) {
-          needed[result].insert(set.begin(), set.end());
-          markShared(result, set);
-        }
+  void markShared(Value shared, const StageSet &set) {
+    SmallVector<Value> reached{shared};
+    llvm::SmallPtrSet<Operation *, 8> seen;
+    while (!reached.empty())
+      for (Operation *user : reached.pop_back_val().getUsers())
+        for (Value result : user->getResults())
+          if (isOfParameters(result) && seen.insert(user).second) {
+            needed[result].insert(set.begin(), set.end());
+            reached.push_back(result);
+          }
   }
 
   /// Has an activation's operand be where the op is.
@@ -183,7 +185,6 @@ private:
       return known;
     OpBuilder builder(user); // in front of its first user
     auto pin = pipe::PinOp::create(builder, user->getLoc(), value.getType(), value, stage);
-    inherit(pin, user);
     return known = pin.getResult();
   }
 
@@ -200,13 +201,8 @@ private:
     builder.setInsertionPointAfter(maker);
     auto channel = pipe::ChannelAttr::get(builder.getContext(), to - 1, to, numbers[to]++);
     auto move = pipe::MoveOp::create(builder, value.getLoc(), value.getType(), before, channel);
-    inherit(move, maker);
     ++moves;
     return copies[{value.getAsOpaquePointer(), to}] = move.getResult();
-  }
-
-  static void inherit(Operation *op, Operation *from) {
-    op->setDiscardableAttrs(from->getDiscardableAttrDictionary());
   }
 
   func::FuncOp function;
@@ -238,7 +234,7 @@ struct PipePlace : partita::impl::PipePlacePassBase<PipePlace> {
     module->setAttr(pipe::PipeDialect::kStages, Builder(module).getI64IntegerAttr(stages));
     std::vector<FunctionPlacer> functions;
     for (auto function : module.getOps<func::FuncOp>())
-      if (!train::is(function, train::EntryPoint::Init))
+      if (!function.isDeclaration() && !train::is(function, train::EntryPoint::Init))
         functions.emplace_back(function, *cuts);
     DenseMap<StringAttr, StageSet> needed;
     for (FunctionPlacer &function : functions) {
@@ -259,9 +255,9 @@ struct PipePlace : partita::impl::PipePlacePassBase<PipePlace> {
 
 private:
   LogicalResult check(ModuleOp module) {
-    if (stages < 1 || stages > 64)
-      return module.emitError() << "stages: " << stages.getValue()
-                                << " are not possible, but 1 to 64 are";
+    if (stages < 1 || stages > pipe::PipeDialect::kMaxStages)
+      return module.emitError() << "stages: " << stages.getValue() << ", expected 1 to "
+                                << pipe::PipeDialect::kMaxStages;
     if (module->hasAttr(pipe::PipeDialect::kStages) || !module.getOps<ModuleOp>().empty())
       return module.emitError() << "stages: the program has some already";
     WalkResult result = module.walk([](Operation *op) {

@@ -1,8 +1,11 @@
 //===- Where.cpp --------------------------------------------------------------------------------===//
 
 #include "lib/Stages/Where.h"
+#include "dialects/Interfaces/Provenance.h"
+#include "dialects/Par/Par.h"
+#include "dialects/Par/Placement.h"
 #include "dialects/Tx/Tx.h"
-#include "llvm/ADT/TypeSwitch.h"
+#include "dialects/Zero/Zero.h"
 
 using namespace mlir;
 using namespace partita;
@@ -25,6 +28,15 @@ static std::string text(Where where) {
          std::string(where.isOne() ? "stage " : "stages ") + list;
 }
 
+/// Of the symbols that an op names.
+static void forSymbols(Operation *op,
+                       llvm::function_ref<void(FlatSymbolRefAttr, Operation *)> visit) {
+  for (NamedAttribute attribute : op->getAttrDictionary())
+    if (auto name = dyn_cast<FlatSymbolRefAttr>(attribute.getValue()))
+      if (Operation *symbol = SymbolTable::lookupNearestSymbolFrom(op, name))
+        visit(name, symbol);
+}
+
 Where StageMap::ofSymbol(Operation *symbol) {
   if (auto state = dyn_cast<train::StateOp>(symbol))
     if (FlatSymbolRefAttr of = state.getOfAttr())
@@ -40,6 +52,11 @@ FailureOr<StageMap> StageMap::of(func::FuncOp function) {
     map.values[argument] = Where();
   if (failed(map.visit(function.getBody().front())))
     return failure();
+  Operation *end = function.getBody().front().getTerminator();
+  for (auto [i, value] : llvm::enumerate(end->getOperands()))
+    if (map.of(value).partial)
+      return end->emitError() << "result " << i << " is " << text(map.of(value))
+                              << ", and nothing completes the sum";
   return map;
 }
 
@@ -70,6 +87,8 @@ LogicalResult StageMap::visit(Operation *op) {
 /// The sums are where they are yielded; the loop runs on every stage.
 LogicalResult StageMap::loop(train::AccumulateOp loop) {
   ops[loop] = Where();
+  if (loop.getGrown())
+    return loop.emitError() << "adds to running sums, which is decided for each stage, after the cut";
   for (BlockArgument argument : loop.getBody().getArguments())
     values[argument] = of(loop.getBatchOf(argument));
   if (failed(visit(loop.getBody().front())))
@@ -86,17 +105,27 @@ LogicalResult StageMap::loop(train::AccumulateOp loop) {
 }
 
 LogicalResult StageMap::misplaced(Operation *op) const {
-  InFlightDiagnostic error = op->emitError() << "'" << op->getName() << "' reads values of different stages";
+  InFlightDiagnostic error = op->emitError() << "'" << op->getName() << "' has no stage in common";
+  StringRef separator = ": ";
+  auto add = [&](const Twine &what, Where where) {
+    if (where.isEverywhere())
+      return;
+    error << separator << what << " is " << text(where);
+    separator = ", ";
+  };
   for (auto [i, operand] : llvm::enumerate(op->getOperands()))
-    if (Where where = of(operand); !where.isEverywhere())
-      error << (i == 0 ? ": " : ", ") << "operand " << i << " is " << text(where);
+    add("operand " + Twine(i), of(operand));
+  forSymbols(op, [&](FlatSymbolRefAttr name, Operation *symbol) {
+    add("@" + name.getValue(), ofSymbol(symbol));
+  });
   return error;
 }
 
 FailureOr<Where> StageMap::pipeOp(Operation *op) {
   Where from = of(op->getOperand(0));
   auto refuse = [&](const Twine &what) -> FailureOr<Where> {
-    return op->emitError() << "'" << op->getName() << "' " << what << ", and the value is " << text(from);
+    return op->emitError() << "'" << op->getName() << "' " << what << ", and the value is in full "
+                           << text(from);
   };
   if (auto move = dyn_cast<pipe::MoveOp>(op)) {
     pipe::ChannelAttr channel = move.getChannel();
@@ -114,7 +143,7 @@ FailureOr<Where> StageMap::pipeOp(Operation *op) {
   bool isPart = isa<pipe::SumOp>(op) && (from.partial || from.isOne());
   if (isa<pipe::SumOp>(op) ? !isPart || (from.stages & ~own.stages) != 0
                            : from.partial || from.stages != own.stages)
-    return refuse("is of " + text(own).substr(3));
+    return refuse((isa<pipe::SumOp>(op) ? "adds up parts " : "shares what is ") + text(own));
   return own;
 }
 
@@ -128,32 +157,47 @@ FailureOr<Where> StageMap::sumOfStages(Operation *op) {
   return misplaced(op);
 }
 
-FailureOr<Where> StageMap::symbolsOf(Operation *op) const {
-  Where where;
-  for (NamedAttribute attribute : op->getAttrDictionary())
-    if (auto symbol = dyn_cast<FlatSymbolRefAttr>(attribute.getValue()))
-      if (Operation *found = SymbolTable::lookupNearestSymbolFrom(op, symbol))
-        where.stages &= ofSymbol(found).stages;
-  return where;
+/// Does it make a part of what it makes of the sum?
+static bool isLinearIn(Operation *op, unsigned operand) {
+  if (provenance::isBackward(op) ||
+      isa_and_nonnull<par::ParDialect, zero::ZeroDialect>(op->getDialect()))
+    return true; // a vector-Jacobian product; what moves or adds up ranks' shares
+  std::string ignored;
+  std::optional<ShardRule> rule = par::ruleOf(op, ignored);
+  return rule && operand < rule->operands.size() &&
+         rule->operands[operand].linearity != Linearity::None;
 }
 
 FailureOr<Where> StageMap::anyOp(Operation *op) {
-  FailureOr<Where> where = symbolsOf(op);
-  Value partial;
-  for (Value operand : op->getOperands()) {
+  Where common, memory;
+  bool isPlaced = true;
+  forSymbols(op, [&](FlatSymbolRefAttr, Operation *symbol) {
+    isPlaced &= !isa<train::ParameterOp>(symbol) || symbol->hasAttr(pipe::PipeDialect::kOn);
+    memory.stages &= ofSymbol(symbol).stages;
+  });
+  if (!isPlaced)
+    return op->emitError() << "'" << op->getName() << "' is of a parameter without "
+                           << pipe::PipeDialect::kOn;
+  std::optional<unsigned> partial;
+  for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
     Where from = of(operand);
-    if (from.partial && partial)
+    if (from.partial && (partial || !isLinearIn(op, i)))
       return misplaced(op);
     if (from.partial)
-      partial = operand;
+      partial = i;
     else
-      where->stages &= from.stages;
+      common.stages &= from.stages;
   }
-  if (!partial && where->stages)
-    return where;
-  if (!partial || (of(partial).stages & ~where->stages) != 0 || !isMemoryEffectFree(op))
-    return FailureOr<Where>(misplaced(op));
-  return of(partial);
+  // What is written must be on every stage that has the memory.
+  if (isa<train::WriteOp>(op) && (memory.stages & ~common.stages) != 0)
+    return misplaced(op);
+  common.stages &= memory.stages;
+  if (!partial && common.stages)
+    return common;
+  if (!partial || (of(op->getOperand(*partial)).stages & ~common.stages) != 0 ||
+      !isMemoryEffectFree(op))
+    return misplaced(op);
+  return of(op->getOperand(*partial));
 }
 
 /// A number for each value, of which a stage has those of its own values, and zeros.
@@ -166,5 +210,5 @@ FailureOr<Where> StageMap::squaresOf(Operation *op) {
     common.stages &= from.stages;
     all.stages |= from.stages;
   }
-  return common.stages ? common : all;
+  return common.isOne() || common.isEverywhere() ? common : all;
 }

@@ -5,7 +5,8 @@
 // them is where all operands are; what depends on none of them is everywhere.
 //
 // A sum of values of different stages is partial: each of its stages has a part, until `pipe.sum`
-// completes it. So is what a vector-Jacobian product, which is linear, makes of a partial cotangent.
+// completes it. So is what an op makes of one partial operand if it is linear in that: by its rule, or
+// as a vector-Jacobian product, which is linear in the cotangent.
 //
 //===----------------------------------------------------------------------------------------------===//
 
@@ -51,7 +52,6 @@ private:
   mlir::FailureOr<Where> sumOfStages(mlir::Operation *op);
   mlir::FailureOr<Where> squaresOf(mlir::Operation *op);
   mlir::FailureOr<Where> anyOp(mlir::Operation *op);
-  mlir::FailureOr<Where> symbolsOf(mlir::Operation *op) const;
   mlir::LogicalResult misplaced(mlir::Operation *op) const;
 
   llvm::DenseMap<mlir::Value, Where> values;

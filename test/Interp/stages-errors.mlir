@@ -219,3 +219,7 @@ train.parameter @w : tensor<2xf32> fill(<0.0, normal 1.0>)
 // VALUE: error: 'w' of stage 0 differs by {{.*}}, more than 1.0e-12
 // RUN: not partita-interp %t/one.mlir --entry g --whole %t/more.mlir 2>&1 | FileCheck %s --check-prefix=NORESULT
 // NORESULT: error: no stage has result 0
+// RUN: not partita-interp %t/one.mlir --entry f --log %t/log 2>&1 | FileCheck %s --check-prefix=LOG
+// LOG: partita-interp: error: a program of stages takes none of --inputs, --log
+// RUN: not partita-interp %t/more.mlir --entry f --blocking-sends 2>&1 | FileCheck %s --check-prefix=BLOCKING
+// BLOCKING: partita-interp: error: --blocking-sends and --whole are of a program of stages

@@ -59,7 +59,7 @@ module attributes {pipe.colour = 2} {}
 
 // -----
 
-// expected-error@+1 {{pipe.stages is 1 : i64, expected a number of stages, an i64 from 2}}
+// expected-error@+1 {{pipe.stages is 1 : i64, expected a number of stages, an i64 from 2 to 64}}
 module attributes {pipe.stages = 1} {}
 
 // -----
@@ -70,7 +70,7 @@ func.func private @f() attributes {pipe.stages = 2}
 // -----
 
 module attributes {pipe.stages = 2} {
-  // expected-error@+1 {{has the stages [1, 2], expected different ones in ascending order of 2}}
+  // expected-error@+1 {{lists stages [1, 2]; expected distinct stages below 2, in ascending order}}
   func.func private @f() attributes {pipe.on = array<i64: 1, 2>}
 }
 
@@ -82,7 +82,7 @@ func.func private @f() attributes {pipe.on = 1}
 // -----
 
 func.func @f(%x: tensor<8xf32>) -> tensor<8xf32> {
-  // expected-error@+1 {{has the stages [1, 0], expected different ones in ascending order}}
+  // expected-error@+1 {{lists stages [1, 0]; expected distinct stages below 64, in ascending order}}
   %0 = pipe.share %x on [1, 0] : tensor<8xf32>
   return %0 : tensor<8xf32>
 }
@@ -90,7 +90,7 @@ func.func @f(%x: tensor<8xf32>) -> tensor<8xf32> {
 // -----
 
 func.func @f(%x: tensor<8xf32>) -> tensor<8xf32> {
-  // expected-error@+1 {{is on no stage}}
+  // expected-error@+1 {{lists no stage}}
   %0 = pipe.sum %x on [] : tensor<8xf32>
   return %0 : tensor<8xf32>
 }
@@ -99,7 +99,7 @@ func.func @f(%x: tensor<8xf32>) -> tensor<8xf32> {
 
 module attributes {pipe.stages = 2} {
 func.func @f(%x: tensor<8xf32>) -> tensor<8xf32> {
-  // expected-error@+1 {{has the stages [1, 2], expected different ones in ascending order of 2}}
+  // expected-error@+1 {{lists stages [1, 2]; expected distinct stages below 2, in ascending order}}
   %0 = pipe.move %x over <2 to 1> : tensor<8xf32>
   return %0 : tensor<8xf32>
 }
@@ -112,6 +112,18 @@ module attributes {pipe.stage = 0} {
 func.func @f(%x: tensor<8xf32>) -> tensor<8xf32> {
   // expected-error@+1 {{is within a stage; values leave one by pipe.send}}
   %0 = pipe.move %x over <0 to 1> : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+}
+}
+
+// -----
+
+module {
+module attributes {pipe.stage = 2} {
+func.func @f(%x: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-error@+1 {{is of stage 2, which is none of those that it adds up}}
+  %0 = pipe.sum %x on [0, 1] : tensor<8xf32>
   return %0 : tensor<8xf32>
 }
 }

@@ -221,7 +221,7 @@ TEST(ScheduleFile, IsReadAsItStands) {
 
 TEST(ScheduleFile, SaysWhatIsWrong) {
   const std::pair<const char *, const char *> wrong[] = {
-      {"[", "the schedule is no JSON: "},
+      {"[", "the schedule is not valid JSON: "},
       {"{}", "the schedule has no \"slots\""},
       {R"({"slots": [], "x": 1})", "the schedule has no \"slots\""},
       {R"({"slots": [["F0"]], "x": 1})", "the schedule has \"x\", expected slots, chunks, wave"},

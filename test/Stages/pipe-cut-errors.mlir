@@ -6,7 +6,7 @@ train.parameter @b : tensor<4xf32> {pipe.on = array<i64: 1>}
 func.func @f() -> tensor<4xf32> {
   %a = train.read @a : tensor<4xf32>
   %b = train.read @b : tensor<4xf32>
-  // expected-error@+1 {{'tx.mul' reads values of different stages: operand 0 is on stage 0, operand 1 is on stage 1}}
+  // expected-error@+1 {{'tx.mul' has no stage in common: operand 0 is on stage 0, operand 1 is on stage 1}}
   %0 = tx.mul %a, %b : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
   return %0 : tensor<4xf32>
 }
@@ -19,7 +19,7 @@ train.parameter @a : tensor<4xf32> {pipe.on = array<i64: 0>}
 train.parameter @b : tensor<4xf32> {pipe.on = array<i64: 1>}
 func.func @f() {
   %a = train.read @a : tensor<4xf32>
-  // expected-error@+1 {{'train.write' reads values of different stages: operand 0 is on stage 0}}
+  // expected-error@+1 {{'train.write' has no stage in common: operand 0 is on stage 0, @b is on stage 1}}
   train.write @b, %a : tensor<4xf32>
   return
 }
@@ -36,7 +36,7 @@ func.func @f() {
   %a = train.read @a : tensor<4xf32>
   %b = train.read @b : tensor<4xf32>
   %0 = tx.add %a, %b : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
-  // expected-error@+1 {{'train.write' reads values of different stages: operand 0 is in parts on stages 0, 1}}
+  // expected-error@+1 {{'train.write' has no stage in common: operand 0 is in parts on stages 0, 1, @c is on stages 0, 1}}
   train.write @c, %0 : tensor<4xf32>
   return
 }
@@ -48,7 +48,7 @@ module attributes {pipe.stages = 3} {
 train.parameter @a : tensor<4xf32> {pipe.on = array<i64: 0>}
 func.func @f() -> tensor<4xf32> {
   %a = train.read @a : tensor<4xf32>
-  // expected-error@+1 {{'pipe.move' moves a value of stage 1, and the value is on stage 0}}
+  // expected-error@+1 {{'pipe.move' moves a value of stage 1, and the value is in full on stage 0}}
   %0 = pipe.move %a over <1 to 2> : tensor<4xf32>
   return %0 : tensor<4xf32>
 }
@@ -60,7 +60,7 @@ module attributes {pipe.stages = 2} {
 train.parameter @a : tensor<4xf32> {pipe.on = array<i64: 0, 1>}
 func.func @f() -> tensor<4xf32> {
   %a = train.read @a : tensor<4xf32>
-  // expected-error@+1 {{'pipe.sum' is of stages 0, 1, and the value is on stages 0, 1}}
+  // expected-error@+1 {{'pipe.sum' adds up parts on stages 0, 1, and the value is in full on stages 0, 1}}
   %0 = pipe.sum %a on [0, 1] : tensor<4xf32>
   return %0 : tensor<4xf32>
 }
@@ -72,8 +72,64 @@ module attributes {pipe.stages = 2} {
 train.parameter @a : tensor<4xf32> {pipe.on = array<i64: 1>}
 func.func @f() -> tensor<4xf32> {
   %a = train.read @a : tensor<4xf32>
-  // expected-error@+1 {{'pipe.pin' is to stage 0, and the value is on stage 1}}
+  // expected-error@+1 {{'pipe.pin' is to stage 0, and the value is in full on stage 1}}
   %0 = pipe.pin %a to 0 : tensor<4xf32>
   return %0 : tensor<4xf32>
+}
+}
+
+// -----
+
+// exp of a sum is no sum of parts' exps.
+module attributes {pipe.stages = 2} {
+train.parameter @a : tensor<4xf32> {pipe.on = array<i64: 0>}
+train.parameter @b : tensor<4xf32> {pipe.on = array<i64: 1>}
+func.func @f() -> tensor<4xf32> {
+  %a = train.read @a : tensor<4xf32>
+  %b = train.read @b : tensor<4xf32>
+  %0 = tx.add %a, %b : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  // expected-error@+1 {{'tx.exp' has no stage in common: operand 0 is in parts on stages 0, 1}}
+  %1 = tx.exp %0 : (tensor<4xf32>) -> tensor<4xf32>
+  %2 = pipe.sum %1 on [0, 1] : tensor<4xf32>
+  return %2 : tensor<4xf32>
+}
+}
+
+// -----
+
+module attributes {pipe.stages = 2} {
+train.parameter @a : tensor<4xf32> {pipe.on = array<i64: 0>}
+train.parameter @b : tensor<4xf32> {pipe.on = array<i64: 1>}
+func.func @f() -> tensor<4xf32> {
+  %a = train.read @a : tensor<4xf32>
+  %b = train.read @b : tensor<4xf32>
+  %0 = tx.add %a, %b : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  // expected-error@+1 {{result 0 is in parts on stages 0, 1, and nothing completes the sum}}
+  return %0 : tensor<4xf32>
+}
+}
+
+// -----
+
+// One copy of two would be left behind.
+module attributes {pipe.stages = 2} {
+train.parameter @a : tensor<4xf32> {pipe.on = array<i64: 0, 1>}
+train.parameter @b : tensor<4xf32> {pipe.on = array<i64: 1>}
+func.func @f() {
+  %b = train.read @b : tensor<4xf32>
+  // expected-error@+1 {{'train.write' has no stage in common: operand 0 is on stage 1, @a is on stages 0, 1}}
+  train.write @a, %b : tensor<4xf32>
+  return
+}
+}
+
+// -----
+
+module attributes {pipe.stages = 2} {
+train.parameter @a : tensor<4xf32>
+func.func @f() -> tensor<4xf32> {
+  // expected-error@+1 {{'train.read' is of a parameter without pipe.on}}
+  %a = train.read @a : tensor<4xf32>
+  return %a : tensor<4xf32>
 }
 }

@@ -1,7 +1,7 @@
 // RUN: not partita-opt %s --mark-layers --note-flops --pipe-place=stages=3 2>&1 | FileCheck %s --check-prefix=MANY
 // MANY: error: 3 stages need as many layers, and the model has 2: parts of it that repeat (partita explain --flops lists them)
 // RUN: not partita-opt %s --mark-layers --note-flops --pipe-place=stages=0 2>&1 | FileCheck %s --check-prefix=NONE
-// NONE: error: stages: 0 are not possible, but 1 to 64 are
+// NONE: error: stages: 0, expected 1 to 64
 // RUN: not partita-opt %s --mark-layers --note-flops --pipe-place="stages=2 assign=evenly" 2>&1 | FileCheck %s --check-prefix=WORD
 // WORD: error: assign: 'evenly' is none of auto, uniform, parameters, cuts:LAYER,...
 // RUN: not partita-opt %s --mark-layers --note-flops --pipe-place="stages=2 assign=cuts:2" 2>&1 | FileCheck %s --check-prefix=BEHIND

@@ -61,11 +61,14 @@ public:
       auto has = valuesOf(own);
       if (failed(has))
         return failure();
-      for (auto &[symbol, value] : *has)
-        if (failed(check("'" + symbol + "'", stage, errorOf(value, (*values)[symbol]))))
+      for (auto &[symbol, value] : *has) {
+        auto expected = values->find(symbol);
+        if (expected == values->end())
+          return own.module().emitError() << "has '" << symbol << "', which the program of all stages lacks";
+        if (failed(check("'" + symbol + "'", stage, errorOf(value, expected->second))))
           return failure();
-      for (auto &[symbol, value] : *has)
         found.insert(symbol);
+      }
     }
     for (auto &[symbol, value] : *values)
       if (!found.count(symbol))
@@ -111,22 +114,21 @@ private:
                                             << llvm::formatv("{0:e1}", run.tolerance).str();
   }
 
-  /// A stage has some of the results, in their order; each is some stage's.
+  /// Each result of a stage is one of the program's, and each of these some stage's.
   LogicalResult compareResults(ArrayRef<Tensor> expected, const StageResults &results) {
     llvm::BitVector made(expected.size());
-    for (auto [stage, own] : llvm::enumerate(results)) {
-      size_t next = 0;
+    for (auto [stage, own] : llvm::enumerate(results))
       for (auto [i, result] : llvm::enumerate(own)) {
         double least = INFINITY;
-        for (size_t at = next; at < expected.size() && !(least <= run.tolerance); ++at) {
-          least = std::min(least, relativeError(result, expected[at]));
-          next = at + 1;
+        for (auto [at, value] : llvm::enumerate(expected)) {
+          double error = relativeError(result, value);
+          least = std::min(least, error);
+          if (error <= run.tolerance)
+            made.set(at);
         }
         if (failed(check("result " + Twine(i), stage, least)))
           return failure();
-        made.set(next - 1);
       }
-    }
     return made.all() ? success()
                       : interpreter.module().emitError() << "no stage has result " << made.find_first_unset();
   }

@@ -131,7 +131,16 @@ int main(int argc, char **argv) {
         checkRules(*module, run, std::vector<std::string>(rule), everyOp, twoAxes, missing));
   if (placements)
     return failed(tryPlacements(*module, run, placements));
-  if (StageInterpreter::isProgram(*module)) {
+  bool hasStages = StageInterpreter::isProgram(*module);
+  bool writes = !logFile.empty() || !gradientsFile.empty() || !parametersFile.empty() || !resultsFile.empty();
+  if (hasStages ? writes || !inputs.empty() || !pairOfFunctions.empty() : blockingSends || !wholeFile.empty()) {
+    errs() << "partita-interp: error: "
+           << (hasStages ? "a program of stages takes none of --inputs, --log, --gradients, --parameters, "
+                           "--results, --equal\n"
+                         : "--blocking-sends and --whole are of a program of stages\n");
+    return 1;
+  }
+  if (hasStages) {
     mlir::OwningOpRef<mlir::ModuleOp> whole;
     if (!wholeFile.empty() && !(whole = mlir::parseSourceFile<mlir::ModuleOp>(wholeFile, &context)))
       return 1;

@@ -16,7 +16,7 @@ def PipePlacePass : Pass<"pipe-place", "::mlir::ModuleOp"> {
     parameter is then shared, and its gradient is a sum over its stages. What depends on neither (masks, tables of angles) is
     computed wherever it is needed.
 
-    `assign` says how: `uniform` gives each stage the same number of layers, the last ones one more where they do not divide;
+    `assign` says how: `uniform` gives each stage the same number of layers, or one more where they do not divide;
     `parameters` and `auto` make the largest stage as small as it can be, in elements of parameters and in FLOPs;
     `cuts:4,8` names the first layer of each stage but the first.
 
@@ -76,7 +76,7 @@ def PipeCutPass : Pass<"pipe-cut", "::mlir::ModuleOp"> {
           return %2 : tensor<2x4xf32>
     ```
   }];
-  let dependentDialects = ["::partita::pipe::PipeDialect", "::partita::train::TrainDialect"];
+  let dependentDialects = ["::partita::pipe::PipeDialect", "::partita::train::TrainDialect", "::partita::tx::TxDialect"];
   let statistics = [Statistic<"cut", "cut", "stages made">];
 }
 

@@ -263,7 +263,7 @@ void writeCheckpoint(Rank &rank, const std::string &folder, const CheckpointInfo
 }
 
 void writeParameters(Rank &rank, const std::string &path) {
-  writePieces(rank, path, parameterPieces(rank), {{"program", rank.program->name}});
+  writePieces(rank, path, parameterPieces(rank), {{"program", rank.program->name}, {kHolds, "parameters"}});
 }
 
 void writeOutputs(Rank &rank, const std::string &path) {

@@ -32,6 +32,8 @@ namespace partita_rt {
 
 constexpr char kWholeFormat[] = "partita checkpoint 2";
 constexpr char kShardedFormat[] = "partita sharded checkpoint 2";
+/// What a file that a program has written holds, where it is no checkpoint.
+constexpr char kHolds[] = "holds";
 /// The same without checksums.
 constexpr char kOldWholeFormat[] = "partita checkpoint 1";
 constexpr char kOldShardedFormat[] = "partita sharded checkpoint 1";

@@ -7,10 +7,9 @@
 //   3. of what is left, the only tensor and the only parameter of a shape, unless it is a square
 //      matrix, which could stand transposed
 //
-// What an exporter's constant folding has made (Folded in program.h) is not what a tensor of the
-// model's is, whatever its name or shape: of what it has moved, only the transpose is taken by shape,
-// since it would have kept what it does not change; and what it has computed comes by its name from a
-// file that a program has written, and from no other.
+// A tensor that an exporter rearranged by constant folding (Folded in program.h) is matched by shape
+// only to its transpose: of what it did not change it would have kept the name. One that it computed is
+// loaded only by name, from a checkpoint or a file of --dump-parameters.
 //
 // A matrix may stand transposed, where its shape says so. Two candidates are an error that names
 // them; so is a parameter without one.

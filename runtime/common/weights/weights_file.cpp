@@ -26,7 +26,9 @@ WeightsFile::WeightsFile(const std::string &given) : name(given) {
     fail("weights %s: no such file, but its index is there; give %s", path.c_str(), index.c_str());
   auto &file = files[path] = std::make_unique<SafetensorsFile>(path);
   said = formatNote(file->metadata(), file->hasChecksums(), path);
-  ofProgram = file->metadata().count("program");
+  for (const auto &[key, value] : file->metadata())
+    ofProgram |= key == kHolds ? value == "parameters"
+                               : key == "format" && (value == kWholeFormat || value == kOldWholeFormat);
   table = file->tensors();
 }
 
