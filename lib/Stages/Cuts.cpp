@@ -101,7 +101,8 @@ FailureOr<Cuts> Cuts::choose(StringRef assign, int64_t stages, ArrayRef<LayerWor
     layers = std::max(layers, each.place + 1);
   if (layers < stages) {
     problem = std::to_string(stages) + " stages need as many layers, and the model has " +
-              std::to_string(layers) + ": parts of it that repeat (partita explain --flops lists them)";
+              std::to_string(layers) +
+              ": parts of it that repeat (partita explain --flops lists them)";
     return failure();
   }
   if (assign.consume_front("cuts:")) {

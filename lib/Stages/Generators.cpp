@@ -160,8 +160,9 @@ static constexpr Generator kGenerators[] = {
     {"zb-v", zeroBubbleWave, true},
 };
 
-std::optional<Schedule> partita::stages::makeSchedule(llvm::StringRef name, int stages, int microBatches,
-                                                      int chunks, std::string &problem) {
+std::optional<Schedule> partita::stages::makeSchedule(llvm::StringRef name, int stages,
+                                                      int microBatches, int chunks,
+                                                      std::string &problem) {
   const Generator *generator =
       llvm::find_if(kGenerators, [&](const Generator &each) { return each.name == name; });
   if (generator == std::end(kGenerators)) {
@@ -176,8 +177,8 @@ std::optional<Schedule> partita::stages::makeSchedule(llvm::StringRef name, int 
   }
   bool isWave = name == "zb-v";
   if (chunks != 1 && name != "interleaved" && !(isWave && chunks == 2)) {
-    problem = name.str() + " has " + (isWave ? "two chunks a stage" : "one chunk a stage") + ", not " +
-              std::to_string(chunks) + "; interleaved has any number";
+    problem = name.str() + " has " + (isWave ? "two chunks a stage" : "one chunk a stage") +
+              ", not " + std::to_string(chunks) + "; interleaved has any number";
     return std::nullopt;
   }
   if (name == "interleaved" && microBatches % stages != 0) {
@@ -185,7 +186,8 @@ std::optional<Schedule> partita::stages::makeSchedule(llvm::StringRef name, int 
               std::to_string(microBatches) + " are no multiple of " + std::to_string(stages);
     return std::nullopt;
   }
-  Schedule schedule{stages, microBatches, isWave ? 2 : chunks, isWave, generator->splitsBackward, {}};
+  Schedule schedule{stages, microBatches, isWave ? 2 : chunks, isWave, generator->splitsBackward,
+                    {}};
   schedule.slots.resize(stages);
   generator->fill(schedule);
   return schedule;

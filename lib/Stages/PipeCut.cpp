@@ -34,7 +34,8 @@ public:
     Operation *end = from.getBody().front().getTerminator();
     SmallVector<Value> results = here(end->getOperands());
     auto to = cast<func::FuncOp>(builder.cloneWithoutRegions(*from));
-    to.setFunctionType(builder.getFunctionType(from.getArgumentTypes(), TypeRange(ValueRange(results))));
+    to.setFunctionType(
+        builder.getFunctionType(from.getArgumentTypes(), TypeRange(ValueRange(results))));
     keepResultAttributes(from, to);
     Block *block = to.addEntryBlock();
     mapping.map(from.getArguments(), block->getArguments());
@@ -47,7 +48,8 @@ public:
 private:
   bool isHere(Value value) const { return map.of(value).has(stage); }
   SmallVector<Value> here(ValueRange values) const {
-    return llvm::to_vector(llvm::make_filter_range(values, [&](Value each) { return isHere(each); }));
+    return llvm::to_vector(
+        llvm::make_filter_range(values, [&](Value each) { return isHere(each); }));
   }
   SmallVector<Value> mapped(ValueRange values) const {
     return llvm::map_to_vector(values, [&](Value each) { return mapping.lookup(each); });
@@ -82,7 +84,8 @@ private:
       Value zero = tx::createSplat(builder, sum.getLoc(), sum.getType(), 0);
       mapping.map(sum.getValue(), zero);
     }
-    if (auto squares = dyn_cast<train::SquareSumOp>(op); squares && map.of(squares.getSum()).partial)
+    if (auto squares = dyn_cast<train::SquareSumOp>(op);
+        squares && map.of(squares.getSum()).partial)
       return copySquares(builder, squares);
     if (isa<tx::AddOp>(op) && map.of(op->getResult(0)).partial)
       if (SmallVector<Value> terms = here(op->getOperands()); terms.size() == 1)
@@ -109,7 +112,8 @@ private:
     auto sized = [&](int64_t size) {
       par::Layout layout = par::Layout::of(type);
       layout.shape = {size};
-      return RankedTensorType::get({size}, type.getElementType(), layout.encoding(builder.getContext()));
+      return RankedTensorType::get({size}, type.getElementType(),
+                                   layout.encoding(builder.getContext()));
     };
     SmallVector<Value> own, parts;
     SmallVector<bool> isOwn;
@@ -128,10 +132,10 @@ private:
       while (end < isOwn.size() && isOwn[end] == isOwn[begin])
         ++end;
       auto size = static_cast<int64_t>(end - begin);
-      Operation *part = !isOwn[begin]
-                            ? tx::createSplat(builder, squares.getLoc(), sized(size), 0).getDefiningOp()
-                            : tx::SliceOp::create(builder, squares.getLoc(), sized(size), made.getSum(),
-                                                  ArrayRef<int64_t>{taken}, ArrayRef<int64_t>{1});
+      Operation *part =
+          !isOwn[begin] ? tx::createSplat(builder, squares.getLoc(), sized(size), 0).getDefiningOp()
+                        : tx::SliceOp::create(builder, squares.getLoc(), sized(size), made.getSum(),
+                                              ArrayRef<int64_t>{taken}, ArrayRef<int64_t>{1});
       part->setDiscardableAttrs(squares->getDiscardableAttrDictionary());
       taken += isOwn[begin] ? size : 0;
       parts.push_back(part->getResult(0));

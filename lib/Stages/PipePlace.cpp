@@ -59,7 +59,8 @@ public:
     function->walk([&](train::ReadOp read) {
       auto found = needed.find(read.getResult());
       if (found != needed.end())
-        parameters[read.getSymbolAttr().getAttr()].insert(found->second.begin(), found->second.end());
+        parameters[read.getSymbolAttr().getAttr()].insert(found->second.begin(),
+                                                          found->second.end());
     });
   }
 
@@ -147,8 +148,9 @@ private:
         continue;
       OpBuilder builder(read->getContext());
       builder.setInsertionPointAfter(read);
-      auto shared = pipe::ShareOp::create(builder, read.getLoc(), read.getType(), read.getResult(),
-                                          SmallVector<int64_t>(found->second.begin(), found->second.end()));
+      auto shared =
+          pipe::ShareOp::create(builder, read.getLoc(), read.getType(), read.getResult(),
+                                SmallVector<int64_t>(found->second.begin(), found->second.end()));
       read.getResult().replaceAllUsesExcept(shared.getResult(), shared);
       kinds[shared.getResult()] = kinds.lookup(read.getResult());
       needed[shared.getResult()] = found->second;
@@ -246,8 +248,9 @@ struct PipePlace : partita::impl::PipePlacePassBase<PipePlace> {
       if (set.empty())
         set.insert(0); // read by nothing
       shared += set.size() > 1;
-      parameter->setAttr(pipe::PipeDialect::kOn,
-                         DenseI64ArrayAttr::get(&getContext(), SmallVector<int64_t>(set.begin(), set.end())));
+      parameter->setAttr(
+          pipe::PipeDialect::kOn,
+          DenseI64ArrayAttr::get(&getContext(), SmallVector<int64_t>(set.begin(), set.end())));
     }
     for (FunctionPlacer &function : functions)
       moves += function.insert(needed);
@@ -263,11 +266,12 @@ private:
     WalkResult result = module.walk([](Operation *op) {
       auto loop = dyn_cast<train::AccumulateOp>(op);
       return provenance::isBackward(op) || (loop && loop.hasBackward()) ? WalkResult::interrupt()
-                                                                       : WalkResult::advance();
+                                                                        : WalkResult::advance();
     });
     if (result.wasInterrupted())
-      return module.emitError() << "stages: the program is differentiated already, and what crosses "
-                                   "stages backward follows from what crosses them forward";
+      return module.emitError()
+             << "stages: the program is differentiated already, and what crosses "
+                "stages backward follows from what crosses them forward";
     return success();
   }
 };

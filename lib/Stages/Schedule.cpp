@@ -50,9 +50,8 @@ public:
         while (next[stage] < schedule.slots[stage].size() && step(stage))
           moves = true;
     }
-    return llvm::all_of(llvm::seq(0, schedule.stages), [&](int stage) {
-      return next[stage] == schedule.slots[stage].size();
-    });
+    return llvm::all_of(llvm::seq(0, schedule.stages),
+                        [&](int stage) { return next[stage] == schedule.slots[stage].size(); });
   }
 
   /// What the passes before and behind this one at the same micro-batch are.
@@ -113,7 +112,8 @@ static std::string findWrongSlot(const Schedule &schedule) {
       if (!isNew)
         return place + ": runs already in slot " + std::to_string(first->second);
     }
-    for (int kind = Slot::Forward; kind <= (schedule.splitsBackward ? Slot::Weights : Slot::Backward); ++kind)
+    for (int kind = Slot::Forward;
+         kind <= (schedule.splitsBackward ? Slot::Weights : Slot::Backward); ++kind)
       for (int chunk = 0; chunk < schedule.chunks; ++chunk)
         for (int micro = 0; micro < schedule.microBatches; ++micro)
           if (!seen.count({kind, chunk, micro}))
@@ -245,8 +245,8 @@ public:
     }
     for (int stage = 0; stage < schedule.stages; ++stage)
       if (const Step *step = at(stage))
-        return placeOf(stage) + ": " + (step->kind == Step::Send ? "sends to" : "receives from") + " stage " +
-               std::to_string(step->peer) + ", which " +
+        return placeOf(stage) + ": " + (step->kind == Step::Send ? "sends to" : "receives from") +
+               " stage " + std::to_string(step->peer) + ", which " +
                (step->peer >= 0 && step->peer < schedule.stages && at(step->peer)
                     ? "is at its step " + std::to_string(next[step->peer])
                     : "does nothing more");
@@ -275,7 +275,8 @@ private:
     if (send.peer < 0 || send.peer >= schedule.stages || !done.count(passOf(stage, send.slot)))
       return false;
     const Step *other = at(send.peer);
-    return other && other->kind == Step::Receive && other->peer == stage && other->slot == send.slot;
+    return other && other->kind == Step::Receive && other->peer == stage &&
+           other->slot == send.slot;
   }
 
   std::string runSlot(int stage, const Slot &slot) {
@@ -283,8 +284,8 @@ private:
     int from = position + (slot.kind == Slot::Forward ? -1 : 1);
     bool isFed = slot.kind != Slot::Weights && from >= 0 && from < schedule.positions();
     Pass pass{slot.kind, from, slot.microBatch};
-    if (isFed && (schedule.placeOf(from).first == stage ? !done.count(pass)
-                                                        : !arrived.count({pass, stage})))
+    if (isFed &&
+        (schedule.placeOf(from).first == stage ? !done.count(pass) : !arrived.count({pass, stage})))
       return placeOf(stage) + ": reads what it has not received";
     done.insert(passOf(stage, slot));
     ran[stage].push_back(slot);

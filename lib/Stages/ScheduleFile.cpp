@@ -60,9 +60,10 @@ std::optional<Schedule> partita::stages::parseSchedule(llvm::StringRef text, std
     for (const json::Value &each : *list.getAsArray()) {
       std::optional<Slot> slot = parseSlot(each.getAsString().value_or(""));
       if (!slot)
-        return wrong("stage " + llvm::Twine(number) + ", slot " + llvm::Twine(slots.size()) + ": '" +
-                     each.getAsString().value_or("") +
-                     "' is no slot; F, B or W with a micro-batch is one, perhaps with a chunk: F3, B0.1");
+        return wrong(
+            "stage " + llvm::Twine(number) + ", slot " + llvm::Twine(slots.size()) + ": '" +
+            each.getAsString().value_or("") +
+            "' is no slot; F, B or W with a micro-batch is one, perhaps with a chunk: F3, B0.1");
       schedule.microBatches = std::max(schedule.microBatches, slot->microBatch + 1);
       schedule.splitsBackward |= slot->kind == Slot::Weights;
       slots.push_back(*slot);

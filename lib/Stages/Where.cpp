@@ -72,8 +72,9 @@ LogicalResult StageMap::visit(Operation *op) {
     return loop(accumulate);
   if (op->hasTrait<OpTrait::IsTerminator>())
     return success();
-  FailureOr<Where> where = isa<pipe::MoveOp, pipe::ShareOp, pipe::SumOp, pipe::PinOp>(op) ? pipeOp(op)
-                           : isa<tx::AddOp>(op)            ? sumOfStages(op)
+  FailureOr<Where> where = isa<pipe::MoveOp, pipe::ShareOp, pipe::SumOp, pipe::PinOp>(op)
+                               ? pipeOp(op)
+                           : isa<tx::AddOp>(op)          ? sumOfStages(op)
                            : isa<train::SquareSumOp>(op) ? squaresOf(op)
                                                          : anyOp(op);
   if (failed(where))
@@ -88,7 +89,8 @@ LogicalResult StageMap::visit(Operation *op) {
 LogicalResult StageMap::loop(train::AccumulateOp loop) {
   ops[loop] = Where();
   if (loop.getGrown())
-    return loop.emitError() << "adds to running sums, which is decided for each stage, after the cut";
+    return loop.emitError()
+           << "adds to running sums, which is decided for each stage, after the cut";
   for (BlockArgument argument : loop.getBody().getArguments())
     values[argument] = of(loop.getBatchOf(argument));
   if (failed(visit(loop.getBody().front())))
@@ -137,8 +139,8 @@ FailureOr<Where> StageMap::pipeOp(Operation *op) {
     return from.has(pin.getStage()) && !from.partial
                ? FailureOr<Where>(Where::only(pin.getStage()))
                : refuse("is to stage " + Twine(pin.getStage()));
-  ArrayRef<int64_t> list =
-      isa<pipe::SumOp>(op) ? cast<pipe::SumOp>(op).getStages() : cast<pipe::ShareOp>(op).getStages();
+  ArrayRef<int64_t> list = isa<pipe::SumOp>(op) ? cast<pipe::SumOp>(op).getStages()
+                                                : cast<pipe::ShareOp>(op).getStages();
   Where own = Where::on(list);
   bool isPart = isa<pipe::SumOp>(op) && (from.partial || from.isOne());
   if (isa<pipe::SumOp>(op) ? !isPart || (from.stages & ~own.stages) != 0

@@ -43,7 +43,8 @@ TEST(Schedule, BubblesAreThePapers) {
       EXPECT_EQ(report(make("1f1b", p, m), some).bubble, (p - 1) * both);
       EXPECT_EQ(report(make("1f1b", p, m), some).seconds, (m + p - 1) * both);
       EXPECT_EQ(report(make("zb-h1", p, m), some).bubble, (p - 1) * (both - some.weights));
-      EXPECT_EQ(report(make("zb-h1", p, m), some).seconds, m * all + (p - 1) * (both - some.weights));
+      EXPECT_EQ(report(make("zb-h1", p, m), some).seconds,
+                m * all + (p - 1) * (both - some.weights));
       if (m >= 2 * p - 1) {
         EXPECT_EQ(report(make("zb-h2", p, m), some).bubble, (p - 1) * (both - 2 * some.weights));
         EXPECT_EQ(report(make("zb-v", p, m, 2), equal).bubble, 0);
@@ -75,13 +76,14 @@ TEST(Schedule, AllFinishWithBlockingSends) {
   int count = 0;
   for (int p = 1; p <= 16; ++p)
     for (int m : {1, 2, 3, 5, 8, 16, 17, 64}) {
-      std::vector<std::pair<const char *, int>> all = {{"gpipe", 1}, {"1f1b", 1},  {"zb-h1", 1},
-                                                       {"zb-h2", 1}, {"zb-v", 2}};
+      std::vector<std::pair<const char *, int>> all = {
+          {"gpipe", 1}, {"1f1b", 1}, {"zb-h1", 1}, {"zb-h2", 1}, {"zb-v", 2}};
       for (int v = 1; v <= 4 && m % p == 0; ++v)
         all.push_back({"interleaved", v});
       for (auto [name, chunks] : all) {
         Schedule schedule = make(name, p, m, chunks);
-        ASSERT_EQ(findProblem(schedule, stepsOf(schedule)), "") << name << " " << p << " " << m << " " << chunks;
+        ASSERT_EQ(findProblem(schedule, stepsOf(schedule)), "")
+            << name << " " << p << " " << m << " " << chunks;
         ++count;
       }
     }
@@ -89,8 +91,8 @@ TEST(Schedule, AllFinishWithBlockingSends) {
 }
 
 static Schedule any(std::mt19937 &random) {
-  static const std::pair<const char *, int> names[] = {{"gpipe", 1}, {"1f1b", 1},  {"zb-h1", 1},
-                                                       {"zb-h2", 1}, {"zb-v", 2}, {"interleaved", 3}};
+  static const std::pair<const char *, int> names[] = {
+      {"gpipe", 1}, {"1f1b", 1}, {"zb-h1", 1}, {"zb-h2", 1}, {"zb-v", 2}, {"interleaved", 3}};
   auto [name, chunks] = names[random() % std::size(names)];
   int p = 2 + static_cast<int>(random() % 5);
   return make(name, p, p * (1 + static_cast<int>(random() % 3)), chunks);
@@ -118,7 +120,8 @@ TEST(Schedule, WrongSlotsAreRefused) {
     default: { // a backward pass in front of its forward pass
       Slot backward{Slot::Backward, slots[at].chunk, slots[at].microBatch}, forward = backward;
       forward.kind = Slot::Forward;
-      std::swap(*std::find(slots.begin(), slots.end(), backward), *std::find(slots.begin(), slots.end(), forward));
+      std::swap(*std::find(slots.begin(), slots.end(), backward),
+                *std::find(slots.begin(), slots.end(), forward));
     }
     }
     EXPECT_NE(findProblem(schedule), "") << i;
@@ -175,45 +178,56 @@ TEST(Schedule, SendsThatWaitForOneAnotherAreRefused) {
   Step receive = *second;
   steps.erase(second);
   steps.insert(std::find_if(steps.begin(), steps.end(), is(Step::Send)) + 1, receive);
-  EXPECT_EQ(findProblem(schedule, all), "stage 0, step 3 (forward of micro-batch 1): sends to stage 1, which is at its step 3");
+  EXPECT_EQ(findProblem(schedule, all),
+            "stage 0, step 3 (forward of micro-batch 1): sends to stage 1, which is at its step 3");
 }
 
 TEST(Schedule, ProblemsNameTheSlot) {
   Schedule schedule = make("1f1b", 2, 2);
   std::swap(schedule.slots[1][0], schedule.slots[1][1]);
-  EXPECT_EQ(findProblem(schedule), "stage 0, slot 2 (backward of micro-batch 0): waits for the backward of micro-batch 0 on "
-                                   "stage 1, which does not get there: it waits at its slot 0");
+  EXPECT_EQ(
+      findProblem(schedule),
+      "stage 0, slot 2 (backward of micro-batch 0): waits for the backward of micro-batch 0 on "
+      "stage 1, which does not get there: it waits at its slot 0");
   schedule = make("zb-h1", 2, 2);
   schedule.slots[1].pop_back();
   EXPECT_EQ(findProblem(schedule), "stage 1 has no slot for the weights of micro-batch 1");
   schedule = make("gpipe", 2, 2);
   schedule.slots[0].push_back({Slot::Forward, 0, 1});
-  EXPECT_EQ(findProblem(schedule), "stage 0, slot 4 (forward of micro-batch 1): runs already in slot 1");
+  EXPECT_EQ(findProblem(schedule),
+            "stage 0, slot 4 (forward of micro-batch 1): runs already in slot 1");
 }
 
 TEST(Schedule, NumbersThatDoNotFit) {
   std::string problem;
   EXPECT_FALSE(makeSchedule("interleaved", 4, 6, 2, problem));
-  EXPECT_EQ(problem, "interleaved runs micro-batches in groups of as many as there are stages: 6 are no multiple of 4");
+  EXPECT_EQ(
+      problem,
+      "interleaved runs micro-batches in groups of as many as there are stages: 6 are no multiple of 4");
   EXPECT_FALSE(makeSchedule("1f1b", 4, 8, 2, problem));
   EXPECT_EQ(problem, "1f1b has one chunk a stage, not 2; interleaved has any number");
   EXPECT_FALSE(makeSchedule("zb-v", 4, 8, 3, problem));
   EXPECT_EQ(problem, "zb-v has two chunks a stage, not 3; interleaved has any number");
   EXPECT_FALSE(makeSchedule("1b1f", 4, 8, 1, problem));
-  EXPECT_EQ(problem, "there is no schedule '1b1f'; there are gpipe, 1f1b, interleaved, zb-h1, zb-h2, zb-v");
+  EXPECT_EQ(problem,
+            "there is no schedule '1b1f'; there are gpipe, 1f1b, interleaved, zb-h1, zb-h2, zb-v");
   EXPECT_FALSE(makeSchedule("gpipe", 0, 8, 1, problem));
   EXPECT_FALSE(makeSchedule("gpipe", 2, 0, 1, problem));
 }
 
 TEST(ScheduleFile, IsReadAsItStands) {
   std::string problem;
-  auto schedule = parseSchedule(R"({"slots": [["F0", "F1", "B0", "W0", "B1", "W1"], ["F0", "B0", "W0", "F1", "B1", "W1"]]})", problem);
+  auto schedule = parseSchedule(
+      R"({"slots": [["F0", "F1", "B0", "W0", "B1", "W1"], ["F0", "B0", "W0", "F1", "B1", "W1"]]})",
+      problem);
   ASSERT_TRUE(schedule) << problem;
   EXPECT_EQ(schedule->stages, 2);
   EXPECT_EQ(schedule->microBatches, 2);
   EXPECT_TRUE(schedule->splitsBackward);
   EXPECT_EQ(findProblem(*schedule), "");
-  schedule = parseSchedule(R"({"chunks": 2, "wave": true, "slots": [["F0", "F0.1", "B0.1", "B0"], ["F0", "F0.1", "B0.1", "B0"]]})", problem);
+  schedule = parseSchedule(
+      R"({"chunks": 2, "wave": true, "slots": [["F0", "F0.1", "B0.1", "B0"], ["F0", "F0.1", "B0.1", "B0"]]})",
+      problem);
   ASSERT_TRUE(schedule) << problem;
   EXPECT_EQ(findProblem(*schedule), "");
   EXPECT_EQ(schedule->positionOf(1, 1), 2);
@@ -225,7 +239,8 @@ TEST(ScheduleFile, SaysWhatIsWrong) {
       {"{}", "the schedule has no \"slots\""},
       {R"({"slots": [], "x": 1})", "the schedule has no \"slots\""},
       {R"({"slots": [["F0"]], "x": 1})", "the schedule has \"x\", expected slots, chunks, wave"},
-      {R"({"slots": [["F0", "X1"]]})", "stage 0, slot 1: 'X1' is no slot; F, B or W with a micro-batch is one"},
+      {R"({"slots": [["F0", "X1"]]})",
+       "stage 0, slot 1: 'X1' is no slot; F, B or W with a micro-batch is one"},
       {R"({"slots": [["F0", 3]]})", "stage 0, slot 1: '' is no slot"},
       {R"({"slots": [["F-1"]]})", "stage 0, slot 0: 'F-1' is no slot"},
       {R"({"slots": [["F0.x"]]})", "stage 0, slot 0: 'F0.x' is no slot"},
@@ -241,6 +256,8 @@ TEST(ScheduleFile, SaysWhatIsWrong) {
   }
   std::string problem;
   auto schedule = parseSchedule(R"({"slots": [["F0", "B0"], ["B0", "F0"]]})", problem);
-  EXPECT_EQ(findProblem(*schedule), "stage 0, slot 1 (backward of micro-batch 0): waits for the backward of micro-batch 0 on stage 1, "
-                                    "which does not get there: it waits at its slot 0");
+  EXPECT_EQ(
+      findProblem(*schedule),
+      "stage 0, slot 1 (backward of micro-batch 0): waits for the backward of micro-batch 0 on stage 1, "
+      "which does not get there: it waits at its slot 0");
 }

@@ -23,7 +23,8 @@ static FailureOr<func::FuncOp> functionOf(ModuleOp module, const Run &run) {
 
 /// Of the last call. Arguments are new in each call, as runFunction does it; a stage shows less of what they mean
 /// (the size of a vocabulary) than the program of all stages.
-static FailureOr<StageResults> callOften(StageInterpreter &interpreter, ModuleOp whole, const Run &run) {
+static FailureOr<StageResults> callOften(StageInterpreter &interpreter, ModuleOp whole,
+                                         const Run &run) {
   StageResults results;
   for (unsigned i = 0; i < run.times; ++i) {
     StageResults inputs;
@@ -32,7 +33,8 @@ static FailureOr<StageResults> callOften(StageInterpreter &interpreter, ModuleOp
       auto function = functionOf(whole ? whole : stage.module(), run);
       if (failed(function))
         return failure();
-      auto own = whole ? modelInputs(*function, run.seed + i) : randomInputs(*function, run.seed + i);
+      auto own =
+          whole ? modelInputs(*function, run.seed + i) : randomInputs(*function, run.seed + i);
       if (failed(own))
         return failure();
       inputs.push_back(std::move(*own));
@@ -64,7 +66,8 @@ public:
       for (auto &[symbol, value] : *has) {
         auto expected = values->find(symbol);
         if (expected == values->end())
-          return own.module().emitError() << "has '" << symbol << "', which the program of all stages lacks";
+          return own.module().emitError()
+                 << "has '" << symbol << "', which the program of all stages lacks";
         if (failed(check("'" + symbol + "'", stage, errorOf(value, expected->second))))
           return failure();
         found.insert(symbol);
@@ -75,8 +78,8 @@ public:
         return interpreter.module().emitError() << "no stage has '" << symbol << "'";
     if (failed(compareResults(*expected, results)))
       return failure();
-    llvm::outs() << "equal: " << stages.stages.size() << " stages, " << compared << " values; largest error "
-                 << llvm::format("%.1e", worst) << "\n";
+    llvm::outs() << "equal: " << stages.stages.size() << " stages, " << compared
+                 << " values; largest error " << llvm::format("%.1e", worst) << "\n";
     return success();
   }
 
@@ -109,9 +112,10 @@ private:
     worst = std::max(worst, error);
     if (error <= run.tolerance)
       return success();
-    return interpreter.module().emitError() << what << " of stage " << stage << " differs by "
-                                            << llvm::formatv("{0:e1}", error).str() << ", more than "
-                                            << llvm::formatv("{0:e1}", run.tolerance).str();
+    return interpreter.module().emitError()
+           << what << " of stage " << stage << " differs by "
+           << llvm::formatv("{0:e1}", error).str() << ", more than "
+           << llvm::formatv("{0:e1}", run.tolerance).str();
   }
 
   /// Each result of a stage is one of the program's, and each of these some stage's.
@@ -130,7 +134,8 @@ private:
           return failure();
       }
     return made.all() ? success()
-                      : interpreter.module().emitError() << "no stage has result " << made.find_first_unset();
+                      : interpreter.module().emitError()
+                            << "no stage has result " << made.find_first_unset();
   }
 
   Interpreter interpreter;

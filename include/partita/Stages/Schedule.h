@@ -85,7 +85,8 @@ struct SlotCosts {
 struct ScheduleReport {
   double seconds = 0; ///< from the first slot's begin to the last one's end
   double bubble = 0;  ///< the most that a stage idles between its first and its last slot
-  std::vector<int> inFlight; ///< of each stage: the most chunks of micro-batches whose values it keeps
+  std::vector<int>
+      inFlight; ///< of each stage: the most chunks of micro-batches whose values it keeps
 };
 ScheduleReport report(const Schedule &schedule, const SlotCosts &costs);
 
