@@ -104,18 +104,25 @@ template <typename Op, const ScalarFunction &function> LogicalResult binary(Node
   return failed(result) ? failure() : node.set(0, *result);
 }
 
-template <typename Op, const ScalarFunction &function> FailureOr<Tensor *> accumulate(Node &node) {
+/// All inputs by `combineTwo`, from the first one on.
+FailureOr<Tensor *>
+accumulate(Node &node, llvm::function_ref<FailureOr<Tensor *>(Tensor *, Tensor *)> combineTwo) {
   if (failed(node.arity(1, anyLater)))
     return failure();
   FailureOr<Tensor *> result = node.input(0);
   for (int64_t i = 1; i < node.inputCount(); ++i) {
     if (!node.input(i))
       return FailureOr<Tensor *>(node.error() << "input " << i << " is missing");
-    result = combine<Op, function>(node, *result, node.input(i));
+    result = combineTwo(*result, node.input(i));
     if (failed(result))
       return failure();
   }
   return result;
+}
+
+template <typename Op, const ScalarFunction &function> FailureOr<Tensor *> accumulate(Node &node) {
+  return accumulate(node,
+                    [&](Tensor *a, Tensor *b) { return combine<Op, function>(node, a, b); });
 }
 
 template <typename Op, const ScalarFunction &function> LogicalResult variadic(Node &node) {
@@ -203,15 +210,9 @@ FailureOr<Tensor *> extreme(Node &node, Tensor *x, Tensor *bound, Tie tie) {
 }
 
 template <typename Op, const ScalarFunction &function> LogicalResult extremes(Node &node) {
-  if (failed(node.arity(1, anyLater)))
-    return failure();
   Tie tie = tieOf(node);
-  FailureOr<Tensor *> result = node.input(0);
-  for (int64_t i = 1; i < node.inputCount() && succeeded(result); ++i) {
-    if (!node.input(i))
-      return node.error() << "input " << i << " is missing";
-    result = extreme<Op, function>(node, *result, node.input(i), tie);
-  }
+  FailureOr<Tensor *> result = accumulate(
+      node, [&](Tensor *a, Tensor *b) { return extreme<Op, function>(node, a, b, tie); });
   return failed(result) ? failure() : node.set(0, *result);
 }
 

@@ -17,8 +17,7 @@ void NoteFinder::noteScaledByFrequency() {
     if (!call || call->operation != "embedding" || call->textAt(3) != "True" ||
         node.input_size() == 0 || llvm::is_contained(tables, node.input(0)))
       continue;
-    const Tensor *table = weights.known(node.input(0));
-    if (table && table->isParameter && !table->isFrozen && !table->isHeld)
+    if (hasGradient(node.input(0)))
       tables.push_back(node.input(0));
   }
   if (tables.empty())

@@ -112,10 +112,7 @@ private:
 void NoteFinder::noteDetached() {
   if (!origins.known())
     return;
-  auto isTrained = [&](llvm::StringRef name) {
-    const Tensor *tensor = weights.known(name);
-    return tensor && tensor->isParameter && !tensor->isFrozen && !tensor->isHeld;
-  };
+  auto isTrained = [&](llvm::StringRef name) { return hasGradient(name); };
   DetachFinder finder(graph, origins, isTrained);
   finder.run();
   std::vector<std::string> tensors, parameters, values;

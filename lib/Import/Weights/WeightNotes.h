@@ -65,6 +65,10 @@ private:
   bool isGuessed(const Tensor &tensor) const {
     return weights.isTrained(tensor) && !tensor.isDecided;
   }
+  /// Is it a parameter, or a copy of one, that gets a gradient?
+  bool hasGradient(llvm::StringRef name) const {
+    return weights.isParameter(name) && !weights.isFrozen(name) && !weights.isHeld(name);
+  }
   /// Is it trained, and would another copy or part of it be trained apart?
   bool isTrainedApart(const Tensor &tensor) const {
     return weights.isTrained(tensor) && !tensor.isHeld;
