@@ -7,6 +7,7 @@
 #include "cpu/channel.h"
 #include "cpu/message_group.h"
 #include "cpu/process.h"
+#include "cpu/shared_window.h"
 #include "cpu/thread_group.h"
 #include "cpu/transfer.h"
 #include "cpu/window_group.h"
@@ -207,32 +208,17 @@ std::unique_ptr<Communicator> joinProcesses(const char *name, int rank, int size
 
   int64_t slotBytes = (sizeof(BoardSlot) + 4095) / 4096 * 4096;
   int64_t stagingBytes = placeBytes * int64_t(WindowGroup::kPlaces);
-  char *base = nullptr;
-  auto *window = new MPI_Win;
-  MPI_Win_allocate_shared(MPI_Aint(slotBytes + stagingBytes + 64), 1, MPI_INFO_NULL, node, &base,
-                          window);
-  MPI_Win_lock_all(MPI_MODE_NOCHECK, *window);
+  SharedWindow window = shareMemory(node, slotBytes + stagingBytes);
   std::vector<BoardSlot *> slots;
   std::vector<char *> staging;
-  for (int r = 0; r < size; ++r) {
-    MPI_Aint bytes;
-    int unit;
-    char *other;
-    MPI_Win_shared_query(*window, r, &bytes, &unit, &other);
-    other += (64 - reinterpret_cast<uintptr_t>(other) % 64) % 64;
-    slots.push_back(reinterpret_cast<BoardSlot *>(other));
-    staging.push_back(other + slotBytes);
+  for (char *place : window.places) {
+    slots.push_back(reinterpret_cast<BoardSlot *>(place));
+    staging.push_back(place + slotBytes);
   }
   new (slots[size_t(rank)]) BoardSlot();
   MPI_Barrier(node); // every slot is constructed before anybody looks at it
-  std::shared_ptr<void> owner(window, [](void *pointer) {
-    auto *window = static_cast<MPI_Win *>(pointer);
-    MPI_Win_unlock_all(*window);
-    MPI_Win_free(window);
-    delete window;
-  });
   return std::make_unique<WindowGroup>(name, rank, size, slots.data(), staging.data(), placeBytes,
-                                       std::move(owner));
+                                       std::move(window.owner));
 }
 
 } // namespace

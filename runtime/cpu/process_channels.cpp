@@ -3,6 +3,7 @@
 
 #include "common/run/message.h"
 #include "cpu/message_channel.h"
+#include "cpu/shared_window.h"
 
 #include <new>
 
@@ -14,27 +15,13 @@ static std::vector<RankPlace *> sharePlaces(const Rank &rank, std::shared_ptr<vo
   MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, rank.rank, MPI_INFO_NULL, &node);
   int size = 0;
   MPI_Comm_size(node, &size);
-  auto *window = new MPI_Win;
-  char *base = nullptr;
-  MPI_Win_allocate_shared(MPI_Aint(sizeof(RankPlace) + 64), 1, MPI_INFO_NULL, node, &base, window);
-  MPI_Win_lock_all(MPI_MODE_NOCHECK, *window);
-  owner = std::shared_ptr<void>(window, [](void *pointer) {
-    auto *window = static_cast<MPI_Win *>(pointer);
-    MPI_Win_unlock_all(*window);
-    MPI_Win_free(window);
-    delete window;
-  });
+  SharedWindow window = shareMemory(node, sizeof(RankPlace));
+  owner = std::move(window.owner);
   std::vector<int> ranks(static_cast<size_t>(size));
   MPI_Allgather(&rank.rank, 1, MPI_INT, ranks.data(), 1, MPI_INT, node);
   std::vector<RankPlace *> places(static_cast<size_t>(rank.ranks));
-  for (int r = 0; r < size; ++r) {
-    MPI_Aint bytes;
-    int unit;
-    char *at;
-    MPI_Win_shared_query(*window, r, &bytes, &unit, &at);
-    at += (64 - reinterpret_cast<uintptr_t>(at) % 64) % 64;
-    places[size_t(ranks[size_t(r)])] = reinterpret_cast<RankPlace *>(at);
-  }
+  for (int r = 0; r < size; ++r)
+    places[size_t(ranks[size_t(r)])] = reinterpret_cast<RankPlace *>(window.places[size_t(r)]);
   new (places[size_t(rank.rank)]) RankPlace();
   MPI_Barrier(node); // every place is constructed before anybody looks at it
   return places;

@@ -72,6 +72,25 @@ inline std::vector<Ended> runGpus(int port, const std::function<void(GpuRank &)>
   });
 }
 
+/// What `body` throws fails the rendezvous, as an error of a rank does.
+inline void failOnError(GpuRank &gpu, const std::function<void()> &body) {
+  try {
+    body();
+  } catch (const Error &error) {
+    gpu.rendezvous.fail(error.what());
+  }
+}
+
+/// Two ranks ended because the simulated NCCL saw them differ: rank 0 was at `call`.
+inline void expectNonsense(const std::vector<Ended> &all, const std::string &call) {
+  std::string text = textOf(all);
+  EXPECT_NE(text.find("NCCL would hang or compute nonsense: rank 0 is at " + call),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(all[0].code, 1);
+  EXPECT_EQ(all[1].code, 1);
+}
+
 inline float *deviceFloats(size_t n) {
   float *data = nullptr;
   checkCuda(cudaMalloc(&data, n * sizeof(float)), "cudaMalloc");
