@@ -50,17 +50,23 @@ static void gpipe(Schedule &schedule) {
   }
 }
 
-/// As many forward passes as stages follow, then one of each in turn.
-static void oneForwardOneBackward(Schedule &schedule) {
-  int p = schedule.stages;
-  for (auto [s, slots] : llvm::enumerate(schedule.slots)) {
+/// `ahead` forward passes for each stage that follows, then one of each in turn: 1F1B's for one, and
+/// of zero bubble, which splits the backward pass, for one or two. Stage s delays each weight gradient by
+/// `ahead` * s micro-batches, so that input cotangents reach the stages in front sooner.
+static void oneForwardOneBackward(Schedule &schedule, int ahead) {
+  for (auto [number, slots] : llvm::enumerate(schedule.slots)) {
+    int s = static_cast<int>(number);
     Writer stage(slots, schedule.microBatches);
-    for (int i = 0; i < p - static_cast<int>(s) - 1; ++i)
+    for (int i = 0; i < ahead * (schedule.stages - s - 1); ++i)
       stage.forward();
-    while (stage.has(Slot::Backward)) {
+    for (int i = 0; stage.has(Slot::Backward); ++i) {
       stage.forward();
       stage.backward();
+      if (schedule.splitsBackward && i >= ahead * s)
+        stage.weights();
     }
+    while (schedule.splitsBackward && stage.has(Slot::Weights))
+      stage.weights();
   }
 }
 
@@ -80,26 +86,6 @@ static void interleaved(Schedule &schedule) {
       if (i >= ahead)
         slots.push_back(slotAt(Slot::Backward, i - ahead));
     }
-  }
-}
-
-/// 1F1B with `ahead` times as many forward passes in front. Stage s delays each weight gradient by
-/// `ahead` * s micro-batches, so that input cotangents reach the stages in front sooner.
-static void zeroBubble(Schedule &schedule, int ahead) {
-  int p = schedule.stages;
-  for (auto [number, slots] : llvm::enumerate(schedule.slots)) {
-    int s = static_cast<int>(number);
-    Writer stage(slots, schedule.microBatches);
-    for (int i = 0; i < ahead * (p - s - 1); ++i)
-      stage.forward();
-    for (int i = 0; stage.has(Slot::Backward); ++i) {
-      stage.forward();
-      stage.backward();
-      if (i >= ahead * s)
-        stage.weights();
-    }
-    while (stage.has(Slot::Weights))
-      stage.weights();
   }
 }
 
@@ -153,10 +139,10 @@ struct Generator {
 
 static constexpr Generator kGenerators[] = {
     {"gpipe", gpipe},
-    {"1f1b", oneForwardOneBackward},
+    {"1f1b", [](Schedule &schedule) { oneForwardOneBackward(schedule, 1); }},
     {"interleaved", interleaved},
-    {"zb-h1", [](Schedule &schedule) { zeroBubble(schedule, 1); }, true},
-    {"zb-h2", [](Schedule &schedule) { zeroBubble(schedule, 2); }, true},
+    {"zb-h1", [](Schedule &schedule) { oneForwardOneBackward(schedule, 1); }, true},
+    {"zb-h2", [](Schedule &schedule) { oneForwardOneBackward(schedule, 2); }, true},
     {"zb-v", zeroBubbleWave, true},
 };
 
