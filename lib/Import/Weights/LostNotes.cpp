@@ -185,12 +185,11 @@ void NoteFinder::noteMadeBiases() {
                 [&](const std::string &name) { return isTrainedApart(tensorOf(name)); });
   if (made.empty())
     return;
-  std::string first = made.front();
-  note("bias " + quoted(first) + (made.size() > 1 ? ", one of " + std::to_string(made.size()) + "," : "") +
+  note(oneOf(made, "bias") +
            " is no parameter of the model: the exporter has folded what follows a layer into it (a "
            "BatchNorm into a Conv), and its weight and bias are trained in place of the model's "
            "parameters; export the model with optimize=False",
-       std::move(made));
+       made);
 }
 
 /// What the exported program has computed from parameters that were equal, perhaps.

@@ -19,9 +19,9 @@ std::string listed(llvm::ArrayRef<std::string> names) {
   return text + (left ? " and " + std::to_string(left) + " more" : "");
 }
 
-std::string oneOf(llvm::ArrayRef<std::string> names) {
+std::string oneOf(llvm::ArrayRef<std::string> names, llvm::StringRef what) {
   std::string others = ", one of " + std::to_string(names.size()) + ",";
-  return "tensor " + quoted(names.front()) + (names.size() > 1 ? others : "");
+  return what.str() + " " + quoted(names.front()) + (names.size() > 1 ? others : "");
 }
 
 std::vector<WeightNote> NoteFinder::run() {

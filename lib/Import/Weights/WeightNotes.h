@@ -88,7 +88,7 @@ private:
 /// "'a', 'b' and 3 more".
 std::string listed(llvm::ArrayRef<std::string> names);
 /// "tensor 'a'" or "tensor 'a', one of 3,", of what one note is about.
-std::string oneOf(llvm::ArrayRef<std::string> names);
+std::string oneOf(llvm::ArrayRef<std::string> names, llvm::StringRef what = "tensor");
 
 } // namespace partita::importer
 
