@@ -224,6 +224,13 @@ void provenance::set(Operation *op, StringRef fact, Attribute value) {
 
 bool provenance::isBackward(Operation *op) { return get(op, kBackward) != nullptr; }
 
+void provenance::markBackward(Block &block) {
+  block.walk([](Operation *op) {
+    if (!isBackward(op))
+      set(op, kBackward, UnitAttr::get(op->getContext()));
+  });
+}
+
 Location provenance::backward(Location loc) {
   return with(loc, kBackward, UnitAttr::get(loc.getContext()));
 }

@@ -47,6 +47,8 @@ llvm::StringRef nameOf(mlir::Operation *op);
 
 /// Did differentiation build it?
 bool isBackward(mlir::Operation *op);
+/// Says of all ops of a block that they are of the backward pass.
+void markBackward(mlir::Block &block);
 /// The location of what is built for the backward pass, from an op at `loc`.
 mlir::Location backward(mlir::Location loc);
 

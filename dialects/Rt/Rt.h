@@ -20,12 +20,12 @@ namespace partita::rt {
 class Lowering; // partita/Lower/Lowering.h
 
 /// A memory space of a rank, see #rt.at.
-enum class Space { None, Arena, Persistent, Input, Control, Host, Pinned };
+enum class Space { None, Arena, Persistent, Input, Control, Host, Pinned, InFlight };
 llvm::StringRef toString(Space space);
 /// Is a place in it a number of bytes from its beginning?
 inline bool hasOffsets(Space space) {
   return space == Space::Arena || space == Space::Persistent || space == Space::Host ||
-         space == Space::Pinned;
+         space == Space::Pinned || space == Space::InFlight;
 }
 /// Does memory in it live as long as the program?
 inline bool isPersistent(Space space) { return space == Space::Persistent || space == Space::Host; }

@@ -42,6 +42,9 @@ def Rt_Dialect : Dialect {
     /// pinned host memory; absent where none of either is needed.
     static constexpr ::llvm::StringLiteral kHostBytes = "rt.host_bytes";
     static constexpr ::llvm::StringLiteral kPinnedBytes = "rt.pinned_bytes";
+    /// On a `train.accumulate` with an order, by `plan-memory`: #rt.in_flight, the memory of what its micro-batches keep from the
+    /// forward to the backward pass.
+    static constexpr ::llvm::StringLiteral kInFlight = "rt.in_flight";
     /// On the module, by `plan-memory`: a dictionary per function, see partita/Memory/Ledger.h.
     static constexpr ::llvm::StringLiteral kLedger = "rt.ledger";
     /// On an op of a layer's function, by `outline-layers`: which of its attributes are columns of the table, a dictionary of
@@ -49,6 +52,8 @@ def Rt_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kColumns = "rt.columns";
     /// On what stands for a layer's function, and for its table, by `rt-to-emitc`: calls alone.
     static constexpr ::llvm::StringLiteral kLayer = "rt.layer";
+    /// On a function, by `lower-to-rt`, and on what stands for it: the entry point whose pass of a micro-batch it is, #train.entry_point.
+    static constexpr ::llvm::StringLiteral kPassOf = "rt.pass_of";
     /// On the module, by `lower-to-rt`: #rt.program, the program's tables.
     static constexpr ::llvm::StringLiteral kProgram = "rt.program";
   }];
@@ -67,11 +72,20 @@ def Rt_AtAttr : AttrDef<Rt_Dialect, "At"> {
   let description = [{
     `#rt.at<arena 4096>` is dense; `#rt.at<arena 4096, [1152, 1]>` is a view with those strides (0: broadcast).
     `#rt.at<input 1>` is the function's second argument, `#rt.at<none>` has no memory: a constant
-    that its users write as a literal, or `#rt.at<control>`: a value that the host sets.
+    that its users write as a literal, or `#rt.at<control>`: a value that the host sets. `#rt.at<in_flight 64>` is in the block of the
+    micro-batch that is computed, one of several in flight (#rt.in_flight).
   }];
   let parameters = (ins "::partita::rt::Space":$space, "int64_t":$offset,
                         OptionalArrayRefParameter<"int64_t">:$strides);
   let hasCustomAssemblyFormat = 1;
+}
+
+def Rt_InFlightAttr : AttrDef<Rt_Dialect, "InFlight"> {
+  let mnemonic = "in_flight";
+  let summary = "the memory of micro-batches in flight: so many equal blocks, of so many bytes, at a byte offset in the arena";
+  let description = "Micro-batch i has block i modulo `blocks`: `#rt.in_flight<4 x 65536 at 1024>`.";
+  let parameters = (ins "int64_t":$blocks, "int64_t":$bytes, "int64_t":$offset);
+  let assemblyFormat = "`<` $blocks `x` $bytes `at` $offset `>`";
 }
 
 def Rt_ColumnAttr : AttrDef<Rt_Dialect, "Column"> {

@@ -59,7 +59,7 @@ LogicalResult RtDialect::verifyOperationAttribute(Operation *op, NamedAttribute 
 static constexpr std::pair<Space, StringLiteral> kSpaces[] = {
     {Space::None, "none"},    {Space::Arena, "arena"},     {Space::Persistent, "persistent"},
     {Space::Input, "input"},  {Space::Control, "control"}, {Space::Host, "host"},
-    {Space::Pinned, "pinned"}};
+    {Space::Pinned, "pinned"},{Space::InFlight, "in_flight"}};
 
 StringRef rt::toString(Space space) {
   for (auto [value, name] : kSpaces)

@@ -21,6 +21,11 @@ def Rt_ArenaOp : Rt_Pointer<"arena", ["offset"]> {
   let arguments = (ins I64Attr:$offset, DenseI64ArrayAttr:$shape);
   let assemblyFormat = "$offset $shape attr-dict `:` type($buffer)";
 }
+def Rt_InFlightOp : Rt_Pointer<"in_flight", ["offset"]> {
+  let summary = "memory of the micro-batch that is computed, at a byte offset in its block: what its backward pass needs";
+  let arguments = (ins I64Attr:$offset, DenseI64ArrayAttr:$shape);
+  let assemblyFormat = "$offset $shape attr-dict `:` type($buffer)";
+}
 def Rt_PersistentOp : Rt_Pointer<"persistent", ["offset"]> {
   let summary = "a parameter or state, at a byte offset";
   let arguments = (ins I64Attr:$offset, DenseI64ArrayAttr:$shape);
@@ -76,6 +81,26 @@ def Rt_ForOp : Rt_Op<"for", [SingleBlockImplicitTerminator<"EndOp">]> {
 def Rt_EndOp : Rt_Op<"end", [Terminator, Pure, ParentOneOf<["ForOp", "LayerOp"]>]> {
   let summary = "ends a loop's or a layer's region";
   let assemblyFormat = "attr-dict";
+}
+
+//===------------------------------------------------------------------------------------------===//
+// Passes of micro-batches: each is a function, which a schedule's loops call
+//===------------------------------------------------------------------------------------------===//
+
+def Rt_BeginPassOp : Rt_Op<"begin_pass"> {
+  let summary = "a pass of a micro-batch begins: `rt.in_flight` is its block from here on";
+  let arguments = (ins I64:$micro, Rt_InFlightAttr:$memory, StrAttr:$what);
+  let assemblyFormat = "$what $micro `in` $memory attr-dict";
+}
+def Rt_RunPassOp : Rt_Op<"run_pass"> {
+  let summary = "runs the function of a pass on micro-batch `first`, or `first` + `time`";
+  let arguments = (ins FlatSymbolRefAttr:$callee, I64Attr:$first, Optional<I64>:$time);
+  let assemblyFormat = "$callee $first (`plus` $time^)? attr-dict";
+}
+def Rt_AwaitSentOp : Rt_Op<"await_sent"> {
+  let summary = "returns when all messages are sent that were begun over channel `number` of those between two stages";
+  let arguments = (ins I64Attr:$source, I64Attr:$target, I64Attr:$number);
+  let assemblyFormat = "`from` $source `to` $target `number` $number attr-dict";
 }
 
 //===------------------------------------------------------------------------------------------===//

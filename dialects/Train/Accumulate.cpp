@@ -27,9 +27,31 @@ RankedTensorType AccumulateOp::microBatchType(Type batch) {
 // Syntax
 //===----------------------------------------------------------------------------------------------===//
 
+using Arguments = SmallVectorImpl<OpAsmParser::Argument>;
+
+/// `onto (%so_far = 1)`: arguments that are sums, and their numbers.
+static ParseResult parseOnto(OpAsmParser &parser, OperationState &result, Arguments &arguments,
+                             SmallVectorImpl<int64_t> &grown) {
+  if (failed(parser.parseOptionalKeyword("onto")))
+    return success();
+  return parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Paren, [&]() -> ParseResult {
+    OpAsmParser::Argument &argument = arguments.emplace_back();
+    SMLoc at = parser.getCurrentLocation();
+    if (parser.parseArgument(argument) || parser.parseEqual() ||
+        parser.parseInteger(grown.emplace_back()))
+      return failure();
+    auto count = static_cast<int64_t>(result.types.size());
+    if (grown.back() < 0 || grown.back() >= count)
+      return parser.emitError(at, "there is no sum number ") << grown.back() << " of " << count;
+    argument.type = result.types[grown.back()];
+    return success();
+  });
+}
+
 /// `backward (%ids, %h) { ... }`: the arguments' types are those of the micro-batches and of what the
 /// forward region saves.
-static ParseResult parseBackward(OpAsmParser &parser, OperationState &result) {
+static ParseResult parseBackward(OpAsmParser &parser, OperationState &result,
+                                 SmallVectorImpl<int64_t> &grown) {
   Region &forward = *result.regions.front(), &backward = *result.addRegion();
   SMLoc loc = parser.getCurrentLocation();
   if (failed(parser.parseOptionalKeyword("backward")))
@@ -51,6 +73,8 @@ static ParseResult parseBackward(OpAsmParser &parser, OperationState &result) {
            << " saved values), found " << arguments.size();
   for (auto [argument, type] : llvm::zip(arguments, types))
     argument.type = type;
+  if (parseOnto(parser, result, arguments, grown))
+    return failure();
   return parser.parseRegion(backward, arguments);
 }
 
@@ -64,24 +88,8 @@ ParseResult AccumulateOp::parse(OpAsmParser &parser, OperationState &result) {
     return {};
   };
   SmallVector<int64_t> grown;
-  auto sumSoFar = [&](OpAsmParser::Argument &argument) -> ParseResult {
-    SMLoc at = parser.getCurrentLocation();
-    if (parser.parseArgument(argument) || parser.parseEqual() ||
-        parser.parseInteger(grown.emplace_back()))
-      return failure();
-    auto count = static_cast<int64_t>(result.types.size());
-    if (grown.back() < 0 || grown.back() >= count)
-      return parser.emitError(at, "there is no sum number ") << grown.back() << " of " << count;
-    argument.type = result.types[grown.back()];
-    return success();
-  };
-  auto onto = [&](SmallVectorImpl<OpAsmParser::Argument> &arguments) -> ParseResult {
-    if (failed(parser.parseOptionalKeyword("onto")))
-      return success();
-    return parser.parseCommaSeparatedList(OpAsmParser::Delimiter::Paren,
-                                          [&] { return sumSoFar(arguments.emplace_back()); });
-  };
-  auto backward = [&] { return parseBackward(parser, result); };
+  auto onto = [&](Arguments &arguments) { return parseOnto(parser, result, arguments, grown); };
+  auto backward = [&] { return parseBackward(parser, result, grown); };
   if (parseBoundRegion(parser, result, microBatch, onto, backward))
     return failure();
   if (!grown.empty())
@@ -93,30 +101,39 @@ ParseResult AccumulateOp::parse(OpAsmParser &parser, OperationState &result) {
   return success();
 }
 
+/// Those of the sums that a region makes itself, in the order of its arguments.
+static SmallVector<int64_t> grownIn(AccumulateOp op, Region &region) {
+  return llvm::filter_to_vector(op.getGrown().value_or(ArrayRef<int64_t>()), [&](int64_t sum) {
+    return op.getPart(sum).getOwner()->getParentRegion() == &region;
+  });
+}
+
 void AccumulateOp::print(OpAsmPrinter &printer) {
-  auto onto = [&] {
-    if (!getGrown())
+  auto onto = [&](Region &region) {
+    SmallVector<int64_t> grown = grownIn(*this, region);
+    if (grown.empty())
       return;
     printer << "onto (";
-    llvm::interleaveComma(
-        llvm::zip(getBody().getArguments().drop_front(getBatches().size()), *getGrown()), printer,
-        [&](auto pair) { printer << std::get<0>(pair) << " = " << std::get<1>(pair); });
+    llvm::interleaveComma(llvm::zip(region.getArguments().take_back(grown.size()), grown), printer,
+                          [&](auto pair) { printer << std::get<0>(pair) << " = " << std::get<1>(pair); });
     printer << ") ";
   };
   auto backward = [&] {
     if (!hasBackward())
       return;
+    Region &region = getBackward();
     printer << " backward (";
-    llvm::interleaveComma(getBackward().getArguments(), printer,
+    llvm::interleaveComma(region.getArguments().drop_back(grownIn(*this, region).size()), printer,
                           [&](Value argument) { printer << argument; });
     printer << ") ";
-    printer.printRegion(getBackward(), /*printEntryBlockArgs=*/false);
+    onto(region);
+    printer.printRegion(region, /*printEntryBlockArgs=*/false);
   };
-  printBoundRegion(printer, *this, onto, backward, {getGrownAttrName()});
+  printBoundRegion(printer, *this, [&] { onto(getBody()); }, backward, {getGrownAttrName()});
 }
 
 //===----------------------------------------------------------------------------------------------===//
-// Sums that the region makes
+// Sums that a region makes
 //===----------------------------------------------------------------------------------------------===//
 
 static ArrayRef<int64_t> grownOf(AccumulateOp op) {
@@ -129,24 +146,27 @@ Value AccumulateOp::getBatchOf(BlockArgument argument) {
 }
 
 Value AccumulateOp::getSumOf(BlockArgument argument) {
-  size_t number = argument.getArgNumber(), batches = getBatches().size();
-  bool isSum = argument.getParentRegion() == &getBody() && number >= batches;
-  return isSum ? getSums()[grownOf(*this)[number - batches]] : Value();
+  SmallVector<int64_t> grown = grownIn(*this, *argument.getParentRegion());
+  size_t first = argument.getParentRegion()->getNumArguments() - grown.size(),
+         number = argument.getArgNumber();
+  return number >= first ? getSums()[grown[number - first]] : Value();
 }
 
 BlockArgument AccumulateOp::getSoFar(unsigned sum) {
-  ArrayRef<int64_t> grown = grownOf(*this);
-  const int64_t *found = llvm::find(grown, static_cast<int64_t>(sum));
-  return found == grown.end()
-             ? BlockArgument()
-             : getBody().getArgument(getBatches().size() + (found - grown.begin()));
+  if (!llvm::is_contained(grownOf(*this), static_cast<int64_t>(sum)))
+    return {};
+  Region &region = *getPart(sum).getOwner()->getParentRegion();
+  SmallVector<int64_t> grown = grownIn(*this, region);
+  size_t first = region.getNumArguments() - grown.size();
+  return region.getArgument(first + (llvm::find(grown, static_cast<int64_t>(sum)) - grown.begin()));
 }
 
 BlockArgument AccumulateOp::growSum(unsigned sum) {
   SmallVector<int64_t> grown(grownOf(*this));
   grown.push_back(sum);
   setGrown(grown);
-  return getBody().addArgument(getSums()[sum].getType(), getLoc());
+  Region &region = *getPart(sum).getOwner()->getParentRegion();
+  return region.addArgument(getSums()[sum].getType(), getLoc());
 }
 
 //===----------------------------------------------------------------------------------------------===//
@@ -160,6 +180,15 @@ OpOperand &AccumulateOp::getPart(unsigned sum) {
   unsigned count = forward.getValues().size();
   return sum < count ? forward->getOpOperand(sum)
                      : yieldOf(getBackward())->getOpOperand(sum - count);
+}
+
+std::optional<unsigned> AccumulateOp::getSumOf(OpOperand &yielded) {
+  auto yield = cast<YieldOp>(yielded.getOwner());
+  unsigned number = yielded.getOperandNumber();
+  if (number >= yield.getValues().size())
+    return std::nullopt;
+  bool isForward = yield->getParentRegion() == &getBody();
+  return number + (isForward ? 0 : yieldOf(getBody()).getValues().size());
 }
 
 OperandRange AccumulateOp::getSaved() { return yieldOf(getBody()).getSaved(); }
@@ -176,8 +205,10 @@ Value train::forwardOf(Value value) {
   if (!loop || argument.getParentRegion() != &loop.getBackward())
     return value;
   unsigned number = argument.getArgNumber(), batches = loop.getBatches().size();
-  return number < batches ? Value(loop.getBody().getArgument(number))
-                          : loop.getSaved()[number - batches];
+  if (number < batches)
+    return loop.getBody().getArgument(number);
+  OperandRange saved = loop.getSaved();
+  return number - batches < saved.size() ? saved[number - batches] : value;
 }
 
 BlockArgument AccumulateOp::save(Value value) {
@@ -189,7 +220,8 @@ BlockArgument AccumulateOp::save(Value value) {
     if (saved == value)
       return getSavedArgument(number);
   yield.getSavedMutable().append(value);
-  return getBackward().addArgument(value.getType(), value.getLoc());
+  auto number = static_cast<unsigned>(getBatches().size() + yield.getSaved().size()) - 1;
+  return getBackward().insertArgument(number, value.getType(), value.getLoc());
 }
 
 bool AccumulateOp::simplifySaved() {
@@ -199,8 +231,8 @@ bool AccumulateOp::simplifySaved() {
   SmallVector<Value> kept;
   llvm::BitVector dropped(getBackward().getNumArguments());
   llvm::SmallDenseMap<Value, Value> known; // in the forward pass -> in the backward pass
-  for (auto [microBatch, again] :
-       llvm::zip(getBody().getArguments(), getBackward().getArguments()))
+  auto microBatches = getBody().getArguments().take_front(getBatches().size());
+  for (auto [microBatch, again] : llvm::zip(microBatches, getBackward().getArguments()))
     known[microBatch] = again;
   for (auto [number, saved] : llvm::enumerate(yield.getSaved())) {
     BlockArgument argument = getSavedArgument(number);
@@ -236,30 +268,69 @@ LogicalResult AccumulateOp::canonicalize(AccumulateOp op, PatternRewriter &rewri
 // Verification
 //===----------------------------------------------------------------------------------------------===//
 
+/// As many as a region must have: micro-batches, saved values, running sums.
+static LogicalResult verifyArguments(AccumulateOp op, Region &region, size_t saved) {
+  size_t batches = op.getBatches().size(), grown = grownIn(op, region).size(),
+         found = region.getNumArguments();
+  if (found == batches + saved + grown)
+    return success();
+  InFlightDiagnostic error = op.emitOpError() << "expects " << batches + saved + grown;
+  if (&region == &op.getBackward())
+    return error << " arguments of its backward region (" << batches << " micro-batches, " << saved
+                 << " saved values, " << grown << " running sums), found " << found;
+  return error << " region arguments (" << batches << " micro-batches, " << grown
+               << " running sums), found " << found;
+}
+
 /// Each once, an argument of its type, and yielded in that type.
 static LogicalResult verifyGrown(AccumulateOp op) {
-  ArrayRef<int64_t> grown = grownOf(op);
-  Block &block = op.getBody().front();
-  size_t batches = op.getBatches().size();
-  if (block.getNumArguments() != batches + grown.size())
-    return op.emitOpError() << "expects " << batches + grown.size() << " region arguments ("
-                            << batches << " micro-batches, " << grown.size()
-                            << " running sums), found " << block.getNumArguments();
-  if (op.hasBackward() && !grown.empty())
-    return op.emitOpError() << "adds to running sums, but its passes are not joined in one region";
+  if (op.isUnscheduled() && !grownOf(op).empty())
+    return op.emitOpError() << "adds to running sums, but its passes are not scheduled";
   llvm::SmallDenseSet<int64_t> seen;
-  for (auto [i, sum] : llvm::enumerate(grown)) {
+  for (int64_t sum : grownOf(op)) {
     if (sum < 0 || sum >= static_cast<int64_t>(op.getSums().size()))
       return op.emitOpError() << "has " << op.getSums().size() << " sums; there is no #" << sum
                               << " for its region to add to";
     if (!seen.insert(sum).second)
       return op.emitOpError() << "has a region that receives running sum #" << sum << " twice";
-    Type type = op.getSums()[sum].getType(), given = block.getArgument(batches + i).getType(),
-         made = block.getTerminator()->getOperand(sum).getType();
+  }
+  return success();
+}
+
+/// The regions' arguments are there.
+static LogicalResult verifyGrownTypes(AccumulateOp op) {
+  for (int64_t sum : grownOf(op)) {
+    Type type = op.getSums()[sum].getType(), given = op.getSoFar(sum).getType(),
+         made = op.getPart(sum).get().getType();
     if (given != type || made != type)
       return op.emitOpError() << "has sum #" << sum << " of type " << type
                               << ", but its region receives " << given << " and yields " << made;
   }
+  return success();
+}
+
+/// Every micro-batch's passes once, the backward pass behind the forward pass.
+static LogicalResult verifyOrder(AccumulateOp op) {
+  if (!op.getOrder())
+    return success();
+  if (!op.hasBackward())
+    return op.emitOpError() << "has an order of passes, but no backward region";
+  std::vector<int> state(op.getCount(), 0); // 1: forward done, 2: backward done
+  for (OrderAttr::Slot slot : op.getOrderAttr().getSlots()) {
+    StringRef pass = slot.isBackward ? "backward" : "forward";
+    if (slot.microBatch < 0 || slot.microBatch >= op.getCount())
+      return op.emitOpError() << "has no micro-batch " << slot.microBatch << " for its order's '"
+                              << pass << " " << slot.microBatch << "': there are "
+                              << op.getCount();
+    if (state[slot.microBatch]++ != slot.isBackward)
+      return op.emitOpError() << "has an order in which '" << pass << " " << slot.microBatch
+                              << "' stands " << (slot.isBackward ? "not behind" : "not in front of")
+                              << " the micro-batch's other pass, or twice";
+  }
+  for (auto [microBatch, done] : llvm::enumerate(state))
+    if (done != 2)
+      return op.emitOpError() << "has an order without '" << (done ? "backward" : "forward") << " "
+                              << microBatch << "'";
   return success();
 }
 
@@ -271,12 +342,9 @@ static LogicalResult verifyBackward(AccumulateOp op) {
     return forward.getSaved().empty()
                ? success()
                : op.emitOpError() << "saves values, but has no backward region that takes them";
-  size_t batches = op.getBatches().size(), saved = forward.getSaved().size();
+  if (failed(verifyArguments(op, op.getBackward(), forward.getSaved().size())))
+    return failure();
   Block &backward = op.getBackward().front();
-  if (backward.getNumArguments() != batches + saved)
-    return op.emitOpError() << "expects " << batches + saved << " arguments of its backward region ("
-                            << batches << " micro-batches, " << saved << " saved values), found "
-                            << backward.getNumArguments();
   for (BlockArgument argument : backward.getArguments())
     if (Value before = forwardOf(argument); before.getType() != argument.getType())
       return op.emitOpError() << "has a backward region whose argument #" << argument.getArgNumber()
@@ -320,7 +388,9 @@ LogicalResult AccumulateOp::verify() {
   };
   if (parts.size() != getSums().size() || !llvm::all_of(llvm::zip(parts, getSums()), addsUp))
     return emitOpError() << "yields types that do not match its sums";
-  return success(succeeded(verifyGrown(*this)) && succeeded(verifyBackward(*this)));
+  return success(succeeded(verifyGrown(*this)) && succeeded(verifyArguments(*this, getBody(), 0)) &&
+                 succeeded(verifyBackward(*this)) && succeeded(verifyGrownTypes(*this)) &&
+                 succeeded(verifyOrder(*this)));
 }
 
 void YieldOp::build(OpBuilder &, OperationState &) {}

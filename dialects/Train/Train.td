@@ -98,6 +98,41 @@ def Train_PlanAttr : Train_Attr<"Plan", "plan"> {
   let assemblyFormat = "`<` $options `>`";
 }
 
+def Train_OrderAttr : Train_Attr<"Order", "order"> {
+  let summary = "in which order the passes of micro-batches run";
+  let description = [{
+    Each micro-batch's forward and backward pass once, one after the other: a pipeline stage's schedule. Runs of slots whose
+    micro-batches advance by one are written once, with the micro-batches of the first time.
+
+        #train.order<2 x (forward 0), 2 x (forward 2, backward 0), 2 x (backward 2)>
+  }];
+  /// Of each run: how many times, how many slots; then of each slot its pass and its first micro-batch.
+  let parameters = (ins ArrayRefParameter<"int64_t">:$numbers);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// A pass of a micro-batch.
+    struct Slot {
+      bool isBackward;
+      int64_t microBatch;
+      bool operator==(const Slot &other) const {
+        return isBackward == other.isBackward && microBatch == other.microBatch;
+      }
+    };
+    struct Run {
+      int64_t times;
+      ::llvm::SmallVector<Slot, 4> slots; ///< of the first time
+    };
+    /// Finds the runs.
+    static OrderAttr get(::mlir::MLIRContext *context, ::llvm::ArrayRef<Slot> slots);
+    ::llvm::SmallVector<Run> getRuns() const;
+    /// One after the other, without runs.
+    ::std::vector<Slot> getSlots() const;
+    /// The most micro-batches between the beginning of their forward pass and the end of their backward pass.
+    int64_t getInFlight() const;
+  }];
+}
+
 //===----------------------------------------------------------------------------------------------===//
 // Symbols
 //===----------------------------------------------------------------------------------------------===//
@@ -208,8 +243,11 @@ def Train_AccumulateOp : Train_Op<"accumulate", [RecursiveMemoryEffects, SingleB
     it. The sums are those of the forward pass, then those of the backward pass. `schedule-backward` decides that the one follows the
     other at once, and makes them one region.
 
-    A sum that is listed in `grown` the joined region makes itself: it sees it as it is so far, zero at first, as an argument behind
-    the batches', and yields what it becomes, of the sum's own type (`fuse-accumulation`: by the kernel of a product).
+    `order` (`schedule-stages`) keeps the regions apart and says in which order they run: a stage of a pipeline has several micro-batches in
+    flight. Saved values then have an instance for each of them.
+
+    A sum that is listed in `grown` the region that yields it makes itself: it sees it as it is so far, zero at first, as an argument behind
+    all others, and yields what it becomes, of the sum's own type (`fuse-accumulation`: by the kernel of a product).
     Created by `objective`; a single micro-batch is inlined by `peel-last-micro-batch`, more become an `rt` loop.
 
         %loss = train.accumulate (%ids = %0) : (tensor<2x8x128xi64>) -> tensor<f32> {
@@ -227,8 +265,16 @@ def Train_AccumulateOp : Train_Op<"accumulate", [RecursiveMemoryEffects, SingleB
           ...
           train.yield %part, %more : tensor<f32>, tensor<4x6xf32>
         }
+        %loss, %dw = train.accumulate (%ids = %0) : (tensor<2x8x128xi64>) -> (tensor<f32>, tensor<4x6xf32>) {
+          ...
+          train.yield %part : tensor<f32> saves %h : tensor<8x128x4xf32>
+        } backward (%ids_again, %h_saved) onto (%so_far = 1) {
+          ...
+          train.yield %more : tensor<4x6xf32>
+        } {order = #train.order<1 x (forward 0), 1 x (forward 1, backward 0), 1 x (backward 1)>}
   }];
-  let arguments = (ins Variadic<AnyRankedTensor>:$batches, OptionalAttr<DenseI64ArrayAttr>:$grown);
+  let arguments = (ins Variadic<AnyRankedTensor>:$batches, OptionalAttr<DenseI64ArrayAttr>:$grown,
+                       OptionalAttr<Train_OrderAttr>:$order);
   let results = (outs Variadic<AnyRankedTensor>:$sums);
   let regions = (region SizedRegion<1>:$body, MaxSizedRegion<1>:$backward);
   let hasCustomAssemblyFormat = 1;
@@ -241,17 +287,21 @@ def Train_AccumulateOp : Train_Op<"accumulate", [RecursiveMemoryEffects, SingleB
     static ::mlir::RankedTensorType microBatchType(::mlir::Type batch);
     /// The batch that an argument of a region is one micro-batch of; null if it is something else.
     ::mlir::Value getBatchOf(::mlir::BlockArgument argument);
-    /// The sum that an argument of the region is so far; null if it is something else.
+    /// The sum that an argument of a region is so far; null if it is something else.
     ::mlir::Value getSumOf(::mlir::BlockArgument argument);
-    /// Where the region sees the sum with this number; null if it does not.
+    /// Where its region sees the sum with this number; null if it does not.
     ::mlir::BlockArgument getSoFar(unsigned sum);
-    /// From here on the region makes the sum: adds an argument for what it is so far and returns it.
+    /// From here on its region makes the sum: adds an argument for what it is so far and returns it.
     ::mlir::BlockArgument growSum(unsigned sum);
 
     /// Is the backward pass a region of its own?
     bool hasBackward() { return !getBackward().empty(); }
+    /// Has nobody decided yet when the backward passes run?
+    bool isUnscheduled() { return hasBackward() && !getOrder(); }
     /// Where the sum with this number is yielded, by whichever region.
     ::mlir::OpOperand &getPart(unsigned sum);
+    /// The number of the sum that a region's yield adds this operand to; none where it saves it.
+    ::std::optional<unsigned> getSumOf(::mlir::OpOperand &yielded);
     /// What the forward pass saves for the backward pass.
     ::mlir::OperandRange getSaved();
     ::mlir::MutableOperandRange getSavedMutable();

@@ -51,7 +51,7 @@ LogicalResult partita::expectUnpartitionedForward(const Pass &pass, ModuleOp mod
 LogicalResult partita::expectScheduled(const Pass &pass, ModuleOp module) {
   return expectNone(module, [&](Operation *op) {
     auto loop = dyn_cast<train::AccumulateOp>(op);
-    if (!loop || !loop.hasBackward())
+    if (!loop || !loop.isUnscheduled())
       return false;
     loop.emitError() << pass.getArgument()
                      << " is for a program whose micro-batches are scheduled; schedule-backward comes "

@@ -95,7 +95,8 @@ LogicalResult partita::printProgram(ModuleOp module, const EmitOptions &options,
       auto text = dyn_cast<emitc::VerbatimOp>(op);
       auto function = dyn_cast<emitc::FuncOp>(op);
       StringRef purpose = function ? purposeOf(function) : "";
-      bool calls = !purpose.empty() || op.hasAttr(rt::RtDialect::kLayer);
+      bool calls = !purpose.empty() || op.hasAttr(rt::RtDialect::kLayer) ||
+                   op.hasAttr(rt::RtDialect::kPassOf);
       if ((!text && !function) || calls != entry)
         continue;
       if (!entry && !kernels)

@@ -80,11 +80,12 @@ std::optional<Addition> additionOf(Operation *gradient, Value part) {
     if (!isSumBefore(other, gradient) ||
         llvm::any_of(found.add->getUsers(), llvm::IsaPred<ScalarInterface, tx::CastOp>))
       return std::nullopt;
-  } else if (isa<train::YieldOp>(use.getOwner())) {
-    found.loop = cast<train::AccumulateOp>(use.getOwner()->getParentOp());
-    found.number = use.getOperandNumber();
-    if (found.loop.getSoFar(found.number) || found.widened)
+  } else if (auto yield = dyn_cast<train::YieldOp>(use.getOwner())) {
+    found.loop = cast<train::AccumulateOp>(yield->getParentOp());
+    std::optional<unsigned> number = found.loop.getSumOf(use);
+    if (!number || found.loop.getSoFar(*number) || found.widened)
       return std::nullopt;
+    found.number = *number;
   } else {
     return std::nullopt;
   }
@@ -138,7 +139,7 @@ private:
   /// The sum in place of the addition.
   static void put(Value sum, Addition &addition) {
     if (addition.loop) {
-      addition.loop.getBody().front().getTerminator()->setOperand(addition.number, sum);
+      addition.loop.getPart(addition.number).set(sum);
       return;
     }
     addition.add.getResult().replaceAllUsesWith(sum);

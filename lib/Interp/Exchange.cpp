@@ -128,12 +128,20 @@ void Exchange::reportStandstill() {
   }
 }
 
-LogicalResult Exchange::send(pipe::SendOp op, RankTensors value) {
+LogicalResult Exchange::send(pipe::SendOp op, RankTensors value, bool isAwaited) {
+  {
+    Lock lock(mutex);
+    Channel &channel = channels[keyOf(op.getChannel())];
+    channel.underWay.push_back({op, std::move(value)});
+    ++channel.sent;
+  }
+  return isAwaited ? awaitSent(op) : success();
+}
+
+LogicalResult Exchange::awaitSent(pipe::SendOp op) {
   Lock lock(mutex);
-  Channel &channel = channels[keyOf(op.getChannel())];
-  channel.underWay.push_back({op, std::move(value)});
-  int64_t number = ++channel.sent;
-  return blockingSends ? wait(lock, op.getChannel().getFrom(), op, number) : success();
+  int64_t number = channels[keyOf(op.getChannel())].sent;
+  return blockingSends && number > 0 ? wait(lock, op.getChannel().getFrom(), op, number) : success();
 }
 
 FailureOr<RankTensors> Exchange::receive(pipe::RecvOp op) {

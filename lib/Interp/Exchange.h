@@ -22,7 +22,7 @@ namespace partita::interp {
 
 class Exchange {
 public:
-  /// With blocking sends, a stage waits at a send until its value is received.
+  /// With blocking sends, a stage waits until its value is received: at the send, or where it is awaited.
   Exchange(unsigned stages, bool blockingSends) : stages(stages), blockingSends(blockingSends) {}
 
   /// Runs body(stage) of every stage. Fails if one does, if all that are left wait, or if a value
@@ -30,7 +30,9 @@ public:
   mlir::LogicalResult run(llvm::function_ref<mlir::LogicalResult(unsigned)> body);
 
   /// Called by the bodies. They fail if the run does.
-  mlir::LogicalResult send(pipe::SendOp op, RankTensors value);
+  mlir::LogicalResult send(pipe::SendOp op, RankTensors value, bool isAwaited);
+  /// With blocking sends: waits for the receive of what the op has sent last.
+  mlir::LogicalResult awaitSent(pipe::SendOp op);
   mlir::FailureOr<RankTensors> receive(pipe::RecvOp op);
   /// What all stages of the op bring, added up in the order of the stages.
   mlir::FailureOr<RankTensors> sum(pipe::SumOp op, RankTensors part);

@@ -43,6 +43,7 @@ std::unique_ptr<PlacedMemory> PlacedMemory::create(ModuleOp module) {
 PlacedMemory::Memory *PlacedMemory::memoryOf(rt::Space space) {
   switch (space) {
   case rt::Space::Arena:
+  case rt::Space::InFlight:
     return &arena;
   case rt::Space::Persistent:
     return &persistent;
@@ -70,15 +71,16 @@ FailureOr<PlacedMemory::Place> PlacedMemory::placeOf(Operation *op, Attribute at
   if (!place.space)
     return place;
   place.width = rt::elementBytes(tensor.getElementType()) / unit;
+  int64_t offset = at.getOffset() + (at.getSpace() == rt::Space::InFlight ? inFlight : 0);
   SmallVector<int64_t> strides = rowMajorStrides(tensor.getShape());
   if (!at.getStrides().empty())
     strides.assign(at.getStrides().begin(), at.getStrides().end());
-  if (static_cast<int64_t>(strides.size()) != tensor.getRank() || at.getOffset() % unit != 0)
+  if (static_cast<int64_t>(strides.size()) != tensor.getRank() || offset % unit != 0)
     return op->emitError() << "the place " << at << " does not fit " << type;
   bool inside = true;
   int64_t end = static_cast<int64_t>(place.space->size());
   walk(tensor.getShape(), strides, 0, [&](int64_t, int64_t element) {
-    place.first.push_back(at.getOffset() / unit + element * place.width);
+    place.first.push_back(offset / unit + element * place.width);
     inside &= place.first.back() >= 0 && place.first.back() + place.width <= end;
   });
   if (inside)

@@ -30,6 +30,8 @@ public:
   mlir::LogicalResult putResults(mlir::Operation *op, llvm::ArrayRef<const Tensor *> results);
   /// Puts and checks one of an op's results, by the op's own account: the sums of a loop.
   mlir::LogicalResult put(mlir::OpResult result, const Tensor &tensor);
+  /// From here on #rt.at<in_flight> counts from this byte of the arena.
+  void setInFlight(int64_t offset) { inFlight = offset; }
   /// The value stands where `other` does.
   void putWhere(mlir::Value value, mlir::Value other) { places[value] = places.lookup(other); }
   mlir::LogicalResult check(mlir::Operation *user, mlir::Value value, const Tensor &tensor);
@@ -60,6 +62,7 @@ private:
   void scribble(mlir::Operation *op);
 
   int64_t unit = 1; ///< bytes of a slot
+  int64_t inFlight = 0;
   using Memory = std::vector<Slot>;
   /// The memory of a space; null of one that the plan does not announce.
   Memory *memoryOf(rt::Space space);

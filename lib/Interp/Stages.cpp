@@ -3,6 +3,7 @@
 #include "partita/Interp/Stages.h"
 #include "Exchange.h"
 #include "Execution.h"
+#include "dialects/Train/Train.h"
 
 using namespace mlir;
 using namespace partita;
@@ -72,7 +73,11 @@ static FailureOr<Exchange *> exchangeOf(Execution &execution, Operation *op) {
 static LogicalResult send(Execution &execution, pipe::SendOp op, ArrayRef<RankTensors> in,
                           MutableArrayRef<RankTensors>) {
   auto exchange = exchangeOf(execution, op);
-  return failed(exchange) ? failure() : (*exchange)->send(op, in[0]);
+  if (failed(exchange))
+    return failure();
+  // The passes of a loop with an order are awaited before they run again.
+  auto loop = op->getParentOfType<train::AccumulateOp>();
+  return (*exchange)->send(op, in[0], /*isAwaited=*/!loop || !loop.getOrder());
 }
 
 static LogicalResult recv(Execution &execution, pipe::RecvOp op, ArrayRef<RankTensors>,

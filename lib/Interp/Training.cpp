@@ -1,8 +1,10 @@
 //===- Training.cpp - kernels of the dialect train, and calls ---------------------------------===//
 
+#include "Exchange.h"
 #include "Execution.h"
 #include "dialects/Amp/Amp.h"
 #include "dialects/Par/Placement.h"
+#include "dialects/Rt/Rt.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
 #include "partita/Interp/Random.h"
@@ -117,46 +119,91 @@ static RankTensors zeros(Execution &execution, Type type) {
   return RankTensors(execution.rankCount(), zero);
 }
 
-/// The backward pass of a micro-batch, where it is a region of its own: takes what the forward pass
-/// saves off `yielded`, and puts behind the rest what this region yields.
-static LogicalResult backward(Execution &execution, train::AccumulateOp op, RankInputs microBatch,
-                              SmallVector<RankTensors> &yielded) {
-  if (!op.hasBackward())
+/// The passes of micro-batches: what they are given, save, and add to the sums.
+class Passes {
+public:
+  Passes(Execution &execution, train::AccumulateOp op, RankInputs in, RankOutputs out)
+      : execution(execution), op(op), in(in), out(out), saved(op.getCount()) {}
+
+  LogicalResult run() {
+    if (execution.memory && failed(keepSums(execution, op, {}, out)))
+      return failure();
+    if (std::optional<train::OrderAttr> order = op.getOrder()) {
+      for (train::OrderAttr::Slot slot : order->getSlots())
+        if (failed(awaitSent(regionOf(slot.isBackward))) ||
+            failed(pass(regionOf(slot.isBackward), slot.microBatch)))
+          return failure();
+      return success(succeeded(awaitSent(op.getBody())) && succeeded(awaitSent(op.getBackward())));
+    }
+    for (int64_t i = 0; i < op.getCount(); ++i)
+      if (failed(pass(op.getBody(), i)) ||
+          (op.hasBackward() && failed(pass(op.getBackward(), i))))
+        return failure();
     return success();
-  SmallVector<RankTensors> arguments(microBatch);
-  size_t parts = yielded.size() - op.getSaved().size();
-  arguments.append(yielded.begin() + parts, yielded.end());
-  yielded.truncate(parts);
-  auto gradients = execution.run(op.getBackward().front(), arguments);
-  if (failed(gradients))
-    return failure();
-  llvm::append_range(yielded, *gradients);
-  return success();
-}
+  }
+
+private:
+  Region &regionOf(bool isBackward) { return isBackward ? op.getBackward() : op.getBody(); }
+
+  LogicalResult pass(Region &region, int64_t i) {
+    Block &block = region.front();
+    bool isBackward = &region == &op.getBackward();
+    place(i, isBackward);
+    SmallVector<RankTensors> arguments, before(out);
+    for (auto [argument, batches] : llvm::zip(block.getArguments(), in))
+      arguments.push_back(microBatch(batches, cast<RankedTensorType>(argument.getType()), i));
+    if (isBackward)
+      llvm::append_range(arguments, std::exchange(saved[i], {}));
+    for (BlockArgument argument : block.getArguments().drop_front(arguments.size())) {
+      const RankTensors &sum = out[cast<OpResult>(op.getSumOf(argument)).getResultNumber()];
+      arguments.push_back(sum.empty() ? zeros(execution, argument.getType()) : sum);
+    }
+    auto yielded = execution.run(block, arguments);
+    if (failed(yielded))
+      return failure();
+    auto yield = cast<train::YieldOp>(block.getTerminator());
+    for (auto [part, operand] : llvm::zip(*yielded, yield->getOpOperands())) {
+      std::optional<unsigned> number = op.getSumOf(operand);
+      if (!number) {
+        saved[i].push_back(part);
+        continue;
+      }
+      RankTensors &sum = out[*number];
+      sum = sum.empty() || op.getSoFar(*number) ? part : sumOf(sum, part);
+    }
+    return execution.memory ? keepSums(execution, op, before, out) : success();
+  }
+
+  /// In planned memory: the block of the micro-batch, and the saved values in it.
+  void place(int64_t i, bool isBackward) {
+    auto inFlight = op->getAttrOfType<rt::InFlightAttr>(rt::RtDialect::kInFlight);
+    if (!execution.memory || !inFlight)
+      return;
+    execution.memory->setInFlight(inFlight.getOffset() +
+                                  i % inFlight.getBlocks() * inFlight.getBytes());
+    for (unsigned number = 0; isBackward && number < op.getSaved().size(); ++number)
+      execution.memory->putWhere(op.getSavedArgument(number), op.getSaved()[number]);
+  }
+
+  /// What the region has sent the last time is received, or other stages wait for this one in vain.
+  LogicalResult awaitSent(Region &region) {
+    WalkResult result = region.walk([&](pipe::SendOp send) -> WalkResult {
+      Exchange *exchange = execution.interpreter.exchange;
+      return exchange ? exchange->awaitSent(send) : success();
+    });
+    return failure(result.wasInterrupted());
+  }
+
+  Execution &execution;
+  train::AccumulateOp op;
+  RankInputs in;
+  RankOutputs out;
+  std::vector<SmallVector<RankTensors>> saved; // by micro-batch
+};
 
 static LogicalResult accumulate(Execution &execution, train::AccumulateOp op, RankInputs in,
                                 RankOutputs out) {
-  Block &body = op.getBody().front();
-  if (execution.memory && failed(keepSums(execution, op, {}, out)))
-    return failure();
-  for (int64_t i = 0; i < op.getCount(); ++i) {
-    SmallVector<RankTensors> arguments, before(out);
-    for (auto [argument, batches] : llvm::zip(body.getArguments(), in))
-      arguments.push_back(microBatch(batches, cast<RankedTensorType>(argument.getType()), i));
-    for (BlockArgument argument : body.getArguments().drop_front(in.size())) {
-      Value sum = op.getSumOf(argument);
-      arguments.push_back(i == 0 ? zeros(execution, sum.getType())
-                                 : out[cast<OpResult>(sum).getResultNumber()]);
-    }
-    auto yielded = execution.run(body, arguments);
-    if (failed(yielded) || failed(backward(execution, op, arguments, *yielded)))
-      return failure();
-    for (auto [number, sum, part] : llvm::enumerate(out, *yielded))
-      sum = i == 0 || op.getSoFar(number) ? part : sumOf(sum, part);
-    if (execution.memory && failed(keepSums(execution, op, before, out)))
-      return failure();
-  }
-  return success();
+  return Passes(execution, op, in, out).run();
 }
 
 template <typename Fusion>

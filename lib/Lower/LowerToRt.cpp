@@ -9,6 +9,7 @@
 #include "dialects/Amp/Amp.h"
 #include "dialects/Interfaces/Provenance.h"
 #include "dialects/Par/Par.h"
+#include "dialects/Pipe/Pipe.h"
 #include "dialects/Rt/Names.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
@@ -17,6 +18,7 @@
 #include "partita/Analysis/Work.h"
 #include "partita/Lower/Lowering.h"
 #include "partita/Lower/Passes.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace partita {
 #define GEN_PASS_DEF_LOWERTORT
@@ -61,7 +63,8 @@ LogicalResult checkTypes(Operation *op) {
 class FunctionLowering {
 public:
   FunctionLowering(ModuleLowering &shared, func::FuncOp from, func::FuncOp to)
-      : from(from), builder(OpBuilder::atBlockEnd(to.addEntryBlock())), l(shared, from, builder) {}
+      : from(from), to(to), builder(OpBuilder::atBlockEnd(to.addEntryBlock())),
+        l(shared, from, builder) {}
 
   LogicalResult run() {
     totalCount = findTotalCount();
@@ -110,20 +113,26 @@ private:
   }
 
   /// Zeroes the sums, runs the region per micro-batch and adds what it yields, or keeps it where
-  /// the region has added it up itself.
+  /// the region has added it up itself. Of a loop with an order each region is a function.
   LogicalResult lowerLoop(train::AccumulateOp loop) {
     for (Value sum : loop.getSums()) {
       if (!isa<FloatType>(l.type(sum).getElementType()))
         return loop.emitOpError() << "adds up floats on this target, not " << sum.getType();
       l.create<FillOp>(l.buffer(sum), APFloat(0.0), l.elements(sum));
     }
+    if (loop.getOrder())
+      return lowerOrder(loop);
     auto made = l.create<ForOp>(loop.getCount());
     OpBuilder::InsertionGuard guard(builder);
     Block &body = made.getBody().front();
     builder.setInsertionPoint(body.getTerminator());
-    l.enterLoop(loop, body.getArgument(0));
+    return lowerRegion(loop, loop.getBody(), body.getArgument(0));
+  }
+
+  LogicalResult lowerRegion(train::AccumulateOp loop, Region &region, Value micro) {
+    l.enterLoop(loop, region, micro);
     forgetWork(); // a micro-batch begins with another kind than the one before ended with
-    for (Operation &op : loop.getBody().front()) {
+    for (Operation &op : region.front()) {
       l.begin(&op);
       comment(&op);
       markWork(&op);
@@ -138,11 +147,75 @@ private:
   }
 
   void addUp(train::YieldOp yield, train::AccumulateOp loop) {
-    for (auto [i, value, sum] : llvm::enumerate(yield.getValues(), loop.getSums()))
-      if (!loop.getSoFar(i))
+    for (OpOperand &part : yield->getOpOperands()) {
+      std::optional<unsigned> number = loop.getSumOf(part);
+      if (!number) // saved: it stands where the backward pass looks
+        continue;
+      Value value = part.get(), sum = loop.getSums()[*number];
+      if (!loop.getSoFar(*number))
         l.create<AccumulateOp>(l.buffer(sum), l.buffer(value), l.elements(sum));
       else if (!l.samePlace(value, sum))
         l.copy(l.buffer(sum), l.view(sum), value);
+    }
+  }
+
+  //===-- A loop with an order: functions of its passes, and the loops of its schedule
+
+  LogicalResult lowerOrder(train::AccumulateOp loop) {
+    StringRef names[2];
+    for (bool isBackward : {false, true}) {
+      FailureOr<StringRef> name = lowerPass(loop, isBackward);
+      if (failed(name))
+        return failure();
+      names[isBackward] = *name;
+    }
+    l.begin(loop);
+    for (const train::OrderAttr::Run &run : loop.getOrder()->getRuns()) {
+      OpBuilder::InsertionGuard guard(builder);
+      Value time;
+      if (run.times > 1) {
+        auto repeated = l.create<ForOp>(run.times);
+        time = repeated.getBody().front().getArgument(0);
+        builder.setInsertionPoint(repeated.getBody().front().getTerminator());
+      }
+      for (train::OrderAttr::Slot slot : run.slots)
+        l.create<RunPassOp>(names[slot.isBackward], slot.microBatch, time);
+    }
+    for (Region *region : {&loop.getBody(), &loop.getBackward()})
+      awaitSent(*region);
+    return success();
+  }
+
+  /// The function of a region, in front of the one that is made; its name.
+  FailureOr<StringRef> lowerPass(train::AccumulateOp loop, bool isBackward) {
+    auto memory = loop->getAttrOfType<InFlightAttr>(RtDialect::kInFlight);
+    if (!memory)
+      return loop.emitOpError() << "has no " << RtDialect::kInFlight << "; run plan-memory first";
+    StringRef what = isBackward ? "backward" : "forward";
+    OpBuilder at(to);
+    auto made = func::FuncOp::create(at, loop.getLoc(), (to.getName() + "_" + what).str(),
+                                     at.getFunctionType({at.getI64Type()}, {}));
+    SymbolTable::setSymbolVisibility(made, SymbolTable::Visibility::Public);
+    if (std::optional<train::EntryPoint> entry = train::entryPointOf(from))
+      made->setAttr(RtDialect::kPassOf, train::EntryPointAttr::get(at.getContext(), *entry));
+    FunctionLowering pass(l.shared, from, made);
+    pass.l.begin(loop);
+    Value micro = made.getArgument(0);
+    pass.l.create<BeginPassOp>(micro, memory, what);
+    Region &region = isBackward ? loop.getBackward() : loop.getBody();
+    pass.awaitSent(region);
+    if (failed(pass.lowerRegion(loop, region, micro)))
+      return failure();
+    func::ReturnOp::create(pass.builder, loop.getLoc());
+    return made.getName();
+  }
+
+  /// What the region's ops have begun to send.
+  void awaitSent(Region &region) {
+    llvm::SmallSetVector<pipe::ChannelAttr, 4> channels;
+    region.walk([&](pipe::SendOp send) { channels.insert(send.getChannel()); });
+    for (pipe::ChannelAttr channel : channels)
+      l.create<AwaitSentOp>(channel.getFrom(), channel.getTo(), channel.getNumber());
   }
 
   LogicalResult lowerReturn(func::ReturnOp end) {
@@ -245,7 +318,7 @@ private:
     inBackward = backward = false;
   }
 
-  func::FuncOp from;
+  func::FuncOp from, to;
   OpBuilder builder;
   Lowering l;
   Value totalCount;

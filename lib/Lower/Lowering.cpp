@@ -30,6 +30,8 @@ AtAttr Lowering::at(Value tensor) const {
       return at(batch->second.first);
     if (Value sum = sums.lookup(tensor))
       return at(sum);
+    if (Value saved = train::forwardOf(tensor); saved != tensor)
+      return at(saved);
     auto input = shared.inputIndex.find(argument);
     return AtAttr::get(context, Space::Input,
                        input == shared.inputIndex.end() ? argument.getArgNumber() : input->second,
@@ -46,9 +48,16 @@ AtAttr Lowering::at(Value tensor) const {
   return cast<AtAttr>(places[number]);
 }
 
+Value Lowering::savedAs(Value tensor) const {
+  Value saved = train::forwardOf(tensor);
+  return saved == tensor || microBatches.contains(tensor) ? Value() : saved;
+}
+
 View Lowering::view(Value tensor) const {
   if (Value sum = sums.lookup(tensor))
     return view(sum);
+  if (Value saved = savedAs(tensor))
+    return view(saved);
   if (isa<BlockArgument>(tensor))
     return View::dense(type(tensor).getShape());
   return viewOf(at(tensor), type(tensor));
@@ -120,6 +129,8 @@ Value Lowering::pointer(AtAttr at, Type element, ArrayRef<int64_t> shape, String
     return HostOp::create(builder, loc, type, at.getOffset(), shape);
   case Space::Pinned:
     return PinnedOp::create(builder, loc, type, at.getOffset(), shape);
+  case Space::InFlight:
+    return InFlightOp::create(builder, loc, type, at.getOffset(), shape);
   case Space::Input:
     return InputOp::create(builder, loc, type, at.getOffset(), Value(), shape);
   case Space::Control:
@@ -156,6 +167,8 @@ Value Lowering::buffer(Value tensor) {
     return known;
   if (Value sum = sums.lookup(tensor))
     return buffer(sum);
+  if (Value saved = savedAs(tensor))
+    return buffer(saved);
   if (Value source = sourceOf(tensor); source && at(source).getSpace() == at(tensor).getSpace() &&
                                        at(source).getOffset() == at(tensor).getOffset())
     return buffer(source);
@@ -219,12 +232,12 @@ void Lowering::convert(Value destination, Value source, int64_t elements) {
 // Loops
 //===------------------------------------------------------------------------------------------===//
 
-void Lowering::enterLoop(train::AccumulateOp loop, Value micro) {
-  for (BlockArgument argument : loop.getBody().getArguments())
+void Lowering::enterLoop(train::AccumulateOp loop, Region &region, Value micro) {
+  for (BlockArgument argument : region.getArguments())
     if (Value batch = loop.getBatchOf(argument))
       microBatches[argument] = {batch, micro};
-    else
-      sums[argument] = loop.getSumOf(argument);
+    else if (Value sum = loop.getSumOf(argument))
+      sums[argument] = sum;
   outer.push_back(pointers);
 }
 

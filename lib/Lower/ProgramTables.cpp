@@ -38,6 +38,7 @@ private:
   /// The argument of a function that a value is a view, a piece or a micro-batch of, perhaps with
   /// what is known put to its ends (labels moved by one).
   static BlockArgument sourceOf(Value value) {
+    value = train::forwardOf(value);
     if (auto argument = dyn_cast<BlockArgument>(value)) {
       auto loop = dyn_cast<train::AccumulateOp>(argument.getOwner()->getParentOp());
       Value batch = loop ? loop.getBatchOf(argument) : Value();

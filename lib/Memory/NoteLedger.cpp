@@ -21,12 +21,8 @@ static Operation *makerOf(const Storage &storage) {
     return storage.scratchOf;
   Operation *op = storage.holder.getDefiningOp();
   if (auto loop = dyn_cast_or_null<train::AccumulateOp>(op)) {
-    auto result = cast<OpResult>(storage.holder);
-    return loop.getBody()
-        .front()
-        .getTerminator()
-        ->getOperand(result.getResultNumber())
-        .getDefiningOp();
+    unsigned number = cast<OpResult>(storage.holder).getResultNumber();
+    return loop.getPart(number).get().getDefiningOp();
   }
   return op;
 }
@@ -113,7 +109,7 @@ public:
     Operation *op = value.getDefiningOp();
     if (auto loop = dyn_cast_or_null<train::AccumulateOp>(op)) {
       unsigned number = cast<OpResult>(value).getResultNumber();
-      return mark(loop.getBody().front().getTerminator()->getOperand(number));
+      return mark(loop.getPart(number).get());
     }
     if (isa_and_nonnull<par::ParDialect, zero::ZeroDialect>(op ? op->getDialect() : nullptr))
       return markExchanged(op, cast<OpResult>(value).getResultNumber());
@@ -172,9 +168,8 @@ void memory::markGradients(func::FuncOp function, FunctionPlan &plan) {
   });
   // A sum that is made in the backward pass is one too, whatever is done with it behind the loop.
   function.walk([&](train::AccumulateOp loop) {
-    Operation *yield = loop.getBody().front().getTerminator();
-    for (auto [sum, part] : llvm::zip(loop.getSums(), yield->getOperands()))
-      if (isBackward(part.getDefiningOp()))
+    for (OpResult sum : loop->getResults())
+      if (isBackward(loop.getPart(sum.getResultNumber()).get().getDefiningOp()))
         gradients.mark(sum);
   });
 }
@@ -194,12 +189,20 @@ static Ledger ledgerOfPlan(const FunctionPlan &plan, rt::Space space) {
   Ledger ledger;
   ledger.arena = space == rt::Space::Pinned ? plan.pinnedBytes : plan.arenaBytes;
   ledger.ops = static_cast<int64_t>(plan.number.size());
+  auto add = [&](const Storage &storage, const std::string &name, int64_t offset, int first, int last) {
+    Operation *maker = makerOf(storage);
+    ledger.buffers.push_back({name, storage.kind, storage.bytes, offset, first, last, placeOf(maker),
+                              isBackward(maker)});
+  };
+  const InFlight &inFlight = plan.inFlight;
   for (const Storage &storage : plan.storages)
-    if (storage.space == space) {
-      Operation *maker = makerOf(storage);
-      ledger.buffers.push_back({nameOf(storage), storage.kind, storage.bytes, storage.offset,
-                                storage.first, storage.last, placeOf(maker), isBackward(maker)});
-    }
+    if (storage.space == space)
+      add(storage, nameOf(storage), storage.offset, storage.first, storage.last);
+    else if (storage.space == rt::Space::InFlight && space == rt::Space::Arena)
+      for (int64_t block = 0; block < inFlight.blocks; ++block)
+        add(storage, nameOf(storage) + " (in flight, " + std::to_string(block + 1) + " of " +
+                         std::to_string(inFlight.blocks) + ")",
+            inFlight.offset + block * inFlight.bytes + storage.offset, inFlight.first, inFlight.last);
   findPeak(ledger);
   for (auto [op, number] : plan.number)
     if (number == ledger.at.op)

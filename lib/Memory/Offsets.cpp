@@ -122,3 +122,20 @@ int64_t partita::memory::assignOffsets(std::vector<Storage> &storages, rt::Space
   }
   return place(best.order);
 }
+
+void partita::memory::assignOffsets(FunctionPlan &plan) {
+  InFlight &inFlight = plan.inFlight;
+  inFlight.bytes = assignOffsets(plan.storages, rt::Space::InFlight);
+  size_t own = plan.storages.size();
+  if (inFlight.bytes > 0) { // all blocks as one storage, for as long as they are placed
+    Storage &blocks = plan.storages.emplace_back();
+    blocks.bytes = inFlight.bytes * inFlight.blocks;
+    blocks.first = inFlight.first;
+    blocks.last = inFlight.last;
+  }
+  plan.arenaBytes = assignOffsets(plan.storages, rt::Space::Arena);
+  plan.pinnedBytes = assignOffsets(plan.storages, rt::Space::Pinned);
+  if (own < plan.storages.size())
+    inFlight.offset = plan.storages.back().offset;
+  plan.storages.resize(own);
+}

@@ -18,11 +18,12 @@
 //   7. Everything else gets a storage of its own. Its life ends with the last user of a value in
 //   it.
 //
-// A storage from outside that is used within a loop lives to the loop's end.
+// A storage from outside that is used within a loop lives to the loop's end. Loops: Loops.cpp.
 //
 //===------------------------------------------------------------------------------------------===//
 
 #include "lib/Memory/Planner.h"
+#include "dialects/Pipe/Pipe.h"
 #include "dialects/Train/Train.h"
 
 using namespace mlir;
@@ -69,6 +70,8 @@ int Planner::lastUse(Value value) {
   Operation *definer = value.getDefiningOp();
   int last = definer ? plan.number[definer] : 0;
   for (Operation *user : value.getUsers()) {
+    if (auto loop = orderedLoopOf(user); loop && isa<pipe::SendOp>(user))
+      last = std::max(last, ends[loop]); // complete before the pass runs again
     user = endOf(user);
     Operation *ancestor = value.getParentBlock()->findAncestorOpInBlock(*user);
     last = std::max(last, ancestor == user ? plan.number[user] : ends[ancestor]);
@@ -240,46 +243,6 @@ void Planner::planResults(func::ReturnOp end) {
     into.push_back(own ? place.storage
                        : newStorage(Space::Arena, result, bytesOf(tensorType(result))));
   }
-}
-
-LogicalResult Planner::planLoop(train::AccumulateOp loop) {
-  for (auto [argument, batch] : llvm::zip(loop.getBody().getArguments(), loop.getBatches())) {
-    Place from = plan.places[batch];
-    place(argument, from.storage, View::dense(tensorType(argument).getShape(), from.view.offset));
-    plan.storages[from.storage].last = std::max(plan.storages[from.storage].last, ends[loop]);
-  }
-  for (OpResult sum : loop->getResults()) {
-    BlockArgument soFar = loop.getSoFar(sum.getResultNumber());
-    if (soFar) // dies where the region makes it another one, which may take its place
-      place(soFar, newStorage(Space::Arena, sum, bytesOf(tensorType(sum))),
-            View::dense(tensorType(sum).getShape()));
-    else
-      placeNew(sum);
-    Storage &storage = plan.storages[plan.places[soFar ? Value(soFar) : Value(sum)].storage];
-    storage.last = std::max(storage.last, soFar ? now : ends[loop]);
-  }
-  if (failed(planBlock(loop.getBody().front())))
-    return failure();
-  return keepSums(loop);
-}
-
-LogicalResult Planner::keepSums(train::AccumulateOp loop) {
-  Operation *yield = loop.getBody().front().getTerminator();
-  for (OpResult sum : loop->getResults()) {
-    BlockArgument soFar = loop.getSoFar(sum.getResultNumber());
-    if (!soFar)
-      continue;
-    int storage = plan.places[soFar].storage;
-    for (OpOperand &made : yield->getOpOperands())
-      if (made.getOperandNumber() != sum.getResultNumber() &&
-          plan.places.lookup(made.get()).storage == storage)
-        return loop.emitOpError() << "yields as sum number " << made.getOperandNumber()
-                                  << " what stands in the memory of number "
-                                  << sum.getResultNumber();
-    place(sum, storage, View::dense(tensorType(sum).getShape()));
-    plan.storages[storage].last = std::max(plan.storages[storage].last, ends[loop]);
-  }
-  return success();
 }
 
 FailureOr<FunctionPlan> memory::planFunction(func::FuncOp function,

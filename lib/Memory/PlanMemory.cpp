@@ -72,8 +72,7 @@ struct PlanMemory : partita::impl::PlanMemoryBase<PlanMemory> {
       FailureOr<FunctionPlan> plan = planFunction(function, persistent);
       if (failed(plan))
         return signalPassFailure();
-      plan->arenaBytes = assignOffsets(plan->storages, Space::Arena);
-      plan->pinnedBytes = assignOffsets(plan->storages, Space::Pinned);
+      assignOffsets(*plan);
       int64_t &largest =
           trains && train::is(function, train::EntryPoint::Forward) ? forwardArena : arena;
       largest = std::max(largest, plan->arenaBytes);
@@ -165,6 +164,10 @@ private:
   }
 
   void attach(const FunctionPlan &plan) {
+    if (InFlight inFlight = plan.inFlight; inFlight.loop)
+      inFlight.loop->setAttr(
+          RtDialect::kInFlight, rt::InFlightAttr::get(&getContext(), inFlight.blocks, inFlight.bytes,
+                                                      inFlight.offset));
     for (auto [op, number] : plan.number) {
       SmallVector<Attribute> places;
       for (Value result : op->getResults())

@@ -1,6 +1,6 @@
 //===- Planner.h - the walk that gives every value its memory -----------------------*- C++ -*-===//
 //
-// Plan.cpp says by which rules, and walks; InPlace.cpp finds what can stand in memory that is there
+// Plan.cpp says by which rules, and walks; Loops.cpp plans loops over micro-batches; InPlace.cpp finds what can stand in memory that is there
 // already.
 //
 //===------------------------------------------------------------------------------------------===//
@@ -21,6 +21,9 @@ inline int64_t bytesOf(mlir::RankedTensorType type) {
 inline mlir::RankedTensorType tensorType(mlir::Value value) {
   return mlir::dyn_cast<mlir::RankedTensorType>(value.getType());
 }
+
+/// The loop with an order that an op is in; null where it is in none.
+train::AccumulateOp orderedLoopOf(mlir::Operation *op);
 
 class Planner {
 public:
@@ -106,6 +109,12 @@ private:
   /// What does not stand in the arena by itself is copied there.
   void planResults(mlir::func::ReturnOp end);
   mlir::LogicalResult planLoop(train::AccumulateOp loop);
+  void placeMicroBatches(train::AccumulateOp loop, mlir::Region &region);
+  void placeSums(train::AccumulateOp loop);
+  /// What the forward region saves goes into the blocks in flight; the backward region finds it there.
+  mlir::LogicalResult placeSaved(train::AccumulateOp loop);
+  /// What the backward region sends may be read while the forward region runs.
+  mlir::LogicalResult keepSent(train::AccumulateOp loop);
   /// The sums that the loop's region makes, after its ops: where the argument stands.
   mlir::LogicalResult keepSums(train::AccumulateOp loop);
 

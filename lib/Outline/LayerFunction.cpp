@@ -31,7 +31,7 @@ bool rt::isPlace(Value pointer) {
     return !input.getMicro();
   if (auto offset = dyn_cast_or_null<OffsetOp>(op))
     return isPlace(offset.getBase());
-  return isa_and_nonnull<ArenaOp, PersistentOp, HostOp, PinnedOp, ControlOp>(op);
+  return isa_and_nonnull<ArenaOp, InFlightOp, PersistentOp, HostOp, PinnedOp, ControlOp>(op);
 }
 
 /// An op's attributes without the data, and without the layer that it comes from.
@@ -65,7 +65,7 @@ static Attribute keyOf(Value pointer) {
 
 Attribute rt::keyOf(Operation *op) {
   if (!isa<RtDialect>(op->getDialect()) || op->getNumResults() || op->getNumRegions() ||
-      op->hasTrait<OpTrait::IsTerminator>() || isa<rt::CallOp, PendingOp>(op))
+      op->hasTrait<OpTrait::IsTerminator>() || isa<rt::CallOp, PendingOp, RunPassOp, AwaitSentOp>(op))
     return {};
   Builder b(op->getContext());
   SmallVector<Attribute> parts = {b.getStringAttr(op->getName().getStringRef()),

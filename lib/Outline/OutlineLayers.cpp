@@ -259,6 +259,8 @@ private:
 /// another.
 Attribute partOfProgram(Step step) {
   std::optional<train::EntryPoint> entry = train::entryPointOf(step.function);
+  if (auto of = step.function->getAttrOfType<train::EntryPointAttr>(RtDialect::kPassOf))
+    entry = of.getValue();
   bool isOwn = entry == train::EntryPoint::TrainStep || entry == train::EntryPoint::Init;
   return isOwn ? StringAttr::get(step.function->getContext(), train::nameOf(*entry)) : Attribute();
 }

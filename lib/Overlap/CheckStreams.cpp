@@ -111,9 +111,13 @@ private:
       return success();
     }
     for (Region &region : op->getRegions())
-      for (Block &block : region)
+      for (Block &block : region) {
+        for (BlockArgument argument : block.getArguments())
+          if (Value saved = train::forwardOf(argument); saved != argument && places.contains(saved))
+            places[argument] = places.lookup(saved);
         if (failed(checkBlock(block)))
           return failure();
+      }
     Accesses accesses = accessesOf(op);
     Attribute stream = streamOf(op);
     for (auto &[start, flight] : flights)

@@ -77,7 +77,10 @@ struct PeelLastMicroBatch : partita::impl::PeelLastMicroBatchPassBase<PeelLastMi
     if (failed(expectScheduled(*this, getOperation())))
       return signalPassFailure();
     SmallVector<train::AccumulateOp> loops;
-    getOperation().walk([&](train::AccumulateOp op) { loops.push_back(op); });
+    getOperation().walk([&](train::AccumulateOp op) {
+      if (!op.getOrder()) // its last micro-batch runs where the order says
+        loops.push_back(op);
+    });
     for (train::AccumulateOp op : loops) {
       if (op.getGrown()) {
         op.emitOpError() << "makes sums itself; fuse-accumulation comes after this pass";

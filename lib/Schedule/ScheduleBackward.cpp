@@ -14,17 +14,9 @@ using namespace partita;
 
 namespace {
 
-/// Which ops are the backward pass's is no longer said by a region.
-void markBackward(Block &block) {
-  block.walk([](Operation *op) {
-    if (!provenance::isBackward(op))
-      provenance::set(op, provenance::kBackward, UnitAttr::get(op->getContext()));
-  });
-}
-
 void join(train::AccumulateOp loop) {
   Block &forward = loop.getBody().front(), &backward = loop.getBackward().front();
-  markBackward(backward);
+  provenance::markBackward(backward); // which no region says any more
   for (BlockArgument argument : backward.getArguments())
     argument.replaceAllUsesWith(train::forwardOf(argument));
   auto yield = cast<train::YieldOp>(forward.getTerminator()),
@@ -41,7 +33,7 @@ void join(train::AccumulateOp loop) {
 struct ScheduleBackward : partita::impl::ScheduleBackwardPassBase<ScheduleBackward> {
   void runOnOperation() override {
     getOperation().walk([&](train::AccumulateOp loop) {
-      if (!loop.hasBackward())
+      if (!loop.isUnscheduled())
         return;
       join(loop);
       ++joined;

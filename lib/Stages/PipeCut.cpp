@@ -149,7 +149,8 @@ private:
   void copyLoop(OpBuilder &builder, train::AccumulateOp loop) {
     SmallVector<Value> sums = here(loop.getSums());
     auto copied = train::AccumulateOp::create(builder, loop.getLoc(), TypeRange(ValueRange(sums)),
-                                              mapped(loop.getBatches()), DenseI64ArrayAttr());
+                                              mapped(loop.getBatches()), DenseI64ArrayAttr(),
+                                              train::OrderAttr());
     copied->setDiscardableAttrs(loop->getDiscardableAttrDictionary());
     mapping.map(sums, copied.getSums());
     copyRegion(loop.getBody(), copied.getBody());

@@ -315,3 +315,98 @@ std::string partita::stages::findProblem(const Schedule &schedule,
       return "stage " + std::to_string(stage) + ": its steps run other slots than the schedule";
   return {};
 }
+
+//===------------------------------------------------------------------------------------------===//
+// As programs run it
+//===------------------------------------------------------------------------------------------===//
+
+namespace {
+
+/// Stages side by side, each as far as messages let it.
+class ProgramRun {
+public:
+  explicit ProgramRun(const Schedule &schedule)
+      : schedule(schedule), next(schedule.stages, 0), receives(schedule.stages, false) {}
+
+  std::string run() {
+    for (bool moves = true; moves;) {
+      moves = false;
+      for (int stage = 0; stage < schedule.stages; ++stage)
+        while (next[stage] < schedule.slots[stage].size() && step(stage))
+          moves = true;
+    }
+    for (int stage = 0; stage < schedule.stages; ++stage)
+      if (next[stage] < schedule.slots[stage].size())
+        return placeText(schedule, stage, next[stage]) +
+               (receives[stage] ? ": waits for a message that is never sent"
+                                : ": waits for what this pass has sent the last time, which nobody "
+                                  "receives");
+    return {};
+  }
+
+private:
+  /// On to the receive, or over the slot.
+  bool step(int stage) {
+    const Slot &slot = schedule.slots[stage][next[stage]];
+    int position = schedule.positionOf(stage, slot.chunk);
+    std::pair<int, int> pass{slot.kind, position};
+    if (!receives[stage]) {
+      auto last = lastSent.find(pass);
+      if (last != lastSent.end() && !begun.count(last->second))
+        return false;
+      receives[stage] = true;
+      if (std::optional<int> from = comesFrom(stage, slot))
+        begun.insert({slot.kind, *from, slot.microBatch});
+      return true;
+    }
+    if (std::optional<int> from = comesFrom(stage, slot);
+        from && !sent.count({slot.kind, *from, slot.microBatch}))
+      return false;
+    if (goesTo(schedule, stage, slot)) {
+      sent.insert({slot.kind, position, slot.microBatch});
+      lastSent[pass] = {slot.kind, position, slot.microBatch};
+    }
+    receives[stage] = false;
+    ++next[stage];
+    return true;
+  }
+
+  /// The position that sends what the slot begins with; none of what is there anyway.
+  std::optional<int> comesFrom(int stage, const Slot &slot) const {
+    int from = schedule.positionOf(stage, slot.chunk) + (slot.kind == Slot::Forward ? -1 : 1);
+    bool isFed = slot.kind != Slot::Weights && from >= 0 && from < schedule.positions() &&
+                 schedule.placeOf(from).first != stage;
+    return isFed ? std::optional(from) : std::nullopt;
+  }
+
+  const Schedule &schedule;
+  std::vector<size_t> next;   ///< of each stage: its slot
+  std::vector<bool> receives; ///< of each stage: is it at the slot's receive, or before it?
+  std::set<Pass> sent, begun; ///< messages by the pass that sends them; begun: to be received
+  std::map<std::pair<int, int>, Pass> lastSent; ///< by kind and position
+};
+
+} // namespace
+
+/// The micro-batches of a pass in the order in which its stage runs them.
+static std::vector<int> orderOf(const Schedule &schedule, Slot::Kind kind, int position) {
+  auto [stage, chunk] = schedule.placeOf(position);
+  std::vector<int> order;
+  for (const Slot &slot : schedule.slots[stage])
+    if (slot.kind == kind && slot.chunk == chunk)
+      order.push_back(slot.microBatch);
+  return order;
+}
+
+std::string partita::stages::findStall(const Schedule &schedule) {
+  for (int position = 0; position + 1 < schedule.positions(); ++position) {
+    int from = schedule.placeOf(position).first, to = schedule.placeOf(position + 1).first;
+    for (Slot::Kind kind : {Slot::Forward, Slot::Backward})
+      if (from != to && orderOf(schedule, kind, position) != orderOf(schedule, kind, position + 1))
+        return std::string("stages ") + std::to_string(from) + " and " + std::to_string(to) +
+               " run the " + (kind == Slot::Forward ? "forward" : "backward") +
+               " passes of micro-batches in different orders, and messages are taken in the order in "
+               "which they are sent";
+  }
+  return ProgramRun(schedule).run();
+}

@@ -63,9 +63,9 @@ bool lacksMemory(Operation *op) {
   return isStep(op) && !op->hasAttr(rt::RtDialect::kBuffers);
 }
 
-bool hasBackwardRegion(Operation *op) {
+bool isUnscheduled(Operation *op) {
   auto loop = dyn_cast<train::AccumulateOp>(op);
-  return loop && loop.hasBackward();
+  return loop && loop.isUnscheduled();
 }
 
 const Contract kContracts[] = {
@@ -83,7 +83,7 @@ const Contract kContracts[] = {
     {"optimize", nullptr, isOneOf<train::UpdateOp>},
     {"states", nullptr, isOneOf<train::GlobalNormOp, train::TrustRatioOp>},
     {"offload", isOf<offload::OffloadDialect>, nullptr},
-    {"schedule", nullptr, nullptr, hasBackwardRegion, "a backward region of its own"},
+    {"schedule", nullptr, nullptr, isUnscheduled, "a backward region of its own, and no order"},
     {"fuse", nullptr, nullptr},
     {"overlap", nullptr, nullptr},
     {"memory", nullptr, nullptr, lacksMemory, "no memory (rt.buffers)"},

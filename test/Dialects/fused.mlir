@@ -271,7 +271,7 @@ func.func @count(%xs: tensor<3x4xf32>) {
 // -----
 
 func.func @grown(%xs: tensor<3x4xf32>) {
-  // expected-error @+1 {{adds to running sums, but its passes are not joined in one region}}
+  // expected-error @+1 {{adds to running sums, but its passes are not scheduled}}
   %0:2 = train.accumulate (%x = %xs) : (tensor<3x4xf32>) -> (tensor<4xf32>, tensor<4xf32>) onto (%s = 0) {
     %1 = tx.add %x, %s : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
     train.yield %1 : tensor<4xf32>

@@ -84,6 +84,7 @@ TEST(Schedule, AllFinishWithBlockingSends) {
         Schedule schedule = make(name, p, m, chunks);
         ASSERT_EQ(findProblem(schedule, stepsOf(schedule)), "")
             << name << " " << p << " " << m << " " << chunks;
+        ASSERT_EQ(findStall(schedule), "") << name << " " << p << " " << m << " " << chunks;
         ++count;
       }
     }
@@ -180,6 +181,22 @@ TEST(Schedule, SendsThatWaitForOneAnotherAreRefused) {
   steps.insert(std::find_if(steps.begin(), steps.end(), is(Step::Send)) + 1, receive);
   EXPECT_EQ(findProblem(schedule, all),
             "stage 0, step 3 (forward of micro-batch 1): sends to stage 1, which is at its step 3");
+}
+
+/// A stage that is further ahead than messages let it be: each may be on its way once for each pass.
+TEST(Schedule, StallsAreRefused) {
+  Schedule schedule = make("1f1b", 2, 4);
+  schedule.slots[0] = make("gpipe", 2, 4).slots[0];
+  EXPECT_EQ(findProblem(schedule), "");
+  EXPECT_EQ(findStall(schedule),
+            "stage 0, slot 3 (forward of micro-batch 3): waits for what this pass has sent the last "
+            "time, which nobody receives");
+  schedule = make("gpipe", 2, 2);
+  std::swap(schedule.slots[0][2], schedule.slots[0][3]);
+  EXPECT_EQ(findProblem(schedule), "");
+  EXPECT_EQ(findStall(schedule),
+            "stages 0 and 1 run the backward passes of micro-batches in different orders, and messages "
+            "are taken in the order in which they are sent");
 }
 
 TEST(Schedule, ProblemsNameTheSlot) {

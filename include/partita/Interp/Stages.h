@@ -16,7 +16,8 @@ namespace partita::interp {
 class StageInterpreter {
 public:
   /// Stages are numbered 0 to n-1 and have equal meshes; anything else is an error at the module.
-  /// With blocking sends a stage waits at a send until its value is received, without them never.
+  /// With blocking sends a stage waits at a send until its value is received (in a loop with an order, before the pass
+  /// that sends runs again), without them never.
   static mlir::FailureOr<StageInterpreter> create(mlir::ModuleOp program, Options options,
                                                   bool blockingSends);
   /// Is it a module of stages?

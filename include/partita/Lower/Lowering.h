@@ -99,9 +99,9 @@ public:
   /// Casts the elements at a pointer to those at another one, by the kernel that a cast has.
   void convert(mlir::Value destination, mlir::Value source, int64_t elements);
 
-  /// Inside a loop over micro-batches: arguments stand in batches, or where sums are made. Ends
-  /// with the loop's pointers forgotten.
-  void enterLoop(train::AccumulateOp loop, mlir::Value micro);
+  /// Inside a region of a loop over micro-batches: arguments stand in batches, where sums are made, or where
+  /// the forward region has them. Ends with the loop's pointers forgotten.
+  void enterLoop(train::AccumulateOp loop, mlir::Region &region, mlir::Value micro);
   void leaveLoop();
 
   /// Another value's name: unique in the function.
@@ -111,6 +111,8 @@ public:
 
 private:
   std::string nameOf(mlir::Value tensor);
+  /// What an argument of a backward region is in the forward region; null of a micro-batch, and of all else.
+  mlir::Value savedAs(mlir::Value tensor) const;
   mlir::Location named(llvm::StringRef name);
 
   mlir::func::FuncOp function;

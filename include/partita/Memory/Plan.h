@@ -4,6 +4,7 @@
 #define PARTITA_MEMORY_PLAN_H
 
 #include "dialects/Rt/Rt.h"
+#include "dialects/Train/Train.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "partita/Memory/Ledger.h"
 
@@ -19,6 +20,14 @@ struct Storage {
   mlir::Value holder; // who it was made for
   mlir::Operation *scratchOf = nullptr;
   llvm::SmallVector<mlir::Value> values; // all that stand in it
+};
+
+/// The memory of micro-batches in flight: equal blocks, one after the other in the arena. What stands in
+/// them has Space::InFlight, and an offset in a block.
+struct InFlight {
+  train::AccumulateOp loop; // whose it is; null where the function has none
+  int64_t blocks = 0, bytes = 0, offset = 0;
+  int first = 0, last = 0; // its life
 };
 
 struct Place {
@@ -39,6 +48,7 @@ struct FunctionPlan {
   /// Per operand of a collective: where it sums up; of @forward's return: where the host finds it.
   llvm::DenseMap<mlir::Operation *, llvm::SmallVector<int>> operandsInto;
   llvm::DenseMap<mlir::Operation *, int> number; // position of each op
+  InFlight inFlight;
   int64_t arenaBytes = 0, pinnedBytes = 0;
   unsigned views = 0, copies = 0, inPlace = 0;
 };
@@ -48,8 +58,10 @@ struct FunctionPlan {
 mlir::FailureOr<FunctionPlan> planFunction(mlir::func::FuncOp function,
                                            const llvm::StringMap<Persistent> &persistent);
 
-/// Gives the storages in `space` (the arena, pinned memory) their offsets; returns its size.
+/// Gives the storages in `space` (the arena, pinned memory, a block in flight) their offsets; returns its size.
 int64_t assignOffsets(std::vector<Storage> &storages, rt::Space space);
+/// Gives all storages of a function, and what its micro-batches in flight keep, their offsets.
+void assignOffsets(FunctionPlan &plan);
 
 /// Tells gradients from activations, for the ledger.
 void markGradients(mlir::func::FuncOp function, FunctionPlan &plan);

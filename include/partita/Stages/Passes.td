@@ -80,4 +80,39 @@ def PipeCutPass : Pass<"pipe-cut", "::mlir::ModuleOp"> {
   let statistics = [Statistic<"cut", "cut", "stages made">];
 }
 
+def ScheduleStagesPass : Pass<"schedule-stages", "::mlir::ModuleOp"> {
+  let summary = "decides in which order each stage runs its micro-batches' passes";
+  let description = [{
+    Phase: cut.
+
+    The schedule is a table of all stages (`partita/Stages/Schedule.h`), by name or from a user's file, and checked before it is used:
+    it must finish where a send is complete only once its receive has begun. Each stage's `train.accumulate` gets its own column of the table, so
+    the regions of both passes stay apart, and from here on stages need not know of each other. A stage awaits what a pass has sent before it runs
+    that pass again.
+
+    `schedule` is gpipe, 1f1b, or a JSON file; messages of a file's schedule must arrive in the order in which they are sent. A loop whose backward pass is
+    not there (inference) and a program of one stage are left alone.
+
+    ```mlir
+    module {
+      module attributes {pipe.stage = 0 : i64} {
+        func.func @train_step(%x: tensor<4x4xf32>) {
+          %0:2 = train.accumulate (%i = %x) : (tensor<4x4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+            %y = tx.exp %i
+            pipe.send %y over <0 to 1> : tensor<4xf32>
+            train.yield %y saves %y
+          } backward (%j, %y_saved) {
+            %dy = pipe.recv over <1 to 0> : tensor<4xf32>
+            %d = tx.mul %dy, %y_saved
+            train.yield %d
+          }
+    // becomes, with schedule=1f1b and two stages
+          } {order = #train.order<1 x (forward 0), 3 x (forward 1, backward 0), 1 x (backward 3)>}
+    ```
+  }];
+  let options = [Option<"schedule", "schedule", "std::string", "\"1f1b\"", "gpipe, 1f1b or FILE.json">];
+  let dependentDialects = ["::partita::pipe::PipeDialect", "::partita::train::TrainDialect"];
+  let statistics = [Statistic<"scheduled", "scheduled", "loops that got an order">];
+}
+
 #endif // PARTITA_STAGES_PASSES

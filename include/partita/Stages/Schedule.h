@@ -76,6 +76,11 @@ std::vector<std::vector<Step>> stepsOf(const Schedule &schedule);
 /// schedule; empty if they do.
 std::string findProblem(const Schedule &schedule, llvm::ArrayRef<std::vector<Step>> steps);
 
+/// Why a schedule that can run does not finish as programs run it; empty if it does. A stage receives when a slot
+/// begins, and before it runs a pass of a chunk again it awaits what that pass has sent the last time; a send is complete
+/// once its receive has begun. Messages of a pass must be taken in the order in which they are sent.
+std::string findStall(const Schedule &schedule);
+
 /// Seconds, or any other unit, that a slot of one chunk takes on every stage.
 struct SlotCosts {
   double forward = 1, backward = 1, weights = 1;

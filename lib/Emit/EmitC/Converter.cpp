@@ -27,9 +27,19 @@ static std::string shapeComment(ArrayRef<int64_t> shape) {
 LogicalResult Converter::convert(func::FuncOp function) {
   b.setInsertionPoint(function);
   variables.clear();
-  emitc::FuncOp made = begin(function.getLoc(), function.getName(), {opaque("Rank &")}, {"rank"});
-  if (Attribute entry = function->getAttr(train::TrainDialect::kEntryPoint))
-    made->setAttr(train::TrainDialect::kEntryPoint, entry);
+  SmallVector<Type> types = {opaque("Rank &")};
+  SmallVector<StringRef> names = {"rank"};
+  if (function.getNumArguments() == 1) { // a pass of a micro-batch
+    types.push_back(b.getI64Type());
+    names.push_back("micro");
+  }
+  emitc::FuncOp made = begin(function.getLoc(), function.getName(), types, names);
+  for (auto [argument, variable] :
+       llvm::zip(function.getArguments(), made.getBody().getArguments().drop_front()))
+    values[argument] = variable;
+  for (StringRef attribute : {train::TrainDialect::kEntryPoint, RtDialect::kPassOf})
+    if (Attribute entry = function->getAttr(attribute))
+      made->setAttr(attribute, entry);
   if (failed(convertBody(function.getBody().front())))
     return failure();
   function.erase();
@@ -65,7 +75,7 @@ LogicalResult Converter::convertOp(Operation *op) {
   if (auto exchange = dyn_cast<ExchangeInterface>(op))
     return convertExchange(exchange), success();
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
-      .Case<ArenaOp, PersistentOp, HostOp, PinnedOp, TransferOp, TransferWaitOp, InputOp, ControlOp,
+      .Case<ArenaOp, InFlightOp, BeginPassOp, RunPassOp, AwaitSentOp, PersistentOp, HostOp, PinnedOp, TransferOp, TransferWaitOp, InputOp, ControlOp,
             TableOp, OffsetOp, AdvanceOp, ForOp, LaunchOp, TakePartOp, WaitOp, rt::PollOp, ReportOp,
             CommentOp, WorkOp, CountLabelsOp, IotaOp, StepNumberOp, rt::FirstIndexOp,
             rt::RandomKeyOp, rt::FirstElementOp, rt::CallOp, PendingOp>([&](auto typed) {
@@ -165,6 +175,26 @@ void Converter::emit(ForOp op) {
   b.setInsertionPointToStart(loop.getBody());
   for (Operation &inner : op.getBody().front())
     (void)convertOp(&inner);
+}
+
+void Converter::emit(BeginPassOp op) {
+  InFlightAttr memory = op.getMemory();
+  verbatim(op.getLoc(),
+           llvm::formatv("beginPass(rank, {{{{{0}, {1}, {2}}, {{}, {3});", memory.getBlocks(),
+                         memory.getBytes(), memory.getOffset(), stringLiteral(op.getWhat()))
+               .str(),
+           {mapped(op.getMicro())});
+}
+void Converter::emit(RunPassOp op) {
+  std::string first = std::to_string(op.getFirst());
+  if (!op.getTime())
+    return verbatim(op.getLoc(), (op.getCallee() + "(rank, " + first + ");").str());
+  verbatim(op.getLoc(), (op.getCallee() + "(rank, " + (op.getFirst() ? first + " + " : "") + "{});").str(),
+           {mapped(op.getTime())});
+}
+void Converter::emit(AwaitSentOp op) {
+  verbatim(op.getLoc(),
+           "awaitSent(rank, " + channelName(op.getSource(), op.getTarget(), op.getNumber()) + ");");
 }
 
 /// kernel(buffers..., sizes..., strides...).

@@ -130,6 +130,10 @@ private:
   void convertCall(CallInterface call);
   void convertExchange(ExchangeInterface exchange);
   void emit(ArenaOp op) { place(op, "rank.at"); }
+  void emit(InFlightOp op) { place(op, "rank.inFlight"); }
+  void emit(BeginPassOp op);
+  void emit(RunPassOp op);
+  void emit(AwaitSentOp op);
   void emit(PersistentOp op) { place(op, "rank.persistent"); }
   void emit(HostOp op) { place(op, "rank.host"); }
   void emit(PinnedOp op) { place(op, "rank.pinned"); }

@@ -117,6 +117,18 @@ void wait(PendingMessage message) {
   message.end->finish(message.number);
 }
 
+void sendLater(Rank &rank, int channel, Bucket pieces, const char *why, int64_t microBatch) {
+  PendingMessage message = sendStart(rank, channel, pieces, why, microBatch);
+  message.end->later.push_back(message);
+}
+
+void awaitSent(Rank &rank, int channel) {
+  std::vector<PendingMessage> messages;
+  messages.swap(endOf(rank, channel, true, "what was sent").later);
+  for (const PendingMessage &message : messages)
+    wait(message);
+}
+
 void pollMessages(Rank &rank) {
   rank.forChannels([](ChannelEnd &end) { end.advance(); });
 }
@@ -124,6 +136,11 @@ void pollMessages(Rank &rank) {
 void beginSlot(Rank &rank, int64_t number, int64_t microBatch, const char *what) {
   rank.slot = {number, microBatch, what};
   noteSlot(rank);
+}
+
+void beginPass(Rank &rank, const InFlight &memory, int64_t microBatch, const char *what) {
+  rank.inFlightBase = rank.at<char>(memory.offset + microBatch % memory.blocks * memory.bytes);
+  beginSlot(rank, rank.slot.number + 1, microBatch, what);
 }
 
 void endSlots(Rank &rank) {

@@ -31,6 +31,7 @@
 #define PARTITA_RT_CHANNEL_H
 
 #include "partita_rt/comm.h"
+#include <vector>
 
 namespace partita_rt {
 
@@ -71,6 +72,21 @@ void pollMessages(Rank &rank);
 /// which others wait in vain. `what` is a literal: "forward of h.2".
 void beginSlot(Rank &rank, int64_t number, int64_t microBatch, const char *what);
 
+/// Where a stage keeps what its micro-batches in flight need for their backward passes: equal blocks,
+/// one after the other in the arena.
+struct InFlight {
+  int64_t blocks = 1, bytes = 0, offset = 0;
+};
+
+/// The rank begins a pass of a micro-batch, the next slot of its stage's schedule: Rank::inFlight() is
+/// the micro-batch's block from here on. `what` is a literal: "forward".
+void beginPass(Rank &rank, const InFlight &memory, int64_t microBatch, const char *what);
+
+/// Begins to send, as sendStart does; awaitSent waits.
+void sendLater(Rank &rank, int channel, Bucket pieces, const char *why, int64_t microBatch);
+/// Returns when all is sent that sendLater has begun to send over the channel.
+void awaitSent(Rank &rank, int channel);
+
 /// Messages and bytes started so far.
 struct MessageCount {
   int64_t messages = 0;
@@ -104,6 +120,9 @@ public:
   /// For tests (PARTITA_RT_CHANNELS=delays:SEED): starts and waits sleep first, for up to 2 ms.
   void setDelays(uint64_t seed) { delays = seed; }
   void delay();
+
+  /// Begun by sendLater, not yet awaited.
+  std::vector<PendingMessage> later;
 
 protected:
   ChannelEnd(const char *name, bool sends) : channelName(name), isSender(sends) {}

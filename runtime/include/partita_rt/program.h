@@ -370,6 +370,7 @@ struct Rank {
 
   char *persistentBase = nullptr;      ///< stage->persistentBytes
   char *arenaBase = nullptr;           ///< stage->arenaBytes
+  char *inFlightBase = nullptr;        ///< in the arena: the current micro-batch's block (beginPass)
   char *hostBase = nullptr;            ///< stage->hostBytes
   char *pinnedBase = nullptr;          ///< stage->pinnedBytes
   void *const *inputs = nullptr;       ///< one per input of the program
@@ -414,6 +415,10 @@ struct Rank {
   /// Arena memory (activations, gradients) at a byte offset.
   template <typename T = float> T *at(int64_t offset) const {
     return reinterpret_cast<T *>(arenaBase + offset);
+  }
+  /// What the current micro-batch keeps for its backward pass, at a byte offset in its block.
+  template <typename T = float> T *inFlight(int64_t offset) const {
+    return reinterpret_cast<T *>(inFlightBase + offset);
   }
   /// Micro-batch `micro` of input number `index`.
   template <typename T = int64_t> const T *input(int index, int64_t micro = 0) const {

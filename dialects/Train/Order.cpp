@@ -1,0 +1,168 @@
+//===- Order.cpp - #train.order: in which order the passes of micro-batches run ----------------===//
+
+#include "dialects/Train/Train.h"
+#include "mlir/IR/OpImplementation.h"
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::train;
+
+using Slot = OrderAttr::Slot;
+using Run = OrderAttr::Run;
+
+/// More slots than any schedule's period has.
+static constexpr size_t kMostSlots = 64;
+/// More runs than any schedule has; what is left of an order without any regularity is written slot by slot.
+static constexpr unsigned kMostRuns = 1024;
+
+namespace {
+
+/// Finds an order's runs: the one that covers the most slots first (1F1B's steady state), then those in front of it
+/// and behind it.
+class Compressor {
+public:
+  explicit Compressor(ArrayRef<Slot> slots) : slots(slots) {}
+
+  SmallVector<int64_t> run() {
+    compress(0, slots.size());
+    return std::move(numbers);
+  }
+
+private:
+  struct Found {
+    size_t at = 0, period = 1, times = 1;
+    size_t covered() const { return times > 1 ? period * times : 0; }
+  };
+
+  void compress(size_t begin, size_t end) {
+    if (begin == end)
+      return;
+    Found best;
+    if (++runs <= kMostRuns)
+      best = longest(begin, end);
+    if (best.covered() == 0)
+      return add(begin, end - begin, 1);
+    compress(begin, best.at);
+    add(best.at, best.period, best.times);
+    compress(best.at + best.covered(), end);
+  }
+
+  /// Of several that cover as much the one with the fewest slots, then the first.
+  Found longest(size_t begin, size_t end) const {
+    Found best;
+    for (size_t period = 1; period <= std::min(kMostSlots, (end - begin) / 2); ++period)
+      for (size_t at = end - period, alike = 0; at-- > begin;) {
+        Slot next{slots[at].isBackward, slots[at].microBatch + 1};
+        alike = slots[at + period] == next ? alike + 1 : 0;
+        Found found{at, period, alike / period + 1};
+        if (found.covered() > best.covered() ||
+            (found.covered() == best.covered() && period == best.period))
+          best = found;
+      }
+    return best;
+  }
+
+  void add(size_t at, size_t period, size_t times) {
+    numbers.append({static_cast<int64_t>(times), static_cast<int64_t>(period)});
+    for (Slot slot : slots.slice(at, period))
+      numbers.append({slot.isBackward, slot.microBatch});
+  }
+
+  ArrayRef<Slot> slots;
+  unsigned runs = 0;
+  SmallVector<int64_t> numbers;
+};
+
+} // namespace
+
+OrderAttr OrderAttr::get(MLIRContext *context, ArrayRef<Slot> slots) {
+  return get(context, ArrayRef<int64_t>(Compressor(slots).run()));
+}
+
+LogicalResult OrderAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                                ArrayRef<int64_t> numbers) {
+  constexpr int64_t most = int64_t(1) << 32; // of all slots: no order is longer
+  int64_t slots = 0;
+  for (size_t at = 0; at < numbers.size();) {
+    if (numbers.size() - at < 2 || numbers[at] < 1 || numbers[at + 1] < 1 ||
+        numbers[at + 1] > static_cast<int64_t>(numbers.size() - at - 2) / 2)
+      return emitError() << "a run is how many times it runs, from 1 on, and its slots";
+    if (numbers[at] > most / numbers[at + 1] || (slots += numbers[at] * numbers[at + 1]) > most)
+      return emitError() << "an order has at most " << most << " slots";
+    at += 2 + 2 * numbers[at + 1];
+  }
+  return success();
+}
+
+SmallVector<Run> OrderAttr::getRuns() const {
+  SmallVector<Run> runs;
+  for (ArrayRef<int64_t> rest = getNumbers(); !rest.empty();) {
+    Run &run = runs.emplace_back();
+    run.times = rest[0];
+    auto count = static_cast<size_t>(rest[1]);
+    for (size_t i = 0; i < count; ++i)
+      run.slots.push_back({rest[2 + 2 * i] != 0, rest[3 + 2 * i]});
+    rest = rest.drop_front(2 + 2 * count);
+  }
+  return runs;
+}
+
+std::vector<Slot> OrderAttr::getSlots() const {
+  std::vector<Slot> slots;
+  for (const Run &run : getRuns())
+    for (int64_t time = 0; time < run.times; ++time)
+      for (Slot slot : run.slots)
+        slots.push_back({slot.isBackward, slot.microBatch + time});
+  return slots;
+}
+
+int64_t OrderAttr::getInFlight() const {
+  int64_t kept = 0, most = 0;
+  for (Slot slot : getSlots()) {
+    most = std::max(most, kept += !slot.isBackward);
+    kept -= slot.isBackward;
+  }
+  return most;
+}
+
+Attribute OrderAttr::parse(AsmParser &parser, Type) {
+  SmallVector<int64_t> numbers;
+  SMLoc loc = parser.getCurrentLocation();
+  auto slot = [&]() -> ParseResult {
+    StringRef pass;
+    SMLoc at = parser.getCurrentLocation();
+    int64_t microBatch = 0;
+    if (parser.parseKeyword(&pass) || parser.parseInteger(microBatch))
+      return failure();
+    if (pass != "forward" && pass != "backward")
+      return parser.emitError(at, "a slot is 'forward' or 'backward', not '") << pass << "'";
+    numbers.append({pass == "backward", microBatch});
+    return success();
+  };
+  auto run = [&]() -> ParseResult {
+    if (parser.parseInteger(numbers.emplace_back()) || parser.parseKeyword("x"))
+      return failure();
+    size_t count = numbers.size();
+    numbers.push_back(0);
+    if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Paren, slot))
+      return failure();
+    numbers[count] = static_cast<int64_t>(numbers.size() - count - 1) / 2;
+    return success();
+  };
+  if (parser.parseCommaSeparatedList(AsmParser::Delimiter::LessGreater, run))
+    return {};
+  return OrderAttr::getChecked([&] { return parser.emitError(loc); }, parser.getContext(),
+                               ArrayRef<int64_t>(numbers));
+}
+
+void OrderAttr::print(AsmPrinter &printer) const {
+  printer << "<";
+  llvm::interleaveComma(getRuns(), printer, [&](const Run &run) {
+    printer << run.times << " x (";
+    llvm::interleaveComma(run.slots, printer, [&](Slot slot) {
+      printer << (slot.isBackward ? "backward " : "forward ") << slot.microBatch;
+    });
+    printer << ")";
+  });
+  printer << ">";
+}

@@ -1,0 +1,126 @@
+//===- ScheduleStages.cpp - schedule-stages -----------------------------------------------------===//
+
+#include "dialects/Interfaces/Provenance.h"
+#include "dialects/Pipe/Pipe.h"
+#include "dialects/Train/Train.h"
+#include "partita/Stages/Passes.h"
+#include "partita/Stages/Schedule.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include <map>
+
+namespace partita {
+#define GEN_PASS_DEF_SCHEDULESTAGESPASS
+#include "partita/Stages/Passes.h.inc"
+} // namespace partita
+
+using namespace mlir;
+using namespace partita;
+using train::AccumulateOp;
+using train::OrderAttr;
+
+namespace {
+
+struct ScheduleStages : partita::impl::ScheduleStagesPassBase<ScheduleStages> {
+  using ScheduleStagesPassBase::ScheduleStagesPassBase;
+
+  void runOnOperation() override {
+    std::map<int64_t, AccumulateOp> loops; // by stage
+    int64_t stages = 0;
+    for (auto module : getOperation().getOps<ModuleOp>()) {
+      std::optional<int64_t> stage = pipe::stageOf(module);
+      if (!stage)
+        continue;
+      ++stages;
+      if (failed(findLoop(module, loops[*stage])))
+        return signalPassFailure();
+    }
+    bool trains = llvm::any_of(loops, [](auto &each) { return each.second; });
+    if (stages < 2 || !trains)
+      return;
+    if (failed(check(loops, stages)))
+      return signalPassFailure();
+    std::string problem;
+    std::optional<stages::Schedule> table =
+        tableOf(static_cast<int>(stages), static_cast<int>(loops.begin()->second.getCount()), problem);
+    if (!table) {
+      getOperation().emitError() << "schedule: " << problem;
+      return signalPassFailure();
+    }
+    for (auto [stage, loop] : loops) {
+      SmallVector<OrderAttr::Slot> order;
+      for (const stages::Slot &slot : table->slots[stage])
+        order.push_back({slot.kind == stages::Slot::Backward, slot.microBatch});
+      loop.setOrderAttr(OrderAttr::get(&getContext(), ArrayRef<OrderAttr::Slot>(order)));
+      provenance::markBackward(loop.getBackward().front());
+      ++scheduled;
+    }
+  }
+
+private:
+  /// The stage's one loop with a backward pass; null where it has none.
+  static LogicalResult findLoop(ModuleOp module, AccumulateOp &found) {
+    WalkResult result = module.walk([&](AccumulateOp loop) -> WalkResult {
+      if (!loop.isUnscheduled())
+        return WalkResult::advance();
+      if (found)
+        return loop.emitError() << "is a second loop over micro-batches, and a stage's schedule is of one";
+      found = loop;
+      return WalkResult::advance();
+    });
+    return failure(result.wasInterrupted());
+  }
+
+  LogicalResult check(std::map<int64_t, AccumulateOp> &loops, int64_t stages) {
+    int64_t expected = 0, count = loops.begin()->second ? loops.begin()->second.getCount() : 0;
+    for (auto [stage, loop] : loops) {
+      if (stage != expected++ || stage >= stages)
+        return getOperation().emitError() << "schedule: there is no stage " << expected - 1;
+      if (!loop)
+        return getOperation().emitError()
+               << "schedule: stage " << stage << " has no loop over micro-batches, others have";
+      if (loop.getCount() != count)
+        return loop.emitError() << "runs over " << loop.getCount() << " micro-batches, and stage 0 over "
+                                << count;
+    }
+    return success();
+  }
+
+  /// Checked. Nothing, and `problem` set, where there is none.
+  std::optional<stages::Schedule> tableOf(int stageCount, int microBatches, std::string &problem) {
+    std::optional<stages::Schedule> table =
+        StringRef(schedule).ends_with(".json")
+            ? fromFile(problem)
+            : stages::makeSchedule(schedule, stageCount, microBatches, /*chunks=*/1, problem);
+    if (!table)
+      return std::nullopt;
+    if (table->stages != stageCount)
+      problem = "the file's is for " + std::to_string(table->stages) + " stages, the program has " +
+                std::to_string(stageCount);
+    else if (table->microBatches != microBatches)
+      problem = "the file's is for " + std::to_string(table->microBatches) +
+                " micro-batches, the program accumulates " + std::to_string(microBatches);
+    else if (table->chunks > 1 || table->splitsBackward)
+      problem = schedule + " has " +
+                (table->splitsBackward ? "slots for weights" : "several chunks a stage") +
+                ", which programs do not have yet; gpipe and 1f1b have neither";
+    else
+      problem = stages::findProblem(*table);
+    if (problem.empty())
+      problem = stages::findStall(*table);
+    return problem.empty() ? table : std::nullopt;
+  }
+
+  std::optional<stages::Schedule> fromFile(std::string &problem) {
+    auto file = llvm::MemoryBuffer::getFile(schedule, /*IsText=*/true);
+    if (!file) {
+      problem = schedule + ": " + file.getError().message();
+      return std::nullopt;
+    }
+    std::optional<stages::Schedule> table = stages::parseSchedule((*file)->getBuffer(), problem);
+    if (!table)
+      problem = schedule + ": " + problem;
+    return table;
+  }
+};
+
+} // namespace

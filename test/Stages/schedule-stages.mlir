@@ -1,0 +1,49 @@
+// RUN: partita-opt %s --schedule-stages | FileCheck %s
+// RUN: partita-opt %s --schedule-stages=schedule=gpipe | FileCheck %s --check-prefix=GPIPE
+// RUN: echo '{"slots": [["F0", "F1", "F2", "F3", "B0", "B1", "B2", "B3"], ["F0", "F1", "B0", "B1", "F2", "F3", "B2", "B3"]]}' > %t.json
+// RUN: partita-opt %s --schedule-stages=schedule=%t.json | FileCheck %s --check-prefix=FILE
+
+module {
+module attributes {pipe.stage = 0 : i64} {
+  func.func @train_step(%x: tensor<4x4xf32>) {
+    %0:2 = train.accumulate (%i = %x) : (tensor<4x4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+      %y = tx.exp %i : (tensor<4xf32>) -> tensor<4xf32>
+      pipe.send %y over <0 to 1> : tensor<4xf32>
+      train.yield %y : tensor<4xf32> saves %y : tensor<4xf32>
+    } backward (%j, %y_saved) {
+      %dy = pipe.recv over <1 to 0> : tensor<4xf32>
+      // CHECK: tx.mul {{.*}} {train.backward}
+      %d = tx.mul %dy, %y_saved : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+      train.yield %d : tensor<4xf32>
+    }
+    // CHECK: {order = #train.order<1 x (forward 0), 3 x (forward 1, backward 0), 1 x (backward 3)>}
+    // GPIPE: {order = #train.order<4 x (forward 0), 4 x (backward 0)>}
+    // FILE: {order = #train.order<4 x (forward 0), 4 x (backward 0)>}
+    return
+  }
+}
+module attributes {pipe.stage = 1 : i64} {
+  func.func @train_step(%x: tensor<4x4xf32>) {
+    %0:2 = train.accumulate (%i = %x) : (tensor<4x4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+      %y = pipe.recv over <0 to 1> : tensor<4xf32>
+      train.yield %y : tensor<4xf32> saves %y : tensor<4xf32>
+    } backward (%j, %y_saved) {
+      pipe.send %y_saved over <1 to 0> : tensor<4xf32>
+      train.yield %y_saved : tensor<4xf32>
+    }
+    // CHECK: {order = #train.order<4 x (forward 0, backward 0)>}
+    // GPIPE: {order = #train.order<4 x (forward 0), 4 x (backward 0)>}
+    // FILE: {order = #train.order<2 x (forward 0), 2 x (backward 0), 2 x (forward 2), 2 x (backward 2)>}
+    return
+  }
+  // A loop without a backward pass has one order.
+  // CHECK-LABEL: func.func @eval_step
+  // CHECK-NOT: order
+  func.func @eval_step(%x: tensor<4x4xf32>) {
+    %0 = train.accumulate (%i = %x) : (tensor<4x4xf32>) -> tensor<4xf32> {
+      train.yield %i : tensor<4xf32>
+    }
+    return
+  }
+}
+}
