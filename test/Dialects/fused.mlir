@@ -230,7 +230,7 @@ func.func @backward_saves(%xs: tensor<3x4xf32>) {
 // -----
 
 func.func @arguments(%xs: tensor<3x4xf32>) {
-  // expected-error @+1 {{expects 2 arguments of its backward region (1 micro-batches, 1 saved values), found 1}}
+  // expected-error @+1 {{expects 2 arguments of its backward region (1 micro-batches, 1 saved values, 0 running sums), found 1}}
   %0:2 = "train.accumulate"(%xs) ({
   ^bb0(%x: tensor<4xf32>):
     train.yield %x : tensor<4xf32> saves %x : tensor<4xf32>
