@@ -215,6 +215,22 @@ void Lowering::copy(Value destination, const View &to, Value tensor) {
                  elementBytes(type(tensor).getElementType()));
 }
 
+SmallVector<Value> Lowering::summed() {
+  SmallVector<Value> buffers;
+  auto places = op->getAttrOfType<ArrayAttr>(RtDialect::kBuffers);
+  for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
+    auto place = cast<AtAttr>(places[i]);
+    if (place == at(operand)) {
+      buffers.push_back(buffer(operand));
+      continue;
+    }
+    Value made = pointer(place, type(operand).getElementType(), type(operand).getShape(), "reduced");
+    copy(made, View::dense(type(operand).getShape()), operand);
+    buffers.push_back(made);
+  }
+  return buffers;
+}
+
 void Lowering::convert(Value destination, Value source, int64_t elements) {
   auto typeOf = [&](Value pointer) {
     return builder.getTypeArrayAttr({cast<BufferType>(pointer.getType()).getElement()});
@@ -238,12 +254,14 @@ void Lowering::enterLoop(train::AccumulateOp loop, Region &region, Value micro) 
       microBatches[argument] = {batch, micro};
     else if (Value sum = loop.getSumOf(argument))
       sums[argument] = sum;
+  this->micro = loop.getOrder() ? micro : Value();
   outer.push_back(pointers);
 }
 
 void Lowering::leaveLoop() {
   pointers = std::move(outer.back());
   outer.pop_back();
+  micro = {};
 }
 
 //===------------------------------------------------------------------------------------------===//

@@ -94,6 +94,9 @@ public:
   /// The op's scratch memory, from one of its floats on.
   mlir::Value scratch(int64_t first = 0, llvm::StringRef name = "scratch");
 
+  /// The buffers that a sum over ranks takes place in, with the operands' values in them.
+  llvm::SmallVector<mlir::Value> summed();
+
   /// Copies a tensor to a pointer, in the tensor's shape, into dense memory or `to`'s layout.
   void copy(mlir::Value destination, const View &to, mlir::Value tensor);
   /// Casts the elements at a pointer to those at another one, by the kernel that a cast has.
@@ -103,6 +106,8 @@ public:
   /// the forward region has them. Ends with the loop's pointers forgotten.
   void enterLoop(train::AccumulateOp loop, mlir::Region &region, mlir::Value micro);
   void leaveLoop();
+  /// The number of the micro-batch in a region of a loop with an order; null elsewhere.
+  mlir::Value microBatch() const { return micro; }
 
   /// Another value's name: unique in the function.
   std::string uniqueName(llvm::StringRef wish);
@@ -123,6 +128,7 @@ private:
   llvm::DenseMap<mlir::Value, mlir::Value> sums; // argument -> what it is so far
   llvm::StringMap<unsigned> names;
   llvm::DenseMap<mlir::Operation *, std::string> pending; // by start
+  mlir::Value micro;
 };
 
 /// The number of a mesh axis; an error where the mesh has none of the name.
@@ -147,6 +153,7 @@ void attachReductionKernels(mlir::MLIRContext *context);
 void attachCollectives(mlir::MLIRContext *context);
 void attachShards(mlir::MLIRContext *context);
 void attachTransfers(mlir::MLIRContext *context);
+void attachMessages(mlir::MLIRContext *context);
 void attachUpdates(mlir::MLIRContext *context);
 void attachLossScale(mlir::MLIRContext *context);
 void attachInitialValues(mlir::MLIRContext *context);

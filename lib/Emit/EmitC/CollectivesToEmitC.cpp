@@ -26,7 +26,10 @@ void Converter::convertExchange(ExchangeInterface op) {
   std::string line = starts ? begins(op, "Pending") : "";
   StringRef axis = op.getAxisAttr().getValue();
   line += std::string(row.call) + (starts ? "Start" : "") + "(rank.group(" +
-          (starts && row.ahead ? gathersName(axis) : axisName(axis)) + "), {{";
+          (!op.getStages().empty()      ? stagesName(op.getStages())
+           : starts && row.ahead ? gathersName(axis)
+                                 : axisName(axis)) +
+          "), {{";
   SmallVector<Value> operands;
   for (auto [i, from, to] : llvm::enumerate(op.getSources(), op.getTargets())) {
     line += i ? ", {{{}, " : "{{{}, ";
@@ -49,6 +52,20 @@ void Converter::emit(TakePartOp op) {
                                    axisName(op.getAxis()), op.getCounts()[0], op.getBlocks()[0], whole);
   kernel(op.getLoc(), line, {mapped(op.getFrom()[0]), mapped(op.getTo()[0])});
 }
+
+/// send(rank, channel, {{buffer, count}}, why); in a pass of a micro-batch with its number.
+template <typename Op> void Converter::message(Op op, StringRef function) {
+  SmallVector<Value> operands = {mapped(op.getBuffer())};
+  if (op.getMicro())
+    operands.push_back(mapped(op.getMicro()));
+  verbatim(op.getLoc(),
+           function.str() + "(rank, " + channelName(op.getSource(), op.getTarget(), op.getNumber()) +
+               ", {{{{{}, " + std::to_string(op.getCount()) + "}}, " + textOf(op, "reason") +
+               (op.getMicro() ? ", {});" : ");"),
+           operands);
+}
+void Converter::emit(SendOp op) { message(op, op.getMicro() ? "sendLater" : "send"); }
+void Converter::emit(ReceiveOp op) { message(op, "receive"); }
 
 void Converter::emit(TransferOp op) {
   bool starts = !op.getPending().empty();

@@ -138,6 +138,9 @@ private:
   void emit(HostOp op) { place(op, "rank.host"); }
   void emit(PinnedOp op) { place(op, "rank.pinned"); }
   void emit(TransferOp op);
+  void emit(SendOp op);
+  void emit(ReceiveOp op);
+  template <typename Op> void message(Op op, llvm::StringRef function);
   void emit(TransferWaitOp op) {
     verbatim(op.getLoc(), "wait(rank, " + op.getPending().str() + ");");
   }
