@@ -1,8 +1,9 @@
 """Cuts models into stages and compares them with the program of all stages: equivalence.py FAMILIES_DIR DIR [NUMBER...]
 
-Each plan is compiled as one program, up to the states of the optimizer, and cut; then each stage goes on by itself, up to
-its collectives in the background. Whole, cut and, with blocking sends, finished stages make two steps in double precision, and
-must agree in results, parameters and optimizer states. Exit code 1 if one does not.
+Each plan is compiled as one program, up to the states of the optimizer, and cut. The stages get a schedule, and each goes on by
+itself, up to its planned memory, which is checked value by value. Whole, cut and, with sends that are complete only once they
+are received, finished stages make two steps in double precision, and must agree in results, parameters and optimizer states.
+Exit code 1 if one does not.
 """
 import os
 import pathlib
@@ -13,7 +14,10 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import family_files  # noqa: E402
 
 PHASES = ["partition", "parameters", "differentiate", "optimize", "states"]
-OF_STAGES = ["schedule", "fuse", "overlap"]
+OF_STAGES = ["schedule", "fuse", "overlap", "memory", "sync"]
+CUT = ["pipe-report", "pipe-agree", "pipe-cut", "builtin.module(canonicalize)", "builtin.module(cse)"]
+
+SCHEDULES = ["1f1b", "1f1b", "gpipe"]
 
 # family, options of pipe-place, plan
 PLANS = [
@@ -47,18 +51,19 @@ def model(families, folder, family):
         made.mkdir()
         run(sys.executable, family_files.__file__, "make", family, made)
         options = ((made / "dims").read_text() + " " + (made / "options").read_text()).split()
-        run("partita", "compile", families / f"{family}_torchscript.onnx", *options, "--accumulate", "2",
+        run("partita", "compile", families / f"{family}_torchscript.onnx", *options, "--accumulate", "5",
             "--compile-to", "precision", "-o", path)
     return path
 
 
-def compare(families, folder, family, stages, plan):
+def compare(families, folder, family, stages, schedule, plan):
     whole, cut, done = (folder / f"{name}.mlir" for name in ("whole", "cut", "done"))
     run("partita-opt", model(families, folder, family), f"--pipe-place={stages}",
         *[f"--partita-{phase}={plan}" for phase in PHASES], "-o", whole)
-    run("partita-opt", whole, "--pipe-cut", "--canonicalize", "--cse", "-o", cut)
+    run("partita-opt", whole, f"--pass-pipeline=builtin.module({','.join(CUT)})", "-o", cut)
     phases = ",".join(f"partita-{phase}" for phase in OF_STAGES)
-    run("partita-opt", cut, f"--pass-pipeline=builtin.module(builtin.module({phases}))", "-o", done)
+    run("partita-opt", cut,
+        f"--pass-pipeline=builtin.module(schedule-stages{{schedule={schedule}}},builtin.module({phases}))", "-o", done)
     for program, *sends in ([cut], [done, "--blocking-sends"]):
         equal = run("partita-interp", program, "--entry", "train_step", "--whole", whole, "--times", "2", "--tolerance", "1e-10",
                     *sends)
@@ -69,12 +74,15 @@ def main():
     families, folder = map(pathlib.Path, sys.argv[1:3])
     failed = 0
     chosen = [int(number) for number in sys.argv[3:]] or range(len(PLANS))
-    for family, stages, plan in (PLANS[i] for i in chosen):
+    for i in chosen:
+        family, stages, plan = PLANS[i]
+        schedule = SCHEDULES[i % len(SCHEDULES)]
         try:
-            print(f"{family}, {stages}, {plan}: {compare(families, folder, family, stages, plan).strip()}", flush=True)
+            result = compare(families, folder, family, stages, schedule, plan).strip()
         except RuntimeError as error:
             failed += 1
-            print(f"{family}, {stages}, {plan}: {error}", flush=True)
+            result = str(error)
+        print(f"{family}, {stages}, {schedule}, {plan}: {result}", flush=True)
     print(f"{len(chosen) - failed} plans equal, {failed} not")
     sys.exit(failed > 0)
 
