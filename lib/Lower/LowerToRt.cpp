@@ -33,10 +33,12 @@ using namespace partita::rt;
 namespace {
 
 /// What kernels are made for. Of doubles there are norms, whose kernels and sums over ranks take
-/// them; phase `import` leaves no others.
+/// them, and what puts together those of pipeline stages; phase `import` leaves no others.
 LogicalResult checkType(Operation *op, RankedTensorType type) {
   Type element = type.getElementType();
-  bool isNorm = element.isF64() && !isa<tx::TxDialect>(op->getDialect()) && type.getRank() <= 1;
+  bool computes = isa<tx::TxDialect>(op->getDialect()) &&
+                  !isa<tx::ConcatOp, tx::SliceOp, tx::ConstantOp>(op);
+  bool isNorm = element.isF64() && !computes && type.getRank() <= 1;
   bool isStored = element.isF32() || element.isF16() || element.isBF16();
   if (isa<FloatType>(element) && !isStored && !isNorm)
     return op->emitOpError() << "has no kernel on this target for " << type

@@ -199,7 +199,8 @@ Value Lowering::scratch(int64_t first, StringRef name) {
 void Lowering::copy(Value destination, const View &to, Value tensor) {
   View from = view(tensor);
   Value source = buffer(tensor);
-  bool isFloat = isa<FloatType>(type(tensor).getElementType());
+  Type element = type(tensor).getElementType();
+  bool isFloat = isa<FloatType>(element) && !element.isF64(); // of doubles there is no kernel of rows
   std::optional<int64_t> toRows = to.rowStride(), fromRows = from.rowStride();
   if (isFloat && toRows && fromRows) {
     int64_t width = from.shape.back(), rows = from.elements() / std::max<int64_t>(width, 1);

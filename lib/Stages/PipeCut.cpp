@@ -60,12 +60,13 @@ private:
     for (auto [i, value] : llvm::enumerate(from.getBody().front().getTerminator()->getOperands()))
       if (isHere(value)) {
         NamedAttrList attributes(from.getResultAttrDict(i));
-        attributes.set(pipe::PipeDialect::kResult,
-                       IntegerAttr::get(IntegerType::get(from.getContext(), 64), int64_t(i)));
+        if (kept.size() != i)
+          attributes.set(pipe::PipeDialect::kResult,
+                         IntegerAttr::get(IntegerType::get(from.getContext(), 64), int64_t(i)));
         kept.push_back(attributes.getDictionary(from.getContext()));
       }
     to.removeResAttrsAttr();
-    if (!kept.empty())
+    if (llvm::any_of(kept, [](Attribute each) { return !cast<DictionaryAttr>(each).empty(); }))
       to.setResAttrsAttr(ArrayAttr::get(from.getContext(), kept));
   }
 

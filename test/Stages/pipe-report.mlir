@@ -14,7 +14,7 @@ func.func @train_step(%x: tensor<4x4xf32>, %count: tensor<f32>) -> (tensor<f32>,
     attributes {train.entry_point = #train.entry_point<train_step>} {
   %w = train.read @b : tensor<4x4xf32>
   %0 = tx.matmul %x, %w : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
-  %loss = tx.reduce_sum %0 [0, 1] : (tensor<4x4xf32>) -> tensor<f32>
+  %loss = tx.reduce_sum %0 [0, 1] : tensor<4x4xf32> -> tensor<f32>
   return %loss, %count : tensor<f32>, tensor<f32>
 }
 

@@ -103,14 +103,14 @@ def PipeCutPass : Pass<"pipe-cut", "::mlir::ModuleOp"> {
         %2 = tx.matmul %1, %w1
         return %2 : tensor<2x4xf32>
     // becomes
-      module attributes {pipe.stage = 0 : i64} {
+      module attributes {pipe.count = 2 : i64, pipe.stage = 0 : i64} {
         train.parameter @a : tensor<4x4xf32>
         func.func @forward(%x: tensor<2x4xf32>) {
           %w0 = train.read @a : tensor<4x4xf32>
           %0 = tx.matmul %x, %w0
           pipe.send %0 over <0 to 1> : tensor<2x4xf32>
           return
-      module attributes {pipe.stage = 1 : i64} {
+      module attributes {pipe.count = 2 : i64, pipe.stage = 1 : i64} {
         train.parameter @b : tensor<4x4xf32>
         func.func @forward(%y: tensor<2x4xf32>) -> tensor<2x4xf32> {
           %w1 = train.read @b : tensor<4x4xf32>
