@@ -1,6 +1,7 @@
 //===- Pipe.cpp - between pipeline stages -----------------------------------------------------===//
 
 #include "dialects/Pipe/Pipe.h"
+#include "dialects/Par/Par.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -68,6 +69,28 @@ LogicalResult PipeDialect::verifyOperationAttribute(Operation *op, NamedAttribut
     return verifyStageAttribute(op, attribute.getValue());
   if (attribute.getName() == kStages)
     return verifyStagesAttribute(op, attribute.getValue());
+  if (llvm::is_contained({kAxis, kCount, kOffset}, attribute.getName()))
+    return isOfAtLeast(attribute.getValue(), 0)
+               ? success()
+               : op->emitError() << attribute.getName() << " is " << attribute.getValue()
+                                 << ", expected an i64 from 0";
+  if (attribute.getName() == kHyper)
+    return isa<DictionaryAttr>(attribute.getValue())
+               ? success()
+               : op->emitError() << kHyper << " is " << attribute.getValue()
+                                 << ", expected hyperparameters by name";
+  if (llvm::is_contained({kParameters, kMoments}, attribute.getName())) {
+    auto list = dyn_cast<ArrayAttr>(attribute.getValue());
+    return list && llvm::all_of(list, llvm::IsaPred<FlatSymbolRefAttr>)
+               ? success()
+               : op->emitError() << attribute.getName() << " is " << attribute.getValue()
+                                 << ", expected a list of symbols";
+  }
+  if (attribute.getName() == kCuts)
+    return isa<DenseI64ArrayAttr>(attribute.getValue())
+               ? success()
+               : op->emitError() << kCuts << " is " << attribute.getValue()
+                                 << ", expected the first layer of each stage";
   if (attribute.getName() != kOn)
     return op->emitError() << attribute.getName() << " is no attribute of an op";
   auto list = dyn_cast<DenseI64ArrayAttr>(attribute.getValue());
@@ -90,6 +113,42 @@ std::optional<int64_t> pipe::stageOf(Operation *op) {
     if (auto number = op->getAttrOfType<IntegerAttr>(PipeDialect::kStage))
       return number.getInt();
   return std::nullopt;
+}
+
+int64_t pipe::axisNumber(Operation *op, int64_t number) {
+  for (; op; op = op->getParentOp())
+    if (auto place = op->getAttrOfType<IntegerAttr>(PipeDialect::kAxis))
+      return number + (number >= place.getInt());
+  return number;
+}
+
+std::optional<int64_t> pipe::stageCount(Operation *op) {
+  for (; op; op = op->getParentOp())
+    if (auto number = op->getAttrOfType<IntegerAttr>(PipeDialect::kCount))
+      return number.getInt();
+  return std::nullopt;
+}
+
+SmallVector<ModuleOp> pipe::stagesOf(ModuleOp program) {
+  SmallVector<ModuleOp> stages;
+  for (auto each : program.getOps<ModuleOp>())
+    if (each->hasAttr(PipeDialect::kStage))
+      stages.push_back(each);
+  llvm::sort(stages, [](ModuleOp a, ModuleOp b) { return *stageOf(a) < *stageOf(b); });
+  return stages.empty() ? SmallVector<ModuleOp>{program} : stages;
+}
+
+SmallVector<std::pair<StringAttr, int64_t>> pipe::meshOf(ModuleOp program) {
+  SmallVector<std::pair<StringAttr, int64_t>> axes;
+  auto mesh = par::MeshAttr::of(program);
+  for (auto [axis, size] : llvm::zip(mesh.getAxes(), mesh.getSizes()))
+    axes.push_back({axis, size});
+  SmallVector<ModuleOp> stages = stagesOf(program);
+  if (auto place = program->getAttrOfType<IntegerAttr>(PipeDialect::kAxis); place && stageOf(stages[0]))
+    axes.insert(axes.begin() + std::min<int64_t>(place.getInt(), axes.size()),
+                {StringAttr::get(program.getContext(), PipeDialect::kAxisName),
+                 static_cast<int64_t>(stages.size())});
+  return axes;
 }
 
 /// Is the op of the stage at its end of the channel?
@@ -128,7 +187,8 @@ SmallVector<Value> MoveOp::buildGradient(OpBuilder &builder, ValueRange cotangen
 LogicalResult ShareOp::verify() { return verifyStageList(*this, getStages()); }
 
 SmallVector<Value> ShareOp::buildGradient(OpBuilder &builder, ValueRange cotangents) {
-  return {SumOp::create(builder, getLoc(), cotangents[0].getType(), cotangents[0], getStages())};
+  return {SumOp::create(builder, getLoc(), cotangents[0].getType(), cotangents[0], getStages(),
+                        builder.getStringAttr("gradients of shared parameters"))};
 }
 
 LogicalResult SumOp::verify() {
@@ -137,6 +197,8 @@ LogicalResult SumOp::verify() {
     return emitOpError() << "is of stage " << *own << ", which is none of those that it adds up";
   return verifyStageList(*this, getStages());
 }
+
+StringAttr SumOp::getAxisAttr() { return StringAttr::get(getContext(), PipeDialect::kAxisName); }
 
 SmallVector<Value> SumOp::buildGradient(OpBuilder &builder, ValueRange cotangents) {
   return {ShareOp::create(builder, getLoc(), cotangents[0].getType(), cotangents[0], getStages())};

@@ -23,6 +23,20 @@ namespace partita::pipe {
 /// The number of the stage that an op is of, or is; none outside stages.
 std::optional<int64_t> stageOf(mlir::Operation *op);
 
+/// The number in the program's mesh of the axis that has `number` in the mesh of the op's stage; the same
+/// where there are no stages.
+int64_t axisNumber(mlir::Operation *op, int64_t number);
+
+/// How many stages the program has of which the op's is one; none outside stages.
+std::optional<int64_t> stageCount(mlir::Operation *op);
+
+/// The stages of a program, in order; of a program that is not cut into any, the program.
+llvm::SmallVector<mlir::ModuleOp> stagesOf(mlir::ModuleOp program);
+
+/// The axes of the program's mesh with their sizes, outermost first: those of a stage's ranks, and that
+/// of the stages.
+llvm::SmallVector<std::pair<mlir::StringAttr, int64_t>> meshOf(mlir::ModuleOp program);
+
 } // namespace partita::pipe
 
 #endif // PARTITA_DIALECTS_PIPE_H

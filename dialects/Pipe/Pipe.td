@@ -28,6 +28,23 @@ def Pipe_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kStages = "pipe.stages";
     /// On a parameter of such a program: the stages that hold it, in ascending order.
     static constexpr ::llvm::StringLiteral kOn = "pipe.on";
+    /// The mesh axis that stages are the coordinates of. It stands in no par.mesh, which is of one stage's ranks.
+    static constexpr ::llvm::StringLiteral kAxisName = "pp";
+    /// On a program's module and on its stages: how many axes of the program's mesh stand in front of pp, an i64.
+    static constexpr ::llvm::StringLiteral kAxis = "pipe.axis";
+    /// On a result of a stage's function: which of the program's function's results it is, an i64.
+    static constexpr ::llvm::StringLiteral kResult = "pipe.result";
+    /// On a program's module and on its stages: the first layer of each stage.
+    static constexpr ::llvm::StringLiteral kCuts = "pipe.cuts";
+    /// On a stage: how many stages the program has, an i64.
+    static constexpr ::llvm::StringLiteral kCount = "pipe.count";
+    /// What the tables of all stages must have alike, noted by `pipe-agree`: the program's parameters and the states that belong
+    /// to one, in order, as symbols; and the hyperparameters that updates share, by name.
+    static constexpr ::llvm::StringLiteral kParameters = "pipe.parameters";
+    static constexpr ::llvm::StringLiteral kMoments = "pipe.states";
+    static constexpr ::llvm::StringLiteral kHyper = "pipe.hyper";
+    /// On a symbol that several stages have: its byte offset in the persistent memory of each of them, an i64.
+    static constexpr ::llvm::StringLiteral kOffset = "pipe.offset";
   }];
 }
 
@@ -83,10 +100,12 @@ def Pipe_RecvOp : Pipe_Op<"recv", [MemoryEffects<[MemRead, MemWrite]>]> {
 //===----------------------------------------------------------------------------------------------===//
 
 /// The same value; what changes is where it is. One program of all stages computes what the cut one does.
-class Pipe_Conjugate<string mnemonic> : Pipe_Op<mnemonic, [Pure, ShardInterface, DeclareOpInterfaceMethods<DifferentiableInterface>,
-    AllTypesMatch<["value", "result"]>]> {
+class Pipe_Conjugate<string mnemonic, list<Trait> traits = []>
+    : Pipe_Op<mnemonic, [Pure, ShardInterface, DeclareOpInterfaceMethods<DifferentiableInterface>,
+                         AllTypesMatch<["value", "result"]>] # traits> {
   let results = (outs Pipe_Value:$result);
-  let extraClassDeclaration = [{ ::std::string getShardRule() { return "~* -> *"; } }];
+  string rule = [{ ::std::string getShardRule() { return "~* -> *"; } }];
+  let extraClassDeclaration = rule;
 }
 
 def Pipe_MoveOp : Pipe_Conjugate<"move"> {
@@ -113,16 +132,20 @@ def Pipe_ShareOp : Pipe_Conjugate<"share"> {
   let assemblyFormat = "$value `on` $stages attr-dict `:` type($value)";
 }
 
-def Pipe_SumOp : Pipe_Conjugate<"sum"> {
+def Pipe_SumOp : Pipe_Conjugate<"sum", [CollectiveInterface]> {
   let summary = "completes a sum of which each of some stages has a part, on all of them";
   let description = [{
     Before the cut the parts have been added already; after it this is an all-reduce of these stages' ranks with equal other
-    coordinates. The gradient of `pipe.share`.
+    coordinates. The gradient of `pipe.share`; `pipe-report` completes with it what is reported on all ranks.
 
         %1 = pipe.sum %0 on [0, 3] : tensor<64x32xf32>
   }];
-  let arguments = (ins Pipe_Value:$value, DenseI64ArrayAttr:$stages);
-  let assemblyFormat = "$value `on` $stages attr-dict `:` type($value)";
+  let extraClassDeclaration = rule # CollectiveOf<"AllReduce">.declaration # [{
+    int64_t getWireBytes() { return ::partita::bytesOf(getValue().getType()); }
+    ::mlir::StringAttr getAxisAttr();
+  }];
+  let arguments = (ins Pipe_Value:$value, DenseI64ArrayAttr:$stages, OptionalAttr<StrAttr>:$reason);
+  let assemblyFormat = "$value `on` $stages (`because` $reason^)? attr-dict `:` type($value)";
 }
 
 def Pipe_PinOp : Pipe_Conjugate<"pin"> {

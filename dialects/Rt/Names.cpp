@@ -114,6 +114,18 @@ std::string rt::axisName(StringRef axis) {
 
 std::string rt::gathersName(StringRef axis) { return axisName(axis) + "Gathers"; }
 
+std::string rt::stagesName(ArrayRef<int64_t> stages) {
+  std::string name;
+  for (int64_t stage : stages)
+    name += (name.empty() ? "kStages" : "And") + std::to_string(stage);
+  return name;
+}
+
+std::string rt::channelName(int64_t source, int64_t target, int64_t number) {
+  std::string name = "kStage" + std::to_string(source) + "To" + std::to_string(target);
+  return number == 0 ? name : name + "Value" + std::to_string(number);
+}
+
 std::string rt::modulePath(StringRef name) {
   auto [path, node] = name.rsplit('/');
   if (node.empty() || path.empty())

@@ -27,6 +27,10 @@ std::string stringLiteral(llvm::StringRef bytes);
 std::string axisName(llvm::StringRef axis);
 /// kDpGathers: the row of the runtime's groups whose gathers begin ahead of their use.
 std::string gathersName(llvm::StringRef axis);
+/// kStages0And3: the row of the runtime's groups of the ranks of some pipeline stages.
+std::string stagesName(llvm::ArrayRef<int64_t> stages);
+/// kStage0To1: the row of the runtime's channels between two stages; kStage0To1Value2 is number 2 of them.
+std::string channelName(int64_t source, int64_t target, int64_t number);
 
 /// The part of an ONNX node's name that names its module: "/transformer/h.0/attn/MatMul" ->
 /// "transformer.h.0.attn"; "" where the name has no path.

@@ -34,6 +34,8 @@ def ExchangeInterface : OpInterface<"ExchangeInterface"> {
     InterfaceMethod<"", "::llvm::ArrayRef<int64_t>", "getCounts">,
     InterfaceMethod<"1 each in place.", "int64_t", "blocksOf", (ins "size_t":$i)>,
     InterfaceMethod<"0 each in place.", "int64_t", "wholeOf", (ins "size_t":$i)>,
+    InterfaceMethod<"The pipeline stages whose ranks take part, where these are not all ranks of the axis.",
+      "::llvm::ArrayRef<int64_t>", "getStages", (ins), [{}], [{ return {}; }]>,
     InterfaceMethod<"The runtime's name of how values are joined, where it is no sum.", "::llvm::StringRef", "getReduction", (ins), [{}],
       [{ return ""; }]>,
   ];

@@ -192,6 +192,18 @@ def Rt_AllReduceMaxOp : Rt_Collective<"all_reduce_max", "AllReduce"> {
     ::llvm::StringRef getReduction() { return "Reduce::Max"; }
   }];
 }
+def Rt_SumStagesOp : Rt_Op<"sum_stages", [ExchangeInterface, DataInterface, PendingInterface]> {
+  let summary = "sums buffers over pipeline stages, in place; `stages` lists them where they are not all";
+  let extraClassDeclaration = Rt_Data<["reason"]>.declaration # ExchangeOf<"AllReduce">.declaration # [{
+    ::mlir::ValueRange getSources() { return getBuffers(); }
+    ::mlir::ValueRange getTargets() { return getBuffers(); }
+    int64_t blocksOf(size_t) { return 1; }
+    int64_t wholeOf(size_t) { return 0; }
+  }];
+  let arguments = (ins Variadic<Rt_BufferType>:$buffers, DenseI64ArrayAttr:$counts, StrAttr:$axis, DenseI64ArrayAttr:$stages,
+                       StrAttr:$reason, StrAttr:$pending);
+  let assemblyFormat = "$pending $buffers $counts `over` $axis `of` $stages `because` $reason attr-dict `:` type($buffers)";
+}
 /// Of the i-th pair of buffers: `blocks[i]` times, `counts[i]` elements of each rank; `wholes[i]` are the elements of a whole that
 /// is smaller than all parts together, else 0.
 class Rt_Move<string mnemonic, list<Trait> traits = []>
@@ -233,6 +245,22 @@ def Rt_PollOp : Rt_Op<"poll", [DataInterface]> {
   let summary = "works on a group's collectives that are under way, up to about `bytes` of memory, without waiting";
   let arguments = (ins StrAttr:$axis, I64Attr:$group, I64Attr:$bytes);
   let assemblyFormat = "`over` $axis $group `bytes` $bytes attr-dict";
+}
+
+//===------------------------------------------------------------------------------------------===//
+// Between pipeline stages
+//===------------------------------------------------------------------------------------------===//
+
+class Rt_Message<string mnemonic> : Rt_Op<mnemonic, [DataInterface]> {
+  let extraClassDeclaration = Rt_Data<["reason"]>.declaration;
+  let arguments = (ins Rt_BufferType:$buffer, I64Attr:$count, I64Attr:$source, I64Attr:$target, I64Attr:$number, StrAttr:$reason);
+  let assemblyFormat = "$buffer $count `from` $source `to` $target `number` $number `because` $reason attr-dict `:` type($buffer)";
+}
+def Rt_SendOp : Rt_Message<"send"> {
+  let summary = "sends a buffer over channel `number` of those between two stages";
+}
+def Rt_ReceiveOp : Rt_Message<"receive"> {
+  let summary = "receives a buffer";
 }
 
 //===------------------------------------------------------------------------------------------===//

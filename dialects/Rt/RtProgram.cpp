@@ -72,9 +72,18 @@ LogicalResult CollectiveAttr::verify(EmitError emitError, StringRef, CollectiveK
   return success();
 }
 
+LogicalResult MessageAttr::verify(EmitError emitError, StringRef, int64_t source, int64_t target,
+                                  int64_t, StringRef, bool, int64_t, int64_t) {
+  if (source < 0 || target < 0 || source == target)
+    return emitError() << "a message goes from one stage to another, not from " << source << " to "
+                       << target;
+  return success();
+}
+
 LogicalResult ProgramAttr::verify(EmitError emitError, ArrayAttr inputs, ArrayAttr outputs,
                                   ArrayAttr census, ArrayAttr collectives, ArrayAttr undecayed,
-                                  ArrayAttr gathersAhead, DictionaryAttr hyper, StringRef,
+                                  ArrayAttr gathersAhead, ArrayAttr stageSums, ArrayAttr messages,
+                                  DictionaryAttr hyper, StringRef,
                                   StringRef, int64_t accumulate, int64_t, int64_t) {
   if (accumulate < 1)
     return emitError() << "'accumulate' is " << accumulate << ", and at least 1";
@@ -88,7 +97,9 @@ LogicalResult ProgramAttr::verify(EmitError emitError, ArrayAttr inputs, ArrayAt
       succeeded(check<CensusAttr>(emitError, census, "census", "#rt.census")) &&
       succeeded(check<CollectiveAttr>(emitError, collectives, "collectives", "#rt.collective")) &&
       succeeded(check<FlatSymbolRefAttr>(emitError, undecayed, "undecayed", "symbols")) &&
-      succeeded(check<StringAttr>(emitError, gathersAhead, "gathers_ahead", "axes")));
+      succeeded(check<StringAttr>(emitError, gathersAhead, "gathers_ahead", "axes")) &&
+      succeeded(check<DenseI64ArrayAttr>(emitError, stageSums, "stage_sums", "lists of stages")) &&
+      succeeded(check<MessageAttr>(emitError, messages, "messages", "#rt.message")));
 }
 
 ProgramAttr ProgramAttr::of(ModuleOp module) {

@@ -62,6 +62,14 @@ def Rt_CollectiveAttr : Rt_Table<"Collective", "collective"> {
     Rt_Flag<"false", "">:$may_scatter);
 }
 
+def Rt_MessageAttr : Rt_Table<"Message", "message"> {
+  let summary = "what one rank sends over one channel, or receives, in one call of a function";
+  let description = "`bytes` are those of all messages. `reason` is what the first of them belongs to.";
+  let parameters = (ins StringRefParameter<>:$function, "int64_t":$source, "int64_t":$target, Rt_Number<"0", "">:$number,
+                        StringRefParameter<>:$reason, Rt_Flag<"false", "">:$backward, Rt_Number<"0", "">:$messages,
+                        Rt_Number<"0", "">:$bytes);
+}
+
 def Rt_ProgramAttr : Rt_Table<"Program", "program"> {
   let summary = "what a program's tables and its manifest say of inputs, outputs, updates and collectives";
   let description = [{
@@ -76,12 +84,14 @@ def Rt_ProgramAttr : Rt_Table<"Program", "program"> {
     | `undecayed`     | symbols of parameters without weight decay                                                |
     | `hyper`         | fields of the runtime's Hyper that updates read, with their values                        |
     | `gathers_ahead` | axes over which gathers begin ahead of their use: such an axis has a communicator more    |
+    | `stage_sums`    | lists of stages, not all of them, that add something up: each has a communicator           |
+    | `messages`      | #rt.message                                                                               |
 
     `to_host` and `to_device` are the bytes that one step moves.
   }];
   let parameters = (ins
     Rt_List<"">:$inputs, Rt_List<"">:$outputs, Rt_List<"">:$census, Rt_List<"">:$collectives, Rt_List<"">:$undecayed,
-    Rt_List<"">:$gathers_ahead, OptionalParameter<"::mlir::DictionaryAttr">:$hyper, Rt_Text<"the optimizer's op; none without one">:$optimizer,
+    Rt_List<"">:$gathers_ahead, Rt_List<"">:$stage_sums, Rt_List<"">:$messages, OptionalParameter<"::mlir::DictionaryAttr">:$hyper, Rt_Text<"the optimizer's op; none without one">:$optimizer,
     Rt_Text<"of the learning rate">:$schedule, Rt_Number<"1", "micro-batches of a step">:$accumulate,
     Rt_Number<"0", "">:$to_host, Rt_Number<"0", "">:$to_device);
   let extraClassDeclaration = [{

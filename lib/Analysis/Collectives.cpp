@@ -3,6 +3,7 @@
 #include "partita/Analysis/Collectives.h"
 #include "dialects/Interfaces/Provenance.h"
 #include "dialects/Par/Par.h"
+#include "dialects/Pipe/Pipe.h"
 #include "dialects/Rt/Names.h"
 #include "dialects/Rt/Rt.h"
 #include "dialects/Train/Train.h"
@@ -119,9 +120,15 @@ StringRef partita::analysis::functionName(Operation *function) {
 
 std::vector<Collective> partita::analysis::collectivesOf(ModuleOp module) {
   std::vector<Collective> result;
+  int64_t number = pipe::stageOf(module).value_or(-1);
+  for (ModuleOp stage : pipe::stagesOf(module))
+    if (stage != module)
+      llvm::append_range(result, collectivesOf(stage));
   if (auto program = rt::ProgramAttr::of(module)) { // no op of tensors is left
-    for (auto noted : rt::elementsOf<rt::CollectiveAttr>(program.getCollectives()))
+    for (auto noted : rt::elementsOf<rt::CollectiveAttr>(program.getCollectives())) {
       result.push_back(Collective::fromAttr(noted));
+      result.back().stage = number;
+    }
     return result;
   }
   for (auto function : module.getOps<func::FuncOp>())
@@ -130,8 +137,9 @@ std::vector<Collective> partita::analysis::collectivesOf(ModuleOp module) {
       if (!measure(op, record))
         return;
       record.function = functionName(function).str();
+      record.stage = number;
       record.microBatches = microBatchesOf(function);
-      record.axis = op->getAttrOfType<StringAttr>("axis").str();
+      record.axis = cast<CollectiveInterface>(op).getAxisAttr().str();
       record.backward = provenance::isBackward(op);
       record.mayScatter = module->hasAttr(kMaySplitSequence);
       record.calls *= timesOf(op);
@@ -140,6 +148,19 @@ std::vector<Collective> partita::analysis::collectivesOf(ModuleOp module) {
         record.called = calledWithoutCause(op);
       result.push_back(std::move(record));
     });
+  return result;
+}
+
+std::vector<std::vector<Collective>>
+partita::analysis::byStage(ArrayRef<Collective> collectives) {
+  std::map<int64_t, std::vector<Collective>> stages;
+  for (const Collective &each : collectives)
+    stages[each.stage].push_back(each);
+  std::vector<std::vector<Collective>> result;
+  for (auto &[stage, list] : stages)
+    result.push_back(std::move(list));
+  if (result.empty())
+    result.emplace_back();
   return result;
 }
 
@@ -211,7 +232,7 @@ json::Object Collective::toJson() const {
   json::Array together;
   for (const std::vector<std::string> &names : merged)
     together.push_back(arrayOf(names));
-  return json::Object{
+  json::Object object{
       {"function", function},
       {"kind", row().name},
       {"name", name()},
@@ -236,6 +257,9 @@ json::Object Collective::toJson() const {
       {"may_scatter", mayScatter},
       {"why", why()},
       {"removed_by", removal()}};
+  if (stage >= 0)
+    object["stage"] = stage;
+  return object;
 }
 
 llvm::Expected<Collective> Collective::fromJson(const json::Object &object) {
@@ -257,6 +281,7 @@ llvm::Expected<Collective> Collective::fromJson(const json::Object &object) {
   c.calls = number("calls", 1), c.bytes = number("bytes", 0), c.tensors = number("tensors", 1);
   c.microBatches = std::max<int64_t>(number("micro_batches", 1), 1);
   c.place = std::max<int64_t>(number("place_number", Elsewhere), Elsewhere);
+  c.stage = std::max<int64_t>(number("stage", -1), -1);
   c.layers = number("layers", 0), c.others = number("further_splits", 0);
   c.mayScatter = object.getBoolean("may_scatter").value_or(false);
   c.role = text(object, "role"), c.letter = text(object, "letter"), c.rule = text(object, "rule");

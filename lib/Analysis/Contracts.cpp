@@ -2,6 +2,7 @@
 
 #include "partita/Analysis/Contracts.h"
 #include "dialects/Par/Par.h"
+#include "dialects/Pipe/Pipe.h"
 #include "partita/Support/ParseBytes.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
@@ -80,7 +81,7 @@ std::string Contract::parse(StringRef text, Contract &contract) {
   }
   if (what.contains('@') && axis.empty())
     return wrong("there is no axis behind '@'");
-  if (!axis.empty() && !is_contained(par::kAxes, axis))
+  if (!axis.empty() && axis != pipe::PipeDialect::kAxisName && !is_contained(par::kAxes, axis))
     return wrong("there is no mesh axis '" + axis.str() + "'");
   if (!parseNumber(number.trim(), contract.bytes, contract.number))
     return wrong("'" + number + "' is no " + (contract.bytes ? "number of bytes" : "whole number"));

@@ -1,4 +1,4 @@
-//===- Parameters.cpp - parameters by the names that a user gives -----------------------------===//
+//===- Parameters.cpp - parameters by name, what a rank holds of them, how they are updated ---===//
 
 #include "partita/Analysis/Parameters.h"
 #include "dialects/Train/Tensors.h"
@@ -27,4 +27,51 @@ analysis::parametersNamed(ModuleOp module, ArrayRef<std::string> patterns, Strin
       return module.emitError() << option << ": " << wanted->unmatched("parameter", names);
   }
   return result;
+}
+
+FailureOr<analysis::LocalTypes> analysis::localTypes(ModuleOp module) {
+  LocalTypes types;
+  auto note = [&](Operation *op, FlatSymbolRefAttr symbol, Type type) -> LogicalResult {
+    auto [found, isNew] = types.try_emplace(symbol.getValue(), cast<RankedTensorType>(type));
+    if (isNew || found->second == type)
+      return success();
+    return op->emitOpError() << "of " << symbol << " has type " << type << ", elsewhere it is "
+                             << found->second;
+  };
+  WalkResult result = module.walk([&](Operation *op) -> WalkResult {
+    if (auto read = dyn_cast<train::ReadOp>(op))
+      return note(op, read.getSymbolAttr(), read.getType());
+    if (auto initial = dyn_cast<train::InitialValueOp>(op))
+      return note(op, initial.getSymbolAttr(), initial.getType());
+    if (auto write = dyn_cast<train::WriteOp>(op))
+      return note(op, write.getSymbolAttr(), write.getValue().getType());
+    return WalkResult::advance();
+  });
+  if (result.wasInterrupted())
+    return failure();
+  return types;
+}
+
+RankedTensorType analysis::localType(const LocalTypes &types, Operation *symbol) {
+  if (RankedTensorType local = types.lookup(SymbolTable::getSymbolName(symbol)))
+    return local;
+  auto parameter = dyn_cast<train::ParameterOp>(symbol);
+  return cast<RankedTensorType>(parameter ? parameter.getType()
+                                          : cast<train::StateOp>(symbol).getType());
+}
+
+std::map<std::string, double> analysis::sharedHyperparameters(ModuleOp module) {
+  std::map<std::string, double> shared;
+  auto share = [&](StringRef name, double value) {
+    if (name != "decay" || value != 0)
+      shared.try_emplace(name.str(), value);
+  };
+  module.walk([&](Operation *op) {
+    if (auto update = dyn_cast<train::OptimizerInterface>(op))
+      for (train::Hyperparameter each : update.getHyperparameters())
+        share(each.name, update.getHyper(each.name));
+    if (auto clip = dyn_cast<train::ClipOp>(op))
+      share("max_norm", clip.getMaxNorm().convertToDouble());
+  });
+  return shared;
 }

@@ -6,7 +6,7 @@
 //===------------------------------------------------------------------------------------------===//
 
 #include "dialects/Interfaces/Provenance.h"
-#include "dialects/Par/Par.h"
+#include "dialects/Pipe/Pipe.h"
 #include "dialects/Rt/Names.h"
 #include "dialects/Rt/Rt.h"
 #include "dialects/Train/Train.h"
@@ -38,29 +38,38 @@ namespace path = llvm::sys::path;
 //===------------------------------------------------------------------------------------------===//
 
 static std::string meshText(ModuleOp module) {
-  auto mesh = par::MeshAttr::of(module);
   std::string text;
-  for (auto [axis, size] : llvm::zip(mesh.getAxes(), mesh.getSizes()))
+  for (auto [axis, size] : pipe::meshOf(module))
     text += (text.empty() ? "" : ", ") + axis.getValue().str() + " = " + std::to_string(size);
   return text.empty() ? "one rank" : rt::commentText(text);
 }
 
-/// The mesh's axes by name, in their order, "enum MeshAxis { kDp, kTp };", and the communicators
-/// beside those of the axes.
+/// The mesh's axes by name, in their order, "enum MeshAxis { kDp, kTp };", the communicators beside
+/// those of the axes, and the channels between stages.
 static std::string axesText(ModuleOp module) {
   std::string names = llvm::join(
-      llvm::map_range(par::MeshAttr::of(module).getAxes(),
-                      [](StringAttr axis) { return rt::axisName(axis.getValue()); }),
+      llvm::map_range(pipe::meshOf(module),
+                      [](auto axis) { return rt::axisName(axis.first.getValue()); }),
       ", ");
   if (names.empty())
     return "";
-  std::string text = "\nenum MeshAxis { " + names + " };\n", rows;
-  size_t row = par::MeshAttr::of(module).getAxes().size();
-  auto program = rt::ProgramAttr::of(module);
-  for (auto axis : rt::elementsOf<StringAttr>(program ? program.getGathersAhead() : ArrayAttr()))
-    rows += (rows.empty() ? "" : ", ") + rt::gathersName(axis.getValue()) + " = " +
-            std::to_string(row++);
-  return rows.empty() ? text : text + "enum GatherGroup { " + rows + " }; // rows of kGroups, too\n";
+  std::string text = "\nenum MeshAxis { " + names + " };\n", gathers, sums, channels;
+  size_t row = pipe::meshOf(module).size();
+  auto add = [&](std::string &list, const std::string &name) {
+    list += (list.empty() ? "" : ", ") + name + " = " + std::to_string(row++);
+  };
+  emit::GroupRows rows(module);
+  for (StringAttr axis : rows.gathersAhead)
+    add(gathers, rt::gathersName(axis.getValue()));
+  for (Attribute stages : rows.stageSums)
+    add(sums, rt::stagesName(cast<DenseI64ArrayAttr>(stages).asArrayRef()));
+  for (auto [from, to, number] : rows.channels)
+    channels += (channels.empty() ? "" : ", ") + rt::channelName(from, to, number);
+  if (!gathers.empty())
+    text += "enum GatherGroup { " + gathers + " }; // rows of kGroups, too\n";
+  if (!sums.empty())
+    text += "enum StageGroup { " + sums + " }; // rows of kGroups, too\n";
+  return channels.empty() ? text : text + "enum StageChannel { " + channels + " };\n";
 }
 
 /// What a function is for, as its comment.
@@ -81,45 +90,105 @@ static StringRef purposeOf(Operation *function) {
   return "";
 }
 
+namespace {
+
+/// The functions of a program, those of each stage in a namespace of its own.
+class FunctionsPrinter {
+public:
+  FunctionsPrinter(ModuleOp module, llvm::raw_ostream &os) : stages(pipe::stagesOf(module)), os(os) {}
+
+  /// A kernel that several stages have, of the same text, once; under a name that is another one's
+  /// already it stays in its stage's namespace.
+  LogicalResult printKernels() {
+    for (ModuleOp stage : stages) {
+      WalkResult printed = forFunctions(stage, /*calls=*/false, [&](StringRef name, StringRef text) {
+        auto [known, isNew] = kernels.try_emplace(name, text.str());
+        if (known->second != text)
+          own[stage] += text;
+        if (!isNew)
+          return;
+        if (kernels.size() == 1)
+          os << "\n// Elementwise kernels, generated from the scalar expressions of the ops.\n";
+        os << text;
+      });
+      if (printed.wasInterrupted())
+        return failure();
+    }
+    return success();
+  }
+
+  /// What calls them: layers and entry points.
+  LogicalResult printCalls() {
+    for (ModuleOp stage : stages) {
+      std::string space = emit::stageSpace(stage);
+      if (!space.empty())
+        os << "\nnamespace " << space << " {\n" << own[stage];
+      WalkResult printed = forFunctions(stage, /*calls=*/true,
+                                        [&](StringRef, StringRef text) { os << text; });
+      if (printed.wasInterrupted())
+        return failure();
+      if (!space.empty())
+        os << "\n} // namespace " << space << '\n';
+    }
+    return success();
+  }
+
+private:
+  /// Each function with the text that belongs to it: in front of a kernel its own, of a layer the table.
+  static WalkResult forFunctions(ModuleOp stage, bool calls,
+                                 llvm::function_ref<void(StringRef, StringRef)> visit) {
+    std::string buffer;
+    llvm::raw_string_ostream stream(buffer);
+    emit::FunctionPrinter printer(stream);
+    bool inText = false;
+    for (Operation &op : *stage.getBody()) {
+      auto text = dyn_cast<emitc::VerbatimOp>(op);
+      auto function = dyn_cast<emitc::FuncOp>(op);
+      StringRef purpose = function ? purposeOf(function) : "";
+      bool isCall = !purpose.empty() || op.hasAttr(rt::RtDialect::kLayer);
+      if ((!text && !function) || isCall != calls)
+        continue;
+      if (!inText)
+        stream << '\n';
+      if (!purpose.empty())
+        stream << "// " << purpose << '\n';
+      if (text)
+        printer.print(text);
+      else if (failed(printer.print(function)))
+        return WalkResult::interrupt();
+      inText = bool(text);
+      if (inText)
+        continue;
+      visit(function.getName(), buffer);
+      buffer.clear();
+    }
+    if (!buffer.empty()) // text behind the last function
+      visit("", buffer);
+    return WalkResult::advance();
+  }
+
+  SmallVector<ModuleOp> stages;
+  llvm::raw_ostream &os;
+  llvm::StringMap<std::string> kernels; ///< by name
+  llvm::DenseMap<Operation *, std::string> own;
+};
+
+} // namespace
+
 LogicalResult partita::printProgram(ModuleOp module, const EmitOptions &options,
                                     llvm::raw_ostream &os) {
   provenance::load(module, /*setAside=*/false); // variables are called after locations
   os << "// " << options.program << ": " << meshText(module)
      << "\n// Written by partita; compile it with the Makefile beside it.\n\n"
      << emit::emitterOf(rt::Target::of(module)).getPrelude() << axesText(module);
-  emit::FunctionPrinter printer(os);
-  bool kernels = false;
-  auto print = [&](bool entry) -> LogicalResult {
-    bool inText = false; // a kernel may have text in front of its function
-    for (Operation &op : *module.getBody()) {
-      auto text = dyn_cast<emitc::VerbatimOp>(op);
-      auto function = dyn_cast<emitc::FuncOp>(op);
-      StringRef purpose = function ? purposeOf(function) : "";
-      bool calls = !purpose.empty() || op.hasAttr(rt::RtDialect::kLayer);
-      if ((!text && !function) || calls != entry)
-        continue;
-      if (!entry && !kernels)
-        os << "\n// Elementwise kernels, generated from the scalar expressions of the ops.\n";
-      kernels = true;
-      if (!inText)
-        os << '\n';
-      if (!purpose.empty())
-        os << "// " << purpose << '\n';
-      if (text)
-        printer.print(text);
-      else if (failed(printer.print(function)))
-        return failure();
-      inText = bool(text);
-    }
-    return success();
-  };
-  if (failed(print(false)))
+  FunctionsPrinter functions(module, os);
+  if (failed(functions.printKernels()))
     return failure();
   // Of a deep model they are tens of thousands of lines, on which -O3 takes most of a minute and
   // more than a gigabyte; at -O0 a few seconds.
   os << "\n// What follows only calls; there is nothing in it to optimize.\n"
         "#pragma GCC push_options\n#pragma GCC optimize(\"O0\")\n";
-  if (failed(print(true)))
+  if (failed(functions.printCalls()))
     return failure();
   os << "\n#pragma GCC pop_options\n"
         "\n//===-- What the runtime needs to know "

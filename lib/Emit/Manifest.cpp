@@ -1,13 +1,17 @@
 //===- Manifest.cpp - what is known of a program before it runs, as JSON ----------------------===//
 
 #include "dialects/Par/Placement.h"
+#include "dialects/Pipe/Pipe.h"
 #include "dialects/Rt/Names.h"
 #include "dialects/Rt/Rt.h"
 #include "dialects/Train/Tensors.h"
 #include "lib/Emit/Tables.h"
 #include "partita/Analysis/Collectives.h"
 #include "partita/Analysis/Flops.h"
+#include "partita/Analysis/Messages.h"
+#include "partita/Analysis/Transfers.h"
 #include "partita/Memory/Ledger.h"
+#include "llvm/ADT/MapVector.h"
 #include "llvm/Support/JSON.h"
 
 using namespace mlir;
@@ -59,37 +63,100 @@ json::Object planOf(ModuleOp module) {
   return result;
 }
 
-json::Array meshOf(par::MeshAttr mesh) {
+json::Array meshOf(ModuleOp module) {
   json::Array axes;
-  for (auto [axis, size] : llvm::zip(mesh.getAxes(), mesh.getSizes()))
+  for (auto [axis, size] : pipe::meshOf(module))
     axes.push_back(json::Object{{"axis", axis.getValue()}, {"size", size}});
   return axes;
 }
 
-json::Array censusOf(rt::ProgramAttr program, par::MeshAttr mesh) {
-  json::Array result;
+int64_t rankCount(ModuleOp module) {
+  int64_t ranks = 1;
+  for (auto [axis, size] : pipe::meshOf(module))
+    ranks *= size;
+  return ranks;
+}
+
+/// The rows of all stages; each says of which it is, where there are several.
+void addStage(json::Object &row, ModuleOp stage) {
+  if (std::optional<int64_t> number = pipe::stageOf(stage))
+    row["stage"] = *number;
+}
+
+int64_t ranksOver(StringRef axis, ModuleOp module) {
+  for (auto [name, size] : pipe::meshOf(module))
+    if (name.getValue() == axis)
+      return size;
+  return 1;
+}
+
+void addCensus(ModuleOp module, ModuleOp stage, json::Array &result) {
+  auto program = rt::ProgramAttr::of(stage);
   for (rt::CensusAttr row : rt::elementsOf<rt::CensusAttr>(program.getCensus())) {
     json::Array tensors;
     for (StringAttr name : rt::elementsOf<StringAttr>(row.getTensors()))
       tensors.push_back(utf8(name.getValue()));
-    result.push_back(json::Object{{"function", utf8(row.getFunction())},
-                                  {"kind", partita_rt::rowOf(row.getKind()).name},
-                                  {"axis", utf8(row.getAxis())},
-                                  {"ranks", mesh.sizeOf(row.getAxis())},
-                                  {"calls", row.getCalls()},
-                                  {"bytes", row.getBytes()},
-                                  {"tensors", std::move(tensors)},
-                                  {"name", utf8(row.getReason())}});
+    json::Object entry{{"function", utf8(row.getFunction())},
+                       {"kind", partita_rt::rowOf(row.getKind()).name},
+                       {"axis", utf8(row.getAxis())},
+                       {"ranks", ranksOver(row.getAxis(), module)},
+                       {"calls", row.getCalls()},
+                       {"bytes", row.getBytes()},
+                       {"tensors", std::move(tensors)},
+                       {"name", utf8(row.getReason())}};
+    addStage(entry, stage);
+    result.push_back(std::move(entry));
+  }
+}
+
+json::Array reasonsOf(ModuleOp module) {
+  json::Array result;
+  for (const analysis::Collective &collective : analysis::collectivesOf(module))
+    result.push_back(collective.toJson());
+  return result;
+}
+
+json::Object transfersOf(ModuleOp stage) {
+  auto program = rt::ProgramAttr::of(stage);
+  if (!program) {
+    auto step = train::lookup<func::FuncOp>(stage, train::EntryPoint::TrainStep);
+    auto transfers = step ? analysis::Transfers::of(step) : analysis::Transfers();
+    return json::Object{{"to_host", transfers.toHost}, {"to_device", transfers.toDevice}};
+  }
+  return json::Object{{"to_host", program.getToHost()}, {"to_device", program.getToDevice()}};
+}
+
+} // namespace
+
+json::Array partita::describeStages(ModuleOp module) {
+  json::Array result;
+  auto cuts = module->getAttrOfType<DenseI64ArrayAttr>(pipe::PipeDialect::kCuts);
+  int64_t layers = 0;
+  for (const LayerWork &work : notedWork(module))
+    layers = std::max(layers, work.place + 1);
+  for (ModuleOp stage : pipe::stagesOf(module)) {
+    std::optional<int64_t> number = pipe::stageOf(stage);
+    if (!number)
+      break;
+    json::Object entry{{"stage", *number}, {"transfers", transfersOf(stage)}};
+    if (cuts && *number < cuts.size()) {
+      entry["first_layer"] = cuts[*number];
+      entry["layers"] = (*number + 1 < cuts.size() ? cuts[*number + 1] : layers) - cuts[*number];
+    }
+    json::Array messages;
+    for (const analysis::Message &message : analysis::Message::of(stage))
+      messages.push_back(message.toJson());
+    entry["messages"] = std::move(messages);
+    if (stage->hasAttr(rt::RtDialect::kLedger))
+      entry["memory"] = memory::describe(stage);
+    result.push_back(std::move(entry));
   }
   return result;
 }
 
-json::Array reasonsOf(ArrayRef<analysis::Collective> collectives) {
-  json::Array result;
-  for (const analysis::Collective &collective : collectives)
-    result.push_back(collective.toJson());
-  return result;
-}
+namespace {
+
+
 
 /// The tensors of the model's file that hold the parameter.
 json::Array storedTensors(train::ParameterOp parameter) {
@@ -117,9 +184,19 @@ json::Array notesOf(ModuleOp module) {
   return result;
 }
 
+/// Each once, of the stages that have it.
 json::Array parametersOf(ModuleOp module) {
   json::Array result;
-  for (auto parameter : module.getOps<train::ParameterOp>()) {
+  llvm::MapVector<StringAttr, std::pair<train::ParameterOp, json::Array>> all;
+  for (ModuleOp stage : pipe::stagesOf(module))
+    for (auto parameter : stage.getOps<train::ParameterOp>()) {
+      auto &[first, stages] = all[parameter.getSymNameAttr()];
+      first = first ? first : parameter;
+      if (std::optional<int64_t> number = pipe::stageOf(stage))
+        stages.push_back(*number);
+    }
+  for (auto &[symbol, held] : all) {
+    auto &[parameter, stages] = held;
     auto local = cast<RankedTensorType>(
         parameter->getAttrOfType<TypeAttr>(rt::RtDialect::kLocal).getValue());
     result.push_back(
@@ -129,6 +206,8 @@ json::Array parametersOf(ModuleOp module) {
                      {"placement", placementText(local)},
                      {"tensors", storedTensors(parameter)},
                      {"bytes", local.getNumElements() * rt::elementBytes(local.getElementType())}});
+    if (!stages.empty())
+      (*result.back().getAsObject())["stages"] = std::move(stages);
   }
   return result;
 }
@@ -156,30 +235,39 @@ json::Array inputsOf(rt::ProgramAttr program) {
 } // namespace
 
 FailureOr<json::Object> partita::makeManifest(ModuleOp module, const EmitOptions &options) {
-  auto program = required<rt::ProgramAttr>(module, rt::RtDialect::kProgram);
-  auto arena = required<IntegerAttr>(module, rt::RtDialect::kArenaBytes);
-  auto persistent = required<IntegerAttr>(module, rt::RtDialect::kPersistentBytes);
-  if (!program || !arena || !persistent)
-    return failure();
-  auto mesh = par::MeshAttr::of(module);
+  SmallVector<ModuleOp> stages = pipe::stagesOf(module);
+  json::Array collectives;
+  StringRef optimizer = "none";
+  for (ModuleOp stage : stages) {
+    auto program = required<rt::ProgramAttr>(stage, rt::RtDialect::kProgram);
+    if (!program || !required<IntegerAttr>(stage, rt::RtDialect::kArenaBytes) ||
+        !required<IntegerAttr>(stage, rt::RtDialect::kPersistentBytes))
+      return failure();
+    addCensus(module, stage, collectives);
+    optimizer = optimizer == "none" ? program.getOptimizer() : optimizer;
+  }
+  auto program = rt::ProgramAttr::of(stages.front());
+  ModuleOp fullest = memory::fullestOf(stages);
   auto objective = module->getAttrOfType<StringAttr>(train::TrainDialect::kObjective);
-  return json::Object{{"program", options.program},
+  json::Object manifest{{"program", options.program},
                       {"model", utf8(options.model)},
                       {"target", rt::Target::of(module).getName()},
                       {"plan", planOf(module)},
                       {"objective", objective ? utf8(objective.getValue()) : ""},
-                      {"mesh", meshOf(mesh)},
-                      {"ranks", mesh.rankCount()},
+                      {"mesh", meshOf(module)},
+                      {"ranks", rankCount(module)},
                       {"accumulate", program.getAccumulate()},
-                      {"optimizer", program.getOptimizer()},
+                      {"optimizer", optimizer},
                       {"inputs", inputsOf(program)},
                       {"files", filesOf(module)},
                       {"parameters", parametersOf(module)},
                       {"notes", notesOf(module)},
-                      {"collectives", censusOf(program, mesh)},
-                      {"transfers", json::Object{{"to_host", program.getToHost()},
-                                                 {"to_device", program.getToDevice()}}},
-                      {"explained", reasonsOf(analysis::collectivesOf(module))},
+                      {"collectives", std::move(collectives)},
+                      {"transfers", transfersOf(fullest)},
+                      {"explained", reasonsOf(module)},
                       {"work", workToJson(notedWork(module))},
-                      {"memory", memory::describe(module)}};
+                      {"memory", memory::describe(fullest)}};
+  if (json::Array each = describeStages(module); !each.empty())
+    manifest["stages"] = std::move(each), manifest["memory_stage"] = *pipe::stageOf(fullest);
+  return manifest;
 }

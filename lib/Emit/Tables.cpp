@@ -2,6 +2,7 @@
 
 #include "lib/Emit/Tables.h"
 #include "dialects/Par/Placement.h"
+#include "dialects/Pipe/Pipe.h"
 #include "dialects/Rt/Names.h"
 #include "dialects/Rt/Rt.h"
 #include "dialects/Train/Tensors.h"
@@ -9,6 +10,8 @@
 #include "partita/Analysis/Flops.h"
 #include "partita/Support/Version.h"
 #include "runtime/include/partita_rt/fingerprint.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
@@ -30,54 +33,86 @@ std::string shapeText(ArrayRef<int64_t> shape) {
 class TablePrinter {
 public:
   TablePrinter(ModuleOp module, const EmitOptions &options, llvm::raw_ostream &os)
-      : module(module), options(options), os(os), mesh(par::MeshAttr::of(module)) {}
+      : module(module), options(options), os(os), stages(pipe::stagesOf(module)),
+        mesh(par::MeshAttr::of(module)), rowsOfGroups(module) {}
 
   LogicalResult print() {
-    auto program = required<rt::ProgramAttr>(module, rt::RtDialect::kProgram);
-    auto arena = required<IntegerAttr>(module, rt::RtDialect::kArenaBytes);
-    auto persistent = required<IntegerAttr>(module, rt::RtDialect::kPersistentBytes);
-    if (!program || !arena || !persistent)
-      return failure();
-    if (!module.getOps<train::ParameterOp>().empty() &&
-        !train::lookup(module, train::EntryPoint::Init))
-      return module.emitError()
-             << "has parameters and no @init that fills them; the pass make-init "
-                "makes it of a module before phase 'optimize'";
+    for (ModuleOp stage : stages)
+      if (failed(check(stage)))
+        return failure();
     printMesh();
-    printGroups(program.getGathersAhead());
-    printInputs(program.getInputs());
+    printGroups();
+    printChannels();
+    printInputs();
     printModelFiles();
-    undecayed = program.getUndecayed();
     if (failed(printParameters()) || failed(printStates()))
       return failure();
-    printOutputs(program.getOutputs());
-    printCensus(program.getCensus());
+    printOutputs();
     if (failed(printDefaults()))
       return failure();
-    printStage(program, arena.getInt(), persistent.getInt());
-    printProgram(program);
+    std::string list;
+    for (auto [number, stage] : llvm::enumerate(stages)) {
+      std::string space = stageSpace(stage);
+      if (!space.empty())
+        os << "namespace " << space << " {\n\n";
+      printStage(stage);
+      if (!space.empty())
+        os << "} // namespace " << space << "\n\n";
+      list += (number ? ", " : "") + (space.empty() ? "" : space + "::") + "stage()";
+    }
+    os << "static const Stage kStages[] = {" << list << "};\n\n";
+    printProgram();
     return success();
   }
 
 private:
+  static LogicalResult check(ModuleOp stage) {
+    if (!required<rt::ProgramAttr>(stage, rt::RtDialect::kProgram) ||
+        !required<IntegerAttr>(stage, rt::RtDialect::kArenaBytes) ||
+        !required<IntegerAttr>(stage, rt::RtDialect::kPersistentBytes))
+      return failure();
+    if (!stage.getOps<train::ParameterOp>().empty() &&
+        !train::lookup(stage, train::EntryPoint::Init))
+      return stage.emitError() << "has parameters and no @init that fills them; the pass make-init "
+                                  "makes it of a module before phase 'optimize'";
+    return success();
+  }
+
+  bool isOfStages() const { return stages.front() != module; }
+
   void printMesh() {
     SmallVector<std::string> list;
-    for (auto [axis, size] : llvm::zip(mesh.getAxes(), mesh.getSizes()))
+    for (auto [axis, size] : pipe::meshOf(module))
       list.push_back("{" + rt::stringLiteral(axis.getValue()) + ", " + std::to_string(size) + "}");
     programRows("Axis", "Mesh", list);
   }
 
-  /// One row for each axis; then one more of those over which gathers begin ahead of their use. No
-  /// table if there are none of these.
-  void printGroups(ArrayAttr gathersAhead) {
-    SmallVector<StringAttr> axes(mesh.getAxes());
-    llvm::append_range(axes, rt::elementsOf<StringAttr>(gathersAhead));
-    if (axes.size() == mesh.getAxes().size())
+  /// No table if there is a row for each axis alone.
+  void printGroups() {
+    if (rowsOfGroups.gathersAhead.empty() && rowsOfGroups.stageSums.empty())
       return;
-    programRows("Group", "Groups", llvm::map_to_vector(axes, [](StringAttr axis) {
-                  return "{" + rt::stringLiteral(axis.getValue()) + ", {" +
-                         rt::axisName(axis.getValue()) + "}}";
-                }));
+    SmallVector<std::string> list;
+    auto add = [&](StringAttr axis, const std::string &some) {
+      list.push_back("{" + rt::stringLiteral(axis.getValue()) + ", {" +
+                     rt::axisName(axis.getValue()) + "}" + some + "}");
+    };
+    for (auto [axis, size] : pipe::meshOf(module))
+      add(axis, "");
+    for (StringAttr axis : rowsOfGroups.gathersAhead)
+      add(axis, "");
+    for (Attribute sum : rowsOfGroups.stageSums)
+      add(StringAttr::get(module.getContext(), pipe::PipeDialect::kAxisName),
+          ", " + shapeText(cast<DenseI64ArrayAttr>(sum).asArrayRef()));
+    programRows("Group", "Groups", list);
+  }
+
+  void printChannels() {
+    SmallVector<std::string> list;
+    for (auto [from, to, number] : rowsOfGroups.channels)
+      list.push_back(llvm::formatv("{{\"stage {0} to {1}{2}\", {0}, {1}}", from, to,
+                                   number ? ", value " + std::to_string(number) : "")
+                         .str());
+    programRows("Channel", "Channels", list);
   }
 
   /// `static const Type kName[] = {rows};`
@@ -103,7 +138,7 @@ private:
 
   /// The mesh axis's number; the program's types name axes of its mesh alone.
   int64_t numberOf(StringAttr axis) {
-    return llvm::find(mesh.getAxes(), axis) - mesh.getAxes().begin();
+    return pipe::axisNumber(stages.front(), llvm::find(mesh.getAxes(), axis) - mesh.getAxes().begin());
   }
 
   static std::string blocksText(const par::Blocks &blocks) {
@@ -139,9 +174,28 @@ private:
     return batched ? text : text + ", false";
   }
 
-  void printInputs(ArrayAttr inputs) {
+  /// All stages' functions have all of them; what an input indexes is known where it is read.
+  SmallVector<rt::InputAttr> inputs() {
+    SmallVector<rt::InputAttr> list;
+    for (ModuleOp stage : stages)
+      for (auto [i, input] :
+           llvm::enumerate(rt::elementsOf<rt::InputAttr>(rt::ProgramAttr::of(stage).getInputs()))) {
+        if (i == list.size()) {
+          list.push_back(input);
+          continue;
+        }
+        int64_t known = list[i].getVocabulary(), here = input.getVocabulary();
+        list[i] = rt::InputAttr::get(input.getContext(), input.getName(), input.getRole(),
+                                     input.getType(), input.getBatched(),
+                                     input.getFiller() ? input.getFiller() : list[i].getFiller(),
+                                     known && here ? std::min(known, here) : std::max(known, here));
+      }
+    return list;
+  }
+
+  void printInputs() {
     programRows("Input", "Inputs",
-         llvm::map_to_vector(rt::elementsOf<rt::InputAttr>(inputs), [&](rt::InputAttr input) {
+         llvm::map_to_vector(inputs(), [&](rt::InputAttr input) {
            StringRef kind = llvm::StringSwitch<StringRef>(input.getRole())
                                 .Case("ids", "TokenIds")
                                 .Case("labels", "Labels")
@@ -168,13 +222,46 @@ private:
   }
 
   bool isDecayed(StringRef name) {
-    return llvm::none_of(rt::elementsOf<FlatSymbolRefAttr>(undecayed),
-                         [&](FlatSymbolRefAttr symbol) { return symbol.getValue() == name; });
+    return llvm::none_of(stages, [&](ModuleOp stage) {
+      auto undecayed = rt::elementsOf<FlatSymbolRefAttr>(rt::ProgramAttr::of(stage).getUndecayed());
+      return llvm::any_of(undecayed,
+                          [&](FlatSymbolRefAttr symbol) { return symbol.getValue() == name; });
+    });
+  }
+
+  /// A parameter or state, and the stages that have it.
+  template <typename Op> struct Held {
+    Op op;
+    SmallVector<int64_t> stages;
+  };
+
+  /// In the order of the program's tables, which `pipe-agree` noted where there are several stages.
+  template <typename Op> SmallVector<Held<Op>> held(StringRef noted) {
+    llvm::MapVector<StringRef, Held<Op>> all;
+    if (auto list = stages.front()->template getAttrOfType<ArrayAttr>(noted))
+      for (auto symbol : rt::elementsOf<FlatSymbolRefAttr>(list))
+        all.insert({symbol.getValue(), {}});
+    for (auto [number, stage] : llvm::enumerate(stages))
+      for (auto op : stage.template getOps<Op>()) {
+        Held<Op> &one = all[op.getSymName()];
+        one.op = one.op ? one.op : op;
+        one.stages.push_back(static_cast<int64_t>(number));
+      }
+    SmallVector<Held<Op>> result;
+    for (auto &[name, one] : all)
+      if (one.op)
+        result.push_back(std::move(one));
+    return result;
+  }
+
+  /// Of some stages; "" of all, which needs no text.
+  std::string stagesText(ArrayRef<int64_t> some) const {
+    return some.size() == stages.size() ? "" : shapeText(some);
   }
 
   LogicalResult printParameters() {
     SmallVector<std::string> list;
-    for (auto parameter : module.getOps<train::ParameterOp>()) {
+    for (auto &[parameter, some] : held<train::ParameterOp>(pipe::PipeDialect::kParameters)) {
       auto type = cast<RankedTensorType>(
           parameter->getAttrOfType<TypeAttr>(rt::RtDialect::kLocal).getValue());
       if (!isa<FloatType>(type.getElementType()))
@@ -185,7 +272,7 @@ private:
                      ", " + std::to_string(offsetOf(parameter)) + ", " +
                      (parameter.getFrozen() ? "false" : "true") + ", " +
                      (isDecayed(parameter.getSymName()) ? "true" : "false") +
-                     parameterTail(parameter, type) + "}");
+                     parameterTail(parameter, type, stagesText(some)) + "}");
     }
     programRows("Parameter", "Parameters", list);
     return success();
@@ -206,17 +293,20 @@ private:
   }
 
   /// The last fields of a parameter, as far as they are not the default.
-  static std::string parameterTail(train::ParameterOp parameter, RankedTensorType type) {
+  static std::string parameterTail(train::ParameterOp parameter, RankedTensorType type,
+                                   const std::string &some) {
     train::Folded folded = train::tensorsOf(parameter).front().folded;
-    llvm::StringRef text = folded == train::Folded::No      ? ""
-                           : folded == train::Folded::Moved ? ", {}, Folded::Moved"
-                                                            : ", {}, Folded::Computed";
-    return homeText(parameter, type, /*isInFull=*/!text.empty()) + text.str();
+    std::string text = folded == train::Folded::No      ? ""
+                       : folded == train::Folded::Moved ? ", Folded::Moved"
+                                                        : ", Folded::Computed";
+    if (!text.empty() || !some.empty())
+      text = ", " + (some.empty() ? "{}" : some) + text;
+    return homeText(parameter, type, /*isInFull=*/!text.empty()) + text;
   }
 
   LogicalResult printStates() {
     SmallVector<std::string> moments, scalars;
-    for (auto state : module.getOps<train::StateOp>()) {
+    for (auto &[state, some] : held<train::StateOp>(pipe::PipeDialect::kMoments)) {
       auto type =
           cast<RankedTensorType>(state->getAttrOfType<TypeAttr>(rt::RtDialect::kLocal).getValue());
       std::string name = rt::stringLiteral(state.getSymName()),
@@ -241,17 +331,36 @@ private:
     return success();
   }
 
-  void printOutputs(ArrayAttr outputs) {
-    programRows("Output", "Outputs",
-         llvm::map_to_vector(rt::elementsOf<rt::OutputAttr>(outputs), [&](rt::OutputAttr output) {
-           RankedTensorType type = output.getType();
-           return "{" + rt::stringLiteral(output.getName()) + ", " +
-                  rt::dtypeName(type.getElementType()) + ", " + placedText(type) + ", " +
-                  std::to_string(output.getOffset()) + "}";
-         }));
+  /// Of each the first stage that has it.
+  void printOutputs() {
+    SmallVector<std::string> list;
+    llvm::StringSet<> seen;
+    for (auto [number, stage] : llvm::enumerate(stages))
+      for (auto output : rt::elementsOf<rt::OutputAttr>(rt::ProgramAttr::of(stage).getOutputs())) {
+        RankedTensorType type = output.getType();
+        if (!seen.insert(output.getName()).second && isOfStages())
+          continue;
+        list.push_back("{" + rt::stringLiteral(output.getName()) + ", " +
+                       rt::dtypeName(type.getElementType()) + ", " + placedText(type) + ", " +
+                       std::to_string(output.getOffset()) +
+                       (isOfStages() ? ", {" + std::to_string(number) + "}}" : "}"));
+      }
+    programRows("Output", "Outputs", list);
   }
 
-  void printCensus(ArrayAttr census) {
+  bool printMessages(ArrayAttr messages) {
+    SmallVector<std::string> list;
+    for (rt::MessageAttr row : rt::elementsOf<rt::MessageAttr>(messages))
+      if (row.getFunction() == train::nameOf(train::EntryPoint::TrainStep))
+        list.push_back(llvm::formatv("{{{0}, {1}, {2}, {3}}",
+                                     rt::channelName(row.getSource(), row.getTarget(), row.getNumber()),
+                                     row.getMessages(), row.getBytes(),
+                                     rt::stringLiteral(row.getReason()))
+                           .str());
+    return rows("MessageEntry", "Messages", list);
+  }
+
+  bool printCensus(ArrayAttr census) {
     SmallVector<std::string> list;
     for (rt::CensusAttr row : rt::elementsOf<rt::CensusAttr>(census))
       if (row.getFunction() == train::nameOf(train::EntryPoint::TrainStep))
@@ -260,7 +369,7 @@ private:
                        rt::stringLiteral(row.getAxis()) + ", " + std::to_string(row.getCalls()) +
                        ", " + std::to_string(row.getBytes()) + ", " +
                        rt::stringLiteral(row.getReason()) + "}");
-    hasCensus = rows("CensusEntry", "Census", list);
+    return rows("CensusEntry", "Census", list);
   }
 
   LogicalResult printDefaults() {
@@ -282,8 +391,13 @@ private:
     return success();
   }
 
-  /// One stage, for all ranks.
-  void printStage(rt::ProgramAttr program, int64_t arena, int64_t persistent) {
+  void printStage(ModuleOp module) {
+    auto program = rt::ProgramAttr::of(module);
+    auto sizeOf = [&](StringRef name) { return module->getAttrOfType<IntegerAttr>(name).getInt(); };
+    int64_t arena = sizeOf(rt::RtDialect::kArenaBytes),
+            persistent = sizeOf(rt::RtDialect::kPersistentBytes);
+    bool hasCensus = printCensus(program.getCensus());
+    bool hasMessages = printMessages(program.getMessages());
     os << "static Stage stage() {\n  Stage s;\n";
     os << "  s.persistentBytes = " << persistent << ";\n  s.arenaBytes = " << arena << ";\n";
     for (auto [name, member] : {std::pair(rt::RtDialect::kHostBytes, "hostBytes"),
@@ -294,6 +408,8 @@ private:
         os << "  s." << member << " = " << bytes.getInt() << ";\n";
     if (hasCensus)
       os << "  s.census = kCensus;\n";
+    if (hasMessages)
+      os << "  s.messages = kMessages;\n";
     for (auto [bytes, member] :
          {std::pair(program.getToHost(), "toHost"), {program.getToDevice(), "toDevice"}})
       if (bytes)
@@ -306,29 +422,43 @@ private:
     for (auto [entry, field] : functions)
       if (Operation *function = train::lookup(module, entry))
         os << "  s." << field << " = " << SymbolTable::getSymbolName(function).getValue() << ";\n";
-    os << "  return s;\n}\n\nstatic const Stage kStages[] = {stage()};\n\n";
+    os << "  return s;\n}\n\n";
   }
 
-  void printProgram(rt::ProgramAttr program) {
+  /// The first stage's that has an optimizer: all have the same but for stages that train nothing.
+  StringRef optimizer() {
+    for (ModuleOp stage : stages)
+      if (StringRef name = rt::ProgramAttr::of(stage).getOptimizer(); name != "none")
+        return name;
+    return "none";
+  }
+
+  void printProgram() {
+    auto program = rt::ProgramAttr::of(stages.front());
     os << "static Program program() {\n  Program p;\n";
     os << "  p.name = " << rt::stringLiteral(options.program) << ";\n";
     os << "  p.compiler = " << rt::stringLiteral(versionText()) << ";\n";
-    os << "  p.optimizer = " << rt::stringLiteral(program.getOptimizer()) << ";\n";
-    if (llvm::any_of(module.getOps<train::ParameterOp>(), [](train::ParameterOp parameter) {
-          return parameter.getInitial().has_value();
-        }))
+    os << "  p.optimizer = " << rt::stringLiteral(optimizer()) << ";\n";
+    if (llvm::any_of(held<train::ParameterOp>(pipe::PipeDialect::kParameters),
+                     [](Held<train::ParameterOp> &each) { return each.op.getInitial().has_value(); }))
       os << "  p.modelFolder = " << rt::stringLiteral(options.modelFolder) << ";\n";
     if (module->hasAttr("train.model")) // of its own a module has no file that a run might replace
       os << "  p.model = " << rt::stringLiteral(options.model) << ";\n";
     for (auto &[member, table] : members)
       os << "  p." << member << " = " << table << ";\n";
     os << "  p.stages = kStages;\n";
+    if (isOfStages())
+      os << "  p.stageAxis = " << rt::axisName(pipe::PipeDialect::kAxisName) << ";\n";
     os << "  p.accumulate = " << program.getAccumulate() << ";\n";
     if (double flops = modelFlops(notedWork(module));
-        flops > 0 && std::isfinite(flops) && train::lookup(module, train::EntryPoint::TrainStep))
+        flops > 0 && std::isfinite(flops) &&
+                     train::lookup(stages.front(), train::EntryPoint::TrainStep))
       os << "  p.modelFlops = " << llvm::formatv("{0:f1}", flops) << ";\n";
-    DictionaryAttr read = program.getHyper();
-    ArrayRef<NamedAttribute> hyper = read ? read.getValue() : ArrayRef<NamedAttribute>();
+    NamedAttrList hyper;
+    for (ModuleOp stage : stages)
+      if (DictionaryAttr read = rt::ProgramAttr::of(stage).getHyper())
+        for (NamedAttribute field : read)
+          hyper.set(field.getName(), field.getValue());
     for (NamedAttribute field : hyper)
       os << "  p.hyper." << field.getName().getValue() << " = "
          << rt::doubleLiteral(cast<FloatAttr>(field.getValue()).getValueAsDouble()) << ";\n";
@@ -337,7 +467,7 @@ private:
         os << "  p.reads." << field.getName().getValue() << " = true;\n";
     if (StringRef schedule = program.getSchedule(); !schedule.empty() && schedule != "constant")
       os << "  p.schedule = " << rt::stringLiteral(schedule) << ";\n";
-    if (program.getOptimizer() != "none")
+    if (optimizer() != "none")
       os << "  p.exposesGradients = true;\n";
     os << "  return p;\n}\n\nint main(int argc, char **argv) { return programMain(argc, argv, "
           "program()); }\n";
@@ -346,14 +476,33 @@ private:
   ModuleOp module;
   const EmitOptions &options;
   llvm::raw_ostream &os;
+  SmallVector<ModuleOp> stages;
   par::MeshAttr mesh;
-  ArrayAttr undecayed;
+  GroupRows rowsOfGroups;
   llvm::StringMap<size_t> indexOf;
   SmallVector<std::pair<std::string, std::string>> members;
-  bool hasCensus = false;
 };
 
 } // namespace
+
+GroupRows::GroupRows(ModuleOp module) {
+  for (ModuleOp stage : pipe::stagesOf(module)) {
+    auto program = rt::ProgramAttr::of(stage);
+    if (!program)
+      continue;
+    for (auto axis : rt::elementsOf<StringAttr>(program.getGathersAhead()))
+      gathersAhead.insert(axis);
+    for (auto stages : rt::elementsOf<DenseI64ArrayAttr>(program.getStageSums()))
+      stageSums.insert(stages);
+    for (auto message : rt::elementsOf<rt::MessageAttr>(program.getMessages()))
+      channels.insert({message.getSource(), message.getTarget(), message.getNumber()});
+  }
+}
+
+std::string emit::stageSpace(ModuleOp stage) {
+  std::optional<int64_t> number = pipe::stageOf(stage);
+  return number ? "stage" + std::to_string(*number) : "";
+}
 
 SmallVector<KnownFile> emit::knownFiles(ModuleOp module) {
   SmallVector<KnownFile> result;

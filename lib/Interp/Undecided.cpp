@@ -63,7 +63,7 @@ LogicalResult Undecided::settle(Interpreter &partitioned, StringRef symbol,
   return partitioned.setParameter(symbol, *found);
 }
 
-LogicalResult Undecided::settle(Interpreter &whole, Interpreter &partitioned) {
+LogicalResult Undecided::settle(Interpreter &whole, MutableArrayRef<Interpreter> partitioned) {
   std::map<std::string, Tensor> values;
   double gradients = 0, scale = 0;
   for (const auto &[parameter, update] : whole.updates()) {
@@ -80,15 +80,17 @@ LogicalResult Undecided::settle(Interpreter &whole, Interpreter &partitioned) {
     double own = largest(*update.operands[train::OptimizerInterface::kGradient]);
     Interval interval = intervalOf(update, kNoise * std::max(own, 1e-3 * gradients));
     double allowed = tolerance * std::max(largest(expected), 1e-3 * scale);
-    SmallVector<StringRef, 2> symbols;
-    if (partitioned.module().lookupSymbol<train::ParameterOp>(parameter))
-      symbols.push_back(parameter);
-    for (auto state : partitioned.module().getOps<train::StateOp>())
-      if (state.isMaster() && state.getOf() == parameter)
-        symbols.push_back(state.getSymName());
-    for (StringRef symbol : symbols)
-      if (failed(settle(partitioned, symbol, parameter, expected, interval, allowed)))
-        return failure();
+    for (Interpreter &stage : partitioned) {
+      SmallVector<StringRef, 2> symbols;
+      if (stage.module().lookupSymbol<train::ParameterOp>(parameter))
+        symbols.push_back(parameter);
+      for (auto state : stage.module().getOps<train::StateOp>())
+        if (state.isMaster() && state.getOf() == parameter)
+          symbols.push_back(state.getSymName());
+      for (StringRef symbol : symbols)
+        if (failed(settle(stage, symbol, parameter, expected, interval, allowed)))
+          return failure();
+    }
   }
   return success();
 }

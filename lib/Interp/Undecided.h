@@ -33,8 +33,8 @@ public:
   explicit Undecided(double tolerance) : tolerance(tolerance) {}
 
   /// After a step of both: finds the undecided elements of parameters and masters, and gives
-  /// `partitioned` the whole program's.
-  mlir::LogicalResult settle(Interpreter &whole, Interpreter &partitioned);
+  /// each stage of `partitioned` the whole program's.
+  mlir::LogicalResult settle(Interpreter &whole, llvm::MutableArrayRef<Interpreter> partitioned);
 
   int64_t elements = 0;             ///< of all steps so far
   std::set<std::string> parameters; ///< those with such elements

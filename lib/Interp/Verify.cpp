@@ -1,9 +1,11 @@
 //===- Verify.cpp - is the partitioned program the whole one? ---------------------------------===//
 
 #include "partita/Interp/Verify.h"
+#include "partita/Interp/Stages.h"
 #include "Execution.h"
 #include "Undecided.h"
 #include "dialects/Par/Placement.h"
+#include "dialects/Pipe/Pipe.h"
 #include "dialects/Train/Train.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -94,23 +96,64 @@ private:
   std::map<std::pair<std::string, std::string>, double> worst;
 };
 
-/// One program: its values by name.
-struct Side {
-  explicit Side(ModuleOp module, const VerifyOptions &options)
-      : interpreter(module, options.interpreter) {}
+bool isSame(const Tensor &a, const Tensor &b) { return distance(a, b) == 0; }
 
+/// One program, perhaps of several pipeline stages: its values by name.
+struct Side {
+  explicit Side(StageInterpreter program, ModuleOp module)
+      : program(std::move(program)), theModule(module) {}
+
+  static FailureOr<Side> of(ModuleOp module, const VerifyOptions &options) {
+    auto program = StageInterpreter::create(module, options.interpreter, /*blockingSends=*/false);
+    return failed(program) ? FailureOr<Side>() : Side(std::move(*program), module);
+  }
+
+  ModuleOp module() { return theModule; }
+  /// Of a program that is not cut into stages.
+  Interpreter &interpreter() { return program.stages.front(); }
+  void setStep(int64_t step) {
+    for (Interpreter &stage : program.stages)
+      stage.options.stepNumber = step;
+  }
+  LogicalResult initialize(const InitialValues &values) {
+    return success(llvm::all_of(program.stages, [&](Interpreter &stage) {
+      return succeeded(interp::initialize(stage, values));
+    }));
+  }
+
+  /// The first stage's: all have the same arguments.
   func::FuncOp function(train::EntryPoint entry) {
-    return train::lookup<func::FuncOp>(interpreter.module(), entry);
+    return train::lookup<func::FuncOp>(interpreter().module(), entry);
   }
   bool has(train::EntryPoint entry) { return static_cast<bool>(function(entry)); }
 
   FailureOr<Named> call(train::EntryPoint entry, ArrayRef<Tensor> inputs) {
-    auto results = interpreter.call(function(entry).getName(), inputs);
+    auto results =
+        program.call(function(entry).getName(),
+                     std::vector(program.stages.size(), SmallVector<Tensor>(inputs)));
     if (failed(results))
       return failure();
     Named named;
-    for (auto [i, result] : llvm::enumerate(*results))
-      named[train::nameOf(entry).str() + "#" + std::to_string(i)] = std::move(result);
+    for (auto [stage, list] : llvm::zip(program.stages, *results)) {
+      auto own = train::lookup<func::FuncOp>(stage.module(), entry);
+      for (auto [i, result] : llvm::enumerate(list)) {
+        auto number = own.getResultAttrOfType<IntegerAttr>(i, pipe::PipeDialect::kResult);
+        std::string name = train::nameOf(entry).str() + "#" +
+                           std::to_string(number ? number.getInt() : static_cast<int64_t>(i));
+        if (failed(add(named, name, std::move(result), own)))
+          return failure();
+      }
+    }
+    return named;
+  }
+
+  /// Of all stages; of a parameter that several have once.
+  FailureOr<Named> gradients() {
+    Named named;
+    for (Interpreter &stage : program.stages)
+      for (auto &[name, gradient] : stage.gradients())
+        if (failed(add(named, name, gradient, stage.module())))
+          return failure();
     return named;
   }
 
@@ -125,26 +168,37 @@ struct Side {
         [](train::StateOp state) { return state.isMaster() ? *state.getOf() : StringRef(); });
   }
 
-  Interpreter interpreter;
+  StageInterpreter program;
 
 private:
+  /// What several stages have must be the same on each.
+  static LogicalResult add(Named &named, const std::string &name, Tensor value, Operation *at) {
+    auto [known, isNew] = named.try_emplace(name, std::move(value));
+    if (isNew || isSame(known->second, value))
+      return success();
+    return at->emitError() << "stage " << pipe::stageOf(at).value_or(0)
+                           << " has another value of '" << name << "' than a stage before it";
+  }
+
   /// By the names that `nameOf` gives them; without those that it gives none.
   template <typename Op> FailureOr<Named> collect(llvm::function_ref<StringRef(Op)> nameOf) {
     Named named;
-    for (auto op : interpreter.module().getOps<Op>()) {
-      StringRef name = nameOf(op);
-      if (name.empty())
-        continue;
-      auto value = interpreter.parameter(op.getSymName());
-      if (failed(value))
-        return failure();
-      named[name.str()] = std::move(*value);
-    }
+    for (Interpreter &stage : program.stages)
+      for (auto op : stage.module().getOps<Op>()) {
+        StringRef name = nameOf(op);
+        if (name.empty())
+          continue;
+        auto value = stage.parameter(op.getSymName());
+        if (failed(value) || failed(add(named, name.str(), std::move(*value), op)))
+          return failure();
+      }
     return named;
   }
 
   static bool isMaster(train::StateOp state) { return state.isMaster(); }
   static bool isMaster(train::ParameterOp) { return false; }
+
+  ModuleOp theModule;
 };
 
 } // namespace
@@ -205,15 +259,18 @@ static LogicalResult compareTraining(Comparison &comparison, Side &whole, Side &
                                      std::optional<double> &loss) {
   loss = 0;
   for (int64_t step = 0; step < options.steps; ++step) {
-    whole.interpreter.options.stepNumber = partitioned.interpreter.options.stepNumber = step + 1;
+    whole.setStep(step + 1);
+    partitioned.setStep(step + 1);
     if (failed(compareCall(comparison, whole, partitioned, train::EntryPoint::TrainStep,
                            options.seed + step, &*loss)))
       return failure();
-    if (whole.interpreter.gradients().empty())
-      return whole.interpreter.module().emitError() << "@train_step updates no parameter";
-    if (failed(comparison.add("gradient", partitioned.interpreter.gradients(),
-                              whole.interpreter.gradients())) ||
-        failed(undecided.settle(whole.interpreter, partitioned.interpreter)))
+    auto b = whole.gradients(), a = partitioned.gradients();
+    if (failed(a) || failed(b))
+      return failure();
+    if (b->empty())
+      return whole.module().emitError() << "@train_step updates no parameter";
+    if (failed(comparison.add("gradient", *a, *b)) ||
+        failed(undecided.settle(whole.interpreter(), partitioned.program.stages)))
       return failure();
   }
   return success(
@@ -273,18 +330,22 @@ static LogicalResult checkMemory(ModuleOp module) {
 FailureOr<VerifyReport> partita::interp::comparePrograms(ModuleOp wholeModule,
                                                          ModuleOp partitionedModule,
                                                          const VerifyOptions &options) {
-  Side whole(wholeModule, options), partitioned(partitionedModule, options);
+  FailureOr<Side> wholeSide = Side::of(wholeModule, options),
+                  partitionedSide = Side::of(partitionedModule, options);
+  if (failed(wholeSide) || failed(partitionedSide))
+    return failure();
+  Side &whole = *wholeSide, &partitioned = *partitionedSide;
   bool trains =
       whole.has(train::EntryPoint::TrainStep) || partitioned.has(train::EntryPoint::TrainStep);
   for (Side *side : {&whole, &partitioned}) {
     train::EntryPoint needed = trains ? train::EntryPoint::TrainStep : train::EntryPoint::Forward;
     if (!side->has(needed))
-      return side->interpreter.module().emitError()
+      return side->module().emitError()
              << "has no @" << train::nameOf(needed) << " to compare"
              << (trains ? ", and the other program has one" : "");
   }
-  if (failed(checkMemory(wholeModule)) || failed(initialize(whole.interpreter, options.values)) ||
-      failed(initialize(partitioned.interpreter, options.values)))
+  if (failed(checkMemory(wholeModule)) || failed(whole.initialize(options.values)) ||
+      failed(partitioned.initialize(options.values)))
     return failure();
   Comparison comparison(wholeModule);
   Undecided undecided(options.tolerance);

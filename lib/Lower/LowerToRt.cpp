@@ -9,10 +9,12 @@
 #include "dialects/Amp/Amp.h"
 #include "dialects/Interfaces/Provenance.h"
 #include "dialects/Par/Par.h"
+#include "dialects/Pipe/Pipe.h"
 #include "dialects/Rt/Names.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
 #include "lib/Lower/ProgramTables.h"
+#include "partita/Analysis/Parameters.h"
 #include "partita/Analysis/Preconditions.h"
 #include "partita/Analysis/Work.h"
 #include "partita/Lower/Lowering.h"
@@ -30,10 +32,12 @@ using namespace partita::rt;
 namespace {
 
 /// What kernels are made for. Of doubles there are norms, whose kernels and sums over ranks take
-/// them; phase `import` leaves no others.
+/// them, and what puts together those of pipeline stages; phase `import` leaves no others.
 LogicalResult checkType(Operation *op, RankedTensorType type) {
   Type element = type.getElementType();
-  bool isNorm = element.isF64() && !isa<tx::TxDialect>(op->getDialect()) && type.getRank() <= 1;
+  bool computes = isa<tx::TxDialect>(op->getDialect()) &&
+                  !isa<tx::ConcatOp, tx::SliceOp, tx::ConstantOp>(op);
+  bool isNorm = element.isF64() && !computes && type.getRank() <= 1;
   bool isStored = element.isF32() || element.isF16() || element.isBF16();
   if (isa<FloatType>(element) && !isStored && !isNorm)
     return op->emitOpError() << "has no kernel on this target for " << type
@@ -255,21 +259,38 @@ private:
   bool backward = false; ///< for the reader: after the first gradient
 };
 
-/// The hyperparameters that go into the rank's table: those of the first op that has them, and the
-/// first decay that is not zero.
+/// The hyperparameters that go into the rank's table: of a stage of a pipeline those that all stages
+/// share.
 void shareHyperparameters(ModuleLowering &shared) {
   auto share = [&](StringRef name, double value) {
-    StringRef field = hyperField(name);
-    if (!field.empty() && (name != "decay" || value != 0))
+    if (StringRef field = hyperField(name); !field.empty())
       shared.hyper.try_emplace(field.str(), value);
   };
-  shared.module.walk([&](Operation *op) {
-    if (auto update = dyn_cast<train::OptimizerInterface>(op))
-      for (train::Hyperparameter each : update.getHyperparameters())
-        share(each.name, update.getHyper(each.name));
-    if (auto clip = dyn_cast<train::ClipOp>(op))
-      share("max_norm", clip.getMaxNorm().convertToDouble());
-  });
+  if (auto noted = shared.module->getAttrOfType<DictionaryAttr>(pipe::PipeDialect::kHyper)) {
+    for (NamedAttribute each : noted)
+      if (auto value = dyn_cast<FloatAttr>(each.getValue()))
+        share(each.getName(), value.getValueAsDouble());
+    return;
+  }
+  for (auto &[name, value] : analysis::sharedHyperparameters(shared.module))
+    share(name, value);
+}
+
+/// Numbers the rows of the program's tables, which are those of all its stages.
+void numberSymbols(ModuleLowering &shared) {
+  auto number = [&](StringRef noted, llvm::StringMap<int> &index) {
+    auto list = shared.module->getAttrOfType<ArrayAttr>(noted);
+    for (auto symbol : rt::elementsOf<FlatSymbolRefAttr>(list))
+      index.try_emplace(symbol.getValue(), index.size());
+    return bool(list);
+  };
+  if (!number(pipe::PipeDialect::kParameters, shared.parameterIndex))
+    for (auto parameter : shared.module.getOps<train::ParameterOp>())
+      shared.parameterIndex[parameter.getSymName()] = shared.parameterIndex.size();
+  if (!number(pipe::PipeDialect::kMoments, shared.stateIndex))
+    for (auto state : shared.module.getOps<train::StateOp>())
+      if (state.getOf())
+        shared.stateIndex[state.getSymName()] = shared.stateIndex.size();
 }
 
 /// Nothing else gives a parameter or state its first value.
@@ -303,11 +324,7 @@ struct LowerToRt : partita::impl::LowerToRtBase<LowerToRt> {
     ModuleOp module = getOperation();
     ModuleLowering shared;
     shared.module = module;
-    for (auto parameter : module.getOps<train::ParameterOp>())
-      shared.parameterIndex[parameter.getSymName()] = shared.parameterIndex.size();
-    for (auto state : module.getOps<train::StateOp>())
-      if (state.getOf())
-        shared.stateIndex[state.getSymName()] = shared.stateIndex.size();
+    numberSymbols(shared);
     shareHyperparameters(shared);
     shared.learningRate = learningRate;
     shared.schedule = schedule;

@@ -186,7 +186,8 @@ Value Lowering::scratch(int64_t first, StringRef name) {
 void Lowering::copy(Value destination, const View &to, Value tensor) {
   View from = view(tensor);
   Value source = buffer(tensor);
-  bool isFloat = isa<FloatType>(type(tensor).getElementType());
+  Type element = type(tensor).getElementType();
+  bool isFloat = isa<FloatType>(element) && !element.isF64(); // of doubles there is no kernel of rows
   std::optional<int64_t> toRows = to.rowStride(), fromRows = from.rowStride();
   if (isFloat && toRows && fromRows) {
     int64_t width = from.shape.back(), rows = from.elements() / std::max<int64_t>(width, 1);
@@ -200,6 +201,22 @@ void Lowering::copy(Value destination, const View &to, Value tensor) {
   }
   create<CopyOp>(destination, source, to.strides, from.strides, from.shape,
                  elementBytes(type(tensor).getElementType()));
+}
+
+SmallVector<Value> Lowering::summed() {
+  SmallVector<Value> buffers;
+  auto places = op->getAttrOfType<ArrayAttr>(RtDialect::kBuffers);
+  for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
+    auto place = cast<AtAttr>(places[i]);
+    if (place == at(operand)) {
+      buffers.push_back(buffer(operand));
+      continue;
+    }
+    Value made = pointer(place, type(operand).getElementType(), type(operand).getShape(), "reduced");
+    copy(made, View::dense(type(operand).getShape()), operand);
+    buffers.push_back(made);
+  }
+  return buffers;
 }
 
 void Lowering::convert(Value destination, Value source, int64_t elements) {

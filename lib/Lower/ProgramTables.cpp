@@ -1,8 +1,10 @@
 //===- ProgramTables.cpp - what the program's tables say of inputs, outputs and updates -------===//
 
 #include "lib/Lower/ProgramTables.h"
+#include "partita/Analysis/Messages.h"
 #include "dialects/Interfaces/Provenance.h"
 #include "dialects/Par/Placement.h"
+#include "dialects/Pipe/Pipe.h"
 #include "dialects/Rt/Names.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
@@ -128,8 +130,9 @@ private:
     for (auto [i, result] : llvm::enumerate(end.getOperands())) {
       auto at = cast<AtAttr>(places[i]);
       auto name = forward.getResultAttrOfType<StringAttr>(i, train::TrainDialect::kName);
+      auto number = forward.getResultAttrOfType<IntegerAttr>(i, pipe::PipeDialect::kResult);
       tables.outputs.push_back(
-          OutputAttr::get(b.getContext(), name ? name.str() : "output" + std::to_string(i),
+          OutputAttr::get(b.getContext(), name ? name.str() : "output" + std::to_string(number ? number.getInt() : int64_t(i)),
                           cast<RankedTensorType>(result.getType()), at.getOffset()));
     }
   }
@@ -153,6 +156,8 @@ private:
     tables.census = analysis::censusRows(collectives);
     for (const analysis::Collective &collective : collectives)
       tables.collectives.push_back(collective.toAttr(b.getContext()));
+    for (const analysis::Message &message : analysis::Message::of(module))
+      tables.messages.push_back(message.toAttr(b.getContext()));
   }
 
   ModuleOp module;
@@ -202,6 +207,16 @@ ArrayAttr axesOfGathersAhead(ModuleOp module) {
   return ArrayAttr::get(module.getContext(), axes.getArrayRef());
 }
 
+/// The lists of stages, not all of them, that add something up: each has a communicator more.
+ArrayAttr stagesOfSums(ModuleOp module) {
+  llvm::SetVector<Attribute> lists;
+  module.walk([&](ExchangeInterface exchange) {
+    if (ArrayRef<int64_t> stages = exchange.getStages(); !stages.empty())
+      lists.insert(DenseI64ArrayAttr::get(module.getContext(), stages));
+  });
+  return ArrayAttr::get(module.getContext(), lists.getArrayRef());
+}
+
 } // namespace
 
 FailureOr<ProgramTables> rt::collectTables(ModuleOp module, ModuleLowering &shared) {
@@ -215,6 +230,7 @@ FailureOr<ProgramAttr> ProgramTables::asAttribute(ModuleOp module, StringRef sch
   Builder b(module.getContext());
   return ProgramAttr::get(b.getContext(), b.getArrayAttr(inputs), b.getArrayAttr(outputs), *counted,
                           b.getArrayAttr(collectives), b.getArrayAttr(undecayed),
-                          axesOfGathersAhead(module), hyper.getDictionary(b.getContext()),
+                          axesOfGathersAhead(module), stagesOfSums(module),
+                          b.getArrayAttr(messages), hyper.getDictionary(b.getContext()),
                           optimizer, schedule, accumulate, transfers.toHost, transfers.toDevice);
 }

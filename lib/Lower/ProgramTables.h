@@ -11,7 +11,7 @@ namespace partita::rt {
 
 /// What becomes the module's #rt.program.
 struct ProgramTables {
-  llvm::SmallVector<mlir::Attribute> inputs, outputs, collectives, undecayed;
+  llvm::SmallVector<mlir::Attribute> inputs, outputs, collectives, undecayed, messages;
   std::vector<analysis::CensusRow> census;
   mlir::NamedAttrList hyper;
   llvm::StringRef optimizer = "none";

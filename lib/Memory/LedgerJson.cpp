@@ -377,3 +377,8 @@ json::Object memory::describe(ModuleOp module) {
     result["host"] = ::describe(module, Side::Host);
   return result;
 }
+
+ModuleOp memory::fullestOf(ArrayRef<ModuleOp> stages) {
+  auto bytes = [](ModuleOp stage) { return deviceBytes(deviceSizes(stage)); };
+  return *llvm::max_element(stages, [&](ModuleOp a, ModuleOp b) { return bytes(a) < bytes(b); });
+}

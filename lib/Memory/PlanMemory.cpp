@@ -9,9 +9,11 @@
 
 #include "dialects/Offload/Offload.h"
 #include "dialects/Par/Placement.h"
+#include "dialects/Pipe/Pipe.h"
 #include "dialects/Rt/Names.h"
 #include "dialects/Train/Train.h"
 #include "partita/Analysis/Collectives.h"
+#include "partita/Analysis/Parameters.h"
 #include "partita/Analysis/Preconditions.h"
 #include "partita/Memory/Passes.h"
 #include "partita/Memory/Plan.h"
@@ -96,39 +98,15 @@ struct PlanMemory : partita::impl::PlanMemoryBase<PlanMemory> {
   }
 
 private:
-  /// The types of one rank's pieces, from the accesses; all accesses of a symbol must agree.
-  LogicalResult collectLocalTypes(ModuleOp module) {
-    auto note = [&](Operation *op, FlatSymbolRefAttr symbol, Type type) -> LogicalResult {
-      auto [found, isNew] = localTypes.try_emplace(symbol.getValue(), cast<RankedTensorType>(type));
-      if (isNew || found->second == type)
-        return success();
-      return op->emitOpError() << "of " << symbol << " has type " << type << ", elsewhere it is "
-                               << found->second;
-    };
-    WalkResult result = module.walk([&](Operation *op) -> WalkResult {
-      if (auto read = dyn_cast<train::ReadOp>(op))
-        return note(op, read.getSymbolAttr(), read.getType());
-      if (auto initial = dyn_cast<train::InitialValueOp>(op))
-        return note(op, initial.getSymbolAttr(), initial.getType());
-      if (auto write = dyn_cast<train::WriteOp>(op))
-        return note(op, write.getSymbolAttr(), write.getValue().getType());
-      return WalkResult::advance();
-    });
-    return failure(result.wasInterrupted());
-  }
-
   LogicalResult layOutPersistent(ModuleOp module) {
-    if (failed(collectLocalTypes(module)))
+    FailureOr<analysis::LocalTypes> types = analysis::localTypes(module);
+    if (failed(types))
       return failure();
     SmallVector<std::pair<Operation *, RankedTensorType>> symbols;
     for (Operation &op : *module.getBody()) {
-      auto parameter = dyn_cast<train::ParameterOp>(op);
-      auto state = dyn_cast<train::StateOp>(op);
-      if (!parameter && !state)
+      if (!isa<train::ParameterOp, train::StateOp>(op))
         continue;
-      RankedTensorType local = localTypes.lookup(SymbolTable::getSymbolName(&op));
-      if (!local) // nobody reads it
-        local = cast<RankedTensorType>(parameter ? parameter.getType() : state.getType());
+      RankedTensorType local = analysis::localType(*types, &op);
       if (!local.hasStaticShape() || !local.getElementType().isIntOrFloat())
         return op.emitOpError() << "is of type " << local
                                 << "; memory is planned for tensors of known size only";
@@ -140,16 +118,27 @@ private:
     stableSort(symbols, [&](auto a, auto b) { // whole lines first
       return bytesOf(a.second) % kAlignment == 0 && bytesOf(b.second) % kAlignment != 0;
     });
-    for (auto [op, local] : symbols) {
-      bool onHost = offload::livesOnHost(op);
-      Space space = onHost ? Space::Host : Space::Persistent;
-      int64_t &offset = onHost ? hostBytes : persistentBytes, bytes = bytesOf(local);
-      persistent[SymbolTable::getSymbolName(op)] = {space, offset, bytes};
-      op->setAttr(RtDialect::kAt, AtAttr::get(&getContext(), space, offset, {}));
-      op->setAttr(RtDialect::kLocal, TypeAttr::get(local));
-      offset += alignPersistent(bytes);
-    }
+    // What other pipeline stages have too stands in front, where all of them have it.
+    auto sharedAt = [](Operation *op) {
+      return op->getAttrOfType<IntegerAttr>(pipe::PipeDialect::kOffset);
+    };
+    for (auto [op, local] : symbols)
+      if (IntegerAttr offset = sharedAt(op))
+        place(op, local, bytesOf(local), offset.getInt());
+    for (auto [op, local] : symbols)
+      if (!sharedAt(op))
+        place(op, local, bytesOf(local), offload::livesOnHost(op) ? hostBytes : persistentBytes);
     return success();
+  }
+
+  void place(Operation *op, RankedTensorType local, int64_t bytes, int64_t offset) {
+    bool onHost = offload::livesOnHost(op);
+    Space space = onHost ? Space::Host : Space::Persistent;
+    persistent[SymbolTable::getSymbolName(op)] = {space, offset, bytes};
+    op->setAttr(RtDialect::kAt, AtAttr::get(&getContext(), space, offset, {}));
+    op->setAttr(RtDialect::kLocal, TypeAttr::get(local));
+    int64_t &end = onHost ? hostBytes : persistentBytes;
+    end = std::max(end, offset + alignPersistent(bytes));
   }
 
   AtAttr at(const FunctionPlan &plan, const Place &place, RankedTensorType type) {
@@ -190,7 +179,6 @@ private:
   }
 
   llvm::StringMap<Persistent> persistent;
-  llvm::StringMap<RankedTensorType> localTypes;
   int64_t persistentBytes = 0, hostBytes = 0;
 };
 

@@ -76,6 +76,11 @@ static constexpr Idle kActivationsStay = {
     "without --offload activations"};
 static constexpr Idle kOneRank = {[](const Plan &plan) { return plan.get("mesh").empty(); },
                                   "without a --mesh: one rank reduces nothing"};
+static constexpr Idle kStageOfOneRank = {
+    [](const Plan &plan) { return !plan.get("mesh").empty() && plan.textFor("mesh.ranks").empty(); },
+    "on a --mesh of pp alone: a stage of one rank reduces nothing"};
+static constexpr Idle kOneStage = {[](const Plan &plan) { return plan.stages() == 1; },
+                                   "without pipeline stages (--mesh pp=2)"};
 
 /// What a program for inference has not: objective, gradients, updates.
 static constexpr StringLiteral kOfTraining[] = {
@@ -127,6 +132,9 @@ static constexpr std::pair<StringLiteral, Idle> kIneffective[] = {
     {"bucket-bytes", kOneRank},
     {"stochastic-rounding", kNotBrain},
     {"reduce-type", kOneRank},
+    {"bucket-bytes", kStageOfOneRank},
+    {"reduce-type", kStageOfOneRank},
+    {"stages", kOneStage},
     {"accumulate-type", kSingle},
     {"accumulate-type", kOneMicroBatch},
 };

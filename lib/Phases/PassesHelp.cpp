@@ -22,12 +22,9 @@ static llvm::SetVector<StringRef> planOptionsOf(const Phase &phase) {
   llvm::SetVector<StringRef> options;
   for (StringRef rest : phase.passes)
     while (!(rest = rest.split("${").second).empty())
-      options.insert(rest.take_until([](char c) { return c == '}'; }));
+      options.insert(rest.take_until([](char c) { return c == '}' || c == '.'; }));
   return options;
 }
-
-/// Of pipeline stages: programs of several stages are not emitted yet.
-static constexpr StringLiteral kOfNoPhase[] = {"pipe-place", "pipe-cut"};
 
 void partita::printPassesHelp() {
   llvm::raw_ostream &os = llvm::outs();
@@ -35,10 +32,6 @@ void partita::printPassesHelp() {
         "--help'): --partita-partition=\"mesh=dp=2,tp=2\". A pass alone: --partition-seed=\"mesh=dp=2\"; several:\n"
         "--pass-pipeline='builtin.module(partition-seed{mesh=dp=2},partition-propagate)'. The passes of a plan, with their\n"
         "options: partita compile --print-pipeline. Upstream's passes and options follow.\n";
-  os << "\nOf no phase yet, for pipeline stages:\n";
-  for (StringRef pass : kOfNoPhase)
-    if (const PassInfo *info = PassInfo::lookup(pass))
-      info->printHelpStr(/*indent=*/4, /*descIndent=*/36);
   llvm::StringSet<> told; // upstream's stand in several phases
   for (const Phase &phase : phases()) {
     os << "\n--partita-" << phase.name << ": " << phase.reason << "\n";

@@ -2,6 +2,7 @@
 
 #include "partita/Phases/Phases.h"
 #include "dialects/Interfaces/Provenance.h"
+#include "dialects/Pipe/Pipe.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "partita/Phases/Provenance.h"
@@ -50,9 +51,14 @@ static constexpr StringLiteral kPrecision[] = {
     "verify-phase{after=precision}",
 };
 
+static constexpr StringLiteral kStages[] = {
+    "pipe-place{stages=${mesh.stages} axis=${mesh.axis} assign=${stages}}",
+    "verify-phase{after=stages}",
+};
+
 static constexpr StringLiteral kPartition[] = {
     "partition-unshare",
-    "partition-seed{mesh=${mesh}}",
+    "partition-seed{mesh=${mesh.ranks}}",
     "partition-seed-user{shard=${shard}}",
     "partition-seed-annotated{configuration=${configuration}}",
     "partition-seed-tensor",
@@ -106,6 +112,15 @@ static constexpr StringLiteral kOffload[] = {
     "offload-activations{what=${offload} least-bytes=${offload-threshold}}",
     "offload-verify",
     "verify-phase{after=offload}",
+};
+
+static constexpr StringLiteral kCut[] = {
+    "pipe-report",
+    "pipe-agree",
+    "pipe-cut",
+    "builtin.module(canonicalize)",
+    "builtin.module(cse)",
+    "verify-phase{after=cut}",
 };
 
 static constexpr StringLiteral kSchedule[] = {
@@ -176,6 +191,9 @@ static constexpr Phase kPhases[] = {
     {"precision", kPrecision,
      "on the full forward program, so that partitioning sees the types that ranks communicate, and "
      "backward ops get the types of what they differentiate"},
+    {"stages", kStages,
+     "on the forward program, whose layers are known: the backward half of what crosses stages follows "
+     "as that of what is split does; after precision, which decides how many bytes cross"},
     {"partition", kPartition,
      "the forward program alone, all axes alike; the backward halves follow from it"},
     {"parameters", kParameters,
@@ -189,6 +207,9 @@ static constexpr Phase kPhases[] = {
     {"offload", kOffload,
      "what lives in host memory follows from its uses, which are settled here; overlap decides where "
      "the copies stand in the step"},
+    {"cut", kCut,
+     "the last phase that must see all stages is over: whatever is summed over the model, and whatever "
+     "shards it, is settled; from here on each stage is a program of its own, and phases run on each"},
     {"schedule", kSchedule,
      "the order of the micro-batches is settled before kernels are made and collectives placed"},
     {"fuse", kFuse,
@@ -223,16 +244,26 @@ std::string partita::pipelineText(const Phase &phase, const Plan &plan) {
     if (after.empty())
       return text;
     auto [option, behind] = after.split('}');
-    text += plan.get(option);
+    text += plan.textFor(option);
     rest = behind;
   }
 }
 
+bool partita::isOfStages(ModuleOp module) {
+  return pipe::stageOf(pipe::stagesOf(module).front()).has_value();
+}
+
+std::string partita::pipelineText(const Phase &phase, const Plan &plan, bool ofStages) {
+  std::string text = pipelineText(phase, plan);
+  return ofStages ? "builtin.module(" + text + ")" : text;
+}
+
 int partita::firstReader(StringRef option) {
-  std::string wanted = ("${" + option + "}").str();
   for (auto [index, phase] : llvm::enumerate(phases()))
-    if (llvm::any_of(phase.passes, [&](StringRef pass) { return pass.contains(wanted); }))
-      return index;
+    for (StringRef end : {"}", "."})
+      if (std::string wanted = ("${" + option + end).str();
+          llvm::any_of(phase.passes, [&](StringRef pass) { return pass.contains(wanted); }))
+        return index;
   return -1;
 }
 
@@ -280,11 +311,14 @@ LogicalResult partita::runPhases(ModuleOp module, int first, int last, const Pla
     carryProvenance(manager);
     std::string problem;
     llvm::raw_string_ostream os(problem);
-    if (failed(parsePassPipeline(pipelineText(phase, plan), manager, os)))
+    if (failed(parsePassPipeline(pipelineText(phase, plan, isOfStages(module)), manager, os)))
       return module.emitError() << "phase '" << phase.name << "': " << problem;
     if (failed(manager.run(module)))
       return failure();
-    module->setAttr(kPhaseAttr, StringAttr::get(module.getContext(), phase.name));
+    auto name = StringAttr::get(module.getContext(), phase.name);
+    module->setAttr(kPhaseAttr, name);
+    for (auto stage : module.getOps<ModuleOp>()) // each may go on alone
+      stage->setAttr(kPhaseAttr, name);
   }
   provenance::simplifyLocations(module);
   return success();

@@ -2,6 +2,7 @@
 
 #include "partita/Phases/Plan.h"
 #include "dialects/Par/Par.h"
+#include "dialects/Pipe/Pipe.h"
 #include "dialects/Train/Train.h"
 #include "partita/Support/ParseBytes.h"
 #include "runtime/include/partita_rt/schedule_text.h"
@@ -17,8 +18,12 @@ using namespace partita;
 static constexpr double kMost = 1e18;
 static constexpr PlanOption kOptions[] = {
     {"mesh", PlanOption::Mesh, "AXIS=SIZE,...", "", 0, 0,
-     "ranks per mesh axis, outermost first; dp splits the batch, tp the weights (ranks = the "
-     "product)"},
+     "ranks per mesh axis, outermost first; pp splits the layers into pipeline stages, dp the batch, tp "
+     "the weights (ranks = the product)"},
+    {"stages", PlanOption::Cuts, "auto|uniform|parameters|cuts:LAYER,...", "auto", 0, 0,
+     "which layers each pipeline stage has: auto and parameters make the largest stage as small as it "
+     "can be, in FLOPs and in parameters; uniform: equally many layers; or each stage's first layer "
+     "but for the first stage's, cuts:4,8"},
     {"shard", PlanOption::Bindings, "PATTERN=AXIS@DIM,...", "", 0, 0,
      "shards parameters along a dimension, or keeps them full (PATTERN=replicated): glob patterns "
      "over their names; the compiler decides the rest"},
@@ -155,6 +160,9 @@ static std::string numberText(double value) {
   return text;
 }
 
+/// No axis of the mesh in the program, which is of one stage.
+static constexpr StringLiteral kPipelineAxis = pipe::PipeDialect::kAxisName;
+
 static std::string checkMesh(StringRef text) {
   SmallVector<StringRef> items, seen;
   text.split(items, ',', -1, /*KeepEmpty=*/true);
@@ -165,16 +173,43 @@ static std::string checkMesh(StringRef text) {
     int64_t count;
     if (axis.empty() || size.empty() || size.getAsInteger(10, count))
       return ("'" + item + "' is not an axis with its size, such as dp=2").str();
-    if (!llvm::is_contained(par::kAxes, axis))
+    bool isPipeline = axis == kPipelineAxis;
+    if (!isPipeline && !llvm::is_contained(par::kAxes, axis))
       return ("there is no mesh axis '" + axis +
-              "'; this version knows dp (data parallel), fsdp (the same, with the model's state "
+              "'; this version knows pp (pipeline stages), dp (data parallel), fsdp (the same, with the model's state "
               "shared by --zero-stage) and tp (tensor parallel)")
           .str();
     if (count < 1 || count > 65536)
       return ("axis '" + axis + "' has size " + size + ", which is not within 1 to 65536").str();
+    if (isPipeline && count > pipe::PipeDialect::kMaxStages)
+      return ("axis 'pp' has size " + size + "; there are at most " +
+              Twine(pipe::PipeDialect::kMaxStages) + " pipeline stages")
+          .str();
     if (llvm::is_contained(seen, axis))
       return ("axis '" + axis + "' is given twice").str();
     seen.push_back(axis);
+  }
+  return {};
+}
+
+static std::string checkCuts(const PlanOption &option, StringRef text) {
+  SmallVector<StringRef> words, items;
+  StringRef(option.value).split(words, '|');
+  if (llvm::is_contained(words, text) && !text.contains(':'))
+    return {};
+  if (!text.consume_front("cuts:"))
+    return ("'" + text + "' is none of " + llvm::join(words, ", ")).str();
+  text.split(items, ',', -1, /*KeepEmpty=*/true);
+  int64_t before = 0;
+  for (StringRef item : items) {
+    int64_t layer = 0;
+    if (item.getAsInteger(10, layer))
+      return ("cuts: '" + item + "' is not the number of a layer, such as cuts:4,8").str();
+    if (layer <= before)
+      return ("cuts: " + item + " stands behind " + Twine(before) +
+              "; a cut is the first layer of its stage, in ascending order from 1")
+          .str();
+    before = layer;
   }
   return {};
 }
@@ -330,6 +365,8 @@ std::string partita::checkPlanValue(const PlanOption &option, StringRef text) {
     return checkWords(option, text);
   case PlanOption::Mesh:
     return checkMesh(text);
+  case PlanOption::Cuts:
+    return checkCuts(option, text);
   case PlanOption::Groups:
     return checkGroups(text);
   case PlanOption::Betas:
@@ -396,8 +433,36 @@ StringRef Plan::get(StringRef name) const {
   return option ? StringRef(option->initial) : StringRef();
 }
 
+/// The size of pp and its place among the axes, and the other axes as text.
+static std::tuple<int64_t, int64_t, std::string> splitMesh(StringRef mesh) {
+  int64_t stages = 1, place = 0;
+  SmallVector<StringRef> items, others;
+  mesh.split(items, ',', -1, /*KeepEmpty=*/false);
+  for (StringRef item : items) {
+    auto [axis, size] = item.split('=');
+    if (axis != kPipelineAxis) {
+      others.push_back(item);
+      continue;
+    }
+    (void)size.getAsInteger(10, stages);
+    place = others.size();
+  }
+  return {stages, place, llvm::join(others, ",")};
+}
+
+std::string Plan::textFor(StringRef placeholder) const {
+  auto [option, part] = placeholder.split('.');
+  if (part.empty())
+    return get(option).str();
+  auto [stages, place, others] = splitMesh(get(option));
+  return part == "stages" ? std::to_string(stages) : part == "axis" ? std::to_string(place) : others;
+}
+
+int64_t Plan::stages() const { return std::get<0>(splitMesh(get("mesh"))); }
+
 void Plan::setOneRank() {
   for (auto [name, value] : {std::pair("mesh", ""),
+                             {"stages", "auto"},
                              {"shard", ""},
                              {"configuration", "none"},
                              {"sequence-parallel", "false"},

@@ -17,6 +17,7 @@ public:
   static mlir::FailureOr<Cuts> choose(llvm::StringRef assign, int64_t stages,
                                       llvm::ArrayRef<LayerWork> work, std::string &problem);
 
+  llvm::ArrayRef<int64_t> firstLayers() const { return firsts; }
   int64_t stages() const { return static_cast<int64_t>(firsts.size()); }
   /// Of a place as train.layer numbers it: in front of the first layer and behind the last one, too.
   int64_t stageOf(int64_t place) const;

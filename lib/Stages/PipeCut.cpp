@@ -58,11 +58,15 @@ private:
   void keepResultAttributes(func::FuncOp from, func::FuncOp to) {
     SmallVector<Attribute> kept;
     for (auto [i, value] : llvm::enumerate(from.getBody().front().getTerminator()->getOperands()))
-      if (isHere(value))
-        kept.push_back(from.getResultAttrDict(i) ? from.getResultAttrDict(i)
-                                                 : DictionaryAttr::get(from.getContext()));
+      if (isHere(value)) {
+        NamedAttrList attributes(from.getResultAttrDict(i));
+        if (kept.size() != i)
+          attributes.set(pipe::PipeDialect::kResult,
+                         IntegerAttr::get(IntegerType::get(from.getContext(), 64), int64_t(i)));
+        kept.push_back(attributes.getDictionary(from.getContext()));
+      }
     to.removeResAttrsAttr();
-    if (from.getResAttrsAttr())
+    if (llvm::any_of(kept, [](Attribute each) { return !cast<DictionaryAttr>(each).empty(); }))
       to.setResAttrsAttr(ArrayAttr::get(from.getContext(), kept));
   }
 
@@ -195,7 +199,7 @@ struct PipeCut : partita::impl::PipeCutPassBase<PipeCut> {
       whole.push_back(&op);
     OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
     for (int64_t stage = 0; stage < count.getInt(); ++stage) {
-      build(builder, module, whole, functions, stage);
+      build(builder, module, whole, functions, stage, count);
       ++cut;
     }
     for (Operation *op : llvm::reverse(whole))
@@ -205,12 +209,15 @@ struct PipeCut : partita::impl::PipeCutPassBase<PipeCut> {
 
 private:
   static void build(OpBuilder &builder, ModuleOp module, ArrayRef<Operation *> whole,
-                    const llvm::MapVector<Operation *, StageMap> &functions, int64_t stage) {
+                    const llvm::MapVector<Operation *, StageMap> &functions, int64_t stage,
+                    IntegerAttr count) {
     auto part = ModuleOp::create(builder, module.getLoc());
     part->setDiscardableAttrs(module->getDiscardableAttrDictionary());
     part->removeDiscardableAttr(pipe::PipeDialect::kStages);
     part->removeDiscardableAttr(kNotedWork); // of all stages
+    part->removeDiscardableAttr(train::TrainDialect::kPlan);
     part->setAttr(pipe::PipeDialect::kStage, builder.getI64IntegerAttr(stage));
+    part->setAttr(pipe::PipeDialect::kCount, count);
     OpBuilder inside = OpBuilder::atBlockEnd(part.getBody());
     for (Operation *op : whole) {
       if (auto function = functions.find(op); function != functions.end()) {

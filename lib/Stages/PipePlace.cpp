@@ -234,6 +234,9 @@ struct PipePlace : partita::impl::PipePlacePassBase<PipePlace> {
       return signalPassFailure();
     }
     module->setAttr(pipe::PipeDialect::kStages, Builder(module).getI64IntegerAttr(stages));
+    module->setAttr(pipe::PipeDialect::kCuts,
+                    DenseI64ArrayAttr::get(&getContext(), cuts->firstLayers()));
+    module->setAttr(pipe::PipeDialect::kAxis, Builder(module).getI64IntegerAttr(axis));
     std::vector<FunctionPlacer> functions;
     for (auto function : module.getOps<func::FuncOp>())
       if (!function.isDeclaration() && !train::is(function, train::EntryPoint::Init))

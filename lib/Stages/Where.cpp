@@ -123,6 +123,13 @@ LogicalResult StageMap::misplaced(Operation *op) const {
   return error;
 }
 
+/// Are these all stages of the op's program?
+static bool isAll(Operation *op, ArrayRef<int64_t> list) {
+  auto module = op->getParentOfType<ModuleOp>();
+  auto count = module ? module->getAttrOfType<IntegerAttr>(pipe::PipeDialect::kStages) : IntegerAttr();
+  return count && count.getInt() == static_cast<int64_t>(list.size());
+}
+
 FailureOr<Where> StageMap::pipeOp(Operation *op) {
   Where from = of(op->getOperand(0));
   auto refuse = [&](const Twine &what) -> FailureOr<Where> {
@@ -146,7 +153,7 @@ FailureOr<Where> StageMap::pipeOp(Operation *op) {
   if (isa<pipe::SumOp>(op) ? !isPart || (from.stages & ~own.stages) != 0
                            : from.partial || from.stages != own.stages)
     return refuse((isa<pipe::SumOp>(op) ? "adds up parts " : "shares what is ") + text(own));
-  return own;
+  return isa<pipe::SumOp>(op) && isAll(op, list) ? Where() : own; // a state without a parameter may take it
 }
 
 /// Terms of different stages are parts; one that several stages have would count several times.
@@ -210,7 +217,7 @@ FailureOr<Where> StageMap::squaresOf(Operation *op) {
     if (from.partial)
       return misplaced(op);
     common.stages &= from.stages;
-    all.stages |= from.stages;
+    all.stages |= from.isEverywhere() ? Where::only(0).stages : from.stages; // it counts once
   }
   return common.isOne() || common.isEverywhere() ? common : all;
 }

@@ -3,7 +3,7 @@
 // CHECK: module {
 module attributes {pipe.stages = 2} {
 
-// CHECK-NEXT: module attributes {pipe.stage = 0 : i64} {
+// CHECK-NEXT: module attributes {pipe.count = 2 : i64, pipe.stage = 0 : i64} {
 // CHECK-NEXT: train.parameter @a : tensor<4x4xf32>{{$}}
 // CHECK-NEXT: train.parameter @both : tensor<4xf32>{{$}}
 // CHECK-NEXT: train.state @a.m : tensor<4x4xf32>
@@ -99,7 +99,7 @@ func.func @squares() -> tensor<f32> {
   return %2 : tensor<f32>
 }
 
-// CHECK: module attributes {pipe.stage = 1 : i64} {
+// CHECK: module attributes {pipe.count = 2 : i64, pipe.stage = 1 : i64} {
 // CHECK-NEXT: train.parameter @b
 // CHECK-NEXT: train.parameter @both
 // CHECK-NEXT: train.state @b.m

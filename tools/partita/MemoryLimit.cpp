@@ -7,6 +7,7 @@
 //===------------------------------------------------------------------------------------------===//
 
 #include "tools/partita/MemoryLimit.h"
+#include "dialects/Pipe/Pipe.h"
 #include "dialects/Rt/Rt.h"
 #include "dialects/Train/Train.h"
 #include "partita/Analysis/Collectives.h"
@@ -202,6 +203,10 @@ static std::string listChanges(const Request &request, Footprint before, uint64_
   return text;
 }
 
+ModuleOp partita::tool::fullestStage(ModuleOp program) {
+  return memory::fullestOf(pipe::stagesOf(program));
+}
+
 std::optional<Footprint> partita::tool::footprintOf(ModuleOp module) {
   auto arena = module->getAttrOfType<IntegerAttr>(RtDialect::kArenaBytes);
   auto persistent = module->getAttrOfType<IntegerAttr>(RtDialect::kPersistentBytes);
@@ -225,8 +230,9 @@ std::optional<Footprint> partita::tool::footprintOf(ModuleOp module) {
   return footprint;
 }
 
-std::string partita::tool::checkMemory(ModuleOp module, const Request &request, uint64_t limit,
+std::string partita::tool::checkMemory(ModuleOp program, const Request &request, uint64_t limit,
                                        const Planner &planner) {
+  ModuleOp module = fullestStage(program);
   auto ledger = module->getAttrOfType<DictionaryAttr>(RtDialect::kLedger);
   std::optional<Footprint> needed = footprintOf(module);
   if (!ledger || !needed)
@@ -239,7 +245,9 @@ std::string partita::tool::checkMemory(ModuleOp module, const Request &request, 
   llvm::json::Object sizes = memory::deviceSizes(module);
   // Which no change of the plan makes smaller.
   int64_t floor = sizes.getInteger("products_workspace").value_or(0);
-  return "a rank needs " + formatBytes(needed->bytes) + " (" + grouped(needed->bytes) +
+  std::optional<int64_t> stage = pipe::stageOf(module);
+  std::string which = stage ? " of stage " + std::to_string(*stage) : "";
+  return "a rank" + which + " needs " + formatBytes(needed->bytes) + " (" + grouped(needed->bytes) +
          " bytes: " + partsText(sizes, ", ") + "), the limit is " + formatBytes(limit) + " (" +
          grouped(limit) + " bytes)" +
          (floor > static_cast<int64_t>(limit) ? ", less than the workspace of matrix products "

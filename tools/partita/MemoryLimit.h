@@ -19,6 +19,9 @@ struct Footprint {
   int64_t flops = 0;  ///< per training step
 };
 
+/// The stage whose ranks need the most memory; of a program that is not cut into stages, the program.
+mlir::ModuleOp fullestStage(mlir::ModuleOp program);
+
 /// Of a module that has been through phase `memory`; nothing before.
 std::optional<Footprint> footprintOf(mlir::ModuleOp module);
 

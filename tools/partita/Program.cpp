@@ -112,8 +112,10 @@ std::string partita::tool::describeMemory(const json::Object &manifest) {
   const json::Object *memory = manifest.getObject("memory");
   json::Object none;
   const json::Object &device = memory ? *memory : none;
-  std::string text =
-      grouped(memory::deviceBytes(device)) + " bytes per rank: " + partsText(device, ", ");
+  std::optional<int64_t> stage = manifest.getInteger("memory_stage");
+  std::string text = grouped(memory::deviceBytes(device)) + " bytes per rank" +
+                     (stage ? " of stage " + std::to_string(*stage) + ", the fullest" : "") + ": " +
+                     partsText(device, ", ");
   const json::Object *host = memory ? memory->getObject("host") : nullptr;
   if (!host)
     return text;

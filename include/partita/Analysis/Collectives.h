@@ -36,6 +36,7 @@ struct Collective {
   bool backward = false;
   int64_t calls = 1;                     ///< per call of the function
   int64_t bytes = 0, tensors = 1;        ///< of one of them, as the runtime counts; of its bucket
+  int64_t stage = -1;                    ///< of a pipeline; -1: there are none
   int64_t microBatches = 1;              ///< of one call of the function
   int64_t place = Elsewhere, layers = 0; ///< of so many layers
   /// The cause, or the first of those that one bucket joins; empty where none was noted.
@@ -65,8 +66,11 @@ struct Collective {
   static llvm::Expected<Collective> fromJson(const llvm::json::Object &object);
 };
 
-/// Of all functions, in order.
+/// Of all functions, in order; of a program of pipeline stages one stage after another.
 std::vector<Collective> collectivesOf(mlir::ModuleOp module);
+
+/// Those of each stage, for what one rank issues; of a program without stages all.
+std::vector<std::vector<Collective>> byStage(llvm::ArrayRef<Collective> collectives);
 
 /// What a function is called in reports and in the census: as the entry point that it is, whatever its
 /// symbol; any other one by its symbol.

@@ -1,4 +1,4 @@
-//===- Parameters.h - parameters by the names that a user gives ---------------------*- C++ -*-===//
+//===- Parameters.h - parameters by name, what a rank holds of them, how they are updated -*- C++ -*-===//
 
 #ifndef PARTITA_ANALYSIS_PARAMETERS_H
 #define PARTITA_ANALYSIS_PARAMETERS_H
@@ -6,6 +6,8 @@
 #include "dialects/Train/Train.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringMap.h"
+#include <map>
 #include <string>
 
 namespace partita::analysis {
@@ -15,6 +17,17 @@ namespace partita::analysis {
 mlir::FailureOr<llvm::SetVector<train::ParameterOp>>
 parametersNamed(mlir::ModuleOp module, llvm::ArrayRef<std::string> patterns,
                 llvm::StringRef option);
+
+/// What one rank holds of parameters and states, by symbol: the type of all reads and writes of one,
+/// which must agree.
+using LocalTypes = llvm::StringMap<mlir::RankedTensorType>;
+mlir::FailureOr<LocalTypes> localTypes(mlir::ModuleOp module);
+/// Of a parameter or state; its own type if nothing reads or writes it.
+mlir::RankedTensorType localType(const LocalTypes &types, mlir::Operation *symbol);
+
+/// The hyperparameters that one table can hold for all updates, by name: those of the first op that has
+/// them, and the first weight decay that is not zero.
+std::map<std::string, double> sharedHyperparameters(mlir::ModuleOp module);
 
 } // namespace partita::analysis
 

@@ -44,6 +44,10 @@ struct EmitOptions {
 /// where the module is not lowered.
 mlir::FailureOr<llvm::json::Object> makeManifest(mlir::ModuleOp module, const EmitOptions &options);
 
+/// The manifest's entry "stages": of a program of pipeline stages what each has, sends and holds. Empty of
+/// any other; without memory before it is planned.
+llvm::json::Array describeStages(mlir::ModuleOp module);
+
 /// Writes the program and its manifest into `folder`, which appears complete or not at all; an older
 /// one that a previous compilation made is replaced, anything else is an error.
 mlir::LogicalResult emitProgram(mlir::ModuleOp module, const llvm::json::Value &manifest,

@@ -15,7 +15,8 @@ namespace partita::interp {
 
 class StageInterpreter {
 public:
-  /// Stages are numbered 0 to n-1 and have equal meshes; anything else is an error at the module.
+  /// Stages are numbered 0 to n-1 and have equal meshes; anything else is an error at the module. A
+  /// program that is not cut into any is one stage.
   /// With blocking sends a stage waits at a send until its value is received, without them never.
   static mlir::FailureOr<StageInterpreter> create(mlir::ModuleOp program, Options options,
                                                   bool blockingSends);
@@ -32,7 +33,7 @@ public:
   call(llvm::StringRef function, llvm::ArrayRef<llvm::SmallVector<Tensor>> inputs);
 
 private:
-  bool blockingSends = false;
+  bool blockingSends = false, isCut = true;
 };
 
 } // namespace partita::interp

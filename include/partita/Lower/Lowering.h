@@ -94,6 +94,9 @@ public:
   /// The op's scratch memory, from one of its floats on.
   mlir::Value scratch(int64_t first = 0, llvm::StringRef name = "scratch");
 
+  /// The buffers that a sum over ranks takes place in, with the operands' values in them.
+  llvm::SmallVector<mlir::Value> summed();
+
   /// Copies a tensor to a pointer, in the tensor's shape, into dense memory or `to`'s layout.
   void copy(mlir::Value destination, const View &to, mlir::Value tensor);
   /// Casts the elements at a pointer to those at another one, by the kernel that a cast has.
@@ -145,6 +148,7 @@ void attachReductionKernels(mlir::MLIRContext *context);
 void attachCollectives(mlir::MLIRContext *context);
 void attachShards(mlir::MLIRContext *context);
 void attachTransfers(mlir::MLIRContext *context);
+void attachMessages(mlir::MLIRContext *context);
 void attachUpdates(mlir::MLIRContext *context);
 void attachLossScale(mlir::MLIRContext *context);
 void attachInitialValues(mlir::MLIRContext *context);

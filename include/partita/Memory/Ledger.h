@@ -124,6 +124,9 @@ llvm::json::Object deviceSizes(mlir::ModuleOp module);
 /// host's memory, "arena" being what is pinned.
 llvm::json::Object describe(mlir::ModuleOp module);
 
+/// Of a pipeline's stages the one whose ranks need the most memory.
+mlir::ModuleOp fullestOf(llvm::ArrayRef<mlir::ModuleOp> stages);
+
 } // namespace partita::memory
 
 #endif // PARTITA_MEMORY_LEDGER_H

@@ -30,6 +30,10 @@ int phaseIndex(llvm::StringRef name);
 /// The phase's pipeline with the plan's values in it.
 std::string pipelineText(const Phase &phase, const Plan &plan);
 
+/// Is it a module of pipeline stages, each a module? Phases then run on each of them.
+bool isOfStages(mlir::ModuleOp module);
+std::string pipelineText(const Phase &phase, const Plan &plan, bool ofStages);
+
 /// The first phase whose pipeline reads the plan option, or -1.
 int firstReader(llvm::StringRef option);
 

@@ -19,6 +19,7 @@ namespace partita {
 struct PlanOption {
   enum Kind {
     Mesh,     ///< axis=size,... ; empty is one rank
+    Cuts,     ///< one of `values`, or cuts:LAYER,... in ascending order
     Integer,  ///< within [low, high]
     Bytes,    ///< the same, perhaps with a unit (partita/Support/ParseBytes.h)
     Real,     ///< within [low, high]; or nothing, where that is the initial value
@@ -74,6 +75,15 @@ public:
   /// The value that was set, or the option's initial one.
   llvm::StringRef get(llvm::StringRef name) const;
   bool isSet(llvm::StringRef name) const { return values.contains(name); }
+  /// What a phase's pipeline text asks for: an option's value, or of the mesh one of its parts, as
+  /// pipeline stages are no axis of the mesh that a stage's ranks form:
+  ///
+  ///     mesh.stages   the size of pp, 1 where there is none
+  ///     mesh.axis     how many axes stand in front of pp
+  ///     mesh.ranks    the other axes
+  std::string textFor(llvm::StringRef placeholder) const;
+  /// Pipeline stages.
+  int64_t stages() const;
   /// Sets a value that checkPlanValue accepts.
   void set(llvm::StringRef name, llvm::StringRef value);
   /// The plainest program of the same steps: one rank, nothing recomputed.

@@ -8,7 +8,7 @@ include "mlir/Pass/PassBase.td"
 def PipePlacePass : Pass<"pipe-place", "::mlir::ModuleOp"> {
   let summary = "assigns layers to pipeline stages, and moves what a later stage needs";
   let description = [{
-    Phase: none.
+    Phase: stages.
 
     The program stays one program of all stages, so that what follows sees all of it; `pipe-cut` takes it apart. The first stage
     also computes what precedes the first layer, the last one what follows the last layer. An activation moves from stage to
@@ -31,6 +31,7 @@ def PipePlacePass : Pass<"pipe-place", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"stages", "stages", "int64_t", "1", "how many; 1: the program stays as it is">,
+    Option<"axis", "axis", "int64_t", "0", "how many mesh axes stand in front of that of the stages">,
     Option<"assign", "assign", "std::string", "\"auto\"", "auto, uniform, parameters, or cuts:LAYER,...">,
   ];
   let dependentDialects = ["::partita::pipe::PipeDialect", "::partita::train::TrainDialect"];
@@ -38,10 +39,52 @@ def PipePlacePass : Pass<"pipe-place", "::mlir::ModuleOp"> {
                     Statistic<"shared", "shared", "parameters on several stages">];
 }
 
+def PipeReportPass : Pass<"pipe-report", "::mlir::ModuleOp"> {
+  let summary = "has every stage know what a step reports";
+  let description = [{
+    Phase: cut.
+
+    The loss is the last stage's; each rank reports it. What @train_step and @eval_step return and not all stages have is summed
+    over them, of which one has it and the others have zero. What @forward returns stays where it is.
+
+    ```mlir
+    return %loss, %count
+    // becomes, where the loss is on stage 1 of two
+    %0 = pipe.sum %loss on [0, 1] : tensor<f32>
+    return %0, %count
+    ```
+  }];
+  let dependentDialects = ["::partita::pipe::PipeDialect"];
+  let statistics = [Statistic<"sums", "sums", "results summed over the stages">];
+}
+
+def PipeAgreePass : Pass<"pipe-agree", "::mlir::ModuleOp"> {
+  let summary = "notes what the tables of all stages must have alike";
+  let description = [{
+    Phase: cut.
+
+    Stages are compiled side by side, and the program has one table of parameters. The number of each parameter and state in it,
+    the hyperparameters that a run may change, and where in memory several stages hold the same parameter or state are decided
+    here. `plan-memory` lays out what is one stage's own behind.
+
+    ```mlir
+    module attributes {pipe.stages = 2} {
+      train.parameter @table : tensor<64x32xf32> {pipe.on = array<i64: 0, 1>}
+      train.parameter @w : tensor<32x32xf32> {pipe.on = array<i64: 1>}
+    // becomes
+    module attributes {pipe.stages = 2, pipe.parameters = [@table, @w], pipe.states = [], pipe.hyper = {}} {
+      train.parameter @table : tensor<64x32xf32> {pipe.offset = 0, pipe.on = array<i64: 0, 1>}
+      train.parameter @w : tensor<32x32xf32> {pipe.on = array<i64: 1>}
+    ```
+  }];
+  let dependentDialects = ["::partita::pipe::PipeDialect"];
+  let statistics = [Statistic<"placed", "placed", "parameters and states on several stages">];
+}
+
 def PipeCutPass : Pass<"pipe-cut", "::mlir::ModuleOp"> {
   let summary = "makes a program of each stage";
   let description = [{
-    Phase: none.
+    Phase: cut.
 
     Each stage becomes a module within the module, with its part of every function, its parameters and their states; `pipe.move`
     becomes a send and a receive. Where an op stands follows from its operands: a parameter is where `pipe.on` says, a moved
@@ -60,14 +103,14 @@ def PipeCutPass : Pass<"pipe-cut", "::mlir::ModuleOp"> {
         %2 = tx.matmul %1, %w1
         return %2 : tensor<2x4xf32>
     // becomes
-      module attributes {pipe.stage = 0 : i64} {
+      module attributes {pipe.count = 2 : i64, pipe.stage = 0 : i64} {
         train.parameter @a : tensor<4x4xf32>
         func.func @forward(%x: tensor<2x4xf32>) {
           %w0 = train.read @a : tensor<4x4xf32>
           %0 = tx.matmul %x, %w0
           pipe.send %0 over <0 to 1> : tensor<2x4xf32>
           return
-      module attributes {pipe.stage = 1 : i64} {
+      module attributes {pipe.count = 2 : i64, pipe.stage = 1 : i64} {
         train.parameter @b : tensor<4x4xf32>
         func.func @forward(%y: tensor<2x4xf32>) -> tensor<2x4xf32> {
           %w1 = train.read @b : tensor<4x4xf32>

@@ -26,7 +26,10 @@ void Converter::convertExchange(ExchangeInterface op) {
   std::string line = starts ? begins(op, "Pending") : "";
   StringRef axis = op.getAxisAttr().getValue();
   line += std::string(row.call) + (starts ? "Start" : "") + "(rank.group(" +
-          (starts && row.ahead ? gathersName(axis) : axisName(axis)) + "), {{";
+          (!op.getStages().empty()      ? stagesName(op.getStages())
+           : starts && row.ahead ? gathersName(axis)
+                                 : axisName(axis)) +
+          "), {{";
   SmallVector<Value> operands;
   for (auto [i, from, to] : llvm::enumerate(op.getSources(), op.getTargets())) {
     line += i ? ", {{{}, " : "{{{}, ";
@@ -48,6 +51,23 @@ void Converter::emit(TakePartOp op) {
   std::string line = llvm::formatv("takePart(rank.group({0}), {{}, {{}, {1}, {2}{3});",
                                    axisName(op.getAxis()), op.getCounts()[0], op.getBlocks()[0], whole);
   kernel(op.getLoc(), line, {mapped(op.getFrom()[0]), mapped(op.getTo()[0])});
+}
+
+/// send(rank, channel, {{buffer, count}}, why)
+void Converter::message(Operation *op, StringRef function, Value buffer, int64_t count,
+                        std::string channel) {
+  verbatim(op->getLoc(),
+           function.str() + "(rank, " + channel + ", {{{{{}, " + std::to_string(count) + "}}, " +
+               textOf(op, "reason") + ");",
+           {mapped(buffer)});
+}
+void Converter::emit(SendOp op) {
+  message(op, "send", op.getBuffer(), op.getCount(),
+          channelName(op.getSource(), op.getTarget(), op.getNumber()));
+}
+void Converter::emit(ReceiveOp op) {
+  message(op, "receive", op.getBuffer(), op.getCount(),
+          channelName(op.getSource(), op.getTarget(), op.getNumber()));
 }
 
 void Converter::emit(TransferOp op) {

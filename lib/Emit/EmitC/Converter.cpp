@@ -68,7 +68,8 @@ LogicalResult Converter::convertOp(Operation *op) {
       .Case<ArenaOp, PersistentOp, HostOp, PinnedOp, TransferOp, TransferWaitOp, InputOp, ControlOp,
             TableOp, OffsetOp, AdvanceOp, ForOp, LaunchOp, TakePartOp, WaitOp, rt::PollOp, ReportOp,
             CommentOp, WorkOp, CountLabelsOp, IotaOp, StepNumberOp, rt::FirstIndexOp,
-            rt::RandomKeyOp, rt::FirstElementOp, rt::CallOp, PendingOp>([&](auto typed) {
+            rt::RandomKeyOp, rt::FirstElementOp, rt::CallOp, PendingOp, SendOp,
+            ReceiveOp>([&](auto typed) {
         emit(typed);
         return success();
       })

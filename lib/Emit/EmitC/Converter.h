@@ -134,6 +134,10 @@ private:
   void emit(HostOp op) { place(op, "rank.host"); }
   void emit(PinnedOp op) { place(op, "rank.pinned"); }
   void emit(TransferOp op);
+  void emit(SendOp op);
+  void emit(ReceiveOp op);
+  void message(mlir::Operation *op, llvm::StringRef function, mlir::Value buffer, int64_t count,
+               std::string channel);
   void emit(TransferWaitOp op) {
     verbatim(op.getLoc(), "wait(rank, " + op.getPending().str() + ");");
   }

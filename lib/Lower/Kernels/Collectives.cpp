@@ -7,6 +7,7 @@
 
 #include "partita/Analysis/Collectives.h"
 #include "dialects/Par/Placement.h"
+#include "dialects/Pipe/Pipe.h"
 #include "dialects/Rt/Names.h"
 #include "lib/Lower/Kernels/Wait.h"
 #include "partita/Lower/Lowering.h"
@@ -19,7 +20,7 @@ FailureOr<int64_t> rt::groupOf(Operation *op, StringRef axis) {
   auto mesh = par::MeshAttr::of(op);
   for (auto [i, name] : llvm::enumerate(mesh.getAxes()))
     if (name.getValue() == axis)
-      return static_cast<int64_t>(i);
+      return pipe::axisNumber(op, static_cast<int64_t>(i));
   return op->emitOpError() << "is over axis '" << axis << "', which the mesh " << mesh
                            << " does not have";
 }
@@ -49,24 +50,6 @@ LogicalResult checkSummed(Operation *op, Type element) {
   return success();
 }
 
-/// The buffers that the sum takes place in, with the operands' values in them.
-SmallVector<Value> prepare(Operation *op, Lowering &l) {
-  SmallVector<Value> buffers;
-  auto places = op->getAttrOfType<ArrayAttr>(RtDialect::kBuffers);
-  for (auto [i, operand] : llvm::enumerate(op->getOperands())) {
-    auto at = cast<AtAttr>(places[i]);
-    if (at == l.at(operand)) {
-      buffers.push_back(l.buffer(operand));
-      continue;
-    }
-    Value buffer =
-        l.pointer(at, l.type(operand).getElementType(), l.type(operand).getShape(), "reduced");
-    l.copy(buffer, View::dense(l.type(operand).getShape()), operand);
-    buffers.push_back(buffer);
-  }
-  return buffers;
-}
-
 template <typename Op, typename Call>
 LogicalResult lowerSum(Operation *op, Lowering &l, StringRef pending) {
   auto reduce = cast<Op>(op);
@@ -79,7 +62,7 @@ LogicalResult lowerSum(Operation *op, Lowering &l, StringRef pending) {
       return failure();
     counts.push_back(l.elements(operand));
   }
-  SmallVector<Value> buffers = prepare(op, l);
+  SmallVector<Value> buffers = l.summed();
   l.create<Call>(buffers, counts, reduce.getAxis(), *group, analysis::nameOf(op), pending);
   return success();
 }

@@ -1,6 +1,7 @@
 //===- Dropout.cpp - dropout, and where a rank's piece begins ---------------------------------===//
 
 #include "dialects/Par/Par.h"
+#include "dialects/Pipe/Pipe.h"
 #include "dialects/Tx/Tx.h"
 #include "partita/Lower/Lowering.h"
 
@@ -31,7 +32,7 @@ struct FirstElement : KernelInterface::ExternalModel<FirstElement, par::FirstEle
     ArrayRef<StringAttr> mesh = par::MeshAttr::of(op).getAxes();
     SmallVector<int64_t> axes, strides;
     for (auto [axis, stride] : cast<par::FirstElementOp>(op).strides()) {
-      axes.push_back(llvm::find(mesh, axis) - mesh.begin());
+      axes.push_back(pipe::axisNumber(op, llvm::find(mesh, axis) - mesh.begin()));
       strides.push_back(stride);
     }
     l.create<rt::FirstElementOp>(l.result(0), axes, strides);

@@ -3,6 +3,7 @@
 #include "dialects/Amp/Amp.h"
 #include "dialects/Offload/Offload.h"
 #include "dialects/Par/Par.h"
+#include "dialects/Pipe/Pipe.h"
 #include "dialects/Train/Train.h"
 #include "dialects/Tx/Tx.h"
 #include "dialects/Zero/Zero.h"
@@ -31,5 +32,6 @@ void rt::registerKernelModels(DialectRegistry &registry) {
   registry.addExtension(+[](MLIRContext *context, zero::ZeroDialect *) { attachShards(context); });
   registry.addExtension(
       +[](MLIRContext *context, offload::OffloadDialect *) { attachTransfers(context); });
+  registry.addExtension(+[](MLIRContext *context, pipe::PipeDialect *) { attachMessages(context); });
   registry.addExtension(+[](MLIRContext *context, amp::AmpDialect *) { attachLossScale(context); });
 }

@@ -49,7 +49,8 @@ private:
                               const View &target, int64_t bytes) {
     std::optional<int64_t> from = source.rowStride(), to = target.rowStride();
     Value result = l.result(0);
-    if (from && to && isa<FloatType>(l.type(op->getResult(0)).getElementType())) {
+    Type element = l.type(op->getResult(0)).getElementType();
+    if (from && to && isa<FloatType>(element) && !element.isF64()) {
       int64_t width = source.shape.back();
       l.create<CopyRowsOp>(result, base, *to, *from, source.elements() / width, width);
     } else {

@@ -9,6 +9,7 @@
 #include "dialects/Amp/Amp.h"
 #include "dialects/Offload/Offload.h"
 #include "dialects/Par/Placement.h"
+#include "dialects/Pipe/Pipe.h"
 #include "dialects/Train/Train.h"
 #include "partita/Lower/Lowering.h"
 #include "partita/Lower/ScalarText.h"
@@ -36,7 +37,7 @@ SmallVector<int64_t> flatOver(Operation *parameter, Value gradient) {
   SmallVector<int64_t> numbers;
   for (auto [number, axis] : llvm::enumerate(par::MeshAttr::of(parameter).getAxes()))
     if (llvm::is_contained(piece.flat, axis) && !llvm::is_contained(own.flat, axis))
-      numbers.push_back(static_cast<int64_t>(number));
+      numbers.push_back(pipe::axisNumber(parameter, static_cast<int64_t>(number)));
   return numbers;
 }
 
@@ -194,7 +195,8 @@ std::string firstElementText(Type piece, Operation *op) {
   par::Layout layout = par::Layout::of(piece), share = layout.withoutFlat();
   auto number = [&](StringAttr axis) {
     return "rank.coordinates[" +
-           std::to_string(llvm::find(mesh.getAxes(), axis) - mesh.getAxes().begin()) + "]";
+           std::to_string(pipe::axisNumber(
+               op, llvm::find(mesh.getAxes(), axis) - mesh.getAxes().begin())) + "]";
   };
   auto add = [](const std::string &text, int64_t stride) {
     return " + " + text + " * " + std::to_string(stride) + ".0";

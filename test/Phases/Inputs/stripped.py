@@ -21,7 +21,8 @@ def split(passes):
             found.append("")
         else:
             found[-1] += c
-    return found
+    return [f"builtin.module({inner})" if each.startswith("builtin.module(") else each for each in found
+            for inner in (split(each[len("builtin.module("):-1]) if each.startswith("builtin.module(") else [each])]
 
 
 def program(folder):

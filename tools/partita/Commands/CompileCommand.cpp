@@ -1,5 +1,6 @@
 //===- CompileCommand.cpp - partita compile ---------------------------------------------------===//
 
+#include "dialects/Pipe/Pipe.h"
 #include "dialects/Rt/Rt.h"
 #include "partita/Emit/Emit.h"
 #include "partita/Memory/Ledger.h"
@@ -173,10 +174,14 @@ static std::string setTarget(ModuleOp module, int nextPhase, const CompileOption
   if (nextPhase > phaseIndex(phase))
     return "--target: phase '" + phase + "' has " + done + " for the target '" +
            now.getName().str() + "'; start again from a phase before it";
-  if (&wanted == rt::Target::all().front())
-    module->removeAttr(rt::RtDialect::kTarget);
-  else
-    module->setAttr(rt::RtDialect::kTarget, StringAttr::get(module.getContext(), wanted.getName()));
+  auto name = StringAttr::get(module.getContext(), wanted.getName());
+  SmallVector<ModuleOp> modules = pipe::stagesOf(module);
+  modules.push_back(module);
+  for (ModuleOp each : modules)
+    if (&wanted == rt::Target::all().front())
+      each->removeAttr(rt::RtDialect::kTarget);
+    else
+      each->setAttr(rt::RtDialect::kTarget, name);
   return {};
 }
 
@@ -236,12 +241,12 @@ static std::optional<Footprint> planAgain(Session &session, const CompileOptions
   if (first < 0 || !setTarget(*module, first, o).empty() ||
       failed(runPhases(*module, first, phaseIndex("memory"), request.plan)))
     return {};
-  std::optional<Footprint> footprint = footprintOf(*module);
+  std::optional<Footprint> footprint = footprintOf(fullestStage(*module));
   // The kernels' scratch memory is known a phase later, which leaves nothing to count.
   if (footprint && rt::Target::of(*module).takesScratch()) {
     if (failed(runPhases(*module, phaseIndex("lower"), phaseIndex("lower"), request.plan)))
       return {};
-    footprint->bytes = memory::deviceBytes(memory::deviceSizes(*module));
+    footprint->bytes = memory::deviceBytes(memory::deviceSizes(fullestStage(*module)));
   }
   return footprint;
 }
@@ -281,8 +286,9 @@ int partita::tool::compileMain(Arguments arguments) {
   showProgress("");
   if (failed(result))
     return 1;
-  if (!o.expectations.hold(analysis::collectivesOf(*module), module->getLoc()))
-    return 1;
+  for (const auto &ofStage : analysis::byStage(analysis::collectivesOf(*module)))
+    if (!o.expectations.hold(ofStage, module->getLoc()))
+      return 1;
   if (o.memoryLimit)
     if (std::string problem =
             checkMemory(*module, {o.dims, o.plan}, *o.memoryLimit,
@@ -292,7 +298,9 @@ int partita::tool::compileMain(Arguments arguments) {
   if (o.printPipeline) {
     llvm::errs() << "--pass-pipeline='builtin.module(";
     for (int index = first; index <= last; ++index)
-      llvm::errs() << (index > first ? "," : "") << pipelineText(phases()[index], o.plan);
+      llvm::errs() << (index > first ? "," : "")
+                   << pipelineText(phases()[index], o.plan,
+                                   index > phaseIndex("cut") && isOfStages(*module));
     llvm::errs() << ")'\n";
   }
   return o.lastPhase.empty() ? emit(session, *module, o) : writeModule(session, *module, o.output);

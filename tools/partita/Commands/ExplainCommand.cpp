@@ -7,9 +7,10 @@
 //
 //===------------------------------------------------------------------------------------------------===//
 
-#include "dialects/Par/Par.h"
+#include "dialects/Pipe/Pipe.h"
 #include "dialects/Train/Train.h"
 #include "partita/Analysis/Transfers.h"
+#include "partita/Emit/Emit.h"
 #include "partita/Memory/Ledger.h"
 #include "partita/Phases/Phases.h"
 #include "tools/partita/ConfigOptions.h"
@@ -162,10 +163,12 @@ static std::optional<int> parseOptions(Arguments arguments, ExplainOptions &o) {
 /// What explain needs of a manifest, of a model that is not compiled.
 static json::Object describeModel(const ExplainOptions &o, mlir::ModuleOp module,
                                   ArrayRef<Collective> collectives) {
-  par::MeshAttr mesh = par::MeshAttr::of(module);
   json::Array axes;
-  for (auto [axis, size] : llvm::zip(mesh.getAxes(), mesh.getSizes()))
+  int64_t ranks = 1;
+  for (auto [axis, size] : pipe::meshOf(module)) {
     axes.push_back(json::Object{{"axis", axis.getValue()}, {"size", size}});
+    ranks *= size;
+  }
   int64_t accumulate = 1;
   StringRef(o.plan.get("accumulate")).getAsInteger(10, accumulate);
   json::Array explained;
@@ -175,7 +178,7 @@ static json::Object describeModel(const ExplainOptions &o, mlir::ModuleOp module
                         {"target", "cpu"},
                         {"model", o.subject},
                         {"mesh", std::move(axes)},
-                        {"ranks", mesh.rankCount()},
+                        {"ranks", ranks},
                         {"accumulate", accumulate},
                         {"explained", std::move(explained)},
                         {"work", workToJson(notedWork(module))}};
@@ -184,8 +187,14 @@ static json::Object describeModel(const ExplainOptions &o, mlir::ModuleOp module
     manifest["transfers"] =
         json::Object{{"to_host", transfers.toHost}, {"to_device", transfers.toDevice}};
   }
-  if (o.plansMemory())
-    manifest["memory"] = memory::describe(module);
+  if (o.plansMemory()) {
+    mlir::ModuleOp fullest = memory::fullestOf(pipe::stagesOf(module));
+    manifest["memory"] = memory::describe(fullest);
+    if (std::optional<int64_t> stage = pipe::stageOf(fullest))
+      manifest["memory_stage"] = *stage;
+  }
+  if (json::Array stages = describeStages(module); !stages.empty())
+    manifest["stages"] = std::move(stages);
   return manifest;
 }
 
@@ -227,14 +236,20 @@ static std::optional<json::Object> readProgram(Session &session, const ExplainOp
 static void printJson(json::Object &manifest, ArrayRef<Collective> collectives) {
   json::Object result;
   for (StringRef key :
-       {"mesh", "ranks", "accumulate", "collectives", "explained", "transfers", "work", "memory"})
+       {"mesh", "ranks", "accumulate", "collectives", "explained", "transfers", "work", "memory", "stages"})
     if (json::Value *value = manifest.get(key))
       result[key] = *value;
   json::Array census;
-  std::set<std::string> functions;
-  for (const Collective &collective : collectives)
-    if (functions.insert(collective.function).second)
-      census.push_back(Census::of(collectives, collective.function).toJson());
+  for (const std::vector<Collective> &ofStage : byStage(collectives)) {
+    std::set<std::string> functions;
+    for (const Collective &collective : ofStage)
+      if (functions.insert(collective.function).second) {
+        json::Object entry = Census::of(ofStage, collective.function).toJson();
+        if (collective.stage >= 0)
+          entry["stage"] = collective.stage;
+        census.push_back(std::move(entry));
+      }
+  }
   result["census"] = std::move(census);
   outs() << formatv("{0:2}", json::Value(std::move(result))) << '\n';
 }
@@ -254,21 +269,59 @@ static void printTransfers(const json::Object &manifest) {
                       grouped(toHost), grouped(toDevice));
 }
 
+/// "Stage 0: layers 0 to 5; 1,234 bytes of memory", and what it sends and receives.
+static void printStage(const json::Object &stage, StringRef function) {
+  int64_t first = number(stage, "first_layer"), layers = number(stage, "layers");
+  outs() << formatv("\nStage {0}: ", number(stage, "stage"))
+         << (layers == 1 ? formatv("layer {0}", first).str()
+                         : formatv("layers {0} to {1}", first, first + layers - 1).str());
+  if (const json::Object *memory = stage.getObject("memory"))
+    outs() << "; " << grouped(memory::deviceBytes(*memory)) << " bytes per rank";
+  outs() << '\n';
+  for (const json::Object *message : objects(stage.getArray("messages")))
+    if (text(*message, "function") == function)
+      outs() << formatv("  {0} {1} {2}: {3} x {4} bytes: {5}\n",
+                        number(*message, "from") == number(stage, "stage") ? "sends to"
+                                                                           : "receives from",
+                        "stage",
+                        number(*message, "from") == number(stage, "stage")
+                            ? number(*message, "to")
+                            : number(*message, "from"),
+                        number(*message, "messages"),
+                        grouped(number(*message, "bytes") /
+                                std::max<int64_t>(number(*message, "messages"), 1)),
+                        printable(text(*message, "name")));
+}
+
+/// Of a program without pipeline stages null.
+static const json::Object *stageOf(const json::Object &manifest, int64_t wanted) {
+  for (const json::Object *stage : objects(manifest.getArray("stages")))
+    if (number(*stage, "stage") == wanted)
+      return stage;
+  return nullptr;
+}
+
 static void printText(const json::Object &manifest, ArrayRef<Collective> collectives, bool all) {
   outs() << describeProgram(manifest) << '\n';
   if (collectives.empty() && objects(manifest.getArray("collectives")).empty())
     outs() << "\nNo collectives: one rank, or nothing to exchange.\n";
   else
     explainGroups(manifest, all);
-  if (!collectives.empty()) {
-    std::string function = Census::mainFunction(collectives);
-    printCensus(outs(), Census::of(collectives, function));
-    printReasons(outs(), collectives, function, all);
+  for (const std::vector<Collective> &ofStage : byStage(collectives)) {
+    if (ofStage.empty())
+      continue;
+    std::string function = Census::mainFunction(ofStage);
+    if (const json::Object *stage = stageOf(manifest, ofStage.front().stage))
+      printStage(*stage, function);
+    printCensus(outs(), Census::of(ofStage, function));
+    printReasons(outs(), ofStage, function, all);
   }
   if (all)
     explainCalls(manifest);
   printTransfers(manifest);
   if (const json::Object *memory = manifest.getObject("memory")) {
+    if (std::optional<int64_t> stage = manifest.getInteger("memory_stage"))
+      outs() << formatv("\nStage {0} needs the most memory:\n", *stage);
     std::optional<memory::Ledger> ledger = ledgerOf(manifest);
     if (all && ledger)
       printMemory(outs(), *memory, *ledger, all);
@@ -286,6 +339,8 @@ static bool tellMemory(Session &session, const json::Object &manifest, const Exp
   }
   if (o.memory && !o.asJson) {
     outs() << describeProgram(manifest) << '\n';
+    if (std::optional<int64_t> stage = manifest.getInteger("memory_stage"))
+      outs() << formatv("stage {0} needs the most memory\n", *stage);
     printMemory(outs(), *manifest.getObject("memory"), *ledger, o.all);
   }
   if (o.picture.empty())
@@ -343,8 +398,9 @@ int partita::tool::explainMain(Arguments arguments) {
     return session.fail(o.subject + ": " + toString(noted.takeError()));
   const std::vector<Collective> &collectives = *noted;
   std::string model = manifest->getString("model").value_or(o.subject).str();
-  if (!o.expectations.hold(collectives, mlir::FileLineColLoc::get(&session.context(), model, 0, 0)))
-    return 1;
+  for (const std::vector<Collective> &ofStage : byStage(collectives))
+    if (!o.expectations.hold(ofStage, mlir::FileLineColLoc::get(&session.context(), model, 0, 0)))
+      return 1;
   if (o.plansMemory() && !tellMemory(session, *manifest, o))
     return 1;
   if (o.flops && !tellFlops(session, *manifest, collectives, o))

@@ -6,7 +6,7 @@
 //
 //===------------------------------------------------------------------------------------------===//
 
-#include "dialects/Par/Par.h"
+#include "dialects/Pipe/Pipe.h"
 #include "partita/Interp/Verify.h"
 #include "partita/Phases/Phases.h"
 #include "tools/partita/ConfigOptions.h"
@@ -119,9 +119,8 @@ static bool compileTo(Session &session, ModuleOp module, Plan &plan, StringRef l
 }
 
 static std::string meshText(ModuleOp module) {
-  par::MeshAttr mesh = par::MeshAttr::of(module);
   std::string text;
-  for (auto [axis, size] : llvm::zip(mesh.getAxes(), mesh.getSizes()))
+  for (auto [axis, size] : pipe::meshOf(module))
     text += (text.empty() ? "" : ",") + axis.getValue().str() + "=" + std::to_string(size);
   return text.empty() ? "of one rank" : text;
 }

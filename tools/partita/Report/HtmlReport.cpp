@@ -204,10 +204,15 @@ private:
       os << "<p>No collectives: one rank, or nothing to exchange.</p>\n";
       return;
     }
-    std::string text, function = analysis::Census::mainFunction(collectives);
+    std::string text;
     raw_string_ostream stream(text);
-    printCensus(stream, analysis::Census::of(collectives, function));
-    printReasons(stream, collectives, function, /*all=*/false);
+    for (const auto &ofStage : analysis::byStage(collectives)) {
+      std::string function = analysis::Census::mainFunction(ofStage);
+      if (ofStage.front().stage >= 0)
+        stream << "\nStage " << ofStage.front().stage << '\n';
+      printCensus(stream, analysis::Census::of(ofStage, function));
+      printReasons(stream, ofStage, function, /*all=*/false);
+    }
     preformatted(text);
   }
 

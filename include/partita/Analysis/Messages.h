@@ -1,0 +1,39 @@
+//===- Messages.h - what pipeline stages send to each other -------------------------*- C++ -*-===//
+//
+// One record per channel and function of a stage's program: what one rank of it sends over the
+// channel, or receives, in one call. The runtime counts the same at both ends.
+//
+//===----------------------------------------------------------------------------------------------===//
+
+#ifndef PARTITA_ANALYSIS_MESSAGES_H
+#define PARTITA_ANALYSIS_MESSAGES_H
+
+#include "dialects/Pipe/Pipe.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/Support/JSON.h"
+
+namespace partita::rt {
+class MessageAttr;
+} // namespace partita::rt
+
+namespace partita::analysis {
+
+struct Message {
+  std::string function, name;
+  int64_t from = 0, to = 0, number = 0; ///< the channel
+  bool backward = false;
+  int64_t messages = 0, bytes = 0; ///< per call of the function; bytes of all
+
+  /// Of a stage, in order of first use.
+  static std::vector<Message> of(mlir::ModuleOp stage);
+  /// What a message is called where it is told of: "h.3", after the layer or node that made it.
+  static std::string nameOf(mlir::Operation *op);
+
+  rt::MessageAttr toAttr(mlir::MLIRContext *context) const;
+  static Message fromAttr(rt::MessageAttr attribute);
+  llvm::json::Object toJson() const;
+};
+
+} // namespace partita::analysis
+
+#endif // PARTITA_ANALYSIS_MESSAGES_H

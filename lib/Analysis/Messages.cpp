@@ -1,0 +1,74 @@
+//===- Messages.cpp - what pipeline stages send to each other ---------------------------------===//
+
+#include "partita/Analysis/Messages.h"
+#include "dialects/Interfaces/Interfaces.h"
+#include "dialects/Interfaces/Provenance.h"
+#include "dialects/Rt/Names.h"
+#include "dialects/Rt/Rt.h"
+#include "dialects/Train/Train.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "partita/Analysis/Collectives.h"
+#include "partita/Analysis/Transfers.h"
+
+using namespace mlir;
+using namespace partita;
+using namespace partita::analysis;
+
+std::string Message::nameOf(Operation *op) {
+  std::string text = "a value";
+  if (train::LayerAttr layer = train::LayerAttr::of(op))
+    text = layer.getNumber() == train::LayerAttr::kAfter    ? "what follows the layers"
+           : layer.getNumber() == train::LayerAttr::kBefore ? "what precedes the layers"
+           : layer.getNumber() >= 0 ? "layer " + std::to_string(layer.getNumber())
+                                    : text;
+  return provenance::isBackward(op) ? "cotangent of " + text : text;
+}
+
+std::vector<Message> Message::of(ModuleOp stage) {
+  std::vector<Message> rows;
+  if (auto program = rt::ProgramAttr::of(stage)) { // no op of tensors is left
+    for (auto noted : rt::elementsOf<rt::MessageAttr>(program.getMessages()))
+      rows.push_back(fromAttr(noted));
+    return rows;
+  }
+  auto add = [&](StringRef function, Operation *op, pipe::ChannelAttr channel, Type type) {
+    auto row = llvm::find_if(rows, [&](const Message &each) {
+      return each.function == function && each.from == channel.getFrom() &&
+             each.to == channel.getTo() && each.number == channel.getNumber();
+    });
+    if (row == rows.end())
+      row = rows.insert(row, {function.str(), nameOf(op), channel.getFrom(), channel.getTo(),
+                              channel.getNumber(), provenance::isBackward(op)});
+    row->messages += timesOf(op);
+    row->bytes += timesOf(op) * bytesOf(type);
+  };
+  for (auto function : stage.getOps<func::FuncOp>())
+    function.walk([&](Operation *op) {
+      if (auto send = dyn_cast<pipe::SendOp>(op))
+        add(functionName(function), op, send.getChannel(), send.getValue().getType());
+      if (auto receive = dyn_cast<pipe::RecvOp>(op))
+        add(functionName(function), op, receive.getChannel(), receive.getValue().getType());
+    });
+  return rows;
+}
+
+rt::MessageAttr Message::toAttr(MLIRContext *context) const {
+  return rt::MessageAttr::get(context, function, from, to, number, name, backward, messages, bytes);
+}
+
+Message Message::fromAttr(rt::MessageAttr from) {
+  return {from.getFunction().str(), from.getReason().str(), from.getSource(),
+          from.getTarget(),         from.getNumber(),       from.getBackward(),
+          from.getMessages(),       from.getBytes()};
+}
+
+llvm::json::Object Message::toJson() const {
+  return llvm::json::Object{{"function", function},
+                            {"from", from},
+                            {"to", to},
+                            {"number", number},
+                            {"direction", backward ? "backward" : "forward"},
+                            {"messages", messages},
+                            {"bytes", bytes},
+                            {"name", name}};
+}

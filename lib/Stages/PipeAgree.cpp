@@ -1,0 +1,95 @@
+//===- PipeAgree.cpp - pipe-agree ---------------------------------------------------------------===//
+//
+// Works on the program of all stages, when all that shards parameters and states is decided: from
+// here on their local types do not change.
+//
+//===----------------------------------------------------------------------------------------------===//
+
+#include "dialects/Offload/Offload.h"
+#include "dialects/Pipe/Pipe.h"
+#include "dialects/Train/Train.h"
+#include "lib/Stages/Where.h"
+#include "partita/Analysis/Parameters.h"
+#include "partita/Memory/Ledger.h"
+#include "partita/Stages/Passes.h"
+#include <array>
+
+namespace partita {
+#define GEN_PASS_DEF_PIPEAGREEPASS
+#include "partita/Stages/Passes.h.inc"
+} // namespace partita
+
+using namespace mlir;
+using namespace partita;
+using pipe::PipeDialect;
+
+namespace {
+
+struct PipeAgree : partita::impl::PipeAgreePassBase<PipeAgree> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    auto count = module->getAttrOfType<IntegerAttr>(PipeDialect::kStages);
+    if (!count)
+      return;
+    number(module);
+    noteHyperparameters(module);
+    if (failed(placeShared(module, count.getInt())))
+      signalPassFailure();
+  }
+
+private:
+  static void number(ModuleOp module) {
+    SmallVector<Attribute> parameters, states;
+    auto symbol = [](Operation *op) {
+      return FlatSymbolRefAttr::get(SymbolTable::getSymbolName(op));
+    };
+    for (auto parameter : module.getOps<train::ParameterOp>())
+      parameters.push_back(symbol(parameter));
+    for (auto state : module.getOps<train::StateOp>())
+      if (state.getOf())
+        states.push_back(symbol(state));
+    Builder b(module);
+    module->setAttr(PipeDialect::kParameters, b.getArrayAttr(parameters));
+    module->setAttr(PipeDialect::kMoments, b.getArrayAttr(states));
+  }
+
+  static void noteHyperparameters(ModuleOp module) {
+    Builder b(module);
+    NamedAttrList list;
+    for (auto &[name, value] : analysis::sharedHyperparameters(module))
+      list.set(name, b.getF64FloatAttr(value));
+    module->setAttr(PipeDialect::kHyper, list.getDictionary(b.getContext()));
+  }
+
+  /// One behind the other, each behind whatever any of its stages has already.
+  LogicalResult placeShared(ModuleOp module, int64_t stages) {
+    FailureOr<analysis::LocalTypes> types = analysis::localTypes(module);
+    if (failed(types))
+      return failure();
+    std::array<SmallVector<int64_t>, 2> ends; // of the device's memory and the host's, by stage
+    for (SmallVector<int64_t> &each : ends)
+      each.assign(stages, 0);
+    for (bool fillsLines : {true, false}) // those that fill whole cache lines first
+      for (Operation &op : *module.getBody()) {
+        if (!isa<train::ParameterOp, train::StateOp>(op))
+          continue;
+        Where where = StageMap::ofSymbol(&op);
+        int64_t bytes = bytesOf(analysis::localType(*types, &op));
+        if (where.isOne() || (bytes % memory::kAlignment == 0) != fillsLines)
+          continue;
+        SmallVector<int64_t> &end = ends[offload::livesOnHost(&op)];
+        int64_t offset = 0;
+        for (int64_t stage = 0; stage < stages; ++stage)
+          if (where.has(stage))
+            offset = std::max(offset, end[stage]);
+        for (int64_t stage = 0; stage < stages; ++stage)
+          if (where.has(stage))
+            end[stage] = offset + memory::alignPersistent(bytes);
+        op.setAttr(PipeDialect::kOffset, Builder(module).getI64IntegerAttr(offset));
+        ++placed;
+      }
+    return success();
+  }
+};
+
+} // namespace
