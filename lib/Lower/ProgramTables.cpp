@@ -169,13 +169,19 @@ private:
   llvm::StringMap<int64_t> indexOf;
 };
 
+/// The function that the census counts an op for: of a pass of micro-batches the one whose it is.
+StringRef countedIn(func::FuncOp function) {
+  auto whole = function->getAttrOfType<train::EntryPointAttr>(RtDialect::kPassOf);
+  return whole ? train::nameOf(whole.getValue()) : analysis::functionName(function);
+}
+
 /// The census, with the buffers that the calls of each row work on. Whatever is called and not
 /// counted is an error.
 FailureOr<ArrayAttr> withTensors(ArrayRef<analysis::CensusRow> rows, ModuleOp module) {
   Builder b(module.getContext());
   std::vector<SmallVector<Attribute>> tensors(rows.size());
   WalkResult walked = module.walk([&](ExchangeInterface exchange) -> WalkResult {
-    StringRef function = analysis::functionName(exchange->getParentOfType<func::FuncOp>());
+    StringRef function = countedIn(exchange->getParentOfType<func::FuncOp>());
     const analysis::CensusRow *row = llvm::find_if(rows, [&](const analysis::CensusRow &row) {
       return row.function == function && row.kind == exchange.getCollectiveKind() &&
              row.axis == exchange.getAxisAttr().getValue() &&
