@@ -1,14 +1,6 @@
 //===- Materialize.cpp - placements into types, f and g where the rules demand them -----------===//
 //
-// Two sweeps over each function.
-//
-// Backward: which values must be replicated, per axis? Those that an op lacks a split letter of (it
-// splits over the axis, the value does not). If such a value depends on parameters and constants
-// alone, what computed it must be replicated too, and so on up to the parameters: there f stands
-// once, at the definition, outside of the loop over micro-batches. A value that depends on data
-// gets f where it is, unless all that it depends on, up to values that get f anyway, may be
-// replicated: key heads that all ranks compute from the input that their query heads have f of.
-//
+// Two sweeps over each function. Backward: which operands must be replicated (ReplicatedUses.h).
 // Forward: each op's rule gives its results' placements from its operands'. An operand that ought
 // to be replicated and is invariant gets f; a partial sum that the op is not linear in gets g.
 //
@@ -18,11 +10,10 @@
 #include "dialects/Par/Reasons.h"
 #include "dialects/Train/Train.h"
 #include "lib/Partition/Causes.h"
-#include "lib/Partition/Flow.h"
+#include "lib/Partition/ReplicatedUses.h"
 #include "lib/Partition/Seeds.h"
 #include "lib/Partition/SeparateBlocks.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/IR/Iterators.h"
 #include "partita/Analysis/Preconditions.h"
 #include "partita/Partition/Passes.h"
 
@@ -42,16 +33,10 @@ class Materialization {
 public:
   Materialization(func::FuncOp function, par::MeshAttr mesh)
       : function(function), mesh(mesh),
-        cotangents(!function->hasAttr(par::ParDialect::kNoCotangents)), independent(function),
-        causes(function) {}
+        cotangents(!function->hasAttr(par::ParDialect::kNoCotangents)),
+        uses(function, mesh, cotangents), causes(function) {}
 
   LogicalResult run() {
-    if (cotangents) {
-      for (StringAttr axis : mesh.getAxes())
-        findClosed(axis);
-      function.walk<WalkOrder::PostOrder, mlir::ReverseIterator>(
-          [&](Operation *op) { demand(op); });
-    }
     for (BlockArgument argument : function.getArguments())
       if (failed(retypeArgument(argument)))
         return failure();
@@ -67,130 +52,6 @@ public:
   unsigned fCount = 0, gCount = 0;
 
 private:
-  //===- backward: what must be replicated
-
-  /// The splits that propagation wrote for a value.
-  Layout wanted(Value value) {
-    Layout layout(cast<RankedTensorType>(value.getType()).getShape());
-    if (auto argument = dyn_cast<BlockArgument>(value)) {
-      if (argument.getOwner()->getParentOp() == function)
-        if (auto split = function.getArgAttrOfType<par::PlacementAttr>(argument.getArgNumber(),
-                                                                       kArgumentSplit))
-          layout.splits = Layout::of(split).splits;
-      for (const FlowEdge &edge : entryEdges(argument.getOwner()->getParentOp()))
-        if (edge.inner == value) {
-          auto outer = wanted(edge.outer).splits;
-          layout.splits.assign(outer.begin() + edge.dropped, outer.end());
-        }
-      return layout;
-    }
-    auto result = cast<OpResult>(value);
-    if (auto splits = result.getOwner()->getAttrOfType<ArrayAttr>(kResultSplits))
-      if (auto split = dyn_cast<par::PlacementAttr>(splits[result.getResultNumber()]))
-        layout.splits = Layout::of(split).splits;
-    return layout;
-  }
-
-  /// The letter of an op's rule that `axis` splits, or -1.
-  int letterOf(Operation *op, const ShardRule &rule, StringAttr axis) {
-    SmallVector<int64_t> sizes;
-    std::string error;
-    if (!par::letterSizes(rule, op, sizes, error))
-      return -1;
-    int letter = -1;
-    auto visit = [&](const RulePattern &pattern, Value value) {
-      Layout layout = wanted(value);
-      if (int dim = layout.dimOf(axis); dim >= 0)
-        if (auto split = par::splitLetter(pattern.dims[dim], layout.blocksOf(axis), sizes))
-          letter = static_cast<int>(split->letter);
-    };
-    for (auto [pattern, value] : llvm::zip(rule.operands, op->getOperands()))
-      visit(pattern, value);
-    for (auto [pattern, value] : llvm::zip(rule.results, op->getResults()))
-      visit(pattern, value);
-    return letter;
-  }
-
-  /// The largest set of ops, no letter of which is split over the axis, such that all uses of their
-  /// results want them replicated or are in the set, and all operands depend on parameters alone,
-  /// get f anyway, or come from the set.
-  void findClosed(StringAttr axis) {
-    SmallVector<Operation *> ops;
-    llvm::DenseSet<Operation *> set;
-    llvm::DenseSet<OpOperand *> lacking; // a letter that is split
-    llvm::DenseSet<Value> getsF;
-    function.walk([&](Operation *op) {
-      std::string error;
-      if (!hasRule(op))
-        return;
-      auto rule = par::ruleOf(op, error);
-      int letter = letterOf(op, *rule, axis);
-      if (letter < 0) {
-        ops.push_back(op);
-        set.insert(op);
-        return;
-      }
-      for (auto [pattern, operand] : llvm::zip(rule->operands, op->getOpOperands()))
-        if (!pattern.contains(letter) && par::isDifferentiable(operand.get().getType())) {
-          lacking.insert(&operand);
-          getsF.insert(operand.get());
-        }
-    });
-    auto usesWant = [&](Operation *op) {
-      return llvm::all_of(op->getUses(), [&](OpOperand &use) {
-        return lacking.contains(&use) || set.contains(use.getOwner());
-      });
-    };
-    auto operandsMay = [&](Operation *op) {
-      return llvm::all_of(op->getOperands(), [&](Value operand) {
-        return !par::isDifferentiable(operand.getType()) || independent(operand) ||
-               getsF.contains(operand) || set.contains(operand.getDefiningOp());
-      });
-    };
-    for (size_t before = set.size() + 1; set.size() < before;) {
-      before = set.size();
-      for (Operation *op : llvm::reverse(ops))
-        if (!usesWant(op))
-          set.erase(op);
-      for (Operation *op : ops)
-        if (!operandsMay(op))
-          set.erase(op);
-    }
-    for (Operation *op : set)
-      closed.insert({op, axis});
-  }
-
-  /// Do all uses want it replicated? (Layers that are whole beside those that are split may not.)
-  bool allWant(Value value, StringAttr axis) {
-    return llvm::all_of(value.getUses(), [&](OpOperand &use) {
-      return replicatedUses.contains({&use, axis});
-    });
-  }
-
-  void demand(Operation *op) {
-    if (!hasRule(op))
-      return;
-    std::string error;
-    auto rule = par::ruleOf(op, error);
-    for (StringAttr axis : mesh.getAxes()) {
-      int letter = letterOf(op, *rule, axis);
-      bool replicatedResult = llvm::any_of(op->getResults(), [&](Value result) {
-        return replicated.contains({result, axis}) && !isBlockOfParameter(op) &&
-               (closed.contains({op, axis}) || (independent(result) && allWant(result, axis)));
-      });
-      for (auto [pattern, use] : llvm::zip(rule->operands, op->getOpOperands())) {
-        Value value = use.get();
-        if (par::isDifferentiable(value.getType()) && wanted(value).dimOf(axis) < 0 &&
-            (letter >= 0 ? !pattern.contains(letter) : replicatedResult)) {
-          replicated.insert({value, axis});
-          replicatedUses.insert({&use, axis});
-        }
-      }
-    }
-  }
-
-  //===- forward: types
-
   LogicalResult retype(Value value, const Layout &layout) {
     auto type = cast<RankedTensorType>(value.getType());
     auto local = layout.localType(type.getElementType(), mesh,
@@ -203,7 +64,7 @@ private:
 
   /// Who fills inputs knows no padding: they are split evenly.
   LogicalResult retypeArgument(BlockArgument argument) {
-    Layout layout = wanted(argument);
+    Layout layout = uses.wanted(argument);
     for (auto [dim, axes] : llvm::enumerate(layout.splits))
       for (const par::AxisSplit &split : axes)
         if (int64_t size = mesh.sizeOf(split.axis.getValue());
@@ -243,7 +104,7 @@ private:
       return move(narrow);
     if (isa<train::ReadOp>(op)) {
       Value value = op->getResult(0);
-      if (failed(retype(value, wanted(value))))
+      if (failed(retype(value, uses.wanted(value))))
         return failure();
       op->removeAttr(kResultSplits);
       causes.source(value);
@@ -262,7 +123,7 @@ private:
   void enterUses(Value value) {
     for (OpOperand &use : llvm::make_early_inc_range(value.getUses()))
       for (StringAttr axis : mesh.getAxes())
-        if (replicatedUses.contains({&use, axis}))
+        if (uses.contains(use, axis))
           use.set(insertF(use.get(), axis, use.getOwner()));
   }
 
@@ -326,7 +187,7 @@ private:
     auto rule = par::ruleOf(op, error);
     SmallVector<Layout, 2> results;
     for (Value result : op->getResults())
-      results.push_back(wanted(result));
+      results.push_back(uses.wanted(result));
     for (StringAttr axis : mesh.getAxes())
       if (isBetterCompleted(op, *rule, axis))
         complete(op, axis);
@@ -413,7 +274,7 @@ private:
   bool isOfParameters(Value value) const {
     while (auto f = value.getDefiningOp<par::FOp>())
       value = f.getValue();
-    return independent(value);
+    return uses.isIndependent(value);
   }
 
   static bool isIncomplete(Value value, StringAttr axis) {
@@ -451,10 +312,7 @@ private:
   func::FuncOp function;
   par::MeshAttr mesh;
   bool cotangents;
-  DataIndependence independent;
-  llvm::DenseSet<std::pair<Value, StringAttr>> replicated;
-  llvm::DenseSet<std::pair<OpOperand *, StringAttr>> replicatedUses;
-  llvm::DenseSet<std::pair<Operation *, StringAttr>> closed;
+  ReplicatedUses uses;
   llvm::DenseMap<std::pair<Value, StringAttr>, Value> conjugates;
   Causes causes;
 };

@@ -1,0 +1,56 @@
+//===- ReplicatedUses.h - which operands ought to be replicated ---------------------*- C++ -*-===//
+//
+// A sweep backward over a function: which values must be replicated, per axis? Those that an op
+// lacks a split letter of (it splits over the axis, the value does not). If such a value depends on
+// parameters and constants alone, what computed it must be replicated too, and so on up to the
+// parameters: there f stands once, at the definition, outside of the loop over micro-batches. A
+// value that depends on data gets f where it is, unless all that it depends on, up to values that
+// get f anyway, may be replicated: key heads that all ranks compute from the input that their query
+// heads have f of.
+//
+//===----------------------------------------------------------------------------------------------===//
+
+#ifndef PARTITA_LIB_PARTITION_REPLICATEDUSES_H
+#define PARTITA_LIB_PARTITION_REPLICATEDUSES_H
+
+#include "lib/Partition/Flow.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace partita {
+
+class ReplicatedUses {
+public:
+  /// Of a function that propagation has decided and materialization has not begun with. One without
+  /// cotangents has none: there invariant and replicated values are alike.
+  ReplicatedUses(mlir::func::FuncOp function, par::MeshAttr mesh, bool cotangents);
+
+  bool contains(mlir::OpOperand &use, mlir::StringAttr axis) const {
+    return replicatedUses.contains({&use, axis});
+  }
+  /// The splits that propagation wrote for a value.
+  par::Layout wanted(mlir::Value value);
+  /// Does it depend on parameters and constants alone?
+  bool isIndependent(mlir::Value value) const { return independent(value); }
+
+private:
+  /// The letter of an op's rule that `axis` splits, or -1.
+  int letterOf(mlir::Operation *op, const ShardRule &rule, mlir::StringAttr axis);
+  /// The largest set of ops, no letter of which is split over the axis, such that all uses of their
+  /// results want them replicated or are in the set, and all operands depend on parameters alone,
+  /// get f anyway, or come from the set.
+  void findClosed(mlir::StringAttr axis);
+  /// Do all uses want it replicated? (Layers that are not split beside those that are may not.)
+  bool allWant(mlir::Value value, mlir::StringAttr axis);
+  void demand(mlir::Operation *op);
+
+  mlir::func::FuncOp function;
+  par::MeshAttr mesh;
+  DataIndependence independent;
+  llvm::DenseSet<std::pair<mlir::Value, mlir::StringAttr>> replicated;
+  llvm::DenseSet<std::pair<mlir::OpOperand *, mlir::StringAttr>> replicatedUses;
+  llvm::DenseSet<std::pair<mlir::Operation *, mlir::StringAttr>> closed;
+};
+
+} // namespace partita
+
+#endif // PARTITA_LIB_PARTITION_REPLICATEDUSES_H
