@@ -8,8 +8,9 @@ scaled_dot_product_attention, AdamW in whichever of PyTorch's implementations (f
 faster here; one step is gradients to None, forward, loss, backward, update. With --ranks N,
 DistributedDataParallel over gloo, N processes, the batch split evenly; with --strategy fsdp
 fully_shard of every block and of the model (FSDP2), parameters freed after each block's forward
-pass. Data are random tokens:
-they change no time.
+pass; with --strategy pipeline torch.distributed.pipelining's Schedule1F1B over gloo, as many blocks in
+each stage, --micro-batches of the batch, the head's table not tied. Data are random tokens: they change
+no time.
 
 Reported, for the slowest rank: `seconds` of each step after the warm-up, `processor` seconds of the
 first rank's, `loss` of the last step,
@@ -74,9 +75,59 @@ def distribute(model, args, rank):
     return fully_shard(model, mesh=mesh, reshard_after_forward=True)
 
 
-def faster_optimizer(model, ids, labels):
+def stage_of(model, args, rank):
+    """The part of the model that a process has: as many blocks as every other one."""
+    import torch
+    first, last = rank == 0, rank == args.ranks - 1
+
+    class Stage(torch.nn.Module):
+        def __init__(self, body, blocks, head):
+            super().__init__()
+            self.blocks = torch.nn.ModuleList(blocks)
+            if first:
+                self.tokens, self.positions = body.wte, body.wpe
+            if last:
+                self.norm, self.head = body.ln_f, torch.nn.Linear(head.in_features, head.out_features, bias=False)
+
+        def forward(self, x):
+            if first:
+                x = self.tokens(x) + self.positions(torch.arange(x.shape[1]))
+            for block in self.blocks:
+                out = block(x)
+                x = out[0] if isinstance(out, tuple) else out
+            return self.head(self.norm(x)) if last else x
+
+    blocks = model.transformer.h
+    own = blocks[len(blocks) * rank // args.ranks : len(blocks) * (rank + 1) // args.ranks]
+    return Stage(model.transformer, own, model.lm_head).train()
+
+
+class Pipeline:
+    """A stage in each process; `step` is one step over all micro-batches."""
+
+    def __init__(self, model, args, rank):
+        import torch
+        from torch.distributed.pipelining import PipelineStage, Schedule1F1B
+        torch.distributed.init_process_group("gloo", rank=rank, world_size=args.ranks)
+
+        def loss(logits, labels):
+            return torch.nn.functional.cross_entropy(logits.view(-1, logits.shape[-1]), labels.view(-1))
+
+        self.model, self.first, self.last = model, rank == 0, rank == args.ranks - 1
+        stage = PipelineStage(model, rank, args.ranks, torch.device("cpu"))
+        self.schedule = Schedule1F1B(stage, args.micro_batches, loss_fn=loss)
+
+    def step(self, optimizer, ids, labels):
+        optimizer.zero_grad(set_to_none=True)
+        losses = []
+        self.schedule.step(*([ids] if self.first else []), **({"target": labels, "losses": losses} if self.last else {}))
+        optimizer.step()
+        return sum(loss.item() for loss in losses) / max(len(losses), 1)
+
+
+def faster_optimizer(model, take_step):
     """Times the update alone, three of each kind after one to allocate the states."""
-    step(model, make_optimizer(model, "foreach"), ids, labels)  # leaves gradients
+    take_step(make_optimizer(model, "foreach"))  # leaves gradients
     best = {}
     for implementation in ("fused", "foreach"):
         optimizer = make_optimizer(model, implementation)
@@ -95,17 +146,24 @@ def run(args, rank):
     torch.set_num_interop_threads(1)
     base = resident("VmHWM")
     model = build(args)
-    rows = args.batch // args.ranks
-    generator = torch.Generator().manual_seed(2 + rank)
+    rows = args.batch if args.strategy == "pipeline" else args.batch // args.ranks
+    generator = torch.Generator().manual_seed(2 + (rank if args.strategy != "pipeline" else 0))
     tokens = torch.randint(0, args.vocab, (rows, args.sequence + 1), generator=generator)
     ids, labels = tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous()
     implementation = args.optimizer
-    if implementation == "auto" and args.strategy == "ddp":
-        implementation = faster_optimizer(model, ids, labels)
-    if args.ranks > 1:
+    if args.strategy == "pipeline":
+        model = stage_of(model, args, rank)
+        pipeline = Pipeline(model, args, rank)
+
+    def take_step(optimizer):
+        return pipeline.step(optimizer, ids, labels) if args.strategy == "pipeline" else step(model, optimizer, ids, labels)
+
+    if implementation == "auto" and args.strategy != "fsdp":
+        implementation = faster_optimizer(model, take_step)
+    if args.ranks > 1 and args.strategy != "pipeline":
         model = distribute(model, args, rank)
     if implementation == "auto":  # of pieces: rank 0's choice
-        choice = [faster_optimizer(model, ids, labels)]
+        choice = [faster_optimizer(model, take_step)]
         torch.distributed.broadcast_object_list(choice)
         implementation = choice[0]
     optimizer = make_optimizer(model, implementation)
@@ -114,7 +172,7 @@ def run(args, rank):
         if args.ranks > 1:
             torch.distributed.barrier()
         start, started = time.perf_counter(), time.process_time()
-        loss = step(model, optimizer, ids, labels)
+        loss = take_step(optimizer)
         if index >= args.warmup:
             seconds.append(time.perf_counter() - start)
             processor.append(time.process_time() - started)
@@ -138,11 +196,13 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, value in [("layers", 6), ("hidden", 384), ("heads", 6), ("vocab", 256), ("batch", 8),
                         ("sequence", 256), ("steps", 10), ("warmup", 3), ("threads", 1),
-                        ("ranks", 1)]:
+                        ("ranks", 1), ("micro-batches", 8)]:
         parser.add_argument("--" + name, type=int, default=value)
-    parser.add_argument("--strategy", choices=["ddp", "fsdp"], default="ddp")
+    parser.add_argument("--strategy", choices=["ddp", "fsdp", "pipeline"], default="ddp")
     parser.add_argument("--optimizer", choices=["auto", "fused", "foreach"], default="auto")
     args = parser.parse_args()
+    if args.strategy == "pipeline" and (args.ranks < 2 or args.batch % args.micro_batches):
+        parser.error("--strategy pipeline needs two --ranks, and a --batch that is divisible by --micro-batches")
     if args.batch % args.ranks:
         parser.error(f"--batch {args.batch} is not divisible by --ranks {args.ranks}")
     rank = int(os.environ.get("RANK", -1))
