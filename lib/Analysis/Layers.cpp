@@ -9,6 +9,7 @@
 #include "partita/Analysis/Layers.h"
 #include "dialects/Interfaces/Interfaces.h"
 #include "dialects/Par/Par.h"
+#include "dialects/Pipe/Pipe.h"
 #include "dialects/Train/Train.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/ADT/Hashing.h"
@@ -55,7 +56,8 @@ public:
 
 private:
   static bool isLookedThrough(Operation *op) {
-    return isa<par::FOp, par::GOp, par::MaxOp, par::NarrowOp, CollectiveInterface>(op) &&
+    return isa<par::FOp, par::GOp, par::MaxOp, par::NarrowOp, CollectiveInterface, pipe::MoveOp, pipe::ShareOp,
+               pipe::PinOp>(op) &&
            op->getNumOperands() == 1;
   }
   static Value through(Value value) {

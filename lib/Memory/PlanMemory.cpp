@@ -61,6 +61,8 @@ struct PlanMemory : partita::impl::PlanMemoryBase<PlanMemory> {
     if (failed(expectScheduled(*this, getOperation())))
       return signalPassFailure();
     ModuleOp module = getOperation();
+    persistent.clear(); // the pass may have run on another stage
+    persistentBytes = hostBytes = 0;
     if (failed(layOutPersistent(module)))
       return signalPassFailure();
     Builder b(module.getContext());

@@ -99,7 +99,7 @@ private:
     else if (table->microBatches != microBatches)
       problem = "the file's is for " + std::to_string(table->microBatches) +
                 " micro-batches, the program accumulates " + std::to_string(microBatches);
-    else if (table->chunks > 1 || table->splitsBackward)
+    else if (table->chunks > 1 || table->splitsBackward || schedule == "interleaved")
       problem = schedule + " has " +
                 (table->splitsBackward ? "slots for weights" : "several chunks a stage") +
                 ", which programs do not have yet; gpipe and 1f1b have neither";

@@ -19,8 +19,8 @@
 //      twice and reading a parameter of two dimensions or more: the shortest such sequence, the
 //      last such part. Each repetition is a layer.
 //
-// Conjugates and moves of the dialect par are looked through: the layers of the partitioned forward
-// program are those of the whole one.
+// Conjugates and moves of the dialects par and pipe are looked through: the layers of the partitioned
+// forward program are those of the whole one.
 //
 //===----------------------------------------------------------------------------------------------===//
 

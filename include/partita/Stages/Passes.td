@@ -143,7 +143,7 @@ def ScheduleStagesPass : Pass<"schedule-stages", "::mlir::ModuleOp"> {
           %0:2 = train.accumulate (%i = %x) : (tensor<4x4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
             %y = tx.exp %i
             pipe.send %y over <0 to 1> : tensor<4xf32>
-            train.yield %y saves %y
+            train.yield %y ... saves %y
           } backward (%j, %y_saved) {
             %dy = pipe.recv over <1 to 0> : tensor<4xf32>
             %d = tx.mul %dy, %y_saved
