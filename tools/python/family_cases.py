@@ -62,7 +62,7 @@ def build(family, dtype, **settings):
                 parameter.copy_(noise * (0.1 if parameter.ndim < 2 else 0.2))
     for module in model.modules():
         if isinstance(module, torch.nn.Embedding):
-            module.padding_idx = None  # keeps a row's gradient at zero; ONNX cannot express it
+            module.padding_idx = None  # keeps a row's gradient at zero; only dynamo records it
     return model.to(dtype)
 
 

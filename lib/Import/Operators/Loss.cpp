@@ -1,6 +1,7 @@
 //===- Loss.cpp - losses as operators of the graph --------------------------------------------===//
 
 #include "lib/Import/Operators/Lookup.h"
+#include "partita/Import/ExportRecord.h"
 
 using namespace mlir;
 
@@ -11,6 +12,8 @@ namespace {
 struct LossParts {
   Value scores, labels; // [n, d..., c], [n, d...]
   Value weights;        // of every label's class, zero where it is ignored; null: all one
+  Value kept;           // zero where the label is ignored, else one; null: all one
+  Value classes;        // weights of classes; null: all one
   std::string reduction = "mean";
   int64_t ignored = INT32_MIN; // a label that none has
 };
@@ -45,20 +48,58 @@ LogicalResult readLoss(Node &node, LossParts &parts) {
   Value kept = m.apply<tx::NotOp>(
       m.apply<tx::EqualOp>(parts.labels, m.like(parts.labels, static_cast<double>(parts.ignored))));
   Type element = getElementTypeOrSelf(parts.scores.getType());
-  parts.weights = m.cast(kept, element);
+  parts.weights = parts.kept = m.cast(kept, element);
   if (weights) {
+    parts.classes = node.value(weights);
     Value known = m.select(kept, parts.labels, m.like(parts.labels, 0));
-    parts.weights = m.mul(parts.weights, takeAlong(node, node.value(weights), 0, known));
+    parts.weights = m.mul(parts.weights, takeAlong(node, parts.classes, 0, known));
   }
   return success();
 }
 
+/// PyTorch's label_smoothing, for which ONNX has no attribute, as dynamo's exporter records it:
+/// cross_entropy_loss(input, target, weight, reduction, ignore_index, label_smoothing).
+double smoothingOf(Node &node) {
+  std::optional<ProgramCall> call = callOf(node.proto);
+  double smoothing = 0;
+  bool isThere = call && call->operation == "cross_entropy_loss" &&
+                 !call->textAt(5).getAsDouble(smoothing) && smoothing > 0 && smoothing <= 1;
+  return isThere ? smoothing : 0;
+}
+
+/// For every label, the mean over all classes of what each would lose as the label, by its weight:
+/// log(sum(exp)) less the mean of the scores. The logarithm is the first class's loss and score, so that
+/// scores split over classes stay split.
+Value lossOfAllClasses(Node &node, const LossParts &parts) {
+  Math m(node);
+  Type element = getElementTypeOrSelf(parts.scores.getType());
+  int64_t rank = shapeOf(parts.scores).size(), classes = shapeOf(parts.scores).back();
+  auto first = tx::CrossEntropyOp::create(
+      node.builder(), node.loc, ValueRange{parts.scores, m.like(parts.labels, 0)},
+      node.builder().getNamedAttr("ignore_index", node.builder().getI64IntegerAttr(INT32_MIN)));
+  Value losses = first.getLoss();
+  Value shares = m.iota(element, 1, 0, classes);
+  shares = m.cast(m.apply<tx::EqualOp>(shares, m.like(shares, 0)), element);
+  if (parts.classes) {
+    Value mean = m.mean(parts.classes, {0});
+    losses = m.mul(losses, node.reshape(mean, Shape(rank - 1, 1)));
+    shares = m.sub(m.mul(shares, mean), m.div(parts.classes, classes));
+  } else {
+    shares = m.sub(shares, 1.0 / classes);
+  }
+  Value scores = m.sum(m.mul(parts.scores, shares), {rank - 1});
+  losses = m.add(losses, node.reshape(scores, shapeOf(parts.labels)));
+  return parts.kept ? m.mul(losses, parts.kept) : losses;
+}
+
 /// `losses`: one for every label, zero where it is ignored.
-LogicalResult reduceLoss(Node &node, const LossParts &parts, Value losses) {
+LogicalResult reduceLoss(Node &node, const LossParts &parts, Value losses, double smoothing = 0) {
   Math m(node);
   Shape all(llvm::to_vector(llvm::seq<int64_t>(0, shapeOf(losses).size())));
   if (parts.weights)
     losses = m.mul(losses, parts.weights);
+  if (smoothing > 0)
+    losses = m.add(m.mul(losses, 1 - smoothing), m.mul(lossOfAllClasses(node, parts), smoothing));
   if (parts.reduction == "none")
     return node.set(0, losses);
   Value result =
@@ -81,7 +122,7 @@ LogicalResult crossEntropy(Node &node) {
     if (failed(node.set(1, m.sub(logits, m.logSumExp(logits, 1)))))
       return failure();
   }
-  return reduceLoss(node, parts, loss.getLoss());
+  return reduceLoss(node, parts, loss.getLoss(), smoothingOf(node));
 }
 
 /// The scores are logarithms of probabilities already.

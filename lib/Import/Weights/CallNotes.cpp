@@ -31,22 +31,4 @@ void NoteFinder::noteScaledByFrequency() {
                    /*isOfParameters=*/true});
 }
 
-/// cross_entropy_loss(input, target, weight, reduction, ignore_index, label_smoothing).
-void NoteFinder::noteSmoothedLabels() {
-  for (const onnx::NodeProto &node : graph.node()) {
-    std::optional<ProgramCall> call = callOf(node);
-    double smoothing = 0;
-    if (!call || call->operation != "cross_entropy_loss" ||
-        call->textAt(5).getAsDouble(smoothing) || smoothing == 0)
-      continue;
-    notes.push_back({"the model's loss smooths its labels (label_smoothing=" +
-                         call->textAt(5).str() +
-                         "), which the exporter has left out of the file: training is without it",
-                     {},
-                     /*isReported=*/false,
-                     /*isOfParameters=*/true});
-    return;
-  }
-}
-
 } // namespace partita::importer

@@ -115,8 +115,12 @@ void NoteFinder::noteDetached() {
   auto isTrained = [&](llvm::StringRef name) { return hasGradient(name); };
   DetachFinder finder(graph, origins, isTrained);
   finder.run();
-  std::vector<std::string> tensors, parameters, values;
+  std::vector<std::string> tensors, parameters, values, joined;
   for (llvm::StringRef name : finder.tensors) {
+    if (origins.of(name).parameters.size() > 1) {
+      joined.push_back(name.str());
+      continue;
+    }
     llvm::StringRef origin = weights.originOf(name);
     std::string called = (origin.empty() ? name : origin).str();
     tensors.push_back(name.str());
@@ -133,6 +137,16 @@ void NoteFinder::noteDetached() {
              (isOne ? "it gets" : "they get") + " a gradient from there too; use --freeze " +
              quoted(parameters.front()) + " if " + (isOne ? "it" : "the first") + " has no other",
          std::move(tensors),
+         /*isReported=*/false,
+         /*isOfParameters=*/true});
+  if (!joined.empty())
+    notes.push_back(
+        {oneOf(joined) + " was folded from parameters " +
+             listed(origins.of(joined.front()).parameters) +
+             ", of which at least one was read through detach(), which import does not follow: all "
+             "get a gradient from there; to learn which, " +
+             unfolded() + "; use --freeze " + quoted(joined.front()) + " if all were",
+         joined,
          /*isReported=*/false,
          /*isOfParameters=*/true});
   if (!values.empty())

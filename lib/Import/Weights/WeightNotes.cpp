@@ -38,7 +38,6 @@ std::vector<WeightNote> NoteFinder::run() {
       &NoteFinder::noteConcatenated,
       &NoteFinder::noteDetached,
       &NoteFinder::noteScaledByFrequency,
-      &NoteFinder::noteSmoothedLabels,
       &NoteFinder::noteTied,
       &NoteFinder::noteRepeated,
       &NoteFinder::noteScoreBiases,

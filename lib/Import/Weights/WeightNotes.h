@@ -45,7 +45,6 @@ private:
   void noteConcatenated();
   void noteDetached(); // DetachNotes.cpp
   void noteScaledByFrequency();
-  void noteSmoothedLabels();
   // By values and structure.
   void noteTied();
   void noteRepeated();

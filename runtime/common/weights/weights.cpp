@@ -4,6 +4,9 @@
 
 #include "partita_rt/state_names.h"
 
+#include <algorithm>
+#include <functional>
+#include <map>
 #include <set>
 
 namespace partita_rt {
@@ -17,6 +20,11 @@ constexpr char kKeepNames[] = "exporters that fold constants lose names; torch.o
 bool endsIn(const std::string &text, const std::string &end) {
   return text.size() > end.size() + 1 && text[text.size() - end.size() - 1] == '.' &&
          text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+/// The length of the name in which the other one ends, 0 if neither does.
+size_t commonEnd(const std::string &a, const std::string &b) {
+  return endsIn(a, b) ? b.size() : endsIn(b, a) ? a.size() : 0;
 }
 
 bool isTransposed(const Shape &a, const Shape &b) {
@@ -35,9 +43,7 @@ public:
     for (int64_t i = 0; i < program.parameters.size(); ++i)
       if (file.find(program.parameters[i].name))
         takeNamed(i, unrounded(program.parameters[i].name));
-    for (int64_t i = 0; i < program.parameters.size(); ++i)
-      if (!matches[i].tensor)
-        matchSuffix(i);
+    matchSuffixes();
     for (int64_t i = 0; i < program.parameters.size(); ++i)
       if (!matches[i].tensor)
         matchShape(i);
@@ -46,6 +52,10 @@ public:
 
 private:
   using Names = std::vector<const std::string *>;
+  struct Pair {
+    int64_t parameter;
+    const std::string *name; ///< of a tensor
+  };
 
   /// What came of a model's parameters may have the name or the shape of one of them.
   void checkComputed(const Parameter &parameter) const {
@@ -111,16 +121,47 @@ private:
          kKeepNames);
   }
 
-  void matchSuffix(int64_t i) {
-    std::string wanted = program.parameters[i].name;
-    Names candidates;
-    for (const auto &[name, tensor] : file.tensors())
-      if (!used.count(name) && fits(i, tensor) && (endsIn(name, wanted) || endsIn(wanted, name)))
-        candidates.push_back(&name);
-    if (candidates.size() > 1)
-      ambiguous(i, candidates);
-    if (!candidates.empty())
-      take(i, *candidates.front());
+  [[noreturn]] void ambiguousTensor(const std::string &name, int64_t i, int64_t j) const {
+    fail("weights %s: tensor '%s' %s could be parameter '%s' or '%s'; rename it to "
+         "that which it is; %s",
+         file.path().c_str(), name.c_str(), toString(file.find(name)->shape).c_str(),
+         program.parameters[i].name, program.parameters[j].name, kKeepNames);
+  }
+
+  /// The names with the longest common end first: 'model.encoder.norm' is 'encoder.norm' and not 'norm'.
+  void matchSuffixes() {
+    std::map<size_t, std::vector<Pair>, std::greater<>> byLength;
+    for (int64_t i = 0; i < program.parameters.size(); ++i)
+      if (!matches[i].tensor)
+        for (const auto &[name, tensor] : file.tensors())
+          if (size_t length = commonEnd(program.parameters[i].name, name);
+              length && !used.count(name) && fits(i, tensor))
+            byLength[length].push_back({i, &name});
+    for (auto &entry : byLength) {
+      std::vector<Pair> &pairs = entry.second;
+      auto isTaken = [&](const Pair &pair) {
+        return matches[pair.parameter].tensor || used.count(*pair.name);
+      };
+      pairs.erase(std::remove_if(pairs.begin(), pairs.end(), isTaken), pairs.end());
+      checkUnique(pairs);
+      for (const Pair &pair : pairs)
+        take(pair.parameter, *pair.name);
+    }
+  }
+
+  /// Pairs are in the order of parameters.
+  void checkUnique(const std::vector<Pair> &pairs) const {
+    for (size_t first = 0, next; first < pairs.size(); first = next) {
+      Names candidates;
+      for (next = first; next < pairs.size() && pairs[next].parameter == pairs[first].parameter; ++next)
+        candidates.push_back(pairs[next].name);
+      if (candidates.size() > 1)
+        ambiguous(pairs[first].parameter, candidates);
+    }
+    std::map<const std::string *, int64_t> parameters;
+    for (const Pair &pair : pairs)
+      if (auto [other, isNew] = parameters.emplace(pair.name, pair.parameter); !isNew)
+        ambiguousTensor(*pair.name, other->second, pair.parameter);
   }
 
   void matchShape(int64_t i) {
@@ -141,10 +182,7 @@ private:
       ambiguous(i, candidates);
     for (int64_t j = 0; j < program.parameters.size(); ++j)
       if (j != i && !matches[j].tensor && fitsByShape(j, *file.find(*candidates.front())))
-        fail("weights %s: tensor '%s' %s could be parameter '%s' or '%s'; rename it to "
-             "that which it is; %s",
-             file.path().c_str(), candidates.front()->c_str(), toString(shape).c_str(),
-             program.parameters[i].name, program.parameters[j].name, kKeepNames);
+        ambiguousTensor(*candidates.front(), i, j);
     if (shape.rank == 2 && shape[0] == shape[1] && shape[0] > 1)
       fail("weights %s: parameter '%s' %s could be '%s' as it is or transposed, which a square "
            "matrix "

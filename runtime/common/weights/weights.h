@@ -3,7 +3,8 @@
 // this order:
 //
 //   1. the same name
-//   2. one name ends in the other, after a dot ("wte.weight", "transformer.wte.weight")
+//   2. one name ends in the other, after a dot ("wte.weight", "transformer.wte.weight"); the longest
+//      common end first
 //   3. of what is left, the only tensor and the only parameter of a shape, unless it is a square
 //      matrix, which could stand transposed
 //

@@ -22,6 +22,13 @@ elif variant == "tied":  # the tied table by another name; it alone has its shap
     tensors["output.weight"] = tensors.pop("transformer.wte.weight")
 elif variant == "square":  # one square matrix by another name
     tensors["square"] = tensors.pop("transformer.h.1.attn.c_proj.weight")
+elif variant == "two":  # one norm under an end of its name, in which another's name ends too
+    tensors["ln_1.weight"] = tensors.pop("transformer.h.0.ln_1.weight")
+    tensors["scale"] = tensors.pop("transformer.h.1.ln_1.weight")
+elif variant == "longest":  # prefixes that are missing or there twice, and a tensor in whose name all others end
+    tensors = {name.removeprefix("transformer."): value for name, value in tensors.items()}
+    tensors["weight"] = numpy.zeros_like(tensors["ln_f.weight"])
+    tensors["model.transformer.h.1.ln_1.weight"] = tensors.pop("h.1.ln_1.weight")
 elif variant == "missing":
     del tensors["transformer.h.1.ln_1.weight"]
 elif variant == "ambiguous":
