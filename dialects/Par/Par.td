@@ -141,6 +141,9 @@ def Par_CauseAttr : Par_Attr<"Cause", "cause"> {
     | update    | each rank updates the piece of the parameter whose states it keeps         |
     | kept      | each rank keeps a piece of the parameter                                   |
     | saved     | each rank keeps a piece of what enters a recomputed layer; it has no letter |
+    | held      | several pipeline stages hold the parameter; no letter, as of the next two  |
+    | norm      | a norm is of all pipeline stages' gradients                                |
+    | report    | every rank reports what one pipeline stage has                             |
 
     `layer` is the number of the layer (partita/Analysis/Layers.h), -1 in front of the first one or where there
     is none, -2 behind the last one, -3 outside of the loop over micro-batches; `layers` is how many the function has.

@@ -129,6 +129,13 @@ std::optional<int64_t> pipe::stageCount(Operation *op) {
   return std::nullopt;
 }
 
+Location pipe::withRole(Location loc, StringRef role) {
+  MLIRContext *context = loc.getContext();
+  auto none = StringAttr::get(context, "");
+  return par::withCause(loc, par::CauseAttr::get(context, StringAttr::get(context, role), none, none,
+                                                 none, none, par::CauseAttr::kOnce, 0, {}));
+}
+
 SmallVector<ModuleOp> pipe::stagesOf(ModuleOp program) {
   SmallVector<ModuleOp> stages;
   for (auto each : program.getOps<ModuleOp>())
@@ -187,7 +194,7 @@ SmallVector<Value> MoveOp::buildGradient(OpBuilder &builder, ValueRange cotangen
 LogicalResult ShareOp::verify() { return verifyStageList(*this, getStages()); }
 
 SmallVector<Value> ShareOp::buildGradient(OpBuilder &builder, ValueRange cotangents) {
-  return {SumOp::create(builder, getLoc(), cotangents[0].getType(), cotangents[0], getStages(),
+  return {SumOp::create(builder, withRole(getLoc(), "held"), cotangents[0].getType(), cotangents[0], getStages(),
                         builder.getStringAttr("gradients of shared parameters"))};
 }
 

@@ -30,6 +30,10 @@ int64_t axisNumber(mlir::Operation *op, int64_t number);
 /// How many stages the program has of which the op's is one; none outside stages.
 std::optional<int64_t> stageCount(mlir::Operation *op);
 
+/// The location of a sum over stages: the role of #par.cause that says why there is one. No letter of a
+/// rule does, for stages split ops.
+mlir::Location withRole(mlir::Location loc, llvm::StringRef role);
+
 /// The stages of a program, in order; of a program that is not cut into any, the program.
 llvm::SmallVector<mlir::ModuleOp> stagesOf(mlir::ModuleOp program);
 

@@ -107,6 +107,15 @@ constexpr Role kRoles[] = {
          " of one block of a fused weight, of which each rank takes its piece: the pieces of "
          "that block's gradient are gathered")
         .told(Gradients, "gradients of parameters"),
+    Role("held", "several pipeline stages hold the parameter: each has a part of its gradient")
+        .chosen("with --mesh pp=1, or weights that are not tied")
+        .told(Gradients, "gradients of shared parameters"),
+    Role("norm", "the norm is of all gradients, and each pipeline stage has its own")
+        .chosen("with --mesh pp=1, or without what takes the norm (--clip, --loss-scale)")
+        .told(Once, "norms of gradients"),
+    Role("report", "one pipeline stage has it, and every rank reports it")
+        .chosen("with --mesh pp=1")
+        .told(Once, "what a step reports"),
     Role("piece", ", of which each rank takes its piece: the pieces of the gradient are gathered"),
 };
 

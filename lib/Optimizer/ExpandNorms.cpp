@@ -80,7 +80,7 @@ private:
     if (!count)
       return squares;
     auto all = llvm::to_vector(llvm::seq<int64_t>(0, count.getInt()));
-    return pipe::SumOp::create(builder, norm.getLoc(), squares.getType(), squares, all,
+    return pipe::SumOp::create(builder, pipe::withRole(norm.getLoc(), "norm"), squares.getType(), squares, all,
                                builder.getStringAttr("norms of gradients"));
   }
 

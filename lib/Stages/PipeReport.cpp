@@ -38,8 +38,10 @@ private:
     for (OpOperand &result : end->getOpOperands()) {
       if ((map->of(result.get()).stages & all) == all)
         continue;
-      auto sum = pipe::SumOp::create(builder, result.get().getLoc(), result.get().getType(), result.get(),
-                                     stages, builder.getStringAttr("what a step reports"));
+      Value value = result.get();
+      auto sum = pipe::SumOp::create(builder, pipe::withRole(value.getLoc(), "report"),
+                                     value.getType(), value, stages,
+                                     builder.getStringAttr("what a step reports"));
       result.set(sum.getResult());
       ++sums;
     }

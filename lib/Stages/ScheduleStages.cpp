@@ -30,7 +30,7 @@ struct ScheduleStages : partita::impl::ScheduleStagesPassBase<ScheduleStages> {
       std::optional<int64_t> stage = pipe::stageOf(module);
       if (!stage)
         continue;
-      ++stages;
+      stages = pipe::stageCount(module).value_or(0);
       if (failed(findLoop(module, loops[*stage])))
         return signalPassFailure();
     }
@@ -71,10 +71,11 @@ private:
   }
 
   LogicalResult check(std::map<int64_t, AccumulateOp> &loops, int64_t stages) {
-    int64_t expected = 0, count = loops.begin()->second ? loops.begin()->second.getCount() : 0;
+    int64_t count = loops.begin()->second ? loops.begin()->second.getCount() : 0;
     for (auto [stage, loop] : loops) {
-      if (stage != expected++ || stage >= stages)
-        return getOperation().emitError() << "schedule: there is no stage " << expected - 1;
+      if (stage < 0 || stage >= stages)
+        return getOperation().emitError()
+               << "schedule: there is a stage " << stage << " of a program of " << stages << " stages";
       if (!loop)
         return getOperation().emitError()
                << "schedule: stage " << stage << " has no loop over micro-batches, others have";

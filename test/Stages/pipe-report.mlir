@@ -10,8 +10,7 @@ train.parameter @b : tensor<4x4xf32> {pipe.on = array<i64: 1>}
 // CHECK: %[[LOSS:.*]] = tx.reduce_sum
 // CHECK: %[[ALL:.*]] = pipe.sum %[[LOSS]] on [0, 1] because "what a step reports" : tensor<f32>
 // CHECK-NEXT: return %[[ALL]], %[[COUNT:.*]] :
-func.func @train_step(%x: tensor<4x4xf32>, %count: tensor<f32>) -> (tensor<f32>, tensor<f32>)
-    attributes {train.entry_point = #train.entry_point<train_step>} {
+func.func @train_step(%x: tensor<4x4xf32>, %count: tensor<f32>) -> (tensor<f32>, tensor<f32>) attributes {train.entry_point = #train.entry_point<train_step>} {
   %w = train.read @b : tensor<4x4xf32>
   %0 = tx.matmul %x, %w : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
   %loss = tx.reduce_sum %0 [0, 1] : tensor<4x4xf32> -> tensor<f32>

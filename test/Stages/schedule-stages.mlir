@@ -4,7 +4,7 @@
 // RUN: partita-opt %s --schedule-stages=schedule=%t.json | FileCheck %s --check-prefix=FILE
 
 module {
-module attributes {pipe.stage = 0 : i64} {
+module attributes {pipe.count = 2 : i64, pipe.stage = 0 : i64} {
   func.func @train_step(%x: tensor<4x4xf32>) {
     %0:2 = train.accumulate (%i = %x) : (tensor<4x4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
       %y = tx.exp %i : (tensor<4xf32>) -> tensor<4xf32>
@@ -22,7 +22,7 @@ module attributes {pipe.stage = 0 : i64} {
     return
   }
 }
-module attributes {pipe.stage = 1 : i64} {
+module attributes {pipe.count = 2 : i64, pipe.stage = 1 : i64} {
   func.func @train_step(%x: tensor<4x4xf32>) {
     %0:2 = train.accumulate (%i = %x) : (tensor<4x4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
       %y = pipe.recv over <0 to 1> : tensor<4xf32>

@@ -72,7 +72,7 @@ def PipeAgreePass : Pass<"pipe-agree", "::mlir::ModuleOp"> {
       train.parameter @table : tensor<64x32xf32> {pipe.on = array<i64: 0, 1>}
       train.parameter @w : tensor<32x32xf32> {pipe.on = array<i64: 1>}
     // becomes
-    module attributes {pipe.stages = 2, pipe.parameters = [@table, @w], pipe.states = [], pipe.hyper = {}} {
+    module attributes {pipe.hyper = {}, pipe.parameters = [@table, @w], pipe.stages = 2, pipe.states = []} {
       train.parameter @table : tensor<64x32xf32> {pipe.offset = 0, pipe.on = array<i64: 0, 1>}
       train.parameter @w : tensor<32x32xf32> {pipe.on = array<i64: 1>}
     ```
@@ -138,7 +138,7 @@ def ScheduleStagesPass : Pass<"schedule-stages", "::mlir::ModuleOp"> {
 
     ```mlir
     module {
-      module attributes {pipe.stage = 0 : i64} {
+      module attributes {pipe.count = 2 : i64, pipe.stage = 0 : i64} {
         func.func @train_step(%x: tensor<4x4xf32>) {
           %0:2 = train.accumulate (%i = %x) : (tensor<4x4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
             %y = tx.exp %i
