@@ -20,6 +20,7 @@ def Pipe_Dialect : Dialect {
   let summary = "pipeline stages, and what they send to each other";
   let useDefaultAttributePrinterParser = 1;
   let hasOperationAttrVerify = 1;
+  let dependentDialects = ["::partita::par::ParDialect"]; // a sum over stages has a #par.cause
   let extraClassDeclaration = [{
     /// On a module within the program's: the number of the stage that it is, an i64.
     static constexpr ::llvm::StringLiteral kStage = "pipe.stage";

@@ -104,7 +104,8 @@ struct Side {
       : program(std::move(program)), theModule(module) {}
 
   static FailureOr<Side> of(ModuleOp module, const VerifyOptions &options) {
-    auto program = StageInterpreter::create(module, options.interpreter, /*blockingSends=*/false);
+    // As transports may: no send is complete before its receive has begun.
+    auto program = StageInterpreter::create(module, options.interpreter, /*blockingSends=*/true);
     return failed(program) ? FailureOr<Side>() : Side(std::move(*program), module);
   }
 

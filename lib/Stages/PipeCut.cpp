@@ -85,7 +85,8 @@ private:
     if (isa<pipe::ShareOp, pipe::PinOp>(op))
       return mapping.map(op->getResult(0), mapping.lookup(op->getOperand(0)));
     if (auto sum = dyn_cast<pipe::SumOp>(op); sum && !isHere(sum.getValue())) {
-      Value zero = tx::createSplat(builder, sum.getLoc(), sum.getType(), 0);
+      // A constant has no provenance, so a name in its location would be all that keeps it.
+      Value zero = tx::createSplat(builder, builder.getUnknownLoc(), sum.getType(), 0);
       mapping.map(sum.getValue(), zero);
     }
     if (auto squares = dyn_cast<train::SquareSumOp>(op);
@@ -128,7 +129,8 @@ private:
     }
     auto count = static_cast<int64_t>(own.size());
     if (count == 0)
-      return mapping.map(squares.getSum(), tx::createSplat(builder, squares.getLoc(), type, 0));
+      return mapping.map(squares.getSum(),
+                         tx::createSplat(builder, builder.getUnknownLoc(), type, 0));
     auto made = train::SquareSumOp::create(builder, squares.getLoc(), sized(count), mapped(own));
     made->setDiscardableAttrs(squares->getDiscardableAttrDictionary());
     int64_t taken = 0;
@@ -137,7 +139,8 @@ private:
         ++end;
       auto size = static_cast<int64_t>(end - begin);
       Operation *part =
-          !isOwn[begin] ? tx::createSplat(builder, squares.getLoc(), sized(size), 0).getDefiningOp()
+          !isOwn[begin] ? tx::createSplat(builder, builder.getUnknownLoc(), sized(size), 0)
+                              .getDefiningOp()
                         : tx::SliceOp::create(builder, squares.getLoc(), sized(size), made.getSum(),
                                               ArrayRef<int64_t>{taken}, ArrayRef<int64_t>{1});
       part->setDiscardableAttrs(squares->getDiscardableAttrDictionary());

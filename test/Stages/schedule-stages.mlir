@@ -1,4 +1,4 @@
-// RUN: partita-opt %s --schedule-stages | FileCheck %s
+// RUN: partita-opt %s --schedule-stages=schedule=1f1b | FileCheck %s
 // RUN: partita-opt %s --schedule-stages=schedule=gpipe | FileCheck %s --check-prefix=GPIPE
 // RUN: echo '{"slots": [["F0", "F1", "F2", "B0", "F3", "B1", "B2", "B3"], ["F0", "F1", "B0", "F2", "B1", "F3", "B2", "B3"]]}' > %t.json
 // RUN: partita-opt %s --schedule-stages=schedule=%t.json | FileCheck %s --check-prefix=FILE
