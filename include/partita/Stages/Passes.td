@@ -149,7 +149,18 @@ def ScheduleStagesPass : Pass<"schedule-stages", "::mlir::ModuleOp"> {
             %d = tx.mul %dy, %y_saved
             train.yield %d
           }
-    // becomes, with schedule=1f1b and two stages
+    // becomes, with schedule=1f1b
+    module {
+      module attributes {pipe.count = 2 : i64, pipe.stage = 0 : i64} {
+        func.func @train_step(%x: tensor<4x4xf32>) {
+          %0:2 = train.accumulate (%i = %x) : (tensor<4x4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+            %y = tx.exp %i
+            pipe.send %y over <0 to 1> : tensor<4xf32>
+            train.yield %y ... saves %y
+          } backward (%j, %y_saved) {
+            %dy = pipe.recv over <1 to 0> : tensor<4xf32>
+            %d = tx.mul %dy, %y_saved {train.backward}
+            train.yield %d
           } {order = #train.order<1 x (forward 0), 3 x (forward 1, backward 0), 1 x (backward 3)>}
     ```
   }];
