@@ -219,7 +219,7 @@ static bool checkShardSize(Resolver &r) {
                                ",fsdp=" + std::to_string(size) + " is that"
                          : "it must divide the data-parallel ranks, " + std::to_string(ranks);
   return r.fail(kShard, r.name(kShard) + " is " + Twine(size) + ", but the mesh's axis fsdp has " +
-                            Twine(fsdp) + " ranks; " + mesh);
+                            Twine(fsdp) + (fsdp == 1 ? " rank; " : " ranks; ") + mesh);
 }
 
 bool partita::config::resolveZero(Resolver &r) {
