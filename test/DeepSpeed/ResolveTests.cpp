@@ -262,7 +262,7 @@ TEST(Combinations, Errors) {
        "there is no optimizer 'RMSprop'; there are Adam,"},
       {R"({"optimizer": {"params": {"lr": 0.1}}})", "1:2", "has no \"type\""},
       {R"({"optimizer": {"type": "SGD", "params": {"betas": [0.9, 0.99]}}})", "1:42",
-       "'betas' is no parameter of the optimizer 'SGD', which has lr, momentum"},
+       "'betas' is not a parameter of the optimizer 'SGD', which has lr, momentum"},
       {R"({"gradient_clipping": 1, "optimizer": {"type": "Adam", "params": {"max_grad_norm": 2}}})",
        "1:84",
        "'optimizer.params.max_grad_norm' is 2, but gradient_clipping is 1; leave one of them out"},
@@ -272,7 +272,7 @@ TEST(Combinations, Errors) {
        "WarmupDecayLR needs 'scheduler.params.total_num_steps'"},
       {R"({"scheduler": {"type": "WarmupLr"}})", "1:24", "did you mean 'WarmupLR'?"},
       {R"({"scheduler": {"type": "WarmupLR", "params": {"cycle_min_lr": 1}}})", "1:47",
-       "is no parameter of WarmupLR, which has warmup_min_lr, warmup_max_lr, warmup_num_steps, "
+       "is not a parameter of WarmupLR, which has warmup_min_lr, warmup_max_lr, warmup_num_steps, "
        "warmup_type"},
       {R"({"optimizer": {"type": "SGD"}, "scheduler": {"type": "OneCycle", "params": {"cycle_min_lr": 0.1, "cycle_max_lr": 1}}})",
        "1:54", "'SGD' has none; set \"cycle_momentum\": false"},

@@ -35,10 +35,10 @@ static constexpr Key kTensorParallelRows[] = {
     {"tensor_parallel.tp.tp_grain_size", integer(1), "1", NoEffect,
      "what does not divide is padded, or an error that says so"},
     {"sequence_parallel_size", integer(1), "1", Refused,
-     "Ulysses' sequence parallelism is not there; --mesh tp=SIZE --sequence-parallel splits the "
+     "Ulysses' sequence parallelism is not supported; --mesh tp=SIZE --sequence-parallel splits the "
      "sequence among tensor-parallel ranks"},
     {"use_data_before_expert_parallelism", boolean, "false", NoEffect,
-     "there are no experts' ranks"},
+     "expert parallelism is not supported"},
     {"pipeline", block, "{}", Obeyed,
      "pipeline stages: --mesh pp=SIZE, and --stages says which layers each has"},
     {kStages, anything, "\"auto\"", Obeyed, "must equal the mesh's axis pp"},
@@ -51,7 +51,7 @@ static constexpr Key kTensorParallelRows[] = {
     {"pipeline.grad_partitioned", boolean, "true", NoEffect, kMessages},
 };
 
-Section partita::config::parallelKeys() {
+Section partita::config::tensorParallelKeys() {
   return {"Tensor, sequence and pipeline parallelism", kTensorParallelRows};
 }
 
@@ -76,7 +76,7 @@ static bool checkTensor(Resolver &r, StringRef path) {
          checkAxis(r, path, size, "tp", "dp=N,tp=" + std::to_string(size));
 }
 
-bool partita::config::resolveParallel(Resolver &r) {
+bool partita::config::resolveTensorParallel(Resolver &r) {
   for (StringRef path : {"tensor_parallel", "tensor_parallel.tp", "pipeline"})
     r.find(path);
   if (!checkTensor(r, kAuto) || !checkTensor(r, kSize))

@@ -1,5 +1,4 @@
-//===- Devices.cpp - ONNX's own sharding annotations
-//--------------------------------------------===//
+//===- Devices.cpp - ONNX's own sharding annotations ------------------------------------------===//
 
 #include "lib/Import/File/Devices.h"
 #include "dialects/Train/Tensors.h"

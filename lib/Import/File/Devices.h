@@ -1,5 +1,4 @@
-//===- Devices.h - ONNX's own sharding annotations
-//----------------------------------------------===//
+//===- Devices.h - ONNX's own sharding annotations --------------------------------------------===//
 //
 // A model's file may say over which devices the tensors of its nodes are spread
 // (NodeDeviceConfigurationProto). They are checked by ONNX's rules

@@ -143,8 +143,7 @@ Options reportOptions() {
       {"--log", "FILE.csv",
        "one line per step: step, loss, gradient norm (where the program clips it), rate, tokens/s, "
        "validation loss, loss scale, skipped steps, model FLOP/s, and of a step that was skipped "
-       "the "
-       "first parameter whose gradient is not finite",
+       "the first parameter whose gradient is not finite",
        PATH(log)},
       {"--tensorboard", "DIR", "the same for TensorBoard: an event file in DIR/NAME, one per run",
        PATH(tensorboard)},
@@ -175,8 +174,7 @@ Options resultOptions() {
        PATH(dumpParameters)},
       {"--forward", "FILE.safetensors",
        "after training, run the model on the first samples of --data, in their order, and write "
-       "its "
-       "outputs",
+       "its outputs",
        PATH(forward)},
   };
 }

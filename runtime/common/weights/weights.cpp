@@ -184,8 +184,7 @@ private:
       if (j != i && !matches[j].tensor && fitsByShape(j, *file.find(*candidates.front())))
         ambiguousTensor(*candidates.front(), i, j);
     if (shape.rank == 2 && shape[0] == shape[1] && shape[0] > 1)
-      fail("weights %s: parameter '%s' %s could be '%s' as it is or transposed, which a square "
-           "matrix "
+      fail("weights %s: parameter '%s' %s could be '%s' as it is or transposed, which a square matrix "
            "does not show; rename the tensor to the parameter's name, transposed if need be; %s",
            file.path().c_str(), program.parameters[i].name, toString(shape).c_str(),
            candidates.front()->c_str(), kKeepNames);

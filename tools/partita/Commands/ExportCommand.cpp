@@ -134,8 +134,7 @@ static std::unique_ptr<DevicePlan> readPlan(const json::Object &manifest,
     if (int dim = layout->unequalDim(); dim >= 0)
       return ("--plan: dimension " + std::to_string(dim) + " of parameter '" + name +
               "' is split in blocks of unequal sizes, which ONNX's annotations cannot say; they "
-              "can "
-              "of a program compiled with --shard '" +
+              "can of a program compiled with --shard '" +
               name + "=replicated'")
           .str();
     ExportParameter named{name.str(), {}};
