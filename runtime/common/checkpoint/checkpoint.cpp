@@ -190,7 +190,7 @@ void readCheckpoint(Rank &rank, const std::string &folder, int64_t step) {
   std::vector<std::vector<Run>> runs;
   for (const TensorPiece &piece : pieces) { // all but damage is seen before anything is changed
     file.get(piece.name, piece.dtype, piece.global);
-    runs.push_back(runsOf(rank, piece));
+    runs.push_back(runsOf(rank, piece.global, piece.splits));
     file.openParts(piece.name, runs.back());
   }
   for (size_t i = 0; i < pieces.size(); ++i) {

@@ -35,13 +35,13 @@ struct Part {
 std::vector<Part> partsOf(const Rank &rank, const std::vector<TensorPiece> &pieces) {
   std::vector<Part> parts;
   for (const TensorPiece &piece : pieces) {
-    if (!isFirstOwner(*rank.program, rank.coordinates, piece))
+    if (!isFirstOwner(*rank.program, rank.coordinates, piece.splits, piece.stages))
       continue;
     Part part{&piece, slicesOf(*rank.program, rank.coordinates, piece.global, piece.splits), {}};
     if (part.slices.elements() == 0)
       continue;
     if (part.slices.elements() != piece.local.elements())
-      part.runs = runsOf(rank, piece);
+      part.runs = runsOf(rank, piece.global, piece.splits);
     parts.push_back(std::move(part));
   }
   return parts;
@@ -119,7 +119,7 @@ Contents contentsOf(const Program &program, const std::vector<TensorPiece> &piec
     placeOnMesh(other, program, r);
     bool writes = false;
     for (size_t i = 0; i < pieces.size(); ++i) {
-      if (!isFirstOwner(program, other.coordinates, pieces[i]))
+      if (!isFirstOwner(program, other.coordinates, pieces[i].splits, pieces[i].stages))
         continue;
       Slices slices = slicesOf(program, other.coordinates, pieces[i].global, pieces[i].splits);
       if (slices.elements() == 0)

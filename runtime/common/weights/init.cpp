@@ -107,7 +107,7 @@ void fillFromBytes(const Rank &rank, const Parameter &parameter, Values<T> value
   });
 }
 
-/// The runs of a piece come in the order of the whole, so one walk over the numbers finds them all.
+/// The runs come in the order of the full tensor, so one pass over the numbers finds them all.
 template <typename T>
 void fillFromVarints(const Rank &rank, const Parameter &parameter, Values<T> values,
                      const unsigned char *bytes, const FileSource &source) {
@@ -121,16 +121,16 @@ void fillFromVarints(const Rank &rank, const Parameter &parameter, Values<T> val
     ++at;
     return uint16_t(bits);
   };
-  forPiece(rank, parameter, [&](int64_t global, int64_t local, int64_t count) {
-    while (at < global)
+  for (const Run &run : runsOf(rank, parameter.globalShape, parameter.splits)) {
+    while (at < run.global)
       next();
-    values.put(local, count, [&](float *to, int64_t, int64_t n) {
+    values.put(run.local, run.count, [&](float *to, int64_t, int64_t n) {
       for (int64_t i = 0; i < n; ++i) {
         uint16_t half = next();
         convertToFloat(to + i, reinterpret_cast<const unsigned char *>(&half), source.dtype, 1);
       }
     });
-  });
+  }
 }
 
 /// The columns of the stored matrix are the parameter's rows.
@@ -152,12 +152,7 @@ void fillTransposed(const Rank &rank, const Parameter &parameter, Values<T> valu
 template <typename T>
 void fillFromWeights(const Rank &rank, const Parameter &parameter, Values<T> values, int index) {
   const WeightMatch &match = rank.initialFiles->matches[size_t(index)];
-  std::vector<Run> runs;
-  forPiece(rank, parameter, [&](int64_t global, int64_t local, int64_t count) {
-    runs.push_back({global, local, count});
-  });
-  std::sort(runs.begin(), runs.end(),
-            [](const Run &a, const Run &b) { return a.global < b.global; });
+  std::vector<Run> runs = runsOf(rank, parameter.globalShape, parameter.splits);
   if (match.transposed) // rows from everywhere
     runs = {{0, 0, parameter.globalShape.elements()}};
   std::vector<unsigned char> storage;
@@ -195,21 +190,11 @@ void fillFromModel(const Rank &rank, const Parameter &parameter, Values<T> value
   fillFromBytes(rank, parameter, values, file.data() + source.offset, source.dtype);
 }
 
-/// Of the ranks that hold the same piece the first.
-bool isFirstHolder(const Rank &rank, const Parameter &parameter) {
-  for (int axis = 0; axis < rank.program->mesh.size(); ++axis) {
-    bool splits = std::any_of(parameter.splits.begin(), parameter.splits.end(),
-                              [&](const Split &split) { return split.axis == axis; });
-    if (!splits && rank.coordinates[axis] != 0)
-      return false;
-  }
-  return true;
-}
-
-/// Notes what a file gave that nothing can be computed with.
+/// Counts the values of a file that nothing can be computed with: each once, on the first of the
+/// ranks that hold it.
 template <typename T>
 void noteNotFinite(const Rank &rank, const Parameter &parameter, int index, Values<T> values) {
-  if (!isFirstHolder(rank, parameter))
+  if (!isFirstOwner(*rank.program, rank.coordinates, parameter.splits, parameter.stages))
     return;
   InitialFiles::NotFinite found;
   int64_t elements = parameter.localShape.elements();
