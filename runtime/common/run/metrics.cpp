@@ -200,7 +200,7 @@ void TensorBoard::add(const StepLine &line) {
   }
   if (line.report.gradientNorm > 0)
     add("gradient_norm", double(line.report.gradientNorm));
-  add(line.unit[0] == 't' ? "tokens_per_second" : "samples_per_second", line.unitsPerSecond);
+  add((std::string(line.unit) + "_per_second").c_str(), line.unitsPerSecond);
   if (line.flopsPerSecond > 0)
     add("model_flops_per_second", line.flopsPerSecond);
   if (line.validationLoss)

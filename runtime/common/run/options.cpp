@@ -2,6 +2,7 @@
 
 #include "common/run/options.h"
 #include "common/run/launch.h"
+#include "common/run/mesh.h"
 #include "common/run/schedule_options.h"
 #include "common/target.h"
 #include "partita_rt/schedule_text.h"
@@ -183,7 +184,7 @@ Options resultOptions() {
 Options otherOptions() {
   return {
       {"--tune", nullptr,
-       "try the algorithms for every matrix product of a step on this GPU, write the fastest to "
+       "try the algorithms for every matmul of a step on this GPU, write the fastest to "
        "products.json beside the program, where later runs find them, and end",
        FLAG(tune)},
       {"--census", nullptr, "print every collective of a step and why it is there", FLAG(census)},
@@ -231,9 +232,7 @@ void checkCombinations(const RunOptions &o, const Program &program) {
     if (given && !present)
       fail("%s needs %s", option, what);
   };
-  int ranks = 1;
-  for (const Axis &axis : program.mesh)
-    ranks *= axis.size;
+  int ranks = rankCount(program);
   if (o.ranks && *o.ranks != ranks)
     fail("-n: the program was compiled for %d ranks, %lld asked for; compile it with another "
          "--mesh",
@@ -263,10 +262,10 @@ void checkCombinations(const RunOptions &o, const Program &program) {
          "auto to start with --init where there is no checkpoint");
   if (o.tune && (!o.data.empty() || !o.evalData.empty() || o.steps || o.resume || o.resumeIfThere ||
                  !o.dumpParameters.empty() || !o.forward.empty()))
-    fail(
-        "--tune cannot be combined with data, steps or outputs: it computes on made-up data and writes "
-        "products.json only");
-  needs(program.has(&Stage::trainStep) || program.has(&Stage::forward), o.tune, "--tune", "a program with a train_step");
+    fail("--tune cannot be combined with data, steps or outputs: it computes on made-up data and "
+         "writes products.json only");
+  needs(program.has(&Stage::trainStep) || program.has(&Stage::forward), o.tune, "--tune",
+        "a program with a train_step or a forward");
   bool something = !o.data.empty() || o.tune || !o.evalData.empty() || o.census || o.steps ||
                    !o.dumpParameters.empty() || !o.forward.empty();
   if (!something)

@@ -61,7 +61,7 @@ public:
   const MappedFile &mapped() const { return file; }
   /// null when the file has no such tensor.
   const StoredTensor *find(const std::string &name) const;
-  /// Throws Error when it is missing or of another shape or type.
+  /// Throws Error when it is missing or of another shape; its type may be any.
   const StoredTensor &get(const std::string &name, const Shape &shape) const;
   const std::map<std::string, StoredTensor> &tensors() const { return table; }
   const std::map<std::string, std::string> &metadata() const { return meta; }
