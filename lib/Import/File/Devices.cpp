@@ -192,7 +192,7 @@ LogicalResult Devices::annotate(Node &node, const onnx::NodeDeviceConfigurationP
   if (found == configurations.end()) {
     InFlightDiagnostic error = node.error()
                                << "device configuration " << quoted(proto.configuration_id())
-                               << " is none of the model's: ";
+                               << " is not one of the model's: ";
     llvm::interleaveComma(configurations, error,
                           [&](auto &each) { error << quoted(each.first.getValue()); });
     return error << (configurations.empty() ? "it has none" : "");

@@ -274,7 +274,7 @@ void checkCombinations(const RunOptions &o, const Program &program) {
 
 } // namespace
 
-/// Why the program would not look at an option; "" when it does.
+/// Why the program would ignore an option; "" when it would not.
 static std::string whyNotRead(const std::string &option, const Program &program) {
   if (std::string why = whyNotHere(option); !why.empty())
     return why;
@@ -292,8 +292,8 @@ static std::string whyNotRead(const std::string &option, const Program &program)
   return "";
 }
 
-/// What was compiled in counts where the command line says nothing, in runs that train. Folders of
-/// a default are made: nobody has typed their names.
+/// In runs that train, the program's defaults hold where the command line says nothing. A default's
+/// folder is made, because the user has not typed its name.
 static void applyDefaults(RunOptions &options, const std::set<std::string> &given,
                           const Program &program) {
   if (options.steps.value_or(0) == 0)
@@ -302,7 +302,7 @@ static void applyDefaults(RunOptions &options, const std::set<std::string> &give
     if (given.count(each.option) || !whyNotRead(each.option, program).empty())
       continue;
     findOption(each.option).set(options, each.value);
-    std::error_code ignored; // who opens the file tells
+    std::error_code ignored; // an error is reported when the file is opened
     if (each.option == std::string("--log"))
       std::filesystem::create_directories(std::filesystem::path(each.value).parent_path(), ignored);
   }
