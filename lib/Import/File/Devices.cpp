@@ -17,8 +17,8 @@ LogicalResult Devices::readConfigurations(const onnx::ModelProto &model) {
   if (model.configuration_size() > 0 && model.ir_version() < firstVersion)
     return importer.error() << "device configuration " << quoted(model.configuration(0).name())
                             << ": the file is of ONNX IR version " << model.ir_version()
-                            << ", device configurations are of version " << firstVersion
-                            << " and later; one of the two is wrong";
+                            << ", device configurations need version " << firstVersion
+                            << " or later; one of the two is wrong";
   for (const onnx::DeviceConfigurationProto &proto : model.configuration()) {
     auto error = [&] {
       return importer.error() << "device configuration " << quoted(proto.name()) << ": ";
@@ -32,7 +32,7 @@ LogicalResult Devices::readConfigurations(const onnx::ModelProto &model) {
                      << " devices";
     auto name = StringAttr::get(importer.context(), symbolName(proto.name()));
     if (!configurations.insert({name, {proto.num_devices(), 0, {}}}).second)
-      return error() << "there are two of this name";
+      return error() << "there are two with this name";
   }
   return success();
 }
@@ -77,7 +77,7 @@ private:
                      << rank - 1;
     axis += axis < 0 ? rank : 0;
     if (!seen.insert(axis).second)
-      return error() << "axis " << axis << " is there twice";
+      return error() << "axis " << axis << " is listed twice";
     if (dim.simple_sharding_size() == 0)
       return error() << "axis " << axis
                      << " has no simple_sharding, which says into how many parts";
@@ -117,7 +117,7 @@ private:
     }
     if (unknown > 1)
       return error() << "axis " << axis << " has " << unknown
-                     << " factors without a number; their product says only one";
+                     << " factors without a size; at most one can be derived";
     if (unknown == 0 ? known != shape[axis] : known < 1 || shape[axis] % known != 0)
       return error() << "the factors of axis " << axis << " do not amount to its size, "
                      << shape[axis];
@@ -157,7 +157,7 @@ private:
           return error() << "device " << device << ", but the configuration has devices from 0 to "
                          << deviceCount - 1;
         if (!holding.insert(device).second)
-          return error() << "device " << device << " is there twice";
+          return error() << "device " << device << " is listed twice";
       }
     }
     return success();
@@ -179,7 +179,7 @@ LogicalResult Devices::annotate(Node &node) {
   for (const onnx::NodeDeviceConfigurationProto &proto : node.proto.device_configurations()) {
     if (!seen.insert(proto.configuration_id()).second)
       return node.error() << "device configuration " << quoted(proto.configuration_id())
-                          << " is there twice";
+                          << " is listed twice";
     if (failed(annotate(node, proto)))
       return failure();
   }
@@ -208,7 +208,7 @@ LogicalResult Devices::annotate(Node &node, const onnx::NodeDeviceConfigurationP
     if (tensor.empty() || (!llvm::is_contained(node.proto.input(), tensor) &&
                            !llvm::is_contained(node.proto.output(), tensor)))
       return node.error() << "sharding of " << quoted(tensor)
-                          << ", which is no input and no output of the node";
+                          << ", which is neither an input nor an output of the node";
     Tensor *value = node.frame.scope.find(tensor);
     if (!value)
       continue; // an output that nothing asks for
@@ -223,7 +223,7 @@ LogicalResult Devices::annotate(Node &node, const onnx::NodeDeviceConfigurationP
   return success();
 }
 
-/// "axis 1 in 2 shards, on devices 0 | 1", "whole on devices 0, 1".
+/// "axis 1 in 2 shards, on devices 0 | 1", "not split, on devices 0, 1".
 static std::string inWords(train::ShardingAttr sharding) {
   std::string text;
   llvm::raw_string_ostream os(text);
@@ -235,7 +235,7 @@ static std::string inWords(train::ShardingAttr sharding) {
       os << ", each of its " << number(blocks) << " blocks,";
     os << " in " << number(shards) << " shards";
   }
-  os << (sharding.getDims().empty() ? "whole on devices " : ", on devices ");
+  os << (sharding.getDims().empty() ? "not split, on devices " : ", on devices ");
   llvm::interleave(
       sharding.getDevices().getAsRange<DenseI64ArrayAttr>(), os,
       [&](DenseI64ArrayAttr group) { llvm::interleaveComma(group.asArrayRef(), os); }, " | ");
@@ -289,7 +289,7 @@ LogicalResult Devices::attach(Node &node, const std::string &tensor, train::Shar
       return success(); // what the first node says; the rules move the rest
     return node.error() << "sharding of " << quoted(tensor) << ": " << inWords(sharding)
                         << ", but node '" << other.getNode().getValue() << "' wants "
-                        << inWords(other) << "; a parameter is kept in one way";
+                        << inWords(other) << "; a parameter has one placement";
   }
   ++configuration.tensors;
   all.push_back(sharding);

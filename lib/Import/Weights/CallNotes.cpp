@@ -24,8 +24,8 @@ void NoteFinder::noteScaledByFrequency() {
     return;
   notes.push_back({"the model scales the gradient of " +
                        std::string(tables.size() == 1 ? "table " : "tables ") + listed(tables) +
-                       " by how often a batch has each id (scale_grad_by_freq), which ONNX does not "
-                       "say: here no gradient is scaled",
+                       " by how often a batch has each id (scale_grad_by_freq), which ONNX cannot "
+                       "express: gradients are not scaled here",
                    tables,
                    /*isReported=*/false,
                    /*isOfParameters=*/true});

@@ -186,7 +186,7 @@ void NoteFinder::noteMadeBiases() {
   if (made.empty())
     return;
   note(oneOf(made, "bias") +
-           " is no parameter of the model: the exporter has folded what follows a layer into it (a "
+           " is not a parameter of the model: the exporter has folded what follows a layer into it (a "
            "BatchNorm into a Conv), and its weight and bias are trained in place of the model's "
            "parameters; export the model with optimize=False",
        made);

@@ -438,7 +438,7 @@ LogicalResult Weights::tie(llvm::StringRef first, llvm::StringRef second) {
     }
     if (!tensor->isParameter || !tensor->isRead)
       return error() << "tensor " << quoted(name)
-                     << (tensor->isRead ? " is no parameter" : " is read by no node");
+                     << (tensor->isRead ? " is not a parameter" : " is read by no node");
   }
   if (table == copy)
     return error() << quoted(first) << " and " << quoted(second) << " are one tensor";
