@@ -20,6 +20,7 @@ using Metadata = google::protobuf::RepeatedPtrField<onnx::StringStringEntryProto
 
 constexpr llvm::StringLiteral signatureKey = "pkg.torch.export.ExportedProgram.graph_signature";
 constexpr llvm::StringLiteral foldedKey = "pkg.onnxscript.optimizer.folded_from";
+constexpr llvm::StringLiteral tracedKey = "pkg.torch.onnx.fx_node"; ///< of a node: its call
 
 /// The only value of a key; null where there is none or several.
 const std::string *valueOf(const Metadata &metadata, llvm::StringRef key);

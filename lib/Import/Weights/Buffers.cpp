@@ -251,11 +251,19 @@ private:
       operand.whole |= takesMask(node, i);
       use(node.input(i), operand);
     }
-    for (const onnx::AttributeProto &attribute : node.attribute())
-      if (attribute.has_g())
-        for (const onnx::NodeProto &inner : attribute.g().node())
-          for (const std::string &input : inner.input())
-            use(input, anyUse);
+    useInBranches(node);
+  }
+
+  void useInBranches(const onnx::NodeProto &node) {
+    for (const onnx::AttributeProto &attribute : node.attribute()) {
+      for (const onnx::NodeProto &inner : attribute.g().node()) {
+        for (const std::string &input : inner.input())
+          use(input, anyUse);
+        useInBranches(inner);
+      }
+      for (const onnx::ValueInfoProto &output : attribute.g().output())
+        use(output.name(), anyUse);
+    }
   }
 
   /// Does a result weigh the rows of a matrix, as attention's softmax does?

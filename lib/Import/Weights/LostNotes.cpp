@@ -79,9 +79,7 @@ void NoteFinder::noteMergedByTorchScript() {
 
 /// By the names that the merged tensors have in the model.
 void NoteFinder::noteRenamed(const Renamed &renamed) {
-  WeightNote note;
-  note.isOfParameters = true;
-  std::vector<std::string> merged;
+  std::vector<std::string> merged, all;
   for (const auto &[kept, others] : renamed) {
     const Tensor *tensor = weights.known(kept);
     if (!tensor || !isModelName(kept) || !isTrainedApart(*tensor) || oneValue.contains(kept))
@@ -89,31 +87,30 @@ void NoteFinder::noteRenamed(const Renamed &renamed) {
     size_t before = merged.size();
     llvm::copy_if(others, std::back_inserter(merged), isModelName);
     if (merged.size() > before)
-      note.tensors.push_back(kept);
+      all.push_back(kept);
   }
   if (merged.empty())
     return;
   bool isOne = merged.size() == 1;
   std::string first = merged.front();
   llvm::sort(merged);
-  std::string kept = quoted(note.tensors.front());
-  note.text = (isOne ? "tensor " + quoted(first) +
-                           " of the model is not in the file: the exporter has merged it with " +
-                           kept + ", which equals it, and both are trained as one"
-                     : "tensors " + listed(merged) +
-                           " of the model are not in the file: the exporter has merged them with "
-                           "equal ones (" +
-                           quoted(first) + " with " + kept +
-                           "), and what it has merged is trained as one") +
-              "; " + keptApart.str();
-  notes.push_back(std::move(note));
+  std::string kept = quoted(all.front());
+  noteBeside((isOne ? "tensor " + quoted(first) +
+                          " of the model is not in the file: the exporter has merged it with " +
+                          kept + ", which equals it, and both are trained as one"
+                    : "tensors " + listed(merged) +
+                          " of the model are not in the file: the exporter has merged them with "
+                          "equal ones (" +
+                          quoted(first) + " with " + kept +
+                          "), and what it has merged is trained as one") +
+                 "; " + keptApart.str(),
+             std::move(all));
 }
 
 /// By the modules that read them, where they were merged after they were folded. A module that is
 /// called again has folded its weight again.
 void NoteFinder::noteReadByModules(const Renamed &renamed) {
-  WeightNote note;
-  note.isOfParameters = true;
+  std::vector<std::string> tensors;
   std::string nodes;
   for (const auto &[kept, others] : renamed) {
     const Tensor *tensor = weights.known(kept);
@@ -128,19 +125,18 @@ void NoteFinder::noteReadByModules(const Renamed &renamed) {
       continue;
     if (nodes.empty())
       nodes = quoted(first.name()) + " and " + quoted(other->node->name());
-    note.tensors.push_back(kept);
+    tensors.push_back(kept);
   }
-  if (note.tensors.empty())
+  if (tensors.empty())
     return;
-  std::string rest = note.tensors.size() > 1
-                         ? ", as " + std::to_string(note.tensors.size() - 1) + " more are"
-                         : "";
-  note.text = "tensor " + quoted(note.tensors.front()) + " is read by " + nodes +
-              ", nodes of different modules" + rest +
-              ": the exporter merges equal weights, and they are trained as one; if the model does "
-              "not tie them, " +
-              keptApart.str();
-  notes.push_back(std::move(note));
+  std::string rest =
+      tensors.size() > 1 ? ", as " + std::to_string(tensors.size() - 1) + " more are" : "";
+  noteBeside("tensor " + quoted(tensors.front()) + " is read by " + nodes +
+                 ", nodes of different modules" + rest +
+                 ": the exporter merges equal weights, and they are trained as one; if the model "
+                 "does not tie them, " +
+                 keptApart.str(),
+             tensors);
 }
 
 /// By the exporter's record.
@@ -201,17 +197,14 @@ void NoteFinder::noteSeveral(const MergedTensors &merged) {
   if (apart == merged.several.end())
     return;
   bool isOne = merged.nowhere.size() == 1;
-  WeightNote note;
-  note.isOfParameters = true;
-  note.tensors = {apart->tensor};
-  note.text = "tensor " + quoted(apart->tensor) + " is read as " + quoted(apart->first) +
-              " and as " + quoted(apart->second) + " of the exported program, and " +
-              (isOne ? "parameter " : "parameters ") + listed(merged.nowhere) +
-              (isOne ? " is no tensor" : " are no tensors") +
-              " of the file: the exporter may have merged equal parameters, which are then trained "
-              "as one" +
-              unoptimized.str();
-  notes.push_back(std::move(note));
+  noteBeside("tensor " + quoted(apart->tensor) + " is read as " + quoted(apart->first) +
+                 " and as " + quoted(apart->second) + " of the exported program, and " +
+                 (isOne ? "parameter " : "parameters ") + listed(merged.nowhere) +
+                 (isOne ? " is no tensor" : " are no tensors") +
+                 " of the file: the exporter may have merged equal parameters, which are then "
+                 "trained as one" +
+                 unoptimized.str(),
+             {apart->tensor});
 }
 
 } // namespace partita::importer

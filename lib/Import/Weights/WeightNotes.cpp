@@ -57,7 +57,12 @@ void NoteFinder::note(std::string text, std::vector<std::string> tensors, bool i
   notes.push_back({std::move(text), std::move(tensors), /*isReported=*/false, isOfParameters});
 }
 
-/// The way of the exporter that wrote the file; where none can be told, those of both.
+void NoteFinder::noteBeside(std::string text, std::vector<std::string> tensors) {
+  notes.push_back(
+      {std::move(text), std::move(tensors), /*isReported=*/false, /*isOfParameters=*/true});
+}
+
+/// How to export without folding, with the exporter that wrote the file; if unknown, with either.
 std::string NoteFinder::unfolded() const {
   bool isDynamo = origins.known() || !origins.problem().empty();
   bool isTorchScript = !isDynamo && llvm::any_of(order, isFoldedName);
@@ -248,14 +253,12 @@ void NoteFinder::noteTied() {
         isInnerName(copy.name) || origins.of(copy.name).kind != Origin::Unknown ||
         origins.of(copy.table).kind != Origin::Unknown)
       continue;
-    notes.push_back({"tensors " + listed({copy.table, copy.name}) + " hold equal values" +
-                         (copy.transposed ? ", one transposed," : "") +
-                         " and are trained as one parameter; if the model has two, use --trainable " +
-                         quoted(copy.name) + "; if it ties them, --tie " +
-                         quoted(copy.table + "=" + copy.name) + " says so",
-                     {copy.table, copy.name},
-                     /*isReported=*/false,
-                     /*isOfParameters=*/true});
+    noteBeside("tensors " + listed({copy.table, copy.name}) + " hold equal values" +
+                   (copy.transposed ? ", one transposed," : "") +
+                   " and are trained as one parameter; if the model has two, use --trainable " +
+                   quoted(copy.name) + "; if it ties them, --tie " +
+                   quoted(copy.table + "=" + copy.name) + " says so",
+               {copy.table, copy.name});
   }
 }
 
@@ -369,7 +372,7 @@ void NoteFinder::noteFolded() {
            " trained as stored: right for transposed weights, wrong for products (weight_norm), "
            "overlapping slices and buffers; " +
            unfolded() + ", or use --trainable 'onnx::*' if all are weights",
-       std::move(names));
+       names);
 }
 
 } // namespace partita::importer

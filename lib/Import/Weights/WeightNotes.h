@@ -57,7 +57,10 @@ private:
   void noteTablesOfSines();
   void noteMayBeBuffers();
 
+  /// Later notes leave out the tensors of this one.
   void note(std::string text, std::vector<std::string> tensors, bool isOfParameters = false);
+  /// Later notes may be about the same tensors, which are parameters.
+  void noteBeside(std::string text, std::vector<std::string> tensors);
   bool isNoted(llvm::StringRef name) const { return noted.contains(name); }
   const Tensor &tensorOf(llvm::StringRef name) const { return *weights.known(name); }
   /// Is it trained, and does no option say so?
