@@ -12,8 +12,8 @@
 
 namespace partita::importer {
 
-/// By values: one number throughout, and read more often than any matrix. They remain what other
-/// notes may be about.
+/// By values: all elements are one number, and the tensor is read more often than any matrix. Other
+/// notes may be about these tensors too.
 void NoteFinder::noteMerged() {
   std::vector<SharedWeight> shared = findShared(file, weights.bufferNames());
   llvm::erase_if(shared, [](const SharedWeight &each) { return !each.mergedValue; });
@@ -49,8 +49,8 @@ constexpr llvm::StringLiteral keptApart =
 
 } // namespace
 
-/// The tensors that TorchScript's exporter has merged with others, each of which it puts an Identity
-/// for, by the one that it has kept. Tied parameters are one tensor for it.
+/// Tensors that TorchScript's exporter has merged, by the one that it has kept: each leaves an Identity
+/// under its name. (Tied parameters are one tensor from the start.)
 NoteFinder::Renamed NoteFinder::findRenamed(const onnx::GraphProto &graph) {
   llvm::StringSet<> tensors, read, outputs;
   for (const onnx::TensorProto &tensor : graph.initializer())
@@ -107,8 +107,8 @@ void NoteFinder::noteRenamed(const Renamed &renamed) {
              std::move(all));
 }
 
-/// By the modules that read them, where they were merged after they were folded. A module that is
-/// called again has folded its weight again.
+/// By the modules that read them, if they were merged after folding. (Calling one module again also
+/// folds its weight again.)
 void NoteFinder::noteReadByModules(const Renamed &renamed) {
   std::vector<std::string> tensors;
   std::string nodes;
@@ -147,7 +147,7 @@ void NoteFinder::noteLost() {
     return (names.size() == 1 ? "parameter " : "parameters ") + listed(names) +
            (names.size() == 1 ? one : several).str() + unoptimized.str();
   };
-  // What a parameter was merged with may be no parameter here: Marian's two tables of positions.
+  // A parameter may have been merged with a constant: Marian's two tables of positions.
   std::vector<std::string> undecided;
   for (const MergedTensors::Undecided &each : merged.undecided)
     if (llvm::any_of(each.tensors, [&](const std::string &name) {
@@ -174,7 +174,7 @@ void NoteFinder::noteLost() {
   noteSeveral(merged);
 }
 
-/// What an optimizer has folded into the layer that it follows.
+/// Layers into which the exporter has folded what follows them.
 void NoteFinder::noteMadeBiases() {
   std::vector<std::string> made;
   llvm::copy_if(weights.madeBiases(), std::back_inserter(made),
@@ -188,7 +188,7 @@ void NoteFinder::noteMadeBiases() {
        made);
 }
 
-/// What the exported program has computed from parameters that were equal, perhaps.
+/// Tensors that may have been computed from several equal parameters.
 void NoteFinder::noteSeveral(const MergedTensors &merged) {
   auto apart = llvm::find_if(merged.several, [&](const auto &each) {
     const Tensor *tensor = weights.known(each.tensor);
