@@ -100,7 +100,7 @@ private:
     return success();
   }
 
-  /// The sizes of a dimension's factors; one may be left to be derived from the others.
+  /// The sizes of a dimension's factors; one may be missing and is derived from the others.
   LogicalResult readFactors(const onnx::ShardedDimProto &dim, int64_t axis,
                             SmallVectorImpl<int64_t> &factors) {
     int64_t known = 1, unknown = 0;
@@ -201,7 +201,7 @@ LogicalResult Devices::annotate(Node &node, const onnx::NodeDeviceConfigurationP
   if (proto.has_pipeline_stage() && proto.pipeline_stage() < 0)
     return node.error() << "device configuration " << quoted(proto.configuration_id())
                         << ": pipeline stage " << proto.pipeline_stage() << "; the first one is 0";
-  if (proto.has_pipeline_stage()) // there are those in front of it too, whoever is in them
+  if (proto.has_pipeline_stage()) // the stages before it exist too, with or without nodes
     configuration.stages = std::max<int64_t>(configuration.stages, proto.pipeline_stage() + 1);
   for (const onnx::ShardingSpecProto &spec : proto.sharding_spec()) {
     const std::string &tensor = spec.tensor_name();
@@ -211,12 +211,12 @@ LogicalResult Devices::annotate(Node &node, const onnx::NodeDeviceConfigurationP
                           << ", which is neither an input nor an output of the node";
     Tensor *value = node.frame.scope.find(tensor);
     if (!value)
-      continue; // an output that nothing asks for
+      continue; // an output that is not imported
     Spec reader(node, spec, value->shape, configuration.devices);
     if (failed(reader.read()))
       return failure();
     if (value->host && !value->value)
-      continue; // every rank computes what is known
+      continue; // every rank has the known values
     if (failed(attach(node, tensor, reader.attribute(name))))
       return failure();
   }
@@ -242,8 +242,8 @@ static std::string inWords(train::ShardingAttr sharding) {
   return text;
 }
 
-/// The parameter that an op reads: as it is, or turned to the layout that the file has it in.
-static train::ParameterOp readWhole(Importer &importer, Operation *op) {
+/// The parameter that an op reads, directly or transposed to the file's layout; null for other ops.
+static train::ParameterOp parameterOf(Importer &importer, Operation *op) {
   auto transpose = dyn_cast_if_present<tx::TransposeOp>(op);
   auto read = dyn_cast_if_present<train::ReadOp>(transpose ? transpose.getX().getDefiningOp() : op);
   train::ParameterOp parameter = read ? importer.parameter(read.getSymbol()) : train::ParameterOp();
@@ -251,7 +251,7 @@ static train::ParameterOp readWhole(Importer &importer, Operation *op) {
   return isStored ? parameter : train::ParameterOp();
 }
 
-/// Of the transposed matrix.
+/// The sharding of the transposed matrix.
 static train::ShardingAttr transposed(train::ShardingAttr sharding) {
   Builder b(sharding.getContext());
   SmallVector<Attribute> dims;
@@ -265,14 +265,14 @@ static train::ShardingAttr transposed(train::ShardingAttr sharding) {
 LogicalResult Devices::attach(Node &node, const std::string &tensor, train::ShardingAttr sharding) {
   Tensor *value = node.frame.scope.find(tensor);
   Operation *target = value->value.getDefiningOp();
-  if (train::ParameterOp parameter = readWhole(importer, target)) {
+  if (train::ParameterOp parameter = parameterOf(importer, target)) {
     if (!isa<train::ReadOp>(target))
       sharding = transposed(sharding);
     target = parameter;
   }
   Configuration &configuration = configurations[sharding.getConfiguration()];
   if (!target || target->getNumResults() > 1) {
-    ++configuration.tensors; // and so it is seen that one is not followed
+    ++configuration.tensors; // counted, so that it shows as not followed
     return success();
   }
   SmallVector<Attribute> all;
@@ -286,7 +286,7 @@ LogicalResult Devices::attach(Node &node, const std::string &tensor, train::Shar
         other.getDims() == sharding.getDims() && other.getBlocks() == sharding.getBlocks() &&
         other.getShards() == sharding.getShards() && other.getDevices() == sharding.getDevices();
     if (same || !isa<train::ParameterOp>(target))
-      return success(); // what the first node says; the rules move the rest
+      return success(); // the first node decides; moves follow from the rules
     return node.error() << "sharding of " << quoted(tensor) << ": " << inWords(sharding)
                         << ", but node '" << other.getNode().getValue() << "' wants "
                         << inWords(other) << "; a parameter has one placement";
